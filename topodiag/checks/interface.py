@@ -21,11 +21,12 @@ from topodiag.model.provenance import Fact, Origin
 
 if TYPE_CHECKING:
     from topodiag.model.bench import Benchmark
+    from topodiag.model.fleet import Cohort
     from topodiag.model.history import NodeHistory
     from topodiag.model.job import Job
     from topodiag.placement.audit import Audit
 
-Judged: TypeAlias = "Node | Job | Benchmark | Audit | NodeHistory"
+Judged: TypeAlias = "Node | Job | Benchmark | Audit | Cohort | NodeHistory"
 """What checks judge."""
 
 J = TypeVar("J", bound=Judged)
@@ -173,6 +174,25 @@ class BenchCheck(Check["Benchmark", O]):
     def finding(self, benchmark: Benchmark, severity: Severity, message: str, **parts: Unpack[FindingParts]) -> Finding:
         """A finding of a run, on the hosts that it ran on."""
         return self._finding_at(Where(nodes=benchmark.run.hosts), severity, message, **parts)
+
+
+class FleetCheck(Check["Cohort", O]):
+    """A check that judges nodes of one kind beside each other."""
+
+    def finding(
+        self,
+        nodes: Sequence[str],
+        severity: Severity,
+        message: str,
+        *,
+        gpus: Sequence[str] = (),
+        nics: Sequence[str] = (),
+        **parts: Unpack[FindingParts],
+    ) -> Finding:
+        """A finding of some nodes of the cohort."""
+        return self._finding_at(
+            Where(nodes=tuple(nodes), gpus=tuple(gpus), nics=tuple(nics)), severity, message, **parts
+        )
 
 
 def name_of(judged: Judged) -> str:

@@ -44,6 +44,7 @@ class Subject(Enum):
     JOB = "job"
     LAYOUT = "layout"
     BENCH = "bench"
+    FLEET = "fleet"
     HISTORY = "history"
 
 

@@ -14,6 +14,7 @@ from topodiag.model.finding import Finding, Outcome, Status
 
 if TYPE_CHECKING:
     from topodiag.model.bench import Benchmark
+    from topodiag.model.fleet import Cohort
     from topodiag.model.history import NodeHistory
     from topodiag.model.job import Job
     from topodiag.model.node import Node
@@ -37,8 +38,10 @@ def run(
 def run(
     subject: Literal[Subject.BENCH], judged: Sequence[Benchmark], only: Collection[str] = ()
 ) -> tuple[Outcome, ...]: ...
-
-
+@overload
+def run(
+    subject: Literal[Subject.FLEET], judged: Sequence[Cohort], only: Collection[str] = ()
+) -> tuple[Outcome, ...]: ...
 @overload
 def run(
     subject: Literal[Subject.HISTORY], judged: Sequence[NodeHistory], only: Collection[str] = ()
@@ -94,23 +97,34 @@ def _guarded(check: Check[J, Any], judged: J, peers: Sequence[J]) -> Outcome:
 def fold(outcomes: Sequence[Outcome]) -> tuple[Finding, ...]:
     """All findings; those that say the same of several nodes or jobs become one with all of them, and with evidence of
     each job."""
-    folded: dict[tuple[object, ...], Finding] = {}
+    alike: dict[tuple[object, ...], list[Finding]] = {}
     for outcome in outcomes:
         for finding in outcome.findings:
             where = finding.where
             key = (finding.id, finding.severity, finding.message, finding.observed, finding.expected, where.gpus,
                    where.nics, where.links, where.ranks)  # fmt: skip
-            first = folded.get(key)
-            if first is None:
-                folded[key] = finding
-                continue
-            nodes = tuple(dict.fromkeys(first.where.nodes + where.nodes))
-            jobs = tuple(dict.fromkeys(first.where.jobs + where.jobs))
-            evidence = first.evidence
-            if len(jobs) > len(first.where.jobs):
-                evidence = tuple(dict.fromkeys((*evidence, *finding.evidence[:1])))[:MAX_EVIDENCE]
-            folded[key] = replace(first, where=replace(first.where, nodes=nodes, jobs=jobs), evidence=evidence)
-    return tuple(sorted(folded.values(), key=_order))
+            alike.setdefault(key, []).append(finding)
+    return tuple(sorted(map(_folded, alike.values()), key=_order))
+
+
+def _folded(findings: Sequence[Finding]) -> Finding:
+    """One of those that say the same, with the nodes and jobs of all."""
+    first = findings[0]
+    if len(findings) == 1:
+        return first
+    nodes = tuple(dict.fromkeys(node for each in findings for node in each.where.nodes))
+    jobs: dict[str, None] = dict.fromkeys(first.where.jobs)
+    evidence = dict.fromkeys(first.evidence)
+    for each in findings[1:]:
+        known = len(jobs)
+        jobs.update(dict.fromkeys(each.where.jobs))
+        if len(jobs) > known:
+            evidence.update(dict.fromkeys(each.evidence[:1]))
+    return replace(
+        first,
+        where=replace(first.where, nodes=nodes, jobs=tuple(jobs)),
+        evidence=first.evidence if len(evidence) == len(first.evidence) else tuple(evidence)[:MAX_EVIDENCE],
+    )
 
 
 def _order(finding: Finding) -> tuple[object, ...]:

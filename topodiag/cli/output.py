@@ -70,6 +70,11 @@ def write_drawing(draw: Callable[[Page], None], printing: Printing) -> None:
 
 def verdict(result: Result, fail_on: str) -> int:
     """CLEAN, or FOUND where a finding is at or above this severity (`never`: none is)."""
-    if fail_on == "never" or result.worst is None:
+    return verdict_of(result.worst, fail_on)
+
+
+def verdict_of(worst: Severity | None, fail_on: str) -> int:
+    """The same of the worst severity, None where nothing was found."""
+    if fail_on == "never" or worst is None:
         return CLEAN
-    return FOUND if result.worst >= Severity[fail_on.upper()] else CLEAN
+    return FOUND if worst >= Severity[fail_on.upper()] else CLEAN

@@ -102,3 +102,30 @@ def working(*, color: str, ascii_only: bool, quiet: bool) -> Iterator[None]:
     with Progress(spin, TextColumn("{task.description}"), TimeElapsedColumn(), console=console, transient=True) as bar:
         bar.add_task("reading and judging the evidence", total=None)
         yield
+
+
+@contextmanager
+def reading_captures(*, color: str, ascii_only: bool, quiet: bool) -> Iterator[Callable[[int, int], None] | None]:
+    """A callback for captures read and captures in all: a bar with the time left."""
+    if quiet or not is_terminal(sys.stderr):
+        yield None
+        return
+    from rich.console import Console  # noqa: PLC0415 - only for someone who watches
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415
+
+    style = style_for(sys.stderr, color=color, ascii_only=ascii_only)
+    console = Console(stderr=True, no_color=not style.color, highlight=False, markup=False, emoji=False)
+    columns = [TextColumn("{task.description}"), MofNCompleteColumn(), TimeRemainingColumn()]
+    if not style.ascii:
+        columns.insert(1, BarColumn(bar_width=None))
+    bar = Progress(*columns, console=console, transient=True, refresh_per_second=5)
+    task = bar.add_task("reading captures", total=None)
+
+    def tell(done: int, total: int) -> None:
+        bar.start()  # as for logs: not before there is something to tell
+        bar.update(task, completed=done, total=total, description="comparing" if done >= total else "reading captures")
+
+    try:
+        yield tell
+    finally:
+        bar.stop()

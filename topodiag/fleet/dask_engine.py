@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, TypeVar
 
 from topodiag.evidence.nccl_log.input.streams import Span
 from topodiag.fleet.work import Part, merge, run_task
 from topodiag.fleet.workers import cpus
 from topodiag.model.errors import TopodiagError
 
+_T = TypeVar("_T")
 LOCAL, SLURM = "local", "slurm"
 _CONNECT_S = 10
 _ANY_PORT = ":0"
@@ -127,3 +128,22 @@ def _slurm(workers: int | None) -> Any:
             hint="describe them in ~/.config/dask/jobqueue.yaml: queue, account, cores, memory, walltime",
         ) from None
     return cluster
+
+
+def map_dask(
+    work: Callable[[list[str]], _T], tasks: Sequence[list[str]], where: str, workers: int | None
+) -> Iterator[_T]:
+    """What `work` makes of each task, in their order, on `local`, `slurm`, or the scheduler at this address. Raises
+    TopodiagError with the way out."""
+    try:
+        import distributed  # noqa: PLC0415 - an extra, and slow to load
+    except ImportError:
+        raise TopodiagError("dask is not installed", hint="pip install 'topodiag[fleet]'") from None
+    with _client(where, workers, distributed) as client:
+        futures = [client.submit(work, task, pure=False) for task in tasks]
+        while futures:
+            future = futures.pop(0)  # one that was read is forgotten by the cluster
+            distributed.wait([future])  # type: ignore[no-untyped-call]
+            if future.status != "finished":
+                _explain(future)
+            yield future.result()

@@ -11,6 +11,7 @@ from topodiag.model.fleet import NodeFact
 from topodiag.model.node import Node
 from topodiag.words.fold import fold_labels
 
+BANDWIDTH = "widest path to a network card"
 _REDIRECT = 0b0001_1100
 """ACS bits that send peer-to-peer traffic up to the root: ReqRedir, CmpltRedir, UpstreamFwd (PCIe 6.0, 7.7.11)."""
 
@@ -47,13 +48,10 @@ def _gpu(node: Node, gpu: Gpu, part: str) -> Iterator[NodeFact]:
     ):
         yield from row("gpu", part, key, fact)
     yield from row("gpu", part, "uuid", gpu.uuid, kind=IDENTITY)
-    for key, fact, unit in (
-        ("utilization", gpu.utilization, "%"),
-        ("performance state", gpu.pstate, ""),
-        ("SM clock", gpu.sm_clock_mhz, "MHz"),
-        ("clock event reasons", gpu.throttle, ""),
-    ):
-        yield from row("gpu", part, key, fact, kind=MOMENT, unit=unit)
+    yield from row("gpu", part, "utilization", gpu.utilization, kind=MOMENT, unit="%")
+    yield from row("gpu", part, "performance state", gpu.pstate, kind=MOMENT)
+    yield from row("gpu", part, "SM clock", gpu.sm_clock_mhz, kind=MOMENT, unit="MHz")
+    yield from row("gpu", part, "clock event reasons", gpu.throttle, kind=MOMENT)
     device = node.pci_of(gpu)
     if device is not None:
         # An idle GPU trains its link down to save power: only the width is of the node.
@@ -137,10 +135,14 @@ def _neighbours(node: Node, gpu: Gpu, part: str, compute: Sequence[Nic]) -> Iter
         least = min(kind for kind, _ in near)
         names = ",".join(name for kind, name in near if kind == least)
         yield NodeFact("pairing", part, "nearest network cards", f"{names} over {least.name}")
+        wide = [gbs for _, name in near if (gbs := node.paths[gpu.label, name].intended_gbs) is not None]
+        if wide:
+            yield NodeFact("pairing", part, BANDWIDTH, text_of(max(wide)), unit="GB/s")
 
 
 def nic_facts(node: Node) -> Iterator[NodeFact]:
-    """Cards in the order of their names, their ports, and the kernel's interfaces on them."""
+    """Cards in the order of their names, their ports, and the kernel's interfaces on them. Those that carry no traffic
+    of jobs are families of their own."""
     if node.nics:
         roles: Tally[str] = Tally(nic.role.value for nic in node.nics)
         for role, count in sorted(roles.items()):
@@ -149,78 +151,88 @@ def nic_facts(node: Node) -> Iterator[NodeFact]:
         yield from _nic(node, nic)
         for port in nic.ports:
             yield from _port(nic, port)
+    owner = {nic.bus_id: nic for nic in node.nics if nic.bus_id}
     for device in node.netdevs:
         if device.bus_id is not None:
-            yield from _netdev(device)
+            yield from _netdev(device, owner.get(device.bus_id))
+
+
+def _family(nic: Nic | None, usual: str) -> str:
+    """The family of a card's facts: the usual one where it may carry the traffic of jobs."""
+    aside = nic is not None and nic.role in (NicRole.STORAGE, NicRole.MANAGEMENT)
+    return f"{nic.role.value} network" if nic is not None and aside else usual
 
 
 def _nic(node: Node, nic: Nic) -> Iterator[NodeFact]:
+    own = _family(nic, "nic")
     if nic.bus_id:
-        yield NodeFact("nic", nic.name, "bus id", nic.bus_id)
+        yield NodeFact(own, nic.name, "bus id", nic.bus_id)
     yield NodeFact("nic", nic.name, "role", nic.role.value)
     for family, key, fact in (
-        ("nic", "product", nic.part),
-        ("nic", "type", nic.hca_type),
-        ("nic", "board", nic.board_id),
-        ("nic", "driver", nic.driver),
-        ("nic", "NUMA node", nic.numa),
-        ("nic", "virtual function", nic.is_vf),
-        ("firmware", "firmware", nic.firmware),
+        (own, "product", nic.part),
+        (own, "type", nic.hca_type),
+        (own, "board", nic.board_id),
+        (own, "driver", nic.driver),
+        (own, "NUMA node", nic.numa),
+        (own, "virtual function", nic.is_vf),
+        (_family(nic, "firmware"), "firmware", nic.firmware),
     ):
         yield from row(family, nic.name, key, fact)
-    yield from row("nic", nic.name, "node GUID", nic.node_guid, kind=IDENTITY)
-    yield from row("nic", nic.name, "image GUID", nic.sys_image_guid, kind=IDENTITY)
+    yield from row(own, nic.name, "node GUID", nic.node_guid, kind=IDENTITY)
+    yield from row(own, nic.name, "image GUID", nic.sys_image_guid, kind=IDENTITY)
     device = node.pci_of(nic)
     if device is not None:
         yield from row("pci", nic.name, "generation", device.gen)
         yield from _pci_link(device, nic.name)
-    yield from counters("nic", nic.name, nic.counters)
+    yield from counters(own, nic.name, nic.counters)
 
 
 def _port(nic: Nic, port: NicPort) -> Iterator[NodeFact]:
-    part = f"{nic.name}/{port.number}"
+    part, own = f"{nic.name}/{port.number}", _family(nic, "nic")
     for family, key, fact in (
-        ("nic", "state", port.state),
-        ("nic", "physical state", port.phys_state),
-        ("nic", "link layer", port.link_layer),
-        ("mtu", "MTU", port.active_mtu),
-        ("mtu", "highest MTU", port.max_mtu),
-        ("nic", "traffic class", port.traffic_class),
-        ("nic", "signal", port.signal),
+        (own, "state", port.state),
+        (own, "physical state", port.phys_state),
+        (own, "link layer", port.link_layer),
+        (_family(nic, "mtu"), "MTU", port.active_mtu),
+        (_family(nic, "mtu"), "highest MTU", port.max_mtu),
+        (own, "traffic class", port.traffic_class),
+        (own, "signal", port.signal),
     ):
         yield from row(family, part, key, fact)
     if port.state.value != "DOWN":  # what a port that is down tells of its rate is the driver's default
-        yield from row("nic", part, "rate", port.rate_gbps, unit="Gb/s")
-        yield from row("nic", part, "lanes", port.lanes)
+        yield from row(own, part, "rate", port.rate_gbps, unit="Gb/s")
+        yield from row(own, part, "lanes", port.lanes)
     for key, told in (("LID", port.lid), ("subnet manager", port.sm_lid), ("GUID", port.guid), ("GIDs", port.gids)):
-        yield from row("nic", part, key, told, kind=IDENTITY)
-    yield from counters("nic", part, port.counters)
+        yield from row(own, part, key, told, kind=IDENTITY)
+    yield from counters(own, part, port.counters)
 
 
-def _netdev(device: NetDev) -> Iterator[NodeFact]:
+def _netdev(device: NetDev, nic: Nic | None) -> Iterator[NodeFact]:
+    own = _family(nic, "interface")
     for family, key, fact in (
-        ("mtu", "interface MTU", device.mtu),
-        ("interface", "state", device.operstate),
-        ("interface", "speed", device.speed_mbps),
-        ("interface", "highest speed", device.max_speed_mbps),
-        ("interface", "master", device.master),
-        ("interface", "driver", device.driver),
-        ("interface", "kind", device.kind),
-        ("interface", "priority trust", device.trust),
-        ("interface", "lossless priorities", device.lossless),
-        ("interface", "priorities by DSCP", device.priority_of),
-        ("firmware", "firmware", device.firmware),
+        (_family(nic, "mtu"), "interface MTU", device.mtu),
+        (own, "state", device.operstate),
+        (own, "speed", device.speed_mbps),
+        (own, "highest speed", device.max_speed_mbps),
+        (own, "master", device.master),
+        (own, "driver", device.driver),
+        (own, "kind", device.kind),
+        (own, "priority trust", device.trust),
+        (own, "lossless priorities", device.lossless),
+        (own, "priorities by DSCP", device.priority_of),
+        (_family(nic, "firmware"), "firmware", device.firmware),
     ):
         yield from row(family, device.name, key, fact)
-    yield from counters("interface", device.name, device.counters)
+    yield from counters(own, device.name, device.counters)
 
 
 def pci_facts(node: Node) -> Iterator[NodeFact]:
     """The links of the bridges above GPUs and network cards, and where ACS redirects traffic between peers."""
     above: dict[str, PciDevice] = {}
-    for device in (*node.gpus, *(nic for nic in node.nics if nic.role is NicRole.COMPUTE)):
-        if device.bus_id:
-            above.update((bridge.bus_id, bridge) for bridge in node.ancestors(device.bus_id))
+    ends = [gpu.bus_id for gpu in node.gpus] + [nic.bus_id for nic in node.nics if nic.role is NicRole.COMPUTE]
+    for end in ends:
+        if end:
+            above.update((bridge.bus_id, bridge) for bridge in node.ancestors(end))
     for bus_id, bridge in sorted(above.items()):
         yield from row("pci", bus_id, "generation", bridge.gen, kind=MOMENT)
         yield from row("pci", bus_id, "width", bridge.width)

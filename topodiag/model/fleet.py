@@ -8,6 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from topodiag.model.finding import Finding, Outcome, Severity
+from topodiag.model.provenance import NotObserved
+from topodiag.model.result import Trouble
+
 
 class FactKind(Enum):
     """How a fact may be compared between siblings, and over time."""
@@ -43,3 +47,152 @@ class NodeFact:
     kind: FactKind = FactKind.CATEGORY
     unit: str = ""
     source: str = ""
+
+
+class How(Enum):
+    """By which rule a value was found to be odd."""
+
+    UNLIKE = "unlike most"
+    """A category that few nodes have, where most have one value."""
+    PERMUTED = "permuted"
+    """The same parts as on other nodes in another order."""
+    FAR = "far from the median"
+    """A number, by the median and the median absolute deviation of ten siblings and more."""
+    RATIO = "out of the others' range"
+    """A number among four to nine siblings."""
+    RATE = "rises faster"
+    """A counter, by its rate beside that of its siblings."""
+
+
+@dataclass(frozen=True, slots=True)
+class Same:
+    """A fact that is equal on all nodes of a cohort that show it, which are `known` nodes.
+
+    `parts` have it (`gpu0`, `gpu1`, ...), "" for the node itself. `values` are the distinct ones by part: GPU i has
+    that of GPU i of every other node.
+    """
+
+    family: str
+    key: str
+    parts: tuple[str, ...]
+    values: tuple[str, ...]
+    known: int
+    unit: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Outlier:
+    """Nodes that differ in one fact from most of their siblings. `usual_count` of `total` nodes have the `usual` value.
+
+    `distance` is how far a number is away: in median absolute deviations, or as a ratio; None for a category.
+    `gbs_lost` is what a fact that is a bandwidth lacks, in GB/s. `explained_by` is the check that has found and priced
+    the same on each of these nodes.
+    """
+
+    family: str
+    key: str
+    parts: tuple[str, ...]
+    value: str
+    usual: str
+    nodes: tuple[str, ...]
+    usual_count: int
+    total: int
+    how: How = How.UNLIKE
+    unit: str = ""
+    distance: float | None = None
+    source: str = ""
+    gbs_lost: float | None = None
+    explained_by: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Association:
+    """What else parts the nodes in the same way: an attribute (`rack`, `leaf switch`), its values on one side, and the
+    Jaccard index of both sets of nodes, 0 to 1."""
+
+    attribute: str
+    values: tuple[str, ...]
+    jaccard: float
+
+
+@dataclass(frozen=True, slots=True)
+class Population:
+    """One side of a split: the value of each fact that splits so, in the order of the split's facts, and its nodes."""
+
+    values: tuple[str, ...]
+    nodes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Populations:
+    """Facts by which a cohort falls into a few groups, none of them odd; the largest group first. `facts` are
+    (family, key, parts). `known` nodes show the facts."""
+
+    facts: tuple[tuple[str, str, tuple[str, ...]], ...]
+    groups: tuple[Population, ...]
+    known: int
+    association: Association | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Cohort:
+    """Nodes that may be compared, by what their evidence says they are. `compared` is the number of facts that were
+    read on three nodes or more; `varying` are those without a usual value."""
+
+    name: str
+    traits: tuple[tuple[str, str], ...]
+    nodes: tuple[str, ...]
+    compared: int = 0
+    same: tuple[Same, ...] = ()
+    outliers: tuple[Outlier, ...] = ()
+    populations: tuple[Populations, ...] = ()
+    varying: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FleetNode:
+    """One node of a fleet: where its capture lies, when it was taken, and the number of its cohort."""
+
+    host: str
+    path: str
+    time: str = ""
+    cohort: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Exclusion:
+    """Nodes that no job should get for now, all for the same reasons: (id of the check, message), worst first."""
+
+    nodes: tuple[str, ...]
+    reasons: tuple[tuple[str, str], ...]
+    severity: Severity
+
+
+@dataclass(frozen=True, slots=True)
+class FleetResult:
+    """A fleet compared. `findings` are those of every node, folded over nodes, and those of the cohorts; `exclusions`
+    the nodes to leave out by reason; `left_out` captures that cannot be read or are older than another of their host.
+    """
+
+    nodes: tuple[FleetNode, ...]
+    cohorts: tuple[Cohort, ...]
+    findings: tuple[Finding, ...] = ()
+    exclusions: tuple[Exclusion, ...] = ()
+    left_out: tuple[NotObserved, ...] = ()
+    unexplained: tuple[Trouble, ...] = ()
+    outcomes: tuple[Outcome, ...] = ()
+
+    @property
+    def worst(self) -> Severity | None:
+        return max((finding.severity for finding in self.findings), default=None)
+
+    @property
+    def failed(self) -> tuple[str, ...]:
+        """The hosts to leave out, in the order of the nodes."""
+        out = {host for each in self.exclusions for host in each.nodes}
+        return tuple(node.host for node in self.nodes if node.host in out)
+
+    @property
+    def passed(self) -> tuple[str, ...]:
+        out = set(self.failed)
+        return tuple(node.host for node in self.nodes if node.host not in out)

@@ -13,6 +13,7 @@ from topodiag.cli import LazyGroup
 class _Fleet(LazyGroup):
     places: ClassVar[Mapping[str, tuple[str, str]]] = {
         "collect": ("fleet.collect:collect", "Run the collector on many nodes and bring their bundles back."),
+        "compare": ("fleet.compare:compare", "Which nodes differ from their siblings, and which to exclude now."),
     }
 
 
@@ -23,4 +24,5 @@ def fleet() -> None:
     \b
     First steps
       topodiag fleet collect --nodelist gpu[001-200] --to monday/
+      topodiag fleet compare monday/ --fail-list bad
     """

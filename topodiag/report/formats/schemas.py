@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from topodiag.report.formats.types.common import SCHEMA_VERSION
+from topodiag.report.formats.types.fleet import FleetDocument
 from topodiag.report.formats.types.model import CollectiveDocument, HierarchyDocument, LinkDocument, StepDocument
 from topodiag.report.formats.types.place import AuditDocument, SolveDocument
 from topodiag.report.formats.types.result import ResultDocument
@@ -48,6 +49,7 @@ SCHEMAS = (
     Schema("model", "model link, collective, hierarchy, step",
            (LinkDocument, CollectiveDocument, HierarchyDocument, StepDocument)),
     Schema("place", "place audit, place solve", (AuditDocument, SolveDocument)),
+    Schema("fleet", "fleet compare", (FleetDocument,)),
     Schema("sweep", "bench read", (SweepDocument,)),
 )  # fmt: skip
 """Every document of `--format json`."""

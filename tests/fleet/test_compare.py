@@ -1,0 +1,180 @@
+"""Nodes beside their siblings: equal, odd, populations, and when nothing can be said."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.fleet.fleets import Change, both, fleet, standing, with_errors, with_fact, with_number
+from topodiag.fleet.compare import compared
+from topodiag.fleet.digest import Digest
+from topodiag.model.fleet import Cohort, How
+
+OLD = with_fact("driver", "NVIDIA driver", "550.54.15")
+
+
+def only(nodes: list[Digest]) -> Cohort:
+    [cohort] = compared(nodes)[0]
+    return cohort
+
+
+def test_a_fleet_of_equals_has_no_outlier_and_says_in_how_many_facts_it_is_equal() -> None:
+    cohort = only(fleet(20))
+    assert (cohort.outliers, cohort.populations) == ((), ())
+    assert sum(len(each.parts) for each in cohort.same) == cohort.compared > 100
+
+
+def test_gpu_i_stands_beside_gpu_i_of_the_other_nodes() -> None:
+    cohort = only(fleet(5))
+    numa = next(each for each in cohort.same if (each.family, each.key) == ("gpu", "NUMA node"))
+    assert numa.values == ("0", "1")
+    assert numa.parts == tuple(f"gpu{at}" for at in range(8))
+
+
+def test_one_odd_value_is_told_with_the_count_of_the_majority() -> None:
+    [outlier] = only(fleet(20, {7: OLD})).outliers
+    assert (outlier.nodes, outlier.value, outlier.usual) == (("n0007",), "550.54.15", "570.86.15")
+    assert (outlier.usual_count, outlier.total, outlier.how) == (19, 20, How.UNLIKE)
+
+
+def test_the_same_value_on_several_parts_is_one_outlier() -> None:
+    narrow = both(*(with_fact("pci", "width", "8", part=f"gpu{at}") for at in (2, 3)))
+    [outlier] = only(fleet(20, {0: narrow})).outliers
+    assert (outlier.parts, outlier.value) == (("gpu2", "gpu3"), "8")
+
+
+def test_two_nodes_have_no_majority() -> None:
+    cohort = only(fleet(2, {0: OLD}))
+    assert (cohort.compared, cohort.outliers) == (0, ())
+
+
+def test_nodes_of_another_product_are_no_siblings() -> None:
+    def other(digest: Digest) -> Digest:
+        return replace(digest, traits=(("product", "DGX A100"), *digest.traits[1:]))
+
+    cohorts, home = compared(fleet(6, {5: both(other, OLD)}))
+    assert [len(each.nodes) for each in cohorts] == [5, 1]
+    assert home == (0, 0, 0, 0, 0, 1)
+    assert all(not each.outliers for each in cohorts)
+
+
+def test_a_node_whose_driver_is_down_stays_among_its_siblings() -> None:
+    def named(digest: Digest) -> Digest:
+        return replace(digest, traits=(("product", "DGX H100"), *digest.traits[1:]))
+
+    def blind(digest: Digest) -> Digest:
+        return replace(digest, traits=(("product", "DGX H100"), ("GPU", ""), ("role", "no GPU"), digest.traits[3]))
+
+    nodes = [named(each) for each in fleet(6)]
+    nodes[2] = blind(nodes[2])
+    assert len(compared(nodes)[0]) == 1
+
+
+def test_what_a_node_does_not_show_is_unknown_there_and_no_difference() -> None:
+    assert only(fleet(20, {3: with_fact("driver", "NVIDIA driver", None)})).outliers == ()
+
+
+def test_a_parameter_of_the_kernel_that_one_node_lacks_is_a_difference() -> None:
+    with_line = [
+        replace(each, facts=(*each.facts, replace(each.facts[0], family="kernel command line", sources=(),
+                values=((("", "iommu", ""), "pt"), (("", "ro", ""), "set")))))
+        for each in fleet(20)
+    ]  # fmt: skip
+    with_line[4] = with_fact("kernel command line", "iommu", None)(with_line[4])
+    [outlier] = only(with_line).outliers
+    assert (outlier.key, outlier.value, outlier.usual) == ("iommu", "not set", "pt")
+
+
+def test_half_and_half_are_two_populations_and_nobody_is_odd() -> None:
+    cohort = only(fleet(20, dict.fromkeys(range(9), OLD)))
+    assert cohort.outliers == ()
+    [split] = cohort.populations
+    assert [len(group.nodes) for group in split.groups] == [11, 9]
+    assert [group.values for group in split.groups] == [("570.86.15",), ("550.54.15",)]
+
+
+def test_facts_that_split_alike_are_one_split() -> None:
+    change = both(OLD, with_fact("os", "kernel", "5.4"))
+    [split] = only(fleet(20, dict.fromkeys(range(8), change))).populations
+    assert {key for _, key, _ in split.facts} == {"NVIDIA driver", "kernel"}
+
+
+def racked(count: int, changed: range, change: Change) -> list[Digest]:
+    nodes = fleet(count, dict.fromkeys(changed, change))
+    return [standing("rack", f"r{at // 10}")(each) for at, each in enumerate(nodes)]
+
+
+def test_what_else_splits_the_same_way_is_named() -> None:
+    [split] = only(racked(60, range(20), OLD)).populations
+    assert split.association is not None
+    assert (split.association.attribute, split.association.values) == ("rack", ("r0", "r1"))
+    assert split.association.jaccard == 1.0
+
+
+def test_a_split_that_goes_with_nothing_names_nothing() -> None:
+    nodes = fleet(60, dict.fromkeys(range(0, 60, 3), OLD))
+    nodes = [standing("rack", f"r{at // 10}")(each) for at, each in enumerate(nodes)]
+    [split] = only(nodes).populations
+    assert split.association is None
+
+
+def test_a_roll_out_that_begins_with_one_rack_is_a_population() -> None:
+    cohort = only(racked(300, range(10), OLD))
+    assert cohort.outliers == ()
+    assert [len(group.nodes) for group in cohort.populations[0].groups] == [290, 10]
+
+
+def test_hardware_that_differs_in_one_rack_is_odd_all_the_same() -> None:
+    cohort = only(racked(300, range(10), with_fact("pci", "width", "8", part="gpu0")))
+    assert [len(each.nodes) for each in cohort.outliers] == [10]
+
+
+def test_a_fact_without_a_usual_value_is_listed_as_varying() -> None:
+    cohort = only(fleet(20, {at: with_fact("os", "kernel", f"5.{at}") for at in range(20)}))
+    assert (cohort.outliers, cohort.populations) == ((), ())
+    assert ("os", "kernel") in cohort.varying
+
+
+def test_a_third_value_beside_two_populations_is_odd() -> None:
+    changes = dict.fromkeys(range(20), OLD) | {39: with_fact("driver", "NVIDIA driver", "535.1")}
+    cohort = only(fleet(40, changes))
+    [outlier] = cohort.outliers
+    assert (outlier.nodes, outlier.usual) == (("n0039",), "550.54.15 or 570.86.15")
+
+
+def test_a_permuted_pairing_with_the_same_parts_is_found() -> None:
+    def near(part: str, card: str) -> Change:
+        return with_fact("pairing", "nearest network cards", f"{card} over PIX", part=part)
+
+    swapped = both(near("gpu0", "mlx5_3"), near("gpu3", "mlx5_0"))
+    [outlier] = only(fleet(20, {5: swapped})).outliers
+    assert (outlier.how, outlier.parts, outlier.nodes) == (How.PERMUTED, ("gpu0", "gpu3"), ("n0005",))
+
+
+@pytest.mark.parametrize(
+    ("count", "value", "odd"), [(12, 300.0, True), (12, 366.0, False), (3, 100.0, False), (6, 200.0, True)]
+)
+def test_numbers_are_odd_beyond_deviation_and_noise(count: int, value: float, odd: bool) -> None:
+    changes = {at: with_number(370.0 + at % 4) for at in range(count)} | {2: with_number(value)}
+    found = [each for each in only(fleet(count, changes)).outliers if each.key == "measured"]
+    assert bool(found) is odd
+
+
+def test_a_counter_is_compared_as_a_rate() -> None:
+    changes = {at: with_errors(100 * (at + 1), hours=100 * (at + 1)) for at in range(10)}
+    assert only(fleet(10, changes)).outliers == ()
+    [outlier] = only(fleet(10, changes | {4: with_errors(9000, hours=100)})).outliers
+    assert (outlier.how, outlier.nodes, outlier.key) == (How.RATE, ("n0004",), "symbol_error")
+
+
+def test_a_few_events_are_chance() -> None:
+    changes = {at: with_errors(0) for at in range(10)}
+    assert only(fleet(10, changes | {4: with_errors(5)})).outliers == ()
+    assert len(only(fleet(10, changes | {4: with_errors(500)})).outliers) == 1
+
+
+def test_the_order_of_the_nodes_does_not_matter() -> None:
+    nodes = fleet(40, {3: OLD, 9: with_fact("os", "kernel", "5.4")})
+    forward, backward = ({(each.key, each.nodes) for each in only(order).outliers} for order in (nodes, nodes[::-1]))
+    assert forward == backward

@@ -1,0 +1,85 @@
+"""The use case of `topodiag fleet compare`: from captures to cohorts, findings, and nodes that no job should get."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+
+from topodiag.checks.fleet.weights import matters
+from topodiag.checks.registry import Subject
+from topodiag.checks.run import fold, run
+from topodiag.fleet.compare import compared
+from topodiag.fleet.nodes import read_fleet
+from topodiag.model.finding import Finding, Outcome, Severity, Status
+from topodiag.model.fleet import Cohort, Exclusion, FleetNode, FleetResult
+from topodiag.model.result import Trouble
+
+DIFFERS = "FLT001"
+SPLITS = "FLT002"
+_CHECKS = (DIFFERS, SPLITS)
+
+
+def compare(
+    paths: Sequence[str],
+    *,
+    workers: int | None = None,
+    dask: str | None = None,
+    on_read: Callable[[int, int], None] | None = None,
+) -> FleetResult:
+    """The nodes at these paths beside each other. `workers` and `dask` say who reads, as for logs; the result is the
+    same for any. Raises InputError where no node can be read, TopodiagError when a worker dies."""
+    fleet = read_fleet(paths, workers=workers, dask=dask, on_read=on_read)
+    cohorts, home = compared(fleet.nodes, paths)
+    of_cohorts = run(Subject.FLEET, cohorts, _CHECKS)
+    of_nodes = [Outcome("", Status.FINDING, node.host, node.findings) for node in fleet.nodes if node.findings]
+    findings = fold((*of_nodes, *of_cohorts))
+    hosts = [node.host for node in fleet.nodes]
+    return FleetResult(
+        nodes=tuple(
+            FleetNode(node.host, node.path, node.time, number) for node, number in zip(fleet.nodes, home, strict=True)
+        ),
+        cohorts=cohorts,
+        findings=findings,
+        exclusions=exclusions(findings, hosts, cohorts),
+        left_out=fleet.left_out,
+        unexplained=_folded(each for node in fleet.nodes for each in node.unexplained),
+        outcomes=of_cohorts,
+    )
+
+
+def exclusions(
+    findings: Sequence[Finding], hosts: Sequence[str], cohorts: Sequence[Cohort] = ()
+) -> tuple[Exclusion, ...]:
+    """The nodes with an error, and those that differ from their siblings in what can cost bandwidth or stability, be it
+    that a warning of their own checks tells it: nodes with the same reasons together, the worst first, then the fewest.
+    A warning that most nodes have is the site's, and excludes none."""
+    odd = {
+        (host, outlier.explained_by)
+        for cohort in cohorts
+        for outlier in cohort.outliers
+        if outlier.explained_by and matters(outlier)
+        for host in outlier.nodes
+    }
+    reasons: dict[str, list[Finding]] = {}
+    for finding in findings:
+        for host in finding.where.nodes if finding.id != SPLITS else ():
+            differs = finding.id == DIFFERS or (host, finding.id) in odd
+            if finding.severity is Severity.ERROR or (differs and finding.severity is Severity.WARNING):
+                reasons.setdefault(host, []).append(finding)
+    alike: dict[tuple[tuple[str, str], ...], list[str]] = {}
+    worst: dict[tuple[tuple[str, str], ...], Severity] = {}
+    for host in hosts:
+        if host in reasons:
+            why = tuple(dict.fromkeys((each.id, each.message) for each in reasons[host]))
+            alike.setdefault(why, []).append(host)
+            worst[why] = max(each.severity for each in reasons[host])
+    made = [Exclusion(tuple(nodes), why, worst[why]) for why, nodes in alike.items()]
+    return tuple(sorted(made, key=lambda each: (-each.severity, len(each.nodes), each.nodes)))
+
+
+def _folded(troubles: Iterable[Trouble]) -> tuple[Trouble, ...]:
+    """The same line of several nodes is one, with the number of nodes."""
+    alike: dict[tuple[str, str], list[Trouble]] = {}
+    for each in troubles:
+        alike.setdefault((each.what, each.text), []).append(each)
+    return tuple(replace(own[0], count=len({each.subject for each in own})) for own in alike.values())

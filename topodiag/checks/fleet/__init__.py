@@ -1,0 +1,1 @@
+"""Checks of fleets: a node among its siblings."""

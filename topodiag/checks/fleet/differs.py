@@ -1,0 +1,141 @@
+"""A node that differs from its siblings in a fact that can cost bandwidth or stability."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from topodiag.checks.fleet.weights import MANY_ENOUGH, Weight, weigh
+from topodiag.checks.fleet.words import fact_words, spelled
+from topodiag.checks.interface import FleetCheck
+from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
+from topodiag.model.fleet import Cohort, How, Outlier
+from topodiag.model.provenance import Origin
+from topodiag.words.fold import few, plural
+
+FEWEST = 3
+"""Nodes without which there is no majority."""
+SURE = 10
+"""Siblings that make a majority beyond doubt."""
+_SHOWN = 4
+
+
+@dataclass(frozen=True, slots=True)
+class OddOnes:
+    """By set of nodes, what differs there, the weightiest first."""
+
+    groups: tuple[tuple[tuple[str, ...], tuple[Outlier, ...]], ...]
+
+
+class DiffersFromSiblings(FleetCheck[OddOnes]):
+    """FLT001: a node differs from its siblings in a fact that can cost bandwidth or stability
+
+    What it finds
+        Nodes of one kind (product, GPU, role) of which a few have another value than most: driver, firmware, kernel
+        command line, module parameters, limits, MTU, ACS, link widths and rates, numbers of parts, and which network
+        card is near which GPU. The same parts in another order are found as well: GPU 0 with the card of GPU 3. Numbers
+        that are far from the median, and counters that rise ten times faster than those of nine tenths of the siblings.
+
+    Why it matters
+        A collective runs at the pace of its slowest node, and faults that only one node has are looked for in the
+        network first. A difference that one of the node's own checks has found and priced is told there.
+
+    Evidence it reads
+        All facts of all captures. Serials, UUIDs, GUIDs, addresses and what is of the moment (clocks, use, uptime) are
+        not compared; counters are compared as rates.
+
+    When it stays silent
+        Cohorts under 3 nodes have no majority. A value that more than one node in twenty has is a population (FLT002),
+        not an odd one. So is one that all nodes of a rack, a switch or a folder have and no others, where it is a thing
+        that administrators roll out. A fact without a usual value is listed as varying. A fact that a node does not
+        show is unknown there. Numbers within the noise of what measured them; fewer than 4 siblings for numbers and
+        counters.
+
+    How to confirm
+        topodiag scan CAPTURE-OF-THE-NODE
+        diff of the file and line that the evidence names, with those of a sibling
+
+    How to fix
+        Bring the node to what its siblings have, or exclude it from jobs until then: `topodiag fleet compare` writes
+        the lists with --pass-list and --fail-list.
+
+    References
+        Iglewicz and Hoaglin 1993 (modified z-score); Tukey 1977 (far fence); superbenchmark data_analysis.py;
+        AMD-AGI/Primus preflight (stack drift across a cluster).
+    """
+
+    id = "FLT001"
+    title = "a node differs from its siblings in a fact that can cost bandwidth or stability"
+
+    def observe(self, judged: Cohort, peers: Sequence[Cohort]) -> OddOnes | Outcome:
+        if len(judged.nodes) < FEWEST:
+            return self.unknown(judged, f"{plural(len(judged.nodes), 'node')} of this kind: there is no majority")
+        groups: dict[tuple[str, ...], list[Outlier]] = {}
+        for outlier in judged.outliers:
+            if not outlier.explained_by:
+                groups.setdefault(outlier.nodes, []).append(outlier)
+        if not groups:
+            return self.clean(judged, f"{plural(judged.compared, 'fact')} compared on {len(judged.nodes)} nodes")
+        ordered = {nodes: tuple(sorted(own, key=_order)) for nodes, own in groups.items()}
+        return OddOnes(tuple(sorted(ordered.items(), key=lambda item: (_order(item[1][0]), item[0]))))
+
+    def tell(self, judged: Cohort, observed: OddOnes) -> Iterable[Finding]:
+        for nodes, outliers in observed.groups:
+            weight = weigh(outliers[0])
+            rest = len(outliers) - 1
+            told = "; ".join(fact_words(each) for each in outliers[:_SHOWN])
+            more = f"; {plural(len(outliers) - _SHOWN, 'more fact')}" if len(outliers) > _SHOWN else ""
+            yield self.finding(
+                nodes,
+                _severity(outliers[0], weight),
+                fact_words(outliers[0]) + (f", and {plural(rest, 'more fact')}" if rest else ""),
+                observed=told + more,
+                expected="; ".join(_usual(each) for each in outliers[:_SHOWN]),
+                cost=_cost(outliers, weight),
+                fix=tuple(dict.fromkeys(weigh(each).fix for each in outliers))[:2],
+                gpus=_labels(outliers, "gpu"),
+                nics=_labels(outliers, "nic"),
+                evidence=[Origin(each.source) for each in outliers if each.source],
+                confidence=_confidence(outliers[0]),
+            )
+
+
+_FIRST = ("nvlink", "pci", "nic", "gpu", "pairing", "acs", "mtu", "driver", "firmware")
+"""Of facts that weigh alike, those of the wires come first."""
+
+
+def _order(outlier: Outlier) -> tuple[object, ...]:
+    place = _FIRST.index(outlier.family) if outlier.family in _FIRST else len(_FIRST)
+    return -weigh(outlier).severity, place, -len(outlier.parts), outlier.family, outlier.key, outlier.parts
+
+
+def _severity(outlier: Outlier, weight: Weight) -> Severity:
+    """Of a difference that is a hint alone: a note."""
+    return weight.severity if _confidence(outlier) > Confidence.LOW else Severity.INFO
+
+
+def _confidence(outlier: Outlier) -> Confidence:
+    if outlier.total < MANY_ENOUGH:
+        return Confidence.LOW
+    return Confidence.HIGH if outlier.total >= SURE and outlier.how is not How.RATIO else Confidence.MEDIUM
+
+
+def _usual(outlier: Outlier) -> str:
+    if outlier.how is How.PERMUTED:
+        return f"the order of {outlier.usual_count} of {outlier.total} nodes: {few(outlier.usual.split('; '), 2, '; ')}"
+    if outlier.how in (How.FAR, How.RATIO, How.RATE):
+        return f"{outlier.key} near {spelled(outlier.usual, outlier.unit)}, the median of {outlier.total} nodes"
+    return f"{spelled(outlier.usual, outlier.unit)}, as on {outlier.usual_count} of {outlier.total} nodes"
+
+
+def _cost(outliers: Sequence[Outlier], weight: Weight) -> Cost:
+    """What the wires lose, where a fact is a bandwidth; else why it matters."""
+    lost = [each.gbs_lost for each in outliers if each.gbs_lost is not None]
+    return Cost(max(lost) if lost else None, text=weight.why)
+
+
+def _labels(outliers: Sequence[Outlier], kind: str) -> list[str]:
+    parts = dict.fromkeys(part for each in outliers for part in each.parts if part and ":" not in part)
+    if kind == "gpu":
+        return [part.upper() for part in parts if part.startswith("gpu") and part[3:].isdigit()]
+    return list(dict.fromkeys(part.partition("/")[0] for part in parts if not part.startswith(("gpu", "numa"))))

@@ -1,0 +1,96 @@
+"""Nodes of one kind that fall into a few populations: a roll-out in progress, and what else splits the same way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from topodiag.checks.fleet.weights import weight_of
+from topodiag.checks.fleet.words import named
+from topodiag.checks.interface import FleetCheck
+from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
+from topodiag.model.fleet import Cohort, Populations
+from topodiag.words.fold import few, plural
+
+FEWEST = 3
+_SHOWN = 3
+_HARMLESS = frozenset({"os", "firmware", "driver", "kernel modules", "services", "system"})
+"""Families in which two versions side by side cost no bandwidth: for the time of a roll-out that is as it should be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Splits:
+    """The splits of a cohort, those that can cost bandwidth first."""
+
+    splits: tuple[Populations, ...]
+
+
+class TwoPopulations(FleetCheck[Splits]):
+    """FLT002: nodes of one kind fall into two populations
+
+    What it finds
+        Facts of which neither value is odd: half of the nodes have one driver, half another. Facts that split the nodes
+        in the same way are told together, and so is what else goes with the split: a leaf switch, a rack, a folder of
+        captures, a part of the node's name.
+
+    Why it matters
+        It is a roll-out in progress, or one that was never finished: a job that spans both populations runs with both
+        versions, and a difference in speed between them looks like a slow rack.
+
+    Evidence it reads
+        All facts of all captures, as FLT001.
+
+    When it stays silent
+        Cohorts under 3 nodes. More than six values, or values of which the common ones cover less than four fifths of
+        the nodes: these facts vary freely and are listed so. A value of at most one node in twenty is odd (FLT001).
+
+    How to confirm
+        topodiag fleet compare --format json      the nodes of each population
+
+    How to fix
+        Finish the roll-out, or keep jobs within one population until then.
+
+    References
+        NVIDIA DCGM issue 313 (one driver within a rack of NVL72); AMD-AGI/Primus preflight.
+    """
+
+    id = "FLT002"
+    title = "nodes of one kind fall into two populations"
+
+    def observe(self, judged: Cohort, peers: Sequence[Cohort]) -> Splits | Outcome:
+        if len(judged.nodes) < FEWEST:
+            return self.unknown(judged, f"{plural(len(judged.nodes), 'node')} of this kind: there is no majority")
+        if not judged.populations:
+            return self.clean(judged, "no fact divides the nodes into populations")
+        return Splits(tuple(sorted(judged.populations, key=lambda each: (-_severity(each), each.facts))))
+
+    def tell(self, judged: Cohort, observed: Splits) -> Iterable[Finding]:
+        for split in observed.splits:
+            names = [named(family, key) for family, key, _ in split.facts]
+            sizes = " and ".join(str(len(group.nodes)) for group in split.groups[:_SHOWN])
+            with_ = _with(split)
+            yield self.finding(
+                [host for group in split.groups[1:] for host in group.nodes],
+                _severity(split),
+                f"{few(names, 2)}: populations of {sizes} nodes{with_}",
+                observed="; ".join(
+                    f"{plural(len(group.nodes), 'node')}: {few(group.values, _SHOWN)}" for group in split.groups
+                ),
+                expected="one value on all nodes of one kind, or a roll-out that is known to be in progress",
+                cost=Cost(text=weight_of(*split.facts[0][:2]).why),
+                fix=("finish the roll-out, or keep jobs within one population until then",),
+                confidence=Confidence.HIGH if split.known >= 10 else Confidence.MEDIUM,
+            )
+
+
+def _with(split: Populations) -> str:
+    found = split.association
+    if found is None:
+        return ""
+    return f", split as by {found.attribute} ({few(found.values, _SHOWN)}: {found.jaccard:.0%} overlap)"
+
+
+def _severity(split: Populations) -> Severity:
+    return max(
+        Severity.INFO if family in _HARMLESS else weight_of(family, key).severity for family, key, _ in split.facts
+    )

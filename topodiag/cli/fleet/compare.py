@@ -1,0 +1,106 @@
+"""`topodiag fleet compare`: many captures beside each other."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from topodiag.cli.errors import Outcome
+from topodiag.cli.options import Printing, format_option, report_options
+from topodiag.cli.params import EVIDENCE, PLACE, Count
+
+if TYPE_CHECKING:
+    from topodiag.model.fleet import FleetResult
+
+FORMATS = ("table", "json", "jsonl", "csv", "parquet", "drain", "conditions")
+
+
+@click.command()
+@click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=EVIDENCE)
+@click.option("--pass-list", metavar="FILE", type=PLACE, help="Write the nodes that jobs may get, as one node set.")
+@click.option("--fail-list", metavar="FILE", type=PLACE, help="Write the nodes to exclude, as one node set.")
+@click.option("--workers", type=Count(1, 4096), metavar="N", help="Processes that read (default: all cores).")
+@click.option("--dask", metavar="WHERE", help="Read on a dask cluster: its address, local or slurm.")
+@format_option(FORMATS)
+@report_options
+@click.pass_obj
+def compare(  # noqa: PLR0917 - one parameter per option
+    reached: Outcome,
+    paths: tuple[str, ...],
+    pass_list: str | None,
+    fail_list: str | None,
+    workers: int | None,
+    dask: str | None,
+    format_: str,
+    fail_on: str,
+    printing: Printing,
+) -> None:
+    """Compare the nodes of a fleet with their siblings, and say which to exclude now and why.
+
+    PATH is a folder of captures, or whatever `topodiag scan` reads; the latest capture of a host counts. Nodes are
+    compared with nodes of the same kind by their evidence: product, GPU, role. The page shows the findings of all
+    nodes folded, what is equal on all nodes, the odd ones against the majority, and populations.
+
+    --format jsonl has a line for each node, csv and parquet a row for each finding of a node, drain the commands for
+    Slurm, conditions those of node-problem-detector. The fail list is ready for srun --exclude=$(cat FILE).
+
+    \b
+    Examples
+      topodiag fleet compare captures/
+      topodiag fleet compare captures/ --fail-list bad --pass-list good
+      topodiag fleet compare captures/ --format drain
+    """
+    if format_ == "parquet" and printing.output in {None, "-"}:
+        raise click.UsageError("--format parquet needs --output FILE.")
+    from topodiag.fleet.workers import one_thread  # noqa: PLC0415
+
+    one_thread()
+    from topodiag.app.fleet.compare import compare as compared  # noqa: PLC0415 - heavy from here on
+    from topodiag.cli.output import check_output, verdict_of  # noqa: PLC0415
+    from topodiag.cli.progress import reading_captures  # noqa: PLC0415
+
+    for path in (printing.output, pass_list, fail_list):
+        check_output(path)
+    with reading_captures(color=printing.color, ascii_only=printing.ascii_only, quiet=printing.quiet) as tell:
+        result = compared(paths, workers=workers, dask=dask, on_read=tell)
+    reached.code = verdict_of(result.worst, fail_on)
+    _write_lists(result, pass_list, fail_list)
+    _write(result, format_, printing)
+
+
+def _write_lists(result: FleetResult, pass_list: str | None, fail_list: str | None) -> None:
+    from topodiag.cli.output import opened  # noqa: PLC0415
+    from topodiag.emit.fleet_lists import node_list  # noqa: PLC0415
+
+    for path, hosts in ((pass_list, result.passed), (fail_list, result.failed)):
+        if path is not None:
+            with opened(path) as stream:
+                stream.write(node_list(hosts))
+
+
+def _write(result: FleetResult, format_: str, printing: Printing) -> None:
+    from topodiag.cli.output import opened, write_page  # noqa: PLC0415
+    from topodiag.emit.fleet_lists import conditions, drain_lines  # noqa: PLC0415
+    from topodiag.report.fleet.json import fleet_json, write_csv, write_lines, write_parquet  # noqa: PLC0415
+    from topodiag.report.fleet.page import draw_fleet  # noqa: PLC0415
+
+    if format_ in {"table", "json"}:
+        write_page(
+            lambda page: draw_fleet(page, result), lambda: fleet_json(result), format_=format_, printing=printing
+        )
+        return
+    if format_ == "parquet":
+        from topodiag.writing import replacing  # noqa: PLC0415
+
+        with replacing(str(printing.output)) as raw:
+            write_parquet(result, raw)
+        return
+    with opened(printing.output) as stream:
+        if format_ == "jsonl":
+            write_lines(result, stream)
+        elif format_ == "csv":
+            write_csv(result, stream)
+        else:
+            stream.writelines(f"{line}\n" for line in (drain_lines if format_ == "drain" else conditions)(result))
+        stream.flush()

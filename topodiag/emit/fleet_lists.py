@@ -1,0 +1,56 @@
+"""What schedulers take of a compared fleet: node lists, drain commands, conditions of node-problem-detector."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+
+from topodiag.model.fleet import Exclusion, FleetResult
+from topodiag.words.text import clean, shell_word
+
+MAX_REASON = 200
+"""Characters of a reason: sinfo -R and kubectl describe show one line."""
+CONDITION = "TopodiagFleet"
+"""The type of the node condition: True where the node should get no job."""
+
+
+def node_list(hosts: Sequence[str]) -> str:
+    """The hosts as one node set on one line, ready for `srun --exclude=$(cat FILE)`; an empty line for none."""
+    from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException  # noqa: PLC0415 - slow to load
+
+    try:
+        folded = str(NodeSet.fromlist(list(hosts), resolver=RESOLVER_NOGROUP))
+    except NodeSetException:
+        folded = ",".join(hosts)
+    return clean(folded, limit=len(folded) + 1) + "\n"
+
+
+def drain_lines(result: FleetResult) -> Iterator[str]:
+    """One command of Slurm for each group of nodes with the same reasons, the worst first."""
+    for each in result.exclusions:
+        names = node_list(each.nodes).strip()
+        yield (f"scontrol update {shell_word(f'nodename={names}')} state=drain"
+               f" {shell_word(f'reason={_reason(each)}')}")  # fmt: skip
+
+
+def _reason(exclusion: Exclusion) -> str:
+    (check, message), rest = exclusion.reasons[0], len(exclusion.reasons) - 1
+    more = f" (+{rest} more)" if rest else ""
+    return clean(f"topodiag {check}: {message}", ascii_only=True, limit=MAX_REASON - len(more)) + more
+
+
+def conditions(result: FleetResult) -> Iterator[str]:
+    """One JSON object a line and node: the node, and its status as node-problem-detector's exporters write it (its
+    pkg/types/types.go: source, events, conditions)."""
+    why = {host: each for each in result.exclusions for host in each.nodes}
+    for node in result.nodes:
+        found = why.get(node.host)
+        condition = {
+            "type": CONDITION,
+            "status": "True" if found else "False",
+            "transition": node.time,
+            "reason": found.reasons[0][0] if found else "NoDifference",
+            "message": _reason(found) if found else "as its siblings",
+        }
+        status = {"node": node.host, "source": "topodiag", "events": [], "conditions": [condition]}
+        yield json.dumps(status, ensure_ascii=True)

@@ -1,0 +1,101 @@
+"""The facts of a cohort as columns: for each fact, which values there are and which nodes have them.
+
+Nodes with equal facts of a family are one row of the table, weighted by their number: ten thousand nodes of which
+thirty are odd are thirty-one rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from topodiag.fleet.digest import Digest, Facts, Key
+from topodiag.fleet.facts import CLOSED
+
+Mask = NDArray[np.bool_]
+NOT_SET = "not set"
+"""The value of a key that a node does not have, in a family that lists all it has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One fact of a cohort: `counts` is the number of nodes by value, most first, `known` their sum."""
+
+    family: str
+    part: str
+    key: str
+    unit: str
+    counts: dict[str, int]
+    known: int
+
+
+class FamilyTable:
+    """The facts of one family of a cohort. `codes` says by node which of `distinct` it has, -1 for none."""
+
+    def __init__(self, family: str, rows: Sequence[Facts | None]) -> None:
+        self.family = family
+        self.distinct: list[Facts] = []
+        known: dict[Facts, int] = {}
+        codes = []
+        for facts in rows:
+            if facts is None:
+                codes.append(-1)
+                continue
+            if facts not in known:
+                known[facts] = len(self.distinct)
+                self.distinct.append(facts)
+            codes.append(known[facts])
+        self.codes = np.asarray(codes, np.int32)
+        self._sizes = np.bincount(self.codes[self.codes >= 0], minlength=len(self.distinct))
+        self._values = [dict(facts.values) for facts in self.distinct]
+
+    def columns(self) -> Iterator[Column]:
+        """Each fact, in the order of its part and key."""
+        if len(self.distinct) == 1:
+            count = int(self._sizes[0])
+            for (part, key, unit), value in self.distinct[0].values:
+                yield Column(self.family, part, key, unit, {value: count}, count)
+            return
+        long = pd.DataFrame(
+            [
+                (part, key, unit, value, size)
+                for facts, size in zip(self.distinct, self._sizes.tolist(), strict=True)
+                for (part, key, unit), value in facts.values
+            ],
+            columns=["part", "key", "unit", "value", "nodes"],
+        )
+        summed = long.groupby(["part", "key", "unit", "value"], sort=True)["nodes"].sum()
+        for (part, key, unit), group in summed.groupby(level=[0, 1, 2], sort=True):
+            counts = {value: int(count) for (*_, value), count in group.items()}
+            read = sum(counts.values())
+            if self.family in CLOSED and read < self._sizes.sum():
+                counts[NOT_SET] = int(self._sizes.sum()) - read
+            ordered = dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+            yield Column(self.family, part, key, unit, ordered, sum(ordered.values()))
+
+    def having(self, key: Key, value: str) -> Mask:
+        """Which nodes have this value."""
+        absent = NOT_SET if self.family in CLOSED else None
+        owners = [code for code, values in enumerate(self._values) if values.get(key, absent) == value]
+        return np.isin(self.codes, owners)
+
+    def source(self, key: Key, node: int) -> str:
+        """Where one node's value was read, "" where that is not known."""
+        code = int(self.codes[node])
+        if code < 0:
+            return ""
+        facts = self.distinct[code]
+        places = (at for at, (each, _) in enumerate(facts.values) if each == key)
+        at = next(places, None)
+        return facts.sources[at] if at is not None and at < len(facts.sources) else ""
+
+
+def tables(nodes: Sequence[Digest]) -> list[FamilyTable]:
+    """One table for each family that any of the nodes shows, in the order of the facts."""
+    by_node = [{facts.family: facts for facts in node.facts} for node in nodes]
+    families = dict.fromkeys(facts.family for node in nodes for facts in node.facts)
+    return [FamilyTable(family, [own.get(family) for own in by_node]) for family in families]

@@ -1,0 +1,300 @@
+"""Compares the nodes of a fleet with their siblings: cohort by cohort, fact by fact."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+
+from topodiag.fleet.cohorts import Traits, name_of, parted
+from topodiag.fleet.columns import Column, FamilyTable, Mask, tables
+from topodiag.fleet.digest import Digest
+from topodiag.fleet.explained import explained
+from topodiag.fleet.numbers import FEWEST, far, rises_faster
+from topodiag.fleet.splits import FEWEST_NODES, Split, associate, judge
+from topodiag.model.fleet import Association, Cohort, How, Outlier, Population, Populations, Same
+from topodiag.words.fold import plural
+from topodiag.words.units import number
+
+ROLLED_OUT = frozenset({
+    "os", "driver", "firmware", "kernel command line", "kernel modules", "driver parameters", "nccl.conf", "limits",
+    "host settings", "services", "mtu",
+})  # fmt: skip
+"""Families that an administrator changes rack by rack: a few nodes of one rack that differ are a roll-out."""
+_ROLL_OUT = 3
+"""Nodes of the least roll-out that shows as one."""
+_PART_NAME = re.compile(r"[0-9]{1,12}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Odd:
+    """One fact of one part that some nodes have otherwise."""
+
+    family: str
+    part: str
+    key: str
+    unit: str
+    value: str
+    usual: str
+    usual_count: int
+    total: int
+    nodes: tuple[int, ...]
+    source: str
+
+
+def compared(nodes: Sequence[Digest], roots: Sequence[str] = ()) -> tuple[tuple[Cohort, ...], tuple[int, ...]]:
+    """The cohorts of a fleet, the largest first, and by node the number of its cohort. `roots` are the paths that were
+    given: a folder below one of them is a place that nodes have in common."""
+    found = parted(nodes)
+    home = [0] * len(nodes)
+    made = []
+    for number_, (traits, members) in enumerate(found):
+        for member in members:
+            home[member] = number_
+        made.append(_cohort(traits, [nodes[member] for member in members], roots))
+    return tuple(made), tuple(home)
+
+
+def _cohort(traits: Traits, nodes: Sequence[Digest], roots: Sequence[str]) -> Cohort:
+    hosts = tuple(node.host for node in nodes)
+    made = Cohort(name_of(traits), traits, hosts)
+    if len(nodes) < FEWEST_NODES:
+        return made
+    places = _places(nodes, roots)
+    same: list[Column] = []
+    odd: list[_Odd] = []
+    parted_: list[tuple[Column, FamilyTable, Split]] = []
+    varying: list[tuple[str, str]] = []
+    count = 0
+    for table in tables(nodes):
+        for column in table.columns():
+            count += column.known >= FEWEST_NODES
+            split = judge(column)
+            if split is None:
+                same += [column] if column.known >= FEWEST_NODES else []
+                continue
+            if not split.odd and not split.groups:
+                varying.append((column.family, column.key))
+            rolled = _roll_outs(column, table, split, places)
+            odd += _odd_of(column, table, replace(split, odd=tuple(v for v in split.odd if v not in rolled)))
+            groups = (*(split.groups or (split.usual,)), *rolled)
+            if len(groups) > 1:
+                parted_.append((column, table, replace(split, groups=groups)))
+    outliers = explained([*_joined(odd, nodes), *_numbers(nodes), *_counters(nodes)], nodes)
+    return replace(
+        made,
+        compared=count,
+        same=tuple(_same(same)),
+        outliers=tuple(outliers),
+        populations=tuple(_populations(parted_, hosts, places)),
+        varying=tuple(dict.fromkeys(varying)),
+    )
+
+
+def _roll_outs(
+    column: Column, table: FamilyTable, split: Split, places: Mapping[str, Sequence[str | None]]
+) -> tuple[str, ...]:
+    """Odd values that are a roll-out which has just begun: three nodes and more, all those of a rack or a switch."""
+    if column.family not in ROLLED_OUT:
+        return ()
+    key = (column.part, column.key, column.unit)
+    return tuple(
+        value
+        for value in split.odd
+        if column.counts[value] >= _ROLL_OUT
+        and associate(table.having(key, value), table.codes >= 0, places) is not None
+    )
+
+
+def _odd_of(column: Column, table: FamilyTable, split: Split) -> Iterator[_Odd]:
+    key = (column.part, column.key, column.unit)
+    usual = split.usual if len(split.groups) < 2 else " or ".join(split.groups)
+    count = column.counts[split.usual] if len(split.groups) < 2 else sum(column.counts[v] for v in split.groups)
+    for value in split.odd:
+        nodes = tuple(np.flatnonzero(table.having(key, value)).tolist())
+        source = table.source(key, nodes[0])
+        yield _Odd(column.family, *key, value, usual, count, column.known, nodes, source)
+
+
+# --- what is equal --------------------------------------------------------------------------------------------------
+
+
+def _same(columns: Iterable[Column]) -> Iterator[Same]:
+    """One entry for each key, with all parts that have it."""
+    alike: dict[tuple[str, str, str], list[Column]] = {}
+    for column in columns:
+        alike.setdefault((column.family, column.key, column.unit), []).append(column)
+    for (family, key, unit), own in alike.items():
+        parts = tuple(sorted((column.part for column in own), key=part_order))
+        values = tuple(dict.fromkeys(next(iter(column.counts)) for column in own))
+        yield Same(family, key, parts, values, min(column.known for column in own), unit)
+
+
+def part_order(part: str) -> tuple[object, ...]:
+    """gpu2 before gpu10."""
+    return _PART_NAME.sub("#", part), [int(digits) for digits in _PART_NAME.findall(part)]
+
+
+# --- what is odd ----------------------------------------------------------------------------------------------------
+
+
+def _joined(odd: Iterable[_Odd], nodes: Sequence[Digest]) -> Iterator[Outlier]:
+    """The same key on the same nodes is one outlier with all of its parts."""
+    alike: dict[tuple[str, str, tuple[int, ...]], list[_Odd]] = {}
+    for each in odd:
+        alike.setdefault((each.family, each.key, each.nodes), []).append(each)
+    for (family, key, members), own in alike.items():
+        own.sort(key=lambda each: part_order(each.part))
+        pairs = {(each.value, each.usual) for each in own}
+        permuted = len(own) > 1 and len(pairs) > 1 and sorted(e.value for e in own) == sorted(e.usual for e in own)
+        one = len(pairs) == 1
+        yield Outlier(
+            family=family,
+            key=key,
+            parts=tuple(each.part for each in own),
+            value=own[0].value if one else "; ".join(f"{each.part} {each.value}" for each in own),
+            usual=own[0].usual if one else "; ".join(f"{each.part} {each.usual}" for each in own),
+            nodes=tuple(nodes[member].host for member in members),
+            usual_count=min(each.usual_count for each in own),
+            total=max(each.total for each in own),
+            how=How.PERMUTED if permuted else How.UNLIKE,
+            unit=own[0].unit,
+            source=own[0].source,
+            gbs_lost=_gbs_lost(own),
+        )
+
+
+def _gbs_lost(own: Sequence[_Odd]) -> float | None:
+    """What the paths of these parts lack, together, where the fact is a bandwidth."""
+    if own[0].unit != "GB/s":
+        return None
+    try:
+        lost = sum(max(float(each.usual) - float(each.value), 0.0) for each in own)
+    except ValueError:  # several rates in one value
+        return None
+    return lost or None
+
+
+def _numbers(nodes: Sequence[Digest]) -> Iterator[Outlier]:
+    rows = [
+        (at, reading.family, *reading.key, reading.value, reading.source)
+        for at, node in enumerate(nodes)
+        for reading in node.numbers
+    ]
+    table = pd.DataFrame(rows, columns=["node", "family", "part", "key", "unit", "value", "source"])
+    for (family, part, key, unit), own in table.groupby(["family", "part", "key", "unit"], sort=True):
+        values = own["value"].to_numpy(np.float64)
+        found = far(values, unit)
+        if found is None:
+            continue
+        for at in np.flatnonzero(found.odd).tolist():
+            yield Outlier(
+                family, key, (part,), number(values[at]), number(found.median), (nodes[int(own["node"].iat[at])].host,),
+                int((~found.odd).sum()), len(values), found.how, unit, float(found.distance[at]),
+                str(own["source"].iat[at]),
+            )  # fmt: skip
+
+
+def _counters(nodes: Sequence[Digest]) -> Iterator[Outlier]:
+    """Counters are compared where they were read: a node that shows none of them is no sibling with zero."""
+    hours = np.asarray([(node.uptime_s or 0.0) / 3600 for node in nodes])
+    rows = [
+        (at, reading.family, reading.key, reading.value) for at, node in enumerate(nodes) for reading in node.counters
+    ]
+    table = pd.DataFrame(rows, columns=["node", "family", "key", "value"])
+    read = FamilyTable("counters", [node.counted for node in nodes])
+    for (family, key), own in table.groupby(["family", "key"], sort=True):
+        known = read.having(key, family) & (hours > 0)
+        if known.sum() < FEWEST:
+            continue
+        counts = np.zeros(len(nodes))
+        counts[own["node"].to_numpy()] = own["value"].to_numpy(np.float64)
+        odd, rates = rises_faster(counts[known], hours[known])
+        median = float(np.median(rates))
+        for at in np.flatnonzero(odd).tolist():
+            member = int(np.flatnonzero(known)[at])
+            yield _rate(nodes[member], (family, *key), counts[member], usual=median, siblings=int(known.sum()))
+
+
+def _rate(node: Digest, fact: tuple[str, str, str, str], count: float, *, usual: float, siblings: int) -> Outlier:
+    family, part, name, unit = fact
+    hours = (node.uptime_s or 0.0) / 3600
+    source = next((each.source for each in node.counters if each.family == family and each.key == fact[1:]), "")
+    return Outlier(
+        family, name, (part,), f"{number(count)} in {plural(round(hours), 'hour')}", f"{number(usual)} an hour",
+        (node.host,), siblings - 1, siblings, How.RATE, unit,
+        (count / hours) / usual if usual else None, source,
+    )  # fmt: skip
+
+
+# --- populations ----------------------------------------------------------------------------------------------------
+
+
+def _populations(
+    columns: Iterable[tuple[Column, FamilyTable, Split]],
+    hosts: Sequence[str],
+    places: Mapping[str, Sequence[str | None]],
+) -> Iterator[Populations]:
+    """Facts that part the nodes in the same way are one split, with what else parts them so."""
+    alike: dict[tuple[bytes, ...], list[tuple[Column, Split, list[Mask]]]] = {}
+    for column, table, split in columns:
+        key = (column.part, column.key, column.unit)
+        masks = [table.having(key, value) for value in split.groups]
+        alike.setdefault(tuple(mask.tobytes() for mask in masks), []).append((column, split, masks))
+    for own in alike.values():
+        masks = own[0][2]
+        known = np.logical_or.reduce(masks)
+        yield Populations(
+            facts=_facts_of([column for column, _, _ in own]),
+            groups=tuple(
+                Population(_values_of(own, at), tuple(hosts[n] for n in np.flatnonzero(mask).tolist()))
+                for at, mask in enumerate(masks)
+            ),
+            known=int(known.sum()),
+            association=_association(masks, known, places),
+        )
+
+
+def _association(masks: Sequence[Mask], known: Mask, places: Mapping[str, Sequence[str | None]]) -> Association | None:
+    return associate(masks[1], known, places)
+
+
+def _facts_of(columns: Sequence[Column]) -> tuple[tuple[str, str, tuple[str, ...]], ...]:
+    parts: dict[tuple[str, str], list[str]] = {}
+    for column in columns:
+        parts.setdefault((column.family, column.key), []).append(column.part)
+    return tuple((family, key, tuple(sorted(own, key=part_order))) for (family, key), own in parts.items())
+
+
+def _values_of(own: Sequence[tuple[Column, Split, list[Mask]]], at: int) -> tuple[str, ...]:
+    """The value of each fact in one population; of several parts the distinct ones."""
+    values: dict[tuple[str, str], dict[str, None]] = {}
+    for column, split, _ in own:
+        values.setdefault((column.family, column.key), {})[split.groups[at]] = None
+    return tuple(", ".join(each) for each in values.values())
+
+
+def _places(nodes: Sequence[Digest], roots: Sequence[str]) -> dict[str, list[str | None]]:
+    """Attributes of nodes that say where they stand: switches, domains, folders, and last the words of their names."""
+    made: dict[str, list[str | None]] = {}
+    for at, node in enumerate(nodes):
+        for name, value in node.places:
+            made.setdefault(name, [None] * len(nodes))[at] = value
+    made["folder"] = [_folder(node.path, roots) for node in nodes]
+    made["name"] = [_stem(node.host) for node in nodes]
+    return made
+
+
+def _folder(path: str, roots: Sequence[str]) -> str | None:
+    above = os.path.dirname(path.rstrip("/"))
+    return None if not above or above in {root.rstrip("/") for root in roots} else os.path.basename(above)
+
+
+def _stem(host: str) -> str | None:
+    """`gpu-r07` of `gpu-r07-n03`: what stands before the last number."""
+    stem = host.partition(".")[0].rstrip("0123456789").rstrip("-_n")
+    return stem if any(sign.isdigit() for sign in stem) else None

@@ -1,0 +1,155 @@
+"""What the comparison keeps of one node: who it is, what its checks found, and its facts by family.
+
+The facts of a family that most nodes have alike are kept once: a digest names them by what they are, and nodes with
+equal facts share one object (`Pool`). Identities and what is of the moment are not compared.
+"""
+
+from __future__ import annotations
+
+from collections import Counter as Tally
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from topodiag.checks.node.troubles import troubles
+from topodiag.checks.registry import Subject
+from topodiag.checks.run import run
+from topodiag.fleet.facts import facts_of
+from topodiag.model.finding import Finding
+from topodiag.model.fleet import FactKind, NodeFact
+from topodiag.model.node import Node
+from topodiag.model.result import Trouble
+
+Key = tuple[str, str, str]
+"""Part, key and unit of a fact, in its family."""
+
+ERRORS = frozenset({"errors", "times", "rows", "lines"})
+"""Units of counters that speak of trouble; the others count traffic."""
+_DATA = ("port_rcv_data", "port_xmit_data")
+"""InfiniBand's counters of traffic, in words of four bytes (Linux sysfs-class-infiniband)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """The categories of one family on one node, by key; `sources` says where each was read."""
+
+    family: str
+    values: tuple[tuple[Key, str], ...]
+    sources: tuple[str, ...] = field(compare=False, default=())
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A number or a counter: family, part, key and unit, its value, and where it was read."""
+
+    family: str
+    key: Key
+    value: float
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Digest:
+    """One node. `traits` are what it is compared by, `places` where it stands: (attribute, value).
+
+    `numbers` are all of its numbers; of its counters `counters` has those that are not zero, and `counted` the names of
+    all that were read. `sent_bytes` is the traffic of its InfiniBand ports since they came up.
+    """
+
+    host: str
+    path: str
+    time: str
+    traits: tuple[tuple[str, str], ...]
+    places: tuple[tuple[str, str], ...]
+    facts: tuple[Facts, ...]
+    numbers: tuple[Reading, ...]
+    counters: tuple[Reading, ...]
+    counted: Facts
+    uptime_s: float | None
+    findings: tuple[Finding, ...]
+    unexplained: tuple[Trouble, ...]
+
+
+def digest_of(node: Node, path: str) -> Digest:
+    """The digest of a node that was read from `path`, with what its checks find. Never raises."""
+    outcomes = run(Subject.NODE, [node])
+    by_family: dict[str, list[NodeFact]] = {}
+    numbers: list[Reading] = []
+    counters: dict[tuple[str, Key], Reading] = {}
+    for fact in facts_of(node):
+        if fact.kind is FactKind.CATEGORY:
+            by_family.setdefault(fact.family, []).append(fact)
+        elif fact.kind is FactKind.NUMBER:
+            key = (fact.part, fact.key, fact.unit)
+            numbers.append(Reading(fact.family, key, float(fact.value), fact.source))
+        elif fact.kind is FactKind.COUNTER and fact.unit in ERRORS:
+            _count(counters, fact)
+    read = tuple(((part, key, unit), family) for family, (part, key, unit) in counters)
+    return Digest(
+        host=node.host,
+        path=path,
+        time=node.time.value or "",
+        traits=traits_of(node),
+        places=places_of(node, path),
+        facts=tuple(_facts(family, facts) for family, facts in by_family.items()),
+        numbers=tuple(numbers),
+        counters=tuple(each for each in counters.values() if each.value),
+        counted=Facts("counters", read),
+        uptime_s=node.os.uptime_s.value,
+        findings=tuple(found for outcome in outcomes for found in outcome.findings),
+        unexplained=tuple(each for each in troubles((node,), outcomes) if not each.harmless),
+    )
+
+
+def _facts(family: str, facts: Iterable[NodeFact]) -> Facts:
+    kept = list(facts)
+    return Facts(
+        family,
+        tuple(((fact.part, fact.key, fact.unit), str(fact.value)) for fact in kept),
+        tuple(fact.source for fact in kept),
+    )
+
+
+def _count(counters: dict[tuple[str, Key], Reading], fact: NodeFact) -> None:
+    """A counter of a device; those of its NVLinks are added up."""
+    part = fact.part.partition("/link")[0]
+    at = (fact.family, (part, fact.key, fact.unit))
+    known = counters.get(at)
+    value = float(fact.value)
+    if known is None or (value and not known.value):
+        counters[at] = Reading(fact.family, at[1], value + (known.value if known else 0.0), fact.source)
+    elif value:
+        counters[at] = Reading(fact.family, at[1], known.value + value, known.source)
+
+
+def traits_of(node: Node) -> tuple[tuple[str, str], ...]:
+    """What a node is compared by, from its evidence and not from its name: product, GPU, role, and whether the capture
+    was taken on the host or in a container."""
+    names = Tally(gpu.name.value for gpu in node.gpus if gpu.name.value)
+    container = node.os.container.value
+    return (
+        ("product", node.system.value or ""),
+        ("GPU", names.most_common(1)[0][0] if names else ""),
+        ("role", "GPU node" if node.gpus else "no GPU"),
+        ("captured in", "" if container in (None, "none") else str(container)),
+    )
+
+
+def places_of(node: Node, path: str) -> tuple[tuple[str, str], ...]:
+    """Where a node stands, from the inside out, as far as its evidence says so."""
+    from topodiag.evidence.cluster.bundles import seen_of  # noqa: PLC0415 - numpy
+
+    seen = seen_of(node, path)
+    made = [(f"{word} above" if word == "switch" else word, name) for word, name in seen.tiers]
+    if seen.domain:
+        made.append(("NVLink domain", seen.domain))
+    return tuple((f"{word} (level {number})" if number else word, name) for number, (word, name) in enumerate(made))
+
+
+class Pool:
+    """Equal facts of many nodes as one object."""
+
+    def __init__(self) -> None:
+        self._known: dict[Facts, Facts] = {}
+
+    def shared(self, facts: Facts) -> Facts:
+        return self._known.setdefault(facts, facts)

@@ -1,0 +1,60 @@
+"""Which differences a node's own checks have found and priced: the same cause is told once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from topodiag.fleet.digest import Digest
+from topodiag.model.finding import Finding, Severity
+from topodiag.model.fleet import Outlier
+
+_FAMILIES: Mapping[str, tuple[str, ...]] = {
+    "nvlink": ("NVL", "GPU001", "GPU005"),
+    "gpu": ("GPU", "NVL", "HST002"),
+    "pci": ("PCI", "GPU001", "NIC005", "GPU005"),
+    "pairing": ("GDR002", "NUM001", "NVL", "PCI", "GPU001", "NIC005", "NIC001", "TOP003"),
+    "nic": ("NIC", "NET"),
+    "interface": ("NIC", "NET"),
+    "mtu": ("NIC", "NET"),
+    "firmware": ("NIC004", "NIC005"),
+    "acs": ("PCI004",),
+    "limits": ("HST001",),
+    "host settings": ("HST003", "NUM", "PCI004"),
+    "driver": ("GPU001", "GDR001", "NVL005"),
+    "kernel modules": ("GDR001",),
+    "services": ("NVL005",),
+    "nccl.conf": ("ENV",),
+    "kernel log": ("GPU", "NVL", "PCI", "NIC"),
+    "kernel command line": ("PCI004", "HST003"),
+}
+"""Which checks speak of the facts of a family: ids, or how they begin."""
+_OF_THE_WHOLE = ("GPU001", "NIC005", "NVL005", "GDR001", "HST", "NIC004")
+"""Checks whose fault shows in facts of other parts as well: a card that is gone shifts the names of the others."""
+
+
+def explained(outliers: Sequence[Outlier], nodes: Sequence[Digest]) -> list[Outlier]:
+    """The outliers, those marked that a warning or an error of every node they are of has told already."""
+    found = {node.host: [each for each in node.findings if each.severity >= Severity.WARNING] for node in nodes}
+    return [replace(each, explained_by=_by(each, found)) for each in outliers]
+
+
+def _by(outlier: Outlier, found: Mapping[str, Sequence[Finding]]) -> str:
+    ids: list[str] = []
+    for host in outlier.nodes:
+        check = next((each.id for each in found[host] if _speaks_of(each, outlier)), "")
+        if not check:
+            return ""
+        ids.append(check)
+    return ids[0]
+
+
+def _speaks_of(finding: Finding, outlier: Outlier) -> bool:
+    if not finding.id.startswith(_FAMILIES.get(outlier.family, ("?",))):
+        return False
+    where = finding.where
+    named = {label.lower() for label in (*where.gpus, *where.nics)} | {link.lower() for link in where.links}
+    if not named or finding.id.startswith(_OF_THE_WHOLE) or outlier.family == "pairing":
+        return True
+    parts = [part.partition("/")[0].lower() for part in outlier.parts]
+    return any(not part or any(name.split()[0] == part for name in named if name) for part in parts)

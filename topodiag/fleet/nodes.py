@@ -1,0 +1,138 @@
+"""The captures of a fleet, read by all cores or by a dask cluster, as digests in the order of their hosts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from topodiag.evidence.cluster.bundles import find_bundles
+from topodiag.evidence.cluster.facts import natural
+from topodiag.evidence.intake.bundle import open_evidence
+from topodiag.evidence.intake.captures import captures, evidence_of
+from topodiag.evidence.intake.gather import gather
+from topodiag.evidence.intake.kinds import NODE_KINDS
+from topodiag.evidence.intake.pieces import refusal
+from topodiag.evidence.intake.reader import read_node
+from topodiag.fleet.digest import Digest, Pool, digest_of
+from topodiag.fleet.workers import cpus, end_with_parent, pool_of, starting
+from topodiag.model.errors import InputError
+from topodiag.model.provenance import NotObserved
+
+FEW = 24
+"""Captures that one process has read before others would have started."""
+CHUNK = 32
+"""Captures that a worker takes at once: their equal facts travel once."""
+_DASK_CHUNK = 200
+"""Captures of one task on a cluster, where a task costs more to hand out."""
+Read = tuple[list[Digest], list[NotObserved]]
+
+
+@dataclass(frozen=True, slots=True)
+class Fleet:
+    """All nodes that could be read, each once, by host; and the captures that were left out."""
+
+    nodes: tuple[Digest, ...]
+    left_out: tuple[NotObserved, ...] = ()
+
+
+def read_fleet(
+    paths: Sequence[str],
+    *,
+    workers: int | None = None,
+    dask: str | None = None,
+    on_read: Callable[[int, int], None] | None = None,
+) -> Fleet:
+    """The nodes at these paths: bundles, folders of them, or whatever `topodiag scan` reads. `workers` are processes,
+    None: all cores; `dask` is `local`, `slurm` or a scheduler's address. `on_read` gets how many of how many captures
+    were read. The same result for any number of workers. Raises InputError where there is none, TopodiagError when a
+    worker dies."""
+    places = list(dict.fromkeys(each for path in paths for each in _places(path)))
+    chunk = _DASK_CHUNK if dask else CHUNK
+    tasks = [places[at : at + chunk] for at in range(0, len(places), chunk)]
+    pool = Pool()
+    nodes: list[Digest] = []
+    left_out: list[NotObserved] = []
+    done = 0
+    for number, (made, broken) in enumerate(_by_all(tasks, workers, dask)):
+        nodes += (_shared(each, pool) for each in made)
+        left_out += broken
+        done += len(tasks[number])
+        if on_read is not None:
+            on_read(done, len(places))
+    if not nodes:
+        why = f"{left_out[0].what}: {left_out[0].why}" if left_out else "there is nothing to read"
+        raise InputError(paths[0], f"holds no node that can be read: {why}")
+    latest, older = _latest(nodes)
+    return Fleet(tuple(sorted(latest, key=lambda node: natural(node.host))), (*left_out, *older))
+
+
+def _places(path: str) -> Iterator[str]:
+    """The bundles at a path; the path itself where it is something else that `scan` reads."""
+    try:
+        yield from find_bundles(path)
+    except InputError:
+        yield path
+
+
+def _by_all(tasks: Sequence[list[str]], workers: int | None, dask: str | None) -> Iterator[Read]:
+    if dask is not None:
+        from topodiag.fleet.dask_engine import map_dask  # noqa: PLC0415 - an extra, and slow to load
+
+        yield from map_dask(read_some, tasks, dask, workers)
+        return
+    wanted = min(workers or cpus(), len(tasks))
+    if wanted < 2 or sum(map(len, tasks)) <= FEW:
+        yield from map(read_some, tasks)
+        return
+    with pool_of(wanted, end_with_parent) as pool:
+        with starting():
+            made = pool.map(read_some, tasks)
+        yield from made
+
+
+def read_some(places: Iterable[str]) -> Read:
+    """The digests at some places, and what cannot be read of them."""
+    pool = Pool()
+    made: list[Digest] = []
+    broken: list[NotObserved] = []
+    for place in places:
+        try:
+            made += (_shared(each, pool) for each in _read(place))
+        except InputError as error:
+            broken.append(NotObserved(place, error.message.removeprefix(f"{place}: ")))
+    return made, broken
+
+
+def _read(place: str) -> list[Digest]:
+    """The nodes at one place. Raises InputError where there is none."""
+    try:
+        evidence = open_evidence(place)
+        if evidence.is_bundle:
+            return [digest_of(read_node(evidence).node, place)]
+    except InputError:
+        pass  # an archive of several nodes, a pattern, a fixture: the front door knows
+    intake = gather([place])
+    found = captures(intake)
+    if not found.captures:
+        raise refusal(intake, NODE_KINDS, "evidence of a node", found.aside)
+    return [digest_of(read_node(evidence_of(each, intake)).node, each.name) for each in found.captures]
+
+
+def _shared(digest: Digest, pool: Pool) -> Digest:
+    facts = tuple(pool.shared(each) for each in digest.facts)
+    return replace(digest, facts=facts, counted=pool.shared(digest.counted))
+
+
+def _latest(nodes: Sequence[Digest]) -> tuple[list[Digest], list[NotObserved]]:
+    """The latest capture of each host, and the others."""
+    latest: dict[str, Digest] = {}
+    older: list[Digest] = []
+    for each in nodes:
+        host = each.host.partition("#")[0]
+        known = latest.get(host)
+        if known is None or (known.time, known.path) < (each.time, each.path):
+            latest[host] = replace(each, host=host)
+            older += [known] if known is not None else []
+        else:
+            older.append(each)
+    return list(latest.values()), [NotObserved(each.path, f"an older capture of {each.host}") for each in older]

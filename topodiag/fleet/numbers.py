@@ -1,0 +1,94 @@
+"""When a number is far from those of its siblings: robust statistics that a few sick nodes do not move.
+
+Ten siblings and more: the modified z-score, 0.6745 (x - median) / MAD (Iglewicz and Hoaglin, 1993), with the far fence
+of Tukey beside it. Four to nine: the range of the others. Fewer have no rule. A difference below the noise of what
+measured it is none, at any number of deviations.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topodiag.model.fleet import How
+
+Floats = NDArray[np.float64]
+
+MANY = 10
+"""Siblings for which deviations say something; Azure's node checks warn below that."""
+FEWEST = 4
+MOST_Z = 3.5
+"""Iglewicz and Hoaglin's limit."""
+_FENCE = 3.0
+"""Interquartile ranges beyond the quartiles: Tukey's far fence, which superbenchmark uses as well."""
+_BEYOND = 1.5
+"""Of the range of the others, for a few siblings."""
+NOISE = {"bytes": 0.02, "GB/s": 0.03, "TFLOPS": 0.02, "us": 0.10}
+"""Share of the median that repeated measurements differ by: sizes of memory differ with what the kernel reserves,
+nccl-tests by 2 to 3 %, matrix products by 1 to 2 %, latencies by 5 to 10 %."""
+_OTHER_NOISE = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Far:
+    """Which of the values are far away, by which rule, and how far: in deviations or as a ratio to the median."""
+
+    odd: NDArray[np.bool_]
+    distance: Floats
+    median: float
+    how: How
+
+
+def far(values: Floats, unit: str) -> Far | None:
+    """The odd ones among values of siblings. None where no rule applies: too few, or most of them equal, which is a
+    category."""
+    if len(values) < FEWEST:
+        return None
+    median = float(np.median(values))
+    floor = max(NOISE.get(unit, _OTHER_NOISE) * abs(median), 1e-12)
+    away = np.abs(values - median)
+    if len(values) < MANY:
+        return _among_few(values, median, floor)
+    spread = float(np.median(away))
+    if spread == 0:
+        return None
+    low, high = np.quantile(values, [0.25, 0.75])
+    fence = _FENCE * (high - low)
+    z = 0.6745 * (values - median) / spread
+    # The deviation of few values is itself uncertain: the limit is twice as far for ten, and near 3.5 for hundreds.
+    limit = MOST_Z * (1 + MANY / len(values))
+    odd = (np.abs(z) > limit) & (away > floor) & ((values < low - fence) | (values > high + fence))
+    return Far(odd, z, median, How.FAR)
+
+
+def _among_few(values: Floats, median: float, floor: float) -> Far:
+    """Outside of one and a half times the range of the others around its middle, and beyond the noise."""
+    odd = np.zeros(len(values), bool)
+    for at in range(len(values)):
+        others = np.delete(values, at)
+        low, high = others.min(), others.max()
+        beyond = max(low - values[at], values[at] - high)
+        odd[at] = beyond > (_BEYOND - 1) / 2 * (high - low) + floor
+    if odd.sum() > 1:  # no majority stands against them
+        odd[:] = False
+    return Far(odd, values / median if median else values, median, How.RATIO)
+
+
+LEAST_EVENTS = 20
+"""Of a counter: below that many, chance decides."""
+_TIMES = 10.0
+"""How much faster than nine tenths of its siblings a counter rises that is odd."""
+LEAST_HOURS = 1.0
+
+
+def rises_faster(counts: Floats, hours: Floats) -> tuple[NDArray[np.bool_], Floats]:
+    """Which counters rise far faster than those of their siblings, and all rates, per hour. Counters of siblings that
+    all rise are the site's; one that alone is not zero is its own."""
+    rates = counts / np.maximum(hours, LEAST_HOURS)
+    if len(counts) < FEWEST:
+        return np.zeros(len(counts), bool), rates
+    usual = float(np.quantile(rates, 0.9, method="lower"))
+    odd = (counts >= LEAST_EVENTS) & (rates > _TIMES * usual)
+    return odd, rates

@@ -1,0 +1,136 @@
+"""A compared fleet as one object, as lines of JSON by node, and as a table of nodes and reasons."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator
+from typing import BinaryIO, TextIO
+
+from topodiag.model import fleet as model
+from topodiag.model.finding import Finding
+from topodiag.report.formats.parts import findings_of, tool
+from topodiag.report.formats.types import fleet as shape
+from topodiag.report.formats.types.common import SCHEMA_VERSION
+from topodiag.report.formats.write_json import plain
+from topodiag.words.text import cell
+
+COLUMNS = ("host", "cohort", "verdict", "check", "severity", "message", "gbs_lost", "path", "time")
+
+
+def fleet_json(result: model.FleetResult) -> shape.FleetDocument:
+    return shape.FleetDocument(
+        schema_version=SCHEMA_VERSION,
+        tool=tool(),
+        nodes=list(_nodes(result)),
+        cohorts=[_cohort(each) for each in result.cohorts],
+        findings=findings_of(result.findings),
+        failed=list(result.failed),
+        left_out=[shape.LeftOut(path=each.what, why=each.why) for each in result.left_out],
+        unexplained=[
+            shape.Unexplained(what=each.what, text=each.text, nodes=each.count) for each in result.unexplained
+        ],
+    )
+
+
+def _nodes(result: model.FleetResult) -> Iterator[shape.FleetNode]:
+    why = {host: each for each in result.exclusions for host in each.nodes}
+    for node in result.nodes:
+        found = why.get(node.host)
+        yield shape.FleetNode(
+            host=node.host,
+            path=node.path,
+            time=node.time,
+            cohort=node.cohort,
+            verdict="fail" if found else "pass",
+            reasons=[shape.Reason(check=check, message=message) for check, message in found.reasons] if found else [],
+        )
+
+
+def _cohort(cohort: model.Cohort) -> shape.Cohort:
+    return shape.Cohort(
+        name=cohort.name,
+        traits=dict(cohort.traits),
+        nodes=list(cohort.nodes),
+        compared=cohort.compared,
+        equal=[
+            shape.EqualFact(family=each.family, key=each.key, parts=list(each.parts), values=list(each.values),
+                            unit=each.unit, nodes=each.known)
+            for each in cohort.same
+        ],
+        outliers=[_odd(each) for each in cohort.outliers],
+        populations=[_split(each) for each in cohort.populations],
+        varying=[list(each) for each in cohort.varying],
+    )  # fmt: skip
+
+
+def _odd(each: model.Outlier) -> shape.OddFact:
+    return shape.OddFact(
+        family=each.family,
+        key=each.key,
+        parts=list(each.parts),
+        value=each.value,
+        usual=each.usual,
+        unit=each.unit,
+        nodes=list(each.nodes),
+        usual_nodes=each.usual_count,
+        known_nodes=each.total,
+        how=each.how.value,
+        distance=each.distance,
+        gbs_lost=each.gbs_lost,
+        source=each.source,
+        explained_by=each.explained_by,
+    )
+
+
+def _split(each: model.Populations) -> shape.Split:
+    found = each.association
+    return shape.Split(
+        facts=[shape.SplitFact(family=family, key=key, parts=list(parts)) for family, key, parts in each.facts],
+        groups=[shape.Population(values=list(group.values), nodes=list(group.nodes)) for group in each.groups],
+        association=None
+        if found is None
+        else shape.Association(attribute=found.attribute, values=list(found.values), jaccard=found.jaccard),
+    )
+
+
+def write_lines(result: model.FleetResult, stream: TextIO) -> None:
+    """One object a line: each node with its verdict and its reasons."""
+    for node in _nodes(result):
+        stream.write(json.dumps(plain(node), ensure_ascii=True, allow_nan=False) + "\n")
+
+
+Row = tuple[str | int | float | None, ...]
+
+
+def rows(result: model.FleetResult) -> Iterator[Row]:
+    """One row for each node and finding of it, one for a node without any; the columns are COLUMNS."""
+    found: dict[str, list[Finding]] = {}
+    for finding in result.findings:
+        for host in finding.where.nodes:
+            found.setdefault(host, []).append(finding)
+    failed = set(result.failed)
+    for node in result.nodes:
+        lead = (node.host, node.cohort, "fail" if node.host in failed else "pass")
+        for each in found.get(node.host, ()):
+            yield (*lead, each.id, str(each.severity), each.message, each.cost.gbs_lost, node.path, node.time)
+        if node.host not in found:
+            yield (*lead, "", "", "", None, node.path, node.time)
+
+
+def write_csv(result: model.FleetResult, stream: TextIO) -> None:
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for row in rows(result):
+        writer.writerow([cell(value) if isinstance(value, str) else value for value in row])
+
+
+def write_parquet(result: model.FleetResult, stream: BinaryIO) -> None:
+    import pyarrow as pa  # noqa: PLC0415 - slow to load
+    import pyarrow.parquet as pq  # noqa: PLC0415
+
+    types = {"cohort": pa.int32(), "gbs_lost": pa.float64()}
+    schema = pa.schema([(name, types.get(name, pa.string())) for name in COLUMNS])
+    columns = list(zip(*rows(result), strict=True)) or [()] * len(COLUMNS)
+    arrays = [pa.array(values, field.type) for values, field in zip(columns, schema, strict=True)]
+    pq.write_table(pa.Table.from_arrays(arrays, schema=schema), stream, compression="zstd")

@@ -1,0 +1,213 @@
+"""A fleet on one screen: which nodes to leave out and why, then classes of nodes with counts, never rows of nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from topodiag.model.finding import Finding, Severity
+from topodiag.model.fleet import Cohort, Exclusion, FleetResult, Same
+from topodiag.report.answer import note_answer
+from topodiag.report.node.marks import SIGNS, more
+from topodiag.report.text import Page, Part
+from topodiag.words.fold import few, fold_hosts, fold_labels, plural
+
+GROUPS_SHOWN = 10
+"""Groups of nodes with the same reasons that are shown one by one; more of them are told by class."""
+CLASSES_SHOWN = 8
+COHORTS_SHOWN = 4
+FACTS_SHOWN = 8
+SPLITS_SHOWN = 3
+_NAMES = 48
+"""Columns of a node set: what is longer is counted."""
+_TELLING = (
+    ("driver", "NVIDIA driver"), ("os", "kernel"), ("os", "distribution"), ("gpu", "GPUs"), ("nvlink", "links"),
+    ("firmware", "firmware"), ("nic", "compute network cards"), ("nic", "rate"), ("mtu", "MTU"), ("pci", "width"),
+    ("acs", "redirects peers"), ("pairing", "nearest network cards"), ("kernel command line", "iommu"),
+    ("host settings", "NUMA balancing"), ("gpu", "name"), ("driver", "CUDA"),
+)  # fmt: skip
+"""The facts that people ask for first when they ask whether a fleet is homogeneous."""
+_MARK = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "info"}
+
+
+def draw_fleet(page: Page, result: FleetResult) -> None:
+    """The answer, its reasons, the cohorts, and what all nodes have in common. The last line repeats the answer."""
+    _draw_answer(page, result)
+    _draw_exclusions(page, result.exclusions)
+    cohorts = result.cohorts if page.style.verbose else result.cohorts[:COHORTS_SHOWN]
+    for cohort in cohorts:
+        _draw_cohort(page, cohort)
+    if len(result.cohorts) > len(cohorts):
+        rest = result.cohorts[len(cohorts) :]
+        nodes = sum(len(each.nodes) for each in rest)
+        page.add("  ", (more(len(rest), f"kind of node, {nodes} nodes", f"kinds of nodes, {nodes} nodes"), "dim"))
+    _draw_rest(page, result)
+    _draw_left_out(page, result)
+
+
+def _draw_answer(page: Page, result: FleetResult) -> None:
+    out, total = len(result.failed), len(result.nodes)
+    if out:
+        worst = max(each.severity for each in result.exclusions)
+        words: list[Part] = [(f"{out} of {plural(total, 'node')} to exclude now", "strong")]
+        sign, hue = SIGNS[worst], _MARK[worst]
+        names = _names(result.failed)
+    else:
+        judged = sum(len(each.nodes) for each in result.cohorts if each.compared)
+        compared = judged == total
+        few = f", {total - judged} of them without enough siblings to compare" if not compared else ""
+        words = [(f"none of {plural(total, 'node')} to exclude{few}", "strong")]
+        sign, hue, names = ("✔", "ok", "") if compared else ("?", "unknown", "")
+    page.add(page.text((sign, hue), " "), *words, (f"  {names}" if names else "", "name"))
+    note_answer(page, *words, (f"  {names}" if names else "", "name"), sign=sign, hue=hue)
+
+
+def _names(hosts: Sequence[str]) -> str:
+    """The nodes as a set; of a long one the beginning."""
+    folded = fold_hosts(hosts)
+    return folded if len(folded) <= _NAMES else f"{folded[: _NAMES - 1]}…"
+
+
+def _draw_exclusions(page: Page, exclusions: Sequence[Exclusion]) -> None:
+    if len(exclusions) <= GROUPS_SHOWN or page.style.verbose:
+        for each in exclusions:
+            _draw_exclusion(page, each)
+        return
+    classes: dict[str, list[Exclusion]] = {}
+    for each in exclusions:
+        classes.setdefault(_class_of(*each.reasons[0]), []).append(each)
+    ordered = sorted(classes.items(), key=lambda item: (-max(e.severity for e in item[1]), -_nodes(item[1]), item[0]))
+    for name, own in ordered[:CLASSES_SHOWN]:
+        worst = max(each.severity for each in own)
+        count, names = plural(_nodes(own), "node"), _names([host for each in own for host in each.nodes])
+        lead = page.text("  ", (SIGNS[worst], _MARK[worst]), " ", (count, "strong"), "  ")
+        page.add(lead, name, (f"  {names}", "name"))
+    if len(ordered) > CLASSES_SHOWN:
+        left = plural(sum(_nodes(own) for _, own in ordered[CLASSES_SHOWN:]), "node")
+        page.add("    ", (more(len(ordered) - CLASSES_SHOWN, f"class, {left}", f"classes, {left}"), "dim"))
+    page.add("    ", ("each node with its reasons: -v", "dim"))
+
+
+def _draw_exclusion(page: Page, each: Exclusion) -> None:
+    """The nodes and their worst reason on a line; the others are counted."""
+    verbose, hue = page.style.verbose, _MARK[each.severity]
+    who = fold_hosts(each.nodes) if verbose else _names(each.nodes)
+    (check, message), *rest = each.reasons
+    also = f" (and {plural(len(rest), 'more reason')})" if rest and not verbose else ""
+    page.add(
+        page.text("  ", (SIGNS[each.severity], hue), " "), (who, "strong"), "  ", (check, hue), f"  {message}",
+        (also, "dim"), under=" " * 6,
+    )  # fmt: skip
+    for check, message in rest if verbose else ():
+        page.add(page.text("      ", (check, hue), "  "), message)
+
+
+def _nodes(exclusions: Sequence[Exclusion]) -> int:
+    return sum(len(each.nodes) for each in exclusions)
+
+
+def _class_of(check: str, message: str) -> str:
+    """The kind of reason, without the part and the value."""
+    from topodiag.checks.registry import check_class  # noqa: PLC0415 - only for many groups
+
+    if check == "FLT001":
+        return f"{check}  {message.partition(':')[0].partition(' of ')[0]} unlike the siblings"
+    found = check_class(check)
+    return f"{check}  {found.title}" if found is not None else check
+
+
+def _draw_cohort(page: Page, cohort: Cohort) -> None:
+    page.blank()
+    page.add(
+        page.text((plural(len(cohort.nodes), "node"), "strong"), "  "), (cohort.name or "of no known kind", "name")
+    )
+    if not cohort.compared:
+        page.add("  ", (f"too few to compare: {_names(cohort.nodes)}", "dim"))
+        return
+    _draw_same(page, cohort)
+    shown = cohort.populations if page.style.verbose else cohort.populations[:SPLITS_SHOWN]
+    for split in shown:
+        names = ", ".join(dict.fromkeys(key for _, key, _ in split.facts[:SPLITS_SHOWN]))
+        rest = len(split.facts) - SPLITS_SHOWN
+        names += f" and {plural(rest, 'more fact')}" if rest > 0 else ""
+        sides = [f"{len(group.nodes)}: {', '.join(group.values[:SPLITS_SHOWN])}" for group in split.groups]
+        page.add(page.text("  ", ("populations  ", "warning")), names)
+        page.add_items(" " * 15, list(sides))
+        if split.association is not None:
+            found = split.association
+            values = fold_labels(found.values, 4)
+            page.add(" " * 15, (f"split as by {found.attribute}: {values} ({found.jaccard:.0%} overlap)", "dim"))
+    if len(cohort.populations) > len(shown):
+        page.add(" " * 15, (more(len(cohort.populations) - len(shown), "split"), "dim"))
+    if cohort.varying:
+        keys = few(list(dict.fromkeys(key for _, key in cohort.varying)))
+        page.add(page.text("  ", ("varying      ", "dim")), (keys, "dim"))
+
+
+def _draw_same(page: Page, cohort: Cohort) -> None:
+    """How much is equal, and the facts that are asked for first."""
+    split = {(each.family, each.key) for each in cohort.outliers}
+    split |= {(family, key) for each in cohort.populations for family, key, _ in each.facts}
+    whole = [e for e in cohort.same if e.known == len(cohort.nodes) and (e.family, e.key) not in split]
+    facts = sum(len(each.parts) for each in cohort.same)
+    lead = f"{facts} of {plural(cohort.compared, 'fact')} equal on all nodes that show them"
+    page.add(page.text("  ", ("equal        ", "ok")), lead)
+    known = {(each.family, each.key): each for each in whole}
+    telling = [known[at] for at in _TELLING if at in known]
+    chosen = whole if page.style.verbose else [each for each in telling if len(each.values) == 1][:FACTS_SHOWN]
+    page.add_items(" " * 15, [_same_words(each) for each in chosen])
+
+
+def _same_words(each: Same) -> str:
+    from topodiag.checks.fleet.words import named, spelled  # noqa: PLC0415 - one spelling of facts
+
+    values = [spelled(value, each.unit) for value in each.values]
+    said = ", ".join(values[:2]) + (f", ... ({len(values)} values by part)" if len(values) > 2 else "")
+    many = f" x{len(each.parts)}" if len(each.parts) > 1 else ""
+    return f"{named(each.family, each.key)} {said}{many}"
+
+
+def _draw_rest(page: Page, result: FleetResult) -> None:
+    """Findings that exclude no node: one line for each, with the number of nodes; the most widespread first."""
+    out = {reason for each in result.exclusions for reason in each.reasons}
+    rest = [
+        each
+        for each in result.findings
+        if (each.id, each.message) not in out and each.id != "FLT002" and each.severity > Severity.INFO
+    ]
+    notes = sum(each.severity is Severity.INFO for each in result.findings)
+    if not rest and not notes:
+        return
+    page.blank()
+    ordered = sorted(rest, key=lambda each: (-each.severity, -len(each.where.nodes), each.id, each.message))
+    shown = ordered if page.style.verbose else ordered[:CLASSES_SHOWN]
+    for each in shown:
+        _draw_finding(page, each)
+    if len(ordered) > len(shown):
+        page.add("  ", (more(len(ordered) - len(shown), "finding"), "dim"))
+    if notes:
+        page.add(
+            "  ", (f"{plural(notes, 'note')} on differences that cost nothing by themselves: --format json", "dim")
+        )
+
+
+def _draw_finding(page: Page, finding: Finding) -> None:
+    hue = _MARK[finding.severity]
+    count = plural(len(finding.where.nodes), "node")
+    who = _names(finding.where.nodes) if len(finding.where.nodes) <= GROUPS_SHOWN else ""
+    page.add(
+        page.text("  ", (SIGNS[finding.severity], hue), " ", (finding.id, hue), "  "),
+        (f"{count}  ", "strong"), finding.message, (f"  {who}" if who else "", "dim"),
+    )  # fmt: skip
+
+
+def _draw_left_out(page: Page, result: FleetResult) -> None:
+    if result.unexplained:
+        page.blank()
+        kinds = ", ".join(dict.fromkeys(each.what for each in result.unexplained))
+        count = plural(len(result.unexplained), "line")
+        page.add(page.text(("? ", "doubtful")), f"{count} of trouble that no check explains ({kinds}): --format json")
+    if result.left_out:
+        page.blank()
+        first = result.left_out[0]
+        count = plural(len(result.left_out), "capture")
+        page.add(page.text(("? ", "doubtful")), (f"{count} left out", "strong"), f"  {first.what}: {first.why}")

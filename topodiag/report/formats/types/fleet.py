@@ -1,0 +1,129 @@
+"""The document of `fleet compare`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+from topodiag.report.formats.types.common import Count, Finding, Tool, Version
+
+
+class Reason(Struct, frozen=True, kw_only=True):
+    """Why a node is to be left out: the check and its sentence."""
+
+    check: str
+    message: str
+
+
+class FleetNode(Struct, frozen=True, kw_only=True):
+    """One node: `verdict` is `fail` where no job should get it for now."""
+
+    host: str
+    path: str
+    time: str
+    cohort: Count
+    verdict: Literal["pass", "fail"]
+    reasons: list[Reason]
+
+
+class EqualFact(Struct, frozen=True, kw_only=True):
+    """A fact that is equal on all `nodes` that show it; `values` are the distinct ones by part."""
+
+    family: str
+    key: str
+    parts: list[str]
+    values: list[str]
+    unit: str
+    nodes: Count
+
+
+class OddFact(Struct, frozen=True, kw_only=True):
+    """A fact that few nodes have otherwise than most. `explained_by` is the node's own check that tells it, if any."""
+
+    family: str
+    key: str
+    parts: list[str]
+    value: str
+    usual: str
+    unit: str
+    nodes: list[str]
+    usual_nodes: Count
+    known_nodes: Count
+    how: str
+    distance: float | None
+    gbs_lost: float | None
+    source: str
+    explained_by: str
+
+
+class SplitFact(Struct, frozen=True, kw_only=True):
+    """A fact by which nodes fall into populations."""
+
+    family: str
+    key: str
+    parts: list[str]
+
+
+class Population(Struct, frozen=True, kw_only=True):
+    """One population: the value of each fact of the split, in its order, and the nodes."""
+
+    values: list[str]
+    nodes: list[str]
+
+
+class Association(Struct, frozen=True, kw_only=True):
+    """What else divides the nodes so; `jaccard` is the overlap of both sets of nodes, 0 to 1."""
+
+    attribute: str
+    values: list[str]
+    jaccard: float
+
+
+class Split(Struct, frozen=True, kw_only=True):
+    """Populations, the largest first."""
+
+    facts: list[SplitFact]
+    groups: list[Population]
+    association: Association | None
+
+
+class Cohort(Struct, frozen=True, kw_only=True):
+    """Nodes of one kind. `compared` is 0 where there are too few for a majority."""
+
+    name: str
+    traits: dict[str, str]
+    nodes: list[str]
+    compared: Count
+    equal: list[EqualFact]
+    outliers: list[OddFact]
+    populations: list[Split]
+    varying: Annotated[list[list[str]], Meta(description="(family, key) of facts without a usual value.")]
+
+
+class LeftOut(Struct, frozen=True, kw_only=True):
+    """A capture that was not compared, and why."""
+
+    path: str
+    why: str
+
+
+class Unexplained(Struct, frozen=True, kw_only=True):
+    """A line of trouble that no finding explains, on `nodes` nodes."""
+
+    what: str
+    text: str
+    nodes: Count
+
+
+class FleetDocument(Struct, frozen=True, kw_only=True):
+    """`fleet compare`: a fleet beside itself."""
+
+    schema_version: Version
+    tool: Tool
+    nodes: list[FleetNode]
+    cohorts: list[Cohort]
+    findings: Annotated[list[Finding], Meta(description="Worst first, folded over nodes.")]
+    failed: Annotated[list[str], Meta(description="Hosts to leave out now.")]
+    left_out: list[LeftOut]
+    unexplained: list[Unexplained]
