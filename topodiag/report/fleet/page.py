@@ -50,7 +50,7 @@ def _draw_answer(page: Page, result: FleetResult) -> None:
         worst = max(each.severity for each in result.exclusions)
         words: list[Part] = [(f"{out} of {plural(total, 'node')} to exclude now", "strong")]
         sign, hue = SIGNS[worst], _MARK[worst]
-        names = _names(result.failed)
+        names = _names(result.failed, page.width - len(words[0][0]) - 4)
     else:
         judged = sum(len(each.nodes) for each in result.cohorts if each.compared)
         compared = judged == total
@@ -61,10 +61,10 @@ def _draw_answer(page: Page, result: FleetResult) -> None:
     note_answer(page, *words, (f"  {names}" if names else "", "name"), sign=sign, hue=hue)
 
 
-def _names(hosts: Sequence[str]) -> str:
+def _names(hosts: Sequence[str], room: int = _NAMES) -> str:
     """The nodes as a set; of a long one the beginning."""
     folded = fold_hosts(hosts)
-    return folded if len(folded) <= _NAMES else f"{folded[: _NAMES - 1]}…"
+    return folded if len(folded) <= room else f"{folded[: max(room - 1, 1)]}…"
 
 
 def _draw_exclusions(page: Page, exclusions: Sequence[Exclusion]) -> None:

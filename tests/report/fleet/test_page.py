@@ -1,0 +1,139 @@
+"""A compared fleet on a page, as JSON, as tables and as lists for schedulers."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import jsonschema
+import pyarrow.parquet as pq
+import pytest
+
+from tests.app.fleet.test_compare import found, having, result_of
+from tests.fleet.fleets import both, fleet, standing, with_fact
+from topodiag.emit.fleet_lists import conditions, drain_lines, node_list
+from topodiag.model.finding import Severity
+from topodiag.model.fleet import FleetResult
+from topodiag.report.answer import repeat_answers
+from topodiag.report.fleet.json import COLUMNS, fleet_json, write_csv, write_lines, write_parquet
+from topodiag.report.fleet.page import draw_fleet
+from topodiag.report.formats.schemas import SCHEMAS, generated
+from topodiag.report.formats.write_json import plain
+from topodiag.report.interface import Style
+from topodiag.report.text import Page
+
+OLD = with_fact("driver", "NVIDIA driver", "550.54.15")
+
+
+@pytest.fixture
+def sick(monkeypatch: pytest.MonkeyPatch) -> FleetResult:
+    """200 nodes: one with an error, one with a narrow link, one with an old driver, and half with another kernel."""
+    changes = {at: with_fact("os", "kernel", "6.8") for at in range(100)}
+    changes[17] = both(changes[17], having(found("NVL001", Severity.ERROR, "GPU3: 12 of 18 NVLinks are active")))
+    changes[101] = with_fact("pci", "width", "8", part="gpu3")
+    changes[153] = OLD
+    nodes = [standing("rack", f"r{at // 20}")(each) for at, each in enumerate(fleet(200, changes))]
+    return result_of(nodes, monkeypatch)
+
+
+def page_of(result: FleetResult, width: int = 80, verbose: int = 0) -> list[str]:
+    page = Page(Style(width=width, verbose=verbose))
+    draw_fleet(page, result)
+    repeat_answers(page)
+    return [line.plain for line in page.lines]
+
+
+def test_which_nodes_to_exclude_and_why_is_on_the_first_screen_and_on_the_last_line(sick: FleetResult) -> None:
+    lines = page_of(sick)
+    assert lines[0] == "✖ 3 of 200 nodes to exclude now  n[0017,0101,0153]"
+    assert lines[1] == "  ✖ n0017  NVL001  GPU3: 12 of 18 NVLinks are active"
+    assert lines[2] == "  ▲ n0101  FLT001  PCIe width of gpu3: 8 (199 of 200: 16)"
+    assert lines[3] == "  ▲ n0153  FLT001  NVIDIA driver: 550.54.15 (199 of 200: 570.86.15)"
+    assert lines[-1] == lines[0]
+    assert len(lines) < 24
+    assert max(map(len, lines)) <= 80
+
+
+def test_what_is_equal_and_what_splits_is_told_with_counts(sick: FleetResult) -> None:
+    text = "\n".join(page_of(sick))
+    assert "facts equal on all nodes that show them" in text
+    assert "populations  kernel" in text
+    assert "split as by rack: r0-4 (100% overlap)" in text
+
+
+def test_ten_thousand_nodes_with_many_reasons_are_classes_with_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    sick = {at * 7: having(found("NVL001", Severity.ERROR, f"GPU{at % 8}: {at} errors")) for at in range(30)}
+    lines = page_of(result_of(fleet(300, sick), monkeypatch))
+    assert lines[0].startswith("✖ 30 of 300 nodes to exclude now  n[0000,0007,")
+    assert lines[1].startswith("  ✖ 30 nodes  NVL001  ")
+    assert len(lines) < 20
+
+
+def test_a_fleet_without_a_difference_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert page_of(result_of(fleet(20), monkeypatch))[0] == "✔ none of 20 nodes to exclude"
+
+
+def test_too_few_siblings_are_no_clean_bill(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = page_of(result_of(fleet(2), monkeypatch))
+    assert lines[0] == "? none of 2 nodes to exclude, 2 of them without enough siblings to compare"
+
+
+def test_the_json_is_what_its_schema_says(sick: FleetResult) -> None:
+    document = plain(fleet_json(sick))
+    schema = next(each for each in SCHEMAS if each.name == "fleet")
+    jsonschema.validate(document, generated(schema))
+    assert document["failed"] == ["n0017", "n0101", "n0153"]
+
+
+def test_a_line_of_json_for_each_node(sick: FleetResult) -> None:
+    stream = io.StringIO()
+    write_lines(sick, stream)
+    lines = [json.loads(line) for line in stream.getvalue().splitlines()]
+    assert len(lines) == 200
+    assert lines[17]["verdict"] == "fail"
+    assert lines[17]["reasons"][0]["check"] == "NVL001"
+
+
+def test_csv_and_parquet_hold_the_same_rows(sick: FleetResult) -> None:
+    text, raw = io.StringIO(), io.BytesIO()
+    write_csv(sick, text)
+    write_parquet(sick, raw)
+    rows = list(csv.DictReader(io.StringIO(text.getvalue())))
+    table = pq.read_table(io.BytesIO(raw.getvalue()))
+    assert tuple(table.column_names) == COLUMNS
+    assert table.num_rows == len(rows) >= 200
+    assert [row["host"] for row in rows] == table.column("host").to_pylist()
+
+
+def test_the_lists_are_node_sets_that_cover_the_fleet(sick: FleetResult) -> None:
+    assert node_list(sick.failed) == "n[0017,0101,0153]\n"
+    assert node_list(sick.passed) == "n[0000-0016,0018-0100,0102-0152,0154-0199]\n"
+    assert node_list(()) == "\n"
+
+
+def test_drain_commands_group_nodes_with_the_same_reason(sick: FleetResult) -> None:
+    assert list(drain_lines(sick)) == [
+        "scontrol update nodename=n0017 state=drain 'reason=topodiag NVL001: GPU3: 12 of 18 NVLinks are active'",
+        "scontrol update nodename=n0101 state=drain 'reason=topodiag FLT001: PCIe width of gpu3: 8 (199 of 200: 16)'",
+        "scontrol update nodename=n0153 state=drain"
+        " 'reason=topodiag FLT001: NVIDIA driver: 550.54.15 (199 of 200: 570.86.15)'",
+    ]
+
+
+def test_each_node_has_a_condition(sick: FleetResult) -> None:
+    made = {each["node"]: each for each in map(json.loads, conditions(sick))}
+    [bad] = made["n0101"]["conditions"]
+    assert (bad["type"], bad["status"], bad["reason"]) == ("TopodiagFleet", "True", "FLT001")
+    assert made["n0000"]["conditions"][0]["status"] == "False"
+
+
+def test_a_hostile_host_name_runs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    from dataclasses import replace  # noqa: PLC0415
+
+    nodes = fleet(20)
+    nodes[3] = having(found("NVL001", Severity.ERROR, "$(reboot)\x1b[2J"))(replace(nodes[3], host="n1;reboot"))
+    [line] = drain_lines(result_of(nodes, monkeypatch))
+    assert "'nodename=n1;reboot'" in line
+    assert "'reason=topodiag NVL001: $(reboot)" in line
+    assert "\x1b" not in line
