@@ -15,7 +15,7 @@ from pathlib import Path
 
 MAX_BUNDLE = 64 << 20
 """Bytes of a bundle: of 72 GPUs it has under 16 MiB."""
-MAX_NOISE = 4 << 20
+MAX_NOISE = 1 << 20
 """Bytes of other lines: a banner has hundreds."""
 BUFFER = 16 << 10
 """Bytes that wait in memory: one stream may carry ten thousand nodes, more than files can be open."""
@@ -74,7 +74,7 @@ class Receipt:
         """A line of somebody else. False: too many of them."""
         self._noise += len(line) + 1
         if self._noise > MAX_NOISE:
-            self.broken = self.broken or f"more than {MAX_NOISE >> 20} MiB of other output"
+            self.broken = self.broken or f"more than {MAX_NOISE >> 10} KiB of other output"
         return not self.over
 
     def complain(self, line: bytes) -> None:

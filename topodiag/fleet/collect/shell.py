@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 from ClusterShell.Event import EventHandler
@@ -49,6 +50,7 @@ def _end(worker: Any, node: Any) -> None:
 
 def task_for(request: Request) -> Task:
     """This thread's task, which keeps no output: the ear takes it."""
+    logging.getLogger("ClusterShell").setLevel(logging.CRITICAL)  # a node that dies is told by its answer
     task = task_self()
     for name, value in (("fanout", request.fanout), ("connect_timeout", request.connect_s)):
         task.set_info(name, value)
