@@ -50,9 +50,9 @@ class Entity:
 
     __slots__ = ("_body", "_draft", "_merged_into")
 
-    def __init__(self, draft: NodeDraft) -> None:
+    def __init__(self, draft: NodeDraft, body: Body | None = None) -> None:
         self._draft = draft
-        self._body = Body()
+        self._body = Body() if body is None else body
         self._merged_into: Entity | None = None
 
     @property
@@ -62,6 +62,10 @@ class Entity:
         while entity._merged_into is not None:
             entity = entity._merged_into
         return entity
+
+    @property
+    def body(self) -> Body:
+        return self.root._body
 
     @property
     def keys(self) -> dict[str, Key]:
@@ -209,11 +213,9 @@ class NodeDraft:
     def take(self, part: NodeDraft) -> None:
         """Take over all that was offered to another draft, as if it had been offered here. `part` stays as it is."""
         mine: dict[int, Entity] = {}
-        for kind, entities in part._entities.items():
-            for entity in entities:
-                if entity._merged_into is None:
-                    mine[id(entity)] = taken = self._find(kind, entity._body.keys)
-                    taken.take(entity._body)
+        for kind, entity in part.all_entities():
+            mine[id(entity)] = taken = self._find(kind, entity._body.keys)
+            taken.take(entity._body)
         for kind, entity in part.singles.items():
             self.single(kind).take(entity._body)
         self.pairs += [
@@ -229,11 +231,21 @@ class NodeDraft:
 
     def keep(self) -> None:
         """Mark all that is known here as a part that is held for other nodes."""
-        waiting = [*self.singles.values(), *(entity for kind in self._entities for entity in self.entities(kind))]
+        waiting = [*self.singles.values(), *(entity for _, entity in self.all_entities())]
         while waiting:
-            body = waiting.pop().root._body
+            body = waiting.pop().body
             body.kept = True
             waiting.extend(body.children.values())
+
+    def all_entities(self) -> Iterator[tuple[str, Entity]]:
+        """Distinct entities with their kinds, each kind's in the order they were first named."""
+        for kind in self._entities:
+            for entity in self.entities(kind):
+                yield kind, entity
+
+    def adopt(self, kind: str, entity: Entity) -> None:
+        """Count an entity that was made elsewhere among this draft's, to be taken from it: it is not found by keys."""
+        self._entities.setdefault(kind, []).append(entity)
 
     def _find(self, kind: str, keys: dict[str, Any]) -> Entity:
         given = {name: key for name, key in keys.items() if key is not None}

@@ -5,8 +5,9 @@ import hashlib
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.host.systemctl import Systemctl
 from topodiag.evidence.intake.bundle import Evidence
-from topodiag.evidence.intake.known_texts import TextRead, read_once
+from topodiag.evidence.intake.known_texts import read_once
 from topodiag.evidence.intake.reader import read_node
+from topodiag.evidence.intake.text_read import TextRead
 from topodiag.evidence.interface import Blob, Item
 from topodiag.model.finding import Input
 
@@ -27,7 +28,7 @@ class _Counted:
 
 
 def _read(text: bytes, reading: _Counted, name: str = "units.txt", item: Item | None = None) -> TextRead:
-    return read_once(SOURCE, Blob(name, text, item), hashlib.sha256(text).hexdigest(), reading)
+    return read_once(SOURCE, Blob(name, text, item), hashlib.sha256(text).hexdigest(), "", reading)
 
 
 def test_a_text_is_read_for_two_nodes_and_kept_for_all_others() -> None:

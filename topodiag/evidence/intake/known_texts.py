@@ -1,21 +1,20 @@
 """What sources made of a text, kept for the next node that has the same one: siblings share most of theirs.
 
 Reading is a function of the source, the text and what the manifest says of it, so that the answer is the same as of
-reading anew. What one node alone has is not kept.
+reading anew. Of texts that differ in identities alone the reading of one serves for the others (siblings.py). What one
+node alone has is not kept.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
-from topodiag.evidence.draft import NodeDraft
+from topodiag.evidence.intake.siblings import Likeness, Template, likeness_of, template_of
+from topodiag.evidence.intake.text_read import TextRead
 from topodiag.evidence.interface import Blob, Item, Source
-from topodiag.model.finding import Input
-from topodiag.model.result import UnreadLine
-from topodiag.model.topics import Topic
 
 MOST_TEXTS = 1024
 """Texts that are remembered, those of the last dozens of nodes."""
@@ -23,41 +22,67 @@ MOST_BYTES = 1 << 20
 """Larger texts are logs, which no two nodes share."""
 
 
-@dataclass(frozen=True, slots=True)
-class TextRead:
-    """What one source made of one text: what it offers, and the account of it. `spoke`: it is evidence of its kind."""
-
-    part: NodeDraft
-    item: Input
-    unread: tuple[UnreadLine, ...] = ()
-    told: frozenset[Topic] = field(default=frozenset())
-    spoke: bool = False
-
-
 @dataclass(slots=True)
-class _Place:
-    """Where what was made of a text is kept, once a second node has it."""
+class _Same:
+    """The place of a text: what was made of it is kept once a second node has it."""
 
     met: bool = False
     made: TextRead | None = None
 
 
-def read_once(source: Source[Any], blob: Blob, digest: str, read: Callable[[], TextRead]) -> TextRead:
-    """What `read` makes of a text, or what it made of the same one before. `digest` is the sha256 of its bytes."""
+@dataclass(slots=True)
+class _Alike:
+    """The place of texts that differ in identities alone. The second is kept, and must foretell the third."""
+
+    met: bool = False
+    second: tuple[TextRead, Likeness] | None = None
+    template: Template | None = None
+    refused: bool = False
+
+
+def read_once(source: Source[Any], blob: Blob, digest: str, host: str, read: Callable[[], TextRead]) -> TextRead:
+    """What `read` makes of a text, by reading it or by what is known. `digest` is the sha256 of its bytes, `host` the
+    node's name in it, "" where that is not known."""
     if len(blob.data) > MOST_BYTES:
         return read()
     item = replace(blob.item, duration_s=0.0) if blob.item is not None else None
-    place = _place(source, blob.name, digest, item, blob.sample)
-    if place.made is not None:
-        return place.made
-    made = read()
-    if place.met:
+    same = _same(source, blob.name, digest, item, blob.sample)
+    if same.made is not None:
+        return same.made
+    likeness = likeness_of(blob.data, host)
+    if likeness is None:
+        made = read()
+    else:
+        made = _by_likeness(_alike(source, blob.name, likeness.shared, item, blob.sample), likeness, digest, read)
+    if same.met:
         made.part.keep()
-        place.made = made
-    place.met = True
+        same.made = made
+    same.met = True
+    return made
+
+
+def _by_likeness(alike: _Alike, likeness: Likeness, digest: str, read: Callable[[], TextRead]) -> TextRead:
+    if alike.template is not None:
+        return alike.template.of_sibling(likeness, digest)
+    made = read()
+    if alike.second is not None:
+        first, old = alike.second
+        alike.second = None
+        alike.template = template_of(first, old, made, likeness)
+        alike.refused = alike.template is None
+        if alike.template is not None:
+            first.part.keep()
+    elif alike.met and not alike.refused:
+        alike.second = made, likeness
+    alike.met = True
     return made
 
 
 @lru_cache(maxsize=MOST_TEXTS)
-def _place(source: Source[Any], name: str, digest: str, item: Item | None, sample: int) -> _Place:
-    return _Place()
+def _same(source: Source[Any], name: str, digest: str, item: Item | None, sample: int) -> _Same:
+    return _Same()
+
+
+@lru_cache(maxsize=MOST_TEXTS)
+def _alike(source: Source[Any], name: str, shared: str, item: Item | None, sample: int) -> _Alike:
+    return _Alike()

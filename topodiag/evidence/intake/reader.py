@@ -12,9 +12,10 @@ from topodiag.evidence.assemble import assemble
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.intake.bundle import Evidence
 from topodiag.evidence.intake.kinds import NODE_EVIDENCE
-from topodiag.evidence.intake.known_texts import TextRead, read_once
+from topodiag.evidence.intake.known_texts import read_once
 from topodiag.evidence.intake.launcher import without_prefix
 from topodiag.evidence.intake.samples import as_samples
+from topodiag.evidence.intake.text_read import TextRead
 from topodiag.evidence.interface import Blob, Item, Source
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Input
@@ -45,7 +46,7 @@ def read_node(evidence: Evidence) -> ReadNode:
     unread = list(evidence.unread)
     draft.sample_interval_s = max(evidence.intervals_s.values(), default=0.0)
     for blob in evidence.blobs if evidence.is_bundle else as_samples(evidence.blobs):
-        inputs.extend(_read(blob, draft, unread))
+        inputs.extend(_read(blob, draft, unread, evidence.host))
     if not evidence.is_bundle and not draft.read:
         _refuse(evidence)
     draft.missing.extend(_not_observed(item) for item in evidence.missing)
@@ -72,7 +73,7 @@ def _refuse(evidence: Evidence) -> None:
     raise InputError(evidence.path, what, hint=NODE_EVIDENCE)
 
 
-def _read(blob: Blob, draft: NodeDraft, unread: list[UnreadLine]) -> list[Input]:
+def _read(blob: Blob, draft: NodeDraft, unread: list[UnreadLine], host: str) -> list[Input]:
     digest = hashlib.sha256(blob.data).hexdigest()
     if blob.item is not None:
         kinds: tuple[str, ...] = (blob.item.kind,)
@@ -89,7 +90,7 @@ def _read(blob: Blob, draft: NodeDraft, unread: list[UnreadLine]) -> list[Input]
         elif blob.item.kind not in RAW_KINDS:
             unread.append(UnreadLine(blob.name, None, "", f"no reader for kind {blob.item.kind!r}"))
         return [Input(blob.name, kinds[0] if kinds else "unknown", digest, lines)]
-    made = [_read_with(source, blob, draft, digest) for source in sources]
+    made = [_read_with(source, blob, draft, digest, host) for source in sources]
     if len(made) == 1:
         unread.extend(made[0][1])
     else:
@@ -98,8 +99,10 @@ def _read(blob: Blob, draft: NodeDraft, unread: list[UnreadLine]) -> list[Input]
     return [item for item, _ in made]
 
 
-def _read_with(source: Source[Any], blob: Blob, draft: NodeDraft, digest: str) -> tuple[Input, tuple[UnreadLine, ...]]:
-    made = read_once(source, blob, digest, lambda: _made_of(source, blob, digest))
+def _read_with(
+    source: Source[Any], blob: Blob, draft: NodeDraft, digest: str, host: str
+) -> tuple[Input, tuple[UnreadLine, ...]]:
+    made = read_once(source, blob, digest, host, lambda: _made_of(source, blob, digest))
     draft.take(made.part)
     if made.spoke:
         draft.read.add(source.kind)
