@@ -6,7 +6,7 @@ import io
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, BinaryIO, TextIO
 
 from topodiag.cli.errors import CLEAN, FOUND
 from topodiag.model.finding import Severity
@@ -28,6 +28,16 @@ def opened(path: str | None) -> Iterator[TextIO]:
         return
     with replacing(path) as raw, io.TextIOWrapper(raw, encoding="utf-8") as stream:
         yield stream
+
+
+@contextmanager
+def opened_raw(path: str | None) -> Iterator[BinaryIO]:
+    """As `opened`, for bytes."""
+    if path is None or path == "-":
+        yield sys.stdout.buffer
+        return
+    with replacing(path) as raw:
+        yield raw
 
 
 def check_output(path: str | None) -> None:
