@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from topodiag.model.clock_text import stamp
+from topodiag.model.finding import Finding, Outcome
 from topodiag.model.fleet import NodeFact
 
 OFF = frozenset({"off", "Disabled"})
@@ -94,7 +95,8 @@ class Growth:
 @dataclass(frozen=True, slots=True)
 class NodeHistory:
     """What is known of a node over time. `before` is the capture that `now` is held against, and `basis` says which it
-    is: `last good capture`, `first capture`, `capture given`. `end_s`: when the states were sampled last, Unix time."""
+    is: `last good capture`, `capture before`, `capture given`. `same` counts facts that are equal in both and are
+    not in them. `end_s`: when the states were sampled last, Unix time."""
 
     host: str
     now: Capture | None = None
@@ -102,11 +104,59 @@ class NodeHistory:
     basis: str = "last good capture"
     states: tuple[PartStates, ...] = ()
     grown: tuple[Growth, ...] = ()
+    same: int = 0
     end_s: float | None = None
 
     @property
     def name(self) -> str:
         return self.host
+
+
+@dataclass(frozen=True, slots=True)
+class Failing:
+    """A node whose captures fail again and again: `times` that a failure was new, the failures by how often they were
+    seen, and the days of the first and the last."""
+
+    host: str
+    times: int
+    captures: int
+    failures: tuple[tuple[str, int], ...]
+    first: str
+    last: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rising:
+    """A counter that rose on few parts: `count` in `hours` on this one; `parts` of `total` parts of its kind rose."""
+
+    host: str
+    part: str
+    key: str
+    count: int
+    hours: float
+    parts: int
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class FleetHistory:
+    """What a store answers. `findings` are those of FLT003 and FLT004, folded over nodes; `common` are counters that
+    rose on many parts, with how many of how many. `aside` names what was given and not added."""
+
+    hosts: int = 0
+    captures: int = 0
+    first_s: float | None = None
+    last_s: float | None = None
+    watched: int = 0
+    added: int = 0
+    known_before: int = 0
+    compared: int = 0
+    findings: tuple[Finding, ...] = ()
+    outcomes: tuple[Outcome, ...] = ()
+    failing: tuple[Failing, ...] = ()
+    rising: tuple[Rising, ...] = ()
+    common: tuple[tuple[str, int, int], ...] = ()
+    aside: tuple[str, ...] = ()
 
 
 def spell_time(time_s: float | None) -> str:

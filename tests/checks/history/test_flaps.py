@@ -131,7 +131,7 @@ def test_flaps_and_drops_are_errors_and_name_the_part() -> None:
         (Severity.ERROR, ("GPU3 link 6",), ()),
         (Severity.ERROR, (), ("mlx5_0",)),
     ]
-    assert "3 times, for 30 s to 30 s" in outcome.findings[0].observed
+    assert "3 times, for 30 s," in outcome.findings[0].observed
 
 
 def test_a_node_that_nobody_watched_is_unknown_and_a_quiet_one_clean() -> None:

@@ -80,10 +80,11 @@ class ChangedSinceGood(Check[NodeHistory, Changed]):
             return self.unknown(judged, "no earlier capture of the node to compare with")
         found = changes_between(judged.before, judged.now)
         if not (found.changes or found.replaced or found.renamed or found.another):
-            if not found.compared:
+            compared = found.compared + judged.same
+            if not compared:
                 return self.unknown(judged, "the two captures have no fact in common")
             later = "; states of links were left out, the node had just booted" if found.training else ""
-            why = f"{found.compared} facts are as in the {judged.basis} of {judged.before.day}{later}"
+            why = f"{compared} facts are as in the {judged.basis} of {judged.before.day}{later}"
             return self.clean(judged, why)
         return Changed(judged.before, judged.now, judged.basis, found)
 

@@ -87,13 +87,14 @@ class ComesAndGoes(Check[NodeHistory, Unsteady]):
         for flap in observed.flaps:
             times = len(flap.returns)
             first, last = flap.returns[0], flap.returns[-1]
-            lengths = [spell.length_s for spell in flap.returns]
+            lengths = sorted(spell.length_s for spell in flap.returns)
+            lasted = " to ".join(dict.fromkeys((_spell(lengths[0]), _spell(lengths[-1]))))
             yield self._finding_at(
                 Where(nodes=(judged.host,), **labels((flap.part,))),
                 Severity.ERROR,
                 f"{label_of(flap.part)} keeps coming and going",
-                observed=f"down for {FLAP_S:.0f} s and more, then up again, {times} times, for"
-                f" {_spell(min(lengths))} to {_spell(max(lengths))}, the last time at {spell_time(last.end_s)}",
+                observed=f"down for {FLAP_S:.0f} s and more, then up again, {times} times, for {lasted},"
+                f" the last time at {spell_time(last.end_s)}",
                 expected=f"fewer than {FLAP_RETURNS} times in {WINDOW_S / 86400:.0f} days",
                 cost=_COST,
                 fix=_FIX,

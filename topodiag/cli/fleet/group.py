@@ -14,6 +14,10 @@ class _Fleet(LazyGroup):
     places: ClassVar[Mapping[str, tuple[str, str]]] = {
         "collect": ("fleet.collect:collect", "Run the collector on many nodes and bring their bundles back."),
         "compare": ("fleet.compare:compare", "Which nodes differ from their siblings, and which to exclude now."),
+        "history": (
+            "fleet.history:history",
+            "Captures over time: what changed, what comes and goes, who keeps failing.",
+        ),
     }
 
 
@@ -25,4 +29,5 @@ def fleet() -> None:
     First steps
       topodiag fleet collect --nodelist gpu[001-200] --to monday/
       topodiag fleet compare monday/ --fail-list bad
+      topodiag fleet history /srv/history monday/
     """

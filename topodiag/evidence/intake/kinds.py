@@ -41,6 +41,7 @@ class Kind(Enum):
     STACKS = "stack-dump"
     INSPECTOR = "nccl-inspector"
     DIAGNOSTICS = "nccl-diagnostics"
+    WATCH = "watch"
     BENCH_CSV = "benchmark-csv"
     MANIFEST = "manifest"
     RESULT = "topodiag-result"
@@ -87,6 +88,7 @@ KINDS: dict[Kind, Facts] = {
     Kind.STACKS: Facts("a dump of stacks (py-spy)", "topodiag logs {path}"),
     Kind.DIAGNOSTICS: Facts("a report of NCCL's diagnostics", "topodiag logs {path}"),
     Kind.INSPECTOR: Facts("records of NCCL's Inspector", "topodiag logs {path}"),
+    Kind.WATCH: Facts("what topodiag watch wrote", "topodiag fleet history {path}"),
     Kind.RAS: Facts("an answer of NCCL's RAS (ncclras)", "topodiag logs {path}"),
     Kind.BENCH_CSV: Facts("a table of benchmark results"),
     Kind.MANIFEST: Facts("the manifest of a bundle, without its bundle"),

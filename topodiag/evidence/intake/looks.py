@@ -21,6 +21,7 @@ from topodiag.evidence.layout.looks import layout_format
 from topodiag.evidence.live.diagnostics import LOOKS as DIAGNOSTICS
 from topodiag.evidence.live.inspector_looks import LOOKS as INSPECTOR
 from topodiag.evidence.live.stacks import LOOKS as STACKS
+from topodiag.evidence.live.watch_log import LOOKS as WATCH
 from topodiag.evidence.nccl_log.grammar.spoken import holds_job_lines
 from topodiag.evidence.nccl_log.input.json_lines import CODING as JSON_LINES
 from topodiag.evidence.nccl_log.input.json_lines import looks_wrapped
@@ -57,6 +58,7 @@ _TEXTS = (
     (STACKS, Kind.STACKS),
     (INSPECTOR, Kind.INSPECTOR),
     (re.compile(DIAGNOSTICS.pattern, re.M), Kind.DIAGNOSTICS),
+    (WATCH, Kind.WATCH),
     # src/ras/client_support.cc of NCCL 2.24 and later.
     (re.compile(rb"^NCCL version \S{1,40} compiled with CUDA ", re.M), Kind.RAS),
     (re.compile(rb"^\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\] PEER_[A-Z_]{3,40}: ", re.M), Kind.RAS),

@@ -14,6 +14,7 @@ import msgspec
 
 from topodiag.report.formats.types.common import SCHEMA_VERSION
 from topodiag.report.formats.types.fleet import FleetDocument
+from topodiag.report.formats.types.history import HistoryDocument
 from topodiag.report.formats.types.model import CollectiveDocument, HierarchyDocument, LinkDocument, StepDocument
 from topodiag.report.formats.types.place import AuditDocument, SolveDocument
 from topodiag.report.formats.types.result import ResultDocument
@@ -51,6 +52,7 @@ SCHEMAS = (
     Schema("place", "place audit, place solve", (AuditDocument, SolveDocument)),
     Schema("fleet", "fleet compare", (FleetDocument,)),
     Schema("sweep", "bench read", (SweepDocument,)),
+    Schema("history", "fleet history", (HistoryDocument,)),
 )  # fmt: skip
 """Every document of `--format json`."""
 

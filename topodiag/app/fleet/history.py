@@ -1,0 +1,113 @@
+"""The use case of `topodiag fleet history`: add captures and watches to a store, and ask it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import replace
+from tempfile import TemporaryDirectory
+
+from topodiag.app.fleet.collect import nodes_of
+from topodiag.app.opening import stream_for
+from topodiag.checks.registry import Subject
+from topodiag.checks.run import fold, run
+from topodiag.evidence.intake.captures import captures, evidence_of
+from topodiag.evidence.intake.gather import gather
+from topodiag.evidence.intake.kinds import NODE_KINDS, Kind
+from topodiag.evidence.intake.pieces import Intake, refusal
+from topodiag.evidence.intake.reader import read_node
+from topodiag.evidence.intake.reading import read_piece
+from topodiag.evidence.live.watch_log import read_watch
+from topodiag.fleet.history.adding import Addition
+from topodiag.fleet.history.capture import capture_of
+from topodiag.fleet.history.questions import failing, histories, rising, rows_by_host
+from topodiag.fleet.history.store import Store, is_store, open_store, writing_to
+from topodiag.model.errors import InputError
+from topodiag.model.history import FleetHistory
+
+MAX_WATCH = 64 << 20
+"""Bytes of one file of a watch."""
+ASIDE_TOLD = 20
+
+
+def history(place: str, paths: Sequence[str], nodelist: Sequence[str] = ()) -> FleetHistory:
+    """The answers of the store at `place`, after what is at `paths` was added to it. A `place` that is no store but
+    evidence (bundles, files of a watch) is asked by itself, and nothing is kept. `nodelist` are node sets: the nodes
+    asked about, () for all. Raises InputError."""
+    hosts = nodes_of(nodelist) if nodelist else ()
+    if is_store(place) and not paths:
+        return _asked(open_store(place), hosts)
+    if paths:
+        with writing_to(place) as store:
+            return _added(store, paths, hosts)
+    with TemporaryDirectory(prefix="topodiag-history-") as folder, writing_to(folder) as store:
+        return _added(store, (place,), hosts)
+
+
+def _added(store: Store, paths: Sequence[str], hosts: Sequence[str]) -> FleetHistory:
+    intake = gather(paths, stdin=stream_for(paths))
+    addition = Addition(store)
+    aside = _take(intake, addition)
+    if not addition.added and not addition.known_before:
+        raise refusal(intake, {*NODE_KINDS, Kind.WATCH}, "capture of a node, and no file of a watch", ())
+    made = _asked(addition.commit(), hosts)
+    return FleetHistory(
+        **{name: getattr(made, name) for name in made.__slots__}
+        | {"added": addition.added, "known_before": addition.known_before, "aside": tuple(aside[:ASIDE_TOLD])}
+    )
+
+
+def _take(intake: Intake, addition: Addition) -> list[str]:
+    """Add each capture and each watch; what could not be read, in words. One node is in memory at a time."""
+    found = captures(intake)
+    watches = intake.of(Kind.WATCH)
+    aside = [str(each) for each in found.aside if each.path not in {piece.name for piece in watches}]
+    for capture in found.captures:
+        try:
+            # Captures of one host are told apart elsewhere; here they are its history.
+            read = read_node(evidence_of(replace(capture, label="") if capture.host else capture, intake))
+        except InputError as error:
+            aside.append(str(error))
+            continue
+        outcomes = run(Subject.NODE, [read.node])
+        findings = [finding for outcome in outcomes for finding in outcome.findings]
+        addition.capture(capture_of(read.node, capture.name, read.inputs, findings))
+    for piece in watches:
+        try:
+            data = read_piece(intake, piece, MAX_WATCH).data
+        except InputError as error:
+            aside.append(str(error))
+            continue
+        log = read_watch(data)
+        if log is not None:
+            addition.watch(log, hashlib.sha256(data).hexdigest())
+    return aside
+
+
+def _asked(store: Store, hosts: Sequence[str]) -> FleetHistory:
+    wanted = frozenset(hosts)
+
+    def told(host: str) -> bool:
+        return not wanted or host in wanted
+
+    rows = rows_by_host(store, told)
+    found = histories(store, rows, told)
+    if not found:
+        hint = "leave --nodelist out to see them all" if wanted else "add bundles: topodiag fleet history DIR BUNDLES"
+        raise InputError(store.folder, "has no capture of these nodes" if wanted else "is empty", hint=hint)
+    outcomes = run(Subject.HISTORY, found)
+    times = [row.capture.time_s for of_host in rows.values() for row in of_host if row.capture.time_s is not None]
+    few, common = rising(found)
+    return FleetHistory(
+        hosts=len(found),
+        captures=sum(map(len, rows.values())),
+        first_s=min(times, default=None),
+        last_s=max(times, default=None),
+        watched=sum(each.end_s is not None for each in found),
+        compared=sum(each.before is not None for each in found),
+        findings=fold(outcomes),
+        outcomes=outcomes,
+        failing=failing(rows),
+        rising=few,
+        common=common,
+    )

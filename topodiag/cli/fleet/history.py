@@ -1,0 +1,55 @@
+"""`topodiag fleet history`: captures over time, and what they answer."""
+
+from __future__ import annotations
+
+import click
+
+from topodiag.cli.errors import Outcome
+from topodiag.cli.former import Command
+from topodiag.cli.options import Printing, format_option, nodelist_option, report_options
+from topodiag.cli.params import EVIDENCE
+
+
+@click.command(cls=Command)
+@click.argument("place", metavar="DIR", type=EVIDENCE)
+@click.argument("paths", metavar="[PATH]...", nargs=-1, type=EVIDENCE)
+@nodelist_option("Only these nodes")
+@format_option()
+@report_options
+@click.pass_obj
+def history(  # noqa: PLR0917 - one parameter per option
+    reached: Outcome,
+    place: str,
+    paths: tuple[str, ...],
+    nodelist: tuple[str, ...],
+    format_: str,
+    fail_on: str,
+    printing: Printing,
+) -> None:
+    """Remember captures over time: what changed, which links come and go, which nodes keep failing.
+
+    DIR is a store: a folder of Parquet files. What is at PATH is added to it first: bundles, folders of them, files
+    that `topodiag watch` wrote. A new folder becomes a store. Adding the same capture again adds nothing. A DIR that
+    holds bundles and is no store is asked by itself, and nothing is kept.
+
+    Each node's last capture is held against its last good one: the last before it without an error. Serial numbers,
+    addresses, clocks and counters are no change. A counter that went back was reset, and starts anew.
+
+    \b
+    Examples
+      topodiag fleet history /srv/history monday/           add, and ask
+      topodiag fleet history /srv/history                   ask
+      topodiag fleet history /srv/history /var/log/topodiag what watch wrote
+      topodiag fleet history tuesday/ --nodelist gpu07      bundles of one node, without a store
+    """
+    from topodiag.app.fleet.history import history as ask  # noqa: PLC0415 - heavy from here on
+    from topodiag.cli.output import check_output, verdict, write_page  # noqa: PLC0415
+    from topodiag.cli.progress import working  # noqa: PLC0415
+    from topodiag.model.result import Result  # noqa: PLC0415
+    from topodiag.report.fleet.history import document, draw_history  # noqa: PLC0415
+
+    check_output(printing.output)
+    with working(color=printing.color, ascii_only=printing.ascii_only, quiet=printing.quiet):
+        answers = ask(place, paths, nodelist)
+    reached.code = verdict(Result(findings=answers.findings), fail_on)
+    write_page(lambda page: draw_history(page, answers), lambda: document(answers), format_=format_, printing=printing)

@@ -1,0 +1,176 @@
+"""HOST.watch.jsonl of `topodiag watch`: the states of a node's links from change to change, and its Xids.
+
+A file begins with a line about the node and with all values; a watch that starts again writes the same. Between two
+lines of one start each state goes on as it was last told.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from topodiag.model.history import OFF, UP, PartStates, Spell
+
+LOOKS = re.compile(rb'^\{"time":[0-9.]{1,20},"up":[0-9.]{1,20},"watch":1,"host":"', re.M)
+MAX_LINE = 1 << 16
+MAX_PARTS = 20_000
+FALLS = ("link_downed", "carrier_down_count")
+FALL_S = 60.0
+"""A counter of falls may be read this much later than the state that it belongs to."""
+_SELF = "watch"
+
+
+@dataclass(frozen=True, slots=True)
+class XidSeen:
+    """One Xid: when in Unix seconds, of which GPU (its bus id), and its code."""
+
+    time_s: float
+    boot: str
+    part: str
+    code: int
+
+
+@dataclass(slots=True)
+class WatchLog:
+    """What a file says of one node. `end_s` is the Unix time of the last line; `unread` counts lines that are none."""
+
+    host: str
+    states: tuple[PartStates, ...] = ()
+    xids: tuple[XidSeen, ...] = ()
+    end_s: float | None = None
+    unread: int = 0
+
+
+def read_watch(data: bytes) -> WatchLog | None:
+    """The file as spells of states; None where no line names the node. Any bytes are read; a file of several nodes is
+    that of the first."""
+    reader = _Reader()
+    for line in _lines(data, reader):
+        reader.take(line)
+    if not reader.host:
+        return None
+    reader.close_all()
+    states = tuple(PartStates(part, tuple(spells)) for part, spells in sorted(reader.spells.items()))
+    return WatchLog(reader.host, states, tuple(reader.xids), reader.end_s, reader.unread)
+
+
+def _lines(data: bytes, reader: _Reader) -> Iterator[dict[str, Any]]:
+    for text in data.split(b"\n"):
+        if not text.strip():
+            continue
+        try:
+            line = json.loads(text) if len(text) <= MAX_LINE else None
+        except (ValueError, RecursionError):
+            line = None
+        if isinstance(line, dict):
+            yield line
+        else:
+            reader.unread += 1
+
+
+@dataclass(slots=True)
+class _Open:
+    """The spell that a part is in."""
+
+    state: str
+    boot: str
+    first_s: float
+    time_s: float
+    fallen: int = 0
+
+
+@dataclass(slots=True)
+class _Reader:
+    host: str = ""
+    boot: str = ""
+    spells: dict[str, list[Spell]] = field(default_factory=dict)
+    xids: list[XidSeen] = field(default_factory=list)
+    end_s: float | None = None
+    unread: int = 0
+    open: dict[str, _Open] = field(default_factory=dict)
+    sampled_s: float = 0.0
+    """When the last sample was taken that can vouch for all states, in seconds since boot."""
+    hangs: set[str] = field(default_factory=set)
+    values: dict[tuple[str, str], str] = field(default_factory=dict)
+
+    def take(self, line: dict[str, Any]) -> None:
+        time_s, up_s = _number(line.get("time")), _number(line.get("up"))
+        if "watch" in line and isinstance(line.get("host"), str):
+            self._start(line)
+        elif not self.host or time_s is None or up_s is None:
+            self.unread += "lost" not in line
+            return
+        if time_s is None or up_s is None:
+            return
+        if line.get("part") == _SELF:
+            (self.hangs.add if line.get("value") == "hangs" else self.hangs.discard)(str(line.get("key")))
+        elif line.get("event") == "xid":
+            self._xid(line, time_s)
+        elif isinstance(line.get("part"), str) and isinstance(line.get("key"), str):
+            self._value(line, time_s, up_s)
+        if not self.hangs:
+            self.sampled_s = max(self.sampled_s, up_s)
+        self.end_s = max(self.end_s or time_s, time_s)
+
+    def _start(self, line: dict[str, Any]) -> None:
+        boot = str(line.get("boot") or "")[:64]
+        self.host = self.host or str(line["host"])[:255]
+        if boot != self.boot:
+            self.close_all()
+            self.boot, self.sampled_s = boot, 0.0
+            self.values.clear()
+        self.hangs.clear()
+
+    def _xid(self, line: dict[str, Any], time_s: float) -> None:
+        code = line.get("code")
+        if isinstance(code, int) and 0 <= code < 1 << 31:
+            self.xids.append(XidSeen(time_s, self.boot, str(line.get("part"))[:64], code))
+
+    def _value(self, line: dict[str, Any], time_s: float, up_s: float) -> None:
+        part, key, value = line["part"][:128], line["key"], line.get("value")
+        if key in ("state", "phys_state"):
+            if len(self.values) < MAX_PARTS or (part, key) in self.values:
+                self.values[part, key] = str(value)[:64] if value is not None else ""
+            self._state(part, _number(line.get("seen")), time_s, up_s)
+        elif key in FALLS and part in self.open:
+            before, held = line.get("was"), self.open[part]
+            rose = isinstance(before, int) and isinstance(value, int) and value > before
+            if rose and held.state not in UP and up_s > held.first_s + FALL_S:
+                held.fallen += 1
+
+    def _state(self, part: str, seen_s: float | None, time_s: float, up_s: float) -> None:
+        """The state that a part is in now: switched off where the port says so beside being down."""
+        state = self.values.get((part, "state"), "")
+        physical = self.values.get((part, "phys_state"), "")
+        if state not in UP and physical in OFF:
+            state = physical
+        held = self.open.get(part)
+        if held is not None and held.state == state:
+            return
+        if held is not None and held.first_s == up_s:
+            held.state = state  # state and physical state are two lines of one sample
+            return
+        if held is not None:
+            self._close(part, seen_s if seen_s is not None else self.sampled_s)
+        if state:
+            self.open[part] = _Open(state, self.boot, up_s, time_s)
+
+    def _close(self, part: str, last_s: float) -> None:
+        held = self.open.pop(part)
+        last_s = max(held.first_s, last_s)
+        spell = Spell(held.state, held.boot, held.first_s, last_s, held.time_s, held.fallen)
+        self.spells.setdefault(part, []).append(spell)
+
+    def close_all(self) -> None:
+        for part in list(self.open):
+            self._close(part, self.sampled_s)
+
+
+def _number(value: object) -> float | None:
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value) and 0 <= value < 1e11:
+        return float(value)
+    return None

@@ -1,0 +1,128 @@
+"""Captures and watches become rows of the store."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from topodiag.checks.history.growth import error_counters
+from topodiag.evidence.live.watch_log import WatchLog
+from topodiag.fleet.history.store import TABLES, Store, commit
+from topodiag.model.fleet import FactKind, NodeFact
+from topodiag.model.history import Capture, spell_time
+
+_STORED = frozenset({FactKind.CATEGORY, FactKind.NUMBER, FactKind.IDENTITY})
+"""Kinds that are facts of the node; counters have their own table, and what is of the moment is not kept."""
+
+Rows = dict[tuple[str, str], dict[str, list[Any]]]
+"""Columns by table and date."""
+
+
+class Addition:
+    """What is to be added to a store, until it is committed."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        captures = store.table("captures", columns=["capture", "host"])
+        self.captures: set[str] = set(captures["capture"].to_pylist())
+        self.hosts: set[str] = set(captures["host"].to_pylist())
+        self.watched: set[str] = set(store.manifest.watched)
+        self.added = 0
+        self.known_before = 0
+        self._blocks = store.known_blocks()
+        self._rows: Rows = {}
+        self._name = hashlib.sha256()
+
+    def capture(self, capture: Capture) -> bool:
+        """Add one capture; False where the store has it."""
+        if capture.id in self.captures:
+            self.known_before += 1
+            return False
+        self.captures.add(capture.id)
+        self.hosts.add(capture.host)
+        self.added += 1
+        date = _date(capture.time_s)
+        kept = [fact for fact in capture.facts if fact.kind in _STORED]
+        names = [self._block(capture, facts, date) for facts in _parted(kept)]
+        self._append(
+            "captures", date, capture.id, capture.host, capture.time_s, capture.boot_s, capture.source, names,
+            list(capture.errors), len(kept),
+        )  # fmt: skip
+        for (family, part, key), fact in error_counters(capture.facts).items():
+            value = min(int(fact.value), (1 << 63) - 1)
+            self._append("counters", date, capture.id, capture.host, family, part, key, fact.unit, value)
+        return True
+
+    def watch(self, log: WatchLog, digest: str) -> bool:
+        """Add what a watch wrote; False where the store has this very file."""
+        if digest in self.watched:
+            self.known_before += 1
+            return False
+        self.watched.add(digest)
+        self._name.update(digest.encode())
+        self.hosts.add(log.host)
+        self.added += 1
+        for each in log.states:
+            for spell in each.spells:
+                self._append(
+                    "spells", _date(spell.end_s), log.host, each.part, spell.state, spell.boot, spell.first_s,
+                    spell.last_s, spell.time_s, spell.fallen,
+                )  # fmt: skip
+        for xid in log.xids:
+            self._append("xids", _date(xid.time_s), log.host, xid.boot, xid.time_s, xid.part, xid.code)
+        return True
+
+    def commit(self) -> Store:
+        """Write it all. The store as it is then."""
+        if not self.added:
+            return self.store
+        manifest = msgspec.structs.replace(
+            self.store.manifest, captures=len(self.captures), hosts=len(self.hosts), watched=sorted(self.watched)
+        )
+        return commit(self.store, self._rows, self._name.hexdigest()[:16], manifest)
+
+    def _block(self, capture: Capture, facts: Sequence[NodeFact], date: str) -> str:
+        """The name of a block of facts; its rows are added where no capture had it."""
+        digest = hashlib.sha256()
+        for fact in facts:
+            digest.update("\0".join((fact.family, fact.part, fact.key, str(fact.value), fact.kind.value)).encode(
+                "utf-8", "surrogateescape"))  # fmt: skip
+            digest.update(b"\n")
+        name = digest.hexdigest()[:24]
+        if name not in self._blocks:
+            self._blocks.add(name)
+            for fact in facts:
+                self._append(
+                    "facts", date, name, fact.family, fact.part, fact.key, str(fact.value), fact.kind.value, fact.unit,
+                    fact.source, capture.id,
+                )  # fmt: skip
+        return name
+
+    def _append(self, table: str, date: str, *values: Any) -> None:
+        names = TABLES[table].names
+        columns = self._rows.setdefault((table, date), {name: [] for name in names})
+        for name, value in zip(names, values, strict=True):
+            columns[name].append(_clean(value) if isinstance(value, str) else value)
+        if table == "captures":
+            self._name.update(str(values[0]).encode())
+
+
+def _parted(facts: Iterable[NodeFact]) -> list[list[NodeFact]]:
+    """Facts by family, serials apart: what many nodes have in common is one block of all of them."""
+    parted: dict[tuple[str, bool], list[NodeFact]] = {}
+    for fact in facts:
+        parted.setdefault((fact.family, fact.kind is FactKind.IDENTITY), []).append(fact)
+    return [parted[key] for key in sorted(parted)]
+
+
+def _clean(text: str) -> str:
+    """Text that Arrow takes: bytes that were no text are written as their escape."""
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
+
+
+def _date(time_s: float | None) -> str:
+    day = spell_time(time_s)[:10]
+    return day if day[:4].isdigit() else "unknown"

@@ -1,0 +1,231 @@
+"""What a store of captures answers: what changed since a node's last good capture, what comes and goes, which counters
+rise, which nodes keep failing."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from topodiag.checks.history.flapping import FALLS
+from topodiag.checks.history.flaps import WINDOW_S
+from topodiag.checks.history.growth import growth
+from topodiag.fleet.history.store import Store
+from topodiag.model.fleet import FactKind, NodeFact
+from topodiag.model.history import Capture, Failing, Growth, NodeHistory, PartStates, Rising, Spell, spell_time
+
+DAY_S = 86400.0
+GROWTH_DAYS = 30
+"""Counters are followed over so many days before a node's last capture."""
+FAILING_DAYS = 90
+FAILING_TIMES = 3
+"""Failures that were new within FAILING_DAYS and make a node one that keeps failing: the same one that is not repaired
+is one failure."""
+COMMON = 0.05
+"""A counter that rises on more than this share of its parts is the fleet's way of working, not a part's fault."""
+MIN_SIBLINGS = 20
+"""Parts below which nobody can say what is common."""
+RISING_TOLD = 20
+
+Told = Callable[[str], bool]
+"""Whether a host is asked about."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One capture without its facts: the names of its blocks, and how many facts they hold."""
+
+    capture: Capture
+    blocks: frozenset[str]
+    facts: int
+
+
+def rows_by_host(store: Store, told: Told) -> dict[str, list[Row]]:
+    """The captures of each host in the order of time; those without a time come first."""
+    table = store.table("captures")
+    made: dict[str, list[Row]] = defaultdict(list)
+    columns = [table[name].to_pylist() for name in table.schema.names]
+    for capture, host, time_s, boot_s, source, blocks, errors, facts in zip(*columns, strict=True):
+        if told(host):
+            held = Capture(capture, host, time_s, boot_s, source, tuple(errors or ()))
+            made[host].append(Row(held, frozenset(blocks or ()), facts))
+    for rows in made.values():
+        rows.sort(key=lambda row: (row.capture.time_s or 0.0, row.capture.id))
+    return dict(made)
+
+
+def histories(store: Store, rows: Mapping[str, Sequence[Row]], told: Told) -> list[NodeHistory]:
+    """The history of each host that has a capture or was watched: its last capture beside the last good one before it,
+    its counters, the states of its links."""
+    pairs = {host: _pair(of_host) for host, of_host in rows.items()}
+    wanted: set[str] = set()
+    for now, before, _ in pairs.values():
+        if before is not None:
+            wanted |= now.blocks ^ before.blocks
+    facts = _facts(store, wanted)
+    grown = _grown(store, rows)
+    states = _states(store, told)
+    made = []
+    for host in sorted(set(rows) | set(states)):
+        parts, end_s = states.get(host, ((), None))
+        history = NodeHistory(host, states=parts, end_s=end_s, grown=grown.get(host, ()))
+        if host in pairs:
+            now, before, basis = pairs[host]
+            held = _with_facts(before, now.blocks, facts) if before is not None else None
+            there = _with_facts(now, before.blocks if before is not None else now.blocks, facts)
+            same = now.facts - len(there.facts)
+            history = replace(history, now=there, before=held, basis=basis, same=max(0, same) if before else 0)
+        made.append(history)
+    return made
+
+
+def failing(rows: Mapping[str, Sequence[Row]]) -> tuple[Failing, ...]:
+    """The nodes that keep failing, the worst first."""
+    made = []
+    for host, of_host in rows.items():
+        last = of_host[-1].capture.time_s
+        recent = [
+            row.capture for row in of_host if last is None or (row.capture.time_s or 0) >= last - FAILING_DAYS * DAY_S
+        ]
+        before: frozenset[str] = frozenset()
+        times = 0
+        seen: Counter[str] = Counter()
+        for capture in recent:
+            errors = frozenset(capture.errors)
+            times += len({error.split(" ")[0] for error in errors - before})
+            seen.update(errors)
+            before = errors
+        if times >= FAILING_TIMES:
+            bad = [capture for capture in recent if capture.errors]
+            made.append(Failing(host, times, len(bad), tuple(seen.most_common(5)), bad[0].day[:10], bad[-1].day[:10]))
+    return tuple(sorted(made, key=lambda each: (-each.times, each.host)))
+
+
+def rising(histories: Iterable[NodeHistory]) -> tuple[tuple[Rising, ...], tuple[tuple[str, int, int], ...]]:
+    """Counters that rise on few of the parts that have them, the rarest first; and those that rise on many, with how
+    many of how many parts."""
+    by_key: dict[str, list[tuple[str, Growth]]] = defaultdict(list)
+    totals: Counter[str] = Counter()
+    for history in histories:
+        for each in history.grown:
+            totals[each.key] += 1
+            if each.count > 0:
+                by_key[each.key].append((history.host, each))
+    told: list[Rising] = []
+    common = []
+    for key, found in sorted(by_key.items()):
+        if len(found) > COMMON * totals[key] and totals[key] >= MIN_SIBLINGS:
+            common.append((key, len(found), totals[key]))
+            continue
+        told += [Rising(host, each.part, key, each.count, each.hours, len(found), totals[key]) for host, each in found]
+    told.sort(key=lambda each: (each.parts / each.total, -each.count / max(each.hours, 1.0), each.host, each.part))
+    return tuple(told), tuple(sorted(common, key=lambda each: -each[1]))
+
+
+def _pair(rows: Sequence[Row]) -> tuple[Row, Row | None, str]:
+    """The last capture, and the one that it is held against."""
+    now = rows[-1]
+    earlier = rows[:-1]
+    good = next((row for row in reversed(earlier) if row.capture.good), None)
+    if good is not None:
+        return now, good, "last good capture"
+    return now, earlier[-1] if earlier else None, "capture before, none was good"
+
+
+def _facts(store: Store, wanted: Collection[str]) -> dict[str, list[NodeFact]]:
+    """The facts of some blocks, by the block."""
+    made: dict[str, list[NodeFact]] = defaultdict(list)
+    if not wanted:
+        return made
+    table = store.blocks(wanted)
+    names = ("block", "family", "part", "key", "value", "kind", "unit", "source")
+    for block, family, part, key, value, kind, unit, source in zip(
+        *(table[name].to_pylist() for name in names), strict=True
+    ):
+        made[block].append(NodeFact(family, part, key, value, FactKind(kind), unit, source))
+    return made
+
+
+def _with_facts(row: Row, other: frozenset[str], facts: Mapping[str, Sequence[NodeFact]]) -> Capture:
+    """The capture with the facts of the blocks that the other one has not."""
+    found = [fact for name in sorted(row.blocks - other) for fact in facts.get(name, ())]
+    return replace(row.capture, facts=tuple(found))
+
+
+def _grown(store: Store, rows: Mapping[str, Sequence[Row]]) -> dict[str, tuple[Growth, ...]]:
+    """The growth of the counters of each host over its captures of the last days. Of counters that stood still only
+    those of falls are there, which are compared with each other."""
+    recent: dict[str, Capture] = {}
+    for of_host in rows.values():
+        last = of_host[-1].capture.time_s
+        for row in of_host:
+            time_s = row.capture.time_s
+            if last is not None and time_s is not None and time_s >= last - GROWTH_DAYS * DAY_S:
+                recent[row.capture.id] = row.capture
+    if len(recent) < 2:
+        return {}
+    since = spell_time(min(capture.time_s or 0.0 for capture in recent.values()))[:10]
+    table = store.table("counters", since=since)
+    if not table.num_rows:
+        return {}
+    moving = _moving(table)
+    by_capture: dict[str, list[NodeFact]] = defaultdict(list)
+    names = ("capture", "family", "part", "key", "unit", "value")
+    for capture, family, part, key, unit, value in zip(*(moving[name].to_pylist() for name in names), strict=True):
+        by_capture[capture].append(NodeFact(family, part, key, value, FactKind.COUNTER, unit))
+    by_host: dict[str, list[Capture]] = defaultdict(list)
+    for capture in sorted(recent.values(), key=lambda each: (each.time_s or 0.0, each.id)):
+        by_host[capture.host].append(replace(capture, facts=tuple(by_capture.get(capture.id, ()))))
+    return {host: growth(captures) for host, captures in by_host.items()}
+
+
+def _moving(table: pa.Table) -> pa.Table:
+    """The rows of counters that have more than one value, and of all counters of falls."""
+    keys = ["host", "family", "part", "key"]
+    plain = pa.table({name: table[name].cast(pa.string()) for name in keys} | {"value": table["value"]})
+    ranges = plain.group_by(keys).aggregate([("value", "min"), ("value", "max")])
+    falls = pc.is_in(ranges["key"], value_set=pa.array(sorted(FALLS)))
+    kept = ranges.filter(pc.or_(pc.not_equal(ranges["value_min"], ranges["value_max"]), falls)).select(keys)
+    rows = plain.append_column("capture", table["capture"].cast(pa.string()))
+    rows = rows.append_column("unit", table["unit"].cast(pa.string()))
+    return rows.join(kept, keys, join_type="left semi")
+
+
+def _states(store: Store, told: Told) -> dict[str, tuple[tuple[PartStates, ...], float | None]]:
+    """The states of each host that was watched, in the order of time, of its last days. A file that was added again
+    with more lines has the same spells, only longer."""
+    table = store.table("spells")
+    if not table.num_rows:
+        return {}
+    longest: dict[tuple[str, str, str, float], Spell] = {}
+    columns = (table[name].to_pylist() for name in table.schema.names)
+    for host, part, state, boot, first_s, last_s, time_s, fallen in zip(*columns, strict=True):
+        if told(host):
+            key = (host, part, boot, first_s)
+            held = longest.get(key)
+            if held is None or last_s > held.last_s:
+                longest[key] = Spell(state, boot, first_s, last_s, time_s, fallen)
+    ends: dict[str, float] = {}
+    by_part: dict[str, dict[str, list[Spell]]] = defaultdict(lambda: defaultdict(list))
+    for (host, part, _, _), spell in longest.items():
+        ends[host] = max(ends.get(host, 0.0), spell.end_s)
+        by_part[host][part].append(spell)
+    made: dict[str, tuple[tuple[PartStates, ...], float | None]] = {}
+    for host, parts in by_part.items():
+        states = [
+            PartStates(part, tuple(sorted(_recent(spells, ends[host]), key=lambda each: each.time_s)))
+            for part, spells in sorted(parts.items())
+        ]
+        made[host] = (tuple(states), ends[host])
+    return made
+
+
+def _recent(spells: Sequence[Spell], end_s: float) -> list[Spell]:
+    """The spells of the window, and the last one before it: whether the part was ever up is asked, too."""
+    ordered = sorted(spells, key=lambda each: each.time_s)
+    old = [each for each in ordered if each.end_s < end_s - WINDOW_S]
+    was_up = [each for each in old if each.up][-1:]
+    return [*was_up, *(each for each in ordered if each.end_s >= end_s - WINDOW_S)]

@@ -1,0 +1,188 @@
+"""The store of a fleet's history: a folder of Parquet files that are written once, and a manifest that names them.
+
+    _manifest.json                      schema version, the files with their rows, what is counted
+    captures/date=2026-11-22/ID.parquet one row a capture: whose, when, which blocks of facts, which errors
+    facts/...                           one row a fact, by block; each block is stored once
+    counters/...                        one row an error counter of a capture
+    spells/..., xids/...                what `topodiag watch` saw
+
+Facts that change seldom are stored once for the whole fleet: a block is all facts of one family of a node, named by the
+sha256 of its content, so that 500 nodes of one image share it. It does not matter in which order captures are added,
+and adding one again adds nothing. A file that the manifest does not name is none of the store's.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from topodiag.model.errors import InputError
+from topodiag.writing import replacing
+
+MANIFEST = "_manifest.json"
+LOCK = "_lock"
+SCHEMA = 1
+_WORDS = pa.dictionary(pa.int32(), pa.string())
+TABLES: Mapping[str, pa.Schema] = {
+    "captures": pa.schema([
+        ("capture", pa.string()), ("host", _WORDS), ("time_s", pa.float64()), ("boot_s", pa.float64()),
+        ("source", pa.string()), ("blocks", pa.list_(pa.string())), ("errors", pa.list_(pa.string())),
+        ("facts", pa.int32()),
+    ]),
+    "facts": pa.schema([
+        ("block", _WORDS), ("family", _WORDS), ("part", _WORDS), ("key", _WORDS), ("value", _WORDS), ("kind", _WORDS),
+        ("unit", _WORDS), ("source", _WORDS), ("capture", _WORDS),
+    ]),
+    "counters": pa.schema([
+        ("capture", _WORDS), ("host", _WORDS), ("family", _WORDS), ("part", _WORDS), ("key", _WORDS),
+        ("unit", _WORDS), ("value", pa.int64()),
+    ]),
+    "spells": pa.schema([
+        ("host", _WORDS), ("part", _WORDS), ("state", _WORDS), ("boot", _WORDS), ("first_s", pa.float64()),
+        ("last_s", pa.float64()), ("time_s", pa.float64()), ("fallen", pa.int32()),
+    ]),
+    "xids": pa.schema([
+        ("host", _WORDS), ("boot", _WORDS), ("time_s", pa.float64()), ("part", _WORDS), ("code", pa.int32()),
+    ]),
+}  # fmt: skip
+
+
+class FileRows(msgspec.Struct):
+    """One file of the store, relative to it: its table, its date (`2026-11-22`, `unknown`), its rows."""
+
+    file: str
+    table: str
+    date: str
+    rows: int
+
+
+class Manifest(msgspec.Struct):
+    """What is in the store. `watched` are the sha256 of the files of watches that were added."""
+
+    schema: int = SCHEMA
+    captures: int = 0
+    hosts: int = 0
+    files: list[FileRows] = []
+    watched: list[str] = []
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """A store that is open for reading, as its manifest was when it was opened."""
+
+    folder: str
+    manifest: Manifest
+
+    def table(self, name: str, *, columns: Sequence[str] | None = None, since: str = "") -> pa.Table:
+        """The rows of a table, of the dates from `since` on (`2026-11-22`) and of unknown ones. Raises InputError for a
+        file that is damaged or gone."""
+        schema = TABLES[name]
+        wanted = [schema.field(each) for each in columns or schema.names]
+        parts = [
+            self._read(each.file, [field.name for field in wanted])
+            for each in self.manifest.files
+            if each.table == name and each.date >= since
+        ]
+        return pa.concat_tables(parts).unify_dictionaries() if parts else pa.schema(wanted).empty_table()
+
+    def blocks(self, wanted: Collection[str]) -> pa.Table:
+        """The facts of some blocks."""
+        keep = pa.array(sorted(wanted), pa.string())
+        parts = []
+        for each in self.manifest.files:
+            if each.table == "facts":
+                table = self._read(each.file, TABLES["facts"].names)
+                parts.append(table.filter(pc.is_in(table["block"].cast(pa.string()), value_set=keep)))
+        return pa.concat_tables(parts).unify_dictionaries() if parts else TABLES["facts"].empty_table()
+
+    def known_blocks(self) -> set[str]:
+        """The names of all blocks of facts."""
+        return {name for chunk in self.table("facts", columns=["block"])["block"].chunks
+                for name in chunk.dictionary.to_pylist()}  # fmt: skip
+
+    def _read(self, file: str, columns: Sequence[str]) -> pa.Table:
+        place = os.path.join(self.folder, file)
+        schema = pa.schema([TABLES[file.partition("/")[0]].field(each) for each in columns])
+        words = [field.name for field in schema if pa.types.is_dictionary(field.type)]
+        try:
+            # One file: a folder `date=...` would become a column.
+            with pa.memory_map(place) as mapped:
+                table = pq.ParquetFile(mapped, read_dictionary=words).read(columns=list(columns))
+            return table.cast(schema)
+        except (OSError, pa.ArrowException, KeyError) as error:
+            why = str(error).split("\n")[0][:200]
+            hint = "the store is damaged: bring the file back, or make a new store from the bundles"
+            raise InputError(place, f"cannot be read: {why}", hint=hint) from None
+
+
+def is_store(path: str) -> bool:
+    """Whether a folder is a store."""
+    return os.path.isfile(os.path.join(path, MANIFEST))
+
+
+def open_store(path: str) -> Store:
+    """The store in a folder. Raises InputError where there is none, or one of a newer topodiag."""
+    place = os.path.join(path, MANIFEST)
+    try:
+        manifest = msgspec.json.decode(Path(place).read_bytes(), type=Manifest)
+    except OSError as error:
+        raise InputError(path, f"is no store: {error.strerror}", hint="topodiag fleet history DIR BUNDLES...") from None
+    except (msgspec.DecodeError, ValueError) as error:
+        raise InputError(place, f"is no manifest of a store: {error}", hint="bring it back from a copy") from None
+    if manifest.schema != SCHEMA:
+        raise InputError(place, f"has schema {manifest.schema}; this topodiag reads {SCHEMA}", hint="upgrade topodiag")
+    for each in manifest.files:
+        if each.table not in TABLES or os.path.isabs(each.file) or ".." in each.file.split("/"):
+            raise InputError(place, f"names a file that is none of a store: {each.file}", hint="bring it back")
+    return Store(path, manifest)
+
+
+@contextmanager
+def writing_to(path: str) -> Iterator[Store]:
+    """The store in a folder, new where there is none, locked against other writers. Raises InputError for a folder that
+    holds something else, or cannot be written."""
+    try:
+        os.makedirs(path, exist_ok=True)
+        if not is_store(path) and any(name != LOCK for name in os.listdir(path)):
+            raise InputError(path, "is a folder with something in it, and no store", hint="name a new folder")
+        handle = os.open(os.path.join(path, LOCK), os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o644)
+    except OSError as error:
+        raise InputError(path, f"cannot be written: {error.strerror}", hint="name another folder") from None
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield open_store(path) if is_store(path) else Store(path, Manifest(files=[], watched=[]))
+    finally:
+        os.close(handle)
+
+
+def commit(
+    store: Store, rows: Mapping[tuple[str, str], Mapping[str, list[Any]]], name: str, manifest: Manifest
+) -> Store:
+    """Write the rows by table and date, then the manifest that names their files: until then nothing was added. `name`
+    is that of the files, unused so far. Raises InputError for a disk that is full."""
+    files = list(manifest.files)
+    try:
+        for (table, date), columns in sorted(rows.items()):
+            file = f"{table}/date={date}/{name}.parquet"
+            place = os.path.join(store.folder, file)
+            os.makedirs(os.path.dirname(place), exist_ok=True)
+            made = pa.table(dict(columns), schema=TABLES[table])
+            with replacing(place) as stream:
+                pq.write_table(made, stream, compression="zstd", compression_level=9)
+            files.append(FileRows(file, table, date, made.num_rows))
+        manifest = msgspec.structs.replace(manifest, files=files)
+        with replacing(os.path.join(store.folder, MANIFEST)) as stream:
+            stream.write(msgspec.json.format(msgspec.json.encode(manifest), indent=1))
+    except (OSError, pa.ArrowException) as error:
+        raise InputError(store.folder, f"cannot be written: {error}", hint="make room, and add again") from None
+    return Store(store.folder, manifest)

@@ -1,0 +1,154 @@
+"""The answers of a store of captures: what changed, what comes and goes, who keeps failing, which counters rise."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from topodiag.checks.history.places import label_of
+from topodiag.model.finding import Severity
+from topodiag.model.history import FleetHistory, spell_time
+from topodiag.model.provenance import NotObserved
+from topodiag.report.answer import note_answer
+from topodiag.report.findings import draw_findings
+from topodiag.report.formats.parts import findings_of, gaps_of, tool
+from topodiag.report.formats.types import history as shape
+from topodiag.report.formats.types.common import SCHEMA_VERSION
+from topodiag.report.text import Page
+from topodiag.words.fold import fold_hosts, plural
+
+_SIGNS = {Severity.ERROR: ("✖", "error"), Severity.WARNING: ("▲", "warning"), Severity.INFO: ("●", "info")}
+FEW = 8
+"""Lines of a list; `-v` shows all."""
+CLEAN = ("✔", "ok")
+UNKNOWN = ("?", "unknown")
+
+
+def draw_history(page: Page, answers: FleetHistory) -> None:
+    """The answer first, then findings, worst first, then the lists."""
+    _draw_answer(page, answers)
+    draw_findings(page, answers.findings, several_nodes=answers.hosts > 1)
+    _draw_failing(page, answers)
+    _draw_rising(page, answers)
+    if page.style.quiet:
+        return
+    for each in answers.aside:
+        page.blank()
+        page.add("? ", each)
+
+
+def _draw_answer(page: Page, answers: FleetHistory) -> None:
+    words, sign, hue = _answer(answers)
+    page.add(page.text((sign, hue), " "), (words, "strong"))
+    note_answer(page, words, sign=sign, hue=hue)
+    span = f", {spell_time(answers.first_s)[:10]} to {spell_time(answers.last_s)[:10]}" if answers.captures else ""
+    watched = f"; {plural(answers.watched, 'node')} watched" if answers.watched else ""
+    page.add("  ", f"{plural(answers.captures, 'capture')} of {plural(answers.hosts, 'node')}{span}{watched}")
+    if answers.added or answers.known_before:
+        before = f"; {answers.known_before} were there before" if answers.known_before else ""
+        page.add("  ", f"{answers.added} added{before}")
+
+
+def _answer(answers: FleetHistory) -> tuple[str, str, str]:
+    """The sentence with its sign and hue: a negative result names how much was compared."""
+    parts = []
+    for check, words in (("FLT004", "a link comes and goes"), ("FLT003", "changed since the last good capture")):
+        told = [each for each in answers.findings if each.id == check and each.severity > Severity.INFO]
+        nodes = list(dict.fromkeys(node for each in told for node in each.where.nodes))
+        if nodes:
+            parts.append(f"{fold_hosts(nodes)}: {words}")
+    worst = max((each.severity for each in answers.findings), default=Severity.INFO)
+    if answers.failing:
+        parts.append(f"{fold_hosts([each.host for each in answers.failing])}: keeps failing")
+        worst = max(worst, Severity.WARNING)
+    if parts:
+        return "; ".join(parts), *_SIGNS[worst]
+    if not answers.compared and not answers.watched:
+        return "nothing to compare yet: one capture of each node", *UNKNOWN
+    compared = f"{plural(answers.compared, 'node')} compared with an earlier capture"
+    quiet = ", no link comes and goes" if answers.watched else ""
+    return f"{compared}: nothing changed for the worse{quiet}", *CLEAN
+
+
+def _draw_failing(page: Page, answers: FleetHistory) -> None:
+    if not answers.failing:
+        return
+    page.blank()
+    page.add("", ("nodes that keep failing", "strong"))
+    shown = answers.failing if page.style.verbose else answers.failing[:FEW]
+    for each in shown:
+        what = ", ".join(f"{name} ({count}x)" if count > 1 else name for name, count in each.failures[:3])
+        page.add(
+            page.text("  ", (each.host, "strong"), "  "),
+            f"{plural(each.times, 'new failure')} from {each.first} to {each.last}: {what}",
+        )
+    _draw_more(page, len(answers.failing) - len(shown), "node")
+
+
+def _draw_rising(page: Page, answers: FleetHistory) -> None:
+    if not (answers.rising or answers.common):
+        return
+    page.blank()
+    page.add("", ("counters that rise", "strong"))
+    shown = answers.rising if page.style.verbose else answers.rising[:FEW]
+    for each in shown:
+        days = each.hours / 24
+        page.add(
+            page.text("  ", (each.host, "strong"), " ", label_of(each.part), "  "),
+            f"{each.key} +{each.count} in {days:.0f} days; rises on {each.parts} of {each.total}",
+        )
+    _draw_more(page, len(answers.rising) - len(shown), "counter")
+    if answers.common:
+        said = ", ".join(f"{key} ({parts} of {total})" for key, parts, total in answers.common[:FEW])
+        page.add("  ", (f"on many parts, so no part's fault: {said}", "dim"))
+
+
+def _draw_more(page: Page, count: int, what: str) -> None:
+    if count > 0:
+        page.add("  ", (f"{plural(count, f'more {what}')}: -v", "dim"))
+
+
+def document(answers: FleetHistory) -> shape.HistoryDocument:
+    """The whole answer as one object."""
+    return shape.HistoryDocument(
+        schema_version=SCHEMA_VERSION,
+        tool=tool(),
+        inputs=[],
+        nodes=answers.hosts,
+        captures=answers.captures,
+        watched=answers.watched,
+        compared=answers.compared,
+        added=answers.added,
+        first_s=answers.first_s,
+        last_s=answers.last_s,
+        findings=findings_of(answers.findings),
+        failing=[
+            shape.FailingNode(
+                node=each.host,
+                times=each.times,
+                captures=each.captures,
+                failures=[shape.Failure(what=what, captures=count) for what, count in each.failures],
+                first=each.first,
+                last=each.last,
+            )
+            for each in answers.failing
+        ],
+        rising=[
+            shape.RisingCounter(
+                node=each.host, part=each.part, counter=each.key, count=each.count, hours=each.hours,
+                parts=each.parts, total=each.total,
+            )
+            for each in answers.rising
+        ],
+        common=[shape.CommonCounter(counter=key, parts=parts, total=total) for key, parts, total in answers.common],
+        not_observed=gaps_of(_unjudged(answers)),
+    )  # fmt: skip
+
+
+def _unjudged(answers: FleetHistory) -> list[NotObserved]:
+    """Why a check could not judge, with the nodes that this holds for, and what was not read."""
+    nodes: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for outcome in answers.outcomes:
+        if outcome.status.value == "unknown":
+            nodes[outcome.check, outcome.why].append(outcome.node)
+    unjudged = [NotObserved(check, f"{why} ({fold_hosts(found)})") for (check, why), found in nodes.items()]
+    return [*unjudged, *(NotObserved("part of the input", each) for each in answers.aside)]
