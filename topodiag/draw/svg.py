@@ -92,7 +92,7 @@ font-size:12px;fill:$ink}
 _SIZE = ".draw{display:block;width:100%;height:auto;max-width:var(--w);min-width:min(var(--w),36rem)}"
 """In a page a drawing takes the room that there is, and scrolls in its frame below the width at which text is read."""
 
-_HALO = re.compile(r'<text[^>]* class="[^"]* halo"[^>]*>[^<]*</text>')
+_HALO = re.compile(r'<text[^>]* class="[^"]*\bhalo\b[^"]*"[^>]*>[^<]*</text>')
 _VARIABLE = re.compile(r"\$([a-z]+)")
 
 
@@ -123,7 +123,7 @@ def resolved(svg: str) -> str:
         return svg
     plain = _VARIABLE.sub(lambda found: PALETTE[found[1]][0], _RULES)
     # Not every converter draws the halo below the text (paint-order): the text is drawn once more, without it.
-    rest = _HALO.sub(lambda found: f"{found[0]}{found[0].replace(' halo', '', 1)}", svg[end:])
+    rest = _HALO.sub(lambda found: f"{found[0]}{found[0].replace('halo', '', 1)}", svg[end:])
     return f"{svg[:start]}<style>{plain}{rest}"
 
 

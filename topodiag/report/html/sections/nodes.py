@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 
+from topodiag.draw.fleet import draw_parts
 from topodiag.model.finding import Finding, Severity
 from topodiag.model.node import Node
 from topodiag.model.result import Result
-from topodiag.report.html.interface import Cell, Grid, Section, Sheet
+from topodiag.report.html.interface import Cell, Drawing, Grid, Section, Sheet
 from topodiag.report.node.header import machine_words, software_words
 from topodiag.report.node.marks import SIGNS
 from topodiag.report.words import Sight, gpu_sight
@@ -19,9 +20,11 @@ ROWS_SHOWN = 2000
 def section(sheet: Sheet) -> Section | None:
     """None without a node."""
     result = sheet.result
-    drawings, grids = sheet.of("nodes"), list(sheet.grids.get("nodes", ()))
+    drawings, grids = list(sheet.of("nodes")), list(sheet.grids.get("nodes", ()))
     if result.nodes:
         grids.append(_kinds(result))
+        parts = draw_parts([node.host for node in result.nodes], result.findings, prefix="parts")
+        drawings += [Drawing("nodes", "Nodes by parts", parts, inline=True)] if parts else []
     if not (grids or drawings):
         return None
     note = plural(len(result.nodes), "node") if result.nodes else ""

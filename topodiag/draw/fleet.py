@@ -1,0 +1,226 @@
+"""A fleet: nodes by parts as a heat map, classes of nodes, odd numbers beside the usual ones with their nodes."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import isfinite
+
+from topodiag.draw.svg import Canvas, width_of
+from topodiag.model.finding import Finding, Severity
+from topodiag.model.fleet import FleetResult, Outlier
+from topodiag.words.fold import few, fold_hosts, plural
+from topodiag.words.hosts import short_names
+from topodiag.words.units import number
+
+WIDE, LABEL, TOP = 860, 250, 66
+"""The picture, the names of nodes or facts, and what stands above the rows, px."""
+CELL, ROW, CHECKS = 28, 26, 150
+"""A cell of the heat map, a row, and the room of the checks behind it, px."""
+MOST_ROWS, MOST_PARTS, MOST_STRIPS, MOST_CLASSES = 40, 16, 16, 16
+WHOLE = "node"
+"""The column of findings that name no part."""
+_LOOKS = {
+    Severity.ERROR: ("bad", "badhatch", "E"), Severity.WARNING: ("warn", "", "W"), Severity.INFO: ("netbox", "", "i"),
+}  # fmt: skip
+"""Class, hatch and letter of a cell."""
+
+
+def draw_parts(nodes: Sequence[str], findings: Iterable[Finding], *, prefix: str = "") -> str:
+    """Nodes by parts: nodes with the same findings on the same parts are one row, those without any are the last. ""
+    for a single node, and where nothing was found."""
+    cells = _cells(nodes, findings)
+    if len(nodes) < 2 or not any(cells.values()):
+        return ""
+    parts = _parts(part for found in cells.values() for part in found)
+    names = dict(zip(nodes, short_names(nodes), strict=True))
+    groups: dict[tuple[tuple[str, Severity, tuple[str, ...]], ...], list[str]] = defaultdict(list)
+    for node in nodes:
+        rows = ((part, severity, checks) for part, (severity, checks) in cells.get(node, {}).items())
+        groups[tuple(sorted(rows))].append(names[node])
+    ordered = sorted(groups.items(), key=lambda item: (not item[0], -max((s for _, s, _ in item[0]), default=0),
+                                                       -len(item[0]), len(item[1])))  # fmt: skip
+    faulty = sum(bool(found) for found in cells.values())
+    desc = f"{faulty} of {plural(len(nodes), 'node')} with findings"
+    canvas = Canvas("Nodes by parts", desc, prefix)
+    canvas.text(0, 18, "Nodes by parts", "title")
+    canvas.text(0, 38, desc, "quiet")
+    top = TOP + max(width_of(part, 10.5) for part in parts)
+    for column, part in enumerate(parts):
+        canvas.text(LABEL + column * CELL + CELL / 2 + 4, top - 8, part, "small", turned=True)
+    for row, (found, hosts) in enumerate(ordered[:MOST_ROWS]):
+        _row(canvas, top + row * ROW, hosts, found, parts)
+    y = top + len(ordered[:MOST_ROWS]) * ROW + 22
+    words = "E error, W warning, i information; an empty cell has no finding"
+    left = len(ordered) - MOST_ROWS
+    canvas.text(0, y, f"{words}; {plural(left, 'more row')} not drawn" if left > 0 else words, "small")
+    return canvas.document(max(LABEL + len(parts) * CELL + CHECKS, 520), y + 8)
+
+
+def _cells(nodes: Sequence[str], findings: Iterable[Finding]) -> dict[str, dict[str, tuple[Severity, tuple[str, ...]]]]:
+    """By node and part, the worst severity and the checks."""
+    made: dict[str, dict[str, tuple[Severity, tuple[str, ...]]]] = {node: {} for node in nodes}
+    for finding in findings:
+        parts = (*finding.where.gpus, *finding.where.nics) or (WHOLE,)
+        for node in finding.where.nodes:
+            if node not in made:
+                continue
+            for part in parts:
+                severity, checks = made[node].get(part, (finding.severity, ()))
+                known = checks if finding.id in checks else (*checks, finding.id)
+                made[node][part] = (max(severity, finding.severity), known)
+    return made
+
+
+def _parts(parts: Iterable[str]) -> list[str]:
+    """Columns: GPUs, then NICs by number; of very many the first."""
+
+    def key(part: str) -> tuple[bool, bool, str, int]:
+        stem = part.rstrip("0123456789")
+        digits = part[len(stem) :][:9]
+        return part == WHOLE, not part.startswith("GPU"), stem, int(digits) if digits else -1
+
+    return sorted(set(parts), key=key)[:MOST_PARTS]
+
+
+def _row(
+    canvas: Canvas, y: float, hosts: Sequence[str], found: Sequence[tuple[str, Severity, tuple[str, ...]]],
+    parts: Sequence[str],
+) -> None:  # fmt: skip
+    count = f"x {len(hosts)}" if len(hosts) > 1 else ""
+    canvas.text(0, y + 17, fold_hosts(hosts), "name" if found else "quiet", room=LABEL - 56)
+    canvas.text(LABEL - 10, y + 17, count, "name" if found else "quiet", "end")
+    by_part = {part: (severity, checks) for part, severity, checks in found}
+    for column, part in enumerate(parts):
+        x = LABEL + column * CELL
+        if part not in by_part:
+            canvas.rect(x + 1, y + 1, CELL - 2, ROW - 2, "grid")
+            continue
+        severity, checks = by_part[part]
+        kind, hatch, letter = _LOOKS[severity]
+        canvas.rect(x + 2, y + 2, CELL - 4, ROW - 4, kind, f"{part}: {', '.join(checks)}", hatch=hatch)
+        canvas.text(x + CELL / 2, y + 17, letter, "name halo", "middle")
+    listed = list(dict.fromkeys(check for _, _, checks in found for check in checks))
+    if listed:
+        kind = "badtext" if any(severity is Severity.ERROR for _, severity, _ in found) else "name"
+        canvas.text(LABEL + len(parts) * CELL + 8, y + 17, few(listed, 3), kind, room=CHECKS - 8)
+
+
+def draw_classes(result: FleetResult, *, prefix: str = "") -> str:
+    """Each class of nodes that may be compared: how many are to be left out, how many are odd, how many are like most.
+    "" without a class."""
+    if not result.cohorts:
+        return ""
+    out = set(result.failed)
+    words = f"{plural(len(result.nodes), 'node')} in {plural(len(result.cohorts), 'class', 'classes')}"
+    canvas = Canvas("Classes of nodes", words, prefix)
+    canvas.text(0, 18, "Classes of nodes", "title")
+    canvas.text(0, 38, words, "quiet")
+    most = max(len(cohort.nodes) for cohort in result.cohorts)
+    shown = sorted(result.cohorts, key=lambda cohort: -len(cohort.nodes))[:MOST_CLASSES]
+    for row, cohort in enumerate(shown):
+        y = TOP + row * (ROW + 12)
+        odd = {node for outlier in cohort.outliers for node in outlier.nodes} - out
+        failed = [node for node in cohort.nodes if node in out]
+        canvas.text(0, y + 15, cohort.name, "name", room=LABEL - 14)
+        x, room = float(LABEL), WIDE - LABEL - 230
+        rest = len(cohort.nodes) - len(failed) - len(odd)
+        for count, kind, hatch in (
+            (rest, "good", ""),
+            (len(odd), "warn", "warnhatch"),
+            (len(failed), "bad", "badhatch"),
+        ):
+            if count:
+                wide = max(room * count / most, 3)
+                canvas.rect(x, y, wide, ROW - 6, kind, hatch=hatch)
+                x += wide
+        parts = [plural(len(cohort.nodes), "node")]
+        parts += [f"{len(odd)} odd"] if odd else []
+        parts += [f"{len(failed)} to exclude"] if failed else []
+        canvas.text(x + 10, y + 15, ", ".join(parts), "badtext" if failed else "", room=WIDE - x - 10)
+    y = TOP + len(shown) * (ROW + 12) + 12
+    canvas.text(0, y, "plain: like most of its class; hatched: odd, or to be excluded", "small")
+    return canvas.document(WIDE, y + 8)
+
+
+@dataclass(frozen=True, slots=True)
+class _Strip:
+    """One number of a class: what most have, and the values that stand out with their nodes."""
+
+    name: str
+    unit: str
+    usual: float
+    count: int
+    total: int
+    odd: tuple[tuple[float, tuple[str, ...]], ...]
+
+
+def draw_strips(result: FleetResult, *, prefix: str = "") -> str:
+    """Odd numbers on a line each: the usual value, how many have it, and the outliers with their nodes. "" where no
+    number stands out."""
+    strips = _strips(result)
+    if not strips:
+        return ""
+    words = f"{plural(len(strips), 'number')} with outliers"
+    canvas = Canvas("Outliers", f"{words}: {few([strip.name for strip in strips])}", prefix)
+    canvas.text(0, 18, "Outliers", "title")
+    canvas.text(0, 38, words, "quiet")
+    high = 52
+    for row, strip in enumerate(strips[:MOST_STRIPS]):
+        _strip(canvas, strip, TOP + row * high + 16)
+    y = TOP + min(len(strips), MOST_STRIPS) * high + 12
+    left = len(strips) - MOST_STRIPS
+    note = "bar: the usual value of the class; diamond: an outlier"
+    canvas.text(0, y, f"{note}; {plural(left, 'more number')} not drawn" if left > 0 else note, "small")
+    return canvas.document(WIDE, y + 8)
+
+
+def _strips(result: FleetResult) -> list[_Strip]:
+    groups: dict[tuple[str, str, tuple[str, ...], str], list[Outlier]] = defaultdict(list)
+    for cohort in result.cohorts:
+        for outlier in cohort.outliers:
+            if _number(outlier.value) is not None and _number(outlier.usual) is not None:
+                groups[outlier.family, outlier.key, outlier.parts, outlier.usual].append(outlier)
+    made = []
+    for (family, key, parts, usual), outliers in groups.items():
+        name = " ".join(dict.fromkeys([few([part for part in parts if part], 3), family, key])).strip()
+        odd = tuple(sorted((_number(each.value) or 0.0, each.nodes) for each in outliers))
+        first = outliers[0]
+        made.append(_Strip(name, first.unit, _number(usual) or 0.0, first.usual_count, first.total, odd))
+    return made
+
+
+def _number(text: str) -> float | None:
+    try:
+        value = float(text.split(" ", maxsplit=1)[0])
+    except ValueError:
+        return None
+    return value if isfinite(value) else None
+
+
+def _strip(canvas: Canvas, strip: _Strip, y: float) -> None:
+    values = [strip.usual, *(value for value, _ in strip.odd)]
+    low, high = min(values), max(values)
+    span = (high - low) or 1.0
+    left, room = LABEL + 20.0, WIDE - LABEL - 140.0
+
+    def at(value: float) -> float:
+        return left + room * (value - low) / span
+
+    canvas.text(0, y + 4, strip.name, "name", room=LABEL - 10)
+    canvas.line(left - 8, y, left + room + 8, y, "grid")
+    canvas.rect(at(strip.usual) - 2.5, y - 9, 5, 18, "inkfill", "usual")
+    usual = f"{number(strip.usual)} {strip.unit}".strip()
+    side = "end" if at(strip.usual) > left + room * 0.7 else "middle" if at(strip.usual) > left + 60 else ""
+    canvas.text(at(strip.usual), y + 23, f"{usual}, {strip.count} of {strip.total}", "small", side)
+    last = -1e9
+    for value, nodes in strip.odd:
+        x = at(value)
+        canvas.path(f"M{x:.1f} {y - 6:.1f}l6 6l-6 6l-6-6z", "badsolid", ", ".join(nodes))
+        words = f"{few(short_names(nodes), 2)}: {number(value)}"
+        wide = width_of(words)
+        start = min(max(x - wide / 2, left - 8), WIDE - wide)
+        if start > last:  # a label that would cover the one before stays in the tooltip
+            canvas.text(start, y - 11, words, "badtext")
+            last = start + wide + 8
