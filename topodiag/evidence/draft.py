@@ -34,15 +34,28 @@ class Offer:
 
 @dataclass(slots=True, eq=False)
 class Body:
-    """What is known of an entity, and the `parts` of other drafts that it was taken from, in order."""
+    """What is known of an entity, and the `parts` of other drafts that it was taken from, in order.
+
+    What the parts offer is copied when somebody asks: of devices that were made before nobody does.
+    """
 
     keys: dict[str, Key] = field(default_factory=dict)
     offers: dict[str, list[Offer]] = field(default_factory=dict)
     counters: dict[str, list[Offer]] = field(default_factory=dict)
     children: dict[tuple[str, Key], Entity] = field(default_factory=dict)
     parts: list[Body] = field(default_factory=list)
+    copied: int = 0
+    """How many of the parts have their offers copied."""
     kept: bool = False
     """Whether it is a part that is held for other nodes."""
+
+    def settled(self) -> Body:
+        """Itself with the offers of all parts."""
+        for part in self.parts[self.copied :]:
+            _extend(self.offers, part.offers)
+            _extend(self.counters, part.counters)
+        self.copied = len(self.parts)
+        return self
 
 
 class Entity:
@@ -65,7 +78,7 @@ class Entity:
 
     @property
     def body(self) -> Body:
-        return self.root._body
+        return self.root._body.settled()
 
     @property
     def keys(self) -> dict[str, Key]:
@@ -73,11 +86,11 @@ class Entity:
 
     @property
     def offers(self) -> dict[str, list[Offer]]:
-        return self.root._body.offers
+        return self.root._body.settled().offers
 
     @property
     def counters(self) -> dict[str, list[Offer]]:
-        return self.root._body.counters
+        return self.root._body.settled().counters
 
     @property
     def children(self) -> dict[tuple[str, Key], Entity]:
@@ -112,10 +125,12 @@ class Entity:
         mine, theirs = self.root, other.root
         if mine is theirs:
             return
-        body = theirs._body
+        body = theirs._body.settled()
+        mine._body.settled()
         for name, key in body.keys.items():
             mine._body.keys.setdefault(name, key)
         mine._body.parts.extend(body.parts)
+        mine._body.copied = len(mine._body.parts)
         _extend(mine._body.offers, body.offers)
         _extend(mine._body.counters, body.counters)
         for place, child in body.children.items():
@@ -130,10 +145,8 @@ class Entity:
         """Take over all that another draft knows of this device, which stays as it is."""
         mine = self.root._body
         mine.parts.append(part)
-        _extend(mine.offers, part.offers)
-        _extend(mine.counters, part.counters)
         for (kind, key), child in part.children.items():
-            self.child(kind, key).take(child.root._body)
+            self.child(kind, key).take(child.body)
 
     @property
     def shared(self) -> tuple[Body, ...] | None:

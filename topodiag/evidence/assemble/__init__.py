@@ -25,6 +25,7 @@ from topodiag.model.node import Node, Pair
 from topodiag.model.provenance import Disagreement, Fact
 from topodiag.model.system import Cpu, KernelEvent, Os
 
+_P2P = "p2p:"
 MAX_PATH_DEVICES = 256
 """Paths are built for at most this many GPUs and NICs: a rack-scale node has 72 and 76."""
 
@@ -40,6 +41,7 @@ def assemble(draft: NodeDraft, host: str, time: str = "") -> Node:
     made_nics, nic_labels = nics(draft, pci, interfaces, apart)
     made_gpus = tuple(named_by_pci(gpu, pci) for gpu in made_gpus)
     labels = gpu_labels | nic_labels
+    tables = _tables(draft.pairs, labels)
     services = draft.single("services")
     node = Node(
         host=host,
@@ -56,9 +58,9 @@ def assemble(draft: NodeDraft, host: str, time: str = "") -> Node:
         nics=made_nics,
         netdevs=interfaces,
         fabric_ports=fabric_ports(draft),
-        smi_matrix=_table(draft.pairs, "smi", labels),
-        pcie_matrix=_table(draft.pairs, "pcie", labels),
-        p2p=_p2p(draft.pairs, labels),
+        smi_matrix=tables.get("smi", {}),
+        pcie_matrix=tables.get("pcie", {}),
+        p2p={name.removeprefix(_P2P): tables[name] for name in sorted(tables) if name.startswith(_P2P)},
         events=_distinct(draft.events),
         processes=tuple(sorted(draft.processes, key=lambda process: process.pid)),
         settings=tuple(draft.settings),
@@ -91,21 +93,17 @@ def _named(entity: Entity) -> dict[str, Fact[str]]:
     return {name: pick(offers, str) for name, offers in sorted(entity.offers.items())}
 
 
-def _table(pairs: Iterable[PairOffer], name: str, labels: dict[int, str]) -> dict[Pair, Fact[str]]:
-    best: dict[Pair, PairOffer] = {}
+def _tables(pairs: Iterable[PairOffer], labels: dict[int, str]) -> dict[str, dict[Pair, Fact[str]]]:
+    """The tables of pairs by name, with both triangles."""
+    best: dict[str, dict[Pair, PairOffer]] = {}
     for pair in pairs:
-        if pair.table == name:
-            key = (labels.get(id(pair.a.root)), labels.get(id(pair.b.root)))
-            if key[0] is not None and key[1] is not None:
-                place = (key[0], key[1])
-                if place not in best or pair.offer.trust > best[place].offer.trust:
-                    best[place] = pair
-    made = {place: Fact(str(pair.offer.value), pair.offer.origin) for place, pair in best.items()}
-    for (a, b), fact in list(made.items()):
-        made.setdefault((b, a), fact)
+        a, b = labels.get(id(pair.a.root)), labels.get(id(pair.b.root))
+        mine = best.setdefault(pair.table, {})
+        if a is not None and b is not None and ((a, b) not in mine or pair.offer.trust > mine[a, b].offer.trust):
+            mine[a, b] = pair
+    made = {}
+    for name, mine in best.items():
+        made[name] = table = {place: Fact(str(pair.offer.value), pair.offer.origin) for place, pair in mine.items()}
+        for (a, b), fact in list(table.items()):
+            table.setdefault((b, a), fact)
     return made
-
-
-def _p2p(pairs: list[PairOffer], labels: dict[int, str]) -> dict[str, dict[Pair, Fact[str]]]:
-    names = sorted({pair.table for pair in pairs if pair.table.startswith("p2p:")})
-    return {name.removeprefix("p2p:"): _table(pairs, name, labels) for name in names}

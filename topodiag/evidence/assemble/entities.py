@@ -44,7 +44,7 @@ def join_gpu_orders(draft: NodeDraft) -> None:
     entities = list(draft.entities("gpu"))
     by_index = sorted((e for e in entities if "bus_id" not in e.keys and "index" in e.keys), key=_index_key)
     known = {str(e.keys["bus_id"]) for e in entities if "bus_id" in e.keys and "index" in e.keys}
-    functions = {str(e.keys["bus_id"]) for e in draft.entities("pci") if _is_nvidia_gpu(e)}
+    functions = {str(e.keys["bus_id"]) for e in draft.entities("pci") if made_once(_is_nvidia_gpu, e, [])}
     unnumbered = {str(e.keys["bus_id"]) for e in entities if "bus_id" in e.keys and "index" not in e.keys}
     loose = sorted((functions | unnumbered) - known)
     if by_index and len(by_index) == len(loose) and not known:
@@ -88,7 +88,7 @@ def _index_key(entity: Entity) -> int:
     return int(entity.keys["index"])
 
 
-def _is_nvidia_gpu(entity: Entity) -> bool:
+def _is_nvidia_gpu(entity: Entity, _: Apart) -> bool:
     code = pick(entity.offers.get("class_code", ()), int).get(0)
     vendor = pick(entity.offers.get("vendor", ()), int).get(0)
     return vendor == NVIDIA and code >> 16 == 0x03

@@ -15,6 +15,7 @@ import tarfile
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
 
@@ -193,13 +194,14 @@ class _Rewound(io.RawIOBase):
         return head + self._rest.read(size - len(head)) if len(head) < size else head
 
 
+@lru_cache(maxsize=4096)
 def _clean(name: str) -> str:
     return str(PurePosixPath(name))
 
 
 def _refuse(path: str, member: tarfile.TarInfo, count: int) -> None:
     name = member.name[:120]
-    if member.name.startswith("/") or ".." in PurePosixPath(member.name).parts or "\0" in member.name:
+    if member.name.startswith("/") or ".." in member.name.split("/") or "\0" in member.name:
         raise InputError(path, f"member {name!r} lies outside the bundle", hint="refused: not made by topodiag")
     if member.issym() or member.islnk():
         raise InputError(path, f"member {name!r} is a link", hint="refused: bundles hold plain files only")

@@ -8,8 +8,9 @@ node alone has is not kept.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any
 
 from topodiag.evidence.intake.siblings import Likeness, Template, likeness_of, template_of
@@ -20,6 +21,11 @@ MOST_TEXTS = 1024
 """Texts that are remembered, those of the last dozens of nodes."""
 MOST_BYTES = 1 << 20
 """Larger texts are logs, which no two nodes share."""
+
+
+Said = tuple[Any, ...]
+_said = attrgetter(*(each.name for each in fields(Item) if each.name != "duration_s"))
+"""All that the manifest says of an item, but for how long it took."""
 
 
 @dataclass(slots=True)
@@ -45,7 +51,7 @@ def read_once(source: Source[Any], blob: Blob, digest: str, host: str, read: Cal
     node's name in it, "" where that is not known."""
     if len(blob.data) > MOST_BYTES:
         return read()
-    item = replace(blob.item, duration_s=0.0) if blob.item is not None else None
+    item = _said(blob.item) if blob.item is not None else None
     same = _same(source, blob.name, digest, item, blob.sample)
     if same.made is not None:
         return same.made
@@ -79,10 +85,10 @@ def _by_likeness(alike: _Alike, likeness: Likeness, digest: str, read: Callable[
 
 
 @lru_cache(maxsize=MOST_TEXTS)
-def _same(source: Source[Any], name: str, digest: str, item: Item | None, sample: int) -> _Same:
+def _same(source: Source[Any], name: str, digest: str, item: Said | None, sample: int) -> _Same:
     return _Same()
 
 
 @lru_cache(maxsize=MOST_TEXTS)
-def _alike(source: Source[Any], name: str, shared: str, item: Item | None, sample: int) -> _Alike:
+def _alike(source: Source[Any], name: str, shared: str, item: Said | None, sample: int) -> _Alike:
     return _Alike()
