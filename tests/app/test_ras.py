@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.evidence.live.test_ras import HEAD, WARNINGS, status
+from topodiag.app.diagnose import diagnose
 from topodiag.app.logs import logs, ras
 from topodiag.app.ras import Asking, with_ras
 from topodiag.evidence.live.ras_client import ask, place_of
@@ -137,6 +138,15 @@ def test_two_jobs_on_one_port_are_judged_apart() -> None:
 
     found = asked(in_turn).findings
     assert [each.where.ranks for each in found] == [(5,)]
+
+
+def test_a_diagnosis_asks_a_running_job_as_well() -> None:
+    with server(lambda to, n: to.sendall(as_json(stamp=stamped(n)))) as place:
+        result = diagnose([], places=[place], asking=Asking(2, 0.0))
+    assert [(each.id, each.where.ranks) for each in result.findings] == [("JOB006", (5,))]
+    assert result.verdict is not None
+    assert result.verdict.state.value == "hung"
+    assert any("cannot see" in gap.what for gap in result.not_observed)
 
 
 def test_a_server_that_closes_at_once_is_no_healthy_job() -> None:

@@ -48,5 +48,14 @@ def test_the_options_name_every_writer():
     assert tuple(WRITERS) == FORMATS
 
 
+def test_what_nccl_tells_of_itself_is_named_with_what_it_costs():
+    told = {each.name: " ".join(each.why) for each in debug_settings("full")}
+    assert "one thread" in told["NCCL_RAS_ENABLE"]
+    assert "10 ms at each init" in told["NCCL_RUN_RAS_DIAGNOSTICS"]
+    assert "bytes of disk" in told["NCCL_PROFILER_PLUGIN"]
+    assert "in memory" in told["TORCH_NCCL_TRACE_BUFFER_SIZE"]
+    assert "NCCL_PROFILER_PLUGIN" not in printed()
+
+
 def test_the_topology_dump_names_its_pitfall():
     assert "writes it again" in printed("--full")

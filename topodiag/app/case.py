@@ -56,8 +56,15 @@ class Opened:
     runs: Given | None = None
 
 
-def open_case(paths: Sequence[str]) -> Opened:
-    """All evidence at these paths. Raises InputError where nothing of it can be judged."""
+def _as_it_is(case: Case) -> Case:
+    return case
+
+
+def open_case(paths: Sequence[str], live: Callable[[Case], Case] = _as_it_is) -> Opened:
+    """All evidence at these paths, with what `live` adds to it before all is joined: answers of a job that runs. Raises
+    InputError where nothing of the paths can be judged."""
+    if not paths:
+        return Opened(_related(live(Case())))
     intake = gather(paths, stdin=stream_for(paths))
     if not intake.of(*JUDGED):
         raise refusal(intake, JUDGED, "evidence that can be judged")
@@ -84,7 +91,7 @@ def open_case(paths: Sequence[str]) -> Opened:
     aside = [each for each in intake.beside(*JUDGED, *JOINED) if each.path not in taken]
     case = _with(case, Case(not_observed=tuple(NotObserved(PART, note) for note in folded(aside))))
     case = replace(case, nodes=merged(case.nodes))
-    return Opened(_related(case), runs)
+    return Opened(_related(live(case)), runs)
 
 
 def _related(case: Case) -> Case:

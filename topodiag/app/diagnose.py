@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import chain
+from typing import TYPE_CHECKING
 
 from topodiag.app.case import Opened, open_case
 from topodiag.app.collecting import few_collections
@@ -25,12 +26,21 @@ from topodiag.model.result import Result
 from topodiag.verdict.judge import judge
 from topodiag.verdict.order import arranged
 
+if TYPE_CHECKING:
+    from topodiag.app.ras import Asking
+
 
 @few_collections()
-def diagnose(paths: Sequence[str]) -> Result:
+def diagnose(paths: Sequence[str], *, places: Sequence[str] = (), asking: Asking | None = None) -> Result:
     """Judge all evidence at these paths: nodes, jobs, and measured runs. What no check judges is left aside with the
-    command that reads it. Raises InputError where nothing can be judged."""
-    opened = open_case(paths)
+    command that reads it. NCCL's RAS is asked at `places` (HOST, HOST:PORT) of a running job. Raises InputError
+    where nothing can be judged, and where nobody answers."""
+    if places:
+        from topodiag.app.logs import asked  # noqa: PLC0415 - numpy and pyarrow, which only jobs need
+
+        opened = open_case(paths, lambda case: asked(case, places, asking))
+    else:
+        opened = open_case(paths)
     return _joined(opened.case, _results(opened))
 
 

@@ -80,17 +80,22 @@ def ras(
 ) -> Result:
     """Ask NCCL's RAS of a running job at these places (HOST, HOST:PORT), set the answers beside the logs at `paths`,
     and judge what they say. Raises InputError where nobody answers."""
-    answers, asked, silent = live_answers(places, asking or Asking(), tell)
-    if not answers and not paths:
-        raise InputError(places[0], "answers, and says nothing of a communicator", hint=NOT_YET)
     case = job_case(gather(paths, stdin=stream_for(paths), quick=True)) if paths else Case()
-    return judged(
-        replace(
-            case,
-            jobs=with_ras(case.jobs, answers),
-            inputs=(*case.inputs, *asked),
-            not_observed=(*case.not_observed, *silent, NotObserved("what RAS cannot see", BLIND)),
-        )
+    return judged(asked(case, places, asking, tell))
+
+
+def asked(
+    case: Case, places: Sequence[str], asking: Asking | None = None, tell: Callable[[str], None] = lambda _: None
+) -> Case:
+    """The case with what NCCL's RAS of a running job answers there. Raises InputError where nobody answers."""
+    answers, inputs, silent = live_answers(places, asking or Asking(), tell)
+    if not answers and not case.inputs:
+        raise InputError(places[0], "answers, and says nothing of a communicator", hint=NOT_YET)
+    return replace(
+        case,
+        jobs=with_ras(case.jobs, answers),
+        inputs=(*case.inputs, *inputs),
+        not_observed=(*case.not_observed, *silent, NotObserved("what RAS cannot see", BLIND)),
     )
 
 

@@ -11,7 +11,11 @@ from topodiag.cli.params import EVIDENCE, PLACE
 
 
 @click.command(cls=Command)
-@click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=EVIDENCE)
+@click.argument("paths", metavar="PATH...", nargs=-1, type=EVIDENCE)
+@click.option(
+    "--ras", "places", metavar="HOST[:PORT]", multiple=True,
+    help="Also ask NCCL's RAS of the running job there, twice in ten seconds; repeat it.",
+)  # fmt: skip
 @click.option(
     "--write", "folder", metavar="DIR", type=PLACE,
     help="Also write the files that apply the fixes into this new folder: topology files, nccl.conf, rank maps.",
@@ -23,6 +27,7 @@ from topodiag.cli.params import EVIDENCE, PLACE
 def diagnose(  # noqa: PLR0917 - one parameter per option
     reached: Outcome,
     paths: tuple[str, ...],
+    places: tuple[str, ...],
     folder: str | None,
     format_: str,
     html: str | None,
@@ -39,7 +44,10 @@ def diagnose(  # noqa: PLR0917 - one parameter per option
     Examples
       topodiag diagnose incident/
       topodiag diagnose slurm-4711.out captures/*.tar.gz all_reduce.txt
+      topodiag diagnose --ras node07 logs/
     """
+    if not paths and not places:
+        raise click.UsageError("Missing argument 'PATH...'.")
     if paths.count("-") > 1:
         raise click.UsageError("Standard input can be read only once.")
     from topodiag.app.diagnose import diagnose as judge_case  # noqa: PLC0415 - heavy from here on
@@ -54,7 +62,7 @@ def diagnose(  # noqa: PLR0917 - one parameter per option
 
         check_new_folder(folder)
     with working(color=printing.color, ascii_only=printing.ascii_only, quiet=printing.quiet):
-        result = judge_case(paths)
+        result = judge_case(paths, places=places)
     reached.code = verdict(result, fail_on)
     from topodiag.report.registry import report  # noqa: PLC0415
 

@@ -75,7 +75,31 @@ def debug_settings(level: str = "recommended", folder: str = "") -> tuple[DebugS
             "where to: the rank is appended; read it with topodiag logs --flight",
         )),
     ]  # fmt: skip
+    made += [
+        DebugSetting("NCCL_RAS_ENABLE", "1", (
+            "NCCL answers who is behind while a job hangs (2.24 and later, its default; topodiag ras asks): one thread",
+            "and a few sockets per process",
+        )),
+        DebugSetting("NCCL_RUN_RAS_DIAGNOSTICS", "1", (
+            "NCCL compares drivers, GPUs, links and settings of its ranks (2.31 and later), on the output of rank 0:",
+            "some 10 ms at each init",
+        )),
+    ]  # fmt: skip
     if level == "full":
+        made += [
+            DebugSetting("NCCL_RUN_DIAGNOSTICS", "1", (
+                "a test transfer between each pair of GPUs of a node (2.31 and later): up to some 100 ms at each init",
+            )),
+            DebugSetting("NCCL_PROFILER_PLUGIN", "inspector", (
+                "NCCL's Inspector times each collective of each rank (2.28 and later; without",
+                "libnccl-profiler-inspector.so NCCL goes on): 300 to 500 bytes of disk per collective and rank",
+            )),
+            DebugSetting("NCCL_INSPECTOR_ENABLE", "1", ("the Inspector writes nothing without it",)),
+            DebugSetting("NCCL_INSPECTOR_DUMP_DIR", place + "nccl-inspector", ("where to; topodiag logs reads it",)),
+            DebugSetting("NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS", "60000000", (
+                "each minute; unset, 2.30 and later write at the end alone, the last 1024 calls of each communicator",
+            )),
+        ]  # fmt: skip
         made.append(
             DebugSetting("NCCL_TOPO_DUMP_FILE", place + "nccl-topology.xml", (
                 "the topology that NCCL detected. Every communicator in which the process has rank 0 writes it again:",

@@ -263,7 +263,7 @@ class Event:
 @dataclass(frozen=True, slots=True)
 class FlightRecord:
     """The last collectives of one rank in torch's flight recorder. `entries`: (process group, sequence number,
-    operation, state), in the order recorded; state is scheduled, started or completed."""
+    operation, state), in the order recorded; state is scheduled, started, completed or timed out."""
 
     rank: int
     entries: tuple[tuple[str, int, str, str], ...]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+import pytest
+
 from tests.checks import jobs
 from topodiag.checks.job.hang import RankBehind
 from topodiag.model.finding import Severity, Status
@@ -148,3 +150,24 @@ def test_different_collectives_at_one_number_are_told() -> None:
     [finding] = RankBehind().judge(jobs.job(flight=flight)).findings
     assert finding.where.ranks == (3,)
     assert "all_gather where the others called all_reduce" in finding.message
+
+
+def test_the_rank_without_a_dump_is_named_where_all_others_wait_in_one_collective() -> None:
+    waiting = tuple(dump(rank, ["completed", "timed out"]) for rank in (0, 1, 3))
+    (finding,) = RankBehind().judge(replace(jobs.job(1), flight=waiting)).findings
+    assert finding.message.startswith("rank 2 left no flight recorder dump, and all others of process group")
+    assert finding.where.ranks == (2,)
+
+
+@pytest.mark.parametrize(
+    "records",
+    [
+        [dump(rank, ["completed", "scheduled"]) for rank in (0, 1, 3)],
+        [dump(rank, ["completed", "completed"]) for rank in (0, 1, 3)],
+        [dump(rank, ["completed", "timed out"]) for rank in (0, 1, 2, 3)],
+        [dump(rank, ["completed", "timed out"]) for rank in (0, 1)],
+    ],
+    ids=["nothing says that it hung", "all completed", "all dumped", "half of the files"],
+)
+def test_a_missing_dump_alone_blames_nobody(records: list[FlightRecord]) -> None:
+    assert not RankBehind().judge(replace(jobs.job(1), flight=tuple(records))).findings

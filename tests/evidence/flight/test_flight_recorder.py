@@ -201,3 +201,18 @@ def test_dumps_are_told_from_other_files() -> None:
     assert not looks_like_flight(b"node:1:1 [0] NCCL INFO pg_config")
     assert not looks_like_flight(b'{"other": 1}')
     assert not looks_like_flight(b"")
+
+
+@pytest.mark.parametrize("prefix", ["", "nccl:", "nccl2:", "xccl:", "rccl:"])
+def test_the_back_end_in_front_of_an_operation_is_no_part_of_it(tmp_path: Path, prefix: str) -> None:
+    made = dump(1)
+    made["entries"][0]["profiling_name"] = prefix + "all_reduce"  # type: ignore[index]
+    (record,), _ = read_flight([written(tmp_path, "nccl_trace_rank_container-node02_5", json.dumps(made).encode())])
+    assert (record.rank, record.entries[0][2]) == (5, "all_reduce")
+
+
+def test_what_is_retired_and_not_completed_timed_out(tmp_path: Path) -> None:
+    made = dump(2)
+    made["entries"][1]["retired"] = True  # type: ignore[index]
+    (record,), _ = read_flight([written(tmp_path, "comm_lib_trace_rank_3", pickle.dumps(made))])
+    assert [state for *_, state in record.entries] == ["completed", "timed out"]

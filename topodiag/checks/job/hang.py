@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Never
 
 from topodiag.checks.interface import JobCheck, OneStep
+from topodiag.checks.job.hang_dumps import by_missing_dumps, last_entries
 from topodiag.checks.job.hang_watchdog import by_watchdog
 from topodiag.checks.job.hang_words import by_words
 from topodiag.checks.job.ras import BLIND, by_ras
@@ -64,7 +65,8 @@ class RankBehind(OneStep[Job], JobCheck[Never]):
         opCount itself only in part: NCCL raises it for operations over the network, so that it differs between
         healthy ranks. Answers of NCCL's RAS: launches by rank, ranks that left, processes that do not answer; two
         answers tell a hang from a job that runs. Stack dumps of several processes (py-spy): who waits in a collective,
-        and who elsewhere. Flight recorder dumps: process group, sequence number, state. Torch's watchdog lines: the
+        and who elsewhere. Flight recorder dumps: process group, sequence number, state, and ranks that left no dump
+        where all others wait. Torch's watchdog lines: the
         sign of a hang, and, where there is nothing better, the last work that each rank enqueued and completed.
 
     When it stays silent
@@ -95,6 +97,8 @@ class RankBehind(OneStep[Job], JobCheck[Never]):
         hung = any(event.kind in HANG_KINDS for event in job.events)
         found = [*by_ras(self, job), *self._from_flight(job, hung), *by_words(self, job)]
         found += [] if found else [*by_stacks(self, job, hung)]
+        last = last_entries(_entries_of_flight(job), job.flight)
+        found += [] if found else [*by_missing_dumps(self, job, hung, last)]
         reported = [] if found else [*by_watchdog(self, job)]
         counted = [each for each in job.communicators if len(each.operations) > 1]
         for communicator in counted:

@@ -30,6 +30,8 @@ _MAX_MEMBERS = 1 << 26
 _MAX_TEXT = 200
 
 _RANK = re.compile(r"rank[_-]?(\d{1,9})(?!\d)", re.IGNORECASE)
+_BACKEND = re.compile(r"\A[a-z][a-z0-9_]{1,15}:(?=[a-z_])")
+"""`nccl:`, `nccl2:`, `xccl:` in front of an operation: the back end that ran it."""
 _TRAILING = re.compile(r"(?<!\d)(\d{1,9})(?:\.[A-Za-z]\w{0,9})?$")
 
 
@@ -116,14 +118,16 @@ def _entry(each: object, texts: dict[str, str]) -> tuple[str, int, str, str] | N
     if rest and (said := _text(rest[0])):
         texts.setdefault(name, said)
     # Before 2.4 there is no is_p2p, and the name alone tells.
-    operation = _text(each.get("profiling_name")).removeprefix("nccl:")
+    operation = _BACKEND.sub("", _text(each.get("profiling_name")), count=1)
     alone = each.get("is_p2p") is True or (each.get("is_p2p") is None and operation.startswith(("send ", "recv ")))
     sequence = integer(each.get("p2p_seq_id")) if alone else None
     if sequence is None:
         sequence = integer(each.get("collective_seq_id", each.get("seq_id")))
     if sequence is None:
         return None
-    return name, sequence, operation, _text(each.get("state"))
+    state = _text(each.get("state"))
+    # The watchdog takes from its list what is complete, and what timed out (FlightRecorder::retire_id).
+    return name, sequence, operation, "timed out" if each.get("retired") is True and state != "completed" else state
 
 
 def _created(each: object) -> float:
