@@ -29,6 +29,8 @@ _FAMILIES: Mapping[str, tuple[str, ...]] = {
     "kernel command line": ("PCI004", "HST003"),
 }
 """Which checks speak of the facts of a family: ids, or how they begin."""
+_ANY_PART = ("pairing", "interface")
+"""Families whose parts are named otherwise than in findings: paths concern both ends, interfaces belong to cards."""
 _OF_THE_WHOLE = ("GPU001", "NIC005", "NVL005", "GDR001", "HST", "NIC004")
 """Checks whose fault shows in facts of other parts as well: a card that is gone shifts the names of the others."""
 
@@ -54,7 +56,7 @@ def _speaks_of(finding: Finding, outlier: Outlier) -> bool:
         return False
     where = finding.where
     named = {label.lower() for label in (*where.gpus, *where.nics)} | {link.lower() for link in where.links}
-    if not named or finding.id.startswith(_OF_THE_WHOLE) or outlier.family == "pairing":
+    if not named or finding.id.startswith(_OF_THE_WHOLE) or outlier.family in _ANY_PART:
         return True
     parts = [part.partition("/")[0].lower() for part in outlier.parts]
     return any(not part or any(name.split()[0] == part for name in named if name) for part in parts)

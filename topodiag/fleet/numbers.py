@@ -1,8 +1,8 @@
 """When a number is far from those of its siblings: robust statistics that a few sick nodes do not move.
 
-Ten siblings and more: the modified z-score, 0.6745 (x - median) / MAD (Iglewicz and Hoaglin, 1993), with the far fence
-of Tukey beside it. Four to nine: the range of the others. Fewer have no rule. A difference below the noise of what
-measured it is none, at any number of deviations.
+Ten siblings and more: the modified z-score, 0.6745 (x - median) / MAD (Iglewicz and Hoaglin, 1993), and far beyond what
+nine tenths of the siblings have. Four to nine: the range of the others. Fewer have no rule. A difference below the
+noise of what measured it is none, at any number of deviations.
 """
 
 from __future__ import annotations
@@ -21,14 +21,17 @@ MANY = 10
 FEWEST = 4
 MOST_Z = 3.5
 """Iglewicz and Hoaglin's limit."""
-_FENCE = 3.0
-"""Interquartile ranges beyond the quartiles: Tukey's far fence, which superbenchmark uses as well."""
+_TAIL = 4.5
+"""How much farther than nine tenths of its siblings a number is that is odd: rates that were measured have heavy tails,
+of which 3.5 deviations name some nodes in a thousand on a healthy fleet (benchmarks/fleet_statistics.py)."""
 _BEYOND = 1.5
 """Of the range of the others, for a few siblings."""
 NOISE = {"bytes": 0.02, "GB/s": 0.03, "TFLOPS": 0.02, "us": 0.10}
 """Share of the median that repeated measurements differ by: sizes of memory differ with what the kernel reserves,
 nccl-tests by 2 to 3 %, matrix products by 1 to 2 %, latencies by 5 to 10 %."""
 _OTHER_NOISE = 0.05
+_ODD_SHARE = 0.05
+"""Of numbers of which most are equal, as for categories."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +45,7 @@ class Far:
 
 
 def far(values: Floats, unit: str) -> Far | None:
-    """The odd ones among values of siblings. None where no rule applies: too few, or most of them equal, which is a
-    category."""
+    """The odd ones among values of siblings. None where there are too few for any rule."""
     if len(values) < FEWEST:
         return None
     median = float(np.median(values))
@@ -52,25 +54,24 @@ def far(values: Floats, unit: str) -> Far | None:
     if len(values) < MANY:
         return _among_few(values, median, floor)
     spread = float(np.median(away))
-    if spread == 0:
-        return None
-    low, high = np.quantile(values, [0.25, 0.75])
-    fence = _FENCE * (high - low)
+    if spread == 0:  # most are equal: a category, but for the noise
+        odd = away > floor
+        few = odd.sum() <= max(1, int(_ODD_SHARE * len(values)))
+        return Far(odd & few, values / median if median else values, median, How.UNLIKE)
     z = 0.6745 * (values - median) / spread
     # The deviation of few values is itself uncertain: the limit is twice as far for ten, and near 3.5 for hundreds.
-    limit = MOST_Z * (1 + MANY / len(values))
-    odd = (np.abs(z) > limit) & (away > floor) & ((values < low - fence) | (values > high + fence))
-    return Far(odd, z, median, How.FAR)
+    limit = max(MOST_Z * (1 + MANY / len(values)), _TAIL * float(np.quantile(np.abs(z), 0.9, method="lower")))
+    return Far((np.abs(z) > limit) & (away > floor), z, median, How.FAR)
 
 
 def _among_few(values: Floats, median: float, floor: float) -> Far:
-    """Outside of one and a half times the range of the others around its middle, and beyond the noise."""
+    """Farther from the others than one and a half times their range, and beyond the noise."""
     odd = np.zeros(len(values), bool)
     for at in range(len(values)):
         others = np.delete(values, at)
         low, high = others.min(), others.max()
         beyond = max(low - values[at], values[at] - high)
-        odd[at] = beyond > (_BEYOND - 1) / 2 * (high - low) + floor
+        odd[at] = beyond > _BEYOND * (high - low) + floor
     if odd.sum() > 1:  # no majority stands against them
         odd[:] = False
     return Far(odd, values / median if median else values, median, How.RATIO)

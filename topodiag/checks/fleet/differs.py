@@ -60,8 +60,7 @@ class DiffersFromSiblings(FleetCheck[OddOnes]):
         the lists with --pass-list and --fail-list.
 
     References
-        Iglewicz and Hoaglin 1993 (modified z-score); Tukey 1977 (far fence); superbenchmark data_analysis.py;
-        AMD-AGI/Primus preflight (stack drift across a cluster).
+        Iglewicz and Hoaglin 1993 (modified z-score); AMD-AGI/Primus preflight (stack drift across a cluster).
     """
 
     id = "FLT001"

@@ -13,7 +13,7 @@ from topodiag.words.fold import few, fold_hosts, fold_labels, plural
 
 GROUPS_SHOWN = 10
 """Groups of nodes with the same reasons that are shown one by one; more of them are told by class."""
-CLASSES_SHOWN = 8
+CLASSES_SHOWN = 12
 COHORTS_SHOWN = 4
 FACTS_SHOWN = 8
 SPLITS_SHOWN = 3
@@ -78,9 +78,11 @@ def _draw_exclusions(page: Page, exclusions: Sequence[Exclusion]) -> None:
     ordered = sorted(classes.items(), key=lambda item: (-max(e.severity for e in item[1]), -_nodes(item[1]), item[0]))
     for name, own in ordered[:CLASSES_SHOWN]:
         worst = max(each.severity for each in own)
-        count, names = plural(_nodes(own), "node"), _names([host for each in own for host in each.nodes])
-        lead = page.text("  ", (SIGNS[worst], _MARK[worst]), " ", (count, "strong"), "  ")
-        page.add(lead, name, (f"  {names}", "name"))
+        lead = page.text("  ", (SIGNS[worst], _MARK[worst]), " ", (plural(_nodes(own), "node"), "strong"), "  ")
+        if len(own) == 1:
+            name = "  ".join(own[0].reasons[0])
+        names = _names([host for each in own for host in each.nodes], page.width // 4)
+        page.lines.append(page.cut(page.text(lead, (names, "name"), "  ", name), page.width))
     if len(ordered) > CLASSES_SHOWN:
         left = plural(sum(_nodes(own) for _, own in ordered[CLASSES_SHOWN:]), "node")
         page.add("    ", (more(len(ordered) - CLASSES_SHOWN, f"class, {left}", f"classes, {left}"), "dim"))
