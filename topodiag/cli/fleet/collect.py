@@ -18,7 +18,7 @@ from topodiag.cli.terminal import is_terminal, style_for
 if TYPE_CHECKING:
     from topodiag.model.collect import NodeAnswer
 
-VIA = ("auto", "ssh")
+VIA = ("auto", "ssh", "srun")
 WHOLE_S = 300.0
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from topodiag.fleet.collect.interface import Transport
+from topodiag.fleet.collect.srun import Srun
 from topodiag.fleet.collect.ssh import Ssh
 
-TRANSPORTS: dict[str, type[Transport]] = {each.name: each for each in (Ssh,)}
+TRANSPORTS: dict[str, type[Transport]] = {each.name: each for each in (Ssh, Srun)}

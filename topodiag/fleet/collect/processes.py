@@ -1,0 +1,194 @@
+"""Local programs whose lines come from nodes: a launcher for all of them, or one program a node.
+
+Each has its time, ends when this program does, and is asked to end before it is made to: a launcher then ends what it
+started elsewhere.
+"""
+
+from __future__ import annotations
+
+import os
+import selectors
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import IO
+
+KIND_S = 5.0
+"""Between asking a program to end and ending it."""
+BLOCK = 1 << 16
+MAX_LINE = 1 << 20
+"""Bytes without an end of line that are kept: no line of the collector is as long as 1024."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A program to run: whose lines it brings ("" for many nodes), and what is written to its standard input, which
+    stays open until the program ends."""
+
+    node: str
+    argv: Sequence[str]
+    given: bytes = b""
+    env: Mapping[str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """Who gets the lines. `line` answers False where the program may be ended."""
+
+    begins: Callable[[Job], None]
+    line: Callable[[Job, bytes], bool]
+    complaint: Callable[[Job, bytes], None]
+    ends: Callable[[Job, int], None]
+    late: Callable[[Job], None]
+
+
+@dataclass(slots=True)
+class _Running:
+    job: Job
+    process: subprocess.Popen[bytes]
+    end: float
+    given: memoryview
+    rests: dict[int, bytes] = field(default_factory=dict)
+    kill_at: float = 0.0
+    late: bool = False
+
+
+class Pump:
+    """Runs programs side by side, at most `fanout` at once, each for `limit_s` seconds."""
+
+    def __init__(self, heard: Heard, fanout: int, limit_s: float) -> None:
+        self._heard, self._fanout, self._limit_s = heard, fanout, limit_s
+        self._selector = selectors.DefaultSelector()
+        self._running: list[_Running] = []
+
+    def run(self, jobs: Sequence[Job], within_s: float) -> bool:
+        """Run all. False: the time of the whole was over first, and what still ran was ended."""
+        end, waiting = time.monotonic() + within_s, list(reversed(jobs))
+        try:
+            while waiting or self._running:
+                while waiting and len(self._running) < self._fanout:
+                    self._start(waiting.pop())
+                if time.monotonic() > end:
+                    return False
+                self._turn(0.2)
+        finally:
+            self._end_all()
+            self._selector.close()
+        return True
+
+    def _start(self, job: Job) -> None:
+        try:
+            process = subprocess.Popen(
+                job.argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=job.env,
+                start_new_session=True,
+            )  # fmt: skip
+        except OSError as error:
+            self._heard.complaint(job, f"{job.argv[0]}: {error.strerror or error}".encode())
+            self._heard.ends(job, 127)
+            return
+        each = _Running(job, process, time.monotonic() + self._limit_s, memoryview(job.given))
+        self._running.append(each)
+        self._heard.begins(job)
+        for stream in (process.stdin, process.stdout, process.stderr):
+            assert stream is not None  # noqa: S101 - pipes, as asked
+            os.set_blocking(stream.fileno(), False)
+        assert process.stdout is not None  # noqa: S101
+        assert process.stderr is not None  # noqa: S101
+        self._selector.register(process.stdout, selectors.EVENT_READ, (each, process.stdout))
+        self._selector.register(process.stderr, selectors.EVENT_READ, (each, process.stderr))
+        if job.given and process.stdin is not None:
+            self._selector.register(process.stdin, selectors.EVENT_WRITE, (each, process.stdin))
+
+    def _turn(self, wait_s: float) -> None:
+        for key, _ in self._selector.select(wait_s):
+            each, stream = key.data
+            if stream is each.process.stdin:
+                self._write(each, stream)
+            else:
+                self._read(each, stream)
+        now = time.monotonic()
+        for each in list(self._running):
+            if each.kill_at and now > each.kill_at:
+                _signal(each.process, signal.SIGKILL)
+            elif not each.kill_at and now > each.end:
+                each.late = True
+                self._ask_to_end(each)
+            open_still = any(key.data[0] is each for key in self._selector.get_map().values() if not _writes(key))
+            if each.process.poll() is not None and (not open_still or now > each.end + KIND_S):
+                self._ended(each)
+
+    def _write(self, each: _Running, stream: IO[bytes]) -> None:
+        try:
+            written = os.write(stream.fileno(), each.given[:BLOCK])
+            each.given = each.given[written:]
+        except BlockingIOError:
+            return
+        except OSError:
+            each.given = each.given[:0]  # it ended; its standard error says why
+        if not each.given:
+            self._selector.unregister(stream)
+
+    def _read(self, each: _Running, stream: IO[bytes]) -> None:
+        try:
+            data = os.read(stream.fileno(), BLOCK)
+        except BlockingIOError:
+            return
+        lines = (each.rests.pop(stream.fileno(), b"") + data).split(b"\n")
+        rest = lines.pop()
+        if data and len(rest) < MAX_LINE:
+            each.rests[stream.fileno()] = rest
+        elif rest:
+            lines.append(rest)
+        if not data:
+            self._selector.unregister(stream)
+        for line in lines:
+            if stream is each.process.stderr:
+                self._heard.complaint(each.job, line)
+            elif not self._heard.line(each.job, line) and not each.kill_at:
+                self._ask_to_end(each)
+
+    def _ask_to_end(self, each: _Running) -> None:
+        each.kill_at = time.monotonic() + KIND_S
+        _signal(each.process, signal.SIGTERM)
+
+    def _ended(self, each: _Running) -> None:
+        self._close(each)
+        code = each.process.returncode
+        if each.late:
+            self._heard.late(each.job)
+        else:
+            self._heard.ends(each.job, code if code >= 0 else 128 - code)
+
+    def _close(self, each: _Running) -> None:
+        self._running.remove(each)
+        for stream in (each.process.stdin, each.process.stdout, each.process.stderr):
+            if stream is not None:
+                with suppress(KeyError, ValueError):
+                    self._selector.unregister(stream)
+                with suppress(OSError):
+                    stream.close()
+
+    def _end_all(self) -> None:
+        """Ask what still runs to end, and end it after a moment."""
+        for each in self._running:
+            _signal(each.process, signal.SIGTERM)
+        until = time.monotonic() + KIND_S
+        for each in list(self._running):
+            try:
+                each.process.wait(max(until - time.monotonic(), 0.01))
+            except subprocess.TimeoutExpired:
+                _signal(each.process, signal.SIGKILL)
+                each.process.wait()
+            self._close(each)
+
+
+def _writes(key: selectors.SelectorKey) -> bool:
+    return bool(key.events & selectors.EVENT_WRITE)
+
+
+def _signal(process: subprocess.Popen[bytes], number: signal.Signals) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, number)
