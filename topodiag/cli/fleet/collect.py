@@ -63,14 +63,14 @@ def collect(  # noqa: PLR0917 - one parameter per option
     came is kept whatever happens; the same command asks only the nodes that have no good bundle yet. A node that was
     not reached is asked once more, a node that hung is not: what it waited for is kept as evidence.
 
-    Exit code 0 says that every node answered, not that all are healthy: that is the exit code of scan on the folder. 1
+    Exit code 0 says that every node answered, not that all are healthy: that is the exit code of fleet compare. 1
     says that at least one did not answer.
 
     \b
     Examples
       topodiag fleet collect --nodelist gpu[001-200] --to monday/
       salloc -N 64 topodiag fleet collect --to monday/
-      topodiag scan monday/
+      topodiag fleet compare monday/
     """
     from topodiag.app.fleet.collect import collect_fleet, request_of  # noqa: PLC0415 - heavy from here on
     from topodiag.cli.output import check_output, opened, write_drawing  # noqa: PLC0415

@@ -47,7 +47,7 @@ def draw_collection(page: Page, done: Collection) -> None:
     if there or done.before:
         page.blank()
         page.add("  ", ("bundles  ", "dim"), done.folder)
-        page.add("  ", ("next     ", "dim"), f"topodiag scan {done.folder}")
+        page.add("  ", ("next     ", "dim"), f"topodiag fleet compare {done.folder}")
 
 
 def _draw_silent(page: Page, done: Collection) -> None:
