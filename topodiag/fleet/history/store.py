@@ -57,6 +57,10 @@ TABLES: Mapping[str, pa.Schema] = {
 }  # fmt: skip
 
 
+Rows = dict[tuple[str, str], list[tuple[Any, ...]]]
+"""Rows to be added, by table and date, with their values in the order of the columns."""
+
+
 class FileRows(msgspec.Struct):
     """One file of the store, relative to it: its table, its date (`2026-11-22`, `unknown`), its rows."""
 
@@ -165,18 +169,18 @@ def writing_to(path: str) -> Iterator[Store]:
         os.close(handle)
 
 
-def commit(
-    store: Store, rows: Mapping[tuple[str, str], Mapping[str, list[Any]]], name: str, manifest: Manifest
-) -> Store:
+def commit(store: Store, rows: Rows, name: str, manifest: Manifest) -> Store:
     """Write the rows by table and date, then the manifest that names their files: until then nothing was added. `name`
     is that of the files, unused so far. Raises InputError for a disk that is full."""
     files = list(manifest.files)
     try:
-        for (table, date), columns in sorted(rows.items()):
+        for (table, date), values in sorted(rows.items()):
+            if not values:
+                continue
             file = f"{table}/date={date}/{name}.parquet"
             place = os.path.join(store.folder, file)
             os.makedirs(os.path.dirname(place), exist_ok=True)
-            made = pa.table(dict(columns), schema=TABLES[table])
+            made = _table(values, TABLES[table])
             with replacing(place) as stream:
                 pq.write_table(made, stream, compression="zstd", compression_level=9)
             files.append(FileRows(file, table, date, made.num_rows))
@@ -186,3 +190,20 @@ def commit(
     except (OSError, pa.ArrowException) as error:
         raise InputError(store.folder, f"cannot be written: {error}", hint="make room, and add again") from None
     return Store(store.folder, manifest)
+
+
+def _table(rows: Sequence[tuple[Any, ...]], schema: pa.Schema) -> pa.Table:
+    """Rows as a table. Bytes that were no text are written as their escape."""
+    columns = []
+    for field, values in zip(schema, zip(*rows, strict=True), strict=True):
+        try:
+            columns.append(pa.array(values, field.type))
+        except (UnicodeEncodeError, pa.ArrowInvalid):
+            columns.append(pa.array([_clean(value) for value in values], field.type))
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _clean(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_clean(each) for each in value]
+    return value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value
