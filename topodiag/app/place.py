@@ -36,7 +36,7 @@ from topodiag.placement.job_groups import joined_by_nvlink, talk_of_job
 from topodiag.placement.price import price_placement
 from topodiag.placement.seats import assign, by_rule, check_room
 from topodiag.placement.solve import Solution, Solved, node_after_node, solve
-from topodiag.placement.view import Look, view_of
+from topodiag.placement.view import Look, look_of
 from topodiag.verdict.order import arranged
 from topodiag.words.fold import plural
 
@@ -349,19 +349,16 @@ def look_at_placement(
     ready = open_place(options)
     talk = talk_for(ready, trained)
     cluster, before, given = _before(ready, talk)
-    ids = ids_by_rank(talk)
-    real = [demand for demand in talk.demands if demand.size > 1]
-    first = next((demand for demand in real if demand.keep_together), real[0] if real else None)
-    chosen = next((demand for demand in real if demand.dimension == dimension), None) if dimension else first
-    if chosen is None:
-        names = ", ".join(dict.fromkeys(demand.dimension for demand in real)) or "none with two ranks"
-        raise PlaceError(f"--dimension {dimension[:40]!r}: the job has {names}.")
-    members, together = ids[chosen.dimension], chosen.keep_together
-    views = [view_of(cluster, before, members, "as given" if given else "node by node", together=together)]
+    layouts = [("as given" if given else "node by node", before)]
     if solved:
         made = solve(cluster, talk.demands, talk.world, seed=seed, at_most=before).assignment
-        views.append(view_of(cluster, made, members, "solved", together=together))
-    return Look(cluster, chosen.dimension, chosen.size, tuple(views))
+        layouts.append(("solved", made))
+    look = look_of(cluster, talk, layouts, dimension)
+    if look is None:
+        named = dict.fromkeys(demand.dimension for demand in talk.demands if demand.size > 1)
+        names = ", ".join(named) or "none with two ranks"
+        raise PlaceError(f"--dimension {dimension[:40]!r}: the job has {names}.")
+    return look
 
 
 def _before(ready: Ready, talk: Talk) -> tuple[Cluster, Assignment, bool]:

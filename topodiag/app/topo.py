@@ -70,6 +70,14 @@ class Topology:
         return device_names(self.tree)
 
 
+def result_of(*topologies: Topology) -> Result:
+    """What was read of these, as a result in which nothing was judged."""
+    return Result(
+        inputs=tuple(dict.fromkeys(piece for each in topologies for piece in each.inputs)),
+        not_observed=tuple(dict.fromkeys(gap for each in topologies for gap in each.not_observed)),
+    )
+
+
 def open_topology(path: str, env: Mapping[str, str] | None = None) -> Topology:
     """A topology file, a bundle, `lstopo` XML, pasted tool output, `fixture:NAME`, or `-`. Raises InputError.
 

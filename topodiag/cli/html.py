@@ -9,10 +9,14 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
+    from msgspec import Struct
+
     from topodiag.cli.options import Printing
+    from topodiag.model.node import Node
     from topodiag.model.result import Result
     from topodiag.report.drawn import DrawnReport
-    from topodiag.report.html.interface import Sheet
+    from topodiag.report.html.interface import Extras, Sheet
+    from topodiag.report.text import Page
 
 
 def check_html(path: str | None, inputs: Iterable[str], printing: Printing) -> None:
@@ -40,6 +44,34 @@ def write_html(path: str | None, sheet: Callable[[], Sheet]) -> None:
     text = html_of(sheet())
     with replacing(path) as stream:
         stream.write(text.encode("utf-8", "backslashreplace"))
+
+
+def machines_of(*nodes: Node) -> Callable[[], Extras]:
+    """The pictures of these machines, for `write_drawn`."""
+
+    def drawn() -> Extras:
+        from topodiag.report.html.machines import machines  # noqa: PLC0415 - for a page only
+
+        return machines(*nodes)
+
+    return drawn
+
+
+def write_drawn(  # noqa: PLR0917 - what a page is made of
+    path: str | None,
+    command: str,
+    draw: Callable[[Page], None],
+    dump: Callable[[], Struct],
+    result: Callable[[], Result],
+    more: Callable[[], Extras] | None = None,
+) -> None:
+    """Write the page of a command that draws its answer; `result` holds its findings, nodes and inputs, `more` the
+    pictures and tables of that command alone."""
+    if path is None:
+        return
+    from topodiag.report.html.sheets import drawn_sheet  # noqa: PLC0415
+
+    write_html(path, lambda: drawn_sheet(command, draw, dump(), result(), more() if more is not None else None))
 
 
 def write_result(path: str, command: str, result: Result, report: Callable[[], DrawnReport]) -> None:

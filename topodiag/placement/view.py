@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from topodiag.model.cluster import Assignment, Bools, Cluster, Ints, Level
+from topodiag.placement.groups import Talk, ids_by_rank
 
 NOBODY, UNUSABLE = -1, -2
 
@@ -79,3 +81,18 @@ def view_of(cluster: Cluster, assignment: Assignment, ids: Ints, title: str, *, 
         wide = int(bad.sum())
         split.ravel()[assignment.slot[members]] = bad[ids[members]]
     return View(title, group, split, wide, count, together)
+
+
+def look_of(
+    cluster: Cluster, talk: Talk, layouts: Sequence[tuple[str, Assignment]], dimension: str = ""
+) -> Look | None:
+    """Layouts of a job beside each other, each with its title, seen by one dimension: the innermost where none is
+    named. None where no dimension of that name has a group of two ranks."""
+    real = [demand for demand in talk.demands if demand.size > 1]
+    first = next((demand for demand in real if demand.keep_together), real[0] if real else None)
+    chosen = next((demand for demand in real if demand.dimension == dimension), None) if dimension else first
+    if chosen is None:
+        return None
+    members, together = ids_by_rank(talk)[chosen.dimension], chosen.keep_together
+    views = tuple(view_of(cluster, each, members, title, together=together) for title, each in layouts)
+    return Look(cluster, chosen.dimension, chosen.size, views)

@@ -18,6 +18,7 @@ from tests.verdict.test_judge import LOG, measured, running
 from topodiag.app.logs import logs
 from topodiag.app.scan import scan
 from topodiag.model.finding import Cost, Finding, Input, Outcome, Severity, Status, Where
+from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
 from topodiag.model.result import Result, Trouble, UnreadLine
 from topodiag.model.timeline import Clock, Moment, Timeline
@@ -185,3 +186,20 @@ def hostile_result() -> Result:
 @cache
 def hostile_page() -> str:
     return html_of(result_sheet("scan", hostile_result(), Table()))
+
+
+@cache
+def many_nodes(count: int) -> str:
+    """A scan of so many nodes: most alike, one in fifty with a fault of its own."""
+    nodes = tuple(Node(f"node{number:05}") for number in range(count))
+    odd = tuple(
+        Finding(
+            "NVL001", Severity.ERROR, f"GPU{number % 8} has 12 of 18 NVLinks active", "12 links up", "18 links",
+            ("reset all GPUs of the node",), where=Where(nodes=(f"node{number:05}",), gpus=(f"GPU{number % 8}",)),
+            cost=Cost(123.6, 1 / 3), evidence=(Origin("json/nvml.json", number, "state: 0"),),
+        )
+        for number in range(0, count, 50)
+    )  # fmt: skip
+    outcomes = tuple(Outcome("PCI001", Status.CLEAN, each.host, why="all links are wide") for each in nodes)
+    inputs = tuple(Input(f"{each.host}/json/nvml.json", "nvml", "0" * 64, 400) for each in nodes)
+    return html_of(result_sheet("scan", Result(inputs, nodes, outcomes, odd), Table()))

@@ -8,13 +8,15 @@ import click
 
 from topodiag.cli.errors import Outcome
 from topodiag.cli.former import Command
-from topodiag.cli.options import Printing, fail_on_option, format_option, page_options
+from topodiag.cli.options import Printing, fail_on_option, format_option, html_option, page_options
 from topodiag.cli.place.options import FORMER, place_options
 from topodiag.cli.place.work import work_options, work_said
 
 if TYPE_CHECKING:
     from topodiag.app.place import PlaceOptions
     from topodiag.cli.model.step_options import Trained
+    from topodiag.report.formats.types.place import AuditDocument
+    from topodiag.report.html.interface import Extras
 
 
 @click.command(cls=Command, former=FORMER)
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 @work_options
 @fail_on_option("warning")
 @format_option()
+@html_option
 @page_options
 @click.pass_obj
 def audit(
@@ -31,6 +34,7 @@ def audit(
     trained: Trained,
     fail_on: str,
     format_: str,
+    html: str | None,
     printing: Printing,
 ) -> None:
     """What a layout costs, dimension by dimension, and what the same GPUs could give.
@@ -49,21 +53,33 @@ def audit(
       topodiag place audit --topology topology.conf --hostfile hosts --tp 8 --pp 4
     """
     from topodiag.app.place import audit_placement  # noqa: PLC0415 - heavy from here on
+    from topodiag.cli.html import check_html, write_drawn  # noqa: PLC0415
     from topodiag.cli.model.output import draw_or_dump  # noqa: PLC0415
     from topodiag.cli.output import verdict  # noqa: PLC0415
     from topodiag.model.result import Result  # noqa: PLC0415
     from topodiag.report.place.audit import audit_json, draw_audit  # noqa: PLC0415
     from topodiag.report.text import Page  # noqa: PLC0415
 
+    check_html(html, (each.path for each in asked.inputs), printing)
     made = audit_placement(asked, work_said(asked, trained))
 
     def draw(page: Page) -> None:
         draw_audit(page, made.audit, made.findings, made.outcomes)
 
+    def dump() -> AuditDocument:
+        return audit_json(made.audit, made.findings, asked.inputs)
+
+    def more() -> Extras:
+        from topodiag.report.html.placed import audit_extras  # noqa: PLC0415 - for a page only
+
+        return audit_extras(made.audit, dump())
+
     draw_or_dump(
         draw,
-        lambda: audit_json(made.audit, made.findings, asked.inputs),
+        dump,
         format_=format_, printing=printing,
         svg=None, series=tuple, title="",
     )  # fmt: skip
-    reached.code = verdict(Result(findings=made.findings), fail_on)
+    result = Result(findings=made.findings, outcomes=made.outcomes, inputs=asked.inputs)
+    write_drawn(html, "place audit", draw, dump, lambda: result, more)
+    reached.code = verdict(result, fail_on)

@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING
 import click
 
 from topodiag.cli.former import Command
-from topodiag.cli.options import Printing, format_option, page_options, seed_option
+from topodiag.cli.options import Printing, format_option, html_option, page_options, seed_option
 from topodiag.cli.place.options import FORMER, LAUNCHERS, place_options
 from topodiag.cli.place.work import work_options, work_said
 
 if TYPE_CHECKING:
     from topodiag.app.place import PlaceOptions
     from topodiag.cli.model.step_options import Trained
+    from topodiag.report.formats.types.place import SolveDocument
+    from topodiag.report.html.interface import Extras
     from topodiag.report.text import Page
 
 
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     help="A map that this launcher can take: hostfile, mpich and torchrun fill node after node.",
 )
 @format_option()
+@html_option
 @page_options
 def solve(
     *,
@@ -37,6 +40,7 @@ def solve(
     seed: int,
     launcher: str | None,
     format_: str,
+    html: str | None,
     printing: Printing,
 ) -> None:
     """A map from ranks to nodes and GPUs that makes a training step wait least.
@@ -54,15 +58,27 @@ def solve(
       topodiag place solve bundles/ --tp 4 --pp 4 --for torchrun
     """
     from topodiag.app.place import solve_placement  # noqa: PLC0415 - heavy from here on
+    from topodiag.cli.html import check_html, write_drawn  # noqa: PLC0415
     from topodiag.cli.model.output import draw_or_dump  # noqa: PLC0415
+    from topodiag.model.result import Result  # noqa: PLC0415
     from topodiag.report.place.solve import draw_solution, solution_json  # noqa: PLC0415
 
+    check_html(html, (each.path for each in asked.inputs), printing)
     solved = solve_placement(asked, work_said(asked, trained), seed=seed, launcher=launcher or "")
 
     def draw(page: Page) -> None:
         draw_solution(page, solved)
 
+    def dump() -> SolveDocument:
+        return solution_json(solved, asked.inputs)
+
+    def more() -> Extras:
+        from topodiag.report.html.placed import solve_extras  # noqa: PLC0415 - for a page only
+
+        return solve_extras(solved, dump())
+
     draw_or_dump(
-        draw, lambda: solution_json(solved, asked.inputs),
+        draw, dump,
         format_=format_, printing=printing, svg=None, series=tuple, title="",
     )  # fmt: skip
+    write_drawn(html, "place solve", draw, dump, lambda: Result(inputs=asked.inputs), more)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from topodiag.cli.errors import FOUND, Outcome
 from topodiag.cli.former import Command
-from topodiag.cli.options import Printing, format_option, nccl_option, nodes_option, page_options
+from topodiag.cli.options import Printing, format_option, html_option, nccl_option, nodes_option, page_options
 from topodiag.cli.params import EVIDENCE
+
+if TYPE_CHECKING:
+    from topodiag.report.formats.types.topo import DiffDocument
 
 
 @click.command(cls=Command)
@@ -17,6 +22,7 @@ from topodiag.cli.params import EVIDENCE
 @nodes_option(1)
 @nccl_option()
 @format_option()
+@html_option
 @page_options
 @click.pass_obj
 def diff(  # noqa: PLR0917 - one parameter per option
@@ -27,13 +33,15 @@ def diff(  # noqa: PLR0917 - one parameter per option
     nodes: int,
     version: str,
     format_: str,
+    html: str | None,
     printing: Printing,
 ) -> None:
     """Compare two machines, or a machine with its healthy sibling, and what NCCL finds on either.
 
     Host hashes, GUIDs, ranks and PCI domains differ by nature and are ignored. Exit code 1: the machines differ.
     """
-    from topodiag.app.topo import compare_topologies  # noqa: PLC0415
+    from topodiag.app.topo import compare_topologies, result_of  # noqa: PLC0415
+    from topodiag.cli.html import check_html, machines_of, write_drawn  # noqa: PLC0415
     from topodiag.cli.output import check_output, write_page  # noqa: PLC0415 - heavy from here on
     from topodiag.report.text import Page  # noqa: PLC0415
     from topodiag.report.topo.diff import diff_json, draw_diff  # noqa: PLC0415
@@ -41,6 +49,7 @@ def diff(  # noqa: PLR0917 - one parameter per option
     if left == right == "-":
         raise click.UsageError("Standard input can be read only once.")
     check_output(printing.output)
+    check_html(html, [left, right], printing)
     answer = compare_topologies(left, right, buses=buses, nodes=nodes, version=version)
     found, made = answer.differences, answer.predictions
     reached.code = FOUND if found else 0
@@ -48,11 +57,13 @@ def diff(  # noqa: PLR0917 - one parameter per option
     def draw(page: Page) -> None:
         draw_diff(page, (left, right), found, made)
 
-    write_page(
-        draw, lambda: diff_json(
+    def dump() -> DiffDocument:
+        return diff_json(
             (left, right), found, made,
             inputs=[piece for side in answer.sides for piece in side.inputs],
             not_observed=[gap for side in answer.sides for gap in side.not_observed],
-        ),
-        format_=format_, printing=printing,
-    )  # fmt: skip
+        )  # fmt: skip
+
+    write_page(draw, dump, format_=format_, printing=printing)
+    nodes_ = [side.node for side in answer.sides]
+    write_drawn(html, "topo diff", draw, dump, lambda: result_of(*answer.sides), machines_of(*nodes_))

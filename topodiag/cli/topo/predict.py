@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from topodiag.cli.errors import FOUND, Outcome
@@ -11,11 +13,15 @@ from topodiag.cli.options import (
     env_option,
     explain_option,
     format_option,
+    html_option,
     nccl_option,
     nodes_option,
     page_options,
 )
 from topodiag.cli.params import EVIDENCE
+
+if TYPE_CHECKING:
+    from topodiag.report.formats.types.topo import PredictDocument
 
 
 @click.command(cls=Command)
@@ -25,6 +31,7 @@ from topodiag.cli.params import EVIDENCE
 @env_option()
 @explain_option
 @format_option()
+@html_option
 @page_options
 @click.pass_obj
 def predict(  # noqa: PLR0917 - one parameter per option
@@ -35,18 +42,25 @@ def predict(  # noqa: PLR0917 - one parameter per option
     env: dict[str, str],
     explain: bool,
     format_: str,
+    html: str | None,
     printing: Printing,
 ) -> None:
     """What NCCL would choose on a topology: paths, channels, algorithms, and the bandwidth to expect.
 
     Exit code 1: this version of NCCL refuses the topology. -v shows all collectives and the whole tuning table.
     """
-    from topodiag.app.topo import open_topology, predict_topology  # noqa: PLC0415
+    from topodiag.app.topo import (  # noqa: PLC0415
+        open_topology,
+        predict_topology,
+        result_of,
+    )
+    from topodiag.cli.html import check_html, machines_of, write_drawn  # noqa: PLC0415
     from topodiag.cli.output import check_output, write_page  # noqa: PLC0415 - heavy from here on
     from topodiag.report.text import Page  # noqa: PLC0415
     from topodiag.report.topo.predict import draw_assumed, draw_prediction, predict_json  # noqa: PLC0415
 
     check_output(printing.output)
+    check_html(html, [file], printing)
     topology = open_topology(file, env)
     made = predict_topology(topology, nodes=nodes, version=version, env=env, explain=explain or format_ == "json")
     reached.code = 0 if made.accepted else FOUND
@@ -55,7 +69,8 @@ def predict(  # noqa: PLR0917 - one parameter per option
         draw_prediction(page, made, file, names=topology.names, explain=explain)
         draw_assumed(page, (*topology.assumed, *made.assumed))
 
-    write_page(
-        draw, lambda: predict_json(made, topology.inputs, topology.not_observed),
-        format_=format_, printing=printing,
-    )  # fmt: skip
+    def dump() -> PredictDocument:
+        return predict_json(made, topology.inputs, topology.not_observed)
+
+    write_page(draw, dump, format_=format_, printing=printing)
+    write_drawn(html, "topo predict", draw, dump, lambda: result_of(topology), machines_of(topology.node))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from topodiag.cli.errors import Outcome
@@ -10,12 +12,16 @@ from topodiag.cli.options import (
     Printing,
     env_option,
     format_option,
+    html_option,
     nccl_option,
     nodes_option,
     page_options,
     size_option,
 )
 from topodiag.cli.params import EVIDENCE
+
+if TYPE_CHECKING:
+    from topodiag.report.formats.types.topo import WhatIfDocument
 
 FORMER = (
     Former("--width", "--lanes", lambda value: "=" in value),
@@ -37,6 +43,7 @@ FORMER = (
 @nccl_option()
 @env_option()
 @format_option()
+@html_option
 @page_options
 @click.pass_obj
 def what_if(  # noqa: PLR0917 - one parameter per option
@@ -53,19 +60,27 @@ def what_if(  # noqa: PLR0917 - one parameter per option
     version: str,
     env: dict[str, str],
     format_: str,
+    html: str | None,
     printing: Printing,
 ) -> None:
     """What a fault, a repair or a setting would change: channels, bandwidth, algorithm, and the time of an all-reduce.
 
     Settings given with --env hold after the change, not before. Changes are applied in the order of the options above.
     """
-    from topodiag.app.topo import ChangeError, changes_of, open_topology  # noqa: PLC0415
+    from topodiag.app.topo import (  # noqa: PLC0415
+        ChangeError,
+        changes_of,
+        open_topology,
+        result_of,
+    )
     from topodiag.app.topo import what_if as ask  # noqa: PLC0415
+    from topodiag.cli.html import check_html, machines_of, write_drawn  # noqa: PLC0415
     from topodiag.cli.output import check_output, write_page  # noqa: PLC0415 - heavy from here on
     from topodiag.report.text import Page  # noqa: PLC0415
     from topodiag.report.topo.what_if import draw_what_if, what_if_json  # noqa: PLC0415
 
     check_output(printing.output)
+    check_html(html, [file], printing)
     try:
         wanted = changes_of(down=down, remove=remove, width=lanes, speed=speed, rate=rate, off=off, env=env)
         if not wanted:
@@ -78,7 +93,8 @@ def what_if(  # noqa: PLR0917 - one parameter per option
     def draw(page: Page) -> None:
         draw_what_if(page, answer, file)
 
-    write_page(
-        draw, lambda: what_if_json(answer, topology.inputs, topology.not_observed),
-        format_=format_, printing=printing,
-    )  # fmt: skip
+    def dump() -> WhatIfDocument:
+        return what_if_json(answer, topology.inputs, topology.not_observed)
+
+    write_page(draw, dump, format_=format_, printing=printing)
+    write_drawn(html, "topo what-if", draw, dump, lambda: result_of(topology), machines_of(topology.node))

@@ -18,8 +18,6 @@ from topodiag.report.html.interface import Sheet, markup
 
 PLAIN_BYTES = 16_384
 """A document up to this size stands in the page as it is; a greater one is packed."""
-NODES_WITH_FACTS = 64
-"""More nodes than these have no facts in the page: each has some 100 kB of them."""
 OUTCOMES_KEPT = 20_000
 FINDINGS_KEPT = 5_000
 INPUTS_KEPT = 5_000
@@ -39,7 +37,7 @@ class Data:
 
 def data_block(sheet: Sheet) -> Data:
     """The document of a sheet as it is embedded."""
-    document, lacks = _lighter(plain(sheet.document))
+    document, lacks = _lighter(plain(sheet.document), sheet.lacks)
     text = json.dumps(document, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     if len(text) <= PLAIN_BYTES:
         return Data(markup(text.translate(_UNSAFE)), packed=False, bytes=len(text), lacks=lacks)
@@ -47,13 +45,9 @@ def data_block(sheet: Sheet) -> Data:
     return Data(markup(packed), packed=True, bytes=len(text), lacks=lacks)
 
 
-def _lighter(document: dict[str, Any]) -> tuple[dict[str, Any], str]:
+def _lighter(document: dict[str, Any], lacking: str) -> tuple[dict[str, Any], str]:
     """The document without what would make the page too heavy to send, and what that is."""
-    lacks = []
-    facts = document.get("facts")
-    if isinstance(facts, dict) and len(facts.get("nodes") or ()) > NODES_WITH_FACTS:
-        document = {**document, "facts": {**facts, "nodes": []}}
-        lacks.append("the facts of the nodes")
+    lacks = [lacking] if lacking else []
     for key, most in (("outcomes", OUTCOMES_KEPT), ("findings", FINDINGS_KEPT), ("inputs", INPUTS_KEPT)):
         listed = document.get(key)
         if isinstance(listed, list) and len(listed) > most:

@@ -56,6 +56,14 @@ class Grid:
 
 
 @dataclass(frozen=True, slots=True)
+class Extras:
+    """What only a command can add to its page: pictures, and tables by their section."""
+
+    drawings: tuple[Drawing, ...] = ()
+    grids: Mapping[str, tuple[Grid, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Section:
     """One part of the page: `name` is its anchor and its template, `title` its heading, `note` stands beside it."""
 
@@ -77,6 +85,8 @@ class Sheet:
     document: Struct
     drawings: tuple[Drawing, ...] = ()
     grids: Mapping[str, tuple[Grid, ...]] = field(default_factory=dict)
+    lacks: str = ""
+    """What `document` leaves out, in words."""
     leading: bool = False
     """Whether the terminal's text is the content of the page, as where a command answers with no findings."""
 

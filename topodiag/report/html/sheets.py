@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from topodiag.model.result import Result
 from topodiag.report.answer import repeat_answers
 from topodiag.report.drawn import DrawnReport
+from topodiag.report.findings import draw_findings
 from topodiag.report.formats.json_report import document
-from topodiag.report.html.interface import Drawing, Grid, Sheet
+from topodiag.report.gaps import draw_gaps, gaps_of
+from topodiag.report.html.interface import Extras, Sheet
 from topodiag.report.interface import Style
 from topodiag.report.text import Page
 
@@ -20,24 +23,28 @@ WIDE = 110
 """Columns of the terminal's text on the page."""
 
 
+NODES_WITH_FACTS = 64
+"""More nodes than these have no facts in the page: each has some 100 kB of them, and the page shows kinds of nodes."""
+
+
 def result_sheet(command: str, result: Result, report: DrawnReport) -> Sheet:
     """The sheet of a command whose answer is a result."""
     page = Page(Style(width=WIDE))
-    report.draw(page, result)
-    return Sheet(command, result, page, document(result))
+    if len(result.nodes) <= NODES_WITH_FACTS:
+        report.draw(page, result)
+        return Sheet(command, result, page, document(result))
+    light = replace(result, nodes=(), not_observed=tuple(gaps_of(result)))
+    draw_findings(page, result.findings, several_nodes=True)
+    draw_gaps(page, light)
+    return Sheet(command, result, page, document(light), lacks="the facts of the nodes")
 
 
 def drawn_sheet(
-    command: str,
-    draw: Callable[[Page], None],
-    dumped: Struct,
-    *,
-    result: Result | None = None,
-    drawings: tuple[Drawing, ...] = (),
-    grids: Mapping[str, tuple[Grid, ...]] | None = None,
+    command: str, draw: Callable[[Page], None], dumped: Struct, result: Result, extras: Extras | None = None
 ) -> Sheet:
-    """The sheet of a command that draws its answer; `result` holds its findings and inputs."""
+    """The sheet of a command that draws its answer; `result` holds its findings, nodes and inputs."""
     page = Page(Style(width=WIDE))
     draw(page)
     repeat_answers(page)
-    return Sheet(command, result or Result(), page, dumped, drawings, grids or {}, leading=True)
+    more = extras or Extras()
+    return Sheet(command, result, page, dumped, more.drawings, more.grids, leading=True)

@@ -18,7 +18,7 @@ def section(sheet: Sheet) -> Section:
     inputs = sheet.result.inputs
     many = len(inputs) > ROWS_SHOWN
     grid = _kinds(inputs) if many else _files(inputs)
-    return Section("inputs", "Inputs", {"grid": grid}, note=plural(len(inputs), "input"))
+    return Section("inputs", "Inputs", {"grid": grid}, note=plural(len(inputs), "input") if inputs else "")
 
 
 def _files(inputs: tuple[Input, ...]) -> Grid:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 
 from topodiag.draw.fleet import draw_parts
-from topodiag.model.finding import Finding, Severity
+from topodiag.model.finding import Severity
 from topodiag.model.node import Node
 from topodiag.model.result import Result
 from topodiag.report.html.interface import Cell, Drawing, Grid, Section, Sheet
+from topodiag.report.html.sections.shared import by_host
 from topodiag.report.node.header import machine_words, software_words
 from topodiag.report.node.marks import SIGNS
 from topodiag.report.words import Sight, gpu_sight
@@ -32,14 +33,11 @@ def section(sheet: Sheet) -> Section | None:
 
 
 def _kinds(result: Result) -> Grid:
-    by_host: dict[str, list[Finding]] = defaultdict(list)
-    for finding in result.findings:
-        for host in finding.where.nodes:
-            by_host[host].append(finding)
+    of_host = by_host(result)
     everywhere = [finding for finding in result.findings if not finding.where.nodes]
     groups: dict[tuple[str, str, str, tuple[tuple[str, Severity], ...]], list[Node]] = defaultdict(list)
     for node in result.nodes:
-        found = tuple(dict.fromkeys((each.id, each.severity) for each in (*by_host[node.host], *everywhere)))
+        found = tuple(dict.fromkeys((each.id, each.severity) for each in (*of_host.get(node.host, ()), *everywhere)))
         sight = gpu_sight(node)
         unseen = "" if sight.sight is Sight.SEEN else sight.why
         groups[" · ".join(machine_words(node)), " · ".join(software_words(node)), unseen, found].append(node)

@@ -7,7 +7,7 @@ from topodiag.model.node import Node
 from topodiag.model.result import Result
 from topodiag.report.emit.picture import titled_picture
 from topodiag.report.html.interface import Drawing, Section, Sheet
-from topodiag.report.words import findings_of
+from topodiag.report.html.sections.shared import by_host
 from topodiag.words.fold import fold_hosts, plural
 
 MOST = 3
@@ -24,15 +24,16 @@ def section(sheet: Sheet) -> Section | None:
 
 def _nodes(result: Result) -> list[Drawing]:
     groups: dict[tuple[object, ...], list[Node]] = {}
+    of_host = by_host(result)
     for node in result.nodes:
         if node.gpus or node.nics:
             found = tuple((each.id, each.where.gpus, each.where.nics, each.where.links)
-                          for each in findings_of(result, node)
+                          for each in of_host.get(node.host, ())
                           if each.where.gpus or each.where.nics or each.where.links)  # fmt: skip
             groups.setdefault((node.system.value, len(node.gpus), len(node.nics), found), []).append(node)
     ordered = sorted(groups.items(), key=lambda item: (-len(item[0][3]), len(item[1])))  # type: ignore[arg-type]
     faulty = [group for key, group in ordered if key[3]]
-    made = []
+    made: list[Drawing] = []
     for group in (faulty or [group for _, group in ordered])[:MOST]:
         node = group[0]
         alike = f"{plural(len(group), 'node')} alike: {fold_hosts([each.host for each in group])}"

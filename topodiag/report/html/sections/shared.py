@@ -128,3 +128,12 @@ def distinct(words: Iterable[str]) -> list[str]:
 def severity_tally(result: Result) -> list[tuple[str, str]]:
     """`("error", "2 errors")`, worst first, only what there is."""
     return [(word_of(severity), words) for severity, words in counted(result.findings)]
+
+
+def by_host(result: Result) -> dict[str, list[Finding]]:
+    """The findings of each node that has one; one that names no node is everybody's and stands under no host."""
+    made: dict[str, list[Finding]] = {}
+    for finding in result.findings:
+        for host in finding.where.nodes:
+            made.setdefault(host, []).append(finding)
+    return made

@@ -14,5 +14,6 @@ def section(sheet: Sheet) -> Section | None:
     lines = lines_of(sheet.page.lines[:MOST])
     if not lines:
         return None
-    title = "Report" if sheet.leading else "The report as text"
-    return Section("terminal", title, {"lines": lines, "folded": not sheet.leading})
+    folded = not sheet.leading or bool(sheet.result.findings)
+    title = "The report as text" if folded else "Report"
+    return Section("terminal", title, {"lines": lines, "folded": folded})

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from topodiag.checks.registry import check_class
+from topodiag.model.finding import Severity
+from topodiag.model.result import Result
 from topodiag.model.verdict import Cause, Verdict
 from topodiag.report.answer import alike
 from topodiag.report.findings import cost_words, where_words
 from topodiag.report.html.interface import Section, Sheet
-from topodiag.report.html.sections.shared import Anchors, severity_tally
+from topodiag.report.html.sections.shared import Anchors, by_host, severity_tally, word_of
+from topodiag.report.node.marks import SIGNS as MARKS
 from topodiag.report.verdict.cause import STATUS
 from topodiag.report.verdict.table import SIGNS
 from topodiag.words.fold import fold_hosts, plural
@@ -35,7 +39,9 @@ def title_of(sheet: Sheet) -> str:
     if verdict is not None:
         return clean(f"{SIGNS[verdict.state][1].lower()}: {verdict.headline}", limit=160)
     groups = alike(sheet.page.answers)
-    words = f"{_names(groups[0])}: {groups[0][0].words.plain}".removeprefix(": ") if groups else "report"
+    if not groups and len(sheet.result.nodes) > 1:
+        return clean(f"{_of_nodes(sheet.result)[0]['names']}: {_of_nodes(sheet.result)[0]['text']}", limit=160)
+    words = f"{_names(groups[0])}: {groups[0][0].words.plain}".removeprefix(": ") if groups else _first_line(sheet)
     return clean(words, limit=160)
 
 
@@ -87,17 +93,50 @@ def _job(job: Any, verdict: Verdict) -> dict[str, str]:
 def _of_answers(sheet: Sheet) -> dict[str, Any]:
     """The answers that the terminal repeats in its last line: one for each kind of them, the worst first."""
     groups = alike(sheet.page.answers)
-    answers = []
+    if not groups and len(sheet.result.nodes) > 1:
+        return {"answers": _of_nodes(sheet.result), "facts": [], "first": [], "jobs": []}
+    answers: list[dict[str, str]] = []
+    if not groups:
+        answers.append({"sign": "", "word": "", "hue": "plain", "names": "", "text": _first_line(sheet)})
     for group in groups[:GROUPS_SHOWN]:
         word, hue = _WORDS[group[0].sign]
         answers.append({
-            "sign": group[0].sign, "word": word.upper(), "hue": hue, "names": _names(group),
+            "sign": group[0].sign, "word": "" if sheet.leading else word.upper(), "hue": hue, "names": _names(group),
             "text": group[0].words.plain,
         })  # fmt: skip
     if len(groups) > GROUPS_SHOWN:
         rest = sum(len(group) for group in groups[GROUPS_SHOWN:])
         answers.append({"sign": "", "word": "", "hue": "plain", "names": "", "text": f"{rest} more below"})
     return {"answers": answers, "facts": [], "first": [], "jobs": []}
+
+
+def _of_nodes(result: Result) -> list[dict[str, str]]:
+    """Of many nodes: those with the same worst finding together, the worst first, and how many have none."""
+    found = by_host(result)
+    groups: dict[tuple[Severity, str], list[str]] = {}
+    for node in result.nodes:
+        if node.host in found:
+            worst = max(found[node.host], key=lambda each: each.severity)
+            groups.setdefault((worst.severity, worst.id), []).append(node.host)
+    answers = []
+    for (severity, check), hosts in sorted(groups.items(), key=lambda item: (-item[0][0], -len(item[1])))[
+        :GROUPS_SHOWN
+    ]:
+        title = check_class(check)
+        words = f"{plural(len(hosts), 'node')} of {len(result.nodes):,}: {check}{f', {title.title}' if title else ''}"
+        word = word_of(severity)
+        answers.append({"sign": MARKS[severity], "word": word.upper(), "hue": word, "names": fold_hosts(hosts),
+                        "text": words})  # fmt: skip
+    rest = sum(1 for node in result.nodes if node.host not in found)
+    if rest:
+        answers.append({"sign": "", "word": "", "hue": "plain", "names": "",
+                        "text": f"{rest:,} of {plural(len(result.nodes), 'node')} without a finding"})  # fmt: skip
+    return answers
+
+
+def _first_line(sheet: Sheet) -> str:
+    """What the terminal says first, where a command keeps no answer for its last line."""
+    return next((line.plain.strip() for line in sheet.page.lines if line.plain.strip()), "nothing to report")
 
 
 def _names(group: Any) -> str:

@@ -1,0 +1,292 @@
+"""The page in a real browser: it asks for nothing, works with and without script, in each mode, by keyboard, and again
+after it was saved. One browser for the module; skipped, and said, where there is none."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.report.html.pages import HOSTILE, hostile_page, many_nodes, odd_node, slow_job
+from topodiag.words.text import clean
+
+playwright = pytest.importorskip(
+    "playwright.sync_api", reason="pip install playwright: the page is not tried in a browser"
+)
+CHROMIUM = shutil.which("chromium")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="apt-get install chromium: the page is not tried in a browser")
+LIMIT_MS = 20_000
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    with playwright.sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-dev-shm-usage"])
+        yield browser
+        browser.close()
+
+
+@dataclass
+class Opened:
+    """A page in the browser, and all that it asked for, said and threw."""
+
+    page: Any
+    url: str
+    asked: list[str] = field(default_factory=list)
+    said: list[str] = field(default_factory=list)
+
+    def quiet(self) -> None:
+        """It asked for itself alone, wrote nothing to the console, opened no dialog."""
+        elsewhere = [
+            url for url in self.asked if url.partition("#")[0] != self.url and not url.startswith("data:image/")
+        ]
+        assert elsewhere == []
+        assert self.said == []
+
+    def shown(self, query: str = "details.finding") -> list[str]:
+        """The ids of what a filter leaves."""
+        found: list[str] = self.page.locator(f"{query}:not([hidden])").evaluate_all("all => all.map(each => each.id)")
+        return found
+
+
+@pytest.fixture
+def visit(chromium: Any, tmp_path: Path) -> Iterator[Any]:
+    """Opens a page from a file, offline, with options of the context."""
+    contexts = []
+
+    def opened(text: str, fragment: str = "", **options: Any) -> Opened:
+        place = tmp_path / f"report{len(contexts)}.html"
+        place.write_text(text, encoding="utf-8")
+        context = chromium.new_context(**options)
+        context.set_default_timeout(LIMIT_MS)
+        context.set_offline(True)
+        contexts.append(context)
+        made = Opened(context.new_page(), place.as_uri())
+        made.page.on("request", lambda request: made.asked.append(request.url))
+        made.page.on("console", lambda message: made.said.append(message.text))
+        made.page.on("pageerror", lambda error: made.said.append(str(error)))
+
+        def refuse(dialog: Any) -> None:
+            made.said.append(f"dialog {dialog.message}")
+            dialog.dismiss()
+
+        made.page.on("dialog", refuse)
+        made.page.goto(made.url + fragment)
+        return made
+
+    yield opened
+    for context in contexts:
+        context.close()
+
+
+@pytest.mark.parametrize("page", [slow_job, odd_node, hostile_page], ids=["slow job", "odd node", "hostile"])
+def test_the_page_asks_for_nothing_and_says_nothing(visit, page) -> None:
+    made = visit(page())
+    made.page.locator("#verdict").wait_for()
+    made.quiet()
+
+
+def test_verdict_findings_and_pictures_are_there_without_script(visit) -> None:
+    made = visit(slow_job(), java_script_enabled=False)
+    assert "GPU3 has 12 of 18 NVLinks active" in made.page.locator("#verdict").inner_text()
+    assert made.page.locator("details.finding").count() == 2
+    assert not made.page.locator(".tools").is_visible()
+    assert not made.page.locator(".copy").first.is_visible()
+    assert visit(odd_node(), java_script_enabled=False).page.locator("figure svg").first.is_visible()
+
+
+def test_hostile_text_stands_there_as_text(visit) -> None:
+    made = visit(hostile_page())
+    findings = " ".join(made.page.locator("#findings").text_content().split())
+    for attack in HOSTILE:
+        assert " ".join(clean(attack).split()) in findings
+    assert made.page.locator("a[href^='http'], a[href^='javascript'], form, iframe").count() == 0
+    made.quiet()
+
+
+COLOURS = """() => {
+  const luminance = (color) => {
+    const [r, g, b] = color.match(/[0-9.]+/g).slice(0, 3).map(Number).map((v) => v / 255)
+      .map((v) => v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const ground = (node) => {
+    for (let each = node; each; each = each.parentElement) {
+      const color = getComputedStyle(each).backgroundColor;
+      if (!/, 0\\)$/.test(color) && color !== "transparent") return color;
+    }
+    return "rgb(255, 255, 255)";
+  };
+  return ["error", "warning", "note", "ok", "unknown", "plain"].map((kind) => {
+    const box = document.createElement("p");
+    box.className = "answer " + kind;
+    box.innerHTML = '<span class="state">word</span>';
+    document.querySelector("main").append(box);
+    const word = box.firstChild;
+    const pair = [luminance(getComputedStyle(word).color), luminance(ground(word))].sort((a, b) => b - a);
+    box.remove();
+    return [kind, (pair[0] + 0.05) / (pair[1] + 0.05)];
+  });
+}"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_severity_has_a_contrast_of_four_and_a_half(visit, scheme) -> None:
+    made = visit(slow_job(), color_scheme=scheme)
+    assert all(contrast >= 4.5 for _, contrast in made.page.evaluate(COLOURS))
+    ground = made.page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert (int(re.findall(r"\d+", ground)[0]) < 64) == (scheme == "dark")
+
+
+def test_forced_colours_keep_the_outline_of_what_is_framed(visit) -> None:
+    made = visit(slow_job(), forced_colors="active")
+    assert (
+        made.page.locator("details.finding").first.evaluate("each => getComputedStyle(each).borderTopStyle") == "solid"
+    )
+    assert "error" in made.page.locator("details.finding").first.inner_text()
+
+
+@pytest.mark.parametrize(("page", "scheme"), [(slow_job, "light"), (odd_node, "dark")], ids=["light", "dark"])
+def test_axe_finds_nothing_serious(visit, page, scheme) -> None:
+    axe = pytest.importorskip("axe_playwright_python", reason="pip install axe-playwright-python")
+    made = visit(page(), color_scheme=scheme)
+    made.page.locator("details:not([open])").evaluate_all("all => all.forEach(each => { each.open = true; })")
+    # The page forbids scripts but its own: axe is evaluated by the browser's tools.
+    made.page.evaluate((Path(axe.__file__).parent / "axe.min.js").read_text(encoding="utf-8"))
+    found = made.page.evaluate("axe.run(document, {resultTypes: ['violations']})")["violations"]
+    serious = [
+        (each["id"], each["nodes"][0]["html"][:200]) for each in found if each["impact"] in {"serious", "critical"}
+    ]
+    assert serious == []
+
+
+def test_tab_reaches_the_controls_in_order_and_enter_works(visit) -> None:
+    made = visit(slow_job())
+    reached = []
+    for _ in range(60):
+        made.page.keyboard.press("Tab")
+        reached.append(made.page.evaluate("(e => e.id || e.className || e.tagName)(document.activeElement)"))
+        if reached[-1] == "expand":
+            break
+    assert reached[0] == "skip"
+    assert reached.index("q") < reached.index("reset") < reached.index("expand")
+    before = made.page.locator("details.finding[open]").count()
+    made.page.keyboard.press("Enter")
+    assert made.page.locator("details.finding[open]").count() != before
+    made.page.keyboard.press("Tab")
+    opened = made.page.locator("details.finding[open]").count()
+    made.page.keyboard.press("Enter")
+    assert made.page.locator("details.finding[open]").count() != opened
+    outline = made.page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+    assert outline != "none"
+
+
+def test_a_filter_survives_a_reload_and_travels_in_the_address(visit) -> None:
+    made = visit(slow_job())
+    assert len(made.shown()) == 2
+    made.page.locator("#q").fill("gpu3 has")
+    left = made.shown()
+    assert len(left) == 1
+    assert "q=gpu3" in made.page.url
+    assert "1 of 2" in made.page.locator("#shown").inner_text()
+    made.page.reload()
+    assert made.shown() == left
+    assert visit(slow_job(), made.page.url[made.page.url.index("#") :]).shown() == left
+    made.page.locator("#reset").click()
+    assert len(made.shown()) == 2
+    assert "#" not in made.page.url
+    made.quiet()
+
+
+def test_a_table_is_sorted_by_its_head_and_stays_so(visit) -> None:
+    made = visit(slow_job())
+    head = made.page.locator("#t-events thead th").first
+    cells = "all => all.map(row => row.cells[3].textContent.trim())"
+    rows = made.page.locator("#t-events tbody tr")
+    head.locator("button").click()
+    up = rows.evaluate_all(cells)
+    assert head.get_attribute("aria-sort") == "ascending"
+    head.locator("button").click()
+    assert head.get_attribute("aria-sort") == "descending"
+    assert rows.evaluate_all(cells) == up[::-1]
+    made.page.reload()
+    assert rows.evaluate_all(cells) == up[::-1]
+    assert made.page.locator("th[aria-sort]").count() == 1
+
+
+def test_a_link_to_a_finding_opens_it(visit) -> None:
+    made = visit(slow_job())
+    made.page.locator("details.finding").evaluate_all("all => all.forEach(each => { each.open = false; })")
+    made.page.locator("#todo a.id").first.click()
+    assert made.page.locator("details.finding[open]").count() == 1
+
+
+def test_a_step_is_copied(visit) -> None:
+    made = visit(slow_job(), permissions=["clipboard-read", "clipboard-write"])
+    button = made.page.locator("#todo .copy").first
+    button.click()
+    made.page.locator("#todo .copy", has_text="Copied").first.wait_for()
+    step = made.page.locator("#todo .copied code").first.inner_text()
+    assert made.page.evaluate("navigator.clipboard.readText()") == step
+
+
+def test_the_json_is_saved_as_the_command_prints_it(visit) -> None:
+    made = visit(odd_node())
+    with made.page.expect_download() as download:
+        made.page.locator("#save").click()
+    assert download.value.suggested_filename == "topodiag-scan.json"
+    assert '"id":"NVL001"' in Path(download.value.path()).read_text()
+
+
+def test_a_page_that_was_saved_from_the_browser_opens_as_the_same_page(visit) -> None:
+    made = visit(slow_job())
+    made.page.locator("#q").fill("gpu3 has")
+    again = visit(made.page.content())
+    assert len(again.shown()) == 2
+    assert again.page.locator("#verdict").inner_text() == made.page.locator("#verdict").inner_text()
+    assert again.page.locator("button").count() == made.page.locator("button").count()
+    again.page.locator("#q").fill("gpu3 has")
+    assert again.shown() == made.shown()
+    again.quiet()
+
+
+def test_print_has_every_finding_opened_and_no_controls(visit) -> None:
+    made = visit(odd_node())
+    made.page.locator("details").evaluate_all("all => all.forEach(each => { each.open = false; })")
+    pdf = made.page.pdf(format="A4")
+    text = made.page.evaluate("document.body.innerText")
+    assert pdf.startswith(b"%PDF")
+    assert 2 <= pdf.count(b"/Type /Page\n") + pdf.count(b"/Type /Page ") <= 40
+    printed = pdf_text(pdf)
+    assert "GPU3 has 12 of 18 NVLinks active" in printed
+    assert "gpus[3].nvlinks[4].state: 0" in printed
+    assert "Open all" not in printed
+    assert "topodiag explain NVL001" in printed
+    assert text
+
+
+def pdf_text(pdf: bytes) -> str:
+    reader = pytest.importorskip("pypdf", reason="pip install pypdf: the text of the print is not read")
+    import io  # noqa: PLC0415 - for this test
+
+    return " ".join(" ".join(page.extract_text().split()) for page in reader.PdfReader(io.BytesIO(pdf)).pages)
+
+
+def test_a_page_of_ten_thousand_nodes_is_usable_soon(visit) -> None:
+    text = many_nodes(10_000)
+    assert len(text.encode()) <= 6_000_000
+    made = visit(text)
+    ready = made.page.evaluate("performance.getEntriesByType('navigation')[0].domInteractive")
+    assert ready < 1500
+    made.page.locator("#q").fill("node0007")
+    made.quiet()
+
+
+def test_a_phone_scrolls_down_and_not_sideways(visit) -> None:
+    made = visit(slow_job(), viewport={"width": 390, "height": 800})
+    assert made.page.evaluate("document.documentElement.scrollWidth") <= 390

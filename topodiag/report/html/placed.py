@@ -1,0 +1,52 @@
+"""What the commands of `place` add to their page: the layout drawn, before and after, and its cost by dimension."""
+
+from __future__ import annotations
+
+from topodiag.placement.audit import Audit
+from topodiag.placement.solve import Solved
+from topodiag.placement.view import Look, look_of
+from topodiag.report.formats.types.place import AuditDocument, SolveDocument
+from topodiag.report.html.interface import Cell, Drawing, Extras, Grid
+from topodiag.report.place.look_svg import look_svg
+from topodiag.words.units import number
+
+
+def audit_extras(audit: Audit, document: AuditDocument) -> Extras:
+    """The layout beside the map that it is compared with, and a row for each dimension."""
+    heads = ("Dimension", "Groups", "Ranks each", "Reaches over", "ms per step", "ms packed", "Lost")
+    rows = [
+        [Cell(name), Cell(str(each.groups), each.groups), Cell(str(each.size), each.size), Cell(each.level),
+         _ms(each.ms_per_step), _ms(each.best_ms),
+         Cell(f"{number(each.lost_percent)} %", each.lost_percent, "warning" if each.split else "")]
+        for name, each in document.cost.items()
+    ]  # fmt: skip
+    grid = Grid("dimensions", "What a step waits for, by dimension", heads, rows, right=frozenset({1, 2, 4, 5, 6}))
+    layouts = [(audit.name, audit.assignment), ("packed", audit.best)]
+    return _extras(look_of(audit.cluster, audit.talk, layouts), grid)
+
+
+def solve_extras(solved: Solved, document: SolveDocument) -> Extras:
+    """The layout before beside the map that was found, and a row for each dimension."""
+    heads = ("Dimension", "Groups", "Ranks each", "Reaches over", "ms before", "ms per step", "Least possible")
+    rows = [
+        [Cell(name), Cell(str(each.groups), each.groups), Cell(str(each.size), each.size), Cell(each.level),
+         _ms(each.before_ms_per_step), _ms(each.ms_per_step), _ms(each.bound_ms)]
+        for name, each in document.cost.items()
+    ]  # fmt: skip
+    grid = Grid("dimensions", "What a step waits for, before and after", heads, rows,
+                right=frozenset({1, 2, 4, 5, 6}))  # fmt: skip
+    layouts = [(solved.before_name, solved.before), ("solved", solved.solution.assignment)]
+    return _extras(look_of(solved.cluster, solved.talk, layouts), grid)
+
+
+def _extras(look: Look | None, grid: Grid | None) -> Extras:
+    drawings = () if look is None else (Drawing("placement", _title(look), look_svg(look)),)
+    return Extras(drawings, {"placement": (grid,)} if grid is not None and grid.rows else {})
+
+
+def _title(look: Look) -> str:
+    return f"Groups of {look.dimension} on their nodes: " + ", ".join(f"{v.title}, {v.said}" for v in look.views)
+
+
+def _ms(value: float) -> Cell:
+    return Cell(f"{value:,.2f}", value)
