@@ -29,6 +29,7 @@ _SOURCES = {
     "sys-net": "network.sys_net:SysNet",
     "sys-cpu": "host.sys_cpu:SysCpu",
     "os-state": "host.os_state:OsState",
+    "nccl-params": "host.nccl_params:NcclParams",
     "settings": "host.settings:Settings",
     "lspci": "host.lspci:Lspci",
     "ibstat": "network.ibstat:Ibstat",

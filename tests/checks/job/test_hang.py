@@ -42,6 +42,15 @@ def test_the_rank_behind_in_a_hang_is_an_error_with_its_operation() -> None:
     assert "AllReduce of 1024 elements" in finding.observed
 
 
+def test_what_to_run_on_the_host_now_is_named_and_only_reads() -> None:
+    job = counted({rank: ops(17 if rank == 3 else 20) for rank in range(16)})
+    (finding,) = RankBehind().judge(job).findings
+    now = finding.fix[1]
+    assert now.startswith("while it hangs, on n0: py-spy dump --pid ")
+    assert "nvidia-smi dmon" in now
+    assert "dmesg -T" in now
+
+
 def test_one_operation_apart_without_a_hang_is_a_log_cut_while_running() -> None:
     made = {rank: ops(19 if rank == 11 else 20) for rank in range(16)}
     assert RankBehind().judge(counted(made, hung=False)).status is Status.CLEAN
