@@ -83,7 +83,7 @@ def test_a_converter_gets_plain_colours() -> None:
     whole(plain)
 
 
-@given(st.text(max_size=80))
+@given(st.text(min_size=1, max_size=80))
 def test_any_text_is_text(words: str) -> None:
     shown = texts(drawing("p", words))
     assert len(shown) == 1

@@ -60,6 +60,7 @@ font-size:12px;fill:$ink}
 .draw .bad{fill:$badfill;stroke:$bad;stroke-width:2.5}
 .draw .dashed{stroke-dasharray:6 4}
 .draw .pcie,.draw .arrow{stroke:$line;fill:none;stroke-width:1.5}
+.draw .oddhop{stroke:$bad;stroke-width:3.5;stroke-dasharray:8 3}
 .draw .nvlink{stroke:$good;stroke-width:2;fill:none}
 .draw .c2c{stroke:$warn;stroke-width:2.5;fill:none}
 .draw .smp{stroke:$line;stroke-width:2;stroke-dasharray:6 3;fill:none}
@@ -225,6 +226,8 @@ class Canvas:
         turned: bool = False,
     ) -> None:  # fmt: skip
         """A line of text at its base line. `room`: pixels that it may take; what is cut stands whole in its tooltip."""
+        if not words:
+            return
         shown = fit(words, room, size) if room else clean(words)
         rotate = f"rotate(-90 {spelt(x)} {spelt(y)})" if turned else ""
         title = _safe(words) if shown != clean(words) else ""

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 
-import numpy as np
-
 from topodiag.model.job import Communicator, Job
-from topodiag.model.transports import bare_transport, is_net, uses_gdr
+from topodiag.model.job_rings import UNSAID, rings_of
+from topodiag.model.transports import is_net
 from topodiag.report.job.words import name_of, spell_ranks
 from topodiag.report.node.marks import more
 from topodiag.report.text import Page, Part
@@ -17,11 +16,6 @@ from topodiag.words.fold import fold_numbers
 COMMS_SHOWN = 6
 HOSTS_SHOWN = 8
 LINES_SHOWN = 16
-UNSAID = "?"
-"""The transport of a hop that no line tells: NCCL 2.22 and later connect when an operation first needs it."""
-
-_Hops = dict[tuple[int, int], list[tuple[int, str, int]]]
-"""By sender and receiver, ranks of the communicator: mask of channels, transport, rank whose NIC PXN uses."""
 
 
 def draw_rings(page: Page, job: Job) -> None:
@@ -40,64 +34,17 @@ def draw_rings(page: Page, job: Job) -> None:
 
 
 def _draw_comm(page: Page, job: Job, comm: Communicator, host_of: dict[int, str]) -> None:
-    hops = _hops(job, comm)
-    alike: dict[tuple[tuple[int, ...], tuple[str, ...]], list[int]] = {}
-    for channel, ring in sorted(comm.rings.items()):
-        closed = len(ring) == comm.nranks
-        pairs = list(zip(ring, [*ring[1:], *ring[:1]] if closed else ring[1:], strict=False))
-        vias = tuple(_via(hops, a, b, channel) for a, b in pairs)
-        alike.setdefault((ring, vias), []).append(channel)
-    lines = list(alike.items())
+    lines = rings_of(job, comm)
     shown = lines if page.style.verbose else lines[:LINES_SHOWN]
-    labels = [f"ch {fold_numbers(channels)}" for _, channels in shown]
+    labels = [f"ch {fold_numbers(line.channels)}" for line in shown]
     width = max((len(label) for label in labels), default=0)
-    for label, ((ring, vias), _) in zip(labels, shown, strict=True):
-        pieces = _pieces(page, comm, ring, vias, host_of)
+    for label, line in zip(labels, shown, strict=True):
+        pieces = _pieces(page, comm, line.ring, line.vias, host_of)
         page.add_pieces(page.text("    ", (f"{label:<{width}}", "dim"), "  "), pieces)
-    if all(via == UNSAID for (_, vias), _ in lines for via in vias):
+    if all(via == UNSAID for line in lines for via in line.vias):
         page.add("    ", ("no hop was connected in the logs: NCCL connects when an operation first needs it", "dim"))
     if len(lines) > len(shown):
         page.add("    ", (more(len(lines) - len(shown), "ring"), "dim"))
-
-
-def _hops(job: Job, comm: Communicator) -> _Hops:
-    """What the log shows of the communicator's hops, and of no other pair of its ranks: those may be a thousand times
-    as many. What a receiver prints counts where the sender left no line."""
-    wanted = np.unique([a * comm.nranks + b for ring in comm.rings.values() for a, b in _pairs(ring)])
-    sent: _Hops = {}
-    received: _Hops = {}
-    for batch in job.connections.batches():
-        at = np.flatnonzero((batch.comm == comm.index) & (batch.conn != 1))
-        at = at[np.isin(batch.rank[at].astype(np.int64) * comm.nranks + batch.peer[at], wanted)]
-        columns = (batch.rank, batch.peer, batch.direction, batch.channels, batch.proxy)
-        lists = (column[at].tolist() for column in columns)
-        for i, (rank, peer, direction, channels, proxy) in zip(at.tolist(), zip(*lists, strict=True), strict=True):
-            hops = received if direction == 2 else sent
-            hops.setdefault((rank, peer), []).append((channels, batch.label(i), proxy))
-    return {pair: entries[:1] for pair, entries in received.items()} | sent
-
-
-def _pairs(ring: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Neighbours, the last and the first too."""
-    return zip(ring, [*ring[1:], *ring[:1]], strict=True)
-
-
-def _via(hops: _Hops, a: int, b: int, channel: int) -> str:
-    """What a hop goes over in this channel, `?` where no line says it."""
-    entries = hops.get((a, b), [])
-    bit = min(channel, 63)
-    for mask, label, proxy in entries:
-        if mask >> bit & 1:
-            return _short(label) + (f" PXN {proxy}" if proxy >= 0 else "")
-    return UNSAID
-
-
-def _short(label: str) -> str:
-    """`NET/IB/0/GDRDMA/Shared` as `NET/IB/0 GDR`."""
-    if not is_net(label):
-        return bare_transport(label)
-    device = next((part for part in label.split("/")[2:] if part.isdigit()), "")
-    return bare_transport(label) + (f"/{device}" if device else "") + (" GDR" if uses_gdr(label) else "")
 
 
 def _pieces(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from topodiag.draw.rings import draw_rings as svg_of_rings
 from topodiag.model.job import Job
-from topodiag.report.html.interface import Section, Sheet
+from topodiag.report.html.interface import Drawing, Section, Sheet
 from topodiag.report.html.lines import Line, lines_of
 from topodiag.report.interface import Style
 from topodiag.report.job.rings import draw_rings
@@ -15,10 +16,13 @@ WIDE = 120
 
 def section(sheet: Sheet) -> Section | None:
     """None where no ring was logged."""
-    drawings = sheet.of("rings")
+    drawings = list(sheet.of("rings"))
     jobs = [job for job in sheet.result.jobs if any(comm.rings for comm in job.communicators)]
     if not (jobs or drawings):
         return None
+    for number, job in enumerate(jobs[:JOBS_SHOWN]):
+        title = f"Rings of {job.name or 'the job'}"
+        drawings.append(Drawing("rings", title, svg_of_rings(job, prefix=f"rings{number}"), inline=True))
     shown = [(job.name or "job", _drawn(job)) for job in jobs[:JOBS_SHOWN]]
     return Section("rings", "Rings", {"jobs": shown, "drawings": drawings})
 

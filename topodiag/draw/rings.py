@@ -1,0 +1,195 @@
+"""Rings: hosts in their order with the ranks inside, and what each hop goes over. Hosts alike in a row are folded.
+
+A hop that goes over something else than most is thick and dashed, a host with such a hop inside is hatched.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from topodiag.draw.svg import Canvas
+from topodiag.model.job import Communicator, Job
+from topodiag.model.job_rings import UNSAID, Ring, rings_of
+from topodiag.words.fold import few, fold_numbers, plural
+from topodiag.words.hosts import short_names
+
+BOX, HIGH, HOP, TOP, LINE = 156, 54, 104, 60, 84
+"""A host's box, the room of the arrow behind it, what stands above, and from line to line, px."""
+ACROSS, MOST_BOXES = 4, 12
+"""Boxes on a line, and in a ring: of more hosts those alike are folded."""
+MOST_RINGS, MOST_COMMS = 6, 3
+WIDE = ACROSS * (BOX + HOP)
+
+
+@dataclass(frozen=True, slots=True)
+class _Stop:
+    """Neighbouring hosts of a ring, one or several that are alike: the ranks of the first, what their own hops and the
+    hop behind the last go over."""
+
+    host: str
+    ranks: tuple[int, ...]
+    inside: tuple[str, ...]
+    out: str
+    odd_inside: bool
+    odd_out: bool
+    hosts: int = 1
+
+
+def draw_rings(job: Job, *, prefix: str = "") -> str:
+    """The rings of the first communicators that have any, "" where no ring is in the logs."""
+    comms = [comm for comm in job.communicators if comm.rings]
+    if not comms:
+        return ""
+    known = {rank.rank: rank.host for rank in job.ranks}
+    hosts = sorted({host for host in known.values() if host})
+    names = dict(zip(hosts, short_names(hosts), strict=True))
+    desc = f"{plural(len(comms), 'communicator')} with rings"
+    canvas = Canvas(f"Rings, {job.name}".rstrip(", "), desc, prefix)
+    canvas.text(0, 18, "Rings", "title")
+    canvas.text(0, 38, "ranks of the world; thick, dashed or hatched: over something else than most", "quiet")
+    y = float(TOP)
+    for comm in comms[:MOST_COMMS]:
+        y = _comm(canvas, job, comm, {rank: names.get(host, "?") for rank, host in known.items()}, y)
+    left = len(comms) - MOST_COMMS
+    if left > 0:
+        canvas.text(0, y + 6, f"{plural(left, 'more communicator')} with rings not drawn", "small")
+        y += 18
+    return canvas.document(WIDE, y)
+
+
+def _comm(canvas: Canvas, job: Job, comm: Communicator, hosts: dict[int, str], y: float) -> float:
+    rings = rings_of(job, comm)
+    canvas.text(0, y + 12, f"{comm.label}: {plural(comm.nranks, 'rank')}", "name", room=WIDE)
+    y += 26
+    for ring in rings[:MOST_RINGS]:
+        label = (
+            f"channel {fold_numbers(ring.channels)}"
+            if len(ring.channels) == 1
+            else f"channels {fold_numbers(ring.channels)}"
+        )
+        canvas.text(0, y + 12, label, "quiet", room=WIDE)
+        y = _ring(canvas, _stops(comm, ring, hosts), ring.closed, y + 30)
+    left = len(rings) - MOST_RINGS
+    if left > 0:
+        canvas.text(0, y + 4, f"{plural(left, 'more ring')} not drawn", "small")
+        y += 22
+    return y
+
+
+def _stops(comm: Communicator, ring: Ring, hosts: dict[int, str]) -> list[_Stop]:
+    """The hosts of a ring in their order."""
+    ring = _turned(comm, ring, hosts)
+    world = [int(comm.ranks[rank]) if 0 <= rank < len(comm.ranks) else -1 for rank in ring.ring]
+    homes = [hosts.get(rank, "?") for rank in world]
+    runs = [[at for at, _ in run] for _, run in groupby(enumerate(homes), key=lambda pair: pair[1])]
+    inner = [tuple(ring.vias[at] for at in run[:-1] if at < len(ring.vias)) for run in runs]
+    outs = [ring.vias[run[-1]] if run[-1] < len(ring.vias) else "" for run in runs]
+    usual_in = _usual([_bare(via) for vias in inner for via in vias])
+    usual_out = _usual([_bare(via) for via in outs if via])
+    made = []
+    for run, vias, out in zip(runs, inner, outs, strict=True):
+        ranks = tuple(world[at] for at in run)
+        odd_in = bool(usual_in) and any(_bare(via) not in (usual_in, UNSAID) for via in vias)
+        odd_out = bool(usual_out and out) and _bare(out) not in (usual_out, UNSAID)
+        made.append(_Stop(homes[run[0]], ranks, tuple(dict.fromkeys(vias)), out, odd_in, odd_out))
+    return made if len(made) <= MOST_BOXES else _folded(made)
+
+
+def _turned(comm: Communicator, ring: Ring, hosts: dict[int, str]) -> Ring:
+    """The same ring from the first rank of a host on, so that no host is at both ends."""
+    homes = [hosts.get(int(comm.ranks[rank]), "?") if 0 <= rank < len(comm.ranks) else "?" for rank in ring.ring]
+    if not ring.closed or len(set(homes)) < 2 or homes[0] != homes[-1]:
+        return ring
+    start = max(at for at, home in enumerate(homes) if home != homes[-1]) + 1
+    return Ring(ring.ring[start:] + ring.ring[:start], ring.vias[start:] + ring.vias[:start], ring.channels)
+
+
+def _bare(via: str) -> str:
+    """Without the numbers of NIC and rank, which rightly differ: `NET/IB/3 GDR PXN 8` is `NET/IB GDR PXN`."""
+    words = ["/".join(part for part in word.split("/") if not part.isdigit()) for word in via.split(" ")]
+    return " ".join(word for word in words if word)
+
+
+def _spelt(ranks: Sequence[int]) -> str:
+    """Ranks in the order of the ring, neighbours that count up as one: `1-7 0`."""
+    runs: list[list[int]] = []
+    for rank in ranks:
+        if runs and rank >= 0 and runs[-1][-1] + 1 == rank:
+            runs[-1] = [runs[-1][0], rank]
+        else:
+            runs.append([rank])
+    return " ".join("-".join(str(rank) if rank >= 0 else "?" for rank in run) for run in runs)
+
+
+def _usual(vias: Sequence[str]) -> str:
+    """What more than half of three hops and more go over, "" where there is no such thing."""
+    said = Counter(via for via in vias if via != UNSAID)
+    if sum(said.values()) < 3:
+        return ""
+    via, count = said.most_common(1)[0]
+    return via if count * 2 > sum(said.values()) else ""
+
+
+def _folded(stops: Sequence[_Stop]) -> list[_Stop]:
+    """The first and the last host, those that are odd, and between them the others in folds."""
+    made: list[_Stop] = []
+    room: list[_Stop] = []
+
+    def close() -> None:
+        if len(room) > 1:
+            first, last = room[0], room[-1]
+            made.append(
+                _Stop(f"{first.host} to {last.host}", first.ranks, first.inside, last.out, False, False, len(room))
+            )
+        else:
+            made.extend(room)
+        room.clear()
+
+    for number, stop in enumerate(stops):
+        if number in (0, len(stops) - 1) or stop.odd_inside or stop.odd_out:
+            close()
+            made.append(stop)
+        else:
+            room.append(stop)
+    close()
+    if len(made) <= MOST_BOXES:
+        return made
+    rest = made[MOST_BOXES - 2 : -1]
+    hosts = sum(stop.hosts for stop in rest)
+    fold = _Stop(f"{rest[0].host} to {rest[-1].host}", (), (), rest[-1].out, True, rest[-1].odd_out, hosts)
+    return [*made[: MOST_BOXES - 2], fold, made[-1]]
+
+
+def _ring(canvas: Canvas, stops: Sequence[_Stop], closed: bool, y: float) -> float:
+    for number, stop in enumerate(stops):
+        x, top = number % ACROSS * (BOX + HOP), y + number // ACROSS * LINE
+        kind, hatch = ("warn", "warnhatch") if stop.odd_inside else ("plain", "")
+        canvas.rect(x, top, BOX, HIGH, kind, few(stop.inside), radius=5, hatch=hatch)
+        title = f"{stop.hosts} hosts" if stop.hosts > 1 else stop.host
+        halo = " halo" if stop.odd_inside else ""
+        canvas.text(x + 8, top + 16, title, f"name{halo}", room=BOX - 16)
+        ranks = stop.host if stop.hosts > 1 else _spelt(stop.ranks)
+        canvas.text(x + 8, top + 32, ranks, f"small{halo}", room=BOX - 16, size=10.5)
+        canvas.text(
+            x + 8,
+            top + 46,
+            few([via for via in stop.inside if via != UNSAID], 2),
+            f"small{halo}",
+            room=BOX - 16,
+            size=10.5,
+        )
+        if number + 1 < len(stops) or closed:
+            middle = top + HIGH / 2
+            canvas.arrow([(x + BOX, middle), (x + BOX + HOP - 4, middle)], "arrow oddhop" if stop.odd_out else "arrow")
+            over, _, how = ("" if stop.out == UNSAID else stop.out).partition(" ")
+            kind, at = "badtext" if stop.odd_out else "small", x + BOX + HOP / 2 - 3
+            canvas.text(at, middle - 7, over, kind, "middle", room=HOP - 8, size=10.5)
+            canvas.text(at, middle + 15, how, kind, "middle", room=HOP - 8, size=10.5)
+            if number + 1 == len(stops):
+                canvas.text(at, middle + 30, "to the first", "small", "middle", room=HOP)
+        else:
+            canvas.text(x + BOX + 8, top + HIGH / 2 + 4, "not closed in the logs", "small", room=HOP + 40)
+    return y + ((len(stops) - 1) // ACROSS) * LINE + HIGH + 26
