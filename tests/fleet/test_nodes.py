@@ -1,0 +1,95 @@
+"""The captures of a fleet are read once each, by any number of workers alike."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import shutil
+from contextlib import nullcontext
+from pathlib import Path
+
+import pytest
+
+from topodiag.fleet import nodes as module
+from topodiag.fleet.nodes import Fleet, read_fleet, read_some
+from topodiag.model.errors import InputError
+
+FIXTURES = Path(__file__).parents[2] / "fixtures" / "nodes"
+
+
+@pytest.fixture(scope="module")
+def captures(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three hosts, one of them captured twice, and a file that is no capture."""
+    top = tmp_path_factory.mktemp("fleet")
+    for rack, host, day in (("r1", "n1", 1), ("r1", "n2", 1), ("r2", "n3", 1), ("r2", "n1", 2)):
+        place = top / rack / f"{host}-{day}"
+        shutil.copytree(FIXTURES / "no-gpu", place)
+        manifest = json.loads((place / "manifest.json").read_text())
+        manifest["host"], manifest["time"] = host, f"2026-03-0{day}T08:00:00Z"
+        (place / "manifest.json").write_text(json.dumps(manifest))
+    (top / "broken.tar.gz").write_bytes(b"\x1f\x8bnothing")
+    return top
+
+
+@pytest.fixture(scope="module")
+def fleet(captures: Path) -> Fleet:
+    return read_fleet([str(captures)], workers=1)
+
+
+def test_the_latest_capture_of_a_host_counts_and_the_older_one_is_named(fleet: Fleet) -> None:
+    assert [node.host for node in fleet.nodes] == ["n1", "n2", "n3"]
+    assert fleet.nodes[0].time == "2026-03-02T08:00:00Z"
+    assert [each.why for each in fleet.left_out if "r1/n1-1" in each.what] == ["an older capture of n1"]
+
+
+def test_a_capture_that_cannot_be_read_costs_itself(fleet: Fleet) -> None:
+    [broken] = [each for each in fleet.left_out if each.what.endswith("broken.tar.gz")]
+    assert broken.why
+
+
+class Pool:
+    """Workers that are this process: what goes to them and comes back is pickled."""
+
+    def map(self, work, tasks):  # type: ignore[no-untyped-def]
+        return (pickle.loads(pickle.dumps(work(pickle.loads(pickle.dumps(task))))) for task in tasks)
+
+
+def test_processes_say_what_one_process_says(captures: Path, fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[int] = []
+    monkeypatch.setattr(module, "FEW", 0)
+    monkeypatch.setattr(module, "CHUNK", 2)
+    monkeypatch.setattr(module, "pool_of", lambda workers, *_: started.append(workers) or nullcontext(Pool()))
+    assert read_fleet([str(captures)], workers=2) == fleet
+    assert started == [2]
+
+
+def test_a_cluster_says_what_one_process_says(captures: Path, fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    from topodiag.fleet import dask_engine  # noqa: PLC0415
+
+    asked: list[str] = []
+
+    def mapped(work, tasks, where, workers):  # type: ignore[no-untyped-def]
+        asked.append(where)
+        return (pickle.loads(pickle.dumps(work(task))) for task in tasks)
+
+    monkeypatch.setattr(dask_engine, "map_dask", mapped)
+    assert read_fleet([str(captures)], dask="local") == fleet
+    assert asked == ["local"]
+
+
+def test_nodes_with_the_same_facts_share_them(captures: Path) -> None:
+    made, _ = read_some([str(captures / "r1" / "n1-1"), str(captures / "r1" / "n2-1")])
+    one, other = ({each.family: each for each in node.facts} for node in made)
+    assert one["os"] is other["os"]
+
+
+def test_a_folder_without_a_node_is_one_clear_line(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("hello\n")
+    with pytest.raises(InputError, match="holds no node that can be read"):
+        read_fleet([str(tmp_path)])
+
+
+def test_progress_counts_captures(captures: Path) -> None:
+    told: list[tuple[int, int]] = []
+    read_fleet([str(captures)], workers=1, on_read=lambda done, total: told.append((done, total)))
+    assert told[-1] == (5, 5)
