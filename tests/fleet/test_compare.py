@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from tests.checks.nodes import hgx_h100, read
 from tests.fleet.fleets import Change, both, fleet, standing, with_errors, with_fact, with_number
 from topodiag.fleet.compare import compared
-from topodiag.fleet.digest import Digest
+from topodiag.fleet.digest import Digest, digest_of
 from topodiag.model.fleet import Cohort, How
 
 OLD = with_fact("driver", "NVIDIA driver", "550.54.15")
@@ -178,3 +179,29 @@ def test_the_order_of_the_nodes_does_not_matter() -> None:
     nodes = fleet(40, {3: OLD, 9: with_fact("os", "kernel", "5.4")})
     forward, backward = ({(each.key, each.nodes) for each in only(order).outliers} for order in (nodes, nodes[::-1]))
     assert forward == backward
+
+
+def test_a_card_that_is_gone_does_not_shift_the_facts_of_those_behind_it() -> None:
+    """mlx5_3 is gone: the kernel calls the fifth card mlx5_3, and so on. Card 6 has its own firmware on all nodes."""
+    whole = hgx_h100()
+    whole = replace(
+        whole, nics=tuple(replace(nic, firmware=read(f"28.{at == 6:d}")) for at, nic in enumerate(whole.nics))
+    )
+    left = [nic for at, nic in enumerate(whole.nics) if at != 3]
+    renamed = tuple(replace(nic, name=f"mlx5_{at}", rdma_name=f"mlx5_{at}") for at, nic in enumerate(left))
+    names = {nic.name: new.name for nic, new in zip(left, renamed, strict=True)}
+    paths = {
+        tuple(names.get(label, label) for label in pair): path
+        for pair, path in whole.paths.items()
+        if "mlx5_3" not in pair
+    }
+    fleet_of_eight = [digest_of(whole, "") for _ in range(7)]
+    fleet_of_eight.append(digest_of(replace(whole, nics=renamed, paths=paths), ""))
+    nodes = [replace(each, host=f"n{at}") for at, each in enumerate(fleet_of_eight)]
+    found = {(each.family, each.key, each.parts) for each in only(nodes).outliers}
+    assert ("nic", "compute network cards", ("",)) in found
+    assert {each[:2] for each in found} <= {
+        ("nic", "compute network cards"), ("pairing", "nearest network cards"),
+        ("pairing", "widest path to a network card"),
+    }  # fmt: skip
+    assert all(each[2] == ("gpu3",) for each in found if each[0] == "pairing")

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
+from topodiag.fleet.aligned import aligned
 from topodiag.fleet.cohorts import Traits, name_of, parted
 from topodiag.fleet.columns import Column, FamilyTable, Mask, tables
 from topodiag.fleet.digest import Digest
@@ -64,6 +65,7 @@ def _cohort(traits: Traits, nodes: Sequence[Digest], roots: Sequence[str]) -> Co
     made = Cohort(name_of(traits), traits, hosts)
     if len(nodes) < FEWEST_NODES:
         return made
+    nodes = aligned(nodes)
     places = _places(nodes, roots)
     same: list[Column] = []
     odd: list[_Odd] = []
