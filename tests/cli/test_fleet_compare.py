@@ -1,0 +1,69 @@
+"""`topodiag fleet compare`: what it takes, what it writes, and how it exits."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from tests.app.fleet.test_compare import found, having
+from tests.fleet.fleets import fleet, with_fact
+from topodiag.app.fleet import compare as use_case
+from topodiag.cli.errors import Outcome
+from topodiag.cli.fleet.compare import FORMATS, compare
+from topodiag.fleet.nodes import Fleet
+from topodiag.model.finding import Severity
+
+
+@pytest.fixture(autouse=True)
+def captures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twenty nodes: one with an error, one with an odd driver."""
+    odd = with_fact("driver", "NVIDIA driver", "550.54.15")
+    nodes = fleet(20, {4: having(found("NVL001", Severity.ERROR)), 7: odd})
+    monkeypatch.setattr(use_case, "read_fleet", lambda paths, **_: Fleet(tuple(nodes)))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "captures").mkdir()
+
+
+def asked(*arguments: str) -> tuple[Result, int]:
+    """What the command printed, and the code that its findings call for."""
+    outcome = Outcome()
+    return CliRunner().invoke(compare, ["captures", *arguments], obj=outcome), outcome.code
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+def test_every_format_is_written(format_: str, tmp_path: Path) -> None:
+    done, _ = asked("--format", format_, "--output", str(tmp_path / "out"))
+    assert (done.exit_code, done.output) == (0, "")
+    assert (tmp_path / "out").stat().st_size > 50
+
+
+def test_the_lists_are_written_beside_the_page(tmp_path: Path) -> None:
+    done, _ = asked("--pass-list", "good", "--fail-list", "bad")
+    assert done.stdout.startswith("✖ 2 of 20 nodes to exclude now  n[0004,0007]\n")
+    assert (tmp_path / "bad").read_text() == "n[0004,0007]\n"
+    assert (tmp_path / "good").read_text() == "n[0000-0003,0005-0006,0008-0019]\n"
+
+
+def test_exit_codes_are_those_of_scan() -> None:
+    assert asked()[1] == 1
+    assert asked("--fail-on", "never")[1] == 0
+
+
+def test_a_difference_is_a_warning_of_the_gate(monkeypatch: pytest.MonkeyPatch) -> None:
+    odd = fleet(20, {7: with_fact("driver", "NVIDIA driver", "550.54.15")})
+    monkeypatch.setattr(use_case, "read_fleet", lambda paths, **_: Fleet(tuple(odd)))
+    assert (asked()[1], asked("--fail-on", "warning")[1]) == (0, 1)
+
+
+def test_parquet_needs_a_file() -> None:
+    done, _ = asked("--format", "parquet")
+    assert done.exit_code == 2
+    assert "--format parquet needs --output FILE." in done.output
+
+
+def test_a_line_of_json_for_each_node() -> None:
+    done, _ = asked("--format", "jsonl")
+    assert [json.loads(line)["verdict"] for line in done.stdout.splitlines()].count("fail") == 2
