@@ -1,6 +1,7 @@
 """Texts that differ in identities alone are read by exchanging them, and only where that was right before."""
 
 import hashlib
+from dataclasses import replace
 
 import pytest
 
@@ -129,3 +130,12 @@ def test_a_source_that_makes_something_of_an_identity_gets_no_template() -> None
     assert template_of(*copied) is not None
     counted = _read(0x0EAF), names[0], _read(0x0D1E), names[1]
     assert template_of(*counted) is None
+
+
+def test_an_identity_that_the_first_nodes_have_in_common_is_exchanged_for_a_third() -> None:
+    names = [Likeness("x", "", ("a088c2030abc0eaf", domain)) for domain in (UUIDS[0], UUIDS[1])]
+    names = [replace(each, names=tuple(name.replace("-", "") for name in each.names)) for each in names]
+    template = template_of(_read(UUIDS[0]), names[0], _read(UUIDS[0]), names[0])
+    assert template is not None
+    (gpu,) = template.of_sibling(names[1], "").part.entities("gpu")
+    assert gpu.offers["uuid"][0].value == UUIDS[1]

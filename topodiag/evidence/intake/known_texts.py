@@ -71,14 +71,14 @@ def _by_likeness(alike: _Alike, likeness: Likeness, digest: str, read: Callable[
     if alike.template is not None:
         return alike.template.of_sibling(likeness, digest)
     made = read()
-    if alike.second is not None:
+    if alike.second is not None and alike.second[1].is_of_another(likeness):
         first, old = alike.second
         alike.second = None
         alike.template = template_of(first, old, made, likeness)
         alike.refused = alike.template is None
         if alike.template is not None:
             first.part.keep()
-    elif alike.met and not alike.refused:
+    elif alike.met and not alike.refused and alike.second is None:
         alike.second = made, likeness
     alike.met = True
     return made

@@ -7,9 +7,8 @@ with a text is not taken on trust: its reading of one node must have foretold th
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from hashlib import sha256
 from ipaddress import ip_address
 from typing import Any
@@ -19,24 +18,21 @@ from topodiag.evidence.intake.text_read import TextRead
 from topodiag.model.provenance import Origin
 
 _HEX = "[0-9a-f]"
-_IDENTITY = (
-    rf"(?<![0-9A-Za-z])(?:{_HEX}{{8}}(?:-{_HEX}{{4}}){{3}}-{_HEX}{{12}}|{_HEX}{{4}}(?::{_HEX}{{4}}){{3}}"
-    rf"|{_HEX}{{2}}(?::{_HEX}{{2}}){{5}}|(?:0x)?{_HEX}{{16}})(?![0-9A-Za-z])"
+# A UUID, a GUID in three forms, a MAC address. All but one begin with two digits, which are quick to search for.
+_IDENTITY = re.compile(
+    rf"(\b(?:0x{_HEX}{{16}}|{_HEX}{{2}}(?:(?::{_HEX}{{2}}){{5}}|{_HEX}{{2}}(?::{_HEX}{{4}}){{3}}"
+    rf"|{_HEX}{{6}}(?:(?:-{_HEX}{{4}}){{3}}-{_HEX}{{12}}|{_HEX}{{8}})))\b)",
+    re.ASCII,
 )
-_SHORT_ADDRESS = re.compile(
-    rf"(?<![0-9A-Za-z:])({_HEX}{{1,4}}::{_HEX}{{1,4}}(?::{_HEX}{{1,4}}){{0,5}})(?![0-9A-Za-z:])"
-)
+_GROUP = rf"{_HEX}{{1,4}}"
+_SHORT_ADDRESS = re.compile(rf"(?<![0-9A-Za-z:])({_GROUP}::{_GROUP}(?::{_GROUP}){{0,5}})(?![0-9A-Za-z:])")
 _LEAST_DIGITS = 5
 """Different digits of an identity: those with fewer mean something, as all zeros, `fe80:0000:0000:0000` or all ones."""
 _LEAST_HOST = 4
+_HOST = "\1"
+"""Stands for the host."""
 _DIGIT = re.compile(_HEX)
-
-
-@lru_cache(maxsize=256)
-def _pattern(host: str) -> re.Pattern[str]:
-    """Identities in a text of this host."""
-    own = rf"|{re.escape(host)}" if len(host) >= _LEAST_HOST else ""
-    return re.compile(f"({_IDENTITY}{own})", re.ASCII)
+_TURNED = str.maketrans("0123456789abcdef", "fedcba9876543210")
 
 
 def _plain(token: str) -> str:
@@ -50,8 +46,13 @@ def _form(token: str) -> str:
     return token[: len(token) - len(digits)] + _DIGIT.sub("h", digits)
 
 
-def _means_something(token: str, host: str) -> bool:
-    return token != host and len(set(_plain(token))) < _LEAST_DIGITS
+def _means_something(token: str) -> bool:
+    return len(set(_plain(token))) < _LEAST_DIGITS
+
+
+def _hidden(text: str, host: str) -> str:
+    """The text with a sign for its host."""
+    return text.replace(host, _HOST) if len(host) >= _LEAST_HOST else text
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,20 +65,32 @@ class Likeness:
     names: tuple[str, ...]
     """Each identity once, in the order of the text."""
 
+    def is_of_another(self, other: Likeness) -> bool:
+        """Whether the other text is of another machine: most of its identities are others."""
+        differ = sum(mine != theirs for mine, theirs in zip(self.names, other.names, strict=True))
+        return 2 * differ > len(self.names) or (not self.names and self.host != other.host)
+
+    @property
+    def opposite(self) -> Likeness:
+        """A sibling of which every identity is another."""
+        return Likeness(self.shared, f"{self.host}{_HOST}", tuple(name.translate(_TURNED) for name in self.names))
+
 
 def likeness_of(data: bytes, host: str) -> Likeness | None:
     """None for a text without identities."""
-    pieces = _pattern(host).split(data.decode("latin-1"))
+    text = data.decode("latin-1")
+    hidden = _hidden(text, host)
+    if _HOST in text:
+        return None
+    pieces = _IDENTITY.split(hidden)
     order: dict[str, int] = {}
     rest = pieces[0::2]
     for token in pieces[1::2]:
-        if _means_something(token, host):
+        if _means_something(token):
             rest.append(token)
-            continue
-        plain = host if token == host else _plain(token)
-        number = order.setdefault(plain, len(order))
-        rest.append(f"{number} {'host' if token == host else _form(token)}")
-    if not order:
+        else:
+            rest.append(f"{order.setdefault(_plain(token), len(order))} {_form(token)}")
+    if not order and hidden == text:
         return None
     return Likeness(sha256("\0".join(rest).encode("latin-1")).hexdigest(), host, tuple(order))
 
@@ -87,15 +100,15 @@ class Exchange:
 
     def __init__(self, old: Likeness, new: Likeness) -> None:
         self._names: Mapping[str, str] = dict(zip(old.names, new.names, strict=True))
-        self._host = old.host
-        self._pattern = _pattern(old.host)
+        self._hosts = old.host, new.host
 
     def text(self, text: str) -> str:
+        text = _hidden(text, self._hosts[0]).replace(_HOST, self._hosts[1])
         if "::" not in text:
-            return self._pattern.sub(self._other, text)
+            return _IDENTITY.sub(self._other, text)
         pieces = _SHORT_ADDRESS.split(text)
         return "".join(
-            self._address(piece) if place % 2 else self._pattern.sub(self._other, piece)
+            self._address(piece) if place % 2 else _IDENTITY.sub(self._other, piece)
             for place, piece in enumerate(pieces)
         )
 
@@ -110,8 +123,6 @@ class Exchange:
 
     def _other(self, match: re.Match[str]) -> str:
         token = match[0]
-        if token == self._host:
-            return self._names.get(token, token)
         other = self._names.get(_plain(token))
         if other is None:
             return token
@@ -125,19 +136,18 @@ class Exchange:
         return tuple(map(self.value, value)) if isinstance(value, tuple) else value
 
     def offer(self, offer: Offer) -> Offer:
+        """Itself where it holds no identity."""
         value, text = self.value(offer.value), self.text(offer.origin.text)
         if value == offer.value and text == offer.origin.text:
             return offer
         origin = Origin(offer.origin.source, offer.origin.line, text, offer.origin.command)
         return Offer(value, origin, offer.trust, offer.sample, offer.why)
 
-    def offers(self, offers: Mapping[str, list[Offer]]) -> dict[str, list[Offer]]:
-        return {name: list(map(self.offer, several)) for name, several in offers.items()}
-
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A reading from which those of siblings are made, and the bodies in it that differ between them, by identity."""
+    """A reading from which those of siblings are made, and the `id`s of the bodies and offers in it that hold
+    identities."""
 
     made: TextRead
     likeness: Likeness
@@ -153,9 +163,9 @@ class Template:
             part.adopt(kind, twin)
         part.singles = {kind: self._twin(entity, exchange, part) for kind, entity in old.singles.items()}
         part.pairs = [
-            PairOffer(each.table, twins[id(each.a.root)], twins[id(each.b.root)], exchange.offer(each.offer))
+            PairOffer(each.table, twins[id(each.a.root)], twins[id(each.b.root)], self._offer(each.offer, exchange))
             for each in old.pairs
-        ]  # fmt: skip
+        ]
         part.missing, part.acs_lines = old.missing, old.acs_lines
         return replace(self.made, part=part, item=replace(self.made.item, sha256=digest))
 
@@ -167,11 +177,14 @@ class Template:
             draft,
             Body(
                 {name: exchange.value(key) for name, key in body.keys.items()},
-                exchange.offers(body.offers),
-                exchange.offers(body.counters),
+                {name: [self._offer(each, exchange) for each in several] for name, several in body.offers.items()},
+                {name: [self._offer(each, exchange) for each in several] for name, several in body.counters.items()},
                 {place: self._twin(child, exchange, draft) for place, child in body.children.items()},
             ),
         )
+
+    def _offer(self, offer: Offer, exchange: Exchange) -> Offer:
+        return exchange.offer(offer) if id(offer) in self.varying else offer
 
 
 def template_of(first: TextRead, old: Likeness, second: TextRead, new: Likeness) -> Template | None:
@@ -182,39 +195,49 @@ def template_of(first: TextRead, old: Likeness, second: TextRead, new: Likeness)
         second.unread, second.told, second.spoke, two.missing, two.acs_lines)  # fmt: skip
     if any(alone) or not same or replace(first.item, sha256=second.item.sha256) != second.item:
         return None
-    exchange = Exchange(old, new)
-    ours, theirs = list(one.all_entities()), list(two.all_entities())
-    varying: set[int] = set()
-    equal = (
-        [kind for kind, _ in ours] == [kind for kind, _ in theirs]
-        and all(_foretold(a, b, exchange, varying) for (_, a), (_, b) in zip(ours, theirs, strict=True))
-        and list(one.singles) == list(two.singles)
-        and all(_foretold(one.singles[kind], two.singles[kind], exchange, varying) for kind in one.singles)
-        and list(_numbered(one, exchange)) == list(_numbered(two, None))
-    )
-    return Template(first, old, frozenset(varying)) if equal else None
+    foretold = Template(first, old, _holding_identities(one, Exchange(old, old.opposite)))
+    return foretold if _equal(foretold.of_sibling(new, "").part, two) else None
 
 
-def _numbered(draft: NodeDraft, exchange: Exchange | None) -> Iterator[tuple[str, int, int, Offer]]:
+def _holding_identities(draft: NodeDraft, opposite: Exchange) -> frozenset[int]:
+    """The `id`s of bodies and offers that another identity changes."""
+    found: set[int] = set()
+
+    def mark(offers: Iterable[Offer]) -> bool:
+        held = {id(each) for each in offers if opposite.offer(each) is not each}
+        found.update(held)
+        return bool(held)
+
+    def look(entity: Entity) -> bool:
+        body = entity.body
+        held = [look(child) for child in body.children.values()]
+        held += [mark(offers) for offers in (*body.offers.values(), *body.counters.values())]
+        held.append(any(opposite.value(key) != key for key in body.keys.values()))
+        if any(held):
+            found.add(id(body))
+        return any(held)
+
+    for entity in (*draft.singles.values(), *(entity for _, entity in draft.all_entities())):
+        look(entity)
+    mark(pair.offer for pair in draft.pairs)
+    return frozenset(found)
+
+
+def _equal(one: NodeDraft, two: NodeDraft) -> bool:
+    """Whether two drafts hold the same entities in the same order, and the same pairs."""
+    shown = [list(map(_shown, (*each.singles.items(), *each.all_entities()))) for each in (one, two)]
+    return shown[0] == shown[1] and list(_numbered(one)) == list(_numbered(two))
+
+
+def _shown(named: tuple[Any, Entity]) -> list[object]:
+    """All that an entity holds, in its order."""
+    name, entity = named
+    body = entity.body
+    parts = (body.keys, body.offers, body.counters)
+    return [name, *(list(part.items()) for part in parts), *map(_shown, body.children.items())]
+
+
+def _numbered(draft: NodeDraft) -> Iterator[tuple[str, int, int, Offer]]:
     """The pairs with the places of their ends."""
     place = {id(entity): number for number, (_, entity) in enumerate(draft.all_entities())}
-    for each in draft.pairs:
-        offer = each.offer if exchange is None else exchange.offer(each.offer)
-        yield each.table, place[id(each.a.root)], place[id(each.b.root)], offer
-
-
-def _foretold(one: Entity, two: Entity, exchange: Exchange, varying: set[int]) -> bool:
-    """Whether one is the other but for identities; adds the bodies that have some to `varying`."""
-    mine, theirs = one.body, two.body
-    keys = {name: exchange.value(key) for name, key in mine.keys.items()}
-    offers, counters = exchange.offers(mine.offers), exchange.offers(mine.counters)
-    if (list(keys.items()), offers, counters) != (list(theirs.keys.items()), theirs.offers, theirs.counters):
-        return False
-    if list(mine.children) != list(theirs.children):
-        return False
-    if not all(_foretold(child, theirs.children[at], exchange, varying) for at, child in mine.children.items()):
-        return False
-    within = any(id(child.body) in varying for child in mine.children.values())
-    if within or keys != mine.keys or offers != mine.offers or counters != mine.counters:
-        varying.add(id(mine))
-    return True
+    return ((each.table, place[id(each.a.root)], place[id(each.b.root)], each.offer) for each in draft.pairs)
