@@ -5,8 +5,8 @@ python -m benchmarks.inspector [--seeds N] [--records N]
 The job runs with TP 8, CP 8 and DP 8 on 64 nodes. Each rank has a clock: it computes, and enters the collectives of its
 groups; a collective begins when its last rank arrives, so that lateness travels from group to group as in life.
 `--seeds` counts healthy jobs, of which none may have a finding, and as many with one late rank, with one slow NIC and
-with one hour of congestion, each of which must be named. `--records` writes files of that many records and reads them:
-memory and MB/s.
+with one hour of congestion, each of which must be named (`--only` one of them). `--records` writes files of that many
+records and reads them: MB/s. `--memory` hands that many records to the reader as columns: how much memory it takes.
 """
 
 from __future__ import annotations
@@ -196,16 +196,19 @@ def is_named(name: str, fault: Fault, found: Sequence[Finding], shape: Shape) ->
     return ids == ["JOB012"] and found[0].message.startswith(f"from {start:%Y-%m-%d %H:%M}")
 
 
-def score(shape: Shape, seeds: int) -> None:
+def score(shape: Shape, seeds: range, only: str) -> None:
     right: Counter[str] = Counter()
-    for seed in range(seeds):
+    names = [name for name in faults(shape, 0) if only in ("", name)]
+    for seed in seeds:
         for name, fault in faults(shape, seed).items():
+            if name not in names:
+                continue
             found = findings(read(shape, fault, seed))
             right[name] += is_named(name, fault, found, shape)
             if not is_named(name, fault, found, shape):
                 print(f"  seed {seed}, {name}, {fault}: {[(each.id, each.message) for each in found]}")
-    for name in right.keys() | faults(shape, 0).keys():
-        print(f"{name}: {right[name]} of {seeds} right")
+    for name in names:
+        print(f"{name}: {right[name]} of {len(seeds)} right", flush=True)
 
 
 def speed(records: int) -> None:
@@ -238,13 +241,48 @@ def speed(records: int) -> None:
         print(f"  {each.id} {each.message}")
 
 
+def memory(records: int) -> None:
+    """As many records as a month of a large job has, handed over as the reader makes them of its lines."""
+    shape = Shape(hours=720)
+    steps = np.arange(records // (shape.ranks * 4))
+    shape = replace(shape, steps_an_hour=max(1, len(steps) // shape.hours))
+    stamps = (FIRST_HOUR * 3600 + 3600 * (steps // shape.steps_an_hour)) * 1_000_000
+    random = np.random.default_rng(1)
+    reader = InspectorReader()
+    start = time.perf_counter()
+    for kind in groups_of(shape):
+        for group in kind:
+            took = group.usual_us * random.lognormal(0.0, 0.05, len(steps))
+            for member in range(len(group.ranks)):
+                own = took + random.exponential(8.0, len(steps))
+                first = (
+                    next(lines_of(group, own[:, None], 0, shape)).replace('"rank":0', f'"rank":{member}', 1).encode()
+                )
+                names = ((f"{hash_of(group):#x}", member, group.collective, "kernel_gpu"),)
+                for at in range(0, len(steps), 16_384):
+                    part = slice(at, at + 16_384)
+                    zeros = np.zeros_like(steps[part])
+                    block = Columns(names, zeros, steps[part], zeros + group.bytes, own[part], stamps[part], zeros)
+                    reader.take(block, first, f"{group.name}-{member}.log", 1)
+    found = reader.found()
+    spent = time.perf_counter() - start
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    calls = sum(each.calls for each in found.communicators)
+    print(f"{found.records} records of {calls} calls, one in {found.one_in} kept, {spent:.0f} s: {most:.0f} MB")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=200)
     parser.add_argument("--records", type=int, default=2_000_000)
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser.add_argument("--only", default="", help="healthy, late rank, slow NIC or hour of congestion")
+    parser.add_argument("--memory", type=int, default=0)
     parser.add_argument("--width", type=int, default=8, help="ranks of a CP and a DP group")
     chosen = parser.parse_args()
-    score(replace(Shape(), width=chosen.width), chosen.seeds)
+    if chosen.memory:
+        memory(chosen.memory)
+    score(replace(Shape(), width=chosen.width), range(chosen.first, chosen.first + chosen.seeds), chosen.only)
     if chosen.records:
         speed(chosen.records)
 

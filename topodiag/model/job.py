@@ -22,6 +22,7 @@ from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
 from topodiag.model.ras import RasAnswer
 from topodiag.model.stacks import Stack
+from topodiag.model.step_waits import StepWaits
 
 PHASES = ("kernels", "alloc", "bootstrap", "allgathers", "topo", "graphs", "connections", "rest")
 
@@ -298,6 +299,7 @@ class Job:
     stacks: tuple[Stack, ...] = ()
     inspection: Inspection | None = None
     diagnostics: tuple[Diagnosis, ...] = ()
+    step_waits: tuple[StepWaits, ...] = ()
     subsystems: frozenset[str] = frozenset()
     unplaced: tuple[int, ...] = ()
     notes: tuple[str, ...] = ()

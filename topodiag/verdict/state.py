@@ -42,7 +42,7 @@ def of_job(job: Job, findings: Sequence[Finding], result: Result, scene: Scene) 
         return State.SLOW
     if own:
         return State.AT_RISK
-    if (job.inspection is not None or job.diagnostics) and not job.processes:
+    if (job.inspection is not None or job.diagnostics or job.step_waits) and not job.processes:
         return State.UNKNOWN  # parts of a job compared with each other: where all are equally bad, none is odd
     judged = any(o.status is Status.CLEAN and o.node in ("", job.name) for o in result.outcomes)
     return State.HEALTHY if judged and not result.troubles(job.name) else State.UNKNOWN

@@ -33,6 +33,7 @@ CHECKS = {
     "JOB011": "slow_part:SlowPartOfJob",
     "JOB012": "slow_hours:SlowHoursOfJob",
     "JOB013": "diagnostics:NcclReports",
+    "JOB014": "step_waits:OddStepWaits",
 }
 
 COMPANIONS = {

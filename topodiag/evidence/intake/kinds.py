@@ -41,6 +41,7 @@ class Kind(Enum):
     STACKS = "stack-dump"
     INSPECTOR = "nccl-inspector"
     DIAGNOSTICS = "nccl-diagnostics"
+    TRACE = "nccl-profiler-trace"
     WATCH = "watch"
     BENCH_CSV = "benchmark-csv"
     MANIFEST = "manifest"
@@ -86,6 +87,7 @@ KINDS: dict[Kind, Facts] = {
     Kind.SWEEP: Facts("the folder of a sweep", "topodiag bench read {path}"),
     Kind.GRAPH: Facts("an NCCL graph file"),
     Kind.STACKS: Facts("a dump of stacks (py-spy)", "topodiag logs {path}"),
+    Kind.TRACE: Facts("a trace of NCCL's profiler", "topodiag logs {path}"),
     Kind.DIAGNOSTICS: Facts("a report of NCCL's diagnostics", "topodiag logs {path}"),
     Kind.INSPECTOR: Facts("records of NCCL's Inspector", "topodiag logs {path}"),
     Kind.WATCH: Facts("what topodiag watch wrote", "topodiag fleet history {path}"),

@@ -20,6 +20,7 @@ from topodiag.evidence.interface import Blob
 from topodiag.evidence.layout.looks import layout_format
 from topodiag.evidence.live.diagnostics import LOOKS as DIAGNOSTICS
 from topodiag.evidence.live.inspector_looks import LOOKS as INSPECTOR
+from topodiag.evidence.live.profiler_trace import LOOKS as TRACE
 from topodiag.evidence.live.stacks import LOOKS as STACKS
 from topodiag.evidence.live.watch_log import LOOKS as WATCH
 from topodiag.evidence.nccl_log.grammar.spoken import holds_job_lines
@@ -57,6 +58,7 @@ _TEXTS = (
     (TABLE, Kind.NCCL_TESTS),
     (STACKS, Kind.STACKS),
     (INSPECTOR, Kind.INSPECTOR),
+    (TRACE, Kind.TRACE),
     (re.compile(DIAGNOSTICS.pattern, re.M), Kind.DIAGNOSTICS),
     (WATCH, Kind.WATCH),
     # src/ras/client_support.cc of NCCL 2.24 and later.

@@ -1,0 +1,76 @@
+"""The Chrome trace of NCCL's example profiler plug-in: what each step of a transfer waited for, summed by rank.
+
+    {"name": "RecvWait", "cat": "NET", "ph": "b", "id": 7, "pid": 4711, "tid": 1, "ts": 35.8, "args": {"Step": 0}},
+    {"name": "RecvWait", "cat": "NET", "ph": "e", "id": 7, "pid": 4711, "tid": 1, "ts": 98.2},
+
+Events stand behind the collective that they are of, which names communicator (as a decimal) and rank. The file may lack
+its end. SOURCE: NCCL ext-profiler/example (2.23 to 2.28), plugins/profiler/example/print_event.cc (2.29 and later).
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from dataclasses import dataclass, field
+
+from topodiag.model.provenance import MAX_QUOTE, Origin
+from topodiag.model.step_waits import StepWaits
+
+MAX_BYTES = 256 << 20
+MAX_LINE = 2000
+MAX_OPEN = 100_000
+MAX_RANKS = 10_000
+
+STATES = ("SendGpuWait", "SendPeerWait", "SendWait", "RecvWait", "RecvFlushWait", "RecvGpuWait")
+LOOKS = re.compile(rb'^\{"name": "(?:Send|Recv)\w{0,12}Wait", "cat": "NET", "ph": "b"', re.MULTILINE)
+_EVENT = re.compile(
+    r'\{"name": "([^"]{1,80})", "cat": "(\w{1,20})", "ph": "([be])", "id": ([0-9]{1,18}), "pid": ([0-9]{1,10}),'
+    r' "tid": [0-9]{1,10}, "ts": (-?[0-9]{1,18}(?:\.[0-9]{1,9})?)'
+)
+_OWNER = re.compile(r'"CommHash": ([0-9]{1,20}), "Rank": ([0-9]{1,9})(?![0-9])')
+_PEER = re.compile(r'"Peer": ([0-9]{1,9})(?![0-9])')
+
+
+@dataclass(slots=True)
+class _Sums:
+    pid: int
+    origin: Origin
+    us: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+    peers: dict[int, float] = field(default_factory=lambda: defaultdict(float))
+
+
+def read_trace(text: str, source: str) -> tuple[StepWaits, ...]:
+    """The waits of each rank that the trace has collectives or transfers of."""
+    made: dict[tuple[int, int], _Sums] = {}
+    begun: dict[tuple[str, str], float] = {}
+    owner: _Sums | None = None
+    peer = -1
+    for number, whole in enumerate(text.split("\n"), 1):
+        line = whole[:MAX_LINE]
+        match = _EVENT.match(line)
+        if match is None:
+            continue
+        name, category, phase, ident, pid, ts = match.groups()
+        if category in ("COLL", "P2P") and phase == "b":
+            named = _OWNER.search(line)
+            if named is not None and len(made) < MAX_RANKS:
+                key = (int(named[1]), int(named[2]))
+                owner = made.setdefault(key, _Sums(int(pid), Origin(source, number, line.strip()[:MAX_QUOTE])))
+        elif category == "PROXY" and phase == "b":
+            at = _PEER.search(line)
+            peer = int(at[1]) if at is not None else -1
+        elif category == "NET" and name in STATES:
+            if phase == "b":
+                if len(begun) < MAX_OPEN:
+                    begun[name, ident] = float(ts)
+                continue
+            start = begun.pop((name, ident), None)
+            if start is not None and owner is not None and float(ts) > start:
+                owner.us[name] += float(ts) - start
+                if name == "SendPeerWait" and peer >= 0:
+                    owner.peers[peer] += float(ts) - start
+    return tuple(
+        StepWaits(comm, rank, sums.pid, dict(sums.us), dict(sums.peers), sums.origin)
+        for (comm, rank), sums in made.items()
+        if sums.us
+    )
