@@ -106,3 +106,11 @@ def test_the_rate_of_a_port_that_is_down_is_no_fact() -> None:
     port = replace(node.nics[0].ports[0], state=read("DOWN"))
     made = rows(replace(node, nics=(replace(node.nics[0], ports=(port,)),)))
     assert ("nic", "mlx5_0/1", "rate") not in made
+
+
+def test_firmware_of_the_machine_and_of_its_gpus_are_facts() -> None:
+    node = hgx_h100()
+    gpus = tuple(replace(gpu, vbios=read("96.00.89.00.01")) for gpu in node.gpus)
+    made = rows(replace(node, os=replace(node.os, bios=read("2.16 12/05/2023")), gpus=gpus))
+    assert made["bios", "", "BIOS"].value == "2.16 12/05/2023"
+    assert made["gpu", "gpu7", "VBIOS"].value == "96.00.89.00.01"

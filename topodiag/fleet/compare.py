@@ -22,8 +22,8 @@ from topodiag.words.fold import plural
 from topodiag.words.units import number
 
 ROLLED_OUT = frozenset({
-    "os", "driver", "firmware", "kernel command line", "kernel modules", "driver parameters", "nccl.conf", "limits",
-    "host settings", "services", "mtu",
+    "os", "driver", "firmware", "bios", "kernel command line", "kernel modules", "driver parameters", "nccl.conf",
+    "limits", "host settings", "services", "mtu",
 })  # fmt: skip
 """Families that an administrator changes rack by rack: a few nodes of one rack that differ are a roll-out."""
 _ROLL_OUT = 3

@@ -36,6 +36,7 @@ def _gpu(node: Node, gpu: Gpu, part: str) -> Iterator[NodeFact]:
     for key, fact in (
         ("name", gpu.name),
         ("board", gpu.board),
+        ("VBIOS", gpu.vbios),
         ("NUMA node", gpu.numa),
         ("CPU affinity", gpu.cpu_affinity),
         ("MIG", gpu.mig),

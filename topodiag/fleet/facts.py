@@ -64,6 +64,7 @@ def _system(node: Node) -> Iterator[NodeFact]:
 def _os(node: Node) -> Iterator[NodeFact]:
     told = node.os
     for family, key, fact in (
+        ("bios", "BIOS", told.bios),
         ("os", "kernel", told.kernel),
         ("os", "distribution", told.distribution),
         ("os", "virtualization", told.virtualization),

@@ -149,6 +149,8 @@ class Gpu:
     lost: Fact[str] = Fact()
     """The driver's words when the GPU does not answer (`GPU is lost`, `GPU requires reset`)."""
     board: Fact[str] = Fact()
+    vbios: Fact[str] = Fact()
+    """Version of the card's own firmware: `96.00.89.00.01`."""
     fabric: GpuFabric = GpuFabric()
     nvlink_note: Fact[str] = Fact()
     """A sentence instead of links: `all links are inactive`, `not supported`."""

@@ -28,6 +28,8 @@ class Os:
     cmdline: Fact[str] = Fact()
     distribution: Fact[str] = Fact()
     uptime_s: Fact[float] = Fact()
+    bios: Fact[str] = Fact()
+    """Version of the system firmware, with its date where that is given: `2.16 12/05/2023`."""
     virtualization: Fact[str] = Fact()
     """`none`, or the hypervisor: `kvm`, `vmware`, `microsoft`, `xen`, `amazon`, ..."""
     container: Fact[str] = Fact()

@@ -51,7 +51,7 @@ _MODULES = (
     "bnxt_re",
     "nvidia_fs",
 )
-_DMI = ("sys_vendor", "product_name", "board_name")
+_DMI = ("sys_vendor", "product_name", "board_name", "bios_version", "bios_date")
 _DEV_PREFIXES = ("nvidia", "gdrdrv", "infiniband", "dxg", "kfd", "nvme-fabrics")
 _DEV_FOLDERS = ("infiniband", "nvidia-caps", "nvidia-caps-imex-channels")
 DEV_NAMES = 512

@@ -178,6 +178,11 @@ def test_the_system_is_named_by_vendor_and_product(vendor: str, product: str, na
     assert value(draft.single("node"), "system") == name
 
 
+def test_the_bios_is_told_with_its_date() -> None:
+    draft, _ = read("os-state", f"= {DMI}/bios_version\t2.16\n= {DMI}/bios_date\t12/05/2023\n")
+    assert value(draft.single("os"), "bios") == "2.16 12/05/2023"
+
+
 @pytest.mark.parametrize(
     ("lines", "word"),
     [

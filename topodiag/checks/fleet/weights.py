@@ -45,6 +45,8 @@ _BY_FAMILY: Mapping[str, Weight] = {
     "driver": Weight(Severity.WARNING, "ranks with another driver can lack a feature that the others use, and an NVLink"
                      " domain must have one driver", _ALIKE),
     "firmware": _MIXED,
+    "bios": Weight(Severity.WARNING, "the BIOS decides on ACS, IOMMU, PCIe payload and power states: other latency,"
+                   " other bandwidth", _ALIKE),
     "storage network": _NOTE,
     "management network": _NOTE,
 }  # fmt: skip
@@ -69,6 +71,7 @@ _BY_KEY: Mapping[tuple[str, str], Weight] = {
     ("limits", "shared memory"): Weight(
         Severity.WARNING, "half of the memory by default: less of it can be a memory module that is gone", _SCAN),
     ("os", "kernel"): _MIXED,
+    ("gpu", "VBIOS"): _MIXED,
     ("host settings", "transparent huge pages"): _NOTE,
     ("host settings", "frequency driver"): _NOTE,
     ("os", "virtualization"): _GPU,

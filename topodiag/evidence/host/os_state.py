@@ -78,6 +78,7 @@ class OsState(Source[Reading]):
         _read_parameters(tree, notes)
         _read_gpus(tree, notes)
         _take(notes, "os", "virtualization", virtualization.hypervisor(tree))
+        _take(notes, "os", "bios", virtualization.bios(tree))
         _take(notes, "os", "container", virtualization.container(tree))
         _take(notes, "node", "system", virtualization.system(tree))
         return parsed

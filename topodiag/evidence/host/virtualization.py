@@ -104,6 +104,15 @@ def system(tree: Tree) -> Verdict:
     return Verdict(f"{vendor} {product}", file)
 
 
+def bios(tree: Tree) -> Verdict:
+    """The version of the system's firmware, with its date."""
+    version, file = _dmi(tree, "bios_version")
+    date, _ = _dmi(tree, "bios_date")
+    if not version:
+        return Verdict(None, file, why="DMI names no BIOS version")
+    return Verdict(f"{version} {date}".rstrip(), file)
+
+
 def container(tree: Tree) -> Verdict:
     """The container runtime, or `none` without any marker of one and with process 1 where a host's init is."""
     cgroup = tree.files.get("proc/1/cgroup")

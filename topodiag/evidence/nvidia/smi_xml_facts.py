@@ -134,6 +134,7 @@ class _Gpu:
             self._offer(self.entity, "uuid", field, uuid)
         self._number(self.entity, "minor", "minor_number", 0, 4095)
         self._word("board", "board_part_number" if "board_part_number" in self.fields else "gpu_part_number")
+        self._word("vbios", "vbios_version")
 
     def state(self) -> None:
         self._flag("mig", "mig_mode/current_mig")
