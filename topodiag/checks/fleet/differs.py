@@ -31,10 +31,11 @@ class DiffersFromSiblings(FleetCheck[OddOnes]):
     """FLT001: a node differs from its siblings in a fact that can cost bandwidth or stability
 
     What it finds
-        Nodes of one kind (product, GPU, role) of which a few have another value than most: driver, firmware, BIOS, kernel
-        command line, module parameters, limits, MTU, ACS, link widths and rates, numbers of parts, and which network
-        card is near which GPU. The same parts in another order are found as well: GPU 0 with the card of GPU 3. Numbers
-        that are far from the median, and counters that rise ten times faster than those of nine tenths of the siblings.
+        Nodes of one kind (product, GPU, role) of which a few have another value than most: driver, firmware, BIOS,
+        kernel command line, module parameters, limits, MTU, ACS, link widths and rates, numbers of parts, and which
+        network card is near which GPU. The same parts in another order are found as well: GPU 0 with the card of GPU 3.
+        Numbers that are far from the median, and counters that rise ten times faster than those of nine tenths of the
+        siblings.
 
     Why it matters
         A collective runs at the pace of its slowest node, and faults that only one node has are looked for in the
