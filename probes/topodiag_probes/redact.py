@@ -7,7 +7,7 @@ tools. See docs/collector.md.
 
 import ipaddress
 import re
-from typing import Any, Callable, Dict, Mapping, Match, Optional, Set
+from typing import Any, Callable, Dict, Iterable, Mapping, Match, Optional, Set
 
 from topodiag_probes.bundle import Bundle
 from topodiag_probes.harmless import RUN, is_harmless
@@ -54,6 +54,7 @@ _SHAPES = "|".join(
 _PATTERN = re.compile(_SHAPES)
 _WORDS = "|(?P<run>%s)" % RUN
 _TEXT = re.compile(_KEPT + "|" + _SHAPES + _WORDS, re.MULTILINE)
+_PROSE = re.compile(_KEPT + "|" + _SHAPES, re.MULTILINE)
 _XML = re.compile(_KEPT + _TAGS + "|" + _SHAPES + _WORDS, re.MULTILINE)
 
 _VERSION_BEFORE = re.compile(
@@ -177,6 +178,29 @@ class Redactor:
         text = _OWNED.sub(self._owned, text)
         pattern = _XML if text.lstrip()[:5] == "<?xml" or text.lstrip()[:7] == "<system" else _TEXT
         return pattern.sub(self._replace, text)
+
+    def learn(self, hosts: Iterable[str], lists: Iterable[str], texts: Iterable[str]) -> None:
+        """What a report holds that came from no bundle: names of hosts, node sets, and texts with GUIDs and serials."""
+        for name in hosts:
+            self._names.add(name)
+        for expression in lists:
+            self._names.add_list(expression)
+        for text in texts:
+            self._learn_guids(text)
+            self._learn_serials(text)
+
+    def prose(self, text: str) -> str:
+        """A sentence of ours about the evidence: its words are harmless, the names, addresses and serials that it
+        quotes are not."""
+        if text in self._names.hosts:
+            return self.tokens.host(text)
+        if text in self._bare:
+            return self._bare[text]
+        text = text.translate(_SETTLED)
+        text = _SERIAL.sub(lambda match: match.group(1) + _settled(self.tokens.shape(match.group(2))), text)
+        text = self._names.replace(text, lambda name: _settled(self.tokens.host(name)))
+        text = _HOME.sub(self._owned, text)
+        return _PROSE.sub(self._replace, text)
 
     def _learn_serials(self, text: str) -> None:
         """Serial numbers and MAC addresses, to know them again where they stand bare."""

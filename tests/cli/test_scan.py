@@ -111,7 +111,7 @@ def test_the_live_options_reach_the_collector(topodiag, tmp_path):
 
 def test_live_options_with_captured_evidence_are_refused(topodiag):
     done = topodiag("scan", "x", "--sample", "5", "--redact")
-    assert "--redact, --sample only makes sense for a live scan" in done.stderr
+    assert "--sample only makes sense for a live scan" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import click
 
 from topodiag.cli.errors import Outcome
 from topodiag.cli.former import Command
-from topodiag.cli.options import Printing, format_option, html_option, report_options
+from topodiag.cli.options import Printing, format_option, html_option, redact_option, report_options
 from topodiag.cli.params import EVIDENCE, PLACE
 
 
@@ -22,6 +22,7 @@ from topodiag.cli.params import EVIDENCE, PLACE
 )  # fmt: skip
 @format_option()
 @html_option
+@redact_option
 @report_options
 @click.pass_obj
 def diagnose(  # noqa: PLR0917 - one parameter per option
@@ -31,6 +32,7 @@ def diagnose(  # noqa: PLR0917 - one parameter per option
     folder: str | None,
     format_: str,
     html: str | None,
+    redact: bool,
     fail_on: str,
     printing: Printing,
 ) -> None:
@@ -51,7 +53,7 @@ def diagnose(  # noqa: PLR0917 - one parameter per option
     if paths.count("-") > 1:
         raise click.UsageError("Standard input can be read only once.")
     from topodiag.app.diagnose import diagnose as judge_case  # noqa: PLC0415 - heavy from here on
-    from topodiag.cli.html import check_html, write_result  # noqa: PLC0415
+    from topodiag.cli.html import as_shown, check_html, write_result  # noqa: PLC0415
     from topodiag.cli.output import check_output, opened, verdict  # noqa: PLC0415
     from topodiag.cli.progress import working  # noqa: PLC0415
 
@@ -64,6 +66,7 @@ def diagnose(  # noqa: PLR0917 - one parameter per option
     with working(color=printing.color, ascii_only=printing.ascii_only, quiet=printing.quiet):
         result = judge_case(paths, places=places)
     reached.code = verdict(result, fail_on)
+    shown = as_shown(result, redact=redact)
     from topodiag.report.registry import report  # noqa: PLC0415
 
     made = report(format_)
@@ -72,12 +75,12 @@ def diagnose(  # noqa: PLR0917 - one parameter per option
 
         made = VerdictTable()
     with opened(printing.output) as stream:
-        made.render(result, stream, printing.style(stream))
+        made.render(shown, stream, printing.style(stream))
         stream.flush()
     if html is not None:
         from topodiag.report.verdict.table import VerdictTable  # noqa: PLC0415
 
-        write_result(html, "diagnose", result, VerdictTable)
+        write_result(html, "diagnose", shown, VerdictTable)
     if folder is not None:
         from topodiag.app.artefacts import write_artefacts  # noqa: PLC0415
 

@@ -19,6 +19,15 @@ if TYPE_CHECKING:
     from topodiag.report.text import Page
 
 
+def as_shown(result: Result, *, redact: bool) -> Result:
+    """The result as it is to be printed: with `--redact`, without names, addresses and serials."""
+    if not redact:
+        return result
+    from topodiag.app.redacting import redacted  # noqa: PLC0415 - only where it is asked for
+
+    return redacted(result)
+
+
 def check_html(path: str | None, inputs: Iterable[str], printing: Printing) -> None:
     """Refuse, before any work is done, a page that would be written over what is read or over the other output.
     Raises InputError."""

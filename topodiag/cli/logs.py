@@ -12,7 +12,7 @@ import click
 from topodiag.cli.dimensions import layout_of, size_options
 from topodiag.cli.errors import Outcome
 from topodiag.cli.former import Command
-from topodiag.cli.options import Printing, format_option, html_option, report_options, was_given
+from topodiag.cli.options import Printing, format_option, html_option, redact_option, report_options, was_given
 from topodiag.cli.params import EVIDENCE, PLACE, Count
 from topodiag.model.dimensions import NAMES, ORDER
 from topodiag.report.job.registry import TABLES, VIEWS
@@ -28,6 +28,7 @@ _GROUPS: dict[str, tuple[str, ...]] = {
     "Output": (
         "format_",
         "html",
+        "redact",
         "csv_",
         "parquet",
         "output",
@@ -85,6 +86,7 @@ def view_options(command: Callable[..., None]) -> Callable[..., None]:
 @click.option("--save", metavar="FILE", type=PLACE, help="Keep the facts as Parquet; `topodiag logs FILE` reads them.")
 @format_option(FORMATS)
 @html_option
+@redact_option
 @click.option(
     "--csv", "csv_", type=click.Choice(TABLES), metavar="TABLE", help=f"Write a table as CSV: {', '.join(TABLES)}."
 )
@@ -103,6 +105,7 @@ def logs(  # noqa: PLR0917 - one parameter per option
     save: str | None,
     format_: str,
     html: str | None,
+    redact: bool,
     csv_: str | None,
     parquet: str | None,
     fail_on: str,
@@ -120,7 +123,7 @@ def logs(  # noqa: PLR0917 - one parameter per option
     one_thread()
     from topodiag.app.logs import LogOptions  # noqa: PLC0415
     from topodiag.app.logs import logs as judge_logs  # noqa: PLC0415
-    from topodiag.cli.html import check_html, write_result  # noqa: PLC0415
+    from topodiag.cli.html import as_shown, check_html, write_result  # noqa: PLC0415
     from topodiag.cli.output import check_output, verdict  # noqa: PLC0415 - heavy from here on
     from topodiag.cli.progress import reading  # noqa: PLC0415
 
@@ -137,6 +140,7 @@ def logs(  # noqa: PLR0917 - one parameter per option
     )
     with reading(color=printing.color, ascii_only=printing.ascii_only, quiet=printing.quiet) as tell:
         result = judge_logs(paths, options=options, on_progress=tell)
+    result = as_shown(result, redact=redact)
     reached.code = verdict(result, fail_on)
     if html is not None:
         from topodiag.report.job.table import JobTable  # noqa: PLC0415

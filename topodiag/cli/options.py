@@ -281,6 +281,9 @@ def _svg(ctx: click.Context, param: click.Parameter, value: str | None) -> str |
 html_option = click.option(
     "--html", "html", metavar="FILE", type=PLACE, help="Also write the report as one page of HTML, to send on."
 )
+redact_option = click.option(
+    "--redact", is_flag=True, help="Replace each name, address and serial in the report by a token."
+)
 OTHER_PICTURES = (".png", ".pdf", ".jpg", ".jpeg", ".gif", ".webp", ".eps", ".ps")
 SVG_ONLY = "A browser shows it; for a bitmap: rsvg-convert FILE.svg -o FILE.png"
 svg_option = click.option(

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @click.argument("sources", metavar="[PATH]...", nargs=-1, type=EVIDENCE)
 @click.option("--since", metavar="BUNDLE", type=EVIDENCE, help="Say what changed since this capture of the same node.")
 @click.option("--save", metavar="FILE", type=PLACE, help="Keep the evidence as a bundle (.tar.gz, else a new folder).")
-@click.option("--redact", is_flag=True, help="Replace in the capture each name and number that may identify.")
+@click.option("--redact", is_flag=True, help="Replace names, addresses and serials by tokens, in report and capture.")
 @click.option("--sample", type=Duration(), metavar="TIME", help="Read counters twice, this far apart (5s, 500ms, 1m).")
 @click.option("--deadline", type=Duration(), metavar="TIME", help="Stop probing after this time (default 20s).")
 @format_option(names())
@@ -47,16 +47,16 @@ def scan(  # noqa: PLR0917 - one parameter per option
     fixture:NAME, or - for standard input. Several nodes in one folder are several nodes. What belongs to no node is
     named with the command that reads it.
     """
-    from topodiag.cli.html import check_html, write_result  # noqa: PLC0415
+    from topodiag.cli.html import as_shown, check_html, write_result  # noqa: PLC0415
     from topodiag.cli.output import check_output, opened  # noqa: PLC0415 - heavy from here on
 
-    _refuse_live_options(sources, save=save, redact=redact, sample=sample, deadline=deadline)
+    _refuse_live_options(sources, save=save, sample=sample, deadline=deadline)
     check_output(printing.output)
     check_html(html, sources, printing)
     if sources:
         from topodiag.app.scan import scan as judge_nodes  # noqa: PLC0415
 
-        result = judge_nodes(sources, since=since)
+        result = as_shown(judge_nodes(sources, since=since), redact=redact)
     else:
         result = _live(since, save, redact, sample, deadline, printing)
     reached.code = _verdict(result, format_, fail_on)

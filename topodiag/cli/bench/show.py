@@ -19,6 +19,7 @@ from topodiag.cli.options import (
     nccl_option,
     nics_option,
     nodes_option,
+    redact_option,
     report_options,
     svg_option,
     system_option,
@@ -53,6 +54,7 @@ FORMER = (PLOT, SYSTEM_PATH, Former("--csv", "--csv=rows", lambda word: word not
 @explain_option
 @format_option()
 @html_option
+@redact_option
 @click.option(
     "--csv", "csv_", type=click.Choice(TABLES), metavar="TABLE", help="Write a table as CSV: rows, of all runs."
 )
@@ -73,6 +75,7 @@ def show(  # noqa: PLR0917 - one parameter per option
     explain: bool,
     format_: str,
     html: str | None,
+    redact: bool,
     csv_: str | None,
     svg: str | None,
     fail_on: str,
@@ -89,7 +92,7 @@ def show(  # noqa: PLR0917 - one parameter per option
     if gate and csv_:
         raise click.UsageError("--gate and --csv exclude each other.")
     from topodiag.app.bench import BenchOptions, bench  # noqa: PLC0415
-    from topodiag.cli.html import check_html  # noqa: PLC0415
+    from topodiag.cli.html import as_shown, check_html  # noqa: PLC0415
     from topodiag.cli.output import check_output, verdict  # noqa: PLC0415 - heavy from here on
 
     check_output(printing.output)
@@ -97,7 +100,7 @@ def show(  # noqa: PLR0917 - one parameter per option
     options = BenchOptions(
         machine=evidence, system=system, nics=nics, nodes=nodes, nccl=version or None, env=env, by_file=by_file
     )
-    result = bench(paths, options=options)
+    result = as_shown(bench(paths, options=options), redact=redact)
     reached.code = verdict(result, fail_on)
     if svg is not None:
         _write_svg(svg, result)

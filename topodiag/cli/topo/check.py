@@ -6,7 +6,7 @@ import click
 
 from topodiag.cli.errors import Outcome
 from topodiag.cli.former import Command
-from topodiag.cli.options import Printing, format_option, html_option, nccl_option, report_options
+from topodiag.cli.options import Printing, format_option, html_option, nccl_option, redact_option, report_options
 from topodiag.cli.params import EVIDENCE
 
 
@@ -21,6 +21,7 @@ from topodiag.cli.params import EVIDENCE
 )
 @format_option()
 @html_option
+@redact_option
 @report_options
 @click.pass_obj
 def check(  # noqa: PLR0917 - one parameter per option
@@ -30,6 +31,7 @@ def check(  # noqa: PLR0917 - one parameter per option
     against: str | None,
     format_: str,
     html: str | None,
+    redact: bool,
     fail_on: str,
     printing: Printing,
 ) -> None:
@@ -38,7 +40,7 @@ def check(  # noqa: PLR0917 - one parameter per option
     A refusal is shown with its line and in NCCL's own words. Without --nccl the file is checked for all known versions.
     """
     from topodiag.app.topo import check_topology  # noqa: PLC0415
-    from topodiag.cli.html import check_html, write_result  # noqa: PLC0415
+    from topodiag.cli.html import as_shown, check_html, write_result  # noqa: PLC0415
     from topodiag.cli.output import check_output, opened, verdict  # noqa: PLC0415 - heavy from here on
     from topodiag.report.registry import report  # noqa: PLC0415
     from topodiag.report.topo.check import TopoCheck  # noqa: PLC0415
@@ -47,7 +49,7 @@ def check(  # noqa: PLR0917 - one parameter per option
         raise click.UsageError("Standard input can be read only once.")
     check_output(printing.output)
     check_html(html, [file] if against is None else [file, against], printing)
-    result = check_topology(file, version=version, against=against)
+    result = as_shown(check_topology(file, version=version, against=against), redact=redact)
     reached.code = verdict(result, fail_on)
     with opened(printing.output) as stream:
         style = printing.style(stream)

@@ -1,0 +1,109 @@
+"""`--redact` on a report: the collector's tokens for names, addresses and serials, and our own words as they are."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from topodiag.app.logs import logs
+from topodiag.app.redacting import redacted
+from topodiag.app.scan import scan
+from topodiag.model.finding import Finding, Input, Severity, Where
+from topodiag.model.provenance import Origin
+from topodiag.model.result import Result, Trouble
+from topodiag.report.html.page import html_of
+from topodiag.report.html.sheets import result_sheet
+from topodiag.report.job.table import JobTable
+from topodiag.report.table import Table
+from topodiag_probes.redact import Redactor
+from topodiag_probes.tokens import Tokens
+
+KEY = b"a site's key"
+NODE = "fixture:dgx-h100-gpu3-12of18-nvlink"
+
+
+@pytest.fixture(scope="module")
+def node() -> Result:
+    return scan([NODE])
+
+
+def found(message: str, *hosts: str, evidence: str = "", source: str = "log") -> Result:
+    finding = Finding(
+        "NVL001", Severity.ERROR, message, "", "", (), where=Where(nodes=hosts), evidence=(Origin(source, 1, evidence),)
+    )
+    return Result(findings=(finding,))
+
+
+def test_no_name_address_or_serial_of_a_node_is_left_in_its_page(node: Result) -> None:
+    page = html_of(result_sheet("scan", redacted(node, KEY), Table()))
+    (machine,) = node.nodes
+    secrets = {machine.host, *(gpu.uuid.value for gpu in machine.gpus)} - {None, ""}
+    assert len(secrets) > 4
+    assert [each for each in secrets if each in page] == []
+
+
+def test_a_host_has_the_token_that_the_collector_gives_it(node: Result) -> None:
+    assert redacted(node, KEY).nodes[0].host == Tokens(KEY).host(node.nodes[0].host)
+
+
+def test_the_same_thing_has_the_same_token_everywhere_and_another_key_gives_another(node: Result) -> None:
+    assert redacted(node, KEY) == redacted(node, KEY)
+    assert redacted(node, KEY).nodes[0].host != redacted(node, b"other").nodes[0].host
+
+
+def test_the_findings_stay_what_they_are(node: Result) -> None:
+    (before,), (after,) = node.findings, redacted(node, KEY).findings
+    assert (after.id, after.message, after.fix, after.cost) == (before.id, before.message, before.fix, before.cost)
+    assert after.where.gpus == before.where.gpus
+    assert after.evidence[0].source == "json/nvml.json"
+
+
+def test_a_folded_set_of_hosts_in_a_sentence_is_replaced_too() -> None:
+    made = redacted(found("links of rack-[07-08] are down", "rack-07", "rack-08"), KEY).findings[0]
+    token = Tokens(KEY).host
+    assert made.message == f"links of {token('rack-07')},{token('rack-08')} are down"
+    assert made.where.nodes == (token("rack-07"), token("rack-08"))
+
+
+def test_addresses_and_serials_in_a_sentence_are_replaced_and_its_words_stay() -> None:
+    made = redacted(found("peer 10.11.12.13 of GPU-8f2c1b70-0e8b-4a2c-9a3d-1b2c3d4e5f60, serial 1654523000123"), KEY)
+    text = made.findings[0].message
+    assert re.fullmatch(r"peer [0-9.]+ of GPU-[0-9a-f-]{36}, serial [0-9]{13}", text)
+    assert "10.11.12.13" not in text
+    assert "8f2c1b70" not in text
+    assert "1654523000123" not in text
+
+
+def test_a_quote_loses_every_word_that_is_not_known_to_be_harmless() -> None:
+    made = redacted(found("x", evidence="NCCL WARN user acmecorp lost mlx5_0", source="/home/alice/job.log"), KEY)
+    (origin,) = made.findings[0].evidence
+    assert "acmecorp" not in origin.text
+    assert "NCCL WARN" in origin.text
+    assert "mlx5_0" in origin.text
+    assert "alice" not in origin.source
+
+
+def test_checksums_and_ids_stay(node: Result) -> None:
+    result = replace(node, inputs=(Input("a.log", "nccl-log", "0123456789abcdef" * 4),))
+    made = redacted(result, KEY)
+    assert made.inputs[0].sha256 == "0123456789abcdef" * 4
+    assert [each.check for each in made.outcomes] == [each.check for each in node.outcomes]
+
+
+def test_hosts_of_a_job_are_replaced_in_its_tables_and_drawings() -> None:
+    job = logs(["fixture:socket-fallback"])
+    page = html_of(result_sheet("logs", redacted(job, KEY), JobTable()))
+    assert [host for host in job.jobs[0].hosts if host in page] == []
+    assert Tokens(KEY).host(job.jobs[0].hosts[0]) in page
+
+
+def test_lines_that_nothing_explains_are_quotes() -> None:
+    made = redacted(Result(unexplained=(Trouble("NCCL WARN", "call to host acme-7 failed", "acme-7"),)), KEY)
+    assert "acme" not in made.unexplained[0].text
+
+
+def test_what_is_read_of_a_report_is_what_the_collector_would_have_written() -> None:
+    text = "eth0 10.11.12.13 0c:42:a1:00:00:01"
+    assert redacted(found("x", evidence=text), KEY).findings[0].evidence[0].text == Redactor(KEY).text(text)
