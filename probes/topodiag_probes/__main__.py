@@ -26,6 +26,8 @@ from topodiag_probes.watch import command as watching
 
 PROGRAM = "topodiag-probe"
 MAX_SECONDS = 3600.0
+NODE_VARIABLES = ("SLURMD_NODENAME", "NODE_NAME")
+"""How Slurm and a pod of `topodiag fleet manifest` tell a program which node it is on."""
 NICE = 10
 """Of a capture that is one of many: the node has other work."""
 
@@ -261,7 +263,8 @@ def _one_of_many(options: argparse.Namespace) -> int:
     only, redactor = _chosen(options.only), _redactor(options)
     sender = None
     if options.send is not None:
-        sender = Sender(sys.stdout.buffer, options.send, options.node or os.environ.get("SLURMD_NODENAME") or "-")
+        named = (os.environ.get(name) for name in NODE_VARIABLES)
+        sender = Sender(sys.stdout.buffer, options.send, options.node or next(filter(None, named), "-"))
         if options.tied:
             end_with_stdin()
         root = Root(options.root)

@@ -10,6 +10,7 @@ from topodiag.evidence.cluster.node_sets import NodeSetError, expand
 from topodiag.fleet.collect.interface import Request
 from topodiag.fleet.collect.registry import TRANSPORTS
 from topodiag.fleet.collect.run import Tell, collect
+from topodiag.fleet.collect.share import command as share_command
 from topodiag.model.collect import Collection
 from topodiag.model.errors import InputError
 
@@ -52,4 +53,4 @@ def request_of(**given: object) -> Request:
     return Request(archive(), "", **{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]
 
 
-__all__ = ["AUTO", "collect_fleet", "nodes_of", "request_of", "transport_of"]
+__all__ = ["AUTO", "collect_fleet", "nodes_of", "request_of", "share_command", "transport_of"]

@@ -18,7 +18,7 @@ from topodiag.cli.terminal import is_terminal, style_for
 if TYPE_CHECKING:
     from topodiag.model.collect import NodeAnswer
 
-VIA = ("auto", "ssh", "srun")
+VIA = ("auto", "ssh", "srun", "kubectl", "share")
 WHOLE_S = 300.0
 
 
@@ -38,6 +38,8 @@ WHOLE_S = 300.0
 @click.option("--sample", type=Duration(), metavar="TIME", help="Read counters twice, this far apart (5s, 500ms, 1m).")
 @click.option("--user", metavar="NAME", help="User on the nodes, for ssh.")
 @click.option("--ssh-options", metavar="TEXT", help="More options for ssh, as one text: '-i key -J gateway'.")
+@click.option("--image", metavar="IMAGE", help="Image of the pods, for kubectl (default: python:3.12-slim).")
+@click.option("--namespace", metavar="NAME", help="Namespace of the pods, for kubectl (default: the context's).")
 @click.option("--again", is_flag=True, help="Ask also the nodes that have a good bundle in the folder.")
 @format_option()
 @page_options
@@ -53,6 +55,8 @@ def collect(  # noqa: PLR0917 - one parameter per option
     sample: float | None,
     user: str | None,
     ssh_options: str | None,
+    image: str | None,
+    namespace: str | None,
     again: bool,
     format_: str,
     printing: Printing,
@@ -72,15 +76,18 @@ def collect(  # noqa: PLR0917 - one parameter per option
       salloc -N 64 topodiag fleet collect --to monday/
       topodiag fleet compare monday/
     """
-    from topodiag.app.fleet.collect import collect_fleet, request_of  # noqa: PLC0415 - heavy from here on
+    from topodiag.app.fleet.collect import collect_fleet, request_of, share_command  # noqa: PLC0415 - heavy from here on
     from topodiag.cli.output import check_output, opened, write_drawing  # noqa: PLC0415
     from topodiag.report.fleet.collected import draw_collection, write_collection  # noqa: PLC0415
 
     check_output(printing.output)
     request = request_of(
-        deadline_s=deadline, sample_s=sample, fanout=fanout, user=user, ssh_options=ssh_options
+        deadline_s=deadline, sample_s=sample, fanout=fanout, user=user, ssh_options=ssh_options, image=image,
+        namespace=namespace,
     )  # fmt: skip
     whole = WHOLE_S if within is None else within
+    if via == "share":
+        click.echo(f"run on each node: {share_command(to, request)}", err=True)
     with _progress(printing) as tell:
         done = collect_fleet(nodelist, to, via, request, whole_s=whole, again=again, tell=tell)
     reached.code = CLEAN if done.complete else FOUND

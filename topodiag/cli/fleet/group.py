@@ -13,6 +13,7 @@ from topodiag.cli import LazyGroup
 class _Fleet(LazyGroup):
     places: ClassVar[Mapping[str, tuple[str, str]]] = {
         "collect": ("fleet.collect:collect", "Run the collector on many nodes and bring their bundles back."),
+        "manifest": ("fleet.manifest:manifest", "Write the Kubernetes Job or DaemonSet that runs the collector."),
         "compare": ("fleet.compare:compare", "Which nodes differ from their siblings, and which to exclude now."),
         "history": (
             "fleet.history:history",

@@ -52,7 +52,8 @@ except (AttributeError, OSError) as error:
                 shutil.rmtree(folder, True)
             folder = None
 if place is None:
-    print(mark, arguments[-1], "fail", "no folder takes the collector: " + why, flush=True)
+    node = os.environ.get("SLURMD_NODENAME") or os.environ.get("NODE_NAME") or "-"
+    print(mark, node, "fail", "no folder takes the collector: " + why, flush=True)
     sys.exit(0)
 sys.path.insert(0, place)
 sys.argv[0] = "topodiag-probe"
@@ -72,9 +73,10 @@ def argv() -> tuple[str, ...]:
     return ("/bin/sh", "-c", COMMAND.partition("'")[2].rpartition("'")[0])
 
 
-def standard_input(collector: bytes, mark: str, arguments: tuple[str, ...], node: str = "") -> bytes:
-    """What the command reads. With no `node` the node takes its name from its launcher (SLURMD_NODENAME)."""
-    given = [*arguments, "--tied", "--quiet", *(("--as", node) if node else ())]
+def standard_input(collector: bytes, mark: str, arguments: tuple[str, ...], *, tied: bool = True) -> bytes:
+    """What the command reads. `tied`: the collector ends when this input does, because the reader is gone then. The
+    node knows its name by its launcher (SLURMD_NODENAME, NODE_NAME)."""
+    given = [*arguments, *(("--tied",) if tied else ()), "--quiet"]
     # JSON of texts and of a list of texts is Python too, as long as it is ASCII
     code = _BOOT.format(size=len(collector), mark=json.dumps(mark), arguments=json.dumps(given))
     return f"exec({json.dumps(code)})\n".encode("ascii") + collector

@@ -22,8 +22,8 @@ FANOUT = 64
 @dataclass(frozen=True, slots=True)
 class Request:
     """What is asked of every node. `collector` is the one-file collector, `mark` begins its lines, and all times are in
-    seconds: `deadline_s` of a capture, `sample_s` between its two samples. `user`, `ssh_options`, `image`, `namespace`
-    are for the transports that know them; "" is their own choice."""
+    seconds: `deadline_s` of a capture, `sample_s` between its two samples. `folder` takes the bundles. `user`,
+    `ssh_options`, `image`, `namespace` are for the transports that know them; "" is their own choice."""
 
     collector: bytes
     mark: str
@@ -35,6 +35,7 @@ class Request:
     ssh_options: str = ""
     image: str = ""
     namespace: str = ""
+    folder: str = ""
 
     @property
     def node_s(self) -> float:

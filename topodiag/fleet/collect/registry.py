@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from topodiag.fleet.collect.interface import Transport
+from topodiag.fleet.collect.kubectl import Kubectl
+from topodiag.fleet.collect.share import Share
 from topodiag.fleet.collect.srun import Srun
 from topodiag.fleet.collect.ssh import Ssh
 
-TRANSPORTS: dict[str, type[Transport]] = {each.name: each for each in (Ssh, Srun)}
+TRANSPORTS: dict[str, type[Transport]] = {each.name: each for each in (Ssh, Srun, Kubectl, Share)}

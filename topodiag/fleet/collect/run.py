@@ -186,7 +186,7 @@ def collect(
     folder = Folder(to)
     before = folder.good(nodes) if resume else {}
     todo = [node for node in nodes if node not in before]
-    request = replace(request, mark=secrets.token_hex(8))
+    request = replace(request, mark=secrets.token_hex(8), folder=to)
     room = _Room(folder, request, todo, tell)
     room.before, room.via = tuple(before.values()), transport.name
     stopped = "interrupted"
