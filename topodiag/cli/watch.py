@@ -31,7 +31,7 @@ def watch(  # noqa: PLR0917 - one parameter per option
     Examples
       topodiag watch /var/log/topodiag
       topodiag watch --textfile /var/lib/node_exporter/textfile/topodiag.prom
-      python3 topodiag-probe.pyz watch /var/log/topodiag      on a node without topodiag
+      python3 topodiag-probe.pyz watch /tmp/changes      without topodiag
     """
     if folder is None and textfile is None:
         raise click.UsageError("Say where to: DIR for the changes, --textfile FILE for Prometheus, or both.")

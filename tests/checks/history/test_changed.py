@@ -155,3 +155,21 @@ def test_the_same_machine_is_known_by_its_parts_alone() -> None:
     assert same_machine(NODE, gpu(0, "GPU-z")) is False
     assert same_machine(NODE, NODE[7:]) is None
     assert changes_between(capture(NODE), capture(gpu(0, "GPU-z"))).another
+
+
+def test_links_that_sleep_are_no_change_and_links_that_are_gone_are_a_warning() -> None:
+    def links(text: str) -> list[NodeFact]:
+        return [*NODE, fact("nvlink", "gpu0", "links", text)]
+
+    assert judged(links("2 active, 16 sleep"), before=links("18 active")).status is Status.CLEAN
+    (finding,) = judged(links("12 active, 6 inactive"), before=links("18 active")).findings
+    assert (finding.severity, finding.expected) == (Severity.WARNING, "18 active, as in the last good capture")
+
+
+def test_limits_are_those_of_whoever_captured_and_so_a_note() -> None:
+    before, now = (
+        [*NODE, fact("limits", "", "locked memory", "-1")],
+        [*NODE, fact("limits", "", "locked memory", "65536")],
+    )
+    (finding,) = judged(now, before).findings
+    assert finding.severity is Severity.INFO

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import replace
 from tempfile import TemporaryDirectory
 
 from topodiag.app.fleet.collect import nodes_of
 from topodiag.app.opening import stream_for
 from topodiag.checks.registry import Subject
 from topodiag.checks.run import fold, run
-from topodiag.evidence.intake.captures import captures, evidence_of
+from topodiag.evidence.intake.captures import captures
 from topodiag.evidence.intake.gather import gather
 from topodiag.evidence.intake.kinds import NODE_KINDS, Kind
 from topodiag.evidence.intake.pieces import Intake, refusal
-from topodiag.evidence.intake.reader import read_node
 from topodiag.evidence.intake.reading import read_piece
 from topodiag.evidence.live.watch_log import read_watch
 from topodiag.fleet.history.adding import Addition
-from topodiag.fleet.history.capture import capture_of
 from topodiag.fleet.history.questions import failing, histories, rising, rows_by_host
+from topodiag.fleet.history.reading import read_captures
 from topodiag.fleet.history.store import Store, is_store, open_store, writing_to
 from topodiag.model.errors import InputError
 from topodiag.model.history import FleetHistory
@@ -58,20 +56,15 @@ def _added(store: Store, paths: Sequence[str], hosts: Sequence[str]) -> FleetHis
 
 
 def _take(intake: Intake, addition: Addition) -> list[str]:
-    """Add each capture and each watch; what could not be read, in words. One node is in memory at a time."""
+    """Add each capture and each watch; what could not be read, in words. A few are in memory at a time."""
     found = captures(intake)
     watches = intake.of(Kind.WATCH)
     aside = [str(each) for each in found.aside if each.path not in {piece.name for piece in watches}]
-    for capture in found.captures:
-        try:
-            # Captures of one host are told apart elsewhere; here they are its history.
-            read = read_node(evidence_of(replace(capture, label="") if capture.host else capture, intake))
-        except InputError as error:
-            aside.append(str(error))
-            continue
-        outcomes = run(Subject.NODE, [read.node])
-        findings = [finding for outcome in outcomes for finding in outcome.findings]
-        addition.capture(capture_of(read.node, capture.name, read.inputs, findings))
+    for read in read_captures(found.captures, intake):
+        if isinstance(read, str):
+            aside.append(read)
+        else:
+            addition.capture(read)
     for piece in watches:
         try:
             data = read_piece(intake, piece, MAX_WATCH).data

@@ -18,9 +18,10 @@ MAX_TOLD = 40
 MAX_VALUE = 80
 _SOFTWARE = frozenset({
     "os", "driver", "firmware", "kernel command line", "kernel modules", "driver parameters", "services", "nccl.conf",
-    "system",
+    "system", "limits",
 })  # fmt: skip
-"""Families that people change on purpose; the others change when something breaks, or is set up otherwise."""
+"""Families that people change on purpose, and limits, which are those of whoever captured; the others change when
+something breaks, or is set up otherwise."""
 _MORE_IS_BETTER = re.compile(
     r"(?:width|generation|lanes|rate|links|line rate|speed|GPUs|NVSwitches|.* network cards|locked memory|open files"
     r"|shared memory|(?:interface )?MTU)\Z"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -21,6 +23,8 @@ _TRAINED = frozenset({
 })  # fmt: skip
 """Facts that a boot brings up link by link."""
 _COMPARED = frozenset({FactKind.CATEGORY, FactKind.NUMBER})
+
+_COUNTED = re.compile(r"([0-9]{1,4}) ([a-z]{1,20})")
 
 Key = tuple[str, str, str]
 """Family, part, key."""
@@ -149,4 +153,19 @@ def _differ(was: NodeFact | None, now: NodeFact | None) -> bool:
 
 
 def _value(fact: NodeFact | None) -> str:
-    return ABSENT if fact is None else str(fact.value)
+    if fact is None:
+        return ABSENT
+    text = str(fact.value)
+    # A link without traffic goes to sleep, and wakes with the first packet.
+    return awake(text) if (fact.family, fact.key) == ("nvlink", "links") else text
+
+
+def awake(links: str) -> str:
+    """`18 active` for `17 active, 1 sleep`: the states of a GPU's links with those that sleep among the active ones."""
+    counts: Counter[str] = Counter()
+    for part in links.split(", "):
+        match = _COUNTED.fullmatch(part)
+        if match is None:
+            return links
+        counts["active" if match[2] == "sleep" else match[2]] += int(match[1])
+    return ", ".join(f"{count} {state}" for state, count in sorted(counts.items()))

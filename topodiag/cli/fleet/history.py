@@ -37,10 +37,10 @@ def history(  # noqa: PLR0917 - one parameter per option
 
     \b
     Examples
-      topodiag fleet history /srv/history monday/           add, and ask
-      topodiag fleet history /srv/history                   ask
-      topodiag fleet history /srv/history /var/log/topodiag what watch wrote
-      topodiag fleet history tuesday/ --nodelist gpu07      bundles of one node, without a store
+      topodiag fleet history /srv/history monday/       add, and ask
+      topodiag fleet history /srv/history               ask
+      topodiag fleet history /srv/history changes/      what watch wrote
+      topodiag fleet history gpu07/                     bundles, without a store
     """
     from topodiag.app.fleet.history import history as ask  # noqa: PLC0415 - heavy from here on
     from topodiag.cli.output import check_output, verdict, write_page  # noqa: PLC0415

@@ -1,0 +1,37 @@
+"""Captures are read alike by one process and by several."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.app.fleet.test_since import capture
+from topodiag.evidence.intake.captures import captures
+from topodiag.evidence.intake.gather import gather
+from topodiag.fleet.history import reading
+
+
+def test_the_captures_are_the_same_for_any_number_of_workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for day in (1, 2, 3):
+        capture(tmp_path / f"{day}", "gpu07", f"2026-03-0{day}T08:00:00Z", base="no-gpu")
+    intake = gather([str(tmp_path)])
+    places = captures(intake).captures
+    alone = list(reading.read_captures(places, intake))
+    monkeypatch.setattr(reading, "FEW", 1)
+    monkeypatch.setattr(reading, "cpus", lambda: 2)
+    assert list(reading.read_captures(places, intake)) == alone
+    assert [each.host for each in alone if not isinstance(each, str)] == ["gpu07"] * 3
+
+
+def test_a_capture_that_cannot_be_read_is_said_and_the_others_are_read(tmp_path: Path) -> None:
+    for day in (1, 2):
+        capture(tmp_path / f"{day}", "gpu07", f"2026-03-0{day}T08:00:00Z", base="no-gpu")
+    intake = gather([str(tmp_path)])
+    places = captures(intake).captures
+    for each in (tmp_path / "1").rglob("*"):
+        if each.is_file():
+            each.unlink()
+    first, second = reading.read_captures(places, intake)
+    assert isinstance(first, str)
+    assert not isinstance(second, str)

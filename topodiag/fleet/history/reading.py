@@ -1,0 +1,48 @@
+"""Captures read and judged, by all cores where there are many."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+
+from topodiag.checks.registry import Subject
+from topodiag.checks.run import run
+from topodiag.evidence.intake.captures import Capture as Place
+from topodiag.evidence.intake.captures import evidence_of
+from topodiag.evidence.intake.pieces import STDIN, Intake
+from topodiag.evidence.intake.reader import read_node
+from topodiag.fleet.history.capture import capture_of
+from topodiag.fleet.workers import cpus, end_with_parent, pool_of, starting
+from topodiag.model.errors import InputError
+from topodiag.model.history import Capture
+
+FEW = 24
+"""Captures that one process has read before others would have started."""
+_CHUNK = 8
+
+
+def read_captures(places: Sequence[Place], intake: Intake) -> Iterator[Capture | str]:
+    """Each capture with its facts and its errors, or why it cannot be read, in the order of the places. Raises
+    TopodiagError when a worker dies."""
+    cores = cpus()
+    # Standard input can be read here alone; all else is opened where it is read.
+    closed = Intake(intake.paths)
+    if len(places) <= FEW or cores < 2 or any(piece.path == STDIN for place in places for piece in place.pieces):
+        yield from map(partial(read_capture, intake=intake), places)
+        return
+    with pool_of(min(cores, -(-len(places) // _CHUNK)), end_with_parent) as pool:
+        with starting():
+            read = pool.map(partial(read_capture, intake=closed), places, chunksize=_CHUNK)
+        yield from read
+
+
+def read_capture(place: Place, intake: Intake) -> Capture | str:
+    """One capture, judged by the checks of a node; or why it cannot be read."""
+    try:
+        # Captures of one host are told apart elsewhere; here they are its history.
+        read = read_node(evidence_of(replace(place, label="") if place.host else place, intake))
+    except InputError as error:
+        return str(error)
+    findings = [finding for outcome in run(Subject.NODE, [read.node]) for finding in outcome.findings]
+    return capture_of(read.node, place.name, read.inputs, findings)
