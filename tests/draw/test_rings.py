@@ -72,5 +72,10 @@ def test_an_open_ring_says_so() -> None:
     assert "not closed in the logs" in texts(draw_rings(in_ring(3, closed=False)))
 
 
+def test_ranks_that_left_no_log_are_on_no_host_and_their_ring_is_not_drawn() -> None:
+    job = in_ring(4)
+    assert draw_rings(replace(job, ranks=tuple(rank for rank in job.ranks if rank.rank != 3))) == ""
+
+
 def test_no_ring_no_picture() -> None:
     assert draw_rings(ringed(["n1"])) == ""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.draw.shown import texts
 from topodiag.draw.waterfall import bars_of, draw_waterfall
 from topodiag.model.finding import Cost, Finding, Severity, Where
-from topodiag.model.verdict import Cause, CauseStatus, Price, Quantity, State, Verdict
+from topodiag.model.verdict import Agreement, Cause, CauseStatus, Price, Quantity, State, Verdict
 
 WHAT = "busbw of all_reduce, 16 ranks on 2 nodes"
 
@@ -60,7 +62,7 @@ def test_a_node_without_a_job_shows_its_narrowest_place() -> None:
     finding = Finding("NVL001", Severity.ERROR, "m", "o", "e", (), Where(("n1",), ("GPU3",)), Cost(123.6, 1 / 3))
     alone = verdict(Cause(finding, CauseStatus.ESTABLISHED), state=State.AT_RISK)
     assert rows(alone) == [("intended", 371), ("NVL001", 247), ("negotiated", 247)]
-    assert "no job is in the evidence" in texts(draw_waterfall(alone))
+    assert "not in the evidence" in texts(draw_waterfall(alone))
 
 
 @pytest.mark.parametrize("state", [State.FAILED, State.HUNG])
@@ -72,6 +74,15 @@ def test_without_a_price_there_is_no_picture() -> None:
     assert draw_waterfall(Verdict()) == ""
     finding = Finding("NVL001", Severity.ERROR, "m", "o", "e", ())
     assert draw_waterfall(verdict(Cause(finding, CauseStatus.ESTABLISHED))) == ""
+
+
+@pytest.mark.parametrize(("agreement", "words"), [
+    (Agreement.AGREES, "as expected of such a way"), (Agreement.PART, "not explained"),
+])  # fmt: skip
+def test_what_is_left_is_called_as_the_verdict_calls_it(agreement: Agreement, words: str) -> None:
+    one = cause("NVL001", 0.5, 200, 150)
+    shown = texts(draw_waterfall(verdict(replace(one, price=replace(one.price, agreement=agreement)))))
+    assert words in shown
 
 
 def test_measured_above_used_is_drawn_as_it_is() -> None:

@@ -81,7 +81,7 @@ def test_a_faulty_link_is_three_strokes_intended_negotiated_used() -> None:
     shown = texts(svg)
     assert shown[shown.index("intended") + 1] == "370.8 GB/s"
     assert shown[shown.index("negotiated") + 1] == "247.2 GB/s"
-    assert shown[shown.index("used") + 1] == "no job is in the evidence"
+    assert shown[shown.index("used") + 1] == "not in the evidence"
 
 
 def test_a_setting_takes_from_what_is_used_and_not_from_what_was_negotiated() -> None:

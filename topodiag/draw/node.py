@@ -15,9 +15,9 @@ from topodiag.draw.picture import NVSWITCH, Box, Edge, Line, Picture
 from topodiag.draw.svg import Canvas, spelt, width_of
 from topodiag.words.units import spell_gbs
 
-LEAF_W, LEAF_H, GAP, ROW = 88, 60, 10, 96
+LEAF_W, LEAF_H, GAP, ROW = 80, 60, 6, 96
 """A device's box, the room between two, and from one row of the tree to the next, in px."""
-CPU_H, SWITCH_W, SWITCH_H = 38, 88, 42
+CPU_H, SWITCH_W, SWITCH_H = 38, 80, 42
 MARGIN, PANEL, HEAD = 24, 14, 76
 FABRIC_H = 30
 BETWEEN = 60
@@ -88,7 +88,7 @@ def _edge(canvas: Canvas, edge: Edge, y: float) -> None:
         middle = y + 9 + number * 20
         canvas.text(left, middle + 4, name, "quiet")
         if value is None:
-            canvas.text(left + 84, middle + 4, "no job is in the evidence", "quiet")
+            canvas.text(left + 84, middle + 4, "not in the evidence", "quiet")
             continue
         share = value / levels.intended
         reach = max(SCALE * share, 2)

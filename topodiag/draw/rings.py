@@ -39,12 +39,14 @@ class _Stop:
 
 
 def draw_rings(job: Job, *, prefix: str = "") -> str:
-    """The rings of the first communicators that have any, "" where no ring is in the logs."""
-    comms = [comm for comm in job.communicators if comm.rings]
+    """The rings of the first communicators that have any, "" where no ring is in the logs, or where
+    ranks left no log."""
+    known = {rank.rank: rank.host for rank in job.ranks if rank.host}
+    # Of a rank that left no log nobody knows the host: such a ring would show hops between hosts that are none.
+    comms = [comm for comm in job.communicators if comm.rings and all(int(rank) in known for rank in comm.ranks)]
     if not comms:
         return ""
-    known = {rank.rank: rank.host for rank in job.ranks}
-    hosts = sorted({host for host in known.values() if host})
+    hosts = sorted(set(known.values()))
     names = dict(zip(hosts, short_names(hosts), strict=True))
     desc = f"{plural(len(comms), 'communicator')} with rings"
     canvas = Canvas(f"Rings, {job.name}".rstrip(", "), desc, prefix)

@@ -90,7 +90,10 @@ font-size:12px;fill:$ink}
 .draw .inkline{stroke:$ink}.draw .otherline{stroke:$other}.draw .linewide{stroke-width:2;fill:none}
 """.strip()
 
-_SIZE = ".draw{display:block;width:100%;height:auto;max-width:var(--w);min-width:min(var(--w),36rem)}"
+_SIZE = (
+    ".draw{display:block;width:100%;height:auto;max-width:var(--w);min-width:calc(var(--w)*.72)}\n"
+    "@media print{.draw{min-width:0}}"
+)
 """In a page a drawing takes the room that there is, and scrolls in its frame below the width at which text is read."""
 
 _HALO = re.compile(r'<text[^>]* class="[^"]*\bhalo\b[^"]*"[^>]*>[^<]*</text>')

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from topodiag.draw.levels import Levels, is_hardware, levels_of
 from topodiag.draw.svg import Canvas
-from topodiag.model.verdict import Cause, Price, State, Verdict
+from topodiag.model.verdict import Agreement, Cause, Price, State, Verdict
 from topodiag.words.fold import few
 from topodiag.words.units import spell_gbs
 
@@ -136,7 +136,8 @@ def _of_job(causes: Sequence[Cause]) -> tuple[str, str, tuple[Bar, ...]]:
         return price.all_gone.what, price.all_gone.unit, tuple(bars)
     found = price.measured.value
     if used - found > LEAST * whole:
-        bars.append(Bar("not explained", price.says, "loss", used, found))
+        name = "as expected of such a way" if price.agreement is Agreement.AGREES else "not explained"
+        bars.append(Bar(name, price.says, "loss", used, found))
     bars.append(Bar("measured", price.measured.source, "level", found, found))
     return price.all_gone.what, price.all_gone.unit, tuple(bars)
 
@@ -150,11 +151,11 @@ def _of_place(cause: Cause, levels: Levels) -> tuple[str, str, tuple[Bar, ...]]:
         bars.append(_loss(cause, levels.intended, levels.negotiated))
     bars.append(Bar("negotiated", "what the hardware trained to", "level", levels.negotiated, levels.negotiated))
     if levels.used is None:
-        bars.append(Bar("used", "no job is in the evidence", "missing"))
+        bars.append(Bar("used", "not in the evidence", "missing"))
     else:
         bars.append(_loss(cause, levels.negotiated, levels.used))
         bars.append(Bar("used", "what NCCL takes of it", "level", levels.used, levels.used))
-    bars.append(Bar("measured", "no benchmark is in the evidence", "missing"))
+    bars.append(Bar("measured", "not in the evidence", "missing"))
     return f"one direction, {', '.join(parts)}" if parts else "one direction", "GB/s", tuple(bars)
 
 

@@ -21,8 +21,8 @@ def section(sheet: Sheet) -> Section | None:
     if not (jobs or drawings):
         return None
     for number, job in enumerate(jobs[:JOBS_SHOWN]):
-        title = f"Rings of {job.name or 'the job'}"
-        drawings.append(Drawing("rings", title, svg_of_rings(job, prefix=f"rings{number}"), inline=True))
+        svg = svg_of_rings(job, prefix=f"rings{number}")
+        drawings += [Drawing("rings", f"Rings of {job.name or 'the job'}", svg, inline=True)] if svg else []
     shown = [(job.name or "job", _drawn(job)) for job in jobs[:JOBS_SHOWN]]
     return Section("rings", "Rings", {"jobs": shown, "drawings": drawings})
 
