@@ -18,12 +18,15 @@ from topodiag.model.provenance import Origin
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """One block of a row. None where the column was `N/A`, cut off, or no number. `wrong` counts wrong elements."""
+    """One block of a row. None where the column was `N/A`, cut off, or no number. `wrong` counts wrong elements.
+    `p50_us` and `p99_us` are percentiles of the single iterations, where the run timed them."""
 
     time_us: float | None = None
     algbw_gbs: float | None = None
     busbw_gbs: float | None = None
     wrong: float | None = None
+    p50_us: float | None = None
+    p99_us: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,4 +9,5 @@ CHECKS = {
     "BEN004": "wrong:WrongResults",
     "BEN005": "placement:PlacementsApart",
     "BEN006": "failed:RunFailed",
+    "BEN007": "jitter:IterationsJitter",
 }

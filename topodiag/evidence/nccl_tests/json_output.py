@@ -143,11 +143,15 @@ def _row(each: dict[str, Any], source: str) -> BenchRow | None:
 def _timing(block: object) -> Timing:
     if not isinstance(block, dict):
         return Timing()
+    single = block.get("per_iter_timing")
+    single = single if isinstance(single, dict) else {}
     return Timing(
         _number(block.get("time", block.get("cpu_time"))),
         _number(block.get("alg_bw")),
         _number(block.get("bus_bw")),
         _number(block.get("nwrong")),
+        _number(single.get("p50_us")),
+        _number(single.get("p99_us")),
     )
 
 

@@ -168,6 +168,7 @@ def close_row(row: OpenRow, title: Title | None) -> Closed:
                 _value(named.get("algbw")),
                 _value(named.get("busbw")),
                 _value(named.get("#wrong")) if counted else None,
+                p99_us=_value(named.get("i_p99")),
             )
         )
     first, second = timings[0], timings[1] if len(timings) > 1 else Timing()

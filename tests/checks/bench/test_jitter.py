@@ -1,0 +1,75 @@
+"""BEN007: single iterations that take several times as long as the others, by nccl-tests' -I 1."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from tests.checks.benches import benchmark, judge, sweep
+from topodiag.evidence.nccl_tests.read import read_runs
+from topodiag.model.bench import Benchmark
+from topodiag.model.finding import Status
+
+TABLE = """\
+# nThread 1 nGpus 1 minBytes 1048576 maxBytes 4194304 step: 2(factor) warmup iters: 5 iters: 100 agg iters: 1
+#                                                       out-of-place
+#       size         count      type   redop    root     time   algbw   busbw  #wrong   i_min   i_max   i_p99   i_cv%
+     1048576        262144     float     sum      -1    35.10   29.87   29.87       0   34.00   390.0   380.0   99.0
+"""
+
+
+def run(ratio: float, sizes: int, iterations: str = "100", usual: str = "median") -> Benchmark:
+    """A sweep whose largest `sizes` have a 99th percentile of `ratio` times the usual time."""
+    made = sweep()
+    rows = []
+    for number, row in enumerate(made.rows):
+        us = row.out_of_place.time_us or 0.0
+        times = ratio if number >= len(made.rows) - sizes else 1.1
+        block = replace(row.out_of_place, p99_us=us * times, p50_us=us if usual == "median" else None)
+        rows.append(replace(row, out_of_place=block))
+    return benchmark(replace(made, rows=tuple(rows), parameters={"iters": iterations}))
+
+
+@pytest.mark.parametrize("usual", ["median", "mean"])
+def test_sizes_whose_slowest_hundredth_stands_out_are_named(usual: str) -> None:
+    (finding,) = judge("BEN007", run(10.0, 2, usual=usual)).findings
+    assert "takes 10.0 times as long as usual" in finding.message
+    assert "at 2 of 7 sizes" in finding.message
+
+
+@pytest.mark.parametrize(
+    "made",
+    [run(2.5, 5), run(10.0, 1), run(10.0, 3, iterations="20"), run(10.0, 3, iterations="")],
+    ids=["little", "one size", "few iterations", "unknown iterations"],
+)
+def test_little_jitter_one_size_and_one_slow_iteration_are_silent(made: Benchmark) -> None:
+    assert judge("BEN007", made).status is Status.CLEAN
+
+
+def test_few_iterations_count_where_most_sizes_show_it() -> None:
+    assert judge("BEN007", run(10.0, 5, iterations="20")).findings
+
+
+def test_a_run_without_single_times_is_not_judged_by_them() -> None:
+    assert judge("BEN007", benchmark()).status is Status.NOT_APPLICABLE
+
+
+def test_the_table_and_the_json_hold_the_percentiles() -> None:
+    (table,), _ = read_runs(TABLE.encode(), "out.txt")
+    assert (table.rows[0].out_of_place.p99_us, table.rows[0].out_of_place.p50_us) == (380.0, None)
+    block = {
+        "time": 35.1,
+        "alg_bw": 29.9,
+        "bus_bw": 29.9,
+        "nwrong": 0,
+        "per_iter_timing": {"p50_us": 34, "p99_us": 380},
+    }
+    data = {
+        "version": "2.19",
+        "results": [{"size": 1 << 20, "count": 1 << 18, "out_of_place": block}],
+        "out_of_bounds": 0,
+    }
+    (made,), _ = read_runs(json.dumps(data).encode(), "out.json")
+    assert (made.rows[0].out_of_place.p50_us, made.rows[0].out_of_place.p99_us) == (34.0, 380.0)

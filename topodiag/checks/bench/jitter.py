@@ -1,0 +1,102 @@
+"""Single iterations of a benchmark that take several times as long as the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from topodiag.checks.bench.text import size_text, title
+from topodiag.checks.interface import BenchCheck
+from topodiag.model.bench import Benchmark, BenchRow, Timing
+from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
+
+LEAST_BYTES = 64 << 10
+"""Below, times are latency, whose slowest iteration is often several times the others."""
+TIMES = 3.0
+FEWEST_SIZES = 2
+ENOUGH_ITERATIONS = 100
+"""Fewer, and the 99th percentile is the one slowest iteration: then most of the sizes must show it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Jitter:
+    """The sizes whose slowest hundredth stands out, of `judged`; `worst` is the size where it does so most."""
+
+    rows: tuple[BenchRow, ...]
+    judged: int
+    worst: BenchRow
+    times: float
+
+
+class IterationsJitter(BenchCheck[Jitter]):
+    """BEN007: single iterations take several times as long as the others
+
+    What it finds
+        Sizes of 64 KiB or more at which the slowest hundredth of the iterations takes three times the usual time.
+
+    Why it matters
+        A mean hides it: a training step waits for its slowest collective. Clocks that throttle, a port that flaps and
+        other traffic on the network look like this, and a link that is merely slow does not.
+
+    Evidence it reads
+        `-I 1` of nccl-tests 2.19 and later: the columns i_min, i_max, i_p99, and per_iter_timing in its JSON.
+
+    When it stays silent
+        The run was made without -I 1: not applicable. One size alone. With fewer than 100 iterations the 99th
+        percentile is the slowest one: then more than half of the sizes must show it.
+
+    How to confirm
+        all_reduce_perf -b 64M -e 1G -f 2 -n 200 -I 1    the same again, and on other nodes
+        nvidia-smi -q -d CLOCK,PERFORMANCE -l 1          on the nodes, while it runs
+
+    How to fix
+        Clocks or power that change (GPU004), ports that go up and down (NIC001), retransmissions (NIC003); without
+        these, ask who else uses the network.
+
+    References
+        nccl-tests src/util.cu 2.19 (per-iteration timing).
+    """
+
+    id = "BEN007"
+    title = "single iterations take several times as long as the others"
+
+    def observe(self, judged: Benchmark, peers: Sequence[Benchmark]) -> Jitter | Outcome:
+        known = [row for row in judged.run.rows if row.size >= LEAST_BYTES and _ratio(row) is not None]
+        if not known:
+            return self.not_applicable(judged, "no times of single iterations: -I 1 of nccl-tests 2.19")
+        odd = [row for row in known if (_ratio(row) or 0) >= TIMES]
+        iterations = judged.run.parameters.get("iters", "")
+        few = not (iterations.isdigit() and len(iterations) < 10 and int(iterations) >= ENOUGH_ITERATIONS)
+        if len(odd) < FEWEST_SIZES or (few and len(odd) * 2 <= len(known)):
+            return self.clean(judged, "the slowest hundredth of the iterations is near the others")
+        worst = max(odd, key=lambda row: _ratio(row) or 0)
+        return Jitter(tuple(odd), len(known), worst, _ratio(worst) or 0)
+
+    def tell(self, judged: Benchmark, observed: Jitter) -> Iterator[Finding]:
+        timing = observed.worst.best
+        yield self.finding(
+            judged,
+            Severity.WARNING,
+            f"{title(judged.run)}: the slowest hundredth of the iterations takes {observed.times:.1f} times as long as"
+            f" usual at {size_text(observed.worst.size)}, and at {len(observed.rows)} of {observed.judged} sizes",
+            observed=f"99th percentile {timing.p99_us:.0f} us, usually {_usual(timing):.0f} us",
+            expected=f"less than {TIMES:.0f} times the usual time",
+            fix=(
+                "look for what comes and goes: clocks and power of the GPUs, ports that flap, retransmissions, other"
+                " traffic on the network",
+            ),
+            cost=Cost(text="a step waits for its slowest collective: the mean hides it"),
+            evidence=[row.origin for row in observed.rows],
+            confidence=Confidence.MEDIUM,
+        )
+
+
+def _usual(timing: Timing) -> float:
+    """The median of the iterations where the run has it, else their mean."""
+    return timing.p50_us or timing.time_us or 0.0
+
+
+def _ratio(row: BenchRow) -> float | None:
+    timing = row.best
+    usual = _usual(timing)
+    return timing.p99_us / usual if timing.p99_us is not None and usual > 0 else None
