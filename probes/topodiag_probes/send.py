@@ -23,6 +23,8 @@ LINE_BYTES = 540
 MOST_TEXT = 800
 BUSY_S = 2.0
 """Between two lines that name what is waited for. They also notice within this time that nobody reads any more."""
+FIRST_BUSY_S = 0.3
+"""Before the first of these lines: what stops all of the program at once is named too; a quick capture is silent."""
 END_S = 3.0
 """After the other end is gone, what cannot be ended in this time is left to the guard."""
 
@@ -66,7 +68,9 @@ class Sender:
         threading.Thread(target=self._watch, daemon=True).start()
 
     def _watch(self) -> None:
-        while not self._done.wait(BUSY_S):
+        pause = FIRST_BUSY_S
+        while not self._done.wait(pause):
+            pause = BUSY_S
             try:
                 self.busy()
             except (OSError, ValueError):
