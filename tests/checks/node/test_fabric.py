@@ -13,7 +13,8 @@ from topodiag.checks.node.fabric import FabricNotReady
 from topodiag.model.devices import GpuFabric, PciDevice
 from topodiag.model.finding import Confidence, Severity
 from topodiag.model.node import Node
-from topodiag.model.provenance import Fact
+from topodiag.model.provenance import Fact, Origin
+from topodiag.model.system import KernelEvent
 
 
 def judge(node: Node) -> Any:
@@ -161,3 +162,35 @@ def test_fabric_information_of_some_gpus_only_is_unknown() -> None:
 def test_a_driver_that_waits_for_the_fabric_is_an_error() -> None:
     node = nodes.with_os(nodes.dgx_a100(), nvml_error=read("NotReady"))
     assert "NotReady" in only(judge(node)).message
+
+
+REFUSED = "nvidia-nvswitch: Version mismatch, kernel version 450.80.02 user version 450.51.06"
+
+
+def refused(node: Node) -> Node:
+    return replace(node, events=(KernelEvent("nvrm", REFUSED, Origin("dmesg.txt", 4, REFUSED)),))
+
+
+def test_a_version_that_the_nvswitch_driver_refuses_is_an_error_by_itself() -> None:
+    found = only(judge(refused(Node(host="n1"))))
+    assert found.severity is Severity.ERROR
+    assert "450.80.02" in found.message
+    assert "450.51.06" in found.message
+    assert any("of exactly version 450.80.02" in step for step in found.fix)
+
+
+def test_a_refusal_is_over_where_the_fabric_is_up_or_the_service_runs() -> None:
+    assert status(judge(refused(nodes.hgx_h100()))) == "clean"
+    assert status(judge(serviced(refused(Node(host="n1")), "active"))) == "not_applicable"
+
+
+def test_two_cards_with_a_bridge_need_no_fabric_manager() -> None:
+    pair = nodes.hgx_h100()
+    cards = tuple(replace(gpu, name=Fact(), fabric=GpuFabric(), nvlinks=()) for gpu in pair.gpus[:2])
+    node = nodes.with_words(replace(pair, gpus=cards, pci={}), lambda a, b: "NV4" if a[:3] == b[:3] == "GPU" else None)
+    assert status(judge(serviced(node, "failed"))) == "not_applicable"
+
+
+def test_a_manager_that_failed_beside_one_gpu_that_waits_is_an_error() -> None:
+    node = waiting(nodes.hgx_h100())
+    assert only(judge(serviced(replace(node, gpus=node.gpus[:1]), "failed"))).severity is Severity.ERROR

@@ -19,7 +19,11 @@ from topodiag.model.provenance import Origin
 
 INTERFACE = re.compile(r"(?:\[\d{1,4}\]|OOB |\bUsing )\s*([A-Za-z][\w.\-]{0,30}):")
 LINK_LOCAL = re.compile(r":\[?fe[89ab][0-9a-f]:", re.I)
-UNREACHED = re.compile(r"[Cc]onnect.{0,120}(?:No route to host|[Nn]etwork is unreachable|timed out)")
+UNREACHED = re.compile(
+    r"(?<![a-z])[Cc]onnect(?:ing|ion)?\b(?! timed out).{0,120}(?:No route to host|[Nn]etwork is unreachable|timed out)"
+)
+"""A connection that could not be made; one that stood and fell silent (`Call to recv .. timed out`) had the right
+interface."""
 TRIED = re.compile(
     r"[Cc]all to connect returned (?:No route|Network is unreach|Connection timed)"
     r"|connect to ([^\s<]{1,80})<\d{1,5}> returned (?:No route|Network is unreach|Connection timed)"

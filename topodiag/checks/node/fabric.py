@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from topodiag.checks.interface import NodeCheck
+from topodiag.checks.node.fabric_machine import (
+    FABRIC_MANAGER,
+    bridged_pair,
+    links_to_switch,
+    links_up,
+    manager_failed,
+    not_a_fabric,
+    runs_manager_here,
+)
 from topodiag.checks.node.fabric_state import Fault, cluster, faults_of, registers
 from topodiag.checks.node.nvlink_evidence import count_links
-from topodiag.checks.shared.devices import gpu_spec, just_booted, nvlink_count, word
-from topodiag.model.busid import NVSWITCH_BUS_ID
+from topodiag.checks.shared.devices import gpu_spec, just_booted
 from topodiag.model.devices import Gpu
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact, Origin
+from topodiag.model.system import KernelEvent
 from topodiag.model.topics import Topic
 from topodiag.words.fold import fold_runs
 
-FABRIC_MANAGER = "nvidia-fabricmanager"
 IMEX = "nvidia-imex"
-HGX_GPUS = 8
-"""GPUs of a full NVSwitch board; an SXM product in this number sits on switches even where these cannot be seen."""
 
 NOT_READY_ERRORS = ("notready", "not_ready", "systemnotready", "not yet initialized")
 """How CUDA error 802 and its NVML relatives are spelt: the driver waits for the fabric."""
@@ -54,6 +61,8 @@ class FabricFaults:
     faults: tuple[tuple[Fault, tuple[Gpu, ...]], ...]
     driver_error: str
     coverage: Coverage
+    mismatch: KernelEvent | None = None
+    """The NVSwitch driver refused a program of another version."""
 
 
 class FabricNotReady(NodeCheck[FabricFaults]):
@@ -72,12 +81,13 @@ class FabricNotReady(NodeCheck[FabricFaults]):
 
     Evidence it reads
         GPU fabric information of NVML or `nvidia-smi -q` (Hopper and later), the state of nvidia-fabricmanager and
-        nvidia-imex in systemd, NVSwitches on the PCI bus, link states, uptime. In a job's log: state and health mask
+        nvidia-imex in systemd and its journal, NVSwitches on the PCI bus, link states, uptime, and a version that the
+        NVSwitch driver refused in the kernel log. In a job's log: state and health mask
         that NCCL prints of each GPU (`MNNVL busId ..`, 2.20 and later), and its warning of IMEX.
 
     When it stays silent
-        One GPU, or a product without NVSwitches. A service that failed is a warning where nothing else of the machine
-        is in the evidence. The service is judged only where this system runs it: not in
+        One GPU, two cards with a bridge, or a product without NVSwitches. A service that failed is a warning where
+        nothing else of the machine is in the evidence. The service is judged only where this system runs it: not in
         containers, not on rack trays (it runs on the switch trays), not in a guest that sees no NVSwitch, not where
         the unit is unknown to systemd and the fabric is up (it may run in a driver container). `not supported` is the
         normal fabric state of A100: its service and links are judged instead. Within 10 minutes of boot: info,
@@ -105,11 +115,13 @@ class FabricNotReady(NodeCheck[FabricFaults]):
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> FabricFaults | Outcome:
         gpus = [gpu for gpu in judged.gpus if not gpu.mig.value and not gpu.lost.value]
+        if (mismatch := _refused_by_driver(judged, gpus)) is not None:
+            return FabricFaults(None, (), False, (), "", Coverage(0, 0, "GPUs with fabric information"), mismatch)
         if _failed_alone(judged):
             return FabricFaults(FAILED_ALONE, (), False, (), "", Coverage(0, 0, "GPUs with fabric information"))
-        not_a_fabric = _not_a_fabric(judged, gpus)
-        if not_a_fabric is not None:
-            return self.not_applicable(judged, not_a_fabric)
+        why_not = not_a_fabric(judged, gpus)
+        if why_not is not None:
+            return self.not_applicable(judged, why_not)
         told = list(filter(registers, gpus))
         coverage = Coverage(len(told), len(gpus), "GPUs with fabric information")
         faults = _faults(judged, told, gpus)
@@ -127,6 +139,8 @@ class FabricNotReady(NodeCheck[FabricFaults]):
         coverage = observed.coverage
         if observed.manager is not None:
             yield self._manager(judged, observed.manager, observed.waiting, coverage)
+        if observed.mismatch is not None:
+            yield self._versions_differ(judged, observed.mismatch, coverage)
         if observed.imex_failed:
             yield self._imex(judged, coverage)
         for fault, members in observed.faults:
@@ -136,10 +150,10 @@ class FabricNotReady(NodeCheck[FabricFaults]):
 
     def _without_fault(self, node: Node, gpus: Sequence[Gpu], told: Sequence[Gpu], coverage: Coverage) -> Outcome:
         service = node.os.services.get(FABRIC_MANAGER, Fact())
-        answered = any(gpu.fabric.state.known for gpu in gpus) or _links_up(node)
+        answered = any(gpu.fabric.state.known for gpu in gpus) or links_up(node)
         if len(told) == len(gpus) or (not told and answered and service.value == "active"):
             return self.clean(node, coverage=coverage)
-        if not told and service.value is not None and _links_up(node):
+        if not told and service.value is not None and links_up(node):
             return self.clean(node, f"all links are up ({FABRIC_MANAGER}: {service.value})", coverage)
         why = "the driver says nothing of the fabric or the links of any GPU" if not told else f"{coverage}"
         return Outcome(self.id, Status.UNKNOWN, node.host, why=why, coverage=coverage)
@@ -175,6 +189,21 @@ class FabricNotReady(NodeCheck[FabricFaults]):
             coverage=coverage,
         )
 
+    def _versions_differ(self, node: Node, event: KernelEvent, coverage: Coverage) -> Finding:
+        versions = _DIFFERS.search(event.text)
+        kernel, user = (versions[1], versions[2]) if versions else ("", "")
+        return self.finding(
+            node,
+            Severity.ERROR,
+            f"the NVSwitch driver is {kernel}, the Fabric Manager that asked it {user}: the switches are not set up",
+            observed=f"kernel {kernel}, program {user}",
+            expected="one version: the driver refuses any other",
+            fix=_fix_service(replace(node, os=replace(node.os, driver_version=Fact(kernel, event.origin))), "unknown"),
+            cost=_cost_without_manager(node, (), Severity.ERROR),
+            evidence=(event.origin,),
+            coverage=coverage,
+        )
+
     def _manager(self, node: Node, manager: ManagerState, waiting: Sequence[Gpu], coverage: Coverage) -> Finding:
         service = node.os.services.get(FABRIC_MANAGER, Fact())
         wait = f"; {fold_runs([gpu.label for gpu in waiting])} wait" if waiting else ""
@@ -207,6 +236,17 @@ class FabricNotReady(NodeCheck[FabricFaults]):
         )
 
 
+_DIFFERS = re.compile(r"nvidia-nvswitch\d{0,3}: Version mismatch, kernel version (\S{1,40}) user version (\S{1,40})")
+"""The driver's words (kernel-open/nvidia/linux_nvswitch.c of NVIDIA's open modules)."""
+
+
+def _refused_by_driver(node: Node, gpus: Sequence[Gpu]) -> KernelEvent | None:
+    """The last refusal of a program of another version, unless the fabric is up all the same: it was mended since."""
+    last = next((event for event in reversed(node.events) if _DIFFERS.search(event.text)), None)
+    up = any(gpu.fabric.state.value == "completed" for gpu in gpus) or links_up(node)
+    return None if up or node.os.services.get(FABRIC_MANAGER, Fact()).value == "active" else last
+
+
 def _faults(node: Node, told: Sequence[Gpu], gpus: list[Gpu]) -> dict[Fault, list[Gpu]]:
     faults: dict[Fault, list[Gpu]] = defaultdict(list)
     for gpu in told:
@@ -217,15 +257,19 @@ def _faults(node: Node, told: Sequence[Gpu], gpus: list[Gpu]) -> dict[Fault, lis
 
 def _manager_state(node: Node, told: list[Gpu], waiting: list[Gpu]) -> ManagerState | None:
     """What the Fabric Manager's state means, where it runs on this system and something is wrong with it."""
-    if not _runs_manager_here(node):
+    if not runs_manager_here(node):
         return None
     return _judge_manager(node, node.os.services.get(FABRIC_MANAGER, Fact()).value, told, waiting)
 
 
 def _failed_alone(node: Node) -> bool:
     """Whether systemd says that the service failed, and nothing in the evidence shows what the machine is."""
-    shown = node.gpus or node.told & {Topic.GPUS, Topic.PCI}
-    return not shown and node.os.services.get(FABRIC_MANAGER, Fact()).value == "failed"
+    if not manager_failed(node):
+        return False
+    if not node.gpus:
+        return not node.told & {Topic.GPUS, Topic.PCI}
+    shown = any(map(gpu_spec, node.gpus)) or any(map(registers, node.gpus)) or node.nvswitches
+    return not (shown or links_to_switch(node) or bridged_pair(node))
 
 
 def _imex_failed(node: Node, told: Sequence[Gpu]) -> bool:
@@ -236,56 +280,6 @@ def _not_ready_error(node: Node) -> str:
     """The driver's error where it says that it waits for the fabric, or ""."""
     error = node.os.nvml_error.value or ""
     return error if any(spelling in error.lower() for spelling in NOT_READY_ERRORS) else ""
-
-
-def _not_a_fabric(node: Node, gpus: list[Gpu]) -> str | None:
-    """Why there is no fabric to judge on this node, or None when there is one."""
-    if not gpus:
-        return "no GPU whose fabric could be judged"
-    refused = gpus[0].fabric.state.value == "completed" and gpus[0].fabric.status.get("success") != "success"
-    if len(node.gpus) == 1 and not cluster(gpus[0]) and not refused:
-        return "one GPU: it needs no fabric within the node"
-    if any(registers(gpu) for gpu in gpus) or node.nvswitches or _links_to_switch(node):
-        return None
-    products = [gpu_spec(gpu) for gpu in gpus]
-    if all(spec is None for spec in products):
-        return None
-    if not any(spec is not None and spec.nvswitch for spec in products):
-        return "no GPU of an NVSwitch product"
-    if len(node.gpus) >= HGX_GPUS:
-        return None
-    return "nothing shows NVSwitches: SXM boards with fewer GPUs may join them directly"
-
-
-def _links_to_switch(node: Node) -> bool:
-    if any(
-        link.remote_type.value == "switch" or link.remote_bus_id.value == NVSWITCH_BUS_ID
-        for gpu in node.gpus
-        for link in gpu.nvlinks
-    ):
-        return True
-    for gpu in node.gpus:
-        spec = gpu_spec(gpu)
-        row = [nvlink_count(word(node, gpu.label, peer.label).value) or 0 for peer in node.gpus if peer is not gpu]
-        if spec is not None and spec.nvlinks and sum(row) > spec.nvlinks:
-            return True
-    return False
-
-
-def _links_up(node: Node) -> bool:
-    counts = count_links(node)
-    return bool(counts) and all(
-        c.active is not None and c.spec is not None and c.active >= c.spec.nvlinks for c in counts
-    )
-
-
-def _runs_manager_here(node: Node) -> bool:
-    """Whether the Fabric Manager is this system's own business."""
-    if node.os.container.value not in (None, "none"):
-        return False
-    if any(spec is not None and spec.form == "superchip" for spec in map(gpu_spec, node.gpus)):
-        return False
-    return not node.is_vm or bool(node.nvswitches)
 
 
 def _judge_manager(node: Node, state: str | None, told: list[Gpu], waiting: list[Gpu]) -> ManagerState | None:
@@ -308,7 +302,7 @@ def _judge_manager(node: Node, state: str | None, told: list[Gpu], waiting: list
     if told and not waiting:
         text = f"the Fabric Manager {name}; the fabric it set up is still there"
         return ManagerState(Severity.WARNING, text, Confidence.HIGH)
-    if state != "failed" and not waiting and _links_up(node):
+    if state != "failed" and not waiting and links_up(node):
         text = f"the Fabric Manager {name}, although all links are up"
         return ManagerState(Severity.WARNING, text, Confidence.MEDIUM)
     return ManagerState(Severity.ERROR, f"the Fabric Manager {name}", Confidence.HIGH)
@@ -338,7 +332,7 @@ def _fix_registration(node: Node, fault: Fault) -> list[str]:
     if fault.severity is Severity.INFO:
         return ["wait, and scan again 10 minutes after boot", "start no job before the state is Completed"]
     steps = ["read the state: `nvidia-smi -q | grep -A 8 -i fabric`"]
-    if _runs_manager_here(node):
+    if runs_manager_here(node):
         steps.append("read the Fabric Manager's log: `tail -50 /var/log/fabricmanager.log`")
     elif node.is_vm:
         steps.append("ask the host's owner: in a guest the fabric is the host's business")

@@ -9,6 +9,7 @@ from collections import deque
 from datetime import datetime
 
 from topodiag.evidence.draft import NodeDraft
+from topodiag.evidence.host import journal
 from topodiag.evidence.interface import Blob, Parsed, Source
 from topodiag.model.busid import normalise_bus_id
 from topodiag.model.system import KernelEvent
@@ -48,7 +49,7 @@ _BANDWIDTH = "available PCIe bandwidth, limited by"
 _AER = re.compile(r"\bAER: |PCIe Bus Error: ")
 _AER_SOURCE = re.compile(rf"received: (?:from )?({_BUS})|received from ({_BUS})")
 _NVIDIA = re.compile(r"\bnvidia-(?:peermem|nvswitch|nvlink|modeset|uvm)")
-_FAILING = re.compile(r"error|fail", re.IGNORECASE)
+_FAILING = re.compile(r"error|fail|mismatch", re.IGNORECASE)
 _NVRM_ROUTINE = re.compile(r"NVRM: (?:loading |GPU at PCI|GPU Board Serial|GPU [0-9a-f:.]{1,20}: board)", re.IGNORECASE)
 _IOMMU = re.compile(r"iommu: Default domain type: [TP]|DMAR: IOMMU enabled|AMD-Vi: (?:Interrupt|Found|Virtual|Lazy)")
 _IOMMU_FAULT = re.compile(
@@ -119,6 +120,9 @@ class KernelLog(Source[KernelEvent]):
 
     def fill(self, blob: Blob, parsed: Parsed[KernelEvent], draft: NodeDraft) -> None:
         draft.events.extend(parsed.records)
+        services = draft.single("services")
+        for state in journal.units(blob):  # a journal holds both
+            services.offer(state.name, state.word, blob.origin(state.line, state.text))
 
 
 def _read_event(blob: Blob, number: int, line: str) -> KernelEvent | None:

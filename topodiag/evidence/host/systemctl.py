@@ -1,4 +1,5 @@
-"""What systemd says of the services that a GPU node needs: `systemctl show`, `status`, `is-active`, `list-units`."""
+"""What systemd says of the services that a GPU node needs: `systemctl show`, `status`, `is-active`, `list-units`, and
+its lines in the journal."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ import re
 from dataclasses import dataclass
 
 from topodiag.evidence.draft import NodeDraft
+from topodiag.evidence.host import journal
 from topodiag.evidence.interface import Blob, Parsed, Source
 from topodiag.model.topics import Topic
 
@@ -28,6 +30,7 @@ _RECOGNISED = (
     re.compile(rf"^Unit {_UNIT} could not be found", re.MULTILINE),
     re.compile(rf"^\s{{0,4}}(?:[●○×*] )?{_UNIT}\.service\s+(?:loaded|not-found|masked)\s+[a-z]+\s", re.MULTILINE),
     re.compile(rf"systemctl is-active {_UNIT}\s*\n(?:active|inactive|failed|unknown)\b"),
+    journal.SIGN,
 )
 
 
@@ -59,7 +62,7 @@ class _Block:
 
 
 class Systemctl(Source[Unit]):
-    """Reads units from any of systemctl's outputs."""
+    """Reads units from any of systemctl's outputs, and from a journal."""
 
     kind = "systemctl"
     speaks_of = frozenset({Topic.SERVICES})
@@ -101,6 +104,11 @@ class Systemctl(Source[Unit]):
             elif question := _ASKED.fullmatch(text):
                 asked = question[1]
         _close(blob, parsed, block)
+        said = {unit.name.removesuffix(".service") for unit in parsed.records}
+        for state in journal.units(blob):
+            # `systemctl status` shows lines of the journal below the state that they led to.
+            if state.name not in said:
+                parsed.records.append(Unit(state.name, state.line, state.text, active=state.word))
         return parsed
 
     def fill(self, blob: Blob, parsed: Parsed[Unit], draft: NodeDraft) -> None:

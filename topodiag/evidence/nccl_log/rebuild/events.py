@@ -36,6 +36,12 @@ _ASYNC = re.compile(
 )
 _CLOSED = re.compile(r"Connection closed by remote peer(?: ([\w.:%\[\]-]{1,255}<\d{1,5}>))?")
 """Before a connection is made NCCL prints what happens to be in memory for the peer, without a port: `s<>`."""
+_SILENT = re.compile(
+    r"Call to (?:recv|send)\w{0,4} (?:from|to) (\S{1,255}) (?:failed|returned).{0,40}"
+    r"(?:Connection timed out|No route to host|(?:Host|Network) is unreachable)"
+)
+"""A connection that stood, and whose peer no longer acknowledges: its host or the network between went away. Where the
+peer's process died, its host resets the connection instead."""
 _CONNECT = re.compile(r"[Cc]onnect to (\S+) (?:failed|returned)|[Nn]o route to host|Connection (?:refused|timed out)")
 _QP = re.compile(
     r"on dev (?P<hca>[^\s:,]+):(?P<port>\d{1,6}).*?"
@@ -132,6 +138,9 @@ def _named_trouble(level: str, text: str) -> tuple[str, bool, tuple[tuple[str, s
     found = _LAST_WORK.search(text)
     if found is not None:
         return "watchdog", True, _given({"work": found[1], "completed": found[2]} | _group(text))
+    found = _SILENT.search(text)
+    if found is not None:
+        return "connect", level == "APP", _given({"peer": found[1]})
     found = _DUPLICATE.search(text)
     if found is not None:
         details = {"ranks": f"{found[1]},{found[2]}", "bus_id": _unpacked(found[3])}

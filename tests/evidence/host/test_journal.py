@@ -1,0 +1,67 @@
+"""What systemd's journal says of NVIDIA's units."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from topodiag.evidence.host.journal import units
+from topodiag.evidence.host.kernel_log import KernelLog
+from topodiag.evidence.host.systemctl import Systemctl
+from topodiag.evidence.interface import Blob
+
+START = "Nov 15 14:15:47 n1 systemd[1]: "
+
+
+def told(*messages: str) -> dict[str, str]:
+    text = "\n".join(START + message for message in messages)
+    return {unit.name: unit.word for unit in units(Blob("journal.txt", text.encode()))}
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Failed to start NVIDIA fabric manager service.",
+        "Failed to start nvidia-fabricmanager.service - NVIDIA fabric manager service.",
+        "nvidia-fabricmanager.service: Control process exited, code=exited, status=1/FAILURE",
+        "nvidia-fabricmanager.service: Main process exited, code=killed, status=9/KILL",
+        "nvidia-fabricmanager.service: Failed with result 'exit-code'.",
+    ],
+)
+def test_a_unit_that_failed_is_known_by_any_of_its_lines(message: str) -> None:
+    assert told(message) == {"nvidia-fabricmanager": "failed"}
+
+
+def test_the_last_line_counts() -> None:
+    failed, started = "Failed to start NVIDIA fabric manager service.", "Started NVIDIA fabric manager service."
+    assert told(failed, started) == {"nvidia-fabricmanager": "active"}
+    assert told(started, failed) == {"nvidia-fabricmanager": "failed"}
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Starting NVIDIA fabric manager service...",
+        "nvidia-fabricmanager.service: Scheduled restart job, restart counter is at 3.",
+        "nvidia-fabricmanager.service: Main process exited, code=exited, status=0/SUCCESS",
+        "Failed to start Network Time Service.",
+        "ssh.service: Failed with result 'exit-code'.",
+    ],
+)
+def test_what_says_nothing_of_a_unit_of_nvidia_is_passed_over(message: str) -> None:
+    assert told(message) == {}
+
+
+def test_a_journal_is_read_with_and_without_messages_of_the_kernel() -> None:
+    service = START + "Failed to start NVIDIA fabric manager service.\n"
+    assert Systemctl().recognises(service)
+    parsed = Systemctl().parse(Blob("journal.txt", service.encode()))
+    assert [(unit.name, unit.word, unit.line) for unit in parsed.records] == [("nvidia-fabricmanager", "failed", 1)]
+    kernel = "Nov 15 14:15:40 n1 kernel: NVRM: GPU at PCI:0000:4c:00: GPU-1\n"
+    assert KernelLog().recognises(kernel + service)
+
+
+@given(st.text(max_size=400))
+def test_any_text_is_read(text: str) -> None:
+    assert isinstance(units(Blob("x", (START + text).encode())), tuple)

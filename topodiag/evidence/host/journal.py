@@ -1,0 +1,59 @@
+"""What systemd writes into the journal of the units that a GPU node needs: started, failed, stopped.
+
+Wording: src/core/unit.c, service.c and job.c of systemd (`Started ...`, `Failed to start ...`, `UNIT: Failed with
+result`), which names a unit by its description where it starts it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from topodiag.evidence.interface import Blob
+
+_UNIT = re.compile(r"systemd\[1\]: ([A-Za-z0-9:_.\\@-]{1,120})\.service: (.{0,200})")
+_JOB = re.compile(r"systemd\[1\]: (Started|Failed to start|Stopped) (.{1,120}?)\.?\s*$")
+_DESCRIBED = (
+    (re.compile(r"\bfabric ?manager\b", re.IGNORECASE), "nvidia-fabricmanager"),
+    (re.compile(r"\bIMEX\b", re.IGNORECASE), "nvidia-imex"),
+)
+_ENDED = re.compile(r"(?:Main|Control) process exited, code=(?:exited, status=[1-9]|killed|dumped)|Failed with result ")
+_WORDS = {"Started": "active", "Failed to start": "failed", "Stopped": "inactive"}
+SIGN = re.compile(
+    r"systemd\[1\]: (?:nvidia-\S{1,80}\.service: |(?:Started|Failed to start) .{0,40}(?i:fabric ?manager|IMEX))"
+)
+"""A line by which a text is known to tell of such a unit."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnitState:
+    """The last state of a unit that a journal tells of: systemd's word, and the line that says it."""
+
+    name: str
+    word: str
+    line: int
+    text: str
+
+
+def units(blob: Blob) -> tuple[UnitState, ...]:
+    """NVIDIA's units in the order in which the text first names them, each as its last line leaves it."""
+    if b"systemd[1]: " not in blob.data:
+        return ()
+    last: dict[str, UnitState] = {}
+    for number, text in blob.lines():
+        if "systemd[1]: " in text and (found := _state(text[:1000])) is not None:
+            name, word = found
+            held = last.get(name)
+            # `Failed to start` and `Failed with result` follow the line that tells how it ended: that one is kept.
+            if held is None or held.word != word:
+                last[name] = UnitState(name, word, number, text)
+    return tuple(last.values())
+
+
+def _state(text: str) -> tuple[str, str] | None:
+    if match := _UNIT.search(text):
+        return (match[1], "failed") if match[1].startswith("nvidia-") and _ENDED.match(match[2]) else None
+    if match := _JOB.search(text):
+        name = next((unit for pattern, unit in _DESCRIBED if pattern.search(match[2])), None)
+        return (name, _WORDS[match[1]]) if name is not None else None
+    return None
