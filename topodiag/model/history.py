@@ -14,6 +14,10 @@ UP = frozenset({"ACTIVE", "up", "active", "answers"})
 """States in which a port, an interface, an NVLink or a GPU carries traffic; any other but OFF is down."""
 
 
+FALLS = frozenset({"link_downed", "carrier_down_count", "link_down_events", "link_down_events_phy"})
+"""Counters of how often a link fell: of InfiniBand (PortCounters), the kernel's net device, ethtool of mlx5."""
+
+
 @dataclass(frozen=True, slots=True)
 class Capture:
     """One capture of a node. `id` is the sha256 of what it holds, however it is packed. Times are Unix seconds, None

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
 from topodiag.checks.history.flapping import ComesAndGoes, fallen_alone
 from topodiag.checks.history.flaps import drops, flaps
 from topodiag.model.finding import Severity, Status
-from topodiag.model.history import Growth, NodeHistory, PartStates, Spell
+from topodiag.model.history import Capture, Growth, NodeHistory, PartStates, Spell
 
 START = 1.7e9
 UP, DOWN = "ACTIVE", "DOWN"
@@ -110,6 +111,15 @@ def test_a_part_that_was_up_before_the_boot_and_never_since_has_dropped() -> Non
     before = part((UP, 600.0), boot="a").spells
     after = Spell(DOWN, "b", 5.0, 900.0, START + 9000)
     assert dropped(PartStates("mlx5_0/1", (*before, after)))
+
+
+def test_a_watch_that_ended_long_before_the_last_capture_tells_no_drop_and_no_flap() -> None:
+    parts = (part((UP, 60.0), (DOWN, 600.0)), part((UP, 600.0), *CYCLE, *CYCLE, *CYCLE, name="mlx5_1/1"))
+    watched = NodeHistory("gpu07", states=parts, end_s=end(*parts))
+    assert len(ComesAndGoes().judge(watched).findings) == 2
+    for days, findings in ((0.5, 2), (2.0, 1), (6.0, 0)):
+        now = Capture("c", "gpu07", time_s=end(*parts) + days * 86400)
+        assert len(ComesAndGoes().judge(replace(watched, now=now)).findings) == findings
 
 
 def test_parts_that_go_down_together_are_the_node_or_its_switch() -> None:

@@ -10,11 +10,9 @@ from topodiag.checks.history.flaps import DROP_S, FLAP_RETURNS, FLAP_S, WINDOW_S
 from topodiag.checks.history.places import label_of, labels
 from topodiag.checks.interface import Check
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity, Where
-from topodiag.model.history import Growth, NodeHistory, spell_time
+from topodiag.model.history import FALLS, Growth, NodeHistory, spell_time
 from topodiag.model.provenance import Origin
 
-FALLS = frozenset({"link_downed", "carrier_down_count", "link_down_events", "link_down_events_phy"})
-"""Counters of how often a link fell: of InfiniBand (PortCounters), the kernel's net device, ethtool of mlx5."""
 MIN_FALLS = 3
 """Falls between two captures that are more than a cable that somebody moved."""
 _COST = Cost(text="a job that uses it stops, or waits for its time-outs")
@@ -73,11 +71,14 @@ class ComesAndGoes(Check[NodeHistory, Unsteady]):
     def observe(self, judged: NodeHistory, peers: Sequence[NodeHistory]) -> Unsteady | Outcome:
         if judged.end_s is None and not judged.grown:
             return self.unknown(judged, "no watch of the node, and no counters of two captures of one boot")
-        end_s = judged.end_s or 0.0
+        # A watch that ended before the last capture tells of its own time alone.
+        captured_s = judged.now.time_s if judged.now is not None else None
+        end_s = max(judged.end_s or 0.0, captured_s or 0.0)
         flapping = flaps(judged.states, end_s)
         known = {each.part for each in flapping}
         dropped = tuple(each for each in drops(judged.states, end_s) if each.part not in known)
-        known |= {each.part for each in dropped} | {each.part for each in judged.states}
+        if end_s - (judged.end_s or 0.0) <= WINDOW_S:
+            known |= {each.part for each in judged.states}  # what was watched is judged by what was seen
         fallen = tuple(each for each in fallen_alone(judged.grown) if each.part not in known)
         if not (flapping or dropped or fallen):
             return self.clean(judged, "no part kept coming and going")

@@ -25,6 +25,8 @@ WINDOW_S = 5 * 86400.0
 """Returns count for this long (defaultRetentionPeriod)."""
 STICKY_S = 600.0
 """A drop is told for this long after the part came back (dropStickyWindow)."""
+STALE_S = 86400.0
+"""A drop is told for this long after the last sample: later nobody knows whether the part is still down."""
 TRAINING_S = 300.0
 """Links train for this long after a boot (NVSentinel, issue 1701: 214 of 288 nodes were flagged meanwhile)."""
 TOGETHER_S = 60.0
@@ -49,7 +51,8 @@ class Flap:
 
 
 def drops(parts: Sequence[PartStates], end_s: float) -> tuple[Drop, ...]:
-    """The parts that are down at `end_s` (Unix time) for long enough, or came back less than STICKY_S before."""
+    """The parts that are down at `end_s` (Unix time) for long enough, or came back less than STICKY_S before. What was
+    last sampled STALE_S before is not known."""
     found = []
     shared = _shared_times(parts)
     for each in parts:
@@ -57,6 +60,8 @@ def drops(parts: Sequence[PartStates], end_s: float) -> tuple[Drop, ...]:
         for number, spell in enumerate(spells):
             last = number + 1 == len(spells)
             if not last and end_s - spells[number + 1].time_s > STICKY_S:
+                continue
+            if last and end_s - spell.end_s > STALE_S:
                 continue
             was_up = any(earlier.up for earlier in spells[:number])
             if not was_up or not spell.down or spell.fallen or spell.length_s - _trained(spells, number) < DROP_S:

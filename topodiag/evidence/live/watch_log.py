@@ -13,12 +13,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from topodiag.model.history import OFF, UP, PartStates, Spell
+from topodiag.model.history import FALLS, OFF, UP, PartStates, Spell
 
 LOOKS = re.compile(rb'^\{"time":[0-9.]{1,20},"up":[0-9.]{1,20},"watch":1,"host":"', re.M)
 MAX_LINE = 1 << 16
 MAX_PARTS = 20_000
-FALLS = ("link_downed", "carrier_down_count")
 FALL_S = 60.0
 """A counter of falls may be read this much later than the state that it belongs to."""
 _SELF = "watch"

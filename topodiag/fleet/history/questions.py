@@ -10,12 +10,11 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from topodiag.checks.history.flapping import FALLS
 from topodiag.checks.history.flaps import WINDOW_S
 from topodiag.checks.history.growth import growth
 from topodiag.fleet.history.store import Store
 from topodiag.model.fleet import FactKind, NodeFact
-from topodiag.model.history import Capture, Failing, Growth, NodeHistory, PartStates, Rising, Spell, spell_time
+from topodiag.model.history import FALLS, Capture, Failing, Growth, NodeHistory, PartStates, Rising, Spell, spell_time
 
 DAY_S = 86400.0
 GROWTH_DAYS = 30
