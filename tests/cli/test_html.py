@@ -25,6 +25,7 @@ COMMANDS = {
     "topo diff": ("topo", "diff", NODE, "fixture:dgx-h100-healthy"),
     "place audit": ("place", "audit", *PLACED),
     "place solve": ("place", "solve", *PLACED),
+    "fleet compare": ("fleet", "compare", "--workers", "1", NODE, "fixture:dgx-h100-healthy"),
 }
 
 

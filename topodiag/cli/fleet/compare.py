@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from topodiag.cli.errors import Outcome
-from topodiag.cli.options import Printing, format_option, report_options
+from topodiag.cli.options import Printing, format_option, html_option, report_options
 from topodiag.cli.params import EVIDENCE, PLACE, Count
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ FORMATS = ("table", "json", "jsonl", "csv", "parquet", "drain", "conditions")
 @click.option("--workers", type=Count(1, 4096), metavar="N", help="Processes that read (default: all cores).")
 @click.option("--dask", metavar="WHERE", help="Read on a dask cluster: its address, local or slurm.")
 @format_option(FORMATS)
+@html_option
 @report_options
 @click.pass_obj
 def compare(  # noqa: PLR0917 - one parameter per option
@@ -33,6 +34,7 @@ def compare(  # noqa: PLR0917 - one parameter per option
     workers: int | None,
     dask: str | None,
     format_: str,
+    html: str | None,
     fail_on: str,
     printing: Printing,
 ) -> None:
@@ -57,16 +59,20 @@ def compare(  # noqa: PLR0917 - one parameter per option
 
     one_thread()
     from topodiag.app.fleet.compare import compare as compared  # noqa: PLC0415 - heavy from here on
+    from topodiag.cli.html import check_html  # noqa: PLC0415
     from topodiag.cli.output import check_output, verdict_of  # noqa: PLC0415
     from topodiag.cli.progress import reading_captures  # noqa: PLC0415
 
     for path in (printing.output, pass_list, fail_list):
         check_output(path)
+    check_html(html, paths, printing)
     with reading_captures(color=printing.color, ascii_only=printing.ascii_only, quiet=printing.quiet) as tell:
         result = compared(paths, workers=workers, dask=dask, on_read=tell)
     reached.code = verdict_of(result.worst, fail_on)
     _write_lists(result, pass_list, fail_list)
     _write(result, format_, printing)
+    if html is not None:
+        _write_html(html, result)
 
 
 def _write_lists(result: FleetResult, pass_list: str | None, fail_list: str | None) -> None:
@@ -77,6 +83,22 @@ def _write_lists(result: FleetResult, pass_list: str | None, fail_list: str | No
         if path is not None:
             with opened(path) as stream:
                 stream.write(node_list(hosts))
+
+
+def _write_html(path: str, result: FleetResult) -> None:
+    from topodiag.cli.html import write_drawn  # noqa: PLC0415
+    from topodiag.model.result import Result  # noqa: PLC0415
+    from topodiag.report.fleet.json import fleet_json  # noqa: PLC0415
+    from topodiag.report.fleet.page import draw_fleet  # noqa: PLC0415
+    from topodiag.report.html.fleet import fleet_extras  # noqa: PLC0415
+
+    found = Result(
+        findings=result.findings, outcomes=result.outcomes, not_observed=result.left_out, unexplained=result.unexplained
+    )
+    write_drawn(
+        path, "fleet compare", lambda page: draw_fleet(page, result), lambda: fleet_json(result), lambda: found,
+        lambda: fleet_extras(result),
+    )  # fmt: skip
 
 
 def _write(result: FleetResult, format_: str, printing: Printing) -> None:
