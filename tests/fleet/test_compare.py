@@ -11,6 +11,7 @@ from tests.fleet.fleets import Change, both, fleet, standing, with_errors, with_
 from topodiag.fleet.compare import compared
 from topodiag.fleet.digest import Digest, digest_of
 from topodiag.model.fleet import Cohort, How
+from topodiag.model.node import Node
 
 OLD = with_fact("driver", "NVIDIA driver", "550.54.15")
 
@@ -205,3 +206,14 @@ def test_a_card_that_is_gone_does_not_shift_the_facts_of_those_behind_it() -> No
         ("pairing", "widest path to a network card"),
     }  # fmt: skip
     assert all(each[2] == ("gpu3",) for each in found if each[0] == "pairing")
+
+
+def test_a_node_that_shows_no_gpu_does_not_pass_for_one_of_its_siblings() -> None:
+    def of_a_dgx(node: Node) -> Node:
+        return replace(node, system=read("DGX H100"))
+
+    whole = digest_of(of_a_dgx(hgx_h100()), "")
+    blind = digest_of(of_a_dgx(replace(hgx_h100(), gpus=(), paths={}, smi_matrix={}, p2p={})), "")
+    nodes = [replace(whole, host=f"n{at}") for at in range(9)] + [replace(blind, host="n9")]
+    outlier = next(each for each in only(nodes).outliers if each.key == "GPUs")
+    assert (outlier.nodes, outlier.value, outlier.usual) == (("n9",), "not shown", "8")

@@ -18,14 +18,15 @@ from topodiag.model.finding import Finding
 from topodiag.model.fleet import FactKind, NodeFact
 from topodiag.model.node import Node
 from topodiag.model.result import Trouble
+from topodiag.model.topics import Topic
 
 Key = tuple[str, str, str]
 """Part, key and unit of a fact, in its family."""
 
 ERRORS = frozenset({"errors", "times", "rows", "lines"})
 """Units of counters that speak of trouble; the others count traffic."""
-_DATA = ("port_rcv_data", "port_xmit_data")
-"""InfiniBand's counters of traffic, in words of four bytes (Linux sysfs-class-infiniband)."""
+_SWITCHES = ("leaf switch", "spine switch", "core switch")
+"""What Slurm calls switches alike, from the node up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,7 @@ class Digest:
     """One node. `traits` are what it is compared by, `places` where it stands: (attribute, value).
 
     `numbers` are all of its numbers; of its counters `counters` has those that are not zero, and `counted` the names of
-    all that were read. `sent_bytes` is the traffic of its InfiniBand ports since they came up.
+    all that were read.
     """
 
     host: str
@@ -90,7 +91,7 @@ def digest_of(node: Node, path: str) -> Digest:
         time=node.time.value or "",
         traits=traits_of(node),
         places=places_of(node, path),
-        facts=tuple(_facts(family, facts) for family, facts in by_family.items()),
+        facts=(*(_facts(family, facts) for family, facts in by_family.items()), *_no_gpu(node)),
         numbers=tuple(numbers),
         counters=tuple(each for each in counters.values() if each.value),
         counted=Facts("counters", read),
@@ -98,6 +99,13 @@ def digest_of(node: Node, path: str) -> Digest:
         findings=tuple(found for outcome in outcomes for found in outcome.findings),
         unexplained=tuple(each for each in troubles((node,), outcomes) if not each.harmless),
     )
+
+
+def _no_gpu(node: Node) -> tuple[Facts, ...]:
+    """That no GPU shows is a value to compare: a driver that hangs must not pass for a node that is as its siblings."""
+    if node.gpus:
+        return ()
+    return (Facts("gpu", ((("", "GPUs", ""), "0" if Topic.GPUS in node.told else "not shown"),)),)
 
 
 def _facts(family: str, facts: Iterable[NodeFact]) -> Facts:
@@ -139,10 +147,10 @@ def places_of(node: Node, path: str) -> tuple[tuple[str, str], ...]:
     from topodiag.evidence.cluster.bundles import seen_of  # noqa: PLC0415 - numpy
 
     seen = seen_of(node, path)
-    made = [(f"{word} above" if word == "switch" else word, name) for word, name in seen.tiers]
-    if seen.domain:
-        made.append(("NVLink domain", seen.domain))
-    return tuple((f"{word} (level {number})" if number else word, name) for number, (word, name) in enumerate(made))
+    made = [
+        (_SWITCHES[min(level, 2)] if word == "switch" else word, name) for level, (word, name) in enumerate(seen.tiers)
+    ]
+    return (*made, ("NVLink domain", seen.domain)) if seen.domain else tuple(made)
 
 
 class Pool:

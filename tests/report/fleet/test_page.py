@@ -137,3 +137,10 @@ def test_a_hostile_host_name_runs_nothing(monkeypatch: pytest.MonkeyPatch) -> No
     assert "'nodename=n1;reboot'" in line
     assert "'reason=topodiag NVL001: $(reboot)" in line
     assert "\x1b" not in line
+
+
+def test_a_warning_that_all_nodes_have_is_on_the_page_and_in_the_sign(monkeypatch: pytest.MonkeyPatch) -> None:
+    everywhere = dict.fromkeys(range(20), having(found("HST003", Severity.WARNING, "NUMA balancing is on")))
+    lines = page_of(result_of(fleet(20, everywhere), monkeypatch))
+    assert lines[0] == "▲ none of 20 nodes to exclude"
+    assert "  ▲ HST003  20 nodes  NUMA balancing is on" in lines

@@ -18,7 +18,7 @@ COHORTS_SHOWN = 4
 FACTS_SHOWN = 8
 SPLITS_SHOWN = 3
 _NAMES = 48
-"""Columns of a node set: what is longer is counted."""
+"""Columns of a node set, of which the beginning is shown."""
 _TELLING = (
     ("driver", "NVIDIA driver"), ("os", "kernel"), ("os", "distribution"), ("gpu", "GPUs"), ("nvlink", "links"),
     ("firmware", "firmware"), ("nic", "compute network cards"), ("nic", "rate"), ("mtu", "MTU"), ("pci", "width"),
@@ -52,11 +52,14 @@ def _draw_answer(page: Page, result: FleetResult) -> None:
         sign, hue = SIGNS[worst], _MARK[worst]
         names = _names(result.failed, page.width - len(words[0][0]) - 4)
     else:
-        judged = sum(len(each.nodes) for each in result.cohorts if each.compared)
-        compared = judged == total
-        few = f", {total - judged} of them without enough siblings to compare" if not compared else ""
-        words = [(f"none of {plural(total, 'node')} to exclude{few}", "strong")]
-        sign, hue, names = ("✔", "ok", "") if compared else ("?", "unknown", "")
+        alone = total - sum(len(each.nodes) for each in result.cohorts if each.compared)
+        without = f", {alone} of them without enough siblings to compare" if alone else ""
+        words = [(f"none of {plural(total, 'node')} to exclude{without}", "strong")]
+        names = ""
+        if alone or result.unexplained:
+            sign, hue = "?", "unknown"
+        else:
+            sign, hue = ("▲", "warning") if result.worst == Severity.WARNING else ("✔", "ok")
     page.add(page.text((sign, hue), " "), *words, (f"  {names}" if names else "", "name"))
     note_answer(page, *words, (f"  {names}" if names else "", "name"), sign=sign, hue=hue)
 
