@@ -82,6 +82,7 @@ def test_a_faulty_link_is_three_strokes_intended_negotiated_used() -> None:
     assert shown[shown.index("intended") + 1] == "370.8 GB/s"
     assert shown[shown.index("negotiated") + 1] == "247.2 GB/s"
     assert shown[shown.index("used") + 1] == "not in the evidence"
+    assert any(text.startswith("6 links x 20.6 GB/s = 123.6 GB/s") for text in shown), "how the figures follow"
 
 
 def test_a_setting_takes_from_what_is_used_and_not_from_what_was_negotiated() -> None:

@@ -27,7 +27,7 @@ ARCS = 44
 
 STROKE = 13
 """The widest stroke, for what is intended, px; the others are as much narrower as they carry less."""
-EDGE_H, MOST_EDGES, SCALE = 62, 4, 300
+EDGE_H, MOST_EDGES, SCALE = 78, 4, 300
 """Below the node: a faulty place with its three strokes, how many of them, the length of the longest stroke, px."""
 
 
@@ -73,17 +73,18 @@ def draw_node(picture: Picture, *, prefix: str = "") -> str:
 def _strokes(drawing: _Drawing, y: float) -> float:
     """The faulty places with figures below the node; where the drawing ends."""
     for edge in drawing.picture.edges[:MOST_EDGES]:
-        _edge(drawing.canvas, edge, y + 8)
+        _edge(drawing.canvas, edge, y + 8, drawing.width)
         y += EDGE_H + 16
     return y
 
 
-def _edge(canvas: Canvas, edge: Edge, y: float) -> None:
+def _edge(canvas: Canvas, edge: Edge, y: float, width: float) -> None:
     levels = edge.levels
     canvas.text(MARGIN, y + 14, ", ".join(edge.checks), "badtext", room=190)
-    canvas.text(MARGIN, y + 31, f"at {edge.name}", room=190)
+    canvas.text(MARGIN, y + 31, f"with {edge.name}", room=190)
     rows = (("intended", levels.intended), ("negotiated", levels.negotiated), ("used", levels.used))
     left = MARGIN + 200
+    canvas.text(left, y + 71, edge.note, "small", room=width - left - MARGIN, size=10.5)
     for number, (name, value) in enumerate(rows):
         middle = y + 9 + number * 20
         canvas.text(left, middle + 4, name, "quiet")

@@ -71,6 +71,8 @@ class Edge:
     name: str
     checks: tuple[str, ...]
     levels: Levels
+    note: str = ""
+    """How the figures follow: those of a NIC may be of all NICs of the node."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,15 +113,18 @@ def picture_of(node: Node, findings: Sequence[Finding], title: str, verdict: str
 
 def _edges(findings: Iterable[Finding]) -> tuple[Edge, ...]:
     """One per place; findings on the same place with the same levels are one edge."""
-    made: dict[tuple[str, Levels], list[str]] = {}
+    made: dict[tuple[str, Levels], list[Finding]] = {}
     for finding in findings:
         levels, where = levels_of(finding), finding.where
         names = [*where.gpus, *where.nics] or list(where.links)
         name = few([_cut(each) for each in names], 3)
         if levels is not None and name:
-            made.setdefault((name, levels), []).append(finding.id)
+            made.setdefault((name, levels), []).append(finding)
     order = sorted(made.items(), key=lambda each: each[0][1].negotiated / each[0][1].intended)
-    return tuple(Edge(name, tuple(dict.fromkeys(checks)), levels) for (name, levels), checks in order)
+    return tuple(
+        Edge(name, tuple(dict.fromkeys(each.id for each in found)), levels, _cut(found[0].cost.text, 200))
+        for (name, levels), found in order
+    )
 
 
 def _levels(findings: Iterable[Finding]) -> Levels | None:
