@@ -168,6 +168,8 @@ def _grown(store: Store, rows: Mapping[str, Sequence[Row]]) -> dict[str, tuple[G
         return {}
     since = spell_time(min(capture.time_s or 0.0 for capture in recent.values()))[:10]
     table = store.table("counters", since=since)
+    wanted = pc.is_in(table["capture"].cast(pa.string()), value_set=pa.array(sorted(recent), pa.string()))
+    table = table.filter(wanted)
     if not table.num_rows:
         return {}
     moving = _moving(table)
