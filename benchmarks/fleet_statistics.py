@@ -161,6 +161,7 @@ class _Drawn:
             host=f"n{at:05d}",
             path="",
             time="",
+            machine=frozenset(),
             traits=(("product", "DGX H100"), ("GPU", "H100"), ("role", "GPU node"), ("captured in", "")),
             places=(("rack", f"r{at // rack}"),),
             facts=tuple(Facts(family, tuple(own)) for family, own in by_family.items()),

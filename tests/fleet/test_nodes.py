@@ -6,14 +6,18 @@ import json
 import pickle
 import shutil
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from tests.fleet.fleets import plain
 from topodiag.fleet import nodes as module
-from topodiag.fleet.nodes import Fleet, read_fleet, read_some
+from topodiag.fleet.nodes import Fleet, _latest, read_fleet, read_some
 from topodiag.model.errors import InputError
+from topodiag.model.finding import Finding, Severity
 
+FOUND = Finding("NVL001", Severity.ERROR, "a fault", "seen", "expected", ("mend it",))
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "nodes"
 
 
@@ -81,6 +85,16 @@ def test_nodes_with_the_same_facts_share_them(captures: Path) -> None:
     made, _ = read_some([str(captures / "r1" / "n1-1"), str(captures / "r1" / "n2-1")])
     one, other = ({each.family: each for each in node.facts} for node in made)
     assert one["os"] is other["os"]
+
+
+def test_machines_of_one_name_that_have_no_gpu_in_common_are_several() -> None:
+    one = replace(plain(), host="localhost", path="a", machine=frozenset({"GPU-1"}))
+    again = replace(one, path="b", time="2026-03-02T08:00:00Z", findings=(FOUND,))
+    other = replace(one, path="c", machine=frozenset({"GPU-2"}), findings=(FOUND,))
+    nodes, older = _latest([one, again, other])
+    assert sorted((node.host, node.path) for node in nodes) == [("localhost#1", "b"), ("localhost#2", "c")]
+    assert [each.what for each in older] == ["a"]
+    assert {node.findings[0].where.nodes for node in nodes} == {("localhost#1",), ("localhost#2",)}
 
 
 def test_a_folder_without_a_node_is_one_clear_line(tmp_path: Path) -> None:

@@ -50,7 +50,8 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Digest:
-    """One node. `traits` are what it is compared by, `places` where it stands: (attribute, value).
+    """One node. `machine` are the UUIDs of its GPUs, which tell machines of one name apart. `traits` are what it is
+    compared by, `places` where it stands: (attribute, value).
 
     `numbers` are all of its numbers; of its counters `counters` has those that are not zero, and `counted` the names of
     all that were read.
@@ -59,6 +60,7 @@ class Digest:
     host: str
     path: str
     time: str
+    machine: frozenset[str]
     traits: tuple[tuple[str, str], ...]
     places: tuple[tuple[str, str], ...]
     facts: tuple[Facts, ...]
@@ -89,6 +91,7 @@ def digest_of(node: Node, path: str) -> Digest:
         host=node.host,
         path=path,
         time=node.time.value or "",
+        machine=frozenset(gpu.uuid.value for gpu in node.gpus if gpu.uuid.value),
         traits=traits_of(node),
         places=places_of(node, path),
         facts=(*(_facts(family, facts) for family, facts in by_family.items()), *_no_gpu(node)),

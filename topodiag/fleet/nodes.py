@@ -124,15 +124,34 @@ def _shared(digest: Digest, pool: Pool) -> Digest:
 
 
 def _latest(nodes: Sequence[Digest]) -> tuple[list[Digest], list[NotObserved]]:
-    """The latest capture of each host, and the others."""
-    latest: dict[str, Digest] = {}
-    older: list[Digest] = []
-    for each in nodes:
-        host = each.host.partition("#")[0]
-        known = latest.get(host)
-        if known is None or (known.time, known.path) < (each.time, each.path):
-            latest[host] = replace(each, host=host)
-            older += [known] if known is not None else []
+    """The latest capture of each machine, and the others. Machines of one name (`localhost`) that have no GPU in common
+    are several: `localhost#1`, `localhost#2`."""
+    of_host: dict[str, list[list[Digest]]] = {}
+    for each in sorted(nodes, key=lambda node: (node.time, node.path)):
+        machines = of_host.setdefault(each.host.partition("#")[0], [])
+        own = next((known for known in machines if _may_be_one(known[-1], each)), None)
+        if own is None:
+            machines.append([each])
         else:
-            older.append(each)
-    return list(latest.values()), [NotObserved(each.path, f"an older capture of {each.host}") for each in older]
+            own.append(each)
+    latest: list[Digest] = []
+    older: list[NotObserved] = []
+    for host, machines in of_host.items():
+        for number, captures_ in enumerate(machines, 1):
+            name = host if len(machines) == 1 else f"{host}#{number}"
+            latest.append(_named(captures_[-1], name))
+            older += [NotObserved(each.path, f"an older capture of {name}") for each in captures_[:-1]]
+    return latest, older
+
+
+def _may_be_one(a: Digest, b: Digest) -> bool:
+    """Whether two captures of one name can be of one machine: where either shows no GPU, nothing says otherwise."""
+    return not a.machine or not b.machine or not a.machine.isdisjoint(b.machine)
+
+
+def _named(node: Digest, host: str) -> Digest:
+    """The node, and its findings, under this name."""
+    if node.host == host:
+        return node
+    findings = tuple(replace(each, where=replace(each.where, nodes=(host,))) for each in node.findings)
+    return replace(node, host=host, findings=findings)
