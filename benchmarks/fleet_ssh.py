@@ -21,7 +21,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 SSHD = "/usr/sbin/sshd"
-NET = "10.213"
+NET = f"10.{128 + os.getpid() % 120}"
+"""Of this process alone: two fleets may run side by side."""
 READY_S = 10.0
 PATH = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
 _CONFIG = """\
@@ -80,6 +81,7 @@ KINDS: dict[str, Illness] = {
     "a driver that hangs": Illness("timed out", "nvidia-smi", tools=_HUNG),
     "a login that hangs": Illness("timed out", "did not start", command="sleep 1000"),
     "dies in the middle": Illness("garbage", "after", command=f"{_ORIGINAL} | head -c 3000; kill -9 $PPID"),
+    "a line without end": Illness("garbage", "other output", command="cat /dev/zero"),
     "shouts": Illness("garbage", "other output", command="yes " + "x" * 500),
 }  # fmt: skip
 
@@ -246,7 +248,7 @@ def main() -> int:
         begun = time.monotonic()
         done = subprocess.run(
             [sys.executable, "-m", "topodiag", "fleet", "collect", "--nodelist", f"gpu[001-{chosen.nodes:03}]",
-             "--to", str(to), "--ssh-options", options, "--deadline", "5", "--fanout", str(chosen.fanout)],
+             "--to", str(to), "--ssh-options", options, "--deadline", "20", "--fanout", str(chosen.fanout)],
             check=False,
         )  # fmt: skip
         took = time.monotonic() - begun

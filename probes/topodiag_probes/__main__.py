@@ -28,8 +28,9 @@ PROGRAM = "topodiag-probe"
 MAX_SECONDS = 3600.0
 NODE_VARIABLES = ("SLURMD_NODENAME", "NODE_NAME")
 """How Slurm and a pod of `topodiag fleet manifest` tell a program which node it is on."""
-NICE = 10
-"""Of a capture that is one of many: the node has other work."""
+NICE = 5
+"""Of a capture that is one of many: the node has other work. A third of the weight of others, not a tenth: where there
+is more work than cores, a capture that gets no time would look like one that hangs."""
 
 _WORDS = (
     ("ok", "captured"),

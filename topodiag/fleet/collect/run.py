@@ -119,7 +119,7 @@ class _Room:
     def _late(self, node: str, receipt: Receipt) -> NodeAnswer:
         limit = self.request.node_s
         if not receipt.hello:
-            why = f"the collector did not start within {limit:g} s of asking: login or Python hangs"
+            why = f"the collector did not start within {limit:g} s of asking: its login hangs, or it is too busy"
             return self._made(node, receipt, State.TIMED_OUT, why)
         waited = ", ".join(receipt.waited_for) or "the collector's end"
         made = self._made(node, receipt, State.TIMED_OUT, f"no bundle after {limit:g} s, waiting for {waited}")

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
 from typing import Any
 
 from ClusterShell.Event import EventHandler
 from ClusterShell.Task import Task, task_self
 from ClusterShell.Task import TimeoutError as TimeIsOver
+from ClusterShell.Worker.Ssh import WorkerSsh
 
 from topodiag.fleet.collect.interface import Ear, Request
+
+MAX_LINE = 1 << 16
+"""Bytes without an end of line that are kept: a line of the collector has less than 1024."""
 
 
 class Listener(EventHandler):  # type: ignore[misc]
@@ -48,12 +53,30 @@ def _end(worker: Any, node: Any) -> None:
             client.abort()
 
 
+class _Client(WorkerSsh.SHELL_CLASS):  # type: ignore[misc]
+    """ssh to one node, of whose output no line is kept that has no end: ClusterShell would keep all of it."""
+
+    def _readlines(self, sname: str) -> Iterator[bytes]:
+        yield from super()._readlines(sname)
+        stream = self.streams.get(sname)
+        if stream is not None and len(stream.rbuf) > MAX_LINE:
+            yield stream.rbuf
+            stream.rbuf = b""
+
+
+class Ssh(WorkerSsh):  # type: ignore[misc]
+    """ssh to many nodes."""
+
+    SHELL_CLASS = _Client
+
+
 def task_for(request: Request) -> Task:
     """This thread's task, which keeps no output: the ear takes it."""
     logging.getLogger("ClusterShell").setLevel(logging.CRITICAL)  # a node that dies is told by its answer
     task = task_self()
     for name, value in (("fanout", request.fanout), ("connect_timeout", request.connect_s)):
         task.set_info(name, value)
+    task.set_default("distant_worker", Ssh)
     task.set_default("stdout_msgtree", False)
     task.set_default("stderr_msgtree", False)
     return task
