@@ -40,6 +40,15 @@ _FIRST = {f"tests/{name}": place for place, name in enumerate(_LONGEST)}
 _parsed: dict[tuple[str, str, int, bytes], Any] = {}
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    from tests import searches  # noqa: PLC0415 - not before --help
+
+    folder = searches.share()
+    if folder is not None:
+        config.add_cleanup(lambda: searches.drop(folder))
+    searches.use()
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection(session: pytest.Session) -> None:
     """Workers collect the same modules at the same time: each begins elsewhere, and finds the others' modules compiled.

@@ -18,13 +18,14 @@ import pytest
 
 from tests.nccl.bare_files import is_bare
 from tests.nccl.test_corpus_predict import NAMES as PREDICTED
+from tests.searches import search_graphs
 from topodiag.evidence.nccl_xml import read_file
 from topodiag.model.nccl_tree import NcclFile
 from topodiag.nccl.graph.attach import HostTree, count_gpus
 from topodiag.nccl.graph.domains import build_system
 from topodiag.nccl.graph.graph import RejectedError
 from topodiag.nccl.prediction import PredictedGraph
-from topodiag.nccl.search.search import describe, search_graphs
+from topodiag.nccl.search.search import describe
 from topodiag.nccl.settings import read_settings
 
 TOPOLOGIES = Path(__file__).resolve().parents[3] / "shared" / "corpus" / "topo"
