@@ -1,4 +1,4 @@
-"""For the whole suite: property tests that no clock judges, texts parsed once, modules compiled once."""
+"""For the whole suite: property tests that no clock judges, answers kept for longer, modules compiled once."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import gc
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
 from functools import lru_cache
 from importlib import import_module
 from typing import Any
@@ -36,8 +35,6 @@ _LONGEST = (
 )
 _FIRST = {f"tests/{name}": place for place, name in enumerate(_LONGEST)}
 """Half of the suite's time, longest first: with a file on one worker, one that begins last is what all wait for."""
-
-_parsed: dict[tuple[str, str, int, bytes], Any] = {}
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -83,32 +80,14 @@ def pytest_collection_finish() -> None:
 
 
 def _keep_answers_longer() -> None:
-    """What NCCL decides on a topology is asked again by many tests, more of them apart than the program has to keep."""
-    # by name: the package gives the function of that name
-    predict, searched = import_module("topodiag.nccl.predict"), import_module("topodiag.nccl.search.searched")
-    for module, name, kept in ((predict, "_predicted", 512), (searched, "_searched", 128), (searched, "_built", 128)):
-        setattr(module, name, lru_cache(maxsize=kept)(getattr(module, name).__wrapped__))
-
-
-@pytest.fixture(scope="module")
-def texts_parsed_once() -> Iterator[None]:
-    """Sources keep what they read from each text: replays read the same texts hundreds of times. What they keep is
-    never changed: filling a draft only reads it."""
-    from topodiag.evidence import registry  # noqa: PLC0415 - not for each worker's start
-
-    with pytest.MonkeyPatch.context() as patch:
-        for kind in registry.kinds():
-            source = registry.source(kind)
-            assert source is not None
-            patch.setattr(source, "parse", _remembering(kind, source.parse))
-        yield
-
-
-def _remembering(kind: str, parse: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    def parsed(blob: Any) -> Any:
-        key = (kind, blob.name, blob.sample, blob.data)
-        if key not in _parsed:
-            _parsed[key] = parse(blob)
-        return _parsed[key]
-
-    return parsed
+    """What NCCL decides on a topology, and what a text of a capture says, is asked again by many tests, more of them
+    apart than the program has to keep."""
+    for name, function, kept in (
+        ("topodiag.nccl.predict", "_predicted", 512),
+        ("topodiag.nccl.search.searched", "_searched", 128),
+        ("topodiag.nccl.search.searched", "_built", 128),
+        ("topodiag.evidence.intake.known_texts", "_same", 16384),
+        ("topodiag.evidence.intake.known_texts", "_alike", 16384),
+    ):
+        module = import_module(name)  # by name: a package gives the function of that name
+        setattr(module, function, lru_cache(maxsize=kept)(getattr(module, function).__wrapped__))

@@ -1,17 +1,29 @@
-"""What the process behind `tests.program.run` imports before it forks: all of the program, and its libraries.
+"""What the process behind `tests.program.run` has before it forks: all of the program, its libraries and its tables,
+and the texts of the captures that tests read most.
 
-Modules are shared, and what NCCL's search finds; other caches start empty, as at a start of the program.
+A run of the program then reads only what is new to it. Every answer kept is one of content alone (a text, a table, a
+search of NCCL's), so that a run says what it would say from an empty start; tests that look at a start itself, or at
+what it takes, start an interpreter of their own (`tests.program.start`, `ARGV`).
 """
 
 from __future__ import annotations
 
+import gc
 import pkgutil
 from importlib import import_module
 
 import topodiag
 from tests import searches
 
+READ_MOST = ("dgx-h100-healthy", "dgx-h100-gpu3-12of18-nvlink", "hgx-a100", "no-gpu")
+"""Captures that come with the program. Tests change copies of them: most texts stay."""
+
 for _module in pkgutil.walk_packages(topodiag.__path__, "topodiag."):
     if not _module.name.endswith("__main__") and "dask" not in _module.name:
         import_module(_module.name)
 searches.use()
+for _name in READ_MOST * 2:  # a text is kept when it is met again
+    topodiag.scan(f"fixture:{_name}").to_json()
+# Not looked at by a child's search for garbage, which would copy all of it.
+gc.collect()
+gc.freeze()

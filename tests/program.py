@@ -1,8 +1,9 @@
 """Runs topodiag as a user does: a process of its own, with its own streams, environment and folder.
 
-`run` forks from a process that has imported the program's libraries once: a run takes hundredths of a second of CPU in
-place of half a second, and the suite has a thousand. `start` and `ARGV` are for what needs the interpreter's own start:
-signals, pipes that close, limits of the process. Tests of what a start loads use neither.
+`run` forks from a process that has imported the program's libraries once, and read what tests read most (see
+preloaded.py): a run takes hundredths of a second of CPU in place of half a second, and the suite has a thousand.
+`start` and `ARGV` are for what needs the interpreter's own start: signals, pipes that close, limits of the process.
+Tests of what a start loads use neither.
 """
 
 from __future__ import annotations

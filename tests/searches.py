@@ -1,8 +1,8 @@
 """What NCCL's search finds on a system, searched once in a run of the suite: all its processes share one folder.
 
-Files are named by the content of the question (the system, the settings, which graphs), so that another question never
-gets this one's answer. The folder begins empty with each run: `share` makes it, `drop` removes it. What tests the search
-itself calls `topodiag.nccl.search.search`, which keeps nothing.
+Files are named by the content of the question (the system, the settings, which graphs), so that another question
+never gets this one's answer. The folder begins empty with each run: `share` makes it, `drop` removes it. What tests the
+search itself calls `topodiag.nccl.search.search`, which keeps nothing.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def drop(folder: str) -> None:
 
 def use() -> None:
     """Let the program, in this process, ask here."""
-    import_module("topodiag.nccl.search.searched").search_graphs = search_graphs
+    setattr(import_module("topodiag.nccl.search.searched"), "search_graphs", search_graphs)  # noqa: B010 - untyped
 
 
 def search_graphs(
@@ -55,7 +55,7 @@ def search_graphs(
     question = pickle.dumps((replace(system, lines={}), settings, nvls, collnet))
     place = Path(folder, hashlib.sha256(question).hexdigest())
     with suppress(FileNotFoundError):
-        known: tuple[SearchGraph, ...] = pickle.loads(place.read_bytes())  # noqa: S301 - written below, by this run
+        known: tuple[SearchGraph, ...] = pickle.loads(place.read_bytes())
         return known
     found = search.search_graphs(system, settings, nvls=nvls, collnet=collnet)
     with tempfile.NamedTemporaryFile(dir=folder, delete=False) as file:

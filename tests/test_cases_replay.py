@@ -9,8 +9,6 @@ import pytest
 from fixtures.generate.cases import materialise
 from topodiag.app.scan import scan as diagnose
 
-pytestmark = pytest.mark.usefixtures("texts_parsed_once")
-
 FOLDER = Path(__file__).parent.parent / "fixtures" / "checks"
 CASES = [
     pytest.param(place.parent.name, case, id=f"{place.parent.name}-{case['name']}")

@@ -12,8 +12,6 @@ from topodiag.model.links import LinkKind, PathType
 from topodiag.model.node import Node
 from topodiag.model.paths import edges_of, paths_from
 
-pytestmark = pytest.mark.usefixtures("texts_parsed_once")
-
 NAMES = fixtures()
 SMI_AS_NCCL = {
     "PIX": PathType.PIX,

@@ -19,8 +19,6 @@ from topodiag.evidence.intake.fixtures import fixture_path, fixtures
 from topodiag.evidence.intake.reader import read_node
 from topodiag.model.finding import Outcome, Severity, Status
 
-pytestmark = pytest.mark.usefixtures("texts_parsed_once")
-
 NAMES = fixtures()
 HEALTHY = {make.__name__: make for make in MACHINES}
 Keep = Callable[[dict[str, Any]], bool]

@@ -14,8 +14,6 @@ from topodiag.report.interface import Style
 from topodiag.report.registry import names, report
 from topodiag.report.words import Sight, gpu_sight
 
-pytestmark = pytest.mark.usefixtures("texts_parsed_once")
-
 SCHEMA = json.loads((files("topodiag.report") / "schema" / "result-1.0.schema.json").read_text())
 jsonschema.Draft202012Validator.check_schema(SCHEMA)
 VALID = jsonschema.Draft202012Validator(SCHEMA)
