@@ -46,6 +46,7 @@ from tests.healthy_parts import (
     H200,
     SWITCH,
     V100_SXM3,
+    on_card_of,
     own_ports,
     server,
     way_out,
@@ -78,6 +79,7 @@ def storage_beside_gpu() -> Machine:
         bus = f"0000:1c:00.{function}"
         made = nic(m, port.bus, bus, BF3_400, rdma, f"ens9f{function}np{function}", layer="Ethernet", traffic=10**9)
         if function:
+            on_card_of(m.nic("mlx5_12"), made)
             made.state, made.phys, made.active_mtu = "DOWN", "Disabled", 1024
             m.netdev(made.netdev).operstate = "down"
     return m
@@ -137,6 +139,7 @@ def dual_port_unused() -> Machine:
     for made in [n for n in list(m.nics) if n.product is products.CX6_HDR]:
         bus = made.bus[:-1] + "1"
         second = nic(m, m.fn(made.bus).parent, bus, products.CX6_HDR, f"{made.rdma}b", f"{made.netdev}f1")
+        on_card_of(made, second)
         second.state, second.phys = "DOWN", "Polling"
         m.netdev(second.netdev).operstate = "down"
     return m

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fixtures.generate import products
-from fixtures.generate.machine import Machine, NicProduct
+from fixtures.generate.machine import Machine, Nic, NicProduct
 from fixtures.generate.machines.common import (
     EXITED,
     GPU_MODULES,
@@ -66,3 +66,10 @@ def own_ports(m: Machine, product: object, places: list[tuple[int, int]], gen: i
     for numa, bridge in places:
         port = root_port(m, f"0000:{bridge:02x}:01.0", numa=numa, gen=gen, below=(bridge + 1, bridge + 1))
         gpu(m, port, f"0000:{bridge + 1:02x}:00.0", product)  # type: ignore[arg-type]
+
+
+def on_card_of(first: Nic, second: Nic) -> None:
+    """Make a NIC the second port of an adapter: one image GUID for both, and its own one above that of the first."""
+    digits = f"{int(first.guid.replace(':', ''), 16) + 1:016x}"
+    second.guid = ":".join(digits[place : place + 4] for place in range(0, 16, 4))
+    second.card_guid = first.guid
