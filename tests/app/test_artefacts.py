@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.checks import nodes
-from tests.verdict.test_judge import seen
+from tests.verdict.judged import seen
 from topodiag.app.artefacts import CHECKS, Artefact, Unmade, artefacts, checks_text, write_artefacts
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Finding

@@ -1,58 +1,23 @@
-"""The verdict: its state, how well each cause is founded, what is beside it, what is ruled out, and what would settle
-what is open. Never more certain than the evidence."""
+"""The verdict: its state, its causes and what is beside them, what is ruled out, and what would settle what is open."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
 from tests.checks import jobs
-from tests.verdict.test_order import E, I, W, found
-from topodiag.model.bench import BenchDevice, Benchmark, BenchRow, BenchRun, Expectation, Fit, Timing
+from tests.verdict.judged import LOG, measured, running, seen, verdict
+from tests.verdict.test_order import I, W
 from topodiag.model.case import Case
-from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity, Status, Where
+from topodiag.model.finding import Confidence, Cost, Outcome, Status, Where
 from topodiag.model.identity import Host, Identity
 from topodiag.model.job import FlightRecord
 from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
 from topodiag.model.result import Result, Trouble
-from topodiag.model.verdict import CauseStatus, State, Verdict
+from topodiag.model.verdict import State
 from topodiag.verdict.judge import judge
-from topodiag.verdict.order import arranged
-
-LINE = Origin("trees/sys.tree", 7, "1: DOWN")
-LOG = Origin("job.log", 3, "NET/IB : Using")
-
-
-def seen(check: str, severity: Severity = E, *, line: Origin = LINE, **parts: Any) -> Finding:
-    """A finding with a line of evidence."""
-    return replace(found(check, severity, **parts), evidence=(line,))
-
-
-def verdict(*findings: Finding, case: Case | None = None, clean: str = "", **parts: Any) -> Verdict:
-    """The verdict on these findings; `clean` are checks that found nothing, on n0 or in the job."""
-    case = case or Case()
-    outcomes = tuple(Outcome(each, Status.CLEAN, "" if each.startswith("NET") else "n0") for each in clean.split())
-    made = Result(nodes=case.nodes, jobs=case.jobs, outcomes=outcomes, findings=arranged(findings, case), **parts)
-    return judge(made, case)
-
-
-def running(**changes: Any) -> Case:
-    """A healthy job on n0 and n1."""
-    return Case(jobs=(jobs.job(2, files=("job.log",), **changes),))
-
-
-def measured(name: str = "normal", hosts: tuple[str, ...] = ("n0", "n1"), made: float = 470.0) -> Benchmark:
-    """An all_reduce over these hosts that reaches `made` of 470 GB/s."""
-    row = BenchRow(1 << 34, out_of_place=Timing(1000.0, made / 2, made))
-    devices = tuple(BenchDevice(at, host, 0) for at, host in enumerate(hosts))
-    table = Origin("all_reduce.txt", 1, "# nccl-tests")
-    run = BenchRun("all_reduce", (row,), devices, len(hosts), source="all_reduce.txt", origin=table)
-    wanted = Expectation("n0", 470.0, 420.0, 480.0, Confidence.HIGH)
-    return Benchmark(run, Fit(plateau_gbs=made), wanted, name)
-
 
 # -- the state --
 
@@ -131,106 +96,6 @@ def test_of_jobs_with_one_name_a_finding_is_of_the_one_whose_log_shows_it() -> N
     case = Case(jobs=(jobs.job(2, files=("job.log",)), other))
     slow = seen("NET003", W, line=Origin("other.log", 4), jobs=("job",), cost=Cost(350.0, 0.9))
     assert [job.state for job in verdict(slow, case=case, clean="NET001").jobs] == [State.HEALTHY, State.SLOW]
-
-
-# -- how well a cause is founded --
-
-
-def test_what_was_read_on_the_machine_is_established() -> None:
-    [cause] = verdict(seen("NVL001", cost=Cost(1.0, 0.3)), case=running()).causes
-    assert cause.status is CauseStatus.ESTABLISHED
-
-
-@pytest.mark.parametrize("check", ["BEN001", "NET006", "NET007", "NET008", "NIC005", "TOP004", "NET001", "JOB001"])
-def test_an_effect_that_is_seen_without_its_cause_is_never_established(check: str) -> None:
-    [cause] = verdict(seen(check, line=LOG, cost=Cost(1.0, 0.3)), case=running()).causes
-    assert cause.status is not CauseStatus.ESTABLISHED
-
-
-def test_an_effect_whose_message_names_the_setting_is_established() -> None:
-    text = "n0: NCCL_IB_HCA=mlx5_0 leaves 1 of 8 NICs"
-    [cause] = verdict(seen("NET003", message=text, cost=Cost(1.0, 0.3)), case=running()).causes
-    assert cause.status is CauseStatus.ESTABLISHED
-
-
-def test_a_missing_nic_that_a_capture_of_the_node_shows_is_established() -> None:
-    lost = seen("NIC005", cost=Cost(50.0, 0.125))
-    bare, captured = running(), replace(running(), nodes=(Node("n0"),))
-    assert verdict(replace(lost, evidence=(LOG,)), case=captured).causes[0].status is CauseStatus.SUPPORTED
-    assert verdict(lost, case=bare).causes[0].status is CauseStatus.SUPPORTED
-    assert verdict(lost, case=captured).causes[0].status is CauseStatus.ESTABLISHED
-
-
-@pytest.mark.parametrize("kind", ["watchdog", "timeout", "peer closed", "connect"])
-def test_a_first_error_that_only_waited_for_somebody_is_a_hypothesis(kind: str) -> None:
-    case = Case(jobs=(jobs.job(2, events=[jobs.event(kind, kind)]),))
-    assert verdict(seen("JOB005", line=LOG), case=case).causes[0].status is CauseStatus.HYPOTHESIS
-
-
-@pytest.mark.parametrize(
-    ("confidence", "status"),
-    [
-        (Confidence.HIGH, CauseStatus.ESTABLISHED),
-        (Confidence.MEDIUM, CauseStatus.SUPPORTED),
-        (Confidence.LOW, CauseStatus.HYPOTHESIS),
-    ],
-)
-def test_a_cause_is_no_surer_than_its_finding(confidence: Confidence, status: CauseStatus) -> None:
-    [cause] = verdict(seen("PCI001", confidence=confidence, cost=Cost(1.0, 0.3)), case=running()).causes
-    assert cause.status is status
-
-
-def test_a_cause_without_a_line_of_evidence_is_not_established() -> None:
-    assert verdict(found("PCI001")).causes[0].status is CauseStatus.SUPPORTED
-
-
-# -- what speaks against a cause --
-
-
-def test_a_port_that_nccl_lists_was_up_when_the_job_began() -> None:
-    down = seen("NIC001", cost=Cost(50.0, 0.125))
-    down = replace(down, where=Where(nodes=("n0",), nics=("mlx5_3",)))
-    [cause] = verdict(down, case=running()).causes
-    assert [line.text for line in cause.contradicted_by] == ["NET/IB : Using [3]mlx5_3:1/IB"]
-    assert cause.status is CauseStatus.SUPPORTED
-    [gone] = verdict(replace(down, where=Where(nodes=("n0",), nics=("mlx5_9",))), case=running()).causes
-    assert not gone.contradicted_by
-
-
-def test_ranks_that_use_rdma_clear_sockets() -> None:
-    sockets = seen("NET001", line=LOG, cost=Cost(1.0, 0.9))
-    [cause] = verdict(sockets, case=running()).causes
-    assert cause.contradicted_by
-    assert cause.status is CauseStatus.HYPOTHESIS
-    [cause] = verdict(sockets, case=running(via="NET/Socket/0")).causes
-    assert not cause.contradicted_by
-
-
-def test_gpudirect_that_is_on_for_every_device_clears_its_absence() -> None:
-    [cause] = verdict(seen("GDR001", line=LOG, cost=Cost(1.0, 0.5)), case=running()).causes
-    assert cause.contradicted_by
-
-
-def test_a_setting_in_a_file_that_keeps_nccl_from_rdma_is_not_in_force_where_rdma_is_used() -> None:
-    written = seen("ENV001", settings=(("NCCL_IB_DISABLE", None),), cost=Cost(1.0, 0.9))
-    [cause] = verdict(written, case=running()).causes
-    assert cause.contradicted_by
-    assert cause.status is CauseStatus.SUPPORTED
-
-
-def test_a_normal_run_on_the_same_machines_speaks_against_what_would_slow_them() -> None:
-    slow = seen("PCI001", cost=Cost(30.0, 0.5))
-    [cause] = verdict(slow, case=running(), benchmarks=(measured(),)).causes
-    assert [str(line) for line in cause.contradicted_by] == ["all_reduce.txt:1"]
-    assert cause.status is CauseStatus.SUPPORTED
-    [cause] = verdict(slow, case=running(), benchmarks=(measured(hosts=("n1", "n2")),)).causes
-    assert not cause.contradicted_by
-
-
-def test_a_normal_run_says_nothing_of_what_it_does_not_meet() -> None:
-    limit = seen("HST001")
-    [cause] = verdict(limit, case=running(), benchmarks=(measured(),)).causes
-    assert not cause.contradicted_by
 
 
 # -- causes, consequences, and what is beside them --

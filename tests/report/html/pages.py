@@ -14,7 +14,7 @@ from typing import Any
 
 from tests.report.verdict.test_page import LINKS, LOW
 from tests.report.verdict.test_page import result as judged
-from tests.verdict.test_judge import LOG, measured, running
+from tests.verdict.judged import LOG, measured, running
 from topodiag.app.logs import logs
 from topodiag.app.scan import scan
 from topodiag.model.finding import Cost, Finding, Input, Outcome, Severity, Status, Where

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from tests.checks import jobs
-from tests.verdict.test_judge import LOG, measured, running, seen
+from tests.verdict.judged import LOG, measured, running, seen
 from tests.verdict.test_order import W
 from topodiag.model.case import Case
 from topodiag.model.finding import Cost, Finding, Outcome, Status, Where
