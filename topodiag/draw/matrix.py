@@ -114,20 +114,16 @@ def _blocks(canvas: Canvas, matrix: Matrix, tops: list[list[int]], lefts: list[l
 def _fill(canvas: Canvas, matrix: Matrix, tops: list[list[int]], lefts: list[list[int]], cell: int) -> None:
     """Neighbours of one sort in a row are one rectangle, and all of a sort one path."""
     ys, xs = [y for band in tops for y in band], [x for band in lefts for x in band]
-    last = {x for band in lefts for x in band[-1:]}
     paths: dict[int, list[str]] = defaultdict(list)
     for row, y in enumerate(ys):
-        run: tuple[int, int, int] | None = None
+        # A cell joins the one before it where that is of its sort and no gap lies between.
         for column, x in enumerate(xs):
             found = matrix.cells.get((row, column))
-            if run is not None and (found is None or found.sort != run[0]):
-                paths[run[0]].append(f"M{run[1]} {y}h{run[2]}v{cell}h{-run[2]}z")
-                run = None
-            if found is not None:
-                run = (found.sort, x, cell) if run is None else (run[0], run[1], run[2] + cell)
-            if run is not None and x in last:
-                paths[run[0]].append(f"M{run[1]} {y}h{run[2]}v{cell}h{-run[2]}z")
-                run = None
+            before = matrix.cells.get((row, column - 1))
+            if found is None or (before is not None and before.sort == found.sort and xs[column - 1] + cell == x):
+                continue
+            wide = _run(matrix, row, column, xs, cell) * cell
+            paths[found.sort].append(f"M{x} {y}h{wide}v{cell}h{-wide}z")
     for sort, parts in sorted(paths.items()):
         kind, hatch, words = _LOOKS[SORTS[sort]]
         canvas.path("".join(parts), kind, words, hatch=hatch)
@@ -139,6 +135,17 @@ def _fill(canvas: Canvas, matrix: Matrix, tops: list[list[int]], lefts: list[lis
                 d = "".join(f"M{x} {rows[0]}v{len(rows) * cell}" for x in columns[1:])
                 d += "".join(f"M{columns[0]} {y}h{len(columns) * cell}" for y in rows[1:])
                 canvas.path(d, "grid")
+
+
+def _run(matrix: Matrix, row: int, column: int, xs: list[int], cell: int) -> int:
+    """Cells from this one on that are of its sort and lie side by side."""
+    end = column + 1
+    while end < len(xs) and xs[end - 1] + cell == xs[end]:
+        following = matrix.cells.get((row, end))
+        if following is None or following.sort != matrix.cells[row, column].sort:
+            break
+        end += 1
+    return end - column
 
 
 def _numbers(canvas: Canvas, matrix: Matrix, ys: list[int], xs: list[int], cell: int) -> None:

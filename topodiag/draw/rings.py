@@ -91,12 +91,11 @@ def _stops(comm: Communicator, ring: Ring, hosts: dict[int, str]) -> list[_Stop]
     outs = [ring.vias[run[-1]] if run[-1] < len(ring.vias) else "" for run in runs]
     usual_in = _usual([_bare(via) for vias in inner for via in vias])
     usual_out = _usual([_bare(via) for via in outs if via])
-    made = []
-    for run, vias, out in zip(runs, inner, outs, strict=True):
-        ranks = tuple(world[at] for at in run)
-        odd_in = bool(usual_in) and any(_bare(via) not in (usual_in, UNSAID) for via in vias)
-        odd_out = bool(usual_out and out) and _bare(out) not in (usual_out, UNSAID)
-        made.append(_Stop(homes[run[0]], ranks, tuple(dict.fromkeys(vias)), out, odd_in, odd_out))
+    made = [
+        _Stop(homes[run[0]], tuple(world[at] for at in run), tuple(dict.fromkeys(vias)), out,
+              any(_differs(via, usual_in) for via in vias), _differs(out, usual_out))
+        for run, vias, out in zip(runs, inner, outs, strict=True)
+    ]  # fmt: skip
     return made if len(made) <= MOST_BOXES else _folded(made)
 
 
@@ -124,6 +123,11 @@ def _spelt(ranks: Sequence[int]) -> str:
         else:
             runs.append([rank])
     return " ".join("-".join(str(rank) if rank >= 0 else "?" for rank in run) for run in runs)
+
+
+def _differs(via: str, usual: str) -> bool:
+    """Whether a hop is known to go over something else than what is usual."""
+    return bool(via and usual) and _bare(via) not in (usual, UNSAID)
 
 
 def _usual(vias: Sequence[str]) -> str:
