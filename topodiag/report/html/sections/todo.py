@@ -3,6 +3,7 @@ command that settles what is open. Each step can be copied."""
 
 from __future__ import annotations
 
+from topodiag.checks.registry import check_class
 from topodiag.model.finding import Finding, Severity
 from topodiag.model.result import Result
 from topodiag.report.findings import where_words
@@ -61,12 +62,18 @@ def _task(group: list[Finding], result: Result, confirm: list[str]) -> dict[str,
         where = f"{plural(len(group), 'place')}{' on ' + nodes if nodes else ''}"
     return {
         "check": first.id,
-        "message": first.message,
+        "message": first.message if len({each.message for each in group}) == 1 else _title(first),
         "anchor": Anchors(result).of(first),
         "where": where,
         "steps": list(first.fix),
         "confirm": confirm,
     }
+
+
+def _title(finding: Finding) -> str:
+    """What is alike of findings that differ in their device: the title of their check."""
+    known = check_class(finding.id)
+    return known.title if known is not None else finding.message
 
 
 def _settings(result: Result) -> list[str]:
