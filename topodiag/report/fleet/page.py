@@ -134,9 +134,10 @@ def _draw_cohort(page: Page, cohort: Cohort) -> None:
         names = ", ".join(dict.fromkeys(key for _, key, _ in split.facts[:SPLITS_SHOWN]))
         rest = len(split.facts) - SPLITS_SHOWN
         names += f" and {plural(rest, 'more fact')}" if rest > 0 else ""
-        sides = [f"{len(group.nodes)}: {', '.join(group.values[:SPLITS_SHOWN])}" for group in split.groups]
         page.add(page.text("  ", ("populations  ", "warning")), names)
-        page.add_items(" " * 15, list(sides))
+        for group in split.groups:
+            side = page.text(" " * 15, f"{len(group.nodes)}: {', '.join(group.values[:SPLITS_SHOWN])}")
+            page.lines.append(page.cut(side, page.width))
         if split.association is not None:
             found = split.association
             values = fold_labels(found.values, 4)
