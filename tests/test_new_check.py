@@ -13,7 +13,7 @@ import pytest
 
 from tests.shown import ROOT
 
-COPIED = ("topodiag", "probes", "tools", "tests")
+COPIED = ("topodiag", "probes", "tools", "tests", "benchmarks")
 OBSERVE = """\
         balancing = judged.os.numa_balancing
         if balancing.value is None:

@@ -13,7 +13,10 @@ IDENTITY = "identity: joins one device or communicator of several sources"
 NODE_STATE = "state of the node: for checks of limits, of lost or held-down GPUs, and of a node among its siblings"
 PRINTED = "NCCL's own figure or word, kept beside what is predicted: a case quotes it"
 KEPT = {
+    "attempts": "how often a node was asked, in the file of a collection",
     "board": "the model of the board: told in a table of GPUs",
+    "busbw_low_gbs": "what calls reached with their waiting: for a table of NCCL's Inspector",
+    "busbw_mid_gbs": "what calls reached with their waiting: for a table of NCCL's Inspector",
     "comm_id": IDENTITY,
     "compute_mode": NODE_STATE,
     "distances": "NUMA distances, for what memory of another socket costs",

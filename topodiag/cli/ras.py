@@ -18,7 +18,7 @@ FORMATS = ("table", "json")
     "--with", "paths", metavar="PATH", type=EVIDENCE, multiple=True,
     help="Logs of the job, which name its ranks; repeat it.",
 )  # fmt: skip
-@click.option("--times", type=Count(1, 1000), default=2, show_default=True, help="Answers of each host.")
+@click.option("--times", metavar="N", type=Count(1, 1000), default=2, show_default=True, help="Answers of each host.")
 @click.option(
     "--pause", type=Duration(), default=10.0, metavar="TIME", help="Between two answers (default: 10 seconds)."
 )

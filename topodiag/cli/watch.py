@@ -15,11 +15,11 @@ from topodiag.cli.params import PLACE, Count, Duration, Size
 )
 @click.option("--every", type=Duration(), default=10.0, metavar="TIME", help="Between two samples (default 10s).")
 @click.option("--size", type=Size(), default=4 << 20, metavar="SIZE", help="Of one file of changes (default 4M).")
-@click.option("--keep", type=Count(1, 1000), default=4, metavar="N", help="Files of changes (default 4).")
+@click.option("--files", type=Count(1, 1000), default=4, metavar="N", help="Files of changes (default 4).")
 @click.option("--times", type=Count(1, 10**9), metavar="N", help="End after N samples (default: no end).")
 @click.option("--quiet", "-q", is_flag=True, help="No line at the start.")
 def watch(  # noqa: PLR0917 - one parameter per option
-    folder: str | None, textfile: str | None, every: float, size: int, keep: int, times: int | None, quiet: bool
+    folder: str | None, textfile: str | None, every: float, size: int, files: int, times: int | None, quiet: bool
 ) -> None:
     """Watch this node: states and error counters of its links, sampled every few seconds.
 
@@ -40,5 +40,5 @@ def watch(  # noqa: PLR0917 - one parameter per option
     from topodiag.app.watch import Watching  # noqa: PLC0415
     from topodiag.app.watch import watch as run  # noqa: PLC0415
 
-    asked = Watching(folder, textfile, every, size, keep, times or 0)
+    asked = Watching(folder, textfile, every, size, files, times or 0)
     run(asked, lambda words: None if quiet else click.echo(words, err=True, nl=False))

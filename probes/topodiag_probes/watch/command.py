@@ -135,12 +135,12 @@ def main(arguments: List[str], say: Callable[[str], None]) -> int:
     parser.add_argument("--textfile", metavar="FILE", help="Prometheus text for node_exporter's textfile collector")
     parser.add_argument("--every", type=float, default=EVERY_S, metavar="SECONDS", help="default %(default)g")
     parser.add_argument("--size", type=int, default=LIMIT // MIB, metavar="MIB", help="of a file; default %(default)s")
-    parser.add_argument("--keep", type=int, default=KEEP, metavar="N", help="files; default %(default)s")
+    parser.add_argument("--files", dest="keep", type=int, default=KEEP, metavar="N", help="files; default %(default)s")
     parser.add_argument("--times", type=int, default=0, metavar="N", help="end after N samples")
     parser.add_argument("--root", default="/", metavar="FOLDER", help="read a copied tree")
     given = parser.parse_args(arguments)
     if not 0.1 <= given.every <= 3600 or not 1 <= given.size <= 4096 or not 1 <= given.keep <= 1000:
-        parser.error("--every takes 0.1 to 3600, --size 1 to 4096, --keep 1 to 1000")
+        parser.error("--every takes 0.1 to 3600, --size 1 to 4096, --files 1 to 1000")
     options = Options(
         given.folder, given.textfile, given.every, given.size * MIB, given.keep, max(0, given.times), given.root
     )

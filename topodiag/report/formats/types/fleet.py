@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from topodiag.report.formats.types.common import Count, Finding, Tool, Version
+from topodiag.report.formats.types.common import Count, Finding, Input, NotObserved, Tool, Version
 
 
 class Reason(Struct, frozen=True, kw_only=True):
@@ -101,13 +101,6 @@ class Cohort(Struct, frozen=True, kw_only=True):
     varying: Annotated[list[list[str]], Meta(description="(family, key) of facts without a usual value.")]
 
 
-class LeftOut(Struct, frozen=True, kw_only=True):
-    """A capture that was not compared, and why."""
-
-    path: str
-    why: str
-
-
 class Unexplained(Struct, frozen=True, kw_only=True):
     """A line of trouble that no finding explains, on `nodes` nodes."""
 
@@ -125,5 +118,6 @@ class FleetDocument(Struct, frozen=True, kw_only=True):
     cohorts: list[Cohort]
     findings: Annotated[list[Finding], Meta(description="Worst first, folded over nodes.")]
     failed: Annotated[list[str], Meta(description="Hosts to leave out now.")]
-    left_out: list[LeftOut]
+    inputs: Annotated[list[Input], Meta(description="Empty: the path of each capture stands at its node.")]
+    not_observed: Annotated[list[NotObserved], Meta(description="Captures left out, and why.")]
     unexplained: list[Unexplained]
