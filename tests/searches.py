@@ -52,7 +52,10 @@ def search_graphs(
     if folder is None:
         return search.search_graphs(system, settings, nvls=nvls, collnet=collnet)
     # from which line of a file a vertex comes decides nothing
-    question = pickle.dumps((replace(system, lines={}), settings, nvls, collnet))
+    try:
+        question = pickle.dumps((replace(system, lines={}), settings, nvls, collnet))
+    except RecursionError:  # racks: every vertex holds its links, one inside the other
+        return search.search_graphs(system, settings, nvls=nvls, collnet=collnet)
     place = Path(folder, hashlib.sha256(question).hexdigest())
     with suppress(FileNotFoundError):
         known: tuple[SearchGraph, ...] = pickle.loads(place.read_bytes())

@@ -11,7 +11,7 @@ from topodiag.cli.place.audit import audit
 
 PAGE = ROOT / "docs" / "place.md"
 SHOWN = shown_on(PAGE)
-_OF_ALL_REPORTS = {"--format", "--output", "--color", "--ascii", "--quiet", "--verbose", "--width"}
+_OF_ALL_REPORTS = {"--format", "--output", "--color", "--ascii", "--quiet", "--verbose", "--width", "--html"}
 
 
 def _priced() -> set[str]:

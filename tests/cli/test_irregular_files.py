@@ -18,7 +18,10 @@ from tests.cli.command_tree import ALL
 from topodiag.cli import cli
 from topodiag.cli.errors import run
 
-WRITTEN = {"--output", "--save", "--svg", "--html", "--next", "--keep", "--write", "--folder", "--bin-dir"}
+WRITTEN = {
+    "--output", "--save", "--svg", "--html", "--next", "--keep", "--write", "--folder", "--bin-dir", "--textfile",
+    "--to", "--pass-list", "--fail-list",
+}  # fmt: skip
 """Where something is written or looked for, not read."""
 ELSEWHERE = {
     (("ras",), "--with"): "read after a job was asked over the network",

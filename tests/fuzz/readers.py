@@ -41,6 +41,9 @@ from topodiag.evidence.layout.device_pairs import read_pairs_file
 from topodiag.evidence.layout.group_file import read_groups
 from topodiag.evidence.layout.place_map import read_index_map, read_place_map
 from topodiag.evidence.layout.sizes_file import read_sizes
+from topodiag.evidence.live.diagnostics import read_diagnostics
+from topodiag.evidence.live.profiler_trace import read_trace
+from topodiag.evidence.live.watch_log import read_watch
 from topodiag.evidence.nccl_log.fast.scan import extract
 from topodiag.evidence.nccl_log.plain.plain import extract_plain
 from topodiag.evidence.nccl_log.rebuild.rebuild import rebuild
@@ -222,6 +225,10 @@ OF_KINDS: dict[Kind, Callable[[bytes], object]] = {
     Kind.RAS: _diagnosed,
     Kind.STACKS: _diagnosed,
     Kind.JSON: _diagnosed,
+    Kind.INSPECTOR: _diagnosed,
+    Kind.DIAGNOSTICS: lambda data: read_diagnostics(data.decode(errors="replace"), "fuzz"),
+    Kind.TRACE: lambda data: read_trace(data.decode(errors="replace"), "fuzz"),
+    Kind.WATCH: read_watch,
 }  # fmt: skip
 """How a file of this kind is read. A kind without a reader is one that is only recognised, to say what it is."""
 ONLY_RECOGNISED = frozenset({

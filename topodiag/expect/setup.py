@@ -19,7 +19,14 @@ from topodiag.model.bench import BenchRun
 from topodiag.model.finding import Confidence
 from topodiag.model.nccl_features import Feature, has
 from topodiag.model.nccl_tree import Element
-from topodiag.model.nccl_versions import DEFAULT, NEWEST, UnknownVersionError, assumption, nearest_minor, spell_version
+from topodiag.model.nccl_versions import (
+    DEFAULT,
+    NEWEST_RUN,
+    UnknownVersionError,
+    assumption,
+    nearest_minor,
+    spell_version,
+)
 from topodiag.model.node import Node
 from topodiag.nccl.topo.changes import gpus_of, nets_of, remove
 from topodiag.nccl.topo.detect import Detected, LackingError, tree_of
@@ -27,7 +34,7 @@ from topodiag.nccl.topo.detect import Detected, LackingError, tree_of
 RACK_NODES = 18
 """Compute trays of four GPUs in one NVLink domain of 72 (NVIDIA GB200 NVL72 datasheet)."""
 MOST_RANKS = 1 << 17
-OTHER_VERSIONS = (spell_version(Feature.SHARDED_BY_BUS.since - 1), spell_version(NEWEST))
+OTHER_VERSIONS = (spell_version(Feature.SHARDED_BY_BUS.since - 1), spell_version(NEWEST_RUN))
 """What else an unknown version is reckoned as: before the models of NVLS changed, and the newest."""
 
 GUESSED_NODE, GUESSED_NETWORK = 0.2, 0.5
@@ -330,7 +337,7 @@ def _version(text: str) -> tuple[int, str]:
     try:
         return nearest_minor(text), assumption(text)
     except UnknownVersionError as unknown:
-        return NEWEST, f"{unknown}: it is taken to decide as {spell_version(NEWEST)} does"
+        return NEWEST_RUN, f"{unknown}: it is taken to decide as {spell_version(NEWEST_RUN)} does"
 
 
 def _used(tree: Element, run: BenchRun, per_node: int) -> Element:

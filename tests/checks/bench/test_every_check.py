@@ -49,8 +49,8 @@ benchmarks = st.builds(
 )
 
 
-def test_there_are_six() -> None:
-    assert [check.id for check in CHECKS] == ["BEN001", "BEN002", "BEN003", "BEN004", "BEN005", "BEN006"]
+def test_there_are_seven() -> None:
+    assert [check.id for check in CHECKS] == ["BEN001", "BEN002", "BEN003", "BEN004", "BEN005", "BEN006", "BEN007"]
 
 
 @settings(max_examples=60, deadline=None)
