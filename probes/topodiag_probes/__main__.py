@@ -23,6 +23,7 @@ from topodiag_probes.registry import probes
 from topodiag_probes.send import Sender, end_with_stdin, is_mark, one_word
 from topodiag_probes.tree import Root
 from topodiag_probes.watch import command as watching
+from topodiag_probes.whole import whole
 
 PROGRAM = "topodiag-probe"
 MAX_SECONDS = 3600.0
@@ -212,17 +213,8 @@ def _write(bundle: Bundle, output: Optional[str]) -> None:
         sys.stdout.buffer.write(packed.getvalue())
         sys.stdout.buffer.flush()
         return
-    part = "%s.%d.part" % (output, os.getpid())
-    try:
-        with open(part, "wb") as handle:
-            write_tar(bundle, handle)
-        os.replace(part, output)
-    except BaseException:
-        try:
-            os.unlink(part)
-        except OSError:
-            pass
-        raise
+    with whole(output, "%s.%d.part" % (output, os.getpid())) as handle:
+        write_tar(bundle, handle)
 
 
 def _check_output(output: Optional[str]) -> None:

@@ -9,6 +9,7 @@ import re
 from typing import Any, Dict
 
 from topodiag_probes.tree import Root
+from topodiag_probes.whole import whole
 
 BOOT_ID = "proc/sys/kernel/random/boot_id"
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
@@ -51,16 +52,7 @@ def keep(packed: bytes, manifest: Dict[str, Any], top: str) -> str:
 
 def _write(path: str, data: bytes) -> None:
     folder, name = os.path.split(path)
-    part = os.path.join(folder, ".%s.%d.part" % (name, os.getpid()))
-    try:
-        with open(part, "wb") as handle:
-            handle.write(data)
-            handle.flush()
-            os.fsync(handle.fileno())
-        os.rename(part, path)
-    except BaseException:
-        try:
-            os.unlink(part)
-        except OSError:
-            pass
-        raise
+    with whole(path, os.path.join(folder, ".%s.%d.part" % (name, os.getpid()))) as handle:
+        handle.write(data)
+        handle.flush()
+        os.fsync(handle.fileno())

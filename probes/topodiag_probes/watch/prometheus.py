@@ -4,6 +4,7 @@ import os
 from typing import Dict, Iterable, List, Tuple
 
 from topodiag_probes.watch.loop import Watch, is_up
+from topodiag_probes.whole import whole
 
 _FAMILIES = (
     ("topodiag_watch_up", "gauge", "Whether a port, interface, NVLink or GPU carries traffic: 1 or 0."),
@@ -33,17 +34,9 @@ def text(watch: Watch) -> str:
 def write(watch: Watch, path: str) -> None:
     """Replace the file in one step: the collector never reads half of one. Raises OSError."""
     part = "%s.%d.tmp" % (path, os.getpid())  # the collector reads *.prom alone
-    try:
-        with open(part, "w", encoding="utf-8") as handle:
-            handle.write(text(watch))
+    with whole(path, part) as handle:
+        handle.write(text(watch).encode("utf-8"))
         os.chmod(part, 0o644)
-        os.replace(part, path)
-    except OSError:
-        try:
-            os.unlink(part)
-        except OSError:
-            pass
-        raise
 
 
 def _samples(watch: Watch) -> Dict[str, List[Sample]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.node.fabric_machine import (
@@ -183,7 +183,7 @@ class FabricNotReady(NodeCheck[FabricFaults]):
             f"the driver is not ready ({error})" + (", minutes after boot: transient" if young else ""),
             observed=f"NVML says {error}",
             expected="an initialised driver; on NVSwitch machines it waits for the Fabric Manager (CUDA error 802)",
-            fix=_fix_service(node, "unknown"),
+            fix=_fix_service(node.os.driver_version.value, "unknown"),
             cost=Cost(text="no CUDA program starts on this node"),
             evidence=(node.os.nvml_error.origin,),
             coverage=coverage,
@@ -198,7 +198,7 @@ class FabricNotReady(NodeCheck[FabricFaults]):
             f"the NVSwitch driver is {kernel}, the Fabric Manager that asked it {user}: the switches are not set up",
             observed=f"kernel {kernel}, program {user}",
             expected="one version: the driver refuses any other",
-            fix=_fix_service(replace(node, os=replace(node.os, driver_version=Fact(kernel, event.origin))), "unknown"),
+            fix=_fix_service(kernel, "unknown"),
             cost=_cost_without_manager(node, (), Severity.ERROR),
             evidence=(event.origin,),
             coverage=coverage,
@@ -213,7 +213,7 @@ class FabricNotReady(NodeCheck[FabricFaults]):
             manager.text,
             observed=f"{FABRIC_MANAGER} is {service.value}{wait}",
             expected=f"{FABRIC_MANAGER} active: it sets up the NVSwitches of this board",
-            fix=_fix_service(node, service.value or ""),
+            fix=_fix_service(node.os.driver_version.value, service.value or ""),
             gpus=[gpu.label for gpu in waiting],
             cost=_cost_without_manager(node, waiting, manager.severity),
             evidence=[service.origin, *(gpu.fabric.state.origin for gpu in waiting)],
@@ -316,8 +316,7 @@ def _not_needed_here(node: Node, told: list[Gpu], active: list[int | None]) -> b
     return node.is_vm is None or unseen
 
 
-def _fix_service(node: Node, state: str) -> list[str]:
-    version = node.os.driver_version.value
+def _fix_service(version: str | None, state: str) -> list[str]:
     exact = f" of exactly version {version}" if version else " of exactly the driver's version"
     steps = [f"install the Fabric Manager{exact} (`cat /proc/driver/nvidia/version`)"]
     if state != "not-found":
