@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from itertools import pairwise
 
 from topodiag.draw.svg import Canvas, spelt
+from topodiag.model.clock_text import stamp
 from topodiag.model.timeline import Moment
 from topodiag.words.fold import plural
 from topodiag.words.hosts import short_names
@@ -63,7 +63,7 @@ def draw_timeline(moments: Sequence[Moment], *, prefix: str = "") -> str:
     lanes = {host: number for number, host in enumerate(hosts[:MOST_LANES])}
     axis = _axis([each.time or 0.0 for each in shown])
     marks = _marks([each for each in shown if each.host in lanes], lanes, axis)
-    desc = f"{plural(len(shown), 'event')} on {plural(len(hosts), 'host')}; the first at {_clock(begin)}"
+    desc = f"{plural(len(shown), 'event')} on {plural(len(hosts), 'host')}; the first at {stamp(begin)}"
     canvas = Canvas("Timeline", f"{desc}: {first.what}", prefix)
     canvas.text(0, 18, "Timeline", "title")
     canvas.text(0, 38, desc, "quiet", room=WIDE)
@@ -181,7 +181,7 @@ def _list(canvas: Canvas, marks: Sequence[_Mark], y: float) -> float:
             each = group[0]
             if not place:
                 canvas.text(14, y, str(mark.number), "name", "end")
-                canvas.text(26, y, _clock(each.time or 0.0)[0 if dated else 11 :], "quiet")
+                canvas.text(26, y, stamp(each.time or 0.0)[0 if dated else 11 :], "quiet")
             rank = f" rank {each.rank}" if each.rank >= 0 else ""
             total = sum(found.count for found in group)
             canvas.text(host, y, f"{each.host}{rank}", "name", room=150)
@@ -223,7 +223,3 @@ def _span(seconds: float) -> str:
             rest = whole % size // small
             return f"{whole // size} {unit}" + (f" {rest} {below}" if rest else "")
     return ""
-
-
-def _clock(time: float) -> str:
-    return datetime.fromtimestamp(time, UTC).strftime("%Y-%m-%d %H:%M:%S")

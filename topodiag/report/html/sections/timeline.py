@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 from topodiag.draw.timeline import draw_timeline
 from topodiag.draw.waits import draw_waits
+from topodiag.model.clock_text import stamp
 from topodiag.model.result import Result
 from topodiag.model.timeline import Clock, Moment
 from topodiag.report.html.interface import Cell, Drawing, Grid, Section, Sheet
@@ -62,8 +63,8 @@ def _row(moment: Moment, places: Places, *, near: bool) -> list[Cell]:
 def _time(moment: Moment) -> str:
     if moment.time is None or not 0 <= moment.time <= _LAST:
         return moment.stamp or "no time"
-    when = datetime.fromtimestamp(moment.time, UTC)
-    return when.strftime("%Y-%m-%d %H:%M:%S") + (f".{when.microsecond // 1000:03d}" if when.microsecond else "")
+    thousandths = datetime.fromtimestamp(moment.time, UTC).microsecond
+    return stamp(moment.time) + (f".{thousandths // 1000:03d}" if thousandths else "")
 
 
 def _clock(clock: Clock) -> list[Cell]:
