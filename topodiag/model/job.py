@@ -73,7 +73,8 @@ class Process:
     `bootstrap` is the interface and address: `eth0:10.1.2.3<0>`. `addresses` are those of its node that it printed.
     `messages` are lines that checks
     read, without those that tell of one device, which `hcas` have. `system` and `graphs` are what it printed of its
-    node where the log does not say for which communicator.
+    node where the log does not say for which communicator. `opening` is what it printed last of a call that makes a
+    communicator, where none began after it: it waits in that call for others, or left it without one.
     """
 
     host: str
@@ -88,6 +89,7 @@ class Process:
     system: NcclSystem | None = None
     graphs: tuple[Graph, ...] = ()
     addresses: tuple[str, ...] = ()
+    opening: Message | None = None
 
     def said(self, kind: str) -> tuple[Message, ...]:
         return tuple(message for message in self.messages if message.kind == kind)

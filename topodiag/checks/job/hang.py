@@ -8,13 +8,15 @@ from dataclasses import dataclass
 from typing import Never
 
 from topodiag.checks.interface import JobCheck, OneStep
+from topodiag.checks.job.behind import hosts_with, look_at
 from topodiag.checks.job.hang_dumps import by_missing_dumps, last_entries
+from topodiag.checks.job.hang_openings import by_openings
 from topodiag.checks.job.hang_watchdog import by_watchdog
 from topodiag.checks.job.hang_words import by_words
 from topodiag.checks.job.ras import BLIND, by_ras
 from topodiag.checks.job.stacks import by_stacks
 from topodiag.checks.job.text import ask_for
-from topodiag.checks.shared.words import hosts_word, rank_word, spell_ranks
+from topodiag.checks.shared.words import rank_word
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Communicator, FlightRecord, Job, Operations
 from topodiag.model.provenance import Origin
@@ -55,6 +57,7 @@ class RankBehind(OneStep[Job], JobCheck[Never]):
     What it finds
         Members of a communicator that enqueued fewer operations than the others when the job hung, ranks that called
         another collective, count, type or reduction than their peers, and the same from torch's flight recorder.
+        Members of a communicator that did not enter the call that splits it, in which the others wait.
 
     Why it matters
         A collective waits for its last member for as long as the watchdog lets it. The ranks that report the timeout
@@ -72,10 +75,10 @@ class RankBehind(OneStep[Job], JobCheck[Never]):
     When it stays silent
         The communicator was destroyed in order. Counts differ by one and nothing says that the job hung: the
         log is cut while the job runs. Sends and receives are left out, which differ by design; the collectives of a
-        communicator that has both are judged where the logs hold its start. RAS's counts move from answer to answer;
-        RAS shows no rank behind, which proves nothing: unknown. Stacks of ranks that wait for
-        the GPU, or are all in the same collective: unknown. Neither operations nor dumps are there:
-        unknown.
+        communicator that has both are judged where the logs hold its start. A split that half of the ranks or fewer
+        entered, or all of a communicator that holds them: the log was cut there. RAS's counts move from answer to
+        answer; RAS shows no rank behind, which proves nothing: unknown. Stacks of ranks that wait for the GPU, or are
+        all in the same collective: unknown. Neither operations nor dumps are there: unknown.
 
     How to confirm
         py-spy dump --pid PID                          on the rank that is named: where it waits
@@ -87,7 +90,8 @@ class RankBehind(OneStep[Job], JobCheck[Never]):
 
     References
         NCCL src/enqueue.cc (ncclEnqueueCheck prints the operations), src/proxy.cc (ncclProxyStart raises opCount),
-        v2.28; torch flight recorder, torch/csrc/distributed/c10d.
+        v2.28; src/init.cc (parseCommConfig, commGetSplitInfo), v2.29; torch flight recorder,
+        torch/csrc/distributed/c10d.
     """
 
     id = "JOB006"
@@ -95,7 +99,7 @@ class RankBehind(OneStep[Job], JobCheck[Never]):
 
     def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         hung = any(event.kind in HANG_KINDS for event in job.events)
-        found = [*by_ras(self, job), *self._from_flight(job, hung), *by_words(self, job)]
+        found = [*by_ras(self, job), *self._from_flight(job, hung), *by_words(self, job), *by_openings(self, job)]
         found += [] if found else [*by_stacks(self, job, hung)]
         last = last_entries(_entries_of_flight(job), job.flight)
         found += [] if found else [*by_missing_dumps(self, job, hung, last)]
@@ -141,8 +145,8 @@ class RankBehind(OneStep[Job], JobCheck[Never]):
             observed=f"{plural(lowest, 'operation')} on {rank_word(ranks)},"
             f" {front} on {rank_word(_world(communicator, ahead))}" + (f"; not entered: {next_op}" if next_op else ""),
             expected=f"{front} operations on all members",
-            fix=_fixes(job, ranks),
-            nodes=_hosts(job, ranks),
+            fix=look_at(job, ranks),
+            nodes=hosts_with(job, ranks),
             ranks=ranks,
             cost=Cost(text="the others wait in that collective" if hung else "the log may have been cut here"),
             evidence=_evidence(communicator, worst),
@@ -178,7 +182,7 @@ class RankBehind(OneStep[Job], JobCheck[Never]):
                 fix=(
                     "compare the calls of the ranks at this operation: shapes, dtypes and branches that only some take",
                 ),
-                nodes=_hosts(job, ranks),
+                nodes=hosts_with(job, ranks),
                 ranks=ranks,
                 cost=Cost(text="a mismatched collective hangs, or gives wrong results without an error"),
                 evidence=_evidence(communicator, [ordered[0][1][0], *odd]),
@@ -208,8 +212,8 @@ class RankBehind(OneStep[Job], JobCheck[Never]):
             observed=f"last sequence number {lowest} on {rank_word(worst)};"
             f" {front} on {rank_word(sorted(rank for rank, _, _ in at.entries))}, state {state}",
             expected=f"sequence number {front} on all {at.size} ranks of group {at.group}",
-            fix=_fixes(job, worst),
-            nodes=_hosts(job, worst),
+            fix=look_at(job, worst),
+            nodes=hosts_with(job, worst),
             ranks=worst,
             cost=Cost(text=f"{plural(len(at.entries), 'rank')} wait in that collective"),
             evidence=[records[rank].origin for rank in [*worst, waiting] if rank in records],
@@ -239,7 +243,7 @@ class RankBehind(OneStep[Job], JobCheck[Never]):
                 observed="; ".join(f"{operation} on {rank_word(sorted(ranks))}" for operation, ranks in ordered[:3]),
                 expected="the same collective on all ranks of the group",
                 fix=("compare the calls of these ranks: a branch that only some take",),
-                nodes=_hosts(job, odd),
+                nodes=hosts_with(job, odd),
                 ranks=odd,
                 cost=Cost(text="a mismatched collective hangs, or gives wrong results without an error"),
                 evidence=[records[rank].origin for rank in odd if rank in records],
@@ -342,22 +346,5 @@ def _world(communicator: Communicator, members: Sequence[int]) -> list[int]:
     return sorted(rank for rank in ranks if rank >= 0)
 
 
-def _hosts(job: Job, ranks: Sequence[int]) -> list[str]:
-    by_rank = job.by_rank
-    return list(dict.fromkeys(by_rank[rank].host for rank in ranks if rank in by_rank))
-
-
 def _evidence(communicator: Communicator, members: Sequence[int]) -> list[Origin | None]:
     return [communicator.operations[at].origin for at in members if at in communicator.operations]
-
-
-def _fixes(job: Job, ranks: Sequence[int]) -> tuple[str, ...]:
-    hosts = hosts_word(_hosts(job, ranks))
-    place = f"rank {spell_ranks(ranks)}" + (f" on {hosts}" if hosts else "")
-    pids = [str(job.by_rank[rank].pid) for rank in ranks[:3] if rank in job.by_rank and job.by_rank[rank].pid > 0]
-    there = f"py-spy dump --pid {' '.join(pids[:1]) or 'PID'}; nvidia-smi dmon -s pu -c 3; dmesg -T | tail -50"
-    return (
-        f"find out what {place} was doing: its own log, `py-spy dump`, dmesg",
-        f"while it hangs, on {hosts or 'its node'}: {there} (all of them only read; a GPU that waits in a collective"
-        " shows sm near 100 %, mem near 0 and little power, one that the rank does not use shows sm 0)",
-    )

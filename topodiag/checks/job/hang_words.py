@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from topodiag.checks.interface import JobCheck
+from topodiag.checks.job.behind import hosts_with
 from topodiag.checks.shared.words import rank_word
 from topodiag.model.finding import Confidence, Cost, Finding, Severity
 from topodiag.model.job import Event, Job
@@ -51,7 +52,7 @@ def _stalled(check: JobCheck[Any], job: Job, events: Sequence[Event]) -> Finding
             f"find out what {who if ranks else 'the ranks that the log names below'} was doing instead: a branch, an"
             " evaluation or a checkpoint that only some ranks do, or an exception; `py-spy dump`",
         ),
-        nodes=_hosts(job, ranks),
+        nodes=hosts_with(job, ranks),
         ranks=ranks[:MOST_RANKS],
         cost=Cost(text="all other ranks wait"),
         evidence=[event.origin for event in events],
@@ -77,7 +78,7 @@ def _differ(check: JobCheck[Any], job: Job, events: Sequence[Event]) -> Finding:
             "compare what these ranks computed before: shapes of uneven batches, a branch that only some take; pad, or"
             " gather sizes first",
         ),
-        nodes=_hosts(job, ranks),
+        nodes=hosts_with(job, ranks),
         ranks=sorted(ranks),
         cost=Cost(text="a mismatched collective hangs, or gives wrong results without an error"),
         evidence=[event.origin for event in events],
@@ -104,7 +105,3 @@ def _truncated(check: JobCheck[Any], events: Sequence[Event]) -> Finding:
         evidence=[event.origin for event in events],
         confidence=Confidence.MEDIUM,
     )
-
-
-def _hosts(job: Job, ranks: Sequence[int]) -> list[str]:
-    return list(dict.fromkeys(job.by_rank[rank].host for rank in ranks if rank in job.by_rank))

@@ -53,7 +53,6 @@ class Said:
     choices: tuple[Choice, ...] = ()
     operations: dict[int, Operations] = field(default_factory=dict)
     messages: tuple[Message, ...] = ()
-    name: str = ""
     network: str = ""
     ring_pxn: bool | None = None
     ring_gdr: bool | None = None
@@ -269,8 +268,6 @@ class Hearing:
     def _note(self, said: Said, kind: str, text: str) -> None:
         if kind == "network":
             said.network = said.network or text.partition("Using network ")[2].strip()
-        elif kind == "config" and "Comm name set to " in text:
-            said.name = said.name or text.partition("Comm name set to ")[2].strip()
         elif kind == "connected" and "use ring PXN" in text:
             words = text.partition("use ring PXN")[2].split()
             if len(words) >= 3 and words[0] in "01" and words[2] in "01":

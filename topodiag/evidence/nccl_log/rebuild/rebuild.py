@@ -19,6 +19,7 @@ from topodiag.evidence.nccl_log.rebuild.frame import BATCH_ROWS, Frame, Rows, gr
 from topodiag.evidence.nccl_log.rebuild.groups import Comm, find_comms, find_jobs, world_is_known
 from topodiag.evidence.nccl_log.rebuild.inferred import InferredPlaces, inferred_comm, inferred_members
 from topodiag.evidence.nccl_log.rebuild.members import Member, Processes, find_members, find_processes
+from topodiag.evidence.nccl_log.rebuild.openings import find_openings
 from topodiag.evidence.nccl_log.rebuild.places import Places
 from topodiag.evidence.nccl_log.rebuild.process import GDR_OFF, OF_DEVICES, Text, process_of, version_of
 from topodiag.evidence.nccl_log.rebuild.roles import RolesOfJobs
@@ -78,6 +79,7 @@ class _Builder:
         self.job_of_process = self._jobs_of_processes()
         self._rest()
         self.texts = self._texts()
+        self.openings = find_openings(frame, self.processes, self.members)
         self.lone_prints = self._lone_prints()
         self.said = self._hear()
 
@@ -181,7 +183,8 @@ class _Builder:
         return made
 
     def _seen(self, process: Process, number: int) -> Process:
-        found = self.lone_prints.get(number)
+        found, waits = self.lone_prints.get(number), self.openings.said.get(number)
+        process = process if waits is None else replace(process, opening=waits)
         return process if found is None else replace(process, system=found.system, graphs=found.graphs)
 
     def _only_process_of_file(self) -> dict[int, int]:
@@ -289,7 +292,7 @@ class _Builder:
             index=i,
             nranks=size,
             ranks=ranks,
-            name=said.name,
+            name=next((self.openings.names[m] for m in comm.members if m in self.openings.names), ""),
             parent=index.get(comm.parent, -1),
             color=first.color,
             split=first.split,

@@ -1,0 +1,93 @@
+"""What a process says before a communicator begins: its name, and that it waits for the others of the parent.
+
+NCCL prints `Comm config Comm name set to ..` when the application calls (src/init.cc, parseCommConfig, 2.27 and later),
+and `Init START` when the communicator is being made (ncclCommInitRankFunc). A communicator of its own gets there at
+once. One that is split from another first gathers the colours of all ranks of its parent (commGetSplitInfo): a process
+that printed the former and never the latter waits there for a rank that did not call.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from topodiag.evidence.nccl_log.rebuild.frame import Frame, in_pieces
+from topodiag.evidence.nccl_log.rebuild.members import Member, Processes
+from topodiag.model.job import Message
+
+NAMED = "Comm name set to "
+NO_COLOUR = "no color"
+
+
+@dataclass(frozen=True, slots=True)
+class Openings:
+    """`names` by member; by process what it `said` last before a communicator that did not begin."""
+
+    names: Mapping[int, str]
+    said: Mapping[int, Message]
+
+
+class _Call(NamedTuple):
+    """One line of a call that makes a communicator; `count` equal ones are known by the place of the first."""
+
+    offset: int
+    count: int
+    message: Message
+
+    @property
+    def name(self) -> str:
+        return self.message.text.partition(NAMED)[2].strip()
+
+
+def find_openings(frame: Frame, processes: Processes, members: Sequence[Member]) -> Openings:
+    begun: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    for number, member in enumerate(members):
+        if member.started:
+            begun[member.process].append((member.offset, number))
+    names: dict[int, str] = {}
+    said: dict[int, Message] = {}
+    for process, calls in _calls(frame, processes).items():
+        own = sorted(begun.get(process, []))
+        names |= _names([each for each in calls if each.name], own)
+        last = max(calls)
+        named = sum(each.count for each in calls if each.name)
+        after = last.count == 1 and own and last.offset > own[-1][0]
+        if own and (after or named > len(own)):
+            said[process] = last.message
+    return Openings(names, said)
+
+
+def _calls(frame: Frame, processes: Processes) -> dict[int, list[_Call]]:
+    """By process, in order of print."""
+    rows = frame["text"]
+    texts, kinds = rows.words["text"], rows.words["kind"]
+    chosen = np.flatnonzero(rows.is_word("kind", "config", NO_COLOUR))
+    thread, offset = rows.read("thread"), rows.read("offset")
+    process = processes.of(thread[chosen], offset[chosen])
+    columns = (rows.read(name) for name in ("thread", "offset", "count", "line", "kind", "text"))
+    made: dict[int, list[_Call]] = defaultdict(list)
+    for owner, (row, _, at, count, _, kind, text) in zip(process.tolist(), in_pieces(chosen, *columns), strict=True):
+        if owner >= 0 and (kinds[kind] == NO_COLOUR or NAMED in texts[text]):
+            made[owner].append(_Call(at, count, Message(kinds[kind], texts[text], frame.origin(rows, row), count)))
+    return {owner: sorted(calls, key=lambda call: call.offset) for owner, calls in made.items()}
+
+
+def _names(calls: Sequence[_Call], begun: Sequence[tuple[int, int]]) -> dict[int, str]:
+    """By member, the name that was given before it began; none where calls of several names wait, as in a group, whose
+    communicators begin in any order."""
+    made: dict[int, str] = {}
+    waiting: list[str] = []
+    before = -1
+    for offset, member in begun:
+        waiting += [call.name for call in calls if before < call.offset < offset]
+        before = offset
+        if len(set(waiting)) > 1:
+            waiting = [""] * len(waiting)
+        if waiting and waiting[-1]:
+            made[member] = waiting[-1]
+        waiting = waiting[:-1]
+    return made
