@@ -66,6 +66,7 @@ SEEDS: dict[str, tuple[str, ...]] = {
     "layout slurm_hostfile": ("own:slurm-hostfile",),
     "layout torchrun": ("own:torchrun",),
     "source cuda-copy-test": ("field/236-nvbandwidth-fabric-handle.json#0", "field/302-nvbandwidth-six-a6000.json#0"),
+    "source nvidia-smi-dmon": ("own:nvidia-smi-dmon",),
     "source dcgm-nvlink": ("field/315-dcgmi-nvlink-all-down-two-h100.json#0",),
     "source mlxlink": ("field/303-mlxlink-connectx4-no-issue.json#0",),
     "source rdma-gids": ("field/101-pods-gid-index-differs.json#0",),

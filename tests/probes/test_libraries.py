@@ -69,6 +69,7 @@ def test_eight_healthy_gpus(binding):
     assert gpu["compute_capability"] == [9, 0]
     assert gpu["numa_node"] == {"error": "NotSupported"}
     assert gpu["utilization"] == {"gpu": 7, "memory": 2}
+    assert (gpu["power_mw"], gpu["power_limit_mw"]) == (131_250, 700_000)
     assert gpu["cpu_affinity"][0] == "0xffffffffffffff"
     assert gpu["c2c"] == {"count": 0}
     assert gpu["recovery_action"] == 0

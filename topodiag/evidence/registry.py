@@ -17,6 +17,7 @@ _SOURCES = {
     "nvidia-smi-q": "nvidia.nvidia_smi_q_text:NvidiaSmiQText",
     "nvidia-smi-query": "nvidia.nvidia_smi_query:NvidiaSmiQuery",
     "nvidia-smi": "nvidia.nvidia_smi_table:NvidiaSmiTable",
+    "nvidia-smi-dmon": "nvidia.nvidia_smi_dmon:NvidiaSmiDmon",
     "rocm-smi": "host.rocm_smi:RocmSmi",
     "dcgm": "nvidia.dcgm:Dcgm",
     "dcgm-nvlink": "nvidia.dcgm_nvlink:DcgmNvlink",

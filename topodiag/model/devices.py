@@ -140,6 +140,12 @@ class Gpu:
     """Sum over the C2C links, GB/s in one direction."""
     utilization: Fact[int] = Fact()
     """Percent of the last sample period in which a kernel ran."""
+    memory_utilization: Fact[int] = Fact()
+    """Percent of the last sample period in which memory was read or written."""
+    memory_used_mib: Fact[int] = Fact()
+    power_w: Fact[float] = Fact()
+    power_limit_w: Fact[float] = Fact()
+    """The limit in force, not the highest that the card allows."""
     pstate: Fact[int] = Fact()
     throttle: Fact[tuple[str, ...]] = Fact()
     """Active clock event reasons by name, e.g. `gpu_idle`, `hw_thermal_slowdown`."""

@@ -60,6 +60,8 @@ _PLAIN = (
     ("persistence", "nvmlDeviceGetPersistenceMode"),
     ("mig_mode", "nvmlDeviceGetMigMode"),
     ("pstate", "nvmlDeviceGetPerformanceState"),
+    ("power_mw", "nvmlDeviceGetPowerUsage"),
+    ("power_limit_mw", "nvmlDeviceGetEnforcedPowerLimit"),
     ("addressing_mode", "nvmlDeviceGetAddressingMode"),
     ("remapped_rows", "nvmlDeviceGetRemappedRows"),
 )
@@ -73,7 +75,8 @@ class Nvml(LibraryProbe):
     file = "json/nvml.json"
     about = "GPUs, NVLinks, fabric, ECC, peer-to-peer, by NVML"
     keeps = (
-        "of each GPU: model, UUID, bus address, link, NUMA node, modes, clocks, fabric, ECC and row counters, NVLinks",
+        "of each GPU: model, UUID, bus address, link, NUMA node, modes, load, power, clocks, fabric, ECC and row"
+        " counters, NVLinks",
         "of each pair of GPUs: relation and peer-to-peer; ids and memory of processes",
     )
     needs = "pynvml (nvidia-ml-py)"

@@ -34,6 +34,21 @@ def names(found: Captures) -> list[str]:
     return sorted(each.label or each.host or os.path.basename(each.name) for each in found.captures)
 
 
+TABLE = b"""| NVIDIA-SMI 570.86.15              Driver Version: 570.86.15      CUDA Version: 12.8     |
+|   0  NVIDIA H100 80GB HBM3          On  |   00000000:1B:00.0 Off |                    0 |
+| N/A   41C    P0            131W /  700W |   71234MiB /  81559MiB |    100%      Default |
+"""
+
+
+def test_reports_of_nvidia_smi_that_are_named_for_two_hosts_are_two_nodes(tmp_path: Path) -> None:
+    for name in ("w01-nvidia-smi.txt", "w02-nvidia-smi.txt"):
+        put(tmp_path / "hosts" / name, TABLE)
+    for name in ("nvidia-smi-before.txt", "nvidia-smi-2.txt", "nvidia-smi.run3.txt", "nvidia-smi-L.txt"):
+        put(tmp_path / "moments" / name, TABLE)
+    assert names(of(tmp_path / "hosts")) == ["w01", "w02"]
+    assert len(of(tmp_path / "moments").captures) == 1
+
+
 def test_a_folder_of_loose_texts_is_one_node(tmp_path: Path) -> None:
     for command in (TOPO, LINKS, IBSTAT):
         put(tmp_path / command, text(WELL, command))

@@ -64,6 +64,15 @@ GPU = """GPU 00000000:{bus}:00.0
     Utilization
         GPU                               : 45 %
         Memory                            : 3 %
+    FB Memory Usage
+        Total                             : 81559 MiB
+        Used                              : 4096 MiB
+    GPU Power Readings
+        Average Power Draw                : 90.00 W
+        Instantaneous Power Draw          : 91.20 W
+        Current Power Limit               : 700.00 W
+    Module Power Readings
+        Current Power Limit               : N/A
     ECC Errors
         Volatile
             SRAM Correctable              : 1
@@ -131,7 +140,9 @@ def test_gpus_are_numbered_in_their_order_with_identity_and_state() -> None:
     assert gpu.keys["uuid"] == "GPU-11111111-2222-3333-4444-555555555543"
     expected = {
         "name": "NVIDIA H100 80GB HBM3", "minor": 3, "board": "692-2G520-0200-000", "mig": True, "persistence": True,
-        "compute_mode": "Exclusive_Process", "utilization": 45, "pstate": 2, "recovery_action": "none",
+        "compute_mode": "Exclusive_Process", "utilization": 45, "pstate": 2,
+        "memory_utilization": 3, "memory_used_mib": 4096, "power_w": 91.2, "power_limit_w": 700.0,
+        "recovery_action": "none",
     }  # fmt: skip
     assert {name: best(gpu, name) for name in expected} == {name: [value] for name, value in expected.items()}
     assert best(draft.single("os"), "driver_version") == ["570.86.15"]

@@ -66,6 +66,7 @@ def test_each_gpu_of_the_table_has_its_bus_id_and_state() -> None:
     expected = {
         "name": "NVIDIA H100 80GB HBM3", "persistence": True, "pstate": 2, "utilization": 45,
         "compute_mode": "Exclusive_Process", "mig": False,
+        "power_w": 91.0, "power_limit_w": 700.0, "memory_used_mib": 100,
     }  # fmt: skip
     assert {name: value(gpu, name) for name in expected} == expected
     assert count(gpu, "ecc_volatile_uncorrected") == [3]

@@ -38,7 +38,10 @@ def gpu(number: int, reasons: str, more: str = "") -> str:
 		<performance_state>P2</performance_state>
 		{reasons}
 		<compute_mode>Exclusive_Process</compute_mode>
-		<utilization><gpu_util>45 %</gpu_util></utilization>
+		<utilization><gpu_util>45 %</gpu_util><memory_util>12 %</memory_util></utilization>
+		<fb_memory_usage><total>81559 MiB</total><used>4096 MiB</used></fb_memory_usage>
+		<gpu_power_readings><power_draw>N/A</power_draw><instant_power_draw>91.20 W</instant_power_draw>
+			<current_power_limit>700.00 W</current_power_limit></gpu_power_readings>
 		{more}
 	</gpu>
 """
@@ -93,6 +96,10 @@ def test_both_generations_of_the_dtd_give_the_same_gpu(text: str) -> None:
         "persistence": True,
         "compute_mode": "Exclusive_Process",
         "utilization": 45,
+        "memory_utilization": 12,
+        "memory_used_mib": 4096,
+        "power_w": 91.2,
+        "power_limit_w": 700.0,
         "pstate": 2,
         "throttle": ("hw_thermal_slowdown",),
         "board": "692-2G520-0200-000",

@@ -127,6 +127,8 @@ nvmlDeviceGetComputeMode = _value(0)
 nvmlDeviceGetPersistenceMode = _value(1)
 nvmlDeviceGetMigMode = _value([0, 0])
 nvmlDeviceGetPerformanceState = _value(0)
+nvmlDeviceGetPowerUsage = _value(131_250)
+nvmlDeviceGetEnforcedPowerLimit = _value(700_000)
 nvmlDeviceGetRemappedRows = _value((0, 0, 0, 0))
 nvmlDeviceGetPciInfo = _value(
     lambda handle: _Record(busId=_bus_id(handle).encode(), pciDeviceId=590352606, pciSubSystemId=381948126)

@@ -10,6 +10,7 @@ from typing import Never
 from topodiag.checks.interface import JobCheck, OneStep
 from topodiag.checks.job.behind import hosts_with, look_at
 from topodiag.checks.job.hang_dumps import by_missing_dumps, last_entries
+from topodiag.checks.job.hang_gpus import by_gpus
 from topodiag.checks.job.hang_openings import by_openings
 from topodiag.checks.job.hang_watchdog import by_watchdog
 from topodiag.checks.job.hang_words import by_words
@@ -69,7 +70,8 @@ class RankBehind(OneStep[Job], JobCheck[Never]):
         healthy ranks. Answers of NCCL's RAS: launches by rank, ranks that left, processes that do not answer; two
         answers tell a hang from a job that runs. Stack dumps of several processes (py-spy): who waits in a collective,
         and who elsewhere. Flight recorder dumps: process group, sequence number, state, and ranks that left no dump
-        where all others wait. Torch's watchdog lines: the
+        where all others wait. Captures of the nodes: GPUs that are fully busy without memory traffic and with little
+        power wait in a kernel, one that runs nothing is behind. Torch's watchdog lines: the
         sign of a hang, and, where there is nothing better, the last work that each rank enqueued and completed.
 
     When it stays silent
@@ -78,7 +80,8 @@ class RankBehind(OneStep[Job], JobCheck[Never]):
         communicator that has both are judged where the logs hold its start. A split that half of the ranks or fewer
         entered, or all of a communicator that holds them: the log was cut there. RAS's counts move from answer to
         answer; RAS shows no rank behind, which proves nothing: unknown. Stacks of ranks that wait for the GPU, or are
-        all in the same collective: unknown. Neither operations nor dumps are there: unknown.
+        all in the same collective: unknown. All GPUs wait, or more than a quarter do not. Neither operations nor dumps
+        are there: unknown.
 
     How to confirm
         py-spy dump --pid PID                          on the rank that is named: where it waits
@@ -103,6 +106,7 @@ class RankBehind(OneStep[Job], JobCheck[Never]):
         found += [] if found else [*by_stacks(self, job, hung)]
         last = last_entries(_entries_of_flight(job), job.flight)
         found += [] if found else [*by_missing_dumps(self, job, hung, last)]
+        found += [] if found else [*by_gpus(self, job, hung)]
         reported = [] if found else [*by_watchdog(self, job)]
         counted = [each for each in job.communicators if len(each.operations) > 1]
         for communicator in counted:
@@ -119,6 +123,8 @@ class RankBehind(OneStep[Job], JobCheck[Never]):
             return self.clean(job, coverage=coverage)
         if job.ras:
             return self.unknown(job, BLIND)
+        if job.machines and not job.ranks:
+            return self.unknown(job, "the load of the GPUs shows none that is behind the others")
         if job.stacks:
             return self.unknown(job, "the stacks show nobody in a collective that another one is not in")
         return self.unknown(

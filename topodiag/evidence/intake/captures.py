@@ -20,7 +20,7 @@ from topodiag.evidence.intake.bundle import (
     from_files,
     open_evidence,
 )
-from topodiag.evidence.intake.file_names import ENDS, mentions, owner_of_log, shared
+from topodiag.evidence.intake.file_names import ENDS, mentions, owner_of_log, owner_of_smi, shared
 from topodiag.evidence.intake.kinds import NODE_KINDS, Kind
 from topodiag.evidence.intake.pieces import STDIN, Aside, Intake, Piece
 from topodiag.evidence.intake.reading import read_bundle_stream, read_piece
@@ -37,6 +37,8 @@ _SUBJECTS = frozenset({
 """Names of folders that part the evidence of one node by its subject; any other folder is a node of its own."""
 _WHOLE = frozenset({"nvml", "nvidia-smi-xml", "nvidia-smi-q", "nvidia-smi-topo", "nccl-xml", "hwloc-xml", "sys-pci"})
 """Sources whose one text describes all of a node: a second one is another's where its host is not known."""
+_OF_MOMENTS = frozenset({"nvidia-smi", "nvidia-smi-dmon", "nvidia-smi-query"})
+"""Sources that are asked of one node several times, and whose texts say no host: their files' names may."""
 _FRAMES = frozenset({"shell"})
 """Sources that say in what a text came, and nothing of a node's parts."""
 _BY_HAND = frozenset({"sys-pci", "sys-infiniband", "sys-net", "sys-cpu", "os-state", "settings"})
@@ -340,6 +342,8 @@ def _groups(pieces: Sequence[Piece]) -> list[_Group]:
                 said[label][serial].add(root(number))
         if "kernel-log" in piece.sources and not piece.host and (owner := owner_of_log(piece)):
             said["kernel log"][owner].add(root(number))
+        if _OF_MOMENTS.intersection(piece.sources) and not piece.host and (owner := owner_of_smi(piece)):
+            said["nvidia-smi"][owner].add(root(number))
         for source in piece.sources:
             if source in _WHOLE:
                 said[f"all by {source}"][str(root(number))].add(root(number))

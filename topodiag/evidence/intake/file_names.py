@@ -11,6 +11,13 @@ _LOG_WORDS = re.compile(
     r"dmesg|journal|kern|syslog|messages|log|boot|xid|nvrm|paste|text|input|part|note|sample|before|after"
 )
 """Words of a kernel log's own name, which say nothing of a host."""
+_SMI_WORDS = re.compile(r"nvidia|smi|dmon|query|topo|gpus(?![0-9])|-?(?<![a-z0-9])[lqxm](?![a-z0-9])")
+"""Words of a report of nvidia-smi's own name."""
+_MOMENT = re.compile(
+    r"(?:before|after|run|sample|step|day|try|attempt|rank|cuda|driver|job|part|case|test|boot|paste|text|input|note|[tvr])"
+    r"[-_]?[0-9]*\Z"
+)
+"""What a file is named for that is no host: a moment, a version, a number of several."""
 ENDS = "._ \t"
 """Where a word of a file's name ends; hosts have dashes."""
 
@@ -20,6 +27,14 @@ def owner_of_log(piece: Piece) -> str:
     dmesg and the journal of one node lie together, logs of two hosts must not become one node."""
     stem = os.path.basename(piece.name).split(".", 1)[0].lower()
     return "" if _LOG_WORDS.search(stem) or not any(letter.isdigit() for letter in stem) else stem
+
+
+def owner_of_smi(piece: Piece) -> str:
+    """The host that a report of nvidia-smi is named for (`w01-nvidia-smi.txt`), or "" where its name says nothing."""
+    stem = os.path.basename(piece.name).split(".", 1)[0].lower()
+    word = _SMI_WORDS.sub("", stem).strip("-_ ")
+    told = any(letter.isdigit() for letter in word) and any(letter.isalpha() for letter in word)
+    return word if told and not _MOMENT.match(word) else ""
 
 
 def shared(one: str, other: str) -> int:

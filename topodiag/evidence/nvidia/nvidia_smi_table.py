@@ -33,6 +33,8 @@ _NAMED = re.compile(r" {1,4}([0-9]{1,3}) {1,4}(\S[^|]{0,80}?) +(On|Off|N/A|WDDM|
 _FUNCTION = re.compile(rf" *({_BUS}) +(?:On|Off|N/A) *\Z")
 _PERFORMANCE = re.compile(r"(?<!\S)P([0-9]{1,2})(?!\S)")
 _LOAD = re.compile(r" *(?:([0-9]{1,3})%|N/A|ERR!) +(\S[^|]{0,20}?) *\Z")
+_POWER = re.compile(r"(?<!\S)([0-9]{1,4})W {0,2}/ {0,3}([0-9]{1,4})W(?!\S)")
+_MEMORY = re.compile(r" *([0-9]{1,8})MiB {0,2}/ *[0-9]{1,8}MiB *\Z")
 _LISTED = re.compile(r"GPU ([0-9]{1,3}): (\S[^\n]{0,80}?) \(UUID: (GPU-[0-9a-fA-F-]{36})\)\Z")
 _IN_LIST = re.compile(r"^[ \t>|]{0,20}GPU [0-9]{1,3}: [^\n]{1,80} \(UUID: GPU-", re.MULTILINE)
 _HAS_LINKS = re.compile(r"^[ \t>|]{0,40}Link [0-9]{1,2}[:,]", re.MULTILINE)
@@ -165,6 +167,12 @@ def _row(
         _put(row, "pstate", _small(performance[1]) if performance else None, number, line)
         _put(row, "utilization", _small(load[1] or ""), number, line)
         _put(row, "compute_mode", _COMPUTE_MODES.get(load[2]), number, line)
+        power, memory = _POWER.search(cells[1]), _MEMORY.match(cells[2])
+        if power is not None:
+            _put(row, "power_w", float(power[1]), number, line)
+            _put(row, "power_limit_w", float(power[2]), number, line)
+        if memory is not None:
+            _put(row, "memory_used_mib", int(memory[1]), number, line)
         if cells[1].count("ERR!") >= LOST_READINGS:
             _put(row, "lost", "GPU is lost (its readings are ERR!)", number, line)
     elif not cells[1].strip() and not cells[2].strip():

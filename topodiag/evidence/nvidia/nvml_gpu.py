@@ -29,6 +29,7 @@ from topodiag.words.fold import fold_numbers
 MAX_LINKS = 64
 MAX_SPEED_MBPS = 10_000_000
 MAX_MHZ = 20_000
+MAX_WATTS = 20_000
 _CLOCK_UNKNOWN = 32
 """NVML_PSTATE_UNKNOWN."""
 _FIELD_STATE, _FIELD_SPEED = "165", "164"
@@ -132,6 +133,12 @@ class GpuAnswers:
         self._offer(self.entity, "persistence", "persistence", given, {0: False, 1: True}.get(_key(given)))
         given = member(get("utilization"), "gpu")
         self._offer(self.entity, "utilization", "utilization.gpu", given, integer(given, 0, 100))
+        given = member(get("utilization"), "memory")
+        self._offer(self.entity, "memory_utilization", "utilization.memory", given, integer(given, 0, 100))
+        for name, key in (("power_w", "power_mw"), ("power_limit_w", "power_limit_mw")):
+            given = get(key)
+            milliwatts = integer(given, 0, 1000 * MAX_WATTS)
+            self._offer(self.entity, name, key, given, None if milliwatts is None else milliwatts / 1000)
         given = get("pstate")
         pstate = integer(given, 0, _CLOCK_UNKNOWN - 1)
         self._offer(self.entity, "pstate", "pstate", given, pstate)

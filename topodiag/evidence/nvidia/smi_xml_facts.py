@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from topodiag.evidence.draft import Entity, NodeDraft
-from topodiag.evidence.interface import Blob, reading, to_int
+from topodiag.evidence.interface import Blob, reading, to_float, to_int
 from topodiag.evidence.nvidia.nvidia_ids import distinct_bus_ids, distinct_uuids
 from topodiag.evidence.nvidia.nvidia_words import EVENT_REASONS
 from topodiag.evidence.nvidia.smi_xml_records import XmlDriver, XmlField, XmlGpu, XmlRecord
@@ -15,6 +15,8 @@ from topodiag.model.busid import normalise_bus_id, unplaced
 MAX_PCIE_GEN = 8
 MAX_LANES = 32
 MAX_MHZ = 20_000
+MAX_WATTS = 20_000
+MAX_MIB = 1 << 30
 MAX_COUNT = 2**63 - 1
 
 _LOST = re.compile(r"GPU (?:is lost|requires reset)", re.IGNORECASE)
@@ -23,6 +25,13 @@ _REASON_SPELLINGS = {"display_clock_setting": "display_clocks_setting", "user_de
 _FABRIC_STATES = {"not started": "not_started", "in progress": "in_progress", "completed": "completed"}
 _HEALTH = {"healthy": "healthy", "unhealthy": "unhealthy", "limited capacity": "limited", "limited": "limited"}
 _GUESTS = {"pass-through": "GPU pass-through", "vgpu": "vGPU"}
+_POWER = (
+    "gpu_power_readings/instant_power_draw", "gpu_power_readings/power_draw", "power_readings/power_draw",
+)  # fmt: skip
+_POWER_LIMIT = (
+    "gpu_power_readings/current_power_limit", "power_readings/enforced_power_limit", "power_readings/power_limit",
+)  # fmt: skip
+"""The latest driver's element first: R565, R530, and before."""
 _FLAGS = {"enabled": True, "disabled": False}
 
 _VERSIONS = {
@@ -142,6 +151,10 @@ class _Gpu:
         self._flag("persistence", "persistence_mode")
         self._flag("c2c", "c2c_mode")
         self._number(self.entity, "utilization", "utilization/gpu_util", 0, 100)
+        self._number(self.entity, "memory_utilization", "utilization/memory_util", 0, 100)
+        self._number(self.entity, "memory_used_mib", "fb_memory_usage/used", 0, MAX_MIB)
+        self._watts("power_w", _POWER)
+        self._watts("power_limit_w", _POWER_LIMIT)
         if (field := self.fields.get("performance_state")) is not None:
             self._offer(self.entity, "pstate", field, to_int(field.text.strip().removeprefix("P"), low=0, high=15))
         self._number(self.entity, "sm_clock_mhz", "clocks/sm_clock", 1, MAX_MHZ)
@@ -152,6 +165,11 @@ class _Gpu:
         if lost is not None:
             field = next(field for field in self.fields.values() if lost in field.text)
             self._offer(self.entity, "lost", field, f"GPU {lost[4:].lower()}")
+
+    def _watts(self, name: str, paths: Sequence[str]) -> None:
+        field = next((self.fields[path] for path in paths if path in self.fields), None)
+        if field is not None:
+            self._offer(self.entity, name, field, to_float(field.text, low=0, high=MAX_WATTS))
 
     def guest(self, draft: NodeDraft) -> None:
         """A GPU that is passed through says that this is a guest. `None` proves no bare metal: it is not offered."""

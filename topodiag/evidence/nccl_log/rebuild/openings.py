@@ -32,10 +32,10 @@ class Openings:
 
 
 class _Call(NamedTuple):
-    """One line of a call that makes a communicator; `count` equal ones are known by the place of the first."""
+    """One line of a call that makes a communicator; `times` equal ones are known by the place of the first."""
 
     offset: int
-    count: int
+    times: int
     message: Message
 
     @property
@@ -54,8 +54,8 @@ def find_openings(frame: Frame, processes: Processes, members: Sequence[Member])
         own = sorted(begun.get(process, []))
         names |= _names([each for each in calls if each.name], own)
         last = max(calls)
-        named = sum(each.count for each in calls if each.name)
-        after = last.count == 1 and own and last.offset > own[-1][0]
+        named = sum(each.times for each in calls if each.name)
+        after = last.times == 1 and own and last.offset > own[-1][0]
         if own and (after or named > len(own)):
             said[process] = last.message
     return Openings(names, said)

@@ -1,0 +1,95 @@
+"""JOB006 by the load of the GPUs: those that wait in a collective spin, and the one that is behind does not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from topodiag.checks.interface import JobCheck
+from topodiag.checks.job.behind import look_at
+from topodiag.checks.shared.words import hosts_word, rank_word
+from topodiag.model.devices import Gpu
+from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Severity
+from topodiag.model.gpu_load import computes, runs_nothing, waits
+from topodiag.model.job import Job
+from topodiag.model.provenance import Origin
+from topodiag.words.fold import few, plural
+
+HELD_MIB = 1024
+"""Memory in use from which a process holds the GPU: a context alone takes a few hundred MiB."""
+MOST_SHARE = 0.25
+"""Share of the GPUs above which those that run nothing are not the exception."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """A GPU of the job: its host, what it is called, and its rank (-1 where the log does not say)."""
+
+    host: str
+    gpu: Gpu
+    rank: int = -1
+
+    @property
+    def name(self) -> str:
+        return f"{self.gpu.label} of {self.host}" if self.host else self.gpu.label
+
+
+def by_gpus(check: JobCheck[Any], job: Job, hung: bool) -> Iterator[Finding]:
+    seen = list(_gpus(job))
+    waiting = [each for each in seen if waits(each.gpu)]
+    idle = [each for each in seen if runs_nothing(each.gpu)]
+    behind, state = (idle, "runs nothing") if idle else ([each for each in seen if computes(each.gpu)], "computes")
+    if len(waiting) < 2 or not 0 < len(behind) <= max(1, MOST_SHARE * len(seen)) or not (idle or hung):
+        return
+    ranks = sorted(each.rank for each in behind if each.rank >= 0)
+    who = rank_word(ranks) if ranks else few([each.name for each in behind], 3)
+    hosts = list(dict.fromkeys(each.host for each in behind))
+    whole = bool(job.ranks) and len(waiting) + len(behind) == len(job.ranks)
+    yield check.finding(
+        Severity.ERROR if hung else Severity.WARNING,
+        f"{who} {state}, while {plural(len(waiting), 'GPU')} {'wait' if len(waiting) > 1 else 'waits'} in a kernel",
+        observed=f"{_load(behind[0].gpu)} on {behind[0].name}; {_load(waiting[0].gpu)} on {waiting[0].name}",
+        expected="all GPUs of a job compute or wait together",
+        fix=look_at(job, ranks)
+        if ranks
+        else (
+            f"find the process of {who} (nvidia-smi on {hosts_word(hosts)}), and what it does: py-spy dump --pid PID",
+            "take the load once more after a minute: a rank that is only late has moved on",
+        ),
+        nodes=hosts,
+        ranks=ranks,
+        cost=Cost(text="the others wait in the collective until it comes"),
+        evidence=_evidence([*behind[:3], *waiting[:2]]),
+        coverage=Coverage(len(seen), len(job.ranks), "GPUs of the job") if job.ranks else None,
+        confidence=Confidence.MEDIUM if idle and (hung or whole) else Confidence.LOW,
+    )
+
+
+def _gpus(job: Job) -> Iterator[_Seen]:
+    """The GPUs of the job's ranks in the captures; without ranks, those that a process holds or that are busy."""
+    if not job.ranks:
+        for host, machine in job.machines.items():
+            for gpu in machine.gpus:
+                if gpu.memory_used_mib.get(0) >= HELD_MIB or not runs_nothing(gpu):
+                    yield _Seen(host, gpu)
+        return
+    for rank in job.ranks:
+        node = job.machines.get(rank.host)
+        for gpu in node.gpus if node is not None and rank.bus_id else ():
+            if gpu.bus_id == rank.bus_id and gpu.utilization.known:
+                yield _Seen(rank.host, gpu, rank.rank)
+
+
+def _load(gpu: Gpu) -> str:
+    said = [f"load {gpu.utilization.value} %"]
+    if gpu.memory_utilization.known:
+        said.append(f"memory {gpu.memory_utilization.value} %")
+    if gpu.power_w.known:
+        limit = f" of {gpu.power_limit_w.value:.0f}" if gpu.power_limit_w.known else ""
+        said.append(f"{gpu.power_w.value:.0f}{limit} W")
+    return ", ".join(said)
+
+
+def _evidence(seen: list[_Seen]) -> list[Origin | None]:
+    return [each.gpu.utilization.origin for each in seen]
