@@ -16,6 +16,8 @@ MAX_NODES = 200_000
 MAX_TEXT = 4 << 20
 MAX_GPUS = 256
 """GPUs of one node: no machine has more."""
+MAX_BRACKETS = 8
+"""Ranges in one name. Halls, rows, racks, chassis and nodes are five; with more, a line was torn."""
 _BRACKET = re.compile(r"\[([^\[\]]*)\]")
 _TAIL = re.compile(r"\][0-9\[]", re.ASCII)
 _RANGE = re.compile(r"(\d{1,12})(?:-(\d{1,12}))?(?:/(\d{1,6}))?", re.ASCII)
@@ -120,12 +122,14 @@ def _site_groups(text: str) -> GroupResolver:
 def _count(text: str) -> int:
     """At least as many nodes as the set has, before anything is expanded. Raises NodeSetError for a bracket that holds
     anything but numbers and ranges: ClusterShell takes `[-1-9]` and the like for ranges of its own making."""
-    total, here = 0, 1
+    total, here, brackets = 0, 1, 0
     for piece in re.split(r"(\[[^\[\]]*\]|,)", text):
         if piece == ",":
-            total, here = total + here, 1
+            total, here, brackets = total + here, 1, 0
         elif bracket := _BRACKET.fullmatch(piece):
-            here *= max(_in_bracket(bracket[1]), 1)
+            here, brackets = here * max(_in_bracket(bracket[1]), 1), brackets + 1
+            if brackets > MAX_BRACKETS:
+                raise NodeSetError(f"{short(text)!r} has more than {MAX_BRACKETS} ranges in one name")
             if here > MAX_NODES:
                 return here
     return total + here
