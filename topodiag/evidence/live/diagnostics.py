@@ -18,7 +18,8 @@ MAX_LINES = 100_000
 MAX_LINE = 4000
 
 LOOKS = re.compile(rb"NCCL DIAG (?:\[OK\]|\[INFO\]|===|RAS diagnostics|NCCL diagnostics) ?")
-_LINE = re.compile(r"(?:(\S{1,255}):([0-9]{1,10}) )?NCCL DIAG \[(OK|INFO)\] {1,3}([^:]{1,60}): (.{1,3000})")
+_LINE = re.compile(r"NCCL DIAG \[(OK|INFO)\] {1,3}([^:]{1,60}): (.{1,3000})")
+_HEAD = re.compile(r"(\S{1,255}):([0-9]{1,10})\Z")
 _COMM = re.compile(r"(?:across ([0-9]{1,9}) ranks )?in comm 0x([0-9a-fA-F]{1,16})")
 _RANKS = re.compile(r"rank\(s\) \{([0-9, ]{1,2000})")
 _RANK = re.compile(r"\b(?:srcRank|dstRank|rank)=([0-9]{1,9})(?![0-9])")
@@ -35,7 +36,9 @@ def read_diagnostics(text: str, source: str) -> tuple[Diagnosis, ...]:
         if match is None:
             comm, size = (0, -1) if "===" in line else (comm, size)
             continue
-        host, pid, tag, subject, said = match.groups()
+        tag, subject, said = match.groups()
+        head = _HEAD.match((line[: match.start()].split() or [""])[-1])
+        host, pid = head.groups() if head is not None else ("", "")
         named = _COMM.search(said)
         if named is not None:
             comm, size = int(named[2], 16), int(named[1]) if named[1] else -1
@@ -49,7 +52,7 @@ def read_diagnostics(text: str, source: str) -> tuple[Diagnosis, ...]:
                 comm,
                 size,
                 tuple(dict.fromkeys(int(each) for each in ranks if each and len(each) < 10)),
-                host or "",
+                host,
                 int(pid) if pid else -1,
                 Origin(source, number, line.strip()[:MAX_QUOTE]),
             )
