@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter as Tally
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-from topodiag.fleet.rows import IDENTITY, MOMENT, counters, row, source_of, text_of
+from topodiag.fleet.rows import IDENTITY, MOMENT, Rows, counters, row, source_of, text_of
 from topodiag.model.devices import Gpu, NetDev, Nic, NicPort, NicRole, NvLink, PciDevice
 from topodiag.model.fleet import NodeFact
 from topodiag.model.node import Node
@@ -16,7 +16,7 @@ _REDIRECT = 0b0001_1100
 """ACS bits that send peer-to-peer traffic up to the root: ReqRedir, CmpltRedir, UpstreamFwd (PCIe 6.0, 7.7.11)."""
 
 
-def gpu_facts(node: Node) -> Iterator[NodeFact]:
+def gpu_facts(node: Node) -> Rows:
     """Counts first: which part is missing is seen there."""
     if node.gpus:
         yield NodeFact("gpu", "", "GPUs", str(len(node.gpus)))
@@ -30,7 +30,7 @@ def gpu_facts(node: Node) -> Iterator[NodeFact]:
         yield from counters("gpu", part, gpu.counters)
 
 
-def _gpu(node: Node, gpu: Gpu, part: str) -> Iterator[NodeFact]:
+def _gpu(node: Node, gpu: Gpu, part: str) -> Rows:
     if gpu.bus_id:
         yield NodeFact("gpu", part, "bus id", gpu.bus_id)
     for key, fact in (
@@ -63,7 +63,7 @@ def _gpu(node: Node, gpu: Gpu, part: str) -> Iterator[NodeFact]:
         yield from _pci_link(device, part)
 
 
-def _pci_link(device: PciDevice, part: str) -> Iterator[NodeFact]:
+def _pci_link(device: PciDevice, part: str) -> Rows:
     for key, fact in (
         ("width", device.width),
         ("highest generation", device.max_gen),
@@ -77,7 +77,7 @@ def _pci_link(device: PciDevice, part: str) -> Iterator[NodeFact]:
     yield from counters("pci", part, device.counters)
 
 
-def _fabric(gpu: Gpu, part: str) -> Iterator[NodeFact]:
+def _fabric(gpu: Gpu, part: str) -> Rows:
     told = gpu.fabric
     for key, fact in (
         ("fabric state", told.state),
@@ -94,7 +94,7 @@ def _fabric(gpu: Gpu, part: str) -> Iterator[NodeFact]:
     yield from row("nvlink", part, "fabric clique", told.clique_id, kind=IDENTITY)
 
 
-def _nvlinks(gpu: Gpu, part: str) -> Iterator[NodeFact]:
+def _nvlinks(gpu: Gpu, part: str) -> Rows:
     yield from row("nvlink", part, "links", gpu.nvlink_note)
     if not gpu.nvlinks:
         return
@@ -115,12 +115,12 @@ def _nvlinks(gpu: Gpu, part: str) -> Iterator[NodeFact]:
         yield from _nvlink(link, f"{part}/link{link.index}")
 
 
-def _nvlink(link: NvLink, part: str) -> Iterator[NodeFact]:
+def _nvlink(link: NvLink, part: str) -> Rows:
     yield from row("nvlink", part, "state", link.state, kind=MOMENT)
     yield from counters("nvlink", part, link.counters)
 
 
-def _neighbours(node: Node, gpu: Gpu, part: str, compute: Sequence[Nic]) -> Iterator[NodeFact]:
+def _neighbours(node: Node, gpu: Gpu, part: str, compute: Sequence[Nic]) -> Rows:
     """Which GPUs and network cards are how far away, as one value for each GPU: GPU i stands beside GPU i of others."""
     for key, labels in (
         ("GPUs by path", [each.label for each in node.gpus if each is not gpu]),
@@ -144,7 +144,7 @@ def _neighbours(node: Node, gpu: Gpu, part: str, compute: Sequence[Nic]) -> Iter
             yield NodeFact("pairing", part, BANDWIDTH, text_of(max(wide)), unit="GB/s")
 
 
-def nic_facts(node: Node) -> Iterator[NodeFact]:
+def nic_facts(node: Node) -> Rows:
     """Cards in the order of their names, their ports, and the kernel's interfaces on them. Those that carry no traffic
     of jobs are families of their own."""
     if node.nics:
@@ -167,7 +167,7 @@ def _family(nic: Nic | None, usual: str) -> str:
     return f"{nic.role.value} network" if nic is not None and aside else usual
 
 
-def _nic(node: Node, nic: Nic) -> Iterator[NodeFact]:
+def _nic(node: Node, nic: Nic) -> Rows:
     own = _family(nic, "nic")
     if nic.bus_id:
         yield NodeFact(own, nic.name, "bus id", nic.bus_id)
@@ -191,7 +191,7 @@ def _nic(node: Node, nic: Nic) -> Iterator[NodeFact]:
     yield from counters(own, nic.name, nic.counters)
 
 
-def _port(nic: Nic, port: NicPort) -> Iterator[NodeFact]:
+def _port(nic: Nic, port: NicPort) -> Rows:
     part, own = f"{nic.name}/{port.number}", _family(nic, "nic")
     for family, key, fact in (
         (own, "state", port.state),
@@ -211,7 +211,7 @@ def _port(nic: Nic, port: NicPort) -> Iterator[NodeFact]:
     yield from counters(own, part, port.counters)
 
 
-def _netdev(device: NetDev, nic: Nic | None) -> Iterator[NodeFact]:
+def _netdev(device: NetDev, nic: Nic | None) -> Rows:
     own = _family(nic, "interface")
     for family, key, fact in (
         (_family(nic, "mtu"), "interface MTU", device.mtu),
@@ -230,7 +230,7 @@ def _netdev(device: NetDev, nic: Nic | None) -> Iterator[NodeFact]:
     yield from counters(own, device.name, device.counters)
 
 
-def pci_facts(node: Node) -> Iterator[NodeFact]:
+def pci_facts(node: Node) -> Rows:
     """The links of the bridges above GPUs and network cards, and where ACS redirects traffic between peers."""
     above: dict[str, PciDevice] = {}
     ends = [gpu.bus_id for gpu in node.gpus] + [nic.bus_id for nic in node.nics if nic.role is NicRole.COMPUTE]

@@ -14,7 +14,7 @@ from topodiag.checks.node.troubles import troubles
 from topodiag.checks.registry import Subject
 from topodiag.checks.run import run
 from topodiag.fleet.facts import facts_of
-from topodiag.model.finding import Finding
+from topodiag.model.finding import Finding, Outcome
 from topodiag.model.fleet import FactKind, NodeFact
 from topodiag.model.node import Node
 from topodiag.model.result import Trouble
@@ -72,21 +72,30 @@ class Digest:
     unexplained: tuple[Trouble, ...]
 
 
-def digest_of(node: Node, path: str) -> Digest:
+Lasting = tuple[tuple[Facts, ...], tuple[Reading, ...]]
+"""The categories of a node by family, and its numbers."""
+Counted = tuple[tuple[Reading, ...], Facts]
+"""The counters of errors that are not zero, and the names of all that were read."""
+
+
+class Answers:
+    """What is told of a node for its digest, each answer by a function of the node."""
+
+    def outcomes(self, node: Node) -> tuple[Outcome, ...]:
+        return run(Subject.NODE, [node])
+
+    def lasting(self, node: Node) -> Lasting:
+        return lasting_of(node)
+
+    def counted(self, node: Node) -> Counted:
+        return counted_of(node)
+
+
+def digest_of(node: Node, path: str, answers: Answers = Answers()) -> Digest:  # noqa: B008 - holds nothing
     """The digest of a node that was read from `path`, with what its checks find. Never raises."""
-    outcomes = run(Subject.NODE, [node])
-    by_family: dict[str, list[NodeFact]] = {}
-    numbers: list[Reading] = []
-    counters: dict[tuple[str, Key], Reading] = {}
-    for fact in facts_of(node):
-        if fact.kind is FactKind.CATEGORY:
-            by_family.setdefault(fact.family, []).append(fact)
-        elif fact.kind is FactKind.NUMBER:
-            key = (fact.part, fact.key, fact.unit)
-            numbers.append(Reading(fact.family, key, float(fact.value), fact.source))
-        elif fact.kind is FactKind.COUNTER and fact.unit in ERRORS:
-            _count(counters, fact)
-    read = tuple(((part, key, unit), family) for family, (part, key, unit) in counters)
+    outcomes = answers.outcomes(node)
+    facts, numbers = answers.lasting(node)
+    counters, counted = answers.counted(node)
     return Digest(
         host=node.host,
         path=path,
@@ -94,14 +103,36 @@ def digest_of(node: Node, path: str) -> Digest:
         machine=frozenset(gpu.uuid.value for gpu in node.gpus if gpu.uuid.value),
         traits=traits_of(node),
         places=places_of(node, path),
-        facts=(*(_facts(family, facts) for family, facts in by_family.items()), *_no_gpu(node)),
-        numbers=tuple(numbers),
-        counters=tuple(each for each in counters.values() if each.value),
-        counted=Facts("counters", read),
+        facts=facts,
+        numbers=numbers,
+        counters=counters,
+        counted=counted,
         uptime_s=node.os.uptime_s.value,
         findings=tuple(found for outcome in outcomes for found in outcome.findings),
         unexplained=tuple(each for each in troubles((node,), outcomes) if not each.harmless),
     )
+
+
+def lasting_of(node: Node) -> Lasting:
+    """What a node is, but for its counters."""
+    by_family: dict[str, list[NodeFact]] = {}
+    numbers: list[Reading] = []
+    for fact in facts_of(node, lambda kind, _: kind is FactKind.CATEGORY or kind is FactKind.NUMBER):
+        if fact.kind is FactKind.CATEGORY:
+            by_family.setdefault(fact.family, []).append(fact)
+        else:
+            key = (fact.part, fact.key, fact.unit)
+            numbers.append(Reading(fact.family, key, float(fact.value), fact.source))
+    return (*(_facts(family, facts) for family, facts in by_family.items()), *_no_gpu(node)), tuple(numbers)
+
+
+def counted_of(node: Node) -> Counted:
+    """The counters of errors."""
+    counters: dict[tuple[str, Key], Reading] = {}
+    for fact in facts_of(node, lambda kind, unit: kind is FactKind.COUNTER and unit in ERRORS):
+        _count(counters, fact)
+    read = tuple(((part, key, unit), family) for family, (part, key, unit) in counters)
+    return tuple(each for each in counters.values() if each.value), Facts("counters", read)
 
 
 def _no_gpu(node: Node) -> tuple[Facts, ...]:

@@ -8,10 +8,22 @@ from __future__ import annotations
 
 import re
 from collections import Counter as Tally
-from collections.abc import Iterator
+from itertools import chain
 
 from topodiag.fleet.device_facts import gpu_facts, nic_facts, pci_facts
-from topodiag.fleet.rows import CATEGORY, COUNTER, IDENTITY, MOMENT, NUMBER, row, source_of, text_of
+from topodiag.fleet.rows import (
+    CATEGORY,
+    COUNTER,
+    IDENTITY,
+    MOMENT,
+    NUMBER,
+    Rows,
+    Wanted,
+    made_of,
+    row,
+    source_of,
+    text_of,
+)
 from topodiag.model.fleet import CLOSED, NodeFact
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact
@@ -34,20 +46,13 @@ _LABELS = ("SLURM_TOPOLOGY_ADDR", "SLURM_JOB_PARTITION", "SLURM_CLUSTER_NAME")
 """What a scheduler says of a node's place."""
 
 
-def facts_of(node: Node) -> tuple[NodeFact, ...]:
-    """All facts of a node, in a stable order."""
-    return (
-        *_system(node),
-        *_os(node),
-        *_settings(node),
-        *_kernel_log(node),
-        *gpu_facts(node),
-        *nic_facts(node),
-        *pci_facts(node),
-    )
+def facts_of(node: Node, wanted: Wanted = lambda kind, unit: True) -> tuple[NodeFact, ...]:
+    """The wanted facts of a node, all without a choice, in a stable order. Others are not looked at."""
+    families = (_system, _os, _settings, _kernel_log, gpu_facts, nic_facts, pci_facts)
+    return tuple(made_of(chain.from_iterable(family(node) for family in families), wanted))
 
 
-def _system(node: Node) -> Iterator[NodeFact]:
+def _system(node: Node) -> Rows:
     yield from row("system", "", "product", node.system)
     yield from row("system", "", "captured", node.time, kind=MOMENT)
     cpu = node.cpu
@@ -61,7 +66,7 @@ def _system(node: Node) -> Iterator[NodeFact]:
         yield from row("place", "", name, node.scheduler.get(name, Fact()), kind=IDENTITY)
 
 
-def _os(node: Node) -> Iterator[NodeFact]:
+def _os(node: Node) -> Rows:
     told = node.os
     for family, key, fact in (
         ("bios", "BIOS", told.bios),
@@ -98,7 +103,7 @@ def _os(node: Node) -> Iterator[NodeFact]:
         yield from row("services", "", name, fact)
 
 
-def _command_line(line: Fact[str]) -> Iterator[NodeFact]:
+def _command_line(line: Fact[str]) -> Rows:
     """The parameters by name; several values of one are one value."""
     values: dict[str, list[str]] = {}
     for word in (line.value or "").split():
@@ -112,7 +117,7 @@ def _command_line(line: Fact[str]) -> Iterator[NodeFact]:
         yield NodeFact("kernel command line", "", name, text_of(value), kind, source=source)
 
 
-def _settings(node: Node) -> Iterator[NodeFact]:
+def _settings(node: Node) -> Rows:
     """What nccl.conf gives every job of the node; the environment is that of whoever captured it."""
     for each in node.settings:
         if each.scope == "environment" or each.scope.startswith("process "):
@@ -120,7 +125,7 @@ def _settings(node: Node) -> Iterator[NodeFact]:
         yield NodeFact("nccl.conf", "", each.name, text_of(each.value), source=str(each.origin))
 
 
-def _kernel_log(node: Node) -> Iterator[NodeFact]:
+def _kernel_log(node: Node) -> Rows:
     """How often the kernel's log speaks of each kind of trouble, by part. Its length is no fact of the node."""
     gpu_at = {gpu.bus_id: f"gpu{gpu.index}" for gpu in node.gpus if gpu.bus_id}
     first: dict[tuple[str, str], str] = {}

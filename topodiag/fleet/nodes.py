@@ -13,7 +13,9 @@ from topodiag.evidence.intake.gather import gather
 from topodiag.evidence.intake.kinds import NODE_KINDS
 from topodiag.evidence.intake.pieces import refusal
 from topodiag.evidence.intake.reader import read_node
-from topodiag.fleet.digest import Digest, Pool, digest_of
+from topodiag.evidence.intake.sibling_nodes import Siblings
+from topodiag.fleet.digest import Answers, Digest, Pool, digest_of
+from topodiag.fleet.once import answers_of
 from topodiag.fleet.workers import cpus, end_with_parent, pool_of, starting
 from topodiag.model.errors import InputError
 from topodiag.model.provenance import NotObserved
@@ -24,6 +26,8 @@ CHUNK = 32
 """Captures that a worker takes at once: their equal facts travel once."""
 _DASK_CHUNK = 200
 """Captures of one task on a cluster, where a task costs more to hand out."""
+_SIBLINGS = Siblings()
+"""The nodes that this process has read."""
 Read = tuple[list[Digest], list[NotObserved]]
 
 
@@ -108,7 +112,8 @@ def _read(place: str) -> list[Digest]:
     try:
         evidence = open_evidence(place)
         if evidence.is_bundle:
-            return [digest_of(read_node(evidence).node, place)]
+            node, pattern = _SIBLINGS.read(evidence)
+            return [digest_of(node, place, answers_of(pattern) if pattern is not None else Answers())]
     except InputError:
         pass  # an archive of several nodes, a pattern, a fixture: the front door knows
     intake = gather([place])

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -33,24 +34,49 @@ counters of mlx5); all others count errors."""
 _PARTS_OF_A_TOTAL = ("aer_correctable_", "aer_nonfatal_", "aer_fatal_")
 
 
-def row(
-    family: str, part: str, key: str, fact: Fact[Any], *, kind: FactKind = CATEGORY, unit: str = ""
-) -> tuple[NodeFact, ...]:
-    """The fact as a row; none where it is not known."""
-    value = fact.value
-    if value is None:
-        return ()
-    plain = kind is NUMBER or kind is COUNTER or (kind is MOMENT and type(value) in (int, float))
-    return (NodeFact(family, part, key, value if plain else text_of(value), kind, unit, source_of(fact)),)
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A fact that is to become a row, and has not been looked at."""
+
+    family: str
+    part: str
+    key: str
+    fact: Fact[Any] | Counter
+    kind: FactKind
+    unit: str
 
 
-def counters(family: str, part: str, counted: dict[str, Counter]) -> Iterator[NodeFact]:
+Rows = Iterator[NodeFact | Row]
+Wanted = Callable[[FactKind, str], bool]
+"""Whether facts of a kind and a unit are wanted."""
+
+
+def row(family: str, part: str, key: str, fact: Fact[Any], *, kind: FactKind = CATEGORY, unit: str = "") -> tuple[Row]:
+    """The fact as a row; none comes of it where it is not known."""
+    return (Row(family, part, key, fact, kind, unit),)
+
+
+def counters(family: str, part: str, counted: dict[str, Counter]) -> Iterator[Row]:
     """The latest reading of each counter. Of errors that a total counts, the total."""
     for name, counter in counted.items():
-        latest = counter.latest
-        if latest.value is None or (name.startswith(_PARTS_OF_A_TOTAL) and not name.endswith("_total")):
+        if not name.startswith(_PARTS_OF_A_TOTAL) or name.endswith("_total"):
+            yield Row(family, part, name, counter, COUNTER, unit_of(name))
+
+
+def made_of(rows: Iterable[NodeFact | Row], wanted: Wanted) -> Iterator[NodeFact]:
+    """The wanted rows that have a value. The facts of others are not looked at."""
+    for each in rows:
+        if not wanted(each.kind, each.unit):
             continue
-        yield NodeFact(family, part, name, latest.value, COUNTER, unit_of(name), source_of(latest))
+        if isinstance(each, NodeFact):
+            yield each
+            continue
+        fact = each.fact.latest if isinstance(each.fact, Counter) else each.fact
+        kind, value = each.kind, fact.value
+        if value is not None:
+            plain = kind is NUMBER or kind is COUNTER or (kind is MOMENT and type(value) in (int, float))
+            shown = value if plain else text_of(value)
+            yield NodeFact(each.family, each.part, each.key, shown, kind, each.unit, source_of(fact))
 
 
 @cache

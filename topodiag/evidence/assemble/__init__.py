@@ -45,7 +45,7 @@ def assemble(draft: NodeDraft, host: str, time: str = "") -> Node:
     services = draft.single("services")
     node = Node(
         host=host,
-        time=Fact(time) if time else Fact(why="no manifest"),
+        time=time_of(time),
         cpu=Cpu(**facts(Cpu, draft.single("cpu"), "cpu", apart)),
         os=Os(
             **facts(Os, draft.single("os"), "os", apart),
@@ -78,6 +78,11 @@ def assemble(draft: NodeDraft, host: str, time: str = "") -> Node:
     node = replace(node, nics=with_roles(node))
     said = pick(draft.single("node").offers.get("system", ()), str)
     return replace(node, system=system_name(node, said))
+
+
+def time_of(time: str) -> Fact[str]:
+    """When a node was captured, as its manifest says."""
+    return Fact(time) if time else Fact(why="no manifest")
 
 
 def _distinct(events: Iterable[KernelEvent]) -> tuple[KernelEvent, ...]:

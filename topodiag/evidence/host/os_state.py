@@ -58,6 +58,7 @@ class OsState(Source[Reading]):
     kind = "os-state"
     speaks_of = frozenset({Topic.OS})
     trust = 80
+    measured = re.compile(r"= proc/uptime\t(?P<numbers>[0-9]{1,15}\.[0-9]{1,6} [0-9]{1,15}\.[0-9]{1,6})\Z")
 
     def recognises(self, head: str) -> bool:
         return _RECOGNISED.search(head) is not None or shows(head, *_SHOWN)

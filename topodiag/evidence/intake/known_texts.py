@@ -24,7 +24,7 @@ MOST_BYTES = 1 << 20
 
 
 Said = tuple[Any, ...]
-_said = attrgetter(*(each.name for each in fields(Item) if each.name != "duration_s"))
+said_of = attrgetter(*(each.name for each in fields(Item) if each.name != "duration_s"))
 """All that the manifest says of an item, but for how long it took."""
 
 
@@ -51,7 +51,7 @@ def read_once(source: Source[Any], blob: Blob, digest: str, host: str, read: Cal
     node's name in it, "" where that is not known."""
     if len(blob.data) > MOST_BYTES:
         return read()
-    item = _said(blob.item) if blob.item is not None else None
+    item = said_of(blob.item) if blob.item is not None else None
     same = _same(source, blob.name, digest, item, blob.sample)
     if same.made is not None:
         return same.made

@@ -19,40 +19,40 @@ from topodiag.model.provenance import Origin
 
 _HEX = "[0-9a-f]"
 # A UUID, a GUID in three forms, a MAC address. All but one begin with two digits, which are quick to search for.
-_IDENTITY = re.compile(
+IDENTITY = re.compile(
     rf"(\b(?:0x{_HEX}{{16}}|{_HEX}{{2}}(?:(?::{_HEX}{{2}}){{5}}|{_HEX}{{2}}(?::{_HEX}{{4}}){{3}}"
     rf"|{_HEX}{{6}}(?:(?:-{_HEX}{{4}}){{3}}-{_HEX}{{12}}|{_HEX}{{8}})))\b)",
     re.ASCII,
 )
 _GROUP = rf"{_HEX}{{1,4}}"
-_SHORT_ADDRESS = re.compile(rf"(?<![0-9A-Za-z:])({_GROUP}::{_GROUP}(?::{_GROUP}){{0,5}})(?![0-9A-Za-z:])")
+SHORT_ADDRESS = re.compile(rf"(?<![0-9A-Za-z:])({_GROUP}::{_GROUP}(?::{_GROUP}){{0,5}})(?![0-9A-Za-z:])")
 _LEAST_DIGITS = 5
 """Different digits of an identity: those with fewer mean something, as all zeros, `fe80:0000:0000:0000` or all ones."""
-_LEAST_HOST = 4
+LEAST_HOST = 4
 _HOST = "\1"
 """Stands for the host."""
 _DIGIT = re.compile(_HEX)
 _TURNED = str.maketrans("0123456789abcdef", "fedcba9876543210")
 
 
-def _plain(token: str) -> str:
+def plain(token: str) -> str:
     """The digits of an identity, however it is written."""
     return token.removeprefix("0x").replace(":", "").replace("-", "")
 
 
-def _form(token: str) -> str:
+def form_of(token: str) -> str:
     """How an identity is written."""
     digits = token.removeprefix("0x")
     return token[: len(token) - len(digits)] + _DIGIT.sub("h", digits)
 
 
-def _means_something(token: str) -> bool:
-    return len(set(_plain(token))) < _LEAST_DIGITS
+def means_something(token: str) -> bool:
+    return len(set(plain(token))) < _LEAST_DIGITS
 
 
-def _hidden(text: str, host: str) -> str:
+def without_host(text: str, host: str) -> str:
     """The text with a sign for its host."""
-    return text.replace(host, _HOST) if len(host) >= _LEAST_HOST else text
+    return text.replace(host, _HOST) if len(host) >= LEAST_HOST else text
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,17 +79,17 @@ class Likeness:
 def likeness_of(data: bytes, host: str) -> Likeness | None:
     """None for a text without identities."""
     text = data.decode("latin-1")
-    hidden = _hidden(text, host)
+    hidden = without_host(text, host)
     if _HOST in text:
         return None
-    pieces = _IDENTITY.split(hidden)
+    pieces = IDENTITY.split(hidden)
     order: dict[str, int] = {}
     rest = pieces[0::2]
     for token in pieces[1::2]:
-        if _means_something(token):
+        if means_something(token):
             rest.append(token)
         else:
-            rest.append(f"{order.setdefault(_plain(token), len(order))} {_form(token)}")
+            rest.append(f"{order.setdefault(plain(token), len(order))} {form_of(token)}")
     if not order and hidden == text:
         return None
     return Likeness(sha256("\0".join(rest).encode("latin-1")).hexdigest(), host, tuple(order))
@@ -103,12 +103,12 @@ class Exchange:
         self._hosts = old.host, new.host
 
     def text(self, text: str) -> str:
-        text = _hidden(text, self._hosts[0]).replace(_HOST, self._hosts[1])
+        text = without_host(text, self._hosts[0]).replace(_HOST, self._hosts[1])
         if "::" not in text:
-            return _IDENTITY.sub(self._other, text)
-        pieces = _SHORT_ADDRESS.split(text)
+            return IDENTITY.sub(self._other, text)
+        pieces = SHORT_ADDRESS.split(text)
         return "".join(
-            self._address(piece) if place % 2 else _IDENTITY.sub(self._other, piece)
+            self._address(piece) if place % 2 else IDENTITY.sub(self._other, piece)
             for place, piece in enumerate(pieces)
         )
 
@@ -123,7 +123,7 @@ class Exchange:
 
     def _other(self, match: re.Match[str]) -> str:
         token = match[0]
-        other = self._names.get(_plain(token))
+        other = self._names.get(plain(token))
         if other is None:
             return token
         digits = iter(other)

@@ -38,6 +38,7 @@ class EthtoolStats(Source[NetDevRecord]):
     kind = "ethtool-stats"
     speaks_of = frozenset({Topic.INTERFACES})
     trust = 70
+    measured = re.compile(r"\s*\S[^:\t]{0,120}: (?P<numbers>[0-9]{1,18})\s*\Z")
 
     def recognises(self, head: str) -> bool:
         return _HEADER.search(head) is not None or _FILTERED.search(head) is not None

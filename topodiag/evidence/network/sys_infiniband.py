@@ -81,6 +81,10 @@ class SysInfiniband(Source[RdmaRecord]):
     kind = "sys-infiniband"
     speaks_of = frozenset({Topic.RDMA_DEVICES})
     trust = 80
+    measured = re.compile(
+        r"= sys/class/infiniband/[^/\t]{1,64}/(?:ports/[0-9]{1,3}/)?(?:hw_)?counters/[A-Za-z0-9_.-]{1,80}\t"
+        r"(?P<numbers>[0-9]{1,18})\Z"
+    )
 
     def recognises(self, head: str) -> bool:
         return _MARK.search(head) is not None or shows(head, "sys/class/infiniband/")

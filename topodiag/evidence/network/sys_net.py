@@ -90,6 +90,7 @@ class SysNet(Source[NetDevRecord]):
     kind = "sys-net"
     speaks_of = frozenset({Topic.INTERFACES})
     trust = 80
+    measured = re.compile(r"= sys/class/net/[^/\t]{1,64}/statistics/[A-Za-z0-9_.-]{1,80}\t(?P<numbers>[0-9]{1,18})\Z")
 
     def recognises(self, head: str) -> bool:
         return _MARK.search(head) is not None or shows(head, "sys/class/net/")

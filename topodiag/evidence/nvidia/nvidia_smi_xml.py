@@ -39,6 +39,10 @@ class NvidiaSmiXml(Source[XmlRecord]):
     kind = "nvidia-smi-xml"
     speaks_of = frozenset({Topic.GPUS, Topic.DRIVER})
     trust = 70
+    measured = re.compile(
+        r"\s*<(serial|gpu_temp|memory_temp|power_draw|average_power_draw|instant_power_draw|tx_util|rx_util|fan_speed)>"
+        r"(?P<numbers>[0-9]{1,18}(?:\.[0-9]{1,3})?)(?: [A-Za-z/%]{1,4})?</\1>\s*\Z"
+    )
 
     def recognises(self, head: str) -> bool:
         return "<nvidia_smi_log" in head

@@ -1,0 +1,246 @@
+"""Nodes whose captures differ in identities and measured numbers alone are made from a sibling's, and are right."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+
+from topodiag.evidence.host.os_state import OsState
+from topodiag.evidence.intake import node_parts
+from topodiag.evidence.intake import sibling_nodes as module
+from topodiag.evidence.intake.bundle import Evidence
+from topodiag.evidence.intake.node_parts import Touched
+from topodiag.evidence.intake.reader import read_node
+from topodiag.evidence.intake.sibling_nodes import MOST_FAILURES, MOST_PATTERNS, Siblings
+from topodiag.evidence.interface import Blob, Item
+from topodiag.evidence.network.ethtool_stats import EthtoolStats
+from topodiag.evidence.network.sys_infiniband import SysInfiniband
+from topodiag.evidence.network.sys_net import SysNet
+from topodiag.evidence.nvidia.nvidia_smi_xml import NvidiaSmiXml
+from topodiag.model.node import Node
+
+RDMA = "= sys/class/infiniband/mlx5_0/"
+TEXTS = {
+    "sys-infiniband": f"""{RDMA}node_guid\t{{guid}}
+{RDMA}sys_image_guid\t{{guid}}
+{RDMA}node_desc\t{{host}} mlx5_0
+{RDMA}ports/1/state\t4: ACTIVE
+{RDMA}ports/1/rate\t{{rate}} Gb/sec (4X NDR)
+{RDMA}ports/1/link_layer\tInfiniBand
+{RDMA}ports/1/lid\t0x1
+{RDMA}ports/1/gids/0\tfe80:0000:0000:0000:{{guid}}
+{RDMA}ports/1/counters/port_xmit_data\t{{sent}}
+{RDMA}ports/1/counters/symbol_error\t{{errors}}
+""",
+    "os-state": "= proc/uptime\t{uptime} 365783554.08\n= proc/version\tLinux version 5.15.0-1047 (b@c)\n",
+    "nvidia-smi-nvlink": "GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-{uuid})\n\t Link 0: 26.562 GB/s\n",
+    "settings": "= environ\tSLURM_NODELIST={host}\n",
+}
+OF = {
+    "guid": ("a088:c203:0abc:0eaf", "a088:c203:1234:5678", "946d:ae03:00c1:0d1e", "b8ce:f603:0041:0532"),
+    "uuid": (
+        "94635532-b65a-6443-bb19-5513e3eabba6", "01234567-89ab-cdef-0123-456789abcdef",
+        "fedcba98-7654-3210-fedc-ba9876543210", "deadbeef-0102-0304-0506-0708090a0b0c",
+    ),
+    "sent": ("175002770301909", "1", "0", "99"),
+    "uptime": ("1815142.55", "1815179.50", "12.25", "0.00"),
+    "errors": ("0", "0", "0", "0"),
+    "rate": ("400", "400", "400", "400"),
+}  # fmt: skip
+
+
+def capture(number: int, **given: str) -> Evidence:
+    """A capture of node `number`; `given` are other values, and other texts by kind."""
+    host = given.get("host", f"node-{number:03d}")
+    values = {name: given.get(name, of[number % 4]) for name, of in OF.items()} | {"host": host}
+    texts = {kind: given[kind] if kind in given else text.format(**values) for kind, text in TEXTS.items()}
+    blobs = [Blob(f"{kind}.txt", text.encode(), Item(kind, kind, f"{kind}.txt")) for kind, text in texts.items()]
+    return Evidence(f"{host}.tar.gz", blobs, host=host, time=f"2026-03-0{number + 1}T08:00:00Z", is_bundle=True)
+
+
+@pytest.fixture
+def whole(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The hosts that were read whole."""
+    hosts: list[str] = []
+
+    def counted(evidence: Evidence):  # type: ignore[no-untyped-def]
+        hosts.append(evidence.host)
+        return read_node(evidence)
+
+    monkeypatch.setattr(module, "read_node", counted)
+    return hosts
+
+
+def read(*captures: Evidence) -> tuple[Siblings, list[Node]]:
+    """The nodes of captures, in turn; each must be what reading it whole gives."""
+    siblings = Siblings()
+    nodes = [siblings.read(each)[0] for each in captures]
+    assert nodes == [read_node(each).node for each in captures]
+    return siblings, nodes
+
+
+def test_the_third_of_siblings_is_made_from_the_first_and_is_what_reading_it_gives(whole: list[str]) -> None:
+    _, nodes = read(*map(capture, range(4)))
+    assert whole == ["node-000", "node-001"]
+    port = nodes[3].nics[0].ports[0]
+    assert port.counters["port_xmit_data"].latest.value == 99
+    assert str(port.counters["port_xmit_data"].latest.origin).startswith("sys-infiniband.txt:")
+    assert nodes[3].nics[0].node_guid.value == "b8ce:f603:0041:0532"
+    assert nodes[3].os.uptime_s.value == 0.0
+    assert nodes[3].host == "node-003"
+
+
+def test_a_line_that_varies_for_the_first_time_is_read_once_more(whole: list[str]) -> None:
+    _, nodes = read(capture(0), capture(1), capture(2, errors="9"), capture(3), capture(1, errors="12"))
+    assert whole == ["node-000", "node-001", "node-002"]
+    counts = [node.nics[0].ports[0].counters["symbol_error"].latest.value for node in nodes]
+    assert counts == [0, 0, 9, 0, 12]
+
+
+IB, STATE = TEXTS["sys-infiniband"], TEXTS["os-state"]
+
+
+@pytest.mark.parametrize(
+    ("why", "other"),
+    [
+        ("a rate is no measured number", {"rate": "200"}),
+        ("a state is no number", {"os-state": STATE.format(uptime="1.25").replace("5.15.0", "6.08.0")}),
+        ("a line more", {"os-state": STATE.format(uptime="1.25") + "= proc/cmdline\tquiet\n"}),
+        ("all zeros mean something", {"uuid": "00000000-0000-0000-0000-000000000000"}),
+        ("a number that no source could read", {"sent": "9" * 24}),
+        ("no number at all", {"sent": "Invalid argument"}),
+        ("below zero", {"sent": "-1"}),
+        ("lines end otherwise", {"os-state": STATE.format(uptime="1.25").replace("\n", "\r\n")}),
+        ("a host is named that is not its own", {"settings": "= environ\tSLURM_NODELIST=node-777\n"}),
+        ("a short name stands in many words", {"host": "sys"}),
+    ],
+)
+def test_a_capture_that_differs_in_more_is_read_whole(whole: list[str], why: str, other: dict[str, str]) -> None:
+    read(capture(0), capture(1), capture(2, **other))
+    assert len(whole) == 3, why
+
+
+def test_identities_that_are_equal_on_one_node_only_are_no_exchange(whole: list[str]) -> None:
+    """Two adapters of one card have its GUID in common: where they do not, they are two cards."""
+    text = IB.format(guid=OF["guid"][2], host="node-002", sent="1", errors="0", rate="400")
+    read(capture(0), capture(1), capture(2, **{"sys-infiniband": text.replace(OF["guid"][2], OF["guid"][3], 1)}))
+    assert len(whole) == 3
+
+
+def test_an_identity_that_stays_in_another_line_is_no_exchange(whole: list[str]) -> None:
+    texts = [f"GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-{uuid})\n(UUID: GPU-{OF['uuid'][3]})\n" for uuid in OF["uuid"]]
+    read(*(capture(at, **{"nvidia-smi-nvlink": texts[at]}) for at in (3, 0, 1, 2)))
+    assert whole[:2] == ["node-003", "node-000"], "the first names one GPU twice: it is like no other"
+
+
+def test_other_items_make_no_siblings(whole: list[str]) -> None:
+    late = capture(2)
+    late.missing.append(Item("nvml", "nvml", "", status="timeout"))
+    read(capture(0), capture(1), late)
+    assert len(whole) == 3
+
+
+def test_a_text_that_is_there_twice_is_of_no_pattern(whole: list[str]) -> None:
+    twice = [capture(at) for at in range(3)]
+    for each in twice:
+        each.blobs.append(each.blobs[0])
+    read(*twice)
+    assert len(whole) == 3
+
+
+def test_a_pattern_that_does_not_foretell_its_second_serves_no_third(
+    whole: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Were a source to claim a line from which it makes more than a copy, the nodes would still be right."""
+    rates = re.compile(r"= \S+/rate\t(?P<numbers>[0-9]+) Gb/sec \(4X NDR\)\Z|= \S+/lid\t0x(?P<hex>[0-9])\Z")
+    monkeypatch.setattr(SysInfiniband, "measured", rates)
+    siblings, nodes = read(*(capture(0, rate=rate) for rate in ("400", "200", "100", "50")))
+    assert [node.nics[0].ports[0].rate_gbps.value for node in nodes] == [400, 200, 100, 50]
+    assert len(siblings._patterns) <= MOST_PATTERNS
+
+
+def test_a_wrong_claim_is_found_and_given_up(whole: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(OsState, "measured", re.compile(r"= proc/version\tLinux version (?P<numbers>[0-9])"))
+    texts = [STATE.format(uptime="1.00").replace("5.15.0", f"{kernel}.15.0") for kernel in range(9)]
+    captures = [capture(0, **{"os-state": text}) for text in texts]
+    siblings, _ = read(*captures)
+    assert len(whole) == len(captures)
+    assert max(siblings._failures.values()) == MOST_FAILURES
+
+
+def test_what_is_held_is_bounded() -> None:
+    captures = [capture(0, **{"os-state": f"= proc/version\tLinux version 5.{kernel}.0\n"}) for kernel in range(12)]
+    siblings, _ = read(*captures)
+    assert len(siblings._patterns) == MOST_PATTERNS
+
+
+XML = """<?xml version="1.0" ?>
+<nvidia_smi_log>
+\t<attached_gpus>1</attached_gpus>
+\t<gpu id="00000000:1B:00.0">
+\t\t<product_name>H100</product_name>
+\t\t<serial>1650{0}</serial>
+\t\t<gpu_temp>{0} C</gpu_temp>
+\t\t<power_draw>{0}.27 W</power_draw>
+\t</gpu>
+</nvidia_smi_log>
+"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "argv"),
+    [
+        (SysInfiniband.kind, "= sys/class/infiniband/mlx5_0/ports/1/counters/symbol_error\t{0}\n", ()),
+        (SysInfiniband.kind, "= sys/class/infiniband/mlx5_0/hw_counters/np_cnp_sent\t{0}\n", ()),
+        (SysInfiniband.kind, "= sys/class/infiniband/mlx5_0/ports/1/hw_counters/lifespan\t{0}\n", ()),
+        (SysNet.kind, "= sys/class/net/eth0/mtu\t1500\n= sys/class/net/eth0/statistics/rx_bytes\t{0}\n", ()),
+        (OsState.kind, "= proc/uptime\t{0}.25 {0}.75\n= proc/cmdline\tquiet\n", ()),
+        (NvidiaSmiXml.kind, XML, ("nvidia-smi", "-q", "-x")),
+        (EthtoolStats.kind, "NIC statistics:\n  rx_prio1_pause: {0}\n  rx1_bytes: {0}\n", ("ethtool", "-S", "e1")),
+    ],
+)  # fmt: skip
+def test_a_measured_number_is_copied_whatever_it_is(
+    whole: list[str], kind: str, text: str, argv: tuple[str, ...]
+) -> None:
+    """The claim of each source with `measured` lines."""
+    item = Item(kind, kind, "a.txt", argv=argv)
+    numbers = ("5", "1", "0", "31", "007", "123456789012", "4", "5")
+    read(*(
+        Evidence("x", [Blob("a.txt", text.format(number).encode(), item)], host=f"node-{number}", is_bundle=True)
+        for number in numbers
+    ))  # fmt: skip
+    assert len(whole) == 2
+
+
+@pytest.mark.parametrize(
+    "look",
+    [
+        lambda it: it.value, lambda it: it == 1, lambda it: it < 1, bool, str, hash, len, iter, int,
+        lambda it: f"{it}", lambda it: it + 1, lambda it: 1 - it, lambda it: it in {1}, lambda it: 1 in (it,),
+        lambda it: isinstance(it, str), lambda it: it["a"], lambda it: max(1, it), lambda it: {it: 1},
+    ],
+)  # fmt: skip
+def test_what_varies_cannot_be_looked_at(look: Callable[[object], object]) -> None:
+    with pytest.raises(Touched):
+        look(node_parts.UNTOLD)
+
+
+def test_a_pattern_tells_all_that_does_not_vary() -> None:
+    siblings = Siblings()
+    pattern = [siblings.read(capture(at))[1] for at in range(2)][1]
+    assert pattern is not None
+    untold = pattern.untold
+    assert untold is not None
+    assert untold.nics[0].ports[0].state.value == "ACTIVE"
+    assert untold.nics[0].ports[0].counters["symbol_error"].latest.value == 0
+    for look in (
+        lambda: untold.nics[0].node_guid.value,
+        lambda: untold.nics[0].ports[0].counters["port_xmit_data"].latest.value,
+        lambda: untold.os.uptime_s.value,
+        lambda: untold.time.value,
+        lambda: untold.scheduler["SLURM_NODELIST"].value,
+    ):
+        with pytest.raises(Touched):
+            look()

@@ -1,0 +1,259 @@
+"""Nodes that differ from a sibling's in identities and measured numbers alone are made from the sibling's.
+
+Two captures of one kind of machine differ in a few hundred of their ten thousand lines. Where each of these lines
+differs in identities (siblings.py), or in numbers that its source copies and no more (`Source.measured`), the node is
+the sibling's with these exchanged: each fact knows the line that it was read from. It is not taken on trust: when a
+line varies for the first time, the node is read whole as well, and the two must be equal.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from ipaddress import ip_address
+from typing import Any
+
+from topodiag.evidence.assemble import time_of
+from topodiag.evidence.intake.bundle import Evidence
+from topodiag.evidence.intake.known_texts import said_of
+from topodiag.evidence.intake.node_parts import Exchanged, Measured, Place, UnlikeError, Untold, Varying
+from topodiag.evidence.intake.reader import read_node
+from topodiag.evidence.intake.siblings import (
+    IDENTITY,
+    LEAST_HOST,
+    SHORT_ADDRESS,
+    Exchange,
+    Likeness,
+    form_of,
+    means_something,
+    plain,
+    without_host,
+)
+from topodiag.evidence.registry import source
+from topodiag.model.node import Node
+
+MOST_PATTERNS = 6
+"""Patterns of captures that are held: those of the last kinds of machines, and of their states."""
+MOST_BYTES = 8 << 20
+"""Larger captures hold logs, which no two nodes share."""
+MOST_LINES = 4096
+"""Lines that differ between siblings: a few hundred do; with more, reading anew is as quick."""
+MOST_FAILURES = 3
+"""Patterns of captures with the same items that did not foretell their second, before no more are tried."""
+HOST = "host9qzx7jw1kv"
+"""Stands for the host where it must not be told: no machine is called so."""
+
+_NOT_LINES = re.compile(rb"[\r\x00\x1b]")
+"""What a text is cleaned of before its lines are counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What a capture has otherwise than its sibling: identities, and the numbers of lines."""
+
+    new: Likeness
+    numbers: dict[Place, Measured]
+
+
+@dataclass(slots=True)
+class _Text:
+    """A text of a capture, in lines, and which of them hold the host."""
+
+    name: str
+    data: bytes
+    measured: re.Pattern[str] | None
+    lines: list[bytes] = field(default_factory=list)
+
+
+class Pattern:
+    """A node that was read, from which those of its siblings are made. `untold` is it without all that varies between
+    siblings: what can be told of it holds for each of them."""
+
+    def __init__(self, evidence: Evidence, node: Node) -> None:
+        self.node = node
+        self.untold: Node | None = None
+        self._host = evidence.host
+        self._texts = [_text(blob) for blob in evidence.blobs]
+        self._measured: set[Place] = set()
+        self._holders: dict[str, set[Place]] = {}
+        self._of_host: set[Place] = set()
+        for text in self._texts:
+            self._look(text)
+        self._names = tuple(self._holders)
+        self._old = Likeness("", self._host, self._names)
+        self._varying: Varying | None = None
+
+    def _look(self, text: _Text) -> None:
+        """Note which lines hold which identities, and the host."""
+        for number, raw in enumerate(text.lines, 1):
+            line = raw.decode("latin-1")
+            place = (text.name, number)
+            if self._host in line:
+                self._of_host.add(place)
+            for name in _identities(line):
+                self._holders.setdefault(name, set()).add(place)
+
+    def difference(self, evidence: Evidence) -> Difference | None:
+        """What this capture, whose items are the same, has otherwise; None where that is more than can be exchanged."""
+        if evidence.host != self._host and min(len(evidence.host), len(self._host)) < LEAST_HOST:
+            return None
+        names: dict[str, str] = {}
+        numbers: dict[Place, Measured] = {}
+        differing: set[Place] = set()
+        for text, blob in zip(self._texts, evidence.blobs, strict=True):
+            if text.data == blob.data:
+                continue
+            lines = blob.data.split(b"\n")
+            if len(lines) != len(text.lines) or _NOT_LINES.search(blob.data):
+                return None
+            for number, (mine, theirs) in enumerate(zip(text.lines, lines, strict=True), 1):
+                if mine != theirs:
+                    place = (text.name, number)
+                    differing.add(place)
+                    pair = mine.decode("latin-1"), theirs.decode("latin-1")
+                    if not (self._renamed(*pair, evidence.host, names) or _counted(text, place, *pair, numbers)):
+                        return None
+            if len(differing) > MOST_LINES:
+                return None
+        return self._whole(evidence.host, names, numbers, differing)
+
+    def _renamed(self, mine: str, theirs: str, host: str, names: dict[str, str]) -> bool:
+        """Whether two lines differ in identities alone, which are added to `names`."""
+        old, new = IDENTITY.split(without_host(mine, self._host)), IDENTITY.split(without_host(theirs, host))
+        if old[0::2] != new[0::2]:
+            return False
+        for one, other in zip(old[1::2], new[1::2], strict=True):
+            if one != other and (means_something(one) or means_something(other) or form_of(one) != form_of(other)):
+                return False
+            if names.setdefault(plain(one), plain(other)) != plain(other):
+                return False
+        return True
+
+    def _whole(
+        self, host: str, names: dict[str, str], numbers: dict[Place, Measured], differing: set[Place]
+    ) -> Difference | None:
+        """The difference, if every line with an identity that is another differs, and no two became one."""
+        changed = {old: new for old, new in names.items() if old != new}
+        kept = self._holders.keys() - changed.keys()
+        if len(set(changed.values())) != len(changed) or not kept.isdisjoint(changed.values()):
+            return None
+        if any(not self._holders.get(old, differing) <= differing for old in changed):
+            return None
+        if host != self._host and not self._of_host <= differing:
+            return None
+        return Difference(Likeness("", host, tuple(changed.get(name, name) for name in self._names)), numbers)
+
+    def foretold(self, difference: Difference) -> bool:
+        """Whether each line of this difference has varied before."""
+        return self._varying is not None and difference.numbers.keys() <= self._measured
+
+    def learn(self, difference: Difference, time: str, node: Node) -> bool:
+        """Take in lines that vary for the first time. `node` is the sibling's as it was read: False where it is not
+        what its pattern foretells, which then serves for nothing more."""
+        self._measured |= difference.numbers.keys()
+        try:
+            self._varying = Varying(self.node, Exchange(self._old, self._old.opposite), frozenset(self._measured))
+            if self.node_like(difference, time) != node:
+                return False
+            self.untold = self._varying.replaced(Untold(), HOST, Untold.FACT)
+        except UnlikeError:
+            return False
+        return True
+
+    def node_like(self, difference: Difference, time: str) -> Node:
+        """The node of the sibling that differs so."""
+        if self._varying is None:
+            raise UnlikeError
+        parts = Exchanged(Exchange(self._old, difference.new), difference.numbers)
+        return self._varying.replaced(parts, difference.new.host, time_of(time))
+
+
+def _text(blob: Any) -> _Text:
+    reads = source(blob.item.kind) if blob.item is not None else None
+    plain_lines = not _NOT_LINES.search(blob.data)
+    return _Text(blob.name, blob.data, reads.measured if reads and plain_lines else None, blob.data.split(b"\n"))
+
+
+def _identities(line: str) -> Iterator[str]:
+    """The identities in a line, also those that it shortens."""
+    for match in IDENTITY.finditer(line):
+        if not means_something(match[0]):
+            yield plain(match[0])
+    if "::" in line:
+        for match in SHORT_ADDRESS.finditer(line):
+            try:
+                digits = ip_address(match[0]).packed.hex()
+            except ValueError:
+                continue
+            yield from (digits[:16], digits[16:])
+
+
+def _counted(text: _Text, place: Place, mine: str, theirs: str, numbers: dict[Place, Measured]) -> bool:
+    """Whether two lines differ in measured numbers alone, which are added to `numbers`."""
+    old = text.measured.match(mine) if text.measured is not None else None
+    new = text.measured.match(theirs) if text.measured is not None else None
+    if old is None or new is None or _around(old) != _around(new):
+        return False
+    numbers[place] = Measured(old["numbers"], new["numbers"])
+    return True
+
+
+def _around(line: re.Match[str]) -> tuple[str, str]:
+    """What stands before and behind the numbers of a line."""
+    start, end = line.span("numbers")
+    return line.string[:start], line.string[end:]
+
+
+Key = tuple[Any, ...]
+
+
+class Siblings:
+    """The nodes of captures, read whole or made like a sibling's."""
+
+    def __init__(self) -> None:
+        self._patterns: list[tuple[Key, Pattern]] = []
+        self._failures: dict[Key, int] = {}
+
+    def read(self, evidence: Evidence) -> tuple[Node, Pattern | None]:
+        """The node of a bundle, and the pattern that it is a sibling of. Raises InputError."""
+        key = _key(evidence)
+        if key is None or self._failures.get(key, 0) >= MOST_FAILURES:
+            return read_node(evidence).node, None
+        for at, (of, pattern) in enumerate(self._patterns):
+            difference = pattern.difference(evidence) if of == key else None
+            if difference is None:
+                continue
+            self._patterns.insert(0, self._patterns.pop(at))
+            if pattern.foretold(difference):
+                try:
+                    return pattern.node_like(difference, evidence.time), pattern
+                except UnlikeError:
+                    return read_node(evidence).node, None
+            node = read_node(evidence).node
+            if pattern.learn(difference, evidence.time, node):
+                return node, pattern
+            del self._patterns[0]
+            self._failed(key)
+            return node, None
+        node = read_node(evidence).node
+        self._patterns.insert(0, (key, Pattern(evidence, node)))
+        del self._patterns[MOST_PATTERNS:]
+        return node, None
+
+    def _failed(self, key: Key) -> None:
+        if len(self._failures) > MOST_PATTERNS:
+            self._failures.clear()
+        self._failures[key] = self._failures.get(key, 0) + 1
+
+
+def _key(evidence: Evidence) -> Key | None:
+    """What captures must have alike to be siblings; None for one that is kin to none."""
+    if not evidence.is_bundle or not evidence.host or sum(len(blob.data) for blob in evidence.blobs) > MOST_BYTES:
+        return None
+    if any(HOST.encode() in blob.data for blob in evidence.blobs):
+        return None
+    if len({blob.name for blob in evidence.blobs}) < len(evidence.blobs):
+        return None
+    shown = tuple((blob.name, said_of(blob.item) if blob.item else None) for blob in evidence.blobs)
+    return shown, tuple(map(said_of, evidence.missing)), tuple(sorted(evidence.intervals_s.items()))

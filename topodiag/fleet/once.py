@@ -1,0 +1,100 @@
+"""What is told of siblings, told once: an answer that looks at nothing in which they differ is the same for all.
+
+Which answers these are is found by asking them of the pattern of the siblings (intake/sibling_nodes.py), which raises
+where something that varies is looked at. The others are asked of each node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import is_dataclass, replace
+from enum import Enum
+from itertools import groupby
+from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
+
+from topodiag.checks.registry import Subject
+from topodiag.checks.run import run
+from topodiag.evidence.intake.node_parts import Touched, names_of
+from topodiag.evidence.intake.sibling_nodes import HOST, Pattern
+from topodiag.fleet.digest import Answers, Counted, Lasting
+from topodiag.model.finding import Outcome
+from topodiag.model.node import Node
+
+T = TypeVar("T")
+
+
+class AnswersOfSiblings(Answers):
+    """The answers that hold for all siblings, and those that each node is asked for."""
+
+    def __init__(self, pattern: Pattern) -> None:
+        """Needs a pattern with a node that is `untold`."""
+        self.node = pattern.untold
+        self._plain = Answers()
+        self._lasting = self._told(pattern.node, self._plain.lasting)
+        self._counted = self._told(pattern.node, self._plain.counted)
+        whole = self._plain.outcomes(pattern.node)
+        self._of_check = [
+            (check_id, self._of_all(check_id, tuple(own), pattern.node.host))
+            for check_id, own in groupby(whole, lambda each: each.check)
+        ]
+        self._open = frozenset(check_id for check_id, own in self._of_check if own is None)
+
+    def _told(self, node: Node, answer: Callable[[Node], T]) -> T | None:
+        """The answer where it is the same for all siblings."""
+        try:
+            told = answer(self.node) if self.node is not None else None
+            return told if told == answer(node) else None
+        except Touched:
+            return None
+
+    def _of_all(self, check_id: str, own: tuple[Outcome, ...], host: str) -> tuple[Outcome, ...] | None:
+        """The outcomes of a check for all siblings; None where they may differ from these of the pattern."""
+        try:
+            told = run(Subject.NODE, [self.node], (check_id,)) if self.node is not None else ()
+            return told if tuple(_renamed(each, HOST, host) for each in told) == own else None
+        except Touched:
+            return None
+
+    def outcomes(self, node: Node) -> tuple[Outcome, ...]:
+        asked: dict[str, list[Outcome]] = {}
+        for each in run(Subject.NODE, [node], self._open) if self._open else ():
+            asked.setdefault(each.check, []).append(each)
+        made: list[Outcome] = []
+        for check_id, own in self._of_check:
+            made += asked[check_id] if own is None else [_of_host(each, node.host) for each in own]
+        return tuple(made)
+
+    def lasting(self, node: Node) -> Lasting:
+        return self._lasting if self._lasting is not None else self._plain.lasting(node)
+
+    def counted(self, node: Node) -> Counted:
+        return self._counted if self._counted is not None else self._plain.counted(node)
+
+
+_known: WeakKeyDictionary[Pattern, AnswersOfSiblings] = WeakKeyDictionary()
+
+
+def answers_of(pattern: Pattern) -> Answers:
+    """The answers for the siblings of a pattern, found anew when more is known to vary."""
+    known = _known.get(pattern)
+    if known is None or known.node is not pattern.untold:
+        known = _known[pattern] = AnswersOfSiblings(pattern)
+    return known
+
+
+def _of_host(outcome: Outcome, host: str) -> Outcome:
+    return _renamed(outcome, HOST, host) if outcome.findings else replace(outcome, node=host)
+
+
+def _renamed(thing: Any, old: str, new: str) -> Any:
+    """A value with another host in its place. Raises Touched for one that holds what varies."""
+    if isinstance(thing, str):
+        return thing.replace(old, new)
+    if thing is None or isinstance(thing, (int, float, Enum)):
+        return thing
+    if isinstance(thing, tuple):
+        return tuple(_renamed(each, old, new) for each in thing)
+    if is_dataclass(thing) and not isinstance(thing, type):
+        return replace(thing, **{name: _renamed(getattr(thing, name), old, new) for name in names_of(thing)})
+    raise Touched
