@@ -11,7 +11,9 @@ from topodiag.cli.place.audit import audit
 
 PAGE = ROOT / "docs" / "place.md"
 SHOWN = shown_on(PAGE)
-_OF_ALL_REPORTS = {"--format", "--output", "--color", "--ascii", "--quiet", "--verbose", "--width", "--html"}
+_OF_ALL_REPORTS = {
+    "--format", "--output", "--color", "--ascii", "--quiet", "--verbose", "--width", "--html", "--redact"
+}  # fmt: skip
 
 
 def _priced() -> set[str]:

@@ -68,6 +68,7 @@ class Names:
     def __init__(self) -> None:
         self.hosts: Set[str] = set()
         self.lists: Dict[str, List[str]] = {}
+        self._plain: Set[str] = set()  # the hosts that are no words of the evidence as well
 
     def learn(self, bundle: Bundle) -> None:
         """Find the names in a bundle. `settings`, `processes` and `imex-config` are where they are listed."""
@@ -89,7 +90,7 @@ class Names:
         """The text with the names replaced, also those in front of `-ib0` or a domain (a domain goes with its host)."""
         for expression, hosts in self.lists.items():
             text = text.replace(expression, ",".join(stand_in(host) for host in hosts))
-        known = {name for name in self.hosts if not is_common(name)}
+        known = self._plain
 
         def swap(match: Match[str]) -> str:
             token = name = match.group(0)
@@ -105,9 +106,10 @@ class Names:
 
     def add(self, name: str) -> None:
         if _WORD.match(name) and not re.match(r"[0-9.]+\Z", name) and name != "localhost":
-            self.hosts.add(name)
-            if "." in name:
-                self.hosts.add(name.split(".", 1)[0])
+            for each in (name, name.split(".", 1)[0]):
+                self.hosts.add(each)
+                if not is_common(each):
+                    self._plain.add(each)
 
     def add_list(self, text: str) -> None:
         """Names separated by commas or blanks, also in Slurm's brackets; the parts of a switch path end in a host."""

@@ -5,14 +5,19 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from topodiag.app.logs import logs
 from topodiag.app.redacting import redacted
 from topodiag.app.scan import scan
+from topodiag.model.cluster import Cluster, Level
+from topodiag.model.devices import Nic
 from topodiag.model.finding import Finding, Input, Severity, Where
-from topodiag.model.provenance import Origin
+from topodiag.model.node import Node
+from topodiag.model.provenance import Fact, Origin
 from topodiag.model.result import Result, Trouble
+from topodiag.model.sweep import SweepRun
 from topodiag.report.html.page import html_of
 from topodiag.report.html.sheets import result_sheet
 from topodiag.report.job.table import JobTable
@@ -41,7 +46,7 @@ def test_no_name_address_or_serial_of_a_node_is_left_in_its_page(node: Result) -
     (machine,) = node.nodes
     secrets = {machine.host, *(gpu.uuid.value for gpu in machine.gpus)} - {None, ""}
     assert len(secrets) > 4
-    assert [each for each in secrets if each in page] == []
+    assert [each for each in secrets if str(each) in page] == []
 
 
 def test_a_host_has_the_token_that_the_collector_gives_it(node: Result) -> None:
@@ -107,3 +112,40 @@ def test_lines_that_nothing_explains_are_quotes() -> None:
 def test_what_is_read_of_a_report_is_what_the_collector_would_have_written() -> None:
     text = "eth0 10.11.12.13 0c:42:a1:00:00:01"
     assert redacted(found("x", evidence=text), KEY).findings[0].evidence[0].text == Redactor(KEY).text(text)
+
+
+def test_a_path_in_a_sentence_has_the_token_that_it_has_alone() -> None:
+    path = "/data/acmecorp/run-7.log"
+    result = replace(found(f"{path}:3: odd, see run-7.log"), inputs=(Input(path, "nccl-log", "0" * 64),))
+    made = redacted(result, KEY)
+    alone = made.inputs[0].path
+    assert "acmecorp" not in alone
+    assert made.findings[0].message.startswith(f"{alone}:3: odd, see ")
+    assert made.findings[0].message.endswith(alone.rpartition("/")[2])
+
+
+def test_a_guid_that_stands_bare_in_its_field_is_replaced_everywhere() -> None:
+    node = Node("zebra-17", nics=(Nic("mlx5_0", node_guid=Fact("5c25730300ab1234")),))
+    made = redacted(replace(found("port of 5c25730300ab1234 is down"), nodes=(node,)), KEY)
+    fresh = made.nodes[0].nics[0].node_guid.value
+    assert fresh != "5c25730300ab1234"
+    assert made.findings[0].message == f"port of {fresh} is down"
+
+
+def test_the_id_of_a_sweeps_run_loses_the_names_in_it() -> None:
+    host = Tokens(KEY).host
+    runs = tuple(SweepRun(name, "pairs", 1, ("zebra-17", "zebra-18"), (0,), "alltoall", "alltoall_perf") for name in (
+        "1-pairs-zebra-17+zebra-18", "2-rails-zebra-17+zebra-18-rail3"))  # fmt: skip
+    assert [each.id for each in redacted(runs, KEY)] == [
+        f"1-pairs-{host('zebra-17')}+{host('zebra-18')}", f"2-rails-{host('zebra-17')}+{host('zebra-18')}-rail3"
+    ]  # fmt: skip
+
+
+def test_switches_and_nodes_of_a_cluster_keep_what_belongs_together() -> None:
+    level = Level("leaf", np.array([0, 0]), 1.0, 50.0, ("leaf-mars",), source="datasheet of zebra-17")
+    cluster = Cluster(("zebra-17", "zebra-18"), np.ones((2, 8), bool), np.array([0, 1]), (level,), 1.0, 400.0)
+    made = redacted((cluster, "zebra-17 is below leaf-mars"), KEY)
+    assert made[0].names == tuple(Tokens(KEY).host(each) for each in cluster.names)
+    assert made[1] == f"{made[0].names[0]} is below {made[0].levels[0].names[0]}"
+    assert made[0].levels[0].source == f"datasheet of {made[0].names[0]}"
+    assert made[0].usable is cluster.usable

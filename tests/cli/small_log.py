@@ -3,7 +3,7 @@
 HEAD = "node-a:10:{tid} [{dev}] NCCL INFO "
 
 
-def log(ranks=2, size=2):
+def log(ranks: int = 2, size: int = 2) -> str:
     lines = []
     for rank in range(ranks):
         head = HEAD.format(tid=10 + rank, dev=rank)

@@ -1,67 +1,161 @@
-"""`--html FILE` on each command that reports: a page beside the usual output, whole or not at all, over no input."""
+"""`--html FILE` and `--redact` on each command that reports: a page beside the usual output, whole or not at all, over
+no input; and no name, address or serial left in either."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner, Result
 
+from tests.app.fleet.test_since import FIXTURES, capture
+from tests.cli import small_log
 from tests.cli.command_tree import ALL
-from tests.report.html.pages import by_id, data_of, read
+from tests.report.html.pages import Element, by_id, data_of, read
 from topodiag.cli import cli
 from topodiag.cli.errors import Outcome, run
+from topodiag.model.sweep import Fabric
+from topodiag.sweep.plan import first_round
+from topodiag.sweep.planfile import plan_text
+from topodiag_probes.tokens import Tokens
 
-NODE = "fixture:dgx-h100-gpu3-12of18-nvlink"
-PLACED = ("--nodes", "4", "--leaf", "2", "--tp", "8", "--rule", "cyclic")
-COMMANDS = {
-    "diagnose": ("diagnose", NODE),
-    "scan": ("scan", NODE),
-    "logs": ("logs", "fixture:socket-fallback"),
-    "bench": ("bench", "show", "fixture:all-reduce-healthy"),
-    "topo check": ("topo", "check", NODE),
-    "topo predict": ("topo", "predict", NODE),
-    "topo what-if": ("topo", "what-if", NODE, "--off", "gdr"),
-    "topo diff": ("topo", "diff", NODE, "fixture:dgx-h100-healthy"),
-    "place audit": ("place", "audit", *PLACED),
-    "place solve": ("place", "solve", *PLACED),
-    "fleet compare": ("fleet", "compare", "--workers", "1", NODE, "fixture:dgx-h100-healthy"),
+KEY = "a site's key"
+HOST, OTHER = "zebra-17", "zebra-18"
+PLANTED = (HOST, OTHER, "acmecorp", "alice", "10.71.72.73", "GPU-5398c7c0", "5c:ff:35:b6:0b:c1")
+"""What identifies somebody in the evidence of these tests; all of it lies below a folder `acmecorp`."""
+
+
+def node(folder: Path, host: str = HOST) -> str:
+    return capture(folder / host, host, "2026-03-01T08:00:00Z", base="busy-gen1")
+
+
+def log(folder: Path) -> str:
+    text = small_log.log().replace("node-a", HOST)
+    text += f"{HOST}:10:10 [0] NCCL INFO Bootstrap : Using eth0:10.71.72.73<0>\n"
+    text += f"{HOST}:10:10 [0] NCCL INFO NCCL_TOPO_FILE set by environment to /home/alice/topo.xml\n"
+    (folder / "rank.log").write_text(text)
+    return str(folder / "rank.log")
+
+
+def table(folder: Path) -> str:
+    lines = (FIXTURES.parent / "tables" / "all-reduce-healthy" / "out.txt").read_text().splitlines()
+    named = [" ".join([*line.split(" on ")[:-1], "on", HOST, "device", line.split(" device ")[-1]])
+             if line.startswith("#  Rank") else line for line in lines]  # fmt: skip
+    (folder / "all_reduce.txt").write_text("\n".join(named) + "\n")
+    return str(folder / "all_reduce.txt")
+
+
+def hosts(folder: Path) -> tuple[str, ...]:
+    (folder / "hosts").write_text("".join(f"{host} slots=8\n" for host in (HOST, OTHER)))
+    return ("--hostfile", str(folder / "hosts"), "--nodelist", f"{HOST},{OTHER}", "--tp", "16")
+
+
+def sweep(folder: Path) -> str:
+    plan = first_round(Fabric((HOST, OTHER), 2, 1))
+    (folder / "plan-1.json").write_text(plan_text(plan))
+    rows = [{"run": each.id, "round": 1, "attempt": 1, "state": "ok", "gbs": 400.0, "size": 1 << 30, "seconds": 3,
+             "exit": 0} for each in plan.runs]  # fmt: skip
+    rows[0] |= {"state": "failed", "gbs": None, "exit": 2, "why": f"no route to {OTHER}"}
+    (folder / "results.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    return str(folder)
+
+
+def two(folder: Path) -> tuple[str, str]:
+    return node(folder), node(folder, OTHER)
+
+
+COMMANDS: dict[str, Callable[[Path], tuple[str, ...]]] = {
+    "diagnose": lambda at: ("diagnose", node(at), log(at)),
+    "scan": lambda at: ("scan", node(at)),
+    "logs": lambda at: ("logs", log(at)),
+    "ras": lambda at: ("ras", HOST, "--with", log(at)),
+    "bench show": lambda at: ("bench", "show", table(at)),
+    "bench read": lambda at: ("bench", "read", sweep(at)),
+    "topo show": lambda at: ("topo", "show", node(at)),
+    "topo check": lambda at: ("topo", "check", node(at)),
+    "topo predict": lambda at: ("topo", "predict", node(at)),
+    "topo what-if": lambda at: ("topo", "what-if", node(at), "--off", "gdr"),
+    "topo diff": lambda at: ("topo", "diff", *two(at)),
+    "place audit": lambda at: ("place", "audit", *hosts(at)),
+    "place solve": lambda at: ("place", "solve", *hosts(at)),
+    "place look": lambda at: ("place", "look", *hosts(at)),
+    "fleet compare": lambda at: ("fleet", "compare", "--workers", "1", *two(at)),
+    "fleet history": lambda at: ("fleet", "history", str(Path(two(at)[0]).parent)),
 }
+"""Each command that reports on evidence, with evidence of two machines."""
+NO_REPORT = {
+    "explain": "text of ours",
+    "model link": "a formula",
+    "model collective": "a formula",
+    "model hierarchy": "a formula",
+    "model step": "a formula",
+    "fleet collect": "an order and who obeyed it: the report is that of fleet compare",
+}
+"""Commands that print a page for a reader, and why nobody attaches it to a ticket."""
+
+
+def test_every_command_that_prints_a_page_of_evidence_writes_it_as_html_and_redacts_it() -> None:
+    options = {" ".join(words): {each for param in command.params for each in param.opts}
+               for words, command in ALL.items() if not isinstance(command, click.Group)}  # fmt: skip
+    pages = {name for name, given in options.items() if "--width" in given}
+    assert pages == {*COMMANDS, *NO_REPORT}
+    assert {name for name, given in options.items() if "--html" in given} == set(COMMANDS)
+    assert {name for name, given in options.items() if "--redact" in given} == set(COMMANDS)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_no_name_address_or_serial_is_left_in_page_or_output(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOPODIAG_REDACT_KEY", KEY)
+    monkeypatch.setattr("topodiag.app.logs.live_answers", lambda *_: ((), (), ()))
+    monkeypatch.chdir(tmp_path)
+    given, page = tmp_path / "acmecorp", tmp_path / "report.html"
+    given.mkdir()
+    words = COMMANDS[name](given)
+    done = invoke(*words, "--html", str(page), "--redact", "--color", "never")
+    assert done.exception is None, done.output
+    assert done.stdout.strip()
+    text = page.read_text(encoding="utf-8")
+    elements = read(text)
+    assert by_id(elements, "verdict").text.split()
+    held = "" if name == "place look" else _json(elements)
+    assert [each for each in PLANTED if each in done.stdout + text + held] == []
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["acmecorp", "report.html"]
+    if name not in {"topo check", "topo predict", "topo what-if"}:
+        assert Tokens(KEY.encode()).host(HOST) in text + held
+
+
+def _json(elements: list[Element]) -> str:
+    """The JSON of a page as text, once it is seen to be that of a command of ours."""
+    held = data_of(elements)
+    assert held["schema_version"] == "1.0"
+    assert held["tool"]["name"] == "topodiag"
+    return json.dumps(held, ensure_ascii=False)
 
 
 def invoke(*args: str) -> Result:
     return CliRunner().invoke(cli, args, obj=Outcome())
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_the_page_is_written_beside_what_the_command_prints(name: str, tmp_path: Path) -> None:
+def test_without_redact_the_page_names_the_machine(tmp_path: Path) -> None:
     page = tmp_path / "report.html"
-    words = COMMANDS[name]
-    done = invoke(*words, "--html", str(page), "--color", "never")
-    assert done.stdout.strip()
+    invoke("bench", "read", sweep(tmp_path), "--html", str(page))
     elements = read(page.read_text(encoding="utf-8"))
-    assert by_id(elements, "verdict").text.split()
-    held = data_of(elements)
-    assert held["schema_version"] == "1.0"
-    assert held["tool"]["name"] == "topodiag"
-    assert [each.name for each in tmp_path.iterdir()] == ["report.html"]
+    assert HOST in by_id(elements, "nodes").text
+    assert f"no route to {OTHER}" in _json(elements)
 
 
 def test_the_placement_is_drawn_before_and_after(tmp_path: Path) -> None:
     page = tmp_path / "report.html"
-    invoke(*COMMANDS["place audit"], "--html", str(page))
-    elements = read(page.read_text(encoding="utf-8"))
-    shown = by_id(elements, "placement")
-    assert "ms packed" in shown.text
-    alts = " ".join(each.attributes.get("alt", "") for each in elements) + shown.text
-    assert "groups split" in alts
-    assert "packed, no group is split" in alts
-
-
-def test_every_command_that_prints_json_of_evidence_or_placement_has_a_page() -> None:
-    with_page = {words for words, command in ALL.items() if any("--html" in param.opts for param in command.params)}
-    named = {words[: len(each)] for words in COMMANDS.values() for each in with_page if words[: len(each)] == each}
-    assert with_page <= named
+    invoke("place", "audit", "--nodes", "4", "--leaf", "2", "--tp", "8", "--rule", "cyclic", "--html", str(page))
+    shown = by_id(read(page.read_text(encoding="utf-8")), "placement").text
+    assert "ms packed" in shown
+    assert "groups split" in shown
+    assert "no group is split" in shown
 
 
 @pytest.mark.parametrize(

@@ -9,112 +9,175 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import fields, is_dataclass, replace
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, fields, is_dataclass, replace
 from enum import Enum
 from typing import Any, TypeVar
 
-from topodiag.model.result import Result
 from topodiag_probes.redact import Redactor, read_key
 
 T = TypeVar("T")
 
 _QUOTED = frozenset({"text", "command", "source", "path", "file", "files"})
 """Fields that hold what stood in the evidence, or where it stood; `text` of a price or a cost is a sentence of ours."""
-_OURS = frozenset({"Price", "Cost", "Conflict"})
-_KEPT = frozenset({"sha256", "id", "check", "kind"})
+_OURS = frozenset({"Price", "Cost", "Conflict", "Level"})
+_QUOTED_OF = frozenset({("Declared", "name"), ("Topology", "name")})
+_KEPT = frozenset({"sha256", "check"})
+_HOSTS = frozenset({"host", "hosts", "node", "nodes", "aliases", "racks"})
+"""Fields that hold names of machines, in whatever class."""
+_HOSTS_OF = frozenset({("Host", "name"), ("Cluster", "names"), ("Level", "names"), ("Part", "place")})
+"""Fields of one class that hold names of machines, switches and racks."""
+_GUIDS = frozenset({"guid", "node_guid", "sys_image_guid"})
+"""Fields whose hexadecimal digits are no mask and no size."""
 _OF_BUNDLE = re.compile(r"(?:json|trees|commands|files|text)/[a-z0-9-]{1,60}\.(?:json|tree|txt)\Z")
+_WORD = re.compile(r"[^\s\"'(),;]+")
+_PLACE = re.compile(r"(.*?)((?::[0-9]{1,9})?[.:]{0,2})\Z", re.DOTALL)
+"""A word of a sentence, and what may follow a path in it."""
+_RUN_ID = re.compile(r"(?P<head>[0-9]{1,9}-(?P<kind>[a-z]{1,20})-)(?P<rest>.*)\Z")
+_RUN_IDS = frozenset({("SweepRun", "id"), ("Fault", "runs"), ("SweepResult", "run")})
 _NODE_SET = re.compile(r"[A-Za-z0-9._-]{1,200}\[[0-9,-]{1,2000}\][A-Za-z0-9._-]{0,200}")
 
 
-def redacted(result: Result, key: bytes | None = None) -> Result:
-    """The result as others may read it. `key` None: the one of TOPODIAG_REDACT_KEY, else one that is forgotten."""
+@dataclass(frozen=True, slots=True)
+class Paths:
+    """What a command was given to read, as its report names it."""
+
+    files: tuple[str, ...]
+
+
+def redacted(value: T, key: bytes | None = None) -> T:
+    """A result, or any other value of dataclasses, as others may read it; of a tuple the same thing has the same token
+    in each part. `key` None: the one of TOPODIAG_REDACT_KEY, else one that is forgotten."""
     redactor = Redactor(key if key is not None else read_key(None, os.environ))
-    strings = list(dict.fromkeys(_strings(result)))
-    hosts = sorted(_host_names(result))
+    strings: dict[str, None] = {}
+    hosts: set[str] = set()
+    paths: set[str] = set()
+    for owner, name, text in _texts(value, "", ""):
+        strings[f"guid {text}" if name in _GUIDS else text] = None
+        if name in _HOSTS or (owner, name) in _HOSTS_OF:
+            hosts.add(text)
+        if "/" in text and _is_quoted(owner, name) and not _OF_BUNDLE.match(text):
+            paths.update((text, text.rpartition("/")[2]))
     lists = dict.fromkeys(found[0] for text in strings for found in _NODE_SET.finditer(text[:10_000]))
-    redactor.learn(hosts, [each for each in lists if _stem(each, hosts)], strings)
-    return _Walk(redactor).value(result, "", "")
+    known = sorted(hosts)
+    redactor.learn(known, [each for each in lists if _stem(each, known)], strings)
+    return _Walk(redactor, frozenset(each for each in paths if "/" in each or "." in each)).value(value, "", "")
+
+
+def _is_quoted(owner: str, name: str) -> bool:
+    return (name in _QUOTED and owner not in _OURS) or (owner, name) in _QUOTED_OF
 
 
 def _stem(expression: str, hosts: list[str]) -> bool:
     """Whether a node set is of hosts that are known."""
     head = expression.partition("[")[0]
-    return any(host.startswith(head) for host in hosts)
+    at = bisect_left(hosts, head)
+    return at < len(hosts) and hosts[at].startswith(head)
 
 
-def _host_names(result: Result) -> set[str]:
-    names = {node.host for node in result.nodes}
-    names |= {name for host in result.identity.hosts for name in (host.name, *host.aliases)}
-    names |= {host for job in result.jobs for host in job.hosts}
-    names |= {host for each in result.benchmarks for host in each.run.hosts}
-    names |= {host for finding in result.findings for host in finding.where.nodes}
-    return {name for name in names if name}
+def _fields_of(value: object) -> tuple[str, ...]:
+    """The fields of a value, () for what is no dataclass."""
+    kind = type(value)
+    if kind not in _FIELDS:
+        _FIELDS[kind] = tuple(field.name for field in fields(kind)) if is_dataclass(kind) else ()
+    return _FIELDS[kind]
 
 
-def _strings(value: Any) -> Iterator[str]:
-    """Every text in a value."""
+_FIELDS: dict[type, tuple[str, ...]] = {}
+
+
+def _texts(value: Any, owner: str, name: str) -> Iterator[tuple[str, str, str]]:
+    """Every text in a value, with the class and the field that it stands in."""
     if isinstance(value, str):
-        yield value
+        yield owner, name, value
     elif isinstance(value, Enum):
         return
-    elif is_dataclass(value):
-        for field in fields(value):
-            yield from _strings(getattr(value, field.name))
+    elif names := _fields_of(value):
+        kind = type(value).__name__
+        for each in names:
+            held = getattr(value, each)
+            if held is not None and not isinstance(held, (int, float)):
+                # What a fact says belongs to the field that holds the fact.
+                inner = (owner, name) if kind == "Fact" and each == "value" else (kind, each)
+                yield from _texts(held, *inner)
     elif isinstance(value, Mapping):
-        for name, each in value.items():
-            yield from _strings(name)
-            yield from _strings(each)
+        for key, each in value.items():
+            yield from _texts(key, owner, name)
+            yield from _texts(each, owner, name)
     elif isinstance(value, (tuple, list, frozenset, set)):
-        for each in value:
-            yield from _strings(each)
+        kind = type(value).__name__ if hasattr(value, "_fields") else owner
+        for at, each in enumerate(value):
+            yield from _texts(each, kind, value._fields[at] if hasattr(value, "_fields") else name)
 
 
 class _Walk:
     """Makes a copy of a value with its texts replaced; what has none stays the very object."""
 
-    def __init__(self, redactor: Redactor) -> None:
+    def __init__(self, redactor: Redactor, paths: frozenset[str]) -> None:
         self._redactor = redactor
-        self._known: dict[tuple[bool, str], str] = {}
+        self._paths = paths
+        self._known: dict[tuple[Callable[[str], str], str], str] = {}
 
     def value(self, value: T, owner: str, name: str) -> T:
         """`owner` and `name` say in which field of which class the value stands."""
         made: Any = value
         if isinstance(value, str) and not isinstance(value, Enum):
             made = self._text(value, owner, name)
-        elif is_dataclass(value) and not isinstance(value, type):
-            made = self._fields(value)
+        elif names := _fields_of(value):
+            made = self._fields(value, names)
         elif isinstance(value, Mapping):
             made = {self.value(key, owner, "key"): self.value(each, owner, name) for key, each in value.items()}
+        elif isinstance(value, tuple) and hasattr(value, "_fields"):
+            made = type(value)(*(self.value(each, type(value).__name__, "") for each in value))
         elif isinstance(value, (tuple, list, frozenset)):
             made = type(value)(self.value(each, owner, name) for each in value)
         return made  # type: ignore[no-any-return]
 
-    def _fields(self, value: Any) -> Any:
+    def _fields(self, value: Any, names: tuple[str, ...]) -> Any:
         kind = type(value).__name__
         changed = {}
-        for field in fields(value):
-            if field.name in _KEPT and kind != "Host":
+        for name in names:
+            old = getattr(value, name)
+            if old is None or name in _KEPT or isinstance(old, (int, float)):
                 continue
-            old = getattr(value, field.name)
-            new = self.value(old, kind, field.name)
+            new = self.value(old, kind, name)
             if new is not old and new != old:
-                changed[field.name] = new
+                changed[name] = new
         return replace(value, **changed) if changed else value
 
     def _text(self, text: str, owner: str, name: str) -> str:
         if not text:
             return text
-        quoted = name in _QUOTED and owner not in _OURS
-        known = self._known.get((quoted, text))
+        spelt = (
+            self._run_id if (owner, name) in _RUN_IDS else self._quoted if _is_quoted(owner, name) else self._sentence
+        )
+        known = self._known.get((spelt, text))
         if known is None:
-            known = self._quoted(text) if quoted else self._redactor.prose(text)
-            self._known[quoted, text] = known
+            known = self._known[spelt, text] = spelt(text)
         return known
+
+    def _run_id(self, text: str) -> str:
+        """The id of a sweep's run, `1-pairs-gpu07+gpu08-rail3`: the names of nodes stand between its signs."""
+        match = _RUN_ID.match(text)
+        if match is None:
+            return self._redactor.text(text)
+        spelt = self._redactor.text if match["kind"] == "racks" else self._redactor.prose
+        return match["head"] + "+".join(spelt(each) for each in match["rest"].split("+"))
+
+    def _sentence(self, text: str) -> str:
+        """Our own words; a path among them is redacted as it is where it stands alone."""
+        return self._redactor.prose(_WORD.sub(self._path, text) if self._paths else text)
+
+    def _path(self, match: re.Match[str]) -> str:
+        place = _PLACE.match(match[0])
+        if place is None or place[1] not in self._paths:
+            return match[0]
+        return self._redactor.text(place[1]) + place[2]
 
     def _quoted(self, text: str) -> str:
         # The collector named the files of a bundle, and redacted those names itself where they hold one.
         return self._redactor.prose(text) if _OF_BUNDLE.match(text) else self._redactor.text(text)
 
 
-__all__ = ["redacted"]
+__all__ = ["Paths", "redacted"]

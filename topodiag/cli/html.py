@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from os.path import abspath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
@@ -19,13 +19,27 @@ if TYPE_CHECKING:
     from topodiag.report.text import Page
 
 
-def as_shown(result: Result, *, redact: bool) -> Result:
-    """The result as it is to be printed: with `--redact`, without names, addresses and serials."""
+T = TypeVar("T")
+
+
+def as_shown(answer: T, *, redact: bool) -> T:
+    """A result, or what else a command answers, as it is to be printed: with `--redact`, without names, addresses and
+    serials. What stands in one report goes in together, as a tuple: the same thing gets the same token."""
     if not redact:
-        return result
+        return answer
     from topodiag.app.redacting import redacted  # noqa: PLC0415 - only where it is asked for
 
-    return redacted(result)
+    return redacted(answer)
+
+
+def as_shown_with(paths: Sequence[str], answer: T, *, redact: bool) -> tuple[tuple[str, ...], T]:
+    """The same where the report names the paths that it was made from."""
+    if not redact:
+        return tuple(paths), answer
+    from topodiag.app.redacting import Paths  # noqa: PLC0415
+
+    named, shown = as_shown((Paths(tuple(paths)), answer), redact=True)
+    return named.files, shown
 
 
 def check_html(path: str | None, inputs: Iterable[str], printing: Printing) -> None:
@@ -70,17 +84,20 @@ def write_drawn(  # noqa: PLR0917 - what a page is made of
     path: str | None,
     command: str,
     draw: Callable[[Page], None],
-    dump: Callable[[], Struct],
+    dump: Callable[[], Struct] | None,
     result: Callable[[], Result],
     more: Callable[[], Extras] | None = None,
 ) -> None:
-    """Write the page of a command that draws its answer; `result` holds its findings, nodes and inputs, `more` the
-    pictures and tables of that command alone."""
+    """Write the page of a command that draws its answer; `dump` is None where it prints no JSON; `result` holds its
+    findings, nodes and inputs, `more` the pictures and tables of that command alone."""
     if path is None:
         return
     from topodiag.report.html.sheets import drawn_sheet  # noqa: PLC0415
 
-    write_html(path, lambda: drawn_sheet(command, draw, dump(), result(), more() if more is not None else None))
+    def sheet() -> Sheet:
+        return drawn_sheet(command, draw, dump and dump(), result(), more and more())
+
+    write_html(path, sheet)
 
 
 def write_result(path: str, command: str, result: Result, report: Callable[[], DrawnReport]) -> None:

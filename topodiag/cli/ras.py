@@ -6,7 +6,7 @@ import click
 
 from topodiag.cli.errors import Outcome
 from topodiag.cli.former import Command
-from topodiag.cli.options import Printing, format_option, report_options
+from topodiag.cli.options import Printing, format_option, html_option, redact_option, report_options
 from topodiag.cli.params import EVIDENCE, Count, Duration
 
 FORMATS = ("table", "json")
@@ -24,6 +24,8 @@ FORMATS = ("table", "json")
 )
 @click.option("--keep", metavar="DIR", type=click.Path(file_okay=False), help="Keep the answers in this folder.")
 @format_option(FORMATS)
+@html_option
+@redact_option
 @report_options
 @click.pass_obj
 def ras(  # noqa: PLR0917 - one parameter per option
@@ -34,6 +36,8 @@ def ras(  # noqa: PLR0917 - one parameter per option
     pause: float,
     keep: str | None,
     format_: str,
+    html: str | None,
+    redact: bool,
     fail_on: str,
     printing: Printing,
 ) -> None:
@@ -51,10 +55,12 @@ def ras(  # noqa: PLR0917 - one parameter per option
     """
     from topodiag.app.logs import ras as judge  # noqa: PLC0415
     from topodiag.app.ras import Asking  # noqa: PLC0415
+    from topodiag.cli.html import as_shown, check_html, write_result  # noqa: PLC0415
     from topodiag.cli.output import check_output, opened, verdict  # noqa: PLC0415 - heavy from here on
     from topodiag.report.registry import report  # noqa: PLC0415
 
     check_output(printing.output)
+    check_html(html, paths, printing)
     quiet = printing.quiet
     result = judge(
         places or ("localhost",),
@@ -62,12 +68,13 @@ def ras(  # noqa: PLR0917 - one parameter per option
         asking=Asking(times, pause, keep),
         tell=lambda words: None if quiet else click.echo(words, err=True),
     )
+    result = as_shown(result, redact=redact)
     reached.code = verdict(result, fail_on)
-    with opened(printing.output) as stream:
-        made = report(format_)
-        if format_ == "table":
-            from topodiag.report.job.table import JobTable  # noqa: PLC0415
+    from topodiag.report.job.table import JobTable  # noqa: PLC0415
 
-            made = JobTable(())
+    with opened(printing.output) as stream:
+        made = JobTable(()) if format_ == "table" else report(format_)
         made.render(result, stream, printing.style(stream))
         stream.flush()
+    if html is not None:
+        write_result(html, "ras", result, JobTable)

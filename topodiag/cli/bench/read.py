@@ -8,11 +8,13 @@ import click
 
 from topodiag.cli.errors import FOUND, Outcome
 from topodiag.cli.former import Command
-from topodiag.cli.options import Printing, format_option, report_options, svg_option
+from topodiag.cli.options import Printing, format_option, html_option, redact_option, report_options, svg_option
 from topodiag.cli.params import PLACE
 
 if TYPE_CHECKING:
     from topodiag.model.sweep import SweepJudgement
+    from topodiag.report.formats.types.sweep import SweepDocument
+    from topodiag.report.html.interface import Extras
 
 
 @click.command(cls=Command)
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 @click.option("--ib-write-bw", "write_bw", is_flag=True, help="In that plan, tell NICs from PCIe with ib_write_bw.")
 @svg_option
 @format_option()
+@html_option
+@redact_option
 @report_options
 @click.pass_obj
 def read(  # noqa: PLR0917 - one parameter per option
@@ -30,6 +34,8 @@ def read(  # noqa: PLR0917 - one parameter per option
     write_bw: bool,
     svg: str | None,
     format_: str,
+    html: str | None,
+    redact: bool,
     fail_on: str,
     printing: Printing,
 ) -> None:
@@ -37,10 +43,12 @@ def read(  # noqa: PLR0917 - one parameter per option
 
     Exit code 1: a fault is confirmed. With --fail-on warning also: a suspect, or placements that are 30 % apart.
     """
+    from topodiag.cli.html import as_shown_with, check_html, write_drawn  # noqa: PLC0415
     from topodiag.cli.output import check_output, write_page  # noqa: PLC0415 - heavy from here on
     from topodiag.model.finding import Input  # noqa: PLC0415
+    from topodiag.model.result import Result  # noqa: PLC0415
     from topodiag.report.sweep.heat import heat_svg  # noqa: PLC0415
-    from topodiag.report.sweep.json import sweep_json  # noqa: PLC0415
+    from topodiag.report.sweep.json import sweep_findings, sweep_json  # noqa: PLC0415
     from topodiag.report.sweep.page import draw_sweep  # noqa: PLC0415
     from topodiag.report.text import Page  # noqa: PLC0415
     from topodiag.sweep.further import next_round  # noqa: PLC0415
@@ -51,20 +59,32 @@ def read(  # noqa: PLR0917 - one parameter per option
 
     for path in (printing.output, next_plan):
         check_output(path)
+    check_html(html, [folder], printing)
     stored = read_store(folder)
     judged = judge(stored.plans, stored.results)
     further = None if judged.missing else next_round(stored.plans, judged, write_bw=write_bw)
+    (name,), (shown, plans, after) = as_shown_with([folder], (judged, stored.plans, further), redact=redact)
+    inputs = (Input(name, "sweep"),)
 
     def draw(page: Page) -> None:
-        draw_sweep(page, judged, stored.plans, further)
+        draw_sweep(page, shown, plans, after)
 
-    write_page(
-        draw, lambda: sweep_json(judged, stored.plans, further, [Input(folder, "sweep")]),
-        format_=format_, printing=printing,
-    )  # fmt: skip
+    def dump() -> SweepDocument:
+        return sweep_json(shown, plans, after, inputs)
+
+    def found() -> Result:
+        return Result(findings=tuple(sweep_findings(shown, plans[-1].fabric)), inputs=inputs)
+
+    def more() -> Extras:
+        from topodiag.report.html.swept import sweep_extras  # noqa: PLC0415 - for a page only
+
+        return sweep_extras(shown, plans[-1].fabric)
+
+    write_page(draw, dump, format_=format_, printing=printing)
     if svg is not None:
         with replacing(svg) as raw:
-            raw.write(heat_svg(judged, stored.plans[-1].fabric, f"Pairs of nodes, {folder}").encode())
+            raw.write(heat_svg(shown, plans[-1].fabric, f"Pairs of nodes, {name}").encode())
+    write_drawn(html, "bench read", draw, dump, found, more)
     if next_plan is not None:
         _write_next(next_plan, None if further is None else plan_text(further), judged.missing)
     if not printing.quiet:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from topodiag.cli.errors import Outcome
-from topodiag.cli.options import Printing, format_option, html_option, report_options
+from topodiag.cli.options import Printing, format_option, html_option, redact_option, report_options
 from topodiag.cli.params import EVIDENCE, PLACE, Count
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ FORMATS = ("table", "json", "jsonl", "csv", "parquet", "drain", "conditions")
 @click.option("--dask", metavar="WHERE", help="Read on a dask cluster: its address, local or slurm.")
 @format_option(FORMATS)
 @html_option
+@redact_option
 @report_options
 @click.pass_obj
 def compare(  # noqa: PLR0917 - one parameter per option
@@ -35,6 +36,7 @@ def compare(  # noqa: PLR0917 - one parameter per option
     dask: str | None,
     format_: str,
     html: str | None,
+    redact: bool,
     fail_on: str,
     printing: Printing,
 ) -> None:
@@ -59,7 +61,7 @@ def compare(  # noqa: PLR0917 - one parameter per option
 
     one_thread()
     from topodiag.app.fleet.compare import compare as compared  # noqa: PLC0415 - heavy from here on
-    from topodiag.cli.html import check_html  # noqa: PLC0415
+    from topodiag.cli.html import as_shown, check_html  # noqa: PLC0415
     from topodiag.cli.output import check_output, verdict_of  # noqa: PLC0415
     from topodiag.cli.progress import reading_captures  # noqa: PLC0415
 
@@ -70,6 +72,7 @@ def compare(  # noqa: PLR0917 - one parameter per option
         result = compared(paths, workers=workers, dask=dask, on_read=tell)
     reached.code = verdict_of(result.worst, fail_on)
     _write_lists(result, pass_list, fail_list)
+    result = as_shown(result, redact=redact)
     _write(result, format_, printing)
     if html is not None:
         _write_html(html, result)

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from topodiag.cli.errors import Outcome
 from topodiag.cli.former import Command
-from topodiag.cli.options import Printing, format_option, nodelist_option, report_options
+from topodiag.cli.options import Printing, format_option, html_option, nodelist_option, redact_option, report_options
 from topodiag.cli.params import EVIDENCE
+
+if TYPE_CHECKING:
+    from topodiag.report.formats.types.history import HistoryDocument
+    from topodiag.report.text import Page
 
 
 @click.command(cls=Command)
@@ -15,6 +21,8 @@ from topodiag.cli.params import EVIDENCE
 @click.argument("paths", metavar="[PATH]...", nargs=-1, type=EVIDENCE)
 @nodelist_option("Only these nodes")
 @format_option()
+@html_option
+@redact_option
 @report_options
 @click.pass_obj
 def history(  # noqa: PLR0917 - one parameter per option
@@ -23,6 +31,8 @@ def history(  # noqa: PLR0917 - one parameter per option
     paths: tuple[str, ...],
     nodelist: tuple[str, ...],
     format_: str,
+    html: str | None,
+    redact: bool,
     fail_on: str,
     printing: Printing,
 ) -> None:
@@ -43,13 +53,24 @@ def history(  # noqa: PLR0917 - one parameter per option
       topodiag fleet history gpu07/                     bundles, without a store
     """
     from topodiag.app.fleet.history import history as ask  # noqa: PLC0415 - heavy from here on
+    from topodiag.cli.html import as_shown, check_html, write_drawn  # noqa: PLC0415
     from topodiag.cli.output import check_output, verdict, write_page  # noqa: PLC0415
     from topodiag.cli.progress import working  # noqa: PLC0415
     from topodiag.model.result import Result  # noqa: PLC0415
     from topodiag.report.fleet.history import document, draw_history  # noqa: PLC0415
 
     check_output(printing.output)
+    check_html(html, (place, *paths), printing)
     with working(color=printing.color, ascii_only=printing.ascii_only, quiet=printing.quiet):
-        answers = ask(place, paths, nodelist)
-    reached.code = verdict(Result(findings=answers.findings), fail_on)
-    write_page(lambda page: draw_history(page, answers), lambda: document(answers), format_=format_, printing=printing)
+        answers = as_shown(ask(place, paths, nodelist), redact=redact)
+    result = Result(findings=answers.findings, outcomes=answers.outcomes)
+    reached.code = verdict(result, fail_on)
+
+    def draw(page: Page) -> None:
+        draw_history(page, answers)
+
+    def dump() -> HistoryDocument:
+        return document(answers)
+
+    write_page(draw, dump, format_=format_, printing=printing)
+    write_drawn(html, "fleet history", draw, dump, lambda: result)

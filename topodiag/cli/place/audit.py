@@ -8,7 +8,7 @@ import click
 
 from topodiag.cli.errors import Outcome
 from topodiag.cli.former import Command
-from topodiag.cli.options import Printing, fail_on_option, format_option, html_option, page_options
+from topodiag.cli.options import Printing, fail_on_option, format_option, html_option, page_options, redact_option
 from topodiag.cli.place.options import FORMER, place_options
 from topodiag.cli.place.work import work_options, work_said
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 @fail_on_option("warning")
 @format_option()
 @html_option
+@redact_option
 @page_options
 @click.pass_obj
 def audit(
@@ -35,6 +36,7 @@ def audit(
     fail_on: str,
     format_: str,
     html: str | None,
+    redact: bool,
     printing: Printing,
 ) -> None:
     """What a layout costs, dimension by dimension, and what the same GPUs could give.
@@ -53,7 +55,7 @@ def audit(
       topodiag place audit --topology topology.conf --hostfile hosts --tp 8 --pp 4
     """
     from topodiag.app.place import audit_placement  # noqa: PLC0415 - heavy from here on
-    from topodiag.cli.html import check_html, write_drawn  # noqa: PLC0415
+    from topodiag.cli.html import as_shown, check_html, write_drawn  # noqa: PLC0415
     from topodiag.cli.model.output import draw_or_dump  # noqa: PLC0415
     from topodiag.cli.output import verdict  # noqa: PLC0415
     from topodiag.model.result import Result  # noqa: PLC0415
@@ -61,13 +63,13 @@ def audit(
     from topodiag.report.text import Page  # noqa: PLC0415
 
     check_html(html, (each.path for each in asked.inputs), printing)
-    made = audit_placement(asked, work_said(asked, trained))
+    made, inputs = as_shown((audit_placement(asked, work_said(asked, trained)), asked.inputs), redact=redact)
 
     def draw(page: Page) -> None:
         draw_audit(page, made.audit, made.findings, made.outcomes)
 
     def dump() -> AuditDocument:
-        return audit_json(made.audit, made.findings, asked.inputs)
+        return audit_json(made.audit, made.findings, inputs)
 
     def more() -> Extras:
         from topodiag.report.html.placed import audit_extras  # noqa: PLC0415 - for a page only
@@ -80,6 +82,6 @@ def audit(
         format_=format_, printing=printing,
         svg=None, series=tuple, title="",
     )  # fmt: skip
-    result = Result(findings=made.findings, outcomes=made.outcomes, inputs=asked.inputs)
+    result = Result(findings=made.findings, outcomes=made.outcomes, inputs=inputs)
     write_drawn(html, "place audit", draw, dump, lambda: result, more)
     reached.code = verdict(result, fail_on)

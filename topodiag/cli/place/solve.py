@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from topodiag.cli.former import Command
-from topodiag.cli.options import Printing, format_option, html_option, page_options, seed_option
+from topodiag.cli.options import Printing, format_option, html_option, page_options, redact_option, seed_option
 from topodiag.cli.place.options import FORMER, LAUNCHERS, place_options
 from topodiag.cli.place.work import work_options, work_said
 
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 )
 @format_option()
 @html_option
+@redact_option
 @page_options
 def solve(
     *,
@@ -41,6 +42,7 @@ def solve(
     launcher: str | None,
     format_: str,
     html: str | None,
+    redact: bool,
     printing: Printing,
 ) -> None:
     """A map from ranks to nodes and GPUs that makes a training step wait least.
@@ -58,19 +60,20 @@ def solve(
       topodiag place solve bundles/ --tp 4 --pp 4 --for torchrun
     """
     from topodiag.app.place import solve_placement  # noqa: PLC0415 - heavy from here on
-    from topodiag.cli.html import check_html, write_drawn  # noqa: PLC0415
+    from topodiag.cli.html import as_shown, check_html, write_drawn  # noqa: PLC0415
     from topodiag.cli.model.output import draw_or_dump  # noqa: PLC0415
     from topodiag.model.result import Result  # noqa: PLC0415
     from topodiag.report.place.solve import draw_solution, solution_json  # noqa: PLC0415
 
     check_html(html, (each.path for each in asked.inputs), printing)
-    solved = solve_placement(asked, work_said(asked, trained), seed=seed, launcher=launcher or "")
+    made = solve_placement(asked, work_said(asked, trained), seed=seed, launcher=launcher or "")
+    solved, inputs = as_shown((made, asked.inputs), redact=redact)
 
     def draw(page: Page) -> None:
         draw_solution(page, solved)
 
     def dump() -> SolveDocument:
-        return solution_json(solved, asked.inputs)
+        return solution_json(solved, inputs)
 
     def more() -> Extras:
         from topodiag.report.html.placed import solve_extras  # noqa: PLC0415 - for a page only
@@ -81,4 +84,4 @@ def solve(
         draw, dump,
         format_=format_, printing=printing, svg=None, series=tuple, title="",
     )  # fmt: skip
-    write_drawn(html, "place solve", draw, dump, lambda: Result(inputs=asked.inputs), more)
+    write_drawn(html, "place solve", draw, dump, lambda: Result(inputs=inputs), more)

@@ -8,7 +8,15 @@ import click
 
 from topodiag.cli.errors import FOUND, Outcome
 from topodiag.cli.former import Command
-from topodiag.cli.options import Printing, format_option, html_option, nccl_option, nodes_option, page_options
+from topodiag.cli.options import (
+    Printing,
+    format_option,
+    html_option,
+    nccl_option,
+    nodes_option,
+    page_options,
+    redact_option,
+)
 from topodiag.cli.params import EVIDENCE
 
 if TYPE_CHECKING:
@@ -23,6 +31,7 @@ if TYPE_CHECKING:
 @nccl_option()
 @format_option()
 @html_option
+@redact_option
 @page_options
 @click.pass_obj
 def diff(  # noqa: PLR0917 - one parameter per option
@@ -34,6 +43,7 @@ def diff(  # noqa: PLR0917 - one parameter per option
     version: str,
     format_: str,
     html: str | None,
+    redact: bool,
     printing: Printing,
 ) -> None:
     """Compare two machines, or a machine with its healthy sibling, and what NCCL finds on either.
@@ -41,7 +51,7 @@ def diff(  # noqa: PLR0917 - one parameter per option
     Host hashes, GUIDs, ranks and PCI domains differ by nature and are ignored. Exit code 1: the machines differ.
     """
     from topodiag.app.topo import compare_topologies, result_of  # noqa: PLC0415
-    from topodiag.cli.html import check_html, machines_of, write_drawn  # noqa: PLC0415
+    from topodiag.cli.html import as_shown_with, check_html, machines_of, write_drawn  # noqa: PLC0415
     from topodiag.cli.output import check_output, write_page  # noqa: PLC0415 - heavy from here on
     from topodiag.report.text import Page  # noqa: PLC0415
     from topodiag.report.topo.diff import diff_json, draw_diff  # noqa: PLC0415
@@ -51,15 +61,16 @@ def diff(  # noqa: PLR0917 - one parameter per option
     check_output(printing.output)
     check_html(html, [left, right], printing)
     answer = compare_topologies(left, right, buses=buses, nodes=nodes, version=version)
+    (first, second), answer = as_shown_with([left, right], answer, redact=redact)
     found, made = answer.differences, answer.predictions
     reached.code = FOUND if found else 0
 
     def draw(page: Page) -> None:
-        draw_diff(page, (left, right), found, made)
+        draw_diff(page, (first, second), found, made)
 
     def dump() -> DiffDocument:
         return diff_json(
-            (left, right), found, made,
+            (first, second), found, made,
             inputs=[piece for side in answer.sides for piece in side.inputs],
             not_observed=[gap for side in answer.sides for gap in side.not_observed],
         )  # fmt: skip

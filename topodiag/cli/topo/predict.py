@@ -17,6 +17,7 @@ from topodiag.cli.options import (
     nccl_option,
     nodes_option,
     page_options,
+    redact_option,
 )
 from topodiag.cli.params import EVIDENCE
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 @explain_option
 @format_option()
 @html_option
+@redact_option
 @page_options
 @click.pass_obj
 def predict(  # noqa: PLR0917 - one parameter per option
@@ -43,6 +45,7 @@ def predict(  # noqa: PLR0917 - one parameter per option
     explain: bool,
     format_: str,
     html: str | None,
+    redact: bool,
     printing: Printing,
 ) -> None:
     """What NCCL would choose on a topology: paths, channels, algorithms, and the bandwidth to expect.
@@ -54,7 +57,7 @@ def predict(  # noqa: PLR0917 - one parameter per option
         predict_topology,
         result_of,
     )
-    from topodiag.cli.html import check_html, machines_of, write_drawn  # noqa: PLC0415
+    from topodiag.cli.html import as_shown_with, check_html, machines_of, write_drawn  # noqa: PLC0415
     from topodiag.cli.output import check_output, write_page  # noqa: PLC0415 - heavy from here on
     from topodiag.report.text import Page  # noqa: PLC0415
     from topodiag.report.topo.predict import draw_assumed, draw_prediction, predict_json  # noqa: PLC0415
@@ -64,9 +67,10 @@ def predict(  # noqa: PLR0917 - one parameter per option
     topology = open_topology(file, env)
     made = predict_topology(topology, nodes=nodes, version=version, env=env, explain=explain or format_ == "json")
     reached.code = 0 if made.accepted else FOUND
+    (name,), (topology, made) = as_shown_with([file], (topology, made), redact=redact)
 
     def draw(page: Page) -> None:
-        draw_prediction(page, made, file, names=topology.names, explain=explain)
+        draw_prediction(page, made, name, names=topology.names, explain=explain)
         draw_assumed(page, (*topology.assumed, *made.assumed))
 
     def dump() -> PredictDocument:

@@ -16,6 +16,7 @@ from topodiag.cli.options import (
     nccl_option,
     nodes_option,
     page_options,
+    redact_option,
     size_option,
 )
 from topodiag.cli.params import EVIDENCE
@@ -44,6 +45,7 @@ FORMER = (
 @env_option()
 @format_option()
 @html_option
+@redact_option
 @page_options
 @click.pass_obj
 def what_if(  # noqa: PLR0917 - one parameter per option
@@ -61,6 +63,7 @@ def what_if(  # noqa: PLR0917 - one parameter per option
     env: dict[str, str],
     format_: str,
     html: str | None,
+    redact: bool,
     printing: Printing,
 ) -> None:
     """What a fault, a repair or a setting would change: channels, bandwidth, algorithm, and the time of an all-reduce.
@@ -74,7 +77,7 @@ def what_if(  # noqa: PLR0917 - one parameter per option
         result_of,
     )
     from topodiag.app.topo import what_if as ask  # noqa: PLC0415
-    from topodiag.cli.html import check_html, machines_of, write_drawn  # noqa: PLC0415
+    from topodiag.cli.html import as_shown_with, check_html, machines_of, write_drawn  # noqa: PLC0415
     from topodiag.cli.output import check_output, write_page  # noqa: PLC0415 - heavy from here on
     from topodiag.report.text import Page  # noqa: PLC0415
     from topodiag.report.topo.what_if import draw_what_if, what_if_json  # noqa: PLC0415
@@ -89,9 +92,10 @@ def what_if(  # noqa: PLR0917 - one parameter per option
         answer = ask(topology, wanted, size=size, nodes=nodes, version=version)
     except ChangeError as error:
         raise click.UsageError(f"{error}.") from None
+    (name,), (topology, answer) = as_shown_with([file], (topology, answer), redact=redact)
 
     def draw(page: Page) -> None:
-        draw_what_if(page, answer, file)
+        draw_what_if(page, answer, name)
 
     def dump() -> WhatIfDocument:
         return what_if_json(answer, topology.inputs, topology.not_observed)

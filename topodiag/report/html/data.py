@@ -35,8 +35,10 @@ class Data:
     lacks: str
 
 
-def data_block(sheet: Sheet) -> Data:
-    """The document of a sheet as it is embedded."""
+def data_block(sheet: Sheet) -> Data | None:
+    """The document of a sheet as it is embedded, None where its command prints no JSON."""
+    if sheet.document is None:
+        return None
     document, lacks = _lighter(plain(sheet.document), sheet.lacks)
     text = json.dumps(document, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     if len(text) <= PLAIN_BYTES:

@@ -76,13 +76,14 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """All that a page shows. `page` is what the command prints on a terminal, `document` what it prints as JSON;
+    """All that a page shows. `page` is what the command prints on a terminal, `document` what it prints as JSON,
+    None where it prints none;
     `drawings` are pictures that only the command can make, `grids` tables by their section."""
 
     command: str
     result: Result
     page: Page
-    document: Struct
+    document: Struct | None
     drawings: tuple[Drawing, ...] = ()
     grids: Mapping[str, tuple[Grid, ...]] = field(default_factory=dict)
     lacks: str = ""

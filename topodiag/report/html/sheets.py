@@ -40,7 +40,7 @@ def result_sheet(command: str, result: Result, report: DrawnReport) -> Sheet:
 
 
 def drawn_sheet(
-    command: str, draw: Callable[[Page], None], dumped: Struct, result: Result, extras: Extras | None = None
+    command: str, draw: Callable[[Page], None], dumped: Struct | None, result: Result, extras: Extras | None = None
 ) -> Sheet:
     """The sheet of a command that draws its answer; `result` holds its findings, nodes and inputs."""
     page = Page(Style(width=WIDE))

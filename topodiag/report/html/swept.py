@@ -1,0 +1,47 @@
+"""What `bench read` adds to its page: the pairs of nodes as a picture, and each run that is not like its kind."""
+
+from __future__ import annotations
+
+from topodiag.model.sweep import Fabric, JudgedRun, Standing, SweepJudgement
+from topodiag.report.html.interface import Cell, Drawing, Extras, Grid
+from topodiag.report.sweep.heat import heat_svg
+from topodiag.words.fold import fold_hosts
+from topodiag.words.units import number, spell_gbs
+
+ROWS_SHOWN = 400
+_MARKS = {Standing.FAILED: "error", Standing.LOW: "warning"}
+
+
+def sweep_extras(judged: SweepJudgement, fabric: Fabric) -> Extras:
+    """The matrix, where there are two nodes and more, and the runs, worst first."""
+    drawings: tuple[Drawing, ...] = ()
+    if len(fabric.nodes) > 1:
+        title = "Pairs of nodes, by share of what is normal"
+        drawings = (Drawing("nodes", title, heat_svg(judged, fabric, title, prefix="pairs"), inline=True),)
+    odd = sorted((each for each in judged.runs if each.standing in _MARKS), key=_rank)
+    left = len(odd) - ROWS_SHOWN
+    heads = ("Run", "Nodes", "Rail", "GB/s", "Alike reach", "Share", "Standing", "Why")
+    grid = Grid(
+        "odd-runs", "Runs that are slower than those alike, or failed", heads,
+        [_row(each) for each in odd[:ROWS_SHOWN]], right=frozenset({2, 3, 4, 5}),
+        left_out=f"{left} more runs are in the JSON" if left > 0 else "",
+    )  # fmt: skip
+    return Extras(drawings, {"nodes": (grid,)} if grid.rows else {})
+
+
+def _rank(each: JudgedRun) -> tuple[bool, float]:
+    return each.standing is not Standing.FAILED, each.share if each.share is not None else 0.0
+
+
+def _row(each: JudgedRun) -> list[Cell | str]:
+    run = each.run
+    return [
+        Cell(run.id), Cell(fold_hosts(run.nodes)), Cell("" if run.rail is None else str(run.rail), run.rail),
+        _gbs(each.gbs), _gbs(each.reference),
+        Cell("" if each.share is None else f"{number(each.share * 100)} %", each.share),
+        Cell(each.standing.value, mark=_MARKS[each.standing]), Cell(each.why),
+    ]  # fmt: skip
+
+
+def _gbs(value: float | None) -> Cell:
+    return Cell("", -1.0) if value is None else Cell(spell_gbs(value), value)
