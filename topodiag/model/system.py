@@ -69,8 +69,8 @@ class Os:
 @dataclass(frozen=True, slots=True)
 class KernelEvent:
     """One kernel message of interest. `kind`: xid, sxid, gpu-lost (fallen off the bus, without an Xid), gpu-init (the
-    driver could not start a GPU), aer, mlx5, link, nvrm, pcie-bandwidth, iommu (how it is set up), iommu-fault (an
-    access that it refused)."""
+    driver could not start a GPU), gpu-reset (it refuses work on a GPU until a reset), aer, mlx5, link, nvrm,
+    pcie-bandwidth, iommu (how it is set up), iommu-fault (an access that it refused)."""
 
     kind: str
     text: str

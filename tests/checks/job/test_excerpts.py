@@ -184,6 +184,11 @@ def test_warnings_of_sharp_and_collnet_count_alone(words: str) -> None:
     assert not result.troubles()
 
 
+def test_a_plugin_that_gives_up_counts_alone() -> None:
+    result = result_of(WARN + "NET/OFI Only EFA provider is supported\n")
+    assert [(finding.id, finding.severity) for finding in result.findings] == [("NET005", Severity.WARNING)]
+
+
 def test_a_hint_at_acs_counts_alone() -> None:
     words = "HINT: In many cases this error occurs when ACS is enabled which would break GPU Direct RDMA protocol."
     assert one("PCI004", HEAD + words).confidence is Confidence.LOW

@@ -10,7 +10,7 @@ import pytest
 from tests.checks import jobs, nodes
 from topodiag.checks.job.network import SocketsInsteadOfRdma
 from topodiag.model.devices import NicRole
-from topodiag.model.finding import Severity, Status
+from topodiag.model.finding import Outcome, Severity, Status
 from topodiag.model.job import Communicator, Job, Process
 
 SOCKET = "NET/Socket"
@@ -100,6 +100,22 @@ def test_sockets_on_one_node_only_are_an_error_there() -> None:
     (finding,) = SocketsInsteadOfRdma().judge(jobs.job(process=second)).findings
     assert finding.severity is Severity.ERROR
     assert finding.where.nodes == ("n1",)
+
+
+def test_an_ofi_plugin_over_libfabrics_tcp_is_sockets_again_and_over_efa_is_not() -> None:
+    def by(provider: str) -> Outcome:
+        said = jobs.message("ofi", f"NET/OFI Selected Provider is {provider} (found 1 nics)")
+
+        def ofi(rank: int, host: int, made: Process) -> Process:
+            return replace(made, network="AWS Libfabric", messages=(said,), hcas=())
+
+        return SocketsInsteadOfRdma().judge(jobs.job(process=ofi))
+
+    (finding,) = by("tcp").findings
+    assert finding.severity is Severity.ERROR
+    assert "libfabric's provider tcp" in finding.message
+    assert finding.observed.startswith("NET/OFI with provider tcp on n0, n1")
+    assert by("efa").status is Status.CLEAN
 
 
 def test_without_network_lines_nothing_is_claimed() -> None:

@@ -17,7 +17,7 @@ from topodiag.checks.job.settings import CostlySettingInLog
 from topodiag.checks.job.topology import DeviceTwice, GpuShortOfNvlinks, GuessedTopology
 from topodiag.evidence.nccl_log.rebuild.process import process_of
 from topodiag.model.connections import no_connections
-from topodiag.model.finding import Finding, Severity, Status
+from topodiag.model.finding import Confidence, Finding, Severity, Status
 from topodiag.model.job import Event, Job, Process
 from topodiag.model.nccl_view import Graph, NcclSystem
 
@@ -87,11 +87,15 @@ def test_a_node_without_a_route_is_told_and_a_refused_connection_is_not() -> Non
     assert not found(WrongInterface(), started)
 
 
-def test_a_plugin_that_gave_up_before_nccls_own_search_is_told() -> None:
+def test_a_plugin_that_gave_up_is_told_less_surely_where_nccls_own_search_is_not_seen() -> None:
     event = jobs.event("plugin", "NET/OFI aws-ofi-nccl initialization failed", pid=7)
     [finding] = found(PluginNotLoaded(), piece(said("n0", NO_HCA), events=(event,)))
     assert "does not start" in finding.message
-    assert not found(PluginNotLoaded(), piece(said("n0"), events=(event,)))
+    assert finding.confidence is Confidence.HIGH
+    [alone] = found(PluginNotLoaded(), piece(said("n0"), events=(event,)))
+    assert alone.confidence is Confidence.MEDIUM
+    other = replace(said("n0"), network="AWS Libfabric")
+    assert not found(PluginNotLoaded(), piece(other, events=(event,))), "a plugin carries the traffic after all"
 
 
 def test_refused_pairs_need_no_ranks() -> None:

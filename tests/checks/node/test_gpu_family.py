@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.evidence.filled import node_of
@@ -10,7 +12,9 @@ from topodiag.checks.node.gpu_lost import GpuLost
 from topodiag.checks.node.gpu_memory import GpuMemory
 from topodiag.checks.node.gpu_recovery import GpuRecovery
 from topodiag.checks.node.xid import XidInLog
+from topodiag.model.devices import Gpu
 from topodiag.model.finding import Outcome, Severity, Status
+from topodiag.model.provenance import Fact
 
 OFF = "NVRM: Xid (PCI:0000:9d:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus."
 FORMS = (
@@ -44,7 +48,7 @@ def test_a_gpu_that_fell_off_the_bus_is_an_error_in_every_form_of_the_kernel_log
 def test_a_masked_bus_id_costs_the_name_and_not_the_finding() -> None:
     severity, message = only(GpuLost().judge(node_of("NVRM: Xid (PCI:xxxx:xx:xx): 79, GPU has fallen off the bus.\n")))
     assert severity is Severity.ERROR
-    assert "masked" in message
+    assert "not told" in message
 
 
 @pytest.mark.parametrize(
@@ -66,6 +70,27 @@ def test_a_gpu_that_asks_for_a_reset_is_not_called_lost() -> None:
     node = node_of("Unable to determine the device handle for GPU4: 00000000:9D:00.0: GPU requires reset\n")
     assert GpuLost().judge(node).status is Status.CLEAN
     assert only(GpuRecovery().judge(node))[0] is Severity.ERROR
+
+
+REFUSES = (
+    "Assertion failed: Reset required [NV_ERR_RESET_REQUIRED] (0x00000062) returned from status @ kernel_channel.c:2827"
+)
+
+
+def test_a_gpu_at_which_the_driver_refuses_work_waits_for_a_reset_named_or_not() -> None:
+    (unnamed,) = GpuRecovery().judge(node_of(f"[412207.118834] NVRM: nvAssertOkFailedNoLog: {REFUSES}\n")).findings
+    assert unnamed.severity is Severity.ERROR
+    assert "bus id is not told" in unnamed.message
+    assert unnamed.fix[0].startswith("Find the GPU")
+    (named,) = GpuRecovery().judge(node_of(f"[412207.118834] NVRM: GPU 0000:1b:00.0: {REFUSES}\n")).findings
+    assert "0000:1b:00.0" in named.message
+
+
+def test_a_driver_that_says_what_each_gpu_asks_for_is_newer_than_its_log() -> None:
+    log = f"[412207.118834] NVRM: nvAssertOkFailedNoLog: {REFUSES}\n"
+    node = node_of(log)
+    gpu = Gpu(0, "0000:1b:00.0", recovery_action=Fact("none", None))
+    assert GpuRecovery().judge(replace(node, gpus=(gpu,))).status is Status.CLEAN
 
 
 def test_a_lost_gpu_is_not_told_to_be_reset_as_well() -> None:

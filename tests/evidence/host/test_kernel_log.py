@@ -32,6 +32,10 @@ XID = "NVRM: Xid (PCI:0000:1b:00): 79, pid=4711, name=python3, GPU has fallen of
          "0000:9c:00.0", None),
         ("mlx5_core 0000:9c:00.0 ens41f0np0: Link down", "link", "0000:9c:00.0", None),
         ("ixgbe 0000:0b:00.0 eno3: NIC Link is Up 10 Gbps, Flow Control: None", "link", "0000:0b:00.0", None),
+        ("NVRM: nvAssertOkFailedNoLog: Assertion failed: Reset required [NV_ERR_RESET_REQUIRED] (0x00000062) returned "
+         "from status @ kernel_channel.c:2827", "gpu-reset", None, None),
+        ("NVRM: GPU 0000:1b:00.0: Assertion failed: GPU lost from the bus [NV_ERR_GPU_IS_LOST] (0x0F)", "gpu-lost",
+         "0000:1b:00.0", None),
         ("NVRM: GPU 0000:1b:00.0: RmInitAdapter failed! (0x24:0x65:1498)", "gpu-init", "0000:1b:00.0", None),
         ("NVRM: GPU 0000:1b:00.0: GPU has fallen off the bus.", "gpu-lost", "0000:1b:00.0", None),
         ("NVRM: Xid (PCI:xxxx:xx:xx): 79, GPU has fallen off the bus.", "xid", None, 79),

@@ -22,7 +22,7 @@ from topodiag.checks.job.text import NET, ask_for
 from topodiag.checks.shared.words import hosts_word
 from topodiag.model.devices import NicPort, NicRole
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
-from topodiag.model.job import Given, Job
+from topodiag.model.job import Given, Job, Message, Process
 from topodiag.model.job_wires import socket_gbs
 from topodiag.model.provenance import Origin
 from topodiag.words.fold import plural
@@ -35,6 +35,12 @@ IPOIB = re.compile(r"\b(ib(?:\d{1,3}|[psP]\d[\w]{0,12})):")
 
 NONE = "no network"
 """What a process has that found no RDMA device and says of nothing else that it took."""
+
+OFI_TCP = "libfabric over tcp"
+"""What a process has whose OFI plugin took a provider of libfabric that is sockets again."""
+
+_TCP_PROVIDER = re.compile(r"Selected provider is (?:tcp|sockets)\b", re.IGNORECASE)
+"""aws-ofi-nccl, src/nccl_ofi_net.cpp, 1.1 to 1.16."""
 
 NO_VERBS = re.compile(r"Failed to open libibverbs")
 
@@ -66,8 +72,9 @@ class SocketsInsteadOfRdma(JobCheck[SocketUse]):
 
     What it finds
         Traffic between nodes over NET/Socket: on all nodes although RDMA devices are listed somewhere, by a setting,
-        on some nodes only, or on nodes whose captures show RDMA NICs that are up: then the job's container lies
-        between. Without a trace of RDMA hardware: info, with the cost.
+        on some nodes only, by an OFI plugin that found no fabric (libfabric's provider tcp), or on nodes whose captures
+        show RDMA NICs that are up: then the job's container lies between. Without a trace of RDMA hardware: info,
+        with the cost.
 
     Why it matters
         TCP through the kernel carries 1 to 3 GB/s per interface, because a CPU thread copies through host memory. A
@@ -80,7 +87,8 @@ class SocketsInsteadOfRdma(JobCheck[SocketUse]):
         ports.
 
     When it stays silent
-        One node (or one NVLink domain): nothing crosses the network. A plugin (OFI, SHARP) carries the traffic. No
+        One node (or one NVLink domain): nothing crosses the network. A plugin (OFI, SHARP) carries the traffic over a
+        fabric. No
         line says which network was taken: unknown.
 
     How to confirm
@@ -100,7 +108,7 @@ class SocketsInsteadOfRdma(JobCheck[SocketUse]):
     title = "NCCL uses sockets between nodes"
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> SocketUse | Outcome:
-        alone = piece(judged) and (_without_rdma(judged) or _over_sockets(judged))
+        alone = piece(judged) and (_without_rdma(judged) or _over_sockets(judged) or bool(_tcp_providers(judged)))
         if not multi_node(judged) and not alone:
             return self.not_applicable(judged, "no traffic between nodes")
         networks = _networks(judged)
@@ -119,18 +127,24 @@ class SocketsInsteadOfRdma(JobCheck[SocketUse]):
         yield self.finding(
             cause.severity,
             cause.message,
-            observed=f"NET/Socket on {hosts_word(sockets)}" + "".join(f"; {s.name}={s.value}" for s in settings[:2]),
+            observed=f"{_used(observed)} on {hosts_word(sockets)}"
+            + "".join(f"; {s.name}={s.value}" for s in settings[:2]),
             expected="NET/IB, or the plugin of the site's fabric, on every node",
             fix=(
                 *(f"unset {name}" for name in dict.fromkeys(s.name for s in settings)),
                 *_given_to_pods(judged, sockets),
                 "`ibv_devinfo` in the job's container: pass /dev/infiniband in, and rdma-core with the NIC's provider",
-                "on cloud instances with their own fabric: load its NCCL plugin",
+                "on cloud instances with their own fabric: load its NCCL plugin, and pass its devices in (`fi_info`)",
             ),
             nodes=sockets,
             ranks=world_ranks(judged, numbers),
             cost=_cost(judged, sockets),
-            evidence=[*(s.origin for s in settings[:2]), *_ports_up(judged, sockets)[:2], *_socket_places(judged)],
+            evidence=[
+                *_tcp_providers(judged)[:2],
+                *(s.origin for s in settings[:2]),
+                *_ports_up(judged, sockets)[:2],
+                *_socket_places(judged),
+            ],
             coverage=observed.coverage,
             confidence=cause.confidence,
         )
@@ -167,6 +181,9 @@ def _cause(
     captured = nics_up(job, sockets)
     if captured:
         return _beside_nics(job, captured, settings)
+    if any(OFI_TCP in networks[host] for host in sockets):
+        text = f"{hosts_word(sockets)}: the OFI plugin took libfabric's provider tcp, as it found no device of a fabric"
+        return SocketCause(Severity.ERROR if multi_node(job) else Severity.WARNING, text, Confidence.MEDIUM)
     if settings:
         text = f"{settings[0].name}={settings[0].value} keeps NCCL on sockets between nodes"
         return SocketCause(Severity.WARNING, text, Confidence.MEDIUM)
@@ -251,7 +268,9 @@ def _networks(job: Job) -> dict[str, set[str]]:
     made: dict[str, set[str]] = {}
     for host, group in by_host(job).items():
         said = {process.network.lower() for _, process in group if process.network}
-        if said:
+        if any(_provider_tcp(process) is not None for _, process in group):
+            made[host] = {OFI_TCP}
+        elif said:
             made[host] = said
         elif any(process.said("no hca") for _, process in group):
             made[host] = {NONE}
@@ -262,7 +281,21 @@ def _networks(job: Job) -> dict[str, set[str]]:
 
 
 def _on_sockets(networks: Mapping[str, Set[str]]) -> tuple[str, ...]:
-    return tuple(host for host, used in networks.items() if used <= {"socket", NONE})
+    return tuple(host for host, used in networks.items() if used <= {"socket", NONE, OFI_TCP})
+
+
+def _used(observed: SocketUse) -> str:
+    tcp = any(OFI_TCP in observed.networks[host] for host in observed.sockets)
+    return "NET/OFI with provider tcp" if tcp else "NET/Socket"
+
+
+def _provider_tcp(process: Process) -> Message | None:
+    """What a process says of an OFI plugin that goes over sockets."""
+    return next((said for said in process.said("ofi") if _TCP_PROVIDER.search(said.text)), None)
+
+
+def _tcp_providers(job: Job) -> list[Origin | None]:
+    return [said.origin for said in map(_provider_tcp, job.processes) if said is not None]
 
 
 def on_sockets(job: Job) -> tuple[str, ...]:

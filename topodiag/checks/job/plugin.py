@@ -137,6 +137,8 @@ class PluginNotLoaded(JobCheck[PluginFailure]):
             ),
             evidence=[where for _, _, where in lines],
             coverage=Coverage(len(numbers), len(job.processes), "processes"),
+            # What NCCL took instead stands below the line, which may be all that there is of the log.
+            confidence=Confidence.HIGH if any(map(_goes_without, job.processes)) else Confidence.MEDIUM,
         )
 
 
@@ -148,7 +150,8 @@ def _failure(job: Job, missing: Sequence[tuple[int, str, Origin | None]]) -> Plu
         for number, given in entries
         if given.value.strip().lower() not in BUILT_IN
     }
-    without = {number for number, process in enumerate(job.processes) if _goes_without(process)}
+    told = any(process.network for process in job.processes)
+    without = {number for number, process in enumerate(job.processes) if _goes_without(process) or not told}
     asked = tuple(entry for entry in missing if entry[0] in wanted and "ymbol" not in entry[1])
     lost = {number for number, _, _ in asked} & without
     if lost:

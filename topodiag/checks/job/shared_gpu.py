@@ -155,18 +155,20 @@ class SharedGpu(JobCheck[GpuUse]):
         )
 
     def _held(self, job: Job, told: Sequence[Event]) -> Finding:
-        """By CUDA's error 46: the GPU is in exclusive mode, and a process that is there already has it."""
+        """By CUDA's error 46: the GPU is in exclusive mode, and a process that is there already has it; or it takes
+        nobody, as it waits for a reset."""
         ranks = sorted({event.rank for event in told if event.rank >= 0})
         hosts = list(dict.fromkeys(job.by_rank[rank].host for rank in ranks if rank in job.by_rank))
         return self.finding(
             Severity.ERROR,
-            f"{_who(ranks)} was given a GPU that another process holds",
+            f"{_who(ranks)} was given a GPU that another process holds, or that waits for a reset",
             observed=quoted(told[0].text),
             expected="one process on each GPU in exclusive mode",
             fix=(
                 "`nvidia-smi --query-compute-apps=pid,gpu_bus_id,used_memory --format=csv` on the node: whose process?",
-                "end what a job before left behind; in containers, is CUDA_VISIBLE_DEVICES the one that the scheduler"
-                " gave? A GPU without a process that is busy still waits for a reset (GPU005)",
+                "`nvidia-smi -q -d COMPUTE` and `sudo dmesg | grep NV_ERR`: in exclusive mode end what a job before"
+                " left behind; with NV_ERR_RESET_REQUIRED, or without any process there, reset the GPU (GPU005)",
+                "in containers, is CUDA_VISIBLE_DEVICES the one that the scheduler gave?",
             ),
             nodes=hosts,
             ranks=ranks,

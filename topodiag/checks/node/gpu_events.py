@@ -18,7 +18,7 @@ EPOCH_S = 1e9
 """Seconds from which on a time of the kernel log is since 1970, not since boot: 31 years of uptime."""
 
 NO_LOG = "the kernel log is not in the evidence"
-MASKED = "a GPU whose bus id is masked"
+MASKED = "a GPU whose bus id is not told"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ def log_was_read(node: Node) -> bool:
 
 def no_gpu(node: Node) -> str:
     """Why there is no GPU to judge: the bus or the driver was seen and shows none. Empty where there may be one."""
-    if node.gpus or any(event.kind in ("xid", "sxid", "gpu-lost", "gpu-init") for event in node.events):
+    if node.gpus or any(event.kind in ("xid", "sxid", "gpu-lost", "gpu-init", "gpu-reset") for event in node.events):
         return ""
     if any(function.kind is PciKind.GPU and function.vendor.get(NVIDIA) == NVIDIA for function in node.pci.values()):
         return ""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.node.gpu_events import (
+    MASKED,
     capital,
     gpu_at,
     label_at,
@@ -24,6 +25,10 @@ from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
 from topodiag.model.system import KernelEvent
 
+WHICH = (
+    "Find the GPU, which the line does not name: `nvidia-smi -q | grep -iE 'bus id|recovery action|reset required'`, or"
+    " a small CUDA program on each (error 46 where it is)"
+)
 NOTHING = frozenset({"none", "no action", "not needed"})
 
 ACTIONS = {
@@ -67,7 +72,7 @@ class GpuRecovery(NodeCheck[Requests]):
 
     Evidence it reads
         The recovery action of NVML and `nvidia-smi -q` (before R570: reset required, drain and reset recommended), the
-        driver's words "GPU requires reset", and Xid 154 in the kernel log.
+        driver's words "GPU requires reset", and in the kernel log Xid 154 and assertions with NV_ERR_RESET_REQUIRED.
 
     When it stays silent
         Recovery action None, also after an Xid 154: the last word counts. Memory that waits for a reset is GPU002, a
@@ -105,6 +110,9 @@ class GpuRecovery(NodeCheck[Requests]):
             if label not in asked and action not in NOTHING and not settled:
                 at = f" at {when(event)}" if when(event) else ""
                 asked[label] = Request(label, action, f"Xid 154{at}", event.origin)
+        refusing = _refusing(judged)
+        if refusing is not None and (refusing.label != MASKED or not asked):
+            asked.setdefault(refusing.label, refusing)
         for lost in losses(judged):
             if not lost.again:  # GPU001 says what helps it, and a reset does not reach it
                 asked.pop(lost.label, None)
@@ -126,13 +134,31 @@ class GpuRecovery(NodeCheck[Requests]):
                 fix=with_bus(
                     judged,
                     each.label,
-                    (do, "If the same GPU asks again, run `dcgmi diag -r 3` and ask the maker"),
+                    (
+                        *(() if each.label != MASKED else (WHICH,)),
+                        do,
+                        "If the same GPU asks again, run `dcgmi diag -r 3` and ask the maker",
+                    ),
                 ),
                 gpus=where_gpus([each.label]),
                 cost=Cost(text="programs on this GPU fail or hang until then"),
                 evidence=[each.origin],
                 coverage=observed.coverage,
             )
+
+
+def _refusing(node: Node) -> Request | None:
+    """The GPU at which the driver last refused work until a reset. The line often does not say which GPU it is; where
+    the driver itself says what every GPU asks for, that is newer."""
+    if node.gpus and all(gpu.recovery_action.known for gpu in node.gpus):
+        return None
+    event = next((event for event in reversed(node.events) if event.kind == "gpu-reset"), None)
+    own = gpu_at(node, event.bus_id) if event is not None else None
+    if event is None or (own is not None and own.recovery_action.known):
+        return None
+    at = f" at {when(event)}" if when(event) else ""
+    source = f"the driver's assertion NV_ERR_RESET_REQUIRED{at}"
+    return Request(label_at(node, event.bus_id), "reset", source, event.origin)
 
 
 def _last_words(node: Node) -> dict[str, tuple[KernelEvent, str]]:

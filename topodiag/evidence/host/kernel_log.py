@@ -43,7 +43,9 @@ _XID = re.compile(
     r"\bXid ?\((?:PCI:)?([^()\s]{1,40})(?: [^()]{1,40})?\)(?:, ?[^:]{1,60})?: ?([0-9]{1,5})\b", re.IGNORECASE
 )
 _SXID = re.compile(r"\bSXid ?\((?:PCI:)?([^()\s]{1,40})\): ?([0-9]{1,6})\b", re.IGNORECASE)
-_LOST = re.compile(r"\b(?:has )?fallen off the bus\b", re.IGNORECASE)
+_LOST = re.compile(r"\b(?:has )?fallen off the bus\b|\[?NV_ERR_GPU_IS_LOST\b", re.IGNORECASE)
+_RESET = re.compile(r"\bNV_ERR_RESET_REQUIRED\b")
+"""NV_STATUS 0x62 of nvstatuscodes.h (open-gpu-kernel-modules, R515 and later): an assertion that meets it names it."""
 _NO_START = re.compile(r"(?:RmInitAdapter|rm_init_adapter) failed", re.IGNORECASE)
 _BANDWIDTH = "available PCIe bandwidth, limited by"
 _AER = re.compile(r"\bAER: |PCIe Bus Error: ")
@@ -177,6 +179,8 @@ def _classify(message: str) -> tuple[str, str | None, int | None] | None:
         return "xid", match[1], int(match[2])
     if _LOST.search(message):
         return "gpu-lost", _first_bus(message), None
+    if _RESET.search(message):
+        return "gpu-reset", _first_bus(message), None
     if "NVRM: " in message and _NO_START.search(message):
         return "gpu-init", _first_bus(message), None
     if _BANDWIDTH in message:
