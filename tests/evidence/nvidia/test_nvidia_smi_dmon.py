@@ -24,7 +24,7 @@ NAMES = ("utilization", "memory_utilization", "power_w", "sm_clock_mhz")
 
 def loads(text: str) -> dict[int, tuple[object, ...]]:
     draft, _ = read("nvidia-smi-dmon", text)
-    return {gpu.keys["index"]: tuple(value(gpu, name) for name in NAMES) for gpu in draft.entities("gpu")}
+    return {int(gpu.keys["index"]): tuple(value(gpu, name) for name in NAMES) for gpu in draft.entities("gpu")}
 
 
 def test_each_gpu_has_the_values_of_its_busiest_sample() -> None:
