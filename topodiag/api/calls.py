@@ -18,8 +18,10 @@ if TYPE_CHECKING:
     from topodiag.model.layout import Layout
 
 
-def diagnose(source: Source) -> Diagnosis:
-    """Judge all evidence at some paths: nodes, jobs and measured runs.
+def diagnose(source: Source, *, order: str = "", training: Mapping[str, Any] | None = None, **sizes: int) -> Diagnosis:
+    """Judge all evidence at some paths: nodes, jobs and measured runs. `sizes` declare the layout of the job, tp=8,
+    pp=4, by which causes are priced as a share of a training step. `training` is what is trained, by the names of the
+    options: {"params": 70e9, "layers": 80}.
 
     >>> import topodiag
     >>> [finding.id for finding in topodiag.diagnose("fixture:dgx-h100-gpu3-12of18-nvlink").findings]
@@ -28,7 +30,7 @@ def diagnose(source: Source) -> Diagnosis:
     from topodiag.app import diagnose as use  # noqa: PLC0415 - heavy from here on
 
     with paths_of(source) as paths:
-        return Diagnosis(use.diagnose(paths))
+        return Diagnosis(use.diagnose(paths, layout=_layout(sizes, order), trained=_trained(training)))
 
 
 def scan(

@@ -63,9 +63,10 @@ def _as_it_is(case: Case) -> Case:
     return case
 
 
-def open_case(paths: Sequence[str], live: Callable[[Case], Case] = _as_it_is) -> Opened:
-    """All evidence at these paths, with what `live` adds to it before all is joined: answers of a job that runs. Raises
-    InputError where nothing of the paths can be judged."""
+def open_case(paths: Sequence[str], live: Callable[[Case], Case] = _as_it_is, *, sizes: Layout | None = None) -> Opened:
+    """All evidence at these paths, with what `live` adds to it before all is joined: answers of a job that runs.
+    `sizes` are the parallel dimensions of the job; None for those that a file among the evidence declares. Raises
+    InputError where nothing of the paths can be judged, and LayoutError where `sizes` do not make the job's ranks."""
     if not paths:
         return Opened(_related(live(Case())))
     intake = gather(paths, stdin=stream_for(paths))
@@ -84,9 +85,10 @@ def open_case(paths: Sequence[str], live: Callable[[Case], Case] = _as_it_is) ->
             if not (case.nodes or logged):
                 raise
             case = _without(case, error)
+    declared, case = (sizes, case) if sizes is not None else _declared(intake, case)
+    case = replace(case, sizes=declared)
     if logged:
-        layout, case = _declared(intake, case)
-        case = _with(case, _jobs(intake, logged, layout))
+        case = _with(case, _jobs(intake, logged, declared, must_fit=sizes is not None))
     case = _with_joined(case, intake)
     if runs is not None:
         case = replace(case, runs=runs.runs, jobs=(*case.jobs, *runs.jobs))
@@ -143,8 +145,9 @@ def _declared(intake: Intake, case: Case) -> tuple[Layout | None, Case]:
         return None, _without(case, error)
 
 
-def _jobs(intake: Intake, logged: Sequence[Piece], layout: Layout | None) -> Case:
-    """The jobs of the logs. Sizes that do not make as many ranks as a job has are said, and not used."""
+def _jobs(intake: Intake, logged: Sequence[Piece], layout: Layout | None, *, must_fit: bool = False) -> Case:
+    """The jobs of the logs. Sizes that do not make as many ranks as a job has are said, and not used, unless they
+    `must_fit`: then LayoutError is raised."""
     from topodiag.app import logs  # noqa: PLC0415 - numpy and pyarrow, which only logs need
 
     own = replace(intake, pieces=tuple(logged), aside=(), paths=tuple(p for p in intake.paths if p != STDIN))
@@ -155,6 +158,8 @@ def _jobs(intake: Intake, logged: Sequence[Piece], layout: Layout | None) -> Cas
     try:
         return logs.job_case(own, logs.LogOptions(layout=layout))
     except LayoutError as error:
+        if must_fit:
+            raise
         return _without(logs.job_case(own), error)
 
 
@@ -241,6 +246,7 @@ def _with(case: Case, more: Case) -> Case:
         layouts=(*case.layouts, *more.layouts),
         clusters=(*case.clusters, *more.clusters),
         ties=(*case.ties, *more.ties),
+        sizes=case.sizes or more.sizes,
         inputs=(*case.inputs, *more.inputs),
         not_observed=tuple(dict.fromkeys((*case.not_observed, *more.not_observed))),
         unread=tuple(dict.fromkeys((*case.unread, *more.unread))),

@@ -8,10 +8,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from topodiag.app.case import Opened, open_case
 from topodiag.app.collecting import few_collections
@@ -23,25 +23,36 @@ from topodiag.model.case import Case
 from topodiag.model.finding import Finding, Outcome
 from topodiag.model.identity import Identity
 from topodiag.model.result import Result
+from topodiag.placement.job_step import PlacedJobs
 from topodiag.verdict.judge import judge
 from topodiag.verdict.order import arranged
 
 if TYPE_CHECKING:
     from topodiag.app.ras import Asking
+    from topodiag.model.layout import Layout
 
 
 @few_collections()
-def diagnose(paths: Sequence[str], *, places: Sequence[str] = (), asking: Asking | None = None) -> Result:
+def diagnose(
+    paths: Sequence[str],
+    *,
+    places: Sequence[str] = (),
+    asking: Asking | None = None,
+    layout: Layout | None = None,
+    trained: Mapping[str, Any] | None = None,
+) -> Result:
     """Judge all evidence at these paths: nodes, jobs, and measured runs. What no check judges is left aside with the
-    command that reads it. NCCL's RAS is asked at `places` (HOST, HOST:PORT) of a running job. Raises InputError
-    where nothing can be judged, and where nobody answers."""
+    command that reads it. NCCL's RAS is asked at `places` (HOST, HOST:PORT) of a running job. `layout` are the parallel
+    dimensions of the job, None for what its evidence says; `trained` the options of `topodiag model step` by name, None
+    where nobody says what is trained. Raises InputError where nothing can be judged, and where nobody answers, and
+    LayoutError where `layout` does not make the job's ranks."""
     if places:
         from topodiag.app.logs import asked  # noqa: PLC0415 - numpy and pyarrow, which only jobs need
 
-        opened = open_case(paths, lambda case: asked(case, places, asking))
+        opened = open_case(paths, lambda case: asked(case, places, asking), sizes=layout)
     else:
-        opened = open_case(paths)
-    return _joined(opened.case, _results(opened))
+        opened = open_case(paths, sizes=layout)
+    return _joined(opened.case, _results(opened), trained)
 
 
 def _results(opened: Opened) -> list[Result]:
@@ -75,15 +86,19 @@ def _runs(opened: Opened, nodes: Sequence[Result]) -> list[Result]:
     return [bench.judged_runs(opened.runs, beside=machine)]
 
 
-def _joined(case: Case, results: Sequence[Result]) -> Result:
+def _joined(case: Case, results: Sequence[Result], trained: Mapping[str, Any] | None) -> Result:
     """The parts of the diagnosis as one result, with what no part read."""
-    outcomes = tuple(_named(outcome, case.identity) for each in results for outcome in each.outcomes)
+    placed = _placed(case, trained)
+    made = (*(outcome for each in results for outcome in each.outcomes), *placed.outcomes)
+    outcomes = tuple(_named(outcome, case.identity) for outcome in made)
     result = Result(
         inputs=tuple(dict.fromkeys((*case.inputs, *(item for each in results for item in each.inputs)))),
         nodes=case.nodes,
         outcomes=outcomes,
         findings=arranged(fold(outcomes), case),
-        not_observed=tuple(dict.fromkeys(chain(*(each.not_observed for each in results), case.not_observed))),
+        not_observed=tuple(
+            dict.fromkeys(chain(*(each.not_observed for each in results), case.not_observed, placed.not_observed))
+        ),
         unread=tuple(dict.fromkeys(chain(*(each.unread for each in results), case.unread))),
         jobs=case.jobs,
         benchmarks=tuple(run for each in results for run in each.benchmarks),
@@ -91,7 +106,16 @@ def _joined(case: Case, results: Sequence[Result]) -> Result:
         identity=case.identity,
         timeline=case.timeline,
     )
-    return replace(result, verdict=judge(result, case))
+    return replace(result, verdict=judge(result, case, placed.steps))
+
+
+def _placed(case: Case, trained: Mapping[str, Any] | None) -> PlacedJobs:
+    """The jobs on their seats, where there are any."""
+    if not case.layouts and not any(job.world_size > 1 for job in case.jobs):
+        return PlacedJobs()
+    from topodiag.app.place_jobs import place_jobs  # noqa: PLC0415 - the model of a step, which only jobs need
+
+    return place_jobs(case, trained)
 
 
 def _named(outcome: Outcome, identity: Identity) -> Outcome:

@@ -88,18 +88,25 @@ class Opened:
 def open_placement(cluster: ClusterOptions, layout: LayoutOptions, world: int = 0) -> Opened:
     """Cluster and layout in one: without a topology file and a number of nodes, the nodes are those of the layout.
     `world` 0 is as many ranks as the layout has. Raises TopodiagError with one line for the reader."""
-    read = read_layout(layout)
+    return opened_on(cluster, read_layout(layout), layout.rule, world)
+
+
+def opened_on(
+    options: ClusterOptions, read: LayoutRead, rule: str = "", world: int = 0, *, cluster: Cluster | None = None
+) -> Opened:
+    """A layout that was read, on the cluster that the options describe, or on this `cluster`. Raises TopodiagError."""
     ranks, job = read.ranks, read.job
-    made = open_cluster(cluster, seen=_seen(ranks, job))
+    made = cluster or open_cluster(options, seen=seen_of(ranks, job))
     if job is not None:
         made = joined_by_nvlink(made, job)
     if ranks is not None:
-        if not (cluster.system or cluster.topology or cluster.bundles or cluster.nodes or cluster.free or ranks.whole):
+        said = options.system or options.topology or options.bundles or options.nodes or options.free
+        if cluster is None and not (said or ranks.whole):
             made = _only_used(made, ranks)
         made = replace(made, notes=(*made.notes, *ranks.notes))
         assignment = assign(made, ranks, world)
-    elif layout.rule:
-        assignment = by_rule(made, layout.rule, world)
+    elif rule:
+        assignment = by_rule(made, rule, world)
     else:
         check_room(made, world)
         return Opened(made, None, world or made.free, job)
@@ -124,7 +131,7 @@ def open_layout(cluster: Cluster, layout: LayoutOptions, world: int = 0) -> tupl
     return assignment, assignment.ranks
 
 
-def _seen(ranks: RankHosts | None, job: Job | None) -> Seen:
+def seen_of(ranks: RankHosts | None, job: Job | None) -> Seen:
     """What the ranks and the log of their job show of the nodes: names, NVLink domains, the wires in use."""
     if ranks is None:
         return Seen()
@@ -295,10 +302,18 @@ def audit_placement(options: PlaceOptions, trained: Mapping[str, Any] | None = N
     ready = open_place(options)
     talk = talk_for(ready, trained)
     cluster = ready.opened.cluster
-    judged = audit(cluster, talk, ready.opened.assignment or by_rule(cluster, "block", ready.world))
-    judged = replace(judged, declared=_declared(ready, talk))
-    outcomes = run(Subject.LAYOUT, [judged])
+    assignment = ready.opened.assignment or by_rule(cluster, "block", ready.world)
+    judged, outcomes = audited(cluster, talk, assignment, ready.opened.read)
     return Audited(judged, arranged(fold(outcomes), Case()), outcomes)
+
+
+def audited(
+    cluster: Cluster, talk: Talk, assignment: Assignment, read: LayoutRead
+) -> tuple[Audit, tuple[Outcome, ...]]:
+    """A layout judged, beside the one that was declared where both were read. Raises AuditError."""
+    judged = audit(cluster, talk, assignment)
+    judged = replace(judged, declared=_declared(read, cluster, talk))
+    return judged, run(Subject.LAYOUT, [judged])
 
 
 BLOCKS = ("hostfile", "mpich", "torchrun")
@@ -364,20 +379,19 @@ def look_at_placement(
 def _before(ready: Ready, talk: Talk) -> tuple[Cluster, Assignment, bool]:
     """The cluster, the layout to start from, and whether it was given; else ranks are numbered node by node."""
     cluster, given = ready.opened.cluster, ready.opened.assignment
-    declared = _declared(ready, talk)
+    declared = _declared(ready.opened.read, cluster, talk)
     if declared is not None and declared.differs:
         note = f"the layout given is where ranks ran: {declared.said} (topodiag place audit names them)"
         cluster = replace(cluster, notes=(*cluster.notes, note))
     return cluster, given if given is not None else by_rule(cluster, "block", talk.world), given is not None
 
 
-def _declared(ready: Ready, talk: Talk) -> Declared | None:
+def _declared(read: LayoutRead, cluster: Cluster, talk: Talk) -> Declared | None:
     """The launcher's file beside the log of the job, None where not both are given."""
-    read = ready.opened.read
     if read.ranks is None or read.declared is None:
         return None
     made = compare_layouts(read.declared, read.ranks)
-    return replace(made, step_us=price_declared(made, read.declared, ready.opened.cluster, talk))
+    return replace(made, step_us=price_declared(made, read.declared, cluster, talk))
 
 
 def read_map(path: str) -> PlaceMap:

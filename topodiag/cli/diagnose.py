@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
+from topodiag.cli.dimensions import layout_of, size_options
 from topodiag.cli.errors import Outcome
 from topodiag.cli.former import Command
 from topodiag.cli.options import Printing, format_option, html_option, redact_option, report_options
 from topodiag.cli.params import EVIDENCE, PLACE
+from topodiag.cli.place.work import work_options
+from topodiag.model.dimensions import ORDER
+
+if TYPE_CHECKING:
+    from topodiag.cli.model.step_options import Trained
 
 
 @click.command(cls=Command)
@@ -20,6 +28,9 @@ from topodiag.cli.params import EVIDENCE, PLACE
     "--write", "folder", metavar="DIR", type=PLACE,
     help="Also write the files that apply the fixes into this new folder: topology files, nccl.conf, rank maps.",
 )  # fmt: skip
+@size_options()
+@click.option("--order", metavar="DIMS", default="", help=f"Fastest dimension first (default: {ORDER}).")
+@work_options
 @format_option()
 @html_option
 @redact_option
@@ -30,6 +41,9 @@ def diagnose(  # noqa: PLR0917 - one parameter per option
     paths: tuple[str, ...],
     places: tuple[str, ...],
     folder: str | None,
+    sizes: dict[str, int],
+    order: str,
+    trained: Trained,
     format_: str,
     html: str | None,
     redact: bool,
@@ -42,6 +56,9 @@ def diagnose(  # noqa: PLR0917 - one parameter per option
     (`topodiag scan --save`), output of nccl-tests, hostfiles, topology files, kernel logs, dumps of torch's flight
     recorder. What no check reads is named.
 
+    With --tp, --pp and their like, or where the log names its groups, a cause is also priced as a share of a training
+    step: of what --params and its like say, else of models of several sizes.
+
     \b
     Examples
       topodiag diagnose incident/
@@ -52,6 +69,7 @@ def diagnose(  # noqa: PLR0917 - one parameter per option
         raise click.UsageError("Missing argument 'PATH...'.")
     if paths.count("-") > 1:
         raise click.UsageError("Standard input can be read only once.")
+    layout = layout_of(sizes, order)
     from topodiag.app.diagnose import diagnose as judge_case  # noqa: PLC0415 - heavy from here on
     from topodiag.cli.html import as_shown, check_html, write_result  # noqa: PLC0415
     from topodiag.cli.output import check_output, opened, verdict  # noqa: PLC0415
@@ -64,7 +82,7 @@ def diagnose(  # noqa: PLR0917 - one parameter per option
 
         check_new_folder(folder)
     with working(color=printing.color, ascii_only=printing.ascii_only, quiet=printing.quiet):
-        result = judge_case(paths, places=places)
+        result = judge_case(paths, places=places, layout=layout, trained=trained.given if trained.said else None)
     reached.code = verdict(result, fail_on)
     shown = as_shown(result, redact=redact)
     from topodiag.report.registry import report  # noqa: PLC0415

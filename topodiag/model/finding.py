@@ -47,13 +47,14 @@ class Where:
 class Cost:
     """What the fault costs: bandwidth lost on the narrowest place, in GB/s, and how it was reckoned.
 
-    `share` is the part lost, 0 to 1. None where the cost cannot be derived from the evidence; `text` then says why
-    it matters.
+    `share` is the part lost, 0 to 1, `step_share` the part of a training step, where the check knows what a step does.
+    None where the cost cannot be derived from the evidence; `text` then says why it matters.
     """
 
     gbs_lost: float | None = None
     share: float | None = None
     text: str = ""
+    step_share: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,6 +83,11 @@ class Price:
     says: str = ""
     """The comparison in a sentence, "" where there is none to make."""
     job_share: float | None = None
+    step_range: tuple[float, float] | None = None
+    """The least and the most that `step_share` can be where it is not said what is trained; the same twice where it
+    is."""
+    step_said: str = ""
+    """What the share of a step rests on: the layout and where it is from, the model given or assumed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ import numpy as np
 
 from topodiag.cost import traffic
 from topodiag.cost.questions import ModelError
-from topodiag.cost.step import Piece, Step, Work, beside_us, price_step
+from topodiag.cost.step import Piece, Step, Work, beside_us, price_once, price_step
 from topodiag.cost.tiers import LackingError, Machine, Tier
 from topodiag.cost.training import price_training
 from topodiag.hardware import catalog
@@ -44,15 +44,33 @@ class Talk:
     """Sizes of the dimensions, for the reader."""
 
 
-def thumb(gpu: GpuSpec | None, layout: Layout) -> Work:
-    """The rule of thumb: a transformer of 70e9 parameters, 80 layers, hidden size 8192, sequence 4096, one sequence per
-    micro-batch and 16 micro-batches; with expert parallelism a mixture of experts of that size, two per token."""
+@dataclass(frozen=True, slots=True)
+class Transformer:
+    """A model that stands for all of about its size. `name` is its number of parameters as one says it."""
+
+    name: str
+    parameters: float
+    layers: int
+    hidden: int
+
+
+USUAL = Transformer("70B", 70e9, 80, 8192)
+"""The rule of thumb's."""
+OTHERS = (Transformer("8B", 8e9, 32, 4096), Transformer("405B", 405e9, 126, 16384))
+"""A small one and a large one (A. Dubey et al., The Llama 3 herd of models, 2024, table 3): what lies between them is
+what nobody says."""
+
+
+def thumb(gpu: GpuSpec | None, layout: Layout, model: Transformer = USUAL) -> Work:
+    """The rule of thumb: a transformer of 70e9 parameters, 80 layers, hidden size 8192 (or another `model`), sequence
+    4096, one sequence per micro-batch and 16 micro-batches; with expert parallelism a mixture of experts of that size,
+    two per token."""
     found = peak(gpu, "bf16") if gpu is not None else None
     experts = max(8, layout.ep) if layout.ep > 1 else 0
-    attention = 4.0 * 80 * 8192**2
-    active = attention + (70e9 - attention) * 2 / experts if experts else None
+    attention = 4.0 * model.layers * model.hidden**2
+    active = attention + (model.parameters - attention) * 2 / experts if experts else None
     return Work(
-        parameters=70e9, layers=80, hidden=8192, sequence=4096, micro_batch=1,
+        parameters=model.parameters, layers=model.layers, hidden=model.hidden, sequence=4096, micro_batch=1,
         global_batch=_THUMB_BATCHES * max(layout.dp, 1), peak_tflops=found.tflops if found else _PEAK_TFLOPS, zero=1,
         experts=experts, active_parameters=active,
     )  # fmt: skip
@@ -95,6 +113,21 @@ THUMB_WORDS = (
     "how much each dimension says is the rule of thumb: a transformer of 70e9 parameters (80 layers, hidden 8192, "
     "sequence 4096, 16 micro-batches of one sequence, computing at half of the peak); give --params for another"
 )
+
+
+def other_talks(cluster: Cluster, layout: Layout, world: int) -> tuple[tuple[str, Talk], ...]:
+    """The same dimensions in a step of a smaller and of a larger model, by the model's name: what a share of a step
+    depends on where nobody says what is trained. One that the memory of these GPUs does not hold is left out. Raises
+    LayoutError."""
+    whole = layout.for_world(world)
+    machine = machine_of(cluster, world)
+    room = machine.gpu.memory_gb if machine.gpu is not None else 0.0
+    made = []
+    for model in OTHERS:
+        step = price_once(thumb(machine.gpu, whole, model), whole, machine)
+        if not room or step.memory.total + step.activations_gb <= room:
+            made.append((model.name, talk_of_step(cluster, step, whole)))
+    return tuple(made)
 
 
 def talk_of_step(cluster: Cluster, step: Step, layout: Layout, assumed: Sequence[str] = ()) -> Talk:

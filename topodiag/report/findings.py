@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from topodiag.model.finding import Confidence, Cost, Finding, Severity, Where
+from topodiag.model.verdict import Price
 from topodiag.report.node.marks import SIGNS, more
 from topodiag.report.text import Page
 from topodiag.words.fold import fold_hosts, fold_labels, fold_numbers
@@ -160,3 +161,14 @@ def cost_words(cost: Cost) -> str:
         parts.append(f"({share})" if parts else f"{share} lost")
     lead = " ".join(parts)
     return f"{lead}: {cost.text}" if lead and cost.text else lead or cost.text
+
+
+def step_words(price: Price) -> str:
+    """`12 % of a step`, or `3-12 % of a step` where it is not said what is trained; "" where no layout is known."""
+    if price.step_share is None:
+        return ""
+    least, most = price.step_range or (price.step_share, price.step_share)
+    low, high = round(100 * least), round(100 * most)
+    if high < 1:
+        return "less than 1 % of a step"
+    return f"{high} % of a step" if low == high else f"{low}-{high} % of a step"

@@ -13,6 +13,7 @@ from topodiag.model.case import Case
 from topodiag.model.finding import Confidence, Finding, Severity
 from topodiag.model.result import Result
 from topodiag.model.verdict import Agreement, Cause, CauseStatus, JobState, State, Verdict
+from topodiag.placement.job_step import JobStep
 from topodiag.verdict import state as states
 from topodiag.verdict.causes import Tree, trees
 from topodiag.verdict.headline import cause_words, headline, loss_words
@@ -37,13 +38,14 @@ _PROGRAM = ("JOB006", "JOB009", "JOB008")
 """Causes that lie in the program or its start: no wire is to blame."""
 
 
-def judge(result: Result, case: Case) -> Verdict:
-    """The verdict. `result.findings` are arranged: each consequence below its cause (`order.arranged`)."""
+def judge(result: Result, case: Case, steps: Sequence[JobStep] = ()) -> Verdict:
+    """The verdict. `result.findings` are arranged: each consequence below its cause (`order.arranged`). `steps` are the
+    training steps of jobs whose layout is known."""
     scene = Scene(case)
     found = trees(result.findings, scene)
     bearing, beside = _parted(found, result, scene)
     found_causes = [_cause(tree, result, scene) for tree in bearing]
-    causes = _ordered(_priced(found_causes, case))
+    causes = _ordered(_priced(found_causes, case, steps))
     jobs = _jobs(causes, result, scene)
     machines = states.of_machines([each.finding for each in causes], result)
     state = states.worst([each.state for each in jobs]) if jobs else machines
@@ -104,8 +106,8 @@ def _cause(tree: Tree, result: Result, scene: Scene) -> Cause:
     )
 
 
-def _priced(causes: Sequence[Cause], case: Case) -> list[Cause]:
-    return [replace(cause, price=price) for cause, price in zip(causes, priced(causes, case), strict=True)]
+def _priced(causes: Sequence[Cause], case: Case, steps: Sequence[JobStep]) -> list[Cause]:
+    return [replace(cause, price=price) for cause, price in zip(causes, priced(causes, case, steps), strict=True)]
 
 
 def _mechanism(tree: Tree) -> str:

@@ -8,7 +8,7 @@ machines (`nccl`), times what healthy machines make of it (`expect`): the very f
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from topodiag.expect.rates import NCCL_NAMES, rates_of, reached
 from topodiag.expect.setup import NoSetupError
@@ -16,6 +16,7 @@ from topodiag.model.case import Case
 from topodiag.model.finding import Finding
 from topodiag.model.verdict import Agreement, Cause, Price, Quantity
 from topodiag.nccl.tuning.choice import busbw_factor
+from topodiag.placement.job_step import JobStep
 from topodiag.verdict.pricing.agreement import compare, measured_of, same_as_table
 from topodiag.verdict.pricing.ended import ended
 from topodiag.verdict.pricing.ground import Ground, HostGround, Machine
@@ -23,12 +24,16 @@ from topodiag.verdict.pricing.grounds import Claims, NoGroundError, ground_of, g
 from topodiag.verdict.pricing.mend import CannotError, Mend
 from topodiag.verdict.pricing.placed import placement_price
 from topodiag.verdict.pricing.registry import NO_NUMBER, mend_of
+from topodiag.verdict.pricing.step import step_price
 from topodiag.words.hosts import short_name
 
 MOST_CAUSES = 16
 """Causes of one run that are priced together: more of them are no verdict, and each costs a search."""
 
 FORMULA = "NCCL's own search and tuning on these machines, times what healthy ones reach of it"
+
+BY_LAYOUT = "by the layout of the ranks, as `topodiag place audit` prices it"
+ASSUMED = "70B parameters assumed"
 
 
 @dataclass(frozen=True)
@@ -58,8 +63,9 @@ class _Priced:
     known: dict[tuple[Machine, ...], _Reckoned | None] = field(default_factory=dict)
 
 
-def priced(causes: Sequence[Cause], case: Case) -> tuple[Price, ...]:
-    """The price of every cause, in their order. Never raises for what a case holds."""
+def priced(causes: Sequence[Cause], case: Case, steps: Sequence[JobStep] = ()) -> tuple[Price, ...]:
+    """The price of every cause, in their order; as a share of a step too for the jobs of which `steps` tell one. Never
+    raises for what a case holds."""
     made: dict[int, Price] = {}
     parts = []
     for at, cause in enumerate(causes):
@@ -76,8 +82,19 @@ def priced(causes: Sequence[Cause], case: Case) -> tuple[Price, ...]:
         else:
             made[at] = _without_mend(cause.finding)
     if parts:
-        made.update(_together(parts, case))
-    return tuple(made.get(at) or _without_mend(cause.finding) for at, cause in enumerate(causes))
+        made.update(_together(parts, case, steps))
+    prices = (made.get(at) or _without_mend(cause.finding) for at, cause in enumerate(causes))
+    said = BY_LAYOUT if any(each.given for each in steps) else f"{BY_LAYOUT}, {ASSUMED}"
+    return tuple(_with_layout(price, cause, said) for price, cause in zip(prices, causes, strict=True))
+
+
+def _with_layout(price: Price, cause: Cause, said: str) -> Price:
+    """The price with the share of a step that a check of layouts gives, where no wire was priced."""
+    findings = (cause.finding, *(each.finding for each in cause.consequences))
+    share = next((each.cost.step_share for each in findings if each.cost.step_share is not None), None)
+    if share is None or price.step_share is not None or price.job_share == 1.0:
+        return price
+    return replace(price, step_share=share, step_said=said)
 
 
 def _mends(cause: Cause) -> tuple[tuple[Mend, Finding], ...]:
@@ -105,7 +122,7 @@ def _without_mend(finding: Finding, why: str = "") -> Price:
 # -- grounds --
 
 
-def _together(parts: Sequence[_Part], case: Case) -> dict[int, Price]:
+def _together(parts: Sequence[_Part], case: Case, steps: Sequence[JobStep]) -> dict[int, Price]:
     """Causes priced on the run or the job that they are in force on, all of one ground together."""
     claims = _claims(parts, case)
     grounds, refused = _grounds(case, claims)
@@ -118,7 +135,7 @@ def _together(parts: Sequence[_Part], case: Case) -> dict[int, Price]:
         elif len(home.parts) < MOST_CAUSES:
             home.parts.append(part)
     for each in on:
-        made.update(_on_ground(each, case))
+        made.update(_on_ground(each, case, _step_of(each.ground, steps)))
     return made
 
 
@@ -224,7 +241,12 @@ def _reckoned(ground: Ground, machines: Sequence[Machine]) -> _Reckoned | None:
     return _Reckoned(gbs, rates.raw, rates.algorithm)
 
 
-def _on_ground(home: _Priced, case: Case) -> dict[int, Price]:
+def _step_of(ground: Ground, steps: Sequence[JobStep]) -> JobStep | None:
+    """The step of the job that runs there."""
+    return next((each for each in steps if ground.job is not None and each.job == ground.job.name), None)
+
+
+def _on_ground(home: _Priced, case: Case, step: JobStep | None) -> dict[int, Price]:
     if not home.parts:
         return {}
     whole, now = _reach(home, [], case), _reach(home, home.parts, case)
@@ -236,8 +258,22 @@ def _on_ground(home: _Priced, case: Case) -> dict[int, Price]:
             continue
         others = [each for each in home.parts if each is not part]
         alone, only = _reach(home, others, case), _reach(home, [part], case)
-        made[part.at] = _price(home, part, _Reached(whole.gbs, now, alone, (only or now).gbs))
+        reach = _Reached(whole.gbs, now, alone, (only or now).gbs)
+        price = _price(home, part, reach)
+        made[part.at] = price if step is None else _with_step(price, home.ground, part, reach, step, case)
     return made
+
+
+def _with_step(  # noqa: PLR0917 - one price
+    price: Price, ground: Ground, part: _Part, reach: _Reached, step: JobStep, case: Case
+) -> Price:
+    """The price with the share of a training step, where that can be told."""
+    built, hurt = _machines(ground, [], case), _machines(ground, [part], case)
+    taken = step_price(ground, built, hurt, min(reach.only / reach.whole, 1.0), step)
+    if taken is None:
+        return price
+    spread = (taken.least, taken.most)
+    return replace(price, step_share=taken.share, step_range=spread, step_said=taken.said)
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,9 @@ def lost(audit: Audit, *dimensions: DimensionAudit) -> Cost:
     of = "a step" if audit.talk.base_us is not None else "the communication of a step"
     if us <= 0:
         return Cost(text=f"nothing of {of} by these sizes")
-    return Cost(None, us / audit.step_us, f"{us / 1000:,.1f} of the {audit.step_us / 1000:,.1f} ms of {of}")
+    share = us / audit.step_us
+    whole = share if audit.talk.base_us is not None else None
+    return Cost(None, share, f"{us / 1000:,.1f} of the {audit.step_us / 1000:,.1f} ms of {of}", whole)
 
 
 def where(audit: Audit, each: DimensionAudit, groups: Ints) -> tuple[list[str], list[int]]:

@@ -164,7 +164,8 @@ def _off_rail_cost(audit: Audit, each: DimensionAudit) -> Cost:
     if us <= 0:
         return Cost(text=f"gradient traffic crosses rails, {way}: nothing of {of}, as its groups meet further out too")
     share = us / audit.step_us if audit.step_us > 0 else 0.0
-    return Cost(None, share, f"{us / 1000:,.1f} of the {audit.step_us / 1000:,.1f} ms of {of}: {way}")
+    whole = share if audit.talk.base_us is not None else None
+    return Cost(None, share, f"{us / 1000:,.1f} of the {audit.step_us / 1000:,.1f} ms of {of}: {way}", whole)
 
 
 def off_rail(cluster: Cluster, groups: Ints, assignment: Assignment) -> Bools:

@@ -188,7 +188,9 @@ class RankOrderInLayout(OneStep[Audit], PlacementCheck[Never]):
             cost = Cost(text="not priced: the layout declared has no place on the nodes of the job")
         elif share > NOTHING:
             step_ms = audit.step_us / 1000
-            cost = Cost(None, share, f"{lost_us / 1000:,.1f} of the {step_ms:,.1f} ms of {of} would not be waited for")
+            whole = share if audit.talk.base_us is not None else None
+            words = f"{lost_us / 1000:,.1f} of the {step_ms:,.1f} ms of {of} would not be waited for"
+            cost = Cost(None, share, words, whole)
         else:
             cost = Cost(text=f"the layout declared would make {of} no shorter")
         return self.finding(

@@ -10,7 +10,7 @@ from topodiag.model.finding import Cost, Finding, Severity
 from topodiag.model.provenance import Origin
 from topodiag.model.result import Result
 from topodiag.model.verdict import Agreement, Cause, CauseStatus, Consequence
-from topodiag.report.findings import cost_words, where_words
+from topodiag.report.findings import cost_words, step_words, where_words
 from topodiag.report.node.marks import more
 from topodiag.report.text import Page
 from topodiag.report.verdict.places import Places
@@ -50,10 +50,11 @@ def draw_cost(page: Page, cause: Cause) -> None:
     """What a cause costs, and below it how that compares with what was measured."""
     price = cause.price
     text = price.text if page.style.verbose else price.text.split("; ")[0]
-    step = f"; {price.step_share:.0%} of a step" if price.step_share is not None else ""
     whole = price.gbs_lost is None and price.share == 1.0  # a job that ended: the text says it all
-    if words := (text if whole and text else cost_words(Cost(price.gbs_lost, price.share, text))) + step:
-        entry(page, "cost", words.removeprefix("; "))
+    if words := (text if whole and text else cost_words(Cost(price.gbs_lost, price.share, text))):
+        entry(page, "cost", words)
+    if step := step_words(price):
+        entry(page, "step", step, (f": {price.step_said}" if price.step_said else "", "dim"))
     if price.says:
         entry(page, "agrees" if price.agreement is Agreement.AGREES else "compare", price.says)
 

@@ -27,7 +27,15 @@ class Price(Struct, frozen=True, kw_only=True):
 
     gbs_lost: Annotated[float | None, Meta(description="GB/s lost at the narrowest place, in one direction.")]
     share: Annotated[float | None, Meta(description="Part of it that is lost, 0 to 1.")]
-    step_share: Annotated[float | None, Meta(description="Part of a training step, 0 to 1.")]
+    step_share: Annotated[
+        float | None,
+        Meta(description="Part of a training step, 0 to 1; null where the layout of the job is not known."),
+    ]
+    step_range: Annotated[
+        list[float] | None,
+        Meta(description="The least and the most that it can be where it is not said what is trained."),
+    ]
+    step_said: Annotated[str, Meta(description="What the part of a step rests on: the layout, the model.")]
     text: str
 
 

@@ -9,7 +9,7 @@ from topodiag.model.finding import Severity
 from topodiag.model.result import Result
 from topodiag.model.verdict import Cause, Verdict
 from topodiag.report.answer import alike
-from topodiag.report.findings import cost_words, where_words
+from topodiag.report.findings import cost_words, step_words, where_words
 from topodiag.report.html.interface import Section, Sheet
 from topodiag.report.html.sections.shared import Anchors, by_host, severity_tally, word_of
 from topodiag.report.node.marks import SIGNS as MARKS
@@ -67,13 +67,12 @@ def _facts(sheet: Sheet, cause: Cause) -> list[tuple[str, str, str]]:
         from topodiag.model.finding import Cost  # noqa: PLC0415 - only here
 
         cost = cost_words(Cost(price.gbs_lost, price.share, price.text))
-    if price.step_share is not None:
-        cost += f"; {price.step_share:.0%} of a step"
     anchor = Anchors(sheet.result).of(cause.finding)
     made = [
         ("Cause", f"{cause.finding.id}  {cause.finding.message}", f"#{anchor}" if anchor else ""),
         ("Where", where_words(cause.finding.where, True), ""),
-        ("Cost", cost.removeprefix("; "), ""),
+        ("Cost", cost, ""),
+        ("Step", ": ".join(each for each in (step_words(price), price.step_said) if each), ""),
         ("Measured", price.says, "#waterfall" if price.all_gone is not None else ""),
         ("Sure", f"{STATUS[cause.status][0]}, confidence {cause.finding.confidence}", ""),
     ]

@@ -1,0 +1,66 @@
+"""The parallel sizes of a job that ran: told by its communicators where they leave no doubt, and by nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from tests.checks import jobs
+from topodiag.model.dimensions import BY_NAME
+from topodiag.model.finding import Confidence
+from topodiag.model.job import Communicator, Job
+from topodiag.model.layout import Layout
+from topodiag.model.layout_groups import groups_of
+from topodiag.placement.job_layout import layout_of_job
+
+
+def comms(layout: Layout, world: int, names: Sequence[str], sure: Confidence = Confidence.HIGH) -> list[Communicator]:
+    """The communicators of these dimensions, as a log names them."""
+    made = []
+    for name in names:
+        for row in groups_of(layout, world)[name]:
+            role = BY_NAME[name].role
+            made.append(Communicator(len(made) + 1, len(row), row.astype(np.int64), role=role, role_sure=sure))
+    return made
+
+
+def of(layout: Layout, names: Sequence[str], world: int = 16, sure: Confidence = Confidence.HIGH) -> Job:
+    return jobs.job(world // 8, communicators=comms(layout, world, names, sure))
+
+
+@pytest.mark.parametrize(
+    "layout",
+    [
+        Layout(tp=8, dp=2),
+        Layout(tp=4, dp=2, pp=2),
+        Layout(tp=2, dp=4, pp=2, order="tp-pp-dp-cp-ep"),
+        Layout(tp=2, cp=2, dp=2, pp=2),
+        Layout(dp=2, pp=8),
+    ],
+)
+def test_sizes_that_make_all_ranks_are_the_layout(layout: Layout) -> None:
+    sizes = layout.for_world(16).sizes
+    found = layout_of_job(of(layout, [name for name, size in sizes.items() if size > 1]))
+    assert found is not None
+    assert dict(found.sizes) == dict(sizes)
+    assert all(found.stride(name) == layout.stride(name) for name, size in sizes.items() if size > 1)
+
+
+def test_groups_of_one_dimension_alone_do_not_say_what_the_others_are() -> None:
+    assert layout_of_job(of(Layout(tp=4, dp=4), ["tp"])) is None
+
+
+def test_roles_that_are_a_guess_tell_no_layout() -> None:
+    assert layout_of_job(of(Layout(tp=8, dp=2), ["tp", "dp"], sure=Confidence.LOW)) is None
+
+
+def test_a_job_of_one_communicator_has_no_layout() -> None:
+    assert layout_of_job(jobs.job(2)) is None
+
+
+def test_groups_that_no_order_of_dimensions_makes_tell_no_layout() -> None:
+    odd = comms(Layout(tp=8, dp=2), 16, ["tp", "dp"])
+    odd[0] = Communicator(1, 8, np.array([0, 1, 2, 3, 4, 5, 6, 15]), role=odd[0].role, role_sure=Confidence.HIGH)
+    assert layout_of_job(jobs.job(2, communicators=odd)) is None

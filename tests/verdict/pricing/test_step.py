@@ -1,0 +1,119 @@
+"""What a cause takes of a training step: the traffic of `topodiag place`, slowed as NCCL's own search says."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.checks import jobs
+from tests.verdict.pricing.machines import SIZE, bus_of, case, cause, finding, tree
+from tests.verdict.test_price import LINKS, NIC
+from topodiag.app.place_jobs import place_jobs
+from topodiag.model.case import Case
+from topodiag.model.finding import Cost
+from topodiag.model.layout import Layout
+from topodiag.model.verdict import Price
+from topodiag.nccl.predict import predict_tree
+from topodiag.nccl.topo.changes import Change, down, remove
+from topodiag.placement.job_step import JobStep
+from topodiag.verdict.price import priced
+
+TRAINED: dict[str, Any] = {
+    "params": 8e9, "layers": 32, "hidden": 4096, "seq": 4096, "micro_batch": 1, "global_batch": None,
+    "precision": "bf16", "experts": 0, "top_k": 2, "capacity": 1.0, "active_params": None, "kv_share": 1.0, "chunks": 1,
+    "zero": 1, "shard": None, "sequence_parallel": False, "ulysses": False, "recompute": "selective",
+    "overlap": {"dp": 0.0}, "efficiency": 0.5, "peak_tflops": None,
+}  # fmt: skip
+
+
+def job_case(*changes: Change, sizes: Layout | None = None) -> Case:
+    """A job on two nodes of which n2 has these changes; nobody measured it."""
+    made = jobs.job(2)
+    ranks = tuple(replace(rank, host=f"n{rank.rank // 8 + 1}", bus_id=bus_of(rank.rank % 8)) for rank in made.ranks)
+    hosts = ("n1", "n2")
+    world = replace(made.communicators[0], hosts=hosts, systems={}, graphs={})
+    job = replace(made, ranks=ranks, hosts=hosts, communicators=(world,), processes=())
+    return replace(case(*changes), runs=(), jobs=(job,), sizes=sizes)
+
+
+def step_of(made: Case, trained: dict[str, Any] | None = None) -> JobStep:
+    (step,) = place_jobs(made, trained).steps
+    return step
+
+
+def price_of(what: Any, made: Case, trained: dict[str, Any] | None = None) -> Price:
+    (price,) = priced([what], made, place_jobs(made, trained).steps)
+    return price
+
+
+def test_without_a_layout_no_share_of_a_step_is_invented() -> None:
+    made = job_case(remove("mlx5_4"))
+    assert place_jobs(made).steps == ()
+    assert price_of(cause(NIC), made).step_share is None
+
+
+def test_a_missing_nic_takes_more_of_a_step_the_more_of_it_leaves_the_node() -> None:
+    inside = price_of(cause(NIC), job_case(remove("mlx5_4"), sizes=Layout(tp=8)))
+    across = price_of(cause(NIC), job_case(remove("mlx5_4"), sizes=Layout(tp=16)))
+    assert inside.step_share is not None
+    assert across.step_share is not None
+    assert inside.job_share is not None
+    assert 0 <= inside.step_share < across.step_share < inside.job_share
+
+
+def test_links_down_slow_the_groups_inside_the_node_by_nccls_figures_of_it() -> None:
+    made = job_case(down("nvlink:GPU3:6"), sizes=Layout(tp=8))
+    (model, *_) = step_of(made).models
+    model = replace(model, demands=tuple(each for each in model.demands if each.demand.dimension == "tp"))
+    (price,) = priced([cause(LINKS)], made, [replace(step_of(made), models=(model,))])
+    whole, less = (
+        predict_tree(each, nodes=1, version="2.23.4", sizes=(SIZE,)).all_reduce
+        for each in (tree(), tree(down("nvlink:GPU3:6")))
+    )
+    assert whole is not None
+    assert less is not None
+    share = less.busbw_gbs / whole.busbw_gbs
+    tensor = sum(each.step_us for each in model.demands)
+    assert price.step_share == pytest.approx(1 - model.step_us / (model.step_us + tensor * (1 / share - 1)), rel=0.02)
+
+
+def test_the_range_is_of_models_that_nobody_named_and_says_so() -> None:
+    price = price_of(cause(NIC), job_case(remove("mlx5_4"), sizes=Layout(tp=16)))
+    assert price.step_range is not None
+    assert price.step_share is not None
+    assert price.step_range[0] < price.step_range[1]
+    assert price.step_range[0] <= price.step_share <= price.step_range[1]
+    assert "assumed" in price.step_said
+    assert "as declared" in price.step_said
+
+
+def test_a_given_model_leaves_no_range() -> None:
+    price = price_of(cause(NIC), job_case(remove("mlx5_4"), sizes=Layout(tp=8)), TRAINED)
+    assert price.step_range == (price.step_share, price.step_share)
+    assert price.step_said.endswith("the model given")
+
+
+def test_a_cause_that_costs_the_job_nothing_costs_no_step() -> None:
+    made = job_case(sizes=Layout(tp=8))
+    price = price_of(cause(finding("ENV001", "n1", settings=(("NCCL_IB_HCA", None),))), made)
+    assert price.step_share == 0.0
+
+
+def test_the_step_of_other_gpus_prices_nothing() -> None:
+    made = job_case(remove("mlx5_4"), sizes=Layout(tp=8))
+    (price,) = priced([cause(NIC)], made, [replace(step_of(made), sm=80)])
+    assert price.step_share is None
+
+
+def test_a_job_that_ended_has_no_share_of_a_step() -> None:
+    made = job_case(remove("mlx5_4"), sizes=Layout(tp=8))
+    price = price_of(cause(NIC, finding("JOB005")), made)
+    assert (price.share, price.step_share) == (1.0, None)
+
+
+def test_what_a_check_of_layouts_says_of_a_step_is_the_share_of_its_cause() -> None:
+    (price,) = priced([cause(finding("PLC003", cost=Cost(None, 0.1, "1 of the 10 ms of a step", 0.1)))], Case())
+    assert price.step_share == 0.1
+    assert "place audit" in price.step_said

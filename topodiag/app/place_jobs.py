@@ -1,0 +1,183 @@
+"""The jobs of a diagnosis on their seats: their training steps, as far as the layout is known, and the checks of
+layouts where a launcher's file or the network of the cluster lies beside the logs.
+
+Both are those of `topodiag place`: one cluster, one model of the traffic, one price.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+from topodiag.app.cluster import ClusterOptions, open_cluster
+from topodiag.app.layout import LayoutRead
+from topodiag.app.place import Opened, Ready, audited, opened_on, seen_of, talk_for
+from topodiag.cost.questions import ModelError
+from topodiag.cost.tiers import UnknownSystemError, find_system
+from topodiag.evidence.layout.job_ranks import ranks_of
+from topodiag.hardware import catalog
+from topodiag.model.case import Case
+from topodiag.model.errors import TopodiagError
+from topodiag.model.finding import Outcome
+from topodiag.model.job import Job
+from topodiag.model.job_wires import wires_of
+from topodiag.model.provenance import NotObserved
+from topodiag.model.rank_hosts import RankHosts
+from topodiag.placement.groups import USUAL, Talk, gpu_of, other_talks
+from topodiag.placement.job_groups import NO_ROLES
+from topodiag.placement.job_layout import layout_of_job
+from topodiag.placement.job_step import JobStep, PlacedJobs, model_step
+
+NOT_PLACED = "where ranks are meant to sit"
+NOT_PRICED = "what a cause takes of a training step"
+
+
+class TrainingError(TopodiagError):
+    """What is trained does not fit the layout of the job."""
+
+
+def place_jobs(case: Case, trained: Mapping[str, Any] | None = None) -> PlacedJobs:
+    """What the seats of the case's ranks say. `trained` are the options of `topodiag model step` by name, None where
+    nobody says what is trained. Raises TrainingError where these do not fit the layout."""
+    steps: list[JobStep] = []
+    outcomes: list[Outcome] = []
+    missing: list[NotObserved] = []
+    for job in _jobs(case):
+        try:
+            steps += _step(job, case, trained)
+        except TrainingError:
+            raise
+        except TopodiagError as error:
+            if case.sizes is not None:
+                missing.append(NotObserved(NOT_PRICED, str(error)))
+    for read, talked in _layouts(case):
+        try:
+            outcomes += _audited(read, talked, case, trained)
+        except TopodiagError as error:
+            missing.append(NotObserved(NOT_PLACED, str(error)))
+    if case.layouts and not outcomes and not missing:
+        missing.append(NotObserved(NOT_PLACED, f"{case.layouts[0].name}: {NO_TALK}"))
+    return PlacedJobs(tuple(steps), tuple(outcomes), tuple(dict.fromkeys(missing)))
+
+
+NO_TALK = "who talks to whom is not known: give the parallel sizes (--tp, --pp, ...), or the log of the job"
+
+
+def _jobs(case: Case) -> Iterator[Job]:
+    """Those that train: not what NCCL logged in the output of a benchmark."""
+    measured = {run.source for run in case.runs}
+    for job in case.jobs:
+        if job.world_size > 1 and not (job.files and set(job.files) <= measured):
+            yield job
+
+
+# --- the step ----------------------------------------------------------------------------------------------------
+
+
+def _step(job: Job, case: Case, trained: Mapping[str, Any] | None) -> tuple[JobStep, ...]:
+    """The training step of a job; none where its layout or its GPUs are not known. Raises TopodiagError."""
+    layout, source = (case.sizes, "as declared") if case.sizes is not None else (layout_of_job(job), "by its log")
+    if layout is None:
+        return ()
+    layout = layout.for_world(job.world_size)
+    opened = _opened(LayoutRead(ranks_of(job, job.name), job), case, healthy=True)
+    try:
+        first = talk_for(Ready(opened, layout, (), opened.world), trained)
+    except ModelError as error:
+        raise (error if trained is None else TrainingError(error.message, hint=error.hint)) from None
+    others = () if trained is not None else other_talks(opened.cluster, layout, opened.world)
+    gpu = gpu_of(opened.cluster)
+    if opened.assignment is None or gpu is None:
+        return ()
+    named = (("", first),) if trained is not None else ((USUAL.name, first), *others)
+    made = (model_step(name, opened.cluster, talk, opened.assignment) for name, talk in named)
+    sizes = " x ".join(f"{name} {size}" for name, size in layout.all_sizes.items() if size > 1)
+    models = tuple(each for each in made if each is not None)
+    return (JobStep(job.name, models, sizes, source, given=trained is not None, sm=gpu.sm),)
+
+
+# --- the checks of layouts ---------------------------------------------------------------------------------------
+
+
+def _layouts(case: Case) -> Iterator[tuple[LayoutRead, Job | None]]:
+    """What is to be judged: a launcher's file with the job that ran on its hosts, a file alone whose sizes are
+    declared, and a job whose cluster is described. Of several launcher's files nobody knows which one was used."""
+    declared = _named(case.layouts[0], case) if len(case.layouts) == 1 else None
+    met = False
+    for job in _jobs(case):
+        try:
+            ranks = ranks_of(job, job.name)
+        except TopodiagError:
+            continue
+        own = declared if declared is not None and _is_of(declared, ranks, case) else None
+        met = met or own is not None
+        if own is not None or case.clusters:
+            yield LayoutRead(_named(ranks, case) or ranks, job, own), job
+    if declared is not None and not met and case.sizes is not None:
+        yield LayoutRead(declared), None
+
+
+def _named(ranks: RankHosts, case: Case) -> RankHosts | None:
+    """The ranks with their hosts called as the case calls them; None where two of these are one machine."""
+    hosts = tuple(case.identity.name(host) for host in ranks.hosts)
+    return replace(ranks, hosts=hosts) if len(set(hosts)) == len(hosts) else None
+
+
+def _is_of(declared: RankHosts, ranks: RankHosts, case: Case) -> bool:
+    """Whether a launcher's file is of the job that these ranks are of: it has all its hosts."""
+    return {case.identity.name(host) for host in ranks.hosts} <= set(declared.hosts)
+
+
+def _audited(read: LayoutRead, job: Job | None, case: Case, trained: Mapping[str, Any] | None) -> tuple[Outcome, ...]:
+    """The checks of layouts, as `topodiag place audit` runs them. Nothing where nobody says who talks to whom."""
+    opened = _opened(read, case)
+    layout = case.sizes.for_world(opened.world) if case.sizes is not None else None
+    talk = talk_for(Ready(opened, layout, (), opened.world), trained if layout is not None else None)
+    if opened.assignment is None or not _is_known(talk):
+        return ()
+    _, outcomes = audited(opened.cluster, talk, opened.assignment, opened.read)
+    name = job.name if job is not None else read.ranks.name if read.ranks is not None else ""
+    return tuple(_of(outcome, name if job is not None else "") for outcome in outcomes)
+
+
+def _is_known(talk: Talk) -> bool:
+    return bool(talk.demands) and NO_ROLES not in talk.assumed
+
+
+def _of(outcome: Outcome, job: str) -> Outcome:
+    """The outcome with its findings at the job that they are of."""
+    if not job:
+        return outcome
+    findings = tuple(replace(each, where=replace(each.where, jobs=(job,))) for each in outcome.findings)
+    return replace(outcome, findings=findings)
+
+
+# --- the cluster -------------------------------------------------------------------------------------------------
+
+
+def _opened(read: LayoutRead, case: Case, *, healthy: bool = False) -> Opened:
+    """Ranks on the cluster that the evidence describes, else on nodes of the system that captures show. A `healthy` one
+    is not made of sockets because the job fell back to them."""
+    assert read.ranks is not None  # noqa: S101 - the callers have them
+    for cluster in case.clusters:
+        if set(read.ranks.hosts) <= set(cluster.names):
+            return opened_on(ClusterOptions(), read, cluster=cluster)
+    seen = seen_of(read.ranks, read.job)
+    if healthy and read.job is not None and wires_of([read.job]).kind == "sockets":
+        seen = replace(seen, nics=None, nics_said="")
+    system = _system(case)
+    made = open_cluster(ClusterOptions(), replace(seen, system=system) if system else seen)
+    return opened_on(ClusterOptions(), read, cluster=made)
+
+
+def _system(case: Case) -> str:
+    """The system that captures show: by its name, else one that has these GPUs; "" where nothing tells it."""
+    for node in case.nodes:
+        with suppress(UnknownSystemError):
+            if node.system.value:
+                return find_system(str(node.system.value)).name
+    names = {str(gpu.name.value) for node in case.nodes for gpu in node.gpus if gpu.name.value}
+    found = catalog.gpu_by_name(names.pop()) if len(names) == 1 else None
+    return next((spec.name for spec in catalog.systems() if found is not None and spec.gpu == found.name), "")

@@ -1,0 +1,99 @@
+"""The training step of a job that ran, as far as its layout is known: what a fault of one wire takes of it.
+
+The traffic is that of `topodiag place` and `topodiag model step`. Where nobody says what is trained, the same layout in
+steps of other models gives the range within which the share lies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from topodiag.model.cluster import Assignment, Cluster
+from topodiag.model.finding import Outcome
+from topodiag.model.provenance import NotObserved
+from topodiag.placement.groups import Talk
+from topodiag.placement.price import DemandCost, Floats, price_placement
+
+Slower = Callable[[DemandCost], Floats | None]
+"""Of a demand, for each of its groups, the share of its bandwidth that is left (1 where nothing is lost); None where
+that is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelStep:
+    """The step of one model: `base_us` is what it takes besides the communication that it waits for."""
+
+    name: str
+    base_us: float
+    demands: tuple[DemandCost, ...]
+
+    @property
+    def step_us(self) -> float:
+        return self.base_us + sum(each.step_us for each in self.demands)
+
+    def lost(self, left: Sequence[Floats]) -> float:
+        """The share of a step that is lost, 0 to 1, where `left` of each demand's bandwidth is there."""
+        slow = sum(
+            each.demand.waited_us(float((each.each_us / share).max())) if each.each_us.size else 0.0
+            for each, share in zip(self.demands, left, strict=True)
+        )
+        return max(1.0 - self.step_us / (self.base_us + slow), 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class JobStep:
+    """A job by its name. `models` are the step of what is trained, first and alone where it is given, else the rule of
+    thumb's and those of other sizes. `layout` says the dimensions in words, `source` where they are from. `sm`
+    is the compute capability of the GPUs that the step is reckoned for."""
+
+    job: str
+    models: tuple[ModelStep, ...]
+    layout: str
+    source: str
+    given: bool = False
+    sm: int = 0
+
+    @property
+    def said(self) -> str:
+        """What the share of a step rests on, in words."""
+        named = [each.name for each in self.models]
+        if self.given:
+            return f"{self.layout} ({self.source}), the model given"
+        if len(named) == 1:
+            return f"{self.layout} ({self.source}), a model of {named[0]} parameters assumed"
+        first, *others = named
+        return f"{self.layout} ({self.source}); {first} parameters assumed, the range is with {' and '.join(others)}"
+
+    def lost(self, slower: Slower) -> tuple[float, ...]:
+        """By model the share of a step that is lost; () where one demand's loss is not known."""
+        known: dict[tuple[str, str], Floats] = {}
+        made = []
+        for model in self.models:
+            for each in model.demands:
+                key = (each.demand.dimension, each.demand.collective)
+                if key not in known:
+                    share = slower(each)
+                    if share is None:
+                        return ()
+                    known[key] = share
+            made.append(model.lost([known[each.demand.dimension, each.demand.collective] for each in model.demands]))
+        return tuple(made)
+
+
+def model_step(name: str, cluster: Cluster, talk: Talk, assignment: Assignment) -> ModelStep | None:
+    """The step of a model on the seats that the ranks have; None where nothing says what is computed."""
+    if talk.base_us is None:
+        return None
+    demands = tuple(each for each in talk.demands if each.size > 1 and len(each.groups))
+    return ModelStep(name, talk.base_us, price_placement(cluster, demands, assignment).demands)
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedJobs:
+    """What the seats of the ranks say: the training `steps` of jobs, the `outcomes` of the checks of layouts, and what
+    could not be judged."""
+
+    steps: tuple[JobStep, ...] = ()
+    outcomes: tuple[Outcome, ...] = ()
+    not_observed: tuple[NotObserved, ...] = ()

@@ -1,0 +1,163 @@
+"""What a cause takes of a training step: each dimension's groups on the machines with it and without it.
+
+What the groups send and how long a step computes is the model of `topodiag place`; how much slower a group becomes is
+NCCL's own search for that group on both machines, as for the job's collective. A fault that leaves the collectives
+inside a node alone lies on the way out, which all GPUs of a node share: there a group that leaves the node loses what
+the job's collective loses, for NCCL's search of one group knows nothing of the other groups on the same NICs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from topodiag.expect.rates import rates_of, reached
+from topodiag.expect.setup import NoSetupError
+from topodiag.model.cluster import Ints
+from topodiag.model.job import Job
+from topodiag.nccl.connect.communicator import Member
+from topodiag.nccl.topo.changes import bus_of, gpus_of
+from topodiag.placement.job_step import JobStep
+from topodiag.placement.price import DemandCost, Floats, pairs_of
+from topodiag.verdict.pricing.ground import Ground, Machine
+from topodiag.verdict.pricing.grounds import with_machines
+
+MOST_KINDS = 16
+"""Kinds of groups of one dimension whose loss is asked of NCCL's search; a node has no more GPUs, and
+more kinds are left unpriced."""
+_TESTED = {"all_to_all": "alltoall", "send_recv": "sendrecv"}
+"""What nccl-tests calls a collective of the cost model, where the names differ."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepPrice:
+    """The share of a step that a cause takes, 0 to 1, the least and the most over the models that it may be, and what
+    that rests on."""
+
+    share: float
+    least: float
+    most: float
+    said: str
+
+
+def step_price(
+    ground: Ground, built: Sequence[Machine], now: Sequence[Machine], left: float, step: JobStep
+) -> StepPrice | None:
+    """What the machines `now` take of a step against those as `built`, by host of the ground. `left` is the share of
+    the job's collective that is left with them. None where a group cannot be priced, or the step is that of other
+    GPUs."""
+    if ground.job is None or ground.setup.domain > 1 or step.sm != ground.setup.sm:
+        return None
+    seats = _seats(ground, ground.job)
+    if seats is None:
+        return None
+    shares = step.lost(_Groups(ground, tuple(built), tuple(now), left, seats).left_of)
+    return StepPrice(shares[0], min(shares), max(shares), step.said) if shares else None
+
+
+def _seats(ground: Ground, job: Job) -> Mapping[int, tuple[int, str]] | None:
+    """The place of each rank of the job: the number of its host, and the bus id of its GPU; None where one has none."""
+    places = {host.name: place for place, host in enumerate(ground.hosts)}
+    buses = [set(map(bus_of, gpus_of(host.built.tree).values())) for host in ground.hosts]
+    made = {}
+    for rank in job.ranks:
+        place, bus = places.get(rank.host), rank.bus_id.lower()
+        if place is None or bus not in buses[place]:
+            return None
+        made[rank.rank] = (place, bus)
+    return made if len(made) == job.world_size else None
+
+
+@dataclass
+class _Groups:
+    """Groups of a job on its machines."""
+
+    ground: Ground
+    built: tuple[Machine, ...]
+    now: tuple[Machine, ...]
+    left: float
+    seats: Mapping[int, tuple[int, str]]
+    known: dict[tuple[object, ...], float | None] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        pairs = zip(self.built, self.now, strict=True)
+        self.hurt = {place for place, (built, now) in enumerate(pairs) if built != now}
+
+    def left_of(self, cost: DemandCost) -> Floats | None:
+        """For each group the share of its bandwidth that is left."""
+        groups = cost.demand.groups
+        if cost.demand.collective != "send_recv":
+            return self._rows(groups, cost.demand.collective)
+        pairs = self._rows(pairs_of(groups), cost.demand.collective)
+        return None if pairs is None else pairs.reshape(len(groups), -1).min(axis=1)
+
+    def _rows(self, rows: Ints, collective: str) -> Floats | None:
+        made = np.ones(len(rows), np.float64)
+        hosts = np.array([self.seats[rank][0] for rank in range(len(self.seats))], np.int64)
+        touched = np.isin(hosts[rows], sorted(self.hurt)).any(axis=1)
+        kinds: dict[tuple[object, ...], list[int]] = {}
+        for number in np.flatnonzero(touched).tolist():
+            kinds.setdefault(self._kind(rows[number], collective), []).append(number)
+        if len(kinds) > MOST_KINDS:
+            return None
+        for kind, numbers in kinds.items():
+            if kind not in self.known:
+                self.known[kind] = self._group(rows[numbers[0]].tolist(), collective)
+            share = self.known[kind]
+            if share is None:
+                return None
+            made[numbers] = share
+        return made
+
+    def _kind(self, ranks: Ints, collective: str) -> tuple[object, ...]:
+        """What groups that lose alike have in common: which machines they are on, and with which GPUs."""
+        by_host: dict[int, list[str]] = {}
+        for rank in ranks.tolist():
+            place, bus = self.seats[rank]
+            by_host.setdefault(place, []).append(bus)
+        if len(by_host) > 1 and not self._inside():
+            return (collective, "out")
+        return (collective, *sorted((self._machine(place), tuple(sorted(buses))) for place, buses in by_host.items()))
+
+    def _machine(self, place: int) -> tuple[int, int]:
+        """The first host with the same machines."""
+        return self.built.index(self.built[place]), self.now.index(self.now[place])
+
+    def _inside(self) -> bool:
+        """Whether a collective inside one of the nodes loses anything."""
+        if ("inside",) not in self.known:
+            worst = 1.0
+            for place in sorted({self._machine(place): place for place in self.hurt}.values())[:MOST_KINDS]:
+                ranks = [rank for rank, (host, _) in self.seats.items() if host == place]
+                share = self._asked(ranks, "all_reduce") if len(ranks) > 1 else None
+                worst = min(worst, share if share is not None else 1.0)
+            self.known["inside",] = worst
+        return (self.known["inside",] or 0.0) < 1.0
+
+    def _group(self, ranks: list[int], collective: str) -> float | None:
+        several = len({self.seats[rank][0] for rank in ranks}) > 1
+        return self.left if several and not self._inside() else self._asked(ranks, collective)
+
+    def _asked(self, ranks: list[int], collective: str) -> float | None:
+        """The share of a group's bandwidth that is left, by NCCL's search on both machines; None where it has none."""
+        places = list(dict.fromkeys(self.seats[rank][0] for rank in ranks))
+        members = [Member(at, places.index(self.seats[rank][0]), self.seats[rank][1]) for at, rank in enumerate(ranks)]
+        setup = replace(
+            self.ground.setup,
+            nodes=len(places),
+            ranks=len(ranks),
+            network=(self.ground.setup.network or "rdma") if len(places) > 1 else "",
+        )
+        built, now = ([machines[place] for place in places] for machines in (self.built, self.now))
+        if built == now:
+            return 1.0
+        tested = _TESTED.get(collective, collective)
+        try:
+            whole = rates_of(with_machines(setup, built, members), tested, ())
+            less = rates_of(with_machines(setup, now, members), tested, ())
+        except NoSetupError:
+            return None
+        share = reached(whole, less) * min(each.pace for each in now)
+        return min(share, 1.0) if share > 0 else None
