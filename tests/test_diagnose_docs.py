@@ -21,7 +21,7 @@ def test_what_the_page_shows_is_what_the_program_prints(command: str, output: st
 
 
 def test_the_page_shows_a_fault_and_a_healthy_machine() -> None:
-    assert [output.split()[1] for _, output in SHOWN] == ["FAILED", "HEALTHY"]
+    assert [output.split()[1] for _, output in SHOWN] == ["FAILED", "SLOW", "HEALTHY"]
 
 
 def test_every_state_and_status_is_explained() -> None:
