@@ -153,6 +153,8 @@ def _safe(text: str) -> str:
     return escape(clean(text), quote=True)
 
 
+_LEAST = 0.39
+"""Width of the narrowest signs."""
 _NARROW, _WIDE = frozenset("iljtfrI.,:;'|!()[]{}/ -"), frozenset("mwMW@%…")
 
 
@@ -163,7 +165,7 @@ def width_of(text: str, size: float = 12) -> float:
         if unicodedata.east_asian_width(char) in "WF":
             total += 1.05
         else:
-            total += 0.39 if char in _NARROW else 0.98 if char in _WIDE else 0.72 if char.isupper() else 0.63
+            total += _LEAST if char in _NARROW else 0.98 if char in _WIDE else 0.72 if char.isupper() else 0.63
     return total * size
 
 
@@ -171,11 +173,13 @@ def fit(text: str, room: float, size: float = 12) -> str:
     """As much of the text as fits, with `…` where something is left out: at the end of a sentence, in the middle of a
     name, since names of machines differ at their end."""
     text = clean(text)
-    if width_of(text, size) <= room:
+    most = max(int(room / (_LEAST * size)), 0) + 1
+    if len(text) <= most and width_of(text, size) <= room:
         return text
     head, tail = text, ""
     if len(text.rpartition(" ")[2]) > len(text) // 2:
         head, tail = text[: len(text) // 2], text[len(text) // 2 :]
+    head, tail = head[:most], tail[-most:]
     while (head or tail) and width_of(head + tail, size) + size > room:
         if len(tail) > len(head):
             tail = tail[1:]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 MAX_NAMED = 6
 """Names that a sentence lists before it counts the rest."""
@@ -77,7 +78,12 @@ def _parted(label: str) -> tuple[str, str]:
 
 def fold_hosts(hosts: Sequence[str]) -> str:
     """Many host names as one node set (`gpu-[001-064]`); names that are none stand as they are."""
-    distinct = list(dict.fromkeys(hosts))
+    return _folded(tuple(dict.fromkeys(hosts)))
+
+
+@lru_cache(maxsize=32)
+def _folded(distinct: tuple[str, ...]) -> str:
+    """The node set of distinct names: a page names the same thousands several times."""
     plain = (host.replace("-", "").replace(".", "").replace("_", "") for host in distinct)
     if len(distinct) > 1 and all(each.isascii() and each.isalnum() for each in plain):
         from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException  # noqa: PLC0415 - slow to load
