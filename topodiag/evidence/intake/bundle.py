@@ -19,6 +19,7 @@ from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
 
+from topodiag.evidence.intake.plain_tar import plain_members
 from topodiag.evidence.interface import Blob, Item
 from topodiag.model.errors import InputError
 from topodiag.model.result import UnreadLine
@@ -102,6 +103,9 @@ def _bounded(path: str, data: bytes) -> bytes:
 
 
 def _from_bytes(path: str, data: bytes) -> Evidence:
+    files = plain_members(data, min(MAX_FILE_BYTES, MAX_TOTAL_BYTES), MAX_FILES)
+    if files is not None:
+        return _assembled(path, _without_top_folder({_clean(name): member for name, member in files.items()}))
     if data[:2] == b"\x1f\x8b":
         return _from_archive(path, gzip.GzipFile(fileobj=io.BytesIO(data)))
     if data[257:262] == b"ustar":

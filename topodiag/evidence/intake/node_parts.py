@@ -7,11 +7,11 @@ it answers of every sibling, because it has read nothing in which they differ.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, is_dataclass, replace
 from typing import Any, NoReturn
 
-from topodiag.evidence.intake.siblings import Exchange
+from topodiag.evidence.intake.siblings import Exchange, cut
 from topodiag.model.node import Node
 from topodiag.model.provenance import MAX_QUOTE, Fact, Origin
 
@@ -69,11 +69,11 @@ class Untold:
 
     FACT = UNTOLD
 
-    def text(self, text: str) -> str:
+    def text(self, pieces: list[str]) -> str:
         untold: str = UNTOLD
         return untold
 
-    def fact(self, fact: Fact[Any]) -> Fact[Any]:
+    def fact(self, fact: Fact[Any], of: Callable[[Any], Any]) -> Fact[Any]:
         untold: Fact[Any] = UNTOLD
         return untold
 
@@ -83,18 +83,17 @@ class Exchanged:
     line, or of which of them is not clear."""
 
     def __init__(self, exchange: Exchange, numbers: Mapping[Place, Measured]) -> None:
-        self._exchange, self._numbers = exchange, numbers
+        self._numbers = numbers
+        self.text = exchange.joined
 
-    def text(self, text: str) -> str:
-        return self._exchange.text(text)
-
-    def fact(self, fact: Fact[Any]) -> Fact[Any]:
+    def fact(self, fact: Fact[Any], of: Callable[[Any], Any]) -> Fact[Any]:
+        """The sibling's fact; `of` gives the sibling's part for a part."""
         origin = fact.origin
         said = self._numbers.get((origin.source, origin.line)) if origin is not None else None
         if origin is None or said is None:
-            value = self._exchange.value(fact.value)
-            return Fact(value, origin and replace(origin, text=self.text(origin.text)), fact.why)
-        return Fact(_copied(fact.value, said), replace(origin, text=_quoted(origin.text, said)), fact.why)
+            return Fact(of(fact.value), of(origin), fact.why)
+        quote = _quoted(origin.text, said)
+        return Fact(_copied(fact.value, said), Origin(origin.source, origin.line, quote, origin.command), fact.why)
 
 
 def _copied(value: Any, said: Measured) -> Any:
@@ -121,70 +120,75 @@ def _quoted(text: str, said: Measured) -> str:
 class Varying:
     """Which parts of a node vary: those that hold identities, and the facts of some lines."""
 
-    def __init__(self, node: Node, opposite: Exchange, measured: frozenset[Place]) -> None:
-        self._node, self._opposite, self._measured = node, opposite, measured
-        self._texts: dict[str, bool] = {}
-        self._held: dict[int, bool] = {}
+    def __init__(self, node: Node, opposite: Exchange, host: str, measured: frozenset[Place]) -> None:
+        """Raises UnlikeError where a part varies that cannot be replaced."""
+        self._node, self._opposite, self._host, self._measured = node, opposite, host, measured
+        self._texts: dict[str, list[str] | None] = {}
+        self._held: dict[int, tuple[Any, ...]] = {}
         self._holds(node)
-        self._parts = frozenset(each for each, held in self._held.items() if held)
+        self._parts = {each: places for each, places in self._held.items() if places}
 
     def _holds(self, thing: Any) -> bool:
-        """Whether a part varies, or holds one that does. Raises UnlikeError where one cannot be replaced."""
+        """Whether a part varies, or holds one that does."""
         if isinstance(thing, str):
-            held = self._texts.get(thing)
-            if held is None:
-                held = self._texts[thing] = self._opposite.text(thing) != thing
-            return held
+            if thing not in self._texts:
+                pieces = cut(thing, self._host)
+                self._texts[thing] = pieces if self._opposite.joined(pieces) != thing else None
+            return self._texts[thing] is not None
         if isinstance(thing, Fact):
             return self._noted(thing, self._fact)
-        if isinstance(thing, (tuple, frozenset)):
-            return self._noted(thing, self._any)
+        if isinstance(thing, tuple):
+            return self._noted(thing, lambda each: self._which(enumerate(each)))
+        if isinstance(thing, frozenset):
+            return self._noted(thing, lambda each: self._which((part, part) for part in each))
         if isinstance(thing, dict):
-            if self._any(thing):
+            if self._which((key, key) for key in thing):
                 raise UnlikeError
-            return self._noted(thing, lambda each: self._any(each.values()))
+            return self._noted(thing, lambda each: self._which(each.items()))
         if isinstance(thing, Origin) and (thing.source, thing.line) in self._measured:
             raise UnlikeError
         if is_dataclass(thing):
-            return self._noted(thing, lambda each: self._any(getattr(each, name) for name in names_of(each)))
+            return self._noted(thing, lambda each: self._which((name, getattr(each, name)) for name in names_of(each)))
         return False
 
-    def _any(self, parts: Iterable[Any]) -> bool:
-        """Whether one of the parts holds what varies. All are looked at."""
-        return sum(map(self._holds, parts)) > 0
+    def _which(self, parts: Iterable[tuple[Any, Any]]) -> tuple[Any, ...]:
+        """The places at which a part holds what varies. All are looked at."""
+        return tuple(place for place, part in parts if self._holds(part))
 
-    def _noted(self, thing: Any, look: Any) -> bool:
+    def _noted(self, thing: Any, look: Callable[[Any], tuple[Any, ...]]) -> bool:
         held = self._held.get(id(thing))
         if held is None:
             held = self._held[id(thing)] = look(thing)
-        return held
+        return bool(held)
 
-    def _fact(self, fact: Fact[Any]) -> bool:
+    def _fact(self, fact: Fact[Any]) -> tuple[Any, ...]:
         origin = fact.origin
         if origin is not None and (origin.source, origin.line) in self._measured:
-            return fact.value is not None
-        return self._holds(fact.value) or (origin is not None and self._holds(origin))
+            return ("value",) if fact.value is not None else ()
+        return self._which((("value", fact.value), ("origin", origin)))
 
     def replaced(self, by: Untold | Exchanged, host: str, time: Fact[str]) -> Node:
         """The node with these in the places of all that varies."""
-        made: Node = self._of(self._node, by)
-        return replace(made, host=host, time=time)
 
-    def _of(self, thing: Any, by: Untold | Exchanged) -> Any:
-        if isinstance(thing, str):
-            return by.text(thing) if self._texts.get(thing) else thing
-        if id(thing) not in self._parts:
-            return thing
-        if isinstance(thing, Fact):
-            return by.fact(thing)
-        if isinstance(thing, dict):
-            return {key: self._of(part, by) for key, part in thing.items()}
-        if isinstance(thing, (tuple, frozenset)):
-            return type(thing)(self._of(part, by) for part in thing)
-        changed = {}
-        for name in names_of(thing):
-            old = getattr(thing, name)
-            new = self._of(old, by)
-            if new is not old:
-                changed[name] = new
-        return replace(thing, **changed)
+        def of(thing: Any) -> Any:
+            if isinstance(thing, str):
+                pieces = self._texts.get(thing)
+                return thing if pieces is None else by.text(pieces)
+            places = self._parts.get(id(thing))
+            if places is None:
+                return thing
+            if isinstance(thing, Fact):
+                return by.fact(thing, of)
+            if isinstance(thing, dict):
+                return thing | {key: of(thing[key]) for key in places}
+            if isinstance(thing, tuple):
+                made = list(thing)
+                for place in places:
+                    made[place] = of(made[place])
+                return tuple(made)
+            if isinstance(thing, frozenset):
+                return thing.difference(places) | {of(part) for part in places}
+            return replace(thing, **{name: of(getattr(thing, name)) for name in places})
+
+        made: Node = of(self._node)
+        return replace(made, host=host, time=time)

@@ -12,6 +12,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from ipaddress import ip_address
+from itertools import compress, count
+from operator import ne
 from typing import Any
 
 from topodiag.evidence.assemble import time_of
@@ -44,7 +46,7 @@ MOST_FAILURES = 3
 HOST = "host9qzx7jw1kv"
 """Stands for the host where it must not be told: no machine is called so."""
 
-_NOT_LINES = re.compile(rb"[\r\x00\x1b]")
+_NOT_LINES = (b"\r", b"\x00", b"\x1b")
 """What a text is cleaned of before its lines are counted."""
 
 
@@ -78,6 +80,7 @@ class Pattern:
         self._measured: set[Place] = set()
         self._holders: dict[str, set[Place]] = {}
         self._of_host: set[Place] = set()
+        self._cuts: dict[Place, tuple[list[str], list[tuple[str, str, str]]]] = {}
         for text in self._texts:
             self._look(text)
         self._names = tuple(self._holders)
@@ -105,28 +108,34 @@ class Pattern:
             if text.data == blob.data:
                 continue
             lines = blob.data.split(b"\n")
-            if len(lines) != len(text.lines) or _NOT_LINES.search(blob.data):
+            if len(lines) != len(text.lines) or _is_unclean(blob.data):
                 return None
-            for number, (mine, theirs) in enumerate(zip(text.lines, lines, strict=True), 1):
-                if mine != theirs:
-                    place = (text.name, number)
-                    differing.add(place)
-                    pair = mine.decode("latin-1"), theirs.decode("latin-1")
-                    if not (self._renamed(*pair, evidence.host, names) or _counted(text, place, *pair, numbers)):
-                        return None
+            for at in compress(count(), map(ne, text.lines, lines)):
+                place = (text.name, at + 1)
+                differing.add(place)
+                pair = text.lines[at].decode("latin-1"), lines[at].decode("latin-1")
+                if not (_counted(text, place, *pair, numbers) or self._renamed(place, *pair, evidence.host, names)):
+                    return None
             if len(differing) > MOST_LINES:
                 return None
         return self._whole(evidence.host, names, numbers, differing)
 
-    def _renamed(self, mine: str, theirs: str, host: str, names: dict[str, str]) -> bool:
+    def _renamed(self, place: Place, mine: str, theirs: str, host: str, names: dict[str, str]) -> bool:
         """Whether two lines differ in identities alone, which are added to `names`."""
-        old, new = IDENTITY.split(without_host(mine, self._host)), IDENTITY.split(without_host(theirs, host))
-        if old[0::2] != new[0::2]:
+        old = self._cuts.get(place)
+        if old is None:
+            old = self._cuts[place] = _cut(mine, self._host)
+        rest, tokens = old
+        pieces = IDENTITY.split(without_host(theirs, host))
+        if rest != pieces[0::2]:
             return False
-        for one, other in zip(old[1::2], new[1::2], strict=True):
-            if one != other and (means_something(one) or means_something(other) or form_of(one) != form_of(other)):
+        for (one, was, form), other in zip(tokens, pieces[1::2], strict=True):
+            now = plain(other)
+            if one != other and form_of(other) != form:
                 return False
-            if names.setdefault(plain(one), plain(other)) != plain(other):
+            if was != now and was not in names and (means_something(one) or means_something(other)):
+                return False
+            if names.setdefault(was, now) != now:
                 return False
         return True
 
@@ -153,7 +162,9 @@ class Pattern:
         what its pattern foretells, which then serves for nothing more."""
         self._measured |= difference.numbers.keys()
         try:
-            self._varying = Varying(self.node, Exchange(self._old, self._old.opposite), frozenset(self._measured))
+            self._varying = Varying(
+                self.node, Exchange(self._old, self._old.opposite), self._host, frozenset(self._measured)
+            )
             if self.node_like(difference, time) != node:
                 return False
             self.untold = self._varying.replaced(Untold(), HOST, Untold.FACT)
@@ -169,10 +180,20 @@ class Pattern:
         return self._varying.replaced(parts, difference.new.host, time_of(time))
 
 
+def _is_unclean(data: bytes) -> bool:
+    return any(sign in data for sign in _NOT_LINES)
+
+
 def _text(blob: Any) -> _Text:
     reads = source(blob.item.kind) if blob.item is not None else None
-    plain_lines = not _NOT_LINES.search(blob.data)
+    plain_lines = not _is_unclean(blob.data)
     return _Text(blob.name, blob.data, reads.measured if reads and plain_lines else None, blob.data.split(b"\n"))
+
+
+def _cut(line: str, host: str) -> tuple[list[str], list[tuple[str, str, str]]]:
+    """A line without its host and identities; and these, each as it is written, its digits, and its form."""
+    pieces = IDENTITY.split(without_host(line, host))
+    return pieces[0::2], [(token, plain(token), form_of(token)) for token in pieces[1::2]]
 
 
 def _identities(line: str) -> Iterator[str]:

@@ -25,13 +25,15 @@ IDENTITY = re.compile(
     re.ASCII,
 )
 _GROUP = rf"{_HEX}{{1,4}}"
-SHORT_ADDRESS = re.compile(rf"(?<![0-9A-Za-z:])({_GROUP}::{_GROUP}(?::{_GROUP}){{0,5}})(?![0-9A-Za-z:])")
+SHORT_ADDRESS = re.compile(rf"(?<![0-9A-Za-z:])((?:{_GROUP})?::{_GROUP}(?::{_GROUP}){{0,5}})(?![0-9A-Za-z:])")
+_IPV4 = "0000ffff"
+"""The first half of the digits of an IPv4 address in the lower half of a GID: the second is an identity by itself."""
 _LEAST_DIGITS = 5
 """Different digits of an identity: those with fewer mean something, as all zeros, `fe80:0000:0000:0000` or all ones."""
 LEAST_HOST = 4
 _HOST = "\1"
 """Stands for the host."""
-_DIGIT = re.compile(_HEX)
+_FORM = str.maketrans(dict.fromkeys("0123456789abcdef", "h"))
 _TURNED = str.maketrans("0123456789abcdef", "fedcba9876543210")
 
 
@@ -42,17 +44,28 @@ def plain(token: str) -> str:
 
 def form_of(token: str) -> str:
     """How an identity is written."""
-    digits = token.removeprefix("0x")
-    return token[: len(token) - len(digits)] + _DIGIT.sub("h", digits)
+    return token.translate(_FORM)
 
 
 def means_something(token: str) -> bool:
-    return len(set(plain(token))) < _LEAST_DIGITS
+    digits = plain(token)
+    return len(set(digits)) < _LEAST_DIGITS and not digits.startswith(_IPV4)
 
 
 def without_host(text: str, host: str) -> str:
     """The text with a sign for its host."""
     return text.replace(host, _HOST) if len(host) >= LEAST_HOST else text
+
+
+def cut(text: str, host: str) -> list[str]:
+    """The text with a sign for its host, cut at its identities, which stand at the odd places."""
+    text = without_host(text, host)
+    if "::" not in text:
+        return IDENTITY.split(text)
+    made: list[str] = []
+    for place, piece in enumerate(SHORT_ADDRESS.split(text)):
+        made += [piece] if place % 2 else IDENTITY.split(piece)
+    return made
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,16 +114,22 @@ class Exchange:
     def __init__(self, old: Likeness, new: Likeness) -> None:
         self._names: Mapping[str, str] = dict(zip(old.names, new.names, strict=True))
         self._hosts = old.host, new.host
+        self._tokens: dict[str, str] = {}
 
     def text(self, text: str) -> str:
-        text = without_host(text, self._hosts[0]).replace(_HOST, self._hosts[1])
-        if "::" not in text:
-            return IDENTITY.sub(self._other, text)
-        pieces = SHORT_ADDRESS.split(text)
-        return "".join(
-            self._address(piece) if place % 2 else IDENTITY.sub(self._other, piece)
-            for place, piece in enumerate(pieces)
-        )
+        return self.joined(cut(text, self._hosts[0]))
+
+    def joined(self, pieces: list[str]) -> str:
+        """The text that was cut so, with the other's identities."""
+        made = pieces.copy()
+        made[1::2] = map(self._other, pieces[1::2])
+        return "".join(made).replace(_HOST, self._hosts[1])
+
+    def _other(self, token: str) -> str:
+        other = self._tokens.get(token)
+        if other is None:
+            other = self._tokens[token] = self._address(token) if "::" in token else self._written(token)
+        return other
 
     def _address(self, address: str) -> str:
         """A GID as tools shorten it: its second half is a GUID."""
@@ -121,14 +140,16 @@ class Exchange:
         other = "".join(self._names.get(half, half) for half in (digits[:16], digits[16:]))
         return address if other == digits else str(ip_address(bytes.fromhex(other)))
 
-    def _other(self, match: re.Match[str]) -> str:
-        token = match[0]
+    def _written(self, token: str) -> str:
+        """The other's identity in the form of this one."""
         other = self._names.get(plain(token))
         if other is None:
             return token
         digits = iter(other)
         body = token.removeprefix("0x")
-        return token[: len(token) - len(body)] + _DIGIT.sub(lambda _: next(digits), body)
+        return token[: len(token) - len(body)] + "".join(
+            next(digits) if sign == "h" else sign for sign in body.translate(_FORM)
+        )
 
     def value(self, value: Any) -> Any:
         if isinstance(value, str):
