@@ -7,7 +7,7 @@ equal facts share one object (`Pool`). Identities and what is of the moment are 
 from __future__ import annotations
 
 from collections import Counter as Tally
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from topodiag.checks.node.troubles import troubles
@@ -22,6 +22,8 @@ from topodiag.model.topics import Topic
 
 Key = tuple[str, str, str]
 """Part, key and unit of a fact, in its family."""
+Counter = tuple[str, Key]
+"""Family and key of a counter."""
 
 ERRORS = frozenset({"errors", "times", "rows", "lines"})
 """Units of counters that speak of trouble; the others count traffic."""
@@ -128,9 +130,24 @@ def lasting_of(node: Node) -> Lasting:
 
 def counted_of(node: Node) -> Counted:
     """The counters of errors."""
-    counters: dict[tuple[str, Key], Reading] = {}
-    for fact in facts_of(node, lambda kind, unit: kind is FactKind.COUNTER and unit in ERRORS):
+    return of_counters(counters_in(facts_of(node, of_errors)))
+
+
+def of_errors(kind: FactKind, unit: str) -> bool:
+    """Whether facts of this kind and unit are counters of errors."""
+    return kind is FactKind.COUNTER and unit in ERRORS
+
+
+def counters_in(facts: Iterable[NodeFact]) -> dict[Counter, Reading]:
+    """The counters among facts, in their order; those of the NVLinks of a device are added up."""
+    counters: dict[Counter, Reading] = {}
+    for fact in facts:
         _count(counters, fact)
+    return counters
+
+
+def of_counters(counters: Mapping[Counter, Reading]) -> Counted:
+    """What a digest keeps of them."""
     read = tuple(((part, key, unit), family) for family, (part, key, unit) in counters)
     return tuple(each for each in counters.values() if each.value), Facts("counters", read)
 
@@ -151,10 +168,14 @@ def _facts(family: str, facts: Iterable[NodeFact]) -> Facts:
     )
 
 
-def _count(counters: dict[tuple[str, Key], Reading], fact: NodeFact) -> None:
+def counter_of(family: str, part: str, key: str, unit: str) -> Counter:
+    """The counter that a fact's reading belongs to."""
+    return family, (part.partition("/link")[0], key, unit)
+
+
+def _count(counters: dict[Counter, Reading], fact: NodeFact) -> None:
     """A counter of a device; those of its NVLinks are added up."""
-    part = fact.part.partition("/link")[0]
-    at = (fact.family, (part, fact.key, fact.unit))
+    at = counter_of(fact.family, fact.part, fact.key, fact.unit)
     known = counters.get(at)
     value = float(fact.value)
     if known is None or (value and not known.value):

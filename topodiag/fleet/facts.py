@@ -42,14 +42,23 @@ _OWN_PARAMETERS = frozenset({
     "systemd.machine_id",
 })  # fmt: skip
 """Parameters of the kernel that rightly name a disk, an address or a host (kernel-parameters.txt, dracut.cmdline)."""
+LINES = "lines"
+"""What the counts of the kernel's log count."""
 _LABELS = ("SLURM_TOPOLOGY_ADDR", "SLURM_JOB_PARTITION", "SLURM_CLUSTER_NAME")
 """What a scheduler says of a node's place."""
 
 
 def facts_of(node: Node, wanted: Wanted = lambda kind, unit: True) -> tuple[NodeFact, ...]:
     """The wanted facts of a node, all without a choice, in a stable order. Others are not looked at."""
-    families = (_system, _os, _settings, _kernel_log, gpu_facts, nic_facts, pci_facts)
-    return tuple(made_of(chain.from_iterable(family(node) for family in families), wanted))
+    families = [_system, _os, _settings]
+    if wanted(COUNTER, LINES):
+        families.append(kernel_log)
+    return tuple(made_of(chain(*(family(node) for family in families), device_rows(node)), wanted))
+
+
+def device_rows(node: Node) -> Rows:
+    """The rows of the node's parts, the last ones of its facts: those that are not made yet have not been looked at."""
+    return chain(gpu_facts(node), nic_facts(node), pci_facts(node))
 
 
 def _system(node: Node) -> Rows:
@@ -125,7 +134,7 @@ def _settings(node: Node) -> Rows:
         yield NodeFact("nccl.conf", "", each.name, text_of(each.value), source=str(each.origin))
 
 
-def _kernel_log(node: Node) -> Rows:
+def kernel_log(node: Node) -> Rows:
     """How often the kernel's log speaks of each kind of trouble, by part. Its length is no fact of the node."""
     gpu_at = {gpu.bus_id: f"gpu{gpu.index}" for gpu in node.gpus if gpu.bus_id}
     first: dict[tuple[str, str], str] = {}
@@ -135,7 +144,7 @@ def _kernel_log(node: Node) -> Rows:
         counts[key] += 1
         first.setdefault(key, str(event.origin))
     for (part, kind), count in sorted(counts.items()):
-        yield NodeFact("kernel log", part, kind, count, COUNTER, "lines", first[part, kind])
+        yield NodeFact("kernel log", part, kind, count, COUNTER, LINES, first[part, kind])
 
 
 def _spelled(kind: str, code: int | None) -> str:

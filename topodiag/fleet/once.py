@@ -7,7 +7,7 @@ where something that varies is looked at. The others are asked of each node.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import is_dataclass, replace
+from dataclasses import dataclass, is_dataclass, replace
 from enum import Enum
 from itertools import groupby
 from typing import Any, TypeVar
@@ -15,10 +15,22 @@ from weakref import WeakKeyDictionary
 
 from topodiag.checks.registry import Subject
 from topodiag.checks.run import run
-from topodiag.evidence.intake.node_parts import Touched, names_of
+from topodiag.evidence.intake.node_parts import Path, Touched, at_path, names_of
 from topodiag.evidence.intake.sibling_nodes import HOST, Pattern
-from topodiag.fleet.digest import Answers, Counted, Lasting
+from topodiag.fleet.digest import (
+    Answers,
+    Counted,
+    Counter,
+    Lasting,
+    counter_of,
+    counters_in,
+    of_counters,
+    of_errors,
+)
+from topodiag.fleet.facts import device_rows, kernel_log
+from topodiag.fleet.rows import Row, made_of
 from topodiag.model.finding import Outcome
+from topodiag.model.fleet import NodeFact
 from topodiag.model.node import Node
 
 T = TypeVar("T")
@@ -32,7 +44,7 @@ class AnswersOfSiblings(Answers):
         self.node = pattern.untold
         self._plain = Answers()
         self._lasting = self._told(pattern.node, self._plain.lasting)
-        self._counted = self._told(pattern.node, self._plain.counted)
+        self._counts = _Counts(pattern) if self._told(pattern.node, _number_of_rows) is not None else None
         whole = self._plain.outcomes(pattern.node)
         self._of_check = [
             (check_id, self._of_all(check_id, tuple(own), pattern.node.host))
@@ -69,7 +81,43 @@ class AnswersOfSiblings(Answers):
         return self._lasting if self._lasting is not None else self._plain.lasting(node)
 
     def counted(self, node: Node) -> Counted:
-        return self._counted if self._counted is not None else self._plain.counted(node)
+        return self._counts.of(node) if self._counts is not None else self._plain.counted(node)
+
+
+def _number_of_rows(node: Node) -> int:
+    return sum(1 for _ in device_rows(node))
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A reading of a counter of the pattern: what it is for all siblings, or where the counter stands on each."""
+
+    row: Row | NodeFact
+    path: Path | None
+
+    def of(self, node: Node) -> NodeFact | Row:
+        if self.path is None or isinstance(self.row, NodeFact):
+            return self.row
+        return replace(self.row, fact=at_path(node, self.path))
+
+
+class _Counts:
+    """The counters of errors of siblings: those that never vary, and the parts of the others. A pattern whose rows are
+    told without a look at what varies has the same rows as its siblings."""
+
+    def __init__(self, pattern: Pattern) -> None:
+        parts: dict[Counter, list[_Part]] = {}
+        for row in device_rows(pattern.node):
+            if of_errors(row.kind, row.unit):
+                at = counter_of(row.family, row.part, row.key, row.unit)
+                path = pattern.counters.get(id(row.fact)) if isinstance(row, Row) else None
+                parts.setdefault(at, []).append(_Part(row, path))
+        self._all = counters_in(made_of((part.row for own in parts.values() for part in own), of_errors))
+        self._varying = [own for own in parts.values() if any(part.path is not None for part in own)]
+
+    def of(self, node: Node) -> Counted:
+        own = made_of((part.of(node) for parts in self._varying for part in parts), of_errors)
+        return of_counters(counters_in(made_of(kernel_log(node), of_errors)) | self._all | counters_in(own))
 
 
 _known: WeakKeyDictionary[Pattern, AnswersOfSiblings] = WeakKeyDictionary()

@@ -17,6 +17,8 @@ from topodiag.model.provenance import MAX_QUOTE, Fact, Origin
 
 Place = tuple[str, int | None]
 """A text of a capture, and a line in it."""
+Path = tuple[Any, ...]
+"""The way from a node to one of its parts: names of fields, keys and places."""
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 
 
@@ -56,6 +58,13 @@ for _name in (
     setattr(_Unreadable, f"__{_name}__", _touch)
 
 UNTOLD: Any = _Unreadable()
+
+
+def at_path(thing: Any, path: Path) -> Any:
+    """The part of a node that stands there."""
+    for place in path:
+        thing = thing[place] if isinstance(thing, (dict, tuple)) else getattr(thing, place)
+    return thing
 
 
 def names_of(thing: Any) -> Iterable[str]:
@@ -166,6 +175,20 @@ class Varying:
         if origin is not None and (origin.source, origin.line) in self._measured:
             return ("value",) if fact.value is not None else ()
         return self._which((("value", fact.value), ("origin", origin)))
+
+    def paths_of(self, kind: type) -> dict[int, Path]:
+        """Where the parts of a kind stand that vary, by `id`."""
+        found: dict[int, Path] = {}
+
+        def look(thing: Any, path: Path) -> None:
+            if isinstance(thing, kind):
+                found[id(thing)] = path
+                return
+            for place in () if isinstance(thing, (Fact, frozenset)) else self._parts.get(id(thing), ()):
+                look(thing[place] if isinstance(thing, (dict, tuple)) else getattr(thing, place), (*path, place))
+
+        look(self._node, ())
+        return found
 
     def replaced(self, by: Untold | Exchanged, host: str, time: Fact[str]) -> Node:
         """The node with these in the places of all that varies."""

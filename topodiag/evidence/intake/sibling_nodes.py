@@ -9,9 +9,8 @@ line varies for the first time, the node is read whole as well, and the two must
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field
-from ipaddress import ip_address
+from ipaddress import IPv6Address
 from itertools import compress, count
 from operator import ne
 from typing import Any
@@ -19,21 +18,20 @@ from typing import Any
 from topodiag.evidence.assemble import time_of
 from topodiag.evidence.intake.bundle import Evidence
 from topodiag.evidence.intake.known_texts import said_of
-from topodiag.evidence.intake.node_parts import Exchanged, Measured, Place, UnlikeError, Untold, Varying
+from topodiag.evidence.intake.node_parts import Exchanged, Measured, Path, Place, UnlikeError, Untold, Varying
 from topodiag.evidence.intake.reader import read_node
 from topodiag.evidence.intake.siblings import (
-    IDENTITY,
     LEAST_HOST,
-    SHORT_ADDRESS,
     Exchange,
     Likeness,
+    cut,
+    digits_of,
     form_of,
     means_something,
-    plain,
-    without_host,
 )
 from topodiag.evidence.registry import source
 from topodiag.model.node import Node
+from topodiag.model.provenance import Counter
 
 MOST_PATTERNS = 6
 """Patterns of captures that are held: those of the last kinds of machines, and of their states."""
@@ -75,12 +73,14 @@ class Pattern:
     def __init__(self, evidence: Evidence, node: Node) -> None:
         self.node = node
         self.untold: Node | None = None
+        self.counters: dict[int, Path] = {}
+        """Where the counters of `node` stand that vary, by `id`."""
         self._host = evidence.host
         self._texts = [_text(blob) for blob in evidence.blobs]
         self._measured: set[Place] = set()
         self._holders: dict[str, set[Place]] = {}
         self._of_host: set[Place] = set()
-        self._cuts: dict[Place, tuple[list[str], list[tuple[str, str, str]]]] = {}
+        self._cuts: dict[Place, tuple[list[str], list[str]]] = {}
         for text in self._texts:
             self._look(text)
         self._names = tuple(self._holders)
@@ -94,8 +94,10 @@ class Pattern:
             place = (text.name, number)
             if self._host in line:
                 self._of_host.add(place)
-            for name in _identities(line):
-                self._holders.setdefault(name, set()).add(place)
+            for token in cut(line, "")[1::2]:
+                for digits in digits_of(token):
+                    if not means_something(digits):
+                        self._holders.setdefault(digits, set()).add(place)
 
     def difference(self, evidence: Evidence) -> Difference | None:
         """What this capture, whose items are the same, has otherwise; None where that is more than can be exchanged."""
@@ -125,15 +127,11 @@ class Pattern:
         old = self._cuts.get(place)
         if old is None:
             old = self._cuts[place] = _cut(mine, self._host)
-        rest, tokens = old
-        pieces = IDENTITY.split(without_host(theirs, host))
-        if rest != pieces[0::2]:
+        new = _cut(theirs, host)
+        if old[0] != new[0]:
             return False
-        for (one, was, form), other in zip(tokens, pieces[1::2], strict=True):
-            now = plain(other)
-            if one != other and form_of(other) != form:
-                return False
-            if was != now and was not in names and (means_something(one) or means_something(other)):
+        for was, now in zip(old[1], new[1], strict=True):
+            if was != now and was not in names and (means_something(was) or means_something(now)):
                 return False
             if names.setdefault(was, now) != now:
                 return False
@@ -161,6 +159,7 @@ class Pattern:
         """Take in lines that vary for the first time. `node` is the sibling's as it was read: False where it is not
         what its pattern foretells, which then serves for nothing more."""
         self._measured |= difference.numbers.keys()
+        self.untold = None
         try:
             self._varying = Varying(
                 self.node, Exchange(self._old, self._old.opposite), self._host, frozenset(self._measured)
@@ -168,6 +167,7 @@ class Pattern:
             if self.node_like(difference, time) != node:
                 return False
             self.untold = self._varying.replaced(Untold(), HOST, Untold.FACT)
+            self.counters = self._varying.paths_of(Counter)
         except UnlikeError:
             return False
         return True
@@ -190,24 +190,24 @@ def _text(blob: Any) -> _Text:
     return _Text(blob.name, blob.data, reads.measured if reads and plain_lines else None, blob.data.split(b"\n"))
 
 
-def _cut(line: str, host: str) -> tuple[list[str], list[tuple[str, str, str]]]:
-    """A line without its host and identities; and these, each as it is written, its digits, and its form."""
-    pieces = IDENTITY.split(without_host(line, host))
-    return pieces[0::2], [(token, plain(token), form_of(token)) for token in pieces[1::2]]
+def _cut(line: str, host: str) -> tuple[list[str], list[str]]:
+    """A line without its host and the digits of its identities, and these."""
+    pieces = cut(line, host)
+    tokens = pieces[1::2]
+    digits = [each for token in tokens for each in digits_of(token)]
+    pieces[1::2] = [form_of(token) if "::" not in token else _form_of_address(token) for token in tokens]
+    return pieces, digits
 
 
-def _identities(line: str) -> Iterator[str]:
-    """The identities in a line, also those that it shortens."""
-    for match in IDENTITY.finditer(line):
-        if not means_something(match[0]):
-            yield plain(match[0])
-    if "::" in line:
-        for match in SHORT_ADDRESS.finditer(line):
-            try:
-                digits = ip_address(match[0]).packed.hex()
-            except ValueError:
-                continue
-            yield from (digits[:16], digits[16:])
+def _form_of_address(token: str) -> str:
+    """How an address is shortened, as all tools shorten it; itself where they would write it otherwise."""
+    try:
+        address = IPv6Address(token)
+    except ValueError:
+        return token
+    if address.ipv4_mapped is not None and "." in token:
+        return "::ffff:h.h.h.h" if token == f"::ffff:{address.ipv4_mapped}" else token
+    return "h::h" if token == str(address) else token
 
 
 def _counted(text: _Text, place: Place, mine: str, theirs: str, numbers: dict[Place, Measured]) -> bool:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from hashlib import sha256
-from ipaddress import ip_address
+from ipaddress import IPv6Address, ip_address
 from typing import Any
 
 from topodiag.evidence.draft import Body, Entity, NodeDraft, Offer, PairOffer
@@ -25,7 +25,10 @@ IDENTITY = re.compile(
     re.ASCII,
 )
 _GROUP = rf"{_HEX}{{1,4}}"
-SHORT_ADDRESS = re.compile(rf"(?<![0-9A-Za-z:])((?:{_GROUP})?::{_GROUP}(?::{_GROUP}){{0,5}})(?![0-9A-Za-z:])")
+SHORT_ADDRESS = re.compile(
+    r"(?<![0-9A-Za-z:.])(::ffff:[0-9]{1,3}(?:\.[0-9]{1,3}){3}(?![0-9A-Za-z:.])"
+    rf"|(?:{_GROUP})?::{_GROUP}(?::{_GROUP}){{0,5}}(?![0-9A-Za-z:.]))"
+)
 _IPV4 = "0000ffff"
 """The first half of the digits of an IPv4 address in the lower half of a GID: the second is an identity by itself."""
 _LEAST_DIGITS = 5
@@ -47,8 +50,19 @@ def form_of(token: str) -> str:
     return token.translate(_FORM)
 
 
-def means_something(token: str) -> bool:
-    digits = plain(token)
+def digits_of(token: str) -> tuple[str, ...]:
+    """The digits of an identity, however it is written; of a short address those of its halves, none where it is no
+    address."""
+    if "::" not in token:
+        return (plain(token),)
+    try:
+        digits = ip_address(token).packed.hex()
+    except ValueError:
+        return ()
+    return digits[:16], digits[16:]
+
+
+def means_something(digits: str) -> bool:
     return len(set(digits)) < _LEAST_DIGITS and not digits.startswith(_IPV4)
 
 
@@ -99,7 +113,7 @@ def likeness_of(data: bytes, host: str) -> Likeness | None:
     order: dict[str, int] = {}
     rest = pieces[0::2]
     for token in pieces[1::2]:
-        if means_something(token):
+        if means_something(plain(token)):
             rest.append(token)
         else:
             rest.append(f"{order.setdefault(plain(token), len(order))} {form_of(token)}")
@@ -132,13 +146,13 @@ class Exchange:
         return other
 
     def _address(self, address: str) -> str:
-        """A GID as tools shorten it: its second half is a GUID."""
-        try:
-            digits = ip_address(address).packed.hex()
-        except ValueError:
+        """A GID as tools shorten it: its second half is a GUID, or an IPv4 address."""
+        digits = digits_of(address)
+        other = tuple(self._names.get(half, half) for half in digits)
+        if other == digits:
             return address
-        other = "".join(self._names.get(half, half) for half in (digits[:16], digits[16:]))
-        return address if other == digits else str(ip_address(bytes.fromhex(other)))
+        made = IPv6Address(bytes.fromhex("".join(other)))
+        return f"::ffff:{made.ipv4_mapped}" if "." in address and made.ipv4_mapped else str(made)
 
     def _written(self, token: str) -> str:
         """The other's identity in the form of this one."""
