@@ -158,6 +158,21 @@ def test_the_placement_is_drawn_before_and_after(tmp_path: Path) -> None:
     assert "no group is split" in shown
 
 
+def test_a_job_whose_ranks_are_badly_placed_is_drawn_beside_a_better_map(tmp_path: Path) -> None:
+    page = tmp_path / "report.html"
+    invoke("logs", "fixture:split-tensor-groups", "--html", str(page))
+    shown = by_id(read(page.read_text(encoding="utf-8")), "placement").text
+    assert "2 of 2 groups split" in shown
+    assert "no group is split" in shown
+    assert "ms before" in shown
+
+
+def test_a_job_that_is_well_placed_has_no_map_on_its_page(tmp_path: Path) -> None:
+    page = tmp_path / "report.html"
+    invoke("logs", log(tmp_path), "--html", str(page))
+    assert "placement" not in {each.attributes.get("id") for each in read(page.read_text(encoding="utf-8"))}
+
+
 @pytest.mark.parametrize(
     ("path", "said"),
     [

@@ -84,7 +84,12 @@ def diagnose(  # noqa: PLR0917 - one parameter per option
     with working(color=printing.color, ascii_only=printing.ascii_only, quiet=printing.quiet):
         result = judge_case(paths, places=places, layout=layout, trained=trained.given if trained.said else None)
     reached.code = verdict(result, fail_on)
-    shown = as_shown(result, redact=redact)
+    solved = None
+    if html is not None:
+        from topodiag.app.better_place import better_placement  # noqa: PLC0415
+
+        solved = better_placement(result, paths)
+    shown, solved = as_shown((result, solved), redact=redact)
     from topodiag.report.registry import report  # noqa: PLC0415
 
     made = report(format_)
@@ -98,7 +103,7 @@ def diagnose(  # noqa: PLR0917 - one parameter per option
     if html is not None:
         from topodiag.report.verdict.table import VerdictTable  # noqa: PLC0415
 
-        write_result(html, "diagnose", shown, VerdictTable)
+        write_result(html, "diagnose", shown, VerdictTable, solved)
     if folder is not None:
         from topodiag.app.artefacts import write_artefacts  # noqa: PLC0415
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from topodiag.cli.options import Printing
     from topodiag.model.node import Node
     from topodiag.model.result import Result
+    from topodiag.placement.solve import Solved
     from topodiag.report.drawn import DrawnReport
     from topodiag.report.html.interface import Extras, Sheet
     from topodiag.report.text import Page
@@ -100,8 +101,20 @@ def write_drawn(  # noqa: PLR0917 - what a page is made of
     write_html(path, sheet)
 
 
-def write_result(path: str, command: str, result: Result, report: Callable[[], DrawnReport]) -> None:
-    """Write the page of a command whose answer is a result."""
+def write_result(
+    path: str, command: str, result: Result, report: Callable[[], DrawnReport], solved: Solved | None = None
+) -> None:
+    """Write the page of a command whose answer is a result; `solved` is the better map of a badly placed job."""
     from topodiag.report.html.sheets import result_sheet  # noqa: PLC0415
 
-    write_html(path, lambda: result_sheet(command, result, report()))
+    def sheet() -> Sheet:
+        return result_sheet(command, result, report(), None if solved is None else _placed(solved))
+
+    write_html(path, sheet)
+
+
+def _placed(solved: Solved) -> Extras:
+    from topodiag.report.html.placed import solve_extras  # noqa: PLC0415
+    from topodiag.report.place.solve import solution_json  # noqa: PLC0415
+
+    return solve_extras(solved, solution_json(solved))

@@ -140,12 +140,17 @@ def logs(  # noqa: PLR0917 - one parameter per option
     )
     with reading(color=printing.color, ascii_only=printing.ascii_only, quiet=printing.quiet) as tell:
         result = judge_logs(paths, options=options, on_progress=tell)
-    result = as_shown(result, redact=redact)
+    solved = None
+    if html is not None:
+        from topodiag.app.better_place import better_placement  # noqa: PLC0415
+
+        solved = better_placement(result, paths, options.layout)
+    result, solved = as_shown((result, solved), redact=redact)
     reached.code = verdict(result, fail_on)
     if html is not None:
         from topodiag.report.job.table import JobTable  # noqa: PLC0415
 
-        write_result(html, "logs", result, JobTable)
+        write_result(html, "logs", result, JobTable, solved)
     if parquet is not None:
         _write_parquet(parquet, result, str(printing.output))
         return

@@ -27,16 +27,17 @@ NODES_WITH_FACTS = 64
 """More nodes than these have no facts in the page: each has some 100 kB of them, and the page shows kinds of nodes."""
 
 
-def result_sheet(command: str, result: Result, report: DrawnReport) -> Sheet:
+def result_sheet(command: str, result: Result, report: DrawnReport, extras: Extras | None = None) -> Sheet:
     """The sheet of a command whose answer is a result."""
+    more = extras or Extras()
     page = Page(Style(width=WIDE))
     if len(result.nodes) <= NODES_WITH_FACTS:
         report.draw(page, result)
-        return Sheet(command, result, page, document(result))
+        return Sheet(command, result, page, document(result), more.drawings, more.grids)
     light = replace(result, nodes=(), not_observed=tuple(gaps_of(result)))
     draw_findings(page, result.findings, several_nodes=True)
     draw_gaps(page, light)
-    return Sheet(command, result, page, document(light), lacks="the facts of the nodes")
+    return Sheet(command, result, page, document(light), more.drawings, more.grids, lacks="the facts of the nodes")
 
 
 def drawn_sheet(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from topodiag.model.sweep import Fabric, JudgedRun, Standing, SweepJudgement
 from topodiag.report.html.interface import Cell, Drawing, Extras, Grid
 from topodiag.report.sweep.heat import heat_svg
+from topodiag.report.sweep.page import best_by_rail
 from topodiag.words.fold import fold_hosts
 from topodiag.words.units import number, spell_gbs
 
@@ -26,7 +27,27 @@ def sweep_extras(judged: SweepJudgement, fabric: Fabric) -> Extras:
         [_row(each) for each in odd[:ROWS_SHOWN]], right=frozenset({2, 3, 4, 5}),
         left_out=f"{left} more runs are in the JSON" if left > 0 else "",
     )  # fmt: skip
-    return Extras(drawings, {"nodes": (grid,)} if grid.rows else {})
+    grids = tuple(each for each in (_rails(judged, fabric), grid) if each.rows)
+    return Extras(drawings, {"nodes": grids} if grids else {})
+
+
+def _rails(judged: SweepJudgement, fabric: Fabric) -> Grid:
+    """The best run over each rail of each node whose rails were measured one by one."""
+    best = best_by_rail(judged)
+    rails = range(fabric.rails)
+    nodes = [node for node in fabric.nodes if any((node, rail) in best for rail in rails)]
+    left = len(nodes) - ROWS_SHOWN
+    return Grid(
+        "rails", "Nodes by rail: the best run over each, per cent of normal", ("Node", *map(str, rails)),
+        [[Cell(node), *(_share(best.get((node, rail))) for rail in rails)] for node in nodes[:ROWS_SHOWN]],
+        right=frozenset(range(1, fabric.rails + 1)), left_out=f"{left} more nodes are in the JSON" if left > 0 else "",
+    )  # fmt: skip
+
+
+def _share(each: JudgedRun | None) -> Cell:
+    if each is None or each.share is None:
+        return Cell("", -1.0)
+    return Cell(f"{each.share * 100:.0f}", each.share, _MARKS.get(each.standing, ""))
 
 
 def _rank(each: JudgedRun) -> tuple[bool, float]:

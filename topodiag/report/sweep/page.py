@@ -140,7 +140,7 @@ def _draw_settings(page: Page, judged: SweepJudgement) -> None:
 
 def _draw_rails(page: Page, judged: SweepJudgement, fabric: Fabric) -> None:
     """Nodes under suspicion whose rails were measured one by one."""
-    best = _best_by_rail(judged)
+    best = best_by_rail(judged)
     accused = {part.place for fault in judged.faults for part in fault.parts if part.kind in {"link", "pcie", "host"}}
     racks = {part.place for fault in judged.faults for part in fault.parts if part.kind in {"leaf", "uplink"}}
     # The best run over a rail is what its port can do; of other nodes it would be their partner's fault.
@@ -163,7 +163,7 @@ def _draw_rails(page: Page, judged: SweepJudgement, fabric: Fabric) -> None:
         page.add("  ", f"and {plural(len(slow) - len(shown), 'node')} more (-v)")
 
 
-def _best_by_rail(judged: SweepJudgement) -> dict[tuple[str, int], JudgedRun]:
+def best_by_rail(judged: SweepJudgement) -> dict[tuple[str, int], JudgedRun]:
     """By node and rail, the run that reached most of what is normal."""
     best: dict[tuple[str, int], JudgedRun] = {}
     for each in judged.runs:

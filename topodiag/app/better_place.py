@@ -1,0 +1,29 @@
+"""The better map of a job whose ranks are badly placed, for its page: that of `topodiag place solve`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from topodiag.model.errors import TopodiagError
+from topodiag.model.finding import Severity
+from topodiag.model.result import Result
+
+if TYPE_CHECKING:
+    from topodiag.model.layout import Layout
+    from topodiag.placement.solve import Solved
+
+
+def better_placement(result: Result, paths: Sequence[str], layout: Layout | None = None) -> Solved | None:
+    """The map found on the evidence at `paths`, beside the layout of the job. None where no finding blames the
+    placement, where the evidence cannot be read a second time, or where it says too little for a map."""
+    blamed = any(each.id.startswith("PLC") and each.severity > Severity.INFO for each in result.findings)
+    if not blamed or "-" in paths:
+        return None
+    from topodiag.app.place import ClusterOptions, LayoutOptions, PlaceOptions, solve_placement  # noqa: PLC0415 - heavy
+
+    try:
+        solved = solve_placement(PlaceOptions(ClusterOptions(), LayoutOptions(), layout, paths=tuple(paths)))
+    except TopodiagError:
+        return None
+    return solved if solved.solution.cost.step_us < solved.before_cost.step_us else None
