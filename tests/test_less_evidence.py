@@ -44,7 +44,7 @@ SILENT_EXCUSES = {
 TELLING = (Status.FINDING, Status.CLEAN, Status.UNKNOWN, Status.NOT_APPLICABLE)
 MAY_SETTLE = {
     "TOP003", "NVL004", "PCI001", "PCI002", "PCI003", "PCI004", "NVL005", "ENV002", "NUM001", "NUM002", "NIC003",
-    "HST001", "HST002", "HST003",
+    "HST001", "HST002", "HST003", "HST004",
 }  # fmt: skip
 """Checks that are not applicable for a reason (bare metal, a product without NVLink, Grace); without that reason the
 other evidence may show that all is well: `clean` is as silent."""

@@ -18,7 +18,7 @@ from topodiag.placement.job_layout import layout_of_job
 
 def comms(layout: Layout, world: int, names: Sequence[str], sure: Confidence = Confidence.HIGH) -> list[Communicator]:
     """The communicators of these dimensions, as a log names them."""
-    made = []
+    made: list[Communicator] = []
     for name in names:
         for row in groups_of(layout, world)[name]:
             role = BY_NAME[name].role

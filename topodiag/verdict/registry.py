@@ -30,6 +30,7 @@ RULES: tuple[type[Rule], ...] = (
     network_rules.PortDrops,
     setting_rules.LimitReached,
     setting_rules.ContainerSeesLess,
+    setting_rules.DriverRefuses,
     setting_rules.FileRefused,
     setting_rules.FileDecides,
     gpu_rules.AcsOrIommu,

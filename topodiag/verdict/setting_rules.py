@@ -116,6 +116,20 @@ class ContainerSeesLess(Rule):
         return other.id != "JOB005" or error_is(other, scene, "cuda", "plugin", "connect", "other")
 
 
+class DriverRefuses(Rule):
+    """Libraries of another version than the kernel module: no CUDA call works in such a process, so that its rank ends
+    and all others wait. `cat /proc/driver/nvidia/version` and `ldconfig -p` in the job's container settle it."""
+
+    causes = ("HST004",)
+    leads_to = ("JOB005", "JOB006", "JOB009", *JOB_FAILS)
+    because = "the kernel module refuses libraries of another version: no CUDA call works there"
+
+    def holds(self, cause: Finding, other: Finding, scene: Scene) -> bool:
+        if other.id == "JOB009":
+            return "driver" in f"{other.message} {other.observed}".lower()
+        return other.id != "JOB005" or error_is(other, scene, "cuda", "other")
+
+
 class FileRefused(Rule):
     """A topology file that NCCL refuses ends every init that reads it."""
 

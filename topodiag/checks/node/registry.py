@@ -11,6 +11,7 @@ CHECKS = {
     "HST001": "limits:HostLimits",
     "HST002": "devices_given:DevicesNotGiven",
     "HST003": "host_settings:HostSettings",
+    "HST004": "driver_mismatch:DriverMismatch",
     "NVL001": "nvlink:FewerNvlinks",
     "NVL002": "nvlink:SlowNvlinks",
     "NVL003": "nvlink_errors:NvlinkErrors",
