@@ -15,10 +15,11 @@ from topodiag.model.finding import Cost, Coverage, Severity, Where
 from topodiag.model.links import Path, PathType
 from topodiag.model.node import Node
 from topodiag.model.provenance import NotObserved, Origin, known, unknown
-from topodiag.model.result import Result, UnreadLine
+from topodiag.model.result import Result, Trouble, UnreadLine
 from topodiag.model.topics import Topic
 from topodiag.report.interface import Style
 from topodiag.report.registry import report
+from topodiag.report.words import findings_of, judged, of_hosts
 
 ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -240,6 +241,27 @@ def test_many_nodes_get_a_head_line_each_and_no_drawing():
     assert len(heads) == 6
     assert last.startswith("✔ gpu-[000-005]")  # the answer again
     assert "NUMA 0" not in text
+
+
+def test_each_of_many_nodes_gets_what_names_it_or_none():
+    """What is asked of a result of one host is what is asked of it for that host."""
+    sick, healthy = machines.sick(), machines.healthy()
+    shared = replace(sick.findings[0], where=Where(nodes=("gpu-001", "gpu-002")))
+    whole = replace(sick.findings[0], where=Where())
+    both = replace(
+        sick,
+        nodes=(*sick.nodes, *healthy.nodes),
+        findings=(whole, *sick.findings, shared),
+        outcomes=(*sick.outcomes, *healthy.outcomes),
+        unexplained=tuple(Trouble("kernel log", "no", host) for host in ("gpu-002", "", "gpu-001", "gpu-002")),
+    )
+    of_host = of_hosts(both)
+    for node in (*both.nodes, Node("gpu-003")):
+        own = of_host(node.host)
+        assert own.findings == findings_of(both, node)
+        assert own.troubles() == both.troubles(node.host)
+        assert judged(own) == judged(both, node.host)
+    assert of_host("gpu-001").findings == (whole, shared)
 
 
 def test_plain_output_has_no_escape_codes():

@@ -13,7 +13,7 @@ from topodiag.report.node.header import draw_header
 from topodiag.report.node.matrix import draw_matrix
 from topodiag.report.node.tree import draw_tree
 from topodiag.report.text import Page
-from topodiag.report.words import findings_of
+from topodiag.report.words import findings_of, of_hosts
 
 NODES_DRAWN = 4
 """Machines drawn with tree and matrix; above that only those with findings get their head line (`-v` draws all)."""
@@ -30,11 +30,13 @@ class Table(DrawnReport):
         elif not result.nodes:
             page.add(page.text(("?", "unknown"), " "), ("no machine was found in the evidence", "unknown"))
         many = len(result.nodes) > NODES_DRAWN and not page.style.verbose
+        of_host = of_hosts(result)
         for node in result.nodes:
+            own = of_host(node.host)
             page.blank()
-            draw_header(page, result, node)
+            draw_header(page, own, node)
             if not (many or page.style.quiet):
-                _draw_machine(page, result, node)
+                _draw_machine(page, own, node)
         draw_findings(page, result.findings, several_nodes=len(result.nodes) > 1 or bool(result.jobs))
         if not page.style.quiet:
             draw_gaps(page, result)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from enum import Enum
+from typing import TypeVar
 
 from topodiag.model.devices import NVIDIA, Gpu, PciKind
 from topodiag.model.finding import Finding, Severity, Status
@@ -12,6 +13,8 @@ from topodiag.model.node import Node
 from topodiag.model.result import Result, Trouble
 from topodiag.model.topics import Topic
 from topodiag.words.fold import plural
+
+T = TypeVar("T")
 
 
 def severity_counts(findings: Iterable[Finding]) -> dict[Severity, int]:
@@ -38,6 +41,30 @@ def unexplained_words(lines: Sequence[Trouble]) -> str:
 def findings_of(result: Result, node: Node) -> tuple[Finding, ...]:
     """The findings on this node; one that names no node is everybody's."""
     return tuple(f for f in result.findings if not f.where.nodes or node.host in f.where.nodes)
+
+
+def of_hosts(result: Result) -> Callable[[str], Result]:
+    """The result as it speaks of one host, by its name: what names that host or none. All is looked at once, and not
+    once for each of thousands of nodes."""
+    findings = _by_host((finding, finding.where.nodes or ("",)) for finding in result.findings)
+    outcomes = _by_host((outcome, (outcome.node,)) for outcome in result.outcomes)
+    unexplained = _by_host((trouble, (trouble.subject,)) for trouble in result.unexplained)
+    return lambda host: replace(result, findings=findings(host), outcomes=outcomes(host), unexplained=unexplained(host))
+
+
+def _by_host(things: Iterable[tuple[T, Iterable[str]]]) -> Callable[[str], tuple[T, ...]]:
+    """Things by the hosts that they name, in their order; those that name "" are everybody's."""
+    of_host: dict[str, dict[int, T]] = {}
+    for number, (thing, hosts) in enumerate(things):
+        for host in hosts:
+            of_host.setdefault(host, {})[number] = thing
+    everybodys = of_host.pop("", {})
+
+    def of(host: str) -> tuple[T, ...]:
+        own = everybodys | of_host.get(host, {})
+        return tuple(own[number] for number in sorted(own))
+
+    return of
 
 
 class Sight(Enum):
