@@ -111,6 +111,8 @@ class Source(ABC, Generic[R]):
     trust: ClassVar[int] = 60
     quiet_is_news: ClassVar[bool] = False
     """Whether a text of the format without any record is evidence still: a kernel log in which nothing happened."""
+    apart: ClassVar[bool] = False
+    """Whether its texts say nothing but what happened: siblings may differ in all of one (intake/sibling_nodes.py)."""
     measured: ClassVar[re.Pattern[str] | None] = None
     """Lines whose numbers the source copies one for one, whatever they are, into counters or facts of the moment that
     name the line, or does not read at all (a serial number). Siblings may differ there (intake/sibling_nodes.py)."""

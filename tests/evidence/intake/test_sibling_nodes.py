@@ -99,6 +99,35 @@ def test_a_line_that_varies_for_the_first_time_is_read_once_more(whole: list[str
     assert counts == [0, 0, 9, 0, 12]
 
 
+XID = "[{0}.000000] NVRM: Xid (PCI:0000:1b:00): {1}, pid=1, name=a\n"
+
+
+def test_what_happened_is_read_of_each_node_and_the_rest_is_not(whole: list[str]) -> None:
+    logs = ("[1.000000] quiet\n", XID.format(7, 79), XID.format(9, 48) * 2 + XID.format(12, 79), "", XID.format(1, 31))
+    captures = [capture(at % 4) for at in range(len(logs))]
+    for each, log in zip(captures, logs, strict=True):
+        each.blobs.append(Blob("dmesg.txt", log.encode(), Item("dmesg", "kernel-log", "dmesg.txt")))
+    siblings, nodes = read(*captures)
+    assert whole == ["node-000", "node-001"]
+    assert [[event.code for event in node.events] for node in nodes] == [[], [79], [48, 79], [], [31]]
+    [(_, pattern)] = siblings._patterns
+    assert pattern.untold is not None
+    with pytest.raises(Touched):
+        len(pattern.untold.events)
+
+
+def test_a_journal_that_speaks_of_services_is_read_whole(whole: list[str]) -> None:
+    unit = (
+        "Mar 01 08:00:00 h systemd[1]: Failed to start nvidia-fabricmanager.service - NVIDIA fabric manager service.\n"
+    )
+    captures = [capture(at) for at in range(3)]
+    for each, log in zip(captures, (XID.format(1, 31), XID.format(2, 31), unit), strict=True):
+        each.blobs.append(Blob("dmesg.txt", log.encode(), Item("dmesg", "kernel-log", "dmesg.txt")))
+    _, nodes = read(*captures)
+    assert nodes[2].os.services
+    assert len(whole) == 3
+
+
 IB, STATE = TEXTS["sys-infiniband"], TEXTS["os-state"]
 
 
@@ -178,6 +207,7 @@ def test_what_is_held_is_bounded() -> None:
 
 XML = """<?xml version="1.0" ?>
 <nvidia_smi_log>
+\t<timestamp>Mon Mar  {0:.1} 08:00:00 2026</timestamp>
 \t<attached_gpus>1</attached_gpus>
 \t<gpu id="00000000:1B:00.0">
 \t\t<product_name>H100</product_name>

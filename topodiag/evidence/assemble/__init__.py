@@ -61,7 +61,7 @@ def assemble(draft: NodeDraft, host: str, time: str = "") -> Node:
         smi_matrix=tables.get("smi", {}),
         pcie_matrix=tables.get("pcie", {}),
         p2p={name.removeprefix(_P2P): tables[name] for name in sorted(tables) if name.startswith(_P2P)},
-        events=_distinct(draft.events),
+        events=distinct_events(draft.events),
         processes=tuple(sorted(draft.processes, key=lambda process: process.pid)),
         settings=tuple(draft.settings),
         conf_lines=tuple(draft.conf_lines),
@@ -85,7 +85,7 @@ def time_of(time: str) -> Fact[str]:
     return Fact(time) if time else Fact(why="no manifest")
 
 
-def _distinct(events: Iterable[KernelEvent]) -> tuple[KernelEvent, ...]:
+def distinct_events(events: Iterable[KernelEvent]) -> tuple[KernelEvent, ...]:
     """Messages of the kernel, each once: dmesg and the journal hold the same lines with the same times."""
     once: dict[tuple[object, ...], KernelEvent] = {}
     for number, event in enumerate(events):

@@ -95,6 +95,7 @@ class KernelLog(Source[KernelEvent]):
     kind = "kernel-log"
     speaks_of = frozenset({Topic.KERNEL_LOG})
     quiet_is_news = True
+    apart = True
     trust = 60
 
     def recognises(self, head: str) -> bool:

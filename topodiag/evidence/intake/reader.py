@@ -110,6 +110,18 @@ def _read_with(
     return made.item, made.unread
 
 
+def read_apart(blob: Blob) -> TextRead | None:
+    """What the source of a text makes of it where the text says nothing but what happened; None of any other text."""
+    source = registry.source(blob.item.kind) if blob.item is not None else None
+    made = _made_of(source, blob, "") if source is not None and source.apart else None
+    if made is None or made.unread:
+        return None
+    part = made.part
+    more = (*part.singles.values(), *part.all_entities(), *part.pairs, *part.settings, *part.missing, *part.processes)
+    told = any(each.offers for each in part.singles.values())
+    return None if told or len(more) > len(part.singles) else made
+
+
 def _made_of(source: Source[Any], blob: Blob, digest: str) -> TextRead:
     part = NodeDraft()
     part.trust = source.trust

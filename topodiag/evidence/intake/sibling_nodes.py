@@ -2,24 +2,25 @@
 
 Two captures of one kind of machine differ in a few hundred of their ten thousand lines. Where each of these lines
 differs in identities (siblings.py), or in numbers that its source copies and no more (`Source.measured`), the node is
-the sibling's with these exchanged: each fact knows the line that it was read from. It is not taken on trust: when a
+the sibling's with these exchanged: each fact knows the line that it was read from. Logs, which say nothing but what
+happened (`Source.apart`), are read of each. It is not taken on trust: when a
 line varies for the first time, the node is read whole as well, and the two must be equal.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from ipaddress import IPv6Address
 from itertools import compress, count
 from operator import ne
 from typing import Any
 
-from topodiag.evidence.assemble import time_of
+from topodiag.evidence.assemble import distinct_events, time_of
 from topodiag.evidence.intake.bundle import Evidence
 from topodiag.evidence.intake.known_texts import said_of
-from topodiag.evidence.intake.node_parts import Exchanged, Measured, Path, Place, UnlikeError, Untold, Varying
-from topodiag.evidence.intake.reader import read_node
+from topodiag.evidence.intake.node_parts import UNTOLD, Exchanged, Measured, Path, Place, UnlikeError, Untold, Varying
+from topodiag.evidence.intake.reader import read_apart, read_node
 from topodiag.evidence.intake.siblings import (
     LEAST_HOST,
     Exchange,
@@ -29,9 +30,11 @@ from topodiag.evidence.intake.siblings import (
     form_of,
     means_something,
 )
+from topodiag.evidence.intake.text_read import TextRead
 from topodiag.evidence.registry import source
 from topodiag.model.node import Node
 from topodiag.model.provenance import Counter
+from topodiag.model.system import KernelEvent
 
 MOST_PATTERNS = 6
 """Patterns of captures that are held: those of the last kinds of machines, and of their states."""
@@ -54,6 +57,8 @@ class Difference:
 
     new: Likeness
     numbers: dict[Place, Measured]
+    events: tuple[KernelEvent, ...] | None = None
+    """What happened on the node, where its logs are others."""
 
 
 @dataclass(slots=True)
@@ -64,6 +69,8 @@ class _Text:
     data: bytes
     measured: re.Pattern[str] | None
     lines: list[bytes] = field(default_factory=list)
+    apart: TextRead | None = None
+    """What was made of a text that says nothing but what happened."""
 
 
 class Pattern:
@@ -81,8 +88,10 @@ class Pattern:
         self._holders: dict[str, set[Place]] = {}
         self._of_host: set[Place] = set()
         self._cuts: dict[Place, tuple[list[str], list[str]]] = {}
+        self._logs_vary = False
         for text in self._texts:
-            self._look(text)
+            if text.apart is None:
+                self._look(text)
         self._names = tuple(self._holders)
         self._old = Likeness("", self._host, self._names)
         self._varying: Varying | None = None
@@ -106,8 +115,12 @@ class Pattern:
         names: dict[str, str] = {}
         numbers: dict[Place, Measured] = {}
         differing: set[Place] = set()
+        logs = False
         for text, blob in zip(self._texts, evidence.blobs, strict=True):
             if text.data == blob.data:
+                continue
+            if text.apart is not None:
+                logs = True
                 continue
             lines = blob.data.split(b"\n")
             if len(lines) != len(text.lines) or _is_unclean(blob.data):
@@ -120,7 +133,25 @@ class Pattern:
                     return None
             if len(differing) > MOST_LINES:
                 return None
-        return self._whole(evidence.host, names, numbers, differing)
+        found = self._whole(evidence.host, names, numbers, differing)
+        if found is None or not logs:
+            return found
+        events = self._events(evidence)
+        return replace(found, events=events) if events is not None else None
+
+    def _events(self, evidence: Evidence) -> tuple[KernelEvent, ...] | None:
+        """What happened on a sibling; None where its logs, or the pattern's, say more than that."""
+        mine = [text.apart for text in self._texts if text.apart is not None]
+        if distinct_events(event for read in mine for event in read.part.events) != self.node.events:
+            return None
+        pairs = zip(self._texts, evidence.blobs, strict=True)
+        theirs = [read_apart(blob) for text, blob in pairs if text.apart is not None]
+        events: list[KernelEvent] = []
+        for old, new in zip(mine, theirs, strict=True):
+            if new is None or (new.told, new.spoke) != (old.told, old.spoke):
+                return None
+            events += new.part.events
+        return distinct_events(events)
 
     def _renamed(self, place: Place, mine: str, theirs: str, host: str, names: dict[str, str]) -> bool:
         """Whether two lines differ in identities alone, which are added to `names`."""
@@ -153,12 +184,14 @@ class Pattern:
 
     def foretold(self, difference: Difference) -> bool:
         """Whether each line of this difference has varied before."""
-        return self._varying is not None and difference.numbers.keys() <= self._measured
+        known = self._logs_vary or difference.events is None
+        return known and self._varying is not None and difference.numbers.keys() <= self._measured
 
     def learn(self, difference: Difference, time: str, node: Node) -> bool:
         """Take in lines that vary for the first time. `node` is the sibling's as it was read: False where it is not
         what its pattern foretells, which then serves for nothing more."""
         self._measured |= difference.numbers.keys()
+        self._logs_vary |= difference.events is not None
         self.untold = None
         try:
             self._varying = Varying(
@@ -167,6 +200,8 @@ class Pattern:
             if self.node_like(difference, time) != node:
                 return False
             self.untold = self._varying.replaced(Untold(), HOST, Untold.FACT)
+            if self._logs_vary:
+                self.untold = replace(self.untold, events=UNTOLD)
             self.counters = self._varying.paths_of(Counter)
         except UnlikeError:
             return False
@@ -177,7 +212,8 @@ class Pattern:
         if self._varying is None:
             raise UnlikeError
         parts = Exchanged(Exchange(self._old, difference.new), difference.numbers)
-        return self._varying.replaced(parts, difference.new.host, time_of(time))
+        made = self._varying.replaced(parts, difference.new.host, time_of(time))
+        return made if difference.events is None else replace(made, events=difference.events)
 
 
 def _is_unclean(data: bytes) -> bool:
@@ -187,7 +223,13 @@ def _is_unclean(data: bytes) -> bool:
 def _text(blob: Any) -> _Text:
     reads = source(blob.item.kind) if blob.item is not None else None
     plain_lines = not _is_unclean(blob.data)
-    return _Text(blob.name, blob.data, reads.measured if reads and plain_lines else None, blob.data.split(b"\n"))
+    return _Text(
+        blob.name,
+        blob.data,
+        reads.measured if reads and plain_lines else None,
+        blob.data.split(b"\n"),
+        read_apart(blob),
+    )
 
 
 def _cut(line: str, host: str) -> tuple[list[str], list[str]]:

@@ -40,8 +40,10 @@ class NvidiaSmiXml(Source[XmlRecord]):
     speaks_of = frozenset({Topic.GPUS, Topic.DRIVER})
     trust = 70
     measured = re.compile(
-        r"\s*<(serial|gpu_temp|memory_temp|power_draw|average_power_draw|instant_power_draw|tx_util|rx_util|fan_speed)>"
-        r"(?P<numbers>[0-9]{1,18}(?:\.[0-9]{1,3})?)(?: [A-Za-z/%]{1,4})?</\1>\s*\Z"
+        r"\s*<(?P<tag>timestamp|serial|gpu_temp|memory_temp|power_draw|average_power_draw|instant_power_draw|tx_util"
+        r"|rx_util|fan_speed|memory_util|used|free|reserved|graphics_clock|mem_clock|video_clock)>"
+        r"(?P<numbers>[A-Z][a-z]{2} [A-Z][a-z]{2} [ 0-9][0-9] [0-9:]{8} [0-9]{4}|[0-9]{1,18}(?:\.[0-9]{1,3})?)"
+        r"(?: [A-Za-z/%]{1,4})?</(?P=tag)>\s*\Z"
     )
 
     def recognises(self, head: str) -> bool:
