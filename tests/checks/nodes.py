@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache, wraps
 from typing import Any
 
 from topodiag.model.devices import Gpu, GpuFabric, Nic, NicPort, NicRole, NumaNode, NvLink, PciDevice
@@ -17,6 +18,20 @@ from topodiag.model.topics import Topic
 HOUR = 3600.0
 ZERO_UUID = "00000000-0000-0000-0000-000000000000"
 WORDS = {"PIX": PathType.PIX, "PXB": PathType.PXB, "PHB": PathType.PHB, "NODE": PathType.PHB, "SYS": PathType.SYS}
+
+
+def built_once(build: Callable[..., Node]) -> Callable[..., Node]:
+    """A machine that many tests bend is built once. Each gets tables of its own, whose entries nobody changes."""
+    kept = cache(build)
+
+    @wraps(build)
+    def again(*arguments: Any, **named: Any) -> Node:
+        made = kept(*arguments, **named)
+        return replace(
+            made, pci=dict(made.pci), paths=dict(made.paths), smi_matrix=dict(made.smi_matrix), p2p=dict(made.p2p)
+        )
+
+    return again
 
 
 def read(value: Any, source: str = "made", line: int = 1) -> Fact[Any]:
@@ -122,6 +137,7 @@ def _bare_metal(**more: Any) -> Os:
     return Os(**{**facts, **more})
 
 
+@built_once
 def hgx_h100(gpus: int = 8) -> Node:
     """Eight H100 on NVSwitches, two sockets, one NDR NIC beside each GPU: healthy."""
     fabric = GpuFabric(
@@ -163,6 +179,7 @@ def _number(device: Gpu | Nic) -> int:
     return device.index if isinstance(device, Gpu) else int("".join(filter(str.isdigit, device.name[5:])) or 0)
 
 
+@built_once
 def dgx_a100() -> Node:
     """Eight A100 on NVSwitches, four NUMA nodes a socket, eight HDR NICs two to a switch with two GPUs: healthy.
 
@@ -203,6 +220,7 @@ MESH = {
 """Links between the GPUs of a DGX-1V: each has six, to four peers."""
 
 
+@built_once
 def dgx1_v100() -> Node:
     """Eight V100 in the hybrid cube-mesh, four EDR NICs: healthy. 12 of its 28 pairs have no NVLink by design."""
     cards = [gpu(at, "Tesla V100-SXM2-32GB", 70, at // 4, nvlinks=links(6, 25.781)) for at in range(8)]
@@ -229,6 +247,7 @@ def dgx1_v100() -> Node:
     )
 
 
+@built_once
 def gb200_tray() -> Node:
     """A GB200 compute tray: four GPUs on rack switches, two Grace processors, every NIC SYS from every GPU: healthy."""
     fabric = GpuFabric(
@@ -263,6 +282,7 @@ def gb200_tray() -> Node:
     )
 
 
+@built_once
 def l40s_box() -> Node:
     """Four L40S without NVLink, two sockets, one NIC under each socket's switch: healthy."""
     cards = [
@@ -288,6 +308,7 @@ def l40s_box() -> Node:
     )
 
 
+@built_once
 def flat_vm() -> Node:
     """A guest with eight H100 and eight NICs whose PCI tree lost its switches: GPU to NIC is PHB, speeds unreadable."""
     bare = hgx_h100()
@@ -320,6 +341,7 @@ def flat_vm() -> Node:
     )
 
 
+@built_once
 def t4_node() -> Node:
     """One T4 and no RDMA: a node on which most checks have nothing to say."""
     return Node(

@@ -66,16 +66,19 @@ def full(
     return replace(node, nics=tuple(made), netdevs=tuple(devices))
 
 
+@nodes.built_once
 def ib_h100() -> Node:
     """Eight H100 with eight NDR ConnectX-7, all as they should be."""
     return full(nodes.hgx_h100())
 
 
+@nodes.built_once
 def roce_h100() -> Node:
     """The same machine on a RoCE fabric."""
     return full(nodes.hgx_h100(), layer="Ethernet")
 
 
+@nodes.built_once
 def efa_vm(count: int = 8) -> Node:
     """A guest with Elastic Fabric Adapters, whose link layer and rated speed nobody says."""
     node = full(nodes.flat_vm(), part="EFA (0xefa2)", hca="0xefa2", layer="Unspecified")
