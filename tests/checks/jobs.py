@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -30,10 +31,14 @@ def bus_id(gpu: int) -> str:
     return f"0000:{0x10 * (gpu + 1):02x}:00.0"
 
 
-def hca(index: int, **changes: Any) -> Hca:
-    made = Hca(index, f"mlx5_{index}", 1, "IB", 400_000, f"/sys/devices/pci0000:{index:02x}/mlx5_{index}", True,
+@cache
+def _hca(index: int) -> Hca:
+    return Hca(index, f"mlx5_{index}", 1, "IB", 400_000, f"/sys/devices/pci0000:{index:02x}/mlx5_{index}", True,
                origin(f"NET/IB : Using [{index}]mlx5_{index}:1/IB", 10))  # fmt: skip
-    return replace(made, **changes)
+
+
+def hca(index: int, **changes: Any) -> Hca:
+    return replace(_hca(index), **changes) if changes else _hca(index)
 
 
 def given(name: str, value: str, how: str = "environment") -> Given:
@@ -98,6 +103,13 @@ def healthy_rows(hosts: int, gpus_per_host: int, nics: int, via: str = INTER) ->
 
 
 def system(host: int = 0, gpus: int = 8, nics: int = 8, nvlink_gbs: float = 370.8, nic_gbs: float = 50.0) -> NcclSystem:
+    """As `_system`, built once; each call gets tables of its own, whose entries nobody changes."""
+    made = _system(host, gpus, nics, nvlink_gbs, nic_gbs)
+    return replace(made, devices=dict(made.devices), paths=dict(made.paths))
+
+
+@cache
+def _system(host: int, gpus: int, nics: int, nvlink_gbs: float, nic_gbs: float) -> NcclSystem:
     """An NVSwitch node: two CPUs, a PCIe switch per GPU with its NIC, every GPU on the NVSwitches; links as printed."""
     devices: dict[str, SystemDevice] = {}
     links: list[SystemLink] = []
@@ -184,6 +196,8 @@ def job(
     network = "Socket" if via.startswith("NET/Socket") else "IB"
     processes: list[Process] = []
     ranks: list[Rank] = []
+    hcas = tuple(hca(number) for number in range(nics))
+    given_settings = {name: given(name, value) for name, value in (settings or {}).items()}
     for rank in range(size):
         host, gpu = divmod(rank, gpus_per_host)
         made = Process(
@@ -191,9 +205,9 @@ def job(
             1000 + rank,
             versions={"nccl": "2.23.4", "driver": "12040"},
             network=network,
-            hcas=tuple(hca(number) for number in range(nics)),
+            hcas=hcas,
             bootstrap=f"eth0:10.0.0.{host + 1}<0>",
-            settings={name: given(name, value) for name, value in (settings or {}).items()},
+            settings=dict(given_settings),
             messages=tuple(messages),
             origin=origin("NCCL version 2.23.4", 5),
         )

@@ -55,11 +55,16 @@ def _joined(lines: list[bytes], at: int) -> tuple[str, int] | None:
     pieces = [text for raw in lines[at + 1 : at + 1 + MOST_PIECES] if (text := clean(raw)).strip()]
     if not pieces:
         return None
-    if _WATCHDOG.search(first):
-        return _watchdog(first, pieces)
-    if _HEAD_ALONE.search(first) and _BODY.match(pieces[0]):
+    ends = first.rstrip()[-1:]
+    if (ends == "]" or ends.isdigit()) and _HEAD_ALONE.search(first) and _BODY.match(pieces[0]):
         return f"{first.rstrip()} {pieces[0].lstrip()}", 1
-    return _record(first, pieces)
+    if _is_record(pieces[0]):  # as nearly always: asked before what takes longer
+        return None
+    return _watchdog(first, pieces) if _WATCHDOG.search(first) else _record(first, pieces)
+
+
+def _is_record(line: str) -> bool:
+    return any(True for _ in records(line))
 
 
 def _record(first: str, pieces: list[str]) -> tuple[str, int] | None:
@@ -67,7 +72,7 @@ def _record(first: str, pieces: list[str]) -> tuple[str, int] | None:
         return None
     texts = [first]
     for number, piece in enumerate(pieces, 1):
-        if any(True for _ in records(piece)):
+        if _is_record(piece):
             return None
         apart, close = [f"{text.rstrip()} {piece.strip()}" for text in texts], [text + piece.strip() for text in texts]
         texts = apart + close if piece[:1].isspace() else close + apart
@@ -90,7 +95,7 @@ def _open(text: str) -> bool:
 def _watchdog(first: str, pieces: list[str]) -> tuple[str, int] | None:
     text = first
     for number, piece in enumerate(pieces, 1):
-        if any(True for _ in records(piece)):
+        if _is_record(piece):
             return None
         close = text.rstrip() + piece.strip()
         text = close if _WATCHDOG_WORDS in close and _WATCHDOG_WORDS not in text else f"{text.rstrip()} {piece.strip()}"
