@@ -11,6 +11,8 @@ from topodiag.model.node import Node
 EPOCH_S = 1e8
 """A time below is seconds since boot: no machine ran for three years without one."""
 _LATEST_S = 4e9
+LAST_S = 253_402_300_799
+"""The last second of the year 9999: what datetime can say."""
 
 
 def captured(node: Node) -> float | None:

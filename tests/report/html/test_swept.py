@@ -5,8 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tests.report.sweep.test_page import SWEEP
+from topodiag.model.result import Result
+from topodiag.model.sweep import SweepJudgement
 from topodiag.report.html.interface import Cell
+from topodiag.report.html.sections.verdict import section
+from topodiag.report.html.sheets import drawn_sheet
 from topodiag.report.html.swept import sweep_extras
+from topodiag.report.sweep.json import sweep_findings
+from topodiag.report.sweep.page import draw_sweep
 
 FABRIC = SWEEP.plans[-1].fabric
 
@@ -34,3 +40,12 @@ def test_runs_that_are_slow_are_listed_the_worst_first_and_others_are_not() -> N
     shares = [cell.value for row in runs.rows if isinstance(cell := row[5], Cell) and cell.value is not None]
     assert shares == sorted(shares)
     assert 0 < len(runs.rows) < len(SWEEP.judgement.runs)
+
+
+def test_an_answer_without_a_sign_has_the_colour_of_its_worst_finding() -> None:
+    found = Result(findings=tuple(sweep_findings(SWEEP.judgement, FABRIC)))
+    sheet = drawn_sheet("bench read", lambda page: draw_sweep(page, SWEEP.judgement, SWEEP.plans, None), None, found)
+    assert [each["hue"] for each in section(sheet).values["answers"]] == ["error"]
+    none = SweepJudgement()
+    nothing = drawn_sheet("bench read", lambda page: draw_sweep(page, none, SWEEP.plans, None), None, Result())
+    assert [each["hue"] for each in section(nothing).values["answers"]] == ["plain"]

@@ -1,7 +1,7 @@
 """What a page is made of: a sheet goes in, each section turns part of it into values for its template.
 
-Adding a section is a module in `sections/` with a function of the sheet, a template of the same name, and a line in
-`registry.py`.
+Adding a section is a module in `sections/` with a function of the sheet, a template of the same name (pictures and
+tables alone need none), and a line in `registry.py`.
 """
 
 from __future__ import annotations
@@ -65,13 +65,14 @@ class Extras:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """One part of the page: `name` is its anchor and its template, `title` its heading, `note` stands beside it."""
+    """One part of the page: `name` is its anchor, `title` its heading, `note` stands beside it. `template` is the file
+    that shows it, its name where it has one of its own."""
 
     name: str
     title: str
     values: Mapping[str, Any]
     note: str = ""
-    folded: bool = False
+    template: str = ""
 
 
 @dataclass(frozen=True, slots=True)

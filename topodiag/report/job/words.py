@@ -10,14 +10,12 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
+from topodiag.model.clock_text import LAST_S
 from topodiag.model.finding import Finding
 from topodiag.model.job import Communicator, Job
 from topodiag.model.result import Result
 from topodiag.model.transports import bare_transport, is_net, short_transport, uses_gdr
 from topodiag.words.fold import fold_hosts, fold_numbers
-
-_TIME_MAX = 253_402_300_799
-"""The last second of the year 9999: what datetime can say."""
 
 
 def spell_ranks(ranks: Iterable[int], most: int = 12) -> str:
@@ -99,7 +97,7 @@ def median(values: npt.NDArray[np.float64]) -> float:
 
 def clock(ts: float | None, *, date: bool = False) -> str:
     """`13:05:07.250` in the log's own zone; "" without a time."""
-    if ts is None or not 0 <= ts <= _TIME_MAX:
+    if ts is None or not 0 <= ts <= LAST_S:
         return ""
     when = datetime.fromtimestamp(ts, UTC)
     text = when.strftime("%Y-%m-%d %H:%M:%S" if date else "%H:%M:%S")

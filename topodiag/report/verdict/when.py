@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 
+from topodiag.model.clock_text import stamp
 from topodiag.model.finding import Finding
 from topodiag.model.result import Result
 from topodiag.model.timeline import Moment
@@ -18,8 +18,6 @@ SHOWN = 5
 MOST = 200
 """Events that `-v` prints; the JSON has all that were kept."""
 _LABEL = 8
-_LAST = 253_402_300_799
-"""The last second of the year 9999: what datetime can say."""
 
 
 def draw_when(page: Page, result: Result) -> None:
@@ -83,6 +81,5 @@ def _draw(page: Page, moments: Sequence[Moment], total: int) -> None:
 
 def _clock(moment: Moment, *, dated: bool = False) -> str:
     """`08:38:47`, in the time of the case's axis; the stamp as it was written where there is no time."""
-    if moment.time is None or not 0 <= moment.time <= _LAST:
-        return moment.stamp or "?"
-    return datetime.fromtimestamp(moment.time, UTC).strftime("%Y-%m-%d %H:%M:%S" if dated else "%H:%M:%S")
+    words = stamp(moment.time) if moment.time is not None and moment.time >= 0 else ""
+    return words[0 if dated else 11 :] or moment.stamp or "?"

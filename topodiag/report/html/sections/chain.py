@@ -9,9 +9,9 @@ from topodiag.draw.chain import draw_chain
 from topodiag.model.finding import Finding
 from topodiag.model.result import Result
 from topodiag.model.verdict import Cause, Consequence, Verdict
-from topodiag.report.findings import cost_words, where_words
+from topodiag.report.findings import cost_words
 from topodiag.report.html.interface import Drawing, Section, Sheet
-from topodiag.report.html.sections.shared import Anchors, quotes, several_nodes, word_of
+from topodiag.report.html.sections.shared import Anchors, quotes, word_of
 from topodiag.report.node.marks import SIGNS
 from topodiag.report.verdict.cause import STATUS
 from topodiag.report.verdict.places import Places
@@ -23,11 +23,12 @@ LEAST_DRAWN = 2
 def section(sheet: Sheet) -> Section | None:
     """The causes of a verdict; for other reports the findings that explain others."""
     result = sheet.result
+    anchors = Anchors(result)
     if result.verdict is not None:
-        causes = [_of_cause(each, result) for each in result.verdict.causes[:CAUSES_SHOWN]]
+        causes = [_of_cause(each, result, anchors) for each in result.verdict.causes[:CAUSES_SHOWN]]
         left = max(len(result.verdict.causes) - CAUSES_SHOWN, 0)
     else:
-        causes, left = _of_findings(result), 0
+        causes, left = _of_findings(result, anchors), 0
     drawings = (*sheet.of("chain"), *_drawn(result.verdict))
     if not (causes or drawings):
         return None
@@ -41,7 +42,7 @@ def _drawn(verdict: Verdict | None) -> list[Drawing]:
     return [Drawing("chain", "Each cause with what follows from it", draw_chain(verdict, prefix="chain"), inline=True)]
 
 
-def _of_cause(cause: Cause, result: Result) -> dict[str, Any]:
+def _of_cause(cause: Cause, result: Result, anchors: Anchors) -> dict[str, Any]:
     groups = [list(group) for _, group in groupby(cause.consequences, key=lambda each: (each.finding.id, each.depth))]
     places = Places(result)
     against = [
@@ -49,37 +50,37 @@ def _of_cause(cause: Cause, result: Result) -> dict[str, Any]:
         for line in cause.contradicted_by
     ]
     return {
-        **_head(cause.finding, result),
+        **_head(cause.finding, anchors),
         "status": STATUS[cause.status][0],
         "mechanism": cause.mechanism,
-        "effects": [_effect(group, result) for group in groups],
+        "effects": [_effect(group, anchors) for group in groups],
         "proof": quotes(cause.finding, places, 4),
         "against": against,
     }
 
 
-def _head(finding: Finding, result: Result) -> dict[str, Any]:
+def _head(finding: Finding, anchors: Anchors) -> dict[str, Any]:
     return {
         "check": finding.id,
         "severity": word_of(finding.severity),
         "sign": SIGNS[finding.severity],
         "message": finding.message,
-        "anchor": Anchors(result).of(finding),
-        "where": where_words(finding.where, several_nodes(result)),
+        "anchor": anchors.of(finding),
+        "where": anchors.where(finding),
     }
 
 
-def _effect(group: list[Consequence], result: Result) -> dict[str, Any]:
+def _effect(group: list[Consequence], anchors: Anchors) -> dict[str, Any]:
     first = group[0]
     return {
-        **_head(first.finding, result),
+        **_head(first.finding, anchors),
         "why": first.why,
         "depth": min(first.depth, 6),
         "count": len(group),
     }
 
 
-def _of_findings(result: Result) -> list[dict[str, Any]]:
+def _of_findings(result: Result, anchors: Anchors) -> list[dict[str, Any]]:
     """Findings that others follow from, as their checks name each other."""
     below: dict[tuple[str, str], list[Finding]] = {}
     for finding in result.findings:
@@ -91,10 +92,10 @@ def _of_findings(result: Result) -> list[dict[str, Any]]:
         if effects and finding.follows is None:
             groups = [list(group) for _, group in groupby(effects, key=lambda each: each.id)]
             made.append({
-                **_head(finding, result), "status": "", "mechanism": cost_words(finding.cost), "proof": (),
+                **_head(finding, anchors), "status": "", "mechanism": cost_words(finding.cost), "proof": (),
                 "against": [],
                 "effects": [
-                    {**_head(group[0], result), "why": group[0].follows.why if group[0].follows else "", "depth": 1,
+                    {**_head(group[0], anchors), "why": group[0].follows.why if group[0].follows else "", "depth": 1,
                      "count": len(group)} for group in groups
                 ],
             })  # fmt: skip

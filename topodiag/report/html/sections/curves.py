@@ -35,7 +35,7 @@ def section(sheet: Sheet) -> Section | None:
     )  # fmt: skip
     grids = [each for each in (table, causes) if each.rows]
     return Section(
-        "curves", "Measured bandwidth", {"drawings": drawings, "grids": grids}, note=plural(len(runs), "run")
+        "curves", "Measured bandwidth", {"drawings": drawings, "grids": grids}, plural(len(runs), "run"), "figures"
     )
 
 

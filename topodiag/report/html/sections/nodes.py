@@ -29,7 +29,7 @@ def section(sheet: Sheet) -> Section | None:
     if not (grids or drawings):
         return None
     note = plural(len(result.nodes), "node") if result.nodes else ""
-    return Section("nodes", "Nodes", {"drawings": drawings, "grids": grids}, note=note)
+    return Section("nodes", "Nodes", {"drawings": drawings, "grids": grids}, note, "figures")
 
 
 def _kinds(result: Result) -> Grid:

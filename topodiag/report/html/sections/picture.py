@@ -19,7 +19,7 @@ def section(sheet: Sheet) -> Section | None:
     drawings = (*sheet.of("picture"), *_nodes(sheet.result))
     if not drawings:
         return None
-    return Section("picture", "The machine", {"drawings": drawings})
+    return Section("picture", "The machine", {"drawings": drawings, "grids": ()}, template="figures")
 
 
 def _nodes(result: Result) -> list[Drawing]:

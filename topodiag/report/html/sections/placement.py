@@ -10,4 +10,4 @@ def section(sheet: Sheet) -> Section | None:
     drawings, grids = sheet.of("placement"), sheet.grids.get("placement", ())
     if not (drawings or grids):
         return None
-    return Section("placement", "Placement", {"drawings": drawings, "grids": grids})
+    return Section("placement", "Placement", {"drawings": drawings, "grids": grids}, template="figures")

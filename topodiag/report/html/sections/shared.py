@@ -107,17 +107,22 @@ def word_of(severity: Severity) -> str:
 
 
 class Anchors:
-    """Where on the page each finding of a result stands."""
+    """Where on the page each finding of a result stands, and where in the cluster."""
 
     def __init__(self, result: Result) -> None:
         shown = result.findings[:FINDINGS_SHOWN]
         named = list(zip(shown, anchors(shown), strict=True))
         self._exact = dict(reversed(named))
         self._near = {(each.id, each.message): anchor for each, anchor in reversed(named)}
+        self._several = several_nodes(result)
 
     def of(self, finding: Finding) -> str:
         """The anchor of a finding, "" where the list of findings has it not."""
         return self._exact.get(finding) or self._near.get((finding.id, finding.message), "")
+
+    def where(self, finding: Finding) -> str:
+        """The place of a finding in words; its node is named where there are several."""
+        return where_words(finding.where, self._several)
 
 
 def distinct(words: Iterable[str]) -> list[str]:

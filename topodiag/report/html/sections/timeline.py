@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 from topodiag.draw.timeline import draw_timeline
 from topodiag.draw.waits import draw_waits
-from topodiag.model.clock_text import stamp
+from topodiag.model.clock_text import LAST_S
 from topodiag.model.result import Result
 from topodiag.model.timeline import Clock, Moment
 from topodiag.report.html.interface import Cell, Drawing, Grid, Section, Sheet
+from topodiag.report.job.words import clock
 from topodiag.report.verdict.places import Places
 from topodiag.report.verdict.when import around_first_error
 
 MOST = 300
 HANGS_SHOWN = 4
-_LAST = 253_402_300_799
-"""The last second of the year 9999: what datetime can say."""
 
 
 def section(sheet: Sheet) -> Section | None:
@@ -51,20 +48,16 @@ def _drawn(result: Result) -> list[Drawing]:
 def _row(moment: Moment, places: Places, *, near: bool) -> list[Cell]:
     within = f" ± {moment.within_s:.3g} s" if moment.within_s else ""
     return [
-        Cell(_time(moment) + within, moment.time if moment.time is not None else float(_LAST)),
+        Cell(
+            (clock(moment.time, date=True) or moment.stamp or "no time") + within,
+            moment.time if moment.time is not None else float(LAST_S),
+        ),
         Cell(moment.host),
         Cell(str(moment.rank) if moment.rank >= 0 else "", moment.rank),
         Cell(" ".join(moment.what.split()), mark="warning" if near else ""),
         Cell(str(moment.count) if moment.count > 1 else "", moment.count),
         Cell(places.spell(moment.origin) if moment.origin is not None else ""),
     ]
-
-
-def _time(moment: Moment) -> str:
-    if moment.time is None or not 0 <= moment.time <= _LAST:
-        return moment.stamp or "no time"
-    thousandths = datetime.fromtimestamp(moment.time, UTC).microsecond
-    return stamp(moment.time) + (f".{thousandths // 1000:03d}" if thousandths else "")
 
 
 def _clock(clock: Clock) -> list[Cell]:

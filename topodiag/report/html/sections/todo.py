@@ -6,9 +6,9 @@ from __future__ import annotations
 from topodiag.checks.registry import check_class
 from topodiag.model.finding import Finding, Severity
 from topodiag.model.result import Result
-from topodiag.report.findings import where_words
+from topodiag.model.verdict import Verdict
 from topodiag.report.html.interface import Section, Sheet
-from topodiag.report.html.sections.shared import Anchors, distinct, several_nodes
+from topodiag.report.html.sections.shared import Anchors, distinct
 from topodiag.words.fold import fold_hosts, plural
 
 MOST = 12
@@ -18,7 +18,8 @@ MOST = 12
 def section(sheet: Sheet) -> Section | None:
     """None where nothing is to be done."""
     result = sheet.result
-    tasks = _of_verdict(result) if result.verdict is not None else _of_findings(result)
+    anchors = Anchors(result)
+    tasks = _of_verdict(result.verdict, anchors) if result.verdict is not None else _of_findings(result, anchors)
     settings = _settings(result)
     verdict = result.verdict
     nexts = [
@@ -34,36 +35,35 @@ def section(sheet: Sheet) -> Section | None:
     )
 
 
-def _of_verdict(result: Result) -> list[dict[str, object]]:
-    assert result.verdict is not None  # noqa: S101 - asked by the caller
+def _of_verdict(verdict: Verdict, anchors: Anchors) -> list[dict[str, object]]:
     groups: dict[tuple[str, tuple[str, ...]], list[Finding]] = {}
     confirm: dict[tuple[str, tuple[str, ...]], list[str]] = {}
-    for cause in result.verdict.causes:
+    for cause in verdict.causes:
         key = (cause.finding.id, cause.finding.fix)
         groups.setdefault(key, []).append(cause.finding)
         confirm.setdefault(key, []).extend(cause.confirm)
-    return [_task(group, result, distinct(confirm[key])) for key, group in groups.items() if key[1] or confirm[key]]
+    return [_task(group, anchors, distinct(confirm[key])) for key, group in groups.items() if key[1] or confirm[key]]
 
 
-def _of_findings(result: Result) -> list[dict[str, object]]:
+def _of_findings(result: Result, anchors: Anchors) -> list[dict[str, object]]:
     groups: dict[tuple[str, tuple[str, ...]], list[Finding]] = {}
     for finding in result.findings:
         if finding.fix and finding.follows is None and finding.severity > Severity.INFO:
             groups.setdefault((finding.id, finding.fix), []).append(finding)
-    return [_task(group, result, []) for group in groups.values()]
+    return [_task(group, anchors, []) for group in groups.values()]
 
 
-def _task(group: list[Finding], result: Result, confirm: list[str]) -> dict[str, object]:
+def _task(group: list[Finding], anchors: Anchors, confirm: list[str]) -> dict[str, object]:
     """One kind of fix, with all places that need it."""
     first = group[0]
-    where = where_words(first.where, several_nodes(result))
+    where = anchors.where(first)
     if len(group) > 1:
         nodes = fold_hosts([node for each in group for node in each.where.nodes])
         where = f"{plural(len(group), 'place')}{' on ' + nodes if nodes else ''}"
     return {
         "check": first.id,
         "message": first.message if len({each.message for each in group}) == 1 else _title(first),
-        "anchor": Anchors(result).of(first),
+        "anchor": anchors.of(first),
         "where": where,
         "steps": list(first.fix),
         "confirm": confirm,

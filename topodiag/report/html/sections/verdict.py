@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from topodiag.checks.registry import check_class
-from topodiag.model.finding import Severity
+from topodiag.model.finding import Cost, Severity
 from topodiag.model.result import Result
 from topodiag.model.verdict import Cause, Verdict
 from topodiag.report.answer import alike
@@ -40,7 +40,8 @@ def title_of(sheet: Sheet) -> str:
         return clean(f"{SIGNS[verdict.state][1].lower()}: {verdict.headline}", limit=160)
     groups = alike(sheet.page.answers)
     if not groups and len(sheet.result.nodes) > 1:
-        return clean(f"{_of_nodes(sheet.result)[0]['names']}: {_of_nodes(sheet.result)[0]['text']}", limit=160)
+        worst = _of_nodes(sheet.result)[0]
+        return clean(f"{worst['names']}: {worst['text']}", limit=160)
     words = f"{_names(groups[0])}: {groups[0][0].words.plain}".removeprefix(": ") if groups else _first_line(sheet)
     return clean(words, limit=160)
 
@@ -64,8 +65,6 @@ def _facts(sheet: Sheet, cause: Cause) -> list[tuple[str, str, str]]:
     price = cause.price
     cost = price.text if price.gbs_lost is None and price.share == 1.0 and price.text else ""
     if not cost:
-        from topodiag.model.finding import Cost  # noqa: PLC0415 - only here
-
         cost = cost_words(Cost(price.gbs_lost, price.share, price.text))
     anchor = Anchors(sheet.result).of(cause.finding)
     made = [
@@ -99,6 +98,8 @@ def _of_answers(sheet: Sheet) -> dict[str, Any]:
         answers.append({"sign": "", "word": "", "hue": "plain", "names": "", "text": _first_line(sheet)})
     for group in groups[:GROUPS_SHOWN]:
         word, hue = _WORDS[group[0].sign]
+        if not group[0].sign and len(groups) == 1 and sheet.result.worst is not None:
+            hue = word_of(sheet.result.worst)
         answers.append({
             "sign": group[0].sign, "word": "" if sheet.leading else word.upper(), "hue": hue, "names": _names(group),
             "text": group[0].words.plain,
