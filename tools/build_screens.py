@@ -14,7 +14,8 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +50,8 @@ def _command(*words: str) -> Callable[[Path], str]:
 
     def made(folder: Path) -> str:
         page = folder / "page.html"
-        run(cli, [*words, "--html", str(page), "--quiet"])
+        with redirect_stdout(StringIO()):
+            run(cli, [*words, "--html", str(page), "--quiet"])
         return page.read_text(encoding="utf-8")
 
     return made
@@ -119,6 +121,8 @@ def shoot(chromium: Any, page: Path, width: int, scheme: str, screen: Path) -> N
     """One screen of the whole page."""
     shown = chromium.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
     shown.goto(page.resolve().as_uri())
+    # What is far below the window is not drawn until somebody scrolls there.
+    shown.add_style_tag(content="details.finding { content-visibility: visible !important; }")
     high = min(shown.evaluate("document.documentElement.scrollHeight"), HIGHEST)
     shown.screenshot(path=screen, clip={"x": 0, "y": 0, "width": width, "height": high}, full_page=True)
     wide = shown.evaluate("document.documentElement.scrollWidth")

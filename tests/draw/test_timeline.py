@@ -44,12 +44,16 @@ def test_a_long_silence_is_cut_out_and_its_length_said() -> None:
 
 def test_boots_and_captures_are_no_events() -> None:
     assert draw_timeline([moment(0, "the node boots"), moment(9, "the node is captured")]) == ""
-    shown = texts(draw_timeline([moment(0, "the node boots"), moment(9, "Link down")]))
-    assert "1 event on 1 host; the first at 2026-03-02 04:47:29" in shown
+    shown = texts(draw_timeline([moment(0, "the node boots"), moment(9, "Link down"), moment(12, "Link up")]))
+    assert "2 events on 1 host; the first at 2026-03-02 04:47:29" in shown
+
+
+def test_one_event_alone_has_no_order_to_draw() -> None:
+    assert draw_timeline([moment(0, "Link down")]) == ""
 
 
 def test_events_without_a_time_are_counted() -> None:
-    assert "1 event without a time" in texts(draw_timeline([moment(0), Moment(None, "when?")]))
+    assert "1 event without a time" in texts(draw_timeline([moment(0), moment(1), Moment(None, "when?")]))
     assert draw_timeline([Moment(None, "when?")]) == ""
 
 

@@ -62,7 +62,8 @@ def test_a_healthy_machine_has_no_red() -> None:
 
 def test_links_that_are_down_are_red_and_carry_the_id() -> None:
     svg = draw_node(picture("fixture:dgx-h100-gpu3-12of18-nvlink"))
-    assert "12 of 18 NVL001" in texts(svg)
+    shown = texts(svg)
+    assert shown[shown.index("12 of 18") + 1] == "NVL001", "on a line of its own: the next count stands beside it"
     assert svg.count('class="nvlink sick"') == 1
     assert svg.count('class="gpu sick"') == 1
 
@@ -90,6 +91,21 @@ def test_a_setting_takes_from_what_is_used_and_not_from_what_was_negotiated() ->
     (edge,) = picture_of(gpu_node(), [finding], "t", "v").edges
     assert (edge.levels.intended, edge.levels.negotiated) == (50, 50)
     assert edge.levels.used == pytest.approx(24)
+
+
+@pytest.mark.parametrize("name", ["dgx-h100-healthy", "hgx-b200", "l40s-pcie-acs-on", "gb200-tray"])
+def test_a_wide_node_stands_on_both_sides_of_its_fabric_and_fits_a_page(name: str) -> None:
+    made = picture(f"fixture:{name}")
+    root = ElementTree.fromstring(draw_node(made))
+    assert float(root.attrib["width"]) <= 1168, "the room of a page at 1280 pixels"
+    boxes = [[float(each.attrib[key]) for key in ("x", "y", "width", "height")]
+             for each in root.iter(f"{SVG}rect") if each.attrib.get("class", "").split()[0] in ("gpu", "nic", "cpu", "dim", "switch")
+             and float(each.attrib["height"]) > 20]  # fmt: skip
+    leaves = sum(leaf is not socket for socket in made.sockets for leaf in socket.leaves())
+    assert len(boxes) >= leaves
+    for at, (x, y, wide, high) in enumerate(boxes):
+        for left, top, w, h in boxes[at + 1 :]:
+            assert x + wide <= left or left + w <= x or y + high <= top or top + h <= y, "no box covers another"
 
 
 def test_a_mesh_is_drawn_link_by_link_and_a_switched_fabric_as_one_bar() -> None:

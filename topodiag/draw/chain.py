@@ -41,8 +41,7 @@ def draw_chain(verdict: Verdict, *, prefix: str = "") -> str:
     words = f"{plural(len(verdict.causes), 'cause')}, {plural(below, 'consequence')}"
     desc = f"{words}: " + "; ".join(_in_words(cause) for cause in causes)
     canvas = Canvas("Cause and consequences", desc, prefix)
-    canvas.text(0, 18, "Cause and consequences", "title")
-    canvas.text(0, 38, words, "quiet")
+    canvas.heading(words)
     y = 56.0
     for number, cause in enumerate(causes, 1):
         y = _draw(canvas, _boxes(cause, number), y) + BETWEEN

@@ -1,4 +1,5 @@
-"""A picture of a node: sockets side by side, their PCIe trees below them, the NVLink fabric at the foot.
+"""A picture of a node: sockets side by side, their PCIe trees below them, the NVLink fabric at the foot. A wide node
+stands on both sides of its fabric, the second half of its sockets upside down.
 
 Sick links and devices are red, thick and carry the id of the check that found them, so that the picture holds in black
 and white too. A sick link whose fault has a price is three strokes: the pale one as wide as it is meant to be, the red
@@ -7,7 +8,7 @@ one what it trained to, the dark one what is used.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from topodiag.draw.levels import Levels
@@ -22,6 +23,10 @@ MARGIN, PANEL, HEAD = 24, 14, 76
 FABRIC_H = 30
 BETWEEN = 60
 """Room between two sockets, for what joins them."""
+WIDEST = 1100
+"""A node wider than this is drawn on both sides of its fabric: a page shows it without scrolling, px."""
+DROP = 34
+"""From the devices to the fabric, px."""
 ARCS = 44
 """Room below the GPUs for direct NVLinks, per distance."""
 
@@ -33,13 +38,29 @@ EDGE_H, MOST_EDGES, SCALE = 78, 4, 300
 
 @dataclass(slots=True)
 class _Place:
-    """Where a box is: the middle of its top side, and its size."""
+    """Where a box is: the middle of its top side, its size, and whether its tree grows upwards."""
 
     box: Box
     x: float
     y: float
     w: float
     h: float
+    upwards: bool = False
+
+    @property
+    def head(self) -> float:
+        """The side that its link to the processor comes to."""
+        return self.y + self.h if self.upwards else self.y
+
+    @property
+    def foot(self) -> float:
+        """The side that its children hang on."""
+        return self.y if self.upwards else self.y + self.h
+
+    @property
+    def down(self) -> int:
+        """The way from head to foot: 1, or -1 for upwards."""
+        return -1 if self.upwards else 1
 
 
 @dataclass(slots=True)
@@ -56,17 +77,16 @@ class _Drawing:
 def draw_node(picture: Picture, *, prefix: str = "") -> str:
     """The picture as SVG."""
     drawing = _Drawing(picture, Canvas(picture.title, f"{picture.title}: {picture.verdict}", prefix))
-    rows = max((socket.depth() for socket in picture.sockets), default=1)
-    _lay_out(drawing, rows)
-    foot = HEAD + CPU_H + PANEL + (rows - 1) * ROW + LEAF_H if rows > 1 else HEAD + CPU_H + PANEL
-    bottom = _fabric(drawing, foot + PANEL)
+    bottom = _lay_out(drawing)
     _between_sockets(drawing)
     _tree(drawing)
     _c2c(drawing)
     _legend(drawing, bottom + 30)
     high = _strokes(drawing, bottom + 58)
-    drawing.canvas.text(MARGIN, 26, picture.title, "title", room=drawing.width - 2 * MARGIN, size=16)
-    drawing.canvas.text(MARGIN, 46, picture.verdict, room=drawing.width - 2 * MARGIN)
+    room = drawing.width - 2 * MARGIN
+    size, kind = (16, "title") if width_of(picture.title, 16) <= room else (12, "name")
+    drawing.canvas.text(MARGIN, 26, picture.title, kind, room=room, size=size)
+    drawing.canvas.text(MARGIN, 46, picture.verdict, room=room)
     return drawing.canvas.document(drawing.width, high, margin=0)
 
 
@@ -113,23 +133,57 @@ def _wire(drawing: _Drawing, d: str, kind: str, sick: tuple[str, ...], levels: L
         drawing.canvas.stroke(d, "usedline", used, f"used {spell_gbs(levels.used)} GB/s")
 
 
-def _lay_out(drawing: _Drawing, rows: int) -> None:
-    """Places for all boxes: leaves left to right on the last row, what holds them above their middle."""
-    x = float(MARGIN)
+def _lay_out(drawing: _Drawing) -> float:
+    """Places for all boxes and the fabric; where the node ends."""
+    sockets = drawing.picture.sockets
+    rows = max((socket.depth() for socket in sockets), default=1)
     last = HEAD + CPU_H + PANEL + (rows - 1) * ROW
-    for socket in drawing.picture.sockets:
+    lines = [line for line in drawing.picture.lines if line.kind == "nvlink"]
+    switched = [line for line in lines if NVSWITCH in (line.a, line.b)]
+    direct = [line for line in lines if NVSWITCH not in (line.a, line.b)]
+    half = len(sockets)
+    if not direct and half > 1 and sum(_width(socket) + BETWEEN for socket in sockets) > WIDEST:
+        half = (half + 1) // 2
+    lowest = _row(drawing, sockets[:half], last)
+    if direct:
+        lowest = _arcs(drawing, direct, lowest)
+    bar = lowest + DROP
+    if half == len(sockets):
+        return _bar(drawing, switched, bar) if switched else lowest
+    known = set(drawing.places)
+    high = _row(drawing, sockets[half:], last)
+    # The lower half is laid out as the upper one, and then turned over below the fabric.
+    below = bar + FABRIC_H + DROP if switched else bar
+    for key, place in drawing.places.items():
+        if key not in known:
+            place.y, place.upwards = below + high - place.y - place.h, True
+    if switched:
+        _bar(drawing, switched, bar)
+    return below + high - HEAD + PANEL
+
+
+def _width(socket: Box) -> float:
+    """Of a socket's frame."""
+    leaves = sum(box is not socket for box in socket.leaves())
+    return max(leaves * (LEAF_W + GAP) - GAP, 220) + 2 * PANEL
+
+
+def _row(drawing: _Drawing, sockets: Sequence[Box], last: float) -> float:
+    """Sockets side by side, their leaves on one row, what holds them above their middle; where the row ends."""
+    x, lowest = float(MARGIN), 0.0
+    for socket in sockets:
         leaves = [box for box in socket.leaves() if box is not socket]
-        inner = max(len(leaves) * (LEAF_W + GAP) - GAP, 220)
+        wide = _width(socket)
         at = x + PANEL
         for leaf in leaves:
             drawing.places[leaf.key] = _Place(leaf, at + LEAF_W / 2, last - ROW + 40, LEAF_W, LEAF_H)
             at += LEAF_W + GAP
         _above(drawing, socket, 0)
-        drawing.places[socket.key] = _Place(socket, x + PANEL + inner / 2, HEAD, inner, CPU_H)
-        panel = last - ROW + 40 + LEAF_H + PANEL - HEAD + PANEL if leaves else CPU_H + 2 * PANEL
-        drawing.canvas.rect(x, HEAD - PANEL, inner + 2 * PANEL, panel, "panel", radius=5)
-        x += inner + 2 * PANEL + BETWEEN
-    drawing.width = max(x - BETWEEN + MARGIN, 640)
+        drawing.places[socket.key] = _Place(socket, x + wide / 2, HEAD, wide - 2 * PANEL, CPU_H)
+        lowest = max(lowest, (last - ROW + 40 + LEAF_H if leaves else HEAD + CPU_H) + PANEL)
+        x += wide + BETWEEN
+    drawing.width = max(drawing.width, x - BETWEEN + MARGIN, 640)
+    return lowest
 
 
 def _above(drawing: _Drawing, box: Box, row: int) -> float:
@@ -146,9 +200,20 @@ def _above(drawing: _Drawing, box: Box, row: int) -> float:
 
 def _tree(drawing: _Drawing) -> None:
     for socket in drawing.picture.sockets:
+        own = [drawing.places[key] for key in _keys(socket)]
+        wide, top = _width(socket), min(place.y for place in own) - PANEL
+        left = drawing.places[socket.key].x - wide / 2
+        high = max(place.y + place.h for place in own) + PANEL - top
+        drawing.canvas.rect(left, top, wide, high, "panel", radius=5)
         _edges(drawing, socket)
     for place in drawing.places.values():
         _draw_box(drawing, place)
+
+
+def _keys(box: Box) -> Iterator[str]:
+    yield box.key
+    for child in box.children:
+        yield from _keys(child)
 
 
 def _edges(drawing: _Drawing, box: Box) -> None:
@@ -156,12 +221,12 @@ def _edges(drawing: _Drawing, box: Box) -> None:
     for child in box.children:
         place = drawing.places[child.key]
         start = place.x if box.kind == "cpu" else parent.x
-        top, down = parent.y + parent.h, place.y
-        knee = down - 16
-        d = f"M{spelt(start)} {spelt(top)}V{spelt(knee)}H{spelt(place.x)}V{spelt(down)}"
+        knee = place.head - 16 * place.down
+        d = f"M{spelt(start)} {spelt(parent.foot)}V{spelt(knee)}H{spelt(place.x)}V{spelt(place.head)}"
         _wire(drawing, d, "pcie", child.link_sick, child.levels)
         if child.link:
-            drawing.text(place.x, down - 4, child.link, _text_cls("small halo", child.link_sick))
+            above = place.head + 12 if place.upwards else place.head - 4
+            drawing.text(place.x, above, child.link, _text_cls("small halo", child.link_sick))
         _edges(drawing, child)
 
 
@@ -179,7 +244,12 @@ def _draw_box(drawing: _Drawing, place: _Place) -> None:
     cls = _cls("dim" if box.dim else box.kind, box.sick)
     drawing.canvas.rect(place.x - place.w / 2, place.y, place.w, place.h, cls, label, radius=5)
     if box.kind == "cpu":
-        drawing.text(place.x, place.y + 23, " · ".join(box.lines), "name")
+        whole = " · ".join(box.lines)
+        if width_of(whole) < place.w:
+            drawing.text(place.x, place.y + 23, whole, "name")
+        else:
+            drawing.text(place.x, place.y + 16, " · ".join(box.lines[:-1]), "name")
+            drawing.canvas.text(place.x, place.y + 31, box.lines[-1], "small", "middle", room=place.w, size=10.5)
         return
     lines = [*box.lines[:3], *([",".join(box.sick)] if box.sick else [])]
     step = min(13.0, (place.h - 8) / max(len(lines), 1))
@@ -189,29 +259,19 @@ def _draw_box(drawing: _Drawing, place: _Place) -> None:
         drawing.text(place.x, top + number * step, line, "sicktext" if sick else "name" if number == 0 else "small")
 
 
-def _fabric(drawing: _Drawing, y: float) -> float:
-    """The NVSwitch bar or the direct NVLinks below the GPUs; where the drawing ends."""
-    lines = [line for line in drawing.picture.lines if line.kind == "nvlink"]
-    switched = [line for line in lines if NVSWITCH in (line.a, line.b)]
-    direct = [line for line in lines if NVSWITCH not in (line.a, line.b)]
-    lowest = max((place.y + place.h for place in drawing.places.values()), default=y) + PANEL
-    if direct:
-        lowest = _arcs(drawing, direct, lowest)
-    if switched:
-        lowest = _bar(drawing, switched, lowest + 34)
-    return lowest
-
-
 def _bar(drawing: _Drawing, lines: list[Line], y: float) -> float:
+    """The NVSwitches at this height, and the links of each GPU; where they end."""
     gpus = [(drawing.places[line.a if line.b == NVSWITCH else line.b], line) for line in lines]
     left = min(place.x for place, _ in gpus) - LEAF_W / 2
     right = max(place.x for place, _ in gpus) + LEAF_W / 2
     for place, line in gpus:
-        _wire(drawing, f"M{spelt(place.x)} {spelt(place.y + place.h)}V{spelt(y)}", "nvlink", line.sick, line.levels)
-        words = line.label + (f" {','.join(line.sick)}" if line.sick else "")
-        drawing.text(
-            place.x + (STROKE / 2 + 4 if line.levels else 5), y - 8, words, _text_cls("small halo", line.sick), "start"
-        )
+        side = y + FABRIC_H if place.upwards else y
+        _wire(drawing, f"M{spelt(place.x)} {spelt(place.foot)}V{spelt(side)}", "nvlink", line.sick, line.levels)
+        x = place.x + (STROKE / 2 + 4 if line.levels else 5)
+        label = side + 17 if place.upwards else side - 8
+        drawing.text(x, label, line.label, _text_cls("small halo", line.sick), "start")
+        # On a line of its own: beside the count it would cover the count of the next GPU.
+        drawing.text(x, label - 13 * place.down, ",".join(line.sick), "halo sicktext", "start")
     count = drawing.picture.nvswitches
     name = f"{count} NVSwitches" if count > 1 else "NVSwitch fabric"
     drawing.canvas.rect(left, y, right - left, FABRIC_H, "nvswitch", name, radius=5)
@@ -245,20 +305,26 @@ def _between_sockets(drawing: _Drawing) -> None:
     for line in drawing.picture.lines:
         if line.kind != "smp" or not {line.a, line.b} <= set(keys) or abs(keys.index(line.a) - keys.index(line.b)) != 1:
             continue
-        a, b = sorted((drawing.places[line.a], drawing.places[line.b]), key=lambda place: place.x)
-        y = HEAD + CPU_H / 2
-        drawing.canvas.line(a.x + a.w / 2, y, b.x - b.w / 2, y, "smp")
-        if line.label:
+        a, b = sorted((drawing.places[line.a], drawing.places[line.b]), key=lambda place: (place.y, place.x))
+        if a.upwards == b.upwards:
+            y = a.y + CPU_H / 2
+            drawing.canvas.line(a.x + a.w / 2, y, b.x - b.w / 2, y, "smp")
             drawing.text((a.x + a.w / 2 + b.x - b.w / 2) / 2, y - 6, line.label, "small halo")
+        elif len(keys) == 2:
+            x, low, high = MARGIN - 10, a.y + a.h / 2, b.y + b.h / 2
+            d = f"M{spelt(a.x - a.w / 2)} {spelt(low)}H{x}V{spelt(high)}H{spelt(b.x - b.w / 2)}"
+            drawing.canvas.path(d, "smp")
+            drawing.canvas.text(x - 4, (low + high) / 2, line.label, "small", "middle", turned=True)
 
 
 def _c2c(drawing: _Drawing) -> None:
     for line in drawing.picture.lines:
         if line.kind == "c2c" and {line.a, line.b} <= drawing.places.keys():
-            gpu, cpu = sorted((drawing.places[line.a], drawing.places[line.b]), key=lambda place: -place.y)
+            ends = (drawing.places[line.a], drawing.places[line.b])
+            cpu, gpu = sorted(ends, key=lambda place: place.box.kind != "cpu")
             x = gpu.x + 16
-            drawing.canvas.line(x, cpu.y + cpu.h, x, gpu.y, "c2c")
-            drawing.text(x + 4, (cpu.y + cpu.h + gpu.y) / 2 - 8, line.label, "small halo", "start")
+            drawing.canvas.line(x, cpu.foot, x, gpu.head, "c2c")
+            drawing.text(x + 4, (cpu.foot + gpu.head) / 2 - 8, line.label, "small halo", "start")
 
 
 def _legend(drawing: _Drawing, y: float) -> None:

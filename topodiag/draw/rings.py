@@ -50,8 +50,7 @@ def draw_rings(job: Job, *, prefix: str = "") -> str:
     names = dict(zip(hosts, short_names(hosts), strict=True))
     desc = f"{plural(len(comms), 'communicator')} with rings"
     canvas = Canvas(f"Rings, {job.name}".rstrip(", "), desc, prefix)
-    canvas.text(0, 18, "Rings", "title")
-    canvas.text(0, 38, "ranks of the world; thick, dashed or hatched: over something else than most", "quiet")
+    canvas.heading("ranks of the world; thick, dashed or hatched: over something else than most")
     y = float(TOP)
     for comm in comms[:MOST_COMMS]:
         y = _comm(canvas, job, comm, {rank: names.get(host, "?") for rank, host in known.items()}, y)

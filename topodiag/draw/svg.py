@@ -223,6 +223,15 @@ class Canvas:
         self._shapes: list[str] = []
         self._labels: list[str] = []
         self._hatches: set[str] = set()
+        self._top = 0.0
+
+    def heading(self, words: str, room: float = 0) -> None:
+        """The title and a line below it. In a page whose section has the same heading the title is left out."""
+        self.text(0, 38, words, "quiet", room=room)
+        if self.prefix:
+            self._top = 24.0
+        else:
+            self.text(0, 18, self.title, "title", room=room, size=16)
 
     def add(self, markup: str) -> None:
         """Markup that `tag` made."""
@@ -283,11 +292,11 @@ class Canvas:
         """The whole drawing. A file has a margin of so many pixels around it; in a page the page leaves the room."""
         alone = not self.prefix
         out = margin if alone else 0
-        width, height = width + 2 * out, height + 2 * out
+        width, height = width + 2 * out, height - self._top + 2 * out
         size = f' width="{width:.0f}" height="{height:.0f}"' if alone else f' style="--w:{width:.0f}px"'
         head = (
             f'<svg xmlns="http://www.w3.org/2000/svg" class="draw"'
-            f' viewBox="{-out:.0f} {-out:.0f} {width:.0f} {height:.0f}"{size}'
+            f' viewBox="{-out:.0f} {self._top - out:.0f} {width:.0f} {height:.0f}"{size}'
             f' role="img" aria-labelledby="{self._ids}-title {self._ids}-desc">'
         )
         parts = [head, f'<title id="{self._ids}-title">{_safe(self.title)}</title>',

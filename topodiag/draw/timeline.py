@@ -53,9 +53,9 @@ class _Axis:
 
 
 def draw_timeline(moments: Sequence[Moment], *, prefix: str = "") -> str:
-    """The picture, "" where no event with a time tells of a fault."""
+    """The picture, "" for fewer than two events with a time that tell of a fault: one alone has no order to show."""
     shown = [each for each in moments if each.time is not None and 0 <= each.time <= _LAST and not each.frames]
-    if not shown:
+    if len(shown) < 2:
         return ""
     shown.sort(key=lambda each: each.time or 0.0)
     first, begin = shown[0], shown[0].time or 0.0
@@ -65,8 +65,7 @@ def draw_timeline(moments: Sequence[Moment], *, prefix: str = "") -> str:
     marks = _marks([each for each in shown if each.host in lanes], lanes, axis)
     desc = f"{plural(len(shown), 'event')} on {plural(len(hosts), 'host')}; the first at {stamp(begin)}"
     canvas = Canvas("Timeline", f"{desc}: {first.what}", prefix)
-    canvas.text(0, 18, "Timeline", "title")
-    canvas.text(0, 38, desc, "quiet", room=WIDE)
+    canvas.heading(desc, WIDE)
     bottom = TOP + len(lanes) * LANE
     _lanes(canvas, [*lanes], axis, bottom)
     _ticks(canvas, axis, begin, bottom)

@@ -10,14 +10,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from topodiag.draw.levels import Levels, is_hardware, levels_of
-from topodiag.draw.svg import Canvas
+from topodiag.draw.svg import Canvas, wrap
 from topodiag.model.verdict import Agreement, Cause, Price, State, Verdict
 from topodiag.words.fold import few
 from topodiag.words.units import spell_gbs
 
 WIDE, LABEL, VALUE = 760, 292, 96
 """The picture, the words before the bars and the figures behind them, px."""
-ROW, BAR, TOP = 38, 20, 62
+ROW, BAR, TOP = 50, 20, 62
 MOST_STEPS = 12
 LEAST = 0.005
 """Share of the whole below which a step is none: rounding."""
@@ -59,8 +59,7 @@ def draw_waterfall(verdict: Verdict, *, prefix: str = "") -> str:
     canvas = Canvas("Bandwidth from intended to measured", f"{what}: {words}", prefix)
     whole = max(max(bar.start, bar.end) for bar in bars)
     left, scale = LABEL + 12, (WIDE - LABEL - VALUE - 24) / whole
-    canvas.text(0, 18, "Bandwidth from intended to measured", "title")
-    canvas.text(0, 38, what, "quiet", room=WIDE)
+    canvas.heading(what, WIDE)
     for number, bar in enumerate(bars):
         y = TOP + number * ROW
         _label(canvas, bar, y)
@@ -88,7 +87,8 @@ def _label(canvas: Canvas, bar: Bar, y: float) -> None:
     inset = 0 if bar.kind in ("level", "missing") else 14
     canvas.text(inset, y + 11, bar.name, "name" if not bar.check else "badtext", room=LABEL - inset)
     if bar.note and bar.kind != "missing":
-        canvas.text(inset, y + 25, bar.note, "small", room=LABEL - inset, size=10.5)
+        for number, line in enumerate(wrap(bar.note, LABEL - inset, 10.5, most=2)):
+            canvas.text(inset, y + 25 + number * 13, line, "small")
 
 
 def _bar(canvas: Canvas, bar: Bar, x: float, y: float, wide: float) -> None:

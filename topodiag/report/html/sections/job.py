@@ -54,7 +54,7 @@ def _matrices(jobs: tuple[Job, ...]) -> list[Drawing]:
 def _facts(job: Job) -> list[tuple[str, str]]:
     kinds = Counter(process.network for process in job.processes if process.network)
     made = [
-        ("Ranks", str(job.world_size if job.world_size > 0 else len(job.ranks))),
+        ("Ranks", str(job.world_size if job.world_size > 0 else len(job.ranks) or "")),
         ("Nodes", f"{len(job.hosts)}: {spell_hosts(job.hosts, 300)}" if job.hosts else ""),
         (job.library, ", ".join(job.nccl_versions)),
         ("Network", ", ".join(kinds)),

@@ -38,11 +38,11 @@ def section(sheet: Sheet) -> Section | None:
 
 
 def _drawn(result: Result) -> list[Drawing]:
-    """The events round the first error, all of them where there is none; then who waits in a hang, by job."""
-    lanes = draw_timeline(around_first_error(result) or result.timeline.moments, prefix="timeline")
-    drawn = [Drawing("timeline", "Events in lanes by host", lanes, inline=True)] if lanes else []
+    """Who waits in a hang, by job; then the events round the first error, all of them where there is none."""
     waits = (draw_waits(job, prefix=f"waits{number}") for number, job in enumerate(result.jobs[:HANGS_SHOWN]))
-    return drawn + [Drawing("timeline", "Who waits", svg, inline=True) for svg in waits if svg]
+    drawn = [Drawing("timeline", "Who waits", svg, inline=True) for svg in waits if svg]
+    lanes = draw_timeline(around_first_error(result) or result.timeline.moments, prefix="timeline")
+    return [*drawn, Drawing("timeline", "Events in lanes by host", lanes, inline=True)] if lanes else drawn
 
 
 def _row(moment: Moment, places: Places, *, near: bool) -> list[Cell]:
