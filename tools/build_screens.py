@@ -1,4 +1,4 @@
-"""Writes the pages of eleven fixtures and their screens, to be looked at before a release: wide and narrow, light and dark.
+"""Writes the pages of eleven fixtures and their screens, to be looked at: wide and narrow, light and dark.
 
 python tools/build_screens.py FOLDER              NAME.html, and NAME-WIDTH-SCHEME.png for each
 python tools/build_screens.py FOLDER --only hang  one of them; repeat it
@@ -105,7 +105,7 @@ def page_of(name: str) -> str:
 def browser() -> Iterator[Any]:
     """Chromium without a window. Raises SystemExit where it is not installed."""
     try:
-        from playwright.sync_api import sync_playwright  # noqa: PLC0415 - said in one line where it is missing
+        from playwright.sync_api import sync_playwright
     except ImportError:
         raise SystemExit("screens need playwright: pip install -e '.[test]'") from None
     chromium = shutil.which("chromium")
