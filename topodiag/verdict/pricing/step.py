@@ -27,6 +27,8 @@ from topodiag.verdict.pricing.grounds import with_machines
 MOST_KINDS = 16
 """Kinds of groups of one dimension whose loss is asked of NCCL's search; a node has no more GPUs, and
 more kinds are left unpriced."""
+_OUT, _INSIDE = ("out",), ("inside",)
+"""Groups that lose what the job's collective loses; collectives inside a node."""
 _TESTED = {"all_to_all": "alltoall", "send_recv": "sendrecv"}
 """What nccl-tests calls a collective of the cost model, where the names differ."""
 
@@ -82,7 +84,10 @@ class _Groups:
     known: dict[tuple[object, ...], float | None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        pairs = zip(self.built, self.now, strict=True)
+        pairs = list(zip(self.built, self.now, strict=True))
+        numbers = {pair: number for number, pair in enumerate(dict.fromkeys(pairs))}
+        self.alike = [numbers[pair] for pair in pairs]
+        """The number of each host's pair of machines: that of hosts that are alike is the same."""
         self.hurt = {place for place, (built, now) in enumerate(pairs) if built != now}
 
     def left_of(self, cost: DemandCost) -> Floats | None:
@@ -100,11 +105,11 @@ class _Groups:
         kinds: dict[tuple[object, ...], list[int]] = {}
         for number in np.flatnonzero(touched).tolist():
             kinds.setdefault(self._kind(rows[number], collective), []).append(number)
-        if len(kinds) > MOST_KINDS:
+        if len(kinds) > MOST_KINDS or (kinds and self._inside() is None):
             return None
         for kind, numbers in kinds.items():
             if kind not in self.known:
-                self.known[kind] = self._group(rows[numbers[0]].tolist(), collective)
+                self.known[kind] = self.left if kind == _OUT else self._asked(rows[numbers[0]].tolist(), collective)
             share = self.known[kind]
             if share is None:
                 return None
@@ -117,33 +122,24 @@ class _Groups:
         for rank in ranks.tolist():
             place, bus = self.seats[rank]
             by_host.setdefault(place, []).append(bus)
-        if len(by_host) > 1 and not self._inside():
-            return (collective, "out")
-        return (collective, *sorted((self._machine(place), tuple(sorted(buses))) for place, buses in by_host.items()))
+        if len(by_host) > 1 and self._inside() == 1.0:
+            return _OUT
+        return (collective, *sorted((self.alike[place], tuple(sorted(buses))) for place, buses in by_host.items()))
 
-    def _machine(self, place: int) -> tuple[int, int]:
-        """The first host with the same machines."""
-        return self.built.index(self.built[place]), self.now.index(self.now[place])
-
-    def _inside(self) -> bool:
-        """Whether a collective inside one of the nodes loses anything."""
-        if ("inside",) not in self.known:
-            worst = 1.0
-            for place in sorted({self._machine(place): place for place in self.hurt}.values())[:MOST_KINDS]:
-                ranks = [rank for rank, (host, _) in self.seats.items() if host == place]
-                share = self._asked(ranks, "all_reduce") if len(ranks) > 1 else None
-                worst = min(worst, share if share is not None else 1.0)
-            self.known["inside",] = worst
-        return (self.known["inside",] or 0.0) < 1.0
-
-    def _group(self, ranks: list[int], collective: str) -> float | None:
-        several = len({self.seats[rank][0] for rank in ranks}) > 1
-        return self.left if several and not self._inside() else self._asked(ranks, collective)
+    def _inside(self) -> float | None:
+        """What is left of a collective inside the node that loses most of one; None where that is not known."""
+        if _INSIDE not in self.known:
+            places = sorted({self.alike[place]: place for place in self.hurt}.values())
+            inside = [[rank for rank, (host, _) in self.seats.items() if host == place] for place in places]
+            shares = [self._asked(ranks, "all_reduce") for ranks in inside[:MOST_KINDS] if len(ranks) > 1]
+            sure = [share for share in shares if share is not None]
+            self.known[_INSIDE] = min(sure, default=1.0) if len(sure) == len(shares) else None
+        return self.known[_INSIDE]
 
     def _asked(self, ranks: list[int], collective: str) -> float | None:
         """The share of a group's bandwidth that is left, by NCCL's search on both machines; None where it has none."""
-        places = list(dict.fromkeys(self.seats[rank][0] for rank in ranks))
-        members = [Member(at, places.index(self.seats[rank][0]), self.seats[rank][1]) for at, rank in enumerate(ranks)]
+        places = {place: at for at, place in enumerate(dict.fromkeys(self.seats[rank][0] for rank in ranks))}
+        members = [Member(at, places[self.seats[rank][0]], self.seats[rank][1]) for at, rank in enumerate(ranks)]
         setup = replace(
             self.ground.setup,
             nodes=len(places),
