@@ -116,6 +116,16 @@ def test_what_happened_is_read_of_each_node_and_the_rest_is_not(whole: list[str]
         len(pattern.untold.events)
 
 
+def test_a_log_that_stays_the_same_keeps_the_names_in_it(whole: list[str]) -> None:
+    captures = [capture(at) for at in range(4)]
+    log = f"[1.000000] NVRM: Xid (PCI:0000:1b:00): 79, on node-000 {OF['uuid'][0]}\n"
+    for each in captures:
+        each.blobs.append(Blob("dmesg.txt", log.encode(), Item("dmesg", "kernel-log", "dmesg.txt")))
+    _, nodes = read(*captures)
+    assert len(whole) == 2
+    assert all("node-000" in node.events[0].text for node in nodes)
+
+
 def test_a_journal_that_speaks_of_services_is_read_whole(whole: list[str]) -> None:
     unit = (
         "Mar 01 08:00:00 h systemd[1]: Failed to start nvidia-fabricmanager.service - NVIDIA fabric manager service.\n"

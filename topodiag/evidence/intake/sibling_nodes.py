@@ -58,7 +58,7 @@ class Difference:
     new: Likeness
     numbers: dict[Place, Measured]
     events: tuple[KernelEvent, ...] | None = None
-    """What happened on the node, where its logs are others."""
+    """What happened on the node, where logs alone say it."""
 
 
 @dataclass(slots=True)
@@ -89,6 +89,8 @@ class Pattern:
         self._of_host: set[Place] = set()
         self._cuts: dict[Place, tuple[list[str], list[str]]] = {}
         self._logs_vary = False
+        logged = (each for text in self._texts if text.apart is not None for each in text.apart.part.events)
+        self._by_logs = distinct_events(logged) == node.events
         for text in self._texts:
             if text.apart is None:
                 self._look(text)
@@ -134,15 +136,15 @@ class Pattern:
             if len(differing) > MOST_LINES:
                 return None
         found = self._whole(evidence.host, names, numbers, differing)
-        if found is None or not logs:
+        if found is None or not (logs or self._by_logs):
             return found
-        events = self._events(evidence)
+        events = self._events(evidence) if logs else self.node.events
         return replace(found, events=events) if events is not None else None
 
     def _events(self, evidence: Evidence) -> tuple[KernelEvent, ...] | None:
         """What happened on a sibling; None where its logs, or the pattern's, say more than that."""
         mine = [text.apart for text in self._texts if text.apart is not None]
-        if distinct_events(event for read in mine for event in read.part.events) != self.node.events:
+        if not self._by_logs:
             return None
         pairs = zip(self._texts, evidence.blobs, strict=True)
         theirs = [read_apart(blob) for text, blob in pairs if text.apart is not None]
@@ -184,14 +186,17 @@ class Pattern:
 
     def foretold(self, difference: Difference) -> bool:
         """Whether each line of this difference has varied before."""
-        known = self._logs_vary or difference.events is None
+        known = self._logs_vary or not self._has_new_logs(difference)
         return known and self._varying is not None and difference.numbers.keys() <= self._measured
+
+    def _has_new_logs(self, difference: Difference) -> bool:
+        return difference.events is not None and difference.events is not self.node.events
 
     def learn(self, difference: Difference, time: str, node: Node) -> bool:
         """Take in lines that vary for the first time. `node` is the sibling's as it was read: False where it is not
         what its pattern foretells, which then serves for nothing more."""
         self._measured |= difference.numbers.keys()
-        self._logs_vary |= difference.events is not None
+        self._logs_vary |= self._has_new_logs(difference)
         self.untold = None
         try:
             self._varying = Varying(
@@ -203,7 +208,7 @@ class Pattern:
             if self._logs_vary:
                 self.untold = replace(self.untold, events=UNTOLD)
             self.counters = self._varying.paths_of(Counter)
-        except UnlikeError:
+        except (UnlikeError, RecursionError):
             return False
         return True
 
