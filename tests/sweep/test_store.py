@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -43,3 +44,16 @@ def test_a_number_beyond_all_bounds_costs_one_run_and_not_the_sweep(tmp_path: Pa
 @pytest.mark.parametrize("line", ["{", "[]", "null", "3", '{"run": 1}', '{"state": []}', "[" * 9000, "\x00\xff"])
 def test_a_line_that_is_no_result_is_counted_as_torn(tmp_path: Path, line: str) -> None:
     assert stored(tmp_path, json.dumps(GOOD), line) == ["r1", "torn"]
+
+
+def test_each_file_of_the_folder_is_an_input_with_its_checksum(tmp_path: Path) -> None:
+    stored(tmp_path, json.dumps(GOOD), "torn")
+    plan, results = read_store(str(tmp_path)).inputs
+    assert (plan.path, plan.sha256) == (str(tmp_path / "plan-1.json"), sha256(PLAN.encode()).hexdigest())
+    assert (results.lines, results.unparsed) == (2, 1)
+    assert results.sha256 == sha256((tmp_path / RESULTS).read_bytes()).hexdigest()
+
+
+def test_a_folder_in_which_no_run_has_ended_has_its_plan_alone(tmp_path: Path) -> None:
+    (tmp_path / "plan-1.json").write_text(PLAN)
+    assert [each.kind for each in read_store(str(tmp_path)).inputs] == ["sweep plan"]

@@ -20,6 +20,7 @@ from typing import Any
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.json_values import integer, load
 from topodiag.model.errors import InputError
+from topodiag.model.finding import Input
 from topodiag.model.sweep import State, SweepPlan, SweepResult
 from topodiag.sweep.planfile import plan_text, read_plan
 
@@ -32,11 +33,13 @@ _STATES = frozenset(state.value for state in State)
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """What a folder holds: plans in the order of rounds, attempts in the order of time; lines that were no result."""
+    """What a folder holds: plans in the order of rounds, attempts in the order of time; lines that were no result; the
+    files that it was read from."""
 
     plans: tuple[SweepPlan, ...]
     results: tuple[SweepResult, ...]
     torn: int = 0
+    inputs: tuple[Input, ...] = ()
 
 
 def read_store(folder: str) -> Stored:
@@ -55,26 +58,36 @@ def read_store(folder: str) -> Stored:
             raise InputError(str(place / name), f"is the plan of round {plan.round}")
         if plan.fabric != plans[0].fabric:
             raise InputError(str(place / name), "is of another fabric than the first round's")
-    results, torn = _results(place / RESULTS)
-    return Stored(plans, tuple(results), torn)
+    results, read = _results(place / RESULTS)
+    inputs = (*(_plan_input(place / name) for _, name in rounds), *read)
+    return Stored(plans, tuple(results), sum(each.unparsed for each in read), inputs)
 
 
-def _results(path: Path) -> tuple[list[SweepResult], int]:
+def _plan_input(path: Path) -> Input:
+    data = path.read_bytes()
+    return Input(str(path), "sweep plan", hashlib.sha256(data).hexdigest(), data.count(b"\n"))
+
+
+def _results(path: Path) -> tuple[list[SweepResult], tuple[Input, ...]]:
+    """The results, and the file with its lines that were none; no file where no run has ended yet."""
     made: list[SweepResult] = []
-    torn = 0
+    torn = lines = 0
+    digest = hashlib.sha256()
     try:
         with path.open("rb") as stream:
             while line := stream.readline(MAX_LINE):
+                digest.update(line)
+                lines += 1
                 result = _result(line)
                 if result is not None:
                     made.append(result)
                 elif line.strip():
                     torn += 1
     except FileNotFoundError:
-        return [], 0
+        return [], ()
     except OSError as error:
         raise InputError(str(path), f"cannot be read: {error.strerror or error}") from None
-    return made, torn
+    return made, (Input(str(path), "sweep results", digest.hexdigest(), lines, unparsed=torn),)
 
 
 def _result(line: bytes) -> SweepResult | None:

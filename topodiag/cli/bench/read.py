@@ -45,7 +45,6 @@ def read(  # noqa: PLR0917 - one parameter per option
     """
     from topodiag.cli.html import as_shown_with, check_html, write_drawn  # noqa: PLC0415
     from topodiag.cli.output import check_output, write_page  # noqa: PLC0415 - heavy from here on
-    from topodiag.model.finding import Input  # noqa: PLC0415
     from topodiag.model.result import Result  # noqa: PLC0415
     from topodiag.report.sweep.heat import heat_svg  # noqa: PLC0415
     from topodiag.report.sweep.json import sweep_findings, sweep_json  # noqa: PLC0415
@@ -63,8 +62,8 @@ def read(  # noqa: PLR0917 - one parameter per option
     stored = read_store(folder)
     judged = judge(stored.plans, stored.results)
     further = None if judged.missing else next_round(stored.plans, judged, write_bw=write_bw)
-    (name,), (shown, plans, after) = as_shown_with([folder], (judged, stored.plans, further), redact=redact)
-    inputs = (Input(name, "sweep"),)
+    answer = (judged, stored.plans, further, stored.inputs)
+    (name,), (shown, plans, after, inputs) = as_shown_with([folder], answer, redact=redact)
 
     def draw(page: Page) -> None:
         draw_sweep(page, shown, plans, after)
