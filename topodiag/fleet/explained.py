@@ -10,8 +10,8 @@ from topodiag.model.finding import Finding, Severity
 from topodiag.model.fleet import Outlier
 
 _FAMILIES: Mapping[str, tuple[str, ...]] = {
-    "nvlink": ("NVL", "GPU001", "GPU005"),
-    "gpu": ("GPU", "NVL", "HST002"),
+    "nvlink": ("NVL", "GPU001", "GPU005", "HST005"),
+    "gpu": ("GPU", "NVL", "HST002", "HST005"),
     "pci": ("PCI", "GPU001", "NIC005", "GPU005"),
     "pairing": ("GDR002", "NUM001", "NVL", "PCI", "GPU001", "NIC005", "NIC001", "TOP003"),
     "nic": ("NIC", "NET"),
@@ -21,7 +21,7 @@ _FAMILIES: Mapping[str, tuple[str, ...]] = {
     "acs": ("PCI004",),
     "limits": ("HST001",),
     "host settings": ("HST003", "NUM", "PCI004"),
-    "driver": ("GPU001", "GDR001", "NVL005"),
+    "driver": ("GPU001", "GDR001", "NVL005", "HST005"),
     "kernel modules": ("GDR001",),
     "services": ("NVL005",),
     "nccl.conf": ("ENV",),

@@ -97,9 +97,14 @@ class Disagreement:
 
 @dataclass(frozen=True, slots=True)
 class NotObserved:
-    """Something that was looked for and not seen: what, why, whether root would have shown it, and what it is `of`."""
+    """Something that was looked for and not seen: what, why, whether root would have shown it, and what it is `of`.
+
+    `timed_out_s` are the seconds that a probe had when it was given up: 0 where its turn never came, None where it
+    ended by itself.
+    """
 
     what: str
     why: str
     needs_root: bool = False
     of: frozenset[Topic] = frozenset()
+    timed_out_s: float | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from topodiag.model.finding import Finding
+from topodiag.model.finding import Finding, Severity
 from topodiag.verdict.interface import Reach, Rule
 from topodiag.verdict.job_errors import JOB_FAILS, error_is
 from topodiag.verdict.scene import Scene
@@ -80,6 +80,30 @@ class GpuFaultEndsJob(Rule):
 
     def holds(self, cause: Finding, other: Finding, scene: Scene) -> bool:
         return other.id != "JOB005" or error_is(other, scene, *_OF_GPU_ERROR)
+
+
+class GpuFaultHangsTools(Rule):
+    """A GPU that fell off the bus or failed leaves the driver waiting for it: nvidia-smi and NVML never answer."""
+
+    causes = ("GPU001", "GPU002", "GPU003", "GPU005")
+    leads_to = ("HST005",)
+    because = "the driver waits for the GPU that failed, and whoever asks the driver waits as well"
+    reach = Reach.NODE
+
+    def holds(self, cause: Finding, other: Finding, scene: Scene) -> bool:
+        return cause.severity > Severity.INFO and ("nvidia" in other.message or "nvml" in other.message)
+
+
+class HungDriverHoldsJob(Rule):
+    """A rank asks the driver at its start: on a node whose driver hangs it never comes up, and the others wait."""
+
+    causes = ("HST005",)
+    leads_to = ("JOB005", "JOB006", *JOB_FAILS)
+    because = "a rank that asks a driver or a device that hangs never answers, and the others wait for it"
+
+    def holds(self, cause: Finding, other: Finding, scene: Scene) -> bool:
+        stuck = cause.severity is Severity.ERROR
+        return stuck and (other.id != "JOB005" or error_is(other, scene, "watchdog", "timeout", "connect"))
 
 
 class FabricNotReady(Rule):

@@ -10,12 +10,15 @@ from pathlib import Path
 
 import pytest
 
+from topodiag.checks.node.hung_probes import ProbeHangs
 from topodiag.evidence.intake.bundle import open_evidence
 from topodiag.evidence.intake.gather import gather
+from topodiag.evidence.intake.reader import read_node
 from topodiag.fleet.collect import run as module
 from topodiag.fleet.collect.interface import Ear, Request, Transport
 from topodiag.fleet.collect.run import collect
 from topodiag.model.collect import Collection, NodeAnswer, State
+from topodiag.model.finding import Severity
 from topodiag_probes.bundle import Bundle, write_tar
 from topodiag_probes.send import Sender
 
@@ -126,6 +129,14 @@ def test_what_hung_is_a_bundle_of_that_node_that_names_what_hung(tmp_path: Path)
     evidence = open_evidence(str(tmp_path / by_node(done)["gpu4"].file))
     assert evidence.host == "gpu4"
     assert [(item.id, item.status) for item in evidence.missing] == [("nvidia-smi-q", "timeout"), ("nvml", "timeout")]
+
+
+def test_a_node_that_hung_is_a_finding_that_names_its_probes(tmp_path: Path) -> None:
+    done, _ = collected(tmp_path, {"gpu4": hangs})
+    node = read_node(open_evidence(str(tmp_path / by_node(done)["gpu4"].file))).node
+    (finding,) = ProbeHangs().judge(node).findings
+    assert (finding.id, finding.severity, finding.where.nodes) == ("HST005", Severity.ERROR, ("gpu4",))
+    assert finding.message.startswith("nvidia-smi-q, nvml hang")
 
 
 def test_the_bundle_that_says_what_hung_goes_when_the_node_answers(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ CHECKS = {
     "HST002": "devices_given:DevicesNotGiven",
     "HST003": "host_settings:HostSettings",
     "HST004": "driver_mismatch:DriverMismatch",
+    "HST005": "hung_probes:ProbeHangs",
     "NVL001": "nvlink:FewerNvlinks",
     "NVL002": "nvlink:SlowNvlinks",
     "NVL003": "nvlink_errors:NvlinkErrors",

@@ -149,7 +149,8 @@ def _not_observed(item: Item) -> NotObserved:
     why = item.why or {"timeout": "timed out", "absent": "not installed", "denied": "permission denied"}.get(
         item.status, item.status
     )
-    return NotObserved(what, why, item.needs_root, _topics(item.kind))
+    timed_out_s = item.duration_s if item.status == "timeout" else None
+    return NotObserved(what, why, item.needs_root, _topics(item.kind), timed_out_s)
 
 
 def _topics(kind: str) -> frozenset[Topic]:

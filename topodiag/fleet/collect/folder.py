@@ -97,7 +97,16 @@ class Folder:
             "time": when,
             "samples": [{"number": 0, "time": when, "interval_s": 0.0}],
             "items": [
-                {"id": item, "kind": "raw", "keeps": [], "file": "", "status": "timeout", "why": why, "sample": 0}
+                {
+                    "id": item,
+                    "kind": "raw",
+                    "keeps": [],
+                    "file": "",
+                    "status": "timeout",
+                    "why": why,
+                    "sample": 0,
+                    "duration_s": limit_s,
+                }
                 for item in answer.waited_for or ("collector",)
             ],
         }

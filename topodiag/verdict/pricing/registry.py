@@ -27,6 +27,7 @@ NO_NUMBER = {
     "NET009": "what a lossy class costs depends on who else sends at the time",
     "GPU004": "a slow GPU makes the others wait: how long is in no model of the wires",
     "HST003": "host settings cost latency: NCCL has no figure of it",
+    "HST005": "a driver or device that hangs stops a job: that is no bandwidth",
     "JOB008": "a late rank makes the others wait: that is no bandwidth",
 }
 """Why there is no number for causes without a mend."""
