@@ -25,7 +25,7 @@ from topodiag.nccl.graph.attach import HostTree, count_gpus
 from topodiag.nccl.graph.domains import build_system
 from topodiag.nccl.graph.graph import RejectedError
 from topodiag.nccl.prediction import PredictedGraph
-from topodiag.nccl.search.search import describe
+from topodiag.nccl.search.described import describe
 from topodiag.nccl.settings import read_settings
 
 TOPOLOGIES = Path(__file__).resolve().parents[3] / "shared" / "corpus" / "topo"

@@ -19,9 +19,10 @@ from topodiag.nccl.graph.attach import count_gpus
 from topodiag.nccl.graph.domains import path_table
 from topodiag.nccl.graph.graph import RejectedError
 from topodiag.nccl.prediction import Choice, PredictedGraph, Prediction, TuningTable
-from topodiag.nccl.search.search import describe
+from topodiag.nccl.search.described import describe
 from topodiag.nccl.settings import Settings, read_settings
 from topodiag.nccl.topo.detect import tree_of
+from topodiag.nccl.topo.numbered import numbered
 from topodiag.nccl.tuning.choice import sweep
 from topodiag.nccl.tuning.derivation import derive
 from topodiag.nccl.tuning.tuning import tuning_table
@@ -77,6 +78,7 @@ def predict_tree(
         return Prediction(version, nodes, accepted=False, why=refusal.words, line=refusal.line)
     chosen = tuple(sorted((name, value) for name, value in (env or {}).items() if name.startswith("NCCL_")))
     try:
+        (tree,) = numbered((tree,))
         return _predicted(tree, nodes=nodes, version=version, env=chosen, sizes=tuple(sizes), explain=explain)
     except RejectedError as rejected:
         # Not kept: equal trees can stand on different lines.

@@ -17,7 +17,8 @@ from topodiag.nccl.prediction import PredictedGraph
 from topodiag.nccl.search import search
 from topodiag.nccl.search.attempt import attempt
 from topodiag.nccl.search.candidates import Guide
-from topodiag.nccl.search.search import describe, search_graphs
+from topodiag.nccl.search.described import describe
+from topodiag.nccl.search.search import search_graphs
 from topodiag.nccl.settings import read_settings
 
 MINORS = range(18, 32)

@@ -15,6 +15,7 @@ from tests.nccl.small_trees import built, cpu, gpu, host, nic, nvlink, pci, to_g
 from topodiag.model.nccl_tree import Element
 from topodiag.nccl.graph.graph import RejectedError, SearchGraph
 from topodiag.nccl.search import search
+from topodiag.nccl.search.ceiling import Ceiling
 from topodiag.nccl.search.search import search_graphs
 from topodiag.nccl.settings import read_settings
 
@@ -32,7 +33,7 @@ def compiled(tree: Element, minor: int, nodes: int, env: dict[str, str], collnet
 
 
 def plain(tree: Element, minor: int, nodes: int, env: dict[str, str], collnet: bool) -> Graphs | str:
-    """The same without compiled ways, and without remembering visits or attempts."""
+    """The same without compiled ways, and without remembering visits or attempts or leaving one out."""
     try:
         system = built(tree, minor=minor, nodes=nodes, **env)
     except RejectedError as rejected:
@@ -45,7 +46,10 @@ def plain(tree: Element, minor: int, nodes: int, env: dict[str, str], collnet: b
         return walk(this.guide, trial, best, time, False)  # type: ignore[attr-defined]
 
     try:
-        with patch.object(search._Search, "_attempt", attempt):
+        with (
+            patch.object(search._Search, "_attempt", attempt),
+            patch.object(Ceiling, "may_improve", lambda *_: True),
+        ):
             graphs = search_graphs(system, read_settings(env, minor), nvls=False, collnet=collnet)
     except RejectedError as rejected:
         return rejected.words

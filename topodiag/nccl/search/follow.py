@@ -11,7 +11,7 @@ whole thousandths give the same.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from math import ceil, floor
 
@@ -96,7 +96,7 @@ class Roads:
         self._fields: dict[int, tuple[int, Link]] = {}
         gpus, nets = system.gpus, system.nets
         self._device = "DEV" if system.has(Feature.GPU_DEVICES) else "GPU"
-        self.pci = [self._pci_fields(self._body(gpu)) for gpu in gpus]
+        self.pci = [self._pci_fields(self.body(gpu)) for gpu in gpus]
         plans = {
             "gpu_gpu": [[self._plan(a, b) for b in gpus] for a in gpus],
             "net_gpu": [[self._plan(n, g) for g in gpus] for n in nets],
@@ -127,13 +127,18 @@ class Roads:
             self.guard |= guard << self._shift(index)
         self.low = (1 << self._shift(sum(2 for pair in self.pci if pair))) - 1
 
-    def _body(self, gpu: Vertex) -> Vertex:
+    def body(self, gpu: Vertex) -> Vertex:
         """What holds a GPU's links: itself, or its DEV where there is one."""
         return gpu.parent if self._device == "DEV" and gpu.parent is not None else gpu
 
     def _shift(self, index: int) -> int:
         """Where a field starts."""
         return self.zone + index * self.bits
+
+    def fields(self) -> Iterator[tuple[Link, int]]:
+        """Every link that a path uses, and the bits of its free bandwidth."""
+        for index, link in self._fields.values():
+            yield link, self.mask << self._shift(index)
 
     def _index(self, link: Link) -> int:
         known = self._fields.get(id(link))

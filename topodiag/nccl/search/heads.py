@@ -171,7 +171,7 @@ class _Heads:
             if way is None:
                 raise RejectedError(f"No path computed to go from GPU/{other} to NVS/0")
             if other == gpu:
-                if way.type >= self.tables.dis and not self.follows_apart:
+                if way.type >= self.tables.rules.dis and not self.follows_apart:
                     return None
                 taken, count = way.step(single(self.trial.bw_intra * 2))
                 count *= 2
@@ -191,7 +191,7 @@ class _Heads:
         share = single(1.0 / (self.gpus - 1))
         done = []
         for way in self.spokes(gpu):
-            if way.type >= self.tables.dis and not self.follows_apart:
+            if way.type >= self.tables.rules.dis and not self.follows_apart:
                 break
             if share == 1 and way.type > self.trial.type_intra:
                 break

@@ -26,9 +26,10 @@ from topodiag.nccl.graph.graph import (
     System,
 )
 from topodiag.nccl.numbers import single
-from topodiag.nccl.prediction import PredictedGraph
 from topodiag.nccl.search.attempt import attempt
+from topodiag.nccl.search.budget import Budget
 from topodiag.nccl.search.candidates import Guide
+from topodiag.nccl.search.ceiling import Ceiling
 from topodiag.nccl.search.follow import Roads
 from topodiag.nccl.search.heads import attempt_heads
 from topodiag.nccl.search.ladders import TIMEOUT, TIMEOUT_SAME_CHANNELS, TOTAL_BUDGET, ladder
@@ -70,30 +71,6 @@ def _graphs(system: System, settings: Settings, nvls: bool, collnet: bool) -> It
         )
     if nvls:
         yield search.compute(SearchGraph(Graph.NVLS, NVLS, min_channels=1, max_channels=most))
-
-
-def describe(system: System, graph: SearchGraph) -> PredictedGraph:
-    """A graph with the labels of its vertices: per channel the NET in, the GPUs, the NET out. NVLS lists heads only."""
-    labels = {gpu.rank: gpu.label for gpu in system.gpus}
-    names = path_types(system.minor).names
-
-    def channel(index: int) -> tuple[str, ...]:
-        ranks = graph.intra[index][: 1 if graph.id == Graph.NVLS else None]
-        ends = [f"NET/{net >> 56:x}-{net & (1 << 56) - 1:x}" for net in graph.inter[index]] if system.inter else []
-        return (*ends[:1], *(labels[rank] for rank in ranks), *ends[1:])
-
-    return PredictedGraph(
-        id=graph.id,
-        pattern=graph.pattern,
-        cross_nic=graph.cross_nic,
-        channels=graph.channels,
-        bw_intra=graph.bw_intra,
-        bw_inter=graph.bw_inter,
-        type_intra=names[graph.type_intra],
-        type_inter=names[graph.type_inter],
-        same_channels=graph.same_channels,
-        orders=tuple(channel(index) for index in range(graph.channels)),
-    )
 
 
 @contextmanager
@@ -142,6 +119,7 @@ class _Search:
         latencies = {net.latency for net in system.nets}
         # visits leave all as it was, unless a NET's bandwidth is forgotten or the last latency seen matters
         self.repeatable = len(latencies) < 2 and not any(self.guide.lost)
+        self.ceiling = Ceiling(self.roads) if self.repeatable else None
 
     def compute(self, graph: SearchGraph) -> SearchGraph:
         """Fills a graph in and returns it. Raises RejectedError."""
@@ -257,20 +235,29 @@ class _Search:
         trial = replace(graph)
         trial.bw_intra = trial.bw_inter = speeds[index]
         amd = self.amd and self.has(Feature.AMD_KEEPS_SAME_CHANNELS)
-        budget = TOTAL_BUDGET[self.minor]
+        budget = Budget(TOTAL_BUDGET[self.minor])
         known: dict[object, int] = {}
+
+        def made(trial: SearchGraph, best: SearchGraph, time: int) -> int:
+            return self._attempt(trial, best, time, known)
+
         while True:
-            time = TIMEOUT_SAME_CHANNELS if trial.same_channels else TIMEOUT
-            budget -= time
-            time = self._attempt(trial, graph, time, known)
+            vain = self._is_vain(trial, graph)
+            if not vain and budget.was_spent(made):
+                break
+            most = TIMEOUT_SAME_CHANNELS if trial.same_channels else TIMEOUT
+            budget.steps -= most
+            time = 0 if vain else made(trial, graph, most)
             if time == PERFECT or single(graph.channels * graph.bw_inter) >= system.total_bw:
                 break
             if trial.same_channels and not (amd and trial.type_intra == self.types.sys):
                 trial.same_channels = 0
                 continue
+            if vain:
+                budget.put_aside(trial, graph, most)
             trial.same_channels = limits.same
-            budget += time
-            if budget < 0 and graph.channels:
+            budget.steps += time
+            if graph.channels and budget.is_spent():
                 break
             if self._relaxed(trial, graph, limits):
                 continue
@@ -282,6 +269,12 @@ class _Search:
         if self.has(Feature.DOUBLED_BEFORE_PASS_2):
             self._duplicate(graph)
         self._faster(graph, limits)
+
+    def _is_vain(self, trial: SearchGraph, best: SearchGraph) -> bool:
+        """Whether an attempt surely finds nothing better."""
+        if self.ceiling is None or trial.pattern in (NVLS, COLLNET_DIRECT):
+            return False
+        return not self.ceiling.may_improve(trial, best)
 
     def _relaxed(self, trial: SearchGraph, graph: SearchGraph, limits: _Limits) -> bool:
         """The next combination of pattern, types and cross NIC at the same speed; False after the last."""
@@ -348,6 +341,12 @@ class _Search:
                 index -= 1
                 trial.bw_intra = speeds[index]
             else:
+                break
+            # rings go on to more speed until the time is over, trees only from what is better
+            faster = speeds[: index + 1] if graph.pattern == RING else ()
+            if self._is_vain(trial, graph) and all(
+                self._is_vain(replace(trial, bw_intra=speed, bw_inter=speed), graph) for speed in faster
+            ):
                 break
             time = self._attempt(trial, graph, TIMEOUT_SAME_CHANNELS if trial.same_channels else TIMEOUT, known)
 

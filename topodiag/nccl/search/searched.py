@@ -18,6 +18,7 @@ from topodiag.nccl.graph.nearest import local_cpu, local_nets
 from topodiag.nccl.search.follow import Roads
 from topodiag.nccl.search.search import search_graphs
 from topodiag.nccl.settings import Settings
+from topodiag.nccl.topo.numbered import numbered
 
 _NVLS_SM = 90
 """Compute capability since which GPUs can multicast."""
@@ -62,7 +63,9 @@ def searched_domains(
 
     `others`: the communicator has ranks elsewhere. Raises RejectedError where NCCL would not start.
     """
-    return _searched(hosts, count, minor=minor, others=others, given=_Given(settings))
+    trees = numbered([tree for tree, _ in hosts])
+    alike = tuple((tree, ranks) for tree, (_, ranks) in zip(trees, hosts, strict=True))
+    return _searched(alike, count, minor=minor, others=others, given=_Given(settings))
 
 
 def surely_searched(tree: Element, count: int, *, minor: int, settings: Settings) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from topodiag.model.nccl_features import Feature, has
 from topodiag.model.nccl_versions import path_types
-from topodiag.nccl.graph.graph import BALANCED_TREE, SPLIT_TREE, TREE, SearchGraph
+from topodiag.nccl.graph.graph import BALANCED_TREE, SPLIT_TREE, TREE, SearchGraph, System
 from topodiag.nccl.numbers import single
 from topodiag.nccl.search.follow import Roads, Step, Way
 
@@ -48,31 +48,43 @@ def keep(graph: SearchGraph, trial: SearchGraph, found: Found) -> None:
     graph.intra, graph.inter = found.orders, found.ends
 
 
-class Tables:
-    """What the ways of a system cost in an attempt, by its speeds and types; None where it may not or cannot go."""
+class Rules:
+    """Which ways an attempt may follow, by their types."""
 
-    def __init__(self, roads: Roads, trial: SearchGraph) -> None:
-        system = roads.system
+    def __init__(self, system: System, trial: SearchGraph) -> None:
         self.dis = path_types(system.minor).dis
         self.checks_no_hops = system.has(Feature.NO_HOPS_FOLLOWED)
         self.follows_apart = not system.has(Feature.APART_NOT_FOLLOWED)
         self.tree = trial.pattern in (BALANCED_TREE, TREE, SPLIT_TREE)
-        # a balanced tree counts half of what leaves the node on each of its first two GPUs
-        leaving = single(trial.bw_inter / 2) if trial.pattern == BALANCED_TREE else trial.bw_inter
-        intra, inter = trial.type_intra, trial.type_inter
+
+    def allow(self, way: Way, limit: int) -> bool:
+        """Whether a path is of no further type than the limit."""
+        if way.hops == 0 and not self.checks_no_hops:
+            return True
+        if way.type >= self.dis and not self.follows_apart:
+            return False
+        return way.type <= limit and not (self.tree and way.back > limit)
+
+
+def leaving_speed(trial: SearchGraph) -> float:
+    """What a channel takes of each NET by which it leaves, GB/s: a balanced tree counts half of it on each of its first
+    two GPUs."""
+    return single(trial.bw_inter / 2) if trial.pattern == BALANCED_TREE else trial.bw_inter
+
+
+class Tables:
+    """What the ways of a system cost in an attempt, by its speeds and types; None where it may not or cannot go."""
+
+    def __init__(self, roads: Roads, trial: SearchGraph) -> None:
+        self.rules = Rules(roads.system, trial)
+        leaving, intra, inter = leaving_speed(trial), trial.type_intra, trial.type_inter
         self.gpu_gpu = [[self.step(way, trial.bw_intra, intra) for way in row] for row in roads.gpu_gpu]
         self.net_gpu = [[self.step(way, trial.bw_inter, inter) for way in row] for row in roads.net_gpu]
         self.gpu_net = [[self.step(way, leaving, inter) for way in row] for row in roads.gpu_net]
 
     def step(self, way: Way | None, bandwidth: float, limit: int) -> Step | None:
         """What following a path takes, None where types forbid it."""
-        if way is None:
-            return None
-        if way.hops == 0 and not self.checks_no_hops:
-            return 0, 0
-        if way.type >= self.dis and not self.follows_apart:
-            return None
-        if way.type > limit or (self.tree and way.back > limit):
+        if way is None or not self.rules.allow(way, limit):
             return None
         return way.step(bandwidth)
 

@@ -1,0 +1,44 @@
+"""Topology trees with the GUIDs of their NICs replaced by numbers: nodes of one build become one tree.
+
+NCCL asks of a GUID only whether two ports are of one adapter (src/graph/topo.cc, ncclTopoAddNet: `asic`). Where each
+port has its own, what it decides is the same whatever they are, and is found once for all nodes that are alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from topodiag.model.nccl_tree import Element
+from topodiag.nccl.numbers import c_hex
+
+_GUID = "guid"
+
+
+def numbered(trees: Sequence[Element]) -> tuple[Element, ...]:
+    """The same trees with GUIDs counted from 1 over all of them, equal ones alike. They stay as they are where a port
+    has no GUID, or one that not every version reads as a number: NCCL then compares it with other things."""
+    given = [net.get(_GUID) for tree in trees for net in tree.walk() if net.tag == "net"]
+    if not given or any(guid is None or not guid.startswith("0x") for guid in given):
+        return tuple(trees)
+    numbers: dict[int, str] = {}
+    for guid in given:
+        numbers.setdefault(c_hex(guid or ""), f"0x{len(numbers) + 1:x}")
+    known: dict[int, Element] = {}
+    for tree in trees:
+        if id(tree) not in known:
+            known[id(tree)] = _renamed(tree, numbers)
+    return tuple(known[id(tree)] for tree in trees)
+
+
+def _renamed(element: Element, numbers: dict[int, str]) -> Element:
+    """The element with numbers for GUIDs in all nets below. What has no net below is taken as it is."""
+    attributes = element.attributes
+    if element.tag == "net":
+        attributes = tuple(
+            (name, numbers.get(c_hex(text), text) if name == _GUID else text) for name, text in attributes
+        )
+    children = tuple(_renamed(child, numbers) for child in element.children)
+    if attributes == element.attributes and all(a is b for a, b in zip(children, element.children, strict=True)):
+        return element
+    return replace(element, attributes=attributes, children=children)
