@@ -34,6 +34,14 @@ def test_nodes_alike_are_one_row_and_those_without_a_finding_the_last() -> None:
     assert len(svg) < 12_000
 
 
+def test_a_fault_of_the_whole_node_has_its_cell_however_many_parts_there_are() -> None:
+    nics = tuple(f"mlx5_{number}" for number in range(20))
+    shown = texts(draw_parts(NODES[:3], [finding("NET001", ("n00000",), (), nics), finding("HST001", ("n00001",))]))
+    assert "node" in shown
+    assert shown.count("E") == 16, "fifteen parts, and the node as a whole"
+    assert any(text.endswith("; 5 more parts not drawn") for text in shown)
+
+
 def test_one_node_and_a_healthy_fleet_have_no_heat_map() -> None:
     assert draw_parts(NODES[:1], [finding("NVL001", ("n00000",))]) == ""
     assert draw_parts(NODES, []) == ""

@@ -53,6 +53,8 @@ def draw_parts(nodes: Sequence[str], findings: Iterable[Finding], *, prefix: str
         _row(canvas, top + row * ROW, hosts, found, parts)
     y = top + len(ordered[:MOST_ROWS]) * ROW + 22
     words = "E error, W warning, i information; an empty cell has no finding"
+    unseen = len({part for found in cells.values() for part in found}) - len(parts)
+    words += f"; {plural(unseen, 'more part')} not drawn" if unseen else ""
     left = len(ordered) - MOST_ROWS
     canvas.text(0, y, f"{words}; {plural(left, 'more row')} not drawn" if left > 0 else words, "small")
     return canvas.document(max(LABEL + len(parts) * CELL + CHECKS, 520), y + 8)
@@ -74,14 +76,16 @@ def _cells(nodes: Sequence[str], findings: Iterable[Finding]) -> dict[str, dict[
 
 
 def _parts(parts: Iterable[str]) -> list[str]:
-    """Columns: GPUs, then NICs by number; of very many the first."""
+    """Columns: GPUs, then NICs by number; of very many the first, and always the one of the node as a whole."""
 
     def key(part: str) -> tuple[bool, bool, str, int]:
         stem = part.rstrip("0123456789")
         digits = part[len(stem) :][:9]
         return part == WHOLE, not part.startswith("GPU"), stem, int(digits) if digits else -1
 
-    return sorted(set(parts), key=key)[:MOST_PARTS]
+    known = sorted(set(parts), key=key)
+    whole = [WHOLE] if WHOLE in known else []
+    return [part for part in known if part != WHOLE][: MOST_PARTS - len(whole)] + whole
 
 
 def _row(
