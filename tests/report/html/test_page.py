@@ -150,7 +150,10 @@ def test_every_line_of_evidence_has_its_file() -> None:
 def test_passed_checks_are_folded_with_their_count() -> None:
     elements = read(odd_node())
     checks = by_id(elements, "checks").text
-    assert "24 checks found nothing" in checks
+    outcomes = data_of(elements)["outcomes"]
+    clean_ones = {each["check"] for each in outcomes if each["status"] == "clean"}
+    assert len(clean_ones) > 20
+    assert f"{len(clean_ones)} checks found nothing" in checks
     folded = [each for each in elements if each.name == "details" and "NUM001" in each.text]
     assert folded
     assert all("open" not in each.attributes for each in folded)
