@@ -43,7 +43,8 @@ def test_a_node_whose_whole_collector_hung_is_an_error() -> None:
 def test_a_tool_that_is_absent_or_refused_does_not_hang() -> None:
     absent = NotObserved("nvidia-smi", "not installed", of=GPUS)
     refused = NotObserved("dmesg", "permission denied", needs_root=True)
-    assert ProbeHangs().judge(waited(absent, refused)).status is Status.CLEAN
+    assert ProbeHangs().judge(waited(absent, refused, told=GPUS)).status is Status.CLEAN
+    assert ProbeHangs().judge(waited(absent, refused)).status is Status.UNKNOWN, "nobody asked the driver"
 
 
 def test_a_probe_that_had_no_time_is_unknown() -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections import Counter as Tally
 from collections.abc import Iterator, Sequence
 
+from topodiag.checks.node.gpu_events import no_gpu
 from topodiag.checks.node.host_faults import HostCheck, HostFault
 from topodiag.model.finding import Confidence, Outcome, Severity
 from topodiag.model.node import Node
 from topodiag.model.provenance import NotObserved, Origin
+from topodiag.model.topics import Topic
 from topodiag.words.fold import few, plural
 
 LEAST_S = 5.0
@@ -34,8 +36,9 @@ class ProbeHangs(HostCheck):
 
     When it stays silent
         A tool that is not installed, refused, or ended with an error: none of them hangs. A probe that had less than 5
-        seconds, or whose turn never came: unknown, it can have been slow. Texts that are no capture: not applicable.
-        Where another source answered for the same part it is a warning, else an error.
+        seconds, or whose turn never came: unknown, it can have been slow. A capture in which nothing asked for the
+        GPUs: unknown. Texts that are no capture: not applicable. Where another source answered for the same part it is
+        a warning, else an error.
 
     How to confirm
         timeout 60 nvidia-smi -L; echo $?                124: it hangs
@@ -63,6 +66,8 @@ class ProbeHangs(HostCheck):
             return self.unknown(judged, f"{plural(len(late), 'probe')} had less than {LEAST_S:g} s to answer")
         if judged.time.value is None:
             return self.not_applicable(judged, "the evidence is no capture of a node")
+        if Topic.GPUS not in judged.told and not no_gpu(judged):
+            return self.unknown(judged, "nothing in the evidence asked the driver for its GPUs")
         return self.clean(judged, "every probe ended by itself")
 
 
