@@ -157,7 +157,8 @@ class Feature(Enum):
     RING_LL_HALF = 21, "LL of a ring is half; before, a third or a quarter"
     RING_LL128_EVEN_ALONE = 23, "LL128 of a ring is 0.92 with one GPU a node too"
     TREE_PATTERN_AGREED = 26, "the pattern of trees is the greatest of all ranks"
-    TREE_STEPS_ALONE = 23, "with one GPU a node steps between nodes cost as a tree's", 30
+    STEPS_ALONE_EXPOSED = 23, "with one GPU a node steps of a ring between nodes cost as a tree's"
+    TREE_STEPS_ALONE = 23, "so do those of all other algorithms", 30
     RING_CROSSINGS_EXACT = 23, "steps of a ring between nodes; before, one too many per direction"
     SIZES_BELOW_64_APART = 22, "ncclTopoGetAlgoTime: sizes below 64 bytes have no correction"
     NVLS_TREE_CORRECTED = 29, "treeCorrectionFactor for NVLSTree on Blackwell and x86"
@@ -168,7 +169,12 @@ class Feature(Enum):
     MODEL_PER_ALGORITHM = 31, "src/tuning/{ring,tree,nvls,collnet,pat}.cc: each algorithm has formulas of its own"
     POWER_FAVOURS_TREES = 18, "trees of Simple over PCI take as long as rings on Power", 30
     COLLNET_DIRECT_ON_NVSWITCH = 18, "CollNetDirect needs an NVSwitch", 30
-    LL128_NOT_FORCED = 31, "src/tuning/cost_model.cc: NCCL_PROTO cannot switch LL128 on where it is not safe"
+    PAT_OVER_NVLS = 31, "src/tuning/pat.cc: PAT between nodes of several GPUs, where nothing else is left"
+    RING_PLATEAU_ON_BLACKWELL = (
+        31,
+        "src/tuning/ring.cc: the plateau of rings on one node with NVLink, AllGather and the like",
+    )
+    NVLS_CHANNELS_BOUND = 31, "src/tuning/nvls.cc: sharded NVLS up to NCCL_MAX_NVLS_ARITY channels of its graph"
     ALGO_LIST_IS_ALL = (
         31,
         "src/tuning/cost_model.cc: NCCL_ALGO takes what it does not name from collectives of NCCL_PROTO",

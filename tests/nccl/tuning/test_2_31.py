@@ -1,7 +1,7 @@
 """The tuning model of NCCL 2.31, against what its own sources make of the same communicators.
 
-`truth_2_31.json` holds what src/tuning/{cost_model,ring,tree,nvls,collnet,pat,tuning_general}.cc of the branch `dev`
-(2.31.0a7) gave when they were compiled by themselves and run on these shapes, LL128 checked for every collective.
+`truth_2_31.json` holds what the rules of src/tuning/{cost_model,ring,tree,nvls,collnet,pat,tuning_general}.cc of
+v2.31.2 gave when they were compiled by themselves and run on these shapes.
 """
 
 from __future__ import annotations
@@ -69,10 +69,33 @@ def why(shape: CommShape, protocol: str, **env: str) -> str:
     return explain_entry(shape, read_settings(env, shape.minor), "AllReduce", "Ring", protocol)[-1].formula
 
 
-def test_ll128_cannot_be_forced_any_more_where_it_is_not_safe() -> None:
-    forced = {"NCCL_PROTO": "LL128"}
-    assert "within PXN" in why(h100(31, 2, inter_type="PHB"), "LL128", **forced)
-    assert "within PXN" not in why(h100(30, 2, inter_type="PHB"), "LL128", **forced)
+def test_ll128_can_be_forced_where_it_is_not_safe_as_before() -> None:
+    for minor in (30, 31):
+        far = h100(minor, 2, inter_type="PHB")
+        assert "within PXN" in why(far, "LL128")
+        assert "within PXN" not in why(far, "LL128", NCCL_PROTO="LL128")
+
+
+def test_pat_between_nodes_of_several_gpus_runs_where_a_list_leaves_nothing_else() -> None:
+    for minor, asked in ((30, ""), (31, "PAT")):
+        shape = replace(h100(minor, 4), nvls_heads=8)
+        chosen = []
+        for env in ({}, {"NCCL_ALGO": "PAT"}):
+            settings = read_settings(env, minor)
+            made = choose(shape, tuning_table(shape, settings), settings, "AllGather", 1 << 20)
+            chosen.append(made.algorithm if made else "")
+        assert chosen[0] != "PAT"
+        assert (chosen[1] == "PAT") == bool(asked)
+
+
+def test_the_rings_of_blackwell_start_slower_on_one_node_too() -> None:
+    times = {}
+    for minor in (30, 31):
+        shape = replace(h100(minor), min_sm=100, max_sm=100)
+        rings = {"AllGather": {"Ring": {"Simple": (10.0, 50.0)}}}
+        made = choose(shape, rings, read_settings({}, minor), "AllGather", 1 << 20)
+        times[minor] = made.time_us if made else 0.0
+    assert times[31] - times[30] == pytest.approx(4.0)
 
 
 def test_a_list_of_algorithms_for_one_collective_leaves_nothing_to_another_that_only_protocols_name() -> None:

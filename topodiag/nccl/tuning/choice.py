@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 
-from topodiag.model.nccl_enums import COLLNET, NVLS_FAMILY, SHARDED, Algorithm, Collective, CpuArch, Protocol
+from topodiag.model.nccl_enums import COLLNET, NVLS_FAMILY, SHARDED, Algorithm, Collective, CpuArch, Graph, Protocol
 from topodiag.model.nccl_features import Feature, has
+from topodiag.model.nccl_versions import path_types
 from topodiag.nccl.graph.graph import CommShape
 from topodiag.nccl.prediction import Choice, TuningTable
 from topodiag.nccl.settings import Settings
@@ -24,7 +25,7 @@ from topodiag.nccl.tuning.tuning_model import Cell, Model
 DIRECT_RANKS = 8
 """NCCL_MAX_DIRECT_ARITY + 1: ranks of a node that CollNet can join."""
 NVLS_RANKS = 32
-"""NCCL_MAX_NVLS_ARITY."""
+"""NCCL_MAX_NVLS_ARITY: ranks of a node, and channels of the graph where that is asked."""
 
 LARGE_BYTES = 16 << 30
 """The largest size that nccl-tests is usually run with: latency is a hundredth or less on a few nodes."""
@@ -51,13 +52,20 @@ def predicted_us(shape: CommShape, cell: Cell, entry: tuple[float, float], nbyte
     size = _log2_of_64(shape.minor, nbytes)
     if collective == Collective.ALL_REDUCE and 0 <= size < _corrected_sizes(shape, algorithm):
         bandwidth *= tc.TREE_CORRECTION[protocol][size]
-    if (
-        (collective, algorithm, protocol) == (Collective.ALL_REDUCE, Algorithm.RING, Protocol.SIMPLE)
-        and shape.nodes > 1
-        and nbytes // max(shape.channels * shape.nranks, 1) >= tc.RING_PLATEAU_BYTES
-    ):
+    ring = (algorithm, protocol) == (Algorithm.RING, Protocol.SIMPLE) and _on_plateau(shape, collective)
+    if ring and nbytes // max(shape.channels * shape.nranks, 1) >= tc.RING_PLATEAU_BYTES:
         latency *= tc.RING_PLATEAU_OLD if shape.min_sm < 80 else tc.RING_PLATEAU
     return latency + nbytes / (1000 * bandwidth)
+
+
+def _on_plateau(shape: CommShape, collective: str) -> bool:
+    """Whether a ring's start is slower for sizes that fill its channels."""
+    if shape.nodes > 1:
+        return collective == Collective.ALL_REDUCE
+    ring = shape.graphs.get(Graph.RING)
+    on_nvlink = ring is not None and ring.type_intra == path_types(shape.minor).nvl
+    blackwell = has(shape.minor, Feature.RING_PLATEAU_ON_BLACKWELL) and shape.min_sm >= 100
+    return blackwell and on_nvlink and collective in SHARDED
 
 
 def _log2_of_64(minor: int, nbytes: int) -> int:
@@ -156,6 +164,9 @@ def _available(shape: CommShape, table: TuningTable, settings: Settings, collect
         return [(Algorithm.RING.value, Protocol.SIMPLE.value, 0.0, 0.0)]
     rows = table.get(collective, {})
     cells = _usable({a: row for a, row in rows.items() if not _unavailable(shape, collective, a)})
+    if shape.nodes != shape.nranks and has(shape.minor, Feature.PAT_OVER_NVLS):
+        # NCCL gives it half of all time, so that it runs where a list leaves nothing else.
+        cells = [cell for cell in cells if cell[0] != Algorithm.PAT] or cells
     if not cells and has(shape.minor, Feature.RING_BACKUP):
         # What the lists left has no kernel for this operation: rings come back.
         lists = allowed(settings, shape.minor)
@@ -186,6 +197,9 @@ def _unavailable(shape: CommShape, collective: str, algorithm: str) -> bool:
         return True
     if collective not in SHARDED:
         return False
+    graph = shape.graphs.get(Graph.NVLS)
+    if has(minor, Feature.NVLS_CHANNELS_BOUND) and graph is not None and graph.channels > NVLS_RANKS:
+        return True
     if has(minor, Feature.SHARDED_NVLS_OVER_NODES):
         return most > NVLS_RANKS
     return shape.nodes > 1 or (has(minor, Feature.NVLS_BOUND) and shape.nranks > NVLS_RANKS)

@@ -123,7 +123,7 @@ def _left_to_lists(model: Model, lists: Allowed, collective: str) -> bool:
 
 def _protocol_off(model: Model, lists: Allowed, cell: Cell) -> str:
     listed = lists.protocols.get((cell.collective, cell.protocol))
-    if listed is None or (listed and model.has(Feature.LL128_NOT_FORCED)):
+    if listed is None:
         return _ll128_off(model, cell) if cell.protocol == Protocol.LL128 else ""
     return "" if listed else f"NCCL_PROTO={model.settings.proto} leaves it out"
 

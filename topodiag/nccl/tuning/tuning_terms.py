@@ -43,6 +43,10 @@ def pat_enabled(model: Model) -> bool:
     if model.shape.min_sm < 60 and model.has(Feature.PAT_FROM_PASCAL):
         return False
     wish = model.settings.pat_enable
+    if model.nodes != model.n and model.has(Feature.PAT_OVER_NVLS):
+        heads = model.shape.nvls_heads
+        over_nvls = model.shape.nvls_channels > 0 and all(ranks == heads for ranks in model.shape.local_ranks)
+        return over_nvls and wish != 0 and (wish != 2 or model.nodes > 1)
     return model.nodes == model.n if wish == 2 else wish != 0
 
 
@@ -88,11 +92,12 @@ def _per_channel(model: Model, cell: Cell, graph: Fused, steps: Steps) -> float:
     if cell.algorithm in COLLNET:
         return steps.gbs("bandwidth per channel", intra, "bwIntra of the graph")
     if model.has(Feature.MODEL_PER_ALGORITHM):
-        if cell.algorithm != Algorithm.RING:
+        blackwell = model.shape.min_sm >= 100
+        if cell.algorithm == Algorithm.PAT or (cell.algorithm == Algorithm.TREE and blackwell):
             formula = f"min(bwIntra {intra:g}, bwInter {inter:g})"
             return steps.gbs("bandwidth per channel", min(intra, inter), formula)
-        if model.nodes == 2:
-            return steps.gbs("bandwidth per channel", inter, "bwInter of the graph, as above 1 node")
+        if model.nodes == 2 and blackwell:
+            return steps.gbs("bandwidth per channel", inter, "bwInter of the graph, as above 1 node on Blackwell")
     if model.nodes <= 2:
         return steps.gbs("bandwidth per channel", intra, "bwIntra of the graph, as up to 2 nodes")
     return steps.gbs("bandwidth per channel", inter, "bwInter of the graph, as above 2 nodes")
@@ -226,8 +231,6 @@ def _switches_need(model: Model, most: float) -> str:
 def _to_algorithm_bandwidth(model: Model, cell: Cell, bus: float, steps: Steps) -> float:
     name, algorithm, sharded = "algBw", cell.algorithm, cell.collective in SHARDED
     by_bus = algorithm != Algorithm.RING and model.has(Feature.SHARDED_BY_BUS)
-    if algorithm in NVLS_FAMILY and model.has(Feature.MODEL_PER_ALGORITHM):
-        by_bus = False
     if sharded and (algorithm == Algorithm.COLLNET_DIRECT or by_bus):
         return steps.gbs(name, bus, "busBw")
     ring_steps = model.steps_of(cell.collective)
@@ -259,7 +262,9 @@ def latency(model: Model, cell: Cell, steps: Steps) -> float:
 
 
 def _between_nodes(model: Model, cell: Cell, steps: Steps) -> float:
-    like = Algorithm.TREE if model.ppn == 1 and model.has(Feature.TREE_STEPS_ALONE) else cell.algorithm
+    exposed = model.has(Feature.TREE_STEPS_ALONE) or cell.algorithm == Algorithm.RING
+    exposed = exposed and model.has(Feature.STEPS_ALONE_EXPOSED)
+    like = Algorithm.TREE if model.ppn == 1 and exposed else cell.algorithm
     device = model.graph(cell.algorithm).latency_inter
     times = 2 if cell.protocol == Protocol.SIMPLE else 1  # Simple waits for the flush too
     link = tc.NET
@@ -273,8 +278,7 @@ def _between_nodes(model: Model, cell: Cell, steps: Steps) -> float:
 
 
 def _rooted_ring(model: Model, cell: Cell, base: float) -> tuple[float, str]:
-    inside = model.nodes == 1 or model.has(Feature.MODEL_PER_ALGORITHM)
-    link = model.local_link(Algorithm.RING) if inside else tc.NET
+    link = model.local_link(Algorithm.RING) if model.nodes == 1 else tc.NET
     one = model.link_us(link, Algorithm.RING, cell.protocol)
     if model.graph(Algorithm.RING).same_channels:
         return base + one, f"base + {one:g} over {link}, as all channels are the same"
