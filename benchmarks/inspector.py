@@ -1,12 +1,12 @@
 """NCCL's Inspector over a month: a synthetic job of 512 ranks, with what is wrong with it known.
 
-python -m benchmarks.inspector [--seeds N] [--records N]
+python -m benchmarks.inspector [--seeds N] [--faulty N] [--records N]
 
 The job runs with TP 8, CP 8 and DP 8 on 64 nodes. Each rank has a clock: it computes, and enters the collectives of its
 groups; a collective begins when its last rank arrives, so that lateness travels from group to group as in life.
-`--seeds` counts healthy jobs, of which none may have a finding, and as many with one late rank, with one slow NIC and
-with one hour of congestion, each of which must be named (`--only` one of them). `--records` writes files of that many
-records and reads them: MB/s. `--memory` hands that many records to the reader as columns: how much memory it takes.
+`--seeds` counts healthy jobs, of which none may have a finding, and `--faulty` those with one late rank, with one slow
+NIC and with one hour of congestion, each of which must be named (`--only` one of the four). `--records` writes files of
+that many records and reads them: MB/s. `--memory` hands that many to the reader as columns: how much memory it takes.
 """
 
 from __future__ import annotations
@@ -196,18 +196,17 @@ def is_named(name: str, fault: Fault, found: Sequence[Finding], shape: Shape) ->
     return ids == ["JOB012"] and found[0].message.startswith(f"from {start:%Y-%m-%d %H:%M}")
 
 
-def score(shape: Shape, seeds: range, only: str) -> None:
+def score(shape: Shape, healthy: range, faulty: range, only: str) -> None:
     right: Counter[str] = Counter()
     names = [name for name in faults(shape, 0) if only in ("", name)]
-    for seed in seeds:
-        for name, fault in faults(shape, seed).items():
-            if name not in names:
-                continue
+    for name in names:
+        seeds = healthy if name == "healthy" else faulty
+        for seed in seeds:
+            fault = faults(shape, seed)[name]
             found = findings(read(shape, fault, seed))
             right[name] += is_named(name, fault, found, shape)
             if not is_named(name, fault, found, shape):
                 print(f"  seed {seed}, {name}, {fault}: {[(each.id, each.message) for each in found]}")
-    for name in names:
         print(f"{name}: {right[name]} of {len(seeds)} right", flush=True)
 
 
@@ -274,6 +273,7 @@ def memory(records: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=200)
+    parser.add_argument("--faulty", type=int, default=50)
     parser.add_argument("--records", type=int, default=2_000_000)
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--only", default="", help="healthy, late rank, slow NIC or hour of congestion")
@@ -282,7 +282,8 @@ def main() -> None:
     chosen = parser.parse_args()
     if chosen.memory:
         memory(chosen.memory)
-    score(replace(Shape(), width=chosen.width), range(chosen.first, chosen.first + chosen.seeds), chosen.only)
+    healthy, faulty = (range(chosen.first, chosen.first + count) for count in (chosen.seeds, chosen.faulty))
+    score(replace(Shape(), width=chosen.width), healthy, faulty, chosen.only)
     if chosen.records:
         speed(chosen.records)
 
