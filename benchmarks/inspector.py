@@ -133,11 +133,12 @@ def lines_of(group: Group, times: Times, member: int, shape: Shape) -> Iterator[
         f'{len(group.ranks)},"nnodes":{group.nodes}}},"metadata":{{"inspector_output_format_version":"v4.0","git_rev":'
         f'"9019a1912","rec_mechanism":"nccl_profiler_interface","dump_timestamp_us":'
     )
+    shares = len(group.ranks) if group.collective in ("AllGather", "ReduceScatter") else 1
     where = f'"hostname":"node{rank // GPUS:03d}","pid":{4000 + rank % GPUS}'
     tail = f',{where}}},"coll_perf":{{"coll":"{group.collective}",'
     for step, us in enumerate(times[:, member].tolist()):
         stamp = (FIRST_HOUR * 3600 + 3600 * step // shape.steps_an_hour) * 1_000_000
-        rate = group.bytes / max(us, 1) / 1e3
+        rate = group.bytes / max(us, 1) / 1e3 * shares
         yield (
             f'{head}{stamp}{tail}"coll_sn":{step},"coll_msg_size_bytes":{group.bytes},"coll_exec_time_us":{us:.0f},'
             f'"coll_timing_source":"kernel_gpu","coll_algobw_gbs":{rate:.6f},"coll_busbw_gbs":'

@@ -26,6 +26,7 @@ HOUR_US = 3_600_000_000
 
 def record(rank: int, number: int, us: float, **other: Any) -> dict[str, Any]:
     """One record as NCCL 2.30 writes it."""
+    algobw = (1 << 26) / us / 1e3 if us else 0.0
     own = {
         "header": {"id": "0x7f8c496ae9f661", "comm_name": "dp_0", "rank": rank, "n_ranks": 4, "nnodes": 2},
         "metadata": {
@@ -34,7 +35,7 @@ def record(rank: int, number: int, us: float, **other: Any) -> dict[str, Any]:
         },
         "coll_perf": {
             "coll": "AllReduce", "coll_sn": number, "coll_msg_size_bytes": 1 << 26, "coll_exec_time_us": us,
-            "coll_timing_source": "kernel_gpu", "coll_algobw_gbs": 67.1, "coll_busbw_gbs": 100.65,
+            "coll_timing_source": "kernel_gpu", "coll_algobw_gbs": algobw, "coll_busbw_gbs": 1.5 * algobw,
         },
     }  # fmt: skip
     for part, values in other.items():
@@ -73,6 +74,18 @@ def test_calls_are_matched_by_communicator_collective_and_number_over_the_files_
     assert (size.collective, size.bytes, size.clean_us) == ("AllReduce", 1 << 26, 700)
     assert size.busbw_gbs == pytest.approx((1 << 26) / 700 / 1e3 * 1.5)
     assert size.busbw_mid_gbs == pytest.approx((1 << 26) / 1000 / 1e3 * 1.5)
+
+
+def test_the_size_of_an_all_gather_is_that_of_one_rank_and_its_bandwidth_counts_all() -> None:
+    busbw = 4 * (1 << 26) / 1000 / 1e3 * 3 / 4
+    perf = {"coll": "AllGather", "coll_algobw_gbs": busbw * 4 / 3, "coll_busbw_gbs": busbw}
+    ((size,),) = [
+        comm.sizes
+        for comm in inspection(
+            *[text([record(rank, n, 1000.0, coll_perf=perf) for n in range(40)]) for rank in range(4)]
+        ).communicators
+    ]
+    assert size.busbw_gbs == pytest.approx(busbw)
 
 
 def test_a_block_of_one_layout_and_one_that_is_read_line_by_line_say_the_same() -> None:

@@ -55,8 +55,9 @@ class _First(msgspec.Struct):
 
 
 class _Rates(msgspec.Struct):
-    coll_algobw_gbs: float = 0.0
     coll_busbw_gbs: float = 0.0
+    coll_exec_time_us: float = 0.0
+    coll_msg_size_bytes: float = 0.0
 
 
 class _Rated(msgspec.Struct):
@@ -169,12 +170,16 @@ class InspectorReader:
 
 
 def _factor(block: bytes, at: int) -> float:
-    """Bus bandwidth over algorithm bandwidth of one record, which is the same for all of its collective; 0 unknown."""
+    """Bus bandwidth over bytes and time of one record, which is the same for all of its collective; 0 unknown. Its size
+    is that of one rank: for AllGather and ReduceScatter the Inspector counts as much of each (inspectorComputeOpBw)."""
     try:
         perf = _RATES.decode(block.split(b"\n", at + 1)[at]).coll_perf
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return 0.0
-    return perf.coll_busbw_gbs / perf.coll_algobw_gbs if perf.coll_algobw_gbs > 0 else 0.0
+    if not 0 < perf.coll_msg_size_bytes < float("inf"):
+        return 0.0
+    made = perf.coll_busbw_gbs * perf.coll_exec_time_us * 1e3 / perf.coll_msg_size_bytes
+    return made if 0 < made < MAX_RANKS else 0.0
 
 
 def _number(text: str) -> int | None:

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
+from functools import lru_cache
 
 from topodiag.model.nccl_tree import Element
 from topodiag.nccl.topo.detect import GT_PER_S
@@ -57,9 +58,16 @@ def apply(tree: Element, changes: Sequence[Change], env: Mapping[str, str] | Non
     """The tree and the settings after all changes, in their order. Raises ChangeError."""
     settings = dict(env or {})
     for change in changes:
-        tree = change.edit(tree)
+        tree = _after(tree, change)
         settings.update(change.env)
     return Changed(tree, settings)
+
+
+@lru_cache(maxsize=1024)
+def _after(tree: Element, change: Change) -> Element:
+    """The tree after one change. Kept, as every guess at a cause of many runs changes the same machine; the words of a
+    change say all of it."""
+    return change.edit(tree)
 
 
 def down(text: str) -> Change:

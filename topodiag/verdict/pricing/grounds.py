@@ -125,8 +125,8 @@ def _ground(name: str, run: BenchRun, job: Job | None, case: Case, claims: Claim
     for host in hosts:
         _look(host, sources, sm, _minor(run), claims)
     assumed = [*_like_captures(hosts, case, claims), *_like_siblings(hosts, claims)]
-    first = hosts[0]
-    if first.built is None:
+    first = next(iter(hosts), None)
+    if first is None or first.built is None:
         raise NoGroundError("no capture, topology file or system print of its nodes is in the evidence")
     setup = _setup(run, first, job, claims)
     grounds = tuple(_closed(host, case, job, setup) for host in hosts)
