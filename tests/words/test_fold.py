@@ -6,7 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from topodiag.model.cpulist import parse_cpulist
-from topodiag.words.fold import few, fold_hosts, fold_labels, fold_numbers, fold_runs, plural, runs
+from topodiag.words.fold import few, fold_hosts, fold_labels, fold_numbers, fold_runs, plural, runs, short_hosts
+
+
+def test_a_long_set_of_hosts_is_cut_behind_a_whole_name() -> None:
+    odd = [f"gpu-{number:03d}" for number in range(1, 200, 7)]
+    assert short_hosts(odd, 30) == "gpu-[001,008,015,022,029,…]"
+    assert short_hosts(odd, 400) == fold_hosts(odd)
+    assert short_hosts(["a.one", "b.two", "c.three"], 14) == "a.one,b.two, …"
 
 
 def test_one_is_singular_and_all_else_plural() -> None:

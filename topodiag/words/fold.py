@@ -81,6 +81,16 @@ def fold_hosts(hosts: Sequence[str]) -> str:
     return _folded(tuple(dict.fromkeys(hosts)))
 
 
+def short_hosts(hosts: Sequence[str], room: int) -> str:
+    """The same in at most about `room` characters: of a long set the beginning, which ends with a whole name."""
+    folded = fold_hosts(hosts)
+    if len(folded) <= room:
+        return folded
+    begin = folded[: max(room - 2, 1)]
+    begin = begin[: begin.rfind(",")] if "," in begin else begin
+    return f"{begin},…]" if begin.count("[") > begin.count("]") else f"{begin}, …"
+
+
 @lru_cache(maxsize=32)
 def _folded(distinct: tuple[str, ...]) -> str:
     """The node set of distinct names: a page names the same thousands several times."""

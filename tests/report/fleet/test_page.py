@@ -66,7 +66,7 @@ def test_ten_thousand_nodes_with_many_reasons_are_classes_with_counts(monkeypatc
     sick = {at * 7: having(found("NVL001", Severity.ERROR, f"GPU{at % 8}: {at} errors")) for at in range(30)}
     lines = page_of(result_of(fleet(300, sick), monkeypatch))
     assert lines[0].startswith("✖ 30 of 300 nodes to exclude now  n[0000,0007,")
-    assert lines[1].startswith("  ✖ 30 nodes  n[0000,0007,0014,00…  NVL001  ")
+    assert lines[1].startswith("  ✖ 30 nodes  n[0000,0007,0014,…]  NVL001  ")
     assert len(lines) < 20
 
 

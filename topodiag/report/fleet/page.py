@@ -9,7 +9,7 @@ from topodiag.model.fleet import Cohort, Exclusion, FleetResult, Same
 from topodiag.report.answer import note_answer
 from topodiag.report.node.marks import SIGNS, more
 from topodiag.report.text import Page, Part
-from topodiag.words.fold import few, fold_hosts, fold_labels, plural
+from topodiag.words.fold import few, fold_hosts, fold_labels, plural, short_hosts
 
 GROUPS_SHOWN = 10
 """Groups of nodes with the same reasons that are shown one by one; more of them are told by class."""
@@ -50,7 +50,7 @@ def _draw_answer(page: Page, result: FleetResult) -> None:
         worst = max(each.severity for each in result.exclusions)
         words: list[Part] = [(f"{out} of {plural(total, 'node')} to exclude now", "strong")]
         sign, hue = SIGNS[worst], _MARK[worst]
-        names = _names(result.failed, page.width - len(words[0][0]) - 4)
+        names = short_hosts(result.failed, page.width - len(words[0][0]) - 4)
     else:
         alone = total - sum(len(each.nodes) for each in result.cohorts if each.compared)
         without = f", {alone} of them without enough siblings to compare" if alone else ""
@@ -62,12 +62,6 @@ def _draw_answer(page: Page, result: FleetResult) -> None:
             sign, hue = ("▲", "warning") if result.worst == Severity.WARNING else ("✔", "ok")
     page.add(page.text((sign, hue), " "), *words, (f"  {names}" if names else "", "name"))
     note_answer(page, *words, (f"  {names}" if names else "", "name"), sign=sign, hue=hue)
-
-
-def _names(hosts: Sequence[str], room: int = _NAMES) -> str:
-    """The nodes as a set; of a long one the beginning."""
-    folded = fold_hosts(hosts)
-    return folded if len(folded) <= room else f"{folded[: max(room - 1, 1)]}…"
 
 
 def _draw_exclusions(page: Page, exclusions: Sequence[Exclusion]) -> None:
@@ -84,7 +78,7 @@ def _draw_exclusions(page: Page, exclusions: Sequence[Exclusion]) -> None:
         lead = page.text("  ", (SIGNS[worst], _MARK[worst]), " ", (plural(_nodes(own), "node"), "strong"), "  ")
         if len(own) == 1:
             name = "  ".join(own[0].reasons[0])
-        names = _names([host for each in own for host in each.nodes], page.width // 4)
+        names = short_hosts([host for each in own for host in each.nodes], page.width // 4)
         page.lines.append(page.cut(page.text(lead, (names, "name"), "  ", name), page.width))
     if len(ordered) > CLASSES_SHOWN:
         left = plural(sum(_nodes(own) for _, own in ordered[CLASSES_SHOWN:]), "node")
@@ -95,7 +89,7 @@ def _draw_exclusions(page: Page, exclusions: Sequence[Exclusion]) -> None:
 def _draw_exclusion(page: Page, each: Exclusion) -> None:
     """The nodes and their worst reason on a line; the others are counted."""
     verbose, hue = page.style.verbose, _MARK[each.severity]
-    who = fold_hosts(each.nodes) if verbose else _names(each.nodes)
+    who = fold_hosts(each.nodes) if verbose else short_hosts(each.nodes, _NAMES)
     (check, message), *rest = each.reasons
     also = f" (and {plural(len(rest), 'more reason')})" if rest and not verbose else ""
     page.add(
@@ -126,7 +120,7 @@ def _draw_cohort(page: Page, cohort: Cohort) -> None:
         page.text((plural(len(cohort.nodes), "node"), "strong"), "  "), (cohort.name or "of no known kind", "name")
     )
     if not cohort.compared:
-        page.add("  ", (f"too few to compare: {_names(cohort.nodes)}", "dim"))
+        page.add("  ", (f"too few to compare: {short_hosts(cohort.nodes, _NAMES)}", "dim"))
         return
     _draw_same(page, cohort)
     shown = cohort.populations if page.style.verbose else cohort.populations[:SPLITS_SHOWN]
@@ -199,7 +193,7 @@ def _draw_rest(page: Page, result: FleetResult) -> None:
 def _draw_finding(page: Page, finding: Finding) -> None:
     hue = _MARK[finding.severity]
     count = plural(len(finding.where.nodes), "node")
-    who = _names(finding.where.nodes) if len(finding.where.nodes) <= GROUPS_SHOWN else ""
+    who = short_hosts(finding.where.nodes, _NAMES) if len(finding.where.nodes) <= GROUPS_SHOWN else ""
     page.add(
         page.text("  ", (SIGNS[finding.severity], hue), " ", (finding.id, hue), "  "),
         (f"{count}  ", "strong"), finding.message, (f"  {who}" if who else "", "dim"),

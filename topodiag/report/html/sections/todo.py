@@ -8,8 +8,8 @@ from topodiag.model.finding import Finding, Severity
 from topodiag.model.result import Result
 from topodiag.model.verdict import Verdict
 from topodiag.report.html.interface import Section, Sheet
-from topodiag.report.html.sections.shared import Anchors, distinct
-from topodiag.words.fold import fold_hosts, plural
+from topodiag.report.html.sections.shared import NAMES_ROOM, Anchors, distinct
+from topodiag.words.fold import plural, short_hosts
 
 MOST = 12
 """Kinds of fixes listed; a reader does the first and looks again."""
@@ -58,7 +58,7 @@ def _task(group: list[Finding], anchors: Anchors, confirm: list[str]) -> dict[st
     first = group[0]
     where = anchors.where(first)
     if len(group) > 1:
-        nodes = fold_hosts([node for each in group for node in each.where.nodes])
+        nodes = short_hosts([node for each in group for node in each.where.nodes], NAMES_ROOM)
         where = f"{plural(len(group), 'place')}{' on ' + nodes if nodes else ''}"
     return {
         "check": first.id,

@@ -11,11 +11,11 @@ from topodiag.model.verdict import Cause, Verdict
 from topodiag.report.answer import alike
 from topodiag.report.findings import cost_words, step_words, where_words
 from topodiag.report.html.interface import Section, Sheet
-from topodiag.report.html.sections.shared import Anchors, by_host, severity_tally, word_of
+from topodiag.report.html.sections.shared import NAMES_ROOM, Anchors, by_host, severity_tally, word_of
 from topodiag.report.node.marks import SIGNS as MARKS
 from topodiag.report.verdict.cause import STATUS
 from topodiag.report.verdict.table import SIGNS
-from topodiag.words.fold import fold_hosts, plural
+from topodiag.words.fold import fold_hosts, plural, short_hosts
 from topodiag.words.text import clean
 
 _WORDS = {"✖": ("fault", "error"), "▲": ("warning", "warning"), "●": ("note", "note"), "✔": ("clean", "ok"),
@@ -125,8 +125,8 @@ def _of_nodes(result: Result) -> list[dict[str, str]]:
         title = check_class(check)
         words = f"{plural(len(hosts), 'node')} of {len(result.nodes):,}: {check}{f', {title.title}' if title else ''}"
         word = word_of(severity)
-        answers.append({"sign": MARKS[severity], "word": word.upper(), "hue": word, "names": fold_hosts(hosts),
-                        "text": words})  # fmt: skip
+        names = short_hosts(hosts, NAMES_ROOM)
+        answers.append({"sign": MARKS[severity], "word": word.upper(), "hue": word, "names": names, "text": words})
     rest = sum(1 for node in result.nodes if node.host not in found)
     if rest:
         answers.append({"sign": "", "word": "", "hue": "plain", "names": "",
