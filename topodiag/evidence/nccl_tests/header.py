@@ -9,7 +9,7 @@ from topodiag.model.bench import BenchDevice
 from topodiag.model.busid import normalise_bus_id
 
 PARAMETERS = re.compile(r"nThreads?:? *(\d{1,9}) +nGpus:? *(\d{1,9})(.*)")
-_PAIR = re.compile(r"([A-Za-z_]{1,20}(?: (?:iters|value))?):? ?(-?\d[\w().]{0,30}|\w{1,30})(?=\s|$)")
+_PAIR = re.compile(r"(?<![A-Za-z_])([A-Za-z_]{1,20}(?: (?:iters|value))?):? ?(-?\d[\w().]{0,30}|\w{1,30})(?=\s|$)")
 DEVICE = re.compile(
     r"\bRank +(\d{1,9}) +(?:Group +(\d{1,9}) +)?(?:Pid +(\d{1,10}) +)?(?:on +(\S{1,255}) +)?(?:uses +)?"
     r"device +(\d{1,9}) +\[([\w:.]{1,40})\] ?(.*)"
