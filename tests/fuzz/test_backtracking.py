@@ -12,6 +12,7 @@ import pytest
 
 import topodiag
 from tests.fuzz.backtracking import can_take_for_ever
+from topodiag.evidence.intake import node_parts
 
 
 @pytest.mark.parametrize(
@@ -34,8 +35,9 @@ def patterns() -> Iterator[tuple[str, re.Pattern[Any]]]:
     for module in pkgutil.walk_packages(topodiag.__path__, "topodiag."):
         if not module.name.endswith("__main__"):
             for name, value in vars(import_module(module.name)).items():
-                for pattern in _in(value, met):
-                    yield f"{module.name}.{name}", pattern
+                if value is not node_parts.UNTOLD:  # which raises whatever asks it anything
+                    for pattern in _in(value, met):
+                        yield f"{module.name}.{name}", pattern
 
 
 def _in(value: object, met: set[int]) -> Iterator[re.Pattern[Any]]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from topodiag.cli.errors import Outcome
+from topodiag.cli.former import Command
 from topodiag.cli.options import Printing, format_option, html_option, redact_option, report_options
 from topodiag.cli.params import EVIDENCE, PLACE, Count
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 FORMATS = ("table", "json", "jsonl", "csv", "parquet", "drain", "conditions")
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=EVIDENCE)
 @click.option("--pass-list", metavar="FILE", type=PLACE, help="Write the nodes that jobs may get, as one node set.")
 @click.option("--fail-list", metavar="FILE", type=PLACE, help="Write the nodes to exclude, as one node set.")

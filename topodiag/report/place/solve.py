@@ -67,7 +67,9 @@ def _compared(page: Page, solved: Solved) -> Text:
     if solved.gain > _ALIKE and solved.talk.base_us is None:
         return page.text((f"{1 + solved.gain:.2f}× as fast", "ok"), f" as {solved.before_name}, which takes {before}")
     if solved.gain > _ALIKE:
-        return page.text("steps ", (f"{solved.gain:.1%} faster", "ok"), f" than {solved.before_name}, which waits {before}")
+        return page.text(
+            "steps ", (f"{solved.gain:.1%} faster", "ok"), f" than {solved.before_name}, which waits {before}"
+        )
     return page.text((f"as fast as {solved.before_name}", "ok"), ": nothing to gain from another order")
 
 
