@@ -16,28 +16,21 @@ import sys
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from html import escape
 from itertools import pairwise
 from pathlib import Path
 from xml.etree import ElementTree
 
 ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT))
+
+from topodiag.draw.svg import Canvas, spelt, tag, width_of  # noqa: E402
+
 PAGE = ROOT / "docs" / "architecture.md"
 DRAWING = ROOT / "docs" / "architecture.svg"
 COLLECTOR = "topodiag_probes"
 START, END = "<!-- rooms: tools/build_architecture.py writes this table -->", "<!-- end of rooms -->"
 
 BOX_WIDTH, LINE, GAP_X, GAP_Y, LANE, MARGIN = 176, 14, 26, 46, 14, 24  # pixels
-LETTERS = 30  # letters in a line of a box
-
-STYLE = """
-text { font-family: "DejaVu Sans", "Segoe UI", Helvetica, Arial, sans-serif; font-size: 10px; fill: #444; }
-.name { font-size: 13px; font-weight: bold; fill: #111; }
-.box { fill: #f3f6fa; stroke: #5b6b7d; stroke-width: 1; }
-.centre { fill: #dcecd8; stroke: #3f7a35; stroke-width: 2; }
-.outside { fill: #fdf3e1; stroke: #a97b22; stroke-dasharray: 4 3; }
-.import { fill: none; stroke: #7d8a99; stroke-width: 1.1; }
-"""
 
 
 @dataclass(frozen=True)
@@ -153,7 +146,7 @@ def box_lines(room: Room) -> list[str]:
     count = f"{room.modules} modules" if room.modules > 1 else "1 module"
     lines, line = [], ""
     for word in room.rooms:
-        if len(line) + len(word) + 2 > LETTERS:
+        if line and width_of(f"{line} · {word}", 10.5) > BOX_WIDTH - 8:
             lines.append(line)
             line = ""
         line = f"{line} · {word}" if line else word
@@ -234,52 +227,48 @@ def left_end(items: list[Item], aims: list[float]) -> float:
 def draw(house: House) -> str:
     """The SVG, byte for byte the same for the same house."""
     floors, ways = lay_out(house, reduced(house.imports))
-    shift = MARGIN - min(item.x - item.width / 2 for floor in floors for item in floor)
-    width = MARGIN + max(item.x + item.width / 2 for floor in floors for item in floor) + shift
-    tops, heights, at = [], [], float(MARGIN)
+    shift = -min(item.x - item.width / 2 for floor in floors for item in floor)
+    width = max(item.x + item.width / 2 for floor in floors for item in floor) + shift
+    tops: list[float] = []
+    heights: list[float] = []
+    at = 0.0
     for floor in floors:
         lines = max((len(box_lines(house.rooms[item.name])) for item in floor if item.name in house.rooms), default=0)
         tops.append(at)
         heights.append(26 + LINE * lines)
         at += heights[-1] + GAP_Y
-    height = at - GAP_Y + MARGIN
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" '
-        f'width="{width:.0f}" height="{height:.0f}" role="img" aria-label="The rooms of topodiag and their imports">',
-        f"<style>{STYLE}</style>",
-        '<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
-        '<path d="M0,0 L8,4 L0,8 z" fill="#7d8a99"/></marker></defs>',
-        f'<rect width="{width:.0f}" height="{height:.0f}" fill="#fff"/>',
-        *arrows(ways, shift, tops, heights),
-        *(
-            box(house, item, shift, tops[item.floor], heights[item.floor])
-            for floor in floors
-            for item in floor
-            if item.name in house.rooms
-        ),
-        "</svg>",
-    ]
-    return "\n".join(parts) + "\n"
+    desc = "; ".join(f"{name} imports {', '.join(below) or 'nothing of ours'}" for name, below in imports_of(house))
+    canvas = Canvas("The rooms of topodiag and their imports", desc)
+    arrows(canvas, ways, shift, tops, heights)
+    for item in (item for floor in floors for item in floor if item.name in house.rooms):
+        box(canvas, house, item, (item.x + shift, tops[item.floor]), heights[item.floor])
+    return canvas.document(width, at - GAP_Y, MARGIN)
 
 
-def arrows(ways: list[list[Item]], shift: float, tops: list[float], heights: list[float]) -> Iterator[str]:
-    """One path per arrow, with ends spread over the edges of the boxes."""
+def imports_of(house: House) -> Iterator[tuple[str, list[str]]]:
+    """Each room with the rooms that it imports."""
+    for name in house.rooms:
+        yield name, sorted(below for above, below in house.imports if above == name)
+
+
+def arrows(canvas: Canvas, ways: list[list[Item]], shift: float, tops: list[float], heights: list[float]) -> None:
+    """One curve per arrow, with ends spread over the edges of the boxes."""
     for way in ways:
         start, end = way[0], way[-1]
         x = start.x + spread(start, start.below, way[1]) + shift
         y = tops[start.floor] + heights[start.floor]
-        path = [f"M{x:.1f},{y:.1f}"]
+        path = [f"M{spelt(x)},{spelt(y)}"]
         for item in way[1:]:
             to_x = item.x + shift + (spread(end, end.above, way[-2]) if item is end else 0)
             to_y = tops[item.floor]
-            middle = (y + to_y) / 2
-            path.append(f"C{x:.1f},{middle:.1f} {to_x:.1f},{middle:.1f} {to_x:.1f},{to_y:.1f}")
+            middle = spelt((y + to_y) / 2)
+            path.append(f"C{spelt(x)},{middle} {spelt(to_x)},{middle} {spelt(to_x)},{spelt(to_y)}")
             x, y = to_x, to_y
             if item is not end:
                 y += heights[item.floor]
-                path.append(f"V{y:.1f}")
-        title = f"{escape(start.name)} imports {escape(end.name)}"
-        yield f'<path class="import" marker-end="url(#tip)" d="{" ".join(path)}"><title>{title}</title></path>'
+                path.append(f"V{spelt(y)}")
+        canvas.path(" ".join(path), "arrow", f"{start.name} imports {end.name}")
+        canvas.tip((x, y), (0, 1))
 
 
 def spread(item: Item, neighbours: list[Item], neighbour: Item) -> float:
@@ -290,31 +279,26 @@ def spread(item: Item, neighbours: list[Item], neighbour: Item) -> float:
     return (rank - (len(neighbours) - 1) / 2) * step
 
 
-def box(house: House, item: Item, shift: float, top: float, height: float) -> str:
+def box(canvas: Canvas, house: House, item: Item, at: tuple[float, float], height: float) -> None:
     """One room: its name, its sub-rooms, its number of modules, and as data all that it imports."""
     room = house.rooms[item.name]
-    lines = box_lines(room)
-    kind = {"model": "box centre", COLLECTOR: "box outside"}.get(room.name, "box")
-    name = escape(place_of(room.name).removeprefix("topodiag/").removeprefix("probes/"))
-    left = item.x + shift - BOX_WIDTH / 2
-    imports = " ".join(sorted(below for above, below in house.imports if above == room.name))
-    text = "".join(
-        f'<text x="{item.x + shift:.1f}" y="{top + 34 + LINE * at:.1f}" text-anchor="middle">{escape(line)}</text>'
-        for at, line in enumerate(lines)
-    )
-    return (
-        f'<g id="{escape(room.name)}" data-imports="{escape(imports)}"><title>{escape(room.role)}</title>'
-        f'<rect class="{kind}" x="{left:.1f}" y="{top:.1f}" width="{BOX_WIDTH}" height="{height}" rx="5"/>'
-        f'<text class="name" x="{item.x + shift:.1f}" y="{top + 18:.1f}" text-anchor="middle">{name}</text>'
-        f"{text}</g>"
-    )
+    middle, top = at
+    kind = {"model": "good", COLLECTOR: "plain dashed"}.get(room.name, "plain")
+    shape = tag("rect", title=room.role, x=middle - BOX_WIDTH / 2, y=top, width=BOX_WIDTH, height=height, class_=kind,
+                rx=5)  # fmt: skip
+    imports = " ".join(dict(imports_of(house))[room.name])
+    canvas.add(tag("g", body=shape, id=room.name, data_imports=imports))
+    name = place_of(room.name).removeprefix("topodiag/").removeprefix("probes/")
+    canvas.text(middle, top + 18, name, "name", "middle")
+    for number, line in enumerate(box_lines(room)):
+        canvas.text(middle, top + 34 + LINE * number, line, "small", "middle", BOX_WIDTH - 8, size=10.5)
 
 
 def drawn_imports(svg: str) -> dict[str, set[str]]:
     """What a drawing says: the rooms that each room imports."""
     # The file is our own: the tool has just written it, or the repository holds it.
     groups = ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}g")
-    return {group.attrib["id"]: set(group.attrib["data-imports"].split()) for group in groups if "id" in group.attrib}
+    return {group.attrib["id"]: set(group.get("data-imports", "").split()) for group in groups if "id" in group.attrib}
 
 
 # --- The table in the page ----------------------------------------------------------------------------------

@@ -279,9 +279,14 @@ class Canvas:
         (x0, y0), (x1, y1) = places[-2:]
         self.path("M" + "L".join(f"{spelt(x)} {spelt(y)}" for x, y in places), kind)
         along = (1 if x1 > x0 else -1, 0) if abs(x1 - x0) > abs(y1 - y0) else (0, 1 if y1 > y0 else -1)
-        back, side = (x1 - 7 * along[0], y1 - 7 * along[1]), (4 * along[1], 4 * along[0])
-        corners = ((x1, y1), (back[0] + side[0], back[1] + side[1]), (back[0] - side[0], back[1] - side[1]))
-        self.path("M" + "L".join(f"{spelt(x)} {spelt(y)}" for x, y in corners) + "z", head)
+        self.tip((x1, y1), along, head)
+
+    def tip(self, at: tuple[float, float], along: tuple[int, int], kind: str = "head") -> None:
+        """The head of an arrow that points along (1, 0), (-1, 0), (0, 1) or (0, -1)."""
+        x, y = at
+        back, side = (x - 7 * along[0], y - 7 * along[1]), (4 * along[1], 4 * along[0])
+        corners = ((x, y), (back[0] + side[0], back[1] + side[1]), (back[0] - side[0], back[1] - side[1]))
+        self.path("M" + "L".join(f"{spelt(a)} {spelt(b)}" for a, b in corners) + "z", kind)
 
     def hatch(self, name: str) -> str:
         """The filling of this name, for `fill`."""

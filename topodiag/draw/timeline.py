@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from topodiag.draw.svg import Canvas, spelt
-from topodiag.model.clock_text import stamp
+from topodiag.model.clock_text import LAST_S, stamp
 from topodiag.model.timeline import Moment
 from topodiag.words.fold import plural
 from topodiag.words.hosts import short_names
@@ -25,7 +25,6 @@ MOST_LANES, MOST_MARKS, MOST_CUTS = 16, 24, 6
 LONG_SHARE, LONG_S = 0.3, 60.0
 """A stretch without events is cut out where it is more than this share of what is drawn, and longer than a minute."""
 LEAST_SPAN_S = 1.0
-_LAST = 253_402_300_799
 _NUMBERS = re.compile(r"[0-9a-f]*\d[0-9a-f:.<>]*")
 
 
@@ -54,7 +53,7 @@ class _Axis:
 
 def draw_timeline(moments: Sequence[Moment], *, prefix: str = "") -> str:
     """The picture, "" for fewer than two events with a time that tell of a fault: one alone has no order to show."""
-    shown = [each for each in moments if each.time is not None and 0 <= each.time <= _LAST and not each.frames]
+    shown = [each for each in moments if each.time is not None and 0 <= each.time <= LAST_S and not each.frames]
     if len(shown) < 2:
         return ""
     shown.sort(key=lambda each: each.time or 0.0)

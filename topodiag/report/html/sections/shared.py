@@ -14,9 +14,9 @@ from topodiag.report.verdict.places import Places
 from topodiag.report.words import counted
 
 FINDINGS_SHOWN = 1000
+"""Findings in full; of more the page says how many, and the JSON has them."""
 NAMES_ROOM = 160
 """Characters of a set of nodes that stands among other words: all of them are in the tables below."""
-"""Findings in full; of more the page says how many, and the JSON has them."""
 EVIDENCE_SHOWN = 20
 """Lines of evidence below one finding."""
 
