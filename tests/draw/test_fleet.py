@@ -71,3 +71,12 @@ def test_an_outlier_is_named_beside_the_usual_value() -> None:
 def test_without_numbers_that_stand_out_there_is_no_strip() -> None:
     assert draw_strips(fleet(OLD)) == ""
     assert draw_classes(FleetResult((), ())) == ""
+
+
+def test_a_limit_that_is_unlimited_is_no_number_and_bytes_are_spelt() -> None:
+    locked = Outlier("limits", "locked memory", ("",), "65536", "unlimited", ("n00003",), 199, 200, unit="bytes")
+    shared = Outlier("limits", "shared memory", ("",), "270456016896", "1081824067584", ("n00004",), 199, 200,
+                     How.FAR, "bytes")  # fmt: skip
+    shown = texts(draw_strips(fleet(locked, shared)))
+    assert not any("n00003" in text for text in shown)
+    assert "n00004: 251.9 GiB" in shown

@@ -114,3 +114,9 @@ def test_firmware_of_the_machine_and_of_its_gpus_are_facts() -> None:
     made = rows(replace(node, os=replace(node.os, bios=read("2.16 12/05/2023")), gpus=gpus))
     assert made["bios", "", "BIOS"].value == "2.16 12/05/2023"
     assert made["gpu", "gpu7", "VBIOS"].value == "96.00.89.00.01"
+
+
+def test_locked_memory_without_a_limit_is_said_to_be_unlimited() -> None:
+    made = [rows(Node("n1", os=Os(memlock_bytes=read(limit, "limits", 1))))["limits", "", "locked memory"]
+            for limit in (-1, 65536)]  # fmt: skip
+    assert [(each.value, each.unit) for each in made] == [("unlimited", "bytes"), ("65536", "bytes")]

@@ -7,10 +7,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import isfinite
 
+from topodiag.checks.fleet.words import spelled
 from topodiag.draw.svg import Canvas, width_of
 from topodiag.model.finding import Finding, Severity
 from topodiag.model.fleet import FleetResult, Outlier
-from topodiag.words.fold import few, fold_hosts, plural
+from topodiag.words.fold import few, plural, short_hosts
 from topodiag.words.hosts import short_names
 from topodiag.words.units import number
 
@@ -19,6 +20,9 @@ WIDE, LABEL, TOP = 860, 250, 66
 CELL, ROW, CHECKS = 28, 26, 150
 """A cell of the heat map, a row, and the room of the checks behind it, px."""
 MOST_ROWS, MOST_PARTS, MOST_STRIPS, MOST_CLASSES = 40, 16, 16, 16
+HOSTS = 24
+"""Characters of a set of nodes before its row."""
+BYTES = "bytes"
 WHOLE = "node"
 """The column of findings that name no part."""
 _LOOKS = {
@@ -93,7 +97,7 @@ def _row(
     parts: Sequence[str],
 ) -> None:  # fmt: skip
     count = f"x {len(hosts)}" if len(hosts) > 1 else ""
-    canvas.text(0, y + 17, fold_hosts(hosts), "name" if found else "quiet", room=LABEL - 56)
+    canvas.text(0, y + 17, short_hosts(hosts, HOSTS), "name" if found else "quiet", room=LABEL - 56)
     canvas.text(LABEL - 10, y + 17, count, "name" if found else "quiet", "end")
     by_part = {part: (severity, checks) for part, severity, checks in found}
     for column, part in enumerate(parts):
@@ -128,7 +132,7 @@ def draw_classes(result: FleetResult, *, prefix: str = "") -> str:
         odd = {node for outlier in cohort.outliers for node in outlier.nodes} - out
         failed = [node for node in cohort.nodes if node in out]
         canvas.text(0, y + 15, cohort.name, "name", room=LABEL - 14)
-        x, room = float(LABEL), WIDE - LABEL - 230
+        x, room = LABEL + 12.0, WIDE - LABEL - 242
         rest = len(cohort.nodes) - len(failed) - len(odd)
         for count, kind, hatch in (
             (rest, "good", ""),
@@ -203,6 +207,10 @@ def _number(text: str) -> float | None:
     return value if isfinite(value) else None
 
 
+def _figure(value: float, unit: str) -> str:
+    return spelled(number(value), unit) if unit == BYTES else f"{number(value)} {unit}".strip()
+
+
 def _strip(canvas: Canvas, strip: _Strip, y: float) -> None:
     values = [strip.usual, *(value for value, _ in strip.odd)]
     low, high = min(values), max(values)
@@ -215,14 +223,14 @@ def _strip(canvas: Canvas, strip: _Strip, y: float) -> None:
     canvas.text(0, y + 4, strip.name, "name", room=LABEL - 10)
     canvas.line(left - 8, y, left + room + 8, y, "grid")
     canvas.rect(at(strip.usual) - 2.5, y - 9, 5, 18, "inkfill", "usual")
-    usual = f"{number(strip.usual)} {strip.unit}".strip()
+    usual = _figure(strip.usual, strip.unit)
     side = "end" if at(strip.usual) > left + room * 0.7 else "middle" if at(strip.usual) > left + 60 else ""
     canvas.text(at(strip.usual), y + 23, f"{usual}, {strip.count} of {strip.total}", "small", side)
     last = -1e9
     for value, nodes in strip.odd:
         x = at(value)
         canvas.path(f"M{x:.1f} {y - 6:.1f}l6 6l-6 6l-6-6z", "badsolid", ", ".join(nodes))
-        words = f"{few(short_names(nodes), 2)}: {number(value)}"
+        words = f"{few(short_names(nodes), 2)}: {_figure(value, strip.unit if strip.unit == BYTES else '')}"
         wide = width_of(words)
         start = min(max(x - wide / 2, left - 8), WIDE - wide)
         if start > last:  # a label that would cover the one before stays in the tooltip

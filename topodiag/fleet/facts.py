@@ -88,7 +88,6 @@ def _os(node: Node) -> Rows:
         ("driver", "CUDA", told.cuda_version),
         ("driver", "NVML error", told.nvml_error),
         ("driver", "peer memory module", told.peermem),
-        ("limits", "locked memory", told.memlock_bytes),
         ("limits", "open files", told.open_files),
         ("host settings", "IOMMU", told.iommu_enabled),
         ("host settings", "NUMA balancing", told.numa_balancing),
@@ -97,6 +96,10 @@ def _os(node: Node) -> Rows:
         ("host settings", "transparent huge pages", told.huge_pages),
     ):
         yield from row(family, "", key, fact)
+    locked = told.memlock_bytes
+    unlimited = locked.value is not None and locked.value < 0
+    fact = Fact("unlimited", locked.origin) if unlimited else locked
+    yield from row("limits", "", "locked memory", fact, unit="bytes")
     yield from row("limits", "", "shared memory", told.shm_bytes, kind=NUMBER, unit="bytes")
     yield from row("limits", "", "shared memory free", told.shm_free_bytes, kind=MOMENT, unit="bytes")
     yield from row("os", "", "uptime", told.uptime_s, kind=MOMENT, unit="s")

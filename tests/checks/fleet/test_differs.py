@@ -8,6 +8,7 @@ import pytest
 
 from topodiag.checks.fleet.differs import DiffersFromSiblings
 from topodiag.checks.fleet.weights import matters, weigh
+from topodiag.checks.fleet.words import spelled
 from topodiag.model.finding import Confidence, Finding, Severity, Status
 from topodiag.model.fleet import Cohort, How, Outlier
 
@@ -99,3 +100,12 @@ def test_parts_in_another_order_are_told_so() -> None:
 def test_corrected_errors_that_rise_faster_are_a_note() -> None:
     assert weigh(outlier("gpu", "ecc_volatile_corrected", how=How.RATE)).severity is Severity.INFO
     assert weigh(outlier("nic", "symbol_error", how=How.RATE)).severity is Severity.WARNING
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "words"),
+    [("270456016896", "bytes", "251.9 GiB"), ("unlimited", "bytes", "unlimited"), ("9" * 400, "bytes", "9" * 400),
+     ("16", "GT/s", "16 GT/s"), ("3", "errors", "3")],
+)  # fmt: skip
+def test_a_value_is_spelt_with_its_unit(value: str, unit: str, words: str) -> None:
+    assert spelled(value, unit) == words

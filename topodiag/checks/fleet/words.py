@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from topodiag.model.fleet import How, Outlier
 from topodiag.words.fold import few, fold_labels
+from topodiag.words.units import spell_bytes
 
 _UNITS = ("errors", "times", "rows", "lines", "")
 """Units that the name of the fact says already."""
+_LONGEST = 20
+"""Digits of a number of bytes that can be meant."""
 
 
 def spelled(value: str, unit: str) -> str:
-    """A value with its unit."""
+    """A value with its unit: `16 GT/s`, `251.9 GiB`, `unlimited`."""
+    if unit == "bytes":
+        return spell_bytes(int(value)) if value.isdecimal() and len(value) < _LONGEST else value
     return value if unit in _UNITS else f"{value} {unit}"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from topodiag.checks.fleet.words import spelled
 from topodiag.draw.fleet import draw_classes, draw_parts, draw_strips
 from topodiag.model.finding import Severity
 from topodiag.model.fleet import Cohort, FleetResult
@@ -39,8 +40,8 @@ def _cohort(cohort: Cohort, number: int) -> tuple[Grid, ...]:
     """What differs, which populations there are, and what is equal, of one kind of node."""
     of = f"{cohort.name}, {len(cohort.nodes)} nodes"
     odd = [
-        [Cell(each.family), Cell(each.key), Cell(fold_labels(each.parts)), Cell(_with(each.value, each.unit)),
-         Cell(f"{_with(each.usual, each.unit)} on {each.usual_count} of {each.total}", each.usual_count),
+        [Cell(each.family), Cell(each.key), Cell(_parts(each.parts)), Cell(spelled(each.value, each.unit)),
+         Cell(f"{spelled(each.usual, each.unit)} on {each.usual_count} of {each.total}", each.usual_count),
          Cell(fold_hosts(each.nodes)), Cell(str(len(each.nodes)), len(each.nodes)), Cell(each.explained_by)]
         for each in cohort.outliers
     ]  # fmt: skip
@@ -51,8 +52,8 @@ def _cohort(cohort: Cohort, number: int) -> tuple[Grid, ...]:
         for each in cohort.populations for group in each.groups
     ]  # fmt: skip
     same = [
-        [Cell(each.family), Cell(each.key), Cell(fold_labels(each.parts)),
-         Cell(_with(", ".join(each.values), each.unit)), Cell(str(each.known), each.known)]
+        [Cell(each.family), Cell(each.key), Cell(_parts(each.parts)),
+         Cell(", ".join(spelled(value, each.unit) for value in each.values)), Cell(str(each.known), each.known)]
         for each in cohort.same
     ]  # fmt: skip
     heads = ("Family", "Fact", "Parts", "Here", "Usual", "Nodes", "Count", "Explained by")
@@ -63,8 +64,9 @@ def _cohort(cohort: Cohort, number: int) -> tuple[Grid, ...]:
     )
 
 
-def _with(value: str, unit: str) -> str:
-    return f"{value} {unit}".rstrip()
+def _parts(parts: tuple[str, ...]) -> str:
+    """`gpu0-7`; a fact of some parts and of the node itself names it, too."""
+    return fold_labels([part or "node" for part in parts]) if any(parts) else ""
 
 
 def _grid(name: str, caption: str, heads: tuple[str, ...], rows: list[list[Cell]], right: set[int]) -> Grid:

@@ -12,7 +12,7 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from topodiag.draw.svg import PAGE_STYLE
 from topodiag.report.html.data import data_block
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 LONGEST = 4000
 """Characters of one text that are shown: quotes of evidence are cut shorter where they are read."""
+NAME = 24
+"""Characters of a name that stays on one line of a table."""
 
 
 def html_of(sheet: Sheet) -> str:
@@ -73,8 +75,10 @@ def environment() -> Environment:
         keep_trailing_newline=True,
     )
     made.filters["anchor"] = _anchor
+    made.filters["names"] = _names
     made.filters["own"] = markup
     made.filters["base64"] = _base64
+    made.tests["name"] = _is_name
     return made
 
 
@@ -86,6 +90,16 @@ def visible(value: Any) -> Any:
 def _anchor(text: str) -> str:
     """A text as part of an id."""
     return "".join(char if char.isascii() and char.isalnum() else "-" for char in text)
+
+
+def _names(text: str) -> Markup:
+    """Text with sets of nodes in it, which may break a line behind a comma and not inside a name."""
+    return markup(str(escape(visible(text))).replace(",", ",<wbr>"))
+
+
+def _is_name(text: str) -> bool:
+    """Whether a text is one short name that a line should not break at its hyphen."""
+    return "-" in text and len(text) <= NAME and not any(char in text for char in " ,[")
 
 
 def _base64(text: str) -> Markup:

@@ -135,6 +135,11 @@ def _nics(node: Node) -> list[str]:
 
 
 def software_words(node: Node) -> list[str]:
+    """What is installed, and when the node was captured."""
+    return [*installed_words(node), *([f"captured {node.time.value}"] if node.time.value else [])]
+
+
+def installed_words(node: Node) -> list[str]:
     words = []
     if node.cpu.name.value:
         sockets = node.cpu.sockets.value
@@ -145,7 +150,6 @@ def software_words(node: Node) -> list[str]:
         ("Linux", node.os.kernel),
         ("guest:", node.os.virtualization),
         ("in", node.os.container),
-        ("captured", node.time),
     ):
         if fact.value and fact.value != "none":
             words.append(f"{label} {fact.value}")

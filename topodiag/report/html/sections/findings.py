@@ -8,7 +8,9 @@ from topodiag.report.html.interface import Section, Sheet
 from topodiag.report.html.sections.shared import FINDINGS_SHOWN, cards
 
 OPENED = 12
-"""Findings that stand open at first."""
+"""Findings up to this number all stand open at first."""
+OPENED_OF_MANY = 4
+"""Of more the worst ones, so that what comes below is in reach."""
 
 
 def section(sheet: Sheet) -> Section | None:
@@ -21,7 +23,7 @@ def section(sheet: Sheet) -> Section | None:
     values = {
         "cards": made,
         "kinds": kinds,
-        "opened": OPENED,
+        "opened": OPENED if len(made) <= OPENED else OPENED_OF_MANY,
         "left": max(len(sheet.result.findings) - FINDINGS_SHOWN, 0),
     }
     return Section("findings", "Findings", values, note=str(len(sheet.result.findings)))

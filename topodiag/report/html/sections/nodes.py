@@ -10,7 +10,7 @@ from topodiag.model.node import Node
 from topodiag.model.result import Result
 from topodiag.report.html.interface import Cell, Drawing, Grid, Section, Sheet
 from topodiag.report.html.sections.shared import by_host
-from topodiag.report.node.header import machine_words, software_words
+from topodiag.report.node.header import installed_words, machine_words
 from topodiag.report.node.marks import SIGNS
 from topodiag.report.words import Sight, gpu_sight
 from topodiag.words.fold import fold_hosts, plural
@@ -40,7 +40,7 @@ def _kinds(result: Result) -> Grid:
         found = tuple(dict.fromkeys((each.id, each.severity) for each in (*of_host.get(node.host, ()), *everywhere)))
         sight = gpu_sight(node)
         unseen = "" if sight.sight is Sight.SEEN else sight.why
-        groups[" · ".join(machine_words(node)), " · ".join(software_words(node)), unseen, found].append(node)
+        groups[" · ".join(machine_words(node)), " · ".join(installed_words(node)), unseen, found].append(node)
     ordered = sorted(groups.items(), key=lambda item: (-max((s for _, s in item[0][3]), default=0), -len(item[1])))
     left = len(ordered) - ROWS_SHOWN
     return Grid(
@@ -56,8 +56,11 @@ def _row(key: tuple[str, str, str, tuple[tuple[str, Severity], ...]], nodes: lis
     words = f"{SIGNS[worst]} {', '.join(check for check, _ in found)}" if worst is not None else "none"
     if unseen:
         words = f"{words}; ? GPUs not seen: {unseen}" if found else f"? GPUs not seen: {unseen}"
+    times = sorted({node.time.value for node in nodes if node.time.value})
+    captured = f"captured {times[0]}{f' to {times[-1]}' if len(times) > 1 else ''}" if times else ""
     mark = {Severity.ERROR: "error", Severity.WARNING: "warning"}.get(worst, "") if worst is not None else ""
     return [
         Cell(fold_hosts([node.host or "this node" for node in nodes])), Cell(str(len(nodes)), len(nodes)),
-        Cell(words, float(worst or 0), mark), Cell(machine), Cell(software),
+        Cell(words, float(worst or 0), mark), Cell(machine),
+        Cell(" · ".join(filter(None, (software, captured)))),
     ]  # fmt: skip

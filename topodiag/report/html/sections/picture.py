@@ -7,8 +7,8 @@ from topodiag.model.node import Node
 from topodiag.model.result import Result
 from topodiag.report.emit.picture import titled_picture
 from topodiag.report.html.interface import Drawing, Section, Sheet
-from topodiag.report.html.sections.shared import by_host
-from topodiag.words.fold import fold_hosts, plural
+from topodiag.report.html.sections.shared import NAMES_ROOM, by_host
+from topodiag.words.fold import plural, short_hosts
 
 MOST = 3
 """Machines that are drawn: each picture weighs some 20 kB."""
@@ -36,7 +36,7 @@ def _nodes(result: Result) -> list[Drawing]:
     made: list[Drawing] = []
     for group in (faulty or [group for _, group in ordered])[:MOST]:
         node = group[0]
-        alike = f"{plural(len(group), 'node')} alike: {fold_hosts([each.host for each in group])}"
+        alike = f"{plural(len(group), 'node')} alike: {short_hosts([each.host for each in group], NAMES_ROOM)}"
         title = f"Topology of {node.host or 'this node'}"
         svg = draw_node(titled_picture(result, node), prefix=f"node{len(made)}")
         made.append(Drawing("picture", title, svg, inline=True, caption=alike if len(group) > 1 else ""))

@@ -130,7 +130,7 @@ def _of_nodes(result: Result) -> list[dict[str, str]]:
     rest = sum(1 for node in result.nodes if node.host not in found)
     if rest:
         answers.append({"sign": "", "word": "", "hue": "plain", "names": "",
-                        "text": f"{rest:,} of {plural(len(result.nodes), 'node')} without a finding"})  # fmt: skip
+                        "text": f"{rest:,} of {len(result.nodes):,} nodes without a finding"})  # fmt: skip
     return answers
 
 
