@@ -82,7 +82,8 @@ def simulate(dice: np.random.Generator, most: int = LARGEST) -> Simulated:
     if dice.random() < 0.5:
         _roll_out(values, rack, dice)
     hours = dice.uniform(50, 2000, count)
-    drawn = _Drawn(values, _numbers(count, dice), _counters(hours, dice), hours)
+    load = _loads(count, dice)
+    drawn = _Drawn(values, _numbers(count, dice), _counters(hours, load, dice), hours, load)
     wanted = int(count * dice.uniform(0, 0.05)) or int(count >= 5 and dice.random() < 0.3)
     odd = dice.choice(count, wanted, replace=False).tolist()
     for at in odd:
@@ -120,11 +121,19 @@ def _numbers(count: int, dice: np.random.Generator) -> dict[str, Floats]:
     return made
 
 
-def _counters(hours: Floats, dice: np.random.Generator) -> Floats:
-    """Errors of a port in its time up: none on half of the fleets, else at rates that differ by node."""
+def _loads(count: int, dice: np.random.Generator) -> Floats:
+    """TB an hour of a port by node; on half of the fleets a few nodes ran the large job."""
+    busy = dice.random(count) < 0.05 * (dice.random() < 0.5)
+    return np.exp(0.7 * dice.standard_normal(count)) * np.where(busy, 40.0, 1.0)
+
+
+def _counters(hours: Floats, load: Floats, dice: np.random.Generator) -> Floats:
+    """Errors of a port in its time up: none on half of the fleets, else at rates that differ by node, by the hour or by
+    what was carried."""
     if dice.random() < 0.5:
         return np.zeros(len(hours))
-    return dice.poisson(dice.gamma(1.5, 0.2, len(hours)) * hours).astype(float)
+    rates = dice.gamma(1.5, 0.2, len(hours)) * (load if dice.random() < 0.5 else 1.0)
+    return dice.poisson(rates * hours).astype(float)
 
 
 @dataclass
@@ -135,6 +144,7 @@ class _Drawn:
     numbers: dict[str, Floats]
     counters: Floats
     hours: Floats
+    load: Floats
 
     def spoil(self, at: int, dice: np.random.Generator) -> None:
         """One fault of one node."""
@@ -149,7 +159,7 @@ class _Drawn:
             name = str(dice.choice(list(self.numbers)))
             self.numbers[name][at] *= 1 + dice.uniform(0.8, 2) if name == "latency" else 1 - dice.uniform(0.2, 0.5)
         else:
-            self.counters[at] = self.hours[at] * 50 + 5000
+            self.counters[at] = (self.hours[at] * 50 + 5000) * max(1.0, self.load[at])
 
     def digest(self, at: int, rack: int, silent: bool) -> Digest:
         by_family: dict[str, list[tuple[tuple[str, str, str], str]]] = {}
@@ -170,6 +180,7 @@ class _Drawn:
             ),
             counters=(Reading("nic", port, errors),) if errors else (),
             counted=Facts("counters", ((port, "nic"),)),
+            carried=(("mlx5_0/1", float(self.load[at] * self.hours[at] * 1e12)),),
             uptime_s=float(self.hours[at]) * 3600,
             findings=(),
             unexplained=(),

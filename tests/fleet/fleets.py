@@ -46,13 +46,14 @@ def with_number(value: float, unit: str = "GB/s", key: str = "measured") -> Chan
     return lambda digest: replace(digest, numbers=(Reading("bench", ("", key, unit), value),))
 
 
-def with_errors(count: float, hours: float = 100.0, key: str = "symbol_error") -> Change:
-    """A counter of one port; the node shows it also where it is zero."""
+def with_errors(count: float, hours: float = 100.0, key: str = "symbol_error", carried: float | None = None) -> Change:
+    """A counter of one port; the node shows it also where it is zero. `carried` are the port's bytes."""
     at = ("mlx5_0/1", key, "errors")
     return lambda digest: replace(
         digest,
         counters=(Reading("nic", at, count),) if count else (),
         counted=Facts("counters", ((at, "nic"),)),
+        carried=() if carried is None else (("mlx5_0/1", carried),),
         uptime_s=hours * 3600,
     )
 

@@ -98,5 +98,5 @@ def test_what_is_told_without_a_pattern_is_told_of_the_node() -> None:
     node = read_node(_capture("dgx-00008", link_downed=5)).node
     digest = digest_of(node, "x")
     assert (digest.facts, digest.numbers) == lasting_of(node)
-    assert (digest.counters, digest.counted) == counted_of(node)
+    assert (digest.counters, digest.counted, digest.carried) == counted_of(node)
     assert digest.findings == tuple(f for each in run(Subject.NODE, [node]) for f in each.findings)

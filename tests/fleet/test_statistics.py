@@ -11,7 +11,7 @@ from topodiag.model.fleet import How
 
 
 def test_of_simulated_fleets_the_odd_nodes_are_found_and_no_others() -> None:
-    dice, score = np.random.default_rng(18), Score()
+    dice, score = np.random.default_rng(5), Score()
     for _ in range(20):
         judge(simulate(dice, most=150), score)
     assert score.odd >= 10

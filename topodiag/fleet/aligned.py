@@ -58,7 +58,10 @@ def _renamed(node: Digest, names: Mapping[str, str], known: dict[tuple[object, .
     counters = tuple(replace(each, key=_key(each.family, each.key, names)) for each in node.counters)
     values = tuple((_key(family, key, names), family) for key, family in node.counted.values)
     counted = replace(node.counted, values=values)
-    return replace(node, facts=tuple(facts), counters=counters, counted=counted, numbers=_numbers(node, names))
+    carried = tuple((_part(part, names), count) for part, count in node.carried)
+    return replace(
+        node, facts=tuple(facts), counters=counters, counted=counted, carried=carried, numbers=_numbers(node, names)
+    )
 
 
 def _numbers(node: Digest, names: Mapping[str, str]) -> tuple[Reading, ...]:
@@ -66,8 +69,12 @@ def _numbers(node: Digest, names: Mapping[str, str]) -> tuple[Reading, ...]:
 
 
 def _key(family: str, key: Key, names: Mapping[str, str]) -> Key:
-    card, slash, port = key[0].partition("/")
-    return (names[card] + slash + port, *key[1:]) if family in _NAMED and card in names else key
+    return (_part(key[0], names), *key[1:]) if family in _NAMED else key
+
+
+def _part(part: str, names: Mapping[str, str]) -> str:
+    card, slash, port = part.partition("/")
+    return names.get(card, card) + slash + port
 
 
 def _facts(facts: Facts, names: Mapping[str, str]) -> Facts:

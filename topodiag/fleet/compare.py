@@ -15,11 +15,11 @@ from topodiag.fleet.cohorts import Traits, name_of, parted
 from topodiag.fleet.columns import Column, FamilyTable, Mask, tables
 from topodiag.fleet.digest import Digest
 from topodiag.fleet.explained import explained
-from topodiag.fleet.numbers import FEWEST, far, rises_faster
+from topodiag.fleet.numbers import FEWEST, LEAST_EVENTS, far, rises_faster
 from topodiag.fleet.splits import FEWEST_NODES, Split, associate, judge
 from topodiag.model.fleet import Association, Cohort, How, Outlier, Population, Populations, Same
 from topodiag.words.fold import plural
-from topodiag.words.units import number
+from topodiag.words.units import number, spell_bytes
 
 ROLLED_OUT = frozenset({
     "os", "driver", "firmware", "bios", "kernel command line", "kernel modules", "driver parameters", "nccl.conf",
@@ -215,19 +215,35 @@ def _counters(nodes: Sequence[Digest]) -> Iterator[Outlier]:
             continue
         counts = np.zeros(len(nodes))
         counts[own["node"].to_numpy()] = own["value"].to_numpy(np.float64)
-        odd, rates = rises_faster(counts[known], hours[known])
+        if not (counts >= LEAST_EVENTS).any():
+            continue
+        bytes_ = np.asarray([carried_by(node, key[0]) for node in nodes])
+        odd, rates = rises_faster(counts[known], hours[known], bytes_[known])
         median = float(np.median(rates))
         for at in np.flatnonzero(odd).tolist():
             member = int(np.flatnonzero(known)[at])
-            yield _rate(nodes[member], (family, *key), counts[member], usual=median, siblings=int(known.sum()))
+            yield _rate(
+                nodes[member], (family, *key), counts[member], bytes_[member],
+                usual=median, siblings=int(known.sum()),
+            )  # fmt: skip
 
 
-def _rate(node: Digest, fact: tuple[str, str, str, str], count: float, *, usual: float, siblings: int) -> Outlier:
+def carried_by(node: Digest, part: str) -> float:
+    """The bytes of a part, or of the ports of a card; NaN where they are not known."""
+    own = [count for name, count in node.carried if name == part or name.startswith(f"{part}/")]
+    return sum(own) if own else np.nan
+
+
+def _rate(
+    node: Digest, fact: tuple[str, str, str, str], count: float, bytes_: float, *, usual: float, siblings: int
+) -> Outlier:
     family, part, name, unit = fact
+    and_bytes = "" if np.isnan(bytes_) else f" and {spell_bytes(int(bytes_))}"
     hours = (node.uptime_s or 0.0) / 3600
     source = next((each.source for each in node.counters if each.family == family and each.key == fact[1:]), "")
     return Outlier(
-        family, name, (part,), f"{number(count)} in {plural(round(hours), 'hour')}", f"{number(usual)} an hour",
+        family, name, (part,),
+        f"{number(count)} in {plural(round(hours), 'hour')}{and_bytes}", f"{number(usual)} an hour",
         (node.host,), siblings - 1, siblings, How.RATE, unit,
         (count / hours) / usual if usual else None, source,
     )  # fmt: skip

@@ -27,6 +27,14 @@ Counter = tuple[str, Key]
 
 ERRORS = frozenset({"errors", "times", "rows", "lines"})
 """Units of counters that speak of trouble; the others count traffic."""
+_TRAFFIC = {
+    "port_xmit_data": ("port", 4), "port_rcv_data": ("port", 4), "rx_bytes": ("interface", 1),
+    "tx_bytes": ("interface", 1), "rx_bytes_phy": ("wire", 1), "tx_bytes_phy": ("wire", 1),
+}  # fmt: skip
+"""Counters of what was carried: who counts, and the bytes of one count (Linux
+Documentation/ABI/stable/sysfs-class-infiniband; ethtool's counters of mlx5). An interface does not see RDMA, the wire
+sees all."""
+_TRAFFIC_UNITS = frozenset({"words of 4 bytes", "bytes"})
 _SWITCHES = ("leaf switch", "spine switch", "core switch")
 """What Slurm calls switches alike, from the node up."""
 
@@ -50,13 +58,17 @@ class Reading:
     source: str = ""
 
 
+Carried = tuple[tuple[str, float], ...]
+"""Bytes that were sent and received, by port or interface, where that was read."""
+
+
 @dataclass(frozen=True, slots=True)
 class Digest:
     """One node. `machine` are the UUIDs of its GPUs, which tell machines of one name apart. `traits` are what it is
     compared by, `places` where it stands: (attribute, value).
 
     `numbers` are all of its numbers; of its counters `counters` has those that are not zero, and `counted` the names of
-    all that were read.
+    all that were read. `carried` are the bytes that ports and interfaces sent and received, by part.
     """
 
     host: str
@@ -69,6 +81,7 @@ class Digest:
     numbers: tuple[Reading, ...]
     counters: tuple[Reading, ...]
     counted: Facts
+    carried: Carried
     uptime_s: float | None
     findings: tuple[Finding, ...]
     unexplained: tuple[Trouble, ...]
@@ -76,8 +89,8 @@ class Digest:
 
 Lasting = tuple[tuple[Facts, ...], tuple[Reading, ...]]
 """The categories of a node by family, and its numbers."""
-Counted = tuple[tuple[Reading, ...], Facts]
-"""The counters of errors that are not zero, and the names of all that were read."""
+Counted = tuple[tuple[Reading, ...], Facts, Carried]
+"""The counters of errors that are not zero, the names of all that were read, and the bytes that were carried."""
 
 
 class Answers:
@@ -97,7 +110,7 @@ def digest_of(node: Node, path: str, answers: Answers = Answers()) -> Digest:  #
     """The digest of a node that was read from `path`, with what its checks find. Never raises."""
     outcomes = answers.outcomes(node)
     facts, numbers = answers.lasting(node)
-    counters, counted = answers.counted(node)
+    counters, counted, carried = answers.counted(node)
     return Digest(
         host=node.host,
         path=path,
@@ -109,6 +122,7 @@ def digest_of(node: Node, path: str, answers: Answers = Answers()) -> Digest:  #
         numbers=numbers,
         counters=counters,
         counted=counted,
+        carried=carried,
         uptime_s=node.os.uptime_s.value,
         findings=tuple(found for outcome in outcomes for found in outcome.findings),
         unexplained=tuple(each for each in troubles((node,), outcomes) if not each.harmless),
@@ -129,13 +143,13 @@ def lasting_of(node: Node) -> Lasting:
 
 
 def counted_of(node: Node) -> Counted:
-    """The counters of errors."""
-    return of_counters(counters_in(facts_of(node, of_errors)))
+    """The counters of errors, and what was carried."""
+    return of_counters(counters_in(facts_of(node, of_rates)))
 
 
-def of_errors(kind: FactKind, unit: str) -> bool:
-    """Whether facts of this kind and unit are counters of errors."""
-    return kind is FactKind.COUNTER and unit in ERRORS
+def of_rates(kind: FactKind, unit: str) -> bool:
+    """Whether facts of this kind and unit are counters of errors, or may be the bytes by which these are judged."""
+    return kind is FactKind.COUNTER and (unit in ERRORS or unit in _TRAFFIC_UNITS)
 
 
 def counters_in(facts: Iterable[NodeFact]) -> dict[Counter, Reading]:
@@ -148,8 +162,20 @@ def counters_in(facts: Iterable[NodeFact]) -> dict[Counter, Reading]:
 
 def of_counters(counters: Mapping[Counter, Reading]) -> Counted:
     """What a digest keeps of them."""
-    read = tuple(((part, key, unit), family) for family, (part, key, unit) in counters)
-    return tuple(each for each in counters.values() if each.value), Facts("counters", read)
+    errors = {at: each for at, each in counters.items() if at[1][2] in ERRORS}
+    read = tuple(((part, key, unit), family) for family, (part, key, unit) in errors)
+    return tuple(each for each in errors.values() if each.value), Facts("counters", read), _carried(counters.values())
+
+
+def _carried(counters: Iterable[Reading]) -> Carried:
+    """Both directions together; where several count the same part, the one who saw most."""
+    by_part: dict[str, dict[str, float]] = {}
+    for part, key, value in ((each.key[0], each.key[1], each.value) for each in counters):
+        if key in _TRAFFIC:
+            who, size = _TRAFFIC[key]
+            own = by_part.setdefault(part, {})
+            own[who] = own.get(who, 0.0) + value * size
+    return tuple(sorted((part, max(own.values())) for part, own in by_part.items()))
 
 
 def _no_gpu(node: Node) -> tuple[Facts, ...]:

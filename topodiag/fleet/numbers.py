@@ -84,12 +84,33 @@ _TIMES = 10.0
 LEAST_HOURS = 1.0
 
 
-def rises_faster(counts: Floats, hours: Floats) -> tuple[NDArray[np.bool_], Floats]:
+_NONE_SEEN = 3.0
+"""Events that may have been to come where none was seen: the limit of 95 % (the rule of three)."""
+
+
+def rises_faster(counts: Floats, hours: Floats, carried: Floats | None = None) -> tuple[NDArray[np.bool_], Floats]:
     """Which counters rise far faster than those of their siblings, and all rates, per hour. Counters of siblings that
-    all rise are the site's; one that alone is not zero is its own."""
+    all rise are the site's; one that alone is not zero is its own. `carried` are the bytes of the same parts, NaN where
+    they are not known: a counter that is high because its part carried more is not odd."""
     rates = counts / np.maximum(hours, LEAST_HOURS)
     if len(counts) < FEWEST:
         return np.zeros(len(counts), bool), rates
     usual = float(np.quantile(rates, 0.9, method="lower"))
     odd = (counts >= LEAST_EVENTS) & (rates > _TIMES * usual)
+    if carried is not None and odd.any():
+        odd &= ~_by_traffic(counts, carried)
     return odd, rates
+
+
+def _by_traffic(counts: Floats, carried: Floats) -> NDArray[np.bool_]:
+    """Which counters are high for what was carried alone. Siblings that carried next to nothing do not say what is
+    usual."""
+    known = carried > 0
+    explained = np.zeros(len(counts), bool)
+    if known.sum() < FEWEST:
+        return explained
+    usual = float(np.quantile(counts[known] / carried[known], 0.9, method="lower"))
+    others = carried[known].sum() - carried
+    with np.errstate(divide="ignore", invalid="ignore"):
+        explained[known] = (counts / carried <= _TIMES * np.maximum(usual, _NONE_SEEN / others))[known]
+    return explained

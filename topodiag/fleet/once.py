@@ -25,7 +25,7 @@ from topodiag.fleet.digest import (
     counter_of,
     counters_in,
     of_counters,
-    of_errors,
+    of_rates,
 )
 from topodiag.fleet.facts import device_rows, kernel_log
 from topodiag.fleet.rows import Row, made_of
@@ -108,16 +108,16 @@ class _Counts:
     def __init__(self, pattern: Pattern) -> None:
         parts: dict[Counter, list[_Part]] = {}
         for row in device_rows(pattern.node):
-            if of_errors(row.kind, row.unit):
+            if of_rates(row.kind, row.unit):
                 at = counter_of(row.family, row.part, row.key, row.unit)
                 path = pattern.counters.get(id(row.fact)) if isinstance(row, Row) else None
                 parts.setdefault(at, []).append(_Part(row, path))
-        self._all = counters_in(made_of((part.row for own in parts.values() for part in own), of_errors))
+        self._all = counters_in(made_of((part.row for own in parts.values() for part in own), of_rates))
         self._varying = [own for own in parts.values() if any(part.path is not None for part in own)]
 
     def of(self, node: Node) -> Counted:
-        own = made_of((part.of(node) for parts in self._varying for part in parts), of_errors)
-        return of_counters(counters_in(made_of(kernel_log(node), of_errors)) | self._all | counters_in(own))
+        own = made_of((part.of(node) for parts in self._varying for part in parts), of_rates)
+        return of_counters(counters_in(made_of(kernel_log(node), of_rates)) | self._all | counters_in(own))
 
 
 _known: WeakKeyDictionary[Pattern, AnswersOfSiblings] = WeakKeyDictionary()

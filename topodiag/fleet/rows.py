@@ -16,6 +16,7 @@ IDENTITY, MOMENT = FactKind.IDENTITY, FactKind.MOMENT
 MAX_VALUE = 400
 """Characters of a value that are kept: a hostile one is of any length."""
 _UNITS = (
+    ("crc_", "errors"),
     ("_data", "words of 4 bytes"),
     ("_bytes", "bytes"),
     ("_packets", "packets"),

@@ -43,14 +43,14 @@ class DiffersFromSiblings(FleetCheck[OddOnes]):
 
     Evidence it reads
         All facts of all captures. Serials, UUIDs, GUIDs, addresses and what is of the moment (clocks, use, uptime) are
-        not compared; counters are compared as rates.
+        not compared; counters are compared by the hour, and by the bytes that the port carried where these were read.
 
     When it stays silent
         Cohorts under 3 nodes have no majority. A value that more than one node in twenty has is a population (FLT002),
         not an odd one. So is one that all nodes of a rack, a switch or a folder have and no others, where it is a thing
         that administrators roll out. A fact without a usual value is listed as varying. A fact that a node does not
         show is unknown there. Numbers within the noise of what measured them; fewer than 4 siblings for numbers and
-        counters.
+        counters. A counter that is high because its port carried more.
 
     How to confirm
         topodiag scan CAPTURE-OF-THE-NODE
