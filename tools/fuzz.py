@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import resource
+import signal
 import sys
 import time
 from dataclasses import dataclass
@@ -36,6 +37,7 @@ def main() -> int:
     parser.add_argument("--list", action="store_true", help="name the readers")
     args = parser.parse_args()
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # whoever ends it sees the figures so far
     if args.guided:
         return guided(args.reader, args.minutes)
     from tests.fuzz.readers import readers
