@@ -38,6 +38,8 @@ SILENT_EXCUSES = {
     # GPUs under MIG look like GPUs without links to `topo -m`, `topo -p2p` and `nvlink -s`, which do not say MIG; with
     # other GPUs joined, a dead GPU is by far the likelier reason.
     ("mig_mixed", "NVL001"), ("mig_mixed", "NVL004"),
+    # Which NICs are the storage's only PCI places and routes say; of equal adapters in `ibstat` two are down.
+    ("storage_of_same_product", "NIC001"),
 }  # fmt: skip
 """Healthy machines whose excuse is in one source alone, and what the other sources then look like."""
 

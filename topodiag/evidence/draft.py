@@ -165,6 +165,10 @@ class PairOffer:
     offer: Offer
 
 
+UNNAMED_NIC = "the port"
+"""The RDMA name of an adapter whose text does not name it: it counts where no other adapter is known."""
+
+
 class NodeDraft:
     """Everything offered so far for one node. `trust` and `sample` are set by the reader before each source fills."""
 

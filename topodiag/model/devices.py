@@ -157,6 +157,10 @@ class Gpu:
     board: Fact[str] = Fact()
     vbios: Fact[str] = Fact()
     """Version of the card's own firmware: `96.00.89.00.01`."""
+    host_copy_gbs: Fact[float] = Fact()
+    """What a test of copies from the host's memory measured, GB/s."""
+    failed_tests: Fact[tuple[str, ...]] = Fact()
+    """What a test of the GPU itself failed by, in its own words (DCGM)."""
     fabric: GpuFabric = GpuFabric()
     nvlink_note: Fact[str] = Fact()
     """A sentence instead of links: `all links are inactive`, `not supported`."""

@@ -46,6 +46,8 @@ class Node:
     pcie_matrix: dict[Pair, Fact[str]] = field(default_factory=dict)
     """The same words for the way over PCIe alone (`topo -mp`, NVML's common ancestor): silent about NVLink."""
     p2p: dict[str, dict[Pair, Fact[str]]] = field(default_factory=dict)
+    copies: dict[Pair, Fact[float]] = field(default_factory=dict)
+    """What a test of copies between two GPUs measured, GB/s."""
     events: tuple[KernelEvent, ...] = ()
     processes: tuple[Process, ...] = ()
     settings: tuple[Setting, ...] = ()

@@ -138,6 +138,38 @@ class FewerLinksOnItsNode(Rule):
     reach = Reach.NODE
 
 
+class FaultMetByTest(Rule):
+    """A test of copies, or of DCGM, meets whatever slows the GPU: what the machine itself shows of it is the cause."""
+
+    causes = (
+        "GPU001",
+        "GPU002",
+        "GPU003",
+        "GPU004",
+        "NVL001",
+        "NVL002",
+        "NVL003",
+        "NVL004",
+        "PCI001",
+        "PCI002",
+        "PCI003",
+    )
+    leads_to = ("GPU006",)
+    because = "the test met this fault of the GPU"
+    reach = Reach.NODE
+
+    def holds(self, cause: Finding, other: Finding, scene: Scene) -> bool:
+        return bool(_gpus(cause) & _gpus(other))
+
+
+class SlowGpuForAll(Rule):
+    """Every ring passes the GPU that a test found slow: the runs on its node are low."""
+
+    causes = ("GPU006",)
+    leads_to = ("BEN001", "BEN003", "BEN005")
+    because = "every ring passes the GPU that the test found slow"
+
+
 class FewerLinksForAll(Rule):
     """NCCL's search takes one channel count for all ranks, the least that any of them found: a GPU with fewer links
     lowers the whole job. `topodiag topo predict` of the degraded node shows the same count."""

@@ -14,6 +14,8 @@ RULES: tuple[type[Rule], ...] = (
     gpu_rules.LinksThatTheKernelReported,
     gpu_rules.GpuErrorEndsLinks,
     gpu_rules.GpuAsksForReset,
+    gpu_rules.FaultMetByTest,
+    gpu_rules.SlowGpuForAll,
     gpu_rules.GpuFaultHangsTools,
     gpu_rules.GpuFaultEndsJob,
     gpu_rules.HungDriverHoldsJob,

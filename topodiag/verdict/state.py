@@ -33,7 +33,8 @@ def of_job(job: Job, findings: Sequence[Finding], result: Result, scene: Scene) 
     stuck = any(each.id in HANGS for each in own)
     if ended := [each for each in errors if each.id in ENDS]:
         first = scene.first_errors.get(job.name)
-        waits = first is None or first.kind in _WAITS
+        # Errors whose first is not in the log are how others met the end of a job: nobody waits any more.
+        waits = first.kind in _WAITS if first is not None else all(each.id != "JOB005" for each in ended)
         only_waits = all(each.id in ("JOB001", "JOB005") for each in ended)
         return State.HUNG if only_waits and waits else State.FAILED
     if stuck:

@@ -28,7 +28,7 @@ _WAITS = frozenset({"watchdog", "timeout", "peer closed", "connect", "stalled"})
 """Kinds of first errors that only say that somebody else did not answer."""
 
 _SLOWS_A_MACHINE = ("NVL001", "NVL002", "NVL004", "PCI001", "PCI002", "PCI004", "NIC002", "NIC003", "NIC005", "NET003",
-                    "GDR001", "GDR002", "P2P001", "TOP004", "NUM001", "HST003", "GPU004")  # fmt: skip
+                    "GDR001", "GDR002", "P2P001", "TOP004", "NUM001", "HST003", "GPU004", "GPU006")  # fmt: skip
 """Faults that a measurement on the same machines meets."""
 
 _SETTING = re.compile(r"\b(?:NCCL|RCCL)_[A-Z0-9_]{1,60}=")

@@ -212,9 +212,30 @@ def test_up_and_down_are_one_flap_of_a_carrier() -> None:
     assert status(errors(with_changes(11))) == "finding"
 
 
-def test_totals_of_other_counters_say_nothing() -> None:
+def test_totals_of_all_ports_accuse_none_and_clear_none() -> None:
     node = with_counters(ib_h100(), None, counter("symbol_error", 65000), counter("port_rcv_errors", 10**6))
-    assert status(errors(node)) == "clean"
+    assert status(errors(node)) == "unknown"
+    assert "port_rcv_errors 8000000 since boot" in errors(node).why
+    assert status(errors(with_counters(ib_h100(), None, counter("symbol_error", 65000)))) == "clean"
+    assert status(errors(with_counters(ib_h100(), None, counter("port_rcv_errors", 99)))) == "clean"
+
+
+def test_errors_since_boot_on_one_port_alone_are_a_warning() -> None:
+    node = with_counters(roce_h100(), None, counter("out_of_sequence", 12))
+    found = only(errors(with_counters(node, 3, counter("out_of_sequence", 1829132))))
+    assert (found.severity, found.confidence) == (Severity.WARNING, Confidence.MEDIUM)
+    assert found.message.startswith("mlx5_3: packets arrived out of sequence, and on no other port,")
+
+
+@pytest.mark.parametrize(("busy", "expected"), [(900, "finding"), (90, "unknown"), (None, "unknown")])
+def test_one_quiet_sibling_counts_only_if_it_carried_as_much(busy: int | None, expected: str) -> None:
+    def port(errors: int, carried: int | None) -> list[Any]:
+        traffic = [] if carried is None else [counter("rx_write_requests", carried)]
+        return [counter("packet_seq_err", errors), *traffic]
+
+    pair = replace(roce_h100(), nics=roce_h100().nics[:2])
+    node = with_counters(with_counters(pair, 0, *port(912331, 1000)), 1, *port(3, busy))
+    assert status(errors(node)) == expected
 
 
 def test_flaps_without_an_uptime_say_nothing() -> None:

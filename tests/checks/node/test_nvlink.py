@@ -11,7 +11,7 @@ from tests.checks import nodes
 from tests.checks.nodes import only, read, status
 from topodiag.checks.node.nvlink import FewerNvlinks, PairWithoutNvlink, SlowNvlinks
 from topodiag.model.devices import GpuFabric, NvLink
-from topodiag.model.finding import Confidence, Severity
+from topodiag.model.finding import Confidence, Severity, Status
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact
 
@@ -60,6 +60,20 @@ def test_links_that_are_missing_from_the_text_count_as_inactive() -> None:
     found = only(fewer(nodes.with_gpu(nodes.hgx_h100(), 0, nvlinks=nodes.links(17, 26.562))))
     assert found.message == "GPU0 has 17 of 18 NVLinks active"
     assert found.where.links == ()
+
+
+@pytest.mark.parametrize("shown", [1, 5, 17])
+def test_a_list_of_links_that_was_cut_off_accuses_nobody(shown: int) -> None:
+    last = len(nodes.hgx_h100().gpus) - 1
+    cut = nodes.with_gpu(nodes.hgx_h100(), last, nvlinks=nodes.links(shown, 26.562))
+    assert fewer(cut).status is Status.UNKNOWN
+    alike = nodes.with_gpus(nodes.hgx_h100(), nvlinks=nodes.links(shown, 26.562))
+    assert fewer(alike).status is Status.UNKNOWN
+
+
+def test_an_inactive_link_of_a_list_that_was_cut_off_is_told_alone() -> None:
+    found = only(fewer(nodes.with_gpus(nodes.hgx_h100(), nvlinks=nodes.links(5, 26.562, (3,)))))
+    assert found.message.startswith("GPU0-7 have 17 of 18 NVLinks active")
 
 
 def test_equal_losses_of_several_gpus_are_one_finding() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.evidence.filled import node_of
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.network.mlxlink import Mlxlink
 
@@ -54,6 +55,22 @@ def test_ethernet_speeds_are_sums_and_a_device_of_the_firmware_tools_names_no_po
     made = read(text.replace("LinkUp", "ETH_AN_FSM_ENABLE"))
     assert (made["name"], made["rate_gbps"], made["link_layer"]) == ("", 100.0, "Ethernet")
     assert "phys_state" not in made
+
+
+def test_errors_that_remain_after_correction_are_a_word_on_the_signal() -> None:
+    well = TEXT.format(word="No issue was observed.")
+    assert "signal" not in read(well + "Effective Physical BER : 15E-255\nSymbol BER : 1E-13\n")
+    said = read(well + "Effective Physical BER : 8E-09\nSymbol BER : 4E-12\n")["signal"]
+    assert said == "Effective Physical BER 8E-09, and 1e-12 is the most of a link that is well"
+
+
+def test_a_port_that_nobody_names_is_told_where_it_is_the_only_one() -> None:
+    text = TEXT.replace("# mlxlink -d mlx5_5 -c\n", "").format(word="Bad signal integrity")
+
+    other = "CA 'mlx5_0'\n\tCA type: MT4129\n\tNumber of ports: 1\n\tPort 1:\n\t\tState: Active\n"
+    assert [nic.name for nic in node_of(text).nics] == ["the port"]
+    assert [nic.name for nic in node_of(text, other).nics] == ["mlx5_0"]
+    assert [nic.name for nic in node_of(text + text).nics] == []
 
 
 @given(st.binary())

@@ -31,9 +31,39 @@ def test_memory_errors_are_counted() -> None:
     assert gpu.counters["ecc_volatile_uncorrected"].first.value == 3
 
 
+DIAG_3 = """\
+| PCIe                      | Fail - GPUs: 3, 5                              |
+| Warning                   | Bandwidth of GPU 3 in direction d2h of 6.21 di |
+|                           | not exceed                                     |
+"""
+DIAG_4 = """\
+| pcie                      | Fail                                           |
+|                           | GPU0: Pass                                     |
+|                           | GPU2: Fail                                     |
+| Warning: GPU2             | GPU 2 is running at PCI link width 8X, which   |
+|                           | is below the minimum allowed link generation   |
+"""
+
+
+@pytest.mark.parametrize(("text", "gpus"), [(DIAG_3, [3, 5]), (DIAG_4, [2])])
+def test_gpus_whose_tests_failed_are_named(text: str, gpus: list[int]) -> None:
+    assert recognises("dcgm", text)
+    assert [gpu.index for gpu in node_of(text).gpus if gpu.failed_tests.known] == gpus
+
+
+def test_the_sentences_on_one_gpu_are_kept_together() -> None:
+    [gpu] = node_of(DIAG_4).gpus
+    assert gpu.failed_tests.value == (
+        "the test pcie failed",
+        "GPU 2 is running at PCI link width 8X, which",
+    )
+
+
 @pytest.mark.parametrize(
     "text",
     [
+        "| Denylist                  | Fail - GPU: 3 |",
+        "| PCIe                      | Pass - All |",
         "GPU 0's NvLink link 0 is currently down Check DCGM and system logs for errors.",
         "GPU_UUID:GPU-bb3e IMEX daemon status is -3 (not READY)",
         "| Overall Health            | Healthy |",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from topodiag.model.finding import Confidence, Severity
@@ -110,3 +111,8 @@ LIMITS = {
     "rx_drops": Limit("received packets were dropped", W, _LOSS_COST, _PEER, confidence=M),
 }
 """By the kernel's and the drivers' names. Others (traffic, congestion notifications, flushes) are not errors."""
+
+
+def limit_name(name: str) -> str:
+    """The name of a counter in LIMITS."""
+    return PRIORITY_DISCARDS if re.fullmatch(r"rx_prio[0-7]_discards", name) else name

@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Never
 
 from topodiag.checks.interface import NodeCheck, OneStep
 from topodiag.checks.node.nic import NO_COMPUTE
-from topodiag.checks.node.nic_counters import LIMITS, PRIORITY_DISCARDS, Limit
+from topodiag.checks.node.nic_counters import LIMITS, Limit, limit_name
 from topodiag.checks.node.nic_events import FIXES, Event, troubles
 from topodiag.checks.node.nic_ports import Port, ports_of
+from topodiag.checks.node.nic_totals import (
+    CORRECTED,
+    DAY_S,
+    FLAPS_PER_DAY,
+    ODD_FLAPS,
+    ODD_TOTAL,
+    Count,
+    Judged,
+    flaps_a_day,
+    high_totals,
+    odd_ports,
+)
 from topodiag.checks.shared.devices import compute_nics
 from topodiag.model.devices import Counters, Nic
-from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status
 from topodiag.model.node import Node
 from topodiag.model.provenance import Counter
 from topodiag.model.topics import Topic
@@ -30,18 +40,6 @@ SYMBOLS_PER_HOUR = 120.0
 FEC_GBPS_PER_LANE = 50.0
 """From HDR on, lanes are PAM4 with forward error correction, and symbol errors are part of normal work."""
 
-FLAPS_PER_DAY = 5.0
-"""Link flaps in 24 hours from which Azure's node health check fails a node (check_ib_link_flapping)."""
-
-ODD_FLAPS = 10
-"""Flaps since boot above which one port among quiet siblings is bad (error_thresholds of rdma-core: LinkDowned 10)."""
-ODD_PER_DAY = 1.0
-"""... and at least so many a day: one bad afternoon a year ago is no fault of today."""
-QUIET_SIBLINGS = 3
-"""Siblings that must have been quiet. They saw the same boots and the same work on the switches."""
-QUIET_SHARE = 0.1
-"""How much of the odd port's flaps a sibling may have and still be quiet."""
-
 STUCK = {"symbol_error": 0xFFFF, "link_downed": 0xFF, "link_error_recovery": 0xFF}
 """Where PMA counters of 16 and 8 bits stop counting (InfiniBand Architecture Specification, PortCounters)."""
 
@@ -52,41 +50,7 @@ REPORTED = {
 """Totals above which a port of the fabric's report is bad (error_thresholds of rdma-core, the suggested values). Who
 reads such a report clears the counters now and then; XmitWait is waiting for credits, and no error at any value."""
 
-CORRECTED = frozenset({"symbol_error"})
-"""Counters that alone prove nothing: links from HDR on count what forward error correction mends."""
-
-DAY_S = 86400.0
 HOUR_S = 3600.0
-
-
-Judged = tuple[Port | None, Counter, Limit]
-"""A counter with its port, where it has one, and what its growth means."""
-
-
-@dataclass(frozen=True, slots=True)
-class Count:
-    """One counter of one NIC that says something."""
-
-    nic: Nic
-    counter: Counter
-    amount: int
-    grown: bool
-    severity: Severity
-    confidence: Confidence
-    meaning: str
-    of_fabric: bool = False
-
-    @property
-    def kind(self) -> str:
-        """Counters of one kind make one finding: what grows, what is much since boot, what counts no more."""
-        if self.grown:
-            return "grown"
-        return "fabric" if self.of_fabric else "stuck" if self.severity is Severity.INFO else "total"
-
-    @property
-    def weight(self) -> tuple[int, int, int]:
-        """The count that names the finding is the heaviest: an error first, then as the table of limits has them."""
-        return self.severity, self.confidence, -list(LIMITS).index(_key(self.counter.name))
 
 
 class NicPortErrors(OneStep[Node], NodeCheck[Never]):
@@ -97,8 +61,9 @@ class NicPortErrors(OneStep[Node], NodeCheck[Never]):
         counters grew: link_downed, link_error_recovery, port_rcv_errors and the like on InfiniBand; out_of_sequence,
         packet_seq_err, local_ack_timeout_err, discards and CRC errors on Ethernet; retransmission timeouts on EFA.
         With one sample only: more flaps a day since boot than is normal, more than ten on one port while its siblings
-        stayed up, counters that reached their end, and ports in the report of `ibqueryerrors` or `perfquery` whose
-        totals are above the thresholds of rdma-core.
+        stayed up, a thousand errors and more on one port while its siblings had hardly any (three of them, or one that
+        carried as much), counters that reached their end, and ports in the report of `ibqueryerrors` or `perfquery`
+        whose totals are above the thresholds of rdma-core.
 
     Why it matters
         While a link is down or retrains, every ring that passes it stands still, for seconds when NCCL must retry. A
@@ -112,13 +77,14 @@ class NicPortErrors(OneStep[Node], NodeCheck[Never]):
         uptime. Growth needs two readings: `--sample`, or two pasted ones.
 
     When it stays silent
-        Totals since boot or driver load, because the time of the errors is unknown, unless links went down more than
-        five times a day, or one port went down and its siblings did not (at least once a day; all alike is a boot or
-        work on a switch). Symbol errors of at most ten, or of 120 an hour; on links with forward error correction (HDR
-        and later) more than that is only a warning of low confidence. Congestion notifications alone (np_cnp,
-        rp_cnp): that is ECN at work. Flush errors, which every closed connection counts. Loss counters of RoCE on
-        InfiniBand links. Waiting for credits (PortXmitWait), whatever its value: that is congestion, no error. Counters
-        that went back were reset: no verdict from them. No counters at all: unknown.
+        Totals since boot or driver load, because the time of the errors is unknown (a thousand and more: unknown, never
+        clean), unless they stand on one port alone, links went down more than five times a day, or one port went down
+        and its siblings did not (at least once a day; all alike is a boot or work on a switch). Symbol errors of at
+        most ten, or of 120 an hour; on links with forward error correction (HDR and later) more than that is only a
+        warning of low confidence. Congestion notifications alone (np_cnp, rp_cnp): that is ECN at work. Flush errors,
+        which every closed connection counts. Loss counters of RoCE on InfiniBand links. Waiting for credits
+        (PortXmitWait), whatever its value: that is congestion, no error. Counters that went back were reset: no verdict
+        from them. No counters at all: unknown.
 
     How to confirm
         topodiag scan --sample 60s                 while a job runs: what grows?
@@ -181,6 +147,9 @@ class NicPortErrors(OneStep[Node], NodeCheck[Never]):
             return self.unknown(
                 node, "the interfaces count no errors; counters of the RDMA ports are not in the evidence"
             )
+        if high := high_totals(judged):
+            why = f"{high} since boot: only a second reading shows whether it goes on (`--sample 60s` under load)"
+            return Outcome(self.id, Status.UNKNOWN, node.host, why=why, coverage=coverage)
         sampled = any(counter.later.known for counters in judged.values() for _, counter, _ in counters)
         return self.clean(
             node, "" if sampled else "one sample: totals since boot only, --sample shows growth", coverage
@@ -204,7 +173,7 @@ class NicPortErrors(OneStep[Node], NodeCheck[Never]):
             expected=_expected(worst),
             fix=_fix(worst),
             nics=names,
-            cost=Cost(text=LIMITS[_key(worst.counter.name)].cost),
+            cost=Cost(text=LIMITS[limit_name(worst.counter.name)].cost),
             evidence=[count.counter.later if count.grown else count.counter.latest for count in counts],
             coverage=coverage,
             confidence=max(count.confidence for count in counts if count.severity is worst.severity),
@@ -216,10 +185,6 @@ def _interfaces(node: Node) -> tuple[Nic, ...]:
     if node.nics or node.told & {Topic.GPUS, Topic.RDMA_DEVICES}:
         return ()
     return tuple(Nic(each.name, netdevs=(each.name,)) for each in node.netdevs if each.counters)
-
-
-def _key(name: str) -> str:
-    return PRIORITY_DISCARDS if re.fullmatch(r"rx_prio[0-7]_discards", name) else name
 
 
 def _judged(node: Node, nic: Nic) -> Iterator[Judged]:
@@ -237,7 +202,7 @@ def _judged(node: Node, nic: Nic) -> Iterator[Judged]:
 
 def _known(port: Port | None, counters: Counters, layers: set[str]) -> Iterator[Judged]:
     for name, counter in counters.items():
-        limit = LIMITS.get(_key(name))
+        limit = LIMITS.get(limit_name(name))
         if limit is not None and not (limit.ethernet_only and "InfiniBand" in layers):
             yield port, counter, limit
 
@@ -265,7 +230,7 @@ def _counts(node: Node, nic: Nic, judged: Sequence[Judged], *, of_fabric: bool) 
                     severity, confidence = Severity.WARNING, Confidence.MEDIUM
                 yield Count(nic, counter, counter.delta, True, severity, confidence, limit.meaning)
         elif counter.first.value is not None and not counter.later.known:
-            yield from _total(node, nic, counter, counter.first.value, limit)
+            yield from flaps_a_day(node, nic, counter, counter.first.value, limit)
         if _is_stuck(counter):
             said = "a counter has reached its end and counts no more:"
             amount = counter.latest.value or 0
@@ -301,13 +266,6 @@ def _symbols(nic: Nic, port: Port | None, counter: Counter, grown: int, limit: L
     yield Count(nic, counter, grown, True, limit.severity, Confidence.MEDIUM if sure else Confidence.LOW, limit.meaning)
 
 
-def _total(node: Node, nic: Nic, counter: Counter, total: int, limit: Limit) -> Iterator[Count]:
-    """A single reading: flaps a day since boot, where the uptime is known."""
-    uptime = node.os.uptime_s.value
-    if limit.per_flap and uptime is not None and total / limit.per_flap > FLAPS_PER_DAY * max(1.0, uptime / DAY_S):
-        yield Count(nic, counter, total, False, Severity.WARNING, Confidence.MEDIUM, limit.meaning)
-
-
 def _alike(
     node: Node, nics: Sequence[Nic], ports: Sequence[str], judged: Mapping[str, Sequence[Judged]]
 ) -> list[list[Count]]:
@@ -317,33 +275,12 @@ def _alike(
         kinds: dict[str, list[Count]] = defaultdict(list)
         for count in _counts(node, nic, judged[nic.name], of_fabric=nic.name in ports):
             kinds[count.kind].append(count)
-        if nic.name not in ports and "total" not in kinds and (odd := list(_odd_one(node, nic, judged))):
+        if nic.name not in ports and "total" not in kinds and (odd := list(odd_ports(node, nic, judged))):
             kinds["total"] = odd
         for kind, counts in kinds.items():
             names = frozenset(count.counter.name for count in counts)
             alike[kind, names, max(count.severity for count in counts)] += counts
     return list(alike.values())
-
-
-def _odd_one(node: Node, nic: Nic, judged: Mapping[str, Sequence[Judged]]) -> Iterator[Count]:
-    """A single reading of flaps that its siblings do not share: what all ports went through is not in it."""
-    uptime = node.os.uptime_s.value
-    if uptime is None:
-        return
-    for _, counter, limit in judged[nic.name]:
-        if not limit.per_flap or counter.later.known or counter.first.value is None:
-            continue
-        flaps = counter.first.value / limit.per_flap
-        others = [
-            (other.first.value or 0) / limit.per_flap
-            for name, counters in judged.items()
-            for _, other, _ in counters
-            if name != nic.name and other.name == counter.name and other.first.known
-        ]
-        quiet = len(others) >= QUIET_SIBLINGS and max(others) <= QUIET_SHARE * flaps
-        if quiet and flaps > ODD_FLAPS and flaps >= ODD_PER_DAY * uptime / DAY_S:
-            meaning = f"{limit.meaning}, and on no other port,"
-            yield Count(nic, counter, counter.first.value, False, Severity.WARNING, Confidence.MEDIUM, meaning)
 
 
 def _when(node: Node, count: Count) -> str:
@@ -352,7 +289,7 @@ def _when(node: Node, count: Count) -> str:
     if count.severity is Severity.INFO or count.of_fabric:
         return "since the counters were last cleared" if count.of_fabric else "since it was last cleared"
     days = (node.os.uptime_s.value or 0.0) / DAY_S
-    return f"in {days:.1f} days since boot"
+    return f"in {days:.1f} days since boot" if days else "since boot"
 
 
 def _expected(count: Count) -> str:
@@ -360,6 +297,8 @@ def _expected(count: Count) -> str:
         return f"below {STUCK[count.counter.name]}, where the counter ends"
     if count.of_fabric and not count.grown:
         return f"at most {REPORTED[count.counter.name]} (suggested threshold of rdma-core)"
+    if not count.grown and not LIMITS[limit_name(count.counter.name)].per_flap:
+        return f"fewer than {ODD_TOTAL} on this port, as on the others that carried as much"
     if not count.grown:
         return f"at most {FLAPS_PER_DAY:g} flaps a day (Azure's node health check), and no port alone above {ODD_FLAPS}"
     if count.counter.name == "symbol_error":
@@ -370,7 +309,7 @@ def _expected(count: Count) -> str:
 def _fix(count: Count) -> tuple[str, ...]:
     if count.severity is Severity.INFO:
         return ("Clear the counters (`sudo perfquery -R` with the port's lid) and look again after a day",)
-    own = LIMITS[_key(count.counter.name)].fix
+    own = LIMITS[limit_name(count.counter.name)].fix
     if count.of_fabric and not count.grown:
         return ("Clear the counters (`sudo ibqueryerrors --clear-errors`), run a job, and look which grow again", *own)
     return own if count.grown else ("Run `topodiag scan --sample 60s` under load to see whether it still happens", *own)

@@ -93,7 +93,7 @@ def _count(node: Node, gpu: Gpu) -> LinkCount:
     if gpu.lost.value:
         return LinkCount(gpu, spec, why=f"the GPU does not answer ({gpu.lost.value})")
     if gpu.nvlinks:
-        return _from_links(gpu, spec)
+        return _from_links(node, gpu, spec)
     note = (gpu.nvlink_note.value or "").lower()
     if "inactive" in note:
         return LinkCount(gpu, spec, 0, evidence=(gpu.nvlink_note,))
@@ -105,7 +105,7 @@ def _count(node: Node, gpu: Gpu) -> LinkCount:
     return LinkCount(gpu, spec, why="neither its links nor an NVLink count in `topo -m` were seen")
 
 
-def _from_links(gpu: Gpu, spec: GpuSpec | None) -> LinkCount:
+def _from_links(node: Node, gpu: Gpu, spec: GpuSpec | None) -> LinkCount:
     states = [(link, is_up(link)) for link in gpu.nvlinks]
     active = sum(up is True for _, up in states)
     unread = sum(up is None for _, up in states)
@@ -115,8 +115,20 @@ def _from_links(gpu: Gpu, spec: GpuSpec | None) -> LinkCount:
     gaps = max(link.index for link in gpu.nvlinks) + 1 - len(gpu.nvlinks)
     if gaps > 0 and (spec is None or active < spec.nvlinks):
         return LinkCount(gpu, spec, why=f"{gaps} of its links are left out of the evidence")
-    evidence = [link.state for link, up in states if up is False] or [gpu.nvlinks[-1].state]
-    return LinkCount(gpu, spec, active, evidence=tuple(evidence), down=down)
+    evidence = tuple([link.state for link, up in states if up is False] or [gpu.nvlinks[-1].state])
+    unlisted = spec.nvlinks - len(gpu.nvlinks) if spec is not None and spec.nvswitch and _may_be_cut(node, gpu) else 0
+    if unlisted > 0 and not down:
+        return LinkCount(gpu, spec, why=f"{len(gpu.nvlinks)} of its links are in the evidence, all up: the rest is not")
+    if unlisted > 0:
+        return LinkCount(gpu, spec, active + unlisted, confidence=Confidence.MEDIUM, evidence=evidence, down=down)
+    return LinkCount(gpu, spec, active, evidence=evidence, down=down)
+
+
+def _may_be_cut(node: Node, gpu: Gpu) -> bool:
+    """Whether links may have been cut off: of the last GPU of a text, or of all alike. The driver lists a link that is
+    down as inactive, so a list that is only short says nothing of the rest."""
+    listed = [each for each in node.gpus if each.nvlinks]
+    return gpu is listed[-1] or len({len(each.nvlinks) for each in listed}) == 1
 
 
 def _from_matrix(node: Node, gpu: Gpu, spec: GpuSpec | None) -> LinkCount | None:

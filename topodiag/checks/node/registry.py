@@ -8,6 +8,7 @@ CHECKS = {
     "GPU003": "xid:XidInLog",
     "GPU004": "gpu_clocks:ClocksHeldDown",
     "GPU005": "gpu_recovery:GpuRecovery",
+    "GPU006": "gpu_tests:SlowGpuInTest",
     "HST001": "limits:HostLimits",
     "HST002": "devices_given:DevicesNotGiven",
     "HST003": "host_settings:HostSettings",

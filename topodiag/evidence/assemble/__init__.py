@@ -26,6 +26,8 @@ from topodiag.model.provenance import Disagreement, Fact
 from topodiag.model.system import Cpu, KernelEvent, Os
 
 _P2P = "p2p:"
+COPIES = "copies"
+"""The table of pairs that holds measured GB/s."""
 MAX_PATH_DEVICES = 256
 """Paths are built for at most this many GPUs and NICs: a rack-scale node has 72 and 76."""
 
@@ -61,6 +63,7 @@ def assemble(draft: NodeDraft, host: str, time: str = "") -> Node:
         smi_matrix=tables.get("smi", {}),
         pcie_matrix=tables.get("pcie", {}),
         p2p={name.removeprefix(_P2P): tables[name] for name in sorted(tables) if name.startswith(_P2P)},
+        copies={pair: Fact(float(fact.get("0")), fact.origin) for pair, fact in tables.get(COPIES, {}).items()},
         events=distinct_events(draft.events),
         processes=tuple(sorted(draft.processes, key=lambda process: process.pid)),
         settings=tuple(draft.settings),

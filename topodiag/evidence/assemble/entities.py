@@ -9,7 +9,7 @@ from typing import Any
 
 from topodiag.evidence.assemble.facts import counters, facts, pick
 from topodiag.evidence.assemble.once import made_once
-from topodiag.evidence.draft import Entity, NodeDraft
+from topodiag.evidence.draft import UNNAMED_NIC, Entity, NodeDraft
 from topodiag.hardware import catalog
 from topodiag.model.busid import normalise_bus_id, unplaced
 from topodiag.model.devices import (
@@ -208,7 +208,10 @@ def nics(
     for device in interfaces:
         if device.bus_id is not None:
             by_bus.setdefault(device.bus_id, []).append(device.name)
-    for entity in draft.entities("nic"):
+    entities = list(draft.entities("nic"))
+    for entity in entities:
+        if entity.keys.get("rdma") == UNNAMED_NIC and len(entities) > 1:
+            continue
         nic = _rdma_nic(draft, entity, pci, by_bus, apart)
         labels[id(entity)] = nic.name
         made.append(nic)

@@ -7,16 +7,17 @@
     Width                              : 4x
     Symbol Errors                      : 3114
 
-The device stands in the command alone: without it the figures are of a port that nobody can name. Format: MFT 4.20 to
+The device stands in the command alone: without it the figures are of a port that nobody can name, and speak for it only
+where no other adapter is known. Format: MFT 4.20 to
 4.30, user manual, mlxlink utility.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from topodiag.evidence.draft import NodeDraft
+from topodiag.evidence.draft import UNNAMED_NIC, NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source, to_int
 from topodiag.evidence.network import rdma_words as words
 from topodiag.evidence.network.network_records import Line, Page, RdmaRecord, Target, fill_rdma
@@ -35,6 +36,10 @@ _LANE_GBPS = {"SDR": 2.5, "DDR": 5.0, "QDR": 10.0, "FDR10": 10.0, "FDR": 14.0, "
 
 _SIGNAL = re.compile(r"[Ss]ignal [Ii]ntegrity|\b[Hh]igh BER\b|\bBER is high\b")
 """Of its recommendations those that blame the signal; others explain why a link is down, which its state says."""
+_RATE_AFTER_CORRECTION = re.compile(r"(?:Effective Physical|Symbol) BER\Z")
+_BER = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,6})?)E([+-]?[0-9]{1,3})\Z", re.IGNORECASE)
+MOST_BER = 1e-12
+"""Bit errors that remain after correction, of a link that is well (IBTA's limit; MFT user manual, mlxlink)."""
 _COUNTERS = {
     "Symbol Errors": "symbol_error",
     "Link Down Counter": "link_downed",
@@ -89,7 +94,8 @@ class Mlxlink(Source[RdmaRecord]):
 
     def fill(self, blob: Blob, parsed: Parsed[RdmaRecord], draft: NodeDraft) -> None:
         for record in parsed.records:
-            fill_rdma(blob, record, draft)
+            named = replace(record, name=UNNAMED_NIC) if len(parsed.records) == 1 and not record.name else record
+            fill_rdma(blob, named, draft)
 
 
 def _read(page: Page[RdmaRecord], line: Line, link: _Link, name: str, value: str) -> None:
@@ -109,6 +115,9 @@ def _read(page: Page[RdmaRecord], line: Line, link: _Link, name: str, value: str
         line.put(port.facts, "rate_gbps", _rate(link.speed, int(width[1])), "no speed that is known")
     elif name == "Recommendation" and _SIGNAL.search(value) is not None:
         line.put(port.facts, "signal", value[:100])
+    elif _RATE_AFTER_CORRECTION.match(name) and (rate := _BER.match(value)) and "signal" not in port.facts:
+        if float(f"{rate[1]}e{rate[2]}") > MOST_BER:
+            line.put(port.facts, "signal", f"{name} {value}, and {MOST_BER:g} is the most of a link that is well")
     elif name in _COUNTERS and (count := to_int(value, low=0)) is not None:
         line.put(port.counters, _COUNTERS[name], count)
 

@@ -5,9 +5,15 @@
 
     Device 0: NVIDIA RTX A6000 (00000000:01:00)
 
-CUDA numbers devices by itself, so that only the bus id says which GPU one is; without it nothing does. The tables are
-measurements, no state of a link, and are not judged. Format: cuda-samples 10 to 13 (numbers in hexadecimal),
-nvbandwidth 0.5 and later.
+    memcpy CE GPU(row) -> GPU(column) bandwidth (GB/s)
+               0         1         2
+     0       N/A    387.35     25.11
+
+CUDA numbers devices by itself, so that only the bus id says which GPU one is. Where a text has the tables alone, the
+numbers stand for nvidia-smi's: with equal GPUs and all of them visible they are the same (CUDA C++ Programming Guide,
+CUDA_DEVICE_ORDER). The first table of copies in one direction counts, and the first of copies from the host; latencies
+and both directions at once are left out. Format: cuda-samples 10 to 13 (numbers in hexadecimal), nvbandwidth 0.5 and
+later.
 """
 
 from __future__ import annotations
@@ -16,7 +22,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from topodiag.evidence.draft import NodeDraft
+from topodiag.evidence.draft import Entity, NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source
 from topodiag.model.busid import normalise_bus_id
 from topodiag.model.topics import Topic
@@ -31,9 +37,19 @@ _NVBANDWIDTH = re.compile(r"^Device ([0-9]{1,3}): (\S.{0,80}?) \(([0-9a-fA-F]{8}
 _ACCESS = re.compile(r"^Device=([0-9]{1,3}) (CAN|CANNOT) Access Peer Device=([0-9]{1,3})\s*$")
 _MARK = re.compile(
     r"^[ \t>|]{0,20}(?:\[P2P \(Peer-to-Peer\) GPU Bandwidth Latency Test\]|nvbandwidth Version: v[0-9]"
-    r"|Device: [0-9]{1,3}, [^\n]{1,80}, pciBusID: )",
+    r"|Device: [0-9]{1,3}, [^\n]{1,80}, pciBusID: |memcpy (?:CE|SM) [CG]PU\(row\) (?:->|<-) GPU\(column\) bandwidth"
+    r"|Unidirectional P2P=(?:Enabled|Disabled) Bandwidth|P2P Connectivity Matrix)",
     re.MULTILINE,
 )
+_NUMBERS = r"(?:\s{1,16}(?:N/A|[0-9]{1,6}(?:\.[0-9]{1,4})?)){1,64}"
+_HEAD = re.compile(r"(?:D\\D\s{0,8})?[0-9]{1,3}(?:\s{1,16}[0-9]{1,3}){0,63}\s*$")
+_ROW = re.compile(rf"([0-9]{{1,3}})({_NUMBERS})\s*$")
+_TITLES = (
+    (re.compile(r"memcpy (?:CE|SM) GPU\(row\) (?:->|<-) GPU\(column\) bandwidth \(GB/s\)"), "gpus"),
+    (re.compile(r"memcpy (?:CE|SM) CPU\(row\) -> GPU\(column\) bandwidth \(GB/s\)"), "host"),
+    (re.compile(r"Unidirectional P2P=Enabled Bandwidth .{0,20}Matrix \(GB/s\)"), "gpus"),
+)
+_OTHER_TITLE = re.compile(r"matri|memcpy|SUM |Running |bidirectional|latency|CPU=|GPU=", re.IGNORECASE)
 _REACHES = "OK"
 """That CUDA lets a device reach another's memory, in the words of `nvidia-smi topo -p2p`. Why it does not let it has
 several words there, and none here."""
@@ -50,6 +66,9 @@ class CopyRecord:
     bus_id: str = ""
     peer: int = -1
     access: str = ""
+    copied: str = ""
+    """`gpus` or `host` where `gbs` was measured, from the device to the peer or from the host."""
+    gbs: float = 0.0
 
 
 class CopyTests(Source[CopyRecord]):
@@ -75,19 +94,29 @@ class CopyTests(Source[CopyRecord]):
         return parsed
 
     def fill(self, blob: Blob, parsed: Parsed[CopyRecord], draft: NodeDraft) -> None:
-        bus_ids = {record.device: record.bus_id for record in parsed.records if record.peer < 0 and record.bus_id}
+        named = {record.device: record.bus_id for record in parsed.records if record.bus_id}
+
+        def gpu(device: int) -> Entity | None:
+            bus_id = named.get(device)
+            return draft.gpu(bus_id=bus_id) if bus_id else None if named else draft.gpu(index=device)
+
         for record in parsed.records:
-            here = bus_ids.get(record.device)
-            origin = blob.origin(record.line, record.text)
+            here, origin = gpu(record.device), blob.origin(record.line, record.text)
             if here is None:
                 continue
-            if record.peer < 0:
-                draft.gpu(bus_id=here).offer("name", record.name, origin)
-            elif record.access and (there := bus_ids.get(record.peer)) is not None:
-                draft.pair("p2p:read", draft.gpu(bus_id=here), draft.gpu(bus_id=there), record.access, origin)
+            there = gpu(record.peer) if record.peer >= 0 else None
+            if record.copied == "host":
+                here.offer("host_copy_gbs", record.gbs, origin)
+            elif record.copied and there is not None:
+                draft.pair("copies", here, there, f"{record.gbs:g}", origin)
+            elif record.name:
+                here.offer("name", record.name, origin)
+            elif record.access and there is not None:
+                draft.pair("p2p:read", here, there, record.access, origin)
 
 
 def _records(blob: Blob) -> Iterator[CopyRecord]:
+    table, seen = "", set[str]()
     for number, whole in blob.lines():
         text = whole[:MAX_LINE].strip(" \t>|")
         if (found := _SAMPLE.match(text)) is not None:
@@ -99,3 +128,25 @@ def _records(blob: Blob) -> Iterator[CopyRecord]:
             yield CopyRecord(
                 int(found[1]), number, text, peer=int(found[3]), access=_REACHES if found[2] == "CAN" else ""
             )
+        elif (title := next((kind for pattern, kind in _TITLES if pattern.search(text)), "")) or _OTHER_TITLE.search(
+            text
+        ):
+            table = "" if title in seen else title
+            seen.add(title)
+        elif table and not _HEAD.match(text) and (found := _ROW.match(text)) is not None:
+            yield from _row(table, int(found[1]), found[2].split(), number, text)
+
+
+def _title(text: str) -> str | None:
+    """Which table begins here, empty for one that is left out, None where none begins."""
+    known = next((kind for pattern, kind in _TITLES if pattern.search(text)), None)
+    return "" if known is None and _OTHER_TITLE.search(text) else known
+
+
+def _row(table: str, row: int, cells: list[str], number: int, text: str) -> Iterator[CopyRecord]:
+    for column, cell in enumerate(cells):
+        gbs = 0.0 if cell == "N/A" else float(cell)
+        if table == "host" and row == 0 and gbs > 0:
+            yield CopyRecord(column, number, text, copied=table, gbs=gbs)
+        elif table == "gpus" and column != row and gbs > 0:
+            yield CopyRecord(row, number, text, peer=column, copied=table, gbs=gbs)

@@ -2,10 +2,13 @@
 
     Detected clocks event due to thermal violation in GPU 2. Verify that the cooling on this machine is functional ...
     Detected 3 volatile double-bit ECC error(s) in GPU 1. Drain the GPU and reset it or reboot the node.
+    Bandwidth of GPU 3 in direction h2d of 11.40 did not exceed minimum required bandwidth of 20.00.
+    | PCIe                      | Fail - GPU: 3                                  |
 
 Each sentence counts by itself; a table breaks it over lines. What DCGM calls a failure of NVLink or IMEX need be none:
 a card without a bridge has all links down, a tray without a job needs no IMEX channel. These are not read. Sentences:
-DCGM, dcgmlib/dcgm_errors.h (DCGM_FR_CLOCKS_EVENT_THERMAL, DCGM_FR_VOLATILE_DBE_DETECTED).
+DCGM, dcgmlib/dcgm_errors.h (DCGM_FR_CLOCKS_EVENT_THERMAL, DCGM_FR_VOLATILE_DBE_DETECTED, and those that say how a GPU
+fell short in a test).
 """
 
 from __future__ import annotations
@@ -21,10 +24,27 @@ from topodiag.model.topics import Topic
 MAX_INDEX = 255
 MAX_LINE = 1000
 MAX_RECORDS = 10_000
+MAX_SENTENCE = 160
 
+FAILED = "failed_tests"
+"""The field of a GPU that holds the sentences on its failed tests."""
 _CLOCKS = re.compile(r"clocks? (?:event|throttling) due to (thermal|power) violation in GPU ([0-9]{1,3})\b", re.I)
 _MEMORY = re.compile(r"Detected ([0-9]{1,12}) volatile double-bit ECC error\(?s?\)? in GPU ([0-9]{1,3})\b", re.I)
 _REASONS = {"thermal": "hw_thermal_slowdown", "power": "hw_power_brake_slowdown"}
+_SHORT = re.compile(
+    r"did not exceed minimum required bandwidth|is running at PCI link (?:generation|width)"
+    r"|only achieved a memory bandwidth|in a peer-to-peer test|host-side PCIe replay violation|row remapping failed"
+    r"|rows were remapped|row remappings are pending|(?:faulty|NaN-value) memory elements|thermal violations totaling"
+    r"|double-bit ECC error has occured|Detected XID [0-9]{1,4} for|NvLink errors (?:found|on)",
+    re.IGNORECASE,
+)
+"""Words of the sentences that say how a GPU fell short in a test."""
+_GPU = re.compile(r"\bGPU ([0-9]{1,3})\b")
+_ROW = re.compile(r"\|([^|]{1,60})\|([^|]{0,400})\|?\s*\Z")
+_FAIL = re.compile(r"Fail(?:\s-\s(?:All|GPUs?: ([0-9, ]{1,200})))?\Z")
+_ONE_FAILS = re.compile(r"GPU ?([0-9]{1,3}): Fail\b")
+_OF_GPU = re.compile(r"pcie|mem|diagnostic|stress|power|bandwidth|pulse|remap|retire|context|eud", re.IGNORECASE)
+"""Names of tests that a GPU passes or fails; others (denylist, libraries, permissions) are of the installation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +59,7 @@ class HealthLine:
 
 
 class Dcgm(Source[HealthLine]):
-    """Clocks that are held down and memory errors, by DCGM's sentences."""
+    """Clocks that are held down, memory errors and failed tests, by DCGM's sentences and tables."""
 
     kind = "dcgm"
     speaks_of = frozenset({Topic.GPUS})
@@ -61,32 +81,58 @@ class Dcgm(Source[HealthLine]):
         return parsed
 
     def fill(self, blob: Blob, parsed: Parsed[HealthLine], draft: NodeDraft) -> None:
+        failed: dict[int, dict[str, HealthLine]] = {}
         for record in parsed.records:
             entity = draft.gpu(index=record.index)
             origin = blob.origin(record.line, record.text)
             if isinstance(record.value, int):
                 entity.count(record.name, record.value, origin)
+            elif record.name == FAILED:
+                failed.setdefault(record.index, {}).setdefault(record.value[0], record)
             else:
                 entity.offer(record.name, record.value, origin)
+        for index, said in failed.items():
+            first = next(iter(said.values()))
+            draft.gpu(index=index).offer(FAILED, tuple(said), blob.origin(first.line, first.text))
 
 
 def _sentences(lines: Iterator[tuple[int, str]]) -> Iterator[HealthLine]:
-    """The sentences of a text; one that a table broke is joined with the cell below it."""
-    before = ""
+    """The sentences of a text; one that a table broke is joined with the cells above it."""
+    before, test = "", ""
     for number, whole in lines:
-        cell = whole[:MAX_LINE].strip(" \t|>").rpartition("| ")[2].strip()
-        done = False
-        for text in dict.fromkeys((cell, f"{before} {cell}")):
-            clocks, memory = _CLOCKS.search(text), _MEMORY.search(text)
-            if clocks is not None and int(clocks[2]) <= MAX_INDEX:
-                yield HealthLine(int(clocks[2]), "throttle", (_REASONS[clocks[1].lower()],), number, text)
-                done = True
-            if memory is not None and int(memory[2]) <= MAX_INDEX:
-                yield HealthLine(int(memory[2]), "ecc_volatile_uncorrected", int(memory[1]), number, text)
-                done = True
-            if done:
-                break
-        before = "" if done else cell
+        text = whole[:MAX_LINE].strip(" \t>")
+        row = _ROW.match(text)
+        name, cell = (row[1].strip(" -"), row[2].strip()) if row else ("", text)
+        if name:
+            test, before = name, "" if _FAIL.match(cell) else before
+        found = list(_failures(test, cell, number, text)) if row else []
+        for said in dict.fromkeys((cell, f"{before} {cell}")):
+            found = found or list(_said(said, number))
+        yield from (record for record in found if record.index <= MAX_INDEX)
+        before = "" if found else f"{before} {cell}"[-MAX_LINE:] if row and not name else cell
+
+
+def _failures(test: str, cell: str, number: int, text: str) -> Iterator[HealthLine]:
+    """The GPUs that a row of the table of a diagnostic says failed."""
+    whole, one = _FAIL.match(cell), _ONE_FAILS.match(cell)
+    if not _OF_GPU.search(test):
+        return
+    for index in (whole[1] or "").split(",") if whole else [one[1]] if one else []:
+        if index.strip().isdigit() and len(index.strip()) <= 3:
+            yield HealthLine(int(index), FAILED, (f"the test {test} failed",), number, text)
+
+
+def _said(text: str, number: int) -> Iterator[HealthLine]:
+    """What a sentence says of a GPU."""
+    clocks, memory, gpu = _CLOCKS.search(text), _MEMORY.search(text), _GPU.search(text)
+    if clocks is not None:
+        yield HealthLine(int(clocks[2]), "throttle", (_REASONS[clocks[1].lower()],), number, text)
+    if memory is not None:
+        yield HealthLine(int(memory[2]), "ecc_volatile_uncorrected", int(memory[1]), number, text)
+    if gpu is not None and (short := _SHORT.search(text)) is not None:
+        begin = text.rfind(". ", 0, min(short.start(), gpu.start())) + 1
+        sentence = text[begin:].strip().split(". ")[0].rstrip(".")
+        yield HealthLine(int(gpu[1]), FAILED, (sentence[:MAX_SENTENCE],), number, text)
 
 
 __all__ = ["Dcgm", "HealthLine"]

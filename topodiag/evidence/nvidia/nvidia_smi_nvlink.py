@@ -50,7 +50,7 @@ COUNTERS = {
 """nvidia-smi's counter names (lower case, underscores) by the name the model uses; others keep their own."""
 
 _GPU = re.compile(
-    r"GPU\s{1,4}([0-9]{1,4}):\s{0,4}([^\n(]{0,120}?(?:\([^()]{0,40}\)[^\n(]{0,40})?)\s{0,4}(?:\(UUID:\s{0,4}([\w-]{1,64})\)?)?$"
+    r"GPU\s{1,4}([0-9]{1,4}):\s{0,4}([^\n(]{0,120}?(?:\([^()]{0,40}\)[^\n(]{0,40})?)\s{0,4}(?:\(UUID:\s{0,4}([^()\s]{1,64})\)?)?$"
 )
 _LINK = re.compile(r"Link\s{1,4}([0-9]{1,4})\s{0,4}[:,]\s{0,8}(.{1,200})$")
 _RATE = re.compile(r"[0-9]{1,6}(?:\.[0-9]{1,6})?\s{0,4}GB/s$")

@@ -1,0 +1,164 @@
+"""Tests of GPUs that somebody ran: copies that are far slower than those of the siblings, and DCGM's failed tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from topodiag.checks.interface import NodeCheck
+from topodiag.model.devices import Gpu
+from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status
+from topodiag.model.node import Node
+from topodiag.model.provenance import Fact
+from topodiag.words.fold import fold_runs
+
+FEWEST = 4
+"""GPUs that must have been measured: of fewer, nobody can say which is the odd one."""
+ODD_PART = 4
+"""At most one GPU in so many is odd; more are a machine of two kinds of places."""
+HOST_SHARE = 0.6
+"""Copies from the host below this share of the median. From the other socket they reach two thirds and more."""
+PAIR_SHARE = 0.5
+"""Copies between GPUs below this share of the others' median: a way that left NVLink has a tenth to a quarter."""
+EVEN_SHARE = 0.8
+"""The rest is alike where its slowest pair reaches this share of its median: then no place of the board explains it."""
+NVLINK_GBS = 60.0
+"""No PCIe Gen5 x16 carries more in one direction: pairs above it talk over NVLink. On PCIe alone a pair's place decides
+its pace, and an odd GPU need have no fault."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShortGpu:
+    """A GPU that fell short, and in what."""
+
+    gpu: Gpu
+    words: str
+    share: float | None
+    evidence: tuple[Fact[float] | Fact[tuple[str, ...]], ...]
+
+
+class SlowGpuInTest(NodeCheck[tuple[ShortGpu, ...]]):
+    """GPU006: a test on the node finds a GPU far below its siblings
+
+    What it finds
+        A GPU whose copies to and from all other GPUs are far slower than those of the rest among themselves; one whose
+        copies from the host's memory are; and one that failed a test of DCGM's.
+
+    Why it matters
+        Every ring of NCCL passes the slow GPU: 25 GB/s in place of 390 takes the whole node down to PCIe's pace.
+
+    Evidence it reads
+        The tables of nvbandwidth and of p2pBandwidthLatencyTest; `dcgmi diag` and `dcgmi health`.
+
+    When it stays silent
+        No such test was run: not applicable. Fewer than four GPUs were measured: unknown. More than a quarter of them
+        are slow, or all pairs go over PCIe (below 60 GB/s): their places on the board may explain it, unknown. Copies
+        from the host at 60 % and more: the other socket's memory costs as much. Tests of DCGM that are of the
+        installation, not of a GPU; NVLink of cards without a bridge.
+
+    How to confirm
+        nvbandwidth -t device_to_device_memcpy_read_ce      again on an idle node: the row and column of the GPU
+        dcgmi diag -r 3 -i GPU                              the test alone, on this GPU
+        nvidia-smi nvlink -s -i GPU; nvidia-smi -q -i GPU   links, PCIe width and generation, clocks
+
+    How to fix
+        Look for what slowed it: NVLinks that are down, a narrow PCIe link, clocks held down, another job on the GPU.
+        Reset the GPUs together; if it stays, power-cycle the node; then have the GPU exchanged.
+
+    References
+        NVIDIA/nvbandwidth README; cuda-samples p2pBandwidthLatencyTest; DCGM dcgmlib/dcgm_errors.h.
+    """
+
+    id = "GPU006"
+    title = "a test on the node finds a GPU far below its siblings"
+
+    def observe(self, judged: Node, peers: Sequence[Node]) -> tuple[ShortGpu, ...] | Outcome:
+        found = (*_failed(judged), *_slow_pairs(judged), *_slow_host_copies(judged))
+        if found:
+            return tuple(found)
+        paces = [fact.get(0.0) for fact in judged.copies.values()]
+        hosts = [gpu for gpu in judged.gpus if gpu.host_copy_gbs.known]
+        if not paces and not hosts:
+            return self.not_applicable(judged, "no test of its GPUs in the evidence")
+        even = bool(paces) and max(paces) > NVLINK_GBS and min(paces) >= PAIR_SHARE * max(paces)
+        if (even and len(_measured(judged)) >= FEWEST) or (not paces and len(hosts) >= FEWEST):
+            return self.clean(judged)
+        why = f"pairs of GPUs copied at {min(paces):g} to {max(paces):g} GB/s" if paces else "few GPUs were measured"
+        if paces:
+            why += ", and whether their places on the board explain it is not in the evidence"
+        measured = Coverage(max(len(_measured(judged)), len(hosts)), len(judged.gpus), "GPUs")
+        return Outcome(self.id, Status.UNKNOWN, judged.host, why=why, coverage=measured)
+
+    def tell(self, judged: Node, observed: tuple[ShortGpu, ...]) -> Iterable[Finding]:
+        for words in dict.fromkeys(each.words for each in observed):
+            alike = [each for each in observed if each.words == words]
+            labels = [each.gpu.label for each in alike]
+            share = alike[0].share
+            yield self.finding(
+                judged,
+                Severity.ERROR if share is not None and share < PAIR_SHARE else Severity.WARNING,
+                f"{fold_runs(labels)}: {words}",
+                observed=words,
+                expected="the pace of its siblings" if share is not None else "the test passes",
+                fix=(
+                    "look for what slowed it: `nvidia-smi nvlink -s`, `nvidia-smi -q -d PERFORMANCE,CLOCK`, its PCIe"
+                    " width, another process on the GPU",
+                    "run the test again on the idle node",
+                    "reset the GPUs together, then power-cycle the node; if it stays, have the GPU exchanged",
+                ),
+                gpus=labels,
+                cost=Cost(
+                    share=None if share is None else 1 - share,
+                    text="every ring of NCCL passes this GPU, so that the whole node goes at its pace",
+                ),
+                evidence=[fact for each in alike for fact in each.evidence],
+                confidence=Confidence.MEDIUM,
+            )
+
+
+def _failed(node: Node) -> Iterator[ShortGpu]:
+    for gpu in node.gpus:
+        if gpu.failed_tests.value:
+            words = "; ".join(gpu.failed_tests.value[:2])
+            yield ShortGpu(gpu, f"DCGM: {words}", None, (gpu.failed_tests,))
+
+
+def _slow_host_copies(node: Node) -> Iterator[ShortGpu]:
+    speeds = {gpu.index: gpu.host_copy_gbs.value for gpu in node.gpus if gpu.host_copy_gbs.value}
+    usual = median(speeds.values()) if speeds else 0.0
+    slow = [gpu for gpu in node.gpus if speeds.get(gpu.index, usual) < HOST_SHARE * usual]
+    if len(speeds) >= FEWEST and len(slow) * ODD_PART <= len(speeds):
+        for gpu in slow:
+            speed = speeds[gpu.index]
+            words = f"copies from the host at {speed:g} GB/s, {usual:g} on its siblings"
+            yield ShortGpu(gpu, words, speed / usual, (gpu.host_copy_gbs,))
+
+
+def _slow_pairs(node: Node) -> Iterator[ShortGpu]:
+    """GPUs that are slow with all others, where the others are alike among themselves and on NVLink."""
+    gpus = _measured(node)
+    best = {gpu.label: max(_of(node, gpu.label).values()) for gpu in gpus}
+    usual = median(best.values()) if best else 0.0
+    slow = [gpu for gpu in gpus if best[gpu.label] < PAIR_SHARE * usual]
+    labels = {gpu.label for gpu in slow}
+    rest = [fact.get(0.0) for pair, fact in node.copies.items() if labels.isdisjoint(pair)]
+    if len(gpus) < FEWEST or not slow or len(slow) * ODD_PART > len(gpus) or not rest:
+        return
+    pace = median(rest)
+    if pace > NVLINK_GBS and min(rest) >= EVEN_SHARE * pace:
+        for gpu in slow:
+            speed = best[gpu.label]
+            words = f"copies with every other GPU at {speed:g} GB/s and less, {pace:g} among the rest"
+            own = next(fact for pair, fact in node.copies.items() if gpu.label in pair)
+            yield ShortGpu(gpu, words, speed / pace, (own,))
+
+
+def _measured(node: Node) -> list[Gpu]:
+    labels = {label for pair in node.copies for label in pair}
+    return [gpu for gpu in node.gpus if gpu.label in labels]
+
+
+def _of(node: Node, label: str) -> dict[str, float]:
+    """What a GPU reached with each other one, GB/s."""
+    return {pair[1]: fact.get(0.0) for pair, fact in node.copies.items() if pair[0] == label}
