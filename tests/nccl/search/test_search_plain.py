@@ -95,3 +95,14 @@ def _switched() -> Element:
 @pytest.mark.parametrize("tree", [_sockets(80, 1), _sockets(70, 0), _cube(), _switched()])
 def test_both_find_the_same_in_every_version(tree: Element, minor: int) -> None:
     assert compiled(tree, minor, 2, {}, False) == plain(tree, minor, 2, {}, False)
+
+
+@pytest.mark.parametrize("links", [(4, 4, 4, 4), (4, 0, 4, 4)])
+def test_both_find_the_same_where_gpus_follow_each_other_in_a_row(links: tuple[int, ...]) -> None:
+    """Behind an NVSwitch, whole and with a GPU that has no links."""
+    devices = [
+        gpu(f"1{at}", *([nvlink("0000:ff:00.0", count)] if count else []), dev=at, sm=90)
+        for at, count in enumerate(links)
+    ]
+    tree = host(cpu(0, *(pci(f"8{at}", one, *([nic(f"4{at}")] if at < 2 else [])) for at, one in enumerate(devices))))
+    assert compiled(tree, 30, 2, {}, False) == plain(tree, 30, 2, {}, False)

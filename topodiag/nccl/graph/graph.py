@@ -8,7 +8,8 @@ Kinds, and the meaning of every field, are those of src/graph/topo.h and src/inc
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from operator import attrgetter
 
 from topodiag.model.nccl_enums import Pattern
 from topodiag.model.nccl_features import Feature, has
@@ -164,6 +165,13 @@ class SearchGraph:
     hops: int = 0
     intra: list[list[int]] = field(default_factory=list)
     inter: list[list[int]] = field(default_factory=list)
+
+    def copy(self) -> SearchGraph:
+        """The same record once more; the orders are shared, as they are replaced and never changed."""
+        return SearchGraph(*_values(self))
+
+
+_values = attrgetter(*(each.name for each in fields(SearchGraph)))
 
 
 @dataclass(frozen=True, slots=True)

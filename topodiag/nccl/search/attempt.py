@@ -11,11 +11,13 @@ graph has only become better since. Such visits are skipped and their steps coun
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 
 from topodiag.model.nccl_features import Feature
 from topodiag.nccl.graph.graph import BALANCED_TREE, RING, SPLIT_TREE, RejectedError, SearchGraph
 from topodiag.nccl.numbers import single
 from topodiag.nccl.search.candidates import ANY, Guide
+from topodiag.nccl.search.chains import Chain
 from topodiag.nccl.search.follow import Step
 from topodiag.nccl.search.ladders import TIMEOUT_PCI_ORDER
 from topodiag.nccl.search.trial import PERFECT, Found, Memory, Tables, Visits, bar, keep
@@ -34,11 +36,17 @@ def attempt(guide: Guide, trial: SearchGraph, best: SearchGraph, time: int, repe
     return search.time
 
 
+@lru_cache(maxsize=256)
+def _products(speed: float, most: int) -> tuple[float, ...]:
+    """Bandwidth of 0, 1, 2, ... channels."""
+    return tuple(single(count * speed) for count in range(most + 1))
+
+
 class _Attempt:
     """An attempt under way; `done` channels are complete, `order` is that of the one being built."""
 
     __slots__ = (
-        *("balanced", "best", "bits", "by_net", "by_path", "dense", "done", "ended", "entered", "exit_lists"),
+        *("balanced", "best", "bits", "by_net", "by_path", "chains", "dense", "done", "ended", "entered", "exit_lists"),
         *("fixed", "free", "gpu_net", "gpus", "guard", "guide", "known", "last", "latency", "least", "left"),
         *("like_best", "limit", "memory", "minor", "most", "net_gpu", "order", "orders", "paired", "product"),
         *("pci_order", "repeatable", "replays", "roads", "row", "same", "skipping", "speed", "starts_at_local"),
@@ -57,14 +65,15 @@ class _Attempt:
         self.least, self.most = trial.min_channels, trial.max_channels
         self.same, self.balanced = trial.same_channels == 1, trial.pattern == BALANCED_TREE
         self.speed = int(trial.bw_inter)
-        self.product = [single(count * trial.bw_intra) for count in range(self.most + 1)]
+        self.product = _products(trial.bw_intra, self.most)
         self.to_net = self.to_first = -1
         if system.inter:
             self.to_net = self.last if trial.pattern == RING else 1 if trial.pattern == SPLIT_TREE else 0
         elif trial.pattern == RING:
             self.to_first = self.last
         self.paired = guide.paired(trial)
-        self.fixed = [guide.fixed_order(gpu, trial.pattern) for gpu in range(self.gpus)]
+        self.fixed = guide.fixed_orders(trial.pattern)
+        self.chains = guide.chains(trial, self.row)
         self.by_net = not guide.neighbours or not guide.has(Feature.NEIGHBOURS_ONLY)
         self._start_memory()
         self.orders = [[0] * self.gpus for _ in range(self.most + 1)]
@@ -73,7 +82,7 @@ class _Attempt:
         self.tries_pci_order = not system.nvs or not guide.has(Feature.NO_PCI_ORDER_ON_NVSWITCH)
         self.starts_at_local = guide.has(Feature.STARTS_AT_LOCAL_GPU)
         self.by_path: dict[int, list[int]] = {}
-        self.exit_lists: dict[tuple[int, int, int, int], list[tuple[int, Step]]] = {}
+        self.exit_lists = guide.exits(trial)
         self.done, self.order, self.latency = 0, self.orders[0], trial.latency_inter
         self._compare_with_best()
         self.visit = _visitor(self)
@@ -294,6 +303,8 @@ def _visitor(search: _Attempt) -> Callable[[int, int, int, int, int, int], None]
     skipping, dense, free, balanced = search.skipping, search.dense, search.free, search.balanced
     to_first, fixed, by_net = search.to_first, search.fixed, search.by_net
     complete, exits, choose, left = search.complete, search.exits, search.choices, search.left
+    unbound = (-1, last)  # no NET has to be taken on the way
+    chain_after = search.chains.after if search.chains is not None else lambda _gpu, _used: None
 
     def visit(state: int, hops: int, gpu: int, step: int, used: int, to_net: int) -> None:  # noqa: PLR0917
         """A GPU at a step of a channel, after those `used`, and all ways on from it."""
@@ -320,6 +331,8 @@ def _visitor(search: _Attempt) -> Callable[[int, int, int, int, int, int], None]
                 if after & guard == guard:
                     left[search.done] = net
                     visit(after, hops + count, gpu, step, used, then)
+        elif step < last and to_net in unbound and (chain := chain_after(gpu, used)) is not None:
+            along(state, hops, step, to_net, chain)
         elif step < last:
             others = fixed[gpu]
             if others is None or (by_net and to_net != -1):
@@ -343,5 +356,17 @@ def _visitor(search: _Attempt) -> Callable[[int, int, int, int, int, int], None]
             complete(state, hops)
         if noting and 0 < search.time <= time - _WORTH and (free or ended == search.ended or search.done + 1 == most):
             visits[key] = time - search.time, hops
+
+    def along(state: int, hops: int, step: int, to_net: int, chain: Chain) -> None:
+        """The GPUs of a chain after the one at a step, and on from the last of them."""
+        taken, count, gpus, used, each = chain
+        after, more = state - taken, len(gpus)
+        if after & guard != guard:
+            reached = next(at for at, some in enumerate(each) if (state - some) & guard != guard)
+            search.time = max(0, search.time - reached)
+            return
+        search.order[step + 1 : step + more] = gpus[:-1]
+        search.time = max(0, search.time - more + 1)
+        visit(after, hops + count, gpus[-1], step + more, used, to_net)
 
     return visit

@@ -8,7 +8,6 @@ and made only if another one follows and it depends on them whether NCCL would h
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from topodiag.nccl.graph.graph import SearchGraph
 
@@ -28,7 +27,7 @@ class Budget:
 
     def put_aside(self, trial: SearchGraph, best: SearchGraph, time: int) -> None:
         """An attempt is not made; `time` was taken off for it."""
-        self._aside.append((replace(trial), replace(best), time))
+        self._aside.append((trial.copy(), best.copy(), time))
         self._left += time
 
     def is_spent(self) -> bool:

@@ -12,12 +12,16 @@ from topodiag.model.nccl_features import Feature
 from topodiag.model.nccl_versions import max_channels, path_types
 from topodiag.nccl.graph.graph import BALANCED_TREE, RING, SPLIT_TREE, TREE, SearchGraph, System
 from topodiag.nccl.graph.nearest import local_gpu, local_nets, nearest
-from topodiag.nccl.search.follow import Roads
+from topodiag.nccl.search.chains import Chains, fits
+from topodiag.nccl.search.follow import Roads, Step, Steps
 
 ANY = -1
 _KEPT = 20_000
 """Orders of GPUs that are remembered."""
 _DIGITS = 8
+
+Exits = dict[tuple[int, int, int, int], list[tuple[int, Step]]]
+"""The NETs by which a channel may leave and what that takes, by GPU, NET in, and what binds the NET out."""
 
 
 class Guide:
@@ -47,6 +51,9 @@ class Guide:
         self._next: dict[tuple[int, int, int, int, int], list[int]] = {}
         self._free: dict[int, list[int]] = {}
         self._plain = [self._by_path(gpu) for gpu in range(len(system.gpus))]
+        self._orders: dict[int, list[list[int] | None]] = {}
+        self._chains: dict[tuple[int, int], Chains] = {}
+        self._exits: dict[tuple[int, int, int, float], Exits] = {}
 
     def nets(self, limit: int, gpu: int = ANY) -> list[int]:
         """NETs to try for all GPUs or one, up to a path type: the preferred ones first. Raises RejectedError."""
@@ -136,8 +143,15 @@ class Guide:
             return [after, before] if before != after else [before]
         return [after]
 
-    def fixed_order(self, gpu: int, pattern: int) -> list[int] | None:
-        """The order of next GPUs where it depends on nothing but which are left; else None."""
+    def fixed_orders(self, pattern: int) -> list[list[int] | None]:
+        """By GPU the order of next GPUs where it depends on nothing but which are left; else None."""
+        known = self._orders.get(pattern)
+        if known is None:
+            gpus = range(len(self.system.gpus))
+            known = self._orders[pattern] = [self._fixed_order(gpu, pattern) for gpu in gpus]
+        return known
+
+    def _fixed_order(self, gpu: int, pattern: int) -> list[int] | None:
         beside = self.beside(gpu, pattern)
         if beside is None:
             return self._plain[gpu]
@@ -183,6 +197,20 @@ class Guide:
         beside = self.beside(gpu, pattern) or []
         first = [other for other in beside if other in order]
         return first + [other for other in order if other not in first]
+
+    def exits(self, trial: SearchGraph) -> Exits:
+        """What attempts that leave by the same NETs at the same speed have found out of it."""
+        return self._exits.setdefault((trial.pattern, trial.cross_nic, trial.type_inter, trial.bw_inter), {})
+
+    def chains(self, trial: SearchGraph, ways: Steps) -> Chains | None:
+        """Of attempts with the same ways between GPUs; None where GPUs are not met in fixed orders."""
+        orders = self.fixed_orders(trial.pattern)
+        if not self.neighbours or None in orders or not fits(self.roads, trial.bw_intra):
+            return None
+        key = trial.pattern, id(ways)
+        if key not in self._chains:
+            self._chains[key] = Chains(self.roads, ways, orders)
+        return self._chains[key]
 
     def may_return(self, trial: SearchGraph, start: int, net: int, odd: int, chosen: int) -> bool:
         """Whether a channel that came in through a NET may leave through another. `odd` is the NET by which the

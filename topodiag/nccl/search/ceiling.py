@@ -16,6 +16,7 @@ from operator import or_
 
 from topodiag.nccl.graph.graph import BALANCED_TREE, RING, Link, SearchGraph, Vertex
 from topodiag.nccl.numbers import single
+from topodiag.nccl.search.bounds import Choice, by_pairs, undercut
 from topodiag.nccl.search.follow import Roads, Way, amounts
 from topodiag.nccl.search.trial import Rules, bar, leaving_speed
 
@@ -55,6 +56,16 @@ class _Gate:
     sorts: tuple[tuple[int, Way, tuple[int, ...]], ...]
 
 
+@dataclass(frozen=True, slots=True)
+class _Least:
+    """The fewest hops of some ways, by set of links the least that one takes there, and what those take that none
+    undercuts; thousandths of GB/s."""
+
+    hops: int
+    costs: list[int]
+    ways: tuple[tuple[int, ...], ...]
+
+
 class _Set:
     """Some links: the bits of their fields, and how many of them are alike."""
 
@@ -75,7 +86,7 @@ class Ceiling:
 
     def __init__(self, roads: Roads) -> None:
         system = roads.system
-        self.system, self.gpus = system, len(system.gpus)
+        self.system, self.gpus, self.kind_within = system, len(system.gpus), roads.kind_within
         self.knows = self.gpus <= _MOST_GPUS
         if not self.knows:
             return
@@ -94,10 +105,9 @@ class Ceiling:
         self.ports = list(_ports(roads))
         self.into = self._gates(roads, links, lambda link: link.remote, into=True)
         self.out_of = self._gates(roads, links, lambda link: start[id(link)], into=False)
-        self.kinds = sorted({kind for row in ways for way in row for kind in (way.type, way.back)})
         self._known: dict[object, tuple[int, int]] = {}
         self._free: dict[tuple[float, float, float], list[int]] = {}
-        self._least: dict[tuple[int, float, int, bool], tuple[int, list[int]] | None] = {}
+        self._least: dict[tuple[int, float, int, bool], _Least | None] = {}
 
     def may_improve(self, trial: SearchGraph, best: SearchGraph) -> bool:
         """Whether an attempt could find a better graph than the best; False is certain."""
@@ -105,7 +115,7 @@ class Ceiling:
             return True
         key = (
             *(trial.pattern, trial.bw_intra, trial.bw_inter, trial.max_channels),
-            *(max((kind for kind in self.kinds if kind <= limit), default=-1) for limit in _limits(trial)),
+            *(self.kind_within(trial.type_intra), self.kind_within(trial.type_inter)),
         )
         if key not in self._known:
             self._known[key] = self.most(trial)
@@ -129,14 +139,19 @@ class Ceiling:
             exits = 2 if trial.pattern == BALANCED_TREE and self.gpus > 1 else 1
             parts += [(_IN, 1, trial.bw_inter, trial.type_inter), (_OUT, exits, leaving, trial.type_inter)]
         taken = [0] * len(self.sets)
+        choices: list[Choice] = []
         for purpose, times, speed, limit in parts:
-            least = self._cheapest(purpose, speed, limit, rules) if times else (0, taken)
+            if not times:
+                continue
+            least = self._cheapest(purpose, speed, limit, rules)
             if least is None:
                 return 0, 0
-            hops += times * least[0]
-            taken = [all_of + times * each for all_of, each in zip(taken, least[1], strict=True)]
+            hops += times * least.hops
+            taken = [all_of + times * each for all_of, each in zip(taken, least.costs, strict=True)]
+            choices.append((times, least.ways))
         free = self._free_at(trial.bw_intra, trial.bw_inter, leaving)
         most = min([most, *(room // need for room, need in zip(free, taken, strict=True) if need)])
+        most = by_pairs(free, choices, most)
         return min(most, self._through_each(trial, rules, [speed for _, _, speed, _ in parts])), hops
 
     def _through_each(self, trial: SearchGraph, rules: Rules, speeds: Sequence[float]) -> int:
@@ -181,16 +196,16 @@ class Ceiling:
             found.setdefault((mine.items(), frozenset(sorts)), _Gate(mine.items(), tuple(sorts.values())))
         return list(found.values())
 
-    def _cheapest(self, purpose: int, speed: float, limit: int, rules: Rules) -> tuple[int, list[int]] | None:
-        """The fewest hops of the ways of a purpose, and by set of links the least that one takes there, in thousandths
-        of GB/s; None where types allow none."""
-        key = purpose, speed, limit, rules.tree
+    def _cheapest(self, purpose: int, speed: float, limit: int, rules: Rules) -> _Least | None:
+        """What the ways of a purpose take at least; None where types allow none."""
+        key = purpose, speed, self.kind_within(limit), rules.tree
         if key not in self._least:
             each_takes = amounts(speed)
             allowed = [each for each in self.sorts[purpose] if rules.allow(each.way, limit)]
-            costs = [[_cost(used, each_takes) for used in sort.used] for sort in allowed]
+            costs = {tuple(_cost(used, each_takes) for used in sort.used) for sort in allowed}
             hops = min((sort.way.hops for sort in allowed), default=0)
-            self._least[key] = (hops, [min(column) for column in zip(*costs, strict=True)]) if allowed else None
+            least = [min(column) for column in zip(*costs, strict=True)]
+            self._least[key] = _Least(hops, least, undercut(costs)) if allowed else None
         return self._least[key]
 
     def _entries(self, trial: SearchGraph, rules: Rules) -> int:

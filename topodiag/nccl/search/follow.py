@@ -11,7 +11,7 @@ whole thousandths give the same.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import ceil, floor
 
@@ -30,6 +30,9 @@ _MOST = (1 << 40) - 1
 
 Step = tuple[int, int]
 """What a path takes from the links, as an integer of fields, and its hops."""
+
+Steps = list[list[Step | None]]
+"""Of the ways from each of some vertices to each of others; None where an attempt may not or cannot go."""
 
 
 @dataclass(slots=True)
@@ -82,6 +85,11 @@ def _reverse(system: System, start: Vertex, link: Link) -> Link:
     raise RejectedError(f"Could not find rev link for {start.label} -> {link.remote.label}")
 
 
+def _kinds(rows: Sequence[Sequence[Way | None]]) -> list[int]:
+    """All types of the ways, there and back."""
+    return sorted({kind for row in rows for way in row if way for kind in (way.type, way.back)})
+
+
 class Roads:
     """All ways of a system, compiled; `start` is the state with all links free, `guard` its guard bits.
 
@@ -114,6 +122,10 @@ class Roads:
         self.nvs_gpu = ways["nvs_gpu"][0] if system.nvs else []
         self.gpu_nvs = [row[0] for row in ways["gpu_nvs"]] if system.nvs else []
         self.room = [floor(min(net.bw, _MOST)) for net in nets]
+        self._kinds = _kinds([*self.gpu_gpu, *self.net_gpu, *self.gpu_net])
+        self._within: dict[int, int] = {}
+        self.tables: dict[tuple[int, float, int, bool], Steps] = {}
+        """What attempts with equal speeds and types share (trial.Tables)."""
 
     def _lay_out(self) -> None:
         """Gives each link that a path uses its field, and fills in what is free there."""
@@ -126,6 +138,14 @@ class Roads:
             self.start |= (guard | max(0, value)) << self._shift(index)
             self.guard |= guard << self._shift(index)
         self.low = (1 << self._shift(sum(2 for pair in self.pci if pair))) - 1
+
+    def kind_within(self, limit: int) -> int:
+        """The furthest type of any way that is no further than a limit, -1 for none: limits with the same one allow
+        the same ways."""
+        known = self._within.get(limit)
+        if known is None:
+            known = self._within[limit] = max((kind for kind in self._kinds if kind <= limit), default=-1)
+        return known
 
     def body(self, gpu: Vertex) -> Vertex:
         """What holds a GPU's links: itself, or its DEV where there is one."""

@@ -5,13 +5,14 @@ After ncclTopoFollowPath and ncclTopoCompareGraphs (src/graph/search.cc).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from topodiag.model.nccl_features import Feature, has
 from topodiag.model.nccl_versions import path_types
 from topodiag.nccl.graph.graph import BALANCED_TREE, SPLIT_TREE, TREE, SearchGraph, System
 from topodiag.nccl.numbers import single
-from topodiag.nccl.search.follow import Roads, Step, Way
+from topodiag.nccl.search.follow import Roads, Step, Steps, Way
 
 PERFECT = -1
 """Time left of an attempt that filled all channels it was asked for: nothing better is possible."""
@@ -73,14 +74,22 @@ def leaving_speed(trial: SearchGraph) -> float:
 
 
 class Tables:
-    """What the ways of a system cost in an attempt, by its speeds and types; None where it may not or cannot go."""
+    """What the ways of a system cost in an attempt, by its speeds and types; None where it may not or cannot go. Equal
+    tables of a system's attempts are one: read only."""
 
     def __init__(self, roads: Roads, trial: SearchGraph) -> None:
         self.rules = Rules(roads.system, trial)
         leaving, intra, inter = leaving_speed(trial), trial.type_intra, trial.type_inter
-        self.gpu_gpu = [[self.step(way, trial.bw_intra, intra) for way in row] for row in roads.gpu_gpu]
-        self.net_gpu = [[self.step(way, trial.bw_inter, inter) for way in row] for row in roads.net_gpu]
-        self.gpu_net = [[self.step(way, leaving, inter) for way in row] for row in roads.gpu_net]
+        self.gpu_gpu = self._steps(roads, roads.gpu_gpu, trial.bw_intra, intra)
+        self.net_gpu = self._steps(roads, roads.net_gpu, trial.bw_inter, inter)
+        self.gpu_net = self._steps(roads, roads.gpu_net, leaving, inter)
+
+    def _steps(self, roads: Roads, ways: Sequence[Sequence[Way | None]], bandwidth: float, limit: int) -> Steps:
+        key = id(ways), bandwidth, roads.kind_within(limit), self.rules.tree
+        known = roads.tables.get(key)
+        if known is None:
+            known = roads.tables[key] = [[self.step(way, bandwidth, limit) for way in row] for row in ways]
+        return known
 
     def step(self, way: Way | None, bandwidth: float, limit: int) -> Step | None:
         """What following a path takes, None where types forbid it."""
