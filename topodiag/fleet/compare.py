@@ -10,12 +10,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
+from topodiag.checks.shared.devices import BOOT_S
 from topodiag.fleet.aligned import aligned
 from topodiag.fleet.cohorts import Traits, name_of, parted
 from topodiag.fleet.columns import Column, FamilyTable, Mask, tables
 from topodiag.fleet.digest import Digest
 from topodiag.fleet.explained import explained
 from topodiag.fleet.numbers import FEWEST, LEAST_EVENTS, far, rises_faster
+from topodiag.fleet.priced import price_of
 from topodiag.fleet.splits import FEWEST_NODES, Split, associate, judge
 from topodiag.model.fleet import Association, Cohort, How, Outlier, Population, Populations, Same
 from topodiag.words.fold import plural
@@ -28,6 +30,11 @@ ROLLED_OUT = frozenset({
 """Families that an administrator changes rack by rack: a few nodes of one rack that differ are a roll-out."""
 _ROLL_OUT = 3
 """Nodes of the least roll-out that shows as one."""
+_COME_UP: frozenset[str | tuple[str, str]] = frozenset({
+    "nvlink", "services", ("nic", "state"), ("nic", "physical state"), ("nic", "rate"), ("nic", "lanes"),
+    ("interface", "state"), ("interface", "speed"),
+})  # fmt: skip
+"""Families and facts that come up in the minutes after a boot."""
 _PART_NAME = re.compile(r"[0-9]{1,12}")
 
 
@@ -67,6 +74,7 @@ def _cohort(traits: Traits, nodes: Sequence[Digest], roots: Sequence[str]) -> Co
         return made
     nodes = aligned(nodes)
     places = _places(nodes, roots)
+    young = frozenset(at for at, node in enumerate(nodes) if (node.uptime_s or BOOT_S) < BOOT_S)
     same: list[Column] = []
     odd: list[_Odd] = []
     parted_: list[tuple[Column, FamilyTable, Split]] = []
@@ -82,7 +90,8 @@ def _cohort(traits: Traits, nodes: Sequence[Digest], roots: Sequence[str]) -> Co
             if not split.odd and not split.groups:
                 varying.append((column.family, column.key))
             rolled = _roll_outs(column, table, split, places)
-            odd += _odd_of(column, table, replace(split, odd=tuple(v for v in split.odd if v not in rolled)))
+            known = replace(split, odd=tuple(v for v in split.odd if v not in rolled))
+            odd += _odd_of(column, table, known, young if _comes_up(column) else frozenset())
             groups = (*(split.groups or (split.usual,)), *rolled)
             if len(groups) > 1:
                 parted_.append((column, table, replace(split, groups=groups)))
@@ -112,14 +121,20 @@ def _roll_outs(
     )
 
 
-def _odd_of(column: Column, table: FamilyTable, split: Split) -> Iterator[_Odd]:
+def _comes_up(column: Column) -> bool:
+    """Whether the fact takes minutes after a boot to be what it will be: links train, services start."""
+    return column.family in _COME_UP or (column.family, column.key) in _COME_UP
+
+
+def _odd_of(column: Column, table: FamilyTable, split: Split, left_out: frozenset[int]) -> Iterator[_Odd]:
     key = (column.part, column.key, column.unit)
     usual = split.usual if len(split.groups) < 2 else " or ".join(split.groups)
     count = column.counts[split.usual] if len(split.groups) < 2 else sum(column.counts[v] for v in split.groups)
     for value in split.odd:
-        nodes = tuple(np.flatnonzero(table.having(key, value)).tolist())
-        source = table.source(key, nodes[0])
-        yield _Odd(column.family, *key, value, usual, count, column.known, nodes, source)
+        nodes = tuple(at for at in np.flatnonzero(table.having(key, value)).tolist() if at not in left_out)
+        if nodes:
+            source = table.source(key, nodes[0])
+            yield _Odd(column.family, *key, value, usual, count, column.known, nodes, source)
 
 
 # --- what is equal --------------------------------------------------------------------------------------------------
@@ -154,6 +169,8 @@ def _joined(odd: Iterable[_Odd], nodes: Sequence[Digest]) -> Iterator[Outlier]:
         pairs = {(each.value, each.usual) for each in own}
         permuted = len(own) > 1 and len(pairs) > 1 and sorted(e.value for e in own) == sorted(e.usual for e in own)
         one = len(pairs) == 1
+        differences = [(each.part, each.value, each.usual) for each in own]
+        price = price_of(family, key, differences, nodes[members[0]])
         yield Outlier(
             family=family,
             key=key,
@@ -166,19 +183,9 @@ def _joined(odd: Iterable[_Odd], nodes: Sequence[Digest]) -> Iterator[Outlier]:
             how=How.PERMUTED if permuted else How.UNLIKE,
             unit=own[0].unit,
             source=own[0].source,
-            gbs_lost=_gbs_lost(own),
+            gbs_lost=price.gbs,
+            unpriced=price.why_not,
         )
-
-
-def _gbs_lost(own: Sequence[_Odd]) -> float | None:
-    """What the paths of these parts lack, together, where the fact is a bandwidth."""
-    if own[0].unit != "GB/s":
-        return None
-    try:
-        lost = sum(max(float(each.usual) - float(each.value), 0.0) for each in own)
-    except ValueError:  # several rates in one value
-        return None
-    return lost or None
 
 
 def _numbers(nodes: Sequence[Digest]) -> Iterator[Outlier]:

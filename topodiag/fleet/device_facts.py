@@ -27,6 +27,7 @@ def gpu_facts(node: Node) -> Rows:
         yield from _fabric(gpu, part)
         yield from _nvlinks(gpu, part)
         yield from _neighbours(node, gpu, part, compute)
+        yield from _peer_access(node, gpu, part)
         yield from counters("gpu", part, gpu.counters)
 
 
@@ -60,16 +61,17 @@ def _gpu(node: Node, gpu: Gpu, part: str) -> Rows:
     if device is not None:
         # An idle GPU trains its link down to save power: only the width is of the node.
         yield from row("pci", part, "generation", device.gen, kind=MOMENT)
-        yield from _pci_link(device, part)
+        yield from _pci_link(node, device, part)
 
 
-def _pci_link(device: PciDevice, part: str) -> Rows:
+def _pci_link(node: Node, device: PciDevice, part: str) -> Rows:
+    above = next(iter(node.ancestors(device.bus_id)), PciDevice(device.bus_id))
     for key, fact in (
         ("width", device.width),
         ("highest generation", device.max_gen),
         ("highest width", device.max_width),
-        ("slot's highest generation", device.slot_max_gen),
-        ("slot's highest width", device.slot_max_width),
+        ("slot's highest generation", device.slot_max_gen if device.slot_max_gen.known else above.max_gen),
+        ("slot's highest width", device.slot_max_width if device.slot_max_width.known else above.max_width),
         ("driver", device.driver),
         ("IOMMU domain", device.iommu_type),
     ):
@@ -144,6 +146,20 @@ def _neighbours(node: Node, gpu: Gpu, part: str, compute: Sequence[Nic]) -> Rows
             yield NodeFact("pairing", part, BANDWIDTH, text_of(max(wide)), unit="GB/s")
 
 
+def _peer_access(node: Node, gpu: Gpu, part: str) -> Rows:
+    """Which GPUs the driver lets this one reach, by what it says of each."""
+    for capability in ("read", "write", "nvlink"):
+        table = node.p2p.get(capability, {})
+        by_word: dict[str, list[str]] = {}
+        for other in node.gpus:
+            fact = table.get((gpu.label, other.label))
+            if other is not gpu and fact is not None and fact.value:
+                by_word.setdefault(fact.value, []).append(other.label)
+        if by_word:
+            said = "; ".join(f"{word} {fold_labels(found, 99)}" for word, found in sorted(by_word.items()))
+            yield NodeFact("peer access", part, capability, text_of(said))
+
+
 def nic_facts(node: Node) -> Rows:
     """Cards in the order of their names, their ports, and the kernel's interfaces on them. Those that carry no traffic
     of jobs are families of their own."""
@@ -187,7 +203,7 @@ def _nic(node: Node, nic: Nic) -> Rows:
     device = node.pci_of(nic)
     if device is not None:
         yield from row("pci", nic.name, "generation", device.gen)
-        yield from _pci_link(device, nic.name)
+        yield from _pci_link(node, device, nic.name)
     yield from counters(own, nic.name, nic.counters)
 
 

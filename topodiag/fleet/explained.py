@@ -13,6 +13,7 @@ _FAMILIES: Mapping[str, tuple[str, ...]] = {
     "nvlink": ("NVL", "GPU001", "GPU005", "HST005"),
     "gpu": ("GPU", "NVL", "HST002", "HST005"),
     "pci": ("PCI", "GPU001", "NIC005", "GPU005"),
+    "peer access": ("NVL", "PCI"),
     "pairing": ("GDR002", "NUM001", "NVL", "PCI", "GPU001", "NIC005", "NIC001", "TOP003"),
     "nic": ("NIC", "NET"),
     "interface": ("NIC", "NET"),
@@ -29,7 +30,7 @@ _FAMILIES: Mapping[str, tuple[str, ...]] = {
     "kernel command line": ("PCI004", "HST003"),
 }
 """Which checks speak of the facts of a family: ids, or how they begin."""
-_ANY_PART = ("pairing", "interface")
+_ANY_PART = ("pairing", "peer access", "interface")
 """Families whose parts are named otherwise than in findings: paths concern both ends, interfaces belong to cards."""
 _OF_THE_WHOLE = ("GPU001", "NIC005", "NVL005", "GDR001", "HST", "NIC004")
 """Checks whose fault shows in facts of other parts as well: a card that is gone shifts the names of the others."""
@@ -38,17 +39,20 @@ _OF_THE_WHOLE = ("GPU001", "NIC005", "NVL005", "GDR001", "HST", "NIC004")
 def explained(outliers: Sequence[Outlier], nodes: Sequence[Digest]) -> list[Outlier]:
     """The outliers, those marked that a warning or an error of every node they are of has told already."""
     found = {node.host: [each for each in node.findings if each.severity >= Severity.WARNING] for node in nodes}
-    return [replace(each, explained_by=_by(each, found)) for each in outliers]
+    return [_explained(each, found) for each in outliers]
 
 
-def _by(outlier: Outlier, found: Mapping[str, Sequence[Finding]]) -> str:
-    ids: list[str] = []
+def _explained(outlier: Outlier, found: Mapping[str, Sequence[Finding]]) -> Outlier:
+    """The outlier as it is, or with the check that tells it and that check's price."""
+    told: list[Finding] = []
     for host in outlier.nodes:
-        check = next((each.id for each in found[host] if _speaks_of(each, outlier)), "")
-        if not check:
-            return ""
-        ids.append(check)
-    return ids[0]
+        finding = next((each for each in found[host] if _speaks_of(each, outlier)), None)
+        if finding is None:
+            return outlier
+        told.append(finding)
+    lost = max((each.cost.gbs_lost for each in told if each.cost.gbs_lost is not None), default=None)
+    why_not = "" if lost is not None else told[0].cost.text or outlier.unpriced
+    return replace(outlier, explained_by=told[0].id, gbs_lost=lost, unpriced=why_not)
 
 
 def _speaks_of(finding: Finding, outlier: Outlier) -> bool:

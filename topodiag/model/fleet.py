@@ -85,8 +85,9 @@ class Outlier:
     """Nodes that differ in one fact from most of their siblings. `usual_count` of `total` nodes have the `usual` value.
 
     `distance` is how far a number is away: in median absolute deviations, or as a ratio; None for a category.
-    `gbs_lost` is what a fact that is a bandwidth lacks, in GB/s. `explained_by` is the check that has found and priced
-    the same on each of these nodes.
+    `gbs_lost` is what each of the nodes loses at its narrowest place, in GB/s, by the price of the node's own checks;
+    `unpriced` says why there is none. `explained_by` is the check that has found and priced the same on each of these
+    nodes.
     """
 
     family: str
@@ -102,6 +103,7 @@ class Outlier:
     distance: float | None = None
     source: str = ""
     gbs_lost: float | None = None
+    unpriced: str = ""
     explained_by: str = ""
 
 

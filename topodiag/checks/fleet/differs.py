@@ -39,7 +39,9 @@ class DiffersFromSiblings(FleetCheck[OddOnes]):
 
     Why it matters
         A collective runs at the pace of its slowest node, and faults that only one node has are looked for in the
-        network first. A difference that one of the node's own checks has found and priced is told there.
+        network first. A difference that one of the node's own checks has found and priced is told there. What is
+        narrower, slower or missing has the price that `topodiag scan` has for it; for the rest the cost says why there
+        is none.
 
     Evidence it reads
         All facts of all captures. Serials, UUIDs, GUIDs, addresses and what is of the moment (clocks, use, uptime) are
@@ -129,9 +131,10 @@ def _usual(outlier: Outlier) -> str:
 
 
 def _cost(outliers: Sequence[Outlier], weight: Weight) -> Cost:
-    """What the wires lose, where a fact is a bandwidth; else why it matters."""
+    """What the wires lose, where topology says so; else why it matters, and why that has no price."""
     lost = [each.gbs_lost for each in outliers if each.gbs_lost is not None]
-    return Cost(max(lost) if lost else None, text=weight.why)
+    unpriced = outliers[0].unpriced if weight.severity > Severity.INFO and not lost else ""
+    return Cost(max(lost) if lost else None, text=weight.why + (f" (no price: {unpriced})" if unpriced else ""))
 
 
 def _labels(outliers: Sequence[Outlier], kind: str) -> list[str]:

@@ -40,6 +40,7 @@ _BY_FAMILY: Mapping[str, Weight] = {
     "mtu": Weight(Severity.WARNING, "the smaller MTU of both ends is used, or large packets are lost", _PASTE),
     "pairing": Weight(Severity.WARNING, "a GPU whose near network card is another than on other nodes sends on another"
                       " rail, or through the CPU", "compare cabling, slots and BIOS settings with a sibling"),
+    "peer access": Weight(Severity.WARNING, "data between these GPUs then goes through the host's memory", _SCAN),
     "nccl.conf": Weight(Severity.WARNING, "NCCL then decides otherwise on this node than on the others", _PASTE),
     "host settings": Weight(Severity.WARNING, f"{_SLOWEST}: settings of the host slow the CPU side of NCCL", _PASTE),
     "driver": Weight(Severity.WARNING, "ranks with another driver can lack a feature that the others use, and an NVLink"

@@ -33,6 +33,7 @@ def named(family: str, key: str) -> str:
         "storage network": "storage ",
         "management network": "management ",
         "kernel log": "kernel log: ",
+        "peer access": "peer access: ",
         "gpu": "GPU ",
         "firmware": "NIC ",
     }.get(family, "")

@@ -10,7 +10,6 @@ from typing import Any, Never
 from topodiag.checks.interface import NodeCheck, OneStep
 from topodiag.checks.node.nic_events import of_bus, of_log
 from topodiag.checks.node.nic_ports import (
-    GBPS_PER_GBS,
     Family,
     Port,
     able_gbps,
@@ -23,6 +22,7 @@ from topodiag.checks.node.nic_ports import (
 )
 from topodiag.checks.peers import of_everyone
 from topodiag.checks.shared.devices import compute_nics, just_booted, majority, word
+from topodiag.checks.shared.prices import GBPS_PER_GBS, slow_ports
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact
@@ -223,7 +223,7 @@ def _may_be_spare(node: Node, port: Port, ports: Sequence[Port]) -> bool:
 
 def _loss(node: Node, bad: Sequence[Port], told: Sequence[Port]) -> Cost:
     rates = [usual_gbps(node, port, told) for port in bad]
-    lost = sum(rate or 0.0 for rate, _ in rates) / GBPS_PER_GBS
+    lost = sum(slow_ports(0, rate or 0.0, 1) for rate, _ in rates)
     near = fold_runs(list(dict.fromkeys(gpu for port in bad for gpu in gpus_near(node, port.nic))))
     behind = f"; {near} must take another NIC" if near else ""
     if not lost:
@@ -312,7 +312,7 @@ class NicPortSlow(OneStep[Node], NodeCheck[Never]):
         rate, why, sure = wanted or (0.0, "", False)
         now = bad[0].rate or 0.0
         names = list(dict.fromkeys(port.nic.name for port in bad))
-        lost = (rate - now) * len(bad) / GBPS_PER_GBS
+        lost = slow_ports(now, rate, len(bad))
         where, lanes = fold_runs([port.label for port in bad]), bad[0].port.lanes.value
         width = f" on {plural(lanes, 'lane')}" if lanes and lanes != FULL_LANES else ""
         return self.finding(

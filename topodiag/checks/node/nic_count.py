@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from typing import Never
 
 from topodiag.checks.interface import NodeCheck, OneStep
-from topodiag.checks.node.nic_ports import GBPS_PER_GBS, is_near, ports_of, product
+from topodiag.checks.node.nic_ports import is_near, ports_of, product
 from topodiag.checks.node.virtual_pci import is_flat
 from topodiag.checks.peers import of_everyone
 from topodiag.checks.shared.devices import compute_nics, distance, majority, word
+from topodiag.checks.shared.prices import slow_ports
 from topodiag.checks.shared.topo_file import alone
 from topodiag.hardware.catalog import system_by_product, systems
 from topodiag.hardware.specs import SystemSpec
@@ -113,7 +114,7 @@ class MissingComputeNic(OneStep[Node], NodeCheck[Never]):
         seen = f"; without a driver or RDMA device: {', '.join(nic.name for nic in idle[:4])}" if idle else ""
         gbps = gap.gbps or max((port.rate or 0.0 for port in ports_of(node)), default=0.0)
         total = len(present) + gap.missing
-        lost, full = gap.missing * gbps / GBPS_PER_GBS, total * gbps / GBPS_PER_GBS
+        lost, full = slow_ports(0, gbps, gap.missing), slow_ports(0, gbps, total)
         words = f"{lost:g} of {full:g} GB/s" if lost else "its share"
         return self.finding(
             node,

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from topodiag.checks.shared.devices import compute_nics, distance
+from topodiag.checks.shared.prices import GBPS_PER_GBS
 from topodiag.hardware.catalog import nic_by_hca_type, nic_by_pci_id
 from topodiag.hardware.specs import NicSpec
 from topodiag.model.busid import slot_of
@@ -15,9 +16,6 @@ from topodiag.model.node import Node
 
 UP = frozenset({"ACTIVE", "ACTIVE_DEFER"})
 """Logical states in which a port carries traffic (enum ib_port_state, include/rdma/ib_verbs.h)."""
-
-GBPS_PER_GBS = 8.0
-"""Gigabits per gigabyte: NCCL reckons a 400 Gb/s port as 50 GB/s (src/graph/topo.cc, v2.30)."""
 
 
 @dataclass(frozen=True, slots=True)

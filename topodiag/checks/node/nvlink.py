@@ -13,6 +13,7 @@ from topodiag.checks.node import nvlink_evidence as evidence
 from topodiag.checks.node.nvlink_evidence import Expectation, LinkCount
 from topodiag.checks.node.nvlink_pairs import PairWithoutNvlink
 from topodiag.checks.shared.devices import gpu_spec, majority, percent
+from topodiag.checks.shared.prices import missing_nvlinks, slow_nvlinks
 from topodiag.model.devices import Gpu, NvLink
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status
 from topodiag.model.node import Node
@@ -213,7 +214,7 @@ def _cost(count: LinkCount, active: int, want: int) -> Cost:
         return Cost(
             share=share, text=f"{percent(share)} of this GPU's NVLink bandwidth, and the whole node's rings with it"
         )
-    lost = (want - active) * rate
+    lost = missing_nvlinks(active, want, rate)
     text = (
         f"{want - active} links x {rate:g} GB/s = {lost:.1f} GB/s per direction; every NCCL channel passes the"
         " narrowest GPU, so the whole node loses it"
@@ -341,7 +342,7 @@ class SlowNvlinks(NodeCheck[SlowLinks]):
         product = gpu_spec(members[0][0])
         nccl = product.nvlink_nccl_gbs if product is not None else 0.0
         worst = max(sum(gpu.label == label for gpu, _ in members) for label in labels)
-        lost = share * nccl * worst
+        lost = slow_nvlinks(rate, want, worst, nccl)
         text = f"{percent(share)} of {plural(worst, 'link')} of a GPU"
         if nccl:
             text += f": {share:.2f} x {worst} x {nccl:g} GB/s = {lost:.1f} GB/s per direction by NCCL's rate per link"

@@ -9,6 +9,7 @@ from typing import Any
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.node.pcie_links import ADAPTER_LANES, Hop, hops, nothing_to_judge
 from topodiag.checks.shared.devices import percent
+from topodiag.checks.shared.prices import narrow_link, usable_gbs
 from topodiag.model.devices import Gpu, PciKind
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.node import Node
@@ -161,9 +162,7 @@ def _wanted(hop: Hop, able: int, gen: int | None, full: float | None) -> str:
 def _loss(hop: Hop, now: float | None, full: float | None) -> Cost:
     if now is None or full is None:
         return Cost(text="the speed of the link is unknown, so the loss is known only in proportion to its lanes")
-    needed = hop.needed_gbs
-    usable = min(full, needed) if needed is not None else full
-    lost = max(0.0, usable - now)
+    usable, lost = usable_gbs(full, hop.needed_gbs), narrow_link(now, full, hop.needed_gbs)
     share = lost / usable if usable else 0.0
     what = f"{now:g} of {usable:g} GB/s left"
     return Cost(round(lost, 3), round(share, 4), f"{what}: {percent(share)} of what {hop.name} can use is lost")

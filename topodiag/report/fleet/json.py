@@ -79,6 +79,7 @@ def _odd(each: model.Outlier) -> shape.OddFact:
         how=each.how.value,
         distance=each.distance,
         gbs_lost=each.gbs_lost,
+        unpriced=each.unpriced,
         source=each.source,
         explained_by=each.explained_by,
     )

@@ -39,7 +39,9 @@ class EqualFact(Struct, frozen=True, kw_only=True):
 
 
 class OddFact(Struct, frozen=True, kw_only=True):
-    """A fact that few nodes have otherwise than most. `explained_by` is the node's own check that tells it, if any."""
+    """A fact that few nodes have otherwise than most. `explained_by` is the node's own check that tells it, if any.
+    `gbs_lost` is what each node loses at its narrowest place, by the price of the node's own checks; `unpriced` says
+    why there is none."""
 
     family: str
     key: str
@@ -53,6 +55,7 @@ class OddFact(Struct, frozen=True, kw_only=True):
     how: str
     distance: float | None
     gbs_lost: float | None
+    unpriced: str
     source: str
     explained_by: str
 

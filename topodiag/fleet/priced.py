@@ -1,0 +1,172 @@
+"""What a difference between siblings costs, by the price of the node's own checks; where there is none, why not."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from topodiag.checks.shared.prices import missing_nvlinks, narrow_link, slow_nvlinks, slow_ports
+from topodiag.fleet.device_facts import BANDWIDTH
+from topodiag.fleet.digest import Digest
+from topodiag.hardware.catalog import gpu_by_name, pcie_nccl_gbs
+from topodiag.hardware.specs import GpuSpec
+
+Difference = tuple[str, str, str]
+"""Part, its value, and what siblings have."""
+
+_STATES = re.compile(r"([0-9]{1,4}) ([a-z]{1,20})")
+_UP = ("active", "sleep")
+_RATED = ("highest generation", "slot's highest generation")
+_NO_WIRE = "no wire is narrower for it, so topology does not say how much"
+_WHY_NOT = {
+    "acs": "how much is lost depends on which of the peers talk at the same time",
+    "mtu": "the wires are as wide; how much is lost depends on the size of the messages",
+    "peer access": "how much is lost depends on which GPUs talk: host memory is shared by all of them",
+    "pairing": "the path is another one of the same width, or how wide it is does not show",
+    "pci": "the speed of the link does not show",
+    "nvlink": "how many links carry data, or how fast one is, does not show",
+    "nic": "the rate of the ports does not show",
+}
+"""By family, where no rule has a price."""
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """GB/s that are lost at the narrowest place, in one direction; None with the reason."""
+
+    gbs: float | None
+    why_not: str = ""
+
+
+def price_of(family: str, key: str, differences: Sequence[Difference], node: Digest) -> Price:
+    """What these parts of a node lose, all of which differ in one fact."""
+    rule = _RULES.get((family, key))
+    lost: list[float | None] = []
+    if rule is not None:
+        told = _Told(node)
+        lost = [rule(told, *each) for each in differences]
+    known = [each for each in lost if each is not None and math.isfinite(each)]
+    if not known or len(known) < len(lost):
+        return Price(None, _WHY_NOT.get(family, _NO_WIRE))
+    worst = sum(known) if family == "nic" else max(known)  # ports add up, a ring passes the narrowest link
+    return Price(round(worst, 3)) if worst > 0 else Price(None, "it has no less than its siblings")
+
+
+class _Told:
+    """The facts of a node by family, part and key."""
+
+    def __init__(self, node: Digest) -> None:
+        self.values: Mapping[tuple[str, str, str], str] = {
+            (facts.family, part, key): value for facts in node.facts for (part, key, _), value in facts.values
+        }
+
+    def rates(self, card: str = "") -> list[float]:
+        """Gb/s of the ports of compute cards that are up, or of one card."""
+        return [
+            rate
+            for (family, part, key), value in self.values.items()
+            if (family, key) == ("nic", "rate") and part.startswith(f"{card}/" if card else "")
+            if (rate := _number(value)) is not None
+        ]
+
+    def able_gen(self, part: str) -> float | None:
+        """The generation that both ends of the link of a part can do."""
+        known = [_number(self.values.get(("pci", part, key), "")) for key in _RATED]
+        return min((each for each in known if each is not None), default=None)
+
+    def spec(self, part: str) -> GpuSpec | None:
+        name = self.values.get(("gpu", part, "name"))
+        return gpu_by_name(name) if name else None
+
+
+def _number(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None
+
+
+def _width(told: _Told, part: str, value: str, usual: str) -> float | None:
+    gen, now, full = told.able_gen(part), _number(value), _number(usual)
+    return _link(told, part, (gen, now), (gen, full))
+
+
+def _generation(told: _Told, part: str, value: str, usual: str) -> float | None:
+    width = _number(told.values.get(("pci", part, "width"), ""))
+    return _link(told, part, (_number(value), width), (_number(usual), width))
+
+
+def _link(
+    told: _Told, part: str, now: tuple[float | None, float | None], full: tuple[float | None, float | None]
+) -> float | None:
+    """The loss of the link of a GPU, or of a card for jobs, from generation and width."""
+    is_gpu = ("gpu", part, "name") in told.values
+    if not is_gpu and told.values.get(("nic", part, "role")) != "compute":
+        return None
+    left, whole = _gbs(*now), _gbs(*full)
+    rates = [] if is_gpu else told.rates(part)
+    return None if left is None or whole is None else narrow_link(left, whole, sum(rates) / 8 if rates else None)
+
+
+def _gbs(gen: float | None, width: float | None) -> float | None:
+    return pcie_nccl_gbs(int(gen), int(width)) if gen and width else None
+
+
+def _nvlinks(told: _Told, part: str, value: str, usual: str) -> float | None:
+    spec, up, want = told.spec(part), _up(value), _up(usual)
+    if spec is None or not spec.nvlink_nccl_gbs or up is None or want is None:
+        return None
+    return missing_nvlinks(up, want, spec.nvlink_nccl_gbs)
+
+
+def _up(links: str) -> int | None:
+    """The links that carry data in `12 active, 6 inactive`."""
+    states = _STATES.findall(links)
+    return sum(int(count) for count, state in states if state in _UP) if states else None
+
+
+def _line_rate(told: _Told, part: str, value: str, usual: str) -> float | None:
+    spec, up = told.spec(part), _up(told.values.get(("nvlink", part, "links"), ""))
+    rate, want = _number(value.partition(",")[0]), _number(usual)
+    if spec is None or not spec.nvlink_nccl_gbs or not up or rate is None or not want or "," in value:
+        return None
+    return slow_nvlinks(rate, want, up, spec.nvlink_nccl_gbs)
+
+
+def _cards(told: _Told, part: str, value: str, usual: str) -> float | None:
+    have, want, rates = _number(value), _number(usual), told.rates()
+    return None if have is None or want is None or not rates else slow_ports(0, max(rates), int(want - have))
+
+
+def _state(told: _Told, part: str, value: str, usual: str) -> float | None:
+    rates = told.rates()
+    return slow_ports(0, max(rates), 1) if rates and usual == "ACTIVE" and not value.startswith("ACTIVE") else None
+
+
+def _rate(told: _Told, part: str, value: str, usual: str) -> float | None:
+    now, want = _number(value), _number(usual)
+    return None if now is None or want is None else slow_ports(now, want, 1)
+
+
+def _path(told: _Told, part: str, value: str, usual: str) -> float | None:
+    now, want, rates = _number(value), _number(usual), told.rates()
+    return None if now is None or want is None else narrow_link(now, want, max(rates) / 8 if rates else None)
+
+
+_RULES: Mapping[tuple[str, str], Callable[[_Told, str, str, str], float | None]] = {
+    ("pci", "width"): _width,
+    ("pci", "highest width"): _width,
+    ("pci", "slot's highest width"): _width,
+    ("pci", "generation"): _generation,
+    ("pci", "highest generation"): _generation,
+    ("pci", "slot's highest generation"): _generation,
+    ("nvlink", "links"): _nvlinks,
+    ("nvlink", "line rate"): _line_rate,
+    ("nic", "compute network cards"): _cards,
+    ("nic", "state"): _state,
+    ("nic", "rate"): _rate,
+    ("pairing", BANDWIDTH): _path,
+}
