@@ -149,3 +149,10 @@ def test_switches_and_nodes_of_a_cluster_keep_what_belongs_together() -> None:
     assert made[1] == f"{made[0].names[0]} is below {made[0].levels[0].names[0]}"
     assert made[0].levels[0].source == f"datasheet of {made[0].names[0]}"
     assert made[0].usable is cluster.usable
+
+
+def test_a_file_in_the_bundle_of_a_node_keeps_its_name_and_loses_the_node() -> None:
+    inputs = (Input("zebra-17/json/nvml.json", "nvml", "0" * 64), Input("acmecorp/json/nvml.json", "nvml", "0" * 64))
+    made = redacted(Result(inputs=inputs, nodes=(Node("zebra-17"),)), KEY)
+    assert made.inputs[0].path == f"{Tokens(KEY).host('zebra-17')}/json/nvml.json"
+    assert "acmecorp" not in made.inputs[1].path

@@ -16,6 +16,7 @@ from topodiag.app.topo import check_topology
 from topodiag.evidence.intake.fixtures import fixture_path
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Severity
+from topodiag.report.verdict.places import Places
 
 WELL, SICK = "dgx-h100-healthy", "dgx-h100-gpu3-12of18-nvlink"
 
@@ -32,6 +33,11 @@ def test_two_nodes_in_one_folder_are_two_and_the_sick_one_is_named(tmp_path: Pat
     assert {node.host for node in result.nodes} == {"dgx-017", "dgx-018"}
     assert result.worst is Severity.ERROR
     assert {finding.where.nodes for finding in result.findings} == {("dgx-018",)}
+    read = [each.path for each in result.inputs]
+    assert len(set(read)) == len(read), "each file of a bundle is named with its node"
+    assert {each.partition("/")[0] for each in read} == {"dgx-017", "dgx-018"}
+    quoted = result.findings[0]
+    assert Places(result).spell(quoted.evidence[0], quoted).startswith("dgx-018/")
 
 
 def test_what_belongs_to_no_node_is_named_with_its_command(tmp_path: Path) -> None:

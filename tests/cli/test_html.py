@@ -4,6 +4,7 @@ no input; and no name, address or serial left in either."""
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -122,6 +123,7 @@ def test_no_name_address_or_serial_is_left_in_page_or_output(
     text = page.read_text(encoding="utf-8")
     elements = read(text)
     assert by_id(elements, "verdict").text.split()
+    assert re.search(r"\b[0-9a-f]{64}\b", by_id(elements, "inputs").text), "each input has its checksum"
     held = "" if name == "place look" else _json(elements)
     assert [each for each in PLANTED if each in done.stdout + text + held] == []
     assert sorted(each.name for each in tmp_path.iterdir()) == ["acmecorp", "report.html"]

@@ -9,6 +9,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -162,6 +164,22 @@ def _wires(job: Job) -> dict[str, Any]:
 # --- what a command asks for ----------------------------------------------------------------------------------
 
 
+MOST_BYTES = 64 << 20
+"""Bytes of a file whose checksum is taken: a table of ranks has less."""
+
+
+def _input(path: str, kind: str) -> Input:
+    """A file with its checksum; of a folder, a stream or a file that is no table of ranks the name alone."""
+    try:
+        if not os.path.isfile(path) or os.path.getsize(path) > MOST_BYTES:
+            return Input(path, kind)
+        with open(path, "rb") as stream:
+            data = stream.read()
+    except OSError:
+        return Input(path, kind)
+    return Input(path, kind, hashlib.sha256(data).hexdigest(), data.count(b"\n"))
+
+
 @dataclass(frozen=True, slots=True)
 class PlaceOptions:
     """A cluster, the layout on it, and who talks to whom: by parallel sizes (`layout`) or by a file of `groups`.
@@ -183,7 +201,7 @@ class PlaceOptions:
             **{name: (getattr(places, name),) for name in READERS}, "logs": tuple(places.logs),
             "groups": (self.groups,), "path": self.paths,
         }  # fmt: skip
-        return tuple(Input(path, kind) for kind, paths in named.items() for path in paths if path)
+        return tuple(_input(path, kind) for kind, paths in named.items() for path in paths if path)
 
 
 @dataclass(frozen=True, slots=True)

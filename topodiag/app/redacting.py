@@ -173,11 +173,16 @@ class _Walk:
         place = _PLACE.match(match[0])
         if place is None or place[1] not in self._paths:
             return match[0]
-        return self._redactor.text(place[1]) + place[2]
+        return self._quoted(place[1]) + place[2]
 
     def _quoted(self, text: str) -> str:
         # The collector named the files of a bundle, and redacted those names itself where they hold one.
-        return self._redactor.prose(text) if _OF_BUNDLE.match(text) else self._redactor.text(text)
+        if _OF_BUNDLE.match(text):
+            return self._redactor.prose(text)
+        node, _, inner = text.partition("/")
+        if _OF_BUNDLE.match(inner):
+            return f"{self._redactor.text(node)}/{self._redactor.prose(inner)}"
+        return self._redactor.text(text)
 
 
 __all__ = ["Paths", "redacted"]

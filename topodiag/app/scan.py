@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -20,6 +21,7 @@ from topodiag.evidence.intake.pieces import Aside, Intake, folded, refusal
 from topodiag.evidence.intake.reader import ReadNode, read_node
 from topodiag.model.case import Case
 from topodiag.model.errors import InputError
+from topodiag.model.finding import Input
 from topodiag.model.provenance import NotObserved
 from topodiag.model.result import Result
 from topodiag.verdict.order import arranged
@@ -33,6 +35,8 @@ Progress = Callable[[str, str, float], None]
 
 ARCHIVE = (".tar.gz", ".tgz")
 """Names by which a bundle is saved as one file; any other is a folder."""
+_BUNDLED = re.compile(r"(?:json|trees|commands|files|text)/[^/]{1,200}\Z")
+"""A file of a bundle by its name inside."""
 PART = "part of the input"
 """What a gap is called whose reason names the file."""
 
@@ -120,12 +124,18 @@ def _label(capture: Capture) -> str:
 def case_of(read: Sequence[ReadNode]) -> Case:
     """Nodes that were read, as a case."""
     nodes = tuple(each.node for each in read)
+    several = len(nodes) > 1
     return Case(
         nodes=nodes,
-        inputs=tuple(item for each in read for item in each.inputs),
+        inputs=tuple(_of_node(item, each.node.host) if several else item for each in read for item in each.inputs),
         not_observed=tuple(dict.fromkeys(item for node in nodes for item in node.not_observed)),
         unread=tuple(line for each in read for line in each.unread),
     )
+
+
+def _of_node(item: Input, host: str) -> Input:
+    """An input of one of several nodes: a file of a bundle has the node before it, as every bundle has such a file."""
+    return replace(item, path=f"{host}/{item.path}") if host and _BUNDLED.match(item.path) else item
 
 
 def judged(case: Case, earlier: ReadNode | None = None, path: str = "") -> Result:

@@ -14,7 +14,7 @@ from topodiag.checks.node.troubles import troubles
 from topodiag.checks.registry import Subject
 from topodiag.checks.run import run
 from topodiag.fleet.facts import facts_of
-from topodiag.model.finding import Finding, Outcome
+from topodiag.model.finding import Finding, Input, Outcome
 from topodiag.model.fleet import FactKind, NodeFact
 from topodiag.model.node import Node
 from topodiag.model.result import Trouble
@@ -85,6 +85,8 @@ class Digest:
     uptime_s: float | None
     findings: tuple[Finding, ...]
     unexplained: tuple[Trouble, ...]
+    read: Input | None = None
+    """The capture as an input, with its checksum."""
 
 
 Lasting = tuple[tuple[Facts, ...], tuple[Reading, ...]]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from topodiag.evidence.cluster.bundles import find_bundles
 from topodiag.evidence.cluster.facts import natural
-from topodiag.evidence.intake.bundle import open_evidence
+from topodiag.evidence.intake.bundle import Evidence, open_evidence
 from topodiag.evidence.intake.captures import captures, evidence_of
 from topodiag.evidence.intake.gather import gather
 from topodiag.evidence.intake.kinds import NODE_KINDS
@@ -18,6 +19,7 @@ from topodiag.fleet.digest import Answers, Digest, Pool, digest_of
 from topodiag.fleet.once import answers_of
 from topodiag.fleet.workers import cpus, end_with_parent, pool_of, starting
 from topodiag.model.errors import InputError
+from topodiag.model.finding import Input
 from topodiag.model.provenance import NotObserved
 
 FEW = 24
@@ -113,14 +115,27 @@ def _read(place: str) -> list[Digest]:
         evidence = open_evidence(place)
         if evidence.is_bundle:
             node, pattern = _SIBLINGS.read(evidence)
-            return [digest_of(node, place, answers_of(pattern) if pattern is not None else Answers())]
+            made = digest_of(node, place, answers_of(pattern) if pattern is not None else Answers())
+            return [replace(made, read=_input(evidence, place))]
     except InputError:
         pass  # an archive of several nodes, a pattern, a fixture: the front door knows
     intake = gather([place])
     found = captures(intake)
     if not found.captures:
         raise refusal(intake, NODE_KINDS, "evidence of a node", found.aside)
-    return [digest_of(read_node(evidence_of(each, intake)).node, each.name) for each in found.captures]
+    return [_digest(evidence_of(each, intake), each.name) for each in found.captures]
+
+
+def _digest(evidence: Evidence, name: str) -> Digest:
+    return replace(digest_of(read_node(evidence).node, name), read=_input(evidence, name))
+
+
+def _input(evidence: Evidence, name: str) -> Input:
+    """A capture as one input; its checksum is that of the list `sha256sum` would print of its files, by path."""
+    files = sorted(evidence.blobs, key=lambda blob: blob.name)
+    listed = "".join(f"{hashlib.sha256(blob.data).hexdigest()}  {blob.name}\n" for blob in files)
+    digest = hashlib.sha256(listed.encode("utf-8", "surrogateescape")).hexdigest()
+    return Input(name, "capture", digest, lines=sum(blob.data.count(b"\n") for blob in files))
 
 
 def _shared(digest: Digest, pool: Pool) -> Digest:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from topodiag.model.finding import Finding, Outcome, Severity
+from topodiag.model.finding import Finding, Input, Outcome, Severity
 from topodiag.model.provenance import NotObserved
 from topodiag.model.result import Trouble
 
@@ -173,8 +173,8 @@ class Exclusion:
 @dataclass(frozen=True, slots=True)
 class FleetResult:
     """A fleet compared. `findings` are those of every node, folded over nodes, and those of the cohorts; `exclusions`
-    the nodes to leave out by reason; `left_out` captures that cannot be read or are older than another of their host.
-    """
+    the nodes to leave out by reason; `inputs` has one for each capture; `left_out` captures that cannot be read or are
+    older than another of their host."""
 
     nodes: tuple[FleetNode, ...]
     cohorts: tuple[Cohort, ...]
@@ -183,6 +183,7 @@ class FleetResult:
     left_out: tuple[NotObserved, ...] = ()
     unexplained: tuple[Trouble, ...] = ()
     outcomes: tuple[Outcome, ...] = ()
+    inputs: tuple[Input, ...] = ()
 
     @property
     def worst(self) -> Severity | None:

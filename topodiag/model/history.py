@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from topodiag.model.clock_text import stamp
-from topodiag.model.finding import Finding, Outcome
+from topodiag.model.finding import Finding, Input, Outcome
 from topodiag.model.fleet import NodeFact
 
 OFF = frozenset({"off", "Disabled"})
@@ -145,7 +145,8 @@ class Rising:
 @dataclass(frozen=True, slots=True)
 class FleetHistory:
     """What a store answers. `findings` are those of FLT003 and FLT004, folded over nodes; `common` are counters that
-    rose on many parts, with how many of how many. `aside` names what was given and not added."""
+    rose on many parts, with how many of how many. `aside` names what was given and not added; `inputs` are the
+    captures and the files of watches that the store holds."""
 
     hosts: int = 0
     captures: int = 0
@@ -161,6 +162,7 @@ class FleetHistory:
     rising: tuple[Rising, ...] = ()
     common: tuple[tuple[str, int, int], ...] = ()
     aside: tuple[str, ...] = ()
+    inputs: tuple[Input, ...] = ()
 
 
 def spell_time(time_s: float | None) -> str:

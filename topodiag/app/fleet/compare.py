@@ -44,6 +44,7 @@ def compare(
         left_out=fleet.left_out,
         unexplained=_folded(each for node in fleet.nodes for each in node.unexplained),
         outcomes=of_cohorts,
+        inputs=tuple(node.read for node in fleet.nodes if node.read is not None),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from tempfile import TemporaryDirectory
 
 from topodiag.app.fleet.collect import nodes_of
@@ -17,10 +17,11 @@ from topodiag.evidence.intake.pieces import Intake, refusal
 from topodiag.evidence.intake.reading import read_piece
 from topodiag.evidence.live.watch_log import read_watch
 from topodiag.fleet.history.adding import Addition
-from topodiag.fleet.history.questions import failing, histories, rising, rows_by_host
+from topodiag.fleet.history.questions import Row, failing, histories, rising, rows_by_host
 from topodiag.fleet.history.reading import read_captures
 from topodiag.fleet.history.store import Store, is_store, open_store, writing_to
 from topodiag.model.errors import InputError
+from topodiag.model.finding import Input
 from topodiag.model.history import FleetHistory
 
 MAX_WATCH = 64 << 20
@@ -103,4 +104,12 @@ def _asked(store: Store, hosts: Sequence[str]) -> FleetHistory:
         failing=failing(rows),
         rising=few,
         common=common,
+        inputs=_inputs(store, rows),
     )
+
+
+def _inputs(store: Store, rows: Mapping[str, Sequence[Row]]) -> tuple[Input, ...]:
+    """What the store was made of: each capture by the checksum of what it holds, each file of a watch by its own."""
+    held = [row.capture for of_host in rows.values() for row in of_host]
+    captured = [Input(each.source or f"{each.host} {each.day}", "capture", each.id) for each in held]
+    return (*captured, *(Input("file of a watch", Kind.WATCH.value, digest) for digest in store.manifest.watched))

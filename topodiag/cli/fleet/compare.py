@@ -97,8 +97,9 @@ def _write_html(path: str, result: FleetResult) -> None:
     from topodiag.report.html.fleet import fleet_extras  # noqa: PLC0415
 
     found = Result(
-        findings=result.findings, outcomes=result.outcomes, not_observed=result.left_out, unexplained=result.unexplained
-    )
+        inputs=result.inputs, findings=result.findings, outcomes=result.outcomes, not_observed=result.left_out,
+        unexplained=result.unexplained,
+    )  # fmt: skip
     write_drawn(
         path, "fleet compare", lambda page: draw_fleet(page, result), lambda: fleet_json(result), lambda: found,
         lambda: fleet_extras(result),

@@ -10,7 +10,7 @@ from topodiag.model.history import FleetHistory, spell_time
 from topodiag.model.provenance import NotObserved
 from topodiag.report.answer import note_answer
 from topodiag.report.findings import draw_findings
-from topodiag.report.formats.parts import findings_of, gaps_of, tool
+from topodiag.report.formats.parts import findings_of, gaps_of, inputs_of, tool
 from topodiag.report.formats.types import history as shape
 from topodiag.report.formats.types.common import SCHEMA_VERSION
 from topodiag.report.text import Page
@@ -112,7 +112,7 @@ def document(answers: FleetHistory) -> shape.HistoryDocument:
     return shape.HistoryDocument(
         schema_version=SCHEMA_VERSION,
         tool=tool(),
-        inputs=[],
+        inputs=inputs_of(answers.inputs),
         nodes=answers.hosts,
         captures=answers.captures,
         watched=answers.watched,

@@ -9,7 +9,7 @@ from typing import BinaryIO, TextIO
 
 from topodiag.model import fleet as model
 from topodiag.model.finding import Finding
-from topodiag.report.formats.parts import findings_of, gaps_of, tool
+from topodiag.report.formats.parts import findings_of, gaps_of, inputs_of, tool
 from topodiag.report.formats.types import fleet as shape
 from topodiag.report.formats.types.common import SCHEMA_VERSION
 from topodiag.report.formats.write_json import plain
@@ -26,7 +26,7 @@ def fleet_json(result: model.FleetResult) -> shape.FleetDocument:
         cohorts=[_cohort(each) for each in result.cohorts],
         findings=findings_of(result.findings),
         failed=list(result.failed),
-        inputs=[],
+        inputs=inputs_of(result.inputs),
         not_observed=gaps_of(result.left_out),
         unexplained=[
             shape.Unexplained(what=each.what, text=each.text, nodes=each.count) for each in result.unexplained

@@ -121,6 +121,9 @@ class FleetDocument(Struct, frozen=True, kw_only=True):
     cohorts: list[Cohort]
     findings: Annotated[list[Finding], Meta(description="Worst first, folded over nodes.")]
     failed: Annotated[list[str], Meta(description="Hosts to leave out now.")]
-    inputs: Annotated[list[Input], Meta(description="Empty: the path of each capture stands at its node.")]
+    inputs: Annotated[
+        list[Input],
+        Meta(description="One for each capture; sha256 of the list that sha256sum prints of its files."),
+    ]
     not_observed: Annotated[list[NotObserved], Meta(description="Captures left out, and why.")]
     unexplained: list[Unexplained]
