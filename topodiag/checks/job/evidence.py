@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,13 +13,16 @@ from topodiag.checks.interface import MAX_EVIDENCE
 from topodiag.checks.shared.words import hosts_word
 from topodiag.model.connections import Connections, Ints, Mask, distinct, summed
 from topodiag.model.finding import Coverage, Finding, Severity
-from topodiag.model.job import Communicator, Given, Hca, Job, Process
+from topodiag.model.job import Communicator, Event, Given, Hca, Job, Process
 from topodiag.model.links import PathType
 from topodiag.model.nccl_view import Graph, NcclSystem, SystemDevice
 from topodiag.model.provenance import Origin
 
 NEAR = PathType.PXB
 """Farthest path below one PCIe switch hierarchy: where NCCL uses P2P and GPUDirect RDMA by default on any processor."""
+
+UNOPENED = re.compile(r"NET/IB ?: Unable to open device ([\w.\-]{1,64})")
+"""ncclIbInitDevices, src/transport/net_ib.cc v2.4 to v2.28 (net_ib/init.cc from v2.29 on)."""
 
 MAX_CLIMB = 64
 """Parents that are followed in a printed tree, so that a broken one cannot hold us."""
@@ -66,6 +70,13 @@ def rdma(hca: Hca) -> bool:
 
 def is_interface(name: str) -> bool:
     return name.startswith(("eth", "lo", "docker", "br-", "veth", "virbr", "bond", "wlan", "team")) or name == ""
+
+
+def unopened(job: Job) -> Iterator[tuple[Event, str]]:
+    """Lines that say that a node has an RDMA device which the job may not open, with the device."""
+    for event in job.events:
+        if event.host and (match := UNOPENED.search(event.text)):
+            yield event, match[1]
 
 
 def hcas_by_host(job: Job) -> dict[str, dict[int, Hca]]:

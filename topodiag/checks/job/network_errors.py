@@ -65,6 +65,12 @@ MEANINGS = {
 }  # fmt: skip
 """enum ibv_wc_status of rdma-core (libibverbs/verbs.h), and where to look first."""
 
+LIBFABRIC = (
+    "work over libfabric ended with an error",
+    "a peer that does not answer: on EFA the security group must allow all traffic to and from itself, in and out, and"
+    " the instances stand in one subnet; else the peer's process ended first",
+)
+"""EFA's provider gives these reasons (libfabric prov/efa/src/efa_strerror.c)."""
 
 K = TypeVar("K")
 
@@ -115,7 +121,7 @@ class RdmaErrors(JobCheck[RdmaFaults]):
     def observe(self, judged: Job, peers: Sequence[Job]) -> RdmaFaults | Outcome:
         completions = _own([event for event in judged.events if event.kind == "ib completion"])
         ports = [event for event in judged.events if event.kind in ("ib async", "port")]
-        pairs = _own([event for event in judged.events if event.level != "UNWIND" and QUEUE_PAIR.search(event.text)])
+        pairs = _own([event for event in judged.events if event.level != "UNWIND" and _is_refused(event)])
         if not completions and not ports and not pairs:
             return self.clean(judged)
         by_status = _grouped(completions, _status)
@@ -157,6 +163,9 @@ class RdmaErrors(JobCheck[RdmaFaults]):
 
     def _completion(self, job: Job, status: int, events: Sequence[Event]) -> Finding:
         name, advice = MEANINGS.get(status, ("completion error", "the device's own log: dmesg, and the peer's log"))
+        libfabric = status < 0 and any("provider" in event.details for event in events)
+        if libfabric:
+            name, advice = LIBFABRIC
         hcas = _named(events, "hca", HCA)
         peers = _named(events, "peer", PEER)
         gids = _named(events, "", GID)
@@ -167,12 +176,19 @@ class RdmaErrors(JobCheck[RdmaFaults]):
         vendor = sorted({event.details["vendor_err"] for event in events if event.details.get("vendor_err")})
         return self.finding(
             Severity.ERROR,
-            f"{_who(events)}: {name} (status {status if status >= 0 else 'unknown'}){place}{towards}",
+            f"{_who(events)}: {name}"
+            + ("" if libfabric else f" (status {status if status >= 0 else 'unknown'})")
+            + f"{place}{towards}",
             observed=f"{plural(count, 'completion')} with an error"
             + (f", vendor error {', '.join(vendor[:3])}" if vendor else "")
             + (f", peer GID {', '.join(gids[:2])}" if gids else ""),
             expected="no work that ends with an error",
-            fix=(advice, "`ibstat`, `mlxlink -c` and the switch's counters for the port that is named"),
+            fix=(
+                advice,
+                "the logs of the other nodes at that second: which rank ended first"
+                if libfabric
+                else "`ibstat`, `mlxlink -c` and the switch's counters for the port that is named",
+            ),
             nodes=hosts,
             ranks=sorted({event.rank for event in events if event.rank >= 0}),
             nics=hcas,
@@ -264,4 +280,8 @@ def _grouped(events: Sequence[Event], key: Callable[[Event], K]) -> dict[K, list
 
 def _errno(event: Event) -> str:
     match = QUEUE_PAIR.search(event.text)
-    return match[1].strip() if match else ""
+    return match[1].strip() if match else event.details.get("refused", "")
+
+
+def _is_refused(event: Event) -> bool:
+    return QUEUE_PAIR.search(event.text) is not None or "refused" in event.details

@@ -26,6 +26,7 @@ from topodiag.checks.job.evidence import (
     said_by,
     settings_of,
     transport_kind,
+    unopened,
 )
 from topodiag.checks.job.nics_of_others import FewerThanOthers, fewer_than_others
 from topodiag.checks.job.text import NET, ask_for, unconnected
@@ -258,10 +259,12 @@ class FewerNicsThanSiblings(OneStep[Job], JobCheck[Never]):
 
     def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         # Lines about single devices (GPUDirect RDMA off for HCA 0) are no list: they name a link layer for none.
+        # A device that a node has and may not open is no missing one: NET007 tells it.
+        closed = {event.host for event, _ in unopened(job)}
         listed = {
             host: hcas
             for host, hcas in hcas_by_host(job).items()
-            if not hcas or any(hca.link_layer for hca in hcas.values())
+            if host not in closed and (not hcas or any(hca.link_layer for hca in hcas.values()))
         }
         if len(job.hosts) < 2:
             return self.not_applicable(job, "one node: nothing to compare with")

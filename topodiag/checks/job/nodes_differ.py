@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any, Never, TypeVar
 
 from topodiag.checks.interface import JobCheck, OneStep
-from topodiag.checks.job.evidence import by_host, hcas_by_host, ranks_on
+from topodiag.checks.job.evidence import by_host, hcas_by_host, ranks_on, unopened
 from topodiag.checks.job.text import NET, ask_for
 from topodiag.checks.shared.devices import majority
 from topodiag.checks.shared.words import hosts_word, quoted
@@ -17,9 +17,6 @@ from topodiag.model.finding import Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Event, Hca, Job
 from topodiag.model.provenance import Origin
 from topodiag.words.fold import plural
-
-UNOPENED = re.compile(r"NET/IB ?: Unable to open device ([\w.\-]{1,64})")
-"""ncclIbInitDevices, src/transport/net_ib.cc v2.4 to v2.28 (net_ib/init.cc from v2.29 on)."""
 
 MET_OTHER = re.compile(r"socketFinalize\w{1,10}\b.{0,120}: wrong type (?:(3 != 4)|4 != 3)\b")
 """A connection of NET/Socket (3) where NET/IB (4) listens, or the reverse: enum ncclSocketType, src/include/socket.h
@@ -170,9 +167,8 @@ class NodesDiffer(OneStep[Job], JobCheck[Never]):
     def _unopened(self, job: Job) -> list[Finding]:
         """RDMA devices that some nodes cannot open: NCCL goes on without them, on those nodes alone."""
         events: dict[str, list[Event]] = defaultdict(list)
-        for event in job.events:
-            if event.host and (match := UNOPENED.search(event.text)):
-                events[match[1]].append(event)
+        for event, device in unopened(job):
+            events[device].append(event)
         made = []
         for device, told in events.items():
             hosts = list(dict.fromkeys(event.host for event in told))

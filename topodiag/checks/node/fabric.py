@@ -117,6 +117,8 @@ class FabricNotReady(NodeCheck[FabricFaults]):
         gpus = [gpu for gpu in judged.gpus if not gpu.mig.value and not gpu.lost.value]
         if (mismatch := _refused_by_driver(judged, gpus)) is not None:
             return FabricFaults(None, (), False, (), "", Coverage(0, 0, "GPUs with fabric information"), mismatch)
+        if _imex_failed_alone(judged):
+            return FabricFaults(None, (), True, (), "", Coverage(0, 0, "GPUs with fabric information"))
         if _failed_alone(judged):
             return FabricFaults(FAILED_ALONE, (), False, (), "", Coverage(0, 0, "GPUs with fabric information"))
         why_not = not_a_fabric(judged, gpus)
@@ -270,6 +272,12 @@ def _failed_alone(node: Node) -> bool:
         return not node.told & {Topic.GPUS, Topic.PCI}
     shown = any(map(gpu_spec, node.gpus)) or any(map(registers, node.gpus)) or node.nvswitches
     return not (shown or links_to_switch(node) or bridged_pair(node))
+
+
+def _imex_failed_alone(node: Node) -> bool:
+    """The same of IMEX, which machines have no use for whose NVLink ends at the node."""
+    failed = node.os.services.get(IMEX, Fact()).value == "failed"
+    return failed and not node.gpus and not node.told & {Topic.GPUS, Topic.PCI}
 
 
 def _imex_failed(node: Node, told: Sequence[Gpu]) -> bool:

@@ -9,7 +9,9 @@ from datetime import UTC, datetime
 
 from topodiag.hardware.xids import Xid, process_of, xid
 from topodiag.model.devices import NVIDIA, Gpu, PciKind
+from topodiag.model.finding import Confidence, Severity
 from topodiag.model.node import Node
+from topodiag.model.provenance import Origin
 from topodiag.model.system import KernelEvent
 from topodiag.model.topics import Topic
 from topodiag.words.fold import plural
@@ -18,6 +20,8 @@ EPOCH_S = 1e9
 """Seconds from which on a time of the kernel log is since 1970, not since boot: 31 years of uptime."""
 
 NO_LOG = "the kernel log is not in the evidence"
+OF_GPUS = frozenset({"xid", "sxid", "gpu-lost", "gpu-init", "gpu-reset", "amdgpu"})
+"""Kinds of events that show that there is a GPU."""
 MASKED = "a GPU whose bus id is not told"
 
 
@@ -37,13 +41,30 @@ class XidGroup:
         return frozenset(found for event in self.events if (found := process_of(event.text)) is not None)
 
 
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """One Xid on one GPU, one SXid on one NVSwitch, or what the driver says of one GPU of AMD, in words."""
+
+    name: str
+    severity: Severity
+    message: str
+    observed: str
+    side: str
+    fix: tuple[str, ...]
+    evidence: tuple[Origin, ...]
+    gpus: tuple[str, ...] = ()
+    links: tuple[str, ...] = ()
+    cost: str = ""
+    confidence: Confidence = Confidence.HIGH
+
+
 def log_was_read(node: Node) -> bool:
     return Topic.KERNEL_LOG in node.told or bool(node.events)
 
 
 def no_gpu(node: Node) -> str:
     """Why there is no GPU to judge: the bus or the driver was seen and shows none. Empty where there may be one."""
-    if node.gpus or any(event.kind in ("xid", "sxid", "gpu-lost", "gpu-init", "gpu-reset") for event in node.events):
+    if node.gpus or any(event.kind in OF_GPUS for event in node.events):
         return ""
     if any(function.kind is PciKind.GPU and function.vendor.get(NVIDIA) == NVIDIA for function in node.pci.values()):
         return ""

@@ -15,7 +15,7 @@ from topodiag.model.node import Node
 from topodiag.model.result import Trouble
 from topodiag.model.system import KernelEvent
 
-KERNEL = frozenset({"xid", "sxid", "gpu-lost", "gpu-init", "gpu-reset", "aer", "mlx5", "nvrm"})
+KERNEL = frozenset({"xid", "sxid", "gpu-lost", "gpu-init", "gpu-reset", "amdgpu", "aer", "mlx5", "nvrm"})
 """Kinds of kernel messages that say by themselves that something is wrong."""
 
 PORT_DOWN = "NIC001"

@@ -7,8 +7,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from topodiag.checks.interface import NodeCheck
+from topodiag.checks.node.amd_events import amd_troubles
 from topodiag.checks.node.gpu_events import (
     NO_LOG,
+    Trouble,
     XidGroup,
     capital,
     log_was_read,
@@ -22,7 +24,6 @@ from topodiag.checks.node.gpu_events import (
 from topodiag.hardware.xids import NvlinkError, link_of, nvlink_of, sxid, sxid_severity
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
 from topodiag.model.node import Node
-from topodiag.model.provenance import Origin
 from topodiag.model.system import KernelEvent
 from topodiag.words.fold import fold_numbers, plural
 
@@ -43,23 +44,6 @@ SIDES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
-    """One Xid on one GPU, or one SXid on one NVSwitch, in words."""
-
-    name: str
-    severity: Severity
-    message: str
-    observed: str
-    side: str
-    fix: tuple[str, ...]
-    evidence: tuple[Origin, ...]
-    gpus: tuple[str, ...] = ()
-    links: tuple[str, ...] = ()
-    cost: str = ""
-    confidence: Confidence = Confidence.HIGH
-
-
-@dataclass(frozen=True, slots=True)
 class Troubles:
     found: tuple[Trouble, ...]
 
@@ -71,7 +55,7 @@ class XidInLog(NodeCheck[Troubles]):
         Every Xid and SXid that is neither a lost GPU (GPU001), nor a memory error (GPU002), nor a change of the
         recovery action (GPU005): NVLink errors (74; 144 to 150 with unit, link and status word), firmware that stopped
         (62, 109, 119, 120, 158), errors of programs (13, 31, 43, 45), NVSwitch errors, and numbers that the catalogue
-        does not hold.
+        does not hold. Of AMD's driver: firmware that does not answer, rings that time out, resets, memory errors.
 
     Why it matters
         After a fatal NVLink or firmware error the GPU's kernels never end: its rank hangs or dies, and every other rank
@@ -113,6 +97,7 @@ class XidInLog(NodeCheck[Troubles]):
         worse = {group.label for group in every if group not in groups}
         found = [_as_echo(each, worse) for each in found]
         found += _of_switches(judged)
+        found += amd_troubles(judged)
         if found:
             return Troubles(tuple(found))
         return self.clean(judged, "the kernel log holds no other Xid" if every else "the kernel log holds no Xid")

@@ -48,6 +48,13 @@ _RESET = re.compile(r"\bNV_ERR_RESET_REQUIRED\b")
 """NV_STATUS 0x62 of nvstatuscodes.h (open-gpu-kernel-modules, R515 and later): an assertion that meets it names it."""
 _NO_START = re.compile(r"(?:RmInitAdapter|rm_init_adapter) failed", re.IGNORECASE)
 _BANDWIDTH = "available PCIe bandwidth, limited by"
+_AMDGPU = re.compile(
+    r"\bamdgpu\b.{0,120}?(?:GPU reset begin|GPU reset end with ret = -|GPU [Rr]ecovery [Ff]ailed"
+    r"|\bring \S{1,40} timeout"
+    r"|failed to respond|unrecoverable state|VRAM is lost|fence wait loop timeout|not responding|not done with your"
+    r"|[Uu]ncorrectable hardware errors? detected|HW exception|RAS poison)"
+)
+"""Linux drivers/gpu/drm/amd/amdgpu (device, mes, psp, ras) and amdkfd: stuck firmware, resets, memory errors."""
 _AER = re.compile(r"\bAER: |PCIe Bus Error: ")
 _AER_SOURCE = re.compile(rf"received: (?:from )?({_BUS})|received from ({_BUS})")
 _NVIDIA = re.compile(r"\bnvidia-(?:peermem|nvswitch|nvlink|modeset|uvm)")
@@ -69,7 +76,7 @@ _MLX5_TROUBLE = re.compile(
     re.IGNORECASE,
 )
 _INTERESTING = re.compile(
-    r"Xid ?\(|PCIe |AER: |NVRM: |nvidia-|link|carrier|mlx5|off the bus|iommu|AMD-Vi|DMAR: ", re.IGNORECASE
+    r"Xid ?\(|PCIe |AER: |NVRM: |nvidia-|link|carrier|mlx5|off the bus|iommu|AMD-Vi|DMAR: |amdgpu", re.IGNORECASE
 )
 """Cheap to search for, and in every line that any of the patterns above accepts."""
 _WRITES = re.compile(
@@ -77,7 +84,7 @@ _WRITES = re.compile(
     r"|available PCIe bandwidth, limited by|PCIe Bus Error: severity=|has fallen off the bus"
     r"|iommu: Default domain type: |DMAR: IOMMU enabled"
     r"|AMD-Vi: Event logged \[|DMAR: \[(?:DMA|INTR)[ -]"
-    rf"|\bmlx5_core {_BUS}[ :]|\bpcieport {_BUS}: |Detected insufficient power on the PCIe slot"
+    rf"|\bamdgpu {_BUS}: |\bmlx5_core {_BUS}[ :]|\bpcieport {_BUS}: |Detected insufficient power on the PCIe slot"
 )
 _STAMPED = re.compile(
     r"(?:<[0-9]{1,3}>)?\[ {0,10}[0-9]{1,10}\.[0-9]{6}\] (?!\[[^\]\s:]{1,80}:[0-9]{1,9}:[0-9]{1,9}\])\S"
@@ -186,6 +193,8 @@ def _classify(message: str) -> tuple[str, str | None, int | None] | None:
         return "gpu-init", _first_bus(message), None
     if _BANDWIDTH in message:
         return "pcie-bandwidth", _first_bus(message), None
+    if _AMDGPU.search(message):
+        return "amdgpu", _first_bus(message), None
     if _AER.search(message) and "error" in message.lower():
         source = _AER_SOURCE.search(message)
         return "aer", (source[1] or source[2]) if source else _first_bus(message), None

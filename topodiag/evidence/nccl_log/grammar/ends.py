@@ -45,6 +45,8 @@ _CRASH = compiled(
     r"|received signal (SIG(?:SEGV|BUS|ILL|FPE)), "
     r"|\*\*\* (SIG(?:SEGV|BUS|ILL|FPE)) (?:\(@0x[0-9a-f]{1,16}\) )?received "
     r"|!!!!!!! (Segfault|Bus error) encountered"
+    r"|(?:^|[\s:\]>])((?:free|malloc|realloc|calloc|munmap_chunk|malloc_consolidate)\(\): [a-z][\w ./()-]{3,60}"
+    r"|double free or corruption|corrupted (?:size vs\. prev_size|double-linked list)|\*\*\* stack smashing detected)"
     r"|\bsegfault at [0-9a-f]{1,16} ip .{0,120} in (lib(?:nccl|rccl|torch|cuda|mpi|ucp|uct|fabric)[^\s\[]{0,80})\["
 )
 _ELASTIC = compiled(rf"failed \(exitcode: (-?\d{{1,5}})\) local_rank: {_D} \(pid: {_D}\)")
@@ -106,6 +108,7 @@ WORDS = (
     b"preempt", b"nterruption", b"Caught signal", b"Signal: ", b"Fatal Python", b"exited on signal", b"core dumped",
     b"received signal",
     b"*** SIG", b"PC: @", b"    @ ", b"!!!!!!!",
+    b"free(): ", b"alloc(): ", b"_chunk(): ", b"consolidate(): ", b"double free", b"corrupted ", b"stack smashing",
     b"segfault at", b"exitcode", b"EXIT CODE", b"xit Code: ", b"xit code",
     b"return code = ", b" Killed ",
     b"SIGKILL", b"exited unexpectedly", b"Error: ",

@@ -19,7 +19,8 @@ NOTES = (
 """What torch and its launcher print while a job goes down, well or badly: it names no cause."""
 
 WORDS = (
-    b"retry count exceeded", b"ailed status ", b"IB Async event", b"onnection closed by peer", b"client socket has",
+    b"retry count exceeded", b"libfabric:", b"odify", b"to RTR", b"to RTS",
+    b"ailed status ", b"IB Async event", b"onnection closed by peer", b"client socket has",
     b"RendezvousTimeout", *ends.WORDS, *job_faults.WORDS, *(words.encode() for words in NOTES),
 )  # fmt: skip
 """A line without any of these is none of theirs."""
@@ -36,6 +37,21 @@ _COMPLETED = compiled(
     r"|[Ff]ailed status (?:[\w \-/]{1,60} \((\d{1,2})\) for wr_id|(\d{1,2}): wr_id)"
 )
 """UCX src/uct/ib/mlx5/ib_mlx5_log.c; rdma-core libibverbs/examples/*_pingpong.c; perftest src/perftest_resources.c."""
+_LIBFABRIC = compiled(
+    r"^.{0,80}?libfabric:\d{1,9}:.{0,40}:(?:cq|ep_data|ep_ctrl):.{0,160}"
+    r"(?:prov_err|[Uu]nresponsive|[Uu]nreachable remote)"
+)
+"""FI_LOG of libfabric's providers: `libfabric:35:1668017255::efa:cq:rxr_cq_write_tx_error():243<warn> ..`."""
+_QP = compiled(
+    r"[Ff]ailed to (?:modify|transition|bring) (?:\w{1,12} )?(?:QP|queue pair)\b.{0,40}?\bto (?:INIT|RTR|RTS)\b"
+    r"|\bmodify_?(?:QP|qp| QP| qp)\b.{0,60}?\b(?:INIT|RTR|RTS)\b.{0,40}?\bfail"
+    r"|\bibv_modify_qp\([^)]{0,120}\) failed"
+)
+"""A queue pair that the driver refuses, by Mooncake, perftest, psm3, UCX and NVSHMEM."""
+_ERRNO = compiled(
+    r"[:,] ?(Connection timed out|No route to host|(?:Network|Host) is unreachable|Invalid argument|No data available"
+    r"|No such device|Operation not permitted|Operation not supported)"
+)
 _STATUS = {"Transport": "12", "RNR": "13"}
 _RAY = compiled(r"^\s{0,8}\((?!raylet)[\w.:<>-]{1,80} pid=\d{1,9}(?:, ip=([\d.a-fA-F:]{3,45}))?\)")
 _ANY = compiled("|".join(re.escape(word.decode()) for word in WORDS))
@@ -82,6 +98,11 @@ def _verbs(text: str) -> tuple[str, dict[str, str]] | None:
     if found is not None:
         status = _STATUS[found[1]] if found[1] else found[4] or found[5]
         return "ib completion", {"status": status, "hca": found[2] or "", "port": found[3] or ""}
+    if _LIBFABRIC.search(text) is not None:
+        return "ib completion", {"provider": "libfabric"}
+    if _QP.search(text) is not None:
+        why = _ERRNO.search(text)
+        return "connect", {"refused": why[1] if why is not None else "refused"}
     found = _UCX_EVENT.search(text)
     if found is not None:
         if _MANAGER.search(found[2]):

@@ -24,6 +24,8 @@ FLUSHED = "5"
 _COMPLETION = re.compile(
     r"Got completion (?:from peer (?P<peer>\S+) )?with (?:error |status=)(?:IBV_WC_\w+\()?(?P<status>\d{1,4})"
 )
+_OFI = re.compile(r"NET/OFI (?:Request|Operation)\b.{0,160}? completed with error")
+"""aws-ofi-nccl src/nccl_ofi_rdma.cpp, nccl_ofi_sendrecv.cpp: one wording in all versions, up to the number."""
 _VENDOR = re.compile(r"vendor[ _]err[ =](\d{1,9})")
 _HCA = re.compile(r"\bhca (\S+)")
 _LOCAL_GID = re.compile(r"localGid ?(\S+)")
@@ -122,6 +124,8 @@ def _named_trouble(level: str, text: str) -> tuple[str, bool, tuple[tuple[str, s
     found = _COMPLETION.search(text)
     if found is not None:
         return _completion(found, text, again=level == "APP")
+    if _OFI.search(text) is not None:
+        return "ib completion", level == "APP", (("provider", "libfabric"),)
     found = _ASYNC.search(text)
     if found is not None:
         what = (found["what"] or found["changed"]).strip()

@@ -1,0 +1,63 @@
+"""One line of a cause gives its finding in the words of any tool or version, and its healthy neighbours give none.
+
+Texts of `fixtures/field` show a cause in the words of one thread. These are other words for the same: nobody's text.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from topodiag.api import diagnose
+
+TID = "[Mar 21 2025 20:45:38] [{}] [tid 39] {}\n"
+AMD = "[ 1200.5] amdgpu 0000:0c:00.0: {}\n"
+
+SHOWN = [
+    ("a heap that glibc finds broken", "malloc(): invalid size (unsorted)\n", "JOB009"),
+    ("a stack that glibc finds broken", "*** stack smashing detected ***: terminated\n", "JOB009"),
+    ("a free of what was free, by rank", "[rank3]: double free or corruption (!prev)\n", "JOB009"),
+    ("libfabric's own line", "n1: libfabric:81:1701::efa:cq:efa_rdm_cq_handle_error():112<warn> err: 5, message:"
+     " Unresponsive receiver (12)\n", "NET008"),
+    ("the plugin without a request", "w0:77:190 [3] process_err_completion:1723 NCCL WARN NET/OFI Operation with NULL"
+     " context completed with error!\n", "NET008"),
+    ("a queue pair by perftest", "Failed to modify QP 4711 to RTR, reason: Connection timed out\n", "NET008"),
+    ("a queue pair by UCX", "[17.1] [n1:22:0] ib_iface.c:900 UCX  ERROR ibv_modify_qp(qp=0x55, RTR) failed: Invalid"
+     " argument\n", "NET008"),
+    ("a queue pair by psm3", "[17.2] n7:rank7.python: Failed to modify UD QP to INIT on mlx5_2: Operation not"
+     " permitted\n", "NET008"),
+    ("AMD's memory", AMD.format("amdgpu: 4 uncorrectable hardware errors detected in umc block"), "GPU003"),
+    ("AMD's queue", AMD.format("ring sdma0 timeout, signaled seq=3, emitted seq=5"), "GPU003"),
+    ("AMD's reset alone", AMD.format("GPU reset begin!. Source:  1"), "GPU003"),
+    ("the Fabric Manager's own log", TID.format("ERROR", "failed to initialize NVSwitch driver interface: aborting"),
+     "NVL005"),
+    ("IMEX' own log", TID.format("INFO", "IMEX version 570.00 is running") + TID.format("ERROR", "Failed to bind"),
+     "NVL005"),
+]  # fmt: skip
+
+SILENT = [
+    ("a request that completed", "a:57:130 [0] NCCL INFO NET/OFI Request completed in 12 us\n"),
+    ("AMD's start", AMD.format("amdgpu: ring comp_1.1.1 uses VM inv eng 9 on hub 0")
+     + AMD.format("amdgpu: RAS: optional ras ta ucode is not available")),
+    ("a Fabric Manager that runs", TID.format("INFO", "Fabric Manager version 570.124.06 is running")
+     + TID.format("INFO", "Successfully configured all the available NVSwitches to route GPU NVLink traffic.")),
+    ("IMEX that stands, and lost a peer", TID.format("INFO", "IMEX version 570.00 is running")
+     + TID.format("INFO", "Identified this node as ID 0") + TID.format("ERROR", "Connection to node 1 lost")),
+]  # fmt: skip
+
+
+def told(text: str, folder: Path) -> list[str]:
+    """Ids of what calls something faulty, in order."""
+    (folder / "text.log").write_text(text)
+    return [each.id for each in diagnose(str(folder)).findings if each.severity.name != "INFO"]
+
+
+@pytest.mark.parametrize(("text", "wanted"), [each[1:] for each in SHOWN], ids=[each[0] for each in SHOWN])
+def test_a_cause_is_told_first_in_other_words(text: str, wanted: str, tmp_path: Path) -> None:
+    assert told(text, tmp_path)[:1] == [wanted]
+
+
+@pytest.mark.parametrize("text", [each[1] for each in SILENT], ids=[each[0] for each in SILENT])
+def test_what_only_looks_alike_is_not_told(text: str, tmp_path: Path) -> None:
+    assert told(text, tmp_path) == []

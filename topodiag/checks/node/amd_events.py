@@ -1,0 +1,58 @@
+"""What AMD's driver says in the kernel log: a GPU whose firmware is stuck, that was reset, or whose memory failed.
+GPU003 makes findings of it."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+
+from topodiag.checks.node.gpu_events import Trouble, capital, label_at, named, times, where_gpus
+from topodiag.model.finding import Severity
+from topodiag.model.node import Node
+from topodiag.model.system import KernelEvent
+
+_MEMORY = re.compile(r"[Uu]ncorrectable hardware error|RAS poison")
+_STUCK = re.compile(r"failed to respond|unrecoverable state|fence wait loop|not responding|not done with your")
+_RING = re.compile(r"\bring \S{1,40} timeout")
+
+_WORDS = (
+    (_MEMORY, "uncorrectable hardware errors (RAS)", "hardware: memory or a block of the chip that the line names",
+     ("`rocm-smi --showrasinfo` or `amd-smi metric --ecc`: which block, and whether pages were retired",
+      "drain the node and reset the GPU; replace it if the errors come again")),
+    (_STUCK, "the GPU's firmware does not answer", "as a rule driver or firmware",
+     ("drain the node and reboot it: work on this GPU is lost after a reset",
+      "update the driver and the GPU's firmware (linux-firmware, the board's bundle) as one set")),
+    (_RING, "a queue of the GPU timed out", "hardware, driver or the program that used the queue",
+     ("the line names the process: whether other programs meet it on this GPU tells program from hardware",
+      "`dmesg | grep amdgpu` before it: page faults speak for the program")),
+)  # fmt: skip
+"""What is said of a GPU's lines, the nearest to the cause first. A reset follows from any of them."""
+_RESET = ("the GPU was reset by its driver", "hardware, driver or program: the lines before it say which",
+          ("`dmesg | grep amdgpu` before the reset",))  # fmt: skip
+
+
+def amd_troubles(node: Node) -> list[Trouble]:
+    """One for each GPU whose driver speaks of trouble."""
+    found: dict[str, list[KernelEvent]] = defaultdict(list)
+    for event in node.events:
+        if event.kind == "amdgpu":
+            found[label_at(node, event.bus_id)].append(event)
+    return [_of_gpu(node, label, events) for label, events in found.items()]
+
+
+def _of_gpu(node: Node, label: str, events: list[KernelEvent]) -> Trouble:
+    words, side, fix = next(
+        (said for pattern, *said in _WORDS if any(pattern.search(event.text) for event in events)), _RESET
+    )
+    name = named(node, label)
+    return Trouble(
+        name,
+        Severity.ERROR,
+        f"{capital(name)}: {words}{times(events)}",
+        events[0].text,
+        str(side),
+        tuple(fix),
+        tuple(event.origin for event in events),
+        where_gpus([label]),
+        cost="work on this GPU stopped, and every rank of its job waits for it",
+    )
