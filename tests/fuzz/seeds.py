@@ -42,7 +42,7 @@ SEEDS: dict[str, tuple[str, ...]] = {
     "kind nccl-log": _LOGS,
     "kind kubernetes-pods": ("own:pods",),
     "kind nccl-diagnostics": ("own:nccl-diagnostics",),
-    "kind nccl-inspector": ("own:nccl-inspector.jsonl",),
+    "kind nccl-inspector": ("own:nccl-inspector.jsonl", "own:nccl-inspector.prom", "own:nccl-inspector-query.json"),
     "kind nccl-profiler-trace": ("own:nccl-profiler-trace.json",),
     "kind nccl-ras": _RAS,
     "kind watch": ("own:watch.jsonl",),

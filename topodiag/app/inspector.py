@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from topodiag.evidence.intake.kinds import Kind
@@ -14,10 +14,11 @@ from topodiag.evidence.nccl_log.input.streams import Reading
 from topodiag.model.connections import no_connections
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Input
-from topodiag.model.inspector import Inspection
+from topodiag.model.inspector import Inspection, MadeOf
 from topodiag.model.job import Job
 from topodiag.model.provenance import NotObserved
-from topodiag.words.fold import plural
+from topodiag.words.fold import few, plural
+from topodiag.words.hosts import short_name
 
 ALONE = "Inspector"
 """The name of a job of which there is nothing but the Inspector's records."""
@@ -56,7 +57,7 @@ def inspected(intake: Intake) -> Inspected:
             gaps += [NotObserved(PART, f"{piece.name}: {note}") for note in reading.notes]
             inputs.append(Input(piece.name, Kind.INSPECTOR.value, records=found))
     inspection = reader.found()
-    if not inspection.communicators:
+    if not inspection.communicators and not inspection.unclocked and not inspection.transfers:
         return Inspected(None, tuple(inputs), tuple(gaps))
     return Inspected(inspection, tuple(inputs), (*gaps, *_not_seen(inspection)))
 
@@ -67,6 +68,7 @@ def _not_seen(inspection: Inspection) -> list[NotObserved]:
     made = [NotObserved(BLIND, f"{small} NCCL_INSPECTOR_ENABLE_P2P=1")]
     if inspection.unread:
         made.append(NotObserved(PART, f"{plural(inspection.unread, 'line')} without a record that can be read"))
+    made += _not_in_metrics(inspection)
     every = inspection.records + inspection.missing
     if inspection.missing > LITTLE * every:
         made.append(
@@ -90,9 +92,10 @@ def _not_seen(inspection: Inspection) -> list[NotObserved]:
                 PART, f"{plural(inspection.transfers, 'send or receive', 'sends and receives')}: counted, not judged"
             )
         )
-    absent = sum(each.nranks - len(each.members) for each in inspection.communicators)
+    counted = [each for each in inspection.communicators if each.made_of is MadeOf.CALLS]
+    absent = sum(each.nranks - len(each.members) for each in counted)
     if absent:
-        cut = sum(each.nranks > len(each.members) for each in inspection.communicators)
+        cut = sum(each.nranks > len(each.members) for each in counted)
         made.append(
             NotObserved(
                 PART,
@@ -111,6 +114,38 @@ def _not_seen(inspection: Inspection) -> list[NotObserved]:
     return made
 
 
+def _not_in_metrics(inspection: Inspection) -> Iterator[NotObserved]:
+    """What Prometheus' metrics of the Inspector do not tell."""
+    if inspection.samples:
+        yield NotObserved(
+            BLIND, "single calls: a sample of Prometheus is the mean of a GPU's calls since the dump before it"
+        )
+    if inspection.unclocked:
+        yield NotObserved(
+            PART,
+            f"{plural(inspection.unclocked, 'sample')} of NCCL 2.29, whose text does not say whose clock timed them:"
+            " not judged; its JSON lines say so (without NCCL_INSPECTOR_PROM_DUMP)",
+        )
+    several = [each for each in inspection.communicators if not each.is_one]
+    if several:
+        names = few(list(dict.fromkeys(each.name for each in several)), 3)
+        yield NotObserved(
+            "who comes last, and which communicator is slow",
+            f"{names}: not as many GPUs as one communicator of the name has ranks, and metrics do not say which belong"
+            " together; JSON lines do (without NCCL_INSPECTOR_PROM_DUMP)",
+        )
+    if inspection.other_jobs:
+        yield NotObserved(
+            PART, f"samples of {plural(inspection.other_jobs, 'other job')}: select one by its label slurm_job_id"
+        )
+    if inspection.others:
+        yield NotObserved(
+            "metrics of other exporters", f"{plural(inspection.others, 'sample')} that are not NCCL's: not read"
+        )
+    if inspection.full:
+        yield NotObserved(PART, "more samples than are kept: take a longer step of the query, or fewer days")
+
+
 def with_inspection(jobs: Sequence[Job], inspection: Inspection | None) -> tuple[Job, ...]:
     """The records at the job whose communicators or processes they name, or as a job of their own."""
     if inspection is None:
@@ -118,7 +153,7 @@ def with_inspection(jobs: Sequence[Job], inspection: Inspection | None) -> tuple
     at = _job_of(jobs, inspection)
     if at >= 0:
         return (*jobs[:at], replace(jobs[at], inspection=inspection), *jobs[at + 1 :])
-    size = max(each.nranks for each in inspection.communicators)
+    size = max((each.nranks for each in inspection.communicators), default=0)
     return (*jobs, Job(ALONE, size, (), (), (), no_connections(), (), inspection=inspection))
 
 
@@ -137,4 +172,7 @@ def _job_of(jobs: Sequence[Job], inspection: Inspection) -> int:
             if member.process is not None
         }:
             return at
+    hosts = {short_name(member.host) for each in inspection.communicators for member in each.members.values()}
+    if pids and max(pids) < 0 and len(jobs) == 1 and hosts <= {short_name(host) for host in jobs[0].hosts}:
+        return 0  # metrics name no process
     return -1

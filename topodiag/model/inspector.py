@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from functools import cached_property
 
 from topodiag.model.provenance import Origin
@@ -15,12 +16,29 @@ from topodiag.model.provenance import Origin
 
 @dataclass(frozen=True, slots=True)
 class InspectorMember:
-    """One rank of a communicator and where it runs, with one line that it wrote."""
+    """One rank of a communicator and where it runs, with one line that it wrote. Metrics name no process but the number
+    of the GPU: `pid` is then -2 less that number, and `rank` counts the GPUs of the communicator."""
 
     rank: int
     host: str
     pid: int
     origin: Origin | None = None
+
+    @property
+    def gpu(self) -> int:
+        """The number of the GPU as the process counts, where no process is named; -1 otherwise."""
+        return -2 - self.pid if self.pid <= -2 else -1
+
+
+class MadeOf(Enum):
+    """What the calls of a communicator are."""
+
+    CALLS = "calls"
+    """Single calls, matched by their sequence number."""
+    MEANS = "means"
+    """Means of the calls of a dump: samples of Prometheus, as many GPUs as the communicator has ranks."""
+    MEANS_OF_SEVERAL = "means of several"
+    """The same of GPUs that may be those of several communicators: which of them belong together is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +93,26 @@ class InspectorCommunicator:
     wait_us: float = 0.0
     last: Mapping[int, LastArrivals] = field(default_factory=dict)
     missing: int = 0
+    made_of: MadeOf = MadeOf.CALLS
+
+    @property
+    def is_one(self) -> bool:
+        """Whether all of its members are known to be of one communicator."""
+        return self.made_of is not MadeOf.MEANS_OF_SEVERAL
+
+    @property
+    def enough_calls(self) -> float:
+        """The share of calls that are enough: a mean of many says what many say."""
+        return 1.0 if self.made_of is MadeOf.CALLS else 0.2
 
 
 @dataclass(frozen=True)
 class Inspection:
     """All that the Inspector wrote of one job. `records` are those of collectives, `transfers` those of sends and
     receives, `untimed` those whose time is not the GPU's, `unread` the lines that are no record. `one_in` calls was
-    kept: above 1 the calls were too many for the memory."""
+    kept: above 1 the calls were too many for the memory. `samples` are those of Prometheus' metrics, `unclocked` those
+    of a release that does not say whose clock timed them, `others` lines of other metrics, `other_jobs` the jobs that
+    are left out beside that of most samples; `full` where there were more samples than are kept."""
 
     communicators: tuple[InspectorCommunicator, ...]
     records: int = 0
@@ -89,6 +120,11 @@ class Inspection:
     untimed: int = 0
     unread: int = 0
     one_in: int = 1
+    samples: int = 0
+    unclocked: int = 0
+    others: int = 0
+    other_jobs: int = 0
+    full: bool = False
 
     @cached_property
     def missing(self) -> int:

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 
-from topodiag.model.inspector import InspectorCommunicator, InspectorMember
+from topodiag.model.inspector import InspectorCommunicator, InspectorMember, MadeOf
 from topodiag.model.job import Communicator, Job
 from topodiag.model.provenance import Origin
 
@@ -16,18 +16,22 @@ Process = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """One rank: that of the world, -1 where nothing ties it, its host and its process."""
+    """One rank: that of the world, -1 where nothing ties it, its host and its process; `gpu` where only that is known,
+    as its process counts."""
 
     rank: int
     host: str
     pid: int
     local: int
     origin: Origin | None = None
+    gpu: int = -1
 
     @property
     def word(self) -> str:
         if self.rank >= 0:
             return f"rank {self.rank} on {self.host}"
+        if self.gpu >= 0:
+            return f"GPU {self.gpu} of {self.host}"
         return f"process {self.pid} on {self.host}"
 
 
@@ -46,8 +50,8 @@ class Names:
         counted = Counter((rank.host, rank.pid) for rank in self._job.ranks)
         known = {(r.host, r.pid): r.rank for r in self._job.ranks if counted[r.host, r.pid] == 1}
         inspection = self._job.inspection
-        if known or inspection is None:
-            return known
+        if known or inspection is None or any(each.made_of is not MadeOf.CALLS for each in inspection.communicators):
+            return known  # metrics name no ranks
         sizes = sorted((each.nranks for each in inspection.communicators), reverse=True)
         if sizes[1:2] == sizes[:1]:
             return {}
@@ -67,7 +71,7 @@ class Names:
             host = own.host if own is not None else member.host
             return Place(rank, host, member.pid, member.rank, member.origin)
         rank = self._by_process.get((member.host, member.pid), -1)
-        return Place(rank, member.host, member.pid, member.rank, member.origin)
+        return Place(rank, member.host, member.pid, member.rank, member.origin, member.gpu)
 
     def label(self, comm: InspectorCommunicator) -> str:
         """What a reader calls a communicator: the application's name, the log's, or its hash."""

@@ -12,6 +12,7 @@ from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.late_kernels import LateKernels, in_words, judged_communicators, late_kernels
 from topodiag.checks.shared.words import rank_word
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.inspector import MadeOf
 from topodiag.model.job import Job
 from topodiag.words.fold import plural
 
@@ -66,7 +67,8 @@ class LateArriver(JobCheck[tuple[LateRank | LateKernels, ...]]):
         of different hosts, which may be that of their clocks. Fewer than three ranks or three common collectives of a
         group, or dumps without times: unknown. Sends and receives, which ranks enqueue by design at different times.
         The Inspector's calls hold less than a tenth of waiting, or no rank and no host causes half of it; fewer than
-        100 calls of three ranks: unknown.
+        100 calls of three ranks, or 20 dumps of Prometheus' metrics: unknown, as where metrics do not show which GPUs
+        are one communicator, and for those of NCCL 2.29, which do not say whose clock timed them.
 
     How to confirm
         export TORCH_NCCL_TRACE_BUFFER_SIZE=2000       then dump a run that is slow and does not hang
@@ -121,7 +123,8 @@ class LateArriver(JobCheck[tuple[LateRank | LateKernels, ...]]):
 
     def _tell_kernels(self, observed: Sequence[LateKernels]) -> Iterator[Finding]:
         for late, who in in_words(observed):
-            each = f"{100 * late.times / late.comm.calls:.0f} % of {late.comm.calls} calls"
+            calls = "calls" if late.comm.made_of is MadeOf.CALLS else "means over a dump"
+            each = f"{100 * late.times / late.comm.calls:.0f} % of {late.comm.calls} {calls}"
             more = f", and in {plural(late.also, 'communicator')} more" if late.also else ""
             yield self.finding(
                 Severity.WARNING,

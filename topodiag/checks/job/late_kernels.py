@@ -51,7 +51,8 @@ def judged_communicators(job: Job) -> tuple[InspectorCommunicator, ...]:
     return tuple(
         each
         for each in job.inspection.communicators
-        if each.calls >= FEWEST_CALLS and len(each.members) >= FEWEST_RANKS and each.time_us > 0
+        if each.is_one and each.calls >= FEWEST_CALLS * each.enough_calls
+        if len(each.members) >= FEWEST_RANKS and each.time_us > 0
     )
 
 

@@ -39,8 +39,8 @@ def beside_siblings(communicators: Sequence[InspectorCommunicator]) -> list[Besi
     """Each communicator that has enough siblings, with how much longer than theirs its calls take."""
     series: dict[tuple[int, int, str, int], list[tuple[InspectorCommunicator, CallsOfOneSize]]] = defaultdict(list)
     for comm in communicators:
-        for size in comm.sizes:
-            if size.calls >= FEWEST_CALLS and size.clean_us > 0 and size.bytes > 0:
+        for size in comm.sizes if comm.is_one else ():
+            if size.calls >= FEWEST_CALLS * comm.enough_calls and size.clean_us > 0 and size.bytes > 0:
                 octave = round(log(size.bytes, 2) * 4)
                 series[comm.nranks, comm.nnodes, size.collective, octave].append((comm, size))
     ratios: dict[int, list[tuple[float, float, CallsOfOneSize, float, int, bool]]] = defaultdict(list)

@@ -14,6 +14,7 @@ The records are aggregated while they are read (inspector_calls.py): a month of 
 from __future__ import annotations
 
 import functools
+import itertools
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -23,6 +24,8 @@ import numpy as np
 
 from topodiag.evidence.live.inspector_calls import Calls, Records, Whose
 from topodiag.evidence.live.inspector_columns import OF_GPU, Columns, columns
+from topodiag.evidence.live.inspector_looks import METRICS, QUERY
+from topodiag.evidence.live.inspector_metrics import InspectorMetrics
 from topodiag.model.inspector import Inspection, InspectorCommunicator, InspectorMember
 from topodiag.model.provenance import MAX_QUOTE, Origin
 
@@ -86,10 +89,22 @@ class InspectorReader:
         self._known: dict[str, _Known] = {}
         self._met_ranks: set[tuple[str, int]] = set()
         self._calls = Calls()
+        self._metrics = InspectorMetrics()
         self._records = self._transfers = self._untimed = self._unread = 0
 
     def read(self, blocks: Iterable[bytes], source: str) -> int:
-        """The records of one file. Returns their number."""
+        """The records of one file, or the samples of one of metrics. Returns their number."""
+        blocks = iter(blocks)
+        first = next(blocks, b"")
+        blocks = itertools.chain((first,), blocks)
+        metrics = self._metrics
+        if QUERY.match(first) or METRICS.search(first):
+            before = metrics.samples + metrics.transfers + metrics.unclocked
+            if QUERY.match(first):
+                metrics.query(blocks, source)
+            else:
+                metrics.text(_whole_lines(blocks), source)
+            return metrics.samples + metrics.transfers + metrics.unclocked - before
         before = self._records + self._transfers
         number = 1
         for block in _whole_lines(blocks):
@@ -165,8 +180,22 @@ class InspectorReader:
                     summary.missing,
                 )
             )
+        metrics = self._metrics
+        made += metrics.communicators()
         made.sort(key=lambda each: (-each.nranks, each.name, each.hash))
-        return Inspection(tuple(made), self._records, self._transfers, self._untimed, self._unread, self._calls.one_in)
+        return Inspection(
+            tuple(made),
+            self._records,
+            self._transfers + metrics.transfers,
+            self._untimed,
+            self._unread + metrics.unread,
+            self._calls.one_in,
+            metrics.samples,
+            metrics.unclocked,
+            metrics.others,
+            metrics.of_other_jobs,
+            metrics.full,
+        )
 
 
 def _factor(block: bytes, at: int) -> float:

@@ -31,6 +31,9 @@ _SLOT = np.dtype(
     [("least", "f4"), ("most", "f4"), ("sum", "f4"), ("who", "i4"), ("hour", "i4"), ("size", "i2"), ("count", "u2")]
 )
 
+BEHIND_NAME = "\t"
+"""Parts the name of a collective from what else keeps its calls apart from others of the same number."""
+
 Slots = npt.NDArray[np.void]
 
 
@@ -183,7 +186,7 @@ class Calls:
             for rank, count, us in zip(ranks.tolist(), often.tolist(), caused.tolist(), strict=True):
                 times[rank] += count * self.one_in
                 waits[rank] += us * self.one_in
-            sizes += _sizes(collective, series, slots, self.one_in)
+            sizes += _sizes(collective.partition(BEHIND_NAME)[0], series, slots, self.one_in)
         last = {rank: LastArrivals(times[rank], waits[rank]) for rank in sorted(times)}
         return Summary(tuple(sizes), calls, time_us, wait_us, last, max(missing, 0))
 

@@ -1,0 +1,278 @@
+"""Metrics of NCCL's Inspector: text of the node exporter, dumps over time, results of Prometheus' queries."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from topodiag.app.logs import logs
+from topodiag.evidence.intake.kinds import Kind
+from topodiag.evidence.intake.looks import looks
+from topodiag.evidence.live.inspector import InspectorReader
+from topodiag.model.finding import Finding
+from topodiag.model.inspector import Inspection, MadeOf
+from topodiag.model.result import Result
+
+START = 1_746_000_000
+LATE_US = 300.0
+Took = Callable[[int, int], float]
+"""Microseconds of a call by the number of its GPU and that of the dump."""
+
+
+def punctual(gpu: int, dump: int) -> float:
+    """Who comes last changes from dump to dump."""
+    return 1000.0 + (gpu * 7 + dump * 3) % 11
+
+
+def late(gpu: int, dump: int) -> float:
+    """GPU 5 comes 300 us after the others, which wait."""
+    return punctual(gpu, dump) - LATE_US * (gpu == 5)
+
+
+def labels(gpu: int, name: str = "dp", nranks: int = 16, nodes: int = 2, **other: str) -> dict[str, str]:
+    """Those of NCCL 2.30 and later."""
+    return {
+        "version": "v5.1", "slurm_job_id": "4711", "node": f"n{gpu // 8}", "gpu": f"GPU{gpu % 8}", "comm_name": name,
+        "n_nodes": str(nodes), "nranks": str(nranks), "collective": "AllReduce", "message_size": "64-65MB",
+        "algo_proto": "RING_SIMPLE", **other,
+    }  # fmt: skip
+
+
+def lines(own: dict[str, str], us: float, at: str = "") -> Iterator[str]:
+    text = ",".join(f'{name}="{value}"' for name, value in own.items())
+    nranks = int(own["nranks"])
+    gbs = (64 << 20) / us / 1e3 * 2 * (nranks - 1) / nranks
+    yield f"nccl_bus_bandwidth_gbs{{{text}}} {gbs:.6g}{at}"
+    yield f"nccl_collective_exec_time_microseconds{{{text}}} {us:.6g}{at}"
+
+
+def dump(took: Took, number: int, gpus: int = 16, at: str = "") -> str:
+    """What the exporters of all GPUs tell at one time."""
+    return "".join(f"{line}\n" for gpu in range(gpus) for line in lines(labels(gpu), took(gpu, number), at))
+
+
+def query(took: Took, dumps: int, step: int = 60, gpus: int = 16) -> bytes:
+    """What /api/v1/query_range answers for both names."""
+    result: list[dict[str, object]] = []
+    for gpu in range(gpus):
+        for name, times in (("nccl_bus_bandwidth_gbs", 125_829.12), ("nccl_collective_exec_time_microseconds", 0)):
+            values = [
+                [START + step * n, f"{times / took(gpu, n) if times else took(gpu, n):.6g}"] for n in range(dumps)
+            ]
+            own = {"__name__": name, "instance": f"n{gpu // 8}:9100", "job": "node", **labels(gpu)}
+            result.append({"metric": own, "values": values})
+    return json.dumps({"status": "success", "data": {"resultType": "matrix", "result": result}}).encode()
+
+
+def inspection(*files: bytes | str, names: tuple[str, ...] = ()) -> Inspection:
+    reader = InspectorReader()
+    for number, each in enumerate(files):
+        data = each.encode() if isinstance(each, str) else each
+        reader.read([data], names[number] if names else f"{number}.prom")
+    return reader.found()
+
+
+def result_of(folder: Path, *texts: str) -> Result:
+    """Of dumps one after the other in one file."""
+    (folder / "metrics.txt").write_text("".join(texts))
+    return logs([str(folder)])
+
+
+def found(result: Result, check: str) -> list[Finding]:
+    return [each for each in result.findings if each.id == check]
+
+
+def gaps(result: Result) -> str:
+    return " ".join(f"{each.what}: {each.why}" for each in result.not_observed)
+
+
+def test_each_sample_is_one_call_of_its_communicator_set_beside_the_others_of_its_minute() -> None:
+    told = inspection(*(dump(late, number) for number in range(30)))
+    (comm,) = told.communicators
+    assert (comm.name, comm.nranks, comm.nnodes, comm.made_of) == ("dp", 16, 2, MadeOf.MEANS)
+    assert (told.samples, told.unread, told.others, comm.calls) == (480, 0, 0, 30)
+    assert comm.last.keys() == {5}
+    (size,) = comm.sizes
+    assert (size.collective, size.bytes) == ("AllReduce", 64 << 20)
+    assert size.busbw_gbs == pytest.approx(125_829.12 / size.clean_us, rel=0.01)
+
+
+@pytest.mark.parametrize("form", ["files", "cat", "scrapes", "query", "gzip"])
+def test_the_gpu_that_comes_last_is_named_whatever_form_the_metrics_have(tmp_path: Path, form: str) -> None:
+    dumps = [dump(late, number) for number in range(25)]
+    files = ["".join(dumps).encode()]
+    if form == "files":
+        files = [each.encode() for each in dumps]
+    elif form == "scrapes":
+        head = "# HELP nccl_bus_bandwidth_gbs of a textfile\n# TYPE nccl_bus_bandwidth_gbs untyped\n"
+        files = ["".join(head + dump(late, n, at=f" {(START + 60 * n) * 1000}") for n in range(25)).encode()]
+    elif form == "query":
+        files = [query(late, 25)]
+    elif form == "gzip":
+        files = [gzip.compress(files[0])]
+    for number, each in enumerate(files):
+        (tmp_path / f"{number:02d}.txt").write_bytes(each)
+    result = logs([str(tmp_path)])
+    (finding,) = found(result, "JOB008")
+    assert finding.message.startswith("GPU 5 of n0 comes last to the collectives of dp")
+    assert "25 means over a dump" in finding.observed
+    assert finding.where.nodes == ("n0",)
+    assert {each.kind for each in result.inputs} == {"nccl-inspector"}
+
+
+def test_of_punctual_gpus_nothing_is_told(tmp_path: Path) -> None:
+    assert not result_of(tmp_path, query(punctual, 60).decode()).findings
+
+
+def test_of_one_dump_nobody_is_judged(tmp_path: Path) -> None:
+    result = result_of(tmp_path, dump(late, 0))
+    assert not result.findings
+    assert "mean of a GPU's calls" in gaps(result)
+
+
+def test_a_file_that_the_node_exporter_tells_again_and_again_is_one_sample() -> None:
+    told = inspection(*[dump(late, 0)] * 50)
+    assert told.communicators[0].calls == 1
+
+
+def test_the_bandwidth_of_one_communicator_on_a_node_is_beside_those_of_other_nodes(tmp_path: Path) -> None:
+    def took(gpu: int, number: int) -> float:
+        return punctual(gpu, number) * (2 if gpu // 8 == 3 else 1)
+
+    text = [
+        "".join(
+            f"{line}\n"
+            for gpu in range(48)
+            for line in lines(labels(gpu, name="tp", nranks=8, nodes=1), took(gpu, number))
+        )
+        for number in range(22)
+    ]
+    (finding,) = found(result_of(tmp_path, *text), "JOB011")
+    assert finding.message.startswith("n3 slows 1 communicator: tp on n3 takes 2.0 times as long as 5 siblings")
+
+
+def test_an_hour_of_congestion_is_told_from_a_query_of_a_day(tmp_path: Path) -> None:
+    def took(gpu: int, number: int) -> float:
+        return punctual(gpu, number) * (1.8 if number // 12 == 7 else 1)
+
+    result = result_of(
+        tmp_path,
+        query(took, 12 * 24, step=300, gpus=4)
+        .decode()
+        .replace('"16"', '"4"')
+        .replace('"n_nodes": "2"', '"n_nodes": "1"'),
+    )
+    (finding,) = found(result, "JOB012")
+    assert "1.8 times as long as in other hours" in finding.message
+
+
+def test_gpus_of_several_communicators_of_one_name_are_not_told_apart(tmp_path: Path) -> None:
+    text = [dump(late, number, gpus=16).replace('nranks="16"', 'nranks="2"') for number in range(25)]
+    result = result_of(tmp_path, *text)
+    assert not result.findings
+    assert "do not say which belong together" in gaps(result)
+
+
+def test_where_gpus_are_missing_nobody_is_judged(tmp_path: Path) -> None:
+    assert not result_of(tmp_path, *(dump(late, number, gpus=12) for number in range(25))).findings
+
+
+def test_processes_that_see_one_gpu_each_are_told_apart_by_the_names_of_the_files() -> None:
+    """With CUDA_VISIBLE_DEVICES each is GPU0: two communicators of a GPU a node look like one."""
+    text = dump(late, 0, gpus=16).replace('nranks="16"', 'nranks="2"')
+    own = "\n".join(line for line in text.splitlines() if 'gpu="GPU0"' in line)
+    one = inspection(own)
+    assert one.communicators[0].made_of is MadeOf.MEANS
+    files = tuple(f"out/nccl_inspector_metrics_{number:032x}.prom" for number in range(2))
+    several = inspection(own, own, names=files)
+    assert several.communicators[0].made_of is MadeOf.MEANS_OF_SEVERAL
+
+
+def test_the_text_of_2_29_does_not_say_whose_clock_timed_it(tmp_path: Path) -> None:
+    own = (
+        'comm_id="0x7f8c496ae9f661",hostname="n0",rank="3",slurm_job="train",slurm_job_id="4711",nranks="16",n_nodes="2"'
+        ',gpu_device_id="GPU3",collective="AllReduce",coll_sn="1407",timestamp="2025-04-30T08:00:00Z"'
+        ',message_size="64.00MB"'
+    )
+    names = ("algorithm_bandwidth_gbs", "bus_bandwidth_gbs", "collective_exec_time_microseconds")
+    result = result_of(tmp_path, "".join(f"nccl_{name}{{{own}}} 181.5\n" for name in names))
+    assert not result.findings
+    assert "does not say whose clock" in gaps(result)
+
+
+def test_sends_and_receives_are_counted_and_not_judged() -> None:
+    text = dump(punctual, 0).replace("nccl_collective_exec", "nccl_p2p_exec").replace("nccl_bus", "nccl_p2p_bus")
+    told = inspection(text)
+    assert (told.transfers, told.samples) == (16, 0)
+
+
+def test_the_job_of_most_samples_is_judged_and_the_others_are_said(tmp_path: Path) -> None:
+    other = dump(late, 0).replace("4711", "4712")
+    result = result_of(tmp_path, *(dump(late, number) for number in range(25)), other)
+    assert len(found(result, "JOB008")) == 1
+    assert "samples of 1 other job: select one by its label slurm_job_id" in gaps(result)
+
+
+def test_metrics_of_other_exporters_are_said_to_be_unread(tmp_path: Path) -> None:
+    text = 'DCGM_FI_DEV_SM_CLOCK{gpu="0"} 1980\nnode_load1 3.5\n' + dump(punctual, 0)
+    assert "2 samples that are not NCCL's: not read" in gaps(result_of(tmp_path, text))
+
+
+def test_a_label_that_the_server_renamed_is_that_of_nccl() -> None:
+    renamed = [dump(late, number).replace('node="', 'node="scrape",exported_node="') for number in range(30)]
+    assert {each.host for each in inspection(*renamed).communicators[0].members.values()} == {"n0", "n1"}
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        "nccl_bus_bandwidth_gbs{",
+        'nccl_bus_bandwidth_gbs{node="n0} x',
+        "nccl_collective_exec_time_microseconds{} nan?",
+        "nccl_collective_exec_time_microseconds{" + 'a="' * 9000,
+    ],
+)
+def test_one_bad_line_costs_itself(bad: str) -> None:
+    told = inspection(f"{dump(punctual, 0)}{bad}\n{dump(punctual, 1)}")
+    assert (told.samples, told.unread) == (32, 1)
+
+
+def test_values_that_are_no_time_are_no_sample() -> None:
+    text = dump(punctual, 0)
+    for value in ("NaN", "+Inf", "-5", "0"):
+        broken = "\n".join(line.rsplit(" ", 1)[0] + " " + value for line in text.splitlines())
+        assert inspection(broken).samples == 0
+
+
+def test_a_cut_answer_of_a_query_is_unread() -> None:
+    told = inspection(query(late, 3)[:-40])
+    assert (told.unread, told.communicators) == (1, ())
+
+
+def test_they_are_known_by_their_names_and_not_by_mention() -> None:
+    assert Kind.INSPECTOR in looks(dump(punctual, 0).encode()).kinds
+    assert Kind.INSPECTOR in looks(query(punctual, 2)).kinds
+    assert Kind.INSPECTOR not in looks(b"alert on nccl_bus_bandwidth_gbs{} < 3\n").kinds
+    assert Kind.INSPECTOR not in looks(b'{"status":"success","data":{"result":[{"metric":{"__name__":"up"}}]}}').kinds
+
+
+_PARTS = [*dump(punctual, 0, gpus=1).encode().splitlines(), b"# HELP x", b"nccl_bus_bandwidth_gbs{a=", b"\xff", b""]
+
+
+@settings(max_examples=50)
+@given(st.lists(st.sampled_from(_PARTS)), st.binary(max_size=60))
+def test_any_mix_of_lines_and_any_bytes_behind_are_read_without_an_exception(parts: list[bytes], rest: bytes) -> None:
+    inspection(b"\n".join([*parts, _PARTS[0] + rest]))
+
+
+@settings(max_examples=50)
+@given(st.integers(0, 400), st.binary(max_size=8))
+def test_any_answer_with_bytes_changed_is_read_without_an_exception(at: int, change: bytes) -> None:
+    data = query(punctual, 2, gpus=1)
+    inspection(data[:at] + change + data[at + len(change) :])

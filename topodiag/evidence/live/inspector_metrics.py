@@ -1,0 +1,309 @@
+"""Metrics of NCCL's Inspector: files of the node exporter, a saved scrape, results of Prometheus' query API.
+
+    nccl_bus_bandwidth_gbs{version="v5.1",slurm_job_id="7",node="n1",gpu="GPU0",comm_name="dp",n_nodes="2",nranks="16",
+     collective="AllReduce",message_size="64-65MB",algo_proto="RING_SIMPLE"} 181.5
+    nccl_collective_exec_time_microseconds{...the same...} 684
+
+SOURCE: NCCL plugins/profiler/inspector/inspector_prom.cc. Since 2.30 a sample is the mean of the times (the geometric
+mean of the bandwidths) of one GPU's calls since the dump before; neither communicator nor rank is named, so that GPUs
+are set together by name, ranks and nodes where their number shows that they are one communicator. In 2.29 a sample is
+the last call, with communicator, rank and sequence number, and whose clock timed it is not told: it is not judged.
+
+Written for what breaks: one bad line costs itself, where prometheus_client's parser gives up the whole text.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from array import array
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from math import isfinite
+
+import msgspec
+import numpy as np
+
+from topodiag.evidence.live.inspector_calls import BEHIND_NAME, Calls, Records, Whose
+from topodiag.model.inspector import InspectorCommunicator, InspectorMember, MadeOf
+from topodiag.model.provenance import MAX_QUOTE, Origin
+
+CELL_S = 60.0
+"""Ranks dump every 30 s or more, each at a moment of its own: samples of a minute are set side by side."""
+EPOCH = 1e8
+"""Times below are no seconds since the epoch but the place of a dump among those without a time."""
+MAX_SAMPLES = 20_000_000
+MAX_SERIES = 500_000
+MAX_QUERY = 512 << 20
+MAX_US = 1e12
+_TIMES = frozenset({"nccl_collective_exec_time_microseconds"})
+_RATES = frozenset({"nccl_bus_bandwidth_gbs"})
+_LINE = re.compile(
+    rb"(nccl_[a-z0-9_]{1,60})\{([^\n]{1,4096})\}[ \t]{1,8}([^\s#]{1,40})(?:[ \t]{1,8}([0-9.eE+-]{1,30}))?"
+)
+_LABEL = re.compile(r'([A-Za-z_]\w{0,63})="((?:[^"\\]|\\.){0,512})"')
+_FILE = re.compile(r"nccl_inspector_metrics_([\w-]{1,80})\.prom")
+_SIZE = re.compile(r"(\d{1,4})-(\d{1,4})(B|KB|MB|GB|TB)$")
+_UNITS = {"B": 0, "KB": 10, "MB": 20, "GB": 30, "TB": 40}
+_GPU = re.compile(r"GPU(\d{1,4})$")
+
+
+class _QueriedSeries(msgspec.Struct, gc=False):
+    metric: dict[str, str] = msgspec.field(default_factory=dict)
+    values: list[tuple[float, str]] = msgspec.field(default_factory=list)
+    value: tuple[float, str] | None = None
+
+
+class _Data(msgspec.Struct):
+    result: list[_QueriedSeries] = msgspec.field(default_factory=list)
+
+
+class _Answer(msgspec.Struct):
+    data: _Data
+
+
+_ANSWERS = msgspec.json.Decoder(_Answer, strict=False)
+
+
+@dataclass(slots=True)
+class _Series:
+    """The samples of one GPU, communicator's name, collective, size and algorithm. `at` are seconds since the epoch or
+    the number of the dump."""
+
+    labels: Mapping[str, str]
+    device: str
+    origin: Origin
+    at: array[float] = field(default_factory=lambda: array("d"))
+    us: array[float] = field(default_factory=lambda: array("f"))
+    gbs: array[float] = field(default_factory=lambda: array("f"))
+
+    def number(self, name: str) -> int:
+        text = self.labels.get(name, "")
+        return int(text) if re.fullmatch(r"[0-9]{1,7}", text) else 0
+
+    @property
+    def node(self) -> str:
+        return self.labels.get("node", "")[:255]
+
+    @property
+    def member(self) -> tuple[str, int, str]:
+        """Node, number of the GPU, and what tells GPUs apart that are the first of their process each."""
+        found = _GPU.match(self.labels.get("gpu", ""))
+        return self.node, int(found[1]) if found else -1, self.device
+
+
+class InspectorMetrics:
+    """Samples of many files, held until all are there."""
+
+    def __init__(self) -> None:
+        self._series: dict[tuple[str, str], _Series | None] = {}
+        self._met: Counter[tuple[str, str]] = Counter()
+        self.samples = self.transfers = self.unclocked = self.unread = self.others = self.of_other_jobs = 0
+        self.full = False
+
+    def text(self, blocks: Iterable[bytes], source: str) -> None:
+        """Blocks of whole lines of the text format."""
+        named = _FILE.search(source)
+        device, number = named[1] if named else "", 0
+        for block in blocks:
+            for raw in block.split(b"\n"):
+                number += 1
+                line = raw.strip()
+                if not line or line.startswith(b"#"):
+                    continue
+                found = _LINE.fullmatch(line)
+                if found is None:
+                    if line.startswith(b"nccl_"):
+                        self.unread += 1
+                    else:
+                        self.others += 1
+                    continue
+                text = line.decode("utf-8", "replace")
+                labels = found[2].decode("utf-8", "replace")
+                at = _seconds(found[4]) if found[4] else None
+                origin = Origin(source, number, text[:MAX_QUOTE])
+                self._take(found[1].decode(), (labels, device), found[3].decode("utf-8", "replace"), at, origin)
+
+    def query(self, blocks: Iterable[bytes], source: str) -> None:
+        """A result of /api/v1/query or query_range."""
+        data = bytearray()
+        for block in blocks:
+            data += block
+            if len(data) > MAX_QUERY:
+                self.unread += 1
+                return
+        try:
+            answer = _ANSWERS.decode(bytes(data))
+        except (msgspec.MsgspecError, ValueError, RecursionError):
+            self.unread += 1
+            return
+        for each in answer.data.result:
+            name = each.metric.pop("__name__", "")
+            labels = ",".join(f'{key}="{_escaped(value)}"' for key, value in sorted(each.metric.items()))
+            origin = Origin(source, 1, f"{name}{{{labels}}}"[:MAX_QUOTE])
+            for at, value in (*each.values, *((each.value,) if each.value else ())):
+                self._take(name, (labels, ""), value, at if isfinite(at) else None, origin)
+
+    def _take(self, name: str, key: tuple[str, str], text: str, at: float | None, origin: Origin) -> None:
+        if name.startswith("nccl_p2p_"):
+            self.transfers += name.endswith("_microseconds")
+            return
+        if name not in _TIMES | _RATES:
+            self.others += not name.startswith("nccl_algorithm_bandwidth")
+            return
+        try:
+            value = float(text)
+        except ValueError:
+            self.unread += 1
+            return
+        series = self._of(key, origin)
+        if series is None:
+            self.unclocked += name in _TIMES
+            return
+        if not 0 < value < MAX_US:
+            return
+        if name in _RATES:
+            if len(series.gbs) < len(series.us) + 64:
+                series.gbs.append(value)
+            return
+        self.samples += 1
+        if at is None:  # the order of the dumps stands in for their time, also for those that repeat the one before
+            self._met[key] += 1
+            at = CELL_S * self._met[key]
+        if self.samples > MAX_SAMPLES:
+            self.full = True
+            return
+        # The exporter tells the last file until there is a new one, for days where the job has ended.
+        if not series.us or series.us[-1] != array("f", (value,))[0]:
+            series.at.append(at)
+            series.us.append(value)
+
+    def _of(self, key: tuple[str, str], origin: Origin) -> _Series | None:
+        """The series of these labels; None for the form of 2.29."""
+        if key in self._series:
+            return self._series[key]
+        labels = {name: re.sub(r"\\(.)", r"\1", value) for name, value in _LABEL.findall(key[0])}
+        # A server renames labels of which it has its own.
+        labels |= {
+            name.removeprefix("exported_"): each for name, each in labels.items() if name.startswith("exported_")
+        }
+        made = None if "comm_id" in labels else _Series(labels, key[1], origin)
+        if len(self._series) < MAX_SERIES:
+            self._series[key] = made
+        else:
+            self.full = True
+        return made
+
+    def communicators(self) -> Iterator[InspectorCommunicator]:
+        """What the samples of the largest job say, by communicator."""
+        by_job: dict[str, list[_Series]] = defaultdict(list)
+        for series in self._series.values():
+            if series is not None and series.us:
+                by_job[series.labels.get("slurm_job_id", "")].append(series)
+        if not by_job:
+            return
+        job = max(by_job, key=lambda each: sum(len(series.us) for series in by_job[each]))
+        self.of_other_jobs = len(by_job) - 1
+        named: dict[tuple[str, int, int, str], list[_Series]] = defaultdict(list)
+        for series in by_job[job]:
+            nodes = series.number("n_nodes")
+            # On one node, one host is one communicator.
+            own = (
+                series.labels.get("comm_name", ""),
+                series.number("nranks"),
+                nodes,
+                series.node if nodes == 1 else "",
+            )
+            named[own].append(series)
+        cells = np.unique(np.concatenate([_cells(series) for series in by_job[job]]))
+        for (name, nranks, nnodes, host), several in sorted(named.items()):
+            yield _communicator(f"{job}\0{name}\0{host}", _label(name, nranks, nnodes, host), several, cells)
+
+
+def _communicator(
+    identity: str, label: str, several: list[_Series], cells: np.ndarray[tuple[int], np.dtype[np.int64]]
+) -> InspectorCommunicator:
+    """Series of one name, number of ranks and nodes: one communicator where there are as many GPUs as ranks."""
+    nranks, nnodes = several[0].number("nranks"), several[0].number("n_nodes")
+    places = sorted({series.member for series in several})
+    rank_of = {place: number for number, place in enumerate(places)}
+    origins = {rank_of[series.member]: series.origin for series in reversed(several)}
+    whole = len(places) == nranks and len({host for host, _, _ in places}) == nnodes and all(p[1] >= 0 for p in places)
+    digest = hashlib.blake2b(f"{identity}\0{nranks}\0{nnodes}".encode(), digest_size=7).digest()
+    key = int.from_bytes(digest, "big")
+    calls = Calls()
+    for series in several:
+        kind = BEHIND_NAME.join(
+            series.labels.get(name, "")[:80] for name in ("collective", "message_size", "algo_proto")
+        )
+        size, factor = _size_and_factor(series, nranks)
+        at = _cells(series)
+        count = len(at)
+        hours = np.asarray(series.at) // 3600 * (np.asarray(series.at) >= EPOCH)
+        own = Records(
+            np.searchsorted(cells, at).astype(np.int64),
+            np.asarray(series.us, np.float32),
+            np.full(count, size, np.int64),
+            np.clip(hours, 0, 1 << 30).astype(np.int32),
+        )
+        calls.add(Whose(key, kind, rank_of[series.member]), own, lambda factor=factor: factor)  # type: ignore[misc]
+    told = calls.summary(key, len(places))
+    members = {
+        number: InspectorMember(number, host, -2 - gpu, origins[number])
+        for (host, gpu, _), number in rank_of.items()
+    }  # fmt: skip
+    return InspectorCommunicator(
+        key, label, max(nranks, 1), nnodes, members, told.sizes, told.calls, told.time_us, told.wait_us, told.last,
+        made_of=MadeOf.MEANS if whole else MadeOf.MEANS_OF_SEVERAL,
+    )  # fmt: skip
+
+
+def _label(name: str, nranks: int, nnodes: int, host: str) -> str:
+    own = name[:80] if name not in ("", "unknown") else f"the communicator of {nranks} ranks"
+    return f"{own} on {host}" if nnodes == 1 else own
+
+
+def _cells(series: _Series) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    return np.clip(np.asarray(series.at) // CELL_S, 0, 1 << 40).astype(np.int64)
+
+
+def _size_and_factor(series: _Series, nranks: int) -> tuple[int, float]:
+    """The size of the calls in bytes, within the range that the label tells, and bus bandwidth over bytes and time."""
+    if not series.gbs or not series.us:
+        return 1, 0.0
+    moved = float(np.median(np.asarray(series.gbs)) * np.median(np.asarray(series.us))) * 1e3  # GB/s times us are KB
+    low, high = _range(series.labels.get("message_size", ""))
+    usual = {
+        "AllReduce": 2 * (nranks - 1) / max(nranks, 1),
+        "AllGather": nranks - 1.0,
+        "ReduceScatter": nranks - 1.0,
+        "Broadcast": 1.0,
+        "Reduce": 1.0,
+    }.get(series.labels.get("collective", ""), 0.0)
+    size = int(min(max(moved / usual, low), high)) if usual > 0 else low
+    return max(size, 1), moved / max(size, 1)
+
+
+def _range(label: str) -> tuple[int, int]:
+    """`64-65MB` as bytes; (0, 0) for what is no range."""
+    found = _SIZE.match(label)
+    if found is None:
+        return 0, 0
+    unit = _UNITS[found[3]]
+    return int(found[1]) << unit, int(found[2]) << unit
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", "\\\\").replace('"', '\\"')
+
+
+def _seconds(text: bytes) -> float | None:
+    """A time behind a sample: milliseconds in Prometheus' text, seconds in that of OpenMetrics."""
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    if not isfinite(value):
+        return None
+    return value / 1e3 if value > 1e11 else value
