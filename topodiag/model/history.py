@@ -143,10 +143,20 @@ class Rising:
 
 
 @dataclass(frozen=True, slots=True)
+class Track:
+    """A node over time, to be drawn: (Unix time, errors) of each capture, and the states of parts that went down."""
+
+    host: str
+    captures: tuple[tuple[float, tuple[str, ...]], ...]
+    states: tuple[PartStates, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class FleetHistory:
     """What a store answers. `findings` are those of FLT003 and FLT004, folded over nodes; `common` are counters that
     rose on many parts, with how many of how many. `aside` names what was given and not added; `inputs` are the
-    captures and the files of watches that the store holds."""
+    captures and the files of watches that the store holds; `tracks` are the nodes that fail or change, the worst first.
+    """
 
     hosts: int = 0
     captures: int = 0
@@ -163,6 +173,7 @@ class FleetHistory:
     common: tuple[tuple[str, int, int], ...] = ()
     aside: tuple[str, ...] = ()
     inputs: tuple[Input, ...] = ()
+    tracks: tuple[Track, ...] = ()
 
 
 def spell_time(time_s: float | None) -> str:

@@ -10,14 +10,17 @@ import pytest
 
 from tests.app.fleet.test_since import capture
 from topodiag.app.fleet.history import history
+from topodiag.app.redacting import redacted
 from topodiag.model.errors import InputError
 from topodiag.model.history import FleetHistory
 from topodiag.report.answer import repeat_answers
 from topodiag.report.fleet.history import document, draw_history
 from topodiag.report.formats.write_json import plain
+from topodiag.report.html.history import history_extras
 from topodiag.report.interface import Style
 from topodiag.report.page import print_page
 from topodiag.report.text import Page
+from topodiag_probes.tokens import Tokens
 
 START = 1772352000.0
 
@@ -96,3 +99,14 @@ def test_what_is_no_capture_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("nothing of the kind")
     with pytest.raises(InputError):
         history(str(tmp_path / "store"), [str(tmp_path / "a.txt")])
+
+
+def test_the_page_draws_the_link_that_comes_and_goes_and_names_what_was_read(store: str) -> None:
+    answers = history(store, ())
+    (drawn_states,) = history_extras(answers).drawings
+    assert "mlx5_3 down 4 times" in drawn_states.svg
+    assert {each.kind for each in answers.inputs} == {"capture", "watch"}
+    assert all(len(each.sha256) == 64 for each in answers.inputs)
+    hidden = redacted(answers, b"key")
+    assert [each.host for each in hidden.tracks] == [Tokens(b"key").host("gpu07")]
+    assert hidden.tracks[0].captures == answers.tracks[0].captures

@@ -17,7 +17,7 @@ from topodiag.evidence.intake.pieces import Intake, refusal
 from topodiag.evidence.intake.reading import read_piece
 from topodiag.evidence.live.watch_log import read_watch
 from topodiag.fleet.history.adding import Addition
-from topodiag.fleet.history.questions import Row, failing, histories, rising, rows_by_host
+from topodiag.fleet.history.questions import Row, failing, histories, rising, rows_by_host, tracks, worst_hosts
 from topodiag.fleet.history.reading import read_captures
 from topodiag.fleet.history.store import Store, is_store, open_store, writing_to
 from topodiag.model.errors import InputError
@@ -92,6 +92,7 @@ def _asked(store: Store, hosts: Sequence[str]) -> FleetHistory:
     outcomes = run(Subject.HISTORY, found)
     times = [row.capture.time_s for of_host in rows.values() for row in of_host if row.capture.time_s is not None]
     few, common = rising(found)
+    findings, failed = fold(outcomes), failing(rows)
     return FleetHistory(
         hosts=len(found),
         captures=sum(map(len, rows.values())),
@@ -99,12 +100,13 @@ def _asked(store: Store, hosts: Sequence[str]) -> FleetHistory:
         last_s=max(times, default=None),
         watched=sum(each.end_s is not None for each in found),
         compared=sum(each.before is not None for each in found),
-        findings=fold(outcomes),
+        findings=findings,
         outcomes=outcomes,
-        failing=failing(rows),
+        failing=failed,
         rising=few,
         common=common,
         inputs=_inputs(store, rows),
+        tracks=tracks([*(each.host for each in failed), *worst_hosts(findings)], rows, found),
     )
 
 

@@ -13,6 +13,7 @@ from topodiag.cli.params import EVIDENCE
 
 if TYPE_CHECKING:
     from topodiag.report.formats.types.history import HistoryDocument
+    from topodiag.report.html.interface import Extras
     from topodiag.report.text import Page
 
 
@@ -56,6 +57,7 @@ def history(  # noqa: PLR0917 - one parameter per option
     from topodiag.cli.html import as_shown, check_html, write_drawn  # noqa: PLC0415
     from topodiag.cli.output import check_output, verdict, write_page  # noqa: PLC0415
     from topodiag.cli.progress import working  # noqa: PLC0415
+    from topodiag.model.provenance import NotObserved  # noqa: PLC0415
     from topodiag.model.result import Result  # noqa: PLC0415
     from topodiag.report.fleet.history import document, draw_history  # noqa: PLC0415
 
@@ -63,7 +65,10 @@ def history(  # noqa: PLR0917 - one parameter per option
     check_html(html, (place, *paths), printing)
     with working(color=printing.color, ascii_only=printing.ascii_only, quiet=printing.quiet):
         answers = as_shown(ask(place, paths, nodelist), redact=redact)
-    result = Result(findings=answers.findings, outcomes=answers.outcomes)
+    result = Result(
+        inputs=answers.inputs, findings=answers.findings, outcomes=answers.outcomes,
+        not_observed=tuple(NotObserved("part of the input", each) for each in answers.aside),
+    )  # fmt: skip
     reached.code = verdict(result, fail_on)
 
     def draw(page: Page) -> None:
@@ -73,4 +78,10 @@ def history(  # noqa: PLR0917 - one parameter per option
         return document(answers)
 
     write_page(draw, dump, format_=format_, printing=printing)
-    write_drawn(html, "fleet history", draw, dump, lambda: result)
+
+    def extras() -> Extras:
+        from topodiag.report.html.history import history_extras  # noqa: PLC0415 - for a page only
+
+        return history_extras(answers)
+
+    write_drawn(html, "fleet history", draw, dump, lambda: result, extras)

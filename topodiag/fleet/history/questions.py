@@ -13,8 +13,20 @@ import pyarrow.compute as pc
 from topodiag.checks.history.flaps import WINDOW_S
 from topodiag.checks.history.growth import growth
 from topodiag.fleet.history.store import Store
+from topodiag.model.finding import Finding, Severity
 from topodiag.model.fleet import FactKind, NodeFact
-from topodiag.model.history import FALLS, Capture, Failing, Growth, NodeHistory, PartStates, Rising, Spell, spell_time
+from topodiag.model.history import (
+    FALLS,
+    Capture,
+    Failing,
+    Growth,
+    NodeHistory,
+    PartStates,
+    Rising,
+    Spell,
+    Track,
+    spell_time,
+)
 
 DAY_S = 86400.0
 GROWTH_DAYS = 30
@@ -28,6 +40,8 @@ COMMON = 0.05
 MIN_SIBLINGS = 20
 """Parts below which nobody can say what is common."""
 RISING_TOLD = 20
+TRACKS = 64
+"""Nodes whose course is kept to be drawn."""
 
 Told = Callable[[str], bool]
 """Whether a host is asked about."""
@@ -122,6 +136,27 @@ def rising(histories: Iterable[NodeHistory]) -> tuple[tuple[Rising, ...], tuple[
         told += [Rising(host, each.part, key, each.count, each.hours, len(found), totals[key]) for host, each in found]
     told.sort(key=lambda each: (each.parts / each.total, -each.count / max(each.hours, 1.0), each.host, each.part))
     return tuple(told), tuple(sorted(common, key=lambda each: -each[1]))
+
+
+def worst_hosts(findings: Iterable[Finding]) -> list[str]:
+    """The nodes of findings that are more than a note, the worst first."""
+    told = sorted((each for each in findings if each.severity > Severity.INFO), key=lambda each: -each.severity)
+    return [host for each in told for host in each.where.nodes]
+
+
+def tracks(
+    hosts: Iterable[str], rows: Mapping[str, Sequence[Row]], histories: Iterable[NodeHistory]
+) -> tuple[Track, ...]:
+    """These nodes over time, each once: all captures with a time, and the parts that were up and went down."""
+    by_host = {each.host: each for each in histories}
+    made = []
+    for host in list(dict.fromkeys(hosts))[:TRACKS]:
+        held = [row.capture for row in rows.get(host, ())]
+        states = by_host[host].states if host in by_host else ()
+        fallen = [part for part in states if any(s.down for s in part.spells) and any(s.up for s in part.spells)]
+        captured = tuple((each.time_s, each.errors) for each in held if each.time_s is not None)
+        made.append(Track(host, captured, tuple(fallen)))
+    return tuple(made)
 
 
 def _pair(rows: Sequence[Row]) -> tuple[Row, Row | None, str]:

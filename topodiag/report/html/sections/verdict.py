@@ -98,10 +98,11 @@ def _of_answers(sheet: Sheet) -> dict[str, Any]:
         answers.append({"sign": "", "word": "", "hue": "plain", "names": "", "text": _first_line(sheet)})
     for group in groups[:GROUPS_SHOWN]:
         word, hue = _WORDS[group[0].sign]
-        if not group[0].sign and len(groups) == 1 and sheet.result.worst is not None:
-            hue = word_of(sheet.result.worst)
+        sign = group[0].sign
+        if not sign and len(groups) == 1 and sheet.result.worst is not None:
+            sign, hue = MARKS[sheet.result.worst], word_of(sheet.result.worst)
         answers.append({
-            "sign": group[0].sign, "word": "" if sheet.leading else word.upper(), "hue": hue, "names": _names(group),
+            "sign": sign, "word": "" if sheet.leading else word.upper(), "hue": hue, "names": _names(group),
             "text": group[0].words.plain,
         })  # fmt: skip
     if len(groups) > GROUPS_SHOWN:
