@@ -8,13 +8,14 @@ AMD's accelerators, whose RCCL decides for itself, it is that of the wires.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from math import log
 
 from topodiag.expect.calibration import Calibration, Factor, Tolerance, calibration, generation_of
-from topodiag.expect.rates import Rates, rates_of
-from topodiag.expect.setup import NoSetupError, Setup, setup_of
+from topodiag.expect.rates import Rates
+from topodiag.expect.setup import NoSetupError, Setup
+from topodiag.expect.shared import shared_setup, variants_of, versions_of
 from topodiag.expect.verdict import measured
 from topodiag.expect.wires import Wires, wire_rates, wires_of
 from topodiag.model.bench import BenchRun, Expectation
@@ -81,7 +82,9 @@ def expected(
     system's name leaves open; `fitted` stands in for the shipped calibration. Never raises for a run's content."""
     sizes = tuple(dict.fromkeys(row.size for row in run.rows))
     try:
-        setup = setup_of(run, machine, system=system, nics=nics, nodes=nodes, version=version, env=env, network=network)
+        setup = shared_setup(
+            run, machine, system=system, nics=nics, nodes=nodes, version=version, env=env, network=network
+        )
         rates, setup, versions = _middle(run, setup, sizes)
     except NoSetupError as lacking:
         try:
@@ -90,7 +93,7 @@ def expected(
         except NoSetupError as still:
             return Expected(why=str(still))
         return _calibrated(run, wires, rates, (), fitted or calibration())
-    others = (*versions, *_variants(run, setup))
+    others = (*versions, *variants_of(setup, run.collective))
     return _calibrated(run, setup, rates, others, fitted or calibration())
 
 
@@ -160,13 +163,7 @@ def _reason(setup: Setup | Wires, tolerance: Tolerance, rates: Rates) -> str:
 def _middle(run: BenchRun, setup: Setup, sizes: tuple[int, ...]) -> tuple[Rates, Setup, list[tuple[str, Rates]]]:
     """The rates by NCCL's version, or of the middle one of those that it could be, and the others. Where versions are
     far apart and the run does not say which it had, what it measured says it: of those the nearest is meant."""
-    made = [(rates_of(setup, run.collective, sizes), setup)]
-    for version in setup.versions:
-        other = replace(setup, version=version)
-        try:
-            made.append((rates_of(other, run.collective, sizes), other))
-        except NoSetupError:
-            continue
+    made = versions_of(setup, run.collective, sizes)
     ranked = sorted(made, key=lambda each: each[0].peak)
     middle = ranked[len(ranked) // 2][0].peak
     top = measured(run)
@@ -175,11 +172,3 @@ def _middle(run: BenchRun, setup: Setup, sizes: tuple[int, ...]) -> tuple[Rates,
     # Of equal ones the default version speaks.
     chosen = next(each for each in made if each[0].peak == middle)
     return (*chosen, [(f"{VERSION}{each.version}", rates) for rates, each in made if rates is not chosen[0]])
-
-
-def _variants(run: BenchRun, setup: Setup) -> Iterator[tuple[str, Rates]]:
-    for variant in setup.others:
-        try:
-            yield variant.name, rates_of(replace(setup, tree=variant.tree, others=()), run.collective, ())
-        except NoSetupError:
-            continue

@@ -20,6 +20,7 @@ from topodiag.expect.misread import misread
 from topodiag.expect.rates import Rates, reached_on
 from topodiag.expect.settings import is_costly
 from topodiag.expect.setup import NoSetupError, Setup
+from topodiag.expect.shared import known_shares
 from topodiag.expect.verdict import IMPOSSIBLE, LOW, Verdict, busbw_of
 from topodiag.model.bench import BenchRun, Fit, Hypothesis
 from topodiag.model.finding import Finding, Outcome, Severity, Status
@@ -254,10 +255,14 @@ def _priced(case: _Case, cause: Cause) -> float | None:
     """The bus bandwidth that the run would have reached at its size with this cause alone; None: it cannot be."""
     if cause.gbs is not None or case.setup is None:
         return cause.gbs
-    try:
-        return case.expected * reached_on(case.rates, cause.change(case.setup), case.run.collective)
-    except (NoSetupError, ChangeError):
-        return None
+    known = known_shares(case.setup, case.run.collective, case.rates)
+    if cause.words not in known:
+        try:
+            known[cause.words] = reached_on(case.rates, cause.change(case.setup), case.run.collective)
+        except (NoSetupError, ChangeError):
+            known[cause.words] = None
+    share = known[cause.words]
+    return None if share is None else case.expected * share
 
 
 def _weigh(case: _Case, cause: Cause, predicted: float) -> _Weighed:

@@ -1,0 +1,132 @@
+"""What runs of one kind share: the set-up of all that tell the same of ranks and devices, and its rates.
+
+A sweep is a hundred runs of one placement. What is reckoned for it depends on nothing that was measured, so that it is
+reckoned once. Of the last few kinds alone: what is kept holds the node it was made of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import lru_cache
+from typing import Generic, TypeVar
+
+from topodiag.expect.rates import Rates, rates_of
+from topodiag.expect.setup import NoSetupError, Setup, setup_of
+from topodiag.model.bench import BenchDevice, BenchRun
+from topodiag.model.node import Node
+
+_KEPT = 16
+"""Kinds of runs that are remembered."""
+
+T = TypeVar("T")
+Named = tuple[tuple[str, str], ...]
+
+
+class Same(Generic[T]):
+    """A key that only the same object equals, and that keeps it."""
+
+    __slots__ = ("it",)
+
+    def __init__(self, it: T) -> None:
+        self.it = it
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Same) and other.it is self.it
+
+    def __hash__(self) -> int:
+        return id(self.it)
+
+
+def shared_setup(
+    run: BenchRun,
+    machine: Node | None,
+    *,
+    system: str | None,
+    nics: tuple[int, float] | None,
+    nodes: int | None,
+    version: str | None,
+    env: Mapping[str, str] | None,
+    network: str | None,
+) -> Setup:
+    """setup_of, the same object for runs that tell the same. Raises NoSetupError."""
+    return _setup(
+        tuple(replace(device, pid=0) for device in run.devices),
+        *(run.nranks, run.nccl, tuple(run.env.items())),
+        *(Same(machine), system, nics, nodes, version, tuple((env or {}).items()), network),
+    )
+
+
+@lru_cache(maxsize=_KEPT)
+def _setup(  # noqa: PLR0917 - all that the key is made of
+    devices: tuple[BenchDevice, ...],
+    nranks: int | None,
+    nccl: str,
+    said: Named,
+    machine: Same[Node | None],
+    system: str | None,
+    nics: tuple[int, float] | None,
+    nodes: int | None,
+    version: str | None,
+    env: Named,
+    network: str | None,
+) -> Setup:
+    bare = BenchRun("", (), devices, nranks, nccl=nccl, env=dict(said))
+    return setup_of(
+        bare,
+        machine.it,
+        system=system,
+        nics=nics,
+        nodes=nodes,
+        version=version,
+        env=dict(env),
+        network=network,
+    )
+
+
+def versions_of(setup: Setup, collective: str, sizes: tuple[int, ...]) -> tuple[tuple[Rates, Setup], ...]:
+    """The rates by the version of a set-up, and by all that it could be as well. Raises NoSetupError for the first."""
+    return _versions(Same(setup), collective, sizes)
+
+
+@lru_cache(maxsize=_KEPT)
+def _versions(key: Same[Setup], collective: str, sizes: tuple[int, ...]) -> tuple[tuple[Rates, Setup], ...]:
+    setup = key.it
+    made = [(rates_of(setup, collective, sizes), setup)]
+    for version in setup.versions:
+        other = replace(setup, version=version)
+        try:
+            made.append((rates_of(other, collective, sizes), other))
+        except NoSetupError:
+            continue
+    return tuple(made)
+
+
+def variants_of(setup: Setup, collective: str) -> tuple[tuple[str, Rates], ...]:
+    """The rates of the other machines that a set-up may be of, by name."""
+    return _variants(Same(setup), collective)
+
+
+@lru_cache(maxsize=_KEPT)
+def _variants(key: Same[Setup], collective: str) -> tuple[tuple[str, Rates], ...]:
+    return tuple(_each_variant(key.it, collective))
+
+
+def _each_variant(setup: Setup, collective: str) -> Iterator[tuple[str, Rates]]:
+    for variant in setup.others:
+        try:
+            yield variant.name, rates_of(replace(setup, tree=variant.tree, others=()), collective, ())
+        except NoSetupError:
+            continue
+
+
+@lru_cache(maxsize=_KEPT)
+def _known(key: Same[Setup], collective: str, raw: float) -> dict[str, float | None]:
+    """What is known of the causes of a set-up, by their words."""
+    return {}
+
+
+def known_shares(setup: Setup, collective: str, whole: Rates) -> dict[str, float | None]:
+    """The shares that causes leave of a whole machine's bandwidth, by the causes' words, to be looked up and added to;
+    None for one that cannot be."""
+    return _known(Same(setup), collective, whole.raw)
