@@ -71,10 +71,13 @@ def read_slurm_hostfile(blob: Blob) -> RankHosts:
     hosts: list[str] = []
     counts: list[int] = []
     ranks = 0
+    known: dict[str, tuple[str, ...]] = {}
     for line, text in _lines(blob):
         match = _TASK.fullmatch(text)
         try:
-            found = expand(match[1]) if match else ()
+            if match and match[1] not in known:
+                known[match[1]] = expand(match[1])
+            found = known[match[1]] if match else ()
         except NodeSetError as error:
             raise InputError(blob.name, str(error), line=line) from None
         times = int(match[2] or 1) if match else 0
