@@ -126,7 +126,10 @@ def _from_links(node: Node, gpu: Gpu, spec: GpuSpec | None) -> LinkCount:
 
 def _may_be_cut(node: Node, gpu: Gpu) -> bool:
     """Whether links may have been cut off: of the last GPU of a text, or of all alike. The driver lists a link that is
-    down as inactive, so a list that is only short says nothing of the rest."""
+    down as inactive, so a list that is only short says nothing of the rest. NCCL's trees hold links
+    that are up, without rates; their reader refuses one that was cut."""
+    if not any(link.line_gbs.known or is_up(link) is False for link in gpu.nvlinks):
+        return False
     listed = [each for each in node.gpus if each.nvlinks]
     return gpu is listed[-1] or len({len(each.nvlinks) for each in listed}) == 1
 
