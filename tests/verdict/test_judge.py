@@ -32,6 +32,11 @@ def test_healthy_is_said_where_something_was_judged_and_nothing_speaks_against_i
     assert verdict(clean="NVL001").state is State.HEALTHY
 
 
+def test_a_job_of_which_no_rank_was_met_is_never_healthy() -> None:
+    job = replace(running().jobs[0], ranks=(), communicators=())
+    assert verdict(case=Case(jobs=(job,)), clean="NET001").state is State.UNKNOWN
+
+
 def test_a_line_of_trouble_that_nothing_explains_is_not_healthy() -> None:
     trouble = (Trouble("NCCL WARN", "something odd", "job", LOG),)
     told = verdict(case=running(), clean="NET001", unexplained=trouble)

@@ -46,7 +46,8 @@ def of_job(job: Job, findings: Sequence[Finding], result: Result, scene: Scene) 
     if (job.inspection is not None or job.diagnostics or job.step_waits) and not job.processes:
         return State.UNKNOWN  # parts of a job compared with each other: where all are equally bad, none is odd
     judged = any(o.status is Status.CLEAN and o.node in ("", job.name) for o in result.outcomes)
-    return State.HEALTHY if judged and not result.troubles(job.name) else State.UNKNOWN
+    met = bool(job.ranks or job.communicators)  # a few lines that name no rank clear nobody
+    return State.HEALTHY if judged and met and not result.troubles(job.name) else State.UNKNOWN
 
 
 def of_run(run: Benchmark) -> State:

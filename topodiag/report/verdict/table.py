@@ -122,7 +122,8 @@ def _draw_causes(page: Page, result: Result, verdict: Verdict) -> None:
 def _draw_rest(page: Page, result: Result, verdict: Verdict) -> None:
     """What bears on nothing, what it is not, what is open, what it rests on, and what would settle it."""
     faults = [each for each in verdict.unrelated if is_fault(each)]
-    beside = verdict.unrelated if page.style.verbose else faults
+    # Where nothing else is said, what was seen without being a fault is all there is to go on.
+    beside = verdict.unrelated if page.style.verbose or verdict.state is State.UNKNOWN else faults
     for number, finding in enumerate(beside[: None if page.style.verbose else LINES_SHOWN]):
         where = where_words(finding.where, several_nodes=True)
         entry(page, "beside" if number == 0 else "", (finding.id, str(finding.severity)), "  ", finding.message,
