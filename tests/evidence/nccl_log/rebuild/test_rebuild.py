@@ -202,6 +202,17 @@ def test_damaged_numbers_never_raise(data: st.DataObject) -> None:
     jobs(text(lines))
 
 
+@pytest.mark.parametrize("event", ["START", "COMPLETE"])
+@pytest.mark.parametrize("rank", ["4", "99999999", "2147483647"])
+def test_a_rank_beyond_its_communicator_is_a_damaged_line_and_no_rank(rank: str, event: str) -> None:
+    said = "comm 0x7f0000000010 rank 3 nranks 4 cudaDev 1 nvmlDev 1 busId 2b000 commId 0xabc - Init "
+    damaged = said.replace("rank 3 nranks", f"rank {rank} nranks")
+    (job,) = jobs(*(text(lines).replace(said + event, damaged + event) for lines in LOGS))
+    assert [each.rank for each in job.ranks] == [0, 1, 2, 3]
+    assert job.communicators[0].ranks.tolist() == [0, 1, 2, 3]
+    assert job.communicators[0].completed.tolist() == [True, True, True, event == "START"]
+
+
 def test_nothing_gives_no_job() -> None:
     assert jobs("") == ()
 

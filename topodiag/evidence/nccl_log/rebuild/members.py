@@ -222,7 +222,9 @@ def _told_apart(frame: Frame, processes: Processes) -> tuple[Ints, Ints]:
     init = frame["init"]
     thread, offset = init.read("thread"), init.read("offset")
     process = processes.of(thread, offset)
-    usable = (process >= 0) & (init.read("ctx") != 0) & (init.read("nranks") <= MOST_RANKS)
+    ranks, size = init.read("rank"), init.read("nranks")
+    usable = (process >= 0) & (init.read("ctx") != 0) & (size <= MOST_RANKS)
+    usable &= ranks < np.where(size > 0, size, MOST_RANKS)  # beyond it is damaged, and would take as much memory
     order = np.lexsort((offset, frame["threads"]["file"][thread]))
     order = order[usable[order]]
     starts, ends = init.is_word("event", "start"), init.is_word("event", *_ENDS)
