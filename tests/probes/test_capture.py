@@ -26,7 +26,8 @@ from topodiag_probes.registry import probes
 from topodiag_probes.run import Groups
 from topodiag_probes.tree import Root
 
-SLACK_S = 4.0
+SLACK_S = 15.0
+"""A machine with nine times its load starts a probe's processes slowly; what hangs here sleeps for minutes."""
 STATUSES = {"ok", "absent", "timeout", "denied", "error", "skipped"}
 
 
