@@ -66,17 +66,18 @@ def rates_of(setup: Setup, collective: str, sizes: Sequence[int]) -> Rates:
     """Raises NoSetupError where NCCL has nothing to run or the collective has no model."""
     if collective not in NCCL_NAMES and collective not in POINT_TO_POINT:
         raise NoSetupError(f"no model of {collective or 'an unknown collective'}")
-    asked = tuple(sorted({size for size in sizes if size > 0} | {LARGE_BYTES}))
-    predicted = _predict(setup, setup.tree, setup.nodes, asked)
+    wanted = {size for size in sizes if size > 0}
+    asked = tuple(sorted(wanted | {LARGE_BYTES}))
+    name = NCCL_NAMES.get(collective, "")
+    predicted = _predict(setup, setup.tree, setup.nodes, asked, name)
     if collective in POINT_TO_POINT:
         return _by_links(setup, predicted, collective, asked)
-    name = NCCL_NAMES[collective]
     choices = {each.bytes: each for each in predicted.choices if each.collective == name}
     if LARGE_BYTES not in choices or choices[LARGE_BYTES].busbw_gbs <= 0:
         raise NoSetupError("NCCL's settings leave no algorithm for it")
     large = choices[LARGE_BYTES]
     staged = stages(setup, predicted, large)
-    priced = {size: each for size, each in choices.items() if size in sizes}
+    priced = {size: each for size, each in choices.items() if size in wanted}
     terms = [_choice_term(predicted, large), *staged.terms, *_switches([priced[size] for size in sorted(priced)])]
     limit, limit_term = limit_of(setup, collective)
 
@@ -118,7 +119,7 @@ def reached_on(whole: Rates, now: Setup, collective: str) -> float:
 @lru_cache(maxsize=4096)
 def _large_gbs(tree: Element, nodes: int, version: str, env: tuple[tuple[str, str], ...], name: str) -> float:
     """NCCL's bus bandwidth of a large operation, GB/s; 0 where it refuses the tree or has nothing to run."""
-    made = predict_tree(tree, nodes=nodes, version=version, env=dict(env), sizes=(LARGE_BYTES,))
+    made = predict_tree(tree, nodes=nodes, version=version, env=dict(env), sizes=(LARGE_BYTES,), collectives=(name,))
     return next((c.busbw_gbs for c in made.choices if (c.collective, c.bytes) == (name, LARGE_BYTES)), 0.0)
 
 
@@ -127,12 +128,21 @@ def _within(setup: Setup, nodes: int) -> int:
     return min(nodes, setup.domain) if setup.domain > 1 else nodes
 
 
-def _predict(setup: Setup, tree: Element, nodes: int, sizes: Sequence[int]) -> Prediction:
-    """NCCL's decisions."""
+def _predict(setup: Setup, tree: Element, nodes: int, sizes: Sequence[int], name: str) -> Prediction:
+    """NCCL's decisions, of the collective called `name` alone."""
     if setup.unlike is not None:
-        made = predict_job(setup.unlike.hosts, setup.unlike.members, version=setup.version, sizes=sizes)
+        made = predict_job(
+            setup.unlike.hosts, setup.unlike.members, version=setup.version, sizes=sizes, collectives=(name,)
+        )
     else:
-        made = predict_tree(tree, nodes=_within(setup, nodes), version=setup.version, env=setup.env, sizes=sizes)
+        made = predict_tree(
+            tree,
+            nodes=_within(setup, nodes),
+            version=setup.version,
+            env=setup.env,
+            sizes=sizes,
+            collectives=(name,),
+        )
     if not made.accepted:
         raise NoSetupError(f"NCCL refuses the topology: {made.why}")
     return made

@@ -65,7 +65,8 @@ def wires_of(
     where nothing was said of them."""
     spec, gpu = _amd(run, system)
     chosen = nics or (spec.nics if spec is not None else None)
-    if run.nranks == 1 or (run.nranks or 0) > MOST_RANKS or (chosen is None and gpu is None):
+    unlikely = run.nranks is not None and not 1 < run.nranks <= MOST_RANKS
+    if unlikely or (chosen is None and gpu is None):
         raise lacking
     hosts, assumed = _nodes(run, nodes, spec)
     if hosts == 1 and gpu is None:

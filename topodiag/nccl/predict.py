@@ -29,6 +29,10 @@ from topodiag.nccl.tuning.tuning import tuning_table
 
 SIZES = tuple(1 << power for power in range(3, 34))
 """nccl-tests' sweep with -b 8 -e 8G -f 2, in bytes."""
+ALL = tuple(each.value for each in BY_WEIGHT)
+"""The collectives whose choices are predicted."""
+Asked = tuple[tuple[str, tuple[int, ...]], ...]
+"""Sizes in bytes by collective."""
 MOST_RANKS = 1 << 17
 """More ranks than any job has had; a greater question is refused rather than answered in an hour."""
 _KEPT = 64
@@ -68,9 +72,10 @@ def predict_tree(
     sizes: Sequence[int] = SIZES,
     explain: bool = False,
     refusal: Refusal | None = None,
+    collectives: Sequence[str] = ALL,
 ) -> Prediction:
-    """`predict` for the tree of a file. `refusal`: why NCCL's parser does not take the file. Raises
-    UnknownVersionError, and ValueError for a number of nodes below 1."""
+    """`predict` for the tree of a file. `refusal`: why NCCL's parser does not take the file. `collectives`: those whose
+    choices are wanted. Raises UnknownVersionError, and ValueError for a number of nodes below 1."""
     minor_of(version)
     if nodes < 1:
         raise ValueError(f"{nodes} nodes: at least 1")
@@ -79,7 +84,8 @@ def predict_tree(
     chosen = tuple(sorted((name, value) for name, value in (env or {}).items() if name.startswith("NCCL_")))
     try:
         (tree,) = numbered((tree,))
-        return _predicted(tree, nodes=nodes, version=version, env=chosen, sizes=tuple(sizes), explain=explain)
+        asked = tuple((name, tuple(sizes)) for name in collectives)
+        return _predicted(tree, nodes=nodes, version=version, env=chosen, asked=asked, explain=explain)
     except RejectedError as rejected:
         # Not kept: equal trees can stand on different lines.
         return Prediction(version, nodes, accepted=False, why=rejected.words, line=rejected.line)
@@ -92,7 +98,7 @@ def _predicted(
     nodes: int,
     version: str,
     env: tuple[tuple[str, str], ...],
-    sizes: tuple[int, ...],
+    asked: Asked,
     explain: bool,
 ) -> Prediction:
     minor = minor_of(version)
@@ -113,16 +119,16 @@ def _predicted(
         graphs=tuple(_told(describe(first.system, graph)) for graph in first.graphs),
         channels=comm.channels,
         tuning=table,
-        choices=_choices(comm, table, settings, sizes),
+        choices=_choices(comm, table, settings, asked),
         terms=derive(comm, table, settings) if explain else (),
         ranks=comm.shape.nranks,
         nccl_nodes=comm.shape.nodes,
     )
 
 
-def _choices(comm: Communicator, table: TuningTable, settings: Settings, sizes: Sequence[int]) -> tuple[Choice, ...]:
+def _choices(comm: Communicator, table: TuningTable, settings: Settings, asked: Asked) -> tuple[Choice, ...]:
     """What NCCL runs for each collective and size."""
-    return tuple(choice for each in BY_WEIGHT for choice in sweep(comm.shape, table, settings, each.value, sizes))
+    return tuple(choice for name, sizes in asked for choice in sweep(comm.shape, table, settings, name, sizes))
 
 
 def _told(graph: PredictedGraph) -> PredictedGraph:
@@ -140,6 +146,7 @@ def predict_job(
     *,
     version: str = DEFAULT_VERSION,
     sizes: Sequence[int] = SIZES,
+    collectives: Sequence[str] = ALL,
 ) -> Prediction:
     """`predict` for ranks on hosts that need not be alike: each host searches by itself, and all take the least of what
     was found. `graphs` are those that the ranks agreed on, without orders; `paths` and `total_bw` are those of the host
@@ -150,13 +157,13 @@ def predict_job(
         words = f"{len(members)} ranks are more than are worked out here ({MOST_RANKS})"
         return Prediction(version, len(hosts), accepted=False, why=words)
     try:
-        return _of_job(tuple(hosts), tuple(members), version, tuple(sizes))
+        return _of_job(tuple(hosts), tuple(members), version, tuple((name, tuple(sizes)) for name in collectives))
     except RejectedError as rejected:
         return Prediction(version, len(hosts), accepted=False, why=rejected.words, line=rejected.line)
 
 
 @lru_cache(maxsize=_KEPT)
-def _of_job(hosts: tuple[Host, ...], members: tuple[Member, ...], version: str, sizes: tuple[int, ...]) -> Prediction:
+def _of_job(hosts: tuple[Host, ...], members: tuple[Member, ...], version: str, asked: Asked) -> Prediction:
     minor = minor_of(version)
     read = {env: read_settings(dict(env), minor) for env in {env for _, env in hosts}}
     first = read[hosts[min(members, key=lambda member: member.rank).host][1]]
@@ -192,7 +199,7 @@ def _of_job(hosts: tuple[Host, ...], members: tuple[Member, ...], version: str, 
         ),
         channels=comm.channels,
         tuning=table,
-        choices=_choices(comm, table, first, sizes),
+        choices=_choices(comm, table, first, asked),
         ranks=comm.shape.nranks,
         nccl_nodes=comm.shape.nodes,
     )
