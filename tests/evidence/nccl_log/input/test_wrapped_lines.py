@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import textwrap
+from collections.abc import Callable
+
 import pytest
 
 from topodiag.evidence.nccl_log.input.wrapped_lines import looks_broken, whole_lines
@@ -65,3 +68,31 @@ def test_a_broken_record_is_whole_again_and_keeps_the_numbers_of_the_lines_behin
 def test_what_is_whole_or_not_understood_anyhow_stays_as_it_is(text: bytes) -> None:
     assert not looks_broken(text)
     assert b"".join(whole_lines(iter([text]))) == text
+
+
+WARNED = (
+    "gpu-n07:41210:41310 [3] NCCL INFO NET/IB : Using [0]mlx5_0:1/IB [1]mlx5_1:1/IB [RO]; OOB eth0:10.0.3.7<0>",
+    "gpu-n07:41210:41310 [3] misc/ibvwrap.cc:255 NCCL WARN Call to ibv_modify_qp failed with error"
+    " Connection timed out",
+    "gpu-n07:41210:41320 [3] transport/net_ib.cc:1295 NCCL WARN NET/IB: Got completion from peer 10.0.3.9<51724> with"
+    " status=12 opcode=0 len=0 vendor err 129 (Send) localGid fe80::a2:1 remoteGids fe80::a2:9 hca mlx5_0",
+)
+
+
+def by_terminal(line: str, width: int) -> list[str]:
+    return [line[at : at + width] for at in range(0, len(line), width)]
+
+
+@pytest.mark.parametrize("width", [60, 72, 80, 100])
+@pytest.mark.parametrize("broken", [by_terminal, textwrap.wrap], ids=["by a terminal", "by a mail"])
+def test_a_text_that_was_broken_at_one_width_is_whole_again_warnings_too(
+    width: int, broken: Callable[[str, int], list[str]]
+) -> None:
+    text = "\n".join(piece for line in WARNED for piece in broken(line, width)) + "\n"
+    assert looks_broken(text.encode())
+    assert [line.decode() for line in whole(text.encode()) if line] == list(WARNED)
+
+
+def test_lines_of_another_program_below_the_longest_record_are_no_pieces_of_it() -> None:
+    text = "\n".join((*WARNED, "Traceback (most recent call last):", '  File "train.py", line 3', "RuntimeError: NCCL"))
+    assert whole(text.encode()) == text.encode().split(b"\n")

@@ -1,8 +1,9 @@
 """Excerpts whose lines a terminal, a mail or a forum broke: the pieces of a record put together again.
 
-Only short texts are mended, those that somebody pasted; NCCL itself breaks no line. A piece is put behind a record only
-where the record is not understood without it and is understood with it, or where torch's watchdog has not come to the
-end of its sentence. Line numbers stay those of the file: a piece that moved leaves an empty line behind.
+Only short texts are mended, those that somebody pasted; NCCL itself breaks no line. A text that was broken at one width
+shows it: what goes on below stands under lines that had no room for one more word. Elsewhere a piece is put behind a
+record only where the record is not understood without it and is understood with it, or where torch's watchdog has not
+come to the end of its sentence. Line numbers stay those of the file: a piece that moved leaves an empty line behind.
 """
 
 from __future__ import annotations
@@ -23,18 +24,29 @@ _WATCHDOG_WORDS = "Watchdog caught collective operation timeout: WorkNCCL("
 _HEAD_ALONE = re.compile(r"(?:^|\s)[A-Za-z0-9_.-]{1,255}:\d{1,10}:\d{1,10}(?: \[-?\d{1,20}\])?\s{0,20}$")
 _LIST, _LIST_END = "NET/IB : Using", "OOB"
 """The list of RDMA devices ends with the interface for out-of-band messages, from 2.4 on."""
+_HEADED = re.compile(
+    r"\s{0,8}(?:\[ {0,8}\d{1,10}\.\d{1,9}\]|\d{4}-\d\d-\d\d|[A-Z][a-z]{2} {1,2}\d{1,2} \d\d:\d\d|\[rank"
+    r"|Traceback \(most)",
+    re.IGNORECASE,
+)  # fmt: skip
+"""How lines of the kernel, of syslog and of most programs begin: none goes on with the line above."""
+_WIDTHS = range(40, 241)
+"""Columns at which terminals, mails and forums break lines."""
+_LEAST_BREAKS = 2
+_MOST_FOLDS = 24
+"""Pieces of NCCL's longest line, 1,024 characters (src/debug.cc), at the least width."""
 _BODY = re.compile(r"\s*(?:\[-?\d{1,20}\] )?NCCL (?:INFO|WARN) ")
 
 
 def looks_broken(text: bytes) -> bool:
     """Whether some record of a short text was broken. `text` is all of it."""
     lines = text.split(b"\n")
-    return any(_joined(lines, at) is not None for at in range(len(lines) - 1))
+    return bool(_folds(lines)) or any(_joined(lines, at) is not None for at in range(len(lines) - 1))
 
 
 def whole_lines(blocks: Iterator[bytes]) -> Iterator[bytes]:
     """The text with its records whole. It is short: `looks_broken` is asked of short texts only."""
-    lines = b"".join(blocks).split(b"\n")
+    lines = _unfolded(b"".join(blocks).split(b"\n"))
     at = 0
     while at < len(lines) - 1:
         found = _joined(lines, at)
@@ -44,6 +56,36 @@ def whole_lines(blocks: Iterator[bytes]) -> Iterator[bytes]:
             at += pieces
         at += 1
     yield b"\n".join(lines)
+
+
+def _folds(lines: list[bytes]) -> list[int]:
+    """The lines that go on in the one below because the text was broken at one width; none where it was not."""
+    texts = [clean(line).rstrip() for line in lines]
+    begin = [_is_record(text) or _HEADED.match(text) is not None for text in texts]
+    width = max(map(len, texts), default=0)
+    if width not in _WIDTHS or not any(begin):
+        return []
+    below = [at for at, text in enumerate(texts) if at and text and texts[at - 1] and not begin[at]]
+    full = [at - 1 for at in below if len(texts[at - 1]) + 1 + len(texts[at].split(None, 1)[0]) > width]
+    return full if len(full) >= max(_LEAST_BREAKS, 2 * (len(below) - len(full))) else []
+
+
+def _unfolded(lines: list[bytes]) -> list[bytes]:
+    """The lines with those that were broken at one width whole again."""
+    folds = set(_folds(lines))
+    texts = [clean(line) for line in lines]
+    # Broken by a terminal every line is full to the last column, and a word goes on in the next.
+    between = "" if {len(texts[at]) for at in folds} == {max(map(len, texts))} else " "
+    made, at = list(lines), 0
+    while at < len(lines):
+        last = at
+        while last in folds and last - at < _MOST_FOLDS:
+            last += 1
+        if last > at:
+            pieces = [text if not between else text.strip() for text in texts[at : last + 1]]
+            made[at : last + 1] = [between.join(pieces).encode("utf-8", "replace"), *[b""] * (last - at)]
+        at = last + 1
+    return made
 
 
 def _joined(lines: list[bytes], at: int) -> tuple[str, int] | None:
