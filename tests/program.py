@@ -18,6 +18,7 @@ import tempfile
 from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import IO, Any
 
 ARGV = [sys.executable, "-m", "topodiag"]
@@ -28,6 +29,8 @@ START_ONLY = ("LC_ALL", "PYTHONIOENCODING", "PYTHONUTF8", "PYTHONPATH", "PYTHONH
 
 _context = multiprocessing.get_context("forkserver")
 _context.set_forkserver_preload(["tests.preloaded"])
+_NOBODY = ModuleType("__main__")
+"""Stands for pytest where a job is handed over: its process would import pytest first, 0.15 s of CPU each time."""
 
 
 def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -62,7 +65,11 @@ def run(
         place = Path(folder)
         (place / "in").write_bytes(given)
         job = _context.Process(target=_child, args=(entry, argv, environment(env), str(cwd or Path.cwd()), folder))
-        job.start()
+        main, sys.modules["__main__"] = sys.modules["__main__"], _NOBODY
+        try:
+            job.start()
+        finally:
+            sys.modules["__main__"] = main
         job.join(timeout)
         if job.exitcode is None:
             job.kill()

@@ -8,9 +8,9 @@ from typing import BinaryIO
 
 import pyarrow as pa
 
+from topodiag.evidence.intake.bundle import HEAD_BYTES
 from topodiag.evidence.intake.gather import gather
 from topodiag.evidence.intake.kinds import Kind
-from topodiag.evidence.intake.looks import HEAD_BYTES
 from topodiag.evidence.intake.pieces import STDIN, STDIN_NAME, Intake
 from topodiag.evidence.nccl_log.input.sources import (
     CHUNK_BYTES,

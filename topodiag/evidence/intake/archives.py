@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import IO, Any
 
-from topodiag.evidence.intake.bundle import MAX_TOTAL_BYTES, TOO_LARGE, BoundedTarInfo, Limited
-from topodiag.evidence.intake.looks import HEAD_BYTES
+from topodiag.evidence.intake.bundle import HEAD_BYTES, MAX_TOTAL_BYTES, TOO_LARGE, BoundedTarInfo, Limited
 from topodiag.model.errors import InputError, TopodiagError
 
 MAX_MEMBERS = 20_000

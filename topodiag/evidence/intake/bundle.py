@@ -32,7 +32,14 @@ MAX_FILES = 20_000
 MAX_HEADER_BYTES = 64 * 2**10
 """PAX headers and long names of one member: paths are at most 4 KiB."""
 MANIFEST = "manifest.json"
+HEAD_BYTES = 1 << 16
+"""How much of a file's beginning and end is looked at before anything is read."""
 TOO_LARGE = "refused: a capture of topodiag is far smaller"
+
+
+def is_bundle(manifest: bytes) -> bool:
+    """Whether the first bytes of a folder's manifest.json are those of a bundle, whose files are its own."""
+    return b'"topodiag-probe' in manifest[:4096] or (b'"schema"' in manifest[:4096] and b'"items"' in manifest[:4096])
 
 
 @dataclass(slots=True)

@@ -13,18 +13,20 @@ import re
 import stat
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from topodiag.evidence.intake.archives import members
-from topodiag.evidence.intake.bundle import MANIFEST
+from topodiag.evidence.intake.bundle import HEAD_BYTES, MANIFEST, is_bundle
 from topodiag.evidence.intake.collected import without_bookkeeping
 from topodiag.evidence.intake.fixtures import PREFIX, resolve
 from topodiag.evidence.intake.hosts import host_of_log, host_of_text, ids_of_text
 from topodiag.evidence.intake.kinds import Kind
-from topodiag.evidence.intake.looks import HEAD_BYTES, Looks, is_bundle, looks, speaking_kinds, words_of
 from topodiag.evidence.intake.pieces import STDIN, STDIN_NAME, Aside, Intake, Piece
 from topodiag.evidence.interface import Blob
 from topodiag.model.errors import InputError
+
+if TYPE_CHECKING:
+    from topodiag.evidence.intake.looks import Looks
 
 NOT_EVIDENCE = frozenset({Kind.EMPTY, Kind.BLANK, Kind.BINARY, Kind.PICKLE})
 """Kinds that no command reads, whatever is asked."""
@@ -197,6 +199,8 @@ def _take(path: str, root: str, met: _Met, *, named: bool) -> None:
         if named:
             met.notes.append(f"{path}: the same file as another that was given, read once")
         return
+    from topodiag.evidence.intake.looks import looks, words_of  # noqa: PLC0415 - not for bundles: it knows every text there is
+
     head, tail = _ends(path, status.st_size)
     met.real.add(real)
     seen = looks(head, tail, name=path, quick=met.quick)
@@ -214,6 +218,8 @@ def _take(path: str, root: str, met: _Met, *, named: bool) -> None:
 def _looked_through(path: str, seen: Looks) -> Looks:
     """A text whose ends say nothing, judged by the first of its lines that does: the error of a job stands anywhere in
     its output. At most MOST_LOOKED bytes are read."""
+    from topodiag.evidence.intake.looks import speaking_kinds  # noqa: PLC0415 - as above
+
     rest, left = b"", MOST_LOOKED
     with open(path, "rb") as stream:
         while left > 0 and (block := stream.read(min(LOOKED_BLOCK, left))):
@@ -294,6 +300,8 @@ def _tar_size(header: bytes) -> int:
 
 
 def _take_member(made: Piece, name: str, size: int, head: bytes, met: _Met) -> bool:
+    from topodiag.evidence.intake.looks import looks, words_of  # noqa: PLC0415 - as above
+
     seen = looks(head, name=name, quick=met.quick)
     full = f"{made.path}/{name}"
     if seen.packed:
@@ -308,6 +316,8 @@ def _take_member(made: Piece, name: str, size: int, head: bytes, met: _Met) -> b
 
 
 def _take_stdin(stdin: BinaryIO | None, met: _Met) -> BinaryIO:
+    from topodiag.evidence.intake.looks import looks, words_of  # noqa: PLC0415 - as above
+
     stream = stdin if stdin is not None else io.BytesIO()
     head = b""
     try:

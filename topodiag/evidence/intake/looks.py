@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from topodiag.evidence.cluster.looks import cluster_format, is_pods
 from topodiag.evidence.flight.looks import looks_like_flight
+from topodiag.evidence.intake.bundle import HEAD_BYTES
 from topodiag.evidence.intake.json_text import is_json
 from topodiag.evidence.intake.kinds import KINDS, Kind, source_words
 from topodiag.evidence.intake.launcher import without_prefix
@@ -24,15 +25,11 @@ from topodiag.evidence.live.profiler_trace import LOOKS as TRACE
 from topodiag.evidence.live.stacks import LOOKS as STACKS
 from topodiag.evidence.live.watch_log import LOOKS as WATCH
 from topodiag.evidence.nccl_log.grammar.spoken import holds_job_lines
-from topodiag.evidence.nccl_log.input.json_lines import CODING as JSON_LINES
 from topodiag.evidence.nccl_log.input.json_lines import looks_wrapped
-from topodiag.evidence.nccl_log.input.streams import Reading, packer_of, text_of
-from topodiag.evidence.nccl_log.input.wrapped_lines import CODING as WRAPPED_LINES
+from topodiag.evidence.nccl_log.input.streams import JSON_LINES, WRAPPED_LINES, Reading, packer_of, text_of
 from topodiag.evidence.nccl_log.input.wrapped_lines import looks_broken
 from topodiag.evidence.nccl_tests.looks import TABLE
 from topodiag.evidence.registry import recognise, recognise_lines
-
-HEAD_BYTES = 1 << 16
 
 _TEXT_CONTROL = bytes(range(9)) + b"\x0b" + bytes(range(0x0E, 0x1B)) + bytes(range(0x1C, 0x20)) + b"\x7f"
 _MANY_CONTROL = 0.02
@@ -193,11 +190,6 @@ def words_of(looked: Looks) -> str:
     if looked.kind is Kind.NODE_TEXT and looked.sources:
         return source_words(looked.sources[0])
     return KINDS[looked.kind].words
-
-
-def is_bundle(manifest: bytes) -> bool:
-    """Whether the first bytes of a folder's manifest.json are those of a bundle, whose files are its own."""
-    return b'"topodiag-probe' in manifest[:4096] or (b'"schema"' in manifest[:4096] and b'"items"' in manifest[:4096])
 
 
 def _binary(head: bytes, coding: tuple[str, ...]) -> Looks | None:

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from topodiag.evidence.intake.looks import looks
-from topodiag.evidence.nccl_log.input.json_lines import CODING, json_lines, looks_wrapped, unwrapped
-from topodiag.evidence.nccl_log.input.streams import Reading, text_of
+from topodiag.evidence.nccl_log.input.json_lines import json_lines, looks_wrapped, unwrapped
+from topodiag.evidence.nccl_log.input.streams import JSON_LINES, Reading, text_of
 
 RECORD = "node00:7:9 [0] NCCL INFO Using network IB"
 WARNING = "node00:7:9 [0] transport/net_ib.cc:9 NCCL WARN NET/IB : Got completion with error 12"
@@ -61,8 +61,8 @@ def test_a_text_of_several_lines_keeps_the_number_of_lines_of_the_file() -> None
 
 def test_a_file_is_taken_for_wrapped_by_one_record_or_by_most_of_its_lines() -> None:
     banner = b"starting\n" * 50
-    assert looks(banner + _docker(RECORD)).coding == (CODING,)
-    assert looks(_docker("epoch 1") * 3 + b"plain\n").coding == (CODING,)
+    assert looks(banner + _docker(RECORD)).coding == (JSON_LINES,)
+    assert looks(_docker("epoch 1") * 3 + b"plain\n").coding == (JSON_LINES,)
     assert looks(banner + _docker("epoch 1")).coding == ()
     assert looks(banner + RECORD.encode()).coding == ()
     assert not looks_wrapped(b'{"step": 1}\n' * 50)
@@ -80,6 +80,6 @@ def test_any_cut_into_blocks_gives_the_same_text(texts: list[str], cuts: list[in
 @settings(max_examples=60, deadline=None)
 @given(data=st.binary(max_size=200))
 def test_any_bytes_come_through_with_their_line_ends(data: bytes) -> None:
-    text = b"".join(text_of(io.BytesIO(data), (CODING,), Reading()))
+    text = b"".join(text_of(io.BytesIO(data), (JSON_LINES,), Reading()))
     assert text.count(b"\n") == data.count(b"\n")
     looks_wrapped(data)

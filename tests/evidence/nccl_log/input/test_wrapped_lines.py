@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Callable
+from unittest.mock import patch
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from topodiag.evidence.nccl_log.input import wrapped_lines
 from topodiag.evidence.nccl_log.input.wrapped_lines import looks_broken, whole_lines
 
 HEAD = b"n0:310:351 [0] NCCL INFO "
+PIECES = (
+    HEAD, b"n0:310:351 [0]", b"[0] NCCL INFO ", b"NCCL WARN ", b"3: " + HEAD, b"[1,3]<stdout>:", b"\x1b[0m", b"\0",
+    b" ", b"a" * 250, b"Channel 00/0 : 0[0] -> 9[1] [send] via", b" NET/IB/0", b"NET/IB : Using [0]mlx5_0:1/IB",
+    b"; OOB eth0", b"[Rank 3] Watchdog caught collective operation", b"timeout: WorkNCCL(SeqNum=7)",
+    b"before timing out.", b"\xff", b"",
+)  # fmt: skip
 
 
 def whole(text: bytes) -> list[bytes]:
@@ -96,3 +107,17 @@ def test_a_text_that_was_broken_at_one_width_is_whole_again_warnings_too(
 def test_lines_of_another_program_below_the_longest_record_are_no_pieces_of_it() -> None:
     text = "\n".join((*WARNED, "Traceback (most recent call last):", '  File "train.py", line 3', "RuntimeError: NCCL"))
     assert whole(text.encode()) == text.encode().split(b"\n")
+
+
+@pytest.mark.parametrize("label", [b"", b"3: ", b"[1,3]<stdout>:"])
+@pytest.mark.parametrize("first", [HEAD + b"NET/IB : Using [0]mlx5_0:1/IB", b"n0:310:351 [0]", b"n0:310:351", b"words"])
+def test_a_line_in_front_of_a_record_with_its_head_is_whole(first: bytes, label: bytes) -> None:
+    assert not looks_broken(first + b"\n" + label + HEAD + b"Using network IB")
+
+
+@given(st.lists(st.sampled_from(PIECES), min_size=2, max_size=5), st.sampled_from([b"\n", b""]))
+def test_records_told_at_a_glance_change_nothing(pieces: list[bytes], end: bytes) -> None:
+    text = end.join(pieces) + b"\n" + b"\n".join(pieces)
+    with patch.object(wrapped_lines, "_PLAIN_RECORD", re.compile(rb"(?!)")):
+        slow = whole(text)
+    assert whole(text) == slow

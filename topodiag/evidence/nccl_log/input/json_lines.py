@@ -16,8 +16,6 @@ from collections.abc import Iterator
 
 import msgspec
 
-CODING = "json-lines"
-
 TEXT_KEYS = ("log", "message", "msg", "textPayload", "MESSAGE", "line", "LogEntry")
 TIME_KEYS = ("time", "timestamp", "@timestamp")
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from topodiag.evidence.intake.bundle import HEAD_BYTES
 from topodiag.evidence.intake.gather import gather
 from topodiag.evidence.intake.kinds import Kind, command_for
-from topodiag.evidence.intake.looks import HEAD_BYTES, looks, words_of
+from topodiag.evidence.intake.looks import looks, words_of
 from topodiag.evidence.intake.pieces import STDIN, Aside, Intake, Piece
 from topodiag.evidence.nccl_log.input.streams import Span
 from topodiag.model.errors import InputError

@@ -14,11 +14,8 @@ from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
-from topodiag.evidence.nccl_log.input.json_lines import CODING as JSON_LINES
-from topodiag.evidence.nccl_log.input.json_lines import json_lines
-from topodiag.evidence.nccl_log.input.wrapped_lines import CODING as WRAPPED_LINES
-from topodiag.evidence.nccl_log.input.wrapped_lines import whole_lines
-
+JSON_LINES, WRAPPED_LINES = "json-lines", "wrapped-lines"
+"""Layers that are texts themselves. What takes them off knows records of NCCL, and is loaded where one is met."""
 GZIP_MAGIC = b"\x1f\x8b"
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 XZ_MAGIC = b"\xfd7zXZ\x00"
@@ -73,8 +70,12 @@ def text_of(stream: BinaryIO, coding: tuple[str, ...], reading: Reading) -> Iter
         elif layer in ("xz", "bzip2"):
             blocks = _unpack_streams(blocks, layer, reading)
         elif layer == JSON_LINES:
+            from topodiag.evidence.nccl_log.input.json_lines import json_lines  # noqa: PLC0415 - see above
+
             blocks = json_lines(blocks)
         elif layer == WRAPPED_LINES:
+            from topodiag.evidence.nccl_log.input.wrapped_lines import whole_lines  # noqa: PLC0415 - see above
+
             blocks = whole_lines(blocks)
         else:
             blocks = _decode(blocks, layer)

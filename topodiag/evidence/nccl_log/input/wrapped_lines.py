@@ -14,8 +14,6 @@ from collections.abc import Iterator
 from topodiag.evidence.nccl_log.grammar.grammar import parse
 from topodiag.evidence.nccl_log.grammar.prefix import clean, records
 
-CODING = "wrapped-lines"
-
 MOST_PIECES = 4
 """Lines that one record was broken into, at most, behind its first one."""
 
@@ -35,6 +33,11 @@ _WIDTHS = range(40, 241)
 _LEAST_BREAKS = 2
 _MOST_FOLDS = 24
 """Pieces of NCCL's longest line, 1,024 characters (src/debug.cc), at the least width."""
+_PLAIN_RECORD = re.compile(
+    rb"(?:\d{1,6}: |\[\d{1,6},\d{1,6}\]<std(?:out|err)>:)?"
+    rb"[A-Za-z0-9_.-]{1,255}:\d{1,10}:\d{1,10} \[-?\d{1,20}\] NCCL (?:INFO|WARN) "
+)
+"""The beginning of a line in which `records` surely finds a record with its whole head: of nearly every line."""
 _BODY = re.compile(r"\s*(?:\[-?\d{1,20}\] )?NCCL (?:INFO|WARN) ")
 
 
@@ -61,9 +64,14 @@ def whole_lines(blocks: Iterator[bytes]) -> Iterator[bytes]:
 def _folds(lines: list[bytes]) -> list[int]:
     """The lines that go on in the one below because the text was broken at one width; none where it was not."""
     texts = [clean(line).rstrip() for line in lines]
-    begin = [_is_record(text) or _HEADED.match(text) is not None for text in texts]
     width = max(map(len, texts), default=0)
-    if width not in _WIDTHS or not any(begin):
+    if width not in _WIDTHS:
+        return []
+    begin = [
+        _PLAIN_RECORD.match(line) is not None or _is_record(text) or _HEADED.match(text) is not None
+        for line, text in zip(lines, texts, strict=True)
+    ]
+    if not any(begin):
         return []
     below = [at for at, text in enumerate(texts) if at and text and texts[at - 1] and not begin[at]]
     full = [at - 1 for at in below if len(texts[at - 1]) + 1 + len(texts[at].split(None, 1)[0]) > width]
@@ -91,6 +99,8 @@ def _unfolded(lines: list[bytes]) -> list[bytes]:
 def _joined(lines: list[bytes], at: int) -> tuple[str, int] | None:
     """The record that begins on this line with its further pieces, and how many; None where it is whole, or where no
     pieces make it so."""
+    if at + 1 < len(lines) and _PLAIN_RECORD.match(lines[at + 1]):
+        return None
     first = clean(lines[at])
     if not first.strip():
         return None
