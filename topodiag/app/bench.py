@@ -155,7 +155,7 @@ def _judged(  # noqa: PLR0917 - a run, and all that is known beside it
         run = replace(run, placement=PurePath(file.path).stem)
     fit = fit_run(run)
     machine = _machine_of(run, file, named, beside, chosen)
-    made = _expected(run, machine, chosen, gaps)
+    made = expected_of(run, machine, chosen, gaps)
     found = verdict_of(run, made.expectation, made.why)
     known = known_of(run, machine, file.jobs, file.outcomes)
     explained = explain(run, made, found, fit=fit, known=known)
@@ -187,7 +187,7 @@ def _machine_of(run: BenchRun, file: _File, named: Machine, beside: Machine, cho
     return replace(near, nodes=nodes, jobs=() if nodes else jobs)
 
 
-def _expected(run: BenchRun, machine: Machine, chosen: BenchOptions, gaps: list[NotObserved]) -> Expected:
+def expected_of(run: BenchRun, machine: Machine, chosen: BenchOptions, gaps: list[NotObserved]) -> Expected:
     """The expectation of the machine as it should be. Of nodes that differ it is the one of which the least is to be
     expected: a collective is as fast as its slowest node."""
     if not machine.nodes:

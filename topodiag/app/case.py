@@ -170,7 +170,14 @@ def _on_machines(job: Job, case: Case) -> Job:
     machines = {
         host: by_name[name] for host in job.hosts if (name := case.identity.name(host)) in by_name and name not in stale
     }
-    return replace(job, machines=machines) if machines else job
+    if not machines:
+        return job
+    made = replace(job, machines=machines)
+    if made.inspection is None:
+        return made
+    from topodiag.app.inspector_model import beside_model  # noqa: PLC0415 - numpy, which only the Inspector needs
+
+    return replace(made, inspection=beside_model(made))
 
 
 # --- what says more of the rest -------------------------------------------------------------------------------------

@@ -55,7 +55,8 @@ class CallsOfOneSize:
     """The calls of one collective within a quarter of an octave of sizes. `bytes` is the largest of them; times in
     microseconds, bus bandwidths in GB/s. `clean_us` is the median of the shortest kernels, `busbw_gbs` the bus
     bandwidth of the same. `busbw_low_gbs` and `busbw_mid_gbs` are the 1st percentile and the median of what the calls
-    reached with their waiting: that of their slowest rank."""
+    reached with their waiting: that of their slowest rank. `best_us` is the time that a tenth of the calls stays
+    below: those that had the wires for themselves."""
 
     collective: str
     bytes: int
@@ -65,6 +66,7 @@ class CallsOfOneSize:
     busbw_low_gbs: float
     busbw_mid_gbs: float
     by_hour: tuple[HourOfCalls, ...] = ()
+    best_us: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,13 +108,33 @@ class InspectorCommunicator:
         return 1.0 if self.made_of is MadeOf.CALLS else 0.2
 
 
+@dataclass(frozen=True, slots=True)
+class BesideModel:
+    """The fastest of the communicators of one kind (`alike` of them) beside what is expected of its machine: `gbs` is
+    what a tenth of its calls exceeded, `expected_gbs` what NCCL's model expects of it alone. `sharing` communicators,
+    itself one of them, may use its wires at the same time. `is_low` where it is far below its part of the
+    expectation; `machine` is what was assumed, `hosts_seen` of its hosts were captured."""
+
+    comm: InspectorCommunicator
+    alike: int
+    size: CallsOfOneSize
+    gbs: float
+    expected_gbs: float
+    sharing: int
+    is_low: bool
+    machine: str
+    hosts_seen: int
+    hosts: int
+
+
 @dataclass(frozen=True)
 class Inspection:
     """All that the Inspector wrote of one job. `records` are those of collectives, `transfers` those of sends and
     receives, `untimed` those whose time is not the GPU's, `unread` the lines that are no record. `one_in` calls was
     kept: above 1 the calls were too many for the memory. `samples` are those of Prometheus' metrics, `unclocked` those
     of a release that does not say whose clock timed them, `others` lines of other metrics, `other_jobs` the jobs that
-    are left out beside that of most samples; `full` where there were more samples than are kept."""
+    are left out beside that of most samples; `full` where there were more samples than are kept. `beside_model` is
+    made once the machines of the job are known, `not_beside` says why it is not."""
 
     communicators: tuple[InspectorCommunicator, ...]
     records: int = 0
@@ -125,6 +147,8 @@ class Inspection:
     others: int = 0
     other_jobs: int = 0
     full: bool = False
+    beside_model: tuple[BesideModel, ...] = ()
+    not_beside: str = "the captures of the nodes and NCCL's log are not beside the records: topodiag diagnose takes all"
 
     @cached_property
     def missing(self) -> int:

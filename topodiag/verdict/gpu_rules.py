@@ -166,7 +166,7 @@ class SlowGpuForAll(Rule):
     """Every ring passes the GPU that a test found slow: the runs on its node are low."""
 
     causes = ("GPU006",)
-    leads_to = ("BEN001", "BEN003", "BEN005")
+    leads_to = ("BEN001", "JOB015", "BEN003", "BEN005")
     because = "every ring passes the GPU that the test found slow"
 
 
@@ -175,7 +175,7 @@ class FewerLinksForAll(Rule):
     lowers the whole job. `topodiag topo predict` of the degraded node shows the same count."""
 
     causes = ("NVL001", "NVL002", "NVL004", "TOP004")
-    leads_to = ("NET006", "NET007", "BEN001", "BEN003", "BEN005")
+    leads_to = ("NET006", "NET007", "BEN001", "JOB015", "BEN003", "BEN005")
     because = "all ranks take the channels that the most degraded GPU allows"
 
 
@@ -193,7 +193,7 @@ class SlowPcieForAll(Rule):
     """Every collective waits for the rank behind the degraded PCIe link."""
 
     causes = ("PCI001", "PCI002")
-    leads_to = ("NET006", "BEN001", "BEN002", "BEN003", "BEN005")
+    leads_to = ("NET006", "BEN001", "JOB015", "BEN002", "BEN003", "BEN005")
     because = "every collective waits for the rank behind the degraded PCIe link"
 
 
@@ -203,7 +203,7 @@ class AcsOrIommu(Rule):
     on bare metal: in a guest the host's bridges decide. Switch ACS off and measure again."""
 
     causes = ("PCI004",)
-    leads_to = ("P2P001", "GDR001", "NET008", "JOB005", "JOB006", "BEN001", "BEN004")
+    leads_to = ("P2P001", "GDR001", "NET008", "JOB005", "JOB006", "BEN001", "JOB015", "BEN004")
     because = "traffic between PCIe devices goes through the root complex, where it is slow or refused"
 
     def holds(self, cause: Finding, other: Finding, scene: Scene) -> bool:
@@ -217,5 +217,5 @@ class ClocksHeldDown(Rule):
     """A GPU at low clocks launches and copies more slowly; its rank arrives late in every collective."""
 
     causes = ("GPU004",)
-    leads_to = ("JOB008", "BEN001", "BEN002")
+    leads_to = ("JOB008", "BEN001", "JOB015", "BEN002")
     because = "the rank of a GPU at low clocks is late in every collective"

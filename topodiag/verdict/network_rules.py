@@ -18,7 +18,7 @@ class PortDown(Rule):
     longer meet, or sockets take over. `ibstat` beside the `NET/IB : Using` line settles it."""
 
     causes = ("NIC001",)
-    leads_to = ("NIC005", "NET001", "NET003", "NET004", "NET006", "NET007", "BEN001", "BEN005")
+    leads_to = ("NIC005", "NET001", "NET003", "NET004", "NET006", "NET007", "BEN001", "JOB015", "BEN005")
     because = "NCCL goes without the port that is down"
 
     def contradicted_by(self, cause: Finding, scene: Scene) -> tuple[Origin, ...]:
@@ -41,7 +41,7 @@ class PortDrops(Rule):
     """Symbol errors, discards and retransmissions cost bandwidth long before a connection fails."""
 
     causes = ("NIC003", "NET009")
-    leads_to = ("BEN001", "BEN003")
+    leads_to = ("BEN001", "JOB015", "BEN003")
     because = "what is lost on the wire is sent again"
 
 
@@ -49,7 +49,7 @@ class SlowPort(Rule):
     """A port below the rate of its siblings is as slow as it says: every collective over its rail waits for it."""
 
     causes = ("NIC002",)
-    leads_to = ("NET007", "NET006", "BEN001", "BEN005")
+    leads_to = ("NET007", "NET006", "BEN001", "JOB015", "BEN005")
     because = "every collective waits for the slower port"
 
 
@@ -58,7 +58,7 @@ class PartSlowsGroups(Rule):
     communicators of the same size elsewhere."""
 
     causes = ("NIC001", "NIC002", "NIC003", "PCI001", "PCI002", "PCI003", "NVL001", "NVL002", "NVL003", "GPU004")
-    leads_to = ("JOB011",)
+    leads_to = ("JOB011", "JOB015")
     because = "each collective over the slow part is as slow as the part"
     reach = Reach.NODE
 
@@ -90,7 +90,7 @@ class MissingNic(Rule):
     """A node with fewer NICs than its siblings: NCCL uses fewer, rails do not meet, and all wait for this node."""
 
     causes = ("NIC005",)
-    leads_to = ("NET003", "NET004", "NET006", "NET007", "BEN001", "BEN005")
+    leads_to = ("NET003", "NET004", "NET006", "NET007", "BEN001", "JOB015", "BEN005")
     because = "the node has fewer NICs than the others"
 
     def contradicted_by(self, cause: Finding, scene: Scene) -> tuple[Origin, ...]:
@@ -113,7 +113,7 @@ class PluginMissing(Rule):
     """Without its network plugin NCCL takes its own IB or sockets: less bandwidth, or none."""
 
     causes = ("NET005",)
-    leads_to = ("NET001", "GDR001", "NET002", "NET007", "NET003", "NET006", "BEN001")
+    leads_to = ("NET001", "GDR001", "NET002", "NET007", "NET003", "NET006", "BEN001", "JOB015")
     because = "NCCL went on without the plugin that brings this network"
 
 
@@ -133,7 +133,7 @@ class SocketsInUse(Rule):
     use them, connections of two kinds meet and fail with `wrong type`."""
 
     causes = ("NET001",)
-    leads_to = ("NET007", "GDR001", "NET003", "NET006", "NET010", "BEN001", "BEN002")
+    leads_to = ("NET007", "GDR001", "NET003", "NET006", "NET010", "BEN001", "JOB015", "BEN002")
     because = "the traffic between nodes goes over TCP sockets"
 
     def contradicted_by(self, cause: Finding, scene: Scene) -> tuple[Origin, ...]:
@@ -168,7 +168,7 @@ class SlowInterface(Rule):
     """Data over a bridge or a management interface is as slow as that interface."""
 
     causes = ("NET002",)
-    leads_to = ("BEN001", "BEN002")
+    leads_to = ("BEN001", "JOB015", "BEN002")
     because = "the data passes the wrong interface"
 
 
@@ -177,7 +177,7 @@ class NoGpuDirect(Rule):
     matter, and the job is as slow as its slowest node."""
 
     causes = ("GDR001", "GDR002")
-    leads_to = ("BEN001", "BEN005", "NET007", "NUM001", "NET006", "GDR002")
+    leads_to = ("BEN001", "JOB015", "BEN005", "NET007", "NUM001", "NET006", "GDR002")
     because = "data between nodes is copied through host memory"
 
     def contradicted_by(self, cause: Finding, scene: Scene) -> tuple[Origin, ...]:
@@ -189,7 +189,7 @@ class FarNic(Rule):
     link between the sockets."""
 
     causes = ("NUM001",)
-    leads_to = ("GDR002", "GDR001", "NET004", "BEN001", "BEN002")
+    leads_to = ("GDR002", "GDR001", "NET004", "BEN001", "JOB015", "BEN002")
     because = "the traffic of this GPU crosses the link between the CPU sockets"
     reach = Reach.NODE
 
@@ -198,7 +198,7 @@ class LinksInUse(Rule):
     """The bandwidth between nodes is that of the NICs and channels in use."""
 
     causes = ("NET003", "NET004", "NET006", "NET007", "P2P001", "P2P002", "NUM002", "TOP003", "HST003")
-    leads_to = ("BEN001", "BEN002", "BEN005")
+    leads_to = ("BEN001", "JOB015", "BEN002", "BEN005")
     because = "the bandwidth is that of the links in use"
 
 

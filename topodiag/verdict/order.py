@@ -20,7 +20,7 @@ MOST_CAUSES = 64
 _STAGES = (
     ("GPU",), ("NVL",), ("PCI", "FLT"), ("NIC",), ("NET008", "NET009", "NET010"), ("HST",),
     ("JOB002", "JOB003", "JOB004", "JOB010", "JOB013", "ENV", "GDR", "NET", "P2P", "NUM", "TOP"), ("JOB007",),
-    ("JOB009", "JOB006", "JOB008"), ("JOB005", "JOB011", "JOB012", "JOB014", "BEN", "PLC"), ("JOB001",),
+    ("JOB009", "JOB006", "JOB008"), ("JOB005", "JOB011", "JOB012", "JOB014", "JOB015", "BEN", "PLC"), ("JOB001",),
 )  # fmt: skip
 """What can produce what, where nothing else decides: what stands earlier can produce what stands later."""
 

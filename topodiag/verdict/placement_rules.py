@@ -17,5 +17,5 @@ class PlacementCosts(Rule):
     """Groups that span NVLink domains, switches or rails send over slower wires. Expected loss equals measured loss."""
 
     causes = ("PLC001", "PLC002", "PLC003", "PLC004", "PLC005", "PLC006", "PLC007")
-    leads_to = ("BEN001", "BEN005", "NET004")
+    leads_to = ("BEN001", "JOB015", "BEN005", "NET004")
     because = "the ranks are placed so that their traffic takes slower wires"

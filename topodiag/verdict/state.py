@@ -21,7 +21,7 @@ ENDS = ("JOB005", "JOB009", "JOB001", "NET008")
 HANGS = ("JOB006",)
 _WAITS = frozenset({"watchdog", "timeout", "stalled"})
 """First errors of a job that hung until somebody lost patience."""
-_SLOWS = ("NET", "GDR", "P2P", "PCI", "PLC", "NVL", "NUM", "GPU004", "JOB008", "JOB011", "JOB012",
+_SLOWS = ("NET", "GDR", "P2P", "PCI", "PLC", "NVL", "NUM", "GPU004", "JOB008", "JOB011", "JOB012", "JOB015",
           "NIC002", "NIC005", "TOP", "BEN", "ENV")  # fmt: skip
 """Checks whose faults take bandwidth or time from a job that meets them."""
 

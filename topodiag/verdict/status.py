@@ -15,8 +15,8 @@ from topodiag.verdict.clearing import normal_runs
 from topodiag.verdict.registry import RULES
 from topodiag.verdict.scene import Scene
 
-_EFFECTS = ("BEN", "JOB001", "JOB005", "JOB008", "JOB011", "JOB012", "JOB014", "NET003", "NET004", "NET006", "NET007",
-            "NET008", "NET010", "NIC005", "NVL004", "P2P001", "TOP004", "GPU005", "NET001", "NET002",
+_EFFECTS = ("BEN", "JOB001", "JOB005", "JOB008", "JOB011", "JOB012", "JOB014", "JOB015", "NET003", "NET004", "NET006",
+            "NET007", "NET008", "NET010", "NIC005", "NVL004", "P2P001", "TOP004", "GPU005", "NET001", "NET002",
             "GDR001")  # fmt: skip
 """Checks that see what something did, in a log or a measurement, and not what did it. A finding of these that names the
 setting which does it, or that was read on the machine itself, is a cause."""

@@ -34,6 +34,7 @@ CHECKS = {
     "JOB012": "slow_hours:SlowHoursOfJob",
     "JOB013": "diagnostics:NcclReports",
     "JOB014": "step_waits:OddStepWaits",
+    "JOB015": "below_model:BelowModel",
 }
 
 COMPANIONS = {

@@ -23,6 +23,8 @@ STEPS_OF_OCTAVE = 4
 AHEAD = 1 << 20
 """How far a sequence number may be in front of what the number of records allows: ranks drop what is small."""
 LEAST_CALLS_OF_SIZE = 20
+BEST = 10
+"""Percentile of the clean times of calls that nothing else slowed."""
 COMMON = 95
 """Percentile of the waiting at which longer waits are cut: one checkpoint outweighs a thousand steps, and tells nothing
 of who comes last to them."""
@@ -203,7 +205,7 @@ def _sizes(collective: str, series: _Series, slots: Slots, one_in: int) -> Itera
         high, middle = np.percentile(own["most"], (99, 50)).tolist()
         yield CallsOfOneSize(
             collective, size, len(own) * one_in, clean, scale / clean, scale / high, scale / middle,
-            tuple(_hours(own["hour"], least, one_in)),
+            tuple(_hours(own["hour"], least, one_in)), float(np.percentile(least, BEST)),
         )  # fmt: skip
 
 
