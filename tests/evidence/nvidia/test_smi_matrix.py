@@ -180,7 +180,8 @@ def test_cut_doubled_and_shuffled_lines_invent_no_cell(data: st.DataObject) -> N
 
 
 @given(
-    st.sampled_from(sorted(EXPECTED)), st.text(alphabet=string.ascii_letters + string.digits, min_size=1, max_size=12)
+    st.sampled_from(sorted(EXPECTED)),
+    st.text(alphabet=string.ascii_letters + string.digits, min_size=1, max_size=12).filter(lambda word: word != "X"),
 )
 @example(("GPU1", "GPU0"), "NUMA")
 @example(("GPU0", "GPU1"), "CPU")
@@ -193,3 +194,8 @@ def test_a_bad_word_loses_no_other_cell(pair: tuple[str, str], word: str) -> Non
     assert {key: cell for key, cell in found.items() if key != pair} == {
         key: cell for key, cell in EXPECTED.items() if key != pair
     }
+
+
+def test_an_x_between_two_devices_leaves_the_matrix_out() -> None:
+    """It stands where a device meets itself, so cells are missing and nobody knows which."""
+    assert cells(CLEAN.replace("NV18", "X", 1)) == {}

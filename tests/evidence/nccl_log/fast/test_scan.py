@@ -140,6 +140,14 @@ def test_any_mixture_of_lines_gives_the_plain_result(lines: list[str], end: str)
     _same(("\n".join(lines) + end).encode())
 
 
+@pytest.mark.parametrize("second", ["h:1:2 [0] INFO ", "h:1:2 [0] INFO Using network IB", "h:1:2 [0] x.cc:7 WARN "])
+@pytest.mark.parametrize(
+    "first", ["Channel 02/1 : 00[0] -> 1[1] via P2P/CUMEM/read", "Using network IB", "Ring 0 : 3 -> 0 -> 1", "0[0] "]
+)
+def test_a_second_record_on_a_line_may_be_of_a_new_thread_and_empty(first: str, second: str) -> None:
+    _same(f"node01:311:352 [0] NCCL INFO {first}{second}\nh:1:2 [0] NCCL INFO Using network IB\n".encode())
+
+
 @settings(max_examples=80, deadline=None)
 @given(st.lists(st.lists(_line, max_size=15), max_size=5), st.sampled_from(["", "\n"]))
 def test_files_that_are_read_together_give_what_each_gives_alone(files: list[list[str]], end: str) -> None:

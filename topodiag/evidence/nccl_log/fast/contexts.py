@@ -43,15 +43,18 @@ class Contexts:
 
     def name(self, said: Naming, threads: int) -> Positions:
         """Take a block's naming records, in any order; returns the context that each names. `threads` are there."""
-        if threads > len(self._now):
-            more = max(threads, 2 * len(self._now)) - len(self._now)
-            self._now = np.append(self._now, np.zeros(more, dtype=np.int64))
-            self._named = np.append(self._named, np.full(more, -1, dtype=np.int64))
+        self._know(threads)
         codes = self._named_by(said)
         keys = (said.thread << 40) | said.place
         order = np.argsort(keys, kind="stable")
         self._keys, self._filled, self._offsets = keys[order], codes[order], said.offset[order]
         return codes
+
+    def _know(self, threads: int) -> None:
+        if threads > len(self._now):
+            more = max(threads, 2 * len(self._now)) - len(self._now)
+            self._now = np.append(self._now, np.zeros(more, dtype=np.int64))
+            self._named = np.append(self._named, np.full(more, -1, dtype=np.int64))
 
     def _named_by(self, said: Naming) -> Positions:
         """A pointer means what the last Init START of its process made of it."""
@@ -78,7 +81,9 @@ class Contexts:
         return self._codes.setdefault((pointer, gen), len(self._codes))
 
     def at(self, thread: Positions, where: Positions) -> Positions:
-        """The context of each thread at a place of the block: named by that record or before."""
+        """The context of each thread at a place of the block: named by that record or before. A thread may be new: that
+        of a record at the end of a line that was read one by one, after the block's contexts were named."""
+        self._know(int(thread.max(initial=-1)) + 1)
         now = self._now[thread]
         if len(self._keys):
             named = np.zeros(len(self._now), dtype=np.bool_)

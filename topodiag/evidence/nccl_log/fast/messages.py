@@ -77,7 +77,7 @@ class Messages:
 
     def _read(self, message: bytes) -> int:
         text = message.decode("utf-8", "replace").rstrip()
-        if ("] " in text and ("] INFO " in text or " WARN " in text)) or text[-2:] == ">:":
+        if ("] " in text and ("] INFO " in text or " WARN " in text)) or text.endswith((">:", "] INFO", " WARN")):
             return -1  # may be two records, or hold another one's label
         start = message[:START]
         kind = self._kinds.get(start, _UNKNOWN)
