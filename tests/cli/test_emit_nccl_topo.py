@@ -151,7 +151,7 @@ def test_one_host_is_cut_out_of_a_dump_of_several_and_compared_with_itself(topod
     assert "no host 0xff in this file; there are 0xa0, 0xa1" in one_line(wrong)
 
 
-@pytest.mark.parametrize("version", ["2.18", "2.21.5", "2.26", "2.30", "2.31"])
+@pytest.mark.parametrize("version", ["2.18", "2.21.5", "2.26", "2.30", "2.31", "2.32"])
 def test_the_file_is_made_for_the_version_that_is_asked_for(topodiag, tmp_path, version) -> None:
     sick = no_nvlink_on_gpu3(tmp_path / "sick.xml")
     run = topodiag("emit", "nccl-topo", sick, "--repair", "--nccl", version, "--nodes", "1")

@@ -38,7 +38,7 @@ def test_a_sound_file_is_checked_in_silence_and_exits_0():
     done = topo("check", HEALTHY)
     assert (done.returncode, done.stderr) == (0, "")
     assert "no faults found" in done.stdout
-    assert "NCCL 2.18 to 2.31 load it" in done.stdout
+    assert "NCCL 2.18 to 2.32 load it" in done.stdout
 
 
 def test_predict_says_that_a_lost_tree_bounds_the_rings_and_which_version_or_setting_finds_it():

@@ -179,6 +179,11 @@ class Feature(Enum):
         31,
         "src/tuning/cost_model.cc: NCCL_ALGO takes what it does not name from collectives of NCCL_PROTO",
     )
+    RING_PLATEAU_BY_STEPS = (
+        32,
+        "src/tuning/ring.cc: that plateau is for AllReduce too, and grows with the steps of the ring",
+    )
+    NVLS_TREE_CORRECTED_ON_ARM = 31, "src/tuning/nvls.cc: NVLSTree on Arm with four GPUs a node and NICs of 96 GB/s"
     LAST_OF_EQUALS = 31, "src/tuning/tuning.cc: of two equally fast ones the last is taken; before, the first"
 
     # What logs show

@@ -32,13 +32,14 @@ LAST_PATCHES: Mapping[int, str] = {
     29: "v2.29.7-1",
     30: "v2.30.7-1",
     31: "v2.31.2-1",
+    32: "v2.32.3-1",
 }
 """Every version whose decisions are known, and the patch whose source was read.
 
-Of 2.31 no run was compared. src/tuning is that of the release; src/graph and src/init.cc were read on the public branch
-`dev` of June 2026 (2.31.0a7), one slip of which is not taken over: NVLSTree finds no graph there, as it is not copied
-(src/init.cc), and a release with it would lose most of its speed between nodes. Not modelled: NVLSTree on Arm with NICs
-of 96 GB/s, whose correction (src/tuning/nvls.cc) asks for the least bandwidth of all ranks' NICs."""
+Of 2.31 and 2.32 no run was compared. src/tuning is that of the releases, with the constants of the released libraries;
+src/graph and src/init.cc of 2.31 were read on the public branch `dev` of June 2026 (2.31.0a7), one slip of which is not
+taken over: NVLSTree finds no graph there, as it is not copied (src/init.cc), and a release with it would lose most of
+its speed between nodes."""
 DEFAULT = 28
 DEFAULT_VERSION = f"2.{DEFAULT}"
 """What is asked where nobody names a version."""

@@ -309,7 +309,6 @@ class _Setup:
 
     def _nvls(self, node: CommNode, bounds: Limits) -> int:
         by_net = has(self.minor, Feature.NVLS_CHANNELS_BY_NET)
-        systems = [each.domain.system for each in self.kinds] if by_net else []
         return nvls_channels(
             self.settings,
             bounds,
@@ -318,10 +317,12 @@ class _Setup:
             min_sm=min(self._sms()),
             many_hosts=self.many_hosts,
             local_ranks=[len(each.ranks) for each in self.nodes],
-            net_bw=min(
-                (least_net_bw(system, gpu, self.settings) for system in systems for gpu in system.gpus), default=0.0
-            ),
+            net_bw=self._least_net_bw() if by_net else 0.0,
         )
+
+    def _least_net_bw(self) -> float:
+        systems = [each.domain.system for each in self.kinds]
+        return min((least_net_bw(system, gpu, self.settings) for system in systems for gpu in system.gpus), default=0.0)
 
     def _lines(self, channels: int, nvls: Mapping[int, int], collnet: bool) -> tuple[Channels, ...]:
         systems = {id(node.domain): node.domain.system for node in self.kinds}
@@ -368,4 +369,5 @@ class _Setup:
             collnet=collnet,
             nvls_heads=heads,
             cuda=self.cuda,
+            min_net_gbs=self._least_net_bw() if has(self.minor, Feature.NVLS_TREE_CORRECTED_ON_ARM) else 0.0,
         )

@@ -52,20 +52,33 @@ def predicted_us(shape: CommShape, cell: Cell, entry: tuple[float, float], nbyte
     size = _log2_of_64(shape.minor, nbytes)
     if collective == Collective.ALL_REDUCE and 0 <= size < _corrected_sizes(shape, algorithm):
         bandwidth *= tc.TREE_CORRECTION[protocol][size]
-    ring = (algorithm, protocol) == (Algorithm.RING, Protocol.SIMPLE) and _on_plateau(shape, collective)
-    if ring and nbytes // max(shape.channels * shape.nranks, 1) >= tc.RING_PLATEAU_BYTES:
-        latency *= tc.RING_PLATEAU_OLD if shape.min_sm < 80 else tc.RING_PLATEAU
+    if (algorithm, protocol) == (Algorithm.RING, Protocol.SIMPLE):
+        latency *= _plateau(shape, collective, nbytes // max(shape.channels * shape.nranks, 1))
     return latency + nbytes / (1000 * bandwidth)
 
 
+def _plateau(shape: CommShape, collective: str, share: int) -> float:
+    """By what a Simple ring's start is slower for sizes that fill its channels; `share` is the bytes of each channel
+    and rank."""
+    if share < tc.RING_PLATEAU_BYTES or not _on_plateau(shape, collective):
+        return 1.0
+    factor = tc.RING_PLATEAU_OLD if shape.min_sm < 80 else tc.RING_PLATEAU
+    if shape.nodes > 1 or not has(shape.minor, Feature.RING_PLATEAU_BY_STEPS):
+        return factor
+    steps = (2 if collective == Collective.ALL_REDUCE else 1) * (shape.nranks - 1)
+    grown = 1 - (tc.RING_PLATEAU_DELTA / (factor - 1)) ** max(steps - 1, 0)
+    faded = min(max(share / tc.RING_PLATEAU_FADES - 1, 0.0), 1.0)
+    return 1 + grown * (factor - 1 - tc.RING_PLATEAU_DELTA * faded)
+
+
 def _on_plateau(shape: CommShape, collective: str) -> bool:
-    """Whether a ring's start is slower for sizes that fill its channels."""
     if shape.nodes > 1:
         return collective == Collective.ALL_REDUCE
     ring = shape.graphs.get(Graph.RING)
     on_nvlink = ring is not None and ring.type_intra == path_types(shape.minor).nvl
     blackwell = has(shape.minor, Feature.RING_PLATEAU_ON_BLACKWELL) and shape.min_sm >= 100
-    return blackwell and on_nvlink and collective in SHARDED
+    summed = collective == Collective.ALL_REDUCE and has(shape.minor, Feature.RING_PLATEAU_BY_STEPS)
+    return blackwell and on_nvlink and (collective in SHARDED or summed)
 
 
 def _log2_of_64(minor: int, nbytes: int) -> int:
@@ -76,8 +89,16 @@ def _log2_of_64(minor: int, nbytes: int) -> int:
 def _corrected_sizes(shape: CommShape, algorithm: str) -> int:
     if algorithm == Algorithm.TREE:
         return tc.TREE_CORRECTION_SIZES
-    blackwell = has(shape.minor, Feature.NVLS_TREE_CORRECTED) and shape.min_sm >= 100 and shape.cpu_arch == CpuArch.X86
-    return tc.NVLS_TREE_CORRECTION_SIZES if algorithm == Algorithm.NVLS_TREE and blackwell else 0
+    blackwell = has(shape.minor, Feature.NVLS_TREE_CORRECTED) and shape.min_sm >= 100
+    if algorithm != Algorithm.NVLS_TREE or not blackwell:
+        return 0
+    if shape.cpu_arch == CpuArch.X86:
+        return tc.NVLS_TREE_CORRECTION_SIZES
+    gpus = {tc.NVLS_TREE_ARM_GPUS} == set(shape.local_ranks)
+    if shape.cpu_arch != CpuArch.ARM or not gpus or shape.min_net_gbs < tc.NVLS_TREE_ARM_NET_GBS:
+        return 0
+    small = tc.NVLS_TREE_CORRECTION_ARM[shape.minor]
+    return tc.NVLS_TREE_CORRECTION_SIZES if small and shape.nodes > 2 else small
 
 
 def choose(shape: CommShape, table: TuningTable, settings: Settings, collective: str, nbytes: int) -> Choice | None:

@@ -93,6 +93,7 @@ _LL: ByVersion[Caps] = ByVersion(
         18: ((39.0, 39.0, 20.4), (87.7, 22.5, 19.0), (87.7, 22.5, 19.0)),
         21: ((39.0, 39.0, 20.4), (87.7, 22.5, 19.0), (141.0, 45.0, 35.0)),
         25: ((39.0, 39.0, 20.4), (87.7, 22.5, 19.0), (141.0, 45.0, 35.0), (282.0, 90.0, 70.0)),
+        32: ((39.0, 39.0, 20.4), (87.7, 22.5, 19.0), (141.0, 45.0, 35.0), (282.4, 90.0, 70.0)),
     }
 )
 
@@ -113,6 +114,7 @@ _TREE_LL128: ByVersion[Caps] = ByVersion(
         18: (_OLD_LL128, _OLD_LL128, (36.7, 36.7, 29.0)),
         25: (_OLD_LL128, _OLD_LL128, (36.7, 36.7, 29.0), (73.4, 73.4, 58.0)),
         28: (_OLD_LL128, _OLD_LL128, (36.7, 36.7, 29.0), (55.6, 31.67, 20.0)),
+        32: (_OLD_LL128, _OLD_LL128, (36.7, 36.7, 29.0), (55.6, 36.7, 20.0)),
     }
 )
 
@@ -152,11 +154,19 @@ COLLNET_DIRECT_GPU_US = ByVersion({18: 0.5, 19: 0.4})
 
 TREE_CORRECTION_SIZES = 23
 NVLS_TREE_CORRECTION_SIZES = 24
+NVLS_TREE_CORRECTION_ARM = ByVersion({18: 0, 31: 23, 32: 20})
+"""As many sizes for two nodes with Arm CPUs; beyond two nodes all of them."""
+NVLS_TREE_ARM_GPUS, NVLS_TREE_ARM_NET_GBS = 4, 96.0
+"""What a node with Arm CPUs must have for that: GPUs, and the least bandwidth to a NIC."""
 
 RING_PLATEAU_BYTES = 64
 """Bytes per channel and rank from which on a Simple ring's AllReduce between nodes starts later, by these factors."""
 RING_PLATEAU_OLD, RING_PLATEAU = 1.9, 1.4
 """Below compute capability 8.0; from there on."""
+RING_PLATEAU_DELTA = 0.1
+"""What the full factor lacks or loses at most, where it goes by the steps of the ring and by the bytes."""
+RING_PLATEAU_FADES = 256 << 10
+"""Bytes per channel and rank from which on, and over which, it loses that."""
 
 
 @dataclass(frozen=True, slots=True)
