@@ -48,6 +48,8 @@ class Node:
     p2p: dict[str, dict[Pair, Fact[str]]] = field(default_factory=dict)
     copies: dict[Pair, Fact[float]] = field(default_factory=dict)
     """What a test of copies between two GPUs measured, GB/s."""
+    passed_tests: Fact[tuple[str, ...]] = Fact()
+    """Tests of DCGM that all GPUs passed."""
     events: tuple[KernelEvent, ...] = ()
     processes: tuple[Process, ...] = ()
     settings: tuple[Setting, ...] = ()

@@ -55,7 +55,7 @@ def healthy_words(benchmarks: Sequence[Benchmark], scene: Scene) -> str:
     if normal:
         best = max(normal, key=lambda each: each.fit.plateau_gbs or 0.0)
         measured = f"{best.run.collective} reaches {spell_gbs(best.fit.plateau_gbs or 0.0)} GB/s, normal for it; "
-    return f"{measured}nothing is wrong with {seen_words(scene)}"
+    return f"{measured}nothing is wrong in what was seen of {seen_words(scene)}"
 
 
 def seen_words(scene: Scene) -> str:

@@ -8,8 +8,10 @@ from hypothesis import strategies as st
 
 from tests.evidence.filled import node_of, recognises
 from topodiag.checks.node.gpu_clocks import ClocksHeldDown
+from topodiag.checks.node.gpu_tests import SlowGpuInTest
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.nvidia.dcgm import Dcgm
+from topodiag.model.finding import Status
 
 LINE = "Detected a WARNING in health system Thermal: 'Detected clocks event due to thermal violation in GPU 2. Verify"
 TABLE = """\
@@ -51,6 +53,17 @@ def test_gpus_whose_tests_failed_are_named(text: str, gpus: list[int]) -> None:
     assert [gpu.index for gpu in node_of(text).gpus if gpu.failed_tests.known] == gpus
 
 
+def test_tests_that_all_gpus_passed_clear_them() -> None:
+    node = node_of(
+        "| Diagnostic                | Result                                         |\n"
+        "| Denylist                  | Pass                                           |\n"
+        "| PCIe                      | Pass - All                                     |\n"
+        "| GPU Memory                | Skip - All                                     |\n"
+    )
+    assert node.passed_tests.value == ("PCIe",)
+    assert SlowGpuInTest().judge(node).status is Status.CLEAN
+
+
 def test_the_sentences_on_one_gpu_are_kept_together() -> None:
     [gpu] = node_of(DIAG_4).gpus
     assert gpu.failed_tests.value == (
@@ -63,7 +76,6 @@ def test_the_sentences_on_one_gpu_are_kept_together() -> None:
     "text",
     [
         "| Denylist                  | Fail - GPU: 3 |",
-        "| PCIe                      | Pass - All |",
         "GPU 0's NvLink link 0 is currently down Check DCGM and system logs for errors.",
         "GPU_UUID:GPU-bb3e IMEX daemon status is -3 (not READY)",
         "| Overall Health            | Healthy |",

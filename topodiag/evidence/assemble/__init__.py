@@ -64,6 +64,7 @@ def assemble(draft: NodeDraft, host: str, time: str = "") -> Node:
         pcie_matrix=tables.get("pcie", {}),
         p2p={name.removeprefix(_P2P): tables[name] for name in sorted(tables) if name.startswith(_P2P)},
         copies={pair: Fact(float(fact.get("0")), fact.origin) for pair, fact in tables.get(COPIES, {}).items()},
+        passed_tests=pick(draft.single("node").offers.get("passed_tests", ()), tuple),
         events=distinct_events(draft.events),
         processes=tuple(sorted(draft.processes, key=lambda process: process.pid)),
         settings=tuple(draft.settings),

@@ -16,6 +16,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import cast
 
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source
@@ -42,6 +43,15 @@ _SHORT = re.compile(
 _GPU = re.compile(r"\bGPU ([0-9]{1,3})\b")
 _ROW = re.compile(r"\|([^|]{1,60})\|([^|]{0,400})\|?\s*\Z")
 _FAIL = re.compile(r"Fail(?:\s-\s(?:All|GPUs?: ([0-9, ]{1,200})))?\Z")
+_REPORT = re.compile(
+    r"^\|\s{0,9}Diagnostic\s{1,40}\|\s{0,9}Result\s{1,60}\||^Successfully ran diagnostic for group"
+    r"|^\|[^|\n]{1,60}\|\s{0,9}(?:Pass|Skip) - All\s",
+    re.MULTILINE,
+)
+"""Heads and rows of `dcgmi diag`."""
+PASSED = "passed_tests"
+"""The field of a node that holds the tests which all its GPUs passed."""
+_PASS = re.compile(r"Pass - All\Z")
 _ONE_FAILS = re.compile(r"GPU ?([0-9]{1,3}): Fail\b")
 _OF_GPU = re.compile(r"pcie|mem|diagnostic|stress|power|bandwidth|pulse|remap|retire|context|eud", re.IGNORECASE)
 """Names of tests that a GPU passes or fails; others (denylist, libraries, permissions) are of the installation."""
@@ -49,7 +59,7 @@ _OF_GPU = re.compile(r"pcie|mem|diagnostic|stress|power|bandwidth|pulse|remap|re
 
 @dataclass(frozen=True, slots=True)
 class HealthLine:
-    """One sentence: the GPU, the field or counter of the model, its value."""
+    """One sentence: the GPU, the field or counter of the model, its value. Of all GPUs the index is -1."""
 
     index: int
     name: str
@@ -70,7 +80,8 @@ class Dcgm(Source[HealthLine]):
         return frozenset()
 
     def recognises(self, head: str) -> bool:
-        return any(True for _ in _sentences(enumerate(head.split("\n"), 1)))
+        """A report in which all pass is one as well: nothing is held against the GPUs."""
+        return _REPORT.search(head) is not None or any(True for _ in _sentences(enumerate(head.split("\n"), 1)))
 
     def parse(self, blob: Blob) -> Parsed[HealthLine]:
         parsed: Parsed[HealthLine] = Parsed(partial=True)
@@ -82,15 +93,22 @@ class Dcgm(Source[HealthLine]):
 
     def fill(self, blob: Blob, parsed: Parsed[HealthLine], draft: NodeDraft) -> None:
         failed: dict[int, dict[str, HealthLine]] = {}
+        passed: list[HealthLine] = []
         for record in parsed.records:
-            entity = draft.gpu(index=record.index)
+            if record.name == PASSED:
+                passed.append(record)
+                continue
             origin = blob.origin(record.line, record.text)
+            entity = draft.gpu(index=record.index)
             if isinstance(record.value, int):
                 entity.count(record.name, record.value, origin)
             elif record.name == FAILED:
                 failed.setdefault(record.index, {}).setdefault(record.value[0], record)
             else:
                 entity.offer(record.name, record.value, origin)
+        if passed:
+            names = tuple(dict.fromkeys(name for record in passed for name in cast(tuple[str, ...], record.value)))
+            draft.single("node").offer(PASSED, names, blob.origin(passed[0].line, passed[0].text))
         for index, said in failed.items():
             first = next(iter(said.values()))
             draft.gpu(index=index).offer(FAILED, tuple(said), blob.origin(first.line, first.text))
@@ -113,10 +131,12 @@ def _sentences(lines: Iterator[tuple[int, str]]) -> Iterator[HealthLine]:
 
 
 def _failures(test: str, cell: str, number: int, text: str) -> Iterator[HealthLine]:
-    """The GPUs that a row of the table of a diagnostic says failed."""
+    """The GPUs that a row of the table of a diagnostic says failed, or that all passed."""
     whole, one = _FAIL.match(cell), _ONE_FAILS.match(cell)
     if not _OF_GPU.search(test):
         return
+    if _PASS.match(cell):
+        yield HealthLine(-1, PASSED, (test,), number, text)
     for index in (whole[1] or "").split(",") if whole else [one[1]] if one else []:
         if index.strip().isdigit() and len(index.strip()) <= 3:
             yield HealthLine(int(index), FAILED, (f"the test {test} failed",), number, text)
