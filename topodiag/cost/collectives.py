@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import ceil, log2
 from typing import TYPE_CHECKING
 
@@ -97,6 +98,7 @@ def algorithms(collective: str) -> tuple[str, ...]:
     return tuple(name for name in ALGORITHMS if collective in _SHAPES[name])
 
 
+@lru_cache(maxsize=1 << 12)
 def shape(collective: str, algorithm: str, ranks: int) -> Shape:
     """Messages and traffic of a collective by an algorithm over `ranks` ranks. Raises NotModelledError."""
     have = algorithms(collective)

@@ -7,6 +7,7 @@ use the parts of all ranks of the communicator in a node. So few ranks of a comm
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from topodiag.cost.alpha_beta import Link, S
 from topodiag.cost.collectives import (
@@ -149,9 +150,18 @@ def price(collective: str, spread: Spread, size: float, algorithm: str = "auto")
     """One collective of `size` bytes by an algorithm, or by the fastest of `available`. Raises NotModelledError."""
     if spread.ranks == 1:
         return Priced("none", 0.0, (Term("time", 0.0, "us", "one rank sends nothing"),))
-    names = available(collective, spread) if algorithm == "auto" else (algorithm,)
-    took, name = min((time_us(collective, name, spread, size), name) for name in names)
+    took, name = fastest(collective, spread, size, algorithm)
     return Priced(name, took, derivation(collective, name, spread, size))
+
+
+@lru_cache(maxsize=1 << 14)
+def fastest(collective: str, spread: Spread, size: float, algorithm: str = "auto") -> tuple[float, str]:
+    """The time of `price`, us, and the algorithm, without a derivation: a placement asks for the same few again and
+    again. Raises NotModelledError."""
+    if spread.ranks == 1:
+        return 0.0, "none"
+    names = available(collective, spread) if algorithm == "auto" else (algorithm,)
+    return min((time_us(collective, name, spread, size), name) for name in names)
 
 
 def derivation(collective: str, algorithm: str, spread: Spread, size: float) -> tuple[Term, ...]:

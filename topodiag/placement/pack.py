@@ -28,6 +28,9 @@ MOST_TILED = 4
 PIECES = (2, 3, 4)
 MORE_CLASSES = 3
 
+Known = dict[tuple[object, ...], "Seats | None"]
+"""Seats by what decides them: orders that begin alike ask for the same again."""
+
 
 def pack(cluster: Cluster, demands: Sequence[Demand], world: int) -> Assignment:
     """The cheapest of the layings. The cluster has at least `world` usable GPUs."""
@@ -45,11 +48,12 @@ def layings(cluster: Cluster, demands: Sequence[Demand], world: int, *, enough_u
     several = list(families.values())
     flat = replace(cluster, rails=0)
     found: dict[bytes, tuple[float, Assignment]] = {}
+    known: Known = {}
 
     def lay(order: Sequence[Demand], on: Cluster, classes_tried: int) -> None:
         made = labels(world, order)
         for extra in range(classes_tried):
-            laid = _laid(cluster, on, order, made, world, extra)
+            laid = _laid(cluster, on, order, made, world, extra, known)
             if laid is None:
                 return
             where = cluster.node_of(laid.slot).tobytes()
@@ -116,7 +120,7 @@ def _orders(demands: Sequence[Demand], world: int, slots: int) -> Iterator[Seque
 
 
 def _laid(  # noqa: PLR0917 - one laying, spelt out
-    cluster: Cluster, on: Cluster, order: Sequence[Demand], made: Sequence[Ints], world: int, extra: int
+    cluster: Cluster, on: Cluster, order: Sequence[Demand], made: Sequence[Ints], world: int, extra: int, known: Known
 ) -> Assignment | None:
     """Every rank into a slot, by the `extra`-th class after the fastest that has the room, in an order as if the
     cluster were `on`."""
@@ -128,7 +132,11 @@ def _laid(  # noqa: PLR0917 - one laying, spelt out
     sizes = sorted({len(unit) for unit in units}, reverse=True)
     for size in sizes:
         mine = [unit for unit in units if len(unit) == size]
-        seats = _enough(cluster, free, order[0], mine, extra if size == sizes[0] else 0)
+        later = extra if size == sizes[0] else 0
+        key = (order[0].collective, order[0].bytes, size, len(mine), later, free.tobytes())
+        if key not in known:
+            known[key] = _enough(cluster, free, order[0], mine, later)
+        seats = known[key]
         if seats is None:
             return None
         first = np.asarray([unit[0] for unit in mine], np.int64)

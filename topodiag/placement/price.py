@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from topodiag.cost.alpha_beta import Link
-from topodiag.cost.spread import Spread, price
+from topodiag.cost.spread import Spread, fastest
 from topodiag.cost.tiers import SWITCH_US
 from topodiag.model.cluster import Assignment, Cluster, Demand, Ints
 
@@ -169,12 +169,12 @@ def span_time_us(  # noqa: PLR0917 - one span, spelt out
     `on_rail` keep to their rail (None: all), meeting at `level`."""
     inside = Link(cluster.inside_alpha_us, cluster.inside_gbs, "inside the node")
     if nodes == 1:
-        return price(demand.collective, Spread(1, size, inside, inside, cluster.switch), demand.bytes).time_us
+        return fastest(demand.collective, Spread(1, size, inside, inside, cluster.switch), demand.bytes)[0]
 
     def over(outside: Link) -> float:
         # Unequal shares: the node with the fewest members has the fewest NICs for the ring that passes all.
         spread = Spread(-(-size // least), least, inside, outside, cluster.switch)
-        return price(demand.collective, spread, demand.bytes).time_us
+        return fastest(demand.collective, spread, demand.bytes)[0]
 
     link = level_link(cluster, level)
     took = over(link)
