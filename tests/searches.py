@@ -1,8 +1,10 @@
-"""What NCCL's search finds on a system, searched once in a run of the suite: all its processes share one folder.
+"""What NCCL's search finds on a system, and the best map of a job, searched once in a run of the suite: all its
+processes share one folder.
 
-Files are named by the content of the question (the system, the settings, which graphs), so that another question
-never gets this one's answer. The folder begins empty with each run: `share` makes it, `drop` removes it. What tests the
-search itself calls `topodiag.nccl.search.search`, which keeps nothing.
+Files are named by the content of the question (the system, the settings, which graphs; the cluster, what is sent), so
+that another question never gets this one's answer. The folder begins empty with each run: `share` makes it, `drop`
+removes it. What tests the searches themselves calls `topodiag.nccl.search.search` and `topodiag.placement.solve`, which
+keep nothing.
 """
 
 from __future__ import annotations
@@ -12,15 +14,20 @@ import os
 import pickle
 import shutil
 import tempfile
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
+from typing import TypeVar
 
+from topodiag.model.cluster import Assignment, Cluster, Demand
 from topodiag.nccl.graph.graph import SearchGraph, System
 from topodiag.nccl.search import search
 from topodiag.nccl.settings import Settings
+from topodiag.placement import solve as placement
 
+T = TypeVar("T")
 _PLACE = "SEARCHES_OF_THIS_RUN"
 """The variable that says to the processes of a run where their folder is."""
 
@@ -42,25 +49,46 @@ def drop(folder: str) -> None:
 def use() -> None:
     """Let the program, in this process, ask here."""
     setattr(import_module("topodiag.nccl.search.searched"), "search_graphs", search_graphs)  # noqa: B010 - untyped
+    for name in ("topodiag.app.place", "topodiag.placement.audit"):
+        setattr(import_module(name), "solve", solve)  # noqa: B010
 
 
 def search_graphs(
     system: System, settings: Settings, *, nvls: bool = True, collnet: bool = False
 ) -> tuple[SearchGraph, ...]:
     """As `search.search_graphs`, which is asked where no process of this run has asked it before."""
+    # from which line of a file a vertex comes decides nothing
+    question = replace(system, lines={}), settings, nvls, collnet
+    return _once(question, lambda: search.search_graphs(system, settings, nvls=nvls, collnet=collnet))
+
+
+def solve(
+    cluster: Cluster,
+    demands: Sequence[Demand],
+    world: int,
+    *,
+    seed: int = 0,
+    tries: int | None = None,
+    at_most: Assignment | None = None,
+) -> placement.Solution:
+    """As `topodiag.placement.solve.solve`, which says the same whenever it is asked the same."""
+    question = cluster, tuple(demands), world, seed, tries, at_most
+    return _once(question, lambda: placement.solve(cluster, demands, world, seed=seed, tries=tries, at_most=at_most))
+
+
+def _once(question: object, answer: Callable[[], T]) -> T:
     folder = os.environ.get(_PLACE)
     if folder is None:
-        return search.search_graphs(system, settings, nvls=nvls, collnet=collnet)
-    # from which line of a file a vertex comes decides nothing
+        return answer()
     try:
-        question = pickle.dumps((replace(system, lines={}), settings, nvls, collnet))
+        asked = pickle.dumps(question)
     except RecursionError:  # racks: every vertex holds its links, one inside the other
-        return search.search_graphs(system, settings, nvls=nvls, collnet=collnet)
-    place = Path(folder, hashlib.sha256(question).hexdigest())
+        return answer()
+    place = Path(folder, hashlib.sha256(asked).hexdigest())
     with suppress(FileNotFoundError):
-        known: tuple[SearchGraph, ...] = pickle.loads(place.read_bytes())
+        known: T = pickle.loads(place.read_bytes())
         return known
-    found = search.search_graphs(system, settings, nvls=nvls, collnet=collnet)
+    found = answer()
     with tempfile.NamedTemporaryFile(dir=folder, delete=False) as file:
         file.write(pickle.dumps(found))
     Path(file.name).replace(place)
