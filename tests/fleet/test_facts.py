@@ -43,6 +43,29 @@ def test_serials_and_addresses_are_identities() -> None:
     assert rows(node)["gpu", "gpu0", "uuid"].kind is FactKind.IDENTITY
 
 
+def test_paths_are_no_fact_where_nothing_tells_of_nvlinks() -> None:
+    """A node whose nvidia-smi hangs shows its PCIe tree alone: it must not stand apart for what was not read."""
+    whole = hgx_h100()
+    blind = replace(whole, smi_matrix={}, gpus=tuple(replace(gpu, nvlinks=(), name=read(None)) for gpu in whole.gpus))
+    assert ("pairing", "gpu0", "GPUs by path") in rows(whole)
+    assert ("pairing", "gpu0", "GPUs by path") not in rows(blind)
+
+
+def test_which_gpus_a_gpu_may_reach_is_a_fact_of_it() -> None:
+    node = hgx_h100()
+    words = {(a.label, b.label): read("OK" if b.index < 7 else "NS") for a in node.gpus for b in node.gpus}
+    made = rows(replace(node, p2p={"read": words}))
+    assert made["peer access", "gpu0", "read"].value == "NS GPU7; OK GPU1-6"
+
+
+def test_a_slot_is_as_able_as_the_port_above() -> None:
+    node = hgx_h100()
+    bus_id = node.gpus[0].bus_id or ""
+    above = node.ancestors(bus_id)[0]
+    older = replace(node, pci=node.pci | {above.bus_id: replace(above, max_gen=read(4))})
+    assert rows(older)["pci", "gpu0", "slot's highest generation"].value == "4"
+
+
 @pytest.mark.parametrize(
     "parameter", ["root=/dev/md0", "ip=10.0.0.4::10.0.0.1", "disk=2c8f0a1e-1111-2222-3333-1234567890ab"]
 )

@@ -51,6 +51,16 @@ def test_a_capture_that_cannot_be_read_costs_itself(fleet: Fleet) -> None:
     assert broken.why
 
 
+def test_a_capture_that_holds_nothing_is_no_healthy_node(tmp_path: Path) -> None:
+    shutil.copytree(FIXTURES / "no-gpu", tmp_path / "n1")
+    (tmp_path / "n2").mkdir()
+    manifest = {"schema": "1.0", "tool": "topodiag-probe 0.1.0", "host": "n2", "samples": [], "items": []}
+    (tmp_path / "n2" / "manifest.json").write_text(json.dumps(manifest))
+    fleet = read_fleet([str(tmp_path)], workers=1)
+    assert [node.host for node in fleet.nodes] == ["login-02"]
+    assert [each.why for each in fleet.left_out] == ["holds nothing that was read of the node"]
+
+
 class Pool:
     """Workers that are this process: what goes to them and comes back is pickled."""
 

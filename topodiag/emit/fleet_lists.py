@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 
-from topodiag.model.fleet import Exclusion, FleetResult
+from topodiag.model.fleet import Exclusion, FleetResult, name_of
 from topodiag.words.text import clean, shell_word
 
 MAX_REASON = 200
@@ -15,14 +15,22 @@ CONDITION = "TopodiagFleet"
 
 
 def node_list(hosts: Sequence[str]) -> str:
-    """The hosts as one node set on one line, ready for `srun --exclude=$(cat FILE)`; an empty line for none."""
+    """The hosts as one node set on one line, ready for `srun --exclude=$(cat FILE)`; an empty line for none.
+    Machines of one name are one node to a scheduler."""
     from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException  # noqa: PLC0415 - slow to load
 
+    names = list(dict.fromkeys(map(name_of, hosts)))
     try:
-        folded = str(NodeSet.fromlist(list(hosts), resolver=RESOLVER_NOGROUP))
+        folded = str(NodeSet.fromlist(names, resolver=RESOLVER_NOGROUP))
     except NodeSetException:
-        folded = ",".join(hosts)
+        folded = ",".join(names)
     return clean(folded, limit=len(folded) + 1) + "\n"
+
+
+def pass_list(result: FleetResult) -> str:
+    """The nodes that jobs may get: of machines of one name all must pass."""
+    out = set(map(name_of, result.failed))
+    return node_list([host for host in result.passed if name_of(host) not in out])
 
 
 def drain_lines(result: FleetResult) -> Iterator[str]:
@@ -43,8 +51,14 @@ def conditions(result: FleetResult) -> Iterator[str]:
     """One JSON object a line and node: the node, and its status as node-problem-detector's exporters write it (its
     pkg/types/types.go: source, events, conditions)."""
     why = {host: each for each in result.exclusions for host in each.nodes}
+    out = {name_of(host): each for host, each in why.items()}
+    told: set[str] = set()
     for node in result.nodes:
-        found = why.get(node.host)
+        name = name_of(node.host)
+        found = out.get(name)
+        if name in told:
+            continue
+        told.add(name)
         condition = {
             "type": CONDITION,
             "status": "True" if found else "False",
@@ -52,5 +66,5 @@ def conditions(result: FleetResult) -> Iterator[str]:
             "reason": found.reasons[0][0] if found else "NoDifference",
             "message": _reason(found) if found else "as its siblings",
         }
-        status = {"node": node.host, "source": "topodiag", "events": [], "conditions": [condition]}
+        status = {"node": name, "source": "topodiag", "events": [], "conditions": [condition]}
         yield json.dumps(status, ensure_ascii=True)

@@ -6,6 +6,7 @@ from collections import Counter as Tally
 from collections.abc import Sequence
 
 from topodiag.fleet.rows import IDENTITY, MOMENT, Rows, counters, row, source_of, text_of
+from topodiag.hardware.catalog import gpu_by_name
 from topodiag.model.devices import Gpu, NetDev, Nic, NicPort, NicRole, NvLink, PciDevice
 from topodiag.model.fleet import NodeFact
 from topodiag.model.node import Node
@@ -124,10 +125,11 @@ def _nvlink(link: NvLink, part: str) -> Rows:
 
 def _neighbours(node: Node, gpu: Gpu, part: str, compute: Sequence[Nic]) -> Rows:
     """Which GPUs and network cards are how far away, as one value for each GPU: GPU i stands beside GPU i of others."""
-    for key, labels in (
+    by_path = [
         ("GPUs by path", [each.label for each in node.gpus if each is not gpu]),
         ("network cards by path", [nic.name for nic in compute]),
-    ):
+    ]
+    for key, labels in by_path if _nvlinks_told(node, gpu) else ():
         by_type: dict[str, list[str]] = {}
         for label in labels:
             path = node.paths.get((gpu.label, label))
@@ -144,6 +146,14 @@ def _neighbours(node: Node, gpu: Gpu, part: str, compute: Sequence[Nic]) -> Rows
         wide = [gbs for _, name in near if (gbs := node.paths[gpu.label, name].intended_gbs) is not None]
         if wide:
             yield NodeFact("pairing", part, BANDWIDTH, text_of(max(wide)), unit="GB/s")
+
+
+def _nvlinks_told(node: Node, gpu: Gpu) -> bool:
+    """Whether the evidence says which NVLinks there are, or that there are none. Without it the paths are those of PCIe
+    alone, and a node whose nvidia-smi hangs would stand apart for what was not read."""
+    spec = gpu_by_name(gpu.name.value) if gpu.name.value else None
+    without = spec is not None and not spec.nvlinks
+    return bool(node.smi_matrix or gpu.nvlinks or gpu.nvlink_note.known or without)
 
 
 def _peer_access(node: Node, gpu: Gpu, part: str) -> Rows:

@@ -88,6 +88,12 @@ class Digest:
     read: Input | None = None
     """The capture as an input, with its checksum."""
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether the capture holds nothing: what it passes for would be a healthy node."""
+        told = [each for each in self.facts if each != _NOT_SHOWN]
+        return not (told or self.numbers or self.counters or self.counted.values or self.findings or self.unexplained)
+
 
 Lasting = tuple[tuple[Facts, ...], tuple[Reading, ...]]
 """The categories of a node by family, and its numbers."""
@@ -180,11 +186,14 @@ def _carried(counters: Iterable[Reading]) -> Carried:
     return tuple(sorted((part, max(own.values())) for part, own in by_part.items()))
 
 
+_NOT_SHOWN = Facts("gpu", ((("", "GPUs", ""), "not shown"),))
+
+
 def _no_gpu(node: Node) -> tuple[Facts, ...]:
     """That no GPU shows is a value to compare: a driver that hangs must not pass for a node that is as its siblings."""
     if node.gpus:
         return ()
-    return (Facts("gpu", ((("", "GPUs", ""), "0" if Topic.GPUS in node.told else "not shown"),)),)
+    return (Facts("gpu", ((("", "GPUs", ""), "0"),)) if Topic.GPUS in node.told else _NOT_SHOWN,)
 
 
 def _facts(family: str, facts: Iterable[NodeFact]) -> Facts:

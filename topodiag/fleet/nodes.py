@@ -103,7 +103,11 @@ def read_some(places: Iterable[str]) -> Read:
     broken: list[NotObserved] = []
     for place in places:
         try:
-            made += (_shared(each, pool) for each in _read(place))
+            for each in _read(place):
+                if each.is_empty:
+                    broken.append(NotObserved(place, "holds nothing that was read of the node"))
+                else:
+                    made.append(_shared(each, pool))
         except InputError as error:
             broken.append(NotObserved(place, error.message.removeprefix(f"{place}: ")))
     return made, broken

@@ -163,11 +163,13 @@ class FleetNode:
 
 @dataclass(frozen=True, slots=True)
 class Exclusion:
-    """Nodes that no job should get for now, all for the same reasons: (id of the check, message), worst first."""
+    """Nodes that no job should get for now, all for the same reasons: (id of the check, message), worst first.
+    `gbs_lost` is the largest price of a reason."""
 
     nodes: tuple[str, ...]
     reasons: tuple[tuple[str, str], ...]
     severity: Severity
+    gbs_lost: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,3 +201,13 @@ class FleetResult:
     def passed(self) -> tuple[str, ...]:
         out = set(self.failed)
         return tuple(node.host for node in self.nodes if node.host not in out)
+
+    @property
+    def shared_names(self) -> tuple[str, ...]:
+        """Names that several machines have, as two clusters do whose captures lie together."""
+        return tuple(dict.fromkeys(name_of(node.host) for node in self.nodes if name_of(node.host) != node.host))
+
+
+def name_of(host: str) -> str:
+    """What a machine calls itself: `gpu1` of `gpu1#2`, the second machine of that name."""
+    return host.partition("#")[0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from dataclasses import replace
 
 import jsonschema
 import pyarrow.parquet as pq
@@ -12,9 +13,10 @@ import pytest
 
 from tests.app.fleet.test_compare import found, having, result_of
 from tests.fleet.fleets import both, fleet, standing, with_fact
-from topodiag.emit.fleet_lists import conditions, drain_lines, node_list
+from topodiag.emit.fleet_lists import conditions, drain_lines, node_list, pass_list
 from topodiag.model.finding import Severity
 from topodiag.model.fleet import FleetResult
+from topodiag.model.provenance import NotObserved
 from topodiag.report.answer import repeat_answers
 from topodiag.report.fleet.json import COLUMNS, fleet_json, write_csv, write_lines, write_parquet
 from topodiag.report.fleet.page import draw_fleet
@@ -48,7 +50,7 @@ def test_which_nodes_to_exclude_and_why_is_on_the_first_screen_and_on_the_last_l
     lines = page_of(sick)
     assert lines[0] == "✖ 3 of 200 nodes to exclude now  n[0017,0101,0153]"
     assert lines[1] == "  ✖ n0017  NVL001  GPU3: 12 of 18 NVLinks are active"
-    assert lines[2] == "  ▲ n0101  FLT001  PCIe width of gpu3: 8 (199 of 200: 16)"
+    assert lines[2] == "  ▲ n0101  FLT001  PCIe width of gpu3: 8 (199 of 200: 16) (24 GB/s lost)"
     assert lines[3] == "  ▲ n0153  FLT001  NVIDIA driver: 550.54.15 (199 of 200: 570.86.15)"
     assert lines[-1] == lines[0]
     assert len(lines) < 24
@@ -68,6 +70,58 @@ def test_ten_thousand_nodes_with_many_reasons_are_classes_with_counts(monkeypatc
     assert lines[0].startswith("✖ 30 of 300 nodes to exclude now  n[0000,0007,")
     assert lines[1].startswith("  ✖ 30 nodes  n[0000,0007,0014,…]  NVL001  ")
     assert len(lines) < 20
+
+
+@pytest.mark.parametrize(("sick", "told"), [(range(0, 20, 2), True), (range(2), False), (range(4), False)])
+def test_a_reason_that_many_nodes_share_is_rather_one_cause_for_all(
+    sick: range, told: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hangs = having(found("HST005", Severity.ERROR, "nvidia-smi hangs"))
+    text = " ".join(" ".join(page_of(result_of(fleet(20, dict.fromkeys(sick, hangs)), monkeypatch))).split())
+    said = f"HST005 on {len(sick)} of 20 nodes of one kind: look first for one cause that they share"
+    assert (said in text) is told
+
+
+def test_a_difference_that_too_few_siblings_tell_is_shown_as_a_hint_and_excludes_nobody(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lines = page_of(result_of(fleet(3, {2: with_fact("pci", "width", "8", part="gpu3")}), monkeypatch))
+    assert lines[0] == "✔ none of 3 nodes to exclude"
+    assert any(line.startswith("  ● FLT001  1 node  PCIe width of gpu3: 8 (2 of 3: 16)") for line in lines)
+    assert not any("cost nothing" in line for line in lines)
+
+
+def of_two_clusters(monkeypatch: pytest.MonkeyPatch) -> FleetResult:
+    """Six names, each of two machines; of the second n0004 a GPU is sick."""
+    nodes = [replace(each, host=f"{each.host}#{side}") for side in (1, 2) for each in fleet(6)]
+    nodes[10] = having(found("GPU001", Severity.ERROR))(nodes[10])
+    return result_of(nodes, monkeypatch)
+
+
+def test_names_that_several_machines_have_are_told_with_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = " ".join(" ".join(page_of(of_two_clusters(monkeypatch))).split())
+    assert "6 names of several machines each n[0000-0005]: they have no GPU in common" in text
+    assert "compare each by itself" in text
+
+
+def test_lists_for_schedulers_name_machines_of_one_name_once_and_none_that_fails(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    result = of_two_clusters(monkeypatch)
+    assert node_list(result.failed) == "n0004\n"
+    assert pass_list(result) == "n[0000-0003,0005]\n"
+    assert [line.split()[2] for line in drain_lines(result)] == ["nodename=n0004"]
+    told = {each["node"]: each["conditions"][0]["status"] for each in map(json.loads, conditions(result))}
+    assert told == {f"n{at:04d}": "True" if at == 4 else "False" for at in range(6)}
+
+
+@pytest.mark.parametrize(("why", "sign"), [("is damaged", "?"), ("an older capture of n0001", "✔")])
+def test_a_capture_that_was_not_read_leaves_the_answer_open_and_an_older_one_does_not(
+    why: str, sign: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result = replace(result_of(fleet(20), monkeypatch), left_out=(NotObserved("a.tar.gz", why),))
+    assert page_of(result)[0][0] == sign
+    assert ("1 capture not read" in page_of(result)[0]) is (sign == "?")
 
 
 def test_a_fleet_without_a_difference_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -69,12 +69,14 @@ def exclusions(
                 reasons.setdefault(host, []).append(finding)
     alike: dict[tuple[tuple[str, str], ...], list[str]] = {}
     worst: dict[tuple[tuple[str, str], ...], Severity] = {}
+    lost: dict[tuple[tuple[str, str], ...], float] = {}
     for host in hosts:
         if host in reasons:
             why = tuple(dict.fromkeys((each.id, each.message) for each in reasons[host]))
             alike.setdefault(why, []).append(host)
             worst[why] = max(each.severity for each in reasons[host])
-    made = [Exclusion(tuple(nodes), why, worst[why]) for why, nodes in alike.items()]
+            lost[why] = max(each.cost.gbs_lost or 0.0 for each in reasons[host])
+    made = [Exclusion(tuple(nodes), why, worst[why], lost[why] or None) for why, nodes in alike.items()]
     return tuple(sorted(made, key=lambda each: (-each.severity, len(each.nodes), each.nodes)))
 
 

@@ -81,12 +81,13 @@ def compare(  # noqa: PLR0917 - one parameter per option
 
 def _write_lists(result: FleetResult, pass_list: str | None, fail_list: str | None) -> None:
     from topodiag.cli.output import opened  # noqa: PLC0415
-    from topodiag.emit.fleet_lists import node_list  # noqa: PLC0415
+    from topodiag.emit import fleet_lists  # noqa: PLC0415
 
-    for path, hosts in ((pass_list, result.passed), (fail_list, result.failed)):
+    texts = (pass_list, fleet_lists.pass_list(result)), (fail_list, fleet_lists.node_list(result.failed))
+    for path, text in texts:
         if path is not None:
             with opened(path) as stream:
-                stream.write(node_list(hosts))
+                stream.write(text)
 
 
 def _write_html(path: str, result: FleetResult) -> None:

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from topodiag.model.finding import Finding, Severity
+from topodiag.model.finding import Confidence, Finding, Severity
 from topodiag.model.fleet import Cohort, Exclusion, FleetResult, Same
 from topodiag.report.answer import note_answer
 from topodiag.report.node.marks import SIGNS, more
 from topodiag.report.text import Page, Part
 from topodiag.words.fold import few, fold_hosts, fold_labels, plural, short_hosts
+from topodiag.words.units import spell_gbs
 
+OLDER = "an older capture of"
+"""How it begins why a capture was left out that another one of the same node replaces."""
+WIDESPREAD, WIDESPREAD_NODES = 0.25, 3
+"""Share of the nodes of a kind, and their number, from which the same reason is likely to have one cause."""
 GROUPS_SHOWN = 10
 """Groups of nodes with the same reasons that are shown one by one; more of them are told by class."""
 CLASSES_SHOWN = 12
@@ -33,6 +38,7 @@ def draw_fleet(page: Page, result: FleetResult) -> None:
     """The answer, its reasons, the cohorts, and what all nodes have in common. The last line repeats the answer."""
     _draw_answer(page, result)
     _draw_exclusions(page, result.exclusions)
+    _draw_widespread(page, result)
     cohorts = result.cohorts if page.style.verbose else result.cohorts[:COHORTS_SHOWN]
     for cohort in cohorts:
         _draw_cohort(page, cohort)
@@ -56,7 +62,10 @@ def _draw_answer(page: Page, result: FleetResult) -> None:
         without = f", {alone} of them without enough siblings to compare" if alone else ""
         words = [(f"none of {plural(total, 'node')} to exclude{without}", "strong")]
         names = ""
-        if alone or result.unexplained:
+        unread = sum(not each.why.startswith(OLDER) for each in result.left_out)
+        if unread:
+            words.append((f", {plural(unread, 'capture')} not read", "strong"))
+        if alone or unread or result.unexplained or result.shared_names:
             sign, hue = "?", "unknown"
         else:
             sign, hue = ("▲", "warning") if result.worst == Severity.WARNING else ("✔", "ok")
@@ -91,13 +100,34 @@ def _draw_exclusion(page: Page, each: Exclusion) -> None:
     verbose, hue = page.style.verbose, _MARK[each.severity]
     who = fold_hosts(each.nodes) if verbose else short_hosts(each.nodes, _NAMES)
     (check, message), *rest = each.reasons
-    also = f" (and {plural(len(rest), 'more reason')})" if rest and not verbose else ""
+    also = f" ({spell_gbs(each.gbs_lost)} GB/s lost)" if each.gbs_lost else ""
+    also += f" (and {plural(len(rest), 'more reason')})" if rest and not verbose else ""
     page.add(
         page.text("  ", (SIGNS[each.severity], hue), " "), (who, "strong"), "  ", (check, hue), f"  {message}",
         (also, "dim"), under=" " * 6,
     )  # fmt: skip
     for check, message in rest if verbose else ():
         page.add(page.text("      ", (check, hue), "  "), message)
+
+
+def _draw_widespread(page: Page, result: FleetResult) -> None:
+    """A reason that many nodes of a kind share is rather one cause for all of them than a fault of each."""
+    for cohort in result.cohorts:
+        own = set(cohort.nodes)
+        hit: dict[str, set[str]] = {}
+        for each in result.exclusions:
+            for check, _ in each.reasons:
+                hit.setdefault(check, set()).update(own.intersection(each.nodes))
+        alike: dict[frozenset[str], list[str]] = {}
+        for check, hosts in hit.items():
+            alike.setdefault(frozenset(hosts), []).append(check)
+        for nodes, checks in alike.items():
+            if len(nodes) >= WIDESPREAD_NODES and len(nodes) >= WIDESPREAD * len(own):
+                said = f"{', '.join(checks)} on {len(nodes)} of {plural(len(own), 'node')} of one kind"
+                page.add(
+                    page.text("  ", ("? ", "doubtful")), (said, "strong"),
+                    ": look first for one cause that they share (image, driver, file system, switch)", under=" " * 4,
+                )  # fmt: skip
 
 
 def _nodes(exclusions: Sequence[Exclusion]) -> int:
@@ -172,9 +202,9 @@ def _draw_rest(page: Page, result: FleetResult) -> None:
     rest = [
         each
         for each in result.findings
-        if (each.id, each.message) not in out and each.id != "FLT002" and each.severity > Severity.INFO
+        if (each.id, each.message) not in out and each.id != "FLT002" and (each.severity > Severity.INFO or _hint(each))
     ]
-    notes = sum(each.severity is Severity.INFO for each in result.findings)
+    notes = sum(each.severity is Severity.INFO and not _hint(each) for each in result.findings)
     if not rest and not notes:
         return
     page.blank()
@@ -190,6 +220,11 @@ def _draw_rest(page: Page, result: FleetResult) -> None:
         )
 
 
+def _hint(finding: Finding) -> bool:
+    """Whether a difference may matter, and the siblings are too few to say so."""
+    return finding.id == "FLT001" and finding.confidence is Confidence.LOW
+
+
 def _draw_finding(page: Page, finding: Finding) -> None:
     hue = _MARK[finding.severity]
     count = plural(len(finding.where.nodes), "node")
@@ -201,6 +236,15 @@ def _draw_finding(page: Page, finding: Finding) -> None:
 
 
 def _draw_left_out(page: Page, result: FleetResult) -> None:
+    if result.shared_names:
+        page.blank()
+        names = short_hosts(result.shared_names, _NAMES)
+        count = plural(len(result.shared_names), "name")
+        page.add(
+            page.text(("? ", "doubtful")), (f"{count} of several machines each", "strong"),
+            f"  {names}: they have no GPU in common. If two clusters lie together, compare each by itself: the lists"
+            " name such a node once", under="  ",
+        )  # fmt: skip
     if result.unexplained:
         page.blank()
         kinds = ", ".join(dict.fromkeys(each.what for each in result.unexplained))
