@@ -7,6 +7,7 @@ src/graph/search.cc of each version (ncclTopoSearchRec, RecNet, RecGpu, TryGpu, 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 
 from topodiag.model.nccl_versions import path_types
 from topodiag.nccl.graph.graph import (
@@ -37,6 +38,7 @@ class PlainSearch:
         self.guide, self.trial, self.best, self.time = guide, trial, best, [time]
         self.system, self.minor = guide.system, guide.minor
         self.types = path_types(self.minor)
+        self.gpu_kind = "DEV" if self.minor >= 30 else "GPU"
         self.gpus, self.nets = self.system.gpus, self.system.nets
         self.net_bw = net_bw
         self.done = 0
@@ -49,18 +51,19 @@ class PlainSearch:
 
     def walk(self, path: Path, start: Vertex, steps: int, bw: float) -> int:
         pci = bw
-        for link in path.links:
+        of_gpu = start.kind == "GPU"
+        for link in path.links if of_gpu and path.type == self.types.phb else ():
             cpu = link.remote
-            if cpu.kind == "CPU" and path.type == self.types.phb and start.kind == "GPU":
+            if cpu.kind == "CPU":
                 pci = single(single(bw * 6) / 5) if (cpu.arch, cpu.vendor) == (1, 1) else pci
-        here = start
+        here, pix, nvl = start, self.types.pix, self.types.nvl
         for step, link in enumerate(path.links[:steps]):
-            forward = pci if link.type == self.types.pix else bw
+            forward = pci if link.type == pix else bw
             back, backward = None, 0.0
             remote = link.remote
-            if remote.kind == ("DEV" if self.minor >= 30 else "GPU") and remote.sm < 80 and start.kind != "GPU":
+            if not of_gpu and remote.kind == self.gpu_kind and remote.sm < 80:
                 back, backward = self.reverse(here, link), single(backward + forward / 8)
-            if remote.kind == "CPU" and link.type == self.types.nvl and (remote.arch == 2 or self.minor < 19):
+            if link.type == nvl and remote.kind == "CPU" and (remote.arch == 2 or self.minor < 19):
                 back, backward = self.reverse(here, link), single(backward + forward)
             if link.bw < forward or (back is not None and backward and back.bw < backward):
                 return step
@@ -289,6 +292,7 @@ class PlainSearch:
         return sorted(found, key=lambda gpu: self.free_pci(self.gpus[gpu]) <= 0)
 
 
+@lru_cache(maxsize=1 << 16)  # the same few differences, millions of times
 def rounded(value: float) -> float:
     """SUB_ROUND: to three decimals, halves away from zero, in single precision."""
     scaled = single(single(value) * 1000)
