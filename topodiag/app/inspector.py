@@ -140,7 +140,9 @@ def _not_in_metrics(inspection: Inspection) -> Iterator[NotObserved]:
         )
     if inspection.others:
         yield NotObserved(
-            "metrics of other exporters", f"{plural(inspection.others, 'sample')} that are not NCCL's: not read"
+            "metrics of other exporters",
+            f"{plural(inspection.others, 'sample')} that are not NCCL's: topodiag diagnose reads those of DCGM and of"
+            " RDMA ports",
         )
     if inspection.full:
         yield NotObserved(PART, "more samples than are kept: take a longer step of the query, or fewer days")

@@ -78,6 +78,10 @@ class KernelEvent:
     time_s: float | None = None
     bus_id: str | None = None
     code: int | None = None
+    gpu: int = -1
+    """The GPU's number where that is told, which the log never does."""
+    of_log: bool = True
+    """False for what a program remembers of the log: the last Xid of a GPU, and nothing of all that came before it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -219,9 +219,9 @@ def test_the_job_of_most_samples_is_judged_and_the_others_are_said(tmp_path: Pat
     assert "samples of 1 other job: select one by its label slurm_job_id" in gaps(result)
 
 
-def test_metrics_of_other_exporters_are_said_to_be_unread(tmp_path: Path) -> None:
+def test_metrics_of_other_exporters_are_counted_and_said(tmp_path: Path) -> None:
     text = 'DCGM_FI_DEV_SM_CLOCK{gpu="0"} 1980\nnode_load1 3.5\n' + dump(punctual, 0)
-    assert "2 samples that are not NCCL's: not read" in gaps(result_of(tmp_path, text))
+    assert "2 samples that are not NCCL's: topodiag diagnose reads those of DCGM" in gaps(result_of(tmp_path, text))
 
 
 def test_a_label_that_the_server_renamed_is_that_of_nccl() -> None:

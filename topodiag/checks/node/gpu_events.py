@@ -59,7 +59,7 @@ class Trouble:
 
 
 def log_was_read(node: Node) -> bool:
-    return Topic.KERNEL_LOG in node.told or bool(node.events)
+    return Topic.KERNEL_LOG in node.told or any(event.of_log for event in node.events)
 
 
 def no_gpu(node: Node) -> str:
@@ -110,7 +110,8 @@ def xid_groups(node: Node, families: Collection[str] | None = None) -> tuple[Xid
     found: dict[tuple[str, int], list[KernelEvent]] = defaultdict(list)
     for event in node.events:
         if event.kind == "xid" and event.code is not None:
-            found[label_at(node, event.bus_id), event.code].append(event)
+            label = f"GPU{event.gpu}" if event.bus_id is None and event.gpu >= 0 else label_at(node, event.bus_id)
+            found[label, event.code].append(event)
     groups = (XidGroup(code, xid(code), label, own[0].bus_id, tuple(own)) for (label, code), own in found.items())
     return tuple(
         each for each in groups if families is None or (each.entry is not None and each.entry.family in families)
@@ -140,4 +141,6 @@ def times(events: Collection[KernelEvent]) -> str:
     first = next((text for event in events if (text := when(event))), "")
     often = f" {plural(len(events), 'time')}" if len(events) > 1 else ""
     at = (", first at " if often else " at ") + first if first else ""
+    if events and not any(event.of_log for event in events):
+        at = ", at a time that is not told"
     return often + at

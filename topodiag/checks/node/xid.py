@@ -62,7 +62,8 @@ class XidInLog(NodeCheck[Troubles]):
         waits for it. The number says where to look first: at the hardware, the driver or the program.
 
     Evidence it reads
-        The kernel log in any form: dmesg with or without -T, journald, syslog.
+        The kernel log in any form: dmesg with or without -T, journald, syslog. Metrics of the DCGM exporter, which hold
+        the last Xid of each GPU.
 
     When it stays silent
         Xids that a program's own error causes (13, 31, 43, 45) are info, unless three programs met the same one on one
@@ -89,8 +90,6 @@ class XidInLog(NodeCheck[Troubles]):
     def observe(self, judged: Node, peers: Sequence[Node]) -> Troubles | Outcome:
         if why := no_gpu(judged):
             return self.not_applicable(judged, why)
-        if not log_was_read(judged):
-            return self.unknown(judged, NO_LOG)
         every = xid_groups(judged)
         groups = [group for group in every if group.entry is None or group.entry.family not in ELSEWHERE]
         found = [trouble for group in groups for trouble in _of_group(judged, group, groups)]
@@ -100,6 +99,8 @@ class XidInLog(NodeCheck[Troubles]):
         found += amd_troubles(judged)
         if found:
             return Troubles(tuple(found))
+        if not log_was_read(judged):
+            return self.unknown(judged, NO_LOG)
         return self.clean(judged, "the kernel log holds no other Xid" if every else "the kernel log holds no Xid")
 
     def tell(self, judged: Node, observed: Troubles) -> Iterator[Finding]:

@@ -19,6 +19,13 @@ _SAYS = (
     re.compile(rf'<object type="Machine"(?:[^<]{{0,2000}}<){{1,60}}?info name="HostName" value="({_NAME})"'),
 )  # fmt: skip
 """Where a text names its own host: the environment, hostnamectl, a shell's prompt, `uname -a`, syslog, hwloc."""
+_METRICS = re.compile(
+    rf'^[ \t]{{0,16}}(?:DCGM_[A-Z0-9_]{{1,80}}\{{[^\n}}]{{0,4000}}?\bHostname'
+    rf'|node_uname_info\{{[^\n}}]{{0,4000}}?\bnodename)="({_NAME})"', re.MULTILINE
+)  # fmt: skip
+"""The same in metrics of the DCGM exporter and of the node exporter."""
+_OF_POD = re.compile(r"[0-9a-f]{12}\Z|[a-z0-9.-]{0,200}dcgm-exporter")
+"""What an exporter in a container takes for the name of its host."""
 _NOBODY = frozenset({"localhost", "localhost.localdomain", "host", "node", "ubuntu", "(none)"})
 _GPU = r"GPU-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _L = r"\n(?:[^\n]{0,200}\n)"
@@ -41,6 +48,8 @@ def host_of_text(blob: Blob) -> str:
         return label
     text = blob.text
     found = {match[1] for pattern in _SAYS for match in pattern.finditer(text)}
+    if "DCGM_" in text or "node_uname_info{" in text:
+        found |= {match[1] for match in _METRICS.finditer(text) if not _OF_POD.match(match[1])}
     named = {name for name in found if name.lower() not in _NOBODY}
     short = {name.split(".", 1)[0] for name in named}
     return min(named, key=len) if len(short) == 1 else ""

@@ -125,6 +125,8 @@ _TOOLS = (
     ("rdma-perftest", "output of perftest"),
     ("rdma", "output of an InfiniBand tool"),
     ("mlxlink", "mlxlink output"),
+    ("dcgm-exporter", "metrics of the DCGM exporter"),
+    ("node-exporter", "metrics of the node exporter"),
     ("dcgm", "dcgmi output"),
     ("cuda-copy-test", "output of a test of copies between GPUs"),
     ("lspci", "lspci output"),

@@ -20,7 +20,7 @@ _WORD = re.compile(r"[a-z]+[0-9]?|[0-9]+", re.IGNORECASE)
 _RUN = re.compile(
     r"^[ \t>|]{0,8}([^\n$#]{0,80})[$#] ?(?:[^\n;&|]{1,80}(?:;|&&) ?){0,4}(?:sudo )?((?:ethtool (?:-S|--statistics)"
     r"|(?:grep|cat|head|tail) [^\n]{0,200}counters/|rdma (?:-[a-z]{1,3} )?stat"
-    r"|perfquery|ibqueryerrors|nvidia-smi nvlink -e)[^\n]{0,300}?)[ \t]*$",
+    r"|perfquery|ibqueryerrors|nvidia-smi nvlink -e|curl [^\n]{0,200}/metrics)[^\n]{0,300}?)[ \t]*$",
     re.MULTILINE,
 )
 _HOST = re.compile(r"@([A-Za-z0-9][A-Za-z0-9.-]{0,63})")

@@ -26,6 +26,7 @@ import msgspec
 import numpy as np
 
 from topodiag.evidence.live.inspector_calls import BEHIND_NAME, Calls, Records, Whose
+from topodiag.evidence.metrics_text import labels_of
 from topodiag.model.inspector import InspectorCommunicator, InspectorMember, MadeOf
 from topodiag.model.provenance import MAX_QUOTE, Origin
 
@@ -42,7 +43,6 @@ _RATES = frozenset({"nccl_bus_bandwidth_gbs"})
 _LINE = re.compile(
     rb"(nccl_[a-z0-9_]{1,60})\{([^\n]{1,4096})\}[ \t]{1,8}([^\s#]{1,40})(?:[ \t]{1,8}([0-9.eE+-]{1,30}))?"
 )
-_LABEL = re.compile(r'([A-Za-z_]\w{0,63})="((?:[^"\\]|\\.){0,512})"')
 _FILE = re.compile(r"nccl_inspector_metrics_([\w-]{1,80})\.prom")
 _SIZE = re.compile(r"(\d{1,4})-(\d{1,4})(B|KB|MB|GB|TB)$")
 _UNITS = {"B": 0, "KB": 10, "MB": 20, "GB": 30, "TB": 40}
@@ -183,11 +183,7 @@ class InspectorMetrics:
         """The series of these labels; None for the form of 2.29."""
         if key in self._series:
             return self._series[key]
-        labels = {name: re.sub(r"\\(.)", r"\1", value) for name, value in _LABEL.findall(key[0])}
-        # A server renames labels of which it has its own.
-        labels |= {
-            name.removeprefix("exported_"): each for name, each in labels.items() if name.startswith("exported_")
-        }
+        labels = labels_of(key[0])
         made = None if "comm_id" in labels else _Series(labels, key[1], origin)
         if len(self._series) < MAX_SERIES:
             self._series[key] = made

@@ -44,4 +44,4 @@ def _from_matrix(page: Page, node: Node, gpu: Gpu, marks: Marks) -> Text:
         return page.text((words, "nvlink"), " to ", (to, "sick" if sick and len(linked) < len(peers) else ""))
     if gpu.nvlink_note.value:
         return page.text((f"NVLink: {gpu.nvlink_note.value}", "sick" if sick else "dim"))
-    return page.text(("no NVLink to its peers", "sick") if sick else "")
+    return page.text(("no NVLink to its peers", "sick") if sick and peers else "")

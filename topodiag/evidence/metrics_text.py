@@ -1,0 +1,66 @@
+"""Samples in Prometheus' text format, as exporters print them and `curl` saves them.
+
+    DCGM_FI_DEV_SM_CLOCK{gpu="0",UUID="GPU-...",Hostname="n1"} 1980
+
+A line that is no sample costs itself, where prometheus_client's parser gives up the whole text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from math import isfinite
+
+from topodiag.evidence.interface import Blob
+
+MAX_LINE = 8192
+_LINE = re.compile(
+    r"([A-Za-z_:][A-Za-z0-9_:]{0,120})(?:\{([^\n]*)\})?[ \t]{1,8}([^\s#]{1,40})(?:[ \t]{1,8}[0-9.eE+-]{1,30})?"
+)
+_LABEL = re.compile(r'([A-Za-z_]\w{0,63})="((?:[^"\\]|\\.){0,512})"')
+_ESCAPED = re.compile(r"\\(.)")
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One value of one series. `labels` as the exporter gave them, also where a server has renamed them."""
+
+    name: str
+    labels: Mapping[str, str]
+    value: float
+    line: int
+    text: str
+
+
+def labels_of(text: str) -> dict[str, str]:
+    """The labels between the braces. A server that has labels of its own renames the exporter's: those count."""
+    made = {name: _ESCAPED.sub(r"\1", value) for name, value in _LABEL.findall(text)}
+    return made | {
+        name.removeprefix("exported_"): value for name, value in made.items() if name.startswith("exported_")
+    }
+
+
+def samples_of(blob: Blob, prefix: str) -> Iterator[Sample]:
+    """The samples whose names begin so, in the order of the text; of those without a finite value none."""
+    for number, whole in blob.lines():
+        text = whole.strip()
+        if not text.startswith(prefix) or len(text) > MAX_LINE:
+            continue
+        found = _LINE.fullmatch(text)
+        if found is None:
+            continue
+        try:
+            value = float(found[3])
+        except ValueError:
+            continue
+        if isfinite(value):
+            yield Sample(found[1], labels_of(found[2] or ""), value, number, text)
+
+
+def whole(value: float) -> int | None:
+    """A sample as a count; None for what is none. Above 2^53 a sample has lost its last digits."""
+    return int(value) if 0 <= value < 1 << 63 and value.is_integer() else None
+
+
+__all__ = ["Sample", "labels_of", "samples_of", "whole"]
