@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import pickle
 import shutil
+import tarfile
 from contextlib import nullcontext
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -59,6 +61,21 @@ def test_a_capture_that_holds_nothing_is_no_healthy_node(tmp_path: Path) -> None
     fleet = read_fleet([str(tmp_path)], workers=1)
     assert [node.host for node in fleet.nodes] == ["login-02"]
     assert [each.why for each in fleet.left_out] == ["holds nothing that was read of the node"]
+
+
+@pytest.mark.parametrize("sums", ["SHA256SUMS", "n2.tar.gz.sha256"])
+def test_a_bundle_that_has_changed_since_it_was_collected_is_named_and_not_read(tmp_path: Path, sums: str) -> None:
+    for host in ("n1", "n2", "n3"):
+        with tarfile.open(tmp_path / f"{host}.tar.gz", "w:gz") as archive:
+            archive.add(FIXTURES / "no-gpu", ".")
+    kept = [f"{sha256((tmp_path / f'n{at}.tar.gz').read_bytes()).hexdigest()}  n{at}.tar.gz\n" for at in (1, 2)]
+    (tmp_path / sums).write_text("".join(kept))
+    shutil.copyfile(tmp_path / "n3.tar.gz", tmp_path / "n2.tar.gz")
+    with (tmp_path / "n2.tar.gz").open("ab") as stream:
+        stream.write(b"\0" * 512)
+    fleet = read_fleet([str(tmp_path)], workers=1)
+    changed = [each.what for each in fleet.left_out if "has changed since it was collected" in each.why]
+    assert changed == [str(tmp_path / "n2.tar.gz")]
 
 
 class Pool:

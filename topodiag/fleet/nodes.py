@@ -10,6 +10,7 @@ from topodiag.evidence.cluster.bundles import find_bundles
 from topodiag.evidence.cluster.facts import natural
 from topodiag.evidence.intake.bundle import Evidence, open_evidence
 from topodiag.evidence.intake.captures import captures, evidence_of
+from topodiag.evidence.intake.collected import changed
 from topodiag.evidence.intake.gather import gather
 from topodiag.evidence.intake.kinds import NODE_KINDS
 from topodiag.evidence.intake.pieces import refusal
@@ -103,6 +104,9 @@ def read_some(places: Iterable[str]) -> Read:
     broken: list[NotObserved] = []
     for place in places:
         try:
+            if why := changed(place):
+                broken.append(NotObserved(place, why))
+                continue
             for each in _read(place):
                 if each.is_empty:
                     broken.append(NotObserved(place, "holds nothing that was read of the node"))

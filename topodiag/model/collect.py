@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Literal
 
 import msgspec
+from msgspec import Meta
+
+from topodiag.version import __version__
 
 SCHEMA_VERSION = "1.0"
 
@@ -29,8 +32,9 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class NodeAnswer:
-    """One node. `file` is relative to the folder, empty where there is none; `host` is what the node calls itself;
-    `waited_for` are the collector's items that hung; `retry`: it was not reached at the first time either."""
+    """One node. `file` is relative to the folder, "" where there is none, and `sha256` and `size` are its own; `host`
+    is what the node calls itself; `waited_for` are the items that the collector waited for on a node that hung,
+    `hung_probes` those that hung on one that answered; `attempts`: 2 where it was not reached at the first time."""
 
     node: str
     state: State
@@ -69,10 +73,65 @@ class Collection:
         return (each for each in self.answers if each.state is state)
 
 
+class Program(msgspec.Struct, frozen=True, kw_only=True):
+    """The program that wrote the document."""
+
+    name: Literal["topodiag"] = "topodiag"
+    version: str = __version__
+
+
+class Silent(msgspec.Struct, frozen=True, kw_only=True):
+    """A node of which there is no bundle, and why."""
+
+    what: str
+    why: str
+    needs_root: bool = False
+
+
+class CollectDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of the last call into a folder. `before` are nodes whose bundle from an earlier call is still good.
+    `inputs` and `findings` are empty: bundles are read by `fleet compare`."""
+
+    schema_version: Annotated[str, Meta(pattern=r"^1\.[0-9]+$")]
+    kind: Literal["collect"]
+    tool: Program
+    complete: bool
+    counts: dict[State, int]
+    folder: str
+    via: str
+    started: str
+    seconds: float
+    answers: tuple[NodeAnswer, ...]
+    before: tuple[NodeAnswer, ...]
+    stopped: str
+    inputs: tuple[()] = ()
+    findings: tuple[()] = ()
+    not_observed: tuple[Silent, ...] = ()
+
+
 def document(collection: Collection) -> bytes:
     """collect.json, which `--format json` prints too: what came of the call, and each node."""
-    made: dict[str, Any] = {"schema_version": SCHEMA_VERSION, "kind": "collect"}
-    made["complete"] = collection.complete
-    made["counts"] = {state.value: sum(1 for _ in collection.of(state)) for state in State}
-    made |= msgspec.to_builtins(collection)
+    made = CollectDocument(
+        schema_version=SCHEMA_VERSION,
+        kind="collect",
+        tool=Program(),
+        complete=collection.complete,
+        counts={state: sum(1 for _ in collection.of(state)) for state in State},
+        folder=collection.folder,
+        via=collection.via,
+        started=collection.started,
+        seconds=collection.seconds,
+        answers=collection.answers,
+        before=collection.before,
+        stopped=collection.stopped,
+        not_observed=tuple(Silent(what=each.node, why=each.why) for each in collection.answers if not each.file),
+    )
     return msgspec.json.format(msgspec.json.encode(made), indent=1) + b"\n"
+
+
+def read_document(text: bytes) -> CollectDocument | None:
+    """The document that was written; None for what is none, or one of another major version."""
+    try:
+        return msgspec.json.decode(text, type=CollectDocument)
+    except (msgspec.DecodeError, ValueError, RecursionError):
+        return None

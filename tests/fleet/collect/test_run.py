@@ -6,8 +6,10 @@ import io
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 
+import jsonschema
 import pytest
 
 from topodiag.checks.node.hung_probes import ProbeHangs
@@ -19,6 +21,7 @@ from topodiag.fleet.collect.interface import Ear, Request, Transport
 from topodiag.fleet.collect.run import collect
 from topodiag.model.collect import Collection, NodeAnswer, State
 from topodiag.model.finding import Severity
+from topodiag.report.formats.schemas import SCHEMAS, generated
 from topodiag_probes.bundle import Bundle, write_tar
 from topodiag_probes.send import Sender
 
@@ -229,6 +232,16 @@ def test_a_reader_of_the_folder_is_told_which_nodes_left_nothing(tmp_path: Path)
     assert len(intake.pieces) == 2  # the answer, and what hung
     assert intake.aside == ()
     assert [note for note in intake.notes if "left no evidence: gpu[2-3]" in note]
+
+
+def test_the_answers_follow_their_schema_and_have_the_sum_of_each_file(tmp_path: Path) -> None:
+    collected(tmp_path, {"gpu1": answers, "gpu2": refuses, "gpu4": hangs})
+    written = json.loads((tmp_path / "collect.json").read_text())
+    schema = next(each for each in SCHEMAS if each.name == "collect")
+    jsonschema.validate(written, generated(schema))
+    there = {each["file"]: each["sha256"] for each in written["answers"] if each["file"]}
+    assert there == {each.name: sha256(each.read_bytes()).hexdigest() for each in tmp_path.glob("*.tar.gz")}
+    assert [each["what"] for each in written["not_observed"]] == ["gpu2"]
 
 
 def test_a_node_has_the_time_of_connection_capture_and_sample() -> None:

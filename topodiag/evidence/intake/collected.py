@@ -1,45 +1,81 @@
 """What `topodiag fleet collect` writes beside bundles: sums, and which nodes did not answer. It is no evidence of a
-machine, and who reads the folder is told which nodes are not in it."""
+machine: who reads the folder is told which nodes are not in it, and which bundles are not what their nodes sent."""
 
 from __future__ import annotations
 
+import hashlib
 import os
-from collections.abc import Sequence
+import re
+import stat
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
-import msgspec
-
+from topodiag.model.collect import read_document
 from topodiag.words.fold import fold_hosts, plural
 
 SUMS, ANSWERS = "SHA256SUMS", "collect.json"
-_SUM_OF_ONE = ".tar.gz.sha256"
+_SUM_OF_ONE = ".sha256"
+_SUM = re.compile(r"([0-9a-f]{64}) [ *]([^/\0\n]{1,255})")
 _MOST = 64 << 20
-
-
-class _Answer(msgspec.Struct):
-    node: str
-    state: str
-    file: str = ""
-
-
-class _Collection(msgspec.Struct):
-    kind: str
-    answers: tuple[_Answer, ...]
+_FOLDERS = 512
+"""Folders whose sums a process remembers: nodes that write into a shared folder spread over 256."""
 
 
 def without_bookkeeping(folder: str, names: Sequence[str], notes: list[str]) -> list[str]:
     """The files of a folder without those of a collection; a note names the nodes that left nothing there."""
-    rest = [name for name in names if not name.endswith(_SUM_OF_ONE)]
+    rest = [name for name in names if not name.endswith(f".tar.gz{_SUM_OF_ONE}")]
     if SUMS not in names or ANSWERS not in names:
         return rest
     path = os.path.join(folder, ANSWERS)
-    try:
-        with open(path, "rb") as stream:
-            found = msgspec.json.decode(stream.read(_MOST), type=_Collection)
-    except (OSError, msgspec.DecodeError, ValueError, RecursionError):
-        return rest
-    if found.kind != "collect":
+    found = read_document(_head(path))
+    if found is None:
         return rest
     silent = [each.node for each in found.answers if not each.file]
     if silent:
         notes.append(f"{path}: {plural(len(silent), 'node')} left no evidence: {fold_hosts(silent)}")
     return [name for name in rest if name not in {SUMS, ANSWERS}]
+
+
+def changed(path: str) -> str:
+    """Why a bundle is not what its node sent: it has another sum than the one that was written beside it. "" for all
+    else, and for what has no sum or cannot be read."""
+    folder, name = os.path.split(path)
+    own = sums_of(path + _SUM_OF_ONE) if os.path.isfile(path + _SUM_OF_ONE) else sums_of(folder or ".")
+    wanted = own.get(name)
+    try:
+        if wanted is None or os.path.isdir(path) or file_sum(path) == wanted:
+            return ""
+    except OSError:
+        return ""
+    return "has changed since it was collected: its SHA-256 is not the one that was written then"
+
+
+def sums_of(place: str) -> Mapping[str, str]:
+    """The sum of each file by its name, the last of a name counts: those of a folder's SHA256SUMS, or of one file as
+    sha256sum writes it. None where there is no such file."""
+    path = os.path.join(place, SUMS) if os.path.isdir(place) else place
+    try:
+        state = os.stat(path)
+    except (OSError, ValueError):
+        return {}
+    return _sums(path, state.st_mtime_ns, state.st_size) if stat.S_ISREG(state.st_mode) else {}
+
+
+@lru_cache(maxsize=_FOLDERS)
+def _sums(path: str, _changed_ns: int, _size: int) -> Mapping[str, str]:
+    matches = map(_SUM.fullmatch, _head(path).decode("utf-8", "replace").splitlines())
+    return {match[2]: match[1] for match in matches if match}
+
+
+def file_sum(path: str) -> str:
+    """The SHA-256 of a file in hexadecimal digits. Raises OSError."""
+    with open(path, "rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _head(path: str) -> bytes:
+    try:
+        with open(path, "rb") as stream:
+            return stream.read(_MOST)
+    except OSError:
+        return b""

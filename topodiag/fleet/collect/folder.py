@@ -15,7 +15,6 @@ import hashlib
 import io
 import json
 import os
-import re
 import tarfile
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -26,17 +25,15 @@ from pathlib import Path
 import msgspec
 
 from topodiag.evidence.intake.bundle import MANIFEST, BoundedTarInfo
-from topodiag.model.collect import Collection, NodeAnswer, State, document
+from topodiag.evidence.intake.collected import ANSWERS, SUMS, file_sum, sums_of
+from topodiag.model.collect import Collection, NodeAnswer, State, document, read_document
 from topodiag.model.errors import InputError
 from topodiag.writing import replacing
 from topodiag_probes import SCHEMA
 from topodiag_probes.keep import file_name
 
-SUMS = "SHA256SUMS"
-ANSWERS = "collect.json"
 HUNG = "topodiag fleet collect"
 """The tool in the manifest of a bundle that stands for a node that hung."""
-_SUM = re.compile(r"([0-9a-f]{64})  ([^/\0\n]{1,255})")
 _MOST = 64 << 20
 _MOST_MANIFEST = 4 << 20
 
@@ -62,11 +59,11 @@ class Folder:
 
     def good(self, nodes: Sequence[str]) -> dict[str, NodeAnswer]:
         """By node the latest answer that is still good: its file is there, and has the sum that it came with."""
-        sums = dict(self._read_sums())
+        sums = sums_of(str(self.path))
         wanted = set(nodes)
         found: dict[str, NodeAnswer] = {}
         for each in self._answers():
-            if each.node in wanted and sums.get(each.file) == each.sha256 and self._sum(each.file) == each.sha256:
+            if each.node in wanted and sums.get(each.file) == each.sha256 == self._sum(each.file):
                 found[each.node] = each
         return found
 
@@ -119,9 +116,10 @@ class Folder:
         for old in self._stubs(answer.node):
             old.unlink(missing_ok=True)
         name = file_name(answer.node, answer.boot_id, when).removesuffix(".tar.gz") + ".hung.tar.gz"
+        made = packed.getvalue()
         with replacing(str(self.path / name)) as stream:
-            stream.write(packed.getvalue())
-        return replace(answer, file=name, time=when)
+            stream.write(made)
+        return replace(answer, file=name, time=when, sha256=hashlib.sha256(made).hexdigest(), size=len(made))
 
     def write(self, collection: Collection) -> None:
         """Write the answers of this call beside the bundles. Raises InputError."""
@@ -140,33 +138,21 @@ class Folder:
         self._sums.write(f"{digest}  {name}\n")
         self._sums.flush()
 
-    def _read_sums(self) -> Iterator[tuple[str, str]]:
-        """Name and sum, the last of a name last."""
-        for line in _text(self.path / SUMS).splitlines():
-            if match := _SUM.fullmatch(line):
-                yield match[2], match[1]
-
     def _answers(self) -> Iterator[NodeAnswer]:
         """The answers that were written down here, those of earlier calls first. What cannot be read is none."""
-        text = _text(self.path / ANSWERS)
         try:
-            found = msgspec.json.decode(text.encode(), type=_Written) if text else None
-        except (msgspec.DecodeError, ValueError, RecursionError):
-            found = None
+            with (self.path / ANSWERS).open("rb") as stream:
+                found = read_document(stream.read(_MOST))
+        except OSError:
+            return
         if found is not None:
             yield from (each for each in (*found.before, *found.answers) if each.state is State.ANSWERED)
 
     def _sum(self, name: str) -> str:
         try:
-            with (self.path / Path(name).name).open("rb") as stream:
-                return hashlib.file_digest(stream, "sha256").hexdigest()
+            return file_sum(str(self.path / Path(name).name))
         except OSError:
             return ""
-
-
-class _Written(msgspec.Struct):
-    answers: tuple[NodeAnswer, ...] = ()
-    before: tuple[NodeAnswer, ...] = ()
 
 
 def hung_probes(path: Path) -> tuple[str, ...] | None:
@@ -190,14 +176,6 @@ class _Item(msgspec.Struct):
 
 class _Manifest(msgspec.Struct):
     items: tuple[_Item, ...]
-
-
-def _text(path: Path) -> str:
-    try:
-        with path.open("rb") as stream:
-            return stream.read(_MOST).decode("utf-8", "replace")
-    except OSError:
-        return ""
 
 
 def _alive(part: str) -> bool:

@@ -10,6 +10,7 @@ from topodiag.checks.registry import Subject
 from topodiag.checks.run import run
 from topodiag.evidence.intake.captures import Capture as Place
 from topodiag.evidence.intake.captures import evidence_of
+from topodiag.evidence.intake.collected import changed
 from topodiag.evidence.intake.pieces import STDIN, Intake
 from topodiag.evidence.intake.reader import read_node
 from topodiag.fleet.history.capture import capture_of
@@ -39,6 +40,8 @@ def read_captures(places: Sequence[Place], intake: Intake) -> Iterator[Capture |
 
 def read_capture(place: Place, intake: Intake) -> Capture | str:
     """One capture, judged by the checks of a node; or why it cannot be read."""
+    if why := "; ".join(f"{each.path}: {why}" for each in place.pieces if (why := changed(each.path))):
+        return why
     try:
         # Captures of one host are told apart elsewhere; here they are its history.
         read = read_node(evidence_of(replace(place, label="") if place.host else place, intake))

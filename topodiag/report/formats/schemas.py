@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from topodiag.model.collect import CollectDocument
 from topodiag.report.formats.types.common import SCHEMA_VERSION
 from topodiag.report.formats.types.fleet import FleetDocument
 from topodiag.report.formats.types.history import HistoryDocument
@@ -51,6 +52,7 @@ SCHEMAS = (
            (LinkDocument, CollectiveDocument, HierarchyDocument, StepDocument)),
     Schema("place", "place audit, place solve", (AuditDocument, SolveDocument)),
     Schema("fleet", "fleet compare", (FleetDocument,)),
+    Schema("collect", "fleet collect", (CollectDocument,)),
     Schema("sweep", "bench read", (SweepDocument,)),
     Schema("history", "fleet history", (HistoryDocument,)),
 )  # fmt: skip
