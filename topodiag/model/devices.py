@@ -54,6 +54,8 @@ class PciDevice:
     width: Fact[int] = Fact()
     max_gen: Fact[int] = Fact()
     max_width: Fact[int] = Fact()
+    narrowed: Fact[bool] = Fact()
+    """`lspci` says that the link has fewer lanes than the function can do."""
     slot_max_gen: Fact[int] = Fact()
     slot_max_width: Fact[int] = Fact()
     acs: Fact[int] = Fact()

@@ -75,5 +75,11 @@ class Result:
         wanted = ("", subject) if subject is not None else None
         return tuple(t for t in self.unexplained if not t.harmless and (wanted is None or t.subject in wanted))
 
+    def undecided(self) -> tuple[Outcome, ...]:
+        """Answers of checks that saw something and cannot tell whether it is a fault."""
+        return tuple(
+            o for o in self.outcomes if o.status is Status.UNKNOWN and o.coverage is not None and o.coverage.seen
+        )
+
     def with_status(self, status: Status) -> tuple[Outcome, ...]:
         return tuple(outcome for outcome in self.outcomes if outcome.status is status)

@@ -10,7 +10,7 @@ from topodiag.checks.page import COMMANDS, Command, page_of
 from topodiag.checks.registry import check_class
 from topodiag.model.bench import Benchmark
 from topodiag.model.case import Case
-from topodiag.model.finding import Confidence, Finding, Severity, Status
+from topodiag.model.finding import Confidence, Finding, Severity
 from topodiag.model.result import Result
 from topodiag.model.verdict import Agreement, Cause, CauseStatus, JobState, State, Verdict
 from topodiag.placement.job_step import JobStep
@@ -202,8 +202,5 @@ def _not_explained(causes: Sequence[Cause], result: Result) -> tuple[str, ...]:
     made += [each.price.says for each in causes if each.price.agreement is Agreement.PART and each.price.says]
     if not any(finding.id.startswith("BEN") for cause in causes for finding in _all(cause)[1:]):
         made += [words for each in result.benchmarks if each.verdict == "low" and (words := loss_words([each]))]
-    made += [
-        f"{outcome.node}: {outcome.why}" for outcome in result.outcomes
-        if outcome.status is Status.UNKNOWN and outcome.coverage is not None and outcome.coverage.seen
-    ][:MAX_OPEN]  # fmt: skip
+    made += [f"{outcome.node}: {outcome.why}" for outcome in result.undecided()[:MAX_OPEN]]
     return tuple(dict.fromkeys(made))

@@ -64,7 +64,7 @@ def of_machines(findings: Sequence[Finding], result: Result) -> State:
     if any(each.severity > Severity.INFO for each in findings):
         return State.AT_RISK
     judged = any(o.status is Status.CLEAN for o in result.outcomes)
-    return State.HEALTHY if judged and not result.troubles() else State.UNKNOWN
+    return State.HEALTHY if judged and not result.troubles() and not result.undecided() else State.UNKNOWN
 
 
 def worst(states: Sequence[State]) -> State:

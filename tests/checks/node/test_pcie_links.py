@@ -370,3 +370,34 @@ def test_an_uplink_counts_only_while_what_is_below_it_works() -> None:
     for at in range(8):
         node = network.with_port(node, at, **network.DOWN)
     assert status(slow(uplinks(nodes.with_gpus(node, **IDLE), shared[0], gen=4))) == "clean"
+
+
+# -- where only widths are told --
+
+
+def widths(*each: int) -> Node:
+    rows = "\n".join(f"{number}, {width}" for number, width in enumerate(each))
+    return pasted(f"index, pcie.link.width.current\n{rows}\n")
+
+
+def test_the_one_gpu_that_is_narrower_than_most_is_found_by_widths_alone() -> None:
+    found = only(narrow(widths(16, 16, 8, 16)))
+    assert found.message == "GPU2 trained at x8 instead of x16"
+    assert found.where.links == ()
+
+
+@pytest.mark.parametrize("shown", [(16, 8), (16, 8, 8), (8, 16, 16, 8)])
+def test_boards_with_wide_and_narrow_slots_are_not_told_from_a_fault(shown: tuple[int, ...]) -> None:
+    assert "nothing tells whether it is built so" in narrow(widths(*shown)).why
+
+
+def test_all_alike_by_widths_alone_are_built_so() -> None:
+    assert status(narrow(widths(8, 8, 8))) == "clean"
+
+
+def test_lspcis_own_word_tells_lost_lanes_where_the_ability_was_left_out() -> None:
+    gpu = "{}:00.0 3D controller: NVIDIA Corporation GH100 [H100 SXM5 80GB] (rev a1)\n\t\tLnkSta: Speed {}\n"
+    whole, lost = "32GT/s, Width x16", "16GT/s (downgraded), Width x8 (downgraded)"
+    found = only(narrow(pasted(gpu.format("17", whole) + gpu.format("3b", lost))))
+    assert found.message == "GPU1 trained at x8 instead of x16"
+    assert "neither its slot's width" in narrow(pasted(gpu.format("3b", lost))).why

@@ -8,10 +8,10 @@ from typing import Any
 
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.node.pcie_links import ADAPTER_LANES, Hop, hops, nothing_to_judge
-from topodiag.checks.shared.devices import percent
+from topodiag.checks.shared.devices import gpu_spec, percent
 from topodiag.checks.shared.prices import narrow_link, usable_gbs
 from topodiag.model.devices import Gpu, PciKind
-from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status
 from topodiag.model.node import Node
 
 BUSY_PERCENT = 10
@@ -20,6 +20,9 @@ BUSY_PERCENT = 10
 STUMP_LANES = 2
 """Lanes up to which a link of a card for eight or more is broken whatever its slot: server slots are wired with 4, 8 or
 16, and bifurcation divides them into no less than 4."""
+
+MOST_BESIDE = 2
+"""Times as many siblings of another width that show what a link can do, where neither of its ends says so."""
 
 RESTING_GEN = 1
 """The generation at which drivers rest the link of an idle GPU."""
@@ -90,8 +93,12 @@ class NarrowPcieLink(NodeCheck[DegradedLinks]):
             return DegradedLinks(certain, tuple(links), coverage)
         if short:
             hop = short[0]
-            why = f"{hop.name} is at x{hop.lower.width.value} of x{hop.able_width}, and neither its slot's width nor a"
-            return self.unknown(judged, f"{why} sibling is in the evidence to tell whether it is built so")
+            why = f"{hop.name} is at x{hop.lower.width.value} of x{_able(hop, seen)}, and neither its slot's width nor"
+            why += " a sibling is in the evidence to tell whether it is built so"
+        else:
+            why = _unlike(seen)
+        if why:
+            return Outcome(self.id, Status.UNKNOWN, judged.host, why=why, coverage=coverage)
         return self.clean(judged, _uniform(seen), coverage)
 
     def tell(self, judged: Node, observed: DegradedLinks) -> Iterator[Finding]:
@@ -100,11 +107,36 @@ class NarrowPcieLink(NodeCheck[DegradedLinks]):
 
 
 def _is_narrow(hop: Hop, seen: Sequence[Hop]) -> bool:
-    width, able = hop.lower.width.value, hop.able_width
+    width, able = hop.lower.width.value, _able(hop, seen)
     if width is None or able is None or width >= able:
         return False
     siblings = {other.lower.width.value for other in seen if other.family == hop.family and other is not hop}
     return siblings != {width}
+
+
+def _able(hop: Hop, seen: Sequence[Hop]) -> int | None:
+    """Lanes that a link can do: as its ends say, else as the product has, else as its siblings run, where these are
+    most or `lspci` says that it lost some."""
+    mine = hop.lower.width.value
+    if hop.able_width is not None or mine is None:
+        return hop.able_width
+    if not hop.is_shared and hop.gpus and (spec := gpu_spec(hop.gpus[0])) is not None:
+        return spec.pcie_width or None
+    widths = [other.lower.width.value or 0 for other in seen if other.family == hop.family]
+    usual = max(set(widths), key=lambda width: (widths.count(width), width))
+    if hop.lower.narrowed.value:
+        return max(*widths, 2 * mine)
+    return usual if widths.count(usual) >= MOST_BESIDE * widths.count(mine) else None
+
+
+def _unlike(seen: Sequence[Hop]) -> str:
+    """Siblings with unlike widths of which nothing tells which ones are built so; nothing where there are none."""
+    for hop in seen:
+        for other in seen:
+            mine, its = hop.lower.width.value or 0, other.lower.width.value or 0
+            if other.family == hop.family and mine < its and _able(hop, seen) is None:
+                return f"{hop.name} is at x{mine} and {other.name} at x{its}: nothing tells whether it is built so"
+    return ""
 
 
 def _slot_unseen(hop: Hop, seen: Sequence[Hop]) -> bool:
@@ -114,7 +146,7 @@ def _slot_unseen(hop: Hop, seen: Sequence[Hop]) -> bool:
 
 def _is_stump(node: Node, hop: Hop) -> bool:
     """Whether so few lanes trained that no slot for such a card is wired so."""
-    few = (hop.lower.width.value or 0) <= STUMP_LANES and (hop.able_width or 0) >= ADAPTER_LANES
+    few = (hop.lower.width.value or 0) <= STUMP_LANES and (_able(hop, (hop,)) or 0) >= ADAPTER_LANES
     return few and not node.is_vm
 
 
@@ -129,15 +161,16 @@ def _uniform(seen: Sequence[Hop]) -> str:
 
 
 def _narrow(check: NodeCheck[Any], node: Node, hop: Hop, links: Sequence[Hop], coverage: Coverage) -> Finding:
-    width, able = hop.lower.width.value or 0, hop.able_width or 0
+    width, able = hop.lower.width.value or 0, _able(hop, [each for each in links if each.lower.width.known]) or 0
     alone = _is_alone(hop, links)
+    is_placed = ":" in hop.lower.bus_id
     gen = hop.able_gen
     now, full = hop.gbs(gen, width), hop.gbs(gen, able)
     return check.finding(
         node,
         Severity.WARNING if alone else Severity.ERROR,
         f"{hop.name} trained at x{width} instead of x{able}",
-        observed=f"x{width} at {hop.lower.bus_id}" + (f", {now:g} GB/s" if now else ""),
+        observed=f"x{width}" + (f" at {hop.lower.bus_id}" if is_placed else "") + (f", {now:g} GB/s" if now else ""),
         expected=_wanted(hop, able, gen, full),
         fix=(
             "Drain the node and reseat the card, riser or cable of this slot; look for bent contacts",
@@ -146,7 +179,7 @@ def _narrow(check: NodeCheck[Any], node: Node, hop: Hop, links: Sequence[Hop], c
         ),
         gpus=[gpu.label for gpu in hop.gpus],
         nics=[nic.name for nic in hop.nics],
-        links=[hop.lower.bus_id],
+        links=[hop.lower.bus_id] if is_placed else [],
         cost=_loss(hop, now, full),
         evidence=[hop.lower.width, hop.lower.max_width, hop.upper.max_width if hop.upper else None],
         coverage=coverage,
@@ -156,6 +189,7 @@ def _narrow(check: NodeCheck[Any], node: Node, hop: Hop, links: Sequence[Hop], c
 
 def _wanted(hop: Hop, able: int, gen: int | None, full: float | None) -> str:
     ends = "both ends can do it" if hop.upper is not None else "the device can do it"
+    ends = ends if hop.able_width is not None else "as its siblings and the product"
     return f"x{able} ({ends})" + (f": Gen{gen} x{able} is {full:g} GB/s to NCCL" if full else "")
 
 

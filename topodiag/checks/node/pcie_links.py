@@ -13,6 +13,7 @@ from typing import Any
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.shared.devices import compute_nics, gpu_spec
 from topodiag.hardware.catalog import pcie_nccl_gbs
+from topodiag.model.busid import unplaced
 from topodiag.model.devices import Gpu, Nic, PciDevice, PciKind
 from topodiag.model.finding import Outcome
 from topodiag.model.node import Node
@@ -41,7 +42,7 @@ class Hop:
     @property
     def is_shared(self) -> bool:
         """Whether this is a switch's own uplink rather than a device's link."""
-        ends = {gpu.bus_id for gpu in self.gpus} | {nic.bus_id for nic in self.nics}
+        ends = {gpu.bus_id or unplaced(gpu.index) for gpu in self.gpus} | {nic.bus_id for nic in self.nics}
         return self.lower.bus_id not in ends
 
     @property

@@ -201,6 +201,10 @@ def _read_line(function: _Function, line: int, text: str, bridges: dict[str, str
     return None
 
 
+_NARROWED = re.compile(r"Width x[0-9]{1,2} \(downgraded\)")
+"""lspci's own comparison of LnkSta with LnkCap (pciutils ls-caps.c), which `grep LnkSta` leaves alone."""
+
+
 def _read_link(function: _Function, line: int, text: str, name: str, rest: str) -> str | None:
     link = _LINK.search(rest)
     if link is None:
@@ -211,6 +215,8 @@ def _read_link(function: _Function, line: int, text: str, name: str, rest: str) 
     function.take(f"{prefix}gen", gen, line, text, "" if gen else f"lspci says speed {link[1]}"[:80])
     known = 1 <= width <= MAX_WIDTH
     function.take(f"{prefix}width", width if known else None, line, text, "" if known else f"lspci says width x{width}")
+    if not prefix and known and _NARROWED.search(rest):
+        function.take("narrowed", True, line, text)
     return None
 
 
