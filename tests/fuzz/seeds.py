@@ -78,6 +78,7 @@ SEEDS: dict[str, tuple[str, ...]] = {
     "source ethtool-stats": (f"{_H100}/commands/ethtool-S-ibp154s0.txt",
                              "field/105-rdma-slower-than-tcp-counters.json#0"),
     "source hwloc-xml": ("own:hwloc.xml",),
+    "source ib-links": ("own:iblinkinfo.txt",),
     "source ib-counters": ("field/077-ib-discards-and-link-downs.json#0",
                            "field/066-ibqueryerrors-only-xmit-wait.json#0"),
     "source ibdev2netdev": (f"{_MESH}/commands/ibdev2netdev.txt", "field/063-ibdev2netdev-down-is-ipoib.json#0"),

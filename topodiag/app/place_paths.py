@@ -92,7 +92,7 @@ def _option(piece: Piece, stream: BinaryIO | None) -> str:
         return _LAYOUTS[piece.kind]
     if piece.kind is Kind.GROUPS:
         return "groups"
-    if piece.kind in _CLUSTERS:
+    if piece.is_any(_CLUSTERS):
         return "topology"
     if piece.kind in _NODE:
         return "system"

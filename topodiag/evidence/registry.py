@@ -46,6 +46,7 @@ _SOURCES = {
     "qos": "network.qos:Qos",
     "ib-counters": "network.fabric_counters:FabricCounters",
     "node-exporter": "network.node_exporter:NodeExporter",
+    "ib-links": "network.fabric_links:FabricLinks",
     "ethtool-stats": "network.ethtool_stats:EthtoolStats",
     "ethtool-driver": "network.ethtool_driver:EthtoolDriver",
     "ethtool": "network.ethtool:Ethtool",

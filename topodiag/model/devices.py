@@ -296,6 +296,12 @@ class FabricPort:
     number: int
     guid: str = ""
     counters: Counters = field(default_factory=dict)
+    runs: Fact[str] = Fact()
+    """Lanes and speed of one lane: `2X 106.25 Gbps`."""
+    able: Fact[str] = Fact()
+    """What both ends could do in its place (`4X`), "" where it is that."""
+    peer: Fact[str] = Fact()
+    """The other end of the link, with its port."""
 
     @property
     def label(self) -> str:

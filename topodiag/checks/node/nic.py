@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Never
 
 from topodiag.checks.interface import NodeCheck, OneStep
+from topodiag.checks.node.fabric_links import slow_links
 from topodiag.checks.node.nic_events import of_bus, of_log
 from topodiag.checks.node.nic_ports import (
     Family,
@@ -258,7 +259,7 @@ class NicPortSlow(OneStep[Node], NodeCheck[Never]):
 
     Evidence it reads
         `rate` of each port in /sys/class/infiniband, `ibstat`, `ibv_devinfo`, the interface's speed; the datasheet of
-        the product.
+        the product; `iblinkinfo`, where it says what a link could be.
 
     When it stays silent
         Ports that are down: their rate is a meaningless default. All ports of the product are alike, even below the
@@ -286,8 +287,12 @@ class NicPortSlow(OneStep[Node], NodeCheck[Never]):
 
     def judge(self, node: Node, peers: Sequence[Node] = ()) -> Outcome:
         nics = compute_nics(node)
+        links = [port for port in node.fabric_ports if port.runs.known]
+        slower = slow_links(self, node, links)
+        if slower:
+            return self.found(node, slower, Coverage(len(links), len(links), "links of the fabric"))
         if not nics:
-            return self.not_applicable(node, NO_COMPUTE)
+            return self.clean(node) if links else self.not_applicable(node, NO_COMPUTE)
         ports = ports_of(node)
         seen = [port for port in ports if port.rate]
         coverage = Coverage(len({port.nic.name for port in seen}), len(nics), "compute NICs")

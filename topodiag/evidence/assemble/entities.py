@@ -190,11 +190,12 @@ def _netdev(entity: Entity, apart: Apart, name: str, interval_s: float) -> NetDe
     )
 
 
-def fabric_ports(draft: NodeDraft) -> tuple[FabricPort, ...]:
+def fabric_ports(draft: NodeDraft, apart: Apart) -> tuple[FabricPort, ...]:
     made = []
     for entity in draft.entities("fabric"):
         number, guid, name = str(entity.keys["port"]).split(" ", 2)
-        made.append(FabricPort(name, int(number), guid, counters(entity, draft.sample_interval_s)))
+        told = facts(FabricPort, entity, f"{name} port {number}", apart)
+        made.append(FabricPort(name, int(number), guid, counters(entity, draft.sample_interval_s), **told))
     return tuple(made)
 
 

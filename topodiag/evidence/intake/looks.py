@@ -144,6 +144,8 @@ def text_kinds(
     if not sources and (bare := without_prefix(blob)) is not None:
         sources = recognise(bare.text)
     kinds += _kinds_of_sources(sources)
+    if sources == ("ib-links",):
+        kinds.append(Kind.CLUSTER)  # how the links are, and what they join
     if logged:
         kinds.append(Kind.NCCL_LOG)
     elif _may_hold_job_lines(kinds) and (holds_job_lines(head) or holds_job_lines(tail)):
