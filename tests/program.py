@@ -11,6 +11,7 @@ from __future__ import annotations
 import io
 import multiprocessing
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -48,10 +49,12 @@ def run(
     timeout: float = 120,
     text: bool = True,
     entry: str = "topodiag.cli",
+    memory: int = 0,
 ) -> subprocess.CompletedProcess[Any]:
     """`topodiag ARGS` to its end. `env` is added to `environment()`; its standard input is `input`, or what `stdin` (a
     file) still holds. Output is text (UTF-8) or, with `text=False`, bytes. `entry` is the module whose `main` runs:
-    one of the tests may put something in the place of a part first. Raises subprocess.TimeoutExpired."""
+    one of the tests may put something in the place of a part first. `memory` bounds what it takes, in bytes, beyond
+    what it has at its start; 0: nothing does. Raises subprocess.TimeoutExpired."""
     argv = [str(arg) for arg in args]
     given = stdin.read() if stdin is not None else input
     given = given.encode() if isinstance(given, str) else given
@@ -59,12 +62,15 @@ def run(
         done = subprocess.run(
             [*(ARGV if entry == "topodiag.cli" else [sys.executable, "-m", entry]), *argv],
             env=environment(env), cwd=cwd, input=given, capture_output=True, timeout=timeout, check=False,
+            preexec_fn=(lambda: _bound(memory)) if memory else None,
         )  # fmt: skip
         return _completed(done.args, done.returncode, done.stdout, done.stderr, text)
     with tempfile.TemporaryDirectory(prefix="topodiag-run-") as folder:
         place = Path(folder)
         (place / "in").write_bytes(given)
-        job = _context.Process(target=_child, args=(entry, argv, environment(env), str(cwd or Path.cwd()), folder))
+        job = _context.Process(
+            target=_child, args=(entry, argv, environment(env), str(cwd or Path.cwd()), folder, memory)
+        )
         main, sys.modules["__main__"] = sys.modules["__main__"], _NOBODY
         try:
             job.start()
@@ -102,8 +108,15 @@ def _lines(data: bytes) -> str:
     return io.TextIOWrapper(io.BytesIO(data), encoding="utf-8").read()
 
 
-def _child(entry: str, argv: list[str], env: dict[str, str], cwd: str, folder: str) -> None:
+def _bound(memory: int) -> None:
+    has = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (has + memory, has + memory))
+
+
+def _child(entry: str, argv: list[str], env: dict[str, str], cwd: str, folder: str, memory: int) -> None:  # noqa: PLR0917
     """In the forked process: become `topodiag ARGV`, then end as it ends."""
+    if memory:
+        _bound(memory)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ.clear()
     os.environ.update(env)

@@ -4,7 +4,6 @@ import gzip
 import io
 import json
 import os
-import resource
 import signal
 import subprocess
 import sys
@@ -14,21 +13,17 @@ from pathlib import Path
 
 import pytest
 
+from tests import program
+
 HEALTHY = "fixture:dgx-h100-healthy"
 MANIFEST = json.dumps({"schema": "1.0", "host": "h", "items": []}).encode()
-MEMORY = 1 << 30
-"""Address space of the child, bytes: four times the most that a bundle may unpack to."""
-
-
-def limited():
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+MEMORY = 3 << 28
+"""What the program may take beyond its own code, bytes: three times the most that a bundle may unpack to."""
 
 
 def scan(*args, **kwargs):
     """The real program, whose memory is limited."""
-    argv = [sys.executable, "-m", "topodiag", "scan", *map(str, args)]
-    kwargs = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | kwargs
-    return subprocess.run(argv, text=True, timeout=60, check=False, preexec_fn=limited, **kwargs)
+    return program.run("scan", *args, timeout=60, memory=MEMORY, **kwargs)
 
 
 def refused(done, *words):
@@ -168,7 +163,7 @@ def test_a_report_that_cannot_be_written_is_said():
     ],
 )
 def test_no_environment_stops_the_report(env):
-    done = scan(HEALTHY, env=os.environ | env)
+    done = scan(HEALTHY, env=env)
     assert (done.returncode, done.stderr) == (0, "")
     assert "GPU7" in done.stdout
 
