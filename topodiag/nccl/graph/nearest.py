@@ -65,14 +65,19 @@ def local_net(system: System, gpu: int, channel: int, policy: str = "") -> int:
     return nets[channel % len(nets)]
 
 
-def local_gpu(system: System, net: int, policy: str = "") -> int:
-    """The GPU (index) that uses a NET first, -1 where none does."""
+def local_gpu(system: System, net: int, policy: str = "", known: dict[int, list[int]] | None = None) -> int:
+    """The GPU (index) that uses a NET first, -1 where none does. `known` keeps the ids of each GPU's NETs for the next
+    NET, as long as no path changes."""
     wanted = system.nets[net].id
     if system.has(Feature.LOCAL_GPU_AMONG_NEAREST):
         gpus, _ = nearest(system, system.nets[net], "GPU")
     else:
         gpus = list(range(len(system.gpus)))
-    taken = [[system.nets[index].id for index in local_nets(system, gpu, policy)] for gpu in gpus]
+    known = {} if known is None else known
+    for gpu in gpus:
+        if gpu not in known:
+            known[gpu] = [system.nets[index].id for index in local_nets(system, gpu, policy)]
+    taken = [known[gpu] for gpu in gpus]
     for channel in range(min(max_channels(system.minor), max((len(ids) for ids in taken), default=0))):
         for gpu, ids in zip(gpus, taken, strict=True):
             if ids[channel % len(ids)] == wanted:

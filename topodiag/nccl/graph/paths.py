@@ -65,14 +65,10 @@ def _start(system: System, base: Vertex, slot: int) -> None:
     own.links, own.count, own.bw, own.type = [], 0, BASE_BW, path_types(system.minor).loc
 
 
-def _way_back(
-    system: System, path: Path, ends: tuple[Vertex, Vertex], link: Link, reverse: dict[tuple[Vertex, Vertex, int], Link]
-) -> Link:
-    """The link from the far end back; an older path's first link where there is none, as NCCL leaves it in place."""
+def _no_way_back(system: System, path: Path, ends: tuple[Vertex, Vertex]) -> Link:
+    """What stands for the link from the far end back where there is none: an older path's first link, as NCCL leaves it
+    in place. Raises RejectedError where there is no older path."""
     node, remote = ends
-    back = reverse.get((remote, node, link.type if system.has(Feature.LINK_BACK_BY_TYPE) else 0))
-    if back is not None:
-        return back
     if path.links:
         return path.links[0]
     # a GPU's link to itself, of which nothing else comes
@@ -96,6 +92,7 @@ def _link_type(link: Link, node: Vertex, types: PathTypes) -> int:
     return link.type
 
 
+# Complexity 21: as the one below.
 def _set_paths(
     system: System,
     base: Vertex,
@@ -106,6 +103,7 @@ def _set_paths(
     types = path_types(system.minor)
     nvl = types.nvl
     kind = base.kind
+    typed = system.has(Feature.LINK_BACK_BY_TYPE)
     _start(system, base, slot)
     frontier = [base]
     while frontier:
@@ -121,10 +119,12 @@ def _set_paths(
                 if through_gpu and (settings.nvb_disable or link.type != nvl or remote.kind != "GPU" or path.count > 1):
                     continue
                 far = table[slot]
-                bw = min(path.bw, link.bw)
-                if not ((far.bw == 0 or far.count > path.count) and far.bw < bw):
+                far_bw, bw = far.bw, min(path.bw, link.bw)
+                if far_bw >= bw or (far_bw != 0 and far.count <= path.count):
                     continue
-                back = _way_back(system, far, (node, remote), link, reverse)
+                back = reverse.get((remote, node, link.type if typed else 0))
+                if back is None:
+                    back = _no_way_back(system, far, (node, remote))
                 new_type = _link_type(link, node, types)
                 far.links = [back, *path.links]
                 far.count = path.count + 1
@@ -136,7 +136,7 @@ def _set_paths(
         frontier = list(following)
 
 
-# Complexity 24: one step of the search, bound to local names and not called, for it is taken for every link and base.
+# Complexity 25: one step of the search, bound to local names and not called, for it is taken for every link and base.
 def _set_device_paths(
     system: System,
     base: Vertex,
@@ -177,7 +177,9 @@ def _set_device_paths(
                     continue
                 if new_type == far.type and (bw < far.bw or (bw == far.bw and far.count <= path.count + 1)):
                     continue
-                far.links = [_way_back(system, far, (node, remote), link, reverse), *path.links]
+                # GPU_DEVICES are later than LINK_BACK_BY_TYPE
+                back = reverse.get((remote, node, link.type)) or _no_way_back(system, far, (node, remote))
+                far.links = [back, *path.links]
                 far.count = path.count + 1
                 far.bw = bw
                 far.type = new_type

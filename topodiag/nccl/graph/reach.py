@@ -29,17 +29,19 @@ def compute_paths(system: System, settings: Settings) -> None:
     elif system.has(Feature.P2C):
         _mark_c2c(system)
     policy = settings.values.get("NCCL_NETDEVS_POLICY", "")
+    known: dict[int, list[int]] = {}
     for net in system.nets:
         # looked up anew after every change of a path, on which it depends
         proxy: int | None = None
         for gpu in system.gpus:
             if proxy is None and not settings.pxn_disable:
-                proxy = local_gpu(system, net.index, policy)
+                proxy = local_gpu(system, net.index, policy, known)
             changed = proxy is not None and _use_pxn(system, gpu, net, proxy, settings)
             if _divert_without_gdr(system, gpu, net, settings) or changed:
                 proxy = None
+                known.clear()
     for net in system.nets:
-        net.local_gpu = local_gpu(system, net.index, policy)
+        net.local_gpu = local_gpu(system, net.index, policy, known)
 
 
 def merged_type(system: System, one: int, other: int) -> int:
