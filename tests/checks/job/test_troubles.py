@@ -81,6 +81,19 @@ def test_what_follows_from_the_first_error_is_explained_by_it(tmp_path: Path) ->
     assert not result.troubles()
 
 
+def test_further_words_on_the_end_of_a_process_are_told_by_its_finding(tmp_path: Path) -> None:
+    result = judged(
+        tmp_path,
+        "Root Cause (first observed failure):",
+        "  host      : n07",
+        "  rank      : 13 (local_rank: 5)",
+        "  exitcode  : -9 (pid: 41215)",
+        "  traceback : Signal 9 (SIGKILL) received by PID 41215",
+    )
+    assert [finding.id for finding in result.findings if finding.severity is Severity.ERROR] == ["JOB009"]
+    assert result.unexplained == ()
+
+
 def test_every_output_has_the_line(tmp_path: Path) -> None:
     result = judged(tmp_path, f"{WARN} {STRANGE}")
     stream = io.StringIO()

@@ -18,6 +18,9 @@ WHAT = {"WARN": "NCCL WARN", "ABORT": "NCCL WARN", "UNWIND": "return code", "APP
 FIRST_ERROR = "JOB005"
 """It counts what came after the first error, so that those lines are told."""
 
+DIED = "JOB009"
+"""It names the end of a process that came first: further words on it, and on those that followed, are told."""
+
 _CODE = re.compile(r"-> [1-68]\b")
 """ncclResult_t but for 7, which is no error: in progress."""
 
@@ -28,13 +31,16 @@ def troubles(jobs: Sequence[Job], outcomes: Sequence[Outcome]) -> tuple[Trouble,
     for job in jobs:
         findings = [each for outcome in outcomes if outcome.node == job.name for each in outcome.findings]
         if not any(finding.id == FIRST_ERROR for finding in findings):
-            made += unexplained(_lines(job), findings)
+            died = any(finding.id == DIED for finding in findings)
+            made += unexplained(_lines(job, ends_told=died), findings)
     return tuple(made)
 
 
-def _lines(job: Job) -> Iterator[Trouble]:
+def _lines(job: Job, *, ends_told: bool) -> Iterator[Trouble]:
     for event in job.events:
         what = WHAT.get(event.level)
+        if ends_told and event.kind == "ended":
+            continue
         if what is not None and (event.level != "UNWIND" or _CODE.search(event.text)):
             yield _trouble(what, event, job)
 
