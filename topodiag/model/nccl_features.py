@@ -46,6 +46,7 @@ class Feature(Enum):
     AMD_CPU_GENERATIONS = 31, "topo.h, topo.cc: AMD's figure goes by generation, 16, 24 or 32 GB/s; 16 before"
     INTEL_BELOW_EMERALD = 31, "topo.cc: models 0xAD to 0xAF (Granite Rapids, Sierra Forest) count as Emerald Rapids"
     LATER_INTEL_CPUS = 26, "topo.cc: Sapphire Rapids and Emerald Rapids have models of their own"
+    RUBIN = 32, "cudawrap.h, topo.h, search.cc: Rubin, compute capability 10.7, has figures of its own"
     HOPPER_NVLINK_20_6 = 20, "topo.h: SM90_NVLINK_BW 20.6; 20.0 before"
     BLACKWELL = 25, "topo.h, search.cc, nvls.cc: figures for compute capability 10.0"
     BLACKWELL_NVLINK_40_1 = 27, "topo.h: SM100_NVLINK_BW 40.1; 40.0 before"
@@ -63,6 +64,12 @@ class Feature(Enum):
     NETS_SHARED_IN_TURN = (
         30,
         "topo.cc, ncclTopoGetLocalNet: a GPU's first NET is by its place among those sharing it",
+        30,
+    )
+    NETS_SHARED_IN_TURN_AT_CX8 = (
+        31,
+        "topo.cc: so for Blackwell with ConnectX-8 only, or with NCCL_TOPO_SCATTER_START_NET, which 2.32 has no more",
+        31,
     )
     NETDEVS_POLICY = 28, "topo.cc: NCCL_NETDEVS_POLICY"
     P2P_ON_SMALL_AMD = 23, "paths.cc, ncclTopoCheckP2p: P2P over CPUs on AMD with two GPUs only"
@@ -196,3 +203,12 @@ class Feature(Enum):
 def has(minor: int, feature: Feature) -> bool:
     """Whether NCCL 2.`minor` has a feature."""
     return feature.since <= minor <= feature.until
+
+
+_NOT_RUBIN = (110, 120, 121)
+"""Thor, and Blackwell of workstations."""
+
+
+def is_rubin(sm: int, minor: int) -> bool:
+    """Whether NCCL counts a compute capability, as 107 for 10.7, as Rubin (RUBIN_AND_LATER)."""
+    return has(minor, Feature.RUBIN) and sm >= 107 and sm not in _NOT_RUBIN

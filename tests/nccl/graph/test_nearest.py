@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.nccl.small_trees import GEN5, built, cpu, gpu, host, nic, nvlink, pci
+from tests.nccl.small_trees import GEN5, built, cpu, element, gpu, host, nic, nvlink, pci
 from topodiag.model.nccl_tree import Element
 from topodiag.nccl.graph.graph import RejectedError, System
 from topodiag.nccl.graph.nearest import local_cpu, local_gpu, local_net, local_nets, nearest, row
@@ -120,3 +120,32 @@ def test_a_gpu_without_a_cpu_is_rejected() -> None:
     del system.gpus[0].paths["CPU"]
     with pytest.raises(RejectedError, match="Error : could not find CPU close to GPU 0"):
         local_cpu(system, 0)
+
+
+def three_share_two(sm: int, device: str, minor: int, **env: str) -> list[list[int]]:
+    """The NIC that GPUs 2, 3 and 4 of a host take of two below their switch."""
+    gpus = [gpu(f"1{at}", SWITCH, dev=at + 2, sm=sm) for at in range(3)]
+    nics = [
+        pci(f"2{at}", element("nic", element("net", name=f"mlx5_{at}", speed=200000, gdr=1)), vendor="0x15b3",
+            device=device, class_="0x020700")
+        for at in range(2)
+    ]  # fmt: skip
+    return spread(built(host(cpu(0, pci("01", *gpus, *nics))), minor=minor, **env), channels=1)
+
+
+BY_INDEX, IN_TURN = [[0], [1], [0]], [[0], [0], [1]]
+
+
+def test_from_2_31_on_the_nvml_index_counts_again_but_2_31_shares_connectx_8_of_blackwell_in_turn() -> None:
+    assert three_share_two(90, "0x1021", 30) == IN_TURN
+    for minor in (31, 32):
+        assert three_share_two(90, "0x1021", minor) == three_share_two(90, "0x1023", minor) == BY_INDEX
+        assert three_share_two(100, "0x1021", minor) == BY_INDEX
+    for connectx_8 in ("0x1023", "0x2100"):
+        assert three_share_two(100, connectx_8, 31) == IN_TURN
+        assert three_share_two(100, connectx_8, 32) == BY_INDEX
+
+
+@pytest.mark.parametrize(("minor", "taken"), [(28, BY_INDEX), (30, IN_TURN), (31, IN_TURN), (32, BY_INDEX)])
+def test_only_2_31_can_be_told_to_share_nics_in_turn(minor: int, taken: list[list[int]]) -> None:
+    assert three_share_two(90, "0x1021", minor, NCCL_TOPO_SCATTER_START_NET="1") == taken

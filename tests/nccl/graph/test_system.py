@@ -29,6 +29,10 @@ def links(vertex: Vertex) -> list[tuple[str, float]]:
         (100, 27, 40.1),
         (120, 30, 40.1),
         (50, 28, 20.0),
+        (107, 31, 40.1),
+        (107, 32, 31.2),
+        (110, 32, 40.1),
+        (111, 32, 31.2),
     ],
 )
 def test_an_nvlink_carries_what_the_version_says_of_the_gpu(sm: int, minor: int, gbs: float) -> None:

@@ -19,6 +19,7 @@ from topodiag.nccl.search.attempt import attempt
 from topodiag.nccl.search.candidates import Guide
 from topodiag.nccl.search.ceiling import Ceiling
 from topodiag.nccl.search.described import describe
+from topodiag.nccl.search.ladders import ladder
 from topodiag.nccl.search.search import search_graphs
 from topodiag.nccl.settings import read_settings
 
@@ -351,3 +352,14 @@ def test_a_policy_of_one_nic_per_gpu_keeps_rings_from_going_elsewhere() -> None:
     for order in orders(limited):
         *_, last, net = order.split()
         assert own[last] == net
+
+
+def test_speeds_tried_from_2_31_on_are_those_of_its_release_and_rubin_has_its_own_since_2_32() -> None:
+    """As they stand in the released libraries of 2.30.7, 2.31.2 and 2.32.3."""
+    assert [len(ladder(minor, 100, True)) for minor in (30, 31, 32)] == [20, 21, 21]
+    assert ladder(31, 100, True)[1] == pytest.approx(90.2)
+    assert ladder(31, 107, False) == ladder(31, 100, False)
+    assert ladder(32, 107, False) == pytest.approx((280.8, 187.2, 140.4, 93.6, 70.2, 46.8, 35.1, 23.4, 17.55))
+    assert len(ladder(32, 107, True)) == 28
+    assert ladder(32, 107, True)[-1] == pytest.approx(0.1)
+    assert ladder(32, 120, True) == ladder(32, 100, True)

@@ -44,7 +44,7 @@ _PICKLE = re.compile(rb"\x80[\x02-\x05]")
 _ZIP = b"PK\x03\x04"
 _BEFORE = rb"\s*(?:<\?xml[^>]*>\s*)?(?:<!--[^>]*-->\s*)*"
 _RECORD = re.compile(
-    rb"(?:^|[ \]>:|)])NCCL (?:INFO|WARN|TRACE|ABORT|CALL) |^NCCL version \d[^\n]{0,40}\+cuda"
+    rb"(?:^|[ \]>:|)])NCCL (?:INFO|WARN|ATTN|TRACE|ABORT|CALL) |^NCCL version \d[^\n]{0,40}\+cuda"
     rb"|[Ww]atchdog caught collective operation|ProcessGroupNCCL\.cpp:\d|Error 802: system not yet initialized",
     re.M,
 )

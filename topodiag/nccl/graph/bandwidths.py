@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from topodiag.model.cpuid import family_of
 from topodiag.model.nccl_enums import CpuArch, CpuVendor
-from topodiag.model.nccl_features import Feature, has
+from topodiag.model.nccl_features import Feature, has, is_rubin
 from topodiag.nccl.graph.attach import Branch
 from topodiag.nccl.graph.graph import Vertex
 from topodiag.nccl.numbers import c_long, single, wrap32
@@ -47,6 +47,8 @@ _DEFAULT_LANES = 16
 
 def nvlink_bandwidth(sm: int, minor: int) -> float:
     """Effective GB/s of one NVLink in one direction, by compute capability (ncclTopoNVLinkBw, src/graph/topo.h)."""
+    if is_rubin(sm, minor):
+        return single(31.2)
     if sm >= 100 and has(minor, Feature.BLACKWELL):
         return single(40.1 if has(minor, Feature.BLACKWELL_NVLINK_40_1) else 40.0)
     if sm >= 90:

@@ -81,7 +81,7 @@ class Vertex:
     vendor: int = 0
     model: int = 0
     affinity: str = ""
-    # PCI
+    # PCI: vendor, device and subsystem; NET: vendor and device, 16 bits each
     device: int = 0
 
     @property
@@ -108,6 +108,8 @@ class System:
     nodes: dict[str, list[Vertex]] = field(default_factory=lambda: {kind: [] for kind in KINDS})
     hosts: list[int] = field(default_factory=list)
     inter: bool = False
+    scattered: bool = False
+    """NCCL_TOPO_SCATTER_START_NET, as `compute_paths` finds it."""
     max_bw: float = 0.0
     total_bw: float = 0.0
     lines: dict[Vertex, int] = field(default_factory=dict, repr=False)

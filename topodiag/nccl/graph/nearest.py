@@ -10,6 +10,9 @@ from topodiag.model.nccl_features import Feature
 from topodiag.model.nccl_versions import max_channels, path_types
 from topodiag.nccl.graph.graph import Path, RejectedError, System, Vertex
 
+_CONNECTX_8 = (0x15B32100, 0x15B31023)
+"""PCI vendor and device: ConnectX-8 as NCCL tells it."""
+
 
 def row(vertex: Vertex, kind: str) -> list[Path]:
     """The paths to all vertices of a kind. Raises RejectedError for a vertex that no path of that kind ever touched."""
@@ -53,10 +56,16 @@ def local_nets(system: System, gpu: int, policy: str = "") -> list[int]:
         raise RejectedError(f"Could not find any local path from gpu {gpu} to net.")
     sharing = max(1, len(nearest(system, system.nets[nets[0]], "GPU")[0]))
     per_gpu = _per_gpu(policy, len(nets), sharing)
-    first = vertex.dev % sharing if system.has(Feature.NETS_SHARED_IN_TURN) else vertex.dev
+    first = vertex.dev % sharing if _shared_in_turn(system, vertex, nets) else vertex.dev
     if len(nets) & (len(nets) - 1) == 0:
         first = _mirrored(first, len(nets))
     return [nets[(first + channel) % len(nets)] for channel in range(per_gpu)]
+
+
+def _shared_in_turn(system: System, gpu: Vertex, nets: list[int]) -> bool:
+    if not system.has(Feature.NETS_SHARED_IN_TURN_AT_CX8):
+        return system.has(Feature.NETS_SHARED_IN_TURN)
+    return system.scattered or (gpu.sm >= 100 and any(system.nets[net].device in _CONNECTX_8 for net in nets))
 
 
 def local_net(system: System, gpu: int, channel: int, policy: str = "") -> int:

@@ -29,6 +29,7 @@ def compute_paths(system: System, settings: Settings) -> None:
     elif system.has(Feature.P2C):
         _mark_c2c(system)
     policy = settings.values.get("NCCL_NETDEVS_POLICY", "")
+    system.scattered = settings.values.get("NCCL_TOPO_SCATTER_START_NET", "0").strip() not in ("", "0")
     known: dict[int, list[int]] = {}
     for net in system.nets:
         # looked up anew after every change of a path, on which it depends

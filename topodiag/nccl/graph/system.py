@@ -126,7 +126,7 @@ class _Builder:
                 if nic is None:
                     nic = self.create("NIC", host << 56)
                     self.join(cpu, nic, self.types.pix, LOC_BW)
-                self.add_nets(child, nic, host)
+                self.add_nets(child, nic, host, None)
 
     def add_pci(self, branch: Branch, parent: Vertex, host: int) -> None:
         """ncclTopoAddPci: a vertex for the function, its children first, then its link to the parent."""
@@ -155,7 +155,7 @@ class _Builder:
             vertex = self.by_id.get(("NIC", key))
             if vertex is None:
                 vertex = node = self.create("NIC", key)
-            self.add_nets(nic, vertex, host)
+            self.add_nets(nic, vertex, host, branch)
         elif kind == "PCI":
             node = self.create("PCI", (host << 56) + (busid & MASK))
             node.device = device_id(branch)
@@ -213,7 +213,7 @@ class _Builder:
             raise RejectedError(f"ncclTopoGetDevNodes : too many DEV nodes for busId {id:x} (max 2)", self.line)
         return found
 
-    def add_nets(self, nic: Branch, vertex: Vertex, host: int) -> None:
+    def add_nets(self, nic: Branch, vertex: Vertex, host: int, pci: Branch | None) -> None:
         for net in nic.children:
             if net.tag != "net" or "dev" not in net.attributes:
                 continue
@@ -223,9 +223,9 @@ class _Builder:
                 kinds = [kind for kind, name, default in _OWNERS if net.number_or(name, default)]
                 kinds = [kind for kind in kinds if kind != "RMA" or has(self.minor, Feature.RMA_NETS)]
             for kind in kinds:
-                self.add_net(net, vertex, host, kind)
+                self.add_net(net, vertex, host, kind, pci)
 
-    def add_net(self, branch: Branch, nic: Vertex, host: int, kind: str) -> None:
+    def add_net(self, branch: Branch, nic: Vertex, host: int, kind: str, pci: Branch | None) -> None:
         dev = branch.number("dev")
         net = self.create(kind, (host << 56) + (dev & MASK))
         net.dev = dev
@@ -240,6 +240,9 @@ class _Builder:
             net.coll = branch.number_or("coll", 0)
             net.rail = branch.number_or("rail", -1)
             net.plane = branch.number_or("plane", -1)
+            if pci is not None:
+                vendor, device = (c_hex(pci.attributes.get(name, "")) for name in ("vendor", "device"))
+                net.device = vendor << 16 | device
         self.join(nic, net, self.types.net, net.bw)
 
     def asic(self, guid: str | None, net: Vertex) -> int:

@@ -5,6 +5,7 @@ Source: the speedArray tables and NCCL_SEARCH_* constants of src/graph/search.cc
 
 from __future__ import annotations
 
+from topodiag.model.nccl_features import is_rubin
 from topodiag.model.nccl_versions import ByVersion
 from topodiag.nccl.numbers import single
 
@@ -49,7 +50,13 @@ _BLACKWELL_INTER = ByVersion(
         27: (96.0, *_SM100_REST),
         29: (96.0, 80.0, *_SM100_REST),
         30: (96.0, 86.0, 80.0, *_SM100_REST),
+        31: (96.0, 90.2, 86.0, 80.0, *_SM100_REST),
     }
+)
+_RUBIN_INTRA = (280.8, 187.2, 140.4, 93.6, 70.2, 46.8, 35.1, 23.4, 17.55)
+_RUBIN_INTER = (
+    *(280.8, 187.2, 140.4, 96.0, 93.6, 74.6, 70.2, 48.0, 46.8, 37.4, 36.1, 35.1, 32.8, 24.6, 23.4, 19.7, 18.1, 17.55),
+    *(16.4, 14.4, 12.3, 9.9, 4.9, 2.5, 2.0, 1.0, 0.2, 0.1),
 )
 
 TOTAL_BUDGET = ByVersion({18: 5 << 16, 19: 1 << 19})
@@ -62,7 +69,10 @@ TIMEOUT_PCI_ORDER = 1 << 10
 
 def ladder(minor: int, sm: int, inter: bool) -> tuple[float, ...]:
     """GB/s per channel for the least compute capability among the GPUs, in single precision, falling."""
-    if sm >= 100:
+    speeds: tuple[float, ...]
+    if is_rubin(sm, minor):
+        speeds = _RUBIN_INTER if inter else _RUBIN_INTRA
+    elif sm >= 100:
         speeds = (_BLACKWELL_INTER if inter else _BLACKWELL_INTRA)[minor]
     elif sm >= 90:
         speeds = (_HOPPER_INTER if inter else _HOPPER_INTRA)[minor]

@@ -313,3 +313,8 @@ def test_what_2_3_prints_of_rings_and_threads_is_understood() -> None:
     assert parse("INFO", "rank 0 nranks 2") == []
     assert row("ncclMaxSharedMem 82240 exceeds device/fn maxSharedMem 79856", "text")["kind"] == "benign"
     assert parse("INFO", "Using 128 threads for the data loader") is None
+
+
+def test_a_notice_of_2_32_is_read_as_information_and_never_as_an_error() -> None:
+    assert parse("ATTN", "comm 0x56 rank 2 nranks 16") == parse("INFO", "comm 0x56 rank 2 nranks 16")
+    assert parse("ATTN", "Words that no release before had: error 5") == []

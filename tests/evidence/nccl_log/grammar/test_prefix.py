@@ -57,6 +57,13 @@ def test_a_warning_carries_its_place_and_time() -> None:
     assert record.label == ""
 
 
+@pytest.mark.parametrize("head", ["gpu-b:900:961 [3] ", "[3] ", ""])
+def test_a_notice_of_2_32_is_a_record_whatever_is_left_of_its_head(head: str) -> None:
+    record = one(f"{head}graph/topo.cc:812 (ncclTopoGetSystem) NCCL ATTN Comm config maxP2pPeers set to 8")
+    assert (record.level, record.place) == ("ATTN", "" if head.startswith("gpu-b") else "graph/topo.cc:812")
+    assert record.message == "Comm config maxP2pPeers set to 8"
+
+
 def test_fractions_of_a_second_are_kept() -> None:
     record = one("[2026-01-11 03:22:19.250] a:1:2 [0] init.cc:3 NCCL WARN x")
     assert record.ts == datetime(2026, 1, 11, 3, 22, 19, 250000, tzinfo=UTC).timestamp()

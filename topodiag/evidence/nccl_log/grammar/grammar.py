@@ -65,13 +65,14 @@ def parse(level: str, message: str) -> Rows | None:
 
     Columns are those of the table without place and count. `ctx` is among them where the line names the communicator
     itself (`init`, `op`), `op_count` where an operation has one. Place, label and times of an event are its record's.
+    ATTN, of 2.32 and later, is a notice and never an error: what nothing understands of it is noise.
     """
     if level in ("WARN", "ABORT"):
         return [("event", {"level": "WARN", "text": message})]
     if level == "CALL":
         return []
     rows = _information(message)
-    return [] if rows is None and level == "TRACE" else rows
+    return [] if rows is None and level in ("TRACE", "ATTN") else rows
 
 
 def _information(message: str) -> Rows | None:

@@ -17,7 +17,7 @@ from topodiag.evidence.nccl_log.grammar import ends, job_lines
 from topodiag.evidence.nccl_log.grammar.numbers import compiled
 
 _HOST = r"[A-Za-z0-9_.-]{1,255}"
-_LEVEL = r"NCCL (INFO|WARN|TRACE|CALL|ABORT) ?"
+_LEVEL = r"NCCL (INFO|WARN|ATTN|TRACE|CALL|ABORT) ?"
 
 IDENTITY = compiled(rf"(?<![A-Za-z0-9_.-])({_HOST}):(\d{{1,10}}):(\d{{1,10}}) (?:\[(-?\d{{1,20}})\] )?")
 """Who prints. Calls have no device; every other level has one."""
@@ -31,7 +31,7 @@ RECORD = compiled(
 )
 BARE = compiled(
     rf"^\s{{0,200}}(?:\[?[\w,]{{1,20}}\]?[^\s:]{{0,20}}:\s?|>\s?)?(?:\[(-?\d{{1,20}})\] )?"
-    rf"(?:([\w./-]{{1,200}}\.(?:cc|cu|h|cpp):\d{{1,7}}) (?:\(\w{{1,100}}\) )?(?=NCCL WARN ))?{_LEVEL}"
+    rf"(?:([\w./-]{{1,200}}\.(?:cc|cu|h|cpp):\d{{1,7}}) (?:\(\w{{1,100}}\) )?(?=NCCL (?:WARN|ATTN) ))?{_LEVEL}"
 )
 """A record whose head was taken off, by an editor or a patched build: nobody knows which process printed it."""
 
@@ -139,7 +139,7 @@ def _without_plain_head(text: str) -> Record | None:
     loose = _LOOSE.match(front[-_MASKED_REACH:])
     if loose is None or (loose[1].strip() and loose[1].rstrip()[-1] not in _LABEL_ENDS):
         return None
-    if loose[3] and level[1] != "WARN":
+    if loose[3] and level[1] not in ("WARN", "ATTN"):
         return None  # an application's own talk: NCCL names a place in warnings only
     dev = -1 if loose[2] is None else number(loose[2])
     label, ts = _front_of(loose[1])

@@ -35,10 +35,10 @@ _MOST_FOLDS = 24
 """Pieces of NCCL's longest line, 1,024 characters (src/debug.cc), at the least width."""
 _PLAIN_RECORD = re.compile(
     rb"(?:\d{1,6}: |\[\d{1,6},\d{1,6}\]<std(?:out|err)>:)?"
-    rb"[A-Za-z0-9_.-]{1,255}:\d{1,10}:\d{1,10} \[-?\d{1,20}\] NCCL (?:INFO|WARN) "
+    rb"[A-Za-z0-9_.-]{1,255}:\d{1,10}:\d{1,10} \[-?\d{1,20}\] NCCL (?:INFO|WARN|ATTN) "
 )
 """The beginning of a line in which `records` surely finds a record with its whole head: of nearly every line."""
-_BODY = re.compile(r"\s*(?:\[-?\d{1,20}\] )?NCCL (?:INFO|WARN) ")
+_BODY = re.compile(r"\s*(?:\[-?\d{1,20}\] )?NCCL (?:INFO|WARN|ATTN) ")
 
 
 def looks_broken(text: bytes) -> bool:
