@@ -6,12 +6,13 @@ The job runs with TP 8, CP 8 and DP 8 on 64 nodes. Each rank has a clock: it com
 groups; a collective begins when its last rank arrives, so that lateness travels from group to group as in life.
 `--seeds` counts healthy jobs, of which none may have a finding, and `--faulty` those with one late rank, with one slow
 NIC and with one hour of congestion, each of which must be named (`--only` one of the four). `--records` writes files of
-that many records and reads them: MB/s. `--memory` hands that many to the reader as columns: how much memory it takes.
+that many records and reads them: MB/s. `--memory` reads that many from lines made on the way: how memory grows.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import os
 import resource
 import tempfile
@@ -226,49 +227,69 @@ def speed(records: int) -> None:
                 with open(place, "w", encoding="ascii") as stream:
                     stream.writelines(lines_of(group, times, member, shape))
                 size += os.path.getsize(place)
-                start = time.perf_counter()
+                start = time.process_time()
                 with open(place, "rb") as stream:
-                    reader.read(iter(lambda stream=stream: stream.read(1 << 20), b""), place)
-                spent += time.perf_counter() - start
-    start = time.perf_counter()
+                    reader.read(iter(functools.partial(stream.read, 1 << 20), b""), place)
+                spent += time.process_time() - start
+    start = time.process_time()
     job = Job("Inspector", shape.ranks, (), (), (), no_connections(), (), inspection=reader.found())
     found = findings(job)
-    judged = time.perf_counter() - start
+    judged = time.process_time() - start
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(f"{reader.found().records} records, {size / 1e6:.0f} MB in {spent:.1f} s: {size / 1e6 / spent:.0f} MB/s")
+    print(
+        f"{reader.found().records} records, {size / 1e6:.0f} MB in {spent:.1f} s of CPU: {size / 1e6 / spent:.0f} MB/s"
+    )
     print(f"judged in {judged:.1f} s; most memory, the simulation included: {memory:.0f} MB")
     for each in found:
         print(f"  {each.id} {each.message}")
 
 
 def memory(records: int) -> None:
-    """As many records as a month of a large job has, handed over as the reader makes them of its lines."""
+    """As many records as a month of a large job has, as lines that are read like files, without the files: the lines of
+    one rank stand for those of all ranks of its kind of groups, with their own names."""
     shape = Shape(hours=720)
-    steps = np.arange(records // (shape.ranks * 4))
-    shape = replace(shape, steps_an_hour=max(1, len(steps) // shape.hours))
-    stamps = (FIRST_HOUR * 3600 + 3600 * (steps // shape.steps_an_hour)) * 1_000_000
+    steps = max(1, records // (shape.ranks * 4))
+    shape = replace(shape, steps_an_hour=max(1, -(-steps // shape.hours)))
     random = np.random.default_rng(1)
     reader = InspectorReader()
-    start = time.perf_counter()
+    size = spent = 0.0
+    read, told = 0, 1_000_000
     for kind in groups_of(shape):
+        took = kind[0].usual_us * random.lognormal(0.0, 0.05, (steps, 1))
+        lines = "".join(lines_of(kind[0], took, 0, shape)).encode()
+        names = _names_of(kind[0], 0)
         for group in kind:
-            took = group.usual_us * random.lognormal(0.0, 0.05, len(steps))
             for member in range(len(group.ranks)):
-                own = took + random.exponential(8.0, len(steps))
-                first = (
-                    next(lines_of(group, own[:, None], 0, shape)).replace('"rank":0', f'"rank":{member}', 1).encode()
-                )
-                names = ((f"{hash_of(group):#x}", member, group.collective, "kernel_gpu"),)
-                for at in range(0, len(steps), 16_384):
-                    part = slice(at, at + 16_384)
-                    zeros = np.zeros_like(steps[part])
-                    block = Columns(names, zeros, steps[part], zeros + group.bytes, own[part], stamps[part], zeros)
-                    reader.take(block, first, f"{group.name}-{member}.log", 1)
+                own = lines
+                for old, new in zip(names, _names_of(group, member), strict=True):
+                    own = own.replace(old, new)
+                start = time.process_time()
+                blocks = (own[at : at + (1 << 20)] for at in range(0, len(own), 1 << 20))
+                read += reader.read(blocks, f"{group.name}-{member}.log")
+                spent += time.process_time() - start
+                size += len(own)
+                if read >= told:
+                    _told(read, size, spent)
+                    told *= 3
+    start = time.process_time()
     found = reader.found()
-    spent = time.perf_counter() - start
-    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     calls = sum(each.calls for each in found.communicators)
-    print(f"{found.records} records of {calls} calls, one in {found.one_in} kept, {spent:.0f} s: {most:.0f} MB")
+    _told(read, size, spent)
+    print(f"{calls} calls, one in {found.one_in} kept, summed up in {time.process_time() - start:.1f} s of CPU")
+
+
+def _names_of(group: Group, member: int) -> tuple[bytes, bytes]:
+    """What the lines of a rank have of their own."""
+    rank = int(group.ranks[member])
+    return (
+        f'"id":"{hash_of(group):#x}","comm_name":"{group.name}","rank":{member},'.encode(),
+        f'"hostname":"node{rank // GPUS:03d}","pid":{4000 + rank % GPUS}}}'.encode(),
+    )
+
+
+def _told(read: int, size: float, spent: float) -> None:
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(f"{read} records, {size / 1e9:.1f} GB, {size / 1e6 / spent:.0f} MB/s of CPU: {most:.0f} MB", flush=True)
 
 
 def main() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from topodiag.app.logs import logs
 from topodiag.evidence.intake.kinds import Kind
 from topodiag.evidence.intake.looks import looks
+from topodiag.evidence.live import inspector_columns
 from topodiag.evidence.live.inspector import InspectorReader
 from topodiag.evidence.live.inspector_calls import Calls, Records, Whose
 from topodiag.evidence.live.inspector_columns import columns
@@ -86,6 +87,21 @@ def test_the_size_of_an_all_gather_is_that_of_one_rank_and_its_bandwidth_counts_
         ).communicators
     ]
     assert size.busbw_gbs == pytest.approx(busbw)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _as_tables() -> Iterator[None]:
+    """Blocks of any size are read as the large ones of real files."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(inspector_columns, "_SMALL", 0)
+        yield
+
+
+def test_small_blocks_are_read_line_by_line_and_say_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    tables = inspection(*job())
+    monkeypatch.setattr(inspector_columns, "_SMALL", 1 << 30)
+    monkeypatch.setattr(inspector_columns, "_as_table", None)
+    assert inspection(*job()) == tables
 
 
 def test_a_block_of_one_layout_and_one_that_is_read_line_by_line_say_the_same() -> None:
@@ -179,6 +195,28 @@ def test_the_front_door_knows_them_by_their_keys_whatever_the_file_is_called(tmp
     assert {item.kind for item in result.inputs} == {"nccl-inspector"}
     assert [finding.id for finding in result.findings] == ["JOB008"]
     assert any("8192" in gap.why for gap in result.not_observed)
+
+
+@pytest.mark.parametrize("whole", [False, True], ids=["cut", "after NULs"])
+def test_files_that_were_cut_or_truncated_while_written_are_read(tmp_path: Path, whole: bool) -> None:
+    """`copytruncate` of logrotate leaves NULs up to where the program writes on."""
+    for number, each in enumerate(job(200)):
+        (tmp_path / f"any{number}").write_bytes(b"\0" * (200_000 * whole) + each[137:-91])
+    result = logs([str(tmp_path)])
+    assert [finding.id for finding in result.findings] == ["JOB008"]
+    assert any("8 lines without a record" in gap.why for gap in result.not_observed)
+
+
+def test_rotated_files_in_a_folder_of_each_node_are_one_job(tmp_path: Path) -> None:
+    for number, each in enumerate(job(200)):
+        lines = each.splitlines(keepends=True)
+        folder = tmp_path / "job_77" / f"node{number // 2}"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"n-pid{number}.log.2.gz").write_bytes(gzip.compress(b"".join(lines[:50])))
+        (folder / f"n-pid{number}.log.1").write_bytes(b"".join(lines[50:120]))
+        (folder / f"n-pid{number}.log").write_bytes(b"".join(lines[120:]))
+    (told,) = logs([str(tmp_path)]).jobs[0].inspection.communicators  # type: ignore[union-attr]
+    assert (told.calls, told.missing, len(told.members)) == (200, 0, 4)
 
 
 def test_what_only_looks_alike_is_none() -> None:

@@ -113,7 +113,7 @@ def looks(head: bytes, tail: bytes = b"", *, name: str = "", quick: bool = False
     if wide:
         coding.append(wide)
         head = b"".join(text_of(io.BytesIO(head[: len(head) & ~1]), (wide,), Reading()))
-    elif not _is_text(head) and b" NCCL " not in head and b" NCCL " not in tail:
+    elif not _is_text(head) and b" NCCL " not in head and b" NCCL " not in tail and not INSPECTOR.search(tail):
         return Looks((Kind.BINARY,), tuple(coding))
     if looks_wrapped(head):
         coding.append(JSON_LINES)
@@ -138,6 +138,8 @@ def text_kinds(
     if logged:  # what stands between the records: in most logs nothing, and the readers below need not look at it
         head = b"\n".join(line for line in head.split(b"\n") if b" NCCL " not in line)
     kinds = [kind for pattern, kind in _TEXTS if pattern.match(head) or (pattern.flags & re.M and pattern.search(head))]
+    if Kind.INSPECTOR not in kinds and INSPECTOR.search(tail):  # a rotated file begins with NULs or within a record
+        kinds.append(Kind.INSPECTOR)
     blob = Blob(name, head)
     text = blob.text
     sources = recognise(text)

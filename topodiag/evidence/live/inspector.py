@@ -24,7 +24,7 @@ import numpy as np
 
 from topodiag.evidence.live.inspector_calls import Calls, Records, Whose
 from topodiag.evidence.live.inspector_columns import OF_GPU, Columns, columns
-from topodiag.evidence.live.inspector_looks import METRICS, QUERY
+from topodiag.evidence.live.inspector_looks import QUERY, holds_metrics
 from topodiag.evidence.live.inspector_metrics import InspectorMetrics
 from topodiag.model.inspector import Inspection, InspectorCommunicator, InspectorMember
 from topodiag.model.provenance import MAX_QUOTE, Origin
@@ -98,7 +98,7 @@ class InspectorReader:
         first = next(blocks, b"")
         blocks = itertools.chain((first,), blocks)
         metrics = self._metrics
-        if QUERY.match(first) or METRICS.search(first):
+        if QUERY.match(first) or holds_metrics(first):
             before = metrics.samples + metrics.transfers + metrics.unclocked
             if QUERY.match(first):
                 metrics.query(blocks, source)

@@ -28,6 +28,8 @@ _FEW = frozenset({*_TEXTS, "coll_msg_size_bytes"})
 """Columns of few different values."""
 _KEY = re.compile(rb'(?:\{?"\w{1,40}":\{|\{)?"(\w{1,40})":(")?')
 _MAX_FIELDS = 100
+_SMALL = 1 << 19
+"""Bytes of a block below which its lines are read sooner than its table is set up."""
 
 Ints = npt.NDArray[np.int64]
 
@@ -52,7 +54,7 @@ class Columns:
 
 def columns(block: bytes) -> Columns:
     """The records of a block of whole lines."""
-    fast = _as_table(block)
+    fast = _as_table(block) if len(block) >= _SMALL else None
     return fast if fast is not None else _as_lines(block)
 
 

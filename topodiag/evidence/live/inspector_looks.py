@@ -12,3 +12,8 @@ QUERY = re.compile(
 )
 _RECORDS = rb'^\{(?=[^\n]{0,4096}"(?:coll|p2p)_perf"\s{0,4}:\s{0,4}\{)'
 LOOKS = re.compile(_RECORDS + rb"|" + METRICS.pattern + rb"|" + QUERY.pattern, re.MULTILINE)
+
+
+def holds_metrics(block: bytes) -> bool:
+    """Whether a line of a block is one of the metrics. Records name NCCL as well, but not where a line begins."""
+    return (block.startswith(b"nccl_") or b"\nnccl_" in block) and METRICS.search(block) is not None
