@@ -1,7 +1,7 @@
 """Finds the host names that a bundle holds: its own, its job's (Slurm, Kubernetes, MPI), its IMEX domain's."""
 
 import re
-from typing import Callable, Dict, Iterator, List, Match, Optional, Set
+from typing import Callable, Dict, Iterator, List, Optional, Set
 
 from topodiag_probes.bundle import Bundle
 
@@ -90,19 +90,24 @@ class Names:
         """The text with the names replaced, also those in front of `-ib0` or a domain (a domain goes with its host)."""
         for expression, hosts in self.lists.items():
             text = text.replace(expression, ",".join(stand_in(host) for host in hosts))
-        known = self._plain
+        if not self._plain:
+            return text
+        swapped = {}
+        for token in dict.fromkeys(_TOKEN.findall(text)):  # a text says few words, many times
+            fresh = self._swapped(token, stand_in)
+            if fresh != token:
+                swapped[token] = fresh
+        return _TOKEN.sub(lambda match: swapped.get(match.group(0), match.group(0)), text) if swapped else text
 
-        def swap(match: Match[str]) -> str:
-            token = name = match.group(0)
-            while name not in known:
-                cut = max(name.rfind("-"), name.rfind("."), name.rfind("_"))
-                if cut < 1:
-                    return token
-                name = name[:cut]
-            rest = token[len(name) :]
-            return stand_in(token) if _LABELS.match(rest) else stand_in(name) + rest
-
-        return _TOKEN.sub(swap, text) if known else text
+    def _swapped(self, token: str, stand_in: Callable[[str], str]) -> str:
+        name = token
+        while name not in self._plain:
+            cut = max(name.rfind("-"), name.rfind("."), name.rfind("_"))
+            if cut < 1:
+                return token
+            name = name[:cut]
+        rest = token[len(name) :]
+        return stand_in(token) if _LABELS.match(rest) else stand_in(name) + rest
 
     def add(self, name: str) -> None:
         if _WORD.match(name) and not re.match(r"[0-9.]+\Z", name) and name != "localhost":

@@ -7,7 +7,7 @@ tools. See docs/collector.md.
 
 import ipaddress
 import re
-from typing import Any, Callable, Dict, Iterable, Mapping, Match, Optional, Set
+from typing import Any, Callable, Dict, Iterable, Iterator, Mapping, Match, Optional, Set
 
 from topodiag_probes.bundle import Bundle
 from topodiag_probes.harmless import RUN, is_harmless
@@ -52,6 +52,8 @@ _SHAPES = "|".join(
     word_colon_dash=_AFTER % "0-9A-Za-z:._-",
 )
 _PATTERN = re.compile(_SHAPES)
+_LONG_HEX = re.compile("{x}{{16}}|{x}{{4}}(?::{x}{{4}}){{3}}".format(x=_X))
+"""What every line with a GUID holds, found sooner than all shapes are looked for."""
 _WORDS = "|(?P<run>%s)" % RUN
 _TEXT = re.compile(_KEPT + "|" + _SHAPES + _WORDS, re.MULTILINE)
 _PROSE = re.compile(_KEPT + "|" + _SHAPES, re.MULTILINE)
@@ -242,7 +244,7 @@ class Redactor:
 
     def _learn_guids(self, text: str) -> None:
         """GUIDs that stand where only a GUID can, to know them again as bare hexadecimal elsewhere."""
-        for match in _PATTERN.finditer(text):
+        for match in _matches_in_lines(text):
             kind, found = match.lastgroup, match.group(0)
             if kind == "quads" and not _is_prefix(match):
                 self._guids.add(int(found.replace(":", ""), 16))
@@ -349,6 +351,17 @@ class Redactor:
                 data[place + 4 : place + 12] = self.tokens.guid(serial).to_bytes(8, "little")
             place = header >> 20
         return match.group(1) + _settled(bytes(data).hex() if data else match.group(2))
+
+
+def _matches_in_lines(text: str) -> Iterator[Match[str]]:
+    """The shapes in lines that may hold a GUID; none goes over the end of a line."""
+    seen = _LONG_HEX.search(text)
+    while seen is not None:
+        start, end = text.rfind("\n", 0, seen.start()) + 1, text.find("\n", seen.end())
+        end = len(text) if end < 0 else end
+        for match in _PATTERN.finditer(text, start, end):
+            yield match
+        seen = _LONG_HEX.search(text, end)
 
 
 def _settled(text: str) -> str:
