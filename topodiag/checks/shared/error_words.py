@@ -22,6 +22,26 @@ _NO_PEER = (
 )
 
 BY_WORDS: tuple[tuple[re.Pattern[str], str], ...] = (
+    (
+        re.compile(r"gaierror|gai error|[Nn]ame or service not known|name resolution"),
+        "give MASTER_ADDR a name that every node resolves (`getent hosts NAME` there, in the container), or an address;"
+        " in Kubernetes the headless service has no name before its pod is ready",
+    ),
+    (
+        re.compile(r"EADDRINUSE|[Aa]ddress already in use"),
+        "another process has the port: an earlier run that still lives, or two jobs of one node with one MASTER_PORT"
+        " (`ss -ltnp` on the node of rank 0 names it)",
+    ),
+    (
+        re.compile(r"client socket has (?:timed out|failed)|RendezvousTimeout"),
+        "look on the node of rank 0 whether its process lives and listens at MASTER_ADDR:MASTER_PORT (`ss -ltn`): if it"
+        " ended, its own log has the cause; else routes and firewall between the two nodes",
+    ),
+    (
+        re.compile(r"[Hh]eartbeat monitor timed out"),
+        "the watchdog's own thread is stuck, mostly behind Python's lock or in CUDA: the stack of the process (`py-spy"
+        " dump --native --pid PID`), or TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC longer where start-up takes so long",
+    ),
     (re.compile(r"ibv_modify_qp failed"), _QUEUE_PAIR),
     (re.compile(r"NVLink SHARP \(NVLS\)|system not yet initialized"), FABRIC),
     (

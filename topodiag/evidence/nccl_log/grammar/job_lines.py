@@ -21,7 +21,8 @@ NOTES = (
 WORDS = (
     b"retry count exceeded", b"libfabric:", b"odify", b"to RTR", b"to RTS",
     b"ailed status ", b"IB Async event", b"onnection closed by peer", b"client socket has",
-    b"RendezvousTimeout", *ends.WORDS, *job_faults.WORDS, *(words.encode() for words in NOTES),
+    b"RendezvousTimeout", b"gaierror", b"gai error", b"ocket has failed to", b"EADDRINUSE",
+    b"eartbeat monitor timed out", *ends.WORDS, *job_faults.WORDS, *(words.encode() for words in NOTES),
 )  # fmt: skip
 """A line without any of these is none of theirs."""
 
@@ -29,6 +30,13 @@ _PEER_GONE = compiled(r"gloo/\S{1,200}\] Connection closed by peer \[([^\]\s]{1,
 _NO_STORE = compiled(
     r"client socket has (?:timed out|failed).{0,80}connect to \(?([\w.:-]{1,80}?)[,)\s]|RendezvousTimeoutError"
 )
+_STORE = compiled(
+    r"\bgaierror\b|DistNetworkError\b.{0,300}gai error"
+    r"|server socket has failed to (?:listen|bind)|\bEADDRINUSE\b"
+)
+"""The store at which ranks meet has no name or no port (torch c10d/socket.cpp, Python's socket). That one family of
+addresses cannot be looked up is a warning beside the other one, and no error."""
+_HEARTBEAT = compiled(r"[Hh]eartbeat monitor timed out")
 _UCX_EVENT = compiled(r"IB Async event on ([\w.-]{1,60}): (.{3,80}?)(?: on port (\d{1,3}))?\s*$")
 _MANAGER = compiled(r"client reregistration|SM change|GID table")
 """Events by which the subnet manager tells its ports something: connections live through them."""
@@ -78,6 +86,10 @@ def said_of(text: str) -> tuple[str, dict[str, str]] | None:
     store = _NO_STORE.search(text)
     if store is not None:
         return "connect", {"peer": store[1] or ""}
+    if _STORE.search(text) is not None:
+        return "connect", {}
+    if _HEARTBEAT.search(text) is not None:
+        return "watchdog", {}
     end = ends.end_of(text)
     fault = job_faults.fault_of(text)
     if end is None and not fault:

@@ -1,0 +1,44 @@
+"""What torch and Python say of the store at which ranks meet: no name, no port, no answer; and noise beside it."""
+
+from __future__ import annotations
+
+import pytest
+
+from topodiag.checks.shared.error_words import advice_by_words
+from topodiag.evidence.nccl_log.grammar.job_lines import said_of
+
+GAI = "network addresses of (master-0, 29500) cannot be retrieved (gai error: -2 - Name or service not known)."
+LISTEN = "The server socket has failed to"
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "advice"),
+    [
+        ("[rank4]: socket.gaierror: [Errno -3] Temporary failure in name resolution", "connect", "getent hosts"),
+        (f"torch.distributed.DistNetworkError: The IPv4 {GAI}", "connect", "getent hosts"),
+        (f"RuntimeError: {LISTEN} bind to [::]:29500 (errno: 98 - Address already in use).", "connect", "ss -ltnp"),
+        (f"{LISTEN} listen on any local network address. code: -98, name: EADDRINUSE", "connect", "ss -ltnp"),
+        (
+            "The client socket has timed out after 9ms while trying to connect to (10.0.0.1, 29500).",
+            "connect",
+            "rank 0",
+        ),
+        ("[E1 ProcessGroupNCCL.cpp:1] [Rank 7] Heartbeat monitor timed out! Process will be", "watchdog", "py-spy"),
+    ],
+)
+def test_a_store_without_name_port_or_answer_is_an_error_with_its_own_advice(text: str, kind: str, advice: str) -> None:
+    said = said_of(text)
+    assert said is not None
+    assert said[0] == kind
+    assert advice in advice_by_words(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"[W socket.cpp:697] [c10d] The IPv6 {GAI}",
+        "Port 8265 is already in use, using 8266 for the dashboard",
+    ],
+)
+def test_one_family_of_addresses_or_the_port_of_a_side_service_is_none(text: str) -> None:
+    assert said_of(text) is None
