@@ -45,6 +45,7 @@ the multiprocessors to the computing, and is slow by intent."""
 UNLOGGED = (
     "no log of NCCL shows these communicators, its version and settings: a limit on channels would look like a fault"
 )
+ANOTHER = "the captures lack GPUs that the job used: they are of other machines"
 UNLIKE = "no communicator that holds all GPUs of its nodes, with single calls of all ranks, 100 or more of one size"
 SHORT = f"no calls that should take {LEAST_US / 1000:.0f} ms or more: of shorter ones kernels that compute take much"
 
@@ -63,7 +64,9 @@ def beside_model(job: Job) -> Inspection | None:
     if limited is not None:
         why = f"the application limits a communicator: {limited.name} {limited.value}"
         return replace(inspection, not_beside=why)
-    machines = {short_name(host): node for host, node in job.machines.items()}
+    machines = {short_name(host): node for host, node in job.machines.items() if _is_of_job(host, node, job)}
+    if not machines:
+        return replace(inspection, not_beside=ANOTHER)
     kinds = _kinds(inspection, machines)
     if not kinds:
         return replace(inspection, not_beside=UNLIKE)
@@ -75,6 +78,13 @@ def beside_model(job: Job) -> Inspection | None:
         else:
             why = why or beside
     return replace(inspection, beside_model=tuple(found), not_beside=why)
+
+
+def _is_of_job(host: str, node: Node, job: Job) -> bool:
+    """Whether the capture can be of the machine that the job ran on: the GPUs that it used are there."""
+    used = {rank.bus_id for rank in job.ranks if rank.host == host and rank.bus_id}
+    there = {gpu.bus_id for gpu in node.gpus if gpu.bus_id}
+    return not used or not there or used <= there
 
 
 def _limits(given: Given) -> bool:

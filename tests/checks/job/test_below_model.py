@@ -70,7 +70,12 @@ def judged(
 
 def logged_job(**changes: object) -> Job:
     """A job of 16 H100 whose log shows the communicator 1."""
-    return jobs.job(world=lambda each: replace(each, comm_id=1), **changes)  # type: ignore[arg-type]
+    job = jobs.job(world=lambda each: replace(each, comm_id=1), **changes)  # type: ignore[arg-type]
+    return replace(job, ranks=tuple(replace(rank, bus_id=buses()[rank.cuda_dev]) for rank in job.ranks))
+
+
+def buses() -> list[str]:
+    return [gpu.bus_id or "" for gpu in captured()["n0"].gpus]
 
 
 def of_job(
@@ -159,6 +164,12 @@ def test_what_cannot_be_compared_is_unknown(other: InspectorCommunicator) -> Non
 def test_without_a_capture_or_a_log_it_is_unknown() -> None:
     assert "capture" in judged(comm(100.0), machines={}).why
     assert "settings" in judged(comm(100.0), logged=False).why
+
+
+def test_captures_of_other_machines_are_none_of_the_jobs() -> None:
+    job = logged_job()
+    other = replace(job, ranks=tuple(replace(rank, bus_id="0000:ee:00.0") for rank in job.ranks))
+    assert "other machines" in of_job(other, comm(100.0)).why
 
 
 def test_where_not_all_nodes_were_captured_it_is_less_sure() -> None:

@@ -34,12 +34,12 @@ class BelowModel(JobCheck[tuple[BesideModel, ...]]):
     When it stays silent
         Other communicators are busy on the same GPUs: each counts as one more that shares the wires, sends and
         receives as another, and the expectation is divided among them. The calls differ (the median takes 1.4 times
-        the best tenth): what comes and goes is not the machine. Without a capture of a node, or without a log that
-        shows the communicators with version and settings: unknown. Communicators that hold a part of their nodes' GPUs,
-        whose ranks did not all record, with fewer than 100 calls of a size, with calls that should take less than 2 ms,
-        or of means (metrics hold the waiting for late ranks): not compared. The application limits CTAs: slow by
-        intent. Half of the expectation is reached: kernels that compute at the same time, and other jobs on the
-        network, cost as much. One communicator of several is slow: that is JOB011.
+        the best tenth): what comes and goes is not the machine. Without a capture of a node that has the job's GPUs, or
+        without a log that shows the communicators with version and settings: unknown. Communicators that hold a part of
+        their nodes' GPUs, whose ranks did not all record, with fewer than 100 calls of a size, with calls that should
+        take less than 2 ms, or of means (metrics hold the waiting for late ranks): not compared. The application limits
+        CTAs: slow by intent. Half of the expectation is reached: kernels that compute at the same time, and other jobs
+        on the network, cost as much. One communicator of several is slow: that is JOB011.
 
     How to confirm
         all_reduce_perf -b 64M -e 4G -f 2 -g 1         on the same nodes, and give it to topodiag bench
