@@ -22,8 +22,11 @@ from topodiag.fleet import dask_engine, work
 from topodiag.fleet import ingest as ingest_module
 from topodiag.fleet.dask_engine import reduce_on, run_dask
 from topodiag.fleet.ingest import Ingested, ingest
+from topodiag.fleet.nodes import read_fleet
 from topodiag.fleet.work import merge
 from topodiag.model.errors import InputError, TopodiagError
+
+NODES = Path(__file__).parents[2] / "fixtures" / "nodes"
 
 
 def test_every_record_is_counted_and_every_file_named(job: Path, expected: Ingested) -> None:
@@ -73,7 +76,9 @@ def test_a_pool_gives_the_same_facts(job: Path, expected: Ingested) -> None:
     assert seen == sorted(seen)
 
 
-def test_a_cluster_gives_the_same_facts(job: Path, expected: Ingested, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cluster_gives_the_same_facts_and_the_same_fleet(
+    job: Path, expected: Ingested, monkeypatch: pytest.MonkeyPatch
+) -> None:
     distributed = pytest.importorskip("distributed")
     with (
         distributed.LocalCluster(
@@ -87,7 +92,11 @@ def test_a_cluster_gives_the_same_facts(job: Path, expected: Ingested, monkeypat
         )
         seen: list[int] = []
         got = ingest([str(job)], dask="local", chunk=300, on_progress=lambda done, total: seen.append(done))
+        nodes = [str(NODES / name) for name in ("rtx4090-pair", "t4-box", "no-gpu")]
+        monkeypatch.setattr("topodiag.fleet.nodes._DASK_CHUNK", 2)
+        fleet = read_fleet(nodes, dask=cluster.scheduler_address)
     assert same(got, expected)
+    assert fleet == read_fleet(nodes, workers=1)
     assert seen[-1] == sum(path.stat().st_size for path in job.iterdir())
 
 

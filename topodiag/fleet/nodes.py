@@ -113,7 +113,7 @@ def read_some(places: Iterable[str]) -> Read:
                 else:
                     made.append(_shared(each, pool))
         except InputError as error:
-            broken.append(NotObserved(place, error.message.removeprefix(f"{place}: ")))
+            broken.append(NotObserved(place, error.message.removeprefix(f"{place}: ").removeprefix(f"{place}/")))
     return made, broken
 
 

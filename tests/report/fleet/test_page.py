@@ -124,6 +124,15 @@ def test_a_capture_that_was_not_read_leaves_the_answer_open_and_an_older_one_doe
     assert ("1 capture not read" in page_of(result)[0]) is (sign == "?")
 
 
+def test_each_reason_for_which_captures_were_left_out_is_said_once_with_a_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    left = [NotObserved(f"{at}.tar.gz", f"an older capture of n{at}") for at in range(3)]
+    changed = NotObserved("9.tar.gz", "has changed since it was collected")
+    lines = page_of(replace(result_of(fleet(20), monkeypatch), left_out=(*left, changed)))
+    at = lines.index("? 4 captures left out")
+    assert lines[at + 1] == "  0.tar.gz and 2 more  another capture of the same node is newer"
+    assert lines[at + 2] == "  9.tar.gz  has changed since it was collected"
+
+
 def test_a_fleet_without_a_difference_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     assert page_of(result_of(fleet(20), monkeypatch))[0] == "✔ none of 20 nodes to exclude"
 

@@ -19,6 +19,8 @@ WIDESPREAD, WIDESPREAD_NODES = 0.25, 3
 GROUPS_SHOWN = 10
 """Groups of nodes with the same reasons that are shown one by one; more of them are told by class."""
 CLASSES_SHOWN = 12
+WHYS_SHOWN = 4
+"""Reasons for which captures were left out that are shown."""
 COHORTS_SHOWN = 4
 FACTS_SHOWN = 8
 SPLITS_SHOWN = 3
@@ -250,8 +252,20 @@ def _draw_left_out(page: Page, result: FleetResult) -> None:
         kinds = ", ".join(dict.fromkeys(each.what for each in result.unexplained))
         count = plural(len(result.unexplained), "line")
         page.add(page.text(("? ", "doubtful")), f"{count} of trouble that no check explains ({kinds}): --format json")
-    if result.left_out:
+    by_why: dict[str, list[str]] = {}
+    for each in result.left_out:
+        why = "another capture of the same node is newer" if each.why.startswith(OLDER) else each.why
+        by_why.setdefault(why, []).append(each.what)
+    if by_why:
         page.blank()
-        first = result.left_out[0]
-        count = plural(len(result.left_out), "capture")
-        page.add(page.text(("? ", "doubtful")), (f"{count} left out", "strong"), f"  {first.what}: {first.why}")
+        page.add(page.text(("? ", "doubtful")), (f"{plural(len(result.left_out), 'capture')} left out", "strong"))
+    shown = len(by_why) if page.style.verbose else WHYS_SHOWN
+    for why, (first, *rest) in list(by_why.items())[:shown]:
+        names = ", ".join([first, *rest]) if page.style.verbose else _and_more(first, rest)
+        page.add(page.text("  ", (names, "strong"), "  "), why, under=" " * 4)
+    if len(by_why) > shown:
+        page.add("  ", f"{plural(len(by_why) - shown, 'more reason')}: -v")
+
+
+def _and_more(first: str, rest: Sequence[str]) -> str:
+    return f"{first} and {len(rest)} more" if rest else first
