@@ -75,6 +75,16 @@ def test_a_report_of_ok_lines_is_clean_and_no_proof_of_health() -> None:
             "CUDA driver version: mismatch across 8 ranks in comm 0x1234, rank(s) {3} differ from rank 0 (13000)",
             Severity.WARNING, "different drivers",
         ),
+        ("p2p: only 55/56 GPU-to-GPU peer accesses passed verification rank=3", Severity.WARNING, "do not"),
+        ("NVLink: inconsistent link speeds on rank(s) {3} across 8 ranks in comm 0x1234", Severity.WARNING, "speeds"),
+        (
+            "net bw: same-nic rank 3 (node042): 91.2 Gbit/s, >30% off median 391.0 Gbit/s in comm 0x1234",
+            Severity.WARNING, "slower than that of the median rank: rank 3",
+        ),
+        (
+            "rdma_topo check: failed on rank(s) {3} across 1/8 ranks in comm 0x1234; first rank 3 exit 1: ACS",
+            Severity.WARNING, "PCI set-up",
+        ),
         ("p2p: write mismatch srcRank=3 srcCudaDev=3 dstRank=3 path=NVL", Severity.ERROR, "arrive wrong"),
         ("p2p: setup failed on rank 3 result=1 rank=3", Severity.WARNING, "do not"),
     ],
@@ -84,6 +94,57 @@ def test_each_difference_is_told_with_its_ranks_and_what_it_costs(line: str, sev
     assert (finding.severity, finding.where.ranks) == (severity, (3,))
     assert words in finding.message
     assert finding.cost.text
+
+
+DOCUMENT = "https://docs.nvidia.com/deploy/xid-errors/"
+
+
+@pytest.mark.parametrize(
+    ("line", "severity", "nodes"),
+    [
+        (f"Xid 79 detected 1 time on host n.7. For the recommended response, see the NVIDIA Xid documentation: "
+         f"{DOCUMENT}", Severity.WARNING, ("n.7",)),
+        (f"SXid 20034 detected at least 9 times (NVSwitch driver reported fatal, link(s) 3) on host n.7. See the "
+         f"NVIDIA Fabric Manager documentation for the recommended response: {DOCUMENT}", Severity.WARNING, ("n.7",)),
+        (f"Xid 31 detected 2 times on host n.7. Restart the affected application. For guidance, see the NVIDIA Xid "
+         f"documentation: {DOCUMENT}", Severity.INFO, ("n.7",)),
+    ],
+)  # fmt: skip
+def test_errors_of_the_kernel_log_are_told_with_their_host(
+    line: str, severity: Severity, nodes: tuple[str, ...]
+) -> None:
+    (finding,) = found(line)
+    assert (finding.severity, finding.where.nodes) == (severity, nodes)
+    assert "n.7" in finding.message
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "net bw: cross-nic rank 3 (node042): 391.0 Gbit/s, >30% off median 91.0 Gbit/s in comm 0x1234",
+        "net bw: 91.0/91.0/391.0 Gbit/s min/median/max same-nic bw (across 8 ranks) in comm 0x1234",
+        "net bw: net devices are shared across ranks, concurrent use can lower the bandwidth in comm 0x1234",
+        "IOMMU groups: GPU and NIC groups differ on 8 pair(s) in comm 0x1234; first rank 0 GPU group 1 NIC a group 2",
+        "IOMMU mode: translated for 8 relevant device(s) across 4/8 ranks in comm 0x1234",
+        "ATS state: disabled on 8 rank/NIC pair(s) across 4/8 ranks in comm 0x1234",
+        "Xid 43 detected 1 time on host n7. No user action or further investigation is required for this Xid.",
+    ],
+)
+def test_what_2_32_only_tells_is_no_fault(line: str) -> None:
+    assert NcclReports().judge(job(line)).status is Status.CLEAN
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "net bw: cannot enumerate network devices in comm 0x1234",
+        "net bw: failed: no usable IB device in comm 0x1234",
+        "rdma_topo check: not usable on 8/8 ranks in comm 0x1234 (mixed results)",
+        "Xid/SXid: no kernel-log source was available on host n7",
+    ],
+)
+def test_what_2_32_could_not_test_is_unknown(line: str) -> None:
+    assert NcclReports().judge(job(line)).status is Status.UNKNOWN
 
 
 def test_a_setting_that_must_agree_is_a_warning_and_another_one_a_note() -> None:

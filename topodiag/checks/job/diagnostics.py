@@ -15,8 +15,15 @@ from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
 from topodiag.model.job import Job
 
 _ENV = re.compile(r"\b((?:NCCL|RCCL)_[A-Z0-9_]{1,60})=(.{0,300}?) on rank\(s\)")
-_NO_DATA = re.compile(r"unavailable via|diagnostics incomplete|comparison may be")
+_NO_DATA = re.compile(
+    r"unavailable via|diagnostics incomplete|comparison may be|not usable|no kernel-log source|scan was truncated"
+    r"|\bcannot \w|test unable to complete|capability probe timed out|external tool missing|^failed: "
+)
 """NCCL could not judge: it says so, and nothing is wrong."""
+
+
+_HOST = re.compile(r"\bon host ([A-Za-z0-9_.-]{0,254}[A-Za-z0-9_-])\.(?: |$)")
+_OFF_MEDIAN = re.compile(r": ([0-9]{1,9}\.[0-9]) Gbit/s, >30% off median ([0-9]{1,9}\.[0-9]) ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +46,9 @@ _KINDS = (
         "drain the node; look at the kernel log for Xid, at ACS and the IOMMU, and at NVLink of both GPUs",
     ),
     Kind(
-        re.compile(r"p2p: .{0,40}(?:setup failed|import failed|check failed|buffer unavailable|check returned)"),
+        re.compile(
+            r"p2p: (?:only [0-9]|.{0,40}(?:setup failed|import failed|check failed|buffer unavailable|check returned))"
+        ),
         Severity.WARNING,
         "GPUs that should reach each other directly do not",
         "NCCL's first transfer over this pair fails or takes another path",
@@ -58,6 +67,41 @@ _KINDS = (
         "GPUs have different numbers of links",
         "every collective of their node is as slow as the GPU with the fewest links",
         "nvidia-smi nvlink -s on the nodes of these ranks",
+    ),
+    Kind(
+        re.compile(r"inconsistent link speeds"),
+        Severity.WARNING,
+        "GPUs have links of different speeds",
+        "every collective of their node is as slow as the slowest link",
+        "nvidia-smi nvlink -s on the node; reset the GPUs of the node, and look at the fabric manager",
+    ),
+    Kind(
+        re.compile(r"-nic rank [0-9]{1,9} \(.{1,255}\): "),
+        Severity.WARNING,
+        "RDMA from NICs is more than 30 % slower than that of the median rank",
+        "every collective between nodes is as slow as the slowest NIC",
+        "on the node: rate and width of the NIC (ibstat, lspci -vv), errors of its port, and its cable and switch port",
+    ),
+    Kind(
+        re.compile(r"rdma_topo check: failed"),
+        Severity.WARNING,
+        "rdma_topo finds the PCI set-up of GPUs and NICs at fault",
+        "GPUDirect RDMA over these NICs is slow or fails",
+        "rdma_topo check on the node says which bridge or device; ACS, ATS and the IOMMU are set there",
+    ),
+    Kind(
+        re.compile(r"Xid: .{1,200}(?:recommended response|recommends resetting)"),
+        Severity.WARNING,
+        "a GPU or NVSwitch reported errors that ask for action",
+        "a job that meets such an error ends or hangs",
+        "the kernel log of the node has the error; the document that NCCL names has the response to its number",
+    ),
+    Kind(
+        re.compile(r"Xid: .{1,200}(?:Restart the affected application|pre-Ampere GPU)"),
+        Severity.INFO,
+        "a GPU reported errors of a program",
+        "the program that met it ended; the GPU needs nothing",
+        "the kernel log of the node has the error with the process",
     ),
     Kind(
         re.compile(r"ECC: uncorrected volatile errors"),
@@ -111,7 +155,9 @@ class NcclReports(JobCheck[tuple[Reported | Differing, ...]]):
 
     What it finds
         What NCCL 2.31 says of the ranks of a communicator: other GPUs, other drivers, uncorrected memory errors,
-        inactive links, settings that differ, and pairs of GPUs over which a test transfer fails or arrives wrong.
+        inactive links, settings that differ, and pairs of GPUs over which a test transfer fails or arrives wrong. Of
+        2.32 also NICs far slower than the median, links of different speeds, Xid and SXid errors that ask for action,
+        and what rdma_topo finds.
 
     Why it matters
         NCCL only says what differs, and goes on. Each costs something else: this check says what.
@@ -123,7 +169,8 @@ class NcclReports(JobCheck[tuple[Reported | Differing, ...]]):
     When it stays silent
         Lines that are [OK]: clean. Settings that are meant to differ, as NCCL_DEBUG_FILE of each process, and those
         that the logs show as well (JOB003). Data that NCCL could not read, or reports that not all ranks answered:
-        unknown. Peer access that the test switched on for itself.
+        unknown. Peer access that the test switched on for itself. A NIC that is faster than the median; the mode of the
+        IOMMU, its groups and ATS, which are no fault by themselves.
 
     How to confirm
         ncclras -D                                     on a node of the job, while it runs
@@ -133,7 +180,8 @@ class NcclReports(JobCheck[tuple[Reported | Differing, ...]]):
         As the finding says; the checks of nodes (`topodiag scan`) say more of a link, a GPU or a driver.
 
     References
-        NCCL src/ras/diagnostics_gpu.cc, diagnostics_env.cc, src/diagnostics/p2p.cc v2.31; user guide, Diagnostics.
+        NCCL src/ras/diagnostics_gpu.cc, diagnostics_env.cc, src/diagnostics/p2p.cc v2.31; diagnostics_xid.cc,
+        src/diagnostics/ib_write_bw.cc v2.32; user guide, Diagnostics.
     """
 
     id = "JOB013"
@@ -147,7 +195,9 @@ class NcclReports(JobCheck[tuple[Reported | Differing, ...]]):
         told = [each for each in judged.diagnostics if not each.ok]
         found: list[Reported | Differing] = []
         for kind in _KINDS:
-            lines = tuple(each for each in told if kind.words.search(f"{each.subject}: {each.text}"))
+            lines = tuple(
+                each for each in told if kind.words.search(f"{each.subject}: {each.text}") and not _fast(each)
+            )
             if lines:
                 found.append(Reported(kind, lines))
         found += _settings(judged, told)
@@ -164,13 +214,15 @@ class NcclReports(JobCheck[tuple[Reported | Differing, ...]]):
                 yield self._differing(judged, each)
                 continue
             ranks, words = _world(judged, each.lines)
+            named = list(dict.fromkeys(host for line in each.lines for host in _HOST.findall(line.text)))
+            words = words or ", ".join(named)
             yield self.finding(
                 each.kind.severity,
                 f"{each.kind.message}: {words}" if words else each.kind.message,
                 observed=quoted(f"{each.lines[0].subject}: {each.lines[0].text}", 200),
                 expected="NCCL's diagnostics report [OK]",
                 fix=(each.kind.fix,),
-                nodes=_hosts(judged, ranks),
+                nodes=_hosts(judged, ranks) or named,
                 ranks=ranks,
                 cost=Cost(text=each.kind.cost),
                 evidence=[line.origin for line in each.lines],
@@ -193,6 +245,12 @@ class NcclReports(JobCheck[tuple[Reported | Differing, ...]]):
             evidence=[line.origin for _, line in differing.values],
             confidence=Confidence.HIGH if must else Confidence.MEDIUM,
         )
+
+
+def _fast(line: Diagnosis) -> bool:
+    """Whether a line tells a bandwidth that is far from the median because it is more."""
+    match = _OFF_MEDIAN.search(line.text)
+    return match is not None and float(match[1]) > float(match[2])
 
 
 def _settings(job: Job, told: Sequence[Diagnosis]) -> Iterator[Differing]:

@@ -3,7 +3,10 @@
     node042:12345 NCCL DIAG [OK]   GPU inventory: 8x NVIDIA H100 per node consistent across 8 ranks in comm 0x1234
     node042:12345 NCCL DIAG [INFO] NCCL environment: NCCL_BUFFSIZE=8388608 on rank(s) {8,9,10,11}
 
-SOURCE: NCCL 2.31 src/ras/diagnostics*.cc, src/diagnostics/p2p.cc; RCCL's port says HIP for CUDA and XGMI for NVLink.
+    node042:12345 NCCL DIAG [INFO] Xid 79 detected 1 time on host node043. For the recommended response, see ..
+
+SOURCE: NCCL 2.31 and 2.32 src/ras/diagnostics*.cc, src/diagnostics/*.cc; RCCL's port says HIP for CUDA and XGMI for
+NVLink.
 """
 
 from __future__ import annotations
@@ -18,11 +21,11 @@ MAX_LINES = 100_000
 MAX_LINE = 4000
 
 LOOKS = re.compile(rb"NCCL DIAG (?:\[OK\]|\[INFO\]|===|RAS diagnostics|NCCL diagnostics) ?")
-_LINE = re.compile(r"NCCL DIAG \[(OK|INFO)\] {1,3}([^:]{1,60}): (.{1,3000})")
+_LINE = re.compile(r"NCCL DIAG \[(OK|INFO)\] {1,3}(?:(S?Xid)(?= [0-9])|([^:]{1,60}):) (.{1,3000})")
 _HEAD = re.compile(r"(\S{1,255}):([0-9]{1,10})\Z")
-_COMM = re.compile(r"(?:across ([0-9]{1,9}) ranks )?in comm 0x([0-9a-fA-F]{1,16})")
+_COMM = re.compile(r"(?:across ([0-9]{1,9}) ranks\)? )?in comm 0x([0-9a-fA-F]{1,16})")
 _RANKS = re.compile(r"rank\(s\) \{([0-9, ]{1,2000})")
-_RANK = re.compile(r"\b(?:srcRank|dstRank|rank)=([0-9]{1,9})(?![0-9])")
+_RANK = re.compile(r"\b(?:(?:srcRank|dstRank|rank)=|-nic rank )([0-9]{1,9})(?![0-9])")
 
 
 def read_diagnostics(text: str, source: str) -> tuple[Diagnosis, ...]:
@@ -36,7 +39,8 @@ def read_diagnostics(text: str, source: str) -> tuple[Diagnosis, ...]:
         if match is None:
             comm, size = (0, -1) if "===" in line else (comm, size)
             continue
-        tag, subject, said = match.groups()
+        tag, event, named_subject, said = match.groups()
+        subject = event or named_subject
         head = _HEAD.match((line[: match.start()].split() or [""])[-1])
         host, pid = head.groups() if head is not None else ("", "")
         named = _COMM.search(said)

@@ -318,3 +318,16 @@ def test_what_2_3_prints_of_rings_and_threads_is_understood() -> None:
 def test_a_notice_of_2_32_is_read_as_information_and_never_as_an_error() -> None:
     assert parse("ATTN", "comm 0x56 rank 2 nranks 16") == parse("INFO", "comm 0x56 rank 2 nranks 16")
     assert parse("ATTN", "Words that no release before had: error 5") == []
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "NCCL progress counter monitor: counter DMA still pending after 6.0s (cudaDev 3, 2 comms); "
+        "progress-counter mirrors may be stale",
+        "NCCL progress-counter clock calibration failed on cudaDev 3; progress-counter age tracking disabled for this "
+        "communicator",
+    ],
+)
+def test_what_the_monitor_of_progress_counters_says_is_of_ras(message: str) -> None:
+    assert row(message, "text")["kind"] == "ras"

@@ -232,6 +232,8 @@ STARTS: tuple[tuple[str, str], ...] = (
     ("ncclCommShrink:", "split"),
     ("RAS ", "ras"),
     ("Continuing in spite of a RAS", "ras"),
+    ("NCCL progress counter monitor", "ras"),
+    ("NCCL progress-counter clock", "ras"),
     ("HINT:", "hint"),
     ("Sharp rank", "sharp"),
     ("SHARP", "sharp"),
