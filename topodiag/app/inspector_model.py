@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from topodiag.app.bench import BenchOptions, expected_of
 from topodiag.app.machine import Machine, lacking
-from topodiag.expect.verdict import LOW, verdict_of
+from topodiag.expect.verdict import LOW, UNKNOWN, verdict_of
 from topodiag.model.bench import BenchDevice, BenchRow, BenchRun, Timing
 from topodiag.model.inspector import BesideModel, CallsOfOneSize, Inspection, InspectorCommunicator, MadeOf
 from topodiag.model.job import Given, Job
@@ -141,7 +141,7 @@ def _beside(several: Sequence[_Measured], job: Job, machines: Mapping[str, Node]
     if made.expectation is None:
         return made.why
     verdict = verdict_of(_run(comm, size, gbs * sharing, job), made.expectation, made.why)
-    if verdict.expected_gbs is None:
+    if verdict.expected_gbs is None or verdict.word == UNKNOWN:
         return verdict.why
     is_low = verdict.word == LOW and verdict.severe
     if is_low and (why := _not_of_machine(size, size.best_us * gbs / verdict.expected_gbs)):

@@ -109,7 +109,8 @@ def test_what_bench_expects_is_what_is_expected() -> None:
 
 @pytest.mark.parametrize("share", [0.6, 0.8, 1.1])
 def test_compute_and_other_jobs_may_cost_almost_half(share: float) -> None:
-    assert judged(comm(EXPECTED * share)).status is Status.CLEAN
+    outcome = judged(comm(EXPECTED * share))
+    assert (outcome.status, "above half" in outcome.why) == (Status.CLEAN, True)
 
 
 def test_it_is_the_best_calls_that_count() -> None:

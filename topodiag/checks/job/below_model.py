@@ -66,7 +66,9 @@ class BelowModel(JobCheck[tuple[BesideModel, ...]]):
             return low
         best = max(beside, key=lambda each: each.size.calls * each.size.clean_us)
         part = best.expected_gbs / best.sharing
-        return self.clean(judged, f"{best.size.collective}: {best.gbs:.0f} GB/s, expected {part:.0f} GB/s or more")
+        return self.clean(
+            judged, f"{best.size.collective}: {best.gbs:.0f} GB/s, above half of the {part:.0f} GB/s expected"
+        )
 
     def tell(self, judged: Job, observed: tuple[BesideModel, ...]) -> Iterator[Finding]:
         names = Names(judged)

@@ -72,7 +72,7 @@ class NodeExporter(Source[RdmaRecord]):
         return frozenset()
 
     def recognises(self, head: str) -> bool:
-        return _MARK.search(head) is not None
+        return "node_" in head and _MARK.search(head) is not None
 
     def parse(self, blob: Blob) -> Parsed[RdmaRecord]:
         parsed: Parsed[RdmaRecord] = Parsed(partial=True)

@@ -114,7 +114,7 @@ class DcgmExporter(Source[GpuSample]):
         return frozenset()
 
     def recognises(self, head: str) -> bool:
-        return _MARK.search(head) is not None
+        return "DCGM_" in head and _MARK.search(head) is not None
 
     def parse(self, blob: Blob) -> Parsed[GpuSample]:
         parsed: Parsed[GpuSample] = Parsed(partial=True)
