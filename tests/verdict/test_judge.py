@@ -297,3 +297,18 @@ def test_what_could_not_be_judged_of_a_job_is_not_ruled_out_by_its_nodes() -> No
     told = judge(Result(nodes=case.nodes, jobs=case.jobs, outcomes=(clean,)), case)
     assert [each.what for each in told.ruled_out] == ["settings"]
     assert not judge(Result(nodes=case.nodes, jobs=case.jobs, outcomes=(clean, unsure)), case).ruled_out
+
+
+@pytest.mark.parametrize(
+    ("fault", "text", "state"),
+    [
+        ("ecc", "CUDA error: uncorrectable ECC error encountered", State.FAILED),
+        ("fabric", "Error 802: system not yet initialized", State.FAILED),
+        ("memlock", "Call to ibv_reg_mr failed with error Cannot allocate memory", State.FAILED),
+        ("memlock", "max locked memory (64 KB) is too low", State.AT_RISK),
+    ],
+)
+def test_a_job_whose_own_line_names_a_fault_that_ends_it_failed(fault: str, text: str, state: State) -> None:
+    event = replace(jobs.event("device", text), details={"fault": fault})
+    case = Case(jobs=(jobs.job(2, events=[event]),))
+    assert verdict(seen("HST001", line=LOG), case=case).state is state

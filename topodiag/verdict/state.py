@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from topodiag.model.bench import Benchmark
 from topodiag.model.finding import Finding, Severity, Status
-from topodiag.model.job import Job
+from topodiag.model.job import Event, Job
 from topodiag.model.result import Result
 from topodiag.model.verdict import State
 from topodiag.verdict.scene import Scene
@@ -21,6 +21,8 @@ ENDS = ("JOB005", "JOB009", "JOB001", "NET008")
 HANGS = ("JOB006",)
 _WAITS = frozenset({"watchdog", "timeout", "stalled"})
 """First errors of a job that hung until somebody lost patience."""
+FATAL = frozenset({"ecc", "nvlink", "lost", "fabric", "shm", "busy", "driver"})
+"""Faults by which a rank ends that prints them (evidence/nccl_log/grammar/job_faults)."""
 _SLOWS = ("NET", "GDR", "P2P", "PCI", "PLC", "NVL", "NUM", "GPU004", "JOB008", "JOB011", "JOB012", "JOB015",
           "NIC002", "NIC005", "TOP", "BEN", "ENV")  # fmt: skip
 """Checks whose faults take bandwidth or time from a job that meets them."""
@@ -39,6 +41,8 @@ def of_job(job: Job, findings: Sequence[Finding], result: Result, scene: Scene) 
         return State.HUNG if only_waits and waits else State.FAILED
     if stuck:
         return State.HUNG
+    if errors and any(_ends_it(event) for event in job.events):
+        return State.FAILED
     if any(_costs(each) for each in own):
         return State.SLOW
     if own:
@@ -48,6 +52,13 @@ def of_job(job: Job, findings: Sequence[Finding], result: Result, scene: Scene) 
     judged = any(o.status is Status.CLEAN and o.node in ("", job.name) for o in result.outcomes)
     met = bool(job.ranks or job.communicators)  # a few lines that name no rank clear nobody
     return State.HEALTHY if judged and met and not result.troubles(job.name) else State.UNKNOWN
+
+
+def _ends_it(event: Event) -> bool:
+    """Whether a line of the job itself names a fault that no rank lives through. A limit of locked memory may be told
+    as a warning beside it: it ended something where a call failed."""
+    fault = event.details.get("fault", "")
+    return fault in FATAL or (fault == "memlock" and "fail" in event.text.lower())
 
 
 def of_run(run: Benchmark) -> State:
