@@ -63,6 +63,21 @@ def test_a_capture_that_holds_nothing_is_no_healthy_node(tmp_path: Path) -> None
     assert [each.why for each in fleet.left_out] == ["holds nothing that was read of the node"]
 
 
+def test_bundles_of_another_minor_version_are_read_and_those_of_another_major_are_named(
+    tmp_path: Path,
+) -> None:
+    for host, schema in (("n1", "1.0"), ("n2", "1.7"), ("n3", "2.0")):
+        shutil.copytree(FIXTURES / "no-gpu", tmp_path / host)
+        path = tmp_path / host / "manifest.json"
+        manifest = json.loads(path.read_text())
+        path.write_text(json.dumps(manifest | {"host": host, "schema": schema, "tool": f"topodiag-probe {schema}"}))
+    fleet = read_fleet([str(tmp_path)], workers=1)
+    assert [node.host for node in fleet.nodes] == ["n1", "n2"]
+    [left] = fleet.left_out
+    assert left.what == str(tmp_path / "n3")
+    assert left.why.startswith("manifest.json: has schema 2.0, newer than this program's 1.x")
+
+
 @pytest.mark.parametrize("sums", ["SHA256SUMS", "n2.tar.gz.sha256"])
 def test_a_bundle_that_has_changed_since_it_was_collected_is_named_and_not_read(tmp_path: Path, sums: str) -> None:
     for host in ("n1", "n2", "n3"):

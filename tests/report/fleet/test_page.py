@@ -82,6 +82,32 @@ def test_a_reason_that_many_nodes_share_is_rather_one_cause_for_all(
     assert (said in text) is told
 
 
+@pytest.mark.parametrize(("sick", "told"), [(4, False), (12, True)])
+def test_nodes_that_hung_before_they_told_their_kind_are_many_only_beside_the_whole_fleet(
+    sick: int, told: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hangs = having(found("HST005", Severity.ERROR, "nvidia-smi hangs"))
+    nothing = (("product", ""), ("GPU", ""), ("role", "no GPU"), ("captured in", ""))
+    nodes = [replace(each, traits=nothing) if at < sick else each
+             for at, each in enumerate(fleet(30, dict.fromkeys(range(sick), hangs)))]  # fmt: skip
+    result = result_of(nodes, monkeypatch)
+    text = " ".join(" ".join(page_of(result)).split())
+    assert f"✖ {sick} of 30 nodes to exclude now" in text
+    assert f"{sick} nodes kind unknown" in text
+    assert (f"HST005 on {sick} of 30 nodes: look first for one cause" in text) is told
+    assert ("look first for one cause" in text) is told
+
+
+def test_a_roll_out_that_has_reached_two_fifths_excludes_nobody_and_shows_both_populations(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    newer = with_fact("driver", "NVIDIA driver", "580.65.06")
+    lines = page_of(result_of(fleet(20, dict.fromkeys(range(8), newer)), monkeypatch))
+    assert lines[0] == "✔ none of 20 nodes to exclude"
+    at = next(at for at, line in enumerate(lines) if "populations" in line)
+    assert [line.strip() for line in lines[at + 1 : at + 3]] == ["12: 570.86.15", "8: 580.65.06"]
+
+
 def test_a_difference_that_too_few_siblings_tell_is_shown_as_a_hint_and_excludes_nobody(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

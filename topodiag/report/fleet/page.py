@@ -113,9 +113,13 @@ def _draw_exclusion(page: Page, each: Exclusion) -> None:
 
 
 def _draw_widespread(page: Page, result: FleetResult) -> None:
-    """A reason that many nodes of a kind share is rather one cause for all of them than a fault of each."""
+    """A reason that many nodes of a kind share is rather one cause for all of them than a fault of each. Nodes that
+    hung before they told their kind are many only beside the whole fleet."""
     for cohort in result.cohorts:
-        own = set(cohort.nodes)
+        own, told = set(cohort.nodes), dict(cohort.traits)
+        known = bool(told.get("product") or told.get("GPU"))
+        among = len(own if known else result.nodes)
+        kind = " of one kind" if known else ""
         hit: dict[str, set[str]] = {}
         for each in result.exclusions:
             for check, _ in each.reasons:
@@ -124,8 +128,8 @@ def _draw_widespread(page: Page, result: FleetResult) -> None:
         for check, hosts in hit.items():
             alike.setdefault(frozenset(hosts), []).append(check)
         for nodes, checks in alike.items():
-            if len(nodes) >= WIDESPREAD_NODES and len(nodes) >= WIDESPREAD * len(own):
-                said = f"{', '.join(checks)} on {len(nodes)} of {plural(len(own), 'node')} of one kind"
+            if len(nodes) >= WIDESPREAD_NODES and len(nodes) >= WIDESPREAD * among:
+                said = f"{', '.join(checks)} on {len(nodes)} of {plural(among, 'node')}{kind}"
                 page.add(
                     page.text("  ", ("? ", "doubtful")), (said, "strong"),
                     ": look first for one cause that they share (image, driver, file system, switch)", under=" " * 4,
