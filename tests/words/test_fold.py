@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 from hypothesis import given
 from hypothesis import strategies as st
 
+import topodiag
 from topodiag.model.cpulist import parse_cpulist
-from topodiag.words.fold import few, fold_hosts, fold_labels, fold_numbers, fold_runs, plural, runs, short_hosts
+from topodiag.words.fold import (
+    few,
+    fold_hosts,
+    fold_labels,
+    fold_numbers,
+    fold_runs,
+    numbered,
+    plural,
+    runs,
+    short_hosts,
+)  # fmt: skip
 
 
 def test_a_long_set_of_hosts_is_cut_behind_a_whole_name() -> None:
@@ -52,3 +66,16 @@ def test_any_labels_can_be_folded(labels: list[str]) -> None:
     assert isinstance(fold_labels(labels), str)
     assert isinstance(fold_runs(labels), str)
     assert isinstance(fold_hosts(labels), str)
+
+
+def test_numbers_of_one_noun_are_folded_behind_it() -> None:
+    assert numbered("link", [3]) == numbered("link", [3, 3]) == "link 3"
+    assert numbered("link", (5, 3, 4, 8)) == "links 3-5,8"
+
+
+def test_no_other_module_forms_a_plural() -> None:
+    code = Path(topodiag.__file__).parent
+    by_hand = re.compile(r"\{'(?:s|es|ies)?' if [^\n{}]{1,60} else '(?:s|es|ies)?'\}")
+    for path in code.rglob("*.py"):
+        if path != code / "words" / "fold.py":
+            assert by_hand.search(path.read_text(encoding="utf-8")) is None, path

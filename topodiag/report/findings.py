@@ -9,7 +9,7 @@ from topodiag.model.finding import Confidence, Cost, Finding, Severity, Where
 from topodiag.model.verdict import Price
 from topodiag.report.node.marks import SIGNS, more
 from topodiag.report.text import Page
-from topodiag.words.fold import fold_hosts, fold_labels, fold_numbers
+from topodiag.words.fold import fold_hosts, fold_labels, numbered
 from topodiag.words.units import number
 
 LIKE_SHOWN = 4
@@ -144,10 +144,7 @@ def fold_links(labels: Sequence[str]) -> str:
     alike: dict[tuple[int, ...], list[str]] = {}
     for device, found in links.items():
         alike.setdefault(tuple(sorted(set(found))), []).append(device)
-    words = [
-        f"{fold_labels(devices)} link{'s' if len(found) > 1 else ''} {fold_numbers(found)}"
-        for found, devices in alike.items()
-    ]
+    words = [f"{fold_labels(devices)} {numbered('link', found)}" for found, devices in alike.items()]
     return ", ".join([*words, *([fold_labels(others)] if others else [])])
 
 

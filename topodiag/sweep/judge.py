@@ -28,6 +28,7 @@ from topodiag.model.sweep import (
     SweepRun,
 )
 from topodiag.sweep.parts import acquits, crosses, parts_of
+from topodiag.words.fold import plural
 
 LOW_SHARE = 0.85
 """Below this share of what is normal a run is slow. Healthy repeats of large messages scatter by a few per cent; the
@@ -305,5 +306,5 @@ def _notes(judged: Sequence[JudgedRun], fabric: Fabric) -> list[str]:
         unknown = sum(each.standing is Standing.UNKNOWN for each in group)
         if unknown and kind != "settings":
             why = next(each.why for each in group if each.standing is Standing.UNKNOWN)
-            made.append(f"{unknown} {kind} run{'s' if unknown > 1 else ''} cannot be judged: {why}")
+            made.append(f"{plural(unknown, f'{kind} run')} cannot be judged: {why}")
     return list(dict.fromkeys(made))

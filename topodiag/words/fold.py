@@ -16,6 +16,12 @@ def plural(count: int, one: str, many: str = "") -> str:
     return f"{count} {one if count == 1 else many or one + 's'}"
 
 
+def numbered(one: str, numbers: Iterable[int]) -> str:
+    """`link 3`, `links 1-3`."""
+    named = set(numbers)
+    return f"{one}{'s' if len(named) > 1 else ''} {fold_numbers(named)}"
+
+
 def few(words: Sequence[str], most: int = MAX_NAMED, glue: str = ", ") -> str:
     """The words, or the first of them and how many more: `a, b and 3 more`, with another glue `a; b; and 3 more`."""
     rest = len(words) - most

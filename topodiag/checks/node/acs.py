@@ -167,7 +167,7 @@ class AcsBetweenPeers(NodeCheck[Detours]):
         return self.finding(
             node,
             Severity.ERROR if _is_x86(node) else Severity.WARNING,
-            f"ACS redirect is on at {len(ports)} switch port{'s' if len(ports) > 1 else ''}: "
+            f"ACS redirect is on at {plural(len(ports), 'switch port')}: "
             f"peer traffic of {fold_runs([*gpus, *nics])} goes through the CPU",
             observed=f"ReqRedir, CmpltRedir or UpstreamFwd set at {names}",
             expected="ACS control 0000 on every downstream port between GPUs and NICs of a bare-metal host",

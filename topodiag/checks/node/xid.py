@@ -25,7 +25,7 @@ from topodiag.hardware.xids import NvlinkError, link_of, nvlink_of, sxid, sxid_s
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
 from topodiag.model.node import Node
 from topodiag.model.system import KernelEvent
-from topodiag.words.fold import fold_numbers, plural
+from topodiag.words.fold import numbered, plural
 
 ELSEWHERE = frozenset({"lost", "memory", "recovery"})
 """Families that GPU001, GPU002 and GPU005 judge."""
@@ -121,7 +121,7 @@ class XidInLog(NodeCheck[Troubles]):
 
 
 def _at(links: Sequence[int]) -> str:
-    return f", link{'s' if len(links) > 1 else ''} {fold_numbers(links)}" if links else ""
+    return f", {numbered('link', links)}" if links else ""
 
 
 def _as_echo(trouble: Trouble, worse: set[str]) -> Trouble:

@@ -64,7 +64,7 @@ def build_links(node: Node) -> tuple[Link, ...]:
     return tuple(links.values())
 
 
-def numa_of(node: Node, bus_id: str) -> int:
+def hung_from(node: Node, bus_id: str) -> int:
     """The NUMA node that a function hangs from: its own word, else that of a bridge above it; -1 as NCCL has it."""
     device = node.pci.get(bus_id)
     for each in ([device] if device else []) + list(node.ancestors(bus_id)):
@@ -88,7 +88,7 @@ def _pci_links(node: Node) -> Iterator[Link]:
                 break
             done.add(switch)
         else:
-            yield _pcie(node, vertex, f"cpu:{numa_of(node, bus_id)}", below)
+            yield _pcie(node, vertex, f"cpu:{hung_from(node, bus_id)}", below)
 
 
 def _pcie(node: Node, a: str, b: str, device: PciDevice) -> Link:
@@ -218,7 +218,7 @@ def _c2c_links(node: Node) -> Iterator[Link]:
         spec = catalog.gpu_by_name(gpu.name.value) if gpu.name.value else None
         if not gpu.c2c.get(False) or spec is None or spec.c2c_gbs <= 0:
             continue
-        numa = numa_of(node, gpu.bus_id) if gpu.bus_id else gpu.numa.get(-1)
+        numa = hung_from(node, gpu.bus_id) if gpu.bus_id else gpu.numa.get(-1)
         wide = gpu.c2c_gbs if gpu.c2c_gbs.known else Fact(spec.c2c_gbs, gpu.name.origin)
         intended = Fact(spec.c2c_gbs, gpu.name.origin)
         latency = _latency(LinkKind.C2C)

@@ -15,6 +15,7 @@ from functools import lru_cache
 
 from topodiag.model.nccl_tree import Element
 from topodiag.nccl.topo.detect import GT_PER_S
+from topodiag.words.fold import plural
 
 OFF: Mapping[str, tuple[str, str]] = {
     "gdr": ("NCCL_NET_GDR_LEVEL", "LOC"),
@@ -78,7 +79,7 @@ def down(text: str) -> Change:
     gpu, peer = int(match[1]), int(match[2]) if match[2] else None
     count = None if match[3] in (None, "all") else int(match[3])
     between = f" to GPU{peer}" if peer is not None else ""
-    words = f"{'all' if count is None else count} NVLink{'' if count == 1 else 's'} of GPU{gpu}{between} down"
+    words = f"{'all NVLinks' if count is None else plural(count, 'NVLink')} of GPU{gpu}{between} down"
     return Change(words, lambda tree: _lower(tree, gpu, peer, count))
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from topodiag.nccl.prediction import Choice, PredictedGraph, Prediction
+from topodiag.words.fold import plural
 
 _WORSE = {64 << 10: 0.1, 1 << 30: 0.01}
 """Bytes at which the file is compared with the present, and from which share on more time is worse. The large one is
@@ -49,7 +50,7 @@ def worse(compared: Comparison) -> Iterator[str]:
     before, after = compared.before, compared.after
     if not before.accepted:
         return
-    where = f" on {compared.nodes} node{'s' if compared.nodes > 1 else ''}"
+    where = f" on {plural(compared.nodes, 'node')}"
     if after.ranks < before.ranks:
         yield f"{before.ranks - after.ranks} fewer GPUs{where}"
     for old in before.choices:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from topodiag.checks.bench.placement import APART
 from topodiag.model.sweep import Fabric, Fault, JudgedRun
-from topodiag.words.fold import fold_numbers
+from topodiag.words.fold import fold_numbers, numbered
 from topodiag.words.units import spell_gbs
 
 _PORT = frozenset({"link", "pcie"})
@@ -48,7 +48,7 @@ def _port(node: str, rails: Sequence[int], kinds: frozenset[str], fabric: Fabric
 
 
 def _other(kind: str, place: str, rails: Sequence[int]) -> str:
-    on = "" if list(rails) == [-1] else f", rail{'s' if len(rails) > 1 else ''} {fold_numbers(rails)}"
+    on = "" if list(rails) == [-1] else f", {numbered('rail', rails)}"
     match kind:
         case "leaf":
             return f"the leaf of {place}{on}" if len(rails) == 1 else f"one of the leaves of {place}{on}"

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from topodiag.expect.verdict import measured as top_of
 from topodiag.model.bench import BenchRun
 from topodiag.model.verdict import Agreement, Quantity
+from topodiag.words.fold import plural
 from topodiag.words.units import spell_bytes
 
 TOLERANCE = 0.15
@@ -35,7 +36,7 @@ def measured_of(run: BenchRun, what: str) -> Quantity | None:
         return None
     size, gbs = top
     hosts = len(run.hosts)
-    where = f" on {hosts} node{'s' if hosts > 1 else ''}" if hosts else ""
+    where = f" on {plural(hosts, 'node')}" if hosts else ""
     source = f"nccl-tests at {spell_bytes(size)}{where}" + (f", {run.source}" if run.source else "")
     return Quantity(what, gbs, source=source)
 

@@ -12,6 +12,7 @@ from topodiag.model.job import Hca, Job
 from topodiag.model.nccl_tree import Element
 from topodiag.model.node import Node
 from topodiag.nccl.connect.communicator import Member
+from topodiag.words.fold import plural
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,5 +73,4 @@ class Ground:
     @property
     def what(self) -> str:
         """The quantity that is priced, in words."""
-        nodes = f"{self.setup.nodes} node{'s' if self.setup.nodes > 1 else ''}"
-        return f"busbw of {self.run.collective}, {self.setup.ranks} ranks on {nodes}"
+        return f"busbw of {self.run.collective}, {self.setup.ranks} ranks on {plural(self.setup.nodes, 'node')}"
