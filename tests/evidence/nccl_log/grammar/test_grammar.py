@@ -331,3 +331,24 @@ def test_a_notice_of_2_32_is_read_as_information_and_never_as_an_error() -> None
 )
 def test_what_the_monitor_of_progress_counters_says_is_of_ras(message: str) -> None:
     assert row(message, "text")["kind"] == "ras"
+
+
+@pytest.mark.parametrize(
+    ("message", "kind"),
+    [
+        (
+            "Socket magic mismatch from 10.0.0.1<33> (peer 0x1 != expected 0x2), discarding peer connection",
+            "socket note",
+        ),
+        (
+            "Wrong socket type from 10.0.0.1<33> (peer 3 != expected 4 -- peer connected to wrong NCCL socket), "
+            "discarding peer connection",
+            "socket note",
+        ),
+        ("Handshake receive from 10.0.0.1<33> failed, discarding peer connection", "socket note"),
+        ("Peer 10.0.0.1<33> closed before socket hello, discarding", "socket note"),
+        ("AllGather [Hierarchical CE]: 1048576 Bytes -> Rail RING RMA proxy + CE", "kernel"),
+    ],
+)
+def test_what_2_32_says_in_other_words_is_of_the_kind_it_was(message: str, kind: str) -> None:
+    assert row(message, "text")["kind"] == kind
