@@ -26,12 +26,14 @@ sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 _LONGEST = (
-    *("test_less_evidence.py", "test_cases_replay.py", "nccl/test_corpus_graphs.py", "checks/topo/test_corpus.py"),
-    *("expect/test_healthy.py", "evidence/nccl_xml/test_source.py", "evidence/nccl_log/fast/test_scan.py"),
-    *("app/test_diagnose.py", "nccl/test_corpus_jobs.py", "test_contributing.py", "nccl/test_corpus_predict.py"),
-    *("nccl/test_corpus_tuning.py", "expect/test_hypotheses.py", "test_topo_replay.py", "nccl/topo/test_printed.py"),
-    *("fixtures/test_generated_fixtures.py", "fleet/test_ingest.py", "fleet/test_slurm.py", "placement/test_audit.py"),
-    *("placement/test_solve.py", "app/test_bench.py", "test_field.py", "nccl/search/test_search_plain.py"),
+    *("app/test_diagnose.py", "nccl/test_corpus_graphs.py", "fuzz/test_fuzz.py", "cli/test_topo.py"),
+    *("evidence/nccl_log/fast/test_scan.py", "test_less_evidence.py", "test_cases_replay.py", "test_field.py"),
+    *("evidence/nccl_xml/test_source.py", "test_contributing.py", "nccl/search/test_search_plain.py"),
+    *("test_incident_properties.py", "nccl/test_corpus_jobs.py", "test_topo_replay.py", "report/html/test_browser.py"),
+    *("fleet/test_slurm.py", "evidence/nccl_log/tables/test_saved.py", "nccl/test_corpus_tuning.py"),
+    *("probes/test_command.py", "nccl/test_corpus_paths.py", "evidence/nccl_log/test_corpus_jobs.py"),
+    *("cli/test_emit_nccl_topo.py", "fleet/test_ingest.py", "app/test_bench_incidents.py", "cli/test_bad_input.py"),
+    *("fleet/collect/test_slurm.py", "probes/test_redact.py", "test_corpus_job_findings.py"),
 )
 _FIRST = {f"tests/{name}": place for place, name in enumerate(_LONGEST)}
 """Half of the suite's time, longest first: with a file on one worker, one that begins last is what all wait for."""
