@@ -63,6 +63,17 @@ def test_a_width_that_shrank_is_a_warning_with_both_values() -> None:
     assert [each.source for each in finding.evidence] == ["gpu07-1.tar.gz", "nvidia-smi.txt:7"]
 
 
+@pytest.mark.parametrize(("width", "severity"), [("8", Severity.WARNING), ("32", Severity.INFO)])
+def test_paths_that_change_with_a_link_follow_it_and_are_no_fault_of_their_own(width: str, severity: Severity) -> None:
+    findings = judged(changed(NODE, gpu1_width=width, gpu0_GPUs_by_path="SYS GPU1")).findings
+    assert {each.message.split()[1]: each.severity for each in findings} == {"width": severity, "GPUs": Severity.INFO}
+
+
+def test_paths_that_change_by_themselves_are_a_warning() -> None:
+    (finding,) = judged(changed(NODE, gpu0_GPUs_by_path="SYS GPU1")).findings
+    assert finding.severity is Severity.WARNING
+
+
 def test_the_same_change_of_several_parts_is_one_finding() -> None:
     (finding,) = judged(changed(NODE, gpu0_width="8", gpu1_width="8")).findings
     assert finding.where.gpus == ("GPU0", "GPU1")

@@ -22,6 +22,8 @@ _SOFTWARE = frozenset({
 })  # fmt: skip
 """Families that people change on purpose, and limits, which are those of whoever captured; the others change when
 something breaks, or is set up otherwise."""
+_LINKS = frozenset({"pci", "nvlink", "nic"})
+"""Families whose changes alter the paths that the bandwidths of links make: those then follow, and are notes."""
 _MORE_IS_BETTER = re.compile(
     r"(?:width|generation|lanes|rate|links|line rate|speed|GPUs|NVSwitches|.* network cards|locked memory|open files"
     r"|shared memory|(?:interface )?MTU)\Z"
@@ -58,7 +60,8 @@ class ChangedSinceGood(Check[NodeHistory, Changed]):
         The first capture of a node: unknown. Serial numbers, addresses, clocks, uptime and counters differ between any
         two captures. A fact that only one capture holds: not known in the other one. States and widths of links
         within 5 minutes of a boot, while links train. A machine of which no GPU and no network card is the same is
-        another machine: that alone is said. A quantity that moved by less than 10 %.
+        another machine: that alone is said. A quantity that moved by less than 10 %. Paths that change together with a
+        link are notes beside the link.
 
     How to confirm
         topodiag scan --since BEFORE.tar.gz NOW.tar.gz -v
@@ -106,16 +109,16 @@ class ChangedSinceGood(Check[NodeHistory, Changed]):
         if found.renamed:
             said = ", ".join(f"{before} is {now}" for before, now in found.renamed[:8])
             yield self._note(judged, observed, "parts are numbered otherwise", said)
-        told = sorted(found.changes, key=lambda each: -severity_of(each))
-        for change in told[:MAX_TOLD]:
-            yield self._change(judged, observed, change)
+        linked = any(each.family in _LINKS for each in found.changes)
+        told = sorted(((severity_of(each, linked), each) for each in found.changes), key=lambda each: -each[0])
+        for severity, change in told[:MAX_TOLD]:
+            yield self._change(judged, observed, change, severity)
         if len(told) > MAX_TOLD:
             words = f"{len(told) - MAX_TOLD} more facts changed"
             yield self._note(judged, observed, words, "the changes in full: --format json of both captures")
 
-    def _change(self, judged: NodeHistory, observed: Changed, change: FactChange) -> Finding:
+    def _change(self, judged: NodeHistory, observed: Changed, change: FactChange, severity: Severity) -> Finding:
         before, after = _short(change.before, change.unit), _short(change.after, change.unit)
-        severity = severity_of(change)
         where = Where(nodes=(judged.host,), **labels(change.parts))
         return self._finding_at(
             where,
@@ -145,9 +148,11 @@ class ChangedSinceGood(Check[NodeHistory, Changed]):
         )
 
 
-def severity_of(change: FactChange) -> Severity:
-    """A warning where the change is for the worse, or nobody can say, in hardware or in limits; a note otherwise."""
-    if change.family in _SOFTWARE or change.after in _GOOD:
+def severity_of(change: FactChange, linked: bool) -> Severity:
+    """A warning where the change is for the worse, or nobody can say, in hardware or in limits; a note otherwise.
+    `linked`: links changed as well."""
+    follows = linked and change.family == "pairing" and change.key.endswith("by path")
+    if follows or change.family in _SOFTWARE or change.after in _GOOD:
         return Severity.INFO
     numbers = _NUMBER.match(change.before), _NUMBER.match(change.after)
     if _MORE_IS_BETTER.match(change.key) and numbers[0] is not None and numbers[1] is not None:
