@@ -311,6 +311,13 @@ def test_an_unknown_product_is_judged_when_the_others_are_all_joined() -> None:
     assert found.confidence is Confidence.MEDIUM
 
 
+def test_more_links_than_a_gpu_has_tell_of_a_switch_that_joins_all_pairs() -> None:
+    apart = nodes.with_words(nodes.hgx_h100(), lambda a, b: "SYS" if {a, b} == {"GPU2", "GPU3"} else None)
+    found = only(pairs(nodes.bare_matrix(apart)))
+    assert found.message == "GPU2 and GPU3 talk without NVLink"
+    assert found.confidence is Confidence.MEDIUM
+
+
 def test_a_mesh_is_held_to_its_own_pattern() -> None:
     assert status(pairs(nodes.dgx1_v100())) == "clean"
     assert status(pairs(nodes.bare_matrix(nodes.dgx1_v100()))) == "clean"

@@ -401,3 +401,15 @@ def test_lspcis_own_word_tells_lost_lanes_where_the_ability_was_left_out() -> No
     found = only(narrow(pasted(gpu.format("17", whole) + gpu.format("3b", lost))))
     assert found.message == "GPU1 trained at x8 instead of x16"
     assert "neither its slot's width" in narrow(pasted(gpu.format("3b", lost))).why
+
+
+def test_a_busy_gpu_that_is_slower_than_most_is_found_by_generations_alone() -> None:
+    rows = "".join(f"{gpu}, {gen}, 9{gpu} %\n" for gpu, gen in enumerate((5, 5, 3, 5)))
+    found = only(slow(pasted(f"index, pcie.link.gen.current, utilization.gpu [%]\n{rows}")))
+    assert found.message == "GPU2 runs at PCIe Gen3 while 92 % busy instead of Gen5"
+
+
+@pytest.mark.parametrize(("gens", "use"), [((5, 3), 97), ((5, 5, 1, 5), 0), ((3, 3, 3, 3), 97)])
+def test_generations_alone_accuse_no_idle_gpu_and_no_even_board(gens: tuple[int, ...], use: int) -> None:
+    rows = "".join(f"{gpu}, {gen}, {use} %\n" for gpu, gen in enumerate(gens))
+    assert not slow(pasted(f"index, pcie.link.gen.current, utilization.gpu [%]\n{rows}")).findings

@@ -9,6 +9,7 @@ from typing import Any
 
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.node.gpu_events import no_gpu
+from topodiag.checks.shared.devices import majority
 from topodiag.model.devices import Gpu
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.node import Node
@@ -31,6 +32,8 @@ CAPPED_SHARE = 0.8
 BUSY_PERCENT = 50
 """Utilisation from which a GPU counts as busy."""
 
+LIMIT_SHARE = 0.95
+"""Share of its siblings' power limit below which a GPU's own is told: limits of one product differ by nothing."""
 MIN_SIBLINGS = 2
 """Busy siblings that show what the clock of a GPU would be."""
 
@@ -50,6 +53,10 @@ FIXES = {
     "capped": (
         "`nvidia-smi -q -d POWER`: compare its power limit with its siblings', and set it: `nvidia-smi -i N -pl W`",
         "If the limit is the same, look at its supply, its temperature, and the limit that the BMC sets",
+    ),
+    "limited": (
+        "Give it the limit of its siblings: `sudo nvidia-smi -i N -pl W`, and look for what set it (a tool, the BMC)",
+        "If it cannot be raised, look at its supply: chassis limit GPUs whose power is short",
     ),
     "stuck": (
         "Set the clocks free: `sudo nvidia-smi -rgc`; if that does not help, reset the GPU",
@@ -81,7 +88,8 @@ class ClocksHeldDown(NodeCheck[HeldClocks]):
 
     What it finds
         GPUs that the hardware slows down (heat, power brake), that are near their thermal limit, whose SM clock stays
-        low while they are busy although nothing says why, or that alone among busy siblings a power limit slows down.
+        low while they are busy although nothing says why, that alone among busy siblings a power limit slows down, or
+        whose power limit is below that of most siblings.
 
     Why it matters
         A collective ends when the slowest GPU comes: one GPU at half of its clock paces the whole job. In traces the
@@ -119,14 +127,15 @@ class ClocksHeldDown(NodeCheck[HeldClocks]):
         if not judged.gpus:
             return self.unknown(judged, "nothing about the clocks of GPUs is in the evidence")
         seen = [gpu for gpu in judged.gpus if gpu.throttle.known or (gpu.sm_clock_mhz.known and gpu.utilization.known)]
-        if not seen:
-            return self.unknown(judged, "neither clock event reasons nor clocks are in the evidence")
         coverage = Coverage(len(seen), len(judged.gpus), "GPUs with clock event reasons")
         found: dict[tuple[str, str, Severity], list[Gpu]] = defaultdict(list)
-        for gpu in seen:
-            reason = _reason(gpu) or _below_siblings(gpu, seen) or _capped_alone(gpu, seen)
+        for gpu in judged.gpus:
+            reason = _reason(gpu) or _below_siblings(gpu, seen) or _capped_alone(gpu, seen) if gpu in seen else None
+            reason = reason or _less_power(gpu, judged.gpus)
             if reason is not None:
                 found[reason].append(gpu)
+        if not found and not seen:
+            return self.unknown(judged, "neither clock event reasons nor clocks are in the evidence")
         if not found:
             return self.clean(judged, "", coverage)
         return HeldClocks(tuple(_held(key, gpus) for key, gpus in found.items()), coverage)
@@ -145,7 +154,9 @@ class ClocksHeldDown(NodeCheck[HeldClocks]):
                 cost=Cost(text="every rank of the job waits for the slowest GPU in each collective"),
                 evidence=each.evidence,
                 coverage=observed.coverage,
-                confidence=Confidence.MEDIUM if each.kind in ("stuck", "apart", "capped") else Confidence.HIGH,
+                confidence=Confidence.MEDIUM
+                if each.kind in ("stuck", "apart", "capped", "limited")
+                else Confidence.HIGH,
             )
 
 
@@ -209,6 +220,16 @@ def _capped_alone(gpu: Gpu, seen: Sequence[Gpu]) -> tuple[str, str, Severity] | 
     return what, "capped", Severity.WARNING
 
 
+def _less_power(gpu: Gpu, gpus: Sequence[Gpu]) -> tuple[str, str, Severity] | None:
+    """A GPU whose power limit is below that of most of its siblings of the same product."""
+    limits = [other.power_limit_w.value for other in gpus if other.name.value == gpu.name.value]
+    usual = majority(limit for limit in limits if limit)
+    limit = gpu.power_limit_w.value
+    if not limit or usual is None or len(limits) <= MIN_SIBLINGS or limit >= LIMIT_SHARE * usual:
+        return None
+    return f"its power limit is {limit:.0f} W, {usual:.0f} W on its siblings", "limited", Severity.WARNING
+
+
 def _held(key: tuple[str, str, Severity], gpus: Sequence[Gpu]) -> Held:
     what, kind, severity = key
     clocks = [
@@ -218,6 +239,7 @@ def _held(key: tuple[str, str, Severity], gpus: Sequence[Gpu]) -> Held:
     ]
     names = ", ".join(dict.fromkeys(name for gpu in gpus for name in gpu.throttle.get(()) if name != "gpu_idle"))
     said = "; ".join(part for part in (f"active: {names}" if names else "", ", ".join(clocks[:4])) if part)
-    facts: list[Fact[Any]] = [fact for gpu in gpus for fact in (gpu.throttle, gpu.sm_clock_mhz)]
+    of_power = (gpu.power_limit_w for gpu in gpus) if kind == "limited" else ()
+    facts: list[Fact[Any]] = [*of_power, *(fact for gpu in gpus for fact in (gpu.throttle, gpu.sm_clock_mhz))]
     evidence = tuple(fact for fact in facts if fact.known)
     return Held(what, kind, severity, tuple(gpu.label for gpu in gpus), said or what, evidence)

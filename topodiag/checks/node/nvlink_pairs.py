@@ -17,6 +17,9 @@ from topodiag.model.node import Node
 from topodiag.model.provenance import Fact
 from topodiag.words.fold import fold_runs
 
+MAX_LINKS = 36
+"""NVLinks that a GPU has at most (NVML_NVLINK_MAX_LINKS of nvml.h 13.3)."""
+
 MESH_PEERS = 4
 """GPUs that each GPU of an 8-GPU hybrid cube-mesh is joined to (DGX-1 with P100 or V100, and its cloud forms)."""
 
@@ -68,8 +71,8 @@ class PairWithoutNvlink(NodeCheck[LostPairs]):
         PCIe cards, bridges and meshes, which never join all pairs (a V100 mesh is held to its own pattern: four peers
         per GPU). MIG; no pair has NVLink and whether MIG is on was not seen: unknown. A GPU that has no link up at
         all, or whose fabric is not ready, is the subject of NVL001 and NVL005 and is not reported a second time.
-        Unknown products are judged only when all other GPUs are joined to each other. No matrix and no P2P status:
-        unknown.
+        Unknown products are judged only when all other GPUs are joined to each other, or when a GPU shows more links to
+        its peers than any GPU has, as only a switch makes it. No matrix and no P2P status: unknown.
 
     How to confirm
         nvidia-smi topo -m                    NVn for every pair of GPUs
@@ -198,7 +201,13 @@ def _lost_of_mesh(asked: list[Gpu], seen: list[GpuPair]) -> list[GpuPair]:
 
 
 def _lost_of_unknown(asked: list[Gpu], seen: list[GpuPair], apart: list[GpuPair]) -> tuple[list[GpuPair], str | None]:
-    """GPUs of an unknown product that are not joined to a majority that is joined all to all."""
+    """GPUs of an unknown product that are not joined to a majority that is joined all to all, or to one that must hang
+    on a switch: it shows more links to its peers together than any GPU has."""
+    for gpu in asked:
+        mine = [pair for pair in seen if gpu.index in (pair.a.index, pair.b.index)]
+        links = sum(nvlink_count(pair.words[0].value) or 0 for pair in mine if pair.words)
+        if links > MAX_LINKS:
+            return apart, f"NVLink between all pairs: {gpu.label} shows {links} links, so that a switch joins them"
     odd = {gpu.index for gpu in _culprits(asked, apart)}
     rest = [gpu.index for gpu in asked if gpu.index not in odd]
     among = [pair for pair in seen if pair.a.index not in odd and pair.b.index not in odd]

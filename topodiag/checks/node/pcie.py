@@ -247,11 +247,11 @@ class SlowPcieLink(NodeCheck[DegradedLinks]):
         links = [hop for hop in every if not hop.is_shared]
         if not links:
             return nothing_to_judge(self, judged)
-        seen = [hop for hop in links if hop.lower.gen.known and hop.able_gen is not None]
+        seen = [hop for hop in links if hop.lower.gen.known and _able_gen(hop, links) is not None]
         coverage = Coverage(len(seen), len(links), "PCIe links")
         if not seen:
             return self.unknown(judged, links[0].lower.gen.why or "no link speed in the evidence")
-        low = [hop for hop in links if _below(hop)]
+        low = [hop for hop in links if _below(hop, links)]
         uplinks, low_uplinks = _low_uplinks(judged, every)
         load = [(hop, _is_busy(hop)) for hop in (*low, *low_uplinks) if not _alike(hop, [*seen, *uplinks])]
         at_fault = tuple(hop for hop, is_busy in load if is_busy is not False and _is_told(hop, seen, is_busy))
@@ -262,20 +262,24 @@ class SlowPcieLink(NodeCheck[DegradedLinks]):
 
     def tell(self, judged: Node, observed: DegradedLinks) -> Iterator[Finding]:
         for hop in observed.degraded:
-            yield self._report(judged, hop, observed.coverage)
+            yield self._report(judged, hop, observed)
 
-    def _report(self, node: Node, hop: Hop, coverage: Coverage) -> Finding:
-        gen, able, width = hop.lower.gen.value or 0, hop.able_gen or 0, hop.lower.width.value
+    def _report(self, node: Node, hop: Hop, observed: DegradedLinks) -> Finding:
+        gen, able, width = hop.lower.gen.value or 0, _able_gen(hop, observed.links) or 0, hop.lower.width.value
         now, full = hop.gbs(gen, width), hop.gbs(able, width)
         use = hop.gpus[0].utilization if hop.gpus and not hop.is_shared else None
         sure = bool(_is_busy(hop)) if use is None else (use.value or 0) >= BUSY_PERCENT
+        ends = "both ends can do it" if hop.able_gen is not None else "as its siblings run"
+        is_placed = ":" in hop.lower.bus_id
         load = f" while {use.value} % busy" if use is not None and use.value else ""
         return self.finding(
             node,
             Severity.ERROR if sure else Severity.WARNING,
             f"{hop.name} runs at PCIe Gen{gen}{load} instead of Gen{able}",
-            observed=f"Gen{gen} x{width or '?'} at {hop.lower.bus_id}" + (f", {now:g} GB/s" if now else ""),
-            expected=f"Gen{able} (both ends can do it)" + (f": {full:g} GB/s to NCCL" if full else ""),
+            observed=f"Gen{gen} x{width or '?'}"
+            + (f" at {hop.lower.bus_id}" if is_placed else "")
+            + (f", {now:g} GB/s" if now else ""),
+            expected=f"Gen{able} ({ends})" + (f": {full:g} GB/s to NCCL" if full else ""),
             fix=(
                 "Look for AER errors of the same device: links fall back after errors",
                 "Check the BIOS for a speed limit of the slot, and LnkCtl2 in `sudo lspci -vv` for a low target speed",
@@ -283,12 +287,21 @@ class SlowPcieLink(NodeCheck[DegradedLinks]):
             ),
             gpus=[gpu.label for gpu in hop.gpus],
             nics=[nic.name for nic in hop.nics],
-            links=[hop.lower.bus_id],
+            links=[hop.lower.bus_id] if is_placed else [],
             cost=_loss(hop, now, full),
             evidence=[hop.lower.gen, hop.lower.max_gen, hop.upper.max_gen if hop.upper else None, use],
-            coverage=coverage,
+            coverage=observed.coverage,
             confidence=Confidence.HIGH if sure else Confidence.MEDIUM,
         )
+
+
+def _able_gen(hop: Hop, links: Sequence[Hop]) -> int | None:
+    """The generation that a link can do: as its ends say, else as most of its siblings run, where these are faster."""
+    if hop.able_gen is not None or hop.lower.gen.value is None or hop.is_shared:
+        return hop.able_gen
+    gens = [other.lower.gen.value or 0 for other in links if other.family == hop.family]
+    usual = max(set(gens), key=gens.count)
+    return usual if gens.count(usual) >= MOST_BESIDE * gens.count(hop.lower.gen.value) else None
 
 
 def _why_unknown(load: Sequence[tuple[Hop, bool | None]]) -> str:
@@ -304,7 +317,7 @@ def _why_unknown(load: Sequence[tuple[Hop, bool | None]]) -> str:
 def _low_uplinks(node: Node, every: Sequence[Hop]) -> tuple[list[Hop], list[Hop]]:
     """Uplinks of switches whose both ends were seen, and those of them that are slow and do not rest."""
     uplinks = [] if node.is_vm else [hop for hop in every if hop.is_shared and hop.both_told]
-    return uplinks, [hop for hop in uplinks if _below(hop) and hop.lower.gen.value != RESTING_GEN]
+    return uplinks, [hop for hop in uplinks if _below(hop, uplinks) and hop.lower.gen.value != RESTING_GEN]
 
 
 def _resting(low: Sequence[Hop]) -> str:
@@ -312,8 +325,9 @@ def _resting(low: Sequence[Hop]) -> str:
     return f"idle, so a low speed is power saving: {names}" if names else ""
 
 
-def _below(hop: Hop) -> bool:
-    return hop.lower.gen.value is not None and hop.able_gen is not None and hop.lower.gen.value < hop.able_gen
+def _below(hop: Hop, links: Sequence[Hop]) -> bool:
+    able = _able_gen(hop, links)
+    return hop.lower.gen.value is not None and able is not None and hop.lower.gen.value < able
 
 
 def _alike(hop: Hop, seen: Sequence[Hop]) -> bool:

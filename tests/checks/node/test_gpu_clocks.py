@@ -1,0 +1,22 @@
+"""GPU004 by power limits alone: a limit below that of most siblings; those of a whole node are the site's choice."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.evidence.filled import node_of
+from topodiag.checks.node.gpu_clocks import ClocksHeldDown
+
+
+def limits(*watts: int) -> str:
+    return "index, power.limit [W]\n" + "".join(f"{at}, {each}.00 W\n" for at, each in enumerate(watts))
+
+
+def test_a_power_limit_below_that_of_most_siblings_is_told() -> None:
+    (found,) = ClocksHeldDown().judge(node_of(limits(700, 700, 400, 700))).findings
+    assert found.message == "GPU2: clocks are held down, its power limit is 400 W, 700 W on its siblings"
+
+
+@pytest.mark.parametrize("watts", [(500, 500, 500), (700, 400), (700, 400, 700, 400), (700, 680, 700)])
+def test_a_limit_of_all_or_of_half_is_the_sites_choice(watts: tuple[int, ...]) -> None:
+    assert not ClocksHeldDown().judge(node_of(limits(*watts))).findings
