@@ -218,7 +218,7 @@ def main() -> int:
     asked.add_argument("--all", action="store_true", help="print right cases too")
     asked.add_argument("--case", default="", help="cases whose name begins so")
     chosen = asked.parse_args()
-    found = [each for each in cases(chosen.folder) if each.name.startswith(chosen.case)]
+    found = [each for each in cases(chosen.folder) if each.name.startswith(tuple(chosen.case.split(",")))]
     if not found:
         print(f"{chosen.folder} holds no case")
         return 2

@@ -34,10 +34,28 @@ SHOWN = [
      "NVL005"),
     ("IMEX' own log", TID.format("INFO", "IMEX version 570.00 is running") + TID.format("ERROR", "Failed to bind"),
      "NVL005"),
+    ("a completion whose peer is left out", "NET/IB : Got completion from peer with error 12, opcode 0,"
+     " vendor err 129\n", "NET008"),
+    ("HCCL's own log", "[ERROR] HCCL(80812,):2026-06-17-02:21:43.8 [transport_manager.cc:954] [86231]Transport"
+     " init error! createLink para:rank[7]\n", "JOB005"),
+    ("HCCL's code by a rank", "[rank1]: EI0009: [PID: 222] 2025-09-24 Transport init error. Reason: Create Dest"
+     " error\n", "JOB005"),
+    ("oneCCL's log", "2025:05:23-19:04:20:(168955) |CCL_ERROR| atl_ofi_helper.cpp:1635 atl_ofi_open_nw_provs: can not"
+     " open network providers\n", "JOB005"),
+    ("the device plug-in's lost GPU", "2023/08/10 19:09:42 XidCriticalError: Xid=79 on Device=GPU-7540a9b3, the device"
+     " will go unhealthy.\n", "GPU001"),
+    ("nvidia-smi's own words of a mismatch", "Failed to initialize NVML: Driver/library version mismatch\nNVML library"
+     " version: 570.86\n", "HST004"),
+    ("CUDA's words of a mismatch", "RuntimeError: Unexpected error from cudaGetDeviceCount(). Error 803: system has"
+     " unsupported display driver / cuda driver combination\n", "HST004"),
+    ("CUDA asked by torch", "RuntimeError: CUDA error: peer access is not supported between these two"
+     " devices\n", "JOB005"),
 ]  # fmt: skip
 
 SILENT = [
     ("a request that completed", "a:57:130 [0] NCCL INFO NET/OFI Request completed in 12 us\n"),
+    ("words that only look like errors", "a:5:9 [0] NCCL INFO NET/IB: connection times out after 20 tries\n"
+     "2025:05:23-19:04:20:(16) |CCL_WARN| did not find MPI-launcher specific variables, switch to ATL/OFI\n"),
     ("AMD's start", AMD.format("amdgpu: ring comp_1.1.1 uses VM inv eng 9 on hub 0")
      + AMD.format("amdgpu: RAS: optional ras ta ucode is not available")),
     ("a Fabric Manager that runs", TID.format("INFO", "Fabric Manager version 570.124.06 is running")

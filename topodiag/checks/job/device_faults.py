@@ -87,6 +87,15 @@ class GpuLostInLog(FaultInLog):
              "drain the node, and power it off and on: a reboot alone may not bring the GPU back"),
             GPU_ENDS,
         ),
+        "driver": Words(
+            "nvidia-smi reaches no driver: no GPU of this node can be used",
+            "a driver that runs on a node with GPUs",
+            ("`lspci -d 10de:` on the node: are the GPUs on the bus? `lsmod | grep nvidia`: is the driver loaded?",
+             "after an update of the kernel: the driver's module for this kernel (`dkms status`); else `dmesg | grep"
+             " NVRM`"),
+            "no program with a GPU starts on this node",
+            Confidence.MEDIUM,
+        ),
     }  # fmt: skip
 
 
@@ -119,6 +128,23 @@ class NvlinkErrorInLog(FaultInLog):
              "`nvidia-smi nvlink -e`; reset the GPUs of the node, and drain it if the error comes again"),
             GPU_ENDS,
             Confidence.MEDIUM,
+        ),
+    }  # fmt: skip
+
+
+class DriverMismatchInLog(FaultInLog):
+    """HST004 by a job's output: the libraries of the driver and its kernel module are of different versions."""
+
+    id = "HST004"
+    title = "the libraries of the NVIDIA driver are of another version than its kernel module"
+    words: ClassVar[Mapping[str, Words]] = {
+        "mismatch": Words(
+            "the NVIDIA kernel module refuses a program: its libraries are of another version",
+            "one version of the driver's libraries and of its kernel module",
+            ("`cat /proc/driver/nvidia/version` and `ldconfig -p | grep -E 'libcuda|nvidia-ml'`, in the container too:"
+             " which of the two is older",
+             "after an update reload the module (no GPU in use) or reboot; in containers pass in the host's libraries"),
+            "no CUDA call works in such a process: its rank ends before NCCL's init",
         ),
     }  # fmt: skip
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,6 +28,9 @@ class Membership:
     bus: str
     domain: Domain
     origin: Origin | None
+
+
+_HANDLE = re.compile(r"invalid resource handle|(?:import|map)\w{0,12} .{0,60}handle", re.IGNORECASE)
 
 
 def judge_domains(check: JobCheck[Any], job: Job, told: Sequence[Membership]) -> Iterator[Finding]:
@@ -76,10 +80,12 @@ def _between(
     clusters = {uuid for uuid, _ in shared}
     what = "clusters" if len(clusters) > 1 else "cliques of one cluster"
     message = f"the trays of the job are in {plural(len(shared), 'NVLink domain')}: different {what}"
+    # A handle of memory means nothing in another domain: who shares it across them took them for one.
+    failed = any(event.kind == "cuda" and _HANDLE.search(event.text) for event in job.events)
     if uneven:
         message = f"{hosts_word(lone)} is in another NVLink domain than the trays beside it: different {what}"
     return check.finding(
-        Severity.WARNING if uneven or len(clusters) == 1 else Severity.INFO,
+        Severity.ERROR if failed else Severity.WARNING if uneven or len(clusters) == 1 else Severity.INFO,
         message,
         observed="; ".join(f"cluster {uuid}, clique {clique}: {hosts_word(h)}" for (uuid, clique), h in shared.items()),
         expected="one cluster UUID and one clique on all trays that are to share NVLink",

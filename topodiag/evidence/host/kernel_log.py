@@ -42,6 +42,8 @@ _ANY_BUS = re.compile(rf"(?<![0-9a-fA-F:]){_BUS}(?![0-9a-fA-F])")
 _XID = re.compile(
     r"\bXid ?\((?:PCI:)?([^()\s]{1,40})(?: [^()]{1,40})?\)(?:, ?[^:]{1,60})?: ?([0-9]{1,5})\b", re.IGNORECASE
 )
+_XID_OF_AGENT = re.compile(r"\bXidCriticalError: Xid=([0-9]{1,5})\b")
+"""Kubernetes' device plug-in of NVIDIA (internal/rm/health.go): what NVML told it, by the GPU's UUID."""
 _SXID = re.compile(r"\bSXid ?\((?:PCI:)?([^()\s]{1,40})\): ?([0-9]{1,6})\b", re.IGNORECASE)
 _LOST = re.compile(r"\b(?:has )?fallen off the bus\b|\[?NV_ERR_GPU_IS_LOST\b", re.IGNORECASE)
 _RESET = re.compile(r"\bNV_ERR_RESET_REQUIRED\b")
@@ -76,11 +78,12 @@ _MLX5_TROUBLE = re.compile(
     re.IGNORECASE,
 )
 _INTERESTING = re.compile(
-    r"Xid ?\(|PCIe |AER: |NVRM: |nvidia-|link|carrier|mlx5|off the bus|iommu|AMD-Vi|DMAR: |amdgpu", re.IGNORECASE
+    r"Xid ?\(|Xid=|PCIe |AER: |NVRM: |nvidia-|link|carrier|mlx5|off the bus|iommu|AMD-Vi|DMAR: |amdgpu", re.IGNORECASE
 )
 """Cheap to search for, and in every line that any of the patterns above accepts."""
 _WRITES = re.compile(
-    r"\bS?Xid ?\([^()\s]{1,40}\)[^:]{0,60}: ?[0-9]|NVRM: (?:GPU|The NVIDIA GPU|A GPU|API mismatch|loading|[a-z_]|R[mM])"
+    r"\bS?Xid ?\([^()\s]{1,40}\)[^:]{0,60}: ?[0-9]|XidCriticalError: Xid=[0-9]"
+    r"|NVRM: (?:GPU|The NVIDIA GPU|A GPU|API mismatch|loading|[a-z_]|R[mM])"
     r"|available PCIe bandwidth, limited by|PCIe Bus Error: severity=|has fallen off the bus"
     r"|iommu: Default domain type: |DMAR: IOMMU enabled"
     r"|AMD-Vi: Event logged \[|DMAR: \[(?:DMA|INTR)[ -]"
@@ -185,6 +188,8 @@ def _classify(message: str) -> tuple[str, str | None, int | None] | None:
         return "sxid", match[1], int(match[2])
     if match := _XID.search(message):
         return "xid", match[1], int(match[2])
+    if match := _XID_OF_AGENT.search(message):
+        return "xid", None, int(match[1])
     if _LOST.search(message):
         return "gpu-lost", _first_bus(message), None
     if _RESET.search(message):

@@ -73,7 +73,7 @@ _OF_OTHERS = re.compile(
     r"|[Uu]ncorrectable|ECC|nvlink|NVLink|hardware error|not yet initialized|unknown error"
     r"|CUDA-capable|initialization error|named symbol|no kernel image|/dev/shm|shared memory|Bus error"
     r"|DataLoader worker|gloo|Gloo|Horovod|monitoredBarrier|mismatch between collectives|Watchdog|heartbeat"
-    r"|[Tt]imed? ?out|Timeout"
+    r"|[Tt]imed? ?out|Timeout|\b[Hh][Cc][Cc][Ll]|\bHccl|oneCCL|\|CCL_ERROR\|"
 )
 """Exceptions that a process meets because something else failed before: another process, the network, the GPU."""
 _FRAME = compiled(

@@ -22,6 +22,14 @@ FAULTS: tuple[tuple[str, re.Pattern[str]], ...] = (
         compiled(r"\bCUDA_ERROR_CONTAINED\b|\bcudaErrorContained\b|Invalid access of peer GPU memory over nvlink"),
     ),
     ("lost", compiled(r"GPU is lost\b")),
+    (
+        "mismatch",
+        compiled(
+            r"Driver/library version mismatch|unsupported display driver / cuda driver combination"
+            r"|SYSTEM_DRIVER_MISMATCH|SystemDriverMismatch|\bError 803\b"
+        ),
+    ),
+    ("driver", compiled(r"NVIDIA-SMI has failed because it couldn'?t communicate with the NVIDIA driver")),
     ("fabric", compiled(r"system not yet initialized|SYSTEM_NOT_READY|\b[Ee]rror 802\b|Cuda failure 802\b")),
     (
         "shm",
@@ -56,6 +64,8 @@ FAULTS: tuple[tuple[str, re.Pattern[str]], ...] = (
 
 WORDS = (b"ERROR_CONTAINED", b"ErrorContained", b"of peer GPU memory",
          b"ncorrectable", b"UNCORRECTABLE", b"ouble-bit ECC", b"ouble bit ECC", b"GPU is lost",
+         b"NVIDIA-SMI has failed",
+         b"library version mismatch", b"cuda driver combination", b"DRIVER_MISMATCH", b"DriverMismatch", b"Error 803",
          b"not yet initialized", b"SYSTEM_NOT_READY", b"rror 802", b"/dev/shm", b"posix_fallocate", b"shared memory",
          b"Bus error",
          b"ibv_", b"MEMLOCK", b"max locked memory", b"Too many open", b"EMFILE", b"busy or unavailable",

@@ -19,7 +19,9 @@ NOTES = (
 """What torch and its launcher print while a job goes down, well or badly: it names no cause."""
 
 WORDS = (
-    b"retry count exceeded", b"libfabric:", b"odify", b"to RTR", b"to RTS",
+    b"retry count exceeded", b"libfabric:", b"odify", b"to RTR", b"to RTS", b"EI00", b"times out", b"HCCL",
+    b"CCL_ERROR", b"Transport init", b"fi_getinfo", b"network provider", b"suitable provider", b"peer access",
+    b"peer mapping", b"invalid resource handle", b"invalid device ordinal",
     b"ailed status ", b"IB Async event", b"onnection closed by peer", b"client socket has",
     b"RendezvousTimeout", b"gaierror", b"gai error", b"ocket has failed to", b"EADDRINUSE",
     b"eartbeat monitor timed out", *ends.WORDS, *job_faults.WORDS, *(words.encode() for words in NOTES),
@@ -60,6 +62,35 @@ _ERRNO = compiled(
     r"[:,] ?(Connection timed out|No route to host|(?:Network|Host) is unreachable|Invalid argument|No data available"
     r"|No such device|Operation not permitted|Operation not supported)"
 )
+_ELSEWHERE = (
+    (
+        "timeout",
+        compiled(
+            r"\bEI00(?:0[246]|1\d)\b.{0,200}[Tt]imes? ?out|Getting socket times out|HCCL\S{0,40} .{0,200}time ?out"
+        ),
+    ),
+    (
+        "connect",
+        compiled(r"\bEI0009\b|Transport init error|\|CCL_ERROR\| .{0,200}(?:atl_|provider|transport|connect|socket)"),
+    ),
+    (
+        "plugin",
+        compiled(
+            r"\bfi_getinfo\(?\)? ?(?:\(\) )?(?:failed|returned|error)"
+            r"|can(?:'t|not) (?:find suitable|open network) provider"
+        ),
+    ),
+    (
+        "cuda",
+        compiled(
+            r"(?:CUDA|[Cc]uda|HIP|[Hh]ip) (?:runtime |driver )?(?:error|failure)\b.{0,200}"
+            r"(?:peer access (?:is not supported|between)|peer mapping resources|invalid resource handle"
+            r"|invalid device ordinal)"
+        ),
+    ),
+)
+"""Errors of communication by other libraries, and by programs that ask CUDA themselves: HCCL's error codes, oneCCL, MPI
+over libfabric, engines with an all-reduce of their own."""
 _STATUS = {"Transport": "12", "RNR": "13"}
 _RAY = compiled(r"^\s{0,8}\((?!raylet)[\w.:<>-]{1,80} pid=\d{1,9}(?:, ip=([\d.a-fA-F:]{3,45}))?\)")
 _ANY = compiled("|".join(re.escape(word.decode()) for word in WORDS))
@@ -115,6 +146,9 @@ def _verbs(text: str) -> tuple[str, dict[str, str]] | None:
     if _QP.search(text) is not None:
         why = _ERRNO.search(text)
         return "connect", {"refused": why[1] if why is not None else "refused"}
+    elsewhere = next((kind for kind, pattern in _ELSEWHERE if pattern.search(text)), "")
+    if elsewhere:
+        return elsewhere, {}
     found = _UCX_EVENT.search(text)
     if found is not None:
         if _MANAGER.search(found[2]):

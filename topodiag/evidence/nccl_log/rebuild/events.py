@@ -22,7 +22,8 @@ _STATUS = (
 FLUSHED = "5"
 
 _COMPLETION = re.compile(
-    r"Got completion (?:from peer (?P<peer>\S+) )?with (?:error |status=)(?:IBV_WC_\w+\()?(?P<status>\d{1,4})"
+    r"Got completion (?:from peer )?(?:(?P<peer>(?!with )\S+) )?"
+    r"with (?:error |status=)(?:IBV_WC_\w+\()?(?P<status>\d{1,4})"
 )
 _OFI = re.compile(r"NET/OFI (?:Request|Operation)\b.{0,160}? completed with error")
 """aws-ofi-nccl src/nccl_ofi_rdma.cpp, nccl_ofi_sendrecv.cpp: one wording in all versions, up to the number."""
