@@ -146,7 +146,7 @@ HOSTS = Table(
         name text: What the case calls it.
         aliases text: Its other names, parted by blanks.
         sources text: Kinds of evidence that speak of it.
-        boot text: Boot id of its capture.
+        boot text: When it booted, in UTC, by its capture.
     """),
     _hosts,
 )
