@@ -16,6 +16,7 @@ import numpy as np
 from topodiag.evidence.cluster.facts import ClusterFacts, Partition, natural, partition_of
 from topodiag.evidence.cluster.looks import SWITCH
 from topodiag.evidence.cluster.node_sets import MAX_NODES
+from topodiag.evidence.iblinkinfo import link_row
 from topodiag.evidence.interface import Blob
 from topodiag.model.errors import InputError
 
@@ -28,12 +29,6 @@ _GBPS = {"SDR": 2.5, "DDR": 5.0, "QDR": 10.0, "FDR": 14.0625, "FDR10": 10.3125, 
          "XDR": 200.0}  # fmt: skip
 """Per lane, InfiniBand trade association's names."""
 _SECTION = re.compile(r"(Switch|CA):? {1,4}(?:0x([0-9a-f]{1,16}) )?\s{0,20}(.{0,200}?):\s*", re.ASCII)
-_ROW = re.compile(
-    r'\s{0,40}(?:0x([0-9a-f]{1,16})\s{1,40}(?:"([^"]{0,200})"\s{1,40})?)?(\d{1,6})\s{1,20}\d{1,4}'
-    r"\[[^\]]{0,4}\] ==\(\s{0,10}(\d{1,2})X\s{1,20}([\d.]{1,12}) Gbps[^)/]{0,20} Active/\s{0,4}LinkUp\)==>\s{1,20}"
-    r'(?:0x([0-9a-f]{1,16})\s{1,20})?(\d{1,6})\s{1,20}\d{1,4}\[[^\]]{0,4}\] "([^"]{0,200})"',
-    re.ASCII,
-)  # fmt: skip
 _HOST = re.compile(
     r"([A-Za-z0-9][A-Za-z0-9._-]{0,252})(?:['\s]{1,4}(?:HCA-\d{1,3}|[A-Za-z][A-Za-z0-9]{1,20}_\w{1,20}|ib\w{1,20}|"
     r"roce\w{1,20}))?", re.ASCII)  # fmt: skip
@@ -110,17 +105,16 @@ def read_linkinfo(blob: Blob) -> ClusterFacts:
         if section:
             switch, described = section[1] == "Switch", section[3]
             continue
-        match = _ROW.match(line)
-        if match is None:
+        row = link_row(line)
+        if row is None:
             continue
-        gbps = int(match[4]) * _number(match[5])
         # With --line a row names its own end, and a host's own rows repeat those of its switch.
-        if match[2] is not None:
-            described = match[2].strip()
+        if row.name is not None:
+            described = row.name
             switch = not _is_host(described)
         if switch:
-            fabric.switch(match[3], described)
-            rows.append((match[3], match[7], gbps, match[8].strip()))
+            fabric.switch(row.lid, described)
+            rows.append((row.lid, row.peer_lid, row.lanes * _number(row.speed), row.peer))
     for here, peer, gbps, description in rows:
         if peer in fabric.names:
             fabric.joins_switch(here, peer, gbps)

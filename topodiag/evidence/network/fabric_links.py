@@ -13,6 +13,7 @@ import re
 from dataclasses import dataclass
 
 from topodiag.evidence.draft import NodeDraft
+from topodiag.evidence.iblinkinfo import link_row
 from topodiag.evidence.interface import Blob, Parsed, Source
 from topodiag.evidence.network.network_records import Page
 from topodiag.model.topics import Topic
@@ -20,16 +21,11 @@ from topodiag.model.topics import Topic
 MAX_LINKS = 100_000
 MAX_NUMBER = 1024
 
-_ACTIVE = r"\] ==\(\s{0,10}([0-9]{1,2}X\s{1,20}[0-9.]{1,12} Gbps)[^)/]{0,20} Active/\s{0,4}LinkUp\)==>"
 _SECTION = re.compile(r"(?:Switch|CA|Rt):? {1,4}(?:0x[0-9a-f]{1,16} )?\s{0,20}(.{1,200}?):\s{0,9}\Z", re.ASCII)
-_ROW = re.compile(
-    r'(?:0x[0-9a-f]{1,16}\s{1,40}(?:"([^"]{0,200})"\s{1,40})?)?([0-9]{1,6})\s{1,20}([0-9]{1,4})\[[^\]]{0,4}' + _ACTIVE
-    + r'\s{0,20}(?:0x[0-9a-f]{1,16}\s{1,20})?[0-9]{1,6}\s{1,20}([0-9]{1,4})\[[^\]]{0,4}\]\s{1,4}"([^"]{0,200})"'
-    r"\s{0,4}\(([^()]{0,80})\)?",
-    re.ASCII,
-)  # fmt: skip
 _COULD = re.compile(r"Could be ([^,;()]{1,40}?)\s{0,20}(?:\Z|[,;)]|Could)")
-_MARK = re.compile(_ACTIVE, re.ASCII)
+_MARK = re.compile(
+    r"\] ==\(\s{0,10}[0-9]{1,2}X\s{1,20}[0-9.]{1,12} Gbps[^)/]{0,20} Active/\s{0,4}LinkUp\)==>", re.ASCII
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,16 +57,15 @@ class FabricLinks(Source[LinkRecord]):
         here = ""
         for line in page.lines():
             text = line.text.strip(" \t>|")
-            section, row = _SECTION.match(text), _ROW.match(text)
+            section, row = _SECTION.match(text), link_row(text)
             if section is not None:
                 here = section[1].strip(' "')
-            elif row is not None and len(parsed.records) < MAX_LINKS:
-                number = int(row[3])
-                name = (row[1] or here or f"LID {row[2]}").strip()
-                peer = f"{row[6].strip() or 'an unnamed end'} port {int(row[5])}"
-                able = ", ".join(each.strip() for each in _COULD.findall(row[7]))
-                runs = " ".join(row[4].split())
-                parsed.records.append(LinkRecord(name, number, peer, runs, able, line.number, text))
+            elif row is not None and row.could is not None and len(parsed.records) < MAX_LINKS:
+                name = row.name or here or f"LID {row.lid}"
+                peer = f"{row.peer or 'an unnamed end'} port {row.peer_port}"
+                able = ", ".join(each.strip() for each in _COULD.findall(row.could))
+                runs = f"{row.lanes}X {row.speed} Gbps"
+                parsed.records.append(LinkRecord(name, row.port, peer, runs, able, line.number, text))
         return parsed
 
     def fill(self, blob: Blob, parsed: Parsed[LinkRecord], draft: NodeDraft) -> None:
