@@ -126,6 +126,11 @@ class BesideModel:
     hosts_seen: int
     hosts: int
 
+    @property
+    def part_gbs(self) -> float:
+        """Its part of the expectation where all that share its wires are busy, GB/s."""
+        return self.expected_gbs / self.sharing
+
 
 @dataclass(frozen=True)
 class Inspection:

@@ -65,15 +65,13 @@ class BelowModel(JobCheck[tuple[BesideModel, ...]]):
         if low:
             return low
         best = max(beside, key=lambda each: each.size.calls * each.size.clean_us)
-        part = best.expected_gbs / best.sharing
-        return self.clean(
-            judged, f"{best.size.collective}: {best.gbs:.0f} GB/s, above half of the {part:.0f} GB/s expected"
-        )
+        reached = f"{best.size.collective}: {best.gbs:.0f} GB/s, above half of the {best.part_gbs:.0f} GB/s expected"
+        return self.clean(judged, reached)
 
     def tell(self, judged: Job, observed: tuple[BesideModel, ...]) -> Iterator[Finding]:
         names = Names(judged)
         for each in observed:
-            part = each.expected_gbs / each.sharing
+            part = each.part_gbs
             what = f"{each.size.collective} of {spell_bytes(each.size.bytes)}"
             who = names.label(each.comm)
             if each.alike > 1:

@@ -79,10 +79,9 @@ class SlowGpuInTest(NodeCheck[tuple[ShortGpu, ...]]):
             return tuple(found)
         paces = [fact.get(0.0) for fact in judged.copies.values()]
         hosts = [gpu for gpu in judged.gpus if gpu.host_copy_gbs.known]
-        if not paces and not hosts and judged.passed_tests.known:
-            return self.clean(judged)
         if not paces and not hosts:
-            return self.not_applicable(judged, "no test of its GPUs in the evidence")
+            passed = judged.passed_tests.known
+            return self.clean(judged) if passed else self.not_applicable(judged, "no test of its GPUs in the evidence")
         even = bool(paces) and max(paces) > NVLINK_GBS and min(paces) >= PAIR_SHARE * max(paces)
         if (even and len(_measured(judged)) >= FEWEST) or (not paces and len(hosts) >= FEWEST):
             return self.clean(judged)

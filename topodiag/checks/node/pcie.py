@@ -123,10 +123,15 @@ def _able(hop: Hop, seen: Sequence[Hop]) -> int | None:
     if not hop.is_shared and hop.gpus and (spec := gpu_spec(hop.gpus[0])) is not None:
         return spec.pcie_width or None
     widths = [other.lower.width.value or 0 for other in seen if other.family == hop.family]
-    usual = max(set(widths), key=lambda width: (widths.count(width), width))
     if hop.lower.narrowed.value:
         return max(*widths, 2 * mine)
-    return usual if widths.count(usual) >= MOST_BESIDE * widths.count(mine) else None
+    return _shown_by_most(widths, mine)
+
+
+def _shown_by_most(values: Sequence[int], mine: int) -> int | None:
+    """The value of most siblings, where they are enough beside those that are as this one; None elsewhere."""
+    usual = max(set(values), key=lambda value: (values.count(value), value))
+    return usual if values.count(usual) >= MOST_BESIDE * values.count(mine) else None
 
 
 def _unlike(seen: Sequence[Hop]) -> str:
@@ -163,14 +168,13 @@ def _uniform(seen: Sequence[Hop]) -> str:
 def _narrow(check: NodeCheck[Any], node: Node, hop: Hop, links: Sequence[Hop], coverage: Coverage) -> Finding:
     width, able = hop.lower.width.value or 0, _able(hop, [each for each in links if each.lower.width.known]) or 0
     alone = _is_alone(hop, links)
-    is_placed = ":" in hop.lower.bus_id
     gen = hop.able_gen
     now, full = hop.gbs(gen, width), hop.gbs(gen, able)
     return check.finding(
         node,
         Severity.WARNING if alone else Severity.ERROR,
         f"{hop.name} trained at x{width} instead of x{able}",
-        observed=f"x{width}" + (f" at {hop.lower.bus_id}" if is_placed else "") + (f", {now:g} GB/s" if now else ""),
+        observed=f"x{width}" + (f" at {hop.place}" if hop.place else "") + (f", {now:g} GB/s" if now else ""),
         expected=_wanted(hop, able, gen, full),
         fix=(
             "Drain the node and reseat the card, riser or cable of this slot; look for bent contacts",
@@ -179,7 +183,7 @@ def _narrow(check: NodeCheck[Any], node: Node, hop: Hop, links: Sequence[Hop], c
         ),
         gpus=[gpu.label for gpu in hop.gpus],
         nics=[nic.name for nic in hop.nics],
-        links=[hop.lower.bus_id] if is_placed else [],
+        links=[hop.place] if hop.place else [],
         cost=_loss(hop, now, full),
         evidence=[hop.lower.width, hop.lower.max_width, hop.upper.max_width if hop.upper else None],
         coverage=coverage,
@@ -270,14 +274,13 @@ class SlowPcieLink(NodeCheck[DegradedLinks]):
         use = hop.gpus[0].utilization if hop.gpus and not hop.is_shared else None
         sure = bool(_is_busy(hop)) if use is None else (use.value or 0) >= BUSY_PERCENT
         ends = "both ends can do it" if hop.able_gen is not None else "as its siblings run"
-        is_placed = ":" in hop.lower.bus_id
         load = f" while {use.value} % busy" if use is not None and use.value else ""
         return self.finding(
             node,
             Severity.ERROR if sure else Severity.WARNING,
             f"{hop.name} runs at PCIe Gen{gen}{load} instead of Gen{able}",
             observed=f"Gen{gen} x{width or '?'}"
-            + (f" at {hop.lower.bus_id}" if is_placed else "")
+            + (f" at {hop.place}" if hop.place else "")
             + (f", {now:g} GB/s" if now else ""),
             expected=f"Gen{able} ({ends})" + (f": {full:g} GB/s to NCCL" if full else ""),
             fix=(
@@ -287,7 +290,7 @@ class SlowPcieLink(NodeCheck[DegradedLinks]):
             ),
             gpus=[gpu.label for gpu in hop.gpus],
             nics=[nic.name for nic in hop.nics],
-            links=[hop.lower.bus_id] if is_placed else [],
+            links=[hop.place] if hop.place else [],
             cost=_loss(hop, now, full),
             evidence=[hop.lower.gen, hop.lower.max_gen, hop.upper.max_gen if hop.upper else None, use],
             coverage=observed.coverage,
@@ -300,8 +303,7 @@ def _able_gen(hop: Hop, links: Sequence[Hop]) -> int | None:
     if hop.able_gen is not None or hop.lower.gen.value is None or hop.is_shared:
         return hop.able_gen
     gens = [other.lower.gen.value or 0 for other in links if other.family == hop.family]
-    usual = max(set(gens), key=gens.count)
-    return usual if gens.count(usual) >= MOST_BESIDE * gens.count(hop.lower.gen.value) else None
+    return _shown_by_most(gens, hop.lower.gen.value)
 
 
 def _why_unknown(load: Sequence[tuple[Hop, bool | None]]) -> str:

@@ -46,6 +46,11 @@ class Hop:
         return self.lower.bus_id not in ends
 
     @property
+    def place(self) -> str:
+        """The bus id of the lower end, "" where the evidence does not say where the device is."""
+        return self.lower.bus_id if ":" in self.lower.bus_id else ""
+
+    @property
     def able_width(self) -> int | None:
         """Lanes that both ends can do, where at least one end says."""
         return _least(self.lower.slot_max_width, self.lower.max_width, self.upper.max_width if self.upper else Fact())
