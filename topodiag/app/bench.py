@@ -52,6 +52,7 @@ from topodiag.model.provenance import NotObserved
 from topodiag.model.result import Result
 from topodiag.nccl.topo.changes import nets_of
 from topodiag.verdict.order import arranged
+from topodiag.words.units import in_gbs, spell_bytes
 
 if TYPE_CHECKING:
     from topodiag.model.job import Job
@@ -214,8 +215,8 @@ def _kinds(told: Sequence[tuple[float, Expected, list[Node]]]) -> str:
     kinds = f"the nodes are of {len(told)} kinds: {'; '.join(_hosts(each) for _, _, each in told)}"
     if most - least < ALIKE * most:
         return f"{kinds}; the same is expected of all"
-    others = "; ".join(f"{gbs:.0f} GB/s of {_hosts(others)}" for gbs, _, others in told if others is not nodes)
-    return f"{kinds}; the least is expected of {_hosts(nodes)}, {least:.0f} GB/s, and so of all ({others})"
+    others = "; ".join(f"{in_gbs(gbs)} of {_hosts(others)}" for gbs, _, others in told if others is not nodes)
+    return f"{kinds}; the least is expected of {_hosts(nodes)}, {in_gbs(least)}, and so of all ({others})"
 
 
 def _hosts(nodes: Sequence[Node]) -> str:
@@ -351,7 +352,7 @@ def _content(stream: BinaryIO, coding: tuple[str, ...]) -> tuple[bytes, tuple[st
         text += block
         if len(text) > MAX_BYTES:
             del text[MAX_BYTES:]
-            reading.notes.append(f"only the first {MAX_BYTES >> 20} MiB of text were read")
+            reading.notes.append(f"only the first {spell_bytes(MAX_BYTES)} of text were read")
             break
     return bytes(text), tuple(reading.notes)
 

@@ -37,6 +37,7 @@ from topodiag.cost.tiers import (
 )
 from topodiag.cost.tiers import known as known_systems
 from topodiag.hardware import catalog
+from topodiag.words.units import in_gbs
 
 if TYPE_CHECKING:
     from topodiag.app.topo import Topology
@@ -133,7 +134,7 @@ def _network_of(
     if between is None or not between.channels or between.bw_inter <= 0 or not alone:
         return None
     far = between.channels * between.bw_inter / gpus
-    words = f"{between.channels} channels x {between.bw_inter:g} GB/s over {gpus} GPUs, NCCL {several.version}"
+    words = f"{between.channels} channels x {in_gbs(between.bw_inter)} over {gpus} GPUs, NCCL {several.version}"
     return Tier("network", Link(latency_us, far, "network"), nodes * gpus, 0.0, words)
 
 

@@ -41,6 +41,7 @@ from topodiag.placement.solve import Solution, Solved, node_after_node, solve
 from topodiag.placement.view import Look, look_of
 from topodiag.verdict.order import arranged
 from topodiag.words.fold import plural
+from topodiag.words.units import in_gbps
 
 if TYPE_CHECKING:
     from topodiag.model.job import Job
@@ -153,12 +154,15 @@ def _wires(job: Job) -> dict[str, Any]:
     wires = wires_of([job])
     if wires.kind == "sockets":
         gbps = interface_gbps(job)
-        said = f"the log shows TCP sockets between nodes: {gbps:g} Gb/s of a node, as NCCL reckons its interfaces"
+        said = f"the log shows TCP sockets between nodes: {in_gbps(gbps)} of a node, as NCCL reckons its interfaces"
         return {"nics": (1, gbps), "nics_said": said}
     if wires.nics is None:
         return {}
     count, gbps = wires.nics
-    return {"nics": wires.nics, "nics_said": f"the log shows {plural(count, 'NIC')} of {gbps:g} Gb/s for a node in use"}
+    return {
+        "nics": wires.nics,
+        "nics_said": f"the log shows {plural(count, 'NIC')} of {in_gbps(gbps)} for a node in use",
+    }
 
 
 # --- what a command asks for ----------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from topodiag.cost.alpha_beta import Link
 from topodiag.cost.spread import Spread
 from topodiag.hardware import catalog
 from topodiag.hardware.specs import GpuSpec, SystemSpec
+from topodiag.words.units import in_gbps, in_gbs
 
 DOMAIN_72 = 72
 """GPUs in the NVLink domain of an NVL72 rack, four to a compute tray (NVIDIA GB200 and GB300 NVL72 datasheets)."""
@@ -143,7 +144,7 @@ def machine(
     if count and gbps:
         network = _network(spec, count, gbps, pcie, nodes * spec.gpus)
         if nics is None:
-            assumed.append(f"all {count} NICs of {gbps:g} Gb/s carry the job, shared evenly by the GPUs of a node")
+            assumed.append(f"all {count} NICs of {in_gbps(gbps)} carry the job, shared evenly by the GPUs of a node")
     inside = nvlink if nvlink is not None and nvlink.gpus >= spec.gpus else pcie
     if inside is None and spec.gpus == 1 and network is not None:
         inside = replace(network, gpus=1)  # one GPU has nobody inside: what is never asked for
@@ -211,7 +212,7 @@ def _nvlink(spec: SystemSpec, gpu: GpuSpec) -> Tier | None:
         return None
     gpus = rack_domain(gpu, spec.gpus) if spec.nvlink == "nvswitch" else 2 if spec.nvlink == "pairs" else spec.gpus
     link = Link(catalog.latency_us("nvlink") or 0.0, links * gpu.nvlink_nccl_gbs, "NVLink")
-    source = f"{links} NVLinks x {gpu.nvlink_nccl_gbs:g} GB/s as NCCL reckons them; {gpu.source}"
+    source = f"{links} NVLinks x {in_gbs(gpu.nvlink_nccl_gbs)} as NCCL reckons them; {gpu.source}"
     return Tier("nvlink", link, gpus, links * gpu.nvlink_line_gbs, source)
 
 
@@ -230,8 +231,8 @@ def _network(spec: SystemSpec, count: int, gbps: float, pcie: Tier | None, gpus:
     line = count * gbps / 8 / spec.gpus
     capped = pcie is not None and pcie.link.gbs < line
     rate = pcie.link.gbs if pcie is not None and capped else line
-    words = f"{count} NICs x {gbps:g} Gb/s / 8 / {spec.gpus} GPUs"
+    words = f"{count} NICs x {in_gbps(gbps)} / 8 / {spec.gpus} GPUs"
     if capped:
-        words += f", held to {rate:g} GB/s by the GPU's PCIe link"
+        words += f", held to {in_gbs(rate)} by the GPU's PCIe link"
     link = Link(catalog.latency_us("network") or 0.0, rate, "network")
     return Tier("network", link, gpus, line, f"{words}; {spec.source}")

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from topodiag.draw.levels import Levels
 from topodiag.draw.picture import NVSWITCH, Box, Edge, Line, Picture
 from topodiag.draw.svg import Canvas, spelt, width_of
-from topodiag.words.units import spell_gbs
+from topodiag.words.units import in_gbs
 
 LEAF_W, LEAF_H, GAP, ROW = 80, 60, 6, 96
 """A device's box, the room between two, and from one row of the tree to the next, in px."""
@@ -114,7 +114,7 @@ def _edge(canvas: Canvas, edge: Edge, y: float, width: float) -> None:
         share = value / levels.intended
         reach = max(SCALE * share, 2)
         canvas.rect(left + 84, middle - STROKE / 2, reach, STROKE, _STROKE_FILLS[number], name)
-        canvas.text(left + 84 + reach + 8, middle + 4, f"{spell_gbs(value)} GB/s", "name" if share == 1 else "badtext")
+        canvas.text(left + 84 + reach + 8, middle + 4, in_gbs(value), "name" if share == 1 else "badtext")
 
 
 _STROKE_FILLS = ("meant", "badsolid", "inkfill")
@@ -125,12 +125,12 @@ def _wire(drawing: _Drawing, d: str, kind: str, sick: tuple[str, ...], levels: L
     if not sick or levels is None:
         drawing.canvas.path(d, _cls(kind, sick))
         return
-    drawing.canvas.path(d, "intended", f"intended {spell_gbs(levels.intended)} GB/s")
+    drawing.canvas.path(d, "intended", f"intended {in_gbs(levels.intended)}")
     wide = max(STROKE * levels.negotiated / levels.intended, 2)
-    drawing.canvas.stroke(d, _cls(kind, sick), wide, f"negotiated {spell_gbs(levels.negotiated)} GB/s")
+    drawing.canvas.stroke(d, _cls(kind, sick), wide, f"negotiated {in_gbs(levels.negotiated)}")
     if levels.used is not None:
         used = max(STROKE * levels.used / levels.intended, 1.5)
-        drawing.canvas.stroke(d, "usedline", used, f"used {spell_gbs(levels.used)} GB/s")
+        drawing.canvas.stroke(d, "usedline", used, f"used {in_gbs(levels.used)}")
 
 
 def _lay_out(drawing: _Drawing) -> float:

@@ -18,7 +18,7 @@ from topodiag.model.node import Node
 from topodiag.model.shape import Branch, Group, Leaf, shape_of
 from topodiag.words.fold import few
 from topodiag.words.text import clean
-from topodiag.words.units import number
+from topodiag.words.units import in_gbps, in_gbs
 
 MAX_LABEL = 24
 """Characters of a label; real names have fewer, hostile ones are of any length."""
@@ -215,7 +215,7 @@ def _port_lines(nic: Nic) -> list[str]:
         if not up:
             lines.append(_cut(state))
         elif port.rate_gbps.value:
-            lines.append(f"{number(port.rate_gbps.value)} Gb/s")
+            lines.append(in_gbps(port.rate_gbps.value))
     if nic.role in (NicRole.STORAGE, NicRole.MANAGEMENT):
         lines.append(nic.role.value)
     return lines
@@ -231,10 +231,10 @@ def _line(node: Node, marks: Marks, link: Link) -> Line | None:
         return Line(link.a, link.b, "nvlink", label, _ids(mine), _levels(mine))
     if link.kind is LinkKind.C2C:
         gbs = link.negotiated_gbs.value or link.intended_gbs.value
-        return Line(link.a, link.b, "c2c", f"C2C {number(gbs)} GB/s" if gbs else "C2C")
+        return Line(link.a, link.b, "c2c", f"C2C {in_gbs(gbs)}" if gbs else "C2C")
     if link.kind is LinkKind.SMP:
         gbs = link.negotiated_gbs.value
-        return Line(link.a, link.b, "smp", f"{number(gbs)} GB/s" if gbs else "")
+        return Line(link.a, link.b, "smp", in_gbs(gbs) if gbs else "")
     return None
 
 

@@ -16,6 +16,7 @@ from topodiag.evidence.cluster.node_sets import short
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.json_values import load
 from topodiag.model.errors import InputError
+from topodiag.words.units import spell_bytes
 
 MAX_BYTES = 64 << 20
 MAX_DEPTH = 40
@@ -42,7 +43,7 @@ _MERGE = "<<"
 def load_yaml(blob: Blob) -> Any:
     """The first document. Raises InputError for what is no YAML, and for what is too much of it."""
     if len(blob.data) > MAX_BYTES:
-        raise InputError(blob.name, f"is larger than {MAX_BYTES >> 20} MiB", hint="is it the right file?")
+        raise InputError(blob.name, f"is larger than {spell_bytes(MAX_BYTES)}", hint="is it the right file?")
     text = blob.text
     if text.lstrip()[:1] in ("{", "["):
         made, why = load(blob, MAX_BYTES)

@@ -19,6 +19,7 @@ from topodiag.model.node import Node
 from topodiag.model.provenance import known
 from topodiag.nccl.topo.detect import Detected, tree_of
 from topodiag.nccl.topo.repair import repair
+from topodiag.words.units import in_gbps
 
 LEAST_SIBLINGS = 2
 """Healthy siblings that must agree before another one is taken to be like them."""
@@ -140,9 +141,9 @@ def _port_words(nic: Nic, rate: float) -> str:
     name = nic.rdma_name or nic.name
     down = [port for port in nic.ports if _is_active(port) is False]
     if down:
-        return f"the port of {name} is down, those of its siblings are up at {rate:g} Gb/s"
+        return f"the port of {name} is down, those of its siblings are up at {in_gbps(rate)}"
     slow = min((port.rate_gbps.value for port in nic.ports if port.rate_gbps.value), default=0.0)
-    return f"the port of {name} runs at {slow:g} Gb/s, those of its siblings at {rate:g} Gb/s"
+    return f"the port of {name} runs at {in_gbps(slow)}, those of its siblings at {in_gbps(rate)}"
 
 
 def narrow_links(node: Node) -> Iterator[NarrowLink]:

@@ -21,6 +21,7 @@ from topodiag.expect.wires import Wires, wire_rates, wires_of
 from topodiag.model.bench import BenchRun, Expectation
 from topodiag.model.finding import Confidence
 from topodiag.model.node import Node
+from topodiag.words.units import in_gbs
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +120,7 @@ def _calibrated(
     terms.insert(
         -1, ("reached by healthy machines", f"x {factor.factor:.3f}", said if factor.rows else "none published")
     )
-    terms.append(("normal from", f"{low:.1f} GB/s", f"-{below:.0%}: {_reason(setup, tolerance, rates)}"))
+    terms.append(("normal from", in_gbs(low), f"-{below:.0%}: {_reason(setup, tolerance, rates)}"))
     own, least_of = low, ""
     for name, other in others:
         scale = fitted.of(generation, other.transport, run.collective).factor
@@ -128,7 +129,7 @@ def _calibrated(
         if other_low >= low:
             continue
         low = other_low
-        terms.append(("normal from", f"{low:.1f} GB/s", f"as {name} would reach, which fits as well"))
+        terms.append(("normal from", in_gbs(low), f"as {name} would reach, which fits as well"))
         # Another version is no other machine.
         own, least_of = (low, least_of) if name.startswith(VERSION) else (own, name)
     terms += [("assumed", "", each) for each in setup.assumed]

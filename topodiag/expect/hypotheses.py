@@ -25,7 +25,7 @@ from topodiag.expect.verdict import IMPOSSIBLE, LOW, Verdict, busbw_of
 from topodiag.model.bench import BenchRun, Fit, Hypothesis
 from topodiag.model.finding import Finding, Outcome, Severity, Status
 from topodiag.nccl.topo.changes import ChangeError
-from topodiag.words.units import spell_bytes
+from topodiag.words.units import in_gbs, spell_bytes, spell_gbs
 
 SPREAD = 0.07
 """How far a right cause's prediction is off, as a share: what healthy machines show around their own expectation."""
@@ -219,7 +219,7 @@ def _excluded(case: _Case, cause: Cause) -> str:
             return f"NCCL's log shows {case.known.network} in use"
         size, gbs = max(((row.size, busbw_of(row) or 0.0) for row in case.run.rows), key=lambda each: each[1])
         if gbs > SOCKET_GBS[1] * OVER_SOCKETS:
-            return f"{gbs:.1f} GB/s at {spell_bytes(size)} are more than sockets bring"
+            return f"{in_gbs(gbs)} at {spell_bytes(size)} are more than sockets bring"
     sources = [(case.known.logs, cause.cleared_by_log, "the log")]
     if case.known.all_nodes:
         sources.append((case.known.nodes, cause.cleared_by_nodes, "the bundles of all nodes"))
@@ -278,9 +278,9 @@ def _weigh(case: _Case, cause: Cause, predicted: float) -> _Weighed:
     # A fault that is there and leaves more than was measured is part of the cause at least.
     weight *= max(fits, SHOWN_LEAST) if shown and high >= case.measured * (1 - 3 * SPREAD) else fits
     ratio = predicted / case.expected
-    evidence = [f"predicts {predicted:.1f} GB/s ({ratio:.2f} of the expectation); measured {case.measured:.1f}"]
+    evidence = [f"predicts {in_gbs(predicted)} ({ratio:.2f} of the expectation); measured {spell_gbs(case.measured)}"]
     if low < high:
-        reach = f"up to {high:.0f} GB/s" if isfinite(high) else "below the expectation"
+        reach = f"up to {in_gbs(high)}" if isfinite(high) else "below the expectation"
         evidence = [f"would explain any figure {reach}; measured {case.measured:.1f}"]
     if shown and off > 3 * SPREAD:
         evidence.append("explains a part: something else costs the rest")

@@ -16,6 +16,7 @@ from topodiag.expect.wires import Wires
 from topodiag.model.nccl_tree import Element
 from topodiag.nccl.topo.changes import Change, apply, down, gpus_of, nets_of, off, rate, remove, width
 from topodiag.nccl.topo.detect import HcaFilter
+from topodiag.words.units import in_gbps
 
 SOCKET_GBS = (0.05, 10.0)
 """What NCCL's sockets bring between two nodes, GB/s: from 1 Gb/s Ethernet to 100 Gb/s with several threads and sockets
@@ -114,7 +115,7 @@ def wire_causes(wires: Wires, expected: float) -> Iterator[Cause]:
         words = f"{lost} of {wires.nics} NICs not used"
         yield Cause(words, prior=prior, checks=("NET003", "NIC005"), confirm=nics_confirm, gbs=share)
     yield Cause(
-        f"NIC ports at half their rate ({wires.gbps / 2:g} Gb/s)", prior=0.6, checks=("NIC002",),
+        f"NIC ports at half their rate ({in_gbps(wires.gbps / 2)})", prior=0.6, checks=("NIC002",),
         confirm=("ibstat | grep Rate on every node", "ib_write_bw between two nodes"), gbs=expected / 2,
     )  # fmt: skip
     yield Cause(
@@ -198,7 +199,7 @@ def _network(setup: Setup) -> Iterator[Cause]:
         first, speed = next(iter(speeds.items()))
         half = int(speed / 2)
         yield Cause(
-            f"one NIC port at half its rate ({half} Gb/s)",
+            f"one NIC port at half its rate ({in_gbps(half)})",
             _with(rate(f"{first}={half}")),
             0.7,
             ("NIC002",),
@@ -206,7 +207,7 @@ def _network(setup: Setup) -> Iterator[Cause]:
             cleared_by_nodes=("NIC002",),
         )
         yield Cause(
-            f"all NIC ports at half their rate ({half} Gb/s)",
+            f"all NIC ports at half their rate ({in_gbps(half)})",
             _with(*(rate(f"{name}={int(each / 2)}") for name, each in speeds.items())),
             0.4,
             ("NIC002",),

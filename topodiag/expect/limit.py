@@ -14,6 +14,7 @@ from topodiag.hardware import catalog
 from topodiag.model.nccl_tree import Element
 from topodiag.nccl.topo.changes import gpus_of
 from topodiag.nccl.tuning.choice import busbw_factor
+from topodiag.words.units import in_gbs
 
 _NVLINK_CLASSES = ("0x030200", "0x068000", "0x068001")
 _LINE_OVER_NCCL = {60: 20 / 18, 70: 25.781 / 20, 80: 25.0 / 20, 86: 14.0625 / 12, 90: 26.562 / 20.6, 100: 53.125 / 40.1}
@@ -45,9 +46,9 @@ def limit_of(setup: Setup, collective: str) -> tuple[float, Term]:
     if nodes > 1:
         wires = setup.domain * sum(_net_line(setup.tree))
         across = wires * _across(collective, n, nodes, setup.per_node * setup.domain)
-        parts.append((across, f"{wires:g} GB/s of NICs leaving {'a rack' if setup.domain > 1 else 'a node'}"))
+        parts.append((across, f"{in_gbs(wires)} of NICs leaving {'a rack' if setup.domain > 1 else 'a node'}"))
     limit, why = min(parts, default=(float("inf"), "no wire is known"))
-    return limit, ("physical limit", f"{limit:.1f} GB/s", why)
+    return limit, ("physical limit", in_gbs(limit), why)
 
 
 def _across(collective: str, n: int, nodes: int, group: int) -> float:
@@ -70,14 +71,14 @@ def _gpu_line(setup: Setup) -> tuple[float, str]:
     rates = [_nvlink_line(pci, setup.sm) for pci in gpus_of(setup.tree).values()]
     if rates and all(rate > 0 for rate, _ in rates):
         rate, switch = min(rates)
-        return rate, f"{rate:.1f} GB/s of NVLink per GPU" + (" to NVSwitch" if switch else "")
+        return rate, f"{in_gbs(rate)} of NVLink per GPU" + (" to NVSwitch" if switch else "")
     lanes = [_pcie_line(pci) for pci in gpus_of(setup.tree).values()]
     rate = min(lanes, default=UNKNOWN_PCIE_GBS)
     some = max((rate for rate, _ in rates), default=0.0)
     if some > rate:
         # Pairs of GPUs with bridges: what leaves a pair goes over PCIe, what stays does not.
         return max(rate, some if len(rates) == 2 else rate), "NVLink of some GPUs, PCIe of the others"
-    return rate, f"{rate:.1f} GB/s of PCIe per GPU"
+    return rate, f"{in_gbs(rate)} of PCIe per GPU"
 
 
 def _nvlink_line(pci: Element, sm: int) -> tuple[float, bool]:

@@ -20,6 +20,7 @@ from topodiag.nccl.predict import predict_job, predict_tree
 from topodiag.nccl.prediction import Choice, Prediction
 from topodiag.nccl.topo.changes import gpus_of, nets_of
 from topodiag.nccl.tuning.choice import LARGE_BYTES
+from topodiag.words.units import in_gbs, spell_gbs
 
 NCCL_NAMES: Mapping[str, str] = {each.tested: each.value for each in BY_WEIGHT}
 POINT_TO_POINT = ("alltoall", "sendrecv", "gather", "scatter")
@@ -151,10 +152,12 @@ def _predict(setup: Setup, tree: Element, nodes: int, sizes: Sequence[int], name
 def _choice_term(predicted: Prediction, choice: Choice) -> tuple[str, str, str]:
     graph = predicted.graph(GRAPH_OF[choice.algorithm])
     how = (
-        f"{graph.channels} channels x {graph.bw_inter:g} GB/s between nodes, {graph.bw_intra:g} inside" if graph else ""
+        f"{graph.channels} channels x {in_gbs(graph.bw_inter)} between nodes, {spell_gbs(graph.bw_intra)} inside"
+        if graph
+        else ""
     )
     name = f"NCCL {predicted.version} {choice.algorithm}/{choice.protocol}"
-    return name, f"{choice.busbw_gbs:.1f} GB/s", f"{how} ({predicted.ranks} ranks, {predicted.nccl_nodes} nodes)"
+    return name, in_gbs(choice.busbw_gbs), f"{how} ({predicted.ranks} ranks, {predicted.nccl_nodes} nodes)"
 
 
 def _switches(choices: Sequence[Choice]) -> list[tuple[str, str, str]]:
@@ -199,29 +202,29 @@ def _by_links(setup: Setup, predicted: Prediction, collective: str, sizes: Seque
     group = per * setup.domain
     channels = predicted.channels.p2p_per_peer if predicted.channels is not None else 1
     flow = channels * CHANNEL_GBS if across else float("inf")
-    by_channels = f"{channels} channels per peer x {CHANNEL_GBS:g} GB/s"
+    by_channels = f"{channels} channels per peer x {in_gbs(CHANNEL_GBS)}"
     terms: list[tuple[str, str, str]] = []
     if collective == "alltoall":
         inside = inside_gpu
         wide = network * setup.domain * (n - 1) / (group * max(n - group, 1)) if across else float("inf")
-        formula = f"{network:g} GB/s of NICs x {n - 1} / ({group} x {n - group}): what leaves a domain per GPU"
+        formula = f"{in_gbs(network)} of NICs x {n - 1} / ({group} x {n - group}): what leaves a domain per GPU"
         if flow * (n - 1) < wide:
             wide, formula = flow * (n - 1), f"{by_channels}, {n - 1} peers: less than the NICs carry"
     elif collective == "sendrecv":
         inside = pair if per > 1 else float("inf")
         port = network / min(nics, max(per, 1)) if across else float("inf")
         wide = min(port, flow)
-        formula = f"{port:g} GB/s of the GPU's NIC for the one flow each way that leaves a node"
+        formula = f"{in_gbs(port)} of the GPU's NIC for the one flow each way that leaves a node"
         if flow < port:
-            formula = f"{by_channels}: less than the {port:g} GB/s of the NIC"
+            formula = f"{by_channels}: less than the {in_gbs(port)} of the NIC"
     else:
         inside = inside_gpu
         wide = network / nics * (n - 1) / (n - group) if across else float("inf")
         formula = "the root's own NIC carries what comes from other nodes"
     if inside < float("inf"):
-        terms.append(("links inside a node", f"{inside:.1f} GB/s", "NVLink or PCIe of one GPU as NCCL reckons it"))
+        terms.append(("links inside a node", in_gbs(inside), "NVLink or PCIe of one GPU as NCCL reckons it"))
     if across:
-        terms.append(("network", f"{wide:.1f} GB/s", formula))
+        terms.append(("network", in_gbs(wide), formula))
     peak = min(inside, wide)
     if not 0 < peak < float("inf"):
         raise NoSetupError("no link that the ranks would use is known")

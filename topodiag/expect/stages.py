@@ -19,6 +19,7 @@ from topodiag.nccl.predict import predict_tree
 from topodiag.nccl.prediction import Choice, Prediction
 from topodiag.nccl.tuning import tuning_constants
 from topodiag.nccl.tuning.choice import LARGE_BYTES, busbw_factor
+from topodiag.words.units import in_gbs
 
 Terms = tuple[tuple[str, str, str], ...]
 
@@ -47,20 +48,20 @@ def stages(setup: Setup, predicted: Prediction, choice: Choice) -> Staged:
     factor = busbw_factor(choice.collective, setup.ranks)
     if choice.collective == "AllReduce":
         across = network * factor * nodes / (2 * (nodes - 1))
-        formula = f"{network:g} GB/s of NICs per domain x {factor:.3f} x {nodes}/(2 x {nodes - 1})"
+        formula = f"{in_gbs(network)} of NICs per domain x {factor:.3f} x {nodes}/(2 x {nodes - 1})"
         inside = _inside(setup) if setup.domain == 1 else choice.busbw_gbs * _reference_nvls(setup, choice)[0]
     else:
         across = network * factor * nodes / (nodes - 1)
-        formula = f"{network:g} GB/s of NICs per domain x {factor:.3f} x {nodes}/{nodes - 1}"
+        formula = f"{in_gbs(network)} of NICs per domain x {factor:.3f} x {nodes}/{nodes - 1}"
         inside = choice.busbw_gbs
-    terms = [("stage inside a node or rack", f"{inside:.1f} GB/s", "the same collective in one NVLink domain")]
+    terms = [("stage inside a node or rack", in_gbs(inside), "the same collective in one NVLink domain")]
     if setup.domain > 1 and nodes > 2 and choice.algorithm == "NVLS":
         few, many = _tree_caps(setup)
         inside *= many / few
         words = f"x {many:g}/{few:g}: NCCL's bounds per channel of NVLSTree on Blackwell, two domains and more"
-        terms.append(("stage of the tree over racks", f"{inside:.1f} GB/s", words))
+        terms.append(("stage of the tree over racks", in_gbs(inside), words))
     least = min(inside, across)
-    terms.append(("stage across", f"{across:.1f} GB/s", formula))
+    terms.append(("stage across", in_gbs(across), formula))
     return Staged(least / choice.busbw_gbs, tuple(terms), across <= inside)
 
 
@@ -77,7 +78,7 @@ def _reference_nvls(setup: Setup, choice: Choice) -> tuple[float, Terms]:
     if not made:
         return 1.0, ()
     words = f"as NCCL {spell_version(_NVLS_REFERENCE)} reckons it: later figures only rank algorithms on such GPUs"
-    return made / choice.busbw_gbs, (("NVLS", f"{made:.1f} GB/s", words),)
+    return made / choice.busbw_gbs, (("NVLS", in_gbs(made), words),)
 
 
 def _nvls_version(setup: Setup) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from topodiag.model.bench import BenchRow, BenchRun, Expectation
 from topodiag.model.finding import Confidence
+from topodiag.words.units import in_gbs, spell_gbs
 
 NORMAL, LOW, IMPOSSIBLE, UNKNOWN = "normal", "low", "impossible", "unknown"
 
@@ -71,7 +72,7 @@ def verdict_of(run: BenchRun, expectation: Expectation | None, why_none: str = "
     over = max(((busbw_of(row) or 0.0), row.size) for row in run.rows)
     limit = expectation.limit_gbs
     if over[0] > limit * OVER:
-        why = f"{over[0]:.1f} GB/s is more than the wires of {expectation.machine} carry ({limit:.1f} GB/s)"
+        why = f"{in_gbs(over[0])} is more than the wires of {expectation.machine} carry ({in_gbs(limit)})"
         return Verdict(IMPOSSIBLE, why, over[1], over[0], expectation.busbw_gbs)
     at = expectation.busbw.get(size, expectation.busbw_gbs)
     if at < expectation.busbw_gbs * BULK_SHARE or (size not in expectation.busbw and size < _LEAST_BULK):
@@ -79,24 +80,25 @@ def verdict_of(run: BenchRun, expectation: Expectation | None, why_none: str = "
     own = expectation.own_low_gbs if expectation.own_low_gbs is not None else expectation.low_gbs
     share = at / expectation.busbw_gbs
     sure = "" if expectation.confidence is not Confidence.LOW else " (the machine is a guess)"
+    of, normal = f"{in_gbs(gbs)} of {spell_gbs(at)} expected", f"normal from {spell_gbs(own * share)}{sure}"
     if gbs < expectation.low_gbs * share:
         short = 1 - gbs / at
-        why = f"{gbs:.1f} GB/s of {at:.1f} expected, {short:.0%} short; normal from {own * share:.1f}{sure}"
+        why = f"{of}, {short:.0%} short; {normal}"
         bar = expectation.low_gbs * share if expectation.confidence is Confidence.LOW else at
         return Verdict(LOW, why, size, gbs, at, gbs < bar * SEVERE)
     if gbs < own * share:
         why = (
-            f"of {at:.1f} expected it is low for {expectation.machine}, but not for {expectation.least_of}, "
+            f"of {spell_gbs(at)} expected it is low for {expectation.machine}, but not for {expectation.least_of}, "
             "which fits as well: say which it is (--machine, --system, --nics)"
         )
         return Verdict(UNKNOWN, why, size, gbs, at)
     if expectation.doubt_gbs is not None and gbs < expectation.doubt_gbs * share:
         why = (
-            f"{1 - gbs / at:.0%} below the {at:.1f} GB/s expected of {expectation.machine}: low, or another machine "
+            f"{1 - gbs / at:.0%} below the {in_gbs(at)} expected of {expectation.machine}: low, or another machine "
             "(fewer or slower NICs): say which it is (--machine, --system, --nics)"
         )
         return Verdict(UNKNOWN, why, size, gbs, at)
-    return Verdict(NORMAL, f"{gbs:.1f} GB/s of {at:.1f} expected, normal from {own * share:.1f}{sure}", size, gbs, at)
+    return Verdict(NORMAL, f"{of}, {normal}", size, gbs, at)
 
 
 _LEAST_BULK = 64 << 20

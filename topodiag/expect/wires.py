@@ -16,6 +16,7 @@ from topodiag.hardware.amd import AmdGpu, AmdSystem, amd_gpu_by_name, amd_system
 from topodiag.model.bench import BenchRun
 from topodiag.model.finding import Confidence
 from topodiag.nccl.tuning.choice import busbw_factor
+from topodiag.words.units import in_gbps, in_gbs
 
 GUESSED_WIRES = 0.25
 """What is normal below the expectation where neither GPUs nor GPUDirect are known: NCCL's maintainers call 20 GB/s of a
@@ -104,7 +105,7 @@ def _no_nic(product: AmdSystem | AmdGpu | None) -> NoSetupError:
 
 def _name(product: AmdSystem | AmdGpu | None, count: int, gbps: float) -> str:
     if product is None:
-        return f"nodes with {count} x {gbps:g} Gb/s"
+        return f"nodes with {count} x {in_gbps(gbps)}"
     return product.name if isinstance(product, AmdSystem) else f"{product.name} nodes"
 
 
@@ -145,7 +146,7 @@ def wire_rates(wires: Wires, collective: str, sizes: tuple[int, ...]) -> Rates:
         parts.append(_across(wires, collective))
     peak, _, transport, _ = min(parts, key=lambda part: part[0])
     limit = min(part[1] for part in parts)
-    terms: Terms = (*(part[3] for part in parts), ("physical limit", f"{limit:.1f} GB/s", "line rate of these wires"))
+    terms: Terms = (*(part[3] for part in parts), ("physical limit", in_gbs(limit), "line rate of these wires"))
     return Rates(peak, limit, transport, "wires", {size: peak for size in sizes if size >= _BULK}, {}, None, terms)
 
 
@@ -158,14 +159,14 @@ def _inside(wires: Wires, gpu: AmdGpu, collective: str) -> tuple[float, float, s
         raise NoSetupError(f"no model of {collective or 'an unknown collective'} on {gpu.name}")
     # Rings of fewer GPUs have fewer links: one to each other GPU of the node.
     links = min(gpu.links, (wires.per_node or gpu.links + 1) - 1)
-    term = ("links inside a node", f"{links * gpu.rccl_gbs:.1f} GB/s", f"{links} xGMI links x {gpu.rccl_gbs:g} GB/s, "
+    term = ("links inside a node", in_gbs(links * gpu.rccl_gbs), f"{links} xGMI links x {in_gbs(gpu.rccl_gbs)}, "
             f"as RCCL reckons them ({gpu.source})")  # fmt: skip
     return links * gpu.rccl_gbs, links * gpu.line_gbs, XGMI, term
 
 
 def _across(wires: Wires, collective: str) -> tuple[float, float, str, tuple[str, str, str]]:
     transport = f"{wires.network}-{WIRES}"
-    nics = f"{wires.nics} NICs x {wires.gbps:g} Gb/s"
+    nics = f"{wires.nics} NICs x {in_gbps(wires.gbps)}"
     if collective in NCCL_NAMES:
         # In a ring every byte leaves a node once per step: bus bandwidth is the rate of its NICs.
         how = f"{nics}: a ring's bus bandwidth is the rate at which it leaves a node"
@@ -179,7 +180,7 @@ def _across(wires: Wires, collective: str) -> tuple[float, float, str, tuple[str
 
 
 def _term(gbs: float, how: str) -> tuple[str, str, str]:
-    return "NICs of a node", f"{gbs:.1f} GB/s", how
+    return "NICs of a node", in_gbs(gbs), how
 
 
 def _beyond(wires: Wires, collective: str) -> float:

@@ -10,7 +10,7 @@ from topodiag.model.verdict import Price
 from topodiag.report.node.marks import SIGNS, more
 from topodiag.report.text import Page
 from topodiag.words.fold import fold_hosts, fold_labels, numbered
-from topodiag.words.units import number
+from topodiag.words.units import in_gbs, number
 
 LIKE_SHOWN = 4
 """Places shown in full of one kind of fault with one fix; the rest are counted (`-v` shows all)."""
@@ -152,7 +152,7 @@ def cost_words(cost: Cost) -> str:
     """`−159.4 GB/s (33 %): ...`; only the words where no number could be derived."""
     parts = []
     if cost.gbs_lost is not None:
-        parts.append(f"{number(cost.gbs_lost)} GB/s lost")
+        parts.append(f"{in_gbs(cost.gbs_lost)} lost")
     if cost.share is not None:
         share = f"{number(cost.share * 100)} %"
         parts.append(f"({share})" if parts else f"{share} lost")

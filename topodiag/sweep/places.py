@@ -9,6 +9,7 @@ from topodiag.evidence.cluster import node_sets
 from topodiag.evidence.intake.one_file import read_small
 from topodiag.model.errors import InputError, TopodiagError
 from topodiag.model.sweep import Fabric
+from topodiag.words.units import spell_bytes
 
 MAX_NODES = 20_000
 """More would be a slip of the keyboard: the largest systems have about 10,000 GPU nodes."""
@@ -56,7 +57,7 @@ def read_racks(data: bytes, name: str) -> dict[str, str]:
     """The rack by node: from CSV lines `NODES,RACK` (or node sets; a first line that names the columns is
     skipped), or from `SwitchName= Nodes=` lines of Slurm's topology.conf. Raises InputError."""
     if len(data) > MAX_BYTES:
-        raise InputError(name, f"is larger than {MAX_BYTES >> 20} MiB")
+        raise InputError(name, f"is larger than {spell_bytes(MAX_BYTES)}")
     lines = data.decode("utf-8", "replace").splitlines()
     slurm = any(line.lstrip().lower().startswith(("switchname", "blockname")) for line in lines)
     made: dict[str, str] = {}

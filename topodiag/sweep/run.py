@@ -24,6 +24,7 @@ from topodiag.model.sweep import State, SweepPlan, SweepResult, SweepRun
 from topodiag.sweep.commands import Command, command
 from topodiag.sweep.outcome import Measured, measured
 from topodiag.sweep.store import Store
+from topodiag.words.units import spell_bytes
 
 GRACE_S = 5.0
 """From SIGTERM to SIGKILL: srun needs a moment to end its step on all nodes."""
@@ -195,7 +196,7 @@ class _Loop:
             if each.stop is None and now >= each.deadline:
                 _stop(each, State.TIMEOUT, f"no end after {self.plan.launch.timeout_s} s", now)
             elif each.stop is None and _size(each.output) > MAX_OUTPUT:
-                _stop(each, State.FAILED, f"more than {MAX_OUTPUT >> 20} MiB of output", now)
+                _stop(each, State.FAILED, f"more than {spell_bytes(MAX_OUTPUT)} of output", now)
             if each.stop is not None and now >= each.kill_at:
                 _signal(each, signal.SIGKILL)
             main = each.client

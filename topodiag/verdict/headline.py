@@ -10,7 +10,7 @@ from topodiag.model.finding import Finding
 from topodiag.model.verdict import Cause, CauseStatus, State
 from topodiag.verdict.scene import Scene
 from topodiag.words.fold import fold_hosts, plural
-from topodiag.words.units import spell_gbs
+from topodiag.words.units import in_gbs, spell_gbs
 
 WORDS = {
     State.FAILED: "failed",
@@ -54,7 +54,7 @@ def healthy_words(benchmarks: Sequence[Benchmark], scene: Scene) -> str:
     measured = ""
     if normal:
         best = max(normal, key=lambda each: each.fit.plateau_gbs or 0.0)
-        measured = f"{best.run.collective} reaches {spell_gbs(best.fit.plateau_gbs or 0.0)} GB/s, normal for it; "
+        measured = f"{best.run.collective} reaches {in_gbs(best.fit.plateau_gbs or 0.0)}, normal for it; "
     return f"{measured}nothing is wrong in what was seen of {seen_words(scene)}"
 
 
@@ -82,7 +82,7 @@ def loss_words(benchmarks: Sequence[Benchmark]) -> str:
         return ""
     lost, each, made, wanted = max(low, key=lambda item: item[0])
     name = each.run.collective or "the benchmark"
-    return f"{name} reaches {spell_gbs(made)} of {spell_gbs(wanted)} GB/s (-{round(lost * 100)}%)"
+    return f"{name} reaches {spell_gbs(made)} of {in_gbs(wanted)} (-{round(lost * 100)}%)"
 
 
 def _reached(run: Benchmark) -> tuple[float, float]:

@@ -27,6 +27,17 @@ def spell_gbs(gbs: float) -> str:
     return f"{gbs:.3g}" if abs(gbs) < 1 else f"{gbs:.1f}".removesuffix(".0")
 
 
+def in_gbs(gbs: float, *, exact: bool = False) -> str:
+    """`370.8 GB/s`, `45 GB/s`: a bandwidth with its unit. Every sentence spells it so: one fault reads the same.
+    `exact` keeps six digits, for a derivation that the reader multiplies again."""
+    return f"{gbs:g} GB/s" if exact and gbs < 1000 else f"{spell_gbs(gbs)} GB/s"
+
+
+def in_gbps(gbps: float) -> str:
+    """`400 Gb/s`: what a port or a link signals, in gigabits per second."""
+    return f"{number(gbps)} Gb/s"
+
+
 def number(value: float) -> str:
     """A quantity as people write it: at most one decimal, none when whole; up to three below one."""
     if not math.isfinite(value):

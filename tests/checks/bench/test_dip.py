@@ -14,7 +14,7 @@ DIP = GROWING | {64 * MIB: 120.0}
 def test_a_dip_is_told_with_both_sizes_and_where_it_recovers() -> None:
     outcome = judge("BEN003", benchmark(sweep(DIP)))
     (finding,) = outcome.findings
-    assert "falls from 200.0 GB/s at 16 MiB to 120.0 at 64 MiB" in finding.message
+    assert "falls from 200 GB/s at 16 MiB to 120 at 64 MiB" in finding.message
     assert "is back at 256 MiB" in finding.message
     assert finding.severity is Severity.INFO
 

@@ -93,7 +93,7 @@ OWN = "Including non-PyTorch memory, this process has 21.24 GiB memory in use."
 @pytest.mark.parametrize("said", [f"{OTHER} {OWN}", f"{OWN} {OTHER}"])
 def test_a_full_gpu_of_which_another_process_holds_a_large_part_is_job004(said: str) -> None:
     outcome = SharedGpu().judge(jobs_of(f"[rank3]: {FULL}. {said.format('71.62 GiB')}\n")[0])
-    assert outcome.findings[0].message == "process 118636 holds 71.6 GiB of the GPU on which rank 3 ran out of memory"
+    assert outcome.findings[0].message == "process 118636 holds 71.62 GiB of the GPU on which rank 3 ran out of memory"
 
 
 @pytest.mark.parametrize(

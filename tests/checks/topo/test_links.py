@@ -71,7 +71,7 @@ BRIDGED = """<system version="1">
 def test_a_bridge_far_slower_than_the_gpu_below_it_is_an_error_with_its_line(tmp_path: Path) -> None:
     _, (outcome,) = judged(tmp_path, BRIDGED.format(speed="2.5 GT/s", lanes="1"))
     (finding,) = outcome.findings
-    assert finding.message == "bridge ffff:ff:00.0 passes 0.1875 GB/s in topo.xml, and a device below it takes 24"
+    assert finding.message == "bridge ffff:ff:00.0 passes 0.188 GB/s in topo.xml, and a device below it takes 24"
     assert (finding.severity, finding.evidence[0].line) == (Severity.ERROR, 3)
 
 

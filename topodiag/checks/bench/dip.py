@@ -10,6 +10,7 @@ from topodiag.checks.bench.text import measured, place, size_text, title
 from topodiag.checks.interface import BenchCheck, OneStep
 from topodiag.model.bench import Benchmark, BenchRow, Expectation
 from topodiag.model.finding import Confidence, Cost, Outcome, Severity
+from topodiag.words.units import in_gbs, spell_gbs
 
 DEEP = 0.75
 """Share of a smaller size's bandwidth below which a size dips. Runs repeat to a tenth."""
@@ -100,10 +101,10 @@ class SweepDips(OneStep[Benchmark], BenchCheck[Never]):
                 self.finding(
                     benchmark,
                     _severity(dip),
-                    f"{title(run)} falls from {dip.peak:.1f} GB/s at {size_text(dip.before)} to {dip.low:.1f} at "
+                    f"{title(run)} falls from {in_gbs(dip.peak)} at {size_text(dip.before)} to {spell_gbs(dip.low)} at "
                     f"{size_text(dip.size)}{why}, {what}",
-                    observed=f"{dip.low:.1f} GB/s at {size_text(dip.size)} ({place(benchmark)})",
-                    expected=f"at least {dip.peak * DEEP:.1f} GB/s, as {size_text(dip.before)} reaches {dip.peak:.1f}",
+                    observed=f"{in_gbs(dip.low)} at {size_text(dip.size)} ({place(benchmark)})",
+                    expected=f"at least {in_gbs(dip.peak * DEEP)}: {size_text(dip.before)} has {spell_gbs(dip.peak)}",
                     fix=_steps(dip, switch),
                     cost=Cost(dip.peak - dip.low, share, f"at sizes around {size_text(dip.size)}"),
                     evidence=tuple(row.origin for row in run.rows if row.size == dip.size) or (run.origin,),

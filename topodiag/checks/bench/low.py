@@ -9,6 +9,7 @@ from topodiag.checks.bench.text import measured, place, size_text, title
 from topodiag.checks.interface import BenchCheck, OneStep
 from topodiag.model.bench import Benchmark, Expectation, Hypothesis
 from topodiag.model.finding import Cost, Finding, Outcome, Severity
+from topodiag.words.units import in_gbs, spell_gbs
 
 FEWEST = 3
 """Sizes below which a sweep is no fit: one slow size may be an accident, but not one at less than half."""
@@ -83,10 +84,10 @@ class BandwidthLow(OneStep[Benchmark], BenchCheck[Never]):
         return self.finding(
             benchmark,
             Severity.ERROR if benchmark.severe else Severity.WARNING,
-            f"{title(benchmark.run)} reaches {gbs:.1f} GB/s at {size_text(size)}, {short:.0%} below what "
+            f"{title(benchmark.run)} reaches {in_gbs(gbs)} at {size_text(size)}, {short:.0%} below what "
             f"{expected.machine} should{named}",
-            observed=f"{gbs:.1f} GB/s bus bandwidth at {size_text(size)} ({place(benchmark)})",
-            expected=f"{wanted:.1f} GB/s, normal from {wanted * _low(expected) / expected.busbw_gbs:.1f}",
+            observed=f"{in_gbs(gbs)} bus bandwidth at {size_text(size)} ({place(benchmark)})",
+            expected=f"{in_gbs(wanted)}, normal from {spell_gbs(wanted * _low(expected) / expected.busbw_gbs)}",
             fix=_steps(benchmark.hypotheses),
             cost=Cost(wanted - gbs, short, "bus bandwidth of this collective against the expectation"),
             evidence=(benchmark.run.origin,),

@@ -12,6 +12,7 @@ from topodiag.checks.interface import BenchCheck, OneStep
 from topodiag.checks.peers import of_everyone
 from topodiag.model.bench import Benchmark
 from topodiag.model.finding import Confidence, Cost, Outcome, Severity
+from topodiag.words.units import in_gbs
 
 APART = 0.3
 """Share that the slower placement lacks from which the topology is a bottleneck."""
@@ -80,8 +81,8 @@ class PlacementsApart(OneStep[Benchmark], BenchCheck[Never]):
                     benchmark,
                     Severity.WARNING,
                     f"{title(benchmark.run)}: {mine} is {share:.0%} slower than {fastest.name}",
-                    observed=f"{gbs:.1f} GB/s at {size_text(size)} on {mine}",
-                    expected=f"about {best:.1f} GB/s, as on {fastest.name}",
+                    observed=f"{in_gbs(gbs)} at {size_text(size)} on {mine}",
+                    expected=f"about {in_gbs(best)}, as on {fastest.name}",
                     fix=(
                         "measure the slower nodes in another pairing (topodiag bench plan): what the slow pairs share",
                         "check uplinks between the racks of the slower nodes; ask the scheduler for one block",

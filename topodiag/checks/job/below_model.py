@@ -11,7 +11,7 @@ from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome,
 from topodiag.model.inspector import BesideModel
 from topodiag.model.job import Job
 from topodiag.words.fold import plural
-from topodiag.words.units import spell_bytes
+from topodiag.words.units import in_gbs, spell_bytes
 
 MOST_NAMED = 8
 
@@ -65,7 +65,7 @@ class BelowModel(JobCheck[tuple[BesideModel, ...]]):
         if low:
             return low
         best = max(beside, key=lambda each: each.size.calls * each.size.clean_us)
-        reached = f"{best.size.collective}: {best.gbs:.0f} GB/s, above half of the {best.part_gbs:.0f} GB/s expected"
+        reached = f"{best.size.collective}: {in_gbs(best.gbs)}, above half of the {in_gbs(best.part_gbs)} expected"
         return self.clean(judged, reached)
 
     def tell(self, judged: Job, observed: tuple[BesideModel, ...]) -> Iterator[Finding]:
@@ -81,9 +81,9 @@ class BelowModel(JobCheck[tuple[BesideModel, ...]]):
             yield self.finding(
                 Severity.WARNING,
                 f"{what} reaches {100 * each.gbs / part:.0f} % of what {each.machine} should: {who} has"
-                f" {each.gbs:.1f} GB/s in its best calls",
-                observed=f"{each.gbs:.1f} GB/s bus bandwidth in the best tenth of {each.size.calls} calls",
-                expected=f"{part:.1f} GB/s or more: {each.expected_gbs:.1f} GB/s of the communicator alone{shared}",
+                f" {in_gbs(each.gbs)} in its best calls",
+                observed=f"{in_gbs(each.gbs)} bus bandwidth in the best tenth of {each.size.calls} calls",
+                expected=f"{in_gbs(part)} or more: {in_gbs(each.expected_gbs)} of the communicator alone{shared}",
                 fix=(
                     f"run all_reduce_perf on {hosts_word(hosts)} and give it to topodiag bench: fast there, it is what"
                     " runs beside the collectives; slow there, it names the cause",
@@ -92,7 +92,7 @@ class BelowModel(JobCheck[tuple[BesideModel, ...]]):
                 cost=Cost(
                     gbs_lost=part - each.gbs,
                     share=1 - each.gbs / part,
-                    text=f"{part - each.gbs:.1f} GB/s of bus bandwidth, if nothing else used the wires",
+                    text=f"{in_gbs(part - each.gbs)} of bus bandwidth, if nothing else used the wires",
                 ),
                 evidence=[next(iter(each.comm.members.values())).origin],
                 coverage=Coverage(each.hosts_seen, each.hosts, "nodes captured"),

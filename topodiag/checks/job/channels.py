@@ -30,6 +30,7 @@ from topodiag.model.nccl_versions import text_has
 from topodiag.model.nccl_view import Graph, NcclSystem
 from topodiag.model.provenance import Origin
 from topodiag.words.fold import plural
+from topodiag.words.units import in_gbs, spell_gbs
 
 RING = 4
 
@@ -140,18 +141,18 @@ class SearchCollapsed(OneStep[Job], JobCheck[Never]):
         collapsed = ring.bw_intra <= NO_BANDWIDTH
         return self.finding(
             Severity.ERROR if collapsed or reached < FAR_BELOW * bound / 2 else Severity.WARNING,
-            f"{host}: NCCL found rings of {ring.channels} x {bw:g} GB/s where {what} {'have' if 's' in what else 'has'}"
-            f" {bound:g} GB/s",
+            f"{host}: NCCL found rings of {ring.channels} x {in_gbs(bw)} where {what}"
+            f" {'have' if 's' in what else 'has'} {in_gbs(bound)}",
             observed=f"nChannels {ring.channels}, bw {ring.bw_intra:g}/{ring.bw_inter:g}, type "
             f"{ring.type_intra}/{ring.type_inter}",
-            expected=f"channels that come near {bound:g} GB/s together",
+            expected=f"channels that come near {in_gbs(bound)} together",
             fix=(
                 "look in the system print for the device unlike its siblings: TOP004, NVL001, PCI001, NET003",
                 "compare with the print of a healthy node of the same type",
             ),
             nodes=(host,),
             ranks=ranks_on(job, [host]),
-            cost=Cost(bound - reached, 1 - reached / bound, f"{reached:g} of {bound:g} GB/s"),
+            cost=Cost(bound - reached, 1 - reached / bound, f"{spell_gbs(reached)} of {in_gbs(bound)}"),
             evidence=[ring.origin, system.origin],
             confidence=Confidence.MEDIUM,
         )
@@ -169,7 +170,7 @@ class SearchCollapsed(OneStep[Job], JobCheck[Never]):
             expected="a search that finds channels",
             fix=("the subsystem GRAPH prints the system: a device has no path to the others",),
             nodes=job.hosts[:8],
-            cost=Cost(text=f"NCCL reckons {NO_BANDWIDTH:g} GB/s for such a channel"),
+            cost=Cost(text=f"NCCL reckons {in_gbs(NO_BANDWIDTH)} for such a channel"),
             evidence=[where for _, where in said],
         )
 
@@ -184,7 +185,7 @@ class SearchCollapsed(OneStep[Job], JobCheck[Never]):
             fix=(NEWER, MEANWHILE),
             nodes=job.hosts[:8],
             cost=Cost(
-                gbs - ring.bw_inter, 1 - 1 / ring.channels, f"1 of {ring.channels} channels of {ring.bw_inter:g} GB/s"
+                gbs - ring.bw_inter, 1 - 1 / ring.channels, f"1 of {ring.channels} channels of {in_gbs(ring.bw_inter)}"
             ),
             evidence=[where for _, where in said],
             confidence=Confidence.MEDIUM,

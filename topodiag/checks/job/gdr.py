@@ -38,6 +38,7 @@ from topodiag.model.job import Hca, Job
 from topodiag.model.nccl_view import NcclSystem
 from topodiag.model.provenance import Origin
 from topodiag.words.fold import fold_runs, plural
+from topodiag.words.units import in_gbs
 
 TOO_FAR = re.compile(r"GPU Direct RDMA Disabled for .{0,80}\(distance (\d{1,3}) (?:>=?|> ?=) ?(\d{1,3})\)")
 """NCCL src/graph/paths.cc (ncclTopoCheckGdr); `>=` up to 2.9."""
@@ -261,7 +262,7 @@ class GdrOffInLog(OneStep[Job], JobCheck[Never]):
         return Cost(
             rate - left,
             1 - left / rate,
-            f"{text}: {left:g} GB/s are left of a {rate:g} GB/s NIC when both directions are busy",
+            f"{text}: {in_gbs(left)} are left of a {in_gbs(rate)} NIC when both directions are busy",
         )
 
 

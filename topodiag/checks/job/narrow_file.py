@@ -16,6 +16,7 @@ from topodiag.model.finding import Confidence, Cost, Finding, Severity
 from topodiag.model.job import Job
 from topodiag.model.nccl_view import Graph, NcclSystem
 from topodiag.model.provenance import Origin
+from topodiag.words.units import in_gbs
 
 ASSUMED = (3, 16)
 """What NCCL takes for a link_speed that it does not know, and for a link_width of 0 (src/graph/topo.cc)."""
@@ -65,9 +66,9 @@ def judge_narrow(check: JobCheck[Any], job: Job, host: str, system: NcclSystem, 
     reached, share = ring.channels * ring.bw_inter, 1 - narrow.told_gbs / narrow.built_gbs
     yield check.finding(
         Severity.WARNING,
-        f"{host}: by {narrow.file} NCCL takes the GPUs' PCIe links for {narrow.told_gbs:g} GB/s, built for"
+        f"{host}: by {narrow.file} NCCL takes the GPUs' PCIe links for {in_gbs(narrow.told_gbs)}, built for"
         f" {narrow.built_gbs:g}",
-        observed=f"PCI[{narrow.told_gbs:.1f}] at every GPU; rings of {ring.channels} x {ring.bw_inter:g} GB/s",
+        observed=f"PCI[{narrow.told_gbs:.1f}] at every GPU; rings of {ring.channels} x {in_gbs(ring.bw_inter)}",
         expected=f"PCI[{narrow.built_gbs:.1f}], as GPUs with such NVLinks have",
         fix=(
             f"`topodiag topo check {narrow.file}` on the node: which link_speed or link_width NCCL does not know",
@@ -75,7 +76,7 @@ def judge_narrow(check: JobCheck[Any], job: Job, host: str, system: NcclSystem, 
         ),
         nodes=(host,),
         ranks=ranks_on(job, [host]),
-        cost=Cost(reached / (1 - share) - reached, share, f"{reached:g} GB/s between nodes, as the file has it"),
+        cost=Cost(reached / (1 - share) - reached, share, f"{in_gbs(reached)} between nodes, as the file has it"),
         evidence=[narrow.origin, ring.origin, system.origin],
         confidence=Confidence.MEDIUM,
         settings=(("NCCL_TOPO_FILE", None),),

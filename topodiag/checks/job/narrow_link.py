@@ -12,6 +12,7 @@ from topodiag.model.job import Job
 from topodiag.model.nccl_view import NcclSystem
 from topodiag.model.provenance import Origin
 from topodiag.words.fold import fold_runs
+from topodiag.words.units import in_gbs
 
 NARROW = 0.7
 """Part of the siblings' bandwidth below which a link is another one: a step of width or speed halves it."""
@@ -56,8 +57,8 @@ class NarrowLinkInLog(JobCheck[NarrowLinks]):
             host = each.host or "a node"
             yield self.finding(
                 Severity.ERROR,
-                f"{_words(labels)} of {host}: {lowest:g} GB/s of PCIe in NCCL's print, its siblings have {usual:g}"
-                " GB/s",
+                f"{_words(labels)} of {host}: {in_gbs(lowest)} of PCIe in NCCL's print,"
+                f" its siblings have {in_gbs(usual)}",
                 observed=", ".join(f"PCI[{gbs:.1f}] - {name}" for name, gbs in short.items()),
                 expected=f"PCI[{usual:.1f}], as the other GPUs of the node",
                 fix=(
@@ -69,7 +70,7 @@ class NarrowLinkInLog(JobCheck[NarrowLinks]):
                 nodes=[each.host] if each.host else [],
                 ranks=[world for world in worlds.values() if world >= 0],
                 gpus=labels,
-                cost=Cost(usual - lowest, 1 - lowest / usual, f"what passes this GPU's PCIe link: {lowest:g} GB/s"),
+                cost=Cost(usual - lowest, 1 - lowest / usual, f"what passes this GPU's PCIe link: {in_gbs(lowest)}"),
                 evidence=[*(_row(each.system.origin, name, gbs) for name, gbs in short.items()), where],
                 coverage=observed.coverage,
                 confidence=Confidence.MEDIUM,

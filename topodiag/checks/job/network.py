@@ -26,6 +26,7 @@ from topodiag.model.job import Given, Job, Message, Process
 from topodiag.model.job_wires import socket_gbs
 from topodiag.model.provenance import Origin
 from topodiag.words.fold import plural
+from topodiag.words.units import in_gbs
 
 SOCKET_SETTINGS = {"NCCL_IB_DISABLE": None, "NCCL_NET": "socket"}
 """Settings that keep NCCL from RDMA: by name the value that does, None for any but 0."""
@@ -256,10 +257,10 @@ def _cost(job: Job, sockets: Sequence[str]) -> Cost:
     rate = max(rate, max((sum(port.rate_gbps.value or 0 for port in ports) / 8 for ports in captured), default=0.0))
     speed = socket_gbs(job)
     if 0 < speed < rate:
-        text = f"NCCL reckons {speed:g} GB/s for a node's interface, and {rate:g} GB/s for its RDMA devices"
+        text = f"NCCL reckons {in_gbs(speed)} for a node's interface, and {in_gbs(rate)} for its RDMA devices"
         return Cost(rate - speed, 1 - speed / rate, text)
     if speed:
-        return Cost(text=f"NCCL reckons {speed:g} GB/s for the interface of a node, and no GPUDirect RDMA")
+        return Cost(text=f"NCCL reckons {in_gbs(speed)} for the interface of a node, and no GPUDirect RDMA")
     return Cost(text="TCP through the kernel: 1 to 3 GB/s for each interface, and no GPUDirect RDMA")
 
 

@@ -36,6 +36,7 @@ from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome,
 from topodiag.model.job import Hca, Job
 from topodiag.model.provenance import Origin
 from topodiag.words.fold import fold_runs, plural
+from topodiag.words.units import in_gbs
 
 FEW = 4
 """GPUs on one NIC at which a node with NVSwitches is short of NICs: NVIDIA's and the clouds' have one for each GPU or
@@ -134,7 +135,7 @@ class FewerNicsUsed(OneStep[Job], JobCheck[Never]):
         idle = [hca.name for index, hca in sorted(first.items()) if index not in busy]
         speed = max((hca.speed_mbps or 0 for hca in first.values()), default=0) / 8000
         lost = (want - have) * speed
-        cost = Cost(lost, 1 - have / want, f"{want - have} x {speed:g} GB/s of each node") if speed else Cost()
+        cost = Cost(lost, 1 - have / want, f"{want - have} x {in_gbs(speed)} of each node") if speed else Cost()
         return self.finding(
             Severity.WARNING,
             f"{hosts_word(hosts)}: traffic leaves by {have} of {want} NICs that the ranks could use",
@@ -158,7 +159,7 @@ class FewerNicsUsed(OneStep[Job], JobCheck[Never]):
         have, want, setting = len(found.kept), len(found.more), found.filters[0]
         idle = sorted({hca.name for hca in found.more} - {hca.name for hca in found.kept})
         speed = max((hca.speed_mbps or 0 for hca in found.more), default=0) / 8000
-        lost, text = (want - have) * speed, f"{want - have} x {speed:g} GB/s of each node"
+        lost, text = (want - have) * speed, f"{want - have} x {in_gbs(speed)} of each node"
         return self.finding(
             Severity.WARNING,
             f"{hosts_word(found.hosts)}: NCCL_IB_HCA={setting.value} leaves this job {have} of the {want} NICs that"
@@ -190,7 +191,7 @@ class FewerNicsUsed(OneStep[Job], JobCheck[Never]):
         speed = (hca.speed_mbps or 0) / 8000
         filtered = settings_of(job, "NCCL_IB_HCA").get("NCCL_IB_HCA", [])
         text = (
-            f"{gpus} GPUs share {speed:g} GB/s: {speed / gpus:g} GB/s each" if speed else f"{gpus} GPUs share one NIC"
+            f"{gpus} GPUs share {in_gbs(speed)}: {in_gbs(speed / gpus)} each" if speed else f"{gpus} GPUs share one NIC"
         )
         return [
             self.finding(
@@ -331,7 +332,7 @@ class FewerNicsThanSiblings(OneStep[Job], JobCheck[Never]):
             nodes=hosts,
             ranks=ranks_on(job, hosts),
             nics=[hca.name for hca in lacking],
-            cost=Cost((usual - count) * speed, 1 - count / usual, f"{usual - count} x {speed:g} GB/s of the node")
+            cost=Cost((usual - count) * speed, 1 - count / usual, f"{usual - count} x {in_gbs(speed)} of the node")
             if speed
             else Cost(share=1 - count / usual),
             evidence=[hca.origin for hca in (*list(listed[hosts[0]].values())[:3], *lacking[:3])],

@@ -17,6 +17,7 @@ from topodiag.model.finding import Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Event, Hca, Job
 from topodiag.model.provenance import Origin
 from topodiag.words.fold import plural
+from topodiag.words.units import in_gbps
 
 MET_OTHER = re.compile(r"socketFinalize\w{1,10}\b.{0,120}: wrong type (?:(3 != 4)|4 != 3)\b")
 """A connection of NET/Socket (3) where NET/IB (4) listens, or the reverse: enum ncclSocketType, src/include/socket.h
@@ -255,7 +256,7 @@ def _cost(usual: Hashable, odd: Sequence[Hashable]) -> Cost:
 
 
 def _rate(mbps: int) -> str:
-    return f"{mbps / 1000:g} Gb/s"
+    return in_gbps(mbps / 1000)
 
 
 def _better(values: Mapping[str, Hashable]) -> Hashable:

@@ -36,6 +36,7 @@ from topodiag.model.job import Given, Job
 from topodiag.model.nccl_view import NcclSystem
 from topodiag.model.provenance import Origin
 from topodiag.words.fold import fold_runs, plural
+from topodiag.words.units import in_gbs
 
 APART = ("NCCL_SHM_DISABLE", "NCCL_HOSTID")
 """Settings that part ranks of one node: ENV001 judges them."""
@@ -360,5 +361,7 @@ def cost_of_detour(job: Job, hosts: list[str]) -> Cost:
         pci = max(pcie_gbs(each.system), default=0.0)
         if each.host in hosts and best and pci:
             left = min(best, pci)
-            return Cost(best - left, 1 - left / best, f"at most {left:g} GB/s over PCIe where NVLink has {best:g} GB/s")
+            return Cost(
+                best - left, 1 - left / best, f"at most {in_gbs(left)} over PCIe where NVLink has {in_gbs(best)}"
+            )
     return Cost(text="each byte goes up to host memory and down again")

@@ -16,6 +16,7 @@ from topodiag.model.job import Event, Job
 from topodiag.model.nccl_features import Feature
 from topodiag.model.nccl_versions import text_has
 from topodiag.words.fold import plural
+from topodiag.words.units import spell_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,9 +184,10 @@ class SharedGpu(JobCheck[GpuUse]):
         held = others_hold(told[0].text)
         who = f"process {held[0][0]}" if len(held) == 1 else plural(len(held), "other process", "other processes")
         verb = "holds" if len(held) == 1 else "hold"
+        size = spell_bytes(round(sum(gib for _, gib in held) * (1 << 30)))
         return self.finding(
             Severity.ERROR,
-            f"{who} {verb} {sum(gib for _, gib in held):.1f} GiB of the GPU on which {_who(ranks)} ran out of memory",
+            f"{who} {verb} {size} of the GPU on which {_who(ranks)} ran out of memory",
             observed=quoted(told[0].text, 400),
             expected="one process on each GPU",
             fix=(

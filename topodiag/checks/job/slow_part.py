@@ -14,6 +14,7 @@ from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome,
 from topodiag.model.inspector import InspectorCommunicator
 from topodiag.model.job import Job
 from topodiag.words.fold import few, plural
+from topodiag.words.units import in_gbs
 
 MOST_NAMED = 8
 
@@ -104,8 +105,8 @@ class SlowPartOfJob(JobCheck[tuple[SlowPart, ...]]):
             yield self.finding(
                 Severity.WARNING,
                 message,
-                observed=f"{part.collective} of {_size(part.bytes)}: {part.gbs:.1f} GB/s bus bandwidth without waiting",
-                expected=f"{part.usual_gbs:.1f} GB/s, the median of communicators of as many ranks and nodes",
+                observed=f"{part.collective} of {_size(part.bytes)}: {in_gbs(part.gbs)} bus bandwidth without waiting",
+                expected=f"{in_gbs(part.usual_gbs)}, the median of communicators of as many ranks and nodes",
                 fix=(f"look at {look}: topodiag scan on {hosts_word(hosts) if exact else 'those nodes'}",),
                 nodes=hosts if len(hosts) <= MOST_NAMED else (),
                 ranks=sorted(p.rank for p in part.who if p.rank >= 0) if part.suspects <= MOST_NAMED else (),
@@ -113,7 +114,7 @@ class SlowPartOfJob(JobCheck[tuple[SlowPart, ...]]):
                 cost=Cost(
                     gbs_lost=part.usual_gbs - part.gbs,
                     share=1 - 1 / part.times,
-                    text=f"{part.usual_gbs - part.gbs:.1f} GB/s of bus bandwidth in these communicators",
+                    text=f"{in_gbs(part.usual_gbs - part.gbs)} of bus bandwidth in these communicators",
                 ),
                 evidence=[place.origin for place in part.who],
                 coverage=part.coverage,

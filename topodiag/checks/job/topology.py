@@ -23,6 +23,7 @@ from topodiag.model.job import Job
 from topodiag.model.nccl_view import NcclSystem
 from topodiag.model.provenance import Origin
 from topodiag.words.fold import fold_runs, plural
+from topodiag.words.units import in_gbs
 
 DOUBTS = ("could not read", "could not find real path", "unable to", "no cpu affinity")
 """Notes after which NCCL fills a part of its topology with a guess (src/graph/xml.cc, topo.cc)."""
@@ -195,7 +196,7 @@ class GpuShortOfNvlinks(OneStep[Job], JobCheck[Never]):
         labels = [gpu_word(job, world) or name for name, world in worlds.items()]
         return self.finding(
             Severity.ERROR if less else Severity.WARNING,  # a row of the print may be lost, a figure is not
-            f"{labels[0]} and {labels[1]} of {host or 'a node'}: {more:g} GB/s of NVLink one way, {less:g} GB/s back",
+            f"{labels[0]} and {labels[1]} of {host or 'a node'}: {in_gbs(more)} of NVLink one way, {in_gbs(less)} back",
             observed=f"{a} to {b} NVL[{more:.1f}], {b} to {a} {f'NVL[{less:.1f}]' if less else 'none'}"
             + (f"; {plural(len(uneven) - 1, 'more pair')}" if len(uneven) > 1 else ""),
             expected="the same number of NVLinks in both directions",
@@ -222,13 +223,13 @@ class GpuShortOfNvlinks(OneStep[Job], JobCheck[Never]):
         labels = [gpu_word(job, world) or name for name, world in worlds.items()]
         lowest = min(short.values())
         graphs = [graph for graph in printed.graphs if graph.pattern == 4]
-        rings = f"; NCCL found rings of {graphs[0].channels} x {graphs[0].bw_intra:g} GB/s" if graphs else ""
+        rings = f"; NCCL found rings of {graphs[0].channels} x {in_gbs(graphs[0].bw_intra)}" if graphs else ""
         verb = "has" if len(labels) == 1 else "have"
         return self.finding(
             Severity.ERROR,
-            f"{fold_runs(labels)} of {host} {verb} {lowest:g} GB/s of NVLink where the siblings have {best:g} GB/s",
-            observed=", ".join(f"{name} {gbs:g} GB/s" for name, gbs in short.items()) + rings,
-            expected=f"{best:g} GB/s, as {plural(len(totals) - len(short), 'other GPU')} of the node",
+            f"{fold_runs(labels)} of {host} {verb} {in_gbs(lowest)} of NVLink where the siblings have {in_gbs(best)}",
+            observed=", ".join(f"{name} {in_gbs(gbs)}" for name, gbs in short.items()) + rings,
+            expected=f"{in_gbs(best)}, as {plural(len(totals) - len(short), 'other GPU')} of the node",
             fix=(
                 "`nvidia-smi nvlink -s` and `dmesg | grep -i nvlink` on the node: which links are down, and why",
                 "reset all GPUs of the node and restart the fabric manager; if it stays, drain the node",
@@ -236,7 +237,7 @@ class GpuShortOfNvlinks(OneStep[Job], JobCheck[Never]):
             nodes=(host,),
             ranks=[world for world in worlds.values() if world >= 0],
             gpus=labels,
-            cost=Cost(best - lowest, 1 - lowest / best, f"every ring of the node passes this GPU: {lowest:g} GB/s"),
+            cost=Cost(best - lowest, 1 - lowest / best, f"every ring of the node passes this GPU: {in_gbs(lowest)}"),
             evidence=[system.origin, *(graph.origin for graph in graphs[:1])],
         )
 

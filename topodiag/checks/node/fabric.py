@@ -27,6 +27,7 @@ from topodiag.model.provenance import Fact, Origin
 from topodiag.model.system import KernelEvent
 from topodiag.model.topics import Topic
 from topodiag.words.fold import fold_runs
+from topodiag.words.units import in_gbs
 
 IMEX = "nvidia-imex"
 
@@ -353,7 +354,7 @@ def _bandwidth(gpu: Gpu) -> tuple[float, str] | None:
     if spec is None or not spec.nvlinks:
         return None
     total = spec.nvlinks * spec.nvlink_nccl_gbs
-    return total, f"{spec.nvlinks} links x {spec.nvlink_nccl_gbs:g} GB/s = {total:.1f} GB/s of NVLink"
+    return total, f"{spec.nvlinks} links x {in_gbs(spec.nvlink_nccl_gbs)} = {in_gbs(total)} of NVLink"
 
 
 def _cost(gpu: Gpu, fault: Fault) -> Cost:

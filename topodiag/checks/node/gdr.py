@@ -25,6 +25,7 @@ from topodiag.model.links import PathType
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact, Origin
 from topodiag.words.fold import fold_runs, plural
+from topodiag.words.units import in_gbs
 
 GDR_LEVEL = PathType.PXB
 """Farthest path over which NCCL uses GPUDirect RDMA by default (ncclTopoCheckGdr, src/graph/paths.cc v2.30); on
@@ -235,7 +236,7 @@ class GdrTooFar(NodeCheck[FarGpus]):
         verb = "has" if len(group) == 1 else "have"
         text = f"NCCL stages {fold_runs(labels)}'s traffic in host memory: one more pass over PCIe and the memory bus"
         if rate:
-            text += f" for each byte of a {rate / 8:g} GB/s NIC"
+            text += f" for each byte of a {in_gbs(rate / 8)} NIC"
         return self.finding(
             node,
             Severity.INFO if built_so else Severity.WARNING,
@@ -349,7 +350,7 @@ def _host_cost(node: Node, nics: Sequence[Nic]) -> Cost:
     left = min(rate, uplink / 2)
     link = f"Gen{spec.pcie_gen} x{spec.pcie_width}" if spec is not None else "PCIe"
     text = (
-        f"through host memory a shared {link} uplink of {uplink:g} GB/s carries each byte twice: {left:g} GB/s are left"
-        f" of a {rate:g} GB/s NIC when both directions are busy"
+        f"through host memory a shared {link} uplink of {in_gbs(uplink)} carries each byte twice:"
+        f" {in_gbs(left)} are left of a {in_gbs(rate)} NIC when both directions are busy"
     )
     return Cost(rate - left, 1 - left / rate, text)

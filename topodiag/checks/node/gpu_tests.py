@@ -12,6 +12,7 @@ from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome,
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact
 from topodiag.words.fold import fold_runs
+from topodiag.words.units import in_gbs, spell_gbs
 
 FEWEST = 4
 """GPUs that must have been measured: of fewer, nobody can say which is the odd one."""
@@ -85,9 +86,12 @@ class SlowGpuInTest(NodeCheck[tuple[ShortGpu, ...]]):
         even = bool(paces) and max(paces) > NVLINK_GBS and min(paces) >= PAIR_SHARE * max(paces)
         if (even and len(_measured(judged)) >= FEWEST) or (not paces and len(hosts) >= FEWEST):
             return self.clean(judged)
-        why = f"pairs of GPUs copied at {min(paces):g} to {max(paces):g} GB/s" if paces else "few GPUs were measured"
+        why = "few GPUs were measured"
         if paces:
-            why += ", and whether their places on the board explain it is not in the evidence"
+            why = (
+                f"pairs of GPUs copied at {spell_gbs(min(paces))} to {in_gbs(max(paces))}, and whether their places on"
+                " the board explain it is not in the evidence"
+            )
         measured = Coverage(max(len(_measured(judged)), len(hosts)), len(judged.gpus), "GPUs")
         return Outcome(self.id, Status.UNKNOWN, judged.host, why=why, coverage=measured)
 
@@ -132,7 +136,7 @@ def _slow_host_copies(node: Node) -> Iterator[ShortGpu]:
     if len(speeds) >= FEWEST and len(slow) * ODD_PART <= len(speeds):
         for gpu in slow:
             speed = speeds[gpu.index]
-            words = f"copies from the host at {speed:g} GB/s, {usual:g} on its siblings"
+            words = f"copies from the host at {in_gbs(speed)}, {spell_gbs(usual)} on its siblings"
             yield ShortGpu(gpu, words, speed / usual, (gpu.host_copy_gbs,))
 
 
@@ -150,7 +154,7 @@ def _slow_pairs(node: Node) -> Iterator[ShortGpu]:
     if pace > NVLINK_GBS and min(rest) >= EVEN_SHARE * pace:
         for gpu in slow:
             speed = best[gpu.label]
-            words = f"copies with every other GPU at {speed:g} GB/s and less, {pace:g} among the rest"
+            words = f"copies with every other GPU at {in_gbs(speed)} and less, {spell_gbs(pace)} among the rest"
             own = next(fact for pair, fact in node.copies.items() if gpu.label in pair)
             yield ShortGpu(gpu, words, speed / pace, (own,))
 

@@ -28,6 +28,7 @@ from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome,
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact
 from topodiag.words.fold import fold_runs, plural
+from topodiag.words.units import in_gbps, in_gbs, spell_gbs
 
 NO_COMPUTE = "no RDMA NIC that carries the job's traffic"
 
@@ -231,7 +232,7 @@ def _loss(node: Node, bad: Sequence[Port], told: Sequence[Port]) -> Cost:
         return Cost(text=f"the port carries nothing{behind}")
     left = network_gbs(told)
     how = next(why for rate, why in rates if rate)
-    text = f"{left:g} of {left + lost:g} GB/s of this node's network are left ({how}){behind}"
+    text = f"{spell_gbs(left)} of {in_gbs(left + lost)} of this node's network are left ({how}){behind}"
     return Cost(round(lost, 3), round(lost / (left + lost), 4), text)
 
 
@@ -323,9 +324,9 @@ class NicPortSlow(OneStep[Node], NodeCheck[Never]):
         return self.finding(
             node,
             Severity.ERROR if sure else Severity.WARNING,
-            f"{where} {'runs' if len(bad) == 1 else 'run'} at {now:g} Gb/s{width} instead of {rate:g} Gb/s",
-            observed=f"{now:g} Gb/s{width} ({now / GBPS_PER_GBS:g} GB/s)",
-            expected=f"{rate:g} Gb/s ({rate / GBPS_PER_GBS:g} GB/s), {why}" + _ability(node, bad[0], rate),
+            f"{where} {'runs' if len(bad) == 1 else 'run'} at {in_gbps(now)}{width} instead of {in_gbps(rate)}",
+            observed=f"{in_gbps(now)}{width} ({in_gbs(now / GBPS_PER_GBS)})",
+            expected=f"{in_gbps(rate)} ({in_gbs(rate / GBPS_PER_GBS)}), {why}" + _ability(node, bad[0], rate),
             fix=(
                 "Reseat or swap the cable or transceiver: a bad lane or an older cable makes the port train slower",
                 "Look whether the switch port is split or limited to this speed",
@@ -335,8 +336,8 @@ class NicPortSlow(OneStep[Node], NodeCheck[Never]):
             cost=Cost(
                 round(lost, 3),
                 round(1 - now / rate, 4) if rate else None,
-                f"{now / GBPS_PER_GBS:g} of {rate / GBPS_PER_GBS:g} GB/s per port left, and rings over all NICs run at"
-                " the pace of the slowest",
+                f"{spell_gbs(now / GBPS_PER_GBS)} of {in_gbs(rate / GBPS_PER_GBS)} per port left, and rings over all"
+                " NICs run at the pace of the slowest",
             ),
             evidence=[fact for port in bad for fact in (port.port.rate_gbps, port.port.lanes)],
             coverage=coverage,
@@ -393,7 +394,7 @@ def _wanted_lanes(port: Port, family: Sequence[Port]) -> tuple[float, str, bool]
 
 def _ability(node: Node, port: Port, rate: float) -> str:
     able = able_gbps(node, port.nic)
-    return f"; {product(port.nic)} can do {able:g} Gb/s" if able and able >= rate else ""
+    return f"; {product(port.nic)} can do {in_gbps(able)}" if able and able >= rate else ""
 
 
 def _built_so(node: Node, seen: Sequence[Port]) -> str:
@@ -401,5 +402,5 @@ def _built_so(node: Node, seen: Sequence[Port]) -> str:
         able = able_gbps(node, port.nic)
         alike = {other.rate for other in seen if other.family == port.family} == {port.rate}
         if able and alike and (port.rate or able) < able:
-            return f"all {product(port.nic)} ports run at {port.rate:g} of {able:g} Gb/s: the fabric is built so"
+            return f"all {product(port.nic)} ports run at {port.rate:g} of {in_gbps(able)}: the fabric is built so"
     return ""

@@ -23,6 +23,7 @@ from topodiag.model.node import Node
 from topodiag.model.provenance import Fact
 from topodiag.model.topics import Topic
 from topodiag.words.fold import fold_runs, plural
+from topodiag.words.units import in_gbps, in_gbs, spell_gbs
 
 RAIL_SHARE = 0.75
 """Part of the GPUs that must have a NIC of their own before one without is called a fault and not a design."""
@@ -115,7 +116,7 @@ class MissingComputeNic(OneStep[Node], NodeCheck[Never]):
         gbps = gap.gbps or max((port.rate or 0.0 for port in ports_of(node)), default=0.0)
         total = len(present) + gap.missing
         lost, full = slow_ports(0, gbps, gap.missing), slow_ports(0, gbps, total)
-        words = f"{lost:g} of {full:g} GB/s" if lost else "its share"
+        words = f"{spell_gbs(lost)} of {in_gbs(full)}" if lost else "its share"
         return self.finding(
             node,
             (Severity.WARNING if present else Severity.INFO) if gap.virtual else Severity.ERROR,
@@ -171,7 +172,7 @@ def _by_datasheet(node: Node, present: Sequence[Nic]) -> Gap | None:
         return None  # a guest with the host's name holds what it was given
     return Gap(
         spec.compute_nics - len(present),
-        f"{spec.compute_nics} compute NICs of {spec.compute_nic_gbps:g} Gb/s in a {spec.name}",
+        f"{spec.compute_nics} compute NICs of {in_gbps(spec.compute_nic_gbps)} in a {spec.name}",
         Confidence.MEDIUM if spec.virtual else Confidence.HIGH,
         gbps=spec.compute_nic_gbps,
         shown=node.system,

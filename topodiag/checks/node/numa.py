@@ -14,6 +14,7 @@ from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome,
 from topodiag.model.links import PathType
 from topodiag.model.node import Node
 from topodiag.words.fold import fold_runs, plural
+from topodiag.words.units import in_gbs
 
 UNBOUNDED_GBS = 1000.0
 """NCCL's figure for processors it does not know (5000 GB/s) is no bound; nothing between sockets is this fast."""
@@ -246,8 +247,8 @@ def _smp_cost(node: Node, rate_gbs: float, crossing: int) -> Cost:
     bound = smp_gbs(arch, cpu.vendor.value, cpu.family.value, cpu.model.value) if arch else UNBOUNDED_GBS
     if bound >= UNBOUNDED_GBS:
         return Cost(text="all traffic of these GPUs crosses the link between the sockets, without GPUDirect RDMA")
-    text = f"NCCL reckons {bound:g} GB/s between these sockets, shared by {plural(crossing, 'GPU')}"
+    text = f"NCCL reckons {in_gbs(bound)} between these sockets, shared by {plural(crossing, 'GPU')}"
     if not rate_gbs:
         return Cost(text=f"{text}; GPUDirect RDMA is off at this distance")
     lost = max(rate_gbs - bound, 0.0)
-    return Cost(lost or None, lost / rate_gbs, f"{text}, against {rate_gbs:g} GB/s of the NIC; GPUDirect RDMA is off")
+    return Cost(lost or None, lost / rate_gbs, f"{text}, against {in_gbs(rate_gbs)} of the NIC; GPUDirect RDMA is off")

@@ -19,6 +19,7 @@ from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome,
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact, Origin
 from topodiag.words.fold import fold_runs, plural
+from topodiag.words.units import in_gbs
 
 __all__ = ["FewerNvlinks", "PairWithoutNvlink", "SlowNvlinks"]
 
@@ -202,7 +203,7 @@ def _expected(count: LinkCount, wanted: Expectation) -> str:
     text = f"{wanted.links} links: {wanted.derivation}"
     if rate:
         sm = f"sm{count.spec.sm if count.spec else count.gpu.sm.value}"
-        text += f"; {wanted.links} links x {rate:g} GB/s = {wanted.links * rate:.1f} GB/s"
+        text += f"; {wanted.links} links x {in_gbs(rate)} = {in_gbs(wanted.links * rate)}"
         text += f" (NCCL's rate per link for {sm}, topo.h v2.30)"
     return text
 
@@ -216,7 +217,7 @@ def _cost(count: LinkCount, active: int, want: int) -> Cost:
         )
     lost = missing_nvlinks(active, want, rate)
     text = (
-        f"{want - active} links x {rate:g} GB/s = {lost:.1f} GB/s per direction; every NCCL channel passes the"
+        f"{want - active} links x {in_gbs(rate)} = {in_gbs(lost)} per direction; every NCCL channel passes the"
         " narrowest GPU, so the whole node loses it"
     )
     return Cost(lost, share, text)
@@ -345,14 +346,14 @@ class SlowNvlinks(NodeCheck[SlowLinks]):
         lost = slow_nvlinks(rate, want, worst, nccl)
         text = f"{percent(share)} of {plural(worst, 'link')} of a GPU"
         if nccl:
-            text += f": {share:.2f} x {worst} x {nccl:g} GB/s = {lost:.1f} GB/s per direction by NCCL's rate per link"
+            text += f": {share:.2f} x {worst} x {in_gbs(nccl)} = {in_gbs(lost)} per direction by NCCL's rate per link"
         by_product = source.startswith("datasheet")
         return self.finding(
             node,
             Severity.ERROR if by_product else Severity.WARNING,
-            f"{fold_runs(labels)}: {plural(len(members), 'NVLink')} at {rate:g} GB/s instead of {want:g} GB/s",
-            observed=f"{rate:g} GB/s line rate per direction",
-            expected=f"{want:g} GB/s line rate per direction ({source})",
+            f"{fold_runs(labels)}: {plural(len(members), 'NVLink')} at {in_gbs(rate)} instead of {in_gbs(want)}",
+            observed=f"{in_gbs(rate)} line rate per direction",
+            expected=f"{in_gbs(want)} line rate per direction ({source})",
             fix=(
                 "see whether somebody chose a lower bandwidth mode: `nvidia-smi nvlink -gBwMode` should say FULL",
                 "drain the node and reset its GPUs together: `nvidia-smi --gpu-reset`, then `nvidia-smi nvlink -s`",

@@ -16,6 +16,7 @@ from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome,
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact
 from topodiag.words.fold import fold_runs
+from topodiag.words.units import in_gbs
 
 MAX_LINKS = 36
 """NVLinks that a GPU has at most (NVML_NVLINK_MAX_LINKS of nvml.h 13.3)."""
@@ -272,8 +273,8 @@ def _expected(spec: GpuSpec | None) -> str:
         return "NVLink between all pairs"
     total = spec.nvlinks * spec.nvlink_nccl_gbs
     return (
-        f"NVLink between all pairs of {spec.name}: {spec.nvlinks} links x {spec.nvlink_nccl_gbs:g} GB/s"
-        f" = {total:.1f} GB/s (NCCL's rate per link, topo.h v2.30)"
+        f"NVLink between all pairs of {spec.name}: {spec.nvlinks} links x {in_gbs(spec.nvlink_nccl_gbs)}"
+        f" = {in_gbs(total)} (NCCL's rate per link, topo.h v2.30)"
     )
 
 
@@ -282,7 +283,7 @@ def _cost(spec: GpuSpec | None) -> Cost:
     if spec is None or pcie is None or not spec.nvlinks:
         return Cost(text="the pair falls from NVLink to PCIe, and NCCL lays every ring of the node over it")
     fast = spec.nvlinks * spec.nvlink_nccl_gbs
-    text = f"{fast:.1f} GB/s over NVLink, at most {pcie:g} GB/s over PCIe Gen{spec.pcie_gen} x{spec.pcie_width}"
+    text = f"{in_gbs(fast)} over NVLink, at most {in_gbs(pcie)} over PCIe Gen{spec.pcie_gen} x{spec.pcie_width}"
     return Cost(max(fast - pcie, 0.0), max(1 - pcie / fast, 0.0), f"{text}; NCCL's rings take the narrowest pair")
 
 

@@ -13,6 +13,7 @@ from topodiag.checks.shared.prices import narrow_link, usable_gbs
 from topodiag.model.devices import Gpu, PciKind
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status
 from topodiag.model.node import Node
+from topodiag.words.units import in_gbs, spell_gbs
 
 BUSY_PERCENT = 10
 """GPU utilization from which its PCIe speed is judged: below it the driver may rest the link at Gen1 between bursts."""
@@ -174,7 +175,7 @@ def _narrow(check: NodeCheck[Any], node: Node, hop: Hop, links: Sequence[Hop], c
         node,
         Severity.WARNING if alone else Severity.ERROR,
         f"{hop.name} trained at x{width} instead of x{able}",
-        observed=f"x{width}" + (f" at {hop.place}" if hop.place else "") + (f", {now:g} GB/s" if now else ""),
+        observed=f"x{width}" + (f" at {hop.place}" if hop.place else "") + (f", {in_gbs(now)}" if now else ""),
         expected=_wanted(hop, able, gen, full),
         fix=(
             "Drain the node and reseat the card, riser or cable of this slot; look for bent contacts",
@@ -194,7 +195,7 @@ def _narrow(check: NodeCheck[Any], node: Node, hop: Hop, links: Sequence[Hop], c
 def _wanted(hop: Hop, able: int, gen: int | None, full: float | None) -> str:
     ends = "both ends can do it" if hop.upper is not None else "the device can do it"
     ends = ends if hop.able_width is not None else "as its siblings and the product"
-    return f"x{able} ({ends})" + (f": Gen{gen} x{able} is {full:g} GB/s to NCCL" if full else "")
+    return f"x{able} ({ends})" + (f": Gen{gen} x{able} is {in_gbs(full)} to NCCL" if full else "")
 
 
 def _loss(hop: Hop, now: float | None, full: float | None) -> Cost:
@@ -202,7 +203,7 @@ def _loss(hop: Hop, now: float | None, full: float | None) -> Cost:
         return Cost(text="the speed of the link is unknown, so the loss is known only in proportion to its lanes")
     usable, lost = usable_gbs(full, hop.needed_gbs), narrow_link(now, full, hop.needed_gbs)
     share = lost / usable if usable else 0.0
-    what = f"{now:g} of {usable:g} GB/s left"
+    what = f"{spell_gbs(now)} of {in_gbs(usable)} left"
     return Cost(round(lost, 3), round(share, 4), f"{what}: {percent(share)} of what {hop.name} can use is lost")
 
 
@@ -281,8 +282,8 @@ class SlowPcieLink(NodeCheck[DegradedLinks]):
             f"{hop.name} runs at PCIe Gen{gen}{load} instead of Gen{able}",
             observed=f"Gen{gen} x{width or '?'}"
             + (f" at {hop.place}" if hop.place else "")
-            + (f", {now:g} GB/s" if now else ""),
-            expected=f"Gen{able} ({ends})" + (f": {full:g} GB/s to NCCL" if full else ""),
+            + (f", {in_gbs(now)}" if now else ""),
+            expected=f"Gen{able} ({ends})" + (f": {in_gbs(full)} to NCCL" if full else ""),
             fix=(
                 "Look for AER errors of the same device: links fall back after errors",
                 "Check the BIOS for a speed limit of the slot, and LnkCtl2 in `sudo lspci -vv` for a low target speed",

@@ -17,6 +17,7 @@ from topodiag.model.provenance import Fact
 from topodiag.model.system import Process
 from topodiag.model.topics import Topic
 from topodiag.words.fold import fold_numbers, fold_runs
+from topodiag.words.units import in_gbs
 
 AWAY_SHARE = 0.5
 """A process counts as bound away from its GPU when less than this share of its cpus is on the GPU's socket: with half
@@ -180,5 +181,5 @@ def _bind_cost(node: Node) -> Cost:
     bound = smp_gbs(arch, cpu.vendor.value, cpu.family.value, cpu.model.value) if arch else UNBOUNDED_GBS
     text = "host buffers and proxy threads sit on the wrong socket"
     if bound < UNBOUNDED_GBS:
-        text += f": what is staged in host memory crosses a link that NCCL reckons at {bound:g} GB/s"
+        text += f": what is staged in host memory crosses a link that NCCL reckons at {in_gbs(bound)}"
     return Cost(text=text)

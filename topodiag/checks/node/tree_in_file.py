@@ -16,6 +16,7 @@ from topodiag.model.nccl_tree import Element, NcclFile
 from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
 from topodiag.words.fold import plural
+from topodiag.words.units import in_gbs
 
 SPEEDS = (
     "2.5 GT/s", "5 GT/s", "8 GT/s", "16 GT/s", "32 GT/s",
@@ -80,7 +81,9 @@ def tell_guesses(check: NodeCheck[Any], node: Node, observed: GuessedTree) -> Fi
         ),
         gpus=[gpu.label for gpu in node.gpus],
         nics=[nic.name for nic in node.nics],
-        cost=Cost(text=f"NCCL reckons {pcie_nccl_gbs(*ASSUMED):g} GB/s (Gen3 x16) for each link that is not told")
+        cost=Cost(
+            text=f"NCCL reckons {in_gbs(pcie_nccl_gbs(*ASSUMED) or 0.0)} (Gen3 x16) for each link that is not told"
+        )
         if observed.dark
         else Cost(text="NCCL takes every NIC for equally far"),
         evidence=[Origin(name, first.line or None, f'<pci busid="{first.get("busid")}">')],

@@ -11,6 +11,7 @@ from typing import Generic, TypeVar
 
 from topodiag.model.finding import Confidence, Severity
 from topodiag.model.links import PathType
+from topodiag.words.units import spell_bytes
 
 M = TypeVar("M")
 
@@ -120,7 +121,7 @@ FEW_CTAS = SettingCost(
 )
 SMALL_BUFFERS = SettingCost(
     "NCCL_BUFFSIZE",
-    f"buffers below NCCL's {DEFAULT_BUFFSIZE >> 20} MiB make the pipeline stall",
+    f"buffers below NCCL's {spell_bytes(DEFAULT_BUFFSIZE)} make the pipeline stall",
     Severity.WARNING,
     "unset NCCL_BUFFSIZE",
 )

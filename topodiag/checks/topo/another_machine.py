@@ -24,6 +24,7 @@ from topodiag.nccl.prediction import Prediction
 from topodiag.nccl.topo.detect import LackingError, tree_of
 from topodiag.nccl.topo.merge import loaded
 from topodiag.words.fold import few, plural
+from topodiag.words.units import in_gbs
 
 SLOWER = 0.05
 """A file that costs more than this share of the ring's bandwidth is worse than none; less is a step of the ladder."""
@@ -138,7 +139,7 @@ class FileOfAnotherMachine(FileCheck[Mismatch]):
         return self.finding(
             node,
             Severity.ERROR,
-            f"{base_name(file.name)} makes NCCL slower than no file would: rings of {with_file:g} GB/s"
+            f"{base_name(file.name)} makes NCCL slower than no file would: rings of {in_gbs(with_file)}"
             f" instead of {without:g}",
             observed=_spell_ring(rings.with_file),
             expected=f"{_spell_ring(rings.without)}, which NCCL {spell_version(rings.minor)} finds on {other.host}"
@@ -219,7 +220,7 @@ def _ring_gbs(made: Prediction) -> float:
 
 def _spell_ring(made: Prediction) -> str:
     ring = made.graph(0)
-    return f"{plural(ring.channels, 'ring')} of {ring.bw_inter:g} GB/s" if ring is not None else "no ring"
+    return f"{plural(ring.channels, 'ring')} of {in_gbs(ring.bw_inter)}" if ring is not None else "no ring"
 
 
 def _reference(file: NcclFile) -> int:

@@ -17,6 +17,7 @@ from topodiag.nccl.prediction import Prediction
 from topodiag.nccl.topo.changes import gpus_of
 from topodiag.nccl.topo.repair import nvlink_totals, repair
 from topodiag.words.fold import fold_runs, plural
+from topodiag.words.units import in_gbs
 
 COLLAPSED = 0.5
 """A search that loses more than this share of the bandwidth has collapsed."""
@@ -95,7 +96,7 @@ def _ask(tree: Element, minor: int) -> Prediction | None:
 def _ring(made: Prediction) -> str:
     ring = made.graph(0)
     nvls = made.graph(3)
-    text = f"{plural(ring.channels, 'ring')} of {ring.bw_intra:g} GB/s" if ring is not None else "no ring"
+    text = f"{plural(ring.channels, 'ring')} of {in_gbs(ring.bw_intra)}" if ring is not None else "no ring"
     return text + (", NVLS" if nvls is not None and nvls.channels else ", no NVLS")
 
 
@@ -107,7 +108,7 @@ def _cost(now: Prediction | None, then: Prediction | None, minor: int) -> Cost:
         return Cost(text="every ring of the node passes this GPU")
     text = (
         f"an all-reduce of 1 GiB on this node takes {new.time_us / 1000:.1f} ms instead of {old.time_us / 1000:.1f} by"
-        f" NCCL {spell_version(minor)}'s own reckoning ({new.busbw_gbs:.0f} instead of {old.busbw_gbs:.0f} GB/s)"
+        f" NCCL {spell_version(minor)}'s own reckoning ({new.busbw_gbs:.0f} instead of {in_gbs(old.busbw_gbs)})"
     )
     return Cost(old.busbw_gbs - new.busbw_gbs, 1 - new.busbw_gbs / old.busbw_gbs, text)
 

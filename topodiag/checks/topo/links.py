@@ -15,6 +15,7 @@ from topodiag.model.provenance import Origin
 from topodiag.nccl.topo.detect import GT_PER_S
 from topodiag.nccl.topo.repair import NarrowFunction, narrow_functions
 from topodiag.words.fold import plural
+from topodiag.words.units import in_gbs, spell_gbs
 
 SURE_SIBLINGS = 3
 """Siblings from which a single narrow one is a fault and no way to build: two may be of two risers."""
@@ -64,13 +65,13 @@ class NarrowLinkInFile(FileCheck[NarrowInFile]):
         for each in observed.narrow:
             sure = each.siblings >= SURE_SIBLINGS
             now, full = _gbs(each.pci, each.lanes), _gbs(each.pci, each.usual)
-            rates = f", {now:g} GB/s to NCCL" if now else ""
+            rates = f", {in_gbs(now)} to NCCL" if now else ""
             yield self.finding(
                 judged,
                 Severity.ERROR if sure else Severity.WARNING,
                 f"{each.label} has x{each.lanes} of PCIe in {name.rpartition('/')[2]}, its siblings x{each.usual}",
                 observed=f"x{each.lanes} at {each.pci.get('busid')}{rates}",
-                expected=f"x{each.usual}, as its siblings have" + (f": {full:g} GB/s" if full else ""),
+                expected=f"x{each.usual}, as its siblings have" + (f": {in_gbs(full)}" if full else ""),
                 fix=(
                     "look at the machine itself: sudo lspci -vv -s BUS_ID | grep -E 'LnkCap:|LnkSta:'",
                     "lanes are missing there: reseat card, riser or cable, then write the file anew",
@@ -89,10 +90,10 @@ class NarrowLinkInFile(FileCheck[NarrowInFile]):
         return self.finding(
             judged,
             Severity.ERROR,
-            f"bridge {busid} passes {bridge.gbs:g} GB/s in {name.rpartition('/')[2]}, and a device below it takes"
+            f"bridge {busid} passes {in_gbs(bridge.gbs)} in {name.rpartition('/')[2]}, and a device below it takes"
             f" {bridge.below_gbs:g}",
             observed=f"{bridge.pci.get('link_speed')} x{bridge.pci.get('link_width')} at {busid}",
-            expected=f"about {bridge.below_gbs:g} GB/s, as what stands below it",
+            expected=f"about {in_gbs(bridge.below_gbs)}, as what stands below it",
             fix=(
                 "write the true speed and width of that bridge into the file, or leave both out: NCCL then takes a"
                 " Gen3 x16 link",
@@ -145,4 +146,5 @@ def _cost(now: float | None, full: float | None) -> Cost:
     if not now or not full:
         return Cost(text="the speed of the link is unknown: the loss is in proportion to its lanes")
     share = 1 - now / full
-    return Cost(full - now, share, f"{now:g} of {full:g} GB/s left on this link; rings that pass it sink to its pace")
+    text = f"{spell_gbs(now)} of {in_gbs(full)} left on this link; rings that pass it sink to its pace"
+    return Cost(full - now, share, text)

@@ -15,6 +15,7 @@ from topodiag.model.nccl_versions import KNOWN, spell_versions
 from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
 from topodiag.nccl.prediction import Prediction
+from topodiag.words.units import in_gbs
 
 _HOPPER = 90
 
@@ -80,5 +81,5 @@ def _cost(now: Prediction, then: Prediction | None) -> Cost:
     old, new = then.all_reduce if then is not None else None, now.all_reduce
     if old is None or new is None or old.busbw_gbs <= new.busbw_gbs:
         return Cost(text="one channel in place of all")
-    text = f"an all-reduce of 1 GiB on two nodes: {new.busbw_gbs:.0f} instead of {old.busbw_gbs:.0f} GB/s by NCCL's own"
+    text = f"an all-reduce of 1 GiB on two nodes: {new.busbw_gbs:.0f} instead of {in_gbs(old.busbw_gbs)} by NCCL's own"
     return Cost(old.busbw_gbs - new.busbw_gbs, 1 - new.busbw_gbs / old.busbw_gbs, f"{text} reckoning")

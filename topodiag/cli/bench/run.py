@@ -14,6 +14,7 @@ from topodiag.cli.errors import FAILED, FOUND, Outcome
 from topodiag.cli.former import Command, Former
 from topodiag.cli.options import folder_option, quiet_option
 from topodiag.cli.params import PLACE, Count
+from topodiag.words.units import in_gbs
 
 if TYPE_CHECKING:
     from topodiag.model.sweep import SweepPlan, SweepResult
@@ -159,7 +160,7 @@ def _progress(quiet: bool) -> Iterator[Callable[[SweepResult, int, int], None] |
     from topodiag.words.text import clean  # noqa: PLC0415
 
     def line(result: SweepResult) -> str:
-        what = f"{result.gbs:.1f} GB/s" if result.state.value == "ok" else f"{result.state.value}: {result.why}"
+        what = in_gbs(result.gbs or 0.0) if result.state.value == "ok" else f"{result.state.value}: {result.why}"
         return clean(f"{result.run}: {what}")
 
     if not is_terminal(sys.stderr):

@@ -20,6 +20,7 @@ from topodiag.model.links import Link, LinkKind, Path, PathType
 from topodiag.model.node import Node, Pair
 from topodiag.model.paths import Edges, Way, edges_of_ways, narrowest, nic_paths, paths_from, way_of
 from topodiag.model.provenance import Fact
+from topodiag.words.units import in_gbps
 
 _SMI_TYPES = {
     "PIX": PathType.PIX,
@@ -246,7 +247,7 @@ def _ports(node: Node) -> Iterator[Link]:
                 if up and rate.value is not None
                 else Fact(why="the port is not active" if port.state.known else "port state unknown"),
                 latency_us=_latency(LinkKind.NETWORK),
-                label=f"{rate.value:g} Gb/s" if up and rate.value is not None else "",
+                label=in_gbps(rate.value) if up and rate.value is not None else "",
             )
 
 

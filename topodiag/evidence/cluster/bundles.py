@@ -27,6 +27,7 @@ from topodiag.hardware.specs import GpuSpec
 from topodiag.model.devices import Gpu, NicRole
 from topodiag.model.errors import InputError
 from topodiag.model.node import Node
+from topodiag.words.units import in_gbps
 
 _T = TypeVar("_T", bound=Hashable)
 DEPTH = 3
@@ -229,7 +230,7 @@ def _unlike(nodes: Sequence[NodeSeen], usual: tuple[int, float], system: str) ->
     """Which nodes are priced like the most although they have other NICs or are another system."""
     other = [node.host for node in nodes if node.nics != usual]
     if other and usual[0]:
-        yield (f"{len(other)} of {len(nodes)} nodes have other NICs up than {usual[0]} of {usual[1]:g} Gb/s, as"
+        yield (f"{len(other)} of {len(nodes)} nodes have other NICs up than {usual[0]} of {in_gbps(usual[1])}, as"
                f" most have, and are priced like them: {some_of(other)}")  # fmt: skip
     mixed = [node.host for node in nodes if node.system != system]
     if mixed:

@@ -18,6 +18,7 @@ from topodiag.evidence.flight import plain_pickle
 from topodiag.evidence.json_values import integer
 from topodiag.model.job import FlightRecord
 from topodiag.model.provenance import Origin
+from topodiag.words.units import spell_bytes
 
 MAX_PICKLE = 512 << 20
 MAX_JSON = 64 << 20
@@ -69,7 +70,7 @@ def _load(path: str) -> object:
         stream.seek(0)
         data = stream.read(limit + 1)
     if len(data) > limit:
-        raise plain_pickle.NotPlainError(f"it is larger than {limit >> 20} MiB")
+        raise plain_pickle.NotPlainError(f"it is larger than {spell_bytes(limit)}")
     if pickled:
         return plain_pickle.load(data)
     try:

@@ -20,6 +20,7 @@ from topodiag.model.cpulist import MAX_CPU
 from topodiag.model.devices import NVIDIA
 from topodiag.model.provenance import Origin
 from topodiag.words.fold import fold_numbers
+from topodiag.words.units import in_gbs
 
 MAX_NUMA = 4095
 _PACKAGES = ("Package", "Socket")
@@ -166,7 +167,7 @@ def _speed(made: Entity, text: str, vendor: int, device: int, place: Origin) -> 
         return
     what = " or ".join(f"Gen{gen} x{width}" for gen, width in fits) if fits else "no known link of a known product"
     for field in ("gen", "width"):
-        made.unread(field, f"hwloc says {speed:.2f} GB/s: {what}", place)
+        made.unread(field, f"hwloc says {in_gbs(speed)}: {what}", place)
 
 
 def link_gbs(gen: int, width: int) -> float:

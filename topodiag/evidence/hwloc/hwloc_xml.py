@@ -13,6 +13,7 @@ from topodiag.evidence.interface import Blob, Parsed, Source
 from topodiag.evidence.xml_tags import XmlTag, decoded, tags
 from topodiag.model.errors import InputError
 from topodiag.model.topics import Topic
+from topodiag.words.units import spell_bytes
 
 MAX_BYTES = 32 * 2**20
 MAX_TAGS = 500_000
@@ -60,7 +61,7 @@ class HwlocXml(Source[HwlocObject]):
         parsed: Parsed[HwlocObject] = Parsed(lines=blob.data.count(b"\n") + 1)
         if len(blob.data) > MAX_BYTES:
             raise InputError(
-                blob.name, f"is larger than {MAX_BYTES >> 20} MiB", hint="refused: no topology is so large"
+                blob.name, f"is larger than {spell_bytes(MAX_BYTES)}", hint="refused: no topology is so large"
             )
         try:
             _read(blob, parsed)

@@ -17,6 +17,7 @@ from typing import IO, Any
 
 from topodiag.evidence.intake.bundle import HEAD_BYTES, MAX_TOTAL_BYTES, TOO_LARGE, BoundedTarInfo, Limited
 from topodiag.model.errors import InputError, TopodiagError
+from topodiag.words.units import spell_bytes
 
 MAX_MEMBERS = 20_000
 DAMAGE = (
@@ -61,7 +62,7 @@ def read_members(path: str, folder: str, most: int) -> dict[str, bytes]:
         for name, size, stream in _files(path, []):
             if name.startswith(start) and stream is not None:
                 if size > most:
-                    raise InputError(path, f"member {name[:120]!r} is larger than {most >> 20} MiB", hint=TOO_LARGE)
+                    raise InputError(path, f"member {name[:120]!r} is larger than {spell_bytes(most)}", hint=TOO_LARGE)
                 found[name[len(start) :]] = stream.read(most + 1)
     except DAMAGE as error:
         raise InputError(path, f"is a damaged archive: {error}", hint="was the copy cut short?") from None
@@ -156,7 +157,7 @@ def _in_zip(path: str, raw: IO[bytes], notes: list[str]) -> Iterator[tuple[str, 
                 continue
             left -= member.file_size
             if left < 0:
-                raise InputError(path, f"unpacks to more than {MAX_TOTAL_BYTES >> 20} MiB", hint=_UNPACK)
+                raise InputError(path, f"unpacks to more than {spell_bytes(MAX_TOTAL_BYTES)}", hint=_UNPACK)
             with archive.open(member) as stream:
                 yield name, member.file_size, stream
 

@@ -23,6 +23,7 @@ from topodiag.evidence.intake.plain_tar import plain_members
 from topodiag.evidence.interface import Blob, Item
 from topodiag.model.errors import InputError
 from topodiag.model.result import UnreadLine
+from topodiag.words.units import spell_bytes
 
 SCHEMA_MAJOR = 1
 MAX_TOTAL_BYTES = 256 * 2**20
@@ -75,7 +76,7 @@ def open_evidence(path: str, stdin: BinaryIO | None = None) -> Evidence:
                 hint="give a bundle, a folder or a text file; a pipe goes in as -",
             )
         if place.stat().st_size > MAX_TOTAL_BYTES:
-            raise InputError(path, f"is larger than {MAX_TOTAL_BYTES >> 20} MiB", hint="is it the right file?")
+            raise InputError(path, f"is larger than {spell_bytes(MAX_TOTAL_BYTES)}", hint="is it the right file?")
         data = place.read_bytes()
     except FileNotFoundError:
         raise InputError(path, "no such file or folder") from None
@@ -105,7 +106,7 @@ def from_bytes(path: str, data: bytes) -> Evidence:
 
 def _bounded(path: str, data: bytes) -> bytes:
     if len(data) > MAX_FILE_BYTES:
-        raise InputError(path, f"is larger than {MAX_FILE_BYTES >> 20} MiB", hint="is it the right file?")
+        raise InputError(path, f"is larger than {spell_bytes(MAX_FILE_BYTES)}", hint="is it the right file?")
     return data
 
 
@@ -160,7 +161,7 @@ class Limited(io.RawIOBase):
             self._left -= len(piece)
             wanted -= len(piece)
             if self._left < 0:
-                raise InputError(self._path, f"unpacks to more than {MAX_TOTAL_BYTES >> 20} MiB", hint=self._hint)
+                raise InputError(self._path, f"unpacks to more than {spell_bytes(MAX_TOTAL_BYTES)}", hint=self._hint)
             pieces.append(piece)
         return b"".join(pieces)
 
@@ -222,7 +223,7 @@ def _refuse(path: str, member: tarfile.TarInfo, count: int) -> None:
     if not (member.isfile() or member.isdir()):
         raise InputError(path, f"member {name!r} is a device or pipe", hint="refused: bundles hold plain files only")
     if member.size > MAX_FILE_BYTES:
-        raise InputError(path, f"member {name!r} is larger than {MAX_FILE_BYTES >> 20} MiB", hint=TOO_LARGE)
+        raise InputError(path, f"member {name!r} is larger than {spell_bytes(MAX_FILE_BYTES)}", hint=TOO_LARGE)
     if count >= MAX_FILES:
         raise InputError(path, f"holds more than {MAX_FILES} members", hint="refused: is it a bundle?")
 
@@ -251,7 +252,7 @@ def _from_folder(path: str, place: Path) -> Evidence:
                 continue
             total += status.st_size
             if len(files) >= MAX_FILES or total > MAX_TOTAL_BYTES:
-                limits = f"holds more than {MAX_FILES} files or {MAX_TOTAL_BYTES >> 20} MiB"
+                limits = f"holds more than {MAX_FILES} files or {spell_bytes(MAX_TOTAL_BYTES)}"
                 raise InputError(path, limits, hint="give the folder of one capture, without others beside it")
             try:
                 files[file.relative_to(place).as_posix()] = file.read_bytes()

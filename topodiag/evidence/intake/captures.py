@@ -26,6 +26,7 @@ from topodiag.evidence.intake.pieces import STDIN, Aside, Intake, Piece
 from topodiag.evidence.intake.reading import read_bundle_stream, read_piece
 from topodiag.model.errors import InputError
 from topodiag.words.hosts import short_name
+from topodiag.words.units import spell_bytes
 
 _SUBJECTS = frozenset({
     "boot", "captures", "cmd", "commands", "commands_output", "dmesg", "etc", "ethtool", "files", "fs", "gpu",
@@ -94,7 +95,7 @@ def evidence_of(capture: Capture, intake: Intake) -> Evidence:
             total += len(blob.data)
             if total > MAX_TOTAL_BYTES:
                 hint = "give the folder of one capture, without others beside it"
-                raise InputError(capture.name, f"holds more than {MAX_TOTAL_BYTES >> 20} MiB of one node", hint=hint)
+                raise InputError(capture.name, f"holds more than {spell_bytes(MAX_TOTAL_BYTES)} of one node", hint=hint)
             made.blobs.append(blob)
         return made
     if first.path == STDIN:
@@ -210,7 +211,7 @@ def _loose(texts: Sequence[Piece], unknown: Sequence[Piece]) -> tuple[list[Captu
     aside: list[Aside] = []
     for piece in texts:
         if piece.size > MAX_FILE_BYTES:
-            aside.append(Aside(piece.name, f"larger than {MAX_FILE_BYTES >> 20} MiB", piece.command))
+            aside.append(Aside(piece.name, f"larger than {spell_bytes(MAX_FILE_BYTES)}", piece.command))
             continue
         folder = _folder_of(piece)
         units.setdefault(folder, _Unit(folder, [], [])).texts.append(piece)

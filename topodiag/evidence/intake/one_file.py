@@ -11,6 +11,7 @@ from typing import BinaryIO
 
 from topodiag.evidence.interface import Blob
 from topodiag.model.errors import InputError
+from topodiag.words.units import spell_bytes
 
 MAX_BYTES = 512 << 20
 """`kubectl get nodes -o json` writes about 15 KB per node: 250 MB for 16,000 nodes."""
@@ -29,7 +30,7 @@ def open_blob(path: str, stdin: BinaryIO | None = None) -> Blob:
         except (OSError, EOFError, zlib.error):
             raise InputError(name, "is a broken gzip file", hint="was the copy interrupted?") from None
     if len(data) > MAX_BYTES:
-        raise InputError(name, f"is larger than {MAX_BYTES >> 20} MiB", hint="is it the right file?")
+        raise InputError(name, f"is larger than {spell_bytes(MAX_BYTES)}", hint="is it the right file?")
     if not data or data.isspace():
         raise InputError(name, "is empty")
     return Blob(name, data)

@@ -12,6 +12,7 @@ from topodiag.evidence.intake.pieces import STDIN, Intake, Piece
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.nccl_log.input.streams import Reading, text_of
 from topodiag.model.errors import InputError
+from topodiag.words.units import spell_bytes
 
 MAX_BYTES = 512 << 20
 """Unpacked text of one piece: `kubectl get nodes -o json` writes 250 MB for 16,000 nodes."""
@@ -36,7 +37,7 @@ def read_piece(intake: Intake, piece: Piece, most: int = MAX_BYTES) -> Blob:
         for block in text_of(stream, piece.coding, reading):
             text += block
             if len(text) > most:
-                raise InputError(piece.name, f"is larger than {most >> 20} MiB", hint="is it the right file?")
+                raise InputError(piece.name, f"is larger than {spell_bytes(most)}", hint="is it the right file?")
     finally:
         if piece.path != STDIN:
             stream.close()
@@ -64,7 +65,7 @@ def read_bundle_stream(stream: BinaryIO, most: int) -> bytes:
     """All of a bundle that comes by standard input, still packed. Raises InputError for more than `most` bytes."""
     data = stream.read(most + 1)
     if len(data) > most:
-        raise InputError("<stdin>", f"is larger than {most >> 20} MiB", hint="is it the right file?")
+        raise InputError("<stdin>", f"is larger than {spell_bytes(most)}", hint="is it the right file?")
     return data
 
 

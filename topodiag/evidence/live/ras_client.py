@@ -10,6 +10,7 @@ import socket
 import time
 
 from topodiag.model.errors import InputError
+from topodiag.words.units import spell_bytes
 
 PORT = 28028
 """NCCL_RAS_ADDR, `localhost:28028` unless it is set."""
@@ -51,7 +52,7 @@ def ask(host: str, port: int, *, connect_s: float = CONNECT_S, answer_s: float =
                     return bytes(received)
                 received += block
                 if len(received) > MAX_BYTES:
-                    raise InputError(name, f"sends more than {MAX_BYTES >> 20} MiB", hint="is it NCCL?")
+                    raise InputError(name, f"sends more than {spell_bytes(MAX_BYTES)}", hint="is it NCCL?")
     except TimeoutError:
         if not received and time.monotonic() < deadline:
             raise InputError(name, f"does not accept a connection within {connect_s:g} s", hint=_WHERE) from None

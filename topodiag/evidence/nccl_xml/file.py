@@ -13,12 +13,13 @@ from topodiag.evidence.nccl_xml.tolerant import read_tolerantly
 from topodiag.model.errors import InputError
 from topodiag.model.nccl_tree import Element, NcclFile, Refusal
 from topodiag.model.provenance import MAX_QUOTE, Origin
+from topodiag.words.units import spell_bytes
 
 
 def read_file(data: bytes, name: str) -> NcclFile:
     """Read a topology file. Raises InputError only for what is too large or too deep for any machine."""
     if len(data) > MAX_FILE_BYTES:
-        raise InputError(name, f"is larger than {MAX_FILE_BYTES >> 20} MiB", hint="refused: is it a topology file?")
+        raise InputError(name, f"is larger than {spell_bytes(MAX_FILE_BYTES)}", hint="refused: is it a topology file?")
     readings = [load(data, name, rules) for rules in RULES]
     places = _Places(data)
     refusals, notes = _Said(places), _Said(places)

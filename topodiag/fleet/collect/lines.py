@@ -13,6 +13,8 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from topodiag.words.units import spell_bytes
+
 MAX_BUNDLE = 64 << 20
 """Bytes of a bundle: of 72 GPUs it has under 16 MiB."""
 MAX_NOISE = 1 << 20
@@ -74,7 +76,7 @@ class Receipt:
         """A line of somebody else. False: too many of them."""
         self._noise += len(line) + 1
         if self._noise > MAX_NOISE:
-            self.broken = self.broken or f"more than {MAX_NOISE >> 10} KiB of other output"
+            self.broken = self.broken or f"more than {spell_bytes(MAX_NOISE)} of other output"
         return not self.over
 
     def complain(self, line: bytes) -> None:
@@ -101,7 +103,7 @@ class Receipt:
             return
         self.size += len(piece)
         if self.size > MAX_BUNDLE:
-            self.broken = f"more than {MAX_BUNDLE >> 20} MiB"
+            self.broken = f"more than {spell_bytes(MAX_BUNDLE)}"
             return
         self._digest.update(piece)
         self._waiting.append(piece)

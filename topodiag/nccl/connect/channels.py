@@ -16,6 +16,7 @@ from topodiag.nccl.graph.nearest import local_cpu, local_nets, nearest
 from topodiag.nccl.graph.system import nvlink_bandwidth
 from topodiag.nccl.numbers import single
 from topodiag.nccl.settings import Settings
+from topodiag.words.units import in_gbs
 
 _ENOUGH = 16
 """Channels from which on neither Hopper's nor NVLS' extra channels are added."""
@@ -91,7 +92,7 @@ def runtime_channels(
     room = len(made) < _ENOUGH if has(minor, Feature.EXTRA_CHANNELS_BELOW_16) else 2 * len(made) <= bound
     hopper = min_sm >= 90 if has(minor, Feature.EXTRA_CHANNELS_BLACKWELL) else min_sm == 90
     if hopper and nodes > 1 and ring_bw_intra > _FAST_RING and room:
-        extend(2 * len(made), f"doubled: ring channels of more than {_FAST_RING:g} GB/s between nodes")
+        extend(2 * len(made), f"doubled: ring channels of more than {in_gbs(_FAST_RING)} between nodes")
     most = min(bounds.most, bounds.max_ctas)
     if most < len(made):
         del made[most:]

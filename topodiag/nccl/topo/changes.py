@@ -16,6 +16,7 @@ from functools import lru_cache
 from topodiag.model.nccl_tree import Element
 from topodiag.nccl.topo.detect import GT_PER_S
 from topodiag.words.fold import plural
+from topodiag.words.units import in_gbps
 
 OFF: Mapping[str, tuple[str, str]] = {
     "gdr": ("NCCL_NET_GDR_LEVEL", "LOC"),
@@ -118,7 +119,7 @@ def rate(text: str) -> Change:
     name, gbps = _pair(text, "mlx5_0=200")
     if not re.fullmatch(r"[0-9]{1,5}", gbps) or int(gbps) == 0:
         raise ChangeError(f"{text!r}: the rate is in whole Gb/s, such as 200")
-    return Change(f"{name} at {gbps} Gb/s", lambda tree: _rate(tree, name, int(gbps) * 1000))
+    return Change(f"{name} at {in_gbps(int(gbps))}", lambda tree: _rate(tree, name, int(gbps) * 1000))
 
 
 def off(text: str) -> Change:

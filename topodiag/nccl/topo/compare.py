@@ -15,6 +15,7 @@ from topodiag.model.cpulist import MAX_CPU
 from topodiag.model.nccl_tree import Element
 from topodiag.nccl.topo.changes import gpus_of
 from topodiag.words.fold import fold_numbers
+from topodiag.words.units import in_gbs
 
 Facts = Mapping[str, str]
 
@@ -114,7 +115,7 @@ def _links(gpu: Element, names: Mapping[str, str]) -> dict[str, str]:
     made = {f"NVLinks to {far}": str(count) for far, count in counts.items()}
     for link in gpu.having("c2c"):
         # NCCL multiplies them: how many links they come by is nothing to it.
-        made["C2C"] = f"{_number(link.get('count')) * _number(link.get('bw')) / 1000:g} GB/s"
+        made["C2C"] = in_gbs(_number(link.get("count")) * _number(link.get("bw")) / 1000)
     return made
 
 

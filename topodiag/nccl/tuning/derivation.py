@@ -19,6 +19,7 @@ from topodiag.nccl.search.ladders import ladder
 from topodiag.nccl.settings import Settings
 from topodiag.nccl.tuning.choice import LARGE_BYTES, choose
 from topodiag.nccl.tuning.tuning import explain_entry
+from topodiag.words.units import in_gbs
 
 _CLOSE = 1e-3
 _DOUBLED_FROM = 25.0
@@ -46,7 +47,7 @@ def _entry(comm: Communicator, table: TuningTable, settings: Settings, collectiv
         return
     yield Term(
         collective,
-        f"{choice.algorithm} {choice.protocol}, {choice.busbw_gbs:.1f} GB/s",
+        f"{choice.algorithm} {choice.protocol}, {in_gbs(choice.busbw_gbs)}",
         "fastest for large sizes by NCCL's own model; bus bandwidth as nccl-tests prints it",
     )
     for term in explain_entry(comm.shape, settings, collective, choice.algorithm, choice.protocol):
@@ -54,7 +55,7 @@ def _entry(comm: Communicator, table: TuningTable, settings: Settings, collectiv
 
 
 def _gbs(value: float) -> str:
-    return f"{value:g} GB/s" if value < 1000 else f"{value:.0f} GB/s"
+    return in_gbs(value, exact=True)
 
 
 def _links(system: System) -> Iterator[Term]:
@@ -67,7 +68,7 @@ def _links(system: System) -> Iterator[Term]:
         yield Term(
             "NVLink of a GPU",
             _gbs(nvlink),
-            f"{nvlink / one:.3g} links x {one:g} GB/s for compute capability {holder.sm // 10}.{holder.sm % 10}"
+            f"{nvlink / one:.3g} links x {in_gbs(one)} for compute capability {holder.sm // 10}.{holder.sm % 10}"
             " (src/graph/topo.h)",
         )
     pci = [link for link in holder.links if link.type == types.pix and link.remote.kind != "NVS"]

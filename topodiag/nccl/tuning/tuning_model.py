@@ -14,6 +14,7 @@ from topodiag.nccl.graph.graph import CommShape, Fused
 from topodiag.nccl.prediction import Term
 from topodiag.nccl.settings import Settings
 from topodiag.nccl.tuning import tuning_constants as tc
+from topodiag.words.units import in_gbs
 
 _NONE = Fused(0, 0, 0.0, 0.0, 0, 0, 0, 0)
 """A graph that was not searched: zero channels of type LOC, as NCCL's memory has it."""
@@ -33,7 +34,7 @@ class Steps:
     terms: list[Term] = field(default_factory=list)
 
     def gbs(self, name: str, value: float, formula: str) -> float:
-        self.terms.append(Term(name, f"{value:.1f} GB/s", formula))
+        self.terms.append(Term(name, in_gbs(value), formula))
         return value
 
     def us(self, name: str, value: float, formula: str) -> float:

@@ -15,6 +15,7 @@ from topodiag.model.nccl_features import Feature, has
 from topodiag.nccl.graph.graph import TREE, Fused
 from topodiag.nccl.tuning import tuning_constants as tc
 from topodiag.nccl.tuning.tuning_model import Cell, Model, Steps
+from topodiag.words.units import in_gbs
 
 _SHARDED_BY: Mapping[str, Feature] = {
     Algorithm.NVLS: Feature.SHARDED_NVLS,
@@ -68,7 +69,7 @@ def bandwidth(model: Model, cell: Cell, steps: Steps) -> float:
     if cell.algorithm in COLLNET and model.has(Feature.MODEL_PER_ALGORITHM):
         return _collnet_apart(model, cell, graph, steps)
     per_channel = _per_channel(model, cell, graph, steps)
-    bus = steps.gbs("busBw", graph.channels * per_channel, f"{graph.channels} channels x {per_channel:g} GB/s")
+    bus = steps.gbs("busBw", graph.channels * per_channel, f"{graph.channels} channels x {in_gbs(per_channel)}")
     if cell.algorithm == Algorithm.RING:
         bus = _ring(model, cell, graph, bus, steps)
     elif cell.algorithm == Algorithm.TREE:

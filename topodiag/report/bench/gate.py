@@ -9,7 +9,7 @@ from topodiag.model.bench import Gate, GateState
 from topodiag.report.answer import note_answer
 from topodiag.report.text import Page
 from topodiag.words.fold import plural
-from topodiag.words.units import spell_bytes, spell_gbs
+from topodiag.words.units import in_gbs, spell_bytes, spell_gbs
 
 PATH_WIDTH = 48
 """Columns that paths are lined up in; a longer one is printed whole."""
@@ -40,4 +40,4 @@ def _numbers(gate: Gate) -> str:
     if gate.gbs is None or gate.size is None:
         return "no bandwidth"
     bar = f"bar {spell_gbs(gate.bar_gbs)}" if gate.bar_gbs is not None else "no bar"
-    return f"{gate.collective} {spell_gbs(gate.gbs)} GB/s at {spell_bytes(gate.size)}, {bar}".strip()
+    return f"{gate.collective} {in_gbs(gate.gbs)} at {spell_bytes(gate.size)}, {bar}".strip()

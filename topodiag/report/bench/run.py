@@ -31,7 +31,7 @@ from topodiag.report.bench.words import (
 from topodiag.report.grid import Field, draw_grid
 from topodiag.report.node.marks import more
 from topodiag.report.text import Page, Part
-from topodiag.words.units import spell_bytes, spell_gbs, spell_us
+from topodiag.words.units import in_gbs, spell_bytes, spell_gbs, spell_us
 
 ROWS_SHOWN = 40
 """Rows of a table; a sweep over types and operations has thousands (`-v` shows all)."""
@@ -80,7 +80,7 @@ def note_run(page: Page, benchmark: Benchmark) -> None:
     """The verdict on a run, for the report's last line."""
     sign, hue = sign_of(benchmark)
     top = top_of(benchmark)
-    reached = f"  {spell_gbs(top[1])} GB/s bus bandwidth at {spell_bytes(top[0])}" if top is not None else ""
+    reached = f"  {in_gbs(top[1])} bus bandwidth at {spell_bytes(top[0])}" if top is not None else ""
     note_answer(page, (verdict_word(benchmark), hue), reached, sign=sign, hue=hue, name=collective_words(benchmark.run))
 
 
@@ -92,18 +92,18 @@ def _draw_verdict(page: Page, benchmark: Benchmark) -> None:
         words = page.text((benchmark.verdict, "dim"), "  ")
     if benchmark.verdict == "unknown" and top is not None:
         at = f" bus bandwidth at {spell_bytes(top[0])}"
-        page.add("  ", words, page.text((f"{spell_gbs(top[1])} GB/s", "strong"), at))
+        page.add("  ", words, page.text((in_gbs(top[1]), "strong"), at))
         if benchmark.why:
             page.add("  ", (benchmark.why, "doubtful"))
     elif benchmark.verdict == "unknown" and benchmark.run.average_gbs is not None:
-        average = page.text((f"{spell_gbs(benchmark.run.average_gbs)} GB/s", "strong"))
+        average = page.text((in_gbs(benchmark.run.average_gbs), "strong"))
         page.add("  ", words, average, " on average over all sizes, small ones too: it says little")
     else:
         at = f"at {spell_bytes(top[0])} " if top is not None and benchmark.verdict in {"normal", "low"} else ""
         page.add("  ", words, at, (benchmark.why, "strong"))
     if expected is not None:
         sure = "" if expected.confidence is Confidence.HIGH else f"  [{expected.confidence} confidence]"
-        limit = f"  up to {spell_gbs(expected.limit_gbs)} GB/s by its wires"
+        limit = f"  up to {in_gbs(expected.limit_gbs)} by its wires"
         page.add("  ", ("expected of  ", "dim"), expected.machine, (limit, "dim"), (sure, "doubtful"))
 
 
@@ -185,7 +185,7 @@ def _draw_fit(page: Page, benchmark: Benchmark) -> None:
     if fit.bound_from is not None:
         items.append(f"bandwidth-bound from {spell_bytes(fit.bound_from)}")
     if fit.plateau_gbs is not None:
-        items.append(f"plateau {spell_gbs(fit.plateau_gbs)} GB/s bus bandwidth")
+        items.append(f"plateau {in_gbs(fit.plateau_gbs)} bus bandwidth")
     if items:
         page.add_items("  ", items)
 
@@ -204,7 +204,7 @@ def _draw_hypotheses(page: Page, benchmark: Benchmark) -> None:
         check = page.text((f"  {each.check}", "close")) if each.check else page.text("")
         page.add(
             page.text(f"  {number}. "),
-            page.text((f"{100 * each.likelihood:.0f}%  ", "dim"), f"{spell_gbs(each.predicted_gbs)} GB/s  ",
+            page.text((f"{100 * each.likelihood:.0f}%  ", "dim"), f"{in_gbs(each.predicted_gbs)}  ",
                       (each.cause, "strong"), check),
         )  # fmt: skip
         for word in each.evidence:

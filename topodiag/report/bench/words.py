@@ -9,7 +9,7 @@ from os.path import commonpath, dirname
 
 from topodiag.model.bench import Benchmark, BenchRow, BenchRun, GateState, Regime
 from topodiag.words.fold import fold_hosts, plural
-from topodiag.words.units import spell_bytes, spell_gbs, spell_us
+from topodiag.words.units import in_gbs, spell_bytes, spell_gbs, spell_us
 
 SIGNS = {"normal": ("✔", "ok"), "low": ("▲", "warning"), "impossible": ("✖", "error")}
 """Sign and hue of a verdict; of any other, a question mark. A run that is broken has those of an error (`sign_of`)."""
@@ -98,7 +98,7 @@ def regime_words(regime: Regime) -> str:
     """`18.2 us + size / 98.3 GB/s`, or the time alone where it does not grow."""
     if not math.isfinite(regime.beta_gbs):
         return spell_us(regime.alpha_us)
-    rate = f"size / {spell_gbs(regime.beta_gbs)} GB/s"
+    rate = f"size / {in_gbs(regime.beta_gbs)}"
     return rate if regime.alpha_us <= 0 else f"{spell_us(regime.alpha_us)} + {rate}"
 
 

@@ -10,7 +10,7 @@ from topodiag.report.answer import note_answer
 from topodiag.report.node.marks import SIGNS, more
 from topodiag.report.text import Page, Part
 from topodiag.words.fold import few, fold_hosts, fold_labels, plural, short_hosts
-from topodiag.words.units import spell_gbs
+from topodiag.words.units import in_gbs
 
 OLDER = "an older capture of"
 """How it begins why a capture was left out that another one of the same node replaces."""
@@ -102,7 +102,7 @@ def _draw_exclusion(page: Page, each: Exclusion) -> None:
     verbose, hue = page.style.verbose, _MARK[each.severity]
     who = fold_hosts(each.nodes) if verbose else short_hosts(each.nodes, _NAMES)
     (check, message), *rest = each.reasons
-    also = f" ({spell_gbs(each.gbs_lost)} GB/s lost)" if each.gbs_lost else ""
+    also = f" ({in_gbs(each.gbs_lost)} lost)" if each.gbs_lost else ""
     also += f" (and {plural(len(rest), 'more reason')})" if rest and not verbose else ""
     page.add(
         page.text("  ", (SIGNS[each.severity], hue), " "), (who, "strong"), "  ", (check, hue), f"  {message}",

@@ -10,7 +10,7 @@ from topodiag.model.nccl_view import Graph, NcclSystem, SystemDevice
 from topodiag.report.grid import Field, draw_grid
 from topodiag.report.node.marks import more
 from topodiag.report.text import Page, Part
-from topodiag.words.units import number
+from topodiag.words.units import in_gbs, number
 
 HOSTS_SHOWN = 4
 ORDERS_SHOWN = 4
@@ -51,7 +51,7 @@ def _draw_host(page: Page, host: str, system: NcclSystem | None, graphs: Sequenc
     sums = []
     if system is not None:
         told = (("max", system.max_gbs), ("total", system.total_gbs))
-        sums = [f"{word} {number(gbs)} GB/s" for word, gbs in told if gbs is not None]
+        sums = [f"{word} {in_gbs(gbs)}" for word, gbs in told if gbs is not None]
     page.add("  ", (host or "a node", "name"), ("  " + ", ".join(sums) if sums else "", "dim"))
     if system is not None:
         _draw_tree(page, system)
@@ -77,7 +77,7 @@ def _draw_tree(page: Page, system: NcclSystem) -> None:
         if depth > MOST_DEEP:
             return
         rank = f" rank {device.rank}" if device.rank >= 0 else ""
-        speed = f" {number(up[device.name])} GB/s" if device.name in up else ""
+        speed = f" {in_gbs(up[device.name])}" if device.name in up else ""
         beside = f"  {', '.join(joins[device.name])}" if device.name in joins else ""
         page.add("    " + "  " * depth, device.name, (rank, "strong"), (speed, "dim"), (beside, "nvlink"))
         for child in below.get(device.name, []):
@@ -104,7 +104,7 @@ def _path(system: NcclSystem, a: str, b: str) -> str:
 
 def _draw_graph(page: Page, graph: Graph) -> None:
     words = PATTERNS.get(graph.pattern, f"pattern {graph.pattern}")
-    figures = f"{graph.channels} x {number(graph.bw_intra)}/{number(graph.bw_inter)} GB/s"
+    figures = f"{graph.channels} x {number(graph.bw_intra)}/{in_gbs(graph.bw_inter)}"
     page.add("    ", (words, "strong"), f"  {figures}", (f"  {graph.type_intra}/{graph.type_inter}", "dim"))
     shown = graph.orders if page.style.verbose else graph.orders[:ORDERS_SHOWN]
     for order in shown:

@@ -10,7 +10,7 @@ from topodiag.cost.tiers import Machine
 from topodiag.report.formats.types import model as shape
 from topodiag.report.grid import Field, draw_grid
 from topodiag.report.text import Page, Part
-from topodiag.words.units import spell_bytes, spell_gbs
+from topodiag.words.units import in_gbs, spell_bytes, spell_gbs
 
 
 def spell_time(us: float) -> str:
@@ -31,7 +31,7 @@ def spell_term(term: Term) -> str:
     if term.unit == "bytes":
         return spell_size(term.value)
     if term.unit == "GB/s":
-        return f"{spell_gbs(term.value)} GB/s"
+        return in_gbs(term.value)
     return f"{term.value:.4g} {term.unit}".rstrip()
 
 

@@ -14,7 +14,7 @@ from topodiag.report.node.marks import SIGNS
 from topodiag.report.text import Page, Part
 from topodiag.report.words import Judged, Sight, counted, findings_of, gpu_sight, judged, unexplained_words
 from topodiag.words.fold import plural
-from topodiag.words.units import number
+from topodiag.words.units import in_gbps, number
 
 CHECKS_NAMED = 4
 """Checks that the last line names."""
@@ -123,8 +123,8 @@ def _nics(node: Node) -> list[str]:
     if compute:
         up = [port for nic in compute for port in nic.ports if port.state.get("ACTIVE") == "ACTIVE"]
         rates = {port.rate_gbps.value for port in up if port.rate_gbps.value}
-        spread = "–".join(number(rate) for rate in sorted({min(rates), max(rates)})) if rates else ""
-        at = f" at {spread} Gb/s" if spread else ""
+        slowest = f"{number(min(rates))}–" if len(rates) > 1 else ""
+        at = f" at {slowest}{in_gbps(max(rates))}" if rates else ""
         words.append(f"{plural(len(compute), 'compute NIC')}{at}")
     for role in (NicRole.STORAGE, NicRole.MANAGEMENT):
         if others[role]:

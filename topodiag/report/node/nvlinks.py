@@ -8,7 +8,7 @@ from topodiag.model.devices import Gpu
 from topodiag.model.marks import Marks
 from topodiag.model.node import Node
 from topodiag.report.text import Page
-from topodiag.words.units import number
+from topodiag.words.units import in_gbs, spell_gbs
 
 
 def nvlink_words(page: Page, node: Node, gpu: Gpu, marks: Marks) -> Text:
@@ -24,8 +24,8 @@ def nvlink_words(page: Page, node: Node, gpu: Gpu, marks: Marks) -> Text:
         {link.line_gbs.value for link in gpu.nvlinks if link.line_gbs.value and link.state.value != "inactive"}
     )
     if rates and active:
-        spread = number(rates[0]) if len(rates) == 1 else f"{number(rates[0])}–{number(rates[-1])}"
-        made.append_text(page.text(" × ", (f"{spread} GB/s", "sick" if "NVL002" in ids else "")))
+        spread = in_gbs(rates[0]) if len(rates) == 1 else f"{spell_gbs(rates[0])}–{in_gbs(rates[-1])}"
+        made.append_text(page.text(" × ", (spread, "sick" if "NVL002" in ids else "")))
     return made
 
 

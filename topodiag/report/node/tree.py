@@ -21,7 +21,7 @@ from topodiag.report.node.marks import sign
 from topodiag.report.node.nvlinks import nvlink_words
 from topodiag.report.text import Page, Part
 from topodiag.report.words import Sight, gpu_sight
-from topodiag.words.units import number
+from topodiag.words.units import in_gbps, in_gbs
 
 FOLD_FROM = 3
 """So many like NVSwitches or NICs without findings under one bridge stand on one line."""
@@ -221,7 +221,7 @@ def _gpu_words(drawing: _Drawing, gpu: Gpu) -> Iterator[Part]:
     if xids:
         yield (f"Xid {', '.join(map(str, xids[:MAX_XIDS]))}", "doubtful")
     if gpu.c2c_gbs.value:
-        yield f"C2C {number(gpu.c2c_gbs.value)} GB/s"
+        yield f"C2C {in_gbs(gpu.c2c_gbs.value)}"
     if gpu.mig.value:
         yield ("MIG", "doubtful")
 
@@ -241,7 +241,7 @@ def _nic_words(drawing: _Drawing, nic: Nic) -> Iterator[Part]:
         up = port.state.value is None or port.state.value.upper() in {"ACTIVE", "UP"}
         slow = sick and bool(drawing.marks.about("NIC002", nic.name, nic.rdma_name, nic.smi_label))
         if port.rate_gbps.value and up:
-            words.append((f"{number(port.rate_gbps.value)} Gb/s", "sick" if slow else ""))
+            words.append((in_gbps(port.rate_gbps.value), "sick" if slow else ""))
         if port.link_layer.value:
             words.append((port.link_layer.value, "dim"))
         if not up:

@@ -13,7 +13,7 @@ from topodiag.report.formats.types import sweep as shape
 from topodiag.report.formats.types.common import SCHEMA_VERSION
 from topodiag.report.sweep.words import GAP_ID, fault_words, look_at, severe, untold
 from topodiag.words.fold import fold_hosts
-from topodiag.words.units import spell_gbs
+from topodiag.words.units import in_gbs
 
 LOW_ID = "BEN001"
 """The check of what is slower than it should be, and not by 30 %."""
@@ -108,9 +108,7 @@ def _fault_finding(fault: Fault, judged: SweepJudgement, fabric: Fabric) -> Find
         severity=Severity.ERROR if fault.confirmed else Severity.WARNING,
         message=f"{named}: {state}" if fault.confirmed else f"suspect: {named}, {state}",
         observed=f"slow or failed runs: {', '.join(fault.runs)}",
-        expected=""
-        if worst is None or worst.reference is None
-        else f"{spell_gbs(worst.reference)} GB/s, as runs alike",
+        expected="" if worst is None or worst.reference is None else f"{in_gbs(worst.reference)}, as runs alike",
         fix=tuple(look_at(fault, fabric)) if fault.confirmed else (),
         where=Where(nodes=tuple(sorted(nodes)), nics=tuple(sorted(nics))),
         cost=_lost(worst),
@@ -124,8 +122,8 @@ def _gap_finding(gap: Gap) -> Finding:
         id=GAP_ID,
         severity=Severity.WARNING,
         message=f"{gap.collective} on {gap.ranks} ranks: one placement is {gap.lost:.0%} slower than another",
-        observed=f"{spell_gbs(worst.gbs or 0.0)} GB/s in run {worst.run.id}",
-        expected=f"{spell_gbs(best.gbs or 0.0)} GB/s, as in run {best.run.id}",
+        observed=f"{in_gbs(worst.gbs or 0.0)} in run {worst.run.id}",
+        expected=f"{in_gbs(best.gbs or 0.0)}, as in run {best.run.id}",
         fix=(),
         where=Where(nodes=tuple(worst.run.nodes)),
         cost=Cost((best.gbs or 0.0) - (worst.gbs or 0.0), gap.lost, "of the bus bandwidth of the better placement"),

@@ -13,7 +13,7 @@ from topodiag.report.sweep.heat import draw_heat
 from topodiag.report.sweep.words import GAP_ID, SEVERE_SHARE, fault_words, look_at, run_words, severe, untold
 from topodiag.report.text import Page, Part
 from topodiag.words.fold import fold_hosts, plural
-from topodiag.words.units import spell_gbs
+from topodiag.words.units import in_gbs, spell_gbs
 
 _SHOWN_RUNS = 4
 _SHOWN_FAULTS = 20
@@ -116,7 +116,7 @@ def _draw_gaps(page: Page, gaps: Sequence[Gap]) -> None:
             f"{gap.collective} on {gap.ranks} ranks: one placement is {gap.lost:.0%} slower than another",
         )
         for each, word in ((gap.best, "best "), (gap.worst, "worst")):
-            name = page.text(f"{spell_gbs(each.gbs or 0)} GB/s on ", fold_hosts(each.run.nodes))
+            name = page.text(f"{in_gbs(each.gbs or 0)} on ", fold_hosts(each.run.nodes))
             page.add(f"    {word} ", name, (f"  {each.run.why or each.run.id}", "dim"))
 
 

@@ -22,7 +22,7 @@ from topodiag.report.grid import Field, draw_grid
 from topodiag.report.text import Page, Part
 from topodiag.report.topo.names import Names, base_name, spell_order
 from topodiag.words.fold import plural
-from topodiag.words.units import spell_bytes, spell_gbs, spell_us
+from topodiag.words.units import in_gbs, spell_bytes, spell_gbs, spell_us
 
 PATTERNS = {int(each): each.words for each in Pattern}
 GRAPHS = {int(each): each.words for each in Graph}
@@ -61,11 +61,11 @@ def draw_verdict(page: Page, made: Prediction, name: str) -> None:
     seen = "" if made.nccl_nodes in (0, made.nodes) else f" ({made.nccl_nodes} nodes to NCCL)"
     words = f"{version} on {hosts}{seen}, {plural(made.ranks, 'rank')}"
     page.add(page.text(("✔", "ok"), " ", (base_name(name), "strong"), "  "), words)
-    best = f", best path {spell_gbs(made.max_bw)} GB/s, {spell_gbs(made.total_bw)} GB/s per GPU in all"
+    best = f", best path {in_gbs(made.max_bw)}, {in_gbs(made.total_bw)} per GPU in all"
     note_answer(page, words + best, sign="✔", hue="ok", name=base_name(name))
     if page.style.quiet:
         return
-    items: list[Part] = [f"best path {spell_gbs(made.max_bw)} GB/s", f"{spell_gbs(made.total_bw)} GB/s per GPU in all"]
+    items: list[Part] = [f"best path {in_gbs(made.max_bw)}", f"{in_gbs(made.total_bw)} per GPU in all"]
     if made.channels is not None:
         counts = made.channels
         kinds = (("coll", counts.coll), ("collnet", counts.collnet), ("nvls", counts.nvls), ("p2p", counts.p2p))
@@ -155,7 +155,7 @@ def draw_paths(page: Page, made: Prediction) -> None:
         )
         words: list[Part] = [
             page.text((word, "nvlink" if word.startswith("NV") else "close" if word in ("PIX", "PXB") else "remote"),
-                      f" {spell_gbs(gbs)} GB/s ×{count}")
+                      f" {in_gbs(gbs)} ×{count}")
             for (word, gbs), count in sorted(counted.items(), key=lambda item: (-item[1], item[0]))
         ]  # fmt: skip
         if words:

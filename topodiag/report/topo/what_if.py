@@ -21,7 +21,7 @@ from topodiag.report.text import Page, Part
 from topodiag.report.topo.names import Names, base_name, spell
 from topodiag.report.topo.predict import GRAPHS, draw_assumed, each_gbs, over_network, prediction_json, total_gbs
 from topodiag.words.fold import fold_labels, plural
-from topodiag.words.units import spell_bytes, spell_gbs, spell_us
+from topodiag.words.units import in_gbs, spell_bytes, spell_gbs, spell_us
 
 NOT_FOUND = "not found"
 
@@ -90,7 +90,7 @@ def _rows(answer: Answer) -> Iterator[tuple[str, str, str]]:
         yield "NCCL", _verdict(before), _verdict(after)
         return
     yield "ranks", str(before.ranks), str(after.ranks)
-    yield "best path", f"{spell_gbs(before.max_bw)} GB/s", f"{spell_gbs(after.max_bw)} GB/s"
+    yield "best path", in_gbs(before.max_bw), in_gbs(after.max_bw)
     for number, title in GRAPHS.items():
         old, new = spell_graph(before, number), spell_graph(after, number)
         if old or new:
@@ -101,7 +101,7 @@ def _rows(answer: Answer) -> Iterator[tuple[str, str, str]]:
     yield title, _choice(old_choice), _choice(new_choice)
     if old_choice and new_choice:
         yield "  time", spell_us(old_choice.time_us), spell_us(new_choice.time_us)
-        yield "  busbw", f"{spell_gbs(old_choice.busbw_gbs)} GB/s", f"{spell_gbs(new_choice.busbw_gbs)} GB/s"
+        yield "  busbw", in_gbs(old_choice.busbw_gbs), in_gbs(new_choice.busbw_gbs)
 
 
 def _verdict(made: Prediction) -> str:
@@ -117,8 +117,9 @@ def spell_graph(made: Prediction, number: int) -> str:
         return NOT_FOUND
     types = f"{graph.type_intra}, {graph.type_inter}" if over_network(made) else graph.type_intra
     total = total_gbs(made, graph)
-    product = f" = {spell_gbs(total)}" if total is not None else ""
-    return f"{graph.channels} × {spell_gbs(each_gbs(made, graph))}{product} GB/s, {types}"
+    each = each_gbs(made, graph)
+    sum_of_all = in_gbs(each) if total is None else f"{spell_gbs(each)} = {in_gbs(total)}"
+    return f"{graph.channels} × {sum_of_all}, {types}"
 
 
 def _channels(made: Prediction) -> str:
@@ -156,7 +157,7 @@ def _told(a: str, b: str) -> bool:
 
 def _step(old_type: str, old: float, new_type: str, new: float) -> str:
     head = f"{old_type} {spell_gbs(old)} -> "
-    return head + (f"{spell_gbs(new)} GB/s" if old_type == new_type else f"{new_type} {spell_gbs(new)} GB/s")
+    return head + (in_gbs(new) if old_type == new_type else f"{new_type} {in_gbs(new)}")
 
 
 def _folded(pairs: list[tuple[str, str]], gpus: set[str], names: Names) -> Iterator[str]:
@@ -198,7 +199,7 @@ def sentence(answer: Answer) -> str:
     by = f"{ratio:.1f} times as long" if ratio >= 2 else f"{abs(lost) * 100:.0f} % {'longer' if lost > 0 else 'less'}"
     text = (
         f"With {what}, {on} takes {spell_us(new.time_us)} instead of {spell_us(old.time_us)} ({by}): bus bandwidth"
-        f" {spell_gbs(new.busbw_gbs)} GB/s instead of {spell_gbs(old.busbw_gbs)}"
+        f" {in_gbs(new.busbw_gbs)} instead of {spell_gbs(old.busbw_gbs)}"
     )
     return text + _why(before, after) + "."
 
@@ -216,7 +217,7 @@ def _why(before: Prediction, after: Prediction) -> str:
         elif then is not None and now is not None and _figures(before, then) != _figures(after, now):
             (count, gbs), (was, of) = _figures(after, now), _figures(before, then)
             reasons.append(
-                f"the {word} search finds {plural(count, 'channel')} of {spell_gbs(gbs)} GB/s where it found {was} of"
+                f"the {word} search finds {plural(count, 'channel')} of {in_gbs(gbs)} where it found {was} of"
                 f" {spell_gbs(of)}"
             )
     if old is not None and new is not None and old.algorithm != new.algorithm:

@@ -9,7 +9,7 @@ from topodiag.expect.verdict import measured as top_of
 from topodiag.model.bench import BenchRun
 from topodiag.model.verdict import Agreement, Quantity
 from topodiag.words.fold import plural
-from topodiag.words.units import spell_bytes
+from topodiag.words.units import in_gbs, spell_bytes, spell_gbs
 
 TOLERANCE = 0.15
 """Share by which a prediction and a measurement may differ and still be called the same."""
@@ -45,18 +45,17 @@ def compare(whole: float, predicted: float, measured: float, cause: str, least: 
     """All three in GB/s: what the machines reach without causes and with them, and what was measured. `cause` in words,
     such as "the cause" or "these 2 causes"; `least` the share of the prediction down to which a run may fall."""
     off = measured / predicted - 1
-    numbers = f"predicted {_gbs(predicted)} GB/s of {_gbs(whole)}, measured {_gbs(measured)} ({off:+.0%})".replace(
-        "%)", " %)"
-    )
+    numbers = f"predicted {in_gbs(predicted)} of {spell_gbs(whole)}, measured {spell_gbs(measured)}"
+    numbers += f" ({off:+.0%})".replace("%)", " %)")
     loss, missing = whole - predicted, whole - measured
     verb = "explain" if cause.startswith("these") else "explains"
     if loss < SLIGHT * whole:
         if missing < TOLERANCE * whole:
             return Compared(Agreement.AGREES, f"{numbers}: {cause} cost{_s(cause)} next to nothing here, as measured")
-        return Compared(Agreement.PART, f"{numbers}: {_gbs(predicted - measured)} GB/s are left unexplained")
+        return Compared(Agreement.PART, f"{numbers}: {in_gbs(predicted - measured)} are left unexplained")
     if _same(loss, missing):
         if abs(off) > TOLERANCE:  # of a great loss little is left, and that little may differ by times
-            left = f"predicted {_gbs(predicted)} GB/s of {_gbs(whole)}, measured {_gbs(measured)}"
+            left = f"predicted {in_gbs(predicted)} of {spell_gbs(whole)}, measured {spell_gbs(measured)}"
             numbers = f"{left}, losses of {100 * loss / whole:.0f} and {100 * missing / whole:.0f} %"
         return Compared(Agreement.AGREES, f"{numbers}: {cause} {verb} {_part(loss, missing)}")
     nearer_to_whole = abs(whole - measured) < abs(measured - predicted)
@@ -64,10 +63,10 @@ def compare(whole: float, predicted: float, measured: float, cause: str, least: 
         said = "no such loss was measured" if nearer_to_whole else "less was lost than that"
         return Compared(Agreement.EXCEEDS, f"{numbers}: {said}, so it was not in force in this run, or not so much")
     if least < 1 and least * predicted <= measured < predicted:
-        bounds = f"between {_gbs(least * predicted)} and {_gbs(predicted)} GB/s are to be expected of such a way"
+        bounds = f"between {spell_gbs(least * predicted)} and {in_gbs(predicted)} are to be expected of such a way"
         return Compared(Agreement.AGREES, f"{numbers}: {cause} {verb} the loss, {bounds}")
     if measured < predicted * (1 - TOLERANCE) or loss < HALF * missing:
-        rest = f"{_gbs(predicted - measured)} GB/s are left unexplained"
+        rest = f"{in_gbs(predicted - measured)} are left unexplained"
         return Compared(Agreement.PART, f"{numbers}: {cause} {verb} {_part(loss, missing)}, {rest}")
     return Compared(Agreement.AGREES, f"{numbers}: {cause} {verb} the loss")
 
@@ -88,10 +87,6 @@ def _s(cause: str) -> str:
     return "" if cause.startswith("these") else "s"
 
 
-def _gbs(value: float) -> str:
-    return f"{value:.0f}" if value >= 100 else f"{value:.1f}"
-
-
 def same_as_table(
     predicted_gbs: float,
     algorithm: str,
@@ -107,9 +102,9 @@ def same_as_table(
         if name == collective and _plain(row + protocol) == wanted and gbs > 0:
             theirs = gbs * factor
             if abs(theirs - predicted_gbs) <= PRINTED * theirs:
-                return f"NCCL's own table in the log says the same: {_gbs(theirs)} GB/s of {algorithm}"
-            ours = _gbs(predicted_gbs)
-            return f"NCCL's own table in the log has {_gbs(theirs)} GB/s of {algorithm}, {ours} are reckoned"
+                return f"NCCL's own table in the log says the same: {in_gbs(theirs)} of {algorithm}"
+            ours = spell_gbs(predicted_gbs)
+            return f"NCCL's own table in the log has {in_gbs(theirs)} of {algorithm}, {ours} are reckoned"
     return ""
 
 

@@ -1,0 +1,65 @@
+"""Quantities are spelt in one place: the same fault reads the same in every command."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import topodiag
+from topodiag.words.units import in_gbps, in_gbs, number, spell_bytes, spell_gbs, spell_us
+
+UNIT = re.compile(r"\s?(?:GB/s|Gb/s|[KMG]iB)(?![A-Za-z])")
+"""The units that sentences share. Where a unit follows a value in one f-string, it was spelt by hand."""
+
+
+def by_hand(source: str) -> Iterator[tuple[int, str]]:
+    """Line and unit of each value that an f-string of the source follows with a unit."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.JoinedStr):
+            for value, text in zip(node.values, node.values[1:], strict=False):
+                behind = str(text.value) if isinstance(text, ast.Constant) else ""
+                if isinstance(value, ast.FormattedValue) and (found := UNIT.match(behind)):
+                    yield node.lineno, found[0]
+
+
+def test_a_unit_behind_a_value_is_found() -> None:
+    assert list(by_hand('f"{x:.1f} GB/s"')) == [(1, " GB/s")]
+    assert list(by_hand('f"{x} GB/s and {y}MiB"')) == [(1, " GB/s"), (1, "MiB")]
+    assert list(by_hand('f"in GB/s: {x}"')) == []
+    assert list(by_hand('f"{x} GB/sec"')) == []
+
+
+def test_no_other_module_spells_a_bandwidth_or_a_size() -> None:
+    code = Path(topodiag.__file__).parent
+    units = code / "words" / "units.py"
+    found = [
+        f"{path.relative_to(code)}:{line} spells{unit} by hand: words/units.py has it"
+        for path in sorted(code.rglob("*.py"))
+        if path != units
+        for line, unit in by_hand(path.read_text(encoding="utf-8"))
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    ("gbs", "text"),
+    [(370.84, "370.8 GB/s"), (45.0, "45 GB/s"), (0.1875, "0.188 GB/s"), (0.0, "0 GB/s"), (-3.25, "-3.2 GB/s")],
+)
+def test_a_bandwidth_has_what_matters(gbs: float, text: str) -> None:
+    assert in_gbs(gbs) == text
+    assert f"{spell_gbs(gbs)} GB/s" == text
+
+
+def test_a_derivation_keeps_its_digits() -> None:
+    assert in_gbs(20.6250, exact=True) == "20.625 GB/s"
+
+
+def test_line_rates_sizes_and_times() -> None:
+    assert [in_gbps(rate) for rate in (400, 12.5, 0.155)] == ["400 Gb/s", "12.5 Gb/s", "0.155 Gb/s"]
+    assert [spell_bytes(count) for count in (8, 64 << 10, 3 << 29)] == ["8 B", "64 KiB", "1.5 GiB"]
+    assert [spell_us(time) for time in (12.34, 4560.0, 1.2e6)] == ["12.3 us", "4.56 ms", "1.2 s"]
+    assert [number(value) for value in (40.0, 40.04, 0.1875, float("inf"))] == ["40", "40", "0.188", "?"]
