@@ -54,7 +54,7 @@ def test_nccls_own_table_in_the_log_confirms_or_denies() -> None:
     table = {("AllReduce", "NVLS_TREE", "SIMPLE"): (66.8, 215.4), ("AllReduce", "RING", "SIMPLE"): (131.6, 0.0)}
     same = same_as_table(403.6, "NVLSTree/Simple", table, "AllReduce", 1.875)
     assert same == "NCCL's own table in the log says the same: 403.9 GB/s of NVLSTree/Simple"
-    assert "461 are reckoned" in same_as_table(461.2, "NVLSTree/Simple", table, "AllReduce", 1.875)
+    assert "461.2 are reckoned" in same_as_table(461.2, "NVLSTree/Simple", table, "AllReduce", 1.875)
     assert not same_as_table(1.0, "Ring/Simple", table, "AllReduce", 1.875)
 
 

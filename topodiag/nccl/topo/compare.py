@@ -115,7 +115,7 @@ def _links(gpu: Element, names: Mapping[str, str]) -> dict[str, str]:
     made = {f"NVLinks to {far}": str(count) for far, count in counts.items()}
     for link in gpu.having("c2c"):
         # NCCL multiplies them: how many links they come by is nothing to it.
-        made["C2C"] = in_gbs(_number(link.get("count")) * _number(link.get("bw")) / 1000)
+        made["C2C"] = in_gbs(_number(link.get("count")) * _number(link.get("bw")) / 1000, exact=True)
     return made
 
 
