@@ -27,7 +27,7 @@ def test_below_it_is_low_and_says_by_how_much() -> None:
     made = verdict_of(run(busbw=200), EXPECTED)
     assert made.word == "low"
     assert made.ratio == 0.5
-    assert "50% short" in made.why
+    assert "50 % short" in made.why
 
 
 def test_a_size_is_held_to_its_own_expectation() -> None:

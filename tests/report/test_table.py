@@ -178,7 +178,7 @@ def test_findings_show_observed_beside_expected_cost_evidence_and_numbered_fix()
     assert [line[:12].strip() for line in body.splitlines() if line[2:3].isalpha() and line.startswith("  ")] == [
         "where", "seen", "expected", "cost", "evidence", "fix",
     ]  # fmt: skip
-    assert "159.4 GB/s lost (33.3 %)" in body
+    assert "159.4 GB/s lost (33 %)" in body
     assert "commands/nvidia-smi-nvlink-s.txt:71  Link 12: <inactive>" in body
     assert "  fix        1. Reset the GPU" in body
     assert "topodiag explain NVL001" in body

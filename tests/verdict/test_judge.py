@@ -204,7 +204,7 @@ def test_the_headline_names_host_object_and_effect() -> None:
     links = seen("NVL001", message="GPU3 has 12 of 18 NVLinks active")
     low = seen("BEN001", W, nodes=("n0", "n1"))
     told = verdict(links, low, case=running(), benchmarks=(measured("low", made=282.0),))
-    assert told.headline == "n0: GPU3 has 12 of 18 NVLinks active; all_reduce reaches 282 of 470 GB/s (-40%)"
+    assert told.headline == "n0: GPU3 has 12 of 18 NVLinks active; all_reduce reaches 282 of 470 GB/s (-40 %)"
 
 
 def test_the_headline_of_a_hypothesis_says_that_it_is_one() -> None:
@@ -227,7 +227,7 @@ def test_a_normal_measurement_says_that_an_expectation_above_it_is_wrong() -> No
 def test_a_loss_that_no_cause_explains_is_open() -> None:
     low = seen("BEN001", W, nodes=("n0", "n1"), line=Origin("all_reduce.txt", 1))
     told = verdict(low, case=running(), benchmarks=(measured("low", made=235.0),))
-    assert "all_reduce reaches 235 of 470 GB/s (-50%)" in told.not_explained
+    assert "all_reduce reaches 235 of 470 GB/s (-50 %)" in told.not_explained
 
 
 def test_it_says_how_much_of_each_kind_of_evidence_was_there() -> None:

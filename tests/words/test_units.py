@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 import topodiag
-from topodiag.words.units import in_gbps, in_gbs, number, spell_bytes, spell_gbs, spell_us
+from topodiag.words.units import in_gbps, in_gbs, number, percent, spell_bytes, spell_gbs, spell_us
 
-UNIT = re.compile(r"\s?(?:GB/s|Gb/s|[KMG]iB)(?![A-Za-z])")
+UNIT = re.compile(r"\s?(?:GB/s|Gb/s|[KMG]iB)(?![A-Za-z])| %(?![A-Za-z0-9])")
 """The units that sentences share. Where a unit follows a value in one f-string, it was spelt by hand."""
 
 
@@ -20,6 +20,10 @@ def by_hand(source: str) -> Iterator[tuple[int, str]]:
     """Line and unit of each value that an f-string of the source follows with a unit."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.JoinedStr):
+            for value in node.values:
+                form = value.format_spec if isinstance(value, ast.FormattedValue) else None
+                if form is not None and ast.unparse(form).rstrip("'\"").endswith("%"):
+                    yield node.lineno, " %"
             for value, text in zip(node.values, node.values[1:], strict=False):
                 behind = str(text.value) if isinstance(text, ast.Constant) else ""
                 if isinstance(value, ast.FormattedValue) and (found := UNIT.match(behind)):
@@ -29,11 +33,12 @@ def by_hand(source: str) -> Iterator[tuple[int, str]]:
 def test_a_unit_behind_a_value_is_found() -> None:
     assert list(by_hand('f"{x:.1f} GB/s"')) == [(1, " GB/s")]
     assert list(by_hand('f"{x} GB/s and {y}MiB"')) == [(1, " GB/s"), (1, "MiB")]
+    assert list(by_hand('f"{x:.0%} of {y} %"')) == [(1, " %"), (1, " %")]
     assert list(by_hand('f"in GB/s: {x}"')) == []
     assert list(by_hand('f"{x} GB/sec"')) == []
 
 
-def test_no_other_module_spells_a_bandwidth_or_a_size() -> None:
+def test_no_other_module_spells_a_bandwidth_a_size_or_a_share() -> None:
     code = Path(topodiag.__file__).parent
     units = code / "words" / "units.py"
     found = [
@@ -56,6 +61,21 @@ def test_a_bandwidth_has_what_matters(gbs: float, text: str) -> None:
 
 def test_a_derivation_keeps_its_digits() -> None:
     assert in_gbs(20.6250, exact=True) == "20.625 GB/s"
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [
+        (0.125, "12.5 %"), (0.34, "34 %"), (0.992, "99.2 %"), (1, "100 %"), (0.9999, "100 %"), (0, "0 %"),
+        (0.0001, "0 %"), (-0.07, "-7 %"), (1.5, "150 %"), (0.2, "20 %"),
+    ],
+)  # fmt: skip
+def test_a_share_has_a_decimal_where_a_whole_number_says_too_little(share: float, text: str) -> None:
+    assert percent(share) == text
+
+
+def test_a_change_has_its_sign() -> None:
+    assert [percent(share, signed=True) for share in (0.07, -0.07, 0.0, -0.0001)] == ["+7 %", "-7 %", "0 %", "0 %"]
 
 
 def test_line_rates_sizes_and_times() -> None:

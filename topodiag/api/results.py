@@ -25,6 +25,7 @@ from topodiag.report.formats.write_json import PAGE_INDENT, RESULT_INDENT, write
 from topodiag.report.words import counted, unexplained_words
 from topodiag.words.fold import fold_hosts
 from topodiag.words.text import clean
+from topodiag.words.units import percent
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -233,7 +234,7 @@ class AuditedLayout(Answer):
     def headline(self) -> str:
         audit = self.audited.audit
         where = f"{audit.talk.world} ranks on {audit.nodes} nodes"
-        return f"{where}, {audit.gain:.1%} to regain"
+        return f"{where}, {percent(audit.gain)} to regain"
 
     def to_json(self) -> str:
         return _text(self.document)
@@ -266,7 +267,7 @@ class SolvedLayout(Answer):
     def headline(self) -> str:
         made = self.solved
         where = f"{made.talk.world} ranks on {len(made.place.hosts)} of {made.cluster.nodes} nodes"
-        return f"{where}, {made.gain:.1%} faster than {made.before_name}"
+        return f"{where}, {percent(made.gain)} faster than {made.before_name}"
 
     def to_json(self) -> str:
         return _text(self.document)

@@ -19,6 +19,7 @@ from topodiag.model.job import Job
 from topodiag.model.provenance import NotObserved
 from topodiag.words.fold import few, plural
 from topodiag.words.hosts import short_name
+from topodiag.words.units import percent
 
 ALONE = "Inspector"
 """The name of a job of which there is nothing but the Inspector's records."""
@@ -74,7 +75,7 @@ def _not_seen(inspection: Inspection) -> list[NotObserved]:
         made.append(
             NotObserved(
                 PART,
-                f"{100 * inspection.missing / every:.0f} % of the sequence numbers have no record: too small, without"
+                f"{percent(inspection.missing / every)} of the sequence numbers have no record: too small, without"
                 " the GPU's time, or overwritten in the ring between two dumps (NCCL_INSPECTOR_DUMP_COLL_RING_SIZE)",
             )
         )

@@ -41,7 +41,7 @@ from topodiag.placement.solve import Solution, Solved, node_after_node, solve
 from topodiag.placement.view import Look, look_of
 from topodiag.verdict.order import arranged
 from topodiag.words.fold import plural
-from topodiag.words.units import in_gbps
+from topodiag.words.units import in_gbps, percent
 
 if TYPE_CHECKING:
     from topodiag.model.job import Job
@@ -302,7 +302,7 @@ def _trained(ready: Ready, layout: Layout, trained: Mapping[str, Any]) -> Talk:
     peak = peak_of(machine, trained["precision"], trained["peak_tflops"])
     made = work_of(trained, layout.for_world(ready.world).dp, peak)
     talk = talk_of_layout(ready.opened.cluster, layout, ready.world, made)
-    said = f"computation reaches {made.reached:.0%} of {peak.tflops:g} TFLOPS ({peak.source})"
+    said = f"computation reaches {percent(made.reached)} of {peak.tflops:g} TFLOPS ({peak.source})"
     return replace(talk, assumed=(*talk.assumed, said))
 
 

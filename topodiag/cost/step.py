@@ -22,6 +22,7 @@ from topodiag.cost.tiers import Machine
 from topodiag.cost.traffic import Traffic
 from topodiag.model.dimensions import BY_NAME, DIMENSIONS, Dimension, Divides, Pattern
 from topodiag.model.layout import Layout
+from topodiag.words.units import percent
 
 MATTERS = 0.05
 """Share of a step that the worst misplacement must cost before placement is worth a word."""
@@ -172,7 +173,7 @@ class Step:
         if not self.misplaced:
             return "no group would be split by another placement"
         if worst < MATTERS:
-            return f"the worst single misplacement would cost {worst:.1%} of a step: compute carries it"
+            return f"the worst single misplacement would cost {percent(worst)} of a step: compute carries it"
         if self.machine.nodes < FEW_NODES and self.machine.spine is None and worst < MATTERS_MUCH:
             return f"fewer than {FEW_NODES} nodes under one switch"
         return ""
@@ -363,7 +364,7 @@ def _terms(step: Step, tokens: float, flops: float, idle: float) -> tuple[Term, 
         made.append(Term(f"{name} traffic", total, "us", words))
         made.append(Term(f"{name} waited for", waited, "us", "what does not run beside compute"))
     sizes = f"p = {layout.pp}, m = {step.micro_batches}, v = {work.chunks}"
-    words = f"(p-1)/(v m + p-1) = {idle:.1%} of the pipeline's time, {sizes}"
+    words = f"(p-1)/(v m + p-1) = {percent(idle)} of the pipeline's time, {sizes}"
     made.append(Term("bubble", step.bubble_us, "us", words))
     made.append(Term("step", step.time_us, "us", "compute + waited for + bubble"))
     return tuple(made)

@@ -11,6 +11,7 @@ from topodiag.cost.tiers import LackingError, Machine
 from topodiag.hardware.compute import Peak, peak
 from topodiag.model.dimensions import Divides, that_divide
 from topodiag.model.layout import COPIES, Layout, LayoutError
+from topodiag.words.units import percent
 
 
 def fitted_layout(machine: Machine, sizes: Mapping[str, int], order: Sequence[str]) -> Layout:
@@ -117,14 +118,14 @@ def work_assumed(made: Step, used: Peak) -> tuple[str, ...]:
     work = made.work
     beside = [name for name, share in work.overlap.items() if share > 0 and name in made.dimensions]
     sentences = [
-        f"computation reaches {work.reached:.0%} of {used.tflops:g} TFLOPS between communications "
+        f"computation reaches {percent(work.reached)} of {used.tflops:g} TFLOPS between communications "
         f"(--efficiency; {used.source})",
         "6 P + 12 L h s operations per token"
         + (", a third more for recomputation" if work.recompute == "full" else ""),
         "activations and gradients travel at 16 bit; Adam keeps 12 bytes per parameter",
     ]
     if beside:
-        words = ", ".join(f"{work.overlap[name]:.0%} of {name}" for name in sorted(beside))
+        words = ", ".join(f"{percent(work.overlap[name])} of {name}" for name in sorted(beside))
         sentences.append(f"{words} runs beside the compute that can hide it, the rest is waited for (--overlap)")
     if work.experts and work.active_parameters is None:
         sentences.append("every token passes all parameters: --active-params was not given")

@@ -9,7 +9,7 @@ from topodiag.draw.svg import Canvas, wrap
 from topodiag.model.finding import Finding, Severity
 from topodiag.model.verdict import Cause, Consequence, Verdict
 from topodiag.words.fold import few, plural
-from topodiag.words.units import in_gbs
+from topodiag.words.units import in_gbs, percent
 
 WIDE, INSET, PAD, LINE = 720, 34, 10, 16
 """The picture, the step to the right per level, the room in a box, and from line to line, px."""
@@ -61,7 +61,7 @@ def _boxes(cause: Cause, number: int) -> list[_Box]:
     finding = cause.finding
     price = cause.price
     cost = f"{in_gbs(price.gbs_lost)} lost" if price.gbs_lost else ""
-    cost += f" ({price.share:.1%})".replace("%)", " %)") if cost and price.share else ""
+    cost += f" ({percent(price.share)})" if cost and price.share else ""
     lines = [finding.message, *([cost] if cost else [])]
     head = f"{number}. {finding.id} {finding.severity}, {cause.status.value}"
     made = [

@@ -21,7 +21,7 @@ from topodiag.expect.wires import Wires, wire_rates, wires_of
 from topodiag.model.bench import BenchRun, Expectation
 from topodiag.model.finding import Confidence
 from topodiag.model.node import Node
-from topodiag.words.units import in_gbs
+from topodiag.words.units import in_gbs, percent
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +120,7 @@ def _calibrated(
     terms.insert(
         -1, ("reached by healthy machines", f"x {factor.factor:.3f}", said if factor.rows else "none published")
     )
-    terms.append(("normal from", in_gbs(low), f"-{below:.0%}: {_reason(setup, tolerance, rates)}"))
+    terms.append(("normal from", in_gbs(low), f"-{percent(below)}: {_reason(setup, tolerance, rates)}"))
     own, least_of = low, ""
     for name, other in others:
         scale = fitted.of(generation, other.transport, run.collective).factor

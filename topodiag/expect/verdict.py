@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from topodiag.model.bench import BenchRow, BenchRun, Expectation
 from topodiag.model.finding import Confidence
-from topodiag.words.units import in_gbs, spell_gbs
+from topodiag.words.units import in_gbs, percent, spell_gbs
 
 NORMAL, LOW, IMPOSSIBLE, UNKNOWN = "normal", "low", "impossible", "unknown"
 
@@ -83,7 +83,7 @@ def verdict_of(run: BenchRun, expectation: Expectation | None, why_none: str = "
     of, normal = f"{in_gbs(gbs)} of {spell_gbs(at)} expected", f"normal from {spell_gbs(own * share)}{sure}"
     if gbs < expectation.low_gbs * share:
         short = 1 - gbs / at
-        why = f"{of}, {short:.0%} short; {normal}"
+        why = f"{of}, {percent(short)} short; {normal}"
         bar = expectation.low_gbs * share if expectation.confidence is Confidence.LOW else at
         return Verdict(LOW, why, size, gbs, at, gbs < bar * SEVERE)
     if gbs < own * share:
@@ -94,8 +94,8 @@ def verdict_of(run: BenchRun, expectation: Expectation | None, why_none: str = "
         return Verdict(UNKNOWN, why, size, gbs, at)
     if expectation.doubt_gbs is not None and gbs < expectation.doubt_gbs * share:
         why = (
-            f"{1 - gbs / at:.0%} below the {in_gbs(at)} expected of {expectation.machine}: low, or another machine "
-            "(fewer or slower NICs): say which it is (--machine, --system, --nics)"
+            f"{percent(1 - gbs / at)} below the {in_gbs(at)} expected of {expectation.machine}: low, or another"
+            " machine (fewer or slower NICs): say which it is (--machine, --system, --nics)"
         )
         return Verdict(UNKNOWN, why, size, gbs, at)
     return Verdict(NORMAL, f"{of}, {normal}", size, gbs, at)

@@ -22,6 +22,7 @@ from topodiag.placement.pack import pack
 from topodiag.placement.price import DemandCost, Floats, PlacementCost, price_demand, price_placement, span_time_us
 from topodiag.placement.rails import on_rails
 from topodiag.placement.solve import in_order, solve
+from topodiag.words.units import percent
 
 MATTERS = 0.05
 """Share of a step that placement must be worth before a word is said about it; the step model's (cost/step.py)."""
@@ -183,7 +184,7 @@ class Audit:
         if at_stake <= 0:
             return "no other place of any rank would make a step shorter or longer"
         if at_stake < MATTERS:
-            return f"the worst single misplacement would cost {at_stake:.1%} of a step: compute carries it"
+            return f"the worst single misplacement would cost {percent(at_stake)} of a step: compute carries it"
         one_switch = self.cluster.levels and np.unique(self.cluster.levels[0].group[used]).size == 1
         if self.nodes < FEW_NODES and one_switch and at_stake < MATTERS_MUCH:
             return f"fewer than {FEW_NODES} nodes under one switch"

@@ -10,7 +10,7 @@ from topodiag.model.verdict import Price
 from topodiag.report.node.marks import SIGNS, more
 from topodiag.report.text import Page
 from topodiag.words.fold import fold_hosts, fold_labels, numbered
-from topodiag.words.units import in_gbs, number
+from topodiag.words.units import in_gbs, percent
 
 LIKE_SHOWN = 4
 """Places shown in full of one kind of fault with one fix; the rest are counted (`-v` shows all)."""
@@ -154,7 +154,7 @@ def cost_words(cost: Cost) -> str:
     if cost.gbs_lost is not None:
         parts.append(f"{in_gbs(cost.gbs_lost)} lost")
     if cost.share is not None:
-        share = f"{number(cost.share * 100)} %"
+        share = percent(cost.share)
         parts.append(f"({share})" if parts else f"{share} lost")
     lead = " ".join(parts)
     return f"{lead}: {cost.text}" if lead and cost.text else lead or cost.text
@@ -168,4 +168,4 @@ def step_words(price: Price) -> str:
     low, high = round(100 * least), round(100 * most)
     if high < 1:
         return "less than 1 % of a step"
-    return f"{high} % of a step" if low == high else f"{low}-{high} % of a step"
+    return f"{low}-{percent(high / 100)} of a step" if low < high else f"{percent(high / 100)} of a step"

@@ -10,7 +10,7 @@ from topodiag.model.finding import Finding
 from topodiag.model.verdict import Cause, CauseStatus, State
 from topodiag.verdict.scene import Scene
 from topodiag.words.fold import fold_hosts, plural
-from topodiag.words.units import in_gbs, spell_gbs
+from topodiag.words.units import in_gbs, percent, spell_gbs
 
 WORDS = {
     State.FAILED: "failed",
@@ -82,7 +82,7 @@ def loss_words(benchmarks: Sequence[Benchmark]) -> str:
         return ""
     lost, each, made, wanted = max(low, key=lambda item: item[0])
     name = each.run.collective or "the benchmark"
-    return f"{name} reaches {spell_gbs(made)} of {in_gbs(wanted)} (-{round(lost * 100)}%)"
+    return f"{name} reaches {spell_gbs(made)} of {in_gbs(wanted)} (-{percent(lost)})"
 
 
 def _reached(run: Benchmark) -> tuple[float, float]:

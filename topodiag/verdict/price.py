@@ -26,7 +26,7 @@ from topodiag.verdict.pricing.placed import placement_price
 from topodiag.verdict.pricing.registry import NO_NUMBER, mend_of
 from topodiag.verdict.pricing.step import step_price
 from topodiag.words.hosts import short_name
-from topodiag.words.units import in_gbs, spell_gbs
+from topodiag.words.units import in_gbs, percent, spell_gbs
 
 MOST_CAUSES = 16
 """Causes of one run that are priced together: more of them are no verdict, and each costs a search."""
@@ -297,7 +297,7 @@ def _price(home: _Priced, part: _Part, reach: _Reached) -> Price:
     says = "; ".join(each for each in (compared.says if compared is not None else "", _by_table(ground, now)) if each)
     own = part.finding.cost
     share = max(1 - only / whole, 0.0)
-    lost = f"{ground.what}: {spell_gbs(only)} of {in_gbs(whole)} left (-{share:.0%})".replace("%)", " %)")
+    lost = f"{ground.what}: {spell_gbs(only)} of {in_gbs(whole)} left (-{percent(share)})"
     return Price(
         gbs_lost=own.gbs_lost if own.gbs_lost is not None else whole - only,
         share=own.share if own.gbs_lost is not None else share,

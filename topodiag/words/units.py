@@ -38,6 +38,15 @@ def in_gbps(gbps: float) -> str:
     return f"{number(gbps)} Gb/s"
 
 
+def percent(share: float, *, signed: bool = False) -> str:
+    """A share (1 is all) as `12.5 %`, `34 %`, `99.2 %`, `-7 %`: with a decimal where a whole number says too little,
+    below 20 % and just below all."""
+    value = 100 * share
+    decimal = 0.05 <= abs(value) < 20 or 99 <= abs(value) < 99.95
+    text = f"{value:{'+' if signed else ''}.{1 if decimal else 0}f}".removesuffix(".0")
+    return f"{'0' if text in ('-0', '+0') else text} %"
+
+
 def number(value: float) -> str:
     """A quantity as people write it: at most one decimal, none when whole; up to three below one."""
     if not math.isfinite(value):

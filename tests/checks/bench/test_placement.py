@@ -21,7 +21,7 @@ def placed(name: str, share: float = 1.0, **known: object) -> Benchmark:
 def test_the_slower_of_two_placements_is_named_beside_the_faster() -> None:
     outcome = judge("BEN005", placed("two racks", 0.6), placed("one rack"))
     (finding,) = outcome.findings
-    assert "two racks is 40% slower than one rack" in finding.message
+    assert "two racks is 40 % slower than one rack" in finding.message
 
 
 def test_the_faster_one_is_clean() -> None:
@@ -50,7 +50,7 @@ def test_the_same_nodes_measured_twice_are_one_placement_by_its_better_run() -> 
 def test_hosts_stand_for_a_placement_without_a_name() -> None:
     other = replace(sweep(), devices=tuple(replace(each, host=f"m{each.host}") for each in sweep().devices))
     slow = benchmark(sweep({size: gbs * 0.5 for size, gbs in GROWING.items()}))
-    assert "n0, n1 is 50% slower than mn0, mn1" in judge("BEN005", slow, benchmark(other)).findings[0].message
+    assert "n0, n1 is 50 % slower than mn0, mn1" in judge("BEN005", slow, benchmark(other)).findings[0].message
 
 
 def test_without_a_name_or_hosts_it_is_not_applicable() -> None:

@@ -38,7 +38,7 @@ def test_facts_that_split_alike_are_one_finding_of_the_smaller_population() -> N
 def test_what_else_splits_the_same_way_is_in_the_sentence() -> None:
     split = replace(SPLIT, association=Association("rack", ("r1", "r2"), 0.9))
     [found] = TwoPopulations().judge(cohort(split)).findings
-    assert found.message.endswith(", split as by rack (r1, r2: 90% overlap)")
+    assert found.message.endswith(", split as by rack (r1, r2: 90 % overlap)")
 
 
 def test_a_split_that_can_cost_bandwidth_is_a_warning() -> None:

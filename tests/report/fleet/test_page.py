@@ -61,7 +61,7 @@ def test_what_is_equal_and_what_splits_is_told_with_counts(sick: FleetResult) ->
     text = "\n".join(page_of(sick))
     assert "facts equal on all nodes that show them" in text
     assert "populations  kernel" in text
-    assert "split as by rack: r0-4 (100% overlap)" in text
+    assert "split as by rack: r0-4 (100 % overlap)" in text
 
 
 def test_ten_thousand_nodes_with_many_reasons_are_classes_with_counts(monkeypatch: pytest.MonkeyPatch) -> None:

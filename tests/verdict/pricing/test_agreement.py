@@ -31,7 +31,7 @@ def test_within_15_percent_they_agree(whole: float, predicted: float, measured: 
 
 def test_the_sentence_has_the_numbers() -> None:
     said = compare(477, 297, 286, "the cause").says
-    assert said == "predicted 297 GB/s of 477, measured 286 (-4 %): the cause explains 94 % of the loss"
+    assert said == "predicted 297 GB/s of 477, measured 286 (-3.7 %): the cause explains 94 % of the loss"
 
 
 def test_what_is_left_is_said() -> None:
@@ -60,4 +60,4 @@ def test_nccls_own_table_in_the_log_confirms_or_denies() -> None:
 
 def test_what_is_left_of_a_great_loss_is_compared_by_the_loss() -> None:
     said = compare(475, 21.3, 9.1, "the cause").says
-    assert said == ("predicted 21.3 GB/s of 475, measured 9.1, losses of 96 and 98 %: the cause explains the loss")
+    assert said == ("predicted 21.3 GB/s of 475, measured 9.1, losses of 96 % and 98 %: the cause explains the loss")

@@ -9,7 +9,7 @@ from topodiag.checks.bench.text import measured, place, size_text, title
 from topodiag.checks.interface import BenchCheck, OneStep
 from topodiag.model.bench import Benchmark, Expectation, Hypothesis
 from topodiag.model.finding import Cost, Finding, Outcome, Severity
-from topodiag.words.units import in_gbs, spell_gbs
+from topodiag.words.units import in_gbs, percent, spell_gbs
 
 FEWEST = 3
 """Sizes below which a sweep is no fit: one slow size may be an accident, but not one at less than half."""
@@ -84,7 +84,7 @@ class BandwidthLow(OneStep[Benchmark], BenchCheck[Never]):
         return self.finding(
             benchmark,
             Severity.ERROR if benchmark.severe else Severity.WARNING,
-            f"{title(benchmark.run)} reaches {in_gbs(gbs)} at {size_text(size)}, {short:.0%} below what "
+            f"{title(benchmark.run)} reaches {in_gbs(gbs)} at {size_text(size)}, {percent(short)} below what "
             f"{expected.machine} should{named}",
             observed=f"{in_gbs(gbs)} bus bandwidth at {size_text(size)} ({place(benchmark)})",
             expected=f"{in_gbs(wanted)}, normal from {spell_gbs(wanted * _low(expected) / expected.busbw_gbs)}",
@@ -105,5 +105,5 @@ def _steps(hypotheses: Sequence[Hypothesis]) -> list[str]:
     for each in hypotheses[:3]:
         page = f" (topodiag explain {each.check})" if each.check else ""
         look = f": {each.confirm[0]}" if each.confirm else ""
-        steps.append(f"{each.likelihood:.0%} {each.cause}{page}{look}")
+        steps.append(f"{percent(each.likelihood)} {each.cause}{page}{look}")
     return steps or ["measure pairs of nodes: topodiag bench plan --nodelist NODES..."]

@@ -12,7 +12,7 @@ from topodiag.checks.interface import BenchCheck, OneStep
 from topodiag.checks.peers import of_everyone
 from topodiag.model.bench import Benchmark
 from topodiag.model.finding import Confidence, Cost, Outcome, Severity
-from topodiag.words.units import in_gbs
+from topodiag.words.units import in_gbs, percent
 
 APART = 0.3
 """Share that the slower placement lacks from which the topology is a bottleneck."""
@@ -71,7 +71,7 @@ class PlacementsApart(OneStep[Benchmark], BenchCheck[Never]):
             return self.unknown(benchmark, "no size of 4 MiB or more that another placement has as well")
         best, gbs, size = max(rates, key=lambda each: each[0] / each[1])
         if best <= 0 or gbs >= best * (1 - APART):
-            return self.clean(benchmark, f"within {APART:.0%} of {len(peers)} other placements")
+            return self.clean(benchmark, f"within {percent(APART)} of {len(peers)} other placements")
         fastest = next(each for each in peers if each.gbs.get(size) == best)
         share = 1 - gbs / best
         return self.found(
@@ -80,7 +80,7 @@ class PlacementsApart(OneStep[Benchmark], BenchCheck[Never]):
                 self.finding(
                     benchmark,
                     Severity.WARNING,
-                    f"{title(benchmark.run)}: {mine} is {share:.0%} slower than {fastest.name}",
+                    f"{title(benchmark.run)}: {mine} is {percent(share)} slower than {fastest.name}",
                     observed=f"{in_gbs(gbs)} at {size_text(size)} on {mine}",
                     expected=f"about {in_gbs(best)}, as on {fastest.name}",
                     fix=(

@@ -11,6 +11,7 @@ from topodiag.checks.interface import FleetCheck
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
 from topodiag.model.fleet import Cohort, Populations
 from topodiag.words.fold import few, plural
+from topodiag.words.units import percent
 
 FEWEST = 3
 _SHOWN = 3
@@ -87,7 +88,7 @@ def _with(split: Populations) -> str:
     found = split.association
     if found is None:
         return ""
-    return f", split as by {found.attribute} ({few(found.values, _SHOWN)}: {found.jaccard:.0%} overlap)"
+    return f", split as by {found.attribute} ({few(found.values, _SHOWN)}: {percent(found.jaccard)} overlap)"
 
 
 def _severity(split: Populations) -> Severity:

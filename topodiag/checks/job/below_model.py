@@ -11,7 +11,7 @@ from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome,
 from topodiag.model.inspector import BesideModel
 from topodiag.model.job import Job
 from topodiag.words.fold import plural
-from topodiag.words.units import in_gbs, spell_bytes
+from topodiag.words.units import in_gbs, percent, spell_bytes
 
 MOST_NAMED = 8
 
@@ -80,7 +80,7 @@ class BelowModel(JobCheck[tuple[BesideModel, ...]]):
             shared = f", shared by {each.sharing} communicators" if each.sharing > 1 else ""
             yield self.finding(
                 Severity.WARNING,
-                f"{what} reaches {100 * each.gbs / part:.0f} % of what {each.machine} should: {who} has"
+                f"{what} reaches {percent(each.gbs / part)} of what {each.machine} should: {who} has"
                 f" {in_gbs(each.gbs)} in its best calls",
                 observed=f"{in_gbs(each.gbs)} bus bandwidth in the best tenth of {each.size.calls} calls",
                 expected=f"{in_gbs(part)} or more: {in_gbs(each.expected_gbs)} of the communicator alone{shared}",

@@ -15,6 +15,7 @@ from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome,
 from topodiag.model.inspector import MadeOf
 from topodiag.model.job import Job
 from topodiag.words.fold import plural
+from topodiag.words.units import percent
 
 LATE_S = 1.0
 """Seconds by which one arrival must differ from the rank's usual one: far above what a step varies by, and no part of a
@@ -124,12 +125,12 @@ class LateArriver(JobCheck[tuple[LateRank | LateKernels, ...]]):
     def _tell_kernels(self, observed: Sequence[LateKernels]) -> Iterator[Finding]:
         for late, who in in_words(observed):
             calls = "calls" if late.comm.made_of is MadeOf.CALLS else "means over a dump"
-            each = f"{100 * late.times / late.comm.calls:.0f} % of {late.comm.calls} {calls}"
+            each = f"{percent(late.times / late.comm.calls)} of {late.comm.calls} {calls}"
             more = f", and in {plural(late.also, 'communicator')} more" if late.also else ""
             yield self.finding(
                 Severity.WARNING,
                 f"{who} {'comes' if len(late.who) == 1 else 'come'} last to the collectives of {late.group}{more}: the"
-                f" others wait {100 * late.share:.0f} % of the time in them",
+                f" others wait {percent(late.share)} of the time in them",
                 observed=f"the shortest kernel in {each}, where the others take {_spell(late.wait_us / 1e6)} longer",
                 expected="the last arriver changes from call to call, and waiting is less than a tenth of the time",
                 fix=(

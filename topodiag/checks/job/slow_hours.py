@@ -14,6 +14,7 @@ from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome,
 from topodiag.model.inspector import InspectorCommunicator
 from topodiag.model.job import Job
 from topodiag.words.fold import few
+from topodiag.words.units import percent
 
 FEWEST_HOURS = 4
 FEWEST_CALLS = 10
@@ -111,9 +112,7 @@ class SlowHoursOfJob(JobCheck[tuple[SlowHours, ...]]):
                 f" {few([names.label(comm) for comm in hours.slow], 3)}",
                 expected=f"the median of {hours.hours} hours",
                 fix=(cause,),
-                cost=Cost(
-                    share=1 - 1 / hours.times, text=f"in these hours {100 * (1 - 1 / hours.times):.0f} % of the rate"
-                ),
+                cost=Cost(share=1 - 1 / hours.times, text=f"in these hours {percent(1 - 1 / hours.times)} of the rate"),
                 evidence=[next(iter(comm.members.values())).origin for comm in hours.slow[:3]],
                 coverage=hours.coverage,
                 confidence=Confidence.MEDIUM,

@@ -12,6 +12,7 @@ from topodiag.checks.shared.words import rank_word
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Job
 from topodiag.model.step_waits import StepWaits
+from topodiag.words.units import percent
 
 FEWEST_RANKS = 3
 LEAST_US = 1000.0
@@ -122,8 +123,8 @@ class OddStepWaits(JobCheck[tuple[Odd, ...]]):
             yield self.finding(
                 Severity.WARNING,
                 f"{who}: {odd.state.message}{to}",
-                observed=f"{odd.state.name} is {100 * share:.0f} % of the waiting of its steps",
-                expected=f"{100 * odd.others:.0f} %, the median of the other ranks",
+                observed=f"{odd.state.name} is {percent(share)} of the waiting of its steps",
+                expected=f"{percent(odd.others)}, the median of the other ranks",
                 fix=(odd.state.fix,),
                 nodes=list(dict.fromkeys(judged.by_rank[r].host for r in ranks if r in judged.by_rank)),
                 ranks=ranks,

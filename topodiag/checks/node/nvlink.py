@@ -12,14 +12,14 @@ from topodiag.checks.interface import NodeCheck
 from topodiag.checks.node import nvlink_evidence as evidence
 from topodiag.checks.node.nvlink_evidence import Expectation, LinkCount
 from topodiag.checks.node.nvlink_pairs import PairWithoutNvlink
-from topodiag.checks.shared.devices import gpu_spec, majority, percent
+from topodiag.checks.shared.devices import gpu_spec, majority
 from topodiag.checks.shared.prices import missing_nvlinks, slow_nvlinks
 from topodiag.model.devices import Gpu, NvLink
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact, Origin
 from topodiag.words.fold import fold_runs, plural
-from topodiag.words.units import in_gbs
+from topodiag.words.units import in_gbs, percent
 
 __all__ = ["FewerNvlinks", "PairWithoutNvlink", "SlowNvlinks"]
 

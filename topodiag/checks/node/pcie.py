@@ -8,12 +8,12 @@ from typing import Any
 
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.node.pcie_links import ADAPTER_LANES, Hop, hops, nothing_to_judge
-from topodiag.checks.shared.devices import gpu_spec, percent
+from topodiag.checks.shared.devices import gpu_spec
 from topodiag.checks.shared.prices import narrow_link, usable_gbs
 from topodiag.model.devices import Gpu, PciKind
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status
 from topodiag.model.node import Node
-from topodiag.words.units import in_gbs, spell_gbs
+from topodiag.words.units import in_gbs, percent, spell_gbs
 
 BUSY_PERCENT = 10
 """GPU utilization from which its PCIe speed is judged: below it the driver may rest the link at Gen1 between bursts."""
@@ -275,7 +275,7 @@ class SlowPcieLink(NodeCheck[DegradedLinks]):
         use = hop.gpus[0].utilization if hop.gpus and not hop.is_shared else None
         sure = bool(_is_busy(hop)) if use is None else (use.value or 0) >= BUSY_PERCENT
         ends = "both ends can do it" if hop.able_gen is not None else "as its siblings run"
-        load = f" while {use.value} % busy" if use is not None and use.value else ""
+        load = f" while {percent(use.value / 100)} busy" if use is not None and use.value else ""
         return self.finding(
             node,
             Severity.ERROR if sure else Severity.WARNING,

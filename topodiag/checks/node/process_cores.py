@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.node.numa import UNBOUNDED_GBS, sockets_of
-from topodiag.checks.shared.devices import numa_of, percent
+from topodiag.checks.shared.devices import numa_of
 from topodiag.hardware.catalog import smp_gbs
 from topodiag.model.cpulist import parse_cpulist
 from topodiag.model.devices import Gpu
@@ -17,7 +17,7 @@ from topodiag.model.provenance import Fact
 from topodiag.model.system import Process
 from topodiag.model.topics import Topic
 from topodiag.words.fold import fold_numbers, fold_runs
-from topodiag.words.units import in_gbs
+from topodiag.words.units import in_gbs, percent
 
 AWAY_SHARE = 0.5
 """A process counts as bound away from its GPU when less than this share of its cpus is on the GPU's socket: with half

@@ -135,7 +135,3 @@ def majority(values: Iterable[V]) -> V | None:
 def pcie_gbs(spec: GpuSpec | None) -> float | None:
     """What NCCL reckons of the PCIe link of a GPU product, GB/s in one direction."""
     return pcie_nccl_gbs(spec.pcie_gen, spec.pcie_width) if spec is not None and spec.pcie_gen else None
-
-
-def percent(share: float) -> str:
-    return f"{share * 100:.0f} %"

@@ -11,6 +11,7 @@ from topodiag.cli.former import Command
 from topodiag.cli.model.options import LINKS_FORMER, link_options, machine_from, system_options
 from topodiag.cli.model.step_options import LAYOUT_OPTIONS, MODEL_OPTIONS, TRAINING_OPTIONS, Trained, trained_options
 from topodiag.cli.options import Printing, explain_option, format_option, options, page_options, svg_option
+from topodiag.words.units import percent
 
 if TYPE_CHECKING:
     from topodiag.cost.alpha_beta import Link
@@ -64,7 +65,7 @@ def step(  # noqa: PLR0917 - one parameter per option
         "peak_tflops": answer.peak.tflops, "nodes": nodes, **layout.all_sizes, "order": "-".join(order),
     }  # fmt: skip
     title = f"{spell_time(made.time_us)} per step: {layout.world} GPUs, {machine.name}"
-    bars = [(name, us / 1000, f"{spell_time(us)}  {us / made.time_us:.1%}") for name, us, _ in parts(made)]
+    bars = [(name, us / 1000, f"{spell_time(us)}  {percent(us / made.time_us)}") for name, us, _ in parts(made)]
 
     def draw(page: Page) -> None:
         draw_step(page, made, assumed, explain=explain)

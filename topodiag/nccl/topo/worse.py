@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from topodiag.nccl.prediction import Choice, PredictedGraph, Prediction
 from topodiag.words.fold import plural
+from topodiag.words.units import percent
 
 _WORSE = {64 << 10: 0.1, 1 << 30: 0.01}
 """Bytes at which the file is compared with the present, and from which share on more time is worse. The large one is
@@ -62,4 +63,4 @@ def worse(compared: Comparison) -> Iterator[str]:
 
 
 def _slower(old: Choice, new: Choice) -> str:
-    return f"{(new.time_us / old.time_us - 1) * 100:.0f} %"
+    return percent(new.time_us / old.time_us - 1)

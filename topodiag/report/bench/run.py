@@ -31,7 +31,7 @@ from topodiag.report.bench.words import (
 from topodiag.report.grid import Field, draw_grid
 from topodiag.report.node.marks import more
 from topodiag.report.text import Page, Part
-from topodiag.words.units import in_gbs, spell_bytes, spell_gbs, spell_us
+from topodiag.words.units import in_gbs, percent, spell_bytes, spell_gbs, spell_us
 
 ROWS_SHOWN = 40
 """Rows of a table; a sweep over types and operations has thousands (`-v` shows all)."""
@@ -146,7 +146,7 @@ def _cells(benchmark: Benchmark, row: BenchRow, *, kinds: bool, both: bool) -> l
         _gbs(best.algbw_gbs),
         (_gbs(best.busbw_gbs), "warning" if low else "strong"),
         _gbs(expected),
-        (f"{100 * share:.0f} %" if share is not None else "", "warning" if low else "dim"),
+        (percent(share) if share is not None else "", "warning" if low else "dim"),
         _gbs(row.in_place.busbw_gbs) if both else "",
         (f"{wrong:.0f}", "error") if wrong else "",
         ("cut off", "doubtful") if row.cut else "",
@@ -204,7 +204,7 @@ def _draw_hypotheses(page: Page, benchmark: Benchmark) -> None:
         check = page.text((f"  {each.check}", "close")) if each.check else page.text("")
         page.add(
             page.text(f"  {number}. "),
-            page.text((f"{100 * each.likelihood:.0f}%  ", "dim"), f"{in_gbs(each.predicted_gbs)}  ",
+            page.text((f"{percent(each.likelihood)}  ", "dim"), f"{in_gbs(each.predicted_gbs)}  ",
                       (each.cause, "strong"), check),
         )  # fmt: skip
         for word in each.evidence:

@@ -9,7 +9,7 @@ from os.path import commonpath, dirname
 
 from topodiag.model.bench import Benchmark, BenchRow, BenchRun, GateState, Regime
 from topodiag.words.fold import fold_hosts, plural
-from topodiag.words.units import in_gbs, spell_bytes, spell_gbs, spell_us
+from topodiag.words.units import in_gbs, percent, spell_bytes, spell_gbs, spell_us
 
 SIGNS = {"normal": ("✔", "ok"), "low": ("▲", "warning"), "impossible": ("✖", "error")}
 """Sign and hue of a verdict; of any other, a question mark. A run that is broken has those of an error (`sign_of`)."""
@@ -110,7 +110,7 @@ def range_words(low: float, high: float, unit: str) -> str:
 
 
 def share_words(measured: float | None, expected: float | None) -> str:
-    return "" if measured is None or not expected else f"{100 * measured / expected:.0f} %"
+    return "" if measured is None or not expected else percent(measured / expected)
 
 
 def share_of(benchmark: Benchmark, row: BenchRow) -> float | None:

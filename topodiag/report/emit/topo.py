@@ -12,7 +12,7 @@ from topodiag.report.grid import Field, draw_grid
 from topodiag.report.text import Page, Part
 from topodiag.report.topo.predict import GRAPHS
 from topodiag.words.fold import plural
-from topodiag.words.units import spell_bytes, spell_gbs, spell_us
+from topodiag.words.units import percent, spell_bytes, spell_gbs, spell_us
 
 NOTICEABLE = 0.01
 """A change of time below this share is no change: the model's own figures are not better."""
@@ -141,4 +141,4 @@ def _change(old: float, new: float) -> str:
         return ""
     if new < old / 2:
         return f" ({old / new:.1f} times as fast)"
-    return f" ({abs(new / old - 1) * 100:.0f} % {'less' if new < old else 'more'})"
+    return f" ({percent(abs(new / old - 1))} {'less' if new < old else 'more'})"

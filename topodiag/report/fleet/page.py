@@ -10,7 +10,7 @@ from topodiag.report.answer import note_answer
 from topodiag.report.node.marks import SIGNS, more
 from topodiag.report.text import Page, Part
 from topodiag.words.fold import few, fold_hosts, fold_labels, plural, short_hosts
-from topodiag.words.units import in_gbs
+from topodiag.words.units import in_gbs, percent
 
 OLDER = "an older capture of"
 """How it begins why a capture was left out that another one of the same node replaces."""
@@ -171,7 +171,7 @@ def _draw_cohort(page: Page, cohort: Cohort) -> None:
         if split.association is not None:
             found = split.association
             values = fold_labels(found.values, 4)
-            page.add(" " * 15, (f"split as by {found.attribute}: {values} ({found.jaccard:.0%} overlap)", "dim"))
+            page.add(" " * 15, (f"split as by {found.attribute}: {values} ({percent(found.jaccard)} overlap)", "dim"))
     if len(cohort.populations) > len(shown):
         page.add(" " * 15, (more(len(cohort.populations) - len(shown), "split"), "dim"))
     if cohort.varying:

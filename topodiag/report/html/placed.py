@@ -8,7 +8,7 @@ from topodiag.placement.view import Look, look_of
 from topodiag.report.formats.types.place import AuditDocument, SolveDocument
 from topodiag.report.html.interface import Cell, Drawing, Extras, Grid
 from topodiag.report.place.look_svg import look_svg
-from topodiag.words.units import number
+from topodiag.words.units import percent
 
 
 def audit_extras(audit: Audit, document: AuditDocument) -> Extras:
@@ -17,7 +17,7 @@ def audit_extras(audit: Audit, document: AuditDocument) -> Extras:
     rows = [
         [Cell(name), Cell(str(each.groups), each.groups), Cell(str(each.size), each.size), Cell(each.level),
          _ms(each.ms_per_step), _ms(each.best_ms),
-         Cell(f"{number(each.lost_percent)} %", each.lost_percent, "warning" if each.split else "")]
+         Cell(percent(each.lost_percent / 100), each.lost_percent, "warning" if each.split else "")]
         for name, each in document.cost.items()
     ]  # fmt: skip
     grid = Grid("dimensions", "What a step waits for, by dimension", heads, rows, right=frozenset({1, 2, 4, 5, 6}))

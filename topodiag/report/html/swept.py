@@ -7,7 +7,7 @@ from topodiag.report.html.interface import Cell, Drawing, Extras, Grid
 from topodiag.report.sweep.heat import heat_svg
 from topodiag.report.sweep.page import best_by_rail
 from topodiag.words.fold import fold_hosts
-from topodiag.words.units import number, spell_gbs
+from topodiag.words.units import percent, spell_gbs
 
 ROWS_SHOWN = 400
 _MARKS = {Standing.FAILED: "error", Standing.LOW: "warning"}
@@ -59,7 +59,7 @@ def _row(each: JudgedRun) -> list[Cell | str]:
     return [
         Cell(run.id), Cell(fold_hosts(run.nodes)), Cell("" if run.rail is None else str(run.rail), run.rail),
         _gbs(each.gbs), _gbs(each.reference),
-        Cell("" if each.share is None else f"{number(each.share * 100)} %", each.share),
+        Cell("" if each.share is None else percent(each.share), each.share),
         Cell(each.standing.value, mark=_MARKS[each.standing]), Cell(each.why),
     ]  # fmt: skip
 

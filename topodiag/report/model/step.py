@@ -25,6 +25,7 @@ from topodiag.report.model.words import (
 from topodiag.report.plot.terminal import draw_bars
 from topodiag.report.text import Page, Part
 from topodiag.words.fold import plural
+from topodiag.words.units import percent
 
 NAMES = {each.name: each.noun for each in DIMENSIONS}
 
@@ -40,12 +41,14 @@ def draw_step(page: Page, made: Step, assumed: tuple[str, ...], *, explain: bool
     note_answer(page, (f"{spell_time(made.time_us)} per step", "strong"), f", {made.tokens_per_s:,.0f} tokens/s")
     page.add_items("  ", [
         f"{made.tokens_per_s:,.0f} tokens/s",
-        f"{made.mfu:.1%} of the peak (MFU)",
-        f"{made.compute_us / made.time_us:.1%} of the step computes",
+        f"{percent(made.mfu)} of the peak (MFU)",
+        f"{percent(made.compute_us / made.time_us)} of the step computes",
         f"{spell_time(made.unhidden_us)} if nothing ran beside compute",
     ])  # fmt: skip
     page.blank()
-    draw_bars(page, [(name, us, f"{spell_time(us)}  {us / made.time_us:.1%}", hue) for name, us, hue in parts(made)])
+    draw_bars(
+        page, [(name, us, f"{spell_time(us)}  {percent(us / made.time_us)}", hue) for name, us, hue in parts(made)]
+    )
     if made.pieces:
         page.blank()
         _pieces(page, made)
@@ -56,7 +59,7 @@ def draw_step(page: Page, made: Step, assumed: tuple[str, ...], *, explain: bool
     scaled = weak_scaling(made)
     if len(scaled) > 1:
         page.blank()
-        words = [f"{plural(each.nodes, 'node')} {each.efficiency:.1%}" for each in scaled]
+        words = [f"{plural(each.nodes, 'node')} {percent(each.efficiency)}" for each in scaled]
         page.add_items(page.text(("scaling", "strong"), "  tokens per GPU  "), words)
     if explain:
         page.blank()
@@ -94,7 +97,7 @@ def _pieces(page: Page, made: Step) -> None:
             spell_time(piece.each_us),
             spell_time(piece.total_us),
             spell_time(piece.exposed_us),
-            (f"{piece.exposed_us / made.time_us:.1%}", "strong"),
+            (percent(piece.exposed_us / made.time_us), "strong"),
             piece.algorithm,
         ]
         for piece in made.pieces
@@ -147,7 +150,7 @@ def draw_misplaced(page: Page, made: Step) -> None:
         saved = made.time_us - made.better.step_us
         order = "-".join(made.better.order)
         page.add(page.text(("placed badly", "error"), "  "), f"ranks numbered {order} would put the groups closer")
-        words = f"-{spell_time(saved)} per step, {saved / made.better.step_us:.0%} more throughput"
+        words = f"-{spell_time(saved)} per step, {percent(saved / made.better.step_us)} more throughput"
         page.add("  ", (words, "strong"), f" (--order {order})")
     if not made.misplaced or made.misplaced[0].step_us < (1 + MATTERS) * made.time_us:
         return
@@ -155,10 +158,10 @@ def draw_misplaced(page: Page, made: Step) -> None:
     more = worst.step_us - made.time_us
     now = made.dimension_us(worst.dimension)[0]
     page.add(page.text(("worst misplacement", "error"), "  "), f"{NAMES[worst.dimension]}: {worst.words}")
-    words = f"+{spell_time(more)} per step, {more / made.time_us:.1%} slower"
+    words = f"+{spell_time(more)} per step, {percent(more / made.time_us)} slower"
     moved = f"{spell_time(now)} to {spell_time(worst.dimension_us)}, {worst.dimension_us / now:.1f}×" if now > 0 else ""
     page.add("  ", (words, "strong"), f"; {NAMES[worst.dimension]} traffic {moved}")
-    gain = f"{more / made.time_us:.0%}"
+    gain = percent(more / made.time_us)
     page.add("  ", (f"a job placed so gains {gain} throughput by moving the groups back together", "dim"))
     if made.machine.nodes < FEW_NODES:
         page.add(
@@ -167,7 +170,7 @@ def draw_misplaced(page: Page, made: Step) -> None:
         )
     for other in made.misplaced[1:]:
         cost = other.step_us / made.time_us - 1
-        page.add("  ", (f"{NAMES[other.dimension]}: {other.words}: {cost:+.1%}", "dim"))
+        page.add("  ", (f"{NAMES[other.dimension]}: {other.words}: {percent(cost, signed=True)}", "dim"))
 
 
 def step_json(made: Step, assumed: tuple[str, ...], inputs: dict[str, Any]) -> shape.StepDocument:

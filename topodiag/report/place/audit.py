@@ -20,6 +20,7 @@ from topodiag.report.model.words import draw_assumed, spell_size, spell_time
 from topodiag.report.place.map import map_json
 from topodiag.report.text import Page, Part
 from topodiag.words.fold import fold_hosts, fold_labels, plural
+from topodiag.words.units import percent
 
 GROUPS_SHOWN = 8
 """Groups listed one by one of a dimension, those that lose most first; `-v` lists all."""
@@ -62,7 +63,7 @@ def _head(page: Page, audit: Audit) -> None:
         page.add("", ("nothing to regain", "ok"), ": no other order on these GPUs was found that makes a step shorter")
     else:
         lost = spell_time(audit.waited_us - audit.best_us)
-        words = f"{audit.gain:.1%} throughput to regain"
+        words = f"{percent(audit.gain)} throughput to regain"
         if audit.talk.base_us is None:
             words = f"communication takes {1 + audit.gain:.2f}× as long as it could"
         page.add("", (words, "error"), f": {lost} of a step is lost to placement")
@@ -84,7 +85,7 @@ def _dimensions(page: Page, audit: Audit) -> None:
                 spell_time(each.step_us),
                 spell_time(each.best_us),
                 spell_time(each.bound_us),
-                (f"{lost:.1%}" if abs(lost) >= _SHARE_SHOWN else "0", hue),
+                (percent(lost) if abs(lost) >= _SHARE_SHOWN else "0", hue),
                 "; ".join(_said(cost.demand.collective, cost.demand.calls, cost.demand.bytes) for cost in each.now),
             ]
         )
@@ -127,7 +128,7 @@ def _worst(page: Page, audit: Audit) -> None:
         page.add(page.text(("worst group", "error"), "  "), where, f" on {fold_hosts(worst.nodes)}")
         more = worst.now_us - worst.best_us
         words = f"meets at the {worst.level}: {spell_time(worst.now_us)} of a step, {spell_time(worst.best_us)} at best"
-        page.add("  ", words, (f"  +{spell_time(more)}, {more / audit.step_us:.1%} of a step", "strong"))
+        page.add("  ", words, (f"  +{spell_time(more)}, {percent(more / audit.step_us)} of a step", "strong"))
     could = audit.could
     if could is None or could.lost_us <= 0 or not audit.step_us:
         return
@@ -142,7 +143,7 @@ def _worst(page: Page, audit: Audit) -> None:
     words = f"{spell_time(before)} to {spell_time(after)}" if before > 0 else f"{spell_time(after)} in place of nothing"
     page.add(
         "  ",
-        (f"+{spell_time(could.lost_us)} per step, {could.lost_us / audit.step_us:.1%} slower", "strong"),
+        (f"+{spell_time(could.lost_us)} per step, {percent(could.lost_us / audit.step_us)} slower", "strong"),
         f"; {could.dimension} {words}",
     )
 
@@ -165,7 +166,7 @@ def _groups(page: Page, audit: Audit) -> None:
                     audit.level_name(int(each.levels[number])),
                     spell_time(float(each.group_us[number])),
                     spell_time(each.best_us),
-                    f"{share:.1%}" if share >= _SHARE_SHOWN else "0",
+                    percent(share) if share >= _SHARE_SHOWN else "0",
                 ]
             )
         if len(shown) < len(order):

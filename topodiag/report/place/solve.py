@@ -21,6 +21,7 @@ from topodiag.report.model.words import draw_assumed, spell_time
 from topodiag.report.place.map import map_json
 from topodiag.report.text import Page, Part
 from topodiag.words.fold import fold_hosts, fold_labels, plural
+from topodiag.words.units import percent
 
 NODES_SHOWN = 16
 """Nodes listed with their ranks; `-v` lists all."""
@@ -68,7 +69,7 @@ def _compared(page: Page, solved: Solved) -> Text:
         return page.text((f"{1 + solved.gain:.2f}× as fast", "ok"), f" as {solved.before_name}, which takes {before}")
     if solved.gain > _ALIKE:
         return page.text(
-            "steps ", (f"{solved.gain:.1%} faster", "ok"), f" than {solved.before_name}, which waits {before}"
+            "steps ", (f"{percent(solved.gain)} faster", "ok"), f" than {solved.before_name}, which waits {before}"
         )
     return page.text((f"as fast as {solved.before_name}", "ok"), ": nothing to gain from another order")
 
@@ -77,7 +78,7 @@ def _against(page: Page, solved: Solved) -> None:
     solution = solved.solution
     page.add("", _compared(page, solved))
     if solution.bound_us > 0:
-        gap = f"{solution.gap:.1%} above it" if solution.gap > _ALIKE else "reached"
+        gap = f"{percent(solution.gap)} above it" if solution.gap > _ALIKE else "reached"
         words = f"bound {spell_time(solution.bound_us)}, {gap}: no placement on these GPUs waits less"
         page.add(page.text((words, "dim")))
 

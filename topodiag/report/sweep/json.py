@@ -13,7 +13,7 @@ from topodiag.report.formats.types import sweep as shape
 from topodiag.report.formats.types.common import SCHEMA_VERSION
 from topodiag.report.sweep.words import GAP_ID, fault_words, look_at, severe, untold
 from topodiag.words.fold import fold_hosts
-from topodiag.words.units import in_gbs
+from topodiag.words.units import in_gbs, percent
 
 LOW_ID = "BEN001"
 """The check of what is slower than it should be, and not by 30 %."""
@@ -96,7 +96,7 @@ def sweep_findings(judged: SweepJudgement, fabric: Fabric) -> list[Finding]:
 
 def _fault_finding(fault: Fault, judged: SweepJudgement, fabric: Fabric) -> Finding:
     words = fault_words(fault, fabric)
-    state = "its runs fail" if fault.share is None else f"at {fault.share:.0%} of what is normal"
+    state = "its runs fail" if fault.share is None else f"at {percent(fault.share)} of what is normal"
     named = words[0] if len(words) == 1 else f"one of {len(words)} places, not told apart yet: {'; '.join(words)}"
     runs = set(fault.runs)
     nodes = {part.place for part in fault.parts} & set(fabric.nodes)
@@ -121,7 +121,7 @@ def _gap_finding(gap: Gap) -> Finding:
     return Finding(
         id=GAP_ID,
         severity=Severity.WARNING,
-        message=f"{gap.collective} on {gap.ranks} ranks: one placement is {gap.lost:.0%} slower than another",
+        message=f"{gap.collective} on {gap.ranks} ranks: one placement is {percent(gap.lost)} slower than another",
         observed=f"{in_gbs(worst.gbs or 0.0)} in run {worst.run.id}",
         expected=f"{in_gbs(best.gbs or 0.0)}, as in run {best.run.id}",
         fix=(),

@@ -13,7 +13,7 @@ from topodiag.report.sweep.heat import draw_heat
 from topodiag.report.sweep.words import GAP_ID, SEVERE_SHARE, fault_words, look_at, run_words, severe, untold
 from topodiag.report.text import Page, Part
 from topodiag.words.fold import fold_hosts, plural
-from topodiag.words.units import in_gbs, spell_gbs
+from topodiag.words.units import in_gbs, percent, spell_gbs
 
 _SHOWN_RUNS = 4
 _SHOWN_FAULTS = 20
@@ -76,7 +76,7 @@ def _extent(judged: SweepJudgement, plans: Sequence[SweepPlan]) -> str:
 
 def _draw_fault(page: Page, fault: Fault, judged: SweepJudgement, fabric: Fabric) -> None:
     words = fault_words(fault, fabric)
-    share = "its runs fail" if fault.share is None else f"at {fault.share:.0%} of what is normal"
+    share = "its runs fail" if fault.share is None else f"at {percent(fault.share)} of what is normal"
     severity = Severity.ERROR if fault.confirmed else Severity.WARNING
     hue, sign = str(severity), SIGNS[severity]
     label = f" {GAP_ID}" if severe(fault) else ""
@@ -113,7 +113,7 @@ def _draw_gaps(page: Page, gaps: Sequence[Gap]) -> None:
         page.blank()
         page.add(
             (f"{SIGNS[Severity.WARNING]} {GAP_ID} ", "warning"),
-            f"{gap.collective} on {gap.ranks} ranks: one placement is {gap.lost:.0%} slower than another",
+            f"{gap.collective} on {gap.ranks} ranks: one placement is {percent(gap.lost)} slower than another",
         )
         for each, word in ((gap.best, "best "), (gap.worst, "worst")):
             name = page.text(f"{in_gbs(each.gbs or 0)} on ", fold_hosts(each.run.nodes))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from topodiag.checks.bench.placement import APART
 from topodiag.model.sweep import Fabric, Fault, JudgedRun
 from topodiag.words.fold import fold_numbers, numbered
-from topodiag.words.units import in_gbs, spell_gbs
+from topodiag.words.units import in_gbs, percent, spell_gbs
 
 _PORT = frozenset({"link", "pcie"})
 GAP_ID = "BEN005"
@@ -113,5 +113,5 @@ def run_words(judged: JudgedRun) -> str:
     """`1-pairs-a+b: 22.1 GB/s, 49 % of 45`."""
     if judged.gbs is None:
         return f"{judged.run.id}: {judged.why or judged.standing.value}"
-    beside = f", {judged.share:.0%} of {spell_gbs(judged.reference)}" if judged.share and judged.reference else ""
+    beside = f", {percent(judged.share)} of {spell_gbs(judged.reference)}" if judged.share and judged.reference else ""
     return f"{judged.run.id}: {in_gbs(judged.gbs)}{beside}"

@@ -21,7 +21,7 @@ from topodiag.report.text import Page, Part
 from topodiag.report.topo.names import Names, base_name, spell
 from topodiag.report.topo.predict import GRAPHS, draw_assumed, each_gbs, over_network, prediction_json, total_gbs
 from topodiag.words.fold import fold_labels, plural
-from topodiag.words.units import in_gbs, spell_bytes, spell_gbs, spell_us
+from topodiag.words.units import in_gbs, percent, spell_bytes, spell_gbs, spell_us
 
 NOT_FOUND = "not found"
 
@@ -196,7 +196,7 @@ def sentence(answer: Answer) -> str:
             f"With {what}, {on} takes as long as before ({spell_us(new.time_us)} by NCCL's model): no loss to expect."
         )
     ratio = new.time_us / old.time_us
-    by = f"{ratio:.1f} times as long" if ratio >= 2 else f"{abs(lost) * 100:.0f} % {'longer' if lost > 0 else 'less'}"
+    by = f"{ratio:.1f} times as long" if ratio >= 2 else f"{percent(abs(lost))} {'longer' if lost > 0 else 'less'}"
     text = (
         f"With {what}, {on} takes {spell_us(new.time_us)} instead of {spell_us(old.time_us)} ({by}): bus bandwidth"
         f" {in_gbs(new.busbw_gbs)} instead of {spell_gbs(old.busbw_gbs)}"

@@ -9,7 +9,7 @@ from topodiag.expect.verdict import measured as top_of
 from topodiag.model.bench import BenchRun
 from topodiag.model.verdict import Agreement, Quantity
 from topodiag.words.fold import plural
-from topodiag.words.units import in_gbs, spell_bytes, spell_gbs
+from topodiag.words.units import in_gbs, percent, spell_bytes, spell_gbs
 
 TOLERANCE = 0.15
 """Share by which a prediction and a measurement may differ and still be called the same."""
@@ -46,7 +46,7 @@ def compare(whole: float, predicted: float, measured: float, cause: str, least: 
     such as "the cause" or "these 2 causes"; `least` the share of the prediction down to which a run may fall."""
     off = measured / predicted - 1
     numbers = f"predicted {in_gbs(predicted)} of {spell_gbs(whole)}, measured {spell_gbs(measured)}"
-    numbers += f" ({off:+.0%})".replace("%)", " %)")
+    numbers += f" ({percent(off, signed=True)})"
     loss, missing = whole - predicted, whole - measured
     verb = "explain" if cause.startswith("these") else "explains"
     if loss < SLIGHT * whole:
@@ -56,7 +56,7 @@ def compare(whole: float, predicted: float, measured: float, cause: str, least: 
     if _same(loss, missing):
         if abs(off) > TOLERANCE:  # of a great loss little is left, and that little may differ by times
             left = f"predicted {in_gbs(predicted)} of {spell_gbs(whole)}, measured {spell_gbs(measured)}"
-            numbers = f"{left}, losses of {100 * loss / whole:.0f} and {100 * missing / whole:.0f} %"
+            numbers = f"{left}, losses of {percent(loss / whole)} and {percent(missing / whole)}"
         return Compared(Agreement.AGREES, f"{numbers}: {cause} {verb} {_part(loss, missing)}")
     nearer_to_whole = abs(whole - measured) < abs(measured - predicted)
     if measured > predicted * (1 + TOLERANCE) or (measured > predicted and nearer_to_whole):
@@ -74,7 +74,7 @@ def compare(whole: float, predicted: float, measured: float, cause: str, least: 
 def _part(loss: float, missing: float) -> str:
     """How much of the loss, where that is not all but for what runs vary by."""
     share = loss / missing
-    return "the loss" if abs(share - 1) < SLIGHT else f"{share:.0%} of the loss".replace("%", " %")
+    return "the loss" if abs(share - 1) < SLIGHT else f"{percent(share)} of the loss"
 
 
 def _same(loss: float, missing: float) -> bool:

@@ -18,7 +18,7 @@ from topodiag.nccl.connect.communicator import Member
 from topodiag.nccl.topo.changes import bus_of, gpus_of
 from topodiag.verdict.pricing.ground import Ground
 from topodiag.verdict.pricing.grounds import Claims, NoGroundError, ground_of_job
-from topodiag.words.units import in_gbs, spell_gbs
+from topodiag.words.units import in_gbs, percent, spell_gbs
 
 GROUPS = {"PLC001": (Role.TP, Role.CP, "all_reduce"), "PLC002": (Role.EP, Role.EP, "alltoall")}
 """By check the roles of the groups that it is about, and the collective that they spend their time in."""
@@ -67,7 +67,7 @@ def _job_price(job: Job, groups: list[Communicator], collective: str, case: Case
     now, packed, size = worst
     what = f"busbw of {collective} in a group of {size} ranks"
     share = max(1 - now / packed, 0.0)
-    text = f"{what}: {spell_gbs(now)} of {in_gbs(packed)} left (-{share:.0%})".replace("%)", " %)")
+    text = f"{what}: {spell_gbs(now)} of {in_gbs(packed)} left (-{percent(share)})"
     one = Quantity(what, packed, source=FORMULA)
     return Price(
         gbs_lost=packed - now,

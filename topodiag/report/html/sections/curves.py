@@ -9,7 +9,7 @@ from topodiag.report.html.interface import Cell, Drawing, Grid, Section, Sheet
 from topodiag.report.plot.scale import SIZE
 from topodiag.report.plot.svg import plot_svg
 from topodiag.words.fold import plural
-from topodiag.words.units import number, spell_gbs
+from topodiag.words.units import percent, spell_gbs
 
 RUNS_SHOWN = 400
 HYPOTHESES_SHOWN = 40
@@ -69,7 +69,7 @@ def _gbs(value: float | None) -> Cell:
 def _hypotheses(place: int, benchmark: Benchmark) -> list[list[Cell]]:
     return [
         [Cell(str(place), place), Cell(each.cause), _gbs(each.predicted_gbs),
-         Cell(f"{number(each.likelihood * 100)} %", each.likelihood), Cell("; ".join(each.evidence)),
+         Cell(percent(each.likelihood), each.likelihood), Cell("; ".join(each.evidence)),
          Cell("; ".join(each.confirm))]
         for each in benchmark.hypotheses
     ]  # fmt: skip

@@ -6,7 +6,7 @@ from topodiag.draw.waterfall import draw_waterfall
 from topodiag.model.verdict import Cause, Quantity, Verdict
 from topodiag.report.html.interface import Cell, Drawing, Grid, Section, Sheet
 from topodiag.report.html.sections.shared import distinct
-from topodiag.words.units import number
+from topodiag.words.units import number, percent
 
 
 def section(sheet: Sheet) -> Section | None:
@@ -48,7 +48,7 @@ def _row(cause: Cause) -> list[Cell]:
         _quantity(price.alone),
         _quantity(price.predicted),
         _quantity(price.measured),
-        Cell(f"{number(share * 100)} %", share) if share is not None else Cell("not known", -1.0),
+        Cell(percent(share), share) if share is not None else Cell("not known", -1.0),
     ]
 
 
