@@ -22,7 +22,7 @@ def test_a_cause_says_its_check_how_sure_it_is_and_what_it_costs() -> None:
     shown = texts(draw_chain(Verdict(causes=(chain(),))))
     assert "1. NVL001 error, established" in shown
     assert "GPU3 has 12 of 18 NVLinks active" in shown
-    assert "123.6 GB/s lost (33.3 %)" in shown
+    assert "123.6 GB/s lost (33 %)" in shown
 
 
 def test_what_follows_stands_below_with_its_reason() -> None:

@@ -23,6 +23,7 @@ from topodiag.model.dimensions import (
     that_divide,
 )
 from topodiag.model.errors import TopodiagError
+from topodiag.words.text import clean
 
 COPIES = tuple(each for each in DIMENSIONS if each.repeats_weights)
 """Dimensions whose ranks hold the same dense weights, the fastest first."""
@@ -70,7 +71,7 @@ class Layout(Sizes):
         wanted = [name for name in left_out if getattr(self, name) > 1]
         if unknown or wanted or len(set(names)) != len(names):
             raise LayoutError(
-                f"the order {self.order[:80]} does not name each dimension of the layout once",
+                f"the order {clean(self.order, limit=80)} does not name each dimension of the layout once",
                 hint=f"as {ORDER}, fastest first",
             )
         return names + tuple(left_out)
