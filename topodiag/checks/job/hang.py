@@ -11,6 +11,7 @@ from topodiag.checks.interface import JobCheck, OneStep
 from topodiag.checks.job.behind import hosts_with, look_at
 from topodiag.checks.job.hang_dumps import by_missing_dumps, last_entries
 from topodiag.checks.job.hang_gpus import by_gpus
+from topodiag.checks.job.hang_monitor import by_monitor
 from topodiag.checks.job.hang_openings import by_openings
 from topodiag.checks.job.hang_watchdog import by_watchdog
 from topodiag.checks.job.hang_words import by_words
@@ -71,8 +72,9 @@ class RankBehind(OneStep[Job], JobCheck[Never]):
         answers tell a hang from a job that runs. Stack dumps of several processes (py-spy): who waits in a collective,
         and who elsewhere. Flight recorder dumps: process group, sequence number, state, and ranks that left no dump
         where all others wait. Captures of the nodes: GPUs that are fully busy without memory traffic and with little
-        power wait in a kernel, one that runs nothing is behind. Torch's watchdog lines: the
-        sign of a hang, and, where there is nothing better, the last work that each rank enqueued and completed.
+        power wait in a kernel, one that runs nothing is behind. NCCL 2.32's monitor of progress counters: a GPU whose
+        copies do not end. Torch's watchdog lines: the sign of a hang, and, where there is nothing better, the last work
+        that each rank enqueued and completed.
 
     When it stays silent
         The communicator was destroyed in order. Counts differ by one and nothing says that the job hung: the
@@ -80,7 +82,8 @@ class RankBehind(OneStep[Job], JobCheck[Never]):
         communicator that has both are judged where the logs hold its start. A split that half of the ranks or fewer
         entered, or all of a communicator that holds them: the log was cut there. RAS's counts move from answer to
         answer; RAS shows no rank behind, which proves nothing: unknown. Stacks of ranks that wait for the GPU, or are
-        all in the same collective: unknown. All GPUs wait, or more than a quarter do not. Neither operations nor dumps
+        all in the same collective: unknown. All GPUs wait, or more than a quarter do not. The monitor's
+        copies are late in a job that runs, or on more than a quarter of the GPUs. Neither operations nor dumps
         are there: unknown.
 
     How to confirm
@@ -107,6 +110,7 @@ class RankBehind(OneStep[Job], JobCheck[Never]):
         last = last_entries(_entries_of_flight(job), job.flight)
         found += [] if found else [*by_missing_dumps(self, job, hung, last)]
         found += [] if found else [*by_gpus(self, job, hung)]
+        found += [] if found else [*by_monitor(self, job, hung)]
         reported = [] if found else [*by_watchdog(self, job)]
         counted = [each for each in job.communicators if len(each.operations) > 1]
         for communicator in counted:
