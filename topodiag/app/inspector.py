@@ -14,7 +14,7 @@ from topodiag.evidence.nccl_log.input.streams import Reading
 from topodiag.model.connections import no_connections
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Input
-from topodiag.model.inspector import Inspection, MadeOf
+from topodiag.model.inspector import Inspection, InspectorCommunicator, InspectorMember, MadeOf
 from topodiag.model.job import Job
 from topodiag.model.provenance import NotObserved
 from topodiag.words.fold import few, plural
@@ -150,19 +150,54 @@ def _not_in_metrics(inspection: Inspection) -> Iterator[NotObserved]:
 
 
 def with_inspection(jobs: Sequence[Job], inspection: Inspection | None) -> tuple[Job, ...]:
-    """The records at the job whose communicators or processes they name, or as a job of their own."""
+    """The records at the job whose communicators or processes they name, or as a job of their own. Records of several
+    jobs are those of each: what one of them reaches is no measure of another."""
     if inspection is None:
         return tuple(jobs)
-    at = _job_of(jobs, inspection)
+    parts: dict[int, list[InspectorCommunicator]] = {}
+    for each in _components(inspection.communicators):
+        parts.setdefault(_job_of(jobs, each), []).extend(each)
+    if len(parts) < 2:
+        return _at(jobs, _job_of(jobs, inspection.communicators), inspection)
+    made = tuple(jobs)
+    for at, each in sorted(parts.items(), reverse=True):
+        made = _at(made, at, replace(inspection, communicators=tuple(each)))
+    return made
+
+
+def _at(jobs: Sequence[Job], at: int, inspection: Inspection) -> tuple[Job, ...]:
     if at >= 0:
         return (*jobs[:at], replace(jobs[at], inspection=inspection), *jobs[at + 1 :])
     size = max((each.nranks for each in inspection.communicators), default=0)
     return (*jobs, Job(ALONE, size, (), (), (), no_connections(), (), inspection=inspection))
 
 
-def _job_of(jobs: Sequence[Job], inspection: Inspection) -> int:
-    hashes = {each.hash for each in inspection.communicators}
-    pids = {member.pid for each in inspection.communicators for member in each.members.values()}
+def _components(communicators: Sequence[InspectorCommunicator]) -> list[list[InspectorCommunicator]]:
+    """The communicators that share processes, directly or through others: those of one job, or of a part of it. Metrics
+    name no process: their communicators are one."""
+    group_of: dict[tuple[str, int], int] = {}
+    processes: dict[int, set[tuple[str, int]]] = {}
+    groups: dict[int, list[InspectorCommunicator]] = {}
+    for number, each in enumerate(communicators):
+        groups[number] = [each]
+        processes[number] = {_process(member) for member in each.members.values()}
+        joined = {number, *(group_of[process] for process in processes[number] if process in group_of)}
+        keeps = max(joined, key=lambda group: len(processes[group]))  # the others are renamed: few
+        for other in sorted(joined - {keeps}):
+            groups[keeps] += groups.pop(other)
+            group_of.update(dict.fromkeys(processes[other], keeps))
+            processes[keeps] |= processes.pop(other)
+        group_of.update(dict.fromkeys(processes[keeps] if keeps == number else (), keeps))
+    return list(groups.values())
+
+
+def _process(member: InspectorMember) -> tuple[str, int]:
+    return (member.host, member.pid) if member.pid >= 0 else ("", -1)
+
+
+def _job_of(jobs: Sequence[Job], communicators: Sequence[InspectorCommunicator]) -> int:
+    hashes = {each.hash for each in communicators}
+    pids = {member.pid for each in communicators for member in each.members.values()}
     for at in reversed(range(len(jobs))):
         if hashes & {each.comm_id for each in jobs[at].communicators if each.comm_id}:
             return at
@@ -175,7 +210,7 @@ def _job_of(jobs: Sequence[Job], inspection: Inspection) -> int:
             if member.process is not None
         }:
             return at
-    hosts = {short_name(member.host) for each in inspection.communicators for member in each.members.values()}
+    hosts = {short_name(member.host) for each in communicators for member in each.members.values()}
     if pids and max(pids) < 0 and len(jobs) == 1 and hosts <= {short_name(host) for host in jobs[0].hosts}:
         return 0  # metrics name no process
     return -1
