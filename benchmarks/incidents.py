@@ -24,7 +24,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import topodiag
 from topodiag.model.errors import TopodiagError
 from topodiag.model.finding import Finding, Severity
-from topodiag.model.verdict import State, Verdict
+from topodiag.model.verdict import Price, State, Verdict
+from topodiag.verdict.pricing.agreement import TOLERANCE
 
 FOLDER = Path(__file__).resolve().parents[1] / "fixtures" / "incidents"
 _CHECK = re.compile(r"[A-Z][A-Z0-9]{2}[0-9]{3}\Z")
@@ -75,6 +76,8 @@ class Score:
     causes: tuple[str, ...]
     misses: tuple[str, ...]
     seconds: float
+    compared: tuple[Price, ...] = ()
+    """What was measured beside what its causes predict; causes that share a measurement are compared as one."""
 
     @property
     def right(self) -> bool:
@@ -122,7 +125,9 @@ def score(incident: Incident) -> Score:
     misses = (*_missed(incident, causes), *_false(incident, causes), *_too_sure(incident, verdict))
     if not incident.roots and verdict.state not in (State.HEALTHY, State.AT_RISK):
         misses = (*misses, f"{verdict.state.value} in a healthy one")
-    return Score(incident, tuple(each.id for each in causes), misses, process_time() - began)
+    prices = {each.price.says: each.price for each in verdict.causes if each.price.measured and each.price.predicted}
+    ids = tuple(each.id for each in causes)
+    return Score(incident, ids, misses, process_time() - began, tuple(prices.values()))
 
 
 def _missed(incident: Incident, causes: Sequence[Finding]) -> Iterator[str]:
@@ -212,6 +217,28 @@ def draw(scores: Sequence[Score], every: bool) -> None:
     )
     _line("healthy without a false alarm", sum(each.right for each in healthy), len(healthy))
     print(f"{'CPU s':38}{sum(each.seconds for each in scores):6.1f}")
+    _draw_prices(scores)
+
+
+def _draw_prices(scores: Sequence[Score]) -> None:
+    """What the causes predict beside what was measured, GB/s; the losses are shares of what is reached without them."""
+    rows = [(each.incident.name, price) for each in scores for price in each.compared]
+    if not rows:
+        return
+    print(f"\n{'predicted beside measured':38}{'whole':>7}{'pred.':>7}{'meas.':>7}{'ratio':>7}{'losses':>12}  said")
+    near = alike = 0
+    for name, price in rows:
+        assert price.predicted is not None
+        assert price.measured is not None
+        made, found = price.predicted.value, price.measured.value
+        whole = price.all_gone.value if price.all_gone is not None else made
+        lost, missing = 1 - made / whole, 1 - found / whole
+        near += abs(found / made - 1) <= TOLERANCE
+        alike += abs(lost - missing) <= TOLERANCE * missing
+        losses = f"{100 * lost:.0f} / {100 * missing:.0f} %"
+        print(f"  {name:36}{whole:7.1f}{made:7.1f}{found:7.1f}{found / made:7.2f}{losses:>12}  {price.agreement.value}")
+    _line("bandwidth within 15 %", near, len(rows))
+    _line("loss within 15 %", alike, len(rows))
 
 
 def _line(what: str, count: int, of: int) -> None:

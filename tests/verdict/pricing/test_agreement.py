@@ -14,7 +14,10 @@ from topodiag.verdict.pricing.agreement import compare, measured_of, same_as_tab
     [
         (477, 297, 286, Agreement.AGREES),
         (477, 417, 399, Agreement.AGREES),
-        (477, 68, 47, Agreement.AGREES),  # 95 % of the loss: what is left of so little says nothing
+        (477, 68, 47, Agreement.AGREES),  # 95 % of the loss, and what is left of it is of one size
+        (477, 68, 20, Agreement.PART),  # 89 % of the loss, and a third of what it should leave
+        (477, 20, 68, Agreement.EXCEEDS),
+        (477, 68, 96, Agreement.AGREES),
         (477, 297, 180, Agreement.PART),
         (477, 440, 380, Agreement.PART),  # within 15 % of each other, and less than half of the loss
         (477, 297, 450, Agreement.EXCEEDS),
@@ -58,6 +61,14 @@ def test_nccls_own_table_in_the_log_confirms_or_denies() -> None:
     assert not same_as_table(1.0, "Ring/Simple", table, "AllReduce", 1.875)
 
 
-def test_what_is_left_of_a_great_loss_is_compared_by_the_loss() -> None:
+def test_what_a_great_loss_leaves_is_compared_as_well_as_the_loss() -> None:
+    said = compare(477, 68.2, 47.3, "the cause").says
+    numbers = "predicted 68.2 GB/s of 477, measured 47.3 (-31 %), losses of 86 % and 90 %"
+    assert said == f"{numbers}: the cause explains 95 % of the loss"
     said = compare(475, 21.3, 9.1, "the cause").says
-    assert said == ("predicted 21.3 GB/s of 475, measured 9.1, losses of 96 % and 98 %: the cause explains the loss")
+    assert said.endswith("the cause explains the loss, 12.2 GB/s are left unexplained")
+
+
+def test_a_cause_never_explains_more_than_all() -> None:
+    said = compare(476.3, 68.1, 96, "these 2 causes").says
+    assert said.endswith("these 2 causes explain the loss, and a little more was to be expected")
