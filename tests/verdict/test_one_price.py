@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 import topodiag
 from tests.verdict.pricing.machines import SIZE, case, cause, node, run
 from tests.verdict.test_price import LINKS
@@ -21,6 +23,18 @@ def test_a_scan_and_a_diagnosis_print_the_same_number() -> None:
     (priced_cause,) = [each for each in made.verdict.causes if each.finding.id == "NVL001"]
     assert [each.cost for each in made.findings if each.id == "NVL001"] == [scanned.cost]
     assert (priced_cause.price.gbs_lost, priced_cause.price.share) == (scanned.cost.gbs_lost, scanned.cost.share)
+
+
+@pytest.mark.parametrize("job", ["nic-missing", "slow-topology-file", "socket-fallback", "split-tensor-groups"])
+def test_the_logs_and_a_diagnosis_print_the_same_number(job: str) -> None:
+    logged = {(each.id, each.message): each.cost for each in topodiag.logs(f"fixture:{job}").findings}
+    made = topodiag.diagnose(f"fixture:{job}").result
+    assert logged == {(each.id, each.message): each.cost for each in made.findings}
+    assert made.verdict is not None
+    for each in made.verdict.causes:
+        cost = logged[each.finding.id, each.finding.message]
+        if cost.gbs_lost is not None:
+            assert (each.price.gbs_lost, each.price.share) == (cost.gbs_lost, cost.share)
 
 
 def test_a_benchmark_and_a_diagnosis_predict_the_same_bandwidth() -> None:
