@@ -11,6 +11,7 @@ from tests.verdict.judged import LOG, measured, running, seen, verdict
 from tests.verdict.test_order import found
 from topodiag.model.case import Case
 from topodiag.model.finding import Confidence, Cost, Where
+from topodiag.model.identity import Host, Identity
 from topodiag.model.node import Node
 from topodiag.model.verdict import CauseStatus
 
@@ -112,3 +113,34 @@ def test_a_normal_run_says_nothing_of_what_it_does_not_meet() -> None:
     limit = seen("HST001")
     [cause] = verdict(limit, case=running(), benchmarks=(measured(),)).causes
     assert not cause.contradicted_by
+
+
+# -- captures of another time --
+
+
+def of_another_boot(*hosts: str) -> Case:
+    made = running()
+    told = tuple(Host(host, stale="booted after the last line of the job") for host in hosts)
+    return replace(made, identity=Identity(told))
+
+
+def test_a_state_that_only_a_capture_of_another_boot_shows_is_a_hypothesis() -> None:
+    down = seen("NIC001", cost=Cost(50.0, 0.125))
+    assert verdict(down, case=of_another_boot("n0")).causes[0].status is CauseStatus.HYPOTHESIS
+    assert verdict(down, case=of_another_boot("n1")).causes[0].status is CauseStatus.ESTABLISHED
+
+
+def test_a_state_of_another_boot_whose_consequence_the_job_met_is_supported() -> None:
+    down, fewer = seen("NIC001", cost=Cost(50.0, 0.125)), seen("NET003", line=LOG, cost=Cost(50.0, 0.125))
+    [cause] = verdict(down, fewer, case=of_another_boot("n0")).causes
+    assert (cause.finding.id, cause.status) == ("NIC001", CauseStatus.SUPPORTED)
+
+
+def test_what_the_log_shows_as_well_needs_no_capture() -> None:
+    down = seen("NIC001", line=LOG, cost=Cost(50.0, 0.125))
+    assert verdict(down, case=of_another_boot("n0")).causes[0].status is CauseStatus.ESTABLISHED
+
+
+def test_how_a_machine_is_built_no_boot_changes() -> None:
+    built = seen("NUM001", cost=Cost(1.0, 0.3))
+    assert verdict(built, case=of_another_boot("n0")).causes[0].status is CauseStatus.ESTABLISHED

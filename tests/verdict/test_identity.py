@@ -203,6 +203,28 @@ def test_a_host_says_when_it_booted_by_its_last_capture() -> None:
     assert host(identify(Case(nodes=(up("n1", 3600.0),))), "n1").boot == "2025-10-09 08:00:00"
 
 
+def of_boot(node: Node, boot: str) -> Node:
+    return replace(node, boot=read(boot))
+
+
+def test_the_id_of_the_boot_tells_two_boots_apart_whatever_the_clock_says() -> None:
+    early, late = up("n1#1", 3600.0), up("n1#2", 3700.0)
+    assert identify(Case(nodes=(of_boot(early, "a-1"), of_boot(late, "a-1")))).conflicts == ()
+    made = identify(Case(nodes=(of_boot(early, "a-1"), of_boot(late, "b-2"))))
+    assert [each.text for each in made.conflicts] == ["its captures are of two boots: counters began anew between them"]
+    clock_was_set = identify(Case(nodes=(of_boot(up("n1#1", 3600.0), "a-1"), of_boot(up("n1#2", 360_000.0), "a-1"))))
+    assert clock_was_set.conflicts == ()
+
+
+def test_what_was_captured_in_one_boot_is_one_machine_whatever_it_calls_itself() -> None:
+    when = read("2025-10-09T09:00:00Z")
+    pod, node = Node("worker-0", time=when), replace(capture("n1", serial=1), time=when)
+    assert len(identify(Case(nodes=(of_boot(node, "a-1"), of_boot(pod, "b-2")))).hosts) == 2
+    made = identify(Case(nodes=(of_boot(node, "a-1"), of_boot(pod, "a-1"))))
+    assert len(made.hosts) == 1
+    assert made.hosts[0].ties["worker-0"] == "both were captured in one boot"
+
+
 def test_captures_of_two_boots_of_one_machine_are_said() -> None:
     made = identify(Case(nodes=(up("n1#1", 3600.0), up("n1#2", 360_000.0))))
     assert host(made, "n1").boot == "2025-10-09 08:00:00"

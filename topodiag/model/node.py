@@ -29,6 +29,8 @@ class Node:
     system: Fact[str] = Fact()
     """The product or instance type, when the machine says it or its parts match a known one."""
     time: Fact[str] = Fact()
+    boot: Fact[str] = Fact()
+    """The kernel's id of the boot (/proc/sys/kernel/random/boot_id), or its token in a redacted capture."""
     cpu: Cpu = Cpu()
     os: Os = Os()
     numa: tuple[NumaNode, ...] = ()

@@ -69,6 +69,10 @@ def _spans(case: Case, identity: Identity) -> Mapping[str, tuple[float, float]]:
     return made
 
 
+LASTING = "its parts, slots and what they can do are used as they stand"
+"""What no boot and no hour changes."""
+
+
 def _age(node: Node, spans: Mapping[str, tuple[float, float]], identity: Identity) -> str:
     """Why a capture does not show the machine as its jobs met it, "" where nothing says so. Only what no zone explains
     counts: a machine that booted after the job, a capture from before it."""
@@ -78,10 +82,10 @@ def _age(node: Node, spans: Mapping[str, tuple[float, float]], identity: Identit
     if start is not None and start - SLACK_S > span[1]:
         return (
             f"booted {stamp(start)}, after the last line of the job ({stamp(span[1])}): states and counters are of"
-            " another boot"
+            f" another boot, {LASTING}"
         )
     if taken + SLACK_S < span[0]:
-        return f"captured {stamp(taken)}, before the job ({stamp(span[0])}): states may have changed since"
+        return f"captured {stamp(taken)}, before the job ({stamp(span[0])}): states may have changed since, {LASTING}"
     return ""
 
 

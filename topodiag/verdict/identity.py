@@ -114,16 +114,19 @@ class _Joined:
                     self._join(several[0], other, f"both have the address {address}")
 
     def by_serial(self) -> None:
-        """GUIDs of adapters and UUIDs of GPUs that no third machine shows."""
-        holders: dict[str, set[int]] = defaultdict(set)
+        """GUIDs of adapters, UUIDs of GPUs and ids of a boot that no third machine shows."""
+        holders: dict[tuple[str, bool], set[int]] = defaultdict(set)
         for at, voice in enumerate(self.said):
             for serial in voice.serials:
-                holders[serial].add(self._root(at))
-        for serial, several in sorted(holders.items()):
+                holders[serial, False].add(self._root(at))
+            if voice.boot:
+                holders[voice.boot, True].add(self._root(at))
+        for (serial, is_boot), several in sorted(holders.items()):
             roots = sorted({self._root(at) for at in several})
             if len(roots) == 2:
                 what = "a GPU of the same UUID" if "-" in serial else f"an adapter with the GUID 0x{serial}"
-                self._join(roots[0], roots[1], f"both show {what}")
+                how = "both were captured in one boot" if is_boot else f"both show {what}"
+                self._join(roots[0], roots[1], how, sure=is_boot)
 
     def by_shape(self) -> None:
         """What redaction and pasting keep: bus ids of GPUs and names of NICs. Only for a capture that bears no name of
@@ -255,11 +258,23 @@ class _Joined:
             sources = tuple(dict.fromkeys(voice.source for voice in several))
             boots = sorted(voice.booted for voice in several if voice.booted is not None)
             boot = stamp(boots[-1]) if boots else ""
-            if boots and boots[-1] - boots[0] > ONE_BOOT_S:
-                text = f"its captures are of two boots, {stamp(boots[0])} and {boot}: counters began anew between them"
+            if _of_two_boots(several):
+                when = f", {stamp(boots[0])} and {boot}" if boots and boots[-1] - boots[0] > ONE_BOOT_S else ""
+                text = f"its captures are of two boots{when}: counters began anew between them"
                 self.conflicts.append(Conflict(name, text))
             made.append(Host(name, aliases, sources, boot, ties={alias: others[alias] for alias in aliases}))
         return tuple(sorted(made, key=lambda each: (each.name, each.sources)))
+
+
+def _of_two_boots(several: Sequence[Voice]) -> bool:
+    """By the kernel's ids where all captures have one: a clock that was set between them makes no boot. Otherwise by
+    when they say that the machine booted."""
+    times = [voice.booted for voice in several if voice.booted is not None]
+    ids = {voice.boot for voice in several if voice.boot}
+    if len(ids) > 1:
+        return True
+    told = all(voice.boot for voice in several if voice.booted is not None)
+    return bool(times) and max(times) - min(times) > ONE_BOOT_S and not (ids and told)
 
 
 def _name_of(several: Iterable[Voice]) -> str:

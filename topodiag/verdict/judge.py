@@ -22,7 +22,7 @@ from topodiag.verdict.next_evidence import next_evidence
 from topodiag.verdict.price import priced
 from topodiag.verdict.ruled_out import ruled_out
 from topodiag.verdict.scene import Scene
-from topodiag.verdict.status import contradictions, status_of
+from topodiag.verdict.status import at_another_time, contradictions, of_another_time, status_of
 
 CONFIRMS = 3
 """Commands that settle a cause which a report names; the check's page has all."""
@@ -96,9 +96,12 @@ def _bears(tree: Tree, scene: Scene) -> bool:
 def _cause(tree: Tree, result: Result, scene: Scene) -> Cause:
     finding = tree.root
     against = contradictions(finding, scene, result.benchmarks)
+    status = status_of(finding, scene, against)
+    if of_another_time(finding, scene):
+        status = at_another_time(status, any(each.finding.id.startswith(_OF_A_JOB) for each in tree.below))
     return Cause(
         finding,
-        status_of(finding, scene, against),
+        status,
         mechanism=_mechanism(tree),
         consequences=tuple(tree.below),
         contradicted_by=against,

@@ -53,6 +53,8 @@ class Voice:
     node: int = -1
     booted: float | None = None
     """Seconds of the epoch."""
+    boot: str = ""
+    """The kernel's id of the boot: containers of one machine show the same."""
     origin: Origin | None = None
 
 
@@ -113,6 +115,7 @@ def _of_node(number: int, node: Node) -> Voice:
         own=own,
         node=number,
         booted=booted(node),
+        boot=node.boot.get("").lower(),
         origin=node.time.origin,
     )
 

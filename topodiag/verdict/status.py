@@ -31,6 +31,9 @@ _SLOWS_A_MACHINE = ("NVL001", "NVL002", "NVL004", "PCI001", "PCI002", "PCI004", 
                     "GDR001", "GDR002", "P2P001", "TOP004", "NUM001", "HST003", "GPU004", "GPU006")  # fmt: skip
 """Faults that a measurement on the same machines meets."""
 
+_LASTING = ("TOP", "NUM001")
+"""Of what no boot changes: how the machine is built."""
+
 _SETTING = re.compile(r"\b(?:NCCL|RCCL)_[A-Z0-9_]{1,60}=")
 
 _STEP = {
@@ -63,6 +66,21 @@ def status_of(cause: Finding, scene: Scene, against: Sequence[Origin]) -> CauseS
     if _only_waits(cause, scene):
         status = CauseStatus.HYPOTHESIS
     return _STEP[status] if against else status
+
+
+def of_another_time(cause: Finding, scene: Scene) -> bool:
+    """Whether only captures from before the job, or of a later boot, show it: the job need not have met it."""
+    if cause.id.startswith(_LASTING) or not cause.evidence:
+        return False
+    stale = scene.hosts(host.name for host in scene.case.identity.hosts if host.stale)
+    met = {path for job in scene.case.jobs for path in job.files}
+    nodes = scene.nodes(cause)
+    return bool(nodes) and nodes <= stale and not any(line.source in met for line in cause.evidence)
+
+
+def at_another_time(status: CauseStatus, is_met: bool) -> CauseStatus:
+    """What is left of a status where a capture of another time shows the cause, and a job its consequence, or none."""
+    return _at_most(status, CauseStatus.SUPPORTED if is_met else CauseStatus.HYPOTHESIS)
 
 
 def names_a_cause(cause: Finding, scene: Scene) -> bool:

@@ -53,6 +53,7 @@ class Evidence:
     unread: list[UnreadLine] = field(default_factory=list)
     host: str = ""
     time: str = ""
+    boot: str = ""
     intervals_s: dict[int, float] = field(default_factory=dict)
     is_bundle: bool = False
 
@@ -295,6 +296,7 @@ def _with_manifest(path: str, manifest: dict[str, Any], files: dict[str, bytes])
         path,
         host=_text(manifest.get("host")),
         time=_text(manifest.get("time")),
+        boot=_text(manifest.get("boot_id")),
         is_bundle=True,
     )
     samples = manifest.get("samples")

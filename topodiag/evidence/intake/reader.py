@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from topodiag.evidence.interface import Blob, Item, Source
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Input
 from topodiag.model.node import Node
-from topodiag.model.provenance import NotObserved
+from topodiag.model.provenance import Fact, NotObserved
 from topodiag.model.result import UnreadLine
 from topodiag.model.topics import Topic
 
@@ -55,7 +55,12 @@ def read_node(evidence: Evidence) -> ReadNode:
         if item.status == "absent" and not item.argv:
             draft.told |= _topics(item.kind)
     node = assemble(draft, evidence.host or _host_of(draft) or _file_name(evidence.path), evidence.time)
-    return ReadNode(node, inputs, unread)
+    return ReadNode(replace(node, boot=boot_of(evidence)), inputs, unread)
+
+
+def boot_of(evidence: Evidence) -> Fact[str]:
+    """The boot of a capture, as its manifest says."""
+    return Fact(evidence.boot) if evidence.boot else Fact(why="no manifest, or one without the id of the boot")
 
 
 def _host_of(draft: NodeDraft) -> str | None:

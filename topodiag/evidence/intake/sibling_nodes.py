@@ -20,7 +20,7 @@ from topodiag.evidence.assemble import distinct_events, time_of
 from topodiag.evidence.intake.bundle import Evidence
 from topodiag.evidence.intake.known_texts import said_of
 from topodiag.evidence.intake.node_parts import UNTOLD, Exchanged, Measured, Path, Place, UnlikeError, Untold, Varying
-from topodiag.evidence.intake.reader import read_apart, read_node
+from topodiag.evidence.intake.reader import boot_of, read_apart, read_node
 from topodiag.evidence.intake.siblings import (
     LEAST_HOST,
     Exchange,
@@ -33,7 +33,7 @@ from topodiag.evidence.intake.siblings import (
 from topodiag.evidence.intake.text_read import TextRead
 from topodiag.evidence.registry import source
 from topodiag.model.node import Node
-from topodiag.model.provenance import Counter
+from topodiag.model.provenance import Counter, Fact
 from topodiag.model.system import KernelEvent
 
 MOST_PATTERNS = 6
@@ -225,6 +225,10 @@ def _is_unclean(data: bytes) -> bool:
     return any(sign in data for sign in _NOT_LINES)
 
 
+def _bootless(evidence: Evidence) -> Node:
+    return replace(read_node(evidence).node, boot=Fact())
+
+
 def _text(blob: Any) -> _Text:
     reads = source(blob.item.kind) if blob.item is not None else None
     plain_lines = not _is_unclean(blob.data)
@@ -285,9 +289,14 @@ class Siblings:
 
     def read(self, evidence: Evidence) -> tuple[Node, Pattern | None]:
         """The node of a bundle, and the pattern that it is a sibling of. Raises InputError."""
+        node, pattern = self._read(evidence)
+        return replace(node, boot=boot_of(evidence)), pattern
+
+    def _read(self, evidence: Evidence) -> tuple[Node, Pattern | None]:
+        """The same without the id of the boot, which no pattern holds."""
         key = _key(evidence)
         if key is None or self._failures.get(key, 0) >= MOST_FAILURES:
-            return read_node(evidence).node, None
+            return _bootless(evidence), None
         for at, (of, pattern) in enumerate(self._patterns):
             difference = pattern.difference(evidence) if of == key else None
             if difference is None:
@@ -297,14 +306,14 @@ class Siblings:
                 try:
                     return pattern.node_like(difference, evidence.time), pattern
                 except UnlikeError:
-                    return read_node(evidence).node, None
-            node = read_node(evidence).node
+                    return _bootless(evidence), None
+            node = _bootless(evidence)
             if pattern.learn(difference, evidence.time, node):
                 return node, pattern
             del self._patterns[0]
             self._failed(key)
             return node, None
-        node = read_node(evidence).node
+        node = _bootless(evidence)
         self._patterns.insert(0, (key, Pattern(evidence, node)))
         del self._patterns[MOST_PATTERNS:]
         return node, None
