@@ -49,7 +49,7 @@ def test_every_table_has_its_columns_and_types_with_and_without_rows(answer: Ans
 def test_tables_of_jobs_are_those_of_csv() -> None:
     kinds = {str: "text", int: "whole", float: "number", bool: "truth"}
     pairs = {"ranks": "ranks", "communicators": "comms", "connections": "connections", "rings": "rings",
-             "events": "events", "settings": "settings", "choices": "choices"}  # fmt: skip
+             "events": "events", "settings": "settings", "choices": "choices", "steps": "steps"}  # fmt: skip
     for name, csv in pairs.items():
         said = [(column.name, column.kind) for column in Diagnosis.known[name].columns]
         assert said == [(column, kinds[kind]) for column, kind in CSV[csv].columns.items()], name

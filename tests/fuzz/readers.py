@@ -43,6 +43,7 @@ from topodiag.evidence.layout.place_map import read_index_map, read_place_map
 from topodiag.evidence.layout.sizes_file import read_sizes
 from topodiag.evidence.live.diagnostics import read_diagnostics
 from topodiag.evidence.live.profiler_trace import read_trace
+from topodiag.evidence.live.step_times import holds_steps, read_steps
 from topodiag.evidence.live.watch_log import read_watch
 from topodiag.evidence.nccl_log.fast.scan import extract
 from topodiag.evidence.nccl_log.plain.plain import extract_plain
@@ -53,6 +54,7 @@ from topodiag.evidence.nccl_log.tables.saved import load, save
 from topodiag.evidence.nccl_tests.read import read_file as read_tests
 from topodiag.evidence.nccl_xml.file import read_file as read_topology
 from topodiag.model.result import Result, UnreadLine
+from topodiag.model.step_pace import last_starts
 from topodiag.report.formats.json_report import document
 from topodiag.sweep.judge import judge
 from topodiag.sweep.planfile import read_plan
@@ -199,6 +201,11 @@ def _torn_sweep(data: bytes) -> None:
     judge(stored.plans, stored.results)
 
 
+def _steps(data: bytes) -> None:
+    holds_steps(data)
+    last_starts(read_steps(Blob("fuzz", data).text, "fuzz"))
+
+
 OF_KINDS: dict[Kind, Callable[[bytes], object]] = {
     Kind.BUNDLE: _node_text,
     Kind.NODE_TEXT: _node_text,
@@ -228,6 +235,7 @@ OF_KINDS: dict[Kind, Callable[[bytes], object]] = {
     Kind.INSPECTOR: _diagnosed,
     Kind.DIAGNOSTICS: lambda data: read_diagnostics(data.decode(errors="replace"), "fuzz"),
     Kind.TRACE: lambda data: read_trace(data.decode(errors="replace"), "fuzz"),
+    Kind.STEPS: _steps,
     Kind.WATCH: read_watch,
 }  # fmt: skip
 """How a file of this kind is read. A kind without a reader is one that is only recognised, to say what it is."""

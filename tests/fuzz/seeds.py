@@ -45,6 +45,7 @@ SEEDS: dict[str, tuple[str, ...]] = {
     "kind nccl-inspector": ("own:nccl-inspector.jsonl", "own:nccl-inspector.prom", "own:nccl-inspector-query.json"),
     "kind nccl-profiler-trace": ("own:nccl-profiler-trace.json",),
     "kind nccl-ras": _RAS,
+    "kind step-times": ("own:step-times",),
     "kind watch": ("own:watch.jsonl",),
     "kind parallel-sizes": ("own:sizes.yaml",),
     "kind stack-dump": ("field/154-proxy-pool-deadlock-ras.json#1", "field/263-sustained-load-rank-divergence.json#0"),

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 LOGGED = frozenset({
     Kind.NCCL_LOG, Kind.JOB_OUTPUT, Kind.FLIGHT, Kind.PARQUET, Kind.SAVED_FACTS, Kind.RAS, Kind.STACKS, Kind.INSPECTOR,
-    Kind.DIAGNOSTICS, Kind.TRACE,
+    Kind.DIAGNOSTICS, Kind.TRACE, Kind.STEPS,
 })  # fmt: skip
 """Kinds from which jobs are rebuilt."""
 JUDGED = frozenset({*NODE_KINDS, *LOGGED, Kind.NCCL_TESTS})

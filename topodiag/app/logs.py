@@ -13,6 +13,7 @@ from topodiag.app.opening import stream_for
 from topodiag.app.ras import Asking, live_answers, ras_answers, with_ras
 from topodiag.app.scan import PART
 from topodiag.app.stacks import stack_dumps, with_stacks
+from topodiag.app.step_times import step_times, with_steps
 from topodiag.app.step_waits import step_waits, with_step_waits
 from topodiag.checks.job.ras import BLIND
 from topodiag.checks.job.text import wants_operations
@@ -109,19 +110,22 @@ def job_case(intake: Intake, options: LogOptions | None = None, on_progress: Rea
     answers, asked, silent = ras_answers(intake)
     dumped = stack_dumps(intake)
     measured, reported, traced = inspected(intake), diagnostics(intake), step_waits(intake)
-    stacks = dumped.all
+    trained = step_times(intake)
+    stacks, steps = dumped.all, trained.read
     asked, silent = (*asked, *dumped.inputs, *reported.inputs), (*silent, *dumped.gaps, *reported.gaps)
     asked, silent = (*asked, *traced.inputs, *measured.inputs), (*silent, *traced.gaps, *measured.gaps)
+    asked, silent = (*asked, *steps.inputs), (*silent, *steps.gaps)
 
     def with_beside(jobs: tuple[Job, ...]) -> tuple[Job, ...]:
         jobs = with_diagnostics(with_stacks(with_ras(jobs, answers), stacks), reported.all)
-        return with_inspection(with_step_waits(jobs, traced.all), measured.inspection)
+        return with_steps(with_inspection(with_step_waits(jobs, traced.all), measured.inspection), steps.all)
 
     beside = (Kind.RAS, Kind.STACKS, Kind.INSPECTOR, Kind.DIAGNOSTICS, Kind.TRACE)
     rest = tuple(piece for piece in intake.pieces if not any(is_alone(piece, kind) for kind in beside))
+    rest = tuple(piece for piece in rest if piece.name not in trained.alone)
     own = replace(intake, pieces=rest)
     unlogged = not any(is_read(piece) for piece in own.pieces) and not chosen.flight
-    if unlogged and (answers or stacks or measured.inspection or reported.all or traced.all):
+    if unlogged and (answers or stacks or measured.inspection or reported.all or traced.all or steps.all):
         return Case(jobs=with_beside(()), inputs=asked, not_observed=silent)
     with spooled(own, is_read) as plain:
         found = ingest(

@@ -22,7 +22,9 @@ from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
 from topodiag.model.ras import RasAnswer
 from topodiag.model.stacks import Stack
+from topodiag.model.step_pace import Pace, last_starts
 from topodiag.model.step_waits import StepWaits
+from topodiag.model.steps import StepSeries
 
 PHASES = ("kernels", "alloc", "bootstrap", "allgathers", "topo", "graphs", "connections", "rest")
 
@@ -302,6 +304,8 @@ class Job:
     inspection: Inspection | None = None
     diagnostics: tuple[Diagnosis, ...] = ()
     step_waits: tuple[StepWaits, ...] = ()
+    steps: tuple[StepSeries, ...] = ()
+    """The steps of its training, as its own log prints them."""
     subsystems: frozenset[str] = frozenset()
     unplaced: tuple[int, ...] = ()
     notes: tuple[str, ...] = ()
@@ -316,6 +320,11 @@ class Job:
     @cached_property
     def by_rank(self) -> Mapping[int, Rank]:
         return {rank.rank: rank for rank in self.ranks}
+
+    @cached_property
+    def paces(self) -> tuple[Pace, ...]:
+        """How steady its steps are, of the last start of each rank that prints them, by rank."""
+        return last_starts(self.steps)
 
     @cached_property
     def messages(self) -> Mapping[str, Sequence[tuple[int, Message]]]:

@@ -88,6 +88,10 @@ class Price:
     is."""
     step_said: str = ""
     """What the share of a step rests on: the layout and where it is from, the model given or assumed."""
+    step_says: str = ""
+    """How that stands to what the training's own log measured, in a sentence; "" where it measured nothing."""
+    step_agrees: bool = False
+    """Whether both are the same within the tolerance, of a model that is known."""
 
 
 @dataclass(frozen=True, slots=True)

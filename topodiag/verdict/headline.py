@@ -46,7 +46,20 @@ def headline(state: State, causes: Sequence[Cause], benchmarks: Sequence[Benchma
         return f"{lead}; {effect}" if effect and effect.split(" ")[0] not in lead else lead
     if state is State.HEALTHY:
         return healthy_words(benchmarks, scene)
-    return loss_words(benchmarks) or f"nothing in this evidence says why; {seen_words(scene)}"
+    return loss_words(benchmarks) or f"{_step_words(scene)}nothing in this evidence says why; {seen_words(scene)}"
+
+
+def _step_words(scene: Scene) -> str:
+    """What the first training log says of its steps, with what joins it to the rest; "" without one."""
+    pace = next((pace for job in scene.case.jobs for pace in job.paces[:1]), None)
+    if pace is None:
+        return ""
+    from topodiag.model.step_pace import says_change, spell_pace  # noqa: PLC0415 - numpy, which only jobs need
+
+    if pace.slower > 1:
+        return f"{says_change(pace)}, and "
+    unsure = len(pace.levels) != 1 or pace.drift > 1
+    return f"steps at {spell_pace(pace.typical, pace.series.unit)}{'' if unsure else ' without a change'}; "
 
 
 def healthy_words(benchmarks: Sequence[Benchmark], scene: Scene) -> str:

@@ -16,7 +16,8 @@ def joined(result: Result, case: Case) -> tuple[str, ...]:
     captured = scene.hosts(node.host for node in case.nodes)
     seen = sum(len(job.ranks) for job in case.jobs)
     world = sum(max(job.world_size, len(job.ranks)) for job in case.jobs)
-    made.append(f"log {seen}/{world} ranks" if case.jobs else "log none")
+    logged = any(not job.steps or job.processes or job.ranks for job in case.jobs)
+    made.append(f"log {seen}/{world} ranks" if logged else "log none")
     if hosts:
         beside = captured - hosts
         made.append(f"captures {len(captured & hosts)}/{len(hosts)} nodes")
@@ -26,6 +27,8 @@ def joined(result: Result, case: Case) -> tuple[str, ...]:
     made.append(f"nccl-tests {plural(len(result.benchmarks), 'run')}" if result.benchmarks else "nccl-tests none")
     flight = len({record.rank for job in case.jobs for record in job.flight})
     made += [f"flight recorder {plural(flight, 'rank')}"] if flight else []
+    steps = sum(len(each.steps) for job in case.jobs for each in job.steps)
+    made += [f"training log {plural(steps, 'line')} of steps"] if steps else []
     made += [f"hostfiles {len(case.layouts)}"] if case.layouts else []
     made += [f"cluster {plural(len(case.clusters), 'file')}"] if case.clusters else []
     return tuple(made)

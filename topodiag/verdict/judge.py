@@ -20,6 +20,7 @@ from topodiag.verdict.headline import cause_words, headline, loss_words
 from topodiag.verdict.joined import joined
 from topodiag.verdict.next_evidence import next_evidence
 from topodiag.verdict.price import priced
+from topodiag.verdict.pricing.measured_steps import open_steps, with_measured_steps
 from topodiag.verdict.ruled_out import ruled_out
 from topodiag.verdict.scene import Scene
 from topodiag.verdict.status import at_another_time, contradictions, of_another_time, status_of
@@ -45,7 +46,7 @@ def judge(result: Result, case: Case, steps: Sequence[JobStep] = ()) -> Verdict:
     found = trees(result.findings, scene)
     bearing, beside = _parted(found, result, scene)
     found_causes = [_cause(tree, result, scene) for tree in bearing]
-    causes = _ordered(_priced(found_causes, case, steps))
+    causes = _ordered(_measured(_priced(found_causes, case, steps), scene))
     jobs = _jobs(causes, result, scene)
     machines = states.of_machines([each.finding for each in causes], result)
     state = states.worst([each.state for each in jobs]) if jobs else machines
@@ -60,7 +61,7 @@ def judge(result: Result, case: Case, steps: Sequence[JobStep] = ()) -> Verdict:
         jobs=tuple(jobs),
         unrelated=tuple(tree.root for tree in beside),
         ruled_out=ruled_out(result, scene),
-        not_explained=_not_explained(causes, result),
+        not_explained=(*_not_explained(causes, result), *_open_steps(causes, case)),
         next_evidence=next_evidence(causes, state, result, scene),
         joined=joined(result, case),
     )
@@ -111,6 +112,13 @@ def _cause(tree: Tree, result: Result, scene: Scene) -> Cause:
 
 def _priced(causes: Sequence[Cause], case: Case, steps: Sequence[JobStep]) -> list[Cause]:
     return [replace(cause, price=price) for cause, price in zip(causes, priced(causes, case, steps), strict=True)]
+
+
+def _measured(causes: Sequence[Cause], scene: Scene) -> list[Cause]:
+    """The causes beside what the logs of trainings measured, where there are such."""
+    if not any(job.steps for job in scene.case.jobs):
+        return list(causes)
+    return with_measured_steps(causes, scene.case, lambda cause, job: states.bears_on(cause.finding, job, scene))
 
 
 def _mechanism(tree: Tree) -> str:
@@ -193,6 +201,10 @@ def _first(state: State, causes: Sequence[Cause], result: Result) -> tuple[str, 
     if state is State.HEALTHY and normal:
         made.append("The measured bandwidth is what this machine can do: an expectation above it is wrong.")
     return tuple(made)
+
+
+def _open_steps(causes: Sequence[Cause], case: Case) -> tuple[str, ...]:
+    return open_steps(causes, case) if any(job.steps for job in case.jobs) else ()
 
 
 def _not_explained(causes: Sequence[Cause], result: Result) -> tuple[str, ...]:

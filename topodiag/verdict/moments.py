@@ -18,6 +18,7 @@ from topodiag.model.system import KernelEvent
 if TYPE_CHECKING:
     from topodiag.model.job import Communicator, Event, FlightRecord, Job
     from topodiag.model.ras import RasAnswer
+    from topodiag.model.step_pace import Pace
 
 KERNEL, LOG, CAPTURE, FLIGHT, RAS = "kernel log", "NCCL log", "bundle", "flight recorder", "NCCL RAS"
 _ZONED = re.compile(r"\d\d:\d\d:\d\d(?:[.,]\d{1,9})?\s?(?:Z|[+-]\d\d:?\d\d)(?![\d:])")
@@ -104,6 +105,23 @@ def _of_job(job: Job, identity: Identity) -> Iterator[Said]:
         yield from _flight(job, record, identity)
     for answer in job.ras:
         yield from _ras(answer, identity)
+    for pace in job.paces[:1]:
+        yield from _steps(job, pace, identity)
+
+
+def _steps(job: Job, pace: Pace, identity: Identity) -> Iterator[Said]:
+    """When its steps became slower or faster."""
+    from topodiag.model.step_pace import says_change  # noqa: PLC0415 - numpy, which only jobs need
+
+    change = pace.change
+    if change is None or change[1].time is None:
+        return
+    rank = job.by_rank.get(pace.series.rank)
+    host = pace.series.host or (rank.host if rank is not None else "")
+    began = change[1]
+    origin = next((each.origin for each in pace.series.steps if each.number == began.first), None)
+    yield Said(LOG, identity.name(host), says_change(pace, timed=False), began.time, rank=pace.series.rank,
+               stamp=stamp(began.time or 0.0), within_s=1.0, origin=origin)  # fmt: skip
 
 
 def _init(job: Job, communicator: Communicator, identity: Identity) -> Iterator[Said]:

@@ -111,7 +111,8 @@ def _where_nothing_was_found(result: Result, scene: Scene) -> Iterator[NextEvide
                 f"a capture of {fold_hosts(missing)}", missing[0],
                 f"topodiag scan --save {short_name(missing[0])}.tar.gz", "nothing was read on this node",
             )  # fmt: skip
-    if not scene.case.jobs and result.nodes:
+    unlogged = bool(scene.case.jobs) and all(job.steps and not job.processes for job in scene.case.jobs)
+    if unlogged or (not scene.case.jobs and result.nodes):
         yield NextEvidence(
             "NCCL's log of the job", "", "export $(topodiag env --plain)", "without it nobody knows what NCCL used"
         )

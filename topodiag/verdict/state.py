@@ -49,6 +49,8 @@ def of_job(job: Job, findings: Sequence[Finding], result: Result, scene: Scene) 
         return State.AT_RISK
     if (job.inspection is not None or job.diagnostics or job.step_waits) and not job.processes:
         return State.UNKNOWN  # parts of a job compared with each other: where all are equally bad, none is odd
+    if any(pace.slower > 1 or pace.drift > 1 for pace in job.paces):
+        return State.UNKNOWN  # its steps became slower, and nothing in the evidence says why
     judged = any(o.status is Status.CLEAN and o.node in ("", job.name) for o in result.outcomes)
     met = bool(job.ranks or job.communicators)  # a few lines that name no rank clear nobody
     return State.HEALTHY if judged and met and not result.troubles(job.name) else State.UNKNOWN

@@ -138,3 +138,20 @@ CHOICES = Table(
     """),
     _rows("choices"),
 )
+STEPS = Table(
+    "Steps of trainings, as their own logs print them.",
+    columns("""
+        job text: Job.
+        rank whole: Rank that printed it, where a line or a file names one.
+        host text: Node that printed it.
+        start whole: Which start of the training, from 1.
+        step whole: Number of the step.
+        value number: What it took, or how fast it was, in the unit.
+        unit text: s for seconds a step, else tokens/s, samples/s or TFLOP/s.
+        time_s number s: Time of the line since the epoch, where it has a date.
+        work number: Batch times sequence length, as far as the line says them.
+        source text: File.
+        line whole: Its line.
+    """),
+    _rows("steps"),
+)

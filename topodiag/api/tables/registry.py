@@ -23,6 +23,7 @@ DIAGNOSIS: Mapping[str, Table] = {
     "events": job.EVENTS,
     "settings": job.SETTINGS,
     "choices": job.CHOICES,
+    "steps": job.STEPS,
     "benchmarks": bench.BENCHMARKS,
     "benchmark_sizes": bench.BENCHMARK_SIZES,
     "inputs": result.INPUTS,

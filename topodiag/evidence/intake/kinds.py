@@ -42,6 +42,7 @@ class Kind(Enum):
     INSPECTOR = "nccl-inspector"
     DIAGNOSTICS = "nccl-diagnostics"
     TRACE = "nccl-profiler-trace"
+    STEPS = "step-times"
     WATCH = "watch"
     BENCH_CSV = "benchmark-csv"
     MANIFEST = "manifest"
@@ -90,6 +91,7 @@ KINDS: dict[Kind, Facts] = {
     Kind.TRACE: Facts("a trace of NCCL's profiler", "topodiag logs {path}"),
     Kind.DIAGNOSTICS: Facts("a report of NCCL's diagnostics", "topodiag logs {path}"),
     Kind.INSPECTOR: Facts("records of NCCL's Inspector", "topodiag logs {path}"),
+    Kind.STEPS: Facts("the log of a training, with its step times", "topodiag logs {path}"),
     Kind.WATCH: Facts("what topodiag watch wrote", "topodiag fleet history {path}"),
     Kind.RAS: Facts("an answer of NCCL's RAS (ncclras)", "topodiag logs {path}"),
     Kind.BENCH_CSV: Facts("a table of benchmark results"),

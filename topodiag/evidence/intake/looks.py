@@ -23,6 +23,7 @@ from topodiag.evidence.live.diagnostics import LOOKS as DIAGNOSTICS
 from topodiag.evidence.live.inspector_looks import LOOKS as INSPECTOR
 from topodiag.evidence.live.profiler_trace import LOOKS as TRACE
 from topodiag.evidence.live.stacks import LOOKS as STACKS
+from topodiag.evidence.live.step_times import holds_steps
 from topodiag.evidence.live.watch_log import LOOKS as WATCH
 from topodiag.evidence.nccl_log.grammar.spoken import holds_job_lines
 from topodiag.evidence.nccl_log.input.json_lines import looks_wrapped
@@ -132,7 +133,7 @@ def text_kinds(
     """The kinds of a text, and its readers among the sources of a node's evidence."""
     logged = _RECORD.search(head) is not None or _RECORD.search(tail) is not None
     if logged and quick:
-        return (Kind.NCCL_LOG,), ()
+        return (Kind.NCCL_LOG, *_steps(head, tail)), ()
     if not head.strip() and not tail.strip():
         return (Kind.BLANK,), ()
     if logged:  # what stands between the records: in most logs nothing, and the readers below need not look at it
@@ -154,11 +155,18 @@ def text_kinds(
         kinds.append(Kind.JOB_OUTPUT)
         if is_pods(text):
             kinds.append(Kind.PODS)
+    if set(kinds) <= {Kind.NCCL_LOG, Kind.JOB_OUTPUT}:
+        kinds += _steps(head, tail)
     if not kinds:
         kinds += [each for each in (cluster_format(text), layout_format(text)) if each is not None][:1]
     if not kinds:
         kinds.append(Kind.JSON if is_json(text) else Kind.TEXT)
     return tuple(dict.fromkeys(kinds)), sources
+
+
+def _steps(head: bytes, tail: bytes) -> tuple[Kind, ...]:
+    """Whether the steps of a training stand in a text: NCCL's lines come first, the steps after them."""
+    return (Kind.STEPS,) if holds_steps(head) or holds_steps(tail) else ()
 
 
 def _may_hold_job_lines(kinds: Collection[Kind]) -> bool:
@@ -174,6 +182,8 @@ def speaking_kinds(block: bytes) -> tuple[tuple[Kind, ...], tuple[str, ...]]:
         kinds.append(Kind.NCCL_LOG)
     elif holds_job_lines(block):
         kinds.append(Kind.JOB_OUTPUT)
+    if not kinds:
+        kinds += _steps(block, b"")
     return tuple(kinds), sources
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from topodiag.model.job import Communicator, Event, Job
+from topodiag.model.step_pace import Pace, value_of
 from topodiag.report.formats.parts import LEVEL
 from topodiag.report.formats.types import job as shape
 from topodiag.report.job.words import algorithms_of, gdr_of, median, name_of, transports_by
@@ -40,6 +41,7 @@ def job_facts(job: Job) -> shape.Job:
         subsystems=sorted(job.subsystems),
         notes=list(job.notes),
         events=[_event(each) for each in job.events[:MAX_EVENTS]],
+        steps=[_pace(each) for each in job.paces],
     )
 
 
@@ -89,6 +91,38 @@ def _event(event: Event) -> shape.Event:
         secondary=event.secondary,
         source=event.origin.source if event.origin else None,
         line=event.origin.line if event.origin else None,
+    )
+
+
+def _pace(pace: Pace) -> shape.StepPace:
+    series = pace.series
+    return shape.StepPace(
+        source=series.source,
+        rank=_known(series.rank),
+        host=series.host or None,
+        unit=series.unit,
+        start=pace.start,
+        starts=pace.starts,
+        lines=len(series.steps),
+        first=series.steps[0].number,
+        last=series.steps[-1].number,
+        typical=pace.typical,
+        low=pace.low,
+        high=pace.high,
+        levels=[
+            shape.StepLevel(
+                first=each.first,
+                last=each.last,
+                count=each.count,
+                typical=value_of(each.cost, series.unit),
+                time_s=each.time,
+            )
+            for each in pace.levels
+        ],
+        drift=pace.drift,
+        slow=list(pace.slow[:MAX_EVENTS]),
+        every=pace.every or None,
+        resized=_known(pace.resized),
     )
 
 

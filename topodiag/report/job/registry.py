@@ -84,6 +84,10 @@ TABLES: Mapping[str, Table] = {
     ),
     "settings": Table("job host pid:int rank:int name value how", "rows:setting_rows"),
     "choices": Table("job comm:int collective bytes:int algorithm protocol count:int", "rows:choice_rows"),
+    "steps": Table(
+        "job rank:int host start:int step:int value:float unit time_s:float work:float source line:int",
+        "rows:step_rows",
+    ),
     "findings": Table(
         "id severity confidence message nodes ranks observed expected gbs_lost:float share:float cost fix source "
         "line:int jobs", "rows:finding_rows",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from itertools import islice
@@ -111,6 +112,19 @@ def choice_rows(result: Result) -> Iterator[tuple[Value, ...]]:
         for c in job.communicators:
             for each in c.choices:
                 yield job.name, c.index, each.collective, each.bytes, each.algorithm, each.protocol, each.count
+
+
+def step_rows(result: Result) -> Iterator[tuple[Value, ...]]:
+    for job in result.jobs:
+        starts: Counter[tuple[str, int, str]] = Counter()
+        for series in job.steps:
+            starts[series.source, series.rank, series.host] += 1
+            start = starts[series.source, series.rank, series.host]
+            for each in series.steps:
+                yield (
+                    job.name, _n(series.rank), series.host or None, start, each.number, each.value, series.unit,
+                    each.time, each.work, series.source, each.origin.line if each.origin else None,
+                )  # fmt: skip
 
 
 def finding_rows(result: Result) -> Iterator[tuple[Value, ...]]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from topodiag.model.job import Communicator, Hca, Job
 from topodiag.model.result import Result
+from topodiag.model.step_pace import says_steps
 from topodiag.model.transports import is_net, uses_gdr
 from topodiag.report.grid import Field, draw_grid
 from topodiag.report.job.words import (
@@ -47,7 +48,12 @@ def draw_job_head(page: Page, result: Result, job: Job) -> None:
 
 def draw_summary(page: Page, job: Job) -> None:
     """Network, init and communicators."""
-    for label, words in (("network", _network(job)), ("init", _init(job)), ("settings", _settings(page, job))):
+    for label, words in (
+        ("network", _network(job)),
+        ("init", _init(job)),
+        ("settings", _settings(page, job)),
+        ("steps", "; ".join(says_steps(job.paces))),
+    ):
         if words:
             page.add(page.text("  ", (f"{label:<{_LABEL}}", "dim")), words)
     for note in job.notes:

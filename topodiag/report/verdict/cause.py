@@ -55,6 +55,8 @@ def draw_cost(page: Page, cause: Cause) -> None:
         entry(page, "cost", words)
     if step := step_words(price):
         entry(page, "step", step, (f": {price.step_said}" if price.step_said else "", "dim"))
+    if price.step_says:
+        entry(page, "steps", price.step_says)
     if price.says:
         entry(page, "agrees" if price.agreement is Agreement.AGREES else "compare", price.says)
 

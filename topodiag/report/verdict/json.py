@@ -55,6 +55,8 @@ def _cause(cause: model.Cause) -> shape.Cause:
             step_share=price.step_share,
             step_range=list(price.step_range) if price.step_range is not None else None,
             step_said=price.step_said,
+            step_says=price.step_says,
+            step_agrees=price.step_agrees,
             text=price.text,
         ),
         predicted=_quantity(price.predicted),

@@ -82,6 +82,39 @@ class Event(Struct, frozen=True, kw_only=True):
     line: int | None
 
 
+class StepLevel(Struct, frozen=True, kw_only=True):
+    """Steps of one pace in a row; `typical` in the unit of the series, `time_s` seconds since the epoch of the first
+    where its line has a date."""
+
+    first: int
+    last: int
+    count: int
+    typical: float
+    time_s: float | None
+
+
+class StepPace(Struct, frozen=True, kw_only=True):
+    """The steps of the last start of one rank, as its own log prints them, after the warm-up."""
+
+    source: str
+    rank: int | None
+    host: str | None
+    unit: Annotated[str, Meta(description="s for seconds a step, else a rate: tokens/s, samples/s, TFLOP/s.")]
+    start: int
+    starts: int
+    lines: int
+    first: int
+    last: int
+    typical: Annotated[float, Meta(description="The median.")]
+    low: Annotated[float, Meta(description="10 % of the steps are below it.")]
+    high: Annotated[float, Meta(description="10 % of the steps are above it.")]
+    levels: list[StepLevel]
+    drift: Annotated[float, Meta(description="How many times the steps became longer little by little; 1: none.")]
+    slow: Annotated[list[int], Meta(description="Numbers of single slow steps, at most 1000.")]
+    every: Annotated[int | None, Meta(description="The distance in which slow steps recur.")]
+    resized: Annotated[int | None, Meta(description="The first step of another batch or sequence.")]
+
+
 class Job(Struct, frozen=True, kw_only=True):
     """One job."""
 
@@ -104,3 +137,4 @@ class Job(Struct, frozen=True, kw_only=True):
         ),
     ]
     events: list[Event]
+    steps: Annotated[list[StepPace], Meta(description="The pace of its training, by the ranks that print it.")]

@@ -36,6 +36,8 @@ class Price(Struct, frozen=True, kw_only=True):
         Meta(description="The least and the most that it can be where it is not said what is trained."),
     ]
     step_said: Annotated[str, Meta(description="What the part of a step rests on: the layout, the model.")]
+    step_says: Annotated[str, Meta(description="How it stands to the step times of the training's own log.")]
+    step_agrees: Annotated[bool, Meta(description="Whether both are the same, of a model that is known.")]
     text: str
 
 

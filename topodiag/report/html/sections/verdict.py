@@ -72,6 +72,7 @@ def _facts(sheet: Sheet, cause: Cause) -> list[tuple[str, str, str]]:
         ("Where", where_words(cause.finding.where, True), ""),
         ("Cost", cost, ""),
         ("Step", ": ".join(each for each in (step_words(price), price.step_said) if each), ""),
+        ("Steps", price.step_says, ""),
         ("Measured", price.says, "#waterfall" if price.all_gone is not None else ""),
         ("Sure", f"{STATUS[cause.status][0]}, confidence {cause.finding.confidence}", ""),
     ]

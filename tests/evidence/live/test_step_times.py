@@ -1,0 +1,233 @@
+"""The steps of a training in its log: which forms are read, which lines are no steps, and what a text of them is."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from topodiag.evidence.intake.kinds import Kind
+from topodiag.evidence.intake.looks import looks
+from topodiag.evidence.live.step_lines import read_line
+from topodiag.evidence.live.step_times import read_steps
+
+MEGATRON = (
+    " [2025-08-01 07:19:{at:02d}] iteration {n:8d}/    5000 | consumed samples:          128 |"
+    " elapsed time per iteration (ms): 12936.1 | throughput per GPU (TFLOP/s/GPU): 118.7 | learning rate: 6.9E-08 |"
+    " global batch size:   128 | lm loss: 1.044022E+01 | number of skipped iterations:   0 |"
+)
+
+FORMS = {
+    "Megatron-LM": (MEGATRON.format(at=50, n=2), 2, "s", 12.9361),
+    "Megatron-DeepSpeed": (
+        " iteration      199/  317892 | consumed tokens:    625999872 | elapsed time per iteration (ms): 14287.5 |"
+        " global batch size:   768 | actual seqlen:  4096 | samples per second: 53.753",
+        199, "s", 14.2875,
+    ),
+    "NeMo 2": (
+        "Training epoch 0, iteration 1/249 | lr: 3.9e-06 | global_batch_size: 8 | global_step: 501 |"
+        " reduced_train_loss: 1.653 | train_step_timing in s: 2.505 | consumed_samples: 16",
+        501, "s", 2.505,
+    ),
+    "NeMo 1 in a bar": (
+        "Epoch 0: : 100%|██████████| 100/100 [10:48<00:00, reduced_train_loss=0.0172, global_step=99.00,"
+        " consumed_samples=25600.0, train_step_timing in s=3.130]",
+        99, "s", 3.13,
+    ),
+    "NeMo's DLLogger": (
+        'DLLL { "elapsedtime": "1750.2", "type": "LOG", "step": 16, "data": { "global_step": 16.0,'
+        ' "train_backward_timing in s": 4.64e-05, "train_step_timing in s": 92.287, "epoch": 0 } }',
+        16, "s", 92.287,
+    ),
+    "DeepSpeed": (
+        "[2023-08-02 00:41:17,936] [INFO] [timer.py:215:stop] epoch=0/micro_step=40/global_step=10,"
+        " RunningAvgSamplesPerSec=220.69530887096045, CurrSamplesPerSec=222.88787331278564, MemAllocated=0.07GB",
+        10, "samples/s", 222.88787331278564,
+    ),
+    "DeepSpeed before 0.8": (
+        "[2022-08-29 06:58:56,176] [INFO] [timer.py:198:stop] 0/20, RunningAvgSamplesPerSec=232.7,"
+        " CurrSamplesPerSec=227.5, MemAllocated=0.36GB",
+        20, "samples/s", 227.5,
+    ),
+    "DeepSpeed's pipeline": (
+        "steps: 200 loss: 5.5508 lm loss: 5.5103 moe loss: 0.0405 iter time (s): 0.936 samples/sec: 136.706",
+        200, "s", 0.936,
+    ),
+    "torchtitan": (
+        "[rank0]:[titan] 2025-01-10 10:00:00,123 - root - INFO - step: 10  loss:  7.1234  grad_norm:  1.2"
+        "  memory: 30.1GiB(31.7%)  tps: 5,821  tflops: 337.1  mfu: 34.10%",
+        10, "tokens/s", 5821.0,
+    ),
+    "MaxText": (
+        "completed step: 10, seconds: 1.234, TFLOP/s/device: 123.456, Tokens/s/device: 4567.890, loss: 7.123",
+        10, "s", 1.234,
+    ),
+    "timm": (
+        "Train: 0 [  10/1251 (  1%)]  Loss: 6.9 (6.9)  Time: 0.414s, 2472.39/s  (0.900s, 1137.68/s)  LR: 1e-4"
+        "  Data: 0.014 (0.1)",
+        10, "s", 0.414,
+    ),
+    "PyTorch's ImageNet example": (
+        "Epoch: [1][  10/5005]\tTime  0.210 (  0.532)\tData  0.001 (  0.231)\tLoss 6.9 (6.9)", 5015, "s", 0.210,
+    ),
+    "mmengine": (
+        "2024-01-01 00:00:00,000 - mmengine - INFO - Epoch(train)  [1][ 50/7330]  lr: 2e-4 eta: 1 day, 2:00:00"
+        "  time: 0.436  data_time: 0.012  memory: 5000  loss: 1.2",
+        7380, "s", 0.436,
+    ),
+    "detectron2": (
+        "eta: 0:10:00  iter: 19  total_loss: 1.2  time: 0.4521  last_time: 0.4411  data_time: 0.01  lr: 0.01",
+        19, "s", 0.4521,
+    ),
+    "fairseq": (
+        "epoch 001:     10 / 1000 loss=12.1, ppl=4500, wps=12345.6, ups=1.25, wpb=10240, bsz=64, num_updates=10",
+        10, "s", 0.8,
+    ),
+    "nanoGPT": ("iter 100: loss 2.3456, time 123.45ms, mfu 12.34%", 100, "s", 0.12345),
+    "llm.c": (
+        "step   10/19560 | loss 10.2 (+nanz)| norm 15.3 (+nanz)| lr 8.57e-06 | 123.45 ms | 45.6% bf16 MFU |"
+        " 1234567 tok/s",
+        10, "s", 0.12345,
+    ),
+    "torchtune": ("Step 1 | loss:1.2 lr:2e-5 tokens_per_second_per_gpu:1234.5", 1, "tokens/s", 1234.5),
+    "a sentence": ("step 10 took 1.2 s", 10, "s", 1.2),
+    "a rate": ("[step 12/400] loss=2.1 0.50 it/s", 12, "s", 2.0),
+    "tqdm": (" 12%|█▏        | 12/100 [00:10<01:20,  1.20s/it]", 12, "s", 1.2),
+}  # fmt: skip
+
+NO_STEPS = {
+    "an evaluation": "eval step: 10, seconds: 12.1",
+    "a validation loss": " validation loss at iteration 1000 | lm loss value: 2.3 | lm loss PPL: 10.1",
+    "a checkpoint": "Saved checkpoint at step 100 in 12.3 s",
+    "loading of weights": "Loading checkpoint shards: 100%|██████████| 4/4 [00:10<00:00,  2.50s/it]",
+    "an evaluation's bar": "Evaluating:  10%|█         | 1/10 [00:10<01:20,  1.20s/it]",
+    "a map of a data set": "Map: 100%|██████████| 10000/10000 [00:02<00:00, 5000.00 examples/s]",
+    "a summary of a run": "{'train_runtime': 123.4, 'train_samples_per_second': 4.0, 'train_steps_per_second': 0.5}",
+    "parts of a micro step": "[Rank 0] time (ms) | fwd_microstep: 12.3 | bwd_microstep: 33.1 | step_microstep: 2.2",
+    "a number of iterations": "number of skipped iterations:   0 | number of nan iterations:   0",
+}
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_a_line_with_a_step_and_a_duration_or_a_rate_is_read(name: str) -> None:
+    line, number, unit, value = FORMS[name]
+    found = read_line(line)
+    assert found is not None
+    assert found.number == number
+    assert found.values[unit] == pytest.approx(value)
+
+
+@pytest.mark.parametrize("name", NO_STEPS)
+def test_what_is_counted_in_other_things_than_training_is_no_step(name: str) -> None:
+    found = read_line(NO_STEPS[name])
+    assert found is None or not found.values
+
+
+def test_the_learning_rate_of_a_line_without_a_duration_is_no_time() -> None:
+    found = read_line("[INFO] [logging.py:68:log_dist] [Rank 0] step=20, skipped=17, lr=[5e-05], mom=[(0.9, 0.999)]")
+    assert found is not None
+    assert not found.values
+
+
+def megatron(steps: range) -> str:
+    return "\n".join(MEGATRON.format(at=n % 60, n=n) for n in steps) + "\n"
+
+
+def test_a_line_keeps_its_time_its_place_and_the_size_of_its_batch() -> None:
+    (series,) = read_steps(megatron(range(1, 6)), "train.log")
+    last = series.steps[-1]
+    assert (series.unit, last.number, last.work) == ("s", 5, 128)
+    assert last.time == datetime(2025, 8, 1, 7, 19, 5, tzinfo=UTC).timestamp()
+    assert last.origin is not None
+    assert (last.origin.source, last.origin.line) == ("train.log", 5)
+
+
+def test_a_log_is_known_by_its_steps_and_one_step_is_nothing() -> None:
+    assert looks(megatron(range(1, 9)).encode()).kinds == (Kind.STEPS,)
+    assert looks(megatron(range(1, 2)).encode()).kinds == (Kind.TEXT,)
+    assert looks(b"step 1 of the install took 3 s\nstep 2 is skipped\n").kinds == (Kind.TEXT,)
+    assert read_steps(megatron(range(1, 3)), "x") == ()
+
+
+def test_steps_between_lines_of_nccl_are_read_and_the_log_stays_one() -> None:
+    record = "n1:12:34 [0] NCCL INFO Channel 00/08 : 0 1 step 3\n"
+    text = record + megatron(range(1, 9)).replace("\n", f"\n{record}")
+    for quick in (True, False):
+        assert looks(text.encode(), quick=quick).kinds == (Kind.NCCL_LOG, Kind.STEPS)
+    assert looks(record.encode(), quick=True).kinds == (Kind.NCCL_LOG,)
+    assert len(read_steps(text, "x")[0].steps) == 8
+
+
+def test_a_number_that_goes_back_is_another_start() -> None:
+    starts = read_steps(megatron(range(1, 21)) + megatron(range(11, 31)), "x")
+    assert [(each.steps[0].number, each.steps[-1].number) for each in starts] == [(1, 20), (11, 30)]
+
+
+def test_two_jobs_of_one_file_are_two_starts() -> None:
+    other = megatron(range(30, 40)).replace("/    5000", "/     900")
+    assert len(read_steps(megatron(range(1, 21)) + other, "x")) == 2
+
+
+def test_ranks_are_told_apart_by_the_prefix_of_their_launcher() -> None:
+    lines = [line for n in range(1, 6) for line in (f"{rank}: step {n} took 1.{rank} s" for rank in (0, 1, 2))]
+    assert [each.rank for each in read_steps("\n".join(lines), "x")] == [0, 1, 2]
+    lines = [f"n{host}: step {n} took 1.2 s" for n in range(1, 6) for host in (7, 8)]
+    assert [each.host for each in read_steps("\n".join(lines), "x")] == ["n7", "n8"]
+    assert read_steps(megatron(range(1, 6)), "out/rank3.log")[0].rank == 3
+
+
+def test_ranks_that_nothing_tells_apart_are_one_series() -> None:
+    lines = [f"step {n} took 1.2 s" for n in (1, 1, 2, 1, 2, 3, 2, 3, 3, 4, 4, 5)]
+    (series,) = read_steps("\n".join(lines), "x")
+    assert [each.number for each in series.steps] == [1, 2, 3, 4, 5]
+
+
+def test_a_bar_that_is_written_anew_counts_each_step_once() -> None:
+    bar = "".join(f"\r {n}%|█ | {n}/100 [00:10<01:20,  1.20s/it]" * 2 for n in range(1, 9))
+    text = "{'loss': 0.5, 'epoch': 0.1}\n" + bar.replace("\r", "\n")
+    (series,) = read_steps(text, "x")
+    assert (series.smoothed, [each.number for each in series.steps]) == (True, list(range(1, 9)))
+
+
+def test_a_bar_without_a_word_of_training_counts_anything() -> None:
+    bar = "\n".join(f" {n}%|█ | {n}/100 [00:10<01:20,  1.20s/it]" for n in range(1, 9))
+    assert read_steps(bar, "x") == ()
+    assert looks(bar.encode()).kinds == (Kind.TEXT,)
+
+
+def test_shorter_bars_between_are_evaluations() -> None:
+    train = "\n".join(f"loss 1.0\n {n}%|█ | {n}/100 [00:10<01:20,  1.20s/it]" for n in range(1, 30))
+    evaluated = "\n".join(f" {n}%|█ | {n}/8 [00:10<01:20,  9.20s/it]" for n in range(1, 9))
+    (series,) = read_steps(f"{train}\n{evaluated}\n", "x")
+    assert series.steps[-1].number == 29
+
+
+def test_figures_below_the_head_of_a_step_are_of_that_step() -> None:
+    text = "".join(
+        f"[epoch=1][batch={n}/100]:\n\t Train time/batch: {n}\n\t Train throughput/batches_per_sec: 0.5\n"
+        "\t Train throughput/device/batches_per_sec: 0.0625\n"
+        for n in range(1, 6)
+    )
+    (series,) = read_steps(text, "x")
+    assert [(each.number, each.value) for each in series.steps] == [(n, 2.0) for n in range(1, 6)]
+
+
+def test_a_last_line_that_was_cut_costs_itself() -> None:
+    text = megatron(range(1, 9))
+    (series,) = read_steps(text[: text.rindex("elapsed") + 12], "x")
+    assert series.steps[-1].number == 7
+
+
+def test_of_two_lines_about_one_step_the_duration_counts() -> None:
+    deepspeed = "[INFO] [timer.py:215:stop] epoch=0/micro_step={n}/global_step={n}, CurrSamplesPerSec=222.8"
+    text = "\n".join(f"{deepspeed.format(n=n)}\n{MEGATRON.format(at=n, n=n)}" for n in range(1, 6))
+    (series,) = read_steps(text, "x")
+    assert (series.unit, len(series.steps)) == ("s", 5)
+
+
+@given(st.text(), st.binary())
+def test_any_text_is_read_without_an_exception(text: str, data: bytes) -> None:
+    read_steps(megatron(range(1, 5)) + text, "any")
+    read_line(data.decode("utf-8", "replace"))

@@ -1,0 +1,76 @@
+"""Step times of trainings among the evidence, set beside the job that they are of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from topodiag.app.beside import Beside, read_beside
+from topodiag.evidence.intake.kinds import Kind
+from topodiag.evidence.intake.looks import speaking_kinds
+from topodiag.evidence.intake.pieces import Intake
+from topodiag.evidence.live.step_times import MAX_BYTES, read_steps
+from topodiag.model.connections import no_connections
+from topodiag.model.job import Job
+from topodiag.model.steps import StepSeries
+
+ALONE = "training log"
+"""The name of a job of which there is nothing but its steps."""
+PART = "part of the step times"
+
+
+@dataclass(frozen=True, slots=True)
+class StepTimes:
+    """What was read; `alone` are the names of texts in which nothing else stands, which no other reader needs."""
+
+    read: Beside[StepSeries]
+    alone: frozenset[str] = frozenset()
+
+
+def step_times(intake: Intake) -> StepTimes:
+    """The steps of all texts among the evidence. A text that is known by its steps may hold an error of its job
+    anywhere: it is looked through."""
+    only = {piece.name for piece in intake.of(Kind.STEPS) if not piece.is_any((Kind.NCCL_LOG, Kind.JOB_OUTPUT))}
+    alone: set[str] = set()
+
+    def read(text: str, name: str) -> tuple[StepSeries, ...]:
+        if name in only and not {Kind.NCCL_LOG, Kind.JOB_OUTPUT} & set(speaking_kinds(text.encode())[0]):
+            alone.add(name)
+        return read_steps(text, name)
+
+    found = read_beside(intake, Kind.STEPS, read, most=MAX_BYTES, part=PART)
+    inputs = tuple(each for each in found.inputs if each.path in alone)
+    return StepTimes(replace(found, inputs=inputs), frozenset(alone))
+
+
+def with_steps(jobs: Sequence[Job], steps: Sequence[StepSeries]) -> tuple[Job, ...]:
+    """The steps at the jobs whose logs they stand in; those of another file at the only job, or as a job of their
+    own, since nothing says of which job they are. The starts of a log of several jobs are theirs in order."""
+    made = list(jobs)
+    rest: list[StepSeries] = []
+    for source in dict.fromkeys(each.source for each in steps):
+        own = tuple(each for each in steps if each.source == source)
+        places = [number for number, job in enumerate(made) if source in job.files]
+        places = places or ([0] if len(made) == 1 else [])
+        if not places:
+            rest += own
+            continue
+        for number, place in enumerate(places):
+            part = _of_start(own, number, len(places))
+            made[place] = replace(made[place], steps=(*made[place].steps, *part))
+    if rest:
+        made.append(Job(ALONE, -1, (), (), (), no_connections(), (), steps=tuple(rest)))
+    return tuple(made)
+
+
+def _of_start(series: tuple[StepSeries, ...], number: int, jobs: int) -> tuple[StepSeries, ...]:
+    """The series of one of the jobs of a file: of each rank's starts the one of that number, where there are as many as
+    jobs; else all are the last job's."""
+    if jobs == 1:
+        return series
+    by_who: dict[tuple[int, str], list[StepSeries]] = {}
+    for each in series:
+        by_who.setdefault((each.rank, each.host), []).append(each)
+    if all(len(starts) == jobs for starts in by_who.values()):
+        return tuple(starts[number] for starts in by_who.values())
+    return series if number == jobs - 1 else ()

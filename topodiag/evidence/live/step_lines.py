@@ -1,0 +1,201 @@
+"""One line of a training log: the number of a step, and how long it took or how fast it was.
+
+Written for what any such line must hold, a step and a duration or a rate, each beside its name and unit; not for one
+program's line. Seen in Megatron-LM, NeMo, DeepSpeed, torchtitan, MaxText, Composer, timm, mmengine, nanoGPT, tqdm.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+MAX_LINE = 4000
+_NUM = r"(?:[0-9]{1,3}(?:,[0-9]{3}){1,5}|[0-9]{1,12})(?:\.[0-9]{1,20})?(?:[eE][-+]?[0-9]{1,2})?"
+WORDS = re.compile(r"step|iter|it/s|s/it|batch|poch|num_updates|RunningAvg|Train", re.IGNORECASE)
+"""A line without one of these tells of no step."""
+_STEPS = (
+    re.compile(r"(?<![A-Za-z_])global[_ ]step\s{0,4}[:=]?\s{0,8}([0-9]{1,9})(?:\.0{1,4})?(?![\d.])()", re.IGNORECASE),
+    re.compile(r"(?<![A-Za-z_])num_updates\s{0,4}[:=]?\s{0,8}([0-9]{1,9})(?![\d.])()"),
+    re.compile(
+        r"(?<![A-Za-z_-])(?:iteration|iter|step|steps|update|batch)(?![A-Za-z_-])"
+        r"\s{0,4}[:=#\[(]?\s{0,12}([0-9]{1,9})(?![\d.])(?:\s{0,4}(?:/|of)\s{0,12}([0-9]{1,9})(?![\d.]))?",
+        re.IGNORECASE,
+    ),
+    re.compile(r"\bstop\] ([0-9]{1,9})/([0-9]{1,9}), RunningAvg"),
+)
+"""How a step is numbered, the most telling name first. In the last, of DeepSpeed before 0.8, the second is the step."""
+_IN_EPOCH = re.compile(
+    r"(?:Epoch|Train)\s{0,4}(?:\(train\))?:?\s{0,8}\[?([0-9]{1,6})\]?:?\s{0,8}"
+    r"\[\s{0,8}([0-9]{1,9})\s{0,4}/\s{0,8}([0-9]{1,9})[\s\](]", re.IGNORECASE
+)  # fmt: skip
+"""`Epoch: [0][  10/5005]`: a number that begins anew in each epoch."""
+BAR = re.compile(
+    r"(?:([^|%:\]]{0,60}):\s{0,4})?(?:[0-9]{1,3})%\|[^|]{0,300}\|\s{0,4}([0-9]{1,9})/([0-9]{1,9})\s{0,4}"
+    rf"\[[0-9:]{{4,12}}<[^,\]]{{1,20}},\s{{0,4}}({_NUM})\s{{0,2}}(s/it|it/s)"
+)
+"""A bar of tqdm. Its rate is a mean that follows slowly."""
+_PAIR = re.compile(
+    rf"([A-Za-z][A-Za-z0-9_./ ()-]{{0,60}}?)\s{{0,4}}[:=]\s{{0,12}}({_NUM})"
+    r"(?:\s{0,2}(ms|us|s|sec|secs|seconds)(?![A-Za-z/]))?"
+)
+_METER = re.compile(rf"\b(?:Batch )?Time\s{{1,6}}({_NUM})\s{{1,6}}\(")
+"""`Time  0.210 (  0.532)`: now, and the mean so far (the meters of PyTorch's ImageNet example)."""
+_LOOSE = re.compile(
+    r"(?:(?<=[|,(\s])|^)(dt|time|took|in)?\s{0,4}(?<![\w.:])"
+    rf"({_NUM})\s{{0,2}}(it/s|s/it|iters?/s|steps?/s(?:ec)?|tok(?:ens)?/s(?:ec)?|samples?/s(?:ec)?|ms|s|sec|seconds)"
+    r"(?![\w/]|\s{0,4}[:=])\s{0,4}([|,);.]|$|per )?"
+)
+_NOT_STEPS = re.compile(
+    r"eval|valid|\bval\b|test|infer|predict|sav(?:e|ing)|checkpoint|load|warm|profil|download|prefill|decod|generat|token"
+    r"iz|calibrat|dataset|^map\b|skipp", re.IGNORECASE
+)  # fmt: skip
+"""Before the number of a step: it is counted in something that is no training."""
+_PARTS = frozenset({
+    "data", "load", "loading", "forward", "backward", "fwd", "bwd", "optimizer", "eval", "val", "valid", "test", "avg",
+    "average", "mean", "running", "total", "remaining", "eta", "save", "checkpoint", "ckpt", "comm", "allreduce",
+    "sync", "max", "min", "compile", "inner", "microstep", "micro", "since", "last",
+})  # fmt: skip
+"""Words of a name that make it another thing than the time of a step."""
+_DURATIONS = frozenset({"time", "timing", "elapsed", "duration", "seconds", "sec", "took", "dt", "wall"})
+_COUNTED = frozenset({"step", "iteration", "iter", "batch", "update"})
+_BARE = frozenset({"time", "elapsed", "seconds", "dt", "duration", "step time", "took"})
+_RATES = (
+    ("steps/s", frozenset({"it/s", "steps/s", "step/s", "iter/s", "iters/s", "steps/sec", "steps per second", "ups",
+                           "batches per sec", "steps per sec", "iterations per second", "train steps per second"})),
+    ("tokens/s", frozenset({"tps", "tgs", "wps", "tokens/s", "tokens/sec", "tok/s", "tok/sec", "tokens per sec",
+                            "tokens per second", "tokens/s/device", "tokens/s/gpu", "tokens per second per gpu",
+                            "tokens per gpu per second", "throughput tokens"})),
+    ("samples/s", frozenset({"currsamplespersec", "samples/sec", "samples/s", "samples per second", "samples per sec",
+                             "images/s", "img/s", "sample/s"})),
+    ("TFLOP/s", frozenset({"tflops", "tflop/s/device", "tflop/s/gpu", "tflop/s", "tflops/s", "throughput per gpu"})),
+)  # fmt: skip
+_SECONDS = {"ms": 1e-3, "us": 1e-6, "s": 1.0, "sec": 1.0, "secs": 1.0, "seconds": 1.0, "": 1.0}
+_BATCH = frozenset({"global batch size", "batch size", "gbs", "bs", "bsz"})
+_LENGTH = frozenset({"seqlen", "seq len", "seq length", "sequence length", "actual seqlen", "curriculum seqlen"})
+_UNDER_HEAD = re.compile(r"\s{0,8}Train ")
+
+
+@dataclass(frozen=True, slots=True)
+class StepLine:
+    """What a line says: `values` by unit, those that count for more first. `number` is None where the step is that of
+    the line above. `total` 0 where none is said; `bar` names a bar with what it counts, "" where there is none."""
+
+    number: int | None
+    total: int
+    values: dict[str, float] = field(default_factory=dict)
+    work: float | None = None
+    bar: str = ""
+    at: int = 0
+
+
+def read_line(text: str) -> StepLine | None:
+    """What a line says of a step; None where it says nothing of one."""
+    line = text[:MAX_LINE].replace('"', "").replace("'", "")
+    step = _step_of(line)
+    if step is None:
+        return _bar(line) or (StepLine(None, 0, _values(line)[0]) if _UNDER_HEAD.match(line) else None)
+    number, total, at, end = step
+    if _NOT_STEPS.search(line[max(0, at - 40) : at]):
+        return None
+    values, work = _values(line, end)
+    if not values and (bar := _bar(line)) is not None:
+        return bar
+    return StepLine(number, total, values, work, at=at)
+
+
+def _step_of(line: str) -> tuple[int, int, int, int] | None:
+    """Number, total, and where the words that say them begin and end."""
+    if (found := _IN_EPOCH.search(line)) is not None:
+        total = int(found[3])
+        return int(found[1]) * total + int(found[2]), 0, found.start(), found.end()
+    for place, pattern in enumerate(_STEPS):
+        if (found := pattern.search(line)) is not None:
+            if place == len(_STEPS) - 1:
+                return int(found[2]), 0, found.start(), found.end()
+            # The other names of the step may stand before it, and what they are of.
+            return int(found[1]), int(found[2] or 0), found.start(), found.end()
+    return None
+
+
+def _bar(line: str) -> StepLine | None:
+    found = None
+    for found in BAR.finditer(line):  # noqa: B007 - the last one is the newest
+        pass
+    if found is None or _NOT_STEPS.search(found[1] or ""):
+        return None
+    value = number_of(found[4])
+    if not value:
+        return None
+    seconds = value if found[5] == "s/it" else 1 / value
+    return StepLine(int(found[2]), int(found[3]), {"s": seconds}, bar=f"{(found[1] or '').strip()[:40]} {found[3]}")
+
+
+def _values(line: str, after: int = 0) -> tuple[dict[str, float], float | None]:
+    """Durations and rates by unit, and the work of a step where the line says it."""
+    made: dict[str, float] = {}
+    weak: dict[str, float] = {}
+    work: dict[str, float] = {}
+    for pair in _PAIR.finditer(line):
+        name, value = _name(pair[1]), number_of(pair[2])
+        if not value:
+            continue
+        if name in _BATCH or name in _LENGTH:
+            work["batch" if name in _BATCH else "length"] = value
+        elif (seconds := _seconds(name, value, pair[3] or "", pair[1])) is not None:
+            (weak if name in _BARE else made).setdefault("s", seconds)
+        elif (unit := _rate(name, pair[1])) is not None:
+            made.setdefault("s" if unit == "steps/s" else unit, 1 / value if unit == "steps/s" else value)
+    for loose in _LOOSE.finditer(line, after):
+        value, unit = number_of(loose[2]), loose[3].lower()
+        if not value:
+            continue
+        if unit in _SECONDS:
+            if loose[1] or loose[4]:
+                weak.setdefault("s", value * _SECONDS[unit])
+        elif unit == "s/it":
+            weak.setdefault("s", value)
+        elif (rate := _rate(unit, unit)) is not None:
+            weak.setdefault("s" if rate == "steps/s" else rate, 1 / value if rate == "steps/s" else value)
+    if (meter := _METER.search(line)) is not None and number_of(meter[1]):
+        weak.setdefault("s", number_of(meter[1]))
+    for unit, value in weak.items():
+        made.setdefault(unit, value)
+    product = 1.0
+    for value in work.values():
+        product *= value
+    return {unit: value for unit, value in made.items() if 1e-9 < value < 1e15}, product if work else None
+
+
+def _name(key: str) -> str:
+    """The last words of a name, without unit: `Train throughput/batches_per_sec` is `batches per sec`."""
+    bare = re.sub(r"\([^)]{0,40}\)", "", key).strip().lower().replace("_", " ").replace("-", " ")
+    if "/" in bare and not bare.split("/", 1)[1].startswith(("s", "g", "d")):
+        bare = bare.rsplit("/", 1)[1]
+    return " ".join(bare.split()[-6:]).removeprefix("train throughput/")
+
+
+def _seconds(name: str, value: float, unit: str, key: str) -> float | None:
+    words = set(re.split(r"[ /.]", name))
+    if words & _PARTS or not words & _DURATIONS or not (words & _COUNTED or name in _BARE):
+        return None
+    inside = re.search(r"\((ms|us|s|sec|secs|seconds)\)|(?: in|_in) (ms|us|s)$|_(ms)$", key)
+    scale = next(each for each in inside.groups() if each) if inside else unit
+    return value * _SECONDS.get(scale, 1.0)
+
+
+def _rate(name: str, key: str) -> str | None:
+    if set(name.split()) & _PARTS or "runningavg" in name:
+        return None
+    for unit, names in _RATES:
+        if name in names or (name == "throughput" and unit == "TFLOP/s" and "TFLOP" in key):
+            return unit
+    return None
+
+
+def number_of(text: str) -> float:
+    """The number without its commas; 0 for one that is no number a step can have."""
+    try:
+        value = float(text.replace(",", ""))
+    except ValueError:
+        return 0.0
+    return value if 0 < value < 1e15 else 0.0

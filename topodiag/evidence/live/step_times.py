@@ -1,0 +1,168 @@
+"""The steps of a training in its log, which may hold NCCL's lines too: one series for each start and each rank.
+
+One line of a step is nothing: it takes MIN_STEPS of them. A number that goes back is a start from a checkpoint, or
+another job; one that comes again is another rank without a name, or a bar that was written anew.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from math import isfinite
+
+from topodiag.evidence.live.step_lines import MAX_LINE, WORDS, StepLine, read_line
+from topodiag.evidence.nccl_log.grammar.prefix import front
+from topodiag.model.provenance import MAX_QUOTE, Origin
+from topodiag.model.steps import Step, StepSeries
+
+MAX_BYTES = 256 << 20
+MAX_STEPS = 500_000
+MIN_STEPS = 3
+_LOOKED = 4000
+"""Lines with the words of a step that are looked at before a text is none."""
+_MOST_SERIES = 20_000
+_JITTER = 3
+"""Steps by which lines of ranks that print at once may stand in another order."""
+_HEAD_REACH = 40
+"""Lines below the head of a step which may hold its figures."""
+_RANK = re.compile(
+    r"^\s{0,8}([0-9]{1,5}):\s|\[rank([0-9]{1,6})\]|\[[0-9]{1,6},([0-9]{1,6})\]<std|\brank[ =:]{1,2}([0-9]{1,6})\b",
+    re.IGNORECASE,
+)
+_HOST = re.compile(
+    r"\s{0,6}(?!(?i:step|iter|epoch|batch|train|rank))(?=[A-Za-z0-9.-]{0,62}[0-9])([A-Za-z][A-Za-z0-9.-]{1,62}): "
+)
+"""What pdsh and clush put before a line: names of nodes have a number."""
+_RANK_FILE = re.compile(r"rank[ _=-]?([0-9]{1,6})(?![0-9])", re.IGNORECASE)
+_TRAINS = re.compile(r"loss|poch|train", re.IGNORECASE)
+"""A bar alone may count anything; one of these words in the text says that something is trained."""
+_UNITS = ("s", "tokens/s", "samples/s", "TFLOP/s")
+"""Units in the order in which they are preferred where a line has several."""
+
+
+def holds_steps(data: bytes) -> bool:
+    """Whether a text, or a part of one, has lines of several steps."""
+    if not any(word in data for word in (b"tep", b"ter", b"/it", b"it/s", b"poch", b"num_updates")):
+        return False
+    seen: set[tuple[int, str]] = set()
+    looked = 0
+    text = data.decode("utf-8", "replace")
+    trains = _TRAINS.search(text) is not None
+    held: StepLine | None = None
+    for line in re.split(r"[\r\n]", text):
+        if " NCCL " in line or WORDS.search(line, 0, MAX_LINE) is None:
+            continue
+        looked += 1
+        found = read_line(line)
+        if found is not None and found.number is None and held is not None:
+            found = StepLine(held.number, held.total, found.values)
+        elif found is not None:
+            held = found
+        if found is not None and found.number is not None and found.values and (trains or not found.bar):
+            seen.add((found.number, found.bar))
+        if len(seen) >= MIN_STEPS:
+            return True
+        if looked > _LOOKED:
+            return False
+    return False
+
+
+@dataclass(slots=True)
+class _Start:
+    """One start of one rank, while it is read: values by unit."""
+
+    total: int
+    bar: str
+    last: int = -1
+    steps: dict[str, list[Step]] = field(default_factory=dict)
+
+
+def read_steps(text: str, source: str) -> tuple[StepSeries, ...]:
+    """The series of a text, in the order in which they begin. Units are seconds a step where the lines say it, else a
+    rate; times are those that stand in the line."""
+    named = _RANK_FILE.search(os.path.basename(source))
+    of_file = int(named[1]) if named is not None else -1
+    starts: dict[tuple[int, str, str], list[_Start]] = {}
+    trains = _TRAINS.search(text) is not None
+    taken = 0
+    for number, line, found in _lines(text):
+        if found.number is None or not found.values or (found.bar and not trains):
+            continue
+        before = line[: found.at] if found.at else line[:300]
+        rank, host = _who(before, line, of_file)
+        several = starts.setdefault((rank, host, found.bar), [])
+        if not _belongs(several, found):
+            if sum(map(len, starts.values())) >= _MOST_SERIES:
+                break
+            several.append(_Start(found.total, found.bar))
+        start = several[-1]
+        start.last = max(start.last, found.number)
+        stamp = front(before[-300:])[1]
+        time = stamp if isfinite(stamp) else None
+        # The lines of a bar are parts of one line of the file.
+        origin = Origin(source, None if found.bar else number, line.strip()[:MAX_QUOTE])
+        for unit, value in found.values.items():
+            own = start.steps.setdefault(unit, [])
+            if not own or own[-1].number < found.number:
+                own.append(Step(found.number, value, time, found.work, origin))
+        taken += 1
+        if taken >= MAX_STEPS:
+            break
+    made = [
+        StepSeries(source, tuple(steps), unit, rank, host, smoothed=bool(start.bar))
+        for (rank, host, _), several in starts.items()
+        for start in several
+        if (unit := _unit(start)) is not None and len(steps := start.steps[unit]) >= MIN_STEPS
+    ]
+    return _without_others(made)
+
+
+def _lines(text: str) -> Iterator[tuple[int, str, StepLine]]:
+    """Lines that say something of a step; figures below the head of a step have its number."""
+    head, at = None, 0
+    for number, line in enumerate(text.split("\n"), start=1):
+        if WORDS.search(line, 0, MAX_LINE) is None or " NCCL " in line:
+            continue
+        found = read_line(line)
+        if found is None:
+            continue
+        if found.number is not None:
+            head, at = found, number
+        elif head is not None and not head.values and number - at <= _HEAD_REACH:
+            found = StepLine(head.number, head.total, found.values, bar=head.bar)
+        yield number, line, found
+
+
+def _who(before: str, line: str, of_file: int) -> tuple[int, str]:
+    """Rank and host of a line: what stands before the step names them, or the name of the file."""
+    found = _RANK.search(before)
+    rank = int(next(each for each in found.groups() if each)) if found is not None else of_file
+    host = _HOST.match(line)
+    return rank, str(host[1]) if host is not None else ""
+
+
+def _belongs(several: list[_Start], found: StepLine) -> bool:
+    """Whether a step is of the start that was read last."""
+    if not several:
+        return False
+    last = several[-1]
+    same = not (found.total and last.total and found.total != last.total)
+    assert found.number is not None  # noqa: S101 - the caller has one
+    return same and found.number > last.last - _JITTER
+
+
+def _unit(start: _Start) -> str | None:
+    """The unit of a start: seconds where most lines say them."""
+    most = max((len(steps) for steps in start.steps.values()), default=0)
+    return next((unit for unit in _UNITS if 2 * len(start.steps.get(unit, ())) > most), None)
+
+
+def _without_others(made: list[StepSeries]) -> tuple[StepSeries, ...]:
+    """Without bars where lines tell of steps, and of bars those that count most: shorter ones are evaluations."""
+    lines = [each for each in made if not each.smoothed]
+    if lines:
+        return tuple(lines)
+    most = max((each.steps[-1].number for each in made), default=0)
+    return tuple(each for each in made if each.steps[-1].number == most)[:1]

@@ -1,0 +1,301 @@
+"""How steady the steps of a training are: their time, its spread, when it changed, which steps are slow and how often.
+
+Facts only: a change has many causes, and a log of steps names none. Steps are compared within one start and where the
+batch and the sequence are the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby, pairwise
+from statistics import median
+
+import numpy as np
+import numpy.typing as npt
+
+from topodiag.model.clock_text import stamp
+from topodiag.model.steps import Step, StepSeries
+from topodiag.words.fold import plural
+from topodiag.words.units import percent
+
+Floats = npt.NDArray[np.float64]
+
+WARM_UP = 0.1
+"""Share of the steps of a start that are not judged, at least 1 and at most 10: compilers and allocators work there,
+and communicators are made."""
+MIN_JUDGED = 8
+"""Steps after the warm-up without which nothing is said of a change."""
+MIN_PLATEAU = 5
+"""Steps in a row that make a level; fewer slow ones are pauses."""
+CHANGED = 1.1
+"""Times by which levels must differ: runs vary by a few per cent."""
+NOISES = 4.0
+"""Median deviations by which levels must differ as well, and up to twice as many of short ones."""
+SLOW = 1.5
+"""Times the level of its neighbours that makes a step slow."""
+DRIFTED = 1.05
+"""Times by which a slow drift must change the steps, from the first to the last third."""
+_FEW_RANKS = 3
+"""Ranks without which none can be called the odd one."""
+MIN_DRIFT = 30
+"""Steps without which nothing is said of a drift."""
+_DEEPEST = 3
+_FEW = 0.2
+"""Share of the steps of a level that may be as in its neighbour."""
+_RECURS = 0.7
+"""Share of the slow steps that must lie in the same distance for them to recur."""
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """Steps of one pace in a row. `cost` is the median in seconds, or in 1/rate; `time` that of the first, where the
+    line has one."""
+
+    first: int
+    last: int
+    count: int
+    cost: float
+    time: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """The pace of one series. `typical` in the series' unit is the median after the warm-up, `low` and `high` hold the
+    middle 80 % of the steps; `levels` are in order, `slow` are numbers of single slow steps, `every` the distance in
+    which they recur (0: none), `drift` how many times the steps became longer little by little (1: none), `resized` the
+    first step of another batch or sequence, -1 where they stay. It is of the `start`th of `starts` of its log."""
+
+    series: StepSeries
+    typical: float
+    low: float
+    high: float
+    levels: tuple[Level, ...] = ()
+    slow: tuple[int, ...] = ()
+    every: int = 0
+    drift: float = 1.0
+    resized: int = -1
+    start: int = 1
+    starts: int = 1
+
+    @property
+    def change(self) -> tuple[Level, Level] | None:
+        """The first of the great changes from one level to the next: a spell ends by as much as it began."""
+        pairs = list(pairwise(self.levels))
+        sizes = [abs(float(np.log(after.cost / before.cost))) for before, after in pairs]
+        return next((pair for pair, size in zip(pairs, sizes, strict=True) if size > 0.8 * max(sizes)), None)
+
+    @property
+    def slower(self) -> float:
+        """How many times as long the steps of the last level take as those of the fastest before; 1 where they do not
+        take longer."""
+        if len(self.levels) < 2:
+            return 1.0
+        return max(self.levels[-1].cost / min(each.cost for each in self.levels[:-1]), 1.0)
+
+
+def pace_of(series: StepSeries) -> Pace:
+    """The pace of a series; of steps of several sizes that of the largest part of one size."""
+    parts = [list(rows) for _, rows in groupby(series.steps, key=lambda each: each.work)]
+    steps = max(parts, key=len)
+    resized = parts[1][0].number if len(parts) > 1 else -1
+    early = min(max(round(WARM_UP * len(steps)), 1), 10) if steps is parts[0] else 0
+    judged = steps[early:] or steps
+    values = np.array([each.value for each in judged])
+    costs = values if series.unit == "s" else 1 / values
+    low, high = (float(each) for each in np.quantile(values, (0.1, 0.9)))
+    typical = float(np.median(values))
+    if len(judged) < MIN_JUDGED:
+        return Pace(series, typical, low, high, resized=resized)
+    cuts = _merged(costs, _cuts(costs, 0, len(costs), 0))
+    drift = _drift(costs, cuts)
+    if drift != 1.0:
+        cuts = [0, len(costs)]
+    levels = tuple(_level(judged[a:b], costs[a:b]) for a, b in pairwise(cuts))
+    slow = tuple(
+        step.number
+        for level, (a, b) in zip(levels, pairwise(cuts), strict=True)
+        for step, cost in zip(judged[a:b], costs[a:b].tolist(), strict=True)
+        if cost > SLOW * level.cost
+    )
+    return Pace(series, typical, low, high, levels, slow, _every(slow), drift, resized)
+
+
+def _level(steps: list[Step], costs: Floats) -> Level:
+    return Level(steps[0].number, steps[-1].number, len(steps), float(np.median(costs)), steps[0].time)
+
+
+def _noise(costs: Floats) -> float:
+    """The median deviation from the median, at least 0.5 % of it."""
+    middle = float(np.median(costs))
+    return max(float(np.median(np.abs(costs - middle))), 0.005 * middle)
+
+
+def _cuts(costs: Floats, begin: int, end: int, depth: int) -> list[int]:
+    """Where levels begin and end: the place where the sum of deviations is farthest from nought parts two of them."""
+    part = costs[begin:end]
+    if len(part) < 2 * MIN_PLATEAU or depth >= _DEEPEST:
+        return [begin, end]
+    middle, noise = float(np.median(part)), _noise(part)
+    apart = np.clip((part - middle) / noise, -8, 8)
+    sums = np.abs(np.cumsum(apart - apart.mean()))[MIN_PLATEAU - 1 : len(part) - MIN_PLATEAU]
+    at = begin + MIN_PLATEAU + int(np.argmax(sums))
+    return sorted({*_cuts(costs, begin, at, depth + 1), *_cuts(costs, at, end, depth + 1)})
+
+
+def _merged(costs: Floats, cuts: list[int]) -> list[int]:
+    """The cuts that part different levels."""
+    while len(cuts) > 2:
+        worst, least = 0, float("inf")
+        for place in range(1, len(cuts) - 1):
+            left, right = costs[cuts[place - 1] : cuts[place]], costs[cuts[place] : cuts[place + 1]]
+            score = _apart(left, right)
+            if score < least:
+                worst, least = place, score
+        if least >= 1:
+            return cuts
+        cuts = cuts[:worst] + cuts[worst + 1 :]
+    return cuts
+
+
+def _apart(one: Floats, other: Floats) -> float:
+    """How different two levels are, 1 for just enough. Most steps of one must be above most of the other: a few pauses
+    are no level."""
+    low, high = sorted((one, other), key=lambda each: float(np.median(each)))
+    if np.quantile(high, _FEW) <= np.quantile(low, 1 - _FEW):
+        return 0.0
+    a, b = float(np.median(low)), float(np.median(high))
+    wanted = NOISES * (1 + MIN_PLATEAU / min(len(low), len(high)))
+    return min((b / a - 1) / (CHANGED - 1), (b - a) / max(_noise(low), _noise(high)) / wanted)
+
+
+def _drift(costs: Floats, cuts: list[int]) -> float:
+    """How many times the steps became longer little by little; 1 where levels fit better than a line, or nothing
+    changed."""
+    if len(costs) < MIN_DRIFT:
+        return 1.0
+    thirds = [float(np.median(each)) for each in np.array_split(costs, 3)]
+    if not (thirds[0] < thirds[1] < thirds[2] or thirds[0] > thirds[1] > thirds[2]):
+        return 1.0
+    line = np.interp(np.arange(len(costs)), np.array([1, 3, 5]) * len(costs) / 6, thirds)
+    # Beyond the middle of the outer thirds the line goes on as it was.
+    slope = (thirds[2] - thirds[0]) / (len(costs) * 2 / 3)
+    line += slope * (np.arange(len(costs)) - np.clip(np.arange(len(costs)), len(costs) / 6, 5 * len(costs) / 6))
+    steps = np.concatenate([np.full(b - a, np.median(costs[a:b])) for a, b in pairwise(cuts)])
+    off, off_steps = (float(np.median(np.abs(costs - each))) for each in (line, steps))
+    times = float(line[-1] / line[0]) if line[0] > 0 else 1.0
+    shown = abs(thirds[2] - thirds[0]) > 3 * off and max(times, 1 / times if times > 0 else 1) >= DRIFTED
+    even = 1 / 3 < (thirds[1] - thirds[0]) / (thirds[2] - thirds[0]) < 2 / 3
+    return times if shown and even and off < off_steps else 1.0
+
+
+def _every(slow: tuple[int, ...]) -> int:
+    """The distance in which most slow steps lie; 0 where they lie in none."""
+    if len(slow) < 3:
+        return 0
+    distance = int(median([b - a for a, b in pairwise(slow)]))
+    if distance < 2:
+        return 0
+    alike = sum(abs(b - a - distance) <= max(1, distance // 50) for a, b in pairwise(slow))
+    return distance if alike >= _RECURS * (len(slow) - 1) else 0
+
+
+# --- words ----------------------------------------------------------------------------------------------------------
+
+
+def spell_pace(value: float, unit: str) -> str:
+    """`1.23 s a step`, `123 ms a step`, `5,821 tokens/s`."""
+    if unit != "s":
+        return f"{value:,.0f} {unit}" if value >= 100 else f"{value:.3g} {unit}"
+    if value < 1:
+        return f"{value * 1e3:.3g} ms a step"
+    return f"{value:.3g} s a step" if value < 100 else f"{value:.0f} s a step"
+
+
+def says_change(pace: Pace, *, timed: bool = True) -> str:
+    """`steps take 1.8 times as long from step 500 on`; "" where no level follows another."""
+    found = pace.change
+    if found is None:
+        return ""
+    before, after = found
+    times = after.cost / before.cost
+    at = f"from step {after.first} on" + (f" ({stamp(after.time)})" if timed and after.time is not None else "")
+    if times > 1:
+        words = f"steps take {times:.2g} times as long {at}"
+    else:
+        words = f"steps are {1 / times:.2g} times as fast {at}"
+    if times > 1 and pace.levels[-1] is not after and pace.slower < CHANGED:
+        words += f", and as before from step {pace.levels[-1].first} on"
+    return words
+
+
+def says_pace(pace: Pace) -> tuple[str, ...]:
+    """The pace in a few sentences: how many steps and how long, what changed, which are slow."""
+    series = pace.series
+    first, last = series.steps[0].number, series.steps[-1].number
+    start = f", start {pace.start} of {pace.starts}" if pace.starts > 1 else ""
+    lead = f"steps {first} to {last} ({plural(len(series.steps), 'line')}{start}): "
+    if len(pace.levels) > 1:
+        made = [
+            lead + ", then ".join(spell_pace(value_of(each.cost, series.unit), series.unit) for each in pace.levels)
+        ]
+    else:
+        spread = (pace.high - pace.low) / pace.typical
+        steady = f", the middle 80 % within {percent(spread)} of each other" if spread < 1 else ""
+        made = [lead + spell_pace(pace.typical, series.unit) + steady]
+    if change := says_change(pace):
+        made.append(change)
+    if pace.drift != 1:
+        longer = f"{percent(abs(pace.drift - 1))} {'longer' if pace.drift > 1 else 'shorter'}"
+        made.append(f"steps became {longer} little by little")
+    if pace.every:
+        made.append(f"about every {pace.every} steps one is slow, as checkpoints and evaluations are")
+    elif pace.slow:
+        made.append(plural(len(pace.slow), "single slow step"))
+    if pace.resized >= 0:
+        made.append(f"batch or sequence changes at step {pace.resized}: only steps of one size are compared")
+    if series.smoothed:
+        made.append("read from a progress bar, whose rate is a mean over past steps")
+    return tuple(made)
+
+
+def says_steps(paces: Sequence[Pace]) -> tuple[str, ...]:
+    """What the ranks of a job say of its steps: the first of them, and who differs from the others."""
+    if not paces:
+        return ()
+    made = [*says_pace(paces[0])]
+    if apart := odd_ranks(paces):
+        made.append(", ".join(f"{who} prints steps {times:.2g} times as long as its siblings" for who, times in apart))
+    elif len(paces) > 1:
+        made.append(f"{len(paces)} ranks print the same pace")
+    return tuple(made)
+
+
+def odd_ranks(paces: Sequence[Pace]) -> tuple[tuple[str, float], ...]:
+    """Ranks whose steps take longer than those of most, at most three, the slowest first, with how many times. Ranks of
+    one step wait for each other, so that most logs show none."""
+    alike = [each for each in paces if each.series.unit == paces[0].series.unit and each.series.who]
+    if len(alike) < _FEW_RANKS:
+        return ()
+    costs = {each.series.who: each.typical if each.series.unit == "s" else 1 / each.typical for each in alike}
+    middle = median(costs.values())
+    apart = [(who, cost / middle) for who, cost in costs.items() if cost > CHANGED * middle]
+    return tuple(sorted(apart, key=lambda each: -each[1])[:3]) if 2 * len(apart) < len(alike) else ()
+
+
+def last_starts(several: Sequence[StepSeries]) -> tuple[Pace, ...]:
+    """The pace of the last start of each rank that has enough steps to be judged, else of its longest; by rank."""
+    by_who: dict[tuple[int, str], list[StepSeries]] = {}
+    for each in several:
+        by_who.setdefault((each.rank, each.host), []).append(each)
+    made = []
+    for _, starts in sorted(by_who.items()):
+        whole = [number for number, each in enumerate(starts) if len(each.steps) > MIN_JUDGED]
+        at = whole[-1] if whole else max(range(len(starts)), key=lambda number: len(starts[number].steps))
+        made.append(replace(pace_of(starts[at]), start=at + 1, starts=len(starts)))
+    return tuple(made)
+
+
+def value_of(cost: float, unit: str) -> float:
+    """A cost in the unit of its series."""
+    return cost if unit == "s" else 1 / cost

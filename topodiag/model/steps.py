@@ -1,0 +1,44 @@
+"""How long the steps of a training took, as its log prints them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from topodiag.model.provenance import Origin
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step, or the mean of those since the line before. `value` in the unit of its series; `time` in seconds of the
+    epoch, the log's own zone read as UTC, None without a date; `work` is the batch times the sequence length as far as
+    the line says them, None where it says neither."""
+
+    number: int
+    value: float
+    time: float | None = None
+    work: float | None = None
+    origin: Origin | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StepSeries:
+    """The steps of one start of one training, in the order of the log. `unit` is `s` for seconds a step, or a rate:
+    `tokens/s`, `samples/s`, `TFLOP/s`. `rank` -1 and `host` "" where nothing names them. `smoothed`: each value is a
+    mean over steps before it."""
+
+    source: str
+    steps: tuple[Step, ...]
+    unit: str = "s"
+    rank: int = -1
+    host: str = ""
+    smoothed: bool = False
+
+    @property
+    def costs(self) -> tuple[float, ...]:
+        """What each step took, in seconds, or in a unit of which only ratios count."""
+        return tuple(each.value if self.unit == "s" else 1 / each.value for each in self.steps)
+
+    @property
+    def who(self) -> str:
+        """The process as a reader knows it; "" where nothing names it."""
+        return f"rank {self.rank}" if self.rank >= 0 else self.host

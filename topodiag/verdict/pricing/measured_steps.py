@@ -1,0 +1,101 @@
+"""The share of a step that a cause is predicted to take, beside how much longer the job's steps became.
+
+What a log of steps measures is a change: how much longer a step takes than before, in the same start and at the same
+batch. A cause that was there from the first step changes none of them. So agreement is said only of a cause that stands
+alone, and with its condition: that it began then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from topodiag.model.case import Case
+from topodiag.model.job import Job
+from topodiag.model.step_pace import Pace, says_change
+from topodiag.model.timeline import Moment
+from topodiag.model.verdict import Agreement, Cause
+from topodiag.verdict.pricing.agreement import TOLERANCE, compare
+from topodiag.words.units import percent
+
+TOGETHER_S = 300.0
+"""Seconds within which a change of the steps and a line of a cause are of one time: a line of steps may be the mean of
+many of them, and a fault may be told by a watch that looks every few minutes."""
+
+
+def with_measured_steps(causes: Sequence[Cause], case: Case, bears: Callable[[Cause, Job], bool]) -> list[Cause]:
+    """The causes with the comparison, where the log of a job shows that its steps became longer. `bears` says whether a
+    cause is of a job."""
+    made = list(causes)
+    for job in case.jobs:
+        pace = _slower(job)
+        if pace is None:
+            continue
+        priced = [at for at, each in enumerate(made) if each.price.step_share is not None and bears(each, job)]
+        if len(priced) == 1:
+            at = priced[0]
+            says, agrees = _compared(made[at], pace, case)
+            price = replace(made[at].price, step_says=says, step_agrees=agrees)
+            made[at] = replace(made[at], price=price)
+    return made
+
+
+def open_steps(causes: Sequence[Cause], case: Case) -> tuple[str, ...]:
+    """Of each job whose steps became longer what no cause explains, in a sentence."""
+    if any(each.price.step_agrees for each in causes):
+        return ()
+    made = []
+    for job in case.jobs:
+        for pace in job.paces[:1]:
+            if pace.slower > 1:
+                made.append(f"{says_change(pace)}: no cause that is known began then")
+            elif pace.drift > 1:
+                made.append(f"steps became {percent(pace.drift - 1)} longer little by little: no cause is known for it")
+    return tuple(made)
+
+
+def _slower(job: Job) -> Pace | None:
+    return next((pace for pace in job.paces[:1] if pace.slower > 1), None)
+
+
+def _compared(cause: Cause, pace: Pace, case: Case) -> tuple[str, bool]:
+    """The sentence, and whether both are the same."""
+    price = cause.price
+    assert price.step_share is not None  # noqa: S101 - the caller asked
+    lost = 1 - 1 / pace.slower
+    least, most = price.step_range or (price.step_share, price.step_share)
+    measured = f"{says_change(pace)}: {percent(lost)} of a step"
+    began, apart = _began(cause, pace, case)
+    if apart:
+        return f"{measured}, and the cause is of another time: it does not explain that", False
+    if price.step_range is not None and least == most:
+        agrees = compare(1.0, 1 - price.step_share, 1 - lost, "the cause").agreement is Agreement.AGREES
+        said = f"predicted {percent(price.step_share)}"
+        return f"{measured}, {said}: " + (f"the cause explains it{began}" if agrees else "these differ"), agrees
+    # Of a model that is only assumed, a value inside the range is no proof.
+    fits = least * (1 - TOLERANCE) <= lost <= most * (1 + TOLERANCE)
+    low, high = round(100 * least), round(100 * most)
+    said = f"predicted {f'{low}-' if low < high else ''}{percent(high / 100)} by the model that is trained"
+    return f"{measured}, {said}: " + (f"that fits{began}" if fits else "these differ"), False
+
+
+def _began(cause: Cause, pace: Pace, case: Case) -> tuple[str, bool]:
+    """Words on when the cause began, and whether that was at another time."""
+    lines: set[tuple[str, int | None]] = {
+        (line.source, line.line) for line in cause.finding.evidence if line.line is not None
+    }
+    times = [each.time for each in case.timeline.moments if _is_at(each, lines) and each.time is not None]
+    change = pace.change
+    at = next((each.time for each in case.timeline.moments if change is not None and _is_change(each, pace)), None)
+    if not times or at is None:
+        return ", if it began then", False
+    apart = min(abs(time - at) for time in times)
+    return (", and its first line is of that time", False) if apart <= TOGETHER_S else ("", True)
+
+
+def _is_at(moment: Moment, lines: set[tuple[str, int | None]]) -> bool:
+    return moment.origin is not None and (moment.origin.source, moment.origin.line) in lines
+
+
+def _is_change(moment: Moment, pace: Pace) -> bool:
+    return moment.what == says_change(pace, timed=False)
