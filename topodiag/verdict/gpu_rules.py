@@ -106,6 +106,19 @@ class HungDriverHoldsJob(Rule):
         return stuck and (other.id != "JOB005" or error_is(other, scene, "watchdog", "timeout", "connect"))
 
 
+class StorageHoldsJob(Rule):
+    """A rank that waits for storage does not come to the next collective: the watchdogs of the others end the job."""
+
+    causes = ("HST006",)
+    leads_to = ("JOB005", "JOB006", "JOB008", *JOB_FAILS)
+    because = "a rank that waits for storage does not come to the next collective, and the others wait for it"
+
+    def holds(self, cause: Finding, other: Finding, scene: Scene) -> bool:
+        if cause.severity is Severity.INFO:
+            return False
+        return other.id != "JOB005" or error_is(other, scene, "watchdog", "timeout")
+
+
 class FabricNotReady(Rule):
     """Without a fabric that is ready no NVLink of the node carries data: links inactive on all GPUs, CUDA error 802,
     NVLink SHARP that cannot be bound, P2P that falls back. `nvidia-smi -q | grep -A4 Fabric` settles it."""

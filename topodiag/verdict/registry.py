@@ -19,6 +19,7 @@ RULES: tuple[type[Rule], ...] = (
     gpu_rules.GpuFaultHangsTools,
     gpu_rules.GpuFaultEndsJob,
     gpu_rules.HungDriverHoldsJob,
+    gpu_rules.StorageHoldsJob,
     gpu_rules.FabricFailsJob,
     gpu_rules.FewerLinksOnItsNode,
     gpu_rules.FewerLinksForAll,

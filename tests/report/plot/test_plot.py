@@ -5,7 +5,7 @@ from __future__ import annotations
 import xml.etree.ElementTree as ET
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from topodiag.report.interface import Style
@@ -96,6 +96,7 @@ number = st.floats(allow_nan=True, allow_infinity=True)
     st.sampled_from([0, 2, 10]),
     st.integers(40, 200),
 )
+@example([[(0.0, 2.0**54 * 0.9999999), (0.0, 2.0**54 * 0.99999999)]], "", 0, 2, 40)  # no power of two between them
 def test_any_numbers_and_names_make_a_plot(points: list, name: str, x: int, y: int, width: int) -> None:
     series = [Series(name, each) for each in points]
     across, up = Axis("x", lambda value: f"{value:.3g}", x), Axis("y", BANDWIDTH.spell, y)

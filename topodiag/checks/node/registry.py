@@ -14,6 +14,7 @@ CHECKS = {
     "HST003": "host_settings:HostSettings",
     "HST004": "driver_mismatch:DriverMismatch",
     "HST005": "hung_probes:ProbeHangs",
+    "HST006": "storage_stalls:StorageStalls",
     "NVL001": "nvlink:FewerNvlinks",
     "NVL002": "nvlink:SlowNvlinks",
     "NVL003": "nvlink_errors:NvlinkErrors",

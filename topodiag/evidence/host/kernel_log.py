@@ -77,8 +77,19 @@ _MLX5_TROUBLE = re.compile(
     r"|power|abort|dump|cannot",
     re.IGNORECASE,
 )
+_HUNG_TASK = re.compile(r"\btask \S{1,64}:[0-9]{1,10} blocked for more than [0-9]{1,9} seconds")
+_STORAGE = re.compile(
+    r"\bnfs: server \S{1,255} (?:not responding|OK)|\bLustre: .{0,200}Connection (?:to .{1,200}was lost|restored to)"
+    r"|\bceph: mds[0-9]{1,6} (?:hung|caps stale|came back|recovery completed)|\bCIFS: .{1,300}has not responded"
+    r"|I/O error, dev \w|(?:EXT4|BTRFS|F2FS)[ -]\S{0,4}(?:error|critical)"
+    r"|\bXFS \(\S{1,60}\): .{0,80}(?:[Ss]hut(?:ting)? down|I/O [Ee]rror)"
+    r"|\bnvme nvme[0-9]{1,4}: .{0,40}(?:timeout, |controller is down)"
+)
+"""Storage that does not answer, or does again: net/sunrpc/clnt.c, Lustre ptlrpc/import.c, fs/ceph, fs/smb, block/."""
 _INTERESTING = re.compile(
-    r"Xid ?\(|Xid=|PCIe |AER: |NVRM: |nvidia-|link|carrier|mlx5|off the bus|iommu|AMD-Vi|DMAR: |amdgpu", re.IGNORECASE
+    r"Xid ?\(|Xid=|PCIe |AER: |NVRM: |nvidia-|link|carrier|mlx5|off the bus|iommu|AMD-Vi|DMAR: |amdgpu"
+    r"|blocked for more|nfs: server|Connection |ceph: mds|has not responded|I/O error|-fs |BTRFS|F2FS|XFS \(|nvme nvme",
+    re.IGNORECASE,
 )
 """Cheap to search for, and in every line that any of the patterns above accepts."""
 _WRITES = re.compile(
@@ -87,6 +98,8 @@ _WRITES = re.compile(
     r"|available PCIe bandwidth, limited by|PCIe Bus Error: severity=|has fallen off the bus"
     r"|iommu: Default domain type: |DMAR: IOMMU enabled"
     r"|AMD-Vi: Event logged \[|DMAR: \[(?:DMA|INTR)[ -]"
+    r"|task \S{1,64}:[0-9]{1,10} blocked for more than [0-9]|nfs: server \S{1,255} not responding, "
+    r"|Lustre: .{0,200}Connection to .{1,200}was lost; in progress|I/O error, dev \w{1,40}, sector"
     rf"|\bamdgpu {_BUS}: |\bmlx5_core {_BUS}[ :]|\bpcieport {_BUS}: |Detected insufficient power on the PCIe slot"
 )
 _STAMPED = re.compile(
@@ -208,6 +221,10 @@ def _classify(message: str) -> tuple[str, str | None, int | None] | None:
         return "iommu-fault", _first_bus(message) or (f"0000:{short[1]}" if short else None), None
     if "NVRM: " in message or (_NVIDIA.search(message) and _FAILING.search(message)):
         return None if _NVRM_ROUTINE.search(message) else ("nvrm", _first_bus(message), None)
+    if _HUNG_TASK.search(message):
+        return "hung-task", None, None
+    if _STORAGE.search(message):
+        return "storage", _first_bus(message), None
     if _LINK.search(message) and not _NOT_A_NETWORK.search(message):
         return "link", _first_bus(message), None
     if _IOMMU.search(message):

@@ -92,7 +92,8 @@ def span_of(axis: Axis, values: Iterable[float], ticks: int) -> Span | None:
     if high - low < 1e-9:
         low, high = (low - 1, high + 1) if axis.base else (min(low, 0.0), max(high, 1.0))
     step = _step(axis, high - low, max(ticks, 2))
-    if axis.base != 2:  # powers of two are taken as they are: a sweep starts and ends on one
+    # Powers of two are taken as they are, a sweep starts and ends on one, where the span holds a tick.
+    if axis.base != 2 or high - low < step:
         whole = min(step, 1.0) if axis.base else step
         low, high = floor(low / whole + 1e-9) * whole, ceil(high / whole - 1e-9) * whole
     first = ceil(low / step - 1e-9)

@@ -28,6 +28,7 @@ NO_NUMBER = {
     "GPU004": "a slow GPU makes the others wait: how long is in no model of the wires",
     "HST003": "host settings cost latency: NCCL has no figure of it",
     "HST005": "a driver or device that hangs stops a job: that is no bandwidth",
+    "HST006": "storage that does not answer stops a job: that is no bandwidth",
     "JOB008": "a late rank makes the others wait: that is no bandwidth",
 }
 """Why there is no number for causes without a mend."""
