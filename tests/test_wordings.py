@@ -30,6 +30,17 @@ SHOWN = [
     ("AMD's memory", AMD.format("amdgpu: 4 uncorrectable hardware errors detected in umc block"), "GPU003"),
     ("AMD's queue", AMD.format("ring sdma0 timeout, signaled seq=3, emitted seq=5"), "GPU003"),
     ("AMD's reset alone", AMD.format("GPU reset begin!. Source:  1"), "GPU003"),
+    ("AMD's hardware error by name", AMD.format("uncorrectable hardware error(ERREVENT_ATHUB_INTERRUPT) detected!"),
+     "GPU003"),
+    ("AMD's GPU that does not start", AMD.format("amdgpu: Fatal error during GPU init"), "GPU003"),
+    ("Gloo without such an interface", "[rank1]: RuntimeError: [enforce fail at gloo/transport/tcp/device.cc:84] ifa"
+     " != nullptr. Unable to find address for: ib7\n", "NET002"),
+    ("Gloo over loopback for two nodes", "RuntimeError: Gloo connectFullMesh failed with [/x/gloo/pair.cc:152] timed"
+     " out connecting: SO_ERROR: Connection refused, remote=[127.0.1.1]:2611 (rank=8, size=16, local=[127.0.1.1])\n",
+     "NET002"),
+    ("the plugin's protocol that fails", "w0:77:77 [0] init.c:7 NCCL WARN NET/OFI Failed to initialize rdma protocol\n"
+     "w0:77:77 [0] NCCL INFO NET/Socket : Using [0]ens32:10.2.7.4<0>\nw0:77:77 [0] NCCL INFO Using network Socket\n",
+     "NET005"),
     ("the Fabric Manager's own log", TID.format("ERROR", "failed to initialize NVSwitch driver interface: aborting"),
      "NVL005"),
     ("IMEX' own log", TID.format("INFO", "IMEX version 570.00 is running") + TID.format("ERROR", "Failed to bind"),
@@ -58,6 +69,10 @@ SILENT = [
      "2025:05:23-19:04:20:(16) |CCL_WARN| did not find MPI-launcher specific variables, switch to ATL/OFI\n"),
     ("AMD's start", AMD.format("amdgpu: ring comp_1.1.1 uses VM inv eng 9 on hub 0")
      + AMD.format("amdgpu: RAS: optional ras ta ucode is not available")),
+    ("AMD's GPU that started", AMD.format("amdgpu: uses VM inv eng 0") + AMD.format("[drm] initialized for GPU init")),
+    ("RCCL's word of the IOMMU in a job that came up", 'w0:77:77 [0] init.cc:9 NCCL WARN Missing "iommu=pt" from kernel'
+     " command line which can lead to system instablity or hang!\nw0:77:80 [0] NCCL INFO ncclCommInitRank comm 0x7f2c"
+     " rank 0 nranks 1 cudaDev 0 nvmlDev 0 busId 100000 commId 0x2c1d - Init COMPLETE\n"),
     ("a Fabric Manager that runs", TID.format("INFO", "Fabric Manager version 570.124.06 is running")
      + TID.format("INFO", "Successfully configured all the available NVSwitches to route GPU NVLink traffic.")),
     ("IMEX that stands, and lost a peer", TID.format("INFO", "IMEX version 570.00 is running")

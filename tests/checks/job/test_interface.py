@@ -14,6 +14,8 @@ from topodiag.checks.job.interface import WrongInterface
 from topodiag.model.finding import Severity, Status
 from topodiag.model.job import Communicator, Process
 
+LOOPED = "RuntimeError: Gloo connectFullMesh failed with [pair.cc:152] refused, remote=[{}]:26117 (rank=1, size={})"
+
 
 def on(interface: str) -> Callable[[int, int, Process], Process]:
     return lambda rank, host, process: replace(process, bootstrap=f"{interface}:172.17.0.1<0>")
@@ -144,3 +146,24 @@ def test_a_piece_that_meets_over_an_interface_of_its_own_host_is_told_as_a_possi
 def test_a_piece_with_no_other_interface_or_with_a_usual_one_is_left_alone() -> None:
     assert not _piece("veth7a:169.254.60.11<0>", "veth7a:169.254.60.11<0>")
     assert not _piece("eth0:10.20.0.5<0>")
+
+
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [("^lo", "NCCL_SOCKET_IFNAME"), ("10.21.4.7", "an address"), ("fe80::a:1", "an address"), ("ib7", "this node")],
+)
+def test_gloo_without_its_interface_names_the_variable_and_what_is_wrong_with_its_value(value: str, why: str) -> None:
+    (finding,) = found("NET002", f"[rank3]: RuntimeError: [enforce fail] Unable to find address for: {value}")
+    assert f"no interface {value} (GLOO_SOCKET_IFNAME)" in finding.message
+    assert why in finding.message
+
+
+@pytest.mark.parametrize("remote", ["10.2.7.9", "10.127.0.1", "2001:db8::7"])
+def test_gloo_that_is_refused_at_an_address_of_the_network_is_not_over_loopback(remote: str) -> None:
+    assert not found("NET002", LOOPED.format(remote, 16))
+
+
+def test_gloo_over_loopback_is_right_where_one_node_holds_all_ranks() -> None:
+    assert not found("NET002", LOOPED.format("127.0.0.1", 8))
+    (finding,) = found("NET002", LOOPED.format("127.0.1.1", 16))
+    assert "127.0.1.1" in finding.message

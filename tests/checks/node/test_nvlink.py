@@ -180,6 +180,24 @@ def test_one_v100_alone_with_links_down_is_found_at_medium_confidence() -> None:
     assert found.confidence is Confidence.MEDIUM
 
 
+def two_v100(down: tuple[int, ...], of_first: tuple[int, ...] = (), **os: object) -> Node:
+    cards = [
+        nodes.gpu(at, "Tesla V100-SXM2-32GB", 70, 0, nvlinks=nodes.links(6, 25.781, lost))
+        for at, lost in ((2, of_first), (3, down))
+    ]
+    return nodes.with_os(Node("n", gpus=tuple(cards)), **os)
+
+
+def test_a_sibling_with_all_links_shows_that_the_board_uses_them() -> None:
+    found = only(fewer(two_v100((3, 5))))
+    assert found.where.links == ("GPU3 link 3", "GPU3 link 5")
+
+
+def test_siblings_short_in_different_ways_and_those_of_a_guest_accuse_nobody() -> None:
+    assert status(fewer(two_v100((3, 5), of_first=(0,)))) == "unknown"
+    assert status(fewer(two_v100((3, 5), virtualization=read("kvm")))) == "clean"
+
+
 def test_mig_reads_links_as_down_and_is_not_judged() -> None:
     node = nodes.with_gpus(nodes.hgx_h100(), mig=read(True), nvlinks=nodes.links(18, 26.562, tuple(range(18))))
     for check in (fewer, slow, pairs):

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.evidence import said_by
+from topodiag.checks.job.text import failed
 from topodiag.checks.shared.words import hosts_word, quoted
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
 from topodiag.model.job import Job
@@ -26,6 +27,8 @@ class Hints:
 
     hosts: tuple[str, ...]
     lines: tuple[tuple[str, Origin | None], ...]
+    harmless: bool = False
+    """Nothing but the kernel's command line was looked at, and the job came up."""
 
 
 class AcsHinted(JobCheck[Hints]):
@@ -44,12 +47,16 @@ class AcsHinted(JobCheck[Hints]):
         if not told:
             return self.not_applicable(judged, "no line speaks of ACS or the IOMMU: `topodiag scan` of the node does")
         hosts = tuple(dict.fromkeys(host for host, _, _ in told if host))
-        return Hints(hosts, tuple((text, where) for _, text, where in told))
+        lines = tuple((text, where) for _, text, where in told)
+        # A kernel may pass through by default (CONFIG_IOMMU_DEFAULT_PASSTHROUGH): RCCL looks for the words alone.
+        by_words = all("Missing" in text for text, _ in lines)
+        came_up = any(each.completed.any() for each in judged.communicators)
+        return Hints(hosts, lines, by_words and came_up and not failed(judged))
 
     def tell(self, judged: Job, observed: Hints) -> Iterator[Finding]:
         first = observed.lines[0][0]
         yield self.finding(
-            Severity.WARNING,
+            Severity.INFO if observed.harmless else Severity.WARNING,
             f"{hosts_word(observed.hosts) or 'a node'}: ACS or the IOMMU may send GPU traffic through the host bridge",
             observed=quoted(first),
             expected="ACS redirection off on the bridges between GPU and NIC, and the IOMMU off or in passthrough",
@@ -61,7 +68,7 @@ class AcsHinted(JobCheck[Hints]):
             nodes=observed.hosts,
             cost=Cost(text="peer-to-peer and GPUDirect RDMA go by way of the root complex: slow, or they hang"),
             evidence=[where for _, where in observed.lines],
-            confidence=Confidence.MEDIUM if "Missing" in first else Confidence.LOW,
+            confidence=Confidence.MEDIUM if "Missing" in first and not observed.harmless else Confidence.LOW,
         )
 
 

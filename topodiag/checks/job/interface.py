@@ -10,6 +10,7 @@ from typing import Never
 
 from topodiag.checks.interface import JobCheck, OneStep
 from topodiag.checks.job.evidence import multi_node, piece, said_by, settings_of, world_ranks
+from topodiag.checks.job.gloo import gloo_faults
 from topodiag.checks.job.text import NET, ask_for
 from topodiag.checks.shared.interfaces import NOT_FOR_JOBS
 from topodiag.checks.shared.words import hosts_word, quoted
@@ -48,8 +49,9 @@ class WrongInterface(OneStep[Job], JobCheck[Never]):
     What it finds
         A job of several nodes that meets over loopback, docker0, a bridge or an overlay's own interface; or no
         interface at all that fits NCCL_SOCKET_IFNAME; nodes that meet over IPv6 link-local here and another network
-        there; and, before init was complete, connects to a node without a route or an answer, loopback addresses, and
-        one address of a bridge (Docker, Podman, libvirt) or link-local on two nodes.
+        there; Gloo's errors of an interface that is not there, and of loopback between nodes; and, before init was
+        complete, connects to a node without a route or an answer, loopback addresses, and one address of a bridge
+        (Docker, Podman, libvirt) or link-local on two nodes.
 
     Why it matters
         docker0 and virbr0 have the same address on every node: ranks connect to themselves and init hangs or fails
@@ -61,7 +63,8 @@ class WrongInterface(OneStep[Job], JobCheck[Never]):
 
     When it stays silent
         One node: any interface does. Addresses are judged only where init did not complete, and only those that cannot
-        be right: clouds number their networks as they like, 172.17.0.0/16 among them.
+        be right: clouds number their networks as they like, 172.17.0.0/16 among them. Gloo over loopback with no more
+        ranks than one node holds.
 
     How to confirm
         ip -brief addr; ip route get ADDRESS_OF_ANOTHER_NODE       the interface that leads there
@@ -79,7 +82,7 @@ class WrongInterface(OneStep[Job], JobCheck[Never]):
     title = "the wrong interface is used for bootstrap or data"
 
     def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
-        found = [*self._none(job)]
+        found = [*self._none(job), *self._of_gloo(job)]
         several = len(job.hosts) > 1 or piece(job) or multi_node(job)
         if len(job.hosts) > 1 or multi_node(job):
             found += self._wrong(job)
@@ -125,6 +128,24 @@ class WrongInterface(OneStep[Job], JobCheck[Never]):
                 coverage=Coverage(len({(e.host, e.pid) for e in events}), len(job.processes), "processes"),
                 settings=(("NCCL_SOCKET_IFNAME", None),) if wanted else (),
             )
+        ]
+
+    def _of_gloo(self, job: Job) -> list[Finding]:
+        return [
+            self.finding(
+                Severity.ERROR,
+                fault.message,
+                observed=fault.observed,
+                expected="an interface with an address that the other nodes reach",
+                fix=fault.fix,
+                nodes=list(dict.fromkeys(event.host for event in fault.events if event.host)),
+                ranks=sorted({event.rank for event in fault.events if event.rank >= 0}),
+                cost=Cost(share=1.0, text="the job does not start"),
+                evidence=[event.origin for event in fault.events],
+                confidence=fault.sure,
+                settings=(("GLOO_SOCKET_IFNAME", None),) if fault.setting else (),
+            )
+            for fault in gloo_faults(job)
         ]
 
     def _link_local(self, job: Job) -> list[Finding]:

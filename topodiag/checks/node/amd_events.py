@@ -1,5 +1,5 @@
-"""What AMD's driver says in the kernel log: a GPU whose firmware is stuck, that was reset, or whose memory failed.
-GPU003 makes findings of it."""
+"""What AMD's driver says in the kernel log: a GPU whose firmware is stuck, that did not start, that was reset, or whose
+memory failed. GPU003 makes findings of it."""
 
 from __future__ import annotations
 
@@ -13,12 +13,16 @@ from topodiag.model.system import KernelEvent
 
 _MEMORY = re.compile(r"[Uu]ncorrectable hardware error|RAS poison")
 _STUCK = re.compile(r"failed to respond|unrecoverable state|fence wait loop|not responding|not done with your")
+_NO_START = re.compile(r"[Ff]atal error during GPU init")
 _RING = re.compile(r"\bring \S{1,40} timeout")
 
 _WORDS = (
     (_MEMORY, "uncorrectable hardware errors (RAS)", "hardware: memory or a block of the chip that the line names",
      ("`rocm-smi --showrasinfo` or `amd-smi metric --ecc`: which block, and whether pages were retired",
       "drain the node and reset the GPU; replace it if the errors come again")),
+    (_NO_START, "the driver could not start the GPU: no program can use it", "hardware, firmware or the slot",
+     ("power the node off and on; seat the GPU anew, or try another slot: does the fault go with it?",
+      "the lines above it name the block that failed; driver and firmware have to be of one set")),
     (_STUCK, "the GPU's firmware does not answer", "as a rule driver or firmware",
      ("drain the node and reboot it: work on this GPU is lost after a reset",
       "update the driver and the GPU's firmware (linux-firmware, the board's bundle) as one set")),

@@ -78,7 +78,8 @@ class FewerNvlinks(NodeCheck[ShortGpus]):
         The product has no NVLink. The links come by bridges (H100 NVL uses 12 of 18, a card without a bridge none):
         then only a GPU that has some links and fewer than most siblings is reported, or the cards of an NVL product
         without any while at least as many siblings are bridged. Parts of a V100 mesh in a
-        virtual machine, where all GPUs are short alike. MIG is on, because the driver then reads links as down
+        virtual machine, where all GPUs are short alike; on bare metal, where siblings differ and none has all links:
+        unknown. MIG is on, because the driver then reads links as down
         (unknown where no link is up and nothing says whether it is). One GPU alone with no link up, since it has no
         peer. Within 10 minutes of boot, or with a fabric in progress and no uptime, links may still be training:
         unknown. The links could not be read: unknown.
@@ -172,7 +173,15 @@ def _sorted_by_loss(
                 groups[count.active, wanted].append(count)
         elif wanted is None and count.spec is None and majority(c.active for c in asked) is None:
             unseen["its product is unknown and it has no siblings to compare with"].append(label)
+        elif wanted is None and _odd_mesh(node, count, asked):
+            unseen["links are down, on its siblings others are, and none has all that its product has"].append(label)
     return groups, unseen
+
+
+def _odd_mesh(node: Node, count: LinkCount, asked: list[LinkCount]) -> bool:
+    """Whether links are down on a board that joins GPUs directly, and the siblings do not agree on how many it uses."""
+    direct = count.spec is not None and not count.spec.bridged and not count.spec.nvswitch
+    return direct and bool(count.down) and not node.is_vm and majority(each.active for each in asked) is None
 
 
 def _group(node: Node, counts: list[LinkCount], wanted: Expectation) -> ShortGroup:

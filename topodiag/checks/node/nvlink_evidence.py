@@ -176,7 +176,8 @@ def expect(node: Node, count: LinkCount, counts: list[LinkCount]) -> Expectation
             return Expectation(common, f"{common} on its siblings in this part of the board", Confidence.MEDIUM)
         return Expectation(spec.nvlinks, f"{spec.nvlinks} on {spec.name} ({spec.source})", count.confidence)
     if spec is not None and not spec.bridged and common in (None, spec.nvlinks):
-        return _expect_of_mesh(node, count, spec, lone, common is not None)
+        whole = spec.nvlinks in siblings and not node.is_vm
+        return _expect_of_mesh(node, count, spec, lone, common is not None or (whole and bool(count.down)))
     if spec is not None and spec.bridged and count.active == 0:
         return _expect_of_pair(count, siblings)
     if not common or len(siblings) < 3:
@@ -186,7 +187,8 @@ def expect(node: Node, count: LinkCount, counts: list[LinkCount]) -> Expectation
 
 def _expect_of_mesh(node: Node, count: LinkCount, spec: GpuSpec, lone: bool, agreed: bool) -> Expectation | None:
     """What a GPU should have whose board joins GPUs directly: its product's links, unless its siblings do not agree, or
-    it stands alone in a guest or without any link."""
+    it stands alone in a guest or without any link. On bare metal a sibling with all links shows that the board uses
+    them, and settles it for a GPU some of whose links are listed as down."""
     unsure = not agreed and not lone
     alone = lone and (node.is_vm or count.active == 0)
     if unsure or alone:

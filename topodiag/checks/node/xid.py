@@ -55,7 +55,8 @@ class XidInLog(NodeCheck[Troubles]):
         Every Xid and SXid that is neither a lost GPU (GPU001), nor a memory error (GPU002), nor a change of the
         recovery action (GPU005): NVLink errors (74; 144 to 150 with unit, link and status word), firmware that stopped
         (62, 109, 119, 120, 158), errors of programs (13, 31, 43, 45), NVSwitch errors, and numbers that the catalogue
-        does not hold. Of AMD's driver: firmware that does not answer, rings that time out, resets, memory errors.
+        does not hold. Of AMD's driver: firmware that does not answer, a GPU that does not start, rings that time out,
+        resets, memory errors.
 
     Why it matters
         After a fatal NVLink or firmware error the GPU's kernels never end: its rank hangs or dies, and every other rank

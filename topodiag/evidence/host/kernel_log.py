@@ -54,9 +54,11 @@ _AMDGPU = re.compile(
     r"\bamdgpu\b.{0,120}?(?:GPU reset begin|GPU reset end with ret = -|GPU [Rr]ecovery [Ff]ailed"
     r"|\bring \S{1,40} timeout"
     r"|failed to respond|unrecoverable state|VRAM is lost|fence wait loop timeout|not responding|not done with your"
-    r"|[Uu]ncorrectable hardware errors? detected|HW exception|RAS poison)"
+    r"|[Uu]ncorrectable hardware errors? ?(?:\(\w{1,60}\) ?)?detected|HW exception|RAS poison"
+    r"|[Ff]atal error during GPU init)"
 )
-"""Linux drivers/gpu/drm/amd/amdgpu (device, mes, psp, ras) and amdkfd: stuck firmware, resets, memory errors."""
+"""Linux drivers/gpu/drm/amd/amdgpu (device, kms, mes, psp, ras) and amdkfd: stuck firmware, resets, memory errors, a
+GPU that does not start."""
 _AER = re.compile(r"\bAER: |PCIe Bus Error: ")
 _AER_SOURCE = re.compile(rf"received: (?:from )?({_BUS})|received from ({_BUS})")
 _NVIDIA = re.compile(r"\bnvidia-(?:peermem|nvswitch|nvlink|modeset|uvm)")

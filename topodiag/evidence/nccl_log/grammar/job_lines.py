@@ -24,7 +24,8 @@ WORDS = (
     b"peer mapping", b"invalid resource handle", b"invalid device ordinal",
     b"ailed status ", b"IB Async event", b"onnection closed by peer", b"client socket has",
     b"RendezvousTimeout", b"gaierror", b"gai error", b"ocket has failed to", b"EADDRINUSE",
-    b"eartbeat monitor timed out", *ends.WORDS, *job_faults.WORDS, *(words.encode() for words in NOTES),
+    b"eartbeat monitor timed out", b"connectFullMesh", b"Unable to find address for: ",
+    *ends.WORDS, *job_faults.WORDS, *(words.encode() for words in NOTES),
 )  # fmt: skip
 """A line without any of these is none of theirs."""
 
@@ -38,6 +39,12 @@ _STORE = compiled(
 )
 """The store at which ranks meet has no name or no port (torch c10d/socket.cpp, Python's socket). That one family of
 addresses cannot be looked up is a warning beside the other one, and no error."""
+_GLOO = compiled(
+    r"\bUnable to find address for: ([^\s]{1,60})"
+    r"|\bconnectFullMesh failed\b.{0,400}?\bremote=\[(127\.[\d.]{5,11}|::1)\].{0,120}?\bsize=(\d{1,7})\b"
+)
+"""Gloo gloo/transport/tcp/device.cc (no interface has what GLOO_SOCKET_IFNAME says) and gloo/rendezvous/context.cc
+(which peer was tried, at which address, and how many ranks there are)."""
 _HEARTBEAT = compiled(r"[Hh]eartbeat monitor timed out")
 _UCX_EVENT = compiled(r"IB Async event on ([\w.-]{1,60}): (.{3,80}?)(?: on port (\d{1,3}))?\s*$")
 _MANAGER = compiled(r"client reregistration|SM change|GID table")
@@ -119,6 +126,9 @@ def said_of(text: str) -> tuple[str, dict[str, str]] | None:
         return "connect", {"peer": store[1] or ""}
     if _STORE.search(text) is not None:
         return "connect", {}
+    gloo = _GLOO.search(text)
+    if gloo is not None:
+        return "connect", {"gloo": gloo[1]} if gloo[1] else {"loopback": gloo[2], "size": gloo[3]}
     if _HEARTBEAT.search(text) is not None:
         return "watchdog", {}
     end = ends.end_of(text)

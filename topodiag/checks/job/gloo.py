@@ -1,0 +1,76 @@
+"""What Gloo says of the interface by which ranks meet: none that has the name, or loopback for several nodes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from topodiag.checks.shared.words import hosts_word, quoted
+from topodiag.model.finding import Confidence
+from topodiag.model.job import Event, Job
+
+ONE_NODE = 8
+"""As many ranks may share a node, and meet over loopback."""
+
+
+@dataclass(frozen=True, slots=True)
+class GlooFault:
+    """Lines of one fault, and what is said of it."""
+
+    events: tuple[Event, ...]
+    message: str
+    observed: str
+    fix: tuple[str, ...]
+    sure: Confidence
+    setting: bool
+    """Whether GLOO_SOCKET_IFNAME is what is wrong."""
+
+
+def gloo_faults(job: Job) -> list[GlooFault]:
+    """An interface that Gloo does not find, and loopback addresses that ranks of other nodes were sent to."""
+    unnamed = tuple(event for event in job.events if "gloo" in event.details)
+    looped = tuple(event for event in job.events if "loopback" in event.details)
+    if unnamed:
+        return [_unnamed(unnamed)]
+    if looped and (len(job.hosts) > 1 or any(int(event.details["size"]) > ONE_NODE for event in looped)):
+        return [_looped(looped)]
+    return []
+
+
+def _unnamed(events: tuple[Event, ...]) -> GlooFault:
+    value = events[0].details["gloo"]
+    why = "it has to be the name of one interface of this node"
+    if value.startswith("^"):
+        why = "Gloo takes the name of one interface; a list of what to leave out is NCCL_SOCKET_IFNAME's"
+    elif value.replace(".", "").isdigit() or value.count(":") > 1:
+        why = "Gloo takes the name of an interface, and this is an address"
+    return GlooFault(
+        events,
+        f"{_at(events)}Gloo finds no interface {value} (GLOO_SOCKET_IFNAME): {why}",
+        quoted(events[0].text, 200),
+        (
+            "GLOO_SOCKET_IFNAME: the name that `ip route get` the address of another node gives, on each node its own",
+            "or unset it: Gloo then takes the address that the node's own name resolves to",
+        ),
+        Confidence.HIGH,
+        True,
+    )
+
+
+def _looped(events: tuple[Event, ...]) -> GlooFault:
+    address, size = events[0].details["loopback"], events[0].details["size"]
+    return GlooFault(
+        events,
+        f"{_at(events)}Gloo looks for a peer of {size} ranks at {address}: loopback leads to no other node",
+        quoted(events[0].text, 200),
+        (
+            "`getent hosts $(hostname)` on each node: its own name must not resolve to 127.x (/etc/hosts)",
+            "or GLOO_SOCKET_IFNAME: the one name that `ip route get` the address of another node gives",
+        ),
+        Confidence.MEDIUM,
+        False,
+    )
+
+
+def _at(events: tuple[Event, ...]) -> str:
+    hosts = list(dict.fromkeys(event.host for event in events if event.host))
+    return f"{hosts_word(hosts)}: " if hosts else ""
