@@ -38,6 +38,19 @@ SHOWN = [
     ("Gloo over loopback for two nodes", "RuntimeError: Gloo connectFullMesh failed with [/x/gloo/pair.cc:152] timed"
      " out connecting: SO_ERROR: Connection refused, remote=[127.0.1.1]:2611 (rank=8, size=16, local=[127.0.1.1])\n",
      "NET002"),
+    ("perftest without a device", " Did not detect devices \n Unable to find the Infiniband/RoCE device\n", "HST002"),
+    ("ibstatus without a device", "Fatal error:  device '*': sys files not found (/sys/class/infiniband/*/ports)\n",
+     "HST002"),
+    ("Open MPI that cannot open a peer's memory", "The call to cuIpcOpenMemHandle failed. This is an unrecoverable"
+     " error\n", "HST002"),
+    ("Cray MPICH that cannot either", "(GTL DEBUG: 1) cuIpcOpenMemHandle: invalid argument, CUDA_ERROR_INVALID_VALUE,"
+     " line no 360\n", "HST002"),
+    ("a node that mpirun does not know", "ssh: Could not resolve hostname mpi-worker-0.mpi: Name or service not"
+     " known\n", "JOB005"),
+    ("a node that refuses mpirun", "root@mpi-worker-1.mpi: Permission denied (publickey,password).\nORTE was unable to"
+     " reliably start one or more daemons.\n", "JOB005"),
+    ("JAX's tasks that do not register", "XlaRuntimeError: DEADLINE_EXCEEDED: Barrier timed out. Id:"
+     " [Init]Wait_for_all_tasks_to_register::0. This usually happens\n", "JOB005"),
     ("the plugin's protocol that fails", "w0:77:77 [0] init.c:7 NCCL WARN NET/OFI Failed to initialize rdma protocol\n"
      "w0:77:77 [0] NCCL INFO NET/Socket : Using [0]ens32:10.2.7.4<0>\nw0:77:77 [0] NCCL INFO Using network Socket\n",
      "NET005"),
@@ -73,6 +86,15 @@ SILENT = [
     ("RCCL's word of the IOMMU in a job that came up", 'w0:77:77 [0] init.cc:9 NCCL WARN Missing "iommu=pt" from kernel'
      " command line which can lead to system instablity or hang!\nw0:77:80 [0] NCCL INFO ncclCommInitRank comm 0x7f2c"
      " rank 0 nranks 1 cudaDev 0 nvmlDev 0 busId 100000 commId 0x2c1d - Init COMPLETE\n"),
+    ("NCCL without an RDMA device", "w0:77:77 [0] NCCL INFO NET/IB : No device found.\n"),
+    ("perftest that found its device", "                    RDMA_Write BW Test\n Device         : mlx5_0\n"
+     " 65536      1000             185.37             184.94              0.352\n"),
+    ("vLLM's own all-reduce that is off", "WARNING 06-30 10:02:43 [custom_all_reduce.py:144] Custom allreduce is"
+     " disabled because your platform lacks GPU P2P capability or P2P test failed.\n"),
+    ("Open MPI's component without an adapter", "[[46667,1],2]: A high-performance Open MPI point-to-point messaging"
+     " module\nwas unable to find any relevant network interfaces:\n\nModule: OpenFabrics (openib)\n"),
+    ("ssh that adds a host", "Warning: Permanently added '[mpi-worker-0.mpi]:2222' (ED25519) to the list of known"
+     " hosts.\nw0:77:77 [0] NCCL INFO Bootstrap : Using eth0:10.2.7.4<0>\n"),
     ("a Fabric Manager that runs", TID.format("INFO", "Fabric Manager version 570.124.06 is running")
      + TID.format("INFO", "Successfully configured all the available NVSwitches to route GPU NVLink traffic.")),
     ("IMEX that stands, and lost a peer", TID.format("INFO", "IMEX version 570.00 is running")

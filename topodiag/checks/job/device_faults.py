@@ -180,7 +180,36 @@ class LimitInLog(FaultInLog):
     }  # fmt: skip
 
 
+class DevicesUnseenInLog(FaultInLog):
+    """HST002 by a job's output: a program finds no RDMA device, or a process cannot open a peer's GPU memory."""
+
+    id = "HST002"
+    title = "a job's processes do not see the devices that they need"
+    words: ClassVar[Mapping[str, Words]] = {
+        "no rdma": Words(
+            "a verbs program finds no RDMA device",
+            "the adapters of the node in `ibv_devices`, in the container too",
+            ("`ls /sys/class/infiniband /dev/infiniband` on the node and in the container: is it the node that has none"
+             " (driver, firmware), or were they not passed in?",
+             "devices there and none found: the image's rdma-core is older than the node's driver; take a newer image"),
+            "no RDMA from here: NCCL goes over sockets",
+            Confidence.MEDIUM,
+        ),
+        "ipc": Words(
+            "a process cannot open the GPU memory of a peer (cuIpcOpenMemHandle)",
+            "processes of a node that see each other's GPUs",
+            ("`srun .. printenv CUDA_VISIBLE_DEVICES`: with --gpus-per-task or --gpu-bind each task sees its own GPU"
+             " only; ask for --gpus or --gres and choose the device by the local rank",
+             "in containers: one container for all ranks of a node, or a shared IPC namespace (`--ipc=host`)"),
+            "transfers between GPUs of the node fail",
+            Confidence.MEDIUM,
+        ),
+    }  # fmt: skip
+
+
 TOLD_BY = frozenset(
-    fault for check in (GpuLostInLog, GpuMemoryInLog, NvlinkErrorInLog, LimitInLog) for fault in check.words
+    fault
+    for check in (GpuLostInLog, GpuMemoryInLog, NvlinkErrorInLog, LimitInLog, DevicesUnseenInLog)
+    for fault in check.words
 ) | {"fabric", "busy"}
 """Faults that a check of their own tells: where they are all that went wrong, JOB005 has nothing to add."""

@@ -42,6 +42,7 @@ COMPANIONS = {
     "GPU002": "device_faults:GpuMemoryInLog",
     "GPU003": "device_faults:NvlinkErrorInLog",
     "HST001": "device_faults:LimitInLog",
+    "HST002": "device_faults:DevicesUnseenInLog",
     "HST004": "device_faults:DriverMismatchInLog",
     "HST003": "hints:HostSettingWarned",
     "PCI001": "narrow_link:NarrowLinkInLog",

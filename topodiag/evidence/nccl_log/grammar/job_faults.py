@@ -2,7 +2,9 @@
 
 SOURCE: CUDA's error strings (cudaGetErrorString, cudaGetErrorName: 214, 220, 802, 46); NCCL src/misc/{shmutils,
 ibvwrap}.cc; torch's DataLoader (`insufficient shared memory`), its c10/cuda/CUDACachingAllocator.cpp
-(`Process N has M memory in use`: each other process on the GPU, v2.1 and later); UCX src/uct/ib; CPython errno strings.
+(`Process N has M memory in use`: each other process on the GPU, v2.1 and later); UCX src/uct/ib; perftest
+src/perftest_resources.c; ibstatus of infiniband-diags; Open MPI help-mpi-common-cuda.txt and Cray MPICH (`GTL DEBUG`),
+which open a peer's GPU memory; CPython errno strings.
 """
 
 from __future__ import annotations
@@ -58,6 +60,14 @@ FAULTS: tuple[tuple[str, re.Pattern[str]], ...] = (
             r"\bthis process has \d|\bthis process has \d.{0,800}?\bProcess \d{1,10} has \d{1,5}\.\d{1,4} GiB memory)"
         ),
     ),
+    (
+        "no rdma",
+        compiled(
+            r"^\s{0,8}Unable to find the Infiniband/RoCE device|Fatal error: +device '\*': sys files not found"
+            r" \(/sys/class/infiniband"
+        ),
+    ),
+    ("ipc", compiled(r"(?<!da)(?:\bcuIpcOpenMemHandle failed\b|\bcuIpcOpenMemHandle: invalid argument)")),
     ("interface", compiled(r"[Nn]o socket interface found|[Ff]ailed to find (?:a )?(?:socket )?interface")),
 )
 """By name, in the order in which they are asked. None of them is in what a healthy run prints."""
@@ -69,7 +79,7 @@ WORDS = (b"ERROR_CONTAINED", b"ErrorContained", b"of peer GPU memory",
          b"not yet initialized", b"SYSTEM_NOT_READY", b"rror 802", b"/dev/shm", b"posix_fallocate", b"shared memory",
          b"Bus error",
          b"ibv_", b"MEMLOCK", b"max locked memory", b"Too many open", b"EMFILE", b"busy or unavailable",
-         b"memory in use",
+         b"memory in use", b"Infiniband/RoCE device", b"/sys/class/infiniband", b"cuIpcOpenMemHandle",
          b"socket interface")  # fmt: skip
 """A line without any of these names none of the faults."""
 

@@ -18,6 +18,10 @@ NOTES = (
 )  # fmt: skip
 """What torch and its launcher print while a job goes down, well or badly: it names no cause."""
 
+WELL = ("Custom allreduce is disabled", "was unable to find any relevant network interfaces")
+"""What vLLM says of its own all-reduce where NCCL's takes over, and Open MPI of a component that finds no adapter of
+its kind: runs that are well say it, too."""
+
 WORDS = (
     b"retry count exceeded", b"libfabric:", b"odify", b"to RTR", b"to RTS", b"EI00", b"times out", b"HCCL",
     b"CCL_ERROR", b"Transport init", b"fi_getinfo", b"network provider", b"suitable provider", b"peer access",
@@ -25,7 +29,9 @@ WORDS = (
     b"ailed status ", b"IB Async event", b"onnection closed by peer", b"client socket has",
     b"RendezvousTimeout", b"gaierror", b"gai error", b"ocket has failed to", b"EADDRINUSE",
     b"eartbeat monitor timed out", b"connectFullMesh", b"Unable to find address for: ",
-    *ends.WORDS, *job_faults.WORDS, *(words.encode() for words in NOTES),
+    *ends.WORDS, *job_faults.WORDS, *(words.encode() for words in (*NOTES, *WELL)),
+    b"ssh: Could not resolve", b"Permission denied (publickey", b"reliably start one or more daemons",
+    b"how to route a message", b"Barrier timed out. Id: ",
 )  # fmt: skip
 """A line without any of these is none of theirs."""
 
@@ -45,6 +51,13 @@ _GLOO = compiled(
 )
 """Gloo gloo/transport/tcp/device.cc (no interface has what GLOO_SOCKET_IFNAME says) and gloo/rendezvous/context.cc
 (which peer was tried, at which address, and how many ranks there are)."""
+_LAUNCH = compiled(
+    r"\bssh: Could not resolve hostname ([\w.-]{1,120})|^\s{0,8}([\w.@-]{1,160}): Permission denied \(publickey"
+    r"|\b(?:ORTE|PRTE|PRRTE) (?:was unable to reliably start one or more daemons|does not know how to route a message)"
+)
+"""OpenSSH, and Open MPI's mpirun (help-errmgr-base.txt, v4 and v5), of a node on which no daemon starts."""
+_REGISTERED = compiled(r"\bBarrier timed out\. Id: ([^\s.]{1,120})")
+"""Coordination service of JAX and TensorFlow (coordination_service.cc): tasks that did not come in time."""
 _HEARTBEAT = compiled(r"[Hh]eartbeat monitor timed out")
 _UCX_EVENT = compiled(r"IB Async event on ([\w.-]{1,60}): (.{3,80}?)(?: on port (\d{1,3}))?\s*$")
 _MANAGER = compiled(r"client reregistration|SM change|GID table")
@@ -113,7 +126,7 @@ def said_of(text: str) -> tuple[str, dict[str, str]] | None:
     `note`. `fault` is one of `job_faults`; `host` the address that Ray puts in front, where the line names no other."""
     if _ANY.search(text) is None:
         return None
-    if any(words in text for words in NOTES):
+    if any(words in text for words in (*NOTES, *WELL)):
         return "note", {}
     verbs = _verbs(text)
     if verbs is not None:
@@ -129,6 +142,11 @@ def said_of(text: str) -> tuple[str, dict[str, str]] | None:
     gloo = _GLOO.search(text)
     if gloo is not None:
         return "connect", {"gloo": gloo[1]} if gloo[1] else {"loopback": gloo[2], "size": gloo[3]}
+    launch = _LAUNCH.search(text)
+    if launch is not None:
+        return "connect", {"peer": (launch[1] or launch[2] or "").rpartition("@")[2]}
+    if _REGISTERED.search(text) is not None:
+        return "timeout", {}
     if _HEARTBEAT.search(text) is not None:
         return "watchdog", {}
     end = ends.end_of(text)
