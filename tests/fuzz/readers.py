@@ -44,6 +44,7 @@ from topodiag.evidence.layout.sizes_file import read_sizes
 from topodiag.evidence.live.diagnostics import read_diagnostics
 from topodiag.evidence.live.profiler_trace import read_trace
 from topodiag.evidence.live.step_times import holds_steps, read_steps
+from topodiag.evidence.live.training_arguments import read_arguments
 from topodiag.evidence.live.watch_log import read_watch
 from topodiag.evidence.nccl_log.fast.scan import extract
 from topodiag.evidence.nccl_log.plain.plain import extract_plain
@@ -203,7 +204,9 @@ def _torn_sweep(data: bytes) -> None:
 
 def _steps(data: bytes) -> None:
     holds_steps(data)
-    last_starts(read_steps(Blob("fuzz", data).text, "fuzz"))
+    text = Blob("fuzz", data).text
+    last_starts(read_steps(text, "fuzz"))
+    read_arguments(text, "fuzz")
 
 
 OF_KINDS: dict[Kind, Callable[[bytes], object]] = {

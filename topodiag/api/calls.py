@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from topodiag.api.results import AuditedLayout, Diagnosis, PredictedTopology, SolvedLayout
 from topodiag.api.sources import Path, Source, paths_of
+from topodiag.app.trained import TRAINING
 
 if TYPE_CHECKING:
     from topodiag.app.place import PlaceOptions
@@ -183,15 +184,6 @@ def _placement(paths: Sequence[str], options: Mapping[str, Any]) -> PlaceOptions
     if left:
         raise TypeError(f"unknown option {next(iter(left))!r}: topodiag place audit --help lists them")
     return PlaceOptions(ClusterOptions(**cluster), LayoutOptions(**places), layout, **rest, paths=tuple(paths))
-
-
-TRAINING = {
-    "params": 70e9, "layers": 80, "hidden": 8192, "seq": 4096, "micro_batch": 1, "global_batch": None,
-    "precision": "bf16", "experts": 0, "top_k": 2, "capacity": 1.0, "active_params": None, "kv_share": 1.0, "chunks": 1,
-    "zero": 1, "shard": None, "sequence_parallel": False, "ulysses": False, "recompute": "selective",
-    "efficiency": 0.5, "peak_tflops": None,
-}  # fmt: skip
-"""What is trained where the options do not say it: the defaults of `topodiag place`."""
 
 
 def _trained(training: Mapping[str, Any] | None) -> Mapping[str, Any] | None:

@@ -13,7 +13,7 @@ from topodiag.app.opening import stream_for
 from topodiag.app.ras import Asking, live_answers, ras_answers, with_ras
 from topodiag.app.scan import PART
 from topodiag.app.stacks import stack_dumps, with_stacks
-from topodiag.app.step_times import step_times, with_steps
+from topodiag.app.step_times import step_times, with_arguments, with_steps
 from topodiag.app.step_waits import step_waits, with_step_waits
 from topodiag.checks.job.ras import BLIND
 from topodiag.checks.job.text import wants_operations
@@ -118,7 +118,8 @@ def job_case(intake: Intake, options: LogOptions | None = None, on_progress: Rea
 
     def with_beside(jobs: tuple[Job, ...]) -> tuple[Job, ...]:
         jobs = with_diagnostics(with_stacks(with_ras(jobs, answers), stacks), reported.all)
-        return with_steps(with_inspection(with_step_waits(jobs, traced.all), measured.inspection), steps.all)
+        jobs = with_inspection(with_step_waits(jobs, traced.all), measured.inspection)
+        return with_arguments(with_steps(jobs, steps.all), trained.arguments)
 
     beside = (Kind.RAS, Kind.STACKS, Kind.INSPECTOR, Kind.DIAGNOSTICS, Kind.TRACE)
     rest = tuple(piece for piece in intake.pieces if not any(is_alone(piece, kind) for kind in beside))

@@ -14,15 +14,18 @@ from typing import Any
 from topodiag.app.cluster import ClusterOptions, open_cluster
 from topodiag.app.layout import LayoutRead
 from topodiag.app.place import Opened, Ready, audited, opened_on, seen_of, talk_for
+from topodiag.app.trained import trained_of_log
 from topodiag.cost.questions import ModelError
 from topodiag.cost.tiers import UnknownSystemError, find_system
 from topodiag.evidence.layout.job_ranks import ranks_of
 from topodiag.hardware import catalog
 from topodiag.model.case import Case
+from topodiag.model.dimensions import NAMES, ORDER
 from topodiag.model.errors import TopodiagError
 from topodiag.model.finding import Outcome
 from topodiag.model.job import Job
 from topodiag.model.job_wires import wires_of
+from topodiag.model.layout import Layout
 from topodiag.model.provenance import NotObserved
 from topodiag.model.rank_hosts import RankHosts
 from topodiag.placement.groups import USUAL, Talk, gpu_of, other_talks
@@ -78,24 +81,53 @@ def _jobs(case: Case) -> Iterator[Job]:
 
 def _step(job: Job, case: Case, trained: Mapping[str, Any] | None) -> tuple[JobStep, ...]:
     """The training step of a job; none where its layout or its GPUs are not known. Raises TopodiagError."""
-    layout, source = (case.sizes, "as declared") if case.sizes is not None else (layout_of_job(job), "by its log")
+    layout, source = _layout_of(job, case)
     if layout is None:
         return ()
     layout = layout.for_world(job.world_size)
     opened = _opened(LayoutRead(ranks_of(job, job.name), job), case, healthy=True)
-    try:
-        first = talk_for(Ready(opened, layout, (), opened.world), trained)
-    except ModelError as error:
-        raise (error if trained is None else TrainingError(error.message, hint=error.hint)) from None
-    others = () if trained is not None else other_talks(opened.cluster, layout, opened.world)
+    ready = Ready(opened, layout, (), opened.world)
+    model = "given"
+    if trained is None and (logged := _logged_talk(job, ready)) is not None:
+        first, model, given = logged, "from the log", True
+    else:
+        given = trained is not None
+        try:
+            first = talk_for(ready, trained)
+        except ModelError as error:
+            raise (TrainingError(error.message, hint=error.hint) if given else error) from None
+    others = () if given else other_talks(opened.cluster, layout, opened.world)
     gpu = gpu_of(opened.cluster)
     if opened.assignment is None or gpu is None:
         return ()
-    named = (("", first),) if trained is not None else ((USUAL.name, first), *others)
+    named = (("", first),) if given else ((USUAL.name, first), *others)
     made = (model_step(name, opened.cluster, talk, opened.assignment) for name, talk in named)
     sizes = " x ".join(f"{name} {size}" for name, size in layout.all_sizes.items() if size > 1)
     models = tuple(each for each in made if each is not None)
-    return (JobStep(job.name, models, sizes, source, given=trained is not None, sm=gpu.sm),)
+    return (JobStep(job.name, models, sizes, source, given=given, model=model, sm=gpu.sm),)
+
+
+def _layout_of(job: Job, case: Case) -> tuple[Layout | None, str]:
+    """The layout of a job and where it is from: declared, of its communicators, or of the arguments in its log."""
+    if case.sizes is not None:
+        return case.sizes, "as declared"
+    seen = layout_of_job(job)
+    if seen is not None or job.training is None or not job.training.sizes:
+        return seen, "by its log"
+    if job.training.world not in (0, job.world_size):
+        return None, ""  # arguments of another job
+    sizes = job.training.sizes
+    return Layout(**{name: sizes[name] for name in NAMES if name in sizes}, order=ORDER), "by the arguments in its log"
+
+
+def _logged_talk(job: Job, ready: Ready) -> Talk | None:
+    """Who says how much in the model that the log describes; None where it does not, or does not fit the layout."""
+    if job.training is None or not job.training.options or job.training.world not in (0, job.world_size):
+        return None
+    try:
+        return talk_for(ready, trained_of_log(job.training))
+    except TopodiagError:
+        return None
 
 
 # --- the checks of layouts ---------------------------------------------------------------------------------------

@@ -10,9 +10,11 @@ from topodiag.evidence.intake.kinds import Kind
 from topodiag.evidence.intake.looks import speaking_kinds
 from topodiag.evidence.intake.pieces import Intake
 from topodiag.evidence.live.step_times import MAX_BYTES, read_steps
+from topodiag.evidence.live.training_arguments import read_arguments
 from topodiag.model.connections import no_connections
 from topodiag.model.job import Job
 from topodiag.model.steps import StepSeries
+from topodiag.model.training import LoggedTraining
 
 ALONE = "training log"
 """The name of a job of which there is nothing but its steps."""
@@ -24,6 +26,7 @@ class StepTimes:
     """What was read; `alone` are the names of texts in which nothing else stands, which no other reader needs."""
 
     read: Beside[StepSeries]
+    arguments: tuple[LoggedTraining, ...] = ()
     alone: frozenset[str] = frozenset()
 
 
@@ -32,15 +35,18 @@ def step_times(intake: Intake) -> StepTimes:
     anywhere: it is looked through."""
     only = {piece.name for piece in intake.of(Kind.STEPS) if not piece.is_any((Kind.NCCL_LOG, Kind.JOB_OUTPUT))}
     alone: set[str] = set()
+    arguments: list[LoggedTraining] = []
 
     def read(text: str, name: str) -> tuple[StepSeries, ...]:
         if name in only and not {Kind.NCCL_LOG, Kind.JOB_OUTPUT} & set(speaking_kinds(text.encode())[0]):
             alone.add(name)
+        if (found := read_arguments(text, name)) is not None:
+            arguments.append(found)
         return read_steps(text, name)
 
     found = read_beside(intake, Kind.STEPS, read, most=MAX_BYTES, part=PART)
     inputs = tuple(each for each in found.inputs if each.path in alone)
-    return StepTimes(replace(found, inputs=inputs), frozenset(alone))
+    return StepTimes(replace(found, inputs=inputs), tuple(arguments), frozenset(alone))
 
 
 def with_steps(jobs: Sequence[Job], steps: Sequence[StepSeries]) -> tuple[Job, ...]:
@@ -60,6 +66,18 @@ def with_steps(jobs: Sequence[Job], steps: Sequence[StepSeries]) -> tuple[Job, .
             made[place] = replace(made[place], steps=(*made[place].steps, *part))
     if rest:
         made.append(Job(ALONE, -1, (), (), (), no_connections(), (), steps=tuple(rest)))
+    return tuple(made)
+
+
+def with_arguments(jobs: Sequence[Job], arguments: Sequence[LoggedTraining]) -> tuple[Job, ...]:
+    """The arguments of trainings at the jobs in whose logs they stand; those of another file at the only job."""
+    made = list(jobs)
+    for each in arguments:
+        places = [number for number, job in enumerate(made) if each.source in job.files]
+        places = places or ([0] if len(made) == 1 and len(arguments) == 1 else [])
+        for place in places:
+            if made[place].training is None:
+                made[place] = replace(made[place], training=each)
     return tuple(made)
 
 

@@ -25,6 +25,7 @@ from topodiag.model.stacks import Stack
 from topodiag.model.step_pace import Pace, last_starts
 from topodiag.model.step_waits import StepWaits
 from topodiag.model.steps import StepSeries
+from topodiag.model.training import LoggedTraining
 
 PHASES = ("kernels", "alloc", "bootstrap", "allgathers", "topo", "graphs", "connections", "rest")
 
@@ -306,6 +307,7 @@ class Job:
     step_waits: tuple[StepWaits, ...] = ()
     steps: tuple[StepSeries, ...] = ()
     """The steps of its training, as its own log prints them."""
+    training: LoggedTraining | None = None
     subsystems: frozenset[str] = frozenset()
     unplaced: tuple[int, ...] = ()
     notes: tuple[str, ...] = ()

@@ -44,14 +44,15 @@ class ModelStep:
 @dataclass(frozen=True, slots=True)
 class JobStep:
     """A job by its name. `models` are the step of what is trained, first and alone where it is given, else the rule of
-    thumb's and those of other sizes. `layout` says the dimensions in words, `source` where they are from. `sm`
-    is the compute capability of the GPUs that the step is reckoned for."""
+    thumb's and those of other sizes; `model` says where what is given is from. `layout` says the dimensions in words,
+    `source` where they are from. `sm` is the compute capability of the GPUs that the step is reckoned for."""
 
     job: str
     models: tuple[ModelStep, ...]
     layout: str
     source: str
     given: bool = False
+    model: str = "given"
     sm: int = 0
 
     @property
@@ -59,7 +60,7 @@ class JobStep:
         """What the share of a step rests on, in words."""
         named = [each.name for each in self.models]
         if self.given:
-            return f"{self.layout} ({self.source}), the model given"
+            return f"{self.layout} ({self.source}), the model {self.model}"
         if len(named) == 1:
             return f"{self.layout} ({self.source}), a model of {named[0]} parameters assumed"
         first, *others = named

@@ -14,6 +14,7 @@ from topodiag.app.place_jobs import place_jobs
 from topodiag.model.case import Case
 from topodiag.model.finding import Cost
 from topodiag.model.layout import Layout
+from topodiag.model.training import LoggedTraining
 from topodiag.model.verdict import Price
 from topodiag.nccl.predict import predict_tree
 from topodiag.nccl.topo.changes import Change, down, remove
@@ -117,3 +118,34 @@ def test_what_a_check_of_layouts_says_of_a_step_is_the_share_of_its_cause() -> N
     (price,) = priced([cause(finding("PLC003", cost=Cost(None, 0.1, "1 of the 10 ms of a step", 0.1)))], Case())
     assert price.step_share == 0.1
     assert "place audit" in price.step_said
+
+
+def logged(made: Case, **others: Any) -> Case:
+    """The case whose job printed its arguments."""
+    training = LoggedTraining("train.log", {"tp": 8}, 16, {"params": 8e9, "layers": 32, "hidden": 4096, "seq": 4096})
+    return replace(made, jobs=(replace(made.jobs[0], training=replace(training, **others)),))
+
+
+def test_the_arguments_in_the_log_give_layout_and_model_and_leave_no_range() -> None:
+    price = price_of(cause(NIC), logged(job_case(remove("mlx5_4"))))
+    assert price.step_range == (price.step_share, price.step_share)
+    assert price.step_said == "tp 8 x dp 2 (by the arguments in its log), the model from the log"
+
+
+def test_what_is_given_goes_before_what_the_log_says() -> None:
+    price = price_of(cause(NIC), logged(job_case(remove("mlx5_4"), sizes=Layout(tp=16))), TRAINED)
+    assert price.step_said == "tp 16 (as declared), the model given"
+
+
+def test_arguments_of_a_job_of_another_size_are_of_another_job() -> None:
+    assert place_jobs(logged(job_case(remove("mlx5_4")), world=64)).steps == ()
+
+
+def test_a_log_that_leaves_the_model_open_gives_the_layout_alone() -> None:
+    price = price_of(cause(NIC), logged(job_case(remove("mlx5_4")), options={}))
+    assert "by the arguments in its log" in price.step_said
+    assert "assumed" in price.step_said
+
+
+def test_sizes_that_do_not_make_the_ranks_price_nothing() -> None:
+    assert place_jobs(logged(job_case(remove("mlx5_4")), sizes={"tp": 7})).steps == ()

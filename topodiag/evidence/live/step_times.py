@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from math import isfinite
 
 from topodiag.evidence.live.step_lines import MAX_LINE, WORDS, StepLine, read_line
+from topodiag.evidence.live.training_arguments import LOOKS as ARGUMENTS
 from topodiag.evidence.nccl_log.grammar.prefix import front
 from topodiag.model.provenance import MAX_QUOTE, Origin
 from topodiag.model.steps import Step, StepSeries
@@ -43,7 +44,9 @@ _UNITS = ("s", "tokens/s", "samples/s", "TFLOP/s")
 
 
 def holds_steps(data: bytes) -> bool:
-    """Whether a text, or a part of one, has lines of several steps."""
+    """Whether a text, or a part of one, has lines of several steps, or the arguments of a training."""
+    if b" ..." in data and ARGUMENTS.search(data) is not None:
+        return True
     if not any(word in data for word in (b"tep", b"ter", b"/it", b"it/s", b"poch", b"num_updates")):
         return False
     seen: set[tuple[int, str]] = set()
@@ -139,8 +142,8 @@ def _who(before: str, line: str, of_file: int) -> tuple[int, str]:
     """Rank and host of a line: what stands before the step names them, or the name of the file."""
     found = _RANK.search(before)
     rank = int(next(each for each in found.groups() if each)) if found is not None else of_file
-    host = _HOST.match(line)
-    return rank, str(host[1]) if host is not None else ""
+    named = _HOST.match(line)
+    return rank, named[1] if named is not None else ""
 
 
 def _belongs(several: list[_Start], found: StepLine) -> bool:
