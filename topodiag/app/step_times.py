@@ -6,12 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from topodiag.app.beside import Beside, read_beside
+from topodiag.evidence.intake.bundle import HEAD_BYTES
 from topodiag.evidence.intake.kinds import Kind
 from topodiag.evidence.intake.looks import speaking_kinds
-from topodiag.evidence.intake.pieces import Intake
-from topodiag.evidence.live.step_times import MAX_BYTES, read_steps
+from topodiag.evidence.intake.pieces import Intake, Piece
+from topodiag.evidence.intake.reading import read_piece
+from topodiag.evidence.live.step_times import MAX_BYTES, holds_steps, read_steps
 from topodiag.evidence.live.training_arguments import read_arguments
 from topodiag.model.connections import no_connections
+from topodiag.model.errors import InputError
 from topodiag.model.job import Job
 from topodiag.model.steps import StepSeries
 from topodiag.model.training import LoggedTraining
@@ -19,6 +22,8 @@ from topodiag.model.training import LoggedTraining
 ALONE = "training log"
 """The name of a job of which there is nothing but its steps."""
 PART = "part of the step times"
+MOST_LOOKED = 32 << 20
+"""Bytes of logs that are looked through for steps that their ends do not show: a part of a second."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +38,7 @@ class StepTimes:
 def step_times(intake: Intake) -> StepTimes:
     """The steps of all texts among the evidence. A text that is known by its steps may hold an error of its job
     anywhere: it is looked through."""
+    intake = _looked_through(intake)
     only = {piece.name for piece in intake.of(Kind.STEPS) if not piece.is_any((Kind.NCCL_LOG, Kind.JOB_OUTPUT))}
     alone: set[str] = set()
     arguments: list[LoggedTraining] = []
@@ -47,6 +53,29 @@ def step_times(intake: Intake) -> StepTimes:
     found = read_beside(intake, Kind.STEPS, read, most=MAX_BYTES, part=PART)
     inputs = tuple(each for each in found.inputs if each.path in alone)
     return StepTimes(replace(found, inputs=inputs), tuple(arguments), frozenset(alone))
+
+
+def _looked_through(intake: Intake) -> Intake:
+    """The evidence with the logs whose ends do not show the steps that they hold: packed ones have no last bytes, and
+    others end with errors. Mostly the first or the last rank prints steps, so these files come first."""
+    hidden = [each for each in intake.of(Kind.NCCL_LOG, Kind.JOB_OUTPUT) if _may_hide(each)]
+    left, found = MOST_LOOKED, set()
+    for piece in (*hidden[:1], *reversed(hidden[1:])):
+        if left <= 0:
+            break
+        try:
+            data = read_piece(intake, piece, left).data
+        except InputError:  # larger than what is left, or damaged: the reader of logs says so
+            continue
+        left -= len(data)
+        if holds_steps(data):
+            found.add(piece.name)
+    pieces = (replace(p, kinds=(*p.kinds, Kind.STEPS)) if p.name in found else p for p in intake.pieces)
+    return replace(intake, pieces=tuple(pieces)) if found else intake
+
+
+def _may_hide(piece: Piece) -> bool:
+    return Kind.STEPS not in piece.kinds and piece.size >= 0 and (bool(piece.coding) or piece.size > 2 * HEAD_BYTES)
 
 
 def with_steps(jobs: Sequence[Job], steps: Sequence[StepSeries]) -> tuple[Job, ...]:

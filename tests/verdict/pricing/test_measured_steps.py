@@ -81,6 +81,15 @@ def test_a_cause_of_another_time_explains_nothing_and_one_of_that_time_is_said_t
     assert compared(told, close).step_says.endswith("and its first line is of that time")
 
 
+def test_a_cause_that_nccl_showed_at_the_start_did_not_change_the_steps_later() -> None:
+    case = case_of(slower())
+    job = replace(case.jobs[0], files=("rank0.log",))
+    told = replace(priced(0.39).finding, id="TOP004", evidence=(Origin("rank0.log", 12, "x"),))
+    price = compared(replace(priced(0.39), finding=told), replace(case, jobs=(job,)))
+    assert not price.step_agrees
+    assert price.step_says.endswith("the cause was there when the job began, so it did not change them")
+
+
 def test_steady_steps_and_faster_ones_compare_with_nothing() -> None:
     for steady in (series(lambda _: 1.2), series(lambda n: 2.0 if n < 60 else 1.2)):
         case = case_of(steady)

@@ -13,17 +13,27 @@ MAX_LINE = 4000
 _NUM = r"(?:[0-9]{1,3}(?:,[0-9]{3}){1,5}|[0-9]{1,12})(?:\.[0-9]{1,20})?(?:[eE][-+]?[0-9]{1,2})?"
 WORDS = re.compile(r"step|iter|it/s|s/it|batch|poch|num_updates|RunningAvg|Train", re.IGNORECASE)
 """A line without one of these tells of no step."""
+_OLD = "stop] "
 _STEPS = (
-    re.compile(r"(?<![A-Za-z_])global[_ ]step\s{0,4}[:=]?\s{0,8}([0-9]{1,9})(?:\.0{1,4})?(?![\d.])()", re.IGNORECASE),
-    re.compile(r"(?<![A-Za-z_])num_updates\s{0,4}[:=]?\s{0,8}([0-9]{1,9})(?![\d.])()"),
-    re.compile(
-        r"(?<![A-Za-z_-])(?:iteration|iter|step|steps|update|batch)(?![A-Za-z_-])"
-        r"\s{0,4}[:=#\[(]?\s{0,12}([0-9]{1,9})(?![\d.])(?:\s{0,4}(?:/|of)\s{0,12}([0-9]{1,9})(?![\d.]))?",
-        re.IGNORECASE,
+    (
+        "global",
+        re.compile(
+            r"(?<![A-Za-z_])global[_ ]step\s{0,4}[:=]?\s{0,8}([0-9]{1,9})(?:\.0{1,4})?(?![\d.])()", re.IGNORECASE
+        ),
     ),
-    re.compile(r"\bstop\] ([0-9]{1,9})/([0-9]{1,9}), RunningAvg"),
+    ("num_updates", re.compile(r"(?<![A-Za-z_])num_updates\s{0,4}[:=]?\s{0,8}([0-9]{1,9})(?![\d.])()")),
+    (
+        "",
+        re.compile(
+            r"(?<![A-Za-z_-])(?:iteration|iter|steps?|update|batch)(?![A-Za-z_-])"
+            r"\s{0,4}[:=#\[(]?\s{0,12}([0-9]{1,9})(?![\d.])(?:\s{0,4}(?:/|of)\s{0,12}([0-9]{1,9})(?![\d.]))?",
+            re.IGNORECASE,
+        ),
+    ),
+    (_OLD, re.compile(r"\bstop\] ([0-9]{1,9})/([0-9]{1,9}), RunningAvg")),
 )
-"""How a step is numbered, the most telling name first. In the last, of DeepSpeed before 0.8, the second is the step."""
+"""How a step is numbered, the most telling name first, with a word without which a line has none. In the last, of
+DeepSpeed before 0.8, the second number is the step."""
 _IN_EPOCH = re.compile(
     r"(?:Epoch|Train)\s{0,4}(?:\(train\))?:?\s{0,8}\[?([0-9]{1,6})\]?:?\s{0,8}"
     r"\[\s{0,8}([0-9]{1,9})\s{0,4}/\s{0,8}([0-9]{1,9})[\s\](]", re.IGNORECASE
@@ -34,10 +44,11 @@ BAR = re.compile(
     rf"\[[0-9:]{{4,12}}<[^,\]]{{1,20}},\s{{0,4}}({_NUM})\s{{0,2}}(s/it|it/s)"
 )
 """A bar of tqdm. Its rate is a mean that follows slowly."""
-_PAIR = re.compile(
-    rf"([A-Za-z][A-Za-z0-9_./ ()-]{{0,60}}?)\s{{0,4}}[:=]\s{{0,12}}({_NUM})"
-    r"(?:\s{0,2}(ms|us|s|sec|secs|seconds)(?![A-Za-z/]))?"
-)
+_PAIR = re.compile(rf"[:=]\s{{0,12}}({_NUM})(?:\s{{0,2}}(ms|us|s|sec|secs|seconds)(?![A-Za-z/]))?")
+"""What follows a name; the name is what stands before it, back to one of _ENDS."""
+_ENDS = ("|", ",", ";", "[", "]", "{", "}", "\t", "  ", "%", ": ", "= ")
+_LONGEST = 60
+"""Characters of a name."""
 _METER = re.compile(rf"\b(?:Batch )?Time\s{{1,6}}({_NUM})\s{{1,6}}\(")
 """`Time  0.210 (  0.532)`: now, and the mean so far (the meters of PyTorch's ImageNet example)."""
 _LOOSE = re.compile(
@@ -72,6 +83,8 @@ _RATES = (
 _SECONDS = {"ms": 1e-3, "us": 1e-6, "s": 1.0, "sec": 1.0, "secs": 1.0, "seconds": 1.0, "": 1.0}
 _BATCH = frozenset({"global batch size", "batch size", "gbs", "bs", "bsz"})
 _LENGTH = frozenset({"seqlen", "seq len", "seq length", "sequence length", "actual seqlen", "curriculum seqlen"})
+_UNIT = re.compile(r"\((ms|us|s|sec|secs|seconds)\)|(?: in|_in) (ms|us|s)$|_(ms)$")
+_INSIDE = re.compile(r"\([^)]{0,40}\)")
 _UNDER_HEAD = re.compile(r"\s{0,8}Train ")
 
 
@@ -105,14 +118,14 @@ def read_line(text: str) -> StepLine | None:
 
 def _step_of(line: str) -> tuple[int, int, int, int] | None:
     """Number, total, and where the words that say them begin and end."""
-    if (found := _IN_EPOCH.search(line)) is not None:
+    low = line.lower()
+    if ("poch" in low or "train" in low) and (found := _IN_EPOCH.search(line)) is not None:
         total = int(found[3])
         return int(found[1]) * total + int(found[2]), 0, found.start(), found.end()
-    for place, pattern in enumerate(_STEPS):
-        if (found := pattern.search(line)) is not None:
-            if place == len(_STEPS) - 1:
+    for word, pattern in _STEPS:
+        if word in low and (found := pattern.search(line)) is not None:
+            if word == _OLD:
                 return int(found[2]), 0, found.start(), found.end()
-            # The other names of the step may stand before it, and what they are of.
             return int(found[1]), int(found[2] or 0), found.start(), found.end()
     return None
 
@@ -135,29 +148,23 @@ def _values(line: str, after: int = 0) -> tuple[dict[str, float], float | None]:
     made: dict[str, float] = {}
     weak: dict[str, float] = {}
     work: dict[str, float] = {}
+    last = 0
     for pair in _PAIR.finditer(line):
-        name, value = _name(pair[1]), number_of(pair[2])
+        key = line[max(last, pair.start() - _LONGEST) : pair.start()]
+        last = pair.end()
+        key = key[max((key.rfind(each) + len(each) for each in _ENDS if each in key), default=0) :]
+        value = number_of(pair[1])
         if not value:
             continue
+        name = _name(key)
         if name in _BATCH or name in _LENGTH:
             work["batch" if name in _BATCH else "length"] = value
-        elif (seconds := _seconds(name, value, pair[3] or "", pair[1])) is not None:
+        elif (seconds := _seconds(name, value, pair[2] or "", key)) is not None:
             (weak if name in _BARE else made).setdefault("s", seconds)
-        elif (unit := _rate(name, pair[1])) is not None:
+        elif (unit := _rate(name, key)) is not None:
             made.setdefault("s" if unit == "steps/s" else unit, 1 / value if unit == "steps/s" else value)
-    for loose in _LOOSE.finditer(line, after):
-        value, unit = number_of(loose[2]), loose[3].lower()
-        if not value:
-            continue
-        if unit in _SECONDS:
-            if loose[1] or loose[4]:
-                weak.setdefault("s", value * _SECONDS[unit])
-        elif unit == "s/it":
-            weak.setdefault("s", value)
-        elif (rate := _rate(unit, unit)) is not None:
-            weak.setdefault("s" if rate == "steps/s" else rate, 1 / value if rate == "steps/s" else value)
-    if (meter := _METER.search(line)) is not None and number_of(meter[1]):
-        weak.setdefault("s", number_of(meter[1]))
+    if "s" not in made:
+        _loose_values(line[after:], weak)
     for unit, value in weak.items():
         made.setdefault(unit, value)
     product = 1.0
@@ -166,9 +173,26 @@ def _values(line: str, after: int = 0) -> tuple[dict[str, float], float | None]:
     return {unit: value for unit, value in made.items() if 1e-9 < value < 1e15}, product if work else None
 
 
+def _loose_values(line: str, made: dict[str, float]) -> None:
+    """Values whose unit alone says what they are: `123.45 ms`, `took 1.2 s`, `1.2 it/s`."""
+    for loose in _LOOSE.finditer(line):
+        value, unit = number_of(loose[2]), loose[3].lower()
+        if not value:
+            continue
+        if unit in _SECONDS:
+            if loose[1] or loose[4]:
+                made.setdefault("s", value * _SECONDS[unit])
+        elif unit == "s/it":
+            made.setdefault("s", value)
+        elif (rate := _rate(unit, unit)) is not None:
+            made.setdefault("s" if rate == "steps/s" else rate, 1 / value if rate == "steps/s" else value)
+    if (meter := _METER.search(line)) is not None and number_of(meter[1]):
+        made.setdefault("s", number_of(meter[1]))
+
+
 def _name(key: str) -> str:
     """The last words of a name, without unit: `Train throughput/batches_per_sec` is `batches per sec`."""
-    bare = re.sub(r"\([^)]{0,40}\)", "", key).strip().lower().replace("_", " ").replace("-", " ")
+    bare = (_INSIDE.sub("", key) if "(" in key else key).strip().lower().replace("_", " ").replace("-", " ")
     if "/" in bare and not bare.split("/", 1)[1].startswith(("s", "g", "d")):
         bare = bare.rsplit("/", 1)[1]
     return " ".join(bare.split()[-6:]).removeprefix("train throughput/")
@@ -178,7 +202,7 @@ def _seconds(name: str, value: float, unit: str, key: str) -> float | None:
     words = set(re.split(r"[ /.]", name))
     if words & _PARTS or not words & _DURATIONS or not (words & _COUNTED or name in _BARE):
         return None
-    inside = re.search(r"\((ms|us|s|sec|secs|seconds)\)|(?: in|_in) (ms|us|s)$|_(ms)$", key)
+    inside = _UNIT.search(key)
     scale = next(each for each in inside.groups() if each) if inside else unit
     return value * _SECONDS.get(scale, 1.0)
 

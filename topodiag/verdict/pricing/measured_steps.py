@@ -18,6 +18,8 @@ from topodiag.model.verdict import Agreement, Cause
 from topodiag.verdict.pricing.agreement import TOLERANCE, compare
 from topodiag.words.units import percent
 
+_AT_START = ("ENV", "GDR", "NET", "NUM", "P2P", "TOP")
+"""Checks of what NCCL prints while it makes its communicators; NET008, a port that fails, comes later."""
 TOGETHER_S = 300.0
 """Seconds within which a change of the steps and a line of a cause are of one time: a line of steps may be the mean of
 many of them, and a fault may be told by a watch that looks every few minutes."""
@@ -34,7 +36,7 @@ def with_measured_steps(causes: Sequence[Cause], case: Case, bears: Callable[[Ca
         priced = [at for at, each in enumerate(made) if each.price.step_share is not None and bears(each, job)]
         if len(priced) == 1:
             at = priced[0]
-            says, agrees = _compared(made[at], pace, case)
+            says, agrees = _compared(made[at], pace, job, case)
             price = replace(made[at].price, step_says=says, step_agrees=agrees)
             made[at] = replace(made[at], price=price)
     return made
@@ -58,13 +60,15 @@ def _slower(job: Job) -> Pace | None:
     return next((pace for pace in job.paces[:1] if pace.slower > 1), None)
 
 
-def _compared(cause: Cause, pace: Pace, case: Case) -> tuple[str, bool]:
+def _compared(cause: Cause, pace: Pace, job: Job, case: Case) -> tuple[str, bool]:
     """The sentence, and whether both are the same."""
     price = cause.price
     assert price.step_share is not None  # noqa: S101 - the caller asked
     lost = 1 - 1 / pace.slower
     least, most = price.step_range or (price.step_share, price.step_share)
     measured = f"{says_change(pace)}: {percent(lost)} of a step"
+    if _is_from_the_start(cause, job):
+        return f"{measured}; the cause was there when the job began, so it did not change them", False
     began, apart = _began(cause, pace, case)
     if apart:
         return f"{measured}, and the cause is of another time: it does not explain that", False
@@ -77,6 +81,17 @@ def _compared(cause: Cause, pace: Pace, case: Case) -> tuple[str, bool]:
     low, high = round(100 * least), round(100 * most)
     said = f"predicted {f'{low}-' if low < high else ''}{percent(high / 100)} by the model that is trained"
     return f"{measured}, {said}: " + (f"that fits{began}" if fits else "these differ"), False
+
+
+def _is_from_the_start(cause: Cause, job: Job) -> bool:
+    """Whether NCCL's lines at the start of the job show it or what follows from it."""
+    findings = (cause.finding, *(each.finding for each in cause.consequences))
+    return any(
+        each.id.startswith(_AT_START)
+        and each.id != "NET008"
+        and any(line.source in job.files for line in each.evidence)
+        for each in findings
+    )
 
 
 def _began(cause: Cause, pace: Pace, case: Case) -> tuple[str, bool]:
