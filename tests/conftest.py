@@ -1,4 +1,4 @@
-"""For the whole suite: property tests that no clock judges, answers kept for longer, modules compiled once."""
+"""For the whole suite: how many examples a property has, answers kept for longer, modules compiled once."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-settings.register_profile("suite", deadline=None)
+from tests.depth import EXAMPLES
+
+settings.register_profile("suite", deadline=None, max_examples=EXAMPLES)
 settings.load_profile("suite")
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import defusedxml.ElementTree as Xml
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import topodiag
@@ -83,7 +83,6 @@ def test_a_repr_is_one_short_line() -> None:
     assert repr(topodiag.predict("fixture:dgx-h100-healthy")).startswith("<topodiag: NCCL 2.28 on fixture:")
 
 
-@settings(max_examples=50)
 @given(st.text())
 def test_a_repr_of_any_names_is_one_line(text: str) -> None:
     made = repr(Diagnosis(Result(nodes=(replace(machines.h100(), host=text),), findings=(hostile(text),))))
@@ -106,7 +105,6 @@ def test_the_page_runs_nothing_foreign(text: str) -> None:
     assert "49" not in made or "49" in text
 
 
-@settings(max_examples=50)
 @given(st.text())
 def test_the_page_is_well_formed_whatever_is_in_it(text: str) -> None:
     made = Diagnosis(Result(nodes=(replace(machines.h100(), host=text),), findings=(hostile(text),)))._repr_html_()

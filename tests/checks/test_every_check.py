@@ -8,7 +8,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.checks import nodes
@@ -104,7 +104,6 @@ def test_an_empty_node_has_no_finding(check: type[NodeCheck]) -> None:
     assert outcome.why
 
 
-@settings(max_examples=100, deadline=None)
 @given(seed=st.integers(0, 10**6))
 def test_no_node_makes_a_check_raise_and_every_finding_is_complete(seed: int) -> None:
     node = broken_node(seed)

@@ -6,7 +6,7 @@ from contextlib import suppress
 
 import click
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from topodiag.cli.model.link import link
@@ -58,7 +58,6 @@ def test_the_shell_completes_the_names_of_systems() -> None:
     assert found == ["dgx-h100", "dgx-h200"]
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     st.sampled_from(ALL),
     st.one_of(st.text(max_size=30), st.from_regex(r"[0-9.eE+xKMGTiB:,=mus]{1,20}", fullmatch=True)),

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from topodiag.cost.alpha_beta import BYTES_PER_US, Link
@@ -34,18 +34,15 @@ kinds = st.sampled_from(KINDS)
 spreads = st.builds(Spread, st.integers(1, 64), st.integers(1, 16), links, links)
 switched = st.builds(Spread, st.integers(1, 32), st.integers(1, 16), links, links, st.just(True))
 PHASED = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "all_to_all")
-few = settings(max_examples=80, deadline=None)
 NEAR = 1 + 1e-9
 
 
-@few
 @given(kinds, st.integers(1, 10).map(lambda power: 1 << power), sizes, sizes, links)
 def test_time_grows_with_bytes(kind: tuple[str, str], ranks: int, one: float, other: float, link: Link) -> None:
     small, large = sorted((one, other))
     assert time_us(*kind, ranks, small, link) <= time_us(*kind, ranks, large, link) * NEAR
 
 
-@few
 @given(kinds, st.integers(1, 4096), st.integers(1, 4096), sizes, links)
 def test_time_never_falls_with_more_ranks(kind: tuple[str, str], one: int, other: int, size: float, link: Link) -> None:
     fewer, more = sorted((one, other))
@@ -54,14 +51,12 @@ def test_time_never_falls_with_more_ranks(kind: tuple[str, str], one: int, other
     assert time_us(*kind, fewer, size, link) <= time_us(*kind, more, size, link) * NEAR
 
 
-@few
 @given(kinds, st.integers(1, 9).map(lambda power: 1 << power), sizes, links)
 def test_no_rank_sends_faster_than_its_link(kind: tuple[str, str], ranks: int, size: float, link: Link) -> None:
     sent = bytes_per_rank(*kind, ranks, size)
     assert sent / time_us(*kind, ranks, size, link) <= link.gbs * BYTES_PER_US * NEAR
 
 
-@few
 @given(st.sampled_from(PHASED), spreads, sizes)
 def test_no_hierarchy_beats_the_physical_bound(collective: str, spread: Spread, size: float) -> None:
     nodes, per_node, inside, outside = spread.nodes, spread.per_node, spread.inside, spread.outside
@@ -71,14 +66,12 @@ def test_no_hierarchy_beats_the_physical_bound(collective: str, spread: Spread, 
         assert total_us(leaders(nodes, per_node, inside, outside), size) * NEAR >= least
 
 
-@few
 @given(st.sampled_from(PHASED), st.one_of(spreads, switched), sizes)
 def test_no_algorithm_over_two_tiers_beats_the_physical_bound(collective: str, spread: Spread, size: float) -> None:
     assume(spread.ranks > 1)
     assert price(collective, spread, size).time_us * NEAR >= bound(collective, spread, size)
 
 
-@few
 @given(st.sampled_from(PHASED), spreads, sizes)
 def test_a_prediction_never_exceeds_the_sum_of_its_links(collective: str, spread: Spread, size: float) -> None:
     """Bus bandwidth is what a rank's links carry: its way inside and its node's ways out."""
@@ -87,7 +80,6 @@ def test_a_prediction_never_exceeds_the_sum_of_its_links(collective: str, spread
     assert busbw_gbs(collective, spread.ranks, size, made.time_us) <= most * NEAR
 
 
-@few
 @given(st.sampled_from(PHASED), spreads, st.integers(1, 64), sizes)
 def test_time_never_falls_with_more_nodes_of_as_many_ranks(
     collective: str, spread: Spread, more: int, size: float
@@ -100,7 +92,6 @@ def test_time_never_falls_with_more_nodes_of_as_many_ranks(
         assert spread_us(collective, name, spread, size) <= spread_us(collective, name, larger, size) * NEAR
 
 
-@few
 @given(st.sampled_from(PHASED), switched, sizes)
 def test_the_fastest_is_no_slower_than_any_it_chose_from(collective: str, spread: Spread, size: float) -> None:
     assume(spread.ranks > 1)
@@ -108,7 +99,6 @@ def test_the_fastest_is_no_slower_than_any_it_chose_from(collective: str, spread
     assert all(took <= spread_us(collective, name, spread, size) for name in available(collective, spread))
 
 
-@few
 @given(kinds, st.integers(1, 9).map(lambda power: 1 << power), sizes, links)
 def test_latency_and_transfer_are_the_time(kind: tuple[str, str], ranks: int, size: float, link: Link) -> None:
     named = {term.name: term.value for term in terms(*kind, ranks, size, link)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from topodiag.app.model import machine_of_links
@@ -176,7 +176,6 @@ def test_an_order_may_name_ep_and_must_name_the_others_once() -> None:
             dense_order(wrong)
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.permutations(["tp", "cp", "dp", "pp"]), st.lists(st.sampled_from([1, 2, 3, 4]), min_size=4, max_size=4))
 def test_the_groups_of_a_dimension_share_out_the_ranks(order: list[str], sizes: list[int]) -> None:
     layout = Layout(tp=sizes[0], cp=sizes[1], pp=sizes[2], dp=sizes[3], order="-".join(order))
@@ -240,7 +239,6 @@ def test_scaling_starts_at_the_fewest_nodes_and_never_gains_from_more() -> None:
     assert [each.nodes for each in weak_scaling(priced(Layout(tp=8, pp=8), overlap={}))] == [8]
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     st.sampled_from([1, 2, 4, 8]), st.sampled_from([1, 2, 4]), st.sampled_from([0, 1, 2, 3]), st.booleans(),
     st.floats(0, 1),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tests.topologies import element, machines
@@ -21,7 +21,6 @@ def elements_of(tree: Element) -> int:
     return sum(1 for _ in tree.walk())
 
 
-@settings(max_examples=40, deadline=None)
 @given(machines(virtual_nic=True))
 def test_any_machine_that_is_written_is_read_back_equal_by_every_version_that_takes_its_size(tree: Element) -> None:
     text = to_text(tree, 18)
@@ -35,7 +34,6 @@ def test_any_machine_that_is_written_is_read_back_equal_by_every_version_that_ta
             assert back.refusal(minor) is None
 
 
-@settings(max_examples=40, deadline=None)
 @given(machines(virtual_nic=True), st.sampled_from(VERSIONS))
 def test_a_machine_that_was_cleaned_for_a_version_is_taken_by_that_version(tree: Element, minor: int) -> None:
     assume(elements_of(tree) < 250)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from xml.etree import ElementTree
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from topodiag.app.picture import pictured
@@ -135,7 +135,6 @@ def test_a_port_that_is_down_says_so() -> None:
     assert "DOWN" in texts(draw_node(picture_of(gpu_node(), [], "t", "v")))
 
 
-@settings(max_examples=60)
 @given(st.text(max_size=60), st.text(max_size=60), st.text(min_size=1, max_size=60))
 def test_no_name_breaks_the_file(host: str, gpu: str, nic: str) -> None:
     made = picture_of(gpu_node(host=host, gpu_name=gpu, nic=nic), [], f"{host} {gpu}", nic)
@@ -146,7 +145,6 @@ def test_no_name_breaks_the_file(host: str, gpu: str, nic: str) -> None:
         assert without_steering(text.replace("\n", "")) == text.replace("\n", "")
 
 
-@settings(max_examples=40)
 @given(st.integers(0, 20), st.integers(0, 20), st.integers(1, 8))
 def test_machines_of_any_size_are_drawn(gpus: int, nics: int, sockets: int) -> None:
     node = replace(

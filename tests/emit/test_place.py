@@ -6,7 +6,7 @@ import ast
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from topodiag.emit.place_formats import FORMATS, write
@@ -161,7 +161,6 @@ def test_an_assignment_becomes_a_map_with_the_levels_it_lies_in() -> None:
 maps = st.lists(st.sampled_from("abcdef"), min_size=1, max_size=24).map(lambda letters: placed("".join(letters)))
 
 
-@settings(max_examples=60, deadline=None)
 @given(maps, st.sampled_from(sorted(FORMATS)))
 def test_what_is_written_is_the_same_map_when_it_is_read(place: PlaceMap, name: str) -> None:
     """`write` reads back; here the readers are also held against the map for what they can say."""
@@ -180,7 +179,6 @@ def test_what_is_written_is_the_same_map_when_it_is_read(place: PlaceMap, name: 
             assert [again.hosts[host] for host in again.host.tolist()] == where
 
 
-@settings(max_examples=40, deadline=None)
 @given(maps, st.randoms(use_true_random=False))
 def test_the_canonical_map_keeps_its_groups(place: PlaceMap, random: object) -> None:
     groups = {"tp": np.arange(place.ranks, dtype=np.int64) // 2, "x": np.full(place.ranks, -1, np.int64)}

@@ -6,7 +6,7 @@ from contextlib import suppress
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from topodiag.evidence.interface import Blob
@@ -40,7 +40,6 @@ def test_an_alias_stands_for_its_value_and_a_merge_key_for_its_members() -> None
 SCALARS = st.none() | st.booleans() | st.integers(-(10**18), 10**18) | st.text()
 
 
-@settings(max_examples=40)
 @given(st.recursive(SCALARS, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=20))
 def test_what_yaml_writes_is_read_as_it_was(value: object) -> None:
     text = yaml.safe_dump(value, allow_unicode=False)

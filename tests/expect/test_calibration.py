@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import sqrt
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from topodiag.expect.calibration import Calibration, Observation, calibration, fit, generation_of
@@ -79,7 +79,6 @@ def test_shipped_factors_are_residuals_with_their_spread_and_their_sources() -> 
 ratios = st.lists(st.floats(0.2, 1.3), min_size=1, max_size=12)
 
 
-@settings(max_examples=50, deadline=None)
 @given(ratios)
 def test_a_factor_lies_between_what_was_seen_and_the_model(values: list[float]) -> None:
     made = fit(seen(ratio, str(number)) for number, ratio in enumerate(values))
@@ -87,7 +86,6 @@ def test_a_factor_lies_between_what_was_seen_and_the_model(values: list[float]) 
         assert min(*values, 1.0) - 1e-9 <= factor.factor <= max(*values, 1.0) + 1e-9
 
 
-@settings(max_examples=50, deadline=None)
 @given(st.floats(0.3, 1.2))
 def test_many_systems_that_agree_are_believed(ratio: float) -> None:
     made = fit(seen(ratio, str(number)) for number in range(40))

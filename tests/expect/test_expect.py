@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.expect.measured_runs import GIB, run
@@ -218,7 +218,6 @@ runs = st.builds(
 )
 
 
-@settings(max_examples=60, deadline=None)
 @given(runs, st.sampled_from([None, "DGX A100", "odd"]), st.sampled_from([None, 0, 1, 2, 1 << 30]))
 def test_no_run_raises(measured: BenchRun, system: str | None, nodes: int | None) -> None:
     made = expected(measured, system=system, nodes=nodes)

@@ -6,7 +6,7 @@ import math
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from topodiag.expect.fit import fit_points, fit_run, main_rows
@@ -28,7 +28,6 @@ def run(points: list[tuple[float, float]], factor: float = 1.75) -> BenchRun:
     return BenchRun("all_reduce", rows)
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.floats(3, 200), st.floats(0.5, 400), st.integers(0, 10_000))
 def test_alpha_and_beta_come_back_from_a_noisy_sweep_within_five_percent(alpha: float, beta: float, seed: int) -> None:
     regimes = fit_points(sweep(alpha, beta, 0.03, seed))
@@ -112,7 +111,6 @@ def test_a_sweep_in_steps_of_bytes_is_thinned() -> None:
 NUMBER = st.floats(allow_nan=False, min_value=0, max_value=1e12)
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 1 << 50), NUMBER, NUMBER), max_size=24))
 def test_any_rows_are_fitted_without_a_complaint(rows: list[tuple[int, float, float]]) -> None:
     made = tuple(BenchRow(size, 0, "float", "", -1, Timing(time, bus, bus, 0)) for size, time, bus in rows)

@@ -119,7 +119,7 @@ def test_an_impossible_run_asks_for_ranks_placement_and_machine() -> None:
     assert "another machine" in words
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(
     st.floats(1e-3, 2000),
     st.sampled_from([("DGX H100", 16, 2), ("DGX H100", 8, 1), ("DGX-1 (V100)", 4, 1), ("NC96ads_A100_v4", 4, 1)]),

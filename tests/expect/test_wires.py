@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.expect.measured_runs import GIB, run
@@ -159,7 +159,6 @@ nics = st.one_of(st.none(), st.tuples(st.integers(1, 64), st.floats(1, 2000)))
 systems = st.sampled_from([None, "BM.GPU.MI300X.8", "MI325X"])
 
 
-@settings(max_examples=60, deadline=None)
 @given(runs, nics, systems, st.one_of(st.none(), st.integers(1, 64)))
 def test_any_run_has_an_expectation_below_its_wires_or_a_reason(
     measured: BenchRun, wires: tuple[int, float] | None, system: str | None, nodes: int | None

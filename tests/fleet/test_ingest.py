@@ -48,13 +48,13 @@ def test_what_was_not_understood_is_folded_by_shape(expected: Ingested) -> None:
 
 
 @given(st.integers(200, 5000))
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 def test_any_chunk_gives_the_same_facts(job: Path, expected: Ingested, chunk: int) -> None:
     assert same(ingest([str(job)], workers=1, chunk=chunk), expected)
 
 
 @given(st.permutations(range(4)), st.sets(st.integers(0, 3)))
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 def test_any_order_and_any_grouping_give_the_same_facts(
     job: Path, expected: Ingested, order: list[int], once_more: set[int]
 ) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from topodiag.evidence.nccl_log.input.streams import Piece, Span
@@ -15,7 +15,6 @@ from topodiag.fleet.work import Part
 
 
 @given(st.lists(st.integers(0, 9_000), max_size=12), st.integers(2, 4), st.integers(1, 3000))
-@settings(max_examples=60, deadline=None)
 def test_the_last_tasks_are_cut_finer_and_none_is_lost(sizes: list[int], workers: int, least: int) -> None:
     tasks = [(Span(number, f"{number}.log", 100, 100 + size),) for number, size in enumerate(sizes) if size]
     packed = (Span(98, "a.gz", 0, 9_000, ("gzip",)),)

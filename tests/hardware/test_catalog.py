@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from topodiag.hardware import catalog
@@ -340,7 +340,6 @@ def test_latencies_are_given_only_where_a_source_has_them() -> None:
     assert catalog.latency_us("source") is None
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.text(max_size=400))
 def test_any_text_is_a_name_or_none(text: str) -> None:
     catalog.gpu_by_name(text)
@@ -350,7 +349,6 @@ def test_any_text_is_a_name_or_none(text: str) -> None:
     assert catalog.smp_gbs(text, text) > 0
 
 
-@settings(max_examples=50, deadline=None)
 @given(
     st.sampled_from(catalog.gpus()),
     st.sampled_from(["NVIDIA ", "Tesla ", "nvidia geforce ", ""]),
@@ -360,7 +358,6 @@ def test_brand_words_and_blanks_around_a_name_change_nothing(gpu: GpuSpec, brand
     assert catalog.gpu_by_name(f"{blanks}{brand}{gpu.name}{blanks}") is gpu
 
 
-@settings(max_examples=50, deadline=None)
 @given(st.integers(), st.integers())
 def test_any_integers_are_looked_up_without_error(left: int, right: int) -> None:
     catalog.gpu_by_pci_device(left)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from topodiag.model.layout import Layout, LayoutError
@@ -36,7 +36,6 @@ def test_shards_are_neighbours_among_the_replicas() -> None:
         layout.shards(3)
 
 
-@settings(max_examples=60, deadline=None)
 @given(tp=SIZES, cp=SIZES, pp=SIZES, dp=SIZES, ep=st.sampled_from((2, 3, 4)))
 def test_experts_are_groups_of_the_expert_grid(tp: int, cp: int, pp: int, dp: int, ep: int) -> None:
     layout = Layout(tp=tp, pp=pp, dp=dp, cp=cp, ep=ep)

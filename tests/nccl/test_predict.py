@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import topodiag
@@ -239,7 +239,6 @@ def odd_trees(draw: st.DrawFn) -> Element:
 
 
 @given(odd_trees(), st.integers(1, 3), st.sampled_from(["2.18", "2.21", "2.27", "2.28", "2.30", "2.31", "2.32"]))
-@settings(max_examples=60, deadline=None)
 def test_any_tree_is_answered_without_an_exception(tree: Element, nodes: int, version: str) -> None:
     made = predict_tree(tree, nodes=nodes, version=version, explain=True)
     assert made.accepted or made.why

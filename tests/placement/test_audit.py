@@ -127,7 +127,7 @@ def test_a_layout_as_good_as_the_map_loses_nothing_in_any_dimension() -> None:
 # --- what holds for every layout ----------------------------------------------------------------------------
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 @given(st.permutations(range(32)))
 def test_no_layout_gains_less_than_nothing_and_the_map_compared_with_uses_the_same_slots(order: list[int]) -> None:
     made = judged(cluster(4, leaf=2, over=2.0), Layout(tp=4, pp=2, dp=4), np.asarray(order))
@@ -136,7 +136,7 @@ def test_no_layout_gains_less_than_nothing_and_the_map_compared_with_uses_the_sa
     assert all(each.step_us >= each.bound_us * (1 - 1e-9) for each in made.dimensions)
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 @given(st.permutations(range(4)), st.permutations(range(32)))
 def test_relabelling_nodes_changes_no_cost(nodes: list[int], order: list[int]) -> None:
     one = cluster(4, leaf=2, over=2.0)

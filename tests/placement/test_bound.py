@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.placement.small_jobs import cluster, job
@@ -53,7 +53,6 @@ def test_fragments_are_counted_leaf_by_leaf() -> None:
     assert gap(cluster([7] * 12, 4), demands, 72) == pytest.approx(0, abs=1e-9)
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     st.lists(st.integers(1, 8), min_size=2, max_size=16),
     st.tuples(st.sampled_from([2, 4, 8]), st.sampled_from([1, 2, 4]), st.sampled_from([1, 2, 3])),
@@ -68,7 +67,6 @@ def test_no_solution_is_below_the_bound(free: list[int], sizes: tuple[int, int, 
     assert step_bound_us(machines, demands, world) <= made.cost.step_us * (1 + 1e-9)
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.permutations(range(32)), st.sampled_from([1, 2, 4]), st.sampled_from([(2, 2, 4), (4, 2, 2), (2, 4, 2)]))
 def test_no_placement_at_random_is_below_the_bound(slots: list[int], leaf: int, sizes: tuple[int, int, int]) -> None:
     machines, demands = cluster([8] * 4, leaf), job(*sizes)

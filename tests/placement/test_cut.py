@@ -7,7 +7,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from topodiag.model.cluster import Cluster, Level
@@ -51,7 +51,6 @@ def test_four_nodes_of_seven_hold_three_groups_of_eight_in_threes_to_fives() -> 
     assert len(cuts(counted([7, 7, 7, 7]), 8, 4, 0)) == 2
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(st.integers(1, 7), min_size=1, max_size=5), st.sampled_from([4, 6, 8]), st.integers(1, 4))
 def test_no_other_cut_makes_more_groups(free: list[int], size: int, least: int) -> None:
     free = [min(have, size - 1) for have in free]
@@ -59,7 +58,6 @@ def test_no_other_cut_makes_more_groups(free: list[int], size: int, least: int) 
         assert len(cuts(counted(free), size, least, 0)) == by_trying(free, size, least)
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.lists(st.integers(1, 7), min_size=1, max_size=24), st.integers(2, 12), st.integers(1, 6), st.sampled_from([0, 1])
 )
@@ -103,7 +101,6 @@ def test_sevens_count_for_three_quarters_where_shares_are_three_to_five() -> Non
     assert min(sum(worth.node[have] for have in (7, 7, 7, 7)) for worth in worths(8, 3, 8)) < 4 * WHOLE
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.lists(st.tuples(st.integers(0, 8), st.integers(0, 2)), min_size=1, max_size=5),
     st.sampled_from([4, 6, 8]),
@@ -122,7 +119,6 @@ def test_no_region_holds_more_groups_than_are_told(nodes: list[tuple[int, int]],
     assert int(everywhere.sum()) >= by_trying(free, size, least)
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     st.lists(st.tuples(st.integers(0, 8), st.integers(0, 3)), min_size=1, max_size=40),
     st.lists(st.integers(1, 4), min_size=3, max_size=3).map(lambda least: tuple(sorted(least))),

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from topodiag.app.place import ClusterOptions, open_cluster
@@ -38,7 +38,6 @@ def block(ranks: int) -> Assignment:
     return Assignment(np.arange(ranks, dtype=np.int64))
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     sizes=st.tuples(SIZES, st.sampled_from((1, 2)), st.sampled_from((1, 2, 4)), SIZES, st.sampled_from((1, 2, 4))),
     zero=st.sampled_from((0, 1, 3)),
@@ -58,7 +57,6 @@ def test_ranks_in_blocks_cost_what_the_step_model_says(sizes: tuple[int, int, in
     assert talk.base_us + placed.step_us == pytest.approx(step.time_us, rel=1e-6)
 
 
-@settings(max_examples=40, deadline=None)
 @given(tp=SIZES, cp=SIZES, pp=SIZES, dp=SIZES, order=st.permutations(("tp", "cp", "dp", "pp")))
 def test_the_group_that_is_priced_is_one_of_those_that_are_listed(
     tp: int, cp: int, pp: int, dp: int, order: list[str]

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from topodiag.model.cluster import Assignment, Cluster, Demand, Level
@@ -68,7 +68,6 @@ def test_nothing_is_turned_where_no_step_would_be_shorter() -> None:
     assert on_rails(cluster(8), [TP], straight) is straight
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.permutations(range(32)), st.sampled_from([2, 4, 8]), st.sampled_from([2, 4]))
 def test_ranks_stay_in_their_nodes_or_a_step_becomes_shorter(slots: list[int], rails: int, leaf: int) -> None:
     machines = cluster(4, leaf, rails)
@@ -83,7 +82,6 @@ def test_ranks_stay_in_their_nodes_or_a_step_becomes_shorter(slots: list[int], r
     assert made is start or after < before
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.permutations(range(32)), st.sampled_from([2, 4, 8]), st.sampled_from([1, 2]))
 def test_ways_on_rails_are_counted_as_the_price_counts_them(slots: list[int], rails: int, rack: int) -> None:
     machines = cluster(4, 4, rails)

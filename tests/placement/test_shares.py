@@ -62,7 +62,6 @@ def test_a_split_stays_within_its_leaf_while_its_class_says_so() -> None:
     assert len(make_seats(machines, free_of(machines), 8, Class((4, 4, 4)), 1)) == 1
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.lists(st.integers(0, 8), min_size=1, max_size=12),
     st.integers(1, 10),
@@ -82,7 +81,7 @@ def test_no_gpu_has_two_seats_and_no_share_is_too_small(free: list[int], size: i
     assert (taken <= free_of(machines)).all()
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.lists(st.integers(1, 8), min_size=2, max_size=10), st.integers(0, 2**16), st.sampled_from([2, 4, 8]))
 def test_relabelling_nodes_changes_no_packed_cost_bound(free: list[int], seed: int, tp: int) -> None:
     machines = cluster(free, [node % 2 for node in range(len(free))])

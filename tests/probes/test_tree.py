@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from topodiag.evidence.interface import Blob, Parsed
@@ -93,7 +93,6 @@ def test_links_and_bytes_and_folders_have_their_own_lines(machine: Path):
     ]
 
 
-@settings(max_examples=60)
 @given(
     name=st.text(st.characters(blacklist_categories=("Cs",)), min_size=1).filter(lambda text: text.strip("/")),
     text=st.text(st.characters(blacklist_categories=("Cs",), blacklist_characters="\x00\x1b")),

@@ -347,7 +347,7 @@ def hostile(draw):
     )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(hostile(), st.sampled_from([40, 80, 133]), st.booleans())
 def test_no_content_raises_escapes_or_overflows(result, width, ascii_only):
     text = table(result, width=width, ascii=ascii_only)

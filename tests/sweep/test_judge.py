@@ -7,7 +7,7 @@ from dataclasses import replace
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from topodiag.checks.bench.placement import APART
@@ -198,7 +198,6 @@ def test_the_last_attempt_counts_and_an_interrupted_one_is_none():
 
 
 @given(st.lists(st.tuples(st.integers(0, 139), st.sampled_from(list(State)), st.none() | st.floats(0, 1e8))))
-@settings(max_examples=50, deadline=None)
 def test_whatever_runs_yield_it_is_judged_and_planned_on(rows):
     plan = first_round(FABRIC)
     results = [SweepResult(plan.runs[place].id, 1, state, gbs) for place, state, gbs in rows]

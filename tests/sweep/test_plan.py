@@ -48,7 +48,6 @@ def assert_waves_are_disjoint(plan: SweepPlan) -> None:
 
 
 @given(fabrics)
-@settings(max_examples=50, deadline=None)
 def test_runs_of_a_wave_share_no_gpu_and_no_id_in_any_round(fabric):
     plans = [first_round(fabric, KINDS[:-2])]
     results = measure(plans[0], {}, Random(1), Noise(0.1, 0.3))
@@ -59,7 +58,6 @@ def test_runs_of_a_wave_share_no_gpu_and_no_id_in_any_round(fabric):
 
 
 @given(st.integers(3, 200))
-@settings(deadline=None)
 def test_a_ring_gives_every_node_two_different_partners(count):
     partners: dict[int, set[int]] = {}
     for a, b, _ in edges(count):
@@ -146,7 +144,7 @@ def test_ib_write_bw_listens_on_the_first_node_and_is_called_from_the_second():
 
 
 @given(fabrics, st.sampled_from(["srun", "mpirun"]), st.integers(1, 900))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_a_plan_is_read_back_as_it_was_written(tmp_path_factory, fabric, launcher, timeout):
     plan = replace(
         first_round(fabric, KINDS, algorithms=("Ring",)), launch=Launch(launcher, ("--x",), {"A": "b"}, timeout)
@@ -199,7 +197,6 @@ junk = st.recursive(
 
 
 @given(st.sampled_from(["fabric", "launch", "runs", "round", "ib_write_bw"]), st.none() | st.text(max_size=10), junk)
-@settings(max_examples=100, deadline=None)
 def test_whatever_stands_in_a_field_of_a_plan_it_is_read_or_refused(tmp_path_factory, key, inner, value):
     plan = plan_json(plan_of())
     if isinstance(plan[key], dict) and inner is not None:
@@ -214,7 +211,6 @@ def test_whatever_stands_in_a_field_of_a_plan_it_is_read_or_refused(tmp_path_fac
 
 
 @given(st.binary(max_size=60))
-@settings(max_examples=60, deadline=None)
 def test_any_bytes_are_a_plan_or_an_input_error(tmp_path_factory, data):
     path = tmp_path_factory.mktemp("bytes") / "plan.json"
     path.write_bytes(data)
@@ -248,7 +244,6 @@ def test_what_is_no_node_set_is_refused_or_empty(text):
 
 
 @given(st.text(alphabet="n0159[]-,/%^&!x@ ", max_size=20))
-@settings(max_examples=100, deadline=None)
 def test_any_text_is_a_node_set_or_refused(text):
     if "@" in text:  # groups are the site's, and asked of programs
         return

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import program
@@ -247,7 +247,6 @@ def test_programs_are_found_with_mpis_suffix_and_in_a_folder_of_their_own(cluste
 
 
 @given(st.binary(max_size=300), st.sampled_from([None, 0, 1, -9]))
-@settings(max_examples=100, deadline=None)
 def test_any_output_has_an_outcome(data, code):
     for run in (*plan().runs[:1], rail_run(FABRIC, "a1", "a2", 0, 1, kind="fabric")):
         made = measured(run, data, code)
@@ -256,7 +255,6 @@ def test_any_output_has_an_outcome(data, code):
 
 @given(st.lists(st.binary(max_size=80) | st.sampled_from([b'{"run": "x", "round": 1, "state": "ok", "gbs": 1e999}',
     b'{"run": "x", "round": 1, "state": "ok", "gbs": NaN}', b"[]", b'{"run": 1}'])))  # fmt: skip
-@settings(max_examples=50, deadline=None)
 def test_any_results_file_is_read(tmp_path_factory, lines):
     place = tmp_path_factory.mktemp("sweep")
     (place / "plan-1.json").write_text(plan_text(plan()))

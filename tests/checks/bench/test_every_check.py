@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from topodiag.checks import registry
@@ -53,7 +53,6 @@ def test_there_are_seven() -> None:
     assert [check.id for check in CHECKS] == ["BEN001", "BEN002", "BEN003", "BEN004", "BEN005", "BEN006", "BEN007"]
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(benchmarks, max_size=3))
 def test_no_benchmark_makes_a_check_fail_and_findings_are_complete(made: list[Benchmark]) -> None:
     outcomes = run(Subject.BENCH, made)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.checks import jobs
@@ -98,7 +98,6 @@ def test_a_healthy_job_has_no_finding(check: type[JobCheck]) -> None:
     assert check().judge(jobs.job()).status is not Status.FINDING
 
 
-@settings(max_examples=60, deadline=None)
 @given(seed=st.integers(0, 10**6))
 def test_no_job_makes_a_check_raise_and_every_finding_is_complete(seed: int) -> None:
     job = broken_job(seed)

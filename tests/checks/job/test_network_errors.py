@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.checks import jobs
@@ -119,7 +119,6 @@ def test_a_port_that_fails_is_named() -> None:
     assert finding.message == "n0: port error on mlx5_0"
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.text(max_size=200), st.sampled_from(["ib completion", "ib async", "port"]))
 def test_any_text_is_told(text: str, kind: str) -> None:
     assert RdmaErrors().judge(jobs.job(1, 1, events=[jobs.event(kind, text)])).status is Status.FINDING

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from random import Random
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.checks.job import network
@@ -44,7 +44,6 @@ def machine(dice: Random) -> Node:
     return broken
 
 
-@settings(max_examples=80, deadline=None)
 @given(seed=st.integers(0, 10**6))
 def test_no_machine_makes_a_check_raise_and_every_finding_is_complete(seed: int) -> None:
     dice = Random(seed)

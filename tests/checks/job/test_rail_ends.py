@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.checks import jobs
@@ -64,7 +64,6 @@ def compared(rows: list[dict[str, Any]]) -> tuple[int, int, list[tuple[int, int]
     return total, crossed, [(a, b) for _, a, b in sorted(pairs)], ranks
 
 
-@settings(max_examples=80, deadline=None)
 @given(st.lists(ROW, max_size=60), st.sampled_from([1, 5, 1 << 20]))
 def test_every_sender_meets_every_receiver_of_its_connection(rows: list[dict[str, Any]], together: int) -> None:
     # Few ranks, so that ends meet.

@@ -265,7 +265,7 @@ def test_ring_attention_that_changes_the_node_at_each_step() -> None:
     assert not found(audit(made, talk_of_groups(made, (ring,), 4), Assignment(np.asarray([0, 1, 8, 9]))), "PLC007")
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 @given(
     st.permutations(range(32)),
     st.sampled_from((Layout(tp=4, pp=2, dp=4), Layout(tp=2, cp=4, dp=4, ep=4), Layout(dp=32))),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.checks.nodes import only, status
@@ -93,7 +93,6 @@ def test_no_file_is_not_applicable_and_no_look_is_unknown() -> None:
     assert status(judge(Node("gpu-001"))) == "unknown"
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     st.sampled_from(["", " ", "export ", "\t", "set "]),
     st.sampled_from(["NCCL_IB_HCA", "NCCL_DEBUG", "NCCL_TOPO_FILE"]),
@@ -109,7 +108,6 @@ def test_a_line_written_as_advised_is_read_as_meant(before: str, name: str, valu
         assert read[0] == name
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.text(max_size=60))
 def test_no_line_makes_it_raise(text: str) -> None:
     assert judge(conf(text)).check == "ENV002"

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.checks import nodes
@@ -285,7 +285,6 @@ NAMES = st.sampled_from([*(name for name in LIMITS if "*" not in name), "rx_prio
 READING = st.one_of(st.none(), st.integers(0, 2**64))
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(NAMES, READING, READING, st.floats(0, 1e9)), max_size=8), st.booleans())
 def test_no_counters_make_it_raise(drawn: list[tuple[str, int | None, int | None, float]], roce: bool) -> None:
     made = [counter(name, first, later, seconds) for name, first, later, seconds in drawn]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.checks.nodes import only, status
@@ -89,7 +89,6 @@ def test_what_replaces_an_old_name_is_a_name_in_force() -> None:
             assert nccl_variables.renamed(replacement) is None
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.text(max_size=120), st.text(max_size=20))
 def test_no_name_makes_it_raise(tail: str, value: str) -> None:
     made = Setting(f"NCCL_{tail}", value, "environment", Origin("settings.tree"))

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from topodiag.evidence.flight import plain_pickle
@@ -180,13 +180,11 @@ PLAIN = st.recursive(
 
 
 @given(PLAIN, st.sampled_from([3, 4, 5]))
-@settings(max_examples=100, deadline=None)
 def test_plain_data_comes_back_as_it_was(value: object, protocol: int) -> None:
     assert plain_pickle.load(pickle.dumps(value, protocol)) == value
 
 
 @given(st.binary(max_size=200), st.integers(0, 400))
-@settings(max_examples=100, deadline=None)
 def test_any_bytes_are_data_or_refused(noise: bytes, at: int) -> None:
     whole = pickle.dumps(dump(1), 4)
     for data in (b"\x80\x04" + noise, whole[:at] + noise + whole[at + 5 :]):

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.evidence.filled import read, recognises
@@ -146,7 +146,6 @@ def test_xids_from_a_public_thread_are_read() -> None:
     assert {event.code for event in draft.events} >= {45}
 
 
-@settings(max_examples=80, deadline=None)
 @given(st.text(max_size=200))
 def test_any_text_is_survived_and_costs_no_other_line(noise: str) -> None:
     line = noise.replace("\n", " ").replace("\r", " ")
@@ -154,7 +153,6 @@ def test_any_text_is_survived_and_costs_no_other_line(noise: str) -> None:
     assert [event.code for event in draft.events][-1] == 79
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.binary(max_size=300))
 def test_any_bytes_are_survived(noise: bytes) -> None:
     assert read("kernel-log", noise)[1].lines > 0

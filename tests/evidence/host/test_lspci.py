@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.evidence.filled import place, read, recognises, value, why
@@ -161,14 +161,12 @@ def test_fragments_from_public_threads_are_read() -> None:
     assert flags.count(0) == sum("SrcValid-" in line for line in acs.splitlines())
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.text(max_size=120), st.integers(0, len(WHOLE)))
 def test_any_text_in_the_middle_is_survived(noise: str, at: int) -> None:
     _, parsed = read("lspci", (WHOLE[:at] + noise + WHOLE[at:]).encode("utf-8", "replace"))
     assert parsed.lines > 0
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.permutations(WHOLE.splitlines()))
 def test_any_order_of_lines_is_survived(lines: list[str]) -> None:
     draft, _ = read("lspci", "\n".join(lines))

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from topodiag.evidence.draft import NodeDraft
@@ -83,7 +83,6 @@ def test_other_texts_are_not_recognised(text: str) -> None:
 
 
 @given(st.binary(max_size=200))
-@settings(max_examples=60)
 def test_any_bytes_are_survived(data: bytes) -> None:
     fill(data)
     Processes().recognises(Blob("x", data).text)
@@ -93,7 +92,6 @@ VALUES = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_s
 
 
 @given(st.lists(st.dictionaries(st.sampled_from([*ONE]), VALUES), max_size=4))
-@settings(max_examples=80)
 def test_any_values_are_survived(processes: list[dict[str, Any]]) -> None:
     fill({"processes": [*processes, {**ONE, "pid": 2**20}]})
     assert fill({"processes": [*processes, {**ONE, "pid": 2**31}]}).processes[-1].gpus == (0, 3)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.evidence.filled import read, recognises, value
@@ -149,7 +149,6 @@ def test_no_other_kind_of_text_in_the_wild_is_taken_for_a_host_format() -> None:
     assert wrong == []
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.binary(max_size=300), st.integers(0, len(TREE)))
 def test_any_bytes_in_the_middle_are_survived(noise: bytes, at: int) -> None:
     raw = TREE.encode()
@@ -157,7 +156,6 @@ def test_any_bytes_in_the_middle_are_survived(noise: bytes, at: int) -> None:
     assert parsed.lines > 0
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(st.text(max_size=40), max_size=12))
 def test_every_line_of_any_conf_file_is_kept(lines: list[str]) -> None:
     clean = ["".join(char for char in line if char.isprintable()) for line in lines]

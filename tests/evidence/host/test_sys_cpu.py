@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.evidence.filled import drop_lines, place, read, recognises, value, why
@@ -117,7 +117,6 @@ def test_it_recognises_its_tree_and_not_a_mention_of_it() -> None:
     assert not recognises("sys-cpu", "see /proc/cpuinfo\nprocessor : 0\n")
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.binary(max_size=300), st.integers(0, len(X86)))
 def test_any_bytes_in_the_middle_are_survived(noise: bytes, at: int) -> None:
     raw = X86.encode()
@@ -125,7 +124,6 @@ def test_any_bytes_in_the_middle_are_survived(noise: bytes, at: int) -> None:
     assert parsed.lines > 0
 
 
-@settings(max_examples=50, deadline=None)
 @given(st.sets(st.integers(0, 17)))
 def test_missing_lines_cost_only_their_own_facts(gone: set[int]) -> None:
     draft, _ = read("sys-cpu", drop_lines(X86, gone))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.evidence.config_space import config
@@ -184,7 +184,6 @@ def test_a_bad_value_loses_that_value_only(name: str, field: str) -> None:
     assert len(parsed.unread) == 1
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.binary(max_size=400), st.integers(0, len(GPU)))
 def test_any_bytes_in_the_middle_are_survived(noise: bytes, at: int) -> None:
     raw = GPU.encode()
@@ -192,7 +191,6 @@ def test_any_bytes_in_the_middle_are_survived(noise: bytes, at: int) -> None:
     assert parsed.lines > 0
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.permutations(GPU.splitlines()))
 def test_the_order_of_lines_does_not_matter_to_the_facts(lines: list[str]) -> None:
     draft, _ = read("sys-pci", "\n".join(lines))
@@ -200,7 +198,6 @@ def test_the_order_of_lines_does_not_matter_to_the_facts(lines: list[str]) -> No
     assert {name: value(gpu, name) for name in FIELDS} == FIELDS
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.sets(st.integers(0, 20)))
 def test_missing_lines_cost_only_their_own_facts(gone: set[int]) -> None:
     draft, _ = read("sys-pci", drop_lines(GPU, gone))
@@ -208,7 +205,6 @@ def test_missing_lines_cost_only_their_own_facts(gone: set[int]) -> None:
     assert all(value(gpu, name) in (None, wanted) for name, wanted in FIELDS.items())
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.text(alphabet="0123456789,-", max_size=40))
 def test_local_cpus_are_a_cpu_list_or_unknown(text: str) -> None:
     draft, _ = read("sys-pci", f"= {AT}/local_cpulist\t{text}\n")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.evidence.filled import place, read, recognises, value
@@ -98,14 +98,12 @@ def test_other_texts_are_not_taken_for_systemd(text: str) -> None:
     assert not recognises("systemctl", text)
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.text(max_size=100), st.integers(0, len(SHOW)))
 def test_any_text_in_the_middle_is_survived(noise: str, at: int) -> None:
     _, parsed = read("systemctl", (SHOW[:at] + noise + SHOW[at:]).encode("utf-8", "replace"))
     assert parsed.lines > 0
 
 
-@settings(max_examples=50, deadline=None)
 @given(st.permutations(SHOW.splitlines()))
 def test_lines_in_any_order_are_survived_and_name_no_other_units(lines: list[str]) -> None:
     draft, _ = read("systemctl", "\n".join(lines))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import topodiag
@@ -223,14 +223,12 @@ def test_a_hostile_file_is_refused_and_in_a_capture_costs_one_line() -> None:
     assert reader.parse(Blob("lstopo.xml", deep.encode(), Item("lstopo", "hwloc-xml", "lstopo.xml"))).unread_count == 1
 
 
-@settings(max_examples=60)
 @given(st.integers(0, len(V2)), st.integers(0, 60), st.text("<>/='\" \n0x9-[]:", max_size=6))
 def test_a_file_changed_anywhere_breaks_nothing(at: int, removed: int, added: str) -> None:
     _, parsed = read("hwloc-xml", V2[:at] + added + V2[at + removed :])
     assert all(line.line is None or line.line >= 1 for line in parsed.unread)
 
 
-@settings(max_examples=60)
 @given(st.binary(max_size=300))
 def test_any_bytes_are_read(data: bytes) -> None:
     read("hwloc-xml", data)

@@ -180,7 +180,7 @@ def test_links_in_a_folder_are_not_followed(tmp_path: Path) -> None:
     assert open_evidence(str(place)).blobs == []
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.integers(0, 2000), st.integers(0, 2000), st.binary(max_size=30))
 def test_any_damage_to_an_archive_is_an_input_error_or_readable(
     tmp_path: Path, cut: int, at: int, noise: bytes

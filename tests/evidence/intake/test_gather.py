@@ -13,7 +13,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from topodiag.evidence.intake.gather import gather
@@ -162,7 +162,6 @@ _TREES = st.dictionaries(st.lists(_NAME, min_size=1, max_size=3).map("+/".join),
 
 
 @given(_TREES, st.randoms())
-@settings(max_examples=60, deadline=None)
 def test_every_file_of_any_tree_is_a_piece_or_left_aside(
     tmp_path_factory: pytest.TempPathFactory, tree: dict[str, bytes], at: object
 ) -> None:

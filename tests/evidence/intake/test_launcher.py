@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from topodiag.evidence.intake.bundle import Evidence
@@ -47,7 +47,6 @@ def test_a_prefixed_file_is_read_as_the_file_that_it_was_and_its_lines_keep_thei
     assert (numa.value, numa.origin.line) == (1, 3)
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.binary(max_size=400))
 def test_any_bytes_are_survived(data: bytes) -> None:
     without_prefix(Blob("t", data))

@@ -9,7 +9,7 @@ import lzma
 
 import pytest
 import zstandard
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from topodiag.evidence import registry
@@ -123,7 +123,6 @@ def test_a_command_can_be_typed_for_any_name() -> None:
 
 
 @given(st.sampled_from([b"", *MAGIC]), st.binary(max_size=400), st.binary(max_size=40))
-@settings(max_examples=200, deadline=None)
 def test_any_bytes_look_like_something(magic: bytes, junk: bytes, tail: bytes) -> None:
     seen = looks(magic + junk, tail)
     assert seen.kinds

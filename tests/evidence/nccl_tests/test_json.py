@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from topodiag.evidence.nccl_tests import read_runs
@@ -115,7 +115,6 @@ def test_json_of_something_else_is_no_run() -> None:
     assert read_runs(b'{"schema_version": "1.0", "facts": {}}', "x")[0] == ()
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.integers(2, 2600))
 def test_a_document_cut_anywhere_can_be_closed(at: int) -> None:
     text = json.dumps(document())[:at]
@@ -124,7 +123,6 @@ def test_a_document_cut_anywhere_can_be_closed(at: int) -> None:
     assert closed or len(text) == len(json.dumps(document())) or not isinstance(value, dict)
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.recursive(st.none() | st.text(max_size=5) | st.floats() | st.integers(), lambda x: st.lists(x, max_size=4)
                     | st.dictionaries(st.sampled_from(["results", "config", "size", "devices", "rank", "root",
                                                        "out_of_place", "time", "env", "args"]), x, max_size=5),

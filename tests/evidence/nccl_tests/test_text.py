@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from topodiag.evidence.nccl_tests import read_file, read_runs
@@ -330,20 +330,17 @@ PIECES = st.sampled_from(
 )
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.binary(max_size=400))
 def test_any_bytes_are_read_without_a_complaint(data: bytes) -> None:
     read_runs(data, "x")
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(PIECES, max_size=40))
 def test_any_mixture_of_its_lines_is_read_without_a_complaint(pieces: list[str]) -> None:
     runs, _ = read_runs("".join(pieces).encode(), "x")
     assert all(row.size >= 0 for run in runs for row in run.rows)
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.integers(0, len(WHOLE)))
 def test_a_text_cut_anywhere_loses_nothing_before_the_cut(at: int) -> None:
     runs, _ = read_runs(WHOLE[:at].encode(), "x")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from topodiag.evidence.nccl_xml import read_file
@@ -289,7 +289,6 @@ PIECES = st.sampled_from(
 )
 
 
-@settings(max_examples=100)
 @given(st.one_of(st.lists(PIECES, max_size=40).map("".join).map(str.encode), st.binary(max_size=300)))
 def test_no_bytes_break_the_reader(data: bytes) -> None:
     file = read(data)
@@ -302,7 +301,6 @@ def test_no_bytes_break_the_reader(data: bytes) -> None:
         assert sum(refusal.since <= minor <= refusal.until for refusal in file.refusals) <= 1
 
 
-@settings(max_examples=50)
 @given(st.integers(0, len(GOOD) - 2))
 def test_a_file_cut_anywhere_is_refused_or_empty(length: int) -> None:
     cut = GOOD[:length]

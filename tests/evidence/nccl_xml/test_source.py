@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import topodiag
@@ -244,7 +244,6 @@ def test_a_file_of_the_corpus_raises_only_alarms_that_it_deserves(file: Path) ->
         assert result.nodes[0].gpus
 
 
-@settings(max_examples=60)
 @given(st.integers(0, len(DUMP)), st.integers(0, 40), st.text("<>/='\" \n0x9-", max_size=6))
 def test_a_file_changed_anywhere_breaks_nothing(at: int, removed: int, added: str) -> None:
     text = DUMP[:at] + added + DUMP[at + removed :]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from topodiag.evidence.draft import NodeDraft
@@ -80,7 +80,6 @@ def test_only_its_own_form_is_recognised() -> None:
     assert not Ethtool().recognises("Settings for the cluster: see below\n")
 
 
-@settings(max_examples=60)
 @given(st.binary(max_size=300))
 def test_any_bytes_are_read_without_an_exception(data: bytes) -> None:
     source, draft = Ethtool(), NodeDraft()
@@ -88,14 +87,12 @@ def test_any_bytes_are_read_without_an_exception(data: bytes) -> None:
         source.fill(blob, source.parse(blob), draft)
 
 
-@settings(max_examples=60)
 @given(st.lists(st.sampled_from((FAST + DARK).splitlines(keepends=True)), max_size=40), st.integers(0, 40))
 def test_lines_in_any_order_or_cut_off_are_read_without_an_exception(lines: list[str], cut: int) -> None:
     text = "".join(lines)
     values(text[: max(0, len(text) - cut)], "ens2")
 
 
-@settings(max_examples=60)
 @given(st.text(st.characters(exclude_categories=["Cc", "Cs", "Zl", "Zp"]), max_size=30))
 def test_a_bad_value_loses_only_that_value(junk: str) -> None:
     found = values(FAST.replace("100000Mb/s", junk), "ens1f0np0")

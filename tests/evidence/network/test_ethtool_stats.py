@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from topodiag.evidence.draft import NodeDraft
@@ -87,7 +87,6 @@ def test_only_its_own_form_is_recognised() -> None:
     assert not EthtoolStats().recognises("Settings for eth0:\n\tSpeed: 100000Mb/s\n")
 
 
-@settings(max_examples=60)
 @given(st.binary(max_size=300))
 def test_any_bytes_are_read_without_an_exception(data: bytes) -> None:
     source, draft = EthtoolStats(), NodeDraft()
@@ -95,7 +94,6 @@ def test_any_bytes_are_read_without_an_exception(data: bytes) -> None:
         source.fill(blob, source.parse(blob), draft)
 
 
-@settings(max_examples=60)
 @given(st.lists(st.sampled_from(STATS.splitlines(keepends=True)), max_size=40), st.integers(0, 40))
 def test_lines_in_any_order_or_cut_off_are_read_without_an_exception(lines: list[str], cut: int) -> None:
     text = "".join(lines)

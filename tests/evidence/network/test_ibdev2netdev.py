@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from topodiag.evidence.draft import NodeDraft
@@ -80,7 +80,6 @@ def test_only_its_own_form_is_recognised() -> None:
         assert not Ibdev2netdev().recognises(other)
 
 
-@settings(max_examples=60)
 @given(st.binary(max_size=300))
 def test_any_bytes_are_read_without_an_exception(data: bytes) -> None:
     source, draft = Ibdev2netdev(), NodeDraft()
@@ -94,7 +93,6 @@ def test_a_line_of_one_piece_repeated_is_left(piece: str) -> None:
     assert Ibdev2netdev().parse(Blob("x", (text * 20).encode())).records == []
 
 
-@settings(max_examples=60)
 @given(st.lists(st.sampled_from((SHORT + VERBOSE).splitlines(keepends=True)), max_size=20), st.integers(0, 40))
 def test_repeated_and_cut_lines_are_read_without_an_exception(lines: list[str], cut: int) -> None:
     text = "".join(lines)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from topodiag.evidence.draft import Entity, NodeDraft
@@ -162,7 +162,6 @@ def test_ibstat_of_the_corpus_is_recognised_and_read_whole() -> None:
         assert all(record.ports[1].facts["state"].value for record in parsed.records), name
 
 
-@settings(max_examples=60)
 @given(st.binary(max_size=400))
 def test_any_bytes_are_read_without_an_exception(data: bytes) -> None:
     source, draft = Ibstat(), NodeDraft()
@@ -170,7 +169,6 @@ def test_any_bytes_are_read_without_an_exception(data: bytes) -> None:
         source.fill(blob, source.parse(blob), draft)
 
 
-@settings(max_examples=60)
 @given(st.lists(st.sampled_from(TWO_DEVICES.splitlines(keepends=True)), max_size=60), st.integers(0, 60))
 def test_lines_in_any_order_or_cut_off_are_read_without_an_exception(lines: list[str], cut: int) -> None:
     text = "".join(lines)
@@ -178,7 +176,6 @@ def test_lines_in_any_order_or_cut_off_are_read_without_an_exception(lines: list
     assert len(list(draft.entities("nic"))) <= 2
 
 
-@settings(max_examples=60)
 @given(st.text(st.characters(exclude_categories=["Cc", "Cs", "Zl", "Zp"]), max_size=40))
 def test_a_bad_value_loses_only_that_value(junk: str) -> None:
     entity = port(TWO_DEVICES.replace("Base lid: 418", f"Base lid: {junk}", 1))

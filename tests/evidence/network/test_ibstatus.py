@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.evidence.filled import read, recognises, value, why
@@ -66,7 +66,6 @@ def test_lines_before_any_port_and_of_an_impossible_port_belong_to_none() -> Non
     assert [line.line for line in parsed.unread] == [1, 2, 3]
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.text(alphabet=st.characters(exclude_categories=["Cs", "Cc", "Zl", "Zp"]), max_size=30))
 def test_a_bad_value_costs_that_value_alone(word: str) -> None:
     draft, _ = read("ibstatus", TEXT.replace("400 Gb/sec (4X NDR)", f"fast {word}"))
@@ -75,13 +74,11 @@ def test_a_bad_value_costs_that_value_alone(word: str) -> None:
     assert why(port, "rate_gbps")
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.binary(max_size=300), st.integers(0, len(TEXT)))
 def test_any_bytes_are_survived(noise: bytes, cut: int) -> None:
     read("ibstatus", TEXT[:cut].encode() + noise)
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(st.sampled_from(TEXT.split("\n")), max_size=40))
 def test_lines_in_any_order_are_survived(lines: list[str]) -> None:
     read("ibstatus", "\n".join(lines))

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from topodiag.evidence.draft import Entity, NodeDraft
@@ -212,7 +212,6 @@ def test_facts_of_the_corpus_cases_are_recovered() -> None:
     assert checked
 
 
-@settings(max_examples=60)
 @given(st.binary(max_size=400))
 def test_any_bytes_are_read_without_an_exception(data: bytes) -> None:
     source, draft = IbvDevinfo(), NodeDraft()
@@ -220,14 +219,12 @@ def test_any_bytes_are_read_without_an_exception(data: bytes) -> None:
         source.fill(blob, source.parse(blob), draft)
 
 
-@settings(max_examples=60)
 @given(st.lists(st.sampled_from(VERBOSE.splitlines(keepends=True)), max_size=60), st.integers(0, 60))
 def test_lines_in_any_order_or_cut_off_are_read_without_an_exception(lines: list[str], cut: int) -> None:
     text = "".join(lines)
     assert len(list(filled(text[: max(0, len(text) - cut)]).entities("nic"))) <= 2
 
 
-@settings(max_examples=60)
 @given(st.text(st.characters(exclude_categories=["Cc", "Cs", "Zl", "Zp"]), max_size=40))
 def test_a_bad_value_loses_only_that_value(junk: str) -> None:
     entity = port(VERBOSE.replace("1024 (3)", junk))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from topodiag.evidence.draft import Entity, NodeDraft
@@ -113,7 +113,6 @@ def test_other_formats_are_not_taken_for_rdma_link(text: str) -> None:
     assert not RdmaLink().recognises(text)
 
 
-@settings(max_examples=60)
 @given(st.binary(max_size=300))
 def test_any_bytes_are_read_without_an_exception(data: bytes) -> None:
     source, draft = RdmaLink(), NodeDraft()
@@ -131,13 +130,11 @@ JSONS = st.recursive(
 )
 
 
-@settings(max_examples=80)
 @given(st.lists(JSONS, max_size=4))
 def test_any_json_is_read_without_an_exception(entries: list[object]) -> None:
     filled(json.dumps(entries))
 
 
-@settings(max_examples=60)
 @given(st.text(st.characters(exclude_categories=["Cc", "Cs", "Z"]), min_size=1, max_size=20))
 def test_a_bad_value_loses_only_that_value(junk: str) -> None:
     found = facts(INFINIBAND.replace("lid 418", f"lid {junk}", 1), "mlx5_0")

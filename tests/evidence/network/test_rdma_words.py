@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from topodiag.evidence.network import rdma_words as words
@@ -128,7 +128,6 @@ def test_a_bus_id_is_the_last_function_of_a_path() -> None:
     assert words.bus_id_in("../../devices/virtual/net/lo") is None
 
 
-@settings(max_examples=80)
 @given(st.text(max_size=200))
 def test_no_text_breaks_a_vocabulary(text: str) -> None:
     for reader in (

@@ -208,7 +208,6 @@ def test_only_trees_with_rdma_devices_are_recognised() -> None:
     assert not SysInfiniband().recognises("ls /sys/class/infiniband/mlx5_0\n")
 
 
-@settings(max_examples=60)
 @given(st.binary(max_size=300))
 def test_any_bytes_are_read_without_an_exception(data: bytes) -> None:
     source, draft = SysInfiniband(), NodeDraft()
@@ -216,7 +215,6 @@ def test_any_bytes_are_read_without_an_exception(data: bytes) -> None:
         source.fill(blob, source.parse(blob), draft)
 
 
-@settings(max_examples=60)
 @given(st.lists(st.sampled_from(WHOLE.splitlines(keepends=True)), max_size=50), st.integers(0, 60))
 def test_lines_in_any_order_or_cut_off_are_read_without_an_exception(lines: list[str], cut: int) -> None:
     text = "".join(lines)

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from topodiag.evidence.draft import Entity, NodeDraft
@@ -180,7 +180,6 @@ def test_other_texts_are_not_recognised(text: str) -> None:
 
 
 @given(st.binary(max_size=300))
-@settings(max_examples=80)
 def test_any_bytes_are_survived(data: bytes) -> None:
     source, blob = NvidiaSmiNvlink(), Blob("x", HEADERS[0].encode() + data)
     source.recognises(blob.text)
@@ -188,14 +187,12 @@ def test_any_bytes_are_survived(data: bytes) -> None:
 
 
 @given(st.text(max_size=60))
-@settings(max_examples=80)
 def test_any_words_behind_a_link_leave_the_other_links_alone(words: str) -> None:
     text = HEADERS[0] + " Link 0: " + "".join(words.splitlines()) + "\n Link 1: 25 GB/s\n"
     assert value(link(fill(text), 0, 1), "line_gbs") == 25.0
 
 
 @given(st.lists(st.sampled_from(STATUS.splitlines()), max_size=10), st.integers(0, 60))
-@settings(max_examples=60)
 def test_lines_in_any_order_are_survived(lines: list[str], cut: int) -> None:
     draft = fill("\n".join(lines)[cut:])
     assert {gpu.keys["index"] for gpu in draft.entities("gpu")} <= {0, 1}

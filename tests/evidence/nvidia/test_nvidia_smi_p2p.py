@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from topodiag.evidence.draft import NodeDraft
@@ -84,7 +84,6 @@ def test_it_recognises_its_own_and_not_the_path_matrix() -> None:
 
 
 @given(st.binary(max_size=300))
-@settings(max_examples=60)
 def test_any_bytes_are_survived(data: bytes) -> None:
     source, blob = NvidiaSmiP2p(), Blob("x", data)
     source.recognises(blob.text)
@@ -92,7 +91,6 @@ def test_any_bytes_are_survived(data: bytes) -> None:
 
 
 @given(st.integers(0, len(TEXT)))
-@settings(max_examples=60)
 def test_a_text_cut_anywhere_gives_no_other_words(cut: int) -> None:
     whole = offered(TEXT, "x -p2p r")
     assert {

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from topodiag.evidence import registry
@@ -253,27 +253,23 @@ def test_a_gpu_that_is_passed_through_tells_a_guest_and_no_other_mode_tells_bare
     assert best(filled(text).single("os"), "virtualization") == ([word] if word else [])
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.binary(max_size=400))
 def test_any_bytes_are_read_without_an_exception(data: bytes) -> None:
     source, blob = NvidiaSmiQText(), Blob("q.txt", REPORT.encode()[:300] + data)
     source.fill(blob, source.parse(blob), NodeDraft())
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(st.sampled_from(REPORT.split("\n")), max_size=80))
 def test_lines_in_any_order_are_read_without_an_exception(lines: list[str]) -> None:
     filled("\n".join(lines))
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.integers(0, len(REPORT)))
 def test_a_report_cut_anywhere_keeps_the_gpus_before_the_cut(cut: int) -> None:
     whole = REPORT[:cut].count("Processes   ")
     assert len(list(filled(REPORT[:cut]).entities("gpu"))) >= whole
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.text(alphabet=st.characters(exclude_categories=["Cs", "Cc", "Zl", "Zp"]), max_size=30))
 def test_a_bad_value_costs_that_value_alone(value: str) -> None:
     text = REPORT.replace("Performance State                     : P2", f"Performance State        : {value}")

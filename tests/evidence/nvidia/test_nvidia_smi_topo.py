@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from topodiag.evidence.draft import Entity, NodeDraft
@@ -153,7 +153,6 @@ def test_it_recognises_its_own() -> None:
 
 
 @given(st.binary(max_size=300))
-@settings(max_examples=80)
 def test_any_bytes_are_survived(data: bytes) -> None:
     source, blob = NvidiaSmiTopo(), Blob("x", data)
     source.recognises(blob.text)
@@ -161,7 +160,6 @@ def test_any_bytes_are_survived(data: bytes) -> None:
 
 
 @given(st.lists(st.sampled_from(TEXT.splitlines()), max_size=12), st.integers(0, 80))
-@settings(max_examples=60)
 def test_any_order_of_lines_invents_no_pair(lines: list[str], cut: int) -> None:
     draft = fill("\n".join(lines)[cut:])
     assert {(label(pair.a), label(pair.b)) for pair in draft.pairs} <= {

@@ -5,7 +5,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from topodiag.evidence.draft import Entity, NodeDraft
@@ -317,7 +317,6 @@ JSON = st.recursive(
 
 
 @given(st.data())
-@settings(max_examples=100)
 def test_any_value_anywhere_is_survived(data: st.DataObject) -> None:
     whole = copy.deepcopy(document(pairs=[{"a": 0, "b": 1, "ancestor": 10, "p2p": {"read": 0}}]))
     place: Any = whole
@@ -331,13 +330,11 @@ def test_any_value_anywhere_is_survived(data: st.DataObject) -> None:
 
 
 @given(st.binary(max_size=200))
-@settings(max_examples=60)
 def test_any_bytes_are_survived(given_bytes: bytes) -> None:
     fill(given_bytes)
     Nvml().recognises(Blob("x", given_bytes).text)
 
 
 @given(st.integers(0, 3000))
-@settings(max_examples=40)
 def test_a_document_cut_anywhere_is_survived(cut: int) -> None:
     fill(json.dumps(document()).encode()[:cut])

@@ -3,7 +3,7 @@
 import string
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from topodiag.evidence.interface import Blob, Parsed
@@ -163,13 +163,11 @@ def test_a_rack_of_gpus_is_read() -> None:
 
 
 @given(st.text(alphabet=string.printable + "\x1bé|", max_size=400))
-@settings(max_examples=80)
 def test_any_text_is_survived(text: str) -> None:
     read(text)
 
 
 @given(st.data())
-@settings(max_examples=80)
 def test_cut_doubled_and_shuffled_lines_invent_no_cell(data: st.DataObject) -> None:
     lines = CLEAN.splitlines()
     picked = data.draw(st.lists(st.sampled_from(lines), max_size=8))
@@ -185,7 +183,6 @@ def test_cut_doubled_and_shuffled_lines_invent_no_cell(data: st.DataObject) -> N
 )
 @example(("GPU1", "GPU0"), "NUMA")
 @example(("GPU0", "GPU1"), "CPU")
-@settings(max_examples=60)
 def test_a_bad_word_loses_no_other_cell(pair: tuple[str, str], word: str) -> None:
     lines = [line.split("\t") for line in CLEAN.splitlines()]
     columns = ["GPU0", "GPU1", "NIC0"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.nccl.small_trees import GEN5, built, cpu, gpu, host, nic, nvlink, pci
@@ -96,7 +96,6 @@ def test_limits_stay_within_what_nccl_has() -> None:
     st.tuples(st.integers(1, 4), st.sampled_from([70, 80, 90, 100])),
     st.tuples(st.integers(-5, 99), st.integers(-5, 99)),
 )
-@settings(max_examples=80)
 def test_channels_repeat_from_the_start_and_stay_within_bounds(
     searched: int, minor: int, machine: tuple[int, int], bounds: tuple[int, int]
 ) -> None:

@@ -219,7 +219,7 @@ def test_a_file_whose_hosts_form_one_nvlink_domain_is_told_by_a_setting() -> Non
     st.lists(st.lists(st.sampled_from(FOUR), min_size=1, max_size=4, unique=True), min_size=1, max_size=3),
     st.permutations(range(12)),
 )
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 def test_rings_and_trees_hold_every_rank_once(minor: int, hosts: list[list[str]], order: list[int]) -> None:
     sorted_ = [(index, bus) for index, buses in enumerate(hosts) for bus in buses]
     places = [sorted_[index] for index in order if index < len(sorted_)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from topodiag.nccl.connect.fuse import NodeOrders
@@ -52,7 +52,6 @@ def test_one_node_has_no_tree_above_it() -> None:
 
 
 @given(st.integers(1, 200))
-@settings(max_examples=60)
 def test_both_trees_reach_every_node_once_from_one_root(count: int) -> None:
     for which in (0, 1):
         branches = [double_tree(count, index)[which] for index in range(count)]
@@ -74,7 +73,6 @@ def test_both_trees_reach_every_node_once_from_one_root(count: int) -> None:
 
 
 @given(st.integers(2, 100))
-@settings(max_examples=40)
 def test_an_inner_node_of_one_tree_has_at_most_one_child_in_the_other(count: int) -> None:
     for index in range(count):
         first, second = double_tree(count, index)
@@ -110,7 +108,6 @@ def test_the_depth_counts_the_chain_and_the_levels_above() -> None:
 
 
 @given(st.lists(st.integers(1, 5), min_size=1, max_size=9), st.integers(1, 3))
-@settings(max_examples=60)
 def test_every_rank_hangs_below_the_one_root_of_each_channel(sizes: list[int], channels: int) -> None:
     nodes = [node(sum(sizes[:i]), size, channels, TREE) for i, size in enumerate(sizes)]
     for places in connect_trees(nodes, channels):

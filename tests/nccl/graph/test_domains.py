@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.nccl.small_trees import GEN5, built, cpu, element, gpu, host, nic, nvlink, pci
@@ -133,7 +133,6 @@ ANY_TREE = st.recursive(LEAVES, nested, max_leaves=12).map(lambda it: element("s
 
 
 @given(tree=ANY_TREE, minor=st.integers(18, 30), nodes=st.integers(1, 2))
-@settings(max_examples=60, deadline=None)
 def test_any_tree_is_built_or_rejected(tree: Element, minor: int, nodes: int) -> None:
     try:
         system = build_system([HostTree(tree)], minor=minor, settings=read_settings({}, minor), nranks=nodes, me=0)
@@ -185,7 +184,6 @@ def machines(draw: st.DrawFn) -> Element:
 
 
 @given(tree=machines(), minor=st.integers(18, 30), nodes=st.integers(1, 2), gdr=st.booleans())
-@settings(max_examples=60, deadline=None)
 def test_any_machine_is_built_or_rejected_and_its_paths_hold_together(
     tree: Element, minor: int, nodes: int, gdr: bool
 ) -> None:

@@ -291,7 +291,7 @@ def _well_formed(system: System, graph: SearchGraph) -> None:
     assert 0 <= graph.type_intra <= path_types(system.minor).dis
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(st.data(), machines(gpus=4, nics=3), st.sampled_from(MINORS), st.integers(1, 2), st.booleans())
 def test_any_small_machine_in_any_order_of_ranks_is_searched_or_rejected(
     data: st.DataObject, tree: Element, minor: int, nodes: int, collnet: bool

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from topodiag.model.nccl_view import NcclSystem, SystemDevice, SystemLink
@@ -84,7 +84,6 @@ KINDS = st.sampled_from(["CPU", "PCI", "DEV", "GPU", "NIC", "NET", "NVS"])
 IDS = st.sampled_from(["0-0", "0-17000", "0-1b000", "1-0", "x", "", "0-zz", "-"])
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.lists(st.tuples(KINDS, IDS, KINDS, IDS), max_size=12),
     st.lists(st.tuples(KINDS, IDS, KINDS, IDS, st.floats(0, 1e6)), max_size=12),

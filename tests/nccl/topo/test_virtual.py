@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.nccl.guests import element, flat, four_pairs, gpu, nic, pci_of, ways
@@ -153,7 +153,6 @@ def plans(draw: st.DrawFn) -> Plan:
     return Plan(places)
 
 
-@settings(max_examples=60, deadline=None)
 @given(plans())
 def test_whatever_the_plan_no_device_is_lost_and_no_bus_id_stands_twice(plan: Plan) -> None:
     tree = four_pairs()
@@ -320,7 +319,6 @@ def whole_again(host: Element) -> Element:
     return complete(guest, plan_by_host(guest_of(guest), node, Pairs(pairs))).tree
 
 
-@settings(max_examples=60, deadline=None)
 @given(machines())
 def test_any_host_that_was_flattened_is_made_whole_again_by_its_capture(machine: Element) -> None:
     readable = {("link_speed", ""): GEN5[0], ("link_width", "0"): GEN5[1]}

@@ -9,7 +9,7 @@ from importlib.resources import files
 
 import jsonschema
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from topodiag.expect.fit import fit_run
@@ -171,7 +171,6 @@ def test_foreign_text_cannot_run_in_a_spreadsheet_or_a_terminal() -> None:
     assert "\x1b" not in stream.getvalue()
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.integers(40, 200), st.booleans(), st.text(max_size=60), st.integers(0, 1 << 62), st.floats(0, 1e15))
 def test_no_line_is_longer_than_the_page(width: int, ascii_only: bool, words: str, size: int, time: float) -> None:
     rows = (BenchRow(size, 0, words[:8], words[8:12], 0, Timing(time, time, time, time)), *run().rows)

@@ -4,7 +4,7 @@ import io
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.report import machines
@@ -49,7 +49,6 @@ def test_the_line_names_the_worst_findings_and_has_performance_data():
     assert data.split()[:2] == ["errors=2;;1;0", "warnings=1;1;;0"]
 
 
-@settings(max_examples=50, deadline=None)
 @given(st.text())
 def test_any_message_stays_one_line_with_one_bar(message):
     made = rendered(replace(machines.sick(), findings=(machines.finding(message=message),)))

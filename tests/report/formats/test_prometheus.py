@@ -2,7 +2,7 @@
 
 import io
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -53,7 +53,6 @@ def test_the_run_and_the_build_are_told():
     assert any(name == "topodiag_build_info" for name, _ in made)
 
 
-@settings(max_examples=50, deadline=None)
 @given(st.text())
 def test_any_host_name_gives_a_text_that_parses(host):
     assert samples(Result(nodes=(machines.Node(host),), findings=machines.SICK_FINDINGS))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import xml.etree.ElementTree as ET
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from topodiag.report.interface import Style
@@ -88,7 +88,6 @@ def test_bars_are_drawn_to_the_greatest() -> None:
 number = st.floats(allow_nan=True, allow_infinity=True)
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.lists(st.lists(st.tuples(number, number), max_size=6), max_size=3),
     st.text(max_size=20),

@@ -9,7 +9,7 @@ from random import Random
 
 import defusedxml.ElementTree
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from topodiag.model.sweep import Fabric, Fault, Part, State, SweepJudgement, SweepPlan
@@ -149,7 +149,6 @@ def test_what_cannot_be_told_apart_is_said_of_links_alone_too():
 
 
 @given(st.text(max_size=30), st.sampled_from(["gpu", "board", "link", "pcie", "host", "leaf", "uplink", "path"]))
-@settings(max_examples=60, deadline=None)
 def test_hostile_names_never_reach_the_terminal_as_they_are(name, kind):
     plan = SweepPlan(Fabric(("a", "b"), racks={"a": name}), ())
     judged = SweepJudgement(faults=(Fault((Part(kind, name, 0),), (), (1, 2), None, confirmed=True),), notes=(name,))

@@ -157,7 +157,7 @@ CHANGES = st.one_of(
 )
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(st.lists(CHANGES, min_size=1, max_size=3), st.sampled_from([1, 2]), st.integers(40, 120))
 def test_whatever_changes_there_is_a_sentence_and_a_page_that_fits(chosen, nodes, width):
     found = what_if(topology(), chosen, nodes=nodes)

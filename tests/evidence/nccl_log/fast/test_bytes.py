@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from topodiag.evidence.nccl_log.fast.bytes import (
@@ -38,7 +38,6 @@ def _run(text: bytes, letters: bytes) -> bytes:
 
 
 @given(st.lists(_EIGHT, min_size=1, max_size=20))
-@settings(max_examples=60, deadline=None)
 def test_digits_and_their_numbers_are_those_of_int(texts: list[bytes]) -> None:
     words = _words(texts)
     decimal = [_run(text, b"0123456789") for text in texts]
@@ -51,13 +50,11 @@ def test_digits_and_their_numbers_are_those_of_int(texts: list[bytes]) -> None:
 
 
 @given(st.lists(st.booleans(), max_size=70) | st.lists(st.sampled_from([False] * 9 + [True]), max_size=200))
-@settings(max_examples=60, deadline=None)
 def test_places_are_where_flags_are_set(flags: list[bool]) -> None:
     assert places(np.array(flags, dtype=np.bool_)).tolist() == [at for at, flag in enumerate(flags) if flag]
 
 
 @given(st.lists(st.tuples(st.integers(0, 20), st.integers(0, 24)), min_size=1, max_size=10), st.binary(min_size=50))
-@settings(max_examples=60, deadline=None)
 def test_windows_hold_the_bytes_asked_for_and_zeros(spans: list[tuple[int, int]], data: bytes) -> None:
     block = Block(data)
     start = np.array([at + PAD for at, _ in spans])
@@ -73,7 +70,6 @@ def test_windows_hold_the_bytes_asked_for_and_zeros(spans: list[tuple[int, int]]
 
 
 @given(_WORDS, st.integers(1, 3))
-@settings(max_examples=60, deadline=None)
 def test_groups_are_equal_columns_in_the_order_they_came(values: list[int], rows: int) -> None:
     columns = np.array([[value >> (7 * row) for value in values] for row in range(rows)], dtype=np.uint64)
     order, starts = group(columns)
@@ -86,7 +82,6 @@ def test_groups_are_equal_columns_in_the_order_they_came(values: list[int], rows
 
 
 @given(_WORDS)
-@settings(max_examples=60, deadline=None)
 def test_orders_are_stable_and_firsts_are_first(values: list[int]) -> None:
     words = np.array(values, dtype=np.uint64)
     by_value = sorted(range(len(values)), key=lambda at: values[at])
@@ -101,7 +96,6 @@ def test_orders_are_stable_and_firsts_are_first(values: list[int]) -> None:
 
 
 @given(st.lists(st.text("abc", max_size=20).map(str.encode), min_size=1, max_size=60), st.integers(1, 6))
-@settings(max_examples=60, deadline=None)
 def test_codes_of_a_dictionary_stand_for_texts_however_full_it_is(texts: list[bytes], bits: int) -> None:
     known = Dictionary(3)
     known._SLOT_BITS = bits  # type: ignore[misc]
@@ -113,7 +107,6 @@ def test_codes_of_a_dictionary_stand_for_texts_however_full_it_is(texts: list[by
 
 
 @given(st.lists(st.tuples(*[st.integers(-(1 << 63), (1 << 63) - 1) | st.integers(-2, 9)] * 4), min_size=1, max_size=20))
-@settings(max_examples=60, deadline=None)
 def test_packed_columns_come_out_as_they_went_in(rows: list[tuple[int, ...]]) -> None:
     columns = {str(n): np.array([row[n] for row in rows], dtype=np.int64) for n in range(4)}
     packed = _Packed(columns)

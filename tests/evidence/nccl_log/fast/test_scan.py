@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.evidence.nccl_log.scan_compare import plain_rows
@@ -134,7 +134,6 @@ def _same_apart(texts: list[str]) -> None:
     }
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(_line, max_size=40), st.sampled_from(["", "\n"]))
 def test_any_mixture_of_lines_gives_the_plain_result(lines: list[str], end: str) -> None:
     _same(("\n".join(lines) + end).encode())
@@ -148,7 +147,6 @@ def test_a_second_record_on_a_line_may_be_of_a_new_thread_and_empty(first: str, 
     _same(f"node01:311:352 [0] NCCL INFO {first}{second}\nh:1:2 [0] NCCL INFO Using network IB\n".encode())
 
 
-@settings(max_examples=80, deadline=None)
 @given(st.lists(st.lists(_line, max_size=15), max_size=5), st.sampled_from(["", "\n"]))
 def test_files_that_are_read_together_give_what_each_gives_alone(files: list[list[str]], end: str) -> None:
     _same_apart(["\n".join(lines) + end for lines in files])
@@ -177,7 +175,6 @@ _DIGITS = st.integers(0, 1 << 66).map(str) | _NUMBERS
 _HEX = st.integers(0, 1 << 66).map(lambda value: f"0x{value:x}") | _NUMBERS
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     st.sampled_from(["AllReduce", "Send", "a_b", "NCCL", "AllGatherOfMoreLettersThanAWordCanHold", "4"]),
     st.tuples(*[_DIGITS] * 6, *[_HEX] * 3),
@@ -190,7 +187,6 @@ def test_operations_of_any_numbers_give_the_plain_result(func: str, said: tuple[
     )
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.sampled_from(["START", "COMPLETE"]), st.booleans(), st.tuples(*[_DIGITS] * 6, *[_HEX] * 2))
 def test_inits_of_any_numbers_give_the_plain_result(end: str, member: bool, said: tuple[str, ...]) -> None:
     rank, nranks, cuda, nvml, bus, more, comm, job = said
@@ -203,7 +199,6 @@ def test_inits_of_any_numbers_give_the_plain_result(end: str, member: bool, said
     _same(f"2025-08-14 09:31:07 n:1:1 [0] NCCL INFO {start}\nn:1:1 [0] NCCL INFO cudaDriverVersion 13000".encode())
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(st.tuples(*[_DIGITS] * 4, st.sampled_from(["/", "/1", "/IB/", "/3(", ")", "[send] via NET/IB/"]))))
 def test_channels_of_any_numbers_give_the_plain_result(said: list[tuple[str, ...]]) -> None:
     forms = (

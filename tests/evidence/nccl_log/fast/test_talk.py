@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.evidence.nccl_log.scan_compare import plain_rows
@@ -99,7 +99,6 @@ def test_few_lines_and_many_are_searched_for_the_same_words(monkeypatch: pytest.
 
 
 @given(st.lists(st.sampled_from((*SAID, *TALK, RECORD)), max_size=30))
-@settings(max_examples=60, deadline=None)
 def test_any_mixture_gives_what_reading_line_by_line_gives(lines: list[str]) -> None:
     data = "".join(line + "\n" for line in lines).encode()
     assert rows(data) == plain_rows(extract_plain(data, 0, 0))
@@ -113,7 +112,6 @@ def test_any_mixture_gives_what_reading_line_by_line_gives(lines: list[str]) -> 
         max_size=14,
     )
 )
-@settings(max_examples=200, deadline=None)
 def test_colours_zeros_and_carriage_returns_anywhere_change_nothing(parts: list[str]) -> None:
     data = "".join(parts).encode()
     assert rows(data) == plain_rows(extract_plain(data, 0, 0))

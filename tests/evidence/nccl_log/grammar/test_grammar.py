@@ -4,7 +4,7 @@ from math import isnan
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from topodiag.evidence.nccl_log.grammar.grammar import KINDS, START, kind_by_start, parse
@@ -268,7 +268,6 @@ def test_levels_decide_before_words() -> None:
     assert parse("TRACE", "whatever a debug build says") == []
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     st.sampled_from(["", "Channel 00/0 : ", "comm 0x1 rank ", "Trees [0] ", "Init timings: ", "AllReduce: ", "²"]),
     st.text(alphabet="0123456789abcx/->[]|: \t²٣{}=.,nrk", max_size=80),
@@ -278,7 +277,6 @@ def test_any_message_gives_rows_of_known_columns(front: str, rest: str) -> None:
         assert set(columns) <= {*SCHEMAS[name].names, "op_count"}
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     st.sampled_from([start for start, _ in STARTS] + ["GPU/0-1b000 (3)", "NET/IB : ", "CPU/0", "Trees ", "12 coll "]),
     st.text(alphabet="0123456789abc/->[]|: .GPUCommNETRail", max_size=60),
@@ -300,7 +298,6 @@ def test_the_beginning_decides_where_it_can() -> None:
 _SHAPE = st.sampled_from(["1/-1/-1->0->3", "-1/-1/-1->0->1", "2/3->0->-1", "1->0->3", "1->0->3|3->0->1", "x", "1/2"])
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 70), _SHAPE), max_size=20))
 def test_trees_are_the_same_however_their_line_is_read(trees: list[tuple[int, str]]) -> None:
     line = " ".join(["Trees", *(f"[{channel}] {shape}" for channel, shape in trees)])

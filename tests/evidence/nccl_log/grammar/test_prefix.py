@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from math import isnan
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from topodiag.evidence.nccl_log.grammar.prefix import Record, application, clean, records
@@ -163,7 +163,6 @@ def test_frames_of_a_trace_are_not_told_again() -> None:
     assert application("  what():  [Rank 6] Watchdog caught collective operation timeout: x") is None
 
 
-@settings(max_examples=80, deadline=None)
 @given(st.binary(max_size=200))
 def test_any_bytes_can_be_searched(raw: bytes) -> None:
     text = clean(raw)
@@ -171,7 +170,6 @@ def test_any_bytes_can_be_searched(raw: bytes) -> None:
     application(text)
 
 
-@settings(max_examples=80, deadline=None)
 @given(st.text(alphabet="a:1 [0]NCLIFOWAR.<>\r\t²٣-", max_size=120))
 def test_anything_that_resembles_heads_can_be_searched(text: str) -> None:
     for record in records(text + " a:1:2 [0] NCCL INFO " + text):

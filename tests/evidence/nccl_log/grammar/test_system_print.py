@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from topodiag.evidence.nccl_log.grammar.system_print import read_print, vertex_name
@@ -206,13 +206,11 @@ _PIECES = st.sampled_from(
 
 
 @given(st.lists(_PIECES | st.text(max_size=5), max_size=30).map("".join))
-@settings(max_examples=100, deadline=None)
 def test_any_text_is_read(text: str) -> None:
     read_print(text)
 
 
 @given(st.sampled_from([OLD, MIXED, NEW]), st.integers(0, 900), st.integers(0, 60), st.text(max_size=8))
-@settings(max_examples=100, deadline=None)
 def test_a_torn_print_is_read(text: str, at: int, size: int, noise: str) -> None:
     read_print(text[:at] + noise + text[at + size :])
 

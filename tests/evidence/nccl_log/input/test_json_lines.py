@@ -6,7 +6,7 @@ import io
 import json
 from itertools import pairwise
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from topodiag.evidence.intake.looks import looks
@@ -68,7 +68,6 @@ def test_a_file_is_taken_for_wrapped_by_one_record_or_by_most_of_its_lines() -> 
     assert not looks_wrapped(b'{"step": 1}\n' * 50)
 
 
-@settings(max_examples=60, deadline=None)
 @given(texts=st.lists(st.text(max_size=30), max_size=8), cuts=st.lists(st.integers(0, 400), max_size=5))
 def test_any_cut_into_blocks_gives_the_same_text(texts: list[str], cuts: list[int]) -> None:
     data = b"".join(_docker(text) for text in texts) + b'{"log": "without an end"}'
@@ -77,7 +76,6 @@ def test_any_cut_into_blocks_gives_the_same_text(texts: list[str], cuts: list[in
     assert b"".join(json_lines(iter(blocks))) == b"".join(json_lines(iter([data])))
 
 
-@settings(max_examples=60, deadline=None)
 @given(data=st.binary(max_size=200))
 def test_any_bytes_come_through_with_their_line_ends(data: bytes) -> None:
     text = b"".join(text_of(io.BytesIO(data), (JSON_LINES,), Reading()))

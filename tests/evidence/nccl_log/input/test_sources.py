@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 import zstandard
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from topodiag.evidence.nccl_log.input import streams
@@ -157,7 +157,6 @@ def test_a_zstd_window_that_would_fill_the_memory_is_refused() -> None:
 
 
 @given(st.binary(max_size=300), st.sampled_from(["gzip", "zstd", "utf-16-le"]))
-@settings(max_examples=100, deadline=None)
 def test_any_bytes_are_survived(junk: bytes, coding: str) -> None:
     magic = {"gzip": gzip.compress(b"x")[:10], "zstd": zstandard.compress(b"x")[:6], "utf-16-le": b"\xff\xfe"}[coding]
     unpacked(junk, coding)
@@ -177,7 +176,6 @@ def test_utf16_is_read_as_text() -> None:
     st.integers(1, 90),
     st.integers(1, 90),
 )
-@settings(max_examples=100, deadline=None)
 def test_pieces_are_the_file_cut_at_line_ends(lines: list[bytes], ended: bool, size: int, block: int) -> None:
     data = b"\n".join(lines) + (b"\n" if ended else b"")
     got = list(pieces(blocks(data, block), size))
@@ -188,7 +186,6 @@ def test_pieces_are_the_file_cut_at_line_ends(lines: list[bytes], ended: bool, s
 
 
 @given(st.integers(1, 40), st.integers(1, 40), st.integers(1, 60))
-@settings(max_examples=60, deadline=None)
 def test_spans_share_the_lines_among_them(
     tmp_path_factory: pytest.TempPathFactory, width: int, lines: int, chunk: int
 ) -> None:

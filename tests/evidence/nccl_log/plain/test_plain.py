@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from topodiag.evidence.nccl_log.plain.plain import extract_plain, shape
@@ -117,7 +117,6 @@ PIECES = st.sampled_from(
 )  # fmt: skip
 
 
-@settings(max_examples=80, deadline=None)
 @given(st.one_of(st.binary(max_size=300), st.lists(PIECES, max_size=25).map(b"".join)))
 def test_any_bytes_become_facts(data: bytes) -> None:
     facts = extract_plain(data, 0, 0)

@@ -119,7 +119,7 @@ def test_a_ring_takes_of_each_rank_the_hop_that_was_printed_last() -> None:
     assert job.communicators[0].rings == {0: (0, 1, 2, 3)}
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.randoms(use_true_random=False), st.booleans())
 def test_interleaved_and_labelled_lines_give_the_same_job(random: object, labelled: bool) -> None:
     left = [list(lines) for lines in LOGS]
@@ -190,7 +190,6 @@ def test_the_last_operations_have_no_gap_where_a_thread_printed_them_for_several
 NUMBERS = st.sampled_from(["-1", "0", "1", "3", "9", "99999999", "2147483647", "99999999999999999999", "x", ""])
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_damaged_numbers_never_raise(data: st.DataObject) -> None:
     lines = [line for rank in LOGS for line in rank]

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from topodiag.evidence.nccl_log.rebuild.roles import RolesOfJobs, assign_roles, descriptions, role_of_name
@@ -217,7 +217,6 @@ def test_a_layout_is_no_complaint_where_the_size_of_the_job_is_unknown() -> None
 
 
 @given(st.lists(st.lists(st.integers(-1, 15), min_size=1, max_size=16), max_size=8), st.integers(-1, 20))
-@settings(max_examples=100, deadline=None)
 def test_any_groups_get_a_role_and_a_reason(members: list[list[int]], world: int) -> None:
     made = [Communicator(i, len(ranks), np.array(ranks, np.int64)) for i, ranks in enumerate(members)]
     for each in assign_roles(made, world, {}):

@@ -7,7 +7,7 @@ import os
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from topodiag.evidence.nccl_log.tables import columns
@@ -18,7 +18,6 @@ KINDS = {"rank": np.dtype(np.int16), "channels": np.dtype(np.uint64), "line": np
 PARTS = st.lists(st.lists(st.integers(0, 30_000), max_size=20), max_size=8)
 
 
-@settings(max_examples=60, deadline=None)
 @given(PARTS, st.sampled_from([0, 100, 1 << 20]), st.integers(0, 9))
 def test_rows_come_back_in_their_order_whether_in_memory_or_on_disk(
     parts: list[list[int]], size: int, spare: int

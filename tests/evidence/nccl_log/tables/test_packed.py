@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.evidence.nccl_log.scan_compare import patched, same_facts
@@ -82,7 +82,6 @@ def tables(draw: st.DrawFn) -> tuple[str, pa.Table]:
 
 
 @given(tables(), st.integers(0, 150), st.integers(0, 150))
-@settings(max_examples=100, deadline=None)
 def test_any_columns_come_back_with_their_widths(rows: tuple[str, pa.Table], first: int, last: int) -> None:
     name, plain = rows
     with patched((packed, "LEAST_ROWS", 1)):
@@ -97,7 +96,6 @@ def test_any_columns_come_back_with_their_widths(rows: tuple[str, pa.Table], fir
 
 
 @given(st.lists(st.sampled_from(ENDS), max_size=5), st.integers(1, 40), st.integers(1, 3), st.booleans())
-@settings(max_examples=40, deadline=None)
 def test_packed_shards_merge_as_plain_ones_do(cuts: list[int], least: int, threads: int, on_disk: bool) -> None:
     edges = sorted({0, len(LOG), *cuts})
     with patched((packed, "LEAST_ROWS", least), (stored, "SMALL_BYTES", 0)):

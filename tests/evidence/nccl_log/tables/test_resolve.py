@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from topodiag.evidence.nccl_log.plain.plain import extract_plain
@@ -62,7 +62,6 @@ def same(a: Facts, b: Facts) -> None:
         )
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.lists(st.sampled_from(ENDS), max_size=6), st.randoms(use_true_random=False), st.integers(0, 6))
 def test_any_cut_and_grouping_gives_the_same_facts(cuts: list[int], random: object, first: int) -> None:
     whole = resolve(extract_plain(LOG, 0, 0))

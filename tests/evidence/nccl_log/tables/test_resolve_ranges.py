@@ -78,7 +78,6 @@ def small(module: Any, name: str, value: int) -> Iterator[None]:
 CUTS = st.lists(st.sampled_from(ENDS), max_size=5)
 
 
-@settings(max_examples=40, deadline=None)
 @given(CUTS, st.integers(1, 60))
 def test_any_range_of_threads_gives_the_same_facts(cuts: list[int], rows: int) -> None:
     with small(resolve, "RANGE_ROWS", rows):
@@ -87,7 +86,7 @@ def test_any_range_of_threads_gives_the_same_facts(cuts: list[int], rows: int) -
         assert same(merge_facts([merged]), WHOLE)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(CUTS, st.integers(1, 200))
 def test_tables_on_disk_are_merged_as_those_in_memory(cuts: list[int], rows: int) -> None:
     with small(resolve, "RANGE_ROWS", rows), small(stored, "SMALL_BYTES", 0):
@@ -113,7 +112,7 @@ def test_merging_is_resolving_what_was_put_together() -> None:
     assert same(merge_facts([]), facts.empty())
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(st.integers(1, 300), st.sampled_from([0, 100, 1 << 20]))
 def test_any_batch_of_connections_gives_the_same_job_in_memory_and_on_disk(rows: int, size: int) -> None:
     (job,) = rebuild(WHOLE, FILES)

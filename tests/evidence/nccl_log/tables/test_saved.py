@@ -81,7 +81,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("saved")
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.integers(2, 40), st.booleans(), st.integers(0, 30))
 def test_facts_saved_in_any_batches_come_back_in_memory_and_on_disk(
     folder: Path, rows: int, disk: bool, words: int
@@ -233,7 +233,6 @@ def test_damage_is_told_in_one_line(folder: Path, change: Change, says: str, dis
 SAVED = in_bytes(WHOLE, 50)
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_a_file_with_other_bytes_in_it_is_refused_or_read(folder: Path, data: st.DataObject) -> None:
     path = folder / "damaged.parquet"
