@@ -51,6 +51,8 @@ SHOWN = [
      " reliably start one or more daemons.\n", "JOB005"),
     ("JAX's tasks that do not register", "XlaRuntimeError: DEADLINE_EXCEEDED: Barrier timed out. Id:"
      " [Init]Wait_for_all_tasks_to_register::0. This usually happens\n", "JOB005"),
+    ("NCCL's shared memory that somebody removed", "c:7:8 [2] include/shm.h:48 NCCL WARN unlink shared memory"
+     " /dev/shm/nccl-d5rT failed, error: No such file or directory\nc:7:8 [2] NCCL INFO init.cc:743 -> 2\n", "HST003"),
     ("the plugin's protocol that fails", "w0:77:77 [0] init.c:7 NCCL WARN NET/OFI Failed to initialize rdma protocol\n"
      "w0:77:77 [0] NCCL INFO NET/Socket : Using [0]ens32:10.2.7.4<0>\nw0:77:77 [0] NCCL INFO Using network Socket\n",
      "NET005"),

@@ -34,6 +34,7 @@ RULES: tuple[type[Rule], ...] = (
     network_rules.LossyClass,
     network_rules.PortDrops,
     setting_rules.LimitReached,
+    setting_rules.MemoryRemoved,
     setting_rules.ContainerSeesLess,
     setting_rules.DriverRefuses,
     setting_rules.FileRefused,

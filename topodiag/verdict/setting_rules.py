@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from topodiag.model.finding import Finding
+from topodiag.model.finding import Finding, Severity
 from topodiag.model.provenance import Origin
 from topodiag.verdict import clearing
 from topodiag.verdict.interface import Reach, Rule
@@ -105,6 +105,18 @@ class LimitReached(Rule):
 
     def holds(self, cause: Finding, other: Finding, scene: Scene) -> bool:
         return other.id != "JOB005" or error_is(other, scene, "memory", "other", "cuda")
+
+
+class MemoryRemoved(Rule):
+    """A file of NCCL's shared memory that something on the host removed: the ranks of the node fail in init.
+    `RemoveIPC` of systemd-logind, and what cleans /dev/shm there, settle it."""
+
+    causes = ("HST003",)
+    leads_to = ("JOB005", *JOB_FAILS)
+    because = "a file of shared memory is gone before all ranks have opened it"
+
+    def holds(self, cause: Finding, other: Finding, scene: Scene) -> bool:
+        return cause.severity is Severity.ERROR
 
 
 class ContainerSeesLess(Rule):

@@ -27,6 +27,7 @@ def judged(text: str, folder: Path) -> Result:
         "NVRM: GPU 0000:1b:00.0: Failed to initialize a thing that no rule knows",
         "mlx5_core 0000:9c:00.0: mlx5_something:12:(pid 3): strange error 7",
         "NVRM: nvAssertFailedNoLog: Assertion failed: 0 == 1 @ kern_mem.c:57",
+        "[drm:amdgpu_device_init.cold [amdgpu]] *ERROR* hw_init of IP block <gfx_v9_4_3> failed -22",
     ],
 )
 def test_a_kernel_message_that_no_rule_explains_is_listed(line: str, tmp_path: Path) -> None:
@@ -34,6 +35,16 @@ def test_a_kernel_message_that_no_rule_explains_is_listed(line: str, tmp_path: P
     assert result.findings == ()
     (trouble,) = result.troubles()
     assert line in trouble.text
+
+
+def test_an_error_of_amds_display_spoils_no_verdict_and_one_beside_a_finding_is_not_listed(tmp_path: Path) -> None:
+    display = "[    9.1] amdgpu 0000:0c:00.0: [drm:amdgpu_dm_init [amdgpu]] *ERROR* No EDID read.\n"
+    assert judged(display, tmp_path).troubles() == ()
+    block = "[    8.7] [drm:amdgpu_device_init.cold [amdgpu]] *ERROR* sw_init of IP block <psp> failed -22\n"
+    start = "[    8.8] amdgpu 0000:43:00.0: amdgpu: Fatal error during GPU init\n"
+    result = judged(block + start, tmp_path)
+    assert [finding.id for finding in result.findings] == ["GPU003"]
+    assert result.troubles() == ()
 
 
 def test_what_a_finding_speaks_of_is_not_listed_again(tmp_path: Path) -> None:

@@ -7,11 +7,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from topodiag.checks.interface import JobCheck
+from topodiag.checks.job.errors import first_error
 from topodiag.checks.job.evidence import said_by
 from topodiag.checks.job.text import failed
 from topodiag.checks.shared.words import hosts_word, quoted
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
-from topodiag.model.job import Job
+from topodiag.model.job import Event, Job
 from topodiag.model.provenance import Origin
 
 BLOCKED = re.compile(r"\bACS\b|Access Control Services|\bIOMMU\b|iommu=pt")
@@ -73,19 +74,23 @@ class AcsHinted(JobCheck[Hints]):
 
 
 class HostSettingWarned(JobCheck[Hints]):
-    """HST003 by a job's log: RCCL warns of automatic NUMA balancing on its node."""
+    """HST003 by a job's log: RCCL warns of automatic NUMA balancing on its node, or NCCL's shared memory is removed
+    under a job that fails of it."""
 
     id = "HST003"
     title = "RCCL warns of a setting of the host"
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> Hints | Outcome:
-        told = [event for event in judged.events if BALANCED.search(event.text)]
+        told = removed(judged) or [event for event in judged.events if BALANCED.search(event.text)]
         if not told:
             return self.not_applicable(judged, "no line speaks of NUMA balancing: `topodiag scan` of the node does")
         hosts = tuple(dict.fromkeys(event.host for event in told if event.host))
         return Hints(hosts, tuple((event.text, event.origin) for event in told))
 
     def tell(self, judged: Job, observed: Hints) -> Iterator[Finding]:
+        if BALANCED.search(observed.lines[0][0]) is None:
+            yield self._removed(observed)
+            return
         yield self.finding(
             Severity.INFO,
             f"automatic NUMA balancing is on{f' on {hosts_word(observed.hosts)}' if observed.hosts else ''}",
@@ -97,3 +102,27 @@ class HostSettingWarned(JobCheck[Hints]):
             evidence=[where for _, where in observed.lines],
             confidence=Confidence.MEDIUM,
         )
+
+    def _removed(self, observed: Hints) -> Finding:
+        return self.finding(
+            Severity.ERROR,
+            f"{hosts_word(observed.hosts) or 'a node'}: a file of NCCL's shared memory was removed while the job began",
+            observed=quoted(observed.lines[0][0]),
+            expected="files in /dev/shm stay until their job removes them",
+            fix=(
+                "RemoveIPC=no in /etc/systemd/logind.conf: systemd takes a job's user for logged out, and clears up",
+                "else a prolog, an epilog or a cleaner on this node: `grep -r /dev/shm /etc/slurm /etc/cron*`",
+            ),
+            nodes=observed.hosts,
+            cost=Cost(text="the ranks of this node end while they connect"),
+            evidence=[where for _, where in observed.lines],
+            confidence=Confidence.MEDIUM,
+        )
+
+
+def removed(job: Job) -> list[Event]:
+    """Lines of a failed job whose first error is a file of shared memory that is gone. A job that goes down for another
+    reason may clear up twice."""
+    told = [event for event in job.events if event.details.get("fault") == "removed"]
+    first = first_error(job) if told and failed(job) else None
+    return told if first is not None and first.details.get("fault") == "removed" else []

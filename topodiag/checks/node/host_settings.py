@@ -24,7 +24,8 @@ class HostSettings(HostCheck):
 
     What it finds
         Automatic NUMA balancing, a CPU governor that keeps clocks low, and an IOMMU that was set to translate where no
-        other evidence shows the domains of GPUs and NICs.
+        other evidence shows the domains of GPUs and NICs. In a job's log: RCCL's warning of NUMA balancing, and
+        files of NCCL's shared memory that something removed while the job began.
 
     Why it matters
         NUMA balancing unmaps pages to see who uses them: proxy threads and copies wait for page faults. A low CPU

@@ -15,7 +15,9 @@ from topodiag.model.node import Node
 from topodiag.model.result import Trouble
 from topodiag.model.system import KernelEvent
 
-KERNEL = frozenset({"xid", "sxid", "gpu-lost", "gpu-init", "gpu-reset", "amdgpu", "aer", "mlx5", "nvrm"})
+KERNEL = frozenset(
+    {"xid", "sxid", "gpu-lost", "gpu-init", "gpu-reset", "amdgpu", "amdgpu-error", "aer", "mlx5", "nvrm"}
+)
 """Kinds of kernel messages that say by themselves that something is wrong."""
 
 PORT_DOWN = "NIC001"
@@ -29,7 +31,10 @@ REFUSED = {
 }
 """Words of `nvidia-smi topo -p2p` for a pair without peer access."""
 
-_AROUND = {"nvrm": ("GPU",), "aer": ("GPU", "PCI", "NIC"), "mlx5": ("NIC",), "xid": ("GPU",), "sxid": ("GPU",)}
+_AROUND = {
+    "nvrm": ("GPU",), "amdgpu-error": ("GPU",), "aer": ("GPU", "PCI", "NIC"), "mlx5": ("NIC",), "xid": ("GPU",),
+    "sxid": ("GPU",),
+}  # fmt: skip
 """Families whose finding on the node speaks for lines of a kind: a driver writes many lines around one fault."""
 
 _TROUBLE = re.compile(
@@ -41,7 +46,7 @@ _HARMLESS = (
     (re.compile(r"slot power capability was not advertised|Cable plugged"), "the slot does not say its power"),
     (re.compile(r"AER: .{0,20}Corrected error|severity=Corrected"), "corrected: the packet was sent again"),
     (re.compile(r"tainting kernel|module verification failed|module license"), "any module outside the kernel's tree"),
-    (re.compile(r"nvidia-modeset|nvidia-drm", re.IGNORECASE), "display, which no job uses"),
+    (re.compile(r"nvidia-modeset|nvidia-drm|amdgpu_(?:dm|dc)|EDID|\bdc_\w", re.I), "display, which no job uses"),
 )
 
 

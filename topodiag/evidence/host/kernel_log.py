@@ -215,6 +215,8 @@ def _classify(message: str) -> tuple[str, str | None, int | None] | None:
         return "pcie-bandwidth", _first_bus(message), None
     if _AMDGPU.search(message):
         return "amdgpu", _first_bus(message), None
+    if "amdgpu" in message and "*ERROR*" in message:
+        return "amdgpu-error", _first_bus(message), None
     if _AER.search(message) and "error" in message.lower():
         source = _AER_SOURCE.search(message)
         return "aer", (source[1] or source[2]) if source else _first_bus(message), None

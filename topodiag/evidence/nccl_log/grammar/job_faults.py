@@ -43,6 +43,7 @@ FAULTS: tuple[tuple[str, re.Pattern[str]], ...] = (
             r"|insufficient shared memory \(shm\)|DataLoader worker .{0,80}killed by signal: Bus error"
         ),
     ),
+    ("removed", compiled(r"unlink shared memory /dev/shm/nccl-\S{1,40} failed, error: No such file")),
     (
         "memlock",
         compiled(
