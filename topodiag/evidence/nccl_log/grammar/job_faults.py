@@ -68,7 +68,7 @@ FAULTS: tuple[tuple[str, re.Pattern[str]], ...] = (
             r" \(/sys/class/infiniband"
         ),
     ),
-    ("ipc", compiled(r"(?<!da)(?:\bcuIpcOpenMemHandle failed\b|\bcuIpcOpenMemHandle: invalid argument)")),
+    ("ipc", compiled(r"\bcuIpcOpenMemHandle(?: failed\b|: invalid argument)")),
     ("interface", compiled(r"[Nn]o socket interface found|[Ff]ailed to find (?:a )?(?:socket )?interface")),
 )
 """By name, in the order in which they are asked. None of them is in what a healthy run prints."""
