@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
+from topodiag.app.logs import LogOptions, logs
 from topodiag.app.scan import one_node, scan
 from topodiag.model.node import Node
 from topodiag.model.result import Result
@@ -19,3 +20,9 @@ def node_at(path: str) -> Node:
 def scanned(path: str) -> Result:
     """What `topodiag scan` says of one path."""
     return scan([path])
+
+
+@cache
+def logs_at(path: str) -> Result:
+    """What `topodiag logs` says of one path."""
+    return logs([path], options=LogOptions(workers=1))

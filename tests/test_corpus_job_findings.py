@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-from functools import cache
 from pathlib import Path
 
 import pytest
 
-from topodiag.app.logs import LogOptions
-from topodiag.app.logs import logs as diagnose_logs
+from tests.scanned import logs_at
 from topodiag.model.finding import Severity
 from topodiag.model.result import Result
 
@@ -20,9 +18,8 @@ if not NAMES:
     pytest.skip(f"the corpus is not at {JOBS}: nothing was compared", allow_module_level=True)
 
 
-@cache
 def diagnosed(name: str) -> Result:
-    return diagnose_logs([str(JOBS / name / "logs")], options=LogOptions(workers=1))
+    return logs_at(str(JOBS / name / "logs"))
 
 
 def expected(name: str) -> list[list[str]] | None:

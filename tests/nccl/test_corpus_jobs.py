@@ -16,8 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from topodiag.app.logs import LogOptions
-from topodiag.app.logs import logs as diagnose_logs
+from tests.scanned import logs_at
 from topodiag.evidence.nccl_xml import read_file
 from topodiag.model.job import Channels, Communicator, Job, Process
 from topodiag.model.nccl_tree import Element
@@ -133,7 +132,7 @@ def lines(path: Path) -> tuple[str, ...]:
 
 @cache
 def cases(name: str) -> tuple[Case, ...]:
-    result = diagnose_logs([str(JOBS / name / "logs")], options=LogOptions(workers=1))
+    result = logs_at(str(JOBS / name / "logs"))
     made = []
     for job in result.jobs:
         minor = minor_of(job.nccl_versions[0])

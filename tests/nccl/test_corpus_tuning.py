@@ -14,8 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from topodiag.app.logs import LogOptions
-from topodiag.app.logs import logs as diagnose_logs
+from tests.scanned import logs_at
 from topodiag.model.job import Communicator, Job
 from topodiag.model.nccl_versions import minor_of, path_types
 from topodiag.model.nccl_view import Graph
@@ -106,7 +105,7 @@ def settings_of(job: Job, minor: int) -> Settings:
 @cache
 def compared(name: str) -> Compared:
     made = Compared()
-    for job in diagnose_logs([str(JOBS / name / "logs")], options=LogOptions(workers=1)).jobs:
+    for job in logs_at(str(JOBS / name / "logs")).jobs:
         for comm in job.communicators:
             if comm.tuning:
                 _compare(made, name, job, comm)
@@ -149,7 +148,7 @@ def _compare_times(made: Compared, name: str) -> None:
     times = list(printed_times(name))
     if not times:
         return
-    job = diagnose_logs([str(JOBS / name / "logs")], options=LogOptions(workers=1)).jobs[0]
+    job = logs_at(str(JOBS / name / "logs")).jobs[0]
     shape = shape_of(name, job, job.communicators[0])
     table = tuning_table(shape, settings_of(job, shape.minor))
     for size, algorithm, protocol, time in times:
