@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 from pathlib import Path
 
 import pytest
@@ -84,6 +85,18 @@ def test_the_document_and_the_table_have_the_steps(tmp_path: Path) -> None:
     assert (pace.first, pace.last, pace.lines, pace.unit) == (1, 39, 39, "s")
     table = Diagnosis(result).table("steps")
     assert (len(table), table["work"].iloc[0], table["line"].iloc[4]) == (39, 128, 5)
+
+
+def test_standard_input_is_read_once_and_an_error_in_it_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    error = (
+        "[rank0]: torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp:2023, remote process exited\n"
+    )
+    # Neither the first nor the last bytes show it.
+    text = megatron(range(1, 300)) + error + megatron(range(300, 600))
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+    result = logs(["-"])
+    assert len(result.jobs[0].steps[0].steps) == 599
+    assert result.jobs[0].events
 
 
 def test_one_step_alone_is_a_text_of_no_kind(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -23,7 +23,7 @@ from topodiag.checks.run import fold, run
 from topodiag.evidence.flight.flight_recorder import read_flight
 from topodiag.evidence.intake.gather import gather
 from topodiag.evidence.intake.kinds import Kind
-from topodiag.evidence.intake.pieces import Intake
+from topodiag.evidence.intake.pieces import Intake, Piece
 from topodiag.evidence.intake.spool import spooled
 from topodiag.evidence.nccl_log.input.sources import CHUNK_BYTES, is_read
 from topodiag.evidence.nccl_log.rebuild.apart import noted
@@ -121,10 +121,7 @@ def job_case(intake: Intake, options: LogOptions | None = None, on_progress: Rea
         jobs = with_inspection(with_step_waits(jobs, traced.all), measured.inspection)
         return with_arguments(with_steps(jobs, steps.all), trained.arguments)
 
-    beside = (Kind.RAS, Kind.STACKS, Kind.INSPECTOR, Kind.DIAGNOSTICS, Kind.TRACE)
-    rest = tuple(piece for piece in intake.pieces if not any(is_alone(piece, kind) for kind in beside))
-    rest = tuple(piece for piece in rest if piece.name not in trained.alone)
-    own = replace(intake, pieces=rest)
+    own = replace(trained.intake, pieces=tuple(_logs_of(intake, trained.alone)))
     unlogged = not any(is_read(piece) for piece in own.pieces) and not chosen.flight
     if unlogged and (answers or stacks or measured.inspection or reported.all or traced.all or steps.all):
         return Case(jobs=with_beside(()), inputs=asked, not_observed=silent)
@@ -152,6 +149,17 @@ def job_case(intake: Intake, options: LogOptions | None = None, on_progress: Rea
         not_observed=(*gaps, *silent),
         unread=found.unread,
     )
+
+
+_BESIDE = (Kind.RAS, Kind.STACKS, Kind.INSPECTOR, Kind.DIAGNOSTICS, Kind.TRACE)
+"""Kinds of texts that have readers of their own, where no log stands in them."""
+
+
+def _logs_of(intake: Intake, taken: Collection[str]) -> Iterator[Piece]:
+    """The pieces that the reader of logs reads: `taken` are the names of those that another has read whole."""
+    for piece in intake.pieces:
+        if piece.name not in taken and not any(is_alone(piece, kind) for kind in _BESIDE):
+            yield piece
 
 
 def judged(case: Case) -> Result:

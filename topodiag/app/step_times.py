@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -9,13 +10,14 @@ from topodiag.app.beside import Beside, read_beside
 from topodiag.evidence.intake.bundle import HEAD_BYTES
 from topodiag.evidence.intake.kinds import Kind
 from topodiag.evidence.intake.looks import speaking_kinds
-from topodiag.evidence.intake.pieces import Intake, Piece
+from topodiag.evidence.intake.pieces import STDIN, STDIN_NAME, Intake, Piece
 from topodiag.evidence.intake.reading import read_piece
 from topodiag.evidence.live.step_times import MAX_BYTES, holds_steps, read_steps
 from topodiag.evidence.live.training_arguments import read_arguments
 from topodiag.model.connections import no_connections
 from topodiag.model.errors import InputError
 from topodiag.model.job import Job
+from topodiag.model.provenance import NotObserved
 from topodiag.model.steps import StepSeries
 from topodiag.model.training import LoggedTraining
 
@@ -28,9 +30,11 @@ MOST_LOOKED = 32 << 20
 
 @dataclass(frozen=True, slots=True)
 class StepTimes:
-    """What was read; `alone` are the names of texts in which nothing else stands, which no other reader needs."""
+    """What was read; `alone` are the names of texts in which nothing else stands, which no other reader needs. `intake`
+    is the evidence for those that read the rest: standard input can be read once, and is put back."""
 
     read: Beside[StepSeries]
+    intake: Intake
     arguments: tuple[LoggedTraining, ...] = ()
     alone: frozenset[str] = frozenset()
 
@@ -42,17 +46,28 @@ def step_times(intake: Intake) -> StepTimes:
     only = {piece.name for piece in intake.of(Kind.STEPS) if not piece.is_any((Kind.NCCL_LOG, Kind.JOB_OUTPUT))}
     alone: set[str] = set()
     arguments: list[LoggedTraining] = []
+    back: list[bytes] = []
 
     def read(text: str, name: str) -> tuple[StepSeries, ...]:
         if name in only and not {Kind.NCCL_LOG, Kind.JOB_OUTPUT} & set(speaking_kinds(text.encode())[0]):
             alone.add(name)
+        elif name == STDIN_NAME:
+            back.append(text.encode())
         if (found := read_arguments(text, name)) is not None:
             arguments.append(found)
         return read_steps(text, name)
 
     found = read_beside(intake, Kind.STEPS, read, most=MAX_BYTES, part=PART)
     inputs = tuple(each for each in found.inputs if each.path in alone)
-    return StepTimes(replace(found, inputs=inputs), tuple(arguments), frozenset(alone))
+    if back:
+        intake = replace(intake, stdin=io.BytesIO(back[0]))
+    gaps = tuple(
+        NotObserved(PART, f"{each.name} holds NCCL's lines and steps: save it to a file, and the steps are read")
+        for each in intake.of(Kind.STEPS)
+        if each.path == STDIN and each.name not in only
+    )
+    read_all = replace(found, inputs=inputs, gaps=(*found.gaps, *gaps))
+    return StepTimes(read_all, intake, tuple(arguments), frozenset(alone))
 
 
 def _looked_through(intake: Intake) -> Intake:

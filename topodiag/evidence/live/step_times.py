@@ -165,9 +165,9 @@ def _unit(start: _Start) -> str | None:
 
 
 def _without_others(made: list[StepSeries]) -> tuple[StepSeries, ...]:
-    """Without bars where lines tell of steps, and of bars those that count most: shorter ones are evaluations."""
+    """Without bars where lines tell of steps, and of bars the last that counts most: shorter ones are evaluations."""
     lines = [each for each in made if not each.smoothed]
     if lines:
         return tuple(lines)
     most = max((each.steps[-1].number for each in made), default=0)
-    return tuple(each for each in made if each.steps[-1].number == most)[:1]
+    return tuple(each for each in made if each.steps[-1].number == most)[-1:]

@@ -62,33 +62,44 @@ def _options(said: Mapping[str, str]) -> dict[str, int | float | str | bool]:
     experts = _whole(said, "num_experts") or 0
     if experts and said.get("moe_layer_freq", "1") not in ("1", "None"):
         return {}  # layers of two kinds, which one number does not describe
-    groups = (_whole(said, "num_query_groups") or heads) if said.get("group_query_attention") == "True" else heads
+    groups = (_whole(said, "num_query_groups") or heads) if _is_on(said, "group_query_attention") else heads
     width = (_whole(said, "kv_channels") or hidden // heads) * heads
     attention = 2 * hidden * width + 2 * hidden * width * groups // heads
-    matrices = 3 if said.get("swiglu") == "True" else 2
     inner = (experts and _whole(said, "moe_ffn_hidden_size")) or _whole(said, "ffn_hidden_size") or 4 * hidden
-    one = matrices * hidden * inner
+    expert = (3 if _is_on(said, "swiglu") else 2) * hidden * inner
     vocabulary = _whole(said, "padded_vocab_size") or _whole(said, "vocab_size") or 0
-    tables = vocabulary * hidden * (2 if said.get("untie_embeddings_and_output_weights") == "True" else 1)
+    tables = vocabulary * hidden * (2 if _is_on(said, "untie_embeddings_and_output_weights") else 1)
     made: dict[str, int | float | str | bool] = {
-        "params": float(layers * (attention + one * max(experts, 1)) + tables),
+        "params": float(layers * (attention + expert * max(experts, 1)) + tables),
         "layers": layers, "hidden": hidden, "seq": seq, "kv_share": groups / heads,
-        "sequence_parallel": said.get("sequence_parallel") == "True",
-        "zero": int(said.get("use_distributed_optimizer") == "True"),
     }  # fmt: skip
-    for name, option in (("micro_batch_size", "micro_batch"), ("global_batch_size", "global_batch")):
+    if experts:
+        top = _whole(said, "moe_router_topk") or 2
+        made |= {"experts": experts, "top_k": top, "active_params": float(layers * (attention + expert * top) + tables)}
+    return made | _trained(said)
+
+
+def _trained(said: Mapping[str, str]) -> dict[str, int | float | str | bool]:
+    """How it is trained, whatever its size."""
+    made: dict[str, int | float | str | bool] = {
+        "sequence_parallel": _is_on(said, "sequence_parallel"),
+        "zero": int(_is_on(said, "use_distributed_optimizer")),
+    }
+    for name, option in (
+        ("micro_batch_size", "micro_batch"),
+        ("global_batch_size", "global_batch"),
+        ("virtual_pipeline_model_parallel_size", "chunks"),
+    ):
         if size := _whole(said, name):
             made[option] = size
-    if chunks := _whole(said, "virtual_pipeline_model_parallel_size"):
-        made["chunks"] = chunks
     if "recompute_granularity" in said:
         kind = said["recompute_granularity"]
         made["recompute"] = kind if kind in ("full", "selective") else "none"
-    if experts:
-        top = _whole(said, "moe_router_topk") or 2
-        made |= {"experts": experts, "top_k": top}
-        made["active_params"] = float(layers * (attention + one * top) + tables)
     return made
+
+
+def _is_on(said: Mapping[str, str], name: str) -> bool:
+    return said.get(name) == "True"
 
 
 def _whole(said: Mapping[str, str], name: str) -> int | None:
