@@ -41,6 +41,12 @@ SHOWN = [
     ("perftest without a device", " Did not detect devices \n Unable to find the Infiniband/RoCE device\n", "HST002"),
     ("ibstatus without a device", "Fatal error:  device '*': sys files not found (/sys/class/infiniband/*/ports)\n",
      "HST002"),
+    ("a device node that may not be opened", "failed to open /dev/infiniband/uverbs0: Permission denied\n", "HST002"),
+    ("a container without the device nodes", "ls: cannot access '/dev/infiniband': No such file or directory\n",
+     "HST002"),
+    ("UCX that cannot resolve the peer", "[17.1] [n1:22:0] ib_device.c:1234 UCX  ERROR ibv_create_ah(dlid=49152 sl=0"
+     " port=1 dgid=::ffff:10.2.0.9) for RC mlx5 connect on mlx5_0 failed: Connection timed out\n", "NET008"),
+    ("fi_info that finds no provider", "$ fi_info -p efa\nfi_getinfo: -61 (No data available)\n", "HST002"),
     ("Open MPI that cannot open a peer's memory", "The call to cuIpcOpenMemHandle failed. This is an unrecoverable"
      " error\n", "HST002"),
     ("Cray MPICH that cannot either", "(GTL DEBUG: 1) cuIpcOpenMemHandle: invalid argument, CUDA_ERROR_INVALID_VALUE,"
@@ -89,6 +95,12 @@ SILENT = [
      " command line which can lead to system instablity or hang!\nw0:77:80 [0] NCCL INFO ncclCommInitRank comm 0x7f2c"
      " rank 0 nranks 1 cudaDev 0 nvmlDev 0 busId 100000 commId 0x2c1d - Init COMPLETE\n"),
     ("NCCL without an RDMA device", "w0:77:77 [0] NCCL INFO NET/IB : No device found.\n"),
+    ("words on a device node, and one that opens", "# /dev/infiniband/uverbs0: Permission denied? See `ulimit`\n"
+     "what does `/dev/infiniband/uverbs0: Permission denied` mean?\nopened /dev/infiniband/uverbs0: ok\n"
+     "crw-rw-rw- 1 root root 231, 192 May  2 10:11 /dev/infiniband/uverbs0\n"
+     "w0:77:77 [0] NCCL INFO Using network IB\n"),
+    ("a library that asks for providers", "libfabric:81:core:core:fi_getinfo_():1201<info> Found provider efa\n"
+     "w0:77:77 [0] NCCL INFO Using network Socket\n"),
     ("perftest that found its device", "                    RDMA_Write BW Test\n Device         : mlx5_0\n"
      " 65536      1000             185.37             184.94              0.352\n"),
     ("vLLM's own all-reduce that is off", "WARNING 06-30 10:02:43 [custom_all_reduce.py:144] Custom allreduce is"

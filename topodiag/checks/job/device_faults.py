@@ -181,7 +181,8 @@ class LimitInLog(FaultInLog):
 
 
 class DevicesUnseenInLog(FaultInLog):
-    """HST002 by a job's output: a program finds no RDMA device, or a process cannot open a peer's GPU memory."""
+    """HST002 by a job's output: a program finds or may open no RDMA device, libfabric has no provider, or a process
+    cannot open a peer's GPU memory."""
 
     id = "HST002"
     title = "a job's processes do not see the devices that they need"
@@ -193,6 +194,25 @@ class DevicesUnseenInLog(FaultInLog):
              " (driver, firmware), or were they not passed in?",
              "devices there and none found: the image's rdma-core is older than the node's driver; take a newer image"),
             "no RDMA from here: NCCL goes over sockets",
+            Confidence.MEDIUM,
+        ),
+        "rdma denied": Words(
+            "a process may not open, or does not have, the device nodes of RDMA (/dev/infiniband)",
+            "/dev/infiniband/uverbs* there and open to the job, in the container too",
+            ("`ls -l /dev/infiniband` on the node and in the container: nodes on the node alone were not passed in"
+             " (Docker: --device=/dev/infiniband; Kubernetes: the RDMA device plugin's resource in the pod)",
+             "nodes there and permission denied: their mode, and the device rules of the container's cgroup"),
+            "no RDMA from here: NCCL goes over sockets",
+            Confidence.MEDIUM,
+        ),
+        "no provider": Words(
+            "libfabric has no such provider, or finds no device for it (fi_getinfo: -61)",
+            "a provider listed by `fi_info -p NAME`, in the container too",
+            ("`fi_info --version` and `fi_info -l`: is it the fabric's own libfabric (EFA: /opt/amazon/efa), and has it"
+             " the provider?",
+             "`ls /sys/class/infiniband /dev/infiniband` on the node and in the container: does the instance have the"
+             " adapter, is its driver loaded, was it passed in?"),
+            "the plugin that needs this provider does not come up: NCCL goes over sockets",
             Confidence.MEDIUM,
         ),
         "ipc": Words(

@@ -4,7 +4,9 @@ SOURCE: CUDA's error strings (cudaGetErrorString, cudaGetErrorName: 214, 220, 80
 ibvwrap}.cc; torch's DataLoader (`insufficient shared memory`), its c10/cuda/CUDACachingAllocator.cpp
 (`Process N has M memory in use`: each other process on the GPU, v2.1 and later); UCX src/uct/ib; perftest
 src/perftest_resources.c; ibstatus of infiniband-diags; Open MPI help-mpi-common-cuda.txt and Cray MPICH (`GTL DEBUG`),
-which open a peer's GPU memory; CPython errno strings.
+which open a peer's GPU memory; libfabric
+util/info.c (-61 is FI_ENODATA); CPython errno strings, which any program puts behind the path of a device node that it
+cannot open.
 """
 
 from __future__ import annotations
@@ -68,6 +70,14 @@ FAULTS: tuple[tuple[str, re.Pattern[str]], ...] = (
             r" \(/sys/class/infiniband"
         ),
     ),
+    (
+        "rdma denied",
+        compiled(
+            r"""^(?!\s{0,8}#).{0,200}?(?<![`\w./-])/dev/infiniband(?:/|/uverbs\d{1,3})?["']?: """
+            r"(?:Permission denied|Operation not permitted|[Nn]o such (?:file or directory|device))"
+        ),
+    ),
+    ("no provider", compiled(r"^\s{0,8}fi_getinfo: -61\b")),
     ("ipc", compiled(r"\bcuIpcOpenMemHandle(?: failed\b|: invalid argument)")),
     ("interface", compiled(r"[Nn]o socket interface found|[Ff]ailed to find (?:a )?(?:socket )?interface")),
 )
@@ -80,7 +90,8 @@ WORDS = (b"ERROR_CONTAINED", b"ErrorContained", b"of peer GPU memory",
          b"not yet initialized", b"SYSTEM_NOT_READY", b"rror 802", b"/dev/shm", b"posix_fallocate", b"shared memory",
          b"Bus error",
          b"ibv_", b"MEMLOCK", b"max locked memory", b"Too many open", b"EMFILE", b"busy or unavailable",
-         b"memory in use", b"Infiniband/RoCE device", b"/sys/class/infiniband", b"cuIpcOpenMemHandle",
+         b"memory in use", b"Infiniband/RoCE device", b"/sys/class/infiniband", b"/dev/infiniband", b"fi_getinfo: -61",
+         b"cuIpcOpenMemHandle",
          b"socket interface")  # fmt: skip
 """A line without any of these names none of the faults."""
 

@@ -23,8 +23,8 @@ WELL = ("Custom allreduce is disabled", "was unable to find any relevant network
 its kind: runs that are well say it, too."""
 
 WORDS = (
-    b"retry count exceeded", b"libfabric:", b"odify", b"to RTR", b"to RTS", b"EI00", b"times out", b"HCCL",
-    b"CCL_ERROR", b"Transport init", b"fi_getinfo", b"network provider", b"suitable provider", b"peer access",
+    b"retry count exceeded", b"libfabric:", b"odify", b"ibv_create_ah", b"to RTR", b"to RTS", b"EI00", b"times out",
+    b"HCCL", b"CCL_ERROR", b"Transport init", b"fi_getinfo", b"network provider", b"suitable provider", b"peer access",
     b"peer mapping", b"invalid resource handle", b"invalid device ordinal",
     b"ailed status ", b"IB Async event", b"onnection closed by peer", b"client socket has",
     b"RendezvousTimeout", b"gaierror", b"gai error", b"ocket has failed to", b"EADDRINUSE",
@@ -75,9 +75,10 @@ _LIBFABRIC = compiled(
 _QP = compiled(
     r"[Ff]ailed to (?:modify|transition|bring) (?:\w{1,12} )?(?:QP|queue pair)\b.{0,40}?\bto (?:INIT|RTR|RTS)\b"
     r"|\bmodify_?(?:QP|qp| QP| qp)\b.{0,60}?\b(?:INIT|RTR|RTS)\b.{0,40}?\bfail"
-    r"|\bibv_modify_qp\([^)]{0,120}\) failed"
+    r"|\bibv_modify_qp\([^)]{0,120}\) failed|\bibv_create_ah\([^)]{0,200}\)[^:]{0,80} failed\b"
 )
-"""A queue pair that the driver refuses, by Mooncake, perftest, psm3, UCX and NVSHMEM."""
+"""A queue pair that the driver refuses, or (UCX) the address of the peer that it cannot resolve, by Mooncake, perftest,
+psm3, UCX and NVSHMEM."""
 _ERRNO = compiled(
     r"[:,] ?(Connection timed out|No route to host|(?:Network|Host) is unreachable|Invalid argument|No data available"
     r"|No such device|Operation not permitted|Operation not supported)"
