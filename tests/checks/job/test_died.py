@@ -87,3 +87,34 @@ def test_an_end_that_follows_from_something_else_is_silent(events: list[Event]) 
 
 def test_a_job_without_lines_of_a_launcher_is_unknown() -> None:
     assert ProcessDied().judge(jobs.job(2)).status is Status.UNKNOWN
+
+
+NO_PLACE = (
+    "Warning  FailedScheduling  3m  default-scheduler  0/12 nodes are available: 12 Insufficient rdma/hca_shared_a.",
+    "There are not enough slots available in the system to satisfy the 16",
+    "(autoscaler +1m2s) Error: No available node types can fulfill resource request {'GPU': 8.0}. Add suitable",
+    "srun: error: Unable to allocate resources: Requested node configuration is not available",
+    "sbatch: error: Batch job submission failed: Node count specification invalid",
+)
+
+
+@pytest.mark.parametrize("text", NO_PLACE)
+def test_a_job_for_which_there_is_no_place_never_started(text: str) -> None:
+    bare = jobs.job(0, events=[end(text)])
+    [finding] = ProcessDied().judge(bare).findings
+    assert finding.message.startswith("the job did not start: there is no place for what it asks (")
+    assert (finding.severity, finding.confidence) == (Severity.ERROR, Confidence.MEDIUM)
+
+
+@pytest.mark.parametrize("text", NO_PLACE)
+def test_a_job_whose_ranks_are_there_found_its_place(text: str) -> None:
+    assert found(end(text)) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Insufficient shared memory for the data loader", "0/12 nodes are available", "enough slots available: 16",
+     "Normal  Scheduled  2m  default-scheduler  Successfully assigned ml/worker-0 to gpu-17"],
+)  # fmt: skip
+def test_what_only_sounds_like_it_is_no_end(text: str) -> None:
+    assert end_of(text) is None or end_of(text)[1].get("how") != "no room"  # type: ignore[index]

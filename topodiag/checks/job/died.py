@@ -30,6 +30,10 @@ class Ending:
 ENDINGS: Mapping[str, Ending] = {
     "node failure": Ending("was ended by a node that failed",
                            "`sacct -j JOB --format=JobID,State,NodeList` and the node's kernel log name the fault", 0),
+    "no room": Ending("did not start: there is no place for what it asks",
+                      "compare what it asks with what the nodes offer: `kubectl describe node` (allocatable), `sinfo -o"
+                      " '%N %G %T'`, slots of the hostfile; a device plug-in that does not run offers nothing", 1,
+                      Confidence.MEDIUM),
     "preempted": Ending("was preempted by the scheduler",
                         "no fault: requeue the job, or ask for a partition without preemption", 1),
     "evicted": Ending("lost a pod or instance that the scheduler took away",
@@ -77,7 +81,7 @@ class Died:
     @property
     def stands_for_job(self) -> bool:
         """Whether a scheduler ended the whole job or step, not one of its processes."""
-        return self.how in ("preempted", "limit", "node failure", "evicted")
+        return self.how in ("no room", "preempted", "limit", "node failure", "evicted")
 
 
 class ProcessDied(JobCheck[Died]):
@@ -85,7 +89,8 @@ class ProcessDied(JobCheck[Died]):
 
     What it finds
         The process that ended first, and why: an exception that nobody caught, too much host memory, a signal, a
-        preemption, an eviction, a time limit. Then all closed connections and timeouts of other ranks follow from it.
+        preemption, an eviction, a time limit. Then all closed connections and timeouts of other ranks follow from
+        it. Or the job never started, as no node has what it asks for.
 
     Why it matters
         511 ranks report a timeout or a closed connection, and one line says why: the rank that died. Whoever looks
@@ -98,7 +103,8 @@ class ProcessDied(JobCheck[Died]):
         The process ended because of an error of communication that stands before it, or by SIGTERM or SIGABRT, which
         launchers and watchdogs send to those that are left. An exception that names another failure (NCCL, the
         store, a peer, a GPU's hardware). An exception without a rank in front, in a job that shows no other sign of
-        failing: it may have been caught. A time limit after a hang. Nothing of a launcher in the text: unknown.
+        failing: it may have been caught. No place for a job whose ranks are in the log: it found one later. A time
+        limit after a hang. Nothing of a launcher in the text: unknown.
 
     How to confirm
         sacct -j JOB --format=JobID,State,ExitCode,MaxRSS,NodeList      state and exit code of each step
@@ -122,7 +128,12 @@ class ProcessDied(JobCheck[Died]):
             return self.unknown(judged, f"no line of a launcher: give its output, too; {ask_for(judged)}")
         others = [event for event in judged.events if event.kind != ENDED]
         clocks = clocks_of(judged)
-        own = [event for event in ends if not _follows(event, others, told, clocks)]
+        started = bool(judged.ranks)  # then it found its place in the end
+        own = [
+            event
+            for event in ends
+            if not _follows(event, others, told, clocks) and not (started and event.details["how"] == "no room")
+        ]
         if not own:
             return self.clean(judged, "what ended, ended because of something else")
         first = min(own, key=lambda event: _order(event, own))

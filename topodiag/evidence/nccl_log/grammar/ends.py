@@ -38,6 +38,13 @@ _EVICTED = compiled(
     r"|The node was low on resource|[Pp]od \S{1,80} (?:was |has been )?(?:evicted|preempted)|TERM_PREEMPT"
     r"|[Ss]pot (?:instance )?interruption"
 )
+_NO_ROOM = compiled(
+    r"(?:\bFailedScheduling\b|\b\d{1,6}/\d{1,6} nodes are available).{0,400}?(\bInsufficient [\w.:/-]{2,80})"
+    r"|\b([Nn]ot enough slots available)|No available node types can fulfill (resource request .{2,120}?\})"
+    r"|(?:srun|salloc|sbatch): error: (?:Unable to (?:allocate resources|create step for job \d{1,12})"
+    r"|Batch job submission failed): ([^\n]{5,120})"
+)
+"""Kubernetes' scheduler, Open MPI's mpirun, Ray's autoscaler, Slurm: nothing started, as there is no place for it."""
 _SIGNAL = r"(?:Segmentation fault|Bus error|Illegal instruction|Floating point exception)"
 _CRASH = compiled(
     rf"Caught signal {_D} \(([^):]{{3,60}})|Signal: ({_SIGNAL}) \({_D}\)|Fatal Python error: ([^\n]{{3,80}})"
@@ -103,6 +110,7 @@ _INCONSISTENT = compiled(
 _PART = compiled(r"(SequenceNumber|OpType|TensorShape|TensorDtypes)=(\[[\d, ]{0,200}\]|\w{1,40}?)(?=OpType=|[,)]|$)")
 
 WORDS = (
+    b" Insufficient ", b"enough slots", b"No available node", b"error: Unable to", b"submission failed",
     b"CANCELLED AT", b"srun: error", b"NODE_FAIL", b"NodeLost", b"job requeued", b"oom", b"OOM", b"ut of memory",
     b"emory limit", b"TERM_", b"walltime", b"DeadlineExceeded", b"terminated soon", b"victed", b"low on resource",
     b"preempt", b"nterruption", b"Caught signal", b"Signal: ", b"Fatal Python", b"exited on signal", b"core dumped",
@@ -140,8 +148,8 @@ def label_of(text: str) -> str:
 def end_of(text: str) -> tuple[str, dict[str, str]] | None:
     """Kind (`ended`, `stalled`, `mismatch`) and what the line names; None for all others.
 
-    `how` of an end: memory, limit, preempted, evicted, node failure, cancelled, crash, exception, killed, terminated,
-    aborted, exit, or context (a line of torch's summary that names rank or host).
+    `how` of an end: no room, memory, limit, preempted, evicted, node failure, cancelled, crash, exception, killed,
+    terminated, aborted, exit, or context (a line of torch's summary that names rank or host).
     """
     if _NOTHING.search(text) is None:
         return None
@@ -174,6 +182,7 @@ def _ended(text: str) -> tuple[str, dict[str, str]] | None:
     if found is not None:
         return "ended", {"how": _how_of_task(found[3], found[4]), "host": found[1], "code": found[4] or ""}
     for how, pattern in (
+        ("no room", _NO_ROOM),
         ("memory", _MEMORY),
         ("limit", _LIMIT),
         ("node failure", _NODE),

@@ -24,7 +24,8 @@ its kind: runs that are well say it, too."""
 
 WORDS = (
     b"retry count exceeded", b"libfabric:", b"odify", b"ibv_create_ah", b"to RTR", b"to RTS", b"EI00", b"times out",
-    b"HCCL", b"CCL_ERROR", b"Transport init", b"fi_getinfo", b"network provider", b"suitable provider", b"peer access",
+    b"HCCL", b"CCL_ERROR", b"Transport init", b"fi_getinfo", b"OFI ", b"Got completion ", b"network provider",
+    b"suitable provider", b"peer access",
     b"peer mapping", b"invalid resource handle", b"invalid device ordinal",
     b"ailed status ", b"IB Async event", b"onnection closed by peer", b"client socket has",
     b"RendezvousTimeout", b"gaierror", b"gai error", b"ocket has failed to", b"EADDRINUSE",
@@ -97,7 +98,8 @@ _ELSEWHERE = (
     (
         "plugin",
         compiled(
-            r"\bfi_getinfo\(?\)? ?(?:\(\) )?(?:failed|returned|error)"
+            r"\bfi_getinfo\(?\)?:? ?(?:\(\) )?(?:failed|returned|error)"
+            r"|\bOFI (?:addrinfo|fi_getinfo|get_?info|getinfo)\(?\)? ?failed"
             r"|can(?:'t|not) (?:find suitable|open network) provider"
         ),
     ),
@@ -164,12 +166,21 @@ def said_of(text: str) -> tuple[str, dict[str, str]] | None:
     return kind, named
 
 
+_BARE = compiled(
+    r"^\s{0,8}(?:NCCL )?(?:WARN|INFO) NET/\w{2,12} ?: Got completion (?:from|with)\b"
+    r".{0,200}?\b(?:status=|error )\d{1,4}\b"
+)
+"""NCCL's own line without its head: a mail, a chat or a `cut` took it."""
+
+
 def _verbs(text: str) -> tuple[str, dict[str, str]] | None:
     """What a verbs program says of a failed work request or of an event of the port: UCX, perftest, the pingpongs."""
     found = _COMPLETED.search(text)
     if found is not None:
         status = _STATUS[found[1]] if found[1] else found[4] or found[5]
         return "ib completion", {"status": status, "hca": found[2] or "", "port": found[3] or ""}
+    if _BARE.search(text) is not None:
+        return "ib completion", {}  # the classifier of NCCL's lines reads what it names
     if _LIBFABRIC.search(text) is not None:
         return "ib completion", {"provider": "libfabric"}
     if _QP.search(text) is not None:
