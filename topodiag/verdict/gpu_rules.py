@@ -110,13 +110,16 @@ class StorageHoldsJob(Rule):
     """A rank that waits for storage does not come to the next collective: the watchdogs of the others end the job."""
 
     causes = ("HST006",)
-    leads_to = ("JOB005", "JOB006", "JOB008", *JOB_FAILS)
+    leads_to = ("JOB005", "JOB006", "JOB008", "JOB009", *JOB_FAILS)
     because = "a rank that waits for storage does not come to the next collective, and the others wait for it"
 
     def holds(self, cause: Finding, other: Finding, scene: Scene) -> bool:
         if cause.severity is Severity.INFO:
             return False
-        return other.id != "JOB005" or error_is(other, scene, "watchdog", "timeout")
+        if other.id == "JOB009":  # the end of the rank whose write the storage refused, not any other end
+            ranks = set(cause.where.ranks)
+            return "exception" in other.message and (not other.where.ranks or not ranks.isdisjoint(other.where.ranks))
+        return other.id != "JOB005" or error_is(other, scene, "watchdog", "timeout", "other", "memory")
 
 
 class FabricNotReady(Rule):

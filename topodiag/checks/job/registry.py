@@ -44,6 +44,7 @@ COMPANIONS = {
     "HST001": "device_faults:LimitInLog",
     "HST002": "device_faults:DevicesUnseenInLog",
     "HST004": "device_faults:DriverMismatchInLog",
+    "HST006": "storage_faults:StorageInLog",
     "HST003": "hints:HostSettingWarned",
     "PCI001": "narrow_link:NarrowLinkInLog",
     "PCI004": "hints:AcsHinted",

@@ -40,7 +40,7 @@ FAULTS: tuple[tuple[str, re.Pattern[str]], ...] = (
         compiled(
             r"(?:/dev/shm|shared memory).{0,200}(?:No space left|posix_fallocate|[Cc]annot allocate|\(28\))"
             r"|No space left on device.{0,200}/dev/shm|failed to extend /dev/shm"
-            r"|posix_fallocate failed ?: No space left"
+            r"|posix_fallocate failed ?: No space left|unable to write to file </torch_"
             r"|(?:^|[\])] )Error while creating shared memory segment (?!.{0,200}(?:Permission|No such))"
             r"|insufficient shared memory \(shm\)|DataLoader worker .{0,80}killed by signal: Bus error"
         ),
@@ -78,6 +78,10 @@ FAULTS: tuple[tuple[str, re.Pattern[str]], ...] = (
         ),
     ),
     ("no provider", compiled(r"^\s{0,8}fi_getinfo: -61\b")),
+    ("disk full", compiled(r"\[Errno 28\]|\bENOSPC\b|No space left on device")),
+    ("quota", compiled(r"\[Errno 122\]|\bEDQUOT\b|Disk quota exceeded")),
+    ("read-only", compiled(r"\[Errno 30\]|\bEROFS\b|: Read-only file system")),
+    ("stale file", compiled(r"\[Errno 116\]|\bESTALE\b|Stale (?:NFS )?file handle")),
     ("ipc", compiled(r"\bcuIpcOpenMemHandle(?: failed\b|: invalid argument)")),
     ("interface", compiled(r"[Nn]o socket interface found|[Ff]ailed to find (?:a )?(?:socket )?interface")),
 )
@@ -87,11 +91,13 @@ WORDS = (b"ERROR_CONTAINED", b"ErrorContained", b"of peer GPU memory",
          b"ncorrectable", b"UNCORRECTABLE", b"ouble-bit ECC", b"ouble bit ECC", b"GPU is lost",
          b"NVIDIA-SMI has failed",
          b"library version mismatch", b"cuda driver combination", b"DRIVER_MISMATCH", b"DriverMismatch", b"Error 803",
-         b"not yet initialized", b"SYSTEM_NOT_READY", b"rror 802", b"/dev/shm", b"posix_fallocate", b"shared memory",
+         b"not yet initialized", b"SYSTEM_NOT_READY", b"rror 802", b"/dev/shm", b"posix_fallocate", b"</torch_",
+         b"shared memory",
          b"Bus error",
          b"ibv_", b"MEMLOCK", b"max locked memory", b"Too many open", b"EMFILE", b"busy or unavailable",
          b"memory in use", b"Infiniband/RoCE device", b"/sys/class/infiniband", b"/dev/infiniband", b"fi_getinfo: -61",
-         b"cuIpcOpenMemHandle",
+         b"cuIpcOpenMemHandle", b"[Errno ", b"ENOSPC", b"No space left", b"EDQUOT", b"quota exceeded", b"EROFS",
+         b"Read-only file", b"ESTALE", b"file handle",
          b"socket interface")  # fmt: skip
 """A line without any of these names none of the faults."""
 
