@@ -39,7 +39,8 @@ class StorageStalls(HostCheck):
 
     What it finds
         Servers of NFS, Lustre, Ceph and CIFS that the kernel waits for, disks and file systems with errors, and tasks
-        that were blocked in the kernel for minutes.
+        that were blocked in the kernel for minutes. Jobs whose writes fail: a file system that is full, over its quota,
+        read-only, or gone.
 
     Why it matters
         A rank that writes a checkpoint, reads a batch or starts its program from that storage does not come to the next
@@ -47,12 +48,13 @@ class StorageStalls(HostCheck):
 
     Evidence it reads
         The kernel log: `nfs: server .. not responding`, `Lustre: .. Connection to .. was lost`, `I/O error, dev ..`,
-        `EXT4-fs error`, `XFS .. Shutting down`, `task .. blocked for more than .. seconds`.
+        `EXT4-fs error`, `XFS .. Shutting down`, `task .. blocked for more than .. seconds`. A job's output: `[Errno
+        28]`, `No space left on device`, `Disk quota exceeded`, `Read-only file system`, `Stale file handle`.
 
     When it stays silent
         A server that answered again, as far as the log goes, is a note. Tasks that were blocked are a warning, as the
-        line does not say for what they wait, and nothing beside storage that does not answer. No kernel log in the
-        evidence: unknown.
+        line does not say for what they wait, and nothing beside storage that does not answer. Shared memory
+        without room is a limit (HST001). No kernel log in the evidence: unknown.
 
     How to confirm
         ps -eo pid,stat,wchan:30,args | grep ' D'        processes that wait in the kernel
