@@ -111,7 +111,7 @@ def test_a_link_speed_that_two_links_can_have_leaves_both_unknown() -> None:
     draft, _ = read("hwloc-xml", V2)
     nic = draft.pci("0000:1c:00.0")
     assert (value(nic, "gen"), value(nic, "width")) == (None, None)
-    assert why(nic, "width") == "hwloc says 31.51 GB/s: Gen4 x16 or Gen5 x8"
+    assert why(nic, "width") == "hwloc says 31.5 GB/s: Gen4 x16 or Gen5 x8"
     assert "no known link of a known product" in why(draft.pci("0000:15:01.0"), "gen")
 
 
