@@ -121,6 +121,13 @@ def _not_in_metrics(inspection: Inspection) -> Iterator[NotObserved]:
         yield NotObserved(
             BLIND, "single calls: a sample of Prometheus is the mean of a GPU's calls since the dump before it"
         )
+    if inspection.rates:
+        yield NotObserved(
+            PART,
+            f"{plural(inspection.rates, 'sample')} of bandwidth without a time: the times are those of the smallest"
+            " message of the size label at that bandwidth, the true ones are as long or longer; ask for"
+            " nccl_collective_exec_time_microseconds as well",
+        )
     if inspection.unclocked:
         yield NotObserved(
             PART,

@@ -139,7 +139,8 @@ class Inspection:
     kept: above 1 the calls were too many for the memory. `samples` are those of Prometheus' metrics, `unclocked` those
     of a release that does not say whose clock timed them, `others` lines of other metrics, `other_jobs` the jobs that
     are left out beside that of most samples; `full` where there were more samples than are kept. `beside_model` is
-    made once the machines of the job are known, `not_beside` says why it is not."""
+    made once the machines of the job are known, `not_beside` says why it is not. Of the samples `rates` are bandwidths
+    without a time, of which times were made."""
 
     communicators: tuple[InspectorCommunicator, ...]
     records: int = 0
@@ -152,6 +153,7 @@ class Inspection:
     others: int = 0
     other_jobs: int = 0
     full: bool = False
+    rates: int = 0
     beside_model: tuple[BesideModel, ...] = ()
     not_beside: str = "the captures of the nodes and NCCL's log are not beside the records: topodiag diagnose takes all"
 

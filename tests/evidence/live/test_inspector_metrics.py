@@ -21,6 +21,8 @@ from topodiag.model.result import Result
 
 START = 1_746_000_000
 LATE_US = 300.0
+TIME = ("nccl_collective_exec_time_microseconds",)
+RATE = ("nccl_bus_bandwidth_gbs",)
 Took = Callable[[int, int], float]
 """Microseconds of a call by the number of its GPU and that of the dump."""
 
@@ -68,6 +70,25 @@ def query(took: Took, dumps: int, step: int = 60, gpus: int = 16) -> bytes:
             own = {"__name__": name, "instance": f"n{gpu // 8}:9100", "job": "node", **labels(gpu)}
             result.append({"metric": own, "values": values})
     return json.dumps({"status": "success", "data": {"resultType": "matrix", "result": result}}).encode()
+
+
+def vector(took: Took, number: int, names: tuple[str, ...] = ("nccl_bus_bandwidth_gbs",), gpus: int = 16) -> bytes:
+    """What /api/v1/query answers at one time."""
+    result = [
+        {"metric": {"__name__": name, **labels(gpu)}, "value": [START + 60 * number, str(value)]}
+        for name in names
+        for gpu in range(gpus)
+        for value in [125_829.12 / took(gpu, number) if name.endswith("gbs") else took(gpu, number)]
+    ]
+    return json.dumps({"status": "success", "data": {"resultType": "vector", "result": result}}).encode()
+
+
+def of_rates(text: bytes) -> bytes:
+    """Of an answer of query_range the series of the bandwidth."""
+    told = json.loads(text)
+    series = told["data"]["result"]
+    told["data"]["result"] = [each for each in series if each["metric"]["__name__"] == "nccl_bus_bandwidth_gbs"]
+    return json.dumps(told).encode()
 
 
 def inspection(*files: bytes | str, names: tuple[str, ...] = ()) -> Inspection:
@@ -124,6 +145,62 @@ def test_the_gpu_that_comes_last_is_named_whatever_form_the_metrics_have(tmp_pat
     assert "25 means over a dump" in finding.observed
     assert finding.where.nodes == ("n0",)
     assert {each.kind for each in result.inputs} == {"nccl-inspector"}
+
+
+@pytest.mark.parametrize("form", ["vectors", "matrix", "pretty", "sorted", "text"])
+def test_an_answer_of_the_bandwidth_alone_names_the_gpu_that_comes_last(tmp_path: Path, form: str) -> None:
+    """Most dashboards ask for no time."""
+    matrix = of_rates(query(late, 25))
+    files = [matrix]
+    if form == "vectors":
+        files = [vector(late, number) for number in range(25)]
+    elif form == "pretty":
+        files = [json.dumps(json.loads(matrix), indent=2).encode()]
+    elif form == "sorted":
+        files = [json.dumps(json.loads(matrix), sort_keys=True).encode()]
+    elif form == "text":
+        bandwidths = [line for n in range(25) for line in dump(late, n).splitlines() if line.startswith("nccl_bus_")]
+        files = ["\n".join(("# TYPE nccl_bus_bandwidth_gbs gauge", *bandwidths, "")).encode()]
+    for number, each in enumerate(files):
+        (tmp_path / f"{number:02d}.json").write_bytes(each)
+    result = logs([str(tmp_path)])
+    (finding,) = found(result, "JOB008")
+    assert finding.message.startswith("GPU 5 of n0 comes last to the collectives of dp")
+    assert "400 samples of bandwidth without a time" in gaps(result)
+    assert "the true ones are as long or longer" in gaps(result)
+    assert sum(each.records for each in result.inputs) == 400
+
+
+def test_of_the_bandwidths_of_punctual_gpus_nothing_is_told(tmp_path: Path) -> None:
+    assert not result_of(tmp_path, of_rates(query(punctual, 60)).decode()).findings
+
+
+def test_times_made_of_bandwidths_are_those_of_the_smallest_message_of_the_label() -> None:
+    (alone,) = inspection(of_rates(query(late, 25))).communicators
+    (both,) = inspection(query(late, 25)).communicators
+    assert 64 / 65 * both.time_us - 1 <= alone.time_us <= both.time_us + 1
+    assert alone.sizes[0].busbw_gbs == pytest.approx(both.sizes[0].busbw_gbs, rel=1e-3)
+
+
+def test_one_answer_of_the_bandwidth_is_read_and_judges_nobody(tmp_path: Path) -> None:
+    result = result_of(tmp_path, vector(late, 0).decode())
+    assert not result.findings
+    assert {each.kind for each in result.inputs} == {"nccl-inspector"}
+
+
+def test_where_times_are_beside_the_bandwidths_they_alone_are_judged() -> None:
+    told = inspection(*(vector(late, n) for n in range(25)), *(vector(late, n, TIME) for n in range(25)))
+    assert (told.samples, told.rates) == (400, 0)
+    (beside,) = inspection(*(vector(late, n, TIME + RATE) for n in range(25))).communicators
+    (alone,) = told.communicators
+    assert (alone.sizes, alone.last) == (beside.sizes, beside.last)
+
+
+def test_bandwidths_of_2_29_and_of_sends_are_counted_whichever_name_was_asked_for(tmp_path: Path) -> None:
+    old = 'nccl_bus_bandwidth_gbs{comm_id="0x7f",rank="3",collective="AllReduce",message_size="64.00MB"} 181.5\n'
+    assert "1 sample of NCCL 2.29" in gaps(result_of(tmp_path, old))
+    sends = "".join(f"{x}\n" for x in dump(punctual, 0).replace("nccl_bus", "nccl_p2p_bus").splitlines() if "p2p" in x)
+    assert (inspection(sends).transfers, inspection(sends).samples) == (16, 0)
 
 
 def test_of_punctual_gpus_nothing_is_told(tmp_path: Path) -> None:

@@ -99,12 +99,8 @@ class InspectorReader:
         blocks = itertools.chain((first,), blocks)
         metrics = self._metrics
         if QUERY.match(first) or holds_metrics(first):
-            before = metrics.samples + metrics.transfers + metrics.unclocked
-            if QUERY.match(first):
-                metrics.query(blocks, source)
-            else:
-                metrics.text(_whole_lines(blocks), source)
-            return metrics.samples + metrics.transfers + metrics.unclocked - before
+            is_answer = QUERY.match(first) is not None
+            return metrics.read(blocks if is_answer else _whole_lines(blocks), source, is_answer=is_answer)
         before = self._records + self._transfers
         number = 1
         for block in _whole_lines(blocks):
@@ -190,11 +186,12 @@ class InspectorReader:
             self._untimed,
             self._unread + metrics.unread,
             self._calls.one_in,
-            metrics.samples,
+            metrics.samples + metrics.rates,
             metrics.unclocked,
             metrics.others,
             metrics.of_other_jobs,
             metrics.full,
+            rates=metrics.rates,
         )
 
 

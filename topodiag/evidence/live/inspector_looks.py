@@ -8,7 +8,7 @@ import re
 _NAMES = rb"nccl_(?:p2p_)?(?:(?:bus|algorithm)_bandwidth_gbs|(?:collective_)?exec_time_microseconds)"
 METRICS = re.compile(rb"^" + _NAMES + rb"\{", re.MULTILINE)
 QUERY = re.compile(
-    rb'\A\s{0,64}\{\s{0,64}"status"\s{0,4}:(?=[^\0]{0,65536}"__name__"\s{0,4}:\s{0,4}"' + _NAMES + rb'")'
+    rb'\A\s{0,64}\{\s{0,64}"(?:status|data)"\s{0,4}:(?=[^\0]{0,65536}"__name__"\s{0,4}:\s{0,4}"' + _NAMES + rb'")'
 )
 _RECORDS = rb'^\{(?=[^\n]{0,4096}"(?:coll|p2p)_perf"\s{0,4}:\s{0,4}\{)'
 LOOKS = re.compile(_RECORDS + rb"|" + METRICS.pattern + rb"|" + QUERY.pattern, re.MULTILINE)

@@ -9,6 +9,9 @@ mean of the bandwidths) of one GPU's calls since the dump before; neither commun
 are set together by name, ranks and nodes where their number shows that they are one communicator. In 2.29 a sample is
 the last call, with communicator, rank and sequence number, and whose clock timed it is not told: it is not judged.
 
+Most dashboards ask for `nccl_bus_bandwidth_gbs` alone: the time of a call is then what the smallest message of the
+label takes at that bandwidth, which is no longer than the true one and keeps the order of the GPUs.
+
 Written for what breaks: one bad line costs itself, where prometheus_client's parser gives up the whole text.
 """
 
@@ -69,18 +72,27 @@ _ANSWERS = msgspec.json.Decoder(_Answer, strict=False)
 @dataclass(slots=True)
 class _Series:
     """The samples of one GPU, communicator's name, collective, size and algorithm. `at` are seconds since the epoch or
-    the number of the dump."""
+    the number of the dump; `gbs_at` those of the bandwidths, kept until the first time is known."""
 
     labels: Mapping[str, str]
     device: str
     origin: Origin
     at: array[float] = field(default_factory=lambda: array("d"))
     us: array[float] = field(default_factory=lambda: array("f"))
+    gbs_at: array[float] = field(default_factory=lambda: array("d"))
     gbs: array[float] = field(default_factory=lambda: array("f"))
 
     def number(self, name: str) -> int:
         text = self.labels.get(name, "")
         return int(text) if re.fullmatch(r"[0-9]{1,7}", text) else 0
+
+    def timed_by_rates(self) -> bool:
+        """Where no time was asked for: the times that the bandwidths make. False for a series without."""
+        moved = _range(self.labels.get("message_size", ""))[0] * _usual(self, self.number("nranks")) / 1e3
+        if self.us or not self.gbs or moved <= 0:
+            return False
+        self.at, self.us = self.gbs_at, array("f", (moved / rate for rate in self.gbs))
+        return True
 
     @property
     def node(self) -> str:
@@ -98,9 +110,30 @@ class InspectorMetrics:
 
     def __init__(self) -> None:
         self._series: dict[tuple[str, str], _Series | None] = {}
-        self._met: Counter[tuple[str, str]] = Counter()
-        self.samples = self.transfers = self.unclocked = self.unread = self.others = self.of_other_jobs = 0
+        self._met: Counter[tuple[str, tuple[str, str]]] = Counter()
+        self._told: Counter[tuple[str, str]] = Counter()
+        self.samples = self.rates = self.unread = self.others = self.of_other_jobs = 0
         self.full = False
+
+    @property
+    def transfers(self) -> int:
+        """Samples of sends and receives, whichever of their names were asked for."""
+        return _most(self._told, "transfers")
+
+    @property
+    def unclocked(self) -> int:
+        """The same of 2.29, whatever they are of."""
+        return _most(self._told, "unclocked")
+
+    def read(self, blocks: Iterable[bytes], source: str, *, is_answer: bool) -> int:
+        """The samples of one file: its times, or its bandwidths where no time is in it."""
+        before = self._told.copy()
+        if is_answer:
+            self.query(blocks, source)
+        else:
+            self.text(blocks, source)
+        told = self._told - before
+        return sum(_most(told, kind) for kind in ("calls", "transfers", "unclocked"))
 
     def text(self, blocks: Iterable[bytes], source: str) -> None:
         """Blocks of whole lines of the text format."""
@@ -147,7 +180,7 @@ class InspectorMetrics:
 
     def _take(self, name: str, key: tuple[str, str], text: str, at: float | None, origin: Origin) -> None:
         if name.startswith("nccl_p2p_"):
-            self.transfers += name.endswith("_microseconds")
+            self._told["transfers", name] += 1
             return
         if name not in _TIMES | _RATES:
             self.others += not name.startswith("nccl_algorithm_bandwidth")
@@ -159,25 +192,27 @@ class InspectorMetrics:
             return
         series = self._of(key, origin)
         if series is None:
-            self.unclocked += name in _TIMES
+            self._told["unclocked", name] += 1
             return
         if not 0 < value < MAX_US:
             return
-        if name in _RATES:
+        self._told["calls", name] += 1
+        if name in _RATES and series.us:
             if len(series.gbs) < len(series.us) + 64:
                 series.gbs.append(value)
             return
-        self.samples += 1
+        self.samples += name in _TIMES
         if at is None:  # the order of the dumps stands in for their time, also for those that repeat the one before
-            self._met[key] += 1
-            at = CELL_S * self._met[key]
-        if self.samples > MAX_SAMPLES:
+            self._met[name, key] += 1
+            at = CELL_S * self._met[name, key]
+        if self._told["calls", name] > MAX_SAMPLES:
             self.full = True
             return
+        times, values = (series.at, series.us) if name in _TIMES else (series.gbs_at, series.gbs)
         # The exporter tells the last file until there is a new one, for days where the job has ended.
-        if not series.us or series.us[-1] != array("f", (value,))[0]:
-            series.at.append(at)
-            series.us.append(value)
+        if not values or values[-1] != array("f", (value,))[0]:
+            times.append(at)
+            values.append(value)
 
     def _of(self, key: tuple[str, str], origin: Origin) -> _Series | None:
         """The series of these labels; None for the form of 2.29."""
@@ -195,7 +230,11 @@ class InspectorMetrics:
         """What the samples of the largest job say, by communicator."""
         by_job: dict[str, list[_Series]] = defaultdict(list)
         for series in self._series.values():
-            if series is not None and series.us:
+            if series is None:
+                continue
+            if series.timed_by_rates():
+                self.rates += len(series.us)
+            if series.us:
                 by_job[series.labels.get("slurm_job_id", "")].append(series)
         if not by_job:
             return
@@ -270,15 +309,27 @@ def _size_and_factor(series: _Series, nranks: int) -> tuple[int, float]:
         return 1, 0.0
     moved = float(np.median(np.asarray(series.gbs)) * np.median(np.asarray(series.us))) * 1e3  # GB/s times us are KB
     low, high = _range(series.labels.get("message_size", ""))
-    usual = {
+    usual = _usual(series, nranks)
+    size = int(min(max(moved / usual, low), high)) if usual > 0 else low
+    return max(size, 1), moved / max(size, 1)
+
+
+def _usual(series: _Series, nranks: int) -> float:
+    """Bus bandwidth over bytes and time (inspectorComputeOpBw of plugins/profiler/inspector/inspector.cc); 0 unknown.
+    Of AllGather and ReduceScatter the bytes are those of one rank."""
+    return {
         "AllReduce": 2 * (nranks - 1) / max(nranks, 1),
         "AllGather": nranks - 1.0,
+        "AllGatherV": nranks - 1.0,
         "ReduceScatter": nranks - 1.0,
         "Broadcast": 1.0,
         "Reduce": 1.0,
     }.get(series.labels.get("collective", ""), 0.0)
-    size = int(min(max(moved / usual, low), high)) if usual > 0 else low
-    return max(size, 1), moved / max(size, 1)
+
+
+def _most(told: Counter[tuple[str, str]], kind: str) -> int:
+    """The samples of a kind by the name of which there are most: the others say the same of the same calls."""
+    return max((count for (each, _), count in told.items() if each == kind), default=0)
 
 
 def _range(label: str) -> tuple[int, int]:
