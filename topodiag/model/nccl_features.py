@@ -104,6 +104,10 @@ class Feature(Enum):
     NO_HOPS_FOLLOWED = 21, "search.cc, ncclTopoFollowPath: a path of no hops is checked like others"
     CPU_LINK_BACK_ON_POWER = 19, "search.cc: NVLink to a CPU takes the way back too, on Power only"
     FALL_BACK_WITH_NETS = 29, "search.cc: the channel that stands in goes through the NETs of its GPUs"
+    NET_ERRORS_END_SEARCH = (
+        31,
+        "search.cc, ncclTopoSearchRec: an error between the NETs and back ends the start; before, one attempt only",
+    )
     NVSWITCH_NEIGHBOURS = 19, "search.cc: with an NVSwitch the GPUs next to a GPU come first"
     NEIGHBOURS_ONLY = 21, "search.cc: and no others"
     NO_PCI_ORDER_ON_NVSWITCH = 19, "search.cc: the PCI order is not tried with an NVSwitch"

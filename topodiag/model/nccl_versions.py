@@ -40,8 +40,7 @@ Of 2.31 and 2.32 no run was compared. src/tuning is that of the releases, with t
 Paths and searches were compared with those that the functions of the released libraries make of the same files. The
 rest of src/init.cc was read on the public branch `dev` of June 2026 (2.31.0a7), one slip of which is not taken over:
 NVLSTree finds no graph there, as it is not copied, and a release with it would lose most of its speed between nodes.
-Not modelled: the tuning of 2.32 for Rubin, and that 2.31 and later give up where they search NVLS and a GPU has no way
-to the switch (src/graph/search.cc, ncclTopoFollowPath): whether they search it there is the driver's to say."""
+Not modelled: the tuning of 2.32 for Rubin."""
 DEFAULT = 28
 DEFAULT_VERSION = f"2.{DEFAULT}"
 """What is asked where nobody names a version."""

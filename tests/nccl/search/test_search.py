@@ -257,6 +257,57 @@ def test_from_2_29_on_that_channel_takes_the_nic_of_sockets_where_the_file_has_n
     assert found(sockets(), minor, nodes=2) == found(sockets(), 28, nodes=2)
 
 
+@pytest.mark.parametrize(("minor", "starts"), [(28, True), (30, True), (31, False), (32, False)])
+def test_from_2_31_on_a_gpu_without_a_way_to_any_nic_ends_the_search_between_nodes(minor: int, starts: bool) -> None:
+    """search.cc, ncclTopoSearchRec: the result of ncclTopoSearchRecNet was dropped up to 2.30."""
+    system = built(switched(4, nics=4), minor=minor, nodes=2)
+    del system.gpus[1].paths["NET"]
+
+    if starts:
+        ring, *_ = search_graphs(system, read_settings({}, minor))
+        assert (ring.channels, ring.bw_intra) == (1, pytest.approx(0.1))
+    else:
+        with pytest.raises(RejectedError, match="Could not find any local path from gpu 1 to net"):
+            search_graphs(system, read_settings({}, minor))
+
+
+@pytest.mark.parametrize("minor", [30, 31, 32])
+def test_within_a_node_the_ways_to_the_nics_are_not_asked_for(minor: int) -> None:
+    system = built(switched(4, nics=4), minor=minor)
+    for each in system.gpus:
+        each.paths.pop("NET", None)
+
+    assert search_graphs(system, read_settings({}, minor))[0].channels > 1
+
+
+@pytest.mark.parametrize(("minor", "starts"), [(26, True), (28, True), (30, True), (31, False), (32, False)])
+def test_from_2_31_on_a_switch_without_a_way_to_its_gpus_ends_the_search_of_nvls(minor: int, starts: bool) -> None:
+    system = built(switched(4, nics=4), minor=minor, nodes=2)
+    system.nvs[0].paths.pop("GPU")
+
+    if starts:
+        graphs = {graph.id: graph for graph in search_graphs(system, read_settings({}, minor))}
+        assert graphs[NVLS_ID].channels == 0
+        assert graphs[RING_ID].channels > 1
+    else:
+        with pytest.raises(RejectedError, match="No path computed to go from"):
+            search_graphs(system, read_settings({}, minor))
+
+
+@pytest.mark.parametrize("minor", [28, 31])
+def test_within_a_node_that_ends_it_in_every_version(minor: int) -> None:
+    system = built(switched(4, nics=4), minor=minor)
+    system.nvs[0].paths.pop("GPU")
+
+    with pytest.raises(RejectedError, match="No path computed to go from"):
+        search_graphs(system, read_settings({}, minor))
+
+
+@pytest.mark.parametrize("minor", [31, 32])
+def test_a_file_without_nics_is_searched_from_2_31_on_too(minor: int) -> None:
+    assert orders(found(sockets(), minor, nodes=2)[RING_ID]) == ["n0 g0 g1 g2 g3 n0"]
+
+
 def test_amd_sockets_keep_equal_channels() -> None:
     """NCCL 2.19 on does not look for different channels over AMD sockets."""
     assert found(sockets("AuthenticAMD"))[RING_ID].same_channels == 1

@@ -45,6 +45,8 @@ class Guide:
         self.near_gpus = [gpus for gpus, _ in near]
         self.lost = [kind == path_types(system.minor).dis for _, kind in near]
         """Whether no GPU reaches a NET: then NCCL forgets to give its bandwidth back (STARTS_AT_LOCAL_GPU)."""
+        self.errors_end_search = bool(system.nets) and self.has(Feature.NET_ERRORS_END_SEARCH)
+        """Not without NETs: a communicator brings those of its plugin, at least the one of sockets."""
         self.neighbours = len(system.nvs) > 0 and self.has(Feature.NVSWITCH_NEIGHBOURS)
         self._local: dict[int, int] = {}
         self._nets: dict[tuple[int, int], list[int]] = {}

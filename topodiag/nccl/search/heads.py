@@ -43,10 +43,8 @@ class _Heads:
         self.bw = int(trial.bw_inter)
 
     def next_channel(self, state: int) -> None:
-        if self.skipping:
-            self.from_nets_once(state)
-        elif self.system.inter:
-            self.from_nets(state)
+        if self.system.inter:
+            self.from_outside(state)
         elif self.trial.pattern == NVLS:
             if len(self.heads) < self.gpus:
                 self.head(state, len(self.heads), ANY)
@@ -59,6 +57,17 @@ class _Heads:
         if self.trial.same_channels == 0 or not self.heads:
             for gpu in range(self.gpus):
                 self.head(state, gpu, ANY)
+
+    def from_outside(self, state: int) -> None:
+        """Through the NETs. Up to 2.30 an error there ends what follows this channel, as ncclTopoSearchRec drops it."""
+        try:
+            if self.skipping:
+                self.from_nets_once(state)
+            else:
+                self.from_nets(state)
+        except RejectedError:
+            if self.guide.errors_end_search:
+                raise
 
     def from_nets_once(self, state: int) -> None:
         situation = state, tuple(self.roads.room), tuple(sorted(self.heads)), self.odd()
@@ -73,10 +82,7 @@ class _Heads:
 
     def from_nets(self, state: int) -> None:
         guide, room, nets_of = self.guide, self.roads.room, self.system.nets
-        try:
-            nets = guide.nets(self.trial.type_inter)
-        except RejectedError:
-            return
+        nets = guide.nets(self.trial.type_inter)
         channel, found = len(self.heads), False
         first_only = self.trial.pattern == NVLS and self.has(Feature.HEADS_OF_FIRST_NET)
         for turn in range(len(nets)):

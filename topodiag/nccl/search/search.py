@@ -234,6 +234,8 @@ class _Search:
         )
         trial = replace(graph)
         trial.bw_intra = trial.bw_inter = speeds[index]
+        if self.inter and self.guide.errors_end_search:
+            self.guide.nets(trial.type_inter)  # each attempt asks for them; those in vain are not made here
         amd = self.amd and self.has(Feature.AMD_KEEPS_SAME_CHANNELS)
         budget = Budget(TOTAL_BUDGET[self.minor])
         known: dict[object, int] = {}
