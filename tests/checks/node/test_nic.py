@@ -11,7 +11,8 @@ from tests.checks import nodes
 from tests.checks.job import network
 from tests.checks.job.network import DOWN, ib_h100, roce_h100, with_nic, with_port, with_ports
 from tests.checks.nodes import only, read, status
-from topodiag.checks.node.nic import NicPortDown, NicPortSlow
+from topodiag.checks.node.nic import NicPortDown
+from topodiag.checks.node.nic_rate import NicPortSlow
 from topodiag.model.devices import NicRole
 from topodiag.model.finding import Confidence, Severity
 from topodiag.model.node import Node

@@ -7,8 +7,9 @@ import pytest
 from tests.evidence.filled import node_of
 from topodiag.checks.node.acs import AcsBetweenPeers
 from topodiag.checks.node.fabric import FabricNotReady
-from topodiag.checks.node.nic import NicPortDown, NicPortSlow
+from topodiag.checks.node.nic import NicPortDown
 from topodiag.checks.node.nic_errors import NicPortErrors
+from topodiag.checks.node.nic_rate import NicPortSlow
 from topodiag.checks.node.pcie import NarrowPcieLink
 from topodiag.model.finding import Confidence, Finding, Outcome, Severity, Status
 

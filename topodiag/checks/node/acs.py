@@ -93,14 +93,8 @@ class AcsBetweenPeers(NodeCheck[Detours]):
         devices = _devices(judged)
         if faults := _faults(judged):
             return Detours((), tuple(_translated(judged, devices)), Coverage(1, 1, "kernel logs"), faults=faults)
-        if judged.is_vm is None:
-            registers = _registers(judged)
-            hints = tuple(fact for fact in registers if fact.get(0) & REDIRECTS)
-            if hints:
-                return Detours((), (), Coverage(len(registers), len(registers), "ports with ACS"), hints)
-            if registers and not judged.gpus:
-                return self.clean(judged, "no port that is shown redirects")
-        answer = self._without_question(judged, devices)
+        answer = self._by_registers_alone(judged) if judged.is_vm is None else None
+        answer = answer or self._without_question(judged, devices)
         if answer is not None:
             return answer
         ports = _ports_between(judged, devices)
@@ -115,6 +109,16 @@ class AcsBetweenPeers(NodeCheck[Detours]):
         if unseen:
             return self.unknown(judged, unseen)
         return self.clean(judged, "" if ports else "no two devices share a PCIe switch", coverage)
+
+    def _by_registers_alone(self, node: Node) -> Detours | Outcome | None:
+        """What the registers say where nothing shows whether this is a guest: redirection anywhere is a hint."""
+        registers = _registers(node)
+        hints = tuple(fact for fact in registers if fact.get(0) & REDIRECTS)
+        if hints:
+            return Detours((), (), Coverage(len(registers), len(registers), "ports with ACS"), hints)
+        if registers and not node.gpus:
+            return self.clean(node, "no port that is shown redirects")
+        return None
 
     def tell(self, judged: Node, observed: Detours) -> Iterator[Finding]:
         if observed.faults:

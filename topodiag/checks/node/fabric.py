@@ -116,12 +116,8 @@ class FabricNotReady(NodeCheck[FabricFaults]):
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> FabricFaults | Outcome:
         gpus = [gpu for gpu in judged.gpus if not gpu.mig.value and not gpu.lost.value]
-        if (mismatch := _refused_by_driver(judged, gpus)) is not None:
-            return FabricFaults(None, (), False, (), "", Coverage(0, 0, "GPUs with fabric information"), mismatch)
-        if _imex_failed_alone(judged):
-            return FabricFaults(None, (), True, (), "", Coverage(0, 0, "GPUs with fabric information"))
-        if _failed_alone(judged):
-            return FabricFaults(FAILED_ALONE, (), False, (), "", Coverage(0, 0, "GPUs with fabric information"))
+        if (service := _by_service_alone(judged, gpus)) is not None:
+            return service
         why_not = not_a_fabric(judged, gpus)
         if why_not is not None:
             return self.not_applicable(judged, why_not)
@@ -241,6 +237,18 @@ class FabricNotReady(NodeCheck[FabricFaults]):
 
 _DIFFERS = re.compile(r"nvidia-nvswitch\d{0,3}: Version mismatch, kernel version (\S{1,40}) user version (\S{1,40})")
 """The driver's words (kernel-open/nvidia/linux_nvswitch.c of NVIDIA's open modules)."""
+
+
+def _by_service_alone(node: Node, gpus: Sequence[Gpu]) -> FabricFaults | None:
+    """What a service or the driver says without a word of the GPUs' registration."""
+    unseen = Coverage(0, 0, "GPUs with fabric information")
+    if (mismatch := _refused_by_driver(node, gpus)) is not None:
+        return FabricFaults(None, (), False, (), "", unseen, mismatch)
+    if _imex_failed_alone(node):
+        return FabricFaults(None, (), True, (), "", unseen)
+    if _failed_alone(node):
+        return FabricFaults(FAILED_ALONE, (), False, (), "", unseen)
+    return None
 
 
 def _refused_by_driver(node: Node, gpus: Sequence[Gpu]) -> KernelEvent | None:

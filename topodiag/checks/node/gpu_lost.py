@@ -27,6 +27,7 @@ from topodiag.model.devices import NVIDIA, PciDevice, PciKind
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
+from topodiag.model.system import KernelEvent
 from topodiag.model.topics import Topic
 from topodiag.words.fold import plural
 
@@ -35,6 +36,9 @@ LOST_WORDS = "requires reset"
 
 MIN_SIBLINGS = 2
 """Nodes of the same kind that must agree on a number of GPUs before one with fewer is called short."""
+
+Sign = tuple[str, Origin | None]
+"""How a loss shows, in words, and where that stands."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,40 +181,63 @@ class GpuLost(NodeCheck[Losses]):
 
 def losses(node: Node) -> tuple[Loss, ...]:
     """The GPUs that are lost, or were and answer again, by every sign of it."""
-    signs: dict[str, list[tuple[str, Origin | None]]] = defaultdict(list)
-    logged: dict[str, list[tuple[str, Origin | None]]] = defaultdict(list)
+    standing, logged = _said_by_driver(node), _logged(node)
     only_bus: set[str] = set()
+    for label, sign in _seen_on_bus(node):
+        if not standing[label] and not logged[label]:
+            only_bus.add(label)
+        standing[label].append(sign)
+    labels = dict.fromkeys(label for signs in (logged, standing) for label, found in signs.items() if found)
+    return tuple(_loss(node, label, logged[label], standing[label], label in only_bus) for label in labels)
+
+
+def _loss(node: Node, label: str, logged: Sequence[Sign], standing: Sequence[Sign], only_bus: bool) -> Loss:
+    """One GPU's loss. What the log alone says is past where the GPU answers; what stands now is not."""
+    own = next((gpu for gpu in node.gpus if gpu.label == label), None)
+    return Loss(
+        label,
+        tuple(dict.fromkeys(words for words, _ in (*logged, *standing))),
+        tuple(origin for _, origin in (*logged, *standing) if origin is not None),
+        again=not standing and own is not None and answers(own),
+        confidence=Confidence.MEDIUM if only_bus else Confidence.HIGH,
+    )
+
+
+def _said_by_driver(node: Node) -> dict[str, list[Sign]]:
+    signs: dict[str, list[Sign]] = defaultdict(list)
     for gpu in node.gpus:
         words = gpu.lost.value or ""
         if words and LOST_WORDS not in words.lower():
             signs[gpu.label].append((f"the driver says {words!r}", gpu.lost.origin))
+    return signs
+
+
+def _logged(node: Node) -> dict[str, list[Sign]]:
+    """What the kernel log holds of lost GPUs: Xids, and the driver's own sentences. A sentence without a bus id counts
+    where the log says nothing else."""
+    signs: dict[str, list[Sign]] = defaultdict(list)
     for group in xid_groups(node, {"lost"}):
         means = group.entry.name if group.entry is not None else ""
         sign = f"Xid {group.code} ({means}){times(group.events)}"
-        logged[group.label].append((sign, group.events[0].origin))
+        signs[group.label].append((sign, group.events[0].origin))
     for kind, words in (("gpu-lost", "has fallen off the bus"), ("gpu-init", "could not be started by the driver")):
-        events = [event for event in node.events if event.kind == kind and event.bus_id is not None]
-        for bus_id in dict.fromkeys(event.bus_id for event in events):
-            of_gpu = [event for event in events if event.bus_id == bus_id]
-            logged[label_at(node, bus_id)].append((f"it {words}{times(of_gpu)}", of_gpu[0].origin))
-    for event in node.events:
-        if event.kind == "gpu-lost" and event.bus_id is None and not logged:
-            logged[label_at(node, None)].append(("it has fallen off the bus", event.origin))
+        by_place: dict[str, list[KernelEvent]] = defaultdict(list)
+        for event in node.events:
+            if event.kind == kind and event.bus_id is not None:
+                by_place[event.bus_id].append(event)
+        for bus_id, events in by_place.items():
+            signs[label_at(node, bus_id)].append((f"it {words}{times(events)}", events[0].origin))
+    nameless = next((event for event in node.events if event.kind == "gpu-lost" and event.bus_id is None), None)
+    if nameless is not None and not signs:
+        signs[label_at(node, None)].append(("it has fallen off the bus", nameless.origin))
+    return signs
+
+
+def _seen_on_bus(node: Node) -> Iterator[tuple[str, Sign]]:
+    """GPUs whose config space the PCI tree shows as lost, by label."""
     for bus_id, function in node.pci.items():
         if function.lost.value is not None and _is_gpu(node, function):
-            label = label_at(node, bus_id)
-            if not signs[label] and not logged[label]:
-                only_bus.add(label)
-            signs[label].append((function.lost.value, function.lost.origin))
-    made = []
-    for label in dict.fromkeys((*(each for each in logged if logged[each]), *(each for each in signs if signs[each]))):
-        found = [*logged[label], *signs[label]]
-        own = next((gpu for gpu in node.gpus if gpu.label == label), None)
-        again = not signs[label] and own is not None and answers(own)
-        sure = Confidence.MEDIUM if label in only_bus else Confidence.HIGH
-        evidence = tuple(origin for _, origin in found if origin is not None)
-        made.append(Loss(label, tuple(dict.fromkeys(sign for sign, _ in found)), evidence, again, sure))
-    return tuple(made)
+            yield label_at(node, bus_id), (function.lost.value, function.lost.origin)
 
 
 def _is_gpu(node: Node, function: PciDevice) -> bool:

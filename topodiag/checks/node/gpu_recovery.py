@@ -20,6 +20,7 @@ from topodiag.checks.node.gpu_events import (
 )
 from topodiag.checks.node.gpu_lost import LOST_WORDS, losses
 from topodiag.hardware.xids import recovery_of
+from topodiag.model.devices import Gpu
 from topodiag.model.finding import Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
@@ -97,25 +98,7 @@ class GpuRecovery(NodeCheck[Requests]):
             return self.not_applicable(judged, why)
         told = [gpu for gpu in judged.gpus if gpu.recovery_action.known or gpu.lost.known]
         coverage = Coverage(len(told), len(judged.gpus), "GPUs with a recovery action") if judged.gpus else None
-        asked: dict[str, Request] = {}
-        for gpu in judged.gpus:
-            action = (gpu.recovery_action.value or "none").replace("_", " ").lower()
-            if LOST_WORDS in (gpu.lost.value or "").lower():
-                asked[gpu.label] = Request(gpu.label, "reset", "the driver says it requires reset", gpu.lost.origin)
-            if action not in NOTHING:
-                asked[gpu.label] = Request(gpu.label, action, "recovery action", gpu.recovery_action.origin)
-        for label, (event, action) in _last_words(judged).items():
-            own = gpu_at(judged, event.bus_id)
-            settled = own is not None and own.recovery_action.known
-            if label not in asked and action not in NOTHING and not settled:
-                at = f" at {when(event)}" if when(event) else ""
-                asked[label] = Request(label, action, f"Xid 154{at}", event.origin)
-        refusing = _refusing(judged)
-        if refusing is not None and (refusing.label != MASKED or not asked):
-            asked.setdefault(refusing.label, refusing)
-        for lost in losses(judged):
-            if not lost.again:  # GPU001 says what helps it, and a reset does not reach it
-                asked.pop(lost.label, None)
+        asked = _asked(judged)
         if asked:
             return Requests(tuple(asked.values()), coverage)
         if told or log_was_read(judged):
@@ -145,6 +128,33 @@ class GpuRecovery(NodeCheck[Requests]):
                 evidence=[each.origin],
                 coverage=observed.coverage,
             )
+
+
+def _asked(node: Node) -> dict[str, Request]:
+    """What the GPUs ask for now, by label: the driver's word of each, else the log's last, else a refusal."""
+    asked = {gpu.label: request for gpu in node.gpus if (request := _asked_by_driver(gpu)) is not None}
+    for label, (event, action) in _last_words(node).items():
+        own = gpu_at(node, event.bus_id)
+        settled = own is not None and own.recovery_action.known
+        if label not in asked and action not in NOTHING and not settled:
+            at = f" at {when(event)}" if when(event) else ""
+            asked[label] = Request(label, action, f"Xid 154{at}", event.origin)
+    refusing = _refusing(node)
+    if refusing is not None and (refusing.label != MASKED or not asked):
+        asked.setdefault(refusing.label, refusing)
+    for lost in losses(node):
+        if not lost.again:  # GPU001 says what helps it, and a reset does not reach it
+            asked.pop(lost.label, None)
+    return asked
+
+
+def _asked_by_driver(gpu: Gpu) -> Request | None:
+    action = (gpu.recovery_action.value or "none").replace("_", " ").lower()
+    if action not in NOTHING:
+        return Request(gpu.label, action, "recovery action", gpu.recovery_action.origin)
+    if LOST_WORDS in (gpu.lost.value or "").lower():
+        return Request(gpu.label, "reset", "the driver says it requires reset", gpu.lost.origin)
+    return None
 
 
 def _refusing(node: Node) -> Request | None:

@@ -9,6 +9,7 @@ from topodiag.checks.node.gpu_events import no_gpu
 from topodiag.checks.node.host_faults import HostCheck, HostFault
 from topodiag.model.finding import Confidence, Outcome, Severity
 from topodiag.model.node import Node
+from topodiag.model.system import KernelEvent
 
 MANAGED = frozenset({"intel_pstate", "amd-pstate", "amd-pstate-epp", "intel_cpufreq"})
 """Drivers below which `powersave` still raises the clock under load (Linux Documentation, intel_pstate, amd-pstate)."""
@@ -104,32 +105,34 @@ def _governor(node: Node) -> HostFault | None:
 
 def _iommu(node: Node) -> HostFault | None:
     """Translation by the command line or the kernel's own line, where no domain type was read: those are PCI004's."""
-    if node.is_vm or any(device.iommu_type.known for device in node.pci.values()):
+    if node.is_vm or any(device.iommu_type.known for device in node.pci.values()) or _passes(node):
         return None
-    cmdline = node.os.cmdline.get("")
-    if _PASSES.search(cmdline):
-        return None
-    said = [event for event in node.events if event.kind == "iommu"]
-    if any("passthrough" in event.text.lower() for event in said):
-        return None
-    line = next((event for event in said if "translated" in event.text.lower()), None)
-    enabled = next((event for event in said if "IOMMU enabled" in event.text), None)
-    asked = _ON.search(cmdline) is not None
-    if line is None and not asked and enabled is None:
-        return None
-    if node.cpu.arch.get("x86_64") not in ("x86_64", "amd64", "i686"):
-        return None  # Arm servers translate by design
+    line, enabled = _iommu_line(node, "translated"), _iommu_line(node, "iommu enabled")
     shown = line or enabled
+    asked = _ON.search(node.os.cmdline.get(""))
+    words = shown.text if shown is not None else asked.group() if asked is not None else ""
+    if not words or node.cpu.arch.get("x86_64") not in ("x86_64", "amd64", "i686"):
+        return None  # Arm servers translate by design
     return HostFault(
         Severity.WARNING,
         "the IOMMU translates: P2P and GPUDirect RDMA may be slow, hang or corrupt",
-        shown.text if shown is not None else next(iter(_ON.findall(cmdline)), ""),
+        words,
         "iommu=pt (passthrough) or no IOMMU, on a bare-metal host",
         "every peer-to-peer access is translated at the root complex instead of going direct",
         (
             "Boot with iommu=pt on the kernel command line, or switch the IOMMU off in the BIOS",
             "Afterwards `cat /sys/kernel/iommu_groups/*/type` must say identity",
         ),
-        (shown.origin if shown is not None else None, node.os.cmdline if asked else None),
+        (shown.origin if shown is not None else None, node.os.cmdline if asked is not None else None),
         Confidence.MEDIUM if node.is_vm is False and line is not None else Confidence.LOW,
     )
+
+
+def _iommu_line(node: Node, words: str) -> KernelEvent | None:
+    """The kernel's first line on its IOMMU that holds these words, in lower case."""
+    return next((each for each in node.events if each.kind == "iommu" and words in each.text.lower()), None)
+
+
+def _passes(node: Node) -> bool:
+    """Whether the IOMMU was set to pass, or switched off."""
+    return _PASSES.search(node.os.cmdline.get("")) is not None or _iommu_line(node, "passthrough") is not None

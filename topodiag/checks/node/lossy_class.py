@@ -144,43 +144,55 @@ def _is_infiniband(node: Node, device: NetDev) -> bool:
 def _by_settings(node: Node, device: NetDev) -> Lossy | None:
     lossless = device.lossless.value or ()
     if not lossless:
-        trust = f", trust {device.trust.value}" if device.trust.value else ""
-        return Lossy(
-            Severity.WARNING,
-            Confidence.MEDIUM,
-            device.name,
-            f"{device.name}: no priority has flow control, so RoCE packets are dropped under load",
-            f"PFC off on all priorities{trust}",
-            "PFC on the priority of the RoCE traffic, unless the network is lossy by design and has ECN",
-            (device.lossless, device.trust),
-        )
-    named = {str(number) for number in lossless}
-    wanted = f"flow control is on priority {', '.join(sorted(named))}"
+        return _without_pause(device)
+    wanted = f"flow control is on priority {', '.join(sorted(map(str, set(lossless))))}"
     classes = {port.traffic_class.value: port.traffic_class for nic in _nics_of(node, device) for port in nic.ports}
     classes.pop(None, None)
     setting = next((each for each in node.settings if each.name == "NCCL_IB_TC" and each.value.isdecimal()), None)
     if len(classes) == 1:
         tclass, shown = next(iter(classes.items()))
-        priority = _priority(device, tclass or 0)
-        if priority is not None and priority not in lossless:
-            return _rides(device, tclass or 0, priority, wanted, (shown, device.lossless))
-        if setting is None and priority is not None and UNTAGGED not in lossless:
-            return Lossy(
-                Severity.INFO,
-                Confidence.MEDIUM,
-                device.name,
-                f"{device.name}: queue pairs that a GPU drives (GIN) do not take the global traffic class {tclass}, and"
-                f" ride priority {UNTAGGED} without flow control unless NCCL_IB_TC is set",
-                f"traffic class {tclass} for the kernel's queue pairs; {wanted}",
-                f"NCCL_IB_TC={tclass} as well",
-                (shown, device.lossless),
-            )
-        return None
+        return _by_global_class(device, tclass or 0, shown, wanted, setting is not None)
     if setting is not None and len(setting.value) < 4:
         priority = _priority(device, int(setting.value))
         if priority is not None and priority not in lossless:
             return _rides(device, int(setting.value), priority, wanted, (setting.origin, device.lossless))
     return None
+
+
+def _without_pause(device: NetDev) -> Lossy:
+    trust = f", trust {device.trust.value}" if device.trust.value else ""
+    return Lossy(
+        Severity.WARNING,
+        Confidence.MEDIUM,
+        device.name,
+        f"{device.name}: no priority has flow control, so RoCE packets are dropped under load",
+        f"PFC off on all priorities{trust}",
+        "PFC on the priority of the RoCE traffic, unless the network is lossy by design and has ECN",
+        (device.lossless, device.trust),
+    )
+
+
+def _by_global_class(device: NetDev, tclass: int, shown: Fact[int], wanted: str, has_setting: bool) -> Lossy | None:
+    """What the device's global traffic class does to the kernel's queue pairs, and to those that a GPU drives, which
+    do not take it."""
+    lossless = device.lossless.value or ()
+    priority = _priority(device, tclass)
+    if priority is None:
+        return None
+    if priority not in lossless:
+        return _rides(device, tclass, priority, wanted, (shown, device.lossless))
+    if has_setting or UNTAGGED in lossless:
+        return None
+    return Lossy(
+        Severity.INFO,
+        Confidence.MEDIUM,
+        device.name,
+        f"{device.name}: queue pairs that a GPU drives (GIN) do not take the global traffic class {tclass}, and"
+        f" ride priority {UNTAGGED} without flow control unless NCCL_IB_TC is set",
+        f"traffic class {tclass} for the kernel's queue pairs; {wanted}",
+        f"NCCL_IB_TC={tclass} as well",
+        (shown, device.lossless),
+    )
 
 
 def _rides(

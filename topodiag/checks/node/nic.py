@@ -1,19 +1,15 @@
-"""State and rate of the ports of compute NICs."""
+"""State of the ports of compute NICs. Their rate: nic_rate.py."""
 
 from __future__ import annotations
 
-from collections import Counter as Tally
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Never
 
 from topodiag.checks.interface import NodeCheck, OneStep
-from topodiag.checks.node.fabric_links import slow_links
 from topodiag.checks.node.nic_events import of_bus, of_log
 from topodiag.checks.node.nic_ports import (
-    Family,
     Port,
-    able_gbps,
     gpus_near,
     netdev_of,
     network_gbs,
@@ -21,19 +17,15 @@ from topodiag.checks.node.nic_ports import (
     product,
     usual_gbps,
 )
-from topodiag.checks.peers import of_everyone
-from topodiag.checks.shared.devices import compute_nics, just_booted, majority, word
-from topodiag.checks.shared.prices import GBPS_PER_GBS, slow_ports
+from topodiag.checks.shared.devices import compute_nics, just_booted, word
+from topodiag.checks.shared.prices import slow_ports
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact
 from topodiag.words.fold import fold_runs, plural
-from topodiag.words.units import in_gbps, in_gbs, spell_gbs
+from topodiag.words.units import in_gbs, spell_gbs
 
 NO_COMPUTE = "no RDMA NIC that carries the job's traffic"
-
-FULL_LANES = 4
-"""Lanes of every InfiniBand port of the last ten years; two of them are sold as HDR100 and NDR200."""
 
 CABLELESS = frozenset({"no link partner", "switched off", "down"})
 """What a port without a cable looks like."""
@@ -245,162 +237,3 @@ def _shown(node: Node, bad: Sequence[Port]) -> Iterator[Fact[Any]]:
             yield port.port.sm_lid
         if device is not None and port.layer == "Ethernet":
             yield device.carrier
-
-
-class NicPortSlow(OneStep[Node], NodeCheck[Never]):
-    """NIC002: a port rate below its capability or its sibling ports
-
-    What it finds
-        Active ports of compute NICs that negotiated a lower rate, or fewer lanes, than the same ports of the node's
-        other NICs of that product, or than the same NICs of the other nodes in evidence.
-
-    Why it matters
-        A 400 Gb/s port that came up at 200 carries 25 GB/s instead of 50. Collectives that use all NICs give each the
-        same share, so the whole node, and with it every node of the job, runs at the pace of the slow port.
-
-    Evidence it reads
-        `rate` of each port in /sys/class/infiniband, `ibstat`, `ibv_devinfo`, the interface's speed; the datasheet of
-        the product; `iblinkinfo`, where it says what a link could be.
-
-    When it stays silent
-        Ports that are down: their rate is a meaningless default. All ports of the product are alike, even below the
-        product's ability: the fabric is built this way (ConnectX-7 on a 200 Gb/s fabric). A single port at half of
-        its product's ability: many products are sold at several rates. Elastic Fabric Adapters have no rated speed
-        here; they are compared only with each other. No rate was read: unknown.
-
-    How to confirm
-        ibstat | grep -E "^CA|Rate"
-        sudo mlxlink -d DEVICE -m                 speeds that port, cable and far end can do
-        iblinkinfo | grep 'Could be'
-
-    How to fix
-        Reseat or swap the cable or transceiver: a damaged lane makes the port train at half of its rate, and a cable
-        of an older generation limits it. Look whether the switch port is split or limited, and whether the port is
-        forced to a lower speed (`mlxlink -d DEVICE`, supported and enabled speeds).
-
-    References
-        InfiniBand Architecture Specification (link width and speed negotiation); rdma-core iblinkinfo; NVIDIA
-        ConnectX datasheets.
-    """
-
-    id = "NIC002"
-    title = "a port rate below its capability or its sibling ports"
-
-    def judge(self, node: Node, peers: Sequence[Node] = ()) -> Outcome:
-        nics = compute_nics(node)
-        links = [port for port in node.fabric_ports if port.runs.known]
-        slower = slow_links(self, node, links)
-        if slower:
-            return self.found(node, slower, Coverage(len(links), len(links), "links of the fabric"))
-        if not nics:
-            return self.clean(node) if links else self.not_applicable(node, NO_COMPUTE)
-        ports = ports_of(node)
-        seen = [port for port in ports if port.rate]
-        coverage = Coverage(len({port.nic.name for port in seen}), len(nics), "compute NICs")
-        if not seen:
-            if ports and all(port.state and not port.is_up for port in ports):
-                return self.not_applicable(node, "no port is active: NIC001 says which")
-            why = next((port.port.rate_gbps.why for port in ports if port.port.rate_gbps.why), "")
-            return self.unknown(node, why or "no source says the rates of the ports")
-        slow: dict[tuple[object, ...], list[Port]] = defaultdict(list)
-        elsewhere = of_everyone(node, peers, _rates_by_family)
-        for port in seen:
-            wanted = _wanted(port, seen, elsewhere)
-            if wanted is not None:
-                slow[port.family[:2], port.rate, port.port.lanes.value, *wanted].append(port)
-        found = [self._report(node, bad, seen, _wanted(bad[0], seen, elsewhere), coverage) for bad in slow.values()]
-        return self.found(node, found, coverage) if found else self.clean(node, _built_so(node, seen), coverage)
-
-    def _report(
-        self, node: Node, bad: Sequence[Port], seen: Sequence[Port], wanted: tuple[float, str, bool] | None,
-        coverage: Coverage,
-    ) -> Finding:  # fmt: skip
-        rate, why, sure = wanted or (0.0, "", False)
-        now = bad[0].rate or 0.0
-        names = list(dict.fromkeys(port.nic.name for port in bad))
-        lost = slow_ports(now, rate, len(bad))
-        where, lanes = fold_runs([port.label for port in bad]), bad[0].port.lanes.value
-        width = f" on {plural(lanes, 'lane')}" if lanes and lanes != FULL_LANES else ""
-        return self.finding(
-            node,
-            Severity.ERROR if sure else Severity.WARNING,
-            f"{where} {'runs' if len(bad) == 1 else 'run'} at {in_gbps(now)}{width} instead of {in_gbps(rate)}",
-            observed=f"{in_gbps(now)}{width} ({in_gbs(now / GBPS_PER_GBS)})",
-            expected=f"{in_gbps(rate)} ({in_gbs(rate / GBPS_PER_GBS)}), {why}" + _ability(node, bad[0], rate),
-            fix=(
-                "Reseat or swap the cable or transceiver: a bad lane or an older cable makes the port train slower",
-                "Look whether the switch port is split or limited to this speed",
-                "Look at the speeds that are enabled on the port: `sudo mlxlink -d DEVICE`",
-            ),
-            nics=names,
-            cost=Cost(
-                round(lost, 3),
-                round(1 - now / rate, 4) if rate else None,
-                f"{spell_gbs(now / GBPS_PER_GBS)} of {in_gbs(rate / GBPS_PER_GBS)} per port left, and rings over all"
-                " NICs run at the pace of the slowest",
-            ),
-            evidence=[fact for port in bad for fact in (port.port.rate_gbps, port.port.lanes)],
-            coverage=coverage,
-            confidence=Confidence.HIGH if sure else Confidence.MEDIUM,
-        )  # fmt: skip
-
-
-def _rates_by_family(nodes: Sequence[Node]) -> dict[Family, Tally[float]]:
-    """How many ports of each family run at which rate, over all nodes."""
-    made: dict[Family, Tally[float]] = defaultdict(Tally)
-    for node in nodes:
-        for port in ports_of(node):
-            if port.rate:
-                made[port.family][port.rate] += 1
-    return made
-
-
-def _wanted(
-    port: Port, seen: Sequence[Port], everywhere: Mapping[Family, Tally[float]]
-) -> tuple[float, str, bool] | None:
-    """The rate that a port should have, why, and whether that is sure; None when it has no better sibling."""
-    now = port.rate or 0.0
-    family = [other for other in seen if other.family == port.family]
-    rates = [other.rate or 0.0 for other in family]
-    usual, best = majority(rates), max(rates)
-    faster = sum(rate > now for rate in rates)
-    if usual is not None and now < usual:
-        return usual, f"as {plural(faster, 'sibling')} of the same product", True
-    if usual is None and now < best:
-        return best, f"as {plural(faster, 'sibling')} of the same product", rates.count(now) == 1
-    if usual is not None and faster:
-        return None
-    return _wanted_elsewhere(port, family, everywhere) or _wanted_lanes(port, family)
-
-
-def _wanted_elsewhere(
-    port: Port, family: Sequence[Port], everywhere: Mapping[Family, Tally[float]]
-) -> tuple[float, str, bool] | None:
-    """The rate of most ports of the product on other nodes, where it is higher. `family` are its own node's."""
-    rates = everywhere.get(port.family, Tally()) - Tally(other.rate for other in family if other.rate)
-    common = majority(rates)
-    if common is None or (port.rate or 0.0) >= common:
-        return None
-    return common, f"as {plural(rates[common], 'port')} of the same product on other nodes", False
-
-
-def _wanted_lanes(port: Port, family: Sequence[Port]) -> tuple[float, str, bool] | None:
-    """The rate with all lanes, of an InfiniBand port that runs on one while no sibling shows more."""
-    several = any((other.port.lanes.value or 0) > 1 for other in family)
-    if port.layer != "InfiniBand" or port.port.lanes.value != 1 or several:
-        return None
-    return (port.rate or 0.0) * FULL_LANES, f"{FULL_LANES} lanes instead of one at the same speed per lane", False
-
-
-def _ability(node: Node, port: Port, rate: float) -> str:
-    able = able_gbps(node, port.nic)
-    return f"; {product(port.nic)} can do {in_gbps(able)}" if able and able >= rate else ""
-
-
-def _built_so(node: Node, seen: Sequence[Port]) -> str:
-    for port in seen:
-        able = able_gbps(node, port.nic)
-        alike = {other.rate for other in seen if other.family == port.family} == {port.rate}
-        if able and alike and (port.rate or able) < able:
-            return f"all {product(port.nic)} ports run at {port.rate:g} of {in_gbps(able)}: the fabric is built so"
-    return ""

@@ -125,7 +125,8 @@ class NicPortErrors(OneStep[Node], NodeCheck[Never]):
         )
 
     def _judge_counters(self, node: Node) -> Outcome:
-        nics = compute_nics(node) or _interfaces(node)
+        compute = compute_nics(node)
+        nics = compute or _interfaces(node)
         ports = {port.label: port for port in node.fabric_ports}
         if not nics and not ports:
             return self.not_applicable(node, NO_COMPUTE)
@@ -134,7 +135,7 @@ class NicPortErrors(OneStep[Node], NodeCheck[Never]):
         readable = _readable_names(judged) | {
             name for name, port in ports.items() if any(_readable(each) for each in port.counters.values())
         }
-        what = "compute NICs with counters" if compute_nics(node) else "ports with counters"
+        what = "compute NICs with counters" if compute else "ports with counters"
         coverage = Coverage(len(readable), len(nics) + len(ports), what)
         if not readable:
             if any(judged.values()):
@@ -143,10 +144,13 @@ class NicPortErrors(OneStep[Node], NodeCheck[Never]):
         found = [self._report(node, counts, coverage) for counts in _alike(node, nics, tuple(ports), judged)]
         if found:
             return self.found(node, found, coverage)
-        if not compute_nics(node) and not ports:
+        if not compute and not ports:
             return self.unknown(
                 node, "the interfaces count no errors; counters of the RDMA ports are not in the evidence"
             )
+        return self._without_errors(node, judged, coverage)
+
+    def _without_errors(self, node: Node, judged: Mapping[str, Sequence[Judged]], coverage: Coverage) -> Outcome:
         if high := high_totals(judged):
             why = f"{high} since boot: only a second reading shows whether it goes on (`--sample 60s` under load)"
             return Outcome(self.id, Status.UNKNOWN, node.host, why=why, coverage=coverage)

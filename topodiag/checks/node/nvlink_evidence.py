@@ -108,20 +108,26 @@ def _count(node: Node, gpu: Gpu) -> LinkCount:
 def _from_links(node: Node, gpu: Gpu, spec: GpuSpec | None) -> LinkCount:
     states = [(link, is_up(link)) for link in gpu.nvlinks]
     active = sum(up is True for _, up in states)
-    unread = sum(up is None for _, up in states)
-    down = tuple(link.index for link, up in states if up is False)
-    if unread and (spec is None or spec.bridged or active < spec.nvlinks):
-        return LinkCount(gpu, spec, why=f"the state of {unread} of its links could not be read")
-    gaps = max(link.index for link in gpu.nvlinks) + 1 - len(gpu.nvlinks)
-    if gaps > 0 and (spec is None or active < spec.nvlinks):
-        return LinkCount(gpu, spec, why=f"{gaps} of its links are left out of the evidence")
-    evidence = tuple([link.state for link, up in states if up is False] or [gpu.nvlinks[-1].state])
+    if why := _unseen_links(gpu, spec, active, unread=sum(up is None for _, up in states)):
+        return LinkCount(gpu, spec, why=why)
+    inactive = [link for link, up in states if up is False]
+    down = tuple(link.index for link in inactive)
+    evidence = tuple([link.state for link in inactive] or [gpu.nvlinks[-1].state])
     unlisted = spec.nvlinks - len(gpu.nvlinks) if spec is not None and spec.nvswitch and _may_be_cut(node, gpu) else 0
     if unlisted > 0 and not down:
         return LinkCount(gpu, spec, why=f"{len(gpu.nvlinks)} of its links are in the evidence, all up: the rest is not")
     if unlisted > 0:
         return LinkCount(gpu, spec, active + unlisted, confidence=Confidence.MEDIUM, evidence=evidence, down=down)
     return LinkCount(gpu, spec, active, evidence=evidence, down=down)
+
+
+def _unseen_links(gpu: Gpu, spec: GpuSpec | None, active: int, unread: int) -> str:
+    """Why links that the evidence does not show may change the count; empty where as many are up as the product has."""
+    complete = spec is not None and active >= spec.nvlinks
+    if unread and not (spec is not None and complete and not spec.bridged):
+        return f"the state of {unread} of its links could not be read"
+    gaps = max(link.index for link in gpu.nvlinks) + 1 - len(gpu.nvlinks)
+    return f"{gaps} of its links are left out of the evidence" if gaps > 0 and not complete else ""
 
 
 def _may_be_cut(node: Node, gpu: Gpu) -> bool:
@@ -165,24 +171,38 @@ def expect(node: Node, count: LinkCount, counts: list[LinkCount]) -> Expectation
 
     None where the evidence allows no expectation.
     """
-    spec = count.spec
     siblings = [
         other.active for other in counts if other.active is not None and other.gpu.name.value == count.gpu.name.value
     ]
     lone = len(siblings) < 2
     common = None if lone else majority(siblings)
-    if spec is not None and spec.nvswitch:
-        if node.is_vm and len(node.gpus) < MESH_GPUS and common is not None and 0 < common < spec.nvlinks:
-            return Expectation(common, f"{common} on its siblings in this part of the board", Confidence.MEDIUM)
-        return Expectation(spec.nvlinks, f"{spec.nvlinks} on {spec.name} ({spec.source})", count.confidence)
-    if spec is not None and not spec.bridged and common in (None, spec.nvlinks):
+    spec = count.spec
+    if spec is None:
+        return _expect_of_siblings(siblings, common)
+    if spec.nvswitch:
+        return _expect_of_switches(node, count, spec, common)
+    if spec.bridged:
+        return _expect_of_pair(count, siblings) if count.active == 0 else _expect_of_siblings(siblings, common)
+    if common in (None, spec.nvlinks):
         whole = spec.nvlinks in siblings and not node.is_vm
         return _expect_of_mesh(node, count, spec, lone, common is not None or (whole and bool(count.down)))
-    if spec is not None and spec.bridged and count.active == 0:
-        return _expect_of_pair(count, siblings)
+    return _expect_of_siblings(siblings, common)
+
+
+def _expect_of_siblings(siblings: list[int], common: int | None) -> Expectation | None:
+    """What most of at least three GPUs of one product have up, where the product itself does not settle it."""
     if not common or len(siblings) < 3:
         return None
     return Expectation(common, f"{common} on {siblings.count(common)} of {len(siblings)} siblings", Confidence.MEDIUM)
+
+
+def _expect_of_switches(node: Node, count: LinkCount, spec: GpuSpec, common: int | None) -> Expectation:
+    """What a GPU behind NVSwitches should have: all links of its product, but in a guest that holds part of the board
+    as many as its siblings there."""
+    part = node.is_vm and len(node.gpus) < MESH_GPUS
+    if part and common is not None and 0 < common < spec.nvlinks:
+        return Expectation(common, f"{common} on its siblings in this part of the board", Confidence.MEDIUM)
+    return Expectation(spec.nvlinks, f"{spec.nvlinks} on {spec.name} ({spec.source})", count.confidence)
 
 
 def _expect_of_mesh(node: Node, count: LinkCount, spec: GpuSpec, lone: bool, agreed: bool) -> Expectation | None:

@@ -25,7 +25,7 @@ CHECKS = {
     "PCI003": "pcie_errors:PcieErrors",
     "PCI004": "acs:AcsBetweenPeers",
     "NIC001": "nic:NicPortDown",
-    "NIC002": "nic:NicPortSlow",
+    "NIC002": "nic_rate:NicPortSlow",
     "NIC003": "nic_errors:NicPortErrors",
     "NIC004": "nics_differ:NicsDiffer",
     "NIC005": "nic_count:MissingComputeNic",

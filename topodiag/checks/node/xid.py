@@ -42,6 +42,12 @@ SIDES = {
     "either": "hardware or program",
 }
 
+NvlinkLine = tuple[NvlinkError | None, KernelEvent]
+"""A line of Xid 144 to 150, read where its form is known."""
+
+NvlinkUnit = tuple[str, str, str]
+"""Severity, unit and verdict of such lines."""
+
 
 @dataclass(frozen=True, slots=True)
 class Troubles:
@@ -149,7 +155,7 @@ def _of_group(node: Node, group: XidGroup, groups: Sequence[XidGroup]) -> Iterat
         )
         return
     if 144 <= group.code <= 150:
-        yield from _of_nvlinks(node, group, name, where)
+        yield from _of_nvlinks(node, group)
         return
     severity, side, words = SEVERITIES.get(group.entry.severity, Severity.WARNING), SIDES[group.entry.side], ""
     if group.entry.side == "program" and (count := _programs_on_one_gpu(group, groups)) >= RECURS:
@@ -177,36 +183,46 @@ def _programs_on_one_gpu(group: XidGroup, groups: Sequence[XidGroup]) -> int:
     return len({pid for pid, _ in group.programs}) if alone else 0
 
 
-def _of_nvlinks(node: Node, group: XidGroup, name: str, where: tuple[str, ...]) -> Iterator[Trouble]:
+def _of_nvlinks(node: Node, group: XidGroup) -> Iterator[Trouble]:
     """Lines of one unit, severity and verdict become one; a line of another form keeps the number's own severity."""
-    assert group.entry is not None  # noqa: S101 - the numbers are in the catalogue
-    units: dict[tuple[str, str, str], list[tuple[NvlinkError | None, KernelEvent]]] = defaultdict(list)
+    units: dict[NvlinkUnit, list[NvlinkLine]] = defaultdict(list)
     for event in group.events:
         found = nvlink_of(group.code, event.text)
         key = (found.severity, found.unit, found.words) if found is not None else ("warning", "", "")
         units[key].append((found, event))
-    for (severity, unit, words), own in units.items():
-        links = sorted({each.link for each, _ in own if each is not None and each.link is not None})
-        events = [event for _, event in own]
-        if own and all(each is not None and each.if_again for each, _ in own) and not _recurs(own):
-            severity = "info"
-        at = _at(links)
-        said = f" {unit}, {words}" if unit else ""
-        yield Trouble(
-            name,
-            SEVERITIES[severity],
-            f"{capital(name)}{at}: Xid {group.code} ({group.entry.name}){said}{times(events)}",
-            f"{group.entry.means}; {unit or 'unit not named'}" + (f": {words}" if words else ""),
-            SIDES[group.entry.side],
-            group.entry.actions,
-            tuple(event.origin for event in events),
-            where,
-            tuple(f"{group.label} link {link}" for link in links if where),
-            "traffic over this link stopped, and every rank of its job waits for it" if severity == "error" else "",
-        )
+    for unit, lines in units.items():
+        yield _of_unit(node, group, unit, lines)
 
 
-def _recurs(lines: Sequence[tuple[NvlinkError | None, KernelEvent]]) -> bool:
+def _of_unit(node: Node, group: XidGroup, unit: NvlinkUnit, lines: Sequence[NvlinkLine]) -> Trouble:
+    assert group.entry is not None  # noqa: S101 - the numbers are in the catalogue
+    severity, part, words = unit
+    if _harmless_once(lines):
+        severity = "info"
+    name, where = named(node, group.label), where_gpus([group.label])
+    links = sorted({each.link for each, _ in lines if each is not None and each.link is not None})
+    events = [event for _, event in lines]
+    said = f" {part}, {words}" if part else ""
+    return Trouble(
+        name,
+        SEVERITIES[severity],
+        f"{capital(name)}{_at(links)}: Xid {group.code} ({group.entry.name}){said}{times(events)}",
+        f"{group.entry.means}; {part or 'unit not named'}" + (f": {words}" if words else ""),
+        SIDES[group.entry.side],
+        group.entry.actions,
+        tuple(event.origin for event in events),
+        where,
+        tuple(f"{group.label} link {link}" for link in links if where),
+        "traffic over this link stopped, and every rank of its job waits for it" if severity == "error" else "",
+    )
+
+
+def _harmless_once(lines: Sequence[NvlinkLine]) -> bool:
+    """Whether the catalogue asks to report these lines only if they recur, and they did not."""
+    return all(each is not None and each.if_again for each, _ in lines) and not _recurs(lines)
+
+
+def _recurs(lines: Sequence[NvlinkLine]) -> bool:
     """Whether one link reported the same error at two moments; lines without a time count each."""
     moments: dict[int | None, list[float | None]] = defaultdict(list)
     for error, event in lines:
