@@ -37,7 +37,7 @@ def test_events_that_share_a_place_are_one_mark_and_equal_ones_one_line() -> Non
 
 def test_a_long_silence_is_cut_out_and_its_length_said() -> None:
     shown = texts(draw_timeline([moment(0), moment(5), moment(5 * 86_400), moment(5 * 86_400 + 5)]))
-    assert "4 d 23 h" in shown
+    assert "4 days 23 h" in shown
     assert "1" in shown
     assert "4" in shown, "all four marks apart from each other"
 

@@ -10,9 +10,26 @@ from pathlib import Path
 import pytest
 
 import topodiag
-from topodiag.words.units import in_gbps, in_gbs, number, percent, spell_bytes, spell_gbs, spell_us
+from topodiag.words.units import (
+    in_gbps,
+    in_gbs,
+    in_mhz,
+    in_ms,
+    in_s,
+    in_w,
+    number,
+    percent,
+    signed_s,
+    spell_bytes,
+    spell_gbs,
+    spell_s,
+    spell_time,
+    spell_us,
+)
 
-UNIT = re.compile(r"\s?(?:GB/s|Gb/s|[KMG]iB)(?![A-Za-z])| %(?![A-Za-z0-9])")
+UNIT = re.compile(
+    r"\s?(?:GB/s|Gb/s|[KMG]iB|GT/s|MHz)(?![A-Za-z])| (?:%|us|µs|ms|s|min|h|days?|W|°C)(?![A-Za-z0-9_/(.=])"
+)
 """The units that sentences share. Where a unit follows a value in one f-string, it was spelt by hand."""
 
 
@@ -36,15 +53,17 @@ def test_a_unit_behind_a_value_is_found() -> None:
     assert list(by_hand('f"{x:.0%} of {y} %"')) == [(1, " %"), (1, " %")]
     assert list(by_hand('f"in GB/s: {x}"')) == []
     assert list(by_hand('f"{x} GB/sec"')) == []
+    assert list(by_hand('f"{x:.3g} ms, {y} W of {z} MHz"')) == [(1, " ms"), (1, " W"), (1, " MHz")]
+    assert list(by_hand('f"{n} seconds, {x} s={y}"')) == []
 
 
-def test_no_other_module_spells_a_bandwidth_a_size_or_a_share() -> None:
+def test_no_other_module_spells_a_quantity() -> None:
     code = Path(topodiag.__file__).parent
-    units = code / "words" / "units.py"
+    homes = {code / "words" / "units.py", code / "nccl" / "topo" / "detect.py"}  # the latter: the kernel's link speeds
     found = [
         f"{path.relative_to(code)}:{line} spells{unit} by hand: words/units.py has it"
         for path in sorted(code.rglob("*.py"))
-        if path != units
+        if path not in homes
         for line, unit in by_hand(path.read_text(encoding="utf-8"))
     ]
     assert found == []
@@ -83,3 +102,28 @@ def test_line_rates_sizes_and_times() -> None:
     assert [spell_bytes(count) for count in (8, 64 << 10, 3 << 29)] == ["8 B", "64 KiB", "1.5 GiB"]
     assert [spell_us(time) for time in (12.34, 4560.0, 1.2e6)] == ["12.3 us", "4.56 ms", "1.2 s"]
     assert [number(value) for value in (40.0, 40.04, 0.1875, float("inf"))] == ["40", "40", "0.188", "?"]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0, "0 s"), (12.3e-6, "12.3 us"), (0.35, "350 ms"), (0.9996, "1 s"), (12.34, "12.3 s"), (59.96, "1 min"),
+        (245, "4 min 5 s"), (600, "10 min"), (11_400, "3 h 10 min"), (86_400, "1 day"), (439_200, "5 days 2 h"),
+    ],
+)  # fmt: skip
+def test_a_time_has_the_units_of_its_length(seconds: float, text: str) -> None:
+    assert spell_s(seconds) == text
+
+
+def test_a_limit_keeps_its_seconds_and_a_clock_its_sign() -> None:
+    assert [in_s(seconds) for seconds in (600, 0.5, 1800.0)] == ["600 s", "0.5 s", "1800 s"]
+    assert [signed_s(seconds) for seconds in (0, 245, -0.012)] == ["+0 s", "+4 min 5 s", "-12 ms"]
+
+
+def test_parts_of_a_step_line_up() -> None:
+    assert [in_ms(time) for time in (12_340.0, 1_234_560.0)] == ["12.3 ms", "1,234.6 ms"]
+    assert [spell_time(time) for time in (12.34, 6280.0, 1.32e6)] == ["12.34 us", "6.28 ms", "1.32 s"]
+
+
+def test_clocks_and_power() -> None:
+    assert (in_mhz(1980), in_w(402.4)) == ("1980 MHz", "402 W")

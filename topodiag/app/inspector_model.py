@@ -20,6 +20,7 @@ from topodiag.model.inspector import BesideModel, CallsOfOneSize, Inspection, In
 from topodiag.model.job import Given, Job
 from topodiag.model.node import Node
 from topodiag.words.hosts import short_name
+from topodiag.words.units import spell_us
 
 FEWEST_CALLS = 100
 MOST_KINDS = 8
@@ -47,7 +48,7 @@ UNLOGGED = (
 )
 ANOTHER = "the captures lack GPUs that the job used: they are of other machines"
 UNLIKE = "no communicator that holds all GPUs of its nodes, with single calls of all ranks, 100 or more of one size"
-SHORT = f"no calls that should take {LEAST_US / 1000:.0f} ms or more: of shorter ones kernels that compute take much"
+SHORT = f"no calls that should take {spell_us(LEAST_US)} or more: of shorter ones kernels that compute take much"
 
 _Measured = tuple[InspectorCommunicator, CallsOfOneSize]
 
@@ -157,7 +158,7 @@ def _not_of_machine(size: CallsOfOneSize, expected_us: float) -> str:
     if expected_us < LEAST_US:
         return SHORT
     if size.clean_us > ALIKE * size.best_us:
-        took = f"{size.best_us / 1000:.1f} ms at best and {size.clean_us / 1000:.1f} ms as a rule"
+        took = f"{spell_us(size.best_us)} at best and {spell_us(size.clean_us)} as a rule"
         alone = "others use the wires or the GPUs at times, and what the machine allows is not seen"
         return f"{size.collective} of one size takes {took}: {alone}"
     return ""

@@ -41,7 +41,7 @@ from topodiag.placement.solve import Solution, Solved, node_after_node, solve
 from topodiag.placement.view import Look, look_of
 from topodiag.verdict.order import arranged
 from topodiag.words.fold import plural
-from topodiag.words.units import in_gbps, percent
+from topodiag.words.units import in_gbps, in_ms, percent
 
 if TYPE_CHECKING:
     from topodiag.model.job import Job
@@ -369,7 +369,7 @@ def _dearer(launcher: str, free: Solution, made: Solution) -> list[str]:
     now, best = made.cost.step_us / 1000, free.cost.step_us / 1000
     if now <= best * (1 + _ALIKE):
         return []
-    told = f"{launcher} numbers ranks node after node: a step waits {now:,.2f} ms, and {best:,.2f} ms with"
+    told = f"{launcher} numbers ranks node after node: a step waits {in_ms(now * 1000)}, and {in_ms(best * 1000)} with"
     return [f"{told} slurm-hostfile or rankfile, which take any order"]
 
 

@@ -21,6 +21,7 @@ from topodiag.cost.collectives import (
 )
 from topodiag.cost.hierarchy import bound_us, total_us, two_level
 from topodiag.cost.terms import Term
+from topodiag.words.units import spell_us
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +189,7 @@ def derivation(collective: str, algorithm: str, spread: Spread, size: float) -> 
         *_links(spread),
         Term("beta", link.gbs, "GB/s", f"min(inside, {spread.per_node} x network): all ranks of a node send"),
         Term("messages", count, "messages", "one after the other"),
-        Term("latency", latency, "us", f"messages x {link.alpha_us:.3g} us, the mean hop"),
+        Term("latency", latency, "us", f"messages x {spell_us(link.alpha_us)}, the mean hop"),
         Term("transfer", took - latency, "us", "what the bytes take"),
         Term("time", took, "us", made.formula),
     )

@@ -16,7 +16,7 @@ from topodiag.cost.alpha_beta import Link
 from topodiag.cost.spread import Spread
 from topodiag.hardware import catalog
 from topodiag.hardware.specs import GpuSpec, SystemSpec
-from topodiag.words.units import in_gbps, in_gbs
+from topodiag.words.units import in_gbps, in_gbs, spell_us
 
 DOMAIN_72 = 72
 """GPUs in the NVLink domain of an NVL72 rack, four to a compute tray (NVIDIA GB200 and GB300 NVL72 datasheets)."""
@@ -182,7 +182,7 @@ def with_spine(made: Machine, nodes_per_leaf: int, oversubscription: float = 1.0
     if not nodes_per_leaf or made.nodes <= nodes_per_leaf:
         return replace(made, assumed=(*made.assumed, "the fabric carries all nodes at once (no oversubscription)"))
     link = Link(network.link.alpha_us + SWITCH_US, network.link.gbs / oversubscription, "spine")
-    source = f"the network over {oversubscription:g}, and {SWITCH_US:g} us for two more switches"
+    source = f"the network over {oversubscription:g}, and {spell_us(SWITCH_US)} for two more switches"
     spine = Tier("spine", link, made.gpus, network.line_gbs / oversubscription, source)
     near = replace(network, gpus=nodes_per_leaf * made.gpus_per_node)
     tiers = (*(near if tier is network else tier for tier in made.tiers), spine)

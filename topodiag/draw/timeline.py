@@ -16,6 +16,7 @@ from topodiag.model.clock_text import LAST_S, stamp
 from topodiag.model.timeline import Moment
 from topodiag.words.fold import plural
 from topodiag.words.hosts import short_names
+from topodiag.words.units import spell_s
 
 WIDE, LABEL, TOP, LANE = 860, 150, 96, 34
 """The picture, the room of the hosts' names, what stands above the lanes, and a lane, px."""
@@ -124,7 +125,7 @@ def _lanes(canvas: Canvas, hosts: Sequence[str], axis: _Axis, bottom: float) -> 
         canvas.path(
             f"M{spelt(middle - 3)} {TOP}v{spelt(bottom - TOP)}M{spelt(middle + 3)} {TOP}v{spelt(bottom - TOP)}", "mark"
         )
-        canvas.text(middle, TOP - 24, _span(start - end), "small", "middle")
+        canvas.text(middle, TOP - 24, spell_s(start - end), "small", "middle")
 
 
 def _ticks(canvas: Canvas, axis: _Axis, begin: float, bottom: float) -> None:
@@ -208,16 +209,4 @@ def _notes(  # noqa: PLR0917 - what was drawn of what there was
 
 
 def _after(seconds: float) -> str:
-    return "0" if seconds < 0.0005 else f"+{_span(seconds)}"
-
-
-def _span(seconds: float) -> str:
-    """`350 ms`, `12.3 s`, `4 min 5 s`, `3 h 10 min`, `5 d 2 h`."""
-    if seconds < 60:
-        return f"{seconds * 1000:.0f} ms" if seconds < 1 else f"{seconds:.3g} s"
-    whole = round(seconds)
-    for unit, below, size, small in (("d", "h", 86_400, 3600), ("h", "min", 3600, 60), ("min", "s", 60, 1)):
-        if whole >= size:
-            rest = whole % size // small
-            return f"{whole // size} {unit}" + (f" {rest} {below}" if rest else "")
-    return ""
+    return "0" if seconds < 0.0005 else f"+{spell_s(seconds)}"

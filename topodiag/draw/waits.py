@@ -10,6 +10,7 @@ from topodiag.checks.job.hang import Front, fronts_of
 from topodiag.draw.svg import Canvas
 from topodiag.model.job import Job
 from topodiag.words.fold import fold_numbers, plural
+from topodiag.words.units import spell_s
 
 WIDE, LABEL, TOP, ROW, BAR = 760, 190, 66, 26, 17
 """The picture, the names of ranks, what stands above the rows, a row and its bar, px."""
@@ -121,5 +122,5 @@ def _draw(canvas: Canvas, rows: Sequence[_Row]) -> None:
         canvas.text(left, bottom + 16, "0 s", "small")
         at = left + room * (last - begin) / span
         if at > left + 60:
-            canvas.text(at, bottom + 16, f"+{last - begin:.3g} s", "small", "middle")
+            canvas.text(at, bottom + 16, f"+{spell_s(last - begin)}", "small", "middle")
         canvas.text(left + room, bottom + 16, "still waiting", "small", "end")

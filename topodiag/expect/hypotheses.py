@@ -25,7 +25,7 @@ from topodiag.expect.verdict import IMPOSSIBLE, LOW, Verdict, busbw_of
 from topodiag.model.bench import BenchRun, Fit, Hypothesis
 from topodiag.model.finding import Finding, Outcome, Severity, Status
 from topodiag.nccl.topo.changes import ChangeError
-from topodiag.words.units import in_gbs, spell_bytes, spell_gbs
+from topodiag.words.units import in_gbs, spell_bytes, spell_gbs, spell_us
 
 SPREAD = 0.07
 """How far a right cause's prediction is off, as a share: what healthy machines show around their own expectation."""
@@ -353,8 +353,8 @@ def _floor(case: _Case, cause: Cause) -> Iterator[_Speaks]:
         return
     times = case.latency_us / case.rates.latency_us
     if times >= SLOW_START:
-        words = f"for: the smallest operation takes {case.latency_us:.0f} us, {times:.1f} times what NCCL reckons"
+        words = f"for: the smallest operation takes {spell_us(case.latency_us)}, {times:.1f} times what NCCL reckons"
         yield _Speaks(3.0, words, indirect=True)
     elif times < QUICK_START:
-        words = f"against: the smallest operation takes {case.latency_us:.0f} us, no more than NCCL reckons"
+        words = f"against: the smallest operation takes {spell_us(case.latency_us)}, no more than NCCL reckons"
         yield _Speaks(0.2, words, indirect=True)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from topodiag.hardware import catalog
 from topodiag.hardware.specs import GpuSpec, SystemSpec
 from topodiag.model.nccl_tree import Element
-from topodiag.nccl.topo.detect import GPU_CLASS, GT_PER_S, HIDDEN_SWITCH, IB_MAXCONN, SWITCH_CLASS
+from topodiag.nccl.topo.detect import GPU_CLASS, HIDDEN_SWITCH, IB_MAXCONN, SWITCH_CLASS, link_speed
 
 _BRIDGE_CLASS, _NIC_CLASS = "0x060400", "0x020700"
 
@@ -114,7 +114,7 @@ def _switch(layout: Layout, number: int, gpus: list[int], nics: list[int], gbps:
 
 
 def _pci(bus_id: str, kind: str, gpu: GpuSpec, below: list[Element], gen: int = 0) -> Element:
-    speed = f"{GT_PER_S[gen or gpu.pcie_gen or 5]} GT/s PCIe"
+    speed = link_speed(gen or gpu.pcie_gen or 5)
     attributes = (("busid", bus_id), ("class", kind), ("link_speed", speed), ("link_width", str(gpu.pcie_width or 16)))
     return Element("pci", attributes, tuple(below))
 

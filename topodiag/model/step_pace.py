@@ -17,7 +17,7 @@ import numpy.typing as npt
 from topodiag.model.clock_text import stamp
 from topodiag.model.steps import Step, StepSeries
 from topodiag.words.fold import plural
-from topodiag.words.units import percent
+from topodiag.words.units import percent, spell_s
 
 Floats = npt.NDArray[np.float64]
 
@@ -207,9 +207,7 @@ def spell_pace(value: float, unit: str) -> str:
     """`1.23 s a step`, `123 ms a step`, `5,821 tokens/s`."""
     if unit != "s":
         return f"{value:,.0f} {unit}" if value >= 100 else f"{value:.3g} {unit}"
-    if value < 1:
-        return f"{value * 1e3:.3g} ms a step"
-    return f"{value:.3g} s a step" if value < 100 else f"{value:.0f} s a step"
+    return f"{spell_s(value)} a step"
 
 
 def says_change(pace: Pace, *, timed: bool = True) -> str:

@@ -24,7 +24,7 @@ from topodiag.model.sweep import State, SweepPlan, SweepResult, SweepRun
 from topodiag.sweep.commands import Command, command
 from topodiag.sweep.outcome import Measured, measured
 from topodiag.sweep.store import Store
-from topodiag.words.units import spell_bytes
+from topodiag.words.units import in_s, spell_bytes
 
 GRACE_S = 5.0
 """From SIGTERM to SIGKILL: srun needs a moment to end its step on all nodes."""
@@ -194,7 +194,7 @@ class _Loop:
                 except OSError as error:
                     _stop(each, State.FAILED, _unstartable(error), now)
             if each.stop is None and now >= each.deadline:
-                _stop(each, State.TIMEOUT, f"no end after {self.plan.launch.timeout_s} s", now)
+                _stop(each, State.TIMEOUT, f"no end after {in_s(self.plan.launch.timeout_s)}", now)
             elif each.stop is None and _size(each.output) > MAX_OUTPUT:
                 _stop(each, State.FAILED, f"more than {spell_bytes(MAX_OUTPUT)} of output", now)
             if each.stop is not None and now >= each.kill_at:

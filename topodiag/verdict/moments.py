@@ -14,6 +14,7 @@ from topodiag.model.identity import Identity
 from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
 from topodiag.model.system import KernelEvent
+from topodiag.words.units import in_s
 
 if TYPE_CHECKING:
     from topodiag.model.job import Communicator, Event, FlightRecord, Job
@@ -82,7 +83,7 @@ def _kernel(event: KernelEvent, host: str, start: float | None, nic: str) -> Sai
     if shown >= EPOCH_S:
         zoned = _ZONED.search(event.origin.text[:80]) is not None
         return Said(KERNEL, host, text, shown, zoned, stamp=stamp(shown), within_s=1.0, origin=event.origin, same=same)
-    written = f"{shown:.1f} s after boot"
+    written = f"{in_s(shown)} after boot"
     if start is None:
         return Said(KERNEL, host, text, None, stamp=written, origin=event.origin)
     within = 1.0 + shown * _DRIFT
@@ -150,7 +151,7 @@ def _event(job: Job, event: Event, identity: Identity) -> Said:
     if event.kind == "watchdog" and ran.isdecimal() and len(ran) < 13:
         time = None if time is None else time - int(ran) / 1000
         operation = " ".join(part for part in (event.details.get("op", ""), f"number {seq}" if seq else "") if part)
-        what = f"waits in {operation or 'a collective'}, until the watchdog gives up after {int(ran) / 1000:.0f} s"
+        what = f"waits in {operation or 'a collective'}, until the watchdog gives up after {in_s(int(ran) / 1000)}"
         within, same = 1.0, f"wait {event.rank} {seq}" if seq else ""
     elif event.kind == "cuda" and bus:
         same = f"gpu {bus}"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+_LONG = (("days", "h", 86_400, 3600), ("h", "min", 3600, 60), ("min", "s", 60, 1))
+"""A unit of time and the one below, with their seconds."""
 _STEPS = (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10))
 
 
@@ -20,6 +22,49 @@ def spell_us(time_us: float) -> str:
     if time_us < 1000:
         return f"{time_us:.3g} us"
     return f"{time_us / 1000:.3g} ms" if time_us < 1e6 else f"{time_us / 1e6:.3g} s"
+
+
+def spell_time(time_us: float) -> str:
+    """`12.34 us`, `6.28 ms`, `1.32 s`: two decimals, so that figures of one table line up."""
+    if time_us < 100:
+        return f"{time_us:.2f} us"
+    return f"{time_us / 1e3:.2f} ms" if time_us < 1e6 else f"{time_us / 1e6:.2f} s"
+
+
+def spell_s(seconds: float) -> str:
+    """A time as long as it is: `0 s`, `12.3 us`, `350 ms`, `12.3 s`, `4 min 5 s`, `3 h 10 min`, `5 days 2 h`."""
+    if seconds < 59.95:
+        return f"{seconds:.3g} s" if seconds >= 0.9995 or seconds <= 0 else spell_us(seconds * 1e6)
+    whole = round(seconds)
+    unit, below, size, small = next(step for step in _LONG if whole >= step[2])
+    rest = whole % size // small
+    many = whole // size
+    return f"{many} {'day' if unit == 'days' and many == 1 else unit}" + (f" {rest} {below}" if rest else "")
+
+
+def in_s(seconds: float) -> str:
+    """`600 s`, `0.5 s`: a time as a limit or a log gives it, in seconds however long, to be found there again."""
+    return f"{number(seconds)} s"
+
+
+def signed_s(seconds: float) -> str:
+    """`+4 min 5 s`, `-12 ms`, `+0 s`: how far a clock is ahead."""
+    return f"{'-' if seconds < 0 else '+'}{spell_s(abs(seconds))}"
+
+
+def in_ms(time_us: float) -> str:
+    """Microseconds as `1,234.5 ms`: parts of a step, which a reader adds and compares."""
+    return f"{time_us / 1000:,.1f} ms"
+
+
+def in_mhz(clock: float) -> str:
+    """`1980 MHz`: the clock of a GPU."""
+    return f"{number(clock)} MHz"
+
+
+def in_w(power: float) -> str:
+    """`700 W`: watts, whole."""
+    return f"{power:.0f} W"
 
 
 def spell_gbs(gbs: float) -> str:

@@ -32,7 +32,7 @@ def test_the_order_is_that_of_the_common_clock() -> None:
     assert first is not None
     assert first.host == "n1"
     [finding] = FirstError().judge(job).findings
-    assert "the clock of n1 is 62 s ahead" in finding.observed
+    assert "the clock of n1 is 1 min 2 s ahead" in finding.observed
     assert finding.confidence is Confidence.HIGH
 
 

@@ -49,7 +49,7 @@ def test_the_rank_whose_gpu_runs_nothing_is_behind_those_that_wait() -> None:
     assert finding.where.nodes == ("n1",)
     assert (
         finding.observed
-        == "load 0 %, memory 0 %, 72 of 700 W on GPU5 of n1; load 100 %, memory 0 %, 131 of 700 W on GPU0 of n0"
+        == "load 0 %, memory 0 %, 72 W of 700 W on GPU5 of n1; load 100 %, memory 0 %, 131 W of 700 W on GPU0 of n0"
     )
     assert "py-spy dump --pid " in finding.fix[1]
 

@@ -86,7 +86,7 @@ def test_totals_are_judged_by_the_uptime() -> None:
     # 31 a minute for 100 hours.
     assert status(errors(counting(counter("replay", 180_000)))) == "clean"
     found = only(errors(counting(counter("replay", 190_000))))
-    assert "in 4.2 days since boot" in found.observed
+    assert "in 4 days 4 h since boot" in found.observed
     blind = nodes.with_os(counting(counter("replay", 190_000)), uptime_s=Fact())
     assert status(errors(blind)) == "clean"
     assert HOUR == 3600.0

@@ -9,6 +9,7 @@ from topodiag.checks.bench.text import size_text, title
 from topodiag.checks.interface import BenchCheck
 from topodiag.model.bench import Benchmark, BenchRow, Timing
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
+from topodiag.words.units import spell_us
 
 LEAST_BYTES = 64 << 10
 """Below, times are latency, whose slowest iteration is often several times the others."""
@@ -79,7 +80,7 @@ class IterationsJitter(BenchCheck[Jitter]):
             Severity.WARNING,
             f"{title(judged.run)}: the slowest hundredth of the iterations takes {observed.times:.1f} times as long as"
             f" usual at {size_text(observed.worst.size)}, and at {len(observed.rows)} of {observed.judged} sizes",
-            observed=f"99th percentile {timing.p99_us:.0f} us, usually {_usual(timing):.0f} us",
+            observed=f"99th percentile {spell_us(timing.p99_us or 0)}, usually {spell_us(_usual(timing))}",
             expected=f"less than {TIMES:.0f} times the usual time",
             fix=(
                 "look for what comes and goes: clocks and power of the GPUs, ports that flap, retransmissions, other"

@@ -9,6 +9,7 @@ from topodiag.checks.bench.text import place, title
 from topodiag.checks.interface import BenchCheck, OneStep
 from topodiag.model.bench import Benchmark
 from topodiag.model.finding import Confidence, Cost, Outcome, Severity
+from topodiag.words.units import spell_us
 
 SMALL = 4096
 """Bytes up to which a size shows latency alone."""
@@ -70,7 +71,7 @@ class LatencyFloorHigh(OneStep[Benchmark], BenchCheck[Never]):
         times = floor / expected.latency_us
         most = TIMES_NETWORK if len(run.hosts) != 1 else TIMES_NODE
         if times < most or floor - expected.latency_us < LEAST_US:
-            return self.clean(benchmark, f"{floor:.0f} us, {times:.1f} times NCCL's {expected.latency_us:.0f} us")
+            return self.clean(benchmark, f"{spell_us(floor)}, {times:.1f} times NCCL's {spell_us(expected.latency_us)}")
         sure = Confidence.LOW if expected.confidence is Confidence.LOW else Confidence.MEDIUM
         return self.found(
             benchmark,
@@ -78,15 +79,16 @@ class LatencyFloorHigh(OneStep[Benchmark], BenchCheck[Never]):
                 self.finding(
                     benchmark,
                     Severity.WARNING,
-                    f"{title(run)} takes {floor:.0f} us for the smallest sizes, {times:.0f} times what the links need",
-                    observed=f"{floor:.1f} us up to {SMALL} B ({place(benchmark)})",
-                    expected=f"about {expected.latency_us:.0f} us by NCCL's model, at most {most:.0f} times that",
+                    f"{title(run)} takes {spell_us(floor)} for the smallest sizes,"
+                    f" {times:.0f} times what the links need",
+                    observed=f"{spell_us(floor)} up to {SMALL} B ({place(benchmark)})",
+                    expected=f"about {spell_us(expected.latency_us)} by NCCL's model, at most {most:.0f} times that",
                     fix=(
                         "sockets instead of RDMA? NCCL_DEBUG=INFO shows `via NET/Socket` (topodiag explain NET001)",
                         "ranks away from their GPU's cores, or sharing cores? (topodiag explain NUM002)",
                         "a debug build, CUDA_LAUNCH_BLOCKING=1 or NCCL_DEBUG_SUBSYS=ALL? run without",
                     ),
-                    cost=Cost(text=f"{floor - expected.latency_us:.0f} us per small operation"),
+                    cost=Cost(text=f"{spell_us(floor - expected.latency_us)} per small operation"),
                     evidence=(small[0].origin or run.origin,),
                     confidence=sure,
                 ),

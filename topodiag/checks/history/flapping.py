@@ -12,6 +12,7 @@ from topodiag.checks.interface import Check
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity, Where
 from topodiag.model.history import FALLS, Growth, NodeHistory, spell_time
 from topodiag.model.provenance import Origin
+from topodiag.words.units import spell_s
 
 MIN_FALLS = 3
 """Falls between two captures that are more than a cable that somebody moved."""
@@ -89,14 +90,14 @@ class ComesAndGoes(Check[NodeHistory, Unsteady]):
             times = len(flap.returns)
             first, last = flap.returns[0], flap.returns[-1]
             lengths = sorted(spell.length_s for spell in flap.returns)
-            lasted = " to ".join(dict.fromkeys((_spell(lengths[0]), _spell(lengths[-1]))))
+            lasted = " to ".join(dict.fromkeys((spell_s(lengths[0]), spell_s(lengths[-1]))))
             yield self._finding_at(
                 Where(nodes=(judged.host,), **labels((flap.part,))),
                 Severity.ERROR,
                 f"{label_of(flap.part)} keeps coming and going",
-                observed=f"down for {FLAP_S:.0f} s and more, then up again, {times} times, for {lasted},"
+                observed=f"down for {spell_s(FLAP_S)} and more, then up again, {times} times, for {lasted},"
                 f" the last time at {spell_time(last.end_s)}",
-                expected=f"fewer than {FLAP_RETURNS} times in {WINDOW_S / 86400:.0f} days",
+                expected=f"fewer than {FLAP_RETURNS} times in {spell_s(WINDOW_S)}",
                 cost=_COST,
                 fix=_FIX,
                 evidence=[_origin(judged, spell.time_s, f"{flap.part} {spell.state}") for spell in (first, last)],
@@ -110,7 +111,7 @@ class ComesAndGoes(Check[NodeHistory, Unsteady]):
                 if not drop.back
                 else f"{label_of(drop.part)} had dropped",
                 observed=f"{drop.spell.state} since {spell_time(drop.spell.time_s)}, seen so for"
-                f" {_spell(drop.spell.length_s)}{ended}",
+                f" {spell_s(drop.spell.length_s)}{ended}",
                 expected=f"not down for {DROP_S / 60:.0f} minutes",
                 cost=_COST,
                 fix=_FIX,
@@ -143,9 +144,3 @@ def fallen_alone(grown: Sequence[Growth]) -> list[Growth]:
 
 def _origin(judged: NodeHistory, time_s: float, text: str) -> Origin:
     return Origin(f"{judged.host}.watch.jsonl", None, f"{spell_time(time_s)} {text}")
-
-
-def _spell(seconds: float) -> str:
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.0f} h"

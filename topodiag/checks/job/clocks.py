@@ -14,6 +14,7 @@ from statistics import median, median_low
 import numpy as np
 
 from topodiag.model.job import Communicator, Event, Job
+from topodiag.words.units import spell_s
 
 BARRIER_S = 2.0
 """Seconds by which Init COMPLETE lines of one communicator differ on hosts whose clocks agree."""
@@ -35,7 +36,7 @@ class Clocks:
     def words(self, *hosts: str) -> str:
         """`; the clock of n1 is 62 s ahead by the init of the job`; "" where all of them agree."""
         apart = [(host, self.ahead_s[host]) for host in hosts if self.ahead_s.get(host)]
-        told = [f"the clock of {host} is {abs(s):.0f} s {'ahead' if s > 0 else 'behind'}" for host, s in apart]
+        told = [f"the clock of {host} is {spell_s(abs(s))} {'ahead' if s > 0 else 'behind'}" for host, s in apart]
         return f"; {', '.join(told)} by the end of init" if told else ""
 
 

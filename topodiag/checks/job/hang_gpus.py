@@ -15,7 +15,7 @@ from topodiag.model.gpu_load import computes, runs_nothing, waits
 from topodiag.model.job import Job
 from topodiag.model.provenance import Origin
 from topodiag.words.fold import few, plural
-from topodiag.words.units import percent
+from topodiag.words.units import in_w, percent
 
 HELD_MIB = 1024
 """Memory in use from which a process holds the GPU: a context alone takes a few hundred MiB."""
@@ -87,8 +87,8 @@ def _load(gpu: Gpu) -> str:
     if gpu.memory_utilization.known:
         said.append(f"memory {percent((gpu.memory_utilization.value or 0) / 100)}")
     if gpu.power_w.known:
-        limit = f" of {gpu.power_limit_w.value:.0f}" if gpu.power_limit_w.known else ""
-        said.append(f"{gpu.power_w.value:.0f}{limit} W")
+        limit = f" of {in_w(gpu.power_limit_w.get(0))}" if gpu.power_limit_w.known else ""
+        said.append(f"{in_w(gpu.power_w.get(0))}{limit}")
     return ", ".join(said)
 
 

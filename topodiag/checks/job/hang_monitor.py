@@ -12,6 +12,7 @@ from topodiag.checks.shared.words import hosts_word, rank_word
 from topodiag.model.finding import Confidence, Cost, Finding, Severity
 from topodiag.model.job import Event, Job
 from topodiag.words.fold import plural
+from topodiag.words.units import in_s
 
 PENDING = re.compile(r"counter DMA still pending after ([0-9]{1,9}(?:\.[0-9]{1,3})?)s \(cudaDev ([0-9]{1,4})")
 """The monitor copies a few counters of each communicator to the host, on a stream of its own beside the collectives: a
@@ -35,7 +36,7 @@ def by_monitor(check: JobCheck[Any], job: Job, hung: bool) -> Iterator[Finding]:
     yield check.finding(
         Severity.ERROR,
         f"{who}: the GPU does not finish a copy of a few bytes, while the job hangs",
-        observed=f"NCCL's monitor of progress counters waits for it for {longest:g} s or longer"
+        observed=f"NCCL's monitor of progress counters waits for it for {in_s(longest)} or longer"
         f" ({', '.join(devices)}; {plural(len(pending), 'line')})",
         expected="a copy beside the collectives ends within milliseconds, also where a kernel waits for a peer",
         fix=(

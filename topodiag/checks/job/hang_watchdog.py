@@ -12,6 +12,7 @@ from topodiag.checks.shared.words import hosts_word, rank_word
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Severity
 from topodiag.model.job import Event, Job
 from topodiag.words.fold import plural
+from topodiag.words.units import in_s
 
 POINT_TO_POINT = ("SEND", "RECV", "COALESCED")
 """Works that only two ranks count, so that sequence numbers differ between healthy ranks."""
@@ -185,4 +186,4 @@ def _wait_words(job: Job) -> str:
         for event in job.events
         if event.kind == "watchdog" and event.details.get("ran_ms", "").isdecimal()
     ]
-    return f"; they waited {max(waits):.0f} s" if waits else ""
+    return f"; they waited {in_s(max(waits))}" if waits else ""

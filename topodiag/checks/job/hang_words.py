@@ -12,6 +12,7 @@ from topodiag.checks.shared.words import rank_word
 from topodiag.model.finding import Confidence, Cost, Finding, Severity
 from topodiag.model.job import Event, Job
 from topodiag.words.fold import plural
+from topodiag.words.units import in_s
 
 TRUNCATED = re.compile(
     r"[Mm]essage truncated ?: receiv(?:ing|ed) (\d{1,18}) bytes instead of (\d{1,18})"
@@ -46,7 +47,7 @@ def _stalled(check: JobCheck[Any], job: Job, events: Sequence[Event]) -> Finding
         Severity.ERROR,
         f"{who} did not enter {operation or 'an operation'} that the others wait in",
         observed=f"{plural(len(events), 'report')} of ranks that are missing"
-        + (f", after {int(waited) / 1000:g} s" if waited else ""),
+        + (f", after {in_s(int(waited) / 1000)}" if waited else ""),
         expected="all ranks enter each operation",
         fix=(
             f"find out what {who if ranks else 'the ranks that the log names below'} was doing instead: a branch, an"

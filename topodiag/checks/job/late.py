@@ -15,7 +15,7 @@ from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome,
 from topodiag.model.inspector import MadeOf
 from topodiag.model.job import Job
 from topodiag.words.fold import plural
-from topodiag.words.units import percent
+from topodiag.words.units import percent, spell_s
 
 LATE_S = 1.0
 """Seconds by which one arrival must differ from the rank's usual one: far above what a step varies by, and no part of a
@@ -131,7 +131,7 @@ class LateArriver(JobCheck[tuple[LateRank | LateKernels, ...]]):
                 Severity.WARNING,
                 f"{who} {'comes' if len(late.who) == 1 else 'come'} last to the collectives of {late.group}{more}: the"
                 f" others wait {percent(late.share)} of the time in them",
-                observed=f"the shortest kernel in {each}, where the others take {_spell(late.wait_us / 1e6)} longer",
+                observed=f"the shortest kernel in {each}, where the others take {spell_s(late.wait_us / 1e6)} longer",
                 expected="the last arriver changes from call to call, and waiting is less than a tenth of the time",
                 fix=(
                     f"look at what {who} does before them: data loader, logging, checkpoint, clocks of the GPU"
@@ -139,7 +139,7 @@ class LateArriver(JobCheck[tuple[LateRank | LateKernels, ...]]):
                 ),
                 nodes=list(dict.fromkeys(place.host for place in late.who if place.host)),
                 ranks=sorted(place.rank for place in late.who if place.rank >= 0),
-                cost=Cost(share=late.share, text=f"the others wait {_spell(late.wait_us / 1e6)} each time"),
+                cost=Cost(share=late.share, text=f"the others wait {spell_s(late.wait_us / 1e6)} each time"),
                 evidence=[place.origin for place in late.who],
                 coverage=Coverage(len(late.comm.members), late.comm.nranks, "ranks with records"),
                 confidence=Confidence.MEDIUM,
@@ -157,8 +157,8 @@ class LateArriver(JobCheck[tuple[LateRank | LateKernels, ...]]):
             )
             yield self.finding(
                 Severity.WARNING,
-                f"{rank_word(late.ranks)} {verb} {where} {_spell(late.late_s)} after the others",
-                observed=f"enqueued {_spell(late.late_s)} later than by the median of the other ranks",
+                f"{rank_word(late.ranks)} {verb} {where} {spell_s(late.late_s)} after the others",
+                observed=f"enqueued {spell_s(late.late_s)} later than by the median of the other ranks",
                 expected="all ranks arrive within the noise of a step",
                 fix=(
                     f"look at what {rank_word(late.ranks)} does before it: data loader, checkpoint, logging, clocks of"
@@ -166,7 +166,7 @@ class LateArriver(JobCheck[tuple[LateRank | LateKernels, ...]]):
                 ),
                 nodes=hosts,
                 ranks=late.ranks,
-                cost=Cost(text=f"the other ranks wait {_spell(late.late_s)}" + ("" if late.seq else " each time")),
+                cost=Cost(text=f"the other ranks wait {spell_s(late.late_s)}" + ("" if late.seq else " each time")),
                 evidence=[records[rank].origin for rank in late.ranks if rank in records],
                 coverage=late.coverage,
                 confidence=Confidence.MEDIUM,
@@ -241,9 +241,3 @@ def _standing_out(late: Mapping[int, float], least: float) -> tuple[tuple[int, .
     if not rest or lateness < TIMES_THE_NOISE * median(rest):
         return None
     return odd, max(late[rank] for rank in odd)
-
-
-def _spell(seconds: float) -> str:
-    if seconds >= 1:
-        return f"{seconds:.1f} s"
-    return f"{seconds * 1e3:.0f} ms" if seconds >= 0.01 else f"{seconds * 1e6:.0f} us"

@@ -14,6 +14,7 @@ from topodiag.model.dimensions import of_label
 from topodiag.model.finding import Cost, Coverage, Finding, Outcome, Severity
 from topodiag.placement.audit import Audit, DimensionAudit, names_of, whole_us
 from topodiag.words.fold import few, plural
+from topodiag.words.units import in_ms
 
 MAX_RANKS = 4096
 """Ranks and nodes that a finding names; a layout of 100,000 would fill pages."""
@@ -28,7 +29,7 @@ def lost(audit: Audit, *dimensions: DimensionAudit) -> Cost:
         return Cost(text=f"nothing of {of} by these sizes")
     share = us / audit.step_us
     whole = share if audit.talk.base_us is not None else None
-    return Cost(None, share, f"{us / 1000:,.1f} of the {audit.step_us / 1000:,.1f} ms of {of}", whole)
+    return Cost(None, share, f"{in_ms(us)} of the {in_ms(audit.step_us)} of {of}", whole)
 
 
 def where(audit: Audit, each: DimensionAudit, groups: Ints) -> tuple[list[str], list[int]]:
@@ -232,4 +233,4 @@ class Fragmented(OneStep[Audit], PlacementCheck[Never]):
 def _split_words(audit: Audit, each: DimensionAudit) -> str:
     """What the split groups cost beside whole ones."""
     whole = sum(whole_us(audit.cluster, cost.demand) for cost in each.now)
-    return f"{each.step_us / 1000:,.1f} ms in a step where groups in one domain would take {whole / 1000:,.1f} ms"
+    return f"{in_ms(each.step_us)} in a step where groups in one domain would take {in_ms(whole)}"

@@ -17,6 +17,7 @@ from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome,
 from topodiag.placement.audit import MATTERS, Audit, DimensionAudit
 from topodiag.placement.price import off_rail_us, pairs_of
 from topodiag.words.fold import plural
+from topodiag.words.units import in_ms
 
 
 class StagesApart(OneStep[Audit], PlacementCheck[Never]):
@@ -165,7 +166,7 @@ def _off_rail_cost(audit: Audit, each: DimensionAudit) -> Cost:
         return Cost(text=f"gradient traffic crosses rails, {way}: nothing of {of}, as its groups meet further out too")
     share = us / audit.step_us if audit.step_us > 0 else 0.0
     whole = share if audit.talk.base_us is not None else None
-    return Cost(None, share, f"{us / 1000:,.1f} of the {audit.step_us / 1000:,.1f} ms of {of}: {way}", whole)
+    return Cost(None, share, f"{in_ms(us)} of the {in_ms(audit.step_us)} of {of}: {way}", whole)
 
 
 def off_rail(cluster: Cluster, groups: Ints, assignment: Assignment) -> Bools:

@@ -19,6 +19,7 @@ from topodiag.placement.exchange import exchanges, nodes_by_first_rank, with_nod
 from topodiag.placement.price import price_placement
 from topodiag.placement.rings import ring_crossings
 from topodiag.words.fold import few, plural
+from topodiag.words.units import in_ms
 
 WORTH = 0.01
 """Share of a step below which a detour is told at level info."""
@@ -187,9 +188,8 @@ class RankOrderInLayout(OneStep[Audit], PlacementCheck[Never]):
         if lost_us is None or share is None:
             cost = Cost(text="not priced: the layout declared has no place on the nodes of the job")
         elif share > NOTHING:
-            step_ms = audit.step_us / 1000
             whole = share if audit.talk.base_us is not None else None
-            words = f"{lost_us / 1000:,.1f} of the {step_ms:,.1f} ms of {of} would not be waited for"
+            words = f"{in_ms(lost_us)} of the {in_ms(audit.step_us)} of {of} would not be waited for"
             cost = Cost(None, share, words, whole)
         else:
             cost = Cost(text=f"the layout declared would make {of} no shorter")

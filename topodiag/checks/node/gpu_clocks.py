@@ -15,6 +15,7 @@ from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome,
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact
 from topodiag.words.fold import fold_runs
+from topodiag.words.units import in_mhz, in_w
 
 HARDWARE = {
     "hw_thermal_slowdown": "the GPU is too hot (hardware thermal slowdown)",
@@ -196,7 +197,7 @@ def _below_siblings(gpu: Gpu, seen: Sequence[Gpu]) -> tuple[str, str, Severity] 
         return None
     if gpu.utilization.get(0) < BUSY_PERCENT or clock >= STUCK_SHARE * min(alike):
         return None
-    what = f"{clock} MHz while its siblings run at {min(alike)} MHz or more, all of them busy"
+    what = f"{in_mhz(clock)} while its siblings run at {in_mhz(min(alike))} or more, all of them busy"
     return what, "apart", Severity.WARNING
 
 
@@ -216,8 +217,8 @@ def _capped_alone(gpu: Gpu, seen: Sequence[Gpu]) -> tuple[str, str, Severity] | 
     clock = gpu.sm_clock_mhz.value
     if clock is None or len(alike) < MIN_SIBLINGS or clock >= CAPPED_SHARE * min(alike):
         return None
-    what = f"its power limit holds it at {clock} MHz, and its siblings run at {min(alike)} MHz or more without one"
-    return what, "capped", Severity.WARNING
+    siblings = f"its siblings run at {in_mhz(min(alike))} or more without one"
+    return f"its power limit holds it at {in_mhz(clock)}, and {siblings}", "capped", Severity.WARNING
 
 
 def _less_power(gpu: Gpu, gpus: Sequence[Gpu]) -> tuple[str, str, Severity] | None:
@@ -227,13 +228,13 @@ def _less_power(gpu: Gpu, gpus: Sequence[Gpu]) -> tuple[str, str, Severity] | No
     limit = gpu.power_limit_w.value
     if not limit or usual is None or len(limits) <= MIN_SIBLINGS or limit >= LIMIT_SHARE * usual:
         return None
-    return f"its power limit is {limit:.0f} W, {usual:.0f} W on its siblings", "limited", Severity.WARNING
+    return f"its power limit is {in_w(limit)}, {in_w(usual)} on its siblings", "limited", Severity.WARNING
 
 
 def _held(key: tuple[str, str, Severity], gpus: Sequence[Gpu]) -> Held:
     what, kind, severity = key
     clocks = [
-        f"{gpu.label} {gpu.sm_clock_mhz.value} of {gpu.max_sm_clock_mhz.value} MHz"
+        f"{gpu.label} {gpu.sm_clock_mhz.value} of {in_mhz(gpu.max_sm_clock_mhz.get(0))}"
         for gpu in gpus
         if gpu.sm_clock_mhz.known and gpu.max_sm_clock_mhz.known
     ]

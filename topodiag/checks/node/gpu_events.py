@@ -15,6 +15,7 @@ from topodiag.model.provenance import Origin
 from topodiag.model.system import KernelEvent
 from topodiag.model.topics import Topic
 from topodiag.words.fold import plural
+from topodiag.words.units import in_s
 
 EPOCH_S = 1e9
 """Seconds from which on a time of the kernel log is since 1970, not since boot: 31 years of uptime."""
@@ -133,7 +134,7 @@ def when(event: KernelEvent) -> str:
             return datetime.fromtimestamp(event.time_s, UTC).strftime("%Y-%m-%d %H:%M:%S")
         except (ValueError, OverflowError, OSError):
             return ""
-    return f"{event.time_s:.1f} s after boot"
+    return f"{in_s(event.time_s)} after boot"
 
 
 def times(events: Collection[KernelEvent]) -> str:

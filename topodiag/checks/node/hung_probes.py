@@ -12,6 +12,7 @@ from topodiag.model.node import Node
 from topodiag.model.provenance import NotObserved, Origin
 from topodiag.model.topics import Topic
 from topodiag.words.fold import few, plural
+from topodiag.words.units import in_s
 
 LEAST_S = 5.0
 """Seconds that a probe must have had: one that got less can have been slow."""
@@ -63,7 +64,7 @@ class ProbeHangs(HostCheck):
         if hung:
             return tuple(_faults(judged, hung))
         if late:
-            return self.unknown(judged, f"{plural(len(late), 'probe')} had less than {LEAST_S:g} s to answer")
+            return self.unknown(judged, f"{plural(len(late), 'probe')} had less than {in_s(LEAST_S)} to answer")
         if judged.time.value is None:
             return self.not_applicable(judged, "the evidence is no capture of a node")
         if Topic.GPUS not in judged.told and not no_gpu(judged):
@@ -88,7 +89,7 @@ def _fault(hung: Sequence[NotObserved], severity: Severity, confidence: Confiden
     verb = "hangs" if len(hung) == 1 else "hang"
     return HostFault(
         severity,
-        f"{few(names, _SHOWN)} {verb}: no answer within {longest:.0f} s",
+        f"{few(names, _SHOWN)} {verb}: no answer within {in_s(longest)}",
         observed="; ".join(f"{each.what}: {each.why}" for each in hung[:_SHOWN])
         + (f"; {plural(len(hung) - _SHOWN, 'more probe')}" if len(hung) > _SHOWN else "")
         + f"; {beside}",

@@ -13,7 +13,6 @@ from topodiag.checks.node.nic_events import FIXES, Event, troubles
 from topodiag.checks.node.nic_ports import Port, ports_of
 from topodiag.checks.node.nic_totals import (
     CORRECTED,
-    DAY_S,
     FLAPS_PER_DAY,
     ODD_FLAPS,
     ODD_TOTAL,
@@ -30,6 +29,7 @@ from topodiag.model.node import Node
 from topodiag.model.provenance import Counter
 from topodiag.model.topics import Topic
 from topodiag.words.fold import fold_runs, plural
+from topodiag.words.units import in_s, spell_s
 
 SYMBOL_GROWTH = 10
 """Symbol errors between two samples up to which nothing is said (error_thresholds of rdma-core: SymbolError 10)."""
@@ -289,11 +289,11 @@ def _alike(
 
 def _when(node: Node, count: Count) -> str:
     if count.grown:
-        return f"in {count.counter.interval_s:g} s" if count.counter.interval_s > 0 else "between the samples"
+        return f"in {in_s(count.counter.interval_s)}" if count.counter.interval_s > 0 else "between the samples"
     if count.severity is Severity.INFO or count.of_fabric:
         return "since the counters were last cleared" if count.of_fabric else "since it was last cleared"
-    days = (node.os.uptime_s.value or 0.0) / DAY_S
-    return f"in {days:.1f} days since boot" if days else "since boot"
+    uptime = node.os.uptime_s.value
+    return f"in {spell_s(uptime)} since boot" if uptime else "since boot"
 
 
 def _expected(count: Count) -> str:

@@ -14,6 +14,7 @@ from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome,
 from topodiag.model.node import Node
 from topodiag.model.provenance import Counter
 from topodiag.words.fold import fold_runs, plural
+from topodiag.words.units import in_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +183,7 @@ class NvlinkErrors(NodeCheck[LinkErrors]):
         crc = any((each.rate_per_s or 0.0) >= CRC_FAIL_PER_S for name in CRC for each in growing.get(name, ()))
         severity = max(LIMITS[name].severity for name in growing)
         seconds = readings[0].counter.interval_s
-        during = f" in {seconds:g} s" if seconds > 0 else " between two samples"
+        during = f" in {in_s(seconds)}" if seconds > 0 else " between two samples"
         names = ", ".join(_words(name) for name in growing)
         return self.finding(
             node,

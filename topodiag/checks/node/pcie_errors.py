@@ -18,6 +18,7 @@ from topodiag.model.node import Node
 from topodiag.model.provenance import Counter, Fact
 from topodiag.model.system import KernelEvent
 from topodiag.words.fold import plural
+from topodiag.words.units import in_s, spell_s
 
 REPLAYS_PER_LANE_MINUTE_GTS = 0.06
 """Replays to be expected per lane, minute and GT/s at the specified bit error rate of 1e-12: 1e-12 x 60 s x 1e9.
@@ -242,9 +243,9 @@ def _allowed_since_boot(node: Node, hop: Hop) -> float:
 def _period(node: Node, counts: Sequence[_Count]) -> str:
     grown = [count.counter.interval_s for count in counts if count.growing]
     if grown:
-        return f"in {max(grown):g} s"
+        return f"in {in_s(max(grown))}"
     uptime = node.os.uptime_s.value
-    return f"in {uptime / 86400:.1f} days since boot" if uptime is not None else "since boot"
+    return f"in {spell_s(uptime)} since boot" if uptime is not None else "since boot"
 
 
 def _allowance(hop: Hop, count: _Count, period: str) -> str:

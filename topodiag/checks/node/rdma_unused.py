@@ -14,6 +14,7 @@ from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
 from topodiag.model.node import Node
 from topodiag.model.provenance import Counter, Fact, Origin
 from topodiag.words.fold import fold_runs
+from topodiag.words.units import in_s
 
 TRAFFIC = frozenset({
     "port_xmit_data", "port_rcv_data", "port_xmit_packets", "port_rcv_packets", "unicast_xmit_packets",
@@ -101,7 +102,7 @@ class RdmaUnused(NodeCheck[Unmoved]):
         return Unmoved(tuple(read), tuple(every), instead, setting is not None, shown, interval)
 
     def tell(self, judged: Node, observed: Unmoved) -> Iterator[Finding]:
-        when = f"in {observed.interval_s:g} s" if observed.interval_s else "between the readings"
+        when = f"in {in_s(observed.interval_s)}" if observed.interval_s else "between the readings"
         names = fold_runs(list(observed.nics))
         sure = observed.is_set
         yield self.finding(

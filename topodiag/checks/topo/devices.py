@@ -17,7 +17,7 @@ from topodiag.nccl.prediction import Prediction
 from topodiag.nccl.topo.changes import gpus_of
 from topodiag.nccl.topo.repair import nvlink_totals, repair
 from topodiag.words.fold import fold_runs, plural
-from topodiag.words.units import in_gbs
+from topodiag.words.units import in_gbs, in_ms
 
 COLLAPSED = 0.5
 """A search that loses more than this share of the bandwidth has collapsed."""
@@ -107,7 +107,7 @@ def _cost(now: Prediction | None, then: Prediction | None, minor: int) -> Cost:
     if old is None or new is None or not old.busbw_gbs:
         return Cost(text="every ring of the node passes this GPU")
     text = (
-        f"an all-reduce of 1 GiB on this node takes {new.time_us / 1000:.1f} ms instead of {old.time_us / 1000:.1f} by"
+        f"an all-reduce of 1 GiB on this node takes {in_ms(new.time_us)} instead of {in_ms(old.time_us)} by"
         f" NCCL {spell_version(minor)}'s own reckoning ({new.busbw_gbs:.0f} instead of {in_gbs(old.busbw_gbs)})"
     )
     return Cost(old.busbw_gbs - new.busbw_gbs, 1 - new.busbw_gbs / old.busbw_gbs, text)

@@ -18,6 +18,7 @@ from topodiag.cli.options import (
 )
 from topodiag.cli.params import Count, Duration
 from topodiag.model.nccl_enums import ALGO_WORDS, PROTO_WORDS
+from topodiag.words.units import spell_s
 
 KINDS = ("intra", "pairs", "ring", "rails", "racks", "bisection", "settings", "fabric")
 COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "alltoall", "broadcast", "reduce", "sendrecv")
@@ -155,10 +156,10 @@ def _summary(made: object, output: str | None) -> None:
     for run in made.runs:
         counts[run.kind] = counts.get(run.kind, 0) + 1
     kinds = ", ".join(f"{count} {kind}" for kind, count in counts.items())
-    most = made.waves * made.launch.timeout_s / 60
+    most = spell_s(made.waves * made.launch.timeout_s)
     click.echo(
         f"round {made.round}: {plural(len(made.runs), 'run')} ({kinds}) in {plural(made.waves, 'wave')}, "
-        f"{most:.0f} min if each takes all of its time",
+        f"{most} if each takes all of its time",
         err=True,
     )
     if not made.fabric.racks and len(made.fabric.nodes) > 1:

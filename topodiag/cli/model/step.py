@@ -52,9 +52,9 @@ def step(  # noqa: PLR0917 - one parameter per option
     from topodiag.app.model import ask_step  # noqa: PLC0415
     from topodiag.cli.model.output import draw_or_dump  # noqa: PLC0415 - heavy from here on
     from topodiag.report.model.step import draw_step, parts, step_json  # noqa: PLC0415
-    from topodiag.report.model.words import spell_time  # noqa: PLC0415
     from topodiag.report.plot.svg import bars_svg  # noqa: PLC0415
     from topodiag.report.text import Page  # noqa: PLC0415
+    from topodiag.words.units import spell_time  # noqa: PLC0415
 
     how = {"gpu": gpu, "nics": nics, "oversubscription": oversubscription, "inside": inside, "outside": outside}
     machine = machine_from(evidence, system, nodes, leaf=leaf, gpus_per_node=gpus_per_node, **how)  # type: ignore[arg-type]

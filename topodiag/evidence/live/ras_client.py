@@ -10,7 +10,7 @@ import socket
 import time
 
 from topodiag.model.errors import InputError
-from topodiag.words.units import spell_bytes
+from topodiag.words.units import in_s, spell_bytes
 
 PORT = 28028
 """NCCL_RAS_ADDR, `localhost:28028` unless it is set."""
@@ -55,7 +55,7 @@ def ask(host: str, port: int, *, connect_s: float = CONNECT_S, answer_s: float =
                     raise InputError(name, f"sends more than {spell_bytes(MAX_BYTES)}", hint="is it NCCL?")
     except TimeoutError:
         if not received and time.monotonic() < deadline:
-            raise InputError(name, f"does not accept a connection within {connect_s:g} s", hint=_WHERE) from None
+            raise InputError(name, f"does not accept a connection within {in_s(connect_s)}", hint=_WHERE) from None
     except ConnectionResetError:
         return bytes(received)
     except (OSError, UnicodeError) as error:
@@ -65,7 +65,7 @@ def ask(host: str, port: int, *, connect_s: float = CONNECT_S, answer_s: float =
         return bytes(received)
     raise InputError(
         name,
-        f"accepts the connection and says nothing for {answer_s:g} s",
+        f"accepts the connection and says nothing for {in_s(answer_s)}",
         hint="the process behind it may be stopped: ask another node of the job",
     )
 

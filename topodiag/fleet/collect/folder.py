@@ -28,6 +28,7 @@ from topodiag.evidence.intake.bundle import MANIFEST, BoundedTarInfo
 from topodiag.evidence.intake.collected import ANSWERS, SUMS, file_sum, sums_of
 from topodiag.model.collect import Collection, NodeAnswer, State, document, read_document
 from topodiag.model.errors import InputError
+from topodiag.words.units import in_s
 from topodiag.writing import replacing
 from topodiag_probes import SCHEMA
 from topodiag_probes.keep import file_name
@@ -85,7 +86,7 @@ class Folder:
         """A bundle that holds nothing but what the collector waited for on a node that hung. Raises OSError."""
         now = datetime.now(UTC)
         when = now.strftime("%Y-%m-%dT%H:%M:%SZ")
-        why = f"still running when the collector's time on the node was over ({limit_s:g} s)"
+        why = f"still running when the collector's time on the node was over ({in_s(limit_s)})"
         manifest = {
             "schema": SCHEMA,
             "tool": HUNG,

@@ -14,6 +14,7 @@ from topodiag.fleet.collect.interface import Ear, Request, Transport
 from topodiag.fleet.collect.manifest import NAME, job
 from topodiag.fleet.collect.processes import Heard, Job, Pump
 from topodiag.model.errors import InputError
+from topodiag.words.units import in_s
 
 START_S = 120.0
 """For scheduling and the pull of the image. A pod that has not started by then is a node that refused."""
@@ -112,7 +113,9 @@ def kubectl(*argv: str, given: bytes = b"") -> bytes:
             ["kubectl", *argv], input=given, capture_output=True, timeout=ANSWER_S, check=False
         )  # fmt: skip
     except subprocess.TimeoutExpired:
-        raise InputError("kubectl", f"did not answer within {ANSWER_S:g} s", hint="is the API server there?") from None
+        raise InputError(
+            "kubectl", f"did not answer within {in_s(ANSWER_S)}", hint="is the API server there?"
+        ) from None
     if done.returncode:
         said = done.stderr.decode("utf-8", "replace").strip().splitlines()
         raise InputError("kubectl", said[-1][:300] if said else f"exit status {done.returncode}")

@@ -20,6 +20,7 @@ from topodiag.fleet.collect.interface import Request, Transport
 from topodiag.fleet.collect.lines import Receipt, part_of
 from topodiag.model.collect import Collection, NodeAnswer, State
 from topodiag.model.errors import InputError, TopodiagError
+from topodiag.words.units import in_s
 
 Tell = Callable[[NodeAnswer | None, int, int], None]
 """Called with a node's answer (None: nothing new), how many nodes have one, and how many there are."""
@@ -119,10 +120,10 @@ class _Room:
     def _late(self, node: str, receipt: Receipt) -> NodeAnswer:
         limit = self.request.node_s
         if not receipt.hello:
-            why = f"the collector did not start within {limit:g} s of asking: its login hangs, or it is too busy"
+            why = f"the collector did not start within {in_s(limit)} of asking: its login hangs, or it is too busy"
             return self._made(node, receipt, State.TIMED_OUT, why)
         waited = ", ".join(receipt.waited_for) or "the collector's end"
-        made = self._made(node, receipt, State.TIMED_OUT, f"no bundle after {limit:g} s, waiting for {waited}")
+        made = self._made(node, receipt, State.TIMED_OUT, f"no bundle after {in_s(limit)}, waiting for {waited}")
         return self.folder.keep_hung(replace(made, waited_for=receipt.waited_for), limit)
 
     def _answer(self, node: str, answer: NodeAnswer) -> None:

@@ -14,7 +14,7 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 
 from topodiag.model.nccl_tree import Element
-from topodiag.nccl.topo.detect import GT_PER_S
+from topodiag.nccl.topo.detect import GT_PER_S, link_speed
 from topodiag.words.fold import plural
 from topodiag.words.units import in_gbps
 
@@ -110,7 +110,7 @@ def speed(text: str) -> Change:
     number = gen.lower().removeprefix("gen")
     if number not in map(str, GT_PER_S):
         raise ChangeError(f"{text!r}: PCIe generations are gen1 to gen{max(GT_PER_S)}")
-    speed_text = f"{GT_PER_S[int(number)]} GT/s PCIe"
+    speed_text = link_speed(int(number))
     return Change(f"{device} at Gen{number}", lambda tree: _on_pci(tree, device, {"link_speed": speed_text}))
 
 

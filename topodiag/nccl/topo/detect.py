@@ -27,13 +27,18 @@ HIDDEN_SWITCH = "fffffff:ffff:ff"
 SWITCH_CLASS, GPU_CLASS = "0x068000", "0x030200"
 
 GT_PER_S = {1: "2.5", 2: "5.0", 3: "8.0", 4: "16.0", 5: "32.0", 6: "64.0"}
-"""The kernel's words for a PCIe generation: `32.0 GT/s PCIe`."""
+"""Transfers of a lane by PCIe generation, in the kernel's spelling."""
 
 IB_MAXCONN = 131072
 """maxComms of NCCL's IB transport (src/transport/net_ib.cc)."""
 SOCKET_MAXCONN = 65536
 
 NOT_FOR_DATA = re.compile(r"lo|docker.*|virbr.*|veth.*|br-.*|cni.*|flannel.*|cali.*|tunl.*|bond.*\..*")
+
+
+def link_speed(gen: int) -> str:
+    """The kernel's words for a PCIe generation, which NCCL reads: `32.0 GT/s PCIe`; "" for one that is not known."""
+    return f"{GT_PER_S[gen]} GT/s PCIe" if gen in GT_PER_S else ""
 
 
 class LackingError(ValueError):
@@ -282,7 +287,7 @@ class _Detector:
         }
         attributes |= {name: f"{value:#06x}" for name, value in ids.items() if value is not None}
         gen, width = self._ability(device)
-        attributes["link_speed"] = f"{GT_PER_S[gen]} GT/s PCIe" if gen in GT_PER_S else ""
+        attributes["link_speed"] = link_speed(gen or 0)
         attributes["link_width"] = str(width or 0)
         return attributes
 

@@ -14,7 +14,7 @@ from topodiag.model.nccl_enums import CpuVendor
 from topodiag.model.nccl_tree import Element
 from topodiag.model.nccl_view import NcclSystem, SystemDevice
 from topodiag.nccl.graph.bandwidths import nvlink_bandwidth
-from topodiag.nccl.topo.detect import GPU_CLASS, GT_PER_S, HIDDEN_SWITCH, IB_MAXCONN, SWITCH_CLASS
+from topodiag.nccl.topo.detect import GPU_CLASS, HIDDEN_SWITCH, IB_MAXCONN, SWITCH_CLASS, link_speed
 
 _BRIDGE_CLASS, _NIC_CLASS = "0x060400", "0x020700"
 _ARCHES = {1: "x86_64", 2: "ppc64", 3: "arm64"}
@@ -93,7 +93,7 @@ class _Maker:
         attributes = (
             ("busid", bus_of(device.id)),
             ("class", kind),
-            ("link_speed", f"{GT_PER_S[gen]} GT/s PCIe"),
+            ("link_speed", link_speed(gen)),
             ("link_width", str(lanes)),
         )
         return Element("pci", attributes, tuple(below))

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 
 from topodiag.hardware import catalog
 from topodiag.model.nccl_tree import Element
-from topodiag.nccl.topo.detect import GT_PER_S
+from topodiag.nccl.topo.detect import link_speed
 from topodiag.words.fold import few
 
 SWITCH_CLASS = "0x060400"
@@ -282,7 +282,7 @@ def link_by_device(pci: Element) -> Link:
 
 
 def link_of(gen: int, width: int) -> Link:
-    return Link(f"{GT_PER_S[gen]} GT/s PCIe", str(width))
+    return Link(link_speed(gen), str(width))
 
 
 def _readable(link: Link) -> bool:

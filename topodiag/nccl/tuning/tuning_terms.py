@@ -15,7 +15,7 @@ from topodiag.model.nccl_features import Feature, has
 from topodiag.nccl.graph.graph import TREE, Fused
 from topodiag.nccl.tuning import tuning_constants as tc
 from topodiag.nccl.tuning.tuning_model import Cell, Model, Steps
-from topodiag.words.units import in_gbs
+from topodiag.words.units import in_gbs, spell_us
 
 _SHARDED_BY: Mapping[str, Feature] = {
     Algorithm.NVLS: Feature.SHARDED_NVLS,
@@ -274,7 +274,7 @@ def _between_nodes(model: Model, cell: Cell, steps: Steps) -> float:
         link = tc.NET if model.nodes > 1 else model.local_link(cell.algorithm)
     inter = model.link_us(link, like, cell.protocol) + times * device
     return steps.us(
-        "step between nodes", inter, f"{like} {cell.protocol} over the {link} + {times} x NIC {device:g} us"
+        "step between nodes", inter, f"{like} {cell.protocol} over the {link} + {times} x NIC {spell_us(device)}"
     )
 
 

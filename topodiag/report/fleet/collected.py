@@ -10,6 +10,7 @@ from topodiag.model.collect import Collection, NodeAnswer, State, document
 from topodiag.report.answer import note_answer
 from topodiag.report.text import Page
 from topodiag.words.fold import fold_hosts, plural
+from topodiag.words.units import spell_s
 
 _SIGNS = {
     State.TIMED_OUT: ("▲", "warning"),
@@ -37,7 +38,9 @@ def draw_collection(page: Page, done: Collection) -> None:
     sign, hue = ("✔", "ok") if done.complete else ("▲", "warning")
     asked = plural(len(done.answers), "node")
     page.add(
-        page.text((sign, hue), " "), (", ".join(counts), "strong"), f"  of {asked}, by {done.via}, {done.seconds:.0f} s"
+        page.text((sign, hue), " "),
+        (", ".join(counts), "strong"),
+        f"  of {asked}, by {done.via}, {spell_s(done.seconds)}",
     )
     note_answer(page, ", ".join(counts), sign=sign, hue=hue)
     if done.stopped:

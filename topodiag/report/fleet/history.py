@@ -15,6 +15,7 @@ from topodiag.report.formats.types import history as shape
 from topodiag.report.formats.types.common import SCHEMA_VERSION
 from topodiag.report.text import Page
 from topodiag.words.fold import fold_hosts, plural
+from topodiag.words.units import spell_s
 
 _SIGNS = {Severity.ERROR: ("✖", "error"), Severity.WARNING: ("▲", "warning"), Severity.INFO: ("●", "info")}
 FEW = 8
@@ -91,10 +92,9 @@ def _draw_rising(page: Page, answers: FleetHistory) -> None:
     page.add("", ("counters that rise", "strong"))
     shown = answers.rising if page.style.verbose else answers.rising[:FEW]
     for each in shown:
-        days = each.hours / 24
         page.add(
             page.text("  ", (each.host, "strong"), " ", label_of(each.part), "  "),
-            f"{each.key} +{each.count} in {days:.0f} days; rises on {each.parts} of {each.total}",
+            f"{each.key} +{each.count} in {spell_s(each.hours * 3600)}; rises on {each.parts} of {each.total}",
         )
     _draw_more(page, len(answers.rising) - len(shown), "counter")
     if answers.common:

@@ -16,6 +16,7 @@ from topodiag.model.job import Communicator, Job
 from topodiag.model.result import Result
 from topodiag.model.transports import bare_transport, is_net, short_transport, uses_gdr
 from topodiag.words.fold import fold_hosts, fold_numbers
+from topodiag.words.units import spell_s
 
 
 def spell_ranks(ranks: Iterable[int], most: int = 12) -> str:
@@ -87,7 +88,7 @@ def seconds(value: float) -> str:
     """`1.52 s`, `31 ms`; "" for NaN."""
     if not np.isfinite(value):
         return ""
-    return f"{value:.2f} s" if value >= 0.1 else f"{value * 1000:.0f} ms"
+    return spell_s(value)
 
 
 def median(values: npt.NDArray[np.float64]) -> float:

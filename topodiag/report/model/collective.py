@@ -20,13 +20,12 @@ from topodiag.report.model.words import (
     link_json,
     machine_json,
     spell_size,
-    spell_time,
     terms_json,
 )
 from topodiag.report.plot.terminal import Series, draw_plot
 from topodiag.report.text import Page, Part
 from topodiag.words.fold import plural
-from topodiag.words.units import spell_gbs
+from topodiag.words.units import spell_gbs, spell_time
 
 NO_GAIN = 0.05
 """Placements whose times are as near are told as equal."""

@@ -20,12 +20,12 @@ from topodiag.report.model.words import (
     draw_tiers,
     machine_json,
     spell_size,
-    spell_time,
     terms_json,
 )
 from topodiag.report.plot.terminal import Mark, Series, draw_plot
 from topodiag.report.text import Page, Part
 from topodiag.words.fold import plural
+from topodiag.words.units import spell_time
 
 EXPLAINED = {
     "flat ring": "one ring, every hop on one rank's way to the network",

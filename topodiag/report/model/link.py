@@ -12,10 +12,10 @@ from topodiag.report.formats.parts import tool
 from topodiag.report.formats.types import model as shape
 from topodiag.report.formats.types.common import SCHEMA_VERSION
 from topodiag.report.grid import Field, draw_grid
-from topodiag.report.model.words import draw_terms, spell_size, spell_time, terms_json
+from topodiag.report.model.words import draw_terms, spell_size, terms_json
 from topodiag.report.plot.terminal import Mark, Series, draw_plot
 from topodiag.report.text import Page, Part
-from topodiag.words.units import spell_gbs
+from topodiag.words.units import spell_gbs, spell_time
 
 
 def draw_links(page: Page, made: Sequence[LinkPrice], size: int, sizes: Sequence[int], *, explain: bool) -> None:

@@ -19,13 +19,12 @@ from topodiag.report.model.words import (
     draw_tiers,
     machine_json,
     spell_size,
-    spell_time,
     terms_json,
 )
 from topodiag.report.plot.terminal import draw_bars
 from topodiag.report.text import Page, Part
 from topodiag.words.fold import plural
-from topodiag.words.units import percent
+from topodiag.words.units import percent, spell_time
 
 NAMES = {each.name: each.noun for each in DIMENSIONS}
 

@@ -10,14 +10,7 @@ from topodiag.cost.tiers import Machine
 from topodiag.report.formats.types import model as shape
 from topodiag.report.grid import Field, draw_grid
 from topodiag.report.text import Page, Part
-from topodiag.words.units import in_gbs, spell_bytes, spell_gbs
-
-
-def spell_time(us: float) -> str:
-    """`12.34 us`, `6.28 ms`, `1.32 s`: two decimals, so that figures of one table line up."""
-    if us < 100:
-        return f"{us:.2f} us"
-    return f"{us / 1e3:.2f} ms" if us < 1e6 else f"{us / 1e6:.2f} s"
+from topodiag.words.units import in_gbs, spell_bytes, spell_gbs, spell_time
 
 
 def spell_size(size: float) -> str:

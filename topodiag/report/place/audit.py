@@ -16,11 +16,11 @@ from topodiag.report.formats.parts import findings_of, inputs_of, tool
 from topodiag.report.formats.types import place as shape
 from topodiag.report.formats.types.common import SCHEMA_VERSION
 from topodiag.report.grid import Field, draw_grid
-from topodiag.report.model.words import draw_assumed, spell_size, spell_time
+from topodiag.report.model.words import draw_assumed, spell_size
 from topodiag.report.place.map import map_json
 from topodiag.report.text import Page, Part
 from topodiag.words.fold import fold_hosts, fold_labels, plural
-from topodiag.words.units import percent
+from topodiag.words.units import percent, spell_time
 
 GROUPS_SHOWN = 8
 """Groups listed one by one of a dimension, those that lose most first; `-v` lists all."""

@@ -17,11 +17,11 @@ from topodiag.report.formats.parts import findings_of, inputs_of, tool
 from topodiag.report.formats.types import place as shape
 from topodiag.report.formats.types.common import SCHEMA_VERSION
 from topodiag.report.grid import Field, draw_grid
-from topodiag.report.model.words import draw_assumed, spell_time
+from topodiag.report.model.words import draw_assumed
 from topodiag.report.place.map import map_json
 from topodiag.report.text import Page, Part
 from topodiag.words.fold import fold_hosts, fold_labels, plural
-from topodiag.words.units import percent
+from topodiag.words.units import percent, spell_time
 
 NODES_SHOWN = 16
 """Nodes listed with their ranks; `-v` lists all."""

@@ -11,6 +11,7 @@ from topodiag.model.timeline import Moment
 from topodiag.model.verdict import State
 from topodiag.report.node.marks import more
 from topodiag.report.text import Page
+from topodiag.words.units import signed_s, spell_s
 
 BEFORE_S, AFTER_S = 600.0, 300.0
 """An event counts for a failure from ten minutes before to five after it (join of RSC, arXiv 2410.21680)."""
@@ -26,8 +27,8 @@ def draw_when(page: Page, result: Result) -> None:
     if page.style.verbose:
         _draw(page, result.timeline.moments[:MOST], len(result.timeline.moments))
         for clock in result.timeline.clocks:
-            skew = f"{clock.skew_s:+.3g} s" if clock.skew_s is not None else "skew not known"
-            within = f" within {clock.within_s:.3g} s" if clock.within_s is not None else ""
+            skew = signed_s(clock.skew_s) if clock.skew_s is not None else "skew not known"
+            within = f" within {spell_s(clock.within_s)}" if clock.within_s is not None else ""
             page.add(" " * (_LABEL + 2), (f"clock of {clock.source} on {clock.host or 'no host'}: {skew}{within}: "
                                           f"{clock.how}", "dim"))  # fmt: skip
         return

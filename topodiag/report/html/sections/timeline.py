@@ -11,6 +11,7 @@ from topodiag.report.html.interface import Cell, Drawing, Grid, Section, Sheet
 from topodiag.report.job.words import clock
 from topodiag.report.verdict.places import Places
 from topodiag.report.verdict.when import around_first_error
+from topodiag.words.units import signed_s, spell_s
 
 MOST = 300
 HANGS_SHOWN = 4
@@ -46,7 +47,7 @@ def _drawn(result: Result) -> list[Drawing]:
 
 
 def _row(moment: Moment, places: Places, *, near: bool) -> list[Cell]:
-    within = f" ± {moment.within_s:.3g} s" if moment.within_s else ""
+    within = f" ± {spell_s(moment.within_s)}" if moment.within_s else ""
     return [
         Cell(
             (clock(moment.time, date=True) or moment.stamp or "no time") + within,
@@ -61,7 +62,7 @@ def _row(moment: Moment, places: Places, *, near: bool) -> list[Cell]:
 
 
 def _clock(clock: Clock) -> list[Cell]:
-    skew = f"{clock.skew_s:+.3g} s" if clock.skew_s is not None else "not known"
-    within = f"{clock.within_s:.3g} s" if clock.within_s is not None else "not known"
+    skew = signed_s(clock.skew_s) if clock.skew_s is not None else "not known"
+    within = spell_s(clock.within_s) if clock.within_s is not None else "not known"
     return [Cell(clock.source), Cell(clock.host), Cell(skew, clock.skew_s), Cell(within, clock.within_s),
             Cell(clock.how)]  # fmt: skip
