@@ -16,6 +16,7 @@ from topodiag.words.units import (
     in_mhz,
     in_ms,
     in_s,
+    in_us,
     in_w,
     number,
     percent,
@@ -122,6 +123,7 @@ def test_a_limit_keeps_its_seconds_and_a_clock_its_sign() -> None:
 
 def test_parts_of_a_step_line_up() -> None:
     assert [in_ms(time) for time in (12_340.0, 1_234_560.0)] == ["12.3 ms", "1,234.6 ms"]
+    assert in_us(2234.56) == "2234.6 us"
     assert [spell_time(time) for time in (12.34, 6280.0, 1.32e6)] == ["12.34 us", "6.28 ms", "1.32 s"]
 
 

@@ -57,6 +57,11 @@ def in_ms(time_us: float) -> str:
     return f"{time_us / 1000:,.1f} ms"
 
 
+def in_us(time_us: float) -> str:
+    """`14.0 us`: a term of a derivation, to one decimal, however long."""
+    return f"{time_us:.1f} us"
+
+
 def in_mhz(clock: float) -> str:
     """`1980 MHz`: the clock of a GPU."""
     return f"{number(clock)} MHz"

@@ -14,7 +14,7 @@ from topodiag.nccl.graph.graph import CommShape, Fused
 from topodiag.nccl.prediction import Term
 from topodiag.nccl.settings import Settings
 from topodiag.nccl.tuning import tuning_constants as tc
-from topodiag.words.units import in_gbs, spell_us
+from topodiag.words.units import in_gbs, in_us
 
 _NONE = Fused(0, 0, 0.0, 0.0, 0, 0, 0, 0)
 """A graph that was not searched: zero channels of type LOC, as NCCL's memory has it."""
@@ -38,7 +38,7 @@ class Steps:
         return value
 
     def us(self, name: str, value: float, formula: str) -> float:
-        self.terms.append(Term(name, spell_us(value), formula))
+        self.terms.append(Term(name, in_us(value), formula))
         return value
 
 
