@@ -13,10 +13,10 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 
 from tests import program
+from tests.valid import assert_valid
 from topodiag.cli.bench.show import show
 
 SCHEMA = json.loads((files("topodiag.report") / "schema" / "result-1.0.schema.json").read_text())
@@ -86,7 +86,7 @@ def test_standard_input_and_packed_files_are_read(out: str, tmp_path: Path) -> N
 
 def test_the_json_is_of_the_published_schema(out: str) -> None:
     document = json.loads(run(out, "--format", "json", "--fail-on", "never").stdout)
-    jsonschema.validate(document, SCHEMA, cls=jsonschema.Draft202012Validator)
+    assert_valid(document, SCHEMA)
     (made,) = document["facts"]["benchmarks"]
     assert (made["collective"], made["nranks"], len(made["rows"])) == ("all_reduce", 8, 24)
     assert made["rows"][-1]["bytes"] == 1 << 33

@@ -9,9 +9,9 @@ from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 
-import jsonschema
 import pytest
 
+from tests.valid import assert_valid
 from topodiag.checks.node.hung_probes import ProbeHangs
 from topodiag.evidence.intake.bundle import open_evidence
 from topodiag.evidence.intake.gather import gather
@@ -238,7 +238,7 @@ def test_the_answers_follow_their_schema_and_have_the_sum_of_each_file(tmp_path:
     collected(tmp_path, {"gpu1": answers, "gpu2": refuses, "gpu4": hangs})
     written = json.loads((tmp_path / "collect.json").read_text())
     schema = next(each for each in SCHEMAS if each.name == "collect")
-    jsonschema.validate(written, generated(schema))
+    assert_valid(written, generated(schema))
     there = {each["file"]: each["sha256"] for each in written["answers"] if each["file"]}
     assert there == {each.name: sha256(each.read_bytes()).hexdigest() for each in tmp_path.glob("*.tar.gz")}
     assert [each["what"] for each in written["not_observed"]] == ["gpu2"]

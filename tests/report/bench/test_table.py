@@ -7,11 +7,11 @@ import json
 from dataclasses import replace
 from importlib.resources import files
 
-import jsonschema
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.valid import assert_valid
 from topodiag.expect.fit import fit_run
 from topodiag.model.bench import BenchDevice, Benchmark, BenchRow, BenchRun, Expectation, Hypothesis, Timing
 from topodiag.model.finding import Confidence
@@ -130,7 +130,7 @@ def test_the_json_of_a_judged_run_is_of_the_published_schema() -> None:
     stream = io.StringIO()
     JsonReport().render(Result(benchmarks=(low(),)), stream, Style())
     document = json.loads(stream.getvalue())
-    jsonschema.validate(document, SCHEMA, cls=jsonschema.Draft202012Validator)
+    assert_valid(document, SCHEMA)
     (made,) = document["facts"]["benchmarks"]
     assert made["expected_busbw_gbs"] == 470.0
     assert made["hypotheses"][0]["cause"] == "NVLS off"

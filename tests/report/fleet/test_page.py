@@ -7,12 +7,12 @@ import io
 import json
 from dataclasses import replace
 
-import jsonschema
 import pyarrow.parquet as pq
 import pytest
 
 from tests.app.fleet.test_compare import found, having, result_of
 from tests.fleet.fleets import both, fleet, standing, with_fact
+from tests.valid import assert_valid
 from topodiag.emit.fleet_lists import conditions, drain_lines, node_list, pass_list
 from topodiag.model.finding import Severity
 from topodiag.model.fleet import FleetResult
@@ -171,7 +171,7 @@ def test_too_few_siblings_are_no_clean_bill(monkeypatch: pytest.MonkeyPatch) -> 
 def test_the_json_is_what_its_schema_says(sick: FleetResult) -> None:
     document = plain(fleet_json(sick))
     schema = next(each for each in SCHEMAS if each.name == "fleet")
-    jsonschema.validate(document, generated(schema))
+    assert_valid(document, generated(schema))
     assert document["failed"] == ["n0017", "n0101", "n0153"]
 
 

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.report import machines
+from tests.valid import assert_valid
 from topodiag.model.finding import Cost
 from topodiag.model.result import Result
 from topodiag.report.interface import Style
@@ -37,14 +38,14 @@ def test_the_published_schema_is_itself_valid():
     "make", [machines.healthy, machines.sick, machines.without_gpus, machines.only_matrix, machines.large, Result]
 )
 def test_every_kind_of_result_is_valid(make):
-    jsonschema.validate(parsed(make()), SCHEMA, cls=jsonschema.Draft202012Validator)
+    assert_valid(parsed(make()), SCHEMA)
 
 
 def test_the_schema_notices_a_missing_key():
     broken = parsed(machines.sick())
     del broken["findings"][0]["expected"]
     with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate(broken, SCHEMA)
+        assert_valid(broken, SCHEMA)
 
 
 def test_equal_results_give_equal_bytes():

@@ -5,12 +5,12 @@ import json
 from dataclasses import replace
 from importlib.resources import files
 
-import jsonschema
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
 from tests.checks import jobs
+from tests.valid import assert_valid
 from topodiag.cli.logs import logs
 from topodiag.model.finding import Finding, Severity, Where
 from topodiag.model.job import Event
@@ -160,7 +160,7 @@ def test_the_json_has_the_jobs_of_the_schema():
     stream = io.StringIO()
     report("json").render(Result(jobs=(broken(),)), stream, Style())
     document = json.loads(stream.getvalue())
-    jsonschema.validate(document, SCHEMA, cls=jsonschema.Draft202012Validator)
+    assert_valid(document, SCHEMA)
     (job,) = document["facts"]["jobs"]
     (world,) = job["communicators"]
     assert (job["world_size"], job["hosts"], job["nccl_version"]) == (16, ["n0", "n1"], "2.23.4")

@@ -11,6 +11,7 @@ import jsonschema
 import pytest
 from msgspec import Struct
 
+from tests.valid import assert_valid
 from topodiag.app.model import machine_of, machine_of_links
 from topodiag.cost.alpha_beta import Link
 from topodiag.cost.questions import price_hierarchy, price_links, price_placements, read_measured
@@ -30,7 +31,7 @@ WORK = Work(70e9, 80, 8192, 4096, 1, 64, 989.4)
 
 def valid(made: Struct | dict[str, Any]) -> None:
     printed = made if isinstance(made, dict) else plain(made)
-    jsonschema.validate(json.loads(json.dumps(printed, allow_nan=False)), SCHEMA, cls=jsonschema.Draft202012Validator)
+    assert_valid(json.loads(json.dumps(printed, allow_nan=False)), SCHEMA)
 
 
 def test_the_published_schema_is_itself_valid() -> None:

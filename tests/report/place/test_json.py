@@ -9,6 +9,7 @@ import jsonschema
 import numpy as np
 import pytest
 
+from tests.valid import assert_valid
 from topodiag.app.place import ClusterOptions, open_cluster
 from topodiag.checks.registry import Subject
 from topodiag.checks.run import fold, run
@@ -29,7 +30,7 @@ def valid(made: Audit) -> dict[str, object]:
     document: dict[str, object] = json.loads(
         json.dumps(plain(audit_json(made, fold(run(Subject.LAYOUT, [made])))), allow_nan=False)
     )
-    jsonschema.validate(document, SCHEMA, cls=jsonschema.Draft202012Validator)
+    assert_valid(document, SCHEMA)
     return document
 
 

@@ -7,9 +7,8 @@ from dataclasses import replace
 from importlib.resources import files
 from typing import Any
 
-import jsonschema
-
 from tests.report.sweep.test_page import SWEEP
+from tests.valid import assert_valid
 from topodiag.model.sweep import SweepJudgement
 from topodiag.report.formats.write_json import plain
 from topodiag.report.sweep.json import sweep_findings, sweep_json
@@ -19,7 +18,7 @@ SCHEMA = json.loads((files("topodiag.report") / "schema" / "sweep-1.0.schema.jso
 
 def made(judged: SweepJudgement) -> dict[str, Any]:
     document: dict[str, Any] = json.loads(json.dumps(plain(sweep_json(judged, SWEEP.plans, None)), allow_nan=False))
-    jsonschema.validate(document, SCHEMA, cls=jsonschema.Draft202012Validator)
+    assert_valid(document, SCHEMA)
     return document
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+from tests.valid import assert_valid
 from topodiag.app.topo import open_topology, predict_topology
 from topodiag.report.formats.write_json import plain
 from topodiag.report.topo.predict import predict_json
@@ -36,19 +37,19 @@ def test_the_published_schema_is_itself_valid():
     ],
 )
 def test_every_kind_of_prediction_is_valid(name, asked):
-    jsonschema.validate(made(name, **asked), SCHEMA, cls=jsonschema.Draft202012Validator)
+    assert_valid(made(name, **asked), SCHEMA)
 
 
 def test_the_schema_notices_a_missing_key_and_a_path_without_its_type():
     broken = made("dgx-h100-healthy")
     del broken["graphs"][0]["orders"]
     with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate(broken, SCHEMA)
+        assert_valid(broken, SCHEMA)
     broken = made("dgx-h100-healthy")
     row = next(iter(broken["paths"].values()))
     row[next(iter(row))] = [1, 2.0]
     with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate(broken, SCHEMA)
+        assert_valid(broken, SCHEMA)
 
 
 def test_the_keys_are_those_that_tools_rely_on():
