@@ -65,29 +65,36 @@ def changes_between(before: Capture, now: Capture) -> Changes:
         return Changes(another=True)
     renamed = _renamed(old_serials, new_serials)
     replaced = _replaced(old_serials, new_serials, renamed)
-    training = any(each.time_s is not None and each.boot_s is not None and each.time_s - each.boot_s < TRAINING_S
-                   for each in (before, now))  # fmt: skip
+    training = any(map(_just_booted, (before, now)))
     old, new = _facts(before.facts, renamed), _facts(now.facts, {})
     # A part that has another name is named otherwise by its neighbours, too.
     skipped = frozenset({"pairing"}) if renamed else frozenset[str]()
     listed = _listed(before.facts) & _listed(now.facts)
+    pairs = [
+        (key, old.get(key), new.get(key))
+        for key in sorted(old.keys() | new.keys())
+        if key[0] not in skipped
+        and not (training and key[2] in _TRAINED)
+        and (key[0] in listed or (key in old and key in new))
+    ]
+    return Changes(_changed(pairs), replaced, tuple(sorted(renamed.items())), training=training, compared=len(pairs))
+
+
+def _just_booted(capture: Capture) -> bool:
+    return capture.time_s is not None and capture.boot_s is not None and capture.time_s - capture.boot_s < TRAINING_S
+
+
+def _changed(pairs: Iterable[tuple[Key, NodeFact | None, NodeFact | None]]) -> tuple[FactChange, ...]:
+    """The facts that differ; parts that changed alike stand together."""
     found: dict[tuple[str, str, str, str], list[NodeFact]] = {}
-    compared = 0
-    for key in sorted(old.keys() | new.keys()):
-        was, now_is = old.get(key), new.get(key)
-        if key[0] in skipped or (training and key[2] in _TRAINED):
-            continue
-        if (was is None or now_is is None) and key[0] not in listed:
-            continue
-        compared += 1
-        if _differ(was, now_is):
-            alike = found.setdefault((key[0], key[2], _value(was), _value(now_is)), [])
-            alike += [each for each in (now_is, was) if each is not None][:1]
-    made = tuple(
-        FactChange(family, key, was, is_, tuple(f.part for f in facts if f.part), facts[0].unit, facts[0].source)
-        for (family, key, was, is_), facts in found.items()
+    for (family, _, key), was, now in pairs:
+        if _differ(was, now):
+            alike = found.setdefault((family, key, _value(was), _value(now)), [])
+            alike += [each for each in (now, was) if each is not None][:1]
+    return tuple(
+        FactChange(family, key, was, now, tuple(f.part for f in facts if f.part), facts[0].unit, facts[0].source)
+        for (family, key, was, now), facts in found.items()
     )
-    return Changes(made, replaced, tuple(sorted(renamed.items())), training=training, compared=compared)
 
 
 def same_machine(before: Sequence[NodeFact], now: Sequence[NodeFact]) -> bool | None:

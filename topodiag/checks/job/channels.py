@@ -104,8 +104,7 @@ class SearchCollapsed(OneStep[Job], JobCheck[Never]):
     def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         if job.library == "RCCL":
             return self.not_applicable(job, "RCCL has rings of its own tables: NCCL's bound does not hold for them")
-        simple = [(text, where) for _, text, where in said_by(job, "topo note") if "simple order" in text]
-        simple += [(event.text, event.origin) for event in job.events if "simple order" in event.text]
+        simple = _simple_orders(job)
         searches = list(_searches(job))
         if not searches and not simple:
             return self.unknown(job, f"no graph of the world communicator in the log; {ask_for(job, *NET)}")
@@ -113,13 +112,10 @@ class SearchCollapsed(OneStep[Job], JobCheck[Never]):
         explained = _explained(job, across)
         if explained:
             return self.clean(job, explained)
-        bounds = [(search, *_bound(job, search)) for search in searches]
-        judged = sum(bound > 0 for _, bound, _ in bounds)
-        found = [
-            finding
-            for search, bound, what in bounds
-            if bound > 0 and (finding := self._short(job, search, bound, what)) is not None
-        ]
+        bounds = [(search, bound, what) for search in searches for bound, what in [_bound(job, search)] if bound > 0]
+        judged = len(bounds)
+        short = [self._short(job, search, bound, what) for search, bound, what in bounds]
+        found = [finding for finding in short if finding is not None]
         for search in searches if across and not found else ():
             found += judge_narrow(self, job, search.host, search.system, search.ring)
         if simple and not found:
@@ -191,6 +187,13 @@ class SearchCollapsed(OneStep[Job], JobCheck[Never]):
             confidence=Confidence.MEDIUM,
             settings=AROUND,
         )
+
+
+def _simple_orders(job: Job) -> list[tuple[str, Origin | None]]:
+    """The lines in which NCCL says that it found no path and took the simple order."""
+    said = [(text, where) for _, text, where in said_by(job, "topo note")]
+    said += [(event.text, event.origin) for event in job.events]
+    return [(text, where) for text, where in said if "simple order" in text]
 
 
 def _explained(job: Job, across: bool) -> str:

@@ -176,15 +176,7 @@ class GdrOffInLog(OneStep[Job], JobCheck[Never]):
             + (" (all too far from the GPUs to use it)" if useless else ""),
             observed=f"GPU Direct RDMA Disabled for {fold_runs([hca.name for hca in first])}",
             expected="GPU Direct RDMA Enabled, and /GDRDMA behind `via NET/IB/..`",
-            fix=OF_AMD
-            if job.library == "RCCL"
-            else (
-                "`modprobe nvidia-peermem` on the nodes; if it says `Invalid argument`, reinstall the driver after the"
-                " RDMA stack",
-                "or DMA-BUF: kernel 5.12, open kernel modules, driver 515, NCCL 2.13",
-                *(["unset NCCL_DMABUF_ENABLE=0"] if _dmabuf_disabled(job) else []),
-                "GeForce cards cannot do it: then leave it",
-            ),
+            fix=OF_AMD if job.library == "RCCL" else _of_nvidia(job),
             nodes=hosts,
             ranks=ranks_on(job, hosts),
             nics=[hca.name for hca in first],
@@ -270,6 +262,16 @@ def _states(listed: Mapping[str, Mapping[int, Hca]]) -> GdrStates:
     told = {host: [hca for hca in hcas.values() if hca.gdr is not None] for host, hcas in listed.items()}
     off = {host: [hca for hca in hcas if hca.gdr is False] for host, hcas in told.items()}
     return GdrStates(told, {host: hcas for host, hcas in off.items() if hcas})
+
+
+def _of_nvidia(job: Job) -> tuple[str, ...]:
+    return (
+        "`modprobe nvidia-peermem` on the nodes; if it says `Invalid argument`, reinstall the driver after the"
+        " RDMA stack",
+        "or DMA-BUF: kernel 5.12, open kernel modules, driver 515, NCCL 2.13",
+        *(["unset NCCL_DMABUF_ENABLE=0"] if _dmabuf_disabled(job) else []),
+        "GeForce cards cannot do it: then leave it",
+    )
 
 
 def _dmabuf_disabled(job: Job) -> bool:

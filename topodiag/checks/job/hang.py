@@ -105,12 +105,7 @@ class RankBehind(OneStep[Job], JobCheck[Never]):
 
     def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         hung = any(event.kind in HANG_KINDS for event in job.events)
-        found = [*by_ras(self, job), *self._from_flight(job, hung), *by_words(self, job), *by_openings(self, job)]
-        found += [] if found else [*by_stacks(self, job, hung)]
-        last = last_entries(_entries_of_flight(job), job.flight)
-        found += [] if found else [*by_missing_dumps(self, job, hung, last)]
-        found += [] if found else [*by_gpus(self, job, hung)]
-        found += [] if found else [*by_monitor(self, job, hung)]
+        found = self._without_operations(job, hung)
         reported = [] if found else [*by_watchdog(self, job)]
         counted = [each for each in job.communicators if len(each.operations) > 1]
         for communicator in counted:
@@ -125,14 +120,19 @@ class RankBehind(OneStep[Job], JobCheck[Never]):
             return self.found(job, found, coverage)
         if counted or job.flight:
             return self.clean(job, coverage=coverage)
-        if job.ras:
-            return self.unknown(job, BLIND)
-        if job.machines and not job.ranks:
-            return self.unknown(job, "the load of the GPUs shows none that is behind the others")
-        if job.stacks:
-            return self.unknown(job, "the stacks show nobody in a collective that another one is not in")
-        return self.unknown(
-            job, f"no operations and no flight recorder: {ask_for(job, 'COLL')}, TORCH_NCCL_TRACE_BUFFER_SIZE=2000"
+        return self.unknown(job, _unseen(job))
+
+    def _without_operations(self, job: Job, hung: bool) -> list[Finding]:
+        """By all that a job leaves beside the log of its operations: the surest sources together, then the others, each
+        where those before it showed nothing."""
+        found = [*by_ras(self, job), *self._from_flight(job, hung), *by_words(self, job), *by_openings(self, job)]
+        last = last_entries(_entries_of_flight(job), job.flight)
+        return (
+            found
+            or [*by_stacks(self, job, hung)]
+            or [*by_missing_dumps(self, job, hung, last)]
+            or [*by_gpus(self, job, hung)]
+            or [*by_monitor(self, job, hung)]
         )
 
     def _behind(self, job: Job, communicator: Communicator, hung: bool) -> Finding | None:
@@ -259,6 +259,17 @@ class RankBehind(OneStep[Job], JobCheck[Never]):
                 evidence=[records[rank].origin for rank in odd if rank in records],
             )
             return
+
+
+def _unseen(job: Job) -> str:
+    """Why nothing shows who is behind."""
+    if job.ras:
+        return BLIND
+    if job.machines and not job.ranks:
+        return "the load of the GPUs shows none that is behind the others"
+    if job.stacks:
+        return "the stacks show nobody in a collective that another one is not in"
+    return f"no operations and no flight recorder: {ask_for(job, 'COLL')}, TORCH_NCCL_TRACE_BUFFER_SIZE=2000"
 
 
 def fronts_of(job: Job) -> Iterator[Front]:

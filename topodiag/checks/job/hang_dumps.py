@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
 from typing import Any
 
 from topodiag.checks.interface import JobCheck
@@ -16,25 +17,34 @@ TIMED_OUT = "timed out"
 MOST_SHARE = 0.25
 """Share of the group without a dump above which the files are only not here."""
 
+LastEntry = tuple[int, int, str, str]
+"""Rank, sequence number, operation and state."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    """A process group all of whose ranks that dumped wait in one collective, and the ranks without a dump."""
+
+    group: str
+    size: int
+    missing: list[int]
+    last: Sequence[LastEntry]
+
 
 def by_missing_dumps(
-    check: JobCheck[Any], job: Job, hung: bool, waiting: Mapping[str, Sequence[tuple[int, int, str, str]]]
+    check: JobCheck[Any], job: Job, hung: bool, waiting: Mapping[str, Sequence[LastEntry]]
 ) -> Iterator[Finding]:
-    """`waiting`: by process group, (rank, sequence number, operation, state) of the last entry of each rank."""
+    """`waiting`: by process group, the last entry of each rank. Of several groups the largest is told."""
     records = {record.rank: record for record in job.flight}
-    best: tuple[int, str, list[int], Sequence[tuple[int, int, str, str]]] | None = None
-    for group, last in waiting.items():
-        members = _members(job, group)
-        missing = sorted(set(members) - records.keys())
-        alike = len({(number, operation) for _, number, operation, _ in last}) == 1
-        all_wait = alike and all(state != "completed" for *_, state in last) and last[0][1] > 0
-        sure = hung or any(state == TIMED_OUT for *_, state in last)
-        few = 0 < len(missing) <= max(1, MOST_SHARE * len(members)) and len(last) >= 2
-        if all_wait and sure and few and (best is None or len(members) > best[0]):
-            best = (len(members), group, missing, last)
-    if best is None:
+    found = [
+        each
+        for group, last in waiting.items()
+        if (each := _waiting(job, hung, group, last, records.keys())) is not None
+    ]
+    if not found:
         return
-    size, group, missing, last = best
+    best = max(found, key=lambda each: each.size)
+    size, group, missing, last = best.size, best.group, best.missing, best.last
     words = next((r.descriptions[group] for r in job.flight if r.descriptions.get(group)), group)
     _, number, operation, state = last[0]
     ended = [event for event in job.events if event.rank in missing and event.kind == "ended"]
@@ -58,15 +68,25 @@ def by_missing_dumps(
     )
 
 
+def _waiting(job: Job, hung: bool, group: str, last: Sequence[LastEntry], dumped: Set[int]) -> _Waiting | None:
+    members = _members(job, group)
+    missing = sorted(set(members) - dumped)
+    alike = len({(number, operation) for _, number, operation, _ in last}) == 1
+    all_wait = alike and all(state != "completed" for *_, state in last) and last[0][1] > 0
+    sure = hung or any(state == TIMED_OUT for *_, state in last)
+    few = 0 < len(missing) <= max(1, MOST_SHARE * len(members)) and len(last) >= 2
+    return _Waiting(group, len(members), missing, last) if all_wait and sure and few else None
+
+
 def _members(job: Job, group: str) -> tuple[int, ...]:
     return next((record.groups[group] for record in job.flight if record.groups.get(group)), ())
 
 
 def last_entries(
     entries: Mapping[str, Mapping[int, Sequence[tuple[int, str, str]]]], records: Sequence[FlightRecord]
-) -> dict[str, list[tuple[int, int, str, str]]]:
+) -> dict[str, list[LastEntry]]:
     """Of each process group, the last entry of each rank that dumped and belongs to it; number 0 where it has none."""
-    made: dict[str, list[tuple[int, int, str, str]]] = {}
+    made: dict[str, list[LastEntry]] = {}
     for group, by_rank in entries.items():
         for record in records:
             own = by_rank.get(record.rank, ())

@@ -36,34 +36,56 @@ class _Seen:
         return f"{self.gpu.label} of {self.host}" if self.host else self.gpu.label
 
 
-def by_gpus(check: JobCheck[Any], job: Job, hung: bool) -> Iterator[Finding]:
-    seen = list(_gpus(job))
+@dataclass(frozen=True, slots=True)
+class _Apart:
+    """GPUs that wait in a collective, and the few that do not; `idle`: these run nothing, else they compute."""
+
+    waiting: list[_Seen]
+    behind: list[_Seen]
+    idle: bool
+
+
+def _apart(seen: list[_Seen], hung: bool) -> _Apart | None:
+    """None where too few wait or too many do not. A GPU that computes is behind only in a job that hangs."""
     waiting = [each for each in seen if waits(each.gpu)]
     idle = [each for each in seen if runs_nothing(each.gpu)]
-    behind, state = (idle, "runs nothing") if idle else ([each for each in seen if computes(each.gpu)], "computes")
-    if len(waiting) < 2 or not 0 < len(behind) <= max(1, MOST_SHARE * len(seen)) or not (idle or hung):
+    behind = idle or [each for each in seen if computes(each.gpu)]
+    exception = 0 < len(behind) <= max(1, MOST_SHARE * len(seen))
+    if len(waiting) < 2 or not exception or not (idle or hung):
+        return None
+    return _Apart(waiting, behind, bool(idle))
+
+
+def by_gpus(check: JobCheck[Any], job: Job, hung: bool) -> Iterator[Finding]:
+    seen = list(_gpus(job))
+    apart = _apart(seen, hung)
+    if apart is None:
         return
+    behind, waiting = apart.behind, apart.waiting
+    state = "runs nothing" if apart.idle else "computes"
     ranks = sorted(each.rank for each in behind if each.rank >= 0)
     who = rank_word(ranks) if ranks else few([each.name for each in behind], 3)
     hosts = list(dict.fromkeys(each.host for each in behind))
     whole = bool(job.ranks) and len(waiting) + len(behind) == len(job.ranks)
     yield check.finding(
         Severity.ERROR if hung else Severity.WARNING,
-        f"{who} {state}, while {plural(len(waiting), 'GPU')} {'wait' if len(waiting) > 1 else 'waits'} in a kernel",
+        f"{who} {state}, while {plural(len(waiting), 'GPU')} wait in a kernel",
         observed=f"{_load(behind[0].gpu)} on {behind[0].name}; {_load(waiting[0].gpu)} on {waiting[0].name}",
         expected="all GPUs of a job compute or wait together",
-        fix=look_at(job, ranks)
-        if ranks
-        else (
-            f"find the process of {who} (nvidia-smi on {hosts_word(hosts)}), and what it does: py-spy dump --pid PID",
-            "take the load once more after a minute: a rank that is only late has moved on",
-        ),
+        fix=look_at(job, ranks) if ranks else _find(who, hosts),
         nodes=hosts,
         ranks=ranks,
         cost=Cost(text="the others wait in the collective until it comes"),
         evidence=_evidence([*behind[:3], *waiting[:2]]),
         coverage=Coverage(len(seen), len(job.ranks), "GPUs of the job") if job.ranks else None,
-        confidence=Confidence.MEDIUM if idle and (hung or whole) else Confidence.LOW,
+        confidence=Confidence.MEDIUM if apart.idle and (hung or whole) else Confidence.LOW,
+    )
+
+
+def _find(who: str, hosts: list[str]) -> tuple[str, ...]:
+    return (
+        f"find the process of {who} (nvidia-smi on {hosts_word(hosts)}), and what it does: py-spy dump --pid PID",
+        "take the load once more after a minute: a rank that is only late has moved on",
     )
 
 

@@ -2,45 +2,23 @@
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Never
 
 from topodiag.checks.interface import JobCheck, OneStep
-from topodiag.checks.job.evidence import multi_node, piece, said_by, settings_of, world_ranks
+from topodiag.checks.job.evidence import multi_node, piece, settings_of, world_ranks
 from topodiag.checks.job.gloo import gloo_faults
+from topodiag.checks.job.meeting import addresses_of, interfaces_listed, interfaces_of, leads_nowhere, place_of
 from topodiag.checks.job.text import NET, ask_for
+from topodiag.checks.job.unreached import by_connects, by_own_bridge
 from topodiag.checks.shared.interfaces import NOT_FOR_JOBS
-from topodiag.checks.shared.words import hosts_word, quoted
+from topodiag.checks.shared.words import hosts_word
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Job, Process
-from topodiag.model.provenance import Origin
 
-INTERFACE = re.compile(r"(?:\[\d{1,4}\]|OOB |\bUsing )\s*([A-Za-z][\w.\-]{0,30}):")
 LINK_LOCAL = re.compile(r":\[?fe[89ab][0-9a-f]:", re.I)
-UNREACHED = re.compile(
-    r"(?<![a-z])[Cc]onnect(?:ing|ion)?\b(?! timed out).{0,120}(?:No route to host|[Nn]etwork is unreachable|timed out)"
-)
-"""A connection that could not be made; one that stood and fell silent (`Call to recv .. timed out`) had the right
-interface."""
-TRIED = re.compile(
-    r"[Cc]all to connect returned (?:No route|Network is unreach|Connection timed)"
-    r"|connect to ([^\s<]{1,80})<\d{1,5}> returned (?:No route|Network is unreach|Connection timed)"
-)
-"""socketStartConnect and socketPollConnect, src/misc/socket.cc: what is tried again. `refused` is tried while a peer
-starts, in jobs that are well."""
-CONNECTED = re.compile(r"[Cc]onnect to ([0-9.]{7,15})<\d{1,5}> failed")
 NO_INTERFACE = ("no socket interface found", "no usable listening interface", "no interface found")
-
-ADDRESS = re.compile(r"([A-Za-z][\w.\-]{0,30}):\[?([0-9a-fA-F:.]{2,45})(?:%[\w.\-]{1,30})?\]?<\d{1,5}>")
-"""`eth0:10.1.2.3<0>`, `ib0:fe80::1%ib0<0>` in lines of the bootstrap and of sockets (ncclSocketToString)."""
-
-OF_ONE_NODE = tuple(
-    ipaddress.ip_network(net) for net in ("172.17.0.0/16", "10.88.0.0/16", "192.168.122.0/24", "169.254.0.0/16")
-)
-"""Bridges of Docker, Podman and libvirt as they are installed, and IPv4 link-local: each node numbers its own."""
 
 
 class WrongInterface(OneStep[Job], JobCheck[Never]):
@@ -90,8 +68,8 @@ class WrongInterface(OneStep[Job], JobCheck[Never]):
         world = job.world
         if several and not (world is not None and world.init_complete):
             found += self._of_one_node(job)
-            found += self._unreachable(job)
-            found += self._own_bridge(job) if not found else []
+            found += by_connects(self, job)
+            found += by_own_bridge(self, job) if not found else []
             found += self._of_this_node(job) if not found else []
         if found:
             return self.found(job, found)
@@ -168,7 +146,7 @@ class WrongInterface(OneStep[Job], JobCheck[Never]):
                 nodes=list(dict.fromkeys(process.host for _, process in local)),
                 ranks=world_ranks(job, [number for number, _ in local]),
                 cost=Cost(text="link-local addresses are not reached from other networks: init hangs"),
-                evidence=[_place(local[0][1]), _place(other)],
+                evidence=[place_of(local[0][1]), place_of(other)],
                 coverage=Coverage(len(local), len(told), "processes"),
                 confidence=Confidence.MEDIUM,
             )
@@ -179,12 +157,12 @@ class WrongInterface(OneStep[Job], JobCheck[Never]):
         one address of a bridge on two nodes."""
         users: dict[tuple[str, str], list[tuple[int, Process]]] = {}
         for number, process in enumerate(job.processes):
-            for name, address in _addresses(process):
+            for name, address in addresses_of(process):
                 users.setdefault((name, address), []).append((number, process))
         made = []
         for (name, address), group in users.items():
             hosts = list(dict.fromkeys(process.host for _, process in group))
-            if len(job.hosts) < 2 or NOT_FOR_JOBS.match(name) or not _leads_nowhere(address, len(hosts)):
+            if len(job.hosts) < 2 or NOT_FOR_JOBS.match(name) or not leads_nowhere(address, len(hosts)):
                 continue
             ranks = world_ranks(job, [number for number, _ in group])
             made.append(
@@ -201,74 +179,16 @@ class WrongInterface(OneStep[Job], JobCheck[Never]):
                     ranks=ranks,
                     nics=[name],
                     cost=Cost(share=1.0, text="ranks of other nodes cannot be reached at it: init hangs or fails"),
-                    evidence=[_place(process) for _, process in group],
+                    evidence=[place_of(process) for _, process in group],
                     coverage=Coverage(len(group), len(job.processes), "processes"),
                 )
             )
         return made
 
-    def _unreachable(self, job: Job) -> list[Finding]:
-        """Connects of sockets that no answer came to; `refused` is a process that is gone, and not told here."""
-        events = [
-            e
-            for e in job.events
-            if e.kind == "connect" and e.level == "WARN" and UNREACHED.search(e.text) and "ibv_" not in e.text
-        ]
-        tries = [] if events else _tries(job)
-        if not events and not tries:
-            return []
-        hosts = list(dict.fromkeys([*(e.host for e in events if e.host), *(t.host for t in tries if t.host)]))
-        used = sorted({name for process in job.processes if process.host in hosts for name in _interfaces(process)})
-        peers = list(dict.fromkeys(event.details["peer"] for event in events if event.details.get("peer")))
-        peers += list(dict.fromkeys(each.peer for each in tries))
-        return [
-            self.finding(
-                Severity.ERROR if events else Severity.WARNING,
-                f"{hosts_word(hosts) or 'a node'} cannot reach {', '.join(peers[:3]) or 'another node'}"
-                + (f" over {'/'.join(used[:3])}" if used else ""),
-                observed=quoted(events[0].text if events else tries[0].text),
-                expected="an interface whose network leads to all nodes, with its ports open",
-                fix=(
-                    "`ip route get` the address: which interface leads there, if any",
-                    "open the ephemeral ports between the nodes in the firewall, or name another interface in"
-                    " NCCL_SOCKET_IFNAME",
-                ),
-                nodes=hosts,
-                ranks=sorted({event.rank for event in events if event.rank >= 0}),
-                nics=used[:3],
-                cost=Cost(share=1.0, text="init waits for the connection and fails"),
-                evidence=[*(event.origin for event in events), *(each.origin for each in tries)],
-                confidence=Confidence.MEDIUM,
-            )
-        ]
-
-    def _own_bridge(self, job: Job) -> list[Finding]:
-        """A connect that fails to an address of the bridge that each host has for itself, on which this one meets."""
-        made = []
-        for event in job.events:
-            match = CONNECTED.search(event.text)
-            own = {address for p in job.processes if p.host == event.host for _, address in _addresses(p)}
-            if match is None or event.level == "UNWIND" or not any(_one_bridge(match[1], each) for each in own):
-                continue
-            made.append(
-                self.finding(
-                    Severity.ERROR,
-                    f"{event.host or 'a node'} looks for a peer at {match[1]}: each host numbers that bridge by itself",
-                    observed=quoted(event.text),
-                    expected="an address of a network that all nodes share",
-                    fix=("in containers: the host's network (`--network=host`), or an overlay that spans the nodes",),
-                    nodes=[event.host] if event.host else [],
-                    cost=Cost(share=1.0, text="ranks of other nodes cannot be reached at it: init hangs or fails"),
-                    evidence=[event.origin, *(_place(p) for p in job.processes if p.host == event.host)],
-                    confidence=Confidence.MEDIUM,
-                )
-            )
-        return made[:1]
-
     def _wrong(self, job: Job) -> list[Finding]:
         used: dict[str, list[tuple[int, Process]]] = {}
         for number, process in enumerate(job.processes):
-            for name in _interfaces(process):
+            for name in interfaces_of(process):
                 used.setdefault(name, []).append((number, process))
         world = job.world
         started = world is not None and world.init_complete
@@ -294,7 +214,7 @@ class WrongInterface(OneStep[Job], JobCheck[Never]):
                     cost=Cost(text="data over it passes a bridge or overlay of the kernel")
                     if started
                     else Cost(text="ranks of other nodes cannot be reached over it: init hangs or fails"),
-                    evidence=[_place(process) for _, process in group],
+                    evidence=[place_of(process) for _, process in group],
                     coverage=Coverage(len(group), len(job.processes), "processes"),
                     settings=(("NCCL_SOCKET_IFNAME", _all_but(used)),),
                 )
@@ -306,7 +226,7 @@ class WrongInterface(OneStep[Job], JobCheck[Never]):
         harm where all ranks run on that host, which a piece does not say."""
         for process in job.processes:
             name = process.bootstrap.partition(":")[0].strip()
-            others = sorted(each for each in _listed(process) if not NOT_FOR_JOBS.match(each))
+            others = sorted(each for each in interfaces_listed(process) if not NOT_FOR_JOBS.match(each))
             if not NOT_FOR_JOBS.match(name) or name == "lo" or not others:
                 continue
             return [
@@ -320,79 +240,14 @@ class WrongInterface(OneStep[Job], JobCheck[Never]):
                     nodes=[process.host] if process.host else [],
                     nics=[name],
                     cost=Cost(text="with ranks on other nodes init hangs or fails; on this node alone nothing"),
-                    evidence=[_place(process)],
+                    evidence=[place_of(process)],
                     confidence=Confidence.MEDIUM,
                 )
             ]
         return []
 
 
-@dataclass(frozen=True, slots=True)
-class Try:
-    """A connect that was tried again: NCCL prints it at level INFO, from 2.24 on each time."""
-
-    host: str
-    peer: str
-    text: str
-    origin: Origin | None
-
-
-def _tries(job: Job) -> list[Try]:
-    made = []
-    for kind in ("socket note", "retry"):
-        for number, text, where in said_by(job, kind):
-            match = TRIED.search(text)
-            if match is not None and number >= 0:
-                made.append(Try(job.processes[number].host, match[1] or "another node", text, where))
-    return made
-
-
-def _one_bridge(a: str, b: str) -> bool:
-    try:
-        both = (ipaddress.ip_address(a), ipaddress.ip_address(b))
-    except ValueError:
-        return False
-    return any(all(each in network for each in both) for network in OF_ONE_NODE)
-
-
 def _all_but(used: Iterable[str]) -> str:
     """NCCL's own list of what it passes over, with those of these interfaces that are not for jobs."""
     own = ("docker", "lo", "virbr")
     return f"^{','.join([*own, *(name for name in used if NOT_FOR_JOBS.match(name) and not name.startswith(own))])}"
-
-
-def _interfaces(process: Process) -> set[str]:
-    """Names of the interfaces that a process says it uses for bootstrap, sockets, or out of band."""
-    names = {process.bootstrap.partition(":")[0].strip()} if ":" in process.bootstrap else set()
-    if process.network.lower() == "socket":
-        for message in process.said("sockets"):
-            names.update(INTERFACE.findall(message.text))
-    return names - {""}
-
-
-def _listed(process: Process) -> set[str]:
-    """Interfaces that a process lists for data, whichever network it takes."""
-    return {name for message in process.said("sockets") for name in INTERFACE.findall(message.text)}
-
-
-def _addresses(process: Process) -> set[tuple[str, str]]:
-    """Interface and address of the bootstrap, and of the sockets that carry data."""
-    texts = [process.bootstrap]
-    if process.network.lower() == "socket":
-        texts += [message.text for message in process.said("sockets")]
-    return {(match[1], match[2]) for text in texts for match in ADDRESS.finditer(text)}
-
-
-def _leads_nowhere(text: str, hosts: int) -> bool:
-    try:
-        address = ipaddress.ip_address(text)
-    except ValueError:
-        return False
-    if address.is_loopback:
-        return True
-    return hosts > 1 and any(address in network for network in OF_ONE_NODE)
-
-
-def _place(process: Process) -> Origin | None:
-    messages = process.said("bootstrap") or process.said("sockets")
-    return messages[0].origin if messages else process.origin

@@ -169,36 +169,60 @@ def _cause(
     job: Job, networks: Mapping[str, Set[str]], sockets: Sequence[str], settings: Sequence[Given]
 ) -> SocketCause:
     """The first reason that holds: other nodes have RDMA, devices are listed, settings, IPoIB; else no trace of it."""
+    return (
+        _by_devices(job, networks, sockets, settings)
+        or _by_software(job, networks, sockets, settings)
+        or _by_ports(job, sockets)
+        or _no_trace(job, sockets)
+    )
+
+
+def _by_devices(
+    job: Job, networks: Mapping[str, Set[str]], sockets: Sequence[str], settings: Sequence[Given]
+) -> SocketCause | None:
+    """RDMA that other nodes use, that the log lists, or that captures of the machines show."""
+    sure = Confidence.HIGH if multi_node(job) else Confidence.MEDIUM
     others = [host for host in networks if host not in sockets]
     if others:
         theirs = "/".join(sorted({value for host in others for value in networks[host]}))
-        sure = Confidence.HIGH if multi_node(job) else Confidence.MEDIUM
         return SocketCause(Severity.ERROR, f"sockets on {hosts_word(sockets)}, {theirs} elsewhere", sure)
     with_rdma = [host for host, hcas in hcas_by_host(job).items() if hcas]
     if with_rdma:
-        sure = Confidence.HIGH if multi_node(job) else Confidence.MEDIUM
         text = f"sockets carry the traffic although {hosts_word(with_rdma)} list RDMA devices"
         return SocketCause(Severity.ERROR, text, sure)
     captured = nics_up(job, sockets)
-    if captured:
-        return _beside_nics(job, captured, settings)
+    return _beside_nics(job, captured, settings) if captured else None
+
+
+def _by_software(
+    job: Job, networks: Mapping[str, Set[str]], sockets: Sequence[str], settings: Sequence[Given]
+) -> SocketCause | None:
+    """The plugin, a setting, or a library that is missing; without a trace of devices."""
+    severity = Severity.WARNING
     if any(OFI_TCP in networks[host] for host in sockets):
         text = f"{hosts_word(sockets)}: the OFI plugin took libfabric's provider tcp, as it found no device of a fabric"
-        return SocketCause(Severity.ERROR if multi_node(job) else Severity.WARNING, text, Confidence.MEDIUM)
-    if settings:
+        severity = Severity.ERROR if multi_node(job) else Severity.WARNING
+    elif settings:
         text = f"{settings[0].name}={settings[0].value} keeps NCCL on sockets between nodes"
-        return SocketCause(Severity.WARNING, text, Confidence.MEDIUM)
-    if _no_verbs(job) is not None and not multi_node(job):
+    elif _no_verbs(job) is not None and not multi_node(job):
         text = f"{hosts_word(sockets)}: NCCL has sockets only, as it cannot load libibverbs"
-        return SocketCause(Severity.WARNING, text, Confidence.MEDIUM)
-    if settings_of(job, *RDMA_VARIABLES):
+    elif settings_of(job, *RDMA_VARIABLES):
         text = "sockets carry the traffic although the settings are for RDMA devices"
-        return SocketCause(Severity.WARNING, text, Confidence.MEDIUM)
+    else:
+        return None
+    return SocketCause(severity, text, Confidence.MEDIUM)
+
+
+def _by_ports(job: Job, sockets: Sequence[str]) -> SocketCause | None:
     ports = _ipoib(job, sockets)
-    if ports:
-        text = f"{hosts_word(sockets)}: NCCL found no RDMA device and took sockets, although {ports[0]} is a port of"
-        severity = Severity.WARNING if multi_node(job) else Severity.INFO
-        return SocketCause(severity, f"{text} an InfiniBand device", Confidence.MEDIUM)
+    if not ports:
+        return None
+    text = f"{hosts_word(sockets)}: NCCL found no RDMA device and took sockets, although {ports[0]} is a port of"
+    severity = Severity.WARNING if multi_node(job) else Severity.INFO
+    return SocketCause(severity, f"{text} an InfiniBand device", Confidence.MEDIUM)
+
+
+def _no_trace(job: Job, sockets: Sequence[str]) -> SocketCause:
     if not multi_node(job):
         found = "NCCL found no RDMA device" if _without_rdma(job) else "no RDMA device is in the log"
         text = f"{hosts_word(sockets)} has sockets only for other nodes: {found}"

@@ -13,7 +13,7 @@ from functools import cached_property
 
 from topodiag.model.job import Communicator, Job
 from topodiag.model.provenance import Origin
-from topodiag.model.ras import GONE, RUNNING, RasAnswer, RasCommunicator, RasMember, RasProcess
+from topodiag.model.ras import GONE, RUNNING, RasAnswer, RasCommunicator, RasEvent, RasMember, RasProcess
 
 MONITOR = "monitor"
 _LOST = frozenset({"PEER_DEAD", "PEER_TIMEOUT_DEAD", "PEER_UNRESPONSIVE"})
@@ -173,53 +173,53 @@ class Standing:
     def left(self) -> Iterator[Left]:
         """By communicator: who leaves or has left while others run in it."""
         for comm, before in self._last_of_each(_parted):
-            gone = [each for each in comm.members if each.state in GONE]
+            gone = _gone(comm)
             running = sum(count for state, count in comm.states.items() if state not in GONE)
             if not gone or not running or len(gone) > running:
                 continue  # most have left: the communicator is being taken down
             keys = {each.rank for each in gone}
-            same = [old for old in before if {m.rank for m in old.members if m.state in GONE} == keys]
-            lasting = Lasting.STAYS if same else Lasting.ONCE
-            who = tuple(self.who(each, comm) for each in gone)
-            states = tuple(
-                dict.fromkeys(each.state for old in (*same, comm) for each in old.members if each.state in GONE)
+            same = [old for old in before if {each.rank for each in _gone(old)} == keys]
+            yield Left(
+                self.label(comm),
+                tuple(self.who(each, comm) for each in gone),
+                tuple(dict.fromkeys(each.state for old in (*same, comm) for each in _gone(old))),
+                running,
+                Lasting.STAYS if same else Lasting.ONCE,
+                tuple(each.origin for each in gone if each.origin is not None),
             )
-            origins = tuple(each.origin for each in gone if each.origin is not None)
-            yield Left(self.label(comm), who, states, running, lasting, origins)
 
     def silent(self) -> Silent | None:
         """Processes that RAS gave up, and those that do not answer in the last answer."""
-        if not self.job.ras:
-            return None
-        events = [event for answer in self.job.ras for event in answer.events if event.process is not None]
-        dead = {each.key: each for answer in self.status for each in answer.dead}
-        back: set[tuple[str, int]] = set()
-        for event in events:
-            process = event.process
-            if process is not None and event.what in _LOST:
-                dead[process.key] = process
-            elif process is not None and event.what == "PEER_RECOVERED":
-                back.add(process.key)
-        last = self.status[-1] if self.status else None
-        asked = {each.key: each for each in last.silent} if last is not None else {}
+        dead, back = self._given_up()
+        asked = {each.key: each for answer in self.status[-1:] for each in answer.silent}
         lost = {key: each for key, each in {**asked, **dead}.items() if key not in back}
         if not lost:
             return None
+        given_up = bool(dead.keys() & lost.keys())
         seen = [answer for answer in self.status if lost.keys() & {p.key for p in (*answer.silent, *answer.dead)}]
-        stays = bool(dead.keys() & lost.keys()) or len(seen) > 1
-        who = tuple(self.process(each) for each in lost.values())
-        origins = tuple(answer.origin for answer in seen[-1:] if answer.origin is not None)
-        origins += tuple(e.origin for e in events if e.process is not None and e.process.key in lost and e.origin)[:1]
-        placed = tuple(self._with_rank(each) for each in who)
-        origins = (*(each.origin for each in placed if each.origin is not None), *origins)
+        placed = tuple(self._with_rank(self.process(each)) for each in lost.values())
+        said = [event.origin for event, process in self._events() if process.key in lost and event.origin]
+        origins = (*(each.origin for each in placed), *(answer.origin for answer in seen[-1:]), *said[:1])
         return Silent(
             placed,
-            bool(dead.keys() & lost.keys()),
-            Lasting.STAYS if stays else Lasting.ONCE,
+            given_up,
+            Lasting.STAYS if given_up or len(seen) > 1 else Lasting.ONCE,
             self._answering(lost),
             self._both_ways(),
-            origins,
+            tuple(origin for origin in origins if origin is not None),
         )
+
+    def _given_up(self) -> tuple[dict[tuple[str, int], RasProcess], set[tuple[str, int]]]:
+        """Processes that an answer or an event calls dead, and those that came back since."""
+        dead = {each.key: each for answer in self.status for each in answer.dead}
+        dead |= {process.key: process for event, process in self._events() if event.what in _LOST}
+        return dead, {process.key for event, process in self._events() if event.what == "PEER_RECOVERED"}
+
+    def _events(self) -> Iterator[tuple[RasEvent, RasProcess]]:
+        for answer in self.job.ras:
+            for event in answer.events:
+                if event.process is not None:
+                    yield event, event.process
 
     def _with_rank(self, who: Who) -> Who:
         """With the rank that lists of members give, where the process alone does not tell it."""
@@ -302,6 +302,10 @@ def _differs(comm: RasCommunicator) -> bool:
 
 def _parted(comm: RasCommunicator) -> bool:
     return len(comm.states) > 1 and RUNNING in comm.states
+
+
+def _gone(comm: RasCommunicator) -> list[RasMember]:
+    return [each for each in comm.members if each.state in GONE]
 
 
 def _of(comm: RasCommunicator, collectives: Sequence[str]) -> dict[str, Mapping[int, int] | None]:

@@ -147,16 +147,13 @@ class SettingsDiffer(OneStep[Job], JobCheck[Never]):
         rank_of = {rank.process: rank.rank for rank in job.ranks}
         ordered = sorted(groups.items(), key=lambda item: (-len(item[1]), item[0] != "not set", item[0]))
         odd = [number for _, numbers in ordered[1:] for number in numbers]
-        ranks = sorted({rank_of[number] for number in odd if number in rank_of})
         hosts = list(dict.fromkeys(job.processes[number].host for number in odd))
         severity, text = _harm(name)
         told = "not set" not in groups or name in READ_BY_ALL | READ_BEFORE_INIT
         if not told:
             severity = min(severity, Severity.INFO if len(groups) == 2 else Severity.WARNING)
-        silent = told and not all(_printed_one(job.processes[number]) for number in groups.get("not set", ()))
         values = few([value[:40] or "(empty)" for value, _ in ordered], 4)
-        evidence = [given.origin for _, numbers in ordered for number in numbers[:1]
-                    if (given := job.processes[number].settings.get(name)) is not None]  # fmt: skip
+        firsts = [job.processes[number].settings.get(name) for _, numbers in ordered for number in numbers[:1]]
         return self.finding(
             severity,
             f"{name} differs between ranks: {values}",
@@ -165,17 +162,21 @@ class SettingsDiffer(OneStep[Job], JobCheck[Never]):
             expected=f"one value of {name} on all {plural(len(job.processes), 'rank')}",
             fix=(f"set {name} for the whole job, or for no rank: see nccl.conf and shells of {hosts_word(hosts)}",),
             nodes=hosts,
-            ranks=ranks,
+            ranks=sorted({rank_of[number] for number in odd if number in rank_of}),
             cost=Cost(text=text),
-            evidence=evidence,
+            evidence=[given.origin for given in firsts if given is not None],
             coverage=Coverage(sum(map(len, groups.values())), len(job.processes), "processes"),
-            confidence=Confidence.HIGH
-            if "not set" not in groups
-            else Confidence.MEDIUM
-            if told and not silent
-            else Confidence.LOW,
+            confidence=_sure(job, told, groups),
             settings=((name, None),),
         )  # fmt: skip
+
+
+def _sure(job: Job, told: bool, groups: Mapping[str, Sequence[int]]) -> Confidence:
+    """How sure it is that ranks differ. `told`: a rank that has no line of the setting would have printed it."""
+    if "not set" not in groups:
+        return Confidence.HIGH
+    spoke = all(_printed_one(job.processes[number]) for number in groups["not set"])
+    return Confidence.MEDIUM if told and spoke else Confidence.LOW
 
 
 def _harm(name: str) -> tuple[Severity, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 
 from topodiag.checks.interface import JobCheck
@@ -137,28 +137,31 @@ def _size(count: int) -> str:
 
 
 def _grouped(beside: Sequence[BesideSiblings]) -> Iterator[tuple[list[BesideSiblings], frozenset[Process]]]:
-    """Slow communicators with what they share and no fast one of theirs holds, as few groups as explain all of them."""
+    """Slow communicators with what they share and no fast one of theirs holds, as few groups as explain all of them:
+    those between nodes, then those within one."""
     for between in (True, False):
         kind = [each for each in beside if (each.comm.nnodes > 1) is between]
-        left = [each for each in kind if each.slow]
-        cleared: set[Process] = set()
-        for each in kind:
-            if not each.slow:
-                cleared |= processes_of(each.comm)
-        while left:
-            holders: dict[Process, list[BesideSiblings]] = defaultdict(list)
-            for each in left:
-                for process in processes_of(each.comm) - cleared:
-                    holders[process].append(each)
-            if not holders:
-                for each in left:  # each of its members is in a fast one as well: together they are slow
-                    yield [each], processes_of(each.comm)
-                break
-            most = max(len(several) for several in holders.values())
-            best = next(several for several in holders.values() if len(several) == most)
-            shared = frozenset(process for process, several in holders.items() if several == best)
-            yield best, shared
-            left = [each for each in left if all(each is not other for other in best)]
+        cleared = {process for each in kind if not each.slow for process in processes_of(each.comm)}
+        yield from _explaining([each for each in kind if each.slow], cleared)
+
+
+def _explaining(
+    slow: Sequence[BesideSiblings], cleared: Set[Process]
+) -> Iterator[tuple[list[BesideSiblings], frozenset[Process]]]:
+    """The processes that most slow communicators share, then of those left, and so on."""
+    left = list(slow)
+    while left:
+        holders: dict[Process, list[BesideSiblings]] = defaultdict(list)
+        for each in left:
+            for process in processes_of(each.comm) - cleared:
+                holders[process].append(each)
+        if not holders:
+            for each in left:  # each of its members is in a fast one as well: together they are slow
+                yield [each], processes_of(each.comm)
+            return
+        best = max(holders.values(), key=len)
+        yield best, frozenset(process for process, several in holders.items() if several == best)
+        left = [each for each in left if all(each is not other for other in best)]
 
 
 def _part(

@@ -46,6 +46,15 @@ class _Detour:
     enough: int
 
 
+def _first_detour(audit: Audit) -> _Detour | None:
+    rings = (each for each in audit.dimensions if each.demand.collective in _BY_RING and (each.domains > 1).any())
+    return next((detour for each in rings if (detour := _back_and_forth(audit, each)) is not None), None)
+
+
+def _begin(names: Sequence[str]) -> str:
+    return ", ".join([*names[:6], *(["..."] if len(names) > 6 else [])])
+
+
 def _back_and_forth(audit: Audit, each: DimensionAudit) -> _Detour | None:
     """None where the rings of the map to compare with make as many detours in all."""
     now, leaves = ring_crossings(audit.cluster, each.groups, audit.assignment)
@@ -142,10 +151,7 @@ class RankOrderInLayout(OneStep[Audit], PlacementCheck[Never]):
         """The groups whose rings go back and forth between leaves, where the map to compare with has fewer such
         detours at no higher price: a pipeline that uses every second node for a stage is one, and harms no ring."""
         levels = [level for level in audit.cluster.levels if level.kind != "nvlink"]
-        if len(levels) < 2:
-            return None
-        rings = [each for each in audit.dimensions if each.demand.collective in _BY_RING and (each.domains > 1).any()]
-        hurt = next((made for made in (_back_and_forth(audit, each) for each in rings) if made is not None), None)
+        hurt = _first_detour(audit) if len(levels) >= 2 else None
         if hurt is None or _dearer(audit):
             return None
         narrower, kind = levels[1].gbs < levels[0].gbs, levels[0].kind
@@ -160,7 +166,7 @@ class RankOrderInLayout(OneStep[Audit], PlacementCheck[Never]):
             f" {hurt.enough} would be enough",
             observed=f"among nodes of another {kind}: {few(seen)}"
             if moved
-            else f"nodes by first rank: {', '.join(names[:6])}{', ...' if len(names) > 6 else ''}",
+            else f"nodes by first rank: {_begin(names)}",
             expected=f"all nodes of a {kind} one after the other",
             fix=(
                 *((f"exchange the ranks of {few(swaps, _TOLD)}: that mends it",) if moved else ()),

@@ -1,0 +1,116 @@
+"""NET002 by connects that fail: nobody answers at the address, or it is a bridge that each host has for itself."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from topodiag.checks.interface import JobCheck
+from topodiag.checks.job.evidence import said_by
+from topodiag.checks.job.meeting import addresses_of, interfaces_of, one_bridge, place_of
+from topodiag.checks.shared.words import hosts_word, quoted
+from topodiag.model.finding import Confidence, Cost, Finding, Severity
+from topodiag.model.job import Job
+from topodiag.model.provenance import Origin
+
+UNREACHED = re.compile(
+    r"(?<![a-z])[Cc]onnect(?:ing|ion)?\b(?! timed out).{0,120}(?:No route to host|[Nn]etwork is unreachable|timed out)"
+)
+"""A connection that could not be made; one that stood and fell silent (`Call to recv .. timed out`) had the right
+interface."""
+TRIED = re.compile(
+    r"[Cc]all to connect returned (?:No route|Network is unreach|Connection timed)"
+    r"|connect to ([^\s<]{1,80})<\d{1,5}> returned (?:No route|Network is unreach|Connection timed)"
+)
+"""socketStartConnect and socketPollConnect, src/misc/socket.cc: what is tried again. `refused` is tried while a peer
+starts, in jobs that are well."""
+CONNECTED = re.compile(r"[Cc]onnect to ([0-9.]{7,15})<\d{1,5}> failed")
+
+
+@dataclass(frozen=True, slots=True)
+class Unreached:
+    """A connect that no answer came to: where, for whom (empty where the line does not say), and its rank or -1."""
+
+    host: str
+    peer: str
+    text: str
+    origin: Origin | None
+    rank: int = -1
+
+
+def by_connects(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
+    """Connects of sockets that failed, else those that were tried again. `refused` is a process that is gone, and not
+    told here."""
+    failed = _failed(job)
+    unreached = failed or _tried(job)
+    if not unreached:
+        return
+    hosts = list(dict.fromkeys(each.host for each in unreached if each.host))
+    peers = list(dict.fromkeys(each.peer for each in unreached if each.peer))
+    used = sorted({name for process in job.processes if process.host in hosts for name in interfaces_of(process)})
+    yield check.finding(
+        Severity.ERROR if failed else Severity.WARNING,
+        f"{hosts_word(hosts) or 'a node'} cannot reach {', '.join(peers[:3]) or 'another node'}"
+        + (f" over {'/'.join(used[:3])}" if used else ""),
+        observed=quoted(unreached[0].text),
+        expected="an interface whose network leads to all nodes, with its ports open",
+        fix=(
+            "`ip route get` the address: which interface leads there, if any",
+            "open the ephemeral ports between the nodes in the firewall, or name another interface in"
+            " NCCL_SOCKET_IFNAME",
+        ),
+        nodes=hosts,
+        ranks=sorted({each.rank for each in unreached if each.rank >= 0}),
+        nics=used[:3],
+        cost=Cost(share=1.0, text="init waits for the connection and fails"),
+        evidence=[each.origin for each in unreached],
+        confidence=Confidence.MEDIUM,
+    )
+
+
+def _failed(job: Job) -> list[Unreached]:
+    return [
+        Unreached(event.host, event.details.get("peer", ""), event.text, event.origin, event.rank)
+        for event in job.events
+        if event.kind == "connect"
+        and event.level == "WARN"
+        and UNREACHED.search(event.text)
+        and "ibv_" not in event.text
+    ]
+
+
+def _tried(job: Job) -> list[Unreached]:
+    """Connects that were tried again: NCCL prints them at level INFO, from 2.24 on each time."""
+    made = []
+    for kind in ("socket note", "retry"):
+        for number, text, where in said_by(job, kind):
+            match = TRIED.search(text)
+            if match is not None and number >= 0:
+                made.append(Unreached(job.processes[number].host, match[1] or "another node", text, where))
+    return made
+
+
+def by_own_bridge(check: JobCheck[Any], job: Job) -> list[Finding]:
+    """A connect that fails to an address of the bridge that each host has for itself, on which this one meets."""
+    made = []
+    for event in job.events:
+        match = CONNECTED.search(event.text)
+        own = {address for p in job.processes if p.host == event.host for _, address in addresses_of(p)}
+        if match is None or event.level == "UNWIND" or not any(one_bridge(match[1], each) for each in own):
+            continue
+        made.append(
+            check.finding(
+                Severity.ERROR,
+                f"{event.host or 'a node'} looks for a peer at {match[1]}: each host numbers that bridge by itself",
+                observed=quoted(event.text),
+                expected="an address of a network that all nodes share",
+                fix=("in containers: the host's network (`--network=host`), or an overlay that spans the nodes",),
+                nodes=[event.host] if event.host else [],
+                cost=Cost(share=1.0, text="ranks of other nodes cannot be reached at it: init hangs or fails"),
+                evidence=[event.origin, *(place_of(p) for p in job.processes if p.host == event.host)],
+                confidence=Confidence.MEDIUM,
+            )
+        )
+    return made[:1]
