@@ -5,20 +5,19 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 
 import pytest
 
+from tests.copied import Copy
 from tests.shown import ROOT
 
 PAGE = (ROOT / "docs" / "contributing.md").read_text()
-COPIED = ("topodiag", "probes", "tools", "tests", "pyproject.toml")
-"""What each walk-through gets. Fixtures are linked: no walk-through changes one that is there."""
 PROGRAMS = {
     "topodiag": [sys.executable, "-m", "topodiag"],
     "pytest": [sys.executable, "-m", "pytest", "-p", "no:cacheprovider"],
@@ -56,19 +55,15 @@ SECTIONS = {
 }
 
 
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory: pytest.TempPathFactory) -> Copy:
+    return Copy(tmp_path_factory.mktemp("tree"))
+
+
 @pytest.fixture
-def tree(tmp_path: Path) -> Path:
-    for name in COPIED:
-        if (ROOT / name).is_dir():
-            shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
-        else:
-            shutil.copy(ROOT / name, tmp_path / name)
-    (tmp_path / "fixtures").mkdir()
-    for folder in (ROOT / "fixtures").iterdir():
-        (tmp_path / "fixtures" / folder.name).mkdir()
-        for inner in folder.iterdir():
-            (tmp_path / "fixtures" / folder.name / inner.name).symlink_to(inner)
-    return tmp_path
+def tree(copy: Copy) -> Iterator[Path]:
+    with copy.for_a_test() as place:
+        yield place
 
 
 @pytest.mark.parametrize("section", SECTIONS)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.copied import COPIED, Copy
 from tests.shown import ROOT
 
-COPIED = ("topodiag", "probes", "tools", "tests", "benchmarks")
 OBSERVE = """\
         balancing = judged.os.numa_balancing
         if balancing.value is None:
@@ -29,18 +29,15 @@ EDITS = {
 }
 
 
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory: pytest.TempPathFactory) -> Copy:
+    return Copy(tmp_path_factory.mktemp("tree"))
+
+
 @pytest.fixture
-def tree(tmp_path: Path) -> Path:
-    for name in COPIED:
-        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copy(ROOT / "pyproject.toml", tmp_path)
-    (tmp_path / "fixtures").mkdir()
-    for folder in (ROOT / "fixtures").iterdir():
-        if folder.name == "checks":
-            shutil.copytree(folder, tmp_path / "fixtures" / "checks")
-        else:
-            (tmp_path / "fixtures" / folder.name).symlink_to(folder)
-    return tmp_path
+def tree(copy: Copy) -> Iterator[Path]:
+    with copy.for_a_test() as place:
+        yield place
 
 
 def started(tree: Path, *argv: str) -> subprocess.CompletedProcess[str]:
@@ -52,7 +49,7 @@ def started(tree: Path, *argv: str) -> subprocess.CompletedProcess[str]:
 
 
 def files(tree: Path) -> dict[str, bytes]:
-    inside = [tree / name for name in (*COPIED, "fixtures/checks")]
+    inside = [tree / name for name in COPIED]
     found = [path for folder in inside for path in folder.rglob("*") if path.is_file() and path.suffix != ".pyc"]
     return {str(path.relative_to(tree)): path.read_bytes() for path in found}
 
