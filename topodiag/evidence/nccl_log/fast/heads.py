@@ -21,7 +21,7 @@ from topodiag.evidence.nccl_log.fast.bytes import (
     keep_last,
     mix,
 )
-from topodiag.evidence.nccl_log.grammar.prefix import IDENTITY, clean, number, records
+from topodiag.evidence.nccl_log.grammar.prefix import IDENTITY, number
 from topodiag.evidence.nccl_log.plain.collect import ThreadKey
 
 _NEAR, _FAR = 4, 12
@@ -142,15 +142,10 @@ class Heads:
 
 @lru_cache(maxsize=1 << 14)
 def who(head: bytes) -> ThreadKey | None:
-    """The thread that a head names, None for a text that is no plain one. One without a host is none: whether it is a
-    head depends on what stands in front of it. Shards of one log ask for the same ones."""
+    """The thread that a head names, None for a text that is no plain one: whether a masked one, or one without a host,
+    is a head depends on what stands in front of it. Shards of one log ask for the same ones."""
     plain = IDENTITY.fullmatch(head.decode("utf-8", "replace") + " ") if head.endswith(b"]") else None
-    if plain:
-        return plain[1], number(plain[2]), number(plain[3]), number(plain[4])
-    read = list(records(clean(head + b" NCCL INFO x")))
-    if len(read) != 1 or read[0].message != "x" or read[0].level != "INFO" or not read[0].host:
-        return None
-    return read[0].host, read[0].pid, read[0].tid, read[0].dev
+    return (plain[1], number(plain[2]), number(plain[3]), number(plain[4])) if plain else None
 
 
 def _turned(text: bytes) -> bytes:
