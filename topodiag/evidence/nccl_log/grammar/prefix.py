@@ -54,8 +54,7 @@ _BRACKETS = "[]<>(){}\"'`"
 
 _PLACE = compiled(r"^(.{1,300}?:\d{1,7})(?: \([^)]{0,200}\))?$")
 _TIME = compiled(r"(\d{4})[-/](\d\d)[-/](\d\d)[ T_](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?[^\s\]]{0,6}")
-_ANSI = compiled(r"\x1b\[[0-9;?]{0,20}[A-Za-z]|\x00+")  # a hole of copytruncate has millions of zeros
-_ANSI_BYTES = re.compile(_ANSI.pattern.encode())
+_COLOURS = re.compile(rb"\x1b\[[0-9;?]{0,20}[A-Za-z]|\x00+")  # a hole of copytruncate has millions of zeros
 _STAMP_END = compiled(r"\[[^\[\]]{8,40}\] ?$")
 _TAGGED_END = compiled(r"\s*\[\d{1,6},\d{1,6}\]<std(?:out|err)>:\s*$")
 _RANKS = (
@@ -86,13 +85,14 @@ class Record:
 
 def clean(raw: bytes) -> str:
     """The text of a physical line without its end, colours and NULs. Bytes that are no UTF-8 become U+FFFD."""
-    text = raw.decode("utf-8", "replace").rstrip("\r\n")
-    return _ANSI.sub("", text) if "\x1b" in text or "\x00" in text else text
+    line = raw.rstrip(b"\r\n")
+    # Taken out of the bytes: what a NUL parts, of a character of several bytes, is joined as the extractors join it.
+    return (without_colours(line) if b"\x1b" in line or b"\x00" in line else line).decode("utf-8", "replace")
 
 
 def without_colours(raw: bytes) -> bytes:
-    """The same, of bytes."""
-    return _ANSI_BYTES.sub(b"", raw)
+    """The bytes of a line without colours and NULs."""
+    return _COLOURS.sub(b"", raw)
 
 
 def records(text: str) -> Iterator[Record]:
