@@ -75,16 +75,7 @@ def open_case(paths: Sequence[str], live: Callable[[Case], Case] = _as_it_is, *,
     tables = [piece for piece in intake.of(Kind.NCCL_TESTS) if piece.path != STDIN]
     logged = [piece for piece in intake.of(*LOGGED) if piece not in tables]
     case = _nodes(intake, bool(tables or logged))
-    runs = None
-    if tables:
-        from topodiag.app.bench import read_runs  # noqa: PLC0415 - numpy, which only runs need
-
-        try:
-            runs = read_runs(only(intake, tables))
-        except InputError as error:
-            if not (case.nodes or logged):
-                raise
-            case = _without(case, error)
+    runs, case = _runs(intake, tables, case, needed=not (case.nodes or logged))
     declared, case = (sizes, case) if sizes is not None else _declared(intake, case)
     case = replace(case, sizes=declared)
     if logged:
@@ -129,6 +120,20 @@ def _nodes(intake: Intake, others: bool) -> Case:
         if not others:
             raise
         return _without(Case(), error)
+
+
+def _runs(intake: Intake, tables: Sequence[Piece], case: Case, *, needed: bool) -> tuple[Given | None, Case]:
+    """The runs of the tables. Tables that cannot be read cost themselves, unless they are `needed`: then InputError."""
+    if not tables:
+        return None, case
+    from topodiag.app.bench import read_runs  # noqa: PLC0415 - numpy, which only runs need
+
+    try:
+        return read_runs(only(intake, tables)), case
+    except InputError as error:
+        if needed:
+            raise
+        return None, _without(case, error)
 
 
 def _declared(intake: Intake, case: Case) -> tuple[Layout | None, Case]:

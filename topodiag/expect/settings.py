@@ -40,8 +40,13 @@ def whole_network(node: Node, env: Mapping[str, str]) -> dict[str, str]:
     """The settings, an NCCL_IB_HCA that takes compute NICs away replaced by one with all of them."""
     names = compute_names(node)
     value = env.get(HCA, "")
+    return {**env, HCA: "=" + ",".join(names)} if value.strip() and leaves_out(value, names) else {**env}
+
+
+def leaves_out(value: str, names: Sequence[str]) -> bool:
+    """Whether an NCCL_IB_HCA leaves out some of these NICs."""
     left = nics_left(value, names)
-    return {**env, HCA: "=" + ",".join(names)} if value.strip() and left is not None and left < len(names) else {**env}
+    return left is not None and left < len(names)
 
 
 def nics_left(value: str, names: Sequence[str]) -> int | None:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from topodiag.expect.as_built import NarrowLink, built_tree, narrow_links
-from topodiag.expect.settings import HCA, is_costly, nics_left, whole_network
+from topodiag.expect.settings import HCA, is_costly, leaves_out, whole_network
 from topodiag.expect.tree import Layout, layout_of, tree_of_layout
 from topodiag.expect.unlike import Unlike
 from topodiag.hardware import catalog
@@ -129,8 +129,7 @@ def setup_of(
     if gpus < per_node:
         raise NoSetupError(f"{per_node} ranks per node, and {found.name} has {gpus} GPUs")
     costly = {name: value for name, value in given.items() if name not in settings}
-    left = nics_left(given.get(HCA, ""), nets_of(found.tree)) if hosts > 1 else None
-    if left is not None and left < len(nets_of(found.tree)):
+    if hosts > 1 and leaves_out(given.get(HCA, ""), nets_of(found.tree)):
         costly[HCA] = given[HCA]
     assumed += [f"reckoned without {name}={value}" for name, value in costly.items()]
     minor, said = _version(version or run.nccl)

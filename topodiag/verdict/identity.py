@@ -133,16 +133,11 @@ class _Joined:
         its own, and only where one machine of the jobs has no capture yet, and fits."""
         unnamed = [at for at, voice in enumerate(self.said)
                    if voice.node >= 0 and not voice.real and voice.buses and self._alone(at)]  # fmt: skip
-        waiting = [at for at, voice in enumerate(self.said)
-                   if voice.buses and voice.node < 0 and not self._captures(at)]  # fmt: skip
-        machines: dict[int, list[int]] = defaultdict(list)
-        for at in waiting:
-            machines[self._root(at)].append(at)
+        machines = self._without_capture()
         for at in unnamed:
-            fits = [root for root, several in machines.items() if all(_fits(self.said[at], self.said[b])
-                                                                     for b in several)]  # fmt: skip
-            rivals = [b for b in unnamed if b != at and any(_fits(self.said[b], self.said[m]) for r in fits
-                                                           for m in machines[r])]  # fmt: skip
+            fits = [root for root, several in machines.items() if all(_fits(self.said[at], each) for each in several)]
+            near = [voice for root in fits for voice in machines[root]]
+            rivals = [b for b in unnamed if b != at and any(_fits(self.said[b], each) for each in near)]
             name = self.said[at].name
             if len(fits) == 1 and not rivals:
                 self._join(fits[0], at, "the only machine without a capture whose GPUs sit on the same bus ids")
@@ -150,6 +145,14 @@ class _Joined:
                 hosts = few(sorted(self.said[root].name for root in fits))
                 text = f"the capture {name} names no host, and may be of {hosts}: they are built alike"
                 self.conflicts.append(Conflict(name, text, tuple(filter(None, [self.said[at].origin]))))
+
+    def _without_capture(self) -> dict[int, list[Voice]]:
+        """What speaks of the GPUs of each machine that has no capture."""
+        machines: dict[int, list[Voice]] = defaultdict(list)
+        for at, voice in enumerate(self.said):
+            if voice.buses and voice.node < 0 and not self._captures(at):
+                machines[self._root(at)].append(voice)
+        return machines
 
     # --- joining ---
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
+
 from topodiag.model.case import Case
 from topodiag.model.result import Result
 from topodiag.verdict.scene import Scene
@@ -18,12 +20,7 @@ def joined(result: Result, case: Case) -> tuple[str, ...]:
     world = sum(max(job.world_size, len(job.ranks)) for job in case.jobs)
     logged = any(not job.steps or job.processes or job.ranks for job in case.jobs)
     made.append(f"log {seen}/{world} ranks" if logged else "log none")
-    if hosts:
-        beside = captured - hosts
-        made.append(f"captures {len(captured & hosts)}/{len(hosts)} nodes")
-        made += [f"{plural(len(beside), 'capture')} of no node of a job"] if beside else []
-    else:
-        made.append(f"captures {plural(len(captured), 'node')}" if captured else "captures none")
+    made += _captures(captured, hosts)
     made.append(f"nccl-tests {plural(len(result.benchmarks), 'run')}" if result.benchmarks else "nccl-tests none")
     flight = len({record.rank for job in case.jobs for record in job.flight})
     made += [f"flight recorder {plural(flight, 'rank')}"] if flight else []
@@ -32,3 +29,12 @@ def joined(result: Result, case: Case) -> tuple[str, ...]:
     made += [f"hostfiles {len(case.layouts)}"] if case.layouts else []
     made += [f"cluster {plural(len(case.clusters), 'file')}"] if case.clusters else []
     return tuple(made)
+
+
+def _captures(captured: Set[str], hosts: Set[str]) -> list[str]:
+    """How many nodes of the jobs have a capture; without a job, how many nodes."""
+    if not hosts:
+        return [f"captures {plural(len(captured), 'node')}" if captured else "captures none"]
+    beside = captured - hosts
+    made = [f"captures {len(captured & hosts)}/{len(hosts)} nodes"]
+    return made + ([f"{plural(len(beside), 'capture')} of no node of a job"] if beside else [])

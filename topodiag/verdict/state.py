@@ -32,14 +32,9 @@ def of_job(job: Job, findings: Sequence[Finding], result: Result, scene: Scene) 
     """The state of a job. `findings` are those of the case that bear on it."""
     own = [each for each in findings if each.severity > Severity.INFO and bears_on(each, job, scene)]
     errors = [each for each in own if each.severity is Severity.ERROR]
-    stuck = any(each.id in HANGS for each in own)
     if ended := [each for each in errors if each.id in ENDS]:
-        first = scene.first_errors.get(job.name)
-        # Errors whose first is not in the log are how others met the end of a job: nobody waits any more.
-        waits = first.kind in _WAITS if first is not None else all(each.id != "JOB005" for each in ended)
-        only_waits = all(each.id in ("JOB001", "JOB005") for each in ended)
-        return State.HUNG if only_waits and waits else State.FAILED
-    if stuck:
+        return _ended(job, ended, scene)
+    if any(each.id in HANGS for each in own):
         return State.HUNG
     if errors and any(_ends_it(event) for event in job.events):
         return State.FAILED
@@ -47,13 +42,27 @@ def of_job(job: Job, findings: Sequence[Finding], result: Result, scene: Scene) 
         return State.SLOW
     if own:
         return State.AT_RISK
+    return State.HEALTHY if _is_cleared(job, result) else State.UNKNOWN
+
+
+def _ended(job: Job, ended: Sequence[Finding], scene: Scene) -> State:
+    """Hung where the errors that ended a job only say that somebody waited, else failed."""
+    first = scene.first_errors.get(job.name)
+    # Errors whose first is not in the log are how others met the end of a job: nobody waits any more.
+    waits = first.kind in _WAITS if first is not None else all(each.id != "JOB005" for each in ended)
+    only_waits = all(each.id in ("JOB001", "JOB005") for each in ended)
+    return State.HUNG if only_waits and waits else State.FAILED
+
+
+def _is_cleared(job: Job, result: Result) -> bool:
+    """Whether the evidence says that a job without findings is well, and not only that nothing was judged."""
     if (job.inspection is not None or job.diagnostics or job.step_waits) and not job.processes:
-        return State.UNKNOWN  # parts of a job compared with each other: where all are equally bad, none is odd
+        return False  # parts of a job compared with each other: where all are equally bad, none is odd
     if any(pace.slower > 1 or pace.drift > 1 for pace in job.paces):
-        return State.UNKNOWN  # its steps became slower, and nothing in the evidence says why
+        return False  # its steps became slower, and nothing in the evidence says why
     judged = any(o.status is Status.CLEAN and o.node in ("", job.name) for o in result.outcomes)
     met = bool(job.ranks or job.communicators)  # a few lines that name no rank clear nobody
-    return State.HEALTHY if judged and met and not result.troubles(job.name) else State.UNKNOWN
+    return judged and met and not result.troubles(job.name)
 
 
 def _ends_it(event: Event) -> bool:

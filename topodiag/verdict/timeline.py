@@ -95,22 +95,8 @@ def _clocks(said: Sequence[Said], skews: Mapping[str, _Skew]) -> list[Clock]:
 def _zones(said: Sequence[Said]) -> dict[tuple[str, str], tuple[float, str]]:
     """By source and host, the seconds that its unmarked clock is ahead of UTC: from one event that it and a clock of
     UTC on the same host tell, their difference rounded to a quarter of an hour."""
-    utc: dict[tuple[str, str], list[Said]] = defaultdict(list)
-    for each in said:
-        if each.utc and each.time is not None and each.same:
-            utc[each.host, each.same].append(each)
-    found: dict[tuple[str, str], list[tuple[float, Said]]] = defaultdict(list)
-    for each in said:
-        if each.utc or each.time is None or not each.same:
-            continue
-        for other in utc.get((each.host, each.same), ())[:8]:
-            assert other.time is not None  # noqa: S101 - only those with a time were taken
-            apart = each.time - other.time
-            zone = float(round(apart / _QUARTER_S) * _QUARTER_S)
-            if abs(apart) <= _MOST_ZONE_S and abs(apart - zone) <= _ZONE_WITHIN_S:
-                found[each.source, each.host].append((zone, other))
     made: dict[tuple[str, str], tuple[float, str]] = {}
-    for key, several in found.items():
+    for key, several in _differences(said).items():
         zone = median(sorted(zone for zone, _ in several))
         if all(each == zone for each, _ in several):
             first = several[0][1]
@@ -123,6 +109,24 @@ def _zones(said: Sequence[Said]) -> dict[tuple[str, str], tuple[float, str]]:
             if each.source == LOG:
                 made.setdefault((LOG, each.host), (zone, "the zone of the same job's log on another host"))
     return made
+
+
+def _differences(said: Sequence[Said]) -> dict[tuple[str, str], list[tuple[float, Said]]]:
+    """By source and host of an unmarked clock, each whole zone that it is apart from the event that a clock of UTC
+    tells as well."""
+    utc: dict[tuple[str, str], list[tuple[float, Said]]] = defaultdict(list)
+    unmarked: list[tuple[float, Said]] = []
+    for each in said:
+        if each.time is not None and each.same:
+            (utc[each.host, each.same] if each.utc else unmarked).append((each.time, each))
+    found: dict[tuple[str, str], list[tuple[float, Said]]] = defaultdict(list)
+    for time, each in unmarked:
+        for other_time, other in utc.get((each.host, each.same), ())[:8]:
+            apart = time - other_time
+            zone = float(round(apart / _QUARTER_S) * _QUARTER_S)
+            if abs(apart) <= _MOST_ZONE_S and abs(apart - zone) <= _ZONE_WITHIN_S:
+                found[each.source, each.host].append((zone, other))
+    return found
 
 
 def _offset(zone_s: float) -> str:

@@ -54,6 +54,22 @@ def exclusions(
     """The nodes with an error, and those that differ from their siblings in what can cost bandwidth or stability, be it
     that a warning of their own checks tells it: nodes with the same reasons together, the worst first, then the fewest.
     A warning that most nodes have is the site's, and excludes none."""
+    reasons = _reasons(findings, cohorts)
+    alike: dict[tuple[tuple[str, str], ...], list[str]] = {}
+    worst: dict[tuple[tuple[str, str], ...], Severity] = {}
+    lost: dict[tuple[tuple[str, str], ...], float] = {}
+    for host in hosts:
+        if host in reasons:
+            why = tuple(dict.fromkeys((each.id, each.message) for each in reasons[host]))
+            alike.setdefault(why, []).append(host)
+            worst[why] = max(each.severity for each in reasons[host])
+            lost[why] = max(each.cost.gbs_lost or 0.0 for each in reasons[host])
+    made = [Exclusion(tuple(nodes), why, worst[why], lost[why] or None) for why, nodes in alike.items()]
+    return tuple(sorted(made, key=lambda each: (-each.severity, len(each.nodes), each.nodes)))
+
+
+def _reasons(findings: Sequence[Finding], cohorts: Sequence[Cohort]) -> dict[str, list[Finding]]:
+    """By node, what excludes it: its errors, and warnings that are its own and not the site's."""
     odd = {
         (host, outlier.explained_by)
         for cohort in cohorts
@@ -67,17 +83,7 @@ def exclusions(
             differs = finding.id == DIFFERS or (host, finding.id) in odd
             if finding.severity is Severity.ERROR or (differs and finding.severity is Severity.WARNING):
                 reasons.setdefault(host, []).append(finding)
-    alike: dict[tuple[tuple[str, str], ...], list[str]] = {}
-    worst: dict[tuple[tuple[str, str], ...], Severity] = {}
-    lost: dict[tuple[tuple[str, str], ...], float] = {}
-    for host in hosts:
-        if host in reasons:
-            why = tuple(dict.fromkeys((each.id, each.message) for each in reasons[host]))
-            alike.setdefault(why, []).append(host)
-            worst[why] = max(each.severity for each in reasons[host])
-            lost[why] = max(each.cost.gbs_lost or 0.0 for each in reasons[host])
-    made = [Exclusion(tuple(nodes), why, worst[why], lost[why] or None) for why, nodes in alike.items()]
-    return tuple(sorted(made, key=lambda each: (-each.severity, len(each.nodes), each.nodes)))
+    return reasons
 
 
 def _folded(troubles: Iterable[Trouble]) -> tuple[Trouble, ...]:

@@ -121,28 +121,41 @@ def _draw_causes(page: Page, result: Result, verdict: Verdict) -> None:
 
 def _draw_rest(page: Page, result: Result, verdict: Verdict) -> None:
     """What bears on nothing, what it is not, what is open, what it rests on, and what would settle it."""
-    faults = [each for each in verdict.unrelated if is_fault(each)]
-    # Where nothing else is said, what was seen without being a fault is all there is to go on.
-    beside = verdict.unrelated if page.style.verbose or verdict.state is State.UNKNOWN else faults
-    for number, finding in enumerate(beside[: None if page.style.verbose else LINES_SHOWN]):
-        where = where_words(finding.where, several_nodes=True)
-        entry(page, "beside" if number == 0 else "", (finding.id, str(finding.severity)), "  ", finding.message,
-              (f"  {where}" if where else "", "dim"))  # fmt: skip
-    if len(beside) > LINES_SHOWN and not page.style.verbose:
-        entry(page, "", (more(len(beside) - LINES_SHOWN, "finding"), "dim"))
-    for number, conflict in enumerate(result.identity.conflicts[: None if page.style.verbose else LINES_SHOWN]):
+    _draw_beside(page, verdict)
+    for number, conflict in enumerate(result.identity.conflicts[: _most(page)]):
         entry(page, "clash" if number == 0 else "", (conflict.subject, "strong"), f": {conflict.text}", hue="doubtful")
     _draw_ruled_out(page, verdict)
     told = {cause.price.says for cause in verdict.causes}
     open_ = [words for words in verdict.not_explained if words not in told]
-    for number, words in enumerate(open_[: None if page.style.verbose else LINES_SHOWN]):
+    for number, words in enumerate(open_[: _most(page)]):
         entry(page, "open" if number == 0 else "", words, hue="doubtful")
-    if len(open_) > LINES_SHOWN and not page.style.verbose:
-        entry(page, "", (more(len(open_) - LINES_SHOWN, "line"), "dim"))
+    _draw_more(page, len(open_), "line")
     _items(page, "joined", list(verdict.joined))
     for number, step in enumerate(verdict.next_evidence):
         on = f" on {step.where}" if step.where else ""
         entry(page, "next" if number == 0 else "", (step.command, "close"), f"{on}: {step.why or step.what}", hue="ok")
+
+
+def _draw_beside(page: Page, verdict: Verdict) -> None:
+    """Faults that no job met. Where nothing else is said, what was seen without being a fault is all there is to go
+    on."""
+    everything = page.style.verbose or verdict.state is State.UNKNOWN
+    beside = [each for each in verdict.unrelated if everything or is_fault(each)]
+    for number, finding in enumerate(beside[: _most(page)]):
+        where = where_words(finding.where, several_nodes=True)
+        entry(page, "beside" if number == 0 else "", (finding.id, str(finding.severity)), "  ", finding.message,
+              (f"  {where}" if where else "", "dim"))  # fmt: skip
+    _draw_more(page, len(beside), "finding")
+
+
+def _most(page: Page) -> int | None:
+    """Lines of one kind that the page shows; None for all."""
+    return None if page.style.verbose else LINES_SHOWN
+
+
+def _draw_more(page: Page, count: int, what: str) -> None:
+    if count > LINES_SHOWN and not page.style.verbose:
+        entry(page, "", (more(count - LINES_SHOWN, what), "dim"))
 
 
 def _draw_ruled_out(page: Page, verdict: Verdict) -> None:

@@ -211,13 +211,15 @@ def _sm(hosts: Iterable[_Open], run: BenchRun, sources: _Sources) -> int | None:
                 return gpu.sm.value or (spec.sm if spec is not None else None)
     names = {device.name for device in run.devices if device.name}
     named = {spec.sm for name in names if (spec := catalog.gpu_by_name(name)) is not None}
-    if len(named) == 1:
-        return named.pop()
-    sums = [total for system in sources.prints.values() if (total := _switched_gbs(system))]
+    return named.pop() if len(named) == 1 else _sm_by_sums(run, sources)
+
+
+def _sm_by_sums(run: BenchRun, sources: _Sources) -> int | None:
+    largest = max(map(_switched_gbs, sources.prints.values()), default=0.0)
     found = {
         spec.sm
         for spec in catalog.gpus()
-        if spec.nvswitch and sums and _near(max(sums), spec.nvlinks * nvlink_bandwidth(spec.sm, _minor(run)))
+        if spec.nvswitch and largest and _near(largest, spec.nvlinks * nvlink_bandwidth(spec.sm, _minor(run)))
     }
     return found.pop() if len(found) == 1 else None
 
