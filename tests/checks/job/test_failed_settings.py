@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from tests.checks import jobs
 from topodiag.checks.job.settings import CostlySettingInLog
@@ -46,8 +47,18 @@ def test_devices_that_are_left_out_or_found_are_silent() -> None:
     assert found(lone("NCCL_IB_HCA", "mlx5_0")) == []
 
 
-def test_an_algorithm_that_has_no_protocol_left_is_an_error() -> None:
-    event = jobs.event("other", "Error : no algorithm/protocol available for function AllReduce")
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Error : no algorithm/protocol available for function AllReduce",
+        "No algorithm/protocol available for function AllReduce with datatype ncclFloat32. NCCL_ALGO was set to NVLS.",
+        "No algorithm/protocol nor symKernelId available for function AllReduce with datatype ncclFloat32."
+        " NCCL_ALGO was set to NVLS.",
+    ],
+    ids=["2.18", "2.28", "2.31"],
+)
+def test_an_algorithm_that_has_no_protocol_left_is_an_error(words: str) -> None:
+    event = jobs.event("other", words)
     event = replace(event, pid=jobs.job(1).processes[0].pid)
     job = lone("NCCL_ALGO", "NVLS", events=[event, UNWIND])
     assert [each.message.split(" ")[0] for each in found(job)] == ["NCCL_ALGO=NVLS"]

@@ -49,6 +49,46 @@ def test_nccls_own_warning_is_enough() -> None:
     assert finding.severity is Severity.ERROR
 
 
+def test_another_build_of_one_version_is_a_warning() -> None:
+    told = with_version("git", "master 3619159")
+    assert VersionsDiffer().judge(told).status is Status.CLEAN, "the others say nothing of theirs"
+
+    def hook(number: int, host: int, made: Process) -> Process:
+        return replace(
+            made, versions={"nccl": "2.32.3", "git": "rel-2.32 0a1b2c3" if number == 3 else "unknown unknown"}
+        )
+
+    [finding] = VersionsDiffer().judge(jobs.job(process=hook)).findings
+    assert (finding.severity, finding.where.ranks) == (Severity.WARNING, (3,))
+    assert "NCCL's build differs between ranks" in finding.message
+
+
+def test_another_version_is_not_told_as_another_build_too() -> None:
+    def hook(number: int, host: int, made: Process) -> Process:
+        version, build = ("2.30.7", "a 1") if number == 3 else ("2.32.3", "b 2")
+        return replace(made, versions={"nccl": version, "git": build})
+
+    [finding] = VersionsDiffer().judge(jobs.job(process=hook)).findings
+    assert finding.severity is Severity.ERROR
+
+
+NOTICE = "Mismatched NCCL git versions detected: rank 0 fingerprint 0x1f2e3d4c, rank 8 fingerprint 0x0badcafe"
+
+
+def noticed(text: str) -> Job:
+    def hook(number: int, host: int, made: Process) -> Process:
+        notice = jobs.message("git mismatch", text)
+        return replace(made, versions={"nccl": "2.32.3"}, messages=(*made.messages, notice))
+
+    return jobs.job(process=hook)
+
+
+def test_nccls_notice_of_other_builds_is_a_warning() -> None:
+    [finding] = VersionsDiffer().judge(noticed(NOTICE)).findings
+    assert finding.severity is Severity.WARNING
+    assert "rank 8 of a communicator" in finding.message
+
+
 def test_a_version_from_rank_0_alone_leaves_it_unknown() -> None:
     def hook(number: int, host: int, made: Process) -> Process:
         return made if number == 0 else replace(made, versions={})

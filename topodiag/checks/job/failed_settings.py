@@ -12,9 +12,10 @@ from topodiag.model.job import Given, Job, Process
 from topodiag.model.provenance import Origin
 
 _NO_ALGORITHM = re.compile(
-    r"no algorithm/protocol available|NCCL_(?:ALGO|PROTO).{0,80}(?:invalid|not (?:supported|available))"
+    r"[Nn]o algorithm/protocol (?:nor symKernelId )?available"
+    r"|NCCL_(?:ALGO|PROTO).{0,80}(?:invalid|not (?:supported|available))"
 )
-"""src/enqueue.cc (topoGetAlgoInfo) v2.18 and later."""
+"""src/enqueue.cc (topoGetAlgoInfo) v2.18 and later; src/tuning/tuning.cc from v2.31 on."""
 _NO_NETWORK = re.compile(
     r"network \S{1,60} not found|Failed to initialize (?:any )?NET plugin|Could not find (?:net|NET) plugin"
 )
@@ -71,7 +72,7 @@ _FAILURES = (
              "names of devices that `ibv_devices` lists in the job's container",
              "`ibv_devices` in the job's container lists the names: correct NCCL_IB_HCA, or give the container its"
              " devices", _no_device, Confidence.MEDIUM),
-    _Failure(("NCCL_ALGO", "NCCL_PROTO"), "leaves no algorithm for an operation of this job",
+    _Failure(("NCCL_ALGO", "NCCL_PROTO", "NCCL_SYM_KERNEL_ID"), "leaves no algorithm for an operation of this job",
              "a value that has an algorithm for each operation in use",
              "unset it, or allow a second one: NCCL_ALGO=Ring,Tree", _event(_NO_ALGORITHM)),
     _Failure(("NCCL_NET",), "asks for a network that does not come up",

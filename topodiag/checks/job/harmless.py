@@ -24,7 +24,9 @@ REASONS: tuple[tuple[re.Pattern[str], str], ...] = (
         "GDRCopy is not installed: it is an option that only shortens small messages",
     ),
     (
-        re.compile(r"ibv_query_port_speed|ibv_query_ece|ibv_set_ece|ibv_is_fork_initialized|mlx5dv_\w{1,60}"),
+        re.compile(
+            r"ibv_query_port_speed|ibv_is_fork_initialized|dlv?sym failed on \S{0,20}(?:ibv_(?:query|set)_ece|mlx5dv_)"
+        ),
         "an optional call of libibverbs that this version of the library has not",
     ),
     (

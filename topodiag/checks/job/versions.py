@@ -9,6 +9,7 @@ from pathlib import PurePath
 from typing import Never
 
 from topodiag.checks.interface import JobCheck, OneStep
+from topodiag.checks.job.evidence import said_by
 from topodiag.checks.job.text import ask_for
 from topodiag.checks.shared.words import hosts_word, quoted, rank_word
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
@@ -20,11 +21,13 @@ COMPONENTS = {
     "nccl": ("NCCL", Severity.ERROR),
     "rccl": ("RCCL", Severity.ERROR),
     "ofi": ("aws-ofi-nccl", Severity.WARNING),
+    "git": ("NCCL's build", Severity.WARNING),
     "driver": ("CUDA driver", Severity.WARNING),
     "net plugin": ("network plug-in", Severity.WARNING),
     "tuner plugin": ("tuner plug-in", Severity.WARNING),
 }
 """What each key of Process.versions is called, and how bad a difference is."""
+OF_NCCL = ("nccl", "rccl", "git")
 
 Release = tuple[int, int]
 _FIRST, _LAST = (2, 0), (2, 99)
@@ -44,6 +47,8 @@ WORDINGS: tuple[tuple[str, str, Release, Release], ...] = (
 src/net.cc, src/plugin/)."""
 _WORDINGS_OF = {kind: [row[1:] for row in WORDINGS if row[0] == kind] for kind in {row[0] for row in WORDINGS}}
 
+_OTHER_BUILD = re.compile(r"git versions detected: rank 0 fingerprint \w{1,20}, rank (\d{1,9}) fingerprint")
+"""src/init.cc of 2.32, initTransportsRank."""
 _THREE = re.compile(r"\d{1,2}\.\d{1,2}\.\d{1,2}(?!\d)")
 _IN_NAME = re.compile(r"(?<![\d.])(2\.\d{1,2}\.\d{1,2})(?![\d]|\.\d)")
 _RELEASE = re.compile(r"(\d{1,3})\.(\d{1,3})\b")
@@ -55,7 +60,8 @@ class VersionsDiffer(OneStep[Job], JobCheck[Never]):
 
     What it finds
         Processes of one job that report different versions of NCCL, of the CUDA driver or of a plug-in, and NCCL's
-        own `Mismatched NCCL version detected`.
+        own `Mismatched NCCL version detected`. From 2.29 on different builds of one version too, by `NCCL git version`
+        or NCCL's notice `Mismatched NCCL git versions detected` (2.32).
 
     Why it matters
         Ranks with different NCCL versions disagree on messages and algorithms: init fails, hangs or, before 2.23,
@@ -88,15 +94,20 @@ class VersionsDiffer(OneStep[Job], JobCheck[Never]):
 
     def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         told = {key: _by_version(job, key) for key in COMPONENTS}
-        found = []
+        found: list[Finding] = []
+        builds = False
         for key, (word, usual) in COMPONENTS.items():
+            if key == "git" and found:
+                continue  # another version is another build
             severity = _severity(key, list(told[key]), usual) if len(told[key]) > 1 else None
             if severity is not None:
                 found.append(self._report(job, word, told[key], severity))
+                builds |= key in OF_NCCL
         if not found or found[0].severity is not Severity.ERROR:  # NCCL is the first component
             found += self._by_wording(job)
         if not any(finding.severity is Severity.ERROR for finding in found):
             found += self._by_nccl(job)
+        found += [] if builds else self._by_notice(job)
         found += [] if found else self._by_name(job)
         said = max(sum(map(len, by_value.values())) for by_value in told.values())
         coverage = Coverage(said, len(job.processes), "processes with a version")
@@ -122,6 +133,25 @@ class VersionsDiffer(OneStep[Job], JobCheck[Never]):
                 ranks=sorted({event.rank for event in told if event.rank >= 0}),
                 cost=Cost(text="the job cannot start"),
                 evidence=[event.origin for event in told],
+            )
+        ]
+
+    def _by_notice(self, job: Job) -> list[Finding]:
+        """NCCL's notice that ranks run other builds of its version, by fingerprints of branch and commit."""
+        told = list(said_by(job, "git mismatch"))
+        others = sorted({int(found[1]) for _, text, _ in told if (found := _OTHER_BUILD.search(text)) is not None})
+        if not told:
+            return []
+        return [
+            self.finding(
+                Severity.WARNING,
+                f"NCCL itself found different builds of one version: {rank_word(others)} of a communicator beside its"
+                " rank 0",
+                observed=quoted(told[0][1]),
+                expected="one build of NCCL on all ranks",
+                fix=("start the same image on all nodes; `NCCL git version` in each rank's log names its build",),
+                cost=Cost(text="builds may differ in choices and in what they mend"),
+                evidence=[origin for _, _, origin in told],
             )
         ]
 
@@ -240,7 +270,7 @@ def _severity(key: str, values: Sequence[str], severity: Severity) -> Severity |
     """How bad the difference is; None where the values name different things, not different versions of one."""
     if key in ("nccl", "rccl"):
         return severity if len({value.split("+")[0] for value in values}) > 1 else Severity.INFO
-    if key == "driver":
+    if key in ("driver", "git"):
         return severity
     parts = [_NUMBERED.fullmatch(value) for value in values]
     if any(part is None for part in parts) or len({part[1].lower() for part in parts if part}) > 1:

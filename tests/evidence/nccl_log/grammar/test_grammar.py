@@ -318,6 +318,60 @@ def test_a_notice_of_2_32_is_read_as_information_and_never_as_an_error() -> None
 
 
 @pytest.mark.parametrize(
+    ("message", "kind"),
+    [
+        # 2.31 and 2.32
+        ("Mismatched NCCL git versions detected: rank 0 fingerprint 0x1f2e3d4c, rank 3 fingerprint 0x0badcafe",
+         "git mismatch"),
+        ("algSelection: Ring picked within the selected set", "config"),
+        ('config->algSelection "ring" cannot be honored for AllReduce; falling back to automatic selection', "config"),
+        ("commHash 0x9f uses config launchOrderImplicit=1 after this CUDA context used the opposite value. Only",
+         "config"),
+        ("graphStreamOrdering=0 with graphUsageMode=2 (graph mixing) is not supported; falling back", "config"),
+        ("Config minCTAs=99 is ignored because value out of bound min/max=[1, 64]", "ctas"),
+        ("NCCL_LAUNCH_ORDER_IMPLICIT 7 is not valid, leaving it set at 1", "setting"),
+        ("NCCL_NUM_RMA_CTX 0 is too low, leaving it set at 1", "setting"),
+        ('NCCL_SOCKET_MAGIC invalid value "x", using built-in default', "setting"),
+        ("NCCL_COMM_ID cannot be used with more than one ncclUniqueId", "setting"),
+        ("NCCL_NET_PLUGIN list contains more than 16 plugins, ignoring the rest", "setting"),
+        ("Unable to recognize NCCL_NETDEVS_POLICY=x, using NCCL_NETDEVS_POLICY_AUTO instead.", "setting"),
+        ("Profiler: KernelCh inflight ops exceeded soft cap (inflight=9, cap=8). Check that the profiler plugin is",
+         "plugin"),
+        ("Detected mixed local Net device counts across ranks (min 4, max 8). Ignoring due to NCCL_IGNORE_NET_",
+         "devices"),
+        ("Unable to use GIN: Peermem is not supported, nor DMA-BUF.", "gin"),
+        ("Unexpected error from ncclSocketReady; terminating the socket connection with 10.0.0.1<1>", "ras"),
+        ("Diagnostics: failed to enable peer access to dev 3: peer access is not supported", "ras"),
+        ("fallocate: Failed to extend /dev/shm/nccl-1 to 9637892 bytes, error: No space left on device (28) - retrying",
+         "retry"),
+        ("cuMem host allocations do not appear to be working; falling back to a /dev/shm/ based implementation.",
+         "retry"),
+        ("Disabling LL128 over all PxN connections (PXB and C2C). This ensures that no C2C link", "thresholds"),
+    ],
+)  # fmt: skip
+def test_lines_of_2_31_and_2_32_are_kept_by_what_they_speak_of(message: str, kind: str) -> None:
+    assert row(message, "text") == {"kind": kind, "text": message}
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        f"comm 0x56 {WHERE} commId 0x9f - Finalize START",
+        "comm 0x56 rank 2 nRanks 16 cudaDev 2 busId 4b000 commId 0x9f - Finalize COMPLETE",
+        "comm 0x9f rank 2 proxy stop error 3",
+        "Init CE, rank 2 baseUCSymReadyPtr 0x7f, baseUCSymComplPtr 0x7f, seq num 1",
+        "rank 2 - NET reuse buffer 0x7f size 8 (baseAddr 0x7f size 8) handle 0x7f",
+        "Rank 2 ncclRmaProxyConnectOnce: rmaCommCount 1 rmaProxyCtxCount:1",
+        "[0] Created a QP: qp_idx=0, qpn=1f, reliable_db=1",
+        "Paths from GPU/0-10000 :",
+        "Skipping registration for buffer 0x7f size 8 since it contains segments backed by CPU memory",
+    ],
+)
+def test_lines_of_buffers_and_queues_are_passed_over(message: str) -> None:
+    assert parse("INFO", message) == []
+
+
+@pytest.mark.parametrize(
     "message",
     [
         "NCCL progress counter monitor: counter DMA still pending after 6.0s (cudaDev 3, 2 comms); "

@@ -9,7 +9,7 @@ from topodiag.evidence.nccl_log.grammar.numbers import bus, compiled, i32, i64, 
 
 Rows = list[tuple[str, dict[str, object]]]
 
-_END = compiled(r" ?- (Init START|Init COMPLETE|COMPLETE|(?:Destroy|Abort|Revoke) (?:START|COMPLETE))\b")
+_END = compiled(r" ?- (Init START|Init COMPLETE|COMPLETE|(?:Destroy|Abort|Revoke|Finalize) (?:START|COMPLETE))\b")
 _EVENTS = {"Init START": "start", "Init COMPLETE": "complete", "COMPLETE": "complete"}
 _POINTER = compiled(r"0x[0-9a-fA-F]{1,16}|0x\.{3}|\(nil\)|[0-9a-fA-F]{6,16}")
 _OP = compiled(
@@ -25,6 +25,8 @@ UNORDERED = frozenset({"Send", "Recv"})
 def communicator(message: str) -> Rows | None:
     """`[Rank 2] ncclCommInitRank comm 0x.. rank 2 nranks 16 .. - Init START` and all older spellings."""
     end = _END.search(message)
+    if end and end[1].startswith("Finalize"):
+        return []  # Destroy follows
     words = (message[: end.start()] if end else message).split()
     if "comm" not in words[:4]:
         return None

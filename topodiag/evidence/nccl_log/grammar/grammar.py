@@ -79,7 +79,8 @@ def _information(message: str) -> Rows | None:
     word = message.partition(" ")[0]
     reader = _BY_WORD.get(word)
     if reader is not None:
-        return reader(message)
+        rows = reader(message)
+        return _other(message, word) if rows is None and word in ("comm", "Init") else rows
     if word.endswith(":"):
         rows = grammar_comm.operation(message) or grammar_paths.choice(message)
         if rows is not None:

@@ -9,6 +9,7 @@ KIND_MEANINGS: dict[str, str] = {
     # Who runs.
     "version": "`NCCL version 2.28.9+cuda13.0`, with or without a record's head; also `RCCL version : ..`",
     "git version": "`NCCL git version <branch> <hash>` (2.29+)",
+    "git mismatch": "`Mismatched NCCL git versions detected: rank 0 fingerprint .., rank 3 fingerprint ..` (2.32+)",
     "driver": "`cudaDriverVersion 12040` (2.13+)",
     "rccl": "lines that only RCCL prints: `HIP version`, `ROCm version`, hostname, librccl path, MSCCL",
     "dmabuf": "`DMA-BUF is available on GPU device 0` (2.13+), or that it is not",
@@ -43,7 +44,7 @@ KIND_MEANINGS: dict[str, str] = {
     "gin": "GIN and RMA: `GIN ..`, `devCommCreate: ..`, symmetric memory not supported",
     # Settings.
     "setting": "`NCCL_X set by environment to V`, `set to`, `set from environment`, invalid, unused, deprecated",
-    "config": "`Comm config X set to V`, `.. reset to NCCL_X=V`",
+    "config": "`Comm config X set to V`, `.. reset to NCCL_X=V`; what of a configuration cannot be honoured",
     "matrix": "`Enabled NCCL Func/Proto/Algo Matrix:` and its rows, which have no head",
     "ctas": "limits of CTAs and channels: `NCCL_MIN_CTAS 80 is too low, ..`",
     # The machine as NCCL found it.

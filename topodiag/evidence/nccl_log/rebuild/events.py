@@ -67,7 +67,7 @@ _VERSIONS = re.compile(r"Mismatched NCCL version detected : rank (\d{1,9}) versi
 
 _KINDS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("version", re.compile(r"Mismatched NCCL version|driver version is insufficient|CUDA Driver version found", re.I)),
-    ("mismatch", re.compile(r"message truncated|[Mm]essage truncated|collective mismatch|[Mm]ismatched collective|posted incorrect receive|mixed local Net device|Detected mixed|socketFinalize\w+: wrong type|mismatch in (?:rank count|info)")),  # noqa: E501
+    ("mismatch", re.compile(r"message truncated|[Mm]essage truncated|collective mismatch|[Mm]ismatched collective|posted incorrect receive|mixed local Net device|Detected mixed|socketFinalize\w+: wrong type|mismatch in (?:rank count|info)|[Rr]anks have mismatched|disagree between rank|differs from rank")),  # noqa: E501
     ("memory", re.compile(r"[Oo]ut of memory|Failed to (?:CUDA )?malloc|shared memory segment|failed to extend|[Mm]emory allocation|ibv_(?:reg_mr|create_|alloc_).{0,120}(?:Cannot allocate|ENOMEM|error -12)|No space left|Allocation failed")),  # noqa: E501
     ("connect", re.compile(r"[Cc]onnect to .* failed|ibv_modify_qp failed|No route to host|Connection (?:refused|timed out)|[Cc]onnect timeout|ocket\w{1,40}: exceeded (?:retries|timeouts)|No interface found in the same subnet|incompatible")),  # noqa: E501
     ("bootstrap", re.compile(r"^Bootstrap|^bootstrap|no socket interface found|has already checked in|NCCL_COMM_ID|wrong magic|no device found matching|is neither AF_INET")),  # noqa: E501

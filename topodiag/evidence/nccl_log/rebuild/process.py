@@ -44,10 +44,11 @@ _ADDRESS = re.compile(
 )
 _PLUGIN = re.compile(r"(?:Loaded net plugin|Initialized NET plugin|Loaded external network plugin) (.+?)\s*$")
 _TUNER = re.compile(r"[Uu]sing (?:tuner plugin:? )?'?([^']+?)'?\s*$")
+_GIT = re.compile(r"NCCL git version (\S.{0,120}?)\s*$")
 _OFI = re.compile(r"aws-ofi-nccl\s+(?:v)?(\S+)")
 _VERSIONED = {
-    "version": ("nccl", _VERSION), "driver": ("driver", _NUMBER), "net plugin": ("net plugin", _PLUGIN),
-    "tuner": ("tuner plugin", _TUNER), "ofi": ("ofi", _OFI),
+    "version": ("nccl", _VERSION), "git version": ("git", _GIT), "driver": ("driver", _NUMBER),
+    "net plugin": ("net plugin", _PLUGIN), "tuner": ("tuner plugin", _TUNER), "ofi": ("ofi", _OFI),
 }  # fmt: skip
 """Component and its pattern by the kind of text."""
 _MINUS_ONE = "18446744073709551615"
