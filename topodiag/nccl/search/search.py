@@ -219,19 +219,20 @@ class _Search:
             return single(total * (count / (count - 1)))
         return total
 
+    def _first_speed(self, graph: SearchGraph, speeds: tuple[float, ...]) -> int:
+        """Where to begin: at the fastest speed that the links and the least number of channels allow."""
+        total = self._total(graph)
+        for at, speed in enumerate(speeds):
+            if speed <= self.system.max_bw and single(speed * graph.min_channels) <= total:
+                return at
+        return len(speeds) - 1
+
+    # Complexity 22: ncclTopoCompute goes back to its label `search` from several places, whose order decides.
     def _search(self, graph: SearchGraph, limits: _Limits) -> None:
         """The outer loop, in two passes."""
         system, speeds = self.system, limits.speeds
         last = len(speeds) - 1
-        total = self._total(graph)
-        index = next(
-            (
-                i
-                for i, speed in enumerate(speeds)
-                if not (speed > system.max_bw or single(speed * graph.min_channels) > total)
-            ),
-            last,
-        )
+        index = self._first_speed(graph, speeds)
         trial = replace(graph)
         trial.bw_intra = trial.bw_inter = speeds[index]
         if self.inter and self.guide.errors_end_search:
