@@ -121,6 +121,67 @@ def test_an_empty_answer_is_asked_for_again() -> None:
     assert [each.severity for each in asked(first_closes).findings] == [Severity.ERROR]
 
 
+BUSY = b"SERVER PROTOCOL 2\nOK\nBUSY: diagnostics already in progress\n"
+"""What 2.31 answers while it runs its diagnostics for somebody else."""
+
+
+def test_a_busy_server_is_asked_again() -> None:
+    def busy_first(to: socket.socket, number: int) -> None:
+        to.sendall(as_json(stamp=stamped(number)) if number > 1 else BUSY)
+
+    result = asked(busy_first)
+    assert [(each.id, each.where.ranks) for each in result.findings] == [("JOB006", (5,))]
+    assert "BUSY: diagnostics already in progress" in " ".join(each.why for each in result.not_observed)
+
+
+def test_a_server_that_stays_busy_is_no_healthy_job_and_no_young_one() -> None:
+    with pytest.raises(InputError, match="BUSY: diagnostics already in progress"):
+        asked(lambda to, _: to.sendall(BUSY))
+
+
+def test_a_server_that_stays_busy_leaves_the_logs_beside_it(tmp_path: Path) -> None:
+    (tmp_path / "log").write_text("n0:1:1 [0] NCCL INFO NCCL version 2.31.2+cuda13.0\n")
+    with server(lambda to, _: to.sendall(BUSY)) as place:
+        result = ras([place], [str(tmp_path)], asking=Asking(1, 0.0))
+    assert not result.findings
+    assert "ask again once that is done" in " ".join(each.why for each in result.not_observed)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        b"ERROR: Invalid format json\n",
+        b"HTTP/1.1 400 Bad Request\r\n\r\n",
+        b"\x16\x03\x01\x00\xff" * 40,
+        b'{"status": 1}\n',
+    ],
+    ids=["refused format", "a web server", "no text", "another JSON"],
+)
+def test_an_answer_of_the_wrong_format_is_no_healthy_job(words: bytes) -> None:
+    with pytest.raises(InputError, match="says nothing of a communicator"):
+        asked(lambda to, _: to.sendall(words))
+
+
+def test_an_answer_that_ends_within_a_line_is_known_as_cut_and_judges_nobody() -> None:
+    def torn(to: socket.socket, number: int) -> None:
+        data = as_json(stamp=stamped(number))
+        to.sendall(data[: len(data) // 2])
+
+    with server(torn) as place, pytest.raises(InputError, match="says nothing of a communicator"):
+        ras([place], asking=Asking(2, 0.0))
+
+
+def test_a_server_slower_than_a_line_a_tenth_of_a_second_is_waited_for() -> None:
+    def slow(to: socket.socket, number: int) -> None:
+        data = as_json(stamp=stamped(number))
+        third = len(data) // 3
+        for at in range(0, len(data), third):
+            to.sendall(data[at : at + third])
+            time.sleep(0.1)
+
+    assert [each.where.ranks for each in asked(slow).findings] == [(5,)]
+
+
 def test_an_error_that_a_rank_reports_is_the_first_error_of_the_job() -> None:
     def failing(to: socket.socket, number: int) -> None:
         told = status(4, stamp=stamped(number))

@@ -92,7 +92,8 @@ def asked(
     """The case with what NCCL's RAS of a running job answers there. Raises InputError where nobody answers."""
     answers, inputs, silent = live_answers(places, asking or Asking(), tell)
     if not answers and not case.inputs:
-        raise InputError(places[0], "answers, and says nothing of a communicator", hint=NOT_YET)
+        words = "".join(f" ({each.why.partition(': ')[2]})" for each in silent if "`" in each.why)
+        raise InputError(places[0], f"answers, and says nothing of a communicator{words}", hint=NOT_YET)
     return replace(
         case,
         jobs=with_ras(case.jobs, answers),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -131,6 +132,8 @@ class Asking:
     save: str | None = None
 
 
+_REFUSAL = re.compile(rb"^(?:BUSY: |ERROR: (?!Unknown command SET FORMAT))[ -~]{1,200}", re.M)
+"""src/ras/client_support.cc. A server before 2.28.7 refuses the format alone, and goes on with text."""
 MORE = 4
 """Answers asked for beyond those wanted, where one was empty or of another job on the same port."""
 
@@ -164,7 +167,7 @@ def live_answers(
             if asking.save is not None:
                 _keep(asking.save, f"{given}-{asked + 1}.txt", data)
             if not found:
-                gaps[given] = NotObserved(PART, f"{given}: answers nothing: no communicator is complete yet")
+                gaps[given] = NotObserved(PART, f"{given}: {_why_nothing(data)}")
         if failures and not inputs:
             raise next(iter(failures.values()))
         asked += 1
@@ -172,6 +175,15 @@ def live_answers(
             wanted += 1
     silent = [NotObserved(PART, str(error)) for error in failures.values()]
     return in_order(answers), tuple(inputs), (*silent, *gaps.values())
+
+
+def _why_nothing(data: bytes) -> str:
+    """Why an answer tells of no communicator: the server's own words, where it refuses."""
+    refusal = _REFUSAL.search(data)
+    if refusal is None:
+        return "answers nothing: no communicator is complete yet"
+    words = refusal[0].decode("ascii", "replace")
+    return f"answers `{words}`" + (": ask again once that is done" if words.startswith("BUSY") else "")
 
 
 def _enough(answers: Sequence[RasAnswer], times: int) -> bool:

@@ -102,6 +102,21 @@ def test_gpus_are_offered_with_their_place_and_links() -> None:
     assert (value(peer, "remote_type"), value(peer, "remote_bus_id")) == ("gpu", "0000:19:00.0")
 
 
+def test_a_file_of_2_31_names_all_switches_by_one_target_and_gpus_by_the_class_from_nvml() -> None:
+    """xml.cc: NVML says whether a switch or a GPU is at the far end; a switch has no place of its own there."""
+    text = DUMP.replace(
+        """<nvlink target="0000:07:00.0" count="10" tclass="0x068000"/>
+          <nvlink target="0000:08:00.0" count="8" tclass="0x068000"/>""",
+        """<nvlink target="fffffff:ffff:ff" tclass="0x068000" count="18"/>""",
+    ).replace('count="2" tclass="0x030200"', 'tclass="0x03" count="2"')
+    draft, parsed = read("nccl-xml", text)
+    assert not parsed.unread
+    links = [draft.gpu(index=0).child("nvlink", number) for number in range(18)]
+    assert {(value(link, "state"), value(link, "remote_type")) for link in links} == {("active", "switch")}
+    peer = draft.gpu(index=1).child("nvlink", 1)
+    assert (value(peer, "remote_type"), value(peer, "remote_bus_id")) == ("gpu", "0000:19:00.0")
+
+
 def test_links_of_pci_are_abilities_and_never_trained_values() -> None:
     draft, _ = read("nccl-xml", DUMP)
     function = draft.pci("0000:19:00.0")

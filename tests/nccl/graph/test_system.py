@@ -39,6 +39,46 @@ def test_an_nvlink_carries_what_the_version_says_of_the_gpu(sm: int, minor: int,
     assert nvlink_bandwidth(sm, minor) == pytest.approx(gbs, abs=1e-5)
 
 
+@pytest.mark.parametrize(("family", "gbs"), [(23, 16.0), (25, 24.0), (26, 32.0)])
+@pytest.mark.parametrize("written", ["true", "base and extended above each other"])
+def test_from_2_31_on_amd_sockets_are_joined_by_16_24_or_32_by_generation(
+    family: int, gbs: float, written: str
+) -> None:
+    """Zen 1 and 2, 3 and 4, 5: by CPUID's family, and as files up to 2.30 have it (15 + (8 << 4) = 143 for 23)."""
+    number = family if written == "true" else 15 + (family - 15 << 4)
+    amd = {"vendor": "AuthenticAMD", "family": number, "model": 1}
+    tree = host(cpu(0, gpu("10"), **amd), cpu(1, gpu("20"), **amd))
+    assert {minor: cpu_bandwidth(built(tree, minor=minor).cpus[0], minor) for minor in (19, 30, 31, 32)} == {
+        19: 16.0, 30: 16.0, 31: gbs, 32: gbs,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("minor", [28, 30, 31, 32])
+def test_gpus_whose_links_end_at_the_switch_of_2_31_share_one(minor: int) -> None:
+    """`fffffff:ffff:ff` for every switch, as NCCL wrote before where a guest does not see them."""
+    tree = host(cpu(0, *(gpu(f"1{at}", nvlink("fffffff:ffff:ff", 18), sm=90, dev=at) for at in range(2))))
+    system = built(tree, minor=minor)
+    assert len(system.nvs) == 1
+    assert way(system, "GPU/0-10000", "GPU/0-11000")[2] == "NVL"
+
+
+@pytest.mark.parametrize("minor", [30, 31])
+def test_a_peer_named_by_the_short_class_of_2_31_is_a_gpu(minor: int) -> None:
+    tree = host(cpu(0, gpu("10", nvlink("0000:11:00.0", 4, "0x03")), gpu("11", nvlink("0000:10:00.0", 4, "0x03"))))
+    assert way(built(tree, minor=minor), "GPU/0-10000", "GPU/0-11000")[1:] == (80.0, "NVL")
+
+
+@pytest.mark.parametrize(
+    ("fallback", "gbs"),
+    [("16.0 GT/s", 12.0), ("16.0 GT/s PCIe", 24.0)],
+    ids=["2.30: read as Gen3", "2.31: Gen4"],
+)
+def test_the_speed_written_where_nvml_tells_none_is_gen4_since_2_31(fallback: str, gbs: float) -> None:
+    """xml.cc: up to 2.30 the text lacks ` PCIe`, and kvDictPciGen knows it not."""
+    system = built(host(cpu(0, gpu("10", speed=fallback))), minor=31)
+    assert gbs in {link.bw for link in system.gpus[0].parent.links} | {link.bw for link in system.gpus[0].links}
+
+
 @pytest.mark.parametrize(
     ("attributes", "minor", "gbs"),
     [

@@ -353,6 +353,31 @@ def test_lines_of_2_31_and_2_32_are_kept_by_what_they_speak_of(message: str, kin
     assert row(message, "text") == {"kind": kind, "text": message}
 
 
+def test_what_a_choice_of_2_31_was_made_from_is_passed_over_and_the_choice_is_read() -> None:
+    """src/tuning/tuning.cc: `Input: {` and `Best tuning` stand before the line of the choice itself."""
+    assert (
+        parse("INFO", "Input: { .comm = 0x56, .tuningMask = 1, .func = AllReduce, .redOp = 0, .nBytes = 1024 }") == []
+    )
+    assert parse("INFO", "Best tuning { .id = 3, .valid = 1, timeUs = 9.5, .algo = RING, .proto = LL }") == []
+    assert parse("INFO", "Best tuning, algorithm, RING, protocol, LL") == []
+    (name, columns), *_ = parse("INFO", "AllReduce: 1024 Bytes -> Algo RING proto LL channel{Lo..Hi}={0..1}") or [
+        ("", {})
+    ]
+    assert (name, columns["algo"], columns["proto"]) == ("choice", "RING", "LL")
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "commReclaim: comm 0x56 (rank = 2) in commDestroySync, error 3",
+        "commReclaim: cleanup comm 0x56 rank 2 failed in destroy/abort, error 3",
+    ],
+)
+def test_what_was_a_warning_before_2_31_is_none_as_info(message: str) -> None:
+    assert [name for name, _ in parse("WARN", message) or ()] == ["event"]
+    assert parse("INFO", message) == []
+
+
 @pytest.mark.parametrize(
     "message",
     [

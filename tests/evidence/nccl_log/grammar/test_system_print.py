@@ -124,6 +124,32 @@ def test_a_type_that_stands_for_several_is_left_out() -> None:
     assert sorted(path.type for path in system.paths.values()) == [PathType.LOC, PathType.NVL]
 
 
+@pytest.mark.parametrize(
+    ("row", "expected"),
+    [
+        ("GPU/6000 :GPU/6000 (0/5000.000000/LOC) GPU/7000 (0/0.000000/DIS)", PathType.NET),  # 2.18 to 2.20
+        ("GPU/6000 :GPU/0-6000 (0/5000.0/LOC) GPU/0-7000 (0/0.0/DIS)", PathType.DIS),  # 2.21 to 2.23
+        ("GPU/0-6000 :GPU/0-6000 (0/5000.0/LOC) GPU/0-7000 (0/0.0/DIS)", PathType.DIS),
+        ("GPU/0-6000 :GPU/0-6000 (0/5000.0/LOC) GPU/0-7000 (0/0.0/NET)", PathType.NET),
+    ],
+)
+def test_a_path_printed_dis_up_to_2_20_goes_over_the_network(row: str, expected: PathType) -> None:
+    """Their table of names lacks NET, so that its place is taken by DIS: the two GPUs are not disconnected."""
+    system = read_print(row).system
+    assert system is not None
+    assert system.paths["GPU/0-6000", "GPU/0-7000"].type is expected
+
+
+def test_the_net_that_2_23_prints_at_both_ends_of_a_ring_is_kept_as_printed() -> None:
+    """src/graph/search.cc of 2.23 prints the number of the first NET twice: which NIC a ring leaves by is not in it."""
+    rows = """Pattern 4, crossNic 2, nChannels 2, bw 48.000000/24.500000, type NVL/PIX, sameChannels 0
+ 0 : NET/0-0 GPU/0 GPU/1 NET/0-0
+ 1 : NET/0-1 GPU/1 GPU/0 NET/0-1"""
+    (ring,) = read_print(rows).graphs
+    assert ring.orders == (("NET/0-0", "GPU/0", "GPU/1", "NET/0-0"), ("NET/0-1", "GPU/1", "GPU/0", "NET/0-1"))
+    assert ring.cross_nic == 2
+
+
 def test_ids_of_any_spelling_are_one() -> None:
     assert vertex_name("GPU", "1B000") == vertex_name("GPU", "0-1b000") == "GPU/0-1b000"
     assert vertex_name("GPU", "10000000001B000") == vertex_name("GPU", "1-1b000")

@@ -40,6 +40,10 @@ _NUMBERED_TYPES = {"0": PathType.LOC, "1": PathType.NVL}
 """NCCL 2.5 prints a path's widest kind of link as a number. 2 (PCI) and 3 (through a CPU) each stand for several path
 types: such paths are left out."""
 
+_BEFORE_2_21 = {"DIS": "NET"}
+"""Up to 2.20 the table of names lacks NET, and DIS stands in its place (src/graph/topo.cc, topoPathTypeStr): peers of a
+path had no dash yet."""
+
 _OWNED = {"NET": ("NET", "GIN", "RMA"), "LOC": ("GPU",)}
 """Links other than PCI below which a vertex is printed as a child; other rows only refer to one printed elsewhere."""
 
@@ -168,7 +172,7 @@ class _Reader:
         self.in_tree = False
         start = vertex_name(match[1], match[2])
         for kind, printed, hops, gbs, word in _PATH.findall(row, match.end()):
-            found = _path(int(hops), gbs, word)
+            found = _path(int(hops), gbs, _BEFORE_2_21.get(word, word) if "-" not in printed else word)
             if found is not None:
                 draft.paths[start, vertex_name(kind, printed)] = found
 
