@@ -61,40 +61,56 @@ def shown_files(text: str) -> Iterator[Shown]:
     """What a paste shows of files, in its order. Never raises."""
     if _MARK.search(text) is None:
         return
-    seen: set[str] = set()
-    open_path, folder, left = "", "", 0
+    paste = _Paste()
     for number, whole in enumerate(text.split("\n"), 1):
-        line = whole[:MAX_LINE].strip(_MARGIN).rstrip()
-        asked = _CAT.search(line)
-        listed = _LS.search(line)
-        named = _NAMED.match(line)
-        failed = _FAILED.match(line)
-        head = _HEAD.match(line)
-        if asked or listed or head or failed or named or not line or _PROMPT.match(line):
-            open_path, folder = "", ""
-        if asked:
-            path = asked[1].rstrip(";")
-            if not _PATTERN.search(path) and path not in seen:
-                open_path, left = path, MAX_SHOWN
-        elif head:
-            open_path, left = ("" if head[1] in seen else head[1]), MAX_SHOWN
-        elif listed:
-            folder = "" if _PATTERN.search(listed[1]) else listed[1]
-        elif failed:
+        yield from paste.read(number, whole[:MAX_LINE].strip(_MARGIN).rstrip())
+
+
+class _Paste:
+    """What the lines so far say of the next one: the file or folder that they opened, and the files shown already."""
+
+    def __init__(self) -> None:
+        self.seen: set[str] = set()
+        self._open()
+
+    def _open(self, path: str = "", folder: str = "") -> None:
+        """What stands below is of this file or folder."""
+        self.path, self.folder, self.left = "" if path in self.seen else path, folder, MAX_SHOWN
+
+    def read(self, number: int, line: str) -> Iterator[Shown]:
+        """What one line shows."""
+        if asked := _CAT.search(line):
+            self._open(path=_one(asked[1].rstrip(";")))
+        elif head := _HEAD.match(line):
+            self._open(path=head[1])
+        elif listed := _LS.search(line):
+            self._open(folder=_one(listed[1]))
+        elif failed := _FAILED.match(line):
+            self._open()
             code = _ERRNO.get(failed[2].strip().lower())
-            if code and failed[1] not in seen and not _PATTERN.search(failed[1]):
-                seen.add(failed[1])
-                yield Shown(number, "!", failed[1][1:], f"{code} {failed[2].strip()}")
-        elif named:
-            if named[1] not in seen or named[1] == open_path:
-                seen.add(named[1])
-                yield Shown(number, "=", named[1][1:], named[2])
-        elif open_path and line and left:
-            left -= 1
-            seen.add(open_path)
-            yield Shown(number, "=", open_path[1:], line)
-        elif folder and line:
-            yield from _in_folder(number, folder, line)
+            if code and _one(failed[1]):
+                yield from self._once(number, "!", failed[1], f"{code} {failed[2].strip()}")
+        elif named := _NAMED.match(line):
+            self._open()
+            yield from self._once(number, "=", named[1], named[2])
+        elif not line or _PROMPT.match(line):
+            self._open()
+        elif self.path and self.left:
+            self.left -= 1
+            self.seen.add(self.path)
+            yield Shown(number, "=", self.path[1:], line)
+        elif self.folder:
+            yield from _in_folder(number, self.folder, line)
+
+    def _once(self, number: int, op: str, path: str, text: str) -> Iterator[Shown]:
+        if path not in self.seen:
+            self.seen.add(path)
+            yield Shown(number, op, path[1:], text)
+
+
+def _one(path: str) -> str:
+    """A path of one file; "" for one that the shell expands."""
+    return "" if _PATTERN.search(path) else path
 
 
 def _in_folder(number: int, folder: str, line: str) -> Iterator[Shown]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -42,10 +43,11 @@ def join_gpu_orders(draft: NodeDraft) -> None:
     both sides have the same count they are the same GPUs in that order.
     """
     entities = list(draft.entities("gpu"))
+    placed = [e for e in entities if "bus_id" in e.keys]
     by_index = sorted((e for e in entities if "bus_id" not in e.keys and "index" in e.keys), key=_index_key)
-    known = {str(e.keys["bus_id"]) for e in entities if "bus_id" in e.keys and "index" in e.keys}
-    functions = {str(e.keys["bus_id"]) for e in draft.entities("pci") if made_once(_is_nvidia_gpu, e, [])}
-    unnumbered = {str(e.keys["bus_id"]) for e in entities if "bus_id" in e.keys and "index" not in e.keys}
+    known = _bus_ids(filter(_is_placed, placed))
+    unnumbered = _bus_ids(placed) - _bus_ids(e for e in placed if "index" in e.keys)
+    functions = _bus_ids(e for e in draft.entities("pci") if made_once(_is_nvidia_gpu, e, []))
     loose = sorted((functions | unnumbered) - known)
     if by_index and len(by_index) == len(loose) and not known:
         for entity, bus_id in zip(by_index, loose, strict=True):
@@ -64,6 +66,10 @@ def place_links(draft: NodeDraft) -> None:
         bus_id = placed.get(str(function.keys["bus_id"]))
         if bus_id is not None:
             draft.pci(bus_id).absorb(function)
+
+
+def _bus_ids(entities: Iterable[Entity]) -> set[str]:
+    return {str(entity.keys["bus_id"]) for entity in entities}
 
 
 def _is_placed(entity: Entity) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -94,14 +95,20 @@ def _product(text: str) -> tuple[str, ...] | None:
 def _numbers(text: str) -> tuple[str, ...]:
     """The numbers in a bracket, in order and once each, padded as they are written; () for mixed widths."""
     ends = [match.groups() for part in text.split(",") if (match := _RANGE.fullmatch(part)) is not None]
-    written = [end for low, high, _ in ends for end in (low, high) if end]
-    padded = any(len(each) > 1 and each.startswith("0") for each in written)
-    width = len(written[0]) if padded else 0
-    mixed = padded and any(len(each) != width for each in written)
-    if mixed or any(int(low) > int(high or low) or int(step or 1) == 0 for low, high, step in ends):
+    width = _width([end for low, high, _ in ends for end in (low, high) if end])
+    ranges = [(int(low), int(high or low), int(step or 1)) for low, high, step in ends]
+    if width is None or any(low > high or step == 0 for low, high, step in ranges):
         return ()
-    found = {number for low, high, step in ends for number in range(int(low), int(high or low) + 1, int(step or 1))}
+    found = {number for low, high, step in ranges for number in range(low, high + 1, step)}
     return tuple(f"{number:0{width}d}" if width else str(number) for number in sorted(found))
+
+
+def _width(written: Sequence[str]) -> int | None:
+    """Digits that numbers are padded to; 0 where none is padded, None where they are padded to different widths."""
+    if not any(len(each) > 1 and each.startswith("0") for each in written):
+        return 0
+    widths = {len(each) for each in written}
+    return widths.pop() if len(widths) == 1 else None
 
 
 def _site_groups(text: str) -> GroupResolver:

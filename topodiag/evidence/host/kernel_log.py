@@ -6,6 +6,7 @@ import calendar
 import re
 import time
 from collections import deque
+from collections.abc import Callable
 from datetime import datetime
 
 from topodiag.evidence.draft import NodeDraft
@@ -197,6 +198,33 @@ def _iso(text: str, zone: str | None) -> float | None:
         return None
 
 
+NO_NEWS = ""
+
+
+def _of_driver(message: str) -> bool:
+    return "NVRM: " in message or bool(_NVIDIA.search(message) and _FAILING.search(message))
+
+
+_KINDS: tuple[tuple[str, Callable[[str], object]], ...] = (
+    ("gpu-lost", _LOST.search),
+    ("gpu-reset", _RESET.search),
+    ("gpu-init", lambda message: "NVRM: " in message and _NO_START.search(message)),
+    ("pcie-bandwidth", lambda message: _BANDWIDTH in message),
+    ("amdgpu", _AMDGPU.search),
+    ("amdgpu-error", lambda message: "amdgpu" in message and "*ERROR*" in message),
+    ("aer", lambda message: _AER.search(message) and "error" in message.lower()),
+    ("iommu-fault", _IOMMU_FAULT.search),
+    (NO_NEWS, lambda message: _of_driver(message) and _NVRM_ROUTINE.search(message)),
+    ("nvrm", _of_driver),
+    ("hung-task", _HUNG_TASK.search),
+    ("storage", _STORAGE.search),
+    ("link", lambda message: _LINK.search(message) and not _NOT_A_NETWORK.search(message)),
+    ("iommu", _IOMMU.search),
+    ("mlx5", lambda message: "mlx5" in message and _MLX5_TROUBLE.search(message)),
+)
+"""What a message tells: the first of these that holds."""
+
+
 def _classify(message: str) -> tuple[str, str | None, int | None] | None:
     """Kind, bus id as written, and code; None for a line that is no news."""
     if match := _SXID.search(message):
@@ -205,37 +233,20 @@ def _classify(message: str) -> tuple[str, str | None, int | None] | None:
         return "xid", match[1], int(match[2])
     if match := _XID_OF_AGENT.search(message):
         return "xid", None, int(match[1])
-    if _LOST.search(message):
-        return "gpu-lost", _first_bus(message), None
-    if _RESET.search(message):
-        return "gpu-reset", _first_bus(message), None
-    if "NVRM: " in message and _NO_START.search(message):
-        return "gpu-init", _first_bus(message), None
-    if _BANDWIDTH in message:
-        return "pcie-bandwidth", _first_bus(message), None
-    if _AMDGPU.search(message):
-        return "amdgpu", _first_bus(message), None
-    if "amdgpu" in message and "*ERROR*" in message:
-        return "amdgpu-error", _first_bus(message), None
-    if _AER.search(message) and "error" in message.lower():
-        source = _AER_SOURCE.search(message)
-        return "aer", (source[1] or source[2]) if source else _first_bus(message), None
-    if _IOMMU_FAULT.search(message):
-        short = _SHORT_BUS.search(message)
-        return "iommu-fault", _first_bus(message) or (f"0000:{short[1]}" if short else None), None
-    if "NVRM: " in message or (_NVIDIA.search(message) and _FAILING.search(message)):
-        return None if _NVRM_ROUTINE.search(message) else ("nvrm", _first_bus(message), None)
-    if _HUNG_TASK.search(message):
-        return "hung-task", None, None
-    if _STORAGE.search(message):
-        return "storage", _first_bus(message), None
-    if _LINK.search(message) and not _NOT_A_NETWORK.search(message):
-        return "link", _first_bus(message), None
-    if _IOMMU.search(message):
-        return "iommu", None, None
-    if "mlx5" in message and _MLX5_TROUBLE.search(message):
-        return "mlx5", _first_bus(message), None
-    return None
+    kind = next((kind for kind, holds in _KINDS if holds(message)), NO_NEWS)
+    return (kind, _bus_of(kind, message), None) if kind != NO_NEWS else None
+
+
+def _bus_of(kind: str, message: str) -> str | None:
+    """The device that a message speaks of, as it writes it: the sender of an error, not the port that reports it."""
+    if kind in ("hung-task", "iommu"):
+        return None
+    if kind == "aer" and (source := _AER_SOURCE.search(message)):
+        return source[1] or source[2]
+    bus = _first_bus(message)
+    if kind == "iommu-fault" and not bus and (short := _SHORT_BUS.search(message)):
+        return f"0000:{short[1]}"
+    return bus
 
 
 def _first_bus(message: str) -> str | None:

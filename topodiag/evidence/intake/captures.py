@@ -20,10 +20,11 @@ from topodiag.evidence.intake.bundle import (
     from_files,
     open_evidence,
 )
-from topodiag.evidence.intake.file_names import ENDS, mentions, owner_of_log, owner_of_smi, shared
+from topodiag.evidence.intake.file_names import ENDS, mentions, owner_of_log, shared
 from topodiag.evidence.intake.kinds import NODE_KINDS, Kind
 from topodiag.evidence.intake.pieces import STDIN, Aside, Intake, Piece
 from topodiag.evidence.intake.reading import read_bundle_stream, read_piece
+from topodiag.evidence.intake.same_node import Group, groups_of
 from topodiag.model.errors import InputError
 from topodiag.words.hosts import short_name
 from topodiag.words.units import spell_bytes
@@ -36,10 +37,6 @@ _SUBJECTS = frozenset({
     "texts", "topo", "topology", "trees", "var", "xml",
 })  # fmt: skip
 """Names of folders that part the evidence of one node by its subject; any other folder is a node of its own."""
-_WHOLE = frozenset({"nvml", "nvidia-smi-xml", "nvidia-smi-q", "nvidia-smi-topo", "nccl-xml", "hwloc-xml", "sys-pci"})
-"""Sources whose one text describes all of a node: a second one is another's where its host is not known."""
-_OF_MOMENTS = frozenset({"nvidia-smi", "nvidia-smi-dmon", "nvidia-smi-query"})
-"""Sources that are asked of one node several times, and whose texts say no host: their files' names may."""
 _FRAMES = frozenset({"shell"})
 """Sources that say in what a text came, and nothing of a node's parts."""
 _BY_HAND = frozenset({"sys-pci", "sys-infiniband", "sys-net", "sys-cpu", "os-state", "settings"})
@@ -254,7 +251,7 @@ def _joined(units: dict[str, _Unit]) -> Iterator[_Unit]:
         unit = units[folder]
         if above is not None:
             both = [*above.texts, *unit.texts]
-            if above.sources.isdisjoint(unit.sources) and len(_groups(both)) == 1:
+            if above.sources.isdisjoint(unit.sources) and len(groups_of(both)) == 1:
                 above.texts += unit.texts
                 above.unknown += unit.unknown
                 units[folder] = above
@@ -275,12 +272,9 @@ def _nearest_above(folder: str, units: dict[str, _Unit]) -> _Unit | None:
 
 def _parted(unit: _Unit) -> tuple[list[Capture], list[Aside]]:
     """The captures of a unit: one, or one for each node that its texts show."""
-    groups = _groups(unit.texts)
+    groups = groups_of(unit.texts)
     if len(groups) == 1:
-        pieces = tuple(sorted((*unit.texts, *unit.unknown), key=lambda piece: piece.name))
-        only = unit.texts[0].name if len(pieces) == 1 and pieces[0].named else unit.folder or "."
-        host = _host_of(unit.texts)
-        return [Capture(only, pieces, host, "" if host else _owner_of_logs(unit.texts))], []
+        return [_whole(unit)], []
     named = {number: words for number, group in enumerate(groups) if (words := _name_of(group, groups))}
     made = _anchored(groups, named)
     anchors = tuple(made)
@@ -299,7 +293,15 @@ def _parted(unit: _Unit) -> tuple[list[Capture], list[Aside]]:
     return found, aside
 
 
-def _anchored(groups: Sequence[_Group], named: Mapping[int, str]) -> dict[int, list[Piece]]:
+def _whole(unit: _Unit) -> Capture:
+    """The one capture of a unit all of whose texts may be of one node."""
+    pieces = tuple(sorted((*unit.texts, *unit.unknown), key=lambda piece: piece.name))
+    name = unit.texts[0].name if len(pieces) == 1 and pieces[0].named else unit.folder or "."
+    host = _host_of(unit.texts)
+    return Capture(name, pieces, host, "" if host else _owner_of_logs(unit.texts))
+
+
+def _anchored(groups: Sequence[Group], named: Mapping[int, str]) -> dict[int, list[Piece]]:
     """The texts of each node by the number of its first group. Groups of one word in their files' names are of one
     node: gpu-001.topo.txt, gpu-001.nvlink.txt."""
     made: dict[int, list[Piece]] = {}
@@ -308,59 +310,6 @@ def _anchored(groups: Sequence[_Group], named: Mapping[int, str]) -> dict[int, l
             at = next((each for each in made if named.get(each) and named.get(each) == named.get(number)), number)
             made.setdefault(at, []).extend(group.pieces)
     return made
-
-
-@dataclass(slots=True)
-class _Group:
-    """Texts that are of one host by what they say. `apart`: something shows that another group is not."""
-
-    pieces: list[Piece]
-    apart: bool = False
-
-
-def _groups(pieces: Sequence[Piece]) -> list[_Group]:
-    """Texts by host: those that name the same host or share a serial are together. A single group where nothing says
-    that any two are of different nodes."""
-    parent = list(range(len(pieces)))
-
-    def root(number: int) -> int:
-        while parent[number] != number:
-            parent[number] = parent[parent[number]]
-            number = parent[number]
-        return number
-
-    first: dict[str, int] = {}
-    for number, piece in enumerate(pieces):
-        for key in ([f"host {short_name(piece.host)}"] if piece.host else []) + [f"id {each[1]}" for each in piece.ids]:
-            parent[root(number)] = root(first.setdefault(key, number))
-    # What cannot be said twice of one node: its name, the serial of a device, all of it.
-    said: dict[str, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
-    for number, piece in enumerate(pieces):
-        if piece.host:
-            said["host"][short_name(piece.host)].add(root(number))
-        for label, serial in piece.ids:
-            if label:
-                said[label][serial].add(root(number))
-        if "kernel-log" in piece.sources and not piece.host and (owner := owner_of_log(piece)):
-            said["kernel log"][owner].add(root(number))
-        if _OF_MOMENTS.intersection(piece.sources) and not piece.host and (owner := owner_of_smi(piece)):
-            said["nvidia-smi"][owner].add(root(number))
-        for source in piece.sources:
-            if source in _WHOLE:
-                said[f"all by {source}"][str(root(number))].add(root(number))
-    apart = {
-        number
-        for values in said.values()
-        if len(set().union(*values.values())) > 1 and len(values) > 1
-        for numbers in values.values()
-        for number in numbers
-    }
-    if len(apart) < 2:
-        return [_Group(list(pieces))]
-    made: dict[int, _Group] = {}
-    for number, piece in enumerate(pieces):
-        made.setdefault(root(number), _Group([], root(number) in apart)).pieces.append(piece)
-    return list(made.values())
 
 
 def _owner_of_logs(pieces: Sequence[Piece]) -> str:
@@ -373,7 +322,7 @@ def _host_of(pieces: Iterable[Piece]) -> str:
     return next((piece.host for piece in pieces if piece.host), "")
 
 
-def _name_of(group: _Group, groups: Sequence[_Group]) -> str:
+def _name_of(group: Group, groups: Sequence[Group]) -> str:
     """The host that a group names, or the word of its files' names in which they differ from the other groups'."""
     host = _host_of(group.pieces)
     if host:

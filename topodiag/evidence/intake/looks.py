@@ -126,7 +126,6 @@ def looks(head: bytes, tail: bytes = b"", *, name: str = "", quick: bool = False
     return Looks(kinds, tuple(coding), sources, head=head if coding else b"")
 
 
-# One question a line, in the order in which they are asked: parted, the order would not show.
 def text_kinds(
     head: bytes, tail: bytes = b"", *, name: str = "", quick: bool = False
 ) -> tuple[tuple[Kind, ...], tuple[str, ...]]:
@@ -136,16 +135,12 @@ def text_kinds(
         return (Kind.NCCL_LOG, *_steps(head, tail)), ()
     if not head.strip() and not tail.strip():
         return (Kind.BLANK,), ()
-    if logged:  # what stands between the records: in most logs nothing, and the readers below need not look at it
-        head = b"\n".join(line for line in head.split(b"\n") if b" NCCL " not in line)
-    kinds = [kind for pattern, kind in _TEXTS if pattern.match(head) or (pattern.flags & re.M and pattern.search(head))]
-    if Kind.INSPECTOR not in kinds and INSPECTOR.search(tail):  # a rotated file begins with NULs or within a record
-        kinds.append(Kind.INSPECTOR)
+    if logged:
+        head = _between_records(head)
+    kinds = _begins_as(head, tail)
     blob = Blob(name, head)
     text = blob.text
-    sources = recognise(text)
-    if not sources and (bare := without_prefix(blob)) is not None:
-        sources = recognise(bare.text)
+    sources = _readers(blob)
     kinds += _kinds_of_sources(sources)
     if sources == ("ib-links",):
         kinds.append(Kind.CLUSTER)  # how the links are, and what they join
@@ -162,6 +157,24 @@ def text_kinds(
     if not kinds:
         kinds.append(Kind.JSON if is_json(text) else Kind.TEXT)
     return tuple(dict.fromkeys(kinds)), sources
+
+
+def _between_records(head: bytes) -> bytes:
+    """What stands between the records of NCCL: in most logs nothing, and no other reader need look at them."""
+    return b"\n".join(line for line in head.split(b"\n") if b" NCCL " not in line)
+
+
+def _begins_as(head: bytes, tail: bytes) -> list[Kind]:
+    """What a text is by its first lines; by its last ones where rotation left NULs or half a record before them."""
+    kinds = [kind for pattern, kind in _TEXTS if pattern.match(head) or (pattern.flags & re.M and pattern.search(head))]
+    return kinds + ([Kind.INSPECTOR] if Kind.INSPECTOR not in kinds and INSPECTOR.search(tail) else [])
+
+
+def _readers(blob: Blob) -> tuple[str, ...]:
+    """The sources of a node's evidence that read a text, be it that a launcher put a prefix before its lines."""
+    sources = recognise(blob.text)
+    bare = without_prefix(blob) if not sources else None
+    return sources if bare is None else recognise(bare.text)
 
 
 def _steps(head: bytes, tail: bytes) -> tuple[Kind, ...]:

@@ -20,7 +20,7 @@ from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source
 from topodiag.evidence.network import rdma_words as words
 from topodiag.evidence.network.ethtool import named_interface
-from topodiag.evidence.network.network_records import NetDevRecord, Page, fill_netdev
+from topodiag.evidence.network.network_records import Line, NetDevRecord, Page, fill_netdev
 from topodiag.model.topics import Topic
 
 UNNAMED = "the interface"
@@ -70,26 +70,12 @@ class Qos(Source[NetDevRecord]):
             if asked is not None:
                 name, record, mapped = words.device_name(asked[1]) or UNNAMED, None, {}
                 continue
-            trust, enabled, dcb, row = (each.search(text) for each in (_TRUST, _ENABLED, _DCB, _MAPPED))
-            if not (trust or enabled or dcb or row):
+            if not any(each.search(text) for each in (_TRUST, _ENABLED, _DCB, _MAPPED)):
                 continue
             if record is None:
                 record = NetDevRecord(name, line.number)
                 parsed.records.append(record)
-            if trust:
-                line.put(record.facts, "trust", trust[1].lower())
-            elif enabled:
-                marks = enabled[1].split()
-                line.put(record.facts, "lossless", tuple(place for place in range(PRIORITIES) if marks[place] == "1"))
-            elif dcb:
-                pairs = [pair.split(":") for pair in dcb[1].split()]
-                line.put(record.facts, "lossless", tuple(int(number) for number, word in pairs if word == "on"))
-            elif row:
-                mapped |= {int(code): int(row[1]) for code in row[2].split(",") if code.strip()}
-                if len(mapped) <= CODE_POINTS:
-                    record.facts.pop("priority_of", None)
-                    pairs_of = tuple(f"{code}:{priority}" for code, priority in sorted(mapped.items()))
-                    line.put(record.facts, "priority_of", pairs_of)
+            _put(line, text, record, mapped)
         return parsed
 
     def fill(self, blob: Blob, parsed: Parsed[NetDevRecord], draft: NodeDraft) -> None:
@@ -98,3 +84,21 @@ class Qos(Source[NetDevRecord]):
 
 
 __all__ = ["UNNAMED", "Qos"]
+
+
+def _put(line: Line, text: str, record: NetDevRecord, mapped: dict[int, int]) -> None:
+    """What a line says of the interface. `mapped`: the priority of each DSCP that the lines so far gave."""
+    if trust := _TRUST.search(text):
+        line.put(record.facts, "trust", trust[1].lower())
+    elif enabled := _ENABLED.search(text):
+        marks = enabled[1].split()
+        line.put(record.facts, "lossless", tuple(place for place in range(PRIORITIES) if marks[place] == "1"))
+    elif dcb := _DCB.search(text):
+        pairs = [pair.split(":") for pair in dcb[1].split()]
+        line.put(record.facts, "lossless", tuple(int(number) for number, word in pairs if word == "on"))
+    elif row := _MAPPED.search(text):
+        mapped |= {int(code): int(row[1]) for code in row[2].split(",") if code.strip()}
+        if len(mapped) <= CODE_POINTS:
+            record.facts.pop("priority_of", None)
+            pairs_of = tuple(f"{code}:{priority}" for code, priority in sorted(mapped.items()))
+            line.put(record.facts, "priority_of", pairs_of)

@@ -14,12 +14,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from topodiag.evidence.draft import NodeDraft
+from topodiag.evidence.draft import Entity, NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source, reading
 from topodiag.evidence.metrics_text import Sample, samples_of, whole
 from topodiag.evidence.nvidia.nvidia_words import FABRIC_STATES, NVML_ERRORS, event_reasons
 from topodiag.model.busid import normalise_bus_id
-from topodiag.model.provenance import NotObserved
+from topodiag.model.provenance import NotObserved, Origin
 from topodiag.model.system import KernelEvent
 from topodiag.model.topics import Topic
 
@@ -164,18 +164,22 @@ def _record(sample: Sample) -> GpuSample | None:
     )
 
 
+def _offer_once(entity: Entity, name: str, value: str | None, origin: Origin) -> None:
+    """What every sample of a GPU repeats."""
+    if name not in entity.offers:
+        entity.offer(name, value, origin)
+
+
 def _offer(blob: Blob, record: GpuSample, draft: NodeDraft) -> None:
     sample = record.sample
     origin = blob.origin(sample.line, sample.text)
     gpu = draft.gpu(index=record.index, bus_id=record.bus_id, uuid=record.uuid)
-    if record.uuid is not None and "uuid" not in gpu.offers:
-        gpu.offer("uuid", record.uuid, origin)
-    if "name" not in gpu.offers:
-        gpu.offer("name", reading(sample.labels.get("modelName")), origin)
-    if "vbios" not in gpu.offers:
-        gpu.offer("vbios", reading(sample.labels.get("DCGM_FI_DEV_VBIOS_VERSION")), origin)
-    if "driver_version" not in draft.single("os").offers:
-        draft.single("os").offer("driver_version", reading(sample.labels.get("DCGM_FI_DRIVER_VERSION")), origin)
+    if record.uuid is not None:
+        _offer_once(gpu, "uuid", record.uuid, origin)
+    _offer_once(gpu, "name", reading(sample.labels.get("modelName")), origin)
+    _offer_once(gpu, "vbios", reading(sample.labels.get("DCGM_FI_DEV_VBIOS_VERSION")), origin)
+    driver = reading(sample.labels.get("DCGM_FI_DRIVER_VERSION"))
+    _offer_once(draft.single("os"), "driver_version", driver, origin)
     if sample.name in _XIDS:
         _xid(blob, record, draft)
     elif record.field in _OF_GPU:

@@ -56,6 +56,10 @@ _CRASH = compiled(
     r"|double free or corruption|corrupted (?:size vs\. prev_size|double-linked list)|\*\*\* stack smashing detected)"
     r"|\bsegfault at [0-9a-f]{1,16} ip .{0,120} in (lib(?:nccl|rccl|torch|cuda|mpi|ucp|uct|fabric)[^\s\[]{0,80})\["
 )
+_BY_WORD = (
+    ("no room", _NO_ROOM), ("memory", _MEMORY), ("limit", _LIMIT), ("node failure", _NODE), ("evicted", _EVICTED),
+    ("crash", _CRASH),
+)  # fmt: skip
 _ELASTIC = compiled(rf"failed \(exitcode: (-?\d{{1,5}})\) local_rank: {_D} \(pid: {_D}\)")
 _SUMMARY = compiled(rf"(?:^|[\s:\]])exitcode\s{{1,8}}: (-?\d{{1,5}}) \(pid: {_D}\)")
 _SUMMARY_RANK = compiled(rf"(?:^|[\s:\]])rank\s{{1,8}}: {_D} \(local_rank: {_D}\)")
@@ -174,53 +178,61 @@ def end_of(text: str) -> tuple[str, dict[str, str]] | None:
 
 
 def _ended(text: str) -> tuple[str, dict[str, str]] | None:
+    named = _of_scheduler(text) or _of_word(text) or _of_code(text) or _of_context(text) or _of_exception(text)
+    return ("ended", named) if named is not None else None
+
+
+def _of_scheduler(text: str) -> dict[str, str] | None:
     found = _CANCELLED.search(text)
     if found is not None:
         due = {"TIME LIMIT": "limit", "PREEMPTION": "preempted", "NODE FAILURE": "node failure"}
-        return "ended", {"how": due.get(found[3] or "", "cancelled"), "host": found[1], "at": found[2]}
+        return {"how": due.get(found[3] or "", "cancelled"), "host": found[1], "at": found[2]}
     found = _TASK.search(text)
     if found is not None:
-        return "ended", {"how": _how_of_task(found[3], found[4]), "host": found[1], "code": found[4] or ""}
-    for how, pattern in (
-        ("no room", _NO_ROOM),
-        ("memory", _MEMORY),
-        ("limit", _LIMIT),
-        ("node failure", _NODE),
-        ("evicted", _EVICTED),
-        ("crash", _CRASH),
-    ):
+        return {"how": _how_of_task(found[3], found[4]), "host": found[1], "code": found[4] or ""}
+    return None
+
+
+def _of_word(text: str) -> dict[str, str] | None:
+    """What the words of a scheduler, the kernel or a signal handler say; `what` is what they name."""
+    for how, pattern in _BY_WORD:
         found = pattern.search(text)
         if found is not None:
-            what = next((part for part in found.groups() if part and not part.isdecimal()), "")
-            return "ended", {"how": how, "what": what}
+            return {"how": how, "what": next((part for part in found.groups() if part and not part.isdecimal()), "")}
+    return None
+
+
+def _of_code(text: str) -> dict[str, str] | None:
     for pattern in (_ELASTIC, _SUMMARY, _EXIT):
         found = pattern.search(text)
         if found is not None:
             code = next(part for part in found.groups() if part)
             local = found[2] if pattern is _ELASTIC else ""
-            return "ended", {"how": _how_of_code(int(code)), "code": code, "local_rank": local}
+            return {"how": _how_of_code(int(code)), "code": code, "local_rank": local}
     if _KILLED.search(text):
-        return "ended", {"how": "killed"}
-    if _WORKER.search(text):
-        return "ended", {"how": "worker"}
+        return {"how": "killed"}
+    return {"how": "worker"} if _WORKER.search(text) else None
+
+
+def _of_context(text: str) -> dict[str, str] | None:
+    """Lines that only name who ended: a function of NCCL in a stack, a rank or host of a summary."""
     found = _FRAME.search(text)
     if found is not None:
-        return "ended", {
-            "how": "context",
-            "symbol": found[1] or found[2] or found[4] or found[5] or "",
-            "so": found[3] or "",
-        }
+        symbol = found[1] or found[2] or found[4] or found[5] or ""
+        return {"how": "context", "symbol": symbol, "so": found[3] or ""}
     found = _SUMMARY_RANK.search(text)
     if found is not None:
-        return "ended", {"how": "context", "named_rank": found[1]}
+        return {"how": "context", "named_rank": found[1]}
     found = _SUMMARY_HOST.search(text)
-    if found is not None:
-        return "ended", {"how": "context", "host": found[1]}
+    return {"how": "context", "host": found[1]} if found is not None else None
+
+
+def _of_exception(text: str) -> dict[str, str] | None:
     found = _EXCEPTION.search(text)
     if found is None or _OF_OTHERS.search(text):
         return None
     uncaught = _UNCAUGHT.search(text[: found.start(1)])
-    return "ended", {
+    return {
         "how": "exception",
         "what": found[1].rsplit(".", 1)[-1],
         "message": found[2][:200],

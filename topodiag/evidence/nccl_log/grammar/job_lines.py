@@ -131,23 +131,9 @@ def said_of(text: str) -> tuple[str, dict[str, str]] | None:
         return None
     if any(words in text for words in (*NOTES, *WELL)):
         return "note", {}
-    verbs = _verbs(text)
-    if verbs is not None:
-        return verbs
-    gone = _PEER_GONE.search(text)
-    if gone is not None:
-        return "peer closed", {"peer": gone[1]}
-    store = _NO_STORE.search(text)
-    if store is not None:
-        return "connect", {"peer": store[1] or ""}
-    if _STORE.search(text) is not None:
-        return "connect", {}
-    gloo = _GLOO.search(text)
-    if gloo is not None:
-        return "connect", {"gloo": gloo[1]} if gloo[1] else {"loopback": gloo[2], "size": gloo[3]}
-    launch = _LAUNCH.search(text)
-    if launch is not None:
-        return "connect", {"peer": (launch[1] or launch[2] or "").rpartition("@")[2]}
+    found = _verbs(text) or _unmet(text)
+    if found is not None:
+        return found
     if _REGISTERED.search(text) is not None:
         return "timeout", {}
     if _HEARTBEAT.search(text) is not None:
@@ -164,6 +150,23 @@ def said_of(text: str) -> tuple[str, dict[str, str]] | None:
     if ray is not None and ray[1]:
         named.setdefault("host", ray[1])
     return kind, named
+
+
+def _unmet(text: str) -> tuple[str, dict[str, str]] | None:
+    """What a process says that it does not reach: a peer, torch's store, gloo's or the launcher's other nodes."""
+    gone = _PEER_GONE.search(text)
+    if gone is not None:
+        return "peer closed", {"peer": gone[1]}
+    store = _NO_STORE.search(text)
+    if store is not None:
+        return "connect", {"peer": store[1] or ""}
+    if _STORE.search(text) is not None:
+        return "connect", {}
+    gloo = _GLOO.search(text)
+    if gloo is not None:
+        return "connect", {"gloo": gloo[1]} if gloo[1] else {"loopback": gloo[2], "size": gloo[3]}
+    launch = _LAUNCH.search(text)
+    return ("connect", {"peer": (launch[1] or launch[2] or "").rpartition("@")[2]}) if launch is not None else None
 
 
 _BARE = compiled(

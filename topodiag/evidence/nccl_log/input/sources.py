@@ -76,6 +76,15 @@ def make_plan(inputs: Sequence[str]) -> Plan:
     return plan_of(gather(inputs, quick=True))
 
 
+def _no_log(intake: Intake, skipped: Sequence[str]) -> InputError:
+    paths = sorted(set(intake.paths))
+    return InputError(
+        paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more",
+        f"holds no log to read{': ' + '; '.join(skipped) if skipped else ''}",
+        hint="give the files that NCCL_DEBUG_FILE named, or the output of the job",
+    )
+
+
 # One branch for each fate of a piece: they exclude each other, and the order decides.
 def plan_of(intake: Intake) -> Plan:
     """What logs are read from: every text, since a record may stand anywhere in it, saved facts, and dumps. Members of
@@ -102,14 +111,7 @@ def plan_of(intake: Intake) -> Plan:
     refused = [InputError(each.path, each.why, hint=each.hint) for each in left if each.refused]
     skipped = _skipped(each for each in left if not each.refused)
     if not (sources or saved or flight or stdin):
-        if refused:
-            raise refused[0]
-        paths = sorted(set(intake.paths))
-        raise InputError(
-            paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more",
-            f"holds no log to read{': ' + '; '.join(skipped) if skipped else ''}",
-            hint="give the files that NCCL_DEBUG_FILE named, or the output of the job",
-        )
+        raise refused[0] if refused else _no_log(intake, skipped)
     notes = (*(str(error) for error in refused), *intake.notes, *skipped)
     return Plan(tuple(sources), tuple(saved), tuple(flight), stdin, notes)
 

@@ -70,14 +70,8 @@ def process_of(host: str, pid: int, texts: Sequence[Text]) -> Process:
             network = network or text.partition("Using network ")[2].strip()
         elif kind == "bootstrap" and not bootstrap:
             bootstrap = _bootstrap(text)
-        elif kind == "setting":
-            given = _setting(text)
-            if given is not None and given[0] not in settings:
-                settings[given[0]] = Given(given[0], given[1], given[2], origin)
-        elif kind == "config":
-            found = _CONFIG.search(text)
-            if found is not None and found[1] != "Comm name":
-                settings.setdefault(found[1], Given(found[1], found[2].strip(), "application", origin))
+        elif (given := _given(kind, text, origin)) is not None:
+            settings.setdefault(given.name, given)
     if not network and {kind for kind, *_ in texts} >= {"no hca", "sockets"}:
         network = "Socket"  # NCCL lists interfaces for data only when it found no RDMA device
     messages = tuple(Message(*each) for each in texts if each[0] not in OF_DEVICES)
@@ -154,6 +148,15 @@ def version_of(text: str) -> str:
 
 
 @lru_cache(maxsize=65536)
+def _given(kind: str, text: str, origin: Origin | None) -> Given | None:
+    """The setting that a line names, by the environment or by the application's ncclConfig_t."""
+    if kind == "setting" and (found := _setting(text)) is not None:
+        return Given(*found, origin)
+    if kind == "config" and (config := _CONFIG.search(text)) is not None and config[1] != "Comm name":
+        return Given(config[1], config[2].strip(), "application", origin)
+    return None
+
+
 def _setting(text: str) -> tuple[str, str, str] | None:
     """Name, value and how it was given."""
     found = _INVALID.search(text)

@@ -21,7 +21,8 @@ from topodiag.evidence.nccl_log.rebuild.inferred import InferredPlaces, inferred
 from topodiag.evidence.nccl_log.rebuild.members import Member, Processes, find_members, find_processes
 from topodiag.evidence.nccl_log.rebuild.openings import find_openings
 from topodiag.evidence.nccl_log.rebuild.places import Places
-from topodiag.evidence.nccl_log.rebuild.process import GDR_OFF, OF_DEVICES, Text, process_of, version_of
+from topodiag.evidence.nccl_log.rebuild.printed import library, subsystems, versions
+from topodiag.evidence.nccl_log.rebuild.process import GDR_OFF, OF_DEVICES, Text, process_of
 from topodiag.evidence.nccl_log.rebuild.roles import RolesOfJobs
 from topodiag.evidence.nccl_log.rebuild.torn_hosts import whole_hosts
 from topodiag.evidence.nccl_log.tables.facts import Facts, SourceFile
@@ -30,16 +31,6 @@ from topodiag.model.connections import no_connections
 from topodiag.model.job import PHASES, Communicator, Event, Job, Process, Rank
 from topodiag.model.layout import Layout
 from topodiag.model.provenance import MAX_QUOTE, Origin
-
-_SUBSYSTEMS = {
-    "NET": ("hcas", "hca", "sockets", "gdr hca", "gdr pair", "qp", "nic", "no hca"),
-    "BOOTSTRAP": ("bootstrap", "bootstrap timing"),
-    "ENV": ("setting", "config"),
-    "NVLS": ("nvls", "nvls comm", "nvls head", "nvls tree"),
-    "RAS": ("ras",),
-    "INIT": ("version", "driver", "network"),
-}
-"""Subsystems by the kinds of text that only they print."""
 
 
 def rebuild(
@@ -211,11 +202,6 @@ class _Builder:
         communicators = self._communicators(group)
         rank_hosts = {rank.rank: rank.host for rank in ranks}
         told = bool(communicators) and world_is_known(group, self.comms) and not self.inferred
-        notes = []
-        if communicators and not told and not self.inferred:
-            notes.append("the communicator of all ranks is not in the logs: ranks are numbered by process")
-        if communicators and self.inferred:
-            notes.append("no line names a communicator: ranks are those that print, and there may be more")
         hosts = tuple(sorted(({process.host for process in processes} | set(rank_hosts.values())) - {""}))
         placed = {rank.process for rank in ranks}
         by_process: dict[tuple[str, int], list[int]] = {}
@@ -229,14 +215,14 @@ class _Builder:
             communicators=communicators,
             connections=no_connections(),
             hosts=hosts,
-            nccl_versions=self._versions(processes, number),
+            nccl_versions=versions(self.frame, processes, first=number == 0),
             events=tuple(ranked(event, by_process) for event in events),
-            subsystems=self._subsystems(),
+            subsystems=subsystems(self.frame),
             unplaced=tuple(i for i in range(len(processes)) if i not in placed),
-            notes=tuple(notes),
+            notes=(_untold(self.inferred),) if communicators and not told else (),
             files=self._files(set(own)),
             choices_apart=choices_apart(self.frame, self.processes, self.places.of("choice"), self.comm_of, own),
-            library=self._library(processes),
+            library=library(self.frame, processes),
         )
         return job, seats(group, len(self.comms), communicators, rank_hosts, self.processes.host, hosts)
 
@@ -343,33 +329,6 @@ class _Builder:
                 made[number].add(rows, chosen, comm, process)
         return made
 
-    def _versions(self, processes: Sequence[Process], number: int) -> tuple[str, ...]:
-        found = {process.versions["nccl"] for process in processes if "nccl" in process.versions}
-        if not found and number == 0:
-            rows = self.frame["text"]
-            texts = rows.words["text"]
-            codes = rows["text"][rows.is_word("kind", "version")]
-            found = {version_of(texts[code]) for code in np.unique(codes).tolist()} - {""}
-        return tuple(sorted(found))
-
-    def _library(self, processes: Sequence[Process]) -> str:
-        """RCCL names itself in its version, which no head precedes, and in lines of its own."""
-        if any("rccl" in process.versions or process.said("rccl") for process in processes):
-            return "RCCL"
-        rows = self.frame["text"]
-        lone = {rows.words["text"][code] for code in set(rows["text"][rows.is_word("kind", "version")].tolist())}
-        return "RCCL" if lone and all(text.lstrip().startswith("RCCL") for text in lone) else "NCCL"
-
-    def _subsystems(self) -> frozenset[str]:
-        """Seen anywhere in the evidence: a job's processes share their settings."""
-        tables = {"init": "INIT", "ring": "GRAPH", "print": "GRAPH", "op": "COLL", "choice": "TUNING"}
-        made = {name for table, name in tables.items() if self.frame[table].size}
-        kinds = set(self.frame["text"].words["kind"])
-        made.update(name for name, own in _SUBSYSTEMS.items() if kinds.intersection(own))
-        for via in self.frame.vias:
-            made.add("NET" if via.startswith(("NET", "COLLNET")) else "SHM" if "SHM" in via else "P2P")
-        return frozenset(made)
-
     def _events(self) -> dict[int, list[Event]]:
         """Events by job, in the order of time where all have it, else by file and offset."""
         rows = self.frame["event"]
@@ -402,3 +361,10 @@ class _Builder:
             count=int(rows["count"][row]), level=level, secondary=secondary, details=dict(details),
             origin=self.frame.origin(rows, row, text[:MAX_QUOTE]),
         )  # fmt: skip
+
+
+def _untold(inferred: bool) -> str:
+    """Why the ranks of a job may not be those of its world."""
+    if inferred:
+        return "no line names a communicator: ranks are those that print, and there may be more"
+    return "the communicator of all ranks is not in the logs: ranks are numbered by process"

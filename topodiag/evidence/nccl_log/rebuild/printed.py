@@ -1,0 +1,52 @@
+"""What NCCL prints once in a while and what a job prints at all: versions, the library, subsystems."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from topodiag.evidence.nccl_log.rebuild.frame import Frame
+from topodiag.evidence.nccl_log.rebuild.process import version_of
+from topodiag.model.job import Process
+
+_SUBSYSTEMS = {
+    "NET": ("hcas", "hca", "sockets", "gdr hca", "gdr pair", "qp", "nic", "no hca"),
+    "BOOTSTRAP": ("bootstrap", "bootstrap timing"),
+    "ENV": ("setting", "config"),
+    "NVLS": ("nvls", "nvls comm", "nvls head", "nvls tree"),
+    "RAS": ("ras",),
+    "INIT": ("version", "driver", "network"),
+}
+"""Subsystems by the kinds of text that only they print."""
+
+
+def versions(frame: Frame, processes: Sequence[Process], *, first: bool) -> tuple[str, ...]:
+    """NCCL's versions that the processes print; of the first job also those that stand in no process's lines."""
+    found = {process.versions["nccl"] for process in processes if "nccl" in process.versions}
+    if not found and first:
+        rows = frame["text"]
+        texts = rows.words["text"]
+        codes = rows["text"][rows.is_word("kind", "version")]
+        found = {version_of(texts[code]) for code in np.unique(codes).tolist()} - {""}
+    return tuple(sorted(found))
+
+
+def library(frame: Frame, processes: Sequence[Process]) -> str:
+    """RCCL names itself in its version, which no head precedes, and in lines of its own."""
+    if any("rccl" in process.versions or process.said("rccl") for process in processes):
+        return "RCCL"
+    rows = frame["text"]
+    lone = {rows.words["text"][code] for code in set(rows["text"][rows.is_word("kind", "version")].tolist())}
+    return "RCCL" if lone and all(text.lstrip().startswith("RCCL") for text in lone) else "NCCL"
+
+
+def subsystems(frame: Frame) -> frozenset[str]:
+    """Seen anywhere in the evidence: a job's processes share their settings."""
+    tables = {"init": "INIT", "ring": "GRAPH", "print": "GRAPH", "op": "COLL", "choice": "TUNING"}
+    made = {name for table, name in tables.items() if frame[table].size}
+    kinds = set(frame["text"].words["kind"])
+    made.update(name for name, own in _SUBSYSTEMS.items() if kinds.intersection(own))
+    for via in frame.vias:
+        made.add("NET" if via.startswith(("NET", "COLLNET")) else "SHM" if "SHM" in via else "P2P")
+    return frozenset(made)
