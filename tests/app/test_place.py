@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topodiag.app.place import ClusterOptions, LayoutOptions, open_cluster, open_layout, open_placement
+from topodiag.app.place import ClusterOptions, LayoutOptions, open_cluster
+from topodiag.app.place_open import open_layout, open_placement
 from topodiag.model.cluster import Cluster
 from topodiag.model.errors import TopodiagError
 

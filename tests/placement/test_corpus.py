@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from topodiag.app.place import ClusterOptions, LayoutOptions, open_placement
+from topodiag.app.place import ClusterOptions, LayoutOptions
+from topodiag.app.place_open import open_placement
 from topodiag.emit.place_formats import write
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.layout.rank_files import read_slurm_hostfile

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from topodiag.app.place import ClusterOptions, LayoutOptions, Opened, open_cluster, open_placement
+from topodiag.app.place import ClusterOptions, LayoutOptions, open_cluster
+from topodiag.app.place_open import Opened, open_placement
 from topodiag.model.cluster import Assignment, Cluster
 from topodiag.model.connections import no_connections
 from topodiag.model.dimensions import Role

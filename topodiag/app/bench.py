@@ -8,23 +8,19 @@
 
 from __future__ import annotations
 
-import hashlib
-import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import PurePath
-from typing import TYPE_CHECKING, BinaryIO, NoReturn
+from typing import TYPE_CHECKING
 
+from topodiag.app.bench_files import File, Given, read_runs
 from topodiag.app.bench_gate import gate_of
 from topodiag.app.bench_log import known_of, network_of, node_of_print
 from topodiag.app.machine import (
     MOST_SORTS,
     Machine,
     contradicts,
-    is_machine,
-    machine_of,
     named_machine,
-    only,
     sorts_of,
 )
 from topodiag.app.opening import stream_for
@@ -32,11 +28,7 @@ from topodiag.checks.registry import Subject
 from topodiag.checks.run import fold, run
 from topodiag.cost.tiers import UnknownSystemError, find_system
 from topodiag.evidence.intake.gather import gather
-from topodiag.evidence.intake.kinds import Kind, command_for
-from topodiag.evidence.intake.pieces import STDIN, Aside, Intake, Piece, left_aside
-from topodiag.evidence.intake.spool import spooled
-from topodiag.evidence.nccl_log.input.streams import Reading, text_of
-from topodiag.evidence.nccl_tests import Read, read_file
+from topodiag.evidence.intake.pieces import Intake
 from topodiag.evidence.nccl_tests.read import WITHOUT_MPI
 from topodiag.expect.expect import Expected, expected
 from topodiag.expect.fit import fit_run
@@ -52,20 +44,13 @@ from topodiag.model.provenance import NotObserved
 from topodiag.model.result import Result
 from topodiag.nccl.topo.changes import nets_of
 from topodiag.verdict.order import arranged
-from topodiag.words.units import in_gbs, spell_bytes
+from topodiag.words.units import in_gbs
 
 if TYPE_CHECKING:
     from topodiag.model.job import Job
 
-MAX_BYTES = 512 << 20
-"""Text of one file that is read, unpacked: a table has kilobytes, and NCCL's log of a large job beside it far less."""
-MIN_RECORDS = 1
-"""Records of NCCL in the same file from which a job is rebuilt from them: one line can be the verdict."""
-LOG_RECORDS = 3
-"""Records from which a file without a table is taken for a log of the run beside it."""
 ALIKE = 0.005
 """Share by which expectations of nodes differ that are the same."""
-HINT = "it takes what *_perf of nccl-tests printed, or its -J FILE"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,34 +66,6 @@ class BenchOptions:
     nccl: str | None = None
     env: Mapping[str, str] = field(default_factory=dict)
     by_file: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class _File:
-    path: str
-    read: Read
-    sha256: str
-    notes: tuple[str, ...]
-    jobs: tuple[Job, ...] = ()
-    outcomes: tuple[Outcome, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Given:
-    """What the paths hold: files with runs, the machine that lies beside them, and what was left aside or unread."""
-
-    files: list[_File] = field(default_factory=list)
-    gaps: list[NotObserved] = field(default_factory=list)
-    machine: Machine = field(default_factory=Machine)
-
-    @property
-    def runs(self) -> tuple[BenchRun, ...]:
-        return tuple(run for file in self.files for run in file.read.runs)
-
-    @property
-    def jobs(self) -> tuple[Job, ...]:
-        """The jobs of NCCL's logs in the files of the runs."""
-        return tuple(job for file in self.files for job in file.jobs)
 
 
 def bench(paths: Sequence[str], *, options: BenchOptions | None = None) -> Result:
@@ -149,7 +106,7 @@ def judged_runs(given: Given, options: BenchOptions | None = None, beside: Machi
 
 
 def _judged(  # noqa: PLR0917 - a run, and all that is known beside it
-    run: BenchRun, file: _File, named: Machine, beside: Machine, chosen: BenchOptions, gaps: list[NotObserved]
+    run: BenchRun, file: File, named: Machine, beside: Machine, chosen: BenchOptions, gaps: list[NotObserved]
 ) -> Benchmark:
     """A run with its fit, its expectation and the verdict. What the user says beats what the output says."""
     if chosen.by_file:
@@ -175,7 +132,7 @@ def _judged(  # noqa: PLR0917 - a run, and all that is known beside it
     )
 
 
-def _machine_of(run: BenchRun, file: _File, named: Machine, beside: Machine, chosen: BenchOptions) -> Machine:
+def _machine_of(run: BenchRun, file: File, named: Machine, beside: Machine, chosen: BenchOptions) -> Machine:
     """The machine of a run: what --machine names, else the nodes beside it, else NCCL's log in its own file, else the
     logs beside it that name its hosts. With --system or --nics nodes are no machine, but what checks say of them
     counts."""
@@ -270,123 +227,12 @@ def _system(name: str) -> str:
         raise InputError("--system", str(unknown), hint=hint) from None
 
 
-_TABLES = (Kind.NCCL_TESTS, Kind.NCCL_LOG, Kind.JOB_OUTPUT, Kind.NODE_TEXT, Kind.TEXT, Kind.JSON)
-"""Kinds of text in which a table may stand further down than the bytes by which a file is recognised."""
-
-
-def read_runs(packed: Intake) -> Given:
-    """The runs in what was gathered and the machine beside them. Raises InputError where nothing holds a run."""
-    with spooled(packed, lambda piece: piece.is_any(_TABLES)) as intake:
-        return _read_plain(intake)
-
-
-def _read_plain(intake: Intake) -> Given:
-    given = Given()
-    given.gaps.extend(NotObserved("part of the input", note) for note in intake.notes)
-    rest: list[tuple[Piece, NotObserved]] = []
-    logs: list[Piece] = []
-    for piece in intake.pieces:
-        if not piece.is_any(_TABLES):
-            continue
-        try:
-            text, notes = _text(piece, intake)
-        except OSError as error:
-            given.gaps.append(NotObserved(piece.name, f"cannot be read: {error.strerror or error}"))
-            continue
-        read = read_file(text, piece.name)
-        if read.runs:
-            speaks = read.records >= MIN_RECORDS or piece.is_any((Kind.JOB_OUTPUT,))
-            jobs, outcomes = _log(intake, piece, text) if speaks else ((), ())
-            digest = hashlib.sha256(text).hexdigest()
-            given.files.append(_File(piece.name, read, digest, notes, jobs, outcomes))
-        else:
-            if read.records >= LOG_RECORDS and piece.path != STDIN:
-                logs.append(piece)
-            rest.append((piece, NotObserved(piece.name, _no_run(piece, text, read))))
-    if not given.files:
-        _refuse(intake, given.gaps, [gap for _, gap in sorted(rest, key=lambda each: not each[0].command)])
-    return _with_machine(given, intake, rest, logs)
-
-
-def _refuse(intake: Intake, gaps: Sequence[NotObserved], rest: Sequence[NotObserved]) -> NoReturn:
-    """Nothing holds a run: the first file that was given says why."""
-    left = [NotObserved(each.path, each.why) for each in intake.aside]
-    others = [each for piece in intake.pieces if not piece.is_any(_TABLES) for each in [_aside(left_aside(piece))]]
-    for first in (*rest, *left, *others, *gaps):
-        raise InputError(first.what, first.why, hint=HINT)
-    raise InputError(intake.paths[0], "holds no file to read", hint=HINT)
-
-
-def _with_machine(
-    given: Given, intake: Intake, rest: Sequence[tuple[Piece, NotObserved]], logs: Sequence[Piece]
-) -> Given:
-    """The nodes and logs that lie beside the runs; what is neither is left aside with the command that reads it."""
-    tried = {piece.name for piece, _ in rest}
-    read = {file.path for file in given.files}
-    pieces = [each for each in intake.pieces if is_machine(each) and each.name not in read and each.path != STDIN]
-    machine, aside = machine_of(intake, pieces, logs)
-    used = {piece.name for piece in pieces} | ({piece.name for piece in logs} if machine.jobs else set())
-    given.gaps.extend(gap for piece, gap in rest if piece.name not in used)
-    others = [piece for piece in intake.pieces if piece.name not in used | read | tried]
-    given.gaps.extend(_aside(each) for each in (*aside, *map(left_aside, others), *intake.aside))
-    return replace(given, machine=machine)
-
-
-def _aside(each: Aside) -> NotObserved:
-    return NotObserved(each.path, each.why + (f"; {each.command} reads it" if each.command else ""))
-
-
-def _text(piece: Piece, intake: Intake) -> tuple[bytes, tuple[str, ...]]:
-    """The text of a piece, unpacked, and what there is to say about that. Raises OSError."""
-    if piece.path == STDIN:
-        assert intake.stdin is not None  # noqa: S101 - a piece of standard input has its stream
-        return _content(intake.stdin, piece.coding)
-    with open(piece.file, "rb") as stream:
-        return _content(stream, piece.coding)
-
-
-def _content(stream: BinaryIO, coding: tuple[str, ...]) -> tuple[bytes, tuple[str, ...]]:
-    reading = Reading()
-    text = bytearray()
-    for block in text_of(stream, coding, reading):
-        text += block
-        if len(text) > MAX_BYTES:
-            del text[MAX_BYTES:]
-            reading.notes.append(f"only the first {spell_bytes(MAX_BYTES)} of text were read")
-            break
-    return bytes(text), tuple(reading.notes)
-
-
-def _no_run(piece: Piece, text: bytes, read: Read) -> str:
-    """Why a file holds no run, and what else it may be."""
-    if read.records:
-        command = command_for(Kind.NCCL_LOG, piece.path)
-        return f"holds no table of nccl-tests, only NCCL's log ({command} reads it)"
-    if piece.command and piece.kind is not Kind.NCCL_TESTS:
-        return f"holds no table of nccl-tests: it looks like {piece.words} ({piece.command} reads it)"
-    return "holds no table of nccl-tests" if text.strip() else "is empty"
-
-
-def _log(intake: Intake, piece: Piece, data: bytes) -> tuple[tuple[Job, ...], tuple[Outcome, ...]]:
-    """The job that NCCL's log in the same file tells of, with what its checks say."""
-    from topodiag.evidence.nccl_log.rebuild.rebuild import rebuild  # noqa: PLC0415 - numpy and pyarrow from here on
-    from topodiag.fleet.ingest import ingest  # noqa: PLC0415
-
-    try:
-        is_read = piece.path == STDIN  # and can be read only once
-        found = ingest([STDIN], stdin=io.BytesIO(data)) if is_read else ingest(only(intake, [piece]))
-    except InputError:
-        return (), ()
-    jobs = rebuild(found.facts, found.files)
-    return jobs, run(Subject.JOB, jobs)
-
-
 def _is_sick(outcome: Outcome) -> bool:
     """Whether a check of the log in the same file found more than a remark; its silences do not matter here."""
     return any(finding.severity > Severity.INFO for finding in outcome.findings)
 
 
-def _input(file: _File) -> Input:
+def _input(file: File) -> Input:
     rows = sum(len(run.rows) for run in file.read.runs)
     return Input(file.path, "nccl-tests", file.sha256, file.read.lines, rows, file.read.left)
 
@@ -406,4 +252,4 @@ def _gaps(given: Given, named: Machine, made: Sequence[Benchmark]) -> Iterator[N
         )
 
 
-__all__ = ["BenchOptions", "Given", "bench", "judged", "judged_runs", "read_runs"]
+__all__ = ["BenchOptions", "bench", "judged", "judged_runs"]

@@ -31,7 +31,7 @@ from topodiag.verdict.one_node import merged
 from topodiag.verdict.timeline import timeline
 
 if TYPE_CHECKING:
-    from topodiag.app.bench import Given
+    from topodiag.app.bench_files import Given
     from topodiag.evidence.interface import Blob
     from topodiag.model.cluster import Cluster
     from topodiag.model.job import Job
@@ -126,7 +126,7 @@ def _runs(intake: Intake, tables: Sequence[Piece], case: Case, *, needed: bool) 
     """The runs of the tables. Tables that cannot be read cost themselves, unless they are `needed`: then InputError."""
     if not tables:
         return None, case
-    from topodiag.app.bench import read_runs  # noqa: PLC0415 - numpy, which only runs need
+    from topodiag.app.bench_files import read_runs  # noqa: PLC0415 - numpy, which only runs need
 
     try:
         return read_runs(only(intake, tables)), case

@@ -13,7 +13,8 @@ from typing import Any
 
 from topodiag.app.cluster import ClusterOptions, open_cluster
 from topodiag.app.layout import LayoutRead
-from topodiag.app.place import Opened, Ready, audited, opened_on, seen_of, talk_for
+from topodiag.app.place import Ready, audited, talk_for
+from topodiag.app.place_open import Opened, opened_on, seen_of
 from topodiag.app.trained import trained_of_log
 from topodiag.cost.questions import ModelError
 from topodiag.cost.tiers import UnknownSystemError, find_system
