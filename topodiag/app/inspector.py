@@ -203,21 +203,22 @@ def _process(member: InspectorMember) -> tuple[str, int]:
 
 
 def _job_of(jobs: Sequence[Job], communicators: Sequence[InspectorCommunicator]) -> int:
+    """The number of the last job with one of the communicators, else of one with all their processes; -1 for none."""
     hashes = {each.hash for each in communicators}
     pids = {member.pid for each in communicators for member in each.members.values()}
-    for at in reversed(range(len(jobs))):
-        if hashes & {each.comm_id for each in jobs[at].communicators if each.comm_id}:
+    last_first = [*reversed(list(enumerate(jobs)))]
+    for at, job in last_first:
+        if hashes & {each.comm_id for each in job.communicators if each.comm_id}:
             return at
-    for at in reversed(range(len(jobs))):
-        if pids <= {process.pid for process in jobs[at].processes} or pids <= {
-            member.process.pid
-            for answer in jobs[at].ras
-            for comm in answer.communicators
-            for member in comm.members
-            if member.process is not None
-        }:
+    for at, job in last_first:
+        if pids <= {process.pid for process in job.processes} or pids <= _pids_of_ras(job):
             return at
     hosts = {short_name(member.host) for each in communicators for member in each.members.values()}
     if pids and max(pids) < 0 and len(jobs) == 1 and hosts <= {short_name(host) for host in jobs[0].hosts}:
         return 0  # metrics name no process
     return -1
+
+
+def _pids_of_ras(job: Job) -> set[int]:
+    members = (member for answer in job.ras for comm in answer.communicators for member in comm.members)
+    return {member.process.pid for member in members if member.process is not None}

@@ -45,6 +45,7 @@ __all__ = [
     "look_at_placement",
     "open_cluster",
     "open_place",
+    "open_placement",
     "read_map",
     "solve_placement",
     "sort_out",

@@ -39,12 +39,31 @@ class _Sums:
     peers: dict[int, float] = field(default_factory=lambda: defaultdict(float))
 
 
+class _Waits:
+    """Waits that have begun, and whose they are: the rank of the last collective, and the last peer."""
+
+    def __init__(self) -> None:
+        self.owner: _Sums | None = None
+        self.peer = -1
+        self._begun: dict[tuple[str, str], float] = {}
+
+    def begin(self, name: str, ident: str, us: float) -> None:
+        if len(self._begun) < MAX_OPEN:
+            self._begun[name, ident] = us
+
+    def end(self, name: str, ident: str, us: float) -> None:
+        start = self._begun.pop((name, ident), None)
+        if start is None or self.owner is None or us <= start:
+            return
+        self.owner.us[name] += us - start
+        if name == "SendPeerWait" and self.peer >= 0:
+            self.owner.peers[self.peer] += us - start
+
+
 def read_trace(text: str, source: str) -> tuple[StepWaits, ...]:
     """The waits of each rank that the trace has collectives or transfers of."""
     made: dict[tuple[int, int], _Sums] = {}
-    begun: dict[tuple[str, str], float] = {}
-    owner: _Sums | None = None
-    peer = -1
+    waits = _Waits()
     for number, whole in enumerate(text.split("\n"), 1):
         line = whole[:MAX_LINE]
         match = _EVENT.match(line)
@@ -55,20 +74,14 @@ def read_trace(text: str, source: str) -> tuple[StepWaits, ...]:
             named = _OWNER.search(line)
             if named is not None and len(made) < MAX_RANKS:
                 key = (int(named[1]), int(named[2]))
-                owner = made.setdefault(key, _Sums(int(pid), Origin(source, number, line.strip()[:MAX_QUOTE])))
+                waits.owner = made.setdefault(key, _Sums(int(pid), Origin(source, number, line.strip()[:MAX_QUOTE])))
         elif category == "PROXY" and phase == "b":
             at = _PEER.search(line)
-            peer = int(at[1]) if at is not None else -1
+            waits.peer = int(at[1]) if at is not None else -1
+        elif category == "NET" and name in STATES and phase == "b":
+            waits.begin(name, ident, float(ts))
         elif category == "NET" and name in STATES:
-            if phase == "b":
-                if len(begun) < MAX_OPEN:
-                    begun[name, ident] = float(ts)
-                continue
-            start = begun.pop((name, ident), None)
-            if start is not None and owner is not None and float(ts) > start:
-                owner.us[name] += float(ts) - start
-                if name == "SendPeerWait" and peer >= 0:
-                    owner.peers[peer] += float(ts) - start
+            waits.end(name, ident, float(ts))
     return tuple(
         StepWaits(comm, rank, sums.pid, dict(sums.us), dict(sums.peers), sums.origin)
         for (comm, rank), sums in made.items()
