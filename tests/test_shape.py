@@ -1,0 +1,95 @@
+"""No function decides too many things at once, and no module is two ideas, but where a line beside it says why.
+
+Complexity is cyclomatic, as `radon cc` counts it: one, and one for each branch, loop, comprehension and boolean
+operator, those of nested functions included.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+import pytest
+from radon.visitors import Class, ComplexityVisitor, Function
+
+from tests.shown import ROOT
+
+MOST_COMPLEX = 20
+MOST_LINES = 400
+
+_REASON = re.compile(r"\s*# Complexity (\d{1,3}): \S")
+
+MODULES = sorted(path for room in ("topodiag", "probes") for path in (ROOT / room).rglob("*.py"))
+
+
+def faults_of(source: str) -> list[str]:
+    """What a module's functions lack: a reason for their complexity, or for all of it."""
+    tree, lines = ast.parse(source), source.splitlines()
+    starts = {
+        node.lineno: min([node.lineno, *(each.lineno for each in node.decorator_list)])
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    }
+    made = []
+    for function in _functions(ComplexityVisitor.from_ast(tree)):
+        given = _given(lines[: starts[function.lineno] - 1])
+        if function.complexity > max(MOST_COMPLEX, given):
+            made.append(f"{function.fullname} has complexity {function.complexity}: part it, or say why above it")
+        elif function.complexity <= MOST_COMPLEX and given:
+            made.append(f"{function.fullname} has complexity {function.complexity}: it needs no reason")
+    return made
+
+
+def _functions(visitor: ComplexityVisitor) -> Iterator[Function]:
+    """All functions and methods; a nested function counts to the one around it."""
+    waiting: list[Function | Class] = [*visitor.functions, *visitor.classes]
+    while waiting:
+        block = waiting.pop()
+        if isinstance(block, Class):
+            waiting += [*block.methods, *block.inner_classes]
+        else:
+            yield block
+
+
+def _given(above: list[str]) -> int:
+    """The number of `# Complexity N: reason` in the comment right above a function; 0 without."""
+    for line in reversed(above):
+        if (match := _REASON.match(line)) is not None:
+            return int(match[1])
+        if not line.lstrip().startswith("#"):
+            return 0
+    return 0
+
+
+def test_no_function_is_complex_without_a_reason_beside_it() -> None:
+    faults = {str(path.relative_to(ROOT)): faults_of(path.read_text(encoding="utf-8")) for path in MODULES}
+    assert {path: found for path, found in faults.items() if found} == {}
+
+
+def test_no_module_is_longer_than_it_should_be() -> None:
+    lines = {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8").count("\n") for path in MODULES}
+    assert {path: count for path, count in lines.items() if count > MOST_LINES} == {}
+
+
+def _with_branches(count: int, above: str = "") -> str:
+    """A method that has `count` branches, so that its complexity is one more."""
+    body = "\n".join(f"        if a == {number}:\n            return {number}" for number in range(count))
+    return f"class Made:\n{above}    @property\n    def of(self, a):\n{body}\n        return a\n"
+
+
+@pytest.mark.parametrize(
+    ("branches", "above", "fault"),
+    [
+        (19, "", ""),
+        (20, "", "Made.of has complexity 21: part it, or say why above it"),
+        (20, "    # Complexity 21: a table.\n", ""),
+        (20, "    # Complexity 21: a table\n    # of states.\n", ""),
+        (21, "    # Complexity 21: a table.\n", "Made.of has complexity 22: part it, or say why above it"),
+        (20, "    # Complexity 21:\n", "Made.of has complexity 21: part it, or say why above it"),
+        (20, "    # A table.\n", "Made.of has complexity 21: part it, or say why above it"),
+        (5, "    # Complexity 21: a table.\n", "Made.of has complexity 6: it needs no reason"),
+    ],
+)
+def test_the_line_above_a_function_allows_its_number_and_no_more(branches: int, above: str, fault: str) -> None:
+    assert faults_of(_with_branches(branches, above)) == ([fault] if fault else [])
