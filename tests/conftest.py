@@ -23,6 +23,9 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell that is not interactive starts its background jobs so, and every child would inherit it.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# What collecting the tests makes stays to the end: every search for garbage meanwhile goes through all of it in vain.
+gc.disable()
+
 # Two workers, and hundreds of programs that tests start, would compile the same modules again.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -81,6 +84,7 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(OBJECTS)
+    gc.enable()
 
 
 def _keep_answers_longer() -> None:

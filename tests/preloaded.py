@@ -15,6 +15,7 @@ from importlib import import_module
 import topodiag
 from tests import searches
 
+gc.disable()
 READ_MOST = ("dgx-h100-healthy", "dgx-h100-gpu3-12of18-nvlink", "hgx-a100", "no-gpu")
 """Captures that come with the program. Tests change copies of them: most texts stay."""
 
@@ -27,3 +28,4 @@ for _name in READ_MOST * 2:  # a text is kept when it is met again
 # Not looked at by a child's search for garbage, which would copy all of it.
 gc.collect()
 gc.freeze()
+gc.enable()

@@ -58,13 +58,25 @@ class Body:
         return self
 
 
+@dataclass(slots=True)
+class Weight:
+    """How far what is read now is trusted, and which sample it belongs to."""
+
+    trust: int = 0
+    sample: int = 0
+
+
 class Entity:
-    """A handle on one device under construction; stays valid when the device is merged with another."""
+    """A handle on one device under construction; stays valid when the device is merged with another.
 
-    __slots__ = ("_body", "_draft", "_merged_into")
+    It knows what is read now and not its draft: a draft and its hundreds of entities would hold each other, and stay
+    until Python searches for cycles.
+    """
 
-    def __init__(self, draft: NodeDraft, body: Body | None = None) -> None:
-        self._draft = draft
+    __slots__ = ("_body", "_merged_into", "_weight")
+
+    def __init__(self, weight: Weight, body: Body | None = None) -> None:
+        self._weight = weight
         self._body = Body() if body is None else body
         self._merged_into: Entity | None = None
 
@@ -99,25 +111,25 @@ class Entity:
     def offer(self, name: str, value: Any, origin: Origin) -> None:
         """Offer a value for a field of the model's class by its name; None is ignored."""
         if value is not None:
-            made = Offer(value, origin, self._draft.trust, self._draft.sample)
+            made = Offer(value, origin, self._weight.trust, self._weight.sample)
             self.offers.setdefault(name, []).append(made)
 
     def unread(self, name: str, why: str, origin: Origin) -> None:
         """Say that a source looked for a field and why it has no value."""
-        made = Offer(None, origin, self._draft.trust, self._draft.sample, why)
+        made = Offer(None, origin, self._weight.trust, self._weight.sample, why)
         self.offers.setdefault(name, []).append(made)
 
     def count(self, name: str, value: int | None, origin: Origin) -> None:
         """Offer a reading of a cumulative counter; the draft knows which sample it belongs to."""
         if value is not None:
-            made = Offer(value, origin, self._draft.trust, self._draft.sample)
+            made = Offer(value, origin, self._weight.trust, self._weight.sample)
             self.counters.setdefault(name, []).append(made)
 
     def child(self, kind: str, key: Key) -> Entity:
         """A part of this device: `("nvlink", 4)` of a GPU, `("port", 1)` of a NIC."""
         children = self.children
         if (kind, key) not in children:
-            children[kind, key] = Entity(self._draft)
+            children[kind, key] = Entity(self._weight)
         return children[kind, key]
 
     def absorb(self, other: Entity) -> None:
@@ -173,8 +185,7 @@ class NodeDraft:
     """Everything offered so far for one node. `trust` and `sample` are set by the reader before each source fills."""
 
     def __init__(self) -> None:
-        self.trust = 0
-        self.sample = 0
+        self.weight = Weight()
         self.sample_interval_s = 0.0
         self.singles: dict[str, Entity] = {}
         self.pairs: list[PairOffer] = []
@@ -191,10 +202,26 @@ class NodeDraft:
         self._index: dict[tuple[str, str, Key], Entity] = {}
         self._entities: dict[str, list[Entity]] = {}
 
+    @property
+    def trust(self) -> int:
+        return self.weight.trust
+
+    @trust.setter
+    def trust(self, trust: int) -> None:
+        self.weight.trust = trust
+
+    @property
+    def sample(self) -> int:
+        return self.weight.sample
+
+    @sample.setter
+    def sample(self, sample: int) -> None:
+        self.weight.sample = sample
+
     def single(self, kind: str) -> Entity:
         """The one entity of a kind: `node`, `cpu`, `os`, `services`, `scheduler`, `registry`."""
         if kind not in self.singles:
-            self.singles[kind] = Entity(self)
+            self.singles[kind] = Entity(self.weight)
         return self.singles[kind]
 
     def gpu(self, *, index: int | None = None, bus_id: str | None = None, uuid: str | None = None) -> Entity:
@@ -277,7 +304,7 @@ class NodeDraft:
             for other in found[1:]:
                 entity.absorb(other)
         else:
-            entity = Entity(self)
+            entity = Entity(self.weight)
             self._entities.setdefault(kind, []).append(entity)
         for name, key in given.items():
             self._index.setdefault((kind, name, key), entity)

@@ -209,7 +209,7 @@ class Template:
         if id(body) not in self.varying:
             return entity
         return Entity(
-            draft,
+            draft.weight,
             Body(
                 {name: exchange.value(key) for name, key in body.keys.items()},
                 {name: [self._offer(each, exchange) for each in several] for name, several in body.offers.items()},

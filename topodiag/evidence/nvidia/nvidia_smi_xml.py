@@ -134,10 +134,13 @@ def _fields(text: str, line: int) -> tuple[tuple[XmlField, ...], tuple[int, str]
     leaves = _Leaves(line)
     parser = DefusedXMLParser(target=leaves, forbid_dtd=True, forbid_entities=True, forbid_external=True)
     leaves.parser = parser
+    why: tuple[int, str] | None = None
     try:
         parser.feed(_BARE_AMPERSAND.sub("&amp;", _UNFIT.sub("\ufffd", text)))
     except ParseError as error:
-        return tuple(leaves.fields), (line + error.position[0] - 1, "broken XML")
+        why = line + error.position[0] - 1, "broken XML"
     except (DefusedXmlException, ValueError) as error:
-        return tuple(leaves.fields), (line, str(error)[:80] or "refused")
-    return tuple(leaves.fields), None
+        why = line, str(error)[:80] or "refused"
+    # a parser and its handlers hold each other, until Python searches for cycles: the fields do not wait for that
+    fields, leaves.fields = tuple(leaves.fields), []
+    return fields, why

@@ -32,7 +32,10 @@ def attempt(guide: Guide, trial: SearchGraph, best: SearchGraph, time: int, repe
     `repeatable` says that a visit leaves things as they were, so that equal ones may be skipped.
     """
     search = _Attempt(guide, trial, best, time, repeatable)
-    search.next_channel(guide.roads.start, trial.hops)
+    try:
+        search.next_channel(guide.roads.start, trial.hops)
+    finally:
+        search.end()
     return search.time
 
 
@@ -47,7 +50,7 @@ class _Attempt:
 
     __slots__ = (
         *("balanced", "best", "bits", "by_net", "by_path", "chains", "dense", "done", "ended", "entered", "exit_lists"),
-        *("fixed", "free", "gpu_net", "gpus", "guard", "guide", "known", "last", "latency", "least", "left"),
+        *("end", "fixed", "free", "gpu_net", "gpus", "guard", "guide", "known", "last", "latency", "least", "left"),
         *("like_best", "limit", "memory", "minor", "most", "net_gpu", "order", "orders", "paired", "product"),
         *("pci_order", "repeatable", "replays", "roads", "row", "same", "skipping", "speed", "starts_at_local"),
         *("system", "time", "to_first", "to_net", "trial", "tries_pci_order", "visit", "visits"),
@@ -85,7 +88,7 @@ class _Attempt:
         self.exit_lists = guide.exits(trial)
         self.done, self.order, self.latency = 0, self.orders[0], trial.latency_inter
         self._compare_with_best()
-        self.visit = _visitor(self)
+        self.visit, self.end = _visitor(self)
 
     def _start_memory(self) -> None:
         self.memory = Memory()
@@ -297,8 +300,15 @@ class _Attempt:
         return True
 
 
-def _visitor(search: _Attempt) -> Callable[[int, int, int, int, int, int], None]:
-    """The visit of a GPU in free order (ncclTopoSearchRecGpu). What no visit changes is bound here, for speed."""
+_Visit = Callable[[int, int, int, int, int, int], None]
+
+
+def _visitor(search: _Attempt) -> tuple[_Visit, Callable[[], None]]:
+    """The visit of a GPU in free order (ncclTopoSearchRecGpu). What no visit changes is bound here, for speed.
+
+    Also what ends the attempt: it and its visit hold each other, and what it remembers would stay in memory until
+    Python searches for cycles.
+    """
     guard, bits, last, row, most = search.guard, search.bits, search.last, search.row, search.most
     skipping, dense, free, balanced = search.skipping, search.dense, search.free, search.balanced
     to_first, fixed, by_net = search.to_first, search.fixed, search.by_net
@@ -369,4 +379,8 @@ def _visitor(search: _Attempt) -> Callable[[int, int, int, int, int, int], None]
         search.time = max(0, search.time - more + 1)
         visit(after, hops + count, gpus[-1], step + more, used, to_net)
 
-    return visit
+    def end() -> None:
+        nonlocal visit, along
+        del visit, along, search.visit, search.end
+
+    return visit, end
