@@ -74,6 +74,17 @@ def test_every_check_has_a_page_with_all_its_sections(check):
     assert [line for line in lines if line in SECTIONS] == list(SECTIONS)
 
 
+def test_explain_tells_what_a_variable_of_nccl_does(topodiag):
+    out = topodiag("explain", "nccl_net_gdr_read").stdout
+    assert out.startswith("NCCL_NET_GDR_READ")
+    assert "default: by NCCL" in out
+    assert "read since NCCL 2.3.5 or earlier" in out
+    assert "read by NCCL 2.13.4 to 2.21.5" in topodiag("explain", "NCCL_WORK_FIFO_DEPTH").stdout
+    assert "renamed in 2.2: TORCH_NCCL_BLOCKING_WAIT" in topodiag("explain", "NCCL_BLOCKING_WAIT").stdout
+    assert "by its name alone" in topodiag("explain", "NCCL_IB_RAIL_POLICY").stdout
+    assert "Did you mean NCCL_ALGO" in topodiag("explain", "NCCL_ALG").stderr
+
+
 def test_explain_suggests_the_nearest_id(topodiag):
     assert "Did you mean NVL001" in topodiag("explain", "NVL01").stderr
 

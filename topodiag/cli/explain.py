@@ -1,4 +1,4 @@
-"""`topodiag explain ID`: the page of a check, which is its class's docstring."""
+"""`topodiag explain ID`: the page of a check, which is its class's docstring, or what a variable of NCCL does."""
 
 from __future__ import annotations
 
@@ -34,7 +34,10 @@ def _ids(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[st
 @width_option
 @click.pass_context
 def explain(ctx: click.Context, check_id: str, color: str, ascii_only: bool, width: int | None) -> None:
-    """Explain a check: what it finds, why it matters, how to confirm it and how to fix it."""
+    """Explain a check: what it finds, why it matters, how to confirm it and how to fix it.
+
+    Or a variable of NCCL: what it does, its default, and the releases that read it.
+    """
     from topodiag.checks import registry  # noqa: PLC0415 - heavy from here on
     from topodiag.checks.page import page_of  # noqa: PLC0415
     from topodiag.cli.terminal import style_for  # noqa: PLC0415
@@ -42,12 +45,16 @@ def explain(ctx: click.Context, check_id: str, color: str, ascii_only: bool, wid
     from topodiag.report.page import print_page  # noqa: PLC0415
     from topodiag.report.text import Page  # noqa: PLC0415
 
-    check = registry.check_class(check_id.strip().upper())
-    if check is None:
-        raise no_such("check", check_id, registry.ids(), ctx)
+    name = check_id.strip().upper()
+    check = registry.check_class(name)
     style = style_for(sys.stdout, color=color, ascii_only=ascii_only, width=width)
     narrow = Style(min(style.width, MAX_WIDTH), style.color, style.ascii)
     page = Page(narrow)
+    if check is None:
+        if not draw_variable(page, name):
+            raise _unknown(check_id, ctx)
+        print_page(page, sys.stdout)
+        return
     page.add(page.text((check.id, "info"), "  "), (check.title, "strong"))
     parsed = page_of(check)
     if parsed.sections:
@@ -56,6 +63,33 @@ def explain(ctx: click.Context, check_id: str, color: str, ascii_only: bool, wid
         page.add("  ", "Pages are left out under PYTHONOPTIMIZE=2 (python -OO).")
     draw_relations(page, check.id)
     print_page(page, sys.stdout)
+
+
+def draw_variable(page: Page, name: str) -> bool:
+    """What NCCL does with a variable of its environment; False for a name that it never read."""
+    from topodiag.checks.shared import nccl_variables  # noqa: PLC0415 - only where no check has the name
+
+    known, old = nccl_variables.variable(name), nccl_variables.renamed(name)
+    if known is None and old is None:
+        return False
+    page.add("", (name, "strong"))
+    if known is not None:
+        page.add("  ", known.what + (" (by its name alone: not documented)" if known.by_name else ""))
+        page.add("  ", f"default: {known.default}")
+        first = "2.3.5 or earlier" if known.since == "2.3.5" else known.since
+        page.add("  ", f"read by NCCL {first} to {known.until}" if known.until else f"read since NCCL {first}")
+    if old is not None:
+        page.add("  ", old.what + (f": {old.now}" if old.now else ""))
+    return True
+
+
+def _unknown(given: str, ctx: click.Context) -> click.UsageError:
+    from topodiag.checks import registry  # noqa: PLC0415 - for a name that nothing has
+    from topodiag.checks.shared import nccl_variables  # noqa: PLC0415
+
+    if given.strip().upper().startswith("NCCL_"):
+        return no_such("variable of NCCL", given, nccl_variables.known(), ctx)
+    return no_such("check", given, registry.ids(), ctx)
 
 
 def draw_sections(page: Page, parsed: PageOfCheck) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -78,6 +79,47 @@ def test_settings_that_were_not_read_are_unknown() -> None:
 
 def test_the_rules_speak_of_names_that_nccl_reads() -> None:
     assert {rule.name for rule in RULES if rule.name.startswith("NCCL_")} <= nccl_variables.known()
+
+
+RELEASE = re.compile(r"2\.\d{1,2}\.\d{1,2}")
+
+
+def test_no_variable_lacks_its_first_release_its_default_or_its_meaning() -> None:
+    for name in nccl_variables.known():
+        held, old = nccl_variables.variable(name), nccl_variables.renamed(name)
+        if held is None:
+            assert old is not None, "PyTorch's, or of an NCCL before its source was public"
+            continue
+        assert RELEASE.fullmatch(held.since), name
+        assert not held.until or RELEASE.fullmatch(held.until), name
+        assert held.default, name
+        assert 10 <= len(held.what) <= 120, name
+
+
+def test_a_variable_that_is_read_no_more_is_told_by_its_last_release() -> None:
+    held = nccl_variables.variable("NCCL_WORK_FIFO_DEPTH")
+    assert held is not None
+    assert (held.since, held.until) == ("2.13.4", "2.21.5")
+    assert nccl_variables.variable("NCCL_ZEBRA") is None
+
+
+@pytest.mark.parametrize(
+    ("name", "since", "default"),
+    [
+        ("NCCL_ALGO", "2.5.6", "all"),
+        ("NCCL_IB_TIMEOUT", "2.3.5", "20"),
+        ("NCCL_PXN_DISABLE", "2.12.7", "0"),
+        ("NCCL_RUNTIME_CONNECT", "2.22.3", "1"),
+        ("NCCL_RAS_ENABLE", "2.24.3", "1"),
+        ("NCCL_NETDEVS_POLICY", "2.28.3", "AUTO"),
+        ("NCCL_RUN_RAS_DIAGNOSTICS", "2.31.2", "0"),
+        ("NCCL_PROGRESS_COUNTERS", "2.32.3", "0"),
+    ],
+)
+def test_releases_and_defaults_are_those_of_the_source(name: str, since: str, default: str) -> None:
+    held = nccl_variables.variable(name)
+    assert held is not None
+    assert (held.since, held.until, held.default) == (since, "", default)
 
 
 def test_what_replaces_an_old_name_is_a_name_in_force() -> None:

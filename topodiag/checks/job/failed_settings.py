@@ -72,7 +72,7 @@ _FAILURES = (
              "names of devices that `ibv_devices` lists in the job's container",
              "`ibv_devices` in the job's container lists the names: correct NCCL_IB_HCA, or give the container its"
              " devices", _no_device, Confidence.MEDIUM),
-    _Failure(("NCCL_ALGO", "NCCL_PROTO", "NCCL_SYM_KERNEL_ID"), "leaves no algorithm for an operation of this job",
+    _Failure(("NCCL_ALGO", "NCCL_PROTO", "NCCL_SYM_KERNEL"), "leaves no algorithm for an operation of this job",
              "a value that has an algorithm for each operation in use",
              "unset it, or allow a second one: NCCL_ALGO=Ring,Tree", _event(_NO_ALGORITHM)),
     _Failure(("NCCL_NET",), "asks for a network that does not come up",

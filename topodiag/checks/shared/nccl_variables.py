@@ -1,4 +1,4 @@
-"""The variables NCCL knows, from the data file beside this module; decides nothing."""
+"""The variables NCCL knows, from the data files beside this module; decides nothing."""
 
 from __future__ import annotations
 
@@ -18,15 +18,43 @@ class RenamedVariable:
     what: str
 
 
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A variable that NCCL reads. `since` and `until` are releases as `2.18.1`, `until` "" while it is read; `by_name`
+    where only its name says what it does."""
+
+    name: str
+    since: str
+    until: str
+    default: str
+    what: str
+    by_name: bool
+
+
 @cache
 def _data() -> dict[str, Any]:
     return tomllib.loads(Path(__file__).with_name("nccl_variables.toml").read_text(encoding="utf-8"))
 
 
 @cache
+def _parameters() -> dict[str, Any]:
+    return tomllib.loads(Path(__file__).with_name("nccl_parameters.toml").read_text(encoding="utf-8"))
+
+
+@cache
 def known() -> frozenset[str]:
-    """Every name that some known version of NCCL reads (`nccl_versions.VARIABLES_SINCE` is the first)."""
-    return frozenset(_data()["known"].split())
+    """Every name that some known version of NCCL reads (`nccl_versions.VARIABLES_SINCE` is the first), or once read."""
+    return frozenset(_parameters()) | frozenset(_data()["old"])
+
+
+def variable(name: str) -> Variable | None:
+    """What NCCL does with a variable, None for a name that it never read."""
+    held = _parameters().get(name)
+    if held is None:
+        return None
+    return Variable(
+        name, held["since"], held.get("until", ""), held["default"], held["what"], held.get("by_name", False)
+    )
 
 
 def renamed(name: str) -> RenamedVariable | None:
