@@ -83,9 +83,45 @@ def test_a_peer_that_gloo_lost_is_named() -> None:
 def test_a_store_that_nobody_reaches_is_an_error_of_the_connection() -> None:
     text = "DistNetworkError: The client socket has timed out after 600ms while trying to connect to (10.0.0.1, 29).\n"
     first = _findings(text)[0]
-    assert (first.id, "10.0.0.1" in first.observed) == ("JOB005", True)
+    assert (first.id, "10.0.0.1" in first.observed) == ("NET002", True)
 
 
 def test_horovods_newer_stall_report_is_a_hang() -> None:
     text = "[1,0]<stderr>:Missing ranks:\n[1,0]<stderr>:2: [DistributedAdam/grad_0]\n"
     assert _findings(text)[0].id == "JOB006"
+
+
+@pytest.mark.parametrize(
+    ("text", "check", "words"),
+    [
+        (
+            "[h2][btl_tcp_endpoint.c:803] connect() to 172.17.0.1 failed: Connection refused (111)",
+            "NET002",
+            "172.17.0.1",
+        ),
+        (
+            "DistNetworkError: connect to (n-master, 29500): gai error: -2 - Name or service not known",
+            "NET002",
+            "n-master",
+        ),
+        ("# Using devices\ng1: Test CUDA failure common.cu:892 'invalid device ordinal'", "HST002", "does not see"),
+        ("WARNING: The object store is in /tmp: /dev/shm has only 67108864 bytes available.", "HST001", "is small"),
+        (f"{TRACE}RuntimeError: DeepEP error: CPU recv timeout", "JOB006", "recv"),
+        (f"{TRACE}RuntimeError: DataLoader worker (pid 7) is killed by signal: Aborted. ", "JOB009", "data loader"),
+    ],
+)
+def test_a_cause_is_named_in_any_program_s_words(text: str, check: str, words: str) -> None:
+    first = _findings(text + "\n")[0]
+    assert first.id == check
+    assert words in f"{first.message} {first.observed}"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "WARNING: The object store is using /tmp because /dev/shm has only 17179869184 bytes available.",
+        f"{TRACE}RuntimeError: DataLoader worker (pid 7) is killed by signal: Terminated. ",
+    ],
+)
+def test_what_large_or_ordinary_is_no_cause(text: str) -> None:
+    assert not [finding for finding in _findings(text + "\n") if finding.id in ("HST001", "JOB009")]

@@ -24,6 +24,7 @@ class Words:
     fix: tuple[str, ...]
     cost: str
     sure: Confidence = Confidence.HIGH
+    severity: Severity = Severity.ERROR
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,7 @@ class FaultInLog(JobCheck[Named]):
         hosts = _hosts(judged, told)
         at = hosts_word(hosts) or (rank_word(ranks) if ranks else "a node")
         yield self.finding(
-            Severity.ERROR,
+            words.severity,
             f"{at}: {words.message}",
             observed=quoted(told[0].text, 200) + (f"; {plural(len(told), 'line')} of it" if len(told) > 1 else ""),
             expected=words.expected,
@@ -162,6 +163,14 @@ class LimitInLog(FaultInLog):
              "give it more: `docker run --shm-size=8g` or `--ipc=host`, in Kubernetes an emptyDir of medium Memory"),
             "the ranks of this node end while they connect",
         ),
+        "small shm": Words(
+            "its /dev/shm is small: what the container runtime gives unasked",
+            "room in /dev/shm for NCCL's and the data loaders' segments",
+            ("`docker run --shm-size=8g` or `--ipc=host`, in Kubernetes an emptyDir of medium Memory",),
+            "NCCL's shared memory between GPUs without P2P, and data loaders, may not fit",
+            Confidence.MEDIUM,
+            Severity.WARNING,
+        ),
         "memlock": Words(
             "memory for RDMA cannot be locked: the limit of locked memory is too low",
             "`ulimit -l` is unlimited in the job",
@@ -213,6 +222,17 @@ class DevicesUnseenInLog(FaultInLog):
              "`ls /sys/class/infiniband /dev/infiniband` on the node and in the container: does the instance have the"
              " adapter, is its driver loaded, was it passed in?"),
             "the plugin that needs this provider does not come up: NCCL goes over sockets",
+            Confidence.MEDIUM,
+        ),
+        "ordinal": Words(
+            "a process asks for a GPU that it does not see",
+            "a GPU for each rank of a node among those that its process sees",
+            ("`nvidia-smi -L` and `printenv CUDA_VISIBLE_DEVICES` in the job: fewer GPUs than ranks on the node? Then"
+             " the launcher put too many ranks there (hostfile, `--ntasks-per-node`, `-N`, `--nproc_per_node`)",
+             "the device is chosen by the global rank, or each task sees its own GPU only: choose it by the local rank,"
+             " or ask for --gpus or --gres in place of --gpus-per-task",
+             "in containers: are the GPUs passed in (`--gpus all`, the device plugin's resource in the pod)?"),
+            "the rank ends before its communicator",
             Confidence.MEDIUM,
         ),
         "ipc": Words(

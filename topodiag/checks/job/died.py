@@ -179,7 +179,7 @@ def _follows(event: Event, others: Sequence[Event], told: Sequence[Event], clock
     broken = any(
         other.kind in HANGS or (other.kind in ERRORS and not LIVED_WITH.search(other.text)) for other in before
     )
-    if how in ("limit", "exception", "crash"):
+    if how in ("limit", "exception", "crash", "worker"):
         if how == "exception" and not event.details.get("uncaught"):  # the text ends with what nobody caught
             if event.details.get("last"):
                 return broken

@@ -19,7 +19,9 @@ PEER = re.compile(r"from peer ([^\s,]{1,80})")
 HCA = re.compile(r"\bhca ([\w.\-]{1,40})|NET/IB ?: ([\w.\-]{1,40}):\d{1,3} ")
 GID = re.compile(r"remoteGids? ?([0-9A-Fa-f:.]{2,60})")
 
-QUEUE_PAIR = re.compile(r"ibv_modify_qp failed with (?:error )?(?:\d{1,4} )?([A-Za-z][^,\n]{0,60})")
+QUEUE_PAIR = re.compile(
+    r"ibv_modify_qp\b(?:\(\))?(?: to \w{2,5})? failed(?: with|:)? (?:error )?(?:\d{1,4} )?([A-Za-z][^,(\n]{0,60})"
+)
 """wrap_ibv_modify_qp, src/misc/ibvwrap.cc: `with error ..` to v2.26, `with 110 .., on dev .. remote GID ..` later."""
 REMOTE = re.compile(r"remote GID ([0-9A-Fa-f:.]{2,60})")
 

@@ -12,20 +12,31 @@ from topodiag.checks.job.evidence import said_by
 from topodiag.checks.job.meeting import addresses_of, interfaces_of, one_bridge, place_of
 from topodiag.checks.shared.words import hosts_word, quoted
 from topodiag.model.finding import Confidence, Cost, Finding, Severity
-from topodiag.model.job import Job
+from topodiag.model.job import Event, Job
 from topodiag.model.provenance import Origin
 
 UNREACHED = re.compile(
-    r"(?<![a-z])[Cc]onnect(?:ing|ion)?\b(?! timed out).{0,120}(?:No route to host|[Nn]etwork is unreachable|timed out)"
+    r"(?<![a-z])[Cc]onnect(?:ing|ion)?\b(?! timed out).{0,120}"
+    r"(?:No route to host|[Nn]etwork is unreachable|timed out|caused connection abort)"
 )
 """A connection that could not be made; one that stood and fell silent (`Call to recv .. timed out`) had the right
 interface."""
 TRIED = re.compile(
-    r"[Cc]all to connect returned (?:No route|Network is unreach|Connection timed)"
+    r"[Cc]onnect returned (?:No route|Network is unreach|Connection timed)"
     r"|connect to ([^\s<]{1,80})<\d{1,5}> returned (?:No route|Network is unreach|Connection timed)"
 )
 """socketStartConnect and socketPollConnect, src/misc/socket.cc: what is tried again. `refused` is tried while a peer
 starts, in jobs that are well."""
+_NAMES = (
+    "`getent hosts NAME` on each node, in the container: MASTER_ADDR, or what the launcher hands out, must be an"
+    " address or a name that all of them resolve",
+    "in Kubernetes the headless service has no name before its pod is ready; a node that announces a name of its own:"
+    " torchrun `--local-addr`",
+)
+_NO_WAY = frozenset({"name", "route", "aborted", "silent"})
+"""Why others than NCCL reached nobody. Of grammar/reach.py: `refused` comes from a peer that was reached, `own` from
+the host itself."""
+LOOPBACK = re.compile(r"127\.\d{1,3}\.\d{1,3}\.\d{1,3}|localhost|::1")
 CONNECTED = re.compile(r"[Cc]onnect to ([0-9.]{7,15})<\d{1,5}> failed")
 
 
@@ -38,6 +49,7 @@ class Unreached:
     text: str
     origin: Origin | None
     rank: int = -1
+    why: str = ""
 
 
 def by_connects(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
@@ -50,13 +62,19 @@ def by_connects(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
     hosts = list(dict.fromkeys(each.host for each in unreached if each.host))
     peers = list(dict.fromkeys(each.peer for each in unreached if each.peer))
     used = sorted({name for process in job.processes if process.host in hosts for name in interfaces_of(process)})
+    whom, nameless = ", ".join(peers[:3]) or "another node", unreached[0].why == "name"
     yield check.finding(
         Severity.ERROR if failed else Severity.WARNING,
-        f"{hosts_word(hosts) or 'a node'} cannot reach {', '.join(peers[:3]) or 'another node'}"
-        + (f" over {'/'.join(used[:3])}" if used else ""),
+        f"{hosts_word(hosts) or 'a node'} finds no address for the name {whom}"
+        if nameless
+        else f"{hosts_word(hosts) or 'a node'} cannot reach {whom}" + (f" over {'/'.join(used[:3])}" if used else ""),
         observed=quoted(unreached[0].text),
-        expected="an interface whose network leads to all nodes, with its ports open",
-        fix=(
+        expected="a name that every node resolves"
+        if nameless
+        else "an interface whose network leads to all nodes, with its ports open",
+        fix=_NAMES
+        if nameless
+        else (
             "`ip route get` the address: which interface leads there, if any",
             "open the ephemeral ports between the nodes in the firewall, or name another interface in"
             " NCCL_SOCKET_IFNAME",
@@ -72,13 +90,17 @@ def by_connects(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
 
 def _failed(job: Job) -> list[Unreached]:
     return [
-        Unreached(event.host, event.details.get("peer", ""), event.text, event.origin, event.rank)
+        Unreached(event.host, named.get("peer", ""), event.text, event.origin, event.rank, named.get("why", ""))
         for event in job.events
-        if event.kind == "connect"
-        and event.level == "WARN"
-        and UNREACHED.search(event.text)
-        and "ibv_" not in event.text
+        for named in [event.details]
+        if event.kind == "connect" and "ibv_" not in event.text and _is_unreached(event)
     ]
+
+
+def _is_unreached(event: Event) -> bool:
+    if event.level == "WARN":
+        return UNREACHED.search(event.text) is not None
+    return event.details.get("why") in _NO_WAY and LOOPBACK.fullmatch(event.details["peer"]) is None
 
 
 def _tried(job: Job) -> list[Unreached]:
@@ -98,15 +120,22 @@ def by_own_bridge(check: JobCheck[Any], job: Job) -> list[Finding]:
     for event in job.events:
         match = CONNECTED.search(event.text)
         own = {address for p in job.processes if p.host == event.host for _, address in addresses_of(p)}
-        if match is None or event.level == "UNWIND" or not any(one_bridge(match[1], each) for each in own):
+        tried = match[1] if match is not None and event.level != "UNWIND" else ""
+        if event.details.get("why") == "own":
+            tried, own = event.details["peer"], {event.details["peer"]}
+        if not tried or not any(one_bridge(tried, each) for each in own):
             continue
         made.append(
             check.finding(
                 Severity.ERROR,
-                f"{event.host or 'a node'} looks for a peer at {match[1]}: each host numbers that bridge by itself",
+                f"{event.host or 'a node'} looks for a peer at {tried}: each host numbers that bridge by itself",
                 observed=quoted(event.text),
                 expected="an address of a network that all nodes share",
-                fix=("in containers: the host's network (`--network=host`), or an overlay that spans the nodes",),
+                fix=(
+                    "in containers: the host's network (`--network=host`), or an overlay that spans the nodes",
+                    "name the interface between the nodes: NCCL_SOCKET_IFNAME, GLOO_SOCKET_IFNAME, Open MPI's"
+                    " `--mca btl_tcp_if_include` and `--mca oob_tcp_if_include`",
+                ),
                 nodes=[event.host] if event.host else [],
                 cost=Cost(share=1.0, text="ranks of other nodes cannot be reached at it: init hangs or fails"),
                 evidence=[event.origin, *(place_of(p) for p in job.processes if p.host == event.host)],

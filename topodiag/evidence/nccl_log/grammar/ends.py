@@ -70,7 +70,10 @@ _EXIT = compiled(
     r"|exits with return code = (-?\d{1,5})\b"
 )
 _KILLED = compiled(r": line \d{1,6}: {1,8}\d{1,9} Killed {1,40}\S|Signal 9 \(SIGKILL\) received")
-_WORKER = compiled(r"DataLoader worker \(pid(?:\(s\))? [\d, ]{1,200}\) exited unexpectedly")
+_WORKER = compiled(
+    r"DataLoader worker \(pid(?:\(s\))? [\d, ]{1,200}\) "
+    r"(?:exited unexpectedly|is killed by signal: (?!Bus error|Termin|Interr))"
+)
 _EXCEPTION = compiled(
     r"(?:^|[\s:\]])((?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{0,60}(?:Error|Exception|Interrupt)): (\S.{0,1500})$"
 )
@@ -113,6 +116,18 @@ _INCONSISTENT = compiled(
 """torch 1.11 and earlier name one side."""
 _PART = compiled(r"(SequenceNumber|OpType|TensorShape|TensorDtypes)=(\[[\d, ]{0,200}\]|\w{1,40}?)(?=OpType=|[,)]|$)")
 
+_OPERATION = (
+    r"((?:all[-_ ]?(?:reduce|gather|to[-_ ]?all)|reduce[-_ ]?scatter|broadcast|barrier|dispatch|combine|collective)"
+    r"\w{0,12}|(?:CPU |GPU )?(?:recv|send|receive))"
+)
+_TIME_OUT = r"\btime[d -]{0,2}out\b"
+_WAITED = compiled(rf"(?i:\b{_OPERATION}\b.{{0,80}}{_TIME_OUT}|{_TIME_OUT}.{{0,80}}\b{_OPERATION}\b)")
+"""An exception of a rank that waited for others in an operation until its time was over, in any library's words."""
+_OTHER_WAITS = re.compile(
+    r"NCCL|nccl|[Ss]tore|[Gg]loo|HCCL|[Hh]ccl|CCL_|Horovod|[Cc]onnect|[Hh]andshake|[Ss]ocket|[Hh]eartbeat|https?://|HTTP"
+)
+"""Waits that are told by other words, or are none for ranks."""
+
 WORDS = (
     b" Insufficient ", b"enough slots", b"No available node", b"error: Unable to", b"submission failed",
     b"CANCELLED AT", b"srun: error", b"NODE_FAIL", b"NodeLost", b"job requeued", b"oom", b"OOM", b"ut of memory",
@@ -123,7 +138,7 @@ WORDS = (
     b"free(): ", b"alloc(): ", b"_chunk(): ", b"consolidate(): ", b"double free", b"corrupted ", b"stack smashing",
     b"segfault at", b"exitcode", b"EXIT CODE", b"xit Code: ", b"xit code",
     b"return code = ", b" Killed ",
-    b"SIGKILL", b"exited unexpectedly", b"Error: ",
+    b"SIGKILL", b"exited unexpectedly", b"is killed by signal", b"Error: ",
     b"Exception: ", b"Interrupt: ", b"issing ranks", b"ready ranks",
     b"onitoredBarrier", b"between collectives", b"libnccl",
     b"0x00000", b"(local_rank: ", b"host  ",
@@ -229,8 +244,11 @@ def _of_context(text: str) -> dict[str, str] | None:
 
 def _of_exception(text: str) -> dict[str, str] | None:
     found = _EXCEPTION.search(text)
-    if found is None or _OF_OTHERS.search(text):
+    if found is None:
         return None
+    if _OF_OTHERS.search(text):
+        waited = _WAITED.search(found[2]) if _OTHER_WAITS.search(text) is None else None
+        return None if waited is None else ("stalled", {"ranks": "", "op": waited[1] or waited[2]})
     uncaught = _UNCAUGHT.search(text[: found.start(1)])
     return {
         "how": "exception",

@@ -45,6 +45,7 @@ FAULTS: tuple[tuple[str, re.Pattern[str]], ...] = (
             r"|insufficient shared memory \(shm\)|DataLoader worker .{0,80}killed by signal: Bus error"
         ),
     ),
+    ("small shm", compiled(r"\B/dev/shm has only \d{1,9} bytes")),
     ("removed", compiled(r"unlink shared memory /dev/shm/nccl-\S{1,40} failed, error: No such file")),
     (
         "memlock",
@@ -77,7 +78,17 @@ FAULTS: tuple[tuple[str, re.Pattern[str]], ...] = (
             r"(?:Permission denied|Operation not permitted|[Nn]o such (?:file or directory|device))"
         ),
     ),
-    ("no provider", compiled(r"^\s{0,8}fi_getinfo: -61\b")),
+    (
+        "no provider",
+        compiled(r"^\s{0,8}fi_getinfo: -61\b|\bfi_getinfo\b.{0,60}output empty list"),
+    ),
+    (
+        "ordinal",
+        compiled(
+            r"invalid device ordinal|\bCUDA_ERROR_INVALID_DEVICE\b|\bcudaErrorInvalidDevice\b"
+            r"|[Nn]o CUDA-capable device is detected|\bNo CUDA GPUs are available"
+        ),
+    ),
     ("disk full", compiled(r"\[Errno 28\]|\bENOSPC\b|No space left on device")),
     ("quota", compiled(r"\[Errno 122\]|\bEDQUOT\b|Disk quota exceeded")),
     ("read-only", compiled(r"\[Errno 30\]|\bEROFS\b|: Read-only file system")),
@@ -95,7 +106,8 @@ WORDS = (b"ERROR_CONTAINED", b"ErrorContained", b"of peer GPU memory",
          b"shared memory",
          b"Bus error",
          b"ibv_", b"MEMLOCK", b"max locked memory", b"Too many open", b"EMFILE", b"busy or unavailable",
-         b"memory in use", b"Infiniband/RoCE device", b"/sys/class/infiniband", b"/dev/infiniband", b"fi_getinfo: -61",
+         b"memory in use", b"Infiniband/RoCE device", b"/sys/class/infiniband", b"/dev/infiniband", b"fi_getinfo",
+         b"device ordinal", b"INVALID_DEVICE", b"InvalidDevice", b"capable device", b"No CUDA GPUs",
          b"cuIpcOpenMemHandle", b"[Errno ", b"ENOSPC", b"No space left", b"EDQUOT", b"quota exceeded", b"EROFS",
          b"Read-only file", b"ESTALE", b"file handle",
          b"socket interface")  # fmt: skip

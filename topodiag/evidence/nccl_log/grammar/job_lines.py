@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 
-from topodiag.evidence.nccl_log.grammar import ends, job_faults
+from topodiag.evidence.nccl_log.grammar import ends, job_faults, reach
 from topodiag.evidence.nccl_log.grammar.numbers import compiled
 
 NOTES = (
@@ -18,9 +18,13 @@ NOTES = (
 )  # fmt: skip
 """What torch and its launcher print while a job goes down, well or badly: it names no cause."""
 
-WELL = ("Custom allreduce is disabled", "was unable to find any relevant network interfaces")
-"""What vLLM says of its own all-reduce where NCCL's takes over, and Open MPI of a component that finds no adapter of
-its kind: runs that are well say it, too."""
+WELL = (
+    "Custom allreduce is disabled", "was unable to find any relevant network interfaces",
+    "No preset parameters were found for the device", "master_addr is only used for static rdzv_backend",
+    "Setting OMP_NUM_THREADS environment variable for each process",
+)  # fmt: skip
+"""What vLLM says of its own all-reduce where NCCL's takes over, Open MPI of a component that finds no adapter of its
+kind and of an adapter that it has no defaults for, torchrun of each start: runs that are well say it, too."""
 
 WORDS = (
     b"retry count exceeded", b"libfabric:", b"odify", b"ibv_create_ah", b"to RTR", b"to RTS", b"EI00", b"times out",
@@ -30,7 +34,7 @@ WORDS = (
     b"ailed status ", b"IB Async event", b"onnection closed by peer", b"client socket has",
     b"RendezvousTimeout", b"gaierror", b"gai error", b"ocket has failed to", b"EADDRINUSE",
     b"eartbeat monitor timed out", b"connectFullMesh", b"Unable to find address for: ",
-    *ends.WORDS, *job_faults.WORDS, *(words.encode() for words in (*NOTES, *WELL)),
+    *ends.WORDS, *job_faults.WORDS, *reach.WORDS, *(words.encode() for words in (*NOTES, *WELL)),
     b"ssh: Could not resolve", b"Permission denied (publickey", b"reliably start one or more daemons",
     b"how to route a message", b"Barrier timed out. Id: ",
 )  # fmt: skip
@@ -38,7 +42,7 @@ WORDS = (
 
 _PEER_GONE = compiled(r"gloo/\S{1,200}\] Connection closed by peer \[([^\]\s]{1,60})\]")
 _NO_STORE = compiled(
-    r"client socket has (?:timed out|failed).{0,80}connect to \(?([\w.:-]{1,80}?)[,)\s]|RendezvousTimeoutError"
+    r"client socket has (?:timed out|failed).{0,80}connect to \(?([\w.:-]{1,80}?)(?:[,)\s]|$)|RendezvousTimeoutError"
 )
 _STORE = compiled(
     r"\bgaierror\b|DistNetworkError\b.{0,300}gai error"
@@ -140,6 +144,8 @@ def said_of(text: str) -> tuple[str, dict[str, str]] | None:
         return "watchdog", {}
     end = ends.end_of(text)
     fault = job_faults.fault_of(text)
+    if (end is None or end[1].get("how") == "exception") and not fault and (unreached := _unreached(text)):
+        return "connect", unreached
     if end is None and not fault:
         return None
     # That a peer's memory or link failed is said by each rank that reached for it: an error, and no device's fault yet.
@@ -154,19 +160,29 @@ def said_of(text: str) -> tuple[str, dict[str, str]] | None:
 
 def _unmet(text: str) -> tuple[str, dict[str, str]] | None:
     """What a process says that it does not reach: a peer, torch's store, gloo's or the launcher's other nodes."""
-    gone = _PEER_GONE.search(text)
+    gone, store = _PEER_GONE.search(text), _NO_STORE.search(text)
+    gloo, launch = _GLOO.search(text), _LAUNCH.search(text)
     if gone is not None:
         return "peer closed", {"peer": gone[1]}
-    store = _NO_STORE.search(text)
-    if store is not None:
-        return "connect", {"peer": store[1] or ""}
-    if _STORE.search(text) is not None:
-        return "connect", {}
-    gloo = _GLOO.search(text)
+    if store is not None or _STORE.search(text) is not None:
+        peer = reach.peer_of(text) or (store[1] if store is not None else "")
+        return "connect", _given({"peer": peer or "", "why": reach.why_unreached(text) if peer else ""})
     if gloo is not None:
         return "connect", {"gloo": gloo[1]} if gloo[1] else {"loopback": gloo[2], "size": gloo[3]}
-    launch = _LAUNCH.search(text)
     return ("connect", {"peer": (launch[1] or launch[2] or "").rpartition("@")[2]}) if launch is not None else None
+
+
+def _unreached(text: str) -> dict[str, str]:
+    """Whom a program did not reach, and why; nothing where the line does not say both. A peer that refuses was reached,
+    and its process is gone or not yet there: told only where each host has that address for itself."""
+    why, peer = reach.why_unreached(text), reach.peer_of(text)
+    if why and peer == reach.OWN_BRIDGE:
+        why = "own"
+    return {"peer": peer, "why": why} if why and peer and why != "refused" else {}
+
+
+def _given(named: dict[str, str]) -> dict[str, str]:
+    return {name: value for name, value in named.items() if value}
 
 
 _BARE = compiled(

@@ -45,10 +45,12 @@ _SILENT = re.compile(
 )
 """A connection that stood, and whose peer no longer acknowledges: its host or the network between went away. Where the
 peer's process died, its host resets the connection instead."""
-_CONNECT = re.compile(r"[Cc]onnect to (\S+) (?:failed|returned)|[Nn]o route to host|Connection (?:refused|timed out)")
+_CONNECT = re.compile(
+    r"[Cc]onnect to (\S+) (?:failed|returned)|[Nn]o route to host|Connection (?:refused|timed out)|connection abort"
+)
 _QP = re.compile(
-    r"on dev (?P<hca>[^\s:,]+):(?P<port>\d{1,6}).*?"
-    r"local GID (?P<local>[0-9a-fA-F:.]+), remote GID (?P<remote>[0-9a-fA-F:.]+)"
+    r"(?:on dev (?P<hca>[^\s:,]+):(?P<port>\d{1,6}).*?)?"
+    r"local (?:GID|gid) (?P<local>[0-9a-fA-F:.]+), remote (?:GID|gid) (?P<remote>[0-9a-fA-F:.]+)"
 )
 _DUPLICATE = re.compile(
     r"Duplicate GPU detected : rank (\d{1,9}) and rank (\d{1,9}) both on CUDA device ([0-9a-fA-F]{1,16})"
@@ -69,7 +71,7 @@ _KINDS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("version", re.compile(r"Mismatched NCCL version|driver version is insufficient|CUDA Driver version found", re.I)),
     ("mismatch", re.compile(r"message truncated|[Mm]essage truncated|collective mismatch|[Mm]ismatched collective|posted incorrect receive|mixed local Net device|Detected mixed|socketFinalize\w+: wrong type|mismatch in (?:rank count|info)|[Rr]anks have mismatched|disagree between rank|differs from rank")),  # noqa: E501
     ("memory", re.compile(r"[Oo]ut of memory|Failed to (?:CUDA )?malloc|shared memory segment|failed to extend|[Mm]emory allocation|ibv_(?:reg_mr|create_|alloc_).{0,120}(?:Cannot allocate|ENOMEM|error -12)|No space left|Allocation failed")),  # noqa: E501
-    ("connect", re.compile(r"[Cc]onnect to .* failed|ibv_modify_qp failed|No route to host|Connection (?:refused|timed out)|[Cc]onnect timeout|ocket\w{1,40}: exceeded (?:retries|timeouts)|No interface found in the same subnet|incompatible")),  # noqa: E501
+    ("connect", re.compile(r"[Cc]onnect to .* failed|ibv_modify_qp\b.{0,60}failed|No route to host|Connection (?:refused|timed out)|[Cc]onnect timeout|ocket\w{1,40}: exceeded (?:retries|timeouts)|No interface found in the same subnet|incompatible")),  # noqa: E501
     ("bootstrap", re.compile(r"^Bootstrap|^bootstrap|no socket interface found|has already checked in|NCCL_COMM_ID|wrong magic|no device found matching|is neither AF_INET")),  # noqa: E501
     ("timeout", re.compile(r"timed? ?out|ETIMEDOUT", re.I)),
     ("cuda", re.compile(r"Cuda failure|CUDA error|NVLS|NVML|[Ii]llegal memory|cuMem|MNNVL|CUDA IPC|HIP failure|\bhip\w{1,40} failed")),  # noqa: E501
@@ -175,7 +177,12 @@ def _connection(text: str) -> dict[str, str]:
         details["peer"] = found[1] or ""
     found = _QP.search(text)
     if found is not None:
-        details |= {"hca": found["hca"], "port": found["port"], "gid": found["local"], "remote_gid": found["remote"]}
+        details |= {
+            "hca": found["hca"] or "",
+            "port": found["port"] or "",
+            "gid": found["local"],
+            "remote_gid": found["remote"],
+        }
     return details
 
 

@@ -1,0 +1,80 @@
+"""That a peer is not reached, in the words of the operating system: whichever program prints them, it asked the same
+kernel and the same resolver, so a line is read by the error and by what it was to reach, not by who says so.
+
+SOURCE: glibc's strerror (ETIMEDOUT, EHOSTUNREACH, ENETUNREACH, ECONNREFUSED, ECONNABORTED) and gai_strerror
+(EAI_NONAME, EAI_AGAIN, EAI_NODATA); libuv's and Go's names of the same errors (`no such host`, `i/o timeout`).
+"""
+
+from __future__ import annotations
+
+import re
+
+from topodiag.evidence.nccl_log.grammar.numbers import compiled
+
+_WHY: tuple[tuple[str, re.Pattern[str]], ...] = (
+    (
+        "name",
+        compiled(
+            r"Name or service not known|[Tt]emporary failure in name resolution|No address associated with hostname"
+            r"|nodename nor servname provided|[Cc]ould not resolve (?:host|name)|\bno such host\b"
+            r"|\bUnknownHostException|\bgai ?error\b"
+        ),
+    ),
+    ("route", compiled(r"No route to host|(?:[Nn]etwork|[Hh]ost) (?:is )?unreachable|\bE(?:HOST|NET)UNREACH\b")),
+    ("aborted", compiled(r"Software caused connection abort|\bECONNABORTED\b")),
+    ("refused", compiled(r"[Cc]onnection refused|\bECONNREFUSED\b")),
+    ("silent", compiled(r"[Tt]imed[ -]?out\b|\bETIMEDOUT\b|\bi/o timeout\b")),
+)
+"""In the order in which they are asked: a name that was not found may be said to have timed out as well."""
+OWN_BRIDGE = "172.17.0.1"
+"""The address of docker0 as Docker makes it on every host: who connects there finds its own host."""
+_REACHES = compiled(
+    r"[Cc]onnect(?:ion|ing)?\b|[Rr]esolv|name resolution|\bgai ?error\b|getaddrinfo|\bdial\b|[Rr]endezvous|\bssh\b"
+)
+"""A line of an attempt to reach somebody. A collective, a barrier or a request that timed out is none."""
+_NO_TRIAL = compiled(
+    r"(?:^|[\s\[(])(?:W\d{0,4}|WARN(?:ING)?|INFO|DEBUG|I\d{4}|D\d{4})\b|\b(?:re-?try|re-?tries|retrying|will try)\b"
+    r"|\battempt\b|[Rr]etry"
+)
+"""What a program says of itself that it tries again: jobs that are well say it while their peers start."""
+_PEER = compiled(
+    r"(?:\bof |\bto |[Rr]esolve (?:hostname )?|\bhost |\bdial tcp |\blookup |\bpeer |\bfor )[\[('\"]?"
+    r"(?!(?:peer|any|anything|the|a|an|network|hostname|host|initialize|connect|establish|reach|be|it|its|all)\b)"
+    r"([0-9a-fA-F]{0,4}:[0-9a-fA-F:]{2,40}(?=\])|\d{1,3}(?:\.\d{1,3}){3}|[A-Za-z0-9][\w-]{0,62}(?:\.[\w-]{1,63}){0,8})"
+    r"(?:(\]?[:,<] ?\d{1,5}\b)|[\s)\]'\":<]|$)"
+)
+_ADDRESS = compiled(r"(?<![\d.])(\d{1,3}(?:\.\d{1,3}){3})(?![\d.])")
+_ELSEWHERE = compiled(
+    r"\b(?:https?|s3|gs|oci)://|HTTPS?\b|\burllib|\brequests\.|\baiohttp|\bbotocore|\b[Pp]roxy\b|\bwandb\b"
+    r"|[:=] ?(?:443|80|8080|3128|5432|6379)\b|\bhuggingface|\bpypi\b|\bdocker\.io\b|\bregistry\b|\blicense"
+)
+"""What is fetched from a server is no peer of the job."""
+_OF_A_STREAM = compiled(
+    r"ocket(?:Start|Poll)Connect\b|Call to (?:recv|send)|\b(?:recv|send|read|write)(?:\(\)|_all)? (?:to|from|failed)"
+)
+"""A connection that stood, whose fall is told elsewhere, and NCCL's own words."""
+
+WORDS = (
+    b"not known", b"name resolution", b"with hostname", b"nor servname", b"ould not resolve", b"no such host",
+    b"UnknownHost", b"gai error", b"gaierror", b"No route to host", b"unreachable", b"UNREACH", b"connection abort",
+    b"ECONN", b"onnection refused", b"timed out", b"imed-out", b"ETIMEDOUT", b"i/o timeout",
+)  # fmt: skip
+"""A line without any of these is none of an attempt that failed."""
+
+
+def why_unreached(text: str) -> str:
+    """Why an attempt to reach a peer failed: `name`, `route`, `aborted`, `refused`, `silent`; "" where the line tells
+    of none, or of one that is tried again."""
+    if _REACHES.search(text) is None or any(none.search(text) for none in (_OF_A_STREAM, _NO_TRIAL, _ELSEWHERE)):
+        return ""
+    return next((name for name, pattern in _WHY if pattern.search(text)), "")
+
+
+def peer_of(text: str) -> str:
+    """The host or address that was to be reached, without its port; "" where the line names none."""
+    for found in _PEER.finditer(text):
+        # A plain word is a host where a port stands behind it.
+        if any(sign in "0123456789.-:" for sign in found[1]) or found[2]:
+            return str(found[1]).strip("[]")
+    address = _ADDRESS.search(text)
+    return str(address[1]) if address is not None else ""
