@@ -194,7 +194,17 @@ def end_of(text: str) -> tuple[str, dict[str, str]] | None:
 
 def _ended(text: str) -> tuple[str, dict[str, str]] | None:
     named = _of_scheduler(text) or _of_word(text) or _of_code(text) or _of_context(text) or _of_exception(text)
-    return ("ended", named) if named is not None else None
+    if named is not None:
+        return "ended", named
+    operation = _waited_in(text)
+    return ("stalled", {"ranks": "", "op": operation}) if operation else None
+
+
+def _waited_in(text: str) -> str:
+    """The operation in which a rank waited for others until its time was over; "" for all other lines."""
+    found = _EXCEPTION.search(text) if _OTHER_WAITS.search(text) is None else None
+    waited = _WAITED.search(found[2]) if found is not None else None
+    return (waited[1] or waited[2]) if waited is not None else ""
 
 
 def _of_scheduler(text: str) -> dict[str, str] | None:
@@ -244,11 +254,8 @@ def _of_context(text: str) -> dict[str, str] | None:
 
 def _of_exception(text: str) -> dict[str, str] | None:
     found = _EXCEPTION.search(text)
-    if found is None:
+    if found is None or _OF_OTHERS.search(text):
         return None
-    if _OF_OTHERS.search(text):
-        waited = _WAITED.search(found[2]) if _OTHER_WAITS.search(text) is None else None
-        return None if waited is None else ("stalled", {"ranks": "", "op": waited[1] or waited[2]})
     uncaught = _UNCAUGHT.search(text[: found.start(1)])
     return {
         "how": "exception",
