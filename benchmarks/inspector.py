@@ -270,7 +270,7 @@ def memory(records: int) -> None:
                 size += len(own)
                 if read >= told:
                     _told(read, size, spent)
-                    told *= 3
+                    told *= 10
     start = time.process_time()
     found = reader.found()
     calls = sum(each.calls for each in found.communicators)

@@ -8,6 +8,7 @@ from functools import cache
 
 import pytest
 
+from benchmarks import inspector_machine
 from tests.checks import jobs
 from topodiag.app.case import _related as related
 from topodiag.app.inspector_model import beside_model
@@ -209,3 +210,13 @@ def test_a_case_sets_the_records_beside_the_captures_of_the_jobs_hosts() -> None
     job = replace(logged_job(), inspection=Inspection((comm(EXPECTED / 3),), records=1000))
     (made,) = related(Case(nodes=tuple(captured().values()), jobs=(job,))).jobs
     assert BelowModel().judge(made).status is Status.FINDING
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("name", inspector_machine.WANTED)
+def test_a_simulated_machine_that_is_slow_is_told_and_a_late_rank_neither_hides_nor_feigns_it(
+    name: str, seed: int
+) -> None:
+    machine = inspector_machine.cases(seed)[name]
+    found = inspector_machine.findings(inspector_machine.read(machine, seed))
+    assert inspector_machine.is_named(name, machine, found), [each.message for each in found]
