@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 from topodiag.checks.interface import MAX_EVIDENCE, Check, Judged, name_of
 from topodiag.checks.peers import peers_of
 from topodiag.checks.registry import Subject, check_of, has_check, idle_answer, ids_of
+from topodiag.checks.reported import with_reports
 from topodiag.model.finding import Finding, Outcome, Status
 
 if TYPE_CHECKING:
@@ -74,10 +75,11 @@ def _answers(parts: Sequence[Subject], check_id: str, judged: Any, peers: Sequen
 
 def _answer(subject: Subject, check_id: str, judged: Any, peers: Sequence[Any]) -> Outcome:
     idle = idle_answer(subject)
-    answer = idle(judged) if idle is not None else None
-    if answer is not None:
-        return Outcome(check_id, answer[0], name_of(judged), why=answer[1])
-    return _guarded(check_of(subject, check_id)(), judged, peers)
+    why = idle(judged) if idle is not None else None
+    if why is not None:
+        return Outcome(check_id, why[0], name_of(judged), why=why[1])
+    answer = _guarded(check_of(subject, check_id)(), judged, peers)
+    return with_reports(answer, judged) if subject is Subject.NODE else answer
 
 
 def _named(outcome: Outcome) -> Outcome:

@@ -52,8 +52,13 @@ _SOURCES = {
     "ethtool": "network.ethtool:Ethtool",
     "systemctl": "host.systemctl:Systemctl",
     "kernel-log": "host.kernel_log:KernelLog",
+    "slurm-nodes": "host.slurm_nodes:SlurmNodes",
+    "health-checks": "host.health_checks:HealthChecks",
     "shell": "host.shell_facts:ShellFacts",
+    "any-tool": "host.last_resort:LastResort",
 }
+LAST_RESORT = "any-tool"
+"""Asked of a text that no other reader of anything takes."""
 
 HEAD_CHARS = 65536
 BY_LINE = ("kernel-log",)
@@ -88,5 +93,13 @@ def recognise(text: str) -> tuple[str, ...]:
     return tuple(
         kind
         for kind in _SOURCES
-        if (made := source(kind)) is not None and made.recognises(text if kind in BY_LINE else head)
+        if kind != LAST_RESORT
+        and (made := source(kind)) is not None
+        and made.recognises(text if kind in BY_LINE else head)
     )
+
+
+def last_resort(text: str) -> tuple[str, ...]:
+    """The reader of last resort, where a text says anything to it. To be asked where all others were."""
+    made = source(LAST_RESORT)
+    return (LAST_RESORT,) if made is not None and made.recognises(text[:HEAD_CHARS]) else ()

@@ -66,13 +66,22 @@ class Os:
     """/proc/driver/nvidia/params by name."""
 
 
+REPORTED = "reported "
+"""Kinds of events by which a scheduler or a health check names the part at fault begin with this."""
+OUT_OF_SERVICE = "out-of-service"
+"""The kind of what a scheduler or a health check says of a node without a part that is known."""
+TOLD = "told"
+"""The kind of a line of any tool that says by itself that a part is at fault."""
+
+
 @dataclass(frozen=True, slots=True)
 class KernelEvent:
     """One kernel message of interest. `kind`: xid, sxid, gpu-lost (fallen off the bus, without an Xid), gpu-init (the
     driver could not start a GPU), gpu-reset (it refuses work on a GPU until a reset), aer, mlx5, link, nvrm,
     pcie-bandwidth, iommu (how it is set up), iommu-fault (an access that it refused), storage (a server or disk that
     does not answer, or does again), hung-task, amdgpu (its driver meets trouble with a GPU), amdgpu-error (another line
-    that it calls an error)."""
+    that it calls an error). What others than the kernel say of the node: those that begin with REPORTED,
+    OUT_OF_SERVICE, TOLD."""
 
     kind: str
     text: str
@@ -83,7 +92,8 @@ class KernelEvent:
     gpu: int = -1
     """The GPU's number where that is told, which the log never does."""
     of_log: bool = True
-    """False for what a program remembers of the log: the last Xid of a GPU, and nothing of all that came before it."""
+    """False for what a program remembers of the log, and nothing of all that came before it (the last Xid of a GPU),
+    and for what others than the kernel say."""
 
 
 @dataclass(frozen=True, slots=True)

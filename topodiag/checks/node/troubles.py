@@ -13,7 +13,7 @@ from topodiag.model.devices import Nic, NicRole
 from topodiag.model.finding import Finding, Outcome, Status
 from topodiag.model.node import Node
 from topodiag.model.result import Trouble
-from topodiag.model.system import KernelEvent
+from topodiag.model.system import OUT_OF_SERVICE, TOLD, KernelEvent
 
 KERNEL = frozenset(
     {"xid", "sxid", "gpu-lost", "gpu-init", "gpu-reset", "amdgpu", "amdgpu-error", "aer", "mlx5", "nvrm"}
@@ -21,6 +21,12 @@ KERNEL = frozenset(
 """Kinds of kernel messages that say by themselves that something is wrong."""
 
 PORT_DOWN = "NIC001"
+
+_BY_OTHERS = {
+    OUT_OF_SERVICE: "word of a scheduler or a health check",
+    TOLD: "line of a tool that topodiag does not know",
+}
+"""What is said by others than the kernel, by the kind of event: quoted, and believed by no check."""
 
 REFUSED = {
     "CNS": "refused by the chipset: in a guest, or by ACS and the IOMMU",
@@ -66,6 +72,8 @@ def _messages(node: Node, findings: Sequence[Finding]) -> Iterator[Trouble]:
         spoken_for = families.intersection(_AROUND.get(event.kind, ()))
         if event.kind in KERNEL and not spoken_for and (event.kind != "nvrm" or _TROUBLE.search(event.text)):
             yield Trouble("kernel log", event.text.strip(), node.host, event.origin, harmless=_why(event))
+        elif event.kind in _BY_OTHERS:
+            yield Trouble(_BY_OTHERS[event.kind], event.text.strip(), node.host, event.origin)
 
 
 def _why(event: KernelEvent) -> str:

@@ -12,6 +12,7 @@ _SAYS = (
     re.compile(rf"^SLURMD_NODENAME=({_NAME})\s*$", re.MULTILINE),
     re.compile(rf"^(?:HOSTNAME|Static hostname: {{0,8}}|\s{{0,20}}Static hostname:)[= ]({_NAME})\s*$", re.MULTILINE),
     re.compile(rf"^(?:\[[\w.-]{{1,32}}@|[\w.-]{{1,32}}@)({_NAME})(?:[: ][^\n\]]{{0,200}})?\]?[#$] ", re.MULTILINE),
+    re.compile(rf"^\s{{0,8}}NodeName=({_NAME}) (?:Arch=|State=|CoresPerSocket=)", re.MULTILINE),
     re.compile(rf"^Linux ({_NAME}) \d{{1,2}}\.\d{{1,3}}\.", re.MULTILINE),
     re.compile(rf"^[A-Z][a-z]{{2}} [ \d]\d \d\d:\d\d:\d\d(?:\.\d+)? ({_NAME}) kernel: ", re.MULTILINE),
     re.compile(rf"^\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\d\S{{0,16}} ({_NAME}) kernel: ", re.MULTILINE),

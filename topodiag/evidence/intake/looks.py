@@ -30,7 +30,7 @@ from topodiag.evidence.nccl_log.input.json_lines import looks_wrapped
 from topodiag.evidence.nccl_log.input.streams import JSON_LINES, WRAPPED_LINES, Reading, packer_of, text_of
 from topodiag.evidence.nccl_log.input.wrapped_lines import looks_broken
 from topodiag.evidence.nccl_tests.looks import TABLE
-from topodiag.evidence.registry import recognise, recognise_lines
+from topodiag.evidence.registry import last_resort, recognise, recognise_lines
 
 _TEXT_CONTROL = bytes(range(9)) + b"\x0b" + bytes(range(0x0E, 0x1B)) + bytes(range(0x1C, 0x20)) + b"\x7f"
 _MANY_CONTROL = 0.02
@@ -154,8 +154,11 @@ def text_kinds(
         kinds += _steps(head, tail)
     if not kinds:
         kinds += [each for each in (cluster_format(text), layout_format(text)) if each is not None][:1]
-    if not kinds:
-        kinds.append(Kind.JSON if is_json(text) else Kind.TEXT)
+    if not kinds and is_json(text):
+        kinds.append(Kind.JSON)
+    elif not kinds:
+        sources = last_resort(text)
+        kinds.append(Kind.NODE_TEXT if sources else Kind.TEXT)
     return tuple(dict.fromkeys(kinds)), sources
 
 

@@ -1,0 +1,56 @@
+"""What schedulers and health checks say of a node: a finding of the check that judges it, never above what it found."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from topodiag.api import diagnose
+from topodiag.checks.registry import Subject, ids_of
+from topodiag.checks.reported import WORDS
+from topodiag.evidence.host.reasons import PARTS
+
+HEADER = "REASON               USER      TIMESTAMP           NODELIST\n"
+
+
+def said(tmp_path: Path, text: str) -> dict[str, list[dict[str, str]]]:
+    file = tmp_path / "said.txt"
+    file.write_text(text)
+    made: dict[str, list[dict[str, str]]] = json.loads(diagnose(str(file)).to_json())
+    return made
+
+
+def test_each_part_has_words_and_a_check_of_nodes() -> None:
+    assert set(WORDS) == {name for name, _ in PARTS}
+    assert {check for check, *_ in WORDS.values()} <= set(ids_of(Subject.NODE))
+
+
+@pytest.mark.parametrize(
+    ("reason", "check"),
+    [
+        ("gres/gpu count reported lower than configured (7 < 8)", "GPU001"),
+        ("NHC: check_hw_ib:  No IB port mlx5_4:1 is ACTIVE", "NIC001"),
+        ("NHC: check_fs_mount:  /scratch not mounted", "HST006"),
+        ("Xid 94 on GPU 2", "GPU002"),
+    ],
+)
+def test_a_drained_node_has_the_fault_that_its_reason_names(tmp_path: Path, reason: str, check: str) -> None:
+    text = f"NodeName=n1 Arch=x86_64\n   State=IDLE+DRAIN\n   Reason={reason} [root@2024-05-06T08:11:01]\n"
+    [finding] = said(tmp_path, text)["findings"]
+    assert (finding["id"], finding["severity"], finding["confidence"]) == (check, "error", "medium")
+    assert reason in finding["message"]
+
+
+def test_a_reason_without_a_part_is_listed_and_makes_no_finding(tmp_path: Path) -> None:
+    text = f"{HEADER}Kill task failed     root      2024-05-05T01:11:01 n3\n"
+    made = said(tmp_path, text)
+    assert made["findings"] == []
+    assert [line["text"] for line in made["unexplained"]] == ["n3: Kill task failed"]
+
+
+def test_maintenance_is_no_fault(tmp_path: Path) -> None:
+    text = f"{HEADER}maintenance          root      2024-05-05T01:11:01 n3\n"
+    made = said(tmp_path, text)
+    assert (made["findings"], made["unexplained"]) == ([], [])

@@ -1,0 +1,78 @@
+"""Nodes that Slurm holds out of service: which of its outputs say it, with what reason, and which say nothing."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from topodiag.evidence.host.slurm_nodes import SlurmNodes
+from topodiag.evidence.interface import Blob
+
+SCONTROL = """\
+NodeName=gpu-017 Arch=x86_64 CoresPerSocket=48
+   Gres=gpu:h100:8
+   OS=Linux 5.15.0-91-generic #101-Ubuntu SMP
+   State={state} ThreadsPerCore=2 TmpDisk=0 Weight=1 Owner=N/A MCS_label=N/A
+   CfgTRES=cpu=192,mem=2063000M,billing=192,gres/gpu=8
+{reason}"""
+LOW = "   Reason=gres/gpu count reported lower than configured (7 < 8) [slurm@2024-05-06T08:11:01]\n"
+SINFO = """\
+REASON               USER      TIMESTAMP           NODELIST
+NHC: check_hw_ib:  N root      2024-05-06T08:11:01 gpu-[012,017]
+Kill task failed     root      2024-05-05T01:11:01 gpu-003
+"""
+LONG = """\
+NODELIST   NODES PARTITION       STATE CPUS    S:C:T MEMORY TMP_DISK WEIGHT AVAIL_FE REASON
+gpu-001        1      gpu*        idle 192    2:48:2 206300        0      1     h100 none
+gpu-002        1      gpu*     drained 192    2:48:2 206300        0      1     h100 NHC: check_hw_ib:  N
+gpu-003        1      gpu*       down* 192    2:48:2 206300        0      1     h100 Not responding
+"""
+CONTROLLER = (
+    "[2024-05-23T12:49:52.001] error: Setting node n1 state to INVAL with reason:gres/gpu count reported lower than"
+    " configured (3 < 4)\n"
+)
+
+
+def read(text: str) -> list[tuple[str, str]]:
+    source = SlurmNodes()
+    assert source.recognises(text)
+    return [(held.nodes, held.reason) for held in source.parse(Blob("slurm.txt", text.encode())).records]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (
+            SCONTROL.format(state="IDLE+DRAIN", reason=LOW),
+            [("gpu-017", "gres/gpu count reported lower than configured (7 < 8)")],
+        ),
+        (SINFO, [("gpu-[012,017]", "NHC: check_hw_ib:  N"), ("gpu-003", "Kill task failed")]),
+        (LONG, [("gpu-002", "NHC: check_hw_ib:  N"), ("gpu-003", "Not responding")]),
+        (CONTROLLER, [("n1", "gres/gpu count reported lower than configured (3 < 4)")]),
+        (LOW, [("", "gres/gpu count reported lower than configured (7 < 8)")]),
+    ],
+    ids=["scontrol", "sinfo -R", "sinfo -N -l", "slurmctld", "grep Reason"],
+)
+def test_a_node_out_of_service_has_its_reason(text: str, told: list[tuple[str, str]]) -> None:
+    assert read(text) == told
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        SCONTROL.format(state="IDLE", reason=""),
+        SCONTROL.format(state="MIXED", reason=LOW),
+        "REASON               USER      TIMESTAMP           NODELIST\n",
+        "\n".join(LONG.split("\n")[:2]),
+    ],
+    ids=["idle", "a reason left from before", "an empty table", "all idle"],
+)
+def test_a_node_in_service_says_nothing(text: str) -> None:
+    assert read(text) == []
+
+
+@given(st.text(max_size=400) | st.text(alphabet="NodeName=State= \nReason[@]REASONLIST-1", max_size=400))
+def test_any_text_is_read_or_left(text: str) -> None:
+    SlurmNodes().recognises(text)
+    SlurmNodes().parse(Blob("x", text.encode()))

@@ -1,0 +1,80 @@
+"""What a scheduler or a health check says of a node, as findings of the checks that judge such a fault.
+
+The sentence is a verdict without its evidence: it counts where the check itself found nothing, and never more than
+medium. A sentence that names no part becomes a line that nothing explains (`checks/node/troubles.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity, Status, Where
+from topodiag.model.node import Node
+from topodiag.model.system import REPORTED, KernelEvent
+from topodiag.words.fold import plural
+
+MOST_SHOWN = 8
+
+WORDS: dict[str, tuple[str, str, str, str]] = {
+    "gpu-lost": ("GPU001", "a GPU is lost", "GPUs that all answer",
+                 "`nvidia-smi -L` and `dmesg -T | grep -i xid` on the node: which GPU is missing, and since when"),
+    "gpu-count": ("GPU001", "the node has fewer GPUs than it should have", "the GPUs that it is configured with",
+                  "`nvidia-smi -L` and `lspci -d 10de:` on the node: is a GPU lost, or does the driver not run?"),
+    "gpu-memory": ("GPU002", "a GPU has a fault of its memory", "no uncorrectable error, no row that waits for a remap",
+                   "`nvidia-smi -q -d ECC,ROW_REMAPPER` on the node: which GPU, and whether a reset mends it"),
+    "xid": ("GPU003", "the driver logged an Xid", "no Xid of a fault of the hardware",
+            "`dmesg -T | grep -i xid` on the node: the number says which part"),
+    "nvlink": ("NVL001", "NVLinks are not as they should be", "all NVLinks active",
+               "`nvidia-smi nvlink -s` and `nvidia-smi nvlink -e` on the node: which GPU and which links"),
+    "fabric": ("NVL005", "the NVLink fabric is not ready", "a fabric manager that runs, and a fabric that is complete",
+               "`systemctl status nvidia-fabricmanager` and `nvidia-smi -q | grep -A6 Fabric` on the node"),
+    "gpu-clocks": ("GPU004", "clocks of GPUs are held down", "clocks that the product reaches",
+                   "`nvidia-smi -q -d PERFORMANCE,CLOCK` on the node: the reason that holds them"),
+    "port-flap": ("NIC003", "the link of a network port goes down and comes back", "links that stay up",
+                  "`dmesg -T | grep -iE 'link|mlx5'` on the node; clean and reseat the cable of that port"),
+    "port-count": ("NIC005", "the node has fewer adapters than it should have", "all adapters of the node",
+                   "`lspci | grep -i mellanox` and `ibstat -l` on the node: is it off the bus, or without its driver?"),
+    "port-down": ("NIC001", "a network port is not active", "ports that are Active and LinkUp",
+                  "`ibstat` on the node: state and physical state of that port; then its cable and its switch port"),
+    "storage": ("HST006", "storage is missing or does not answer", "storage that is mounted and answers",
+                "`findmnt` and `timeout 10 ls` of what is named, on this node and on another"),
+    "pcie": ("PCI001", "a PCIe link is below what it should be", "links at the width and speed of their devices",
+             "`sudo lspci -vv` on the node: LnkSta beside LnkCap of that device"),
+}  # fmt: skip
+"""By part: the check, what is wrong, what should be, what to look at first."""
+
+
+def with_reports(outcome: Outcome, node: Node) -> Outcome:
+    """The outcome of a check with what others say of the same fault, where it found none itself."""
+    if outcome.status is Status.FINDING:
+        return outcome
+    by_part: dict[str, list[KernelEvent]] = {}
+    for event in node.events:
+        part = event.kind.removeprefix(REPORTED)
+        if part != event.kind and part in WORDS and WORDS[part][0] == outcome.check:
+            by_part.setdefault(part, []).append(event)
+    if not by_part:
+        return outcome
+    findings = tuple(_finding(node, part, events) for part, events in by_part.items())
+    return Outcome(outcome.check, Status.FINDING, node.host, findings, coverage=outcome.coverage)
+
+
+def _finding(node: Node, part: str, events: Sequence[KernelEvent]) -> Finding:
+    check, wrong, expected, look = WORDS[part]
+    said = events[0].text[:160]
+    more = f", and {plural(len(events) - 1, 'other line')} alike" if len(events) > 1 else ""
+    return Finding(
+        id=check,
+        severity=Severity.ERROR,
+        message=f"{wrong}, by the word of a scheduler or a health check: {said}{more}",
+        observed=said,
+        expected=expected,
+        fix=(look, "the sentence is all that was given: `topodiag scan` on the node shows the fault itself"),
+        where=Where(nodes=(node.host,)),
+        cost=Cost(text="the node takes no jobs while it is held out of service"),
+        evidence=tuple(event.origin for event in events[:MOST_SHOWN]),
+        confidence=Confidence.MEDIUM,
+    )
+
+
+__all__ = ["WORDS", "with_reports"]

@@ -1,0 +1,127 @@
+"""Why Slurm holds nodes out of service: `scontrol show node`, `sinfo -R`, `sinfo -N -l`, lines of slurmctld.
+
+    NodeName=gpu-017 Arch=x86_64 CoresPerSocket=48
+       State=IDLE+DRAIN ThreadsPerCore=2 TmpDisk=0 Weight=1 Owner=N/A MCS_label=N/A
+       Reason=gres/gpu count reported lower than configured (7 < 8) [slurm@2024-05-06T08:11:01]
+
+    REASON               USER      TIMESTAMP           NODELIST
+    NHC: check_hw_ib:  N root      2024-05-06T08:11:01 gpu-[012,017]
+
+Formats: Slurm 20.02 to 24.11, src/api/node_info.c, src/sinfo, src/slurmctld/node_mgr.c. A node that is free or busy
+says nothing here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from topodiag.evidence.draft import NodeDraft
+from topodiag.evidence.host.reasons import kind_of
+from topodiag.evidence.interface import Blob, Parsed, Source
+from topodiag.model.system import KernelEvent
+from topodiag.model.topics import Topic
+
+MAX_LINE = 4096
+MAX_NODES = 2000
+"""Sentences kept: a cluster that is down says one of each node."""
+
+_NAME = re.compile(r"^\s{0,8}NodeName=(\S{1,255})")
+_STATE = re.compile(r"\bState=([A-Z_+*~#!%$@^-]{2,120})")
+_REASON = re.compile(
+    r"\bReason=(.{1,400}?)(?:\s\[[^\[\]\s]{1,64}@[^\[\]\s]{1,40}\]|\s+(?:Comment|Extra|InstanceId)=|\s*$)"
+)
+_OUT = re.compile(r"DRAIN|DOWN|FAIL|INVAL|NOT_RESPONDING|\*", re.IGNORECASE)
+_HEADER = re.compile(
+    r"^\s{0,8}REASON\s{1,200}USER\s{1,40}TIMESTAMP\s{1,40}(?:STATE\s{1,20})?NODELIST\s*$", re.MULTILINE
+)
+_ROW = re.compile(
+    r"^\s{0,8}(\S.{0,200}?)\s{1,200}[\w.()-]{1,40}\s{1,40}(?:\d{4}-\d\d-\d\dT[\d:]{8}|Unknown)\s{1,40}"
+    r"(?:[a-z*~#]{3,16}\s{1,20})?(\S{1,255})\s*$"
+)
+_LONG_HEADER = re.compile(r"^\s{0,8}NODELIST\s.{0,200}\bSTATE\b.{0,200}\bREASON\s*$", re.MULTILINE)
+_LONG_ROW = re.compile(r"^\s{0,8}(\S{1,255})\s{1,60}\d{1,6}\s{1,60}\S{1,60}\s{1,60}([a-z][a-z*~#@$-]{2,20})\s")
+_CONTROLLER = re.compile(
+    r"\b(?:[Ss]etting )?node (\S{1,64}) state (?:set )?to \w{2,20} with reason:? ?(.{1,300})$"
+    r"|\bupdate_node: node (\S{1,64}) reason set to: (.{1,300})$"
+    r"|\b()Nodes? (\S{1,255} not responding, setting DOWN)\s*$"
+)
+_SHOWN = re.compile(
+    r"^\s{0,8}NodeName=\S{1,255}\s[^\n]{0,400}\n(?:[^\n]{0,400}\n){0,12}?[^\n]{0,400}\bState=", re.MULTILINE
+)
+_ONE_LINE = re.compile(r"^\s{0,8}NodeName=\S{1,255} .{0,2000}\bState=", re.MULTILINE)
+_ALONE = re.compile(r"^\s{0,8}Reason=\S.{2,400}\[[\w.-]{1,64}@\d{4}-\d\d-\d\dT[\d:]{8}\]\s*$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A node, or a list of nodes, that Slurm holds out of service: its sentence, and the line of it."""
+
+    nodes: str
+    reason: str
+    line: int
+    text: str
+
+
+class SlurmNodes(Source[Held]):
+    """Nodes that Slurm holds out of service, each with its reason."""
+
+    kind = "slurm-nodes"
+    speaks_of = frozenset({Topic.SERVICES})
+    quiet_is_news = True
+    trust = 50
+
+    def told(self, parsed: Parsed[Held]) -> frozenset[Topic]:
+        """Nothing as a whole: a scheduler says what it was told of a node."""
+        return frozenset()
+
+    def recognises(self, head: str) -> bool:
+        patterns = (_HEADER, _LONG_HEADER, _ALONE, _SHOWN, _ONE_LINE)
+        if any(pattern.search(head) for pattern in patterns):
+            return True
+        return "reason" in head.lower() and any(_CONTROLLER.search(line[:MAX_LINE]) for line in head.split("\n"))
+
+    def parse(self, blob: Blob) -> Parsed[Held]:
+        parsed: Parsed[Held] = Parsed()
+        parsed.lines = blob.data.count(b"\n") + 1
+        for held in _held(blob):
+            if len(parsed.records) >= MAX_NODES:
+                parsed.leave(blob, held.line, held.text, "one of too many nodes")
+            else:
+                parsed.records.append(held)
+        return parsed
+
+    def fill(self, blob: Blob, parsed: Parsed[Held], draft: NodeDraft) -> None:
+        for held in parsed.records:
+            kind = kind_of(held.reason)
+            if kind:
+                text = f"{held.nodes}: {held.reason}" if held.nodes else held.reason
+                draft.events.append(KernelEvent(kind, text, blob.origin(held.line, held.text), of_log=False))
+
+
+def _held(blob: Blob) -> Iterator[Held]:
+    """The nodes that are out of service, in the order of the text."""
+    name = state = ""
+    table: re.Pattern[str] | None = None
+    column = 0
+    for number, whole in blob.lines():
+        line = whole[:MAX_LINE]
+        if found := _NAME.match(line):
+            name, state = found[1], ""
+        if found := _STATE.search(line):
+            state = found[1]
+        if (found := _REASON.search(line)) and (not state or _OUT.search(state)):
+            yield Held(name, found[1].strip(), number, line)
+        elif found := _CONTROLLER.search(line):
+            nodes, reason = found[1] or found[3] or "", found[2] or found[4] or found[6] or ""
+            yield Held(nodes, reason.strip(), number, line)
+        elif _HEADER.match(line):
+            table = _ROW
+        elif _LONG_HEADER.match(line):
+            table, column = _LONG_ROW, line.rindex("REASON")
+        elif table is not None and (found := table.match(line)):
+            if table is _ROW:
+                yield Held(found[2], found[1].strip(), number, line)
+            elif _OUT.search(found[2]) and line[column:].strip().lower() not in ("", "none"):
+                yield Held(found[1], line[column:].strip(), number, line)
