@@ -96,6 +96,7 @@ def test_lspci_alone_shows_an_adapter_with_half_of_its_lanes() -> None:
         (("mlx5_core 0000:0c:00.0 eth0: TX timeout detected",), Severity.ERROR, "does not send"),
         (("mlx5_core 0000:9c:00.0 ib0: Link down", "mlx5_core 0000:9c:00.0 ib0: Link up") * 3, Severity.WARNING,
          "came back"),
+        (("mlx5_core 0000:9c:00.0 ib0: Link up",) * 4, Severity.WARNING, "came up 3 times more"),
     ],
 )  # fmt: skip
 def test_the_kernel_log_alone_shows_what_an_adapter_suffers(
@@ -119,6 +120,11 @@ def test_a_link_that_is_down_by_the_last_word_of_the_log_is_an_error_and_one_tha
     back = node_of(down + "[9012.1] mlx5_core 0000:c0:00.0 ibp192s0: Link up\n")
     assert NicPortDown().judge(back).status is not Status.FINDING
     assert NicPortErrors().judge(back).status is not Status.FINDING
+
+
+def test_an_interface_that_somebody_takes_up_again_is_no_flap() -> None:
+    up = "".join(f"[{9000 + at}.1] mlx5_core 0000:9c:00.0 ib0: Link up\n" for at in range(3))
+    assert NicPortErrors().judge(node_of(up)).status is not Status.FINDING
 
 
 def test_links_that_train_while_the_machine_boots_are_no_flaps() -> None:

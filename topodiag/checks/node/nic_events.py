@@ -7,6 +7,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from topodiag.checks.interface import NodeCheck
@@ -22,6 +23,10 @@ from topodiag.words.fold import plural
 MANY_FLAPS = 2
 """Link losses that came back, from which on a link is called unsteady: switches and ports recover by themselves once
 (ByteRobust acts on two alerts in five minutes)."""
+
+MANY_RETURNS = 3
+"""Times that a link came up though it was up, from which on it is called unsteady: a piece of a log, or an old driver,
+has the ups alone. An interface that somebody takes down and up again gives one or two."""
 
 _ADAPTER = re.compile(r"\bmlx[45]_(?:core|ib|en)\b")
 _INTERFACE = re.compile(r"\b(?:mlx[45]_core|mlx4_en) [0-9a-fA-F:.]{7,16}:? ([A-Za-z][\w.-]{1,31}): ")
@@ -146,8 +151,11 @@ def troubles(node: Node) -> tuple[Event, ...]:
     made = []
     for name, _, events in _links(node):
         flaps = sum(_is_down(event) for event in events[:-1])
-        if flaps >= MANY_FLAPS:
+        again = sum(not _is_down(one) and not _is_down(other) for one, other in pairwise(events))
+        if flaps >= MANY_FLAPS or (not flaps and again >= MANY_RETURNS):
             words = f"its link went down and came back {plural(flaps, 'time')}"
+            if not flaps:
+                words = f"its link came up {plural(again, 'time')} more although it was up: it was lost in between"
             made.append(Event(name, "flap", Severity.WARNING, words, tuple(event.origin for event in events)))
     found: dict[tuple[str, str], list[KernelEvent]] = defaultdict(list)
     for event in node.events:
