@@ -52,6 +52,13 @@ def test_the_guilty_process_is_named_by_answers_alone(name: str) -> None:
     assert ranks <= {each["rank"] for each in truth["guilty"]}, "text of split communicators names no world rank"
 
 
+@pytest.mark.parametrize("name", [name for name in NAMES if name.startswith(("killed", "stopped"))])
+def test_a_process_that_the_others_gave_up_is_named_by_the_logs_alone(name: str) -> None:
+    truth: dict[str, Any] = json.loads((RAS / name / "truth.json").read_text())
+    found = [each for each in topodiag.logs([RAS / name / "logs"]).findings if each.id == "JOB006"]
+    assert [each.where.ranks for each in found] == [tuple(each["rank"] for each in truth["guilty"])]
+
+
 def test_an_init_that_waits_is_told_where_ras_can_say_it() -> None:
     found = topodiag.diagnose([RAS / "init_rank_missing-2.29.7" / "ras"]).findings
     assert [(each.id, each.severity) for each in found] == [("JOB001", Severity.ERROR)]

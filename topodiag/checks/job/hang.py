@@ -9,6 +9,7 @@ from typing import Never
 
 from topodiag.checks.interface import JobCheck, OneStep
 from topodiag.checks.job.behind import hosts_with, look_at
+from topodiag.checks.job.hang_dead_peers import by_dead_peers
 from topodiag.checks.job.hang_dumps import by_missing_dumps, last_entries
 from topodiag.checks.job.hang_gpus import by_gpus
 from topodiag.checks.job.hang_monitor import by_monitor
@@ -69,12 +70,12 @@ class RankBehind(OneStep[Job], JobCheck[Never]):
         Operation lines (subsystem COLL): how many, and collective, count, type, reduction, root of the last ones.
         opCount itself only in part: NCCL raises it for operations over the network, so that it differs between
         healthy ranks. Answers of NCCL's RAS: launches by rank, ranks that left, processes that do not answer; two
-        answers tell a hang from a job that runs. Stack dumps of several processes (py-spy): who waits in a collective,
-        and who elsewhere. Flight recorder dumps: process group, sequence number, state, and ranks that left no dump
-        where all others wait. Captures of the nodes: GPUs that are fully busy without memory traffic and with little
-        power wait in a kernel, one that runs nothing is behind. NCCL 2.32's monitor of progress counters: a GPU whose
-        copies do not end. Torch's watchdog lines: the sign of a hang, and, where there is nothing better, the last work
-        that each rank enqueued and completed.
+        answers tell a hang from a job that runs. Peers that RAS gave up, in the log itself (subsystem RAS). Stack dumps
+        of several processes (py-spy): who waits in a collective, and who elsewhere. Flight recorder dumps: process
+        group, sequence number, state, and ranks that left no dump where all others wait. Captures of the nodes: GPUs
+        that are fully busy without memory traffic and with little power wait in a kernel, one that runs nothing is
+        behind. NCCL 2.32's monitor of progress counters: a GPU whose copies do not end. Torch's watchdog lines: the
+        sign of a hang, and, where there is nothing better, the last work that each rank enqueued and completed.
 
     When it stays silent
         The communicator was destroyed in order. Counts differ by one and nothing says that the job hung: the
@@ -83,7 +84,8 @@ class RankBehind(OneStep[Job], JobCheck[Never]):
         entered, or all of a communicator that holds them: the log was cut there. RAS's counts move from answer to
         answer; RAS shows no rank behind, which proves nothing: unknown. Stacks of ranks that wait for the GPU, or are
         all in the same collective: unknown. All GPUs wait, or more than a quarter do not. The monitor's
-        copies are late in a job that runs, or on more than a quarter of the GPUs. Neither operations nor dumps
+        copies are late in a job that runs, or on more than a quarter of the GPUs. RAS gave up half of the processes or
+        more, or a communicator was torn down: the job ended. Neither operations nor dumps
         are there: unknown.
 
     How to confirm
@@ -131,6 +133,7 @@ class RankBehind(OneStep[Job], JobCheck[Never]):
             found
             or [*by_stacks(self, job, hung)]
             or [*by_missing_dumps(self, job, hung, last)]
+            or [*by_dead_peers(self, job)]
             or [*by_gpus(self, job, hung)]
             or [*by_monitor(self, job, hung)]
         )
