@@ -19,6 +19,8 @@ PEER = re.compile(r"from peer ([^\s,]{1,80})")
 HCA = re.compile(r"\bhca ([\w.\-]{1,40})|NET/IB ?: ([\w.\-]{1,40}):\d{1,3} ")
 GID = re.compile(r"remoteGids? ?([0-9A-Fa-f:.]{2,60})")
 
+UNANSWERED = {12, 13}
+"""IBV_WC_RETRY_EXC_ERR and IBV_WC_RNR_RETRY_EXC_ERR: the peer did not answer, or was not ready."""
 QUEUE_PAIR = re.compile(
     r"ibv_modify_qp\b(?:\(\))?(?: to \w{2,5})? failed(?: with|:)? (?:error )?(?:\d{1,4} )?([A-Za-z][^,(\n]{0,60})"
 )
@@ -129,7 +131,9 @@ class RdmaErrors(JobCheck[RdmaFaults]):
         by_status = _grouped(completions, _status)
         if len(by_status) > 1:
             by_status.pop(FLUSHED, None)
-        return RdmaFaults(by_status, _grouped(ports, _what), _grouped(pairs, _errno))
+        refused = _grouped(pairs, _errno)
+        _join_paths(by_status, refused)
+        return RdmaFaults(by_status, _grouped(ports, _what), refused)
 
     def tell(self, judged: Job, observed: RdmaFaults) -> Iterator[Finding]:
         for status, events in sorted(observed.completions.items()):
@@ -140,7 +144,9 @@ class RdmaErrors(JobCheck[RdmaFaults]):
             yield self._pair(errno, events)
 
     def _pair(self, errno: str, events: Sequence[Event]) -> Finding:
-        """Queue pairs that could not be connected: on RoCE the driver asks for the peer's address at that moment."""
+        """Queue pairs that could not be connected: on RoCE the driver asks for the peer's address at that moment. With
+        them the work that ended without an answer on the same path."""
+        unanswered = sum(event.count for event in events if event.kind == "ib completion")
         hcas = _named(events, "hca", HCA)
         gids = _named(events, "remote_gid", REMOTE)
         hosts = list(dict.fromkeys(event.host for event in events if event.host))
@@ -152,7 +158,8 @@ class RdmaErrors(JobCheck[RdmaFaults]):
             Severity.ERROR,
             f"{_who(events)}: {fold_runs(hcas[:4]) if hcas else 'an RDMA device'} cannot connect to"
             f" {', '.join(gids[:2]) or 'its peer'}: {errno or 'refused'}",
-            observed=quoted(events[0].text),
+            observed=quoted(events[0].text)
+            + (f"; {plural(unanswered, 'completion')} without an answer on the same path" if unanswered else ""),
             expected="a queue pair between the two devices",
             fix=(first, second),
             nodes=hosts,
@@ -278,6 +285,23 @@ def _grouped(events: Sequence[Event], key: Callable[[Event], K]) -> dict[K, list
     for event in events:
         groups[key(event)].append(event)
     return groups
+
+
+def _path(event: Event) -> frozenset[str]:
+    """The two ends of a connection by their GIDs, whichever end reports; empty where the line names one alone."""
+    ends = frozenset((event.details.get("gid", ""), event.details.get("remote_gid", "")))
+    return ends if "" not in ends and len(ends) == 2 else frozenset()
+
+
+def _join_paths(completions: dict[int, list[Event]], refused: Mapping[str, list[Event]]) -> None:
+    """Lays work that ended without an answer to the refused queue pairs of the same path: one fault, seen twice."""
+    errnos = {_path(event): errno for errno, events in refused.items() for event in events if _path(event)}
+    for status in UNANSWERED & completions.keys():
+        for event in [each for each in completions[status] if _path(each) in errnos]:
+            completions[status].remove(event)
+            refused[errnos[_path(event)]].append(event)
+        if not completions[status]:
+            del completions[status]
 
 
 def _errno(event: Event) -> str:
