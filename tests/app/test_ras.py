@@ -121,6 +121,22 @@ def test_an_empty_answer_is_asked_for_again() -> None:
     assert [each.severity for each in asked(first_closes).findings] == [Severity.ERROR]
 
 
+def test_an_answer_is_judged_though_a_text_without_a_record_lies_beside_it(tmp_path: Path) -> None:
+    """A folder of all that was asked holds answers of other commands, and notes."""
+    for number in range(2):
+        (tmp_path / f"{number}.json").write_bytes(as_json(stamp=stamped(number)))
+    (tmp_path / "timeout.txt").write_text("OK\n")
+    result = logs([str(tmp_path)])
+    assert [(each.id, each.where.ranks) for each in result.findings] == [("JOB006", (5,))]
+    assert "timeout.txt: holds no NCCL record" in " ".join(each.why for each in result.not_observed)
+
+
+def test_a_text_without_a_record_alone_is_refused_as_before(tmp_path: Path) -> None:
+    (tmp_path / "timeout.txt").write_text("OK\n")
+    with pytest.raises(InputError, match="holds no NCCL record"):
+        logs([str(tmp_path)])
+
+
 BUSY = b"SERVER PROTOCOL 2\nOK\nBUSY: diagnostics already in progress\n"
 """What 2.31 answers while it runs its diagnostics for somebody else."""
 

@@ -123,17 +123,22 @@ def job_case(intake: Intake, options: LogOptions | None = None, on_progress: Rea
         return with_arguments(with_steps(jobs, steps.all), trained.arguments)
 
     own = replace(trained.intake, pieces=tuple(_logs_of(intake, trained.alone)))
-    unlogged = not any(is_read(piece) for piece in own.pieces) and not chosen.flight
-    if unlogged and (answers or stacks or measured.inspection or reported.all or traced.all or steps.all):
+    beside = bool(answers or stacks or measured.inspection or reported.all or traced.all or steps.all)
+    if beside and not any(is_read(piece) for piece in own.pieces) and not chosen.flight:
         return Case(jobs=with_beside(()), inputs=asked, not_observed=silent)
     with spooled(own, is_read) as plain:
-        found = ingest(
-            plain,
-            workers=chosen.workers,
-            dask=chosen.dask,
-            chunk=chosen.chunk or CHUNK_BYTES,
-            on_progress=on_progress,
-        )
+        try:
+            found = ingest(
+                plain,
+                workers=chosen.workers,
+                dask=chosen.dask,
+                chunk=chosen.chunk or CHUNK_BYTES,
+                on_progress=on_progress,
+            )
+        except InputError as error:
+            if not beside or chosen.flight or chosen.save is not None:
+                raise
+            return Case(jobs=with_beside(()), inputs=asked, not_observed=(*silent, NotObserved(PART, str(error))))
         dumps = {each.path: each.name for each in found.flight}
         records, problems = read_flight(tuple(dict.fromkeys((*dumps, *chosen.flight))), dumps)
     if chosen.save is not None:
