@@ -1,4 +1,4 @@
-"""What a scheduler or a health check says of a node, as findings of the checks that judge such a fault.
+"""What a scheduler or a test of the node says of a node, as findings of the checks that judge such a fault.
 
 The sentence is a verdict without its evidence: it counts where the check itself found nothing, and never more than
 medium. A sentence that names no part becomes a line that nothing explains (`checks/node/troubles.py`).
@@ -14,6 +14,7 @@ from topodiag.model.system import REPORTED, KernelEvent
 from topodiag.words.fold import plural
 
 MOST_SHOWN = 8
+_BY = dict.fromkeys(("link-slow", "link-errors"), "by the word of a tool of the fabric")
 
 WORDS: dict[str, tuple[str, str, str, str]] = {
     "gpu-lost": ("GPU001", "a GPU is lost", "GPUs that all answer",
@@ -34,6 +35,10 @@ WORDS: dict[str, tuple[str, str, str, str]] = {
                   "`dmesg -T | grep -iE 'link|mlx5'` on the node; clean and reseat the cable of that port"),
     "port-count": ("NIC005", "the node has fewer adapters than it should have", "all adapters of the node",
                    "`lspci | grep -i mellanox` and `ibstat -l` on the node: is it off the bus, or without its driver?"),
+    "link-slow": ("NIC002", "a link of the fabric is below what it should be", "links at what both ends can do",
+                  "`iblinkinfo` for that port: what it runs at and what both ends could do; then its cable"),
+    "link-errors": ("NIC003", "a link of the fabric has errors", "counters of errors that stay as they are under load",
+                    "`mlxlink -d DEVICE -c` or `perfquery -x` for that port, twice with a minute between; its cable"),
     "port-down": ("NIC001", "a network port is not active", "ports that are Active and LinkUp",
                   "`ibstat` on the node: state and physical state of that port; then its cable and its switch port"),
     "storage": ("HST006", "storage is missing or does not answer", "storage that is mounted and answers",
@@ -66,7 +71,7 @@ def _finding(node: Node, part: str, events: Sequence[KernelEvent]) -> Finding:
     return Finding(
         id=check,
         severity=Severity.ERROR,
-        message=f"{wrong}, by the word of a scheduler or a health check: {said}{more}",
+        message=f"{wrong}, {_BY.get(part, 'by the word of a scheduler or a test of the node')}: {said}{more}",
         observed=said,
         expected=expected,
         fix=(look, "the sentence is all that was given: `topodiag scan` on the node shows the fault itself"),

@@ -177,3 +177,9 @@ def test_on_a_machine_without_nvswitches_its_failure_is_none() -> None:
     cards = "GPU 0: NVIDIA L40S (UUID: GPU-60c9f17e-9e3a-2d41-bb0c-1f5f5f1f6a20)\n"
     cards += "GPU 1: NVIDIA L40S (UUID: GPU-70c9f17e-9e3a-2d41-bb0c-1f5f5f1f6a20)\n"
     assert not FabricNotReady().judge(node_of(SERVICE.format("failed (Result: timeout)"), cards)).findings
+
+
+@pytest.mark.parametrize(("word", "kind"), [("Polling", "no link partner"), ("Disable", "switched off")])
+def test_mlxlink_alone_shows_a_port_that_is_down(word: str, kind: str) -> None:
+    text = MLXLINK.format("Cable is unplugged").replace(": Active", f": {word}").replace(": LinkUp", ": N/A")
+    assert kind in only(NicPortDown().judge(node_of(text.replace("IB-NDR", "N/A").replace("4x", "N/A")))).message

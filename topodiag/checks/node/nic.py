@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Never
 
 from topodiag.checks.interface import NodeCheck, OneStep
+from topodiag.checks.node.interfaces import down_interfaces
 from topodiag.checks.node.nic_events import of_bus, of_log
 from topodiag.checks.node.nic_ports import (
     Port,
@@ -76,8 +77,9 @@ class NicPortDown(OneStep[Node], NodeCheck[Never]):
 
     Evidence it reads
         `state`, `phys_state` and `sm_lid` of each port in /sys/class/infiniband, `ibstat`, `ibv_devinfo`, `rdma link`;
-        the carrier of the interface; link messages of the kernel log, and adapters that no longer answer on the bus;
-        the NIC's role (from distance to GPUs, link layer, product and default route).
+        the carrier of the interface; where nothing tells of RDMA ports, `ip link` and /proc/net/bonding: a member of
+        a bond that is down, one of three or more interfaces named alike; link messages of the kernel log, and adapters
+        that no longer answer on the bus; the NIC's role (from distance to GPUs, link layer, product and default route).
 
     When it stays silent
         Storage and management NICs, and NICs whose role is not known. The second port of a dual-port card that is
@@ -107,7 +109,7 @@ class NicPortDown(OneStep[Node], NodeCheck[Never]):
 
     def judge(self, node: Node, peers: Sequence[Node] = ()) -> Outcome:
         outcome = self._judge_ports(node)
-        found = [*of_bus(self, node), *of_log(self, node)]
+        found = [*of_bus(self, node), *of_log(self, node), *down_interfaces(self, node)]
         return self.found(node, [*found, *outcome.findings], outcome.coverage) if found else outcome
 
     def _judge_ports(self, node: Node) -> Outcome:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Never
 
 from topodiag.checks.interface import NodeCheck, OneStep
+from topodiag.checks.node.interfaces import odd_mtus
 from topodiag.checks.node.nic import NO_COMPUTE
 from topodiag.checks.node.nic_ports import Port, is_near, netdev_of, ports_of, product
 from topodiag.checks.peers import of_everyone
@@ -72,7 +73,8 @@ class NicsDiffer(OneStep[Node], NodeCheck[Never]):
         Mixed firmware alone costs no bandwidth, but nodes then behave differently without a visible reason.
 
     Evidence it reads
-        `active_mtu` of `ibv_devinfo`, the interface's MTU, `link_layer` and `fw_ver` of sysfs, `ibstat`, `ethtool -i`.
+        `active_mtu` of `ibv_devinfo`, the interface's MTU, `link_layer` and `fw_ver` of sysfs, `ibstat`, `ethtool -i`;
+        where nothing tells of RDMA ports, the MTUs of three or more interfaces named alike in `ip link`.
 
     When it stays silent
         Different products, and different boards of one product (board id), rightly have different firmware. MTUs are
@@ -97,6 +99,11 @@ class NicsDiffer(OneStep[Node], NodeCheck[Never]):
     title = "MTU, link layer or firmware differs from sibling NICs or nodes"
 
     def judge(self, node: Node, peers: Sequence[Node] = ()) -> Outcome:
+        outcome = self._judge_nics(node, peers)
+        found = list(odd_mtus(self, node))
+        return self.found(node, [*found, *outcome.findings], outcome.coverage) if found else outcome
+
+    def _judge_nics(self, node: Node, peers: Sequence[Node]) -> Outcome:
         nics = compute_nics(node)
         if not nics:
             return self.not_applicable(node, NO_COMPUTE)

@@ -34,6 +34,9 @@ _LANE_GBPS = {"SDR": 2.5, "DDR": 5.0, "QDR": 10.0, "FDR10": 10.0, "FDR": 14.0, "
               "XDR": 200.0}  # fmt: skip
 """Gb/s of data in a lane, as the other tools round it."""
 
+_STATES = {"polling": ("DOWN", "Polling"), "disable": ("DOWN", "Disabled"), "disabled": ("DOWN", "Disabled"),
+           "sleep": ("DOWN", "Sleep")}  # fmt: skip
+"""States of mlxlink that the kernel tells as a logical and a physical one."""
 _SIGNAL = re.compile(r"[Ss]ignal [Ii]ntegrity|\b[Hh]igh BER\b|\bBER is high\b")
 """Of its recommendations those that blame the signal; others explain why a link is down, which its state says."""
 _RATE_AFTER_CORRECTION = re.compile(r"(?:Effective Physical|Symbol) BER\Z")
@@ -100,7 +103,10 @@ class Mlxlink(Source[RdmaRecord]):
 
 def _read(page: Page[RdmaRecord], line: Line, link: _Link, name: str, value: str) -> None:
     port = link.record.port(1, line.number)
-    if name in _PORT:
+    if name == "State" and (said := _STATES.get(value.lower())) is not None:
+        line.put(port.facts, "state", said[0])
+        line.put(port.facts, "phys_state", said[1])
+    elif name in _PORT:
         # The physical state of an Ethernet port is that of its negotiation (ETH_AN_FSM_ENABLE), no word of the kernel.
         if name == "State" or words.phys_state(value) is not None:
             page.read(line, value, port.facts, _PORT[name])

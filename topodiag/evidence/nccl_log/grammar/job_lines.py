@@ -37,6 +37,7 @@ WORDS = (
     *ends.WORDS, *job_faults.WORDS, *reach.WORDS, *(words.encode() for words in (*NOTES, *WELL)),
     b"ssh: Could not resolve", b"Permission denied (publickey", b"reliably start one or more daemons",
     b"how to route a message", b"Barrier timed out. Id: ",
+    b"stopped sending heartbeats", b"with a different incarnation",
 )  # fmt: skip
 """A line without any of these is none of theirs."""
 
@@ -61,8 +62,12 @@ _LAUNCH = compiled(
     r"|\b(?:ORTE|PRTE|PRRTE) (?:was unable to reliably start one or more daemons|does not know how to route a message)"
 )
 """OpenSSH, and Open MPI's mpirun (help-errmgr-base.txt, v4 and v5), of a node on which no daemon starts."""
-_REGISTERED = compiled(r"\bBarrier timed out\. Id: ([^\s.]{1,120})")
-"""Coordination service of JAX and TensorFlow (coordination_service.cc): tasks that did not come in time."""
+_REGISTERED = compiled(
+    r"\bBarrier timed out\. Id: ([^\s.]{1,120})|tasks are unhealthy \(stopped sending heartbeats\)"
+    r"|/job:\w{1,60}/(?:replica:\d{1,6}/)?task:\d{1,9} unexpectedly tried to connect with a different incarnation"
+)
+"""Coordination service of JAX and TensorFlow (coordination_service.cc): tasks that did not come in time, or that are
+heard of no more."""
 _HEARTBEAT = compiled(r"[Hh]eartbeat monitor timed out")
 _UCX_EVENT = compiled(r"IB Async event on ([\w.-]{1,60}): (.{3,80}?)(?: on port (\d{1,3}))?\s*$")
 _MANAGER = compiled(r"client reregistration|SM change|GID table")

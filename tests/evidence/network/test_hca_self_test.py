@@ -1,0 +1,44 @@
+"""hca_self_test.ofed: ports that are down and tests that failed; a test that passes says nothing."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from topodiag.evidence.interface import Blob
+from topodiag.evidence.network.hca_self_test import HcaSelfTest
+
+TEXT = """\
+---- Performing Adapter Device Self Test ----
+Number of CAs Detected ................. 2
+PCI Device Check ....................... PASS
+Port State of Port #1 on CA #0 (HCA)..... UP 4X HDR (InfiniBand)
+Port State of Port #1 on CA #1 (HCA)..... {state}
+Error Counter Check on CA #0 (HCA)...... {errors}
+Error Counter Check on CA #1 (HCA)...... NA (No active ports)
+Kernel Syslog Check .................... PASS
+"""
+
+
+def read(state: str, errors: str) -> list[tuple[str, str]]:
+    text = TEXT.format(state=state, errors=errors)
+    source = HcaSelfTest()
+    assert source.recognises(text)
+    return [(event.kind, event.text) for event in source.parse(Blob("test.txt", text.encode())).records]
+
+
+def test_a_port_that_is_down_and_a_test_that_failed_are_told() -> None:
+    assert read("DOWN (InfiniBand)", "FAIL") == [
+        ("reported port-down", "Port State of Port #1 on CA #1 (HCA): DOWN (InfiniBand)"),
+        ("reported link-errors", "Error Counter Check on CA #0 (HCA): FAIL"),
+    ]
+
+
+def test_a_node_that_passes_says_nothing() -> None:
+    assert read("UP 4X HDR (InfiniBand)", "PASS") == []
+
+
+@given(st.text(max_size=300) | st.text(alphabet="Port State of #1 on CA #0.. DOWN\n", max_size=300))
+def test_any_text_is_read_or_left(text: str) -> None:
+    HcaSelfTest().recognises(text)
+    HcaSelfTest().parse(Blob("x", text.encode()))

@@ -1,0 +1,49 @@
+"""ibdiagnet: links and counters at fault, other errors, and what only informs."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from topodiag.evidence.interface import Blob
+from topodiag.evidence.network.ibdiagnet import Ibdiagnet
+
+
+def kinds(text: str) -> list[str]:
+    source = Ibdiagnet()
+    assert source.recognises(text)
+    return [event.kind for event in source.parse(Blob("ibdiagnet2.log", text.encode())).records]
+
+
+@pytest.mark.parametrize(
+    ("line", "kind"),
+    [
+        ("-E- S946dae03/Nleaf-03/P17<-->H946d/gpu-017/U1/P1 - Unexpected actual link width 1x", "reported link-slow"),
+        ('-W- link with PHY=1x found at direct path "1,19"', "reported link-slow"),
+        ('-W- gpu-017/mlx5_3/U1/P1 - "symbol_error_counter" increased during the run', "reported link-errors"),
+        ("-E- gpu-017/U1/P1 - High BER value reported", "reported link-errors"),
+        ("-E- Duplicated Node GUID detected", "told"),
+    ],
+)
+def test_a_line_has_its_fault(line: str, kind: str) -> None:
+    assert kinds(f"-I- Links Check\n{line}\n") == [kind]
+
+
+def test_a_table_of_stages_counts_where_no_line_says_more() -> None:
+    text = "-I- Stage                Warnings   Errors     Comment\n-I- Links Check          0          0\n"
+    assert kinds(text) == []
+    assert kinds(text + "-I- Speed / Width checks     0          2\n") == ["told"]
+
+
+@pytest.mark.parametrize(
+    "text", ["-I- Discovery 0 0\n", "-W- Node info differs\n-I- done\n", "-E- Links Check finished with errors\n"]
+)
+def test_what_only_informs_says_nothing(text: str) -> None:
+    assert kinds(text) == []
+
+
+@given(st.text(max_size=300) | st.text(alphabet="-IWE- link PHY=12\n", max_size=300))
+def test_any_text_is_read_or_left(text: str) -> None:
+    Ibdiagnet().recognises(text)
+    Ibdiagnet().parse(Blob("x", text.encode()))

@@ -1,0 +1,89 @@
+"""`ibdiagnet`: the lines of its log that find a fault of the fabric.
+
+    -E- S946dae0300aabbcc/Nleaf-03/P17<-->H946dae03/gpu-017/U1/P1 - Unexpected actual link width 1x
+    -W- gpu-017/mlx5_3/U1/P1 - "symbol_error_counter" increased during the run (difference value=312,...)
+    -W- link with PHY=1x found at direct path "1,19"
+    -I- Speed / Width checks      0          2
+
+`-I-` lines inform; their table counts errors by stage. Formats: ibdiagnet 1.5 (ibdiag.tcl) and ibutils2 2.1 to 2.13.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+from topodiag.evidence.draft import NodeDraft
+from topodiag.evidence.interface import Blob, Parsed, Source
+from topodiag.model.system import REPORTED, TOLD, KernelEvent
+from topodiag.model.topics import Topic
+
+MAX_LINE = 1000
+MAX_OF_KIND = 50
+"""Lines kept of one kind: a fabric with a bad switch writes thousands."""
+
+_MARK = re.compile(r"^[ \t>|]{0,20}-[IWE]- \S", re.MULTILINE)
+_LINE = re.compile(r"[ \t>|]{0,20}-([IWE])- (\S.{0,600}?)\s*\Z")
+_STAGE = re.compile(r"(\S.{1,60}?)\s{2,60}(\d{1,9})\s{1,40}(\d{1,9})(?:\s{1,40}.{0,200})?\Z")
+_SLOW = re.compile(r"[Uu]nexpected (?:actual )?link (?:speed|width)|[Ll]ink (?:width|speed) is (?:different|lower)"
+                   r"|link with (?:PHY|SPD|LOG|WIDTH|SPEED)=|[Ll]ink at lower (?:width|speed)")  # fmt: skip
+_ERRORS = re.compile(r"\b(?:symbol_error|port_rcv_errors|link_error_recovery|link_down(?:ed)?|local_link_integrity"
+                     r"|excessive_buffer|port_rcv_remote_physical|SymbolErrors?|LinkDowned|LinkErrorRecovery"
+                     r"|PortRcvErrors)"
+                     r"\w{0,24}|\bBER\b|bit error rate", re.IGNORECASE)  # fmt: skip
+_SUMMARY = re.compile(
+    r"check finished with|finished (?:successfully|with)|See (?:the )?(?:log|file)|(?:was"
+    r"|were) skipped|ibdiagnet",
+    re.I,
+)
+
+
+class Ibdiagnet(Source[KernelEvent]):
+    """Links and counters that ibdiagnet finds at fault, and what else it calls an error."""
+
+    kind = "ibdiagnet"
+    speaks_of = frozenset({Topic.FABRIC})
+    trust = 55
+
+    def told(self, parsed: Parsed[KernelEvent]) -> frozenset[Topic]:
+        """Nothing as a whole: an excerpt shows some lines of it."""
+        return frozenset()
+
+    def recognises(self, head: str) -> bool:
+        return _MARK.search(head) is not None
+
+    def parse(self, blob: Blob) -> Parsed[KernelEvent]:
+        parsed: Parsed[KernelEvent] = Parsed()
+        kept: Counter[str] = Counter()
+        stages: list[KernelEvent] = []
+        for number, whole in blob.lines():
+            parsed.lines = number
+            found = _LINE.match(whole[:MAX_LINE])
+            if found is None:
+                continue
+            level, text = found[1], found[2]
+            if level == "I":
+                stage = _STAGE.match(text)
+                if stage is not None and int(stage[3]) > 0:
+                    words = f"{stage[1].strip()}: {stage[3]} errors, {stage[2]} warnings"
+                    stages.append(KernelEvent(TOLD, words, blob.origin(number, whole), of_log=False))
+                continue
+            kind = _kind(level, text)
+            kept[kind] += 1
+            if kind and kept[kind] <= MAX_OF_KIND:
+                parsed.records.append(KernelEvent(kind, text, blob.origin(number, whole), of_log=False))
+        if not parsed.records:
+            parsed.records.extend(stages)
+        return parsed
+
+    def fill(self, blob: Blob, parsed: Parsed[KernelEvent], draft: NodeDraft) -> None:
+        draft.events.extend(parsed.records)
+
+
+def _kind(level: str, text: str) -> str:
+    """The kind of event that a line makes; "" for a warning of which nobody knows that it is a fault."""
+    if _SLOW.search(text):
+        return f"{REPORTED}link-slow"
+    if _ERRORS.search(text):
+        return f"{REPORTED}link-errors"
+    return TOLD if level == "E" and not _SUMMARY.search(text) else ""

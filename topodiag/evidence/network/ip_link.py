@@ -1,0 +1,119 @@
+"""`ip link`, `ip -s link`, `ip -d link`, `ip addr`, `ip -br link` and `ifconfig`: state, MTU and errors of interfaces.
+
+    4: ens2np0: <NO-CARRIER,BROADCAST,MULTICAST,UP> mtu 9000 qdisc mq master bond0 state DOWN mode DEFAULT qlen 1000
+        link/ether b8:ce:f6:11:22:35 brd ff:ff:ff:ff:ff:ff
+        RX:  bytes packets errors dropped  missed   mcast
+              1024      12      3       0       0       0
+    ens2np0          DOWN           b8:ce:f6:11:22:35 <NO-CARRIER,BROADCAST,MULTICAST,UP>
+
+Formats: iproute2 4.15 to 6.9 (ip/ipaddress.c, print_linkinfo, print_link_stats64); net-tools 2.10 (lib/interface.c).
+"""
+
+from __future__ import annotations
+
+import re
+
+from topodiag.evidence.draft import NodeDraft
+from topodiag.evidence.interface import Blob, Parsed, Source, to_int
+from topodiag.evidence.network import rdma_words as words
+from topodiag.evidence.network.network_records import Line, NetDevRecord, Page, fill_netdev
+from topodiag.model.topics import Topic
+
+_MARGIN = " \t>|"
+_HEAD = re.compile(r"\d{1,6}: ([^\s:@]{1,15})(?:@[^\s:]{1,20})?: <([A-Z0-9_,-]{0,200})> mtu (\d{1,9})\b(.{0,400})")
+_BRIEF = re.compile(
+    r"([^\s:@]{1,15})(?:@\S{1,20})?\s{1,20}(UP|DOWN|UNKNOWN|LOWERLAYERDOWN|DORMANT|NOTPRESENT)\s{1,20}"
+    r"(?:[0-9a-f]{2}:[0-9a-f:]{10,60})?\s{0,4}<([A-Z0-9_,-]{1,200})>\s*\Z"
+)
+_IFCONFIG = re.compile(r"([^\s:]{1,15}): flags=\d{1,6}<([A-Z0-9_,]{0,200})>\s{1,8}mtu (\d{1,9})")
+_KIND = re.compile(r"link/(ether|infiniband|loopback)\b")
+_STATS = re.compile(r"(RX|TX):? {1,8}(?:bytes|errors)? {0,8}.{0,120}")
+_NUMBERS = re.compile(r"\d{1,20}(?:\s{1,40}\d{1,20}){3,8}\s*\Z")
+_MARK = re.compile(
+    r"^[ \t>|]{0,20}(?:\d{1,6}: [^\s:]{1,40}: <[A-Z0-9_,-]{0,200}> mtu \d"
+    r"|[^\s:]{1,15}: flags=\d{1,6}<[A-Z0-9_,]{0,200}>"
+    r"\s{1,8}mtu \d)",
+    re.MULTILINE,
+)
+_BRIEF_MARK = re.compile(
+    r"^[ \t>|]{0,20}[^\s:@]{1,15}(?:@\S{1,20})?[ \t]{1,20}(?:UP|DOWN|UNKNOWN|LOWERLAYERDOWN|DORMANT|NOTPRESENT)"
+    r"[ \t]{1,20}(?:[0-9a-f]{2}:[0-9a-f:]{10,60})?[ \t]{0,4}<[A-Z0-9_,-]{1,200}>[ \t]*$",
+    re.MULTILINE,
+)
+_COUNTED = ("bytes", "packets", "errors", "dropped")
+
+
+class IpLink(Source[NetDevRecord]):
+    """Interfaces as `ip` and `ifconfig` show them."""
+
+    kind = "ip-link"
+    speaks_of = frozenset({Topic.INTERFACES})
+    trust = 60
+
+    def told(self, parsed: Parsed[NetDevRecord]) -> frozenset[Topic]:
+        """Nothing as a whole: it is often asked for some interfaces."""
+        return frozenset()
+
+    def recognises(self, head: str) -> bool:
+        return _MARK.search(head) is not None or _BRIEF_MARK.search(head) is not None
+
+    def parse(self, blob: Blob) -> Parsed[NetDevRecord]:
+        parsed: Parsed[NetDevRecord] = Parsed()
+        page = Page(blob, parsed)
+        found: dict[str, NetDevRecord] = {}
+        record: NetDevRecord | None = None
+        columns: tuple[str, list[str]] | None = None
+        for line in page.lines():
+            text = line.text.lstrip(_MARGIN).rstrip()
+            begun = _begun(line, text, found)
+            if begun is not None:
+                record, columns = begun, None
+            elif record is None:
+                continue
+            elif kind := _KIND.match(text):
+                line.put(record.facts, "kind", kind[1])
+            elif columns is not None and _NUMBERS.match(text):
+                _count(line, record, columns, text.split())
+                columns = None
+            elif (head := _STATS.match(text)) and "bytes" in text and not any(char.isdigit() for char in text):
+                columns = head[1].lower(), text.partition(":")[2].split() or text.split()[1:]
+        parsed.records.extend(found.values())
+        return parsed
+
+    def fill(self, blob: Blob, parsed: Parsed[NetDevRecord], draft: NodeDraft) -> None:
+        for record in parsed.records:
+            fill_netdev(blob, record, draft)
+
+
+def _begun(line: Line, text: str, found: dict[str, NetDevRecord]) -> NetDevRecord | None:
+    """The interface that a line begins, with what the line says of it."""
+    head, brief, old = _HEAD.match(text), _BRIEF.match(text), _IFCONFIG.match(text)
+    match = head or brief or old
+    if match is None or words.device_name(match[1]) is None:
+        return None
+    record = found.setdefault(match[1], NetDevRecord(match[1], line.number))
+    flags = set((match[3] if brief is not None and head is None else match[2]).split(","))
+    carrier = "NO-CARRIER" not in flags and ("LOWER_UP" in flags or (old is not None and "RUNNING" in flags))
+    if "UP" in flags and (carrier or "NO-CARRIER" in flags or old is not None):  # the kernel tells none of others
+        line.put(record.facts, "carrier", carrier)
+    if "LOOPBACK" in flags:
+        line.put(record.facts, "kind", "loopback")
+    if head is not None or old is not None:
+        line.put(record.facts, "mtu", to_int(match[3], low=1, high=2**31))
+    state = re.search(r"\bstate ([A-Z]{2,20})\b", head[4]) if head is not None else None
+    word = state[1] if state is not None else brief[2] if brief is not None and head is None else ""
+    if word:
+        line.put(record.facts, "operstate", word.lower())
+    elif old is not None and "UP" not in flags:
+        line.put(record.facts, "operstate", "down")
+    if head is not None and (master := re.search(r"\bmaster (\S{1,15})", head[4])) and words.device_name(master[1]):
+        line.put(record.facts, "master", master[1])
+    return record
+
+
+def _count(line: Line, record: NetDevRecord, columns: tuple[str, list[str]], cells: list[str]) -> None:
+    """Counters by the kernel's names (statistics/rx_errors)."""
+    way, names = columns
+    for name, cell in zip(names, cells, strict=False):
+        if name in _COUNTED:
+            line.put(record.counters, f"{way}_{name}", to_int(cell, low=0))
