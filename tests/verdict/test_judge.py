@@ -11,7 +11,7 @@ from tests.verdict.judged import LOG, measured, running, seen, verdict
 from tests.verdict.test_order import I, W
 from topodiag.model.case import Case
 from topodiag.model.finding import Confidence, Cost, Outcome, Status, Where
-from topodiag.model.identity import Host, Identity
+from topodiag.model.identity import Host, Identity, Tie
 from topodiag.model.job import FlightRecord
 from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
@@ -289,6 +289,13 @@ def test_what_the_container_sees_is_asked_inside_the_pod() -> None:
     case = Case(jobs=(pods,), identity=Identity((Host("n0", ("pod-0",)), Host("n1", ("pod-1",)))))
     told = verdict(seen("NET001", line=LOG, cost=Cost(1.0, 0.9)), case=case)
     assert told.next_evidence[0].where == "pod-0"
+
+
+def test_what_confirms_a_cause_is_run_in_the_pods_where_there_are_pods() -> None:
+    found = seen("JOB003", nodes=("n0",))
+    assert verdict(found, case=running()).causes[0].confirm[0].startswith("srun env")
+    pods = replace(running(), ties=(Tie(("n0", "trainer-0")),))
+    assert verdict(found, case=pods).causes[0].confirm[0].startswith("kubectl exec POD -- env")
 
 
 def test_what_could_not_be_judged_of_a_job_is_not_ruled_out_by_its_nodes() -> None:

@@ -22,7 +22,10 @@ SHOWN = 8
 def draw_gaps(page: Page, result: Result) -> None:
     """All of them, each only when there is something to say."""
     _draw_unexplained(page, result.unexplained)
-    _draw_unknown(page, result.with_status(Status.UNKNOWN))
+    if result.jobs and not any(job.processes for job in result.jobs) and not page.style.verbose:
+        _draw_without_nccl(page, result.with_status(Status.UNKNOWN))
+    else:
+        _draw_unknown(page, result.with_status(Status.UNKNOWN))
     _draw_not_observed(page, gaps_of(result))
     _draw_disagreements(page, [d for node in result.nodes for d in node.disagreements])
     _draw_unread(page, result)
@@ -73,6 +76,18 @@ def _draw_unknown(page: Page, outcomes: Sequence[Outcome]) -> None:
     _draw_by_reason(page, ((check, why.removesuffix(f"; {remedy}")) for check, why in pairs))
     if remedy:
         page.add("    ", (f"for {'these' if len(pairs) > 1 else 'this'}: ", "dim"), remedy)
+
+
+def _draw_without_nccl(page: Page, outcomes: Sequence[Outcome]) -> None:
+    """One reason for all of them: not a line of NCCL's."""
+    if not outcomes:
+        return
+    page.blank()
+    words = f"{plural(len(outcomes), 'check')} could not judge: no line is NCCL's"
+    page.add(page.text(("? ", "unknown")), (words, "strong"))
+    remedy = _shared_remedy([outcome.why for outcome in outcomes])
+    if remedy:
+        page.add("    ", ("for these: ", "dim"), remedy)
 
 
 def _shared_remedy(reasons: Sequence[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
@@ -35,6 +36,8 @@ MAX_OPEN = 20
 _RANK = {CauseStatus.ESTABLISHED: 0, CauseStatus.SUPPORTED: 1, CauseStatus.HYPOTHESIS: 2, CauseStatus.UNKNOWN: 3}
 _OF_A_JOB = ("JOB", "NET", "BEN", "P2P", "GDR", "PLC")
 """Checks that see what a job or a measurement does."""
+_STEP = re.compile(r"^srun (?:-\S+ )*")
+"""How a page runs something at each rank."""
 _PROGRAM = ("JOB006", "JOB009", "JOB008")
 """Causes that lie in the program or its start: no wire is to blame."""
 
@@ -106,7 +109,7 @@ def _cause(tree: Tree, result: Result, scene: Scene) -> Cause:
         mechanism=_mechanism(tree),
         consequences=tuple(tree.below),
         contradicted_by=against,
-        confirm=_confirm(finding.id),
+        confirm=_confirm(finding.id, pods=bool(scene.case.ties)),
     )
 
 
@@ -128,14 +131,15 @@ def _mechanism(tree: Tree) -> str:
 
 
 @cache
-def _confirm(check: str) -> tuple[str, ...]:
-    """The first commands of the section "How to confirm" of the check's page."""
+def _confirm(check: str, *, pods: bool) -> tuple[str, ...]:
+    """The first commands of the section "How to confirm" of the check's page, for ranks in pods without `srun`."""
     found = check_class(check)
     if found is None:
         return ()
     sections = [section for section in page_of(found).sections if section.name == COMMANDS]
     commands = [part for section in sections for block in section.blocks for part in block if isinstance(part, Command)]
-    return tuple(part.command for part in commands[:CONFIRMS])
+    told = (part.command for part in commands[:CONFIRMS])
+    return tuple(_STEP.sub("kubectl exec POD -- ", each) if pods else each for each in told)
 
 
 def _ordered(causes: Sequence[Cause]) -> list[Cause]:
