@@ -162,6 +162,19 @@ def test_parts_that_were_judged_clean_are_ruled_out_and_those_that_nobody_judged
     assert told.ruled_out[1].evidence
 
 
+def test_the_proof_of_what_is_ruled_out_stands_in_the_order_of_the_job() -> None:
+    """A set of hosts would put it in another order in each run, and cut it to four other lines."""
+    job = jobs.job(8, files=("job.log",))
+    own = tuple(
+        replace(
+            each, messages=(replace(jobs.message("network", "Using network IB"), origin=Origin("job.log", at, "")),)
+        )
+        for at, each in enumerate(job.processes)
+    )
+    told = verdict(case=Case(jobs=(replace(job, processes=own),)), clean="NET001")
+    assert [line.line for line in told.ruled_out[0].evidence] == [0, 8, 16, 24]
+
+
 def test_an_accused_part_is_never_ruled_out() -> None:
     told = verdict(seen("NVL002", W), case=running(), clean="NVL001")
     assert "NVLink" not in {each.what for each in told.ruled_out}
