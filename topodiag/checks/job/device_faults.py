@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from topodiag.checks.interface import JobCheck
+from topodiag.checks.job.launcher import launched_on
 from topodiag.checks.shared.words import hosts_word, quoted, rank_word
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
 from topodiag.model.job import Event, Job
@@ -72,7 +73,9 @@ def _hosts(job: Job, told: Sequence[Event]) -> list[str]:
         event.details.get("host") or event.host or (job.by_rank[event.rank].host if event.rank in job.by_rank else "")
         for event in told
     )
-    return list(dict.fromkeys(host for host in named if host))
+    hosts = list(dict.fromkeys(host for host in named if host))
+    by_launcher = "" if hosts or len({event.rank for event in told}) > 1 else launched_on(job, told[0].rank)
+    return hosts or ([by_launcher] if by_launcher else [])
 
 
 class GpuLostInLog(FaultInLog):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.clocks import Clocks, clocks_of
+from topodiag.checks.job.launcher import launched_on
 from topodiag.checks.job.text import LIVED_WITH, ask_for
 from topodiag.checks.shared.words import hosts_word, quoted
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
@@ -141,7 +142,7 @@ class ProcessDied(JobCheck[Died]):
         for other in own:  # of the lines about one end, the first says that it came and another one where
             if rank < 0 and not host and other.details["how"] == first.details["how"]:
                 rank, host = _place(judged, other, told)
-        return Died(first, first.details["how"], rank, host, len(told) - 1)
+        return Died(first, first.details["how"], rank, host or launched_on(judged, rank), len(told) - 1)
 
     def tell(self, judged: Job, observed: Died) -> Iterator[Finding]:
         ending, event = ENDINGS[observed.how], observed.event

@@ -214,7 +214,7 @@ def _of_scheduler(text: str) -> dict[str, str] | None:
         return {"how": due.get(found[3] or "", "cancelled"), "host": found[1], "at": found[2]}
     found = _TASK.search(text)
     if found is not None:
-        return {"how": _how_of_task(found[3], found[4]), "host": found[1], "code": found[4] or ""}
+        return {"how": _how_of_task(found[3], found[4]), "host": found[1], "code": found[4] or "", "tasks": found[2]}
     return None
 
 
