@@ -76,6 +76,11 @@ _MESSAGES = (
     "Connected to proxy localRank 3 -> connection 0x1",
     "NET/IB: [0] mlx5_0:uverbs0:1/IB provider=mlx5 speed=400000 ü",
     "AllReduce [Symmetric]: 1 Bytes -> Kernel x",
+    "comm 0x55aa rank 0 nranks 4 cudaDev 0 busId 1b000 commId 0x9f - Finalize START",
+    "comm 0x55aa rank 0 proxy stop error 3",
+    "Config minCTAs=99 is ignored because value out of bound min/max=[1, 64]",
+    "Mismatched NCCL git versions detected: rank 0 fingerprint 0x1f2e3d4c, rank 3 fingerprint 0x0badcafe",
+    "Init CE, rank 2 baseUCSymReadyPtr 0x7f, baseUCSymComplPtr 0x7f, seq num 1",
 )
 _HEADS = (
     "node01:311:352 [0] NCCL INFO ",

@@ -1,0 +1,48 @@
+"""The tool that lists NCCL's variables: what it takes for one in a source file, and what it compares a table with."""
+
+from __future__ import annotations
+
+from tools.nccl_parameters import Variable, _differences, parameters
+
+SOURCE = """
+NCCL_PARAM(IbTimeout, "IB_TIMEOUT", 20);
+NCCL_PARAM(P2pNetChunkSize, "P2P_NET_CHUNKSIZE", (1 << 17)); // 128 kB
+NCCL_PARAM(MaxCTAs, "MAX_CTAS",
+           NCCL_CONFIG_UNDEF_INT);
+DEFINE_NCCL_PARAM(ncclParamSetThreadName, bool, NCCL_SET_THREAD_NAME, false,
+                  NCCL_PARAM_FLAG_PUBLISHED, NCCL_PARAM_DEFAULT, "words");
+const char* file = ncclGetEnv("NCCL_TOPO_FILE");
+INFO(NCCL_ENV, "NCCL_TOPO_FILE set by environment to %s", file);
+"""
+
+
+def test_parameters_are_read_with_their_defaults_and_names_in_quotes_without() -> None:
+    assert dict(parameters(SOURCE)) == {
+        "NCCL_IB_TIMEOUT": "20",
+        "NCCL_P2P_NET_CHUNKSIZE": "(1 << 17)",
+        "NCCL_MAX_CTAS": "NCCL_CONFIG_UNDEF_INT",
+        "NCCL_SET_THREAD_NAME": "false",
+        "NCCL_TOPO_FILE": "",
+    }
+
+
+def test_a_table_is_told_what_it_lacks_has_otherwise_and_has_of_no_source() -> None:
+    made = {
+        "NCCL_ALGO": Variable("2.5.6", "", "", "src/tuning.cc"),
+        "NCCL_NET": Variable("2.10.3", "", "", "src/init.cc"),
+        "NCCL_PLUGIN_X": Variable("2.28.3", "", "", "plugins/x.c"),
+        "NCCL_NEW": Variable("dev", "", "", "src/x.cc"),
+        "NCCL_MORE": Variable("2.30.3", "", "", "src/x.cc"),
+    }
+    held = {
+        "NCCL_ALGO": {"since": "2.5.6"},
+        "NCCL_NET": {"since": "2.9.6"},
+        "NCCL_NEW": {"since": "2.31.2"},
+        "NCCL_X": {},
+    }
+    assert list(_differences(made, held, ["dev"])) == [
+        "NCCL_NET: 2.9.6 to , but 2.10.3 to ",
+        "NCCL_NEW: on dev alone",
+        "NCCL_MORE: not in the table (since 2.30.3, src/x.cc)",
+        "NCCL_X: in no source",
+    ]
