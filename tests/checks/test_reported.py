@@ -23,7 +23,7 @@ def said(tmp_path: Path, text: str) -> dict[str, list[dict[str, str]]]:
 
 
 def test_each_part_has_words_and_a_check_of_nodes() -> None:
-    assert set(WORDS) == {name for name, _ in PARTS} | {"link-slow", "link-errors"}
+    assert set(WORDS) == {name for name, _ in PARTS} | {"link-slow", "link-errors", "peermem", "devices"}
     assert {check for check, *_ in WORDS.values()} <= set(ids_of(Subject.NODE))
 
 
@@ -54,3 +54,21 @@ def test_maintenance_is_no_fault(tmp_path: Path) -> None:
     text = f"{HEADER}maintenance          root      2024-05-05T01:11:01 n3\n"
     made = said(tmp_path, text)
     assert (made["findings"], made["unexplained"]) == ([], [])
+
+
+def test_devices_that_cannot_be_opened_are_told_beside_those_that_can(tmp_path: Path) -> None:
+    device = "hca_id: mlx5_0\n        transport:                      InfiniBand (0)\n        phys_port_cnt:  1\n"
+    assert [each["id"] for each in said(tmp_path, f"Failed to open device\n{device}")["findings"]] == ["HST002"]
+    assert said(tmp_path, device)["findings"] == []
+
+
+@pytest.mark.parametrize(
+    ("line", "ids"),
+    [
+        ('  XidCriticalError     True    Mon, 23 Jun 2025   Mon, 23 Jun 2025   {"95":true}   6e43', ["GPU002"]),
+        ('  XidCriticalError     False   Mon, 23 Jun 2025   Mon, 23 Jun 2025   {}   6e43', []),
+    ],
+)  # fmt: skip
+def test_the_condition_of_a_node_names_its_xid(tmp_path: Path, line: str, ids: list[str]) -> None:
+    made = said(tmp_path, f"$ ulimit -l\nunlimited\n$ kubectl describe node n1 | grep Xid\n{line}\n")
+    assert [each["id"] for each in made["findings"]] == ids

@@ -14,7 +14,15 @@ from topodiag.model.system import REPORTED, KernelEvent
 from topodiag.words.fold import plural
 
 MOST_SHOWN = 8
-_BY = dict.fromkeys(("link-slow", "link-errors"), "by the word of a tool of the fabric")
+_COSTS = {
+    "peermem": "without DMA-BUF the traffic of GPUs goes through the memory of the host",
+    "devices": "no RDMA over that device from here",
+    "link-slow": "what goes over this link is held to its pace",
+    "link-errors": "packets are sent again, and connections die when it is many",
+}
+_BY = dict.fromkeys(("link-slow", "link-errors"), "by the word of a tool of the fabric") | {
+    "peermem": "as modprobe says", "devices": "as ibv_devinfo says",
+}  # fmt: skip
 
 WORDS: dict[str, tuple[str, str, str, str]] = {
     "gpu-lost": ("GPU001", "a GPU is lost", "GPUs that all answer",
@@ -41,6 +49,10 @@ WORDS: dict[str, tuple[str, str, str, str]] = {
                     "`mlxlink -d DEVICE -c` or `perfquery -x` for that port, twice with a minute between; its cable"),
     "port-down": ("NIC001", "a network port is not active", "ports that are Active and LinkUp",
                   "`ibstat` on the node: state and physical state of that port; then its cable and its switch port"),
+    "peermem": ("GDR001", "the module for RDMA with GPU memory does not load", "nvidia-peermem loaded, or DMA-BUF",
+                "`dmesg | grep -i peer` after `modprobe nvidia-peermem`: reinstall the driver after the RDMA stack"),
+    "devices": ("HST002", "an RDMA device that is seen cannot be opened", "a device node for each device that is seen",
+                "`ls -l /dev/infiniband` here and on the host: uverbs of the devices must be passed in"),
     "storage": ("HST006", "storage is missing or does not answer", "storage that is mounted and answers",
                 "`findmnt` and `timeout 10 ls` of what is named, on this node and on another"),
     "pcie": ("PCI001", "a PCIe link is below what it should be", "links at the width and speed of their devices",
@@ -74,9 +86,9 @@ def _finding(node: Node, part: str, events: Sequence[KernelEvent]) -> Finding:
         message=f"{wrong}, {_BY.get(part, 'by the word of a scheduler or a test of the node')}: {said}{more}",
         observed=said,
         expected=expected,
-        fix=(look, "the sentence is all that was given: `topodiag scan` on the node shows the fault itself"),
+        fix=(look, "this sentence is all that was given: `topodiag scan` on the node shows more"),
         where=Where(nodes=(node.host,)),
-        cost=Cost(text="the node takes no jobs while it is held out of service"),
+        cost=Cost(text=_COSTS.get(part, "a job on this node meets the fault, or does not start there")),
         evidence=tuple(event.origin for event in events[:MOST_SHOWN]),
         confidence=Confidence.MEDIUM,
     )

@@ -183,3 +183,17 @@ def test_on_a_machine_without_nvswitches_its_failure_is_none() -> None:
 def test_mlxlink_alone_shows_a_port_that_is_down(word: str, kind: str) -> None:
     text = MLXLINK.format("Cable is unplugged").replace(": Active", f": {word}").replace(": LinkUp", ": N/A")
     assert kind in only(NicPortDown().judge(node_of(text.replace("IB-NDR", "N/A").replace("4x", "N/A")))).message
+
+
+def rdma_links(*down: int, count: int = 8) -> str:
+    words = {True: "DOWN physical_state POLLING", False: "ACTIVE physical_state LINK_UP"}
+    return "".join(f"link mlx5_{n}/1 subnet_prefix fe80:: lid {n} state {words[n in down]}\n" for n in range(count))
+
+
+def test_one_port_of_eight_that_is_down_is_no_second_port() -> None:
+    assert "mlx5_7 is DOWN/Polling" in only(NicPortDown().judge(node_of(rdma_links(7)))).message
+
+
+@pytest.mark.parametrize("text", [rdma_links(1, 3, 5, 7), rdma_links(3, count=4)], ids=["every second", "one of four"])
+def test_ports_that_may_be_second_ones_are_no_finding(text: str) -> None:
+    assert not NicPortDown().judge(node_of(text)).findings

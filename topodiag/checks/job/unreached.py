@@ -24,9 +24,10 @@ interface."""
 TRIED = re.compile(
     r"[Cc]onnect returned (?:No route|Network is unreach|Connection timed)"
     r"|connect to ([^\s<]{1,80})<\d{1,5}> returned (?:No route|Network is unreach|Connection timed)"
+    r"|connect to (169\.254\.\d{1,3}\.\d{1,3})<\d{1,5}> returned Connection refused"
 )
 """socketStartConnect and socketPollConnect, src/misc/socket.cc: what is tried again. `refused` is tried while a peer
-starts, in jobs that are well."""
+starts, in jobs that are well; but at a link-local address it is the node itself that refuses."""
 _NAMES = (
     "`getent hosts NAME` on each node, in the container: MASTER_ADDR, or what the launcher hands out, must be an"
     " address or a name that all of them resolve",
@@ -110,7 +111,7 @@ def _tried(job: Job) -> list[Unreached]:
         for number, text, where in said_by(job, kind):
             match = TRIED.search(text)
             if match is not None and number >= 0:
-                made.append(Unreached(job.processes[number].host, match[1] or "another node", text, where))
+                made.append(Unreached(job.processes[number].host, match[1] or match[2] or "another node", text, where))
     return made
 
 

@@ -26,6 +26,8 @@ from topodiag.model.provenance import Fact
 from topodiag.words.fold import fold_runs, plural
 from topodiag.words.units import in_gbs, spell_gbs
 
+LONE_AMONG = 6
+"""Ports from which on a single one that is down is no second port: three cards of two would have two others."""
 NO_COMPUTE = "no RDMA NIC that carries the job's traffic"
 
 CABLELESS = frozenset({"no link partner", "switched off", "down"})
@@ -207,7 +209,7 @@ def _is_spare(port: Port, ports: Sequence[Port]) -> bool:
 def _may_be_spare(node: Node, port: Port, ports: Sequence[Port]) -> bool:
     """Whether a port may be the second one of an active NIC's card: which card it is on is not known without its bus
     id, and either the matrix shows an active NIC of its product right beside it (PIX) or nothing shows distances."""
-    if port.nic.bus_id is not None:
+    if port.nic.bus_id is not None or _stands_alone(port, ports):
         return False
     if port.nic.sys_image_guid.known:
         told = [other for other in ports if other.nic.sys_image_guid.known]
@@ -215,6 +217,12 @@ def _may_be_spare(node: Node, port: Port, ports: Sequence[Port]) -> bool:
     mates = [other for other in ports if other.is_up and product(other.nic) == product(port.nic)]
     words = [word(node, port.nic.name, mate.nic.name).value for mate in mates]
     return bool(words) and any(said in (None, "PIX") for said in words)
+
+
+def _stands_alone(port: Port, ports: Sequence[Port]) -> bool:
+    """Whether a port is down alone among many of its kind: second ports without a cable come by the half."""
+    alike = [other for other in ports if product(other.nic) == product(port.nic) and other.layer == port.layer]
+    return len(alike) >= LONE_AMONG and all(other.is_up for other in alike if other is not port)
 
 
 def _loss(node: Node, bad: Sequence[Port], told: Sequence[Port]) -> Cost:

@@ -43,8 +43,12 @@ _ANY_BUS = re.compile(rf"(?<![0-9a-fA-F:]){_BUS}(?![0-9a-fA-F])")
 _XID = re.compile(
     r"\bXid ?\((?:PCI:)?([^()\s]{1,40})(?: [^()]{1,40})?\)(?:, ?[^:]{1,60})?: ?([0-9]{1,5})\b", re.IGNORECASE
 )
-_XID_OF_AGENT = re.compile(r"\bXidCriticalError: Xid=([0-9]{1,5})\b")
-"""Kubernetes' device plug-in of NVIDIA (internal/rm/health.go): what NVML told it, by the GPU's UUID."""
+_XID_OF_AGENT = re.compile(
+    r"\bXidCriticalError(?:: Xid=|\s{1,60}True\s.{1,200}?\{\"|.{1,80}?reason: '\{\")([0-9]{1,5})\b"
+    r"|isFatal[\\\"]{1,8}:true.{1,400}?\(XID ([0-9]{1,5})\)"
+)
+"""Kubernetes' device plug-ins of NVIDIA (internal/rm/health.go) and of Google, and NVSentinel's health events: what
+NVML or DCGM told them, by the GPU's UUID or without it."""
 _SXID = re.compile(r"\bSXid ?\((?:PCI:)?([^()\s]{1,40})\): ?([0-9]{1,6})\b", re.IGNORECASE)
 _LOST = re.compile(r"\b(?:has )?fallen off the bus\b|\[?NV_ERR_GPU_IS_LOST\b", re.IGNORECASE)
 _RESET = re.compile(r"\bNV_ERR_RESET_REQUIRED\b")
@@ -90,13 +94,15 @@ _STORAGE = re.compile(
 )
 """Storage that does not answer, or does again: net/sunrpc/clnt.c, Lustre ptlrpc/import.c, fs/ceph, fs/smb, block/."""
 _INTERESTING = re.compile(
-    r"Xid ?\(|Xid=|PCIe |AER: |NVRM: |nvidia-|link|carrier|mlx5|off the bus|iommu|AMD-Vi|DMAR: |amdgpu"
+    r"Xid ?\(|Xid=|XidCritical|\(XID |PCIe |AER: |NVRM: |nvidia-|link|carrier|mlx5|off the bus|iommu|AMD-Vi"
+    r"|DMAR: |amdgpu"
     r"|blocked for more|nfs: server|Connection |ceph: mds|has not responded|I/O error|-fs |BTRFS|F2FS|XFS \(|nvme nvme",
     re.IGNORECASE,
 )
 """Cheap to search for, and in every line that any of the patterns above accepts."""
 _WRITES = re.compile(
-    r"\bS?Xid ?\([^()\s]{1,40}\)[^:]{0,60}: ?[0-9]|XidCriticalError: Xid=[0-9]"
+    r"\bS?Xid ?\([^()\s]{1,40}\)[^:]{0,60}: ?[0-9]|XidCriticalError(?:: Xid=[0-9]|\s{1,60}True\s)"
+    r"|isFatal[\\\"]{1,8}:true.{1,400}?\(XID [0-9]"
     r"|NVRM: (?:GPU|The NVIDIA GPU|A GPU|API mismatch|loading|[a-z_]|R[mM])"
     r"|available PCIe bandwidth, limited by|PCIe Bus Error: severity=|has fallen off the bus"
     r"|iommu: Default domain type: |DMAR: IOMMU enabled"
@@ -232,7 +238,7 @@ def _classify(message: str) -> tuple[str, str | None, int | None] | None:
     if match := _XID.search(message):
         return "xid", match[1], int(match[2])
     if match := _XID_OF_AGENT.search(message):
-        return "xid", None, int(match[1])
+        return "xid", None, int(match[1] or match[2])
     kind = next((kind for kind, holds in _KINDS if holds(message)), NO_NEWS)
     return (kind, _bus_of(kind, message), None) if kind != NO_NEWS else None
 

@@ -24,6 +24,7 @@ from topodiag.evidence.network.network_records import (
     fill_rdma,
 )
 from topodiag.model.provenance import MAX_QUOTE
+from topodiag.model.system import REPORTED, KernelEvent
 from topodiag.model.topics import Topic
 
 _MARGIN = " \t>|"
@@ -53,6 +54,9 @@ _PORT_FIELDS: dict[str, Target] = {
     "link_layer": ("link_layer", words.link_layer),
     "active_width": ("lanes", words.verbs_width),
 }
+
+_CLOSED = "Failed to open device"
+"""What it says of a device whose node is not there or not open to it, without its name."""
 
 
 @dataclass(slots=True)
@@ -94,14 +98,21 @@ class IbvDevinfo(Source[RdmaRecord]):
                 _read_field(page, line, state)
             elif text.startswith("GID["):
                 _read_gid(page, line, state)
+            elif text == _CLOSED:
+                parsed.records.append(RdmaRecord(_CLOSED, line.number))
             elif text and not text.startswith(("#", "$")) and not _FLAG.match(text):
                 page.leave(line, "not a line of ibv_devinfo")
         _put_gids(state.gids)
         return parsed
 
     def fill(self, blob: Blob, parsed: Parsed[RdmaRecord], draft: NodeDraft) -> None:
+        closed = next((record for record in parsed.records if record.name == _CLOSED), None)
+        if closed is not None:
+            origin = blob.origin(closed.line, _CLOSED)
+            draft.events.append(KernelEvent(f"{REPORTED}devices", _CLOSED, origin, of_log=False))
         for record in parsed.records:
-            fill_rdma(blob, record, draft)
+            if record.name != _CLOSED:
+                fill_rdma(blob, record, draft)
 
 
 def _read_field(page: Page[RdmaRecord], line: Line, state: _State) -> None:

@@ -67,7 +67,8 @@ FAULTS: tuple[tuple[str, re.Pattern[str]], ...] = (
     (
         "no rdma",
         compiled(
-            r"^\s{0,8}Unable to find the Infiniband/RoCE device|Fatal error: +device '\*': sys files not found"
+            r"^\s{0,8}Unable to find the Infiniband/RoCE device|^\s{0,8}No IB devices found\s*$"
+            r"|Fatal error: +device '\*': sys files not found"
             r" \(/sys/class/infiniband"
         ),
     ),
@@ -76,6 +77,7 @@ FAULTS: tuple[tuple[str, re.Pattern[str]], ...] = (
         compiled(
             r"""^(?!\s{0,8}#).{0,200}?(?<![`\w./-])/dev/infiniband(?:/|/uverbs\d{1,3})?["']?: """
             r"(?:Permission denied|Operation not permitted|[Nn]o such (?:file or directory|device))"
+            r'|^\d{4}/\d\d/\d\d [\d:]{8} exposing "0" devices\s*$'
         ),
     ),
     (
@@ -106,7 +108,8 @@ WORDS = (b"ERROR_CONTAINED", b"ErrorContained", b"of peer GPU memory",
          b"shared memory",
          b"Bus error",
          b"ibv_", b"MEMLOCK", b"max locked memory", b"Too many open", b"EMFILE", b"busy or unavailable",
-         b"memory in use", b"Infiniband/RoCE device", b"/sys/class/infiniband", b"/dev/infiniband", b"fi_getinfo",
+         b"memory in use", b"Infiniband/RoCE device",
+         b"No IB devices", b'exposing "0"', b"/sys/class/infiniband", b"/dev/infiniband", b"fi_getinfo",
          b"device ordinal", b"INVALID_DEVICE", b"InvalidDevice", b"capable device", b"No CUDA GPUs",
          b"cuIpcOpenMemHandle", b"[Errno ", b"ENOSPC", b"No space left", b"EDQUOT", b"quota exceeded", b"EROFS",
          b"Read-only file", b"ESTALE", b"file handle",

@@ -30,6 +30,7 @@ WORDS = (
     b"retry count exceeded", b"libfabric:", b"odify", b"ibv_create_ah", b"to RTR", b"to RTS", b"EI00", b"times out",
     b"HCCL", b"CCL_ERROR", b"Transport init", b"fi_getinfo", b"OFI ", b"Got completion ", b"network provider",
     b"suitable provider", b"peer access",
+    b"cudaGetDeviceCount", b"cudaSetDevice",
     b"peer mapping", b"invalid resource handle", b"invalid device ordinal",
     b"ailed status ", b"IB Async event", b"onnection closed by peer", b"client socket has",
     b"RendezvousTimeout", b"gaierror", b"gai error", b"ocket has failed to", b"EADDRINUSE",
@@ -37,7 +38,7 @@ WORDS = (
     *ends.WORDS, *job_faults.WORDS, *reach.WORDS, *(words.encode() for words in (*NOTES, *WELL)),
     b"ssh: Could not resolve", b"Permission denied (publickey", b"reliably start one or more daemons",
     b"how to route a message", b"Barrier timed out. Id: ",
-    b"stopped sending heartbeats", b"with a different incarnation",
+    b"stopped sending heartbeats", b"has been set to ERROR in", b"with a different incarnation",
 )  # fmt: skip
 """A line without any of these is none of theirs."""
 
@@ -64,6 +65,7 @@ _LAUNCH = compiled(
 """OpenSSH, and Open MPI's mpirun (help-errmgr-base.txt, v4 and v5), of a node on which no daemon starts."""
 _REGISTERED = compiled(
     r"\bBarrier timed out\. Id: ([^\s.]{1,120})|tasks are unhealthy \(stopped sending heartbeats\)"
+    r"|coordination_service\.cc:\d{1,6}\] /job:\w{1,60}/(?:replica:\d{1,6}/)?task:\d{1,9} has been set to ERROR"
     r"|/job:\w{1,60}/(?:replica:\d{1,6}/)?task:\d{1,9} unexpectedly tried to connect with a different incarnation"
 )
 """Coordination service of JAX and TensorFlow (coordination_service.cc): tasks that did not come in time, or that are
@@ -118,6 +120,7 @@ _ELSEWHERE = (
             r"(?:CUDA|[Cc]uda|HIP|[Hh]ip) (?:runtime |driver )?(?:error|failure)\b.{0,200}"
             r"(?:peer access (?:is not supported|between)|peer mapping resources|invalid resource handle"
             r"|invalid device ordinal)"
+            r"|\bcuda(?:GetDeviceCount|SetDevice)\b.{0,40}?: (?:initialization error|unknown error)"
         ),
     ),
 )
