@@ -59,3 +59,9 @@ def test_what_nccl_tells_of_itself_is_named_with_what_it_costs():
 
 def test_the_topology_dump_names_its_pitfall():
     assert "writes it again" in printed("--full")
+
+
+def test_the_full_level_logs_the_peers_that_ras_no_longer_reaches() -> None:
+    """They name a process that is stopped or gone (JOB006), also where nobody asked RAS."""
+    assert ",RAS,COLL" in printed("--full")
+    assert ",RAS," not in printed()

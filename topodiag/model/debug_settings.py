@@ -24,6 +24,8 @@ SUBSYSTEMS: Mapping[str, str] = {
 QUICK = ("INIT", "ENV", "NET", "GRAPH")
 HANG = "COLL"
 """One line per operation: for hangs, and too much for a long run."""
+PEERS = "RAS"
+"""Some ten lines per process, and those of the peers that it no longer reaches: who is stopped or gone (2.24)."""
 LEVELS = ("quick", "recommended", "full")
 FILE = "nccl.%h.%p.log"
 """NCCL replaces %h by the host and %p by the process."""
@@ -40,7 +42,7 @@ class DebugSetting:
 
 def subsystems_for(level: str) -> str:
     names = list(QUICK if level == "quick" else SUBSYSTEMS)
-    return ",".join([*names, HANG] if level == "full" else names)
+    return ",".join([*names, PEERS, HANG] if level == "full" else names)
 
 
 def next_time(*, hang: bool = False) -> str:
@@ -115,5 +117,9 @@ def _subsystem_words(level: str) -> tuple[str, ...]:
         return ("communicators, settings, network and rings; about 100 lines per rank and communicator",)
     words = ("what is said once per communicator: transports, rings, tuning; nothing while the job runs",)
     if level == "full":
-        return (*words, "COLL adds one line per operation: for hangs, on short runs; gigabytes on long ones")
+        return (
+            *words,
+            "RAS names the peers that a process no longer reaches (2.24 and later)",
+            "COLL adds one line per operation: for hangs, on short runs; gigabytes on long ones",
+        )
     return words
