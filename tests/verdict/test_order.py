@@ -215,3 +215,18 @@ def test_nics_that_a_setting_leaves_out_follow_from_no_fault_of_a_part() -> None
     left_out = replace(found("NET003", W), settings=(("NCCL_IB_HCA", None),))
     assert causes(found("PCI001"), left_out)["NET003"] == ""
     assert causes(found("PCI001"), found("NET003", W))["NET003"] == "PCI001"
+
+
+def test_what_a_node_lacks_comes_from_no_port_of_another_node() -> None:
+    down, case = found("NIC001"), Case(jobs=(jobs.job(2),))
+    for other in ("NET001", "NIC005"):
+        assert causes(down, found(other, nodes=("n1",)), case=case)[other] == ""
+        assert causes(down, found(other, nodes=("n0",)), case=case)[other] == "NIC001"
+    differ = found("NET007", nodes=("n1",), message="network differs between nodes: n1 Socket, elsewhere IB")
+    assert causes(down, differ, case=case)["NET007"] == ""
+
+
+def test_a_port_that_the_job_did_not_list_ends_no_connection_of_it() -> None:
+    case = failing("ib completion")
+    left_out = replace(found("NIC001"), where=Where(nodes=("n0",), nics=("mlx5_9",)))
+    assert causes(left_out, found("JOB005"), case=case)["JOB005"] == ""

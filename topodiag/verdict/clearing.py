@@ -50,6 +50,13 @@ def devices_listed(scene: Scene, hosts: Iterable[str], names: Iterable[str]) -> 
     return tuple(found[name] for name in sorted(found)) if wanted and wanted == set(found) else ()
 
 
+def devices_left_out(scene: Scene, hosts: Iterable[str], names: Iterable[str]) -> bool:
+    """Whether the processes on these hosts list their RDMA devices, and each lists some, but none of these."""
+    wanted = set(names)
+    lists = [{hca.name for hca in process.hcas} for process in _processes(scene, scene.hosts(hosts)) if process.hcas]
+    return bool(wanted and lists) and not any(wanted & listed for listed in lists)
+
+
 def rdma_in_use(scene: Scene, hosts: Iterable[str]) -> tuple[Origin, ...]:
     """Lines by which the processes of all these hosts use RDMA between nodes: `Using network IB`, or a plugin's own
     name; () where one uses sockets or does not say."""

@@ -13,6 +13,13 @@ _OF_WIRE = ("ib completion", "port", "ib async", "connect", "timeout", "watchdog
 """Kinds of first errors that a port or path which fails leaves."""
 
 
+def _of_this_node(cause: Finding, other: Finding, scene: Scene) -> bool:
+    """Whether what a node's own NICs bring about may follow: that a node lacks devices, or takes sockets, comes from
+    no port of another node."""
+    own = other.id in ("NIC005", "NET001") or (other.id == "NET007" and "Socket" in other.message)
+    return not own or scene.same_node(cause, other)
+
+
 class PortDown(Rule):
     """A port that is down when the job begins is missing from NCCL's list: rings leave by the other NICs, rails no
     longer meet, or sockets take over. `ibstat` beside the `NET/IB : Using` line settles it."""
@@ -20,6 +27,9 @@ class PortDown(Rule):
     causes = ("NIC001",)
     leads_to = ("NIC005", "NET001", "NET003", "NET004", "NET006", "NET007", "BEN001", "JOB015", "BEN005")
     because = "NCCL goes without the port that is down"
+
+    def holds(self, cause: Finding, other: Finding, scene: Scene) -> bool:
+        return _of_this_node(cause, other, scene)
 
     def contradicted_by(self, cause: Finding, scene: Scene) -> tuple[Origin, ...]:
         return clearing.devices_listed(scene, cause.where.nodes, cause.where.nics)
@@ -34,6 +44,8 @@ class PortFails(Rule):
     because = "the peers of a port that fails get no answer"
 
     def holds(self, cause: Finding, other: Finding, scene: Scene) -> bool:
+        if clearing.devices_left_out(scene, cause.where.nodes, cause.where.nics):
+            return False  # it was down before the job began, and no connection went over it
         return other.id != "JOB005" or error_is(other, scene, *_OF_WIRE)
 
 

@@ -127,7 +127,7 @@ class ContainerSeesLess(Rule):
     because = "the container lacks devices of the host"
 
     def holds(self, cause: Finding, other: Finding, scene: Scene) -> bool:
-        return other.id != "JOB005" or error_is(other, scene, "cuda", "plugin", "connect", "other")
+        return other.id != "JOB005" or error_is(other, scene, "cuda", "plugin", "connect", "mismatch", "other")
 
 
 class DriverRefuses(Rule):
