@@ -62,7 +62,8 @@ def troubles(nodes: Sequence[Node], outcomes: Sequence[Outcome]) -> tuple[Troubl
     for node in nodes:
         own = [outcome for outcome in outcomes if outcome.node == node.host]
         findings = [finding for outcome in own for finding in outcome.findings]
-        made += unexplained((*_messages(node, findings), *_ports(node, own), *_peers(node)), findings)
+        said = (*_messages(node, findings), *_ports(node, own), *_peers(node), *_gids(node))
+        made += unexplained(said, findings)
     return tuple(made)
 
 
@@ -108,6 +109,18 @@ def _peers(node: Node) -> Iterator[Trouble]:
             geforce = any(not spec.p2p_pcie for gpu in node.gpus if (spec := gpu_spec(gpu)) is not None)
             why = "the driver gives this product no peer access" if word == "GNS" or geforce else ""
             yield Trouble("peer-to-peer", text, node.host, fact.origin, harmless=why)
+
+
+def _gids(node: Node) -> Iterator[Trouble]:
+    """Tables of RoCE ports that hold link-local addresses alone: of InfiniBand they are as they should be."""
+    for nic in node.nics:
+        for port in nic.ports:
+            table = port.gids.value or ()
+            rows = [entry.split() for entry in table]
+            roce = any("RoCE" in entry for entry in table) and port.link_layer.value != "InfiniBand"
+            if roce and all(len(row) > 1 and row[1].lower().startswith("fe80:") for row in rows):
+                text = f"{nic.name} has link-local GIDs alone ({len(rows)}), as of an interface without an IP address"
+                yield Trouble("RoCE port without an address", text, node.host, port.gids.origin)
 
 
 def _is_up(nic: Nic) -> bool:

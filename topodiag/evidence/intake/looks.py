@@ -26,8 +26,9 @@ from topodiag.evidence.live.stacks import LOOKS as STACKS
 from topodiag.evidence.live.step_times import holds_steps
 from topodiag.evidence.live.watch_log import LOOKS as WATCH
 from topodiag.evidence.nccl_log.grammar.spoken import holds_job_lines
+from topodiag.evidence.nccl_log.input.cut_heads import looks_cut
 from topodiag.evidence.nccl_log.input.json_lines import looks_wrapped
-from topodiag.evidence.nccl_log.input.streams import JSON_LINES, WRAPPED_LINES, Reading, packer_of, text_of
+from topodiag.evidence.nccl_log.input.streams import CUT_HEADS, JSON_LINES, WRAPPED_LINES, Reading, packer_of, text_of
 from topodiag.evidence.nccl_log.input.wrapped_lines import looks_broken
 from topodiag.evidence.nccl_tests.looks import TABLE
 from topodiag.evidence.registry import last_resort, recognise, recognise_lines
@@ -119,6 +120,9 @@ def looks(head: bytes, tail: bytes = b"", *, name: str = "", quick: bool = False
     if looks_wrapped(head):
         coding.append(JSON_LINES)
         head = b"".join(text_of(io.BytesIO(head), (JSON_LINES,), Reading()))[:HEAD_BYTES] or head
+    if not tail and len(head) < HEAD_BYTES and looks_cut(head):
+        coding.append(CUT_HEADS)
+        head = b"".join(text_of(io.BytesIO(head), (CUT_HEADS,), Reading()))
     kinds, sources = text_kinds(head, tail, name=name, quick=quick)
     if Kind.NCCL_LOG in kinds and not tail and len(head) < HEAD_BYTES and looks_broken(head):
         coding.append(WRAPPED_LINES)

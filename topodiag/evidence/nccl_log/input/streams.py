@@ -14,7 +14,7 @@ from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
-JSON_LINES, WRAPPED_LINES = "json-lines", "wrapped-lines"
+JSON_LINES, WRAPPED_LINES, CUT_HEADS = "json-lines", "wrapped-lines", "cut-heads"
 """Layers that are texts themselves. What takes them off knows records of NCCL, and is loaded where one is met."""
 GZIP_MAGIC = b"\x1f\x8b"
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
@@ -77,6 +77,10 @@ def text_of(stream: BinaryIO, coding: tuple[str, ...], reading: Reading) -> Iter
             from topodiag.evidence.nccl_log.input.wrapped_lines import whole_lines  # noqa: PLC0415 - see above
 
             blocks = whole_lines(blocks)
+        elif layer == CUT_HEADS:
+            from topodiag.evidence.nccl_log.input.cut_heads import with_heads  # noqa: PLC0415 - see above
+
+            blocks = with_heads(blocks)
         else:
             blocks = _decode(blocks, layer)
     return blocks

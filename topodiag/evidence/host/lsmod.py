@@ -1,0 +1,91 @@
+"""`lsmod`: the modules of the kernel that RDMA and GPUs need, whole or by a pattern that asks for peer memory.
+
+    $ lsmod | grep -E 'nvidia|peer'
+    nvidia_peermem         16384  0
+    nvidia              56823808  2 nvidia_uvm,nvidia_modeset
+
+Format: kmod (tools/lsmod.c). A pattern hides what it does not ask for.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from topodiag.evidence.draft import NodeDraft
+from topodiag.evidence.interface import Blob, Parsed, Source
+from topodiag.model.gpudirect import PEERMEM_MODULES
+from topodiag.model.topics import Topic
+
+MAX_LINE = 2000
+_HEADER = re.compile(r"^[ \t>|]{0,20}Module\s{1,40}Size\s{1,20}Used by\s*$", re.MULTILINE)
+_ROW = re.compile(
+    r"[ \t>|]{0,20}([a-z][a-z0-9_]{1,60})\s{1,40}(\d{4,12})\s{1,20}(-?\d{1,6})(?:\s{1,4}[a-z0-9_,-]{1,1000})?\s*\Z"
+)
+_ASKED = re.compile(r"\blsmod\s{0,8}\|\s{0,8}(?:e?grep|rg)\s(.{1,200})")
+_NEEDED = PEERMEM_MODULES | {
+    "nvidia", "nvidia_uvm", "nvidia_modeset", "ib_core", "ib_uverbs", "mlx5_core", "mlx5_ib", "rdma_cm", "amdgpu",
+    "gdrdrv",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A module that is loaded, or, with an empty name, that peer memory was asked for and is not. `whole`: in a list of
+    all modules."""
+
+    name: str
+    line: int
+    text: str
+    whole: bool = False
+
+
+class Lsmod(Source[Loaded]):
+    """Loaded modules, and whether the peer memory module is among them."""
+
+    kind = "lsmod"
+    speaks_of = frozenset({Topic.OS})
+    trust = 65
+
+    def told(self, parsed: Parsed[Loaded]) -> frozenset[Topic]:
+        """Nothing as a whole: modules alone."""
+        return frozenset()
+
+    def recognises(self, head: str) -> bool:
+        if _HEADER.search(head) is not None or _ASKED.search(head) is not None:
+            return True
+        names = [row[1] for line in head.split("\n")[:400] if (row := _ROW.match(line[:MAX_LINE]))]
+        return len(_NEEDED.intersection(names)) > 0
+
+    def parse(self, blob: Blob) -> Parsed[Loaded]:
+        parsed: Parsed[Loaded] = Parsed()
+        whole = False
+        asked: tuple[int, str] | None = None
+        for number, text in blob.lines():
+            parsed.lines = number
+            line = text[:MAX_LINE]
+            if _HEADER.match(line):
+                whole = True
+                parsed.records.append(Loaded("", number, line, whole=True))
+            elif found := _ASKED.search(line):
+                asked = (number, line) if "peer" in found[1] else asked
+            elif row := _ROW.match(line):
+                parsed.records.append(Loaded(row[1], number, line, whole))
+        if asked is not None and not whole:
+            parsed.records.append(Loaded("", *asked))
+        return parsed
+
+    def fill(self, blob: Blob, parsed: Parsed[Loaded], draft: NodeDraft) -> None:
+        system = draft.single("os")
+        peers = next((each for each in parsed.records if each.name in PEERMEM_MODULES), None)
+        absent = next((each for each in parsed.records if not each.name), None)
+        names = frozenset(each.name for each in parsed.records if each.name)
+        if peers is not None:
+            system.offer("peermem", True, blob.origin(peers.line, peers.text))
+        elif absent is not None and (names or not absent.whole):
+            system.offer("peermem", False, blob.origin(absent.line, absent.text))
+        if names and absent is not None and absent.whole:
+            system.offer("modules", names, blob.origin(absent.line, absent.text))
+
+
+__all__ = ["Loaded", "Lsmod"]
