@@ -12,7 +12,7 @@ from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.evidence import said_by
 from topodiag.checks.shared.words import hosts_word, rank_word
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Severity
-from topodiag.model.job import Job
+from topodiag.model.job import Job, Process
 from topodiag.model.provenance import Origin
 from topodiag.words.fold import plural
 
@@ -29,11 +29,22 @@ class _Peer:
     origins: list[Origin | None] = field(default_factory=list)
 
 
-def by_dead_peers(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
-    """Processes that the others gave up. Not at the end of a job, where rank 0 saves a checkpoint and all others are
-    gone: a communicator was torn down, or half of the processes and more are given up."""
+@dataclass(frozen=True, slots=True)
+class _GivenUp:
+    """Processes that the others gave up, and the addresses of those that no line names. `tellers` of `size` say so."""
+
+    known: tuple[int, ...]
+    unknown: tuple[str, ...]
+    tellers: int
+    size: int
+    origins: tuple[Origin | None, ...]
+
+
+def _given_up(job: Job) -> _GivenUp | None:
+    """None at the end of a job, where rank 0 saves a checkpoint and all others are gone: a communicator was torn down,
+    or half of the processes and more are given up."""
     if job.ras or (job.world is not None and job.world.destroyed):
-        return
+        return None
     own: dict[str, int] = {}
     peers: dict[str, _Peer] = defaultdict(_Peer)
     for number, text, origin in said_by(job, "ras"):
@@ -46,34 +57,44 @@ def by_dead_peers(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
     tellers = set().union(*(each.told_by for each in peers.values())) - dead
     size = max(job.world_size, len(job.processes))
     if not peers or not tellers or 2 * len(peers) >= size:
+        return None
+    unknown = tuple(sorted(address for address in peers if address not in own))
+    origins = tuple(origin for each in peers.values() for origin in each.origins)
+    return _GivenUp(tuple(sorted(dead)), unknown, len(tellers), size, origins)
+
+
+def by_dead_peers(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
+    """Processes that the others gave up while the job ran."""
+    seen = _given_up(job)
+    if seen is None:
         return
     rank_of = {rank.process: rank.rank for rank in job.ranks}
-    ranks = sorted(rank_of[number] for number in dead if number in rank_of)
-    known = [job.processes[number] for number in sorted(dead) if number >= 0]
-    unknown = sorted(address for address in peers if address not in own)
-    who = [rank_word(ranks)] if len(ranks) == len(dead) and ranks else [f"process {each.pid}" for each in known]
-    who += [f"the process at {address.partition('<')[0]}" for address in unknown]
+    ranks = sorted(rank_of[number] for number in seen.known if number in rank_of)
+    known = [job.processes[number] for number in seen.known if number >= 0]
+    who = [rank_word(ranks)] if len(ranks) == len(seen.known) and ranks else [f"process {each.pid}" for each in known]
+    who += [f"the process at {address.partition('<')[0]}" for address in seen.unknown]
     hosts = list(dict.fromkeys(each.host for each in known))
-    places = [f"process {each.pid} on {each.host}" for each in known] + unknown
-    first = known[0] if known else None
+    places = [f"process {each.pid} on {each.host}" for each in known] + list(seen.unknown)
     yield check.finding(
         Severity.WARNING,
-        f"RAS of {plural(len(tellers), 'process', 'processes')} gave up {', '.join(who[:4])}"
+        f"RAS of {plural(seen.tellers, 'process', 'processes')} gave up {', '.join(who[:4])}"
         f"{f' ({hosts_word(hosts)})' if hosts else ''}: it reached them no more while they ran",
         observed=f"{'; '.join(places[:4])}: `as DEAD` in the others' logs, after 60 s (times NCCL_RAS_TIMEOUT_FACTOR)",
         expected="all processes of the job answer RAS until their communicators are torn down",
-        fix=(
-            (
-                f"on {first.host}: `ps -o stat,etime,cmd -p {first.pid}`, `dmesg -T | tail`, `nvidia-smi`: stopped,"
-                " killed (out of memory?), or cut off from the network?"
-                if first is not None
-                else "is that host up, and do its processes run? its kernel log names what was killed"
-            ),
-        ),
+        fix=(_look_at(known[0] if known else None),),
         nodes=hosts,
         ranks=ranks,
         cost=Cost(text="the others wait in their next collective with it"),
-        evidence=[origin for each in peers.values() for origin in each.origins][:8],
-        coverage=Coverage(len(tellers), size, "processes that say so"),
+        evidence=seen.origins[:8],
+        coverage=Coverage(seen.tellers, seen.size, "processes that say so"),
         confidence=Confidence.MEDIUM,
+    )
+
+
+def _look_at(first: Process | None) -> str:
+    if first is None:
+        return "is that host up, and do its processes run? its kernel log names what was killed"
+    return (
+        f"on {first.host}: `ps -o stat,etime,cmd -p {first.pid}`, `dmesg -T | tail`, `nvidia-smi`: stopped,"
+        " killed (out of memory?), or cut off from the network?"
     )

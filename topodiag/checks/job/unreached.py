@@ -34,6 +34,10 @@ _NAMES = (
     "in Kubernetes the headless service has no name before its pod is ready; a node that announces a name of its own:"
     " torchrun `--local-addr`",
 )
+_WAYS = (
+    "`ip route get` the address: which interface leads there, if any",
+    "open the ephemeral ports between the nodes in the firewall, or name another interface in NCCL_SOCKET_IFNAME",
+)
 _NO_WAY = frozenset({"name", "route", "aborted", "silent"})
 """Why others than NCCL reached nobody. Of grammar/reach.py: `refused` comes from a peer that was reached, `own` from
 the host itself."""
@@ -63,23 +67,17 @@ def by_connects(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
     hosts = list(dict.fromkeys(each.host for each in unreached if each.host))
     peers = list(dict.fromkeys(each.peer for each in unreached if each.peer))
     used = sorted({name for process in job.processes if process.host in hosts for name in interfaces_of(process)})
-    whom, nameless = ", ".join(peers[:3]) or "another node", unreached[0].why == "name"
+    who, whom = hosts_word(hosts) or "a node", ", ".join(peers[:3]) or "another node"
+    what = f"{who} cannot reach {whom}" + (f" over {'/'.join(used[:3])}" if used else "")
+    wanted, fix = "an interface whose network leads to all nodes, with its ports open", _WAYS
+    if unreached[0].why == "name":
+        what, wanted, fix = f"{who} finds no address for the name {whom}", "a name that every node resolves", _NAMES
     yield check.finding(
         Severity.ERROR if failed else Severity.WARNING,
-        f"{hosts_word(hosts) or 'a node'} finds no address for the name {whom}"
-        if nameless
-        else f"{hosts_word(hosts) or 'a node'} cannot reach {whom}" + (f" over {'/'.join(used[:3])}" if used else ""),
+        what,
         observed=quoted(unreached[0].text),
-        expected="a name that every node resolves"
-        if nameless
-        else "an interface whose network leads to all nodes, with its ports open",
-        fix=_NAMES
-        if nameless
-        else (
-            "`ip route get` the address: which interface leads there, if any",
-            "open the ephemeral ports between the nodes in the firewall, or name another interface in"
-            " NCCL_SOCKET_IFNAME",
-        ),
+        expected=wanted,
+        fix=fix,
         nodes=hosts,
         ranks=sorted({each.rank for each in unreached if each.rank >= 0}),
         nics=used[:3],

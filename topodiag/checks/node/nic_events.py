@@ -148,7 +148,10 @@ def links_down(node: Node) -> tuple[Event, ...]:
 
 def troubles(node: Node) -> tuple[Event, ...]:
     """Unsteady links, stuck firmware, too little power, heat and bad modules."""
-    made = []
+    return (*_unsteady(node), *_told_by_driver(node), *_poor_signals(node))
+
+
+def _unsteady(node: Node) -> Iterator[Event]:
     for name, _, events in _links(node):
         flaps = sum(_is_down(event) for event in events[:-1])
         again = sum(not _is_down(one) and not _is_down(other) for one, other in pairwise(events))
@@ -156,7 +159,10 @@ def troubles(node: Node) -> tuple[Event, ...]:
             words = f"its link went down and came back {plural(flaps, 'time')}"
             if not flaps:
                 words = f"its link came up {plural(again, 'time')} more although it was up: it was lost in between"
-            made.append(Event(name, "flap", Severity.WARNING, words, tuple(event.origin for event in events)))
+            yield Event(name, "flap", Severity.WARNING, words, tuple(event.origin for event in events))
+
+
+def _told_by_driver(node: Node) -> Iterator[Event]:
     found: dict[tuple[str, str], list[KernelEvent]] = defaultdict(list)
     for event in node.events:
         if event.kind in ("mlx5", "link"):
@@ -165,15 +171,16 @@ def troubles(node: Node) -> tuple[Event, ...]:
                 found[_name(node, event.bus_id), kind].append(event)
     for (name, kind), events in found.items():
         severity, words = next((severity, words) for _, own, severity, words in _KINDS if own == kind)
-        origins = tuple(event.origin for event in events)
-        made.append(Event(name, kind, severity, f"{words}{times(events)}", origins))
+        yield Event(name, kind, severity, f"{words}{times(events)}", tuple(event.origin for event in events))
+
+
+def _poor_signals(node: Node) -> Iterator[Event]:
     for nic in node.nics:
         for port in nic.ports:
             if port.signal.known and not _is_foreign(nic):
                 words = f"its link is up with a poor signal: {port.signal.value}"
                 shown = (port.signal.origin,) if port.signal.origin is not None else ()
-                made.append(Event(nic.name, "signal", Severity.WARNING, words, shown))
-    return tuple(made)
+                yield Event(nic.name, "signal", Severity.WARNING, words, shown)
 
 
 def _links(node: Node) -> list[tuple[str, Nic | None, list[KernelEvent]]]:

@@ -157,13 +157,18 @@ def text_kinds(
     if set(kinds) <= {Kind.NCCL_LOG, Kind.JOB_OUTPUT}:
         kinds += _steps(head, tail)
     if not kinds:
-        kinds += [each for each in (cluster_format(text), layout_format(text)) if each is not None][:1]
-    if not kinds and is_json(text):
-        kinds.append(Kind.JSON)
-    elif not kinds:
-        sources = last_resort(text)
-        kinds.append(Kind.NODE_TEXT if sources else Kind.TEXT)
+        kind, sources = _by_form(text)
+        kinds.append(kind)
     return tuple(dict.fromkeys(kinds)), sources
+
+
+def _by_form(text: str) -> tuple[Kind, tuple[str, ...]]:
+    """What a text is whose words say nothing, and its readers: of a cluster, a layout, JSON, or the last ones asked."""
+    kind = cluster_format(text) or layout_format(text) or (Kind.JSON if is_json(text) else None)
+    if kind is not None:
+        return kind, ()
+    sources = last_resort(text)
+    return (Kind.NODE_TEXT if sources else Kind.TEXT), sources
 
 
 def _between_records(head: bytes) -> bytes:

@@ -12,6 +12,8 @@ Formats: iproute2 4.15 to 6.9 (ip/ipaddress.c, print_linkinfo, print_link_stats6
 from __future__ import annotations
 
 import re
+from collections.abc import Set
+from dataclasses import dataclass
 
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source, to_int
@@ -26,6 +28,8 @@ _BRIEF = re.compile(
     r"(?:[0-9a-f]{2}:[0-9a-f:]{10,60})?\s{0,4}<([A-Z0-9_,-]{1,200})>\s*\Z"
 )
 _IFCONFIG = re.compile(r"([^\s:]{1,15}): flags=\d{1,6}<([A-Z0-9_,]{0,200})>\s{1,8}mtu (\d{1,9})")
+_STATE = re.compile(r"\bstate ([A-Z]{2,20})\b")
+_MASTER = re.compile(r"\bmaster (\S{1,15})")
 _KIND = re.compile(r"link/(ether|infiniband|loopback)\b")
 _STATS = re.compile(r"(RX|TX):? {1,8}(?:bytes|errors)? {0,8}.{0,120}")
 _NUMBERS = re.compile(r"\d{1,20}(?:\s{1,40}\d{1,20}){3,8}\s*\Z")
@@ -85,29 +89,56 @@ class IpLink(Source[NetDevRecord]):
             fill_netdev(blob, record, draft)
 
 
+@dataclass(frozen=True, slots=True)
+class _First:
+    """What the first line of an interface says, "" for what its form leaves out. `carrier` is None where the kernel
+    does not tell it: of interfaces that are not switched on."""
+
+    name: str
+    flags: frozenset[str]
+    carrier: bool | None
+    mtu: str = ""
+    state: str = ""
+    master: str = ""
+
+
+def _first(text: str) -> _First | None:
+    if head := _HEAD.match(text):
+        state, master = _STATE.search(head[4]), _MASTER.search(head[4])
+        flags = frozenset(head[2].split(","))
+        return _First(head[1], flags, _carrier(flags), head[3], state[1] if state else "", master[1] if master else "")
+    if brief := _BRIEF.match(text):
+        flags = frozenset(brief[3].split(","))
+        return _First(brief[1], flags, _carrier(flags), state=brief[2])
+    if old := _IFCONFIG.match(text):
+        flags = frozenset(old[2].split(","))
+        carrier = "NO-CARRIER" not in flags and not flags.isdisjoint({"LOWER_UP", "RUNNING"})
+        is_up = "UP" in flags
+        return _First(old[1], flags, carrier if is_up else None, old[3], "" if is_up else "down")
+    return None
+
+
+def _carrier(flags: Set[str]) -> bool | None:
+    carrier = "LOWER_UP" in flags and "NO-CARRIER" not in flags
+    return carrier if "UP" in flags and (carrier or "NO-CARRIER" in flags) else None
+
+
 def _begun(line: Line, text: str, found: dict[str, NetDevRecord]) -> NetDevRecord | None:
     """The interface that a line begins, with what the line says of it."""
-    head, brief, old = _HEAD.match(text), _BRIEF.match(text), _IFCONFIG.match(text)
-    match = head or brief or old
-    if match is None or words.device_name(match[1]) is None:
+    first = _first(text)
+    if first is None or words.device_name(first.name) is None:
         return None
-    record = found.setdefault(match[1], NetDevRecord(match[1], line.number))
-    flags = set((match[3] if brief is not None and head is None else match[2]).split(","))
-    carrier = "NO-CARRIER" not in flags and ("LOWER_UP" in flags or (old is not None and "RUNNING" in flags))
-    if "UP" in flags and (carrier or "NO-CARRIER" in flags or old is not None):  # the kernel tells none of others
-        line.put(record.facts, "carrier", carrier)
-    if "LOOPBACK" in flags:
+    record = found.setdefault(first.name, NetDevRecord(first.name, line.number))
+    if first.carrier is not None:
+        line.put(record.facts, "carrier", first.carrier)
+    if "LOOPBACK" in first.flags:
         line.put(record.facts, "kind", "loopback")
-    if head is not None or old is not None:
-        line.put(record.facts, "mtu", to_int(match[3], low=1, high=2**31))
-    state = re.search(r"\bstate ([A-Z]{2,20})\b", head[4]) if head is not None else None
-    word = state[1] if state is not None else brief[2] if brief is not None and head is None else ""
-    if word:
-        line.put(record.facts, "operstate", word.lower())
-    elif old is not None and "UP" not in flags:
-        line.put(record.facts, "operstate", "down")
-    if head is not None and (master := re.search(r"\bmaster (\S{1,15})", head[4])) and words.device_name(master[1]):
-        line.put(record.facts, "master", master[1])
+    if first.mtu:
+        line.put(record.facts, "mtu", to_int(first.mtu, low=1, high=2**31))
+    if first.state:
+        line.put(record.facts, "operstate", first.state.lower())
+    if first.master and words.device_name(first.master):
+        line.put(record.facts, "master", first.master)
     return record
 
 
