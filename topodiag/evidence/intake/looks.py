@@ -114,19 +114,19 @@ def looks(head: bytes, tail: bytes = b"", *, name: str = "", quick: bool = False
     wide = _utf16(head)
     if wide:
         coding.append(wide)
-        head = b"".join(text_of(io.BytesIO(head[: len(head) & ~1]), (wide,), Reading()))
-    elif not _is_text(head) and b" NCCL " not in head and b" NCCL " not in tail and not INSPECTOR.search(tail):
+        head = _read_as(wide, head[: len(head) & ~1])
+    elif not _is_text(head) and not _speaks(head, tail):
         return Looks((Kind.BINARY,), tuple(coding))
     if looks_wrapped(head):
         coding.append(JSON_LINES)
-        head = b"".join(text_of(io.BytesIO(head), (JSON_LINES,), Reading()))[:HEAD_BYTES] or head
+        head = _read_as(JSON_LINES, head)[:HEAD_BYTES] or head
     if not tail and len(head) < HEAD_BYTES and looks_cut(head):
         coding.append(CUT_HEADS)
-        head = b"".join(text_of(io.BytesIO(head), (CUT_HEADS,), Reading()))
+        head = _read_as(CUT_HEADS, head)
     kinds, sources = text_kinds(head, tail, name=name, quick=quick)
     if Kind.NCCL_LOG in kinds and not tail and len(head) < HEAD_BYTES and looks_broken(head):
         coding.append(WRAPPED_LINES)
-        head = b"".join(text_of(io.BytesIO(head), (WRAPPED_LINES,), Reading()))
+        head = _read_as(WRAPPED_LINES, head)
     return Looks(kinds, tuple(coding), sources, head=head if coding else b"")
 
 
@@ -256,6 +256,10 @@ def _unpacked(head: bytes, packer: str, reading: Reading) -> bytes:
     return bytes(text[:HEAD_BYTES])
 
 
+def _read_as(layer: str, head: bytes) -> bytes:
+    return b"".join(text_of(io.BytesIO(head), (layer,), Reading()))
+
+
 def _utf16(head: bytes) -> str:
     if head.startswith(b"\xff\xfe"):
         return "utf-16-le"
@@ -269,6 +273,11 @@ def _utf16(head: bytes) -> str:
         if sample[::2].count(0) > 0.8 * half and sample[1::2].count(0) < 0.1 * half:
             return "utf-16-be"
     return ""
+
+
+def _speaks(head: bytes, tail: bytes) -> bool:
+    """Whether bytes that are no clean text hold lines of NCCL or of its Inspector all the same."""
+    return b" NCCL " in head or b" NCCL " in tail or INSPECTOR.search(tail) is not None
 
 
 def _is_text(head: bytes) -> bool:
