@@ -7,7 +7,6 @@ import gc
 import os
 import signal
 import sys
-from functools import lru_cache
 from importlib import import_module
 from typing import Any
 
@@ -78,24 +77,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_collection_finish() -> None:
     """What is loaded by now stays to the end: it is left out of each search for garbage, which are as rare as in the
     program itself."""
-    from topodiag.app.collecting import OBJECTS  # noqa: PLC0415 - not for each worker's start
+    from tests import kept  # noqa: PLC0415 - not for each worker's start
+    from topodiag.app.collecting import OBJECTS  # noqa: PLC0415
 
-    _keep_answers_longer()
+    kept.keep_longer()
     gc.collect()
     gc.freeze()
     gc.set_threshold(OBJECTS)
     gc.enable()
-
-
-def _keep_answers_longer() -> None:
-    """What NCCL decides on a topology, and what a text of a capture says, is asked again by many tests, more of them
-    apart than the program has to keep."""
-    for name, function, kept in (
-        ("topodiag.nccl.predict", "_predicted", 512),
-        ("topodiag.nccl.search.searched", "_searched", 128),
-        ("topodiag.nccl.search.searched", "_built", 128),
-        ("topodiag.evidence.intake.known_texts", "_same", 16384),
-        ("topodiag.evidence.intake.known_texts", "_alike", 16384),
-    ):
-        module = import_module(name)  # by name: a package gives the function of that name
-        setattr(module, function, lru_cache(maxsize=kept)(getattr(module, function).__wrapped__))

@@ -16,13 +16,13 @@ import shutil
 import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from typing import TypeVar
 
 from topodiag.model.cluster import Assignment, Cluster, Demand
-from topodiag.nccl.graph.graph import SearchGraph, System
+from topodiag.nccl.graph.graph import RejectedError, SearchGraph, System
 from topodiag.nccl.search import search
 from topodiag.nccl.settings import Settings
 from topodiag.placement import solve as placement
@@ -76,6 +76,13 @@ def solve(
     return _once(question, lambda: placement.solve(cluster, demands, world, seed=seed, tries=tries, at_most=at_most))
 
 
+@dataclass(frozen=True)
+class _GivenUp:
+    """An answer as well: the words with which NCCL's search gives up, where no line of a file is named."""
+
+    words: str
+
+
 def _once(question: object, answer: Callable[[], T]) -> T:
     folder = os.environ.get(_PLACE)
     if folder is None:
@@ -86,10 +93,21 @@ def _once(question: object, answer: Callable[[], T]) -> T:
         return answer()
     place = Path(folder, hashlib.sha256(asked).hexdigest())
     with suppress(FileNotFoundError):
-        known: T = pickle.loads(place.read_bytes())
+        known: T | _GivenUp = pickle.loads(place.read_bytes())
+        if isinstance(known, _GivenUp):
+            raise RejectedError(known.words)
         return known
-    found = answer()
-    with tempfile.NamedTemporaryFile(dir=folder, delete=False) as file:
+    try:
+        found = answer()
+    except RejectedError as rejected:
+        if not rejected.line:
+            _keep(place, _GivenUp(rejected.words))
+        raise
+    _keep(place, found)
+    return found
+
+
+def _keep(place: Path, found: object) -> None:
+    with tempfile.NamedTemporaryFile(dir=place.parent, delete=False) as file:
         file.write(pickle.dumps(found))
     Path(file.name).replace(place)
-    return found

@@ -111,6 +111,12 @@ _WRITES = re.compile(
     r"|Lustre: .{0,200}Connection to .{1,200}was lost; in progress|I/O error, dev \w{1,40}, sector"
     rf"|\bamdgpu {_BUS}: |\bmlx5_core {_BUS}[ :]|\bpcieport {_BUS}: |Detected insufficient power on the PCIe slot"
 )
+_WRITTEN = (
+    *("Xid", "NVRM: ", "available PCIe", "PCIe Bus Error", "fallen off the bus", "iommu: ", "DMAR: ", "AMD-Vi: "),
+    *("blocked for more than", "nfs: server", "Lustre: ", "I/O error", "amdgpu ", "mlx5_core ", "pcieport "),
+    "Detected insufficient power",
+)
+"""One of these stands wherever one of _WRITES is found, and is found in a hundredth of the time."""
 _STAMPED = re.compile(
     r"(?:<[0-9]{1,3}>)?\[ {0,10}[0-9]{1,10}\.[0-9]{6}\] (?!\[[^\]\s:]{1,80}:[0-9]{1,9}:[0-9]{1,9}\])\S"
 )
@@ -131,7 +137,7 @@ class KernelLog(Source[KernelEvent]):
     trust = 60
 
     def recognises(self, head: str) -> bool:
-        if _WRITES.search(head) is not None:
+        if any(word in head for word in _WRITTEN) and _WRITES.search(head) is not None:
             return True
         lines = [line for line in head[:HEAD_CHARS].split("\n") if line.strip()][:400]
         stamped = sum(_STAMPED.match(line[:64]) is not None for line in lines)
