@@ -75,7 +75,8 @@ class RankBehind(OneStep[Job], JobCheck[Never]):
         group, sequence number, state, and ranks that left no dump where all others wait. Captures of the nodes: GPUs
         that are fully busy without memory traffic and with little power wait in a kernel, one that runs nothing is
         behind. NCCL 2.32's monitor of progress counters: a GPU whose copies do not end. Torch's watchdog lines: the
-        sign of a hang, and, where there is nothing better, the last work that each rank enqueued and completed.
+        sign of a hang, and, where there is nothing better, the last work that each rank enqueued and completed;
+        an exception of a rank that waited in an operation until its time was over, in any library's words.
 
     When it stays silent
         The communicator was destroyed in order. Counts differ by one and nothing says that the job hung: the

@@ -29,7 +29,8 @@ class WrongInterface(OneStep[Job], JobCheck[Never]):
         interface at all that fits NCCL_SOCKET_IFNAME; nodes that meet over IPv6 link-local here and another network
         there; Gloo's errors of an interface that is not there, and of loopback between nodes; and, before init was
         complete, connects to a node without a route or an answer, loopback addresses, and one address of a bridge
-        (Docker, Podman, libvirt) or link-local on two nodes.
+        (Docker, Podman, libvirt) or link-local on two nodes. Of other programs of the job (torch, MPI, launchers) what
+        they say in the system's words of a peer that they do not reach, or whose name has no address.
 
     Why it matters
         docker0 and virbr0 have the same address on every node: ranks connect to themselves and init hangs or fails
@@ -42,7 +43,8 @@ class WrongInterface(OneStep[Job], JobCheck[Never]):
     When it stays silent
         One node: any interface does. Addresses are judged only where init did not complete, and only those that cannot
         be right: clouds number their networks as they like, 172.17.0.0/16 among them. Gloo over loopback with no more
-        ranks than one node holds.
+        ranks than one node holds. Attempts that are tried again, refused ones (that peer was reached), servers of the
+        web.
 
     How to confirm
         ip -brief addr; ip route get ADDRESS_OF_ANOTHER_NODE       the interface that leads there

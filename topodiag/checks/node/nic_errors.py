@@ -62,8 +62,8 @@ class NicPortErrors(OneStep[Node], NodeCheck[Never]):
         packet_seq_err, local_ack_timeout_err, discards and CRC errors on Ethernet; retransmission timeouts on EFA.
         With one sample only: more flaps a day since boot than is normal, more than ten on one port while its siblings
         stayed up, a thousand errors and more on one port while its siblings had hardly any (three of them, or one that
-        carried as much), counters that reached their end, and ports in the report of `ibqueryerrors` or `perfquery`
-        whose totals are above the thresholds of rdma-core.
+        carried as much), counters that reached their end, links that come up again and again in the kernel log,
+        and ports in the report of `ibqueryerrors` or `perfquery` whose totals are above the thresholds of rdma-core.
 
     Why it matters
         While a link is down or retrains, every ring that passes it stands still, for seconds when NCCL must retry. A
