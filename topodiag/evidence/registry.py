@@ -46,6 +46,7 @@ _SOURCES = {
     "qos": "network.qos:Qos",
     "ib-counters": "network.fabric_counters:FabricCounters",
     "node-exporter": "network.node_exporter:NodeExporter",
+    "ib-net": "network.ib_net:IbNet",
     "ib-links": "network.fabric_links:FabricLinks",
     "ip-link": "network.ip_link:IpLink",
     "bonding": "network.bonding:Bonding",

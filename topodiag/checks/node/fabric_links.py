@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
 from topodiag.checks.interface import NodeCheck
 from topodiag.model.devices import FabricPort
-from topodiag.model.finding import Cost, Finding, Severity
+from topodiag.model.finding import Confidence, Cost, Finding, Severity
 from topodiag.model.node import Node
-from topodiag.words.fold import plural
+from topodiag.words.fold import few, plural
 
 LINKS_NAMED = 8
+MIN_SIBLINGS = 3
+"""Links to adapters of one name from which on one that differs is odd."""
+MOST_ODD = 3
+"""One in so many may differ: more are hosts of another generation."""
+_ADAPTER = re.compile(r" ((?:HCA-\d{1,3}|[a-z][a-z0-9]{1,20}_\w{1,20})) port \d{1,4}\Z")
+_RUNS = re.compile(r"(\d{1,2})x([A-Z]{2,4}\d{0,3})")
+_LANE = {"SDR": 2.5, "DDR": 5.0, "QDR": 10.0, "FDR10": 10.3125, "FDR": 14.0625, "EDR": 25.0, "HDR": 50.0, "NDR": 100.0,
+         "XDR": 200.0}  # fmt: skip
+"""Gb/s of a lane (InfiniBand Trade Association)."""
 
 
 def slow_links(check: NodeCheck[Any], node: Node, links: Sequence[FabricPort]) -> list[Finding]:
@@ -25,6 +35,42 @@ def slow_links(check: NodeCheck[Any], node: Node, links: Sequence[FabricPort]) -
     for port in once.values():
         alike[port.runs.get(""), port.able.get("")].append(port)
     return [_finding(check, node, runs, able, bad) for (runs, able), bad in alike.items()]
+
+
+def odd_links(check: NodeCheck[Any], node: Node, links: Sequence[FabricPort]) -> list[Finding]:
+    """Links to adapters of one name below one switch, of which a few run slower than all others."""
+    alike: dict[tuple[str, str], list[tuple[float, FabricPort]]] = defaultdict(list)
+    for port in links:
+        adapter, runs = _ADAPTER.search(port.peer.get("")), _RUNS.fullmatch(port.runs.get(""))
+        if adapter is not None and runs is not None and runs[2] in _LANE:
+            alike[port.node, adapter[1]].append((int(runs[1]) * _LANE[runs[2]], port))
+    found = []
+    for (_, adapter), ports in alike.items():
+        best = max(rate for rate, _ in ports)
+        bad = [port for rate, port in ports if rate < best]
+        if len(ports) < MIN_SIBLINGS or not bad or len(bad) * MOST_ODD > len(ports):
+            continue
+        usual = next(port.runs.get("") for rate, port in ports if rate == best)
+        runs = few(list(dict.fromkeys(port.runs.get("") for port in bad)))
+        ends = few([f"{port.label} to {port.peer.value}" for port in bad], LINKS_NAMED, "; ")
+        found.append(
+            check.finding(
+                node,
+                Severity.WARNING,
+                f"{ends}: {'runs' if len(bad) == 1 else 'run'} at {runs}, {len(ports) - len(bad)} others to {adapter}"
+                f" at {usual}",
+                observed=f"{runs} on {plural(len(bad), 'link')}",
+                expected=f"{usual}, as the others of that switch",
+                fix=(
+                    "`iblinkinfo` says what both ends of that link could do; then reseat or swap its cable",
+                    "an adapter of an older generation runs so by itself: `ibstat` on that host",
+                ),
+                cost=Cost(text="what goes over this link is held to its pace, and every ring over it"),
+                evidence=[port.runs for port in bad[:LINKS_NAMED]],
+                confidence=Confidence.MEDIUM,
+            )
+        )
+    return found
 
 
 def _finding(check: NodeCheck[Any], node: Node, runs: str, able: str, bad: Sequence[FabricPort]) -> Finding:

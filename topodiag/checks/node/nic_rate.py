@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Never
 
 from topodiag.checks.interface import NodeCheck, OneStep
-from topodiag.checks.node.fabric_links import slow_links
+from topodiag.checks.node.fabric_links import odd_links, slow_links
 from topodiag.checks.node.nic import NO_COMPUTE
 from topodiag.checks.node.nic_ports import (
     Family,
@@ -71,7 +71,7 @@ class NicPortSlow(OneStep[Node], NodeCheck[Never]):
     def judge(self, node: Node, peers: Sequence[Node] = ()) -> Outcome:
         nics = compute_nics(node)
         links = [port for port in node.fabric_ports if port.runs.known]
-        slower = slow_links(self, node, links)
+        slower = [*slow_links(self, node, links), *odd_links(self, node, links)]
         if slower:
             return self.found(node, slower, Coverage(len(links), len(links), "links of the fabric"))
         if not nics:

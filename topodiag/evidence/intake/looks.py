@@ -146,7 +146,7 @@ def text_kinds(
     text = blob.text
     sources = _readers(blob)
     kinds += _kinds_of_sources(sources)
-    if sources == ("ib-links",):
+    if sources in (("ib-links",), ("ib-net",)):
         kinds.append(Kind.CLUSTER)  # how the links are, and what they join
     if logged:
         kinds.append(Kind.NCCL_LOG)

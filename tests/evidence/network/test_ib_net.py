@@ -1,0 +1,62 @@
+"""ibnetdiscover: links from a switch to hosts, and those that run below others to adapters of the same name."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from topodiag.api import diagnose
+from topodiag.evidence.interface import Blob
+from topodiag.evidence.network.ib_net import IbNet
+
+HEAD = (
+    "vendid=0x2c9\nswitchguid=0x946dae0300aabbcc(946dae0300aabbcc)\n"
+    'Switch\t41 "S-946dae0300aabbcc"\t\t# "MF0;leaf-03:MQM9700/U1" enhanced port 0 lid 12 lmc 0\n'
+)
+
+
+def fabric(*links: tuple[str, str]) -> str:
+    rows = (
+        f'[{n}]\t"H-946dae030011223{n}"[1](946dae030011223{n}) \t\t# "{name}" lid {40 + n} {runs}\n'
+        for n, (name, runs) in enumerate(links, 1)
+    )
+    return HEAD + "".join(rows)
+
+
+def found(tmp_path: Path, text: str) -> list[tuple[str, str]]:
+    file = tmp_path / "net.txt"
+    file.write_text(text)
+    return [(each["id"], each["message"]) for each in json.loads(diagnose(str(file)).to_json())["findings"]]
+
+
+NDR = [("g1 mlx5_0", "4xNDR"), ("g2 mlx5_0", "4xNDR")]
+
+
+def test_a_link_below_those_to_adapters_of_its_name_is_found(tmp_path: Path) -> None:
+    [(check, message)] = found(tmp_path, fabric(*NDR, ("g3 mlx5_0", "4xHDR")))
+    assert check == "NIC002"
+    assert message.endswith("port 3 to g3 mlx5_0 port 1: runs at 4xHDR, 2 others to mlx5_0 at 4xNDR")
+
+
+@pytest.mark.parametrize(
+    "links",
+    [
+        [*NDR, ("g3 mlx5_0", "4xNDR")],
+        [*NDR, ("g3 mlx5_0", "4xNDR"), ("g3 mlx5_9", "4xHDR")],
+        [*NDR, ("g3 mlx5_0", "4xHDR"), ("g4 mlx5_0", "4xHDR")],
+        [("g1 mlx5_0", "4xNDR"), ("g2 mlx5_0", "4xHDR")],
+    ],
+    ids=["all alike", "another adapter", "two generations", "only two"],
+)
+def test_what_may_be_built_so_is_no_finding(tmp_path: Path, links: list[tuple[str, str]]) -> None:
+    assert found(tmp_path, fabric(*links)) == []
+
+
+@given(st.text(max_size=200) | st.text(alphabet='Switch\t41 "S-94"#[1]H-(a)lid 4xNDR\n', max_size=200))
+def test_any_text_is_read_or_left(text: str) -> None:
+    IbNet().recognises(text)
+    IbNet().parse(Blob("x", text.encode()))

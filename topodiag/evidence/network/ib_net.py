@@ -1,0 +1,65 @@
+"""`ibnetdiscover`: the width and speed of the links between the switches and hosts of an InfiniBand fabric.
+
+    Switch  41 "S-946dae0300aabbcc"  # "MF0;leaf-03:MQM9700/U1" enhanced port 0 lid 12 lmc 0
+    [3]     "H-946dae0300112235"[1](946dae0300112235)   # "gpu-003 mlx5_0" lid 43 4xHDR
+
+It says what runs, and not what the ends could do: a check compares adapters of one name below one switch. Format:
+rdma-core, infiniband-diags/ibnetdiscover.c.
+"""
+
+from __future__ import annotations
+
+import re
+
+from topodiag.evidence.draft import NodeDraft
+from topodiag.evidence.interface import Blob, Parsed, Source
+from topodiag.evidence.network.fabric_links import MAX_LINKS, MAX_NUMBER, LinkRecord
+from topodiag.evidence.network.network_records import Page
+from topodiag.model.topics import Topic
+
+_SWITCH = re.compile(r'Switch\s{1,20}\d{1,4}\s{1,20}"S-[0-9a-f]{1,16}"\s{0,40}#\s{1,20}"([^"]{1,200})"', re.ASCII)
+_HOST = re.compile(
+    r'\[(\d{1,4})\](?:\[ext \d{1,4}\])?\s{1,20}"H-[0-9a-f]{1,16}"\[(\d{1,4})\](?:\([0-9a-fx]{1,18}\))?\s{0,40}'
+    r'#\s{1,20}"([^"]{1,200})" lid \d{1,6} (\d{1,2}x[A-Z]{2,4}\d{0,3})\b',
+    re.ASCII,
+)  # fmt: skip
+_MARK = re.compile(r'^[ \t>|]{0,20}Switch\s{1,20}\d{1,4}\s{1,20}"S-[0-9a-f]{1,16}"', re.MULTILINE)
+_ENDS = re.compile(r"^[ \t>|]{0,20}(?:Ca|Rt|vendid=)")
+
+
+class IbNet(Source[LinkRecord]):
+    """Links between switches and hosts as `ibnetdiscover` lists them."""
+
+    kind = "ib-net"
+    speaks_of = frozenset({Topic.FABRIC})
+    trust = 55
+
+    def told(self, parsed: Parsed[LinkRecord]) -> frozenset[Topic]:
+        """Nothing as a whole: what the ends of a link could do is not in it."""
+        return frozenset()
+
+    def recognises(self, head: str) -> bool:
+        return _MARK.search(head) is not None and any(_HOST.match(line.strip(" \t>|")) for line in head.split("\n"))
+
+    def parse(self, blob: Blob) -> Parsed[LinkRecord]:
+        parsed: Parsed[LinkRecord] = Parsed()
+        page = Page(blob, parsed)
+        here = ""
+        for line in page.lines():
+            text = line.text.strip(" \t>|")
+            if switch := _SWITCH.match(text):
+                here = switch[1].strip()
+            elif _ENDS.match(line.text):
+                here = ""
+            elif here and (host := _HOST.match(text)) and len(parsed.records) < MAX_LINKS:
+                peer = f"{host[3].strip()} port {host[2]}"
+                parsed.records.append(LinkRecord(here, int(host[1]), peer, host[4], "", line.number, text))
+        return parsed
+
+    def fill(self, blob: Blob, parsed: Parsed[LinkRecord], draft: NodeDraft) -> None:
+        for record in parsed.records:
+            if record.number <= MAX_NUMBER:
+                entity = draft.fabric_port(record.name, "", record.number)
+                origin = blob.origin(record.line, record.text)
+                entity.offer("runs", record.runs, origin)
+                entity.offer("peer", record.peer, origin)
