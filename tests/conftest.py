@@ -81,7 +81,6 @@ def pytest_collection_finish() -> None:
     from topodiag.app.collecting import OBJECTS  # noqa: PLC0415
 
     kept.keep_longer()
-    gc.collect()
     gc.freeze()
     gc.set_threshold(OBJECTS)
     gc.enable()

@@ -24,10 +24,12 @@ from typing import TypeVar
 from topodiag.model.cluster import Assignment, Cluster, Demand
 from topodiag.nccl.graph.graph import RejectedError, SearchGraph, System
 from topodiag.nccl.search import search
-from topodiag.nccl.settings import Settings
+from topodiag.nccl.settings import Settings, read_settings
 from topodiag.placement import solve as placement
 
 T = TypeVar("T")
+_POLICY = "NCCL_NETDEVS_POLICY"
+"""Of the variables, the one that the search reads itself (`search.candidates.Guide`)."""
 _PLACE = "SEARCHES_OF_THIS_RUN"
 """The variable that says to the processes of a run where their folder is."""
 
@@ -56,10 +58,15 @@ def use() -> None:
 def search_graphs(
     system: System, settings: Settings, *, nvls: bool = True, collnet: bool = False
 ) -> tuple[SearchGraph, ...]:
-    """As `search.search_graphs`, which is asked where no process of this run has asked it before."""
-    # from which line of a file a vertex comes decides nothing
-    question = replace(system, lines={}), settings, nvls, collnet
-    return _once(question, lambda: search.search_graphs(system, settings, nvls=nvls, collnet=collnet))
+    """As `search.search_graphs`, which is asked where no process of this run has asked it before.
+
+    It is asked without what no search looks at, so that more questions are one: from which line of a file a vertex
+    comes, how many ranks there are elsewhere, settings of other decisions.
+    """
+    bare = replace(system, lines={}, nranks=len(system.gpus))
+    policy = {name: value for name, value in settings.values.items() if name == _POLICY}
+    asked = replace(read_settings({}, system.minor), cross_nic=settings.cross_nic, values=policy)
+    return _once((bare, asked, nvls, collnet), lambda: search.search_graphs(bare, asked, nvls=nvls, collnet=collnet))
 
 
 def solve(
