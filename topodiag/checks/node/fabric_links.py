@@ -41,16 +41,16 @@ def odd_links(check: NodeCheck[Any], node: Node, links: Sequence[FabricPort]) ->
     """Links to adapters of one name below one switch, of which a few run slower than all others."""
     alike: dict[tuple[str, str], list[tuple[float, FabricPort]]] = defaultdict(list)
     for port in links:
-        adapter, runs = _ADAPTER.search(port.peer.get("")), _RUNS.fullmatch(port.runs.get(""))
-        if adapter is not None and runs is not None and runs[2] in _LANE:
-            alike[port.node, adapter[1]].append((int(runs[1]) * _LANE[runs[2]], port))
+        named, rate = _ADAPTER.search(port.peer.get("")), _RUNS.fullmatch(port.runs.get(""))
+        if named is not None and rate is not None and rate[2] in _LANE:
+            alike[port.node, named[1]].append((int(rate[1]) * _LANE[rate[2]], port))
     found = []
     for (_, adapter), ports in alike.items():
-        best = max(rate for rate, _ in ports)
-        bad = [port for rate, port in ports if rate < best]
+        best = max(gbps for gbps, _ in ports)
+        bad = [port for gbps, port in ports if gbps < best]
         if len(ports) < MIN_SIBLINGS or not bad or len(bad) * MOST_ODD > len(ports):
             continue
-        usual = next(port.runs.get("") for rate, port in ports if rate == best)
+        usual = next(port.runs.get("") for gbps, port in ports if gbps == best)
         runs = few(list(dict.fromkeys(port.runs.get("") for port in bad)))
         ends = few([f"{port.label} to {port.peer.value}" for port in bad], LINKS_NAMED, "; ")
         found.append(
