@@ -47,7 +47,7 @@ def test_a_reason_without_a_part_is_listed_and_makes_no_finding(tmp_path: Path) 
     text = f"{HEADER}Kill task failed     root      2024-05-05T01:11:01 n3\n"
     made = said(tmp_path, text)
     assert made["findings"] == []
-    assert [line["text"] for line in made["unexplained"]] == ["n3: Kill task failed"]
+    assert [line["text"] for line in made["unexplained"]] == ["n3 is out of service: Kill task failed"]
 
 
 def test_maintenance_is_no_fault(tmp_path: Path) -> None:
@@ -72,3 +72,15 @@ def test_devices_that_cannot_be_opened_are_told_beside_those_that_can(tmp_path: 
 def test_the_condition_of_a_node_names_its_xid(tmp_path: Path, line: str, ids: list[str]) -> None:
     made = said(tmp_path, f"$ ulimit -l\nunlimited\n$ kubectl describe node n1 | grep Xid\n{line}\n")
     assert [each["id"] for each in made["findings"]] == ids
+
+
+def test_faults_of_two_nodes_in_one_table_are_of_these_nodes(tmp_path: Path) -> None:
+    rows = (
+        "Xid 79 on GPU 2      root      2024-05-05T01:11:01 n3\n"
+        "mlx5_3 is down       root      2024-05-05T01:11:01 n[4-5]\n"
+    )
+    made = said(tmp_path, HEADER + rows)["findings"]
+    assert [(each["id"], each["where"]["nodes"]) for each in made] == [
+        ("GPU001", ["n3"]),
+        ("NIC001", ["n[4-5]"]),
+    ]

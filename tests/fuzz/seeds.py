@@ -71,6 +71,7 @@ SEEDS: dict[str, tuple[str, ...]] = {
     "source dcgm-nvlink": ("field/315-dcgmi-nvlink-all-down-two-h100.json#0",),
     "source slurm-nodes": ("own:slurm-nodes",),
     "source health-checks": ("field/480-azure-nhc-links-inactive.json#0",),
+    "source numactl": ("own:numactl",),
     "source lsmod": ("own:lsmod",),
     "source modprobe": ("field/499-nv-peer-mem-does-not-load-after-dkms.json#0",),
     "source any-tool": ("own:any-tool",),

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity, Status, Where
 from topodiag.model.node import Node
-from topodiag.model.system import REPORTED, KernelEvent
+from topodiag.model.system import HELD, REPORTED, KernelEvent
 from topodiag.words.fold import plural
 
 MOST_SHOWN = 8
@@ -65,18 +65,19 @@ def with_reports(outcome: Outcome, node: Node) -> Outcome:
     """The outcome of a check with what others say of the same fault, where it found none itself."""
     if outcome.status is Status.FINDING:
         return outcome
-    by_part: dict[str, list[KernelEvent]] = {}
+    by_part: dict[tuple[str, str], list[KernelEvent]] = {}
     for event in node.events:
         part = event.kind.removeprefix(REPORTED)
         if part != event.kind and part in WORDS and WORDS[part][0] == outcome.check:
-            by_part.setdefault(part, []).append(event)
+            held, sep, _ = event.text.partition(HELD)
+            by_part.setdefault((part, held if sep else node.host), []).append(event)
     if not by_part:
         return outcome
-    findings = tuple(_finding(node, part, events) for part, events in by_part.items())
+    findings = tuple(_finding(where, part, events) for (part, where), events in by_part.items())
     return Outcome(outcome.check, Status.FINDING, node.host, findings, coverage=outcome.coverage)
 
 
-def _finding(node: Node, part: str, events: Sequence[KernelEvent]) -> Finding:
+def _finding(nodes: str, part: str, events: Sequence[KernelEvent]) -> Finding:
     check, wrong, expected, look = WORDS[part]
     said = events[0].text[:160]
     more = f", and {plural(len(events) - 1, 'other line')} alike" if len(events) > 1 else ""
@@ -87,7 +88,7 @@ def _finding(node: Node, part: str, events: Sequence[KernelEvent]) -> Finding:
         observed=said,
         expected=expected,
         fix=(look, "this sentence is all that was given: `topodiag scan` on the node shows more"),
-        where=Where(nodes=(node.host,)),
+        where=Where(nodes=(nodes,)),
         cost=Cost(text=_COSTS.get(part, "a job on this node meets the fault, or does not start there")),
         evidence=tuple(event.origin for event in events[:MOST_SHOWN]),
         confidence=Confidence.MEDIUM,

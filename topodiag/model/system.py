@@ -68,6 +68,8 @@ class Os:
 
 REPORTED = "reported "
 """Kinds of events by which a scheduler or a health check names the part at fault begin with this."""
+HELD = " is out of service: "
+"""What stands between the nodes that a scheduler names and its reason, in the text of such an event."""
 OUT_OF_SERVICE = "out-of-service"
 """The kind of what a scheduler or a health check says of a node without a part that is known."""
 TOLD = "told"

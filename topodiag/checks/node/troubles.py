@@ -24,7 +24,7 @@ PORT_DOWN = "NIC001"
 
 _BY_OTHERS = {
     OUT_OF_SERVICE: "word of a scheduler or a health check",
-    TOLD: "line of a tool that topodiag does not know",
+    TOLD: "what a line of a tool says",
 }
 """What is said by others than the kernel, by the kind of event: quoted, and believed by no check."""
 

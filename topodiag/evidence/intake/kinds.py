@@ -141,6 +141,7 @@ _TOOLS = (
     ("shell", "output of a shell"),
     ("slurm-nodes", "what Slurm says of nodes"),
     ("health-checks", "output of node health checks"),
+    ("numactl", "output of numactl"),
     ("lsmod", "the modules of a kernel"),
     ("modprobe", "output of modprobe"),
     ("any-tool", "text of a tool that topodiag does not know"),
