@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,10 +16,10 @@ from topodiag.evidence.host.reasons import PARTS
 HEADER = "REASON               USER      TIMESTAMP           NODELIST\n"
 
 
-def said(tmp_path: Path, text: str) -> dict[str, list[dict[str, str]]]:
+def said(tmp_path: Path, text: str) -> dict[str, list[dict[str, Any]]]:
     file = tmp_path / "said.txt"
     file.write_text(text)
-    made: dict[str, list[dict[str, str]]] = json.loads(diagnose(str(file)).to_json())
+    made: dict[str, list[dict[str, Any]]] = json.loads(diagnose(str(file)).to_json())
     return made
 
 
