@@ -72,6 +72,7 @@ SEEDS: dict[str, tuple[str, ...]] = {
     "source slurm-nodes": ("own:slurm-nodes",),
     "source health-checks": ("field/480-azure-nhc-links-inactive.json#0",),
     "source numactl": ("own:numactl",),
+    "source kubectl-node": ("field/312-kubectl-node-with-seven-gpus.json#0",),
     "source lsmod": ("own:lsmod",),
     "source modprobe": ("field/499-nv-peer-mem-does-not-load-after-dkms.json#0",),
     "source any-tool": ("own:any-tool",),

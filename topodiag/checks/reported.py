@@ -1,4 +1,4 @@
-"""What a scheduler or a test of the node says of a node, as findings of the checks that judge such a fault.
+"""What a scheduler or a monitor of nodes says of a node, as findings of the checks that judge such a fault.
 
 The sentence is a verdict without its evidence: it counts where the check itself found nothing, and never more than
 medium. A sentence that names no part becomes a line that nothing explains (`checks/node/troubles.py`).
@@ -6,6 +6,7 @@ medium. A sentence that names no part becomes a line that nothing explains (`che
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity, Status, Where
@@ -14,6 +15,8 @@ from topodiag.model.system import HELD, REPORTED, KernelEvent
 from topodiag.words.fold import plural
 
 MOST_SHOWN = 8
+_NAMED = re.compile(rf"(\S{{1,253}})(?:{re.escape(HELD)}| gives out | has the condition )")
+"""What begins with the nodes that it is of."""
 _COSTS = {
     "peermem": "without DMA-BUF the traffic of GPUs goes through the memory of the host",
     "devices": "no RDMA over that device from here",
@@ -69,8 +72,8 @@ def with_reports(outcome: Outcome, node: Node) -> Outcome:
     for event in node.events:
         part = event.kind.removeprefix(REPORTED)
         if part != event.kind and part in WORDS and WORDS[part][0] == outcome.check:
-            held, sep, _ = event.text.partition(HELD)
-            by_part.setdefault((part, held if sep else node.host), []).append(event)
+            named = _NAMED.match(event.text)
+            by_part.setdefault((part, named[1] if named is not None else node.host), []).append(event)
     if not by_part:
         return outcome
     findings = tuple(_finding(where, part, events) for (part, where), events in by_part.items())

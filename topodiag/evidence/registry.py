@@ -59,6 +59,7 @@ _SOURCES = {
     "kernel-log": "host.kernel_log:KernelLog",
     "slurm-nodes": "host.slurm_nodes:SlurmNodes",
     "health-checks": "host.health_checks:HealthChecks",
+    "kubectl-node": "host.kubectl_node:KubectlNode",
     "numactl": "host.numactl:Numactl",
     "lsmod": "host.lsmod:Lsmod",
     "modprobe": "host.modprobe:Modprobe",

@@ -142,6 +142,7 @@ _TOOLS = (
     ("slurm-nodes", "what Slurm says of nodes"),
     ("health-checks", "output of node health checks"),
     ("numactl", "output of numactl"),
+    ("kubectl-node", "a description of nodes by kubectl"),
     ("lsmod", "the modules of a kernel"),
     ("modprobe", "output of modprobe"),
     ("any-tool", "text of a tool that topodiag does not know"),

@@ -1,0 +1,113 @@
+"""`kubectl describe node`: GPUs that a node has and gives out, and conditions by which a health monitor names a fault.
+
+    Name:               aks-gpu-vmss000000
+    Labels:             nvidia.com/gpu.product=NVIDIA-H100-80GB-HBM3
+    Conditions:
+      GpuThermalMarginWatch    True    Tue, 09 Jun 2026 15:35:57 +0000   ...   ErrorCode:GPU_TEMP_HW_SLOWDOWN_..
+    Capacity:
+      nvidia.com/gpu:     8
+    Allocatable:
+      nvidia.com/gpu:     7
+
+A device plug-in gives out no GPU that it holds for unhealthy. Format: kubectl 1.20 to 1.34 (describe.go).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from topodiag.evidence.draft import NodeDraft
+from topodiag.evidence.interface import Blob, Parsed, Source
+from topodiag.model.system import REPORTED, KernelEvent
+from topodiag.model.topics import Topic
+
+MAX_LINE = 2000
+MAX_NODES = 2000
+_MARK = re.compile(r"^[ \t]{0,8}(?:Allocatable|Capacity):[ \t]*\n(?:[ \t]{1,16}\S{1,80}:[^\n]{0,80}\n){0,20}?"
+                   r"[ \t]{1,16}(?:nvidia|amd)\.com/gpu:", re.MULTILINE)  # fmt: skip
+_NAME = re.compile(r"Name:\s{1,40}(\S{1,253})\s*\Z")
+_PRODUCT = re.compile(r"\b(?:nvidia|amd)\.com/gpu\.product(?:-name)?=(\S{1,100})")
+_SECTION = re.compile(r"\s{0,8}(Capacity|Allocatable):\s*\Z")
+_GPUS = re.compile(r"\s{1,16}(?:nvidia|amd)\.com/gpu:\s{1,40}(\d{1,4})\b")
+_CONDITION = re.compile(r"\s{0,8}((?:Gpu|GPU)(Thermal|Mem)\w{0,40})\s{1,60}True\s{1,20}\S(.{0,400})")
+_PARTS = {"Thermal": "gpu-clocks", "Mem": "gpu-memory"}
+"""Conditions of NVSentinel, by the part that they watch."""
+
+
+@dataclass(slots=True)
+class Described:
+    """One node: its name, its product, the GPUs that it has and gives out (-1: not told), and the line of these."""
+
+    name: str
+    product: str = ""
+    has: int = -1
+    gives: int = -1
+    line: int = 0
+    text: str = ""
+
+
+class KubectlNode(Source[KernelEvent]):
+    """Nodes of Kubernetes that give out fewer GPUs than they or their siblings have, or name a fault of one."""
+
+    kind = "kubectl-node"
+    speaks_of = frozenset({Topic.SERVICES})
+    quiet_is_news = True
+    trust = 50
+
+    def told(self, parsed: Parsed[KernelEvent]) -> frozenset[Topic]:
+        """Nothing as a whole: Kubernetes says what a plug-in told it."""
+        return frozenset()
+
+    def recognises(self, head: str) -> bool:
+        return _MARK.search(head) is not None or any(_CONDITION.match(line[:MAX_LINE]) for line in head.split("\n"))
+
+    def parse(self, blob: Blob) -> Parsed[KernelEvent]:
+        parsed: Parsed[KernelEvent] = Parsed()
+        nodes, section = [Described("")], ""
+        for number, whole in blob.lines():
+            parsed.lines = number
+            line = whole[:MAX_LINE]
+            if (name := _NAME.match(line)) and len(nodes) < MAX_NODES:
+                nodes.append(Described(name[1]))
+            elif product := _PRODUCT.search(line):
+                nodes[-1].product = product[1]
+            elif begun := _SECTION.match(line):
+                section = begun[1]
+            elif gpus := _GPUS.match(line):
+                nodes[-1].line, nodes[-1].text = number, whole
+                if section == "Capacity":
+                    nodes[-1].has = int(gpus[1])
+                elif section == "Allocatable":
+                    nodes[-1].gives = int(gpus[1])
+            elif found := _CONDITION.match(line):
+                text = f"{nodes[-1].name or 'a node'} has the condition {found[1]}: {' '.join(found[3].split())[-160:]}"
+                kind = f"{REPORTED}{_PARTS[found[2]]}"
+                parsed.records.append(KernelEvent(kind, text, blob.origin(number, whole), of_log=False))
+        parsed.records.extend(_short(blob, nodes))
+        return parsed
+
+    def fill(self, blob: Blob, parsed: Parsed[KernelEvent], draft: NodeDraft) -> None:
+        draft.events.extend(parsed.records)
+
+
+def _short(blob: Blob, nodes: list[Described]) -> Iterator[KernelEvent]:
+    """Nodes that give out fewer GPUs than they have, or somewhat fewer than another of their product."""
+    most: dict[str, Described] = {}
+    for each in nodes:
+        if each.product and each.gives > most.get(each.product, each).gives - (each.product not in most):
+            most[each.product] = each
+    for each in nodes:
+        best = most.get(each.product, each)
+        name = each.name or "a node"
+        if 0 <= each.gives < each.has:
+            text = f"{name} gives out {each.gives} of {each.has} GPUs"
+        elif 2 * each.gives > best.gives > each.gives:
+            text = f"{name} gives out {each.gives} GPUs, {best.name} of the same product {best.gives}"
+        else:
+            continue
+        yield KernelEvent(f"{REPORTED}gpu-count", text, blob.origin(each.line, each.text), of_log=False)
+
+
+__all__ = ["Described", "KubectlNode"]
