@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from topodiag.api import diagnose
 from topodiag.evidence import registry
+from topodiag.evidence.intake.looks import looks
 from topodiag.model.errors import TopodiagError
 
+FIXTURES = Path(__file__).parents[3] / "fixtures"
 LINE = "2024-05-06T08:11:01 node-agent[311]: nvlink 5 on gpu 2 is down\n"
 
 
@@ -35,3 +38,20 @@ def test_it_is_asked_last() -> None:
     assert registry.LAST_RESORT not in registry.recognise(LINE)
     assert registry.last_resort(LINE) == (registry.LAST_RESORT,)
     assert registry.last_resort("all is well\n") == ()
+
+
+def healthy_texts() -> Iterator[tuple[str, bytes]]:
+    """Files of the healthy machines and runs, and the texts of the field in which nothing was wrong."""
+    for path in sorted(FIXTURES.rglob("*")):
+        if path.is_file() and "healthy" in str(path.relative_to(FIXTURES)):
+            yield str(path), path.read_bytes()[:65536]
+    for path in sorted((FIXTURES / "field").glob("*.json")):
+        case = json.loads(path.read_text())
+        if not case["first"]:
+            yield from ((f"{path.name}:{each['name']}", each["text"].encode()) for each in case["inputs"])
+
+
+def test_it_takes_no_text_in_which_nothing_is_wrong() -> None:
+    texts = list(healthy_texts())
+    assert len(texts) > 100
+    assert [name for name, data in texts if registry.LAST_RESORT in looks(data).sources] == []

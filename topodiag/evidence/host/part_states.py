@@ -39,7 +39,7 @@ _TABLE: tuple[tuple[str, str, str], ...] = (
      rf"f[ae]ll(?:en|s)? off the bus|{_GONE}|{_DEAD}|{_BAD}|{_UNCORRECTABLE}|{_SLOW}|needs? (?:a )?reset"
      rf"|requires? (?:a )?reset"),
     ("NVLink", r"\bnv_?links?\b", rf"{_OFF}|\bdown\b|{_BAD}|{_GONE}|{_UNCORRECTABLE}|{_SLOW}"),
-    ("NVSwitch or fabric manager", r"\b(?:nvswitch(?:es)?|fabric ?-?manager|nvidia-fabricmanager|IMEX)\b",
+    ("NVSwitch or fabric manager", r"\b(?:nvswitch(?:es)?|fabric ?-?manager|nvidia-fabricmanager)\b",
      rf"{_BAD}|{_DEAD}|{_GONE}|not running|inactive|stopped|exited|\bdown\b|not (?:initiali[sz]ed|ready)"),
     ("network port", r"\b(?:NIC|HCA|mlx[45]_\w{1,12}|InfiniBand|IB|RoCE|EFA|rdmap\w{1,8}|ib\d{1,2}|transceiver"
                      r"|optic|cable"
@@ -99,10 +99,11 @@ _MAYBE = re.compile(
     r"|deprecated|optional|reject with|disabled|supported"
     r"|usage|example|e\.g\.|simulat\w*|inject\w*|threshold|timeout_\w+|on_\w+|max_\w+|expected to)\b|\?\s*$"
     r"|^\s{0,8}(?:#|//|\*|<!--|-\s)"
-    r"|^\s{0,8}[\w.\"'-]{1,60}\s{0,3}[=:]\s{0,3}[\w.\"'/-]{1,60},?\s*$|[{}<>;]\s*$|\bdef |\breturn\b|\bimport\b",
+    r"|^\s{0,8}[\w.\"'-]{1,60}\s{0,3}[=:]\s{0,3}[\w.\"'/-]{1,60},?\s*$|[{}<>;]\s*$|\bdef |\breturn\b|\bimport\b|IMEX",
     re.IGNORECASE,
 )
-"""What may come, what is asked, what somebody set: settings, code and advice name the same words."""
+"""What may come, what is asked, what somebody set: settings, code and advice name the same words. IMEX is not ready
+wherever no job needs it."""
 _PLAIN_FIELD = re.compile(
     r"^\s{0,12}[\w .\"'/-]{1,60}[=:]\s{0,6}(?:down|inactive|failed|lost|degraded|error|unhealthy|dead)\s*$",
     re.IGNORECASE,
