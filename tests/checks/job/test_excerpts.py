@@ -276,3 +276,16 @@ def test_interfaces_of_sockets_are_no_rdma_devices() -> None:
     lines = [HEAD + "NET/Socket : GPU Direct RDMA Disabled for HCA 1 'eno3'", HEAD + "Using network Socket"]
     assert not found("GDR001", *lines)
     assert one("NET001", *lines).severity is Severity.INFO
+
+
+@pytest.mark.parametrize(
+    ("place", "text", "told"),
+    [
+        ("transport/nvls.cc:244", "Cuda failure 1 'invalid argument'", True),
+        ("transport/nvls.cc:244", "Cuda failure 2 'out of memory'", False),
+        ("enqueue.cc:1577", "Cuda failure 1 'invalid argument'", False),
+    ],
+)
+def test_what_cuda_refuses_where_nccl_sets_nvlink_sharp_up_is_of_the_fabric(place: str, text: str, told: bool) -> None:
+    found = result_of(f"n1:7:70 [0] {place} NCCL WARN {text}\nn1:7:70 [0] NCCL INFO {place} -> 1\n").findings
+    assert any(each.id == "NVL005" for each in found) is told

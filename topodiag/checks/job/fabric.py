@@ -13,7 +13,7 @@ from topodiag.checks.job.fabric_domains import Membership, judge_domains
 from topodiag.checks.shared.words import hosts_word, quoted
 from topodiag.evidence.nvidia.nvidia_words import fabric_bandwidth, fabric_problems
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
-from topodiag.model.job import Job
+from topodiag.model.job import Event, Job
 from topodiag.model.provenance import Origin
 from topodiag.words.fold import plural
 
@@ -35,6 +35,9 @@ NVLS = re.compile(
 """ncclNvlsGroupBind and its neighbours, src/transport/nvls.cc v2.27 and later. Multicast
 groups that are used up (`out of memory`) say nothing of the fabric."""
 
+NVLS_FILE = re.compile(r"(?:^|/)nvls\.cc:")
+"""Where NCCL sets NVLink SHARP up: what CUDA refuses there are multicast objects, in releases without words of their
+own for it (src/transport/nvls.cc v2.17 and later)."""
 COMPLETED = 3
 STATES = {1: "not started", 2: "in progress"}
 """nvml.h, NVML_GPU_FABRIC_STATE."""
@@ -117,7 +120,7 @@ class FabricInLog(OneStep[Job], JobCheck[Never]):
 
     def _nvls(self, job: Job) -> list[Finding]:
         """NVLink SHARP that could not be set up: multicast needs the switches' routes."""
-        told = [(event.host, event.rank, event.text, event.origin) for event in job.events if NVLS.search(event.text)]
+        told = [(event.host, event.rank, event.text, event.origin) for event in job.events if _of_nvls(event)]
         told += [
             (job.processes[number].host if number >= 0 else "", -1, text, where)
             for number, text, where in said_by(job, "nvls")
@@ -180,3 +183,10 @@ def _faults(state: int, mask: int) -> list[tuple[Severity, str]]:
         passing = "recovery" in problem
         made.append((Severity.INFO if passing else Severity.WARNING, f"the fabric's health: {problem}"))
     return made
+
+
+def _of_nvls(event: Event) -> bool:
+    if NVLS.search(event.text):
+        return True
+    failed = event.level == "WARN" and event.kind == "cuda" and NVLS_FILE.search(event.place) is not None
+    return failed and "out of memory" not in event.text
