@@ -50,7 +50,8 @@ class SharedGpu(JobCheck[GpuUse]):
     What it finds
         NCCL's own `Duplicate GPU detected`, ranks of one communicator with the same host and bus id, and nodes
         that run fewer ranks than the others. CUDA's word that another process holds the GPU, and torch's, out of
-        memory, that other processes have a tenth or more of it.
+        memory, that other processes have a tenth or more of it. In a capture, one GPU of a job's that another program
+        has open as well.
 
     Why it matters
         Before 2.30 NCCL refuses a communicator with two ranks on one GPU; where it is allowed, they share one GPU's
@@ -62,7 +63,8 @@ class SharedGpu(JobCheck[GpuUse]):
     When it stays silent
         Equal bus ids on hosts of equal names that NCCL counts as several nodes. Nodes with ranks on all their GPUs.
         GPUs that no rank's node shows, as NCCL prints only those in use. Out of memory, where torch does not tell its
-        own process from others (in containers it does not know its own number), or others have little.
+        own process from others (in containers it does not know its own number), or others have little. Programs that
+        watch GPUs, processes of the job itself, and what runs beside the job on most of its GPUs.
 
     How to confirm
         topodiag logs LOGS --ranks                     each rank with its host and GPU

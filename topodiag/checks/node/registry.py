@@ -40,3 +40,8 @@ CHECKS = {
     "ENV002": "conf_file:ConfLineNotRead",
     "ENV003": "settings:UnknownSetting",
 }
+
+COMPANIONS = {
+    "JOB004": "second_program:SecondProgram",
+}
+"""Checks whose page stands with another subject: the same fault, shown by other evidence."""
