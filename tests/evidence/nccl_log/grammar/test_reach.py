@@ -41,6 +41,8 @@ def test_the_error_and_the_peer_are_read_in_any_tool(text: str, why: str, peer: 
         "[Rank 3] Watchdog caught collective operation timeout: it timed out after 600000 ms",
         "slurmstepd: error: Failed to send MESSAGE_TASK_EXIT: Connection refused",
         "connected to 10.0.0.4:29500",
+        "could not connect to server: Connection timed out. Is it running on host db-1.internal, port 3306?",
+        "mlflow: dial tcp 10.0.0.80:5000: i/o timeout",
     ],
 )
 def test_what_is_tried_again_fetched_or_no_attempt_is_none(text: str) -> None:
@@ -49,8 +51,8 @@ def test_what_is_tried_again_fetched_or_no_attempt_is_none(text: str) -> None:
 
 
 def test_a_peer_that_refuses_was_reached_but_for_the_bridge_of_each_host() -> None:
-    assert said_of("tcp connect to 10.4.0.2:4000 failed: Connection refused") is None
-    assert said_of("tcp connect to 172.17.0.1:4000 failed: Connection refused") == (
+    assert said_of("oob_tcp: connect to 10.4.0.2:4000 failed: Connection refused") is None
+    assert said_of("oob_tcp: connect to 172.17.0.1:4000 failed: Connection refused") == (
         "connect",
         {"peer": "172.17.0.1", "why": "own"},
     )

@@ -117,8 +117,8 @@ _INCONSISTENT = compiled(
 _PART = compiled(r"(SequenceNumber|OpType|TensorShape|TensorDtypes)=(\[[\d, ]{0,200}\]|\w{1,40}?)(?=OpType=|[,)]|$)")
 
 _OPERATION = (
-    r"((?:all[-_ ]?(?:reduce|gather|to[-_ ]?all)|reduce[-_ ]?scatter|broadcast|barrier|dispatch|combine|collective)"
-    r"\w{0,12}|(?:CPU |GPU )?(?:recv|send|receive))"
+    r"((?:all[-_ ]?(?:reduce|gather|to[-_ ]?all)|reduce[-_ ]?scatter|barrier|collective)\w{0,12}"
+    r"|(?:CPU|GPU) (?:recv|send|receive)|(?:expert|moe) (?:dispatch|combine))"
 )
 _TIME_OUT = r"\btime[d -]{0,2}out\b"
 _WAITED = compiled(rf"(?i:\b{_OPERATION}\b.{{0,80}}{_TIME_OUT}|{_TIME_OUT}.{{0,80}}\b{_OPERATION}\b)")

@@ -181,8 +181,10 @@ def _unmet(text: str) -> tuple[str, dict[str, str]] | None:
 
 
 def _unreached(text: str) -> dict[str, str]:
-    """Whom a program did not reach, and why; nothing where the line does not say both. A peer that refuses was reached,
-    and its process is gone or not yet there: told only where each host has that address for itself."""
+    """Whom a program of the ranks did not reach, and why; nothing where the line does not say both. A peer that refuses
+    was reached, and its process is gone or not yet there: told only where each host has that address for itself."""
+    if not reach.of_ranks(text):
+        return {}
     why, peer = reach.why_unreached(text), reach.peer_of(text)
     if why and peer == reach.OWN_BRIDGE:
         why = "own"

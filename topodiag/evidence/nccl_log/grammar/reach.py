@@ -49,6 +49,11 @@ _ELSEWHERE = compiled(
     r"|[:=] ?(?:443|80|8080|3128|5432|6379)\b|\bhuggingface|\bpypi\b|\bdocker\.io\b|\bregistry\b|\blicense"
 )
 """What is fetched from a server is no peer of the job."""
+_OF_RANKS = compiled(
+    r"(?i:\b(?:orte?|prte|pmix|mpi\w{0,12}|ucx|ucc|uct|ucp|gloo|[nrh]ccl|nvshmem|rdma_?cm|libfabric|c10d|torch\w{0,8}"
+    r"|jax|coordination|ray|raylet|gcs|rendezvous|store|workers?|ranks?)\b|btl_|oob_|\.worker-|\bworker-)"
+)
+"""Who speaks of ranks and their meeting. A database that a program does not reach is no peer of the job's."""
 _OF_A_STREAM = compiled(
     r"ocket(?:Start|Poll)Connect\b|Call to (?:recv|send)|\b(?:recv|send|read|write)(?:\(\)|_all)? (?:to|from|failed)"
 )
@@ -68,6 +73,11 @@ def why_unreached(text: str) -> str:
     if _REACHES.search(text) is None or any(none.search(text) for none in (_OF_A_STREAM, _NO_TRIAL, _ELSEWHERE)):
         return ""
     return next((name for name, pattern in _WHY if pattern.search(text)), "")
+
+
+def of_ranks(text: str) -> bool:
+    """Whether a line is of a library, a launcher or a store by which ranks meet."""
+    return _OF_RANKS.search(text) is not None
 
 
 def peer_of(text: str) -> str:
