@@ -11,6 +11,7 @@ import pytest
 from topodiag.api import diagnose
 from topodiag.checks.registry import Subject, ids_of
 from topodiag.checks.reported import WORDS
+from topodiag.evidence.host.part_states import FAULTS
 from topodiag.evidence.host.reasons import PARTS
 
 HEADER = "REASON               USER      TIMESTAMP           NODELIST\n"
@@ -24,7 +25,8 @@ def said(tmp_path: Path, text: str) -> dict[str, list[dict[str, Any]]]:
 
 
 def test_each_part_has_words_and_a_check_of_nodes() -> None:
-    assert set(WORDS) == {name for name, _ in PARTS} | {"link-slow", "link-errors", "peermem", "devices"}
+    by_readers = {"link-slow", "link-errors", "peermem", "devices"}
+    assert set(WORDS) == {name for name, _ in PARTS} | FAULTS | by_readers
     assert {check for check, *_ in WORDS.values()} <= set(ids_of(Subject.NODE))
 
 

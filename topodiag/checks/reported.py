@@ -1,7 +1,8 @@
 """What a scheduler or a monitor of nodes says of a node, as findings of the checks that judge such a fault.
 
 The sentence is a verdict without its evidence: it counts where the check itself found nothing, and never more than
-medium. A sentence that names no part becomes a line that nothing explains (`checks/node/troubles.py`).
+medium; a line of a tool that topodiag does not know is a warning of low confidence. A sentence that names no part
+becomes a line that nothing explains (`checks/node/troubles.py`).
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Sequence
 
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity, Status, Where
 from topodiag.model.node import Node
-from topodiag.model.system import HELD, REPORTED, KernelEvent
+from topodiag.model.system import HELD, REPORTED, TOLD_OF, KernelEvent
 from topodiag.words.fold import plural
 
 MOST_SHOWN = 8
@@ -60,6 +61,8 @@ WORDS: dict[str, tuple[str, str, str, str]] = {
                 "`findmnt` and `timeout 10 ls` of what is named, on this node and on another"),
     "pcie": ("PCI001", "a PCIe link is below what it should be", "links at the width and speed of their devices",
              "`sudo lspci -vv` on the node: LnkSta beside LnkCap of that device"),
+    "pcie-errors": ("PCI003", "a PCIe link has errors", "no uncorrected error of PCIe",
+                    "`dmesg -T | grep -i aer` on the node: which device, and is it always the same slot?"),
 }  # fmt: skip
 """By part: the check, what is wrong, what should be, what to look at first."""
 
@@ -68,33 +71,36 @@ def with_reports(outcome: Outcome, node: Node) -> Outcome:
     """The outcome of a check with what others say of the same fault, where it found none itself."""
     if outcome.status is Status.FINDING:
         return outcome
-    by_part: dict[tuple[str, str], list[KernelEvent]] = {}
+    by_part: dict[tuple[str, str, str], list[KernelEvent]] = {}
     for event in node.events:
-        part = event.kind.removeprefix(REPORTED)
-        if part != event.kind and part in WORDS and WORDS[part][0] == outcome.check:
+        by = next((each for each in (REPORTED, TOLD_OF) if event.kind.startswith(each)), "")
+        part = event.kind.removeprefix(by)
+        if by and part in WORDS and WORDS[part][0] == outcome.check:
             named = _NAMED.match(event.text)
-            by_part.setdefault((part, named[1] if named is not None else node.host), []).append(event)
+            by_part.setdefault((by, part, named[1] if named is not None else node.host), []).append(event)
     if not by_part:
         return outcome
-    findings = tuple(_finding(where, part, events) for (part, where), events in by_part.items())
+    findings = tuple(_finding(where, by, part, events) for (by, part, where), events in by_part.items())
     return Outcome(outcome.check, Status.FINDING, node.host, findings, coverage=outcome.coverage)
 
 
-def _finding(nodes: str, part: str, events: Sequence[KernelEvent]) -> Finding:
+def _finding(nodes: str, by: str, part: str, events: Sequence[KernelEvent]) -> Finding:
     check, wrong, expected, look = WORDS[part]
+    known = by == REPORTED
+    whose = _BY.get(part, "by the word of a scheduler or a test of the node") if known else "by the word of some tool"
     said = events[0].text[:160]
     more = f", and {plural(len(events) - 1, 'other line')} alike" if len(events) > 1 else ""
     return Finding(
         id=check,
-        severity=Severity.ERROR,
-        message=f"{wrong}, {_BY.get(part, 'by the word of a scheduler or a test of the node')}: {said}{more}",
+        severity=Severity.ERROR if known else Severity.WARNING,
+        message=f"{wrong}, {whose}: {said}{more}",
         observed=said,
         expected=expected,
         fix=(look, "this sentence is all that was given: `topodiag scan` on the node shows more"),
         where=Where(nodes=(nodes,)),
         cost=Cost(text=_COSTS.get(part, "a job on this node meets the fault, or does not start there")),
         evidence=tuple(event.origin for event in events[:MOST_SHOWN]),
-        confidence=Confidence.MEDIUM,
+        confidence=Confidence.MEDIUM if known else Confidence.LOW,
     )
 
 

@@ -74,6 +74,8 @@ OUT_OF_SERVICE = "out-of-service"
 """The kind of what a scheduler or a health check says of a node without a part that is known."""
 TOLD = "told"
 """The kind of a line of any tool that says by itself that a part is at fault."""
+TOLD_OF = "told of "
+"""Kinds of such lines of which part and state name a fault together begin with this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +85,7 @@ class KernelEvent:
     pcie-bandwidth, iommu (how it is set up), iommu-fault (an access that it refused), storage (a server or disk that
     does not answer, or does again), hung-task, amdgpu (its driver meets trouble with a GPU), amdgpu-error (another line
     that it calls an error). What others than the kernel say of the node: those that begin with REPORTED,
-    OUT_OF_SERVICE, TOLD."""
+    OUT_OF_SERVICE, TOLD, and those that begin with TOLD_OF."""
 
     kind: str
     text: str

@@ -1,4 +1,5 @@
-"""The reader of last resort: only where no other reader takes a text, never a finding, never beside 'no faults'."""
+"""The reader of last resort: only where no other reader takes a text, never more than a warning of low confidence,
+never beside 'no faults'."""
 
 from __future__ import annotations
 
@@ -17,13 +18,36 @@ FIXTURES = Path(__file__).parents[3] / "fixtures"
 LINE = "2024-05-06T08:11:01 node-agent[311]: nvlink 5 on gpu 2 is down\n"
 
 
-def test_a_line_of_an_unknown_tool_is_cited_and_makes_no_finding(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("line", "check"),
+    [
+        ("nvlink 5 on gpu 2 is down", "NVL001"),
+        ("GPU 4 is not responding", "GPU001"),
+        ("gpu check: expected 8 GPUs, found 7", "GPU001"),
+        ("GPU 1 has uncorrectable memory errors", "GPU002"),
+        ("port Ethernet1/17 is down, last change 3 s ago", "NIC001"),
+        ("pcie slot 4 link width below expected", "PCI001"),
+        ("PCIe device 0000:3b:00.0 surprise down", "PCI003"),
+        ("fabricmanager is not running on tray 4", "NVL005"),
+    ],
+)
+def test_a_line_that_names_part_and_state_is_a_warning_of_that_fault(tmp_path: Path, line: str, check: str) -> None:
     file = tmp_path / "agent.log"
-    file.write_text(f"2024-05-06T08:11:00 node-agent[311]: start\n{LINE}")
+    file.write_text(f"2024-05-06T08:11:00 node-agent[311]: start\nnode-agent[311]: {line}\n")
+    said = json.loads(diagnose(str(file)).to_json())
+    [finding] = said["findings"]
+    assert (finding["id"], finding["severity"], finding["confidence"]) == (check, "warning", "low")
+    assert line in finding["message"]
+    assert [each["line"] for each in finding["evidence"]] == [2]
+
+
+def test_a_line_whose_fault_no_check_judges_is_cited_and_makes_no_finding(tmp_path: Path) -> None:
+    file = tmp_path / "agent.log"
+    file.write_text("node-agent[311]: start\nnode-agent[311]: host gpu-12 is unreachable\n")
     said = json.loads(diagnose(str(file)).to_json())
     assert said["findings"] == []
     [line] = said["unexplained"]
-    assert line["text"].startswith("NVLink, 'is down': ")
+    assert line["text"].startswith("node, 'unreachable': ")
     assert (line["line"], line["harmless"]) == (2, "")
 
 

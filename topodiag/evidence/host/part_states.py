@@ -34,36 +34,51 @@ _OFF = (
 )
 _UNCORRECTABLE = r"uncorrect(?:able|ed)|double[- ]bit|fatal error"
 
-_TABLE: tuple[tuple[str, str, str], ...] = (
-    ("GPU", r"(?<![\w-])(?:GPU|accelerator|H100|H200|A100|B200|V100|MI\d{3}X?)s?\b(?!-\w)",
-     rf"f[ae]ll(?:en|s)? off the bus|{_GONE}|{_DEAD}|{_BAD}|{_UNCORRECTABLE}|{_SLOW}|needs? (?:a )?reset"
-     rf"|requires? (?:a )?reset"),
-    ("NVLink", r"\bnv_?links?\b", rf"{_OFF}|\bdown\b|{_BAD}|{_GONE}|{_UNCORRECTABLE}|{_SLOW}"),
-    ("NVSwitch or fabric manager", r"\b(?:nvswitch(?:es)?|fabric ?-?manager|nvidia-fabricmanager)\b",
+_GPU = r"(?<![\w-])(?:GPU|accelerator|H100|H200|A100|B200|V100|MI\d{3}X?)s?\b(?!-\w)"
+_PORT = (
+    r"\b(?:NIC|HCA|mlx[45]_\w{1,12}|InfiniBand|IB|RoCE|EFA|rdmap\w{1,8}|ib\d{1,2}|transceiver|optic|cable"
+    r"|(?:switch ?)?port|interface|bond\d{1,2}|network link|fabric link|uplink)s?\b"
+)
+
+_TABLE: tuple[tuple[str, str, str, str], ...] = (
+    ("GPU", "gpu-memory", _GPU, _UNCORRECTABLE),
+    ("GPU", "gpu-clocks", _GPU, rf"{_SLOW}|throttl(?:ed|ing)"),
+    ("GPU", "gpu-lost", _GPU,
+     rf"f[ae]ll(?:en|s)? off the bus|{_GONE}|{_DEAD}|{_BAD}|needs? (?:a )?reset|requires? (?:a )?reset"),
+    ("NVLink", "nvlink", r"\bnv_?links?\b", rf"{_OFF}|\bdown\b|{_BAD}|{_GONE}|{_UNCORRECTABLE}|{_SLOW}"),
+    ("NVSwitch or fabric manager", "fabric", r"\b(?:nvswitch(?:es)?|fabric ?-?manager|nvidia-fabricmanager)\b",
      rf"{_BAD}|{_DEAD}|{_GONE}|not running|inactive|stopped|exited|\bdown\b|not (?:initiali[sz]ed|ready)"),
-    ("network port", r"\b(?:NIC|HCA|mlx[45]_\w{1,12}|InfiniBand|IB|RoCE|EFA|rdmap\w{1,8}|ib\d{1,2}|transceiver"
-                     r"|optic|cable"
-     r"|(?:switch ?)?port|interface|bond\d{1,2}|network link|fabric link|uplink)s?\b",
-     rf"{_OFF}|{_GONE}|{_BAD}|{_UNCORRECTABLE}|{_SLOW}|unresponsive|not responding"),
-    ("PCIe device", r"\bPCI(?:e|-E)?\b", rf"{_DEAD}|{_BAD}|{_UNCORRECTABLE}|{_SLOW}|lost|fell off|surprise down"),
-    ("memory", r"\b(?:DIMM|DRAM|HBM|EDAC|ECC)(?![a-z])", rf"{_UNCORRECTABLE}|{_BAD}"),
-    ("memory", r"\b(?:out of memory|OOM)\b", r"kill(?:ed|er|ing)"),
-    ("storage", r"(?<![\w.])/(?:scratch|mnt|data|lustre|gpfs|home|fsx|nfs|shared|work)\b|\b(?:nfs|lustre|gpfs"
-                r"|beegfs|weka|ceph"
+    ("network port", "port-flap", _PORT, r"flapp(?:ed|ing)"),
+    ("network port", "link-slow", _PORT, _SLOW),
+    ("network port", "port-down", _PORT, _OFF),
+    ("network port", "", _PORT, rf"{_GONE}|{_BAD}|{_UNCORRECTABLE}|unresponsive|not responding"),
+    ("PCIe device", "pcie", r"\bPCI(?:e|-E)?\b", _SLOW),
+    ("PCIe device", "pcie-errors", r"\bPCI(?:e|-E)?\b",
+     rf"{_DEAD}|{_BAD}|{_UNCORRECTABLE}|lost|fell off|surprise down"),
+    ("memory of a GPU", "gpu-memory", r"\bHBM\d?[eE]?(?![a-z])", rf"{_UNCORRECTABLE}|{_BAD}"),
+    ("memory", "", r"\b(?:DIMM|DRAM|EDAC|ECC)(?![a-z])", rf"{_UNCORRECTABLE}|{_BAD}"),
+    ("memory", "", r"\b(?:out of memory|OOM)\b", r"kill(?:ed|er|ing)"),
+    ("storage", "storage", r"(?<![\w.])/(?:scratch|mnt|data|lustre|gpfs|home|fsx|nfs|shared|work)\b|\b(?:nfs|lustre"
+                r"|gpfs|beegfs|weka|ceph"
      r"|file ?system|storage|mount(?: point)?|disk|nvme\w{0,6}|volume)s?\b",
      rf"{_DEAD}|not mounted|stale|read-only|no space left|\bis full|100% full|{_BAD}|unreachable|I/O error"),
-    ("node", r"\b(?:node|host|machine|server|instance)s?\b(?: [\w.-]{2,64})?",
+    ("node", "", r"\b(?:node|host|machine|server|instance)s?\b(?: [\w.-]{2,64})?",
      r"unreachable|not ?ready|not respond(?:ing)?|unresponsive|(?:is|went|are) down\b|crashed|panicked"
      r"|unhealthy|lost contact"
      r"|connection refused|no route to host|evicted|rebooted unexpectedly"),
-    ("process", r"\b(?:rank|worker|process|task|pod|container|job|daemon)s?\b(?:[ #:=]{0,2}\d{1,7})?",
+    ("process", "", r"\b(?:rank|worker|process|task|pod|container|job|daemon)s?\b(?:[ #:=]{0,2}\d{1,7})?",
      r"\bkilled\b|crashed|died|evicted|OOMKilled|segmentation fault|segfault|core dumped|unresponsive|(?:is|are"
      r"|was|were) hung"
      r"|stopped sending heartbeats|CrashLoopBackOff|unhealthy"),
-    ("connection", r"\b(?:connection|connect|connecting|socket)\b", r"refused|timed out|no route to host|unreachable"),
-    ("version", r"\b(?:driver|library|firmware|CUDA|NCCL|version|MTU|speed|width)s?\b", r"\bmismatch(?:ed)?\b"
+    ("connection", "", r"\b(?:connection|connect|connecting|socket)\b",
+     r"refused|timed out|no route to host|unreachable"),
+    ("version", "", r"\b(?:driver|library|firmware|CUDA|NCCL|version|MTU|speed|width)s?\b", r"\bmismatch(?:ed)?\b"
                         r"|do(?:es)? not match"),
 )  # fmt: skip
+"""What the line calls it, the fault in the words of `checks/reported.py` ("" where the part and the state together do
+not say which), the part, its state."""
+
+FAULTS = frozenset(fault for _, fault, _, _ in _TABLE) - {""}
 
 _ANY_STATE = re.compile(
     r"bus|lost|gone|missing|not |fail|fault|degraded|unhealthy|error|broken|defective|below|slower|reduced"
@@ -77,7 +92,7 @@ _ANY_STATE = re.compile(
 """Cheap to search for, and in every line that names a state."""
 
 _DENIED = re.compile(
-    r"\b(?:no|zero|without|0|never|any)\s{1,3}(?:\w{1,20}\s{1,3}){0,3}(?:errors?|faults?|failures?|failed"
+    r"(?<![\w.:])(?:no|zero|without|0|never|any)\s{1,3}(?:\w{1,20}\s{1,3}){0,3}(?:errors?|faults?|failures?|failed"
     r"|mismatch\w*|problems?|issues?"
     r"|lost|missing|down|degraded|uncorrect\w*|timeouts?|dead|unhealthy|killed)\b"
     r"|\b(?:errors?|faults?|failures?|failed|missing|lost|down|uncorrect\w*|timeouts?|timed out|dead|unhealthy"
@@ -111,17 +126,19 @@ _PLAIN_FIELD = re.compile(
 """One field and its word: a state after all."""
 
 _PAIRS = tuple(
-    (name, re.compile(rf"(?:{part})(?=[^\n]{{0,{APART}}})", re.IGNORECASE), re.compile(state, re.IGNORECASE))
-    for name, part, state in _TABLE
+    (name, fault, re.compile(rf"(?:{part})(?=[^\n]{{0,{APART}}})", re.IGNORECASE), re.compile(state, re.IGNORECASE))
+    for name, fault, part, state in _TABLE
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What a line says: which kind of part, and its state in the line's own word."""
+    """What a line says: which kind of part, its state in the line's own word, and which fault that is, "" for none that
+    a check judges."""
 
     part: str
     state: str
+    fault: str = ""
 
 
 def said_of(line: str) -> Said | None:
@@ -131,11 +148,11 @@ def said_of(line: str) -> Said | None:
         return None
     if _DENIED.search(text) is not None or (_MAYBE.search(text) is not None and _PLAIN_FIELD.match(line) is None):
         return None
-    for name, part, state in _PAIRS:
+    for name, fault, part, state in _PAIRS:
         for found in part.finditer(text):
             near = state.search(text, max(0, found.start() - APART), min(len(text), found.end() + APART))
             if near is not None and not _between(text, found.span(), near.span()):
-                return Said(name, near[0].strip().lower())
+                return Said(name, near[0].strip().lower(), fault)
     return None
 
 
@@ -145,4 +162,4 @@ def _between(text: str, part: tuple[int, int], state: tuple[int, int]) -> bool:
     return begin < end and re.search(r"[.;!|] |\bbut\b", text[begin:end]) is not None
 
 
-__all__ = ["Said", "said_of"]
+__all__ = ["FAULTS", "Said", "said_of"]

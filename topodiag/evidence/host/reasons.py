@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import re
 
+from topodiag.evidence.host.part_states import said_of
+from topodiag.evidence.host.shortfalls import short_of
 from topodiag.model.system import OUT_OF_SERVICE, REPORTED
 
 _XID_79 = r"\bxid\D{0,12}(?:79|143|119|120)\b"
@@ -53,8 +55,12 @@ _WANTED = re.compile(
 
 
 def part_of(reason: str) -> str:
-    """The name of the part that a sentence finds at fault, "" for none."""
-    return next((name for name, pattern in PARTS if pattern.search(reason)), "")
+    """The name of the part that a sentence finds at fault, "" for none: in words that are known, else in any tool's."""
+    known = next((name for name, pattern in PARTS if pattern.search(reason)), "")
+    if known:
+        return known
+    counted = short_of(reason) or said_of(reason)
+    return counted.fault if counted is not None else ""
 
 
 def kind_of(reason: str) -> str:
