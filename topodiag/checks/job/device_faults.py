@@ -91,6 +91,15 @@ class GpuLostInLog(FaultInLog):
              "drain the node, and power it off and on: a reboot alone may not bring the GPU back"),
             GPU_ENDS,
         ),
+        "no gpus": Words(
+            "nvidia-smi finds no GPU, though the driver runs",
+            "all GPUs of the node in `nvidia-smi -L`",
+            ("`lspci -d 10de:` and `dmesg -T | grep -iE 'nvrm|xid'` on the node: GPUs that are on the bus and failed to"
+             " start say why there",
+             "in a container or a job: were GPUs passed in or asked for (`--gpus all`, --gres)?"),
+            "no program with a GPU starts here",
+            Confidence.MEDIUM,
+        ),
         "driver": Words(
             "nvidia-smi reaches no driver: no GPU of this node can be used",
             "a driver that runs on a node with GPUs",

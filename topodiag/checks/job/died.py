@@ -54,6 +54,8 @@ ENDINGS: Mapping[str, Ending] = {
                      " --format=State,ExitCode`", 4, Confidence.MEDIUM),
     "limit": Ending("reached its time limit",
                     "no fault by itself: raise the limit (--time), or save checkpoints before it", 5),
+    "died": Ending("died", "nothing in this text says how: its own log, and `dmesg -T | grep -i 'killed process'`",
+                   6, Confidence.LOW),
     "exit": Ending("ended with an error code", "its own log says why: nothing in this text does", 6, Confidence.LOW),
 }  # fmt: skip
 """By `how` of an event. Not here: `terminated`, `aborted` and `cancelled`, which follow from something else."""
@@ -208,7 +210,7 @@ def _order(event: Event, own: Sequence[Event]) -> tuple[object, ...]:
     line = event.origin.line if event.origin is not None and event.origin.line is not None else 0
     stage = ENDINGS[event.details["how"]].stage
     # A code in a launcher's summary says less than the line above that says why.
-    vague = event.details["how"] in ("killed", "exit")
+    vague = event.details["how"] in ("killed", "exit", "died")
     return (vague, line, stage) if len(sources) <= 1 else (vague, stage, line)
 
 

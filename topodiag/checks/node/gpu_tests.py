@@ -20,9 +20,12 @@ ODD_PART = 4
 """At most one GPU in so many is odd; more are a machine of two kinds of places."""
 HOST_SHARE = 0.6
 """Copies from the host below this share of the median. From the other socket they reach two thirds and more."""
-PAIR_SHARE = 0.5
-"""Copies between GPUs below this share of the others' median: a way that left NVLink has a tenth to a quarter."""
-EVEN_SHARE = 0.8
+PAIR_SHARE = 0.75
+"""Copies between GPUs below this share of the others' median: half of the links leave a half, a way that
+left NVLink a tenth to a quarter."""
+HALF = 0.5
+"""A pace below this share of the siblings' is an error, one above it a warning."""
+EVEN_SHARE = 0.9
 """The rest is alike where its slowest pair reaches this share of its median: then no place of the board explains it."""
 NVLINK_GBS = 60.0
 """No PCIe Gen5 x16 carries more in one direction: pairs above it talk over NVLink. On PCIe alone a pair's place decides
@@ -102,7 +105,7 @@ class SlowGpuInTest(NodeCheck[tuple[ShortGpu, ...]]):
             share = alike[0].share
             yield self.finding(
                 judged,
-                Severity.ERROR if share is not None and share < PAIR_SHARE else Severity.WARNING,
+                Severity.ERROR if share is not None and share < HALF else Severity.WARNING,
                 f"{fold_runs(labels)}: {words}",
                 observed=words,
                 expected="the pace of its siblings" if share is not None else "the test passes",

@@ -74,6 +74,15 @@ _WORKER = compiled(
     r"DataLoader worker \(pid(?:\(s\))? [\d, ]{1,200}\) "
     r"(?:exited unexpectedly|is killed by signal: (?!Bus error|Termin|Interr))"
 )
+_DIED = compiled(
+    r"\b(?i:worker|process|actor|task|rank|trainer|engine ?core|learner|replica|proc)s?\b[^.;:\n]{0,60}?"
+    r"\b(?:(?:has |was |had )?died\b(?! down| out| away)|was killed\b|crashed\b|unexpectedly exit(?:s|ed)\b"
+    r"|exited unexpectedly\b|terminated unexpectedly\b|is dead\b)"
+)
+"""That a process of the job is gone, in any launcher's words, and not how."""
+_NOT_DIED = re.compile(
+    r"\b(?:if|when|in case|unless|whether|until|before|may|might|could|would|no|not|never)\b|\?", re.I
+)
 _EXCEPTION = compiled(
     r"(?:^|[\s:\]])((?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{0,60}(?:Error|Exception|Interrupt)): (\S.{0,1500})$"
 )
@@ -82,7 +91,7 @@ _UNCAUGHT = compiled(r"\[rank(\d{1,9})\]: *$")
 _SRUN = compiled(r"(?:\[\d{1,6},(?=\d)|\s{0,8})(\d{1,6})(?:\]<std(?:err|out)>:|: ) *$")
 """`srun -l` and `mpirun --tag-output` put the rank before each line, caught or not."""
 _OF_OTHERS = re.compile(
-    r"ChildFailedError|Dist(?:Backend|Store|Network)Error|\bnccl|NCCL|Ray(?:Actor|Task)Error|Actor(?:Died|Unavailable)"
+    r"ChildFailedError|\w(?:Dead|Died|Lost|Gone)(?:Error|Exception)|Dist(?:Backend|Store|Network)Error|\bnccl|NCCL|Ray(?:Actor|Task)Error|Actor(?:Died|Unavailable)"
     r"Error|WorkerCrashed|store based barrier|TCPStore|Broken pipe|[Cc]onnection (?:reset|refused|closed|was)|EOFError"
     r"|[Uu]ncorrectable|ECC|nvlink|NVLink|hardware error|not yet initialized|unknown error"
     r"|CUDA-capable|initialization error|named symbol|no kernel image|/dev/shm|shared memory|Bus error"
@@ -138,7 +147,7 @@ WORDS = (
     b"free(): ", b"alloc(): ", b"_chunk(): ", b"consolidate(): ", b"double free", b"corrupted ", b"stack smashing",
     b"segfault at", b"exitcode", b"EXIT CODE", b"xit Code: ", b"xit code",
     b"return code = ", b" Killed ",
-    b"SIGKILL", b"exited unexpectedly", b"is killed by signal", b"Error: ",
+    b"SIGKILL", b"unexpectedly", b"died", b"was killed", b" crashed", b" is dead", b"is killed by signal", b"Error: ",
     b"Exception: ", b"Interrupt: ", b"issing ranks", b"ready ranks",
     b"onitoredBarrier", b"between collectives", b"libnccl",
     b"0x00000", b"(local_rank: ", b"host  ",
@@ -168,7 +177,7 @@ def end_of(text: str) -> tuple[str, dict[str, str]] | None:
     """Kind (`ended`, `stalled`, `mismatch`) and what the line names; None for all others.
 
     `how` of an end: no room, memory, limit, preempted, evicted, node failure, cancelled, crash, exception, killed,
-    terminated, aborted, exit, or context (a line of torch's summary that names rank or host).
+    terminated, aborted, exit, died, or context (a line of torch's summary that names rank or host).
     """
     if _NOTHING.search(text) is None:
         return None
@@ -236,7 +245,10 @@ def _of_code(text: str) -> dict[str, str] | None:
             return {"how": _how_of_code(int(code)), "code": code, "local_rank": local}
     if _KILLED.search(text):
         return {"how": "killed"}
-    return {"how": "worker"} if _WORKER.search(text) else None
+    if _WORKER.search(text):
+        return {"how": "worker"}
+    died = _DIED.search(text)
+    return {"how": "died"} if died is not None and _NOT_DIED.search(text[: died.end()]) is None else None
 
 
 def _of_context(text: str) -> dict[str, str] | None:

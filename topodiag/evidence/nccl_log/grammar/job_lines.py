@@ -30,7 +30,7 @@ WORDS = (
     b"retry count exceeded", b"libfabric:", b"odify", b"ibv_create_ah", b"to RTR", b"to RTS", b"EI00", b"times out",
     b"HCCL", b"CCL_ERROR", b"Transport init", b"fi_getinfo", b"OFI ", b"Got completion ", b"network provider",
     b"suitable provider", b"peer access",
-    b"cudaGetDeviceCount", b"cudaSetDevice",
+    b"cudaGetDeviceCount", b"cudaSetDevice", b"kernel image", b"named symbol",
     b"peer mapping", b"invalid resource handle", b"invalid device ordinal",
     b"ailed status ", b"IB Async event", b"onnection closed by peer", b"client socket has",
     b"RendezvousTimeout", b"gaierror", b"gai error", b"ocket has failed to", b"EADDRINUSE",
@@ -119,7 +119,8 @@ _ELSEWHERE = (
         compiled(
             r"(?:CUDA|[Cc]uda|HIP|[Hh]ip) (?:runtime |driver )?(?:error|failure)\b.{0,200}"
             r"(?:peer access (?:is not supported|between)|peer mapping resources|invalid resource handle"
-            r"|invalid device ordinal)"
+            r"|invalid device ordinal|no kernel image is available|device kernel image is invalid"
+            r"|named symbol not found)"
             r"|\bcuda(?:GetDeviceCount|SetDevice)\b.{0,40}?: (?:initialization error|unknown error)"
         ),
     ),

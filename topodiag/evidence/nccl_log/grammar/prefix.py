@@ -282,10 +282,16 @@ LAST_ERROR = compiled(
     r"|Failed to bind NVLink SHARP .{1,300}"
     r"|Call to \w{1,60} failed.{0,900}|Cuda failure (?:\d{1,5} )?'.{1,300}|Failed to CUDA \w{1,20}alloc.{0,300})$"
 )
+_RESULT = (
+    r"(?:unhandled (?:system|cuda) error|internal error - please report this issue|invalid usage \(run with NCCL_DEBUG"
+    r"|remote process exited or there was a network error)"
+)
+"""What ncclGetErrorString says of a result (src/init.cc, v2.4 and later): whoever calls NCCL repeats it."""
 _FAILURE = compiled(
     r"Watchdog caught collective operation timeout|last enqueued(?: NCCL)? work"
     r"|\bnccl(?:Remote|System|Internal|UnhandledCuda)Error\b|\bncclInvalid(?:Usage|Argument)\b|NCCL error\b"
-    r"|NCCL failure\b|NCCL operation \w{1,40} failed"
+    r"|NCCL failure\b|[NR]CCL operation \w{1,40}(?:\([^)]{0,200}\))? failed"
+    rf"|[NRnr](?:CCL|ccl).{{0,400}}?{_RESULT}|{_RESULT}.{{0,200}}?\b[NR]CCL\b"
     r"|NCCL watchdog thread terminated|Process group watchdog thread terminated|Error 802: system not yet initialized"
 )
 _FRAME = compiled(r"^\s{0,100}(?:\[\w{1,20}\]:\s?)?(?:frame #\d|Exception raised from|what\(\):)|^\s{1,100}what\(\):")

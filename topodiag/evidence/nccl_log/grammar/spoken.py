@@ -26,14 +26,20 @@ _TRACEBACK = re.compile(
     rb"Traceback \(most recent call last\)|^ {0,4}File \"[^\"\n]{1,300}\", line \d{1,7}, in \S", re.M
 )
 """The head of a traceback, or a frame of one that was cut."""
+_EXCEPTION = re.compile(
+    rb"^\s{0,8}(?:\[(?:rank|default)?\d{1,6}\][:>]? ?|\([\w.:<>-]{1,80} pid=\d{1,9}[^)]{0,60}\) ?|\d{1,6}: ){0,2}"
+    rb"(?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{0,60}(?:Error|Exception): \S"
+)
+_LAST = 8
+"""Lines in which CUDA and JAX explain an exception behind it."""
 
 
 def holds_job_lines(data: bytes) -> bool:
     """Whether any line of a text is one of a job: an error of NCCL that torch repeats, a watchdog, the end of a
-    process, a fault of a device. An exception counts where a traceback, torch's rank or a fault stands with it: logs
-    name exceptions that their program caught."""
+    process, a fault of a device. An exception counts where a traceback, torch's rank or a fault stands with it, or
+    where the text ends with it: logs name exceptions that their program caught, and go on."""
     seen = -1
-    traceback = _TRACEBACK.search(data) is not None
+    traceback = _TRACEBACK.search(data) is not None or _ends_with_exception(data)
     for found in _TELLING.finditer(data):
         if found.start() < seen:
             continue
@@ -42,6 +48,12 @@ def holds_job_lines(data: bytes) -> bool:
         if _is_of_job(clean(data[begin : min(seen, begin + _MOST_LINE)]), traceback):
             return True
     return False
+
+
+def _ends_with_exception(data: bytes) -> bool:
+    """Whether an exception opens one of the last lines, behind no more than a launcher's label: so a program ends."""
+    last = data[-_MOST_LINE:].split(b"\n")
+    return any(_EXCEPTION.match(line) for line in [line for line in last if line.strip()][-_LAST:])
 
 
 def _is_of_job(text: str, traceback: bool) -> bool:
