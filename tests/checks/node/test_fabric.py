@@ -15,6 +15,7 @@ from topodiag.model.finding import Confidence, Severity
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact, Origin
 from topodiag.model.system import KernelEvent
+from topodiag.model.topics import Topic
 
 
 def judge(node: Node) -> Any:
@@ -41,7 +42,9 @@ def test_machines_without_nvswitches_are_not_judged(build: Any) -> None:
 
 def test_one_gpu_needs_no_fabric() -> None:
     node = waiting(nodes.hgx_h100())
-    assert status(judge(replace(node, gpus=node.gpus[:1]))) == "not_applicable"
+    one = replace(node, gpus=node.gpus[:1])
+    assert status(judge(replace(one, told=frozenset({Topic.GPUS})))) == "not_applicable"
+    assert status(judge(one)) == "finding"  # an excerpt shows one of several
 
 
 def test_a_board_of_four_that_shows_no_switch_is_not_judged() -> None:

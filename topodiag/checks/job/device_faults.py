@@ -101,9 +101,10 @@ class GpuLostInLog(FaultInLog):
             Confidence.MEDIUM,
         ),
         "driver": Words(
-            "nvidia-smi reaches no driver: no GPU of this node can be used",
+            "the driver of the GPUs is not there or does not answer: no GPU of this node can be used",
             "a driver that runs on a node with GPUs",
-            ("`lspci -d 10de:` on the node: are the GPUs on the bus? `lsmod | grep nvidia`: is the driver loaded?",
+            ("`lspci -d 10de:` (AMD: 1002:) on the node: are the GPUs on the bus? `lsmod | grep -E 'nvidia|amdgpu'`: is"
+             " the driver loaded?",
              "after an update of the kernel: the driver's module for this kernel (`dkms status`); else `dmesg | grep"
              " NVRM`"),
             "no program with a GPU starts on this node",

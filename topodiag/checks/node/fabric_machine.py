@@ -9,6 +9,7 @@ from topodiag.model.busid import NVSWITCH_BUS_ID
 from topodiag.model.devices import Gpu
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact
+from topodiag.model.topics import Topic
 
 FABRIC_MANAGER = "nvidia-fabricmanager"
 HGX_GPUS = 8
@@ -26,7 +27,8 @@ def not_a_fabric(node: Node, gpus: list[Gpu]) -> str | None:
     if not gpus:
         return "no GPU whose fabric could be judged"
     refused = gpus[0].fabric.state.value == "completed" and gpus[0].fabric.status.get("success") != "success"
-    if len(node.gpus) == 1 and not cluster(gpus[0]) and not refused and not manager_failed(node):
+    alone = len(node.gpus) == 1 and Topic.GPUS in node.told  # an excerpt shows one of several
+    if alone and not cluster(gpus[0]) and not refused and not manager_failed(node):
         return "one GPU: it needs no fabric within the node"
     if any(registers(gpu) for gpu in gpus) or node.nvswitches or links_to_switch(node):
         return None

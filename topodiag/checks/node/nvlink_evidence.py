@@ -178,7 +178,7 @@ def expect(node: Node, count: LinkCount, counts: list[LinkCount]) -> Expectation
     common = None if lone else majority(siblings)
     spec = count.spec
     if spec is None:
-        return _expect_of_siblings(siblings, common)
+        return _expect_of_siblings(siblings, common) or _expect_of_whole(count, counts)
     if spec.nvswitch:
         return _expect_of_switches(node, count, spec, common)
     if spec.bridged:
@@ -194,6 +194,16 @@ def _expect_of_siblings(siblings: list[int], common: int | None) -> Expectation 
     if not common or len(siblings) < 3:
         return None
     return Expectation(common, f"{common} on {siblings.count(common)} of {len(siblings)} siblings", Confidence.MEDIUM)
+
+
+def _expect_of_whole(count: LinkCount, counts: list[LinkCount]) -> Expectation | None:
+    """What a GPU of unknown product should have, some of whose links are down: all that it shows, where a GPU that
+    shows as many has them all up. Without any link up it may have no bridge."""
+    shown = (count.active or 0) + len(count.down)
+    whole = any(other.active == shown and not other.down for other in counts)
+    return (
+        Expectation(shown, f"{shown} on a sibling with as many", Confidence.MEDIUM) if count.active and whole else None
+    )
 
 
 def _expect_of_switches(node: Node, count: LinkCount, spec: GpuSpec, common: int | None) -> Expectation:

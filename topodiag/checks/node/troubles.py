@@ -16,7 +16,7 @@ from topodiag.model.result import Trouble
 from topodiag.model.system import OUT_OF_SERVICE, TOLD, KernelEvent
 
 KERNEL = frozenset(
-    {"xid", "sxid", "gpu-lost", "gpu-init", "gpu-reset", "amdgpu", "amdgpu-error", "aer", "mlx5", "nvrm"}
+    {"xid", "sxid", "gpu-lost", "gpu-init", "gpu-reset", "amdgpu", "amdgpu-error", "aer", "mlx5", "nvrm", "iommu-fault"}
 )
 """Kinds of kernel messages that say by themselves that something is wrong."""
 
@@ -39,7 +39,7 @@ REFUSED = {
 
 _AROUND = {
     "nvrm": ("GPU",), "amdgpu-error": ("GPU",), "aer": ("GPU", "PCI", "NIC"), "mlx5": ("NIC",), "xid": ("GPU",),
-    "sxid": ("GPU",),
+    "sxid": ("GPU",), "iommu-fault": ("PCI",),
 }  # fmt: skip
 """Families whose finding on the node speaks for lines of a kind: a driver writes many lines around one fault."""
 

@@ -41,13 +41,9 @@ _PORT = (
 )
 
 _TABLE: tuple[tuple[str, str, str, str], ...] = (
-    ("GPU", "gpu-memory", _GPU, _UNCORRECTABLE),
-    ("GPU", "gpu-clocks", _GPU, rf"{_SLOW}|throttl(?:ed|ing)"),
-    ("GPU", "gpu-lost", _GPU,
-     rf"f[ae]ll(?:en|s)? off the bus|{_GONE}|{_DEAD}|{_BAD}|needs? (?:a )?reset|requires? (?:a )?reset"),
-    ("NVLink", "nvlink", r"\bnv_?links?\b", rf"{_OFF}|\bdown\b|{_BAD}|{_GONE}|{_UNCORRECTABLE}|{_SLOW}"),
     ("NVSwitch or fabric manager", "fabric", r"\b(?:nvswitch(?:es)?|fabric ?-?manager|nvidia-fabricmanager)\b",
      rf"{_BAD}|{_DEAD}|{_GONE}|not running|inactive|stopped|exited|\bdown\b|not (?:initiali[sz]ed|ready)"),
+    ("NVLink", "nvlink", r"\bnv_?links?\b", rf"{_OFF}|\bdown\b|{_BAD}|{_GONE}|{_UNCORRECTABLE}|{_SLOW}"),
     ("network port", "port-flap", _PORT, r"flapp(?:ed|ing)"),
     ("network port", "link-slow", _PORT, _SLOW),
     ("network port", "port-down", _PORT, _OFF),
@@ -58,6 +54,10 @@ _TABLE: tuple[tuple[str, str, str, str], ...] = (
     ("memory of a GPU", "gpu-memory", r"\bHBM\d?[eE]?(?![a-z])", rf"{_UNCORRECTABLE}|{_BAD}"),
     ("memory", "", r"\b(?:DIMM|DRAM|EDAC|ECC)(?![a-z])", rf"{_UNCORRECTABLE}|{_BAD}"),
     ("memory", "", r"\b(?:out of memory|OOM)\b", r"kill(?:ed|er|ing)"),
+    ("GPU", "gpu-memory", _GPU, _UNCORRECTABLE),
+    ("GPU", "gpu-clocks", _GPU, rf"{_SLOW}|throttl(?:ed|ing)"),
+    ("GPU", "gpu-lost", _GPU,
+     rf"f[ae]ll(?:en|s)? off (?:the )?(?:PCIe? )?bus|{_GONE}|{_DEAD}|{_BAD}|(?:needs?|requires?) (?:a )?reset"),
     ("storage", "storage", r"(?<![\w.])/(?:scratch|mnt|data|lustre|gpfs|home|fsx|nfs|shared|work)\b|\b(?:nfs|lustre"
                 r"|gpfs|beegfs|weka|ceph"
      r"|file ?system|storage|mount(?: point)?|disk|nvme\w{0,6}|volume)s?\b",
@@ -75,8 +75,9 @@ _TABLE: tuple[tuple[str, str, str, str], ...] = (
     ("version", "", r"\b(?:driver|library|firmware|CUDA|NCCL|version|MTU|speed|width)s?\b", r"\bmismatch(?:ed)?\b"
                         r"|do(?:es)? not match"),
 )  # fmt: skip
-"""What the line calls it, the fault in the words of `checks/reported.py` ("" where the part and the state together do
-not say which), the part, its state."""
+"""In the order in which they are asked: a line names a GPU or a node as the place of a part, too. What the part is
+called, the fault in the words of `checks/reported.py` ("" where the part and the state together do not say which), the
+part, its state."""
 
 FAULTS = frozenset(fault for _, fault, _, _ in _TABLE) - {""}
 
@@ -94,7 +95,7 @@ _ANY_STATE = re.compile(
 _DENIED = re.compile(
     r"(?<![\w.:])(?:no|zero|without|0|never|any)\s{1,3}(?:\w{1,20}\s{1,3}){0,3}(?:errors?|faults?|failures?|failed"
     r"|mismatch\w*|problems?|issues?"
-    r"|lost|missing|down|degraded|uncorrect\w*|timeouts?|dead|unhealthy|killed)\b"
+    r"|lost|missing|down|degraded|uncorrect\w*|timeouts?|dead|died|crashed|unhealthy|killed)\b"
     r"|\b(?:errors?|faults?|failures?|failed|missing|lost|down|uncorrect\w*|timeouts?|timed out|dead|unhealthy"
     r"|killed|inactive|degraded|stale|host|reset)\b"
     r"[^\w\n]{0,3}(?:count|total|s)?\s{0,3}[:=]\s{0,6}(?:0(?![.\dx])|none|no|false|n/a|ok|\[\]|null|-\s*$)"

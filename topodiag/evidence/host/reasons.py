@@ -17,7 +17,7 @@ _XID_79 = r"\bxid\D{0,12}(?:79|143|119|120)\b"
 PARTS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     (name, re.compile(pattern, re.IGNORECASE))
     for name, pattern in (
-        ("gpu-lost", rf"fall(?:en|s|ing)? off the bus|fell off the bus|\bGPU\b.{{0,30}}\b(?:is )?lost\b|{_XID_79}"
+        ("gpu-lost", rf"f[ae]ll(?:en|s|ing)? off (?:the )?(?:PCIe? )?bus|\bGPU\b.{{0,30}}\b(?:is )?lost\b|{_XID_79}"
                      r"|unable to determine the device handle|no devices were found"),
         ("gpu-count", r"gres/gpu.{0,30}count.{0,60}(?:lower than configured|too low)|check_(?:nv_)?gpu_count"
                       r"|\b(?:missing|lost) (?:\d{1,2} )?GPUs?\b|\bGPUs? (?:is |are )?(?:missing|not (?:found"

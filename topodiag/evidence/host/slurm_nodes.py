@@ -40,8 +40,11 @@ _ROW = re.compile(
     r"^\s{0,8}(\S.{0,200}?)\s{1,200}[\w.()-]{1,40}\s{1,40}(?:\d{4}-\d\d-\d\dT[\d:]{8}|Unknown)\s{1,40}"
     r"(?:[a-z*~#]{3,16}\s{1,20})?(\S{1,255})\s*$"
 )
-_LONG_HEADER = re.compile(r"^\s{0,8}NODELIST\s.{0,200}\bSTATE\b.{0,200}\bREASON\s*$", re.MULTILINE)
-_LONG_ROW = re.compile(r"^\s{0,8}(\S{1,255})\s{1,60}\d{1,6}\s{1,60}\S{1,60}\s{1,60}([a-z][a-z*~#@$-]{2,20})\s")
+_LONG_HEADER = re.compile(
+    r"^\s{0,8}(?=[^\n]{0,300}\bNODELIST\b)(?=[^\n]{0,300}\bSTATE\b)(?:[A-Z_:()/]{2,20}\s{1,60}){2,12}REASON\s*$",
+    re.MULTILINE,
+)
+"""`sinfo -N -l`, and `sinfo -o` with columns of one's own whose last one is the reason."""
 _CONTROLLER = re.compile(
     r"\b(?:[Ss]etting )?node (\S{1,64}) state (?:set )?to \w{2,20} with reason:? ?(.{1,300})$"
     r"|\bupdate_node: node (\S{1,64}) reason set to: (.{1,300})$"
@@ -104,7 +107,7 @@ def _held(blob: Blob) -> Iterator[Held]:
     """The nodes that are out of service, in the order of the text."""
     name = state = ""
     table: re.Pattern[str] | None = None
-    column = 0
+    columns: list[str] = []
     for number, whole in blob.lines():
         line = whole[:MAX_LINE]
         if found := _NAME.match(line):
@@ -117,11 +120,23 @@ def _held(blob: Blob) -> Iterator[Held]:
             nodes, reason = found[1] or found[3] or "", found[2] or found[4] or found[6] or ""
             yield Held(nodes, reason.strip(), number, line)
         elif _HEADER.match(line):
-            table = _ROW
+            table, columns = _ROW, []
         elif _LONG_HEADER.match(line):
-            table, column = _LONG_ROW, line.rindex("REASON")
+            columns = line.split()
+            table = None
+        elif columns:
+            if (held := _of_row(columns, number, line)) is not None:
+                yield held
         elif table is not None and (found := table.match(line)):
-            if table is _ROW:
-                yield Held(found[2], found[1].strip(), number, line)
-            elif _OUT.search(found[2]) and line[column:].strip().lower() not in ("", "none"):
-                yield Held(found[1], line[column:].strip(), number, line)
+            yield Held(found[2], found[1].strip(), number, line)
+
+
+def _of_row(columns: list[str], number: int, line: str) -> Held | None:
+    """The nodes of a row whose last column is the reason: no other column holds a blank."""
+    cells = line.split(maxsplit=len(columns) - 1)
+    if len(cells) < len(columns):
+        return None
+    cell = dict(zip(columns, cells, strict=True))
+    reason = cell["REASON"].strip()
+    out = _OUT.search(cell["STATE"]) is not None and reason.lower() not in ("", "none")
+    return Held(cell["NODELIST"], reason, number, line) if out else None

@@ -45,6 +45,7 @@ _EXCERPT = re.compile(
     r"|^[>|\t ]{0,20}Fabric[ \t]*\n[>|\t ]{1,24}State {1,60}: "
     r"|^[>|\t ]{0,20}Clocks (?:Event|Throttle) Reasons[ \t]*\n[>|\t ]{1,24}(?:GPU )?Idle {1,60}: "
     r"|^[>|\t ]{0,20}Remapped Rows[ \t]*\n[>|\t ]{1,24}Correctable Error {1,60}: "
+    r"|^[>|\t ]{0,20}ECC Errors[ \t]*\n[>|\t ]{1,24}Volatile[ \t]*\n"
     r"|^[>|\t ]{0,20}GPU Link Info[ \t]*\n[>|\t ]{1,24}PCIe Generation",
     re.MULTILINE,
 )
@@ -137,6 +138,10 @@ class NvidiaSmiQText(Source[XmlRecord]):
     speaks_of = frozenset({Topic.GPUS, Topic.DRIVER})
     trust = 70
 
+    def told(self, parsed: Parsed[XmlRecord]) -> frozenset[Topic]:
+        """Of all GPUs only where the report says how many there are: a part of it shows some of them."""
+        return self.speaks_of if _counted(parsed) else frozenset({Topic.DRIVER})
+
     def recognises(self, head: str) -> bool:
         return _HEAD.search(head) is not None or _EXCERPT.search(head) is not None
 
@@ -155,11 +160,15 @@ class NvidiaSmiQText(Source[XmlRecord]):
 
     def fill(self, blob: Blob, parsed: Parsed[XmlRecord], draft: NodeDraft) -> None:
         # A fragment that does not say how many GPUs there are may begin with any of them.
-        heads = [record for record in parsed.records if isinstance(record, XmlDriver)]
-        counted = any(each.path == "attached_gpus" for head in heads for each in head.fields)
         lost = fill_lost(blob, draft)
         headless = all(not record.bus_id for record in parsed.records if isinstance(record, XmlGpu))
-        fill_report(blob, parsed.records, draft, ordered=(counted or headless) and not lost)
+        fill_report(blob, parsed.records, draft, ordered=(_counted(parsed) or headless) and not lost)
+
+
+def _counted(parsed: Parsed[XmlRecord]) -> bool:
+    """Whether the report says how many GPUs there are."""
+    heads = [record for record in parsed.records if isinstance(record, XmlDriver)]
+    return any(each.path == "attached_gpus" for head in heads for each in head.fields)
 
 
 class _Reading:

@@ -109,6 +109,8 @@ _FRAME = compiled(
 _MISSING = compiled(r"(?:^|[\s:>])Missing ranks:\s*$")
 """Horovod 0.20 and later: the lines below name a rank each."""
 _STALLED = compiled(r"^(.{0,300}?) ?\[missing ranks: ?([\d, ]{1,2000})\]")
+_MISSED = compiled(r"^\s{0,8}missing ranks: \{([\d, ]{1,2000})\}\s*$")
+"""torch's analyzer of flight recorder dumps (torch/distributed/flight_recorder, fr_trace)."""
 _READY = compiled(r"(\S{1,200}) \[ready ranks: ?([\d, ]{1,2000})\]")
 """Horovod before 0.20 names the ranks that came: who did not is what their numbers leave out."""
 MOST_READY = 1 << 16
@@ -193,6 +195,9 @@ def end_of(text: str) -> tuple[str, dict[str, str]] | None:
     found = _STALLED.search(text)
     if found is not None:
         return "stalled", {"ranks": found[2].replace(" ", ""), "op": found[1].strip()[-120:]}
+    found = _MISSED.match(text)
+    if found is not None:
+        return "stalled", {"ranks": found[1].replace(" ", ""), "op": ""}
     found = _READY.search(text)
     if found is not None:
         return "stalled", {"ranks": _left_out(found[2]), "op": found[1][-120:]}

@@ -34,7 +34,13 @@ FAULTS: tuple[tuple[str, re.Pattern[str]], ...] = (
         ),
     ),
     ("no gpus", compiled(r"^\s{0,8}No devices were found\.?\s*$")),
-    ("driver", compiled(r"NVIDIA-SMI has failed because it couldn'?t communicate with the NVIDIA driver")),
+    (
+        "driver",
+        compiled(
+            r"NVIDIA-SMI has failed because it couldn'?t communicate with the NVIDIA driver"
+            r"|[Dd]river not initialized \(amdgpu not found in modules\)"
+        ),
+    ),
     ("fabric", compiled(r"system not yet initialized|SYSTEM_NOT_READY|\b[Ee]rror 802\b|Cuda failure 802\b")),
     (
         "shm",
@@ -103,7 +109,7 @@ FAULTS: tuple[tuple[str, re.Pattern[str]], ...] = (
 
 WORDS = (b"ERROR_CONTAINED", b"ErrorContained", b"of peer GPU memory",
          b"ncorrectable", b"UNCORRECTABLE", b"ouble-bit ECC", b"ouble bit ECC", b"GPU is lost",
-         b"NVIDIA-SMI has failed", b"No devices were found",
+         b"NVIDIA-SMI has failed", b"amdgpu not found", b"No devices were found",
          b"library version mismatch", b"cuda driver combination", b"DRIVER_MISMATCH", b"DriverMismatch", b"Error 803",
          b"not yet initialized", b"SYSTEM_NOT_READY", b"rror 802", b"/dev/shm", b"posix_fallocate", b"</torch_",
          b"shared memory",

@@ -56,7 +56,7 @@ _DUPLICATE = re.compile(
     r"Duplicate GPU detected : rank (\d{1,9}) and rank (\d{1,9}) both on CUDA device ([0-9a-fA-F]{1,16})"
 )
 _WATCHDOG = re.compile(
-    r"[Ww]atchdog caught collective operation timeout: WorkNCCL\((?:SeqNum=(\d{1,18}), )?OpType=(\w+)"
+    r"(?:[Ww]atchdog caught|\] Caught) collective operation timeout: WorkNCCL\((?:SeqNum=(\d{1,18}), )?OpType=(\w+)"
 )
 _WATCHDOG_TIME = re.compile(r"Timeout\(ms\)=(\d{1,15})\) ran for (\d{1,15}) milliseconds")
 _LAST_WORK = re.compile(r"last enqueued (?:NCCL )?work: (-?\d{1,18}), last completed (?:NCCL )?work: (-?\d{1,18})")
@@ -107,7 +107,7 @@ def _classified(level: str, text: str) -> tuple[str, bool, tuple[tuple[str, str]
     if said is not None:
         return said[0], True, _given(said[1])
     if level == "APP" and not LAST_ERROR.match(text):
-        return ("watchdog" if "atchdog" in text else "other"), True, _given(_group(text))
+        return ("watchdog" if "atchdog" in text or _WATCHDOG.search(text) else "other"), True, _given(_group(text))
     found = _CLOSED.search(text)
     if found is not None:
         return "peer closed", True, _given({"peer": found[1] or ""})

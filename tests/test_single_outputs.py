@@ -1,0 +1,128 @@
+"""What people paste when they ask: some lines of one tool, without anything around them. The fault that stands in them
+comes first, and nobody calls such a text healthy."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from topodiag.api import diagnose
+from topodiag.model.errors import TopodiagError
+
+AER = "nvidia 0000:9a:00.0: PCIe Bus Error: severity=Uncorrected (Fatal), type=Transaction Layer, (Receiver ID)\n"
+FABRIC = """    Fabric
+        State                             : {}
+        Status                            : {}
+        CliqueId                          : 0
+"""
+ECC = """    ECC Errors
+        Volatile
+            SRAM Correctable              : 0
+            SRAM Uncorrectable Parity     : 0
+            SRAM Uncorrectable SEC-DED    : 0
+            DRAM Correctable              : 0
+            DRAM Uncorrectable            : {}
+"""
+LINKS = "GPUs:\n    gpuId 0:\n        U U U U U U U U U U U\n    gpuId 1:\n        U U U U U {} U U U U U\n"
+COPIES = """Unidirectional P2P=Enabled Bandwidth (P2P Writes) Matrix (GB/s)
+   D\\D     0      1      2      3
+     0 2519.12 274.55 274.60 {0}
+     1 274.52 2520.11 274.61 {0}
+     2 274.50 274.51 2521.40 {0}
+     3 {0} {0} {0} 2519.00
+"""
+RAY = (
+    "(raylet) A worker died or was killed while executing a task by an unexpected system error. Worker exit type:"
+    " SYSTEM_ERROR Worker exit detail: Worker unexpectedly exits with a connection error code 2. End of file.\n"
+)
+XLA = (
+    "jaxlib.xla_extension.XlaRuntimeError: INTERNAL: NCCL operation ncclCommInitRank(&comm, nranks, id, rank) failed:"
+    " unhandled system error (run with NCCL_DEBUG=INFO for details). Last NCCL warning(error) log entry (may be"
+    " unrelated) 'Call to connect to 10.0.3.4<41233> failed : Connection refused'.\n"
+)
+ANALYZER = """Not all ranks joining collective 412 at entry 210
+group info: 0:default_pg
+collective: nccl:all_reduce
+missing ranks: {3}
+expected ranks: 8
+"""
+
+
+def said(tmp_path: Path, text: str) -> dict[str, Any]:
+    file = tmp_path / "out.txt"
+    file.write_text(text)
+    made: dict[str, Any] = json.loads(diagnose(str(file)).to_json())
+    return made
+
+
+@pytest.mark.parametrize(
+    ("text", "first"),
+    [
+        ("No devices were found\n", "GPU001"),
+        ("ERROR:root:Driver not initialized (amdgpu not found in modules)\n", "GPU001"),
+        (AER, "PCI003"),
+        (FABRIC.format("In Progress", "N/A"), "NVL005"),
+        (ECC.format(6), "GPU002"),
+        (LINKS.format("D"), "NVL001"),
+        (COPIES.format("137.28"), "GPU006"),
+        (RAY, "JOB009"),
+        ("Engine core proc EngineCore_0 died unexpectedly, shutting down executor.\n", "JOB009"),
+        (XLA, "JOB005"),
+        ("RuntimeError: CUDA error: an illegal memory access was encountered\nFor debugging pass X=1\n", "JOB009"),
+        ("RuntimeError: CUDA error: no kernel image is available for execution on the device\n", "JOB005"),
+        ("torch.distributed.DistStoreError: Timed out after 1801 seconds waiting for clients. 15/16 clients joined.\n",
+         "JOB005"),
+        ("RuntimeError: [Rank 4] Caught collective operation timeout: WorkNCCL(SeqNum=121, OpType=BROADCAST, "
+         "TensorShape=[1024], Timeout(ms)=1800000) ran for 1801244 milliseconds before timing out.\n", "JOB006"),
+        (ANALYZER, "JOB006"),
+        ("NODELIST   STATE  REASON\nn12        drain  GPU fell off bus\n", "GPU001"),
+        ("NODELIST  CPUS  STATE  REASON\nn[1-4]  96  idle  none\nn12  96  drain*  mlx5_3 is down\n", "NIC001"),
+    ],
+)  # fmt: skip
+def test_the_fault_of_an_excerpt_comes_first(tmp_path: Path, text: str, first: str) -> None:
+    made = said(tmp_path, text)
+    assert [each["id"] for each in made["findings"]][:1] == [first]
+    assert made["verdict"]["state"] != "healthy"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        FABRIC.format("Completed", "Success"),
+        FABRIC.format("N/A", "N/A"),
+        ECC.format(0),
+        LINKS.format("U"),
+        LINKS.format("X"),  # switched off: no fault
+        "GPUs:\n    gpuId 0:\n        U U U U\n    gpuId 1:\n        D D D D\n",  # a card without a bridge
+        COPIES.format("273.90"),
+        COPIES.format("22.10").replace("274.", "23."),  # over PCIe the place of a card decides
+        "NODELIST  CPUS  STATE  REASON\nn[1-4]  96  idle  none\n",
+    ],
+)
+def test_an_excerpt_without_a_fault_accuses_nobody(tmp_path: Path, text: str) -> None:
+    assert said(tmp_path, text)["findings"] == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "2024-05-06 WARN fetch: ConnectionError: read timed out, trying again\n" + "2024-05-06 INFO fetch: done\n" * 20,
+        "the worker may have died if this is printed\n",
+        "no worker died\n",
+        "the request failed: ValueError: bad token\n",
+    ],
+)
+def test_exceptions_and_deaths_that_are_only_spoken_of_are_no_jobs_end(tmp_path: Path, text: str) -> None:
+    with pytest.raises(TopodiagError):
+        said(tmp_path, text)
+
+
+def test_an_access_that_the_iommu_refused_to_an_unknown_device_is_listed_and_not_called_healthy(tmp_path: Path) -> None:
+    line = "DMAR: [DMA Read NO_PASID] Request device [5e:00.0] fault addr 0x380fff000000 [fault reason 0x06] not set\n"
+    made = said(tmp_path, line)
+    assert made["findings"] == []
+    assert made["verdict"]["state"] == "unknown"
+    assert len(made["unexplained"]) == 1
