@@ -1,8 +1,8 @@
 """What a scheduler or a monitor of nodes says of a node, as findings of the checks that judge such a fault.
 
 The sentence is a verdict without its evidence: it counts where the check itself found nothing, and never more than
-medium; a line of a tool that topodiag does not know is a warning of low confidence. A sentence that names no part
-becomes a line that nothing explains (`checks/node/troubles.py`).
+medium; a line of a tool that topodiag does not know is a warning of low confidence, and nothing where the check looked
+and found all well. A sentence that names no part becomes a line that nothing explains (`checks/node/troubles.py`).
 """
 
 from __future__ import annotations
@@ -71,9 +71,10 @@ def with_reports(outcome: Outcome, node: Node) -> Outcome:
     """The outcome of a check with what others say of the same fault, where it found none itself."""
     if outcome.status is Status.FINDING:
         return outcome
+    told_by = (REPORTED,) if outcome.status is Status.CLEAN else (REPORTED, TOLD_OF)
     by_part: dict[tuple[str, str, str], list[KernelEvent]] = {}
     for event in node.events:
-        by = next((each for each in (REPORTED, TOLD_OF) if event.kind.startswith(each)), "")
+        by = next((each for each in told_by if event.kind.startswith(each)), "")
         part = event.kind.removeprefix(by)
         if by and part in WORDS and WORDS[part][0] == outcome.check:
             named = _NAMED.match(event.text)
@@ -87,7 +88,7 @@ def with_reports(outcome: Outcome, node: Node) -> Outcome:
 def _finding(nodes: str, by: str, part: str, events: Sequence[KernelEvent]) -> Finding:
     check, wrong, expected, look = WORDS[part]
     known = by == REPORTED
-    whose = _BY.get(part, "by the word of a scheduler or a test of the node") if known else "by the word of some tool"
+    whose = _BY.get(part, "by the word of a scheduler or a test of the node") if known else "in the text's own words"
     said = events[0].text[:160]
     more = f", and {plural(len(events) - 1, 'other line')} alike" if len(events) > 1 else ""
     return Finding(

@@ -219,6 +219,8 @@ class NicPort:
     gids: Fact[tuple[str, ...]] = Fact()
     signal: Fact[str] = Fact()
     """What the adapter's firmware finds wrong with the signal of a link that is up, in its own words."""
+    tested_gbps: Fact[float] = Fact()
+    """What a test of RDMA between two machines carried in one direction (`ib_write_bw` and its kin), Gb/s."""
     counters: Counters = field(default_factory=dict)
 
 

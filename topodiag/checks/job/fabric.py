@@ -29,6 +29,13 @@ IMEX = re.compile(r"MNNVL .{0,60}(?:available but not (?:working|supported)|not 
 NOT_UP = re.compile(r"system not yet initialized|CUDA_ERROR_SYSTEM_NOT_READY|cudaErrorSystemNotReady")
 """CUDA error 802 (driver_types.h): Fabric Manager is not running, or of another version than the driver."""
 
+P2P_FILE = re.compile(r"(?:^|/)(?:p2p|mnnvl|sym_kernels|allocator)\.cc:|(?:^|/)alloc\.h:")
+REFUSED = re.compile(
+    r"Cuda failure (?:\d{1,5} )?'(?:operation not supported|invalid argument|invalid device context|unknown error)'"
+)
+"""What CUDA says of a fabric handle that it cannot import: cuMemImportFromShareableHandle without an IMEX channel, or
+with one of another domain (src/transport/p2p.cc, src/include/alloc.h v2.20 and later)."""
+
 NVLS = re.compile(
     r"Failed to bind NVLink SHARP(?!.{0,200}out of memory)|NVLS .{0,60}(?:bind|multicast).{0,60}fail", re.I
 )
@@ -64,7 +71,7 @@ class FabricInLog(OneStep[Job], JobCheck[Never]):
             for fault in _faults(int(match[4]), int(match[5], 16)):
                 faults.setdefault(fault, defaultdict(list))[host].append((match[1], where))
         found = [self._report(job, *fault, by_host) for fault, by_host in faults.items()]
-        found += self._imex(job) + self._not_up(job) + self._nvls(job)
+        found += self._imex(job, bool(members)) + self._not_up(job) + self._nvls(job)
         found += judge_domains(self, job, members)
         if found:
             return self.found(job, found)
@@ -149,8 +156,9 @@ class FabricInLog(OneStep[Job], JobCheck[Never]):
             )
         ]
 
-    def _imex(self, job: Job) -> list[Finding]:
+    def _imex(self, job: Job, between_trays: bool) -> list[Finding]:
         events = [event for event in job.events if event.level == "WARN" and IMEX.search(event.text)]
+        events = events or (_not_imported(job) if between_trays else [])
         if not events:
             return []
         hosts = list(dict.fromkeys(event.host for event in events if event.host))
@@ -183,6 +191,15 @@ def _faults(state: int, mask: int) -> list[tuple[Severity, str]]:
         passing = "recovery" in problem
         made.append((Severity.INFO if passing else Severity.WARNING, f"the fabric's health: {problem}"))
     return made
+
+
+def _not_imported(job: Job) -> list[Event]:
+    """Memory of a peer that CUDA refuses where NCCL sets P2P up."""
+    return [
+        event
+        for event in job.events
+        if event.level == "WARN" and P2P_FILE.search(event.place) and REFUSED.search(event.text)
+    ]
 
 
 def _of_nvls(event: Event) -> bool:

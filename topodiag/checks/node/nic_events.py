@@ -41,8 +41,8 @@ _STUCK = re.compile(
 _KINDS = (
     (_STUCK, "stuck", Severity.ERROR, "the firmware of the adapter does not answer or reports a fatal error"),
     (re.compile(r"TX timeout"), "tx", Severity.ERROR, "the adapter does not send: transmit queues time out"),
-    (re.compile(r"insufficient power on the PCIe slot", re.I), "power", Severity.WARNING,
-     "the PCIe slot gives the adapter too little power; it runs reduced"),
+    (re.compile(r"insufficient power on the PCIe slot", re.I), "power", Severity.INFO,
+     "the PCIe slot announces too little power for the adapter: most run at their full rate all the same"),
     (re.compile(r"[Hh]igh [Tt]emperature|over-?temperature"), "heat", Severity.WARNING,
      "the adapter or its module is hot"),
     (re.compile(r"Port module event\[error\]|Cable error|Bus stuck|Bad or unsupported|Unsupported cable"), "module",

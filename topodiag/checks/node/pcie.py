@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from topodiag.checks.interface import NodeCheck
+from topodiag.checks.node.pcie_boot import narrow_at_boot
 from topodiag.checks.node.pcie_links import ADAPTER_LANES, Hop, hops, nothing_to_judge
 from topodiag.checks.shared.devices import gpu_spec
 from topodiag.checks.shared.prices import narrow_link, usable_gbs
@@ -52,7 +53,8 @@ class NarrowPcieLink(NodeCheck[DegradedLinks]):
 
     Evidence it reads
         `current_link_width` and `max_link_width` of the device and of the port above it in /sys/bus/pci/devices;
-        NVML or `nvidia-smi -q` for GPUs; `LnkCap` and `LnkSta` of `lspci -vv`.
+        NVML or `nvidia-smi -q` for GPUs; `LnkCap` and `LnkSta` of `lspci -vv`. Where none of them is there, what the
+        kernel says at boot (`available PCIe bandwidth, limited by`), with low confidence.
 
     When it stays silent
         The slot is narrower than the card (the port's own maximum says so). All devices of the same product have the
@@ -60,7 +62,8 @@ class NarrowPcieLink(NodeCheck[DegradedLinks]):
         read (a guest, or `nvidia-smi -q` alone): unknown, because cloud instances wire cards with 8 lanes on purpose;
         one or two lanes of a card for eight or more are no wiring, but on a guest.
         Width is judged even when the device is idle, because power saving lowers speed and never width. Widths of 0
-        or 255 (virtual machines) are no reading: unknown. Storage and management NICs are not judged.
+        or 255 (virtual machines) are no reading: unknown. The kernel's lines: devices that are all limited alike, a
+        lower speed alone, guests. Storage and management NICs are not judged.
 
     How to confirm
         nvidia-smi --query-gpu=index,pci.bus_id,pcie.link.width.current,pcie.link.width.max --format=csv
@@ -79,6 +82,13 @@ class NarrowPcieLink(NodeCheck[DegradedLinks]):
 
     id = "PCI001"
     title = "a GPU or NIC trained at fewer PCIe lanes than it and its slot can do"
+
+    def judge(self, judged: Node, peers: Sequence[Node] = ()) -> Outcome:
+        outcome = super().judge(judged, peers)
+        if outcome.status in (Status.FINDING, Status.CLEAN) or judged.is_vm:
+            return outcome
+        told = list(narrow_at_boot(self, judged))
+        return self.found(judged, told) if told else outcome
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> DegradedLinks | Outcome:
         links = hops(judged)

@@ -42,6 +42,7 @@ CHECKS = {
 }
 
 COMPANIONS = {
+    "BEN001": "rdma_test:RdmaTestLow",
     "JOB004": "second_program:SecondProgram",
 }
 """Checks whose page stands with another subject: the same fault, shown by other evidence."""

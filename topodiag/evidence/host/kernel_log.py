@@ -13,7 +13,7 @@ from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.host import journal
 from topodiag.evidence.interface import Blob, Parsed, Source
 from topodiag.model.busid import normalise_bus_id
-from topodiag.model.system import KernelEvent
+from topodiag.model.system import TOLD_OF, KernelEvent
 from topodiag.model.topics import Topic
 
 HEAD_CHARS = 1 << 16
@@ -69,6 +69,11 @@ _AER_SOURCE = re.compile(rf"received: (?:from )?({_BUS})|received from ({_BUS})"
 _NVIDIA = re.compile(r"\bnvidia-(?:peermem|nvswitch|nvlink|modeset|uvm)")
 _FAILING = re.compile(r"error|fail|mismatch", re.IGNORECASE)
 _NVRM_ROUTINE = re.compile(r"NVRM: (?:loading |GPU at PCI|GPU Board Serial|GPU [0-9a-f:.]{1,20}: board)", re.IGNORECASE)
+_NVLINK_FAILS = re.compile(
+    r"NVRM: knvlink(?!\w{0,80}(?:Shutdown|Off)\w)\w{1,120}: .{0,120}\bfail(?:ed|ure)\b", re.IGNORECASE
+)
+"""The driver's functions for NVLink are named so (open-gpu-kernel-modules, kernel/gpu/nvlink): one that fails speaks of
+the links, and not of which fault they have. Links that are shut down with the driver fail without harm."""
 _IOMMU = re.compile(r"iommu: Default domain type: [TP]|DMAR: IOMMU enabled|AMD-Vi: (?:Interrupt|Found|Virtual|Lazy)")
 _IOMMU_FAULT = re.compile(
     r"AMD-Vi: Event logged \[(?:IO_PAGE_FAULT|ILLEGAL_DEV_TABLE_ENTRY|INVALID_DEVICE_REQUEST)\b"
@@ -227,6 +232,7 @@ _KINDS: tuple[tuple[str, Callable[[str], object]], ...] = (
     ("aer", lambda message: _AER.search(message) and "error" in message.lower()),
     ("iommu-fault", _IOMMU_FAULT.search),
     (NO_NEWS, lambda message: _of_driver(message) and _NVRM_ROUTINE.search(message)),
+    (TOLD_OF + "nvlink", _NVLINK_FAILS.search),
     ("nvrm", _of_driver),
     ("hung-task", _HUNG_TASK.search),
     ("storage", _STORAGE.search),

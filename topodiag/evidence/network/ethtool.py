@@ -17,6 +17,13 @@ from topodiag.model.topics import Topic
 
 _MARGIN = " \t>|"
 _HEADER = re.compile(r"^[ \t>|]*Settings for (\S{1,64}):[ \t]*$", re.MULTILINE)
+_ASKED = re.compile(
+    r"^[^\n]{0,60}[#$] (?:sudo )?ethtool ([A-Za-z][\w.-]{0,31})(?: \|[^\n]{0,200})?$"
+    r"(?=\n[ \t>|]*(?:Speed|Link detected|Supported link modes): )",
+    re.MULTILINE,
+)
+_PROMPT = re.compile(r".{0,60}[#$] (?:sudo )?ethtool ([A-Za-z][\w.-]{0,31})(?: \|.{0,200})?\Z")
+"""The command at a prompt names the interface where a grep took the first line."""
 _MODE = re.compile(r"\b([0-9]{2,7})base[A-Za-z]")
 _REFUSED = re.compile(r"(?:netlink error|Cannot get|Cannot set|No data available)", re.IGNORECASE)
 
@@ -46,7 +53,7 @@ class Ethtool(Source[NetDevRecord]):
     trust = 70
 
     def recognises(self, head: str) -> bool:
-        return _HEADER.search(head) is not None
+        return _HEADER.search(head) is not None or _ASKED.search(head) is not None
 
     def parse(self, blob: Blob) -> Parsed[NetDevRecord]:
         parsed: Parsed[NetDevRecord] = Parsed()
@@ -55,7 +62,7 @@ class Ethtool(Source[NetDevRecord]):
         key = ""
         for line in page.lines():
             text = line.text.strip(_MARGIN)
-            header = _HEADER.match(text)
+            header = _HEADER.match(text) or _PROMPT.match(text)
             if header:
                 name = words.device_name(header[1])
                 record, key = NetDevRecord(name or "", line.number), ""

@@ -24,7 +24,11 @@ from topodiag.evidence.network.network_records import Line, Page, RdmaRecord, Ta
 from topodiag.model.topics import Topic
 
 _MARGIN = " \t>|"
-_MARK = re.compile(r"^[ \t>|]{0,20}Operational Info\s{1,4}^[ \t>|]{0,20}-{6,40}\s*$", re.MULTILINE)
+_SECTION = r"(?:Operational|Troubleshooting|Module) Info|Physical Counters and BER Info"
+_MARK = re.compile(rf"^[ \t>|]{{0,20}}(?:{_SECTION})\s{{1,4}}^[ \t>|]{{0,20}}-{{6,40}}\s*$", re.MULTILINE)
+_HEAD = re.compile(rf"(?:{_SECTION})\Z")
+_COLOURS = re.compile(r"\x1b?\[[0-9;]{1,8}m")
+"""mlxlink colours its values; a copy may lose the escape and keep the rest."""
 _COMMAND = re.compile(r"\bmlxlink\b.{0,200}?\s-(?:d|-device)[ =](\S{1,64})")
 _FIELD = re.compile(r"([A-Z][A-Za-z0-9 \[\]/().-]{1,40}?)\s*:\s(.{0,200})\Z")
 _INFINIBAND = re.compile(r"(?:IB-)?(SDR|DDR|QDR|FDR10|FDR|EDR|HDR|NDR|XDR)\Z")
@@ -83,12 +87,12 @@ class Mlxlink(Source[RdmaRecord]):
         device = ""
         link: _Link | None = None
         for line in page.lines():
-            text = line.text.strip(_MARGIN)
+            text = _COLOURS.sub("", line.text).strip(_MARGIN)
             command = _COMMAND.search(text)
             if command is not None:
                 device = words.device_name(command[1].rpartition("/")[2]) or ""
                 device = "" if device.startswith("mt") or ":" in device else device
-            elif text == "Operational Info":
+            elif text == "Operational Info" or (link is None and _HEAD.match(text)):
                 link = _Link(RdmaRecord(device, line.number))
                 parsed.records.append(link.record)
             elif link is not None and (field := _FIELD.match(text)) is not None:

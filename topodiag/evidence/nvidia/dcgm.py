@@ -29,13 +29,17 @@ MAX_SENTENCE = 160
 
 FAILED = "failed_tests"
 """The field of a GPU that holds the sentences on its failed tests."""
-_CLOCKS = re.compile(r"clocks? (?:event|throttling) due to (thermal|power) violation in GPU ([0-9]{1,3})\b", re.I)
+_CLOCKS = re.compile(
+    r"clocks? (?:event|throttling) due to (thermal|power) violation in GPU ([0-9]{1,3})\b"
+    r"|\bGPU ([0-9]{1,3}) (Thermal|Power) violations totaling",
+    re.I,
+)
 _MEMORY = re.compile(r"Detected ([0-9]{1,12}) volatile double-bit ECC error\(?s?\)? in GPU ([0-9]{1,3})\b", re.I)
 _REASONS = {"thermal": "hw_thermal_slowdown", "power": "hw_power_brake_slowdown"}
 _SHORT = re.compile(
     r"did not exceed minimum required bandwidth|is running at PCI link (?:generation|width)"
     r"|only achieved a memory bandwidth|in a peer-to-peer test|host-side PCIe replay violation|row remapping failed"
-    r"|rows were remapped|row remappings are pending|(?:faulty|NaN-value) memory elements|thermal violations totaling"
+    r"|rows were remapped|row remappings are pending|(?:faulty|NaN-value) memory elements"
     r"|double-bit ECC error has occured|Detected XID [0-9]{1,4} for|NvLink errors (?:found|on)",
     re.IGNORECASE,
 )
@@ -49,6 +53,7 @@ _REPORT = re.compile(
     re.MULTILINE,
 )
 """Heads and rows of `dcgmi diag`."""
+_WITHOUT_WHY = " failed"
 PASSED = "passed_tests"
 """The field of a node that holds the tests which all its GPUs passed."""
 _PASS = re.compile(r"Pass - All\Z")
@@ -109,7 +114,10 @@ class Dcgm(Source[HealthLine]):
         if passed:
             names = tuple(dict.fromkeys(name for record in passed for name in cast(tuple[str, ...], record.value)))
             draft.single("node").offer(PASSED, names, blob.origin(passed[0].line, passed[0].text))
+        held = {record.index for record in parsed.records if record.name == "throttle"}
         for index, said in failed.items():
+            if index in held and all(words.endswith(_WITHOUT_WHY) for words in said):
+                continue  # the sentence below the row says why the test failed
             first = next(iter(said.values()))
             draft.gpu(index=index).offer(FAILED, tuple(said), blob.origin(first.line, first.text))
 
@@ -139,14 +147,16 @@ def _failures(test: str, cell: str, number: int, text: str) -> Iterator[HealthLi
         yield HealthLine(-1, PASSED, (test,), number, text)
     for index in (whole[1] or "").split(",") if whole else [one[1]] if one else []:
         if index.strip().isdigit() and len(index.strip()) <= 3:
-            yield HealthLine(int(index), FAILED, (f"the test {test} failed",), number, text)
+            yield HealthLine(int(index), FAILED, (f"the test {test}{_WITHOUT_WHY}",), number, text)
 
 
 def _said(text: str, number: int) -> Iterator[HealthLine]:
     """What a sentence says of a GPU."""
     clocks, memory, gpu = _CLOCKS.search(text), _MEMORY.search(text), _GPU.search(text)
     if clocks is not None:
-        yield HealthLine(int(clocks[2]), "throttle", (_REASONS[clocks[1].lower()],), number, text)
+        index, reason = int(clocks[2] or clocks[3]), (clocks[1] or clocks[4]).lower()
+        yield HealthLine(index, "throttle", (_REASONS[reason],), number, text)
+        return
     if memory is not None:
         yield HealthLine(int(memory[2]), "ecc_volatile_uncorrected", int(memory[1]), number, text)
     if gpu is not None and (short := _SHORT.search(text)) is not None:

@@ -1,0 +1,86 @@
+"""What the kernel says at boot of a device whose PCIe link is narrower than it: where nothing else shows the links."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from topodiag.checks.interface import NodeCheck
+from topodiag.model.finding import Confidence, Cost, Finding, Severity
+from topodiag.model.node import Node
+from topodiag.model.system import KernelEvent
+from topodiag.words.units import in_gbs
+
+_LIMITED = re.compile(
+    r"([\w-]{2,24}) ([0-9a-fA-F:]{7,13}\.[0-7]): ([0-9.]{1,9}) Gb/s available PCIe bandwidth,"
+    r" limited by [0-9.]{1,6} GT/s PCIe x(\d{1,2}) link at ([0-9a-fA-F:]{7,13}\.[0-7])"
+    r" \(capable of ([0-9.]{1,9}) Gb/s with [0-9.]{1,6} GT/s PCIe x(\d{1,2}) link\)"
+)
+"""pcie_report_downtraining and __pcie_print_link_status, drivers/pci/pci.c: the narrowest link on the way up."""
+_OURS = frozenset({"mlx5_core", "mlx4_core", "bnxt_en", "ice", "ionic", "nvidia", "amdgpu", "efa"})
+WHOLE = 16
+"""Lanes of a device whose kind the line does not tell (`pci 0000:03:00.0`) from which on it is no disk."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limited:
+    """One such line: the device, the lanes of the narrowest link above it and of its own, Gb/s of both."""
+
+    bus_id: str
+    driver: str
+    lanes: int
+    able: int
+    gbps: float
+    able_gbps: float
+    place: str
+    event: KernelEvent
+
+
+def narrow_at_boot(check: NodeCheck[Any], node: Node) -> Iterator[Finding]:
+    """A warning for each device whose last word is a link with fewer lanes than it has. A lower speed alone is how a
+    board is built; so are fewer lanes where all devices alike have them, unless one had more at an earlier boot."""
+    lines = [line for event in node.events if (line := _limited(event)) is not None]
+    by_device: dict[str, list[Limited]] = defaultdict(list)
+    for line in lines:
+        by_device[line.bus_id].append(line)
+    last = [own[-1] for own in by_device.values()]
+    for line in last:
+        had = max(own.lanes for own in by_device[line.bus_id])
+        alike = [other for other in last if (other.driver, other.able) == (line.driver, line.able)]
+        built_so = len(alike) > 1 and all(other.lanes == line.lanes for other in alike)
+        if line.lanes < line.able and (had > line.lanes or not built_so):
+            yield _finding(check, node, line, had)
+
+
+def _limited(event: KernelEvent) -> Limited | None:
+    found = _LIMITED.search(event.text) if event.kind == "pcie-bandwidth" else None
+    if found is None or (found[1] not in _OURS and int(found[7]) < WHOLE):
+        return None
+    return Limited(found[2], found[1], int(found[4]), int(found[7]), float(found[3]), float(found[6]), found[5], event)
+
+
+def _finding(check: NodeCheck[Any], node: Node, line: Limited, had: int) -> Finding:
+    lost = had > line.lanes
+    words = f", x{had} at an earlier boot" if lost else ""
+    return check.finding(
+        node,
+        Severity.ERROR if lost else Severity.WARNING,
+        f"{line.bus_id}: the kernel found a link of x{line.lanes} above a device of x{line.able}{words}",
+        observed=f"{in_gbs(line.gbps / 8)} at {line.place}",
+        expected=f"x{had if lost else line.able}: {in_gbs(line.able_gbps / 8)}",
+        fix=(
+            "`sudo lspci -vv` of the device and of the port above it: LnkCap and LnkSta of both; is the slot wired for"
+            " fewer lanes, or split in the BIOS (bifurcation)?",
+            "a slot that can do more: reseat the card, riser or cable; look for bent contacts",
+        ),
+        links=[line.bus_id],
+        cost=Cost(text=f"the device is held to {in_gbs(line.gbps / 8)} in each direction"),
+        evidence=[line.event.origin],
+        confidence=Confidence.HIGH if lost else Confidence.LOW,
+    )
+
+
+__all__ = ["narrow_at_boot"]

@@ -1,0 +1,87 @@
+"""BEN001 by a test of RDMA: what `ib_write_bw` and its kin carried, against the rate of the port."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from topodiag.checks.interface import NodeCheck
+from topodiag.model.devices import Nic, NicPort
+from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.node import Node
+from topodiag.model.provenance import Fact
+from topodiag.words.units import in_gbps, percent
+
+LOW = 0.5
+"""A test below this share of the port's rate is low: of 64 KiB and more one queue pair carries nine tenths and more
+between neighbours, and a PCIe link of the next lower generation or half the lanes still this much."""
+_PLACE = re.compile(r"p\d{1,4}s\d{1,4}(?:f\d{1,3})?")
+"""Where a device is, in the names that udev gives to RDMA devices (`rocep1s0f0`) and interfaces (`enp1s0f0np0`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class LowTest:
+    """A port whose test fell short, its rate in Gb/s, and where that is said."""
+
+    nic: Nic
+    port: NicPort
+    rate: float
+    said: Fact[float] | Fact[int]
+
+
+class RdmaTestLow(NodeCheck[tuple[LowTest, ...]]):
+    """BEN001 by a test of RDMA: it carried less than half of what the port's rate allows."""
+
+    id = "BEN001"
+    title = "a test of RDMA is far below the rate of its port"
+
+    def observe(self, judged: Node, peers: Sequence[Node]) -> tuple[LowTest, ...] | Outcome:
+        tested = [(nic, port) for nic in judged.nics for port in nic.ports if port.tested_gbps.value]
+        if not tested:
+            return self.not_applicable(judged, "no test of RDMA in the evidence")
+        rated = [(nic, port, rate) for nic, port in tested if (rate := _rate(judged, nic, port)) is not None]
+        if not rated:
+            return self.unknown(judged, "the rate of the port that was tested is not in the evidence")
+        low = tuple(
+            LowTest(nic, port, rate, said)
+            for nic, port, (rate, said) in rated
+            if port.tested_gbps.get(0.0) < LOW * rate
+        )
+        return low or self.clean(judged, "", Coverage(len(rated), len(tested), "ports that were tested"))
+
+    def tell(self, judged: Node, observed: tuple[LowTest, ...]) -> Iterator[Finding]:
+        for each in observed:
+            tested = each.port.tested_gbps.get(0.0)
+            yield self.finding(
+                judged,
+                Severity.WARNING,
+                f"{each.nic.name}: a test of RDMA carried {in_gbps(tested)} of {in_gbps(each.rate)}",
+                observed=in_gbps(tested),
+                expected=f"nine tenths of {in_gbps(each.rate)}, where PCIe carries as much",
+                fix=(
+                    "`sudo lspci -vv` of the adapter: LnkSta beside LnkCap; ib_write_bw within one host tells the"
+                    " adapter from the network",
+                    "the same test between other pairs of hosts: does the loss stay with this port, or with the path?",
+                    "error counters and pauses of the port before and after (`ethtool -S`, `perfquery -x`)",
+                ),
+                nics=[each.nic.name],
+                cost=Cost(
+                    share=1 - tested / each.rate, text=f"{percent(1 - tested / each.rate)} of the port's bandwidth"
+                ),
+                evidence=[each.port.tested_gbps, each.said],
+                confidence=Confidence.MEDIUM,
+            )
+
+
+def _rate(node: Node, nic: Nic, port: NicPort) -> tuple[float, Fact[float] | Fact[int]] | None:
+    """The rate of a port in Gb/s, by itself or by the interface at the same place of the bus; None where not told."""
+    if port.rate_gbps.value:
+        return port.rate_gbps.value, port.rate_gbps
+    place = _PLACE.search(nic.rdma_name or "")
+    for other in node.netdevs:
+        own = _PLACE.search(other.name)
+        same = other.name in nic.netdevs or (place is not None and own is not None and own[0] == place[0])
+        if same and other.speed_mbps.value:
+            return other.speed_mbps.value / 1000, other.speed_mbps
+    return None
