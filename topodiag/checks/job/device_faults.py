@@ -227,6 +227,24 @@ class DevicesUnseenInLog(FaultInLog):
             "no RDMA from here: NCCL goes over sockets",
             Confidence.MEDIUM,
         ),
+        "not given": Words(
+            "a container does not get its GPUs",
+            "the GPUs that were asked for in `nvidia-smi -L` within the container",
+            ("`nvidia-ctk --version` and the runtime's configuration on the node: is the NVIDIA container toolkit there"
+             " and the runtime told of it (`nvidia-ctk runtime configure`, then restart it)?",
+             "GPUs that were there and are refused now: a `systemctl daemon-reload` took the devices from the"
+             " container's cgroup; start it again, and pass the device nodes by --device or CDI"),
+            "no rank of this container starts, or those that run lose their GPUs",
+            Confidence.MEDIUM,
+        ),
+        "umad": Words(
+            "a tool of the fabric cannot open an adapter's management device (/dev/infiniband/umad*)",
+            "/dev/infiniband/umad* there and open to whoever asks",
+            ("`ls -l /dev/infiniband` here and on the host; root, or the group of these nodes; the module ib_umad",),
+            "the tool tells nothing of the fabric; jobs need the uverbs nodes beside it",
+            Confidence.MEDIUM,
+            Severity.WARNING,
+        ),
         "no provider": Words(
             "libfabric has no such provider, or finds no device for it (fi_getinfo: -61)",
             "a provider listed by `fi_info -p NAME`, in the container too",

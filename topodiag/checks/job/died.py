@@ -35,6 +35,9 @@ ENDINGS: Mapping[str, Ending] = {
                       "compare what it asks with what the nodes offer: `kubectl describe node` (allocatable), `sinfo -o"
                       " '%N %G %T'`, slots of the hostfile; a device plug-in that does not run offers nothing", 1,
                       Confidence.MEDIUM),
+    "not launched": Ending("could not be started",
+                           "the launcher's or the kubelet's own log on that node says why: prolog, image, device"
+                           " plug-in, permissions (`kubectl describe pod`, slurmd.log)", 1, Confidence.MEDIUM),
     "preempted": Ending("was preempted by the scheduler",
                         "no fault: requeue the job, or ask for a partition without preemption", 1),
     "evicted": Ending("lost a pod or instance that the scheduler took away",

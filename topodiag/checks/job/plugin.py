@@ -174,6 +174,8 @@ def _no_sharp(job: Job) -> PluginFailure | None:
         for event in job.events
         if event.level == "WARN" and NO_SHARP.search(event.text)
     ]
+    said = [each for kind in ("sharp", "ib note") for each in said_by(job, kind)]
+    lines = lines or [each for each in said if NO_SHARP.search(each[1])]
     return PluginFailure("SHARP does not come up", tuple(lines), (), sharp=True) if lines else None
 
 

@@ -273,7 +273,9 @@ class SlowPcieLink(NodeCheck[DegradedLinks]):
         if at_fault:
             return DegradedLinks(at_fault, tuple(links), coverage)
         why = _why_unknown(load)
-        return self.unknown(judged, why) if why else self.clean(judged, _resting(low), coverage)
+        if why:
+            return Outcome(self.id, Status.UNKNOWN, judged.host, why=why, coverage=coverage)
+        return self.clean(judged, _resting(low), coverage)
 
     def tell(self, judged: Node, observed: DegradedLinks) -> Iterator[Finding]:
         for hop in observed.degraded:

@@ -42,7 +42,8 @@ _PORT = (
 
 _TABLE: tuple[tuple[str, str, str, str], ...] = (
     ("NVSwitch or fabric manager", "fabric", r"\b(?:nvswitch(?:es)?|fabric ?-?manager|nvidia-fabricmanager)\b",
-     rf"{_BAD}|{_DEAD}|{_GONE}|not running|inactive|stopped|exited|\bdown\b|not (?:initiali[sz]ed|ready)"),
+     rf"{_BAD}|{_DEAD}|{_GONE}|not running|inactive|stopped|exited|\bdown\b|not (?:initiali[sz]ed|ready)"
+     r"|do(?:es)?(?: not|n't) match"),
     ("NVLink", "nvlink", r"\bnv_?links?\b", rf"{_OFF}|\bdown\b|{_BAD}|{_GONE}|{_UNCORRECTABLE}|{_SLOW}"),
     ("network port", "port-flap", _PORT, r"flapp(?:ed|ing)"),
     ("network port", "link-slow", _PORT, _SLOW),
@@ -87,7 +88,7 @@ _ANY_STATE = re.compile(
     r"inactive|flapp|polling|carrier|unplugged|uncorrect|double|respon|hung|stuck|timed? ?out|dead|reset"
     r"|stopped|exited|kill|"
     r"stale|read-only|space|full|unreachable|unavailable|crash|panick|evict|reboot|died|OOM|seg|core|CrashLoop|refused|"
-    r"no route|mismatch|disappeared|surprise",
+    r"no route|match|disappeared|surprise",
     re.IGNORECASE,
 )
 """Cheap to search for, and in every line that names a state."""
@@ -126,6 +127,9 @@ _PLAIN_FIELD = re.compile(
 )
 """One field and its word: a state after all."""
 
+_SENTENCE = re.compile(r"(?<=[a-z)\d]{2})\. (?=[A-Z])")
+"""Advice often follows in a sentence of its own."""
+
 _PAIRS = tuple(
     (name, fault, re.compile(rf"(?:{part})(?=[^\n]{{0,{APART}}})", re.IGNORECASE), re.compile(state, re.IGNORECASE))
     for name, fault, part, state in _TABLE
@@ -144,11 +148,17 @@ class Said:
 
 def said_of(line: str) -> Said | None:
     """The part that a line says is at fault, and how; None where it says nothing of the kind."""
-    text = " ".join(line[:MAX_LINE].split())
-    if len(line) > MAX_LINE or len(text) < 8 or _ANY_STATE.search(text) is None:
+    if len(line) > MAX_LINE or len(line) < 8 or _ANY_STATE.search(line) is None:
         return None
-    if _DENIED.search(text) is not None or (_MAYBE.search(text) is not None and _PLAIN_FIELD.match(line) is None):
-        return None
+    if _PLAIN_FIELD.match(line) is not None:
+        return _named(" ".join(line.split())) if _DENIED.search(line) is None else None
+    sentences = _SENTENCE.split(" ".join(line.split()))
+    said = (_named(text) for text in sentences if not _DENIED.search(text) and not _MAYBE.search(text))
+    return next((each for each in said if each is not None), None)
+
+
+def _named(text: str) -> Said | None:
+    """The part and the state that a sentence names near each other."""
     for name, fault, part, state in _PAIRS:
         for found in part.finditer(text):
             near = state.search(text, max(0, found.start() - APART), min(len(text), found.end() + APART))

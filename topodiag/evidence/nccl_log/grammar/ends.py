@@ -32,7 +32,9 @@ _MEMORY = compiled(
     r"|killed by the (?:cgroup )?(?:OOM|oom)[- ]killer"
 )
 _LIMIT = compiled(r"TERM_RUNLIMIT|job killed: walltime \d{1,9} exceeded limit|\bDeadlineExceeded\b")
-_NODE = compiled(r"\bNODE_FAIL\b|\bNodeLost\b|[Nn]ode \S{1,80} (?:failed|is down), job requeued")
+_NODE = compiled(
+    r"\bNODE_FAIL\b|srun: error: Node failure on |\bNodeLost\b|[Nn]ode \S{1,80} (?:failed|is down), job requeued"
+)
 _EVICTED = compiled(
     r"will be terminated soon \(reason: ([\w\- ]{3,60})\)|[Rr]eason: {1,12}Evicted\b"
     r"|The node was low on resource|[Pp]od \S{1,80} (?:was |has been )?(?:evicted|preempted)|TERM_PREEMPT"
@@ -60,6 +62,18 @@ _BY_WORD = (
     ("no room", _NO_ROOM), ("memory", _MEMORY), ("limit", _LIMIT), ("node failure", _NODE), ("evicted", _EVICTED),
     ("crash", _CRASH),
 )  # fmt: skip
+_NOT_LAUNCHED = compiled(
+    r"srun: error: .{0,120}\b(?:[Tt]ask|[Aa]pplication|[Jj]ob) ?launch\b.{0,80}\bfailed|\b[Jj]ob prolog failed\b"
+    r"|\b(?:[Ff]ailed to|[Cc]annot) (?:launch|spawn) (?:the )?(?:tasks?|processes|step)\b"
+)
+_POD = compiled(
+    r"^\s{0,8}(?:\S{1,80}\s{1,60})?(\S{1,253})\s{1,60}\d{1,3}/\d{1,3}\s{1,60}(?:Init:)?(CrashLoopBackOff|Error|OOMKilled"
+    r"|Evicted|ErrImagePull|ImagePullBackOff|(?:CreateContainer|RunContainer|UnexpectedAdmission)Error"
+    r"|ContainerCannotRun|NodeLost)\s{1,60}\d"
+)
+"""A row of `kubectl get pods`: name, ready, status, restarts."""
+_POD_STATUS = {"OOMKilled": "memory", "Evicted": "evicted", "NodeLost": "node failure", "CrashLoopBackOff": "died",
+               "Error": "died"}  # fmt: skip
 _ELASTIC = compiled(rf"failed \(exitcode: (-?\d{{1,5}})\) local_rank: {_D} \(pid: {_D}\)")
 _SUMMARY = compiled(rf"(?:^|[\s:\]])exitcode\s{{1,8}}: (-?\d{{1,5}}) \(pid: {_D}\)")
 _SUMMARY_RANK = compiled(rf"(?:^|[\s:\]])rank\s{{1,8}}: {_D} \(local_rank: {_D}\)")
@@ -149,7 +163,8 @@ WORDS = (
     b"free(): ", b"alloc(): ", b"_chunk(): ", b"consolidate(): ", b"double free", b"corrupted ", b"stack smashing",
     b"segfault at", b"exitcode", b"EXIT CODE", b"xit Code: ", b"xit code",
     b"return code = ", b" Killed ",
-    b"SIGKILL", b"unexpectedly", b"died", b"was killed", b" crashed", b" is dead", b"is killed by signal", b"Error: ",
+    b"SIGKILL", b"launch", b"prolog failed", b"o spawn", b"BackOff", b"Error ", b"ErrImagePull", b"ContainerCannotRun",
+    b"unexpectedly", b"died", b"was killed", b" crashed", b" is dead", b"is killed by signal", b"Error: ",
     b"Exception: ", b"Interrupt: ", b"issing ranks", b"ready ranks",
     b"onitoredBarrier", b"between collectives", b"libnccl",
     b"0x00000", b"(local_rank: ", b"host  ",
@@ -179,7 +194,7 @@ def end_of(text: str) -> tuple[str, dict[str, str]] | None:
     """Kind (`ended`, `stalled`, `mismatch`) and what the line names; None for all others.
 
     `how` of an end: no room, memory, limit, preempted, evicted, node failure, cancelled, crash, exception, killed,
-    terminated, aborted, exit, died, or context (a line of torch's summary that names rank or host).
+    terminated, aborted, exit, died, not launched, or context (a line of torch's summary that names rank or host).
     """
     if _NOTHING.search(text) is None:
         return None
@@ -252,6 +267,11 @@ def _of_code(text: str) -> dict[str, str] | None:
         return {"how": "killed"}
     if _WORKER.search(text):
         return {"how": "worker"}
+    if _NOT_LAUNCHED.search(text):
+        return {"how": "not launched"}
+    pod = _POD.match(text)
+    if pod is not None:
+        return {"how": _POD_STATUS.get(pod[2], "not launched"), "what": pod[2] if pod[2] != "Error" else ""}
     died = _DIED.search(text)
     return {"how": "died"} if died is not None and _NOT_DIED.search(text[: died.end()]) is None else None
 
@@ -271,7 +291,7 @@ def _of_context(text: str) -> dict[str, str] | None:
 
 def _of_exception(text: str) -> dict[str, str] | None:
     found = _EXCEPTION.search(text)
-    if found is None or _OF_OTHERS.search(text):
+    if found is None or (_OF_OTHERS.search(text) and not found[1].endswith(("ImportError", "ModuleNotFoundError"))):
         return None
     uncaught = _UNCAUGHT.search(text[: found.start(1)])
     return {

@@ -35,8 +35,23 @@ FAULTS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ),
     ("no gpus", compiled(r"^\s{0,8}No devices were found\.?\s*$")),
     (
+        "not given",
+        compiled(
+            r"could not select device driver .{0,20}with capabilities: \[\[.{0,20}gpu"
+            r"|nvidia-container-(?:cli|runtime)\S{0,8}: .{0,60}(?:device error|no such device|unknown device)"
+            r"|unresolvable CDI devices nvidia\.com/gpu"
+            r"|[Ff]ailed to initialize NVML: (?:Unknown Error|Insufficient Perm)"
+            r"|unknown or invalid runtime name: nvidia"
+        ),
+    ),
+    (
+        "umad",
+        compiled(r"can't open UMAD port|mad_rpc_open_port.{0,60}fail|ibpanic: .{0,80}(?:[Ff]ailed to open|can't open)"),
+    ),
+    (
         "driver",
         compiled(
+            r"nvml error: driver not loaded|[Ff]ailed to initialize NVML: Driver Not Loaded|"
             r"NVIDIA-SMI has failed because it couldn'?t communicate with the NVIDIA driver"
             r"|[Dd]river not initialized \(amdgpu not found in modules\)"
         ),
@@ -109,7 +124,9 @@ FAULTS: tuple[tuple[str, re.Pattern[str]], ...] = (
 
 WORDS = (b"ERROR_CONTAINED", b"ErrorContained", b"of peer GPU memory",
          b"ncorrectable", b"UNCORRECTABLE", b"ouble-bit ECC", b"ouble bit ECC", b"GPU is lost",
-         b"NVIDIA-SMI has failed", b"amdgpu not found", b"No devices were found",
+         b"NVIDIA-SMI has failed", b"with capabilities: [[", b"nvidia-container-", b"unresolvable CDI",
+         b"initialize NVML", b"runtime name: nvidia", b"driver not loaded", b"UMAD port", b"mad_rpc_open", b"ibpanic: ",
+         b"amdgpu not found", b"No devices were found",
          b"library version mismatch", b"cuda driver combination", b"DRIVER_MISMATCH", b"DriverMismatch", b"Error 803",
          b"not yet initialized", b"SYSTEM_NOT_READY", b"rror 802", b"/dev/shm", b"posix_fallocate", b"</torch_",
          b"shared memory",

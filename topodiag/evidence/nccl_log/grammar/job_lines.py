@@ -27,8 +27,9 @@ WELL = (
 kind and of an adapter that it has no defaults for, torchrun of each start: runs that are well say it, too."""
 
 WORDS = (
-    b"retry count exceeded", b"libfabric:", b"odify", b"ibv_create_ah", b"to RTR", b"to RTS", b"EI00", b"times out",
-    b"HCCL", b"CCL_ERROR", b"Transport init", b"fi_getinfo", b"OFI ", b"Got completion ", b"network provider",
+    b"retry count exceeded", b"libfabric:", b"odify", b"ibv_create_ah",
+    b"ibv_query_gid", b"to RTR", b"to RTS", b"EI00", b"times out",
+    b"HCCL", b"CCL_ERROR", b"Transport init", b"fi_getinfo", b"OFI ", b"NET/", b"Got completion ", b"network provider",
     b"suitable provider", b"peer access",
     b"cudaGetDeviceCount", b"cudaSetDevice", b"kernel image", b"named symbol",
     b"peer mapping", b"invalid resource handle", b"invalid device ordinal",
@@ -37,7 +38,7 @@ WORDS = (
     b"eartbeat monitor timed out", b"connectFullMesh", b"Unable to find address for: ",
     *ends.WORDS, *job_faults.WORDS, *reach.WORDS, *(words.encode() for words in (*NOTES, *WELL)),
     b"ssh: Could not resolve", b"Permission denied (publickey", b"reliably start one or more daemons",
-    b"how to route a message", b"Barrier timed out. Id: ",
+    b"how to route a message", b"Barrier timed out. ",
     b"stopped sending heartbeats", b"has been set to ERROR in", b"with a different incarnation",
 )  # fmt: skip
 """A line without any of these is none of theirs."""
@@ -65,7 +66,7 @@ _LAUNCH = compiled(
 )
 """OpenSSH, and Open MPI's mpirun (help-errmgr-base.txt, v4 and v5), of a node on which no daemon starts."""
 _REGISTERED = compiled(
-    r"\bBarrier timed out\. Id: ([^\s.]{1,120})|tasks are unhealthy \(stopped sending heartbeats\)"
+    r"\bBarrier timed out\. (?:Barrier_)?[Ii]d: ([^\s.]{1,120})|tasks are unhealthy \(stopped sending heartbeats\)"
     r"|coordination_service\.cc:\d{1,6}\] /job:\w{1,60}/(?:replica:\d{1,6}/)?task:\d{1,9} has been set to ERROR"
     r"|/job:\w{1,60}/(?:replica:\d{1,6}/)?task:\d{1,9} unexpectedly tried to connect with a different incarnation"
 )
@@ -88,7 +89,7 @@ _LIBFABRIC = compiled(
 _QP = compiled(
     r"[Ff]ailed to (?:modify|transition|bring) (?:\w{1,12} )?(?:QP|queue pair)\b.{0,40}?\bto (?:INIT|RTR|RTS)\b"
     r"|\bmodify_?(?:QP|qp| QP| qp)\b.{0,60}?\b(?:INIT|RTR|RTS)\b.{0,40}?\bfail"
-    r"|\bibv_modify_qp\([^)]{0,120}\) failed|\bibv_create_ah\([^)]{0,200}\)[^:]{0,80} failed\b"
+    r"|\bibv_(?:modify_qp|query_gid)\([^)]{0,120}\) failed|\bibv_create_ah\([^)]{0,200}\)[^:]{0,80} failed\b"
 )
 """A queue pair that the driver refuses, or (UCX) the address of the peer that it cannot resolve, by Mooncake, perftest,
 psm3, UCX and NVSHMEM."""
@@ -110,7 +111,9 @@ _ELSEWHERE = (
     (
         "plugin",
         compiled(
-            r"\bfi_getinfo\(?\)?:? ?(?:\(\) )?(?:failed|returned|error)"
+            r"^\s{0,8}NET/(?:OFI|FasTrak|GPUDirectTCPXO?|AWS Libfabric|Plugin)\S{0,20} ?: .{0,80}"
+            r"\b(?:fail|error|[Nn]o devices?)"
+            r"|\bfi_getinfo\(?\)?:? ?(?:\(\) )?(?:failed|returned|error)"
             r"|\bOFI (?:addrinfo|fi_getinfo|get_?info|getinfo)\(?\)? ?failed"
             r"|can(?:'t|not) (?:find suitable|open network) provider"
         ),
