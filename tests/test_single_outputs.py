@@ -194,3 +194,17 @@ def test_an_access_that_the_iommu_refused_to_an_unknown_device_is_listed_and_not
 
 def test_memory_that_a_peer_cannot_import_is_no_fault_of_the_fabric_without_trays(tmp_path: Path) -> None:
     assert "NVL005" not in [each["id"] for each in said(tmp_path, TRAYS.replace("MNNVL", "NET"))["findings"]]
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("Settings for ens3f0np0:\n\tSpeed: Unknown!\n\tLink detected: no\n", "ens3f0np0 has no link"),
+        ("Settings for ens3:\n\tSupported link modes:   200000baseCR4/Full\n\tSpeed: 50000Mb/s\n\tLink detected: yes\n",
+         "ens3 runs at 50 Gb/s, and its port can do 200 Gb/s"),
+    ],
+)  # fmt: skip
+def test_an_interface_that_is_shown_alone_is_listed_with_what_it_lacks(tmp_path: Path, text: str, word: str) -> None:
+    made = said(tmp_path, text)
+    assert (made["findings"], [each["text"] for each in made["unexplained"]]) == ([], [word])
+    assert made["verdict"]["state"] == "unknown"

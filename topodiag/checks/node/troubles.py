@@ -14,6 +14,7 @@ from topodiag.model.finding import Finding, Outcome, Status
 from topodiag.model.node import Node
 from topodiag.model.result import Trouble
 from topodiag.model.system import OUT_OF_SERVICE, TOLD, KernelEvent
+from topodiag.words.units import in_gbps
 
 KERNEL = frozenset(
     {"xid", "sxid", "gpu-lost", "gpu-init", "gpu-reset", "amdgpu", "amdgpu-error", "aer", "mlx5", "nvrm", "iommu-fault"}
@@ -62,7 +63,7 @@ def troubles(nodes: Sequence[Node], outcomes: Sequence[Outcome]) -> tuple[Troubl
     for node in nodes:
         own = [outcome for outcome in outcomes if outcome.node == node.host]
         findings = [finding for outcome in own for finding in outcome.findings]
-        said = (*_messages(node, findings), *_ports(node, own), *_peers(node), *_gids(node))
+        said = (*_messages(node, findings), *_ports(node, own), *_interfaces(node), *_peers(node), *_gids(node))
         made += unexplained(said, findings)
     return tuple(made)
 
@@ -92,6 +93,20 @@ def _ports(node: Node, outcomes: Sequence[Outcome]) -> Iterator[Trouble]:
             if state.value is not None:
                 text = f"{nic.name} is {state.value}, while {up[0].name} is up"
                 yield Trouble("port that is down", text, node.host, state.origin)
+
+
+def _interfaces(node: Node) -> Iterator[Trouble]:
+    """Interfaces without a link, or slower than they can be, where a text shows interfaces and nothing else of the
+    machine: whoever pastes one of them asks about it. Of a whole machine many have no cable, and no part in a job."""
+    if node.nics or node.gpus or node.pci:
+        return
+    for each in node.netdevs:
+        speed, best = each.speed_mbps.value or 0, each.max_speed_mbps.value or 0
+        if each.carrier.value is False:
+            yield Trouble("interface without a link", f"{each.name} has no link", node.host, each.carrier.origin)
+        elif 0 < speed < best:
+            text = f"{each.name} runs at {in_gbps(speed / 1000)}, and its port can do {in_gbps(best / 1000)}"
+            yield Trouble("interface below its speed", text, node.host, each.speed_mbps.origin)
 
 
 def _peers(node: Node) -> Iterator[Trouble]:
