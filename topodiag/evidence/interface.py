@@ -111,6 +111,8 @@ class Source(ABC, Generic[R]):
     trust: ClassVar[int] = 60
     quiet_is_news: ClassVar[bool] = False
     """Whether a text of the format without any record is evidence still: a kernel log in which nothing happened."""
+    a_piece: ClassVar[str] = ""
+    """Why its texts are of some things only, whatever stands in them; "" where a text is of all of `speaks_of`."""
     apart: ClassVar[bool] = False
     """Whether its texts say nothing but what happened: siblings may differ in all of one (intake/sibling_nodes.py)."""
     measured: ClassVar[re.Pattern[str] | None] = None
@@ -123,8 +125,8 @@ class Source(ABC, Generic[R]):
         """What the source answers for: a class attribute. Where it was read and says nothing of it, there is none."""
 
     def told(self, parsed: Parsed[R]) -> frozenset[Topic]:
-        """What this text speaks of: all that the source can, unless the text says that it could not be told."""
-        return frozenset() if parsed.partial else self.speaks_of
+        """What this text speaks of: all that the source can, unless the source or the text is of some things only."""
+        return frozenset() if parsed.partial or self.a_piece else self.speaks_of
 
     @abstractmethod
     def recognises(self, head: str) -> bool:

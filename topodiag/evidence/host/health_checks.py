@@ -11,45 +11,28 @@ from __future__ import annotations
 
 import re
 
-from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.host.reasons import kind_of
-from topodiag.evidence.interface import Blob, Parsed, Source
-from topodiag.model.system import OUT_OF_SERVICE, KernelEvent
+from topodiag.evidence.sentences import MAX_LINE, Sentences
+from topodiag.model.system import OUT_OF_SERVICE
 from topodiag.model.topics import Topic
 
-MAX_LINE = 4096
-MAX_FAILED = 200
 _FAILED = re.compile(
     r"\b(?:nhc(?:\[\d{1,9}\])?:\s{1,4}|Node )Health check failed[:.]\s{1,4}(\S.{0,400}?)\s*$", re.IGNORECASE
 )
 
 
-class HealthChecks(Source[KernelEvent]):
+class HealthChecks(Sentences):
     """What Node Health Check found at fault, each sentence once."""
 
     kind = "health-checks"
     speaks_of = frozenset({Topic.SERVICES})
     trust = 50
-
-    def told(self, parsed: Parsed[KernelEvent]) -> frozenset[Topic]:
-        """Nothing as a whole: it says what failed."""
-        return frozenset()
+    once = True
+    a_piece = "it says what failed"
 
     def recognises(self, head: str) -> bool:
         return "ealth" in head and any(_FAILED.search(line[:MAX_LINE]) for line in head.split("\n"))
 
-    def parse(self, blob: Blob) -> Parsed[KernelEvent]:
-        parsed: Parsed[KernelEvent] = Parsed()
-        seen: set[str] = set()
-        for number, line in blob.lines():
-            parsed.lines = number
-            found = _FAILED.search(line[:MAX_LINE])
-            if found is None or found[1] in seen or len(seen) >= MAX_FAILED:
-                continue
-            seen.add(found[1])
-            kind = kind_of(f"NHC: {found[1]}") or OUT_OF_SERVICE
-            parsed.records.append(KernelEvent(kind, found[1], blob.origin(number, line), of_log=False))
-        return parsed
-
-    def fill(self, blob: Blob, parsed: Parsed[KernelEvent], draft: NodeDraft) -> None:
-        draft.events.extend(parsed.records)
+    def event_of(self, line: str) -> tuple[str, str] | None:
+        found = _FAILED.search(line)
+        return (kind_of(f"NHC: {found[1]}") or OUT_OF_SERVICE, found[1]) if found is not None else None

@@ -18,8 +18,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from topodiag.evidence.draft import NodeDraft
-from topodiag.evidence.interface import Blob, Parsed, Source
+from topodiag.evidence.interface import Blob, Parsed
+from topodiag.evidence.sentences import Telling, event
 from topodiag.model.system import REPORTED, KernelEvent
 from topodiag.model.topics import Topic
 
@@ -48,17 +48,14 @@ class Described:
     text: str = ""
 
 
-class KubectlNode(Source[KernelEvent]):
+class KubectlNode(Telling):
     """Nodes of Kubernetes that give out fewer GPUs than they or their siblings have, or name a fault of one."""
 
     kind = "kubectl-node"
     speaks_of = frozenset({Topic.SERVICES})
     quiet_is_news = True
     trust = 50
-
-    def told(self, parsed: Parsed[KernelEvent]) -> frozenset[Topic]:
-        """Nothing as a whole: Kubernetes says what a plug-in told it."""
-        return frozenset()
+    a_piece = "Kubernetes says what a plug-in told it"
 
     def recognises(self, head: str) -> bool:
         return _MARK.search(head) is not None or any(_CONDITION.match(line[:MAX_LINE]) for line in head.split("\n"))
@@ -84,12 +81,9 @@ class KubectlNode(Source[KernelEvent]):
             elif found := _CONDITION.match(line):
                 text = f"{nodes[-1].name or 'a node'} has the condition {found[1]}: {' '.join(found[3].split())[-160:]}"
                 kind = f"{REPORTED}{_PARTS[found[2]]}"
-                parsed.records.append(KernelEvent(kind, text, blob.origin(number, whole), of_log=False))
+                parsed.records.append(event(kind, text, blob, number, whole))
         parsed.records.extend(_short(blob, nodes))
         return parsed
-
-    def fill(self, blob: Blob, parsed: Parsed[KernelEvent], draft: NodeDraft) -> None:
-        draft.events.extend(parsed.records)
 
 
 def _short(blob: Blob, nodes: list[Described]) -> Iterator[KernelEvent]:
@@ -107,7 +101,7 @@ def _short(blob: Blob, nodes: list[Described]) -> Iterator[KernelEvent]:
             text = f"{name} gives out {each.gives} GPUs, {best.name} of the same product {best.gives}"
         else:
             continue
-        yield KernelEvent(f"{REPORTED}gpu-count", text, blob.origin(each.line, each.text), of_log=False)
+        yield event(f"{REPORTED}gpu-count", text, blob, each.line, each.text)
 
 
 __all__ = ["Described", "KubectlNode"]

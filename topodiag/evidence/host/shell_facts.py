@@ -53,10 +53,7 @@ class ShellFacts(Source[Reading]):
     kind = "shell"
     speaks_of = frozenset({Topic.OS})
     trust = 50
-
-    def told(self, parsed: Parsed[Reading]) -> frozenset[Topic]:
-        """Nothing as a whole: what a few lines of a shell do not say, nobody asked for."""
-        return frozenset()
+    a_piece = "what a few lines of a shell do not say, nobody asked for"
 
     def recognises(self, head: str) -> bool:
         return any(True for _ in _readings(line for line in enumerate(head.split("\n"), 1)))

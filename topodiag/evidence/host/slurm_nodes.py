@@ -74,10 +74,7 @@ class SlurmNodes(Source[Held]):
     speaks_of = frozenset({Topic.SERVICES})
     quiet_is_news = True
     trust = 50
-
-    def told(self, parsed: Parsed[Held]) -> frozenset[Topic]:
-        """Nothing as a whole: a scheduler says what it was told of a node."""
-        return frozenset()
+    a_piece = "a scheduler says what it was told of a node"
 
     def recognises(self, head: str) -> bool:
         patterns = (_HEADER, _LONG_HEADER, _ALONE, _SHOWN, _ONE_LINE)

@@ -33,10 +33,7 @@ class IbNet(Source[LinkRecord]):
     kind = "ib-net"
     speaks_of = frozenset({Topic.FABRIC})
     trust = 55
-
-    def told(self, parsed: Parsed[LinkRecord]) -> frozenset[Topic]:
-        """Nothing as a whole: what the ends of a link could do is not in it."""
-        return frozenset()
+    a_piece = "what the ends of a link could do is not in it"
 
     def recognises(self, head: str) -> bool:
         return _MARK.search(head) is not None and any(_HOST.match(line.strip(" \t>|")) for line in head.split("\n"))

@@ -13,8 +13,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from topodiag.evidence.draft import NodeDraft
-from topodiag.evidence.interface import Blob, Parsed, Source
+from topodiag.evidence.interface import Blob, Parsed
+from topodiag.evidence.sentences import Telling, event
 from topodiag.model.system import REPORTED, TOLD, KernelEvent
 from topodiag.model.topics import Topic
 
@@ -38,16 +38,13 @@ _SUMMARY = re.compile(
 )
 
 
-class Ibdiagnet(Source[KernelEvent]):
+class Ibdiagnet(Telling):
     """Links and counters that ibdiagnet finds at fault, and what else it calls an error."""
 
     kind = "ibdiagnet"
     speaks_of = frozenset({Topic.FABRIC})
     trust = 55
-
-    def told(self, parsed: Parsed[KernelEvent]) -> frozenset[Topic]:
-        """Nothing as a whole: an excerpt shows some lines of it."""
-        return frozenset()
+    a_piece = "an excerpt shows some lines of it"
 
     def recognises(self, head: str) -> bool:
         return _MARK.search(head) is not None
@@ -66,18 +63,15 @@ class Ibdiagnet(Source[KernelEvent]):
                 stage = _STAGE.match(text)
                 if stage is not None and int(stage[3]) > 0:
                     words = f"{stage[1].strip()}: {stage[3]} errors, {stage[2]} warnings"
-                    stages.append(KernelEvent(TOLD, words, blob.origin(number, whole), of_log=False))
+                    stages.append(event(TOLD, words, blob, number, whole))
                 continue
             kind = _kind(level, text)
             kept[kind] += 1
             if kind and kept[kind] <= MAX_OF_KIND:
-                parsed.records.append(KernelEvent(kind, text, blob.origin(number, whole), of_log=False))
+                parsed.records.append(event(kind, text, blob, number, whole))
         if not parsed.records:
             parsed.records.extend(stages)
         return parsed
-
-    def fill(self, blob: Blob, parsed: Parsed[KernelEvent], draft: NodeDraft) -> None:
-        draft.events.extend(parsed.records)
 
 
 def _kind(level: str, text: str) -> str:

@@ -53,10 +53,7 @@ class IpLink(Source[NetDevRecord]):
     kind = "ip-link"
     speaks_of = frozenset({Topic.INTERFACES})
     trust = 60
-
-    def told(self, parsed: Parsed[NetDevRecord]) -> frozenset[Topic]:
-        """Nothing as a whole: it is often asked for some interfaces."""
-        return frozenset()
+    a_piece = "it is often asked for some interfaces"
 
     def recognises(self, head: str) -> bool:
         return _MARK.search(head) is not None or _BRIEF_MARK.search(head) is not None

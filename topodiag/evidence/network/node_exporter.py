@@ -66,10 +66,7 @@ class NodeExporter(Source[RdmaRecord]):
     kind = "node-exporter"
     speaks_of = frozenset({Topic.RDMA_DEVICES})
     trust = 65
-
-    def told(self, parsed: Parsed[RdmaRecord]) -> frozenset[Topic]:
-        """Nothing as a whole: the lines that somebody searched for look the same."""
-        return frozenset()
+    a_piece = "the lines that somebody searched for look the same"
 
     def recognises(self, head: str) -> bool:
         return "node_" in head and _MARK.search(head) is not None

@@ -77,10 +77,7 @@ class CopyTests(Source[CopyRecord]):
     kind = "cuda-copy-test"
     speaks_of = frozenset({Topic.GPUS})
     trust = 55
-
-    def told(self, parsed: Parsed[CopyRecord]) -> frozenset[Topic]:
-        """Nothing as a whole: CUDA_VISIBLE_DEVICES may hide others."""
-        return frozenset()
+    a_piece = "CUDA_VISIBLE_DEVICES may hide others"
 
     def recognises(self, head: str) -> bool:
         return _MARK.search(head) is not None
