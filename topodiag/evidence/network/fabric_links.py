@@ -10,6 +10,7 @@ rdma-core, infiniband-diags/iblinkinfo.c (print_port). Ports without a link are 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from topodiag.evidence.draft import NodeDraft
@@ -36,9 +37,22 @@ class LinkRecord:
     number: int
     peer: str
     runs: str
-    able: str
+    able: str | None
+    """None where the text does not say; "" where neither end could be more."""
     line: int
     text: str
+
+
+def offer_links(blob: Blob, records: Iterable[LinkRecord], draft: NodeDraft) -> None:
+    """Give the links to the draft, each at its port."""
+    for record in records:
+        if record.number <= MAX_NUMBER:
+            entity = draft.fabric_port(record.name, "", record.number)
+            origin = blob.origin(record.line, record.text)
+            entity.offer("runs", record.runs, origin)
+            if record.able is not None:
+                entity.offer("able", record.able, origin)
+            entity.offer("peer", record.peer, origin)
 
 
 class FabricLinks(Source[LinkRecord]):
@@ -69,13 +83,7 @@ class FabricLinks(Source[LinkRecord]):
         return parsed
 
     def fill(self, blob: Blob, parsed: Parsed[LinkRecord], draft: NodeDraft) -> None:
-        for record in parsed.records:
-            if record.number <= MAX_NUMBER:
-                entity = draft.fabric_port(record.name, "", record.number)
-                origin = blob.origin(record.line, record.text)
-                entity.offer("runs", record.runs, origin)
-                entity.offer("able", record.able, origin)
-                entity.offer("peer", record.peer, origin)
+        offer_links(blob, parsed.records, draft)
 
 
-__all__ = ["FabricLinks", "LinkRecord"]
+__all__ = ["FabricLinks", "LinkRecord", "offer_links"]

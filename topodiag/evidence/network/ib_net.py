@@ -13,7 +13,7 @@ import re
 
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source
-from topodiag.evidence.network.fabric_links import MAX_LINKS, MAX_NUMBER, LinkRecord
+from topodiag.evidence.network.fabric_links import MAX_LINKS, LinkRecord, offer_links
 from topodiag.evidence.network.network_records import Page
 from topodiag.model.topics import Topic
 
@@ -50,13 +50,8 @@ class IbNet(Source[LinkRecord]):
                 here = ""
             elif here and (host := _HOST.match(text)) and len(parsed.records) < MAX_LINKS:
                 peer = f"{host[3].strip()} port {host[2]}"
-                parsed.records.append(LinkRecord(here, int(host[1]), peer, host[4], "", line.number, text))
+                parsed.records.append(LinkRecord(here, int(host[1]), peer, host[4], None, line.number, text))
         return parsed
 
     def fill(self, blob: Blob, parsed: Parsed[LinkRecord], draft: NodeDraft) -> None:
-        for record in parsed.records:
-            if record.number <= MAX_NUMBER:
-                entity = draft.fabric_port(record.name, "", record.number)
-                origin = blob.origin(record.line, record.text)
-                entity.offer("runs", record.runs, origin)
-                entity.offer("peer", record.peer, origin)
+        offer_links(blob, parsed.records, draft)
