@@ -90,7 +90,7 @@ def test_lspci_alone_shows_an_adapter_with_half_of_its_lanes() -> None:
     ("lines", "severity", "word"),
     [
         (("mlx5_core 0000:5c:00.0: mlx5_pcie_event:299:(pid 2): Detected insufficient power on the PCIe slot (27W).",),
-         Severity.INFO, "power"),
+         Severity.WARNING, "power"),
         (("mlx5_core 0000:9c:00.0: poll_health:739:(pid 0): device's health compromised - reached miss count",),
          Severity.ERROR, "firmware"),
         (("mlx5_core 0000:0c:00.0 eth0: TX timeout detected",), Severity.ERROR, "does not send"),

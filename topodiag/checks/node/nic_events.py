@@ -28,6 +28,9 @@ MANY_RETURNS = 3
 """Times that a link came up though it was up, from which on it is called unsteady: a piece of a log, or an old driver,
 has the ups alone. An interface that somebody takes down and up again gives one or two."""
 
+AT_FULL_POWER_GBPS = 50.0
+"""Adapters with too little power leave their ports off or at the pace of passive cables."""
+
 _ADAPTER = re.compile(r"\bmlx[45]_(?:core|ib|en)\b")
 _INTERFACE = re.compile(r"\b(?:mlx[45]_core|mlx4_en) [0-9a-fA-F:.]{7,16}:? ([A-Za-z][\w.-]{1,31}): ")
 _DOWN = re.compile(r"\bLink (?:is )?down\b|lost carrier|Cable unplugged", re.IGNORECASE)
@@ -41,8 +44,8 @@ _STUCK = re.compile(
 _KINDS = (
     (_STUCK, "stuck", Severity.ERROR, "the firmware of the adapter does not answer or reports a fatal error"),
     (re.compile(r"TX timeout"), "tx", Severity.ERROR, "the adapter does not send: transmit queues time out"),
-    (re.compile(r"insufficient power on the PCIe slot", re.I), "power", Severity.INFO,
-     "the PCIe slot announces too little power for the adapter: most run at their full rate all the same"),
+    (re.compile(r"insufficient power on the PCIe slot", re.I), "power", Severity.WARNING,
+     "the PCIe slot announces too little power for the adapter, which may run reduced"),
     (re.compile(r"[Hh]igh [Tt]emperature|over-?temperature"), "heat", Severity.WARNING,
      "the adapter or its module is hot"),
     (re.compile(r"Port module event\[error\]|Cable error|Bus stuck|Bad or unsupported|Unsupported cable"), "module",
@@ -171,7 +174,18 @@ def _told_by_driver(node: Node) -> Iterator[Event]:
                 found[_name(node, event.bus_id), kind].append(event)
     for (name, kind), events in found.items():
         severity, words = next((severity, words) for _, own, severity, words in _KINDS if own == kind)
-        yield Event(name, kind, severity, f"{words}{times(events)}", tuple(event.origin for event in events))
+        shown = tuple(event.origin for event in events)
+        if kind != "power":
+            yield Event(name, kind, severity, f"{words}{times(events)}", shown)
+        elif _carried_much(node):
+            yield Event(name, kind, Severity.INFO, f"{words}: it carried as much as it should", shown)
+        else:
+            yield Event(name, kind, severity, f"{words}{times(events)}", shown, Confidence.LOW)
+
+
+def _carried_much(node: Node) -> bool:
+    """Whether a test of RDMA on the node carried what no adapter short of power does."""
+    return any(port.tested_gbps.get(0.0) >= AT_FULL_POWER_GBPS for nic in node.nics for port in nic.ports)
 
 
 def _poor_signals(node: Node) -> Iterator[Event]:
