@@ -80,7 +80,7 @@ _OWNED = re.compile(
 """Whom and whose: a name, even where it is a word like any other."""
 _NOBODY = re.compile(r"(?i)(?:[0-9x.]+|none|null|n/a|yes|no|unknown|%s.*)\Z" % _OPEN)
 _ROUTE = re.compile(r"(?m)^(= proc/net/route\t\S+\s+)([0-9A-F]{8})(\s+)([0-9A-F]{8})(?=\s)")
-_ROUTE6 = re.compile(r"(?m)^= proc/net/ipv6_route\t.*$")
+_ROUTE6 = re.compile(r"(?m)^= proc/net/(?:ipv6_route|if_inet6)\t.*$")
 _HEX32 = re.compile(r"(?<![0-9a-f])[0-9a-f]{32}(?![0-9a-f])")
 _CONFIG = re.compile(r"(?m)^(x \S+/config\t)([0-9a-f]{2,8192})$")
 

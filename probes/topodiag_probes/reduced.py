@@ -262,3 +262,21 @@ _ADDRESS = re.compile(r"[A-Za-z0-9.:_%-]{1,253}\Z")
 def addresses(text: str) -> str:
     """The nodes of a list, one on each line, without comments."""
     return "".join(line.strip() + "\n" for line in text.split("\n") if _ADDRESS.match(line.strip()))
+
+
+_LOCAL = re.compile(r"^[ |+-]*\|-- ([0-9.]{7,15})\n {0,64}/32 host LOCAL$", re.MULTILINE)
+_LOCAL6 = re.compile(r"^([0-9a-f]{32}) [0-9a-f]{2} [0-9a-f]{2} 00 [0-9a-f]{2} +\S{1,15}$", re.MULTILINE)
+MOST_ADDRESSES = 256
+"""Addresses kept of a node: a load balancer has thousands."""
+
+
+def local_addresses(text: str) -> str:
+    """Of the kernel's table of routes (net/ipv4/fib_trie.c) the addresses that are the node's own, without loopback."""
+    found = [address for address in _LOCAL.findall(text) if not address.startswith("127.")]
+    kept = sorted(set(found), key=found.index)[:MOST_ADDRESSES]
+    return "\n".join("|-- %s /32 host LOCAL" % address for address in kept)
+
+
+def local_addresses6(text: str) -> str:
+    """Of the IPv6 addresses of interfaces (net/ipv6/addrconf.c) those of global scope."""
+    return "\n".join(match.group(0) for match in list(_LOCAL6.finditer(text))[:MOST_ADDRESSES])

@@ -63,6 +63,10 @@ def machine(tmp_path: Path) -> Path:
         "sys/class/net/eth0/speed": "25000",
         "sys/class/net/eth0/carrier_changes": "2",
         "sys/class/net/eth0/statistics/rx_errors": "0",
+        "proc/net/fib_trie": "Local:\n  +-- 0.0.0.0/0 3 0 5\n     |-- 10.0.0.0\n        /8 link UNICAST\n"
+        "     |-- 10.0.0.5\n        /32 host LOCAL\n     |-- 127.0.0.1\n        /32 host LOCAL\n",
+        "proc/net/if_inet6": "fe800000000000000042acfffe110002 02 40 20 80     eth0\n"
+        "fd000000000000000000000000000002 02 40 00 82     eth0",
         "proc/net/route": "Iface\tDestination\tGateway\neth0\t00000000\t0100000A",
         "proc/cpuinfo": "processor\t: 0\nphysical id\t: 0\n\nprocessor\t: 1\nphysical id\t: 0\n\n"
         "processor\t: 2\nphysical id\t: 1\n",

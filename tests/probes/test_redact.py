@@ -173,6 +173,16 @@ def test_routes_keep_their_default_and_their_masks():
     assert fields[8] == "00FFFFFF"
 
 
+def test_an_address_stays_in_the_network_of_its_route():
+    line = "= proc/net/route\teth0\t0006180A\t00000000\t0001\t0\t0\t0\t00FFFFFF\t0\t0\t0"
+    network = bytes.fromhex(_redacted(line).split("\t")[2])[::-1]
+    address = _redacted("= proc/net/fib_trie\t|-- 10.24.6.50 /32 host LOCAL").split()[3]
+    assert address != "10.24.6.50"
+    assert bytes(int(part) for part in address.split("."))[:3] == network[:3]
+    six = _redacted("= proc/net/if_inet6\tfd97135900070000a28800ffc2771359 02 40 00 82     eth0").split("\t")[1]
+    assert not six.startswith("fd97135900070000a28800ffc2771359")
+
+
 def test_the_serial_number_of_a_configuration_space_goes_with_its_mac_address():
     data = bytearray(4096)
     data[0x100:0x104] = (0x0001 | 1 << 16 | 0x150 << 20).to_bytes(4, "little")

@@ -6,6 +6,37 @@ import pytest
 
 from topodiag_probes import reduced
 
+FIB = """\
+Main:
+  +-- 0.0.0.0/0 3 0 5
+     |-- 0.0.0.0
+        /0 universe UNICAST
+     +-- 10.24.6.0/24 2 0 2
+        |-- 10.24.6.0
+           /24 link UNICAST
+        |-- 10.24.6.50
+           /32 host LOCAL
+        |-- 10.24.6.255
+           /32 link BROADCAST
+     |-- 127.0.0.1
+        /32 host LOCAL
+Local:
+        |-- 10.24.6.50
+           /32 host LOCAL
+        |-- 172.17.0.1
+           /32 host LOCAL
+"""
+
+
+def test_of_the_table_of_routes_the_nodes_own_addresses_are_kept_once():
+    assert reduced.local_addresses(FIB) == "|-- 10.24.6.50 /32 host LOCAL\n|-- 172.17.0.1 /32 host LOCAL"
+
+
+def test_of_ipv6_the_addresses_of_global_scope_are_kept():
+    local = "fe800000000000000042acfffe110002 02 40 20 80     eth0\n"
+    world = "fd000000000000000000000000000002 02 40 00 82     eth0"
+    assert reduced.local_addresses6(local + world) == world
+
 
 def test_of_the_kernels_command_line_the_parameters_that_checks_read_are_kept():
     line = (

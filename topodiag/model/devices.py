@@ -279,6 +279,8 @@ class NetDev:
     kind: Fact[str] = Fact()
     """ARPHRD type by name: `ether`, `infiniband`, `loopback`, other numbers as text."""
     default_route: Fact[bool] = Fact()
+    addresses: Fact[tuple[str, ...]] = Fact()
+    """IPv4 and IPv6 addresses in their shortest form, without the length of the network."""
     trust: Fact[str] = Fact()
     """What decides the priority of a frame: `pcp` (the VLAN tag) or `dscp` (the IP header)."""
     lossless: Fact[tuple[int, ...]] = Fact()

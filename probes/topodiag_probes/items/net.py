@@ -3,11 +3,15 @@
 from typing import List, Optional
 
 from topodiag_probes.interface import Context, Probe, TreeProbe
+from topodiag_probes.reduced import local_addresses, local_addresses6
 from topodiag_probes.tree import Tree
 
 CLASS = "sys/class/net"
 BONDING = "proc/net/bonding"
 ROUTES = ("proc/net/route", "proc/net/ipv6_route")
+ADDRESSES, ADDRESSES6 = "proc/net/fib_trie", "proc/net/if_inet6"
+ADDRESSES_LIMIT = 4 * 1024 * 1024
+"""Bytes of the kernel's table of routes: a router's own has megabytes, of which a few lines are kept."""
 
 _TEXTS = (
     "operstate",
@@ -48,17 +52,17 @@ class SysNet(TreeProbe):
     id = "sys-net"
     kind = "sys-net"
     file = "trees/sys-net.tree"
-    about = "network interfaces: state, speed, MTU, statistics; routes and bonds"
+    about = "network interfaces: state, speed, MTU, statistics; addresses, routes and bonds"
     keeps = (
         "of each interface: name, MAC address, state, speed, MTU, driver, counters",
-        "routes and bonds",
+        "IP addresses of the node, routes and bonds",
     )
     needs = "/" + CLASS
     sampled = True
     absent = "no network interfaces in sysfs"
 
     def paths(self) -> Optional[List[str]]:
-        return [CLASS, *ROUTES, BONDING]
+        return [CLASS, *ROUTES, ADDRESSES, ADDRESSES6, BONDING]
 
     def again(self) -> Optional[Probe]:
         return SysNetCounters()
@@ -73,6 +77,8 @@ class SysNet(TreeProbe):
             tree.texts(path + "/statistics", ctx.root.names(path + "/statistics"))
         for route in ROUTES:
             tree.text(route)
+        tree.text(ADDRESSES, ADDRESSES_LIMIT, keep=local_addresses)
+        tree.text(ADDRESSES6, keep=local_addresses6)
         tree.texts(BONDING, ctx.root.names(BONDING))
 
 

@@ -60,6 +60,53 @@ def test_other_forms_tell_the_carrier(text: str) -> None:
     assert read(text)["ens2np0"]["carrier"] is False
 
 
+ADDR = """\
+2: eth0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 9000 qdisc mq state UP group default qlen 1000
+    link/ether b8:ce:f6:11:22:34 brd ff:ff:ff:ff:ff:ff
+    inet 10.24.6.50/24 brd 10.24.6.255 scope global eth0
+       valid_lft forever preferred_lft forever
+    inet 10.24.6.99/32 scope global secondary eth0
+    inet6 fe80::bace:f6ff:fe11:2234/64 scope link
+"""
+ONE_LINE = """\
+2: eth0    inet 10.24.6.50/24 brd 10.24.6.255 scope global eth0\\       valid_lft forever preferred_lft forever
+2: eth0    inet 10.24.6.99/32 scope global secondary eth0\\       valid_lft forever preferred_lft forever
+2: eth0    inet6 fe80::bace:f6ff:fe11:2234/64 scope link \\       valid_lft forever preferred_lft forever
+"""
+BRIEF_ADDR = """\
+lo               UNKNOWN        127.0.0.1/8 ::1/128
+eth0             UP             10.24.6.50/24 10.24.6.99/32 fe80::bace:f6ff:fe11:2234/64
+"""
+JSON = (
+    '[{},{"ifindex":2,"ifname":"eth0","flags":["BROADCAST","UP","LOWER_UP"],"mtu":9000,"master":"bond0","operstate":"UP",'
+    '"link_type":"ether","address":"b8:ce:f6:11:22:34","addr_info":[{"family":"inet","local":"10.24.6.50",'
+    '"prefixlen":24},{"family":"inet","local":"10.24.6.99"},{"local":"fe80::bace:f6ff:fe11:2234"},{"local":7}]}]'
+)
+NEW_IFCONFIG = """\
+eth0: flags=4163<UP,BROADCAST,RUNNING,MULTICAST>  mtu 9000
+        inet 10.24.6.50  netmask 255.255.255.0  broadcast 10.24.6.255
+        inet 10.24.6.99  netmask 255.255.255.255
+        inet6 fe80::bace:f6ff:fe11:2234  prefixlen 64  scopeid 0x20<link>
+"""
+
+
+@pytest.mark.parametrize("text", [ADDR, ONE_LINE, BRIEF_ADDR, JSON, NEW_IFCONFIG])
+def test_every_form_tells_the_addresses(text: str) -> None:
+    assert read(text)["eth0"]["addresses"] == ("10.24.6.50", "10.24.6.99", "fe80::bace:f6ff:fe11:2234")
+
+
+def test_json_tells_what_the_text_tells() -> None:
+    made = read(JSON)["eth0"]
+    assert (made["carrier"], made["mtu"], made["operstate"], made["master"], made["kind"]) == (
+        True, 9000, "up", "bond0", "ether",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("text", ["[", "[1]", '[{"ifname": 7}]', '[{"ifname":"eth0","addr_info":{},"flags":3}]'])
+def test_json_of_another_form_costs_itself(text: str) -> None:
+    assert all("addresses" not in each.facts for each in IpLink().parse(Blob("x", text.encode())).records)
+
+
 @pytest.mark.parametrize("text", ["", "eth0 is up\n", "GPU0 UP <none>\n", "4: a line of a list\n"])
 def test_other_texts_are_left(text: str) -> None:
     assert not IpLink().recognises(text)

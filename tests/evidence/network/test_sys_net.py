@@ -179,3 +179,17 @@ def test_lines_in_any_order_or_cut_off_are_read_without_an_exception(lines: list
 def test_a_bad_value_loses_only_that_value(junk: str) -> None:
     offers = filled(WHOLE.replace("speed\t200000", f"speed\t{junk}")).netdev("ens1f0").offers
     assert (offers["mtu"][0].value, offers["carrier"][0].value, offers["master"][0].value) == (9000, True, "bond0")
+
+
+def test_a_capture_has_the_addresses_of_its_interfaces_by_the_routes() -> None:
+    text = WHOLE + (
+        "= proc/net/fib_trie\t|-- 192.168.0.7 /32 host LOCAL\n"
+        "= proc/net/fib_trie\t|-- 34.1.2.3 /32 host LOCAL\n"
+        "= proc/net/fib_trie\t|-- 999.1.2.3 /32 host LOCAL\n"
+        "= proc/net/if_inet6\tfd000000000000000000000000000002 02 40 00 82     ens1f0\n"
+        "= proc/net/if_inet6\tfe800000000000000042acfffe110002 02 40 20 80     ens1f0\n"
+    )
+    records = {each.name: each.facts for each in SysNet().parse(Blob("net.tree", text.encode())).records}
+    assert records["ens1f0"]["addresses"].value == ("192.168.0.7", "fd00::2")
+    assert records["eth0"]["addresses"].value == ("34.1.2.3",), "beyond all networks it is met by the default route"
+    assert "addresses" not in records["ens2"]

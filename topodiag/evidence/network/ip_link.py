@@ -1,4 +1,4 @@
-"""`ip link`, `ip -s link`, `ip -d link`, `ip addr`, `ip -br link` and `ifconfig`: state, MTU and errors of interfaces.
+"""`ip link`, `ip addr`, with `-s`, `-d`, `-o`, `-br` or `-j`, and `ifconfig`: state, MTU, addresses, counted errors.
 
     4: ens2np0: <NO-CARRIER,BROADCAST,MULTICAST,UP> mtu 9000 qdisc mq master bond0 state DOWN mode DEFAULT qlen 1000
         link/ether b8:ce:f6:11:22:35 brd ff:ff:ff:ff:ff:ff
@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source, to_int
+from topodiag.evidence.network import ip_addr
 from topodiag.evidence.network import rdma_words as words
 from topodiag.evidence.network.network_records import Line, NetDevRecord, Page, fill_netdev
 from topodiag.model.topics import Topic
@@ -56,11 +57,15 @@ class IpLink(Source[NetDevRecord]):
     a_piece = "it is often asked for some interfaces"
 
     def recognises(self, head: str) -> bool:
-        return _MARK.search(head) is not None or _BRIEF_MARK.search(head) is not None
+        marks = (_MARK, _BRIEF_MARK, ip_addr.MARK)
+        return ip_addr.is_json(head) or any(mark.search(head) is not None for mark in marks)
 
     def parse(self, blob: Blob) -> Parsed[NetDevRecord]:
         parsed: Parsed[NetDevRecord] = Parsed()
         page = Page(blob, parsed)
+        if blob.text.lstrip().startswith("["):
+            _read_json(blob, parsed)
+            return parsed
         found: dict[str, NetDevRecord] = {}
         record: NetDevRecord | None = None
         columns: tuple[str, list[str]] | None = None
@@ -69,8 +74,13 @@ class IpLink(Source[NetDevRecord]):
             begun = _begun(line, text, found)
             if begun is not None:
                 record, columns = begun, None
+            elif (listed := ip_addr.listed(text)) is not None and words.device_name(listed[0]) is not None:
+                ip_addr.add(line, found.setdefault(listed[0], NetDevRecord(listed[0], line.number)), listed[1])
+                record = None
             elif record is None:
                 continue
+            elif own := ip_addr.addresses_in(text):
+                ip_addr.add(line, record, own)
             elif kind := _KIND.match(text):
                 line.put(record.facts, "kind", kind[1])
             elif columns is not None and _NUMBERS.match(text):
@@ -84,6 +94,32 @@ class IpLink(Source[NetDevRecord]):
     def fill(self, blob: Blob, parsed: Parsed[NetDevRecord], draft: NodeDraft) -> None:
         for record in parsed.records:
             fill_netdev(blob, record, draft)
+
+
+def _read_json(blob: Blob, parsed: Parsed[NetDevRecord]) -> None:
+    parsed.lines = blob.text.count("\n") + 1
+    for line, entry in ip_addr.entries_of(blob.text):
+        name = words.device_name(entry["ifname"])
+        if name is None:
+            continue
+        record = NetDevRecord(name, line.number)
+        flags, mtu, state = entry.get("flags"), entry.get("mtu"), entry.get("operstate")
+        told = frozenset(each for each in flags if isinstance(each, str)) if isinstance(flags, list) else frozenset()
+        master, kind = entry.get("master"), entry.get("link_type")
+        first = _First(
+            name,
+            told,
+            _carrier(told),
+            str(mtu) if isinstance(mtu, int) else "",
+            state if isinstance(state, str) else "",
+            master if isinstance(master, str) else "",
+        )
+        _fill(line, first, record)
+        if kind in ("ether", "infiniband"):
+            line.put(record.facts, "kind", kind)
+        if own := ip_addr.of_entry(entry):
+            ip_addr.add(line, record, own)
+        parsed.records.append(record)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +162,11 @@ def _begun(line: Line, text: str, found: dict[str, NetDevRecord]) -> NetDevRecor
     if first is None or words.device_name(first.name) is None:
         return None
     record = found.setdefault(first.name, NetDevRecord(first.name, line.number))
+    _fill(line, first, record)
+    return record
+
+
+def _fill(line: Line, first: _First, record: NetDevRecord) -> None:
     if first.carrier is not None:
         line.put(record.facts, "carrier", first.carrier)
     if "LOOPBACK" in first.flags:
@@ -136,7 +177,6 @@ def _begun(line: Line, text: str, found: dict[str, NetDevRecord]) -> NetDevRecor
         line.put(record.facts, "operstate", first.state.lower())
     if first.master and words.device_name(first.master):
         line.put(record.facts, "master", first.master)
-    return record
 
 
 def _count(line: Line, record: NetDevRecord, columns: tuple[str, list[str]], cells: list[str]) -> None:

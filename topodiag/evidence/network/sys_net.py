@@ -1,4 +1,4 @@
-"""`/sys/class/net` and the kernel's route tables from a tree file: interfaces, their state and counters.
+"""`/sys/class/net` and the kernel's tables from a tree file: interfaces, their state, addresses, routes and counters.
 
 Files: Documentation/ABI/testing/sysfs-class-net of the Linux kernel; route flags of include/uapi/linux/route.h.
 """
@@ -10,6 +10,7 @@ import re
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source, to_int
 from topodiag.evidence.network import rdma_words as words
+from topodiag.evidence.network.local_addresses import read_addresses
 from topodiag.evidence.network.network_records import (
     Cell,
     NetDevRecord,
@@ -112,6 +113,7 @@ class SysNet(Source[NetDevRecord]):
             _read_interface(blob, parsed, found[name], files)
         _read_bonds(tree, found)
         _read_routes(tree, found)
+        read_addresses(tree, found)
         parsed.records.extend(found.values())
         return parsed
 

@@ -1,0 +1,78 @@
+"""The addresses of a node in a capture: `/proc/net/fib_trie`, laid to interfaces by routes, and `/proc/net/if_inet6`.
+
+    = proc/net/fib_trie	|-- 10.24.6.50 /32 host LOCAL
+    = proc/net/if_inet6	fd000000000000000000000000000002 04 40 00 82     eth0
+
+Formats: net/ipv4/fib_trie.c of the Linux kernel, as the collector keeps it (a leaf and its first alias in one line),
+and net/ipv6/addrconf.c. The IPv4 table names no interface: the most specific route to an address does.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from topodiag.evidence.network.ip_addr import add
+from topodiag.evidence.network.network_records import Line, NetDevRecord
+from topodiag.evidence.tree import Tree
+
+TABLE, TABLE6, ROUTES = "proc/net/fib_trie", "proc/net/if_inet6", "proc/net/route"
+_LEAF = re.compile(r"\|-- ([0-9.]{7,15}) /32 host LOCAL\s*\Z")
+_ADDRESS6 = re.compile(r"([0-9a-f]{32}) [0-9a-f]{2} [0-9a-f]{2} ([0-9a-f]{2}) [0-9a-f]{2} {1,16}(\S{1,15})\s*\Z")
+_GLOBAL = "00"
+_HEX = re.compile(r"[0-9A-F]{8}\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class _Route:
+    """The network that an interface leads to, as numbers."""
+
+    network: int
+    mask: int
+    interface: str
+
+
+def read_addresses(tree: Tree, found: Mapping[str, NetDevRecord]) -> None:
+    """Give the interfaces their addresses."""
+    for line, name, address in (*_four(tree), *_six(tree)):
+        if name in found:
+            add(line, found[name], (address,))
+
+
+def _four(tree: Tree) -> Iterator[tuple[Line, str, str]]:
+    file = tree.files.get(TABLE)
+    routes = sorted(_routes(tree), key=lambda each: -each.mask)
+    for number, text in file.lines if file is not None else ():
+        leaf = _LEAF.match(text)
+        bits = _bits(leaf[1]) if leaf is not None else None
+        if leaf is not None and bits is not None:
+            through = next((each.interface for each in routes if bits & each.mask == each.network), "")
+            yield Line(number, f"= {TABLE}\t{text}"), through, leaf[1]
+
+
+def _bits(address: str) -> int | None:
+    try:
+        return int(ipaddress.IPv4Address(address))
+    except ValueError:
+        return None
+
+
+def _routes(tree: Tree) -> Iterator[_Route]:
+    """Interface, destination, ..., mask: hexadecimal in the machine's order, little-endian wherever GPUs are."""
+    file = tree.files.get(ROUTES)
+    for _, text in file.lines if file is not None else ():
+        cells = text[:400].split()
+        if len(cells) >= 8 and _HEX.match(cells[1]) and _HEX.match(cells[7]):
+            network, mask = (int.from_bytes(bytes.fromhex(cells[at]), "little") for at in (1, 7))
+            yield _Route(network, mask, cells[0])
+
+
+def _six(tree: Tree) -> Iterator[tuple[Line, str, str]]:
+    file = tree.files.get(TABLE6)
+    for number, text in file.lines if file is not None else ():
+        match = _ADDRESS6.match(text)
+        if match is not None and match[2] == _GLOBAL:
+            address = str(ipaddress.IPv6Address(int(match[1], 16)))
+            yield Line(number, f"= {TABLE6}\t{text}"), match[3], address
