@@ -56,6 +56,7 @@ class NcclSystem:
     """`=== System : maxBw .. totalBw .. ===` and the path table below it. GB/s; None where that version has no figure.
 
     `paths[(from, to)]` holds what was printed; lines are cut at 1023 characters, so that a missing pair says nothing.
+    `whole`: it was printed from its head to its closing line; of another one, devices at a cut may lack rows.
     """
 
     max_gbs: float | None = None
@@ -64,6 +65,7 @@ class NcclSystem:
     links: tuple[SystemLink, ...] = ()
     paths: Mapping[tuple[str, str], SystemPath] = field(default_factory=dict)
     origin: Origin | None = None
+    whole: bool = True
 
     def of_kind(self, kind: str) -> tuple[SystemDevice, ...]:
         return tuple(device for device in self.devices.values() if device.kind == kind)

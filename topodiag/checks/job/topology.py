@@ -147,8 +147,8 @@ class GpuShortOfNvlinks(OneStep[Job], JobCheck[Never]):
         The lines `+ NVL[370.8] - NVS/0-0` of the system print (NCCL_DEBUG_SUBSYS=GRAPH).
 
     When it stays silent
-        No NVSwitch in the print: in the meshes of DGX-1 and of bridged cards GPUs differ by design. One GPU only. No
-        system print: unknown.
+        No NVSwitch in the print: in the meshes of DGX-1 and of bridged cards GPUs differ by design. One GPU only. A GPU
+        without any NVLink in a print that is cut. No system print: unknown.
 
     How to confirm
         nvidia-smi nvlink -s -i GPU                       links that are inactive
@@ -214,7 +214,8 @@ class GpuShortOfNvlinks(OneStep[Job], JobCheck[Never]):
 
     def _look(self, job: Job, printed: SystemPrint) -> Finding | None:
         host, system = printed.host, printed.system
-        totals = nvlink_gbs(system)
+        # Where the print is cut, the rows of the GPU at the cut may stand in another part of the log.
+        totals = {name: gbs for name, gbs in nvlink_gbs(system).items() if gbs or system.whole}
         best = max(totals.values(), default=0.0)
         short = {name: gbs for name, gbs in totals.items() if gbs < SHORT_OF * best}
         if not short or best <= 0 or len(totals) - len(short) < 2:

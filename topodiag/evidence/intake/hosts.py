@@ -12,6 +12,7 @@ _SAYS = (
     re.compile(rf"^SLURMD_NODENAME=({_NAME})\s*$", re.MULTILINE),
     re.compile(rf"^(?:HOSTNAME|Static hostname: {{0,8}}|\s{{0,20}}Static hostname:)[= ]({_NAME})\s*$", re.MULTILINE),
     re.compile(rf"^(?:\[[\w.-]{{1,32}}@|[\w.-]{{1,32}}@)({_NAME})(?:[: ][^\n\]]{{0,200}})?\]?[#$] ", re.MULTILINE),
+    re.compile(rf"^({_NAME}):[~/][^\s$#]{{0,200}} ?[#$] (?=[a-z./])", re.MULTILINE),
     re.compile(rf"^\s{{0,8}}NodeName=({_NAME}) (?:Arch=|State=|CoresPerSocket=)", re.MULTILINE),
     re.compile(rf"^Linux ({_NAME}) \d{{1,2}}\.\d{{1,3}}\.", re.MULTILINE),
     re.compile(rf"^[A-Z][a-z]{{2}} [ \d]\d \d\d:\d\d:\d\d(?:\.\d+)? ({_NAME}) kernel: ", re.MULTILINE),
@@ -27,7 +28,9 @@ _METRICS = re.compile(
 """The same in metrics of the DCGM exporter and of the node exporter."""
 _OF_POD = re.compile(r"[0-9a-f]{12}\Z|[a-z0-9.-]{0,200}dcgm-exporter")
 """What an exporter in a container takes for the name of its host."""
-_NOBODY = frozenset({"localhost", "localhost.localdomain", "host", "node", "ubuntu", "(none)"})
+_NOBODY = frozenset({
+    "localhost", "localhost.localdomain", "host", "node", "ubuntu", "(none)", "error", "warning", "note",
+})  # fmt: skip
 _GPU = r"GPU-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _L = r"\n(?:[^\n]{0,200}\n)"
 _IDS = (

@@ -187,7 +187,8 @@ class _Reader:
             taken = next((draft for draft in reversed(self.systems) if draft.devices), self.systems[-1])
         # Paths are printed once per trimming at most: those of the whole system hold for what is left of it.
         paths = taken.paths or next((draft.paths for draft in reversed(self.systems) if draft.paths), {})
-        return NcclSystem(taken.max_gbs, taken.total_gbs, taken.devices, tuple(taken.links), paths, self.origin)
+        whole = taken.complete and taken.max_gbs is not None
+        return NcclSystem(taken.max_gbs, taken.total_gbs, taken.devices, tuple(taken.links), paths, self.origin, whole)
 
     def _graph(self, match: re.Match[str], orders: Iterable[tuple[str, ...]]) -> Graph:
         pattern, cross, channels, intra, inter, type_intra, type_inter, same = match.groups()

@@ -151,13 +151,13 @@ class Hearing:
             if code not in read:
                 read[code] = read_print(rows.words["text"][code], self.frame.origin(rows, row))
             found = read[code]
-            if found.system is not None:
-                said.systems.setdefault(host, found.system)
+            if found.system is not None and (host not in said.systems or found.system.whole):
+                said.systems[host] = found.system
             if found.graphs:
                 said.graphs.setdefault(host, found.graphs)
             if found.tuning and not said.tuning:
                 said.tuning = found.tuning
-            if host in said.systems and host in said.graphs:
+            if host in said.systems and said.systems[host].whole and host in said.graphs:
                 whole.add((number, host))
 
     def choices(self, member: Ints) -> None:

@@ -169,8 +169,11 @@ class _Builder:
         lone = np.flatnonzero((self.places.of("print") < 0) & (process >= 0))
         made: dict[int, Print] = {}
         for row in lone[np.argsort(rows["offset"][lone], kind="stable")].tolist():
-            if int(process[row]) not in made:
-                made[int(process[row])] = read_print(rows.word("text", row), self.frame.origin(rows, row))
+            known = made.get(int(process[row]))
+            if known is None or not (known.system is None or known.system.whole):
+                found = read_print(rows.word("text", row), self.frame.origin(rows, row))
+                if known is None or (found.system is not None and found.system.whole):
+                    made[int(process[row])] = found
         return made
 
     def _seen(self, process: Process, number: int) -> Process:
