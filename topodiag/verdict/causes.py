@@ -117,7 +117,7 @@ def _owns_port(finding: Finding) -> bool:
 
 def _is_peer(owner: Finding, other: Finding, scene: Scene) -> bool:
     """Whether one finding tells of an event of a port, and the other of retries towards an address of that host."""
-    if not _owns_port(owner) or _owns_port(other):
+    if not _owns_port(owner) or _owns_port(other) or scene.nodes(owner) & scene.nodes(other):
         return False
     return any(scene.host(address) in scene.nodes(owner) for address in _ADDRESS.findall(other.message))
 

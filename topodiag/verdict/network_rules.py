@@ -162,7 +162,9 @@ class NetworksMeet(Rule):
     def holds(self, cause: Finding, other: Finding, scene: Scene) -> bool:
         if "differ" not in cause.message and cause.id != "NET007" and "some" not in cause.message:
             return False
-        return other.id != "JOB005" or error_is(other, scene, "mismatch", "connect", "watchdog", "timeout")
+        if other.id != "JOB005" or error_is(other, scene, "mismatch", "connect", "watchdog", "timeout"):
+            return True
+        return error_says(other, scene, "wrong type 3 != 4", "wrong type 4 != 3")
 
 
 class WrongInterface(Rule):

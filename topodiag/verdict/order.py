@@ -159,6 +159,7 @@ def _key(finding: Finding, failed: bool) -> Key:
         -lost,
         _stage(finding.id),
         finding.id,
+        not (finding.where.gpus or finding.where.nics or finding.where.links),  # what names the part is told first
         finding.where.nodes,
         finding.message,
     )
