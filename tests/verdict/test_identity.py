@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,10 +14,12 @@ from tests.checks.nodes import read
 from tests.verdict.machines import bare, capture, kernel_log, on, xid
 from topodiag.model.bench import BenchDevice, BenchRun
 from topodiag.model.case import Case
+from topodiag.model.devices import NetDev
 from topodiag.model.identity import Host, Identity, Tie
 from topodiag.model.job import Job, Process
 from topodiag.model.node import Node
 from topodiag.model.rank_hosts import RankHosts
+from topodiag.model.ras import RasAnswer, RasProcess
 from topodiag.verdict.identity import identify
 
 
@@ -96,6 +100,117 @@ def test_addresses_that_many_machines_have_tie_nothing(address: str) -> None:
 def test_containers_of_two_jobs_with_one_address_are_not_one_machine() -> None:
     one, other = at("10.1.2.3"), on(at("10.1.2.3"), "x0", "x1")
     assert not identify(Case(jobs=(one, replace(other, name="other")))).same("3f2a77c1", "x0")
+
+
+def with_addresses(node: Node, **interfaces: str) -> Node:
+    """The node with interfaces that have these addresses, `eth0="10.0.0.5 fd00::5"`; `_` stands for `-` in a name."""
+    made = (NetDev(name.replace("_", "-"), addresses=read(tuple(told.split()))) for name, told in interfaces.items())
+    return replace(node, netdevs=tuple(made))
+
+
+def tool(name: str, **interfaces: str) -> Node:
+    """`ip addr` of a host, and nothing else of it."""
+    return with_addresses(Node(name), **interfaces)
+
+
+def test_a_host_that_a_log_knows_by_its_address_is_the_capture_with_that_interface() -> None:
+    node = with_addresses(capture("gpu-7"), lo="127.0.0.1", eth0="10.24.6.50", ib0="10.1.0.5")
+    made = identify(Case(nodes=(node,), jobs=(bare(["10.1.0.5", "10.1.0.6"]),)))
+    assert made.name("10.1.0.5") == made.name("10.24.6.50") == "gpu-7"
+    assert host(made, "gpu-7").sources == ("bundle", "log")
+    assert made.name("10.1.0.6") == "10.1.0.6"
+
+
+def test_an_ipv6_address_in_a_hostfile_is_the_capture_with_that_interface() -> None:
+    node = with_addresses(capture("gpu-7"), eth0="fd00::5")
+    made = identify(Case(nodes=(node,), layouts=(layout("FD00:0::5", "x"),)))
+    assert made.name("fd00:0::5") == "gpu-7"
+
+
+def test_the_address_of_any_interface_that_a_log_prints_ties_a_container_to_its_machine() -> None:
+    node = with_addresses(capture("gpu-7"), eth0="10.24.6.50", ib0="10.1.0.5")
+    assert identify(Case(nodes=(node,), jobs=(at("10.1.0.5"),))).name("3f2a77c1") == "gpu-7"
+
+
+@pytest.mark.parametrize("interface", ["docker0", "br-5f00aa00aa01", "virbr0", "cni0", "kube_ipvs0", "nodelocaldns"])
+def test_the_address_of_an_interface_that_each_node_numbers_for_itself_ties_nothing(interface: str) -> None:
+    node = with_addresses(capture("gpu-7"), **{interface: "172.18.0.1"})
+    made = identify(Case(nodes=(node,), jobs=(bare(["172.18.0.1", "n2"]),)))
+    assert not made.same("172.18.0.1", "gpu-7")
+
+
+def test_a_bridge_that_a_log_meets_over_is_no_address_of_its_host() -> None:
+    def process(rank: int, _: str, made: Process) -> Process:
+        bridge = "br-5f00aa00aa01:172.18.0.1<0>" if rank < 8 else "eth0:10.9.9.9<0>"
+        return replace(made, bootstrap=bridge, addresses=("172.18.0.1",) if rank < 8 else ())
+
+    job = on(jobs.job(process=process, systems=lambda *_: None), "c1", "c2")  # type: ignore[arg-type]
+    made = identify(Case(nodes=(tool("gpu-7", bond0="172.18.0.1"),), jobs=(job,)))
+    assert not made.same("c1", "gpu-7")
+
+
+@pytest.mark.parametrize("make", [capture, tool])
+def test_an_address_that_two_machines_have_leads_to_neither_and_is_said_where_a_source_uses_it(make: Any) -> None:
+    nodes = tuple(with_addresses(make(name), eth0=f"10.0.0.{at} 10.0.0.100") for at, name in enumerate(("n1", "n2")))
+    made = identify(Case(nodes=nodes, layouts=(layout("10.0.0.100", "10.0.0.1"),)))
+    assert made.name("10.0.0.100") == "10.0.0.100"
+    assert made.same("10.0.0.1", "n2")
+    assert not made.same("n1", "n2")
+    assert [each.text for each in made.conflicts] == ["10.0.0.100 may be n1, n2: each of them has that address"]
+
+
+def test_an_address_that_two_machines_have_is_not_worth_a_word_where_nobody_uses_it() -> None:
+    nodes = tuple(with_addresses(capture(name), eth0=f"10.0.0.{at} 10.0.0.100") for at, name in enumerate(("n1", "n2")))
+    made = identify(Case(nodes=nodes))
+    assert made.conflicts == ()
+    assert made.name("10.0.0.100") == "10.0.0.100"
+
+
+def test_two_hosts_of_a_log_behind_one_translated_address_are_two() -> None:
+    job = on(jobs.job(process=lambda _, __, made: replace(made, bootstrap="eth0:10.5.0.1<0>")), "c1", "c2")
+    made = identify(Case(nodes=(with_addresses(capture("gpu-7"), eth0="10.5.0.1"),), jobs=(job,)))
+    assert not made.same("c1", "c2")
+    assert not made.same("c1", "gpu-7")
+
+
+def test_a_kernel_log_that_calls_its_host_by_an_address_is_of_the_machine_that_has_it() -> None:
+    made = identify(Case(nodes=(kernel_log("10.1.0.5", xid(12.0)), with_addresses(capture("gpu-7"), ib0="10.1.0.5"))))
+    assert [(each.name, each.sources) for each in made.hosts] == [("gpu-7", ("bundle", "kernel log"))]
+
+
+def answer(**pids: Sequence[int]) -> RasAnswer:
+    """An answer of RAS from hosts that it knows by address: `a1=(..)` is 10.0.0.1 with these processes."""
+    silent = tuple(RasProcess(f"10.0.0.{name[1:]}", pid) for name, several in pids.items() for pid in several)
+    return RasAnswer("ras.txt", silent=silent)
+
+
+def test_hosts_that_ras_knows_by_address_are_those_of_the_log_with_these_processes() -> None:
+    job = bare(["n1", "n2"])
+    own = {process.host: process.pid for process in job.processes}
+    assert own["n1"] != own["n2"]
+    asked = replace(job, ras=(answer(a1=[own["n1"]], a2=[own["n2"]], a3=[7]),))
+    made = identify(Case(jobs=(asked,)))
+    assert (made.name("10.0.0.1"), made.name("10.0.0.2"), made.name("10.0.0.3")) == ("n1", "n2", "10.0.0.3")
+
+
+def test_processes_of_containers_that_have_the_same_pids_on_each_host_tie_no_address() -> None:
+    job = bare(["n1", "n2"])
+    job = replace(job, processes=tuple(replace(each, pid=1) for each in job.processes[:1]))
+    made = identify(Case(jobs=(replace(job, ras=(answer(a1=[1], a2=[1]),)),)))
+    assert made.name("10.0.0.1") == "10.0.0.1"
+
+
+def test_hosts_of_ras_alone_are_the_captures_with_these_addresses() -> None:
+    job = replace(bare([]), processes=(), hosts=(), ras=(answer(a1=[1], a2=[1]),))
+    node = with_addresses(capture("gpu-7"), eth0="10.0.0.2")
+    assert identify(Case(nodes=(node,), jobs=(job,))).name("10.0.0.2") == "gpu-7"
+
+
+def test_a_pod_is_found_by_its_address_and_an_address_that_two_pods_had_is_nobodys() -> None:
+    ties = (Tie(("gke-1", "w-0", "10.4.1.9", "10.4.1.7")), Tie(("gke-2", "w-1", "10.4.1.9")))
+    made = identify(Case(nodes=(capture("gke-1"), capture("gke-2")), jobs=(bare(["10.4.1.7", "10.4.1.9"]),), ties=ties))
+    assert made.name("10.4.1.7") == "gke-1"
+    assert made.name("10.4.1.9") == "10.4.1.9"
 
 
 def printing(*guids: str) -> Job:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from tests.checks.nodes import read
 from tests.verdict.machines import NOON, capture, kernel_log, xid
+from topodiag.model.devices import NetDev
+from topodiag.model.node import Node
 from topodiag.model.topics import Topic
 from topodiag.verdict.one_node import merged
 
@@ -51,3 +54,22 @@ def test_a_kernel_log_beside_two_captures_of_its_host_stays_apart() -> None:
 
 def test_localhost_is_no_name() -> None:
     assert len(merged([capture("localhost"), kernel_log("localhost", xid(1.0))])) == 2
+
+
+def interfaces(host: str, **addresses: str) -> Node:
+    return Node(host, netdevs=tuple(NetDev(name, addresses=read((each,))) for name, each in addresses.items()))
+
+
+def test_interfaces_alone_go_into_the_capture_of_their_host_which_loses_its_number() -> None:
+    (node,) = merged([capture("n1#1", netdevs=(NetDev("eth0", mtu=read(9000)),)), interfaces("n1#2", eth0="10.0.0.5")])
+    assert node.host == "n1"
+    assert [(each.name, each.mtu.value, each.addresses.value) for each in node.netdevs] == [
+        ("eth0", 9000, ("10.0.0.5",))
+    ]
+
+
+def test_a_kernel_log_under_the_address_of_a_machine_goes_into_its_capture_under_the_name() -> None:
+    names = {"10.0.0.5": "n1"}
+    parts = [kernel_log("10.0.0.5", xid(1.0)), interfaces("n1", eth0="10.0.0.5"), capture("10.0.0.5")]
+    (node,) = merged(parts, lambda name: names.get(name, name))
+    assert (node.host, len(node.events), len(node.netdevs)) == ("n1", 1, 1 + len(capture("n1").netdevs))

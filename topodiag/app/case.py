@@ -27,7 +27,7 @@ from topodiag.model.layout import LayoutError
 from topodiag.model.provenance import NotObserved
 from topodiag.verdict.contradictions import contradictions, with_ages
 from topodiag.verdict.identity import identify
-from topodiag.verdict.one_node import merged
+from topodiag.verdict.one_node import is_part, merged
 from topodiag.verdict.timeline import timeline
 
 if TYPE_CHECKING:
@@ -86,8 +86,15 @@ def open_case(paths: Sequence[str], live: Callable[[Case], Case] = _as_it_is, *,
     taken = {item.path for item in case.inputs} | ({file.path for file in runs.files} if runs is not None else set())
     aside = [each for each in intake.beside(*JUDGED, *JOINED) if each.path not in taken]
     case = _with(case, Case(not_observed=tuple(NotObserved(PART, note) for note in folded(aside))))
+    return Opened(_related(live(_with_one_node_each(case))), runs)
+
+
+def _with_one_node_each(case: Case) -> Case:
+    """The case with the parts of a machine in its capture: a kernel log may know its host by an address."""
     case = replace(case, nodes=merged(case.nodes))
-    return Opened(_related(live(case)), runs)
+    if len(case.nodes) > 1 and any(is_part(node) for node in case.nodes):
+        case = replace(case, nodes=merged(case.nodes, identify(case).name))
+    return case
 
 
 def _related(case: Case) -> Case:
@@ -171,7 +178,9 @@ def _jobs(intake: Intake, logged: Sequence[Piece], layout: Layout | None, *, mus
 def _on_machines(job: Job, case: Case) -> Job:
     """The job with the captures of its hosts. A capture that shows another time than the job's is none of them."""
     stale = {host.name for host in case.identity.hosts if host.stale}
-    by_name = {case.identity.name(node.host): node for node in case.nodes}
+    # Of several captures of a host the one that tells most counts: the last one here.
+    captures = sorted(case.nodes, key=lambda each: (len(each.gpus), len(each.nics)))
+    by_name = {case.identity.name(node.host): node for node in captures}
     machines = {
         host: by_name[name] for host in job.hosts if (name := case.identity.name(host)) in by_name and name not in stale
     }

@@ -68,8 +68,10 @@ class Identity:
         return known
 
     def name(self, alias: str) -> str:
-        """What the case calls the host of this alias; the alias itself where no source ties it to a host."""
-        return self._by_alias.get(alias.lower(), alias)
+        """What the case calls the host of this alias; the alias itself where no source ties it to a host. `n1#2`, the
+        second capture of n1, is n1."""
+        known = self._by_alias.get(alias.lower()) or self._by_alias.get(alias.partition("#")[0].lower())
+        return known or alias
 
     def same(self, one: str, other: str) -> bool:
         """Whether both names are known to be of one machine."""

@@ -8,7 +8,7 @@ faults, and a fault told of the wrong node costs a healthy one.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 
 from topodiag.model.case import Case
 from topodiag.model.clock_text import stamp
@@ -22,7 +22,7 @@ ONE_BOOT_S = 300.0
 wall's, which NTP sets."""
 MOST_ALIASES = 64
 """Other names kept of one machine."""
-_TRUST = ("bundle", "output of tools", "cluster", "list of pods", "log", "nccl-tests", "hostfile", "kernel log")
+_TRUST = ("bundle", "output of tools", "cluster", "list of pods", "log", "nccl-tests", "hostfile", "kernel log", "RAS")
 """Whose name a machine bears: what it calls itself, then what its site calls it."""
 
 
@@ -32,6 +32,7 @@ def identify(case: Case) -> Identity:
     joined = _Joined(voices(case))
     joined.by_words()
     joined.by_saying(case.ties)
+    joined.by_boot()
     joined.by_address()
     joined.by_serial()
     joined.by_shape()
@@ -49,6 +50,8 @@ class _Joined:
         self.members: dict[int, list[int]] = {at: [at] for at in self.of}
         self.ties: list[dict[str, str]] = [{} for _ in self.said]
         self.conflicts: list[Conflict] = []
+        self.shared: set[str] = set()
+        """Addresses that several machines have: they name none of them."""
 
     # --- the ways to know ---
 
@@ -96,37 +99,72 @@ class _Joined:
     def by_address(self) -> None:
         """An address that one source gives to one machine alone, and that stands in a name, in a capture or in a list:
         containers of different machines often have one address, and a job says of each what its container has."""
-        holders: dict[str, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
         known: set[str] = set()
-        for at, voice in enumerate(self.said):
+        for voice in self.said:
             known |= voice.addresses if voice.node >= 0 else in_name(voice.name)
+        known |= {address for ties in self.ties for name in ties if (address := address_of(name))}
+        for address, groups in sorted(self._holders().items()):
+            roots = sorted({self._root(at) for several in groups.values() for at in several})
+            if len(roots) > 1 and self._are_several(address, groups, roots):
+                self.shared.add(address)
+                self._nobodys(address, groups)
+            elif address in known:
+                for other in roots[1:]:
+                    self._join(roots[0], other, f"both have the address {address}")
+
+    def _holders(self) -> dict[str, dict[str, set[int]]]:
+        """By address and source the voices that have it."""
+        holders: dict[str, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
+        for at, voice in enumerate(self.said):
             for address in voice.addresses:
                 holders[address][voice.group].add(at)
-        for at, ties in enumerate(list(self.ties)):
+        for at, ties in enumerate(self.ties):
             for name in ties:
                 if address := address_of(name):
-                    known.add(address)
                     holders[address]["pods"].add(at)
-        for address, groups in sorted(holders.items()):
-            if address in known and all(len({self._root(at) for at in several}) == 1 for several in groups.values()):
-                several = sorted({self._root(at) for found in groups.values() for at in found})
-                for other in several[1:]:
-                    self._join(several[0], other, f"both have the address {address}")
+        return holders
+
+    def _are_several(self, address: str, groups: Mapping[str, Set[int]], roots: Sequence[int]) -> bool:
+        """Whether an address is of several machines: one source gives it to two, two captures have it (a bridge, an
+        address that moves between machines), or two machines that name themselves differently."""
+        if any(len({self._root(at) for at in several}) > 1 for several in groups.values()):
+            return True
+        captured = {self._root(at) for several in groups.values() for at in several
+                    if self.said[at].node >= 0 and address not in in_name(self.said[at].name)}  # fmt: skip
+        own = [names for root in roots if (names := self._own_names(root))]
+        return len(captured) > 1 or (len(own) > 1 and not set.intersection(*own))
+
+    def _own_names(self, root: int) -> set[str]:
+        return {short_name(voice.name) for voice in map(self.said.__getitem__, self.members[root])
+                if voice.own and not address_of(voice.name)}  # fmt: skip
+
+    def _nobodys(self, address: str, groups: Mapping[str, Set[int]]) -> None:
+        """Said of an address by which a source calls a machine: that several bridges have one is how bridges are."""
+        voices_ = [self.said[at] for several in groups.values() for at in sorted(several)]
+        called = [voice for voice in voices_ if address_of(voice.name) == address]
+        others = sorted({self.said[self._root(at)].name for several in groups.values() for at in several
+                         if address_of(self.said[at].name) != address})  # fmt: skip
+        if called and len(others) > 1:
+            text = f"{address} may be {few(others)}: each of them has that address"
+            self.conflicts.append(Conflict(address, text, tuple(filter(None, [called[0].origin]))))
+
+    def by_boot(self) -> None:
+        """Captures of one boot: nothing else is as sure."""
+        self._join_pairs(lambda voice: {voice.boot} - {""}, lambda _: "both were captured in one boot", sure=True)
 
     def by_serial(self) -> None:
-        """GUIDs of adapters, UUIDs of GPUs and ids of a boot that no third machine shows."""
-        holders: dict[tuple[str, bool], set[int]] = defaultdict(set)
+        """GUIDs of adapters and UUIDs of GPUs that no third machine shows."""
+        self._join_pairs(lambda voice: voice.serials, _same_part)
+
+    def _join_pairs(self, ids: Callable[[Voice], Set[str]], how: Callable[[str], str], *, sure: bool = False) -> None:
+        holders: dict[str, set[int]] = defaultdict(set)
         for at, voice in enumerate(self.said):
-            for serial in voice.serials:
-                holders[serial, False].add(self._root(at))
-            if voice.boot:
-                holders[voice.boot, True].add(self._root(at))
-        for (serial, is_boot), several in sorted(holders.items()):
+            for each in ids(voice):
+                holders[each].add(self._root(at))
+        for each, several in sorted(holders.items()):
             roots = sorted({self._root(at) for at in several})
             if len(roots) == 2:
-                what = "a GPU of the same UUID" if "-" in serial else f"an adapter with the GUID 0x{serial}"
-                how = "both were captured in one boot" if is_boot else f"both show {what}"
-                self._join(roots[0], roots[1], how, sure=is_boot)
+                self._join(roots[0], roots[1], how(each), sure=sure)
 
     def by_shape(self) -> None:
         """What redaction and pasting keep: bus ids of GPUs and names of NICs. Only for a capture that bears no name of
@@ -200,7 +238,7 @@ class _Joined:
         """Not where a source tells them apart: it names both, and they use the same GPUs or say nothing of them; or
         both are captures of machines that name themselves differently."""
         mine, theirs = [[self.said[at] for at in self.members[root]] for root in (a, b)]
-        own = [{short_name(voice.name) for voice in several if voice.own} for several in (mine, theirs)]
+        own = [self._own_names(root) for root in (a, b)]
         if own[0] and own[1] and own[0].isdisjoint(own[1]):
             return False
         for one in mine:
@@ -256,8 +294,9 @@ class _Joined:
                 others.setdefault(voice.name, "the same name")
             if len(taken[short_name(name)]) == 1 and short_name(name) != name.lower():
                 others.setdefault(short_name(name), "its name without the domain")
-            others.pop(name, None)
-            aliases = tuple(sorted(others))[:MOST_ALIASES]
+            others = {alias: how for alias, how in others.items() if alias != name and alias not in self.shared}
+            # A machine of Kubernetes has an address for each pod: names come first.
+            aliases = tuple(sorted(sorted(others, key=lambda each: (bool(address_of(each)), each))[:MOST_ALIASES]))
             sources = tuple(dict.fromkeys(voice.source for voice in several))
             boots = sorted(voice.booted for voice in several if voice.booted is not None)
             boot = stamp(boots[-1]) if boots else ""
@@ -267,6 +306,11 @@ class _Joined:
                 self.conflicts.append(Conflict(name, text))
             made.append(Host(name, aliases, sources, boot, ties={alias: others[alias] for alias in aliases}))
         return tuple(sorted(made, key=lambda each: (each.name, each.sources)))
+
+
+def _same_part(serial: str) -> str:
+    what = "a GPU of the same UUID" if "-" in serial else f"an adapter with the GUID 0x{serial}"
+    return f"both show {what}"
 
 
 def _of_two_boots(several: Sequence[Voice]) -> bool:
@@ -281,8 +325,10 @@ def _of_two_boots(several: Sequence[Voice]) -> bool:
 
 
 def _name_of(several: Iterable[Voice]) -> str:
-    """What the machine calls itself; a name that topodiag read off a file stands behind all others."""
-    return min(several, key=lambda each: (not each.real, _TRUST.index(each.source) if each.source in _TRUST else 9,
+    """What the machine calls itself; a name that topodiag read off a file stands behind all others, and an address
+    behind a name."""
+    return min(several, key=lambda each: (not each.real, bool(address_of(each.name)),
+                                          _TRUST.index(each.source) if each.source in _TRUST else 9,
                                           each.name)).name  # fmt: skip
 
 

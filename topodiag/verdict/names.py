@@ -12,6 +12,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from topodiag.checks.job.meeting import ADDRESS
+from topodiag.checks.shared.interfaces import NOT_FOR_JOBS, addresses_of_node
 from topodiag.model.case import Case
 from topodiag.model.clock_text import booted
 from topodiag.model.node import Node
@@ -20,13 +22,10 @@ from topodiag.model.topics import Topic
 from topodiag.words.hosts import address_in_name, address_of, names_one_machine
 
 if TYPE_CHECKING:
-    from topodiag.model.job import Job
+    from topodiag.model.job import Job, Process
 
 NOBODY = frozenset({"", "localhost", "localhost.localdomain", "localhost4", "localhost6", "(none)"})
 """Names that every machine has before anybody gives it one."""
-_ADDRESS = re.compile(
-    r"(?<![\w.])\[?([0-9]{1,3}(?:\.[0-9]{1,3}){3}|[0-9A-Fa-f]{0,4}:[0-9A-Fa-f:]{2,38})\]?<[0-9]{1,5}>"
-)
 _NOT_HEX = re.compile(r"[^0-9a-f]")
 _GUID_DIGITS = 16
 REDACTED = re.compile(r"host-[0-9a-f]{6,16}")
@@ -107,7 +106,7 @@ def _of_node(number: int, node: Node) -> Voice:
         name,
         source,
         f"capture {number}",
-        unique(map(_of_gid, gids)) | in_name(name),
+        unique((*map(_of_gid, gids), *addresses_of_node(node))) | in_name(name),
         serials_of(node),
         buses,
         nics,
@@ -154,15 +153,14 @@ def _of_job(number: int, job: Job) -> Iterator[Voice]:
     buses: dict[str, set[str]] = defaultdict(set)
     nics: dict[str, set[str]] = defaultdict(set)
     first: dict[str, Origin | None] = dict.fromkeys(job.hosts)
-    seen: set[tuple[str, str]] = set()
+    seen: set[tuple[str, tuple[str, ...]]] = set()
     for process in job.processes:
         first[process.host] = first.get(process.host) or process.origin
         nics[process.host].update(hca.name for hca in process.hcas)
-        texts = [process.bootstrap, *(message.text for message in process.said("sockets"))]
-        for text in texts:
-            if text and (process.host, text) not in seen:  # ranks of one host say the same
-                seen.add((process.host, text))
-                addresses[process.host].update(address_of(match[1]) for match in _ADDRESS.finditer(text))
+        told = (process.bootstrap, *process.addresses, *(message.text for message in process.said("sockets")))
+        if (process.host, told) not in seen:  # ranks of one host say the same
+            seen.add((process.host, told))
+            addresses[process.host] |= _of_process(process)
         if process.system is not None:
             serials[process.host].update(guid_of(each.guid) for each in process.system.of_kind("NET"))
     for rank in job.ranks:
@@ -170,6 +168,11 @@ def _of_job(number: int, job: Job) -> Iterator[Voice]:
     for communicator in job.communicators:
         for host, system in communicator.systems.items():
             serials[host].update(guid_of(each.guid) for each in system.of_kind("NET"))
+    for address, host in _of_ras(job):
+        if host:
+            addresses[host].add(address_of(address))
+        else:
+            yield Voice(address, "RAS", f"RAS of job {number}", in_name(address))
     for host, origin in first.items():
         yield Voice(
             host,
@@ -181,3 +184,29 @@ def _of_job(number: int, job: Job) -> Iterator[Voice]:
             frozenset(nics[host] - {""}),
             origin=origin,
         )
+
+
+def _of_process(process: Process) -> set[str]:
+    """The addresses that a process says are its own, without those of interfaces that every node numbers alike."""
+    texts = (process.bootstrap, *(message.text for message in process.said("sockets")))
+    pairs = [(match[1], address_of(match[2])) for text in texts for match in ADDRESS.finditer(text)]
+    shared = {address for name, address in pairs if NOT_FOR_JOBS.match(name)}
+    return ({address for _, address in pairs} | {address_of(each) for each in process.addresses}) - shared
+
+
+def _of_ras(job: Job) -> Iterator[tuple[str, str]]:
+    """The hosts that answers of RAS name, which are addresses, each with the host of the log on which its processes
+    run; "" where that is not one. Pids of containers are often the same on each host: they tell nothing."""
+    answered: dict[str, set[int]] = defaultdict(set)
+    for answer in job.ras:
+        members = [member.process for group in answer.communicators for member in group.members]
+        for process in (*members, *answer.silent, *answer.dead, *(event.process for event in answer.events)):
+            if process is not None and process.host:
+                answered[process.host].add(process.pid)
+    own: dict[str, set[int]] = defaultdict(set)
+    for each in job.processes if answered else ():
+        own[each.host].add(each.pid)
+    for address, pids in answered.items():
+        alike = any(pids & others for other, others in answered.items() if other != address)
+        found = [host for host, there in own.items() if pids <= there] if not alike else []
+        yield address, found[0] if len(found) == 1 else ""

@@ -1,16 +1,17 @@
-"""One node for a capture and the kernel's messages of the same machine, so that a fault that both tell is told once."""
+"""One node for a capture, the kernel's messages and the interfaces of one machine: a fault that two of them tell is
+told once."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from topodiag.model.clock_text import EPOCH_S, booted
 from topodiag.model.node import Node
 from topodiag.model.system import KernelEvent
 from topodiag.verdict.names import NOBODY, only_kernel_log
-from topodiag.words.hosts import short_name
+from topodiag.words.hosts import address_of, short_name
 
 SAME_S = 2.0
 """Seconds by which prints of one event differ in two logs of one clock: some are cut to whole seconds."""
@@ -20,22 +21,53 @@ MOST_COMPARED = 500
 """Events of a log by which it is compared with another."""
 
 
-def merged(nodes: Sequence[Node]) -> tuple[Node, ...]:
-    """The nodes, with kernel logs that are of a machine which has one other capture taken into that one. An event that
-    both tell counts once. Two captures of one machine stay apart: each shows another time."""
+def merged(nodes: Sequence[Node], name_of: Callable[[str], str] = str) -> tuple[Node, ...]:
+    """The nodes, with kernel logs and lists of interfaces that are of a machine which has one other capture taken into
+    that one. An event that both tell counts once. Two captures of one machine stay apart: each shows another time.
+    `name_of` is what the case calls a host."""
     captures: dict[str, list[int]] = defaultdict(list)
-    logs: dict[str, list[int]] = defaultdict(list)
+    parts: dict[str, list[int]] = defaultdict(list)
     for at, node in enumerate(nodes):
-        name = short_name(node.host)
+        name = short_name(name_of(node.host))
         if name not in NOBODY:
-            (logs if only_kernel_log(node) else captures)[name].append(at)
+            (parts if is_part(node) else captures)[name].append(at)
     made = dict(enumerate(nodes))
-    for name, several in logs.items():
+    for name, several in parts.items():
         if len(captures[name]) == 1:
             at = captures[name][0]
-            for log in several:
-                made[at] = _with_log(made[at], made.pop(log))
-    return tuple(made[at] for at in sorted(made))
+            if address_of(made[at].host):  # a part may know it by its name
+                made[at] = replace(made[at], host=name_of(made[at].host))
+            for part in several:
+                made[at] = _with_interfaces(_with_log(made[at], made[part]), made.pop(part))
+    left = [made[at] for at in sorted(made)]
+    bare = Counter(node.host.partition("#")[0] for node in left)
+    return tuple(
+        replace(node, host=name) if bare[name := node.host.partition("#")[0]] == 1 and name != node.host else node
+        for node in left
+    )  # the number of a capture goes with the other ones
+
+
+def is_part(node: Node) -> bool:
+    """Whether nothing but the kernel's messages, or nothing but interfaces, is known of a node."""
+    if only_kernel_log(node):
+        return True
+    others = (node.told, node.gpus, node.nics, node.pci, node.events, node.time.known)
+    return bool(node.netdevs) and not any(others)
+
+
+def _with_interfaces(node: Node, part: Node) -> Node:
+    """The node with the addresses of its interfaces, and with interfaces that it does not tell itself."""
+    if not part.netdevs:
+        return node
+    told = {device.name: device for device in part.netdevs}
+    own = [
+        replace(device, addresses=told[device.name].addresses)
+        if device.name in told and not device.addresses.known
+        else device
+        for device in node.netdevs
+    ]
+    known = {device.name for device in own}
+    return replace(node, netdevs=(*own, *(device for name, device in told.items() if name not in known)))
 
 
 def _with_log(node: Node, log: Node) -> Node:

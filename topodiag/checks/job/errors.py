@@ -13,6 +13,7 @@ from topodiag.checks.job.clocks import Clocks, clocks_of
 from topodiag.checks.job.device_faults import TOLD_BY
 from topodiag.checks.job.error_advice import advice
 from topodiag.checks.job.text import LIVED_WITH, NO_ERRORS, ask_for, failed
+from topodiag.checks.shared.interfaces import addresses_of_node
 from topodiag.checks.shared.words import hosts_word, quoted
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
 from topodiag.model.job import Event, Job
@@ -390,4 +391,6 @@ def _peer(job: Job, event: Event) -> str:
         return ""
     at = re.compile(rf":{re.escape(address)}<")
     hosts = {each.host for each in job.processes if address in each.addresses or at.search(each.bootstrap)}
+    # A host that no line of the log is from is known by its capture.
+    hosts = hosts or {host for host, node in job.machines.items() if address in addresses_of_node(node)}
     return f"{hosts.pop()} ({address})" if len(hosts) == 1 else address
