@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from topodiag.model.job import Hca, Job, Process
+if TYPE_CHECKING:
+    from topodiag.model.job import Hca, Job, Process  # numpy is slow to load, and a run without a log needs none
 
 _NETWORKS = (("socket", "sockets"), ("cxi", "slingshot"), ("libfabric", "cloud"), ("ofi", "cloud"), ("ib", "rdma"))
 """Words in the names of NCCL's networks, and what they are to an expectation."""

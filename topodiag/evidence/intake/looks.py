@@ -24,7 +24,7 @@ from topodiag.evidence.live.inspector_looks import LOOKS as INSPECTOR
 from topodiag.evidence.live.profiler_trace import LOOKS as TRACE
 from topodiag.evidence.live.stacks import LOOKS as STACKS
 from topodiag.evidence.live.step_times import holds_steps
-from topodiag.evidence.live.watch_log import LOOKS as WATCH
+from topodiag.evidence.live.watch_looks import LOOKS as WATCH
 from topodiag.evidence.nccl_log.grammar.spoken import holds_job_lines
 from topodiag.evidence.nccl_log.input.cut_heads import looks_cut
 from topodiag.evidence.nccl_log.input.json_lines import looks_wrapped

@@ -7,14 +7,12 @@ lines of one start each state goes on as it was last told.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from topodiag.model.history import FALLS, OFF, UP, PartStates, Spell
 
-LOOKS = re.compile(rb'^\{"time":[0-9.]{1,20},"up":[0-9.]{1,20},"watch":1,"host":"', re.M)
 MAX_LINE = 1 << 16
 MAX_PARTS = 20_000
 FALL_S = 60.0
