@@ -120,6 +120,12 @@ def said(tmp_path: Path, text: str) -> dict[str, Any]:
         ("ImportError: /opt/lib/libtorch_cuda.so: undefined symbol: ncclCommRegister\n", "JOB009"),
         ("XlaRuntimeError: DEADLINE_EXCEEDED: Barrier timed out. Barrier_id: PjRT_Client_Connect. Timed out tasks: 3\n",
          "JOB005"),
+        ("torch.distributed.DistStoreError: wait timeout after 300000ms, keys: /default_pg/0//cuda//worker/ranks\n",
+         "JOB005"),
+        ("RendezvousConnectionError: The connection to the C10d store has failed. See inner exception for details.\n",
+         "JOB005"),
+        ("$ cat /sys/kernel/iommu_groups/*/type | sort | uniq -c\n    112 DMA-FQ\n", "PCI004"),
+        ("Nodes From\\To  0   1\n0              C   N\n1              N   C\nDomain State: DEGRADED\n", "NVL005"),
         ("NET/FasTrak : plugin initialization failed: no devices found\n", "JOB005"),
         ("h:1:1 [0] NCCL INFO NET/IB : SHARP coll init error: Cannot connect to SHARPD(-8)\n", "NET005"),
         ("nv-fabricmanager[1201]: fabric manager NVIDIA GPU driver interface version 535.104.05 don't match with driver"

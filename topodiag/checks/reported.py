@@ -61,6 +61,8 @@ WORDS: dict[str, tuple[str, str, str, str]] = {
                 "`findmnt` and `timeout 10 ls` of what is named, on this node and on another"),
     "pcie": ("PCI001", "a PCIe link is below what it should be", "links at the width and speed of their devices",
              "`sudo lspci -vv` on the node: LnkSta beside LnkCap of that device"),
+    "iommu": ("PCI004", "the IOMMU translates the accesses of devices", "groups of type `identity` (passthrough)",
+              "`cat /proc/cmdline`, `dmesg | grep -i iommu`: boot bare metal with iommu=pt; a guest's is the host's"),
     "pcie-errors": ("PCI003", "a PCIe link has errors", "no uncorrected error of PCIe",
                     "`dmesg -T | grep -i aer` on the node: which device, and is it always the same slot?"),
 }  # fmt: skip

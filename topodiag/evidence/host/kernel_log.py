@@ -114,11 +114,22 @@ _WRITES = re.compile(
     r"|AMD-Vi: Event logged \[|DMAR: \[(?:DMA|INTR)[ -]"
     r"|task \S{1,64}:[0-9]{1,10} blocked for more than [0-9]|nfs: server \S{1,255} not responding, "
     r"|Lustre: .{0,200}Connection to .{1,200}was lost; in progress|I/O error, dev \w{1,40}, sector"
-    rf"|\bamdgpu {_BUS}: |\bmlx5_core {_BUS}[ :]|\bpcieport {_BUS}: |Detected insufficient power on the PCIe slot"
+    rf"|\bamdgpu {_BUS}: "
+    rf"|\[drm:amdgpu_\w{{1,60}} \[amdgpu\]\] \*ERROR\*"
+    rf"|\bmlx5_core {_BUS}[ :]|\bpcieport {_BUS}: |Detected insufficient power on the PCIe slot"
 )
 _WRITTEN = (
     *("Xid", "NVRM: ", "available PCIe", "PCIe Bus Error", "fallen off the bus", "iommu: ", "DMAR: ", "AMD-Vi: "),
-    *("blocked for more than", "nfs: server", "Lustre: ", "I/O error", "amdgpu ", "mlx5_core ", "pcieport "),
+    *(
+        "blocked for more than",
+        "nfs: server",
+        "Lustre: ",
+        "I/O error",
+        "amdgpu ",
+        "[amdgpu]] ",
+        "mlx5_core ",
+        "pcieport ",
+    ),
     "Detected insufficient power",
 )
 """One of these stands wherever one of _WRITES is found, and is found in a hundredth of the time."""

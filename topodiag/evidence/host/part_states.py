@@ -80,7 +80,13 @@ _TABLE: tuple[tuple[str, str, str, str], ...] = (
 called, the fault in the words of `checks/reported.py` ("" where the part and the state together do not say which), the
 part, its state."""
 
-FAULTS = frozenset(fault for _, fault, _, _ in _TABLE) - {""}
+_WHOLE_LINES = (
+    ("IOMMU groups", "iommu", "translated", re.compile(r"\s{0,20}\d{1,5} DMA(?:-FQ)?\s*\Z")),
+    ("IMEX domain", "fabric", "not up", re.compile(r"\s{0,8}Domain State: {1,8}(?:DEGRADED|DOWN)\s*\Z")),
+)
+"""Lines whose words mean one thing only: counted types of /sys/kernel/iommu_groups, the last line of
+`nvidia-imex-ctl -N`."""
+FAULTS = frozenset(fault for _, fault, _, _ in (*_TABLE, *_WHOLE_LINES)) - {""}
 
 _ANY_STATE = re.compile(
     r"bus|lost|gone|missing|not |fail|fault|degraded|unhealthy|error|broken|defective|below|slower|reduced"
@@ -148,6 +154,9 @@ class Said:
 
 def said_of(line: str) -> Said | None:
     """The part that a line says is at fault, and how; None where it says nothing of the kind."""
+    for part, fault, state, pattern in _WHOLE_LINES:
+        if pattern.match(line):
+            return Said(part, state, fault)
     if len(line) > MAX_LINE or len(line) < 8 or _ANY_STATE.search(line) is None:
         return None
     if _PLAIN_FIELD.match(line) is not None:

@@ -34,7 +34,8 @@ WORDS = (
     b"cudaGetDeviceCount", b"cudaSetDevice", b"kernel image", b"named symbol",
     b"peer mapping", b"invalid resource handle", b"invalid device ordinal",
     b"ailed status ", b"IB Async event", b"onnection closed by peer", b"client socket has",
-    b"RendezvousTimeout", b"waiting for clients", b"gaierror", b"gai error", b"ocket has failed to", b"EADDRINUSE",
+    b"RendezvousTimeout", b"waiting for clients", b"wait timeout after", b"C10d store",
+    b"gaierror", b"gai error", b"ocket has failed to", b"EADDRINUSE",
     b"eartbeat monitor timed out", b"connectFullMesh", b"Unable to find address for: ",
     *ends.WORDS, *job_faults.WORDS, *reach.WORDS, *(words.encode() for words in (*NOTES, *WELL)),
     b"ssh: Could not resolve", b"Permission denied (publickey", b"reliably start one or more daemons",
@@ -46,6 +47,7 @@ WORDS = (
 _PEER_GONE = compiled(r"gloo/\S{1,200}\] Connection closed by peer \[([^\]\s]{1,60})\]")
 _NO_STORE = compiled(
     r"client socket has (?:timed out|failed).{0,80}connect to \(?([\w.:-]{1,80}?)(?:[,)\s]|$)|RendezvousTimeoutError"
+    r"|\bwait timeout after \d{1,9} ?ms, keys: |[Cc]onnection to the C10d store has failed"
     r"|[Tt]imed out (?:after \d{1,6} seconds )?waiting for clients\b"
 )
 _STORE = compiled(
