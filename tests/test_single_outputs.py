@@ -126,6 +126,19 @@ def said(tmp_path: Path, text: str) -> dict[str, Any]:
          "JOB005"),
         ("$ cat /sys/kernel/iommu_groups/*/type | sort | uniq -c\n    112 DMA-FQ\n", "PCI004"),
         ("Nodes From\\To  0   1\n0              C   N\n1              N   C\nDomain State: DEGRADED\n", "NVL005"),
+        ("RuntimeError: Timed out initializing process group in store based barrier on rank: 3 (world_size=4)\n",
+         "JOB005"),
+        ("[1] is setting up NCCL communicator and retrieving ncclUniqueId from [0] via c10d key-value store by key '0',"
+         " but store->get('0') got error: Connection reset by peer\n", "JOB005"),
+        ("Memory access fault by GPU node-3 (Agent handle: 0x7f8c) on address 0x7f12. Reason: unknown.\n", "JOB009"),
+        ("MPI_ABORT was invoked on rank 3 in communicator MPI_COMM_WORLD\nwith errorcode 1.\n", "JOB009"),
+        ("[gpu3:01231] PMIX ERROR: UNREACHABLE in file ptl_base_fns.c at line 108\n", "JOB005"),
+        ("torch.distributed.elastic.rendezvous.api.RendezvousClosedError\n", "JOB009"),
+        ("nvidia 0000:17:00.0: can't change power state from D3cold to D0 (config space inaccessible)\n", "GPU001"),
+        ("pcieport 0000:15:01.0: pciehp: Slot(1): Link Down\n", "PCI003"),
+        ("mlx5_core 0000:17:00.0: health_recovery_work:341: handling bad device here\n", "NIC003"),
+        ("bnxt_en 0000:21:00.0 ens5f0np0: TX timeout detected, starting reset task!\n", "NIC003"),
+        ("cma event RDMA_CM_EVENT_UNREACHABLE, error -110\nconnect error -1\n", "NET008"),
         ("NET/FasTrak : plugin initialization failed: no devices found\n", "JOB005"),
         ("h:1:1 [0] NCCL INFO NET/IB : SHARP coll init error: Cannot connect to SHARPD(-8)\n", "NET005"),
         ("nv-fabricmanager[1201]: fabric manager NVIDIA GPU driver interface version 535.104.05 don't match with driver"
@@ -215,4 +228,18 @@ def test_memory_that_a_peer_cannot_import_is_no_fault_of_the_fabric_without_tray
 def test_an_interface_that_is_shown_alone_is_listed_with_what_it_lacks(tmp_path: Path, text: str, word: str) -> None:
     made = said(tmp_path, text)
     assert (made["findings"], [each["text"] for each in made["unexplained"]]) == ([], [word])
+    assert made["verdict"]["state"] == "unknown"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "EDAC MC0: 1 UE memory read error on CPU_SrcID#0_MC#0_Chan#1_DIMM#0 (channel:1 slot:0 page:0x12 offset:0x0)\n",
+        "mce: [Hardware Error]: CPU 3: Machine Check Exception: 5 Bank 1: bd80000000100134\n",
+        "watchdog: BUG: soft lockup - CPU#12 stuck for 22s! [python:4411]\n",
+    ],
+)
+def test_a_fault_of_the_processor_is_listed_and_no_node_with_it_is_healthy(tmp_path: Path, line: str) -> None:
+    made = said(tmp_path, line)
+    assert (made["findings"], len(made["unexplained"])) == ([], 1)
     assert made["verdict"]["state"] == "unknown"

@@ -39,7 +39,8 @@ _UP = re.compile(r"\bLink (?:is )?up\b|gained carrier|Cable plugged", re.IGNOREC
 _STUCK = re.compile(
     r"health compromised|health poll failed|unrecoverable (?:hardware )?error|assert_(?:var|exit)"
     r"|[Ff]atal (?:error|device)|timeout\. Will cause a leak|wait vital counter"
-    r"|device'?s health|poll_health|mlx5_cmd_\S{1,40}[^\n]{0,60}time-?out|reached threshold|enter error state",
+    r"|device'?s health|poll_health|mlx5_cmd_\S{1,40}[^\n]{0,60}time-?out|reached threshold|enter error state"
+    r"|handling bad device",
 )
 _KINDS = (
     (_STUCK, "stuck", Severity.ERROR, "the firmware of the adapter does not answer or reports a fatal error"),

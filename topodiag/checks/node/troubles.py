@@ -17,7 +17,20 @@ from topodiag.model.system import OUT_OF_SERVICE, TOLD, KernelEvent
 from topodiag.words.units import in_gbps
 
 KERNEL = frozenset(
-    {"xid", "sxid", "gpu-lost", "gpu-init", "gpu-reset", "amdgpu", "amdgpu-error", "aer", "mlx5", "nvrm", "iommu-fault"}
+    {
+        "xid",
+        "sxid",
+        "gpu-lost",
+        "gpu-init",
+        "gpu-reset",
+        "amdgpu",
+        "amdgpu-error",
+        "aer",
+        "mlx5",
+        "nvrm",
+        "iommu-fault",
+        "cpu",
+    }
 )
 """Kinds of kernel messages that say by themselves that something is wrong."""
 

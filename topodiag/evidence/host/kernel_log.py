@@ -50,10 +50,26 @@ _XID_OF_AGENT = re.compile(
 """Kubernetes' device plug-ins of NVIDIA (internal/rm/health.go) and of Google, and NVSentinel's health events: what
 NVML or DCGM told them, by the GPU's UUID or without it."""
 _SXID = re.compile(r"\bSXid ?\((?:PCI:)?([^()\s]{1,40})\): ?([0-9]{1,6})\b", re.IGNORECASE)
-_LOST = re.compile(r"\b(?:has )?fallen off the bus\b|\[?NV_ERR_GPU_IS_LOST\b", re.IGNORECASE)
+_LOST = re.compile(
+    r"\b(?:has )?fallen off the bus\b|\[?NV_ERR_GPU_IS_LOST\b"
+    r"|\b(?:nvidia|amdgpu) [0-9a-f:.]{7,13}: .{0,60}\(config space inaccessible\)",
+    re.IGNORECASE,
+)
 _RESET = re.compile(r"\bNV_ERR_RESET_REQUIRED\b")
 """NV_STATUS 0x62 of nvstatuscodes.h (open-gpu-kernel-modules, R515 and later): an assertion that meets it names it."""
-_NO_START = re.compile(r"(?:RmInitAdapter|rm_init_adapter) failed", re.IGNORECASE)
+_NO_START = re.compile(
+    r"(?:RmInitAdapter|rm_init_adapter) failed|probe routine was not called for"
+    r"|This PCI I/O region assigned to your NVIDIA",
+    re.IGNORECASE,
+)
+_REMOVED = re.compile(r"pciehp: Slot\([\w-]{1,20}\): Link Down\b")
+"""A slot whose device went away while it ran (drivers/pci/hotplug/pciehp_ctrl.c)."""
+_NIC_DRIVER = re.compile(r"\b(?:mlx[45]_\w{2,5}|bnxt_(?:en|re)|irdma|ice|ionic|efa|hns_roce)\b")
+_CPU = re.compile(
+    r"\bEDAC \w{2,12}: \d{1,9} UE\b|\bmce: \[Hardware Error\]|\bBUG: (?:soft|hard) lockup\b"
+    r"|\brcu: INFO: rcu_\w{2,20} (?:self-)?detected (?:expedited )?stall|\bKernel panic - "
+)
+"""The processor, its memory, or the kernel on it: nothing of the communication, and nothing that a node should have."""
 _BANDWIDTH = "available PCIe bandwidth, limited by"
 _AMDGPU = re.compile(
     r"\bamdgpu\b.{0,120}?(?:GPU reset begin|GPU reset end with ret = -|GPU [Rr]ecovery [Ff]ailed"
@@ -101,14 +117,17 @@ _STORAGE = re.compile(
 _INTERESTING = re.compile(
     r"Xid ?\(|Xid=|XidCritical|\(XID |PCIe |AER: |NVRM: |nvidia-|link|carrier|mlx5|off the bus|iommu|AMD-Vi"
     r"|DMAR: |amdgpu"
-    r"|blocked for more|nfs: server|Connection |ceph: mds|has not responded|I/O error|-fs |BTRFS|F2FS|XFS \(|nvme nvme",
+    r"|blocked for more|nfs: server|Connection |ceph: mds|has not responded|I/O error|lockup|EDAC"
+    r"|mce: |rcu: |panic|inaccessible|bnxt|irdma|ionic|-fs |BTRFS|F2FS|XFS \(|nvme nvme",
     re.IGNORECASE,
 )
 """Cheap to search for, and in every line that any of the patterns above accepts."""
 _WRITES = re.compile(
     r"\bS?Xid ?\([^()\s]{1,40}\)[^:]{0,60}: ?[0-9]|XidCriticalError(?:: Xid=[0-9]|\s{1,60}True\s)"
     r"|isFatal[\\\"]{1,8}:true.{1,400}?\(XID [0-9]"
-    r"|NVRM: (?:GPU|The NVIDIA GPU|A GPU|API mismatch|loading|[a-z_]|R[mM])"
+    r"|NVRM: (?:GPU|The NVIDIA (?:GPU|probe)|A GPU|API mismatch|This PCI I/O|loading|[a-z_]|R[mM])"
+    r"|\(config space inaccessible\)|EDAC \w{2,12}: \d{1,9} UE|mce: \[Hardware Error\]|BUG: (?:soft|hard) lockup"
+    r"|rcu: INFO: rcu_|Kernel panic - "
     r"|available PCIe bandwidth, limited by|PCIe Bus Error: severity=|has fallen off the bus"
     r"|iommu: Default domain type: |DMAR: IOMMU enabled"
     r"|AMD-Vi: Event logged \[|DMAR: \[(?:DMA|INTR)[ -]"
@@ -116,7 +135,7 @@ _WRITES = re.compile(
     r"|Lustre: .{0,200}Connection to .{1,200}was lost; in progress|I/O error, dev \w{1,40}, sector"
     rf"|\bamdgpu {_BUS}: "
     rf"|\[drm:amdgpu_\w{{1,60}} \[amdgpu\]\] \*ERROR\*"
-    rf"|\bmlx5_core {_BUS}[ :]|\bpcieport {_BUS}: |Detected insufficient power on the PCIe slot"
+    rf"|\b(?:mlx5_core|bnxt_en) {_BUS}[ :]|\bpcieport {_BUS}: |Detected insufficient power on the PCIe slot"
 )
 _WRITTEN = (
     *("Xid", "NVRM: ", "available PCIe", "PCIe Bus Error", "fallen off the bus", "iommu: ", "DMAR: ", "AMD-Vi: "),
@@ -128,7 +147,14 @@ _WRITTEN = (
         "amdgpu ",
         "[amdgpu]] ",
         "mlx5_core ",
+        "bnxt_en ",
         "pcieport ",
+        "config space inaccessible",
+        "EDAC ",
+        "mce: ",
+        "lockup",
+        "rcu: ",
+        "Kernel panic",
     ),
     "Detected insufficient power",
 )
@@ -247,9 +273,11 @@ _KINDS: tuple[tuple[str, Callable[[str], object]], ...] = (
     ("nvrm", _of_driver),
     ("hung-task", _HUNG_TASK.search),
     ("storage", _STORAGE.search),
+    (TOLD_OF + "pcie-errors", _REMOVED.search),
     ("link", lambda message: _LINK.search(message) and not _NOT_A_NETWORK.search(message)),
     ("iommu", _IOMMU.search),
-    ("mlx5", lambda message: "mlx5" in message and _MLX5_TROUBLE.search(message)),
+    ("mlx5", lambda message: _NIC_DRIVER.search(message) and _MLX5_TROUBLE.search(message)),
+    ("cpu", _CPU.search),
 )
 """What a message tells: the first of these that holds."""
 

@@ -39,6 +39,7 @@ _EVICTED = compiled(
     r"will be terminated soon \(reason: ([\w\- ]{3,60})\)|[Rr]eason: {1,12}Evicted\b"
     r"|The node was low on resource|[Pp]od \S{1,80} (?:was |has been )?(?:evicted|preempted)|TERM_PREEMPT"
     r"|[Ss]pot (?:instance )?interruption"
+    r"|\b[Ii]nstance (?:was )?(?:terminated|preempted)\b.{0,60}(?:maintenance|preempt)"
 )
 _NO_ROOM = compiled(
     r"(?:\bFailedScheduling\b|\b\d{1,6}/\d{1,6} nodes are available).{0,400}?(\bInsufficient [\w.:/-]{2,80})"
@@ -53,7 +54,7 @@ _CRASH = compiled(
     rf"|exited on signal {_D} \(([^)]{{3,40}})\)|\b({_SIGNAL}) {{1,12}}\(core dumped\)"
     r"|received signal (SIG(?:SEGV|BUS|ILL|FPE)), "
     r"|\*\*\* (SIG(?:SEGV|BUS|ILL|FPE)) (?:\(@0x[0-9a-f]{1,16}\) )?received "
-    r"|!!!!!!! (Segfault|Bus error) encountered"
+    r"|!!!!!!! (Segfault|Bus error) encountered|(Memory access fault) by GPU node-\d"
     r"|(?:^|[\s:\]>])((?:free|malloc|realloc|calloc|munmap_chunk|malloc_consolidate)\(\): [a-z][\w ./()-]{3,60}"
     r"|double free or corruption|corrupted (?:size vs\. prev_size|double-linked list)|\*\*\* stack smashing detected)"
     r"|\bsegfault at [0-9a-f]{1,16} ip .{0,120} in (lib(?:nccl|rccl|torch|cuda|mpi|ucp|uct|fabric)[^\s\[]{0,80})\["
@@ -83,6 +84,7 @@ _EXIT = compiled(
     r"|[Ee]xit [Cc]ode: {1,12}(137|139|134|135|143)\b|terminated with exit code (\d{1,3})\b"
     r"|exits with return code = (-?\d{1,5})\b"
 )
+_ABORTED = compiled(r"\bMPI_ABORT was invoked on rank (\d{1,9}) in communicator\b")
 _KILLED = compiled(r": line \d{1,6}: {1,8}\d{1,9} Killed {1,40}\S|Signal 9 \(SIGKILL\) received")
 _WORKER = compiled(
     r"DataLoader worker \(pid(?:\(s\))? [\d, ]{1,200}\) "
@@ -100,6 +102,10 @@ _NOT_DIED = re.compile(
 _EXCEPTION = compiled(
     r"(?:^|[\s:\]])((?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{0,60}(?:Error|Exception|Interrupt)): (\S.{0,1500})$"
 )
+_BARE_EXCEPTION = compiled(
+    r"^\s{0,8}(?:\[rank\d{1,6}\]: ?)?(?:[A-Za-z_]\w{0,60}\.){1,8}([A-Z]\w{0,60}(?:Error|Exception))\s*$"
+)
+"""One without a message, told by its module."""
 _UNCAUGHT = compiled(r"\[rank(\d{1,9})\]: *$")
 """Torch's hook for what nobody caught puts its rank before each line."""
 _SRUN = compiled(r"(?:\[\d{1,6},(?=\d)|\s{0,8})(\d{1,6})(?:\]<std(?:err|out)>:|: ) *$")
@@ -163,7 +169,8 @@ WORDS = (
     b"free(): ", b"alloc(): ", b"_chunk(): ", b"consolidate(): ", b"double free", b"corrupted ", b"stack smashing",
     b"segfault at", b"exitcode", b"EXIT CODE", b"xit Code: ", b"xit code",
     b"return code = ", b" Killed ",
-    b"SIGKILL", b"launch", b"prolog failed", b"o spawn", b"BackOff", b"Error ", b"ErrImagePull", b"ContainerCannotRun",
+    b"SIGKILL", b"MPI_ABORT", b"access fault", b"nstance ", b"Error",
+    b"launch", b"prolog failed", b"o spawn", b"BackOff", b"Error ", b"ErrImagePull", b"ContainerCannotRun",
     b"unexpectedly", b"died", b"was killed", b" crashed", b" is dead", b"is killed by signal", b"Error: ",
     b"Exception: ", b"Interrupt: ", b"issing ranks", b"ready ranks",
     b"onitoredBarrier", b"between collectives", b"libnccl",
@@ -263,6 +270,9 @@ def _of_code(text: str) -> dict[str, str] | None:
             code = next(part for part in found.groups() if part)
             local = found[2] if pattern is _ELASTIC else ""
             return {"how": _how_of_code(int(code)), "code": code, "local_rank": local}
+    aborted = _ABORTED.search(text)
+    if aborted is not None:
+        return {"how": "exit", "tasks": aborted[1]}
     if _KILLED.search(text):
         return {"how": "killed"}
     if _WORKER.search(text):
@@ -290,6 +300,9 @@ def _of_context(text: str) -> dict[str, str] | None:
 
 
 def _of_exception(text: str) -> dict[str, str] | None:
+    bare = _BARE_EXCEPTION.match(text)
+    if bare is not None and _OF_OTHERS.search(text) is None:
+        return {"how": "exception", "what": bare[1], "message": "", "uncaught": ""}
     found = _EXCEPTION.search(text)
     if found is None or (_OF_OTHERS.search(text) and not found[1].endswith(("ImportError", "ModuleNotFoundError"))):
         return None

@@ -104,7 +104,7 @@ FAULTS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ),
     (
         "no provider",
-        compiled(r"^\s{0,8}fi_getinfo: -61\b|\bfi_getinfo\b.{0,60}output empty list"),
+        compiled(r"\befa device list is empty|^\s{0,8}fi_getinfo: -61\b|\bfi_getinfo\b.{0,60}output empty list"),
     ),
     (
         "ordinal",
@@ -134,6 +134,7 @@ WORDS = (b"ERROR_CONTAINED", b"ErrorContained", b"of peer GPU memory",
          b"ibv_", b"MEMLOCK", b"max locked memory", b"Too many open", b"EMFILE", b"busy or unavailable",
          b"memory in use", b"Infiniband/RoCE device",
          b"No IB devices", b'exposing "0"', b"/sys/class/infiniband", b"/dev/infiniband", b"fi_getinfo",
+         b"device list is empty",
          b"device ordinal", b"INVALID_DEVICE", b"InvalidDevice", b"capable device", b"No CUDA GPUs",
          b"cuIpcOpenMemHandle", b"[Errno ", b"ENOSPC", b"No space left", b"EDQUOT", b"quota exceeded", b"EROFS",
          b"Read-only file", b"ESTALE", b"file handle",

@@ -34,7 +34,9 @@ WORDS = (
     b"cudaGetDeviceCount", b"cudaSetDevice", b"kernel image", b"named symbol",
     b"peer mapping", b"invalid resource handle", b"invalid device ordinal",
     b"ailed status ", b"IB Async event", b"onnection closed by peer", b"client socket has",
-    b"RendezvousTimeout", b"waiting for clients", b"wait timeout after", b"C10d store",
+    b"RendezvousTimeout", b"waiting for clients", b"wait timeout after", b"C10d store", b"ncclUniqueId from",
+    b"store based barrier", b"exchange_identification", b"ERROR: UNREACHABLE", b"RDMA_CM_EVENT_",
+    b"Couldn't connect to",
     b"gaierror", b"gai error", b"ocket has failed to", b"EADDRINUSE",
     b"eartbeat monitor timed out", b"connectFullMesh", b"Unable to find address for: ",
     *ends.WORDS, *job_faults.WORDS, *reach.WORDS, *(words.encode() for words in (*NOTES, *WELL)),
@@ -47,6 +49,7 @@ WORDS = (
 _PEER_GONE = compiled(r"gloo/\S{1,200}\] Connection closed by peer \[([^\]\s]{1,60})\]")
 _NO_STORE = compiled(
     r"client socket has (?:timed out|failed).{0,80}connect to \(?([\w.:-]{1,80}?)(?:[,)\s]|$)|RendezvousTimeoutError"
+    r"|\bretrieving ncclUniqueId from \[\d{1,9}\] via .{0,120} got error|\bin store based barrier on rank\b"
     r"|\bwait timeout after \d{1,9} ?ms, keys: |[Cc]onnection to the C10d store has failed"
     r"|[Tt]imed out (?:after \d{1,6} seconds )?waiting for clients\b"
 )
@@ -64,6 +67,8 @@ _GLOO = compiled(
 (which peer was tried, at which address, and how many ranks there are)."""
 _LAUNCH = compiled(
     r"\bssh: Could not resolve hostname ([\w.-]{1,120})|^\s{0,8}([\w.@-]{1,160}): Permission denied \(publickey"
+    r"|\b(?:kex|ssh)_exchange_identification: \S|\b(?:PMIX|OPAL|PRTE) ERROR: U(?:NREACHABLE|nreachable)\b"
+    r"|^\s{0,8}Couldn't connect to ([\w.:-]{3,80}?):\d{1,5}\s*$"
     r"|\b(?:ORTE|PRTE|PRRTE) (?:was unable to reliably start one or more daemons|does not know how to route a message)"
 )
 """OpenSSH, and Open MPI's mpirun (help-errmgr-base.txt, v4 and v5), of a node on which no daemon starts."""
@@ -91,6 +96,7 @@ _LIBFABRIC = compiled(
 _QP = compiled(
     r"[Ff]ailed to (?:modify|transition|bring) (?:\w{1,12} )?(?:QP|queue pair)\b.{0,40}?\bto (?:INIT|RTR|RTS)\b"
     r"|\bmodify_?(?:QP|qp| QP| qp)\b.{0,60}?\b(?:INIT|RTR|RTS)\b.{0,40}?\bfail"
+    r"|\bRDMA_CM_EVENT_(?:UNREACHABLE|(?:ADDR|ROUTE|CONNECT)_ERROR)\b"
     r"|\bibv_(?:modify_qp|query_gid)\([^)]{0,120}\) failed|\bibv_create_ah\([^)]{0,200}\)[^:]{0,80} failed\b"
 )
 """A queue pair that the driver refuses, or (UCX) the address of the peer that it cannot resolve, by Mooncake, perftest,
@@ -184,7 +190,11 @@ def _unmet(text: str) -> tuple[str, dict[str, str]] | None:
         return "connect", _given({"peer": peer or "", "why": reach.why_unreached(text) if peer else ""})
     if gloo is not None:
         return "connect", {"gloo": gloo[1]} if gloo[1] else {"loopback": gloo[2], "size": gloo[3]}
-    return ("connect", {"peer": (launch[1] or launch[2] or "").rpartition("@")[2]}) if launch is not None else None
+    return (
+        ("connect", {"peer": (launch[1] or launch[2] or launch[3] or "").rpartition("@")[2]})
+        if launch is not None
+        else None
+    )
 
 
 def _unreached(text: str) -> dict[str, str]:

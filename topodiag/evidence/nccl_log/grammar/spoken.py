@@ -28,7 +28,8 @@ _TRACEBACK = re.compile(
 """The head of a traceback, or a frame of one that was cut."""
 _EXCEPTION = re.compile(
     rb"^\s{0,8}(?:\[(?:rank|default)?\d{1,6}\][:>]? ?|\([\w.:<>-]{1,80} pid=\d{1,9}[^)]{0,60}\) ?|\d{1,6}: ){0,2}"
-    rb"(?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{0,60}(?:Error|Exception): \S"
+    rb"(?:(?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{0,60}(?:Error|Exception): \S"
+    rb"|(?:[A-Za-z_]\w{0,60}\.){1,8}[A-Z]\w{0,60}(?:Error|Exception)\s*$)"
 )
 _LAST = 8
 """Lines in which CUDA and JAX explain an exception behind it."""
