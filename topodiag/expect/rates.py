@@ -19,7 +19,7 @@ from topodiag.model.nccl_tree import Element
 from topodiag.nccl.predict import predict_job, predict_tree
 from topodiag.nccl.prediction import Choice, Prediction
 from topodiag.nccl.topo.changes import gpus_of, nets_of
-from topodiag.nccl.tuning.choice import LARGE_BYTES
+from topodiag.nccl.tuning.choice import LARGE_BYTES, busbw_factor
 from topodiag.words.units import in_gbs, spell_gbs
 
 NCCL_NAMES: Mapping[str, str] = {each.tested: each.value for each in BY_WEIGHT}
@@ -55,6 +55,8 @@ class Rates:
     raw: float = 0.0
     """NCCL's own figure for a large operation, before its slowest stage is looked at; `peak` where it has none. Two
     machines are compared by it: it knows what a missing NIC or link takes from each algorithm, a stage does not."""
+    by_algorithm: Mapping[str, float] = field(default_factory=dict)
+    """The same by algorithm, of all that NCCL may run: it takes the one that it reckons to be the fastest."""
     below: float = 0.0
     """How far below it a run may fall at least, as a share, because the price itself is rough."""
 
@@ -95,6 +97,7 @@ def rates_of(setup: Setup, collective: str, sizes: Sequence[int]) -> Rates:
         latency_us=_latency(predicted, name),
         terms=(*terms, limit_term),
         raw=large.busbw_gbs,
+        by_algorithm=_by_algorithm(predicted, name),
         below=RACKS_BELOW if setup.nodes > setup.domain > 1 else 0.0,
     )  # fmt: skip
 
@@ -183,6 +186,16 @@ def _transport(setup: Setup, predicted: Prediction, algorithm: str, *, across: b
 def inside_transport(predicted: Prediction) -> str:
     ring = predicted.graph(0)
     return "nvlink" if ring is not None and ring.type_intra in ("NVL", "NVB") else "pcie"
+
+
+def _by_algorithm(predicted: Prediction, name: str) -> dict[str, float]:
+    """Bus bandwidth of a large operation by algorithm, of the best protocol, as NCCL's table has it."""
+    best = {
+        algorithm: max((gbs for _, gbs in row.values()), default=0.0)
+        for algorithm, row in predicted.tuning.get(name, {}).items()
+    }
+    factor = busbw_factor(name, predicted.ranks)
+    return {str(algorithm): gbs * factor for algorithm, gbs in best.items() if gbs > 0}
 
 
 def _latency(predicted: Prediction, name: str) -> float | None:

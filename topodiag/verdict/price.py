@@ -7,7 +7,7 @@ machines (`nccl`), times what healthy machines make of it (`expect`): the very f
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from topodiag.expect.rates import NCCL_NAMES, rates_of, reached
@@ -17,7 +17,7 @@ from topodiag.model.finding import Finding
 from topodiag.model.verdict import Agreement, Cause, Price, Quantity
 from topodiag.nccl.tuning.choice import busbw_factor
 from topodiag.placement.job_step import JobStep
-from topodiag.verdict.pricing.agreement import compare, measured_of, same_as_table
+from topodiag.verdict.pricing.agreement import as_another_algorithm, compare, measured_of, same_as_table
 from topodiag.verdict.pricing.ended import ended
 from topodiag.verdict.pricing.ground import Ground, HostGround, Machine
 from topodiag.verdict.pricing.grounds import Claims, NoGroundError, ground_of, ground_of_job, with_machines
@@ -48,11 +48,12 @@ class _Part:
 
 @dataclass(frozen=True, slots=True)
 class _Reckoned:
-    """What machines reach, GB/s; NCCL's own figure behind it, and the algorithm of it."""
+    """What machines reach, GB/s; NCCL's own figure behind it, the algorithm of it, and what each algorithm reaches."""
 
     gbs: float
     raw: float
     algorithm: str
+    others: Mapping[str, float]
 
 
 @dataclass
@@ -239,7 +240,8 @@ def _reckoned(ground: Ground, machines: Sequence[Machine]) -> _Reckoned | None:
     except NoSetupError:
         return None
     gbs = ground.whole * reached(ground.rates, rates) * min(machine.pace for machine in machines)
-    return _Reckoned(gbs, rates.raw, rates.algorithm)
+    others = {name: own * gbs / rates.raw for name, own in rates.by_algorithm.items()}
+    return _Reckoned(gbs, rates.raw, rates.algorithm, others)
 
 
 def _step_of(ground: Ground, steps: Sequence[JobStep]) -> JobStep | None:
@@ -292,9 +294,14 @@ def _price(home: _Priced, part: _Part, reach: _Reached) -> Price:
     ground, whole, now, only = home.ground, reach.whole, reach.now, reach.only
     found = measured_of(ground.run, ground.what)
     cause = "the cause" if len(home.parts) == 1 else f"these {len(home.parts)} causes"
-    least = min(mend.least for each in home.parts for mend, _ in each.mends)
-    compared = compare(whole, now.gbs, found.value, cause, least) if found is not None else None
-    says = "; ".join(each for each in (compared.says if compared is not None else "", _by_table(ground, now)) if each)
+    roughest = min((mend for each in home.parts for mend, _ in each.mends), key=lambda mend: mend.least)
+    compared = None
+    told = [_by_table(ground, now)]
+    if found is not None:
+        compared = compare(whole, now.gbs, found.value, cause, roughest.least, roughest.unreckoned)
+        other = as_another_algorithm(now.gbs, found.value, now.algorithm.partition("/")[0], now.others)
+        told = [compared.says, other, *told]
+    says = "; ".join(each for each in told if each)
     own = part.finding.cost
     share = max(1 - only / whole, 0.0)
     lost = f"{ground.what}: {spell_gbs(only)} of {in_gbs(whole)} left (-{percent(share)})"

@@ -6,7 +6,7 @@ import pytest
 
 from tests.verdict.pricing.machines import run
 from topodiag.model.verdict import Agreement
-from topodiag.verdict.pricing.agreement import compare, measured_of, same_as_table
+from topodiag.verdict.pricing.agreement import as_another_algorithm, compare, measured_of, same_as_table
 
 
 @pytest.mark.parametrize(
@@ -44,6 +44,27 @@ def test_what_is_left_is_said() -> None:
 def test_a_figure_that_is_an_upper_bound_agrees_with_what_lies_below_it() -> None:
     assert compare(476, 246, 128, "the cause", least=0.3).agreement is Agreement.AGREES
     assert compare(476, 246, 60, "the cause", least=0.3).agreement is Agreement.PART
+
+
+def test_an_upper_bound_says_what_nccl_does_not_reckon() -> None:
+    made = compare(475.4, 21.3, 9.1, "the cause", 0.1, "the interface's rate and nothing that TCP takes")
+    assert made.agreement is Agreement.AGREES
+    assert made.says.endswith("of such a way: NCCL reckons the interface's rate and nothing that TCP takes")
+
+
+REACHED = {"Tree": 68.2, "Ring": 49.6, "NVLS": 20.0}
+
+
+def test_what_another_algorithm_reaches_is_said_where_the_prediction_misses() -> None:
+    assert as_another_algorithm(68.2, 47.3, "Tree", REACHED) == (
+        "Ring reaches 49.6 GB/s on these machines, where NCCL's model takes Tree: NCCL_DEBUG_SUBSYS=TUNING tells which"
+        " one ran"
+    )
+
+
+@pytest.mark.parametrize("measured", [66.0, 60.0, 30.0, 90.0])
+def test_a_measurement_that_agrees_or_fits_no_algorithm_asks_for_none(measured: float) -> None:
+    assert as_another_algorithm(68.2, measured, "Tree", REACHED) == ""
 
 
 def test_a_job_that_nobody_measured_is_not_measured() -> None:

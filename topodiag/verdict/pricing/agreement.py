@@ -44,9 +44,12 @@ def measured_of(run: BenchRun, what: str) -> Quantity | None:
     return Quantity(what, gbs, source=source)
 
 
-def compare(whole: float, predicted: float, measured: float, cause: str, least: float = 1.0) -> Compared:
+def compare(  # noqa: PLR0917 - three figures, and the words for them
+    whole: float, predicted: float, measured: float, cause: str, least: float = 1.0, unreckoned: str = ""
+) -> Compared:
     """All three in GB/s: what the machines reach without causes and with them, and what was measured. `cause` in words,
-    such as "the cause" or "these 2 causes"; `least` the share of the prediction down to which a run may fall."""
+    such as "the cause" or "these 2 causes"; `least` the share of the prediction down to which a run may fall, and
+    `unreckoned` why."""
     off = measured / predicted - 1
     numbers = f"predicted {in_gbs(predicted)} of {spell_gbs(whole)}, measured {spell_gbs(measured)}"
     numbers += f" ({percent(off, signed=True)})"
@@ -66,6 +69,7 @@ def compare(whole: float, predicted: float, measured: float, cause: str, least: 
         return Compared(Agreement.EXCEEDS, f"{numbers}: {said}, so it was not in force in this run, or not so much")
     if least < 1 and least * predicted <= measured < predicted:
         bounds = f"between {spell_gbs(least * predicted)} and {in_gbs(predicted)} are to be expected of such a way"
+        bounds += f": NCCL reckons {unreckoned}" if unreckoned else ""
         return Compared(Agreement.AGREES, f"{numbers}: {cause} {verb} the loss, {bounds}")
     if measured < predicted * (1 - TOLERANCE) or loss < HALF * missing:
         rest = f"{in_gbs(predicted - measured)} are left unexplained"
@@ -88,6 +92,19 @@ def _same(loss: float, missing: float) -> bool:
 
 def _s(cause: str) -> str:
     return "" if cause.startswith("these") else "s"
+
+
+def as_another_algorithm(predicted: float, measured: float, taken: str, reached: Mapping[str, float]) -> str:
+    """That a measurement which differs from the prediction is what another algorithm reaches on the same machines. In
+    GB/s; `taken` is the prediction's algorithm, `reached` holds what each reaches. A sentence, "" where none fits."""
+    if abs(measured / predicted - 1) <= TOLERANCE:
+        return ""
+    near = {name: gbs for name, gbs in reached.items() if name != taken and abs(measured / gbs - 1) <= TOLERANCE}
+    if not near:
+        return ""
+    name = min(near, key=lambda each: abs(near[each] - measured))
+    asked = "NCCL_DEBUG_SUBSYS=TUNING tells which one ran"
+    return f"{name} reaches {in_gbs(near[name])} on these machines, where NCCL's model takes {taken}: {asked}"
 
 
 def same_as_table(

@@ -25,6 +25,8 @@ class Mend(ABC):
     least: ClassVar[float] = 1.0
     """Share of NCCL's figure down to which a run may fall with this cause alone, where that figure is an upper bound:
     NCCL knows links, and not what host memory or a TCP stack make of them."""
+    unreckoned: ClassVar[str] = ""
+    """What takes that share, in words that go on after "NCCL reckons ..."."""
 
     @abstractmethod
     def inflict(self, machine: Machine, host: HostGround, finding: Finding) -> Machine:

@@ -61,7 +61,13 @@ def _less(machine: Machine, lost: frozenset[str], slow: dict[str, int]) -> Machi
 
 TCP = 0.1
 """What a TCP stack may bring of the interface that NCCL reckons: 1 of 12.5 GB/s with one thread and one socket (NCCL
-user guide, NCCL_SOCKET_NTHREADS; nccl issues 229, 489)."""
+user guide, NCCL_SOCKET_NTHREADS; nccl issues 229, 489).
+
+NCCL's figure is an upper bound by its source: of sockets its model knows the rate of the interface alone
+(src/transport/net_socket.cc v2.29.7, ncclNetSocketGetProperties: `speed` of sysfs, `latency` not set). But for AWS (2
+threads of 8 sockets) and GCP (4 of 1) a connection has one socket and no thread (ncclNetSocketGetNsockNthread): the
+rank's proxy thread copies all that it sends and receives. Tree counts a node's interface once in each direction
+(src/graph/tuning.cc: two nodes take bwIntra, twice that of a ring), which one thread hardly fills both ways."""
 
 
 def over_sockets(machine: Machine, host: HostGround) -> Machine:
@@ -75,6 +81,7 @@ class Sockets(Mend):
 
     checks = ("NET001", "NET005", "NET010")
     least = TCP
+    unreckoned = "the interface's rate and nothing that TCP takes"
 
     def inflict(self, machine: Machine, host: HostGround, finding: Finding) -> Machine:
         return over_sockets(machine, host)
@@ -85,6 +92,7 @@ class NoGpuDirect(Mend):
 
     checks = ("GDR001",)
     least = HOST_MEMORY
+    unreckoned = "links and no copies through host memory"
 
     def inflict(self, machine: Machine, host: HostGround, finding: Finding) -> Machine:
         return replace(machine, tree=without_gdr(machine.tree))
