@@ -16,7 +16,7 @@ from topodiag.model.job import FlightRecord
 from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
 from topodiag.model.result import Result, Trouble
-from topodiag.model.verdict import State
+from topodiag.model.verdict import CauseStatus, State
 from topodiag.verdict.judge import judge
 
 # -- the state --
@@ -136,9 +136,46 @@ def test_a_rank_that_is_stuck_in_one_group_explains_its_absence_in_another() -> 
 
 
 def test_a_warning_that_shows_no_effect_is_beside_a_cause_that_does() -> None:
-    told = verdict(seen("NVL001"), seen("BEN001", W), seen("HST003", W, nodes=("n1",)), case=running())
+    told = verdict(seen("NVL001"), seen("BEN001", W), seen("HST001", W, nodes=("n1",)), case=running())
     assert [each.finding.id for each in told.causes] == ["NVL001"]
-    assert [each.id for each in told.unrelated] == ["HST003"]
+    assert [each.id for each in told.unrelated] == ["HST001"]
+
+
+LOW = seen("BEN001", W, nodes=("n0", "n1"), line=Origin("all_reduce.txt", 1))
+
+
+def test_a_fault_that_takes_its_part_of_a_loss_is_a_second_cause_and_supported_at_most() -> None:
+    port = seen("NIC002", W, nodes=("n1",), message="mlx5_7 runs at 100 of 200 Gb/s")
+    iommu = seen("PCI004", W, nodes=("n0",), message="the IOMMU translates DMA")
+    told = verdict(port, LOW, iommu, case=running())
+    assert [each.finding.id for each in told.causes] == ["NIC002", "PCI004"]
+    assert told.causes[1].status is CauseStatus.SUPPORTED
+    assert told.causes[1].mechanism.endswith("a part of a loss that a dearer cause explains")
+
+
+def test_what_all_nodes_of_a_run_have_alike_takes_no_part_of_its_loss() -> None:
+    far = seen("GDR002", W, nodes=("n0", "n1"), message="GPU2 has no NIC near it")
+    told = verdict(seen("NIC002", W, nodes=("n1",)), LOW, far, case=running())
+    assert [each.id for each in told.unrelated] == ["GDR002"]
+
+
+def test_without_a_loss_or_as_a_note_such_a_fault_is_none() -> None:
+    iommu = seen("PCI004", W, nodes=("n0",), message="the IOMMU translates DMA")
+    ended = verdict(seen("NVL005"), seen("JOB005"), iommu, case=running())
+    assert [each.id for each in ended.unrelated] == ["PCI004"]
+    noted = verdict(seen("NIC002", W), LOW, replace(iommu, severity=I), case=running())
+    assert [each.id for each in noted.unrelated] == ["PCI004"]
+
+
+def test_a_smaller_mtu_takes_a_part_and_never_explains_a_loss_alone() -> None:
+    small = seen("NIC004", W, nodes=("n0",), message="compute NICs differ in MTU: 1024 on mlx5_5 instead of 4096")
+    firmware = replace(small, message="compute NICs differ in firmware")
+    assert [each.finding.id for each in verdict(seen("NVL001"), LOW, small, case=running()).causes] == [
+        "NVL001",
+        "NIC004",
+    ]
+    assert all(not each.consequences for each in verdict(LOW, small, case=running()).causes)
+    assert [each.id for each in verdict(seen("NVL001"), LOW, firmware, case=running()).unrelated] == ["NIC004"]
 
 
 def test_notes_are_no_causes() -> None:

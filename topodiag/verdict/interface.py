@@ -33,6 +33,9 @@ class Rule(ABC):
     leads_to: ClassVar[tuple[str, ...]]
     because: ClassVar[str]
     reach: ClassVar[Reach] = Reach.JOB
+    in_part: ClassVar[bool] = False
+    """Whether the fault takes a part of what is lost, and is never the explanation of the whole: it stands beside what
+    explains it."""
 
     def holds(self, cause: Finding, other: Finding, scene: Scene) -> bool:
         """Whether the conditions of this mechanism are met, beyond ids and reach. Never raises."""

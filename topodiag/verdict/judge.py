@@ -20,6 +20,7 @@ from topodiag.verdict.causes import Tree, trees
 from topodiag.verdict.headline import cause_words, headline, loss_words
 from topodiag.verdict.joined import joined
 from topodiag.verdict.next_evidence import next_evidence
+from topodiag.verdict.order import takes_part
 from topodiag.verdict.price import priced
 from topodiag.verdict.pricing.measured_steps import open_steps, with_measured_steps
 from topodiag.verdict.ruled_out import ruled_out
@@ -75,7 +76,9 @@ def _parted(found: Sequence[Tree], result: Result, scene: Scene) -> tuple[list[T
     faults = [tree for tree in found if tree.root.severity > Severity.INFO]
     notes = [tree for tree in found if tree.root.severity is Severity.INFO]
     happened = bool(scene.case.jobs) or bool(result.benchmarks)
-    bearing = [tree for tree in faults if not happened or _bears(tree, scene)]
+    bearing = [
+        tree for tree in faults if not happened or _bears(tree, scene) or takes_part(tree.root, result.findings, scene)
+    ]
     # A note with consequences names what did it, though it cannot say whose fault that is.
     bearing += [tree for tree in notes if any(each.finding.severity > Severity.INFO for each in tree.below)]
     if not bearing:
@@ -103,10 +106,15 @@ def _cause(tree: Tree, result: Result, scene: Scene) -> Cause:
     status = status_of(finding, scene, against)
     if of_another_time(finding, scene):
         status = at_another_time(status, any(each.finding.id.startswith(_OF_A_JOB) for each in tree.below))
+    mechanism = _mechanism(tree)
+    if not mechanism and (part := takes_part(finding, result.findings, scene)):
+        mechanism = f"{part}: a part of a loss that a dearer cause explains"
+        if status is CauseStatus.ESTABLISHED:  # the fault is a fact, and what it costs here is not
+            status = CauseStatus.SUPPORTED
     return Cause(
         finding,
         status,
-        mechanism=_mechanism(tree),
+        mechanism=mechanism,
         consequences=tuple(tree.below),
         contradicted_by=against,
         confirm=_confirm(finding.id, pods=bool(scene.case.ties)),

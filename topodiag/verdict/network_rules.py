@@ -87,6 +87,19 @@ class NicsUnlike(Rule):
         return other.id != "JOB005" or error_is(other, scene, *_OF_WIRE)
 
 
+class SmallPackets(Rule):
+    """A NIC with a smaller MTU than its siblings needs more packets for the same data and becomes the slow rail: some
+    percent of the bandwidth. A larger loss has another cause beside it."""
+
+    causes = ("NIC004",)
+    leads_to = ("BEN001", "JOB015")
+    because = "a smaller MTU needs more packets for the same data"
+    in_part = True
+
+    def holds(self, cause: Finding, other: Finding, scene: Scene) -> bool:
+        return " MTU" in cause.message
+
+
 class LossyClass(Rule):
     """RoCE traffic in a class without flow control is dropped under load: retries are exhausted."""
 

@@ -36,6 +36,8 @@ _MEMBERS_MISSING = "JOB001"
 _SETTINGS = ("ENV", "JOB003")
 """Checks that find settings."""
 
+LOSSES = ("BEN001", "BEN005", "JOB015")
+"""Checks that see a job or a run lose bandwidth."""
 Key = tuple[object, ...]
 
 
@@ -60,6 +62,26 @@ def arranged(findings: Sequence[Finding], case: Case) -> tuple[Finding, ...]:
                 told = replace(told, follows=Follows(ordered[parent].id, ordered[parent].message, why))
             made.append(told)
     return tuple(made)
+
+
+def takes_part(cause: Finding, findings: Sequence[Finding], scene: Scene) -> str:
+    """How a fault leads to a loss of bandwidth that another one stands above, "" where it does not: two faults may slow
+    one run. What all nodes of the run have alike is how they are built, and in what is expected of them. `findings` are
+    arranged."""
+    if cause.severity is Severity.INFO:
+        return ""
+    losses = [each for each in findings if each.id in LOSSES and each.follows is not None]
+    rules = [made() for made in RULES if cause.id in made.causes] if losses else []
+    found = (
+        rule.explains(cause, loss, scene)
+        for loss in losses
+        if _may_explain(cause, loss)
+        and not scene.nodes(loss) <= scene.nodes(cause)
+        and (loss.follows is None or loss.follows.message != cause.message)
+        for rule in rules
+        if loss.id in rule.leads_to
+    )
+    return next(filter(None, found), "")
 
 
 def _ends_job(root: int, below: dict[int, list[int]], ordered: Sequence[Finding]) -> bool:
@@ -88,7 +110,7 @@ def _parents(ordered: Sequence[Finding], scene: Scene) -> dict[int, tuple[int, s
         for node in scene.nodes(finding):
             by_node[finding.id, node].append(at)
     parents: dict[int, tuple[int, str]] = {}
-    for rule in (made() for made in RULES):
+    for rule in (made() for made in RULES if not made.in_part):
         if not any(check in by_id for check in rule.causes):
             continue
         for at in sorted(at for check in rule.leads_to for at in by_id.get(check, ())):

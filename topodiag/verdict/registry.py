@@ -31,6 +31,7 @@ RULES: tuple[type[Rule], ...] = (
     network_rules.SlowPort,
     network_rules.PartSlowsGroups,
     network_rules.NicsUnlike,
+    network_rules.SmallPackets,
     network_rules.LossyClass,
     network_rules.PortDrops,
     setting_rules.LimitReached,
