@@ -294,6 +294,32 @@ def test_a_log_without_a_host_and_the_one_node_that_shows_the_fault_are_one_caus
         assert [each.finding.message for each in cause.consequences] == ["a node: the fabric is not up"]
 
 
+ECC = "a node: a GPU has an uncorrectable memory error"
+
+
+def test_a_cause_without_a_host_is_on_the_one_node_that_shows_what_follows_from_it() -> None:
+    nameless = seen("GPU002", nodes=(), line=LOG, message=ECC)
+    asks = seen("GPU005", W, nodes=("n1",), message="GPU6 asks for a reset")
+    told = verdict(nameless, asks, case=running())
+    assert told.causes[0].finding.where.nodes == ("n1",)
+    assert told.headline == "n1: a GPU has an uncorrectable memory error"
+
+
+def test_a_cause_without_a_host_is_not_where_a_peer_says_what_follows() -> None:
+    nameless = seen("GPU002", nodes=(), line=LOG, message=ECC)
+    case = Case(jobs=(jobs.job(2, events=[jobs.event("cuda", "ECC")]),))
+    told = verdict(nameless, seen("JOB005", nodes=("n1",)), case=case)
+    assert told.causes[0].finding.where.nodes == ()
+    alone = Case(jobs=(jobs.job(1, events=[jobs.event("cuda", "ECC")]),))
+    assert verdict(nameless, seen("JOB005", nodes=("n0",)), case=alone).causes[0].finding.where.nodes == ("n0",)
+
+
+def test_a_cause_without_a_host_whose_traces_are_on_two_nodes_stays_without_one() -> None:
+    nameless = seen("GPU002", nodes=(), line=LOG, message=ECC)
+    asks = [seen("GPU005", W, nodes=(name,), message=f"{name} asks for a reset") for name in ("n0", "n1")]
+    assert verdict(nameless, *asks, case=running()).causes[0].finding.where.nodes == ()
+
+
 def test_a_log_without_a_host_is_of_none_of_two_nodes_that_show_the_fault() -> None:
     nameless = seen("NVL005", nodes=(), line=LOG)
     located = [seen("NVL005", nodes=(name,), message=name) for name in ("n0", "n1")]

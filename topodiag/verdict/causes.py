@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 
 from topodiag.model.finding import Finding, Severity
 from topodiag.model.verdict import Consequence
@@ -17,6 +18,7 @@ PEERS = "the peers of a port that fails get no answer"
 STUCK = "a rank that is stuck in one group does not come to the next operation of another"
 
 _ADDRESS = re.compile(r"\b[0-9]{1,3}(?:\.[0-9]{1,3}){3}\b")
+_A_NODE = re.compile(r"\ba node\b")
 MOST_ALIKE = 64
 """Causes of one check on other nodes with which a further one is compared: of thousands none is the odd one."""
 _ON_HARDWARE = ("GPU", "NVL", "NIC", "PCI", "HST")
@@ -61,7 +63,26 @@ def trees(findings: Sequence[Finding], scene: Scene) -> list[Tree]:
             depth.setdefault((finding.id, finding.message), level)
             continue
         depth[finding.id, finding.message] = 0
-    return _joined(made, scene)
+    made = _joined(made, scene)
+    for tree in made:
+        tree.root = _at_its_place(tree, scene)
+    return made
+
+
+def _at_its_place(tree: Tree, scene: Scene) -> Finding:
+    """The root on the one node that all below it names, where it names none itself. A fault of hardware is on the node
+    that shows what follows from it; what a job shows may be said by a peer, unless the job has no other host."""
+    root = tree.root
+    named = {node: each.finding for each in tree.below for node in scene.nodes(each.finding)}
+    if root.where.nodes or len(named) != 1 or not root.id.startswith(_ON_HARDWARE):
+        return root
+    [node], own = named, [each.finding for each in tree.below if each.finding.where.nodes]
+    hosts = [hosts for name, hosts in scene.hosts_of_jobs.items() if name in root.where.jobs or not root.where.jobs]
+    if not (any(each.id.startswith(_ON_HARDWARE) for each in own) or (hosts and all(each == {node} for each in hosts))):
+        return root
+    name = own[0].where.nodes[0]
+    message = _A_NODE.sub(name, root.message, count=1)
+    return replace(root, message=message, where=replace(root.where, nodes=(name,)))
 
 
 def _joined(roots: Sequence[Tree], scene: Scene) -> list[Tree]:
