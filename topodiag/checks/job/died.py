@@ -35,6 +35,13 @@ ENDINGS: Mapping[str, Ending] = {
                       "compare what it asks with what the nodes offer: `kubectl describe node` (allocatable), `sinfo -o"
                       " '%N %G %T'`, slots of the hostfile; a device plug-in that does not run offers nothing", 1,
                       Confidence.MEDIUM),
+    "port taken": Ending("could not start: another process has its port",
+                         "`ss -ltnp` on the node of rank 0 names it: an earlier run that still lives, or two jobs"
+                         " with one MASTER_PORT; --rdzv-endpoint=localhost:0 takes a free one on one machine", 1,
+                         Confidence.MEDIUM),
+    "loader": Ending("could not start: a library is older than what was built for it",
+                     "which one is loaded: `ldd` or LD_DEBUG=libs, LD_LIBRARY_PATH; two wheels of NCCL in one"
+                     " environment (`pip list | grep nccl`) or the system's libnccl before the one that was built", 1),
     "not launched": Ending("could not be started",
                            "the launcher's or the kubelet's own log on that node says why: prolog, image, device"
                            " plug-in, permissions (`kubectl describe pod`, slurmd.log)", 1, Confidence.MEDIUM),
@@ -63,7 +70,7 @@ ENDINGS: Mapping[str, Ending] = {
 }  # fmt: skip
 """By `how` of an event. Not here: `terminated`, `aborted` and `cancelled`, which follow from something else."""
 
-COMES_FROM_OUTSIDE = frozenset({"node failure", "preempted", "evicted", "memory"})
+COMES_FROM_OUTSIDE = frozenset({"node failure", "preempted", "evicted", "memory", "port taken", "loader"})
 """Endings that no error of the job brings about."""
 
 NO_FAULT = frozenset({"preempted", "limit"})

@@ -18,6 +18,7 @@ LOAD_FAILED = re.compile(
     r"undefined symbol|version `?GLIBC|wrong ELF class|invalid ELF header|symbol lookup error"
     r"|aws-ofi-nccl initialization failed|Only EFA provider is supported"
     r"|Failed to initialize \w{1,20} protocol|Unable to find a protocol that worked|Unexpected group size"
+    r"|version `[\w.]{2,40}' not found|undefined symbol: \w"
     r"|(lib[\w.+\-]{1,60}\.so[\w.]{0,20}): cannot open shared object file"
 )
 """What dlopen, or the plugin itself, says of a library that is there and cannot be used."""

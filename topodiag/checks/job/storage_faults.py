@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from topodiag.checks.job.device_faults import FaultInLog, Words
+from topodiag.model.finding import Confidence
 
 _ENDS = "the rank that writes ends or waits, and all others wait for it in the next collective"
 
@@ -22,6 +23,14 @@ class StorageInLog(FaultInLog):
             ("`df -h PATH` and `df -i PATH` of the path that the line names, on the node: space or inodes are used up",
              "keep fewer checkpoints, or write them elsewhere; caches and /tmp of earlier jobs fill local disks"),
             _ENDS,
+        ),
+        "unwritten": Words(
+            "a checkpoint could not be written: torch does not say why, mostly the file system is full",
+            "room, and leave to write, where the job keeps its checkpoints",
+            ("`df -h PATH`, `df -i PATH` and the quota of the directory that the job writes to, on the node",
+             "`dmesg -T | tail` there: errors of the disk, or a server that does not answer"),
+            _ENDS,
+            Confidence.MEDIUM,
         ),
         "quota": Words(
             "a quota is used up: the job cannot write",

@@ -26,6 +26,7 @@ from topodiag.model.devices import Nic
 from topodiag.model.finding import Severity
 from topodiag.model.links import Path, PathType
 from topodiag.model.node import Node
+from topodiag.model.topics import Topic
 
 NVLS_SM = 90
 """First compute capability with NVLink SHARP."""
@@ -167,7 +168,7 @@ RULES: tuple[Rule[Node], ...] = (
          "name the interface that all nodes share, or exclude with NCCL_SOCKET_IFNAME=^lo,docker0"),
     TRACED.when(lambda v, n: v.strip().upper() == "TRACE"),
     CHECKED_CALLS.when(lambda v, n: v.strip().upper().startswith("DEBUG")),
-    Rule("CUDA_LAUNCH_BLOCKING", lambda v, n: on(v) and bool(n.gpus),
+    Rule("CUDA_LAUNCH_BLOCKING", lambda v, n: on(v) and (bool(n.gpus) or Topic.GPUS not in n.told),
          "every kernel launch waits for the kernel: computation and communication never overlap", E,
          "unset CUDA_LAUNCH_BLOCKING"),
     GROUP_LAUNCH.when(lambda v, n: v.strip().upper() == "GROUP" and bool(n.gpus)),

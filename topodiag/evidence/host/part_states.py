@@ -82,10 +82,19 @@ part, its state."""
 
 _WHOLE_LINES = (
     ("IOMMU groups", "iommu", "translated", re.compile(r"\s{0,20}\d{1,5} DMA(?:-FQ)?\s*\Z")),
+    (
+        "file system",
+        "storage",
+        "full",
+        re.compile(
+            r"\s{0,8}(?!/dev/loop|squashfs|iso9660|cvmfs|overlay:|udev)\S{1,120}(?:\s{1,20}[\d.]{1,12}[KMGTP]?i?B?){3}\s{1,8}100%\s{1,8}"
+            r"/(?!snap\b|cvmfs\b|media\b|boot\b|mnt/iso|proc\b|sys\b)\S{0,120}\s*\Z"
+        ),
+    ),
     ("IMEX domain", "fabric", "not up", re.compile(r"\s{0,8}Domain State: {1,8}(?:DEGRADED|DOWN)\s*\Z")),
 )
-"""Lines whose words mean one thing only: counted types of /sys/kernel/iommu_groups, the last line of
-`nvidia-imex-ctl -N`."""
+"""Lines whose words mean one thing only: counted types of /sys/kernel/iommu_groups, a row of `df` that is full (images
+that are read only always are), the last line of `nvidia-imex-ctl -N`."""
 FAULTS = frozenset(fault for _, fault, _, _ in (*_TABLE, *_WHOLE_LINES)) - {""}
 
 _ANY_STATE = re.compile(

@@ -16,8 +16,6 @@ LISTEN = "The server socket has failed to"
     [
         ("[rank4]: socket.gaierror: [Errno -3] Temporary failure in name resolution", "connect", "getent hosts"),
         (f"torch.distributed.DistNetworkError: The IPv4 {GAI}", "connect", "getent hosts"),
-        (f"RuntimeError: {LISTEN} bind to [::]:29500 (errno: 98 - Address already in use).", "connect", "ss -ltnp"),
-        (f"{LISTEN} listen on any local network address. code: -98, name: EADDRINUSE", "connect", "ss -ltnp"),
         (
             "The client socket has timed out after 9ms while trying to connect to (10.0.0.1, 29500).",
             "connect",
@@ -42,3 +40,18 @@ def test_a_store_without_name_port_or_answer_is_an_error_with_its_own_advice(tex
 )
 def test_one_family_of_addresses_or_the_port_of_a_side_service_is_none(text: str) -> None:
     assert said_of(text) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"RuntimeError: {LISTEN} bind to [::]:29500 (errno: 98 - Address already in use).",
+        f"{LISTEN} listen on any local network address. code: -98, name: EADDRINUSE",
+    ],
+)
+def test_a_port_that_another_process_has_ends_the_one_that_wants_it(text: str) -> None:
+    assert said_of(text) == ("ended", {"how": "port taken"})
+    assert said_of(f"{LISTEN} bind to [::]:29500 (errno: 97 - Address family not supported by protocol).") == (
+        "connect",
+        {},
+    )

@@ -36,7 +36,8 @@ _NODE = compiled(
     r"\bNODE_FAIL\b|srun: error: Node failure on |\bNodeLost\b|[Nn]ode \S{1,80} (?:failed|is down), job requeued"
 )
 _EVICTED = compiled(
-    r"will be terminated soon \(reason: ([\w\- ]{3,60})\)|[Rr]eason: {1,12}Evicted\b"
+    r"(?:(?:[Cc]luster|[Ii]nstance|[Nn]ode|[Ww]orker|VM|[Jj]ob) (?:is|was|has been|got|were) preempted)\b"
+    r"|will be terminated soon \(reason: ([\w\- ]{3,60})\)|[Rr]eason: {1,12}Evicted\b"
     r"|The node was low on resource|[Pp]od \S{1,80} (?:was |has been )?(?:evicted|preempted)|TERM_PREEMPT"
     r"|[Ss]pot (?:instance )?interruption"
     r"|\b[Ii]nstance (?:was )?(?:terminated|preempted)\b.{0,60}(?:maintenance|preempt)"
@@ -84,6 +85,15 @@ _EXIT = compiled(
     r"|[Ee]xit [Cc]ode: {1,12}(137|139|134|135|143)\b|terminated with exit code (\d{1,3})\b"
     r"|exits with return code = (-?\d{1,5})\b"
 )
+_LOADER = compiled(
+    r"\bsymbol lookup error: |\bundefined symbol: (\w{2,80})|: version `([\w.]{2,40})' not found \(required by "
+)
+"""The dynamic loader (glibc's dl-lookup.c, dl-version.c): a library that is older than what was built against it."""
+_PORT_TAKEN = compiled(
+    r"failed to listen on any local|failed to bind to |\bEADDRINUSE\b"
+    r"|(?:OSError|RuntimeError): .{0,200}[Aa]ddress already in use"
+)
+_TAKEN = re.compile(r"EADDRINUSE|[Aa]ddress already in use")
 _ABORTED = compiled(r"\bMPI_ABORT was invoked on rank (\d{1,9}) in communicator\b")
 _KILLED = compiled(r": line \d{1,6}: {1,8}\d{1,9} Killed {1,40}\S|Signal 9 \(SIGKILL\) received")
 _WORKER = compiled(
@@ -124,6 +134,8 @@ _FRAME = compiled(
     r"|\b(\w{2,100}) \([^\s()]{0,200}?libnccl\.so(?:\.(\d{1,2}\.\d{1,2}\.\d{1,2}))?\)"
     r"|0x[0-9a-f]{6,16} ?(ras\w{2,80}|nccl\w{2,80}) ?\(\)"
     r"|@ {1,16}0x[0-9a-f]{6,16} {1,16}(?:(?:\(unknown\)|\d{1,9}) {1,16})?(ras[A-Z]\w{1,80}|nccl\w{2,80}|SaveProxy)\b"
+    r"|^\s{0,8}#\d{1,3} {1,4}(?:0x[0-9a-f]{6,18} in )?(ras[A-Z]\w{1,80}|nccl\w{2,80}|SaveProxy) ?\("
+    r"|^\s{0,8}(ras[A-Z]\w{1,80}|nccl\w{2,80}|SaveProxy)\([^()]{0,400}\) \(libnccl\.so"
 )
 """A function of NCCL in a stack trace: glibc's and UCX' backtrace, py-spy's, gdb's, that of Abseil and of glog."""
 _MISSING = compiled(r"(?:^|[\s:>])Missing ranks:\s*$")
@@ -169,12 +181,13 @@ WORDS = (
     b"free(): ", b"alloc(): ", b"_chunk(): ", b"consolidate(): ", b"double free", b"corrupted ", b"stack smashing",
     b"segfault at", b"exitcode", b"EXIT CODE", b"xit Code: ", b"xit code",
     b"return code = ", b" Killed ",
-    b"SIGKILL", b"MPI_ABORT", b"access fault", b"nstance ", b"Error",
+    b"SIGKILL", b"failed to listen", b"EADDRINUSE", b"already in use", b"undefined symbol", b"' not found (required",
+    b"MPI_ABORT", b"access fault", b"nstance ", b"Error",
     b"launch", b"prolog failed", b"o spawn", b"BackOff", b"Error ", b"ErrImagePull", b"ContainerCannotRun",
     b"unexpectedly", b"died", b"was killed", b" crashed", b" is dead", b"is killed by signal", b"Error: ",
     b"Exception: ", b"Interrupt: ", b"issing ranks", b"ready ranks",
     b"onitoredBarrier", b"between collectives", b"libnccl",
-    b"0x00000", b"(local_rank: ", b"host  ",
+    b"0x00000", b" in nccl", b" in ras", b" in SaveProxy", b"  nccl", b"symbol lookup", b"(local_rank: ", b"host  ",
 )  # fmt: skip
 """A line without any of these is none of theirs."""
 
@@ -201,7 +214,8 @@ def end_of(text: str) -> tuple[str, dict[str, str]] | None:
     """Kind (`ended`, `stalled`, `mismatch`) and what the line names; None for all others.
 
     `how` of an end: no room, memory, limit, preempted, evicted, node failure, cancelled, crash, exception, killed,
-    terminated, aborted, exit, died, not launched, or context (a line of torch's summary that names rank or host).
+    terminated, aborted, exit, died, not launched, loader, port taken, or context (a line of torch's summary that names
+    rank or host).
     """
     if _NOTHING.search(text) is None:
         return None
@@ -229,7 +243,14 @@ def end_of(text: str) -> tuple[str, dict[str, str]] | None:
 
 
 def _ended(text: str) -> tuple[str, dict[str, str]] | None:
-    named = _of_scheduler(text) or _of_word(text) or _of_code(text) or _of_context(text) or _of_exception(text)
+    named = (
+        _of_port(text)
+        or _of_scheduler(text)
+        or _of_word(text)
+        or _of_code(text)
+        or _of_context(text)
+        or _of_exception(text)
+    )
     if named is not None:
         return "ended", named
     operation = _waited_in(text)
@@ -241,6 +262,13 @@ def _waited_in(text: str) -> str:
     found = _EXCEPTION.search(text) if _OTHER_WAITS.search(text) is None else None
     waited = _WAITED.search(found[2]) if found is not None else None
     return (waited[1] or waited[2]) if waited is not None else ""
+
+
+def _of_port(text: str) -> dict[str, str] | None:
+    """That a process could not have the port at which others should meet it."""
+    if _PORT_TAKEN.search(text) is None or not _TAKEN.search(text):
+        return None
+    return {"how": "port taken"}
 
 
 def _of_scheduler(text: str) -> dict[str, str] | None:
@@ -270,6 +298,9 @@ def _of_code(text: str) -> dict[str, str] | None:
             code = next(part for part in found.groups() if part)
             local = found[2] if pattern is _ELASTIC else ""
             return {"how": _how_of_code(int(code)), "code": code, "local_rank": local}
+    loader = _LOADER.search(text) if "NCCL " not in text else None
+    if loader is not None:
+        return {"how": "loader", "what": loader[1] or loader[2] or ""}
     aborted = _ABORTED.search(text)
     if aborted is not None:
         return {"how": "exit", "tasks": aborted[1]}
@@ -290,7 +321,7 @@ def _of_context(text: str) -> dict[str, str] | None:
     """Lines that only name who ended: a function of NCCL in a stack, a rank or host of a summary."""
     found = _FRAME.search(text)
     if found is not None:
-        symbol = found[1] or found[2] or found[4] or found[5] or ""
+        symbol = next((name for at in (1, 2, 4, 5, 6, 7) if (name := found[at])), "")
         return {"how": "context", "symbol": symbol, "so": found[3] or ""}
     found = _SUMMARY_RANK.search(text)
     if found is not None:

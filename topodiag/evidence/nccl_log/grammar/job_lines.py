@@ -22,9 +22,11 @@ WELL = (
     "Custom allreduce is disabled", "was unable to find any relevant network interfaces",
     "No preset parameters were found for the device", "master_addr is only used for static rdzv_backend",
     "Setting OMP_NUM_THREADS environment variable for each process",
+    "to perform barrier as devices used by this process are currently unknown",
 )  # fmt: skip
 """What vLLM says of its own all-reduce where NCCL's takes over, Open MPI of a component that finds no adapter of its
-kind and of an adapter that it has no defaults for, torchrun of each start: runs that are well say it, too."""
+kind and of an adapter that it has no defaults for, torchrun of each start, torch of a barrier
+without a device: runs that are well say it, too."""
 
 WORDS = (
     b"retry count exceeded", b"libfabric:", b"odify", b"ibv_create_ah",
@@ -49,7 +51,7 @@ WORDS = (
 _PEER_GONE = compiled(r"gloo/\S{1,200}\] Connection closed by peer \[([^\]\s]{1,60})\]")
 _NO_STORE = compiled(
     r"client socket has (?:timed out|failed).{0,80}connect to \(?([\w.:-]{1,80}?)(?:[,)\s]|$)|RendezvousTimeoutError"
-    r"|\bretrieving ncclUniqueId from \[\d{1,9}\] via .{0,120} got error|\bin store based barrier on rank\b"
+    r"|\bretr(?:ie|ei)ving ncclUniqueId from \[\d{1,9}\] via .{0,120} got error|\bin store based barrier on rank\b"
     r"|\bwait timeout after \d{1,9} ?ms, keys: |[Cc]onnection to the C10d store has failed"
     r"|[Tt]imed out (?:after \d{1,6} seconds )?waiting for clients\b"
 )
@@ -79,6 +81,11 @@ _REGISTERED = compiled(
 )
 """Coordination service of JAX and TensorFlow (coordination_service.cc): tasks that did not come in time, or that are
 heard of no more."""
+_LATE_FOR_ID = compiled(
+    r"\bretr(?:ie|ei)ving ncclUniqueId from \[(\d{1,9})\] via .{0,120} got error: "
+    r"(?:Socket Timeout|wait timeout|Timeout)"
+)
+"""Torch's ranks wait for the one that makes the communicator's id, which comes to it when it is there."""
 _HEARTBEAT = compiled(r"[Hh]eartbeat monitor timed out")
 _UCX_EVENT = compiled(r"IB Async event on ([\w.-]{1,60}): (.{3,80}?)(?: on port (\d{1,3}))?\s*$")
 _MANAGER = compiled(r"client reregistration|SM change|GID table")
@@ -156,13 +163,9 @@ def said_of(text: str) -> tuple[str, dict[str, str]] | None:
         return None
     if any(words in text for words in (*NOTES, *WELL)):
         return "note", {}
-    found = _verbs(text) or _unmet(text)
+    found = _before_all(text) or _verbs(text) or _unmet(text) or _waits(text)
     if found is not None:
         return found
-    if _REGISTERED.search(text) is not None:
-        return "timeout", {}
-    if _HEARTBEAT.search(text) is not None:
-        return "watchdog", {}
     end = ends.end_of(text)
     fault = job_faults.fault_of(text)
     if (end is None or end[1].get("how") == "exception") and not fault and (unreached := _unreached(text)):
@@ -177,6 +180,22 @@ def said_of(text: str) -> tuple[str, dict[str, str]] | None:
     if ray is not None and ray[1]:
         named.setdefault("host", ray[1])
     return kind, named
+
+
+def _before_all(text: str) -> tuple[str, dict[str, str]] | None:
+    """What a line says that others of its words would hide: a port that is taken, the rank that makes an id."""
+    end = ends.end_of(text) if "use" in text or "USE" in text else None
+    if end is not None and end[1].get("how") == "port taken":
+        return end
+    late = _LATE_FOR_ID.search(text)
+    return ("stalled", {"ranks": late[1], "op": "ncclUniqueId"}) if late is not None else None
+
+
+def _waits(text: str) -> tuple[str, dict[str, str]] | None:
+    """Tasks that did not come in time, and a watchdog that heard nothing."""
+    if _REGISTERED.search(text) is not None:
+        return "timeout", {}
+    return ("watchdog", {}) if _HEARTBEAT.search(text) is not None else None
 
 
 def _unmet(text: str) -> tuple[str, dict[str, str]] | None:
