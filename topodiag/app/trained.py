@@ -18,4 +18,6 @@ TRAINING = {
 
 def trained_of_log(logged: LoggedTraining) -> dict[str, Any]:
     """All options, those that the log says in the place of their defaults."""
-    return {**TRAINING, "overlap": {each.name: each.hidden for each in DIMENSIONS if each.hidden}, **logged.options}
+    overlap = {each.name: each.hidden for each in DIMENSIONS if each.hidden}
+    overlap |= dict.fromkeys(logged.waited_for, 0.0)
+    return {**TRAINING, "overlap": overlap, **logged.options}

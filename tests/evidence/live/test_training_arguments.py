@@ -6,9 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from topodiag.app.trained import trained_of_log
 from topodiag.evidence.intake.kinds import Kind
 from topodiag.evidence.intake.looks import looks
 from topodiag.evidence.live.training_arguments import read_arguments
+from topodiag.model.training import LoggedTraining
 
 LLAMA_8B = {
     "ffn_hidden_size": "14336", "global_batch_size": "128", "group_query_attention": "True", "hidden_size": "4096",
@@ -81,3 +83,15 @@ def test_the_label_of_a_launcher_may_stand_before_each_line() -> None:
 @given(st.text())
 def test_any_text_is_read_without_an_exception(text: str) -> None:
     read_arguments(f"  num_layers .... {text}\n  hidden_size ....{text}", "any")
+
+
+def test_gradients_are_waited_for_where_the_arguments_say_that_nothing_hides_them() -> None:
+    def waited(value: str) -> tuple[str, ...]:
+        found = read_arguments(dump(overlap_grad_reduce=value), "train.log")
+        assert found is not None
+        return found.waited_for
+
+    assert waited("False") == ("dp",)
+    assert waited("True") == ()
+    assert trained_of_log(LoggedTraining("x", waited_for=("dp",)))["overlap"]["dp"] == 0.0
+    assert trained_of_log(LoggedTraining("x"))["overlap"]["dp"] == 1.0

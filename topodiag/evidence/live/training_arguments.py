@@ -50,7 +50,9 @@ def read_arguments(text: str, source: str) -> LoggedTraining | None:
     options = _options(said)
     if not sizes and not options:
         return None
-    return LoggedTraining(source, sizes, _whole(said, "world_size") or 0, options, origin)
+    # Megatron-LM reduces gradients beside the backward pass only with --overlap-grad-reduce, which is off by default.
+    waited = ("dp",) if said.get("overlap_grad_reduce") == "False" else ()
+    return LoggedTraining(source, sizes, _whole(said, "world_size") or 0, options, origin, waited)
 
 
 def _options(said: Mapping[str, str]) -> dict[str, int | float | str | bool]:
