@@ -10,6 +10,7 @@ from typing import Never
 import numpy as np
 
 from topodiag.checks.interface import JobCheck, OneStep
+from topodiag.checks.job.absent import absent_at_meeting
 from topodiag.checks.job.alone import judge_alone
 from topodiag.checks.job.ras import by_ras_in_init
 from topodiag.checks.job.text import ask_for, failed
@@ -123,7 +124,7 @@ class InitNotFinished(OneStep[Job], JobCheck[Never]):
         missing = self._missing(job, stuck_world) if job.world_size > 0 and job.ranks else None
         if missing is not None and not (stuck_world and found and missing.severity is Severity.INFO):
             found.append(missing)
-        found += judge_alone(self, job, peers)
+        found += [*judge_alone(self, job, peers), *absent_at_meeting(self, job)]
         if not found and not judged:
             found += [*by_ras_in_init(self, job)]
         coverage = Coverage(len(job.ranks), max(job.world_size, len(job.ranks)), "ranks")

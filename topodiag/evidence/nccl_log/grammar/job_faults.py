@@ -115,6 +115,14 @@ FAULTS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ),
     ("disk full", compiled(r"\[Errno 28\]|\bENOSPC\b|No space left on device")),
     ("unwritten", compiled(r"PytorchStreamWriter failed writing file .{0,200}file write failed")),
+    (
+        "absent",
+        compiled(
+            r"\bBarrier timed out\. (?:Barrier_)?[Ii]d: \S{0,60}(?:[Rr]egister|[Cc]onnect|Init)"
+            r"|[Tt]imed out (?:after \d{1,6} seconds )?waiting for clients|\bin store based barrier on rank\b"
+            r"|\bwait timeout after \d{1,9} ?ms, keys: "
+        ),
+    ),
     ("quota", compiled(r"\[Errno 122\]|\bEDQUOT\b|Disk quota exceeded")),
     ("read-only", compiled(r"\[Errno 30\]|\bEROFS\b|: Read-only file system")),
     ("stale file", compiled(r"\[Errno 116\]|\bESTALE\b|Stale (?:NFS )?file handle")),
@@ -137,7 +145,8 @@ WORDS = (b"ERROR_CONTAINED", b"ErrorContained", b"of peer GPU memory",
          b"No IB devices", b'exposing "0"', b"/sys/class/infiniband", b"/dev/infiniband", b"fi_getinfo",
          b"device list is empty",
          b"device ordinal", b"INVALID_DEVICE", b"InvalidDevice", b"capable device", b"No CUDA GPUs",
-         b"cuIpcOpenMemHandle", b"[Errno ", b"ENOSPC", b"No space left", b"StreamWriter failed",
+         b"cuIpcOpenMemHandle", b"[Errno ", b"ENOSPC", b"No space left", b"StreamWriter failed", b"Barrier timed out. ",
+         b"waiting for clients", b"store based barrier", b"wait timeout after",
          b"EDQUOT", b"quota exceeded", b"EROFS",
          b"Read-only file", b"ESTALE", b"file handle",
          b"socket interface")  # fmt: skip

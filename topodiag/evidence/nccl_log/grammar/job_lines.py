@@ -54,6 +54,7 @@ _NO_STORE = compiled(
     r"|\bretr(?:ie|ei)ving ncclUniqueId from \[\d{1,9}\] via .{0,120} got error|\bin store based barrier on rank\b"
     r"|\bwait timeout after \d{1,9} ?ms, keys: |[Cc]onnection to the C10d store has failed"
     r"|[Tt]imed out (?:after \d{1,6} seconds )?waiting for clients\b"
+    r"|^\s{0,8}Couldn't connect to ([\w.:-]{3,80}?):\d{1,5}\s*$"
 )
 _STORE = compiled(
     r"\bgaierror\b|DistNetworkError\b.{0,300}gai error"
@@ -70,7 +71,6 @@ _GLOO = compiled(
 _LAUNCH = compiled(
     r"\bssh: Could not resolve hostname ([\w.-]{1,120})|^\s{0,8}([\w.@-]{1,160}): Permission denied \(publickey"
     r"|\b(?:kex|ssh)_exchange_identification: \S|\b(?:PMIX|OPAL|PRTE) ERROR: U(?:NREACHABLE|nreachable)\b"
-    r"|^\s{0,8}Couldn't connect to ([\w.:-]{3,80}?):\d{1,5}\s*$"
     r"|\b(?:ORTE|PRTE|PRRTE) (?:was unable to reliably start one or more daemons|does not know how to route a message)"
 )
 """OpenSSH, and Open MPI's mpirun (help-errmgr-base.txt, v4 and v5), of a node on which no daemon starts."""
@@ -205,15 +205,14 @@ def _unmet(text: str) -> tuple[str, dict[str, str]] | None:
     if gone is not None:
         return "peer closed", {"peer": gone[1]}
     if store is not None or _STORE.search(text) is not None:
-        peer = reach.peer_of(text) or (store[1] if store is not None else "")
+        peer = reach.peer_of(text) or ((store[1] or store[2]) if store is not None else "")
         return "connect", _given({"peer": peer or "", "why": reach.why_unreached(text) if peer else ""})
     if gloo is not None:
         return "connect", {"gloo": gloo[1]} if gloo[1] else {"loopback": gloo[2], "size": gloo[3]}
-    return (
-        ("connect", {"peer": (launch[1] or launch[2] or launch[3] or "").rpartition("@")[2]})
-        if launch is not None
-        else None
-    )
+    if launch is None:
+        return None
+    host = (launch[1] or launch[2] or "").rpartition("@")[2]
+    return "ended", _given({"how": "not launched", "host": host})
 
 
 def _unreached(text: str) -> dict[str, str]:
