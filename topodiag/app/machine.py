@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from topodiag.app.opening import stream_for
@@ -14,6 +15,7 @@ from topodiag.evidence.intake.gather import gather
 from topodiag.evidence.intake.kinds import NODE_KINDS, Kind
 from topodiag.evidence.intake.pieces import STDIN, Aside, Intake, Piece
 from topodiag.evidence.intake.reader import read_node
+from topodiag.expect.shared import Same
 from topodiag.hardware.catalog import gpu_by_name
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Outcome
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
 HINT = "it takes a bundle (topodiag scan --save node.tar.gz), a topology file, or NCCL's log; or --system"
 MOST_SORTS = 8
 """Nodes that differ from each other of which a run's expectation is reckoned, each a replay of NCCL's search."""
+_KEPT = 16
+"""Sets of nodes whose sorts are remembered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,15 +181,21 @@ def contradicts(node: Node, run: BenchRun) -> bool:
 def sorts_of(nodes: Sequence[Node]) -> list[list[Node]]:
     """The nodes by what matters to communication: each list holds those that NCCL sees alike, the largest list first.
     Bus ids, host names and numbers of PCI domains do not count."""
+    return [list(alike) for alike in _sorts(tuple(Same(node) for node in nodes))]
+
+
+@lru_cache(maxsize=_KEPT)
+def _sorts(nodes: tuple[Same[Node], ...]) -> tuple[tuple[Node, ...], ...]:
+    """Kept, as a hundred runs of one placement ask for the same."""
     made: list[tuple[Element, list[Node]]] = []
-    for node in nodes:
+    for node in (each.it for each in nodes):
         tree = tree_of(node, _settings(node)).tree
         alike = next((each for first, each in made if not compare(first, tree)), None)
         if alike is None:
             made.append((tree, [node]))
         else:
             alike.append(node)
-    return sorted((each for _, each in made), key=len, reverse=True)
+    return tuple(tuple(each) for _, each in sorted(made, key=lambda each: len(each[1]), reverse=True))
 
 
 def _settings(node: Node) -> dict[str, str]:
