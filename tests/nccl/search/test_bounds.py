@@ -7,7 +7,7 @@ from itertools import combinations_with_replacement, product
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topodiag.nccl.search.bounds import Choice, by_pairs, undercut
+from topodiag.nccl.search.bounds import Choice, by_pairs, undercut, weighed
 
 MOST = 6
 
@@ -48,3 +48,18 @@ def test_two_sets_bind_where_neither_does_alone() -> None:
 
 def test_ways_that_take_no_less_of_anything_are_left_out() -> None:
     assert set(undercut([(1, 2), (2, 2), (2, 1), (3, 3)])) == {(1, 2), (2, 1)}
+
+
+@given(st.integers(2, 60).flatmap(lambda size: st.tuples(st.just(size), st.integers(1, size // 2))), st.data())
+def test_pieces_that_fit_together_weigh_no_more_than_the_link(sized: tuple[int, int], data: st.DataObject) -> None:
+    size, part = sized
+    weight, left, pieces = weighed(size, part), size, []
+    while left and data.draw(st.booleans()):
+        pieces.append(data.draw(st.integers(1, left)))
+        left -= pieces[-1]
+    assert sum(map(weight, pieces)) <= weight(size)
+
+
+def test_two_pieces_of_more_than_half_weigh_more_than_the_link() -> None:
+    weight = weighed(48, 24)
+    assert 2 * weight(26) > weight(48) >= 2 * weight(24)

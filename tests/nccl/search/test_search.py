@@ -370,7 +370,7 @@ def test_no_attempt_takes_more_steps_than_it_is_given(monkeypatch: pytest.Monkey
         return left
 
     monkeypatch.setattr(search, "attempt", watched)
-    monkeypatch.setattr(Ceiling, "may_improve", lambda *_: True)  # those in vain are watched too
+    monkeypatch.setattr(Ceiling, "may_improve", lambda *_, **__: True)  # those in vain are watched too
     found(sockets(), 21)
     found(switched(4, nics=4), nodes=2)
 

@@ -23,10 +23,11 @@ Graphs = list[dict[str, object]]
 
 
 def compiled(tree: Element, minor: int, nodes: int, env: dict[str, str], collnet: bool) -> Graphs | str:
-    """Rings and trees, or why NCCL would give up."""
+    """Rings and trees, or why NCCL would give up; after the first attempt each is looked at closely before."""
     try:
         system = built(tree, minor=minor, nodes=nodes, **env)
-        graphs = search_graphs(system, read_settings(env, minor), nvls=False, collnet=collnet)
+        with patch.object(search, "_HARD", -1):
+            graphs = search_graphs(system, read_settings(env, minor), nvls=False, collnet=collnet)
     except RejectedError as rejected:
         return rejected.words
     return [asdict(graph) for graph in graphs if graph.id != 4]
@@ -48,7 +49,7 @@ def plain(tree: Element, minor: int, nodes: int, env: dict[str, str], collnet: b
     try:
         with (
             patch.object(search._Search, "_attempt", attempt),
-            patch.object(Ceiling, "may_improve", lambda *_: True),
+            patch.object(Ceiling, "may_improve", lambda *_, **__: True),
         ):
             graphs = search_graphs(system, read_settings(env, minor), nvls=False, collnet=collnet)
     except RejectedError as rejected:

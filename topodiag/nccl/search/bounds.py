@@ -8,7 +8,7 @@ bound (weak duality of linear programmes). The tightest one for two sets is wher
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import combinations
 
 Way = tuple[int, ...]
@@ -52,3 +52,21 @@ def _trades(choices: Sequence[Choice]) -> Iterator[tuple[int, int, tuple[int, in
             for one, gain in less:
                 for two, loss in more:
                     yield one, two, (loss, gain)
+
+
+def weighed(size: int, part: int) -> Callable[[int], int]:
+    """The weight of a piece: however pieces are chosen that a link of `size` holds together, they weigh no more than
+    `size` itself does. A link of 48 GB/s has room for one piece of 26, not for 1.8 of them. `part` is at most half of
+    `size`.
+
+    A dual feasible function of bin packing: Carlier, Clautiaux and Moukrim 2007, "New reduction procedures and lower
+    bounds for the two-dimensional bin packing problem with fixed orientation".
+    """
+    whole = size // part
+
+    def weight(piece: int) -> int:
+        if 2 * piece == size:
+            return whole
+        return 2 * (piece // part) if 2 * piece < size else 2 * (whole - (size - piece) // part)
+
+    return weight

@@ -7,6 +7,7 @@ and made only if another one follows and it depends on them whether NCCL would h
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 
 from topodiag.nccl.graph.graph import SearchGraph
@@ -20,7 +21,7 @@ class Budget:
 
     def __init__(self, steps: int) -> None:
         self.steps = steps
-        self._aside: list[tuple[SearchGraph, SearchGraph, int]] = []
+        self._aside: deque[tuple[SearchGraph, SearchGraph, int]] = deque()
         self._left = 0
         self._doubted = False
         self._at = 0
@@ -38,7 +39,7 @@ class Budget:
     def was_spent(self, attempt: Attempt) -> bool:
         """Whether NCCL ended the search when `is_spent` was asked last; makes as many attempts as that takes."""
         while self._doubted and self._at < 0 <= self._at + self._left:
-            trial, best, time = self._aside.pop()
+            trial, best, time = self._aside.popleft()  # the fastest: at their speed little fits, and they end soon
             self._left -= time
             gained = attempt(trial, best, time)
             self.steps += gained

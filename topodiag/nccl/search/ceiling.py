@@ -10,14 +10,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, reduce
 from math import gcd
 from operator import or_
 
 from topodiag.nccl.graph.graph import BALANCED_TREE, RING, Link, SearchGraph, Vertex
 from topodiag.nccl.numbers import single
 from topodiag.nccl.search.bounds import Choice, by_pairs, undercut
-from topodiag.nccl.search.follow import Roads, Way, amounts
+from topodiag.nccl.search.escapes import Escapes, Part
+from topodiag.nccl.search.follow import Roads, Way, amounts, uses_of
+from topodiag.nccl.search.passes import Passes
 from topodiag.nccl.search.trial import Rules, bar, leaving_speed
 
 _BETWEEN, _IN, _OUT = range(3)
@@ -80,12 +82,16 @@ class _Set:
     def items(self) -> _Counted:
         return tuple(sorted(self._counts.items()))
 
+    def widest(self) -> int:
+        """The most that any of them carries, in thousandths of GB/s."""
+        return max(free for free, _ in self._counts)
+
 
 class Ceiling:
     """The bound of one system, all of whose links are free."""
 
     def __init__(self, roads: Roads) -> None:
-        system = roads.system
+        system, self.roads = roads.system, roads
         self.system, self.gpus, self.kind_within = system, len(system.gpus), roads.kind_within
         self.knows = self.gpus <= _MOST_GPUS
         if not self.knows:
@@ -101,16 +107,18 @@ class Ceiling:
         for link, bits, what in links:
             sets.setdefault((start[id(link)].kind, link.remote.kind, link.type), _Set()).add(bits, what)
         self.sets = [each.items() for each in sets.values()]
+        self.widest = [each.widest() for each in sets.values()]
         self.sorts = [_sorts(each, [one.bits for one in sets.values()]) for each in ways]
         self.ports = list(_ports(roads))
         self.into = self._gates(roads, links, lambda link: link.remote, into=True)
         self.out_of = self._gates(roads, links, lambda link: start[id(link)], into=False)
         self._known: dict[object, tuple[int, int]] = {}
+        self._entered: dict[tuple[int, int, bool], int] = {}
         self._free: dict[tuple[float, float, float], list[int]] = {}
         self._least: dict[tuple[int, float, int, bool], _Least | None] = {}
 
-    def may_improve(self, trial: SearchGraph, best: SearchGraph) -> bool:
-        """Whether an attempt could find a better graph than the best; False is certain."""
+    def may_improve(self, trial: SearchGraph, best: SearchGraph, *, closely: bool = False) -> bool:
+        """Whether an attempt could find a better graph than the best; False is certain. `closely` looks longer."""
         if not self.knows:
             return True
         key = (
@@ -120,29 +128,37 @@ class Ceiling:
         if key not in self._known:
             self._known[key] = self.most(trial)
         channels, hops = self._known[key]
-        if channels < max(1, trial.min_channels):
-            return False
-        value, limit = single(channels * trial.bw_intra), bar(trial, best, self.system.minor)
-        if value != limit:
-            return value > limit
+        limit = bar(trial, best, self.system.minor)
         alike = (best.pattern, best.cross_nic) == (trial.pattern, trial.cross_nic)
-        return alike and trial.hops + channels * hops < best.hops
+        for count in range(max(1, trial.min_channels), channels + 1):
+            value = single(count * trial.bw_intra)
+            if value > limit or (value == limit and alike and trial.hops + count * hops < best.hops):
+                return not closely or self._holds(trial, count)
+        return False
+
+    @cached_property
+    def passes(self) -> Passes:
+        return Passes(self.roads)
+
+    @cached_property
+    def escapes(self) -> Escapes:
+        return Escapes(self.roads)
+
+    def _holds(self, trial: SearchGraph, count: int) -> bool:
+        """Whether so many channels may fit by what takes longer to tell."""
+        rules = Rules(self.system, trial)
+        return self.passes.hold(trial, count) and self.escapes.hold(self._parts(trial), rules, count)
 
     def most(self, trial: SearchGraph) -> tuple[int, int]:
         """Channels at most, and the hops of each at least."""
-        inter, most, hops = self.system.inter, trial.max_channels, 0
+        most, hops = trial.max_channels, 0
         rules, leaving = Rules(self.system, trial), leaving_speed(trial)
-        steps = self.gpus if trial.pattern == RING and not inter and self.gpus > 1 else self.gpus - 1
-        parts = [(_BETWEEN, steps, trial.bw_intra, trial.type_intra)]
-        if inter:
+        parts = self._parts(trial)
+        if self.system.inter:
             most = min(most, self._entries(trial, rules))
-            exits = 2 if trial.pattern == BALANCED_TREE and self.gpus > 1 else 1
-            parts += [(_IN, 1, trial.bw_inter, trial.type_inter), (_OUT, exits, leaving, trial.type_inter)]
         taken = [0] * len(self.sets)
         choices: list[Choice] = []
         for purpose, times, speed, limit in parts:
-            if not times:
-                continue
             least = self._cheapest(purpose, speed, limit, rules)
             if least is None:
                 return 0, 0
@@ -153,6 +169,17 @@ class Ceiling:
         most = min([most, *(room // need for room, need in zip(free, taken, strict=True) if need)])
         most = by_pairs(free, choices, most)
         return min(most, self._through_each(trial, rules, [speed for _, _, speed, _ in parts])), hops
+
+    def _parts(self, trial: SearchGraph) -> list[Part]:
+        """What a channel is made of."""
+        inter = self.system.inter
+        steps = self.gpus if trial.pattern == RING and not inter and self.gpus > 1 else self.gpus - 1
+        parts: list[Part] = [(_BETWEEN, steps, trial.bw_intra, trial.type_intra)] if steps else []
+        if inter:
+            exits = 2 if trial.pattern == BALANCED_TREE and self.gpus > 1 else 1
+            parts.append((_IN, 1, trial.bw_inter, trial.type_inter))
+            parts.append((_OUT, exits, leaving_speed(trial), trial.type_inter))
+        return parts
 
     def _through_each(self, trial: SearchGraph, rules: Rules, speeds: Sequence[float]) -> int:
         """How many channels get to every GPU, and in a ring on from it: each channel does so once, from a GPU or a
@@ -201,20 +228,35 @@ class Ceiling:
         key = purpose, speed, self.kind_within(limit), rules.tree
         if key not in self._least:
             each_takes = amounts(speed)
-            allowed = [each for each in self.sorts[purpose] if rules.allow(each.way, limit)]
+            allowed = [
+                each
+                for each in self.sorts[purpose]
+                if rules.allow(each.way, limit) and self._is_wide(each.used, each_takes)
+            ]
             costs = {tuple(_cost(used, each_takes) for used in sort.used) for sort in allowed}
             hops = min((sort.way.hops for sort in allowed), default=0)
             least = [min(column) for column in zip(*costs, strict=True)]
             self._least[key] = _Least(hops, least, undercut(costs)) if allowed else None
         return self._least[key]
 
+    def _is_wide(self, used: Sequence[Sequence[int]], takes: Sequence[int]) -> bool:
+        """Whether a way, by its uses of each set of links, asks of no link more than the widest of them carries."""
+        return not any(
+            count and take > widest
+            for counts, widest in zip(used, self.widest, strict=True)
+            for count, take in zip(counts, takes, strict=True)
+        )
+
     def _entries(self, trial: SearchGraph, rules: Rules) -> int:
         """How many channels come in through all NETs at most."""
         speed = int(trial.bw_inter)
         if speed <= 0:
             return trial.max_channels
-        open_ports = (each for each in self.ports if any(rules.allow(way, trial.type_inter) for way in each.ways))
-        return sum(max(0, each.room // speed) for each in open_ports)
+        key = speed, self.kind_within(trial.type_inter), rules.tree
+        if key not in self._entered:
+            open_ports = (each for each in self.ports if any(rules.allow(way, trial.type_inter) for way in each.ways))
+            self._entered[key] = sum(max(0, each.room // speed) for each in open_ports)
+        return self._entered[key]
 
     def _free_at(self, between: float, entering: float, leaving: float) -> list[int]:
         """By set of links what can be taken there at all, in thousandths of GB/s: of each link a multiple of what
@@ -234,7 +276,8 @@ def _limits(trial: SearchGraph) -> tuple[int, int, int]:
 
 def _cost(used: Sequence[int], takes: Sequence[int]) -> int:
     """What a way takes of a set of links, by how many it uses of each kind."""
-    return sum(count * each for count, each in zip(used, takes, strict=True))
+    (a, b, c, d), (e, f, g, h) = used, takes  # asked a hundred thousand times
+    return a * e + b * f + c * g + d * h
 
 
 def _room(link: _Link, takes: Sequence[Sequence[int]]) -> int:
@@ -258,10 +301,10 @@ def _links(roads: Roads, ways: Sequence[Sequence[Way]]) -> Iterator[tuple[Link, 
 
 
 def _sorts(ways: Sequence[Way], masks: Sequence[int]) -> list[_Sort]:
-    """One way of each sort. A link that a way uses twice counts once or more often: a bound all the same."""
+    """One way of each sort."""
     found: dict[tuple[object, ...], _Sort] = {}
     for way in ways:
-        used = tuple(tuple((fields & mask).bit_count() for fields in way.uses) for mask in masks)
+        used = uses_of(way, masks)
         found.setdefault((way.type, way.back, way.hops, used), _Sort(way, used))
     return list(found.values())
 
