@@ -41,13 +41,30 @@ class Domain:
     graphs: tuple[SearchGraph, ...]
 
 
+_NAMES = ("NCCL_NETDEVS_POLICY", "NCCL_TOPO_SCATTER_START_NET")
+
+
 class _Given:
-    """Settings that can be a key: equal when every value is."""
+    """Of settings what systems and searches ask for, and nothing else, so that it can be a key: jobs that differ in
+    what NCCL decides later are searched once."""
 
     def __init__(self, settings: Settings) -> None:
-        self.settings = settings
-        plain = [getattr(settings, each.name) for each in fields(settings) if each.name != "values"]
-        self.key = (tuple(plain), tuple(sorted(settings.values.items())))
+        self.settings = Settings(
+            values={name: settings.values[name] for name in _NAMES if name in settings.values},
+            cross_nic=settings.cross_nic,
+            nvb_disable=settings.nvb_disable,
+            pxn_disable=settings.pxn_disable,
+            pxn_c2c=settings.pxn_c2c,
+            net_gdr_c2c=settings.net_gdr_c2c,
+            net_gdr_read=settings.net_gdr_read,
+            net_disable_intra=settings.net_disable_intra,
+            shm_disable=settings.shm_disable,
+            p2p_level=settings.p2p_level,
+            gdr_level=settings.gdr_level,
+            collnet_enable=settings.collnet_enable,
+        )
+        plain = [getattr(self.settings, each.name) for each in fields(self.settings) if each.name != "values"]
+        self.key = (tuple(plain), tuple(self.settings.values.items()))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _Given) and other.key == self.key
