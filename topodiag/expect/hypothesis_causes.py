@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from topodiag.expect.settings import HCA, nics_left
 from topodiag.expect.setup import Setup
 from topodiag.expect.stages import net_speeds
+from topodiag.expect.unlike import one_of
 from topodiag.expect.wires import Wires
 from topodiag.model.nccl_tree import Element
 from topodiag.nccl.topo.changes import Change, apply, down, gpus_of, nets_of, off, rate, remove, width
@@ -200,7 +201,7 @@ def _network(setup: Setup) -> Iterator[Cause]:
         half = int(speed / 2)
         yield Cause(
             f"one NIC port at half its rate ({in_gbps(half)})",
-            _with(rate(f"{first}={half}")),
+            lambda s: one_of(s, _with(rate(f"{first}={half}"))(s)),
             0.7,
             ("NIC002",),
             ("ibstat | grep Rate on every node", "mlxlink -d DEVICE: speed, raw and effective BER"),

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from topodiag.nccl.connect.communicator import Member
 from topodiag.nccl.predict import Host
+from topodiag.nccl.topo.changes import bus_of, gpus_of
+
+if TYPE_CHECKING:
+    from topodiag.expect.setup import Setup
+
+MOST_HOSTS = 16
+"""Hosts of a run that are placed one by one; of more, all are taken to be as the one that differs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,3 +27,19 @@ class Unlike:
     def kinds(self) -> tuple[Host, ...]:
         """Each distinct host once, in the order of the hosts."""
         return tuple(dict.fromkeys(self.hosts))
+
+
+def one_of(setup: Setup, changed: Setup) -> Setup:
+    """The run with its first host as `changed` has it, and the others as built. NCCL takes the fewest channels and the
+    least bandwidth of all hosts, which is less than what hosts that are all changed agree on. `changed` itself for one
+    host, for racks, and for hosts that are not alike already."""
+    buses = [bus_of(gpu) for gpu in gpus_of(setup.tree).values()][: setup.per_node]
+    if not 1 < setup.nodes <= MOST_HOSTS or setup.domain > 1 or setup.unlike is not None or len(buses) < setup.per_node:
+        return changed
+    hurt, built = ((each.tree, tuple(sorted(each.env.items()))) for each in (changed, setup))
+    members = tuple(
+        Member(place * setup.per_node + number, place, bus)
+        for place in range(setup.nodes)
+        for number, bus in enumerate(buses)
+    )
+    return replace(setup, unlike=Unlike((hurt, *[built] * (setup.nodes - 1)), members))

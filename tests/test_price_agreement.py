@@ -1,0 +1,119 @@
+"""One fault, one number: what `scan`, `logs`, `bench`, `place audit` and `diagnose` say that it costs is the same.
+
+Costs of a node's part are compared in `scan` and `diagnose`, those of a job in `logs` and `diagnose`; what a cause
+leaves in `bench` and `diagnose`; what a layout takes in `place audit` and `diagnose`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import topodiag
+from benchmarks.incidents import FOLDER, Incident, incidents
+from tests.depth import some_of
+from tests.program import run
+from topodiag.model.errors import TopodiagError
+from topodiag.model.finding import Cost, Finding
+from topodiag.words.units import in_gbs, spell_gbs
+
+INCIDENTS = {each.name: each for each in incidents()}
+ALWAYS = ("half-the-links-of-one-gpu", "two-lanes-of-a-cable", "slot-at-four-lanes", "peermem-gone-after-reboot",
+          "sockets-asked-for")  # fmt: skip
+"""Those whose faults have a number in GB/s."""
+ASKED = tuple(dict.fromkeys((*ALWAYS, *some_of(sorted(INCIDENTS), "price", 5))))
+
+
+def numbers(cost: Cost) -> tuple[float | None, float | None]:
+    return cost.gbs_lost, cost.share
+
+
+def parts_of(incident: Incident) -> Iterator[tuple[Callable[[object], object], object]]:
+    """The views of an incident beside the whole: each capture by `scan`, what a job left by `logs`."""
+    for path in sorted(incident.path.glob("bundles/*")):
+        yield topodiag.scan, str(path)
+    others = [str(path) for path in incident.path.iterdir() if path.name not in {"truth.json", "bundles", "nccl-tests"}]
+    if others:
+        yield topodiag.logs, others
+
+
+def findings_of(view: Callable[[object], object], source: object) -> tuple[Finding, ...]:
+    try:
+        return view(source).findings  # type: ignore[attr-defined, no-any-return]
+    except TopodiagError:
+        return ()  # an incident without a log
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_a_fault_costs_alone_what_it_costs_in_a_diagnosis(name: str) -> None:
+    incident = INCIDENTS[name]
+    whole = {(each.id, each.message): numbers(each.cost) for each in topodiag.diagnose(incident.evidence).findings}
+    for view, source in parts_of(incident):
+        found = {(each.id, each.message): numbers(each.cost) for each in findings_of(view, source)}
+        shared = found.keys() & whole.keys()
+        assert {key: found[key] for key in shared} == {key: whole[key] for key in shared}
+
+
+def test_of_the_faults_that_are_compared_many_have_a_number() -> None:
+    priced = [
+        each.id
+        for name in ALWAYS
+        for view, source in parts_of(INCIDENTS[name])
+        for each in findings_of(view, source)
+        if each.cost.gbs_lost or each.cost.share
+    ]
+    assert len(set(priced)) >= 5
+
+
+@pytest.mark.parametrize(
+    ("name", "check"), [("half-the-links-of-one-gpu", "NVL001"), ("two-lanes-of-a-cable", "NIC002")]
+)
+def test_a_cause_leaves_in_a_benchmark_what_it_leaves_in_a_diagnosis(name: str, check: str) -> None:
+    """A cable whose port is slow on one of two nodes costs more than one that is slow on both alike."""
+    evidence = INCIDENTS[name].evidence
+    result = topodiag.diagnose(evidence).result
+    assert result.verdict is not None
+    [price] = [each.price for each in result.verdict.causes if each.finding.id == check]
+    [bench] = topodiag.bench(evidence).result.benchmarks
+    assert price.predicted is not None
+    assert price.predicted.value == pytest.approx(next(h.predicted_gbs for h in bench.hypotheses if h.check == check))
+
+
+def test_four_views_print_the_same_number_of_the_same_links() -> None:
+    """`scan` and `diagnose -v` print what the links lose, `bench` and `diagnose` what is left to the job."""
+    folder = FOLDER / "half-the-links-of-one-gpu"
+    evidence = [str(path) for path in folder.iterdir() if path.name != "truth.json"]
+    result = topodiag.diagnose(evidence).result
+    assert result.verdict is not None
+    cause = result.verdict.causes[0]
+    assert cause.price.gbs_lost is not None
+    assert cause.price.predicted is not None
+    printed = {
+        command: " ".join(run(command, *paths, "--width", "200").stdout.split())
+        for command, paths in (
+            ("scan", [str(folder / "bundles")]),
+            ("bench", evidence),
+            ("diagnose", evidence),
+        )
+    }
+    lost, left = in_gbs(cause.price.gbs_lost), spell_gbs(cause.price.predicted.value)
+    assert lost in printed["scan"]
+    assert lost in printed["diagnose"]
+    assert left in printed["bench"]
+    assert left in printed["diagnose"]
+
+
+CYCLIC = "".join(f"n{rank % 2}\n" for rank in range(16))
+
+
+def test_a_layout_takes_in_a_diagnosis_what_place_audit_prints(tmp_path: Path) -> None:
+    hosts = tmp_path / "hosts"
+    hosts.write_text(CYCLIC)
+    node = "fixture:dgx-h100-healthy"
+    audited = topodiag.audit(str(hosts), system="dgx-h100", tp=8)
+    found = {each.id: numbers(each.cost) for each in topodiag.diagnose([node, str(hosts)], tp=8).findings}
+    own = {each.id: numbers(each.cost) for each in audited.findings}
+    assert own
+    assert {key: found[key] for key in own} == own
