@@ -8,7 +8,7 @@ modelled.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import pairwise
 
 from topodiag.model.nccl_enums import COLLNET, NVLS_FAMILY, SHARDED, Algorithm, Collective, CpuArch, Graph, Protocol
@@ -36,6 +36,9 @@ MOST_BYTES = 1 << 62
 _Cell = tuple[str, str, float, float]
 """Algorithm, protocol, latency in us, algorithm bandwidth in GB/s."""
 
+_Timed = tuple[str, str, Callable[[int], float]]
+"""Algorithm, protocol, and what an operation of so many bytes takes, us."""
+
 
 def busbw_factor(collective: str, nranks: int) -> float:
     """Bus bandwidth over algorithm bandwidth as nccl-tests prints them (its src/*.cu, *GetBw). Sizes are those of its
@@ -47,14 +50,30 @@ def busbw_factor(collective: str, nranks: int) -> float:
 
 def predicted_us(shape: CommShape, cell: Cell, entry: tuple[float, float], nbytes: int) -> float:
     """NCCL's estimate of one operation's time. `entry` is the table's (latency us, GB/s); not one of 0 GB/s."""
+    return _times(shape, cell, entry)(nbytes)
+
+
+def _times(shape: CommShape, cell: Cell, entry: tuple[float, float]) -> Callable[[int], float]:
+    """The same of any size: what no size changes is asked once for all of a table."""
     latency, bandwidth = entry
     collective, algorithm, protocol = cell.collective, cell.algorithm, cell.protocol
-    size = _log2_of_64(shape.minor, nbytes)
-    if collective == Collective.ALL_REDUCE and 0 <= size < _corrected_sizes(shape, algorithm):
-        bandwidth *= tc.TREE_CORRECTION[protocol][size]
-    if (algorithm, protocol) == (Algorithm.RING, Protocol.SIMPLE):
-        latency *= _plateau(shape, collective, nbytes // max(shape.channels * shape.nranks, 1))
-    return latency + nbytes / (1000 * bandwidth)
+    corrected = _corrected_sizes(shape, algorithm) if collective == Collective.ALL_REDUCE else 0
+    correction = tc.TREE_CORRECTION[protocol]
+    least = -1 if has(shape.minor, Feature.SIZES_BELOW_64_APART) else 0
+    rings = (algorithm, protocol) == (Algorithm.RING, Protocol.SIMPLE)
+    parts = max(shape.channels * shape.nranks, 1)
+
+    def time_us(nbytes: int) -> float:
+        wide, start = bandwidth, latency
+        if corrected:
+            size = max((nbytes >> 6).bit_length() - 1, least)  # floor(log2(nbytes / 64)): below 64 bytes -1, once 0
+            if 0 <= size < corrected:
+                wide *= correction[size]
+        if rings:
+            start *= _plateau(shape, collective, nbytes // parts)
+        return start + nbytes / (1000 * wide)
+
+    return time_us
 
 
 def _plateau(shape: CommShape, collective: str, share: int) -> float:
@@ -79,11 +98,6 @@ def _on_plateau(shape: CommShape, collective: str) -> bool:
     blackwell = has(shape.minor, Feature.RING_PLATEAU_ON_BLACKWELL) and shape.min_sm >= 100
     summed = collective == Collective.ALL_REDUCE and has(shape.minor, Feature.RING_PLATEAU_BY_STEPS)
     return blackwell and on_nvlink and (collective in SHARDED or summed)
-
-
-def _log2_of_64(minor: int, nbytes: int) -> int:
-    """floor(log2(nbytes / 64)). Of less than 64 bytes it is -1, once 0."""
-    return max((nbytes >> 6).bit_length() - 1, -1 if has(minor, Feature.SIZES_BELOW_64_APART) else 0)
 
 
 def _corrected_sizes(shape: CommShape, algorithm: str) -> int:
@@ -111,7 +125,7 @@ def sweep(
     shape: CommShape, table: TuningTable, settings: Settings, collective: str, sizes: Iterable[int]
 ) -> tuple[Choice, ...]:
     """The choice for every size that has one, in the order given."""
-    cells = _available(shape, table, settings, collective)
+    cells = _timed(shape, table, settings, collective)
     made = (_fastest(shape, cells, collective, nbytes) for nbytes in sizes if 0 < nbytes <= MOST_BYTES)
     return tuple(choice for choice in made if choice is not None)
 
@@ -121,7 +135,7 @@ def changes(
 ) -> tuple[Choice, ...]:
     """The choice for the least size, and the first one of every other algorithm or protocol above it: between two
     neighbouring sizes that differ, the exact byte is searched. `sizes` in any order."""
-    cells = _available(shape, table, settings, collective)
+    cells = _timed(shape, table, settings, collective)
     made = [
         choice
         for nbytes in sorted({nbytes for nbytes in sizes if 0 < nbytes <= MOST_BYTES})
@@ -133,7 +147,7 @@ def changes(
     return tuple(found)
 
 
-def _between(shape: CommShape, cells: list[_Cell], below: Choice, above: Choice) -> Iterator[Choice]:
+def _between(shape: CommShape, cells: list[_Timed], below: Choice, above: Choice) -> Iterator[Choice]:
     """Where the choice turns from `below`'s to `above`'s, by halving: one byte apart at the end. A third choice in
     between splits the search in two."""
     stack = [(below, above)]
@@ -162,12 +176,21 @@ def expected_busbw(
     return choice.busbw_gbs if choice is not None and choice.busbw_gbs > 0 else None
 
 
-def _fastest(shape: CommShape, cells: list[_Cell], collective: str, nbytes: int) -> Choice | None:
+def _timed(shape: CommShape, table: TuningTable, settings: Settings, collective: str) -> list[_Timed]:
+    """The cells that may run, in the order in which NCCL compares them."""
+    cells = _available(shape, table, settings, collective)
+    if shape.nranks <= 1:
+        return [(algorithm, protocol, lambda _: 0.0) for algorithm, protocol, *_ in cells]
+    return [
+        (algorithm, protocol, _times(shape, Cell(collective, algorithm, protocol), (latency, bandwidth)))
+        for algorithm, protocol, latency, bandwidth in cells
+    ]
+
+
+def _fastest(shape: CommShape, cells: list[_Timed], collective: str, nbytes: int) -> Choice | None:
     best: tuple[float, str, str] | None = None
-    for algorithm, protocol, latency, bandwidth in cells:
-        time = 0.0
-        if shape.nranks > 1:
-            time = predicted_us(shape, Cell(collective, algorithm, protocol), (latency, bandwidth), nbytes)
+    for algorithm, protocol, time_us in cells:
+        time = time_us(nbytes)
         if best is None or time < best[0]:
             best = time, algorithm, protocol
     if best is None:
