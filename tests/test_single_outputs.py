@@ -140,6 +140,12 @@ def said(tmp_path: Path, text: str) -> dict[str, Any]:
         ("bnxt_en 0000:21:00.0 ens5f0np0: TX timeout detected, starting reset task!\n", "NIC003"),
         ("cma event RDMA_CM_EVENT_UNREACHABLE, error -110\nconnect error -1\n", "NET008"),
         (" Couldn't connect to 10.0.0.4:18515\n", "JOB005"),
+        ("LustreError: 167-0: scratch-MDT0000-mdc-ff: This client was evicted by scratch-MDT0000; in progress\n",
+         "HST006"),
+        ("OSError: [Errno 5] Input/output error: '/mnt/data/shard-0001.tar'\n", "HST006"),
+        ("RuntimeError: Timed out waiting 1800000ms for recv operation to complete\n", "JOB006"),
+        ("pdsh@head: worker-3: ssh exited with exit code 255\n", "JOB009"),
+        ("I 05-04 00:52:46 controller.py:100] The cluster is preempted.\n", "JOB009"),
         ("NET/FasTrak : plugin initialization failed: no devices found\n", "JOB005"),
         ("h:1:1 [0] NCCL INFO NET/IB : SHARP coll init error: Cannot connect to SHARPD(-8)\n", "NET005"),
         ("nv-fabricmanager[1201]: fabric manager NVIDIA GPU driver interface version 535.104.05 don't match with driver"

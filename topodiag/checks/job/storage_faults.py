@@ -32,6 +32,13 @@ class StorageInLog(FaultInLog):
             _ENDS,
             Confidence.MEDIUM,
         ),
+        "io error": Words(
+            "a file system answers with an error of input or output",
+            "storage that reads and writes what it is asked",
+            ("`dmesg -T | tail -50` on the node: errors of the disk, a server that is lost, a client that was evicted",
+             "the same file from another node: is it the file's server, or this node's client"),
+            _ENDS,
+        ),
         "quota": Words(
             "a quota is used up: the job cannot write",
             "room within the quota for what the job writes",

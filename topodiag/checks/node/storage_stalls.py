@@ -21,6 +21,13 @@ _SERVER = (
         re.compile(r"Connection restored to (\S{1,255})"),
         "Lustre target",
     ),
+    (
+        re.compile(
+            r"client was evicted by (\S{1,255}?);|LustreError: (?=.{0,200}failed: rc = -)\S{1,20} (\S{1,255}?):"
+        ),
+        re.compile(r"Connection restored to (\S{1,255})"),
+        "Lustre target",
+    ),
     (re.compile(r"ceph: (mds[0-9]{1,6}) (?:hung|caps stale)"), re.compile(r"ceph: (mds[0-9]{1,6}) (?:came back|recovery completed)"), "Ceph"),  # noqa: E501
     (re.compile(r"CIFS: .{0,40}?(\\\\\S{1,255}) has not responded"), re.compile(r"(?!)"), "CIFS server"),
 )  # fmt: skip
@@ -89,8 +96,9 @@ def _servers(events: Sequence[KernelEvent]) -> Iterator[HostFault]:
         answers: dict[str, bool] = {}
         for event in events:
             if found := silent.search(event.text):
-                lines[found[1]].append(event)
-                answers[found[1]] = False
+                name = next(part for part in found.groups() if part)
+                lines[name].append(event)
+                answers[name] = False
             elif found := again.search(event.text):
                 answers[found[1]] = True
         for name, told in lines.items():

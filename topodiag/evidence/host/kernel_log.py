@@ -108,6 +108,7 @@ _MLX5_TROUBLE = re.compile(
 _HUNG_TASK = re.compile(r"\btask \S{1,64}:[0-9]{1,10} blocked for more than [0-9]{1,9} seconds")
 _STORAGE = re.compile(
     r"\bnfs: server \S{1,255} (?:not responding|OK)|\bLustre: .{0,200}Connection (?:to .{1,200}was lost|restored to)"
+    r"|\bLustreError: .{0,200}\b(?:client was evicted by|operation \w{1,40} to node .{1,80} failed: rc = -)"
     r"|\bceph: mds[0-9]{1,6} (?:hung|caps stale|came back|recovery completed)|\bCIFS: .{1,300}has not responded"
     r"|I/O error, dev \w|(?:EXT4|BTRFS|F2FS)[ -]\S{0,4}(?:error|critical)"
     r"|\bXFS \(\S{1,60}\): .{0,80}(?:[Ss]hut(?:ting)? down|I/O [Ee]rror)"
@@ -116,7 +117,7 @@ _STORAGE = re.compile(
 """Storage that does not answer, or does again: net/sunrpc/clnt.c, Lustre ptlrpc/import.c, fs/ceph, fs/smb, block/."""
 _INTERESTING = re.compile(
     r"Xid ?\(|Xid=|XidCritical|\(XID |PCIe |AER: |NVRM: |nvidia-|link|carrier|mlx5|off the bus|iommu|AMD-Vi"
-    r"|DMAR: |amdgpu"
+    r"|DMAR: |amdgpu|LustreError"
     r"|blocked for more|nfs: server|Connection |ceph: mds|has not responded|I/O error|lockup|EDAC"
     r"|mce: |rcu: |panic|inaccessible|bnxt|irdma|ionic|-fs |BTRFS|F2FS|XFS \(|nvme nvme",
     re.IGNORECASE,
@@ -132,6 +133,7 @@ _WRITES = re.compile(
     r"|iommu: Default domain type: |DMAR: IOMMU enabled"
     r"|AMD-Vi: Event logged \[|DMAR: \[(?:DMA|INTR)[ -]"
     r"|task \S{1,64}:[0-9]{1,10} blocked for more than [0-9]|nfs: server \S{1,255} not responding, "
+    r"|LustreError: .{0,200}client was evicted by"
     r"|Lustre: .{0,200}Connection to .{1,200}was lost; in progress|I/O error, dev \w{1,40}, sector"
     rf"|\bamdgpu {_BUS}: "
     rf"|\[drm:amdgpu_\w{{1,60}} \[amdgpu\]\] \*ERROR\*"
@@ -143,6 +145,7 @@ _WRITTEN = (
         "blocked for more than",
         "nfs: server",
         "Lustre: ",
+        "LustreError: ",
         "I/O error",
         "amdgpu ",
         "[amdgpu]] ",

@@ -38,7 +38,7 @@ _NODE = compiled(
 _EVICTED = compiled(
     r"(?:(?:[Cc]luster|[Ii]nstance|[Nn]ode|[Ww]orker|VM|[Jj]ob) (?:is|was|has been|got|were) preempted)\b"
     r"|will be terminated soon \(reason: ([\w\- ]{3,60})\)|[Rr]eason: {1,12}Evicted\b"
-    r"|The node was low on resource|[Pp]od \S{1,80} (?:was |has been )?(?:evicted|preempted)|TERM_PREEMPT"
+    r"|The node was low on resource|[Pp]od \S{1,80} (?:was |has been |is )?(?:evicted|preempted)|TERM_PREEMPT"
     r"|[Ss]pot (?:instance )?interruption"
     r"|\b[Ii]nstance (?:was )?(?:terminated|preempted)\b.{0,60}(?:maintenance|preempt)"
 )
@@ -66,6 +66,7 @@ _BY_WORD = (
 )  # fmt: skip
 _NOT_LAUNCHED = compiled(
     r"srun: error: .{0,120}\b(?:[Tt]ask|[Aa]pplication|[Jj]ob) ?launch\b.{0,80}\bfailed|\b[Jj]ob prolog failed\b"
+    r"|: ssh exited with exit code 255\b"
     r"|\b(?:[Ff]ailed to|[Cc]annot) (?:launch|spawn) (?:the )?(?:tasks?|processes|step)\b"
 )
 _POD = compiled(
@@ -110,7 +111,7 @@ _NOT_DIED = re.compile(
     r"\b(?:if|when|in case|unless|whether|until|before|may|might|could|would|no|not|never)\b|\?", re.I
 )
 _EXCEPTION = compiled(
-    r"(?:^|[\s:\]])((?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{0,60}(?:Error|Exception|Interrupt)): (\S.{0,1500})$"
+    r"(?:^|[\s:\]\"'])((?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{0,60}(?:Error|Exception|Interrupt)): (\S.{0,1500})$"
 )
 _BARE_EXCEPTION = compiled(
     r"^\s{0,8}(?:\[rank\d{1,6}\]: ?)?(?:[A-Za-z_]\w{0,60}\.){1,8}([A-Z]\w{0,60}(?:Error|Exception))\s*$"
@@ -121,7 +122,7 @@ _UNCAUGHT = compiled(r"\[rank(\d{1,9})\]: *$")
 _SRUN = compiled(r"(?:\[\d{1,6},(?=\d)|\s{0,8})(\d{1,6})(?:\]<std(?:err|out)>:|: ) *$")
 """`srun -l` and `mpirun --tag-output` put the rank before each line, caught or not."""
 _OF_OTHERS = re.compile(
-    r"ChildFailedError|\w(?:Dead|Died|Lost|Gone)(?:Error|Exception)|Dist(?:Backend|Store|Network)Error|\bnccl|NCCL|Ray(?:Actor|Task)Error|Actor(?:Died|Unavailable)"
+    r"ChildFailedError|LustreError|\w(?:Dead|Died|Lost|Gone)(?:Error|Exception)|Dist(?:Backend|Store|Network)Error|\bnccl|NCCL|Ray(?:Actor|Task)Error|Actor(?:Died|Unavailable)"
     r"Error|WorkerCrashed|store based barrier|TCPStore|Broken pipe|[Cc]onnection (?:reset|refused|closed|was)|EOFError"
     r"|[Uu]ncorrectable|ECC|nvlink|NVLink|hardware error|not yet initialized|unknown error"
     r"|CUDA-capable|initialization error|named symbol|no kernel image|/dev/shm|shared memory|Bus error"
@@ -141,6 +142,10 @@ _FRAME = compiled(
 _MISSING = compiled(r"(?:^|[\s:>])Missing ranks:\s*$")
 """Horovod 0.20 and later: the lines below name a rank each."""
 _STALLED = compiled(r"^(.{0,300}?) ?\[missing ranks: ?([\d, ]{1,2000})\]")
+_GLOO_WAIT = compiled(r"\bTimed out waiting \d{1,12} ?ms for (?P<op>send|recv) operation to complete")
+"""gloo/transport/tcp/unbound_buffer.cc, and torch's process group over it."""
+_WATCHED = compiled(r"\bWatchdog timeout \(")
+"""SGLang's watchdog of its scheduler: no batch came to its end."""
 _MISSED = compiled(r"^\s{0,8}missing ranks: \{([\d, ]{1,2000})\}\s*$")
 """torch's analyzer of flight recorder dumps (torch/distributed/flight_recorder, fr_trace)."""
 _READY = compiled(r"(\S{1,200}) \[ready ranks: ?([\d, ]{1,2000})\]")
@@ -181,7 +186,8 @@ WORDS = (
     b"free(): ", b"alloc(): ", b"_chunk(): ", b"consolidate(): ", b"double free", b"corrupted ", b"stack smashing",
     b"segfault at", b"exitcode", b"EXIT CODE", b"xit Code: ", b"xit code",
     b"return code = ", b" Killed ",
-    b"SIGKILL", b"failed to listen", b"EADDRINUSE", b"already in use", b"undefined symbol", b"' not found (required",
+    b"SIGKILL", b"Timed out waiting ", b"atchdog timeout (", b"ssh exited",
+    b"failed to listen", b"EADDRINUSE", b"already in use", b"undefined symbol", b"' not found (required",
     b"MPI_ABORT", b"access fault", b"nstance ", b"Error",
     b"launch", b"prolog failed", b"o spawn", b"BackOff", b"Error ", b"ErrImagePull", b"ContainerCannotRun",
     b"unexpectedly", b"died", b"was killed", b" crashed", b" is dead", b"is killed by signal", b"Error: ",
@@ -231,6 +237,9 @@ def end_of(text: str) -> tuple[str, dict[str, str]] | None:
     found = _STALLED.search(text)
     if found is not None:
         return "stalled", {"ranks": found[2].replace(" ", ""), "op": found[1].strip()[-120:]}
+    waited = _GLOO_WAIT.search(text) or _WATCHED.search(text)
+    if waited is not None:
+        return "stalled", {"ranks": "", "op": waited.groupdict().get("op") or ""}
     found = _MISSED.match(text)
     if found is not None:
         return "stalled", {"ranks": found[1].replace(" ", ""), "op": ""}

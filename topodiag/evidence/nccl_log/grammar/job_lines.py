@@ -38,7 +38,7 @@ WORDS = (
     b"ailed status ", b"IB Async event", b"onnection closed by peer", b"client socket has",
     b"RendezvousTimeout", b"waiting for clients", b"wait timeout after", b"C10d store", b"ncclUniqueId from",
     b"store based barrier", b"exchange_identification", b"ERROR: UNREACHABLE", b"RDMA_CM_EVENT_",
-    b"Couldn't connect to",
+    b"Couldn't connect to", b"Horovod has been",
     b"gaierror", b"gai error", b"ocket has failed to", b"EADDRINUSE",
     b"eartbeat monitor timed out", b"connectFullMesh", b"Unable to find address for: ",
     *ends.WORDS, *job_faults.WORDS, *reach.WORDS, *(words.encode() for words in (*NOTES, *WELL)),
@@ -48,7 +48,10 @@ WORDS = (
 )  # fmt: skip
 """A line without any of these is none of theirs."""
 
-_PEER_GONE = compiled(r"gloo/\S{1,200}\] Connection closed by peer \[([^\]\s]{1,60})\]")
+_PEER_GONE = compiled(
+    r"Horovod has been shut down\. This was caused by an (exception on one of the ranks)"
+    r"|gloo/\S{1,200}\] Connection closed by peer \[([^\]\s]{1,60})\]"
+)
 _NO_STORE = compiled(
     r"client socket has (?:timed out|failed).{0,80}connect to \(?([\w.:-]{1,80}?)(?:[,)\s]|$)|RendezvousTimeoutError"
     r"|\bretr(?:ie|ei)ving ncclUniqueId from \[\d{1,9}\] via .{0,120} got error|\bin store based barrier on rank\b"
@@ -203,7 +206,7 @@ def _unmet(text: str) -> tuple[str, dict[str, str]] | None:
     gone, store = _PEER_GONE.search(text), _NO_STORE.search(text)
     gloo, launch = _GLOO.search(text), _LAUNCH.search(text)
     if gone is not None:
-        return "peer closed", {"peer": gone[1]}
+        return "peer closed", _given({"peer": gone[2] or ""})
     if store is not None or _STORE.search(text) is not None:
         peer = reach.peer_of(text) or ((store[1] or store[2]) if store is not None else "")
         return "connect", _given({"peer": peer or "", "why": reach.why_unreached(text) if peer else ""})
