@@ -4,10 +4,20 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
-from topodiag.model.step_pace import Pace, last_starts, odd_ranks, pace_of, says_change, says_pace, says_steps
+from topodiag.model.step_pace import (
+    Pace,
+    last_starts,
+    odd_ranks,
+    pace_of,
+    says_change,
+    says_pace,
+    says_steps,
+    says_waits,
+)
 from topodiag.model.steps import Step, StepSeries
 
 
@@ -26,6 +36,37 @@ def series(
 
 def pace(seconds: Callable[[int], float], count: int = 200, **more: float) -> Pace:
     return pace_of(series(seconds, count, **more))  # type: ignore[arg-type]
+
+
+def waiting(part: Callable[[int], float], own: Callable[[int], float] = lambda _: 0.18) -> Pace:
+    """Steps that wait `part` seconds for data, by their log, beside their own time."""
+    made = series(lambda n: own(n) + part(n), noise=0.001)
+    return pace_of(replace(made, steps=tuple(replace(each, waited=part(each.number)) for each in made.steps)))
+
+
+def test_steps_that_are_long_where_they_wait_for_data_are_said_to() -> None:
+    made = waiting(lambda n: 0.004 if n % 3 else 0.4)
+    assert made.for_data > 0.95
+    assert says_waits(made).startswith("steps take between 184 ms and 58")
+    assert says_waits(made).endswith("of the difference is waiting for data: no wire")
+    assert says_waits(made) in says_pace(made)
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        waiting(lambda _: 0.004),  # steps hardly differ
+        waiting(lambda _: 0.004, lambda n: 0.18 if n % 3 else 0.6),  # something else makes them long
+        waiting(lambda n: 0.004 if n % 3 else 0.1, lambda n: 0.18 if n % 3 else 0.6),  # data is a part of it
+        waiting(lambda _: 0.4, lambda n: 0.18 if n < 100 else 0.36),  # they always wait, and became longer
+    ],
+)
+def test_nothing_is_laid_to_the_data_where_the_log_does_not_show_it(made: Pace) -> None:
+    assert says_waits(made) == ""
+
+
+def test_a_log_that_does_not_say_it_lays_nothing_to_the_data() -> None:
+    assert says_waits(pace(lambda n: 0.18 if n % 3 else 0.6)) == ""
 
 
 def test_the_steady_time_is_the_median_after_the_warm_up() -> None:

@@ -32,6 +32,10 @@ CHANGED = 1.1
 """Times by which levels must differ: runs vary by a few per cent."""
 NOISES = 4.0
 """Median deviations by which levels must differ as well, and up to twice as many of short ones."""
+FAST = 0.2
+"""Share of the steps that are the fast ones."""
+MOSTLY = 0.8
+"""Share of what steps take beyond the fast ones that must be waiting for data to lay it there."""
 SLOW = 1.5
 """Times the level of its neighbours that makes a step slow."""
 DRIFTED = 1.05
@@ -77,6 +81,9 @@ class Pace:
     resized: int = -1
     start: int = 1
     starts: int = 1
+    for_data: float = 0.0
+    """The share of what steps take beyond the fast ones that is waiting for data, by the log itself; 0 where the log
+    does not say it, or steps hardly differ."""
 
     @property
     def change(self) -> tuple[Level, Level] | None:
@@ -118,7 +125,18 @@ def pace_of(series: StepSeries) -> Pace:
         for step, cost in zip(judged[a:b], costs[a:b].tolist(), strict=True)
         if cost > SLOW * level.cost
     )
-    return Pace(series, typical, low, high, levels, slow, _every(slow), drift, resized)
+    waits = _for_data(judged, costs) if series.unit == "s" else 0.0
+    return Pace(series, typical, low, high, levels, slow, _every(slow), drift, resized, for_data=waits)
+
+
+def _for_data(steps: list[Step], costs: Floats) -> float:
+    waited = np.array([-1.0 if each.waited is None else each.waited for each in steps])
+    fast = float(np.quantile(costs, FAST))
+    beyond = np.clip(costs - fast, 0, None)
+    if (waited < 0).any() or (waited > costs).any() or float(beyond.mean()) < (CHANGED - 1) * fast:
+        return 0.0
+    usual = float(np.median(waited[costs <= fast]))
+    return float(min(np.clip(waited - usual, 0, None).sum() / beyond.sum(), 1.0))
 
 
 def _level(steps: list[Step], costs: Floats) -> Level:
@@ -227,6 +245,14 @@ def says_change(pace: Pace, *, timed: bool = True) -> str:
     return words
 
 
+def says_waits(pace: Pace) -> str:
+    """That steps are long where they wait for data; "" where the log does not show it."""
+    if pace.for_data < MOSTLY:
+        return ""
+    between = f"{spell_s(pace.low)} and {spell_s(pace.high)}"
+    return f"steps take between {between}, and {percent(pace.for_data)} of the difference is waiting for data: no wire"
+
+
 def says_pace(pace: Pace) -> tuple[str, ...]:
     """The pace in a few sentences: how many steps and how long, what changed, which are slow."""
     series = pace.series
@@ -243,6 +269,8 @@ def says_pace(pace: Pace) -> tuple[str, ...]:
         made = [lead + spell_pace(pace.typical, series.unit) + steady]
     if change := says_change(pace):
         made.append(change)
+    if waits := says_waits(pace):
+        made.append(waits)
     if pace.drift != 1:
         longer = f"{percent(abs(pace.drift - 1))} {'longer' if pace.drift > 1 else 'shorter'}"
         made.append(f"steps became {longer} little by little")

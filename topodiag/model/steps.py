@@ -11,13 +11,15 @@ from topodiag.model.provenance import Origin
 class Step:
     """One step, or the mean of those since the line before. `value` in the unit of its series; `time` in seconds of the
     epoch, the log's own zone read as UTC, None without a date; `work` is the batch times the sequence length as far as
-    the line says them, None where it says neither."""
+    the line says them, None where it says neither; `waited` are the seconds of it for which it waited for data, None
+    where the line does not say them."""
 
     number: int
     value: float
     time: float | None = None
     work: float | None = None
     origin: Origin | None = None
+    waited: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

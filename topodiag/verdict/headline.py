@@ -20,6 +20,8 @@ WORDS = {
     State.HEALTHY: "healthy",
     State.UNKNOWN: "unknown",
 }
+_NO_WIRE = "no wire; "
+"""How the words on steps end which say why themselves."""
 MAX_MESSAGE = 160
 """Characters of a finding's message in a headline: the first errors of jobs quote whole lines."""
 
@@ -46,7 +48,9 @@ def headline(state: State, causes: Sequence[Cause], benchmarks: Sequence[Benchma
         return f"{lead}; {effect}" if effect and effect.split(" ")[0] not in lead else lead
     if state is State.HEALTHY:
         return healthy_words(benchmarks, scene)
-    return loss_words(benchmarks) or f"{_step_words(scene)}nothing in this evidence says why; {seen_words(scene)}"
+    steps = _step_words(scene)
+    why = "" if steps.endswith(_NO_WIRE) else "nothing in this evidence says why; "
+    return loss_words(benchmarks) or f"{steps}{why}{seen_words(scene)}"
 
 
 def _step_words(scene: Scene) -> str:
@@ -54,8 +58,10 @@ def _step_words(scene: Scene) -> str:
     pace = next((pace for job in scene.case.jobs for pace in job.paces[:1]), None)
     if pace is None:
         return ""
-    from topodiag.model.step_pace import says_change, spell_pace  # noqa: PLC0415 - numpy, which only jobs need
+    from topodiag.model.step_pace import says_change, says_waits, spell_pace  # noqa: PLC0415 - numpy, which only jobs need
 
+    if waits := says_waits(pace):
+        return f"{waits}; "
     if pace.slower > 1:
         return f"{says_change(pace)}, and "
     unsure = len(pace.levels) != 1 or pace.drift > 1

@@ -231,3 +231,12 @@ def test_of_two_lines_about_one_step_the_duration_counts() -> None:
 def test_any_text_is_read_without_an_exception(text: str, data: bytes) -> None:
     read_steps(megatron(range(1, 5)) + text, "any")
     read_line(data.decode("utf-8", "replace"))
+
+
+@pytest.mark.parametrize(
+    ("name", "waited"), [("mmengine", 0.012), ("PyTorch's ImageNet example", 0.001), ("Megatron-LM", None)]
+)
+def test_what_a_step_waits_for_data_is_read_where_the_line_says_it(name: str, waited: float | None) -> None:
+    found = read_line(FORMS[name][0])
+    assert found is not None
+    assert found.waited == waited

@@ -52,6 +52,15 @@ def test_where_predicted_and_measured_are_the_same_the_cause_explains_it() -> No
     assert open_steps([replace(priced(0.39), price=price)], case) == ()
 
 
+def test_a_change_that_is_waiting_for_data_is_compared_with_no_cause() -> None:
+    made = slower()
+    steps = tuple(replace(each, waited=0.01 if each.number < 120 else 0.8) for each in made.steps)
+    case = case_of(replace(made, steps=steps))
+    price = compared(priced(0.39), case)
+    assert (price.step_says, price.step_agrees) == ("", False)
+    assert open_steps([], case) == ()
+
+
 def test_where_they_differ_it_is_said_and_stays_open() -> None:
     case = case_of(slower())
     price = compared(priced(0.1), case)

@@ -51,6 +51,7 @@ _LONGEST = 60
 """Characters of a name."""
 _METER = re.compile(rf"\b(?:Batch )?Time\s{{1,6}}({_NUM})\s{{1,6}}\(")
 """`Time  0.210 (  0.532)`: now, and the mean so far (the meters of PyTorch's ImageNet example)."""
+_WAITED = re.compile(r"\b(?:data_time:\s{0,4}|Data\s{1,6})([0-9]{1,6}(?:\.[0-9]{1,8})?)(?=[\s,;(]|$)")
 _LOOSE = re.compile(
     r"(?:(?<=[|,(\s])|^)(dt|time|took|in)?\s{0,4}(?<![\w.:])"
     rf"({_NUM})\s{{0,2}}(it/s|s/it|iters?/s|steps?/s(?:ec)?|tok(?:ens)?/s(?:ec)?|samples?/s(?:ec)?|ms|s|sec|seconds)"
@@ -99,6 +100,8 @@ class StepLine:
     work: float | None = None
     bar: str = ""
     at: int = 0
+    waited: float | None = None
+    """Seconds of the step that waited for data, where the line says them."""
 
 
 def read_line(text: str) -> StepLine | None:
@@ -113,7 +116,7 @@ def read_line(text: str) -> StepLine | None:
     values, work = _values(line, end)
     if not values and (bar := _bar(line)) is not None:
         return bar
-    return StepLine(number, total, values, work, at=at)
+    return StepLine(number, total, values, work, at=at, waited=_waited(line, end))
 
 
 def _step_of(line: str) -> tuple[int, int, int, int] | None:
@@ -141,6 +144,12 @@ def _bar(line: str) -> StepLine | None:
         return None
     seconds = value if found[5] == "s/it" else 1 / value
     return StepLine(int(found[2]), int(found[3]), {"s": seconds}, bar=f"{(found[1] or '').strip()[:40]} {found[3]}")
+
+
+def _waited(line: str, after: int) -> float | None:
+    """`data_time: 0.52` of mmengine and detectron2, `Data 0.52 (0.17)` of PyTorch's ImageNet example."""
+    found = _WAITED.search(line, after)
+    return float(found[1]) if found is not None else None
 
 
 def _values(line: str, after: int = 0) -> tuple[dict[str, float], float | None]:

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from topodiag.model.case import Case
 from topodiag.model.job import Job
-from topodiag.model.step_pace import Pace, says_change
+from topodiag.model.step_pace import Pace, says_change, says_waits
 from topodiag.model.timeline import Moment
 from topodiag.model.verdict import Agreement, Cause
 from topodiag.verdict.pricing.agreement import TOLERANCE, compare
@@ -49,6 +49,8 @@ def open_steps(causes: Sequence[Cause], case: Case) -> tuple[str, ...]:
     made = []
     for job in case.jobs:
         for pace in job.paces[:1]:
+            if says_waits(pace):
+                continue
             if pace.slower > 1:
                 made.append(f"{says_change(pace)}: no cause that is known began then")
             elif pace.drift > 1:
@@ -57,7 +59,7 @@ def open_steps(causes: Sequence[Cause], case: Case) -> tuple[str, ...]:
 
 
 def _slower(job: Job) -> Pace | None:
-    return next((pace for pace in job.paces[:1] if pace.slower > 1), None)
+    return next((pace for pace in job.paces[:1] if pace.slower > 1 and not says_waits(pace)), None)
 
 
 def _compared(cause: Cause, pace: Pace, job: Job, case: Case) -> tuple[str, bool]:
