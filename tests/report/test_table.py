@@ -36,7 +36,7 @@ def line_with(text, needle):
 
 def test_a_healthy_node_gets_a_verdict_that_says_what_it_rests_on():
     first = table(machines.healthy()).splitlines()[0]
-    assert first == "✔ gpu-001  no faults found in what was seen  (40 of 43 checks judged, 2 unknown)"
+    assert first == "✔ gpu-001  no faults found in what was seen  (41 of 44 checks judged, 2 unknown)"
 
 
 def test_the_verdict_counts_findings_by_severity():
@@ -283,8 +283,8 @@ def test_ascii_is_ascii_and_lines_keep_to_the_width(make, width):
 
 def test_the_plain_ascii_page_of_a_small_machine():
     expected = """\
-? topo.txt  no faults found in the little that was seen  (2 of 43 checks judged,
-            41 unknown)
+? topo.txt  no faults found in the little that was seen  (2 of 44 checks judged,
+            42 unknown)
   4 GPUs | 2 NICs
 
 NUMA 0  cpus 0-31
