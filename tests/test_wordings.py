@@ -52,11 +52,11 @@ SHOWN = [
     ("Cray MPICH that cannot either", "(GTL DEBUG: 1) cuIpcOpenMemHandle: invalid argument, CUDA_ERROR_INVALID_VALUE,"
      " line no 360\n", "HST002"),
     ("a node that mpirun does not know", "ssh: Could not resolve hostname mpi-worker-0.mpi: Name or service not"
-     " known\n", "JOB005"),
+     " known\n", "JOB009"),
     ("a node that refuses mpirun", "root@mpi-worker-1.mpi: Permission denied (publickey,password).\nORTE was unable to"
-     " reliably start one or more daemons.\n", "JOB005"),
+     " reliably start one or more daemons.\n", "JOB009"),
     ("JAX's tasks that do not register", "XlaRuntimeError: DEADLINE_EXCEEDED: Barrier timed out. Id:"
-     " [Init]Wait_for_all_tasks_to_register::0. This usually happens\n", "JOB005"),
+     " [Init]Wait_for_all_tasks_to_register::0. This usually happens\n", "JOB001"),
     ("NCCL's shared memory that somebody removed", "c:7:8 [2] include/shm.h:48 NCCL WARN unlink shared memory"
      " /dev/shm/nccl-d5rT failed, error: No such file or directory\nc:7:8 [2] NCCL INFO init.cc:743 -> 2\n", "HST003"),
     ("the plugin's protocol that fails", "w0:77:77 [0] init.c:7 NCCL WARN NET/OFI Failed to initialize rdma protocol\n"

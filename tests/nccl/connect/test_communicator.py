@@ -186,6 +186,8 @@ def test_equal_hosts_are_searched_once(monkeypatch: pytest.MonkeyPatch) -> None:
     made([switched()] * 2, [(0, "11"), (0, "21"), (1, "31"), (1, "41")])
     assert len(searched) == 3
     made([switched()] * 6, whole(*range(6)), NCCL_NVLS_ENABLE="0")
+    assert len(searched) == 3  # NCCL asks for NVLS after the search
+    made([switched()] * 6, whole(*range(6)), NCCL_CROSS_NIC="0")
     assert len(searched) == 4
 
 
