@@ -22,6 +22,8 @@ from topodiag.evidence.host.shortfalls import short_of
         ("GPU count: expected 8, got 7", "gpu-count", 7, 8),
         ("expected 4 IB ports, but only 3 are up", "port-down", 3, 4),
         ("should have 8 HCAs, found none", "port-count", 0, 8),
+        ("gpu-agent: expected 8 RDMA devices, found 7", "port-count", 7, 8),
+        ("GPU node 3: expected 8 NICs, found 7", "port-count", 7, 8),
     ],
 )
 def test_fewer_than_expected_is_a_fault_of_what_is_counted(line: str, fault: str, had: int, wanted: int) -> None:

@@ -38,7 +38,7 @@ _ORDERS = tuple(
         r"(?:(?:is|are|was|were)\s{1,3})?(?:up|active|online|found|detected|visible|seen|healthy|present)\b)",
     )
 )
-_NAMED = re.compile(rf"\b(?:{_ANY})\b", re.IGNORECASE)
+_NAMED = re.compile(rf"(?<![\w-])(?:{_ANY})(?![\w-])", re.IGNORECASE)
 _BESIDE = re.compile(r"\s{1,3}(?:(?!(?:on|at|for|in|from|by|of|with|per)\b)[\w-]{1,20}\s{1,2}){0,2}$")
 """What may stand between a number and the noun that it counts."""
 _CHEAP = re.compile(r"expect|want|desired|should|must| of ", re.IGNORECASE)
@@ -78,11 +78,11 @@ def _counted(line: str, found: re.Match[str]) -> re.Match[str] | None:
     """The noun that the numbers count: behind one of them, between the word and its number, or before both."""
     ends = (found.end("had"), found.end("wanted"))
     begins = (found.start(), found.start("had"), found.start("wanted"))
-    for named in _NAMED.finditer(line, max(0, found.start() - 30)):
-        behind = any(end < named.start() and _BESIDE.fullmatch(line, end, named.start()) for end in ends)
-        if behind or any(named.end() <= begin <= named.end() + 20 for begin in begins):
+    nouns = list(_NAMED.finditer(line, max(0, found.start() - 30)))
+    for named in nouns:
+        if any(end < named.start() and _BESIDE.fullmatch(line, end, named.start()) for end in ends):
             return named
-    return None
+    return next((named for named in nouns if any(named.end() <= at <= named.end() + 20 for at in begins)), None)
 
 
 def _count(word: str) -> int:
