@@ -103,14 +103,16 @@ class ProcessDied(JobCheck[Died]):
     What it finds
         The process that ended first, and why: an exception that nobody caught, too much host memory, a signal, a
         preemption, an eviction, a time limit. Then all closed connections and timeouts of other ranks follow from
-        it. Or the job never started, as no node has what it asks for.
+        it. Or the job never started: no node has what it asks for, its port is taken, a library lacks a symbol that it
+        needs, the launcher or the kubelet cannot start it.
 
     Why it matters
         511 ranks report a timeout or a closed connection, and one line says why: the rank that died. Whoever looks
         at the network loses hours.
 
     Evidence it reads
-        Output of torchrun, Slurm, Kubernetes, Ray, mpirun, and Python tracebacks with the rank in front.
+        Output of torchrun, Slurm, Kubernetes, Ray, mpirun, the dynamic loader, and Python tracebacks with the rank in
+        front, or an exception with which a text ends.
 
     When it stays silent
         The process ended because of an error of communication that stands before it, or by SIGTERM or SIGABRT, which

@@ -70,7 +70,8 @@ class InitNotFinished(OneStep[Job], JobCheck[Never]):
 
     What it finds
         Members of a communicator that started its init and never completed it, world ranks that left no line while
-        others wait for them, and processes that failed before they had a rank.
+        others wait for them, and processes that failed before they had a rank. Processes that did not come to where
+        the job meets: a store, a coordinator, a barrier of the launch.
 
     Why it matters
         Init is collective: all ranks wait for the last one, for as long as the launcher lets them. The rank to look
@@ -78,7 +79,8 @@ class InitNotFinished(OneStep[Job], JobCheck[Never]):
 
     Evidence it reads
         `Init START` and `Init COMPLETE` lines, `Init timings`, what else a rank printed, and errors of processes
-        without a rank. Answers of NCCL's RAS that list no communicator.
+        without a rank. Answers of NCCL's RAS that list no communicator. What torch's store and JAX's coordinator say
+        of those that they waited for.
 
     When it stays silent
         Init lines are not in the log (NCCL_DEBUG below INFO, INIT not among the subsystems): unknown. A rank whose
