@@ -120,6 +120,7 @@ def _held(blob: Blob) -> Iterator[Held]:
             table, columns = _ROW, []
         elif _LONG_HEADER.match(line):
             columns = line.split()
+            columns = columns if {"NODELIST", "STATE"} <= set(columns) else []
             table = None
         elif columns:
             if (held := _of_row(columns, number, line)) is not None:
