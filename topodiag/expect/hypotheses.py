@@ -21,7 +21,7 @@ from topodiag.expect.rates import Rates, reached_on
 from topodiag.expect.settings import is_costly
 from topodiag.expect.setup import NoSetupError, Setup
 from topodiag.expect.shared import known_shares
-from topodiag.expect.verdict import IMPOSSIBLE, LOW, Verdict, busbw_of
+from topodiag.expect.verdict import IMPOSSIBLE, LOW, Verdict
 from topodiag.model.bench import BenchRun, Fit, Hypothesis
 from topodiag.model.finding import Finding, Outcome, Severity, Status
 from topodiag.nccl.topo.changes import ChangeError
@@ -217,7 +217,7 @@ def _excluded(case: _Case, cause: Cause) -> str:
     if "sockets" in cause.networks:
         if case.known.network not in ("", "sockets"):
             return f"NCCL's log shows {case.known.network} in use"
-        size, gbs = max(((row.size, busbw_of(row) or 0.0) for row in case.run.rows), key=lambda each: each[1])
+        size, gbs = max(((row.size, row.busbw_gbs or 0.0) for row in case.run.rows), key=lambda each: each[1])
         if gbs > SOCKET_GBS[1] * OVER_SOCKETS:
             return f"{in_gbs(gbs)} at {spell_bytes(size)} are more than sockets bring"
     sources = [(case.known.logs, cause.cleared_by_log, "the log")]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from topodiag.model.bench import BenchRow, BenchRun, Expectation
+from topodiag.model.bench import BenchRun, Expectation
 from topodiag.model.finding import Confidence
 from topodiag.words.units import in_gbs, percent, spell_gbs
 
@@ -47,15 +47,9 @@ def is_severe(verdict: Verdict, *, shown: bool) -> bool:
     return verdict.severe or (verdict.word == LOW and shown and (verdict.ratio or 1.0) < SEVERE)
 
 
-def busbw_of(row: BenchRow) -> float | None:
-    """The better of both blocks: in-place or out-of-place, whichever the machine did better."""
-    found = [each.busbw_gbs for each in (row.out_of_place, row.in_place) if each.busbw_gbs is not None]
-    return max(found, default=None)
-
-
 def measured(run: BenchRun) -> tuple[int, float] | None:
     """Size and bus bandwidth of the greatest size that was measured."""
-    rows = [(row.size, gbs) for row in run.rows if (gbs := busbw_of(row)) is not None and row.size > 0]
+    rows = [(row.size, gbs) for row in run.rows if (gbs := row.busbw_gbs) is not None and row.size > 0]
     return max(rows, default=None)
 
 
@@ -69,7 +63,7 @@ def verdict_of(run: BenchRun, expectation: Expectation | None, why_none: str = "
         return Verdict(UNKNOWN, "one rank: nothing was communicated", size, gbs)
     if expectation is None:
         return Verdict(UNKNOWN, why_none or "nothing is known of the machine", size, gbs)
-    over = max(((busbw_of(row) or 0.0), row.size) for row in run.rows)
+    over = max(((row.busbw_gbs or 0.0), row.size) for row in run.rows)
     limit = expectation.limit_gbs
     if over[0] > limit * OVER:
         why = f"{in_gbs(over[0])} is more than the wires of {expectation.machine} carry ({in_gbs(limit)})"

@@ -48,6 +48,14 @@ class BenchRow:
         """Out of place where it was measured, else in place."""
         return self.out_of_place if self.out_of_place.time_us is not None else self.in_place
 
+    @property
+    def busbw_gbs(self) -> float | None:
+        """The better of both blocks: in-place or out-of-place, whichever the machine did better."""
+        out, inside = self.out_of_place.busbw_gbs, self.in_place.busbw_gbs
+        if out is None or inside is None:
+            return inside if out is None else out
+        return max(out, inside)
+
 
 @dataclass(frozen=True, slots=True)
 class BenchDevice:

@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from topodiag.report.interface import Style
-from topodiag.report.plot.scale import span_of
+from topodiag.report.plot.scale import MAX_POINTS, shown, span_of
 from topodiag.report.plot.svg import bars_svg
 from topodiag.report.plot.terminal import (
     BANDWIDTH,
@@ -56,6 +56,18 @@ def test_no_line_is_wider_than_the_page(width: int) -> None:
 
 def test_points_that_a_logarithm_cannot_place_are_left_out() -> None:
     assert lines(Series("zero", [(0.0, 1.0), (1.0, 0.0), (float("nan"), 1.0)])) == []
+
+
+def test_a_sweep_of_more_sizes_than_are_drawn_is_shown_to_its_end_and_with_its_dip() -> None:
+    points = [(float(1 << 20) + number, 100.0) for number in range(3 * MAX_POINTS + 1)]
+    points[5000] = (points[5000][0], 10.0)
+    across, up = span_of(SIZE, [x for x, _ in points], 6), span_of(LINEAR_BANDWIDTH, [0.0, 100.0], 6)
+    assert across is not None
+    assert up is not None
+    drawn = shown(Series("sweep", points), across, up)
+    assert len(drawn) <= MAX_POINTS + 1
+    assert drawn[-1][0] == across.share(points[-1][0])
+    assert min(height for _, height in drawn) == up.share(10.0)
 
 
 def test_ticks_of_sizes_are_powers_of_two_and_of_times_powers_of_ten() -> None:

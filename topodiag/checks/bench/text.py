@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from topodiag.model.bench import Benchmark, BenchRow, BenchRun
+from topodiag.model.bench import Benchmark, BenchRun
 
 _UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 
@@ -28,19 +28,12 @@ def place(benchmark: Benchmark) -> str:
     return run.placement or " ".join(part for part in (run.source, run.collective) if part)
 
 
-def busbw(row: BenchRow) -> float | None:
-    """The better of both blocks, None for a row that was cut or has no number."""
-    if row.cut:
-        return None
-    found = [each.busbw_gbs for each in (row.out_of_place, row.in_place) if each.busbw_gbs is not None]
-    return max(found, default=None)
-
-
 def measured(run: BenchRun) -> list[tuple[int, float]]:
-    """(size, GB/s) in ascending order of size; of a size that comes several times the best."""
+    """(size, GB/s) in ascending order of size; of a size that comes several times the best. Rows that were cut stay
+    out."""
     best: dict[int, float] = {}
     for row in run.rows:
-        gbs = busbw(row)
-        if gbs is not None and row.size > 0:
+        gbs = row.busbw_gbs
+        if gbs is not None and not row.cut and row.size > 0:
             best[row.size] = max(gbs, best.get(row.size, 0.0))
     return sorted(best.items())

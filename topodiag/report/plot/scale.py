@@ -47,9 +47,13 @@ class Axis:
     spell: Callable[[float], str]
     base: int = 10
 
+    def holds(self, value: float) -> bool:
+        """Whether a value has a place on the axis."""
+        return abs(value) < _MOST and not (self.base and value <= 0)
+
     def place(self, value: float) -> float | None:
         """Where a value stands, in the axis' own unit (its logarithm where it has one); None where it cannot."""
-        if not abs(value) < _MOST or (self.base and value <= 0):
+        if not self.holds(value):
             return None
         return log2(value) if self.base == 2 else log10(value) if self.base else value
 
@@ -83,10 +87,10 @@ class Span:
 
 def span_of(axis: Axis, values: Iterable[float], ticks: int) -> Span | None:
     """The span that holds all values, with about so many ticks; None where there is nothing to show."""
-    places = [place for value in values if (place := axis.place(value)) is not None]
-    if not places:
+    held = [value for value in values if axis.holds(value)]
+    if not held:
         return None
-    low, high = min(places), max(places)
+    low, high = axis.place(min(held)) or 0.0, axis.place(max(held)) or 0.0
     if not axis.base:
         low = min(low, 0.0)
     if high - low < 1e-9:
@@ -114,9 +118,15 @@ def _step(axis: Axis, wide: float, ticks: int) -> float:
 
 
 def shown(series: Series, across: Span, up: Span) -> list[tuple[float, float]]:
-    """The series' points as shares of the two spans, in the order of x."""
+    """The series' points as shares of the two spans, in the order of x. Of more than MAX_POINTS of them the lowest of
+    some neighbours stands for these (a dip is what matters), and the last one stays."""
+    points = sorted(series.points)
+    step = -(-len(points) // MAX_POINTS)
+    if step > 1:
+        least = (min(points[at : at + step], key=lambda point: point[1]) for at in range(0, len(points) - 1, step))
+        points = [*least, points[-1]]
     made = []
-    for x, y in sorted(series.points)[:MAX_POINTS]:
+    for x, y in points:
         at, height = across.share(x), up.share(y)
         if at is not None and height is not None:
             made.append((at, height))
@@ -131,7 +141,7 @@ def spans(
         (a, b)
         for each in series
         for a, b in each.points
-        if x.place(a) is not None and y.place(b) is not None
+        if x.holds(a) and y.holds(b)
     ]  # fmt: skip
     across = span_of(x, (a for a, _ in pairs), ticks[0])
     up = span_of(y, (b for _, b in pairs), ticks[1])
