@@ -17,8 +17,9 @@ from tests.depth import some_of
 from tests.program import run
 from topodiag.model.errors import TopodiagError
 from topodiag.model.finding import Cost, Finding
-from topodiag.words.units import in_gbs, spell_gbs
+from topodiag.words.units import in_gbs, percent, spell_gbs
 
+FIXTURES = FOLDER.parent
 INCIDENTS = {each.name: each for each in incidents()}
 ALWAYS = ("half-the-links-of-one-gpu", "two-lanes-of-a-cable", "slot-at-four-lanes", "peermem-gone-after-reboot",
           "sockets-asked-for")  # fmt: skip
@@ -117,3 +118,23 @@ def test_a_layout_takes_in_a_diagnosis_what_place_audit_prints(tmp_path: Path) -
     own = {each.id: numbers(each.cost) for each in audited.findings}
     assert own
     assert {key: found[key] for key in own} == own
+
+
+@pytest.mark.parametrize(("given", "of"), [("", "the communication of a step"), ("tp: 8\ndp: 2\n", "a step")])
+def test_groups_that_a_log_places_cost_in_a_diagnosis_what_place_audit_prints(
+    given: str, of: str, tmp_path: Path
+) -> None:
+    """With the sizes of the dimensions a share of the step, without them one of its communication: in both alike."""
+    evidence = [str(FIXTURES / "jobs" / "split-tensor-groups")]
+    if given:
+        (tmp_path / "layout.yaml").write_text(given)
+        evidence.append(str(tmp_path / "layout.yaml"))
+    audited = {each.id: numbers(each.cost) for each in topodiag.audit(evidence).findings}
+    diagnosed = topodiag.diagnose(evidence)
+    assert {"PLC001", "PLC006"} <= audited.keys()
+    found = [(each.id, numbers(each.cost)) for each in diagnosed.findings]
+    assert all(item in found for item in audited.items())
+    share = f"{percent(audited['PLC006'][1] or 0.0)} "
+    audit_page, page = (run(*words, *evidence).stdout for words in (("place", "audit"), ("diagnose",)))
+    assert f"cost       {share}lost" in audit_page
+    assert f"step    {share}of {of}" in page

@@ -77,7 +77,7 @@ def test_ranks_that_ran_elsewhere_than_declared_are_named(tmp_path: Path) -> Non
 def test_a_hostfile_of_other_hosts_is_not_of_the_job(tmp_path: Path) -> None:
     _, layout = written(tmp_path, ("m0", "m1"))
     made = place_jobs(Case(layouts=(layout,), jobs=(job(),)))
-    assert made.outcomes == ()
+    assert made.outcomes == place_jobs(Case(jobs=(job(),))).outcomes
     assert [(each.what, NO_TALK in each.why) for each in made.not_observed] == [(NOT_PLACED, True)]
 
 
@@ -89,7 +89,20 @@ def test_where_nobody_says_who_talks_to_whom_a_hostfile_is_not_judged(tmp_path: 
 
 def test_of_two_hostfiles_nobody_knows_which_was_used(tmp_path: Path) -> None:
     _, layout = written(tmp_path, CYCLIC)
-    assert place_jobs(Case(layouts=(layout, layout), jobs=(job(),))).outcomes == ()
+    alone = place_jobs(Case(jobs=(job(),))).outcomes
+    assert place_jobs(Case(layouts=(layout, layout), jobs=(job(),))).outcomes == alone
+
+
+def test_a_log_alone_is_judged_by_where_it_shows_the_ranks() -> None:
+    """What `place audit` says of the log, with the lines that place the ranks; nothing where nobody says who talks."""
+    logged = job(CYCLIC)
+    made = place_jobs(Case(jobs=(logged,)))
+    findings = [each for outcome in made.outcomes for each in outcome.findings]
+    assert {"PLC001"} <= {each.id for each in findings}
+    assert all(each.where.jobs == (logged.name,) and each.evidence for each in findings)
+    assert all(each.cost.step_share is None for each in findings)
+    assert place_jobs(Case(jobs=(jobs.job(16),))).outcomes == ()
+    assert not place_jobs(Case(jobs=(jobs.job(16),))).not_observed
 
 
 @pytest.mark.parametrize("hosts", [BLOCK, CYCLIC])

@@ -56,7 +56,8 @@ def test_the_json_has_the_keys_of_the_published_form() -> None:
         "contradicted_by",
     }  # fmt: skip
     assert set(cause["cost"]) == {
-        "gbs_lost", "share", "step_share", "step_range", "step_said", "step_says", "step_agrees", "text",
+        "gbs_lost", "share", "step_share", "step_range", "communication_share", "step_said", "step_says",
+        "step_agrees", "text",
     }  # fmt: skip
     assert set(made) >= {"inputs", "facts", "findings", "not_observed", "verdict", "identity", "timeline", "clocks"}
     assert {"unrelated", "ruled_out", "not_explained", "next_evidence"} <= set(made["verdict"])

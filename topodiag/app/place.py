@@ -114,10 +114,14 @@ def sort_out(options: PlaceOptions) -> tuple[PlaceOptions, tuple[str, ...]]:
     InputError where no path is of use, and PlaceError where two say the same."""
     if not options.paths:
         return options, ()
-    cluster, places, groups, left = sort_paths(options.paths, options.cluster, options.places, options.groups)
-    if groups and options.layout is not None:
+    made = sort_paths(options.paths, options.cluster, options.places, options.groups)
+    if made.sizes and options.layout is not None:
+        raise PlaceError(f"{made.sizes} and the options both say how the job is laid out: give one")
+    layout = _sizes(made.sizes) if made.sizes else options.layout
+    if made.groups and layout is not None:
         raise PlaceError("a file of groups and parallel sizes both say who talks to whom: give one")
-    return replace(options, cluster=cluster, places=places, groups=groups, paths=()), left
+    sorted_out = replace(options, cluster=made.cluster, places=made.places, layout=layout, groups=made.groups, paths=())
+    return sorted_out, made.left
 
 
 def open_place(options: PlaceOptions) -> Ready:
@@ -149,6 +153,12 @@ def _groups(path: str) -> tuple[Demand, ...]:
     from topodiag.evidence.layout.group_file import read_groups  # noqa: PLC0415 - YAML, for this file only
 
     return read_groups(open_blob(path, stdin_of(path)))
+
+
+def _sizes(path: str) -> Layout:
+    from topodiag.evidence.layout.sizes_file import read_sizes  # noqa: PLC0415 - YAML, for this file only
+
+    return read_sizes(open_blob(path, stdin_of(path)))
 
 
 def _asked_ranks(options: PlaceOptions, groups: tuple[Demand, ...]) -> int:

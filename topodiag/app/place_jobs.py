@@ -23,7 +23,7 @@ from topodiag.hardware import catalog
 from topodiag.model.case import Case
 from topodiag.model.dimensions import NAMES, ORDER
 from topodiag.model.errors import TopodiagError
-from topodiag.model.finding import Outcome
+from topodiag.model.finding import Finding, Outcome
 from topodiag.model.job import Job
 from topodiag.model.job_wires import wires_of
 from topodiag.model.layout import Layout
@@ -34,6 +34,8 @@ from topodiag.placement.job_groups import NO_ROLES
 from topodiag.placement.job_layout import layout_of_job
 from topodiag.placement.job_step import JobStep, PlacedJobs, model_step
 
+SHOWN = 4
+"""Lines that place ranks, of a finding about where they sit."""
 NOT_PLACED = "where ranks are meant to sit"
 NOT_PRICED = "what a cause takes of a training step"
 
@@ -56,12 +58,15 @@ def place_jobs(case: Case, trained: Mapping[str, Any] | None = None) -> PlacedJo
         except TopodiagError as error:
             if case.sizes is not None:
                 missing.append(NotObserved(NOT_PRICED, str(error)))
+    met = False
     for read, talked in _layouts(case):
+        met = met or read.declared is not None or talked is None
         try:
             outcomes += _audited(read, talked, case, trained)
         except TopodiagError as error:
-            missing.append(NotObserved(NOT_PLACED, str(error)))
-    if case.layouts and not outcomes and not missing:
+            if talked is None or read.declared is not None or case.clusters:  # else nobody asked about the layout
+                missing.append(NotObserved(NOT_PLACED, str(error)))
+    if case.layouts and not (met and outcomes) and not missing:
         missing.append(NotObserved(NOT_PLACED, f"{case.layouts[0].name}: {NO_TALK}"))
     return PlacedJobs(tuple(steps), tuple(outcomes), tuple(dict.fromkeys(missing)))
 
@@ -135,8 +140,8 @@ def _logged_talk(job: Job, ready: Ready) -> Talk | None:
 
 
 def _layouts(case: Case) -> Iterator[tuple[LayoutRead, Job | None]]:
-    """What is to be judged: a launcher's file with the job that ran on its hosts, a file alone whose sizes are
-    declared, and a job whose cluster is described. Of several launcher's files nobody knows which one was used."""
+    """What is to be judged: each job where it ran, beside a launcher's file of its hosts, and a file alone whose sizes
+    are declared. Of several launcher's files nobody knows which one was used."""
     declared = _named(case.layouts[0], case) if len(case.layouts) == 1 else None
     met = False
     for job in _jobs(case):
@@ -146,8 +151,7 @@ def _layouts(case: Case) -> Iterator[tuple[LayoutRead, Job | None]]:
             continue
         own = declared if declared is not None and _is_of(declared, ranks, case) else None
         met = met or own is not None
-        if own is not None or case.clusters:
-            yield LayoutRead(_named(ranks, case) or ranks, job, own), job
+        yield LayoutRead(_named(ranks, case) or ranks, job, own), job
     if declared is not None and not met and case.sizes is not None:
         yield LayoutRead(declared), None
 
@@ -171,20 +175,23 @@ def _audited(read: LayoutRead, job: Job | None, case: Case, trained: Mapping[str
     if opened.assignment is None or not _is_known(talk):
         return ()
     _, outcomes = audited(opened.cluster, talk, opened.assignment, opened.read)
-    name = job.name if job is not None else read.ranks.name if read.ranks is not None else ""
-    return tuple(_of(outcome, name if job is not None else "") for outcome in outcomes)
+    return outcomes if job is None else tuple(_of(outcome, job) for outcome in outcomes)
 
 
 def _is_known(talk: Talk) -> bool:
     return bool(talk.demands) and NO_ROLES not in talk.assumed
 
 
-def _of(outcome: Outcome, job: str) -> Outcome:
-    """The outcome with its findings at the job that they are of."""
-    if not job:
-        return outcome
-    findings = tuple(replace(each, where=replace(each.where, jobs=(job,))) for each in outcome.findings)
-    return replace(outcome, findings=findings)
+def _of(outcome: Outcome, job: Job) -> Outcome:
+    """The outcome with its findings at the job that they are of, and the lines of its log that place their ranks."""
+    return replace(outcome, findings=tuple(_shown(each, job) for each in outcome.findings))
+
+
+def _shown(finding: Finding, job: Job) -> Finding:
+    ranks = [rank for rank in finding.where.ranks or sorted(job.by_rank) if rank in job.by_rank]
+    placed = [line for rank in ranks if (line := job.by_rank[rank].origin) is not None]
+    where = replace(finding.where, jobs=(job.name,))
+    return replace(finding, where=where, evidence=finding.evidence or tuple(placed[:SHOWN]))
 
 
 # --- the cluster -------------------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import BinaryIO
 
 from topodiag.app.cluster import ClusterOptions, PlaceError
@@ -16,18 +16,30 @@ from topodiag.evidence.intake.pieces import STDIN, Intake, Piece, left_aside
 from topodiag.evidence.layout.rank_files import read_map
 from topodiag.model.errors import InputError
 
-HINT = "give a hostfile, rankfile or map of ranks, NCCL logs, a description of the cluster, or bundles of its nodes"
+HINT = (
+    "give a hostfile, rankfile or map of ranks, NCCL logs, a description of the cluster, bundles of its nodes, or the"
+    " sizes of the parallel dimensions"
+)
 _LAYOUTS = {Kind.HOSTFILE: "hostfile", Kind.RANKFILE: "rankfile", Kind.RANK_MAP: "map"}
 _CLUSTERS = (Kind.CLUSTER, Kind.KUBERNETES)
 _LOGS = (Kind.NCCL_LOG, Kind.SAVED_FACTS, Kind.PARQUET)
 _NODE = (Kind.TOPOLOGY, Kind.HWLOC)
 
 
-def sort_paths(
-    paths: tuple[str, ...], cluster: ClusterOptions, places: LayoutOptions, groups: str
-) -> tuple[ClusterOptions, LayoutOptions, str, tuple[str, ...]]:
-    """The options with what the paths are, and a line for each file that is left aside. Raises InputError where no path
-    is of use, and PlaceError where two say the same."""
+@dataclass(frozen=True, slots=True)
+class SortedPaths:
+    """The options with what the paths are. `groups` and `sizes` are files that say who talks to whom, "" where there is
+    none; `left` has a line for each file that is left aside."""
+
+    cluster: ClusterOptions
+    places: LayoutOptions
+    groups: str
+    sizes: str
+    left: tuple[str, ...]
+
+
+def sort_paths(paths: tuple[str, ...], cluster: ClusterOptions, places: LayoutOptions, groups: str) -> SortedPaths:
+    """What the paths are. Raises InputError where no path is of use, and PlaceError where two say the same."""
     stream = stream_for(paths)
     if stream is not None and not stream.seekable():
         raise PlaceError("standard input goes in by an option that says what it is", hint="--hostfile -, --topology -")
@@ -59,7 +71,7 @@ def sort_paths(
     left += [str(each) for each in intake.aside]
     _refuse_twice(found, cluster, places, groups)
     layout = {name: found[name] for name in _LAYOUTS.values() if name in found}
-    return (
+    return SortedPaths(
         replace(
             cluster,
             topology=found.get("topology", cluster.topology),
@@ -68,6 +80,7 @@ def sort_paths(
         ),
         replace(places, logs=(*places.logs, *dict.fromkeys(logs)), **layout),
         found.get("groups", groups),
+        found.get("sizes", ""),
         (*intake.notes, *left),
     )
 
@@ -79,7 +92,7 @@ def _is_log(piece: Piece, logged: set[str]) -> bool:
 
 def _refuse_twice(found: Mapping[str, str], cluster: ClusterOptions, places: LayoutOptions, groups: str) -> None:
     """A path and an option that say the same are one too many."""
-    given = {"topology": cluster.topology, "system": cluster.system, "groups": groups}
+    given = {"topology": cluster.topology, "system": cluster.system, "groups": groups, "sizes": ""}
     for option, path in found.items():
         already = given[option] if option in given else getattr(places, option)
         if already:
@@ -92,6 +105,8 @@ def _option(piece: Piece, stream: BinaryIO | None) -> str:
         return _LAYOUTS[piece.kind]
     if piece.kind is Kind.GROUPS:
         return "groups"
+    if piece.kind is Kind.SIZES:
+        return "sizes"
     if piece.is_any(_CLUSTERS):
         return "topology"
     if piece.kind in _NODE:

@@ -55,6 +55,8 @@ class Cost:
     share: float | None = None
     text: str = ""
     step_share: float | None = None
+    communication_share: float | None = None
+    """The part of the communication of a step, where the check knows what is said and not how long a step computes."""
 
 
 @dataclass(frozen=True, slots=True)

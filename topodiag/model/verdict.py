@@ -88,6 +88,9 @@ class Price:
     is."""
     step_said: str = ""
     """What the share of a step rests on: the layout and where it is from, the model given or assumed."""
+    communication_share: float | None = None
+    """0 to 1: part of the communication of a step, where a check of layouts gives it and how long the job computes is
+    not known; None where `step_share` is."""
     step_says: str = ""
     """How that stands to what the training's own log measured, in a sentence; "" where it measured nothing."""
     step_agrees: bool = False

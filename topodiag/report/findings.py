@@ -12,6 +12,8 @@ from topodiag.report.text import Page
 from topodiag.words.fold import fold_hosts, fold_labels, numbered
 from topodiag.words.units import in_gbs, percent
 
+LEAST_STEP = 0.01
+"""Share of a step below which it is told as less than that."""
 LIKE_SHOWN = 4
 """Places shown in full of one kind of fault with one fix; the rest are counted (`-v` shows all)."""
 EVIDENCE_SHOWN = 3
@@ -161,9 +163,13 @@ def cost_words(cost: Cost) -> str:
 
 
 def step_words(price: Price) -> str:
-    """`12 % of a step`, or `3-12 % of a step` where it is not said what is trained; "" where no layout is known."""
+    """`12 % of a step`, or `3-12 % of a step` where it is not said what is trained; of its communication where nothing
+    says how long it computes; "" where no layout is known."""
     if price.step_share is None:
-        return ""
+        share = price.communication_share
+        return "" if share is None else f"{percent(share)} of the communication of a step"
+    if price.step_range is None and price.step_share >= LEAST_STEP:
+        return f"{percent(price.step_share)} of a step"
     least, most = price.step_range or (price.step_share, price.step_share)
     low, high = round(100 * least), round(100 * most)
     if high < 1:

@@ -93,10 +93,14 @@ def priced(causes: Sequence[Cause], case: Case, steps: Sequence[JobStep] = ()) -
 def _with_layout(price: Price, cause: Cause, said: str) -> Price:
     """The price with the share of a step that a check of layouts gives, where no wire was priced."""
     findings = (cause.finding, *(each.finding for each in cause.consequences))
-    share = next((each.cost.step_share for each in findings if each.cost.step_share is not None), None)
-    if share is None or price.step_share is not None or price.job_share == 1.0:
+    if price.step_share is not None or price.job_share == 1.0:
         return price
-    return replace(price, step_share=share, step_said=said)
+    share = next((each.cost.step_share for each in findings if each.cost.step_share is not None), None)
+    if share is not None:
+        return replace(price, step_share=share, step_said=said)
+    said_shares = (each.cost.communication_share for each in findings)
+    share = next((each for each in said_shares if each is not None), None)
+    return price if share is None else replace(price, communication_share=share, step_said=said)
 
 
 def _mends(cause: Cause) -> tuple[tuple[Mend, Finding], ...]:

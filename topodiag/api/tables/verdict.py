@@ -23,9 +23,9 @@ def _cause_rows(result: Result) -> Iterator[Row]:
         yield (
             number, f.id, cause.status.value, f.message, joined(f.where.nodes), joined(f.where.gpus),
             joined(f.where.nics), joined(f.where.ranks), cause.mechanism, price.gbs_lost, price.share,
-            price.step_share, price.job_share, _value(price.predicted), _value(price.alone), _value(price.all_gone),
-            _value(price.measured), price.agreement.value, price.says, joined(f.fix, " | "),
-            len(cause.consequences), len(cause.contradicted_by),
+            price.step_share, price.communication_share, price.job_share, _value(price.predicted),
+            _value(price.alone), _value(price.all_gone), _value(price.measured), price.agreement.value, price.says,
+            joined(f.fix, " | "), len(cause.consequences), len(cause.contradicted_by),
         )  # fmt: skip
 
 
@@ -84,6 +84,7 @@ CAUSES = Table(
         gbs_lost number GB/s: Bandwidth lost at the narrowest place.
         share number 0..1: Part of it that is lost.
         step_share number 0..1: Part of a training step that is lost.
+        communication_share number 0..1: Part of the communication of a step, where how long it computes is not known.
         job_share number 0..1: Part of what the job could reach that this cause takes by itself.
         predicted number GB/s: What the job reaches with the cause in force.
         alone number GB/s: What it reaches with this cause gone and all others in force.

@@ -28,8 +28,12 @@ def lost(audit: Audit, *dimensions: DimensionAudit) -> Cost:
     if us <= 0:
         return Cost(text=f"nothing of {of} by these sizes")
     share = us / audit.step_us
-    whole = share if audit.talk.base_us is not None else None
-    return Cost(None, share, f"{in_ms(us)} of the {in_ms(audit.step_us)} of {of}", whole)
+    return Cost(None, share, f"{in_ms(us)} of the {in_ms(audit.step_us)} of {of}", *of_a_step(audit, share))
+
+
+def of_a_step(audit: Audit, share: float) -> tuple[float | None, float | None]:
+    """A share as that of a step, or, where nothing says how long one computes, of its communication."""
+    return (share, None) if audit.talk.base_us is not None else (None, share)
 
 
 def where(audit: Audit, each: DimensionAudit, groups: Ints) -> tuple[list[str], list[int]]:

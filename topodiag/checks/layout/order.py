@@ -8,7 +8,7 @@ from typing import Never
 import numpy as np
 
 from topodiag.checks.interface import OneStep, PlacementCheck
-from topodiag.checks.layout.groups import lost, named, where
+from topodiag.checks.layout.groups import lost, named, of_a_step, where
 from topodiag.checks.layout.rank_order import NOTHING, WORTH
 from topodiag.checks.shared.words import spell_ranks
 from topodiag.model.cluster import Assignment, Bools, Cluster, Ints
@@ -165,8 +165,7 @@ def _off_rail_cost(audit: Audit, each: DimensionAudit) -> Cost:
     if us <= 0:
         return Cost(text=f"gradient traffic crosses rails, {way}: nothing of {of}, as its groups meet further out too")
     share = us / audit.step_us if audit.step_us > 0 else 0.0
-    whole = share if audit.talk.base_us is not None else None
-    return Cost(None, share, f"{in_ms(us)} of the {in_ms(audit.step_us)} of {of}: {way}", whole)
+    return Cost(None, share, f"{in_ms(us)} of the {in_ms(audit.step_us)} of {of}: {way}", *of_a_step(audit, share))
 
 
 def off_rail(cluster: Cluster, groups: Ints, assignment: Assignment) -> Bools:

@@ -9,7 +9,7 @@ from typing import Never
 import numpy as np
 
 from topodiag.checks.interface import OneStep, PlacementCheck
-from topodiag.checks.layout.groups import lost, used
+from topodiag.checks.layout.groups import lost, of_a_step, used
 from topodiag.checks.shared.words import spell_ranks
 from topodiag.model.cluster import Ints, Level
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
@@ -194,9 +194,8 @@ class RankOrderInLayout(OneStep[Audit], PlacementCheck[Never]):
         if lost_us is None or share is None:
             cost = Cost(text="not priced: the layout declared has no place on the nodes of the job")
         elif share > NOTHING:
-            whole = share if audit.talk.base_us is not None else None
             words = f"{in_ms(lost_us)} of the {in_ms(audit.step_us)} of {of} would not be waited for"
-            cost = Cost(None, share, words, whole)
+            cost = Cost(None, share, words, *of_a_step(audit, share))
         else:
             cost = Cost(text=f"the layout declared would make {of} no shorter")
         return self.finding(

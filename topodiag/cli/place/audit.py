@@ -46,7 +46,8 @@ def audit(
     --log, --rule, ...) ranks are numbered node by node. -v lists groups.
 
     PATH is any of the files that the options take, told by content: hostfile, rankfile, map, NCCL logs, description of
-    the cluster, bundles. With a hostfile and logs, ranks that ran on another host than declared are named.
+    the cluster, bundles, or the sizes of the job's dimensions (`tp: 8`). With a hostfile and logs, ranks that ran on
+    another host than declared are named.
 
     \b
     Examples

@@ -82,7 +82,7 @@ KINDS: dict[Kind, Facts] = {
     Kind.HOSTFILE: Facts("a hostfile", "topodiag place audit {path} --tp 8"),
     Kind.RANKFILE: Facts("a rankfile", "topodiag place audit {path} --tp 8"),
     Kind.RANK_MAP: Facts("a rank map", "topodiag place audit {path} --tp 8"),
-    Kind.SIZES: Facts("the declared sizes of a job's parallel dimensions"),
+    Kind.SIZES: Facts("the declared sizes of a job's parallel dimensions", "topodiag place audit {path}"),
     Kind.GROUPS: Facts("a file of rank groups", "topodiag place solve --groups {path}"),
     Kind.SWEEP_PLAN: Facts("a sweep plan", "topodiag bench run {path}"),
     Kind.SWEEP: Facts("the folder of a sweep", "topodiag bench read {path}"),

@@ -54,6 +54,7 @@ def _cause(cause: model.Cause) -> shape.Cause:
             share=price.share,
             step_share=price.step_share,
             step_range=list(price.step_range) if price.step_range is not None else None,
+            communication_share=price.communication_share,
             step_said=price.step_said,
             step_says=price.step_says,
             step_agrees=price.step_agrees,

@@ -35,6 +35,10 @@ class Price(Struct, frozen=True, kw_only=True):
         list[float] | None,
         Meta(description="The least and the most that it can be where it is not said what is trained."),
     ]
+    communication_share: Annotated[
+        float | None,
+        Meta(description="Part of the communication of a step, 0 to 1, where how long it computes is not known."),
+    ]
     step_said: Annotated[str, Meta(description="What the part of a step rests on: the layout, the model.")]
     step_says: Annotated[str, Meta(description="How it stands to the step times of the training's own log.")]
     step_agrees: Annotated[bool, Meta(description="Whether both are the same, of a model that is known.")]
