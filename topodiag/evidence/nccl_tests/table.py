@@ -111,8 +111,9 @@ def take_cells(row: OpenRow, text: str) -> str:
         row.stamp = stamp[1]
         text = text[: stamp.start()] + text[stamp.end() :]
     at = 0
-    for found in _CELL.finditer(text):
-        if found.start() != at or len(row.cells) >= MAX_CELLS:
+    while len(row.cells) < MAX_CELLS:
+        found = _CELL.match(text, at)
+        if found is None:
             break
         row.cells.append(found[1])
         at = found.end()
