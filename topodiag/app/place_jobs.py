@@ -60,11 +60,12 @@ def place_jobs(case: Case, trained: Mapping[str, Any] | None = None) -> PlacedJo
                 missing.append(NotObserved(NOT_PRICED, str(error)))
     met = False
     for read, talked in _layouts(case):
-        met = met or read.declared is not None or talked is None
+        of_file = read.declared is not None or talked is None
+        met = met or of_file
         try:
             outcomes += _audited(read, talked, case, trained)
         except TopodiagError as error:
-            if talked is None or read.declared is not None or case.clusters:  # else nobody asked about the layout
+            if of_file or case.clusters:  # else nobody asked about the layout
                 missing.append(NotObserved(NOT_PLACED, str(error)))
     if case.layouts and not (met and outcomes) and not missing:
         missing.append(NotObserved(NOT_PLACED, f"{case.layouts[0].name}: {NO_TALK}"))

@@ -65,9 +65,7 @@ def main_rows(rows: Sequence[BenchRow]) -> list[BenchRow]:
     mine = sorted((row for row in whole if _kind(row) == chosen), key=lambda row: row.size)
     made = []
     for _, group in groupby(mine, key=lambda row: row.size):
-        same = list(group)
-        if len(same) > 1:
-            same.sort(key=lambda row: row.best.time_us or 0)
+        same = sorted(group, key=lambda row: row.best.time_us or 0)
         made.append(same[len(same) // 2])
     return made
 

@@ -24,16 +24,22 @@ _SHOWN = 3
 def lost(audit: Audit, *dimensions: DimensionAudit) -> Cost:
     """What a step loses to these dimensions lying as they do."""
     us = sum(each.step_us - each.best_us for each in dimensions)
-    of = "a step" if audit.talk.base_us is not None else "the communication of a step"
+    of = of_what(audit)
     if us <= 0:
         return Cost(text=f"nothing of {of} by these sizes")
-    share = us / audit.step_us
-    return Cost(None, share, f"{in_ms(us)} of the {in_ms(audit.step_us)} of {of}", *of_a_step(audit, share))
+    return cost_of(audit, us / audit.step_us, f"{in_ms(us)} of the {in_ms(audit.step_us)} of {of}")
 
 
-def of_a_step(audit: Audit, share: float) -> tuple[float | None, float | None]:
-    """A share as that of a step, or, where nothing says how long one computes, of its communication."""
-    return (share, None) if audit.talk.base_us is not None else (None, share)
+def of_what(audit: Audit) -> str:
+    """What the times of an audit are parts of: a step, or its communication where nothing says how long one computes."""
+    return "a step" if audit.talk.base_us is not None else "the communication of a step"
+
+
+def cost_of(audit: Audit, share: float, text: str) -> Cost:
+    """The cost of a share of what `of_what` names."""
+    if audit.talk.base_us is not None:
+        return Cost(share=share, text=text, step_share=share)
+    return Cost(share=share, text=text, communication_share=share)
 
 
 def where(audit: Audit, each: DimensionAudit, groups: Ints) -> tuple[list[str], list[int]]:

@@ -8,7 +8,7 @@ from typing import Never
 import numpy as np
 
 from topodiag.checks.interface import OneStep, PlacementCheck
-from topodiag.checks.layout.groups import lost, named, of_a_step, where
+from topodiag.checks.layout.groups import cost_of, lost, named, of_what, where
 from topodiag.checks.layout.rank_order import NOTHING, WORTH
 from topodiag.checks.shared.words import spell_ranks
 from topodiag.model.cluster import Assignment, Bools, Cluster, Ints
@@ -160,12 +160,12 @@ class PeersOnOtherRailsInLayout(OneStep[Audit], PlacementCheck[Never]):
 def _off_rail_cost(audit: Audit, each: DimensionAudit) -> Cost:
     """What a step waits longer because peers change rails."""
     us = sum(off_rail_us(audit.cluster, cost.demand, audit.assignment) for cost in each.now)
-    of = "a step" if audit.talk.base_us is not None else "the communication of a step"
+    of = of_what(audit)
     way = "over the spine, or over NVLink to another GPU's NIC"
     if us <= 0:
         return Cost(text=f"gradient traffic crosses rails, {way}: nothing of {of}, as its groups meet further out too")
     share = us / audit.step_us if audit.step_us > 0 else 0.0
-    return Cost(None, share, f"{in_ms(us)} of the {in_ms(audit.step_us)} of {of}: {way}", *of_a_step(audit, share))
+    return cost_of(audit, share, f"{in_ms(us)} of the {in_ms(audit.step_us)} of {of}: {way}")
 
 
 def off_rail(cluster: Cluster, groups: Ints, assignment: Assignment) -> Bools:

@@ -9,7 +9,7 @@ from typing import Never
 import numpy as np
 
 from topodiag.checks.interface import OneStep, PlacementCheck
-from topodiag.checks.layout.groups import lost, of_a_step, used
+from topodiag.checks.layout.groups import cost_of, lost, of_what, used
 from topodiag.checks.shared.words import spell_ranks
 from topodiag.model.cluster import Ints, Level
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
@@ -190,12 +190,12 @@ class RankOrderInLayout(OneStep[Audit], PlacementCheck[Never]):
         share = lost_us / audit.step_us if lost_us is not None and audit.step_us > 0 else None
         foreign = bool(declared.hosts or declared.undeclared)
         told = _told(declared.elsewhere)
-        of = "a step" if audit.talk.base_us is not None else "the communication of a step"
+        of = of_what(audit)
         if lost_us is None or share is None:
             cost = Cost(text="not priced: the layout declared has no place on the nodes of the job")
         elif share > NOTHING:
             words = f"{in_ms(lost_us)} of the {in_ms(audit.step_us)} of {of} would not be waited for"
-            cost = Cost(None, share, words, *of_a_step(audit, share))
+            cost = cost_of(audit, share, words)
         else:
             cost = Cost(text=f"the layout declared would make {of} no shorter")
         return self.finding(
