@@ -50,6 +50,7 @@ class Kind(Enum):
     ARCHIVE = "archive"
     PICKLE = "pickle"
     PARQUET = "parquet"
+    PROGRAM = "program"
     TEXT = "text"
     JSON = "json"
     BLANK = "blank"
@@ -100,6 +101,7 @@ KINDS: dict[Kind, Facts] = {
     Kind.ARCHIVE: Facts("an archive"),
     Kind.PICKLE: Facts("a pickle"),
     Kind.PARQUET: Facts("a Parquet file"),
+    Kind.PROGRAM: Facts("the source of a program or a list of changes: what it names has not happened"),
     Kind.TEXT: Facts("text of no kind that topodiag knows"),
     Kind.JSON: Facts("JSON"),
     Kind.BLANK: Facts("blank"),

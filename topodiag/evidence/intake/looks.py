@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from topodiag.evidence.cluster.looks import cluster_format, is_pods
 from topodiag.evidence.flight.looks import looks_like_flight
 from topodiag.evidence.intake.bundle import HEAD_BYTES
+from topodiag.evidence.intake.genre import program_text
 from topodiag.evidence.intake.json_text import is_json
 from topodiag.evidence.intake.kinds import KINDS, Kind, source_words
 from topodiag.evidence.intake.launcher import without_prefix
@@ -73,6 +74,12 @@ _TEXTS = (
     (re.compile(rb"\s*\{(?=[\s\S]{0,65536}\"(?:out_of_bounds|bus_bw|busbw)\")"), Kind.NCCL_TESTS),
 )
 """Texts that are known by a pattern of their own, beside those that a registry of readers recognises."""
+
+
+_SAID_IN_LINES = frozenset({Kind.NODE_TEXT, Kind.JOB_OUTPUT, Kind.STEPS, Kind.TEXT})
+"""Kinds of which a text is for the words of its lines, as the source of a program has them too."""
+_WRITTEN_IN_SOURCE = frozenset({"settings", "nccl-params"})
+"""Sources of what source files set: that is so, whoever wrote it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +166,8 @@ def text_kinds(
     if not kinds:
         kind, sources = _by_form(text)
         kinds.append(kind)
+    if set(kinds) <= _SAID_IN_LINES and not set(sources) & _WRITTEN_IN_SOURCE and program_text(text):
+        return (Kind.PROGRAM,), ()
     return tuple(dict.fromkeys(kinds)), sources
 
 

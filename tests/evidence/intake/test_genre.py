@@ -1,0 +1,116 @@
+"""The source of a program and a list of changes name faults that nobody met; output that quotes them is evidence."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from topodiag.api import diagnose
+from topodiag.evidence.intake.genre import program_text
+from topodiag.model.errors import TopodiagError
+
+PYTHON = """import errno
+import torch.distributed as dist
+
+def save(path):
+    try:
+        write(path)
+    except OSError as error:
+        if error.errno == errno.ENOSPC:
+            raise RuntimeError("No space left on device") from error
+
+def main():
+    dist.init_process_group("nccl")
+    log.error("GPU 3 has fallen off the bus")
+"""
+GO = """package xid
+
+import "fmt"
+
+// NVRM: Xid (PCI:0000:01:00): 79, GPU has fallen off the bus.
+func Match(line string) bool {
+	return re.MatchString(line)
+}
+
+func Reason(uuid string) string {
+	return fmt.Sprintf("GPU %s is lost", uuid)
+}
+"""
+CUDA = """#include <cstdio>
+#include "nccl.h"
+
+#define CHECK(cmd) do {                      \\
+  ncclResult_t res = cmd;                    \\
+  if (res != ncclSuccess) {                  \\
+    printf("Test NCCL failure %s:%d", __FILE__, __LINE__); \\
+  }                                          \\
+} while (0)
+
+int main() {
+  CHECK(ncclCommInitAll(comms, 8, nullptr));
+  return 0;
+}
+"""
+CHANGES = """Version 3.2
+
+* Fix a hang when the disk is full: write returned ENOSPC.
+
+Version 3.1
+
+* Fix "Too many open files" with --multifile.
+
+Version 3.0
+
+* First release.
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [(PYTHON, "the source of a program"), (GO, "the source of a program"), (CUDA, "the source of a program"),
+     (CHANGES, "a list of changes")],
+    ids=["python", "go", "cuda", "changes"],
+)  # fmt: skip
+def test_faults_that_source_and_lists_of_changes_name_have_not_happened(tmp_path: Path, text: str, what: str) -> None:
+    assert program_text(text) == what
+    path = tmp_path / "text"
+    path.write_text(text)
+    with pytest.raises(TopodiagError, match="it is the source of a program or a list of changes"):
+        diagnose(str(path))
+
+
+def test_source_beside_a_log_is_left_aside_and_said_to_be(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(PYTHON)
+    (tmp_path / "dmesg.txt").write_text("[  12.345678] NVRM: Xid (PCI:0000:01:00): 79, GPU has fallen off the bus.\n")
+    made = diagnose(str(tmp_path))
+    assert {each.id for each in made.findings} == {"GPU001"}
+    assert "train.py" in made.to_json()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'Traceback (most recent call last):\n  File "/a.py", line 3, in <module>\n    from a import b\n'
+        '  File "/b.py", line 1, in <module>\n    from c import d\nImportError: cannot import name d\n',
+        "2024-05-06 08:11:01 INFO start\nimport torch\ndef f(x):\n    return x\nRuntimeError: NCCL error\n",
+        "#!/bin/bash\n#SBATCH -N 2\nsrun train\nslurmstepd: error: *** JOB 12 ON n1 CANCELLED DUE TO TIME LIMIT ***\n",
+        "{\n  \"gpu\": 3,\n  \"state\": \"lost\"\n}\n",
+        "GPU0\tGPU1\n X \tNV18\nNV18\t X \n",
+    ],
+    ids=["traceback", "log with source", "script with output", "json", "matrix"],
+)  # fmt: skip
+def test_output_that_quotes_source_is_no_source(text: str) -> None:
+    assert program_text(text) == ""
+
+
+@given(st.text(max_size=2000))
+def test_any_text_has_an_answer(text: str) -> None:
+    assert program_text(text) in ("", "the source of a program", "a list of changes")
+
+
+def test_it_takes_time_in_proportion_to_the_text() -> None:
+    assert program_text("import a\n" * 2 + "a" * 500_000) in ("", "the source of a program")
+    assert program_text(("* " + " " * 20_000 + "\n") * 20) == ""

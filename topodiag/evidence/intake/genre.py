@@ -1,0 +1,77 @@
+"""Whether a text is the source of a program or its list of changes: it names faults, and none of them has happened.
+
+    train.py beside a log, a script of a health check      the source of a program
+    NEWS, ChangeLog, debian/changelog                      a list of changes
+
+Output that quotes source (tracebacks, compilers) has neither enough declarations nor enough lines of code.
+"""
+
+from __future__ import annotations
+
+import re
+
+_DECLARED = re.compile(
+    r"^[ \t]{0,12}(?:"
+    r"(?:import|from) [\w.]{1,80}(?: import \(?[\w*, ]{1,200})?[ \t]{0,4}$|import \(?\"?[\w./-]{1,80}\"?\)?;?$"
+    r"|(?:async )?def \w{1,80}\(|class \w{1,80}[(:{ ]|@\w[\w.]{0,60}(?:\(|$)"
+    r"|func (?:\(\w{1,40} [*\w.]{1,60}\) )?\w{1,80}\(|package \w{1,60};?$|type \w{1,60} (?:struct|interface)\b"
+    r"|# ?(?:include|define|ifdef|ifndef|pragma) \S|using namespace \w|namespace \w{1,60}\b|template ?<"
+    r"|(?:pub )?(?:fn \w{1,60}[(<]|mod \w|use \w{1,60}::|impl\b)"
+    r"|(?:public|private|protected|static|const|extern|inline|struct|enum|typedef|var|let) [\w<>\[\]*&, ]{1,80}[({=;]"
+    r")",
+    re.MULTILINE,
+)
+"""Lines that declare something in Python, Go, C, C++, CUDA, Rust, Java or JavaScript."""
+_DECLARATIONS = 2
+_CODE = re.compile(
+    r"[ \t]{0,80}(?:"
+    r"(?:return|raise|assert|yield|await|del|global) \S|(?:return|pass|break|continue|else:|try:|finally:)\s{0,4}$"
+    r"|(?:if|elif|for|while|with|except|async)\b.{0,200}:\s{0,4}(?:#.{0,200})?$|(?:if|for|while|switch|catch) ?\("
+    r"|(?://|/\*|\*/|\* )|#(?: |!|$)|[\w.\[\]\"'*]{1,80}(?:: [\w\[\], |.]{1,60})? (?:[-+*/|:]?=) \S"
+    r"|[\w.]{1,80}\(.{0,200}\)?[,;]?\s{0,4}$|[)\]}]{1,4}[,;:]?\s{0,4}$"
+    r"|case \S.{0,120}:\s{0,4}$|default:$|[\"'].{0,200}[\"'],?\s{0,4}$"
+    r"|.{0,400}[;{}]\s{0,4}(?://.{0,200})?$"
+    r")"
+)
+"""Lines as only source has them, comments among them."""
+_SHARE = 0.5
+"""Of the lines that are not blank and declare nothing; docstrings, tables and long texts are the rest."""
+_OUTPUT = re.compile(
+    r"^(?:Traceback \(most recent call last\)|  File \"[^\"\n]{1,300}\", line \d"
+    r"|\[?\d{4}-\d\d-\d\d[ T]\d\d:\d\d|[A-Z][a-z]{2} {1,2}\d{1,2} \d\d:\d\d:\d\d "
+    r"|\[ {0,8}\d{1,8}\.\d{3,9}\] |[IWEF]\d{4} \d\d:)",
+    re.MULTILINE,
+)
+"""Begins of lines that a program printed."""
+_CHANGES = re.compile(
+    r"^(?:[a-z0-9][a-z0-9+.-]{1,60} \([^()\s]{1,60}\) [\w -]{1,60}; urgency="
+    r"|\d{4}-\d\d-\d\d {1,3}\S.{1,60} {1,3}<[^<>\s]{1,80}@|\*{1,3} (?:Noteworthy c|C)hanges in "
+    r"|(?:#{1,3} )?(?:[Vv]ersion |[Rr]elease )\d{1,4}\.\d{1,4}(?:\.\d{1,4}){0,2}(?:,? .{0,60})?:?$"
+    r"|(?:#{1,3} )?\[?v?\d{1,4}(?:\.\d{1,4}){2,3}\]?(?:,? .{0,60})?:?$"
+    r"|(?:Noteworthy c|Major c|C)hanges (?:between|in|since|from) )",
+    re.MULTILINE,
+)
+"""Heads of a release in a list of changes: Debian's, GNU's, those of a NEWS file."""
+_RELEASES = 3
+_ITEM = re.compile(r"^[ \t]{0,12}[-*+o] \S", re.MULTILINE)
+_MOST_LINES = 2000
+
+
+def program_text(text: str) -> str:
+    """What the text is called, where it is source or a list of changes; "" for all other texts."""
+    if len(_DECLARED.findall(text)) >= _DECLARATIONS and _mostly_code(text):
+        return "the source of a program"
+    if len(_CHANGES.findall(text)) >= _RELEASES and _ITEM.search(text) is not None and _OUTPUT.search(text) is None:
+        return "a list of changes"
+    return ""
+
+
+def _mostly_code(text: str) -> bool:
+    if _OUTPUT.search(text) is not None:
+        return False
+    lines = [line for line in text.split("\n")[:_MOST_LINES] if line.strip()]
+    code = sum(1 for line in lines if _CODE.match(line[:500]) or _DECLARED.match(line[:500]))
+    return code >= _SHARE * len(lines)
+
+
+__all__ = ["program_text"]
