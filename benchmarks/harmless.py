@@ -63,9 +63,9 @@ def main() -> None:
             quotes = found[0].get("evidence") or [{}]
             quoted = quotes[0].get("text", "") if isinstance(quotes, list) else ""
             print(f"{found[0]['id']} {found[0]['severity']:8}{found[0]['confidence']:7}{path}\n        {quoted[:110]}")
-    print(
-        f"\ntexts                       {count:6}\ntaken as evidence           {taken:6}\nwith a false alarm          {false:6}"
-    )
+    print()
+    for what, number in (("texts", count), ("taken as evidence", taken), ("with a false alarm", false)):
+        print(f"{what:28}{number:6}")
 
 
 if __name__ == "__main__":

@@ -29,13 +29,13 @@ _CODE = re.compile(
     r"|(?:if|elif|for|while|with|except|async)\b.{0,200}:\s{0,4}(?:#.{0,200})?$|(?:if|for|while|switch|catch) ?\("
     r"|(?://|/\*|\*/|\* )|#(?: |!|$)|[\w.\[\]\"'*]{1,80}(?:: [\w\[\], |.]{1,60})? (?:[-+*/|:]?=) \S"
     r"|[\w.]{1,80}\(.{0,200}\)?[,;]?\s{0,4}$|[)\]}]{1,4}[,;:]?\s{0,4}$"
-    r"|case \S.{0,120}:\s{0,4}$|default:$|[\"'].{0,200}[\"'],?\s{0,4}$"
+    r"|[\w.\"']{1,80} {0,40}: {1,40}\S.{0,200},\s{0,4}$|case \S.{0,120}:\s{0,4}$|default:$|[\"'].{0,200}[\"'],?\s{0,4}$"
     r"|.{0,400}[;{}]\s{0,4}(?://.{0,200})?$"
     r")"
 )
 """Lines as only source has them, comments among them."""
 _SHARE = 0.5
-"""Of the lines that are not blank and declare nothing; docstrings, tables and long texts are the rest."""
+"""Of the lines that are not blank; tables and long texts are the rest."""
 _OUTPUT = re.compile(
     r"^(?:Traceback \(most recent call last\)|  File \"[^\"\n]{1,300}\", line \d"
     r"|\[?\d{4}-\d\d-\d\d[ T]\d\d:\d\d|[A-Z][a-z]{2} {1,2}\d{1,2} \d\d:\d\d:\d\d "
@@ -69,7 +69,8 @@ def program_text(text: str) -> str:
 def _mostly_code(text: str) -> bool:
     if _OUTPUT.search(text) is not None:
         return False
-    lines = [line for line in text.split("\n")[:_MOST_LINES] if line.strip()]
+    bare = "\n".join(text.split('"""')[::2])  # without docstrings
+    lines = [line for line in bare.split("\n")[:_MOST_LINES] if line.strip()]
     code = sum(1 for line in lines if _CODE.match(line[:500]) or _DECLARED.match(line[:500]))
     return code >= _SHARE * len(lines)
 
