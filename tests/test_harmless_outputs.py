@@ -34,6 +34,9 @@ TEXTS = {
     "   2 hours ago   Exited (0) 1 hour ago     t1\n",
     "health": "health-agent: gpu 0..7: healthy\nhealth-agent: nvlink errors: 0\nhealth-agent: ib ports: 8 up, 0 down\n",
     "playbook": "failed: 0\nPLAY RECAP\nnode1 : ok=12 changed=0 unreachable=0 failed=0 skipped=1\n",
+    "notes of a release": "- use O_RDWR as fallback if O_RDONLY returns EIO\n- fix a bug in e2fsck, which could fail"
+    ' with ENOSPC\n- Fix "Too many open files" when using --multifile.\n- Handle EROFS before calling mount()\n',
+    "a handbook of errors": "* `EMFILE` (Too many open files in system): Maximum number of file descriptors\n",
     "make": "make[1]: *** [Makefile:12: all] Error 2\n",
     "git": "error: failed to push some refs to 'origin'\n",
     "logger": "wandb: Network error (ConnectTimeout), entering retry loop.\n",

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 
-from topodiag.evidence.nccl_log.grammar.numbers import compiled
+from topodiag.evidence.nccl_log.grammar.numbers import compiled, error_named
 
 LIMIT = 2000
 """Characters that are kept of such a line: torch prints two fingerprints on one."""
@@ -91,7 +91,7 @@ _LOADER = compiled(
 )
 """The dynamic loader (glibc's dl-lookup.c, dl-version.c): a library that is older than what was built against it."""
 _PORT_TAKEN = compiled(
-    r"failed to listen on any local|failed to bind to |\bEADDRINUSE\b"
+    rf"failed to listen on any local|failed to bind to |{error_named('EADDRINUSE')}"
     r"|(?:OSError|RuntimeError): .{0,200}[Aa]ddress already in use"
 )
 _TAKEN = re.compile(r"EADDRINUSE|[Aa]ddress already in use")

@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import re
 
-from topodiag.evidence.nccl_log.grammar.numbers import compiled
+from topodiag.evidence.nccl_log.grammar.numbers import compiled, error_named
 
 CONTAINED = "contained"
 """CUDA's error 721: memory of a peer could not be reached over NVLink, by the peer's fault or the link's."""
+
 
 FAULTS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("ecc", compiled(r"[Uu]ncorrectable ECC|ECC_UNCORRECTABLE|[Dd]ouble[- ]bit ECC")),
@@ -77,7 +78,7 @@ FAULTS: tuple[tuple[str, re.Pattern[str]], ...] = (
             r"|max locked memory .{0,60}too (?:low|small)"
         ),
     ),
-    ("files", compiled(r"Too many open files|EMFILE")),
+    ("files", compiled(rf"(?:^|[\])] |: ?)Too many open files(?! in system)|{error_named('EMFILE')}")),
     ("busy", compiled(r"CUDA-capable device\(?s?\)? (?:is/are|are|is) busy or unavailable")),
     (
         "held",
@@ -113,7 +114,7 @@ FAULTS: tuple[tuple[str, re.Pattern[str]], ...] = (
             r"|[Nn]o CUDA-capable device is detected|\bNo CUDA GPUs are available"
         ),
     ),
-    ("disk full", compiled(r"\[Errno 28\]|\bENOSPC\b|No space left on device")),
+    ("disk full", compiled(rf"\[Errno 28\]|{error_named('ENOSPC')}|No space left on device")),
     ("unwritten", compiled(r"PytorchStreamWriter failed writing file .{0,200}file write failed")),
     (
         "absent",
@@ -123,10 +124,10 @@ FAULTS: tuple[tuple[str, re.Pattern[str]], ...] = (
             r"|\bwait timeout after \d{1,9} ?ms, keys: "
         ),
     ),
-    ("io error", compiled(r"\[Errno 5\]|\bEIO\b|\bInput/output error: ['\"]?/")),
-    ("quota", compiled(r"\[Errno 122\]|\bEDQUOT\b|Disk quota exceeded")),
-    ("read-only", compiled(r"\[Errno 30\]|\bEROFS\b|: Read-only file system")),
-    ("stale file", compiled(r"\[Errno 116\]|\bESTALE\b|Stale (?:NFS )?file handle")),
+    ("io error", compiled(rf"\[Errno 5\]|{error_named('EIO')}|\bInput/output error: ['\"]?/")),
+    ("quota", compiled(rf"\[Errno 122\]|{error_named('EDQUOT')}|Disk quota exceeded")),
+    ("read-only", compiled(rf"\[Errno 30\]|{error_named('EROFS')}|: Read-only file system")),
+    ("stale file", compiled(rf"\[Errno 116\]|{error_named('ESTALE')}|Stale (?:NFS )?file handle")),
     ("ipc", compiled(r"\bcuIpcOpenMemHandle(?: failed\b|: invalid argument)")),
     ("interface", compiled(r"[Nn]o socket interface found|[Ff]ailed to find (?:a )?(?:socket )?interface")),
 )

@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 
 from topodiag.evidence.nccl_log.grammar import ends, job_faults, reach
-from topodiag.evidence.nccl_log.grammar.numbers import compiled
+from topodiag.evidence.nccl_log.grammar.numbers import compiled, error_named
 
 NOTES = (
     "destroy_process_group() was not called", "process group has NOT been destroyed",
@@ -61,7 +61,7 @@ _NO_STORE = compiled(
 )
 _STORE = compiled(
     r"\bgaierror\b|DistNetworkError\b.{0,300}gai error"
-    r"|server socket has failed to (?:listen|bind)|\bEADDRINUSE\b"
+    rf"|server socket has failed to (?:listen|bind)|{error_named('EADDRINUSE')}"
 )
 """The store at which ranks meet has no name or no port (torch c10d/socket.cpp, Python's socket). That one family of
 addresses cannot be looked up is a warning beside the other one, and no error."""
