@@ -31,7 +31,7 @@ def lost(audit: Audit, *dimensions: DimensionAudit) -> Cost:
 
 
 def of_what(audit: Audit) -> str:
-    """What the times of an audit are parts of: a step, or its communication where nothing says how long one computes."""
+    """What the times of an audit are parts of: a step, or its communication where nothing says how long one takes."""
     return "a step" if audit.talk.base_us is not None else "the communication of a step"
 
 
