@@ -226,7 +226,7 @@ def _draw_prices(scores: Sequence[Score]) -> None:
     if not rows:
         return
     print(f"\n{'predicted beside measured':38}{'whole':>7}{'pred.':>7}{'meas.':>7}{'ratio':>7}{'losses':>12}  said")
-    near = alike = 0
+    near = alike = close = 0
     for name, price in rows:
         assert price.predicted is not None
         assert price.measured is not None
@@ -235,10 +235,12 @@ def _draw_prices(scores: Sequence[Score]) -> None:
         lost, missing = 1 - made / whole, 1 - found / whole
         near += abs(found / made - 1) <= TOLERANCE
         alike += abs(lost - missing) <= TOLERANCE * missing
+        close += abs(lost - missing) <= TOLERANCE
         losses = f"{100 * lost:.0f} / {100 * missing:.0f} %"
         print(f"  {name:36}{whole:7.1f}{made:7.1f}{found:7.1f}{found / made:7.2f}{losses:>12}  {price.agreement.value}")
     _line("bandwidth within 15 %", near, len(rows))
-    _line("loss within 15 %", alike, len(rows))
+    _line("loss within 15 % of the loss", alike, len(rows))
+    _line("loss within 15 points", close, len(rows))
 
 
 def _line(what: str, count: int, of: int) -> None:
