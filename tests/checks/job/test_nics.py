@@ -133,3 +133,13 @@ def test_lines_about_single_devices_are_no_list_of_a_nodes_devices() -> None:
         len(found("NIC005", *lines[:2], "b:1:2 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/IB ; OOB eth0:10.0.0.2<0>"))
         == 1
     )
+
+
+def test_a_node_whose_name_is_not_in_the_log_is_called_another_node() -> None:
+    job = jobs.job(
+        process=lambda rank, at, process: replace(
+            with_hcas(7, host=1)(rank, at, process), host="" if at == 0 else process.host
+        )
+    )
+    (finding,) = FewerNicsThanSiblings().judge(job).findings
+    assert finding.message == "n1: 7 RDMA devices, where another node has 8"

@@ -49,6 +49,9 @@ FAST_NVLINK_GBS = 200.0
 PLUGIN_NICS = re.compile(r"\(found (\d{1,4}) nics\)")
 """`NET/OFI Selected provider is efa, fabric is efa (found 32 nics)` of aws-ofi-nccl."""
 
+ANOTHER = "another node"
+"""What a node is called whose name was taken off the log, beside one that has its name."""
+
 
 class FewerNicsUsed(OneStep[Job], JobCheck[Never]):
     """NET003: NCCL uses fewer NICs than the node has
@@ -292,10 +295,11 @@ class FewerNicsThanSiblings(OneStep[Job], JobCheck[Never]):
             if count < usual:
                 groups[count].append(host)
         model = next((host for host, (count, _) in counts.items() if count == usual), "")
+        other = model or ANOTHER
         found = [
             self.finding(
                 Severity.WARNING,
-                f"{hosts_word(hosts)}: the network plugin finds {plural(count, 'NIC')}, where {model} has {usual}",
+                f"{hosts_word(hosts)}: the network plugin finds {plural(count, 'NIC')}, where {other} has {usual}",
                 observed=f"found {count} nics",
                 expected=f"{usual}, as on {plural(sum(n == usual for n, _ in counts.values()), 'other node')}",
                 fix=(
@@ -321,7 +325,7 @@ class FewerNicsThanSiblings(OneStep[Job], JobCheck[Never]):
         differs = len({given.value for _, given in filtered}) > 1
         return self.finding(
             Severity.WARNING,
-            f"{hosts_word(hosts)}: {count} RDMA devices, where {model} has {usual}"
+            f"{hosts_word(hosts)}: {plural(count, 'RDMA device')}, where {model or ANOTHER} has {usual}"
             + (" (NCCL_IB_HCA differs between nodes)" if differs else ""),
             observed=f"{count} listed; not there: {fold_runs([hca.name for hca in lacking]) if lacking else 'unnamed'}",
             expected=f"{usual}, as on {plural(sum(len(h) == usual for h in listed.values()), 'other node')}",
