@@ -1,4 +1,4 @@
-"""The source of a program and a list of changes name faults that nobody met; output that quotes them is evidence."""
+"""Source text, lists of changes and handbooks name faults that nobody met; output that quotes them is evidence."""
 
 from __future__ import annotations
 
@@ -66,19 +66,27 @@ Version 3.0
 
 * First release.
 """
+HANDBOOK = "".join(
+    f"# Chapter {number}\n\n"
+    + "When a GPU has fallen off the bus, dmesg shows Xid 79 and the node has to be drained and rebooted.\n" * 4
+    + "```\ntorch.OutOfMemoryError: CUDA out of memory.\n```\n" * 2
+    + "".join(f"- step {step} of this chapter\n" for step in range(4))
+    for number in range(10)
+)
+NOTES = "# node12, 6 May\n\n" + "ibstat shows mlx5_3 down since the reboot, and the job hangs.\n" * 3
 
 
 @pytest.mark.parametrize(
     ("text", "what"),
     [(PYTHON, "the source of a program"), (GO, "the source of a program"), (CUDA, "the source of a program"),
-     (CHANGES, "a list of changes")],
-    ids=["python", "go", "cuda", "changes"],
+     (CHANGES, "a list of changes"), (HANDBOOK, "a handbook")],
+    ids=["python", "go", "cuda", "changes", "handbook"],
 )  # fmt: skip
-def test_faults_that_source_and_lists_of_changes_name_have_not_happened(tmp_path: Path, text: str, what: str) -> None:
+def test_faults_that_source_and_documents_name_have_not_happened(tmp_path: Path, text: str, what: str) -> None:
     assert program_text(text) == what
     path = tmp_path / "text"
     path.write_text(text)
-    with pytest.raises(TopodiagError, match="it is the source of a program or a list of changes"):
+    with pytest.raises(TopodiagError, match="it is source text or a document of a program"):
         diagnose(str(path))
 
 
@@ -98,9 +106,10 @@ def test_source_beside_a_log_is_left_aside_and_said_to_be(tmp_path: Path) -> Non
         "2024-05-06 08:11:01 INFO start\nimport torch\ndef f(x):\n    return x\nRuntimeError: NCCL error\n",
         "#!/bin/bash\n#SBATCH -N 2\nsrun train\nslurmstepd: error: *** JOB 12 ON n1 CANCELLED DUE TO TIME LIMIT ***\n",
         "{\n  \"gpu\": 3,\n  \"state\": \"lost\"\n}\n",
+        NOTES,
         "GPU0\tGPU1\n X \tNV18\nNV18\t X \n",
     ],
-    ids=["traceback", "log with source", "script with output", "json", "matrix"],
+    ids=["traceback", "log with source", "script with output", "json", "notes", "matrix"],
 )  # fmt: skip
 def test_output_that_quotes_source_is_no_source(text: str) -> None:
     assert program_text(text) == ""
@@ -108,7 +117,7 @@ def test_output_that_quotes_source_is_no_source(text: str) -> None:
 
 @given(st.text(max_size=2000))
 def test_any_text_has_an_answer(text: str) -> None:
-    assert program_text(text) in ("", "the source of a program", "a list of changes")
+    assert program_text(text) in ("", "the source of a program", "a list of changes", "a handbook")
 
 
 def test_it_takes_time_in_proportion_to_the_text() -> None:

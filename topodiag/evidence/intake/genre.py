@@ -1,7 +1,9 @@
-"""Whether a text is the source of a program or its list of changes: it names faults, and none of them has happened.
+"""Whether a text is the source of a program, its list of changes or its handbook: it names faults, and none of them has
+happened.
 
     train.py beside a log, a script of a health check      the source of a program
     NEWS, ChangeLog, debian/changelog                      a list of changes
+    a README of many chapters                              a handbook
 
 Output that quotes source (tracebacks, compilers) has neither enough declarations nor enough lines of code.
 """
@@ -54,16 +56,21 @@ _CHANGES = re.compile(
 """Heads of a release in a list of changes: Debian's, GNU's, those of a NEWS file."""
 _RELEASES = 3
 _ITEM = re.compile(r"^[ \t]{0,12}[-*+o] \S", re.MULTILINE)
+_HEADING = re.compile(r"^#{1,4} \S|^[=\-~^]{4,80}$", re.MULTILINE)
+_SENTENCE = re.compile(r"(?:[-*+] |\d{1,3}\. )?[A-Z`\[*][^|{}<>=;]{40,2000}[.:,)`]?$")
+_CHAPTERS, _LONG, _PROSE = 8, 100, 0.2
+"""A handbook has so many headings, so many lines, and sentences for such a share of them: what somebody writes of one
+incident is shorter, or mostly output."""
 _MOST_LINES = 2000
 
 
 def program_text(text: str) -> str:
-    """What the text is called, where it is source or a list of changes; "" for all other texts."""
+    """What the text is called, where it is source, a list of changes or a handbook; "" for all other texts."""
     if len(_DECLARED.findall(text)) >= _DECLARATIONS and _mostly_code(text):
         return "the source of a program"
     if len(_CHANGES.findall(text)) >= _RELEASES and _ITEM.search(text) is not None and _OUTPUT.search(text) is None:
         return "a list of changes"
-    return ""
+    return "a handbook" if len(_HEADING.findall(text)) >= _CHAPTERS and _mostly_prose(text) else ""
 
 
 def _mostly_code(text: str) -> bool:
@@ -73,6 +80,12 @@ def _mostly_code(text: str) -> bool:
     lines = [line for line in bare.split("\n")[:_MOST_LINES] if line.strip()]
     code = sum(1 for line in lines if _CODE.match(line[:500]) or _DECLARED.match(line[:500]))
     return code >= _SHARE * len(lines)
+
+
+def _mostly_prose(text: str) -> bool:
+    lines = [line for line in text.split("\n")[:_MOST_LINES] if line.strip()]
+    said = sum(1 for line in lines if _SENTENCE.match(line.strip()[:2000]))
+    return len(lines) >= _LONG and said >= _PROSE * len(lines) and _OUTPUT.search(text) is None
 
 
 __all__ = ["program_text"]

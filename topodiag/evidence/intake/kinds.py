@@ -101,7 +101,7 @@ KINDS: dict[Kind, Facts] = {
     Kind.ARCHIVE: Facts("an archive"),
     Kind.PICKLE: Facts("a pickle"),
     Kind.PARQUET: Facts("a Parquet file"),
-    Kind.PROGRAM: Facts("the source of a program or a list of changes: what it names has not happened"),
+    Kind.PROGRAM: Facts("source text or a document of a program: what it names has not happened"),
     Kind.TEXT: Facts("text of no kind that topodiag knows"),
     Kind.JSON: Facts("JSON"),
     Kind.BLANK: Facts("blank"),
