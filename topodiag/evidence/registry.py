@@ -19,6 +19,7 @@ _SOURCES = {
     "nvidia-smi": "nvidia.nvidia_smi_table:NvidiaSmiTable",
     "nvidia-smi-dmon": "nvidia.nvidia_smi_dmon:NvidiaSmiDmon",
     "rocm-smi": "host.rocm_smi:RocmSmi",
+    "dcgm-dmon": "nvidia.dcgm_dmon:DcgmDmon",
     "dcgm": "nvidia.dcgm:Dcgm",
     "dcgm-nvlink": "nvidia.dcgm_nvlink:DcgmNvlink",
     "dcgm-exporter": "nvidia.dcgm_exporter:DcgmExporter",
@@ -59,11 +60,15 @@ _SOURCES = {
     "kernel-log": "host.kernel_log:KernelLog",
     "slurm-nodes": "host.slurm_nodes:SlurmNodes",
     "health-checks": "host.health_checks:HealthChecks",
+    "health-json": "host.health_json:HealthJson",
+    "bmc-events": "host.bmc_events:BmcEvents",
+    "compute-domain": "host.compute_domain:ComputeDomain",
     "kubectl-node": "host.kubectl_node:KubectlNode",
     "numactl": "host.numactl:Numactl",
     "lsmod": "host.lsmod:Lsmod",
     "modprobe": "host.modprobe:Modprobe",
     "shell": "host.shell_facts:ShellFacts",
+    "notes": "host.notes:Notes",
     "any-tool": "host.last_resort:LastResort",
 }
 LAST_RESORT = "any-tool"

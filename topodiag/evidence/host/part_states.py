@@ -34,7 +34,11 @@ _OFF = (
 )
 _UNCORRECTABLE = r"uncorrect(?:able|ed)|double[- ]bit|fatal error"
 
-_GPU = r"(?<![\w-])(?:GPU|accelerator|H100|H200|A100|B200|V100|MI\d{3}X?)s?\b(?!-\w)"
+_CLOCKS = (
+    r"throttl(?:ed|es|ing)\b|(?:stuck|pegged|sits|stays|drop(?:s|ped)) (?:at|to) (?:only )?\d{2,3} ?MHz"
+    r"|over-?heat(?:s|ed|ing)\b|(?:thermal|hardware|hw)[ _]slowdown|power[ _]brake"
+)
+_GPU = r"(?<![\w-])(?:GPU|(?:GPU |graphics )?card(?= ?#?\d)|accelerator|H100|H200|A100|B200|V100|MI\d{3}X?)s?\b(?!-\w)"
 _PORT = (
     r"\b(?:NIC|HCA|mlx[45]_\w{1,12}|InfiniBand|IB|RoCE|EFA|rdmap\w{1,8}|ib\d{1,2}|transceiver|optic|cable"
     r"|(?:switch ?)?port|interface|bond\d{1,2}|network link|fabric link|uplink)s?\b"
@@ -44,6 +48,7 @@ _TABLE: tuple[tuple[str, str, str, str], ...] = (
     ("NVSwitch or fabric manager", "fabric", r"\b(?:nvswitch(?:es)?|fabric ?-?manager|nvidia-fabricmanager)\b",
      rf"{_BAD}|{_DEAD}|{_GONE}|not running|inactive|stopped|exited|\bdown\b|not (?:initiali[sz]ed|ready)"
      r"|do(?:es)?(?: not|n't) match"),
+    ("NVLink fabric", "fabric", r"\bfabric handles?\b", rf"InvalidValue|invalid|{_BAD}"),
     ("NVLink", "nvlink", r"\bnv_?links?\b", rf"{_OFF}|\bdown\b|{_BAD}|{_GONE}|{_UNCORRECTABLE}|{_SLOW}"),
     ("network port", "port-flap", _PORT, r"flapp(?:ed|ing)"),
     ("network port", "link-slow", _PORT, _SLOW),
@@ -52,11 +57,11 @@ _TABLE: tuple[tuple[str, str, str, str], ...] = (
     ("PCIe device", "pcie", r"\bPCI(?:e|-E)?\b", _SLOW),
     ("PCIe device", "pcie-errors", r"\bPCI(?:e|-E)?\b",
      rf"{_DEAD}|{_BAD}|{_UNCORRECTABLE}|lost|fell off|surprise down"),
-    ("memory of a GPU", "gpu-memory", r"\bHBM\d?[eE]?(?![a-z])", rf"{_UNCORRECTABLE}|{_BAD}"),
+    ("memory of a GPU", "gpu-memory", r"(?<!GB )(?<!GB-)\bHBM\d?[eE]?(?![a-z])", rf"{_UNCORRECTABLE}|{_BAD}"),
     ("memory", "", r"\b(?:DIMM|DRAM|EDAC|ECC)(?![a-z])", rf"{_UNCORRECTABLE}|{_BAD}"),
     ("memory", "", r"\b(?:out of memory|OOM)\b", r"kill(?:ed|er|ing)"),
     ("GPU", "gpu-memory", _GPU, _UNCORRECTABLE),
-    ("GPU", "gpu-clocks", _GPU, rf"{_SLOW}|throttl(?:ed|ing)"),
+    ("GPU", "gpu-clocks", rf"{_GPU}|\b(?:SM|core|GPU|graphics) clocks?\b", rf"{_SLOW}|{_CLOCKS}"),
     ("GPU", "gpu-lost", _GPU,
      rf"f[ae]ll(?:en|s)? off (?:the )?(?:PCIe? )?bus|{_GONE}|{_DEAD}|{_BAD}|(?:needs?|requires?) (?:a )?reset"),
     ("storage", "storage", r"(?<![\w.])/(?:scratch|mnt|data|lustre|gpfs|home|fsx|nfs|shared|work)\b|\b(?:nfs|lustre"
@@ -103,7 +108,7 @@ _ANY_STATE = re.compile(
     r"inactive|flapp|polling|carrier|unplugged|uncorrect|double|respon|hung|stuck|timed? ?out|dead|reset"
     r"|stopped|exited|kill|"
     r"stale|read-only|space|full|unreachable|unavailable|crash|panick|evict|reboot|died|OOM|seg|core|CrashLoop|refused|"
-    r"no route|match|disappeared|surprise",
+    r"no route|match|disappeared|surprise|throttl|MHz|nvalid|heat|slowdown|power.brake",
     re.IGNORECASE,
 )
 """Cheap to search for, and in every line that names a state."""
@@ -127,10 +132,11 @@ _DENIED = re.compile(
 _MAYBE = re.compile(
     r"\b(?:if|when|whether|unless|until|in case|may|might|could|should|would|can|will|please|ensure|make sure"
     r"|check(?:ing)? (?:that|if|whether)"
-    r"|default(?:s|ing)?|using|instead|fall(?:ing)? back|retry(?:ing)?|skipp?(?:ed|ing)?|ignor(?:ed|ing|e)"
+    r"|default(?:s|ing)?|using|instead(?! of \d)|fall(?:ing)? back|retry(?:ing)?|skipp?(?:ed|ing)?|ignor(?:ed|ing|e)"
+    r"|is an indicator|by a factor of"
     r"|deprecated|optional|reject with|disabled|supported"
     r"|usage|example|e\.g\.|simulat\w*|inject\w*|threshold|timeout_\w+|on_\w+|max_\w+|expected to)\b|\?\s*$"
-    r"|^\s{0,8}(?:#|//|\*|<!--|-\s)"
+    r"|^\s{0,8}\|\s{0,4}\d{1,4}\s{0,8}\||^\s{0,8}(?:#|//|\*|<!--|-\s)"
     r"|^\s{0,8}[\w.\"'-]{1,60}\s{0,3}[=:]\s{0,3}[\w.\"'/-]{1,60},?\s*$|[{}<>;]\s*$|\bdef |\breturn\b|\bimport\b|IMEX",
     re.IGNORECASE,
 )
@@ -175,6 +181,11 @@ def said_of(line: str) -> Said | None:
     return next((each for each in said if each is not None), None)
 
 
+def denied(line: str) -> bool:
+    """Whether a line denies what it names, counts zero, says that it is over, asks, or speaks of what may come."""
+    return _DENIED.search(line) is not None or _MAYBE.search(line) is not None
+
+
 def _named(text: str) -> Said | None:
     """The part and the state that a sentence names near each other."""
     for name, fault, part, state in _PAIRS:
@@ -191,4 +202,4 @@ def _between(text: str, part: tuple[int, int], state: tuple[int, int]) -> bool:
     return begin < end and re.search(r"[.;!|] |\bbut\b", text[begin:end]) is not None
 
 
-__all__ = ["FAULTS", "Said", "said_of"]
+__all__ = ["FAULTS", "Said", "denied", "said_of"]
