@@ -77,6 +77,17 @@ MANAGER = (
     " id:00000000:C4:00.0 physical id:9 port:32\n"
 )
 NOTE = "$ nvidia-smi -L\nGPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-1)\n{}\n"
+REPORT = "gpus in lspci      : 8\ngpus in nvidia-smi : {}\n"
+RATIO = "NVLINK CHECK\nGPU1 OK (18/18)\nGPU2 {}\n"
+KEYED = "gpu0: sm=1965MHz util=100%\ngpu1: sm=1980MHz util=100%\ngpu2: sm={}\ngpu3: sm=1965MHz util=100%\n"
+BURN = "100.0%  proc'd: 51 (49210 Gflop/s) - 51 (49101 Gflop/s) - 18 ({} Gflop/s)   errors: 0 - 0 - 0   temps: 71 C\n"
+ROWS = """|   0  NVIDIA A100-SXM4-80GB          On  |   00000000:07:00.0 Off |                    0 |
+| N/A   30C    P0              62W /  400W |       0MiB /  81920MiB |      0%      Default |
+|   1  NVIDIA A100-SXM4-80GB          On  |   00000000:0F:00.0 Off |                    {} |
+| N/A   31C    P0              61W /  400W |       0MiB /  81920MiB |      0%      Default |
+"""
+CHANNEL = "ls: cannot access '/dev/nvidia-caps-imex-channels/channel0': No such file or directory\n"
+HISTORY = "[51231.1] NVRM: GPU2 RPC history (CPU -> GSP):\n"
 SPARK = """s1:212:212 [0] NCCL INFO NCCL version 2.28.3+cuda13.0
 s1:212:212 [0] NCCL INFO NET/IB : Using [0]rocep1s0f0:1/RoCE [RO]; OOB enp1s0f0np0:10.0.0.1<0>
 s1:212:220 [0] NCCL INFO NET/IB : GPU Direct RDMA Disabled for HCA 0 'rocep1s0f0'
@@ -116,6 +127,15 @@ s1:212:220 [0] NCCL INFO Channel 00/0 : 1[0] -> 0[0] [receive] via NET/IB/0
         (DOMAIN.format("NotReady"), "NVL005"),
         (CLIQUES.format(""), "NVL005"),
         (IMEX.format("DOWN"), "NVL005"),
+        (REPORT.format(7), "GPU001"),
+        (RATIO.format("FAIL (12/18)"), "NVL001"),
+        (KEYED.format("480MHz util=100%"), "GPU004"),
+        (BURN.format(17432), "GPU006"),
+        (ROWS.format(3), "GPU002"),
+        ('ALERTS{alertname="GpuDoubleBitEcc",alertstate="firing",gpu="2"} 1\n', "GPU002"),
+        ("Node condition is now: True, reason: GpuFellOffBus\n", "GPU001"),
+        (CHANNEL, "HST002"),
+        (HISTORY, "GPU003"),
         (GSP, "GPU003"),
         (MANAGER, "GPU003"),
         ("XID 120 (GSP Error) detected on PCI:0000:9c:00\n", "GPU003"),
@@ -155,6 +175,12 @@ def test_the_fault_comes_first(tmp_path: Path, text: str, first: str) -> None:
         DOMAIN.format("Ready"),
         CLIQUES.format("9d1c5f6f.32766"),
         IMEX.format("UP"),
+        REPORT.format(8),
+        RATIO.format("OK (18/18)"),
+        KEYED.format("345MHz util=0%"),
+        BURN.format(48000),
+        ROWS.format(0),
+        'ALERTS{alertname="GpuDoubleBitEcc",alertstate="firing",gpu="2"} 0\n',
         "gpu, ecc_uncorrected_aggregate, ecc_uncorrected_volatile\n1, 2, 0\n",  # of a life, not of today
         "198 Offline_Uncorrectable   0x0030   100   100   000    Old_age   Offline      -       3\n",  # a disk
         "fec_uncorrectable_blocks: 4\n",

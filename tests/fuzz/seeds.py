@@ -80,6 +80,7 @@ SEEDS: dict[str, tuple[str, ...]] = {
     "source bmc-events": ("own:bmc-events",),
     "source compute-domain": ("own:compute-domain",),
     "source health-json": ("own:health-json",),
+    "source gpu-burn": ("own:gpu-burn",),
     "source dcgm-dmon": ("own:dcgm-dmon",),
     "source ip-link": ("own:ip-link",),
     "source bonding": ("field/512-bond-of-two-with-both-members-up.json#0",),

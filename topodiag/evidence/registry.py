@@ -23,6 +23,7 @@ _SOURCES = {
     "dcgm": "nvidia.dcgm:Dcgm",
     "dcgm-nvlink": "nvidia.dcgm_nvlink:DcgmNvlink",
     "dcgm-exporter": "nvidia.dcgm_exporter:DcgmExporter",
+    "gpu-burn": "nvidia.gpu_burn:GpuBurn",
     "cuda-copy-test": "nvidia.copy_tests:CopyTests",
     "nvidia-smi-nvlink": "nvidia.nvidia_smi_nvlink:NvidiaSmiNvlink",
     "nvidia-smi-p2p": "nvidia.nvidia_smi_p2p:NvidiaSmiP2p",

@@ -72,7 +72,9 @@ _RESET = re.compile(r"\bNV_ERR_RESET_REQUIRED\b")
 _GSP = re.compile(
     r"NVRM: .{0,60}(?:\bkgsp\w{1,60}|_kgsp\w{1,60}|\bGSP\b)"
     r"(?=.{0,200}(?:timed? ?out|sanity check fail|heartbeat|reported an error|cannot initialize|crash|halt))"
-    r"(?!.{0,200}\bXid\b)|NVRM: Heartbeat timed out|NVRM: RmInitAdapter: Cannot initialize GSP",
+    r"(?!.{0,200}\bXid\b)"
+    r"|NVRM: GPU[0-9]{1,3} RPC history \(CPU -> GSP\)|NVRM: Heartbeat timed out"
+    r"|NVRM: RmInitAdapter: Cannot initialize GSP",
     re.IGNORECASE,
 )
 """The driver's functions for the GPU's own processor are named so (kernel/gpu/gsp/kernel_gsp.c): it does not answer."""

@@ -11,7 +11,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from topodiag.evidence.host.named_columns import cells_of
+from topodiag.evidence.host.contradictions import Contradiction, contradictions
+from topodiag.evidence.host.named_columns import Cell, cells_of, rows_of
 from topodiag.evidence.host.named_values import value_of
 from topodiag.evidence.host.part_states import MAX_LINE, said_of
 from topodiag.evidence.host.shortfalls import short_of
@@ -45,17 +46,13 @@ class LastResort(Sentences):
 
     def recognises(self, head: str) -> bool:
         lines = head.split("\n")
-        return (
-            any(self.event_of(line) is not None for line in lines)
-            or any(True for _ in cells_of(lines))
-            or bool(told_xids(lines))
-        )
+        return any(self.event_of(line) is not None for line in lines) or bool(_of_tables(lines) or told_xids(lines))
 
     def parse(self, blob: Blob) -> Parsed[KernelEvent]:
         parsed = super().parse(blob)
         lines = blob.text.split("\n")
         told = {record.origin.line for record in parsed.records}
-        for row in [cell for cell in cells_of(lines) if cell.line not in told][: self.most]:
+        for row in [each for each in _of_tables(lines) if each.line not in told][: self.most]:
             parsed.records.append(event(f"{TOLD_OF}{row.fault}", row.text, blob, row.line, lines[row.line - 1]))
         for each in told_xids(lines)[: self.most]:
             origin = blob.origin(each.line, lines[each.line - 1])
@@ -74,6 +71,11 @@ class LastResort(Sentences):
         if said is None:
             return None
         return (f"{TOLD_OF}{said.fault}", text) if said.fault else (TOLD, f"{said.part}, {said.state!r}: {text}")
+
+
+def _of_tables(lines: Sequence[str]) -> list[Cell | Contradiction]:
+    """What several lines say together."""
+    return [*cells_of(lines), *rows_of(lines), *contradictions(lines)]
 
 
 def _is_over(told: KernelEvent, lines: Sequence[str]) -> bool:

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from topodiag.evidence.host.contradictions import as_rows
 from topodiag.evidence.host.named_values import fault_named, fault_of_value, words_of_name
 
 MAX_LINE = 1000
@@ -32,7 +33,7 @@ _PARTS = (
     ("port-count", re.compile(r"\b(?:nics?|hcas?|rdma|ib devices?|adapters?)\b")),
     ("port-down", re.compile(r"\bports?\b")),
 )
-_CLOCK = re.compile(r"\b(?:sm|gr|graphics|gpu|core|shader) clo?c?k\b"
+_CLOCK = re.compile(r"^(?:sm|clk)$|\b(?:sm|gr|graphics|gpu|core|shader) clo?c?k\b"
                     r"|\bclocks? (?:current )?(?:sm|gr|graphics)\b|\bgfx cl"
                     r"|\b(?:pclk|sclk|smclk)\b")  # fmt: skip
 _NOT_NOW = re.compile(r"\b(?:max|min|limit|base|boost|target|mem|memory)\b")
@@ -85,6 +86,12 @@ def cells_of(lines: Sequence[str]) -> Iterator[Cell]:
             number += 1
         yield from _judged(names, rows)
         at = max(number, at + 1)
+
+
+def rows_of(lines: Sequence[str]) -> Iterator[Cell]:
+    """The faults that lines with the same keys say, which are rows of a table."""
+    for keys, rows in as_rows(lines):
+        yield from _judged(_in_context([words_of_name(key) for key in keys]), rows)
 
 
 def _head(line: str) -> tuple[re.Pattern[str], list[str]] | None:
@@ -204,4 +211,4 @@ def _number(cell: str) -> float | None:
     return float(found[1]) if found is not None else None
 
 
-__all__ = ["Cell", "cells_of"]
+__all__ = ["Cell", "cells_of", "rows_of"]

@@ -49,7 +49,8 @@ _TABLE: tuple[tuple[str, str, str, str], ...] = (
      rf"{_BAD}|{_DEAD}|{_GONE}|not running|inactive|stopped|exited|\bdown\b|not (?:initiali[sz]ed|ready)"
      r"|do(?:es)?(?: not|n't) match"),
     ("NVLink fabric", "fabric", r"\bfabric handles?\b", rf"InvalidValue|invalid|{_BAD}"),
-    ("NVLink", "nvlink", r"\bnv_?links?\b", rf"{_OFF}|\bdown\b|{_BAD}|{_GONE}|{_UNCORRECTABLE}|{_SLOW}"),
+    ("NVLink", "nvlink", r"\bnv_?links?\b|\bGPU ?\d{1,2}\b.{0,20}\blinks? \d{1,2}\b",
+     rf"{_OFF}|\bdown\b|{_BAD}|{_GONE}|{_UNCORRECTABLE}|{_SLOW}"),
     ("network port", "port-flap", _PORT, r"flapp(?:ed|ing)"),
     ("network port", "link-slow", _PORT, _SLOW),
     ("network port", "port-down", _PORT, _OFF),
@@ -58,6 +59,12 @@ _TABLE: tuple[tuple[str, str, str, str], ...] = (
     ("PCIe device", "pcie-errors", r"\bPCI(?:e|-E)?\b",
      rf"{_DEAD}|{_BAD}|{_UNCORRECTABLE}|lost|fell off|surprise down"),
     ("memory of a GPU", "gpu-memory", r"(?<!GB )(?<!GB-)\bHBM\d?[eE]?(?![a-z])", rf"{_UNCORRECTABLE}|{_BAD}"),
+    (
+        "memory of a GPU",
+        "gpu-memory",
+        rf"{_GPU}[^\n]{{0,40}}\bECC(?![a-z_])|\bECC(?![a-z_])[^\n]{{0,40}}{_GPU}",
+        rf"{_UNCORRECTABLE}|{_BAD}",
+    ),
     ("memory", "", r"\b(?:DIMM|DRAM|EDAC|ECC)(?![a-z])", rf"{_UNCORRECTABLE}|{_BAD}"),
     ("memory", "", r"\b(?:out of memory|OOM)\b", r"kill(?:ed|er|ing)"),
     ("GPU", "gpu-memory", _GPU, _UNCORRECTABLE),
@@ -126,7 +133,7 @@ _DENIED = re.compile(
     r"|unhealthy|inactive|killed|broken|unreachable|flapping|required?)\b"
     r"|\b(?:recovered|restored|resolved|cleared|fixed|repaired|back (?:up|online)|came back|reconnected"
     r"|is up again|success(?:ful(?:ly)?)?"
-    r"|passed|succeeded|healthy)\b|\b(?:PASS|OK)\b|(?:^|\s)0%|\b0/\d",
+    r"|passed|succeeded|healthy)\b|\b(?:PASS|OK)\b|\}\s{1,4}0(?:\.0)?\s*$|(?:^|\s)0%|\b0/\d",
     re.IGNORECASE,
 )
 _MAYBE = re.compile(
@@ -151,6 +158,9 @@ _PLAIN_FIELD = re.compile(
 _SENTENCE = re.compile(r"(?<=[a-z)\d]{2})\. (?=[A-Z])")
 """Advice often follows in a sentence of its own."""
 
+_HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_HUMPS = re.compile(r"\b(?:Gpu|GPU|Nvlink|NvLink|NVLink|Nic|IB)(?:[A-Z][a-z]{1,12}){2,6}\b")
+"""Reasons and names of alerts are written in one word: GpuFellOffBus."""
 _PAIRS = tuple(
     (name, fault, re.compile(rf"(?:{part})(?=[^\n]{{0,{APART}}})", re.IGNORECASE), re.compile(state, re.IGNORECASE))
     for name, fault, part, state in _TABLE
@@ -176,7 +186,8 @@ def said_of(line: str) -> Said | None:
         return None
     if _PLAIN_FIELD.match(line) is not None:
         return _named(" ".join(line.split())) if _DENIED.search(line) is None else None
-    sentences = _SENTENCE.split(" ".join(line.split()))
+    text = " ".join(line.split())
+    sentences = [*_SENTENCE.split(text), *([_HUMP.sub(" ", text)] if _HUMPS.search(text) is not None else [])]
     said = (_named(text) for text in sentences if not _DENIED.search(text) and not _MAYBE.search(text))
     return next((each for each in said if each is not None), None)
 

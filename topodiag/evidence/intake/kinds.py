@@ -131,6 +131,7 @@ _TOOLS = (
     ("node-exporter", "metrics of the node exporter"),
     ("dcgm-dmon", "output of dcgmi dmon"),
     ("dcgm", "dcgmi output"),
+    ("gpu-burn", "output of gpu_burn"),
     ("cuda-copy-test", "output of a test of copies between GPUs"),
     ("lspci", "lspci output"),
     ("ethtool", "ethtool output"),
