@@ -88,6 +88,34 @@ ROWS = """|   0  NVIDIA A100-SXM4-80GB          On  |   00000000:07:00.0 Off |  
 """
 CHANNEL = "ls: cannot access '/dev/nvidia-caps-imex-channels/channel0': No such file or directory\n"
 HISTORY = "[51231.1] NVRM: GPU2 RPC history (CPU -> GSP):\n"
+VIOLATIONS = """# gpu  pviol  tviol
+# Idx      %   bool
+    0      0      0
+    2     98      {}
+"""
+HOT = """# gpu    pwr  gtemp  mtemp   mclk   pclk
+# Idx      W      C      C    MHz    MHz
+    0    398     62     70   1593   1410
+    1    391     61     69   1593   1395
+    2    148     {}     92   1593    210
+"""
+QUERIED = (
+    '{{"status":"success","data":{{"result":[{{"metric":{{"__name__":"DCGM_FI_DEV_CLOCK_THROTTLE_REASONS","gpu":"3"}},'
+    '"value":[1741000000,"{}"]}}]}}}}\n'
+)
+SITE = (
+    '{{"gpus": [{{"id": 0, "sm_mhz": 1980, "util": 99}}, {{"id": 1, "sm_mhz": 1980, "util": 99}},'
+    ' {{"id": 2, "sm_mhz": 510, "util": {}}}, {{"id": 3, "sm_mhz": 1965, "util": 98}}]}}\n'
+)
+REASONS = '{{"OperatingSpeedMHz":345,"ThrottleReasons":["{}"],"BandwidthPercent":0}}\n'
+LIMITS = "".join(
+    f"GPU 00000000:{at}B:00.0\n        Current Power Limit               : {{{at - 1}}}.00 W\n" for at in range(1, 5)
+)
+UP = "host,gpu,nvlinks_up,nvlinks_total\nn1,0,18,18\nn1,2,{},18\n"
+LINK_OF_MANAGER = (
+    "[Aug 01 2025 11:12:13] [ERROR] [tid 77] detected GPU NVLink fatal error on GPU pci bus id:00000000:DB:00.0"
+    " physical id:5 port:7\n"
+)
 SPARK = """s1:212:212 [0] NCCL INFO NCCL version 2.28.3+cuda13.0
 s1:212:212 [0] NCCL INFO NET/IB : Using [0]rocep1s0f0:1/RoCE [RO]; OOB enp1s0f0np0:10.0.0.1<0>
 s1:212:220 [0] NCCL INFO NET/IB : GPU Direct RDMA Disabled for HCA 0 'rocep1s0f0'
@@ -136,6 +164,17 @@ s1:212:220 [0] NCCL INFO Channel 00/0 : 1[0] -> 0[0] [receive] via NET/IB/0
         ("Node condition is now: True, reason: GpuFellOffBus\n", "GPU001"),
         (CHANNEL, "HST002"),
         (HISTORY, "GPU003"),
+        (VIOLATIONS.format(1), "GPU004"),
+        (HOT.format(86), "GPU004"),
+        (QUERIED.format(72), "GPU004"),
+        (SITE.format(99), "GPU004"),
+        (REASONS.format("HWThermalSlowdown"), "GPU004"),
+        (LIMITS.format(700, 350, 700, 700), "GPU004"),
+        (UP.format(17), "NVL001"),
+        (LINK_OF_MANAGER, "NVL003"),
+        ("n5: IMEX daemon not ready: nvidia-imex-ctl reports status DEGRADED\n", "NVL005"),
+        ("GPU 3 of dgx-12: it had 4 uncorrectable SRAM errors, and SRAM Threshold Exceeded : Yes.\n", "GPU002"),
+        ("Fault: Row remap failure (remapped_rows.failure = 1), DCGM diag -r 3 memory test FAIL\n", "GPU002"),
         (GSP, "GPU003"),
         (MANAGER, "GPU003"),
         ("XID 120 (GSP Error) detected on PCI:0000:9c:00\n", "GPU003"),
@@ -175,6 +214,14 @@ def test_the_fault_comes_first(tmp_path: Path, text: str, first: str) -> None:
         DOMAIN.format("Ready"),
         CLIQUES.format("9d1c5f6f.32766"),
         IMEX.format("UP"),
+        VIOLATIONS.format(0),
+        HOT.format(35),
+        QUERIED.format(4),
+        SITE.format(0),
+        REASONS.format("Idle"),
+        LIMITS.format(700, 700, 700, 700),
+        UP.format(18),
+        "GPU health summary (24 h): lost 0, Xid 0, DBE 0, remap pending 0, NVLink down 0, throttled 0\n",
         REPORT.format(8),
         RATIO.format("OK (18/18)"),
         KEYED.format("345MHz util=0%"),

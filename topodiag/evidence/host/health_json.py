@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from topodiag.evidence.host.named_columns import judged
 from topodiag.evidence.host.named_values import fault_of_value, words_of_name
 from topodiag.evidence.host.reasons import part_of
 from topodiag.evidence.interface import Blob, Parsed
@@ -44,9 +45,11 @@ _MARK = re.compile(
     r"[Uu]nhealthy|abnormal|\"\w{0,20}(?:[Ff]ailed|[Ff]atal|[Dd]egraded)\\{0,3}\"|\bFAIL|[Ff]ail(?:ed|ure)?\\{0,3}\""
     r"|\"(?:[Ee]rror|[Cc]ritical|down|lost|DOWN|LOST|ERROR|CRITICAL)\\{0,3}\""
     r"|(?:[Hh]ealthy|\bok|passed)\\{0,3}\"\s{0,4}:\s{0,4}false|[Ff]atal\\{0,3}\"\s{0,4}:\s{0,4}true"
-    r"|[Uu]ncorrect|[Ss]lowdown|[Tt]hrottl|[Rr]emap|_dbe|[Rr]etired"
+    r"|[Uu]ncorrect|[Ss]lowdown|[Tt]hrottl|[Rr]emap|_dbe|_DBE|[Rr]etired|[Cc]lock|CLOCK|_mhz\b|MHz"
 )
 """A text without any of these holds no verdict that is ill."""
+_HARDWARE = re.compile(r"^(?:HW|Hardware)_?(?:Thermal|PowerBrake|Power_Brake)?_?Slowdown$", re.IGNORECASE)
+"""Of Redfish's ThrottleReasons and the like: reasons that are not the driver's own choice."""
 _OWN_FORMS = re.compile(r"\A\s{0,64}\{\s{0,64}\"(?:schema|schema_version|format|nccl_version)\"|\"DCGM ")
 """JSON that has a reader of its own."""
 
@@ -121,8 +124,31 @@ def _ill_of(value: object, names: tuple[str, ...] = (), depth: int = 0) -> list[
         inside = _decoded(value) if value[:1] in ("{", "[") and len(value) <= MAX_CHARS else None
         return _ill_of(inside, names, depth + 1) if inside is not None else []
     if isinstance(value, list):
-        return [ill for each in value for ill in _ill_of(each, names, depth + 1)]
+        return [ill for each in value for ill in _ill_of(each, names, depth + 1)] or _ill_rows(value)
     return _of_object(value, names, depth) if isinstance(value, dict) else []
+
+
+def _ill_rows(values: Sequence[object]) -> list[Ill]:
+    """Objects with the same members are rows of a table: those that differ from their siblings, or say a fault."""
+    objects = [each for each in values if isinstance(each, dict)]
+    keys = [key for key, held in objects[0].items() if isinstance(held, (int, float, str))] if objects else []
+    if len(objects) < 2 or not keys or any(not set(keys) <= each.keys() for each in objects):
+        return []
+    rows = [(at, _short(each, keys), [str(each[key])[:60] for key in keys]) for at, each in enumerate(objects, 1)]
+    return [Ill(cell.fault, cell.text) for cell in judged([words_of_name(key) for key in keys], rows)]
+
+
+def _of_metric(metric: Mapping[str, object], value: Sequence[object]) -> list[Ill]:
+    """A sample, or the last of a series, of the HTTP API of Prometheus."""
+    last = value[-1]
+    number = last[-1] if isinstance(last, list) and last else last
+    where = " ".join(f"{key} {held}" for key, held in metric.items() if key in ("Hostname", "gpu", "instance", "node"))
+    found = _valued(str(metric.get("__name__", "")), str(number), (where,))
+    return [found] if found is not None else []
+
+
+def _short(value: Mapping[str, object], keys: Sequence[str]) -> str:
+    return ", ".join(f"{key} {value[key]}" for key in keys)[:300]
 
 
 def _of_object(value: Mapping[str, object], names: tuple[str, ...], depth: int) -> list[Ill]:
@@ -132,6 +158,9 @@ def _of_object(value: Mapping[str, object], names: tuple[str, ...], depth: int) 
     below = [ill for each in value.values() for ill in _ill_of(each, called, depth + 1)]
     if below:
         return below
+    metric, value_now = value.get("metric"), value.get("value") or value.get("values")
+    if isinstance(metric, dict) and isinstance(value_now, list):
+        return _of_metric(metric, value_now)
     valued = next((ill for key, each in value.items() if (ill := _valued(key, each, called))), None)
     if valued is not None:
         return [valued]
@@ -173,6 +202,9 @@ def _said(value: Mapping[str, object], names: Sequence[str]) -> Ill:
 
 def _valued(key: str, value: object, names: Sequence[str]) -> Ill | None:
     """A name that is a fault by its value, be it a number, a flag or a word."""
+    if isinstance(value, list) and all(isinstance(each, str) for each in value):
+        held = next((each for each in value[:20] if re.search("throttle", key, re.I) and _HARDWARE.search(each)), None)
+        return Ill("gpu-clocks", f"{' '.join(names)} {key}: {held}".strip()[:300]) if held is not None else None
     if isinstance(value, (dict, list)) or value is None:
         return None
     said = {True: "true", False: "false"}[value] if isinstance(value, bool) else str(value)

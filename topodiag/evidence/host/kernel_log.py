@@ -55,6 +55,7 @@ _SXID_OF_MANAGER = re.compile(
     r" on NVSwitch pci bus id:? ?([0-9A-Fa-f:.]{7,20})"
 )
 """Fabric Manager's log tells the SXids that it was given."""
+_NVLINK_OF_MANAGER = re.compile(r"detected GPU NVLink fatal error on GPU pci bus id")
 _SPOKEN_OF = re.compile(
     r"\b(?:when|if|means?(?: that)?|says that) (?:a|an|the|any|one|your) (?:\w{1,12} )?GPU\b"
     r"|^\s{0,8}\|\s{0,4}\d{1,3}\s{0,8}\|",
@@ -139,7 +140,8 @@ _STORAGE = re.compile(
 _INTERESTING = re.compile(
     r"Xid ?\(|Xid=|XidCritical|\(XID |PCIe |AER: |NVRM: |nvidia-|link|carrier|mlx5|off the bus|iommu|AMD-Vi"
     r"|DMAR: |amdgpu|LustreError"
-    r"|blocked for more|detected NVSwitch|nfs: server|Connection |ceph: mds|has not responded|I/O error|lockup|EDAC"
+    r"|blocked for more|detected (?:NVSwitch|GPU NVLink)"
+    r"|nfs: server|Connection |ceph: mds|has not responded|I/O error|lockup|EDAC"
     r"|mce: |rcu: |panic|inaccessible|bnxt|irdma|ionic|-fs |BTRFS|F2FS|XFS \(|nvme nvme",
     re.IGNORECASE,
 )
@@ -157,7 +159,7 @@ _WRITES = re.compile(
     r"|LustreError: .{0,200}client was evicted by"
     r"|Lustre: .{0,200}Connection to .{1,200}was lost; in progress|I/O error, dev \w{1,40}, sector"
     rf"|\bamdgpu {_BUS}: "
-    r"|detected NVSwitch (?:non-)?fatal error [0-9]"
+    r"|detected NVSwitch (?:non-)?fatal error [0-9]|detected GPU NVLink fatal error on GPU"
     rf"|\[drm:amdgpu_\w{{1,60}} \[amdgpu\]\] \*ERROR\*"
     rf"|\b(?:mlx5_core|bnxt_en) {_BUS}[ :]|\bpcieport {_BUS}: |Detected insufficient power on the PCIe slot"
 )
@@ -183,6 +185,7 @@ _WRITTEN = (
     ),
     "Detected insufficient power",
     "detected NVSwitch",
+    "detected GPU NVLink",
 )
 """One of these stands wherever one of _WRITES is found, and is found in a hundredth of the time."""
 _STAMPED = re.compile(
@@ -296,6 +299,7 @@ _KINDS: tuple[tuple[str, Callable[[str], object]], ...] = (
     ("aer", lambda message: _AER.search(message) and "error" in message.lower()),
     ("iommu-fault", _IOMMU_FAULT.search),
     (NO_NEWS, lambda message: _of_driver(message) and _NVRM_ROUTINE.search(message)),
+    (TOLD_OF + "nvlink-errors", _NVLINK_OF_MANAGER.search),
     (TOLD_OF + "nvlink", _NVLINK_FAILS.search),
     ("nvrm", _of_driver),
     ("hung-task", _HUNG_TASK.search),

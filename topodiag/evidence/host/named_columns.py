@@ -26,14 +26,14 @@ SLOW = 0.5
 BUSY = 50.0
 
 _HAVE = re.compile(r"\b(?:active|up|found|seen|actual|detected|present|have|got|current|online|visible)\b")
-_WANT = re.compile(r"\b(?:expected|expect|want|wanted|should|desired|required|configured)\b")
+_WANT = re.compile(r"\b(?:expected|expect|want|wanted|should|desired|required|configured)\b|links? (?:total|max)\b")
 _PARTS = (
     ("nvlink", re.compile(r"\b(?:nv ?)?links?\b")),
     ("gpu-count", re.compile(r"\bgpus?\b")),
     ("port-count", re.compile(r"\b(?:nics?|hcas?|rdma|ib devices?|adapters?)\b")),
     ("port-down", re.compile(r"\bports?\b")),
 )
-_CLOCK = re.compile(r"^(?:sm|clk)$|\b(?:sm|gr|graphics|gpu|core|shader) clo?c?k\b"
+_CLOCK = re.compile(r"^(?:sm|clk)$|\bsm mhz\b|\b(?:sm|gr|graphics|gpu|core|shader) clo?c?k\b"
                     r"|\bclocks? (?:current )?(?:sm|gr|graphics)\b|\bgfx cl"
                     r"|\b(?:pclk|sclk|smclk)\b")  # fmt: skip
 _NOT_NOW = re.compile(r"\b(?:max|min|limit|base|boost|target|mem|memory)\b")
@@ -84,14 +84,14 @@ def cells_of(lines: Sequence[str]) -> Iterator[Cell]:
             elif line.strip(" \t+-=|_"):
                 break
             number += 1
-        yield from _judged(names, rows)
+        yield from judged(names, rows)
         at = max(number, at + 1)
 
 
 def rows_of(lines: Sequence[str]) -> Iterator[Cell]:
     """The faults that lines with the same keys say, which are rows of a table."""
     for keys, rows in as_rows(lines):
-        yield from _judged(_in_context([words_of_name(key) for key in keys]), rows)
+        yield from judged(_in_context([words_of_name(key) for key in keys]), rows)
 
 
 def _head(line: str) -> tuple[re.Pattern[str], list[str]] | None:
@@ -157,7 +157,8 @@ def _in_context(names: Sequence[str]) -> list[str]:
     return [f"ras {name}" if blocks and plain.fullmatch(name) else name for name in names]
 
 
-def _judged(names: Sequence[str], rows: Sequence[tuple[int, str, list[str]]]) -> Iterator[Cell]:
+def judged(names: Sequence[str], rows: Sequence[tuple[int, str, list[str]]]) -> Iterator[Cell]:
+    """The rows, each with its number and its text, that say a fault by the names of their columns (as words)."""
     pair, clocks = _pair(names), _clocks(names)
     slow = _slow(clocks, rows) if clocks is not None else {}
     odd = _odd(names, rows)
@@ -211,4 +212,4 @@ def _number(cell: str) -> float | None:
     return float(found[1]) if found is not None else None
 
 
-__all__ = ["Cell", "cells_of", "rows_of"]
+__all__ = ["Cell", "cells_of", "judged", "rows_of"]

@@ -20,7 +20,8 @@ from topodiag.evidence.nvidia.nvidia_words import event_reasons
 MAX_NAME = 100
 _SPLIT = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[\W_]+")
 _OTHER = re.compile(
-    r"\b(?:fec|codewords?|blocks?|symbols?|pcie|aer|lanes?|sectors?|offline|disk|dimm|edac|host|limit|threshold|max"
+    r"\b(?:fec|codewords?|blocks?|symbols?|pcie|aer|lanes?|sectors?|offline|disk|dimm|edac|host|limit"
+    r"|threshold(?! exceeded)|max"
     r"|histogram|availability|lifetime|aggregate|total time"
     r"|corrected by|mode|enabled|supported|capable|sbe|single bit)\b"
 )
@@ -31,7 +32,8 @@ _FLAGS: tuple[tuple[str, re.Pattern[str]], ...] = (
         r"|\b(?:hw|hardware|thermal) (?:throttl\w{1,4}|slowdown)(?: active| status)?$")),
     ("gpu-memory", re.compile(
         r"\bremap(?:ping|ped|s)?(?: rows?)? (?:is )?(?:pending|fail(?:ed|ure)\w{0,2})\b"
-        r"|\bretire(?:d|ment)(?: pages?)? pending\b|\bpending (?:page (?:retirement|blacklist)|row ?remap)")),
+        r"|\bsram threshold exceeded$"
+            r"|\bretire(?:d|ment)(?: pages?)? pending\b|\bpending (?:page (?:retirement|blacklist)|row ?remap)")),
     ("gpu-lost", re.compile(r"\bgpus? (?:is |are )?(?:lost|missing|off(?: the)? bus)(?: count)?$")),
 )  # fmt: skip
 """A flag that is set, or a count of one and more."""
@@ -56,7 +58,7 @@ _NUMBER = re.compile(r"(\d{1,15})(?:\.0{1,6})?\Z")
 _FIELD = re.compile(
     r"\s{0,40}[>|*-]{0,3}\s{0,10}([A-Za-z][^:=|{}\n]{2,80}?)\s{0,40}[:=|]\s{0,10}([\w.]{1,24})\W{0,3}\Z"
 )
-_PAIR = re.compile(r"(?<![\w./-])([A-Za-z][\w.]{2,80})=\"?([\w.]{1,24})(?=[\s,;\"]|\Z)")
+_PAIR = re.compile(r"(?<![\w./-])([A-Za-z][\w.]{2,80}) {0,1}= {0,1}\"?([\w.]{1,24})(?=[\s,;\")]|\Z)")
 _METRIC = re.compile(
     r"([A-Za-z_:][\w:]{2,120})(?:\{[^}\n]{0,1000}\})?\s{1,4}([\d.e+]{1,24})(?:\s{1,4}\d{9,14})?\s{0,4}\Z"
 )

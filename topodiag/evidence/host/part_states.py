@@ -35,7 +35,7 @@ _OFF = (
 _UNCORRECTABLE = r"uncorrect(?:able|ed)|double[- ]bit|fatal error"
 
 _CLOCKS = (
-    r"throttl(?:ed|es|ing)\b|(?:stuck|pegged|sits|stays|drop(?:s|ped)) (?:at|to) (?:only )?\d{2,3} ?MHz"
+    r"throttl(?:ed|es|ing)\b|(?:stuck|pegged|pinned|sits|stays|drop(?:s|ped)) (?:at|to) (?:only )?\d{2,3} ?MHz"
     r"|over-?heat(?:s|ed|ing)\b|(?:thermal|hardware|hw)[ _]slowdown|power[ _]brake"
 )
 _GPU = r"(?<![\w-])(?:GPU|(?:GPU |graphics )?card(?= ?#?\d)|accelerator|H100|H200|A100|B200|V100|MI\d{3}X?)s?\b(?!-\w)"
@@ -103,10 +103,21 @@ _WHOLE_LINES = (
             r"/(?!snap\b|cvmfs\b|media\b|boot\b|mnt/iso|proc\b|sys\b)\S{0,120}\s*\Z"
         ),
     ),
+    (
+        "IMEX",
+        "fabric",
+        "fails",
+        re.compile(
+            r"(?!.{0,300}\b(?:if|when|may|check)\b).{0,300}?"
+            r"\b(?:IMEX (?:daemon|domain|service)\b.{0,80}\b(?:DEGRADED|failed|crashed|died)\b"
+            r"|[Ff]ailed to create (?:an )?IMEX channel)"
+        ),
+    ),
     ("IMEX domain", "fabric", "not up", re.compile(r"\s{0,8}Domain State: {1,8}(?:DEGRADED|DOWN)\s*\Z")),
 )
 """Lines whose words mean one thing only: counted types of /sys/kernel/iommu_groups, a row of `df` that is full (images
-that are read only always are), the last line of `nvidia-imex-ctl -N`."""
+that are read only always are), IMEX that fails where something asks for it (idle trays have none), the last line of
+`nvidia-imex-ctl -N`."""
 FAULTS = frozenset(fault for _, fault, _, _ in (*_TABLE, *_WHOLE_LINES)) - {""}
 
 _ANY_STATE = re.compile(
@@ -127,7 +138,8 @@ _DENIED = re.compile(
     r"|\b(?:errors?|faults?|failures?|failed|missing|lost|down|uncorrect\w*|timeouts?|timed out|dead|unhealthy"
     r"|killed|inactive|degraded|stale|host|reset)\b"
     r"[^\w\n]{0,3}(?:count|total|s)?\s{0,3}[:=]\s{0,6}(?:0(?![.\dx])|none|no|false|n/a|ok|\[\]|null|-\s*$)"
-    r"|\b(?:errors?|timeouts?|lost|missing|down|failed|uncorrect\w*)\s{1,40}0\s*$"
+    r"|\b(?:errors?|timeouts?|lost|missing|down|failed|uncorrect\w*|pending|throttled)"
+    r"\s{1,40}0(?=\s*$|[,;)])"
     r"|\b(?:not|n't|isn't|aren't|never|neither)\s{1,3}(?:\w{1,12}\s{1,3}){0,1}(?:down|lost|missing|failed"
     r"|failing|degraded|dead|hung|stuck"
     r"|unhealthy|inactive|killed|broken|unreachable|flapping|required?)\b"
@@ -142,7 +154,8 @@ _MAYBE = re.compile(
     r"|default(?:s|ing)?|using|instead(?! of \d)|fall(?:ing)? back|retry(?:ing)?|skipp?(?:ed|ing)?|ignor(?:ed|ing|e)"
     r"|is an indicator|by a factor of"
     r"|deprecated|optional|reject with|disabled|supported"
-    r"|usage|example|e\.g\.|simulat\w*|inject\w*|threshold|timeout_\w+|on_\w+|max_\w+|expected to)\b|\?\s*$"
+    r"|usage|example|e\.g\.|simulat\w*|inject\w*|threshold(?! exceeded)"
+    r"|timeout_\w+|on_\w+|max_\w+|expected to)\b|\?\s*$"
     r"|^\s{0,8}\|\s{0,4}\d{1,4}\s{0,8}\||^\s{0,8}(?:#|//|\*|<!--|-\s)"
     r"|^\s{0,8}[\w.\"'-]{1,60}\s{0,3}[=:]\s{0,3}[\w.\"'/-]{1,60},?\s*$|[{}<>;]\s*$|\bdef |\breturn\b|\bimport\b|IMEX",
     re.IGNORECASE,
