@@ -222,6 +222,8 @@ def test_the_fault_comes_first(tmp_path: Path, text: str, first: str) -> None:
         LIMITS.format(700, 700, 700, 700),
         UP.format(18),
         "GPU health summary (24 h): lost 0, Xid 0, DBE 0, remap pending 0, NVLink down 0, throttled 0\n",
+        "FAILED attempt 3/8 to reach the monitor of gpu 2\n",
+        "epoch 3/8 failed checkpoint 1/8 gpus 8\n",
         REPORT.format(8),
         RATIO.format("OK (18/18)"),
         KEYED.format("345MHz util=0%"),

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 MAX_LINE = 1000
+MAX_LINES = 20_000
 APART = 8
 """Lines between two counts of the same noun: a report, not a log."""
 _COUNT = re.compile(r"\s{0,20}([A-Za-z][\w /()-]{2,60}?)\s{0,30}[:=]\s{0,10}(\d{1,4})\s*\Z")
@@ -28,8 +29,15 @@ _NOUNS = (
     ("port-count", re.compile(r"\b(?:nics?|hcas?|ib devices?|rdma devices?)\b", re.IGNORECASE)),
 )
 _RATIO = re.compile(
-    r"\b(?:FAIL(?:ED)?|BAD|ERROR|CRITICAL|NOT OK|UNHEALTHY)\b[^\n/]{0,40}?\b(\d{1,3}) ?(?:/|of) ?(\d{1,3})\b", re.I
+    r"(?!.{0,300}\b(?:re-?try|attempt|step|epoch|batch|trial)\w{0,8}\b).{0,200}?"
+    r"\b(?:FAIL(?:ED)?|BAD|CRITICAL|NOT OK|UNHEALTHY)\b.{0,40}?(?<![\d/.])(\d{1,3})/(\d{1,3})(?![\d/.])",
+    re.IGNORECASE,
 )
+_COUNTED = re.compile(
+    r"\d/\d{1,3} (?:\w{1,12} )?(?:gpus?|nics?|hcas?)\b|\b(?:gpus?|nics?|hcas?)(?: count)? ?[:=(]? ?\d{1,3}/\d",
+    re.IGNORECASE,
+)
+"""A heading names the part of links alone; of others the ratio itself says what it counts."""
 _HEADING = re.compile(r"[\s=#*-]{0,12}([A-Za-z][\w /-]{3,60}?)[\s:=*-]{0,12}\Z")
 _KEYED = re.compile(
     r"(?<![\w.])([A-Za-z][\w%]{1,30})\s{0,2}[=:]\s{0,2}(\d{1,9}(?:\.\d{1,6})?)\s{0,1}([A-Za-z%]{0,4})(?![\w.:])"
@@ -48,8 +56,8 @@ class Contradiction:
 
 def contradictions(lines: Sequence[str]) -> Iterator[Contradiction]:
     """Of numbered lines (from 1)."""
-    yield from _counts(lines)
-    yield from _ratios(lines)
+    yield from _counts(lines[:MAX_LINES])
+    yield from _ratios(lines[:MAX_LINES])
 
 
 def _counts(lines: Sequence[str]) -> Iterator[Contradiction]:
@@ -81,26 +89,20 @@ def _ratios(lines: Sequence[str]) -> Iterator[Contradiction]:
     for number, whole in enumerate(lines, 1):
         line = whole[:MAX_LINE]
         head = _HEADING.fullmatch(line)
-        found = _RATIO.search(line)
+        found = _RATIO.match(line) if "/" in line else None
         if found is not None and int(found[1]) < int(found[2]):
-            said = f"{line} {heading}"
-            fault = next((fault for fault, pattern in _NOUNS if pattern.search(said)), "")
-            if fault and (fault == "nvlink" or pattern_of_line(fault, line)):
+            fault = next((fault for fault, pattern in _NOUNS if pattern.search(f"{line} {heading}")), "")
+            if fault and (fault == "nvlink" or _COUNTED.search(line) is not None):
                 yield Contradiction(number, fault, " ".join(f"{heading} {line}".split())[:300])
         elif head is not None:
             heading = head[1]
-
-
-def pattern_of_line(fault: str, line: str) -> bool:
-    """Whether a line itself names the noun: a heading names the part of links alone."""
-    return next(pattern for each, pattern in _NOUNS if each == fault).search(line) is not None
 
 
 def as_rows(lines: Sequence[str]) -> Iterator[tuple[list[str], list[tuple[int, str, list[str]]]]]:
     """Runs of lines with the same keys, as the names and rows of a table."""
     names: list[str] = []
     rows: list[tuple[int, str, list[str]]] = []
-    for number, whole in enumerate(lines, 1):
+    for number, whole in enumerate(lines[:MAX_LINES], 1):
         pairs = _KEYED.findall(whole[:MAX_LINE]) if "=" in whole or ":" in whole else []
         keys = [key for key, _, _ in pairs]
         if len(keys) >= 2 and keys == names:

@@ -31,7 +31,7 @@ _OVER = re.compile(
 _SUBJECT = re.compile(r"(?<![\w:.-])(?=[\w./-]*[A-Za-z])(?=[\w./-]*[\d_A-Z])[\w./-]{3,60}(?![\w:.-])")
 """Words that name something: with letters, and a digit, a capital or an underscore."""
 _TIME = re.compile(r"\d{4}-\d\d-\d\d|T\d\d|[A-Z]{2,12}\Z|[A-Z][a-z]{2}\Z")
-MOST_LATER = 2000
+MOST_LATER = 500
 """Lines behind one that are asked whether it is over."""
 
 

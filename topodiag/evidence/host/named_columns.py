@@ -19,6 +19,14 @@ from topodiag.evidence.host.named_values import fault_named, fault_of_value, wor
 
 MAX_LINE = 1000
 MAX_ROWS = 5000
+MAX_LINES = 20_000
+"""Lines of a text that are looked at: a table that somebody hands over is shorter."""
+_CHEAP = re.compile(
+    r"ecc|dbe|slowdown|throttl|remap|retire|uncorrect|expect|want|should|desired|required|configured|links|state|status"
+    r"|clo?c?k|mhz|reasons|lost|missing",
+    re.IGNORECASE,
+)
+"""In every header of interest."""
 FEWEST = 3
 """Busy rows that show what the clock of one would be."""
 SLOW = 0.5
@@ -67,7 +75,7 @@ class Cell:
 
 def cells_of(lines: Sequence[str]) -> Iterator[Cell]:
     """The faults that tables among numbered lines (from 1) say."""
-    at = 0
+    at, lines = 0, lines[:MAX_LINES]
     while at < len(lines):
         head = _head(lines[at])
         if head is None:
@@ -97,7 +105,7 @@ def rows_of(lines: Sequence[str]) -> Iterator[Cell]:
 def _head(line: str) -> tuple[re.Pattern[str], list[str]] | None:
     """How the cells of a header are told apart, and its names; None where a line is no header of interest."""
     text = line.strip(" \t|#>\r")
-    if not 6 <= len(text) <= MAX_LINE or ":" in text[-1:]:
+    if not 6 <= len(text) <= MAX_LINE or ":" in text[-1:] or text[0].isdigit() or _CHEAP.search(text) is None:
         return None
     for split in _CELLS:
         names = _in_context([words_of_name(cell) for cell in split.split(text)])
