@@ -45,9 +45,11 @@ _MARK = re.compile(
     r"[Uu]nhealthy|abnormal|\"\w{0,20}(?:[Ff]ailed|[Ff]atal|[Dd]egraded)\\{0,3}\"|\bFAIL|[Ff]ail(?:ed|ure)?\\{0,3}\""
     r"|\"(?:[Ee]rror|[Cc]ritical|down|lost|DOWN|LOST|ERROR|CRITICAL)\\{0,3}\""
     r"|(?:[Hh]ealthy|\bok|passed)\\{0,3}\"\s{0,4}:\s{0,4}false|[Ff]atal\\{0,3}\"\s{0,4}:\s{0,4}true"
-    r"|[Uu]ncorrect|[Ss]lowdown|[Tt]hrottl|[Rr]emap|_dbe|_DBE|[Rr]etired|[Cc]lock|CLOCK|_mhz\b|MHz"
+    r"|[Uu]ncorrect|[Ss]lowdown|[Tt]hrottl|[Rr]emap|_dbe|_DBE|[Rr]etired|\"\w{0,30}(?:expected|wanted)\"|[Cc]lock|CLOCK|_mhz\b|MHz"
 )
 """A text without any of these holds no verdict that is ill."""
+_PLAY = re.compile(r"(?:fatal|failed): \[[^\]\n]{1,253}\].{0,80}(?:FAILED|UNREACHABLE)! => \Z")
+"""What Ansible writes before the result of a task that failed."""
 _HARDWARE = re.compile(r"^(?:HW|Hardware)_?(?:Thermal|PowerBrake|Power_Brake)?_?Slowdown$", re.IGNORECASE)
 """Of Redfish's ThrottleReasons and the like: reasons that are not the driver's own choice."""
 _OWN_FORMS = re.compile(r"\A\s{0,64}\{\s{0,64}\"(?:schema|schema_version|format|nccl_version)\"|\"DCGM ")
@@ -98,7 +100,10 @@ def _verdicts(text: str) -> Iterator[tuple[int, Ill]]:
     for number, line in enumerate(text.split("\n")[:MAX_LINES], 1):
         begin = line.find("{")
         if 0 <= begin <= 200 and _MARK.search(line) is not None and (found := _decoded(line[begin:])) is not None:
-            for ill in _ill_of(found):
+            ills = _ill_of(found)
+            if not ills and isinstance(found, dict) and _PLAY.match(line[:begin]):
+                ills = [_said(found, ())]
+            for ill in ills:
                 yield number, ill
 
 

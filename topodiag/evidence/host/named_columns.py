@@ -22,7 +22,7 @@ MAX_ROWS = 5000
 MAX_LINES = 20_000
 """Lines of a text that are looked at: a table that somebody hands over is shorter."""
 _CHEAP = re.compile(
-    r"ecc|dbe|slowdown|throttl|remap|retire|uncorrect|expect|want|should|desired|required|configured|links|state|status"
+    r"ecc|dbe|slowdown|throttl|remap|retire|uncorrect|expect|want|should|desired|required|configured|links|nv_?link|state|status"
     r"|clo?c?k|mhz|reasons|lost|missing",
     re.IGNORECASE,
 )

@@ -34,6 +34,7 @@ _FLAGS: tuple[tuple[str, re.Pattern[str]], ...] = (
         r"\bremap(?:ping|ped|s)?(?: rows?)? (?:is )?(?:pending|fail(?:ed|ure)\w{0,2})\b"
         r"|\bsram threshold exceeded$"
             r"|\bretire(?:d|ment)(?: pages?)? pending\b|\bpending (?:page (?:retirement|blacklist)|row ?remap)")),
+    ("fabric", re.compile(r"\broute unhealthy$")),
     ("gpu-lost", re.compile(r"\bgpus? (?:is |are )?(?:lost|missing|off(?: the)? bus)(?: count)?$")),
 )  # fmt: skip
 """A flag that is set, or a count of one and more."""
@@ -52,7 +53,7 @@ _MASK = re.compile(r"\bclocks? (?:event|throttle) reasons(?: active)?$|\bthrottl
 _HELD = {"hw_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown"}
 _SET = frozenset({"active", "yes", "true", "on", "set"})
 _CHEAP = re.compile(r"uncorrect|dbe\b|double.?bit|slowdown|throttl|violation_status"
-                    r"|remap|retire|lost|missing|off.{0,5}bus"
+                    r"|remap|retire|unhealthy|lost|missing|off.{0,5}bus"
                     r"|nv.?link|clocks?.{1,10}reasons", re.IGNORECASE)  # fmt: skip
 _NUMBER = re.compile(r"(\d{1,15})(?:\.0{1,6})?\Z")
 _FIELD = re.compile(

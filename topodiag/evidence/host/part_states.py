@@ -59,6 +59,7 @@ _TABLE: tuple[tuple[str, str, str, str], ...] = (
     ("PCIe device", "pcie-errors", r"\bPCI(?:e|-E)?\b",
      rf"{_DEAD}|{_BAD}|{_UNCORRECTABLE}|lost|fell off|surprise down"),
     ("memory of a GPU", "gpu-memory", r"(?<!GB )(?<!GB-)\bHBM\d?[eE]?(?![a-z])", rf"{_UNCORRECTABLE}|{_BAD}"),
+    ("GPU", "gpu-lost", r"\blspci\b", r"\brev ff\b"),
     (
         "memory of a GPU",
         "gpu-memory",
@@ -113,7 +114,12 @@ _WHOLE_LINES = (
             r"|[Ff]ailed to create (?:an )?IMEX channel)"
         ),
     ),
-    ("IMEX domain", "fabric", "not up", re.compile(r"\s{0,8}Domain State: {1,8}(?:DEGRADED|DOWN)\s*\Z")),
+    (
+        "IMEX domain",
+        "fabric",
+        "not up",
+        re.compile(r"\s{0,8}(?:nvidia-imex\S{0,20} )?Domain State: {1,8}(?:DEGRADED|DOWN)\s*\Z"),
+    ),
 )
 """Lines whose words mean one thing only: counted types of /sys/kernel/iommu_groups, a row of `df` that is full (images
 that are read only always are), IMEX that fails where something asks for it (idle trays have none), the last line of
@@ -126,7 +132,7 @@ _ANY_STATE = re.compile(
     r"inactive|flapp|polling|carrier|unplugged|uncorrect|double|respon|hung|stuck|timed? ?out|dead|reset"
     r"|stopped|exited|kill|"
     r"stale|read-only|space|full|unreachable|unavailable|crash|panick|evict|reboot|died|OOM|seg|core|CrashLoop|refused|"
-    r"no route|match|disappeared|surprise|throttl|MHz|nvalid|heat|slowdown|power.brake",
+    r"no route|match|rev ff|disappeared|surprise|throttl|MHz|nvalid|heat|slowdown|power.brake",
     re.IGNORECASE,
 )
 """Cheap to search for, and in every line that names a state."""
@@ -157,7 +163,8 @@ _MAYBE = re.compile(
     r"|usage|example|e\.g\.|simulat\w*|inject\w*|threshold(?! exceeded)"
     r"|timeout_\w+|on_\w+|max_\w+|expected to)\b|\?\s*$"
     r"|^\s{0,8}\|\s{0,4}\d{1,4}\s{0,8}\||^\s{0,8}(?:#|//|\*|<!--|-\s)"
-    r"|^\s{0,8}[\w.\"'-]{1,60}\s{0,3}[=:]\s{0,3}[\w.\"'/-]{1,60},?\s*$|[{}<>;]\s*$|\bdef |\breturn\b|\bimport\b|IMEX",
+    r"|^\s{0,8}[\w.\"'-]{1,60}\s{0,3}[=:]\s{0,3}[\w.\"'/-]{1,60},?\s*$|[{}<>;]\s*$|\{\{ ?[$.]"
+    r"|\battempt \d|\bdef |\breturn\b|\bimport\b|IMEX",
     re.IGNORECASE,
 )
 """What may come, what is asked, what somebody set: settings, code and advice name the same words. IMEX is not ready

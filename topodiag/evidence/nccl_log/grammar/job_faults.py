@@ -33,7 +33,7 @@ FAULTS: tuple[tuple[str, re.Pattern[str]], ...] = (
             r"|SYSTEM_DRIVER_MISMATCH|SystemDriverMismatch|\bError 803\b"
         ),
     ),
-    ("no gpus", compiled(r"^\s{0,8}No devices were found\.?\s*$")),
+    ("no gpus", compiled(r"^\s{0,8}(?:\(\w{1,30} pid=\d{1,9}\) )?No devices were found\.?\s*$")),
     (
         "not given",
         compiled(
@@ -158,6 +158,7 @@ WORDS = (b"ERROR_CONTAINED", b"ErrorContained", b"of peer GPU memory",
 
 _EXPLAINED = compiled(
     r"^\s{0,8}(?:[#>*-]{1,4}\s{1,3})?(?:Q\s?[:.]|Question\b)|\b[Ww]hat (?:does|do|is|are) .{1,120}\?\s*$"
+    r"|^\s{0,12}(?:summary|description|expr|alert|annotations): |\{\{ {0,2}\$"
     r"|\b(?:when|if|means?(?: that)?) (?:a|an|the|any|one|your) (?:\w{1,12} )?GPU\b"
 )
 """Texts that explain a message, and do not report it."""
