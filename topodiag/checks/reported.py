@@ -39,6 +39,8 @@ WORDS: dict[str, tuple[str, str, str, str]] = {
             "`dmesg -T | grep -i xid` on the node: the number says which part"),
     "nvlink": ("NVL001", "NVLinks are not as they should be", "all NVLinks active",
                "`nvidia-smi nvlink -s` and `nvidia-smi nvlink -e` on the node: which GPU and which links"),
+    "nvlink-errors": ("NVL003", "NVLinks have errors", "counters that stay as they are under load",
+                      "`nvidia-smi nvlink -e` twice with a minute between, under load: which GPU and link count"),
     "fabric": ("NVL005", "the NVLink fabric is not ready", "a fabric manager that runs, and a fabric that is complete",
                "`systemctl status nvidia-fabricmanager` and `nvidia-smi -q | grep -A6 Fabric` on the node"),
     "gpu-clocks": ("GPU004", "clocks of GPUs are held down", "clocks that the product reaches",

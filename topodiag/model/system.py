@@ -81,7 +81,8 @@ TOLD_OF = "told of "
 @dataclass(frozen=True, slots=True)
 class KernelEvent:
     """One kernel message of interest. `kind`: xid, sxid, gpu-lost (fallen off the bus, without an Xid), gpu-init (the
-    driver could not start a GPU), gpu-reset (it refuses work on a GPU until a reset), aer, mlx5, link, nvrm,
+    driver could not start a GPU), gpu-reset (it refuses work on a GPU until a reset), gsp (the
+    processor of a GPU does not answer its driver), aer, mlx5, link, nvrm,
     pcie-bandwidth, iommu (how it is set up), iommu-fault (an access that it refused), cpu (the processor,
     its memory, or the kernel itself), storage (a server or disk that
     does not answer, or does again), hung-task, amdgpu (its driver meets trouble with a GPU), amdgpu-error (another line

@@ -136,6 +136,8 @@ class GdrOffInLog(OneStep[Job], JobCheck[Never]):
             return self.not_applicable(job, "no traffic between nodes")
         if only_sockets(job):
             return self.not_applicable(job, "sockets carry the traffic: NET001")
+        if job.ranks and all(_shares_memory(rank.bus_id) for rank in job.ranks):
+            return self.not_applicable(job, "the memory of these GPUs is the host's: GB10")
         by_plugin = self._by_plugin(job)
         if by_plugin:
             return self.found(job, by_plugin)
@@ -262,6 +264,11 @@ def _states(listed: Mapping[str, Mapping[int, Hca]]) -> GdrStates:
     told = {host: [hca for hca in hcas.values() if hca.gdr is not None] for host, hcas in listed.items()}
     off = {host: [hca for hca in hcas if hca.gdr is False] for host, hcas in told.items()}
     return GdrStates(told, {host: hcas for host, hcas in off.items() if hcas})
+
+
+def _shares_memory(bus_id: str) -> bool:
+    """Whether a GPU is a GB10 of a DGX Spark: on no other machine of ours does one stand in PCI domain 15."""
+    return bus_id.lower().startswith(("000f:01:00", "0000000f:01:00"))
 
 
 def _of_nvidia(job: Job) -> tuple[str, ...]:

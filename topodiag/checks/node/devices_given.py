@@ -122,7 +122,9 @@ def _verbs(node: Node) -> HostFault | None:
 
 def _channel(node: Node) -> HostFault | None:
     domain = any(cluster(gpu) for gpu in node.gpus)
-    absent = _looked_for(node, IMEX)
+    absent = _looked_for(node, IMEX) or any(
+        each.startswith(f"{IMEX}/") for each in node.os.absent_devices.get(frozenset())
+    )
     names = node.os.devices.get(frozenset())
     if not absent and (not domain or not names or any(_CHANNEL.fullmatch(name) for name in names)):
         return None

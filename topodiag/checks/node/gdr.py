@@ -298,10 +298,11 @@ def _parties(node: Node) -> tuple[tuple[Gpu, ...], tuple[Nic, ...], str]:
 
 
 def _can(gpu: Gpu) -> bool:
-    """Whether the product can do GPUDirect RDMA: data-centre and professional cards, not GeForce or TITAN."""
+    """Whether the product can do GPUDirect RDMA: data-centre and professional cards, not GeForce or
+    TITAN, nor GB10, whose memory is the host's."""
     name = (gpu.name.value or "").lower()
     spec = gpu_spec(gpu)
-    return "geforce" not in name and "titan" not in name and (spec is None or spec.p2p_pcie)
+    return not any(word in name for word in ("geforce", "titan", "gb10")) and (spec is None or spec.p2p_pcie)
 
 
 def _nearest(node: Node, gpu: Gpu, nics: Sequence[Nic]) -> Nearest:

@@ -21,7 +21,7 @@ EPOCH_S = 1e9
 """Seconds from which on a time of the kernel log is since 1970, not since boot: 31 years of uptime."""
 
 NO_LOG = "the kernel log is not in the evidence"
-OF_GPUS = frozenset({"xid", "sxid", "gpu-lost", "gpu-init", "gpu-reset", "amdgpu"})
+OF_GPUS = frozenset({"xid", "sxid", "gpu-lost", "gpu-init", "gpu-reset", "gsp", "amdgpu"})
 """Kinds of events that show that there is a GPU."""
 MASKED = "a GPU whose bus id is not told"
 

@@ -53,7 +53,7 @@ class SlowGpuInTest(NodeCheck[tuple[ShortGpu, ...]]):
         Every ring of NCCL passes the slow GPU: 25 GB/s in place of 390 takes the whole node down to PCIe's pace.
 
     Evidence it reads
-        The tables of nvbandwidth and of p2pBandwidthLatencyTest; `dcgmi diag` and `dcgmi health`.
+        The tables of nvbandwidth and of p2pBandwidthLatencyTest; `dcgmi diag` and `dcgmi health`; gpu_burn.
 
     When it stays silent
         No such test was run: not applicable. Fewer than four GPUs were measured: unknown. More than a quarter of them
@@ -129,7 +129,8 @@ def _failed(node: Node) -> Iterator[ShortGpu]:
     for gpu in node.gpus:
         if gpu.failed_tests.value:
             words = "; ".join(gpu.failed_tests.value[:2])
-            yield ShortGpu(gpu, f"DCGM: {words}", None, (gpu.failed_tests,))
+            said = words if words.startswith("gpu_burn") else f"DCGM: {words}"
+            yield ShortGpu(gpu, said, None, (gpu.failed_tests,))
 
 
 def _slow_host_copies(node: Node) -> Iterator[ShortGpu]:

@@ -23,6 +23,7 @@ KERNEL = frozenset(
         "gpu-lost",
         "gpu-init",
         "gpu-reset",
+        "gsp",
         "amdgpu",
         "amdgpu-error",
         "aer",
@@ -52,7 +53,8 @@ REFUSED = {
 """Words of `nvidia-smi topo -p2p` for a pair without peer access."""
 
 _AROUND = {
-    "nvrm": ("GPU",), "amdgpu-error": ("GPU",), "aer": ("GPU", "PCI", "NIC"), "mlx5": ("NIC",), "xid": ("GPU",),
+    "nvrm": ("GPU",), "gsp": ("GPU",), "amdgpu-error": ("GPU",),
+    "aer": ("GPU", "PCI", "NIC"), "mlx5": ("NIC",), "xid": ("GPU",),
     "sxid": ("GPU",), "iommu-fault": ("PCI",),
 }  # fmt: skip
 """Families whose finding on the node speaks for lines of a kind: a driver writes many lines around one fault."""

@@ -21,6 +21,7 @@ from topodiag.checks.node.gpu_events import (
     with_bus,
     xid_groups,
 )
+from topodiag.checks.node.gsp_events import silent_firmware
 from topodiag.hardware.xids import NvlinkError, link_of, nvlink_of, sxid, sxid_severity
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
 from topodiag.model.node import Node
@@ -61,8 +62,8 @@ class XidInLog(NodeCheck[Troubles]):
         Every Xid and SXid that is neither a lost GPU (GPU001), nor a memory error (GPU002), nor a change of the
         recovery action (GPU005): NVLink errors (74; 144 to 150 with unit, link and status word), firmware that stopped
         (62, 109, 119, 120, 158), errors of programs (13, 31, 43, 45), NVSwitch errors, and numbers that the catalogue
-        does not hold. Of AMD's driver: firmware that does not answer, a GPU that does not start, rings that time out,
-        resets, memory errors.
+        does not hold. A GPU's own processor (GSP) that does not answer the driver, where no Xid says so. Of AMD's
+        driver: firmware that does not answer, a GPU that does not start, rings that time out, resets, memory errors.
 
     Why it matters
         After a fatal NVLink or firmware error the GPU's kernels never end: its rank hangs or dies, and every other rank
@@ -104,6 +105,7 @@ class XidInLog(NodeCheck[Troubles]):
         found = [_as_echo(each, worse) for each in found]
         found += _of_switches(judged)
         found += amd_troubles(judged)
+        found += silent_firmware(judged, every)
         if found:
             return Troubles(tuple(found))
         if not log_was_read(judged):

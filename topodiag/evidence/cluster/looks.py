@@ -11,6 +11,8 @@ DOMAIN = ("nvlink", "domain", "clique", "nvlink_domain")
 LEVELS = ("leaf", "switch", "subblock", "rack", "block", "row", "cell", "spine", "pod", "group", "island", "core",
           "zone", "fabric")  # fmt: skip
 """In the usual order from the innermost; what the rows themselves show counts before that."""
+_TIMES = frozenset({"time", "timestamp", "date", "datetime", "ts"})
+_MEASURED = re.compile(r"temp|clock|util|ecc|error|_up$|state|status|bandwidth|gbps|mhz|throttl|slowdown|remap")
 _LONGEST = 4096
 """Characters of a header that are looked at."""
 COLUMNS = (*NODE, *DOMAIN, *LEVELS, "gpus", "free", "system", "gpu")
@@ -63,6 +65,8 @@ def is_csv(head: str) -> bool:
     first = next((line for line in head.splitlines() if line.strip() and not line.startswith("#")), "")
     first = first[:_LONGEST]
     cells = [cell.strip().strip('"').lower() for cell in first.split(delimiter(first))]
+    if _TIMES.intersection(cells) or any(_MEASURED.search(cell) for cell in cells):
+        return False  # what was measured
     return bool(set(cells) & set(NODE)) and len(cells) > 1 and sum(cell in COLUMNS for cell in cells) > 1
 
 

@@ -23,7 +23,8 @@ _DAEMON = re.compile(r"\[[A-Z][a-z]{2} {1,2}\d{1,2} \d{4} [\d:]{8}\] \[(\w{3,9})
 """Fabric Manager and IMEX share the form of their logs, /var/log/fabricmanager.log and /var/log/nvidia-imex.log."""
 _GIVES_UP = re.compile(
     r"[Nn]o matching network interface|[Ff]ailed to (?:start|initiali[sz]e|bind|parse|open|configure|load|create)"
-    r"|[Uu]nable to|[Aa]bort|[Ee]xiting|[Mm]ust match|not compatible|[Ff]atal"
+    r"|[Rr]equest to query NVSwitch .{1,120} failed|[Uu]nable to|[Aa]bort|[Ee]xiting|[Mm]ust match|not compatible"
+    r"|[Ff]atal"
 )
 _STANDS = re.compile(
     r"[Ss]uccessfully (?:configured|initiali[sz]ed)|Identified this node as ID|All nodes are connected"
@@ -80,6 +81,8 @@ def _of_daemon(text: str) -> str:
     found = _DAEMON.search(text)
     if found is None:
         return ""
+    if found[2].startswith("detected "):
+        return ""  # a fault of a link, of which it goes on to tell
     if found[1] in ("ERROR", "FATAL") and _GIVES_UP.search(found[2]):
         return "failed"
     return "active" if _STANDS.search(found[2]) else ""

@@ -50,13 +50,35 @@ _XID_OF_AGENT = re.compile(
 """Kubernetes' device plug-ins of NVIDIA (internal/rm/health.go) and of Google, and NVSentinel's health events: what
 NVML or DCGM told them, by the GPU's UUID or without it."""
 _SXID = re.compile(r"\bSXid ?\((?:PCI:)?([^()\s]{1,40})\): ?([0-9]{1,6})\b", re.IGNORECASE)
+_SXID_OF_MANAGER = re.compile(
+    r"detected NVSwitch (?:non-)?fatal error ([0-9]{4,6}) on fid:? ?[0-9]{1,3}"
+    r" on NVSwitch pci bus id:? ?([0-9A-Fa-f:.]{7,20})"
+)
+"""Fabric Manager's log tells the SXids that it was given."""
+_NVLINK_OF_MANAGER = re.compile(r"detected GPU NVLink fatal error on GPU pci bus id")
+_SPOKEN_OF = re.compile(
+    r"\b(?:when|if|means?(?: that)?|says that) (?:a|an|the|any|one|your) (?:\w{1,12} )?GPU\b"
+    r"|^\s{0,8}\|\s{0,4}\d{1,3}\s{0,8}\|",
+    re.IGNORECASE,
+)
+"""Texts that explain a message, and do not report it."""
 _LOST = re.compile(
     r"\b(?:has )?fallen off the bus\b|\[?NV_ERR_GPU_IS_LOST\b"
-    r"|\b(?:nvidia|amdgpu) [0-9a-f:.]{7,13}: .{0,60}\(config space inaccessible\)",
+    r"|\b(?:nvidia|amdgpu) [0-9a-f:.]{7,13}: .{0,60}\(config space inaccessible\)"
+    r"|\bamdgpu\b.{0,40}device lost from bus",
     re.IGNORECASE,
 )
 _RESET = re.compile(r"\bNV_ERR_RESET_REQUIRED\b")
 """NV_STATUS 0x62 of nvstatuscodes.h (open-gpu-kernel-modules, R515 and later): an assertion that meets it names it."""
+_GSP = re.compile(
+    r"NVRM: .{0,60}(?:\bkgsp\w{1,60}|_kgsp\w{1,60}|\bGSP\b)"
+    r"(?=.{0,200}(?:timed? ?out|sanity check fail|heartbeat|reported an error|cannot initialize|crash|halt))"
+    r"(?!.{0,200}\bXid\b)"
+    r"|NVRM: GPU[0-9]{1,3} RPC history \(CPU -> GSP\)|NVRM: Heartbeat timed out"
+    r"|NVRM: RmInitAdapter: Cannot initialize GSP",
+    re.IGNORECASE,
+)
+"""The driver's functions for the GPU's own processor are named so (kernel/gpu/gsp/kernel_gsp.c): it does not answer."""
 _NO_START = re.compile(
     r"(?:RmInitAdapter|rm_init_adapter) failed|probe routine was not called for"
     r"|This PCI I/O region assigned to your NVIDIA",
@@ -118,7 +140,8 @@ _STORAGE = re.compile(
 _INTERESTING = re.compile(
     r"Xid ?\(|Xid=|XidCritical|\(XID |PCIe |AER: |NVRM: |nvidia-|link|carrier|mlx5|off the bus|iommu|AMD-Vi"
     r"|DMAR: |amdgpu|LustreError"
-    r"|blocked for more|nfs: server|Connection |ceph: mds|has not responded|I/O error|lockup|EDAC"
+    r"|blocked for more|detected (?:NVSwitch|GPU NVLink)"
+    r"|nfs: server|Connection |ceph: mds|has not responded|I/O error|lockup|EDAC"
     r"|mce: |rcu: |panic|inaccessible|bnxt|irdma|ionic|-fs |BTRFS|F2FS|XFS \(|nvme nvme",
     re.IGNORECASE,
 )
@@ -136,6 +159,7 @@ _WRITES = re.compile(
     r"|LustreError: .{0,200}client was evicted by"
     r"|Lustre: .{0,200}Connection to .{1,200}was lost; in progress|I/O error, dev \w{1,40}, sector"
     rf"|\bamdgpu {_BUS}: "
+    r"|detected NVSwitch (?:non-)?fatal error [0-9]|detected GPU NVLink fatal error on GPU"
     rf"|\[drm:amdgpu_\w{{1,60}} \[amdgpu\]\] \*ERROR\*"
     rf"|\b(?:mlx5_core|bnxt_en) {_BUS}[ :]|\bpcieport {_BUS}: |Detected insufficient power on the PCIe slot"
 )
@@ -160,6 +184,8 @@ _WRITTEN = (
         "Kernel panic",
     ),
     "Detected insufficient power",
+    "detected NVSwitch",
+    "detected GPU NVLink",
 )
 """One of these stands wherever one of _WRITES is found, and is found in a hundredth of the time."""
 _STAMPED = re.compile(
@@ -263,8 +289,9 @@ def _of_driver(message: str) -> bool:
 
 
 _KINDS: tuple[tuple[str, Callable[[str], object]], ...] = (
-    ("gpu-lost", _LOST.search),
+    ("gpu-lost", lambda message: _LOST.search(message) and not _SPOKEN_OF.search(message)),
     ("gpu-reset", _RESET.search),
+    ("gsp", _GSP.search),
     ("gpu-init", lambda message: "NVRM: " in message and _NO_START.search(message)),
     ("pcie-bandwidth", lambda message: _BANDWIDTH in message),
     ("amdgpu", _AMDGPU.search),
@@ -272,6 +299,7 @@ _KINDS: tuple[tuple[str, Callable[[str], object]], ...] = (
     ("aer", lambda message: _AER.search(message) and "error" in message.lower()),
     ("iommu-fault", _IOMMU_FAULT.search),
     (NO_NEWS, lambda message: _of_driver(message) and _NVRM_ROUTINE.search(message)),
+    (TOLD_OF + "nvlink-errors", _NVLINK_OF_MANAGER.search),
     (TOLD_OF + "nvlink", _NVLINK_FAILS.search),
     ("nvrm", _of_driver),
     ("hung-task", _HUNG_TASK.search),
@@ -289,6 +317,8 @@ def _classify(message: str) -> tuple[str, str | None, int | None] | None:
     """Kind, bus id as written, and code; None for a line that is no news."""
     if match := _SXID.search(message):
         return "sxid", match[1], int(match[2])
+    if match := _SXID_OF_MANAGER.search(message):
+        return "sxid", match[2], int(match[1])
     if match := _XID.search(message):
         return "xid", match[1], int(match[2])
     if match := _XID_OF_AGENT.search(message):

@@ -34,7 +34,11 @@ _OFF = (
 )
 _UNCORRECTABLE = r"uncorrect(?:able|ed)|double[- ]bit|fatal error"
 
-_GPU = r"(?<![\w-])(?:GPU|accelerator|H100|H200|A100|B200|V100|MI\d{3}X?)s?\b(?!-\w)"
+_CLOCKS = (
+    r"throttl(?:ed|es|ing)\b|(?:stuck|pegged|pinned|sits|stays|drop(?:s|ped)) (?:at|to) (?:only )?\d{2,3} ?MHz"
+    r"|over-?heat(?:s|ed|ing)\b|(?:thermal|hardware|hw)[ _]slowdown|power[ _]brake"
+)
+_GPU = r"(?<![\w-])(?:GPU|(?:GPU |graphics )?card(?= ?#?\d)|accelerator|H100|H200|A100|B200|V100|MI\d{3}X?)s?\b(?!-\w)"
 _PORT = (
     r"\b(?:NIC|HCA|mlx[45]_\w{1,12}|InfiniBand|IB|RoCE|EFA|rdmap\w{1,8}|ib\d{1,2}|transceiver|optic|cable"
     r"|(?:switch ?)?port|interface|bond\d{1,2}|network link|fabric link|uplink)s?\b"
@@ -44,7 +48,9 @@ _TABLE: tuple[tuple[str, str, str, str], ...] = (
     ("NVSwitch or fabric manager", "fabric", r"\b(?:nvswitch(?:es)?|fabric ?-?manager|nvidia-fabricmanager)\b",
      rf"{_BAD}|{_DEAD}|{_GONE}|not running|inactive|stopped|exited|\bdown\b|not (?:initiali[sz]ed|ready)"
      r"|do(?:es)?(?: not|n't) match"),
-    ("NVLink", "nvlink", r"\bnv_?links?\b", rf"{_OFF}|\bdown\b|{_BAD}|{_GONE}|{_UNCORRECTABLE}|{_SLOW}"),
+    ("NVLink fabric", "fabric", r"\bfabric handles?\b", rf"InvalidValue|invalid|{_BAD}"),
+    ("NVLink", "nvlink", r"\bnv_?links?\b|\bGPU ?\d{1,2}\b.{0,20}\blinks? \d{1,2}\b",
+     rf"{_OFF}|\bdown\b|{_BAD}|{_GONE}|{_UNCORRECTABLE}|{_SLOW}"),
     ("network port", "port-flap", _PORT, r"flapp(?:ed|ing)"),
     ("network port", "link-slow", _PORT, _SLOW),
     ("network port", "port-down", _PORT, _OFF),
@@ -52,11 +58,18 @@ _TABLE: tuple[tuple[str, str, str, str], ...] = (
     ("PCIe device", "pcie", r"\bPCI(?:e|-E)?\b", _SLOW),
     ("PCIe device", "pcie-errors", r"\bPCI(?:e|-E)?\b",
      rf"{_DEAD}|{_BAD}|{_UNCORRECTABLE}|lost|fell off|surprise down"),
-    ("memory of a GPU", "gpu-memory", r"\bHBM\d?[eE]?(?![a-z])", rf"{_UNCORRECTABLE}|{_BAD}"),
+    ("memory of a GPU", "gpu-memory", r"(?<!GB )(?<!GB-)\bHBM\d?[eE]?(?![a-z])", rf"{_UNCORRECTABLE}|{_BAD}"),
+    ("GPU", "gpu-lost", r"\blspci\b", r"\brev ff\b"),
+    (
+        "memory of a GPU",
+        "gpu-memory",
+        rf"{_GPU}[^\n]{{0,40}}\bECC(?![a-z_])|\bECC(?![a-z_])[^\n]{{0,40}}{_GPU}",
+        rf"{_UNCORRECTABLE}|{_BAD}",
+    ),
     ("memory", "", r"\b(?:DIMM|DRAM|EDAC|ECC)(?![a-z])", rf"{_UNCORRECTABLE}|{_BAD}"),
     ("memory", "", r"\b(?:out of memory|OOM)\b", r"kill(?:ed|er|ing)"),
     ("GPU", "gpu-memory", _GPU, _UNCORRECTABLE),
-    ("GPU", "gpu-clocks", _GPU, rf"{_SLOW}|throttl(?:ed|ing)"),
+    ("GPU", "gpu-clocks", rf"{_GPU}|\b(?:SM|core|GPU|graphics) clocks?\b", rf"{_SLOW}|{_CLOCKS}"),
     ("GPU", "gpu-lost", _GPU,
      rf"f[ae]ll(?:en|s)? off (?:the )?(?:PCIe? )?bus|{_GONE}|{_DEAD}|{_BAD}|(?:needs?|requires?) (?:a )?reset"),
     ("storage", "storage", r"(?<![\w.])/(?:scratch|mnt|data|lustre|gpfs|home|fsx|nfs|shared|work)\b|\b(?:nfs|lustre"
@@ -91,10 +104,26 @@ _WHOLE_LINES = (
             r"/(?!snap\b|cvmfs\b|media\b|boot\b|mnt/iso|proc\b|sys\b)\S{0,120}\s*\Z"
         ),
     ),
-    ("IMEX domain", "fabric", "not up", re.compile(r"\s{0,8}Domain State: {1,8}(?:DEGRADED|DOWN)\s*\Z")),
+    (
+        "IMEX",
+        "fabric",
+        "fails",
+        re.compile(
+            r"(?!.{0,300}\b(?:if|when|may|check)\b).{0,300}?"
+            r"\b(?:IMEX (?:daemon|domain|service)\b.{0,80}\b(?:DEGRADED|failed|crashed|died)\b"
+            r"|[Ff]ailed to create (?:an )?IMEX channel)"
+        ),
+    ),
+    (
+        "IMEX domain",
+        "fabric",
+        "not up",
+        re.compile(r"\s{0,8}(?:nvidia-imex\S{0,20} )?Domain State: {1,8}(?:DEGRADED|DOWN)\s*\Z"),
+    ),
 )
 """Lines whose words mean one thing only: counted types of /sys/kernel/iommu_groups, a row of `df` that is full (images
-that are read only always are), the last line of `nvidia-imex-ctl -N`."""
+that are read only always are), IMEX that fails where something asks for it (idle trays have none), the last line of
+`nvidia-imex-ctl -N`."""
 FAULTS = frozenset(fault for _, fault, _, _ in (*_TABLE, *_WHOLE_LINES)) - {""}
 
 _ANY_STATE = re.compile(
@@ -103,7 +132,7 @@ _ANY_STATE = re.compile(
     r"inactive|flapp|polling|carrier|unplugged|uncorrect|double|respon|hung|stuck|timed? ?out|dead|reset"
     r"|stopped|exited|kill|"
     r"stale|read-only|space|full|unreachable|unavailable|crash|panick|evict|reboot|died|OOM|seg|core|CrashLoop|refused|"
-    r"no route|match|disappeared|surprise",
+    r"no route|match|rev ff|disappeared|surprise|throttl|MHz|nvalid|heat|slowdown|power.brake",
     re.IGNORECASE,
 )
 """Cheap to search for, and in every line that names a state."""
@@ -115,23 +144,27 @@ _DENIED = re.compile(
     r"|\b(?:errors?|faults?|failures?|failed|missing|lost|down|uncorrect\w*|timeouts?|timed out|dead|unhealthy"
     r"|killed|inactive|degraded|stale|host|reset)\b"
     r"[^\w\n]{0,3}(?:count|total|s)?\s{0,3}[:=]\s{0,6}(?:0(?![.\dx])|none|no|false|n/a|ok|\[\]|null|-\s*$)"
-    r"|\b(?:errors?|timeouts?|lost|missing|down|failed|uncorrect\w*)\s{1,40}0\s*$"
+    r"|\b(?:errors?|timeouts?|lost|missing|down|failed|uncorrect\w*|pending|throttled)"
+    r"\s{1,40}0(?=\s*$|[,;)])"
     r"|\b(?:not|n't|isn't|aren't|never|neither)\s{1,3}(?:\w{1,12}\s{1,3}){0,1}(?:down|lost|missing|failed"
     r"|failing|degraded|dead|hung|stuck"
     r"|unhealthy|inactive|killed|broken|unreachable|flapping|required?)\b"
     r"|\b(?:recovered|restored|resolved|cleared|fixed|repaired|back (?:up|online)|came back|reconnected"
     r"|is up again|success(?:ful(?:ly)?)?"
-    r"|passed|succeeded|healthy)\b|\b(?:PASS|OK)\b|(?:^|\s)0%|\b0/\d",
+    r"|passed|succeeded|healthy)\b|\b(?:PASS|OK)\b|\}\s{1,4}0(?:\.0)?\s*$|(?:^|\s)0%|\b0/\d",
     re.IGNORECASE,
 )
 _MAYBE = re.compile(
     r"\b(?:if|when|whether|unless|until|in case|may|might|could|should|would|can|will|please|ensure|make sure"
     r"|check(?:ing)? (?:that|if|whether)"
-    r"|default(?:s|ing)?|using|instead|fall(?:ing)? back|retry(?:ing)?|skipp?(?:ed|ing)?|ignor(?:ed|ing|e)"
+    r"|default(?:s|ing)?|using|instead(?! of \d)|fall(?:ing)? back|retry(?:ing)?|skipp?(?:ed|ing)?|ignor(?:ed|ing|e)"
+    r"|is an indicator|by a factor of"
     r"|deprecated|optional|reject with|disabled|supported"
-    r"|usage|example|e\.g\.|simulat\w*|inject\w*|threshold|timeout_\w+|on_\w+|max_\w+|expected to)\b|\?\s*$"
-    r"|^\s{0,8}(?:#|//|\*|<!--|-\s)"
-    r"|^\s{0,8}[\w.\"'-]{1,60}\s{0,3}[=:]\s{0,3}[\w.\"'/-]{1,60},?\s*$|[{}<>;]\s*$|\bdef |\breturn\b|\bimport\b|IMEX",
+    r"|usage|example|e\.g\.|simulat\w*|inject\w*|threshold(?! exceeded)"
+    r"|timeout_\w+|on_\w+|max_\w+|expected to)\b|\?\s*$"
+    r"|^\s{0,8}\|\s{0,4}\d{1,4}\s{0,8}\||^\s{0,8}(?:#|//|\*|<!--|-\s)"
+    r"|^\s{0,8}[\w.\"'-]{1,60}\s{0,3}[=:]\s{0,3}[\w.\"'/-]{1,60},?\s*$|[{}<>;]\s*$|\{\{ ?[$.]"
+    r"|\battempt \d|\bdef |\breturn\b|\bimport\b|IMEX",
     re.IGNORECASE,
 )
 """What may come, what is asked, what somebody set: settings, code and advice name the same words. IMEX is not ready
@@ -145,6 +178,9 @@ _PLAIN_FIELD = re.compile(
 _SENTENCE = re.compile(r"(?<=[a-z)\d]{2})\. (?=[A-Z])")
 """Advice often follows in a sentence of its own."""
 
+_HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_HUMPS = re.compile(r"\b(?:Gpu|GPU|Nvlink|NvLink|NVLink|Nic|IB)(?:[A-Z][a-z]{1,12}){2,6}\b")
+"""Reasons and names of alerts are written in one word: GpuFellOffBus."""
 _PAIRS = tuple(
     (name, fault, re.compile(rf"(?:{part})(?=[^\n]{{0,{APART}}})", re.IGNORECASE), re.compile(state, re.IGNORECASE))
     for name, fault, part, state in _TABLE
@@ -170,9 +206,15 @@ def said_of(line: str) -> Said | None:
         return None
     if _PLAIN_FIELD.match(line) is not None:
         return _named(" ".join(line.split())) if _DENIED.search(line) is None else None
-    sentences = _SENTENCE.split(" ".join(line.split()))
+    text = " ".join(line.split())
+    sentences = [*_SENTENCE.split(text), *([_HUMP.sub(" ", text)] if _HUMPS.search(text) is not None else [])]
     said = (_named(text) for text in sentences if not _DENIED.search(text) and not _MAYBE.search(text))
     return next((each for each in said if each is not None), None)
+
+
+def denied(line: str) -> bool:
+    """Whether a line denies what it names, counts zero, says that it is over, asks, or speaks of what may come."""
+    return _DENIED.search(line) is not None or _MAYBE.search(line) is not None
 
 
 def _named(text: str) -> Said | None:
@@ -191,4 +233,4 @@ def _between(text: str, part: tuple[int, int], state: tuple[int, int]) -> bool:
     return begin < end and re.search(r"[.;!|] |\bbut\b", text[begin:end]) is not None
 
 
-__all__ = ["FAULTS", "Said", "said_of"]
+__all__ = ["FAULTS", "Said", "denied", "said_of"]

@@ -24,11 +24,14 @@ PARTS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
                       r"|detected))"
                       r"|expected (?:number of )?(?:\d{1,2} )?GPUs?\b.{0,40}\bfound\b"
                       r"|GPU count\b.{0,30}\b(?:low|mismatch|wrong)"),
-        ("gpu-memory", r"\bECC\b|row[ _-]?remap|remapping|\bxid\D{0,12}(?:48|63|64|94|95)\b|HBM|page retirement"),
+        ("gpu-memory", r"\bECC\b|row[ _-]?remap|remapping|\bxid\D{0,12}(?:48|63|64|94|95)\b|(?<!GB )(?<!GB-)\bHBM"
+                       r"|page retirement"),
         ("xid", r"\bxid\b|check_gpu_xid|check_xid"),
         ("nvlink", r"\bnv_?links?\b"),
-        ("fabric", r"fabric ?-?manager|nvswitch|\bIMEX\b"),
-        ("gpu-clocks", r"throttl|check_app_gpu_clocks|power brake|thermal"),
+        ("fabric", r"fabric ?-?manager|nvswitch|\bIMEX\b|\bfabric (?:state|health)|\broute unhealthy"),
+        ("gpu-clocks", r"throttl"
+                       r"|\bGPU\w{0,20}\b.{0,30}\b(?:temperature|temp)\b.{0,60}\b(?:critical|too high|over)"
+                       r"|check_app_gpu_clocks|power brake|thermal"),
         ("port-flap", r"link.{0,8}flap|flapping"),
         ("port-count", r"expected \d{1,2} (?:IB|HCA|NIC|RDMA)\w{0,12}\b.{0,40}found|(?:IB|HCA|NIC"
                        r"|RDMA) (?:device )?count"),

@@ -29,11 +29,13 @@ _GAP = r"\b[^\d.;,()\n]{1,40}?"
 """Between a word and its number: `expected number of GPUs to be 8`."""
 _NUMBER = r"(?P<{}>\b(?:\d{{1,4}}|none|no|zero)\b)(?![.:/-]\d)"
 _WANTED, _HAD = _NUMBER.format("wanted"), _NUMBER.format("had")
+_GAP_OPEN = r"[^\d\n()]{1,40}\(\s{0,2}"
 _ORDERS = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
         rf"\b{_WANT}{_GAP}{_WANTED}.{{0,60}}?\b{_SEEN}{_GAP}{_HAD}",
         rf"\b{_SEEN}{_GAP}{_HAD}.{{0,40}}?\b{_WANT}{_GAP}{_WANTED}",
+        rf"{_HAD}(?=[^\d\n]{{1,40}}\(){_GAP_OPEN}{_WANTED}\s{{1,3}}(?:expected|wanted|required|configured)\b",
         rf"{_HAD}\s{{1,3}}(?:out )?of\s{{1,3}}(?:all )?{_WANTED}(?=\s{{1,3}}(?:[a-z-]{{1,12}} )?(?:{_ANY})\W{{1,3}}"
         r"(?:(?:is|are|was|were)\s{1,3})?(?:up|active|online|found|detected|visible|seen|healthy|present)\b)",
     )

@@ -20,6 +20,8 @@ from typing import cast
 
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source
+from topodiag.evidence.sentences import event
+from topodiag.model.system import REPORTED
 from topodiag.model.topics import Topic
 
 MAX_INDEX = 255
@@ -44,6 +46,12 @@ _SHORT = re.compile(
     re.IGNORECASE,
 )
 """Words of the sentences that say how a GPU fell short in a test."""
+_PARTS = (
+    ("nvlink-errors", re.compile(r"NvLink errors (?:found|on)", re.IGNORECASE)),
+    ("gpu-memory", re.compile(r"remapp|double-bit ECC|memory elements", re.IGNORECASE)),
+    ("xid", re.compile(r"Detected XID", re.IGNORECASE)),
+)
+"""Sentences that name the part, and not only the test."""
 _GPU = re.compile(r"\bGPU ([0-9]{1,3})\b")
 _ROW = re.compile(r"\|([^|]{1,60})\|([^|]{0,400})\|?\s*\Z")
 _FAIL = re.compile(r"Fail(?:\s-\s(?:All|GPUs?: ([0-9, ]{1,200})))?\Z")
@@ -113,10 +121,22 @@ class Dcgm(Source[HealthLine]):
             draft.single("node").offer(PASSED, names, blob.origin(passed[0].line, passed[0].text))
         held = {record.index for record in parsed.records if record.name == "throttle"}
         for index, said in failed.items():
-            if index in held and all(words.endswith(_WITHOUT_WHY) for words in said):
+            named = {words: part for words in said if (part := _part_of(words))}
+            for words, part in named.items():
+                record = said[words]
+                text = f"GPU {index}: {words}"
+                draft.events.append(event(f"{REPORTED}{part}", text, blob, record.line, record.text))
+            rest = {words: record for words, record in said.items() if words not in named}
+            if (named or index in held) and all(words.endswith(_WITHOUT_WHY) for words in rest):
                 continue  # the sentence below the row says why the test failed
-            first = next(iter(said.values()))
-            draft.gpu(index=index).offer(FAILED, tuple(said), blob.origin(first.line, first.text))
+            first = next(iter(rest.values()))
+            draft.gpu(index=index).offer(FAILED, tuple(rest), blob.origin(first.line, first.text))
+
+
+def _part_of(words: str) -> str:
+    """The part that a sentence finds at fault, in the words of `checks/reported.py`; "" where it is a test that fell
+    short."""
+    return next((part for part, pattern in _PARTS if pattern.search(words)), "")
 
 
 def _sentences(lines: Iterator[tuple[int, str]]) -> Iterator[HealthLine]:
@@ -157,8 +177,9 @@ def _said(text: str, number: int) -> Iterator[HealthLine]:
     if memory is not None:
         yield HealthLine(int(memory[2]), "ecc_volatile_uncorrected", int(memory[1]), number, text)
     if gpu is not None and (short := _SHORT.search(text)) is not None:
-        begin = text.rfind(". ", 0, min(short.start(), gpu.start())) + 1
-        sentence = text[begin:].strip().split(". ")[0].rstrip(".")
+        near = min(short.start(), gpu.start())
+        begin = max(text.rfind(". ", 0, near), text.rfind('"', 0, near)) + 1
+        sentence = text[begin:].strip().split('"')[0].split(". ")[0].rstrip(".")
         yield HealthLine(int(gpu[1]), FAILED, (sentence[:MAX_SENTENCE],), number, text)
 
 

@@ -18,9 +18,10 @@ from topodiag.evidence.draft import Entity, NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source, reading
 from topodiag.evidence.metrics_text import Sample, samples_of, whole
 from topodiag.evidence.nvidia.nvidia_words import FABRIC_STATES, NVML_ERRORS, event_reasons
+from topodiag.evidence.sentences import event
 from topodiag.model.busid import normalise_bus_id
 from topodiag.model.provenance import NotObserved, Origin
-from topodiag.model.system import KernelEvent
+from topodiag.model.system import TOLD_OF, KernelEvent
 from topodiag.model.topics import Topic
 
 MAX_INDEX = 255
@@ -33,7 +34,9 @@ _FP_BLANK = 1 << 47
 _MARK = re.compile(r"^[ \t]{0,16}DCGM_(?:FI_DEV|EXP)_[A-Z0-9_]{1,80}\{", re.MULTILINE)
 _UUID = re.compile(r"GPU-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _LINK = re.compile(r"NVLINK_(CRC_FLIT|CRC_DATA|REPLAY|RECOVERY)_ERROR_COUNT_L([0-9]{1,2})")
-_TOTAL = re.compile(r"NVLINK_(?:CRC_FLIT|CRC_DATA|REPLAY|RECOVERY)_ERROR_COUNT_TOTAL")
+_TOTAL = re.compile(r"NVLINK_(CRC_FLIT|CRC_DATA|REPLAY|RECOVERY)_ERROR_COUNT_TOTAL")
+_MOST = {"CRC_FLIT": 10_000, "CRC_DATA": 10_000, "REPLAY": 100, "RECOVERY": 10}
+"""Totals from which links have errors: those of one link in `checks/node/nvlink_errors.py`."""
 _XIDS = ("DCGM_FI_DEV_XID_ERRORS", "DCGM_EXP_XID_ERRORS_COUNT")
 _PARTS = ("nvswitch", "nvlink", "cpu", "GPU_I_ID")
 """Labels of samples that are not of a whole GPU."""
@@ -138,7 +141,13 @@ class DcgmExporter(Source[GpuSample]):
         buses = {record.index: record.bus_id for record in parsed.records if record.bus_id is not None}
         for record in parsed.records:
             _offer(blob, replace(record, bus_id=buses.get(record.index)), draft)
-            totals = totals or (_TOTAL.fullmatch(record.field) is not None and record.sample.value > 0)
+            total = _TOTAL.fullmatch(record.field)
+            totals = totals or (total is not None and record.sample.value > 0)
+            if total is not None and record.sample.value >= _MOST[total[1]]:
+                text = f"GPU {record.index}: {record.field} is {record.sample.value:.0f}"
+                draft.events.append(
+                    event(f"{TOLD_OF}nvlink-errors", text, blob, record.sample.line, record.sample.text)
+                )
         if totals:
             why = "the DCGM exporter gives totals of a GPU: its fields DCGM_FI_DEV_NVLINK_*_ERROR_COUNT_L0.. name links"
             draft.missing.append(NotObserved("which NVLinks have errors", why))

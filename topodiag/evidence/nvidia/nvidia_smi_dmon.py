@@ -11,10 +11,14 @@ Of each GPU the sample with the highest load is taken, whole: a GPU that waits i
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import median
 
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source
+from topodiag.evidence.sentences import event
+from topodiag.model.system import TOLD_OF
 from topodiag.model.topics import Topic
 
 MAX_GPUS = 256
@@ -22,7 +26,13 @@ MAX_LINE = 1000
 MAX_VALUE = 1_000_000
 
 _HEADER = re.compile(r"[ \t>]{0,20}# ?(?:Date {1,10})?(?:Time {1,10})?gpu(?: {1,20}[a-z0-9]{2,12}){1,40} *\Z")
-_MARK = re.compile(r"^[ \t>]{0,20}# ?(?:Date +)?(?:Time +)?gpu (?=[^\n]{0,300}\b(?:pwr|sm|gtemp|mclk)\b)", re.MULTILINE)
+_MARK = re.compile(
+    r"^[ \t>]{0,20}# ?(?:Date +)?(?:Time +)?gpu (?=[^\n]{0,300}\b(?:pwr|sm|gtemp|mclk|tviol)\b)", re.MULTILINE
+)
+_SIGNS = ("gtemp", "tviol")
+"""Columns that are kept beside those that the model has: heat, and whether it holds the clock."""
+HOT_C = 80
+"""From here on, a GPU whose clock is half of its siblings' is held down by heat: a GPU at rest is cool."""
 _COLUMNS = {"pwr": "power_w", "sm": "utilization", "mem": "memory_utilization", "pclk": "sm_clock_mhz"}
 _TIME = ("Date", "Time")
 
@@ -35,6 +45,7 @@ class DmonRow:
     values: dict[str, int]
     line: int
     text: str
+    signs: dict[str, int]
 
 
 class NvidiaSmiDmon(Source[DmonRow]):
@@ -72,6 +83,9 @@ class NvidiaSmiDmon(Source[DmonRow]):
             origin = blob.origin(record.line, record.text)
             for name, value in record.values.items():
                 gpu.offer(name, float(value) if name == "power_w" else value, origin)
+        for record, words in _held_by_heat(parsed.records):
+            text = f"GPU {record.index} {words}: {' '.join(record.text.split())}"
+            draft.events.append(event(f"{TOLD_OF}gpu-clocks", text, blob, record.line, record.text))
 
 
 def _row(columns: list[str], number: int, line: str) -> DmonRow | None:
@@ -82,7 +96,29 @@ def _row(columns: list[str], number: int, line: str) -> DmonRow | None:
     if (gpu := _number(cells[index])) is None or gpu >= MAX_GPUS:
         return None
     read = {_COLUMNS[name]: _number(cell) for name, cell in zip(columns, cells, strict=True) if name in _COLUMNS}
-    return DmonRow(gpu, {name: value for name, value in read.items() if value is not None}, number, line)
+    signs = {name: _number(cell) for name, cell in zip(columns, cells, strict=True) if name in _SIGNS}
+    return DmonRow(gpu, _known(read), number, line, _known(signs))
+
+
+def _known(read: Mapping[str, int | None]) -> dict[str, int]:
+    return {name: value for name, value in read.items() if value is not None}
+
+
+def _held_by_heat(rows: Sequence[DmonRow]) -> Iterator[tuple[DmonRow, str]]:
+    """GPUs that the tool says heat holds down, and hot ones far slower than the others, where no load is shown."""
+    clocks = [row.values["sm_clock_mhz"] for row in rows if "sm_clock_mhz" in row.values]
+    for row in rows:
+        clock = row.values.get("sm_clock_mhz")
+        if row.signs.get("tviol") == 1:
+            yield row, "is held down by heat (tviol)"
+        elif (
+            clock and "utilization" not in row.values and row.signs.get("gtemp", 0) >= HOT_C and _is_slow(clock, clocks)
+        ):
+            yield row, f"is hot and at {clock} MHz, the others at {median(clocks):.0f} MHz"
+
+
+def _is_slow(clock: int, clocks: Sequence[int]) -> bool:
+    return len(clocks) > 2 and 2 * clock < median(clocks)
 
 
 def _number(cell: str) -> int | None:

@@ -74,6 +74,7 @@ _PATHS = {
     "gpu_power_readings/instantaneous_power_draw": "gpu_power_readings/instant_power_draw",
     "gpu_power_readings/power_draw": "gpu_power_readings/power_draw",
     "gpu_power_readings/current_power_limit": "gpu_power_readings/current_power_limit",
+    "current_power_limit": "gpu_power_readings/current_power_limit",
     "power_readings/power_draw": "power_readings/power_draw",
     "power_readings/enforced_power_limit": "power_readings/enforced_power_limit",
     "power_readings/power_limit": "power_readings/power_limit",

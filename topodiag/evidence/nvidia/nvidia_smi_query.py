@@ -135,8 +135,7 @@ class NvidiaSmiQuery(Source[QueryRow]):
 
     def parse(self, blob: Blob) -> Parsed[QueryRow]:
         parsed: Parsed[QueryRow] = Parsed()
-        columns: tuple[str, ...] = ()
-        picked = False
+        columns, picked = _asked_later(blob.text), False
         for number, whole in blob.lines():
             parsed.lines = number
             line = whole[:MAX_LINE].strip().lstrip(">| \t")
@@ -180,6 +179,12 @@ class NvidiaSmiQuery(Source[QueryRow]):
             index = to_int(row.cell("index"), low=0, high=MAX_GPUS)
             if capability is not None and index is not None:
                 draft.gpu(index=index).offer("sm", round(capability * 10), blob.origin(row.line, row.text))
+
+
+def _asked_later(text: str) -> tuple[str, ...]:
+    """The columns of the only command of a text whose rows stand above it, without a header."""
+    commands = _COMMAND.findall(text[: MAX_LINE * 50])
+    return _columns(commands[0].split(",")) if len(commands) == 1 and "noheader" in text else ()
 
 
 def _columns(cells: Sequence[str]) -> tuple[str, ...]:

@@ -37,6 +37,12 @@ _POWER = re.compile(r"(?<!\S)([0-9]{1,4})W {0,2}/ {0,3}([0-9]{1,4})W(?!\S)")
 _MEMORY = re.compile(r" *([0-9]{1,8})MiB {0,2}/ *[0-9]{1,8}MiB *\Z")
 _LISTED = re.compile(r"GPU ([0-9]{1,3}): (\S[^\n]{0,80}?) \(UUID: (GPU-[0-9a-fA-F-]{36})\)\Z")
 _IN_LIST = re.compile(r"^[ \t>|]{0,20}GPU [0-9]{1,3}: [^\n]{1,80} \(UUID: GPU-", re.MULTILINE)
+_IN_TABLE = re.compile(
+    rf"^[ \t>]{{0,20}}\| {{1,4}}[0-9]{{1,3}} {{1,4}}\S[^|\n]{{0,80}}? (?:On|Off|N/A) {{1,4}}\|"
+    rf" {{1,8}}{_BUS} (?:On|Off|N/A) {{1,4}}\|",
+    re.MULTILINE,
+)
+"""A row by which a table is known whose title somebody cut off."""
 _HAS_LINKS = re.compile(r"^[ \t>|]{0,40}Link [0-9]{1,2}[:,]", re.MULTILINE)
 
 _COMPUTE_MODES = {
@@ -84,7 +90,7 @@ class NvidiaSmiTable(Source[Record]):
     """Below the full query of the same tool, whose values are not rounded or cut to fit."""
 
     def recognises(self, head: str) -> bool:
-        if _TITLE.search(head) is not None or LOST.search(head) is not None:
+        if _TITLE.search(head) is not None or _IN_TABLE.search(head) is not None or LOST.search(head) is not None:
             return True
         return _IN_LIST.search(head) is not None and _HAS_LINKS.search(head) is None
 

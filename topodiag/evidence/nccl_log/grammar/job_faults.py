@@ -34,7 +34,7 @@ FAULTS: tuple[tuple[str, re.Pattern[str]], ...] = (
             r"|SYSTEM_DRIVER_MISMATCH|SystemDriverMismatch|\bError 803\b"
         ),
     ),
-    ("no gpus", compiled(r"^\s{0,8}No devices were found\.?\s*$")),
+    ("no gpus", compiled(r"^\s{0,8}(?:\(\w{1,30} pid=\d{1,9}\) )?No devices were found\.?\s*$")),
     (
         "not given",
         compiled(
@@ -65,6 +65,7 @@ FAULTS: tuple[tuple[str, re.Pattern[str]], ...] = (
             r"|No space left on device.{0,200}/dev/shm|failed to extend /dev/shm"
             r"|posix_fallocate failed ?: No space left|unable to write to file </torch_"
             r"|(?:^|[\])] )Error while creating shared memory segment (?!.{0,200}(?:Permission|No such))"
+            r"|^\s{0,8}(?:#\d{1,3}|@)\s{1,20}(?:0x[0-9a-f]{1,16} )?(?:in )?[^()]{0,40}\bncclShmOpen\b"
             r"|insufficient shared memory \(shm\)|DataLoader worker .{0,80}killed by signal: Bus error"
         ),
     ),
@@ -140,7 +141,7 @@ WORDS = (b"ERROR_CONTAINED", b"ErrorContained", b"of peer GPU memory",
          b"amdgpu not found", b"No devices were found",
          b"library version mismatch", b"cuda driver combination", b"DRIVER_MISMATCH", b"DriverMismatch", b"Error 803",
          b"not yet initialized", b"SYSTEM_NOT_READY", b"rror 802", b"/dev/shm", b"posix_fallocate", b"</torch_",
-         b"shared memory",
+         b"shared memory", b"ncclShmOpen",
          b"Bus error",
          b"ibv_", b"MEMLOCK", b"max locked memory", b"Too many open", b"EMFILE", b"busy or unavailable",
          b"memory in use", b"Infiniband/RoCE device",
@@ -156,11 +157,17 @@ WORDS = (b"ERROR_CONTAINED", b"ErrorContained", b"of peer GPU memory",
          b"socket interface")  # fmt: skip
 """A line without any of these names none of the faults."""
 
+_EXPLAINED = compiled(
+    r"^\s{0,8}(?:[#>*-]{1,4}\s{1,3})?(?:Q\s?[:.]|Question\b)|\b[Ww]hat (?:does|do|is|are) .{1,120}\?\s*$"
+    r"|^\s{0,12}(?:summary|description|expr|alert|annotations): |\{\{ {0,2}\$"
+    r"|\b(?:when|if|means?(?: that)?) (?:a|an|the|any|one|your) (?:\w{1,12} )?GPU\b"
+)
+"""Texts that explain a message, and do not report it."""
 _ANY = compiled("|".join(re.escape(word.decode()) for word in WORDS))
 
 
 def fault_of(text: str) -> str:
     """The name of the fault, "" where the line names none."""
-    if _ANY.search(text) is None:
+    if _ANY.search(text) is None or _EXPLAINED.search(text) is not None:
         return ""
     return next((name for name, pattern in FAULTS if pattern.search(text)), "")

@@ -28,6 +28,10 @@ _MEMBER = re.compile(r'\s{0,80}"(' + "|".join(TEXT_KEYS) + r')"\s{0,8}:\s{0,8}("
 _NEAR_TIMES = re.compile("NCCL WARN|atchdog|ERROR|rror:")
 """Only what went wrong is put in order by times; in front of everything else a time would only be in the way."""
 _HEAD_LINES = 200
+_VERDICT = re.compile(
+    rb'"is_?(?:[Hh]ealthy\\{0,3}"\s{0,4}:\s{0,4}false|[Ff]atal\\{0,3}"\s{0,4}:\s{0,4}true)|"[Hh]ealth\\{0,3}"\s{0,4}:\s{0,4}\\{0,3}"[Uu]nhealthy'
+)
+"""A health agent's verdict stands in other members than its message: such a line stays whole."""
 
 
 def looks_wrapped(head: bytes) -> bool:
@@ -45,6 +49,8 @@ def looks_wrapped(head: bytes) -> bool:
 
 def unwrapped(line: bytes) -> str | None:
     """The text inside, with its time in front where an error may be told; None where the line is no such object."""
+    if b'"message"' not in line and _VERDICT.search(line) is not None:
+        return None
     try:
         found = msgspec.json.decode(line)
     except (msgspec.MsgspecError, ValueError, RecursionError):

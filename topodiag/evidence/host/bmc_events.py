@@ -1,0 +1,80 @@
+"""Events that a baseboard controller logged: `ipmitool sel list` and `sel elist`.
+
+     1b3 | 03/02/2025 | 04:18:22 | Module/Board GPU_5_Status | Device Removed/Device Absent | Asserted
+       9 | 08/11/2025 | 14:02:11 | Temperature GPU3_TEMP | Upper Critical going high | Asserted | Reading 94 > ...
+
+An event that was asserted and later taken back is over. Sensors of other parts are told as lines that no check judges.
+Format: ipmitool lib/ipmi_sel.c (ipmi_sel_print_std_entry), sensor types and events of IPMI 2.0, table 42.
+"""
+
+from __future__ import annotations
+
+import re
+
+from topodiag.evidence.interface import Blob, Parsed
+from topodiag.evidence.sentences import MAX_LINE, Telling, event
+from topodiag.model.system import TOLD, TOLD_OF, KernelEvent
+from topodiag.model.topics import Topic
+
+MAX_EVENTS = 100
+_ROW = re.compile(
+    r"^[ \t>]{0,20}[0-9a-f]{1,8} {0,8}\| {0,4}(?:[\d/-]{8,10}|Pre-Init) {0,12}\| {0,4}[\d:]{5,10}[ \w]{0,8}\|"
+    r" {0,4}([^|\n]{2,80}?) {0,20}\| {0,4}([^|\n]{2,100}?) {0,20}"
+    r"(?:\| {0,4}([^|\n]{0,40}?) {0,20})?(?:\|([^\n]{0,200}))?$",
+    re.MULTILINE,
+)
+_GPU = re.compile(r"(?<![A-Za-z])(?:GPU|SXM|HGX|OAM|UBB)(?![A-Za-z])|GPU")
+_KINDS: tuple[tuple[str, re.Pattern[str], re.Pattern[str]], ...] = (
+    ("gpu-lost", _GPU, re.compile(r"Device Removed|Removed/|Absent|Communication lost|not responding", re.I)),
+    ("gpu-clocks", _GPU,
+     re.compile(r"Upper (?:Critical|Non-recoverable)|Over ?-?temp|Thermal ?(?:Trip|Throttl)|PROCHOT", re.I)),
+    ("gpu-memory", _GPU, re.compile(r"Uncorrectable (?:ECC|memory)|Uncorrectable ECC", re.I)),
+    ("pcie-errors", re.compile(r"PCI|Critical Interrupt", re.I),
+     re.compile(r"Bus (?:Fatal|Uncorrectable)|Fatal (?:Bus )?error|PERR|SERR|Uncorrectable error", re.I)),
+)  # fmt: skip
+_BAD = re.compile(
+    r"Upper (?:Critical|Non-recoverable)|Lower (?:Critical|Non-recoverable)|Failure detected|Power Supply AC lost"
+    r"|Redundancy Lost|Uncorrectable|Fatal|IERR|Thermal Trip|Predictive Failure",
+    re.IGNORECASE,
+)
+_OVER = re.compile(r"Deassert", re.IGNORECASE)
+
+
+class BmcEvents(Telling):
+    """What `ipmitool sel` lists of GPUs, PCIe, fans and supplies."""
+
+    kind = "bmc-events"
+    speaks_of = frozenset({Topic.SERVICES})
+    quiet_is_news = True
+    trust = 45
+    a_piece = "a controller's sensors, as somebody cut them out"
+
+    def recognises(self, head: str) -> bool:
+        return " | " in head and _ROW.search(head) is not None
+
+    def parse(self, blob: Blob) -> Parsed[KernelEvent]:
+        parsed: Parsed[KernelEvent] = Parsed()
+        standing: dict[tuple[str, str], KernelEvent] = {}
+        for number, whole in blob.lines():
+            parsed.lines = number
+            row = _ROW.match(whole[:MAX_LINE])
+            if row is None:
+                continue
+            sensor, said = row[1], row[2]
+            if _OVER.search(row[3] or ""):
+                standing.pop((sensor, said), None)
+            elif (kind := _kind(sensor, said)) and len(standing) < MAX_EVENTS:
+                standing[sensor, said] = event(
+                    kind, f"{sensor}: {said}{' ' + row[4].strip() if row[4] else ''}", blob, number, whole
+                )
+        parsed.records.extend(standing.values())
+        return parsed
+
+
+def _kind(sensor: str, said: str) -> str:
+    """The kind of event; "" for one that says no fault."""
+    fault = next((fault for fault, where, what in _KINDS if where.search(sensor) and what.search(said)), "")
+    return f"{TOLD_OF}{fault}" if fault else TOLD if _BAD.search(said) else ""
+
+
+__all__ = ["BmcEvents"]

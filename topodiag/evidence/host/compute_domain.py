@@ -1,0 +1,118 @@
+"""NVLink domains as Kubernetes sees them: a ComputeDomain of NVIDIA's DRA driver, and the clique labels of nodes.
+
+    status:                                   NAME      STATUS   ROLES    AGE   VERSION   GPU.CLIQUE
+      nodes:                                  gb200-1   Ready    <none>   20d   v1.32.1   9d1c5f6f-....32766
+      - cliqueID: 9d1c5f6f-....32766          gb200-2   Ready    <none>   20d   v1.32.1
+        name: gb200-1
+        status: NotReady
+      status: NotReady
+
+    {"nodes": {"0": {"status": "READY", ...}, "1": {"status": "UNAVAILABLE", ...}}, "status": "DOWN"}
+
+The last is `nvidia-imex-ctl -N -j`. A node of a domain that is not ready has no IMEX daemon that peers reach; a node
+without a clique beside nodes with one has GPUs whose fabric did not come up. Format: k8s-dra-driver-gpu,
+api/nvidia.com/resource/v1beta1 (ComputeDomainStatus); gpu-feature-discovery, the label nvidia.com/gpu.clique.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import msgspec
+
+from topodiag.evidence.interface import Blob, Parsed
+from topodiag.evidence.sentences import Telling, event
+from topodiag.model.system import TOLD_OF, KernelEvent
+from topodiag.model.topics import Topic
+
+MAX_LINE = 1000
+MAX_EVENTS = 100
+_DOMAIN = re.compile(r"\bkind: ComputeDomain\b|\"kind\": \"ComputeDomain\"|^\s{0,16}\"?-? ?\"?cliqueID\"?: ", re.M)
+_TABLE = re.compile(r"^[ \t]{0,8}NAME {1,200}\S[^\n]{0,300}CLIQUE[ \t]*$", re.MULTILINE)
+_IMEX = re.compile(r"\A\s{0,64}\{\s{0,64}\"nodes\"\s{0,8}:(?=[^\0]{0,65536}\"connections\")")
+_IMEX_WORDS = {"UP": "", "DEGRADED": "degraded", "DOWN": "down"}
+_FIELD = re.compile(r"\s{0,24}(-?)\s{0,4}\"?(cliqueID|name|status|ipAddress|index)\"?: \"?([^\s\",]{1,200})\"?,?\s*\Z")
+_ITEM = re.compile(r"\s{0,24}(?:- |\{\s*\Z)")
+_NOT_READY = frozenset({"NotReady", "Failed", "Error"})
+
+
+class ComputeDomain(Telling):
+    """Nodes of an NVLink domain that are not ready, or that have no clique."""
+
+    kind = "compute-domain"
+    speaks_of = frozenset({Topic.SERVICES})
+    quiet_is_news = True
+    trust = 45
+    a_piece = "what the operator wrote of the domain"
+
+    def recognises(self, head: str) -> bool:
+        return ("lique" in head and _DOMAIN.search(head) is not None) or (
+            _TABLE.search(head) is not None or _IMEX.match(head) is not None
+        )
+
+    def parse(self, blob: Blob) -> Parsed[KernelEvent]:
+        parsed: Parsed[KernelEvent] = Parsed()
+        parsed.lines = blob.data.count(b"\n") + 1
+        for number, text, line in (*_not_ready(blob), *_without_clique(blob), *_imex(blob)):
+            if len(parsed.records) < MAX_EVENTS:
+                parsed.records.append(event(f"{TOLD_OF}fabric", text, blob, number, line))
+        return parsed
+
+
+def _not_ready(blob: Blob) -> Iterator[tuple[int, str, str]]:
+    """Nodes of the status of a ComputeDomain that are not ready."""
+    own: dict[str, str] = {}
+    for number, whole in blob.lines():
+        line = whole[:MAX_LINE]
+        if _ITEM.match(line):
+            own = {}
+        field = _FIELD.match(line)
+        if field is None:
+            continue
+        own[field[2]] = field[3]
+        if "cliqueID" in own and own.get("status") in _NOT_READY and ("name" in own or "ipAddress" in own):
+            node = own.get("name") or own["ipAddress"]
+            yield number, f"the node {node} of the compute domain is {own['status']}", line
+            own = {}
+
+
+def _imex(blob: Blob) -> Iterator[tuple[int, str, str]]:
+    """The state of an IMEX domain, and the nodes that are not ready."""
+    if _IMEX.match(blob.text) is None:
+        return
+    try:
+        held = msgspec.json.decode(blob.data)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return
+    nodes = held.get("nodes") if isinstance(held, dict) else None
+    word = _IMEX_WORDS.get(str(held.get("status")), "") if isinstance(held, dict) else ""
+    if word and isinstance(nodes, dict):
+        out = [
+            str(node.get("host", name))[:60]
+            for name, node in nodes.items()
+            if isinstance(node, dict) and node.get("status") not in ("READY", None)
+        ]
+        text = f"the IMEX domain is {word}" + (f": {', '.join(out[:4])} not ready" if out else "")
+        line = next((number for number, line in blob.lines() if '"status"' in line), 1)
+        yield line, text, text
+
+
+def _without_clique(blob: Blob) -> Iterator[tuple[int, str, str]]:
+    """Rows of a table of nodes that have no clique where others have one."""
+    at, empty, filled = -1, [], False
+    for number, whole in blob.lines():
+        line = whole[:MAX_LINE].rstrip()
+        if _TABLE.match(line):
+            at = line.index("CLIQUE")
+            at = line.rfind(" ", 0, at) + 1
+        elif at >= 0 and line.strip():
+            cell = line[at:].strip()
+            if cell in ("", "<none>") and re.match(r"\s{0,8}[a-z0-9][\w.-]{0,252}\s", line):
+                empty.append((number, f"the node {line.split()[0]} has no clique, and others have one", line))
+            filled = filled or "." in cell
+    if filled:
+        yield from empty
+
+
+__all__ = ["ComputeDomain"]
