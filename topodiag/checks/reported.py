@@ -70,17 +70,21 @@ WORDS: dict[str, tuple[str, str, str, str]] = {
 }  # fmt: skip
 """By part: the check, what is wrong, what should be, what to look at first."""
 
+_OF_SOME = frozenset({"fabric", "nvlink"})
+"""Parts that a node may do without, by what its GPUs are: a Fabric Manager that does not start beside one GPU."""
+
 
 def with_reports(outcome: Outcome, node: Node) -> Outcome:
     """The outcome of a check with what others say of the same fault, where it found none itself."""
     if outcome.status is Status.FINDING:
         return outcome
     told_by = (REPORTED,) if outcome.status is Status.CLEAN else (REPORTED, TOLD_OF)
+    lacking = _OF_SOME if outcome.status is Status.NOT_APPLICABLE and node.gpus else frozenset()
     by_part: dict[tuple[str, str, str], list[KernelEvent]] = {}
     for event in node.events:
         by = next((each for each in told_by if event.kind.startswith(each)), "")
         part = event.kind.removeprefix(by)
-        if by and part in WORDS and WORDS[part][0] == outcome.check:
+        if by and part in WORDS and part not in lacking and WORDS[part][0] == outcome.check:
             named = _NAMED.match(event.text)
             by_part.setdefault((by, part, named[1] if named is not None else node.host), []).append(event)
     if not by_part:
