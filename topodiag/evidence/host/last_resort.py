@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from topodiag.evidence.host.part_states import MAX_LINE, said_of
 from topodiag.evidence.host.shortfalls import short_of
+from topodiag.evidence.host.verdict_lines import verdict_of
 from topodiag.evidence.sentences import Sentences
 from topodiag.model.system import TOLD, TOLD_OF
 from topodiag.model.topics import Topic
@@ -27,7 +28,7 @@ class LastResort(Sentences):
         return any(self.event_of(line) is not None for line in head.split("\n"))
 
     def event_of(self, line: str) -> tuple[str, str] | None:
-        said = said_of(line) if (short := short_of(line[:MAX_LINE])) is None else short
+        said = short_of(line[:MAX_LINE]) or said_of(line) or verdict_of(line)
         text = " ".join(line.split())[:300]
         if said is None:
             return None

@@ -29,15 +29,34 @@ _SLOW = (
     r"|downgraded"
 )
 _OFF = (
-    r"(?:is |are |went |link |state:? ?=?|[:=] ?)down\b|\binactive|not active|flapp(?:ed|ing)|polling"
+    r"(?:is |are |was |were |went |link |to |found |still |state:? ?=?|[:=] ?)down\b|\binactive|not active|flapp(?:ed|ing)|polling"
     r"|no carrier|unplugged"
 )
 _UNCORRECTABLE = r"uncorrect(?:able|ed)|double[- ]bit|fatal error"
+
+_ON = r"(?<!not )(?<!no longer )(?:\b(?:is|are|was|were|still) (?:still |currently )?(?:on|active)\b|\benabled\b)"
+_SMALL = r"\btoo (?:small|low|little)\b|\bnot enough\b|\binsufficient\b|\bno space\b|\bexhausted\b"
+_NOISY = (
+    r"\b(?:high|excessive|rising|growing|increasing|too many) (?:\w{1,12} ){0,2}(?:BER\b|bit error|errors?\b)"
+    r"|\b(?:BER|error rate|errors?) (?:is |are )?(?:too high|above|over|exceed(?:s|ed)?|growing|rising|increasing)\b"
+    r"|\bloss of signal\b|\bbad signal\b|\bsignal integrity\b"
+)
+_AWAY = (
+    r"(?<!link )(?<!carrier )(?<!packets )(?<!frames )\blost\b(?! (?:carrier|link|connection|packet|frame|its (?:link|IP|addr)))"
+    r"|\b(?:gone|missing|disappeared|vanished)\b|\bf[ae]ll(?:en|s)? off\b|\bleft the (?:PCIe? )?bus\b"
+    r"|\bnot (?:there|found|detected|present|seen|listed|recogni[sz]ed)\b|\boff the (?:PCIe? )?bus\b"
+)
+"""What only the adapter itself can be, and not its link."""
 
 _GPU = r"(?<![\w-])(?:GPU|accelerator|H100|H200|A100|B200|V100|MI\d{3}X?)s?\b(?!-\w)"
 _PORT = (
     r"\b(?:NIC|HCA|mlx[45]_\w{1,12}|InfiniBand|IB|RoCE|EFA|rdmap\w{1,8}|ib\d{1,2}|transceiver|optic|cable"
     r"|(?:switch ?)?port|interface|bond\d{1,2}|network link|fabric link|uplink)s?\b"
+)
+_ADAPTER = (
+    r"\b(?:NIC|HCA|mlx[45]_\d{1,2}|(?:RDMA|IB|InfiniBand|EFA|RoCE|Mellanox|ConnectX[\w-]{0,4}) (?:device|adapter|card"
+    r"|interface)|(?:network |host channel )adapter|rdmap\w{1,8})s?\b(?! (?:spec|plug-?in|driver|name|file|list|node))"
+    r"(?! \\?[\"']?(?:issm|umad|uverbs|rdma_cm)\b)"
 )
 
 _TABLE: tuple[tuple[str, str, str, str], ...] = (
@@ -45,9 +64,22 @@ _TABLE: tuple[tuple[str, str, str, str], ...] = (
      rf"{_BAD}|{_DEAD}|{_GONE}|not running|inactive|stopped|exited|\bdown\b|not (?:initiali[sz]ed|ready)"
      r"|do(?:es)?(?: not|n't) match"),
     ("NVLink", "nvlink", r"\bnv_?links?\b", rf"{_OFF}|\bdown\b|{_BAD}|{_GONE}|{_UNCORRECTABLE}|{_SLOW}"),
-    ("network port", "port-flap", _PORT, r"flapp(?:ed|ing)"),
+    ("PCIe access control", "acs", r"\bACS\b|\bAccess Control Services\b",
+     rf"{_ON}|redirect(?:s|ed|ing)?\b|\bnot (?:all |yet |fully )?(?:\w{{1,8}} ){{0,3}}(?:closed|disabled|off)\b"),
+    ("IOMMU", "iommu", r"\b(?:IOMMU|VT-d)\b",
+     rf"{_ON}|translat(?:es|ed|ing)\b|\bnot (?:yet )?(?:closed|disabled|off|in pass-?through)\b"),
+    ("peer memory module", "peermem", r"\bnv(?:idia)?[-_]peer_?mem\b|\bpeer[- ]memory (?:module|client)s?\b"
+     r"|\bGPU ?Direct(?! ?(?:Storage|TCP))(?: RDMA)?\b|\bGDR\b",
+     r"not (?:loaded|detected|found|available|supported|running|active|enabled|possible|working|installed|present)\b"
+     r"|\bmissing\b|unavailable|\bneither\b|(?:is|was) (?:off|disabled)\b|fail(?:ed|s|ure)? to load"),
+    ("shared memory", "shm", r"(?<![\w/])/dev/shm\b|\bshm\b|\bshared[- ]memory\b", rf"{_SMALL}|(?:is|was) full\b"),
+    ("locked memory", "memlock", r"\bmem_?lock\b|\block(?:ed|able)[- ]memory\b|\bulimit -l\b",
+     rf"{_SMALL}|\bnot unlimited\b|\blimited to \d"),
+    ("network port", "port-flap", _PORT, r"flapp(?:ed|ing)|\bflaps?\b"),
     ("network port", "link-slow", _PORT, _SLOW),
+    ("network port", "link-errors", _PORT, _NOISY),
     ("network port", "port-down", _PORT, _OFF),
+    ("adapter", "port-count", _ADAPTER, _AWAY),
     ("network port", "", _PORT, rf"{_GONE}|{_BAD}|{_UNCORRECTABLE}|unresponsive|not responding"),
     ("PCIe device", "pcie", r"\bPCI(?:e|-E)?\b", _SLOW),
     ("PCIe device", "pcie-errors", r"\bPCI(?:e|-E)?\b",
@@ -56,6 +88,10 @@ _TABLE: tuple[tuple[str, str, str, str], ...] = (
     ("memory", "", r"\b(?:DIMM|DRAM|EDAC|ECC)(?![a-z])", rf"{_UNCORRECTABLE}|{_BAD}"),
     ("memory", "", r"\b(?:out of memory|OOM)\b", r"kill(?:ed|er|ing)"),
     ("GPU", "gpu-memory", _GPU, _UNCORRECTABLE),
+    ("GPU", "gpu-shared", _GPU,
+     r"\bnot idle\b|\b(?:used|in use|held|occupied|taken) by (?:another|other|some(?:one|body) else|a different|foreign)\b"
+     r"|\b(?:left-?over|orphan(?:ed)?|stale|zombie|foreign|rogue) (?:\w{1,8} )?process(?:es)?\b"
+     r"|\bprocess(?:es)? (?:\w{1,8} )?(?:left|still (?:running|alive)) (?:from|of|by|after)\b"),
     ("GPU", "gpu-clocks", _GPU, rf"{_SLOW}|throttl(?:ed|ing)"),
     ("GPU", "gpu-lost", _GPU,
      rf"f[ae]ll(?:en|s)? off (?:the )?(?:PCIe? )?bus|{_GONE}|{_DEAD}|{_BAD}|(?:needs?|requires?) (?:a )?reset"),
@@ -103,13 +139,15 @@ _ANY_STATE = re.compile(
     r"inactive|flapp|polling|carrier|unplugged|uncorrect|double|respon|hung|stuck|timed? ?out|dead|reset"
     r"|stopped|exited|kill|"
     r"stale|read-only|space|full|unreachable|unavailable|crash|panick|evict|reboot|died|OOM|seg|core|CrashLoop|refused|"
-    r"no route|match|disappeared|surprise",
+    r"no route|match|disappeared|surprise|enabled|\bon\b|redirect|translat|active|neither|small|too |enough"
+    r"|insufficient|exhausted|limited|flap|high|signal|rising|growing|exceed|vanished|off the|idle|used by|use by|held by"
+    r"|occupied|process",
     re.IGNORECASE,
 )
 """Cheap to search for, and in every line that names a state."""
 
 _DENIED = re.compile(
-    r"(?<![\w.:])(?:no|zero|without|0|never|any)\s{1,3}(?:\w{1,20}\s{1,3}){0,3}(?:errors?|faults?|failures?|failed"
+    r"(?<![\w.:])(?:no|zero|without|0|never|any)\s{1,3}(?:\w{1,20}\s{1,3}){0,3}(?:errors?|faults?|failures?|failed|enabled|flaps?"
     r"|mismatch\w*|problems?|issues?"
     r"|lost|missing|down|degraded|uncorrect\w*|timeouts?|dead|died|crashed|unhealthy|killed)\b"
     r"|\b(?:errors?|faults?|failures?|failed|missing|lost|down|uncorrect\w*|timeouts?|timed out|dead|unhealthy"
@@ -127,7 +165,7 @@ _DENIED = re.compile(
 _MAYBE = re.compile(
     r"\b(?:if|when|whether|unless|until|in case|may|might|could|should|would|can|will|please|ensure|make sure"
     r"|check(?:ing)? (?:that|if|whether)"
-    r"|default(?:s|ing)?|using|instead|fall(?:ing)? back|retry(?:ing)?|skipp?(?:ed|ing)?|ignor(?:ed|ing|e)"
+    r"|default(?:s|ing)?|using|instead(?! of \d)|fall(?:ing)? back|retry(?:ing)?|skipp?(?:ed|ing)?|ignor(?:ed|ing|e)"
     r"|deprecated|optional|reject with|disabled|supported"
     r"|usage|example|e\.g\.|simulat\w*|inject\w*|threshold|timeout_\w+|on_\w+|max_\w+|expected to)\b|\?\s*$"
     r"|^\s{0,8}(?:#|//|\*|<!--|-\s)"
@@ -144,6 +182,13 @@ _PLAIN_FIELD = re.compile(
 
 _SENTENCE = re.compile(r"(?<=[a-z)\d]{2})\. (?=[A-Z])")
 """Advice often follows in a sentence of its own."""
+
+_ADVICE = re.compile(r"\((?:needs?|must|should|please|run|see|to be) [^()]{1,200}\)", re.IGNORECASE)
+_SAYS = re.compile(r"\b(?:is|are|was|were|has|have|had|went|shows?|showed|found|boots?|runs?|lost|lists?|translates?)\b")
+"""A verb in a list: it tells what was met, and not what may be met."""
+_PASSES = re.compile(
+    r"(?<!not in )(?<!without )(?<!missing )(?<!no )\b(?:pass-?through|identity|iommu=pt)\b|\bguest\b|\bVM\b", re.IGNORECASE
+)
 
 _PAIRS = tuple(
     (name, fault, re.compile(rf"(?:{part})(?=[^\n]{{0,{APART}}})", re.IGNORECASE), re.compile(state, re.IGNORECASE))
@@ -169,20 +214,34 @@ def said_of(line: str) -> Said | None:
     if len(line) > MAX_LINE or len(line) < 8 or _ANY_STATE.search(line) is None:
         return None
     if _PLAIN_FIELD.match(line) is not None:
-        return _named(" ".join(line.split())) if _DENIED.search(line) is None else None
-    sentences = _SENTENCE.split(" ".join(line.split()))
-    said = (_named(text) for text in sentences if not _DENIED.search(text) and not _MAYBE.search(text))
+        return _named(" ".join(line.split()), plain=True) if _DENIED.search(line) is None else None
+    sentences = _SENTENCE.split(_ADVICE.sub("", " ".join(line.split())))
+    said = (_named(_said_plainly(text)) for text in sentences if not _DENIED.search(text))
     return next((each for each in said if each is not None), None)
 
 
-def _named(text: str) -> Said | None:
-    """The part and the state that a sentence names near each other."""
+def _said_plainly(text: str) -> str:
+    """A sentence without the mark of a list where it says what is or was."""
+    bare = text.lstrip("-*• ")
+    return bare if bare != text and _SAYS.search(bare) else text
+
+
+def _named(text: str, *, plain: bool = False) -> Said | None:
+    """The part and the state that a sentence names near each other, where it says that it is so."""
     for name, fault, part, state in _PAIRS:
         for found in part.finditer(text):
             near = state.search(text, max(0, found.start() - APART), min(len(text), found.end() + APART))
-            if near is not None and not _between(text, found.span(), near.span()):
+            if near is None or _between(text, found.span(), near.span()) or _excused(fault, text):
+                continue
+            if plain or _MAYBE.search(f"{text[: near.start()]} {text[near.end() :]}") is None:
                 return Said(name, near[0].strip().lower(), fault)
+            return None
     return None
+
+
+def _excused(fault: str, text: str) -> bool:
+    """Whether a sentence says why the state is none that costs: an IOMMU that is on and passes through."""
+    return fault in ("iommu", "acs") and _PASSES.search(text) is not None
 
 
 def _between(text: str, part: tuple[int, int], state: tuple[int, int]) -> bool:
