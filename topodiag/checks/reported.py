@@ -20,12 +20,13 @@ _NAMED = re.compile(rf"(\S{{1,253}})(?:{re.escape(HELD)}| gives out | has the co
 """What begins with the nodes that it is of."""
 _COSTS = {
     "peermem": "without DMA-BUF the traffic of GPUs goes through the memory of the host",
+    "registration": "the program fails here, or its traffic goes through the memory of the host",
     "devices": "no RDMA over that device from here",
     "link-slow": "what goes over this link is held to its pace",
     "link-errors": "packets are sent again, and connections die when it is many",
 }
 _BY = dict.fromkeys(("link-slow", "link-errors"), "by the word of a tool of the fabric") | {
-    "peermem": "as modprobe says", "devices": "as ibv_devinfo says",
+    "peermem": "as modprobe says", "registration": "as a program says", "devices": "as ibv_devinfo says",
 }  # fmt: skip
 
 WORDS: dict[str, tuple[str, str, str, str]] = {
@@ -53,8 +54,11 @@ WORDS: dict[str, tuple[str, str, str, str]] = {
                     "`mlxlink -d DEVICE -c` or `perfquery -x` for that port, twice with a minute between; its cable"),
     "port-down": ("NIC001", "a network port is not active", "ports that are Active and LinkUp",
                   "`ibstat` on the node: state and physical state of that port; then its cable and its switch port"),
-    "peermem": ("GDR001", "the module for RDMA with GPU memory does not load", "nvidia-peermem loaded, or DMA-BUF",
+    "peermem": ("GDR001", "the module for RDMA with GPU memory is not loaded", "nvidia-peermem loaded, or DMA-BUF",
                 "`dmesg | grep -i peer` after `modprobe nvidia-peermem`: reinstall the driver after the RDMA stack"),
+    "registration": ("GDR001", "memory of a GPU cannot be registered for RDMA", "nvidia-peermem loaded, or DMA-BUF",
+                     "`lsmod | grep peer` on the node and in the container's host; without it DMA-BUF needs kernel 5.12"
+                     " and the open kernel modules: load nvidia-peermem"),
     "devices": ("HST002", "an RDMA device that is seen cannot be opened", "a device node for each device that is seen",
                 "`ls -l /dev/infiniband` here and on the host: uverbs of the devices must be passed in"),
     "storage": ("HST006", "storage is missing or does not answer", "storage that is mounted and answers",

@@ -59,10 +59,12 @@ _SOURCES = {
     "kernel-log": "host.kernel_log:KernelLog",
     "slurm-nodes": "host.slurm_nodes:SlurmNodes",
     "health-checks": "host.health_checks:HealthChecks",
+    "health-json": "host.health_documents:HealthDocuments",
     "kubectl-node": "host.kubectl_node:KubectlNode",
     "numactl": "host.numactl:Numactl",
     "lsmod": "host.lsmod:Lsmod",
     "modprobe": "host.modprobe:Modprobe",
+    "rdma-registration": "network.gpu_registration:GpuRegistration",
     "shell": "host.shell_facts:ShellFacts",
     "any-tool": "host.last_resort:LastResort",
 }

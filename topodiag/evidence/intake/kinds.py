@@ -141,6 +141,7 @@ _TOOLS = (
     ("shell", "output of a shell"),
     ("slurm-nodes", "what Slurm says of nodes"),
     ("health-checks", "output of node health checks"),
+    ("health-json", "what a health agent says of nodes"),
     ("numactl", "output of numactl"),
     ("kubectl-node", "a description of nodes by kubectl"),
     ("lsmod", "the modules of a kernel"),
