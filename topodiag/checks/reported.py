@@ -25,7 +25,7 @@ _COSTS = {
     "link-slow": "what goes over this link is held to its pace",
     "link-errors": "packets are sent again, and connections die when it is many",
 }
-_BY = dict.fromkeys(("link-slow", "link-errors"), "by the word of a tool of the fabric") | {
+_BY = dict.fromkeys(("link-slow", "link-errors"), "by the word of a tool of the network") | {
     "peermem": "as modprobe says", "registration": "as a program says", "devices": "as ibv_devinfo says",
 }  # fmt: skip
 

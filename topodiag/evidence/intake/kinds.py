@@ -139,6 +139,7 @@ _TOOLS = (
     ("kernel-log", "a kernel log"),
     ("systemctl", "systemctl output"),
     ("shell", "output of a shell"),
+    ("switch-log", "the log of a switch"),
     ("slurm-nodes", "what Slurm says of nodes"),
     ("health-checks", "output of node health checks"),
     ("health-json", "what a health agent says of nodes"),

@@ -20,6 +20,7 @@ from typing import cast
 
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source
+from topodiag.model.system import REPORTED, KernelEvent
 from topodiag.model.topics import Topic
 
 MAX_INDEX = 255
@@ -37,7 +38,7 @@ _CLOCKS = re.compile(
 _MEMORY = re.compile(r"Detected ([0-9]{1,12}) volatile double-bit ECC error\(?s?\)? in GPU ([0-9]{1,3})\b", re.I)
 _REASONS = {"thermal": "hw_thermal_slowdown", "power": "hw_power_brake_slowdown"}
 _SHORT = re.compile(
-    r"did not exceed minimum required bandwidth|is running at PCI link (?:generation|width)"
+    r"did not exceed minimum required bandwidth"
     r"|only achieved a memory bandwidth|in a peer-to-peer test|host-side PCIe replay violation|row remapping failed"
     r"|rows were remapped|row remappings are pending|(?:faulty|NaN-value) memory elements"
     r"|double-bit ECC error has occured|Detected XID [0-9]{1,4} for|NvLink errors (?:found|on)",
@@ -45,6 +46,11 @@ _SHORT = re.compile(
 )
 """Words of the sentences that say how a GPU fell short in a test."""
 _GPU = re.compile(r"\bGPU ([0-9]{1,3})\b")
+_LINK = (
+    ("pcie", re.compile(r"is running at PCI link (?:generation|width)\b", re.IGNORECASE)),
+    ("pcie-errors", re.compile(r"Detected [0-9]{1,12} PCIe replays per minute\b", re.IGNORECASE)),
+)
+"""Sentences on the link of a GPU, by the fault in the words of `checks/reported.py`."""
 _ROW = re.compile(r"\|([^|]{1,60})\|([^|]{0,400})\|?\s*\Z")
 _FAIL = re.compile(r"Fail(?:\s-\s(?:All|GPUs?: ([0-9, ]{1,200})))?\Z")
 _REPORT = re.compile(
@@ -101,6 +107,10 @@ class Dcgm(Source[HealthLine]):
                 passed.append(record)
                 continue
             origin = blob.origin(record.line, record.text)
+            if record.name.startswith(REPORTED):
+                said = cast(tuple[str, ...], record.value)
+                draft.events.append(KernelEvent(record.name, said[0], origin, gpu=record.index, of_log=False))
+                continue
             entity = draft.gpu(index=record.index)
             if isinstance(record.value, int):
                 entity.count(record.name, record.value, origin)
@@ -156,10 +166,18 @@ def _said(text: str, number: int) -> Iterator[HealthLine]:
         return
     if memory is not None:
         yield HealthLine(int(memory[2]), "ecc_volatile_uncorrected", int(memory[1]), number, text)
+    for fault, pattern in _LINK:
+        if gpu is not None and (link := pattern.search(text)) is not None:
+            yield HealthLine(int(gpu[1]), f"{REPORTED}{fault}", (_sentence(text, link.start(), gpu.start()),), number, text)
+            return
     if gpu is not None and (short := _SHORT.search(text)) is not None:
-        begin = text.rfind(". ", 0, min(short.start(), gpu.start())) + 1
-        sentence = text[begin:].strip().split(". ")[0].rstrip(".")
-        yield HealthLine(int(gpu[1]), FAILED, (sentence[:MAX_SENTENCE],), number, text)
+        yield HealthLine(int(gpu[1]), FAILED, (_sentence(text, short.start(), gpu.start()),), number, text)
+
+
+def _sentence(text: str, *within: int) -> str:
+    """The sentence of a line in which these places are."""
+    begin = text.rfind(". ", 0, min(within)) + 1
+    return text[begin:].strip().split(". ")[0].rstrip(".")[:MAX_SENTENCE]
 
 
 __all__ = ["Dcgm", "HealthLine"]
