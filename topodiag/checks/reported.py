@@ -44,6 +44,8 @@ WORDS: dict[str, tuple[str, str, str, str]] = {
                "`systemctl status nvidia-fabricmanager` and `nvidia-smi -q | grep -A6 Fabric` on the node"),
     "gpu-clocks": ("GPU004", "clocks of GPUs are held down", "clocks that the product reaches",
                    "`nvidia-smi -q -d PERFORMANCE,CLOCK` on the node: the reason that holds them"),
+    "gpu-slow": ("GPU006", "copies to or from a GPU are slower than they should be", "copies as fast as those of its siblings",
+                 "`nvbandwidth` or `bandwidthTest` for each GPU, then `sudo lspci -vv`: LnkSta beside LnkCap of that GPU"),
     "port-flap": ("NIC003", "the link of a network port goes down and comes back", "links that stay up",
                   "`dmesg -T | grep -iE 'link|mlx5'` on the node; clean and reseat the cable of that port"),
     "port-count": ("NIC005", "the node has fewer adapters than it should have", "all adapters of the node",
@@ -75,7 +77,8 @@ WORDS: dict[str, tuple[str, str, str, str]] = {
     "memlock": ("HST001", "the limit of locked memory is too low", "`ulimit -l` is unlimited in the job",
                 "`ulimit -l` inside the job: it is the launcher's daemon that passes the limit on (LimitMEMLOCK=)"),
     "gpu-shared": ("JOB004", "another program uses a GPU of the job", "one program on each GPU of a job",
-                   "`nvidia-smi` and `ps -o user,pid,lstart,args -p PID` on the node: whose is it, and is its job over?"),
+                   "`nvidia-smi` and `ps -o user,pid,lstart,args -p PID` on the node: whose is it, and is its job"
+                   " over?"),
     "pcie-errors": ("PCI003", "a PCIe link has errors", "no uncorrected error of PCIe",
                     "`dmesg -T | grep -i aer` on the node: which device, and is it always the same slot?"),
 }  # fmt: skip

@@ -50,8 +50,10 @@ _STUCK = re.compile(
     r"health compromised|health poll failed|unrecoverable (?:hardware )?error|assert_(?:var|exit)"
     r"|[Ff]atal (?:error|device)|timeout\. Will cause a leak|wait vital counter"
     r"|device'?s health|poll_health|mlx5_cmd_\S{1,40}[^\n]{0,60}time-?out|reached threshold|enter error state"
-    r"|handling bad device|[Ff]irmware (?:is )?not responding|\bF[Ww] is stopped|DEVCMD timed out|admin ?q\w{0,6} .{0,40}time"
-    r"|Error \(timeout: \d{1,9}\) msg|[Mm]ailbox .{0,40}time-?d? ?out|hwrm .{0,60}\btime-?d? ?out",
+    r"|handling bad device|[Ff]irmware (?:is )?not responding|[Ff]irmware (?:fatal|reset aborted)|\bF[Ww] is stopped|DEVCMD timed out|admin ?q\w{0,6}"
+    r" .{0,40}time"
+    r"|Error \(timeout: \d{1,9}\) msg|\bCQP timeout|(?:PF|FLR|VF) reset failed|Rebuild failed|completion"
+    r" \(polling\) timeout|[Mm]ailbox .{0,40}time-?d? ?out|hwrm .{0,60}\btime-?d? ?out",
 )
 _KINDS = (
     (_STUCK, "stuck", Severity.ERROR, "the firmware of the adapter does not answer or reports a fatal error"),
@@ -183,7 +185,8 @@ def _unsteady(node: Node) -> Iterator[Event]:
             if not flaps:
                 words = f"its link came up {plural(again, 'time')} more although it was up: it was lost in between"
             yield Event(name, "flap", Severity.WARNING, words, tuple(event.origin for event in events))
-        elif flaps and (once := _lost_once(events)):
+        elif flaps and not (node.nics or node.gpus or node.pci) and (once := _lost_once(events)):
+            # Of a whole machine one loss may be old and long over; whoever pastes these lines alone asks about them.
             words = f"its link went down and came back once{times(once[:1])}"
             shown = tuple(event.origin for event in once)
             yield Event(name, "flap", Severity.WARNING, words, shown, Confidence.LOW)

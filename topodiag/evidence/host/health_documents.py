@@ -1,7 +1,8 @@
 """What an agent of node health says in JSON, whoever wrote it: a part with a state that is none of health, and why.
 
     {"component": "infiniband", "health": "Unhealthy", "reason": "only 7 ports are active, expect >=8 ports"}
-    {"name": "pcie-acs", "status": "abnormal", "error_name": "PCIeACSNotClosed", "detail": "Not All PCIe ACS are disabled"}
+    {"name": "pcie-acs", "status": "abnormal", "error_name": "PCIeACSNotClosed", "detail": "Not All PCIe ACS are"
+        " disabled"}
     {"check": "pcie_width", "passed": false, "device": "GPU 2"}
 
 Of each object that calls itself unwell the sentences are read as those of any tool, and its names where no sentence
@@ -16,8 +17,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from topodiag.evidence.host.part_states import MAX_LINE, Said, said_of
-from topodiag.evidence.host.shortfalls import Short, short_of
+from topodiag.evidence.host.part_states import MAX_LINE
+from topodiag.evidence.host.told import told_of
 from topodiag.evidence.host.verdict_lines import topic_of
 from topodiag.evidence.interface import Blob, Parsed
 from topodiag.evidence.sentences import Telling, event
@@ -36,8 +37,12 @@ _MARK = re.compile(
 )
 _STATE_KEY, _FLAG_KEY = re.compile(rf"(?:{_STATES})\Z", re.IGNORECASE), re.compile(rf"(?:{_FLAGS})\Z", re.IGNORECASE)
 _IS_UNWELL = re.compile(rf"(?:{_UNWELL})\Z", re.IGNORECASE)
-_SENTENCES = re.compile(r"(?:reason|message|msg|details?|description|summary|warnings?|errors?|cause|info)\Z", re.IGNORECASE)
-_NAMES = re.compile(r"(?:component|name|check\w{0,10}|test\w{0,10}|error_?(?:name|code)|type|id|item|metric|module)\Z", re.IGNORECASE)
+_SENTENCES = re.compile(
+    r"(?:reason|message|msg|details?|description|summary|warnings?|errors?|cause|info)\Z", re.IGNORECASE
+)
+_NAMES = re.compile(
+    r"(?:component|name|check\w{0,10}|test\w{0,10}|error_?(?:name|code)|type|id|item|metric|module)\Z", re.IGNORECASE
+)
 _OF_DCGM = re.compile(r'"(?:DCGM \w{1,20}|GPU Device Serials)"\s{0,8}:')
 """Those have a reader that knows their sentences."""
 
@@ -109,7 +114,7 @@ def _said(held: dict[str, Any]) -> tuple[str, str] | None:
     sentences = [text for key, each in held.items() if _SENTENCES.match(key) for text in _texts(each)]
     names = [text for key, each in held.items() if _NAMES.match(key) for text in _texts(each)]
     for sentence in sentences:
-        told: Short | Said | None = short_of(sentence[:MAX_LINE]) or said_of(sentence[:MAX_LINE])
+        told = told_of(sentence[:MAX_LINE])
         if told is not None and told.fault:
             return told.fault, sentence
     by_name = next((said for text in (*names, *sentences) if (said := topic_of(text, "unwell")) is not None), None)

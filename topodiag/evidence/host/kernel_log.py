@@ -98,7 +98,9 @@ _IOMMU_FAULT = re.compile(
 )
 """Accesses that an IOMMU refused: AMD's event log and Intel's remapping hardware (drivers/iommu of Linux)."""
 _SHORT_BUS = re.compile(r"[Dd]evice[= ]\[?([0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7])\b")
-_LINK = re.compile(r"\blink(?: is| status definitely)?:? (?:up|down|active)\b|\b(?:lost|gained) carrier\b", re.IGNORECASE)
+_LINK = re.compile(
+    r"\blink(?: is| status definitely)?:? (?:up|down|active)\b|\b(?:lost|gained) carrier\b", re.IGNORECASE
+)
 _NOT_A_NETWORK = re.compile(r"\b(?:ata[0-9]|sata|usb|veth|docker[0-9]|br-|virbr|cali|lxc)", re.IGNORECASE)
 _MLX5_TROUBLE = re.compile(
     r"error|fail|fatal|timeout|timed out|health|unplugged|assert|syndrome|temperature|not responding"
@@ -117,7 +119,7 @@ _STORAGE = re.compile(
 """Storage that does not answer, or does again: net/sunrpc/clnt.c, Lustre ptlrpc/import.c, fs/ceph, fs/smb, block/."""
 _INTERESTING = re.compile(
     r"Xid ?\(|Xid=|XidCritical|\(XID |PCIe |AER: |NVRM: |nvidia-|link|carrier|mlx5|off the bus|iommu|AMD-Vi"
-    r"|DMAR: |amdgpu|LustreError"
+    r"|DMAR: |amdgpu|pciehp|LustreError"
     r"|blocked for more|nfs: server|Connection |ceph: mds|has not responded|I/O error|lockup|EDAC"
     r"|mce: |rcu: |panic|inaccessible|bnxt|irdma|ionic|mlx4|\bice |hns3|\befa |-fs |BTRFS|F2FS|XFS \(|nvme nvme",
     re.IGNORECASE,

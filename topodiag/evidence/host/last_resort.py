@@ -7,9 +7,7 @@ stands beside the findings as a line that nothing explains.
 
 from __future__ import annotations
 
-from topodiag.evidence.host.part_states import MAX_LINE, said_of
-from topodiag.evidence.host.shortfalls import short_of
-from topodiag.evidence.host.verdict_lines import verdict_of
+from topodiag.evidence.host.told import told_of
 from topodiag.evidence.sentences import Sentences
 from topodiag.model.system import TOLD, TOLD_OF
 from topodiag.model.topics import Topic
@@ -28,7 +26,7 @@ class LastResort(Sentences):
         return any(self.event_of(line) is not None for line in head.split("\n"))
 
     def event_of(self, line: str) -> tuple[str, str] | None:
-        said = short_of(line[:MAX_LINE]) or said_of(line) or verdict_of(line)
+        said = told_of(line)
         text = " ".join(line.split())[:300]
         if said is None:
             return None

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 MAX_LINE = 1000
 """Characters of a line that are looked at: longer ones are data."""
-APART = 60
+APART = 80
 """Characters between a part and its state: a clause, not a paragraph."""
 
 _GONE = (
@@ -29,20 +29,26 @@ _SLOW = (
     r"|downgraded"
 )
 _OFF = (
-    r"(?:is |are |was |were |went |link |to |found |still |state:? ?=?|[:=] ?)down\b|\binactive|not active|flapp(?:ed|ing)|polling"
+    r"(?:is |are |was |were |went |link |to |found |still |state:? ?=?|[:=] ?)down\b|\binactive|not active"
+    r"|flapp(?:ed|ing)|polling"
     r"|no carrier|unplugged"
 )
 _UNCORRECTABLE = r"uncorrect(?:able|ed)|double[- ]bit|fatal error"
 
-_ON = r"(?<!not )(?<!no longer )(?:\b(?:is|are|was|were|still) (?:still |currently )?(?:on|active)\b|\benabled\b)"
+_ON = (
+    r"(?<!not )(?<!no longer )(?:\b(?:is|are|was|were|still) (?:still |currently |turned |switched )?(?:on"
+    r"|active|set)\b|\b(?:re-?)?enabled\b|\bturned on\b)"
+)
 _SMALL = r"\btoo (?:small|low|little)\b|\bnot enough\b|\binsufficient\b|\bno space\b|\bexhausted\b"
 _NOISY = (
     r"\b(?:high|excessive|rising|growing|increasing|too many) (?:\w{1,12} ){0,2}(?:BER\b|bit error|errors?\b)"
-    r"|\b(?:BER|error rate|errors?) (?:is |are )?(?:too high|above|over|exceed(?:s|ed)?|growing|rising|increasing)\b"
+    r"|\b(?:BER|error rate|errors?) (?:is |are |was |were |keep |kept )?(?:too high|above|over|exceed(?:s|ed)?|growing|rising|increasing)\b"
+    r"|\blow (?:rx |tx |optical |receive ){1,2}power\b|\b(?:rx|optical|receive) power (?:is )?(?:too )?low\b"
     r"|\bloss of signal\b|\bbad signal\b|\bsignal integrity\b"
 )
 _AWAY = (
-    r"(?<!link )(?<!carrier )(?<!packets )(?<!frames )\blost\b(?! (?:carrier|link|connection|packet|frame|its (?:link|IP|addr)))"
+    r"(?<!link )(?<!carrier )(?<!packets )(?<!frames )\blost\b(?! (?:carrier|link|connection|packet|frame|its"
+    r" (?:link|IP|addr)))"
     r"|\b(?:gone|missing|disappeared|vanished)\b|\bf[ae]ll(?:en|s)? off\b|\bleft the (?:PCIe? )?bus\b"
     r"|\bnot (?:there|found|detected|present|seen|listed|recogni[sz]ed)\b|\boff the (?:PCIe? )?bus\b"
 )
@@ -51,11 +57,12 @@ _AWAY = (
 _GPU = r"(?<![\w-])(?:GPU|accelerator|H100|H200|A100|B200|V100|MI\d{3}X?)s?\b(?!-\w)"
 _PORT = (
     r"\b(?:NIC|HCA|mlx[45]_\w{1,12}|InfiniBand|IB|RoCE|EFA|rdmap\w{1,8}|ib\d{1,2}|transceiver|optic|cable"
-    r"|(?:switch ?)?port|interface|bond\d{1,2}|network link|fabric link|uplink)s?\b"
+    r"|(?:switch ?)?port|interface|bond\d{1,2}|swp\d{1,3}\w{0,3}|[Ee]thernet\d{1,3}(?:/\d{1,3}){0,2}|network link|fabric link|uplink)s?\b"
 )
 _ADAPTER = (
     r"\b(?:NIC|HCA|mlx[45]_\d{1,2}|(?:RDMA|IB|InfiniBand|EFA|RoCE|Mellanox|ConnectX[\w-]{0,4}) (?:device|adapter|card"
-    r"|interface)|(?:network |host channel )adapter|rdmap\w{1,8})s?\b(?! (?:spec|plug-?in|driver|name|file|list|node))"
+    r"|interface)|(?:network |host channel )adapter|ConnectX-?\d\w{0,4}|rdmap\w{1,8})s?\b(?! (?:spec|plug-?in"
+    r"|driver|name|file|list|node))"
     r"(?! \\?[\"']?(?:issm|umad|uverbs|rdma_cm)\b)"
 )
 
@@ -64,7 +71,7 @@ _TABLE: tuple[tuple[str, str, str, str], ...] = (
      rf"{_BAD}|{_DEAD}|{_GONE}|not running|inactive|stopped|exited|\bdown\b|not (?:initiali[sz]ed|ready)"
      r"|do(?:es)?(?: not|n't) match"),
     ("NVLink", "nvlink", r"\bnv_?links?\b", rf"{_OFF}|\bdown\b|{_BAD}|{_GONE}|{_UNCORRECTABLE}|{_SLOW}"),
-    ("PCIe access control", "acs", r"\bACS\b|\bAccess Control Services\b",
+    ("PCIe access control", "acs", r"\bACS\b|\bAccess Control Services\b|\bReq(?:uest)?[ _]?Redir(?:ect)?\b",
      rf"{_ON}|redirect(?:s|ed|ing)?\b|\bnot (?:all |yet |fully )?(?:\w{{1,8}} ){{0,3}}(?:closed|disabled|off)\b"),
     ("IOMMU", "iommu", r"\b(?:IOMMU|VT-d)\b",
      rf"{_ON}|translat(?:es|ed|ing)\b|\bnot (?:yet )?(?:closed|disabled|off|in pass-?through)\b"),
@@ -81,7 +88,7 @@ _TABLE: tuple[tuple[str, str, str, str], ...] = (
     ("network port", "port-down", _PORT, _OFF),
     ("adapter", "port-count", _ADAPTER, _AWAY),
     ("network port", "", _PORT, rf"{_GONE}|{_BAD}|{_UNCORRECTABLE}|unresponsive|not responding"),
-    ("PCIe device", "pcie", r"\bPCI(?:e|-E)?\b", _SLOW),
+    ("PCIe device", "pcie", r"\bPCI(?:e|-E)?\b", rf"{_SLOW}|\bdegraded\b"),
     ("PCIe device", "pcie-errors", r"\bPCI(?:e|-E)?\b",
      rf"{_DEAD}|{_BAD}|{_UNCORRECTABLE}|lost|fell off|surprise down"),
     ("memory of a GPU", "gpu-memory", r"\bHBM\d?[eE]?(?![a-z])", rf"{_UNCORRECTABLE}|{_BAD}"),
@@ -89,9 +96,12 @@ _TABLE: tuple[tuple[str, str, str, str], ...] = (
     ("memory", "", r"\b(?:out of memory|OOM)\b", r"kill(?:ed|er|ing)"),
     ("GPU", "gpu-memory", _GPU, _UNCORRECTABLE),
     ("GPU", "gpu-shared", _GPU,
-     r"\bnot idle\b|\b(?:used|in use|held|occupied|taken) by (?:another|other|some(?:one|body) else|a different|foreign)\b"
+     r"\bnot idle\b|\bmemory in use (?:before|at) (?:start|launch)\b|\b(?:used|in use|held|occupied|taken) by (?:another|other|some(?:one|body) else|a different"
+     r"|foreign)\b"
      r"|\b(?:left-?over|orphan(?:ed)?|stale|zombie|foreign|rogue) (?:\w{1,8} )?process(?:es)?\b"
      r"|\bprocess(?:es)? (?:\w{1,8} )?(?:left|still (?:running|alive)) (?:from|of|by|after)\b"),
+    ("GPU", "gpu-slow", r"\bhost[ -]to[ -]device\b|\bdevice[ -]to[ -]host\b|\b[hd]2[hd]\b|\b(?:p2p|copy|peer) bandwidth\b",
+     rf"{_SLOW}|\blow(?:er)?\b|\b(?:expected|minimum|want(?:ed)?) ?[>:=]"),
     ("GPU", "gpu-clocks", _GPU, rf"{_SLOW}|throttl(?:ed|ing)"),
     ("GPU", "gpu-lost", _GPU,
      rf"f[ae]ll(?:en|s)? off (?:the )?(?:PCIe? )?bus|{_GONE}|{_DEAD}|{_BAD}|(?:needs?|requires?) (?:a )?reset"),
@@ -140,14 +150,15 @@ _ANY_STATE = re.compile(
     r"|stopped|exited|kill|"
     r"stale|read-only|space|full|unreachable|unavailable|crash|panick|evict|reboot|died|OOM|seg|core|CrashLoop|refused|"
     r"no route|match|disappeared|surprise|enabled|\bon\b|redirect|translat|active|neither|small|too |enough"
-    r"|insufficient|exhausted|limited|flap|high|signal|rising|growing|exceed|vanished|off the|idle|used by|use by|held by"
+    r"|insufficient|expected|minimum|low|exhausted|limited|flap|high|signal|rising|growing|exceed|vanished|off the|idle|used by|use by"
+    r"|held by"
     r"|occupied|process",
     re.IGNORECASE,
 )
 """Cheap to search for, and in every line that names a state."""
 
 _DENIED = re.compile(
-    r"(?<![\w.:])(?:no|zero|without|0|never|any)\s{1,3}(?:\w{1,20}\s{1,3}){0,3}(?:errors?|faults?|failures?|failed|enabled|flaps?"
+    r"(?<![\w.:])(?:no|zero|without|0|never|any)\s{1,3}(?:\w{1,20}\s{1,3}){0,4}(?:errors?|faults?|failures?|failed|enabled|flaps?"
     r"|mismatch\w*|problems?|issues?"
     r"|lost|missing|down|degraded|uncorrect\w*|timeouts?|dead|died|crashed|unhealthy|killed)\b"
     r"|\b(?:errors?|faults?|failures?|failed|missing|lost|down|uncorrect\w*|timeouts?|timed out|dead|unhealthy"
@@ -158,8 +169,8 @@ _DENIED = re.compile(
     r"|failing|degraded|dead|hung|stuck"
     r"|unhealthy|inactive|killed|broken|unreachable|flapping|required?)\b"
     r"|\b(?:recovered|restored|resolved|cleared|fixed|repaired|back (?:up|online)|came back|reconnected"
-    r"|is up again|success(?:ful(?:ly)?)?"
-    r"|passed|succeeded|healthy)\b|\b(?:PASS|OK)\b|(?:^|\s)0%|\b0/\d",
+    r"|is up again|admin\w{0,12}[ _-]down|success(?:ful(?:ly)?)?"
+    r"|passed|succeeded|healthy)\b|\b(?:PASS|OK)\b|[✔✓✅]|(?:^|\s)0%|\b0/\d",
     re.IGNORECASE,
 )
 _MAYBE = re.compile(
@@ -183,11 +194,19 @@ _PLAIN_FIELD = re.compile(
 _SENTENCE = re.compile(r"(?<=[a-z)\d]{2})\. (?=[A-Z])")
 """Advice often follows in a sentence of its own."""
 
-_ADVICE = re.compile(r"\((?:needs?|must|should|please|run|see|to be) [^()]{1,200}\)", re.IGNORECASE)
-_SAYS = re.compile(r"\b(?:is|are|was|were|has|have|had|went|shows?|showed|found|boots?|runs?|lost|lists?|translates?)\b")
+_ADVICE = re.compile(r"\((?:needs?|must|should|please|run|see|to be|threshold|limit) [^()]{1,200}\)", re.IGNORECASE)
+_END_OF_CLAUSE = re.compile(r"[,;] |: (?=[a-z])| [-\u2013\u2014] |$")
+"""Where a sentence goes on to what follows from it, or to what should be done."""
+_SAYS = re.compile(
+    r"\b(?:is|are|was|were|has|have|had|went|shows?|showed|found|boots?|runs?|lost|lists?|translates?)\b"
+)
 """A verb in a list: it tells what was met, and not what may be met."""
+_LISTED = re.compile(r"\s{0,8}[-*•|] ?")
+_REMEDY = re.compile(r"[`'\"]{0,2}\s?(?::|->|\|) ?[A-Za-z]")
+"""What stands behind a fault in a list or a table of remedies."""
 _PASSES = re.compile(
-    r"(?<!not in )(?<!without )(?<!missing )(?<!no )\b(?:pass-?through|identity|iommu=pt)\b|\bguest\b|\bVM\b", re.IGNORECASE
+    r"(?<!not in )(?<!without )(?<!missing )(?<!no )(?<![/=])\b(?:pass-?through|identity|iommu=pt)\b|\bguest\b|\bVM\b",
+    re.IGNORECASE,
 )
 
 _PAIRS = tuple(
@@ -216,7 +235,8 @@ def said_of(line: str) -> Said | None:
     if _PLAIN_FIELD.match(line) is not None:
         return _named(" ".join(line.split()), plain=True) if _DENIED.search(line) is None else None
     sentences = _SENTENCE.split(_ADVICE.sub("", " ".join(line.split())))
-    said = (_named(_said_plainly(text)) for text in sentences if not _DENIED.search(text))
+    said = (_named(_said_plainly(text), listed=_LISTED.match(text) is not None)
+            for text in sentences if not _DENIED.search(text))  # fmt: skip
     return next((each for each in said if each is not None), None)
 
 
@@ -226,14 +246,18 @@ def _said_plainly(text: str) -> str:
     return bare if bare != text and _SAYS.search(bare) else text
 
 
-def _named(text: str, *, plain: bool = False) -> Said | None:
+def _named(text: str, *, plain: bool = False, listed: bool = False) -> Said | None:
     """The part and the state that a sentence names near each other, where it says that it is so."""
     for name, fault, part, state in _PAIRS:
         for found in part.finditer(text):
             near = state.search(text, max(0, found.start() - APART), min(len(text), found.end() + APART))
             if near is None or _between(text, found.span(), near.span()) or _excused(fault, text):
                 continue
-            if plain or _MAYBE.search(f"{text[: near.start()]} {text[near.end() :]}") is None:
+            if listed and _REMEDY.match(text, max(found.end(), near.end())) is not None:
+                return None
+            clause = _END_OF_CLAUSE.search(text, max(found.end(), near.end()))
+            behind = text[near.end() : clause.start() if clause is not None else len(text)]
+            if plain or _MAYBE.search(f"{text[: near.start()]} {behind}") is None:
                 return Said(name, near[0].strip().lower(), fault)
             return None
     return None

@@ -28,6 +28,7 @@ PARTS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ("xid", r"\bxid\b|check_gpu_xid|check_xid"),
         ("nvlink", r"\bnv_?links?\b"),
         ("fabric", r"fabric ?-?manager|nvswitch|\bIMEX\b"),
+        ("gpu-slow", r"check_gpu_bw|\b(?:[hd]2[hd]|host to device|device to host)\b.{0,40}\b(?:bandwidth|GB/s)"),
         ("gpu-clocks", r"throttl|check_app_gpu_clocks|power brake|thermal"),
         ("port-flap", r"link.{0,8}flap|flapping"),
         ("port-count", r"expected \d{1,2} (?:IB|HCA|NIC|RDMA)\w{0,12}\b.{0,40}found|(?:IB|HCA|NIC"

@@ -1,4 +1,4 @@
-"""Checks that a tool names and calls failed: what was tested is in the name, in any spelling, and the outcome is a word.
+"""Checks that a tool names and calls failed: what was tested is in the name, in any spelling; the outcome is a word.
 
     GPU2           pcie_width            x16        x8         FAIL          PCIe, below what it should be
     [FAILED] nvidia_peermem: module is not loaded                            peer memory
@@ -18,14 +18,15 @@ from topodiag.evidence.host.part_states import Said
 
 MAX_LINE = 600
 _FAILED = re.compile(
-    r"(?<![\w./:-])(?:FAIL(?:ED|URE)?|NOT[ _]OK|NOK|BAD|CRIT(?:ICAL)?|UNHEALTHY|ABNORMAL)(?![\w./-])"
+    r"(?<![\w./:-])(?:FAIL(?:ED|URE)?|NOT[ _]OK|NOK|BAD|CRIT(?:ICAL)?|UNHEALTHY|ABNORMAL|WRONG|MISMATCH|DEGRADED"
+    r"|INCORRECT)(?![\w./-])"
     r"|(?<![\w./:-])(?:[Ff]ail(?:ed)?|[Uu]nhealthy|[Aa]bnormal|[Cc]ritical|[Ff]ault)(?=\s{0,4}(?:$|[|)\]:,]|\s{2}|- ))"
     r"|(?:^|[\s|\[(])[✘✗❌✖❗](?=$|[\s|\])\ufe0f])"
 )
 _OTHERWISE = re.compile(
     r"\b(?:PASS(?:ED)?|pass(?:ed)?|OK|ok|success\w*|SUCCESS|SKIP\w*|skipped|healthy|HEALTHY|normal|NORMAL)\b|[✔✓✅]"
     r"|\b0{1,3}\s{1,3}(?:FAIL|fail|crit|CRIT)|\b(?:FAIL\w*|fail\w*|crit\w*|CRIT\w*)\s{0,3}[:=]\s{0,3}(?:0\b|false\b|none\b)"
-    r"|\b(?:if|when|should|would|could|may|might|example|threshold|expected to fail|unless|until)\b|::|\.py\b|\?\s*$"
+    r"|\b(?:if|when|should|would|could|may|might|example|threshold|expected to fail|unless|until)\b|::|\.py\b|\?\s*$|^\s{2,40}[\w-]{1,60}: \w{1,20}\s*$"
 )
 """Another outcome on the line, a count of none, a condition, a test of a program."""
 _WORDS = re.compile(r"[A-Z]{2,}(?=[A-Z][a-z])|[A-Z]{2,}s?(?![a-z])|[A-Z]?[a-z]+\d?|\d+")
@@ -35,9 +36,11 @@ _TOPICS = tuple(
     for part, fault, pattern in (
         ("PCIe access control", "acs", r" acs "),
         ("IOMMU", "iommu", r" iommu "),
-        ("peer memory module", "peermem", r" (?:nv |nvidia )?peer ?mem(?:ory)? | nvpeermem | gpu ?direct (?:rdma )?| gdr (?!copy )"),
+        ("peer memory module", "peermem", r" (?:nv |nvidia )?peer ?mem(?:ory)? | nvpeermem | gpu ?direct (?:rdma"
+                                          r" )?| gdr (?!copy )"),
         ("PCIe device", "pcie-errors", r" pcie? (?:\w+ ){0,3}(?:aer|errors?|replays?|fatal) "),
-        ("PCIe device", "pcie", r" pcie? (?:\w+ ){0,3}(?:width|speed|gen(?:eration)?|lanes?|link|degraded?) | link width "),
+        ("PCIe device", "pcie", r" pcie? (?:\w+ ){0,3}(?:width|speed|gen(?:eration)?|lanes?|link|degraded?) | link"
+                                r" width "),
         ("NVLink", "nvlink", r" nvlinks? "),
         ("fabric", "fabric", r" (?:fabric ?manager|nvswitch(?:es)?|imex|nvlink fabric) "),
         ("memory of a GPU", "gpu-memory", r" (?:ecc|row ?remap\w*|remapp?(?:ed|ing) rows?|sbe|dbe|retired pages?) "),
@@ -48,12 +51,15 @@ _TOPICS = tuple(
         ("locked memory", "memlock", r" (?:mem ?lock|locked memory) "),
         ("network port", "port-flap", r" (?:flaps?|flapping|link ?flap) "),
         ("network port", "link-errors",
-         r" (?:ib|infiniband|nic|hca|rdma|roce|port|link|mlx\w*|cable|optics?) (?:\w+ ){0,3}(?:ber|symbol|fec|crc|errors?|signal) | ber "),
-        ("network port", "link-slow", r" (?:ib|infiniband|nic|hca|rdma|roce|port|mlx\w*|eth\w*) (?:\w+ ){0,3}(?:speed|rate|width) "),
+         r" (?:ib|infiniband|nic|hca|rdma|roce|port|link|mlx\w*|cable|optics?) (?:\w+ ){0,3}(?:ber|symbol|fec|crc"
+         r"|errors?|signal) | ber "),
+        ("network port", "link-slow", r" (?:ib|infiniband|nic|hca|rdma|roce|port|mlx\w*|eth\w*|en[opsx]\w*|ib)"
+                                      r" (?:\w+ ){0,9}(?:speed|rate|width) "),
         ("network port", "port-count",
          r" (?:ib|infiniband|nic|hca|rdma|roce|mlx\w*|efa) (?:\w+ ){0,3}(?:count|number|num|missing|lost|presence) "),
         ("network port", "port-down",
-         r" (?:ib|infiniband|nic|hca|rdma|roce|port|mlx\w*|efa) (?:\w+ ){0,3}(?:state|status|links?|active|down|up|ports?) "),
+         r" (?:ib|infiniband|nic|hca|rdma|roce|port|mlx\w*|efa) (?:\w+ ){0,3}(?:state|status|links?|active|down|up"
+         r"|ports?) "),
     )
 )  # fmt: skip
 """What the words of a name say is tested, in the order in which they are asked."""
@@ -69,9 +75,16 @@ def verdict_of(line: str) -> Said | None:
     return topic_of(f"{line[: failed.start()]} {line[failed.end() :]}", failed[0].strip(" \t|[(").lower())
 
 
+def _spelt(name: str) -> str:
+    """A name whose compounds are one word each."""
+    for compound in ("PCIe", "NVLink", "NVSwitch", "InfiniBand", "RoCE", "MemLock", "GPUDirect"):
+        name = name.replace(compound, compound.capitalize())
+    return name
+
+
 def topic_of(name: str, state: str) -> Said | None:
     """The part that the words of a name speak of, in a state."""
-    words = f" {' '.join(word.lower() for word in _WORDS.findall(name.replace('PCIe', 'Pcie')[:MAX_LINE]))} "
+    words = f" {' '.join(word.lower() for word in _WORDS.findall(_spelt(name[:MAX_LINE])))} "
     return next((Said(part, state, fault) for part, fault, pattern in _TOPICS if pattern.search(words)), None)
 
 

@@ -18,10 +18,12 @@ from topodiag.model.system import REPORTED, KernelEvent
 from topodiag.model.topics import Topic
 
 _POWER = re.compile(
-    r"\s{0,60}Rcvr signal avg optical power\s{0,4}\(Channel (\d{1,2})\)\s{0,40}: \d{1,3}\.\d{1,6} mW / (-inf|-?\d{1,3}\.\d{1,4}) dBm"
+    r"\s{0,60}Rcvr signal avg optical power\s{0,4}\(Channel (\d{1,2})\)\s{0,40}: \d{1,3}\.\d{1,6} mW / (-inf"
+    r"|-?\d{1,3}\.\d{1,4}) dBm"
 )
 _FLAG = re.compile(
-    r"\s{0,60}((?:Module )?(?:Rx|Tx) (?:loss of (?:signal|lock)|fault)|Laser rx power low alarm|Rx loss of (?:signal|lock))"
+    r"\s{0,60}((?:Module )?(?:Rx|Tx) (?:loss of (?:signal|lock)|fault)|Laser rx power low alarm|Rx loss of"
+    r" (?:signal|lock))"
     r"\s{0,12}\((?:Channel|Lane|lane) (\d{1,2})\)\s{0,40}: (On|Yes|Off|No)\b"
 )
 DARK_DBM = -20.0

@@ -20,7 +20,8 @@ from topodiag.model.system import REPORTED, KernelEvent
 from topodiag.model.topics import Topic
 
 _REFUSED = re.compile(
-    r"(?:(?:\b|_)reg\w{0,4}_mr|\b[Rr]eg(?:ister|istering|istration)?(?: (?:of )?\w{1,16}){0,4} (?:memory|buffers?|address|MRs?|region)"
+    r"(?:(?:\b|_)reg\w{0,4}_mr|\b[Rr]eg(?:ister|istering|istration)?(?: (?:of )?\w{1,16}){0,4} (?:memory|buffers?"
+    r"|address|MRs?|region)"
     r"|\bmemory registration)\b.{0,200}?(?:\bBad address\b|\bEFAULT\b|\berrno[ =:]{1,3}14\b)"
 )
 _NEITHER = re.compile(r"\bneither nv_peer_mem,? (?:or|nor) nvidia_peermem detected\b")

@@ -23,9 +23,22 @@ _PORT = r"(?P<{}>(?:[Ee]th(?:ernet)?|swp|[efgx][te]-|[A-Z][A-Za-z]{{2,20}}E|IB|N
 _CHANGES = (
     re.compile(rf"\b[Ii]nterface {_PORT.format('a')}\b.{{0,80}}?\bchanged (?:its )?state to (?P<to_a>up|down)\b"),
     re.compile(rf"\b[Ii]nterface {_PORT.format('b')} is (?P<to_b>up|down)\b(?! \(Admin)"),
-    re.compile(rf"\bPort {_PORT.format('c')} oper(?:ational)? (?:state|status) (?:set |changed )?from \w{{2,8}} to (?P<to_c>up|down)\b"),
+    re.compile(
+        rf"\bPort {_PORT.format('c')} oper(?:ational)? (?:state|status) (?:set |changed )?from \w{{2,8}} to"
+        rf" (?P<to_c>up|down)\b"
+    ),
     re.compile(rf"\bSNMP_TRAP_LINK_(?P<to_d>UP|DOWN): .{{0,120}}?\bifName {_PORT.format('d')}"),
 )
+_HOST_PORT = r"(?P<{}>(?:mlx[45]_|ib|rdma|hsn|eth)\d{{1,3}}|en[psx]\w{{1,12}})"
+_ON_HOST = (
+    re.compile(rf"\b{_HOST_PORT.format('a')}: (?P<to_a>Lost|Gained) carrier\b"),
+    re.compile(rf"\b{_HOST_PORT.format('b')}\b:? .{{0,40}}\b[Ll]ink (?:is |became |went )?(?P<to_b>up|down|UP|DOWN)\b"),
+    re.compile(rf"\b\({_HOST_PORT.format('c')}\): carrier: link (?P<to_c>connected|disconnected)\b"),
+)
+"""systemd-networkd, drivers and agents, NetworkManager."""
+_UP = frozenset({"up", "gained", "connected"})
+_OF_KERNEL = re.compile(r"\b(?:mlx[45]_(?:core|en)|bnxt_en|ionic|ice|hns3) [0-9a-f:.]{7,16}[: ]")
+"""Lines of drivers with the device's address: the reader of kernel logs takes them."""
 _ON_PURPOSE = re.compile(r"[Aa]dmin(?:istratively)? (?:shut|down)|ifAdminStatus down|Administratively")
 
 
@@ -38,7 +51,7 @@ class SwitchLog(Telling):
     a_piece = "it says what its ports did"
 
     def recognises(self, head: str) -> bool:
-        return ("nterface " in head or "Port " in head or "SNMP_TRAP" in head) and any(
+        return any(words in head for words in ("nterface ", "Port ", "SNMP_TRAP", "arrier", "ink")) and any(
             _change(line[:MAX_LINE]) is not None for line in head.split("\n")
         )
 
@@ -56,6 +69,13 @@ class SwitchLog(Telling):
             if not downs:
                 continue
             back = changes[-1][0] == "up"
+            if (
+                port[0].islower()
+                and not port.startswith(("et-", "xe-", "ge-", "fte-", "swp"))
+                and back
+                and len(downs) == 1
+            ):
+                continue  # an interface that somebody took down and up again
             times = f"{len(downs)} times" if len(downs) > 1 else "once"
             said = f"{port} went down and came back {times}" if back else f"{port} is down by the last word of this log"
             _, number, line = downs[0] if back else downs[-1]
@@ -65,10 +85,11 @@ class SwitchLog(Telling):
 
 def _change(line: str) -> tuple[str, str] | None:
     """The port that a line speaks of, and `up` or `down`."""
-    if _ON_PURPOSE.search(line) is not None:
+    if _ON_PURPOSE.search(line) is not None or _OF_KERNEL.search(line) is not None:
         return None
-    for name, pattern in zip("abcd", _CHANGES, strict=True):
-        found = pattern.search(line)
-        if found is not None:
-            return found[name], found[f"to_{name}"].lower()
+    for patterns in (_CHANGES, _ON_HOST):
+        for name, pattern in zip("abcd", patterns, strict=False):
+            found = pattern.search(line)
+            if found is not None:
+                return found[name], "up" if found[f"to_{name}"].lower() in _UP else "down"
     return None

@@ -108,8 +108,8 @@ class Dcgm(Source[HealthLine]):
                 continue
             origin = blob.origin(record.line, record.text)
             if record.name.startswith(REPORTED):
-                said = cast(tuple[str, ...], record.value)
-                draft.events.append(KernelEvent(record.name, said[0], origin, gpu=record.index, of_log=False))
+                words = cast(tuple[str, ...], record.value)[0]
+                draft.events.append(KernelEvent(record.name, words, origin, gpu=record.index, of_log=False))
                 continue
             entity = draft.gpu(index=record.index)
             if isinstance(record.value, int):
@@ -168,7 +168,9 @@ def _said(text: str, number: int) -> Iterator[HealthLine]:
         yield HealthLine(int(memory[2]), "ecc_volatile_uncorrected", int(memory[1]), number, text)
     for fault, pattern in _LINK:
         if gpu is not None and (link := pattern.search(text)) is not None:
-            yield HealthLine(int(gpu[1]), f"{REPORTED}{fault}", (_sentence(text, link.start(), gpu.start()),), number, text)
+            yield HealthLine(
+                int(gpu[1]), f"{REPORTED}{fault}", (_sentence(text, link.start(), gpu.start()),), number, text
+            )
             return
     if gpu is not None and (short := _SHORT.search(text)) is not None:
         yield HealthLine(int(gpu[1]), FAILED, (_sentence(text, short.start(), gpu.start()),), number, text)

@@ -4,7 +4,10 @@
     |    3   N/A  N/A          990121      C   ./gpu_burn                             9121MiB |
     |    0     31794    C   python                                        5371MiB |
 
-Programs that only draw (type G) are left out. Long names are cut at their start by the tool. Format: drivers R384 to
+    # gpu         pid   type     sm    mem    enc    dec    command
+        5      118330     C     44     19      -      -    blender
+
+The last two lines are of `nvidia-smi pmon`. Programs that only draw (type G) are left out. Long names are cut at their start by the tool. Format: drivers R384 to
 R610.
 """
 
@@ -29,6 +32,11 @@ _ROW = re.compile(
     r"(?:M\+)?C(?:\+G)?\s{1,8}(\S[^|]{0,200}?)\s{1,80}(?:\d{1,9}MiB|N/A)\s{0,4}\|"
 )
 
+_PMON = re.compile(r"^[>\t ]{0,20}#\s{1,4}gpu\s{1,12}pid\s{1,8}type\b", re.MULTILINE)
+_SAMPLE = re.compile(
+    r"[>\t ]{0,20}(\d{1,3})\s{1,12}(\d{1,10})\s{1,12}C(?:\+G)?\s{1,12}(?:(?:-|\d{1,9})\s{1,12}){1,8}(\S.{0,80}?)\s*$"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Row:
@@ -49,13 +57,16 @@ class SmiProcesses(Source[Row]):
     trust = 60
 
     def recognises(self, head: str) -> bool:
-        return _TABLE.search(head) is not None and any(_ROW.match(line[:MAX_LINE]) for line in head.split("\n"))
+        if _TABLE.search(head) is None and _PMON.search(head) is None:
+            return False
+        return any(_ROW.match(line[:MAX_LINE]) or _SAMPLE.match(line[:MAX_LINE]) for line in head.split("\n"))
 
     def parse(self, blob: Blob) -> Parsed[Row]:
         parsed: Parsed[Row] = Parsed()
+        sampled = _PMON.search(blob.text) is not None
         for number, text in blob.lines():
             parsed.lines = number
-            row = _ROW.match(text[:MAX_LINE])
+            row = _ROW.match(text[:MAX_LINE]) or (_SAMPLE.match(text[:MAX_LINE]) if sampled else None)
             if row is not None and len(parsed.records) < MAX_ROWS:
                 parsed.records.append(Row(int(row[1]), int(row[2]), row[3].strip(), number, text))
         return parsed

@@ -64,6 +64,8 @@ FAULTS: tuple[tuple[str, re.Pattern[str]], ...] = (
             r"|No space left on device.{0,200}/dev/shm|failed to extend /dev/shm"
             r"|posix_fallocate failed ?: No space left|unable to write to file </torch_"
             r"|(?:^|[\])] )Error while creating shared memory segment (?!.{0,200}(?:Permission|No such))"
+            r"|No space left on device: ['\"]?/(?:psm|wnsm|sem|torch)[_.]"
+            r"|(?:^|\s)os\.(?:posix_fallocate|ftruncate)\(self\._fd"
             r"|[Nn]ot enough (?:space|memory).{0,120}/dev/shm"
             r"|insufficient shared memory \(shm\)|DataLoader worker .{0,80}killed by signal: Bus error"
         ),
@@ -141,10 +143,11 @@ WORDS = (b"ERROR_CONTAINED", b"ErrorContained", b"of peer GPU memory",
          b"initialize NVML", b"runtime name: nvidia", b"driver not loaded", b"UMAD port", b"mad_rpc_open", b"ibpanic: ",
          b"amdgpu not found", b"No devices were found",
          b"library version mismatch", b"cuda driver combination", b"DRIVER_MISMATCH", b"DriverMismatch", b"Error 803",
-         b"not yet initialized", b"SYSTEM_NOT_READY", b"rror 802", b"/dev/shm", b"posix_fallocate", b"</torch_",
+         b"not yet initialized", b"SYSTEM_NOT_READY", b"rror 802", b"/dev/shm", b"posix_fallocate", b"os.ftruncate", b"</torch_",
          b"shared memory",
          b"Bus error",
-         b"ibv_", b"MEMLOCK", b"memlock", b"locked memory", b"mlock", b"Cannot allocate", b"max locked memory", b"Too many open", b"EMFILE", b"busy or unavailable",
+         b"ibv_", b"MEMLOCK", b"memlock", b"locked memory", b"mlock", b"Cannot allocate", b"max locked"
+             b" memory", b"Too many open", b"EMFILE", b"busy or unavailable",
          b"memory in use", b"Infiniband/RoCE device",
          b"No IB devices", b'exposing "0"', b"/sys/class/infiniband", b"/dev/infiniband", b"fi_getinfo",
          b"device list is empty",
@@ -158,7 +161,7 @@ WORDS = (b"ERROR_CONTAINED", b"ErrorContained", b"of peer GPU memory",
          b"socket interface")  # fmt: skip
 """A line without any of these names none of the faults."""
 
-_ADVICE = re.compile(r"(?:^|[.;:] )\W{0,8}(?:[Ii]f|[Ii]n case|[Ss]hould)\b")
+_ADVICE = re.compile(r"`$|(?:^|[.;:] )\W{0,8}(?:[Ii]f|[Ii]n case|[Ss]hould)\b")
 """How a sentence begins that says what may come."""
 _ANY = compiled("|".join(re.escape(word.decode()) for word in WORDS))
 
