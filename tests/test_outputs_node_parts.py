@@ -46,6 +46,10 @@ DUMPED = (
 PROTECTION = (
     "[2.1] traps: pt_main_thread[7]: general protection fault ip:7f8a2b1c sp:7f error:0 in libnccl.so.2.21.5[7f8+5e]\n"
 )
+SPEEDS = "".join(f"ens{at}np0\n\tSpeed: {{}}Mb/s\n" for at in range(4))
+PMON = "# gpu         pid   type     sm    mem    enc    dec    command\n" + "".join(
+    f"    {at}     22110{at}     C     88     41      -      -    python\n" for at in range(4)
+)
 
 
 def states(*down: int) -> str:
@@ -104,6 +108,16 @@ def lanes(*power: str) -> str:
         ("mlx5_core 0000:9a:00.0: Unable to change power state from D3cold to D0, device inaccessible\n", "NIC001"),
         ("mlx5_7: effective link speed 100G is below the expected 400G\n", "NIC002"),
         (" ens3np0   UP       100000Mb/s  400000Mb/s   WRONG SPEED\n", "NIC002"),
+        (SPEEDS.format(*[400000] * 2, 200000, 400000), "NIC002"),
+        ("GPU 3 (5D:00.0) PCIe link width degraded: current x8, max x16\n", "PCI001"),
+        ("check_gpu_bw: GPU 4 host to device bandwidth: 12.6 GB/s (expected > 52 GB/s)\n", "GPU006"),
+        (PMON + "    2     118330     C     44     19      -      -    blender\n", "JOB004"),
+        ("    os.posix_fallocate(self._fd, 0, size)\nOSError: [Errno 28] No space left on device\n", "HST001"),
+        ("swp17  MMA4Z00-NS400    71C    -1.1  -9.8   LOW RX POWER lane 3 (threshold -6.0)\n", "NIC003"),
+        ("gpu-a3: GPU 1 memory in use before start: 44122 MiB (expected < 100 MiB)\n", "JOB004"),
+        ("bnxt_en 0000:45:00.0 ens4f0np0: Firmware reset aborted, first_fail\n", "NIC003"),
+        ("Verify InfiniBand link speed mlx5_4 [400 Gb/sec (4X NDR)]: 200 Gb/sec (2X NDR) .... Unhealthy\n", "NIC002"),
+        ("Symbol BER                         : 2E-08\nRecommendation : Bad signal integrity\n", "NIC003"),
         ("Node g17 lost one of its HCAs: ibstat -l shows 7 devices instead of 8\n", "NIC005"),
         ("2025-05-06T02:11:33 | ConnectX-7 mezzanine | Device not detected | Critical\n", "NIC005"),
     ],
@@ -145,6 +159,12 @@ def test_the_fault_comes_first(tmp_path: Path, text: str, first: str) -> None:
         states(*range(8, 16)),  # second ports
         "ens3np0   UP  400000Mb/s, expected 400000Mb/s\n",
         "the adapter supports up to 400G and the expected 200G\n",
+        SPEEDS.format(*[400000] * 4),
+        SPEEDS.format(400000, 100000, 25000, 100000),  # a machine of several kinds
+        PMON,
+        "Symbol BER                         : 15E-255\nRecommendation : No issue was observed\n",
+        "* port is down: reseat the cable\n* `GPU is lost`: reboot the node\n",
+        "on_failure:\n  ib_port_state: FAILED\n",
         "0 of 8 HCAs are missing\n",
         "- Fixed: GPU 3 is lost was reported for MIG devices\n",
         '{"job": "build", "status": "failed", "steps": [{"name": "lint", "status": "failed"}]}\n',

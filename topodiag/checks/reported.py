@@ -44,8 +44,10 @@ WORDS: dict[str, tuple[str, str, str, str]] = {
                "`systemctl status nvidia-fabricmanager` and `nvidia-smi -q | grep -A6 Fabric` on the node"),
     "gpu-clocks": ("GPU004", "clocks of GPUs are held down", "clocks that the product reaches",
                    "`nvidia-smi -q -d PERFORMANCE,CLOCK` on the node: the reason that holds them"),
-    "gpu-slow": ("GPU006", "copies to or from a GPU are slower than they should be", "copies as fast as those of its siblings",
-                 "`nvbandwidth` or `bandwidthTest` for each GPU, then `sudo lspci -vv`: LnkSta beside LnkCap of that GPU"),
+    "gpu-slow": ("GPU006", "copies to or from a GPU are slower than they should be", "copies as fast as those of"
+    " its siblings",
+                 "`nvbandwidth` or `bandwidthTest` for each GPU, then `sudo lspci -vv`: LnkSta beside LnkCap of"
+                 " that GPU"),
     "port-flap": ("NIC003", "the link of a network port goes down and comes back", "links that stay up",
                   "`dmesg -T | grep -iE 'link|mlx5'` on the node; clean and reseat the cable of that port"),
     "port-count": ("NIC005", "the node has fewer adapters than it should have", "all adapters of the node",

@@ -50,7 +50,8 @@ _STUCK = re.compile(
     r"health compromised|health poll failed|unrecoverable (?:hardware )?error|assert_(?:var|exit)"
     r"|[Ff]atal (?:error|device)|timeout\. Will cause a leak|wait vital counter"
     r"|device'?s health|poll_health|mlx5_cmd_\S{1,40}[^\n]{0,60}time-?out|reached threshold|enter error state"
-    r"|handling bad device|[Ff]irmware (?:is )?not responding|[Ff]irmware (?:fatal|reset aborted)|\bF[Ww] is stopped|DEVCMD timed out|admin ?q\w{0,6}"
+    r"|handling bad device|[Ff]irmware (?:is )?not responding|[Ff]irmware (?:fatal|reset aborted)|\bF[Ww] is"
+    r" stopped|DEVCMD timed out|admin ?q\w{0,6}"
     r" .{0,40}time"
     r"|Error \(timeout: \d{1,9}\) msg|\bCQP timeout|(?:PF|FLR|VF) reset failed|Rebuild failed|completion"
     r" \(polling\) timeout|[Mm]ailbox .{0,40}time-?d? ?out|hwrm .{0,60}\btime-?d? ?out",

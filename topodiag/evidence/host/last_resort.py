@@ -7,14 +7,16 @@ stands beside the findings as a line that nothing explains.
 
 from __future__ import annotations
 
+from topodiag.evidence.host.siblings_apart import odd_ones
 from topodiag.evidence.host.told import told_of
-from topodiag.evidence.sentences import Sentences
-from topodiag.model.system import TOLD, TOLD_OF
+from topodiag.evidence.interface import Blob, Parsed
+from topodiag.evidence.sentences import Sentences, event
+from topodiag.model.system import TOLD, TOLD_OF, KernelEvent
 from topodiag.model.topics import Topic
 
 
 class LastResort(Sentences):
-    """Lines of any tool that say that a part is in a state that is a fault."""
+    """Lines of any tool that say that a part is in a state that is a fault, or show it below its siblings."""
 
     kind = "any-tool"
     speaks_of = frozenset({Topic.SERVICES})
@@ -23,7 +25,15 @@ class LastResort(Sentences):
     a_piece = "whose text it is, and of what, nobody knows"
 
     def recognises(self, head: str) -> bool:
-        return any(self.event_of(line) is not None for line in head.split("\n"))
+        return any(self.event_of(line) is not None for line in head.split("\n")) or bool(odd_ones(head))
+
+    def parse(self, blob: Blob) -> Parsed[KernelEvent]:
+        parsed = super().parse(blob)
+        told = {record.kind for record in parsed.records}
+        for odd in odd_ones(blob.text) if len(parsed.records) < self.most else ():
+            if f"{TOLD_OF}{odd.fault}" not in told:
+                parsed.records.append(event(f"{TOLD_OF}{odd.fault}", odd.said, blob, odd.line, odd.text))
+        return parsed
 
     def event_of(self, line: str) -> tuple[str, str] | None:
         said = told_of(line)

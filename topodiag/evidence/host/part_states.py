@@ -42,7 +42,8 @@ _ON = (
 _SMALL = r"\btoo (?:small|low|little)\b|\bnot enough\b|\binsufficient\b|\bno space\b|\bexhausted\b"
 _NOISY = (
     r"\b(?:high|excessive|rising|growing|increasing|too many) (?:\w{1,12} ){0,2}(?:BER\b|bit error|errors?\b)"
-    r"|\b(?:BER|error rate|errors?) (?:is |are |was |were |keep |kept )?(?:too high|above|over|exceed(?:s|ed)?|growing|rising|increasing)\b"
+    r"|\b(?:BER|error rate|errors?) (?:is |are |was |were |keep |kept )?(?:too high|above|over|exceed(?:s|ed)?"
+    r"|growing|rising|increasing)\b"
     r"|\blow (?:rx |tx |optical |receive ){1,2}power\b|\b(?:rx|optical|receive) power (?:is )?(?:too )?low\b"
     r"|\bloss of signal\b|\bbad signal\b|\bsignal integrity\b"
 )
@@ -57,7 +58,8 @@ _AWAY = (
 _GPU = r"(?<![\w-])(?:GPU|accelerator|H100|H200|A100|B200|V100|MI\d{3}X?)s?\b(?!-\w)"
 _PORT = (
     r"\b(?:NIC|HCA|mlx[45]_\w{1,12}|InfiniBand|IB|RoCE|EFA|rdmap\w{1,8}|ib\d{1,2}|transceiver|optic|cable"
-    r"|(?:switch ?)?port|interface|bond\d{1,2}|swp\d{1,3}\w{0,3}|[Ee]thernet\d{1,3}(?:/\d{1,3}){0,2}|network link|fabric link|uplink)s?\b"
+    r"|(?:switch ?)?port|interface|bond\d{1,2}|swp\d{1,3}\w{0,3}|[Ee]thernet\d{1,3}(?:/\d{1,3}){0,2}|network link"
+    r"|fabric link|uplink)s?\b"
 )
 _ADAPTER = (
     r"\b(?:NIC|HCA|mlx[45]_\d{1,2}|(?:RDMA|IB|InfiniBand|EFA|RoCE|Mellanox|ConnectX[\w-]{0,4}) (?:device|adapter|card"
@@ -96,11 +98,13 @@ _TABLE: tuple[tuple[str, str, str, str], ...] = (
     ("memory", "", r"\b(?:out of memory|OOM)\b", r"kill(?:ed|er|ing)"),
     ("GPU", "gpu-memory", _GPU, _UNCORRECTABLE),
     ("GPU", "gpu-shared", _GPU,
-     r"\bnot idle\b|\bmemory in use (?:before|at) (?:start|launch)\b|\b(?:used|in use|held|occupied|taken) by (?:another|other|some(?:one|body) else|a different"
+     r"\bnot idle\b|\bmemory in use (?:before|at) (?:start|launch)\b|\b(?:used|in use|held|occupied|taken) by"
+     r" (?:another|other|some(?:one|body) else|a different"
      r"|foreign)\b"
      r"|\b(?:left-?over|orphan(?:ed)?|stale|zombie|foreign|rogue) (?:\w{1,8} )?process(?:es)?\b"
      r"|\bprocess(?:es)? (?:\w{1,8} )?(?:left|still (?:running|alive)) (?:from|of|by|after)\b"),
-    ("GPU", "gpu-slow", r"\bhost[ -]to[ -]device\b|\bdevice[ -]to[ -]host\b|\b[hd]2[hd]\b|\b(?:p2p|copy|peer) bandwidth\b",
+    ("GPU", "gpu-slow", r"\bhost[ -]to[ -]device\b|\bdevice[ -]to[ -]host\b|\b[hd]2[hd]\b|\b(?:p2p|copy|peer)"
+                        r" bandwidth\b",
      rf"{_SLOW}|\blow(?:er)?\b|\b(?:expected|minimum|want(?:ed)?) ?[>:=]"),
     ("GPU", "gpu-clocks", _GPU, rf"{_SLOW}|throttl(?:ed|ing)"),
     ("GPU", "gpu-lost", _GPU,
@@ -150,7 +154,8 @@ _ANY_STATE = re.compile(
     r"|stopped|exited|kill|"
     r"stale|read-only|space|full|unreachable|unavailable|crash|panick|evict|reboot|died|OOM|seg|core|CrashLoop|refused|"
     r"no route|match|disappeared|surprise|enabled|\bon\b|redirect|translat|active|neither|small|too |enough"
-    r"|insufficient|expected|minimum|low|exhausted|limited|flap|high|signal|rising|growing|exceed|vanished|off the|idle|used by|use by"
+    r"|insufficient|expected|minimum|low|exhausted|limited|flap|high|signal|rising|growing|exceed|vanished|off the"
+    r"|idle|used by|use by"
     r"|held by"
     r"|occupied|process",
     re.IGNORECASE,

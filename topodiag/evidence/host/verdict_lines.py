@@ -26,7 +26,8 @@ _FAILED = re.compile(
 _OTHERWISE = re.compile(
     r"\b(?:PASS(?:ED)?|pass(?:ed)?|OK|ok|success\w*|SUCCESS|SKIP\w*|skipped|healthy|HEALTHY|normal|NORMAL)\b|[✔✓✅]"
     r"|\b0{1,3}\s{1,3}(?:FAIL|fail|crit|CRIT)|\b(?:FAIL\w*|fail\w*|crit\w*|CRIT\w*)\s{0,3}[:=]\s{0,3}(?:0\b|false\b|none\b)"
-    r"|\b(?:if|when|should|would|could|may|might|example|threshold|expected to fail|unless|until)\b|::|\.py\b|\?\s*$|^\s{2,40}[\w-]{1,60}: \w{1,20}\s*$"
+    r"|\b(?:if|when|should|would|could|may|might|example|threshold|expected to fail|unless|until)\b|::|\.py\b"
+    r"|\?\s*$|^\s{2,40}[\w-]{1,60}: \w{1,20}\s*$"
 )
 """Another outcome on the line, a count of none, a condition, a test of a program."""
 _WORDS = re.compile(r"[A-Z]{2,}(?=[A-Z][a-z])|[A-Z]{2,}s?(?![a-z])|[A-Z]?[a-z]+\d?|\d+")

@@ -7,8 +7,8 @@
     # gpu         pid   type     sm    mem    enc    dec    command
         5      118330     C     44     19      -      -    blender
 
-The last two lines are of `nvidia-smi pmon`. Programs that only draw (type G) are left out. Long names are cut at their start by the tool. Format: drivers R384 to
-R610.
+The last two lines are of `nvidia-smi pmon`. Programs that only draw (type G) are left out. Long names are cut at their
+start by the tool. Format: drivers R384 to R610.
 """
 
 from __future__ import annotations
