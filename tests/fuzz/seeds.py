@@ -76,6 +76,7 @@ SEEDS: dict[str, tuple[str, ...]] = {
     "source lsmod": ("own:lsmod",),
     "source modprobe": ("field/499-nv-peer-mem-does-not-load-after-dkms.json#0",),
     "source any-tool": ("own:any-tool",),
+    "source spoken-parts": ("own:spoken-parts",),
     "source event-log": ("own:event-log",),
     "source health-json": ("own:health.json",),
     "source switch-log": ("own:switch-log",),

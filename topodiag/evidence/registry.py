@@ -71,8 +71,11 @@ _SOURCES = {
     "modprobe": "host.modprobe:Modprobe",
     "rdma-registration": "network.gpu_registration:GpuRegistration",
     "shell": "host.shell_facts:ShellFacts",
+    "spoken-parts": "host.last_resort:SpokenParts",
     "any-tool": "host.last_resort:LastResort",
 }
+BESIDE = ("spoken-parts",)
+"""Alone they leave a text to the reader of last resort, which reads more of it."""
 LAST_RESORT = "any-tool"
 """Asked of a text that no other reader of anything takes."""
 
@@ -106,13 +109,14 @@ def recognise_lines(text: str) -> tuple[str, ...]:
 def recognise(text: str) -> tuple[str, ...]:
     """The kinds of a text without a manifest, from its content: none, one, or several in a terminal transcript."""
     head = text[:HEAD_CHARS]
-    return tuple(
+    kinds = tuple(
         kind
         for kind in _SOURCES
         if kind != LAST_RESORT
         and (made := source(kind)) is not None
         and made.recognises(text if kind in BY_LINE else head)
     )
+    return kinds if kinds != BESIDE else ()
 
 
 def last_resort(text: str) -> tuple[str, ...]:

@@ -33,9 +33,13 @@ _STATES = "health|status|state|result|outcome|verdict|health_?state|health_?stat
 _UNWELL = r"unhealthy|abnormal|fail(?:ed|ure)?|critical|fatal|error|degraded|down|bad|not[ _]?ok|nok|faulty|fault"
 _FLAGS = "healthy|is_?healthy|passed|ok|success"
 _MARK = re.compile(
-    rf'"(?:{_STATES})"\s{{0,8}}:\s{{0,8}}"(?:{_UNWELL})"|"(?:{_FLAGS})"\s{{0,8}}:\s{{0,8}}false\b', re.IGNORECASE
+    rf'"(?:{_STATES})"\s{{0,8}}:\s{{0,8}}"(?:{_UNWELL})"|"(?:{_FLAGS})"\s{{0,8}}:\s{{0,8}}false\b'
+    r'|"(?:severity|level)"\s{0,8}:\s{0,8}"(?:critical|fatal)"',
+    re.IGNORECASE,
 )
 _STATE_KEY, _FLAG_KEY = re.compile(rf"(?:{_STATES})\Z", re.IGNORECASE), re.compile(rf"(?:{_FLAGS})\Z", re.IGNORECASE)
+_GRAVITY_KEY = re.compile(r"(?:severity|level)\Z", re.IGNORECASE)
+"""How grave it would be stands beside a state; without one it says that it is so."""
 _IS_UNWELL = re.compile(rf"(?:{_UNWELL})\Z", re.IGNORECASE)
 _SENTENCES = re.compile(
     r"(?:reason|message|msg|details?|description|summary|warnings?|errors?|cause|info)\Z", re.IGNORECASE
@@ -96,15 +100,18 @@ def _unwell(value: object, depth: int) -> list[tuple[str, str]]:
         return [said for each in value for said in _unwell(each, depth + 1)]
     if not isinstance(value, dict):
         return []
+    stated = any(_STATE_KEY.match(key) for key in value)
     inner = [said for each in value.values() for said in _unwell(each, depth + 1)]
-    if inner or not any(_is_unwell(key, each) for key, each in value.items()):
+    if inner or not any(_is_unwell(key, each, stated) for key, each in value.items()):
         return inner
     said = _said(value)
     return [said] if said is not None else []
 
 
-def _is_unwell(key: str, value: object) -> bool:
+def _is_unwell(key: str, value: object, stated: bool) -> bool:
     if isinstance(value, str):
+        if not stated and _GRAVITY_KEY.match(key) is not None:
+            return value.strip().lower() in ("critical", "fatal")
         return _STATE_KEY.match(key) is not None and _IS_UNWELL.match(value.strip()) is not None
     return value is False and _FLAG_KEY.match(key) is not None
 

@@ -7,12 +7,20 @@ stands beside the findings as a line that nothing explains.
 
 from __future__ import annotations
 
+import re
+
 from topodiag.evidence.host.siblings_apart import odd_ones
 from topodiag.evidence.host.told import told_of
 from topodiag.evidence.interface import Blob, Parsed
 from topodiag.evidence.sentences import Sentences, event
 from topodiag.model.system import TOLD, TOLD_OF, KernelEvent
 from topodiag.model.topics import Topic
+
+MOST_CHARS = 1 << 15
+"""A longer text is a log, and nobody's words."""
+SPOKEN = frozenset({"acs", "iommu", "peermem", "shm", "memlock", "gpu-shared", "port-count"})
+_OF_A_TOOL = re.compile(r"\bDMAR\b|\bAMD-Vi\b|\biommu: |\bNCCL\b|\[drm|\bNVRM\b|\bACS(?:Ctl|Cap)\b")
+"""Lines of the kernel and of NCCL have readers that know what they mean."""
 
 
 class LastResort(Sentences):
@@ -41,3 +49,23 @@ class LastResort(Sentences):
         if said is None:
             return None
         return (f"{TOLD_OF}{said.fault}", text) if said.fault else (TOLD, f"{said.part}, {said.state!r}: {text}")
+
+
+class SpokenParts(LastResort):
+    """The same beside other readers, of the parts alone that no output of a tool shows well: people and scripts say
+    them, and the readers of the outputs around such a line do not see it."""
+
+    kind = "spoken-parts"
+    trust = 10
+
+    def recognises(self, head: str) -> bool:
+        return len(head) < MOST_CHARS and any(self.event_of(line) is not None for line in head.split("\n"))
+
+    def parse(self, blob: Blob) -> Parsed[KernelEvent]:
+        return Sentences.parse(self, blob)
+
+    def event_of(self, line: str) -> tuple[str, str] | None:
+        if _OF_A_TOOL.search(line) is not None:
+            return None
+        said = super().event_of(line)
+        return said if said is not None and said[0].removeprefix(TOLD_OF) in SPOKEN else None

@@ -50,7 +50,8 @@ _NOISY = (
 _AWAY = (
     r"(?<!link )(?<!carrier )(?<!packets )(?<!frames )\blost\b(?! (?:carrier|link|connection|packet|frame|its"
     r" (?:link|IP|addr)))"
-    r"|\b(?:gone|missing|disappeared|vanished)\b|\bf[ae]ll(?:en|s)? off\b|\bleft the (?:PCIe? )?bus\b"
+    r"|\b(?:gone|missing(?! (?:[\w-]{1,12} )?(?:NIC|HCA|adapter)s\b)|disappeared|vanished)\b|\bf[ae]ll(?:en|s)?"
+    r" off\b|\bleft the (?:PCIe? )?bus\b"
     r"|\bnot (?:there|found|detected|present|seen|listed|recogni[sz]ed)\b|\boff the (?:PCIe? )?bus\b"
 )
 """What only the adapter itself can be, and not its link."""
@@ -80,7 +81,9 @@ _TABLE: tuple[tuple[str, str, str, str], ...] = (
     ("peer memory module", "peermem", r"\bnv(?:idia)?[-_]peer_?mem\b|\bpeer[- ]memory (?:module|client)s?\b"
      r"|\bGPU ?Direct(?! ?(?:Storage|TCP))(?: RDMA)?\b|\bGDR\b",
      r"not (?:loaded|detected|found|available|supported|running|active|enabled|possible|working|installed|present)\b"
-     r"|\bmissing\b|unavailable|\bneither\b|(?:is|was) (?:off|disabled)\b|fail(?:ed|s|ure)? to load"),
+     r"|\bmissing\b|unavailable|\bneither\b(?=.{0,80}\b(?:detected|found|loaded|available|present)\b)|(?:is|was)"
+     r" (?:off|disabled)\b|fail(?:ed|s|ure)? to load|\b(?:could"
+     r"|can) ?not be (?:loaded|found)\b|=\d/FAILURE\b"),
     ("shared memory", "shm", r"(?<![\w/])/dev/shm\b|\bshm\b|\bshared[- ]memory\b", rf"{_SMALL}|(?:is|was) full\b"),
     ("locked memory", "memlock", r"\bmem_?lock\b|\block(?:ed|able)[- ]memory\b|\bulimit -l\b",
      rf"{_SMALL}|\bnot unlimited\b|\blimited to \d"),
@@ -92,7 +95,7 @@ _TABLE: tuple[tuple[str, str, str, str], ...] = (
     ("network port", "", _PORT, rf"{_GONE}|{_BAD}|{_UNCORRECTABLE}|unresponsive|not responding"),
     ("PCIe device", "pcie", r"\bPCI(?:e|-E)?\b", rf"{_SLOW}|\bdegraded\b"),
     ("PCIe device", "pcie-errors", r"\bPCI(?:e|-E)?\b",
-     rf"{_DEAD}|{_BAD}|{_UNCORRECTABLE}|lost|fell off|surprise down"),
+     rf"{_DEAD}|{_BAD}|{_UNCORRECTABLE}|lost|fell off|surprise down|\b(?:power|slot) fault\b"),
     ("memory of a GPU", "gpu-memory", r"\bHBM\d?[eE]?(?![a-z])", rf"{_UNCORRECTABLE}|{_BAD}"),
     ("memory", "", r"\b(?:DIMM|DRAM|EDAC|ECC)(?![a-z])", rf"{_UNCORRECTABLE}|{_BAD}"),
     ("memory", "", r"\b(?:out of memory|OOM)\b", r"kill(?:ed|er|ing)"),
@@ -132,6 +135,7 @@ part, its state."""
 
 _WHOLE_LINES = (
     ("IOMMU groups", "iommu", "translated", re.compile(r"\s{0,20}\d{1,5} DMA(?:-FQ)?\s*\Z")),
+    ("PCIe access control", "acs", "redirects", re.compile(r"(?!\s{0,40}ACS(?:Ctl|Cap):).{0,300}\bReqRedir\+")),
     (
         "file system",
         "storage",
@@ -153,7 +157,7 @@ _ANY_STATE = re.compile(
     r"inactive|flapp|polling|carrier|unplugged|uncorrect|double|respon|hung|stuck|timed? ?out|dead|reset"
     r"|stopped|exited|kill|"
     r"stale|read-only|space|full|unreachable|unavailable|crash|panick|evict|reboot|died|OOM|seg|core|CrashLoop|refused|"
-    r"no route|match|disappeared|surprise|enabled|\bon\b|redirect|translat|active|neither|small|too |enough"
+    r"no route|match|disappeared|surprise|FAILURE|enabled|\bon\b|redirect|translat|active|neither|small|too |enough"
     r"|insufficient|expected|minimum|low|exhausted|limited|flap|high|signal|rising|growing|exceed|vanished|off the"
     r"|idle|used by|use by"
     r"|held by"
@@ -173,7 +177,8 @@ _DENIED = re.compile(
     r"|\b(?:not|n't|isn't|aren't|never|neither)\s{1,3}(?:\w{1,12}\s{1,3}){0,1}(?:down|lost|missing|failed"
     r"|failing|degraded|dead|hung|stuck"
     r"|unhealthy|inactive|killed|broken|unreachable|flapping|required?)\b"
-    r"|\b(?:recovered|restored|resolved|cleared|fixed|repaired|back (?:up|online)|came back|reconnected"
+    r"|\b(?:recovered|restored|cleared|(?:fixed|resolved|repaired)(?! (?:it|this|the)\b)|back (?:up|online)|came"
+    r" back|reconnected"
     r"|is up again|admin\w{0,12}[ _-]down|success(?:ful(?:ly)?)?"
     r"|passed|succeeded|healthy)\b|\b(?:PASS|OK)\b|[✔✓✅]|(?:^|\s)0%|\b0/\d",
     re.IGNORECASE,
@@ -209,6 +214,8 @@ _SAYS = re.compile(
 _LISTED = re.compile(r"\s{0,8}[-*•|] ?")
 _REMEDY = re.compile(r"[`'\"]{0,2}\s?(?::|->|\|) ?[A-Za-z]")
 """What stands behind a fault in a list or a table of remedies."""
+_ANY_ONE = re.compile(r"\b(?:an?|any|each|every|such|of|and|or)\s(?:[\w-]{1,16}\s){0,2}$", re.IGNORECASE)
+_THAT = re.compile(r"\)?,? (?:that|which|whose|may|without)\b")
 _PASSES = re.compile(
     r"(?<!not in )(?<!without )(?<!missing )(?<!no )(?<![/=])\b(?:pass-?through|identity|iommu=pt)\b|\bguest\b|\bVM\b",
     re.IGNORECASE,
@@ -258,6 +265,8 @@ def _named(text: str, *, plain: bool = False, listed: bool = False) -> Said | No
             near = state.search(text, max(0, found.start() - APART), min(len(text), found.end() + APART))
             if near is None or _between(text, found.span(), near.span()) or _excused(fault, text):
                 continue
+            if _of_any(text, found.span()):
+                continue
             if listed and _REMEDY.match(text, max(found.end(), near.end())) is not None:
                 return None
             clause = _END_OF_CLAUSE.search(text, max(found.end(), near.end()))
@@ -266,6 +275,11 @@ def _named(text: str, *, plain: bool = False, listed: bool = False) -> Said | No
                 return Said(name, near[0].strip().lower(), fault)
             return None
     return None
+
+
+def _of_any(text: str, part: tuple[int, int]) -> bool:
+    """Whether a text speaks of any part of a kind: `a port that is down counts as present`."""
+    return _ANY_ONE.search(text, max(0, part[0] - 30), part[0]) is not None and _THAT.match(text, part[1]) is not None
 
 
 def _excused(fault: str, text: str) -> bool:

@@ -41,6 +41,9 @@ _PORT = re.compile(
     r"s?\b",
     re.IGNORECASE,
 )
+_BUS = re.compile(r"\bPCI|\bGPU\b(?!-)|\bLnkSta|\bslot\b", re.IGNORECASE)
+_FABRIC = re.compile(r"\b(?:HCA|leaf|spine|switch|IB|InfiniBand|[EHNX]DR|mlx[45]_\d{1,3}|port)\b", re.IGNORECASE)
+"""Links of InfiniBand have widths, too."""
 _BANDWIDTH = re.compile(
     r"\bbandwidth\b|\bbusbw\b|\balgbw\b|\bthroughput\b|\b(?:ib_)?(?:write|read|send)_bw\b|\bmemory\b|\bRAM\b", re.I
 )
@@ -65,7 +68,8 @@ def slower_of(line: str) -> Said | None:
             part = _PCIE if fault == "pcie" else _PORT
             if found is not None and part.search(line) is not None:
                 had, wanted = found
-                kind = ("PCIe device", "pcie") if fault == "pcie" else ("network port", "link-slow")
+                of_bus = fault == "pcie" and not ("x" in words and _FABRIC.search(line) and not _BUS.search(line))
+                kind = ("PCIe device", "pcie") if of_bus else ("network port", "link-slow")
                 return Said(kind[0], words.format(had, wanted), kind[1])
     return None
 

@@ -29,7 +29,7 @@ _CHANGES = (
     ),
     re.compile(rf"\bSNMP_TRAP_LINK_(?P<to_d>UP|DOWN): .{{0,120}}?\bifName {_PORT.format('d')}"),
 )
-_HOST_PORT = r"(?P<{}>(?:mlx[45]_|ib|rdma|hsn|eth)\d{{1,3}}|en[psx]\w{{1,12}})"
+_HOST_PORT = r"(?P<{}>(?:mlx[45]_|ib|rdma|hsn|eth|swp|Ethernet)\d{{1,3}}(?:s\d)?|en[psx]\w{{1,12}})"
 _ON_HOST = (
     re.compile(rf"\b{_HOST_PORT.format('a')}: (?P<to_a>Lost|Gained) carrier\b"),
     re.compile(rf"\b{_HOST_PORT.format('b')}\b:? .{{0,40}}\b[Ll]ink (?:is |became |went )?(?P<to_b>up|down|UP|DOWN)\b"),
