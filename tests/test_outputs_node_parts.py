@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.test_single_outputs import said
+from tests.test_single_outputs import POWER, said
 from topodiag.api import diagnose
 from topodiag.model.errors import TopodiagError
 
@@ -50,6 +50,14 @@ SPEEDS = "".join(f"ens{at}np0\n\tSpeed: {{}}Mb/s\n" for at in range(4))
 PMON = "# gpu         pid   type     sm    mem    enc    dec    command\n" + "".join(
     f"    {at}     22110{at}     C     88     41      -      -    python\n" for at in range(4)
 )
+SWP = "2025-02-02T03:11:{} leaf02 switchd[2211]: sync_port.c:1234 swp5: link {}\n"
+RATES = "".join(f"/sys/class/infiniband/mlx5_{at}/ports/1/rate:{{}} Gb/sec (4X HDR)\n" for at in range(8))
+DMAR = (
+    "[ 8811.2] DMAR: [DMA Write NO_PASID] Request device [41:00.0] fault addr 0x38ff7 [fault reason 0x05] not set\n"
+    "[ 8811.9] NVRM: Xid (PCI:0000:41:00): 31, pid=2211, name=python, Ch 00000009\n"
+)
+REDFISH = '{{"Id": "771", "Severity": "{}", "Message": "A PCIe slot power fault was detected on Slot 5."}}\n'
+IBSTAT = "CA 'mlx5_0'\n\tCA type: MT4125\n\tPort 1:\n\t\tState: {}\n\t\tPhysical state: LinkUp\n\t\tRate: {}\n"
 
 
 def states(*down: int) -> str:
@@ -118,6 +126,16 @@ def lanes(*power: str) -> str:
         ("bnxt_en 0000:45:00.0 ens4f0np0: Firmware reset aborted, first_fail\n", "NIC003"),
         ("Verify InfiniBand link speed mlx5_4 [400 Gb/sec (4X NDR)]: 200 Gb/sec (2X NDR) .... Unhealthy\n", "NIC002"),
         ("Symbol BER                         : 2E-08\nRecommendation : Bad signal integrity\n", "NIC003"),
+        ("`lspci -vvv | grep ACSCtl` showed ReqRedir+ on the two root ports and after setpci it runs.\n", "PCI004"),
+        ('fatal: [gpu-07]: FAILED! => {"changed": false, "msg": "ACS is enabled on 0000:20:03.1"}\n', "PCI004"),
+        (DMAR, "PCI004"),
+        ("Process: 41 ExecStart=/usr/sbin/modprobe nvidia-peermem (code=exited, status=1/FAILURE)\n", "GDR001"),
+        ("/dev/shm in the pod is too small (64M), mounting an emptyDir fixed it.\n", "HST001"),
+        ((SWP.format("08", "down") + SWP.format("20", "up")) * 2, "NIC003"),
+        (RATES.format(*[200] * 6, 100, 200), "NIC002"),
+        ('UFM alarm: link "HCA-2:1 <-> leaf-07:19" width is 2X while 4X is supported on both sides\n', "NIC002"),
+        (REDFISH.format("Critical"), "PCI003"),
+        ("rdma/hca: 7\nCapacity:\n  nvidia.com/gpu:  8\nnote: this one lost a ConnectX-7 from the bus\n", "NIC005"),
         ("Node g17 lost one of its HCAs: ibstat -l shows 7 devices instead of 8\n", "NIC005"),
         ("2025-05-06T02:11:33 | ConnectX-7 mezzanine | Device not detected | Critical\n", "NIC005"),
     ],
@@ -165,6 +183,13 @@ def test_the_fault_comes_first(tmp_path: Path, text: str, first: str) -> None:
         "Symbol BER                         : 15E-255\nRecommendation : No issue was observed\n",
         "* port is down: reseat the cable\n* `GPU is lost`: reboot the node\n",
         "on_failure:\n  ib_port_state: FAILED\n",
+        DMAR.splitlines()[0] + "\n",  # a device of unknown kind
+        RATES.format(*[200] * 8),
+        REDFISH.format("OK"),
+        POWER + IBSTAT.format("Active", 200),
+        "A NIC that is down counts as present.\n",
+        "GPUDirect RDMA needs nvidia_peermem or DMA-BUF. When neither is found NCCL goes through the host.\n",
+        "release 2.4: port down is retried three times\n",
         "0 of 8 HCAs are missing\n",
         "- Fixed: GPU 3 is lost was reported for MIG devices\n",
         '{"job": "build", "status": "failed", "steps": [{"name": "lint", "status": "failed"}]}\n',

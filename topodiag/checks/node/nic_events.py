@@ -12,6 +12,7 @@ from typing import Any
 
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.node.gpu_events import times
+from topodiag.checks.node.nic_ports import UP
 from topodiag.checks.shared.devices import BOOT_S
 from topodiag.model.devices import Nic, NicRole, PciKind
 from topodiag.model.finding import Confidence, Cost, Finding, Severity
@@ -216,8 +217,21 @@ def _told_by_driver(node: Node) -> Iterator[Event]:
             yield Event(name, kind, severity, f"{words}{times(events)}", shown)
         elif _carried_much(node):
             yield Event(name, kind, Severity.INFO, f"{words}: it carried as much as it should", shown)
+        elif _runs_fast(node, name):
+            yield Event(name, kind, Severity.INFO, f"{words}: its port is up at full speed all the same", shown)
         else:
             yield Event(name, kind, severity, f"{words}{times(events)}", shown, Confidence.LOW)
+
+
+def _runs_fast(node: Node, name: str) -> bool:
+    """Whether the adapter's ports, or all that are shown where its own are not named, are up at a speed that needs
+    power: a short one leaves them off or slow."""
+    named = [nic for nic in node.nics if nic.rdma_name == name]
+    ports = [port for nic in named or node.nics for port in nic.ports]
+    return bool(ports) and all(
+        (port.state.value or "").strip().upper() in UP and port.rate_gbps.get(0.0) >= AT_FULL_POWER_GBPS
+        for port in ports
+    )
 
 
 def _carried_much(node: Node) -> bool:
