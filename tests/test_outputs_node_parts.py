@@ -58,6 +58,14 @@ DMAR = (
 )
 REDFISH = '{{"Id": "771", "Severity": "{}", "Message": "A PCIe slot power fault was detected on Slot 5."}}\n'
 IBSTAT = "CA 'mlx5_0'\n\tCA type: MT4125\n\tPort 1:\n\t\tState: {}\n\t\tPhysical state: LinkUp\n\t\tRate: {}\n"
+MODULES = "".join(
+    f"{host}   {driver}    {module}     24.01\n"
+    for host, driver, module in (
+        ("Host", "driver", "nvidia_peermem"), ("h01", "550.90", "loaded"), ("h02", "550.90", "{}"),
+        ("h03", "550.90", "loaded"),
+    )
+)  # fmt: skip
+BER = "port leaf-2/31: effective BER {} is {} the threshold of 1e-12, raw BER 4e-05\n"
 
 
 def states(*down: int) -> str:
@@ -136,6 +144,10 @@ def lanes(*power: str) -> str:
         ('UFM alarm: link "HCA-2:1 <-> leaf-07:19" width is 2X while 4X is supported on both sides\n', "NIC002"),
         (REDFISH.format("Critical"), "PCI003"),
         ("rdma/hca: 7\nCapacity:\n  nvidia.com/gpu:  8\nnote: this one lost a ConnectX-7 from the bus\n", "NIC005"),
+        ("During burn-in GPU1 negotiated only Gen3 instead of Gen5. AER counters are clean.\n", "PCI001"),
+        (MODULES.format("not loaded"), "GDR001"),
+        ("Program terminated with signal SIGSEGV, Segmentation fault.\n#0 0x7 in ?? () from libnccl.so.2\n", "JOB009"),
+        (BER.format("2.1e-09", "above"), "NIC003"),
         ("Node g17 lost one of its HCAs: ibstat -l shows 7 devices instead of 8\n", "NIC005"),
         ("2025-05-06T02:11:33 | ConnectX-7 mezzanine | Device not detected | Critical\n", "NIC005"),
     ],
@@ -190,6 +202,10 @@ def test_the_fault_comes_first(tmp_path: Path, text: str, first: str) -> None:
         "A NIC that is down counts as present.\n",
         "GPUDirect RDMA needs nvidia_peermem or DMA-BUF. When neither is found NCCL goes through the host.\n",
         "release 2.4: port down is retried three times\n",
+        MODULES.format("loaded"),
+        BER.format("1e-15", "below"),
+        "Q: my port is down, what should I do?\n",
+        "OOM killer test: container was OOMKilled as expected\n",
         "0 of 8 HCAs are missing\n",
         "- Fixed: GPU 3 is lost was reported for MIG devices\n",
         '{"job": "build", "status": "failed", "steps": [{"name": "lint", "status": "failed"}]}\n',

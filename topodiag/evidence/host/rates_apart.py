@@ -35,13 +35,13 @@ _UNITS: tuple[tuple[str, str, re.Pattern[str]], ...] = (
     ),
     ("rate", "{} of {} Mb/s", re.compile(r"(?<![\w.])(\d{4,6}) ?Mb(?:it)?(?:/s|ps)")),
 )
-_PCIE = re.compile(r"\bPCI(?:e|-E)?\b|\bpcie?_|\bLnkSta\b|\bGPU\b|\blanes?\b|\b(?:link )?width\b", re.IGNORECASE)
+_PCIE = re.compile(r"\bPCI(?:e|-E)?\b|\bpcie?_|\bLnkSta\b|\bGPU\d{0,2}\b|\blanes?\b|\b(?:link )?width\b", re.IGNORECASE)
 _PORT = re.compile(
     r"\b(?:NIC|HCA|port|link|interface|mlx[45]_\w{1,12}|rdma\w{1,8}|ib\d{1,2}|en[opsx]\w{2,12}|eth\d{1,3}|bond\w{1,8}|cable)"
     r"s?\b",
     re.IGNORECASE,
 )
-_BUS = re.compile(r"\bPCI|\bGPU\b(?!-)|\bLnkSta|\bslot\b", re.IGNORECASE)
+_BUS = re.compile(r"\bPCI|\bGPU\d{0,2}\b(?!-)|\bLnkSta|\bslot\b", re.IGNORECASE)
 _FABRIC = re.compile(r"\b(?:HCA|leaf|spine|switch|IB|InfiniBand|[EHNX]DR|mlx[45]_\d{1,3}|port)\b", re.IGNORECASE)
 """Links of InfiniBand have widths, too."""
 _BANDWIDTH = re.compile(
@@ -52,6 +52,13 @@ _DENIED = re.compile(
     r"\b(?:if|when|should we|can be|may|might|could|supports?|up to|default|PASS(?:ED)?|OK|ok|fixed|resolved"
     r"|recovered)\b|\?\s*$"
 )
+_OVER = re.compile(
+    r"\b(?:BER|bit error rate|symbol[ _]errors?|(?:CRC|FEC|link|port|rcv"
+    r"|receive)[ _]errors?)\b[^.;]{0,20}?\b(\d[\d.]{0,12}(?:[eE][+-]?\d{1,3})?)"
+    r" {0,3}(?:(?:is |are )?(?:above|over|beyond|greater than|exceeds|>)|\(?threshold:?) {0,3}(?:the )?"
+    r"(?:threshold |limit |maximum )?(?:of )?(\d[\d.]{0,12}(?:[eE][+-]?\d{1,3})?)"
+)
+"""A count or a rate of errors with the most that it should be."""
 _WORD = re.compile(rf"\b{_SHOULD}\b", re.IGNORECASE)
 _LATER = re.compile(r"(?:capable of|while|whereas|but|below|less than|instead|rather|not)", re.IGNORECASE)
 
@@ -60,6 +67,9 @@ def slower_of(line: str) -> Said | None:
     """The link that a line says is slower or narrower than it should be; None where it says nothing of the kind."""
     if len(line) > MAX_LINE:
         return None
+    over = _OVER.search(line)
+    if over is not None and _number(over[1]) > _number(over[2]):
+        return Said("network port", f"{over[1]}, at most {over[2]}", "link-errors")
     for word in _WORD.finditer(line):
         if _DENIED.search(line) is not None or _BANDWIDTH.search(line) is not None:
             return None
@@ -72,6 +82,13 @@ def slower_of(line: str) -> Said | None:
                 kind = ("PCIe device", "pcie") if of_bus else ("network port", "link-slow")
                 return Said(kind[0], words.format(had, wanted), kind[1])
     return None
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text.rstrip("."))
+    except ValueError:
+        return 0.0
 
 
 def _pair(line: str, word: re.Match[str], unit: re.Pattern[str]) -> tuple[str, str] | None:

@@ -14,8 +14,12 @@ import re
 from collections import Counter, defaultdict
 from dataclasses import dataclass
 
+from topodiag.evidence.host.verdict_lines import topic_of
+
 MAX_LINES = 2000
 LEAST = 4
+LEAST_ROWS = 2
+"""A head and two rows at least."""
 _FIELD = re.compile(
     r"(?:^|[\s,;])(?P<name>[Ss]peed|[Rr]ate|[Ww]idth|pcie_(?:width|gen)|[Ll]nk[Ss]ta|active_(?:speed|width)|current_link_(?:speed|width))"
     r"\s{0,20}[:=]\s{0,20}(?:Speed )?x?(?P<value>\d{1,6}(?:\.\d)?)\s?(?P<unit>[GM]b(?:/s(?:ec)?|ps)|GT/s"
@@ -35,10 +39,58 @@ class Odd:
     said: str
 
 
+_CELLS = re.compile(r"\s{2,}|\t|\s?\|\s?")
+_BAD_CELL = re.compile(
+    r"(?:not[ -](?:loaded|found|ok|active|present|running|set)|missing|down|fail(?:ed)?|inactive|absent|unhealthy"
+    r"|abnormal|bad)\Z",
+    re.IGNORECASE,
+)
+"""Cells of a table that are bad whatever the column."""
+
+
 def odd_ones(text: str) -> list[Odd]:
-    """Values that are lower than the ones beside them, in the order of the text."""
+    """Values that are lower, or cells that are worse, than the ones beside them, in the order of the text."""
     if text.count("\n") > MAX_LINES:
         return []
+    return [*_low_values(text), *_bad_cells(text)]
+
+
+def _bad_cells(text: str) -> list[Odd]:
+    """Cells of a table with a head that are bad where most of their column are not, by what the head says it is."""
+    return [odd for rows in _tables(text) for odd in _bad_of(rows)]
+
+
+Row = tuple[int, str, list[str]]
+"""Number, line and cells."""
+
+
+def _tables(text: str) -> list[list[Row]]:
+    """Lines below each other with as many cells."""
+    tables: list[list[Row]] = []
+    for number, line in enumerate(text.split("\n"), 1):
+        cells = [cell.strip() for cell in _CELLS.split(line.strip()[:400]) if cell.strip()]
+        if not tables or not tables[-1] or len(tables[-1][0][2]) != len(cells):
+            tables.append([])
+        if len(cells) > 1:
+            tables[-1].append((number, line, cells))
+    return [rows for rows in tables if len(rows) > LEAST_ROWS]
+
+
+def _bad_of(rows: list[Row]) -> list[Odd]:
+    head, body = rows[0][2], rows[1:]
+    made = []
+    for at in range(1, len(head)):
+        bad = [row for row in body if _BAD_CELL.match(row[2][at])]
+        topic = topic_of(head[at], "bad") if bad and len(bad) * 2 <= len(body) else None
+        if topic is not None and topic.fault:
+            made += [
+                Odd(topic.fault, number, line, f"{cells[0]}: {head[at]} {cells[at]}") for number, line, cells in bad
+            ]
+    return made
+
+
+def _low_values(text: str) -> list[Odd]:
+    """Values that are lower than the ones beside them."""
     seen: dict[tuple[str, str], list[tuple[float, int, str, str]]] = defaultdict(list)
     before = ""
     for number, line in enumerate(text.split("\n"), 1):

@@ -47,7 +47,7 @@ _SIGNAL = r"(?:Segmentation fault|Bus error|Illegal instruction|Floating point e
 _CRASH = compiled(
     rf"Caught signal {_D} \(([^):]{{3,60}})|Signal: ({_SIGNAL}) \({_D}\)|Fatal Python error: ([^\n]{{3,80}})"
     rf"|exited on signal {_D} \(([^)]{{3,40}})\)|\b({_SIGNAL}) {{1,12}}\(core dumped\)"
-    r"|received signal (SIG(?:SEGV|BUS|ILL|FPE)), "
+    r"|(?:received|terminated with) signal (SIG(?:SEGV|BUS|ILL|FPE)), "
     r"|\*\*\* (SIG(?:SEGV|BUS|ILL|FPE)) (?:\(@0x[0-9a-f]{1,16}\) )?received "
     r"|!!!!!!! (Segfault|Bus error) encountered|(Memory access fault) by GPU node-\d"
     r"|(?:^|[\s:\]>])((?:free|malloc|realloc|calloc|munmap_chunk|malloc_consolidate)\(\): [a-z][\w ./()-]{3,60}"
@@ -179,7 +179,7 @@ WORDS = (
     b"emory limit", b"TERM_", b"job killed:", b"OUT_OF_ME", b"DeadlineExceeded", b"terminated soon", b"victed",
     b"low on resource", b"preempt", b"nterruption", b"Caught signal", b"Signal: ", b"Fatal Python", b"exited on"
         b" signal", b"core dumped",
-    b"dumped core", b"protection fault",
+    b"dumped core", b"terminated with signal", b"protection fault",
     b"received signal",
     b"*** SIG", b"PC: @", b"    @ ", b"!!!!!!!",
     b"free(): ", b"alloc(): ", b"_chunk(): ", b"consolidate(): ", b"double free", b"corrupted ", b"stack smashing",
@@ -294,7 +294,7 @@ def _of_word(text: str) -> dict[str, str] | None:
     """What the words of a scheduler, the kernel or a signal handler say; `what` is what they name."""
     for how, pattern in _BY_WORD:
         found = pattern.search(text)
-        if found is not None and not (how == "memory" and memory_ends.NOT_YET.search(text[: found.start()])):
+        if found is not None and not (how == "memory" and memory_ends.only_spoken_of(text, found)):
             return {"how": how, "what": next((part for part in found.groups() if part and not part.isdecimal()), "")}
     return None
 

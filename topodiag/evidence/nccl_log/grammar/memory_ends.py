@@ -19,5 +19,10 @@ KILLED = compiled(
     r" \S{1,30} exceeded"
     r"|systemd-oomd killed \d{1,6} process|systemd-oomd\[\d{1,9}\]: Killed /|Failed with result 'oom-kill'"
 )
-NOT_YET = re.compile(r"\b(?:will|would|may|might|can|could|if|when|means?|indicates?)\b[^.;]{0,60}$", re.I)
+_NOT_YET = re.compile(r"\b(?:will|would|may|might|can|could|if|when|means?|indicates?)\b[^.;]{0,60}$", re.I)
 """What stands before the same words where a text explains them."""
+
+
+def only_spoken_of(text: str, found: re.Match[str]) -> bool:
+    """Whether a line explains such an end, or expected it."""
+    return _NOT_YET.search(text[: found.start()]) is not None or " as expected" in text[found.end() :]
