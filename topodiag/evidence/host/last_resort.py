@@ -19,6 +19,13 @@ from topodiag.model.topics import Topic
 MOST_CHARS = 1 << 15
 """A longer text is a log, and nobody's words."""
 SPOKEN = frozenset({"acs", "iommu", "peermem", "shm", "memlock", "gpu-shared", "port-count"})
+_NAMED = re.compile(
+    r"\bACS\b|Access Control|Redir|IOMMU|VT-d|peer|GPU ?Direct|\bGDR\b|shm|shared|mem_?lock|locked|ulimit|adapter"
+    r"|\bNICs?\b|HCA"
+    r"|mlx[45]_|(?:RDMA|IB|InfiniBand|EFA|RoCE) (?:dev|card|if)|rdmap|ConnectX|\bidle\b|process|used by|in use|held by",
+    re.IGNORECASE,
+)
+"""Cheap to search for, and in every line that speaks of one of these parts."""
 _OF_A_TOOL = re.compile(r"\bDMAR\b|\bAMD-Vi\b|\biommu: |\bNCCL\b|\[drm|\bNVRM\b|\bACS(?:Ctl|Cap)\b")
 """Lines of the kernel and of NCCL have readers that know what they mean."""
 
@@ -65,7 +72,7 @@ class SpokenParts(LastResort):
         return Sentences.parse(self, blob)
 
     def event_of(self, line: str) -> tuple[str, str] | None:
-        if _OF_A_TOOL.search(line) is not None:
+        if " NCCL " in line or _NAMED.search(line) is None or _OF_A_TOOL.search(line) is not None:
             return None
         said = super().event_of(line)
         return said if said is not None and said[0].removeprefix(TOLD_OF) in SPOKEN else None
