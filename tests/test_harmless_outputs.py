@@ -37,9 +37,9 @@ TEXTS = {
     "notes of a release": "- use O_RDWR as fallback if O_RDONLY returns EIO\n- fix a bug in e2fsck, which could fail"
     ' with ENOSPC\n- Fix "Too many open files" when using --multifile.\n- Handle EROFS before calling mount()\n',
     "a handbook of errors": "* `EMFILE` (Too many open files in system): Maximum number of file descriptors\n",
-    "no fabric to manage": "# systemctl start nvidia-fabricmanager\nJob for nvidia-fabricmanager.service failed because the"
-    " control process exited with error code.\n# nvidia-smi -L\nGPU 0: NVIDIA GeForce RTX 3050 (UUID: GPU-0a1b2c3d-0000-0000"
-    "-0000-000000000001)\n",
+    "no fabric to manage": "# systemctl start nvidia-fabricmanager\nJob for nvidia-fabricmanager.service failed"
+    " because the control process exited with error code.\n# nvidia-smi -L\nGPU 0: NVIDIA GeForce RTX 3050"
+    " (UUID: GPU-0a1b2c3d-0000-0000-0000-000000000001)\n",
     "make": "make[1]: *** [Makefile:12: all] Error 2\n",
     "git": "error: failed to push some refs to 'origin'\n",
     "logger": "wandb: Network error (ConnectTimeout), entering retry loop.\n",

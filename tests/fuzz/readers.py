@@ -243,7 +243,7 @@ OF_KINDS: dict[Kind, Callable[[bytes], object]] = {
 }  # fmt: skip
 """How a file of this kind is read. A kind without a reader is one that is only recognised, to say what it is."""
 ONLY_RECOGNISED = frozenset({
-    Kind.GRAPH, Kind.BENCH_CSV, Kind.RESULT, Kind.PICKLE, Kind.TEXT, Kind.BLANK, Kind.EMPTY, Kind.BINARY,
+    Kind.GRAPH, Kind.BENCH_CSV, Kind.RESULT, Kind.PICKLE, Kind.PROGRAM, Kind.TEXT, Kind.BLANK, Kind.EMPTY, Kind.BINARY,
 })  # fmt: skip
 """Met by `file any` and `file diagnosed`, as any bytes are."""
 

@@ -20,12 +20,13 @@ _NAMED = re.compile(rf"(\S{{1,253}})(?:{re.escape(HELD)}| gives out | has the co
 """What begins with the nodes that it is of."""
 _COSTS = {
     "peermem": "without DMA-BUF the traffic of GPUs goes through the memory of the host",
+    "registration": "the program fails here, or its traffic goes through the memory of the host",
     "devices": "no RDMA over that device from here",
     "link-slow": "what goes over this link is held to its pace",
     "link-errors": "packets are sent again, and connections die when it is many",
 }
-_BY = dict.fromkeys(("link-slow", "link-errors"), "by the word of a tool of the fabric") | {
-    "peermem": "as modprobe says", "devices": "as ibv_devinfo says",
+_BY = dict.fromkeys(("link-slow", "link-errors"), "by the word of a tool of the network") | {
+    "peermem": "as modprobe says", "registration": "as a program says", "devices": "as ibv_devinfo says",
 }  # fmt: skip
 
 WORDS: dict[str, tuple[str, str, str, str]] = {
@@ -45,6 +46,10 @@ WORDS: dict[str, tuple[str, str, str, str]] = {
                "`systemctl status nvidia-fabricmanager` and `nvidia-smi -q | grep -A6 Fabric` on the node"),
     "gpu-clocks": ("GPU004", "clocks of GPUs are held down", "clocks that the product reaches",
                    "`nvidia-smi -q -d PERFORMANCE,CLOCK` on the node: the reason that holds them"),
+    "gpu-slow": ("GPU006", "copies to or from a GPU are slower than they should be", "copies as fast as those of"
+    " its siblings",
+                 "`nvbandwidth` or `bandwidthTest` for each GPU, then `sudo lspci -vv`: LnkSta beside LnkCap of"
+                 " that GPU"),
     "port-flap": ("NIC003", "the link of a network port goes down and comes back", "links that stay up",
                   "`dmesg -T | grep -iE 'link|mlx5'` on the node; clean and reseat the cable of that port"),
     "port-count": ("NIC005", "the node has fewer adapters than it should have", "all adapters of the node",
@@ -55,8 +60,11 @@ WORDS: dict[str, tuple[str, str, str, str]] = {
                     "`mlxlink -d DEVICE -c` or `perfquery -x` for that port, twice with a minute between; its cable"),
     "port-down": ("NIC001", "a network port is not active", "ports that are Active and LinkUp",
                   "`ibstat` on the node: state and physical state of that port; then its cable and its switch port"),
-    "peermem": ("GDR001", "the module for RDMA with GPU memory does not load", "nvidia-peermem loaded, or DMA-BUF",
+    "peermem": ("GDR001", "the module for RDMA with GPU memory is not loaded", "nvidia-peermem loaded, or DMA-BUF",
                 "`dmesg | grep -i peer` after `modprobe nvidia-peermem`: reinstall the driver after the RDMA stack"),
+    "registration": ("GDR001", "memory of a GPU cannot be registered for RDMA", "nvidia-peermem loaded, or DMA-BUF",
+                     "`lsmod | grep peer` on the node and in the container's host; without it DMA-BUF needs kernel 5.12"
+                     " and the open kernel modules: load nvidia-peermem"),
     "devices": ("HST002", "an RDMA device that is seen cannot be opened", "a device node for each device that is seen",
                 "`ls -l /dev/infiniband` here and on the host: uverbs of the devices must be passed in"),
     "storage": ("HST006", "storage is missing or does not answer", "storage that is mounted and answers",
@@ -65,6 +73,16 @@ WORDS: dict[str, tuple[str, str, str, str]] = {
              "`sudo lspci -vv` on the node: LnkSta beside LnkCap of that device"),
     "iommu": ("PCI004", "the IOMMU translates the accesses of devices", "groups of type `identity` (passthrough)",
               "`cat /proc/cmdline`, `dmesg | grep -i iommu`: boot bare metal with iommu=pt; a guest's is the host's"),
+    "acs": ("PCI004", "PCIe access control (ACS) sends traffic between peers through the root",
+            "ACS off on the switch ports between peers",
+            "`sudo lspci -vvv | grep ACSCtl` on the node: bridges with ReqRedir+; a guest's are the host's"),
+    "shm": ("HST001", "shared memory is too small", "room in /dev/shm for NCCL's and the data loaders' segments",
+            "`df -h /dev/shm` in the job's container; `--shm-size=8g`, `--ipc=host`, or an emptyDir of medium Memory"),
+    "memlock": ("HST001", "the limit of locked memory is too low", "`ulimit -l` is unlimited in the job",
+                "`ulimit -l` inside the job: it is the launcher's daemon that passes the limit on (LimitMEMLOCK=)"),
+    "gpu-shared": ("JOB004", "another program uses a GPU of the job", "one program on each GPU of a job",
+                   "`nvidia-smi` and `ps -o user,pid,lstart,args -p PID` on the node: whose is it, and is its job"
+                   " over?"),
     "pcie-errors": ("PCI003", "a PCIe link has errors", "no uncorrected error of PCIe",
                     "`dmesg -T | grep -i aer` on the node: which device, and is it always the same slot?"),
 }  # fmt: skip

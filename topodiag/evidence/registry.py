@@ -17,6 +17,7 @@ _SOURCES = {
     "nvidia-smi-q": "nvidia.nvidia_smi_q_text:NvidiaSmiQText",
     "nvidia-smi-query": "nvidia.nvidia_smi_query:NvidiaSmiQuery",
     "nvidia-smi": "nvidia.nvidia_smi_table:NvidiaSmiTable",
+    "nvidia-smi-processes": "nvidia.smi_processes:SmiProcesses",
     "nvidia-smi-dmon": "nvidia.nvidia_smi_dmon:NvidiaSmiDmon",
     "rocm-smi": "host.rocm_smi:RocmSmi",
     "dcgm-dmon": "nvidia.dcgm_dmon:DcgmDmon",
@@ -48,6 +49,7 @@ _SOURCES = {
     "qos": "network.qos:Qos",
     "ib-counters": "network.fabric_counters:FabricCounters",
     "node-exporter": "network.node_exporter:NodeExporter",
+    "counter-lines": "network.counter_lines:CounterLines",
     "ib-net": "network.ib_net:IbNet",
     "ib-links": "network.fabric_links:FabricLinks",
     "ip-link": "network.ip_link:IpLink",
@@ -56,9 +58,11 @@ _SOURCES = {
     "hca-self-test": "network.hca_self_test:HcaSelfTest",
     "ethtool-stats": "network.ethtool_stats:EthtoolStats",
     "ethtool-driver": "network.ethtool_driver:EthtoolDriver",
+    "ethtool-module": "network.ethtool_module:EthtoolModule",
     "ethtool": "network.ethtool:Ethtool",
     "systemctl": "host.systemctl:Systemctl",
     "kernel-log": "host.kernel_log:KernelLog",
+    "switch-log": "network.switch_log:SwitchLog",
     "slurm-nodes": "host.slurm_nodes:SlurmNodes",
     "health-checks": "host.health_checks:HealthChecks",
     "health-json": "host.health_json:HealthJson",
@@ -68,10 +72,13 @@ _SOURCES = {
     "numactl": "host.numactl:Numactl",
     "lsmod": "host.lsmod:Lsmod",
     "modprobe": "host.modprobe:Modprobe",
+    "rdma-registration": "network.gpu_registration:GpuRegistration",
     "shell": "host.shell_facts:ShellFacts",
     "notes": "host.notes:Notes",
     "any-tool": "host.last_resort:LastResort",
 }
+BESIDE = ("notes",)
+"""Alone they leave a text to the reader of last resort, which reads more of it."""
 LAST_RESORT = "any-tool"
 """Asked of a text that no other reader of anything takes."""
 
@@ -105,13 +112,14 @@ def recognise_lines(text: str) -> tuple[str, ...]:
 def recognise(text: str) -> tuple[str, ...]:
     """The kinds of a text without a manifest, from its content: none, one, or several in a terminal transcript."""
     head = text[:HEAD_CHARS]
-    return tuple(
+    kinds = tuple(
         kind
         for kind in _SOURCES
         if kind != LAST_RESORT
         and (made := source(kind)) is not None
         and made.recognises(text if kind in BY_LINE else head)
     )
+    return kinds if kinds != BESIDE else ()
 
 
 def last_resort(text: str) -> tuple[str, ...]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.evidence.filled import node_of
@@ -11,6 +13,7 @@ from topodiag.checks.node.nic import NicPortDown
 from topodiag.checks.node.nic_errors import NicPortErrors
 from topodiag.checks.node.nic_rate import NicPortSlow
 from topodiag.checks.node.pcie import NarrowPcieLink
+from topodiag.model.devices import Gpu
 from topodiag.model.finding import Confidence, Finding, Outcome, Severity, Status
 
 ON = "ACSCtl:\tSrcValid+ TransBlk- ReqRedir+ CmpltRedir+ UpstreamFwd+ EgressCtrl- DirectTrans-\n"
@@ -108,7 +111,7 @@ def test_the_kernel_log_alone_shows_what_an_adapter_suffers(
     assert word in finding.message
 
 
-def test_a_link_that_is_down_by_the_last_word_of_the_log_is_an_error_and_one_that_came_back_is_not() -> None:
+def test_a_link_that_is_down_by_the_last_word_of_the_log_is_an_error_and_one_that_came_back_a_warning() -> None:
     down = "[9000.1] mlx5_core 0000:c0:00.0 ibp192s0: Link down\n"
     finding = only(
         NicPortDown().judge(
@@ -119,7 +122,10 @@ def test_a_link_that_is_down_by_the_last_word_of_the_log_is_an_error_and_one_tha
     assert "0000:c0:00.0" in finding.message
     back = node_of(down + "[9012.1] mlx5_core 0000:c0:00.0 ibp192s0: Link up\n")
     assert NicPortDown().judge(back).status is not Status.FINDING
-    assert NicPortErrors().judge(back).status is not Status.FINDING
+    once = only(NicPortErrors().judge(back))
+    assert (once.severity, once.confidence) == (Severity.WARNING, Confidence.LOW)
+    assert "came back once" in once.message
+    assert NicPortErrors().judge(replace(back, gpus=(Gpu(0),))).status is not Status.FINDING
 
 
 def test_an_interface_that_somebody_takes_up_again_is_no_flap() -> None:

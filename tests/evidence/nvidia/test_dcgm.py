@@ -65,11 +65,12 @@ def test_tests_that_all_gpus_passed_clear_them() -> None:
 
 
 def test_the_sentences_on_one_gpu_are_kept_together() -> None:
-    [gpu] = node_of(DIAG_4).gpus
-    assert gpu.failed_tests.value == (
-        "the test pcie failed",
-        "GPU 2 is running at PCI link width 8X, which",
-    )
+    node = node_of(DIAG_4)
+    [gpu] = node.gpus
+    assert gpu.failed_tests.value == ("the test pcie failed",)
+    assert [(event.kind, event.gpu, event.text) for event in node.events] == [
+        ("reported pcie", 2, "GPU 2 is running at PCI link width 8X, which")
+    ]
 
 
 @pytest.mark.parametrize(

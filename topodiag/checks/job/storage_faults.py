@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-from topodiag.checks.job.device_faults import FaultInLog, Words
-from topodiag.model.finding import Confidence
+from topodiag.checks.job.device_faults import FaultInLog, Named, Words
+from topodiag.model.finding import Confidence, Outcome
+from topodiag.model.job import Job
 
 _ENDS = "the rank that writes ends or waits, and all others wait for it in the next collective"
 
@@ -62,3 +63,10 @@ class StorageInLog(FaultInLog):
             _ENDS,
         ),
     }  # fmt: skip
+
+    def observe(self, judged: Job, peers: Sequence[Job]) -> Named | Outcome:
+        named = super().observe(judged, peers)
+        shared = any(event.details.get("fault") == "shm" for event in judged.events)
+        if shared and isinstance(named, Named) and named.fault == "disk full":
+            return self.not_applicable(judged, "shared memory is what is full: HST001 says so")
+        return named

@@ -242,11 +242,15 @@ class AcsBetweenPeers(NodeCheck[Detours]):
         )
 
 
+_OF_ENDS = frozenset({"xid", "gpu-lost", "gpu-init", "nvrm", "amdgpu", "mlx5"})
+"""Kinds of kernel messages that only the driver of a GPU or of an adapter writes, of its own device."""
+
+
 def _faults(node: Node) -> tuple[KernelEvent, ...]:
     """IOMMU faults of GPUs and NICs, by what the evidence holds of the device or by the driver that the line names.
     Faults of a device whose kind is not shown are no evidence: disks and management controllers have them, too."""
     owners: list[Gpu | Nic] = [*node.gpus, *compute_nics(node)]
-    ends = {owner.bus_id for owner in owners}
+    ends = {owner.bus_id for owner in owners} | {each.bus_id for each in node.events if each.kind in _OF_ENDS}
     return tuple(
         event
         for event in node.events

@@ -28,6 +28,8 @@ from topodiag.words.units import in_gbs, spell_gbs
 
 LONE_AMONG = 6
 """Ports from which on a single one that is down is no second port: three cards of two would have two others."""
+FEW_OF = 6
+"""A sixth of the ports may be spare by design: eight compute ports and two of storage cards with two ports each."""
 NO_COMPUTE = "no RDMA NIC that carries the job's traffic"
 
 CABLELESS = frozenset({"no link partner", "switched off", "down"})
@@ -220,9 +222,11 @@ def _may_be_spare(node: Node, port: Port, ports: Sequence[Port]) -> bool:
 
 
 def _stands_alone(port: Port, ports: Sequence[Port]) -> bool:
-    """Whether a port is down alone among many of its kind: second ports without a cable come by the half."""
+    """Whether a port is down alone, or as one of few, among many of its kind: second ports without a cable come by the
+    half, and by two where two cards of storage have one each."""
     alike = [other for other in ports if product(other.nic) == product(port.nic) and other.layer == port.layer]
-    return len(alike) >= LONE_AMONG and all(other.is_up for other in alike if other is not port)
+    down = sum(not other.is_up for other in alike)
+    return len(alike) >= LONE_AMONG and (down == 1 or down * FEW_OF < len(alike))
 
 
 def _loss(node: Node, bad: Sequence[Port], told: Sequence[Port]) -> Cost:

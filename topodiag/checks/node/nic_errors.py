@@ -62,7 +62,8 @@ class NicPortErrors(OneStep[Node], NodeCheck[Never]):
         packet_seq_err, local_ack_timeout_err, discards and CRC errors on Ethernet; retransmission timeouts on EFA.
         With one sample only: more flaps a day since boot than is normal, more than ten on one port while its siblings
         stayed up, a thousand errors and more on one port while its siblings had hardly any (three of them, or one that
-        carried as much), counters that reached their end, links that come up again and again in the kernel log,
+        carried as much), counters that reached their end, links that come up again and again in the kernel log (a link
+        that was lost once where the log stands alone: low confidence), lanes of a transceiver without light,
         and ports in the report of `ibqueryerrors` or `perfquery` whose totals are above the thresholds of rdma-core.
 
     Why it matters
@@ -72,9 +73,9 @@ class NicPortErrors(OneStep[Node], NodeCheck[Never]):
 
     Evidence it reads
         `counters` and `hw_counters` of each port in /sys/class/infiniband, `carrier_changes` and `statistics` of the
-        interface, `ethtool -S`; the kernel log (firmware that is stuck, transmit timeouts, links that come and go, too
-        little power, bad modules); `mlxlink` (the firmware's word on the signal); `ibqueryerrors`, `perfquery`; the
-        uptime. Growth needs two readings: `--sample`, or two pasted ones.
+        interface, `ethtool -S`, `ethtool -m`; logs of switches; the kernel log (firmware that is stuck, transmit
+        timeouts, links that come and go, too little power, bad modules); `mlxlink` (the firmware's word on the signal);
+        `ibqueryerrors`, `perfquery`; the uptime. Growth needs two readings: `--sample`, or two pasted ones.
 
     When it stays silent
         Totals since boot or driver load, because the time of the errors is unknown (a thousand and more: unknown, never

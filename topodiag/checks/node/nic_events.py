@@ -12,6 +12,7 @@ from typing import Any
 
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.node.gpu_events import times
+from topodiag.checks.node.nic_ports import UP
 from topodiag.checks.shared.devices import BOOT_S
 from topodiag.model.devices import Nic, NicRole, PciKind
 from topodiag.model.finding import Confidence, Cost, Finding, Severity
@@ -31,16 +32,30 @@ has the ups alone. An interface that somebody takes down and up again gives one 
 AT_FULL_POWER_GBPS = 50.0
 """Adapters with too little power leave their ports off or at the pace of passive cables."""
 
-_ADAPTER = re.compile(r"\bmlx[45]_(?:core|ib|en)\b")
-_INTERFACE = re.compile(r"\b(?:mlx[45]_core|mlx4_en) [0-9a-fA-F:.]{7,16}:? ([A-Za-z][\w.-]{1,31}): ")
-_DOWN = re.compile(r"\bLink (?:is )?down\b|lost carrier|Cable unplugged", re.IGNORECASE)
-_UP = re.compile(r"\bLink (?:is )?up\b|gained carrier|Cable plugged", re.IGNORECASE)
+_DRIVER = r"(?:mlx[45]_(?:core|ib|en)|bnxt_(?:en|re)|ionic|irdma|hns3)"
+_ADAPTER = re.compile(rf"\b{_DRIVER}\b|\bbond\w{{1,12}}: \(?slave ")
+_INTERFACE = re.compile(
+    rf"\b{_DRIVER} [0-9a-fA-F:.]{{7,16}}:? ([A-Za-z][\w.-]{{1,31}}): |\bslave ([A-Za-z][\w.-]{{1,31}})\)"
+)
+_DOWN = re.compile(r"\bLink (?:is |status definitely )?down\b|lost carrier|Cable unplugged", re.IGNORECASE)
+_UP = re.compile(r"\bLink (?:is |status definitely )?(?:up|active)\b|gained carrier|Cable plugged", re.IGNORECASE)
+ONCE_S = 900.0
+"""Longest time for which a link that is lost once is down before it counts as work on the machine."""
+_GONE = re.compile(
+    r"D3cold to D0|(?:device|config space) inaccessible|\b0xffffffff after \d|PCI device (?:is )?disconnected|health"
+    r".{0,40}device disconnected"
+)
+"""What a driver says of an adapter whose registers read as all ones."""
 
 _STUCK = re.compile(
     r"health compromised|health poll failed|unrecoverable (?:hardware )?error|assert_(?:var|exit)"
     r"|[Ff]atal (?:error|device)|timeout\. Will cause a leak|wait vital counter"
     r"|device'?s health|poll_health|mlx5_cmd_\S{1,40}[^\n]{0,60}time-?out|reached threshold|enter error state"
-    r"|handling bad device",
+    r"|handling bad device|[Ff]irmware (?:is )?not responding|[Ff]irmware (?:fatal|reset aborted)|\bF[Ww] is"
+    r" stopped|DEVCMD timed out|admin ?q\w{0,6}"
+    r" .{0,40}time"
+    r"|Error \(timeout: \d{1,9}\) msg|\bCQP timeout|(?:PF|FLR|VF) reset failed|Rebuild failed|completion"
+    r" \(polling\) timeout|[Mm]ailbox .{0,40}time-?d? ?out|hwrm .{0,60}\btime-?d? ?out",
 )
 _KINDS = (
     (_STUCK, "stuck", Severity.ERROR, "the firmware of the adapter does not answer or reports a fatal error"),
@@ -133,11 +148,19 @@ def of_log(check: NodeCheck[Any], node: Node) -> Iterator[Finding]:
 
 def lost_nics(node: Node) -> tuple[tuple[str, str, Origin | None], ...]:
     """Adapters whose function does not answer: name, how it shows, and where."""
-    return tuple(
-        (_name(node, bus_id), function.lost.value or "", function.lost.origin)
+    made: dict[str, tuple[str, str, Origin | None]] = {
+        bus_id: (_name(node, bus_id), function.lost.value or "", function.lost.origin)
         for bus_id, function in node.pci.items()
         if function.lost.known and function.kind is PciKind.NIC
-    )
+    }
+    for event in node.events:
+        if event.kind in ("mlx5", "link") and event.bus_id is not None:
+            if _GONE.search(event.text):
+                words = "its driver no longer reads its registers"
+                made.setdefault(event.bus_id, (_name(node, event.bus_id), words, event.origin))
+            elif _UP.search(event.text):
+                made.pop(event.bus_id, None)  # a reset brought it back
+    return tuple(made.values())
 
 
 def links_down(node: Node) -> tuple[Event, ...]:
@@ -164,6 +187,20 @@ def _unsteady(node: Node) -> Iterator[Event]:
             if not flaps:
                 words = f"its link came up {plural(again, 'time')} more although it was up: it was lost in between"
             yield Event(name, "flap", Severity.WARNING, words, tuple(event.origin for event in events))
+        elif flaps and not (node.nics or node.gpus or node.pci) and (once := _lost_once(events)):
+            # Of a whole machine one loss may be old and long over; whoever pastes these lines alone asks about them.
+            words = f"its link went down and came back once{times(once[:1])}"
+            shown = tuple(event.origin for event in once)
+            yield Event(name, "flap", Severity.WARNING, words, shown, Confidence.LOW)
+
+
+def _lost_once(events: list[KernelEvent]) -> list[KernelEvent]:
+    """The loss of a link and its return, where it did not stay down as long as somebody works on it."""
+    at = next(at for at, event in enumerate(events) if _is_down(event))
+    down, up = events[at], events[at + 1]
+    if down.time_s is not None and up.time_s is not None and not 0 <= up.time_s - down.time_s <= ONCE_S:
+        return []
+    return [down, up]
 
 
 def _told_by_driver(node: Node) -> Iterator[Event]:
@@ -180,8 +217,21 @@ def _told_by_driver(node: Node) -> Iterator[Event]:
             yield Event(name, kind, severity, f"{words}{times(events)}", shown)
         elif _carried_much(node):
             yield Event(name, kind, Severity.INFO, f"{words}: it carried as much as it should", shown)
+        elif _runs_fast(node, name):
+            yield Event(name, kind, Severity.INFO, f"{words}: its port is up at full speed all the same", shown)
         else:
             yield Event(name, kind, severity, f"{words}{times(events)}", shown, Confidence.LOW)
+
+
+def _runs_fast(node: Node, name: str) -> bool:
+    """Whether the adapter's ports, or all that are shown where its own are not named, are up at a speed that needs
+    power: a short one leaves them off or slow."""
+    named = [nic for nic in node.nics if nic.rdma_name == name]
+    ports = [port for nic in named or node.nics for port in nic.ports]
+    return bool(ports) and all(
+        (port.state.value or "").strip().upper() in UP and port.rate_gbps.get(0.0) >= AT_FULL_POWER_GBPS
+        for port in ports
+    )
 
 
 def _carried_much(node: Node) -> bool:
@@ -200,13 +250,14 @@ def _poor_signals(node: Node) -> Iterator[Event]:
 
 def _links(node: Node) -> list[tuple[str, Nic | None, list[KernelEvent]]]:
     """The ups and downs of each adapter after the machine has booted, in the order of the log."""
-    found: dict[str | None, list[KernelEvent]] = defaultdict(list)
+    found: dict[tuple[str | None, str], list[KernelEvent]] = defaultdict(list)
     for event in node.events:
         booted = event.time_s is None or event.time_s > BOOT_S
         if booted and event.kind in ("mlx5", "link") and _ADAPTER.search(event.text) and _is_change(event):
-            found[event.bus_id].append(event)
+            interface = _INTERFACE.search(event.text) if event.bus_id is None else None
+            found[event.bus_id, (interface[1] or interface[2]) if interface is not None else ""].append(event)
     made = []
-    for bus_id, events in found.items():
+    for (bus_id, _), events in found.items():
         nic = _of(node, bus_id)
         if not _is_foreign(nic):
             made.append((_name(node, bus_id, events), nic, events))
@@ -234,5 +285,6 @@ def _name(node: Node, bus_id: str | None, events: list[KernelEvent] | None = Non
     nic = _of(node, bus_id)
     if nic is not None and nic.rdma_name:
         return nic.rdma_name
-    interface = next((match[1] for event in events or () if (match := _INTERFACE.search(event.text))), "")
+    named = (match for event in events or () if (match := _INTERFACE.search(event.text)))
+    interface = next((match[1] or match[2] for match in named), "")
     return f"{bus_id} ({interface})" if bus_id and interface else bus_id or interface or "an adapter"

@@ -14,6 +14,8 @@ from topodiag.model.devices import NetDev, Nic, NicPort
 from topodiag.model.links import PathType
 from topodiag.model.node import Node
 
+MOST_DEFAULT_GBPS = 56.0
+"""The highest rate that drivers show for a port without a link: mlx5 shows 10 and 40 Gb/s, mlx4 up to 56."""
 UP = frozenset({"ACTIVE", "ACTIVE_DEFER"})
 """Logical states in which a port carries traffic (enum ib_port_state, include/rdma/ib_verbs.h)."""
 
@@ -50,9 +52,11 @@ class Port:
 
     @property
     def rate(self) -> float | None:
-        """Gb/s; None on a port that is not up, whose rate is the driver's default and means nothing."""
+        """Gb/s; None on a port that is not up, whose rate is the driver's default and means nothing. Where nobody says
+        whether it is up, a rate above all such defaults tells that it is."""
         value = self.port.rate_gbps.value
-        return value if self.is_up and value is not None and value > 0 else None
+        trained = self.is_up or (not self.state and not self.phys and value is not None and value > MOST_DEFAULT_GBPS)
+        return value if trained and value is not None and value > 0 else None
 
     @property
     def layer(self) -> str:

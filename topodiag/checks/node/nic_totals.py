@@ -80,7 +80,7 @@ def odd_ports(node: Node, nic: Nic, judged: Mapping[str, Sequence[Judged]]) -> I
     """A single reading that its siblings do not share: what all ports went through is not in it."""
     yield from _odd_totals(node, nic, judged)
     uptime = node.os.uptime_s.value
-    if uptime is None:
+    if uptime is None and (node.gpus or node.pci):
         return
     for _, counter, limit in judged[nic.name]:
         if not limit.per_flap or counter.later.known or counter.first.value is None:
@@ -93,9 +93,11 @@ def odd_ports(node: Node, nic: Nic, judged: Mapping[str, Sequence[Judged]]) -> I
             if name != nic.name and other.name == counter.name and other.first.known
         ]
         quiet = len(others) >= QUIET_SIBLINGS and max(others) <= QUIET_SHARE * flaps
-        if quiet and flaps > ODD_FLAPS and flaps >= ODD_PER_DAY * uptime / DAY_S:
+        if quiet and flaps > ODD_FLAPS and flaps >= ODD_PER_DAY * (uptime or 0.0) / DAY_S:
             meaning = f"{limit.meaning}, and on no other port,"
-            yield Count(nic, counter, counter.first.value, False, Severity.WARNING, Confidence.MEDIUM, meaning)
+            # Whoever pastes these counters alone asks about them; it may be long ago.
+            sure = Confidence.LOW if uptime is None else Confidence.MEDIUM
+            yield Count(nic, counter, counter.first.value, False, Severity.WARNING, sure, meaning)
 
 
 def _odd_totals(node: Node, nic: Nic, judged: Mapping[str, Sequence[Judged]]) -> Iterator[Count]:

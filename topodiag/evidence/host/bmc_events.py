@@ -1,7 +1,8 @@
-"""Events that a baseboard controller logged: `ipmitool sel list` and `sel elist`.
+"""Events that a baseboard controller logged: `ipmitool sel list`, `sel elist`, and what web consoles export of it.
 
      1b3 | 03/02/2025 | 04:18:22 | Module/Board GPU_5_Status | Device Removed/Device Absent | Asserted
        9 | 08/11/2025 | 14:02:11 | Temperature GPU3_TEMP | Upper Critical going high | Asserted | Reading 94 > ...
+    2025-05-06T02:11:33 | PCIe Slot 4 ConnectX-7 | Device not detected | Critical
 
 An event that was asserted and later taken back is over. Sensors of other parts are told as lines that no check judges.
 Format: ipmitool lib/ipmi_sel.c (ipmi_sel_print_std_entry), sensor types and events of IPMI 2.0, table 42.
@@ -18,26 +19,32 @@ from topodiag.model.topics import Topic
 
 MAX_EVENTS = 100
 _ROW = re.compile(
-    r"^[ \t>]{0,20}[0-9a-f]{1,8} {0,8}\| {0,4}(?:[\d/-]{8,10}|Pre-Init) {0,12}\| {0,4}[\d:]{5,10}[ \w]{0,8}\|"
+    r"^[ \t>]{0,20}(?:(?:[0-9a-fA-F]{1,8} {0,8}\| {0,4})?"
+    r"(?:[\d/-]{8,10}|Pre-Init) {0,12}\| {0,4}[\d:]{5,10}[ \w]{0,8}\|"
+    r"|\d{4}-\d\d-\d\d[T ][\d:.+Z-]{5,24} {0,4}\|)"
     r" {0,4}([^|\n]{2,80}?) {0,20}\| {0,4}([^|\n]{2,100}?) {0,20}"
     r"(?:\| {0,4}([^|\n]{0,40}?) {0,20})?(?:\|([^\n]{0,200}))?$",
     re.MULTILINE,
 )
 _GPU = re.compile(r"(?<![A-Za-z])(?:GPU|SXM|HGX|OAM|UBB)(?![A-Za-z])|GPU")
 _KINDS: tuple[tuple[str, re.Pattern[str], re.Pattern[str]], ...] = (
-    ("gpu-lost", _GPU, re.compile(r"Device Removed|Removed/|Absent|Communication lost|not responding", re.I)),
+    ("gpu-lost", _GPU,
+     re.compile(r"Device Removed|Removed/|Absent|Communication lost|not (?:responding|detected|present)", re.I)),
     ("gpu-clocks", _GPU,
      re.compile(r"Upper (?:Critical|Non-recoverable)|Over ?-?temp|Thermal ?(?:Trip|Throttl)|PROCHOT", re.I)),
     ("gpu-memory", _GPU, re.compile(r"Uncorrectable (?:ECC|memory)|Uncorrectable ECC", re.I)),
-    ("pcie-errors", re.compile(r"PCI|Critical Interrupt", re.I),
-     re.compile(r"Bus (?:Fatal|Uncorrectable)|Fatal (?:Bus )?error|PERR|SERR|Uncorrectable error", re.I)),
+    ("port-count", re.compile(r"\bConnectX|\bNIC\b|\bHCA\b|\bnetwork adapter", re.I),
+     re.compile(r"not (?:detected|present)|device (?:absent|removed|missing)|Removed/|Absent", re.I)),
+    ("pcie-errors", re.compile(r"\bPCI|\bslot\b|\briser\b|Critical Interrupt", re.I),
+     re.compile(r"Bus (?:Fatal|Uncorrectable)|\bfatal\b|PERR|SERR|Uncorrect|\bfault\b|\bfail(?:ed|ure)\b|link down"
+                r"|degraded|not (?:detected|present)", re.I)),
 )  # fmt: skip
 _BAD = re.compile(
     r"Upper (?:Critical|Non-recoverable)|Lower (?:Critical|Non-recoverable)|Failure detected|Power Supply AC lost"
     r"|Redundancy Lost|Uncorrectable|Fatal|IERR|Thermal Trip|Predictive Failure",
     re.IGNORECASE,
 )
-_OVER = re.compile(r"Deassert", re.IGNORECASE)
+_OVER = re.compile(r"Deassert|^(?:OK|Normal|Informational)\b", re.IGNORECASE)
 
 
 class BmcEvents(Telling):

@@ -21,6 +21,8 @@ import msgspec
 from topodiag.evidence.host.named_columns import judged
 from topodiag.evidence.host.named_values import fault_of_value, words_of_name
 from topodiag.evidence.host.reasons import part_of
+from topodiag.evidence.host.told import told_of
+from topodiag.evidence.host.verdict_lines import topic_of
 from topodiag.evidence.interface import Blob, Parsed
 from topodiag.evidence.sentences import Telling, event
 from topodiag.model.system import TOLD, TOLD_OF, KernelEvent
@@ -34,8 +36,8 @@ MAX_LINES = 5000
 _VERDICTS = frozenset({"health", "status", "state", "result", "verdict", "outcome", "overall health", "health status",
                        "health state", "check result", "conclusion", "severity"})  # fmt: skip
 _ILL = frozenset({"unhealthy", "abnormal", "fail", "failed", "failure", "error", "critical", "fatal", "degraded",
-                  "faulty", "bad", "lost", "down"})  # fmt: skip
-_GOOD_NAMES = frozenset({"healthy", "is healthy", "ok", "passed", "pass"})
+                  "faulty", "fault", "bad", "lost", "down", "not ok", "nok"})  # fmt: skip
+_GOOD_NAMES = frozenset({"healthy", "is healthy", "ok", "passed", "pass", "success"})
 _ILL_NAMES = frozenset({"unhealthy", "is unhealthy", "is fatal", "fatal", "failed"})
 _SAYS = frozenset({"reason", "message", "msg", "detail", "details", "description", "error", "errors", "error name",
                    "error code", "errorcode", "warning", "output", "stdout", "summary"})  # fmt: skip
@@ -201,8 +203,14 @@ def _said(value: Mapping[str, object], names: Sequence[str]) -> Ill:
     ]
     words = "; ".join(dict.fromkeys(text for text in texts if text))
     called = " ".join(dict.fromkeys(names))
-    fault = part_of(words) or part_of(f"{words_of_name(called)} {words}")
+    fault = part_of(words) or _by_name((*names, *texts)) or part_of(f"{words_of_name(called)} {words}")
     return Ill(fault, f"{called}: {words}"[:300] if words else called[:300])
+
+
+def _by_name(names: Sequence[str]) -> str:
+    """The part that the words of a check's name speak of, in any spelling: `PCIeACSNotClosed`."""
+    told = next((said for name in names if (said := told_of(name) or topic_of(name, "ill")) is not None), None)
+    return told.fault if told is not None else ""
 
 
 def _valued(key: str, value: object, names: Sequence[str]) -> Ill | None:

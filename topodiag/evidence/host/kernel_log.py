@@ -84,9 +84,9 @@ _NO_START = re.compile(
     r"|This PCI I/O region assigned to your NVIDIA",
     re.IGNORECASE,
 )
-_REMOVED = re.compile(r"pciehp: Slot\([\w-]{1,20}\): Link Down\b")
-"""A slot whose device went away while it ran (drivers/pci/hotplug/pciehp_ctrl.c)."""
-_NIC_DRIVER = re.compile(r"\b(?:mlx[45]_\w{2,5}|bnxt_(?:en|re)|irdma|ice|ionic|efa|hns_roce)\b")
+_REMOVED = re.compile(r"pciehp: Slot\([\w-]{1,20}\): (?:Link Down|Power fault)\b")
+"""A slot whose device went away or lost its power while it ran (drivers/pci/hotplug/pciehp_ctrl.c)."""
+_NIC_DRIVER = re.compile(r"\b(?:mlx[45]_\w{2,5}|bnxt_(?:en|re)|irdma|ice|ionic|efa|hns_roce|hns3)\b")
 _CPU = re.compile(
     r"\bEDAC \w{2,12}: \d{1,9} UE\b|\bmce: \[Hardware Error\]|\bBUG: (?:soft|hard) lockup\b"
     r"|\brcu: INFO: rcu_\w{2,20} (?:self-)?detected (?:expedited )?stall|\bKernel panic - "
@@ -120,11 +120,13 @@ _IOMMU_FAULT = re.compile(
 )
 """Accesses that an IOMMU refused: AMD's event log and Intel's remapping hardware (drivers/iommu of Linux)."""
 _SHORT_BUS = re.compile(r"[Dd]evice[= ]\[?([0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7])\b")
-_LINK = re.compile(r"\blink(?: is)?:? (?:up|down)\b|\b(?:lost|gained) carrier\b", re.IGNORECASE)
+_LINK = re.compile(
+    r"\blink(?: is| status definitely)?:? (?:up|down|active)\b|\b(?:lost|gained) carrier\b", re.IGNORECASE
+)
 _NOT_A_NETWORK = re.compile(r"\b(?:ata[0-9]|sata|usb|veth|docker[0-9]|br-|virbr|cali|lxc)", re.IGNORECASE)
 _MLX5_TROUBLE = re.compile(
     r"error|fail|fatal|timeout|timed out|health|unplugged|assert|syndrome|temperature|not responding"
-    r"|power|abort|dump|cannot",
+    r"|power|abort|dump|cannot|inaccessible|vital counter|\bstopped\b|disconnected",
     re.IGNORECASE,
 )
 _HUNG_TASK = re.compile(r"\btask \S{1,64}:[0-9]{1,10} blocked for more than [0-9]{1,9} seconds")
@@ -139,10 +141,10 @@ _STORAGE = re.compile(
 """Storage that does not answer, or does again: net/sunrpc/clnt.c, Lustre ptlrpc/import.c, fs/ceph, fs/smb, block/."""
 _INTERESTING = re.compile(
     r"Xid ?\(|Xid=|XidCritical|\(XID |PCIe |AER: |NVRM: |nvidia-|link|carrier|mlx5|off the bus|iommu|AMD-Vi"
-    r"|DMAR: |amdgpu|LustreError"
+    r"|DMAR: |amdgpu|pciehp|LustreError"
     r"|blocked for more|detected (?:NVSwitch|GPU NVLink)"
     r"|nfs: server|Connection |ceph: mds|has not responded|I/O error|lockup|EDAC"
-    r"|mce: |rcu: |panic|inaccessible|bnxt|irdma|ionic|-fs |BTRFS|F2FS|XFS \(|nvme nvme",
+    r"|mce: |rcu: |panic|inaccessible|bnxt|irdma|ionic|mlx4|\bice |hns3|\befa |-fs |BTRFS|F2FS|XFS \(|nvme nvme",
     re.IGNORECASE,
 )
 """Cheap to search for, and in every line that any of the patterns above accepts."""
@@ -161,7 +163,9 @@ _WRITES = re.compile(
     rf"|\bamdgpu {_BUS}: "
     r"|detected NVSwitch (?:non-)?fatal error [0-9]|detected GPU NVLink fatal error on GPU"
     rf"|\[drm:amdgpu_\w{{1,60}} \[amdgpu\]\] \*ERROR\*"
-    rf"|\b(?:mlx5_core|bnxt_en) {_BUS}[ :]|\bpcieport {_BUS}: |Detected insufficient power on the PCIe slot"
+    rf"|\b(?:mlx[45]_core|bnxt_(?:en|re)|ionic|irdma|ice|hns3|efa) {_BUS}[ :]|\bpcieport {_BUS}: "
+    r"|Detected insufficient power on the PCIe slot|\bbond\w{1,12}: .{0,60}link status definitely (?:up|down)\b"
+    r"|\bgeneral protection fault ip:[0-9a-f]{4,16} .{0,80} in lib|\binvoked oom-killer: "
 )
 _WRITTEN = (
     *("Xid", "NVRM: ", "available PCIe", "PCIe Bus Error", "fallen off the bus", "iommu: ", "DMAR: ", "AMD-Vi: "),
@@ -173,8 +177,8 @@ _WRITTEN = (
         "I/O error",
         "amdgpu ",
         "[amdgpu]] ",
-        "mlx5_core ",
-        "bnxt_en ",
+        *("mlx5_core ", "mlx4_core ", "bnxt_en ", "bnxt_re ", "ionic ", "irdma ", "ice ", "hns3 ", "efa "),
+        "link status definitely",
         "pcieport ",
         "config space inaccessible",
         "EDAC ",

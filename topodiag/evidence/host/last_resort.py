@@ -14,8 +14,9 @@ from collections.abc import Sequence
 from topodiag.evidence.host.contradictions import Contradiction, contradictions
 from topodiag.evidence.host.named_columns import Cell, cells_of, rows_of
 from topodiag.evidence.host.named_values import value_of
-from topodiag.evidence.host.part_states import MAX_LINE, said_of
-from topodiag.evidence.host.shortfalls import short_of
+from topodiag.evidence.host.part_states import MAX_LINE
+from topodiag.evidence.host.siblings_apart import odd_ones
+from topodiag.evidence.host.told import told_of
 from topodiag.evidence.host.told_xids import told_xids
 from topodiag.evidence.interface import Blob, Parsed
 from topodiag.evidence.sentences import Sentences, event
@@ -36,7 +37,7 @@ MOST_LATER = 500
 
 
 class LastResort(Sentences):
-    """Lines of any tool that say that a part is in a state that is a fault."""
+    """Lines of any tool that say that a part is in a state that is a fault, or show it below its siblings."""
 
     kind = "any-tool"
     speaks_of = frozenset({Topic.SERVICES})
@@ -46,7 +47,8 @@ class LastResort(Sentences):
 
     def recognises(self, head: str) -> bool:
         lines = head.split("\n")
-        return any(self.event_of(line) is not None for line in lines) or bool(_of_tables(lines) or told_xids(lines))
+        several = _of_tables(lines) or told_xids(lines) or odd_ones(head)
+        return bool(several) or any(self.event_of(line) is not None for line in lines)
 
     def parse(self, blob: Blob) -> Parsed[KernelEvent]:
         parsed = super().parse(blob)
@@ -54,6 +56,10 @@ class LastResort(Sentences):
         told = {record.origin.line for record in parsed.records}
         for row in [each for each in _of_tables(lines) if each.line not in told][: self.most]:
             parsed.records.append(event(f"{TOLD_OF}{row.fault}", row.text, blob, row.line, lines[row.line - 1]))
+        kinds = {record.kind for record in parsed.records}
+        for odd in odd_ones(blob.text)[: self.most]:
+            if f"{TOLD_OF}{odd.fault}" not in kinds:
+                parsed.records.append(event(f"{TOLD_OF}{odd.fault}", odd.said, blob, odd.line, odd.text))
         for each in told_xids(lines)[: self.most]:
             origin = blob.origin(each.line, lines[each.line - 1])
             bus = normalise_bus_id(each.bus_id) if each.bus_id is not None else None
@@ -67,7 +73,7 @@ class LastResort(Sentences):
         named = value_of(cut)
         if named is not None:
             return f"{TOLD_OF}{named.fault}", text
-        said = said_of(line) if (short := short_of(cut)) is None else short
+        said = told_of(line)
         if said is None:
             return None
         return (f"{TOLD_OF}{said.fault}", text) if said.fault else (TOLD, f"{said.part}, {said.state!r}: {text}")

@@ -1,15 +1,16 @@
-"""What a person writes between the outputs of commands: sentences that say that a part is at fault.
+"""What a person or a script writes between the outputs of commands: lines that say that a part is at fault.
 
 The outputs are read by the readers of their tools; these read no prose. A line counts where it reads as a sentence, and
-where part and state stand in it together, as in a text of no known kind (`part_states`).
+where part and state stand in it together, as in a text of no known kind (`told`). Of parts that no output of a tool
+shows well (access control, IOMMU, limits, peer memory) a line of a script counts, too.
 """
 
 from __future__ import annotations
 
 import re
 
-from topodiag.evidence.host.part_states import MAX_LINE, said_of
-from topodiag.evidence.host.shortfalls import short_of
+from topodiag.evidence.host.part_states import MAX_LINE
+from topodiag.evidence.host.told import told_of
 from topodiag.evidence.sentences import Sentences
 from topodiag.model.system import TOLD_OF
 from topodiag.model.topics import Topic
@@ -72,9 +73,20 @@ _OF_PROGRAM = re.compile(
     r"|_core |GPU \d{1,3}'s NvLink|\.(?:py|cc|cpp|c):\d"
 )
 
+SPOKEN = frozenset({"acs", "iommu", "peermem", "shm", "memlock", "gpu-shared", "port-count"})
+_SPEAKS = re.compile(
+    r"\bACS\b|Access Control|Redir|IOMMU|VT-d|peer|GPU ?Direct|\bGDR\b|shm|shared|mem_?lock|locked|ulimit|adapter"
+    r"|\bNICs?\b|HCA"
+    r"|mlx[45]_|(?:RDMA|IB|InfiniBand|EFA|RoCE) (?:dev|card|if)|rdmap|ConnectX|\bidle\b|process|used by|in use|held by",
+    re.IGNORECASE,
+)
+"""Cheap to search for, and in every line that speaks of one of these parts."""
+_OF_A_TOOL = re.compile(r"\bDMAR\b|\bAMD-Vi\b|\biommu: |\bNCCL\b|\[drm|\bNVRM\b|\bACS(?:Ctl|Cap)\b")
+"""Lines of the kernel and of NCCL have readers that know what they mean."""
+
 
 class Notes(Sentences):
-    """Sentences of a person that name a part and its fault."""
+    """Lines of a person or a script that name a part and its fault."""
 
     kind = "notes"
     speaks_of = frozenset({Topic.SERVICES})
@@ -90,10 +102,13 @@ class Notes(Sentences):
 
     def event_of(self, line: str) -> tuple[str, str] | None:
         text = line.strip(" \t>#*-")
-        if not is_sentence(text[:MAX_LINE]):
+        sentence = is_sentence(text[:MAX_LINE])
+        if not sentence and (_SPEAKS.search(line[:MAX_LINE]) is None or _OF_A_TOOL.search(line[:MAX_LINE]) is not None):
             return None
-        said = said_of(text) if (short := short_of(text[:MAX_LINE])) is None else short
-        return (f"{TOLD_OF}{said.fault}", " ".join(text.split())[:300]) if said is not None and said.fault else None
+        said = told_of(text if sentence else line)
+        if said is None or not said.fault or not (sentence or said.fault in SPOKEN):
+            return None
+        return f"{TOLD_OF}{said.fault}", " ".join(line.split())[:300]
 
 
 def is_sentence(text: str) -> bool:

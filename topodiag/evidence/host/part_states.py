@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 MAX_LINE = 1000
 """Characters of a line that are looked at: longer ones are data."""
-APART = 60
+APART = 80
 """Characters between a part and its state: a clause, not a paragraph."""
 
 _GONE = (
@@ -29,7 +29,8 @@ _SLOW = (
     r"|downgraded"
 )
 _OFF = (
-    r"(?:is |are |went |link |state:? ?=?|[:=] ?)down\b|\binactive|not active|flapp(?:ed|ing)|polling"
+    r"(?:is |are |was |were |went |link |to |found |still |state:? ?=?|[:=] ?)down\b|\binactive|not active"
+    r"|flapp(?:ed|ing)|polling"
     r"|no carrier|unplugged"
 )
 _UNCORRECTABLE = r"uncorrect(?:able|ed)|double[- ]bit|fatal error"
@@ -38,10 +39,38 @@ _CLOCKS = (
     r"throttl(?:ed|es|ing)\b|(?:stuck|pegged|pinned|sits|stays|drop(?:s|ped)) (?:at|to) (?:only )?\d{2,3} ?MHz"
     r"|over-?heat(?:s|ed|ing)\b|(?:thermal|hardware|hw)[ _]slowdown|power[ _]brake"
 )
+_ON = (
+    r"(?<!not )(?<!no longer )(?:\b(?:is|are|was|were|still) (?:still |currently |turned |switched )?(?:on"
+    r"|active|set)\b|\b(?:re-?)?enabled\b|\bturned on\b)"
+)
+_SMALL = r"\btoo (?:small|low|little)\b|\bnot enough\b|\binsufficient\b|\bno space\b|\bexhausted\b"
+_NOISY = (
+    r"\b(?:high|excessive|rising|growing|increasing|too many) (?:\w{1,12} ){0,2}(?:BER\b|bit error|errors?\b)"
+    r"|\b(?:BER|error rate|errors?) (?:is |are |was |were |keep |kept )?(?:too high|above|over|exceed(?:s|ed)?"
+    r"|growing|rising|increasing)\b"
+    r"|\blow (?:rx |tx |optical |receive ){1,2}power\b|\b(?:rx|optical|receive) power (?:is )?(?:too )?low\b"
+    r"|\bloss of signal\b|\bbad signal\b|\bsignal integrity\b"
+)
+_AWAY = (
+    r"(?<!link )(?<!carrier )(?<!packets )(?<!frames )\blost\b(?! (?:carrier|link|connection|packet|frame|its"
+    r" (?:link|IP|addr)))"
+    r"|\b(?:gone|missing(?! (?:[\w-]{1,12} )?(?:NIC|HCA|adapter)s\b)|disappeared|vanished)\b|\bf[ae]ll(?:en|s)?"
+    r" off\b|\bleft the (?:PCIe? )?bus\b"
+    r"|\bnot (?:there|found|detected|present|seen|listed|recogni[sz]ed)\b|\boff the (?:PCIe? )?bus\b"
+)
+"""What only the adapter itself can be, and not its link."""
+
 _GPU = r"(?<![\w-])(?:GPU|(?:GPU |graphics )?card(?= ?#?\d)|accelerator|H100|H200|A100|B200|V100|MI\d{3}X?)s?\b(?!-\w)"
 _PORT = (
     r"\b(?:NIC|HCA|mlx[45]_\w{1,12}|InfiniBand|IB|RoCE|EFA|rdmap\w{1,8}|ib\d{1,2}|transceiver|optic|cable"
-    r"|(?:switch ?)?port|interface|bond\d{1,2}|network link|fabric link|uplink)s?\b"
+    r"|(?:switch ?)?port|interface|bond\d{1,2}|swp\d{1,3}\w{0,3}|[Ee]thernet\d{1,3}(?:/\d{1,3}){0,2}|network link"
+    r"|fabric link|uplink)s?\b"
+)
+_ADAPTER = (
+    r"\b(?:NIC|HCA|mlx[45]_\d{1,2}|(?:RDMA|IB|InfiniBand|EFA|RoCE|Mellanox|ConnectX[\w-]{0,4}) (?:device|adapter|card"
+    r"|interface)|(?:network |host channel )adapter|ConnectX-?\d\w{0,4}|rdmap\w{1,8})s?\b(?! (?:spec|plug-?in"
+    r"|driver|name|file|list|node))"
+    r"(?! \\?[\"']?(?:issm|umad|uverbs|rdma_cm)\b)"
 )
 
 _TABLE: tuple[tuple[str, str, str, str], ...] = (
@@ -51,13 +80,28 @@ _TABLE: tuple[tuple[str, str, str, str], ...] = (
     ("NVLink fabric", "fabric", r"\bfabric handles?\b", rf"InvalidValue|invalid|{_BAD}"),
     ("NVLink", "nvlink", r"\bnv_?links?\b|\bGPU ?\d{1,2}\b.{0,20}\blinks? \d{1,2}\b",
      rf"{_OFF}|\bdown\b|{_BAD}|{_GONE}|{_UNCORRECTABLE}|{_SLOW}"),
-    ("network port", "port-flap", _PORT, r"flapp(?:ed|ing)"),
+    ("PCIe access control", "acs", r"\bACS\b|\bAccess Control Services\b|\bReq(?:uest)?[ _]?Redir(?:ect)?\b",
+     rf"{_ON}|redirect(?:s|ed|ing)?\b|\bnot (?:all |yet |fully )?(?:\w{{1,8}} ){{0,3}}(?:closed|disabled|off)\b"),
+    ("IOMMU", "iommu", r"\b(?:IOMMU|VT-d)\b",
+     rf"{_ON}|translat(?:es|ed|ing)\b|\bnot (?:yet )?(?:closed|disabled|off|in pass-?through)\b"),
+    ("peer memory module", "peermem", r"\bnv(?:idia)?[-_]peer_?mem\b|\bpeer[- ]memory (?:module|client)s?\b"
+     r"|\bGPU ?Direct(?! ?(?:Storage|TCP))(?: RDMA)?\b|\bGDR\b",
+     r"not (?:loaded|detected|found|available|supported|running|active|enabled|possible|working|installed|present)\b"
+     r"|\bmissing\b|unavailable|\bneither\b(?=.{0,80}\b(?:detected|found|loaded|available|present)\b)|(?:is|was)"
+     r" (?:off|disabled)\b|fail(?:ed|s|ure)? to load|\b(?:could"
+     r"|can) ?not be (?:loaded|found)\b|=\d/FAILURE\b"),
+    ("shared memory", "shm", r"(?<![\w/])/dev/shm\b|\bshm\b|\bshared[- ]memory\b", rf"{_SMALL}|(?:is|was) full\b"),
+    ("locked memory", "memlock", r"\bmem_?lock\b|\block(?:ed|able)[- ]memory\b|\bulimit -l\b",
+     rf"{_SMALL}|\bnot unlimited\b|\blimited to \d"),
+    ("network port", "port-flap", _PORT, r"flapp(?:ed|ing)|\bflaps?\b"),
     ("network port", "link-slow", _PORT, _SLOW),
+    ("network port", "link-errors", _PORT, _NOISY),
     ("network port", "port-down", _PORT, _OFF),
+    ("adapter", "port-count", _ADAPTER, _AWAY),
     ("network port", "", _PORT, rf"{_GONE}|{_BAD}|{_UNCORRECTABLE}|unresponsive|not responding"),
-    ("PCIe device", "pcie", r"\bPCI(?:e|-E)?\b", _SLOW),
+    ("PCIe device", "pcie", r"\bPCI(?:e|-E)?\b", rf"{_SLOW}|\bdegraded\b"),
     ("PCIe device", "pcie-errors", r"\bPCI(?:e|-E)?\b",
-     rf"{_DEAD}|{_BAD}|{_UNCORRECTABLE}|lost|fell off|surprise down"),
+     rf"{_DEAD}|{_BAD}|{_UNCORRECTABLE}|lost|fell off|surprise down|\b(?:power|slot) fault\b"),
     ("memory of a GPU", "gpu-memory", r"(?<!GB )(?<!GB-)\bHBM\d?[eE]?(?![a-z])", rf"{_UNCORRECTABLE}|{_BAD}"),
     ("GPU", "gpu-lost", r"\blspci\b", r"\brev ff\b"),
     (
@@ -69,6 +113,15 @@ _TABLE: tuple[tuple[str, str, str, str], ...] = (
     ("memory", "", r"\b(?:DIMM|DRAM|EDAC|ECC)(?![a-z])", rf"{_UNCORRECTABLE}|{_BAD}"),
     ("memory", "", r"\b(?:out of memory|OOM)\b", r"kill(?:ed|er|ing)"),
     ("GPU", "gpu-memory", _GPU, _UNCORRECTABLE),
+    ("GPU", "gpu-shared", _GPU,
+     r"\bnot idle\b|\bmemory in use (?:before|at) (?:start|launch)\b|\b(?:used|in use|held|occupied|taken) by"
+     r" (?:another|other|some(?:one|body) else|a different"
+     r"|foreign)\b"
+     r"|\b(?:left-?over|orphan(?:ed)?|stale|zombie|foreign|rogue) (?:\w{1,8} )?process(?:es)?\b"
+     r"|\bprocess(?:es)? (?:\w{1,8} )?(?:left|still (?:running|alive)) (?:from|of|by|after)\b"),
+    ("GPU", "gpu-slow", r"\bhost[ -]to[ -]device\b|\bdevice[ -]to[ -]host\b|\b[hd]2[hd]\b|\b(?:p2p|copy|peer)"
+                        r" bandwidth\b",
+     rf"{_SLOW}|\blow(?:er)?\b|\b(?:expected|minimum|want(?:ed)?) ?[>:=]"),
     ("GPU", "gpu-clocks", rf"{_GPU}|\b(?:SM|core|GPU|graphics) clocks?\b", rf"{_SLOW}|{_CLOCKS}"),
     ("GPU", "gpu-lost", _GPU,
      rf"f[ae]ll(?:en|s)? off (?:the )?(?:PCIe? )?bus|{_GONE}|{_DEAD}|{_BAD}|(?:needs?|requires?) (?:a )?reset"),
@@ -95,6 +148,7 @@ part, its state."""
 
 _WHOLE_LINES = (
     ("IOMMU groups", "iommu", "translated", re.compile(r"\s{0,20}\d{1,5} DMA(?:-FQ)?\s*\Z")),
+    ("PCIe access control", "acs", "redirects", re.compile(r"(?!\s{0,40}ACS(?:Ctl|Cap):).{0,300}\bReqRedir\+")),
     (
         "file system",
         "storage",
@@ -132,13 +186,18 @@ _ANY_STATE = re.compile(
     r"inactive|flapp|polling|carrier|unplugged|uncorrect|double|respon|hung|stuck|timed? ?out|dead|reset"
     r"|stopped|exited|kill|"
     r"stale|read-only|space|full|unreachable|unavailable|crash|panick|evict|reboot|died|OOM|seg|core|CrashLoop|refused|"
-    r"no route|match|rev ff|disappeared|surprise|throttl|MHz|nvalid|heat|slowdown|power.brake",
+    r"no route|match|rev ff|disappeared|surprise|throttl|MHz|nvalid|heat|slowdown|power.brake"
+    r"|FAILURE|enabled|\bon\b|redirect|translat|active|neither|small|too |enough"
+    r"|insufficient|expected|minimum|low|exhausted|limited|flap|high|signal|rising|growing|exceed|vanished|off the"
+    r"|idle|used by|use by"
+    r"|held by"
+    r"|occupied|process",
     re.IGNORECASE,
 )
 """Cheap to search for, and in every line that names a state."""
 
 _DENIED = re.compile(
-    r"(?<![\w.:])(?:no|zero|without|0|never|any)\s{1,3}(?:\w{1,20}\s{1,3}){0,3}(?:errors?|faults?|failures?|failed"
+    r"(?<![\w.:])(?:no|zero|without|0|never|any)\s{1,3}(?:\w{1,20}\s{1,3}){0,4}(?:errors?|faults?|failures?|failed|enabled|flaps?"
     r"|mismatch\w*|problems?|issues?"
     r"|lost|missing|down|degraded|uncorrect\w*|timeouts?|dead|died|crashed|unhealthy|killed)\b"
     r"|\b(?:errors?|faults?|failures?|failed|missing|lost|down|uncorrect\w*|timeouts?|timed out|dead|unhealthy"
@@ -149,9 +208,10 @@ _DENIED = re.compile(
     r"|\b(?:not|n't|isn't|aren't|never|neither)\s{1,3}(?:\w{1,12}\s{1,3}){0,1}(?:down|lost|missing|failed"
     r"|failing|degraded|dead|hung|stuck"
     r"|unhealthy|inactive|killed|broken|unreachable|flapping|required?)\b"
-    r"|\b(?:recovered|restored|resolved|cleared|fixed|repaired|back (?:up|online)|came back|reconnected"
-    r"|is up again|success(?:ful(?:ly)?)?"
-    r"|passed|succeeded|healthy)\b|\b(?:PASS|OK)\b|\}\s{1,4}0(?:\.0)?\s*$|(?:^|\s)0%|\b0/\d",
+    r"|\b(?:recovered|restored|cleared|(?:fixed|resolved|repaired)(?! (?:it|this|the)\b)|back (?:up|online)|came"
+    r" back|reconnected"
+    r"|is up again|admin\w{0,12}[ _-]down|success(?:ful(?:ly)?)?"
+    r"|passed|succeeded|healthy)\b|\b(?:PASS|OK)\b|[✔✓✅]|\}\s{1,4}0(?:\.0)?\s*$|\?\s*$|(?:^|\s)0%|\b0/\d",
     re.IGNORECASE,
 )
 _MAYBE = re.compile(
@@ -181,6 +241,24 @@ _SENTENCE = re.compile(r"(?<=[a-z)\d]{2})\. (?=[A-Z])")
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _HUMPS = re.compile(r"\b(?:Gpu|GPU|Nvlink|NvLink|NVLink|Nic|IB)(?:[A-Z][a-z]{1,12}){2,6}\b")
 """Reasons and names of alerts are written in one word: GpuFellOffBus."""
+_ADVICE = re.compile(r"\((?:needs?|must|should|please|run|see|to be|threshold|limit) [^()]{1,200}\)", re.IGNORECASE)
+_END_OF_CLAUSE = re.compile(r"[,;] |: (?=[a-z])| [-\u2013\u2014] |$")
+"""Where a sentence goes on to what follows from it, or to what should be done."""
+_SAYS = re.compile(
+    r"\b(?:is|are|was|were|has|have|had|went|shows?|showed|found|boots?|runs?|lost|lists?|translates?)\b"
+)
+"""A verb in a list: it tells what was met, and not what may be met."""
+_LISTED = re.compile(r"\s{0,8}[-*•|] ?")
+_REMEDY = re.compile(r"[`'\"]{0,2}\s?(?::|->|\|) ?[A-Za-z]")
+"""What stands behind a fault in a list or a table of remedies."""
+_ANY_ONE = re.compile(r"\b(?:an?|any|each|every|such|of|and|or)\s(?:[\w-]{1,16}\s){0,2}$", re.IGNORECASE)
+_THAT = re.compile(r"\)?,? (?:that|which|whose|may|without)\b")
+_OF_ERRORS = re.compile(r"\bBER\b|\berrors?\b|\btemperature\b|\blatency\b", re.IGNORECASE)
+_PASSES = re.compile(
+    r"(?<!not in )(?<!without )(?<!missing )(?<!no )(?<![/=])\b(?:pass-?through|identity|iommu=pt)\b|\bguest\b|\bVM\b",
+    re.IGNORECASE,
+)
+
 _PAIRS = tuple(
     (name, fault, re.compile(rf"(?:{part})(?=[^\n]{{0,{APART}}})", re.IGNORECASE), re.compile(state, re.IGNORECASE))
     for name, fault, part, state in _TABLE
@@ -205,10 +283,11 @@ def said_of(line: str) -> Said | None:
     if len(line) > MAX_LINE or len(line) < 8 or _ANY_STATE.search(line) is None:
         return None
     if _PLAIN_FIELD.match(line) is not None:
-        return _named(" ".join(line.split())) if _DENIED.search(line) is None else None
-    text = " ".join(line.split())
+        return _named(" ".join(line.split()), plain=True) if _DENIED.search(line) is None else None
+    text = _ADVICE.sub("", " ".join(line.split()))
     sentences = [*_SENTENCE.split(text), *([_HUMP.sub(" ", text)] if _HUMPS.search(text) is not None else [])]
-    said = (_named(text) for text in sentences if not _DENIED.search(text) and not _MAYBE.search(text))
+    said = (_named(_said_plainly(text), listed=_LISTED.match(text) is not None)
+            for text in sentences if not _DENIED.search(text))  # fmt: skip
     return next((each for each in said if each is not None), None)
 
 
@@ -217,14 +296,41 @@ def denied(line: str) -> bool:
     return _DENIED.search(line) is not None or _MAYBE.search(line) is not None
 
 
-def _named(text: str) -> Said | None:
-    """The part and the state that a sentence names near each other."""
+def _said_plainly(text: str) -> str:
+    """A sentence without the mark of a list where it says what is or was."""
+    bare = text.lstrip("-*• ")
+    return bare if bare != text and _SAYS.search(bare) else text
+
+
+def _named(text: str, *, plain: bool = False, listed: bool = False) -> Said | None:
+    """The part and the state that a sentence names near each other, where it says that it is so."""
     for name, fault, part, state in _PAIRS:
         for found in part.finditer(text):
             near = state.search(text, max(0, found.start() - APART), min(len(text), found.end() + APART))
-            if near is not None and not _between(text, found.span(), near.span()):
+            if near is None or _between(text, found.span(), near.span()) or _excused(fault, text):
+                continue
+            if _of_any(text, found.span()):
+                continue
+            if listed and _REMEDY.match(text, max(found.end(), near.end())) is not None:
+                return None
+            clause = _END_OF_CLAUSE.search(text, max(found.end(), near.end()))
+            behind = text[near.end() : clause.start() if clause is not None else len(text)]
+            if plain or _MAYBE.search(f"{text[: near.start()]} {behind}") is None:
                 return Said(name, near[0].strip().lower(), fault)
+            return None
     return None
+
+
+def _of_any(text: str, part: tuple[int, int]) -> bool:
+    """Whether a text speaks of any part of a kind: `a port that is down counts as present`."""
+    return _ANY_ONE.search(text, max(0, part[0] - 30), part[0]) is not None and _THAT.match(text, part[1]) is not None
+
+
+def _excused(fault: str, text: str) -> bool:
+    """Whether a sentence says why the state is none that costs: an IOMMU that is on and passes through."""
+    if fault == "link-slow":
+        return _OF_ERRORS.search(text) is not None  # of errors few are well
+    return fault in ("iommu", "acs") and _PASSES.search(text) is not None
 
 
 def _between(text: str, part: tuple[int, int], state: tuple[int, int]) -> bool:

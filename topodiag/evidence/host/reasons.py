@@ -29,6 +29,7 @@ PARTS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ("xid", r"\bxid\b|check_gpu_xid|check_xid"),
         ("nvlink", r"\bnv_?links?\b"),
         ("fabric", r"fabric ?-?manager|nvswitch|\bIMEX\b|\bfabric (?:state|health)|\broute unhealthy"),
+        ("gpu-slow", r"check_gpu_bw|\b(?:[hd]2[hd]|host to device|device to host)\b.{0,40}\b(?:bandwidth|GB/s)"),
         ("gpu-clocks", r"throttl"
                        r"|\bGPU\w{0,20}\b.{0,30}\b(?:temperature|temp)\b.{0,60}\b(?:critical|too high|over)"
                        r"|check_app_gpu_clocks|power brake|thermal"),

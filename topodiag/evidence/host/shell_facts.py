@@ -30,6 +30,12 @@ _ULIMIT_LOCKED = re.compile(
     r"max locked memory {1,40}\(?(?:kbytes|KiB)[^)]{0,12}\)? {1,20}(unlimited|[0-9]{1,18})\s*$", re.I
 )
 _PROC_LOCKED = re.compile(r"Max locked memory {1,20}(unlimited|[0-9]{1,18}) {1,20}(?:unlimited|[0-9]{1,18})", re.I)
+_PRLIMIT = re.compile(
+    r"\s{0,8}MEMLOCK {1,8}max locked-in-memory address space {1,40}(unlimited|[0-9]{1,18}) {1,40}(?:unlimited"
+    r"|[0-9]{1,18})",
+    re.I,
+)
+"""The row of `prlimit` (util-linux), in bytes."""
 _ASKED = re.compile(rf"{_PROMPT}(?:sudo )?ulimit -([HS]?[ln][HS]?)\s*$")
 _ANSWER = re.compile(r"\s{0,8}(unlimited|[0-9]{1,18})\s*$")
 _SHM = re.compile(
@@ -93,7 +99,7 @@ def _readings(lines: Iterator[tuple[int, str]]) -> Iterator[Reading]:
 def _of_line(number: int, line: str) -> Iterator[Reading]:
     if match := _ULIMIT_LOCKED.search(line):
         yield Reading("os", "memlock_bytes", _bytes(match[1]), number, line)
-    elif match := _PROC_LOCKED.search(line):
+    elif match := _PROC_LOCKED.search(line) or _PRLIMIT.match(line):
         yield Reading("os", "memlock_bytes", _count(match[1]), number, line)
     elif match := _SHM.match(line):
         yield Reading("os", "shm_bytes", _size(match[1]), number, line)

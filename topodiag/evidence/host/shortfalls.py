@@ -30,6 +30,7 @@ _GAP = r"\b[^\d.;,()\n]{1,40}?"
 _NUMBER = r"(?P<{}>\b(?:\d{{1,4}}|none|no|zero)\b)(?![.:/-]\d)"
 _WANTED, _HAD = _NUMBER.format("wanted"), _NUMBER.format("had")
 _GAP_OPEN = r"[^\d\n()]{1,40}\(\s{0,2}"
+_STATE = r"(?:up|active|online|found|detected|visible|seen|healthy|present|listed|enumerated)"
 _ORDERS = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
@@ -37,13 +38,17 @@ _ORDERS = tuple(
         rf"\b{_SEEN}{_GAP}{_HAD}.{{0,40}}?\b{_WANT}{_GAP}{_WANTED}",
         rf"{_HAD}(?=[^\d\n]{{1,40}}\(){_GAP_OPEN}{_WANTED}\s{{1,3}}(?:expected|wanted|required|configured)\b",
         rf"{_HAD}\s{{1,3}}(?:out )?of\s{{1,3}}(?:all )?{_WANTED}(?=\s{{1,3}}(?:[a-z-]{{1,12}} )?(?:{_ANY})\W{{1,3}}"
-        r"(?:(?:is|are|was|were)\s{1,3})?(?:up|active|online|found|detected|visible|seen|healthy|present)\b)",
+        rf"(?:(?:is|are|was|were)\s{{1,3}})?{_STATE}\b)",
+        rf"(?P<had>(?<![\d/.])\d{{1,4}})\s?/\s?(?P<wanted>\d{{1,4}}(?![\d/.]))"
+        rf"(?=\s{{1,3}}(?:[a-z-]{{1,12}} )?(?:{_ANY})\W{{1,3}}(?:(?:is|are|was|were)\s{{1,3}})?{_STATE}\b)",
+        rf"{_HAD}.{{0,40}}?\b(?:instead of|rather than)\s{{1,3}}(?:the )?(?:expected |usual |full )?{_WANTED}",
+        rf"\b{_WANT}{_GAP}{_WANTED}[^.;\d]{{0,40}}\b{_HAD}(?=\s{{1,3}}(?:(?:is|are|was|were)\s{{1,3}})?{_STATE}\b)",
     )
 )
 _NAMED = re.compile(rf"(?<![\w-])(?:{_ANY})(?![\w-])", re.IGNORECASE)
 _BESIDE = re.compile(r"\s{1,3}(?:(?!(?:on|at|for|in|from|by|of|with|per)\b)[\w-]{1,20}\s{1,2}){0,2}$")
 """What may stand between a number and the noun that it counts."""
-_CHEAP = re.compile(r"expect|want|desired|should|must| of ", re.IGNORECASE)
+_CHEAP = re.compile(r"expect|want|desired|should|must| of |instead|rather|/", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)

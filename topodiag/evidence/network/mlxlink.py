@@ -26,6 +26,8 @@ from topodiag.model.topics import Topic
 _MARGIN = " \t>|"
 _SECTION = r"(?:Operational|Troubleshooting|Module) Info|Physical Counters and BER Info"
 _MARK = re.compile(rf"^[ \t>|]{{0,20}}(?:{_SECTION})\s{{1,4}}^[ \t>|]{{0,20}}-{{6,40}}\s*$", re.MULTILINE)
+_PICKED = re.compile(r"^[ \t>|]{0,20}(?:Effective Physical BER|Symbol BER|Raw Physical BER)\s{1,40}: ", re.MULTILINE)
+"""Lines that grep left of it."""
 _HEAD = re.compile(rf"(?:{_SECTION})\Z")
 _COLOURS = re.compile(r"\x1b?\[[0-9;]{1,8}m")
 """mlxlink colours its values; a copy may lose the escape and keep the rest."""
@@ -76,23 +78,25 @@ class Mlxlink(Source[RdmaRecord]):
     a_piece = "it is asked for one port"
 
     def recognises(self, head: str) -> bool:
-        return _MARK.search(head) is not None
+        return _MARK.search(head) is not None or _PICKED.search(head) is not None
 
     def parse(self, blob: Blob) -> Parsed[RdmaRecord]:
         parsed: Parsed[RdmaRecord] = Parsed()
         page = Page(blob, parsed)
         device = ""
         link: _Link | None = None
+        picked = _MARK.search(blob.text) is None
         for line in page.lines():
             text = _COLOURS.sub("", line.text).strip(_MARGIN)
             command = _COMMAND.search(text)
             if command is not None:
                 device = words.device_name(command[1].rpartition("/")[2]) or ""
                 device = "" if device.startswith("mt") or ":" in device else device
-            elif text == "Operational Info" or (link is None and _HEAD.match(text)):
+                continue
+            if text == "Operational Info" or (link is None and (_HEAD.match(text) or (picked and _FIELD.match(text)))):
                 link = _Link(RdmaRecord(device, line.number))
                 parsed.records.append(link.record)
-            elif link is not None and (field := _FIELD.match(text)) is not None:
+            if link is not None and (field := _FIELD.match(text)) is not None:
                 _read(page, line, link, field[1].strip(), field[2].strip())
         return parsed
 

@@ -39,9 +39,10 @@ _CLOCKS = re.compile(
 _MEMORY = re.compile(r"Detected ([0-9]{1,12}) volatile double-bit ECC error\(?s?\)? in GPU ([0-9]{1,3})\b", re.I)
 _REASONS = {"thermal": "hw_thermal_slowdown", "power": "hw_power_brake_slowdown"}
 _SHORT = re.compile(
-    r"did not exceed minimum required bandwidth|is running at PCI link (?:generation|width)"
+    r"did not exceed minimum required bandwidth"
     r"|only achieved a memory bandwidth|in a peer-to-peer test|host-side PCIe replay violation|row remapping failed"
     r"|rows were remapped|row remappings are pending|(?:faulty|NaN-value) memory elements"
+    r"|is running at PCI link (?:generation|width)\b|Detected [0-9]{1,12} PCIe replays per minute\b"
     r"|double-bit ECC error has occured|Detected XID [0-9]{1,4} for|NvLink errors (?:found|on)",
     re.IGNORECASE,
 )
@@ -50,6 +51,8 @@ _PARTS = (
     ("nvlink-errors", re.compile(r"NvLink errors (?:found|on)", re.IGNORECASE)),
     ("gpu-memory", re.compile(r"remapp|double-bit ECC|memory elements", re.IGNORECASE)),
     ("xid", re.compile(r"Detected XID", re.IGNORECASE)),
+    ("pcie", re.compile(r"is running at PCI link (?:generation|width)\b", re.IGNORECASE)),
+    ("pcie-errors", re.compile(r"Detected [0-9]{1,12} PCIe replays per minute\b", re.IGNORECASE)),
 )
 """Sentences that name the part, and not only the test."""
 _GPU = re.compile(r"\bGPU ([0-9]{1,3})\b")
@@ -177,10 +180,14 @@ def _said(text: str, number: int) -> Iterator[HealthLine]:
     if memory is not None:
         yield HealthLine(int(memory[2]), "ecc_volatile_uncorrected", int(memory[1]), number, text)
     if gpu is not None and (short := _SHORT.search(text)) is not None:
-        near = min(short.start(), gpu.start())
-        begin = max(text.rfind(". ", 0, near), text.rfind('"', 0, near)) + 1
-        sentence = text[begin:].strip().split('"')[0].split(". ")[0].rstrip(".")
-        yield HealthLine(int(gpu[1]), FAILED, (sentence[:MAX_SENTENCE],), number, text)
+        yield HealthLine(int(gpu[1]), FAILED, (_sentence(text, short.start(), gpu.start()),), number, text)
+
+
+def _sentence(text: str, *within: int) -> str:
+    """The sentence of a line in which these places are."""
+    near = min(within)
+    begin = max(text.rfind(". ", 0, near), text.rfind('"', 0, near)) + 1
+    return text[begin:].strip().split('"')[0].split(". ")[0].rstrip(".")[:MAX_SENTENCE]
 
 
 __all__ = ["Dcgm", "HealthLine"]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 
+from topodiag.evidence.nccl_log.grammar import memory_ends
 from topodiag.evidence.nccl_log.grammar.numbers import compiled, error_named
 
 LIMIT = 2000
@@ -23,13 +24,6 @@ _CANCELLED = compiled(
 _TASK = compiled(
     r"srun: error: (\S{1,80}): tasks? ([\d,\-\[\]]{1,200}): (Out Of Memory|Killed|Aborted|Segmentation fault|Bus error"
     r"|Floating point exception|Terminated|Exited with exit code (\d{1,9}))"
-)
-_OF_JOB = r"(?:python[\d.]{0,6}|pt_main_thread|pt_data_worker|torchrun|ray::|deepspeed|\w{1,24}_perf)"
-"""Processes of jobs: the kernel's log tells of others, too."""
-_MEMORY = compiled(
-    rf"[Dd]etected \d{{1,9}} oom[-_]kill event|[Oo]ut of memory: Kill(?:ed)? process \d{{1,9}} \({_OF_JOB}"
-    r"|killed due to memory pressure \(OOM\)|\bOOMKilled\b|TERM_MEMLIMIT|[Ee]xceeded (?:job |step )?memory limit"
-    r"|killed by the (?:cgroup )?(?:OOM|oom)[- ]killer"
 )
 _LIMIT = compiled(r"TERM_RUNLIMIT|job killed: walltime \d{1,9} exceeded limit|\bDeadlineExceeded\b")
 _NODE = compiled(
@@ -53,16 +47,19 @@ _SIGNAL = r"(?:Segmentation fault|Bus error|Illegal instruction|Floating point e
 _CRASH = compiled(
     rf"Caught signal {_D} \(([^):]{{3,60}})|Signal: ({_SIGNAL}) \({_D}\)|Fatal Python error: ([^\n]{{3,80}})"
     rf"|exited on signal {_D} \(([^)]{{3,40}})\)|\b({_SIGNAL}) {{1,12}}\(core dumped\)"
-    r"|received signal (SIG(?:SEGV|BUS|ILL|FPE)), "
+    r"|(?:received|terminated with) signal (SIG(?:SEGV|BUS|ILL|FPE)), "
     r"|\*\*\* (SIG(?:SEGV|BUS|ILL|FPE)) (?:\(@0x[0-9a-f]{1,16}\) )?received "
     r"|!!!!!!! (Segfault|Bus error) encountered|(Memory access fault) by GPU node-\d"
     r"|(?:^|[\s:\]>])((?:free|malloc|realloc|calloc|munmap_chunk|malloc_consolidate)\(\): [a-z][\w ./()-]{3,60}"
     r"|double free or corruption|corrupted (?:size vs\. prev_size|double-linked list)|\*\*\* stack smashing detected)"
-    r"|\bsegfault at [0-9a-f]{1,16} ip .{0,120} in (lib(?:nccl|rccl|torch|cuda|mpi|ucp|uct|fabric)[^\s\[]{0,80})\["
+    rf"|\bProcess \d{{1,9}} \(({memory_ends.OF_JOB})\S{{0,40}}\) of user \d{{1,9}} (?:dumped core|terminated"
+    rf" abnormally)"
+    r"|(?:\bsegfault at [0-9a-f]{1,16} ip |\bgeneral protection fault ip:).{0,120} in (lib(?:nccl|rccl|torch|cuda"
+    r"|mpi|ucp|uct|fabric)[^\s\[]{0,80})\["
 )
 _BY_WORD = (
-    ("no room", _NO_ROOM), ("memory", _MEMORY), ("limit", _LIMIT), ("node failure", _NODE), ("evicted", _EVICTED),
-    ("crash", _CRASH),
+    ("no room", _NO_ROOM), ("memory", memory_ends.KILLED), ("limit", _LIMIT), ("node failure", _NODE),
+    ("evicted", _EVICTED), ("crash", _CRASH),
 )  # fmt: skip
 _NOT_LAUNCHED = compiled(
     r"srun: error: .{0,120}\b(?:[Tt]ask|[Aa]pplication|[Jj]ob) ?launch\b.{0,80}\bfailed|\b[Jj]ob prolog failed\b"
@@ -179,8 +176,10 @@ _OTHER_WAITS = re.compile(
 WORDS = (
     b" Insufficient ", b"enough slots", b"No available node", b"error: Unable to", b"submission failed",
     b"CANCELLED AT", b"srun: error", b"NODE_FAIL", b"NodeLost", b"job requeued", b"oom", b"OOM", b"ut of memory",
-    b"emory limit", b"TERM_", b"walltime", b"DeadlineExceeded", b"terminated soon", b"victed", b"low on resource",
-    b"preempt", b"nterruption", b"Caught signal", b"Signal: ", b"Fatal Python", b"exited on signal", b"core dumped",
+    b"emory limit", b"TERM_", b"job killed:", b"OUT_OF_ME", b"DeadlineExceeded", b"terminated soon", b"victed",
+    b"low on resource", b"preempt", b"nterruption", b"Caught signal", b"Signal: ", b"Fatal Python", b"exited on"
+        b" signal", b"core dumped",
+    b"dumped core", b"terminated with signal", b"protection fault",
     b"received signal",
     b"*** SIG", b"PC: @", b"    @ ", b"!!!!!!!",
     b"free(): ", b"alloc(): ", b"_chunk(): ", b"consolidate(): ", b"double free", b"corrupted ", b"stack smashing",
@@ -295,7 +294,7 @@ def _of_word(text: str) -> dict[str, str] | None:
     """What the words of a scheduler, the kernel or a signal handler say; `what` is what they name."""
     for how, pattern in _BY_WORD:
         found = pattern.search(text)
-        if found is not None:
+        if found is not None and not (how == "memory" and memory_ends.only_spoken_of(text, found)):
             return {"how": how, "what": next((part for part in found.groups() if part and not part.isdecimal()), "")}
     return None
 

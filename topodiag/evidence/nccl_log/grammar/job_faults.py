@@ -66,6 +66,9 @@ FAULTS: tuple[tuple[str, re.Pattern[str]], ...] = (
             r"|posix_fallocate failed ?: No space left|unable to write to file </torch_"
             r"|(?:^|[\])] )Error while creating shared memory segment (?!.{0,200}(?:Permission|No such))"
             r"|^\s{0,8}(?:#\d{1,3}|@)\s{1,20}(?:0x[0-9a-f]{1,16} )?(?:in )?[^()]{0,40}\bncclShmOpen\b"
+            r"|No space left on device: ['\"]?/(?:psm|wnsm|sem|torch)[_.]"
+            r"|(?:^|\s)os\.(?:posix_fallocate|ftruncate)\(self\._fd"
+            r"|[Nn]ot enough (?:space|memory).{0,120}/dev/shm"
             r"|insufficient shared memory \(shm\)|DataLoader worker .{0,80}killed by signal: Bus error"
         ),
     ),
@@ -76,7 +79,9 @@ FAULTS: tuple[tuple[str, re.Pattern[str]], ...] = (
         compiled(
             r"ibv_(?:reg_mr|create_cq|create_qp|create_srq|alloc_pd)\w{0,20}\b"
             r".{0,160}(?:Cannot allocate memory|ENOMEM|error -?12\b)|RLIMIT_MEMLOCK"
-            r"|max locked memory .{0,60}too (?:low|small)"
+            r"|max locked memory .{0,60}too (?:low|small)|\bmemlock limits? (?:is |are )?(?:set )?too (?:low|small)"
+            r"|\ballocate (?:some )?locked memory|[Ff]ail\w{0,6} to (?:\w{1,12} ){0,3}mlock\b"
+            r"|\b[Rr]egister(?:ing)? (?:\w{1,16} ){0,3}(?:memory|MRs?|buffers?|region)\b.{0,160}Cannot allocate memory"
         ),
     ),
     ("files", compiled(rf"(?:^|[\])] |: ?)Too many open files(?! in system)|{error_named('EMFILE')}")),
@@ -140,10 +145,12 @@ WORDS = (b"ERROR_CONTAINED", b"ErrorContained", b"of peer GPU memory",
          b"initialize NVML", b"runtime name: nvidia", b"driver not loaded", b"UMAD port", b"mad_rpc_open", b"ibpanic: ",
          b"amdgpu not found", b"No devices were found",
          b"library version mismatch", b"cuda driver combination", b"DRIVER_MISMATCH", b"DriverMismatch", b"Error 803",
-         b"not yet initialized", b"SYSTEM_NOT_READY", b"rror 802", b"/dev/shm", b"posix_fallocate", b"</torch_",
+         b"not yet initialized", b"SYSTEM_NOT_READY", b"rror 802", b"/dev/shm", b"posix_fallocate", b"os.ftruncate",
+         b"</torch_",
          b"shared memory", b"ncclShmOpen",
          b"Bus error",
-         b"ibv_", b"MEMLOCK", b"max locked memory", b"Too many open", b"EMFILE", b"busy or unavailable",
+         b"ibv_", b"MEMLOCK", b"memlock", b"locked memory", b"mlock", b"Cannot allocate", b"max locked"
+             b" memory", b"Too many open", b"EMFILE", b"busy or unavailable",
          b"memory in use", b"Infiniband/RoCE device",
          b"No IB devices", b'exposing "0"', b"/sys/class/infiniband", b"/dev/infiniband", b"fi_getinfo",
          b"device list is empty",
@@ -163,6 +170,8 @@ _EXPLAINED = compiled(
     r"|\b(?:when|if|means?(?: that)?) (?:a|an|the|any|one|your) (?:\w{1,12} )?GPU\b"
 )
 """Texts that explain a message, and do not report it."""
+_ADVICE = re.compile(r"`$|(?:^|[.;:] )\W{0,8}(?:[Ii]f|[Ii]n case|[Ss]hould)\b")
+"""How a sentence begins that says what may come."""
 _ANY = compiled("|".join(re.escape(word.decode()) for word in WORDS))
 
 
@@ -170,4 +179,8 @@ def fault_of(text: str) -> str:
     """The name of the fault, "" where the line names none."""
     if _ANY.search(text) is None or _EXPLAINED.search(text) is not None:
         return ""
-    return next((name for name, pattern in FAULTS if pattern.search(text)), "")
+    for name, pattern in FAULTS:
+        found = pattern.search(text)
+        if found is not None:
+            return name if _ADVICE.search(text[: found.start()]) is None else ""
+    return ""
