@@ -16,6 +16,8 @@ from topodiag.model.system import HELD, REPORTED, TOLD_OF, KernelEvent
 from topodiag.words.fold import plural
 
 MOST_SHOWN = 8
+_PASSING = frozenset({"subnet-event"})
+"""Events that connections live through: a remark."""
 _NAMED = re.compile(rf"(\S{{1,253}})(?:{re.escape(HELD)}| gives out | has the condition )")
 """What begins with the nodes that it is of."""
 _COSTS = {
@@ -23,6 +25,15 @@ _COSTS = {
     "devices": "no RDMA over that device from here",
     "link-slow": "what goes over this link is held to its pace",
     "link-errors": "packets are sent again, and connections die when it is many",
+    "lossy": "a lost packet is repeated with all that followed it: little loss costs much bandwidth",
+    "mtu": "large packets are lost, or queue pairs do not connect",
+    "pkey": "queue pairs of that port do not connect",
+    "gid": "queue pairs of that port do not connect, or time out",
+    "subnet": "ports get no address, or connections break when addresses change",
+    "qp": "queue pairs of that port do not connect",
+    "subnet-event": "none by itself; with errors of connections it shows when the fabric changed",
+    "route": "ranks at both ends do not meet: init hangs or fails",
+    "sockets": "1 to 3 GB/s for each interface, and the host's cores copy the data",
 }
 _BY = dict.fromkeys(("link-slow", "link-errors"), "by the word of a tool of the fabric") | {
     "peermem": "as modprobe says", "devices": "as ibv_devinfo says",
@@ -51,6 +62,26 @@ WORDS: dict[str, tuple[str, str, str, str]] = {
                   "`iblinkinfo` for that port: what it runs at and what both ends could do; then its cable"),
     "link-errors": ("NIC003", "a link of the fabric has errors", "counters of errors that stay as they are under load",
                     "`mlxlink -d DEVICE -c` or `perfquery -x` for that port, twice with a minute between; its cable"),
+    "lossy": ("NET009", "RoCE traffic is without flow control, or rides another class", "one class with flow control, the"
+              " same at hosts and switches, that the traffic rides",
+              "`mlnx_qos -i IF` at each host beside the switch's PFC of that port; `ethtool -S IF | grep prio`: which"
+              " priority carries the bytes"),
+    "mtu": ("NIC004", "the MTU is not the same all along the path", "one MTU at both hosts and at each switch port",
+            "`ip link show IF | grep mtu` on both nodes, and `ping -M do -s 8972 PEER` over that interface"),
+    "pkey": ("NET008", "a port is not a member of the partition in use", "the partition's key in the table of each port",
+             "`cat /sys/class/infiniband/DEVICE/ports/1/pkeys/*` on both nodes beside partitions.conf of opensm"),
+    "gid": ("NET008", "the GID of a port is not at the index in use", "RoCE v2 with a routable address at that index",
+            "`show_gids` on both nodes: NCCL_IB_GID_INDEX unset lets NCCL 2.21 and later choose"),
+    "qp": ("NET008", "a queue pair is refused by the adapter", "queue pairs that come to RTR and RTS",
+           "`show_gids`, pkeys and active MTU of both ends: an index that is empty, or a larger MTU, is refused so"),
+    "subnet-event": ("NET008", "the subnet manager told its ports something", "no such event while a job runs",
+                     "the log of opensm at that time: which connections lived through it?"),
+    "subnet": ("NET008", "the subnet manager does not answer, or another one took over", "one master subnet manager",
+               "`sminfo` and `ibstat | grep SM` on the node; the log of opensm at that time"),
+    "route": ("NET002", "a peer is not reached", "a way to each peer, and open ports between the nodes",
+              "`ip route get PEER` names the interface; then VLAN and routes of the switch, then firewalls between"),
+    "sockets": ("NET001", "a program takes sockets in place of RDMA", "RDMA where adapters for it are there",
+                "`ibv_devinfo` and `ls /dev/infiniband` in the job's container: is the device there, and its library?"),
     "port-down": ("NIC001", "a network port is not active", "ports that are Active and LinkUp",
                   "`ibstat` on the node: state and physical state of that port; then its cable and its switch port"),
     "peermem": ("GDR001", "the module for RDMA with GPU memory does not load", "nvidia-peermem loaded, or DMA-BUF",
@@ -95,7 +126,7 @@ def _finding(nodes: str, by: str, part: str, events: Sequence[KernelEvent]) -> F
     more = f", and {plural(len(events) - 1, 'other line')} alike" if len(events) > 1 else ""
     return Finding(
         id=check,
-        severity=Severity.ERROR if known else Severity.WARNING,
+        severity=Severity.INFO if part in _PASSING else Severity.ERROR if known else Severity.WARNING,
         message=f"{wrong}, {whose}: {said}{more}",
         observed=said,
         expected=expected,

@@ -63,6 +63,7 @@ _SOURCES = {
     "numactl": "host.numactl:Numactl",
     "lsmod": "host.lsmod:Lsmod",
     "modprobe": "host.modprobe:Modprobe",
+    "network-words": "network.network_words:NetworkWords",
     "shell": "host.shell_facts:ShellFacts",
     "any-tool": "host.last_resort:LastResort",
 }

@@ -18,7 +18,7 @@ LOAD_FAILED = re.compile(
     r"undefined symbol|version `?GLIBC|wrong ELF class|invalid ELF header|symbol lookup error"
     r"|aws-ofi-nccl initialization failed|Only EFA provider is supported"
     r"|Failed to initialize \w{1,20} protocol|Unable to find a protocol that worked|Unexpected group size"
-    r"|version `[\w.]{2,40}' not found|undefined symbol: \w"
+    r"|version `[\w.]{2,40}' not found|undefined symbol: \w|Failed to initialize any NET plugin"
     r"|(lib[\w.+\-]{1,60}\.so[\w.]{0,20}): cannot open shared object file"
 )
 """What dlopen, or the plugin itself, says of a library that is there and cannot be used."""
@@ -40,6 +40,8 @@ class PluginFailure:
     what: str
     lines: tuple[tuple[int, str, Origin | None], ...]
     without: tuple[int, ...]
+    ended: bool = False
+    """The job ended with it: no process is known to go on."""
     sharp: bool = False
     """It is SHARP (CollNet) that does not come up, and the network goes on without reductions in its switches."""
 
@@ -81,6 +83,7 @@ class PluginNotLoaded(JobCheck[PluginFailure]):
         if not multi_node(judged) and not piece(judged):
             return self.not_applicable(judged, "no traffic between nodes")
         missing = list(said_by(judged, "net plugin missing"))
+        missing += [each for each in said_by(judged, "net plugin") if _broken(each[1])]
         missing += [(-1, event.text, event.origin) for event in judged.events if event.kind == "plugin"]
         named = sum(bool(process.network) for process in judged.processes)
         sharp = _no_sharp(judged)
@@ -95,7 +98,26 @@ class PluginNotLoaded(JobCheck[PluginFailure]):
         if observed.sharp:
             yield self._sharp(judged, observed)
             return
+        if observed.ended:
+            yield self._ended(observed)
+            return
         yield self._report(judged, observed.what, observed.lines, observed.without)
+
+    def _ended(self, observed: PluginFailure) -> Finding:
+        return self.finding(
+            Severity.ERROR,
+            f"{observed.what}, and the job ends with it",
+            observed=quoted(observed.lines[0][1], 200),
+            expected="the plugin loaded, or none asked for",
+            fix=(
+                "`ldd` on the plugin inside the job's container: which library is missing or does not fit",
+                "a build of the plugin for the libc and the libfabric of this image; or NCCL_NET and NCCL_NET_PLUGIN"
+                " unset where NCCL's own IB is meant",
+            ),
+            cost=Cost(share=1.0, text="NCCL does not start without the network that is asked for by name"),
+            evidence=[where for _, _, where in observed.lines],
+            confidence=Confidence.MEDIUM,
+        )
 
     def _sharp(self, job: Job, observed: PluginFailure) -> Finding:
         hosts = list(dict.fromkeys(job.processes[n].host for n, _, _ in observed.lines if n >= 0))
@@ -161,6 +183,8 @@ def _failure(job: Job, missing: Sequence[tuple[int, str, Origin | None]]) -> Plu
         what = f"{first.name}={first.value} asks for a plugin that NCCL did not find"
         return PluginFailure(what, asked, tuple(sorted(lost)))
     broken = tuple(entry for entry in missing if _broken(entry[1]))
+    if broken and not job.processes:
+        return PluginFailure("the network plugin cannot be loaded", broken, (), ended=True)
     if not broken or not without:
         return None
     what = "does not start" if _started(broken[0][1]) else "cannot be loaded"

@@ -44,5 +44,8 @@ CHECKS = {
 COMPANIONS = {
     "BEN001": "rdma_test:RdmaTestLow",
     "JOB004": "second_program:SecondProgram",
+    "NET001": "told_only:SocketsTold",
+    "NET002": "told_only:PeerUnreachedTold",
+    "NET008": "told_only:RdmaSetupTold",
 }
 """Checks whose page stands with another subject: the same fault, shown by other evidence."""

@@ -180,15 +180,20 @@ def _named(text: str) -> Said | None:
     for name, fault, part, state in _PAIRS:
         for found in part.finditer(text):
             near = state.search(text, max(0, found.start() - APART), min(len(text), found.end() + APART))
-            if near is not None and not _between(text, found.span(), near.span()):
+            if near is not None and not parted(text, found.span(), near.span()):
                 return Said(name, near[0].strip().lower(), fault)
     return None
 
 
-def _between(text: str, part: tuple[int, int], state: tuple[int, int]) -> bool:
+def parted(text: str, part: tuple[int, int], state: tuple[int, int]) -> bool:
     """Whether a sentence ends between a part and a state: then they are not of each other."""
     begin, end = (part[1], state[0]) if part[1] <= state[0] else (state[1], part[0])
     return begin < end and re.search(r"[.;!|] |\bbut\b", text[begin:end]) is not None
 
 
-__all__ = ["FAULTS", "Said", "said_of"]
+def denied(text: str) -> bool:
+    """Whether a sentence denies a fault, counts zero of it, or says that it is over."""
+    return _DENIED.search(text) is not None
+
+
+__all__ = ["APART", "FAULTS", "Said", "denied", "parted", "said_of"]

@@ -32,7 +32,7 @@ WORDS = (
     b"retry count exceeded", b"libfabric:", b"odify", b"ibv_create_ah",
     b"ibv_query_gid", b"to RTR", b"to RTS", b"EI00", b"times out",
     b"HCCL", b"CCL_ERROR", b"Transport init", b"fi_getinfo", b"OFI ", b"NET/", b"Got completion ", b"network provider",
-    b"suitable provider", b"peer access",
+    b"suitable provider", b"libnccl-net", b"any NET plugin", b"peer access",
     b"cudaGetDeviceCount", b"cudaSetDevice", b"kernel image", b"named symbol",
     b"peer mapping", b"invalid resource handle", b"invalid device ordinal",
     b"ailed status ", b"IB Async event", b"onnection closed by peer", b"client socket has",
@@ -40,7 +40,7 @@ WORDS = (
     b"store based barrier", b"exchange_identification", b"ERROR: UNREACHABLE", b"RDMA_CM_EVENT_",
     b"Couldn't connect to", b"Horovod has been",
     b"gaierror", b"gai error", b"ocket has failed to", b"EADDRINUSE",
-    b"eartbeat monitor timed out", b"connectFullMesh", b"Unable to find address for: ",
+    b"eartbeat monitor timed out", b"connectFullMesh", b"Unable to find address for: ", b"Unable to find interface for: ",
     *ends.WORDS, *job_faults.WORDS, *reach.WORDS, *(words.encode() for words in (*NOTES, *WELL)),
     b"ssh: Could not resolve", b"Permission denied (publickey", b"reliably start one or more daemons",
     b"how to route a message", b"Barrier timed out. ",
@@ -66,7 +66,7 @@ _STORE = compiled(
 """The store at which ranks meet has no name or no port (torch c10d/socket.cpp, Python's socket). That one family of
 addresses cannot be looked up is a warning beside the other one, and no error."""
 _GLOO = compiled(
-    r"\bUnable to find address for: ([^\s]{1,60})"
+    r"\bUnable to find (?:address|interface) for: ([^\s]{1,60})"
     r"|\bconnectFullMesh failed\b.{0,400}?\bremote=\[(127\.[\d.]{5,11}|::1)\].{0,120}?\bsize=(\d{1,7})\b"
 )
 """Gloo gloo/transport/tcp/device.cc (no interface has what GLOO_SOCKET_IFNAME says) and gloo/rendezvous/context.cc
@@ -105,7 +105,8 @@ _LIBFABRIC = compiled(
 """FI_LOG of libfabric's providers: `libfabric:35:1668017255::efa:cq:rxr_cq_write_tx_error():243<warn> ..`."""
 _QP = compiled(
     r"[Ff]ailed to (?:modify|transition|bring) (?:\w{1,12} )?(?:QP|queue pair)\b.{0,40}?\bto (?:INIT|RTR|RTS)\b"
-    r"|\bmodify_?(?:QP|qp| QP| qp)\b.{0,60}?\b(?:INIT|RTR|RTS)\b.{0,40}?\bfail"
+    r"|\b(?:ibv_)?modify_?(?:QP|qp| QP| qp)\b.{0,60}?\b(?:INIT|RTR|RTS)\b.{0,40}?\bfail"
+    r"|\bibv_modify_qp\b.{0,24}?\bfailed\b.{0,24}?\bto (?:INIT|RTR|RTS)\b"
     r"|\bRDMA_CM_EVENT_(?:UNREACHABLE|(?:ADDR|ROUTE|CONNECT)_ERROR)\b"
     r"|\bibv_(?:modify_qp|query_gid)\([^)]{0,120}\) failed|\bibv_create_ah\([^)]{0,200}\)[^:]{0,80} failed\b"
 )
@@ -130,7 +131,9 @@ _ELSEWHERE = (
         "plugin",
         compiled(
             r"^\s{0,8}NET/(?:OFI|FasTrak|GPUDirectTCPXO?|AWS Libfabric|Plugin)\S{0,20} ?: .{0,80}"
-            r"\b(?:fail|error|[Nn]o devices?)"
+            r"\b(?:[Ff]ail|error|[Nn]o devices?)"
+            r"|\blibnccl-net[\w.-]{0,40}\.so\S{0,8}[:)' ].{0,160}(?:version `[\w.]{2,40}' not found|undefined symbol"
+            r"|wrong ELF class|invalid ELF header)|\bFailed to initialize any NET plugin\b"
             r"|\bfi_getinfo\(?\)?:? ?(?:\(\) )?(?:failed|returned|error)"
             r"|\bOFI (?:addrinfo|fi_getinfo|get_?info|getinfo)\(?\)? ?failed"
             r"|can(?:'t|not) (?:find suitable|open network) provider"

@@ -1,0 +1,39 @@
+"""Lines of any text that say that the network is set up wrongly or does not lead to a peer: of ping, netcat and the
+infiniband-diags, of a site's health script, of people's notes.
+
+Each line becomes an event of which `checks/reported.py` makes a finding of low confidence. What ping says of packets
+that are too long explains that none of them came back.
+"""
+
+from __future__ import annotations
+
+from topodiag.evidence.interface import Blob, Parsed
+from topodiag.evidence.network.setup_words import MAX_LINE, setup_fault
+from topodiag.evidence.sentences import Sentences
+from topodiag.model.system import TOLD_OF, KernelEvent
+from topodiag.model.topics import Topic
+
+_ROUTE, _MTU = f"{TOLD_OF}route", f"{TOLD_OF}mtu"
+
+
+class NetworkWords(Sentences):
+    """What lines say of MTU, flow control, partitions, GIDs, the subnet manager and ways to peers."""
+
+    kind = "network-words"
+    speaks_of = frozenset({Topic.SERVICES})
+    trust = 15
+    most = 50
+    a_piece = "lines that speak for themselves"
+
+    def recognises(self, head: str) -> bool:
+        return any(setup_fault(line[:MAX_LINE]) for line in head.split("\n"))
+
+    def event_of(self, line: str) -> tuple[str, str] | None:
+        fault = setup_fault(line[:MAX_LINE])
+        return (f"{TOLD_OF}{fault}", " ".join(line.split())[:300]) if fault else None
+
+    def parse(self, blob: Blob) -> Parsed[KernelEvent]:
+        parsed = super().parse(blob)
+        if any(event.kind == _MTU for event in parsed.records):
+            parsed.records[:] = [event for event in parsed.records if event.kind != _ROUTE]
+        return parsed
