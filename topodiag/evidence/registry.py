@@ -63,6 +63,8 @@ _SOURCES = {
     "numactl": "host.numactl:Numactl",
     "lsmod": "host.lsmod:Lsmod",
     "modprobe": "host.modprobe:Modprobe",
+    "iperf": "network.iperf:Iperf",
+    "pair-rates": "network.pair_rates:PairRates",
     "network-words": "network.network_words:NetworkWords",
     "shell": "host.shell_facts:ShellFacts",
     "any-tool": "host.last_resort:LastResort",

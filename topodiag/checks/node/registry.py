@@ -44,6 +44,7 @@ CHECKS = {
 COMPANIONS = {
     "BEN001": "rdma_test:RdmaTestLow",
     "JOB004": "second_program:SecondProgram",
+    "BEN005": "told_only:SlowPairsTold",
     "NET001": "told_only:SocketsTold",
     "NET002": "told_only:PeerUnreachedTold",
     "NET008": "told_only:RdmaSetupTold",

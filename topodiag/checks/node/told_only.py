@@ -37,3 +37,10 @@ class RdmaSetupTold(ToldOnly):
 
     id = "NET008"
     title = "queue pairs cannot be connected, by the word of a tool"
+
+
+class SlowPairsTold(ToldOnly):
+    """BEN005 by a list of pairs of hosts: some carry far less than the others."""
+
+    id = "BEN005"
+    title = "pairs of hosts that carry far less than others of a list"

@@ -145,6 +145,8 @@ _TOOLS = (
     ("kubectl-node", "a description of nodes by kubectl"),
     ("lsmod", "the modules of a kernel"),
     ("modprobe", "output of modprobe"),
+    ("iperf", "output of iperf"),
+    ("pair-rates", "a list of pairs of hosts and their bandwidth"),
     ("network-words", "words on the network's setup"),
     ("any-tool", "text of a tool that topodiag does not know"),
     ("sys-", "a capture of /sys"),

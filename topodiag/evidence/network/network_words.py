@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from topodiag.evidence.interface import Blob, Parsed
 from topodiag.evidence.network.setup_words import MAX_LINE, setup_fault
-from topodiag.evidence.sentences import Sentences
+from topodiag.evidence.network.unlike_values import unlike_values
+from topodiag.evidence.sentences import Sentences, event
 from topodiag.model.system import TOLD_OF, KernelEvent
 from topodiag.model.topics import Topic
 
@@ -26,7 +27,8 @@ class NetworkWords(Sentences):
     a_piece = "lines that speak for themselves"
 
     def recognises(self, head: str) -> bool:
-        return any(setup_fault(line[:MAX_LINE]) for line in head.split("\n"))
+        lines = head.split("\n")
+        return any(setup_fault(line[:MAX_LINE]) for line in lines) or bool(unlike_values(lines))
 
     def event_of(self, line: str) -> tuple[str, str] | None:
         fault = setup_fault(line[:MAX_LINE])
@@ -34,6 +36,9 @@ class NetworkWords(Sentences):
 
     def parse(self, blob: Blob) -> Parsed[KernelEvent]:
         parsed = super().parse(blob)
-        if any(event.kind == _MTU for event in parsed.records):
-            parsed.records[:] = [event for event in parsed.records if event.kind != _ROUTE]
+        lines = [line for _, line in blob.lines()]
+        for each in unlike_values(lines)[: self.most]:
+            parsed.records.append(event(f"{TOLD_OF}{each.fault}", each.words, blob, each.number, lines[each.number - 1]))
+        if any(each.kind == _MTU for each in parsed.records):
+            parsed.records[:] = [each for each in parsed.records if each.kind != _ROUTE]
         return parsed

@@ -29,7 +29,7 @@ kind and of an adapter that it has no defaults for, torchrun of each start, torc
 without a device: runs that are well say it, too."""
 
 WORDS = (
-    b"retry count exceeded", b"libfabric:", b"odify", b"ibv_create_ah",
+    b"retry count exceeded", b"Transport type", b"libfabric:", b"odify", b"ibv_create_ah",
     b"ibv_query_gid", b"to RTR", b"to RTS", b"EI00", b"times out",
     b"HCCL", b"CCL_ERROR", b"Transport init", b"fi_getinfo", b"OFI ", b"NET/", b"Got completion ", b"network provider",
     b"suitable provider", b"libnccl-net", b"any NET plugin", b"peer access",
@@ -89,6 +89,8 @@ _LATE_FOR_ID = compiled(
     r"(?:Socket Timeout|wait timeout|Timeout)"
 )
 """Torch's ranks wait for the one that makes the communicator's id, which comes to it when it is there."""
+_IWARP = compiled(r"\bTransport type {1,4}: {1,4}IW\b")
+"""perftest over iWARP, whose queue pairs only the connection manager connects (`-R`)."""
 _HEARTBEAT = compiled(r"[Hh]eartbeat monitor timed out")
 _UCX_EVENT = compiled(r"IB Async event on ([\w.-]{1,60}): (.{3,80}?)(?: on port (\d{1,3}))?\s*$")
 _MANAGER = compiled(r"client reregistration|SM change|GID table")
@@ -193,6 +195,8 @@ def _before_all(text: str) -> tuple[str, dict[str, str]] | None:
     end = ends.end_of(text) if "use" in text or "USE" in text else None
     if end is not None and end[1].get("how") == "port taken":
         return end
+    if _IWARP.search(text) is not None:
+        return "note", {"transport": "iwarp"}
     late = _LATE_FOR_ID.search(text)
     return ("stalled", {"ranks": late[1], "op": "ncclUniqueId"}) if late is not None else None
 

@@ -1,0 +1,79 @@
+"""Values of the network's setup that differ between hosts in one text, as a parallel shell or a person collects them.
+
+    node02: 4: ens2f0np0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 9000 qdisc mq state UP
+    node03: 4: ens2f0np0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 qdisc mq state UP
+
+Rows of two hosts are compared where all but the value and the interface's number is alike; `active_mtu` of
+`ibv_devinfo | grep`, which names no device, with every other one. No reader of one node takes such a text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+MAX_LINE = 400
+_LABELLED = re.compile(r"\s{0,4}(?P<host>(?=[\w.-]{0,62}[A-Za-z])[A-Za-z0-9][\w.-]{1,62}): ?(?P<rest>\S.{4,390})$")
+_VALUES = (
+    ("mtu", re.compile(r"(?:^|[\s_])mtu[:= ]{1,3}\s{0,20}(?P<value>\d{3,5})\b", re.IGNORECASE)),
+    ("lossy", re.compile(r"\b(?:Global tclass|traffic_class)[=: ]{1,3}(?P<value>\d{1,3})\b")),
+    ("lossy", re.compile(r"\bPriority trust state: {0,3}(?P<value>\w{2,5})\b")),
+    ("lossy", re.compile(r"\benabled\s{1,8}(?P<value>[01](?:\s{1,8}[01]){7})\s{0,8}$")),
+)
+_ACTIVE = re.compile(r"\s{0,40}active_mtu:\s{1,30}(?P<value>\d{3,4}) \(\d\)\s{0,8}$")
+_INDEX = re.compile(r"^\d{1,6}: ")
+_OTHER_INTERFACES = re.compile(r"\b(?:lo|docker|veth|virbr|br-|cali|cni|flannel|eno|idrac)\w{0,15}[:@ ]")
+
+
+@dataclass(frozen=True, slots=True)
+class Unlike:
+    """A value that is not the usual one of its row: which fault, the line, and words with what most have."""
+
+    fault: str
+    number: int
+    words: str
+
+
+def unlike_values(lines: Sequence[str]) -> list[Unlike]:
+    """Rows whose value is not that of most hosts; of two that differ, the lesser."""
+    rows: dict[tuple[str, str], dict[str, tuple[str, int, str]]] = defaultdict(dict)
+    for number, line in enumerate(lines, 1):
+        found = _LABELLED.match(line) if len(line) <= MAX_LINE else None
+        if found is None or _OTHER_INTERFACES.search(found["rest"]):
+            continue
+        rest = _INDEX.sub("", found["rest"])
+        for fault, pattern in _VALUES:
+            said = pattern.search(rest)
+            if said is not None:
+                shape = f"{rest[: said.start('value')]}#"
+                rows[fault, shape].setdefault(found["host"], (" ".join(said["value"].split()), number, line.strip()))
+                break
+    made = [each for (fault, _), by_host in rows.items() for each in _odd(fault, by_host.values())]
+    return made or list(_active(lines))
+
+
+def _active(lines: Sequence[str]) -> Iterator[Unlike]:
+    """`active_mtu` rows that a `grep` left without the device that they are of."""
+    if any("hca_id:" in line for line in lines):
+        return iter(())
+    found = [(said["value"], number, line.strip()) for number, line in enumerate(lines, 1)
+             if (said := _ACTIVE.match(line[:MAX_LINE])) is not None]  # fmt: skip
+    return _odd("mtu", found)
+
+
+def _odd(fault: str, rows: Iterable[tuple[str, int, str]]) -> Iterator[Unlike]:
+    """The rows with another value than most."""
+    rows = list(rows)
+    count = Counter(value for value, _, _ in rows)
+    if len(count) < 2:
+        return
+    usual = max(count, key=lambda value: (count[value], len(value), value))
+    for value, number, line in rows:
+        if value != usual:
+            words = " ".join(line.split())[:200]
+            yield Unlike(fault, number, f"{words}: {count[usual]} of {len(rows)} have {usual}")
+
+
+__all__ = ["Unlike", "unlike_values"]
