@@ -32,6 +32,13 @@ class PeerUnreachedTold(ToldOnly):
     title = "a peer is not reached, by the word of a tool"
 
 
+class PluginTold(ToldOnly):
+    """NET005 by the dynamic linker: the network plug-in lacks a library."""
+
+    id = "NET005"
+    title = "the network plug-in lacks a library, by the word of ldd"
+
+
 class RdmaSetupTold(ToldOnly):
     """NET008 by the word of a tool: partition, GID or subnet manager are not as queue pairs need them."""
 

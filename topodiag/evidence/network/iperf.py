@@ -19,13 +19,14 @@ from topodiag.model.topics import Topic
 
 _HEAD = re.compile(r"^[ \t>|]{0,20}\[ ?ID\] Interval {1,20}Transfer {1,20}(?:Bitrate|Bandwidth)\b", re.M)
 _TOTAL = re.compile(
-    r"\[(?P<stream>SUM| {0,3}\d{1,4})\] {1,6}[\d.]{1,10}-[\d.]{1,10} {1,4}sec {1,6}(?P<moved>[\d.]{1,12}) (?P<of>[KMGT]?)Bytes"
-    r" {1,6}(?P<rate>[\d.]{1,12}) (?P<unit>[KMGT]?)bits/sec(?: {1,20}(?P<again>\d{1,12}))?(?: {1,30}(?P<end>sender|receiver))"
+    r"\[(?P<stream>SUM| {0,3}\d{1,4})\] {1,6}[\d.]{1,10}-[\d.]{1,10} {1,4}sec {1,6}(?P<moved>[\d.]{1,12})"
+    r" (?P<of>[KMGT]?)Bytes {1,6}(?P<rate>[\d.]{1,12}) (?P<unit>[KMGT]?)bits/sec(?: {1,20}(?P<again>\d{1,12}))?"
+    r" {1,30}(?:sender|receiver)"
 )
 _SPEED = re.compile(r"\bSpeed: {0,4}(\d{3,7})Mb/s")
 _POWERS = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
 SEGMENT = 1448
-"""Bytes of data in a segment of TCP on Ethernet: larger frames have fewer segments, and a larger share of them is lost."""
+"""Bytes of data in a segment of TCP on Ethernet: in larger frames there are fewer, and the share that is lost grows."""
 MANY_SHARE = 0.005
 MANY = 1000
 """Segments sent again from which on a path is called lossy: congestion control on a shared path loses one in ten

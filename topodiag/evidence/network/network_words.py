@@ -7,6 +7,8 @@ that are too long explains that none of them came back.
 
 from __future__ import annotations
 
+import re
+
 from topodiag.evidence.interface import Blob, Parsed
 from topodiag.evidence.network.setup_words import MAX_LINE, setup_fault
 from topodiag.evidence.network.unlike_values import unlike_values
@@ -14,7 +16,13 @@ from topodiag.evidence.sentences import Sentences, event
 from topodiag.model.system import TOLD_OF, KernelEvent
 from topodiag.model.topics import Topic
 
-_ROUTE, _MTU = f"{TOLD_OF}route", f"{TOLD_OF}mtu"
+_OF_PLUGIN = re.compile(r"libnccl-net\S{0,40}\.so|libnccl-tuner\S{0,40}\.so|\bofi-nccl\b|nccl[-_]rdma[-_]sharp")
+_NOT_FOUND = re.compile(r"^[ \t]{1,16}lib[\w.+-]{1,60}\.so[\w.]{0,20} => not found[ \t]*$", re.M)
+"""What `ldd` says of a library."""
+_ANSWERED = re.compile(r"\bbytes from \S{1,80}: icmp_seq=")
+"""One answer to ping: the ones before were lost while addresses were resolved."""
+_PINGED = re.compile(r"icmp_seq=.{0,40}[Uu]nreachable|packets transmitted")
+_MTU = f"{TOLD_OF}mtu"
 
 
 class NetworkWords(Sentences):
@@ -28,7 +36,11 @@ class NetworkWords(Sentences):
 
     def recognises(self, head: str) -> bool:
         lines = head.split("\n")
-        return any(setup_fault(line[:MAX_LINE]) for line in lines) or bool(unlike_values(lines))
+        return (
+            any(setup_fault(line[:MAX_LINE]) for line in lines)
+            or bool(unlike_values(lines))
+            or (_OF_PLUGIN.search(head) is not None and _NOT_FOUND.search(head) is not None)
+        )
 
     def event_of(self, line: str) -> tuple[str, str] | None:
         fault = setup_fault(line[:MAX_LINE])
@@ -38,7 +50,15 @@ class NetworkWords(Sentences):
         parsed = super().parse(blob)
         lines = [line for _, line in blob.lines()]
         for each in unlike_values(lines)[: self.most]:
-            parsed.records.append(event(f"{TOLD_OF}{each.fault}", each.words, blob, each.number, lines[each.number - 1]))
-        if any(each.kind == _MTU for each in parsed.records):
-            parsed.records[:] = [each for each in parsed.records if each.kind != _ROUTE]
+            parsed.records.append(
+                event(f"{TOLD_OF}{each.fault}", each.words, blob, each.number, lines[each.number - 1])
+            )
+        if _OF_PLUGIN.search(blob.text) is not None:
+            for number, line in enumerate(lines, 1):
+                if _NOT_FOUND.search(line):
+                    said = f"ldd of the network plug-in: {' '.join(line.split())[:160]}"
+                    parsed.records.append(event(f"{TOLD_OF}plugin", said, blob, number, line))
+        over = any(each.kind == _MTU for each in parsed.records) or _ANSWERED.search(blob.text) is not None
+        if over:
+            parsed.records[:] = [each for each in parsed.records if not _PINGED.search(each.text)]
         return parsed

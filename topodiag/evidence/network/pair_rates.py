@@ -69,9 +69,7 @@ def _rows(lines: list[str]) -> list[tuple[int, tuple[str, str], float]]:
     return made
 
 
-def _ends(
-    low: list[tuple[int, tuple[str, str], float]], rows: list[tuple[int, tuple[str, str], float]]
-) -> str:
+def _ends(low: list[tuple[int, tuple[str, str], float]], rows: list[tuple[int, tuple[str, str], float]]) -> str:
     """Whether one host is an end of all pairs that fall short, and of no other one."""
     ends = set(low[0][1]).intersection(*(pair for _, pair, _ in low)) if len(low) > 1 else set()
     places = {number for number, _, _ in low}

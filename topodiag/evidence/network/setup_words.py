@@ -8,7 +8,7 @@
     [PASS] no MTU mismatch                              nothing: denied
 
 Three ways to say it: a thing and a state near each other in one clause, a value beside the one that was expected, and
-sentences of well known commands (ping, nc, ip route, the infiniband-diags). Advice, questions, settings and what is
+lines of well known commands (`command_words`). Advice, questions, settings and what is
 denied say nothing. A line proves nothing by itself: it is quoted.
 """
 
@@ -17,28 +17,38 @@ from __future__ import annotations
 import re
 
 from topodiag.evidence.host.part_states import APART, denied, parted
+from topodiag.evidence.network.command_words import command_fault
 
 MAX_LINE = 1000
 
-_OFF = r"disabled|not (?:enabled|configured|set|active|negotiated|operational|present|turned on)|(?:is |are |=|: ?)off\b|missing"
+_OFF = (
+    r"disabled|(?:not|never) (?:enabled|configured|set|active|negotiated|operational|present|turned on)"
+    r"|(?:is |are |=|: ?)off\b|missing"
+)
 _UNLIKE = r"\bmis-?match\w*|do(?:es)?(?: not|n't) match|inconsistent|\bdiffer(?:s|ent|ence)?\b|\bwrong\b|incorrect"
 _LOSSY = r"\blossy\b|not (?:a |in (?:a |the )?)?lossless|without (?:flow control|PFC)|best[- ]effort"
-_BLOCKS = r"\bblock(?:s|ed|ing)\b|\bden(?:y|ies|ied|ying)\b|\breject(?:s|ed|ing)?\b|not (?:allowed|permitted|open)|\bdrop(?:s|ped|ping)\b"
+_BLOCKS = (
+    r"\bblock(?:s|ed|ing)\b|\bden(?:y|ies|ied|ying)\b|\breject(?:s|ed|ing)?\b|not (?:allowed|permitted|open)"
+    r"|\bdrop(?:s|ped|ping)\b"
+)
 
 _TABLE: tuple[tuple[str, str, str], ...] = (
-    ("lossy", r"\b(?:PFC|priority[- ]flow[- ]control|DCQCN|ECN|lossless (?:class|priority|queue|buffer)s?)\b",
-     rf"{_OFF}|{_UNLIKE}|\bstorm\b|deadlock"),
+    ("lossy", r"\b(?:PFC(?:WD)?(?![a-z])|priority[- ]flow[- ]control|DCQCN\b|ECN\b|(?:lossless|no-?drop) (?:class"
+              r"|priority|queue|buffer|traffic|pool)s?\b)",
+     rf"{_OFF}|{_UNLIKE}|\bstorm\b|deadlock|\bstuck\b|\bfail(?:ed|s)?\b|unsupported"),
     ("lossy", r"\b(?:(?:RoCE|RDMA|NCCL)(?:v2)? (?:traffic|packets?|flows?)|all RDMA|trust(?: mode| state)?|DSCP|ToS"
               r"|traffic[- _]class|tclass|NCCL_IB_TC|priority \d|prio ?\d)\b",
      rf"{_UNLIKE}|{_LOSSY}"),
     ("lossy", r"\b(?:RoCE|RDMA|NCCL)(?:v2)? (?:traffic|packets?|flows?)\b",
-     r"\bprio(?:rity)? ?0\b|default (?:queue|class|priority)|untagged|not (?:tagged|marked)"),
+     r"\bprio(?:rity)? ?0\b|(?:tail[- ])?dropp?(?:ed|s)\b|default (?:queue|class|priority)|untagged"
+     r"|not (?:tagged|marked)"),
     ("mtu", r"(?<![\w-])(?:MTUs?|path MTU|jumbo frames?)\b(?!_)",
-     rf"{_UNLIKE}|too (?:small|large|low|high)|smaller than|lower than|exceeds|not (?:enabled|allowed|passed|supported)"),
+     rf"{_UNLIKE}|too (?:small|large|low|high)|smaller than|lower than|exceeds|not (?:enabled|allowed|passed)"),
     ("pkey", r"\bp_?keys?\b|\bpartition key\b",
      rf"violation\w*|not (?:found|present|configured|a member|assigned|in the)|\bbad\b|invalid|missing|{_UNLIKE}"),
     ("gid", r"\bGIDs?(?: index(?:es)?| table| entry)?\b|\b(?:s?gid_?index|NCCL_IB_GID_INDEX)\b",
-     rf"\bmoved\b|shifted|not (?:found|valid|present|routable|populated)|\bempty\b|invalid|out of range|does not exist"
+     r"\bmoved\b|shifted|not (?:found|valid|present|routable|populated)|\bempty\b|invalid"
+     r"|\bno (?:RoCE ?v2|routable|usable|valid|IPv4)\b|(?:only|both|all) link-local|link-local (?:only|alone)|out of range|does not exist"
      rf"|{_UNLIKE}"),
     ("subnet", r"\bsubnet manager\b|\bopensm\b|\bmaster SM\b",
      r"not (?:running|found|responding|reachable|active|present)|unreachable|\bdied\b|\bis down\b|crashed|no response"
@@ -53,32 +63,10 @@ _NEAR = tuple(
     (fault, re.compile(part, re.IGNORECASE), re.compile(state, re.IGNORECASE)) for fault, part, state in _TABLE
 )
 
-_COMMANDS = tuple(
-    (fault, re.compile(pattern))
-    for fault, pattern in (
-        ("mtu", r"\bmessage too long, mtu[= ]\d|[Ff]rag(?:mentation)? needed(?: and DF set)?\b"
-                r"|needs to be fragmented but DF set|\bping: .{0,60}Message too long"),
-        ("route", r"\bicmp_seq=\d{1,9} (?:Destination (?:Host|Net\w{0,4}|Port) (?:Unreachable|Prohibited)"
-                  r"|Packet filtered|Time to live exceeded)"
-                  r"|\b[1-9]\d{0,8} packets transmitted, 0 (?:packets )?received\b"
-                  r"|^RTNETLINK answers: (?:Network is unreachable|No route to host)"
-                  r"|^(?:connect|ping): .{0,80}(?:Network is unreachable|Name or service not known|unknown host)"
-                  r"|^(?:\$ )?(?:nc|ncat|telnet)\b.{0,120}(?:timed out|No route to host|Network is unreachable)"
-                  r"|\bnc: (?:bad address|getaddrinfo)\b|^Ncat: (?:Connection timed out|No route to host)"
-                  r"|^iperf3?: error - unable to connect to server: .{0,60}(?:timed out|No route|unreachable)"
-                  r"|\btimed out after \d{1,6} ?s(?:ec\w*)? waiting for [\w.-]{2,120}:\d{2,5}\b"),
-        ("subnet", r"\bsminfo: iberror: |\bibwarn: .{0,60}(?:_do_madrpc: (?:recv|send) failed|mad_rpc: .{0,40} failed;)"
-),
-        ("qp", r"\b(?:RST2INIT|INIT2INIT|INIT2RTR|RTR2RTS)_QP\(0x[0-9a-f]{1,4}\).{0,60}\bfailed\b"),
-        ("subnet-event", r"^(?!.{0,200}\b[Aa]sync\b).{0,200}?(?:\bSM (?:LID )?change\b|\bclient re-?regist(?:er|ration)\b|\bLID change event\b)"),
-    )
-)  # fmt: skip
-"""Lines of ping (iputils, BusyBox), iproute2, netcat, iperf3, infiniband-diags."""
-
 _VALUES = (
     ("mtu", r"(?<![\w-])(?:\w{0,12}_)?mtu\b"),
-    ("lossy", r"\b(?:tos|tclass|traffic[- _]class|dscp|trust(?:[- _](?:mode|state))?|pfc(?:[- _]\w{1,12})?"
-              r"|(?:roce[- _])?prio(?:rity)?)\b"),
+    ("lossy", r"(?<![\w-])(?:\w{1,16}_)?(?:tos|tclass|traffic[- _]class|dscp|trust(?:[- _](?:mode|state))?"
+              r"|pfc(?:[- _]\w{1,12})?|(?:roce[- _])?prio(?:rity)?)\b"),
     ("pkey", r"\bp_?key\b"),
     ("gid", r"\bgid[- _]?index\b"),
 )  # fmt: skip
@@ -92,9 +80,12 @@ _BESIDE = tuple(
         tuple(
             re.compile(pattern, re.IGNORECASE)
             for pattern in (
-                rf"{name}{_GAP}{_VALUE.format('had')}.{{0,24}}?\b(?:{_WANT}|instead of|!=|vs\.?|not){_GAP}{_VALUE.format('wanted')}",
+                rf"{name}{_GAP}{_VALUE.format('had')}.{{0,24}}?\b(?:{_WANT}|instead of|!=|vs\.?|not){_GAP}"
+                rf"{_VALUE.format('wanted')}",
                 rf"{name}\b.{{0,60}}?{_WANT}{_GAP}{_VALUE.format('wanted')}.{{0,24}}?\b{_GOT}{_GAP}{_VALUE.format('had')}",
                 rf"\b{_WANT}{_GAP}{name}{_GAP}{_VALUE.format('wanted')}.{{0,24}}?\b{_GOT}{_GAP}{_VALUE.format('had')}",
+                rf"{name}{_GAP}{_VALUE.format('had')}[^.;]{{0,60}}?\b(?:but|while|whereas)\b[^.;]{{0,60}}?{name}{_GAP}"
+                rf"{_VALUE.format('wanted')}",
                 rf"{name}\b.{{0,60}}?\b{_GOT}{_GAP}{_VALUE.format('had')}.{{0,24}}?{_WANT}{_GAP}{_VALUE.format('wanted')}",
             )
         ),
@@ -103,29 +94,36 @@ _BESIDE = tuple(
 )
 """A value beside the one that should be there, in either order."""
 
+_PATH_MTU = re.compile(
+    r"(?<![\w-])MTUs?\b\D{0,16}(?P<had>\d{4,5})\b[^.;]{0,50}?\b(?:while|whereas|but|vs\.?)\s[^.;\d]{0,50}"
+    r"(?P<wanted>\d{4,5})\b",
+    re.IGNORECASE,
+)
+_RDMA = r"(?:RDMA|InfiniBand|IB|RoCE|EFA|verbs|ibverbs|mlx5_\w{1,12})\b"
+_TCP = r"(?:the )?(?:plain )?(?:TCP|sockets?|NET/Socket|Ethernet|IPoIB)\b"
+_FAILS = (
+    r"(?:not (?:accessible|available|found|usable|detected|present|enabled|find)|unavailable|fail(?:ed|s|ure)?"
+    r"|inaccessible|no (?:devices?|ports?))\b"
+)
 _SOCKETS = re.compile(
-    r"\b(?:RDMA|InfiniBand|IB|RoCE|EFA|verbs|ibverbs|mlx5_\w{1,12})\b(?=[^.;]{0,120}(?:\bnot (?:accessible|available"
-    r"|found|usable|detected|present|enabled)|unavailable|\bfail(?:ed|s|ure)?\b|inaccessible|no (?:devices?|ports?)"
-    r"|fall(?:s|ing)?[- ]?back|fell back|revert)).{0,160}?\b(?:us(?:e|es|ed|ing)|fall(?:s|ing)?[- ]?back(?: \w{2,4})?"
-    r"|fell back(?: \w{2,4})?|revert(?:s|ed|ing)? to|switch(?:es|ed|ing)? to)\s{1,3}(?:plain )?"
-    r"(?:TCP|sockets?|Ethernet|IPoIB)\b",
+    rf"\b{_RDMA}.{{0,160}}?\b(?:fall(?:s|ing)?[- ]?back|fell back|fallback|revert(?:s|ed|ing)?|switch(?:es|ed|ing)?)"
+    rf" (?:to|on) {_TCP}|\b{_RDMA}.{{0,100}}?\b{_FAILS}.{{0,100}}?\bus(?:e|es|ed|ing) {_TCP}",
     re.IGNORECASE,
 )
 _CHEAP = re.compile(
-    r"PFC|ECN|DCQCN|flow.control|lossless|lossy|RoCE|RDMA|DSCP|\btos|trust|tclass|traffic|prio|IB_TC|mtu|jumbo|p_?key"
-    r"|partition|gid|subnet|opensm|master SM|firewall|security group|polic|iptables|nftables|ACL|rail|VLAN|VRF|namespace"
-    r"|unreach|isolated|no route|rout|reach|too long|frag|icmp_seq|packets transmitted|RTNETLINK|\bnc\b|ncat|telnet"
-    r"|waiting for|iberror|ibwarn|SM (?:lid )?change|regist|LID change|_QP\(|verbs|\bIB\b|EFA|InfiniBand|mlx5_|ping:|connect:|iperf",
+    r"PFC|ECN|DCQCN|flow.control|lossless|lossy|drop|RoCE|RDMA|DSCP|tos\b|trust|tclass|traffic|prio|IB_TC|mtu|jumbo"
+    r"|p_?key|partition|gid|subnet|opensm|master SM|firewall|security group|polic|iptables|nftables|ACL|rail|VLAN|VRF"
+    r"|namespace|unreach|isolated|no route|rout|reach|verbs|\bIB\b|EFA|InfiniBand|mlx5_",
     re.IGNORECASE,
 )
 """Cheap to search for, and in every line that says anything here."""
 
 _MAYBE = re.compile(
-    r"\b(?:if|when|whether|unless|until|in case|may|might|could|would|can|cannot|will|please|ensure|make sure|must|avoid"
-    r"|check(?:ing)? (?:that|if|whether|for)|verify|causes?|leads? to|results? in|typically|usually|often|by default"
+    r"\b(?:if|when|whether|unless|until|in case|may|might|could(?! not)|would|can(?! ?not)|will|please|ensure|make sure"
+    r"|must|avoid|check(?:ing)? (?:that|if|whether|for)|verify|causes?|leads? to|results? in|typically|usually|often|by default"
     r"|deprecated|optional|recommend\w*|usage|example|e\.g\.|simulat\w*|inject\w*|expected to|on purpose|by design"
     r"|intentional\w*|support(?:s|ed)?|after (?:enabling|fixing|setting|raising|we)|retry(?:ing)?|retries"
-    r"|fixed (?:by|in|with)|changelog|release notes?)\b|\?\s*$"
+    r"|(?:modify|ibv_modify)[ _]?qp|fixed (?:by|in|with)|changelog|release notes?)\b|\?\s*$"
     r"|^\s{0,8}(?:#|//|\*|<!--)|[{}<>;]\s*$|\bdef |\breturn\b|\bimport\b|\bNCCL (?:INFO|WARN|TRACE)\b",
     re.IGNORECASE,
 )
@@ -136,17 +134,19 @@ _JSON_MARKS = re.compile(r"[\"{}\[\]\\]")
 
 def setup_fault(line: str) -> str:
     """Which fault of the network's setup a line tells of, in the words of `checks/reported.py`; "" for none."""
-    if len(line) > MAX_LINE or len(line) < 8 or _CHEAP.search(line) is None:
+    if len(line) > MAX_LINE or len(line) < 8:
         return ""
     text = " ".join(line.split())
-    command = next((fault for fault, pattern in _COMMANDS if pattern.search(text)), "")
-    if command:
+    command = command_fault(text)
+    if command or _CHEAP.search(text) is None:
         return command
     bare = " ".join(_JSON_MARKS.sub(" ", text).replace(" : ", ": ").split()) if '"' in text else text
+    if _SOCKETS.search(bare) and not denied(bare) and not _MAYBE.search(bare):
+        return "sockets"
     for sentence in _SENTENCES.split(bare):
         if denied(sentence) or _MAYBE.search(sentence):
             continue
-        said = _beside(sentence) or _near(sentence) or ("sockets" if _SOCKETS.search(sentence) else "")
+        said = _beside(sentence) or _near(sentence)
         if said:
             return said
     return ""
@@ -169,7 +169,8 @@ def _beside(text: str) -> str:
             found = order.search(text)
             if found is not None:
                 return fault if found["had"].lower() != found["wanted"].lower() else ""
-    return ""
+    path = _PATH_MTU.search(text)
+    return "mtu" if path is not None and path["had"] != path["wanted"] else ""
 
 
 __all__ = ["MAX_LINE", "setup_fault"]

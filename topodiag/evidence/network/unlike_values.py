@@ -15,14 +15,27 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 MAX_LINE = 400
-_LABELLED = re.compile(r"\s{0,4}(?P<host>(?=[\w.-]{0,62}[A-Za-z])[A-Za-z0-9][\w.-]{1,62}): ?(?P<rest>\S.{4,390})$")
+_LABELLED = re.compile(
+    r"\s{0,4}(?P<host>(?=[\w./-]{0,62}[A-Za-z])[A-Za-z0-9][\w./-]{1,62})(?:: ?|(?=\s{1,20}(?:Auto|On|Off)\s))\s{0,20}"
+    r"(?P<rest>\S.{4,390})$"
+)
 _VALUES = (
     ("mtu", re.compile(r"(?:^|[\s_])mtu[:= ]{1,3}\s{0,20}(?P<value>\d{3,5})\b", re.IGNORECASE)),
     ("lossy", re.compile(r"\b(?:Global tclass|traffic_class)[=: ]{1,3}(?P<value>\d{1,3})\b")),
     ("lossy", re.compile(r"\bPriority trust state: {0,3}(?P<value>\w{2,5})\b")),
+    ("lossy", re.compile(r"^(?:Auto|On|Off)\s{1,8}(?P<value>On|Off)\b")),
     ("lossy", re.compile(r"\benabled\s{1,8}(?P<value>[01](?:\s{1,8}[01]){7})\s{0,8}$")),
 )
 _ACTIVE = re.compile(r"\s{0,40}active_mtu:\s{1,30}(?P<value>\d{3,4}) \(\d\)\s{0,8}$")
+_HEADS = {
+    "mtu": "mtu", "active_mtu": "mtu", "path_mtu": "mtu", "tos": "lossy", "tclass": "lossy", "dscp": "lossy",
+    "trust": "lossy", "pfc": "lossy", "pkey": "pkey", "gid_index": "gid",
+}  # fmt: skip
+_NO_HEAD = re.compile(r"[\d<>=;:,.]")
+_WANTED = re.compile(r"(?:expect|want|desired|should|reference)", re.IGNORECASE)
+MOST_COLUMNS, MOST_ROWS, LEAST_ROWS = 12, 256, 4
+_OWN_PMTU = re.compile(r"\[LOCALHOST\] {1,40}pmtu (\d{3,5})\b")
+_PMTU = re.compile(r"\bResume: pmtu (\d{3,5})\b")
 _INDEX = re.compile(r"^\d{1,6}: ")
 _OTHER_INTERFACES = re.compile(r"\b(?:lo|docker|veth|virbr|br-|cali|cni|flannel|eno|idrac)\w{0,15}[:@ ]")
 
@@ -51,7 +64,46 @@ def unlike_values(lines: Sequence[str]) -> list[Unlike]:
                 rows[fault, shape].setdefault(found["host"], (" ".join(said["value"].split()), number, line.strip()))
                 break
     made = [each for (fault, _), by_host in rows.items() for each in _odd(fault, by_host.values())]
-    return made or list(_active(lines))
+    return made or [*_columns(lines), *_path(lines)] or list(_active(lines))
+
+
+def _columns(lines: Sequence[str]) -> Iterator[Unlike]:
+    """Rows of a table with a column for such a value: beside a column of what is expected, else unlike most rows."""
+    for at, line in enumerate(lines):
+        heads = _cells(line) if len(line) <= MAX_LINE else []
+        place = next((n for n, head in enumerate(heads) if head.lower() in _HEADS), -1)
+        if place < 0 or not 2 <= len(heads) <= MOST_COLUMNS or _NO_HEAD.search(line):
+            continue
+        want = next((n for n, head in enumerate(heads) if _WANTED.match(head)), -1)
+        rows = []
+        for number, below in enumerate(lines[at + 1 : at + 1 + MOST_ROWS], at + 2):
+            cells = _cells(below[:MAX_LINE])
+            if cells and len(cells) >= len(heads):
+                rows.append((cells, number, below.strip()))
+        fault = _HEADS[heads[place].lower()]
+        if want >= 0:
+            for cells, number, said in rows:
+                if cells[place].lower() != cells[want].lower() and cells[want].isalnum():
+                    yield Unlike(fault, number, f"{' '.join(said.split())[:200]}: {cells[want]} is expected")
+            return
+        plain = [(cells[place], number, said) for cells, number, said in rows if cells[place].isalnum()]
+        odd = list(_odd(fault, plain))
+        if len(plain) >= LEAST_ROWS and len(odd) * 3 <= len(plain):
+            yield from odd
+        return
+
+
+def _cells(line: str) -> list[str]:
+    return line.replace("|", " ").split()
+
+
+def _path(lines: Sequence[str]) -> Iterator[Unlike]:
+    """tracepath, which begins with the MTU of its own interface and ends with that of the path."""
+    own = next((found[1] for line in lines if (found := _OWN_PMTU.search(line[:MAX_LINE])) is not None), "")
+    for number, line in enumerate(lines, 1):
+        found = _PMTU.search(line[:MAX_LINE]) if own else None
+        if found is not None and int(found[1]) < int(own):
+            yield Unlike("mtu", number, f"{' '.join(line.split())[:200]}: the own interface has {own}")
 
 
 def _active(lines: Sequence[str]) -> Iterator[Unlike]:

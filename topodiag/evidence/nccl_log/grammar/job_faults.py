@@ -99,6 +99,7 @@ FAULTS: tuple[tuple[str, re.Pattern[str]], ...] = (
         compiled(
             r"""^(?!\s{0,8}#).{0,200}?(?<![`\w./-])/dev/infiniband(?:/|/uverbs\d{1,3})?["']?: """
             r"(?:Permission denied|Operation not permitted|[Nn]o such (?:file or directory|device))"
+            r'|error mounting "/dev/infiniband\S{0,40}".{0,120}no such file or directory'
             r'|^\d{4}/\d\d/\d\d [\d:]{8} exposing "0" devices\s*$'
         ),
     ),

@@ -40,7 +40,8 @@ WORDS = (
     b"store based barrier", b"exchange_identification", b"ERROR: UNREACHABLE", b"RDMA_CM_EVENT_",
     b"Couldn't connect to", b"Horovod has been",
     b"gaierror", b"gai error", b"ocket has failed to", b"EADDRINUSE",
-    b"eartbeat monitor timed out", b"connectFullMesh", b"Unable to find address for: ", b"Unable to find interface for: ",
+    b"eartbeat monitor timed out", b"connectFullMesh", b"Unable to find address for: ",
+    b"Unable to find interface for: ", b"Message:  ",
     *ends.WORDS, *job_faults.WORDS, *reach.WORDS, *(words.encode() for words in (*NOTES, *WELL)),
     b"ssh: Could not resolve", b"Permission denied (publickey", b"reliably start one or more daemons",
     b"how to route a message", b"Barrier timed out. ",
@@ -71,6 +72,8 @@ _GLOO = compiled(
 )
 """Gloo gloo/transport/tcp/device.cc (no interface has what GLOO_SOCKET_IFNAME says) and gloo/rendezvous/context.cc
 (which peer was tried, at which address, and how many ranks there are)."""
+_OPEN_MPI = compiled(r"^\s{0,8}Message: {1,8}connect\(\) to ((?:\d{1,3}\.){3}\d{1,3}):\d{1,5} failed")
+"""Open MPI help-mpi-btl-tcp.txt, `client connect fail`: the reason stands in the next line."""
 _LAUNCH = compiled(
     r"\bssh: Could not resolve hostname ([\w.-]{1,120})|^\s{0,8}([\w.@-]{1,160}): Permission denied \(publickey"
     r"|\b(?:kex|ssh)_exchange_identification: \S|\b(?:PMIX|OPAL|PRTE) ERROR: U(?:NREACHABLE|nreachable)\b"
@@ -217,6 +220,9 @@ def _unmet(text: str) -> tuple[str, dict[str, str]] | None:
     if store is not None or _STORE.search(text) is not None:
         peer = reach.peer_of(text) or ((store[1] or store[2]) if store is not None else "")
         return "connect", _given({"peer": peer or "", "why": reach.why_unreached(text) if peer else ""})
+    met = _OPEN_MPI.search(text)
+    if met is not None:
+        return "connect", {"peer": met[1], "why": "own" if reach.is_bridge(met[1]) else "silent"}
     if gloo is not None:
         return "connect", {"gloo": gloo[1]} if gloo[1] else {"loopback": gloo[2], "size": gloo[3]}
     if launch is None:
@@ -231,7 +237,7 @@ def _unreached(text: str) -> dict[str, str]:
     if not reach.of_ranks(text):
         return {}
     why, peer = reach.why_unreached(text), reach.peer_of(text)
-    if why and peer == reach.OWN_BRIDGE:
+    if why and reach.is_bridge(peer):
         why = "own"
     return {"peer": peer, "why": why} if why and peer and why != "refused" else {}
 

@@ -1,0 +1,67 @@
+"""Lines of well known commands and switches that say by themselves how a network fails.
+
+SOURCE: iputils ping, tracepath and traceroute; BusyBox; iproute2; netcat; iperf3; infiniband-diags; opensm
+(osm_sm_state_mgr.c); Linux mlx5 cmd.c; ufw's log; FRRouting and Cisco (`show bgp summary`); the SR-IOV device plug-in.
+"""
+
+from __future__ import annotations
+
+import re
+
+_PRIVATE = r"(?:10\.|192\.168\.|172\.(?:1[6-9]|2\d|3[01])\.|100\.64\.)"
+_COMMANDS = tuple(
+    (fault, re.compile("|".join(patterns)))
+    for fault, patterns in (
+        ("lossy", (
+            # Metrics of a site: 0 of a flag that should be 1.
+            r"\b\w{0,30}(?:pfc|lossless)\w{0,20}_(?:enabled|on|ok|active)(?:\{[^}]{0,300}\})?[ =:]{1,3}0(?:\.0)?\s*$",
+        )),
+        ("gid", (r"\bgids/\d{1,3}\b.{0,12}\b0{4}(?::0{4}){7}\b",)),
+        ("devices", (r"\brdma is required in the configuration but the device \S{1,40} is not rdma device",)),
+        ("mtu", (
+            r"\bmessage too long, mtu[= ]\d", r"[Ff]rag(?:mentation)? needed(?: and DF set)?\b",
+            r"needs to be fragmented but DF set", r"\bping: .{0,60}Message too long",
+        )),
+        ("route", (
+            r"\bicmp_seq=\d{1,9} (?:Destination (?:Host|Net\w{0,4}|Port) (?:Unreachable|Prohibited)|Packet filtered"
+            r"|Time to live exceeded)",
+            r"\b[1-9]\d{0,8} packets transmitted, 0 (?:packets )?received\b",
+            r"^RTNETLINK answers: (?:Network is unreachable|No route to host)",
+            r"^(?:connect|ping): .{0,80}(?:Network is unreachable|Name or service not known|unknown host)",
+            r"^(?:\$ )?(?:nc|ncat|telnet)\b.{0,120}(?:timed out|No route to host|Network is unreachable)",
+            r"\bnc: (?:bad address|getaddrinfo)\b", r"^Ncat: (?:Connection timed out|No route to host)",
+            r"^iperf3?: error - unable to connect to server: .{0,60}(?:timed out|No route|unreachable)",
+            r"\d ms !(?:[NHXP]|\d{1,3})(?:\s|$)",
+            r"\bresolves? to \(?(?:127\.\d|::1\b|localhost\b)",
+            rf"\[UFW BLOCK\] IN=\w{{1,15}} .{{0,200}}\bSRC={_PRIVATE}.{{0,160}}\bPROTO=(?:TCP .{{0,40}}"
+            r"\bDPT=(?:[1-9]\d{4}|[2-9]\d{3})\b|UDP .{0,40}\bDPT=4791\b)",
+            r"^(?:\d{1,3}\.){3}\d{1,3} 4 \d{1,10}(?: \d{1,12}){5} \S{1,12} (?:Idle|Active|Connect|OpenSent)\b",
+            r"\btimed out after \d{1,6} ?s(?:ec\w*)? waiting for [\w.-]{2,120}:\d{2,5}\b",
+        )),
+        ("subnet", (
+            r"\bsminfo: iberror: ",
+            r"\bibwarn: .{0,60}(?:_do_madrpc: (?:recv|send) failed|mad_rpc: .{0,40} failed;)",
+        )),
+        ("qp", (r"\b(?:RST2INIT|INIT2INIT|INIT2RTR|RTR2RTS)_QP\(0x[0-9a-f]{1,4}\).{0,60}\bfailed\b",)),
+        ("subnet-event", (
+            r"^(?!.{0,200}\b[Aa]sync\b).{0,200}?(?:\bSM (?:LID )?change\b|\bclient re-?regist(?:er|ration)\b"
+            r"|\bLID change event\b|\bsm_state_mgr_\w{1,30}: .{0,120}\btook over\b|\bEntering STANDBY state\b)",
+        )),
+    )
+)  # fmt: skip
+_CHEAP = re.compile(
+    r"pfc|lossless|gids/|rdma is required|too long|[Ff]rag|fragmented|icmp_seq=|packets transmitted|RTNETLINK|^connect:"
+    r"|ping: |nc\b|telnet|Ncat|iperf| ms !|resolves? to|UFW BLOCK|Idle|Active|Connect|OpenSent|timed out after|sminfo"
+    r"|ibwarn|_QP\(|SM change|SM LID change|regist|LID change|took over|STANDBY"
+)
+
+
+def command_fault(text: str) -> str:
+    """The fault that a line of a command tells of, in the words of `checks/reported.py`; "" for none. The line has
+    single blanks."""
+    if _CHEAP.search(text) is None:
+        return ""
+    return next((fault for fault, pattern in _COMMANDS if pattern.search(text)), "")
+
+
+__all__ = ["command_fault"]
