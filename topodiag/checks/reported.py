@@ -32,6 +32,8 @@ _COSTS = {
     "subnet": "ports get no address, or connections break when addresses change",
     "tcp-loss": "packets are lost on that path; RDMA over it repeats them, too",
     "tcp-slow": "bootstrap, storage and NET/Socket go at this pace",
+    "ecmp": "pairs that share an uplink share its bandwidth",
+    "switch": "connections over it lose packets or end when their retries run out",
     "pairs": "each ring goes at the pace of its slowest pair",
     "plugin": "NCCL goes on with its own networks: sockets where the fabric needs the plug-in",
     "qp": "queue pairs of that port do not connect",
@@ -66,8 +68,8 @@ WORDS: dict[str, tuple[str, str, str, str]] = {
                   "`iblinkinfo` for that port: what it runs at and what both ends could do; then its cable"),
     "link-errors": ("NIC003", "a link of the fabric has errors", "counters of errors that stay as they are under load",
                     "`mlxlink -d DEVICE -c` or `perfquery -x` for that port, twice with a minute between; its cable"),
-    "lossy": ("NET009", "RoCE traffic is without flow control, or rides another class", "one class with flow control, the"
-              " same at hosts and switches, that the traffic rides",
+    "lossy": ("NET009", "RoCE traffic is without flow control, or rides another class", "one class with flow control,"
+              " the same at hosts and switches, that the traffic rides",
               "`mlnx_qos -i IF` at each host beside the switch's PFC of that port; `ethtool -S IF | grep prio`: which"
               " priority carries the bytes"),
     "mtu": ("NIC004", "the MTU is not the same all along the path", "one MTU at both hosts and at each switch port",
@@ -77,9 +79,13 @@ WORDS: dict[str, tuple[str, str, str, str]] = {
     "gid": ("NET008", "the GID of a port is not at the index in use", "RoCE v2 with a routable address at that index",
             "`show_gids` on both nodes: NCCL_IB_GID_INDEX unset lets NCCL 2.21 and later choose"),
     "tcp-loss": ("NIC003", "TCP sends many packets again", "hardly any packet sent again",
-                 "`ethtool -S IF` at both ends before and after: discards and CRC errors; the switch's drops on that path"),
+                 "`ethtool -S IF` at both ends before and after: discards and CRC errors; drops of the switches"),
     "tcp-slow": ("BEN001", "a test of TCP is far below the rate of the interface", "a tenth of it by one stream",
                  "`iperf3 -P 8` and `ib_write_bw` between the same hosts and between others: the path, or one host?"),
+    "ecmp": ("BEN005", "flows share some of the paths, and others are idle", "flows spread over all uplinks",
+             "the uplinks' counters during a run; adaptive routing, or other hash fields and UDP source ports"),
+    "switch": ("NIC003", "a switch of the fabric failed, restarted or loses packets", "switches that lose nothing",
+               "the switch's log at that time, counters of its ports, and the jobs whose paths cross it"),
     "pairs": ("BEN005", "some pairs of hosts carry far less than the others", "pairs that carry alike",
               "the same pairs alone, then with other UDP source ports or adaptive routing: paths that share an uplink"
               " recover; one host in all slow pairs is slow itself"),

@@ -18,7 +18,13 @@ from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome,
 from topodiag.model.job import Job, Process
 
 LINK_LOCAL = re.compile(r":\[?fe[89ab][0-9a-f]:", re.I)
-NO_INTERFACE = ("no socket interface found", "no usable listening interface", "no interface found")
+NO_INTERFACE = (
+    "no socket interface found",
+    "no usable listening interface",
+    "no interface found",
+    "no network interface found",
+    "no common nic interface",
+)
 
 
 class WrongInterface(OneStep[Job], JobCheck[Never]):

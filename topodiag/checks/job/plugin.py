@@ -11,7 +11,7 @@ from topodiag.checks.job.evidence import multi_node, piece, said_by, settings_of
 from topodiag.checks.job.text import NET, ask_for
 from topodiag.checks.shared.words import hosts_word, quoted
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
-from topodiag.model.job import Job, Process
+from topodiag.model.job import Event, Job, Process
 from topodiag.model.provenance import Origin
 
 LOAD_FAILED = re.compile(
@@ -28,6 +28,9 @@ NO_SHARP = re.compile(
     r"|CollNet is not supported or fails"
 )
 """NCCL src/init.cc and src/transport.cc; nccl-rdma-sharp-plugins src/sharp_plugin.c."""
+
+_BY_NAME = re.compile(r"\bCould not find: libnccl-net-[\w-]{1,40}\.so")
+"""A plugin of this name is asked for: the one that NCCL looks for by itself has no further name."""
 
 BUILT_IN = ("", "none", "ib", "socket", "0")
 """Values of NCCL_NET_PLUGIN and NCCL_NET that ask for no library."""
@@ -84,7 +87,7 @@ class PluginNotLoaded(JobCheck[PluginFailure]):
             return self.not_applicable(judged, "no traffic between nodes")
         missing = list(said_by(judged, "net plugin missing"))
         missing += [each for each in said_by(judged, "net plugin") if _broken(each[1])]
-        missing += [(-1, event.text, event.origin) for event in judged.events if event.kind == "plugin"]
+        missing += [(-1, event.text, event.origin) for event in judged.events if _of_plugin(event)]
         named = sum(bool(process.network) for process in judged.processes)
         sharp = _no_sharp(judged)
         if not named and not missing and sharp is None:
@@ -166,6 +169,10 @@ class PluginNotLoaded(JobCheck[PluginFailure]):
         )
 
 
+def _of_plugin(event: Event) -> bool:
+    return event.kind == "plugin" or (event.level == "APP" and _BY_NAME.search(event.text) is not None)
+
+
 def _failure(job: Job, missing: Sequence[tuple[int, str, Origin | None]]) -> PluginFailure | None:
     """A plugin that was asked for and not found, else one that is there and of no use; None where all is as meant."""
     wanted = {
@@ -182,13 +189,22 @@ def _failure(job: Job, missing: Sequence[tuple[int, str, Origin | None]]) -> Plu
         first = wanted[min(lost)]
         what = f"{first.name}={first.value} asks for a plugin that NCCL did not find"
         return PluginFailure(what, asked, tuple(sorted(lost)))
+    if not job.processes:
+        return _ended(missing)
     broken = tuple(entry for entry in missing if _broken(entry[1]))
-    if broken and not job.processes:
-        return PluginFailure("the network plugin cannot be loaded", broken, (), ended=True)
     if not broken or not without:
         return None
     what = "does not start" if _started(broken[0][1]) else "cannot be loaded"
     return PluginFailure(f"the network plugin is there and {what}", broken, tuple(sorted(without)))
+
+
+def _ended(missing: Sequence[tuple[int, str, Origin | None]]) -> PluginFailure | None:
+    """A plugin that ended a job of which nothing else is told: it cannot be loaded, or is not found by its name."""
+    broken = tuple(entry for entry in missing if _broken(entry[1]))
+    named = tuple(entry for entry in missing if _BY_NAME.search(entry[1]))
+    if broken:
+        return PluginFailure("the network plugin cannot be loaded", broken, (), ended=True)
+    return PluginFailure("the network plugin that is asked for is not found", named, (), ended=True) if named else None
 
 
 def _no_sharp(job: Job) -> PluginFailure | None:

@@ -102,15 +102,13 @@ class LossyClass(NodeCheck[LossyTraffic]):
     def observe(self, judged: Node, peers: Sequence[Node]) -> LossyTraffic | Outcome:
         roce = [nic for nic in compute_nics(judged) if not is_efa(nic) and "InfiniBand" not in _layers(nic)]
         told = [device for device in judged.netdevs if device.lossless.known and not _is_infiniband(judged, device)]
-        counted = [lossy for device in judged.netdevs if (lossy := _by_totals(judged, device)) is not None]
-        if not roce and not told and not counted:
+        counted = _only([_by_totals(judged, device) for device in judged.netdevs])
+        if not (roce or told or counted):
             return self.not_applicable(judged, "no NIC with RoCE in the evidence")
         sampled = [nic for nic in roce if any(counter.delta is not None for counter in _pauses(judged, nic))]
-        if not told and not sampled and not counted:
+        if not (told or sampled or counted):
             return self.unknown(judged, "neither PFC settings nor two readings of pause counters are in the evidence")
-        found = [lossy for device in told if (lossy := _by_settings(judged, device)) is not None]
-        found += [lossy for nic in sampled if (lossy := _by_counters(judged, nic)) is not None]
-        found += [lossy for lossy in counted if not any(each.name == lossy.name for each in found)]
+        found = _found(judged, told, sampled, counted)
         return LossyTraffic(tuple(found)) if found else self.clean(judged)
 
     def tell(self, judged: Node, observed: LossyTraffic) -> Iterator[Finding]:
@@ -127,6 +125,17 @@ class LossyClass(NodeCheck[LossyTraffic]):
                 evidence=lossy.evidence,
                 confidence=lossy.confidence,
             )
+
+
+def _found(node: Node, told: Sequence[NetDev], sampled: Sequence[Nic], counted: Sequence[Lossy]) -> list[Lossy]:
+    """What settings and growth show, and by totals since boot what these leave open."""
+    made = _only([_by_settings(node, device) for device in told])
+    made += _only([_by_counters(node, nic) for nic in sampled])
+    return made + [lossy for lossy in counted if lossy.name not in [each.name for each in made]]
+
+
+def _only(several: Sequence[Lossy | None]) -> list[Lossy]:
+    return [each for each in several if each is not None]
 
 
 def _layers(nic: Nic) -> set[str]:

@@ -19,8 +19,9 @@ from topodiag.model.topics import Topic
 
 _HEAD = re.compile(r"^[ \t>|]{0,20}\[ ?ID\] Interval {1,20}Transfer {1,20}(?:Bitrate|Bandwidth)\b", re.M)
 _TOTAL = re.compile(
-    r"\[(?P<stream>SUM| {0,3}\d{1,4})\] {1,6}[\d.]{1,10}-[\d.]{1,10} {1,4}sec {1,6}(?P<moved>[\d.]{1,12})"
-    r" (?P<of>[KMGT]?)Bytes {1,6}(?P<rate>[\d.]{1,12}) (?P<unit>[KMGT]?)bits/sec(?: {1,20}(?P<again>\d{1,12}))?"
+    r"\[(?P<stream>SUM| {0,3}\d{1,4})\] {1,6}[\d.]{1,10}-[\d.]{1,10} {1,4}sec {1,6}(?P<moved>\d{1,9}(?:\.\d{1,4})?)"
+    r" (?P<of>[KMGT]?)Bytes {1,6}(?P<rate>\d{1,9}(?:\.\d{1,4})?) (?P<unit>[KMGT]?)bits/sec"
+    r"(?: {1,20}(?P<again>\d{1,12}))?"
     r" {1,30}(?:sender|receiver)"
 )
 _SPEED = re.compile(r"\bSpeed: {0,4}(\d{3,7})Mb/s")

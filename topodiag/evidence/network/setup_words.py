@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 
 from topodiag.evidence.host.part_states import APART, denied, parted
-from topodiag.evidence.network.command_words import command_fault
+from topodiag.evidence.network.command_words import command_fault, may_be_command
 
 MAX_LINE = 1000
 
@@ -35,7 +35,8 @@ _BLOCKS = (
 _TABLE: tuple[tuple[str, str, str], ...] = (
     ("lossy", r"\b(?:PFC(?:WD)?(?![a-z])|priority[- ]flow[- ]control|DCQCN\b|ECN\b|(?:lossless|no-?drop) (?:class"
               r"|priority|queue|buffer|traffic|pool)s?\b)",
-     rf"{_OFF}|{_UNLIKE}|\bstorm\b|deadlock|\bstuck\b|\bfail(?:ed|s)?\b|unsupported"),
+     rf"{_OFF}|{_UNLIKE}|\benabled(?: on| priorities)? ?[:=] ?(?:none|0x0\b|no\b|false)|\bstorm\b"
+     r"|deadlock|\bstuck\b|\bfail(?:ed|s)?\b|unsupported"),
     ("lossy", r"\b(?:(?:RoCE|RDMA|NCCL)(?:v2)? (?:traffic|packets?|flows?)|all RDMA|trust(?: mode| state)?|DSCP|ToS"
               r"|traffic[- _]class|tclass|NCCL_IB_TC|priority \d|prio ?\d)\b",
      rf"{_UNLIKE}|{_LOSSY}"),
@@ -48,12 +49,20 @@ _TABLE: tuple[tuple[str, str, str], ...] = (
      rf"violation\w*|not (?:found|present|configured|a member|assigned|in the)|\bbad\b|invalid|missing|{_UNLIKE}"),
     ("gid", r"\bGIDs?(?: index(?:es)?| table| entry)?\b|\b(?:s?gid_?index|NCCL_IB_GID_INDEX)\b",
      r"\bmoved\b|shifted|not (?:found|valid|present|routable|populated)|\bempty\b|invalid"
-     r"|\bno (?:RoCE ?v2|routable|usable|valid|IPv4)\b|(?:only|both|all) link-local|link-local (?:only|alone)|out of range|does not exist"
-     rf"|{_UNLIKE}"),
+     r"|\bno (?:RoCE ?v2|routable|usable|valid|IPv4)\b|(?:only|both|all) link-local|link-local (?:only|alone)"
+     rf"|out of range|does not exist|{_UNLIKE}"),
     ("subnet", r"\bsubnet manager\b|\bopensm\b|\bmaster SM\b",
      r"not (?:running|found|responding|reachable|active|present)|unreachable|\bdied\b|\bis down\b|crashed|no response"
      r"|timed? ?out|fail(?:ed|over)\b|hand-?over|\blost\b|stopped|\bnone\b"),
-    ("route", r"\b(?:firewall|security group|network ?polic(?:y|ies)|iptables|nftables|firewalld|\bACL)s?\b", _BLOCKS),
+    ("route", r"\b(?:firewall|security group|network ?polic(?:y|ies)|iptables|nftables|firewalld|ACL)s?\b"
+              r"|\b(?:EFA|RDMA|NCCL|TCP)? ?traffic (?:between|from|to)\b",
+     rf"{_BLOCKS}|\bmissing\b|\blacks?\b|\bno (?:rule|inbound|ingress|egress|self)"),
+    ("ecmp", r"\bECMP\b|\b(?:hash(?:es|ing)?|uplinks?|adaptive routing|flows?)\b",
+     r"collision\w*|\bcollid(?:e|es|ed|ing)\b|polari[sz]\w+|im-?balanced?|unbalanced|(?:same|one|single) uplink"
+     r"|hash to (?:the same|\d of \d)|oversubscri\w+|adaptive routing (?:is )?(?:off|disabled|not enabled)"),
+    ("switch", r"\b(?:spine|leaf|ToR|line ?card|fabric switch|IB switch|core switch)(?:[- ]?\d{1,4}|s)?\b",
+     r"\brebooted\b|\bre-?started\b|went down|(?:is|was|are) down\b|\bdied\b|\bfailed\b|crashed|\bCRC\b|flapp\w+"
+     r"|overheat\w*|drops? packets|dropping|\bdiscards\b|unreachable|bad (?:port|link|line ?card)"),
     ("route", r"\b(?:rail|subnet|VLAN|VRF|network namespace|node|host|peer|port \d{2,5})s?\b",
      r"unreachable|isolated|no route|not (?:routed|routable|reachable)|cannot reach|can't reach"),
 )  # fmt: skip
@@ -80,7 +89,7 @@ _BESIDE = tuple(
         tuple(
             re.compile(pattern, re.IGNORECASE)
             for pattern in (
-                rf"{name}{_GAP}{_VALUE.format('had')}.{{0,24}}?\b(?:{_WANT}|instead of|!=|vs\.?|not){_GAP}"
+                rf"{name}{_GAP}{_VALUE.format('had')}.{{0,24}}?(?:\b(?:{_WANT}|instead of|vs\.?|not)|!=){_GAP}"
                 rf"{_VALUE.format('wanted')}",
                 rf"{name}\b.{{0,60}}?{_WANT}{_GAP}{_VALUE.format('wanted')}.{{0,24}}?\b{_GOT}{_GAP}{_VALUE.format('had')}",
                 rf"\b{_WANT}{_GAP}{name}{_GAP}{_VALUE.format('wanted')}.{{0,24}}?\b{_GOT}{_GAP}{_VALUE.format('had')}",
@@ -110,25 +119,38 @@ _SOCKETS = re.compile(
     rf" (?:to|on) {_TCP}|\b{_RDMA}.{{0,100}}?\b{_FAILS}.{{0,100}}?\bus(?:e|es|ed|ing) {_TCP}",
     re.IGNORECASE,
 )
-_CHEAP = re.compile(
-    r"PFC|ECN|DCQCN|flow.control|lossless|lossy|drop|RoCE|RDMA|DSCP|tos\b|trust|tclass|traffic|prio|IB_TC|mtu|jumbo"
-    r"|p_?key|partition|gid|subnet|opensm|master SM|firewall|security group|polic|iptables|nftables|ACL|rail|VLAN|VRF"
-    r"|namespace|unreach|isolated|no route|rout|reach|verbs|\bIB\b|EFA|InfiniBand|mlx5_",
-    re.IGNORECASE,
-)
-"""Cheap to search for, and in every line that says anything here."""
+WORDS = (
+    "pfc", "ecn", "flow control", "flow-control", "lossless", "lossy", "no-drop", "nodrop", "no drop", "roce", "rdma",
+    "nccl", "dscp", "tos", "trust", "traffic", "tclass", "_tc", "prio", "mtu", "jumbo", "pkey", "p_key",
+    "partition key", "gid", "opensm", "subnet manager", "master sm", "firewall", "security group", "policy", "policies",
+    "tables", "acl",
+    "rail", "subnet", "vlan", "vrf", "namespace", "unreach", "isolated", "no route", "routed", "routable", " reach",
+    "ecmp", "hash", "uplink", "adaptive", "flow", "spine", "leaf", "tor", "line card", "linecard", "switch", "verbs",
+    "infiniband", "efa", "mlx5_", "ib ",
+)  # fmt: skip
+"""Cheap to look for in small letters: a line without any of these says nothing here but as a command's."""
 
 _MAYBE = re.compile(
     r"\b(?:if|when|whether|unless|until|in case|may|might|could(?! not)|would|can(?! ?not)|will|please|ensure|make sure"
-    r"|must|avoid|check(?:ing)? (?:that|if|whether|for)|verify|causes?|leads? to|results? in|typically|usually|often|by default"
-    r"|deprecated|optional|recommend\w*|usage|example|e\.g\.|simulat\w*|inject\w*|expected to|on purpose|by design"
+    r"|must|avoid|check(?:ing)? (?:that|if|whether|for)|verify|causes?|leads? to|results? in|typically|usually|often"
+    r"|by default|deprecated|optional|recommend\w*|usage|example|e\.g\.|simulat\w*|inject\w*|expected to|on purpose"
+    r"|by design"
     r"|intentional\w*|support(?:s|ed)?|after (?:enabling|fixing|setting|raising|we)|retry(?:ing)?|retries"
     r"|(?:modify|ibv_modify)[ _]?qp|fixed (?:by|in|with)|changelog|release notes?)\b|\?\s*$"
     r"|^\s{0,8}(?:#|//|\*|<!--)|[{}<>;]\s*$|\bdef |\breturn\b|\bimport\b|\bNCCL (?:INFO|WARN|TRACE)\b",
     re.IGNORECASE,
 )
 """Advice, questions, documentation and code; records of NCCL, which have readers."""
+_NONE = re.compile(
+    r"\b(?:mis-?match\w*|violations?|collisions?|drop(?:s|ped)|discards?|stor?ms?|missing|unreachable|blocked)\b"
+    r"(?: count| total)?\s{0,3}[:=]\s{0,3}(?:0(?![.\dx])|none\b|no\b|false\b|n/a\b|\[\])"
+    r"|\b(?:no|zero|0|without|never)\s{1,3}(?:\w{1,20}\s{1,3}){0,3}(?:violations?|collisions?|drop(?:s|ped)|discards?"
+    r"|storms?|deadlocks?|differences?|unreachable|blocked|CRC|flaps?)\b|\bnot (?:lossy|blocked|dropped|unreachable)\b",
+    re.IGNORECASE,
+)
+"""Zero of it, or none."""
 _SENTENCES = re.compile(r"(?<=[a-z)\d]{2})\. (?=[A-Z])|; ")
+_WILL = re.compile(r"\bwill (?=(?:use|fall|be|run)\b)", re.IGNORECASE)
 _JSON_MARKS = re.compile(r"[\"{}\[\]\\]")
 
 
@@ -136,20 +158,27 @@ def setup_fault(line: str) -> str:
     """Which fault of the network's setup a line tells of, in the words of `checks/reported.py`; "" for none."""
     if len(line) > MAX_LINE or len(line) < 8:
         return ""
+    speaks = any(map(line.lower().__contains__, WORDS))
+    if not speaks and not may_be_command(line):
+        return ""
     text = " ".join(line.split())
     command = command_fault(text)
-    if command or _CHEAP.search(text) is None:
+    if command or not speaks:
         return command
     bare = " ".join(_JSON_MARKS.sub(" ", text).replace(" : ", ": ").split()) if '"' in text else text
-    if _SOCKETS.search(bare) and not denied(bare) and not _MAYBE.search(bare):
+    if _SOCKETS.search(bare) and not _is_denied(bare) and not _MAYBE.search(_WILL.sub("", bare)):
         return "sockets"
     for sentence in _SENTENCES.split(bare):
-        if denied(sentence) or _MAYBE.search(sentence):
+        if _is_denied(sentence) or _MAYBE.search(sentence):
             continue
         said = _beside(sentence) or _near(sentence)
         if said:
             return said
     return ""
+
+
+def _is_denied(text: str) -> bool:
+    return denied(text) or _NONE.search(text) is not None
 
 
 def _near(text: str) -> str:

@@ -31,6 +31,7 @@ _HEADS = {
     "mtu": "mtu", "active_mtu": "mtu", "path_mtu": "mtu", "tos": "lossy", "tclass": "lossy", "dscp": "lossy",
     "trust": "lossy", "pfc": "lossy", "pkey": "pkey", "gid_index": "gid",
 }  # fmt: skip
+_HEAD = re.compile(r"mtu|tos|tclass|dscp|trust|pfc|pkey|gid_index", re.IGNORECASE)
 _NO_HEAD = re.compile(r"[\d<>=;:,.]")
 _WANTED = re.compile(r"(?:expect|want|desired|should|reference)", re.IGNORECASE)
 MOST_COLUMNS, MOST_ROWS, LEAST_ROWS = 12, 256, 4
@@ -49,11 +50,18 @@ class Unlike:
     words: str
 
 
+_SPEAKS = re.compile(
+    r"mtu|MTU|tclass|traffic_class|trust|Trust|enabled|tos|dscp|TOS|DSCP|pfc|PFC|pkey|gid_index|O(?:n|ff) "
+)
+
+
 def unlike_values(lines: Sequence[str]) -> list[Unlike]:
     """Rows whose value is not that of most hosts; of two that differ, the lesser."""
+    if not any(_SPEAKS.search(line) for line in lines):
+        return []
     rows: dict[tuple[str, str], dict[str, tuple[str, int, str]]] = defaultdict(dict)
     for number, line in enumerate(lines, 1):
-        found = _LABELLED.match(line) if len(line) <= MAX_LINE else None
+        found = _LABELLED.match(line) if len(line) <= MAX_LINE and _SPEAKS.search(line) else None
         if found is None or _OTHER_INTERFACES.search(found["rest"]):
             continue
         rest = _INDEX.sub("", found["rest"])
@@ -69,32 +77,36 @@ def unlike_values(lines: Sequence[str]) -> list[Unlike]:
 
 def _columns(lines: Sequence[str]) -> Iterator[Unlike]:
     """Rows of a table with a column for such a value: beside a column of what is expected, else unlike most rows."""
-    for at, line in enumerate(lines):
-        heads = _cells(line) if len(line) <= MAX_LINE else []
-        place = next((n for n, head in enumerate(heads) if head.lower() in _HEADS), -1)
-        if place < 0 or not 2 <= len(heads) <= MOST_COLUMNS or _NO_HEAD.search(line):
-            continue
-        want = next((n for n, head in enumerate(heads) if _WANTED.match(head)), -1)
-        rows = []
-        for number, below in enumerate(lines[at + 1 : at + 1 + MOST_ROWS], at + 2):
-            cells = _cells(below[:MAX_LINE])
-            if cells and len(cells) >= len(heads):
-                rows.append((cells, number, below.strip()))
-        fault = _HEADS[heads[place].lower()]
-        if want >= 0:
-            for cells, number, said in rows:
-                if cells[place].lower() != cells[want].lower() and cells[want].isalnum():
-                    yield Unlike(fault, number, f"{' '.join(said.split())[:200]}: {cells[want]} is expected")
-            return
-        plain = [(cells[place], number, said) for cells, number, said in rows if cells[place].isalnum()]
-        odd = list(_odd(fault, plain))
-        if len(plain) >= LEAST_ROWS and len(odd) * 3 <= len(plain):
-            yield from odd
+    at, heads = next(((at, heads) for at, line in enumerate(lines) if (heads := _heads(line))), (0, []))
+    place = next((n for n, head in enumerate(heads) if head.lower() in _HEADS), -1)
+    if place < 0:
         return
+    want = next((n for n, head in enumerate(heads) if _WANTED.match(head)), -1)
+    below = enumerate(lines[at + 1 : at + 1 + MOST_ROWS], at + 2)
+    rows = [(cells, number, line.strip()) for number, line in below if len(cells := _cells(line)) >= len(heads)]
+    fault = _HEADS[heads[place].lower()]
+    if want >= 0:
+        for cells, number, said in rows:
+            if cells[want].isalnum() and cells[place].lower() != cells[want].lower():
+                yield Unlike(fault, number, f"{' '.join(said.split())[:200]}: {cells[want]} is expected")
+        return
+    plain = [(cells[place], number, said) for cells, number, said in rows if cells[place].isalnum()]
+    odd = list(_odd(fault, plain))
+    if len(plain) >= LEAST_ROWS and len(odd) * 3 <= len(plain):
+        yield from odd
+
+
+def _heads(line: str) -> list[str]:
+    """The heads of a table with a column for a value of the setup; nothing for any other line."""
+    if len(line) > MAX_LINE or _HEAD.search(line) is None or _NO_HEAD.search(line):
+        return []
+    heads = _cells(line)
+    named = any(head.lower() in _HEADS for head in heads)
+    return heads if named and 2 <= len(heads) <= MOST_COLUMNS else []
 
 
 def _cells(line: str) -> list[str]:
-    return line.replace("|", " ").split()
+    return line[:MAX_LINE].replace("|", " ").split()
 
 
 def _path(lines: Sequence[str]) -> Iterator[Unlike]:

@@ -129,7 +129,13 @@ FAULTS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("read-only", compiled(r"\[Errno 30\]|\bEROFS\b|: Read-only file system")),
     ("stale file", compiled(r"\[Errno 116\]|\bESTALE\b|Stale (?:NFS )?file handle")),
     ("ipc", compiled(r"\bcuIpcOpenMemHandle(?: failed\b|: invalid argument)")),
-    ("interface", compiled(r"[Nn]o socket interface found|[Ff]ailed to find (?:a )?(?:socket )?interface")),
+    (
+        "interface",
+        compiled(
+            r"[Nn]o socket interface found|[Ff]ailed to find (?:a )?(?:socket )?interface"
+            r"|[Nn]o (?:network|common NIC) interfaces? (?:between hosts )?(?:was )?found"
+        ),
+    ),
 )
 """By name, in the order in which they are asked. None of them is in what a healthy run prints."""
 
@@ -153,7 +159,7 @@ WORDS = (b"ERROR_CONTAINED", b"ErrorContained", b"of peer GPU memory",
          b"waiting for clients", b"store based barrier", b"wait timeout after",
          b"EDQUOT", b"quota exceeded", b"EROFS",
          b"Read-only file", b"ESTALE", b"file handle",
-         b"socket interface")  # fmt: skip
+         b"socket interface", b"network interface found", b"common NIC interface")  # fmt: skip
 """A line without any of these names none of the faults."""
 
 _ANY = compiled("|".join(re.escape(word.decode()) for word in WORDS))

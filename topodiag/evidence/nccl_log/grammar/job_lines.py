@@ -29,7 +29,8 @@ kind and of an adapter that it has no defaults for, torchrun of each start, torc
 without a device: runs that are well say it, too."""
 
 WORDS = (
-    b"retry count exceeded", b"Transport type", b"libfabric:", b"odify", b"ibv_create_ah",
+    b"retry count exceeded", b"retry counter exceeded", b"RETRY_EXC_ERR", b"Transport type", b"UCX  ", b"nvshmem",
+    b"NIXL_ERR", b"libfabric:", b"odify", b"ibv_create_ah",
     b"ibv_query_gid", b"to RTR", b"to RTS", b"EI00", b"times out",
     b"HCCL", b"CCL_ERROR", b"Transport init", b"fi_getinfo", b"OFI ", b"NET/", b"Got completion ", b"network provider",
     b"suitable provider", b"libnccl-net", b"any NET plugin", b"peer access",
@@ -72,6 +73,8 @@ _GLOO = compiled(
 )
 """Gloo gloo/transport/tcp/device.cc (no interface has what GLOO_SOCKET_IFNAME says) and gloo/rendezvous/context.cc
 (which peer was tried, at which address, and how many ranks there are)."""
+_GLOO_PAIR = compiled(r"\bgloo/\S{1,120}\] connect \[([0-9a-fA-F.:]{3,45})\]:\d{1,5}: [A-Z]")
+"""gloo/transport/tcp/pair.cc: the system's word on a connect."""
 _OPEN_MPI = compiled(r"^\s{0,8}Message: {1,8}connect\(\) to ((?:\d{1,3}\.){3}\d{1,3}):\d{1,5} failed")
 """Open MPI help-mpi-btl-tcp.txt, `client connect fail`: the reason stands in the next line."""
 _LAUNCH = compiled(
@@ -100,6 +103,7 @@ _MANAGER = compiled(r"client reregistration|SM change|GID table")
 """Events by which the subnet manager tells its ports something: connections live through them."""
 _COMPLETED = compiled(
     r"\b(Transport|RNR) retry count exceeded on ([\w.-]{1,60}):(\d{1,3})/(?:RoCE|IB)\b"
+    r"|[Tt]ransport retry counter exceeded\b|\bIBV_WC_(?:RNR_)?RETRY_EXC_ERR\b"
     r"|[Ff]ailed status (?:[\w \-/]{1,60} \((\d{1,2})\) for wr_id|(\d{1,2}): wr_id)"
 )
 """UCX src/uct/ib/mlx5/ib_mlx5_log.c; rdma-core libibverbs/examples/*_pingpong.c; perftest src/perftest_resources.c."""
@@ -138,7 +142,8 @@ _ELSEWHERE = (
             r"^\s{0,8}NET/(?:OFI|FasTrak|GPUDirectTCPXO?|AWS Libfabric|Plugin)\S{0,20} ?: .{0,80}"
             r"\b(?:[Ff]ail|error|[Nn]o devices?)"
             r"|\blibnccl-net[\w.-]{0,40}\.so\S{0,8}[:)' ].{0,160}(?:version `[\w.]{2,40}' not found|undefined symbol"
-            r"|wrong ELF class|invalid ELF header)|\bFailed to initialize any NET plugin\b"
+            r"|wrong ELF class|invalid ELF header)|\bCould not find: libnccl-net-[\w-]{1,40}\.so"
+            r"|\bFailed to initialize any NET plugin\b"
             r"|\bfi_getinfo\(?\)?:? ?(?:\(\) )?(?:failed|returned|error)"
             r"|\bOFI (?:addrinfo|fi_getinfo|get_?info|getinfo)\(?\)? ?failed"
             r"|can(?:'t|not) (?:find suitable|open network) provider"
@@ -162,6 +167,18 @@ _RAY = compiled(r"^\s{0,8}\((?!raylet)[\w.:<>-]{1,80} pid=\d{1,9}(?:, ip=([\d.a-
 _ANY = compiled("|".join(re.escape(word.decode()) for word in WORDS))
 
 
+_TRANSPORT = compiled(
+    r"\bUCX {1,4}(?:ERROR|FATAL)\b|\bnvshmem\S{0,200}: non-zero status: [1-9-]|\bNIXL_ERR_(?!NOT_POSTED)[A-Z_]{3,40}"
+)
+"""UCX' log levels, NVSHMEM's NVSHMEMI_NZ_ERROR_JMP (src/include/internal), NIXL's status names."""
+_OF_WORK = compiled(
+    r"[Rr]etr(?:y|ies) .{0,12}exceed|[Cc]ompletion .{0,40}(?:error|status)|\bCQE?\b|Remote (?:access|operation)"
+)
+_OF_PEER = compiled(
+    r"unreachable|[Tt]imed? ?out|refused|[Rr]eset by|rdma_\w{3,24} ?(?:\([^)]{0,80}\) )?failed|[Ee]ndpoint|\bconnect"
+)
+
+
 def speaks(text: str) -> bool:
     """Whether a line is one of these."""
     return said_of(text) is not None
@@ -182,7 +199,7 @@ def said_of(text: str) -> tuple[str, dict[str, str]] | None:
     if (end is None or end[1].get("how") == "exception") and not fault and (unreached := _unreached(text)):
         return "connect", unreached
     if end is None and not fault:
-        return None
+        return _of_transport(text)
     # That a peer's memory or link failed is said by each rank that reached for it: an error, and no device's fault yet.
     kind, named = end if end is not None else ("cuda" if fault == job_faults.CONTAINED else "device", {})
     if fault:
@@ -223,12 +240,24 @@ def _unmet(text: str) -> tuple[str, dict[str, str]] | None:
     met = _OPEN_MPI.search(text)
     if met is not None:
         return "connect", {"peer": met[1], "why": "own" if reach.is_bridge(met[1]) else "silent"}
+    pair = _GLOO_PAIR.search(text)
+    if pair is not None:
+        why = reach.why_unreached(text)
+        return "connect", _given({"peer": pair[1], "why": "" if why == "refused" else why})
     if gloo is not None:
         return "connect", {"gloo": gloo[1]} if gloo[1] else {"loopback": gloo[2], "size": gloo[3]}
     if launch is None:
         return None
     host = (launch[1] or launch[2] or "").rpartition("@")[2]
     return "ended", _given({"how": "not launched", "host": host})
+
+
+def _of_transport(text: str) -> tuple[str, dict[str, str]] | None:
+    """An error that a transport library prints as its own, by what failed: work, the way to a peer, or neither."""
+    if _TRANSPORT.search(text) is None:
+        return None
+    kind = "ib completion" if _OF_WORK.search(text) else "connect" if _OF_PEER.search(text) else "other"
+    return kind, {}
 
 
 def _unreached(text: str) -> dict[str, str]:
@@ -249,6 +278,7 @@ def _given(named: dict[str, str]) -> dict[str, str]:
 _BARE = compiled(
     r"^\s{0,8}(?:NCCL )?(?:WARN|INFO) NET/\w{2,12} ?: Got completion (?:from|with)\b"
     r".{0,200}?\b(?:status=|error )\d{1,4}\b"
+    r"|^(?!.{0,300}\bNCCL ).{0,300}\bGot completion from peer \S{3,60} with status=\d"
 )
 """NCCL's own line without its head: a mail, a chat or a `cut` took it."""
 
@@ -257,7 +287,7 @@ def _verbs(text: str) -> tuple[str, dict[str, str]] | None:
     """What a verbs program says of a failed work request or of an event of the port: UCX, perftest, the pingpongs."""
     found = _COMPLETED.search(text)
     if found is not None:
-        status = _STATUS[found[1]] if found[1] else found[4] or found[5]
+        status = _STATUS[found[1]] if found[1] else found[4] or found[5] or ("13" if "RNR" in found[0] else "12")
         return "ib completion", {"status": status, "hca": found[2] or "", "port": found[3] or ""}
     if _BARE.search(text) is not None:
         return "ib completion", {}  # the classifier of NCCL's lines reads what it names
