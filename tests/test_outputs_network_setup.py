@@ -19,6 +19,7 @@ IPERF = """[ ID] Interval           Transfer     Bitrate         Retr
 [  5]   0.00-10.00  sec  {} GBytes  {} Gbits/sec  {}             sender
 """
 SPEED = "$ ethtool ens5np0 | grep Speed\n        Speed: 100000Mb/s\n"
+METRIC = 'roce_pfc_enabled{{instance="g{}",device="mlx5_3",priority="{}"}} {}\n'
 PFC = "[{}] ens6f0np0: PFC {} on priority 3\n[PASS] ens6f0np0: ECN enabled on priority 3\n"
 COUNTERS = """$ ethtool -S ens2np0 | egrep 'discards|pause'
      rx_discards_phy: {0}
@@ -52,7 +53,7 @@ $ ib_write_bw -d irdma0 10.3.0.9
         ("roce-check node=g1 dev=mlx5_3 tos=0 expected_tos=106 -> MISMATCH\n", "NET009"),
         ('fatal: [g03]: FAILED! => {"changed": false, "msg": "cma_roce_tos is 0, expected 106"}\n', "NET009"),
         ("Et7/1: PFC watchdog: priority 3 stuck, dropping traffic\n", "NET009"),
-        ('roce_pfc_enabled{instance="g12",device="mlx5_3",priority="3"} 0\n', "NET009"),
+        ("".join(METRIC.format(n, 3, int(n != 2)) for n in range(4)), "NET009"),
         ("the lossless queue was never configured on leaf 12\n", "NET009"),
         (COUNTERS.format(8123731, 0), "NET009"),
         ("lldpad[991]: ens3f1: DCBX PFC mismatch with peer: local 0x08 remote 0x00\n", "NET009"),
@@ -119,7 +120,13 @@ def test_the_fault_of_the_network_comes_first(tmp_path: Path, text: str, first: 
         COUNTERS.format(0, 0),
         COUNTERS.format(8123731, 12),
         COUNTERS.format(12, 0),
-        'roce_pfc_enabled{instance="g12",device="mlx5_3",priority="3"} 1\n',
+        "".join(METRIC.format(n, priority, int(priority == 3)) for n in range(3) for priority in range(8)),
+        "prio-pfc 0:off 1:off 2:off 3:on 4:off 5:off 6:off 7:off\n",
+        "chown: invalid group: 'gid 1000' not found\nuid/gid mismatch on /mnt/data\n",
+        "ssl: pkey mismatch, invalid pkey\nhash collision detected in shard 12\n",
+        "chain INPUT: reject with icmp type host-unreachable\nopensm: not running\n",
+        "mlx5_0/ports/1/gids/5:0000:0000:0000:0000:0000:0000:0000:0000\n",
+        "localhost resolves to 127.0.0.1\n",
         "OK: interface rdma0 MTU is 9000, expected 9000\n",
         '{"check":"mtu","node":"g17","interface":"bond0","expected":9000,"actual":9000,"status":"pass"}\n',
         "".join(ROW.format(f"node{n}", 9000) for n in range(1, 5)),

@@ -14,12 +14,8 @@ _HOST = r"(?=[\w.-]{0,40}[A-Za-z])(?=[A-Za-z_.-]{0,40}\d)[\w.-]{2,40}"
 _COMMANDS = tuple(
     (fault, re.compile("|".join(patterns)))
     for fault, patterns in (
-        ("lossy", (
-            # Metrics of a site: 0 of a flag that should be 1.
-            r"\b\w{0,30}(?:pfc|lossless)\w{0,20}_(?:enabled|on|ok|active)(?:\{[^}]{0,300}\})?[ =:]{1,3}0(?:\.0)?\s*$",
-        )),
         ("sockets", (r"\btransports? '(?:rc|dc|ud|ib)[\w,]{0,40}' (?:is|are) not available",)),
-        ("gid", (r"\bgids/\d{1,3}\b.{0,12}\b0{4}(?::0{4}){7}\b",)),
+        ("gid", (r"\bgids/\d{1,3}\b ?(?:->|→|is) ?\b0{4}(?::0{4}){7}\b",)),
         ("devices", (r"\brdma is required in the configuration but the device \S{1,40} is not rdma device",)),
         ("mtu", (
             r"\bmessage too long, mtu[= ]\d", r"[Ff]rag(?:mentation)? needed(?: and DF set)?\b",
@@ -37,14 +33,15 @@ _COMMANDS = tuple(
             r"^\d{1,5}/(?:tcp|udp) (?:open\|)?filtered\b", r"\bserver can't find \S{1,120}: (?:NXDOMAIN|SERVFAIL)",
             r"\b(?:bash|sh|zsh): .{0,40}(?:connect|/dev/tcp/\S{1,80}): (?:Connection timed out|No route to host"
             r"|Network is unreachable)",
-            rf"\bcurl: \((?:7|28)\) .{{0,60}}\b{_PRIVATE}",
+            rf"\bcurl: \(28\) .{{0,60}}\b{_PRIVATE}",
             rf"^\W{{0,8}}{_HOST} ?(?:->|<->|→|=>) ?{_HOST}\W{{1,20}}(?:UNREACHABLE|unreachable|no route|FAIL(?:ED)?"
             r"|timed? ?out|no answer|refused)\b",
             r"\d ms !(?:[NHXP]|\d{1,3})(?:\s|$)",
-            r"\bresolves? to \(?(?:127\.\d|::1\b|localhost\b)",
+            r"(?<!localhost )\bresolves? to \(?(?:127\.\d|::1\b|localhost\b)",
             rf"\[UFW BLOCK\] IN=\w{{1,15}} .{{0,200}}\bSRC={_PRIVATE}.{{0,160}}\bPROTO=(?:TCP .{{0,40}}"
             r"\bDPT=(?:[1-9]\d{4}|[2-9]\d{3})\b|UDP .{0,40}\bDPT=4791\b)",
-            r"^(?:\d{1,3}\.){3}\d{1,3} 4 \d{1,10}(?: \d{1,12}){5} \S{1,12} (?:Idle|Active|Connect|OpenSent)\b",
+            r"^(?:\d{1,3}\.){3}\d{1,3} 4 \d{1,10}(?: \d{1,12}){5} \S{1,12} (?:Idle|Active|Connect|OpenSent)\b"
+            r"(?! ?\(Admin)",
             r"\btimed out after \d{1,6} ?s(?:ec\w*)? waiting for [\w.-]{2,120}:\d{2,5}\b",
         )),
         ("subnet", (
@@ -69,7 +66,7 @@ _COMMANDS = tuple(
     )
 )  # fmt: skip
 WORDS = (
-    "pfc", "lossless", "transport", "->", "→", "=>", "gids/", "rdma is required", "too long", "ragment", "rag needed",
+    "transport", "->", "→", "=>", "gids/", "rdma is required", "too long", "ragment", "rag needed",
     "icmp_seq=", "packets transmitted", "RTNETLINK", "connect:", "ping: ", "nc: ", "nc -", "Ncat", "ncat", "telnet",
     "iperf", " ms !", "resolve", "UFW BLOCK", "Idle", "Active", "Connect", "OpenSent", "timed out after", "sminfo",
     "ibwarn", "filtered", "can't find", "/dev/tcp", "curl: ", "SUBNET DOWN", "opensm", "package", "input error", "CRC",

@@ -33,12 +33,12 @@ _BLOCKS = (
 )
 
 _TABLE: tuple[tuple[str, str, str], ...] = (
-    ("lossy", r"\b(?:PFC(?:WD)?(?![a-z])|priority[- ]flow[- ]control|DCQCN\b|ECN\b|(?:lossless|no-?drop) (?:class"
-              r"|priority|queue|buffer|traffic|pool)s?\b)",
+    ("lossy", r"\b(?<!prio-)(?:PFC(?:WD)?(?![a-z])|priority[- ]flow[- ]control|DCQCN\b|ECN\b|(?:lossless|no-?drop)"
+              r" (?:class|priority|queue|buffer|traffic|pool)s?\b)",
      rf"{_OFF}|{_UNLIKE}|\benabled(?: on| priorities)? ?[:=] ?(?:none|0x0\b|no\b|false)|\bstorm\b"
      r"|deadlock|\bstuck\b|\bfail(?:ed|s)?\b|unsupported"),
-    ("lossy", r"\b(?:(?:RoCE|RDMA|NCCL)(?:v2)? (?:traffic|packets?|flows?)|all RDMA|trust(?: mode| state)?|DSCP|ToS"
-              r"|traffic[- _]class|tclass|NCCL_IB_TC|priority \d|prio ?\d)\b",
+    ("lossy", r"\b(?:(?:RoCE|RDMA|NCCL)(?:v2)? (?:traffic|packets?|flows?)|all RDMA|trust (?:mode|state)|DSCP|ToS"
+              r"|traffic[- _]class|tclass|NCCL_IB_TC|prio(?:rity)? ?[0-7])\b",
      rf"{_UNLIKE}|{_LOSSY}"),
     ("lossy", r"\b(?:RoCE|RDMA|NCCL)(?:v2)? (?:traffic|packets?|flows?)\b",
      r"\bprio(?:rity)? ?0\b|(?:tail[- ])?dropp?(?:ed|s)\b|default (?:queue|class|priority)|untagged"
@@ -47,24 +47,26 @@ _TABLE: tuple[tuple[str, str, str], ...] = (
      rf"{_UNLIKE}|too (?:small|large|low|high)|smaller than|lower than|exceeds|not (?:enabled|allowed|passed)"),
     ("pkey", r"\bp_?keys?\b|\bpartition key\b",
      rf"violation\w*|not (?:found|present|configured|a member|assigned|in the)|\bbad\b|invalid|missing|{_UNLIKE}"),
-    ("gid", r"\bGIDs?(?: index(?:es)?| table| entry)?\b|\b(?:s?gid_?index|NCCL_IB_GID_INDEX)\b",
+    ("gid", r"\bGID (?:index(?:es)?|table|entry|entries)\b|\b(?:s?gid_?index|NCCL_IB_GID_INDEX)\b"
+            r"|\b(?:RoCE\w{0,3}|RDMA|port|mlx5_\w{1,12}|bnxt_re\w{1,8})\b.{0,40}?\bGIDs?\b",
      r"\bmoved\b|shifted|not (?:found|valid|present|routable|populated)|\bempty\b|invalid"
      r"|\bno (?:RoCE ?v2|routable|usable|valid|IPv4)\b|(?:only|both|all) link-local|link-local (?:only|alone)"
      rf"|out of range|does not exist|{_UNLIKE}"),
-    ("subnet", r"\bsubnet manager\b|\bopensm\b|\bmaster SM\b",
+    ("subnet", r"\bsubnet manager\b|\bmaster SM\b",
      r"not (?:running|found|responding|reachable|active|present)|unreachable|\bdied\b|\bis down\b|crashed|no response"
      r"|timed? ?out|fail(?:ed|over)\b|hand-?over|\blost\b|stopped|\bnone\b"),
-    ("route", r"\b(?:firewall|security group|network ?polic(?:y|ies)|iptables|nftables|firewalld|ACL)s?\b"
+    ("subnet", r"\bopensm\b", r"\bdied\b|crashed|no response|not responding|timed? ?out|failed\b|killed|segfault"),
+    ("route", r"\b(?:firewall|security group|network ?polic(?:y|ies)|iptables|nftables|firewalld|network ACL)s?\b"
               r"|\b(?:EFA|RDMA|NCCL|TCP)? ?traffic (?:between|from|to)\b",
      rf"{_BLOCKS}|\bmissing\b|\blacks?\b|\bno (?:rule|inbound|ingress|egress|self)"),
-    ("ecmp", r"\bECMP\b|\b(?:hash(?:es|ing)?|uplinks?|adaptive routing|flows?)\b",
+    ("ecmp", r"\bECMP\b|\b(?:uplinks?|adaptive routing|flows)\b",
      r"collision\w*|\bcollid(?:e|es|ed|ing)\b|polari[sz]\w+|im-?balanced?|unbalanced|(?:same|one|single) uplink"
      r"|hash to (?:the same|\d of \d)|oversubscri\w+|adaptive routing (?:is )?(?:off|disabled|not enabled)"),
     ("switch", r"\b(?:spine|leaf|ToR|line ?card|fabric switch|IB switch|core switch)(?:[- ]?\d{1,4}|s)?\b",
-     r"\brebooted\b|\bre-?started\b|went down|(?:is|was|are) down\b|\bdied\b|\bfailed\b|crashed|\bCRC\b|flapp\w+"
+     r"\brebooted\b|\bre-?started\b|went down|(?:is|was|are) down\b|\bdied\b|\bfailed\b|crashed|[1-9]\d* CRC\b|flapp\w+"
      r"|overheat\w*|drops? packets|dropping|\bdiscards\b|unreachable|bad (?:port|link|line ?card)"),
     ("route", r"\b(?:rail|subnet|VLAN|VRF|network namespace|node|host|peer|port \d{2,5})s?\b",
-     r"unreachable|isolated|no route|not (?:routed|routable|reachable)|cannot reach|can't reach"),
+     r"unreachable|\bisolated\b|no route|not (?:routed|routable|reachable)|(?:cannot|can't) reach(?! the memory)"),
 )  # fmt: skip
 """In the order in which they are asked: the fault in the words of `checks/reported.py`, the thing, its state."""
 
@@ -136,7 +138,7 @@ _MAYBE = re.compile(
     r"|by default|deprecated|optional|recommend\w*|usage|example|e\.g\.|simulat\w*|inject\w*|expected to|on purpose"
     r"|by design"
     r"|intentional\w*|support(?:s|ed)?|after (?:enabling|fixing|setting|raising|we)|retry(?:ing)?|retries"
-    r"|(?:modify|ibv_modify)[ _]?qp|fixed (?:by|in|with)|changelog|release notes?)\b|\?\s*$"
+    r"|(?:modify|ibv_modify)[ _]?qp|reject[- ]with|fixed (?:by|in|with)|changelog|release notes?)\b|\?\s*$"
     r"|^\s{0,8}(?:#|//|\*|<!--)|[{}<>;]\s*$|\bdef |\breturn\b|\bimport\b|\bNCCL (?:INFO|WARN|TRACE)\b",
     re.IGNORECASE,
 )
@@ -149,6 +151,10 @@ _NONE = re.compile(
     re.IGNORECASE,
 )
 """Zero of it, or none."""
+_OF_FABRIC = re.compile(
+    r"0x[0-9a-f]{4}\b|\b(?:mlx[45]|ib\d|IB\b|InfiniBand|partition|QP\b|LID\b|port\b|HCA\b|SM\b|subnet)", re.IGNORECASE
+)
+"""Keys have this name in databases and in cryptography, too."""
 _SENTENCES = re.compile(r"(?<=[a-z)\d]{2})\. (?=[A-Z])|; ")
 _WILL = re.compile(r"\bwill (?=(?:use|fall|be|run)\b)", re.IGNORECASE)
 _JSON_MARKS = re.compile(r"[\"{}\[\]\\]")
@@ -184,6 +190,8 @@ def _is_denied(text: str) -> bool:
 def _near(text: str) -> str:
     """The fault of a thing and a state that stand near each other."""
     for fault, part, state in _NEAR:
+        if fault == "pkey" and _OF_FABRIC.search(text) is None:
+            continue
         for found in part.finditer(text):
             near = state.search(text, max(0, found.start() - APART), min(len(text), found.end() + APART))
             if near is not None and not parted(text, found.span(), near.span()):

@@ -26,6 +26,12 @@ _VALUES = (
     ("lossy", re.compile(r"^(?:Auto|On|Off)\s{1,8}(?P<value>On|Off)\b")),
     ("lossy", re.compile(r"\benabled\s{1,8}(?P<value>[01](?:\s{1,8}[01]){7})\s{0,8}$")),
 )
+_METRIC = re.compile(
+    r"\s{0,4}(?P<name>\w{0,40}(?:pfc|lossless|ecn)\w{0,20}_(?:enabled|on|ok|active))\{(?P<labels>[^{}]{1,300})\} "
+    r"(?P<value>[01])(?:\.0)?\b"
+)
+"""A metric that says of each host whether flow control is on, which is right for one priority and wrong for others."""
+_INSTANCE = re.compile(r"\b(?:instance|node|host|hostname|Hostname|nodename)=\"([^\"]{1,120})\",?")
 _ACTIVE = re.compile(r"\s{0,40}active_mtu:\s{1,30}(?P<value>\d{3,4}) \(\d\)\s{0,8}$")
 _HEADS = {
     "mtu": "mtu", "active_mtu": "mtu", "path_mtu": "mtu", "tos": "lossy", "tclass": "lossy", "dscp": "lossy",
@@ -61,6 +67,11 @@ def unlike_values(lines: Sequence[str]) -> list[Unlike]:
         return []
     rows: dict[tuple[str, str], dict[str, tuple[str, int, str]]] = defaultdict(dict)
     for number, line in enumerate(lines, 1):
+        metric = _METRIC.match(line) if "_" in line and len(line) <= MAX_LINE else None
+        if metric is not None and (host := _INSTANCE.search(metric["labels"])) is not None:
+            shape = f"{metric['name']} {_INSTANCE.sub('', metric['labels'])}"
+            rows["lossy", shape].setdefault(host[1], (metric["value"], number, line.strip()))
+            continue
         found = _LABELLED.match(line) if len(line) <= MAX_LINE and _SPEAKS.search(line) else None
         if found is None or _OTHER_INTERFACES.search(found["rest"]):
             continue
