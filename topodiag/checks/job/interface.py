@@ -93,7 +93,11 @@ class WrongInterface(OneStep[Job], JobCheck[Never]):
         wanted = settings_of(job, "NCCL_SOCKET_IFNAME").get("NCCL_SOCKET_IFNAME", [])
         # 2.27 goes on without an interface, and fails on an address of no family: with a name given, that name is why.
         words = (*NO_INTERFACE, "is neither af_inet") if wanted else NO_INTERFACE
-        events = [event for event in job.events if any(each in event.text.lower() for each in words)]
+        events = [
+            event
+            for event in job.events
+            if event.details.get("fault") == "interface" or any(each in event.text.lower() for each in words)
+        ]
         if not events:
             return self._counted_none(job)
         value = f" that fits NCCL_SOCKET_IFNAME={wanted[0][1].value}" if wanted else ""

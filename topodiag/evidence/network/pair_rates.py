@@ -24,7 +24,7 @@ _PAIR = re.compile(
     rf"(?P<b>{_HOST})\s{{0,3}}[:,=|]?\s{{0,20}}(?:(?:bw|busbw|bandwidth|avg|BW|rate)\s{{0,3}}[:=]?\s{{0,3}})?"
     r"(?P<rate>\d{1,4}\.\d{1,4}|\d{2,4})\s{0,3}(?P<unit>G(?:i?B|b)(?:it)?(?:ps|/s(?:ec)?))?\s{0,3}(?:[|,#(].{0,80}|\b(?:ok|OK|low|LOW|slow|SLOW|FAIL|PASS)\b.{0,20})?$"
 )
-_UNIT = re.compile(r"\bG(?:i?B|b)(?:it)?(?:ps|/s)|\bGbit/s|\bbusbw\b|\bbandwidth\b", re.IGNORECASE)
+_UNIT = re.compile(r"(?<![A-Za-z])G(?:i?B|b)(?:it)?(?:ps|/s)|(?:bus|alg)bw|\bbandwidth\b", re.IGNORECASE)
 LEAST = 5
 AGREE = 0.1
 LOW = 0.75

@@ -28,7 +28,8 @@ _OFF = (
 _UNLIKE = r"\bmis-?match\w*|do(?:es)?(?: not|n't) match|inconsistent|\bdiffer(?:s|ent|ence)?\b|\bwrong\b|incorrect"
 _LOSSY = r"\blossy\b|not (?:a |in (?:a |the )?)?lossless|without (?:flow control|PFC)|best[- ]effort"
 _BLOCKS = (
-    r"\bblock(?:s|ed|ing)\b|\bden(?:y|ies|ied|ying)\b|\breject(?:s|ed|ing)?\b|not (?:allowed|permitted|open)"
+    r"\bclos(?:ed|es)\b|\bblock(?:s|ed|ing)\b|\bden(?:y|ies|ied|ying)\b|\breject(?:s|ed|ing)?\b"
+    r"|not (?:allowed|permitted|open)"
     r"|\bdrop(?:s|ped|ping)\b"
 )
 
@@ -49,7 +50,7 @@ _TABLE: tuple[tuple[str, str, str], ...] = (
      rf"violation\w*|not (?:found|present|configured|a member|assigned|in the)|\bbad\b|invalid|missing|{_UNLIKE}"),
     ("gid", r"\bGID (?:index(?:es)?|table|entry|entries)\b|\b(?:s?gid_?index|NCCL_IB_GID_INDEX)\b"
             r"|\b(?:RoCE\w{0,3}|RDMA|port|mlx5_\w{1,12}|bnxt_re\w{1,8})\b.{0,40}?\bGIDs?\b",
-     r"\bmoved\b|shifted|not (?:found|valid|present|routable|populated)|\bempty\b|invalid"
+     r"\bmoved\b|shifted|\bfail(?:ed|s)\b|not (?:found|valid|present|routable|populated)|\bempty\b|invalid"
      r"|\bno (?:RoCE ?v2|routable|usable|valid|IPv4)\b|(?:only|both|all) link-local|link-local (?:only|alone)"
      rf"|out of range|does not exist|{_UNLIKE}"),
     ("subnet", r"\bsubnet manager\b|\bmaster SM\b",
@@ -78,13 +79,16 @@ _VALUES = (
     ("mtu", r"(?<![\w-])(?:\w{0,12}_)?mtu\b"),
     ("lossy", r"(?<![\w-])(?:\w{1,16}_)?(?:tos|tclass|traffic[- _]class|dscp|trust(?:[- _](?:mode|state))?"
               r"|pfc(?:[- _]\w{1,12})?|(?:roce[- _])?prio(?:rity)?)\b"),
-    ("pkey", r"\bp_?key\b"),
+    ("pkey", r"\b(?:p_?key|partition key)\b"),
     ("gid", r"\bgid[- _]?index\b"),
 )  # fmt: skip
 _VALUE = r"[\"'`(]?(?P<{}>0x[0-9a-f]{{1,8}}|\d{{1,6}}|dscp|pcp|enabled|disabled|on|off)\b(?![.:/-]\d)"
-_WANT = r"(?:expected|expects?|wanted|want|required|requires|should be|must be|configured|desired|reference|baseline)"
+_WANT = (
+    r"(?:expected|expects?|wanted|want|required|requires|should be|must be|configured|desired|reference|baseline"
+    r"|(?:all )?(?:the )?others (?:have|are|use|run)|the rest (?:has|have|is|uses?)|elsewhere)"
+)
 _GOT = r"(?:actual(?:ly)?|got|found|has|have|is|was|observed|current(?:ly)?|but|measured|value|seen)"
-_GAP = r"(?:[\s\"':=_(,-]{1,4}(?!\d|0x)[a-z_]{1,16}){0,3}[\s\"':=_(,-]{1,6}"
+_GAP = r"(?:[\s\"':=_(,-]{1,4}(?!\d|0x)[a-z_]\w{0,15}){0,4}[\s\"':=_(,-]{1,6}"
 _BESIDE = tuple(
     (
         fault,
@@ -106,8 +110,8 @@ _BESIDE = tuple(
 """A value beside the one that should be there, in either order."""
 
 _PATH_MTU = re.compile(
-    r"(?<![\w-])MTUs?\b\D{0,16}(?P<had>\d{4,5})\b[^.;]{0,50}?\b(?:while|whereas|but|vs\.?)\s[^.;\d]{0,50}"
-    r"(?P<wanted>\d{4,5})\b",
+    r"(?<![\w-])MTUs?\b\D{0,40}(?P<had>\d{4,5})\b[^.;\d]{0,50}?\b(?:while|whereas|but|vs\.?|hosts?|switch(?:es)?|others?"
+    r"|peers?|nodes?|servers?)\s[^.;\d]{0,50}(?P<wanted>\d{4,5})\b(?<!\d{6})",
     re.IGNORECASE,
 )
 _RDMA = r"(?:RDMA|InfiniBand|IB|RoCE|EFA|verbs|ibverbs|mlx5_\w{1,12})\b"
@@ -133,9 +137,11 @@ WORDS = (
 """Cheap to look for in small letters: a line without any of these says nothing here but as a command's."""
 
 _MAYBE = re.compile(
-    r"\b(?:if|when|whether|unless|until|in case|may|might|could(?! not)|would|can(?! ?not)|will|please|ensure|make sure"
-    r"|must|avoid|check(?:ing)? (?:that|if|whether|for)|verify|causes?|leads? to|results? in|typically|usually|often"
-    r"|by default|deprecated|optional|recommend\w*|usage|example|e\.g\.|simulat\w*|inject\w*|expected to|on purpose"
+    r"\b(?:if|when|whether|unless|until|in case|(?-i:may)|might|could(?! not)|would|can(?! ?not)|will|please|ensure"
+    r"|make sure|must|avoid|check(?:ing)? (?:that|if|whether|for)|verify|causes?|leads? to|results? in"
+    r"|typically|usually|often"
+    r"|by default"
+    r"|deprecated|optional|recommend\w*|usage|example|e\.g\.|simulat\w*|inject\w*|expected to|on purpose"
     r"|by design"
     r"|intentional\w*|support(?:s|ed)?|after (?:enabling|fixing|setting|raising|we)|retry(?:ing)?|retries"
     r"|(?:modify|ibv_modify)[ _]?qp|reject[- ]with|fixed (?:by|in|with)|changelog|release notes?)\b|\?\s*$"

@@ -39,12 +39,17 @@ _HEADS = {
 }  # fmt: skip
 _HEAD = re.compile(r"mtu|tos|tclass|dscp|trust|pfc|pkey|gid_index", re.IGNORECASE)
 _NO_HEAD = re.compile(r"[\d<>=;:,.]")
+_NAMED = re.compile(r"\b(mtu|active_mtu|tos|tclass|dscp|trust|pfc|pkey|gid_index)=([\w.]{1,16})", re.IGNORECASE)
 _WANTED = re.compile(r"(?:expect|want|desired|should|reference)", re.IGNORECASE)
 MOST_COLUMNS, MOST_ROWS, LEAST_ROWS = 12, 256, 4
 _OWN_PMTU = re.compile(r"\[LOCALHOST\] {1,40}pmtu (\d{3,5})\b")
 _PMTU = re.compile(r"\bResume: pmtu (\d{3,5})\b")
 _INDEX = re.compile(r"^\d{1,6}: ")
 _OTHER_INTERFACES = re.compile(r"\b(?:lo|docker|veth|virbr|br-|cali|cni|flannel|eno|idrac)\w{0,15}[:@ ]")
+
+
+ByHost = dict[str, tuple[str, int, str]]
+"""The value, the line's number and its words, by host."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,25 +70,52 @@ def unlike_values(lines: Sequence[str]) -> list[Unlike]:
     """Rows whose value is not that of most hosts; of two that differ, the lesser."""
     if not any(_SPEAKS.search(line) for line in lines):
         return []
-    rows: dict[tuple[str, str], dict[str, tuple[str, int, str]]] = defaultdict(dict)
-    for number, line in enumerate(lines, 1):
-        metric = _METRIC.match(line) if "_" in line and len(line) <= MAX_LINE else None
-        if metric is not None and (host := _INSTANCE.search(metric["labels"])) is not None:
-            shape = f"{metric['name']} {_INSTANCE.sub('', metric['labels'])}"
-            rows["lossy", shape].setdefault(host[1], (metric["value"], number, line.strip()))
-            continue
-        found = _LABELLED.match(line) if len(line) <= MAX_LINE and _SPEAKS.search(line) else None
-        if found is None or _OTHER_INTERFACES.search(found["rest"]):
-            continue
-        rest = _INDEX.sub("", found["rest"])
-        for fault, pattern in _VALUES:
-            said = pattern.search(rest)
-            if said is not None:
-                shape = f"{rest[: said.start('value')]}#"
-                rows[fault, shape].setdefault(found["host"], (" ".join(said["value"].split()), number, line.strip()))
-                break
+    rows = _rows(lines)
+    for (fault, name), pairs in _pairs(lines).items():
+        odd = list(_odd(fault, pairs.values()))
+        if len(pairs) >= LEAST_ROWS - 1 and len(odd) * 3 <= len(pairs):
+            rows[fault, f"{name}="] = pairs
     made = [each for (fault, _), by_host in rows.items() for each in _odd(fault, by_host.values())]
     return made or [*_columns(lines), *_path(lines)] or list(_active(lines))
+
+
+def _rows(lines: Sequence[str]) -> dict[tuple[str, str], ByHost]:
+    """Values by fault and by all that a row says but for its host and the value."""
+    rows: dict[tuple[str, str], ByHost] = defaultdict(dict)
+    for number, line in enumerate(lines, 1):
+        said = _row_of(line) if len(line) <= MAX_LINE and _SPEAKS.search(line) else None
+        if said is not None:
+            fault, host, shape, value = said
+            rows[fault, shape].setdefault(host, (value, number, line.strip()))
+    return rows
+
+
+def _row_of(line: str) -> tuple[str, str, str, str] | None:
+    """Fault, host, shape and value of a row of one host."""
+    metric = _METRIC.match(line)
+    if metric is not None and (host := _INSTANCE.search(metric["labels"])) is not None:
+        return "lossy", host[1], f"{metric['name']} {_INSTANCE.sub('', metric['labels'])}", metric["value"]
+    found = _LABELLED.match(line)
+    if found is None or _OTHER_INTERFACES.search(found["rest"]):
+        return None
+    rest = _INDEX.sub("", found["rest"])
+    for fault, pattern in _VALUES:
+        said = pattern.search(rest)
+        if said is not None:
+            return fault, found["host"], f"{rest[: said.start('value')]}#", " ".join(said["value"].split())
+    return None
+
+
+def _pairs(lines: Sequence[str]) -> dict[tuple[str, str], ByHost]:
+    """Values that rows of hosts write behind their names: `h03: trust=pcp pfc=none`."""
+    made: dict[tuple[str, str], ByHost] = defaultdict(dict)
+    for number, line in enumerate(lines, 1):
+        found = _LABELLED.match(line) if "=" in line and len(line) <= MAX_LINE else None
+        for said in _NAMED.finditer(found["rest"]) if found is not None else ():
+            row = made[_HEADS[said[1].lower()], said[1].lower()]
+            if found is not None:
+                row.setdefault(found["host"], (said[2].lower(), number, line.strip()))
+    return made
 
 
 def _columns(lines: Sequence[str]) -> Iterator[Unlike]:

@@ -132,7 +132,8 @@ FAULTS: tuple[tuple[str, re.Pattern[str]], ...] = (
     (
         "interface",
         compiled(
-            r"[Nn]o socket interface found|[Ff]ailed to find (?:a )?(?:socket )?interface"
+            r"[Nn]o socket interface found|[Ff]ailed to find (?:a )?(?:socket )?interface|\bUnknown interface name\b"
+            r"|(?:[Cc]annot|[Uu]nable to|[Cc]ould not) find (?:the |any |a )?(?:network|socket) interface\b"
             r"|[Nn]o (?:network|common NIC) interfaces? (?:between hosts )?(?:was )?found"
         ),
     ),
@@ -159,7 +160,7 @@ WORDS = (b"ERROR_CONTAINED", b"ErrorContained", b"of peer GPU memory",
          b"waiting for clients", b"store based barrier", b"wait timeout after",
          b"EDQUOT", b"quota exceeded", b"EROFS",
          b"Read-only file", b"ESTALE", b"file handle",
-         b"socket interface", b"network interface found", b"common NIC interface")  # fmt: skip
+         b"socket interface", b"network interface", b"nknown interface name", b"common NIC interface")  # fmt: skip
 """A line without any of these names none of the faults."""
 
 _ANY = compiled("|".join(re.escape(word.decode()) for word in WORDS))
