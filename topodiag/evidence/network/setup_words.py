@@ -66,8 +66,9 @@ _TABLE: tuple[tuple[str, str, str], ...] = (
     ("switch", r"\b(?:spine|leaf|ToR|line ?card|fabric switch|IB switch|core switch)(?:[- ]?\d{1,4}|s)?\b",
      r"\brebooted\b|\bre-?started\b|went down|(?:is|was|are) down\b|\bdied\b|\bfailed\b|crashed|[1-9]\d* CRC\b|flapp\w+"
      r"|overheat\w*|drops? packets|dropping|\bdiscards\b|unreachable|bad (?:port|link|line ?card)"),
-    ("route", r"\b(?:rail|subnet|VLAN|VRF|network namespace|node|host|peer|port \d{2,5})s?\b",
+    ("route", r"\b(?:rail|subnet|VLAN|VRF|network namespace|peer|port \d{2,5})s?\b",
      r"unreachable|\bisolated\b|no route|not (?:routed|routable|reachable)|(?:cannot|can't) reach(?! the memory)"),
+    ("route", r"\b(?:node|host)s?\b", r"no route|(?:cannot|can't) reach"),
 )  # fmt: skip
 """In the order in which they are asked: the fault in the words of `checks/reported.py`, the thing, its state."""
 
@@ -88,7 +89,7 @@ _WANT = (
     r"|(?:all )?(?:the )?others (?:have|are|use|run)|the rest (?:has|have|is|uses?)|elsewhere)"
 )
 _GOT = r"(?:actual(?:ly)?|got|found|has|have|is|was|observed|current(?:ly)?|but|measured|value|seen)"
-_GAP = r"(?:[\s\"':=_(,-]{1,4}(?!\d|0x)[a-z_]\w{0,15}){0,4}[\s\"':=_(,-]{1,6}"
+_GAP = r"(?:[ \"':=(,-]{1,3}(?!\d|0x)[a-z_]\w{0,15}){0,4}[ \"':=(,-]{1,4}"
 _BESIDE = tuple(
     (
         fault,

@@ -30,7 +30,8 @@ without a device: runs that are well say it, too."""
 
 WORDS = (
     b"retry count exceeded", b"retry counter exceeded", b"RETRY_EXC_ERR", b"Transport type", b"UCX  ", b"nvshmem",
-    b"NIXL_ERR", b"libfabric:", b"odify", b"ibv_create_ah",
+    b"NIXL_ERR", b"ucp_ep_create", b"OFI_handle_cq", b"OFI poll", b"Endpoint could not", b"libfabric:",
+    b"odify", b"ibv_create_ah",
     b"ibv_query_gid", b"to RTR", b"to RTS", b"EI00", b"times out",
     b"HCCL", b"CCL_ERROR", b"Transport init", b"fi_getinfo", b"OFI ", b"NET/", b"Got completion ", b"network provider",
     b"suitable provider", b"libnccl-net", b"any NET plugin", b"peer access",
@@ -169,10 +170,14 @@ _ANY = compiled("|".join(re.escape(word.decode()) for word in WORDS))
 
 _TRANSPORT = compiled(
     r"\bUCX {1,4}(?:ERROR|FATAL)\b|\bnvshmem\S{0,200}: non-zero status: [1-9-]|\bNIXL_ERR_(?!NOT_POSTED)[A-Z_]{3,40}"
+    r"|\bucp_ep_create\([^)]{0,60}\) failed|\bMPIDI_OFI_handle_cq_error\b|\bOFI poll failed\b"
+    r"|\bPSM[23] Endpoint could not be reached"
 )
-"""UCX' log levels, NVSHMEM's NVSHMEMI_NZ_ERROR_JMP (src/include/internal), NIXL's status names."""
+"""UCX' log levels, NVSHMEM's NVSHMEMI_NZ_ERROR_JMP (src/include/internal), NIXL's status names, Open MPI's and MPICH's
+words on UCX, libfabric and PSM."""
 _OF_WORK = compiled(
-    r"[Rr]etr(?:y|ies) .{0,12}exceed|[Cc]ompletion .{0,40}(?:error|status)|\bCQE?\b|Remote (?:access|operation)"
+    r"[Rr]etr(?:y|ies) .{0,12}exceed|_cq_error\b|OFI poll|[Cc]ompletion .{0,40}(?:error|status)|\bCQE?\b"
+    r"|Remote (?:access|operation)"
 )
 _OF_PEER = compiled(
     r"unreachable|[Tt]imed? ?out|refused|[Rr]eset by|rdma_\w{3,24} ?(?:\([^)]{0,80}\) )?failed|[Ee]ndpoint|\bconnect"
@@ -278,7 +283,6 @@ def _given(named: dict[str, str]) -> dict[str, str]:
 _BARE = compiled(
     r"^\s{0,8}(?:NCCL )?(?:WARN|INFO) NET/\w{2,12} ?: Got completion (?:from|with)\b"
     r".{0,200}?\b(?:status=|error )\d{1,4}\b"
-    r"|^(?!.{0,300}\bNCCL ).{0,300}\bGot completion from peer \S{3,60} with status=\d"
 )
 """NCCL's own line without its head: a mail, a chat or a `cut` took it."""
 
