@@ -26,6 +26,21 @@ def said(tmp_path: Path, text: str) -> dict[str, list[dict[str, Any]]]:
 
 def test_each_part_has_words_and_a_check_of_nodes() -> None:
     by_readers = {"link-slow", "link-errors", "nvlink-errors", "peermem", "registration", "devices"}
+    by_readers |= {
+        "rdma-count",
+        "lossy",
+        "mtu",
+        "pkey",
+        "gid",
+        "qp",
+        "subnet",
+        "subnet-event",
+        "route",
+        "sockets",
+        "plugin",
+        "ecmp",
+    }
+    by_readers |= {"switch", "tcp-loss", "tcp-slow", "pairs"}
     assert set(WORDS) == {name for name, _ in PARTS} | FAULTS | by_readers
     assert {check for check, *_ in WORDS.values()} <= set(ids_of(Subject.NODE))
 

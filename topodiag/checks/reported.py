@@ -16,6 +16,8 @@ from topodiag.model.system import HELD, REPORTED, TOLD_OF, KernelEvent
 from topodiag.words.fold import plural
 
 MOST_SHOWN = 8
+_PASSING = frozenset({"subnet-event"})
+"""Events that connections live through: a remark."""
 _NAMED = re.compile(rf"(\S{{1,253}})(?:{re.escape(HELD)}| gives out | has the condition )")
 """What begins with the nodes that it is of."""
 _COSTS = {
@@ -24,6 +26,21 @@ _COSTS = {
     "devices": "no RDMA over that device from here",
     "link-slow": "what goes over this link is held to its pace",
     "link-errors": "packets are sent again, and connections die when it is many",
+    "lossy": "a lost packet is repeated with all that followed it: little loss costs much bandwidth",
+    "mtu": "large packets are lost, or queue pairs do not connect",
+    "pkey": "queue pairs of that port do not connect",
+    "gid": "queue pairs of that port do not connect, or time out",
+    "subnet": "ports get no address, or connections break when addresses change",
+    "tcp-loss": "packets are lost on that path; RDMA over it repeats them, too",
+    "tcp-slow": "bootstrap, storage and NET/Socket go at this pace",
+    "ecmp": "pairs that share an uplink share its bandwidth",
+    "switch": "connections over it lose packets or end when their retries run out",
+    "pairs": "each ring goes at the pace of its slowest pair",
+    "plugin": "NCCL goes on with its own networks: sockets where the fabric needs the plug-in",
+    "qp": "queue pairs of that port do not connect",
+    "subnet-event": "none by itself; with errors of connections it shows when the fabric changed",
+    "route": "ranks at both ends do not meet: init hangs or fails",
+    "sockets": "1 to 3 GB/s for each interface, and the host's cores copy the data",
 }
 _BY = dict.fromkeys(("link-slow", "link-errors"), "by the word of a tool of the network") | {
     "peermem": "as modprobe says", "registration": "as a program says", "devices": "as ibv_devinfo says",
@@ -58,6 +75,39 @@ WORDS: dict[str, tuple[str, str, str, str]] = {
                   "`iblinkinfo` for that port: what it runs at and what both ends could do; then its cable"),
     "link-errors": ("NIC003", "a link of the fabric has errors", "counters of errors that stay as they are under load",
                     "`mlxlink -d DEVICE -c` or `perfquery -x` for that port, twice with a minute between; its cable"),
+    "lossy": ("NET009", "RoCE traffic is without flow control, or rides another class", "one class with flow control,"
+              " the same at hosts and switches, that the traffic rides",
+              "`mlnx_qos -i IF` at each host beside the switch's PFC of that port; `ethtool -S IF | grep prio`: which"
+              " priority carries the bytes"),
+    "mtu": ("NIC004", "the MTU is not the same all along the path", "one MTU at both hosts and at each switch port",
+            "`ip link show IF | grep mtu` on both nodes, and `ping -M do -s 8972 PEER` over that interface"),
+    "pkey": ("NET008", "a port is not a member of the partition in use", "the partition's key in each port's table",
+             "`cat /sys/class/infiniband/DEVICE/ports/1/pkeys/*` on both nodes beside partitions.conf of opensm"),
+    "gid": ("NET008", "the GID of a port is not at the index in use", "RoCE v2 with a routable address at that index",
+            "`show_gids` on both nodes: NCCL_IB_GID_INDEX unset lets NCCL 2.21 and later choose"),
+    "tcp-loss": ("NIC003", "TCP sends many packets again", "hardly any packet sent again",
+                 "`ethtool -S IF` at both ends before and after: discards and CRC errors; drops of the switches"),
+    "tcp-slow": ("BEN001", "a test of TCP is far below the rate of the interface", "a tenth of it by one stream",
+                 "`iperf3 -P 8` and `ib_write_bw` between the same hosts and between others: the path, or one host?"),
+    "ecmp": ("BEN005", "flows share some of the paths, and others are idle", "flows spread over all uplinks",
+             "the uplinks' counters during a run; adaptive routing, or other hash fields and UDP source ports"),
+    "switch": ("NIC003", "a switch of the fabric failed, restarted or loses packets", "switches that lose nothing",
+               "the switch's log at that time, counters of its ports, and the jobs whose paths cross it"),
+    "pairs": ("BEN005", "some pairs of hosts carry far less than the others", "pairs that carry alike",
+              "the same pairs alone, then with other UDP source ports or adaptive routing: paths that share an uplink"
+              " recover; one host in all slow pairs is slow itself"),
+    "plugin": ("NET005", "a library that the network plug-in needs is not found", "all libraries of the plug-in found",
+               "`ldd` on the plug-in in the job's container; LD_LIBRARY_PATH with libfabric and its kin on each node"),
+    "qp": ("NET008", "a queue pair is refused by the adapter", "queue pairs that come to RTR and RTS",
+           "`show_gids`, pkeys and active MTU of both ends: an index that is empty, or a larger MTU, is refused so"),
+    "subnet-event": ("NET008", "the subnet manager told its ports something", "no such event while a job runs",
+                     "the log of opensm at that time: which connections lived through it?"),
+    "subnet": ("NET008", "the subnet manager does not answer, or another one took over", "one master subnet manager",
+               "`sminfo` and `ibstat | grep SM` on the node; the log of opensm at that time"),
+    "route": ("NET002", "a peer is not reached", "a way to each peer, and open ports between the nodes",
+              "`ip route get PEER` names the interface; then VLAN and routes of the switch, then firewalls between"),
+    "sockets": ("NET001", "a program takes sockets in place of RDMA", "RDMA where adapters for it are there",
+                "`ibv_devinfo` and `ls /dev/infiniband` in the job's container: is the device there, and its library?"),
     "port-down": ("NIC001", "a network port is not active", "ports that are Active and LinkUp",
                   "`ibstat` on the node: state and physical state of that port; then its cable and its switch port"),
     "peermem": ("GDR001", "the module for RDMA with GPU memory is not loaded", "nvidia-peermem loaded, or DMA-BUF",
@@ -65,6 +115,8 @@ WORDS: dict[str, tuple[str, str, str, str]] = {
     "registration": ("GDR001", "memory of a GPU cannot be registered for RDMA", "nvidia-peermem loaded, or DMA-BUF",
                      "`lsmod | grep peer` on the node and in the container's host; without it DMA-BUF needs kernel 5.12"
                      " and the open kernel modules: load nvidia-peermem"),
+    "rdma-count": ("HST002", "pods on this node get no device for RDMA", "the devices that the node has, given out",
+                   "the log of the RDMA or SR-IOV device plug-in on that node: which devices it left out, and why"),
     "devices": ("HST002", "an RDMA device that is seen cannot be opened", "a device node for each device that is seen",
                 "`ls -l /dev/infiniband` here and on the host: uverbs of the devices must be passed in"),
     "storage": ("HST006", "storage is missing or does not answer", "storage that is mounted and answers",
@@ -119,7 +171,7 @@ def _finding(nodes: str, by: str, part: str, events: Sequence[KernelEvent]) -> F
     more = f", and {plural(len(events) - 1, 'other line')} alike" if len(events) > 1 else ""
     return Finding(
         id=check,
-        severity=Severity.ERROR if known else Severity.WARNING,
+        severity=Severity.INFO if part in _PASSING else Severity.ERROR if known else Severity.WARNING,
         message=f"{wrong}, {whose}: {said}{more}",
         observed=said,
         expected=expected,

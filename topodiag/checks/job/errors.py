@@ -12,6 +12,7 @@ from topodiag.checks.interface import JobCheck, OneStep
 from topodiag.checks.job.clocks import Clocks, clocks_of
 from topodiag.checks.job.device_faults import TOLD_BY
 from topodiag.checks.job.error_advice import advice
+from topodiag.checks.job.network_errors import refused_over_iwarp
 from topodiag.checks.job.text import LIVED_WITH, NO_ERRORS, ask_for, failed
 from topodiag.checks.shared.interfaces import addresses_of_node
 from topodiag.checks.shared.words import hosts_word, quoted
@@ -220,7 +221,7 @@ def _errors(job: Job) -> list[Event]:
         for event in job.events
         if event.level != "UNWIND"
         and event.kind not in NO_ERRORS
-        and not (event.level == "APP" and LIVED_WITH.search(event.text))
+        and not (event.level == "APP" and (LIVED_WITH.search(event.text) or refused_over_iwarp(job, event)))
     ]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Never
 
 from topodiag.checks.interface import JobCheck, OneStep
-from topodiag.checks.job.evidence import multi_node, piece, settings_of, world_ranks
+from topodiag.checks.job.evidence import multi_node, piece, said_by, settings_of, world_ranks
 from topodiag.checks.job.gloo import gloo_faults
 from topodiag.checks.job.meeting import addresses_of, interfaces_listed, interfaces_of, leads_nowhere, place_of
 from topodiag.checks.job.text import NET, ask_for
@@ -18,7 +18,14 @@ from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome,
 from topodiag.model.job import Job, Process
 
 LINK_LOCAL = re.compile(r":\[?fe[89ab][0-9a-f]:", re.I)
-NO_INTERFACE = ("no socket interface found", "no usable listening interface", "no interface found")
+NO_NUMBER = re.compile(r"NET/Socket ?: 0 interfaces found\b")
+NO_INTERFACE = (
+    "no socket interface found",
+    "no usable listening interface",
+    "no interface found",
+    "no network interface found",
+    "no common nic interface",
+)
 
 
 class WrongInterface(OneStep[Job], JobCheck[Never]):
@@ -86,9 +93,13 @@ class WrongInterface(OneStep[Job], JobCheck[Never]):
         wanted = settings_of(job, "NCCL_SOCKET_IFNAME").get("NCCL_SOCKET_IFNAME", [])
         # 2.27 goes on without an interface, and fails on an address of no family: with a name given, that name is why.
         words = (*NO_INTERFACE, "is neither af_inet") if wanted else NO_INTERFACE
-        events = [event for event in job.events if any(each in event.text.lower() for each in words)]
+        events = [
+            event
+            for event in job.events
+            if event.details.get("fault") == "interface" or any(each in event.text.lower() for each in words)
+        ]
         if not events:
-            return []
+            return self._counted_none(job)
         value = f" that fits NCCL_SOCKET_IFNAME={wanted[0][1].value}" if wanted else ""
         hosts = list(dict.fromkeys(event.host for event in events if event.host))
         return [
@@ -107,6 +118,26 @@ class WrongInterface(OneStep[Job], JobCheck[Never]):
                 evidence=[*(event.origin for event in events), *(given.origin for _, given in wanted[:2])],
                 coverage=Coverage(len({(e.host, e.pid) for e in events}), len(job.processes), "processes"),
                 settings=(("NCCL_SOCKET_IFNAME", None),) if wanted else (),
+            )
+        ]
+
+    def _counted_none(self, job: Job) -> list[Finding]:
+        """NCCL before 2.8 counts the interfaces, and goes on into a socket of no family."""
+        told = [(number, text, origin) for number, text, origin in said_by(job, "socket note") if NO_NUMBER.match(text)]
+        if not told:
+            return []
+        hosts = list(dict.fromkeys(job.processes[number].host for number, _, _ in told if number >= 0))
+        return [
+            self.finding(
+                Severity.ERROR,
+                f"NCCL found no interface{f' on {hosts_word(hosts)}' if hosts else ''}",
+                observed=told[0][1].strip(),
+                expected="an interface with an address: the bootstrap needs one on a single node, too",
+                fix=("`ip -brief addr` on the node, in the container: which interface is up, and has an address?",),
+                nodes=hosts,
+                cost=Cost(share=1.0, text="the job does not start"),
+                evidence=[origin for _, _, origin in told],
+                confidence=Confidence.MEDIUM,
             )
         ]
 

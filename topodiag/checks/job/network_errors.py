@@ -126,6 +126,7 @@ class RdmaErrors(JobCheck[RdmaFaults]):
         completions = _own([event for event in judged.events if event.kind == "ib completion"])
         ports = [event for event in judged.events if event.kind in ("ib async", "port")]
         pairs = _own([event for event in judged.events if event.level != "UNWIND" and _is_refused(event)])
+        pairs = [event for event in pairs if not refused_over_iwarp(judged, event)]
         if not completions and not ports and not pairs:
             return self.clean(judged)
         by_status = _grouped(completions, _status)
@@ -307,6 +308,18 @@ def _join_paths(completions: dict[int, list[Event]], refused: Mapping[str, list[
 def _errno(event: Event) -> str:
     match = QUEUE_PAIR.search(event.text)
     return match[1].strip() if match else event.details.get("refused", "")
+
+
+def refused_over_iwarp(job: Job, event: Event) -> bool:
+    """Whether a queue pair was refused in a text whose tests ran over iWARP: without the connection manager (`-R`) it
+    always is, and says nothing of the network."""
+    if event.origin is None or "refused" not in event.details:
+        return False
+    return any(
+        note.details.get("transport") == "iwarp" and note.origin is not None
+        and note.origin.source == event.origin.source
+        for note in job.events
+    )  # fmt: skip
 
 
 def _is_refused(event: Event) -> bool:

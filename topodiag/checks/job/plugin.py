@@ -11,14 +11,14 @@ from topodiag.checks.job.evidence import multi_node, piece, said_by, settings_of
 from topodiag.checks.job.text import NET, ask_for
 from topodiag.checks.shared.words import hosts_word, quoted
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
-from topodiag.model.job import Job, Process
+from topodiag.model.job import Event, Job, Process
 from topodiag.model.provenance import Origin
 
 LOAD_FAILED = re.compile(
     r"undefined symbol|version `?GLIBC|wrong ELF class|invalid ELF header|symbol lookup error"
     r"|aws-ofi-nccl initialization failed|Only EFA provider is supported"
     r"|Failed to initialize \w{1,20} protocol|Unable to find a protocol that worked|Unexpected group size"
-    r"|version `[\w.]{2,40}' not found|undefined symbol: \w"
+    r"|version `[\w.]{2,40}' not found|undefined symbol: \w|Failed to initialize any NET plugin"
     r"|(lib[\w.+\-]{1,60}\.so[\w.]{0,20}): cannot open shared object file"
 )
 """What dlopen, or the plugin itself, says of a library that is there and cannot be used."""
@@ -28,6 +28,9 @@ NO_SHARP = re.compile(
     r"|CollNet is not supported or fails"
 )
 """NCCL src/init.cc and src/transport.cc; nccl-rdma-sharp-plugins src/sharp_plugin.c."""
+
+_BY_NAME = re.compile(r"\bCould not find: libnccl-net-[\w-]{1,40}\.so")
+"""A plugin of this name is asked for: the one that NCCL looks for by itself has no further name."""
 
 BUILT_IN = ("", "none", "ib", "socket", "0")
 """Values of NCCL_NET_PLUGIN and NCCL_NET that ask for no library."""
@@ -40,6 +43,8 @@ class PluginFailure:
     what: str
     lines: tuple[tuple[int, str, Origin | None], ...]
     without: tuple[int, ...]
+    ended: bool = False
+    """The job ended with it: no process is known to go on."""
     sharp: bool = False
     """It is SHARP (CollNet) that does not come up, and the network goes on without reductions in its switches."""
 
@@ -81,7 +86,8 @@ class PluginNotLoaded(JobCheck[PluginFailure]):
         if not multi_node(judged) and not piece(judged):
             return self.not_applicable(judged, "no traffic between nodes")
         missing = list(said_by(judged, "net plugin missing"))
-        missing += [(-1, event.text, event.origin) for event in judged.events if event.kind == "plugin"]
+        missing += [each for each in said_by(judged, "net plugin") if _broken(each[1])]
+        missing += [(-1, event.text, event.origin) for event in judged.events if _of_plugin(event)]
         named = sum(bool(process.network) for process in judged.processes)
         sharp = _no_sharp(judged)
         if not named and not missing and sharp is None:
@@ -95,7 +101,26 @@ class PluginNotLoaded(JobCheck[PluginFailure]):
         if observed.sharp:
             yield self._sharp(judged, observed)
             return
+        if observed.ended:
+            yield self._ended(observed)
+            return
         yield self._report(judged, observed.what, observed.lines, observed.without)
+
+    def _ended(self, observed: PluginFailure) -> Finding:
+        return self.finding(
+            Severity.ERROR,
+            f"{observed.what}, and the job ends with it",
+            observed=quoted(observed.lines[0][1], 200),
+            expected="the plugin loaded, or none asked for",
+            fix=(
+                "`ldd` on the plugin inside the job's container: which library is missing or does not fit",
+                "a build of the plugin for the libc and the libfabric of this image; or NCCL_NET and NCCL_NET_PLUGIN"
+                " unset where NCCL's own IB is meant",
+            ),
+            cost=Cost(share=1.0, text="NCCL does not start without the network that is asked for by name"),
+            evidence=[where for _, _, where in observed.lines],
+            confidence=Confidence.MEDIUM,
+        )
 
     def _sharp(self, job: Job, observed: PluginFailure) -> Finding:
         hosts = list(dict.fromkeys(job.processes[n].host for n, _, _ in observed.lines if n >= 0))
@@ -144,6 +169,10 @@ class PluginNotLoaded(JobCheck[PluginFailure]):
         )
 
 
+def _of_plugin(event: Event) -> bool:
+    return event.kind == "plugin" or (event.level == "APP" and _BY_NAME.search(event.text) is not None)
+
+
 def _failure(job: Job, missing: Sequence[tuple[int, str, Origin | None]]) -> PluginFailure | None:
     """A plugin that was asked for and not found, else one that is there and of no use; None where all is as meant."""
     wanted = {
@@ -160,11 +189,22 @@ def _failure(job: Job, missing: Sequence[tuple[int, str, Origin | None]]) -> Plu
         first = wanted[min(lost)]
         what = f"{first.name}={first.value} asks for a plugin that NCCL did not find"
         return PluginFailure(what, asked, tuple(sorted(lost)))
+    if not job.processes:
+        return _ended(missing)
     broken = tuple(entry for entry in missing if _broken(entry[1]))
     if not broken or not without:
         return None
     what = "does not start" if _started(broken[0][1]) else "cannot be loaded"
     return PluginFailure(f"the network plugin is there and {what}", broken, tuple(sorted(without)))
+
+
+def _ended(missing: Sequence[tuple[int, str, Origin | None]]) -> PluginFailure | None:
+    """A plugin that ended a job of which nothing else is told: it cannot be loaded, or is not found by its name."""
+    broken = tuple(entry for entry in missing if _broken(entry[1]))
+    named = tuple(entry for entry in missing if _BY_NAME.search(entry[1]))
+    if broken:
+        return PluginFailure("the network plugin cannot be loaded", broken, (), ended=True)
+    return PluginFailure("the network plugin that is asked for is not found", named, (), ended=True) if named else None
 
 
 def _no_sharp(job: Job) -> PluginFailure | None:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from topodiag.evidence.interface import Blob, Parsed
 from topodiag.evidence.sentences import Telling, event
@@ -31,6 +31,10 @@ _NAME = re.compile(r"Name:\s{1,40}(\S{1,253})\s*\Z")
 _PRODUCT = re.compile(r"\b(?:nvidia|amd)\.com/gpu\.product(?:-name)?=(\S{1,100})")
 _SECTION = re.compile(r"\s{0,8}(Capacity|Allocatable):\s*\Z")
 _GPUS = re.compile(r"\s{1,16}(?:nvidia|amd)\.com/gpu:\s{1,40}(\d{1,4})\b")
+_RDMA = re.compile(
+    r"\s{1,16}(\S{0,60}/(?:efa|\S{0,60}(?:rdma|hca|sriov|roce|infiniband|mlnx|ib\d)\S{0,60})|rdma/\S{1,80}):\s{1,40}(\d{1,5})k?\b",
+    re.IGNORECASE,
+)
 _CONDITION = re.compile(r"\s{0,8}((?:Gpu|GPU)(Thermal|Mem)\w{0,40})\s{1,60}True\s{1,20}\S(.{0,400})")
 _PARTS = {"Thermal": "gpu-clocks", "Mem": "gpu-memory"}
 """Conditions of NVSentinel, by the part that they watch."""
@@ -46,6 +50,8 @@ class Described:
     gives: int = -1
     line: int = 0
     text: str = ""
+    rdma: dict[str, tuple[int, int, int, str]] = field(default_factory=dict)
+    """Of each resource for RDMA: what the node has, what it gives out, and the line of that."""
 
 
 class KubectlNode(Telling):
@@ -78,12 +84,29 @@ class KubectlNode(Telling):
                     nodes[-1].has = int(gpus[1])
                 elif section == "Allocatable":
                     nodes[-1].gives = int(gpus[1])
+            elif (rdma := _RDMA.match(line)) and section:
+                _count_rdma(nodes[-1], section, rdma, number, whole)
             elif found := _CONDITION.match(line):
                 text = f"{nodes[-1].name or 'a node'} has the condition {found[1]}: {' '.join(found[3].split())[-160:]}"
                 kind = f"{REPORTED}{_PARTS[found[2]]}"
                 parsed.records.append(event(kind, text, blob, number, whole))
-        parsed.records.extend(_short(blob, nodes))
+        parsed.records.extend((*_short(blob, nodes), *_no_rdma(blob, nodes)))
         return parsed
+
+
+def _count_rdma(node: Described, section: str, said: re.Match[str], number: int, line: str) -> None:
+    has, gives, _, _ = node.rdma.get(said[1], (-1, -1, 0, ""))
+    amount = int(said[2])
+    node.rdma[said[1]] = (amount, gives, number, line) if section == "Capacity" else (has, amount, number, line)
+
+
+def _no_rdma(blob: Blob, nodes: list[Described]) -> Iterator[KernelEvent]:
+    """Nodes whose plug-in for RDMA gives out nothing of what they have."""
+    for each in nodes:
+        gone = [(name, has, number, line) for name, (has, gives, number, line) in each.rdma.items() if gives == 0 < has]
+        for name, has, number, line in gone:
+            text = f"{each.name or 'a node'} gives out 0 of {has} {name}"
+            yield event(f"{REPORTED}rdma-count", text, blob, number, line)
 
 
 def _short(blob: Blob, nodes: list[Described]) -> Iterator[KernelEvent]:

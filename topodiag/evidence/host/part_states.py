@@ -291,7 +291,7 @@ def said_of(line: str) -> Said | None:
     return next((each for each in said if each is not None), None)
 
 
-def denied(line: str) -> bool:
+def not_said(line: str) -> bool:
     """Whether a line denies what it names, counts zero, says that it is over, asks, or speaks of what may come."""
     return _DENIED.search(line) is not None or _MAYBE.search(line) is not None
 
@@ -307,7 +307,7 @@ def _named(text: str, *, plain: bool = False, listed: bool = False) -> Said | No
     for name, fault, part, state in _PAIRS:
         for found in part.finditer(text):
             near = state.search(text, max(0, found.start() - APART), min(len(text), found.end() + APART))
-            if near is None or _between(text, found.span(), near.span()) or _excused(fault, text):
+            if near is None or parted(text, found.span(), near.span()) or _excused(fault, text):
                 continue
             if _of_any(text, found.span()):
                 continue
@@ -333,10 +333,15 @@ def _excused(fault: str, text: str) -> bool:
     return fault in ("iommu", "acs") and _PASSES.search(text) is not None
 
 
-def _between(text: str, part: tuple[int, int], state: tuple[int, int]) -> bool:
+def parted(text: str, part: tuple[int, int], state: tuple[int, int]) -> bool:
     """Whether a sentence ends between a part and a state: then they are not of each other."""
     begin, end = (part[1], state[0]) if part[1] <= state[0] else (state[1], part[0])
     return begin < end and re.search(r"[.;!|] |\bbut\b", text[begin:end]) is not None
 
 
-__all__ = ["FAULTS", "Said", "denied", "said_of"]
+def denied(text: str) -> bool:
+    """Whether a sentence denies a fault, counts zero of it, or says that it is over."""
+    return _DENIED.search(text) is not None
+
+
+__all__ = ["APART", "FAULTS", "Said", "denied", "not_said", "parted", "said_of"]

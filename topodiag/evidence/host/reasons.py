@@ -11,6 +11,7 @@ import re
 
 from topodiag.evidence.host.part_states import said_of
 from topodiag.evidence.host.shortfalls import short_of
+from topodiag.evidence.network.setup_words import setup_fault
 from topodiag.model.system import OUT_OF_SERVICE, REPORTED
 
 _XID_79 = r"\bxid\D{0,12}(?:79|143|119|120)\b"
@@ -64,7 +65,7 @@ def part_of(reason: str) -> str:
     if known:
         return known
     counted = short_of(reason) or said_of(reason)
-    return counted.fault if counted is not None else ""
+    return counted.fault if counted is not None else setup_fault(reason)
 
 
 def kind_of(reason: str) -> str:

@@ -24,7 +24,10 @@ _PARTS = (
 """What they are called, the fault in the words of `checks/reported.py`, how tools name them."""
 _ANY = "|".join(f"(?P<part{at}>{pattern})" for at, (_, _, pattern) in enumerate(_PARTS))
 _WANT = r"(?:expect(?:ed|s|ing)?|want(?:ed|s)?|desired|should (?:be|have|see)|must (?:be|have))"
-_SEEN = r"(?:found|got|have|has|had|detected|sees?|seen|saw|only|but|actual(?:ly)?|observed|present|is|are)"
+_SEEN = (
+    r"(?:found|got|have|has|had|detected|sees?|seen|saw|only|but|actual(?:ly)?|observed|present|allocatable|available"
+    r"|is|are)"
+)
 _GAP = r"\b[^\d.;,()\n]{1,40}?"
 """Between a word and its number: `expected number of GPUs to be 8`."""
 _NUMBER = r"(?P<{}>\b(?:\d{{1,4}}|none|no|zero)\b)(?![.:/-]\d)"

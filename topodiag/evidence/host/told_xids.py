@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from topodiag.evidence.host.part_states import denied
+from topodiag.evidence.host.part_states import not_said
 from topodiag.hardware.xids import xid
 
 MAX_LINE = 1000
@@ -58,7 +58,7 @@ def _found(lines: Sequence[str]) -> Iterator[ToldXid]:
             continue
         line = whole[:MAX_LINE]
         said = _XID.search(line)
-        if said is None or _TABLE_ROW.match(line) or denied(line) or not (_MET.search(line) or _WHERE.search(line)):
+        if said is None or _TABLE_ROW.match(line) or not_said(line) or not (_MET.search(line) or _WHERE.search(line)):
             continue
         if xid(int(said[1])) is not None:
             bus = _BUS.search(line)

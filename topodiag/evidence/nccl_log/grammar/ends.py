@@ -84,7 +84,8 @@ _EXIT = compiled(
     r"|exits with return code = (-?\d{1,5})\b"
 )
 _LOADER = compiled(
-    r"\bsymbol lookup error: |\bundefined symbol: (\w{2,80})|: version `([\w.]{2,40})' not found \(required by "
+    r"\berror while loading shared libraries: ([\w.+-]{2,80}): cannot open shared object file"
+    r"|\bsymbol lookup error: |\bundefined symbol: (\w{2,80})|: version `([\w.]{2,40})' not found \(required by "
 )
 """The dynamic loader (glibc's dl-lookup.c, dl-version.c): a library that is older than what was built against it."""
 _PORT_TAKEN = compiled(
@@ -119,6 +120,7 @@ _UNCAUGHT = compiled(r"\[rank(\d{1,9})\]: *$")
 _SRUN = compiled(r"(?:\[\d{1,6},(?=\d)|\s{0,8})(\d{1,6})(?:\]<std(?:err|out)>:|: ) *$")
 """`srun -l` and `mpirun --tag-output` put the rank before each line, caught or not."""
 _OF_OTHERS = re.compile(
+    r"find (?:the |any |a )?(?:network|socket) interface|"
     r"ChildFailedError|LustreError|\w(?:Dead|Died|Lost|Gone)(?:Error|Exception)|Dist(?:Backend|Store|Network)Error|\bnccl|NCCL|Ray(?:Actor|Task)Error|Actor(?:Died|Unavailable)"
     r"Error|WorkerCrashed|store based barrier|TCPStore|Broken pipe|[Cc]onnection (?:reset|refused|closed|was)|EOFError"
     r"|[Uu]ncorrectable|ECC|nvlink|NVLink|hardware error|not yet initialized|unknown error"
@@ -192,7 +194,8 @@ WORDS = (
     b"unexpectedly", b"died", b"was killed", b" crashed", b" is dead", b"is killed by signal", b"Error: ",
     b"Exception: ", b"Interrupt: ", b"issing ranks", b"ready ranks",
     b"onitoredBarrier", b"between collectives", b"libnccl",
-    b"0x00000", b" in nccl", b" in ras", b" in SaveProxy", b"  nccl", b"symbol lookup", b"(local_rank: ", b"host  ",
+    b"0x00000", b" in nccl", b" in ras", b" in SaveProxy", b"  nccl", b"symbol lookup", b"loading shared lib",
+    b"(local_rank: ", b"host  ",
 )  # fmt: skip
 """A line without any of these is none of theirs."""
 
@@ -308,7 +311,7 @@ def _of_code(text: str) -> dict[str, str] | None:
             return {"how": _how_of_code(int(code)), "code": code, "local_rank": local}
     loader = _LOADER.search(text) if "NCCL " not in text else None
     if loader is not None:
-        return {"how": "loader", "what": loader[1] or loader[2] or ""}
+        return {"how": "loader", "what": loader[1] or loader[2] or loader[3] or ""}
     aborted = _ABORTED.search(text)
     if aborted is not None:
         return {"how": "exit", "tasks": aborted[1]}

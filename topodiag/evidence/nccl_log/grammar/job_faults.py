@@ -106,6 +106,7 @@ FAULTS: tuple[tuple[str, re.Pattern[str]], ...] = (
         compiled(
             r"""^(?!\s{0,8}#).{0,200}?(?<![`\w./-])/dev/infiniband(?:/|/uverbs\d{1,3})?["']?: """
             r"(?:Permission denied|Operation not permitted|[Nn]o such (?:file or directory|device))"
+            r'|error mounting "/dev/infiniband\S{0,40}".{0,120}no such file or directory'
             r'|^\d{4}/\d\d/\d\d [\d:]{8} exposing "0" devices\s*$'
         ),
     ),
@@ -135,7 +136,14 @@ FAULTS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("read-only", compiled(rf"\[Errno 30\]|{error_named('EROFS')}|: Read-only file system")),
     ("stale file", compiled(rf"\[Errno 116\]|{error_named('ESTALE')}|Stale (?:NFS )?file handle")),
     ("ipc", compiled(r"\bcuIpcOpenMemHandle(?: failed\b|: invalid argument)")),
-    ("interface", compiled(r"[Nn]o socket interface found|[Ff]ailed to find (?:a )?(?:socket )?interface")),
+    (
+        "interface",
+        compiled(
+            r"[Nn]o socket interface found|[Ff]ailed to find (?:a )?(?:socket )?interface|\bUnknown interface name\b"
+            r"|(?:[Cc]annot|[Uu]nable to|[Cc]ould not) find (?:the |any |a )?(?:network|socket) interface\b"
+            r"|[Nn]o (?:network|common NIC) interfaces? (?:between hosts )?(?:was )?found"
+        ),
+    ),
 )
 """By name, in the order in which they are asked. None of them is in what a healthy run prints."""
 
@@ -161,7 +169,7 @@ WORDS = (b"ERROR_CONTAINED", b"ErrorContained", b"of peer GPU memory",
          b"waiting for clients", b"store based barrier", b"wait timeout after",
          b"EDQUOT", b"quota exceeded", b"EROFS",
          b"Read-only file", b"ESTALE", b"file handle",
-         b"socket interface")  # fmt: skip
+         b"socket interface", b"network interface", b"nknown interface name", b"common NIC interface")  # fmt: skip
 """A line without any of these names none of the faults."""
 
 _EXPLAINED = compiled(

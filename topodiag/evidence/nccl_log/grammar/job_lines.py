@@ -29,10 +29,12 @@ kind and of an adapter that it has no defaults for, torchrun of each start, torc
 without a device: runs that are well say it, too."""
 
 WORDS = (
-    b"retry count exceeded", b"libfabric:", b"odify", b"ibv_create_ah",
+    b"retry count exceeded", b"retry counter exceeded", b"RETRY_EXC_ERR", b"Transport type", b"UCX  ", b"nvshmem",
+    b"NIXL_ERR", b"ucp_ep_create", b"OFI_handle_cq", b"OFI poll", b"Endpoint could not", b"libfabric:",
+    b"odify", b"ibv_create_ah",
     b"ibv_query_gid", b"to RTR", b"to RTS", b"EI00", b"times out",
     b"HCCL", b"CCL_ERROR", b"Transport init", b"fi_getinfo", b"OFI ", b"NET/", b"Got completion ", b"network provider",
-    b"suitable provider", b"peer access",
+    b"suitable provider", b"libnccl-net", b"any NET plugin", b"peer access",
     b"cudaGetDeviceCount", b"cudaSetDevice", b"kernel image", b"named symbol",
     b"peer mapping", b"invalid resource handle", b"invalid device ordinal",
     b"ailed status ", b"IB Async event", b"onnection closed by peer", b"client socket has",
@@ -41,6 +43,7 @@ WORDS = (
     b"Couldn't connect to", b"Horovod has been",
     b"gaierror", b"gai error", b"ocket has failed to", b"EADDRINUSE",
     b"eartbeat monitor timed out", b"connectFullMesh", b"Unable to find address for: ",
+    b"Unable to find interface for: ", b"Message:  ",
     *ends.WORDS, *job_faults.WORDS, *reach.WORDS, *(words.encode() for words in (*NOTES, *WELL)),
     b"ssh: Could not resolve", b"Permission denied (publickey", b"reliably start one or more daemons",
     b"how to route a message", b"Barrier timed out. ",
@@ -66,11 +69,15 @@ _STORE = compiled(
 """The store at which ranks meet has no name or no port (torch c10d/socket.cpp, Python's socket). That one family of
 addresses cannot be looked up is a warning beside the other one, and no error."""
 _GLOO = compiled(
-    r"\bUnable to find address for: ([^\s]{1,60})"
+    r"\bUnable to find (?:address|interface) for: ([^\s]{1,60})"
     r"|\bconnectFullMesh failed\b.{0,400}?\bremote=\[(127\.[\d.]{5,11}|::1)\].{0,120}?\bsize=(\d{1,7})\b"
 )
 """Gloo gloo/transport/tcp/device.cc (no interface has what GLOO_SOCKET_IFNAME says) and gloo/rendezvous/context.cc
 (which peer was tried, at which address, and how many ranks there are)."""
+_GLOO_PAIR = compiled(r"\bgloo/\S{1,120}\] connect \[([0-9a-fA-F.:]{3,45})\]:\d{1,5}: [A-Z]")
+"""gloo/transport/tcp/pair.cc: the system's word on a connect."""
+_OPEN_MPI = compiled(r"^\s{0,8}Message: {1,8}connect\(\) to ((?:\d{1,3}\.){3}\d{1,3}):\d{1,5} failed")
+"""Open MPI help-mpi-btl-tcp.txt, `client connect fail`: the reason stands in the next line."""
 _LAUNCH = compiled(
     r"\bssh: Could not resolve hostname ([\w.-]{1,120})|^\s{0,8}([\w.@-]{1,160}): Permission denied \(publickey"
     r"|\b(?:kex|ssh)_exchange_identification: \S|\b(?:PMIX|OPAL|PRTE) ERROR: U(?:NREACHABLE|nreachable)\b"
@@ -89,12 +96,15 @@ _LATE_FOR_ID = compiled(
     r"(?:Socket Timeout|wait timeout|Timeout)"
 )
 """Torch's ranks wait for the one that makes the communicator's id, which comes to it when it is there."""
+_IWARP = compiled(r"\bTransport type {1,4}: {1,4}IW\b")
+"""perftest over iWARP, whose queue pairs only the connection manager connects (`-R`)."""
 _HEARTBEAT = compiled(r"[Hh]eartbeat monitor timed out")
 _UCX_EVENT = compiled(r"IB Async event on ([\w.-]{1,60}): (.{3,80}?)(?: on port (\d{1,3}))?\s*$")
 _MANAGER = compiled(r"client reregistration|SM change|GID table")
 """Events by which the subnet manager tells its ports something: connections live through them."""
 _COMPLETED = compiled(
     r"\b(Transport|RNR) retry count exceeded on ([\w.-]{1,60}):(\d{1,3})/(?:RoCE|IB)\b"
+    r"|[Tt]ransport retry counter exceeded\b|\bIBV_WC_(?:RNR_)?RETRY_EXC_ERR\b"
     r"|[Ff]ailed status (?:[\w \-/]{1,60} \((\d{1,2})\) for wr_id|(\d{1,2}): wr_id)"
 )
 """UCX src/uct/ib/mlx5/ib_mlx5_log.c; rdma-core libibverbs/examples/*_pingpong.c; perftest src/perftest_resources.c."""
@@ -105,7 +115,8 @@ _LIBFABRIC = compiled(
 """FI_LOG of libfabric's providers: `libfabric:35:1668017255::efa:cq:rxr_cq_write_tx_error():243<warn> ..`."""
 _QP = compiled(
     r"[Ff]ailed to (?:modify|transition|bring) (?:\w{1,12} )?(?:QP|queue pair)\b.{0,40}?\bto (?:INIT|RTR|RTS)\b"
-    r"|\bmodify_?(?:QP|qp| QP| qp)\b.{0,60}?\b(?:INIT|RTR|RTS)\b.{0,40}?\bfail"
+    r"|\b(?:ibv_)?modify_?(?:QP|qp| QP| qp)\b.{0,60}?\b(?:INIT|RTR|RTS)\b.{0,40}?\bfail"
+    r"|\bibv_modify_qp\b.{0,24}?\bfailed\b.{0,24}?\bto (?:INIT|RTR|RTS)\b"
     r"|\bRDMA_CM_EVENT_(?:UNREACHABLE|(?:ADDR|ROUTE|CONNECT)_ERROR)\b"
     r"|\bibv_(?:modify_qp|query_gid)\([^)]{0,120}\) failed|\bibv_create_ah\([^)]{0,200}\)[^:]{0,80} failed\b"
 )
@@ -130,7 +141,10 @@ _ELSEWHERE = (
         "plugin",
         compiled(
             r"^\s{0,8}NET/(?:OFI|FasTrak|GPUDirectTCPXO?|AWS Libfabric|Plugin)\S{0,20} ?: .{0,80}"
-            r"\b(?:fail|error|[Nn]o devices?)"
+            r"\b(?:[Ff]ail|error|[Nn]o devices?)"
+            r"|\blibnccl-net[\w.-]{0,40}\.so\S{0,8}[:)' ].{0,160}(?:version `[\w.]{2,40}' not found|undefined symbol"
+            r"|wrong ELF class|invalid ELF header)|\bCould not find: libnccl-net-[\w-]{1,40}\.so"
+            r"|\bFailed to initialize any NET plugin\b"
             r"|\bfi_getinfo\(?\)?:? ?(?:\(\) )?(?:failed|returned|error)"
             r"|\bOFI (?:addrinfo|fi_getinfo|get_?info|getinfo)\(?\)? ?failed"
             r"|can(?:'t|not) (?:find suitable|open network) provider"
@@ -154,6 +168,22 @@ _RAY = compiled(r"^\s{0,8}\((?!raylet)[\w.:<>-]{1,80} pid=\d{1,9}(?:, ip=([\d.a-
 _ANY = compiled("|".join(re.escape(word.decode()) for word in WORDS))
 
 
+_TRANSPORT = compiled(
+    r"\bUCX {1,4}(?:ERROR|FATAL)\b|\bnvshmem\S{0,200}: non-zero status: [1-9-]|\bNIXL_ERR_(?!NOT_POSTED)[A-Z_]{3,40}"
+    r"|\bucp_ep_create\([^)]{0,60}\) failed|\bMPIDI_OFI_handle_cq_error\b|\bOFI poll failed\b"
+    r"|\bPSM[23] Endpoint could not be reached"
+)
+"""UCX' log levels, NVSHMEM's NVSHMEMI_NZ_ERROR_JMP (src/include/internal), NIXL's status names, Open MPI's and MPICH's
+words on UCX, libfabric and PSM."""
+_OF_WORK = compiled(
+    r"[Rr]etr(?:y|ies) .{0,12}exceed|_cq_error\b|OFI poll|[Cc]ompletion .{0,40}(?:error|status)|\bCQE?\b"
+    r"|Remote (?:access|operation)"
+)
+_OF_PEER = compiled(
+    r"unreachable|[Tt]imed? ?out|refused|[Rr]eset by|rdma_\w{3,24} ?(?:\([^)]{0,80}\) )?failed|[Ee]ndpoint|\bconnect"
+)
+
+
 def speaks(text: str) -> bool:
     """Whether a line is one of these."""
     return said_of(text) is not None
@@ -174,7 +204,7 @@ def said_of(text: str) -> tuple[str, dict[str, str]] | None:
     if (end is None or end[1].get("how") == "exception") and not fault and (unreached := _unreached(text)):
         return "connect", unreached
     if end is None and not fault:
-        return None
+        return _of_transport(text)
     # That a peer's memory or link failed is said by each rank that reached for it: an error, and no device's fault yet.
     kind, named = end if end is not None else ("cuda" if fault == job_faults.CONTAINED else "device", {})
     if fault:
@@ -190,6 +220,8 @@ def _before_all(text: str) -> tuple[str, dict[str, str]] | None:
     end = ends.end_of(text) if "use" in text or "USE" in text else None
     if end is not None and end[1].get("how") == "port taken":
         return end
+    if _IWARP.search(text) is not None:
+        return "note", {"transport": "iwarp"}
     late = _LATE_FOR_ID.search(text)
     return ("stalled", {"ranks": late[1], "op": "ncclUniqueId"}) if late is not None else None
 
@@ -210,6 +242,13 @@ def _unmet(text: str) -> tuple[str, dict[str, str]] | None:
     if store is not None or _STORE.search(text) is not None:
         peer = reach.peer_of(text) or ((store[1] or store[2]) if store is not None else "")
         return "connect", _given({"peer": peer or "", "why": reach.why_unreached(text) if peer else ""})
+    met = _OPEN_MPI.search(text)
+    if met is not None:
+        return "connect", {"peer": met[1], "why": "own" if reach.is_bridge(met[1]) else "silent"}
+    pair = _GLOO_PAIR.search(text)
+    if pair is not None:
+        why = reach.why_unreached(text)
+        return "connect", _given({"peer": pair[1], "why": "" if why == "refused" else why})
     if gloo is not None:
         return "connect", {"gloo": gloo[1]} if gloo[1] else {"loopback": gloo[2], "size": gloo[3]}
     if launch is None:
@@ -218,13 +257,21 @@ def _unmet(text: str) -> tuple[str, dict[str, str]] | None:
     return "ended", _given({"how": "not launched", "host": host})
 
 
+def _of_transport(text: str) -> tuple[str, dict[str, str]] | None:
+    """An error that a transport library prints as its own, by what failed: work, the way to a peer, or neither."""
+    if _TRANSPORT.search(text) is None:
+        return None
+    kind = "ib completion" if _OF_WORK.search(text) else "connect" if _OF_PEER.search(text) else "other"
+    return kind, {}
+
+
 def _unreached(text: str) -> dict[str, str]:
     """Whom a program of the ranks did not reach, and why; nothing where the line does not say both. A peer that refuses
     was reached, and its process is gone or not yet there: told only where each host has that address for itself."""
     if not reach.of_ranks(text):
         return {}
     why, peer = reach.why_unreached(text), reach.peer_of(text)
-    if why and peer == reach.OWN_BRIDGE:
+    if why and reach.is_bridge(peer):
         why = "own"
     return {"peer": peer, "why": why} if why and peer and why != "refused" else {}
 
@@ -244,7 +291,7 @@ def _verbs(text: str) -> tuple[str, dict[str, str]] | None:
     """What a verbs program says of a failed work request or of an event of the port: UCX, perftest, the pingpongs."""
     found = _COMPLETED.search(text)
     if found is not None:
-        status = _STATUS[found[1]] if found[1] else found[4] or found[5]
+        status = _STATUS[found[1]] if found[1] else found[4] or found[5] or ("13" if "RNR" in found[0] else "12")
         return "ib completion", {"status": status, "hca": found[2] or "", "port": found[3] or ""}
     if _BARE.search(text) is not None:
         return "ib completion", {}  # the classifier of NCCL's lines reads what it names

@@ -26,8 +26,9 @@ _WHY: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("silent", compiled(r"[Tt]imed[ -]?out\b|\bETIMEDOUT\b|\bi/o timeout\b")),
 )
 """In the order in which they are asked: a name that was not found may be said to have timed out as well."""
-OWN_BRIDGE = "172.17.0.1"
-"""The address of docker0 as Docker makes it on every host: who connects there finds its own host."""
+OWN_BRIDGES = frozenset({"172.17.0.1", "192.168.122.1", "10.88.0.1"})
+"""Addresses of docker0, of libvirt's virbr0 and of Podman's bridge, as they make them on every host: who connects there
+finds its own host."""
 _REACHES = compiled(
     r"[Cc]onnect(?:ion|ing)?\b|[Rr]esolv|name resolution|\bgai ?error\b|getaddrinfo|\bdial\b|[Rr]endezvous|\bssh\b"
 )
@@ -73,6 +74,11 @@ def why_unreached(text: str) -> str:
     if _REACHES.search(text) is None or any(none.search(text) for none in (_OF_A_STREAM, _NO_TRIAL, _ELSEWHERE)):
         return ""
     return next((name for name, pattern in _WHY if pattern.search(text)), "")
+
+
+def is_bridge(address: str) -> bool:
+    """Whether an address is that of a bridge which each host has for itself."""
+    return address in OWN_BRIDGES
 
 
 def of_ranks(text: str) -> bool:

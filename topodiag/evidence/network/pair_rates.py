@@ -1,0 +1,77 @@
+"""A list of pairs of hosts with the bandwidth between them, as people and scripts print it: which pairs fall short.
+
+    g01-g09       391.8          g01 -> g09: 391.8 Gb/s          g01,g09,391.8
+    g02-g10       196.1
+
+Two thirds of the pairs must agree within a tenth, and say what the path can do; a pair counts that stays below three
+quarters of it. Format: nobody's; a unit stands behind the number, or in a line above.
+"""
+
+from __future__ import annotations
+
+import re
+from statistics import median
+
+from topodiag.evidence.interface import Blob, Parsed
+from topodiag.evidence.sentences import MAX_LINE, Telling, event
+from topodiag.model.system import TOLD_OF, KernelEvent
+from topodiag.model.topics import Topic
+from topodiag.words.fold import few, plural
+
+_HOST = r"(?=[A-Za-z0-9._]{0,40}[A-Za-z])(?=[A-Za-z._]{0,40}\d)[A-Za-z0-9][A-Za-z0-9._]{1,62}"
+_PAIR = re.compile(
+    rf"[\s|>*]{{0,8}}(?P<a>{_HOST})(?:\s{{0,3}}(?:<-{{1,2}}>|-{{1,2}}>|<=>|=>|-|–|→|↔|,|\||\bto\b|\bvs\b)\s{{0,3}}|\s{{1,20}})"
+    rf"(?P<b>{_HOST})\s{{0,3}}[:,=|]?\s{{0,20}}(?:(?:bw|busbw|bandwidth|avg|BW|rate)\s{{0,3}}[:=]?\s{{0,3}})?"
+    r"(?P<rate>\d{1,4}\.\d{1,4}|\d{2,4})\s{0,3}(?P<unit>G(?:i?B|b)(?:it)?(?:ps|/s(?:ec)?))?\s{0,3}(?:[|,#(].{0,80}|\b(?:ok|OK|low|LOW|slow|SLOW|FAIL|PASS)\b.{0,20})?$"
+)
+_UNIT = re.compile(r"(?<![A-Za-z])G(?:i?B|b)(?:it)?(?:ps|/s)|(?:bus|alg)bw|\bbandwidth\b", re.IGNORECASE)
+LEAST = 5
+AGREE = 0.1
+LOW = 0.75
+MOST_LOW = 0.45
+"""Pairs that fall short: more of them, and nobody knows what the path can do."""
+
+
+class PairRates(Telling):
+    """Pairs of hosts that carry far less than the others of a list."""
+
+    kind = "pair-rates"
+    speaks_of = frozenset({Topic.INTERFACES})
+    trust = 30
+    a_piece = "a list of pairs"
+
+    def recognises(self, head: str) -> bool:
+        return _UNIT.search(head) is not None and len(_rows(head.split("\n"))) >= LEAST
+
+    def parse(self, blob: Blob) -> Parsed[KernelEvent]:
+        parsed: Parsed[KernelEvent] = Parsed()
+        lines = [line for _, line in blob.lines()]
+        parsed.lines = len(lines)
+        rows = _rows(lines)
+        usual = median(rate for _, _, rate in rows) if rows else 0.0
+        low = [(number, pair, rate) for number, pair, rate in rows if rate < LOW * usual]
+        fair = [rate for _, _, rate in rows if rate >= (1 - AGREE) * usual]
+        if low and len(low) <= MOST_LOW * len(rows) and len(low) + len(fair) == len(rows):
+            shown = few([f"{a}-{b} {rate:g}" for _, (a, b), rate in low])
+            words = f"{shown}, while {plural(len(fair), 'other pair')} carry about {usual:g}{_ends(low, rows)}"
+            number = low[0][0]
+            parsed.records.append(event(f"{TOLD_OF}pairs", words, blob, number, lines[number - 1]))
+        return parsed
+
+
+def _rows(lines: list[str]) -> list[tuple[int, tuple[str, str], float]]:
+    """Line number, the two hosts, what was measured between them."""
+    made = []
+    for number, line in enumerate(lines, 1):
+        found = _PAIR.match(line) if len(line) < min(MAX_LINE, 300) else None
+        if found is not None and found["a"] != found["b"]:
+            made.append((number, (found["a"], found["b"]), float(found["rate"])))
+    return made
+
+
+def _ends(low: list[tuple[int, tuple[str, str], float]], rows: list[tuple[int, tuple[str, str], float]]) -> str:
+    """Whether one host is an end of all pairs that fall short, and of no other one."""
+    ends = set(low[0][1]).intersection(*(pair for _, pair, _ in low)) if len(low) > 1 else set()
+    places = {number for number, _, _ in low}
+    own = [host for host in sorted(ends) if not any(host in pair for number, pair, _ in rows if number not in places)]
+    return f": {own[0]} is an end of each of them, and of no other pair" if len(own) == 1 else ""
