@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 
-from topodiag.evidence.nccl_log.grammar import ends, job_faults, reach
+from topodiag.evidence.nccl_log.grammar import ends, job_faults, rank_states, reach, scheduled
 from topodiag.evidence.nccl_log.grammar.numbers import compiled
 
 NOTES = (
@@ -41,7 +41,8 @@ WORDS = (
     b"Couldn't connect to", b"Horovod has been",
     b"gaierror", b"gai error", b"ocket has failed to", b"EADDRINUSE",
     b"eartbeat monitor timed out", b"connectFullMesh", b"Unable to find address for: ",
-    *ends.WORDS, *job_faults.WORDS, *reach.WORDS, *(words.encode() for words in (*NOTES, *WELL)),
+    *ends.WORDS, *job_faults.WORDS, *rank_states.WORDS, *reach.WORDS, *scheduled.WORDS,
+    *(words.encode() for words in (*NOTES, *WELL)),
     b"ssh: Could not resolve", b"Permission denied (publickey", b"reliably start one or more daemons",
     b"how to route a message", b"Barrier timed out. ",
     b"stopped sending heartbeats", b"has been set to ERROR in", b"with a different incarnation",
@@ -169,12 +170,11 @@ def said_of(text: str) -> tuple[str, dict[str, str]] | None:
     found = _before_all(text) or _verbs(text) or _unmet(text) or _waits(text)
     if found is not None:
         return found
-    end = ends.end_of(text)
-    fault = job_faults.fault_of(text)
+    end, fault = _end_of(text), job_faults.fault_of(text)
     if (end is None or end[1].get("how") == "exception") and not fault and (unreached := _unreached(text)):
         return "connect", unreached
     if end is None and not fault:
-        return None
+        return rank_states.state_of(text)
     # That a peer's memory or link failed is said by each rank that reached for it: an error, and no device's fault yet.
     kind, named = end if end is not None else ("cuda" if fault == job_faults.CONTAINED else "device", {})
     if fault:
@@ -183,6 +183,16 @@ def said_of(text: str) -> tuple[str, dict[str, str]] | None:
     if ray is not None and ray[1]:
         named.setdefault("host", ray[1])
     return kind, named
+
+
+def _end_of(text: str) -> tuple[str, dict[str, str]] | None:
+    """How a process or a job ended, or whom others wait for. An exception that says how the calls of ranks differ is
+    no end of one of them."""
+    end = ends.end_of(text) or scheduled.end_of(text)
+    if end is None or end[1].get("how") != "exception":
+        return end
+    state = rank_states.state_of(text)
+    return state if state is not None and state[0] == rank_states.MISMATCH else end
 
 
 def _before_all(text: str) -> tuple[str, dict[str, str]] | None:
