@@ -63,6 +63,13 @@ WORDS: dict[str, tuple[str, str, str, str]] = {
              "`sudo lspci -vv` on the node: LnkSta beside LnkCap of that device"),
     "iommu": ("PCI004", "the IOMMU translates the accesses of devices", "groups of type `identity` (passthrough)",
               "`cat /proc/cmdline`, `dmesg | grep -i iommu`: boot bare metal with iommu=pt; a guest's is the host's"),
+    "rank-late": ("JOB008", "a rank takes longer than the others for its own part of a step",
+                  "ranks that take the same time",
+                  "what that rank does: data loader, logging, checkpoint, clocks of its GPU; the others only wait"),
+    "versions-differ": ("JOB002", "a host has another version than the others", "one version on all nodes",
+                        "start the same image on all nodes; which library is loaded: LD_LIBRARY_PATH, `pip list`"),
+    "gpu-shared": ("JOB004", "several processes share a GPU", "one process on each GPU",
+                   "set the device from the local rank before init, or CUDA_VISIBLE_DEVICES for each task"),
     "pcie-errors": ("PCI003", "a PCIe link has errors", "no uncorrected error of PCIe",
                     "`dmesg -T | grep -i aer` on the node: which device, and is it always the same slot?"),
 }  # fmt: skip

@@ -64,6 +64,7 @@ _SOURCES = {
     "lsmod": "host.lsmod:Lsmod",
     "modprobe": "host.modprobe:Modprobe",
     "shell": "host.shell_facts:ShellFacts",
+    "sibling-rows": "host.sibling_rows:SiblingRows",
     "any-tool": "host.last_resort:LastResort",
 }
 LAST_RESORT = "any-tool"

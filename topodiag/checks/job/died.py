@@ -134,7 +134,8 @@ class ProcessDied(JobCheck[Died]):
 
     Evidence it reads
         Output of torchrun, Slurm, Kubernetes, Ray, mpirun, the dynamic loader, and Python tracebacks with the rank in
-        front, or an exception with which a text ends.
+        front, or an exception with which a text ends. States of jobs and pods in tables of schedulers and operators. A
+        job that somebody cancelled is told as info.
 
     When it stays silent
         The process ended because of an error of communication that stands before it, or by SIGTERM or SIGABRT, which

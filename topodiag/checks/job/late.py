@@ -63,7 +63,7 @@ class LateArriver(JobCheck[tuple[LateRank | LateKernels | ToldLate, ...]]):
     Evidence it reads
         `time_created_ns` of torch's flight recorder dumps: when each rank enqueued which operation. Records of NCCL's
         Inspector that the GPU timed, matched by communicator, collective and sequence number. Lines of any tool that
-        name a straggler, or a rank that takes longer than the others.
+        name a straggler, or a rank that takes longer than the others; tables of the ranks' own times.
 
     When it stays silent
         Lateness within the noise, or spread over more than a quarter of the ranks. A constant distance between ranks

@@ -58,7 +58,8 @@ class SharedGpu(JobCheck[GpuUse]):
         compute and links. The GPU that was meant for the second rank stands idle.
 
     Evidence it reads
-        Init lines (host, bus id, CUDA and NVML index) and NCCL's warning.
+        Init lines (host, bus id, CUDA and NVML index) and NCCL's warning. Rows of ranks that name one GPU twice, and
+        of nvidia-smi with several processes of one program and size on a GPU.
 
     When it stays silent
         Equal bus ids on hosts of equal names that NCCL counts as several nodes. Nodes with ranks on all their GPUs.

@@ -145,6 +145,7 @@ _TOOLS = (
     ("kubectl-node", "a description of nodes by kubectl"),
     ("lsmod", "the modules of a kernel"),
     ("modprobe", "output of modprobe"),
+    ("sibling-rows", "rows of ranks or hosts"),
     ("any-tool", "text of a tool that topodiag does not know"),
     ("sys-", "a capture of /sys"),
     ("settings", "settings of the environment or of nccl.conf"),

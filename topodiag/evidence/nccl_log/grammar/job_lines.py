@@ -44,7 +44,8 @@ WORDS = (
     *ends.WORDS, *job_faults.WORDS, *rank_states.WORDS, *reach.WORDS, *scheduled.WORDS,
     *(words.encode() for words in (*NOTES, *WELL)),
     b"ssh: Could not resolve", b"Permission denied (publickey", b"reliably start one or more daemons",
-    b"how to route a message", b"Barrier timed out. ",
+    b"how to route a message", b"mca_btl_tcp", b"unexpectedly disconnected", b"ost communication",
+    b"ost connection to", b"Barrier timed out. ",
     b"stopped sending heartbeats", b"has been set to ERROR in", b"with a different incarnation",
 )  # fmt: skip
 """A line without any of these is none of theirs."""
@@ -52,6 +53,10 @@ WORDS = (
 _PEER_GONE = compiled(
     r"Horovod has been shut down\. This was caused by an (exception on one of the ranks)"
     r"|gloo/\S{1,200}\] Connection closed by peer \[([^\]\s]{1,60})\]"
+    r"|\bmca_btl_tcp\w{0,30}: .{0,80}(?:Connection reset by peer|Broken pipe| closed\b)"
+    r"|\bMPI communication peer process has unexpectedly disconnected"
+    r"|\bhas lost communication with a remote daemon\b|\b[Ll]ost connection to (?:peer|rank|worker"
+    r"|node) (?!.{0,40}retry)"
 )
 _NO_STORE = compiled(
     r"client socket has (?:timed out|failed).{0,80}connect to \(?([\w.:-]{1,80}?)(?:[,)\s]|$)|RendezvousTimeoutError"

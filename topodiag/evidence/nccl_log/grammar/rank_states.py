@@ -24,16 +24,15 @@ VERSION, SETTING = "version", "setting"
 AHEAD = 1.3
 """Times that a rank must take what the others take before a comparison of two numbers says anything."""
 
-_LIST = r"[\[{{(]{{0,2}}(?P<{0}>\d{{1,7}}(?:(?:[ ,]{{1,2}}(?:and )?|-)\d{{1,7}}){{0,200}})(?![.\d])"
+_ONE = r"\d{{1,7}}(?!\.?\d)"
+_LIST = rf"[\[{{{{(]{{{{0,2}}}}(?P<{{0}}>{_ONE}(?:(?:[ ,]{{{{1,2}}}}(?:and )?|-){_ONE}){{{{0,200}}}}+)"
 _NOUN = r"(?:(?:global|world|worker|training|local|mpi) ?)?(?:ranks?|workers?|trainers?|task|proc(?:ess(?:es)?)?)"
 _WHO = rf"(?<![\[\w.])(?i:{_NOUN})(?: ids?)?[ =:#]{{{{0,3}}}}r?{_LIST}"
 _TIME = r"(?:after|for|in|since) (?:more than |over |about )?[\d.,:]{1,12} ?(?:s|sec\w{0,4}|m|min\w{0,4}|h|hours?|ms)\b"
-_NOT = (
-    r"(?:(?:has|have|did|was|were|had|does|do|is|are)(?: not|n't) (?:yet )?|never |failed to |yet to |still not |not )"
-)
+_NOT = r"(?:(?:has|have|did|was|were|had|does|do|is|are)(?: not|n't) (?:yet )?|never |failed to |yet to |still not )"
 _BEHIND = (
     rf"(?:{_NOT}(?:been |be )?(?:enter|reach|arriv|respond|progress|advanc|check(?:ed)?[ -]in|start(?:ed)? (?:the )?"
-    r"(?:collective|all|reduce|barrier)|called? (?:the )?(?:collective|all|reduce|barrier)|join|report)"
+    r"(?:collective|all|reduce|barrier)|called? (?:the )?(?:collective|all|reduce|barrier)|join)"
     rf"|{_NOT}(?:finish|complet|return|heard).{{0,80}}?{_TIME}"
     r"|(?:is|are|seems?|appears?|looks?|got|was|were|still)(?: to be)? (?:\w{1,12} )?(?:stuck|hung|hanging|stalled"
     r"|behind|lagging|unresponsive|deadlocked|frozen|the culprit|missing)\b"
@@ -45,6 +44,10 @@ _RANK_BEHIND = compiled(rf"(?:{_WHO.format('ranks')})\W?.{{0,70}}?\b{_BEHIND}")
 _BEHIND_RANK = compiled(
     rf"\b(?i:missing|absent|stuck|hung|hanging|stalled|unresponsive|lagging|culprit|offending) (?i:{_NOUN})"
     rf"(?: ids?| list)?\b ?(?:is|are|[:=])? ?{_LIST.format('ranks')}"
+)
+_UNHEARD = compiled(
+    rf"\b(?i:no|not|lost|missing|missed|last)\b.{{0,30}}?\bheart ?beats?\b.{{0,60}}?\b(?:from|of"
+    rf"|for) (?:{_WHO.format('ranks')})"
 )
 _NOT_ALL = compiled(
     rf"\b(?i:not all|some|only some) (?i:{_NOUN})\b.{{0,20}}?"
@@ -103,7 +106,8 @@ _DIFFERS = (
 _ACROSS = compiled(
     r"(?i:\b(?:across|between|among|on) (?:the |all |some |different )?(?:\w{1,12} )?"
     r"(?:ranks?|nodes?|hosts?|workers?|pods?|processes)\b)"
-    r"|(?:\b[\w.-]{1,64}=\S{1,80} ){2}|\brank ?\d{1,7}\b.{0,80}\brank ?\d{1,7}\b"
+    r"|\bthan (?:the |on the )?(?:others?|rest)\b|(?:\b[\w.-]{1,64}=\S{1,80} ){2}"
+    r"|\brank ?\d{1,7}\b.{0,80}\brank ?\d{1,7}\b"
 )
 _SETTING_DIFFERS = compiled(
     rf"\b(?:[NR]CCL|UCX|FI|TORCH_NCCL|NVSHMEM|OMPI|GLOO)_[A-Z0-9_]{{2,60}}\b.{{0,200}}?{_DIFFERS}"
@@ -111,11 +115,12 @@ _SETTING_DIFFERS = compiled(
 _VERSION_DIFFERS = compiled(
     r"\b(?:NCCL|RCCL|CUDA|[Dd]river|torch|[Pp]y[Tt]orch|libnccl|aws-ofi-nccl|OFED|firmware)\b.{0,40}"
     rf"(?:\b[Vv]ersions?\b.{{0,200}}?{_DIFFERS}|{_DIFFERS}.{{0,40}}\b[Vv]ersions?\b)"
-    rf"|{_DIFFERS}.{{0,20}}(?:NCCL|RCCL|CUDA|[Dd]river|torch|libnccl)\b.{{0,20}}\b[Vv]ersions?\b"
+    rf"|(?:\b[Dd]ifferent|{_DIFFERS}).{{0,20}}(?:NCCL|RCCL|CUDA|[Dd]river|torch|libnccl)\b.{{0,20}}\b[Vv]ersions?\b"
 )
 
 _DENIED = compiled(
-    r"(?i:(?<![\w.:])(?:no|zero|0|none|never|without)\s{1,3}(?:\w{1,20}\s{1,3}){0,2}(?:stragglers?|missing|stuck|hung|slow"
+    r"(?i:(?<![\w.:])(?:no|zero|0|none|never|without)\s{1,3}(?:\w{1,20}\s{1,3}){0,2}(?:stragglers?|missing|stuck"
+    r"|hung|slow"
     r"|late|mismatch(?:es|ed)?|differences?|culprits?|ranks?)\b"
     r"|(?:stragglers?|missing(?: ranks)?|stuck|hung|culprits?|mismatch(?:es)?)\s{0,3}(?:count|found)?\s{0,3}[:=]\s{0,3}"
     r"(?:none|0(?![.\dx])|\[\]|\{\}|set\(\)|n/a|no|false|-\s*$)"
@@ -125,6 +130,7 @@ _DENIED = compiled(
 )
 _MAYBE = compiled(
     r"(?i:\b(?:if|when|whether|unless|until|in case|may|might|could|should|would|can|will|please|ensure|make sure"
+    r"|re-?try\w*"
     r"|example|e\.g\.|simulat\w*|inject\w*|to (?:find|detect|avoid))\b)|\?\s*$|^\s{0,8}(?:#|//|\*|<!--|-\s|`|\|)"
     r"|^\s{0,8}[\w.\"'-]{1,60}\s{0,3}[=:]\s{0,3}[\w.\"'/-]{1,60},?\s*$|\bdef |\breturn\b|\bimport\b"
 )
@@ -134,7 +140,8 @@ _HEAD = compiled(
 """Who prints is not who is spoken of."""
 
 WORDS = (
-    b"traggl", b"slower", b" vs", b" versus", b"compared ", b" not ", b"n't ", b" never ", b" failed to ", b" yet to ",
+    b"traggl", b"slower", b" vs", b" versus", b"median", b"compared ", b" not ", b"n't ", b" never ", b" failed to ",
+    b" yet to ",
     b" stuck", b"Stuck", b" hung", b"Hung ", b" hanging", b" stalled", b" behind", b"lagging", b"nresponsive",
     b"eadlocked", b"eartbeat", b"eart beat", b"last report", b"no progress", b"ulprit", b"issing rank",
     b"issing worker",
@@ -211,7 +218,7 @@ def _is_much(slower: re.Match[str]) -> bool:
 
 def _behind(said: str) -> tuple[str, dict[str, str]] | None:
     """That a rank is not where the others wait."""
-    found = _BEHIND_RANK.search(said) or _RANK_BEHIND.search(said)
+    found = _BEHIND_RANK.search(said) or _RANK_BEHIND.search(said) or _UNHEARD.search(said)
     counted = _OF_ALL.search(said) if found is None else None
     if found is not None:
         ranks = _numbers(found["ranks"])

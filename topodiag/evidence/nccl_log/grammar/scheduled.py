@@ -52,8 +52,14 @@ _WORDS: tuple[tuple[str, re.Pattern[str]], ...] = (
         compiled(
             r"\bis failed because \d{1,6} \w{1,30} replica\(s\) failed|\bBackoffLimitExceeded\b"
             r"|\bJob has reached the specified backoff limit\b|\bPod: \S{1,253} exited with code (?!0\b)(\d{1,3})\b"
-            r"|^\s{2,12}Exit Code: {2,12}(?!0\b)(\d{1,3})\s*$"
+            r"|^\s{0,12}Exit Code: {2,12}(?!0\b)(\d{1,3})\s*$"
             r"|\bentrypoint command failed with exit code (-?\d{1,5})"
+            r"|\b(?i:process(?:es)?|tasks?(?:\(s\))?|workers?|pod|container|ranks?|replica|child|command|trainer"
+            r"|launcher"
+            r"|node|job|script)\b(?![^\n]{0,60}\b(?:if|when|unless|would|may)\b).{0,80}?"
+            r"\b(?:exited|exits|terminated|failed|returned|died|finished|ended)\b.{0,12}?\bwith (?:a |an |the )?"
+            r"(?:non-?zero )?(?:exit )?(?:code|status)[ :=]{1,3}(?!0\b)(-?\d{1,5})\b"
+            r"|\bfailed due to one or more job failures\b|\b[Ff]irst failed job: "
             r"|\bdetected that one or more processes exited with non-zero status"
             r"|\bprocess(?:es)? (?:returned|exited with) a non-zero (?:exit code|status)"
             r"|^\s{0,8}\*\*\* MPI_ERRORS_ARE_FATAL \("
@@ -68,11 +74,17 @@ _WORDS: tuple[tuple[str, re.Pattern[str]], ...] = (
 _ROOT = compiled(r"\bRoot Cause \(first observed failure\)")
 """torch distributed/elastic/multiprocessing/errors: the record of the process that failed first follows."""
 
+MOST = 2000
+"""Characters of a line that are looked at."""
+_SCRIPT = compiled(r"\s{0,8}(?:#|//|\*|trap\b|echo\b|if\b|elif\b|case\b|print\b|export\b|raise\b|def\b|- )")
+"""A line of a script, or of a text that explains: it says what may come."""
+
 WORDS = (
     b"oot Cause (", b"PREEMPTED", b"REVOKED", b"TIMEOUT", b"DEADLINE", b"NODE_FAIL", b"BOOT_FAIL", b"OUT_OF_ME",
     b"FAILED",
     b"CANCELLED", b"reempt", b"TaintManager", b"EvictionAPI", b"ByKubelet", b"ByPodGC", b"NodeShutdown", b"Terminated",
-    b"is failed because", b"BackoffLimit", b"backoff limit", b"exited with code", b"Exit Code:", b"entrypoint command",
+    b"is failed because", b"BackoffLimit", b"backoff limit", b" with code", b"exit code",
+    b"exit status", b"failed job", b"Exit Code:", b"entrypoint command",
     b"non-zero", b"MPI_ERRORS_ARE", b"Process name: [", b"TERM_", b"scancel",
 )  # fmt: skip
 """A line without any of these is none of theirs."""
@@ -81,7 +93,8 @@ _ANY = compiled("|".join(re.escape(word.decode()) for word in WORDS))
 
 def end_of(text: str) -> tuple[str, dict[str, str]] | None:
     """`ended` and how, as `ends.end_of` says it; None for lines of jobs that run, wait or are complete."""
-    if _ANY.search(text) is None:
+    text = text[:MOST]
+    if _ANY.search(text) is None or _SCRIPT.match(text) is not None:
         return None
     if _ROOT.search(text) is not None:
         return "ended", {"how": "context", "root": "1"}
