@@ -57,6 +57,23 @@ ELSEWHERE = {
     "straggler": ("WARNING: straggler: rank=12, node='gpu-031', score 0.54\n", "JOB008"),
     "slower": ("rank 93 on gpu-b12 is 38% slower than the median of its group\n", "JOB008"),
     "compared": ("Rank r2 input wait was 199.7ms vs median rank r0 at 10.4ms.\n", "JOB008"),
+    "compared to others": ("checkpoint: rank 12 write of 38.2 GB to /fsx took 1822 s (other ranks 41 s)\n", "JOB008"),
+    "still": ("rank 44: still in dataloader.__next__ (waiting for a shard) for 1803 s; 127 others wait\n", "JOB006"),
+    "rendezvous": ("F0302 rendezvous.cc:54] Termination timeout for `all-reduce` of 40 seconds exceeded. Exiting to"
+                   " ensure a consistent program state. Expected 8 threads to join the rendezvous, but only 6 of them"
+                   " arrived on time.\n", "JOB006"),
+    "counts": ("  Communicator ranks have different collective operation counts\n", "JOB006"),
+    "dump signal": ("[rank0]:[E302 ProcessGroupNCCL.cpp:1784] [PG ID 1 PG GUID 1(TP) Rank 0] Received a dump signal due"
+                    " to a collective timeout from rank 5 and we will dump the debug info.\n",
+                    "JOB006"),
+    "mpich": ("MPIR_Allreduce(98): Message truncated; 4096 bytes received but buffer size is 2048\n", "JOB006"),
+    "mpich ends": ("Abort(680126351) on node 5 (rank 5 in comm 0): Fatal error in internal_Bcast: Other MPI error\n",
+                   "JOB009"),
+    "nvshmem": ("/src/host/init/init.cu:972: non-zero status: 7 building transport map failed\n", "JOB005"),
+    "one gpu": ("processes share GPUs: rank 0 and rank 4 both use cuda:0\n", "JOB004"),
+    "given way": ("Job train-7b in project nlp was preempted to make room for another\n", "JOB009"),
+    "stack": ("[<0>] rpc_wait_bit_killable+0x1e/0xb0 [sunrpc]\n[<0>] nfs_file_read+0x6a/0xb0 [nfs]\n", "HST006"),
+    "conf files": ("gpu-01: NCCL_IB_TC=106\ngpu-02: NCCL_IB_TC=106\ngpu-03: NCCL_IB_TC=0\n", "JOB003"),
     "setting": ("NCCL_ALGO   n1=Ring n2=Ring n3=Tree   MISMATCH\n", "JOB003"),
     "version": ("ERROR: NCCL version mismatch across nodes: n3 has 2.25.1, others 2.21.5\n", "JOB002"),
     "root cause": (ROOT, "JOB009"),
@@ -65,6 +82,8 @@ ELSEWHERE = {
     "sacct failed": (SACCT.format("FAILED", "1:0"), "JOB009"),
     "sacct cancelled": (SACCT.format("CANCELLED", "0:15"), "JOB009"),
     "scontrol": ("JobId=88122 JobName=llm\n   JobState=OUT_OF_MEMORY Reason=OutOfMemory ExitCode=0:125\n", "JOB009"),
+    "mail": ("Subject: Slurm Job_id=88 Name=pre Failed, Run time 03:11:02, FAILED, ExitCode 1\n", "JOB009"),
+    "ray": ("(autoscaler +12m) Node 10.0.0.7 (node id 7b0c) was marked dead because it missed heartbeats.\n", "JOB009"),
     "mpirun": (MPIRUN, "JOB009"),
     "described": (DESCRIBED.format("Error", 1), "JOB009"),
     "preempted": ("2m11s   Warning   Preempted   pod/train-3   Preempted by pod 8f3c on node gke-7\n", "JOB009"),
@@ -93,6 +112,11 @@ HARMLESS = {
     "script": "trap 'echo received SIGUSR1 before preemption' USR1\necho worker failed with exit code 3\n",
     "operator": "Normal  ExitedWithCode  Pod: kf.llama-sft-worker-5 exited with code 0\n",
     "sleeps": "  88123 Sl   futex_wait_queue     python train.py --rank 17\n",
+    "conf files": "gpu-01: NCCL_HOSTID=1a\ngpu-02: NCCL_HOSTID=2b\ngpu-03: NCCL_HOSTID=2b\n",
+    "rendezvous": "E0302 rendezvous.cc:31] This thread has been waiting for 20 seconds and may be stuck. Expected 8"
+    " threads to join the rendezvous, but only 7 of them arrived on time.\n",
+    "padded": "INFO: tensors of different shapes across ranks are padded before all_gather\n",
+    "modes": "PreemptMode=REQUEUE\nPreemptType=preempt/partition_prio\n",
     "model": "size mismatch for lm_head.weight ignored (strict=False)\nguard failures differ, recompiling (worker 3)\n",
 }
 

@@ -68,12 +68,17 @@ WORDS: dict[str, tuple[str, str, str, str]] = {
                   "what that rank does: data loader, logging, checkpoint, clocks of its GPU; the others only wait"),
     "versions-differ": ("JOB002", "a host has another version than the others", "one version on all nodes",
                         "start the same image on all nodes; which library is loaded: LD_LIBRARY_PATH, `pip list`"),
+    "settings-differ": ("JOB003", "a host has another setting than the others", "one value on all ranks",
+                        "export settings once, in the job script; remove nccl.conf lines of single nodes"),
     "gpu-shared": ("JOB004", "several processes share a GPU", "one process on each GPU",
                    "set the device from the local rank before init, or CUDA_VISIBLE_DEVICES for each task"),
     "pcie-errors": ("PCI003", "a PCIe link has errors", "no uncorrected error of PCIe",
                     "`dmesg -T | grep -i aer` on the node: which device, and is it always the same slot?"),
 }  # fmt: skip
 """By part: the check, what is wrong, what should be, what to look at first."""
+
+OF_JOBS = ("JOB002", "JOB003", "JOB008")
+"""Checks of jobs that rows of ranks or hosts speak of (evidence/host/sibling_rows.py)."""
 
 
 def with_reports(outcome: Outcome, node: Node) -> Outcome:
@@ -92,6 +97,12 @@ def with_reports(outcome: Outcome, node: Node) -> Outcome:
         return outcome
     findings = tuple(_finding(where, by, part, events) for (by, part, where), events in by_part.items())
     return Outcome(outcome.check, Status.FINDING, node.host, findings, coverage=outcome.coverage)
+
+
+def of_jobs(node: Node) -> tuple[Outcome, ...]:
+    """What a text about ranks that is no log of a job says, of checks that judge no node; none without such a text."""
+    asked = (Outcome(check, Status.NOT_APPLICABLE, node.host) for check in OF_JOBS)
+    return tuple(each for one in asked if (each := with_reports(one, node)).status is Status.FINDING)
 
 
 def _finding(nodes: str, by: str, part: str, events: Sequence[KernelEvent]) -> Finding:
@@ -114,4 +125,4 @@ def _finding(nodes: str, by: str, part: str, events: Sequence[KernelEvent]) -> F
     )
 
 
-__all__ = ["WORDS", "with_reports"]
+__all__ = ["OF_JOBS", "WORDS", "of_jobs", "with_reports"]

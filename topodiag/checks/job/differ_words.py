@@ -1,4 +1,4 @@
-"""For JOB002 and JOB003: what a text itself says is not the same on all ranks or nodes."""
+"""For JOB002, JOB003 and JOB004: what a text itself says is not the same everywhere, or shared by two ranks."""
 
 from __future__ import annotations
 
@@ -11,10 +11,13 @@ from topodiag.model.job import Job
 
 DIFFERS = "differs"
 """Kind of such lines; `what` of their details says what differs (evidence/nccl_log/grammar/rank_states.py)."""
-VERSION, SETTING = "version", "setting"
+VERSION, SETTING, GPU = "version", "setting", "gpu"
 _WORDS = {
-    VERSION: ("a version", "one version on all nodes", "start the same image on all nodes"),
-    SETTING: ("a setting", "one value on all ranks", "export settings once, in the job script; remove nccl.conf lines"
+    GPU: ("ranks share a GPU", "one rank on each GPU", "set the device from the local rank before init, or"
+          " CUDA_VISIBLE_DEVICES for each task"),
+    VERSION: ("a version is not the same everywhere", "one version on all nodes", "start the same image on all nodes"),
+    SETTING: ("a setting is not the same everywhere", "one value on all ranks",
+              "export settings once, in the job script; remove nccl.conf lines"
               " of single nodes"),
 }  # fmt: skip
 
@@ -28,11 +31,15 @@ def told_to_differ(check: JobCheck[Any], job: Job, what: str) -> list[Finding]:
     return [
         check.finding(
             Severity.WARNING,
-            f"{noun} is not the same everywhere, in the text's own words: {quoted(told[0].text)}",
+            f"{noun}, in the text's own words: {quoted(told[0].text)}",
             observed=quoted(told[0].text, 300),
             expected=expected,
             fix=(fix,),
-            cost=Cost(text="ranks disagree on messages or choices: init fails, or a collective hangs"),
+            cost=Cost(
+                text="the ranks share one GPU's compute and links"
+                if what == GPU
+                else "ranks disagree on messages or choices: init fails, or a collective hangs"
+            ),
             evidence=[event.origin for event in told],
             confidence=Confidence.LOW,
         )

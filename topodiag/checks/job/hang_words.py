@@ -32,7 +32,7 @@ def by_words(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
     if mismatched:
         yield _differ(check, job, mismatched)
     told = [event for event in job.events if "told" in event.details]
-    if told and not (stalled or mismatched):
+    if told and not (stalled or mismatched or job.ras):
         yield _told(check, job, told)
     cut = [event for event in job.events if event.level == "WARN" and TRUNCATED.search(event.text)]
     if cut and not mismatched:

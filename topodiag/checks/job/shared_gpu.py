@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from topodiag.checks.interface import JobCheck
+from topodiag.checks.job.differ_words import GPU, told_to_differ
 from topodiag.checks.job.text import ask_for
 from topodiag.checks.shared.devices import majority
 from topodiag.checks.shared.words import hosts_word, quoted, rank_word, spell_ranks
@@ -93,6 +94,8 @@ class SharedGpu(JobCheck[GpuUse]):
             allowed = any(text_has(version, Feature.RANKS_SHARE_A_GPU) for version in judged.nccl_versions)
             came_up = allowed or world is None or bool(world.completed.any())
             return GpuUse(warnings, shared, came_up, short, usual, busy, full)
+        if told := told_to_differ(self, judged, GPU):
+            return self.found(judged, told)
         with_gpu = sum(bool(rank.bus_id) for rank in judged.ranks)
         coverage = Coverage(with_gpu, max(judged.world_size, len(judged.ranks)), "ranks with a GPU")
         if not with_gpu:

@@ -43,8 +43,6 @@ CHECKS = {
 
 COMPANIONS = {
     "BEN001": "rdma_test:RdmaTestLow",
-    "JOB002": "told_of_job:VersionsToldToDiffer",
     "JOB004": "second_program:SecondProgram",
-    "JOB008": "told_of_job:RankToldLate",
 }
 """Checks whose page stands with another subject: the same fault, shown by other evidence."""

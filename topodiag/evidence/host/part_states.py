@@ -106,6 +106,15 @@ _WHOLE_LINES = (
             r"|wait_on_page|xfs_|ext4_|jbd2_|mmfs)\w{0,60}\s"
         ),
     ),
+    (
+        "process",
+        "storage",
+        "waits in the kernel",
+        re.compile(
+            r"\s{0,8}\[<[0-9a-f]{1,16}>\] (?:rpc_wait|nfs\d?_|lustre|ptlrpc|ll_|cl_io|cl_sync|osc_|ceph_|fuse_"
+            r"|request_wait|weka|beegfs|mmfs)\w{0,60}\+0x"
+        ),
+    ),
     ("IMEX domain", "fabric", "not up", re.compile(r"\s{0,8}Domain State: {1,8}(?:DEGRADED|DOWN)\s*\Z")),
 )
 """Lines whose words mean one thing only: counted types of /sys/kernel/iommu_groups, a row of `df` that is full (images

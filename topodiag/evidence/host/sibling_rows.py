@@ -61,8 +61,14 @@ _PROCESS = re.compile(
 _APP = re.compile(
     rf"\s{{0,4}}({_BUS.pattern}|GPU-[0-9a-f-]{{36}}), ?(\d{{1,9}}), ?([^,]{{1,120}}), ?(\d{{1,7}}) MiB\s*$"
 )
+_SETTING = re.compile(r"((?:[NR]CCL|UCX|FI|TORCH_NCCL|NVSHMEM)_[A-Z0-9_]{2,60})\s{0,2}=\s{0,2}(\S.{0,120})")
+_MEANT = re.compile(r"HOSTID|DEBUG|FILE|IFNAME|HCA|ADDR|RANK|CPUSET|PATH|NET_DEVICES|COMM_ID|PROFILER")
+"""Names, files and addresses of one node."""
+_ANSWERS = re.compile(r"([A-Za-z][\w.-]{0,62}) \| (?:CHANGED|SUCCESS|FAILED)\b.{0,40}>>\s*$")
+"""Ansible's head of what one host printed."""
 _CHEAP = re.compile(
-    r"^[ \t]{0,12}(?:(?i:(?:global[ _])?rank)|[A-Za-z][\w.-]{0,62}[ \t]{0,3}: ?\(?\d{1,4}[.,])|MiB(?: \|)?[ \t]*$",
+    r"^[ \t]{0,12}(?:(?i:(?:global[ _])?rank)|[A-Za-z][\w.-]{0,62}[ \t]{0,3}: ?(?:\(?\d{1,4}[.,]|[A-Z_]{2,12}_))"
+    r"|^[\w.-]{2,63} \| (?:CHANGED|SUCCESS)|MiB(?: \|)?[ \t]*$",
     re.MULTILINE,
 )
 """In every text with such rows."""
@@ -77,6 +83,7 @@ class _Rows:
     versions: dict[str, tuple[str, int, str]] = field(default_factory=dict)
     devices: dict[str, dict[str, tuple[int, str]]] = field(default_factory=lambda: defaultdict(dict))
     processes: dict[tuple[str, str], list[tuple[int, int, str]]] = field(default_factory=lambda: defaultdict(list))
+    settings: dict[str, dict[str, tuple[str, int, str]]] = field(default_factory=lambda: defaultdict(dict))
     of_versions: bool = False
 
 
@@ -102,7 +109,11 @@ class SiblingRows(Telling):
 
 def _events(lines: Iterable[tuple[int, str]], blob: Blob) -> Iterator[KernelEvent]:
     rows = _rows(lines)
-    told = [*_late(rows.times), *_shared(rows), *_other_version(rows)]
+    told = [*_late(rows.times), *_shared(rows)]
+    if rows.of_versions:
+        told += _other_value("versions-differ", rows.versions)
+    for name, values in rows.settings.items():
+        told += _other_value("settings-differ", values, f"{name}=")
     for kind, words, number, line in told:
         yield event(TOLD_OF + kind, words, blob, number, line)
 
@@ -110,6 +121,7 @@ def _events(lines: Iterable[tuple[int, str]], blob: Blob) -> Iterator[KernelEven
 def _rows(lines: Iterable[tuple[int, str]]) -> _Rows:
     made = _Rows()
     columns: list[str] = []
+    host = ""
     for number, whole in lines:
         line = whole[:MAX_LINE].rstrip()
         if (used := _PROCESS.match(line) or _APP.match(line)) is not None:
@@ -120,7 +132,9 @@ def _rows(lines: Iterable[tuple[int, str]]) -> _Rows:
         elif columns and (cells := _CELLS.match(line)) is not None and len(cells[2].split()) == len(columns):
             for name, value in zip(columns, cells[2].split(), strict=True):
                 _time(made, name, value, f"rank {cells[1]}", (number, line))
-        elif (row := _ROW.match(line)) is not None and number <= MAX_ROWS:
+        elif (of_host := _ANSWERS.match(line)) is not None:
+            host = of_host[1]
+        elif (row := _ROW.match(f"{host}: {line}" if host else line)) is not None and number <= MAX_ROWS:
             _of_row(made, row, number, line)
         elif _OF_VERSION.search(line) is not None:
             made.of_versions = True
@@ -146,8 +160,13 @@ def _of_row(made: _Rows, row: re.Match[str], number: int, line: str) -> None:
         bus = _BUS.search(row["rest"])
         if bus is not None:
             made.devices[bus[0].lower()][who] = (number, line)
-    elif _VERSION.fullmatch(row["rest"].strip()) is not None:
-        made.versions[who] = (row["rest"].strip(), number, line)
+        return
+    rest = row["rest"].strip()
+    setting = _SETTING.fullmatch(rest)
+    if setting is not None and _MEANT.search(setting[1]) is None:
+        made.settings[setting[1]][who] = (setting[2], number, line)
+    elif _VERSION.fullmatch(rest) is not None:
+        made.versions[who] = (rest, number, line)
 
 
 def _late(times: Mapping[str, Mapping[str, tuple[float, int, str]]]) -> Iterator[tuple[str, str, int, str]]:
@@ -178,19 +197,14 @@ def _shared(rows: _Rows) -> Iterator[tuple[str, str, int, str]]:
             yield "gpu-shared", words, held[-1][1], held[-1][2]
 
 
-def _other_version(rows: _Rows) -> Iterator[tuple[str, str, int, str]]:
-    """The hosts whose version is not that of most."""
-    values = Counter(value for value, _, _ in rows.versions.values())
-    if not rows.of_versions or len(rows.versions) < LEAST or len(values) < 2:
+def _other_value(
+    kind: str, values: Mapping[str, tuple[str, int, str]], name: str = ""
+) -> Iterator[tuple[str, str, int, str]]:
+    """The hosts whose value is not that of most."""
+    count = Counter(value for value, _, _ in values.values())
+    usual, most = count.most_common(1)[0] if count else ("", 0)
+    if len(values) < LEAST or len(count) < 2 or 2 * most <= len(values):
         return
-    usual, count = values.most_common(1)[0]
-    if 2 * count <= len(rows.versions):
-        return
-    for who, (value, number, line) in rows.versions.items():
+    for who, (value, number, line) in values.items():
         if value != usual:
-            yield (
-                "versions-differ",
-                f"{who} has {value}, and {count} of {len(rows.versions)} have {usual}",
-                number,
-                line,
-            )
+            yield kind, f"{who} has {name}{value}, and {most} of {len(values)} have {name}{usual}", number, line

@@ -44,7 +44,8 @@ WORDS = (
     *ends.WORDS, *job_faults.WORDS, *rank_states.WORDS, *reach.WORDS, *scheduled.WORDS,
     *(words.encode() for words in (*NOTES, *WELL)),
     b"ssh: Could not resolve", b"Permission denied (publickey", b"reliably start one or more daemons",
-    b"how to route a message", b"mca_btl_tcp", b"unexpectedly disconnected", b"ost communication",
+    b"how to route a message", b"nvshmem: ", b"mca_btl_tcp", b"MPIDI_", b"non-zero status: ", b"collective timeout",
+    b"watchdog hang", b"unexpectedly disconnected", b"ost communication",
     b"ost connection to", b"Barrier timed out. ",
     b"stopped sending heartbeats", b"has been set to ERROR in", b"with a different incarnation",
 )  # fmt: skip
@@ -54,6 +55,7 @@ _PEER_GONE = compiled(
     r"Horovod has been shut down\. This was caused by an (exception on one of the ranks)"
     r"|gloo/\S{1,200}\] Connection closed by peer \[([^\]\s]{1,60})\]"
     r"|\bmca_btl_tcp\w{0,30}: .{0,80}(?:Connection reset by peer|Broken pipe| closed\b)"
+    r"|\bMPIDI_\w{1,60}\(\d{1,6}\): .{0,160}(?:Connection reset|Connection closed|closed by peer)"
     r"|\bMPI communication peer process has unexpectedly disconnected"
     r"|\bhas lost communication with a remote daemon\b|\b[Ll]ost connection to (?:peer|rank|worker"
     r"|node) (?!.{0,40}retry)"
@@ -95,7 +97,9 @@ _LATE_FOR_ID = compiled(
     r"(?:Socket Timeout|wait timeout|Timeout)"
 )
 """Torch's ranks wait for the one that makes the communicator's id, which comes to it when it is there."""
-_HEARTBEAT = compiled(r"[Hh]eartbeat monitor timed out")
+_HEARTBEAT = compiled(
+    r"[Hh]eartbeat monitor timed out|\bProcessGroup\w{2,8} watchdog hang\b|\bdump signal due to a collective timeout\b"
+)
 _UCX_EVENT = compiled(r"IB Async event on ([\w.-]{1,60}): (.{3,80}?)(?: on port (\d{1,3}))?\s*$")
 _MANAGER = compiled(r"client reregistration|SM change|GID table")
 """Events by which the subnet manager tells its ports something: connections live through them."""
@@ -111,7 +115,7 @@ _LIBFABRIC = compiled(
 """FI_LOG of libfabric's providers: `libfabric:35:1668017255::efa:cq:rxr_cq_write_tx_error():243<warn> ..`."""
 _QP = compiled(
     r"[Ff]ailed to (?:modify|transition|bring) (?:\w{1,12} )?(?:QP|queue pair)\b.{0,40}?\bto (?:INIT|RTR|RTS)\b"
-    r"|\bmodify_?(?:QP|qp| QP| qp)\b.{0,60}?\b(?:INIT|RTR|RTS)\b.{0,40}?\bfail"
+    r"|(?<![a-z])modify_?(?:QP|qp| QP| qp)\b.{0,60}?\b(?:INIT|RTR|RTS)\b.{0,40}?\bfail"
     r"|\bRDMA_CM_EVENT_(?:UNREACHABLE|(?:ADDR|ROUTE|CONNECT)_ERROR)\b"
     r"|\bibv_(?:modify_qp|query_gid)\([^)]{0,120}\) failed|\bibv_create_ah\([^)]{0,200}\)[^:]{0,80} failed\b"
 )
@@ -121,7 +125,12 @@ _ERRNO = compiled(
     r"[:,] ?(Connection timed out|No route to host|(?:Network|Host) is unreachable|Invalid argument|No data available"
     r"|No such device|Operation not permitted|Operation not supported)"
 )
+_NVSHMEM = compiled(
+    r"\bsrc/(?:host|modules|device)/\S{1,80}: non-zero status: \d{1,6} \S|\bnvshmem: setup failed on PE\b"
+)
+"""NVSHMEM src/host: what did not come up."""
 _ELSEWHERE = (
+    ("connect", _NVSHMEM),
     (
         "timeout",
         compiled(
@@ -197,7 +206,7 @@ def _end_of(text: str) -> tuple[str, dict[str, str]] | None:
     if end is None or end[1].get("how") != "exception":
         return end
     state = rank_states.state_of(text)
-    return state if state is not None and state[0] == rank_states.MISMATCH else end
+    return state if state is not None and state[0] in (rank_states.MISMATCH, rank_states.DIFFERS) else end
 
 
 def _before_all(text: str) -> tuple[str, dict[str, str]] | None:

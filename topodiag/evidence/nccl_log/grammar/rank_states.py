@@ -19,7 +19,7 @@ import re
 from topodiag.evidence.nccl_log.grammar.numbers import compiled
 
 STALLED, LATE, MISMATCH, DIFFERS = "stalled", "late", "mismatch", "differs"
-VERSION, SETTING = "version", "setting"
+VERSION, SETTING, GPU = "version", "setting", "gpu"
 """What differs, of a line of the kind DIFFERS."""
 AHEAD = 1.3
 """Times that a rank must take what the others take before a comparison of two numbers says anything."""
@@ -38,6 +38,7 @@ _BEHIND = (
     r"|behind|lagging|unresponsive|deadlocked|frozen|the culprit|missing)\b"
     rf"|(?:no|last) (?:heart ?beat|progress|report|response|update)\b.{{0,60}}?"
     rf"(?:{_TIME}|\b\d{{1,9}} ?s(?:ec\w{{0,4}})? ago)"
+    rf"|still (?:in|at|inside|waiting|running|executing|loading|compiling)\b.{{0,80}}?{_TIME}"
     r"|(?:is|are|was|were) \d{1,9} (?:\w{1,20} )?(?:behind|late)\b)"
 )
 _RANK_BEHIND = compiled(rf"(?:{_WHO.format('ranks')})\W?.{{0,70}}?\b{_BEHIND}")
@@ -57,6 +58,11 @@ _OF_ALL = compiled(
     rf"\b(?P<came>\d{{1,6}}) ?(?:/|of|out of) ?(?:the |all )?(?P<all>\d{{1,6}}) (?i:{_NOUN})\b.{{0,30}}?"
     r"\b(?:have |had |are |were )?(?:entered|reached|arrived|joined|checked in|responded|reported)\b"
 )
+_ONLY_SOME = compiled(
+    r"\b[Ee]xpected (?P<all>\d{1,6}) \w{2,20} to (?:join|enter|reach|arrive)\b.{0,60}?\bonly (?P<came>\d{1,6})\b"
+)
+_GAVE_UP = compiled(r"\bTermination timeout for\b|\b[Aa]borting\b|\bExiting\b")
+"""XLA's rendezvous.cc: its warnings before that end well more often than not."""
 _MEETING = compiled(
     r"\b(?i:rendezvous|init\w*|store|regist\w*|communicator|coordinator|process group|launch\w*|start-?up|handshake)\b"
 )
@@ -72,17 +78,19 @@ _FLAGGED = compiled(
 )
 _COMPARED = compiled(
     r"(?<![\w.])(?P<own>\d{1,7}(?:\.\d{1,4})?) ?(?P<unit>ms|s|us|sec|seconds)\b.{0,30}?"
-    r"\b(?:vs\.?|versus|against|compared (?:to|with)|while|where|median|mean|average|others|peers)\b.{0,60}?"
+    r"\b(?:vs\.?|versus|against|compared (?:to|with)|while|where|median|mean|average|others|peers"
+    r"|other (?:ranks|nodes|hosts|workers))\b.{0,60}?"
     r"(?<![\w.])(?P<others>\d{1,7}(?:\.\d{1,4})?) ?(?P=unit)\b"
 )
 _PLACE = compiled(
-    rf"(?:{_WHO.format('ranks')})|\b(?i:node|host|server)(?:name)?[ =:'\"]{{1,3}}(?P<host>[\w.-]{{2,64}})"
+    rf"(?:{_WHO.format('ranks')})|\b(?i:node|host"
+    rf"|server)(?:name)?[ =:'\"]{{1,3}}(?P<host>(?=[\w.-]{{0,63}}\d)[\w.-]{{2,64}})"
 )
 
 _CULPRIT = compiled(
     r"(?:Culprit rank (?P<who>\d{1,7}); )?Error type: (?P<kind>[A-Z_]{4,40})(?:, (?P<more>.{1,400}))?"
     r"|Expected (?P<what>collective type|input sizes|output sizes|dtypes?): .{1,200}? does ?not match found"
-    r"|\b(?:Size or Syntax|Collective (?:type|dtype)|dtype) mismatch\b"
+    r"|\b(?:Size or Syntax|Collective (?:type|dtype)) mismatch\b"
 )
 """torch distributed/flight_recorder/components/types.py, MatchInfo and MatchState."""
 _CALLS = compiled(
@@ -91,12 +99,19 @@ _CALLS = compiled(
     r"|\bMismatched (?:\w{1,20} ){1,3}(?:shapes|types|operations|values|ranks|scale factors?|device)\b"
     r"|\bdisagreement between rank ?\d{1,7} and rank ?\d{1,7}\b"
     r"|\bexpects same model across all ranks\b|appears not to match (?:sizes|strides) of the same param in process \d"
+    r"|\bFatal error in \w{1,60}: Message truncated\b"
+)
+_LOOSE_CALLS = compiled(
+    r"\b(?i:shape|size|dtype) mismatch(?:es)?\b.{0,60}\b(?:across|between) (?:all )?(?:devices|ranks|processes)\b"
     r"|\b(?i:different|mismatch(?:ed|ing)?|inconsistent) (?i:collectives?|tensor shapes?|shapes?|dtypes?|op ?types?"
     r"|operations?|number of (?:elements|tensors|parameters)) (?:\w{1,12} ){0,2}(?i:across|between|on|among) "
     r"(?:all |the )?"
     r"(?i:ranks?|workers?|processes)"
     r"|(?i:\branks? (?:do not|don't|does not|disagree)\b).{0,40}(?i:collective|shape|dtype|size|operation|order)"
 )
+_HANDLED = compiled(r"\b(?:INFO|DEBUG)\b|(?i:\b(?:padd|allow|support|handl|expected|fine\b|ignor))")
+_COUNTS = compiled(r"\b[Rr]anks have different (?:collective )?operation counts\b")
+"""NCCL src/ras/client_support.cc: below the tag MISMATCH."""
 _ONE_OF = compiled(r"\b[Rr]ank ?(\d{1,7})\b")
 
 _DIFFERS = (
@@ -115,13 +130,18 @@ _SETTING_DIFFERS = compiled(
 _VERSION_DIFFERS = compiled(
     r"\b(?:NCCL|RCCL|CUDA|[Dd]river|torch|[Pp]y[Tt]orch|libnccl|aws-ofi-nccl|OFED|firmware)\b.{0,40}"
     rf"(?:\b[Vv]ersions?\b.{{0,200}}?{_DIFFERS}|{_DIFFERS}.{{0,40}}\b[Vv]ersions?\b)"
-    rf"|(?:\b[Dd]ifferent|{_DIFFERS}).{{0,20}}(?:NCCL|RCCL|CUDA|[Dd]river|torch|libnccl)\b.{{0,20}}\b[Vv]ersions?\b"
+    rf"|(?:\b[Dd]ifferent|{_DIFFERS}).{{0,20}}(?:NCCL|RCCL|CUDA|[Dd]river|torch|[Pp]y[Tt]orch"
+    rf"|libnccl)\b.{{0,20}}\b[Vv]ersions?\b"
+)
+
+_ONE_GPU = compiled(
+    r"\branks? ?\d{1,7} (?:and|&) (?:rank ?)?\d{1,7}\b.{0,40}?\b(?:both|same|share|sharing)\b.{0,40}?\b(?:cuda:\d"
+    r"|GPU|device)"
 )
 
 _DENIED = compiled(
-    r"(?i:(?<![\w.:])(?:no|zero|0|none|never|without)\s{1,3}(?:\w{1,20}\s{1,3}){0,2}(?:stragglers?|missing|stuck"
-    r"|hung|slow"
-    r"|late|mismatch(?:es|ed)?|differences?|culprits?|ranks?)\b"
+    r"(?i:(?<![\w.:])(?:no|zero|(?<!rank )0|none|never|without)\s{1,3}(?:\w{1,20}\s{1,3}){0,2}(?:stragglers?"
+    r"|missing|stuck|hung|slow|late|mismatch(?:es|ed)?|differences?|culprits?|ranks?)\b"
     r"|(?:stragglers?|missing(?: ranks)?|stuck|hung|culprits?|mismatch(?:es)?)\s{0,3}(?:count|found)?\s{0,3}[:=]\s{0,3}"
     r"(?:none|0(?![.\dx])|\[\]|\{\}|set\(\)|n/a|no|false|-\s*$)"
     r"|\b(?:recovered|resolved|caught up|resumed|rejoined|no longer|cleared|healthy"
@@ -140,7 +160,8 @@ _HEAD = compiled(
 """Who prints is not who is spoken of."""
 
 WORDS = (
-    b"traggl", b"slower", b" vs", b" versus", b"median", b"compared ", b" not ", b"n't ", b" never ", b" failed to ",
+    b"traggl", b"slower", b" vs", b" versus", b"median", b"other ranks", b" still ", b"only ", b" same ", b" both ",
+    b" share", b"different ", b"compared ", b" not ", b"n't ", b" never ", b" failed to ",
     b" yet to ",
     b" stuck", b"Stuck", b" hung", b"Hung ", b" hanging", b" stalled", b" behind", b"lagging", b"nresponsive",
     b"eadlocked", b"eartbeat", b"eart beat", b"last report", b"no progress", b"ulprit", b"issing rank",
@@ -153,6 +174,7 @@ WORDS = (
 _ANY = compiled("|".join(re.escape(word.decode()) for word in WORDS))
 _OF_RANKS = compiled(
     r"(?i:\branks?|\bworker|\btrainer|\btask|\bproc|\bnode|\bhost|stragg)|NCCL|RCCL|MPI_|preamble|UCX_|FI_|mismatch"
+    r"|MPIR?_|truncated|\bthreads to "
 )
 MOST_RANKS = 4096
 MOST = 1000
@@ -168,8 +190,12 @@ def state_of(text: str) -> tuple[str, dict[str, str]] | None:
     found = _calls(said)
     if found is not None:
         return found
+    if _GAVE_UP.search(said) is not None and (counted := _ONLY_SOME.search(said)) and _is_short(counted):
+        return STALLED, {"told": "1"}
     if _DENIED.search(said) is not None or _MAYBE.search(said) is not None:
         return None
+    if _LOOSE_CALLS.search(said) is not None and _HANDLED.search(said) is None:
+        return _calls_of(said)
     return _differs(said) or _late(said) or _behind(said)
 
 
@@ -181,13 +207,21 @@ def _calls(said: str) -> tuple[str, dict[str, str]] | None:
         if "STATE" in (found["kind"] or ""):
             return STALLED, _given({"ranks": who, "told": "1"})
         return MISMATCH, _given({"ranks": who, "told": "1"})
+    if _COUNTS.search(said) is not None:
+        return STALLED, {"told": "1"}
     if _CALLS.search(said) is None or _MAYBE.search(said[:60]) is not None:
         return None
+    return _calls_of(said)
+
+
+def _calls_of(said: str) -> tuple[str, dict[str, str]]:
     return MISMATCH, _given({"ranks": ",".join(dict.fromkeys(_ONE_OF.findall(said))), "told": "1"})
 
 
 def _differs(said: str) -> tuple[str, dict[str, str]] | None:
-    """That a setting or a version is not the same everywhere."""
+    """That a setting or a version is not the same everywhere, or that a GPU is, of two ranks."""
+    if _ONE_GPU.search(said) is not None:
+        return DIFFERS, {"what": GPU}
     what = VERSION if _VERSION_DIFFERS.search(said) else SETTING if _SETTING_DIFFERS.search(said) else ""
     return (DIFFERS, {"what": what}) if what and _ACROSS.search(said) is not None else None
 
@@ -219,16 +253,20 @@ def _is_much(slower: re.Match[str]) -> bool:
 def _behind(said: str) -> tuple[str, dict[str, str]] | None:
     """That a rank is not where the others wait."""
     found = _BEHIND_RANK.search(said) or _RANK_BEHIND.search(said) or _UNHEARD.search(said)
-    counted = _OF_ALL.search(said) if found is None else None
+    counted = (_OF_ALL.search(said) or _ONLY_SOME.search(said)) if found is None else None
     if found is not None:
         ranks = _numbers(found["ranks"])
-    elif _NOT_ALL.search(said) is not None or (counted is not None and int(counted["came"]) < int(counted["all"])):
+    elif _NOT_ALL.search(said) is not None or (counted is not None and _is_short(counted)):
         ranks = ""
     else:
         return None
     if _MEETING.search(said) is not None:
         return "device", {"fault": "absent"}
     return STALLED, _given({"ranks": ranks, "told": "1"})
+
+
+def _is_short(counted: re.Match[str]) -> bool:
+    return int(counted["came"]) < int(counted["all"])
 
 
 def _numbers(listed: str | None) -> str:

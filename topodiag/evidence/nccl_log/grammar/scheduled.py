@@ -28,17 +28,24 @@ _ROW = compiled(
     r"(?=.{0,200}(?:(?<![\d:])\d{1,3}:\d{1,3}(?![\d:])|\d\d:\d\d:\d\d))"
 )
 """A row of sacct: a job, a state, and an exit code or a time somewhere."""
-_SHOWN = compiled(rf"\bJobState={_STATE}")
+_SHOWN = compiled(rf"\bJobState={_STATE}|\bSlurm (?:\w{{1,12}} ){{0,3}}Job_id=.{{1,200}}?, {_STATE}")
+"""`scontrol show job`, and the subject of Slurm's mail."""
 _CODE = compiled(r"(?<![\d:.])(\d{1,3}):(\d{1,3})(?![\d:])")
 _WORDS: tuple[tuple[str, re.Pattern[str]], ...] = (
     (
         "preempted",
         compiled(
-            r"\s(?:Preempted|PreemptionByScheduler|PreemptionByKueueManager)\s|\bPreempted by (?:pod|a pod|job)\b"
+            r"\b(?i:job|workload|pod|task|instance|node|worker|run) [^.;\n]{0,60}\b(?:was|were|has been|got"
+            r"|is being) preempted\b"
+            r"|\s(?:Preempted|PreemptionByScheduler|PreemptionByKueueManager)\s|\bPreempted by (?:pod|a pod|job)\b"
             r"|\bEvictedDueToPreempt\w{0,8}\b|\bTERM_PREEMPT|\b[Pp]reempted (?:to accommodate|in order to admit) "
             r"|(?:[Rr]eceived|[Gg]ot|[Cc]aught) (?:signal )?SIG(?:TERM|USR\d|INT|CONT)\b.{0,40}\bpreempt"
             r"|\bpreempt\w{0,8}\b.{0,40}\b(?:[Rr]eceived|[Gg]ot|[Cc]aught|sent) (?:signal )?SIG(?:TERM|USR\d)\b"
         ),
+    ),
+    (
+        "node failure",
+        compiled(r"\b[Nn]ode \S{1,80} .{0,80}?\bmarked (?:as )?dead\b|\bits node has (?:died|failed)\b"),
     ),
     (
         "evicted",
@@ -58,10 +65,11 @@ _WORDS: tuple[tuple[str, re.Pattern[str]], ...] = (
             r"|launcher"
             r"|node|job|script)\b(?![^\n]{0,60}\b(?:if|when|unless|would|may)\b).{0,80}?"
             r"\b(?:exited|exits|terminated|failed|returned|died|finished|ended)\b.{0,12}?\bwith (?:a |an |the )?"
-            r"(?:non-?zero )?(?:exit )?(?:code|status)[ :=]{1,3}(?!0\b)(-?\d{1,5})\b"
+            r"(?:non-?zero )?(?:exit |status )?(?:code|status)[ :=]{1,3}(?!0\b)(-?\d{1,5})\b"
             r"|\bfailed due to one or more job failures\b|\b[Ff]irst failed job: "
             r"|\bdetected that one or more processes exited with non-zero status"
             r"|\bprocess(?:es)? (?:returned|exited with) a non-zero (?:exit code|status)"
+            r"|\bAbort\(-?\d{1,12}\) on node \d{1,7} \(rank (\d{1,7}) in comm"
             r"|^\s{0,8}\*\*\* MPI_ERRORS_ARE_FATAL \("
             r"|^\s{0,8}Process name: \[(?:\[\d{1,9},\d{1,6}\]|[\w.@-]{1,120}),(\d{1,7})\]"
         ),
@@ -85,7 +93,8 @@ WORDS = (
     b"CANCELLED", b"reempt", b"TaintManager", b"EvictionAPI", b"ByKubelet", b"ByPodGC", b"NodeShutdown", b"Terminated",
     b"is failed because", b"BackoffLimit", b"backoff limit", b" with code", b"exit code",
     b"exit status", b"failed job", b"Exit Code:", b"entrypoint command",
-    b"non-zero", b"MPI_ERRORS_ARE", b"Process name: [", b"TERM_", b"scancel",
+    b"non-zero", b"MPI_ERRORS_ARE", b"Process name: [", b"Abort(", b" dead", b"its node has", b"Job_id=", b"TERM_",
+    b"scancel",
 )  # fmt: skip
 """A line without any of these is none of theirs."""
 _ANY = compiled("|".join(re.escape(word.decode()) for word in WORDS))
@@ -100,12 +109,13 @@ def end_of(text: str) -> tuple[str, dict[str, str]] | None:
         return "ended", {"how": "context", "root": "1"}
     row = _ROW.match(text) or _SHOWN.search(text)
     if row is not None:
-        return "ended", _of_state(row[1], text[row.end(1) :])
+        word = row[row.lastindex or 1]
+        return "ended", _of_state(word, text[row.end() :])
     for how, pattern in _WORDS:
         found = pattern.search(text)
         if found is not None:
             number = next((part for part in found.groups() if part), "")
-            if "Process name" in found[0]:
+            if "Process name" in found[0] or "Abort(" in found[0]:
                 return "ended", {"how": how, "named_rank": number}
             return "ended", {"how": how, "code": number} if number else {"how": how}
     return None
