@@ -180,7 +180,7 @@ def _hung(check: JobCheck[Any], job: Job) -> Iterable[Finding]:
     prints while it dumps and ends, alone."""
     if any(event.kind not in _BESIDE_A_HANG for event in job.events):
         return
-    told = [event for event in job.events if event.kind == "watchdog" and _is_hang(event)]
+    told = [event for event in job.events if event.kind == "watchdog" and _HANG.search(event.text)]
     if not told:
         return
     yield check.finding(
@@ -197,13 +197,6 @@ def _hung(check: JobCheck[Any], job: Job) -> Iterable[Finding]:
         evidence=[event.origin for event in told],
         confidence=Confidence.LOW,
     )
-
-
-def _is_hang(event: Event) -> bool:
-    """Whether a line says that work did not end, not only that a watchdog ran."""
-    work, completed = event.details.get("work", ""), event.details.get("completed", "")
-    open_work = work.isdecimal() and completed.isdecimal() and int(work) > int(completed)
-    return open_work or _HANG.search(event.text) is not None
 
 
 def _operation_words(first: Event, told: Sequence[Event]) -> str:

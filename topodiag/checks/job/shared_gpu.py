@@ -94,6 +94,10 @@ class SharedGpu(JobCheck[GpuUse]):
             allowed = any(text_has(version, Feature.RANKS_SHARE_A_GPU) for version in judged.nccl_versions)
             came_up = allowed or world is None or bool(world.completed.any())
             return GpuUse(warnings, shared, came_up, short, usual, busy, full)
+        return self._without(judged)
+
+    def _without(self, judged: Job) -> Outcome:
+        """Where NCCL and CUDA show nothing shared: what the text itself says of it, else whether the GPUs were seen."""
         if told := told_to_differ(self, judged, GPU):
             return self.found(judged, told)
         with_gpu = sum(bool(rank.bus_id) for rank in judged.ranks)

@@ -38,7 +38,7 @@ _BEHIND = (
     r"|behind|lagging|unresponsive|deadlocked|frozen|the culprit|missing)\b"
     rf"|(?:no|last) (?:heart ?beat|progress|report|response|update)\b.{{0,60}}?"
     rf"(?:{_TIME}|\b\d{{1,9}} ?s(?:ec\w{{0,4}})? ago)"
-    rf"|still (?:in|at|inside|waiting|running|executing|loading|compiling)\b.{{0,80}}?{_TIME}"
+    rf"|still (?:in|at|inside|waiting|executing|loading|compiling)\b.{{0,80}}?{_TIME}"
     r"|(?:is|are|was|were) \d{1,9} (?:\w{1,20} )?(?:behind|late)\b)"
 )
 _RANK_BEHIND = compiled(rf"(?:{_WHO.format('ranks')})\W?.{{0,70}}?\b{_BEHIND}")
@@ -159,16 +159,36 @@ _HEAD = compiled(
 )
 """Who prints is not who is spoken of."""
 
+_DOES = [
+    "enter",
+    "reach",
+    "arriv",
+    "respond",
+    "progress",
+    "advanc",
+    "check",
+    "start",
+    "call",
+    "join",
+    "finish",
+    "complet",
+    "return",
+    "hear",
+    "been",
+    "be",
+    "yet",
+]
 WORDS = (
-    b"traggl", b"slower", b" vs", b" versus", b"median", b"other ranks", b" still ", b"only ", b" same ", b" both ",
-    b" share", b"different ", b"compared ", b" not ", b"n't ", b" never ", b" failed to ",
-    b" yet to ",
-    b" stuck", b"Stuck", b" hung", b"Hung ", b" hanging", b" stalled", b" behind", b"lagging", b"nresponsive",
-    b"eadlocked", b"eartbeat", b"eart beat", b"last report", b"no progress", b"ulprit", b"issing rank",
-    b"issing worker",
-    b"ranks reached", b"ranks entered", b"ranks joined", b"ranks have ", b"op.preamble.length",
-    b"MPI_ERR_TRUNCATE", b"truncated", b"ismatch", b"MISMATCH", b"isagree", b"same model across", b"ifferent ",
-    b"nconsistent", b"differ", b"DIFFER",
+    *(f"{word} {verb}".encode() for word in ("not", "n't", "never", "failed to", "yet to") for verb in _DOES),
+    b"not the same", b"not identical", b"not equal", b"not consistent", b"not match", b"t get subsequent",
+    b"traggl", b"slower", b" behind", b" vs ", b" vs. ", b" versus", b"median", b"compared ", b"other ranks",
+    b"other hosts", b"other nodes", b"other workers", b"others ", b" stuck", b"Stuck", b" hung", b"Hung ", b" hanging",
+    b" stalled", b"lagging", b"nresponsive", b"eadlocked", b"eartbeat", b"eart beat", b"last report", b"no progress",
+    b" still in", b" still at ", b" still wait", b" still load", b" still exec", b" still compil",
+    b"ulprit", b"issing rank", b"issing worker", b"ranks reached", b"ranks entered", b"ranks joined", b"ranks have ",
+    b"ot all ", b"ome ranks", b"ome workers", b"op.preamble.length", b"MPI_ERR_TRUNCATE", b"truncated", b"ismatch",
+    b"MISMATCH", b"isagree", b"same model across", b"nconsistent", b"differ", b"DIFFER", b"but only ", b" same GPU",
+    b" same device", b" same cuda", b" both use", b" both on", b" share", b"ranks do not", b"same param in",
 )  # fmt: skip
 """A line without any of these is none of theirs."""
 _ANY = compiled("|".join(re.escape(word.decode()) for word in WORDS))
