@@ -10,7 +10,7 @@ import pytest
 
 from topodiag.api import diagnose
 from topodiag.checks.registry import Subject, ids_of
-from topodiag.checks.reported import WORDS
+from topodiag.checks.reported import OF_JOBS, WORDS
 from topodiag.evidence.host.part_states import FAULTS
 from topodiag.evidence.host.reasons import PARTS
 
@@ -41,8 +41,9 @@ def test_each_part_has_words_and_a_check_of_nodes() -> None:
         "ecmp",
     }
     by_readers |= {"switch", "tcp-loss", "tcp-slow", "pairs"}
+    by_readers |= {"rank-late", "versions-differ", "settings-differ", "gpu-shared"}
     assert set(WORDS) == {name for name, _ in PARTS} | FAULTS | by_readers
-    assert {check for check, *_ in WORDS.values()} <= set(ids_of(Subject.NODE))
+    assert {check for check, *_ in WORDS.values()} <= {*ids_of(Subject.NODE), *OF_JOBS}
 
 
 @pytest.mark.parametrize(

@@ -75,6 +75,7 @@ SEEDS: dict[str, tuple[str, ...]] = {
     "source kubectl-node": ("field/312-kubectl-node-with-seven-gpus.json#0",),
     "source lsmod": ("own:lsmod",),
     "source modprobe": ("field/499-nv-peer-mem-does-not-load-after-dkms.json#0",),
+    "source sibling-rows": ("own:sibling-rows",),
     "source any-tool": ("own:any-tool",),
     "source notes": ("own:notes",),
     "source bmc-events": ("own:bmc-events",),

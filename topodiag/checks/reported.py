@@ -132,9 +132,16 @@ WORDS: dict[str, tuple[str, str, str, str]] = {
             "`df -h /dev/shm` in the job's container; `--shm-size=8g`, `--ipc=host`, or an emptyDir of medium Memory"),
     "memlock": ("HST001", "the limit of locked memory is too low", "`ulimit -l` is unlimited in the job",
                 "`ulimit -l` inside the job: it is the launcher's daemon that passes the limit on (LimitMEMLOCK=)"),
-    "gpu-shared": ("JOB004", "another program uses a GPU of the job", "one program on each GPU of a job",
-                   "`nvidia-smi` and `ps -o user,pid,lstart,args -p PID` on the node: whose is it, and is its job"
-                   " over?"),
+    "rank-late": ("JOB008", "a rank takes longer than the others for its own part of a step",
+                  "ranks that take the same time",
+                  "what that rank does: data loader, logging, checkpoint, clocks of its GPU; the others only wait"),
+    "versions-differ": ("JOB002", "a host has another version than the others", "one version on all nodes",
+                        "start the same image on all nodes; which library is loaded: LD_LIBRARY_PATH, `pip list`"),
+    "settings-differ": ("JOB003", "a host has another setting than the others", "one value on all ranks",
+                        "export settings once, in the job script; remove nccl.conf lines of single nodes"),
+    "gpu-shared": ("JOB004", "several processes use one GPU", "one process of one job on each GPU",
+                   "`nvidia-smi` and `ps -o user,pid,lstart,args -p PID` on the node: whose are they, and is that job"
+                   " over? In one job: set the device from the local rank before init"),
     "pcie-errors": ("PCI003", "a PCIe link has errors", "no uncorrected error of PCIe",
                     "`dmesg -T | grep -i aer` on the node: which device, and is it always the same slot?"),
 }  # fmt: skip
@@ -142,6 +149,8 @@ WORDS: dict[str, tuple[str, str, str, str]] = {
 
 _OF_SOME = frozenset({"fabric", "nvlink"})
 """Parts that a node may do without, by what its GPUs are: a Fabric Manager that does not start beside one GPU."""
+OF_JOBS = ("JOB002", "JOB003", "JOB008")
+"""Checks of jobs that rows of ranks or hosts speak of (evidence/host/sibling_rows.py)."""
 
 
 def with_reports(outcome: Outcome, node: Node) -> Outcome:
@@ -161,6 +170,12 @@ def with_reports(outcome: Outcome, node: Node) -> Outcome:
         return outcome
     findings = tuple(_finding(where, by, part, events) for (by, part, where), events in by_part.items())
     return Outcome(outcome.check, Status.FINDING, node.host, findings, coverage=outcome.coverage)
+
+
+def of_jobs(node: Node) -> tuple[Outcome, ...]:
+    """What a text about ranks that is no log of a job says, of checks that judge no node; none without such a text."""
+    asked = (Outcome(check, Status.NOT_APPLICABLE, node.host) for check in OF_JOBS)
+    return tuple(each for one in asked if (each := with_reports(one, node)).status is Status.FINDING)
 
 
 def _finding(nodes: str, by: str, part: str, events: Sequence[KernelEvent]) -> Finding:
@@ -183,4 +198,4 @@ def _finding(nodes: str, by: str, part: str, events: Sequence[KernelEvent]) -> F
     )
 
 
-__all__ = ["WORDS", "with_reports"]
+__all__ = ["OF_JOBS", "WORDS", "of_jobs", "with_reports"]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 from topodiag.checks.interface import MAX_EVIDENCE, Check, Judged, name_of
 from topodiag.checks.peers import peers_of
 from topodiag.checks.registry import Subject, check_of, has_check, idle_answer, ids_of
-from topodiag.checks.reported import with_reports
+from topodiag.checks.reported import of_jobs, with_reports
 from topodiag.model.finding import Finding, Outcome, Status
 
 if TYPE_CHECKING:
@@ -63,6 +63,8 @@ def run(subject: Subject, judged: Sequence[Any], only: Collection[str] = ()) -> 
         for pair in zip(judged, peers, strict=True)
         for outcome in _answers([part for part in subjects if has_check(part, check_id)], check_id, *pair)
     )
+    if subject is Subject.NODE:
+        outcomes += tuple(each for node in judged for each in of_jobs(node) if not only or each.check in only)
     return tuple(_named(each) for each in outcomes) if subject is Subject.JOB and len(judged) > 1 else outcomes
 
 

@@ -67,6 +67,12 @@ def test_what_says_why_comes_before_the_code_that_a_launcher_prints_first() -> N
     assert "OutOfMemoryError" in finding.message
 
 
+def test_that_somebody_cancelled_a_job_is_no_fault() -> None:
+    [finding] = found(end("slurmstepd: error: *** STEP 8.0 ON n1 CANCELLED AT 2024-04-20T09:09:37 ***"))
+    assert finding.message == "the job on n1 was cancelled: by a user, a script or the scheduler"
+    assert finding.severity is Severity.INFO
+
+
 @pytest.mark.parametrize(
     "events",
     [
@@ -74,11 +80,10 @@ def test_what_says_why_comes_before_the_code_that_a_launcher_prints_first() -> N
         [error("ib completion", 1), end(EXCEPTION, 9)],
         [end(KILLED, 1), error("watchdog", 9)],
         [end("  exitcode  : -15 (pid: 178)")],
-        [end("slurmstepd: error: *** STEP 8.0 ON n1 CANCELLED AT 2024-04-20T09:09:37 ***")],
         [end(PLAIN)],
     ],
     ids=["a time limit after a hang", "an exception after an RDMA error", "a signal beside a hang",
-         "SIGTERM", "a step that was cancelled", "an exception that may have been caught"],
+         "SIGTERM", "an exception that may have been caught"],
 )  # fmt: skip
 def test_an_end_that_follows_from_something_else_is_silent(events: list[Event]) -> None:
     outcome = ProcessDied().judge(jobs.job(2, events=events))

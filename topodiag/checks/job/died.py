@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -64,11 +65,14 @@ ENDINGS: Mapping[str, Ending] = {
                      " --format=State,ExitCode`", 4, Confidence.MEDIUM),
     "limit": Ending("reached its time limit",
                     "no fault by itself: raise the limit (--time), or save checkpoints before it", 5),
+    "cancelled": Ending("was cancelled: by a user, a script or the scheduler",
+                        "no fault by itself: `sacct -j JOB --format=JobID,State,ExitCode,Comment` and the scheduler's"
+                        " own log say who asked for it", 5, Confidence.MEDIUM),
     "died": Ending("died", "nothing in this text says how: its own log, and `dmesg -T | grep -i 'killed process'`",
                    6, Confidence.LOW),
     "exit": Ending("ended with an error code", "its own log says why: nothing in this text does", 6, Confidence.LOW),
 }  # fmt: skip
-"""By `how` of an event. Not here: `terminated`, `aborted` and `cancelled`, which follow from something else."""
+"""By `how` of an event. Not here: `terminated` and `aborted`, which follow from something else."""
 
 COMES_FROM_OUTSIDE = frozenset({"node failure", "preempted", "evicted", "memory", "port taken", "loader"})
 """Endings that no error of the job brings about."""
@@ -76,9 +80,27 @@ COMES_FROM_OUTSIDE = frozenset({"node failure", "preempted", "evicted", "memory"
 NO_FAULT = frozenset({"preempted", "limit"})
 """Endings that the scheduler is asked for: a job that ran until then is not broken."""
 
+SEVERITIES = {**dict.fromkeys(NO_FAULT, Severity.WARNING), "cancelled": Severity.INFO}
+"""Of endings that are no errors. Who cancels a job mostly knows."""
+
+VAGUE = frozenset({"killed", "exit", "died", "cancelled"})
+"""Endings that another line of the text explains better, wherever it stands."""
+
 HANGS = frozenset({"watchdog", "timeout", "stalled"})
 ERRORS = frozenset({"ib completion", "cuda", "memory", "version", "duplicate gpu", "mismatch", "bootstrap", "connect"})
 """Kinds of errors after which a process ends: then its end is their consequence."""
+
+OF_PROGRAM = frozenset({"exception", "crash", "worker"})
+"""Endings whose line says why."""
+
+MOST_BELOW = 120
+"""Lines below the head of torch's first failure that are of it: its record, and the traceback of its process."""
+
+_FOLLOWS = re.compile(
+    r"remote process exited or there was a network error|\bncclRemoteError\b|Connection (?:closed by|reset by)"
+    r"|Broken pipe|peer (?:closed|exited|died)"
+)
+"""What a process says of one that is gone: it ended nobody."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +116,7 @@ class Died:
     @property
     def stands_for_job(self) -> bool:
         """Whether a scheduler ended the whole job or step, not one of its processes."""
-        return self.how in ("no room", "preempted", "limit", "node failure", "evicted")
+        return self.how in ("no room", "preempted", "limit", "node failure", "evicted", "cancelled")
 
 
 class ProcessDied(JobCheck[Died]):
@@ -112,7 +134,8 @@ class ProcessDied(JobCheck[Died]):
 
     Evidence it reads
         Output of torchrun, Slurm, Kubernetes, Ray, mpirun, the dynamic loader, and Python tracebacks with the rank in
-        front, or an exception with which a text ends.
+        front, or an exception with which a text ends. States of jobs and pods in tables of schedulers and operators. A
+        job that somebody cancelled is told as info.
 
     When it stays silent
         The process ended because of an error of communication that stands before it, or by SIGTERM or SIGABRT, which
@@ -169,7 +192,7 @@ class ProcessDied(JobCheck[Died]):
         if observed.how == "exception" and not event.details.get("uncaught"):
             sure = Confidence.MEDIUM
         yield self.finding(
-            Severity.WARNING if observed.how in NO_FAULT else Severity.ERROR,
+            SEVERITIES.get(observed.how, Severity.ERROR),
             f"{who}{where} {ending.words}{named}",
             observed=quoted(event.text, 300),
             expected="all processes run until the job is done",
@@ -190,19 +213,44 @@ def _follows(event: Event, others: Sequence[Event], told: Sequence[Event], clock
     how = event.details["how"]
     if how in COMES_FROM_OUTSIDE:
         return False
-    before = [other for other in others if _before(other, event, clocks)]
-    broken = any(
-        other.kind in HANGS or (other.kind in ERRORS and not LIVED_WITH.search(other.text)) for other in before
-    )
-    if how in ("limit", "exception", "crash", "worker"):
-        if how == "exception" and not event.details.get("uncaught"):  # the text ends with what nobody caught
-            if event.details.get("last"):
-                return broken
-            signs = [other for other in told if other is not event and other.details.get("how") != "exception"]
-            return broken or not (signs or others)
-        return broken
+    if how in OF_PROGRAM and _is_root(event, told):
+        return False
+    before = [other for other in others if _before(other, event, clocks) and not _FOLLOWS.search(other.text)]
+    if how == "limit" or how in OF_PROGRAM:
+        return any(map(_breaks, before)) or (_may_be_caught(event) and not _goes_wrong(event, others, told))
     # A code or a signal that nothing else explains: with an error of NCCL's or a hang beside it, that explains it.
     return any(other.kind in HANGS | ERRORS or other.kind == "peer closed" for other in others)
+
+
+def _breaks(other: Event) -> bool:
+    """Whether a hang or an error ends the process that prints it."""
+    return other.kind in HANGS or (other.kind in ERRORS and not LIVED_WITH.search(other.text))
+
+
+def _may_be_caught(event: Event) -> bool:
+    """Whether an exception is neither torch's word of what nobody caught, nor what the text ends with."""
+    how = event.details["how"]
+    return how == "exception" and not (event.details.get("uncaught") or event.details.get("last"))
+
+
+def _goes_wrong(event: Event, others: Sequence[Event], told: Sequence[Event]) -> bool:
+    """Whether anything but exceptions says that the job went wrong."""
+    return bool(others) or any(each is not event and each.details.get("how") != "exception" for each in told)
+
+
+def _is_root(event: Event, told: Sequence[Event]) -> bool:
+    """Whether an end stands in what torch's launcher prints of the process that failed first."""
+    at = event.origin
+    if at is None or at.line is None:
+        return False
+    heads = (each.origin for each in told if each.details.get("root"))
+    return any(
+        head is not None
+        and head.source == at.source
+        and head.line is not None
+        and 0 < at.line - head.line <= MOST_BELOW
+        for head in heads
+    )
 
 
 def _before(other: Event, event: Event, clocks: Clocks) -> bool:
@@ -222,7 +270,7 @@ def _order(event: Event, own: Sequence[Event]) -> tuple[object, ...]:
     line = event.origin.line if event.origin is not None and event.origin.line is not None else 0
     stage = ENDINGS[event.details["how"]].stage
     # A code in a launcher's summary says less than the line above that says why.
-    vague = event.details["how"] in ("killed", "exit", "died")
+    vague = event.details["how"] in VAGUE
     return (vague, line, stage) if len(sources) <= 1 else (vague, stage, line)
 
 
@@ -230,7 +278,7 @@ def _place(job: Job, event: Event, told: Sequence[Event]) -> tuple[int, str]:
     """Rank and host of an end: those that its line names, or the lines of torch's summary above it. The line of a
     launcher is of the process that it names, not of the one that printed last."""
     label = event.label
-    rank = int(label) if label.isdecimal() and len(label) < 10 else -1
+    rank = int(label) if label.isdecimal() and len(label) < 10 else int(event.details.get("named_rank", "-1"))
     host = event.details.get("host", "")
     at = event.origin
     if at is None or at.line is None:

@@ -221,6 +221,7 @@ def _errors(job: Job) -> list[Event]:
         for event in job.events
         if event.level != "UNWIND"
         and event.kind not in NO_ERRORS
+        and not (event.kind == "mismatch" and event.details.keys() & {"one", "told"})  # whole verdicts: JOB006
         and not (event.level == "APP" and (LIVED_WITH.search(event.text) or refused_over_iwarp(job, event)))
     ]
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from topodiag.checks.interface import JobCheck
-from topodiag.checks.shared.words import hosts_word, rank_word
+from topodiag.checks.shared.words import hosts_word, quoted, rank_word
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Severity
 from topodiag.model.job import Event, Job
 from topodiag.words.fold import plural
@@ -18,6 +19,8 @@ POINT_TO_POINT = ("SEND", "RECV", "COALESCED")
 """Works that only two ranks count, so that sequence numbers differ between healthy ranks."""
 
 WORLD = "0"
+_HANG = re.compile(r"watchdog hang\b|due to a collective timeout")
+_BESIDE_A_HANG = frozenset({"watchdog", "note", "unwind", "late"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +39,7 @@ def by_watchdog(check: JobCheck[Any], job: Job) -> Iterable[Finding]:
     are told as a place to look at, which proves little: they may have been killed first.
     """
     made = [*_by_progress(check, job)]
-    yield from made or _waits(check, job)
+    yield from made or [*_waits(check, job)] or _hung(check, job)
 
 
 def _by_progress(check: JobCheck[Any], job: Job) -> Iterable[Finding]:
@@ -166,6 +169,30 @@ def _waits(check: JobCheck[Any], job: Job) -> Iterable[Finding]:
         ),
         nodes=list(dict.fromkeys(job.by_rank[rank].host for rank in ranks if rank in job.by_rank)),
         ranks=ranks[:4096],
+        cost=Cost(text="the ranks wait until a watchdog ends the job"),
+        evidence=[event.origin for event in told],
+        confidence=Confidence.LOW,
+    )
+
+
+def _hung(check: JobCheck[Any], job: Job) -> Iterable[Finding]:
+    """That ranks waited until a watchdog, where its lines name no operation and the job names no error: what torch
+    prints while it dumps and ends, alone."""
+    if any(event.kind not in _BESIDE_A_HANG for event in job.events):
+        return
+    told = [event for event in job.events if event.kind == "watchdog" and _HANG.search(event.text)]
+    if not told:
+        return
+    yield check.finding(
+        Severity.ERROR,
+        f"ranks waited in an operation until the watchdog ended them: {quoted(told[0].text)}",
+        observed=quoted(told[0].text, 300),
+        expected="all members of the group enter the operation within its timeout",
+        fix=(
+            "the lines `Watchdog caught collective operation timeout` of all ranks: who reports none did not come",
+            "TORCH_NCCL_TRACE_BUFFER_SIZE=2000 and TORCH_NCCL_DUMP_ON_TIMEOUT=1 next time: the dumps name the rank",
+        ),
+        ranks=sorted({event.rank for event in told if event.rank >= 0})[:4096],
         cost=Cost(text="the ranks wait until a watchdog ends the job"),
         evidence=[event.origin for event in told],
         confidence=Confidence.LOW,

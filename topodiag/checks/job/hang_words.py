@@ -8,7 +8,7 @@ from typing import Any
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.behind import hosts_with
-from topodiag.checks.shared.words import rank_word
+from topodiag.checks.shared.words import quoted, rank_word
 from topodiag.model.finding import Confidence, Cost, Finding, Severity
 from topodiag.model.job import Event, Job
 from topodiag.words.fold import plural
@@ -25,23 +25,24 @@ MOST_RANKS = 4096
 def by_words(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
     """JOB006 by lines that say which ranks are missing or differ: Horovod's stall check, Gloo's monitored barrier,
     torch's fingerprints of collectives (TORCH_DISTRIBUTED_DEBUG=DETAIL), and truncated messages."""
-    stalled = [event for event in job.events if event.kind == "stalled"]
+    stalled = [event for event in job.events if event.kind == "stalled" and "told" not in event.details]
     if stalled:
         yield _stalled(check, job, stalled)
     mismatched = [event for event in job.events if event.kind == "mismatch" and "one" in event.details]
     if mismatched:
         yield _differ(check, job, mismatched)
+    told = [event for event in job.events if "told" in event.details]
+    if told and not (stalled or mismatched or job.ras):
+        yield _told(check, job, told)
     cut = [event for event in job.events if event.level == "WARN" and TRUNCATED.search(event.text)]
     if cut and not mismatched:
         yield _truncated(check, cut)
 
 
 def _stalled(check: JobCheck[Any], job: Job, events: Sequence[Event]) -> Finding:
-    ranks = sorted(
-        {int(word) for event in events for word in event.details.get("ranks", "").split(",") if word.isdecimal()}
-    )
+    ranks = _ranks_of(events)
     operation = events[0].details.get("op", "")
-    who = rank_word(ranks[:MOST_RANKS]) if ranks else "some ranks"
+    who = rank_word(ranks) if ranks else "some ranks"
     waited = events[0].details.get("waited_ms", "")
     return check.finding(
         Severity.ERROR,
@@ -54,10 +55,41 @@ def _stalled(check: JobCheck[Any], job: Job, events: Sequence[Event]) -> Finding
             " evaluation or a checkpoint that only some ranks do, or an exception; `py-spy dump`",
         ),
         nodes=hosts_with(job, ranks),
-        ranks=ranks[:MOST_RANKS],
+        ranks=ranks,
         cost=Cost(text="all other ranks wait"),
         evidence=[event.origin for event in events],
     )
+
+
+def _told(check: JobCheck[Any], job: Job, events: Sequence[Event]) -> Finding:
+    """By the word of a program or a person that topodiag does not know: that calls differ before who is missing, as
+    ranks that called another operation are missed in this one."""
+    differ = [event for event in events if event.kind == "mismatch"]
+    first = (differ or events)[0]
+    ranks = _ranks_of([event for event in events if event.kind == first.kind])
+    who = rank_word(ranks) if ranks else "some ranks"
+    return check.finding(
+        Severity.WARNING,
+        f"{who}: {'calls of ranks differ' if differ else 'not where the others wait'}, in the text's own words:"
+        f" {quoted(first.text)}",
+        observed=quoted(first.text, 300),
+        expected="all ranks enter each operation, with the same arguments",
+        fix=(
+            "compare the calls of these ranks: shapes of uneven batches, a branch or an order that only some take"
+            if differ
+            else f"find out what {who} was doing instead: `py-spy dump`, its log, the kernel log of its node",
+        ),
+        nodes=hosts_with(job, ranks),
+        ranks=ranks,
+        cost=Cost(text="all other ranks wait"),
+        evidence=[event.origin for event in events],
+        confidence=Confidence.LOW,
+    )
+
+
+def _ranks_of(events: Sequence[Event]) -> list[int]:
+    named = {int(word) for event in events for word in event.details.get("ranks", "").split(",") if word.isdecimal()}
+    return sorted(named)[:MOST_RANKS]
 
 
 def _differ(check: JobCheck[Any], job: Job, events: Sequence[Event]) -> Finding:

@@ -10,6 +10,7 @@ from statistics import median
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.late_kernels import LateKernels, in_words, judged_communicators, late_kernels
+from topodiag.checks.job.late_words import ToldLate, tell_late, told_late
 from topodiag.checks.shared.words import rank_word
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.inspector import MadeOf
@@ -46,7 +47,7 @@ class LateRank:
     coverage: Coverage
 
 
-class LateArriver(JobCheck[tuple[LateRank | LateKernels, ...]]):
+class LateArriver(JobCheck[tuple[LateRank | LateKernels | ToldLate, ...]]):
     """JOB008: a late arriver: one rank starts its collectives later than the others
 
     What it finds
@@ -61,7 +62,8 @@ class LateArriver(JobCheck[tuple[LateRank | LateKernels, ...]]):
 
     Evidence it reads
         `time_created_ns` of torch's flight recorder dumps: when each rank enqueued which operation. Records of NCCL's
-        Inspector that the GPU timed, matched by communicator, collective and sequence number.
+        Inspector that the GPU timed, matched by communicator, collective and sequence number. Lines of any tool that
+        name a straggler, or a rank that takes longer than the others; tables of the ranks' own times.
 
     When it stays silent
         Lateness within the noise, or spread over more than a quarter of the ranks. A constant distance between ranks
@@ -88,11 +90,14 @@ class LateArriver(JobCheck[tuple[LateRank | LateKernels, ...]]):
     id = "JOB008"
     title = "a late arriver: one rank starts its collectives later than the others"
 
-    def observe(self, judged: Job, peers: Sequence[Job]) -> tuple[LateRank | LateKernels, ...] | Outcome:
+    def observe(self, judged: Job, peers: Sequence[Job]) -> tuple[LateRank | LateKernels | ToldLate, ...] | Outcome:
         kernels = late_kernels(judged)
         if kernels:
             return kernels
         recorded = self._recorded(judged)
+        told = told_late(judged) if isinstance(recorded, Outcome) else ()
+        if told:
+            return told
         if isinstance(recorded, Outcome) and judged.inspection is not None:
             return self.clean(judged) if judged_communicators(judged) else self.unknown(judged, FEW)
         return recorded
@@ -118,9 +123,10 @@ class LateArriver(JobCheck[tuple[LateRank | LateKernels, ...]]):
                 found.append(LateRank(words, seq, operations.get((group, seq), ""), ranks, seconds, coverage))
         return tuple(found) or self.clean(judged)
 
-    def tell(self, judged: Job, observed: tuple[LateRank | LateKernels, ...]) -> Iterator[Finding]:
+    def tell(self, judged: Job, observed: tuple[LateRank | LateKernels | ToldLate, ...]) -> Iterator[Finding]:
         yield from self._tell_kernels([late for late in observed if isinstance(late, LateKernels)])
         yield from self._tell_recorded(judged, [late for late in observed if isinstance(late, LateRank)])
+        yield from tell_late(self, judged, [late for late in observed if isinstance(late, ToldLate)])
 
     def _tell_kernels(self, observed: Sequence[LateKernels]) -> Iterator[Finding]:
         for late, who in in_words(observed):

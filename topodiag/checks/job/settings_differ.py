@@ -7,6 +7,7 @@ from typing import Never
 
 from topodiag.checks.interface import JobCheck, OneStep
 from topodiag.checks.job.choices import choice_findings
+from topodiag.checks.job.differ_words import SETTING, told_to_differ
 from topodiag.checks.job.evidence import local_ranks
 from topodiag.checks.job.ring_settings import DEVICES, accused, lists_all, ring_is_open
 from topodiag.checks.job.text import ask_for, failed
@@ -72,7 +73,8 @@ class SettingsDiffer(OneStep[Job], JobCheck[Never]):
         others do not expect: the first collective fails (`Message truncated`) or hangs without a word.
 
     Evidence it reads
-        `NCCL_X set by environment to V` lines and their like, per process.
+        `NCCL_X set by environment to V` lines and their like, per process. Lines of any tool that say that a variable
+        differs.
 
     When it stays silent
         Settings that are meant to differ: host id, debug output, files, addresses. Names of interfaces and NICs:
@@ -101,6 +103,9 @@ class SettingsDiffer(OneStep[Job], JobCheck[Never]):
 
     def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         talking = [number for number, process in enumerate(job.processes) if process.settings]
+        told = told_to_differ(self, job, SETTING)
+        if told:
+            return self.found(job, told)
         if len(job.processes) < 2:
             return self.not_applicable(job, "one process in the log")
         found = []

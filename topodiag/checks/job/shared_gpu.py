@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from topodiag.checks.interface import JobCheck
+from topodiag.checks.job.differ_words import GPU, told_to_differ
 from topodiag.checks.job.text import ask_for
 from topodiag.checks.shared.devices import majority
 from topodiag.checks.shared.words import hosts_word, quoted, rank_word, spell_ranks
@@ -58,7 +59,8 @@ class SharedGpu(JobCheck[GpuUse]):
         compute and links. The GPU that was meant for the second rank stands idle.
 
     Evidence it reads
-        Init lines (host, bus id, CUDA and NVML index) and NCCL's warning.
+        Init lines (host, bus id, CUDA and NVML index) and NCCL's warning. Rows of ranks that name one GPU twice, and
+        of nvidia-smi with several processes of one program and size on a GPU.
 
     When it stays silent
         Equal bus ids on hosts of equal names that NCCL counts as several nodes. Nodes with ranks on all their GPUs.
@@ -92,6 +94,12 @@ class SharedGpu(JobCheck[GpuUse]):
             allowed = any(text_has(version, Feature.RANKS_SHARE_A_GPU) for version in judged.nccl_versions)
             came_up = allowed or world is None or bool(world.completed.any())
             return GpuUse(warnings, shared, came_up, short, usual, busy, full)
+        return self._without(judged)
+
+    def _without(self, judged: Job) -> Outcome:
+        """Where NCCL and CUDA show nothing shared: what the text itself says of it, else whether the GPUs were seen."""
+        if told := told_to_differ(self, judged, GPU):
+            return self.found(judged, told)
         with_gpu = sum(bool(rank.bus_id) for rank in judged.ranks)
         coverage = Coverage(with_gpu, max(judged.world_size, len(judged.ranks)), "ranks with a GPU")
         if not with_gpu:

@@ -128,7 +128,9 @@ _TABLE: tuple[tuple[str, str, str, str], ...] = (
     ("storage", "storage", r"(?<![\w.])/(?:scratch|mnt|data|lustre|gpfs|home|fsx|nfs|shared|work)\b|\b(?:nfs|lustre"
                 r"|gpfs|beegfs|weka|ceph"
      r"|file ?system|storage|mount(?: point)?|disk|nvme\w{0,6}|volume)s?\b",
-     rf"{_DEAD}|not mounted|stale|read-only|no space left|\bis full|100% full|{_BAD}|unreachable|I/O error"),
+     rf"{_DEAD}|not mounted|stale|read-only|no space left|\bis full|100% full|{_BAD}|unreachable|I/O error"
+     rf"|lease (?:period )?(?:has )?expired"
+     r"|waiting [1-9]\d{2,5}(?:\.\d{1,4})? ?s"),
     ("node", "", r"\b(?:node|host|machine|server|instance)s?\b(?: [\w.-]{2,64})?",
      r"unreachable|not ?ready|not respond(?:ing)?|unresponsive|(?:is|went|are) down\b|crashed|panicked"
      r"|unhealthy|lost contact"
@@ -154,8 +156,30 @@ _WHOLE_LINES = (
         "storage",
         "full",
         re.compile(
-            r"\s{0,8}(?!/dev/loop|squashfs|iso9660|cvmfs|overlay:|udev)\S{1,120}(?:\s{1,20}[\d.]{1,12}[KMGTP]?i?B?){3}\s{1,8}100%\s{1,8}"
+            r"\s{0,8}(?!/dev/loop|squashfs|iso9660|cvmfs|overlay:"
+            r"|udev)\S{1,120}(?:\s{1,20}[\d.]{1,12}[KMGTP]?i?B?){3}\s{1,8}100%\s{1,8}"
             r"/(?!snap\b|cvmfs\b|media\b|boot\b|mnt/iso|proc\b|sys\b)\S{0,120}\s*\Z"
+        ),
+    ),
+    (
+        "process",
+        "storage",
+        "waits in the kernel",
+        re.compile(
+            r"\s{0,12}(?:\S{1,32}\s{1,16})?\d{1,9}\s{1,12}(?:\d{1,9}\s{1,12})?D[sl<+N]{0,4}\s{1,16}"
+            r"(?:\S{1,40}\s{1,16})?"
+            r"(?:nfs|rpc_|lustre|ll_|ptlrpc|cl_|osc_|weka|gpfs|cxi|ceph|fuse_|request_wait|beegfs|fhgfs|io_schedule"
+            r"|folio_wait"
+            r"|wait_on_page|xfs_|ext4_|jbd2_|mmfs)\w{0,60}\s"
+        ),
+    ),
+    (
+        "process",
+        "storage",
+        "waits in the kernel",
+        re.compile(
+            r"\s{0,8}\[<[0-9a-f]{1,16}>\] (?:rpc_wait|nfs\d?_|lustre|ptlrpc|ll_|cl_io|cl_sync|osc_|ceph_|fuse_"
+            r"|request_wait|weka|beegfs|mmfs)\w{0,60}\+0x"
         ),
     ),
     (
@@ -176,8 +200,8 @@ _WHOLE_LINES = (
     ),
 )
 """Lines whose words mean one thing only: counted types of /sys/kernel/iommu_groups, a row of `df` that is full (images
-that are read only always are), IMEX that fails where something asks for it (idle trays have none), the last line of
-`nvidia-imex-ctl -N`."""
+that are read only always are), a row of `ps` with a process that waits in a file system's code, IMEX that fails where
+something asks for it (idle trays have none), the last line of `nvidia-imex-ctl -N`."""
 FAULTS = frozenset(fault for _, fault, _, _ in (*_TABLE, *_WHOLE_LINES)) - {""}
 
 _ANY_STATE = re.compile(
@@ -191,7 +215,7 @@ _ANY_STATE = re.compile(
     r"|insufficient|expected|minimum|low|exhausted|limited|flap|high|signal|rising|growing|exceed|vanished|off the"
     r"|idle|used by|use by"
     r"|held by"
-    r"|occupied|process",
+    r"|occupied|process|expired|waiting",
     re.IGNORECASE,
 )
 """Cheap to search for, and in every line that names a state."""

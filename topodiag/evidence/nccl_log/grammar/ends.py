@@ -136,8 +136,9 @@ _FRAME = compiled(
     r"|@ {1,16}0x[0-9a-f]{6,16} {1,16}(?:(?:\(unknown\)|\d{1,9}) {1,16})?(ras[A-Z]\w{1,80}|nccl\w{2,80}|SaveProxy)\b"
     r"|^\s{0,8}#\d{1,3} {1,4}(?:0x[0-9a-f]{6,18} in )?(ras[A-Z]\w{1,80}|nccl\w{2,80}|SaveProxy) ?\("
     r"|^\s{0,8}(ras[A-Z]\w{1,80}|nccl\w{2,80}|SaveProxy)\([^()]{0,400}\) \(libnccl\.so"
+    r"|\blibnccl\.so[.\d]{0,12}`(\w{2,100})"
 )
-"""A function of NCCL in a stack trace: glibc's and UCX' backtrace, py-spy's, gdb's, that of Abseil and of glog."""
+"""A function of NCCL in a stack trace: glibc's and UCX' backtrace, py-spy's, gdb's, lldb's, Abseil's and glog's."""
 _MISSING = compiled(r"(?:^|[\s:>])Missing ranks:\s*$")
 """Horovod 0.20 and later: the lines below name a rank each."""
 _STALLED = compiled(r"^(.{0,300}?) ?\[missing ranks: ?([\d, ]{1,2000})\]")
@@ -332,7 +333,7 @@ def _of_context(text: str) -> dict[str, str] | None:
     """Lines that only name who ended: a function of NCCL in a stack, a rank or host of a summary."""
     found = _FRAME.search(text)
     if found is not None:
-        symbol = next((name for at in (1, 2, 4, 5, 6, 7) if (name := found[at])), "")
+        symbol = next((name for at in (1, 2, 4, 5, 6, 7, 8) if (name := found[at])), "")
         return {"how": "context", "symbol": symbol, "so": found[3] or ""}
     found = _SUMMARY_RANK.search(text)
     if found is not None:

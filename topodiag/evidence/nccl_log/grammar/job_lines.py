@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 
-from topodiag.evidence.nccl_log.grammar import ends, job_faults, reach
+from topodiag.evidence.nccl_log.grammar import ends, job_faults, rank_states, reach, scheduled
 from topodiag.evidence.nccl_log.grammar.numbers import compiled, error_named
 
 NOTES = (
@@ -44,9 +44,12 @@ WORDS = (
     b"gaierror", b"gai error", b"ocket has failed to", b"EADDRINUSE",
     b"eartbeat monitor timed out", b"connectFullMesh", b"Unable to find address for: ",
     b"Unable to find interface for: ", b"Message:  ",
-    *ends.WORDS, *job_faults.WORDS, *reach.WORDS, *(words.encode() for words in (*NOTES, *WELL)),
+    *ends.WORDS, *job_faults.WORDS, *rank_states.WORDS, *reach.WORDS, *scheduled.WORDS,
+    *(words.encode() for words in (*NOTES, *WELL)),
     b"ssh: Could not resolve", b"Permission denied (publickey", b"reliably start one or more daemons",
-    b"how to route a message", b"Barrier timed out. ",
+    b"how to route a message", b"nvshmem: ", b"mca_btl_tcp", b"MPIDI_", b"non-zero status: ", b"collective timeout",
+    b"watchdog hang", b"unexpectedly disconnected", b"ost communication",
+    b"ost connection to", b"Barrier timed out. ",
     b"stopped sending heartbeats", b"has been set to ERROR in", b"with a different incarnation",
 )  # fmt: skip
 """A line without any of these is none of theirs."""
@@ -54,6 +57,11 @@ WORDS = (
 _PEER_GONE = compiled(
     r"Horovod has been shut down\. This was caused by an (exception on one of the ranks)"
     r"|gloo/\S{1,200}\] Connection closed by peer \[([^\]\s]{1,60})\]"
+    r"|\bmca_btl_tcp\w{0,30}: .{0,80}(?:Connection reset by peer|Broken pipe| closed\b)"
+    r"|\bMPIDI_\w{1,60}\(\d{1,6}\): .{0,160}(?:Connection reset|Connection closed|closed by peer)"
+    r"|\bMPI communication peer process has unexpectedly disconnected"
+    r"|\bhas lost communication with a remote daemon\b|\b[Ll]ost connection to (?:peer|rank|worker"
+    r"|node) (?!.{0,40}retry)"
 )
 _NO_STORE = compiled(
     r"client socket has (?:timed out|failed).{0,80}connect to \(?([\w.:-]{1,80}?)(?:[,)\s]|$)|RendezvousTimeoutError"
@@ -98,7 +106,9 @@ _LATE_FOR_ID = compiled(
 """Torch's ranks wait for the one that makes the communicator's id, which comes to it when it is there."""
 _IWARP = compiled(r"\bTransport type {1,4}: {1,4}IW\b")
 """perftest over iWARP, whose queue pairs only the connection manager connects (`-R`)."""
-_HEARTBEAT = compiled(r"[Hh]eartbeat monitor timed out")
+_HEARTBEAT = compiled(
+    r"[Hh]eartbeat monitor timed out|\bProcessGroup\w{2,8} watchdog hang\b|\bdump signal due to a collective timeout\b"
+)
 _UCX_EVENT = compiled(r"IB Async event on ([\w.-]{1,60}): (.{3,80}?)(?: on port (\d{1,3}))?\s*$")
 _MANAGER = compiled(r"client reregistration|SM change|GID table")
 """Events by which the subnet manager tells its ports something: connections live through them."""
@@ -126,7 +136,12 @@ _ERRNO = compiled(
     r"[:,] ?(Connection timed out|No route to host|(?:Network|Host) is unreachable|Invalid argument|No data available"
     r"|No such device|Operation not permitted|Operation not supported)"
 )
+_NVSHMEM = compiled(
+    r"\bsrc/(?:host|modules|device)/\S{1,80}: non-zero status: \d{1,6} \S|\bnvshmem: setup failed on PE\b"
+)
+"""NVSHMEM src/host: what did not come up."""
 _ELSEWHERE = (
+    ("connect", _NVSHMEM),
     (
         "timeout",
         compiled(
@@ -199,12 +214,11 @@ def said_of(text: str) -> tuple[str, dict[str, str]] | None:
     found = _before_all(text) or _verbs(text) or _unmet(text) or _waits(text)
     if found is not None:
         return found
-    end = ends.end_of(text)
-    fault = job_faults.fault_of(text)
+    end, fault = _end_of(text), job_faults.fault_of(text)
     if (end is None or end[1].get("how") == "exception") and not fault and (unreached := _unreached(text)):
         return "connect", unreached
     if end is None and not fault:
-        return _of_transport(text)
+        return _of_transport(text) or rank_states.state_of(text)
     # That a peer's memory or link failed is said by each rank that reached for it: an error, and no device's fault yet.
     kind, named = end if end is not None else ("cuda" if fault == job_faults.CONTAINED else "device", {})
     if fault:
@@ -213,6 +227,16 @@ def said_of(text: str) -> tuple[str, dict[str, str]] | None:
     if ray is not None and ray[1]:
         named.setdefault("host", ray[1])
     return kind, named
+
+
+def _end_of(text: str) -> tuple[str, dict[str, str]] | None:
+    """How a process or a job ended, or whom others wait for. An exception that says how the calls of ranks differ is
+    no end of one of them."""
+    end = ends.end_of(text) or scheduled.end_of(text)
+    if end is None or end[1].get("how") != "exception":
+        return end
+    state = rank_states.state_of(text)
+    return state if state is not None and state[0] in (rank_states.MISMATCH, rank_states.DIFFERS) else end
 
 
 def _before_all(text: str) -> tuple[str, dict[str, str]] | None:

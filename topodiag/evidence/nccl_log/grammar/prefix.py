@@ -293,7 +293,7 @@ _RESULT = (
 )
 """What ncclGetErrorString says of a result (src/init.cc, v2.4 and later): whoever calls NCCL repeats it."""
 _FAILURE = compiled(
-    r"(?:Watchdog c|\] C)aught collective operation timeout|last enqueued(?: NCCL)? work"
+    r"(?:Watchdog c|\] C)aught collective operation timeout|[Ll]ast enqueued(?: NCCL)? work"
     r"|\bnccl(?:Remote|System|Internal|UnhandledCuda)Error\b|\bncclInvalid(?:Usage|Argument)\b|NCCL error\b"
     r"|NCCL failure\b|[NR]CCL operation \w{1,40}(?:\([^)]{0,200}\))? failed"
     rf"|[NRnr](?:CCL|ccl).{{0,400}}?{_RESULT}|{_RESULT}.{{0,200}}?\b[NR]CCL\b"

@@ -10,7 +10,7 @@ import re
 from topodiag.evidence.nccl_log.grammar import job_lines
 from topodiag.evidence.nccl_log.grammar.prefix import application, clean, torch_version
 
-SPEAKS = (b"CCL", b"ccl", b"] INFO ", b" WARN ", b"atchdog", b"last enqueued", b"Duplicate", b"ocket", b"ailed",
+SPEAKS = (b"CCL", b"ccl", b"] INFO ", b" WARN ", b"atchdog", b"ast enqueued", b"Duplicate", b"ocket", b"ailed",
            b"Cuda failure", b"not yet initialized", b"shared memory", b"Got completion",
            b"HIP version", b"ROCm version",
            b"tion |", b"cast |", b"duce |", b"ther |", b"tter |", *job_lines.WORDS)  # fmt: skip

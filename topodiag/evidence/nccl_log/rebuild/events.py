@@ -59,7 +59,7 @@ _WATCHDOG = re.compile(
     r"(?:[Ww]atchdog caught|\] Caught) collective operation timeout: WorkNCCL\((?:SeqNum=(\d{1,18}), )?OpType=(\w+)"
 )
 _WATCHDOG_TIME = re.compile(r"Timeout\(ms\)=(\d{1,15})\) ran for (\d{1,15}) milliseconds")
-_LAST_WORK = re.compile(r"last enqueued (?:NCCL )?work: (-?\d{1,18}), last completed (?:NCCL )?work: (-?\d{1,18})")
+_LAST_WORK = re.compile(r"[Ll]ast enqueued (?:NCCL )?work: (-?\d{1,18}), last completed (?:NCCL )?work: (-?\d{1,18})")
 _PG = re.compile(r"PG (?:ID )?(\w{1,40})(?: PG GUID ([^\s(]{1,80}))?(?:\(([^)]{0,80})\))? Rank (\d{1,9})")
 _RANK = re.compile(r"\[[Rr]ank ?(\d{1,9})\]|\brank (\d{1,9})\b")
 _GAVE_UP = re.compile(r"NCCL (?:error|failure)|\bnccl\w{3,20}Error\b|\bncclInvalid")
