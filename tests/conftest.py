@@ -23,8 +23,11 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell that is not interactive starts its background jobs so, and every child would inherit it.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# What collecting the tests makes stays to the end: every search for garbage meanwhile goes through all of it in vain.
+# Python's own searches for garbage go through what tests keep again and again, and free next to nothing.
 gc.disable()
+_OBJECTS = 500_000
+"""New objects between two searches, which are between tests. What a search finds in use is kept to the end: the next
+looks only at what is newer."""
 
 # Two workers, and hundreds of programs that tests start, would compile the same modules again.
 sys.dont_write_bytecode = False
@@ -78,15 +81,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """What is loaded by now stays to the end: it is left out of each search for garbage, which are as rare as in the
-    program itself."""
+    """What is loaded by now stays to the end: it is left out of each search for garbage."""
     from tests import kept  # noqa: PLC0415 - not for each worker's start
-    from topodiag.app.collecting import OBJECTS  # noqa: PLC0415
 
     kept.keep_longer()
     gc.freeze()
-    gc.set_threshold(OBJECTS)
-    gc.enable()
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -97,6 +96,9 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
     pytest takes for a test. All are sent where their times, or a file of results, are asked for.
     """
     options = item.config.option
+    if gc.get_count()[0] > _OBJECTS:
+        gc.collect()
+        gc.freeze()
     if not hasattr(item.config, "workerinput") or options.durations is not None or options.xmlpath:
         return None
     hook = item.ihook
