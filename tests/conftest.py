@@ -56,6 +56,14 @@ def pytest_configure(config: pytest.Config) -> None:
     if folder is not None:
         config.add_cleanup(lambda: searches.drop(folder))
     searches.use()
+    gc.freeze()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
+    from tests.workers import ByFile  # noqa: PLC0415 - there is no xdist without workers
+
+    return ByFile(config, log) if config.getoption("dist") == "loadfile" else None
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -92,19 +100,20 @@ def pytest_collection_finish() -> None:
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
     """A worker sends one report of a test that passes in place of three.
 
-    That a setup and a teardown passed is shown nowhere, and packing, sending and unpacking it is a quarter of what
-    pytest takes for a test. All are sent where their times, or a file of results, are asked for.
+    That a setup and a teardown passed is shown nowhere, nor, without -v, that a test begins and ends, nor ever which
+    words -k could have found it by: packing, sending and unpacking that is more than what pytest takes for the test
+    itself. All is sent where times, or a file of results, are asked for.
     """
-    options = item.config.option
     if gc.get_count()[0] > _OBJECTS:
         gc.collect()
         gc.freeze()
-    if not hasattr(item.config, "workerinput") or options.durations is not None or options.xmlpath:
+    options = item.config.option
+    told = options.durations is not None or options.xmlpath or options.verbose > 0
+    if told or not hasattr(item.config, "workerinput"):
         return None
-    hook = item.ihook
-    hook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
     for report in runtestprotocol(item, nextitem=nextitem, log=False):
+        if report.passed:
+            report.keywords = {}
         if report.when == "call" or not report.passed:
-            hook.pytest_runtest_logreport(report=report)
-    hook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+            item.ihook.pytest_runtest_logreport(report=report)
     return True
