@@ -23,8 +23,11 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell that is not interactive starts its background jobs so, and every child would inherit it.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# What collecting the tests makes stays to the end: every search for garbage meanwhile goes through all of it in vain.
+# Python's own searches for garbage go through what tests keep again and again, and free next to nothing.
 gc.disable()
+_OBJECTS = 500_000
+"""New objects between two searches, which are between tests. What a search finds in use is kept to the end: the next
+looks only at what is newer."""
 
 # Two workers, and hundreds of programs that tests start, would compile the same modules again.
 sys.dont_write_bytecode = False
@@ -53,6 +56,14 @@ def pytest_configure(config: pytest.Config) -> None:
     if folder is not None:
         config.add_cleanup(lambda: searches.drop(folder))
     searches.use()
+    gc.freeze()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
+    from tests.workers import ByFile  # noqa: PLC0415 - there is no xdist without workers
+
+    return ByFile(config, log) if config.getoption("dist") == "loadfile" else None
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -78,31 +89,31 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """What is loaded by now stays to the end: it is left out of each search for garbage, which are as rare as in the
-    program itself."""
+    """What is loaded by now stays to the end: it is left out of each search for garbage."""
     from tests import kept  # noqa: PLC0415 - not for each worker's start
-    from topodiag.app.collecting import OBJECTS  # noqa: PLC0415
 
     kept.keep_longer()
     gc.freeze()
-    gc.set_threshold(OBJECTS)
-    gc.enable()
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
     """A worker sends one report of a test that passes in place of three.
 
-    That a setup and a teardown passed is shown nowhere, and packing, sending and unpacking it is a quarter of what
-    pytest takes for a test. All are sent where their times, or a file of results, are asked for.
+    That a setup and a teardown passed is shown nowhere, nor, without -v, that a test begins and ends, nor ever which
+    words -k could have found it by: packing, sending and unpacking that is more than what pytest takes for the test
+    itself. All is sent where times, or a file of results, are asked for.
     """
+    if gc.get_count()[0] > _OBJECTS:
+        gc.collect()
+        gc.freeze()
     options = item.config.option
-    if not hasattr(item.config, "workerinput") or options.durations is not None or options.xmlpath:
+    told = options.durations is not None or options.xmlpath or options.verbose > 0
+    if told or not hasattr(item.config, "workerinput"):
         return None
-    hook = item.ihook
-    hook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
     for report in runtestprotocol(item, nextitem=nextitem, log=False):
+        if report.passed:
+            report.keywords = {}
         if report.when == "call" or not report.passed:
-            hook.pytest_runtest_logreport(report=report)
-    hook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+            item.ihook.pytest_runtest_logreport(report=report)
     return True
