@@ -58,7 +58,9 @@ def load_yaml(blob: Blob) -> Any:
         mark = getattr(error, "problem_mark", None)
         line = mark.line + 1 if mark is not None else None
         problem = getattr(error, "problem", None) or "cannot be parsed"
-        raise InputError(blob.name, f"is no YAML: {short(str(problem))}", line=line) from None
+        deep = "nesting depth" in str(problem)  # PyYAML 6.0.4 and later have a bound of their own
+        why = "is nested too deeply" if deep else f"is no YAML: {short(str(problem))}"
+        raise InputError(blob.name, why, line=line) from None
     except RecursionError:
         raise InputError(blob.name, "is nested too deeply") from None
     except (ValueError, TypeError, OverflowError, AttributeError) as error:

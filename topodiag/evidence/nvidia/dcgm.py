@@ -20,8 +20,7 @@ from typing import cast
 
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source
-from topodiag.evidence.sentences import event
-from topodiag.model.system import REPORTED
+from topodiag.model.system import REPORTED, KernelEvent
 from topodiag.model.topics import Topic
 
 MAX_INDEX = 255
@@ -127,8 +126,9 @@ class Dcgm(Source[HealthLine]):
             named = {words: part for words in said if (part := _part_of(words))}
             for words, part in named.items():
                 record = said[words]
-                text = f"GPU {index}: {words}"
-                draft.events.append(event(f"{REPORTED}{part}", text, blob, record.line, record.text))
+                text = words if f"GPU {index}" in words else f"GPU {index}: {words}"
+                origin = blob.origin(record.line, record.text)
+                draft.events.append(KernelEvent(f"{REPORTED}{part}", text, origin, gpu=index, of_log=False))
             rest = {words: record for words, record in said.items() if words not in named}
             if (named or index in held) and all(words.endswith(_WITHOUT_WHY) for words in rest):
                 continue  # the sentence below the row says why the test failed

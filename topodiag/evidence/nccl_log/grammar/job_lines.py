@@ -190,6 +190,8 @@ _TRANSPORT = compiled(
 )
 """UCX' log levels, NVSHMEM's NVSHMEMI_NZ_ERROR_JMP (src/include/internal), NIXL's status names, Open MPI's and MPICH's
 words on UCX, libfabric and PSM."""
+_OF_MEMORY = compiled(r"(?:reg_mr|[Rr]egist).{0,200}(?:Bad address|EFAULT)")
+"""Memory of a GPU that the kernel does not register is a node's fault, and read as such."""
 _OF_WORK = compiled(
     r"[Rr]etr(?:y|ies) .{0,12}exceed|_cq_error\b|OFI poll|[Cc]ompletion .{0,40}(?:error|status)|\bCQE?\b"
     r"|Remote (?:access|operation)"
@@ -283,7 +285,7 @@ def _unmet(text: str) -> tuple[str, dict[str, str]] | None:
 
 def _of_transport(text: str) -> tuple[str, dict[str, str]] | None:
     """An error that a transport library prints as its own, by what failed: work, the way to a peer, or neither."""
-    if _TRANSPORT.search(text) is None:
+    if _TRANSPORT.search(text) is None or _OF_MEMORY.search(text) is not None:
         return None
     kind = "ib completion" if _OF_WORK.search(text) else "connect" if _OF_PEER.search(text) else "other"
     return kind, {}
