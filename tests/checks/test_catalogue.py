@@ -8,7 +8,6 @@ import pytest
 
 from topodiag.checks import registry
 from topodiag.checks.interface import NodeCheck
-from topodiag.checks.node.told_only import ToldOnly
 
 CASES = Path(__file__).parents[2] / "fixtures" / "checks"
 SECTIONS = (
@@ -23,10 +22,8 @@ SECTIONS = (
 
 
 def _judges_nodes(check_id: str) -> bool:
-    """Whether bundles of nodes are its fixtures; those of checks of jobs are built in tests/checks/jobs.py, and what
-    others alone say of a node is in tests/test_outputs_network_setup.py."""
-    classes = registry.check_classes(check_id)
-    return any(issubclass(each, NodeCheck) and not issubclass(each, ToldOnly) for each in classes)
+    """Whether bundles of nodes are its fixtures; those of checks of jobs are built in tests/checks/jobs.py."""
+    return any(issubclass(each, NodeCheck) for each in registry.check_classes(check_id))
 
 
 @pytest.mark.parametrize("check_id", registry.ids())

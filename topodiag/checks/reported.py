@@ -149,8 +149,8 @@ WORDS: dict[str, tuple[str, str, str, str]] = {
 
 _OF_SOME = frozenset({"fabric", "nvlink"})
 """Parts that a node may do without, by what its GPUs are: a Fabric Manager that does not start beside one GPU."""
-OF_JOBS = ("JOB002", "JOB003", "JOB008")
-"""Checks of jobs that rows of ranks or hosts speak of (evidence/host/sibling_rows.py)."""
+OF_JOBS = ("BEN005", "JOB002", "JOB003", "JOB008", "NET001", "NET002", "NET005", "NET008")
+"""Checks of jobs and benchmarks of which tools speak that know no job: of ranks and hosts, of ways to peers."""
 
 
 def with_reports(outcome: Outcome, node: Node) -> Outcome:
@@ -173,7 +173,7 @@ def with_reports(outcome: Outcome, node: Node) -> Outcome:
 
 
 def of_jobs(node: Node) -> tuple[Outcome, ...]:
-    """What a text about ranks that is no log of a job says, of checks that judge no node; none without such a text."""
+    """What a text that is no log of a job says, of checks that judge no node; none without such a text."""
     asked = (Outcome(check, Status.NOT_APPLICABLE, node.host) for check in OF_JOBS)
     return tuple(each for one in asked if (each := with_reports(one, node)).status is Status.FINDING)
 

@@ -44,10 +44,5 @@ CHECKS = {
 COMPANIONS = {
     "BEN001": "rdma_test:RdmaTestLow",
     "JOB004": "second_program:SecondProgram",
-    "BEN005": "told_only:SlowPairsTold",
-    "NET001": "told_only:SocketsTold",
-    "NET002": "told_only:PeerUnreachedTold",
-    "NET005": "told_only:PluginTold",
-    "NET008": "told_only:RdmaSetupTold",
 }
 """Checks whose page stands with another subject: the same fault, shown by other evidence."""

@@ -21,6 +21,7 @@ from topodiag.evidence.interface import Blob, Parsed
 from topodiag.evidence.sentences import Telling, event
 from topodiag.model.system import TOLD_OF, KernelEvent
 from topodiag.model.topics import Topic
+from topodiag.words.units import in_ms, spell_bytes
 
 MAX_LINE = 400
 MAX_ROWS = 4096
@@ -181,7 +182,12 @@ def _late(times: Mapping[str, Mapping[str, tuple[float, int, str]]]) -> Iterator
             continue
         for who in odd:
             value, number, line = by_rank[who]
-            yield "rank-late", f"{who}: {name} {value:g} ms, and {usual:g} ms by the median of all", number, line
+            yield (
+                "rank-late",
+                f"{who}: {name} {in_ms(value * 1000)}, and {in_ms(usual * 1000)} by the median of all",
+                number,
+                line,
+            )
 
 
 def _shared(rows: _Rows) -> Iterator[tuple[str, str, int, str]]:
@@ -193,7 +199,7 @@ def _shared(rows: _Rows) -> Iterator[tuple[str, str, int, str]]:
     for (gpu, program), held in rows.processes.items():
         sizes = [size for size, _, _ in held]
         if len(held) > 1 and max(sizes) <= 1.1 * min(sizes):
-            words = f"{len(held)} processes of {program[-60:]} with {sizes[0]} MiB each on GPU {gpu}"
+            words = f"{len(held)} processes of {program[-60:]} with {spell_bytes(sizes[0] << 20)} each on GPU {gpu}"
             yield "gpu-shared", words, held[-1][1], held[-1][2]
 
 

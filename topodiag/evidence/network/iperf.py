@@ -16,6 +16,7 @@ from topodiag.evidence.interface import Blob, Parsed
 from topodiag.evidence.sentences import MAX_LINE, Telling, event
 from topodiag.model.system import TOLD_OF, KernelEvent
 from topodiag.model.topics import Topic
+from topodiag.words.units import in_gbps
 
 _HEAD = re.compile(r"^[ \t>|]{0,20}\[ ?ID\] Interval {1,20}Transfer {1,20}(?:Bitrate|Bandwidth)\b", re.M)
 _TOTAL = re.compile(
@@ -64,6 +65,6 @@ class Iperf(Telling):
             rate = float(found["rate"]) * 1000 ** _POWERS[found["unit"]] / 1e9
             best = max(best or (rate, number, said), (rate, number, said))
         if best is not None and speeds and 0 < best[0] < SLOW_SHARE * min(speeds):
-            words = f"iperf: {best[0]:.3g} Gb/s over an interface of {min(speeds):g} Gb/s: {best[2]}"
+            words = f"iperf: {in_gbps(best[0])} over an interface of {in_gbps(min(speeds))}: {best[2]}"
             parsed.records.append(event(f"{TOLD_OF}tcp-slow", words, blob, best[1], best[2]))
         return parsed

@@ -20,6 +20,7 @@ from typing import cast
 
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source
+from topodiag.model.provenance import Origin
 from topodiag.model.system import REPORTED, KernelEvent
 from topodiag.model.topics import Topic
 
@@ -122,18 +123,25 @@ class Dcgm(Source[HealthLine]):
             names = tuple(dict.fromkeys(name for record in passed for name in cast(tuple[str, ...], record.value)))
             draft.single("node").offer(PASSED, names, blob.origin(passed[0].line, passed[0].text))
         held = {record.index for record in parsed.records if record.name == "throttle"}
-        for index, said in failed.items():
-            named = {words: part for words in said if (part := _part_of(words))}
-            for words, part in named.items():
-                record = said[words]
-                text = words if f"GPU {index}" in words else f"GPU {index}: {words}"
-                origin = blob.origin(record.line, record.text)
-                draft.events.append(KernelEvent(f"{REPORTED}{part}", text, origin, gpu=index, of_log=False))
-            rest = {words: record for words, record in said.items() if words not in named}
-            if (named or index in held) and all(words.endswith(_WITHOUT_WHY) for words in rest):
-                continue  # the sentence below the row says why the test failed
-            first = next(iter(rest.values()))
-            draft.gpu(index=index).offer(FAILED, tuple(rest), blob.origin(first.line, first.text))
+        _fill_failed(failed, held, blob, draft)
+
+
+def _fill_failed(failed: dict[int, dict[str, HealthLine]], held: set[int], blob: Blob, draft: NodeDraft) -> None:
+    """What failed on each GPU, by the words of the sentences; `held` are those whose clocks are held down."""
+    for index, said in failed.items():
+        named = [(words, record) for words, record in said.items() if _part_of(words)]
+        draft.events.extend(_told(index, words, blob.origin(each.line, each.text)) for words, each in named)
+        rest = [(words, record) for words, record in said.items() if not _part_of(words)]
+        if (named or index in held) and all(words.endswith(_WITHOUT_WHY) for words, _ in rest):
+            continue  # the sentence below the row says why the test failed
+        origin = blob.origin(rest[0][1].line, rest[0][1].text)
+        draft.gpu(index=index).offer(FAILED, tuple(words for words, _ in rest), origin)
+
+
+def _told(index: int, words: str, origin: Origin) -> KernelEvent:
+    """A sentence that names the part of a GPU which is at fault, as an event of that part."""
+    text = words if f"GPU {index}" in words else f"GPU {index}: {words}"
+    return KernelEvent(f"{REPORTED}{_part_of(words)}", text, origin, gpu=index, of_log=False)
 
 
 def _part_of(words: str) -> str:

@@ -20,6 +20,7 @@ from topodiag.evidence.interface import Blob, Parsed, Source
 from topodiag.evidence.sentences import event
 from topodiag.model.system import TOLD_OF
 from topodiag.model.topics import Topic
+from topodiag.words.units import in_mhz
 
 MAX_GPUS = 256
 MAX_LINE = 1000
@@ -114,7 +115,7 @@ def _held_by_heat(rows: Sequence[DmonRow]) -> Iterator[tuple[DmonRow, str]]:
         elif (
             clock and "utilization" not in row.values and row.signs.get("gtemp", 0) >= HOT_C and _is_slow(clock, clocks)
         ):
-            yield row, f"is hot and at {clock} MHz, the others at {median(clocks):.0f} MHz"
+            yield row, f"is hot and at {in_mhz(clock)}, the others at {in_mhz(median(clocks))}"
 
 
 def _is_slow(clock: int, clocks: Sequence[int]) -> bool:
