@@ -212,6 +212,14 @@ def test_exceptions_and_deaths_that_are_only_spoken_of_are_no_jobs_end(tmp_path:
         said(tmp_path, text)
 
 
+@pytest.mark.parametrize(("signal", "word"), [(1, "terminal or session"), (2, "cancelled"), (9, "killed by signal 9")])
+def test_a_launcher_that_a_signal_ended_is_no_exception_to_mend(tmp_path: Path, signal: int, word: str) -> None:
+    line = "torch.distributed.elastic.multiprocessing.api.SignalException: Process 2704315 got signal: {}\n"
+    (finding,) = said(tmp_path, line.format(signal))["findings"]
+    assert finding["id"] == "JOB009"
+    assert word in finding["message"]
+
+
 def test_an_access_that_the_iommu_refused_to_an_unknown_device_is_listed_and_not_called_healthy(tmp_path: Path) -> None:
     line = "DMAR: [DMA Read NO_PASID] Request device [5e:00.0] fault addr 0x380fff000000 [fault reason 0x06] not set\n"
     made = said(tmp_path, line)

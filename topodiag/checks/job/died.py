@@ -63,6 +63,8 @@ ENDINGS: Mapping[str, Ending] = {
     "killed": Ending("was killed by signal 9",
                      "mostly the kernel's OOM killer: `dmesg -T | grep -i 'killed process'` on the node, and `sacct"
                      " --format=State,ExitCode`", 4, Confidence.MEDIUM),
+    "hung up": Ending("was ended with the terminal or session that started it (signal 1, SIGHUP)",
+                      "start it so that it outlives the session: sbatch, systemd-run, tmux, or `nohup setsid`", 2),
     "limit": Ending("reached its time limit",
                     "no fault by itself: raise the limit (--time), or save checkpoints before it", 5),
     "cancelled": Ending("was cancelled: by a user, a script or the scheduler",
@@ -74,7 +76,7 @@ ENDINGS: Mapping[str, Ending] = {
 }  # fmt: skip
 """By `how` of an event. Not here: `terminated` and `aborted`, which follow from something else."""
 
-COMES_FROM_OUTSIDE = frozenset({"node failure", "preempted", "evicted", "memory", "port taken", "loader"})
+COMES_FROM_OUTSIDE = frozenset({"node failure", "preempted", "evicted", "memory", "port taken", "loader", "hung up"})
 """Endings that no error of the job brings about."""
 
 NO_FAULT = frozenset({"preempted", "limit"})
@@ -116,7 +118,7 @@ class Died:
     @property
     def stands_for_job(self) -> bool:
         """Whether a scheduler ended the whole job or step, not one of its processes."""
-        return self.how in ("no room", "preempted", "limit", "node failure", "evicted", "cancelled")
+        return self.how in ("no room", "preempted", "limit", "node failure", "evicted", "cancelled", "hung up")
 
 
 class ProcessDied(JobCheck[Died]):

@@ -12,6 +12,7 @@ import re
 
 from topodiag.evidence.nccl_log.grammar import memory_ends
 from topodiag.evidence.nccl_log.grammar.numbers import compiled, error_named
+from topodiag.evidence.nccl_log.grammar.signals import how_of_code, how_of_signal
 
 LIMIT = 2000
 """Characters that are kept of such a line: torch prints two fingerprints on one."""
@@ -223,8 +224,8 @@ def end_of(text: str) -> tuple[str, dict[str, str]] | None:
     """Kind (`ended`, `stalled`, `mismatch`) and what the line names; None for all others.
 
     `how` of an end: no room, memory, limit, preempted, evicted, node failure, cancelled, crash, exception, killed,
-    terminated, aborted, exit, died, not launched, loader, port taken, or context (a line of torch's summary that names
-    rank or host).
+    terminated, aborted, hung up, exit, died, not launched, loader, port taken, or context (a line of
+    torch's summary that names rank or host).
     """
     if _NOTHING.search(text) is None:
         return None
@@ -309,7 +310,7 @@ def _of_code(text: str) -> dict[str, str] | None:
         if found is not None:
             code = next(part for part in found.groups() if part)
             local = found[2] if pattern is _ELASTIC else ""
-            return {"how": _how_of_code(int(code)), "code": code, "local_rank": local}
+            return {"how": how_of_code(int(code)), "code": code, "local_rank": local}
     loader = _LOADER.search(text) if "NCCL " not in text else None
     if loader is not None:
         return {"how": "loader", "what": loader[1] or loader[2] or loader[3] or ""}
@@ -349,6 +350,8 @@ def _of_exception(text: str) -> dict[str, str] | None:
     found = _EXCEPTION.search(text)
     if found is None or (_OF_OTHERS.search(text) and not found[1].endswith(("ImportError", "ModuleNotFoundError"))):
         return None
+    if found[1].endswith("SignalException") and (how := how_of_signal(found[2])):
+        return {"how": how}
     uncaught = _UNCAUGHT.search(text[: found.start(1)])
     return {
         "how": "exception",
@@ -360,16 +363,10 @@ def _of_exception(text: str) -> dict[str, str] | None:
 
 def _how_of_task(words: str, code: str | None) -> str:
     if code is not None:
-        return _how_of_code(int(code))
+        return how_of_code(int(code))
     return {"Out Of Memory": "memory", "Killed": "killed", "Aborted": "aborted", "Terminated": "terminated"}.get(
         words, "crash"
     )
-
-
-def _how_of_code(code: int) -> str:
-    """What an exit code tells: Python's is the negative signal, a shell's is 128 and the signal."""
-    signal = -code if code < 0 else code - 128 if code > 128 else 0
-    return {9: "killed", 15: "terminated", 6: "aborted", 11: "crash", 7: "crash", 8: "crash"}.get(signal, "exit")
 
 
 def _fingerprints(found: re.Match[str]) -> dict[str, str]:
