@@ -26,9 +26,12 @@ _WHY: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("silent", compiled(r"[Tt]imed[ -]?out\b|\bETIMEDOUT\b|\bi/o timeout\b")),
 )
 """In the order in which they are asked: a name that was not found may be said to have timed out as well."""
-OWN_BRIDGES = frozenset({"172.17.0.1", "192.168.122.1", "10.88.0.1"})
-"""Addresses of docker0, of libvirt's virbr0 and of Podman's bridge, as they make them on every host: who connects there
-finds its own host."""
+OWN_BRIDGES = frozenset({"172.17.0.1", "192.168.122.1", "10.88.0.1", "127.0.1.1"})
+"""Addresses of docker0, of libvirt's virbr0 and of Podman's bridge, as they make them on every host, and the one that
+Debian's installer gives to the host's own name: who connects there finds its own host."""
+_NUMBERED = compiled(r"\d{1,10}|0\.(?!0\.0\.0)\d{1,3}\.\d{1,3}\.\d{1,3}")
+"""A host name of digits alone is read as the number of an IPv4 address (inet_aton(3)), mostly one of 0.0.0.0/8, which
+no host has (RFC 1122, 3.2.1.3)."""
 _REACHES = compiled(
     r"[Cc]onnect(?:ion|ing)?\b|[Rr]esolv|name resolution|\bgai ?error\b|getaddrinfo|\bdial\b|[Rr]endezvous|\bssh\b"
 )
@@ -79,6 +82,11 @@ def why_unreached(text: str) -> str:
 def is_bridge(address: str) -> bool:
     """Whether an address is that of a bridge which each host has for itself."""
     return address in OWN_BRIDGES
+
+
+def is_number(peer: str) -> bool:
+    """Whether what is to be reached is a host's name that is read as a number, or the address that comes of it."""
+    return _NUMBERED.fullmatch(peer) is not None
 
 
 def of_ranks(text: str) -> bool:
