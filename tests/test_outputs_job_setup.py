@@ -70,6 +70,10 @@ IFCONFIG = """[root@{} ~]# ifconfig ib0
 ib0: flags=4163<UP,BROADCAST,RUNNING,MULTICAST>  mtu {}
         inet 10.1.0.{}  netmask 255.255.0.0  broadcast 10.1.255.255
 """
+UNIQUE = (
+    "AssertionError: Every node should have a unique IP address. Got 2 nodes with node ids ['ab', 'cd'] and {} unique"
+    " IP addresses {{{}}}. Please check your network configuration.\n"
+)
 SPACE = (
     "Command Line Args: Namespace(config_file='a.yaml', dist_url='tcp://192.168.2.2:3002', eval_only=False,"
     " machine_rank={}, num_gpus={}, num_machines=2, opts=['SOLVER.BASE_LR', '0.0025'], resume=False)\n"
@@ -130,6 +134,7 @@ RELOCATION = "./a.out: relocation error: {}: symbol {}, version {} not defined i
         ("InvalidArgumentError: Shape mismatch in the collective instance 100. Op at GPU:0 expected shape [10] but"
          " another member in the group expected shape [12]\n", "JOB006"),
         (ASKED.format("a1", 4200) + ASKED.format("a2", 1500), "NIC004"),
+        (UNIQUE.format(1, "'172.17.0.3'"), "NET002"),
         (IFCONFIG.format("n1", 65520, 1) + IFCONFIG.format("n2", 2044, 2), "NIC004"),
     ],
 )  # fmt: skip
@@ -161,6 +166,7 @@ def test_the_cause_comes_first(tmp_path: Path, text: str, first: str) -> None:
         START.format("14:52", 0, 29501),
         "W0408 11:22 rdma.cc:11] GID index 0 is empty, using index 3 instead\n",
         "If the NVSHMEM host library version does not match, rebuild the device library.\n",
+        UNIQUE.format(2, "'10.1.0.3', '10.1.0.4'").replace("AssertionError", "INFO"),
         "UCP version check: UCX version mismatch: none\n",
         ASKED.format("a1", 4200) + ASKED.format("a2", 4200),
         ASKED.format("a1", 4200) + ASKED.format("a2", 1500).replace("ip link show ens3f0np0", "ip link"),

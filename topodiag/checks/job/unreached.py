@@ -42,7 +42,12 @@ _NUMBER = (
     "a host name with a letter in it, or MASTER_ADDR (`--rdzv-endpoint`, `--local-addr`) with the node's address",
     "`hostname` and `getent hosts $(hostname)` on the node show both",
 )
-_NO_WAY = frozenset({"name", "number", "route", "aborted", "silent"})
+_SHARED = (
+    "`ip -brief addr` on each node, in the container: the address in the network between the nodes; docker0 has one"
+    " address everywhere",
+    "name it to the launcher on each node: VLLM_HOST_IP, `ray start --node-ip-address`, torchrun `--local-addr`",
+)
+_NO_WAY = frozenset({"name", "number", "shared", "route", "aborted", "silent"})
 """Why others than NCCL reached nobody. Of grammar/reach.py: `refused` comes from a peer that was reached, `own` from
 the host itself."""
 LOOPBACK = re.compile(r"127\.\d{1,3}\.\d{1,3}\.\d{1,3}|localhost|::1")
@@ -78,6 +83,9 @@ def by_connects(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
     wanted, fix = "an interface whose network leads to all nodes, with its ports open", _WAYS
     if unreached[0].why == "name":
         what, wanted, fix = f"{who} finds no address for the name {whom}", "a name that every node resolves", _NAMES
+    if unreached[0].why == "shared":
+        wanted, fix = "an address of its own for each node", _SHARED
+        what = f"several nodes give the same address for themselves: {whom}"
     if unreached[0].why == "number":
         wanted, fix = "a name that is no number", _NUMBER
         what = f"{who} takes a host name that is a number for an address, which no host has: {whom}"

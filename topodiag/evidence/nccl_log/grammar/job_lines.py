@@ -237,6 +237,9 @@ def _before_all(text: str) -> tuple[str, dict[str, str]] | None:
     end = ends.end_of(text) if "use" in text or "USE" in text else None
     if end is not None and end[1].get("how") == "port taken":
         return end
+    shared = reach.shared_address(text)
+    if shared:
+        return "connect", {"peer": shared, "why": "shared"}
     if rank_states.tells_of_library(text) and (state := rank_states.state_of(text)) is not None:
         return state
     if _IWARP.search(text) is not None:

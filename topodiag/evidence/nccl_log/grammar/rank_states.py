@@ -136,7 +136,7 @@ _VERSION_DIFFERS = compiled(
 )
 
 _LIBRARIES_APART = compiled(
-    r"(?i:\b(?:nvshmem|uc[pxt]|pmix|nccl|rccl|ucc|hcoll|sharp|libfabric)\b.{0,60}?\bversion )"
+    r"(?i:\b(?:nvshmem|uc[pxt]|pmix|nccl|rccl|ucc|hcoll|sharp|libfabric)\b[^:;]{0,60}?(?<!RoCE )\bversion )"
     r"(?:is incompatible\b|does not match\b|is not compatible\b|mismatch\b)"
 )
 """One library of another version than what was built with it: its own check (UCX ucp_context.c, NVSHMEM's init.cu)."""
