@@ -117,7 +117,7 @@ def said(tmp_path: Path, text: str) -> dict[str, Any]:
         ("srun: error: Node failure on gpu-3\nsrun: Job step aborted: Waiting up to 32 seconds.\n", "JOB009"),
         ("NAME      READY   STATUS             RESTARTS   AGE\nworker-0  0/1     CrashLoopBackOff   7          12m\n",
          "JOB009"),
-        ("ImportError: /opt/lib/libtorch_cuda.so: undefined symbol: ncclCommRegister\n", "JOB009"),
+        ("ImportError: /opt/lib/libtorch_cuda.so: undefined symbol: ncclCommRegister\n", "JOB002"),
         ("XlaRuntimeError: DEADLINE_EXCEEDED: Barrier timed out. Barrier_id: PjRT_Client_Connect. Timed out tasks: 3\n",
          "JOB001"),
         ("torch.distributed.DistStoreError: wait timeout after 300000ms, keys: /default_pg/0//cuda//worker/ranks\n",

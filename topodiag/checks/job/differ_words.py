@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from topodiag.checks.interface import JobCheck
@@ -21,6 +22,41 @@ _WORDS = {
               " of single nodes"),
 }  # fmt: skip
 
+_NOT_AS_BUILT = re.compile(r"undefined symbol|version `|not defined in file")
+_OF_RANKS = re.compile(
+    r"\blib(?:nccl|rccl|mlx[45]|ibverbs|rdmacm|efa|uc[tpsmc]|fabric|psm2|mpi|open-rte|pmix|nvshmem|torch_cuda|c10_cuda"
+    r"|sharp|hcoll)(?!-net)[\w+-]{0,40}\.so|\b(?:nccl[A-Z]|mlx[45]dv_|ibv_|uc[tps]_|MPI_|PMIx_)\w"
+)
+"""Libraries by which ranks talk, and their functions. NCCL's network plugin is NET005's."""
+
+
+def not_as_built(check: JobCheck[Any], job: Job) -> list[Finding]:
+    """The dynamic loader's word that a library by which ranks talk is of another version than what was built with
+    it."""
+    told = [
+        event
+        for event in job.events
+        if event.details.get("how") == "loader" and _NOT_AS_BUILT.search(event.text) and _OF_RANKS.search(event.text)
+    ]
+    if not told or any("libnccl-net" in event.text for event in told):
+        return []
+    return [
+        check.finding(
+            Severity.ERROR,
+            f"a library by which ranks talk is of another version than what was built with it: {quoted(told[0].text)}",
+            observed=quoted(told[0].text, 300),
+            expected="on each node the libraries that the program was built with",
+            fix=(
+                "`ldd` on the library that is named, on this node and where it was built: which file is taken, from"
+                " which package (`rpm -qf`, `dpkg -S`)?",
+                "one image, or one set of packages (rdma-core or OFED, NCCL, UCX), on all nodes",
+            ),
+            nodes=list(dict.fromkeys(event.host for event in told if event.host)),
+            cost=Cost(share=1.0, text="the program does not start here"),
+            evidence=[event.origin for event in told],
+        )
+    ]
+
 
 def told_to_differ(check: JobCheck[Any], job: Job, what: str) -> list[Finding]:
     """One finding for all lines of a job that say it; none without."""
@@ -30,7 +66,7 @@ def told_to_differ(check: JobCheck[Any], job: Job, what: str) -> list[Finding]:
     noun, expected, fix = _WORDS[what]
     return [
         check.finding(
-            Severity.WARNING,
+            Severity.ERROR if any("ends" in event.details for event in told) else Severity.WARNING,
             f"{noun}, in the text's own words: {quoted(told[0].text)}",
             observed=quoted(told[0].text, 300),
             expected=expected,
@@ -41,6 +77,6 @@ def told_to_differ(check: JobCheck[Any], job: Job, what: str) -> list[Finding]:
                 else "ranks disagree on messages or choices: init fails, or a collective hangs"
             ),
             evidence=[event.origin for event in told],
-            confidence=Confidence.LOW,
+            confidence=Confidence.MEDIUM if any("ends" in event.details for event in told) else Confidence.LOW,
         )
     ]

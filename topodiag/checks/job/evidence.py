@@ -46,7 +46,11 @@ def multi_node(job: Job) -> bool:
 def piece(job: Job) -> bool:
     """Whether the logs are a piece that does not say on how many nodes the job ran."""
     world = job.world
-    return world is None or world.inferred or (world.nodes < 0 and len(world.known) < world.nranks)
+    if world is None or world.inferred:
+        return True
+    # Before 2.4 ranks that are not the first print little with their rank: their processes are all there.
+    whole = len(job.hosts) == 1 and len(job.processes) == world.nranks and len(job.communicators) == 1
+    return world.nodes < 0 and len(world.known) < world.nranks and not whole
 
 
 def only_sockets(job: Job) -> bool:

@@ -10,6 +10,8 @@ from topodiag.model.job import Event, Job
 
 ONE_NODE = 8
 """As many ranks may share a node, and meet over loopback."""
+OWN = "own"
+"""In place of an address: torch says that it took loopback, for want of an address of the host."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +30,24 @@ class GlooFault:
 def gloo_faults(job: Job) -> list[GlooFault]:
     """An interface that Gloo does not find, and loopback addresses that ranks of other nodes were sent to."""
     unnamed = tuple(event for event in job.events if "gloo" in event.details)
-    looped = tuple(event for event in job.events if "loopback" in event.details)
     if unnamed:
         return [_unnamed(unnamed)]
-    if looped and (len(job.hosts) > 1 or any(int(event.details["size"]) > ONE_NODE for event in looped)):
-        return [_looped(looped)]
-    return []
+    met = tuple(event for event in job.events if "mesh" in event.details)
+    own = tuple(event for event in job.events if event.details.get("loopback") == OWN)
+    looped = tuple(event for event in met if event.details.get("loopback"))
+    if not looped and met and own:
+        looped = own
+    return [_looped(looped)] if looped and _on_several_nodes(job, (*met, *own)) else []
+
+
+def _on_several_nodes(job: Job, events: tuple[Event, ...]) -> bool:
+    """Whether the ranks of a job are on more than one node, by hosts or by more ranks than one holds."""
+    hosts = {event.details.get("host") or event.host for event in events} - {""}
+    return (
+        len(hosts | set(job.hosts)) > 1
+        or any(int(event.details.get("size") or 0) > ONE_NODE for event in events)
+        or any(event.rank >= ONE_NODE for event in events)
+    )
 
 
 def _unnamed(events: tuple[Event, ...]) -> GlooFault:
@@ -57,10 +71,13 @@ def _unnamed(events: tuple[Event, ...]) -> GlooFault:
 
 
 def _looped(events: tuple[Event, ...]) -> GlooFault:
-    address, size = events[0].details["loopback"], events[0].details["size"]
+    address, size = events[0].details["loopback"], events[0].details.get("size")
+    what = f"looks for a peer{f' of {size} ranks' if size else ''} at {address}"
+    if address == OWN:
+        what = "finds no address of this host by its own name, and takes loopback"
     return GlooFault(
         events,
-        f"{_at(events)}Gloo looks for a peer of {size} ranks at {address}: loopback leads to no other node",
+        f"{_at(events)}Gloo {what}: loopback leads to no other node",
         quoted(events[0].text, 200),
         (
             "`getent hosts $(hostname)` on each node: its own name must not resolve to 127.x (/etc/hosts)",

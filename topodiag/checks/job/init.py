@@ -12,6 +12,7 @@ import numpy as np
 from topodiag.checks.interface import JobCheck, OneStep
 from topodiag.checks.job.absent import absent_at_meeting
 from topodiag.checks.job.alone import judge_alone
+from topodiag.checks.job.launches import of_one_rank_twice
 from topodiag.checks.job.ras import by_ras_in_init
 from topodiag.checks.job.text import ask_for, failed
 from topodiag.checks.shared.words import hosts_word, quoted, rank_word
@@ -71,7 +72,8 @@ class InitNotFinished(OneStep[Job], JobCheck[Never]):
     What it finds
         Members of a communicator that started its init and never completed it, world ranks that left no line while
         others wait for them, and processes that failed before they had a rank. Processes that did not come to where
-        the job meets: a store, a coordinator, a barrier of the launch.
+        the job meets: a store, a coordinator, a barrier of the launch. Two logs, begun together, whose processes take
+        themselves for the same rank.
 
     Why it matters
         Init is collective: all ranks wait for the last one, for as long as the launcher lets them. The rank to look
@@ -126,7 +128,7 @@ class InitNotFinished(OneStep[Job], JobCheck[Never]):
         missing = self._missing(job, stuck_world) if job.world_size > 0 and job.ranks else None
         if missing is not None and not (stuck_world and found and missing.severity is Severity.INFO):
             found.append(missing)
-        found += [*judge_alone(self, job, peers), *absent_at_meeting(self, job)]
+        found += [*judge_alone(self, job, peers), *absent_at_meeting(self, job), *of_one_rank_twice(self, job)]
         if not found and not judged:
             found += [*by_ras_in_init(self, job)]
         coverage = Coverage(len(job.ranks), max(job.world_size, len(job.ranks)), "ranks")

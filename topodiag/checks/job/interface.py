@@ -37,7 +37,8 @@ class WrongInterface(OneStep[Job], JobCheck[Never]):
         there; Gloo's errors of an interface that is not there, and of loopback between nodes; and, before init was
         complete, connects to a node without a route or an answer, loopback addresses, and one address of a bridge
         (Docker, Podman, libvirt) or link-local on two nodes. Of other programs of the job (torch, MPI, launchers) what
-        they say in the system's words of a peer that they do not reach, or whose name has no address.
+        they say in the system's words of a peer that they do not reach, or whose name has no address or is a number;
+        and one address for several nodes.
 
     Why it matters
         docker0 and virbr0 have the same address on every node: ranks connect to themselves and init hangs or fails

@@ -30,6 +30,7 @@ class LibraryFault(msgspec.Struct, frozen=True, kw_only=True):
     fixed: str
     text: str = ""
     frames: str = ""
+    beside: str = ""
     sure: str
     what: str
     control: str
@@ -97,9 +98,12 @@ class KnownLibraryFault(JobCheck[tuple[FaultMet, ...]]):
         if not judged.events:
             return self.unknown(judged, f"no error and no stack trace in the text; {ask_for(judged)}")
         versions = _versions(judged)
-        met = []
+        met: list[FaultMet] = []
         for fault in library_faults():
-            shown = tuple(event for event in judged.events if _shows(fault, event))
+            told = {id(event) for each in met for event in each.events}
+            shown = tuple(event for event in judged.events if id(event) not in told and _shows(fault, event))
+            if fault.beside and not _says(judged, fault.beside):
+                continue
             having = [version for version, release in versions.items() if fault.has(release)]
             if shown and (having or not versions):
                 met.append(FaultMet(fault, shown, having[0] if having else ""))
@@ -144,7 +148,14 @@ def _versions(job: Job) -> dict[str, Release]:
     return {text.split("+")[0]: release for text in told if (release := release_of(text)) is not None}
 
 
+def _says(job: Job, pattern: str) -> bool:
+    """Whether a line that a process printed of itself fits a pattern."""
+    return any(re.search(pattern, message.text) for process in job.processes for message in process.messages)
+
+
 def _shows(fault: LibraryFault, event: Event) -> bool:
+    if event.details.get("fault") == "gid":
+        return False  # another library that came by NCCL's words
     if fault.text and event.details.get("how") != "context":
         return re.search(fault.text, event.text) is not None
     symbol = event.details.get("symbol", "")

@@ -155,10 +155,13 @@ class RdmaErrors(JobCheck[RdmaFaults]):
             (words for pattern, *words in ERRNOS if pattern in errno.lower()),
             ["`dmesg | grep mlx5` on the node names what the driver refused", GID_ADVICE],
         )
+        device = fold_runs(hcas[:4]) if hcas else "an RDMA device"
+        what = f"{device} cannot connect to {', '.join(gids[:2]) or 'its peer'}: {errno or 'refused'}"
+        if any(event.details.get("fault") == "gid" for event in events):
+            what = f"no GID can be read of {device} at the index that is asked for: {errno}"
         return self.finding(
             Severity.ERROR,
-            f"{_who(events)}: {fold_runs(hcas[:4]) if hcas else 'an RDMA device'} cannot connect to"
-            f" {', '.join(gids[:2]) or 'its peer'}: {errno or 'refused'}",
+            f"{_who(events)}: {what}",
             observed=quoted(events[0].text)
             + (f"; {plural(unanswered, 'completion')} without an answer on the same path" if unanswered else ""),
             expected="a queue pair between the two devices",
@@ -169,6 +172,8 @@ class RdmaErrors(JobCheck[RdmaFaults]):
             links=gids[:16],
             cost=Cost(share=1.0, text="the communicator fails, and the other ranks wait for it"),
             evidence=[event.origin for event in events],
+            # libfabric's line does not say over which provider it went.
+            confidence=Confidence.MEDIUM if all("provider" in e.details for e in events) else Confidence.HIGH,
         )
 
     def _completion(self, job: Job, status: int, events: Sequence[Event]) -> Finding:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.hang import HANG_KINDS
+from topodiag.checks.job.launches import of_unlike_worlds
 from topodiag.checks.job.text import ask_for
 from topodiag.checks.shared.words import hosts_word
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
@@ -35,7 +36,8 @@ class RanksUneven(JobCheck[UnevenRanks]):
 
     What it finds
         A communicator over nodes with different numbers of ranks whose init does not end while NVLink SHARP (NVLS)
-        is being set up.
+        is being set up. Nodes whose programs print that they start different numbers of processes, where each program
+        counts a world of the nodes times its own number.
 
     Why it matters
         The multicast groups of the nodes have different sizes then, and the ranks wait for each other for ever: no
@@ -43,6 +45,7 @@ class RanksUneven(JobCheck[UnevenRanks]):
 
     Evidence it reads
         `nRanks .. nNodes .. localRanks ..` and Init lines: ranks of each node; NVLS lines; Init COMPLETE; watchdogs.
+        The arguments that detectron2 and its kin print at their start, of two nodes.
 
     When it stays silent
         Equal numbers. Init completed and nothing hung: uneven nodes are slower, but they work. NVLink SHARP is off
@@ -63,6 +66,9 @@ class RanksUneven(JobCheck[UnevenRanks]):
     title = "ranks per node differ where NCCL or the layout needs them equal"
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> UnevenRanks | Outcome:
+        told = list(of_unlike_worlds(self, judged))
+        if told:
+            return self.found(judged, told)
         world = judged.world
         if world is None:
             return self.unknown(judged, f"no communicator in the log: {ask_for(judged)}")

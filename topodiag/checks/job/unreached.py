@@ -38,10 +38,21 @@ _WAYS = (
     "`ip route get` the address: which interface leads there, if any",
     "open the ephemeral ports between the nodes in the firewall, or name another interface in NCCL_SOCKET_IFNAME",
 )
-_NO_WAY = frozenset({"name", "route", "aborted", "silent"})
+_NUMBER = (
+    "a host name with a letter in it, or MASTER_ADDR (`--rdzv-endpoint`, `--local-addr`) with the node's address",
+    "`hostname` and `getent hosts $(hostname)` on the node show both",
+)
+_SHARED = (
+    "`ip -brief addr` on each node, in the container: the address in the network between the nodes; docker0 has one"
+    " address everywhere",
+    "name it to the launcher on each node: VLLM_HOST_IP, `ray start --node-ip-address`, torchrun `--local-addr`",
+)
+_NO_WAY = frozenset({"name", "number", "shared", "route", "aborted", "silent"})
 """Why others than NCCL reached nobody. Of grammar/reach.py: `refused` comes from a peer that was reached, `own` from
 the host itself."""
 LOOPBACK = re.compile(r"127\.\d{1,3}\.\d{1,3}\.\d{1,3}|localhost|::1")
+OWN_NAME = "127.0.1.1"
+"""What Debian's /etc/hosts has for the host's own name."""
 CONNECTED = re.compile(r"[Cc]onnect to ([0-9.]{7,15})<\d{1,5}> failed")
 
 
@@ -72,6 +83,12 @@ def by_connects(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
     wanted, fix = "an interface whose network leads to all nodes, with its ports open", _WAYS
     if unreached[0].why == "name":
         what, wanted, fix = f"{who} finds no address for the name {whom}", "a name that every node resolves", _NAMES
+    if unreached[0].why == "shared":
+        wanted, fix = "an address of its own for each node", _SHARED
+        what = f"several nodes give the same address for themselves: {whom}"
+    if unreached[0].why == "number":
+        wanted, fix = "a name that is no number", _NUMBER
+        what = f"{who} takes a host name that is a number for an address, which no host has: {whom}"
     yield check.finding(
         Severity.ERROR if failed else Severity.WARNING,
         what,
@@ -122,15 +139,21 @@ def by_own_bridge(check: JobCheck[Any], job: Job) -> list[Finding]:
         tried = match[1] if match is not None and event.level != "UNWIND" else ""
         if event.details.get("why") == "own":
             tried, own = event.details["peer"], {event.details["peer"]}
-        if not tried or not any(one_bridge(tried, each) for each in own):
+        if not tried or not (tried == OWN_NAME or any(one_bridge(tried, each) for each in own)):
             continue
+        why = "each host gives it to its own name" if tried == OWN_NAME else "each host numbers that bridge by itself"
         made.append(
             check.finding(
                 Severity.ERROR,
-                f"{event.host or 'a node'} looks for a peer at {tried}: each host numbers that bridge by itself",
+                f"{event.host or 'a node'} looks for a peer at {tried}: {why}",
                 observed=quoted(event.text),
                 expected="an address of a network that all nodes share",
                 fix=(
+                    *(
+                        ("in /etc/hosts of each node its name beside its address in the network, not 127.0.1.1",)
+                        if tried == OWN_NAME
+                        else ()
+                    ),
                     "in containers: the host's network (`--network=host`), or an overlay that spans the nodes",
                     "name the interface between the nodes: NCCL_SOCKET_IFNAME, GLOO_SOCKET_IFNAME, Open MPI's"
                     " `--mca btl_tcp_if_include` and `--mca oob_tcp_if_include`",

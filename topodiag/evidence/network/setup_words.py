@@ -140,7 +140,7 @@ WORDS = (
 _MAYBE = re.compile(
     r"\b(?:if|when|whether|unless|until|in case|(?-i:may)|might|could(?! not)|would|can(?! ?not)|will|please|ensure"
     r"|make sure|must|avoid|check(?:ing)? (?:that|if|whether|for)|verify|causes?|leads? to|results? in"
-    r"|typically|usually|often"
+    r"|using (?:GID )?index \d{1,3} instead|typically|usually|often"
     r"|by default"
     r"|deprecated|optional|recommend\w*|usage|example|e\.g\.|simulat\w*|inject\w*|expected to|on purpose"
     r"|by design"

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 
-from topodiag.evidence.nccl_log.grammar import memory_ends
+from topodiag.evidence.nccl_log.grammar import memory_ends, stack_frames
 from topodiag.evidence.nccl_log.grammar.numbers import compiled, error_named
 from topodiag.evidence.nccl_log.grammar.signals import how_of_code, how_of_signal
 
@@ -87,6 +87,7 @@ _EXIT = compiled(
 _LOADER = compiled(
     r"\berror while loading shared libraries: ([\w.+-]{2,80}): cannot open shared object file"
     r"|\bsymbol lookup error: |\bundefined symbol: (\w{2,80})|: version `([\w.]{2,40})' not found \(required by "
+    r"|\brelocation error: .{1,300}\bsymbol (\w{2,80}), version [\w.]{2,40} not defined in file "
 )
 """The dynamic loader (glibc's dl-lookup.c, dl-version.c): a library that is older than what was built against it."""
 _PORT_TAKEN = compiled(
@@ -130,16 +131,6 @@ _OF_OTHERS = re.compile(
     r"|[Tt]imed? ?out|Timeout|\b[Hh][Cc][Cc][Ll]|\bHccl|oneCCL|\|CCL_ERROR\|"
 )
 """Exceptions that a process meets because something else failed before: another process, the network, the GPU."""
-_FRAME = compiled(
-    r"libnccl[\w.\-]{0,40}\((\w{2,100})\+0x"
-    r"|\b(\w{2,100}) \([^\s()]{0,200}?libnccl\.so(?:\.(\d{1,2}\.\d{1,2}\.\d{1,2}))?\)"
-    r"|0x[0-9a-f]{6,16} ?(ras\w{2,80}|nccl\w{2,80}) ?\(\)"
-    r"|@ {1,16}0x[0-9a-f]{6,16} {1,16}(?:(?:\(unknown\)|\d{1,9}) {1,16})?(ras[A-Z]\w{1,80}|nccl\w{2,80}|SaveProxy)\b"
-    r"|^\s{0,8}#\d{1,3} {1,4}(?:0x[0-9a-f]{6,18} in )?(ras[A-Z]\w{1,80}|nccl\w{2,80}|SaveProxy) ?\("
-    r"|^\s{0,8}(ras[A-Z]\w{1,80}|nccl\w{2,80}|SaveProxy)\([^()]{0,400}\) \(libnccl\.so"
-    r"|\blibnccl\.so[.\d]{0,12}`(\w{2,100})"
-)
-"""A function of NCCL in a stack trace: glibc's and UCX' backtrace, py-spy's, gdb's, lldb's, Abseil's and glog's."""
 _MISSING = compiled(r"(?:^|[\s:>])Missing ranks:\s*$")
 """Horovod 0.20 and later: the lines below name a rank each."""
 _STALLED = compiled(r"^(.{0,300}?) ?\[missing ranks: ?([\d, ]{1,2000})\]")
@@ -195,8 +186,8 @@ WORDS = (
     b"launch", b"prolog failed", b"o spawn", b"BackOff", b"Error ", b"ErrImagePull", b"ContainerCannotRun",
     b"unexpectedly", b"died", b"was killed", b" crashed", b" is dead", b"is killed by signal", b"Error: ",
     b"Exception: ", b"Interrupt: ", b"issing ranks", b"ready ranks",
-    b"onitoredBarrier", b"between collectives", b"libnccl",
-    b"0x00000", b" in nccl", b" in ras", b" in SaveProxy", b"  nccl", b"symbol lookup", b"loading shared lib",
+    b"onitoredBarrier", b"between collectives", *stack_frames.WORDS,
+    b"symbol lookup", b"relocation error", b"loading shared lib",
     b"(local_rank: ", b"host  ",
 )  # fmt: skip
 """A line without any of these is none of theirs."""
@@ -313,7 +304,7 @@ def _of_code(text: str) -> dict[str, str] | None:
             return {"how": how_of_code(int(code)), "code": code, "local_rank": local}
     loader = _LOADER.search(text) if "NCCL " not in text else None
     if loader is not None:
-        return {"how": "loader", "what": loader[1] or loader[2] or loader[3] or ""}
+        return {"how": "loader", "what": next(filter(None, loader.groups()), "")}
     aborted = _ABORTED.search(text)
     if aborted is not None:
         return {"how": "exit", "tasks": aborted[1]}
@@ -332,10 +323,9 @@ def _of_code(text: str) -> dict[str, str] | None:
 
 def _of_context(text: str) -> dict[str, str] | None:
     """Lines that only name who ended: a function of NCCL in a stack, a rank or host of a summary."""
-    found = _FRAME.search(text)
-    if found is not None:
-        symbol = next((name for at in (1, 2, 4, 5, 6, 7, 8) if (name := found[at])), "")
-        return {"how": "context", "symbol": symbol, "so": found[3] or ""}
+    frame = stack_frames.frame_of(text)
+    if frame is not None:
+        return {"how": "context", "symbol": frame[0], "so": frame[1]}
     found = _SUMMARY_RANK.search(text)
     if found is not None:
         return {"how": "context", "named_rank": found[1]}

@@ -6,7 +6,16 @@ from __future__ import annotations
 
 import re
 
-from topodiag.evidence.nccl_log.grammar import ends, job_faults, rank_states, reach, scheduled
+from topodiag.evidence.nccl_log.grammar import (
+    ends,
+    gloo_lines,
+    job_faults,
+    launches,
+    queue_pairs,
+    rank_states,
+    reach,
+    scheduled,
+)
 from topodiag.evidence.nccl_log.grammar.numbers import compiled, error_named
 
 NOTES = (
@@ -31,20 +40,19 @@ without a device: runs that are well say it, too."""
 WORDS = (
     b"retry count exceeded", b"retry counter exceeded", b"RETRY_EXC_ERR", b"Transport type", b"UCX  ", b"nvshmem",
     b"NIXL_ERR", b"ucp_ep_create", b"OFI_handle_cq", b"OFI poll", b"Endpoint could not", b"libfabric:",
-    b"odify", b"ibv_create_ah",
-    b"ibv_query_gid", b"to RTR", b"to RTS", b"EI00", b"times out",
+    b"EI00", b"times out",
     b"HCCL", b"CCL_ERROR", b"Transport init", b"fi_getinfo", b"OFI ", b"NET/", b"Got completion ", b"network provider",
     b"suitable provider", b"libnccl-net", b"any NET plugin", b"peer access",
     b"cudaGetDeviceCount", b"cudaSetDevice", b"kernel image", b"named symbol",
     b"peer mapping", b"invalid resource handle", b"invalid device ordinal",
     b"ailed status ", b"IB Async event", b"onnection closed by peer", b"client socket has",
     b"RendezvousTimeout", b"waiting for clients", b"wait timeout after", b"C10d store", b"ncclUniqueId from",
-    b"store based barrier", b"exchange_identification", b"ERROR: UNREACHABLE", b"RDMA_CM_EVENT_",
+    b"store based barrier", b"exchange_identification", b"ERROR: UNREACHABLE",
     b"Couldn't connect to", b"Horovod has been",
     b"gaierror", b"gai error", b"ocket has failed to", b"EADDRINUSE",
-    b"eartbeat monitor timed out", b"connectFullMesh", b"Unable to find address for: ",
-    b"Unable to find interface for: ", b"Message:  ",
-    *ends.WORDS, *job_faults.WORDS, *rank_states.WORDS, *reach.WORDS, *scheduled.WORDS,
+    b"eartbeat monitor timed out", b"Message:  ",
+    *gloo_lines.WORDS, *queue_pairs.WORDS, *launches.WORDS, *ends.WORDS, *job_faults.WORDS, *rank_states.WORDS,
+    *reach.WORDS, *scheduled.WORDS,
     *(words.encode() for words in (*NOTES, *WELL)),
     b"ssh: Could not resolve", b"Permission denied (publickey", b"reliably start one or more daemons",
     b"how to route a message", b"nvshmem: ", b"mca_btl_tcp", b"MPIDI_", b"non-zero status: ", b"collective timeout",
@@ -76,14 +84,6 @@ _STORE = compiled(
 )
 """The store at which ranks meet has no name or no port (torch c10d/socket.cpp, Python's socket). That one family of
 addresses cannot be looked up is a warning beside the other one, and no error."""
-_GLOO = compiled(
-    r"\bUnable to find (?:address|interface) for: ([^\s]{1,60})"
-    r"|\bconnectFullMesh failed\b.{0,400}?\bremote=\[(127\.[\d.]{5,11}|::1)\].{0,120}?\bsize=(\d{1,7})\b"
-)
-"""Gloo gloo/transport/tcp/device.cc (no interface has what GLOO_SOCKET_IFNAME says) and gloo/rendezvous/context.cc
-(which peer was tried, at which address, and how many ranks there are)."""
-_GLOO_PAIR = compiled(r"\bgloo/\S{1,120}\] connect \[([0-9a-fA-F.:]{3,45})\]:\d{1,5}: [A-Z]")
-"""gloo/transport/tcp/pair.cc: the system's word on a connect."""
 _OPEN_MPI = compiled(r"^\s{0,8}Message: {1,8}connect\(\) to ((?:\d{1,3}\.){3}\d{1,3}):\d{1,5} failed")
 """Open MPI help-mpi-btl-tcp.txt, `client connect fail`: the reason stands in the next line."""
 _LAUNCH = compiled(
@@ -123,19 +123,6 @@ _LIBFABRIC = compiled(
     r"(?:prov_err|[Uu]nresponsive|[Uu]nreachable remote)"
 )
 """FI_LOG of libfabric's providers: `libfabric:35:1668017255::efa:cq:rxr_cq_write_tx_error():243<warn> ..`."""
-_QP = compiled(
-    r"[Ff]ailed to (?:modify|transition|bring) (?:\w{1,12} )?(?:QP|queue pair)\b.{0,40}?\bto (?:INIT|RTR|RTS)\b"
-    r"|\b(?:ibv_)?modify_?(?:QP|qp| QP| qp)\b.{0,60}?\b(?:INIT|RTR|RTS)\b.{0,40}?\bfail"
-    r"|\bibv_modify_qp\b.{0,24}?\bfailed\b.{0,24}?\bto (?:INIT|RTR|RTS)\b"
-    r"|\bRDMA_CM_EVENT_(?:UNREACHABLE|(?:ADDR|ROUTE|CONNECT)_ERROR)\b"
-    r"|\bibv_(?:modify_qp|query_gid)\([^)]{0,120}\) failed|\bibv_create_ah\([^)]{0,200}\)[^:]{0,80} failed\b"
-)
-"""A queue pair that the driver refuses, or (UCX) the address of the peer that it cannot resolve, by Mooncake, perftest,
-psm3, UCX and NVSHMEM."""
-_ERRNO = compiled(
-    r"[:,] ?(Connection timed out|No route to host|(?:Network|Host) is unreachable|Invalid argument|No data available"
-    r"|No such device|Operation not permitted|Operation not supported)"
-)
 _NVSHMEM = compiled(
     r"\bsrc/(?:host|modules|device)/\S{1,80}: non-zero status: \d{1,6} \S|\bnvshmem: setup failed on PE\b"
 )
@@ -242,10 +229,19 @@ def _end_of(text: str) -> tuple[str, dict[str, str]] | None:
 
 
 def _before_all(text: str) -> tuple[str, dict[str, str]] | None:
-    """What a line says that others of its words would hide: a port that is taken, the rank that makes an id."""
+    """What a line says that others of its words would hide: a start, a port that is taken, the rank that makes an
+    id."""
+    start = launches.launch_of(text)
+    if start is not None:
+        return launches.LAUNCHED, start
     end = ends.end_of(text) if "use" in text or "USE" in text else None
     if end is not None and end[1].get("how") == "port taken":
         return end
+    shared = reach.shared_address(text)
+    if shared:
+        return "connect", {"peer": shared, "why": "shared"}
+    if rank_states.tells_of_library(text) and (state := rank_states.state_of(text)) is not None:
+        return state
     if _IWARP.search(text) is not None:
         return "note", {"transport": "iwarp"}
     late = _LATE_FOR_ID.search(text)
@@ -261,22 +257,19 @@ def _waits(text: str) -> tuple[str, dict[str, str]] | None:
 
 def _unmet(text: str) -> tuple[str, dict[str, str]] | None:
     """What a process says that it does not reach: a peer, torch's store, gloo's or the launcher's other nodes."""
-    gone, store = _PEER_GONE.search(text), _NO_STORE.search(text)
-    gloo, launch = _GLOO.search(text), _LAUNCH.search(text)
+    gone, store, launch = _PEER_GONE.search(text), _NO_STORE.search(text), _LAUNCH.search(text)
     if gone is not None:
         return "peer closed", _given({"peer": gone[2] or ""})
     if store is not None or _STORE.search(text) is not None:
         peer = reach.peer_of(text) or ((store[1] or store[2]) if store is not None else "")
-        return "connect", _given({"peer": peer or "", "why": reach.why_unreached(text) if peer else ""})
+        why = "number" if reach.is_number(peer or "") else reach.why_unreached(text) if peer else ""
+        return "connect", _given({"peer": peer or "", "why": why})
     met = _OPEN_MPI.search(text)
     if met is not None:
         return "connect", {"peer": met[1], "why": "own" if reach.is_bridge(met[1]) else "silent"}
-    pair = _GLOO_PAIR.search(text)
-    if pair is not None:
-        why = reach.why_unreached(text)
-        return "connect", _given({"peer": pair[1], "why": "" if why == "refused" else why})
+    gloo = gloo_lines.said_of(text)
     if gloo is not None:
-        return "connect", {"gloo": gloo[1]} if gloo[1] else {"loopback": gloo[2], "size": gloo[3]}
+        return gloo
     if launch is None:
         return None
     host = (launch[1] or launch[2] or "").rpartition("@")[2]
@@ -299,6 +292,8 @@ def _unreached(text: str) -> dict[str, str]:
     why, peer = reach.why_unreached(text), reach.peer_of(text)
     if why and reach.is_bridge(peer):
         why = "own"
+    if why and reach.is_number(peer):
+        why = "number"
     return {"peer": peer, "why": why} if why and peer and why != "refused" else {}
 
 
@@ -323,9 +318,9 @@ def _verbs(text: str) -> tuple[str, dict[str, str]] | None:
         return "ib completion", {}  # the classifier of NCCL's lines reads what it names
     if _LIBFABRIC.search(text) is not None:
         return "ib completion", {"provider": "libfabric"}
-    if _QP.search(text) is not None:
-        why = _ERRNO.search(text)
-        return "connect", {"refused": why[1] if why is not None else "refused"}
+    refused = queue_pairs.refused_of(text)
+    if refused:
+        return "connect", refused
     elsewhere = next((kind for kind, pattern in _ELSEWHERE if pattern.search(text)), "")
     if elsewhere:
         return elsewhere, {}

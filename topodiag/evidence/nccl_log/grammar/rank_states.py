@@ -96,7 +96,8 @@ _CULPRIT = compiled(
 _CALLS = compiled(
     r"\[enforce fail at .{0,200}op\.preamble\.length <= op\.nbytes"
     r"|\bMPI_ERR_TRUNCATE\b|\bMessage truncated[;,] \d{1,18} bytes received but buffer size is \d"
-    r"|\bMismatched (?:\w{1,20} ){1,3}(?:shapes|types|operations|values|ranks|scale factors?|device)\b"
+    r"|\bMismatched (?:[\w/]{1,24} ){1,3}(?:shapes|types|operations|values|ranks|scale factors?|device)\b"
+    r"|\b(?:[Ss]hape|[Ss]ize|[Dd]?[Tt]ype) mismatch in the collective\b"
     r"|\bdisagreement between rank ?\d{1,7} and rank ?\d{1,7}\b"
     r"|\bexpects same model across all ranks\b|appears not to match (?:sizes|strides) of the same param in process \d"
     r"|\bFatal error in \w{1,60}: Message truncated\b"
@@ -134,6 +135,12 @@ _VERSION_DIFFERS = compiled(
     rf"|libnccl)\b.{{0,20}}\b[Vv]ersions?\b"
 )
 
+_LIBRARIES_APART = compiled(
+    r"(?i:\b(?:nvshmem|uc[pxt]|pmix|nccl|rccl|ucc|hcoll|sharp|libfabric)\b[^:;]{0,60}?(?<!RoCE )\bversion )"
+    r"(?:is incompatible\b|does not match\b|is not compatible\b|mismatch\b)"
+)
+"""One library of another version than what was built with it: its own check (UCX ucp_context.c, NVSHMEM's init.cu)."""
+_WARNS = compiled(r"\bWARN(?:ING)?\b|(?i:\bwarning:)")
 _ONE_GPU = compiled(
     r"\branks? ?\d{1,7} (?:and|&) (?:rank ?)?\d{1,7}\b.{0,40}?\b(?:both|same|share|sharing)\b.{0,40}?\b(?:cuda:\d"
     r"|GPU|device)"
@@ -149,7 +156,7 @@ _DENIED = compiled(
     r"|all ranks (?:have |are )?(?:match|agree|enter|reach))\b|\bnot (?:a |an )?(?:straggler|stuck|hung|behind)\b)"
 )
 _MAYBE = compiled(
-    r"(?i:\b(?:if|when|whether|unless|until|in case|may|might|could|should|would|can|will|please|ensure|make sure"
+    r"(?i:\b(?:if|when|whether|unless|until|in case|may|might|could|should|would|can(?!'t)|will|please|ensure|make sure"
     r"|re-?try\w*"
     r"|example|e\.g\.|simulat\w*|inject\w*|to (?:find|detect|avoid))\b)|\?\s*$|^\s{0,8}(?:#|//|\*|<!--|-\s|`|\|)"
     r"|^\s{0,8}[\w.\"'-]{1,60}\s{0,3}[=:]\s{0,3}[\w.\"'/-]{1,60},?\s*$|\bdef |\breturn\b|\bimport\b"
@@ -171,13 +178,14 @@ WORDS = (
     b"ulprit", b"issing rank", b"issing worker", b"ranks reached", b"ranks entered", b"ranks joined", b"ranks have ",
     b"ot all ", b"ome ranks", b"ome workers", b"op.preamble.length", b"MPI_ERR_TRUNCATE", b"truncated", b"ismatch",
     b"MISMATCH", b"isagree", b"same model across", b"nconsistent", b"differ", b"DIFFER", b"but only ", b" same GPU",
-    b" same device", b" same cuda", b" both use", b" both on", b" share", b"ranks do not", b"same param in",
+    b" same device", b"ersion is incom", b"ersion is not com",
+    b"ersion does not", b" same cuda", b" both use", b" both on", b" share", b"ranks do not", b"same param in",
 )  # fmt: skip
 """A line without any of these is none of theirs."""
 _ANY = compiled("|".join(re.escape(word.decode()) for word in WORDS))
 _OF_RANKS = compiled(
     r"(?i:\branks?|\bworker|\btrainer|\btask|\bproc|\bnode|\bhost|stragg)|NCCL|RCCL|MPI_|preamble|UCX_|FI_|mismatch"
-    r"|MPIR?_|truncated|\bthreads to "
+    r"|MPIR?_|truncated|nvshmem|UCP |PMIx|\bthreads to "
 )
 MOST_RANKS = 4096
 MOST = 1000
@@ -200,6 +208,16 @@ def state_of(text: str) -> tuple[str, dict[str, str]] | None:
     if _LOOSE_CALLS.search(said) is not None and _HANDLED.search(said) is None:
         return _calls_of(said)
     return _differs(said) or _late(said) or _behind(said)
+
+
+def is_said(text: str) -> bool:
+    """Whether a line says that something is so: not what may come, and no question, advice or code."""
+    return _MAYBE.search(text) is None
+
+
+def tells_of_library(text: str) -> bool:
+    """Whether a line says that a library is of another version than what uses it."""
+    return _LIBRARIES_APART.search(text) is not None
 
 
 def _calls(said: str) -> tuple[str, dict[str, str]] | None:
@@ -225,6 +243,8 @@ def _differs(said: str) -> tuple[str, dict[str, str]] | None:
     """That a setting or a version is not the same everywhere, or that a GPU is, of two ranks."""
     if _ONE_GPU.search(said) is not None:
         return DIFFERS, {"what": GPU}
+    if _LIBRARIES_APART.search(said) is not None:
+        return DIFFERS, {"what": VERSION} if _WARNS.search(said) is not None else {"what": VERSION, "ends": "1"}
     what = VERSION if _VERSION_DIFFERS.search(said) else SETTING if _SETTING_DIFFERS.search(said) else ""
     return (DIFFERS, {"what": what}) if what and _ACROSS.search(said) is not None else None
 

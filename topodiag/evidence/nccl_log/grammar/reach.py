@@ -26,9 +26,19 @@ _WHY: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("silent", compiled(r"[Tt]imed[ -]?out\b|\bETIMEDOUT\b|\bi/o timeout\b")),
 )
 """In the order in which they are asked: a name that was not found may be said to have timed out as well."""
-OWN_BRIDGES = frozenset({"172.17.0.1", "192.168.122.1", "10.88.0.1"})
-"""Addresses of docker0, of libvirt's virbr0 and of Podman's bridge, as they make them on every host: who connects there
-finds its own host."""
+OWN_BRIDGES = frozenset({"172.17.0.1", "192.168.122.1", "10.88.0.1", "127.0.1.1"})
+"""Addresses of docker0, of libvirt's virbr0 and of Podman's bridge, as they make them on every host, and the one that
+Debian's installer gives to the host's own name: who connects there finds its own host."""
+_NUMBERED = compiled(r"\d{1,10}|0\.(?!0\.0\.0)\d{1,3}\.\d{1,3}\.\d{1,3}")
+"""A host name of digits alone is read as the number of an IPv4 address (inet_aton(3)), mostly one of 0.0.0.0/8, which
+no host has (RFC 1122, 3.2.1.3)."""
+_SHARED = compiled(
+    r"\b(?P<nodes>[2-9]|[1-9]\d{1,4}) nodes\b.{0,600}?\band (?P<some>\d{1,5}) (?:unique|different|distinct) (?:IP )?"
+    r"address(?:es)?\b\W{1,6}(?P<at>\d{1,3}(?:\.\d{1,3}){3})"
+    r"|\bnodes? [\w.-]{1,64} and [\w.-]{1,64} (?:\w{1,12} ){0,2}(?:have|share|report|announce)\w{0,2} the same (?:IP )?"
+    r"address\W{1,4}(?P<one>\d{1,3}(?:\.\d{1,3}){3})"
+)
+"""Nodes that give one address for themselves (vLLM's check of Ray's nodes)."""
 _REACHES = compiled(
     r"[Cc]onnect(?:ion|ing)?\b|[Rr]esolv|name resolution|\bgai ?error\b|getaddrinfo|\bdial\b|[Rr]endezvous|\bssh\b"
 )
@@ -63,7 +73,8 @@ _OF_A_STREAM = compiled(
 WORDS = (
     b"not known", b"name resolution", b"with hostname", b"nor servname", b"ould not resolve", b"no such host",
     b"UnknownHost", b"gai error", b"gaierror", b"No route to host", b"unreachable", b"UNREACH", b"connection abort",
-    b"ECONN", b"onnection refused", b"timed out", b"imed-out", b"ETIMEDOUT", b"i/o timeout",
+    b"unique IP", b"the same IP", b"the same address", b"different addresses", b"distinct addresses", b"ECONN",
+    b"onnection refused", b"timed out", b"imed-out", b"ETIMEDOUT", b"i/o timeout",
 )  # fmt: skip
 """A line without any of these is none of an attempt that failed."""
 
@@ -79,6 +90,19 @@ def why_unreached(text: str) -> str:
 def is_bridge(address: str) -> bool:
     """Whether an address is that of a bridge which each host has for itself."""
     return address in OWN_BRIDGES
+
+
+def is_number(peer: str) -> bool:
+    """Whether what is to be reached is a host's name that is read as a number, or the address that comes of it."""
+    return _NUMBERED.fullmatch(peer) is not None
+
+
+def shared_address(text: str) -> str:
+    """The address that several nodes give for themselves, by the word of a program that counts them; "" else."""
+    found = _SHARED.search(text)
+    if found is None or (found["nodes"] and int(found["some"]) >= int(found["nodes"])):
+        return ""
+    return found["at"] or found["one"]
 
 
 def of_ranks(text: str) -> bool:

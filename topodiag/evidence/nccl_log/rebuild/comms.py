@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from topodiag.evidence.nccl_log.grammar.system_print import Print, read_print
 from topodiag.evidence.nccl_log.rebuild.frame import Frame, Ints, Rows, by_owner, groups, in_pieces, once
+from topodiag.evidence.nccl_log.rebuild.process import network_named
 from topodiag.evidence.nccl_log.tables.facts import TAIL
 from topodiag.model.connections import packed
 from topodiag.model.job import PHASES, Channels, Choice, Message, Operations
@@ -267,7 +268,7 @@ class Hearing:
 
     def _note(self, said: Said, kind: str, text: str) -> None:
         if kind == "network":
-            said.network = said.network or text.partition("Using network ")[2].strip()
+            said.network = said.network or network_named(text)
         elif kind == "connected" and "use ring PXN" in text:
             words = text.partition("use ring PXN")[2].split()
             if len(words) >= 3 and words[0] in "01" and words[2] in "01":

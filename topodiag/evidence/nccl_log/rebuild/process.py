@@ -67,7 +67,7 @@ def process_of(host: str, pid: int, texts: Sequence[Text]) -> Process:
             if component:
                 versions.setdefault(component, version)
         elif kind == "network":
-            network = network or text.partition("Using network ")[2].strip()
+            network = network or network_named(text)
         elif kind == "bootstrap" and not bootstrap:
             bootstrap = _bootstrap(text)
         elif (given := _given(kind, text, origin)) is not None:
@@ -79,6 +79,11 @@ def process_of(host: str, pid: int, texts: Sequence[Text]) -> Process:
         host, pid, versions, network, _devices(texts), bootstrap, settings, messages, texts[0][2] if texts else None,
         addresses=tuple(addresses),
     )  # fmt: skip
+
+
+def network_named(text: str) -> str:
+    """What `Using network Socket [repeated 15x across cluster]` names, without Ray's remark on lines that are alike."""
+    return text.partition("Using network ")[2].partition(" [repeated ")[0].strip()
 
 
 def _devices(texts: Sequence[Text]) -> tuple[Hca, ...]:
