@@ -39,6 +39,8 @@ _IN_EPOCH = re.compile(
     r"\[\s{0,8}([0-9]{1,9})\s{0,4}/\s{0,8}([0-9]{1,9})[\s\](]", re.IGNORECASE
 )  # fmt: skip
 """`Epoch: [0][  10/5005]`: a number that begins anew in each epoch."""
+_OPENS = re.compile(r"(?<![0-9.,])0{1,6}\s{0,4}/\s{0,8}[0-9]")
+"""The first batch of an epoch, for which the workers of the loader start."""
 BAR = re.compile(
     r"(?:([^|%:\]]{0,60}):\s{0,4})?(?:[0-9]{1,3})%\|[^|]{0,300}\|\s{0,4}([0-9]{1,9})/([0-9]{1,9})\s{0,4}"
     rf"\[[0-9:]{{4,12}}<[^,\]]{{1,20}},\s{{0,4}}({_NUM})\s{{0,2}}(s/it|it/s)"
@@ -51,7 +53,27 @@ _LONGEST = 60
 """Characters of a name."""
 _METER = re.compile(rf"\b(?:Batch )?Time\s{{1,6}}({_NUM})\s{{1,6}}\(")
 """`Time  0.210 (  0.532)`: now, and the mean so far (the meters of PyTorch's ImageNet example)."""
-_WAITED = re.compile(r"\b(?:data_time:\s{0,4}|Data\s{1,6})([0-9]{1,6}(?:\.[0-9]{1,8})?)(?=[\s,;(]|$)")
+_MAY_WAIT = re.compile(r"[dD]ata|[lL]oad|[wW]ait|[fF]etch|stall|batch[ _-]gen")
+_METER_WAITED = re.compile(r"\bData\s{1,6}([0-9]{1,6}(?:\.[0-9]{1,8})?)(?=[\s,;(]|$)")
+_WAITED = re.compile(
+    r"(?<![\w.-])((?:[A-Za-z]{1,12}[_ /-]){0,5}[A-Za-z]{1,14})(?: ?[(\[](ms|us|s|sec|seconds)[)\]])?\s{0,3}[:=]\s{0,6}"
+    r"([0-9]{1,9}(?:\.[0-9]{1,12})?(?:[eE][-+]?[0-9]{1,2})?)\s?(ms|us|s|sec|secs|seconds)?(?![\w%/.:])"
+)
+_DATA = frozenset({"data", "dataloader", "dataload", "dataloading"})
+_INPUT = frozenset({"input", "batch", "loader", "io"})
+_WAITING = frozenset({
+    "load", "loading", "wait", "waiting", "waited", "fetch", "fetching", "generator", "stall", "read",
+})  # fmt: skip
+_BESIDE_DATA = frozenset({
+    "time", "timing", "timer", "perf", "step", "iter", "train", "next", "get", "for", "on", "the", "t", "in",
+    "pipeline", "latency", "seconds", "sec", "s", "ms", "metrics", "last",
+})  # fmt: skip
+"""Words of a name for the time that a step waits for its data: `data_time`, `load_data_time`, `batch-generator`."""
+_TIMERS = re.compile(
+    r"batch-generator[ .]{0,60}: {0,4}(?:\([0-9.]{1,16}, {0,2}([0-9]{1,9}(?:\.[0-9]{1,6})?)\)"
+    r"|([0-9]{1,9}(?:\.[0-9]{1,6})?)(?![0-9.]))"
+)
+"""megatron/core/timers.py, in milliseconds: the least and the most of the ranks, or one rank's."""
 _LOOSE = re.compile(
     r"(?:(?<=[|,(\s])|^)(dt|time|took|in)?\s{0,4}(?<![\w.:])"
     rf"({_NUM})\s{{0,2}}(it/s|s/it|iters?/s|steps?/s(?:ec)?|tok(?:ens)?/s(?:ec)?|samples?/s(?:ec)?|ms|s|sec|seconds)"
@@ -62,6 +84,8 @@ _NOT_STEPS = re.compile(
     r"iz|calibrat|dataset|^map\b|skipp", re.IGNORECASE
 )  # fmt: skip
 """Before the number of a step: it is counted in something that is no training."""
+_NOT_TRAINED = re.compile(r"eval|valid|\bval\b|test|infer|predict|prefill|decod|request|warm|bench", re.IGNORECASE)
+"""In a line without the number of a step: it is of something that is no training."""
 _PARTS = frozenset({
     "data", "load", "loading", "forward", "backward", "fwd", "bwd", "optimizer", "eval", "val", "valid", "test", "avg",
     "average", "mean", "running", "total", "remaining", "eta", "save", "checkpoint", "ckpt", "comm", "allreduce",
@@ -102,6 +126,8 @@ class StepLine:
     at: int = 0
     waited: float | None = None
     """Seconds of the step that waited for data, where the line says them."""
+    opens: bool = False
+    """Whether it is the first step of an epoch."""
 
 
 def read_line(text: str) -> StepLine | None:
@@ -109,14 +135,16 @@ def read_line(text: str) -> StepLine | None:
     line = text[:MAX_LINE].replace('"', "").replace("'", "")
     step = _step_of(line)
     if step is None:
-        return _bar(line) or (StepLine(None, 0, _values(line)[0]) if _UNDER_HEAD.match(line) else None)
+        return _bar(line) or _unnumbered(line)
     number, total, at, end = step
     if _NOT_STEPS.search(line[max(0, at - 40) : at]):
         return None
     values, work = _values(line, end)
     if not values and (bar := _bar(line)) is not None:
         return bar
-    return StepLine(number, total, values, work, at=at, waited=_waited(line, end))
+    waited = _waited(line, values.get("s"), end)
+    opens = waited is not None and _OPENS.search(line, at, end + 1) is not None
+    return StepLine(number, total, values, work, at=at, waited=waited, opens=opens)
 
 
 def _step_of(line: str) -> tuple[int, int, int, int] | None:
@@ -146,10 +174,35 @@ def _bar(line: str) -> StepLine | None:
     return StepLine(int(found[2]), int(found[3]), {"s": seconds}, bar=f"{(found[1] or '').strip()[:40]} {found[3]}")
 
 
-def _waited(line: str, after: int) -> float | None:
-    """`data_time: 0.52` of mmengine and detectron2, `Data 0.52 (0.17)` of PyTorch's ImageNet example."""
-    found = _WAITED.search(line, after)
-    return float(found[1]) if found is not None else None
+def _waited(line: str, took: float | None, after: int = 0) -> float | None:
+    """`data_time: 0.52` of mmengine and detectron2, `Data 0.52 (0.17)` of PyTorch's ImageNet example. `data` alone may
+    be anything: it counts where it is no more than the step."""
+    if _MAY_WAIT.search(line, after) is None:
+        return None
+    meter = _METER_WAITED.search(line, after)
+    if meter is not None:
+        return float(meter[1])
+    for found in _WAITED.finditer(line, after):
+        words = set(re.split(r"[_ /-]", found[1].lower()))
+        loads = words & _WAITING
+        of_data = bool(words & _DATA or (words & _INPUT and loads))
+        if not of_data or not words <= _DATA | _INPUT | _WAITING | _BESIDE_DATA:
+            continue
+        waited = float(found[3]) * _SECONDS[found[2] or found[4] or ("ms" if "ms" in words else "")]
+        if len(words) > 1 or took is None or waited <= took:
+            return waited
+    return None
+
+
+def _unnumbered(line: str) -> StepLine | None:
+    """The figures of a step without its number: below the head of one, or beside the time that it waited for data."""
+    if _UNDER_HEAD.match(line) is not None:
+        return StepLine(None, 0, _values(line)[0])
+    if _MAY_WAIT.search(line) is None or _NOT_TRAINED.search(line) is not None:
+        return None
+    values, work = _values(line)
+    waited = _waited(line, values.get("s")) if "s" in values else None
+    return StepLine(None, 0, values, work, waited=waited) if waited is not None else None
 
 
 def _values(line: str, after: int = 0) -> tuple[dict[str, float], float | None]:
@@ -223,6 +276,13 @@ def _rate(name: str, key: str) -> str | None:
         if name in names or (name == "throughput" and unit == "TFLOP/s" and "TFLOP" in key):
             return unit
     return None
+
+
+def timed_batches(line: str) -> float | None:
+    """The seconds that Megatron-LM's timers give for making a batch, of the rank that takes longest; they stand below
+    the line of the step."""
+    found = _TIMERS.search(line, 0, MAX_LINE) if "batch-generator" in line else None
+    return float(found[1] or found[2]) / 1e3 if found is not None else None
 
 
 def number_of(text: str) -> float:
