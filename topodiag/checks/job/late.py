@@ -10,7 +10,7 @@ from statistics import median
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.late_kernels import LateKernels, in_words, judged_communicators, late_kernels
-from topodiag.checks.job.late_steps import late_for_data, tell_waits
+from topodiag.checks.job.late_steps import SavePauses, late_for_data, save_pauses, tell_pauses, tell_waits
 from topodiag.checks.job.late_words import ToldLate, tell_late, told_late
 from topodiag.checks.shared.words import rank_word
 from topodiag.model.data_waits import DataWaits
@@ -49,7 +49,7 @@ class LateRank:
     coverage: Coverage
 
 
-Late = LateRank | LateKernels | ToldLate | DataWaits
+Late = LateRank | LateKernels | ToldLate | DataWaits | SavePauses
 """What any of the sources shows."""
 
 
@@ -104,7 +104,7 @@ class LateArriver(JobCheck[tuple[Late, ...]]):
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> tuple[Late, ...] | Outcome:
         ranks = self._late_ranks(judged)
-        of_steps: tuple[Late, ...] = late_for_data(judged)
+        of_steps: tuple[Late, ...] = (*late_for_data(judged), *save_pauses(judged))
         if isinstance(ranks, Outcome):
             return of_steps or ranks
         return (*ranks, *of_steps)
@@ -148,6 +148,7 @@ class LateArriver(JobCheck[tuple[Late, ...]]):
         yield from self._tell_recorded(judged, [late for late in observed if isinstance(late, LateRank)])
         yield from tell_late(self, judged, [late for late in observed if isinstance(late, ToldLate)])
         yield from tell_waits(self, judged, [late for late in observed if isinstance(late, DataWaits)])
+        yield from tell_pauses(self, [late for late in observed if isinstance(late, SavePauses)])
 
     def _tell_kernels(self, observed: Sequence[LateKernels]) -> Iterator[Finding]:
         for late, who in in_words(observed):

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 
-from topodiag.evidence.nccl_log.grammar import ends, job_faults, rank_states, reach, scheduled
+from topodiag.evidence.nccl_log.grammar import ends, job_faults, pauses, rank_states, reach, scheduled
 from topodiag.evidence.nccl_log.grammar.numbers import compiled, error_named
 
 NOTES = (
@@ -44,7 +44,7 @@ WORDS = (
     b"gaierror", b"gai error", b"ocket has failed to", b"EADDRINUSE",
     b"eartbeat monitor timed out", b"connectFullMesh", b"Unable to find address for: ",
     b"Unable to find interface for: ", b"Message:  ",
-    *ends.WORDS, *job_faults.WORDS, *rank_states.WORDS, *reach.WORDS, *scheduled.WORDS,
+    *ends.WORDS, *job_faults.WORDS, *pauses.WORDS, *rank_states.WORDS, *reach.WORDS, *scheduled.WORDS,
     *(words.encode() for words in (*NOTES, *WELL)),
     b"ssh: Could not resolve", b"Permission denied (publickey", b"reliably start one or more daemons",
     b"how to route a message", b"nvshmem: ", b"mca_btl_tcp", b"MPIDI_", b"non-zero status: ", b"collective timeout",
@@ -218,7 +218,7 @@ def said_of(text: str) -> tuple[str, dict[str, str]] | None:
     if (end is None or end[1].get("how") == "exception") and not fault and (unreached := _unreached(text)):
         return "connect", unreached
     if end is None and not fault:
-        return _of_transport(text) or rank_states.state_of(text)
+        return _of_transport(text) or _of_ranks(text)
     # That a peer's memory or link failed is said by each rank that reached for it: an error, and no device's fault yet.
     kind, named = end if end is not None else ("cuda" if fault == job_faults.CONTAINED else "device", {})
     if fault:
@@ -227,6 +227,11 @@ def said_of(text: str) -> tuple[str, dict[str, str]] | None:
     if ray is not None and ray[1]:
         named.setdefault("host", ray[1])
     return kind, named
+
+
+def _of_ranks(text: str) -> tuple[str, dict[str, str]] | None:
+    """What a line says of single ranks, or of what all of them wait for."""
+    return rank_states.state_of(text) or pauses.pause_of(text)
 
 
 def _end_of(text: str) -> tuple[str, dict[str, str]] | None:
