@@ -76,6 +76,7 @@ SEEDS: dict[str, tuple[str, ...]] = {
     "source lsmod": ("own:lsmod",),
     "source modprobe": ("field/499-nv-peer-mem-does-not-load-after-dkms.json#0",),
     "source sibling-rows": ("own:sibling-rows",),
+    "source crowded-cores": ("field/938-torchtitan-omp-oversubscribed.json#0",),
     "source straggler-report": ("field/309-straggler-report-none.json#0",
                                 "field/937-composer-straggler-min-max-even.json#0"),
     "source any-tool": ("own:any-tool",),
