@@ -44,8 +44,15 @@ _NO_STOP = compiled(
     r"|\?\s*$|\bdef |^\s*#"
 )
 
-WORDS = (b"heckpoint", b"ckpt", b"CKPT", b"ocking save")
-"""A line without any of these is none of theirs."""
+WORDS = (
+    b"inished saving", b"ocking save", b"aved checkpoint", b"aved the checkpoint", b"aved a checkpoint",
+    b"heckpoint saved", b"heckpoint was saved", b"heckpoint written", b"heckpoint save", b"heckpoint_save",
+    b"heckpoint write", b"heckpoint took", b"heckpoint in ", b"heckpoint: ", b"rote checkpoint",
+    b"rote the checkpoint",
+    b"save-checkpoint", b"save_checkpoint", b"save checkpoint", b"for saving", b"ckpt_save", b"save_ckpt", b"ckpt saved",
+    b"ckpt save", b"aved ckpt",
+)  # fmt: skip
+"""A line without any of these is none of theirs: that a save begins is what all trainings print."""
 
 
 def pause_of(text: str) -> tuple[str, dict[str, str]] | None:
