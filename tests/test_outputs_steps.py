@@ -67,6 +67,14 @@ SLOW = {
     "beside the step": steps(UNNUMBERED, 3.1, 0.41),
     "megatron": steps(MEGATRON, 9310.2, 12936.1),
     "some steps": now_and_then(MMCV, 0.9, 0.2, 3),
+    "swin": steps(
+        "INFO Train: [0/300][{at}/1251]\teta 1:01:02\ttime {time} (3.0)\tdata {data} (2.6)\tloss 6.9", 2.5, 2.9
+    ),
+    "dino": steps("Epoch: [0/100]  [{at:4d}/1251]  eta: 3:01:02  loss: 10.9  time: {time}  data: {data}", 1.4, 1.7),
+    "openclip": steps("Train Epoch: 0 [ {at}/1096 (0%)] Data (t): {data} Batch (t): {time}, 13.1/s LR: 0.1", 3.1, 3.7),
+    "columns": "step,loss,step_time,data_time\n" + steps("{at},2.1,{time},{data}", 4.4, 5.1),
+    "columns of words": "step  data_s  fwd_s  step_s\n" + steps("{at}  {data}  0.3  {time}", 5.1, 6.1),
+    "nemo saved": "Global Checkpoint Save : Rank: 0 : Start time: 1735812000.1s : Save duration: 402.112s\n",
     "saved": SAVED.format(day="2025-06-16", s=393.86),
     "saved often": "\n".join(SAVED.format(day=f"2025-06-1{n} 10:00:00", s=9000) for n in range(3)),
     "megatron saved": MEGATRON_SAVED.format(least=612345, most=612399),
@@ -98,6 +106,8 @@ WELL = {
     "slow by something else": "".join(
         MMCV.format(at=10 * n, time=1.9 if n % 3 == 0 else 0.3, data=0.1) + "\n" for n in range(40)
     ),
+    "columns": "step,loss,step_time,data_time\n" + steps("{at},2.1,{time},{data}", 0.4, 5.1),
+    "nemo saved": "Global Checkpoint Save : Rank: 0 : Start time: 1735812000.1s : Save duration: 42.112s\n",
     "saved": SAVED.format(day="2025-06-16", s=9.86),
     "saved seldom": "".join(
         f"2025-01-0{day} {hour:02d}:00:00,100 INFO Finished saving the checkpoint in 150.2 seconds.\n"
@@ -122,7 +132,12 @@ LOAD = "$ nproc\n64\n$ uptime\n 10:00:01 up 12 days,  3:11,  2 users,  load aver
 CPU_STAT = (
     "$ cat /sys/fs/cgroup/cpu.stat\nusage_usec 812340012\nnr_periods 120044\nnr_throttled {}\nthrottled_usec 81\n"
 )
-CROWDED = {"threads": THREADS.format(368), "load": LOAD.format("812.40", "801.11"), "limit": CPU_STAT.format(98121)}
+CROWDED = {
+    "threads": THREADS.format(368),
+    "load": LOAD.format("812.40", "801.11"),
+    "limit": CPU_STAT.format(98121),
+    "alert": "Warning  CPUThrottlingHigh  pod/train-0  62% throttling of CPU in namespace ml for container t\n",
+}
 ROOM = {
     "threads": THREADS.format(46),
     "load": LOAD.format("70.40", "61.11"),

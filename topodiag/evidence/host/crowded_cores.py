@@ -26,6 +26,9 @@ CROWDED = 2.0
 HELD_BACK = 0.1
 """Share of a container's periods that are cut short."""
 FEWEST_PERIODS = 1000
+ALERT = 25
+"""Per cent of its periods from which on Kubernetes' rules call a container throttled."""
+_WORDS = ("load average", "get_num_threads", "nr_throttled", "throttling of CPU")
 MAX_LINE = 400
 MAX_LINES = 4000
 
@@ -48,6 +51,10 @@ _IN_THE_KERNEL = re.compile(r"blocked for more than|not responding|\bD[sl+<N]{0,
 _PERIODS = re.compile(r"\bnr_(?P<which>periods|throttled)\s{1,4}(?P<many>[0-9]{1,15})\s*$")
 
 
+_ALERT = re.compile(r"\b(?P<share>[0-9]{1,3})(?:\.[0-9]{1,4})? ?% throttling of CPU\b")
+"""kubernetes-mixin, alerts/resource_alerts.libsonnet (CPUThrottlingHigh)."""
+
+
 @dataclass(slots=True)
 class _Said:
     """A number with the line that says it."""
@@ -66,7 +73,7 @@ class CrowdedCores(Telling):
     a_piece = "numbers of threads and cores that stand in one text"
 
     def recognises(self, head: str) -> bool:
-        if "load average" not in head and "get_num_threads" not in head and "nr_throttled" not in head:
+        if not any(word in head for word in _WORDS):
             return False
         return next(_crowded(list(enumerate(head.split("\n")[:MAX_LINES], 1))), None) is not None
 
@@ -135,6 +142,11 @@ def _loads(lines: Sequence[tuple[int, str]], cores: _Said) -> Iterator[tuple[str
 def _held_back(lines: Sequence[tuple[int, str]]) -> Iterator[tuple[str, _Said]]:
     periods = 0
     for number, line in lines:
+        alert = _ALERT.search(line)
+        if alert is not None and int(alert["share"]) >= ALERT:
+            words = f"the CPU limit of the container cut {alert['share']} % of its periods short"
+            yield words, _Said(int(alert["share"]), number, line)
+            return
         found = _PERIODS.search(line)
         if found is None:
             continue

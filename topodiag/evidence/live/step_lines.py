@@ -35,12 +35,10 @@ _STEPS = (
 """How a step is numbered, the most telling name first, with a word without which a line has none. In the last, of
 DeepSpeed before 0.8, the second number is the step."""
 _IN_EPOCH = re.compile(
-    r"(?:Epoch|Train)\s{0,4}(?:\(train\))?:?\s{0,8}\[?([0-9]{1,6})\]?:?\s{0,8}"
+    r"(?:Epoch|Train)\s{0,4}(?:\(train\))?:?\s{0,8}\[?([0-9]{1,6})(?:/[0-9]{1,6})?\]?:?\s{0,8}"
     r"\[\s{0,8}([0-9]{1,9})\s{0,4}/\s{0,8}([0-9]{1,9})[\s\](]", re.IGNORECASE
 )  # fmt: skip
 """`Epoch: [0][  10/5005]`: a number that begins anew in each epoch."""
-_OPENS = re.compile(r"(?<![0-9.,])0{1,6}\s{0,4}/\s{0,8}[0-9]")
-"""The first batch of an epoch, for which the workers of the loader start."""
 BAR = re.compile(
     r"(?:([^|%:\]]{0,60}):\s{0,4})?(?:[0-9]{1,3})%\|[^|]{0,300}\|\s{0,4}([0-9]{1,9})/([0-9]{1,9})\s{0,4}"
     rf"\[[0-9:]{{4,12}}<[^,\]]{{1,20}},\s{{0,4}}({_NUM})\s{{0,2}}(s/it|it/s)"
@@ -51,12 +49,13 @@ _PAIR = re.compile(rf"[:=]\s{{0,12}}({_NUM})(?:\s{{0,2}}(ms|us|s|sec|secs|second
 _ENDS = ("|", ",", ";", "[", "]", "{", "}", "\t", "  ", "%", ": ", "= ")
 _LONGEST = 60
 """Characters of a name."""
-_METER = re.compile(rf"\b(?:Batch )?Time\s{{1,6}}({_NUM})\s{{1,6}}\(")
+_METER = re.compile(rf"\b(?:Batch )?[Tt]ime\s{{1,6}}({_NUM})\s{{1,6}}\(")
 """`Time  0.210 (  0.532)`: now, and the mean so far (the meters of PyTorch's ImageNet example)."""
 _MAY_WAIT = re.compile(r"[dD]ata|[lL]oad|[wW]ait|[fF]etch|stall|batch[ _-]gen")
-_METER_WAITED = re.compile(r"\bData\s{1,6}([0-9]{1,6}(?:\.[0-9]{1,8})?)(?=[\s,;(]|$)")
+_METER_WAITED = re.compile(r"\b[Dd]ata\s{1,6}([0-9]{1,6}(?:\.[0-9]{1,8})?)(?=[\s,;(]|$)")
 _WAITED = re.compile(
-    r"(?<![\w.-])((?:[A-Za-z]{1,12}[_ /-]){0,5}[A-Za-z]{1,14})(?: ?[(\[](ms|us|s|sec|seconds)[)\]])?\s{0,3}[:=]\s{0,6}"
+    r"(?<![\w.-])((?:[A-Za-z]{1,12}[_ /-]){0,5}[A-Za-z]{1,14})(?: ?[(\[](ms|us|s|sec|seconds|t)[)\]])?"
+    r"\s{0,3}[:=]\s{0,6}"
     r"([0-9]{1,9}(?:\.[0-9]{1,12})?(?:[eE][-+]?[0-9]{1,2})?)\s?(ms|us|s|sec|secs|seconds)?(?![\w%/.:])"
 )
 _DATA = frozenset({"data", "dataloader", "dataload", "dataloading"})
@@ -69,6 +68,10 @@ _BESIDE_DATA = frozenset({
     "pipeline", "latency", "seconds", "sec", "s", "ms", "metrics", "last",
 })  # fmt: skip
 """Words of a name for the time that a step waits for its data: `data_time`, `load_data_time`, `batch-generator`."""
+_FEWEST_COLUMNS, _MOST_COLUMNS = 3, 40
+_HEAD_OF_STEPS = re.compile(r"(?:global_?)?(?:step|iter|iteration)s?$", re.IGNORECASE)
+_COLUMN = re.compile(r"[A-Za-z][\w/.()%-]{0,40}")
+_IN_UNIT = re.compile(r"_(s|ms)$")
 _TIMERS = re.compile(
     r"batch-generator[ .]{0,60}: {0,4}(?:\([0-9.]{1,16}, {0,2}([0-9]{1,9}(?:\.[0-9]{1,6})?)\)"
     r"|([0-9]{1,9}(?:\.[0-9]{1,6})?)(?![0-9.]))"
@@ -105,7 +108,7 @@ _RATES = (
                              "images/s", "img/s", "sample/s"})),
     ("TFLOP/s", frozenset({"tflops", "tflop/s/device", "tflop/s/gpu", "tflop/s", "tflops/s", "throughput per gpu"})),
 )  # fmt: skip
-_SECONDS = {"ms": 1e-3, "us": 1e-6, "s": 1.0, "sec": 1.0, "secs": 1.0, "seconds": 1.0, "": 1.0}
+_SECONDS = {"ms": 1e-3, "us": 1e-6, "s": 1.0, "sec": 1.0, "secs": 1.0, "seconds": 1.0, "": 1.0, "t": 1.0}
 _BATCH = frozenset({"global batch size", "batch size", "gbs", "bs", "bsz"})
 _LENGTH = frozenset({"seqlen", "seq len", "seq length", "sequence length", "actual seqlen", "curriculum seqlen"})
 _UNIT = re.compile(r"\((ms|us|s|sec|secs|seconds)\)|(?: in|_in) (ms|us|s)$|_(ms)$")
@@ -143,7 +146,8 @@ def read_line(text: str) -> StepLine | None:
     if not values and (bar := _bar(line)) is not None:
         return bar
     waited = _waited(line, values.get("s"), end)
-    opens = waited is not None and _OPENS.search(line, at, end + 1) is not None
+    in_epoch = _IN_EPOCH.search(line) if waited is not None else None
+    opens = in_epoch is not None and int(in_epoch[2]) == 0
     return StepLine(number, total, values, work, at=at, waited=waited, opens=opens)
 
 
@@ -254,6 +258,7 @@ def _loose_values(line: str, made: dict[str, float]) -> None:
 
 def _name(key: str) -> str:
     """The last words of a name, without unit: `Train throughput/batches_per_sec` is `batches per sec`."""
+    key = key.replace("(t)", " time")  # OpenCLIP
     bare = (_INSIDE.sub("", key) if "(" in key else key).strip().lower().replace("_", " ").replace("-", " ")
     if "/" in bare and not bare.split("/", 1)[1].startswith(("s", "g", "d")):
         bare = bare.rsplit("/", 1)[1]
@@ -283,6 +288,20 @@ def timed_batches(line: str) -> float | None:
     the line of the step."""
     found = _TIMERS.search(line, 0, MAX_LINE) if "batch-generator" in line else None
     return float(found[1] or found[2]) / 1e3 if found is not None else None
+
+
+def columns_of(line: str) -> tuple[str, ...]:
+    """The names of a table of steps, where a line is its head: a step, and at least two more names."""
+    cells = cells_of(line)
+    if not _FEWEST_COLUMNS <= len(cells) <= _MOST_COLUMNS or _HEAD_OF_STEPS.match(cells[0]) is None:
+        return ()
+    if not all(_COLUMN.fullmatch(cell) for cell in cells):
+        return ()
+    return tuple(_IN_UNIT.sub(r" time (\1)", cell) for cell in cells)
+
+
+def cells_of(line: str) -> list[str]:
+    return [cell.strip() for cell in (line.split(",") if "," in line else line.split())]
 
 
 def number_of(text: str) -> float:

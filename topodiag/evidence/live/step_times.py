@@ -12,7 +12,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from math import isfinite
 
-from topodiag.evidence.live.step_lines import MAX_LINE, WORDS, StepLine, read_line, timed_batches
+from topodiag.evidence.live.step_lines import (
+    MAX_LINE,
+    WORDS,
+    StepLine,
+    cells_of,
+    columns_of,
+    read_line,
+    timed_batches,
+)
 from topodiag.evidence.live.training_arguments import LOOKS as ARGUMENTS
 from topodiag.evidence.nccl_log.grammar.prefix import front
 from topodiag.model.provenance import MAX_QUOTE, Origin
@@ -28,6 +36,8 @@ _JITTER = 3
 """Steps by which lines of ranks that print at once may stand in another order."""
 _HEAD_REACH = 40
 """Lines below the head of a step which may hold its figures."""
+_MOST_HEAD = 1000
+"""Characters of a row of a table."""
 _RANK = re.compile(
     r"^\s{0,8}([0-9]{1,5}):\s|\[rank([0-9]{1,6})\]|\[[0-9]{1,6},([0-9]{1,6})\]<std|\brank[ =:]{1,2}([0-9]{1,6})\b",
     re.IGNORECASE,
@@ -117,16 +127,14 @@ def _lines(text: str, most: int = MAX_STEPS * 100) -> Iterator[tuple[int, str, S
     number, those of a log without heads are counted, and what timers print below a step is of it."""
     head, at, free, looked = None, 0, 0, 0
     held: tuple[int, str, StepLine] | None = None
-    for number, line in enumerate(text.split("\n"), start=1):
-        if WORDS.search(line, 0, MAX_LINE) is None or " NCCL " in line:
-            continue
+    for number, line, said in _with_names(text):
         looked += 1
         if looked > most:
             break
-        timed = timed_batches(line)
+        timed = timed_batches(said)
         if timed is not None and held is not None and number - held[0] <= _HEAD_REACH:
             held = (held[0], held[1], replace(held[2], waited=timed))
-        found = read_line(line) if timed is None else None
+        found = read_line(said) if timed is None else None
         if found is None:
             continue
         if found.number is not None:
@@ -140,6 +148,18 @@ def _lines(text: str, most: int = MAX_STEPS * 100) -> Iterator[tuple[int, str, S
         held = (number, line, found)
     if held is not None:
         yield held
+
+
+def _with_names(text: str) -> Iterator[tuple[int, str, str]]:
+    """The lines with words of a step, as they stand and as they are read: rows of a table get the names of its head."""
+    names: tuple[str, ...] = ()
+    for number, line in enumerate(text.split("\n"), start=1):
+        if WORDS.search(line, 0, MAX_LINE) is not None:
+            if " NCCL " not in line:
+                names = columns_of(line) if len(line) < _MOST_HEAD else ()
+                yield number, line, line
+        elif names and len(line) < _MOST_HEAD and len(cells := cells_of(line)) == len(names):
+            yield number, line, ", ".join(f"{name}: {cell}" for name, cell in zip(names, cells, strict=True))
 
 
 def _who(before: str, line: str, of_file: int) -> tuple[int, str]:

@@ -24,7 +24,7 @@ MOST = 600
 _SAVED = compiled(r"(?i:\bsav(?:e|ed|ing)|\bwrit(?:e|ing|ten)\b|\bwrote\b|_save_?|save_|-save|save-)")
 _WHAT = compiled(r"(?i:checkpoint|ckpt)|\bblocking save\b")
 _TIMERS = compiled(
-    r"\bsave-checkpoint[ .]{0,60}: {0,4}"
+    r"\bsave[-_]checkpoint[ .]{0,60}: {0,4}"
     r"(?:\(\d{1,9}\.\d{1,6}, {0,2}(?P<most>\d{1,9}\.\d{1,6})\)|(?P<one>\d{1,9}\.\d{1,6}))"
 )
 _TOOK = compiled(
@@ -48,9 +48,8 @@ WORDS = (
     b"inished saving", b"ocking save", b"aved checkpoint", b"aved the checkpoint", b"aved a checkpoint",
     b"heckpoint saved", b"heckpoint was saved", b"heckpoint written", b"heckpoint save", b"heckpoint_save",
     b"heckpoint write", b"heckpoint took", b"heckpoint in ", b"heckpoint: ", b"rote checkpoint",
-    b"rote the checkpoint",
-    b"save-checkpoint", b"save_checkpoint", b"save checkpoint", b"for saving", b"ckpt_save", b"save_ckpt", b"ckpt saved",
-    b"ckpt save", b"aved ckpt",
+    b"rote the checkpoint", b"Save duration", b"save-checkpoint", b"save_checkpoint", b"save checkpoint",
+    b"for saving", b"ckpt_save", b"save_ckpt", b"ckpt saved", b"ckpt save", b"aved ckpt",
 )  # fmt: skip
 """A line without any of these is none of theirs: that a save begins is what all trainings print."""
 
@@ -65,7 +64,7 @@ def pause_of(text: str) -> tuple[str, dict[str, str]] | None:
 
 def _seconds_of(text: str) -> float:
     timers = _TIMERS.search(text)
-    if timers is not None:
+    if timers is not None and (timers["most"] or "(ms)" in text):
         return float(timers["most"] or timers["one"]) / 1e3
     said = _ASIDE.sub("", text)
     if _SAVED.search(said) is None or _NO_STOP.search(said) is not None:
