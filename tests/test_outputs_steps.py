@@ -67,6 +67,7 @@ SLOW = {
     "beside the step": steps(UNNUMBERED, 3.1, 0.41),
     "megatron": steps(MEGATRON, 9310.2, 12936.1),
     "some steps": now_and_then(MMCV, 0.9, 0.2, 3),
+    "key and value": steps("step={at} loss=1.92 step_time={time}s dataloader_time={data}s tokens/s=12044", 2.9, 3.32),
     "swin": steps(
         "INFO Train: [0/300][{at}/1251]\teta 1:01:02\ttime {time} (3.0)\tdata {data} (2.6)\tloss 6.9", 2.5, 2.9
     ),
@@ -103,6 +104,9 @@ WELL = {
     "hidden behind the step": steps(JSON, 0.3, 4.21),
     "megatron": steps(MEGATRON, 13.2, 2936.1),
     "data that is no time": "\n".join(f"step {n} | step_time: 1.2 s | data: 512 | loss: 2.1" for n in range(12)),
+    "counts of what is loaded": "".join(
+        f"step {n} | step_time: 1.2 s | data_load: 512 | batch_load: 40.5 MB | loss: 2.1\n" for n in range(12)
+    ),
     "slow by something else": "".join(
         MMCV.format(at=10 * n, time=1.9 if n % 3 == 0 else 0.3, data=0.1) + "\n" for n in range(40)
     ),

@@ -57,11 +57,12 @@ _WAITED = re.compile(
     r"(?<![\w.-])((?:[A-Za-z]{1,12}[_ /-]){0,5}[A-Za-z]{1,14})(?: ?[(\[](ms|us|s|sec|seconds|t)[)\]])?"
     r"\s{0,3}[:=]\s{0,6}"
     r"([0-9]{1,9}(?:\.[0-9]{1,12})?(?:[eE][-+]?[0-9]{1,2})?)\s?(ms|us|s|sec|secs|seconds)?(?![\w%/.:])"
+    r"(?! ?(?:[KMGTkmg]i?[Bb]\b|(?:bytes|samples|tokens|rows|files)\b(?![/_]| ?[:=])|it/|%))"
 )
 _DATA = frozenset({"data", "dataloader", "dataload", "dataloading"})
-_INPUT = frozenset({"input", "batch", "loader", "io"})
+_INPUT = frozenset({"input", "batch", "loader"})
 _WAITING = frozenset({
-    "load", "loading", "wait", "waiting", "waited", "fetch", "fetching", "generator", "stall", "read",
+    "load", "loading", "wait", "waiting", "waited", "fetch", "fetching", "generator", "stall",
 })  # fmt: skip
 _BESIDE_DATA = frozenset({
     "time", "timing", "timer", "perf", "step", "iter", "train", "next", "get", "for", "on", "the", "t", "in",
@@ -192,6 +193,8 @@ def _waited(line: str, took: float | None, after: int = 0) -> float | None:
         of_data = bool(words & _DATA or (words & _INPUT and loads))
         if not of_data or not words <= _DATA | _INPUT | _WAITING | _BESIDE_DATA:
             continue
+        if "." not in found[3] and not (found[2] or found[4]) and found[3] != "0":
+            continue  # seconds have a point or a unit: counts of what was loaded have neither
         waited = float(found[3]) * _SECONDS[found[2] or found[4] or ("ms" if "ms" in words else "")]
         if len(words) > 1 or took is None or waited <= took:
             return waited
