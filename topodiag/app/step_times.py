@@ -43,7 +43,8 @@ def step_times(intake: Intake) -> StepTimes:
     """The steps of all texts among the evidence. A text that is known by its steps may hold an error of its job
     anywhere: it is looked through."""
     intake = _looked_through(intake)
-    only = {piece.name for piece in intake.of(Kind.STEPS) if not piece.is_any((Kind.NCCL_LOG, Kind.JOB_OUTPUT))}
+    others = (Kind.NCCL_LOG, Kind.JOB_OUTPUT, Kind.NODE_TEXT)
+    only = {piece.name for piece in intake.of(Kind.STEPS) if not piece.is_any(others)}
     alone: set[str] = set()
     arguments: list[LoggedTraining] = []
     back: list[bytes] = []

@@ -38,6 +38,7 @@ _COSTS = {
     "pairs": "each ring goes at the pace of its slowest pair",
     "plugin": "NCCL goes on with its own networks: sockets where the fabric needs the plug-in",
     "qp": "queue pairs of that port do not connect",
+    "cpu-crowded": "loaders and launches of kernels wait for a core, and ranks come late to their collectives",
     "subnet-event": "none by itself; with errors of connections it shows when the fabric changed",
     "route": "ranks at both ends do not meet: init hangs or fails",
     "sockets": "1 to 3 GB/s for each interface, and the host's cores copy the data",
@@ -132,6 +133,10 @@ WORDS: dict[str, tuple[str, str, str, str]] = {
             "`df -h /dev/shm` in the job's container; `--shm-size=8g`, `--ipc=host`, or an emptyDir of medium Memory"),
     "memlock": ("HST001", "the limit of locked memory is too low", "`ulimit -l` is unlimited in the job",
                 "`ulimit -l` inside the job: it is the launcher's daemon that passes the limit on (LimitMEMLOCK=)"),
+    "cpu-crowded": ("HST003", "more threads run than there are cores for them",
+                    "as many threads as cores, of all processes together",
+                    "OMP_NUM_THREADS and the loader's workers: cores divided by the processes of a node; in a container"
+                    " `cat /sys/fs/cgroup/cpu.max`: a limit that holds the job"),
     "rank-late": ("JOB008", "a rank takes longer than the others for its own part of a step",
                   "ranks that take the same time",
                   "what that rank does: data loader, logging, checkpoint, clocks of its GPU; the others only wait"),
@@ -147,6 +152,7 @@ WORDS: dict[str, tuple[str, str, str, str]] = {
 }  # fmt: skip
 """By part: the check, what is wrong, what should be, what to look at first."""
 
+_BY_NUMBERS = {"cpu-crowded": "by the numbers that the text gives"}
 _OF_SOME = frozenset({"fabric", "nvlink"})
 """Parts that a node may do without, by what its GPUs are: a Fabric Manager that does not start beside one GPU."""
 OF_JOBS = ("BEN005", "JOB002", "JOB003", "JOB008", "NET001", "NET002", "NET005", "NET008")
@@ -181,7 +187,8 @@ def of_jobs(node: Node) -> tuple[Outcome, ...]:
 def _finding(nodes: str, by: str, part: str, events: Sequence[KernelEvent]) -> Finding:
     check, wrong, expected, look = WORDS[part]
     known = by == REPORTED
-    whose = _BY.get(part, "by the word of a scheduler or a test of the node") if known else "in the text's own words"
+    told = _BY_NUMBERS.get(part, "in the text's own words")
+    whose = _BY.get(part, "by the word of a scheduler or a test of the node") if known else told
     said = events[0].text[:160]
     more = f", and {plural(len(events) - 1, 'other line')} alike" if len(events) > 1 else ""
     return Finding(

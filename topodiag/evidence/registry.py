@@ -78,6 +78,8 @@ _SOURCES = {
     "network-words": "network.network_words:NetworkWords",
     "shell": "host.shell_facts:ShellFacts",
     "notes": "host.notes:Notes",
+    "crowded-cores": "host.crowded_cores:CrowdedCores",
+    "straggler-report": "live.straggler_report:StragglerReport",
     "sibling-rows": "host.sibling_rows:SiblingRows",
     "any-tool": "host.last_resort:LastResort",
 }

@@ -12,7 +12,7 @@ class Step:
     """One step, or the mean of those since the line before. `value` in the unit of its series; `time` in seconds of the
     epoch, the log's own zone read as UTC, None without a date; `work` is the batch times the sequence length as far as
     the line says them, None where it says neither; `waited` are the seconds of it for which it waited for data, None
-    where the line does not say them."""
+    where the line does not say them; `opens`: it is the first of an epoch."""
 
     number: int
     value: float
@@ -20,6 +20,7 @@ class Step:
     work: float | None = None
     origin: Origin | None = None
     waited: float | None = None
+    opens: bool = False
 
 
 @dataclass(frozen=True, slots=True)

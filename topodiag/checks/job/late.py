@@ -1,4 +1,4 @@
-"""A rank that comes late to its collectives, by the times of torch's flight recorder and of NCCL's Inspector."""
+"""Ranks that come late to their collectives: by torch's flight recorder, NCCL's Inspector, and a training's own log."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from statistics import median
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.late_kernels import LateKernels, in_words, judged_communicators, late_kernels
+from topodiag.checks.job.late_steps import SavePauses, late_for_data, save_pauses, tell_pauses, tell_waits
 from topodiag.checks.job.late_words import ToldLate, tell_late, told_late
 from topodiag.checks.shared.words import rank_word
+from topodiag.model.data_waits import DataWaits
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.inspector import MadeOf
 from topodiag.model.job import Job
@@ -47,14 +49,20 @@ class LateRank:
     coverage: Coverage
 
 
-class LateArriver(JobCheck[tuple[LateRank | LateKernels | ToldLate, ...]]):
-    """JOB008: a late arriver: one rank starts its collectives later than the others
+Late = LateRank | LateKernels | ToldLate | DataWaits | SavePauses
+"""What any of the sources shows."""
+
+
+class LateArriver(JobCheck[tuple[Late, ...]]):
+    """JOB008: a late arriver: a rank, or all of them, starts its collectives late
 
     What it finds
         A rank that entered one collective seconds after the others, beyond its usual distance from them; and a rank
         that enters each collective after the other ranks of its host. By the Inspector: a rank, or the ranks of one
         host, whose kernels are the shortest where the others wait. Who is late because a peer in another group made
-        it wait, or because that group is slow (JOB011), is not named.
+        it wait, or because that group is slow (JOB011), is not named. By the training's own log: steps that wait for
+        data for half of their time, or slow steps that are slow by it; saves of checkpoints for which the training
+        stops.
 
     Why it matters
         The others wait inside the collective: their communication looks slow, and is innocent. What makes the rank
@@ -63,7 +71,8 @@ class LateArriver(JobCheck[tuple[LateRank | LateKernels | ToldLate, ...]]):
     Evidence it reads
         `time_created_ns` of torch's flight recorder dumps: when each rank enqueued which operation. Records of NCCL's
         Inspector that the GPU timed, matched by communicator, collective and sequence number. Lines of any tool that
-        name a straggler, or a rank that takes longer than the others; tables of the ranks' own times.
+        name a straggler, or a rank that takes longer than the others; tables of the ranks' own times. The time and the
+        data time of each step in a training's log; lines that time a save of a checkpoint.
 
     When it stays silent
         Lateness within the noise, or spread over more than a quarter of the ranks. A constant distance between ranks
@@ -71,7 +80,9 @@ class LateArriver(JobCheck[tuple[LateRank | LateKernels | ToldLate, ...]]):
         group, or dumps without times: unknown. Sends and receives, which ranks enqueue by design at different times.
         The Inspector's calls hold less than a tenth of waiting, or no rank and no host causes half of it; fewer than
         100 calls of three ranks, or 20 dumps of Prometheus' metrics: unknown, as where metrics do not show which GPUs
-        are one communicator, and for those of NCCL 2.29, which do not say whose clock timed them.
+        are one communicator, and for those of NCCL 2.29, which do not say whose clock timed them. Steps: the first
+        tenth, the first batch of an epoch, fewer than three lines, waiting below 15 % of all time. Checkpoints that are
+        saved in the background, within two minutes, or in less than a twentieth of the time between two of them.
 
     How to confirm
         export TORCH_NCCL_TRACE_BUFFER_SIZE=2000       then dump a run that is slow and does not hang
@@ -80,7 +91,8 @@ class LateArriver(JobCheck[tuple[LateRank | LateKernels | ToldLate, ...]]):
 
     How to fix
         Look at what the rank does before the collective: input, logging, checkpoint, garbage collection, clocks of
-        its GPU (GPU004).
+        its GPU (GPU004). Where steps wait for data: more workers for the loader, a faster store, a cache on local
+        disks. Where saves stop the training: save asynchronously, or from all ranks at once (a sharded checkpoint).
 
     References
         torch/csrc/distributed/c10d/FlightRecorderDetail.hpp (time_created_ns), torch 2.3 and later. NCCL
@@ -88,9 +100,17 @@ class LateArriver(JobCheck[tuple[LateRank | LateKernels | ToldLate, ...]]):
     """
 
     id = "JOB008"
-    title = "a late arriver: one rank starts its collectives later than the others"
+    title = "a late arriver: a rank, or all of them, starts its collectives late"
 
-    def observe(self, judged: Job, peers: Sequence[Job]) -> tuple[LateRank | LateKernels | ToldLate, ...] | Outcome:
+    def observe(self, judged: Job, peers: Sequence[Job]) -> tuple[Late, ...] | Outcome:
+        ranks = self._late_ranks(judged)
+        of_steps: tuple[Late, ...] = (*late_for_data(judged), *save_pauses(judged))
+        if isinstance(ranks, Outcome):
+            return of_steps or ranks
+        return (*ranks, *of_steps)
+
+    def _late_ranks(self, judged: Job) -> tuple[Late, ...] | Outcome:
+        """By what shows single ranks."""
         kernels = late_kernels(judged)
         if kernels:
             return kernels
@@ -123,10 +143,12 @@ class LateArriver(JobCheck[tuple[LateRank | LateKernels | ToldLate, ...]]):
                 found.append(LateRank(words, seq, operations.get((group, seq), ""), ranks, seconds, coverage))
         return tuple(found) or self.clean(judged)
 
-    def tell(self, judged: Job, observed: tuple[LateRank | LateKernels | ToldLate, ...]) -> Iterator[Finding]:
+    def tell(self, judged: Job, observed: tuple[Late, ...]) -> Iterator[Finding]:
         yield from self._tell_kernels([late for late in observed if isinstance(late, LateKernels)])
         yield from self._tell_recorded(judged, [late for late in observed if isinstance(late, LateRank)])
         yield from tell_late(self, judged, [late for late in observed if isinstance(late, ToldLate)])
+        yield from tell_waits(self, judged, [late for late in observed if isinstance(late, DataWaits)])
+        yield from tell_pauses(self, [late for late in observed if isinstance(late, SavePauses)])
 
     def _tell_kernels(self, observed: Sequence[LateKernels]) -> Iterator[Finding]:
         for late, who in in_words(observed):

@@ -13,7 +13,8 @@ from topodiag.model.finding import Confidence, Cost, Finding, Severity
 from topodiag.model.job import Event, Job
 
 LATE = "late"
-"""Kind of such lines (evidence/nccl_log/grammar/rank_states.py)."""
+"""Kind of such lines (evidence/nccl_log/grammar/rank_states.py); with `what` it is no rank that is
+late, but all (evidence/nccl_log/grammar/pauses.py)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +28,7 @@ class ToldLate:
 
 def told_late(job: Job) -> tuple[ToldLate, ...]:
     """One for all lines of a job; none where no line says so."""
-    events = tuple(event for event in job.events if event.kind == LATE)
+    events = tuple(event for event in job.events if event.kind == LATE and "what" not in event.details)
     if not events:
         return ()
     ranks = {int(word) for event in events for word in event.details.get("ranks", "").split(",") if word.isdecimal()}

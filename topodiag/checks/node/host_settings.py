@@ -26,7 +26,9 @@ class HostSettings(HostCheck):
     What it finds
         Automatic NUMA balancing, a CPU governor that keeps clocks low, and an IOMMU that was set to translate where no
         other evidence shows the domains of GPUs and NICs. In a job's log: RCCL's warning of NUMA balancing, and
-        files of NCCL's shared memory that something removed while the job began.
+        files of NCCL's shared memory that something removed while the job began. In numbers that people paste: more
+        threads than twice the cores, by threads and processes or by the load, and a container whose CPU limit cuts it
+        short.
 
     Why it matters
         NUMA balancing unmaps pages to see who uses them: proxy threads and copies wait for page faults. A low CPU
@@ -35,12 +37,13 @@ class HostSettings(HostCheck):
 
     Evidence it reads
         /proc/sys/kernel/numa_balancing, scaling_governor and scaling_driver, the kernel command line and the kernel's
-        own lines on the IOMMU.
+        own lines on the IOMMU. `nproc`, the load average, `torch.get_num_threads()`, cpu.stat of a container.
 
     When it stays silent
         The governor below intel_pstate and amd-pstate raises clocks by itself: info. Domains that were read are
         PCI004's. Virtual machines: their IOMMU and clocks are the host's. NUMA balancing is info on x86 and a warning
         on Grace, whose memory it moves between CPU and GPU. None of the settings in the evidence: unknown.
+        A load that is high beside tasks that wait in the kernel; limits that cut less than a tenth of the periods.
 
     How to confirm
         cat /proc/sys/kernel/numa_balancing

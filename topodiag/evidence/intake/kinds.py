@@ -158,6 +158,8 @@ _TOOLS = (
     ("iperf", "output of iperf"),
     ("pair-rates", "a list of pairs of hosts and their bandwidth"),
     ("network-words", "words on the network's setup"),
+    ("crowded-cores", "numbers of threads and cores"),
+    ("straggler-report", "the report of a straggler detector"),
     ("sibling-rows", "rows of ranks or hosts"),
     ("any-tool", "text of a tool that topodiag does not know"),
     ("sys-", "a capture of /sys"),

@@ -161,7 +161,7 @@ def text_kinds(
         kinds.append(Kind.JOB_OUTPUT)
         if is_pods(text):
             kinds.append(Kind.PODS)
-    if set(kinds) <= {Kind.NCCL_LOG, Kind.JOB_OUTPUT}:
+    if set(kinds) <= {Kind.NCCL_LOG, Kind.JOB_OUTPUT, Kind.NODE_TEXT}:
         kinds += _steps(head, tail)
     if not kinds:
         kind, sources = _by_form(text)

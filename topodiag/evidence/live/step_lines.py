@@ -35,7 +35,7 @@ _STEPS = (
 """How a step is numbered, the most telling name first, with a word without which a line has none. In the last, of
 DeepSpeed before 0.8, the second number is the step."""
 _IN_EPOCH = re.compile(
-    r"(?:Epoch|Train)\s{0,4}(?:\(train\))?:?\s{0,8}\[?([0-9]{1,6})\]?:?\s{0,8}"
+    r"(?:Epoch|Train)\s{0,4}(?:\(train\))?:?\s{0,8}\[?([0-9]{1,6})(?:/[0-9]{1,6})?\]?:?\s{0,8}"
     r"\[\s{0,8}([0-9]{1,9})\s{0,4}/\s{0,8}([0-9]{1,9})[\s\](]", re.IGNORECASE
 )  # fmt: skip
 """`Epoch: [0][  10/5005]`: a number that begins anew in each epoch."""
@@ -49,9 +49,35 @@ _PAIR = re.compile(rf"[:=]\s{{0,12}}({_NUM})(?:\s{{0,2}}(ms|us|s|sec|secs|second
 _ENDS = ("|", ",", ";", "[", "]", "{", "}", "\t", "  ", "%", ": ", "= ")
 _LONGEST = 60
 """Characters of a name."""
-_METER = re.compile(rf"\b(?:Batch )?Time\s{{1,6}}({_NUM})\s{{1,6}}\(")
+_METER = re.compile(rf"\b(?:Batch )?[Tt]ime\s{{1,6}}({_NUM})\s{{1,6}}\(")
 """`Time  0.210 (  0.532)`: now, and the mean so far (the meters of PyTorch's ImageNet example)."""
-_WAITED = re.compile(r"\b(?:data_time:\s{0,4}|Data\s{1,6})([0-9]{1,6}(?:\.[0-9]{1,8})?)(?=[\s,;(]|$)")
+_MAY_WAIT = re.compile(r"[dD]ata|[lL]oad|[wW]ait|[fF]etch|stall|batch[ _-]gen")
+_METER_WAITED = re.compile(r"\b[Dd]ata\s{1,6}([0-9]{1,6}(?:\.[0-9]{1,8})?)(?=[\s,;(]|$)")
+_WAITED = re.compile(
+    r"(?<![\w.-])((?:[A-Za-z]{1,12}[_ /-]){0,5}[A-Za-z]{1,14})(?: ?[(\[](ms|us|s|sec|seconds|t)[)\]])?"
+    r"\s{0,3}[:=]\s{0,6}"
+    r"([0-9]{1,9}(?:\.[0-9]{1,12})?(?:[eE][-+]?[0-9]{1,2})?)\s?(ms|us|s|sec|secs|seconds)?(?![\w%/.:])"
+    r"(?! ?(?:[KMGTkmg]i?[Bb]\b|(?:bytes|samples|tokens|rows|files)\b(?![/_]| ?[:=])|it/|%))"
+)
+_DATA = frozenset({"data", "dataloader", "dataload", "dataloading"})
+_INPUT = frozenset({"input", "batch", "loader"})
+_WAITING = frozenset({
+    "load", "loading", "wait", "waiting", "waited", "fetch", "fetching", "generator", "stall",
+})  # fmt: skip
+_BESIDE_DATA = frozenset({
+    "time", "timing", "timer", "perf", "step", "iter", "train", "next", "get", "for", "on", "the", "t", "in",
+    "pipeline", "latency", "seconds", "sec", "s", "ms", "metrics", "last",
+})  # fmt: skip
+"""Words of a name for the time that a step waits for its data: `data_time`, `load_data_time`, `batch-generator`."""
+_FEWEST_COLUMNS, _MOST_COLUMNS = 3, 40
+_HEAD_OF_STEPS = re.compile(r"(?:global_?)?(?:step|iter|iteration)s?$", re.IGNORECASE)
+_COLUMN = re.compile(r"[A-Za-z][\w/.()%-]{0,40}")
+_IN_UNIT = re.compile(r"_(s|ms)$")
+_TIMERS = re.compile(
+    r"batch-generator[ .]{0,60}: {0,4}(?:\([0-9.]{1,16}, {0,2}([0-9]{1,9}(?:\.[0-9]{1,6})?)\)"
+    r"|([0-9]{1,9}(?:\.[0-9]{1,6})?)(?![0-9.]))"
+)
+"""megatron/core/timers.py, in milliseconds: the least and the most of the ranks, or one rank's."""
 _LOOSE = re.compile(
     r"(?:(?<=[|,(\s])|^)(dt|time|took|in)?\s{0,4}(?<![\w.:])"
     rf"({_NUM})\s{{0,2}}(it/s|s/it|iters?/s|steps?/s(?:ec)?|tok(?:ens)?/s(?:ec)?|samples?/s(?:ec)?|ms|s|sec|seconds)"
@@ -62,6 +88,8 @@ _NOT_STEPS = re.compile(
     r"iz|calibrat|dataset|^map\b|skipp", re.IGNORECASE
 )  # fmt: skip
 """Before the number of a step: it is counted in something that is no training."""
+_NOT_TRAINED = re.compile(r"eval|valid|\bval\b|test|infer|predict|prefill|decod|request|warm|bench", re.IGNORECASE)
+"""In a line without the number of a step: it is of something that is no training."""
 _PARTS = frozenset({
     "data", "load", "loading", "forward", "backward", "fwd", "bwd", "optimizer", "eval", "val", "valid", "test", "avg",
     "average", "mean", "running", "total", "remaining", "eta", "save", "checkpoint", "ckpt", "comm", "allreduce",
@@ -81,7 +109,7 @@ _RATES = (
                              "images/s", "img/s", "sample/s"})),
     ("TFLOP/s", frozenset({"tflops", "tflop/s/device", "tflop/s/gpu", "tflop/s", "tflops/s", "throughput per gpu"})),
 )  # fmt: skip
-_SECONDS = {"ms": 1e-3, "us": 1e-6, "s": 1.0, "sec": 1.0, "secs": 1.0, "seconds": 1.0, "": 1.0}
+_SECONDS = {"ms": 1e-3, "us": 1e-6, "s": 1.0, "sec": 1.0, "secs": 1.0, "seconds": 1.0, "": 1.0, "t": 1.0}
 _BATCH = frozenset({"global batch size", "batch size", "gbs", "bs", "bsz"})
 _LENGTH = frozenset({"seqlen", "seq len", "seq length", "sequence length", "actual seqlen", "curriculum seqlen"})
 _UNIT = re.compile(r"\((ms|us|s|sec|secs|seconds)\)|(?: in|_in) (ms|us|s)$|_(ms)$")
@@ -102,6 +130,8 @@ class StepLine:
     at: int = 0
     waited: float | None = None
     """Seconds of the step that waited for data, where the line says them."""
+    opens: bool = False
+    """Whether it is the first step of an epoch."""
 
 
 def read_line(text: str) -> StepLine | None:
@@ -109,14 +139,17 @@ def read_line(text: str) -> StepLine | None:
     line = text[:MAX_LINE].replace('"', "").replace("'", "")
     step = _step_of(line)
     if step is None:
-        return _bar(line) or (StepLine(None, 0, _values(line)[0]) if _UNDER_HEAD.match(line) else None)
+        return _bar(line) or _unnumbered(line)
     number, total, at, end = step
     if _NOT_STEPS.search(line[max(0, at - 40) : at]):
         return None
     values, work = _values(line, end)
     if not values and (bar := _bar(line)) is not None:
         return bar
-    return StepLine(number, total, values, work, at=at, waited=_waited(line, end))
+    waited = _waited(line, values.get("s"), end)
+    in_epoch = _IN_EPOCH.search(line) if waited is not None else None
+    opens = in_epoch is not None and int(in_epoch[2]) == 0
+    return StepLine(number, total, values, work, at=at, waited=waited, opens=opens)
 
 
 def _step_of(line: str) -> tuple[int, int, int, int] | None:
@@ -146,10 +179,37 @@ def _bar(line: str) -> StepLine | None:
     return StepLine(int(found[2]), int(found[3]), {"s": seconds}, bar=f"{(found[1] or '').strip()[:40]} {found[3]}")
 
 
-def _waited(line: str, after: int) -> float | None:
-    """`data_time: 0.52` of mmengine and detectron2, `Data 0.52 (0.17)` of PyTorch's ImageNet example."""
-    found = _WAITED.search(line, after)
-    return float(found[1]) if found is not None else None
+def _waited(line: str, took: float | None, after: int = 0) -> float | None:
+    """`data_time: 0.52` of mmengine and detectron2, `Data 0.52 (0.17)` of PyTorch's ImageNet example. `data` alone may
+    be anything: it counts where it is no more than the step."""
+    if _MAY_WAIT.search(line, after) is None:
+        return None
+    meter = _METER_WAITED.search(line, after)
+    if meter is not None:
+        return float(meter[1])
+    for found in _WAITED.finditer(line, after):
+        words = set(re.split(r"[_ /-]", found[1].lower()))
+        loads = words & _WAITING
+        of_data = bool(words & _DATA or (words & _INPUT and loads))
+        if not of_data or not words <= _DATA | _INPUT | _WAITING | _BESIDE_DATA:
+            continue
+        if "." not in found[3] and not (found[2] or found[4]) and found[3] != "0":
+            continue  # seconds have a point or a unit: counts of what was loaded have neither
+        waited = float(found[3]) * _SECONDS[found[2] or found[4] or ("ms" if "ms" in words else "")]
+        if len(words) > 1 or took is None or waited <= took:
+            return waited
+    return None
+
+
+def _unnumbered(line: str) -> StepLine | None:
+    """The figures of a step without its number: below the head of one, or beside the time that it waited for data."""
+    if _UNDER_HEAD.match(line) is not None:
+        return StepLine(None, 0, _values(line)[0])
+    if _MAY_WAIT.search(line) is None or _NOT_TRAINED.search(line) is not None:
+        return None
+    values, work = _values(line)
+    waited = _waited(line, values.get("s")) if "s" in values else None
+    return StepLine(None, 0, values, work, waited=waited) if waited is not None else None
 
 
 def _values(line: str, after: int = 0) -> tuple[dict[str, float], float | None]:
@@ -201,6 +261,7 @@ def _loose_values(line: str, made: dict[str, float]) -> None:
 
 def _name(key: str) -> str:
     """The last words of a name, without unit: `Train throughput/batches_per_sec` is `batches per sec`."""
+    key = key.replace("(t)", " time")  # OpenCLIP
     bare = (_INSIDE.sub("", key) if "(" in key else key).strip().lower().replace("_", " ").replace("-", " ")
     if "/" in bare and not bare.split("/", 1)[1].startswith(("s", "g", "d")):
         bare = bare.rsplit("/", 1)[1]
@@ -223,6 +284,27 @@ def _rate(name: str, key: str) -> str | None:
         if name in names or (name == "throughput" and unit == "TFLOP/s" and "TFLOP" in key):
             return unit
     return None
+
+
+def timed_batches(line: str) -> float | None:
+    """The seconds that Megatron-LM's timers give for making a batch, of the rank that takes longest; they stand below
+    the line of the step."""
+    found = _TIMERS.search(line, 0, MAX_LINE) if "batch-generator" in line else None
+    return float(found[1] or found[2]) / 1e3 if found is not None else None
+
+
+def columns_of(line: str) -> tuple[str, ...]:
+    """The names of a table of steps, where a line is its head: a step, and at least two more names."""
+    cells = cells_of(line)
+    if not _FEWEST_COLUMNS <= len(cells) <= _MOST_COLUMNS or _HEAD_OF_STEPS.match(cells[0]) is None:
+        return ()
+    if not all(_COLUMN.fullmatch(cell) for cell in cells):
+        return ()
+    return tuple(_IN_UNIT.sub(r" time (\1)", cell) for cell in cells)
+
+
+def cells_of(line: str) -> list[str]:
+    return [cell.strip() for cell in (line.split(",") if "," in line else line.split())]
 
 
 def number_of(text: str) -> float:

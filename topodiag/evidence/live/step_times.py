@@ -9,10 +9,18 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import isfinite
 
-from topodiag.evidence.live.step_lines import MAX_LINE, WORDS, StepLine, read_line
+from topodiag.evidence.live.step_lines import (
+    MAX_LINE,
+    WORDS,
+    StepLine,
+    cells_of,
+    columns_of,
+    read_line,
+    timed_batches,
+)
 from topodiag.evidence.live.training_arguments import LOOKS as ARGUMENTS
 from topodiag.evidence.nccl_log.grammar.prefix import front
 from topodiag.model.provenance import MAX_QUOTE, Origin
@@ -28,6 +36,8 @@ _JITTER = 3
 """Steps by which lines of ranks that print at once may stand in another order."""
 _HEAD_REACH = 40
 """Lines below the head of a step which may hold its figures."""
+_MOST_HEAD = 1000
+"""Characters of a row of a table."""
 _RANK = re.compile(
     r"^\s{0,8}([0-9]{1,5}):\s|\[rank([0-9]{1,6})\]|\[[0-9]{1,6},([0-9]{1,6})\]<std|\brank[ =:]{1,2}([0-9]{1,6})\b",
     re.IGNORECASE,
@@ -47,30 +57,18 @@ def holds_steps(data: bytes) -> bool:
     """Whether a text, or a part of one, has lines of several steps, or the arguments of a training."""
     if b" ..." in data and ARGUMENTS.search(data) is not None:
         return True
-    if not any(word in data for word in (b"tep", b"ter", b"/it", b"it/s", b"poch", b"num_updates")):
+    if not any(word in data for word in (b"tep", b"ter", b"/it", b"it/s", b"poch", b"num_updates", b"Train: ")):
         return False
     seen: set[tuple[int, str]] = set()
-    looked = 0
     # Most lines of a job's log are NCCL's, and decoding costs more than leaving them out.
     rest = b"\n".join(line for line in data.split(b"\n") if b" NCCL " not in line)
-    text = rest.decode("utf-8", "replace")
+    text = rest.decode("utf-8", "replace").replace("\r", "\n")
     trains = _TRAINS.search(text) is not None
-    held: StepLine | None = None
-    for line in re.split(r"[\r\n]", text):
-        if WORDS.search(line, 0, MAX_LINE) is None:
-            continue
-        looked += 1
-        found = read_line(line)
-        if found is not None and found.number is None and held is not None:
-            found = StepLine(held.number, held.total, found.values)
-        elif found is not None:
-            held = found
-        if found is not None and found.number is not None and found.values and (trains or not found.bar):
+    for _, _, found in _lines(text, _LOOKED):
+        if found.number is not None and found.values and (trains or not found.bar):
             seen.add((found.number, found.bar))
         if len(seen) >= MIN_STEPS:
             return True
-        if looked > _LOOKED:
-            return False
     return False
 
 
@@ -111,7 +109,7 @@ def read_steps(text: str, source: str) -> tuple[StepSeries, ...]:
         for unit, value in found.values.items():
             own = start.steps.setdefault(unit, [])
             if not own or own[-1].number < found.number:
-                own.append(Step(found.number, value, time, found.work, origin, found.waited))
+                own.append(Step(found.number, value, time, found.work, origin, found.waited, found.opens))
         taken += 1
         if taken >= MAX_STEPS:
             break
@@ -124,20 +122,44 @@ def read_steps(text: str, source: str) -> tuple[StepSeries, ...]:
     return _without_others(made)
 
 
-def _lines(text: str) -> Iterator[tuple[int, str, StepLine]]:
-    """Lines that say something of a step; figures below the head of a step have its number."""
-    head, at = None, 0
-    for number, line in enumerate(text.split("\n"), start=1):
-        if WORDS.search(line, 0, MAX_LINE) is None or " NCCL " in line:
-            continue
-        found = read_line(line)
+def _lines(text: str, most: int = MAX_STEPS * 100) -> Iterator[tuple[int, str, StepLine]]:
+    """Lines that say something of a step, among the first `most` that may. Figures below the head of a step have its
+    number, those of a log without heads are counted, and what timers print below a step is of it."""
+    head, at, free, looked = None, 0, 0, 0
+    held: tuple[int, str, StepLine] | None = None
+    for number, line, said in _with_names(text):
+        looked += 1
+        if looked > most:
+            break
+        timed = timed_batches(said)
+        if timed is not None and held is not None and number - held[0] <= _HEAD_REACH:
+            held = (held[0], held[1], replace(held[2], waited=timed))
+        found = read_line(said) if timed is None else None
         if found is None:
             continue
         if found.number is not None:
             head, at = found, number
         elif head is not None and not head.values and number - at <= _HEAD_REACH:
-            found = StepLine(head.number, head.total, found.values, bar=head.bar)
-        yield number, line, found
+            found = StepLine(head.number, head.total, found.values, bar=head.bar, waited=found.waited)
+        elif head is None and found.waited is not None:
+            found, free = replace(found, number=free), free + 1
+        if held is not None:
+            yield held
+        held = (number, line, found)
+    if held is not None:
+        yield held
+
+
+def _with_names(text: str) -> Iterator[tuple[int, str, str]]:
+    """The lines with words of a step, as they stand and as they are read: rows of a table get the names of its head."""
+    names: tuple[str, ...] = ()
+    for number, line in enumerate(text.split("\n"), start=1):
+        if WORDS.search(line, 0, MAX_LINE) is not None:
+            if " NCCL " not in line:
+                names = columns_of(line) if len(line) < _MOST_HEAD else ()
+                yield number, line, line
+        elif names and len(line) < _MOST_HEAD and len(cells := cells_of(line)) == len(names):
+            yield number, line, ", ".join(f"{name}: {cell}" for name, cell in zip(names, cells, strict=True))
 
 
 def _who(before: str, line: str, of_file: int) -> tuple[int, str]:

@@ -11,6 +11,7 @@ from topodiag.evidence.nccl_log.grammar import (
     gloo_lines,
     job_faults,
     launches,
+    pauses,
     queue_pairs,
     rank_states,
     reach,
@@ -51,8 +52,8 @@ WORDS = (
     b"Couldn't connect to", b"Horovod has been",
     b"gaierror", b"gai error", b"ocket has failed to", b"EADDRINUSE",
     b"eartbeat monitor timed out", b"Message:  ",
-    *gloo_lines.WORDS, *queue_pairs.WORDS, *launches.WORDS, *ends.WORDS, *job_faults.WORDS, *rank_states.WORDS,
-    *reach.WORDS, *scheduled.WORDS,
+    *gloo_lines.WORDS, *queue_pairs.WORDS, *launches.WORDS, *ends.WORDS, *job_faults.WORDS, *pauses.WORDS,
+    *rank_states.WORDS, *reach.WORDS, *scheduled.WORDS,
     *(words.encode() for words in (*NOTES, *WELL)),
     b"ssh: Could not resolve", b"Permission denied (publickey", b"reliably start one or more daemons",
     b"how to route a message", b"nvshmem: ", b"mca_btl_tcp", b"MPIDI_", b"non-zero status: ", b"collective timeout",
@@ -207,7 +208,7 @@ def said_of(text: str) -> tuple[str, dict[str, str]] | None:
     if (end is None or end[1].get("how") == "exception") and not fault and (unreached := _unreached(text)):
         return "connect", unreached
     if end is None and not fault:
-        return _of_transport(text) or rank_states.state_of(text)
+        return _of_transport(text) or _of_ranks(text)
     # That a peer's memory or link failed is said by each rank that reached for it: an error, and no device's fault yet.
     kind, named = end if end is not None else ("cuda" if fault == job_faults.CONTAINED else "device", {})
     if fault:
@@ -216,6 +217,11 @@ def said_of(text: str) -> tuple[str, dict[str, str]] | None:
     if ray is not None and ray[1]:
         named.setdefault("host", ray[1])
     return kind, named
+
+
+def _of_ranks(text: str) -> tuple[str, dict[str, str]] | None:
+    """What a line says of single ranks, or of what all of them wait for."""
+    return rank_states.state_of(text) or pauses.pause_of(text)
 
 
 def _end_of(text: str) -> tuple[str, dict[str, str]] | None:

@@ -1,0 +1,119 @@
+"""How much of the steps of a training is waiting for data, by the columns of its own log.
+
+A loader that keeps up makes a step wait for milliseconds. What waits for it is no communication: ranks that come late
+to a collective make the others wait there as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from topodiag.model.provenance import Origin
+from topodiag.model.steps import Step, StepSeries
+
+MOST = 0.5
+"""Share of all time that is waiting from which on the input sets the pace."""
+LEAST = 0.15
+"""Share of all time that must be waiting where only some steps wait."""
+OF_SLOW = 0.8
+"""Share of what slow steps take beyond the others that must be waiting."""
+SLOW = 1.5
+"""Times the time of a fast step that makes a step slow."""
+FAST = 0.2
+"""Share of the steps that are the fast ones."""
+FEWEST_SLOW = 3
+"""Slow steps below which they are chance."""
+FEWEST = 3
+"""Lines after the warm-up without which nothing is said, where each of them waits for its most part."""
+FEWEST_MIXED = 8
+"""And where they differ."""
+_WARM_UP = 0.1
+_MOST_WARM_UP = 10
+
+
+@dataclass(frozen=True, slots=True)
+class DataWaits:
+    """Steps that wait for data: of so many lines, the share of all time that is waiting, seconds of a step and of its
+    waiting in the mean, how many lines are slow by it, and the seconds of a step that does not wait."""
+
+    series: StepSeries
+    lines: int
+    share: float
+    step_s: float
+    waited_s: float
+    slow: int
+    usual_s: float
+    evidence: tuple[Origin, ...]
+
+    @property
+    def always(self) -> bool:
+        """Whether nearly all lines wait."""
+        return self.slow > 0.9 * self.lines
+
+
+def data_waits(series: StepSeries) -> DataWaits | None:
+    """The waiting of a series; None where its log does not say it, says too little, or shows that the input keeps
+    up."""
+    told = _told(series)
+    if len(told) < FEWEST:
+        return None
+    waits = [waited for _, waited in told]
+    # Logs count the waiting in the time of a step, or beside it: then it is longer than its step somewhere.
+    beside = any(waited > each.value * 1.001 for each, waited in told)
+    costs = [each.value + (waited if beside else 0.0) for each, waited in told]
+    share = sum(waits) / sum(costs)
+    mixed = len(told) >= FEWEST_MIXED
+    slow: list[int] = []
+    if share >= MOST:
+        slow = [at for at, cost in enumerate(costs) if waits[at] >= MOST * cost]
+        if len(slow) < (FEWEST_SLOW if mixed else len(told)):
+            return None
+    elif share >= LEAST and mixed:
+        slow = _slow_by_data(costs, waits)
+    return _made(series, [each for each, _ in told], costs, waits, slow) if slow else None
+
+
+def _told(series: StepSeries) -> list[tuple[Step, float]]:
+    """The steps after the warm-up with their waiting; none where some do not say it."""
+    if series.unit != "s" or series.smoothed:
+        return []
+    early = min(max(round(_WARM_UP * len(series.steps)), 1), _MOST_WARM_UP)
+    steps = [each for each in series.steps[early:] if not each.opens]
+    told = [(each, each.waited) for each in steps if each.waited is not None]
+    return told if len(told) == len(steps) else []
+
+
+def _slow_by_data(costs: Sequence[float], waits: Sequence[float]) -> list[int]:
+    """Places of the steps that take far longer than the fast ones, and do so by waiting; none where they are few, or
+    long by something else."""
+    slow = _slow(costs)
+    fast = [at for at in range(len(costs)) if at not in set(slow)]
+    if len(slow) < FEWEST_SLOW or not fast:
+        return []
+    usual, unwaited = median(costs[at] for at in fast), median(waits[at] for at in fast)
+    beyond = sum(costs[at] - usual for at in slow)
+    return slow if sum(max(waits[at] - unwaited, 0.0) for at in slow) >= OF_SLOW * beyond else []
+
+
+def _slow(costs: Sequence[float]) -> list[int]:
+    """Places of the steps that take far longer than the fast ones."""
+    fast = sorted(costs)[int(FAST * (len(costs) - 1))]
+    return [at for at, cost in enumerate(costs) if cost > SLOW * fast]
+
+
+def _made(
+    series: StepSeries, steps: Sequence[Step], costs: Sequence[float], waits: Sequence[float], slow: Sequence[int]
+) -> DataWaits:
+    worst = sorted(slow, key=lambda at: -waits[at])[:3]
+    return DataWaits(
+        series,
+        len(steps),
+        sum(waits) / sum(costs),
+        sum(costs) / len(costs),
+        sum(waits) / len(waits),
+        len(slow),
+        median(cost - waited for cost, waited in zip(costs, waits, strict=True)),
+        tuple(origin for at in sorted(worst) if (origin := steps[at].origin) is not None),
+    )
