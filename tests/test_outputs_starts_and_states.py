@@ -165,3 +165,23 @@ def test_outputs_that_name_another_host_than_the_job_has_are_not_of_it(tmp_path:
     (tmp_path / "job.log").write_text(REPLY)
     made = json.loads(diagnose(str(tmp_path)).to_json())
     assert [each["id"] for each in made["findings"]][:1] == ["NET008"]
+
+
+@pytest.mark.parametrize(
+    ("version", "modules", "wrong"),
+    [
+        ("2.12.9+cuda11.6", "", True),
+        ("2.18.3+cuda12.1", "", False),  # DMA-BUF may do it
+        ("2.12.9+cuda11.6", "nvidia_peermem 16384 0\n", False),
+    ],
+)
+def test_a_node_without_the_module_lacks_gpudirect_where_nccl_has_no_other_way(
+    tmp_path: Path, version: str, modules: str, wrong: bool
+) -> None:
+    (tmp_path / "modules.txt").write_text(f"$ lsmod | grep -E 'nvidia_peermem|nv_peer_mem'\n{modules}$\n")
+    (tmp_path / "job.log").write_text(
+        f"n1:7:7 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/IB [1]mlx5_1:1/IB ; OOB eth0:10.0.1.2<0>\n"
+        f"NCCL version {version}\n"
+    )
+    made = json.loads(diagnose(str(tmp_path)).to_json())
+    assert ("GDR001" in {each["id"] for each in made["findings"]}) is wrong
