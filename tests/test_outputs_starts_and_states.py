@@ -72,6 +72,7 @@ def cards(*up: bool) -> str:
     [
         (PROBE.format(22), "NIC001"),
         (BNXT, "NIC001"),
+        ("[ 12.0] ice 0000:17:00.0: Firmware recovery mode detected. Limiting functionality.\n", "NIC001"),
         (WAITS.format("pre-initializing state"), "NIC001"),
         (WAITS.format("initializing state"), "NIC001"),
         (IDENTIFIED + IMEX.format("8:15", "INFO", FOUND.format(1)) + LOST, "NVL005"),
@@ -121,6 +122,8 @@ def test_the_fault_comes_first(tmp_path: Path, text: str, first: str) -> None:
         "# ethtool -m eth2\n" + SFP.format(LIGHT, LIGHT, "Off", "Off"),
         LOGGED.format("info", "healthy"),
         LOGGED.format("warn", "healthy"),
+        '{"level":"error","msg":"failed to scrape GPU metrics: context deadline exceeded"}\n',
+        '{"level":"warn","msg":"connection to storage timed out, retrying"}\n',
         "GPU fabric health: Healthy\n",
         "If the fabric state is not healthy, restart the fabric manager.\n",
         "GPU clocks dropped to 210 MHz because the GPU is idle\n",

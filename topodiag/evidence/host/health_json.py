@@ -20,6 +20,7 @@ import msgspec
 
 from topodiag.evidence.host.named_columns import judged
 from topodiag.evidence.host.named_values import fault_of_value, words_of_name
+from topodiag.evidence.host.part_states import not_said
 from topodiag.evidence.host.reasons import part_of
 from topodiag.evidence.host.told import told_of
 from topodiag.evidence.host.verdict_lines import topic_of
@@ -187,7 +188,8 @@ def _logged(value: Mapping[str, object]) -> Ill | None:
     if _LEVEL.match(level) is None:
         return None
     texts = [held[key] for key in ("msg", "message", "reason", "error", "err") if key in held]
-    said = next((told for text in texts if (told := told_of(text)) is not None and told.fault), None)
+    plain = [text for text in texts if not not_said(text)]  # a program logs each of its tries
+    said = next((told for text in plain if (told := told_of(text)) is not None and told.fault), None)
     return Ill(said.fault, ": ".join(texts)[:300]) if said is not None else None
 
 

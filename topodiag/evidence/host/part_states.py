@@ -265,6 +265,7 @@ _MAYBE = re.compile(
     r"|timeout_\w+|on_\w+|max_\w+|expected to)\b|\?\s*$"
     r"|^\s{0,8}\|\s{0,4}\d{1,4}\s{0,8}\||^\s{0,8}(?:#|//|\*|<!--|-\s)"
     r"|^\s{0,8}[\w.\"'-]{1,60}\s{0,3}[=:]\s{0,3}[\w.\"'/-]{1,60},?\s*$|[{}<>;]\s*$|\{\{ ?[$.]"
+    r"|\bto (?:scrape|collect|export|publish|push|send|parse|fetch|watch|label|annotate)\b"
     r"|\battempt \d|\bdef |\breturn\b|\bimport\b|IMEX",
     re.IGNORECASE,
 )
@@ -298,6 +299,7 @@ _THAT = re.compile(r"\)?,? (?:that|which|whose|may|without)\b")
 _OF_ERRORS = re.compile(r"\bBER\b|\berrors?\b|\btemperature\b|\blatency\b", re.IGNORECASE)
 _RESTS = re.compile(r"(?<!not )(?<!from )(?<!MHz )\bidle\b(?! to \d)", re.IGNORECASE)
 """Clocks of a GPU without work are low."""
+_TRIES = re.compile(r", (?:retrying|will retry|trying again)\b")
 _PASSES = re.compile(
     r"(?<!not in )(?<!without )(?<!missing )(?<!no )(?<![/=])\b(?:pass-?through|identity|iommu=pt)\b|\bguest\b|\bVM\b",
     re.IGNORECASE,
@@ -373,6 +375,8 @@ def _of_any(text: str, part: tuple[int, int]) -> bool:
 
 def _excused(fault: str, text: str) -> bool:
     """Whether a sentence says why the state is none that costs: an IOMMU that is on and passes through."""
+    if fault in ("storage", "") and _TRIES.search(text) is not None:
+        return True
     if fault == "gpu-clocks":
         return _RESTS.search(text) is not None
     if fault == "link-slow":
