@@ -54,9 +54,12 @@ class Scene:
 
     @cached_property
     def _nameless(self) -> frozenset[str]:
-        """The machine of outputs that name no host. Where a case has several, they are told apart by their files."""
+        """The machine of outputs that name no host. Where a case has several, they are told apart by their files;
+        a file that bears the name of a job's host is that host's."""
         nodes = self.case.nodes
-        return self.hosts([nodes[0].host]) if len(nodes) == 1 and nodes[0].nameless else frozenset()
+        if len(nodes) != 1 or not nodes[0].nameless:
+            return frozenset()
+        return self.hosts([nodes[0].host]).difference(*self.hosts_of_jobs.values())
 
     @cached_property
     def hosts_of_jobs(self) -> dict[str, frozenset[str]]:
