@@ -89,6 +89,7 @@ SEEDS: dict[str, tuple[str, ...]] = {
     "source switch-log": ("own:switch-log",),
     "source counter-lines": ("own:counter-lines",),
     "source ethtool-module": ("own:ethtool-module",),
+    "source nvtop": ("own:nvtop",),
     "source nvidia-smi-processes": ("own:smi-processes",),
     "source rdma-registration": ("own:rdma-registration",),
     "source iperf": ("own:iperf",),

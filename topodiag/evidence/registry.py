@@ -19,6 +19,7 @@ _SOURCES = {
     "nvidia-smi": "nvidia.nvidia_smi_table:NvidiaSmiTable",
     "nvidia-smi-processes": "nvidia.smi_processes:SmiProcesses",
     "nvidia-smi-dmon": "nvidia.nvidia_smi_dmon:NvidiaSmiDmon",
+    "nvtop": "nvidia.nvtop:Nvtop",
     "rocm-smi": "host.rocm_smi:RocmSmi",
     "dcgm-dmon": "nvidia.dcgm_dmon:DcgmDmon",
     "dcgm": "nvidia.dcgm:Dcgm",

@@ -14,6 +14,8 @@ DMABUF_DRIVER_MAJOR = 515
 """First driver of CUDA 11.7, which can export GPU memory as DMA-BUF, and the first with open kernel modules."""
 
 DMABUF_CUDA = (11, 7)
+DMABUF_NCCL = 13
+"""First NCCL 2 that registers memory by DMA-BUF (ncclIbRegMrDmaBuf, src/transport/net_ib.cc)."""
 PEERMEM_MODULES = frozenset({"nvidia_peermem", "nv_peer_mem"})
 
 

@@ -26,6 +26,8 @@ class Node:
     """
 
     host: str
+    nameless: bool = False
+    """Whether no text names the host: it is called as its file or folder."""
     system: Fact[str] = Fact()
     """The product or instance type, when the machine says it or its parts match a known one."""
     time: Fact[str] = Fact()

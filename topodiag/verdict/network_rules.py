@@ -199,6 +199,20 @@ class SlowInterface(Rule):
     because = "the data passes the wrong interface"
 
 
+class MemoryRefused(Rule):
+    """A kernel that does not know an address as a GPU's refuses to register it: the program that asks ends there, and
+    its peers wait for it. `lsmod | grep peer` on the node settles it."""
+
+    causes = ("GDR001",)
+    leads_to = ("JOB005", *JOB_FAILS)
+    because = "memory of a GPU that cannot be registered ends the program that needs it"
+
+    def holds(self, cause: Finding, other: Finding, scene: Scene) -> bool:
+        if "cannot be registered" not in cause.message:
+            return False
+        return other.id != "JOB005" or error_is(other, scene, "memory", "connect", "other")
+
+
 class NoGpuDirect(Rule):
     """Without GPUDirect RDMA all data between nodes is copied through host memory: CPU sockets and channel counts then
     matter, and the job is as slow as its slowest node."""

@@ -36,6 +36,7 @@ RULES: tuple[type[Rule], ...] = (
     network_rules.PortDrops,
     setting_rules.LimitReached,
     setting_rules.MemoryRemoved,
+    network_rules.MemoryRefused,
     setting_rules.ContainerSeesLess,
     setting_rules.DriverRefuses,
     setting_rules.FileRefused,

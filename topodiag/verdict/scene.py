@@ -48,6 +48,19 @@ class Scene:
             known = self._nodes[id(finding)] = (finding, self.hosts(finding.where.nodes))
         return known[1]
 
+    def _told(self, finding: Finding) -> frozenset[str]:
+        """The machines of the nodes that a finding names, without one that no text names: it may be any of a job's."""
+        return self.nodes(finding) - self._nameless
+
+    @cached_property
+    def _nameless(self) -> frozenset[str]:
+        """The machine of outputs that name no host. Where a case has several, they are told apart by their files;
+        a file that bears the name of a job's host is that host's."""
+        nodes = self.case.nodes
+        if len(nodes) != 1 or not nodes[0].nameless:
+            return frozenset()
+        return self.hosts([nodes[0].host]).difference(*self.hosts_of_jobs.values())
+
     @cached_property
     def hosts_of_jobs(self) -> dict[str, frozenset[str]]:
         """Machines by job."""
@@ -60,15 +73,15 @@ class Scene:
 
     def same_node(self, one: Finding, other: Finding) -> bool:
         """Whether both are of one node; where one of them names none, of one job."""
-        a, b = self.nodes(one), self.nodes(other)
+        a, b = self._told(one), self._told(other)
         return not a.isdisjoint(b) if a and b else self.same_job(one, other)
 
     def same_job(self, one: Finding, other: Finding) -> bool:
         """Whether one job runs on nodes of both, as far as nodes and jobs are named."""
         if one.where.jobs and other.where.jobs and set(one.where.jobs).isdisjoint(other.where.jobs):
             return False
-        a, b = self.nodes(one), self.nodes(other)
-        if not a.isdisjoint(b):
+        a, b = self._told(one), self._told(other)
+        if not a.isdisjoint(b) or self.nodes(one) == self.nodes(other) != frozenset():
             return True
         jobs = [self.hosts_of_jobs[name] for name in self.jobs(other)]
         if not jobs:  # nodes alone: two of them have nothing to do with each other

@@ -193,7 +193,8 @@ def test_mlxlink_alone_shows_a_port_that_is_down(word: str, kind: str) -> None:
 
 def rdma_links(*down: int, count: int = 8) -> str:
     words = {True: "DOWN physical_state POLLING", False: "ACTIVE physical_state LINK_UP"}
-    return "".join(f"link mlx5_{n}/1 subnet_prefix fe80:: lid {n} state {words[n in down]}\n" for n in range(count))
+    lids = [65535 if n in down else n + 1 for n in range(count)]
+    return "".join(f"link mlx5_{n}/1 lid {lid} state {words[n in down]}\n" for n, lid in enumerate(lids))
 
 
 def test_one_port_of_eight_that_is_down_is_no_second_port() -> None:

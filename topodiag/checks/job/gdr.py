@@ -34,7 +34,9 @@ from topodiag.checks.job.text import NET, ask_for
 from topodiag.checks.shared.words import hosts_word, quoted
 from topodiag.model.connections import distinct
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.gpudirect import DMABUF_NCCL, peermem
 from topodiag.model.job import Hca, Job
+from topodiag.model.nccl_versions import read_minor
 from topodiag.model.nccl_view import NcclSystem
 from topodiag.model.provenance import Origin
 from topodiag.words.fold import fold_runs, plural
@@ -146,7 +148,8 @@ class GdrOffInLog(OneStep[Job], JobCheck[Never]):
             return self.not_applicable(job, "no RDMA device is listed")
         states = _states(listed)
         if not any(states.told.values()):
-            return self._by_connections(job)
+            without = self._without_module(job, listed)
+            return self.found(job, without) if without else self._by_connections(job)
         coverage = Coverage(sum(bool(hcas) for hcas in states.told.values()), len(job.hosts), "nodes")
         if not states.off:
             return self.clean(job, "", coverage)
@@ -162,6 +165,33 @@ class GdrOffInLog(OneStep[Job], JobCheck[Never]):
         if seen and not off:
             return self.clean(job, "connections use /GDRDMA", coverage)
         return self.unknown(job, f"no line says whether GPUDirect RDMA is enabled for a device; {ask_for(job, *NET)}")
+
+    def _without_module(self, job: Job, listed: Mapping[str, Mapping[int, Hca]]) -> list[Finding]:
+        """By the nodes' modules, where NCCL is too old for the other way and no connection shows that it has one."""
+        minors = [read_minor(version.split("+")[0]) for version in job.nccl_versions]
+        if not minors or any(minor is None or minor >= DMABUF_NCCL for minor in minors):
+            return []
+        off, seen = without_gdr(job)
+        seen_on = {host for host in seen if host not in off}
+        asked = {host: peermem(node) for host, node in job.machines.items() if listed.get(host) and host not in seen_on}
+        hosts = [host for host, (there, _) in asked.items() if there is False]
+        if not hosts:
+            return []
+        return [
+            self.finding(
+                Severity.WARNING,
+                f"no peer memory module on {hosts_word(hosts)}, and NCCL {job.nccl_versions[0]} has no other way to"
+                " GPUDirect RDMA",
+                observed="neither nvidia_peermem nor nv_peer_mem is loaded",
+                expected="nvidia-peermem loaded, or NCCL 2.13 with DMA-BUF",
+                fix=_of_nvidia(job),
+                nodes=hosts,
+                ranks=ranks_on(job, hosts),
+                cost=self._cost(job, None, False),
+                evidence=[origin for host in hosts for origin in asked[host][1] if origin is not None],
+                confidence=Confidence.MEDIUM,
+            )
+        ]
 
     def _report(self, job: Job, states: GdrStates, coverage: Coverage) -> Finding:
         off, some = states.off, states.on

@@ -41,6 +41,21 @@ HELD = "held"
 """The fault by which torch, out of a GPU's memory, names the other processes that have some of it (same file)."""
 _CAPACITY = re.compile(r"total capac[a-z]{1,4} of (\d{1,5}\.\d{1,4}) GiB")
 _OTHERS = re.compile(r"\bProcess (\d{1,10}) has (\d{1,5}\.\d{1,4}) GiB memory in use")
+_SIZES = re.compile(
+    r"(\d{1,5}\.\d{1,4}) GiB total capacity; (\d{1,5}(?:\.\d{1,4})? \w{1,5}) already allocated;"
+    r" (\d{1,5}(?:\.\d{1,4})? \w{1,5}) free; (\d{1,5}(?:\.\d{1,4})? \w{1,5}) (cached|reserved)"
+)
+_OWN = re.compile(
+    r"total capac[a-z]{1,4} of (\d{1,5}\.\d{1,4}) GiB of which (\d{1,5}(?:\.\d{1,4})? \w{1,5}) is free\."
+    r"(?! Process).{0,60}\bthis process has (\d{1,5}(?:\.\d{1,4})? \w{1,5}) memory in use"
+)
+"""What a GPU has, what is free, and what the process itself took: torch before 2.1, and where it may not see others."""
+_IN_GIB = {"bytes": 2.0**-30, "KiB": 2.0**-20, "MiB": 2.0**-10, "GiB": 1.0}
+MOST_OWN = 0.5
+"""Share of a GPU's memory that others must have where they are not named: libraries of the process itself take some
+that torch does not count."""
+NOBODY = -1
+"""For the number of a process that is not told."""
 LARGE = 0.1
 """Share of a GPU's memory above which other processes are no mere CUDA contexts of a node's other ranks."""
 
@@ -51,8 +66,8 @@ class SharedGpu(JobCheck[GpuUse]):
     What it finds
         NCCL's own `Duplicate GPU detected`, ranks of one communicator with the same host and bus id, and nodes
         that run fewer ranks than the others. CUDA's word that another process holds the GPU, and torch's, out of
-        memory, that other processes have a tenth or more of it. In a capture, one GPU of a job's that another program
-        has open as well.
+        memory, that other processes have a tenth or more of it, or by its numbers half of it or more. In a capture,
+        one GPU of a job's that another program has open as well.
 
     Why it matters
         Before 2.30 NCCL refuses a communicator with two ranks on one GPU; where it is allowed, they share one GPU's
@@ -192,7 +207,9 @@ class SharedGpu(JobCheck[GpuUse]):
         """By torch's error: no room on the GPU, and other processes have a large part of it."""
         ranks = sorted({event.rank for event in told if event.rank >= 0})
         held = others_hold(told[0].text)
+        named = held[0][0] != NOBODY
         who = f"process {held[0][0]}" if len(held) == 1 else plural(len(held), "other process", "other processes")
+        who = who if named else "something else than this process"
         verb = "holds" if len(held) == 1 else "hold"
         size = spell_bytes(round(sum(gib for _, gib in held) * (1 << 30)))
         return self.finding(
@@ -202,6 +219,9 @@ class SharedGpu(JobCheck[GpuUse]):
             expected="one process on each GPU",
             fix=(
                 f"`ps -o pid,user,lstart,args -p {','.join(str(pid) for pid, _ in held[:8])}` on the node: end what a"
+                " run before left behind"
+                if named
+                else "`nvidia-smi` on the node while the job does not run: whose processes have that memory? End what a"
                 " run before left behind",
                 "if it is a worker of this job: set the device from the local rank, or CUDA_VISIBLE_DEVICES per worker",
             ),
@@ -229,11 +249,32 @@ class SharedGpu(JobCheck[GpuUse]):
 def others_hold(text: str) -> tuple[tuple[int, float], ...]:
     """Process number and GiB of the other processes on a GPU of which torch says that it is full; none where they have
     less than LARGE of it together, or its capacity is not said."""
+    unnamed = _unnamed_hold(text)
+    if unnamed:
+        return ((NOBODY, unnamed),)
     capacity = _CAPACITY.search(text)
     held = tuple((int(pid), float(gib)) for pid, gib in _OTHERS.findall(text))
     if capacity is None or sum(gib for _, gib in held) < LARGE * float(capacity[1]):
         return ()
     return held
+
+
+def _unnamed_hold(text: str) -> float:
+    """GiB of a full GPU that are neither free nor its process's own, 0 where that is no large part of it."""
+    if (sizes := _SIZES.search(text)) is not None:
+        own = _gib(sizes[4]) + (_gib(sizes[2]) if sizes[5] == "cached" else 0.0)  # `cached` is beside the allocated
+        capacity, free = float(sizes[1]), _gib(sizes[3])
+    elif (told := _OWN.search(text)) is not None:
+        capacity, free, own = float(told[1]), _gib(told[2]), _gib(told[3])
+    else:
+        return 0.0
+    others = capacity - free - own
+    return others if others >= MOST_OWN * capacity else 0.0
+
+
+def _gib(text: str) -> float:
+    number, _, unit = text.partition(" ")
+    return float(number) * _IN_GIB.get(unit, 0.0)
 
 
 def _who(ranks: Sequence[int]) -> str:

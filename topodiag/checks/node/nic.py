@@ -8,7 +8,7 @@ from typing import Any, Never
 
 from topodiag.checks.interface import NodeCheck, OneStep
 from topodiag.checks.node.interfaces import down_interfaces
-from topodiag.checks.node.nic_events import of_bus, of_log
+from topodiag.checks.node.nic_events import of_bus, of_log, of_start
 from topodiag.checks.node.nic_ports import (
     Port,
     gpus_near,
@@ -30,6 +30,8 @@ LONE_AMONG = 6
 """Ports from which on a single one that is down is no second port: three cards of two would have two others."""
 FEW_OF = 6
 """A sixth of the ports may be spare by design: eight compute ports and two of storage cards with two ports each."""
+HIGHEST_LID = 0xBFFF
+"""Of a port alone: above are those of multicast groups, and 0xFFFF is no address (InfiniBand specification, 4.1.3)."""
 NO_COMPUTE = "no RDMA NIC that carries the job's traffic"
 
 CABLELESS = frozenset({"no link partner", "switched off", "down"})
@@ -82,15 +84,16 @@ class NicPortDown(OneStep[Node], NodeCheck[Never]):
     Evidence it reads
         `state`, `phys_state` and `sm_lid` of each port in /sys/class/infiniband, `ibstat`, `ibv_devinfo`, `rdma link`;
         the carrier of the interface; where nothing tells of RDMA ports, `ip link` and /proc/net/bonding: a member of
-        a bond that is down, one of three or more interfaces named alike; link messages of the kernel log, and adapters
-        that no longer answer on the bus; the NIC's role (from distance to GPUs, link layer, product and default route).
+        a bond that is down, one of three or more interfaces named alike; link messages of the kernel log, adapters
+        that their driver could not start, and those that no longer answer on the bus; the NIC's role (from distance to
+        GPUs, link layer, product and default route).
 
     When it stays silent
         Storage and management NICs, and NICs whose role is not known. The second port of a dual-port card that is
         down on all cards of the kind, while the other port of the card is up: it is not cabled by design (unknown
-        where no bus id shows which ports share a card). A port within ten minutes of boot, which may still be
-        training: info. All ports of an Ethernet machine are down: a warning, because the machine may work alone on
-        purpose. No source shows the states: unknown.
+        where no bus id shows which ports share a card). A port that a subnet manager gave an address is none of these.
+        A port within ten minutes of boot, which may still be training: info. All ports of an Ethernet machine are
+        down: a warning, because the machine may work alone on purpose. No source shows the states: unknown.
 
     How to confirm
         ibstat                      State must be Active, Physical state LinkUp
@@ -113,7 +116,7 @@ class NicPortDown(OneStep[Node], NodeCheck[Never]):
 
     def judge(self, node: Node, peers: Sequence[Node] = ()) -> Outcome:
         outcome = self._judge_ports(node)
-        found = [*of_bus(self, node), *of_log(self, node), *down_interfaces(self, node)]
+        found = [*of_bus(self, node), *of_start(self, node), *of_log(self, node), *down_interfaces(self, node)]
         return self.found(node, [*found, *outcome.findings], outcome.coverage) if found else outcome
 
     def _judge_ports(self, node: Node) -> Outcome:
@@ -205,13 +208,15 @@ def _is_spare(port: Port, ports: Sequence[Port]) -> bool:
     """Whether no card of this product uses this place, while this very card is up by another port."""
     alike = [other for other in ports if other.place == port.place and product(other.nic) == product(port.nic)]
     mates = [other for other in ports if other.card == port.card and other is not port]
+    if _had_address(port):
+        return False
     return any(mate.is_up for mate in mates) and not any(other.is_up for other in alike)
 
 
 def _may_be_spare(node: Node, port: Port, ports: Sequence[Port]) -> bool:
     """Whether a port may be the second one of an active NIC's card: which card it is on is not known without its bus
     id, and either the matrix shows an active NIC of its product right beside it (PIX) or nothing shows distances."""
-    if port.nic.bus_id is not None or _stands_alone(port, ports):
+    if port.nic.bus_id is not None or _had_address(port) or _stands_alone(port, ports):
         return False
     if port.nic.sys_image_guid.known:
         told = [other for other in ports if other.nic.sys_image_guid.known]
@@ -219,6 +224,11 @@ def _may_be_spare(node: Node, port: Port, ports: Sequence[Port]) -> bool:
     mates = [other for other in ports if other.is_up and product(other.nic) == product(port.nic)]
     words = [word(node, port.nic.name, mate.nic.name).value for mate in mates]
     return bool(words) and any(said in (None, "PIX") for said in words)
+
+
+def _had_address(port: Port) -> bool:
+    """Whether a subnet manager gave the port an address of its own: it was in the fabric since its driver came up."""
+    return port.layer == "InfiniBand" and 0 < port.port.lid.get(0) <= HIGHEST_LID
 
 
 def _stands_alone(port: Port, ports: Sequence[Port]) -> bool:

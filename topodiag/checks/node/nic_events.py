@@ -47,6 +47,14 @@ _GONE = re.compile(
 )
 """What a driver says of an adapter whose registers read as all ones."""
 
+_NOT_STARTED = re.compile(
+    r"\bprobe (?:of \S{7,20}|with driver \w{2,16}) failed with error -(?!517\b)\d{1,4}"
+    r"|\bmlx5_(?:load|init)(?:_one)?\w{0,12}\b[^\n]{0,60} failed|\binit_one:\d{1,5}:[^\n]{0,40}: \w{2,40} failed"
+    r"|[Ff]irmware over \d{1,7} MS in (?:pre-)?initializing state|Firmware recovery mode detected"
+)
+"""A driver that gives an adapter up while it loads (drivers/base/dd.c, before and since Linux 6.7; mlx5 main.c; ice).
+-517 is no failure: the driver is asked again."""
+
 _STUCK = re.compile(
     r"health compromised|health poll failed|unrecoverable (?:hardware )?error|assert_(?:var|exit)"
     r"|[Ff]atal (?:error|device)|timeout\. Will cause a leak|wait vital counter"
@@ -126,6 +134,36 @@ def of_bus(check: NodeCheck[Any], node: Node) -> Iterator[Finding]:
             nics=[name],
             cost=Cost(text="the adapter carries nothing; a GPU under the same switch may be lost with it"),
             evidence=[origin],
+        )
+
+
+def of_start(check: NodeCheck[Any], node: Node) -> Iterator[Finding]:
+    """A finding for each adapter that its driver could not start, where nothing shows it at work after that."""
+    failed: dict[str, list[KernelEvent]] = defaultdict(list)
+    for event in node.events:
+        if event.kind in ("mlx5", "link") and event.bus_id is not None:
+            if _NOT_STARTED.search(event.text):
+                failed[event.bus_id].append(event)
+            elif _UP.search(event.text):
+                failed.pop(event.bus_id, None)
+    for bus_id, events in failed.items():
+        nic = _of(node, bus_id)
+        if _is_foreign(nic) or (nic is not None and (nic.rdma_name or nic.netdevs)):
+            continue
+        yield check.finding(
+            node,
+            Severity.ERROR,
+            f"the driver of the adapter {bus_id} could not start it{times(events[-1:])}",
+            observed=events[0].text[:200],
+            expected="an adapter with a driver, and with its RDMA device",
+            fix=(
+                "Read the lines before it in the kernel log: firmware that does not come up needs a power cycle, then"
+                " an update or a new image (`mlxfwmanager`, `flint -d BUS_ID q`)",
+                "Compare driver, firmware and BIOS with a node whose adapters start",
+            ),
+            nics=[bus_id],
+            cost=Cost(text="the adapter carries nothing: a job runs with the others, or falls back to sockets"),
+            evidence=[event.origin for event in events],
         )
 
 

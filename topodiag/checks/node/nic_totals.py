@@ -122,7 +122,7 @@ def _odd_totals(node: Node, nic: Nic, judged: Mapping[str, Sequence[Judged]]) ->
 def _as_busy(node: Node, nic: Nic, others: Iterable[str]) -> bool:
     """Whether every sibling is known to have carried about as much as this NIC."""
     carried = {each.name: _traffic(each) for each in node.nics}
-    own = carried[nic.name]
+    own = carried.get(nic.name, {})  # a plain interface is none of the node's adapters
     shared = [name for name in own if own[name] and all(name in carried.get(other, {}) for other in others)]
     return bool(shared) and all(carried[other][shared[0]] >= SAME_TRAFFIC * own[shared[0]] for other in others)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.node.pcie_boot import narrow_at_boot
-from topodiag.checks.node.pcie_links import ADAPTER_LANES, Hop, hops, nothing_to_judge
+from topodiag.checks.node.pcie_links import ADAPTER_LANES, FEWEST_LANES, Hop, hops, nothing_to_judge
 from topodiag.checks.shared.devices import gpu_spec
 from topodiag.checks.shared.prices import narrow_link, usable_gbs
 from topodiag.model.devices import Gpu, PciKind
@@ -60,7 +60,7 @@ class NarrowPcieLink(NodeCheck[DegradedLinks]):
         The slot is narrower than the card (the port's own maximum says so). All devices of the same product have the
         same width: the machine is built this way. A device without a sibling, where the width of the slot was not
         read (a guest, or `nvidia-smi -q` alone): unknown, because cloud instances wire cards with 8 lanes on purpose;
-        one or two lanes of a card for eight or more are no wiring, but on a guest.
+        one or two lanes of a card for eight or more, and one of an adapter for four, are no wiring, but on a guest.
         Width is judged even when the device is idle, because power saving lowers speed and never width. Widths of 0
         or 255 (virtual machines) are no reading: unknown. The kernel's lines: devices that are all limited alike, a
         lower speed alone, guests. Storage and management NICs are not judged.
@@ -162,8 +162,10 @@ def _slot_unseen(hop: Hop, seen: Sequence[Hop]) -> bool:
 
 def _is_stump(node: Node, hop: Hop) -> bool:
     """Whether so few lanes trained that no slot for such a card is wired so."""
-    few = (hop.lower.width.value or 0) <= STUMP_LANES and (_able(hop, (hop,)) or 0) >= ADAPTER_LANES
-    return few and not node.is_vm
+    width, able = hop.lower.width.value or 0, _able(hop, (hop,)) or 0
+    few = width <= STUMP_LANES and able >= ADAPTER_LANES
+    lone = width == 1 and able >= FEWEST_LANES and not hop.gpus
+    return (few or lone) and not node.is_vm
 
 
 def _is_alone(hop: Hop, links: Sequence[Hop]) -> bool:

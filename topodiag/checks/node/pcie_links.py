@@ -22,6 +22,9 @@ from topodiag.model.topics import Topic
 
 ADAPTER_LANES = 8
 """Lanes from which a network function counts as an adapter; management ports have one to four."""
+FEWEST_LANES = 4
+"""The same of a maker whose adapters are all meant for RDMA: small ones have four."""
+MELLANOX = 0x15B3
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +136,12 @@ def functions_alone(node: Node) -> tuple[Nic, ...]:
     if node.told & {Topic.RDMA_DEVICES, Topic.INTERFACES} or any(nic.rdma_name or nic.smi_label for nic in node.nics):
         return ()
     wide = (nic for nic in node.nics if nic.bus_id is not None and not nic.netdevs)
-    return tuple(nic for nic in wide if (own := node.pci_of(nic)) and own.max_width.get(0) >= ADAPTER_LANES)
+    return tuple(
+        nic
+        for nic in wide
+        if (own := node.pci_of(nic))
+        and own.max_width.get(0) >= (FEWEST_LANES if own.vendor.value == MELLANOX else ADAPTER_LANES)
+    )
 
 
 def _climb(node: Node, device: PciDevice) -> Iterator[tuple[PciDevice, PciDevice | None]]:

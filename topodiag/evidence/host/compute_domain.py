@@ -9,9 +9,13 @@
 
     {"nodes": {"0": {"status": "READY", ...}, "1": {"status": "UNAVAILABLE", ...}}, "status": "DOWN"}
 
-The last is `nvidia-imex-ctl -N -j`. A node of a domain that is not ready has no IMEX daemon that peers reach; a node
-without a clique beside nodes with one has GPUs whose fabric did not come up. Format: k8s-dra-driver-gpu,
-api/nvidia.com/resource/v1beta1 (ComputeDomainStatus); gpu-feature-discovery, the label nvidia.com/gpu.clique.
+    [Sep 01 2026 09:11:40] [ERROR] [tid 937292] Node disconnect event detected for node 1 with address ...
+
+The third is `nvidia-imex-ctl -N -j`, the last the log of an IMEX daemon that goes on: a peer that did not come back
+before the daemon itself ended, memory that it could not export or import. A node of a domain that is not ready has no
+IMEX daemon that peers reach; a node without a clique beside nodes with one has GPUs whose fabric did not come up.
+Format: k8s-dra-driver-gpu, api/nvidia.com/resource/v1beta1 (ComputeDomainStatus); gpu-feature-discovery, the label
+nvidia.com/gpu.clique.
 """
 
 from __future__ import annotations
@@ -32,6 +36,17 @@ _DOMAIN = re.compile(r"\bkind: ComputeDomain\b|\"kind\": \"ComputeDomain\"|^\s{0
 _TABLE = re.compile(r"^[ \t]{0,8}NAME {1,200}\S[^\n]{0,300}CLIQUE[ \t]*$", re.MULTILINE)
 _IMEX = re.compile(r"\A\s{0,64}\{\s{0,64}\"nodes\"\s{0,8}:(?=[^\0]{0,65536}\"connections\")")
 _IMEX_WORDS = {"UP": "", "DEGRADED": "degraded", "DOWN": "down"}
+_DAEMON = re.compile(rb"\] \[tid \d{1,9}\] [^\n]{0,200}(?:\bIMEX\b|isconnect event detected|(?:ex|im)port re)")
+_LOGGED = re.compile(r"\[(\w{3,9}) {0,4}\] \[tid \d{1,9}\] (.{1,400})")
+_LOST_PEER = re.compile(r"[Nn]ode disconnect event detected for node (\d{1,6})\b")
+_FOUND_PEER = re.compile(r"[Cc]onnection established to node (\d{1,6})\b")
+_NO_MEMORY = re.compile(
+    r"[Ff]ailed to (?:get|allocate|create|find|release) (?:an? |new ){0,3}(?:memory|export|import) ref\w*"
+    r"|import response .{0,60}failure status [1-9]|[Ff]ailed to (?:im|ex)port\b"
+)
+_STOPS = re.compile(
+    r"\bSIG(?:TERM|INT)\b|[Ss]hutting down|[Tt]ermination signal|[Ee]xiting|[Ss]topping (?:IMEX|nvidia-imex)"
+)
 _FIELD = re.compile(r"\s{0,24}(-?)\s{0,4}\"?(cliqueID|name|status|ipAddress|index)\"?: \"?([^\s\",]{1,200})\"?,?\s*\Z")
 _ITEM = re.compile(r"\s{0,24}(?:- |\{\s*\Z)")
 _NOT_READY = frozenset({"NotReady", "Failed", "Error"})
@@ -48,13 +63,15 @@ class ComputeDomain(Telling):
 
     def recognises(self, head: str) -> bool:
         return ("lique" in head and _DOMAIN.search(head) is not None) or (
-            _TABLE.search(head) is not None or _IMEX.match(head) is not None
+            _TABLE.search(head) is not None
+            or _IMEX.match(head) is not None
+            or ("] [tid " in head and _DAEMON.search(head.encode()) is not None)
         )
 
     def parse(self, blob: Blob) -> Parsed[KernelEvent]:
         parsed: Parsed[KernelEvent] = Parsed()
         parsed.lines = blob.data.count(b"\n") + 1
-        for number, text, line in (*_not_ready(blob), *_without_clique(blob), *_imex(blob)):
+        for number, text, line in (*_not_ready(blob), *_without_clique(blob), *_imex(blob), *_of_log(blob)):
             if len(parsed.records) < MAX_EVENTS:
                 parsed.records.append(event(f"{TOLD_OF}fabric", text, blob, number, line))
         return parsed
@@ -96,6 +113,28 @@ def _imex(blob: Blob) -> Iterator[tuple[int, str, str]]:
         text = f"the IMEX domain is {word}" + (f": {', '.join(out[:4])} not ready" if out else "")
         line = next((number for number, line in blob.lines() if '"status"' in line), 1)
         yield line, text, text
+
+
+def _of_log(blob: Blob) -> Iterator[tuple[int, str, str]]:
+    """What the log of an IMEX daemon says of peers that are gone and of memory that is not shared. A daemon that is
+    told to stop loses its peers as it should."""
+    gone: dict[str, tuple[int, str, str]] = {}
+    refused: list[tuple[int, str, str]] = []
+    for number, whole in blob.lines():
+        said = _LOGGED.search(whole[:MAX_LINE])
+        if said is None:
+            continue
+        if _STOPS.search(said[2]):
+            gone = {}
+        elif (back := _FOUND_PEER.search(said[2])) is not None:
+            gone.pop(back[1], None)
+        elif said[1] in ("ERROR", "FATAL") and (lost := _LOST_PEER.search(said[2])) is not None:
+            text = f"the IMEX daemon lost its peer {lost[1]} and did not get it back: {said[2]}"
+            gone.setdefault(lost[1], (number, text, whole))
+        elif said[1] in ("ERROR", "FATAL") and _NO_MEMORY.search(said[2]) is not None:
+            refused.append((number, f"the IMEX daemon cannot share memory: {said[2]}", whole))
+    yield from gone.values()
+    yield from refused
 
 
 def _without_clique(blob: Blob) -> Iterator[tuple[int, str, str]]:

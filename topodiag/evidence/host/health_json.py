@@ -20,6 +20,7 @@ import msgspec
 
 from topodiag.evidence.host.named_columns import judged
 from topodiag.evidence.host.named_values import fault_of_value, words_of_name
+from topodiag.evidence.host.part_states import not_said
 from topodiag.evidence.host.reasons import part_of
 from topodiag.evidence.host.told import told_of
 from topodiag.evidence.host.verdict_lines import topic_of
@@ -48,8 +49,11 @@ _MARK = re.compile(
     r"|\"(?:[Ee]rror|[Cc]ritical|down|lost|DOWN|LOST|ERROR|CRITICAL)\\{0,3}\""
     r"|(?:[Hh]ealthy|\bok|passed)\\{0,3}\"\s{0,4}:\s{0,4}false|[Ff]atal\\{0,3}\"\s{0,4}:\s{0,4}true"
     r"|[Uu]ncorrect|[Ss]lowdown|[Tt]hrottl|[Rr]emap|_dbe|_DBE|[Rr]etired|\"\w{0,30}(?:expected|wanted)\"|[Cc]lock|CLOCK|_mhz\b|MHz"
+    r"|\"(?:level|lvl|severity)\\{0,3}\"\s{0,4}:\s{0,4}\\{0,3}\"(?:[Ww]arn|WARN|[Ee]rr|ERR)"
 )
 """A text without any of these holds no verdict that is ill."""
+_LEVEL = re.compile(r"\A(?:warn(?:ing)?|err(?:or)?|crit(?:ical)?|fatal|alert|emerg(?:ency)?)\Z", re.IGNORECASE)
+"""Levels by which a program logs that something is wrong."""
 _PLAY = re.compile(r"(?:fatal|failed): \[[^\]\n]{1,253}\].{0,80}(?:FAILED|UNREACHABLE)! => \Z")
 """What Ansible writes before the result of a task that failed."""
 _HARDWARE = re.compile(r"^(?:HW|Hardware)_?(?:Thermal|PowerBrake|Power_Brake)?_?Slowdown$", re.IGNORECASE)
@@ -171,7 +175,22 @@ def _of_object(value: Mapping[str, object], names: tuple[str, ...], depth: int) 
     valued = next((ill for key, each in value.items() if (ill := _valued(key, each, called))), None)
     if valued is not None:
         return [valued]
-    return [_said(value, called)] if _is_ill(value) and _has_words(value, own) else []
+    if _is_ill(value) and _has_words(value, own):
+        return [_said(value, called)]
+    logged = _logged(value)
+    return [logged] if logged is not None else []
+
+
+def _logged(value: Mapping[str, object]) -> Ill | None:
+    """What a program logs as a warning or worse, where the message, or its reason, says a fault by itself."""
+    held = {words_of_name(key): each for key, each in value.items() if isinstance(each, str)}
+    level = next((held[key] for key in ("level", "lvl", "severity", "log level") if key in held), "")
+    if _LEVEL.match(level) is None:
+        return None
+    texts = [held[key] for key in ("msg", "message", "reason", "error", "err") if key in held]
+    plain = [text for text in texts if not not_said(text)]  # a program logs each of its tries
+    said = next((told for text in plain if (told := told_of(text)) is not None and told.fault), None)
+    return Ill(said.fault, ": ".join(texts)[:300]) if said is not None else None
 
 
 def _is_ill(value: Mapping[str, object]) -> bool:

@@ -126,7 +126,7 @@ _LINK = re.compile(
 _NOT_A_NETWORK = re.compile(r"\b(?:ata[0-9]|sata|usb|veth|docker[0-9]|br-|virbr|cali|lxc)", re.IGNORECASE)
 _MLX5_TROUBLE = re.compile(
     r"error|fail|fatal|timeout|timed out|health|unplugged|assert|syndrome|temperature|not responding"
-    r"|power|abort|dump|cannot|inaccessible|vital counter|\bstopped\b|disconnected",
+    r"|power|abort|recovery mode|dump|cannot|inaccessible|vital counter|\bstopped\b|disconnected",
     re.IGNORECASE,
 )
 _HUNG_TASK = re.compile(r"\btask \S{1,64}:[0-9]{1,10} blocked for more than [0-9]{1,9} seconds")

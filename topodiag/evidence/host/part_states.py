@@ -23,10 +23,11 @@ _GONE = (
     r"lost|gone|missing|not (?:found|detected|present|seen|visible|recogni[sz]ed)|disappeared|unreachable|unavailable"
 )
 _DEAD = r"not respond(?:ing)?|unresponsive|no response|hung|stuck|timed? ?out|dead"
-_BAD = r"fail(?:ed|ure|s|ing)|faulty|degraded|unhealthy|in (?:an )?error state|broken|defective"
+_BAD = r"not healthy|fail(?:ed|ure|s|ing)|faulty|degraded|unhealthy|in (?:an )?error state|broken|defective"
 _SLOW = (
     r"below (?:the )?(?:expected|minimum|nominal|threshold)|slower than expected|reduced (?:speed|width|rate)"
-    r"|downgraded"
+    r"|downgraded|not (?:running |operating )?at (?:its |the |their )?(?:max(?:imum)?|full|rated|expected|best)"
+    r" (?:link |supported )?(?:speed|width|rate|data rate)(?: supported)?"
 )
 _OFF = (
     r"(?:is |are |was |were |went |link |to |found |still |state:? ?=?|[:=] ?)down\b|\binactive|not active"
@@ -36,7 +37,8 @@ _OFF = (
 _UNCORRECTABLE = r"uncorrect(?:able|ed)|double[- ]bit|fatal error"
 
 _CLOCKS = (
-    r"throttl(?:ed|es|ing)\b|(?:stuck|pegged|pinned|sits|stays|drop(?:s|ped)) (?:at|to) (?:only )?\d{2,3} ?MHz"
+    r"throttl(?:ed|es|ing)\b|(?:stuck|pegged|pinned|sits|stays|stayed|drop(?:s|ped)|f[ae]ll(?:s|en)?) (?:at|to|around"
+    r"|near) (?:only |just |approximately |approx\.? |about |around |roughly |~ ?){0,2}\d{2,3} ?MHz"
     r"|over-?heat(?:s|ed|ing)\b|(?:thermal|hardware|hw)[ _]slowdown|power[ _]brake"
 )
 _ON = (
@@ -78,6 +80,9 @@ _TABLE: tuple[tuple[str, str, str, str], ...] = (
      rf"{_BAD}|{_DEAD}|{_GONE}|not running|inactive|stopped|exited|\bdown\b|not (?:initiali[sz]ed|ready)"
      r"|do(?:es)?(?: not|n't) match"),
     ("NVLink fabric", "fabric", r"\bfabric handles?\b", rf"InvalidValue|invalid|{_BAD}"),
+    ("NVLink fabric", "fabric",
+     r"\b(?:NVLink|GPU|MNNVL) fabric\b|\bfabric (?:state|status|health|registration|probe)\b",
+     rf"{_BAD}|{_DEAD}|\bnot (?:ready|complete(?:d)?|initiali[sz]ed|registered)\b"),
     ("NVLink", "nvlink", r"\bnv_?links?\b|\bGPU ?\d{1,2}\b.{0,20}\blinks? \d{1,2}\b",
      rf"{_OFF}|\bdown\b|{_BAD}|{_GONE}|{_UNCORRECTABLE}|{_SLOW}"),
     ("PCIe access control", "acs", r"\bACS\b|\bAccess Control Services\b|\bReq(?:uest)?[ _]?Redir(?:ect)?\b",
@@ -94,7 +99,8 @@ _TABLE: tuple[tuple[str, str, str, str], ...] = (
     ("locked memory", "memlock", r"\bmem_?lock\b|\block(?:ed|able)[- ]memory\b|\bulimit -l\b",
      rf"{_SMALL}|\bnot unlimited\b|\blimited to \d"),
     ("network port", "port-flap", _PORT, r"flapp(?:ed|ing)|\bflaps?\b"),
-    ("network port", "link-slow", _PORT, _SLOW),
+    ("network port", "link-slow",
+     rf"{_PORT}|\b(?:lid[ :=]{{1,2}}\d{{1,5}}|guid[ :=]{{1,2}}(?:0x)?[0-9a-f]{{8,16}})\b", _SLOW),
     ("network port", "link-errors", _PORT, _NOISY),
     ("network port", "port-down", _PORT, _OFF),
     ("adapter", "port-count", _ADAPTER, _AWAY),
@@ -183,6 +189,15 @@ _WHOLE_LINES = (
         ),
     ),
     (
+        "network port",
+        "link-errors",
+        "has no link for its signal",
+        re.compile(
+            r"\s{1,16}status: no carrier \([^)\n]{0,60}(?i:\bFEC\b|signal|\bsync\b|\balign|\block\b|integrity|\bBER\b"
+            r"|training|negotiat|calibrat)[^)\n]{0,60}\)\s*\Z"
+        ),
+    ),
+    (
         "IMEX",
         "fabric",
         "fails",
@@ -200,8 +215,9 @@ _WHOLE_LINES = (
     ),
 )
 """Lines whose words mean one thing only: counted types of /sys/kernel/iommu_groups, a row of `df` that is full (images
-that are read only always are), a row of `ps` with a process that waits in a file system's code, IMEX that fails where
-something asks for it (idle trays have none), the last line of `nvidia-imex-ctl -N`."""
+that are read only always are), a row of `ps` with a process that waits in a file system's code, `ifconfig` of FreeBSD
+with the adapter's reason for a link that is down, IMEX that fails where something asks for it (idle trays have none),
+the last line of `nvidia-imex-ctl -N`."""
 FAULTS = frozenset(fault for _, fault, _, _ in (*_TABLE, *_WHOLE_LINES)) - {""}
 
 _ANY_STATE = re.compile(
@@ -235,7 +251,8 @@ _DENIED = re.compile(
     r"|\b(?:recovered|restored|cleared|(?:fixed|resolved|repaired)(?! (?:it|this|the)\b)|back (?:up|online)|came"
     r" back|reconnected"
     r"|is up again|admin\w{0,12}[ _-]down|success(?:ful(?:ly)?)?"
-    r"|passed|succeeded|healthy)\b|\b(?:PASS|OK)\b|[✔✓✅]|\}\s{1,4}0(?:\.0)?\s*$|\?\s*$|(?:^|\s)0%|\b0/\d",
+    r"|passed|succeeded|(?<!not )(?<!not yet )healthy)\b"
+    r"|\b(?:PASS|OK)\b|[✔✓✅]|\}\s{1,4}0(?:\.0)?\s*$|\?\s*$|(?:^|\s)0%|\b0/\d",
     re.IGNORECASE,
 )
 _MAYBE = re.compile(
@@ -248,6 +265,7 @@ _MAYBE = re.compile(
     r"|timeout_\w+|on_\w+|max_\w+|expected to)\b|\?\s*$"
     r"|^\s{0,8}\|\s{0,4}\d{1,4}\s{0,8}\||^\s{0,8}(?:#|//|\*|<!--|-\s)"
     r"|^\s{0,8}[\w.\"'-]{1,60}\s{0,3}[=:]\s{0,3}[\w.\"'/-]{1,60},?\s*$|[{}<>;]\s*$|\{\{ ?[$.]"
+    r"|\bto (?:scrape|collect|export|publish|push|send|parse|fetch|watch|label|annotate)\b"
     r"|\battempt \d|\bdef |\breturn\b|\bimport\b|IMEX",
     re.IGNORECASE,
 )
@@ -269,7 +287,8 @@ _ADVICE = re.compile(r"\((?:needs?|must|should|please|run|see|to be|threshold|li
 _END_OF_CLAUSE = re.compile(r"[,;] |: (?=[a-z])| [-\u2013\u2014] |$")
 """Where a sentence goes on to what follows from it, or to what should be done."""
 _SAYS = re.compile(
-    r"\b(?:is|are|was|were|has|have|had|went|shows?|showed|found|boots?|runs?|lost|lists?|translates?)\b"
+    r"\b(?:is|are|was|were|has|have|had|went|shows?|showed|found|boots?|runs?|lost|lists?|translates?|dropped|fell"
+    r"|stuck|stayed|stays)\b"
 )
 """A verb in a list: it tells what was met, and not what may be met."""
 _LISTED = re.compile(r"\s{0,8}[-*•|] ?")
@@ -278,6 +297,9 @@ _REMEDY = re.compile(r"[`'\"]{0,2}\s?(?::|->|\|) ?[A-Za-z]")
 _ANY_ONE = re.compile(r"\b(?:an?|any|each|every|such|of|and|or)\s(?:[\w-]{1,16}\s){0,2}$", re.IGNORECASE)
 _THAT = re.compile(r"\)?,? (?:that|which|whose|may|without)\b")
 _OF_ERRORS = re.compile(r"\bBER\b|\berrors?\b|\btemperature\b|\blatency\b", re.IGNORECASE)
+_RESTS = re.compile(r"(?<!not )(?<!from )(?<!MHz )\bidle\b(?! to \d)", re.IGNORECASE)
+"""Clocks of a GPU without work are low."""
+_TRIES = re.compile(r", (?:retrying|will retry|trying again)\b")
 _PASSES = re.compile(
     r"(?<!not in )(?<!without )(?<!missing )(?<!no )(?<![/=])\b(?:pass-?through|identity|iommu=pt)\b|\bguest\b|\bVM\b",
     re.IGNORECASE,
@@ -331,6 +353,7 @@ def _named(text: str, *, plain: bool = False, listed: bool = False) -> Said | No
     for name, fault, part, state in _PAIRS:
         for found in part.finditer(text):
             near = state.search(text, max(0, found.start() - APART), min(len(text), found.end() + APART))
+            near = state.match(text, near.start()) if near is not None else None  # the whole of it
             if near is None or parted(text, found.span(), near.span()) or _excused(fault, text):
                 continue
             if _of_any(text, found.span()):
@@ -352,6 +375,10 @@ def _of_any(text: str, part: tuple[int, int]) -> bool:
 
 def _excused(fault: str, text: str) -> bool:
     """Whether a sentence says why the state is none that costs: an IOMMU that is on and passes through."""
+    if fault in ("storage", "") and _TRIES.search(text) is not None:
+        return True
+    if fault == "gpu-clocks":
+        return _RESTS.search(text) is not None
     if fault == "link-slow":
         return _OF_ERRORS.search(text) is not None  # of errors few are well
     return fault in ("iommu", "acs") and _PASSES.search(text) is not None

@@ -3,6 +3,7 @@
     effective link speed 100G is below the expected 400G            a port, 100 of 400
     GPU 6 trained at PCIe Gen1 x16 while all others are at Gen5     PCIe, gen 1 of 5
     LnkSta x8 instead of x16                                        PCIe, 8 of 16 lanes
+    LnkCap: .., Width x4    LnkSta: .., Width x2 (downgraded)        PCIe, 2 of 4 lanes
     ens1np0 UP 400G, expected 400G                                  nothing: they are equal
 
 Both values stand in one clause, in one unit, and a word says which of them should be. What a device could do and idles
@@ -59,6 +60,9 @@ _OVER = re.compile(
     r"(?:threshold |limit |maximum )?(?:of )?(\d[\d.]{0,12}(?:[eE][+-]?\d{1,3})?)"
 )
 """A count or a rate of errors with the most that it should be."""
+_STATE_OF_LINK = re.compile(r"\bLnkSta:?[^\n]{0,60}?\bWidth x(\d{1,2})\b(?: ?\((\w{2,12})\))?")
+_ABLE = re.compile(r"\bLnkCap:?[^\n]{0,80}?\bWidth x(\d{1,2})\b")
+"""What lspci shows of a link, where somebody joined its lines. Speed alone rests with the device."""
 _WORD = re.compile(rf"\b{_SHOULD}\b", re.IGNORECASE)
 _LATER = re.compile(r"(?:capable of|while|whereas|but|below|less than|instead|rather|not)", re.IGNORECASE)
 
@@ -82,6 +86,22 @@ def slower_of(line: str) -> Said | None:
                 kind = ("PCIe device", "pcie") if of_bus else ("network port", "link-slow")
                 return Said(kind[0], words.format(had, wanted), kind[1])
     return None
+
+
+def narrowed(line: str) -> Said | None:
+    """The link that a line with lspci's words shows narrower than its device can do."""
+    now = _STATE_OF_LINK.search(line[:MAX_LINE])
+    if now is None:
+        return None
+    able = _ABLE.search(line[:MAX_LINE])
+    if able is not None and 0 < int(now[1]) < int(able[1]):
+        return Said("PCIe device", f"x{now[1]} of x{able[1]}", "pcie")
+    return Said("PCIe device", f"x{now[1]} (downgraded)", "pcie") if now[2] == "downgraded" else None
+
+
+def of_lspci(line: str) -> bool:
+    """Whether a line shows the state of a PCIe link in lspci's words, of which `narrowed` tells all."""
+    return "LnkSta" in line and _STATE_OF_LINK.search(line[:MAX_LINE]) is not None
 
 
 def _number(text: str) -> float:
@@ -108,4 +128,4 @@ def _value(found: re.Match[str]) -> str:
     return next(group for group in found.groups() if group)
 
 
-__all__ = ["slower_of"]
+__all__ = ["narrowed", "of_lspci", "slower_of"]

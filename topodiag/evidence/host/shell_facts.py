@@ -37,7 +37,12 @@ _PRLIMIT = re.compile(
 )
 """The row of `prlimit` (util-linux), in bytes."""
 _ASKED = re.compile(rf"{_PROMPT}(?:sudo )?ulimit -([HS]?[ln][HS]?)\s*$")
-_ANSWER = re.compile(r"\s{0,8}(unlimited|[0-9]{1,18})\s*$")
+_LAUNCHED = re.compile(
+    rf"{_PROMPT}(?:sudo )?(?:srun|mpirun|mpiexec|prun|flux run|docker|podman|kubectl|oc|apptainer|singularity|enroot"
+    r"|pdsh|clush|ssh) [^\n]{0,300}?[\"'` ]ulimit -([HS]?[ln][HS]?)[\"'`]?\s*$"
+)
+"""The same where a job or a container starts its processes: that limit counts, whatever a login shell has."""
+_ANSWER = re.compile(r"\s{0,8}(?:[\w.-]{1,64}: )?(unlimited|[0-9]{1,18})\s*$")
 _SHM = re.compile(
     r"\s{0,20}\S{1,80}\s{1,40}([0-9]{1,15}(?:\.[0-9])?[KMGTP]?i?)\s{1,40}\S{1,16}\s{1,40}"
     r"([0-9]{1,15}(?:\.[0-9])?[KMGTP]?i?)\s{1,40}[0-9]{1,3}%\s{1,40}/dev/shm\s*$"
@@ -50,6 +55,7 @@ _UPTIME = re.compile(
     r" {1,4}(?:[0-9]{1,6} users?, {1,3})?load average: "
 )
 """The line of `uptime`, `w` and `top` (procps): `up 6 days,  3:11`, `up 12 min`."""
+LAUNCHED = "of launched processes, "
 _UNITS = {"": KIB, "K": KIB, "M": KIB**2, "G": KIB**3, "T": KIB**4, "P": KIB**5}
 
 
@@ -67,7 +73,9 @@ class ShellFacts(Source[Reading]):
     def parse(self, blob: Blob) -> Parsed[Reading]:
         parsed: Parsed[Reading] = Parsed()
         parsed.lines = blob.data.count(b"\n") + 1
-        parsed.records.extend(_readings(blob.lines()))
+        found = list(_readings(blob.lines()))
+        launched = {reading.name for reading in found if reading.text.startswith(LAUNCHED)}
+        parsed.records.extend(each for each in found if each.name not in launched or each.text.startswith(LAUNCHED))
         return parsed
 
     def fill(self, blob: Blob, parsed: Parsed[Reading], draft: NodeDraft) -> None:
@@ -81,17 +89,18 @@ class ShellFacts(Source[Reading]):
 
 
 def _readings(lines: Iterator[tuple[int, str]]) -> Iterator[Reading]:
-    asked = ""
+    asked, whose = "", ""
     for number, whole in lines:
         line = whole[:MAX_LINE].rstrip()
-        if (question := _ASKED.match(line)) is not None:
-            asked = question[1]
+        launched = _LAUNCHED.match(line) if "ulimit" in line else None
+        if (question := launched or _ASKED.match(line)) is not None:
+            asked, whose = question[1], LAUNCHED if launched is not None else ""
             continue
         if asked and (answer := _ANSWER.match(line)) is not None:
             if "l" in asked:
-                yield Reading("os", "memlock_bytes", _bytes(answer[1]), number, f"ulimit -{asked}: {answer[1]}")
+                yield Reading("os", "memlock_bytes", _bytes(answer[1]), number, f"{whose}ulimit -{asked}: {answer[1]}")
             elif "H" in asked:
-                yield Reading("os", "open_files", _count(answer[1]), number, f"ulimit -{asked}: {answer[1]}")
+                yield Reading("os", "open_files", _count(answer[1]), number, f"{whose}ulimit -{asked}: {answer[1]}")
         asked = ""
         yield from _of_line(number, line)
 

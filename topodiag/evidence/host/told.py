@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from topodiag.evidence.host.part_states import MAX_LINE, Said, said_of
-from topodiag.evidence.host.rates_apart import slower_of
+from topodiag.evidence.host.rates_apart import narrowed, of_lspci, slower_of
 from topodiag.evidence.host.shortfalls import Short, short_of
 from topodiag.evidence.host.verdict_lines import verdict_of
 
 
 def told_of(line: str) -> Short | Said | None:
     """The part that a line says is at fault; None where it says nothing of the kind. Numbers say more than words."""
+    if of_lspci(line):
+        return narrowed(line)
     return short_of(line[:MAX_LINE]) or slower_of(line) or said_of(line) or verdict_of(line)

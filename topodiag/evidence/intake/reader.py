@@ -54,8 +54,9 @@ def read_node(evidence: Evidence) -> ReadNode:
     for item in evidence.missing:
         if item.status == "absent" and not item.argv:
             draft.told |= _topics(item.kind)
-    node = assemble(draft, evidence.host or _host_of(draft) or _file_name(evidence.path), evidence.time)
-    return ReadNode(replace(node, boot=boot_of(evidence)), inputs, unread)
+    told = evidence.host or _host_of(draft)
+    node = assemble(draft, told or _file_name(evidence.path), evidence.time)
+    return ReadNode(replace(node, boot=boot_of(evidence), nameless=not told), inputs, unread)
 
 
 def boot_of(evidence: Evidence) -> Fact[str]:

@@ -4,8 +4,11 @@
     Laser rx power low alarm   (Channel 3)    : On
     Module Rx loss of signal  (Channel 3)     : On
 
-A port without a cable has no lane with light: nothing is said of it. Copper has no such fields. Format: ethtool 5.10
-to 6.11 (sff-common.c, qsfp.c, cmis.c).
+    Laser output power                        : 0.1514 mW / -8.20 dBm
+    Laser output power low alarm              : On
+
+A port without a cable has no lane with light: nothing is said of it, nor of a laser that is off. Copper has no such
+fields. Format: ethtool 5.10 to 6.11 (sff-common.c, sfpdiag.c, qsfp.c, cmis.c).
 """
 
 from __future__ import annotations
@@ -26,6 +29,12 @@ _FLAG = re.compile(
     r" (?:signal|lock))"
     r"\s{0,12}\((?:Channel|Lane|lane) (\d{1,2})\)\s{0,40}: (On|Yes|Off|No)\b"
 )
+_OF_ONE_LANE = re.compile(
+    r"\s{0,60}(Laser output|Receiver signal average optical|Laser rx) power(?: (low|high) alarm)?\s{0,40}:"
+    r" (?:\d{1,3}\.\d{1,6} mW / (-inf|-?\d{1,3}\.\d{1,4}) dBm|(On|Off))\s*\Z"
+)
+"""SFP modules have one lane, and flags of their own for what is out of the bounds that their maker set."""
+_SIDES = {"Laser output": "sends", "Receiver signal average optical": "gets", "Laser rx": "gets"}
 DARK_DBM = -20.0
 """Below any receiver's sensitivity: no optics of 25 Gb/s a lane and more are specified under -14 dBm."""
 
@@ -39,7 +48,8 @@ class EthtoolModule(Telling):
     a_piece = "it speaks of one transceiver"
 
     def recognises(self, head: str) -> bool:
-        return "(Channel " in head and any(_POWER.match(line) for line in head.split("\n"))
+        lines = head.split("\n") if "optical power" in head else []
+        return any(_POWER.match(line) or _OF_ONE_LANE.match(line) for line in lines)
 
     def parse(self, blob: Blob) -> Parsed[KernelEvent]:
         parsed: Parsed[KernelEvent] = Parsed()
@@ -59,4 +69,27 @@ class EthtoolModule(Telling):
             for number, line in {**flagged, **dark}.values():
                 said = "a lane of the transceiver gets no light: " + " ".join(line.split())
                 parsed.records.append(event(f"{REPORTED}link-errors", said, blob, number, line))
+        for number, line, said in _alarms(blob):
+            parsed.records.append(event(f"{REPORTED}link-errors", said, blob, number, line))
         return parsed
+
+
+def _alarms(blob: Blob) -> list[tuple[int, str, str]]:
+    """Alarms of a module of one lane about light that is there."""
+    power: dict[str, float] = {}
+    alarms: list[tuple[int, str, str, str]] = []
+    for number, line in blob.lines():
+        found = _OF_ONE_LANE.match(line)
+        if found is None:
+            continue
+        side = _SIDES[found[1]]
+        if found[2] is None and found[3] is not None:
+            power[side] = float(found[3])
+        elif found[2] is not None and found[4] == "On":
+            alarms.append((number, line, side, found[2]))
+    lit = [each for each in alarms if power.get(each[2], DARK_DBM) > DARK_DBM]
+    made = []
+    for number, line, side, which in lit:
+        light = f"{side} too {'little' if which == 'low' else 'much'} light ({power[side]:g} dBm)"
+        made.append((number, line, f"the transceiver {light}, by its own alarm: {' '.join(line.split())}"))
+    return made

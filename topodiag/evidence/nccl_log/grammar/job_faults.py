@@ -2,7 +2,8 @@
 
 SOURCE: CUDA's error strings (cudaGetErrorString, cudaGetErrorName: 214, 220, 802, 46); NCCL src/misc/{shmutils,
 ibvwrap}.cc; torch's DataLoader (`insufficient shared memory`), its c10/cuda/CUDACachingAllocator.cpp
-(`Process N has M memory in use`: each other process on the GPU, v2.1 and later); UCX src/uct/ib; perftest
+(`Process N has M memory in use`: each other process on the GPU, v2.1 and later; before,
+what the GPU has, what is free and what this process took); UCX src/uct/ib; perftest
 src/perftest_resources.c; ibstatus of infiniband-diags; Open MPI help-mpi-common-cuda.txt and Cray MPICH (`GTL DEBUG`),
 which open a peer's GPU memory; libfabric
 util/info.c (-61 is FI_ENODATA); CPython errno strings, which any program puts behind the path of a device node that it
@@ -91,6 +92,8 @@ FAULTS: tuple[tuple[str, re.Pattern[str]], ...] = (
         compiled(
             r"out of memory.{0,400}?(?:\bProcess \d{1,10} has \d{1,5}\.\d{1,4} GiB memory in use.{0,800}?"
             r"\bthis process has \d|\bthis process has \d.{0,800}?\bProcess \d{1,10} has \d{1,5}\.\d{1,4} GiB memory)"
+            r"|out of memory.{0,120}?\bGiB total capacity; .{1,40}? already allocated; .{1,40}? free"
+            r"|out of memory.{0,120}?\btotal capac.{1,60}? is free\. [^.]{0,60}\bthis process has \d"
         ),
     ),
     (
@@ -159,7 +162,7 @@ WORDS = (b"ERROR_CONTAINED", b"ErrorContained", b"of peer GPU memory",
          b"Bus error",
          b"ibv_", b"MEMLOCK", b"memlock", b"locked memory", b"mlock", b"Cannot allocate", b"max locked"
              b" memory", b"Too many open", b"EMFILE", b"busy or unavailable",
-         b"memory in use", b"Infiniband/RoCE device",
+         b"memory in use", b"total capacity; ", b"Infiniband/RoCE device",
          b"No IB devices", b'exposing "0"', b"/sys/class/infiniband", b"/dev/infiniband", b"fi_getinfo",
          b"device list is empty",
          b"device ordinal", b"INVALID_DEVICE", b"InvalidDevice", b"capable device", b"No CUDA GPUs",
