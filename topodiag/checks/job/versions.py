@@ -9,7 +9,7 @@ from pathlib import PurePath
 from typing import Never
 
 from topodiag.checks.interface import JobCheck, OneStep
-from topodiag.checks.job.differ_words import VERSION, not_as_built, told_to_differ
+from topodiag.checks.job.differ_words import VERSION, driver_behind, not_as_built, told_to_differ
 from topodiag.checks.job.evidence import said_by
 from topodiag.checks.job.text import ask_for
 from topodiag.checks.shared.words import hosts_word, quoted, rank_word
@@ -73,7 +73,8 @@ class VersionsDiffer(OneStep[Job], JobCheck[Never]):
         `NCCL version`, `cudaDriverVersion` and the plug-ins' lines, per process. Lines whose wording changed between
         releases (`Bootstrap : Using` to 2.23, `Bootstrap: Using` from 2.24 on): most processes print no version. A
         file whose name holds another release than its log: info. Lines of any tool that say that versions differ,
-        rows of hosts with one version each, and the dynamic loader's errors on libraries by which ranks talk.
+        rows of hosts with one version each, and the dynamic loader's errors on libraries by which ranks talk. CUDA's
+        error that its driver is too old, where the log names NCCL's CUDA and the driver's.
 
     When it stays silent
         Only one process printed its version, as NCCL does by default on rank 0 before 2.29: unknown where there are
@@ -110,7 +111,8 @@ class VersionsDiffer(OneStep[Job], JobCheck[Never]):
         if not any(finding.severity is Severity.ERROR for finding in found):
             found += self._by_nccl(job)
         found += [] if builds else self._by_notice(job)
-        found += [] if found else not_as_built(self, job) or self._by_name(job) or told_to_differ(self, job, VERSION)
+        own = not_as_built(self, job) or driver_behind(self, job) or self._by_name(job)
+        found += [] if found else own or told_to_differ(self, job, VERSION)
         said = max(sum(map(len, by_value.values())) for by_value in told.values())
         coverage = Coverage(said, len(job.processes), "processes with a version")
         if found:
