@@ -35,14 +35,14 @@ _BUILT_FOR = re.compile(r"\+cuda(\d{1,2})\.(\d{1,2})")
 
 def not_as_built(check: JobCheck[Any], job: Job) -> list[Finding]:
     """The dynamic loader's word that a library by which ranks talk is of another version than what was built with
-    it."""
+    it, or CUDA's that the driver is older than what NCCL was built for."""
     told = [
         event
         for event in job.events
         if event.details.get("how") == "loader" and _NOT_AS_BUILT.search(event.text) and _OF_RANKS.search(event.text)
     ]
     if not told or any("libnccl-net" in event.text for event in told):
-        return []
+        return _driver_behind(check, job)
     return [
         check.finding(
             Severity.ERROR,
@@ -61,7 +61,7 @@ def not_as_built(check: JobCheck[Any], job: Job) -> list[Finding]:
     ]
 
 
-def driver_behind(check: JobCheck[Any], job: Job) -> list[Finding]:
+def _driver_behind(check: JobCheck[Any], job: Job) -> list[Finding]:
     """CUDA's error that the driver lacks a call, in a log that shows an NCCL which was built for a newer CUDA."""
     told = [event for event in job.events if event.kind == "version" and _TOO_OLD.search(event.text)]
     for event in told:

@@ -9,7 +9,7 @@ from pathlib import PurePath
 from typing import Never
 
 from topodiag.checks.interface import JobCheck, OneStep
-from topodiag.checks.job.differ_words import VERSION, driver_behind, not_as_built, told_to_differ
+from topodiag.checks.job.differ_words import VERSION, not_as_built, told_to_differ
 from topodiag.checks.job.evidence import said_by
 from topodiag.checks.job.text import ask_for
 from topodiag.checks.shared.words import hosts_word, quoted, rank_word
@@ -111,8 +111,7 @@ class VersionsDiffer(OneStep[Job], JobCheck[Never]):
         if not any(finding.severity is Severity.ERROR for finding in found):
             found += self._by_nccl(job)
         found += [] if builds else self._by_notice(job)
-        own = not_as_built(self, job) or driver_behind(self, job) or self._by_name(job)
-        found += [] if found else own or told_to_differ(self, job, VERSION)
+        found += [] if found else not_as_built(self, job) or self._by_name(job) or told_to_differ(self, job, VERSION)
         said = max(sum(map(len, by_value.values())) for by_value in told.values())
         coverage = Coverage(said, len(job.processes), "processes with a version")
         if found:

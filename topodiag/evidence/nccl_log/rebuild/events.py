@@ -66,8 +66,8 @@ _GAVE_UP = re.compile(r"NCCL (?:error|failure)|\bnccl\w{3,20}Error\b|\bncclInval
 """Torch repeats a result of NCCL's: what it names besides is another line's."""
 _LABEL = re.compile(r"(?:rank)?(\d{1,9})")
 _GPU_ENDED = re.compile(
-    r"atchdog thread terminated with exception: (?:CUDA|HIP) (?:error|kernel)\b.{0,12}?(?:illegal|misaligned|unspecified"
-    r"|device-side|hardware|launch fail|uncorrectable|Uncorrectable)"
+    r"atchdog thread terminated with exception: (?:CUDA|HIP) (?:error|kernel)\b.{0,12}?(?:illegal|misaligned"
+    r"|unspecified|device-side|hardware|launch fail|uncorrectable|Uncorrectable)"
 )
 """Torch's watchdog asks for the state of the GPU: what it meets there is the process' own failure, and no wait."""
 _VERSIONS = re.compile(r"Mismatched NCCL version detected : rank (\d{1,9}) version (\S+) rank (\d{1,9}) version (\S+)")
