@@ -32,8 +32,8 @@ _LEAST_PORT = 10_000
 """Ports from which on both ends of a connection are nobody's service."""
 _QUEUED = 65_536
 """Bytes that wait in a socket, below which it may be anything but data."""
-MOST = 4096
-"""Sockets that are looked at."""
+MOST, MOST_HELD = 1024, 16
+"""Sockets and interfaces that are looked at."""
 
 
 def ways_apart(lines: Sequence[str]) -> list[Unlike]:
@@ -54,7 +54,12 @@ def _of_one_network(lines: Sequence[str]) -> list[tuple[str, ipaddress.IPv4Inter
         link = named[1] if named is not None else link
         brief, inet = _BRIEF.match(text), _INET.match(text)
         name, address = (brief[1], brief[2]) if brief else (link, inet[1]) if inet else ("", "")
-        if name and _OF_ONE_HOST.match(name) is None and len(held) < 64 and (made := _interface(address)) is not None:
+        if (
+            name
+            and _OF_ONE_HOST.match(name) is None
+            and len(held) < MOST_HELD
+            and (made := _interface(address)) is not None
+        ):
             held.append((name, made))
     return [
         (*one, *other)
