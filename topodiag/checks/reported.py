@@ -47,6 +47,7 @@ _COSTS = {
 _BY = dict.fromkeys(("link-slow", "link-errors"), "by the word of a tool of the network") | {
     "two-ways": "by the kernel's own table of sockets",
     "peermem": "as modprobe says", "registration": "as a program says", "devices": "as ibv_devinfo says",
+    "adapter-firmware": "as lspci says",
 }  # fmt: skip
 
 WORDS: dict[str, tuple[str, str, str, str]] = {
@@ -78,6 +79,10 @@ WORDS: dict[str, tuple[str, str, str, str]] = {
                   "`iblinkinfo` for that port: what it runs at and what both ends could do; then its cable"),
     "link-errors": ("NIC003", "a link of the fabric has errors", "counters of errors that stay as they are under load",
                     "`mlxlink -d DEVICE -c` or `perfquery -x` for that port, twice with a minute between; its cable"),
+    "adapter-firmware": ("NIC003", "an adapter runs no firmware, and is no network device until it is burnt anew",
+                         "adapters that run their firmware",
+                         "`mstflint -d BUS_ID q` on the node, burn the vendor's image for its board id, then switch the"
+                         " power off and on; if it stays so, the adapter is to be replaced"),
     "lossy": ("NET009", "RoCE traffic is without flow control, or rides another class", "one class with flow control,"
               " the same at hosts and switches, that the traffic rides",
               "`mlnx_qos -i IF` at each host beside the switch's PFC of that port; `ethtool -S IF | grep prio`: which"

@@ -85,7 +85,8 @@ class RankBehind(OneStep[Job], JobCheck[Never]):
         communicator that has both are judged where the logs hold its start. A split that half of the ranks or fewer
         entered, or all of a communicator that holds them: the log was cut there. RAS's counts move from answer to
         answer; RAS shows no rank behind, which proves nothing: unknown. Stacks of ranks that wait for the GPU, or are
-        all in the same collective: unknown. All GPUs wait, or more than a quarter do not. The monitor's
+        all in the same collective: unknown. All GPUs wait, or more than a quarter do not; the first one alone, without
+        a log, is info, as rank 0 may wait for input while the others wait for its broadcast. The monitor's
         copies are late in a job that runs, or on more than a quarter of the GPUs. RAS gave up half of the processes or
         more, or a communicator was torn down: the job ended. Neither operations nor dumps
         are there: unknown.

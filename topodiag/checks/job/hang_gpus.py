@@ -66,20 +66,36 @@ def by_gpus(check: JobCheck[Any], job: Job, hung: bool) -> Iterator[Finding]:
     ranks = sorted(each.rank for each in behind if each.rank >= 0)
     who = rank_word(ranks) if ranks else few([each.name for each in behind], 3)
     hosts = list(dict.fromkeys(each.host for each in behind))
+    leads = not hung and not job.ranks and apart.idle and _leads(behind, seen)
     whole = bool(job.ranks) and len(waiting) + len(behind) == len(job.ranks)
     yield check.finding(
-        Severity.ERROR if hung else Severity.WARNING,
+        _severity(hung, leads),
         f"{who} {state}, while {plural(len(waiting), 'GPU')} wait in a kernel",
         observed=f"{_load(behind[0].gpu)} on {behind[0].name}; {_load(waiting[0].gpu)} on {waiting[0].name}",
         expected="all GPUs of a job compute or wait together",
         fix=look_at(job, ranks) if ranks else _find(who, hosts),
         nodes=hosts,
         ranks=ranks,
-        cost=Cost(text="the others wait in the collective until it comes"),
+        cost=Cost(text=_OF_LEADER if leads else "the others wait in the collective until it comes"),
         evidence=_evidence([*behind[:3], *waiting[:2]]),
         coverage=Coverage(len(seen), len(job.ranks), "GPUs of the job") if job.ranks else None,
         confidence=Confidence.MEDIUM if apart.idle and (hung or whole) else Confidence.LOW,
     )
+
+
+def _leads(behind: list[_Seen], seen: list[_Seen]) -> bool:
+    """Whether it is the first GPU of all: rank 0 takes requests, reads input and saves while its peers wait for its
+    broadcast, and nothing tells a program that is asked nothing from one that hangs."""
+    return behind == seen[:1]
+
+
+def _severity(hung: bool, leads: bool) -> Severity:
+    if hung:
+        return Severity.ERROR
+    return Severity.INFO if leads else Severity.WARNING
+
+
+_OF_LEADER = "none where rank 0 waits for input or saves: the others wait for its broadcast, and go on with it"
 
 
 def _find(who: str, hosts: list[str]) -> tuple[str, ...]:

@@ -75,7 +75,8 @@ class SharedGpu(JobCheck[GpuUse]):
 
     Evidence it reads
         Init lines (host, bus id, CUDA and NVML index) and NCCL's warning. Rows of ranks that name one GPU twice, and
-        of nvidia-smi with several processes of one program and size on a GPU.
+        of nvidia-smi with several processes of one program and size on a GPU. Device lists of nccl-tests in which
+        several processes of a host call themselves the same rank.
 
     When it stays silent
         Equal bus ids on hosts of equal names that NCCL counts as several nodes. Nodes with ranks on all their GPUs.

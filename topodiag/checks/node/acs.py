@@ -41,6 +41,8 @@ class Detours:
     """Registers with redirection of ports whose place, or whose host, the evidence does not show."""
     faults: tuple[KernelEvent, ...] = ()
     """Accesses of GPUs and NICs that the IOMMU refused."""
+    by_address: bool = False
+    """Whether only the addresses tell that the device is one of these."""
 
 
 class AcsBetweenPeers(NodeCheck[Detours]):
@@ -67,9 +69,9 @@ class AcsBetweenPeers(NodeCheck[Detours]):
         passthrough needs it. Ports that no two GPUs or NICs share a switch through (root ports) do not count,
         nor those between GPUs that NVLink joins, between NICs alone, or of GeForce cards, which have no peer-
         to-peer. IOMMU in passthrough (`identity`) is right. Arm servers translate by design (SMMU), and
-        superchips talk past PCIe. IOMMU faults of other devices, or of one whose kind nothing shows, are not
-        judged. On other Arm machines redirection is a warning. ACS that could not be read
-        without root: unknown.
+        superchips talk past PCIe. IOMMU faults of other devices are not judged, nor those of one whose kind
+        nothing shows, unless it reached for addresses where firmware puts windows of devices (a warning).
+        On other Arm machines redirection is a warning. ACS that could not be read without root: unknown.
 
     How to confirm
         sudo lspci -vvv | grep -E '^[0-9a-f]|ACSCtl' | grep -B1 'ReqRedir+'
@@ -93,6 +95,8 @@ class AcsBetweenPeers(NodeCheck[Detours]):
         devices = _devices(judged)
         if faults := _faults(judged):
             return Detours((), tuple(_translated(judged, devices)), Coverage(1, 1, "kernel logs"), faults=faults)
+        if faults := _at_peers(judged):
+            return Detours((), (), Coverage(1, 1, "kernel logs"), faults=faults, by_address=True)
         answer = self._by_registers_alone(judged) if judged.is_vm is None else None
         answer = answer or self._without_question(judged, devices)
         if answer is not None:
@@ -122,7 +126,7 @@ class AcsBetweenPeers(NodeCheck[Detours]):
 
     def tell(self, judged: Node, observed: Detours) -> Iterator[Finding]:
         if observed.faults:
-            yield self._refused(judged, observed.faults)
+            yield self._refused(judged, observed.faults, observed.by_address)
         if observed.hints:
             yield self._hint(judged, observed.hints, observed.coverage)
         if observed.redirecting:
@@ -191,7 +195,7 @@ class AcsBetweenPeers(NodeCheck[Detours]):
             confidence=Confidence.HIGH if _is_x86(node) else Confidence.MEDIUM,
         )
 
-    def _refused(self, node: Node, faults: Sequence[KernelEvent]) -> Finding:
+    def _refused(self, node: Node, faults: Sequence[KernelEvent], by_address: bool) -> Finding:
         buses = tuple(dict.fromkeys(event.bus_id or "" for event in faults))
         gpus = [gpu.label for gpu in node.gpus if gpu.bus_id in buses]
         nics = [nic.name for nic in node.nics if nic.bus_id in buses]
@@ -200,9 +204,10 @@ class AcsBetweenPeers(NodeCheck[Detours]):
         names = [*gpus, *nics, *(bus_id for bus_id in buses if bus_id not in named)]
         return self.finding(
             node,
-            Severity.ERROR if len(faults) > 1 else Severity.WARNING,
+            Severity.ERROR if len(faults) > 1 and not by_address else Severity.WARNING,
             f"the IOMMU refused {plural(len(faults), 'access', 'accesses')} of {', '.join(names[:4])}"
-            f"{' ...' if len(names) > 4 else ''}: peer-to-peer transfers are lost, and jobs hang",
+            f"{' ...' if len(names) > 4 else ''}: "
+            + (_BY_ADDRESS if by_address else "peer-to-peer transfers are lost, and jobs hang"),
             observed=faults[0].text[:200],
             expected="no IOMMU fault of a GPU or a NIC in the kernel log",
             fix=(
@@ -215,7 +220,7 @@ class AcsBetweenPeers(NodeCheck[Detours]):
             links=[bus_id for bus_id in buses if bus_id not in named],
             cost=Cost(text="a refused access is lost data: the transfer never ends or its content is wrong"),
             evidence=[event.origin for event in faults],
-            confidence=Confidence.MEDIUM,
+            confidence=Confidence.LOW if by_address else Confidence.MEDIUM,
         )
 
     def _iommu(self, node: Node, devices: Sequence[PciDevice]) -> Finding:
@@ -242,6 +247,7 @@ class AcsBetweenPeers(NodeCheck[Detours]):
         )
 
 
+_BY_ADDRESS = "by the addresses it reached for the memory of another device, as a GPU or an adapter does"
 _OF_ENDS = frozenset({"xid", "gpu-lost", "gpu-init", "nvrm", "amdgpu", "mlx5"})
 """Kinds of kernel messages that only the driver of a GPU or of an adapter writes, of its own device."""
 
@@ -258,6 +264,39 @@ def _faults(node: Node) -> tuple[KernelEvent, ...]:
         and event.bus_id is not None
         and (event.bus_id in ends or _DRIVERS.match(event.text) is not None)
     )
+
+
+_FAULT_AT = re.compile(r"\b(?:fault addr|addr(?:ess)?)[ =:]{1,2}(?:0x)?([0-9a-f]{5,16})\b", re.IGNORECASE)
+_PEERS_FROM, _PEERS_TO = 1 << 40, 1 << 47
+"""Where firmware puts large 64-bit windows of devices: above all memory, below the end of physical addresses. Addresses
+that an IOMMU hands out itself lie below 4 GiB, or next to the end of what the device can address (all ones)."""
+_AT_THE_END = 8
+"""Bits of ones from which on an address lies next to the end: IOVAs are given from there downwards."""
+LEAST_AT_PEERS = 2
+_OF_DRIVER = re.compile(r"[\w-]{1,40} [0-9a-fA-F:]{7,13}\.[0-7]: ")
+"""A line that begins with the driver of the device tells its kind: a disk's, where it is none of `_DRIVERS`."""
+
+
+def _at_peers(node: Node) -> tuple[KernelEvent, ...]:
+    """IOMMU faults of a device whose kind is not shown that reaches for windows of other devices, which hardly anything
+    but GPUs and adapters does."""
+    by_bus: dict[str, list[KernelEvent]] = {}
+    for event in node.events:
+        if event.kind == "iommu-fault" and event.bus_id is not None and event.bus_id not in node.pci:
+            by_bus.setdefault(event.bus_id, []).append(event)
+    return tuple(
+        event
+        for own in by_bus.values()
+        if sum(_is_window(each.text) for each in own) >= LEAST_AT_PEERS
+        and not any(_OF_DRIVER.match(each.text) for each in own)
+        for event in own
+    )
+
+
+def _is_window(text: str) -> bool:
+    said = _FAULT_AT.search(text)
+    at = int(said[1], 16) if said is not None else 0
+    return _PEERS_FROM <= at < _PEERS_TO and not bin(at)[2:].startswith("1" * _AT_THE_END)
 
 
 def _registers(node: Node) -> tuple[Fact[int], ...]:

@@ -65,6 +65,7 @@ class NicPortErrors(OneStep[Node], NodeCheck[Never]):
         carried as much), counters that reached their end, links that come up again and again in the kernel log (a link
         that was lost once where the log stands alone: low confidence), lanes of a transceiver without light,
         and ports in the report of `ibqueryerrors` or `perfquery` whose totals are above the thresholds of rdma-core.
+        An adapter that runs the loader of its flash and no firmware (`Flash Recovery` in lspci, livefish).
 
     Why it matters
         While a link is down or retrains, every ring that passes it stands still, for seconds when NCCL must retry. A

@@ -11,9 +11,12 @@
 
     [Sep 01 2026 09:11:40] [ERROR] [tid 937292] Node disconnect event detected for node 1 with address ...
 
-The third is `nvidia-imex-ctl -N -j`, the last the log of an IMEX daemon that goes on: a peer that did not come back
-before the daemon itself ended, memory that it could not export or import. A node of a domain that is not ready has no
-IMEX daemon that peers reach; a node without a clique beside nodes with one has GPUs whose fabric did not come up.
+    I0902 09:57:32.838156       1 computedomain.go:200] numNodes: 2, nodes seen: 1
+
+The third is `nvidia-imex-ctl -N -j`, the fourth the log of an IMEX daemon that goes on: a peer that did not come back
+before the daemon itself ended, memory that it could not export or import. The last is the log of the DRA driver's own
+daemon, which waits until it has seen all nodes of the domain. A node of a domain that is not ready has no IMEX daemon
+that peers reach; a node without a clique beside nodes with one has GPUs whose fabric did not come up.
 Format: k8s-dra-driver-gpu, api/nvidia.com/resource/v1beta1 (ComputeDomainStatus); gpu-feature-discovery, the label
 nvidia.com/gpu.clique.
 """
@@ -47,6 +50,8 @@ _NO_MEMORY = re.compile(
 _STOPS = re.compile(
     r"\bSIG(?:TERM|INT)\b|[Ss]hutting down|[Tt]ermination signal|[Ee]xiting|[Ss]topping (?:IMEX|nvidia-imex)"
 )
+_SEEN = re.compile(r"\bnumNodes: (\d{1,5}), nodes seen: (\d{1,5})\b")
+"""SOURCE: k8s-dra-driver-gpu, cmd/compute-domain-daemon/computedomain.go."""
 _FIELD = re.compile(r"\s{0,24}(-?)\s{0,4}\"?(cliqueID|name|status|ipAddress|index)\"?: \"?([^\s\",]{1,200})\"?,?\s*\Z")
 _ITEM = re.compile(r"\s{0,24}(?:- |\{\s*\Z)")
 _NOT_READY = frozenset({"NotReady", "Failed", "Error"})
@@ -65,13 +70,15 @@ class ComputeDomain(Telling):
         return ("lique" in head and _DOMAIN.search(head) is not None) or (
             _TABLE.search(head) is not None
             or _IMEX.match(head) is not None
+            or _SEEN.search(head) is not None
             or ("] [tid " in head and _DAEMON.search(head.encode()) is not None)
         )
 
     def parse(self, blob: Blob) -> Parsed[KernelEvent]:
         parsed: Parsed[KernelEvent] = Parsed()
         parsed.lines = blob.data.count(b"\n") + 1
-        for number, text, line in (*_not_ready(blob), *_without_clique(blob), *_imex(blob), *_of_log(blob)):
+        told = (*_not_ready(blob), *_without_clique(blob), *_imex(blob), *_of_log(blob), *_waits(blob))
+        for number, text, line in told:
             if len(parsed.records) < MAX_EVENTS:
                 parsed.records.append(event(f"{TOLD_OF}fabric", text, blob, number, line))
         return parsed
@@ -135,6 +142,17 @@ def _of_log(blob: Blob) -> Iterator[tuple[int, str, str]]:
             refused.append((number, f"the IMEX daemon cannot share memory: {said[2]}", whole))
     yield from gone.values()
     yield from refused
+
+
+def _waits(blob: Blob) -> Iterator[tuple[int, str, str]]:
+    """The nodes that a domain still waits for at the end of its log: each start begins with few."""
+    last = None
+    for number, whole in blob.lines():
+        if "nodes seen" in whole and (said := _SEEN.search(whole[:MAX_LINE])) is not None:
+            last = (number, int(said[1]), int(said[2]), whole)
+    if last is not None and last[2] < last[1]:
+        text = f"the compute domain waits for {last[1]} nodes, and {last[2]} came: its channels are not given out"
+        yield last[0], text, last[3]
 
 
 def _without_clique(blob: Blob) -> Iterator[tuple[int, str, str]]:

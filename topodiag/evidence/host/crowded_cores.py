@@ -20,6 +20,7 @@ from topodiag.evidence.interface import Blob, Parsed
 from topodiag.evidence.sentences import Telling, event
 from topodiag.model.system import TOLD_OF, KernelEvent
 from topodiag.model.topics import Topic
+from topodiag.words.units import percent
 
 CROWDED = 2.0
 """Times the cores that threads or tasks must be: half as many again is what busy nodes have."""
@@ -144,7 +145,7 @@ def _held_back(lines: Sequence[tuple[int, str]]) -> Iterator[tuple[str, _Said]]:
     for number, line in lines:
         alert = _ALERT.search(line)
         if alert is not None and int(alert["share"]) >= ALERT:
-            words = f"the CPU limit of the container cut {alert['share']} % of its periods short"
+            words = f"the CPU limit of the container cut {percent(int(alert['share']) / 100)} of its periods short"
             yield words, _Said(int(alert["share"]), number, line)
             return
         found = _PERIODS.search(line)

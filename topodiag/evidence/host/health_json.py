@@ -23,9 +23,11 @@ from topodiag.evidence.host.named_values import fault_of_value, words_of_name
 from topodiag.evidence.host.part_states import not_said
 from topodiag.evidence.host.reasons import part_of
 from topodiag.evidence.host.told import told_of
+from topodiag.evidence.host.told_xids import told_xids
 from topodiag.evidence.host.verdict_lines import topic_of
 from topodiag.evidence.interface import Blob, Parsed
 from topodiag.evidence.sentences import Telling, event
+from topodiag.model.busid import normalise_bus_id
 from topodiag.model.system import TOLD, TOLD_OF, KernelEvent
 from topodiag.model.topics import Topic
 
@@ -33,6 +35,7 @@ MAX_CHARS = 1 << 20
 MAX_DEPTH = 24
 MAX_EVENTS = 50
 MAX_LINES = 5000
+MAX_XID_LINE = 16_384
 
 _VERDICTS = frozenset({"health", "status", "state", "result", "verdict", "outcome", "overall health", "health status",
                        "health state", "check result", "conclusion", "severity"})  # fmt: skip
@@ -79,7 +82,7 @@ class HealthJson(Telling):
     a_piece = "an agent's word, without what it looked at"
 
     def recognises(self, head: str) -> bool:
-        return any(True for _, ill in _verdicts(head) if ill.fault)
+        return any(True for _, ill in _verdicts(head) if ill.fault) or bool(_xids(head, Blob("", b"")))
 
     def parse(self, blob: Blob) -> Parsed[KernelEvent]:
         parsed: Parsed[KernelEvent] = Parsed()
@@ -90,6 +93,7 @@ class HealthJson(Telling):
                 seen.add(ill)
                 kind = f"{TOLD_OF}{ill.fault}" if ill.fault else TOLD
                 parsed.records.append(event(kind, ill.text, blob, number, ill.text))
+        parsed.records += _xids(blob.text, blob)[: MAX_EVENTS - len(parsed.records)]
         return parsed
 
 
@@ -111,6 +115,29 @@ def _verdicts(text: str) -> Iterator[tuple[int, Ill]]:
                 ills = [_said(found, ())]
             for ill in ills:
                 yield number, ill
+
+
+_XID_SAID = re.compile(
+    r"\"(?:reason|message|msg|detail|details|description|error|summary)\\{0,3}\"\s{0,4}:\s{0,4}\\{0,3}\""
+    r"([^\"\\]{0,200}\bxid\b[^\"\\]{0,200})",
+    re.IGNORECASE,
+)
+"""A member of an event in whose words an Xid stands; what an agent advises has other names."""
+
+
+def _xids(text: str, blob: Blob) -> list[KernelEvent]:
+    """Xids that an agent keeps among its events: `"message": "xid 119 detected by dmesg"`."""
+    if text.lstrip()[:1] not in ("{", "[") or _OWN_FORMS.search(text[:4096]) is not None or "xid" not in text.lower():
+        return []
+    lines = text.split("\n")[:MAX_LINES]
+    found = [_XID_SAID.findall(line[:MAX_XID_LINE]) for line in lines]
+    words = ["; ".join(each for each in said if "(XID " not in each) for said in found]  # those `kernel_log` reads
+    made = []
+    for each in told_xids(words):
+        origin = blob.origin(each.line, lines[each.line - 1])
+        bus = normalise_bus_id(each.bus_id) if each.bus_id is not None else None
+        made.append(KernelEvent("xid", each.text, origin, None, bus, each.code, of_log=False))
+    return made
 
 
 def _decoded(text: str) -> object | None:

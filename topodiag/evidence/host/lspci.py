@@ -10,6 +10,7 @@ from topodiag.evidence.host.pcie import ALL_ONES, MAX_WIDTH, NEEDS_ROOT, NO_ACS,
 from topodiag.evidence.interface import Blob, Parsed, Source, to_int
 from topodiag.model.busid import normalise_bus_id
 from topodiag.model.provenance import Fact
+from topodiag.model.system import REPORTED, KernelEvent
 from topodiag.model.topics import Topic
 
 MAX_LINE = 2048
@@ -46,9 +47,13 @@ _CLASSES = {
     "3D controller": 0x0302, "VGA compatible controller": 0x0300, "Display controller": 0x0380,
     "Infiniband controller": 0x0207, "InfiniBand controller": 0x0207, "Ethernet controller": 0x0200,
     "Network controller": 0x0280, "Fabric controller": 0x0208, "PCI bridge": 0x0604, "Host bridge": 0x0600,
-    "Bridge": 0x0680, "Processing accelerators": 0x1200, "Non-Volatile memory controller": 0x0108,
+    "Bridge": 0x0680, "Processing accelerators": 0x1200, "Memory controller": 0x0580,
+    "Non-Volatile memory controller": 0x0108,
 }  # fmt: skip
 _VENDORS = {"NVIDIA Corporation": 0x10DE, "Mellanox Technologies": 0x15B3}
+
+_NO_FIRMWARE = re.compile(r"\b(?:Secure |Flash )Recovery\b", re.IGNORECASE)
+"""In pci.ids, an adapter of Mellanox that runs the loader of its flash and no firmware: livefish."""
 
 _NAMES = "|".join(map(re.escape, _CLASSES))
 _RECOGNISED = (
@@ -135,6 +140,9 @@ class Lspci(Source[Detail]):
                 draft.pci(detail.bus_id).unread(detail.name, detail.why, origin)
             else:
                 draft.pci(detail.bus_id).offer(detail.name, detail.value, origin)
+            if detail.name == "description" and _NO_FIRMWARE.search(str(detail.value)) is not None:
+                kind, text = f"{REPORTED}adapter-firmware", detail.text[:200]
+                draft.events.append(KernelEvent(kind, text, origin, bus_id=detail.bus_id, of_log=False))
 
 
 def _read_header(function: _Function, line: int, text: str, rest: str) -> None:

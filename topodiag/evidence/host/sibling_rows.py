@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from statistics import median
 
 from topodiag.evidence.interface import Blob, Parsed
+from topodiag.evidence.nccl_tests.header import device_of
 from topodiag.evidence.sentences import Telling, event
 from topodiag.model.system import TOLD_OF, KernelEvent
 from topodiag.model.topics import Topic
@@ -68,11 +69,14 @@ _MEANT = re.compile(r"HOSTID|DEBUG|FILE|IFNAME|HCA|ADDR|RANK|CPUSET|PATH|NET_DEV
 _ANSWERS = re.compile(r"([A-Za-z][\w.-]{0,62}) \| (?:CHANGED|SUCCESS|FAILED)\b.{0,40}>>\s*$")
 """Ansible's head of what one host printed."""
 _CHEAP = re.compile(
-    r"^[ \t]{0,12}(?:(?i:(?:global[ _])?rank)|[A-Za-z][\w.-]{0,62}[ \t]{0,3}: ?(?:\(?\d{1,4}[.,]|[A-Z_]{2,12}_))"
+    r"^[ \t]{0,12}(?:#[ \t]{1,4}Rank |(?i:(?:global[ _])?rank)"
+    r"|[A-Za-z][\w.-]{0,62}[ \t]{0,3}: ?(?:\(?\d{1,4}[.,]|[A-Z_]{2,12}_))"
     r"|^[\w.-]{2,63} \| (?:CHANGED|SUCCESS)|MiB(?: \|)?[ \t]*$",
     re.MULTILINE,
 )
 """In every text with such rows."""
+_TABLE_OF_TEST = re.compile(r"#\s{1,40}size\s{1,40}count\s|#\s{1,40}\(B\)\s|# Out of bounds values")
+"""A run of nccl-tests has listed its devices: what is listed after it is of the next run."""
 _HELPERS = re.compile(r"cuda-mps|Xorg|gnome|dcgm|hostengine")
 
 
@@ -85,6 +89,9 @@ class _Rows:
     devices: dict[str, dict[str, tuple[int, str]]] = field(default_factory=lambda: defaultdict(dict))
     processes: dict[tuple[str, str], list[tuple[int, int, str]]] = field(default_factory=lambda: defaultdict(list))
     settings: dict[str, dict[str, tuple[str, int, str]]] = field(default_factory=lambda: defaultdict(dict))
+    alone: dict[tuple[str, int, str], dict[int, tuple[int, str]]] = field(default_factory=lambda: defaultdict(dict))
+    """Of nccl-tests, by host, rank and device: the processes that call themselves so in one run."""
+    crowds: dict[tuple[str, int, str], tuple[str, int, str]] = field(default_factory=dict)
     of_versions: bool = False
 
 
@@ -128,6 +135,8 @@ def _rows(lines: Iterable[tuple[int, str]]) -> _Rows:
         if (used := _PROCESS.match(line) or _APP.match(line)) is not None:
             if int(used[4]) >= LEAST_MIB and not _HELPERS.search(used[3]):
                 made.processes[used[1], used[3].strip()].append((int(used[4]), number, line))
+        elif line.startswith("#"):
+            _of_test(made, number, line)
         elif (head := _HEADER.match(line)) is not None:
             columns = head[1].split()
         elif columns and (cells := _CELLS.match(line)) is not None and len(cells[2].split()) == len(columns):
@@ -140,6 +149,19 @@ def _rows(lines: Iterable[tuple[int, str]]) -> _Rows:
         elif _OF_VERSION.search(line) is not None:
             made.of_versions = True
     return made
+
+
+def _of_test(made: _Rows, number: int, line: str) -> None:
+    """A row of the device list of nccl-tests. Two processes of one run that have the same rank were started without
+    MPI in them, and each takes the first GPUs of its node."""
+    if _TABLE_OF_TEST.match(line) is not None:
+        made.alone.clear()
+    elif (row := device_of(line)) is not None and row.host and row.pid and "MIG" not in row.name:
+        place = (row.host, row.rank, f"device {row.device}")
+        made.alone[place][row.pid] = (number, line)
+        if len(made.alone[place]) > 1:
+            words = f"{len(made.alone[place])} processes on {row.host} call themselves rank {row.rank}, on {place[2]}"
+            made.crowds[place] = (words, number, line)
 
 
 def _time(made: _Rows, name: str, value: str, who: str, at: tuple[int, str]) -> None:
@@ -201,6 +223,8 @@ def _shared(rows: _Rows) -> Iterator[tuple[str, str, int, str]]:
         if len(held) > 1 and max(sizes) <= 1.1 * min(sizes):
             words = f"{len(held)} processes of {program[-60:]} with {spell_bytes(sizes[0] << 20)} each on GPU {gpu}"
             yield "gpu-shared", words, held[-1][1], held[-1][2]
+    for told in rows.crowds.values():
+        yield "gpu-shared", *told
 
 
 def _other_value(

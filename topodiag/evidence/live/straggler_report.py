@@ -18,6 +18,7 @@ from topodiag.evidence.interface import Blob, Parsed
 from topodiag.evidence.sentences import Telling, event
 from topodiag.model.system import TOLD_OF, KernelEvent
 from topodiag.model.topics import Topic
+from topodiag.words.units import in_ms
 
 BEHIND = 1.3
 """Times that the slowest rank must take what the fastest takes."""
@@ -99,4 +100,4 @@ def _rows(line: str, section: tuple[float, float] | None) -> Iterator[str]:
         return
     least, most = section
     if float(found["value"]) == most >= BEHIND * least and most - least >= LEAST_MS:
-        yield f"rank {found['rank']} takes {most:g} ms, the fastest {least:g} ms"
+        yield f"rank {found['rank']} takes {in_ms(most * 1000)}, the fastest {in_ms(least * 1000)}"

@@ -17,6 +17,10 @@ _COMMANDS = tuple(
         ("sockets", (r"\btransports? '(?:rc|dc|ud|ib)[\w,]{0,40}' (?:is|are) not available",)),
         ("gid", (r"\bgids/\d{1,3}\b ?(?:->|→|is) ?\b0{4}(?::0{4}){7}\b",)),
         ("devices", (r"\brdma is required in the configuration but the device \S{1,40} is not rdma device",)),
+        ("adapter-firmware", (
+            r"^(?!.{0,300}\b(?i:if|when|may|check|not|no longer)\b).{0,200}?"
+            r"\b(?:is|are|in|entered|into) (?:in |now )?(?i:live-?fish)\b",
+        )),
         ("mtu", (
             r"\bmessage too long, mtu[= ]\d", r"[Ff]rag(?:mentation)? needed(?: and DF set)?\b",
             r"needs to be fragmented but DF set", r"\bping: .{0,60}Message too long",
@@ -71,7 +75,7 @@ WORDS = (
     "iperf", " ms !", "resolve", "UFW BLOCK", "Idle", "Active", "Connect", "OpenSent", "timed out after", "sminfo",
     "ibwarn", "filtered", "can't find", "/dev/tcp", "curl: ", "SUBNET DOWN", "opensm", "package", "input error", "CRC",
     "output d", "output error", "PodSandBox", "_QP(", "SM change", "SM LID", "regist", "LID change", "took over",
-    "STANDBY",
+    "STANDBY", "ivefish", "ive-fish", "LIVEFISH",
 )  # fmt: skip
 
 

@@ -15,6 +15,7 @@ from topodiag.evidence.interface import Blob, Parsed
 from topodiag.evidence.network.hosts_apart import hosts_apart
 from topodiag.evidence.network.setup_words import MAX_LINE, setup_fault
 from topodiag.evidence.network.unlike_values import unlike_values
+from topodiag.evidence.network.unopened import unopened
 from topodiag.evidence.network.ways_apart import ways_apart
 from topodiag.evidence.sentences import Sentences, event
 from topodiag.model.system import REPORTED, TOLD_OF, KernelEvent
@@ -47,6 +48,7 @@ class NetworkWords(Sentences):
             any(setup_fault(line[:MAX_LINE]) for line in lines)
             or any(setup_fault(said) for _, said in _objects(head))
             or bool(unlike_values(lines) or hosts_apart(lines) or ways_apart(lines))
+            or any(True for _ in unopened(lines))
             or (_OF_PLUGIN.search(head) is not None and _NOT_FOUND.search(head) is not None)
         )
 
@@ -57,7 +59,7 @@ class NetworkWords(Sentences):
     def parse(self, blob: Blob) -> Parsed[KernelEvent]:
         parsed = super().parse(blob)
         lines = [line for _, line in blob.lines()]
-        for each in (*unlike_values(lines), *hosts_apart(lines))[: self.most]:
+        for each in (*unlike_values(lines), *hosts_apart(lines), *unopened(lines))[: self.most]:
             parsed.records.append(
                 event(f"{TOLD_OF}{each.fault}", each.words, blob, each.number, lines[each.number - 1])
             )

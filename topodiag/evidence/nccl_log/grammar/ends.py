@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 
 from topodiag.evidence.nccl_log.grammar import memory_ends, stack_frames
+from topodiag.evidence.nccl_log.grammar.any_of import any_of
 from topodiag.evidence.nccl_log.grammar.numbers import compiled, error_named
 from topodiag.evidence.nccl_log.grammar.signals import how_of_code, how_of_signal
 
@@ -384,4 +385,4 @@ def _left_out(ready: str) -> str:
     return ",".join(str(rank) for rank in range(highest) if rank not in came)
 
 
-_NOTHING = re.compile("|".join(re.escape(word.decode()) for word in WORDS))
+_NOTHING = re.compile(any_of(WORDS).decode())

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 
+from topodiag.evidence.nccl_log.grammar.any_of import any_of
 from topodiag.evidence.nccl_log.grammar.numbers import compiled, error_named
 
 CONTAINED = "contained"
@@ -183,7 +184,7 @@ _EXPLAINED = compiled(
 """Texts that explain a message, and do not report it."""
 _ADVICE = re.compile(r"`$|(?:^|[.;:] )\W{0,8}(?:[Ii]f|[Ii]n case|[Ss]hould)\b")
 """How a sentence begins that says what may come."""
-_ANY = compiled("|".join(re.escape(word.decode()) for word in WORDS))
+_ANY = compiled(any_of(WORDS).decode())
 
 
 def fault_of(text: str) -> str:

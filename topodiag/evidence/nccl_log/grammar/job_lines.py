@@ -4,8 +4,6 @@ fault of a device or limit they name (`job_faults`), and what torch prints while
 
 from __future__ import annotations
 
-import re
-
 from topodiag.evidence.nccl_log.grammar import (
     ends,
     gloo_lines,
@@ -17,6 +15,7 @@ from topodiag.evidence.nccl_log.grammar import (
     reach,
     scheduled,
 )
+from topodiag.evidence.nccl_log.grammar.any_of import any_of
 from topodiag.evidence.nccl_log.grammar.numbers import compiled, error_named
 
 NOTES = (
@@ -168,7 +167,7 @@ _ELSEWHERE = (
 over libfabric, engines with an all-reduce of their own."""
 _STATUS = {"Transport": "12", "RNR": "13"}
 _RAY = compiled(r"^\s{0,8}\((?!raylet)[\w.:<>-]{1,80} pid=\d{1,9}(?:, ip=([\d.a-fA-F:]{3,45}))?\)")
-_ANY = compiled("|".join(re.escape(word.decode()) for word in WORDS))
+_ANY = compiled(any_of(WORDS).decode())
 
 
 _TRANSPORT = compiled(

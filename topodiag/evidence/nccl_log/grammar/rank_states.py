@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import re
 
+from topodiag.evidence.nccl_log.grammar.any_of import any_of
 from topodiag.evidence.nccl_log.grammar.numbers import compiled
 
 STALLED, LATE, MISMATCH, DIFFERS = "stalled", "late", "mismatch", "differs"
@@ -182,7 +183,7 @@ WORDS = (
     b"ersion does not", b" same cuda", b" both use", b" both on", b" share", b"ranks do not", b"same param in",
 )  # fmt: skip
 """A line without any of these is none of theirs."""
-_ANY = compiled("|".join(re.escape(word.decode()) for word in WORDS))
+_ANY = compiled(any_of(WORDS).decode())
 _OF_RANKS = compiled(
     r"(?i:\branks?|\bworker|\btrainer|\btask|\bproc|\bnode|\bhost|stragg)|NCCL|RCCL|MPI_|preamble|UCX_|FI_|mismatch"
     r"|MPIR?_|truncated|nvshmem|UCP |PMIx|\bthreads to "

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 
+from topodiag.evidence.nccl_log.grammar.any_of import any_of
 from topodiag.evidence.nccl_log.grammar.numbers import compiled
 
 _STATES = {
@@ -97,7 +98,7 @@ WORDS = (
     b"scancel",
 )  # fmt: skip
 """A line without any of these is none of theirs."""
-_ANY = compiled("|".join(re.escape(word.decode()) for word in WORDS))
+_ANY = compiled(any_of(WORDS).decode())
 
 
 def end_of(text: str) -> tuple[str, dict[str, str]] | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 
 from topodiag.evidence.nccl_log.grammar import job_lines
+from topodiag.evidence.nccl_log.grammar.any_of import any_of
 from topodiag.evidence.nccl_log.grammar.prefix import application, clean, torch_version
 
 SPEAKS = (b"CCL", b"ccl", b"] INFO ", b" WARN ", b"atchdog", b"ast enqueued", b"Duplicate", b"ocket", b"ailed",
@@ -19,7 +20,7 @@ SPEAKS = (b"CCL", b"ccl", b"] INFO ", b" WARN ", b"atchdog", b"ast enqueued", b"
 to search a hundred for these."""
 _MOST_LINE = 4096
 _TELLING = re.compile(
-    b"|".join(re.escape(word) for word in SPEAKS if word not in (b"ailed", b"ocket", b"ccl", b"] INFO ", b" WARN "))
+    any_of(word for word in SPEAKS if word not in (b"ailed", b"ocket", b"ccl", b"] INFO ", b" WARN "))
     + rb"|Failed to bind|ocket[A-Z]"
 )
 _TRACEBACK = re.compile(
