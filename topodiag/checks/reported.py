@@ -41,9 +41,11 @@ _COSTS = {
     "cpu-crowded": "loaders and launches of kernels wait for a core, and ranks come late to their collectives",
     "subnet-event": "none by itself; with errors of connections it shows when the fabric changed",
     "route": "ranks at both ends do not meet: init hangs or fails",
+    "two-ways": "the job has the rate of the other interface, or its peers drop what comes from there",
     "sockets": "1 to 3 GB/s for each interface, and the host's cores copy the data",
 }
 _BY = dict.fromkeys(("link-slow", "link-errors"), "by the word of a tool of the network") | {
+    "two-ways": "by the kernel's own table of sockets",
     "peermem": "as modprobe says", "registration": "as a program says", "devices": "as ibv_devinfo says",
     "adapter-firmware": "as lspci says",
 }  # fmt: skip
@@ -112,6 +114,11 @@ WORDS: dict[str, tuple[str, str, str, str]] = {
                "`sminfo` and `ibstat | grep SM` on the node; the log of opensm at that time"),
     "route": ("NET002", "a peer is not reached", "a way to each peer, and open ports between the nodes",
               "`ip route get PEER` names the interface; then VLAN and routes of the switch, then firewalls between"),
+    "two-ways": ("NET002", "of two interfaces in one network data leaves by the one that its peers are not"
+                 " numbered like",
+                 "one interface for each network, or routes by the address that a socket has",
+                 "`ip route get PEER` on each node: give the interfaces networks of their own (a longer netmask), or"
+                 " the slow one a larger metric"),
     "sockets": ("NET001", "a program takes sockets in place of RDMA", "RDMA where adapters for it are there",
                 "`ibv_devinfo` and `ls /dev/infiniband` in the job's container: is the device there, and its library?"),
     "port-down": ("NIC001", "a network port is not active", "ports that are Active and LinkUp",

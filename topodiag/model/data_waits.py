@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from statistics import median
 
 from topodiag.model.provenance import Origin
@@ -27,6 +28,9 @@ FEWEST_SLOW = 3
 """Slow steps below which they are chance."""
 FEWEST = 3
 """Lines after the warm-up without which nothing is said, where each of them waits for its most part."""
+FEWEST_LONG, NEARLY_ALL, LONG_S = 2, 0.9, 1.0
+"""And where each of them waits for nearly all of its time, and for seconds: a loader that only fills its queue again
+does not make two steps far apart wait so."""
 FEWEST_MIXED = 8
 """And where they differ."""
 _WARM_UP = 0.1
@@ -57,7 +61,7 @@ def data_waits(series: StepSeries) -> DataWaits | None:
     """The waiting of a series; None where its log does not say it, says too little, or shows that the input keeps
     up."""
     told = _told(series)
-    if len(told) < FEWEST:
+    if len(told) < FEWEST and not _nothing_else(told):
         return None
     waits = [waited for _, waited in told]
     # Logs count the waiting in the time of a step, or beside it: then it is longer than its step somewhere.
@@ -83,6 +87,16 @@ def _told(series: StepSeries) -> list[tuple[Step, float]]:
     steps = [each for each in series.steps[early:] if not each.opens]
     told = [(each, each.waited) for each in steps if each.waited is not None]
     return told if len(told) == len(steps) else []
+
+
+def _nothing_else(told: Sequence[tuple[Step, float]]) -> bool:
+    """Whether the few steps that are told, of which none are neighbours, do nothing but wait."""
+    apart = all(later.number - one.number > 1 for (one, _), (later, _) in pairwise(told))
+    return (
+        len(told) >= FEWEST_LONG
+        and apart
+        and all(waited >= LONG_S and waited >= NEARLY_ALL * step.value for step, waited in told)
+    )
 
 
 def _slow_by_data(costs: Sequence[float], waits: Sequence[float]) -> list[int]:

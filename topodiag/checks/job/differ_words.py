@@ -29,17 +29,20 @@ _OF_RANKS = re.compile(
 )
 """Libraries by which ranks talk, and their functions. NCCL's network plugin is NET005's."""
 
+_TOO_OLD = re.compile(r"driver version is insufficient|not supported in the installed CUDA driver|newer driver")
+_BUILT_FOR = re.compile(r"\+cuda(\d{1,2})\.(\d{1,2})")
+
 
 def not_as_built(check: JobCheck[Any], job: Job) -> list[Finding]:
     """The dynamic loader's word that a library by which ranks talk is of another version than what was built with
-    it."""
+    it, or CUDA's that the driver is older than what NCCL was built for."""
     told = [
         event
         for event in job.events
         if event.details.get("how") == "loader" and _NOT_AS_BUILT.search(event.text) and _OF_RANKS.search(event.text)
     ]
     if not told or any("libnccl-net" in event.text for event in told):
-        return []
+        return _driver_behind(check, job)
     return [
         check.finding(
             Severity.ERROR,
@@ -56,6 +59,39 @@ def not_as_built(check: JobCheck[Any], job: Job) -> list[Finding]:
             evidence=[event.origin for event in told],
         )
     ]
+
+
+def _driver_behind(check: JobCheck[Any], job: Job) -> list[Finding]:
+    """CUDA's error that the driver lacks a call, in a log that shows an NCCL which was built for a newer CUDA."""
+    told = [event for event in job.events if event.kind == "version" and _TOO_OLD.search(event.text)]
+    for event in told:
+        drivers = {p.versions.get("driver", "") for p in job.processes if p.host == event.host} - {""}
+        built = [(int(found[1]), int(found[2])) for each in job.nccl_versions if (found := _BUILT_FOR.search(each))]
+        if len(drivers) != 1 or not built or not (has := drivers.pop()).isdecimal():
+            continue
+        needs, own = min(built), (int(has) // 1000, int(has) % 1000 // 10)
+        if own >= needs:
+            continue
+        cuda = f"{needs[0]}.{needs[1]}"
+        return [
+            check.finding(
+                Severity.ERROR,
+                f"NCCL was built for CUDA {cuda}, and the driver is of CUDA {own[0]}.{own[1]}: it lacks a call that"
+                " NCCL makes",
+                observed=quoted(event.text, 300),
+                expected=f"a driver of CUDA {cuda} or newer, or an NCCL that was built for the driver's CUDA",
+                fix=(
+                    "`nvidia-smi` names the driver and its CUDA: update it, or start an image that was built for it",
+                    "in a container the package cuda-compat of the image brings newer libraries of the driver, for"
+                    " data center GPUs",
+                ),
+                nodes=[event.host] if event.host else [],
+                cost=Cost(share=1.0, text="the communicator does not come up"),
+                evidence=[each.origin for each in told],
+                confidence=Confidence.MEDIUM,
+            )
+        ]
+    return []
 
 
 def told_to_differ(check: JobCheck[Any], job: Job, what: str) -> list[Finding]:

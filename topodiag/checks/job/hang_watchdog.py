@@ -39,7 +39,19 @@ def by_watchdog(check: JobCheck[Any], job: Job) -> Iterable[Finding]:
     are told as a place to look at, which proves little: they may have been killed first.
     """
     made = [*_by_progress(check, job)]
+    if not made and _lost_to_gpu(job):
+        return
     yield from made or [*_waits(check, job)] or _hung(check, job)
+
+
+def _lost_to_gpu(job: Job) -> bool:
+    """Whether a rank says that its GPU failed while others waited: they waited for it, which is told as the first
+    error."""
+    waited = {event.rank for event in job.events if event.kind == "watchdog" and "op" in event.details}
+    return any(
+        event.kind == "cuda" and not event.secondary and event.rank >= 0 and event.rank not in waited
+        for event in job.events
+    )
 
 
 def _by_progress(check: JobCheck[Any], job: Job) -> Iterable[Finding]:

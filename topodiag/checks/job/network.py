@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from topodiag.checks.interface import JobCheck
+from topodiag.checks.job.errors import first_error
 from topodiag.checks.job.evidence import (
     by_host,
     hcas_by_host,
@@ -44,6 +45,9 @@ _TCP_PROVIDER = re.compile(r"Selected provider is (?:tcp|sockets)\b", re.IGNOREC
 """aws-ofi-nccl, src/nccl_ofi_net.cpp, 1.1 to 1.16."""
 
 NO_VERBS = re.compile(r"Failed to open libibverbs")
+
+NOT_OF_NETWORKS = frozenset({"cuda", "memory", "version", "duplicate gpu", "connect"})
+"""Kinds of first errors that sockets bring about no more than RDMA does."""
 
 RDMA_VARIABLES = ("NCCL_IB_HCA", "NCCL_IB_GID_INDEX", "NCCL_IB_TC", "NCCL_IB_SL", "NCCL_IB_QPS_PER_CONNECTION")
 
@@ -89,8 +93,8 @@ class SocketsInsteadOfRdma(JobCheck[SocketUse]):
 
     When it stays silent
         One node (or one NVLink domain): nothing crosses the network. A plugin (OFI, SHARP) carries the traffic over a
-        fabric. No
-        line says which network was taken: unknown.
+        fabric. Without a trace of RDMA hardware where a log of one node ends with an error of CUDA, of memory, of
+        versions or of a connection. No line says which network was taken: unknown.
 
     How to confirm
         grep -h 'Using network' LOGS | sort | uniq -c
@@ -120,7 +124,10 @@ class SocketsInsteadOfRdma(JobCheck[SocketUse]):
         if not sockets:
             return self.clean(judged, "", coverage)
         settings = _against_rdma(judged)
-        return SocketUse(sockets, networks, settings, _cause(judged, networks, sockets, settings), coverage)
+        cause = _cause(judged, networks, sockets, settings)
+        if cause.severity is Severity.INFO and _ended_by_itself(judged):
+            return self.clean(judged, "no trace of RDMA, and another error ended this node's processes", coverage)
+        return SocketUse(sockets, networks, settings, cause, coverage)
 
     def tell(self, judged: Job, observed: SocketUse) -> Iterator[Finding]:
         sockets, settings, cause = observed.sockets, observed.settings, observed.cause
@@ -337,6 +344,13 @@ def _over_sockets(job: Job) -> bool:
     if any(process.network.lower() == "socket" for process in job.processes):
         return True
     return any(transport_kind(use.via) == "NET/Socket" for use in net_uses(job.connections))
+
+
+def _ended_by_itself(job: Job) -> bool:
+    """Whether a log of one node ends with an error that no RDMA device would have kept away: that it has sockets only
+    is then no part of its trouble, and may be no fault at all."""
+    first = None if multi_node(job) else first_error(job)
+    return first is not None and first.kind in NOT_OF_NETWORKS
 
 
 def _no_verbs(job: Job) -> Origin | None:

@@ -73,7 +73,8 @@ class VersionsDiffer(OneStep[Job], JobCheck[Never]):
         `NCCL version`, `cudaDriverVersion` and the plug-ins' lines, per process. Lines whose wording changed between
         releases (`Bootstrap : Using` to 2.23, `Bootstrap: Using` from 2.24 on): most processes print no version. A
         file whose name holds another release than its log: info. Lines of any tool that say that versions differ,
-        rows of hosts with one version each, and the dynamic loader's errors on libraries by which ranks talk.
+        rows of hosts with one version each, and the dynamic loader's errors on libraries by which ranks talk. CUDA's
+        error that its driver is too old, where the log names NCCL's CUDA and the driver's.
 
     When it stays silent
         Only one process printed its version, as NCCL does by default on rank 0 before 2.29: unknown where there are

@@ -121,7 +121,9 @@ BY_WORDS: tuple[tuple[re.Pattern[str], str], ...] = (
         "show the container the whole /sys; a topology file needs the bus ids of this very machine (TOP003)",
     ),
     (
-        re.compile(r"driver version is insufficient|CUDA Driver version found"),
+        re.compile(
+            r"driver version is insufficient|CUDA Driver version found|not supported in the installed CUDA driver"
+        ),
         "a driver for this CUDA on the node, or a container built for the driver's CUDA: `nvidia-smi`",
     ),
 )

@@ -16,8 +16,9 @@ from topodiag.evidence.network.hosts_apart import hosts_apart
 from topodiag.evidence.network.setup_words import MAX_LINE, setup_fault
 from topodiag.evidence.network.unlike_values import unlike_values
 from topodiag.evidence.network.unopened import unopened
+from topodiag.evidence.network.ways_apart import ways_apart
 from topodiag.evidence.sentences import Sentences, event
-from topodiag.model.system import TOLD_OF, KernelEvent
+from topodiag.model.system import REPORTED, TOLD_OF, KernelEvent
 from topodiag.model.topics import Topic
 
 _OF_PLUGIN = re.compile(r"libnccl-net\S{0,40}\.so|libnccl-tuner\S{0,40}\.so|\bofi-nccl\b|nccl[-_]rdma[-_]sharp")
@@ -46,7 +47,7 @@ class NetworkWords(Sentences):
         return (
             any(setup_fault(line[:MAX_LINE]) for line in lines)
             or any(setup_fault(said) for _, said in _objects(head))
-            or bool(unlike_values(lines) or hosts_apart(lines))
+            or bool(unlike_values(lines) or hosts_apart(lines) or ways_apart(lines))
             or any(True for _ in unopened(lines))
             or (_OF_PLUGIN.search(head) is not None and _NOT_FOUND.search(head) is not None)
         )
@@ -61,6 +62,10 @@ class NetworkWords(Sentences):
         for each in (*unlike_values(lines), *hosts_apart(lines), *unopened(lines))[: self.most]:
             parsed.records.append(
                 event(f"{TOLD_OF}{each.fault}", each.words, blob, each.number, lines[each.number - 1])
+            )
+        for each in ways_apart(lines):
+            parsed.records.append(
+                event(f"{REPORTED}{each.fault}", each.words, blob, each.number, lines[each.number - 1])
             )
         for number, said in _objects(blob.text):
             fault = setup_fault(said)

@@ -24,8 +24,16 @@ _WHY: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("aborted", compiled(r"Software caused connection abort|\bECONNABORTED\b")),
     ("refused", compiled(r"[Cc]onnection refused|\bECONNREFUSED\b")),
     ("silent", compiled(r"[Tt]imed[ -]?out\b|\bETIMEDOUT\b|\bi/o timeout\b")),
+    (
+        "silent",
+        compiled(
+            r"(?:[Cc]ould not|[Cc]annot|[Uu]nable to|[Ff]ailed to) (?:establish (?:a |the )?connection|connect) to "
+            r"(?:\w{1,20} ){0,3}(?:at )?(?:address )?\d{1,3}(?:\.\d{1,3}){3}:\d{1,5}\b"
+        ),
+    ),
 )
-"""In the order in which they are asked: a name that was not found may be said to have timed out as well."""
+"""In the order in which they are asked: a name that was not found may be said to have timed out as well. The last is
+of programs that give up without the system's word: a port that nobody answers at."""
 OWN_BRIDGES = frozenset({"172.17.0.1", "192.168.122.1", "10.88.0.1", "127.0.1.1"})
 """Addresses of docker0, of libvirt's virbr0 and of Podman's bridge, as they make them on every host, and the one that
 Debian's installer gives to the host's own name: who connects there finds its own host."""
@@ -60,9 +68,11 @@ _ELSEWHERE = compiled(
     r"|[:=] ?(?:443|80|8080|3128|5432|6379)\b|\bhuggingface|\bpypi\b|\bdocker\.io\b|\bregistry\b|\blicense"
 )
 """What is fetched from a server is no peer of the job."""
+_OF_RAY = compiled(r"\bGCS\b|\bredis_context\.cc\b|\braylet\b|\bRay (?:head|cluster|instance)\b")
+"""Ray's head listens where others have a database."""
 _OF_RANKS = compiled(
     r"(?i:\b(?:orte?|prte|pmix|mpi\w{0,12}|ucx|ucc|uct|ucp|gloo|[nrh]ccl|nvshmem|rdma_?cm|libfabric|c10d|torch\w{0,8}"
-    r"|jax|coordination|ray|raylet|gcs|rendezvous|store|workers?|ranks?)\b|btl_|oob_|\.worker-|\bworker-)"
+    r"|jax|coordination|ray|raylet|gcs|redis_context|rendezvous|store|workers?|ranks?)\b|btl_|oob_|\.worker-|\bworker-)"
 )
 """Who speaks of ranks and their meeting. A database that a program does not reach is no peer of the job's."""
 _OF_A_STREAM = compiled(
@@ -74,7 +84,8 @@ WORDS = (
     b"not known", b"name resolution", b"with hostname", b"nor servname", b"ould not resolve", b"no such host",
     b"UnknownHost", b"gai error", b"gaierror", b"No route to host", b"unreachable", b"UNREACH", b"connection abort",
     b"unique IP", b"the same IP", b"the same address", b"different addresses", b"distinct addresses", b"ECONN",
-    b"onnection refused", b"timed out", b"imed-out", b"ETIMEDOUT", b"i/o timeout",
+    b"onnection refused", b"timed out", b"imed-out", b"ETIMEDOUT", b"i/o timeout", b"stablish connection",
+    b"stablish a connection", b"onnect to GCS", b"onnect to Ray",
 )  # fmt: skip
 """A line without any of these is none of an attempt that failed."""
 
@@ -82,7 +93,9 @@ WORDS = (
 def why_unreached(text: str) -> str:
     """Why an attempt to reach a peer failed: `name`, `route`, `aborted`, `refused`, `silent`; "" where the line tells
     of none, or of one that is tried again."""
-    if _REACHES.search(text) is None or any(none.search(text) for none in (_OF_A_STREAM, _NO_TRIAL, _ELSEWHERE)):
+    if _REACHES.search(text) is None or any(none.search(text) for none in (_OF_A_STREAM, _NO_TRIAL)):
+        return ""
+    if _ELSEWHERE.search(text) is not None and _OF_RAY.search(text) is None:
         return ""
     return next((name for name, pattern in _WHY if pattern.search(text)), "")
 

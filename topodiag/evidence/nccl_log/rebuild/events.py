@@ -65,10 +65,15 @@ _RANK = re.compile(r"\[[Rr]ank ?(\d{1,9})\]|\brank (\d{1,9})\b")
 _GAVE_UP = re.compile(r"NCCL (?:error|failure)|\bnccl\w{3,20}Error\b|\bncclInvalid")
 """Torch repeats a result of NCCL's: what it names besides is another line's."""
 _LABEL = re.compile(r"(?:rank)?(\d{1,9})")
+_GPU_ENDED = re.compile(
+    r"atchdog thread terminated with exception: (?:CUDA|HIP) (?:error|kernel)\b.{0,12}?(?:illegal|misaligned"
+    r"|unspecified|device-side|hardware|launch fail|uncorrectable|Uncorrectable)"
+)
+"""Torch's watchdog asks for the state of the GPU: what it meets there is the process' own failure, and no wait."""
 _VERSIONS = re.compile(r"Mismatched NCCL version detected : rank (\d{1,9}) version (\S+) rank (\d{1,9}) version (\S+)")
 
 _KINDS: tuple[tuple[str, re.Pattern[str]], ...] = (
-    ("version", re.compile(r"Mismatched NCCL version|driver version is insufficient|CUDA Driver version found", re.I)),
+    ("version", re.compile(r"Mismatched NCCL version|driver version is insufficient|CUDA Driver version found|not supported in the installed CUDA driver|requires (?:a )?newer driver", re.I)),  # noqa: E501
     ("mismatch", re.compile(r"message truncated|[Mm]essage truncated|collective mismatch|[Mm]ismatched collective|posted incorrect receive|mixed local Net device|Detected mixed|socketFinalize\w+: wrong type|mismatch in (?:rank count|info)|[Rr]anks have mismatched|disagree between rank|differs from rank")),  # noqa: E501
     ("memory", re.compile(r"[Oo]ut of memory|Failed to (?:CUDA )?malloc|shared memory segment|failed to extend|[Mm]emory allocation|ibv_(?:reg_mr|create_|alloc_).{0,120}(?:Cannot allocate|ENOMEM|error -12)|No space left|Allocation failed")),  # noqa: E501
     ("connect", re.compile(r"[Cc]onnect to .* failed|ibv_modify_qp\b.{0,60}failed|No route to host|Connection (?:refused|timed out)|[Cc]onnect timeout|ocket\w{1,40}: exceeded (?:retries|timeouts)|No interface found in the same subnet|incompatible")),  # noqa: E501
@@ -142,6 +147,8 @@ def _named_trouble(level: str, text: str) -> tuple[str, bool, tuple[tuple[str, s
         if times is not None:
             details |= {"timeout_ms": times[1], "ran_ms": times[2]}
         return "watchdog", False, _given(details | _group(text))
+    if _GPU_ENDED.search(text) is not None:
+        return "cuda", False, _given(_group(text))
     found = _LAST_WORK.search(text)
     if found is not None:
         return "watchdog", True, _given({"work": found[1], "completed": found[2]} | _group(text))
