@@ -75,11 +75,11 @@ def tell_pauses(check: JobCheck[Any], observed: Sequence[SavePauses]) -> Iterato
             observed=f"{plural(each.count, 'such line')}: {quoted(each.longest.text, 300)}",
             expected="saves that end within two minutes, or that go on while the job trains",
             fix=(
-                "no wire is the cause: all ranks wait until the last one has written",
                 "save asynchronously (a copy to host memory, and writing while training goes on), and from all ranks"
                 " at once, each its own shard",
                 "time a write of the same size to that directory (`dd if=/dev/zero of=PATH bs=16M count=640"
                 " oflag=direct`): where it is fast, the time is spent in gathering and serialising, not in the store",
+                "leave the wires alone: all ranks wait until the last one has written",
             ),
             cost=Cost(share=each.share, text=f"{took} for each save"),
             evidence=[each.longest.origin],
@@ -113,13 +113,13 @@ def tell_waits(check: JobCheck[Any], job: Job, observed: Sequence[DataWaits]) ->
             f" {waits.lines} lines after the warm-up; without it a step takes {spell_s(waits.usual_s)}",
             expected=KEPT_UP,
             fix=(
-                "no wire is the cause: a rank that waits for its batch comes late, and the others wait for it in the"
-                " next collective",
-                "workers of the loader: as many as the cores of a rank allow, and they stay (persistent_workers,"
+                "give the loader as many workers as the cores of a rank allow, and let them stay (persistent_workers,"
                 " prefetch_factor); far more workers than cores, or a thread pool in each, make it slower"
                 " (OMP_NUM_THREADS)",
-                "the store: read the same files alone, with one worker and without training; keep a copy on local"
-                " disks, pack small files, decode or prepare them once",
+                "read the same files alone, with one worker and without training: if the store is slow, keep a copy on"
+                " local disks, pack small files, decode or prepare them once",
+                "leave the wires alone: a rank that waits for its batch comes late, and the others wait for it in the"
+                " next collective",
             ),
             nodes=[waits.series.host] if waits.series.host else [],
             ranks=[rank] if rank >= 0 else [],
