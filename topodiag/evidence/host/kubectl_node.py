@@ -25,7 +25,7 @@ from topodiag.model.topics import Topic
 
 MAX_LINE = 2000
 MAX_NODES = 2000
-_MARK = re.compile(r"^[ \t]{0,8}(?:Allocatable|Capacity):[ \t]*\n(?:[ \t]{1,16}\S{1,80}:[^\n]{0,80}\n){0,20}?"
+_MARK = re.compile(r"^[ \t]{0,8}(?:Allocatable|Capacity):[ \t]*\n(?:[ \t]{1,16}[^\s:]{1,80}:[^\n]{0,80}\n){0,20}?"
                    r"[ \t]{1,16}(?:nvidia|amd)\.com/gpu:", re.MULTILINE)  # fmt: skip
 _NAME = re.compile(r"Name:\s{1,40}(\S{1,253})\s*\Z")
 _PRODUCT = re.compile(r"\b(?:nvidia|amd)\.com/gpu\.product(?:-name)?=(\S{1,100})")
