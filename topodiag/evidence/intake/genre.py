@@ -66,26 +66,29 @@ _MOST_LINES = 2000
 
 def program_text(text: str) -> str:
     """What the text is called, where it is source, a list of changes or a handbook; "" for all other texts."""
+    if _OUTPUT.search(text) is not None:
+        return ""
     if len(_DECLARED.findall(text)) >= _DECLARATIONS and _mostly_code(text):
         return "the source of a program"
-    if len(_CHANGES.findall(text)) >= _RELEASES and _ITEM.search(text) is not None and _OUTPUT.search(text) is None:
+    if len(_CHANGES.findall(text)) >= _RELEASES and _ITEM.search(text) is not None:
         return "a list of changes"
     return "a handbook" if len(_HEADING.findall(text)) >= _CHAPTERS and _mostly_prose(text) else ""
 
 
+def _lines(text: str) -> list[str]:
+    return [line for line in text.split("\n")[:_MOST_LINES] if line.strip()]
+
+
 def _mostly_code(text: str) -> bool:
-    if _OUTPUT.search(text) is not None:
-        return False
-    bare = "\n".join(text.split('"""')[::2])  # without docstrings
-    lines = [line for line in bare.split("\n")[:_MOST_LINES] if line.strip()]
+    lines = _lines("\n".join(text.split('"""')[::2]))  # without docstrings
     code = sum(1 for line in lines if _CODE.match(line[:500]) or _DECLARED.match(line[:500]))
     return code >= _SHARE * len(lines)
 
 
 def _mostly_prose(text: str) -> bool:
-    lines = [line for line in text.split("\n")[:_MOST_LINES] if line.strip()]
+    lines = _lines(text)
     said = sum(1 for line in lines if _SENTENCE.match(line.strip()[:2000]))
-    return len(lines) >= _LONG and said >= _PROSE * len(lines) and _OUTPUT.search(text) is None
+    return len(lines) >= _LONG and said >= _PROSE * len(lines)
 
 
 __all__ = ["program_text"]
