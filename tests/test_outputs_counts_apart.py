@@ -3,14 +3,11 @@ wanted and seen; and parts that say that they run no firmware. Beside each stand
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 
-from tests.test_single_outputs import said
-from topodiag.api import diagnose
-from topodiag.model.errors import TopodiagError
+from tests.pasted import loud, said
 
 TABLE = "#       size         count      type   redop    root     time   algbw   busbw #wrong\n"
 RANK = "#  Rank  {0} Group  0 Pid {1} on    dgx01 device  {2} [0x{3}] NVIDIA H100 80GB HBM3\n"
@@ -77,13 +74,7 @@ def test_the_fault_comes_first(tmp_path: Path, text: str, first: str) -> None:
     ],
 )
 def test_the_same_words_without_a_fault_accuse_nobody(tmp_path: Path, text: str) -> None:
-    file = tmp_path / "out.txt"
-    file.write_text(text)
-    try:
-        made = json.loads(diagnose(str(file)).to_json())
-    except TopodiagError:
-        return  # nothing that topodiag reads
-    assert [each for each in made["findings"] if each["severity"] != "info"] == []
+    assert loud(tmp_path, text) == []
 
 
 ROW = (

@@ -3,13 +3,11 @@ comes first, and nobody calls such a text healthy."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from topodiag.api import diagnose
+from tests.pasted import said
 from topodiag.model.errors import TopodiagError
 
 AER = "nvidia 0000:9a:00.0: PCIe Bus Error: severity=Uncorrected (Fatal), type=Transaction Layer, (Receiver ID)\n"
@@ -78,13 +76,6 @@ collective: nccl:all_reduce
 missing ranks: {3}
 expected ranks: 8
 """
-
-
-def said(tmp_path: Path, text: str) -> dict[str, Any]:
-    file = tmp_path / "out.txt"
-    file.write_text(text)
-    made: dict[str, Any] = json.loads(diagnose(str(file)).to_json())
-    return made
 
 
 @pytest.mark.parametrize(
