@@ -84,13 +84,15 @@ def test_a_prediction_never_exceeds_the_sum_of_its_links(collective: str, spread
 def test_time_never_falls_with_more_nodes_of_as_many_ranks(
     collective: str, spread: Spread, more: int, size: float
 ) -> None:
-    """Where the network is no faster a hop than the node: the slower value of each two is the network's."""
+    """Where the network is no faster a hop than the node: the slower value of each two is the network's. Direct sends of
+    one node are left out: on several a rank sends inside and outside at once, which two links of one rate do faster."""
     (least_us, most_us), (least_gbs, most_gbs) = (
         sorted((getattr(spread.inside, name), getattr(spread.outside, name))) for name in ("alpha_us", "gbs")
     )
     spread = replace(spread, inside=Link(least_us, most_gbs), outside=Link(most_us, least_gbs))
     larger = replace(spread, nodes=spread.nodes + more)
-    for name in set(available(collective, spread)) & set(available(collective, larger)):
+    both = set(available(collective, spread)) & set(available(collective, larger))
+    for name in both - ({"direct"} if spread.nodes == 1 else set()):
         assert spread_us(collective, name, spread, size) <= spread_us(collective, name, larger, size) * NEAR
 
 
