@@ -18,6 +18,12 @@ def said(folder: Path, text: str) -> dict[str, Any]:
     return made
 
 
+def seen(made: dict[str, Any]) -> list[dict[str, Any]]:
+    """The findings of a result without the note of what its words are like, which is no finding of a check."""
+    leads = {each["check"]: each["message"] for each in made["verdict"]["leads"]}
+    return [each for each in made["findings"] if leads.get(each["id"]) != each["message"]]
+
+
 def loud(folder: Path, text: str) -> list[str]:
     """The ids of what is called faulty; none either where nothing in the text is evidence."""
     try:

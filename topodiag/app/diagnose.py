@@ -19,12 +19,14 @@ from topodiag.app.machine import Machine, lacking
 from topodiag.app.scan import judged as judged_nodes
 from topodiag.checks.registry import Subject, ids_of
 from topodiag.checks.run import fold
+from topodiag.evidence.likeness.texts import likeness_of
 from topodiag.model.case import Case
 from topodiag.model.finding import Finding, Outcome
 from topodiag.model.identity import Identity
 from topodiag.model.result import Result
 from topodiag.placement.job_step import PlacedJobs
 from topodiag.verdict.judge import judge
+from topodiag.verdict.leads import with_leads
 from topodiag.verdict.order import arranged
 
 if TYPE_CHECKING:
@@ -52,7 +54,9 @@ def diagnose(
         opened = open_case(paths, lambda case: asked(case, places, asking), sizes=layout)
     else:
         opened = open_case(paths, sizes=layout)
-    return _joined(opened.case, _results(opened), trained)
+    result = _joined(opened.case, _results(opened), trained)
+    likeness = likeness_of(opened.texts) if opened.texts else None
+    return with_leads(result, likeness) if likeness is not None else result
 
 
 def _results(opened: Opened) -> list[Result]:

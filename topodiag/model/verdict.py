@@ -167,3 +167,5 @@ class Verdict:
     not_explained: tuple[str, ...] = ()
     next_evidence: tuple[NextEvidence, ...] = ()
     joined: tuple[str, ...] = ()
+    leads: tuple[Finding, ...] = ()
+    """Causes of known texts with the same words, most like first, where nothing in the evidence is established."""

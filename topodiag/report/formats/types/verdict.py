@@ -117,6 +117,13 @@ class NextEvidence(Struct, frozen=True, kw_only=True):
     why: str
 
 
+class Lead(Struct, frozen=True, kw_only=True):
+    """What the words of a short text are like, where nothing in the evidence is established."""
+
+    check: Check
+    message: str
+
+
 class Verdict(Struct, frozen=True, kw_only=True):
     """The answer."""
 
@@ -131,6 +138,10 @@ class Verdict(Struct, frozen=True, kw_only=True):
     not_explained: list[str]
     next_evidence: list[NextEvidence]
     joined: Annotated[list[str], Meta(description="What was there of each kind of evidence.")]
+    leads: Annotated[
+        list[Lead],
+        Meta(description="Causes of known texts with the same words, most like first: a resemblance, no evidence."),
+    ]
 
 
 class Host(Struct, frozen=True, kw_only=True):

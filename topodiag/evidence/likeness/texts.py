@@ -1,0 +1,100 @@
+"""The short texts of a case as they stand, and what they are like."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from dataclasses import replace
+
+from topodiag.evidence.intake.gather import Rewound
+from topodiag.evidence.intake.kinds import Kind
+from topodiag.evidence.intake.pieces import STDIN, Intake, Piece
+from topodiag.evidence.intake.reading import read_piece
+from topodiag.evidence.interface import Blob
+from topodiag.evidence.likeness.table import HARMLESS, ORDINARY, Table, table
+from topodiag.evidence.likeness.tokens import tokens
+from topodiag.model.errors import InputError
+from topodiag.model.likeness import Likely, Likeness
+from topodiag.model.provenance import MAX_QUOTE, Origin
+
+MOST_TEXTS, MOST_BYTES = 4, 1 << 16
+"""The table learned from excerpts of some sixty lines: what a long log is like, its words do not say."""
+LIKENED = frozenset({
+    Kind.NODE_TEXT, Kind.NCCL_LOG, Kind.JOB_OUTPUT, Kind.NCCL_TESTS, Kind.STEPS, Kind.STACKS, Kind.PODS, Kind.TEXT,
+    Kind.JSON,
+})  # fmt: skip
+"""Kinds that people paste excerpts of."""
+MOST_CAUSES, MOST_WORDS, MOST_LINES = 3, 4, 2
+LEAST_WORDS = 12
+"""Known words below which a text says nothing by its words."""
+LEAST, LEAST_OF_HARMLESS = -0.75, -0.6
+"""Scores below which the first cause was more often wrong than right, on texts that the table had not learned from; of
+texts that are even more like harmless ones more is asked."""
+LEAST_OF_OTHERS = -1.0
+"""Score of a second and third cause below which nothing in a text speaks for them."""
+_SAYS_NOTHING = frozenset({"the", "and", "for", "that", "this", "with", "from", "not", "are", "was", "has", "have"})
+_SHORTEST = 3
+"""Letters of a word that is shown; the shorter ones count and say nothing to a reader."""
+
+
+def short_texts(intake: Intake) -> tuple[tuple[Blob, ...], Intake]:
+    """The texts where they are few, short, and all that is given; else none. Standard input is put back: the intake to
+    read from is returned."""
+    pieces = intake.pieces
+    sizes = [piece.size for piece in pieces if piece.size > 0]
+    if not 0 < len(pieces) <= MOST_TEXTS or sum(sizes) > MOST_BYTES or not all(map(_is_pasted, pieces)):
+        return (), intake
+    made = []
+    for piece in pieces:
+        source = intake
+        if piece.path == STDIN and intake.stdin is not None:
+            head = intake.stdin.read(MOST_BYTES + 1)
+            intake = replace(intake, stdin=io.BufferedReader(Rewound(head, intake.stdin)))
+            source = replace(intake, stdin=io.BytesIO(head))
+        try:
+            made.append(read_piece(source, piece, MOST_BYTES))
+        except InputError:  # whoever judges it says so
+            return (), intake
+    return tuple(made), intake
+
+
+def _is_pasted(piece: Piece) -> bool:
+    return piece.is_any(LIKENED) and Kind.BUNDLE not in piece.kinds
+
+
+def likeness_of(texts: Sequence[Blob], learned: Table | None = None) -> Likeness | None:
+    """What these texts are like, taken as one; None where they are like nothing that was ever about a cluster."""
+    known = learned if learned is not None else table()
+    words = [word for text in texts for word in tokens(text.text)]
+    shares = known.weighed(words)
+    if len(shares) < LEAST_WORDS:
+        return None
+    scores = known.scores(words)
+    best = sorted(scores, key=lambda name: -scores[name])
+    if best[0] == ORDINARY:
+        return None
+    harmless = best[0] == HARMLESS
+    checks = [name for name in best if name not in (HARMLESS, ORDINARY)][:MOST_CAUSES]
+    if scores[checks[0]] < (LEAST_OF_HARMLESS if harmless else LEAST):
+        return None
+    checks = [name for name in checks if scores[name] >= LEAST_OF_OTHERS]
+    return Likeness(tuple(_likely(name, scores[name], shares, texts, known) for name in checks), harmless)
+
+
+def _likely(check: str, score: float, shares: dict[str, float], texts: Sequence[Blob], known: Table) -> Likely:
+    """A cause with the words that speak for it most, and the lines that hold most of them."""
+    for_it = {word: share * weight for word, share in shares.items() if (weight := known.weight(word, check)) > 0}
+    shown = [word for word in for_it if len(word) >= _SHORTEST and word not in _SAYS_NOTHING]
+    words = sorted(shown, key=lambda word: (-for_it[word], word))[:MOST_WORDS]
+    lines = [
+        (sum(for_it.get(word, 0.0) for word in set(tokens(line))), -at, text.name, line)
+        for text in texts
+        for at, line in enumerate(text.text.splitlines(), start=1)
+    ]
+    told = sorted((each for each in lines if each[0] > 0), reverse=True)[:MOST_LINES]
+    return Likely(
+        check,
+        score,
+        tuple(words),
+        tuple(Origin(name, -at, line.strip()[:MAX_QUOTE]) for _, at, name, line in sorted(told, key=lambda e: -e[1])),
+    )

@@ -1,0 +1,24 @@
+"""The words of a text as the table knows them.
+
+Numbers of up to three digits stay what they are (an Xid, a CUDA error), what differs from machine to machine becomes
+one word for all: pointers, bus ids and times of day, addresses, long numbers.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+_TOKEN = re.compile(
+    r"(?P<hex>0x[0-9a-f]{1,32})"
+    r"|(?P<bus>(?<![0-9a-z])[0-9a-f]{2,4}(?::[0-9a-f]{2}){1,16}(?:\.\d)?)"
+    r"|(?P<ip>\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}(?::\d{1,5})?)"
+    r"|(?P<big>(?<![a-z_])\d{4,40}(?:\.\d{1,20})?)"
+    r"|[a-z]{1,40}|\d{1,40}"
+)
+
+
+def tokens(text: str) -> Iterator[str]:
+    """The words in their order: `mlx5_0: error 12` gives mlx, 5, 0, error, 12."""
+    for met in _TOKEN.finditer(text.lower()):
+        yield met.lastgroup or met[0]

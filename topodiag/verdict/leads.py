@@ -1,0 +1,62 @@
+"""What an excerpt is like, beside what was found in it: a lead where nothing else points anywhere.
+
+A fault that a check sees stands alone. Where nobody can say how it is, the lead that is most like comes first, as a
+note; where what is found only shows an effect, and where all that checks judge is well, the leads are named in the
+verdict and nothing else changes.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from topodiag.checks.likeness import like
+from topodiag.model.finding import Severity, Status
+from topodiag.model.likeness import Likely, Likeness
+from topodiag.model.result import Result
+from topodiag.model.verdict import State, Verdict
+
+LEAST_OF_HEALTHY = -0.5
+"""Score below which a lead says too little beside checks that looked and found all well."""
+_OPEN = ("JOB001", "JOB005", "BEN001", "BEN005")
+"""Checks that see what something did and leave open what."""
+
+
+def with_leads(result: Result, likeness: Likeness) -> Result:
+    """The result with what its texts are like, where that is worth a word."""
+    verdict = result.verdict
+    if verdict is None or not _is_open(result, verdict, likeness):
+        return result
+    notes = (like(each, harmless=likeness.harmless) for each in _likely(result, verdict, likeness))
+    leads = tuple(each for each in notes if each is not None)
+    if not leads:
+        return result
+    if verdict.state is not State.UNKNOWN or _found(result):
+        return replace(result, verdict=replace(verdict, leads=leads))
+    first = leads[0]
+    own = [each for each in result.findings if each.id == first.id]  # a note of the check itself says more
+    rest = [each for each in result.findings if each.id != first.id]
+    headline = f"nothing here is established; it {first.message}"
+    verdict = replace(verdict, leads=leads, headline=headline)
+    return replace(result, findings=(*(own or [first]), *rest), verdict=verdict)
+
+
+def _is_open(result: Result, verdict: Verdict, likeness: Likeness) -> bool:
+    """Whether the findings leave open what is wrong, if anything is."""
+    if _found(result):
+        return not likeness.harmless and bool(verdict.causes) and verdict.causes[0].finding.id in _OPEN
+    return verdict.state is not State.HEALTHY or not likeness.harmless
+
+
+def _found(result: Result) -> set[str]:
+    return {each.id for each in result.findings if each.severity > Severity.INFO}
+
+
+def _likely(result: Result, verdict: Verdict, likeness: Likeness) -> list[Likely]:
+    """The causes that no check has found or cleared."""
+    told = _found(result) | {outcome.check for outcome in result.with_status(Status.CLEAN)}
+    least = LEAST_OF_HEALTHY if verdict.state is State.HEALTHY else -math.inf
+    return [each for each in likeness.causes if each.check not in told and each.score >= least]
+
+
+__all__ = ["with_leads"]
