@@ -211,3 +211,19 @@ def _of_two(folder: Path, one: str, other: str) -> list[dict[str, Any]]:
 )
 def test_two_starts_fit_together_or_not(tmp_path: Path, one: str, other: str, ids: list[str]) -> None:
     assert [each["id"] for each in _of_two(tmp_path, one, other)] == ids
+
+
+MISSING = """n1:7:7 [0] NCCL INFO NCCL_TOPO_FILE set by environment to {}
+n1:7:7 [0] NCCL INFO Could not open XML topology file {} : No such file or directory
+n1:7:9 [0] NCCL INFO comm 0x5 rank 0 nranks 2 cudaDev 0 nvmlDev 0 busId 1000 commId 0x9 - Init START
+"""
+
+
+def test_a_topology_file_that_a_setting_names_and_is_not_there_is_told(tmp_path: Path) -> None:
+    assert loud(tmp_path, MISSING.format("/etc/nccl/a.xml", "/etc/nccl/a.xml")) == ["TOP001"]
+
+
+def test_a_file_that_nccl_looks_for_by_itself_may_be_missing(tmp_path: Path) -> None:
+    own = "/var/run/nvidia-topologyd/virtualTopology.xml"
+    assert loud(tmp_path, MISSING.format("", own)) == []
+    assert loud(tmp_path, MISSING.split("\n", 1)[1].format(own)) == []

@@ -84,8 +84,8 @@ def test_a_prediction_never_exceeds_the_sum_of_its_links(collective: str, spread
 def test_time_never_falls_with_more_nodes_of_as_many_ranks(
     collective: str, spread: Spread, more: int, size: float
 ) -> None:
-    """Where the network is no faster a hop than the node: the slower value of each two is the network's. Direct sends of
-    one node are left out: on several a rank sends inside and outside at once, which two links of one rate do faster."""
+    """Where the network is no faster a hop than the node: the slower value of each two is the network's. Direct sends
+    of one node are left out: on several a rank sends inside and outside at once, which links of one rate do faster."""
     (least_us, most_us), (least_gbs, most_gbs) = (
         sorted((getattr(spread.inside, name), getattr(spread.outside, name))) for name in ("alpha_us", "gbs")
     )

@@ -105,7 +105,13 @@ class OsState(TreeProbe):
 
     @staticmethod
     def _container(tree: Tree, ctx: Context) -> None:
-        """Of the environment of process 1 only the name of the container manager: the rest is not ours to read."""
+        """Whether process 2 is the kernel's, as on a host and never in a container of its own. Of the environment of
+        process 1 only the name of the container manager: the rest is not ours to read."""
+        try:
+            if ctx.root.read("proc/2/comm").strip() == b"kthreadd":
+                tree.put("proc/2/comm", "kthreadd")
+        except OSError:
+            pass
         try:
             environ = ctx.root.read("proc/1/environ")
         except OSError:

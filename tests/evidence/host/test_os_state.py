@@ -195,6 +195,9 @@ def test_the_bios_is_told_with_its_date() -> None:
         ("= proc/1/cgroup\t0::/init.scope\n", "none"),
         ("= proc/1/cgroup\t11:cpuset:/\n= proc/1/cgroup\t1:name=systemd:/\n", "none"),
         ("= proc/1/cgroup\t0::/\n", None),
+        ("= .dockerenv\t\n= proc/1/cgroup\t0::/\n= proc/2/comm\tkthreadd\n", "none"),
+        ("= run/.containerenv\t\n= proc/1/cgroup\t0::/\n= proc/2/comm\tkthreadd\n", "none"),
+        ("= proc/1/cgroup\t12:cpuset:/docker/0a1b\n= proc/2/comm\tkthreadd\n", "docker"),
         ("! .dockerenv\tENOENT No such file or directory\n= proc/1/cgroup\t0::/init.scope\n", "none"),
     ],
 )

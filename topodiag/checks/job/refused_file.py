@@ -11,6 +11,7 @@ from topodiag.checks.job.evidence import (
 )
 from topodiag.model.finding import Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Event, Job
+from topodiag.model.provenance import Origin
 
 REFUSED = ("topology has wrong version", "xml parse", "xml topology", "xml : ", "xml: ", "could not parse xml",
            "too many xml", " of node ")  # fmt: skip
@@ -23,6 +24,8 @@ class RefusedFile:
 
     warnings: tuple[Event, ...]
     name: str
+    missing: tuple[tuple[str, Origin | None], ...] = ()
+    """Hosts on which the file that the settings name is not there, with NCCL's line of it."""
 
 
 class TopologyFileRefused(JobCheck[RefusedFile]):
@@ -30,7 +33,8 @@ class TopologyFileRefused(JobCheck[RefusedFile]):
 
     What it finds
         An NCCL_TOPO_FILE that NCCL read and did not accept: another version than 1, a tag or attribute that it does
-        not know, text that is not XML as NCCL reads it.
+        not know, text that is not XML as NCCL reads it. As a warning, an NCCL_TOPO_FILE that is not there: NCCL goes on
+        with what it sees itself, which in a virtual machine is not how the GPUs and NICs are connected.
 
     Why it matters
         The first communicator fails with an internal error or `invalid usage`, on every rank of the node: the job does
@@ -41,7 +45,7 @@ class TopologyFileRefused(JobCheck[RefusedFile]):
         NCCL_TOPO_FILE names.
 
     When it stays silent
-        No such warning. A file that does not exist: NCCL then goes on without one.
+        No such warning. A file that does not exist and that no setting names: NCCL looks for one of its own.
 
     How to confirm
         head -3 "$NCCL_TOPO_FILE"                         `<system version="1">` comes first
@@ -61,7 +65,12 @@ class TopologyFileRefused(JobCheck[RefusedFile]):
     def observe(self, judged: Job, peers: Sequence[Job]) -> RefusedFile | Outcome:
         refused = tuple(filter(_refuses, judged.events))
         if not refused:
-            return self.clean(judged)
+            missing = tuple(_missing(judged))
+            return (
+                RefusedFile((), missing[0][2], tuple((host, line) for host, line, _ in missing))
+                if missing
+                else (self.clean(judged))
+            )
         files = [
             text.rpartition("file ")[2] for _, text, _ in said_by(judged, "topo file") if "Loading topology" in text
         ]
@@ -70,6 +79,9 @@ class TopologyFileRefused(JobCheck[RefusedFile]):
         return RefusedFile(refused, files[0] if files else "the topology file")
 
     def tell(self, judged: Job, observed: RefusedFile) -> Iterator[Finding]:
+        if observed.missing:
+            yield self._not_there(judged, observed)
+            return
         refused = observed.warnings
         words = refused[0].text.strip()
         processes = {(event.host, event.pid) for event in refused}
@@ -88,6 +100,34 @@ class TopologyFileRefused(JobCheck[RefusedFile]):
             evidence=[event.origin for event in refused],
             coverage=Coverage(len(processes), len(judged.processes), "processes"),
         )
+
+    def _not_there(self, judged: Job, observed: RefusedFile) -> Finding:
+        hosts = list(dict.fromkeys(host for host, _ in observed.missing if host))
+        return self.finding(
+            Severity.WARNING,
+            f"NCCL_TOPO_FILE={observed.name} is not there: NCCL goes on with the topology that it sees itself",
+            observed=f"Could not open XML topology file {observed.name}",
+            expected="the file on every node, and inside the job's container",
+            fix=(
+                "put the file there: the image or the mount of the job's container lacks it",
+                "or unset NCCL_TOPO_FILE where the machine itself shows how it is built",
+            ),
+            nodes=hosts,
+            cost=Cost(text="in a virtual machine NCCL takes GPUs and NICs for equally far, and finds fewer channels"),
+            evidence=[line for _, line in observed.missing],
+            coverage=Coverage(len(observed.missing), len(judged.processes), "processes"),
+        )
+
+
+def _missing(judged: Job) -> Iterator[tuple[str, Origin | None, str]]:
+    """Host, line and path of each process whose NCCL_TOPO_FILE could not be opened."""
+    for number, text, origin in said_by(judged, "topo file"):
+        if number < 0 or not text.startswith("Could not open"):
+            continue
+        process = judged.processes[number]
+        given = process.settings.get("NCCL_TOPO_FILE")
+        if given is not None and given.value in text:
+            yield process.host, origin, given.value
 
 
 def _refuses(event: Event) -> bool:

@@ -120,17 +120,21 @@ def container(tree: Tree) -> Verdict:
         for part, name in _CGROUPS:
             if part in text:
                 return Verdict(name, cgroup, (number, text))
-    if is_present(tree, "run/.containerenv"):
+    # The marker files of an image stay in a virtual machine that is made of it: there process 2 is the kernel's.
+    own_kernel = tree.files.get("proc/2/comm") if is_present(tree, "proc/2/comm") else None
+    if is_present(tree, "run/.containerenv") and own_kernel is None:
         return Verdict("podman", tree.files["run/.containerenv"])
     environ = tree.files.get("proc/1/environ")
     for number, text in environ.lines if environ is not None else ():
         name, _, value = text.partition("=")
         if name == "container" and value:
             return Verdict(value[:40], environ, (number, text))
-    if is_present(tree, ".dockerenv"):
+    if is_present(tree, ".dockerenv") and own_kernel is None:
         return Verdict("docker", tree.files[".dockerenv"])
     if cgroup is not None and _is_host_init(cgroup):
         return Verdict("none", cgroup)
+    if own_kernel is not None:
+        return Verdict("none", own_kernel)
     return Verdict(None, cgroup, why="no marker of a container, and nothing that proves a host")
 
 

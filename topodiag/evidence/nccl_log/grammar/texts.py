@@ -195,6 +195,7 @@ STARTS: tuple[tuple[str, str], ...] = (
     ("Enabled NCCL Func/Proto/Algo Matrix", "matrix"),
     # The machine.
     ("Loading topology file", "topo file"),
+    ("Could not open XML topology file", "topo file"),
     ("Loading unnamed topology", "topo file"),
     ("Loading ", "topo file"),
     ("Topology detection", "topo note"),
