@@ -193,8 +193,9 @@ def _on_machines(job: Job, case: Case) -> Job:
     machines = {
         host: by_name[name] for host in job.hosts if (name := case.identity.name(host)) in by_name and name not in stale
     }
-    if not machines and len(job.hosts) == 1 == len(captures) and captures[0].nameless:
-        machines = {job.hosts[0]: captures[0]}  # one host, and outputs that name none: as far as is said, they are its
+    if not machines and len(job.hosts) <= 1 == len(captures) and captures[0].nameless:
+        # One host or none, and outputs that name none: as far as is said, they are its.
+        machines = {next(iter(job.hosts), ""): captures[0]}
     if not machines:
         return job
     made = replace(job, machines=machines)

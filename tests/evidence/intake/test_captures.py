@@ -170,3 +170,17 @@ def test_kernel_logs_named_for_two_hosts_are_two_nodes_and_two_logs_of_one_tool_
     for name in ("dmesg.txt", "journal.txt"):
         (one / name).write_text(line)
     assert len(captures(gather([str(one)])).captures) == 1
+
+
+def test_two_forms_of_one_matrix_that_are_named_for_their_commands_are_one_node(tmp_path: Path) -> None:
+    for name in ("topo_m.txt", "topo_mp.txt", "nvidia-smi_topo_matrix.log"):
+        put(tmp_path / "node" / name, text(WELL, TOPO))
+    assert len(of(tmp_path / "node").captures) == 1
+
+
+def test_a_matrix_that_is_named_for_a_host_is_not_of_the_node_of_one_that_is_named_for_its_command(
+    tmp_path: Path,
+) -> None:
+    for name in ("topo.txt", "w02-topo.txt"):
+        put(tmp_path / "node" / name, text(WELL, TOPO))
+    assert len(of(tmp_path / "node").captures) == 2

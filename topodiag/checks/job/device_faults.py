@@ -9,10 +9,16 @@ from typing import ClassVar
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.launcher import launched_on
 from topodiag.checks.shared.words import hosts_word, quoted, rank_word
+from topodiag.model.devices import Nic
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
 from topodiag.model.job import Event, Job
+from topodiag.model.node import Node
+from topodiag.model.topics import Topic
 from topodiag.words.fold import plural
 
+_PLAIN_DRIVERS = frozenset({"virtio-pci", "virtio_net", "ena", "e1000", "e1000e", "igb", "igc", "tg3", "vmxnet3", "gve",
+                            "r8169", "hv_netvsc"})  # fmt: skip
+"""Drivers of Ethernet that have no RDMA beside them (linux drivers/net)."""
 GPU_ENDS = "the rank of this GPU ends, and with it the job"
 
 
@@ -276,6 +282,23 @@ class DevicesUnseenInLog(FaultInLog):
             Confidence.MEDIUM,
         ),
     }  # fmt: skip
+
+    def observe(self, judged: Job, peers: Sequence[Job]) -> Named | Outcome:
+        made = super().observe(judged, peers)
+        machines = judged.machines.values()
+        if isinstance(made, Named) and made.fault == "no rdma" and machines and all(map(_has_no_adapter, machines)):
+            return self.clean(judged)
+        return made
+
+
+def _has_no_adapter(node: Node) -> bool:
+    """Whether all PCI functions of a node were seen, and none of its network cards can do RDMA: then no verbs program
+    finds one there, and nothing is wrong with that."""
+    return Topic.PCI in node.told and not any(nic.rdma_name or not _is_plain(nic) for nic in node.nics)
+
+
+def _is_plain(nic: Nic) -> bool:
+    return (nic.driver.get("") in _PLAIN_DRIVERS) or nic.part.get("").startswith("virtio")
 
 
 TOLD_BY = frozenset(

@@ -18,6 +18,11 @@ _MOMENT = re.compile(
     r"[-_]?[0-9]*\Z"
 )
 """What a file is named for that is no host: a moment, a version, a number of several."""
+_PLAIN = frozenset({
+    "csv", "gpu", "gpus", "hwloc", "json", "log", "lstopo", "m", "matrix", "mp", "nccl", "nvidia", "nvidiasmi", "nvml",
+    "out", "output", "pci", "q", "query", "smi", "sys", "topo", "topology", "tree", "txt", "x", "xml",
+})  # fmt: skip
+"""Words of commands, their options and their output: a file that is named by them alone is named for no host."""
 ENDS = "._ \t"
 """Where a word of a file's name ends; hosts have dashes."""
 
@@ -35,6 +40,12 @@ def owner_of_smi(piece: Piece) -> str:
     word = _SMI_WORDS.sub("", stem).strip("-_ ")
     told = any(letter.isdigit() for letter in word) and any(letter.isalpha() for letter in word)
     return word if told and not _MOMENT.match(word) else ""
+
+
+def is_named_for_a_command(piece: Piece) -> bool:
+    """Whether a file has the name of what printed it and of nothing else: `topo_m.txt`, `nvidia-smi-q.xml`."""
+    words = re.split(r"[^a-z0-9]{1,8}", os.path.basename(piece.name).lower())
+    return all(word in _PLAIN for word in words if word)
 
 
 def shared(one: str, other: str) -> int:

@@ -6,12 +6,14 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from topodiag.evidence.intake.file_names import owner_of_log, owner_of_smi
+from topodiag.evidence.intake.file_names import is_named_for_a_command, owner_of_log, owner_of_smi
 from topodiag.evidence.intake.pieces import Piece
 from topodiag.words.hosts import short_name
 
 _WHOLE = frozenset({"nvml", "nvidia-smi-xml", "nvidia-smi-q", "nvidia-smi-topo", "nccl-xml", "hwloc-xml", "sys-pci"})
-"""Sources whose one text describes all of a node: a second one is another's where its host is not known."""
+"""Sources whose one text describes all of a node: a second one is another's where its host is not known, unless both
+are named for the commands that printed them (`topo_m.txt`, `topo_mp.txt`)."""
+_BY_COMMAND = "by command"
 _OF_MOMENTS = frozenset({"nvidia-smi", "nvidia-smi-dmon", "nvidia-smi-query"})
 """Sources that are asked of one node several times, and whose texts say no host: their files' names may."""
 
@@ -82,4 +84,4 @@ def _said_once(piece: Piece) -> Iterator[tuple[str, str | None]]:
         yield "nvidia-smi", owner
     for source in piece.sources:
         if source in _WHOLE:
-            yield f"all by {source}", None
+            yield f"all by {source}", _BY_COMMAND if is_named_for_a_command(piece) else None
