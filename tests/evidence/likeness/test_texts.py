@@ -5,9 +5,14 @@ from __future__ import annotations
 import io
 from pathlib import Path
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from topodiag.evidence.intake.gather import gather
 from topodiag.evidence.interface import Blob
+from topodiag.evidence.likeness.table import table
 from topodiag.evidence.likeness.texts import MOST_BYTES, MOST_TEXTS, likeness_of, short_texts
+from topodiag.model.provenance import MAX_QUOTE
 
 AGENT = """compute domain of job 4711: 7 of 8 nodes joined
 nvidia-imex-ctl: node tray-7 UNAVAILABLE, connection from tray-3 lost
@@ -63,3 +68,13 @@ def test_standard_input_that_is_long_is_put_back_whole() -> None:
     assert made == ()
     assert intake.stdin is not None
     assert intake.stdin.read() == held
+
+
+@given(st.lists(st.sampled_from(sorted(table().words)), min_size=12, max_size=200), st.text())
+def test_each_line_that_is_cited_stands_in_the_text(words: list[str], other: str) -> None:
+    text = Blob("a.txt", "\n".join([" ".join(words), other, words[0]]).encode("utf-8", "replace"))
+    made = likeness_of((text,))
+    lines = [line.strip()[:MAX_QUOTE] for line in text.text.splitlines()]
+    for cause in made.causes if made is not None else ():
+        assert all(line.line is not None and lines[line.line - 1] == line.text for line in cause.lines)
+        assert all(word in table().words for word in cause.words)
