@@ -24,6 +24,11 @@ def seen(made: dict[str, Any]) -> list[dict[str, Any]]:
     return [each for each in made["findings"] if leads.get(each["id"]) != each["message"]]
 
 
+def chain(made: dict[str, Any]) -> list[tuple[str, str]]:
+    """The findings of a result by their ids, each with the id of what it follows from, "" without."""
+    return [(each["id"], (each["follows_from"] or {}).get("check", "")) for each in seen(made)]
+
+
 def loud(folder: Path, text: str) -> list[str]:
     """The ids of what is called faulty; none either where nothing in the text is evidence."""
     try:

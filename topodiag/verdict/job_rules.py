@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from topodiag.model.finding import Finding
 from topodiag.verdict.interface import Rule
-from topodiag.verdict.job_errors import JOB_FAILS, error_is
+from topodiag.verdict.job_errors import JOB_FAILS, comes_from, error_is, of_number, of_store, waits_for_all
 from topodiag.verdict.scene import Scene
 
 
@@ -88,6 +88,38 @@ class LateArriver(Rule):
 
     def holds(self, cause: Finding, other: Finding, scene: Scene) -> bool:
         return other.id != "JOB005" or error_is(other, scene, "watchdog", "timeout")
+
+
+class AbsentAtMeeting(Rule):
+    """A process that did not come to the store or the rendezvous: who counts the others gives up, closes it, and leaves
+    those that came without it. They report a store that does not answer, or wait for what rank 0 would have made."""
+
+    causes = ("JOB001",)
+    leads_to = ("JOB005", "JOB006")
+    because = "who waits for a process that did not come gives up, and takes the store from the others"
+
+    def holds(self, cause: Finding, other: Finding, scene: Scene) -> bool:
+        if not comes_from(cause, scene, waits_for_all):
+            return False
+        if other.id == "JOB006":
+            return "ncclUniqueId" in other.message
+        errors = [event for event in scene.errors(other) if event is not None]
+        return bool(errors) and all(of_store(event) for event in errors)
+
+
+class NumbersDoNotFit(Rule):
+    """Two processes with one rank, or one whose rank is not in the world: one rank is nobody's, and all wait for it.
+    What NCCL says of that number is told as the first error, too."""
+
+    causes = ("JOB001",)
+    leads_to = ("JOB005",)
+    because = "all others wait for a rank that no process has"
+
+    def holds(self, cause: Finding, other: Finding, scene: Scene) -> bool:
+        errors = [event for event in scene.errors(other) if event is not None]
+        if not errors or not comes_from(cause, scene, of_number):
+            return False
+        return all(of_number(event) or event.kind in ("watchdog", "timeout") or of_store(event) for event in errors)
 
 
 class ErrorKeepsRanksOut(Rule):

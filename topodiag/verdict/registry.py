@@ -8,6 +8,8 @@ from topodiag.verdict import gpu_rules, job_rules, network_rules, placement_rule
 from topodiag.verdict.interface import Rule
 
 RULES: tuple[type[Rule], ...] = (
+    job_rules.AbsentAtMeeting,
+    job_rules.NumbersDoNotFit,
     job_rules.ErrorKeepsRanksOut,
     gpu_rules.LostGpuOnItsNode,
     gpu_rules.FabricNotReady,

@@ -21,7 +21,8 @@ ENDS = ("JOB005", "JOB009", "JOB001", "NET008")
 HANGS = ("JOB006",)
 _WAITS = frozenset({"watchdog", "timeout", "stalled"})
 """First errors of a job that hung until somebody lost patience."""
-FATAL = frozenset({"ecc", "nvlink", "lost", "fabric", "shm", "busy", "ordinal", "driver", "mismatch"})
+FATAL = frozenset({"ecc", "nvlink", "lost", "fabric", "shm", "busy", "ordinal", "driver", "mismatch",
+                   "no cuda", "rank twice", "no such rank", "worlds"})  # fmt: skip
 """Faults by which a rank ends that prints them (evidence/nccl_log/grammar/job_faults)."""
 _SLOWS = ("NET", "GDR", "P2P", "PCI", "PLC", "NVL", "NUM", "GPU004", "JOB008", "JOB011", "JOB012", "JOB015",
           "NIC002", "NIC005", "TOP", "BEN", "ENV")  # fmt: skip

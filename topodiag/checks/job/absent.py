@@ -22,7 +22,9 @@ def absent_at_meeting(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
     told = [event for event in job.events if event.details.get("fault") == ABSENT]
     if not told:
         return
-    count = next((words for event in told if (words := _count(event.text))), "")
+    # Who counts who came is at the meeting, and is quoted before those that wait for one more thing.
+    told.sort(key=lambda event: not _count(event.text))
+    count = _count(told[0].text)
     yield check.finding(
         Severity.ERROR,
         f"not all processes came to where the job meets{count}",
@@ -36,7 +38,7 @@ def absent_at_meeting(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
         ),
         cost=Cost(text="the job does not begin"),
         evidence=[event.origin for event in told],
-        confidence=Confidence.MEDIUM,
+        confidence=Confidence.HIGH if _CAME.search(told[0].text) else Confidence.MEDIUM,
     )
 
 

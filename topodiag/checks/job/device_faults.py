@@ -305,5 +305,5 @@ TOLD_BY = frozenset(
     fault
     for check in (GpuLostInLog, GpuMemoryInLog, NvlinkErrorInLog, LimitInLog, DevicesUnseenInLog)
     for fault in check.words
-) | {"fabric", "busy", "removed", "absent"}
+) | {"fabric", "busy", "removed", "absent", "rank twice", "no such rank", "worlds"}
 """Faults that a check of their own tells: where they are all that went wrong, JOB005 has nothing to add."""

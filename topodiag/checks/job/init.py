@@ -15,6 +15,7 @@ from topodiag.checks.job.alone import judge_alone
 from topodiag.checks.job.launches import of_one_rank_twice
 from topodiag.checks.job.ras import by_ras_in_init
 from topodiag.checks.job.text import ask_for, failed
+from topodiag.checks.job.wrong_numbers import wrong_numbers
 from topodiag.checks.shared.words import hosts_word, quoted, rank_word
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Communicator, Job, Process
@@ -72,8 +73,8 @@ class InitNotFinished(OneStep[Job], JobCheck[Never]):
     What it finds
         Members of a communicator that started its init and never completed it, world ranks that left no line while
         others wait for them, and processes that failed before they had a rank. Processes that did not come to where
-        the job meets: a store, a coordinator, a barrier of the launch. Two logs, begun together, whose processes take
-        themselves for the same rank.
+        the job meets: a store, a coordinator, a barrier of the launch. Two processes that take themselves for the same
+        rank, and one whose rank is not in the world.
 
     Why it matters
         Init is collective: all ranks wait for the last one, for as long as the launcher lets them. The rank to look
@@ -82,7 +83,7 @@ class InitNotFinished(OneStep[Job], JobCheck[Never]):
     Evidence it reads
         `Init START` and `Init COMPLETE` lines, `Init timings`, what else a rank printed, and errors of processes
         without a rank. Answers of NCCL's RAS that list no communicator. What torch's store and JAX's coordinator say
-        of those that they waited for.
+        of those that they waited for, and NCCL's root of ranks that came twice.
 
     When it stays silent
         Init lines are not in the log (NCCL_DEBUG below INFO, INIT not among the subsystems): unknown. A rank whose
@@ -122,13 +123,15 @@ class InitNotFinished(OneStep[Job], JobCheck[Never]):
                 stuck_world |= communicator.index == 0 and stuck.severity is not Severity.INFO
                 found.append(stuck)
         found = _folded(found)
-        lone = self._without_rank(job)
+        numbers = list(wrong_numbers(self, job))
+        lone = self._without_rank(job) if not numbers else None  # what such a process says is told with its number
         if lone is not None:
             found.append(lone)
         missing = self._missing(job, stuck_world) if job.world_size > 0 and job.ranks else None
         if missing is not None and not (stuck_world and found and missing.severity is Severity.INFO):
             found.append(missing)
         found += [*judge_alone(self, job, peers), *absent_at_meeting(self, job), *of_one_rank_twice(self, job)]
+        found += numbers
         if not found and not judged:
             found += [*by_ras_in_init(self, job)]
         coverage = Coverage(len(job.ranks), max(job.world_size, len(job.ranks)), "ranks")

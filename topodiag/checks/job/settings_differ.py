@@ -11,6 +11,7 @@ from topodiag.checks.job.differ_words import SETTING, told_to_differ
 from topodiag.checks.job.evidence import local_ranks
 from topodiag.checks.job.ring_settings import DEVICES, accused, lists_all, ring_is_open
 from topodiag.checks.job.text import ask_for, failed
+from topodiag.checks.job.wrong_numbers import unlike_sizes
 from topodiag.checks.shared import nccl_variables
 from topodiag.checks.shared.words import hosts_word, rank_word
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
@@ -66,7 +67,8 @@ class SettingsDiffer(OneStep[Job], JobCheck[Never]):
     What it finds
         Variables that have one value on some ranks and another on others, or that are set on some nodes only, by
         ranks that would all have printed them. An algorithm or protocol that ranks took differently for one operation
-        size, whatever made them: a setting, a tuner, or processors of different vendors.
+        size, whatever made them: a setting, a tuner, or processors of different vendors. Ranks that count
+        worlds of different sizes.
 
     Why it matters
         Ranks that choose algorithm, protocol, channels or buffer sizes by different rules send messages that the
@@ -74,7 +76,7 @@ class SettingsDiffer(OneStep[Job], JobCheck[Never]):
 
     Evidence it reads
         `NCCL_X set by environment to V` lines and their like, per process. Lines of any tool that say that a variable
-        differs.
+        differs. What NCCL's root says of a rank that counts another world.
 
     When it stays silent
         Settings that are meant to differ: host id, debug output, files, addresses. Names of interfaces and NICs:
@@ -103,7 +105,7 @@ class SettingsDiffer(OneStep[Job], JobCheck[Never]):
 
     def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         talking = [number for number, process in enumerate(job.processes) if process.settings]
-        told = told_to_differ(self, job, SETTING)
+        told = [*told_to_differ(self, job, SETTING), *unlike_sizes(self, job)]
         if told:
             return self.found(job, told)
         if len(job.processes) < 2:

@@ -20,6 +20,15 @@ from topodiag.evidence.nccl_log.grammar.numbers import compiled, error_named
 CONTAINED = "contained"
 """CUDA's error 721: memory of a peer could not be reached over NVLink, by the peer's fault or the link's."""
 
+RENDEZVOUS_OVER = r"(?<!raise )(?<!except )(?<!import )\bRendezvousTimeoutError(?:[:(']|\s*$)"
+"""What torchrun's rendezvous raises where not enough nodes came in time; not the line of its source that raises it."""
+
+WORLDS = compiled(
+    r"\bmismatch in rank count from procs \d{1,9} : \d{1,9}\b"
+    r"|\bmismatch in info from procs, nranks (?P<own>\d{1,9}) vs (?!(?P=own)\b)\d{1,9}\b"
+)
+"""NCCL's root, of a rank that counts another world than its own (src/bootstrap.cc; 2.23 and later the second one, which
+may be about other numbers alone)."""
 
 FAULTS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("ecc", compiled(r"[Uu]ncorrectable ECC|ECC_UNCORRECTABLE|[Dd]ouble[- ]bit ECC")),
@@ -132,9 +141,12 @@ FAULTS: tuple[tuple[str, re.Pattern[str]], ...] = (
         compiled(
             r"\bBarrier timed out\. (?:Barrier_)?[Ii]d: \S{0,60}(?:[Rr]egister|[Cc]onnect|Init)"
             r"|[Tt]imed out (?:after \d{1,6} seconds )?waiting for clients|\bin store based barrier on rank\b"
-            r"|\bwait timeout after \d{1,9} ?ms, keys: "
+            rf"|\bwait timeout after \d{{1,9}} ?ms, keys: |{RENDEZVOUS_OVER}"
         ),
     ),
+    ("rank twice", compiled(r"\brank \d{1,9} of \d{1,9} ranks has already checked in")),
+    ("no such rank", compiled(r"\bInvalid rank requested : \d{1,9}/\d{1,9}\b|\brank < size\. \d{1,9} vs \d{1,9}\b")),
+    ("worlds", WORLDS),
     ("io error", compiled(rf"\[Errno 5\]|{error_named('EIO')}|\bInput/output error: ['\"]?/")),
     ("quota", compiled(rf"\[Errno 122\]|{error_named('EDQUOT')}|Disk quota exceeded")),
     ("read-only", compiled(rf"\[Errno 30\]|{error_named('EROFS')}|: Read-only file system")),
@@ -170,7 +182,9 @@ WORDS = (b"ERROR_CONTAINED", b"ErrorContained", b"of peer GPU memory",
          b"cuIpcOpenMemHandle", b"[Errno ", b"ENOSPC", b"No space left", b"StreamWriter failed",
          b"Input/output error", b"EIO",
          b"Barrier timed out. ",
-         b"waiting for clients", b"store based barrier", b"wait timeout after",
+         b"waiting for clients", b"store based barrier", b"wait timeout after", b"RendezvousTimeout",
+         b"already checked in", b"Invalid rank requested", b"rank < size. ", b"mismatch in rank count",
+         b"mismatch in info from",
          b"EDQUOT", b"quota exceeded", b"EROFS",
          b"Read-only file", b"ESTALE", b"file handle",
          b"socket interface", b"network interface", b"nknown interface name", b"common NIC interface")  # fmt: skip

@@ -72,7 +72,8 @@ _PEER_GONE = compiled(
     r"|node) (?!.{0,40}retry)"
 )
 _NO_STORE = compiled(
-    r"client socket has (?:timed out|failed).{0,80}connect to \(?([\w.:-]{1,80}?)(?:[,)\s]|$)|RendezvousTimeoutError"
+    rf"client socket has (?:timed out|failed).{{0,80}}connect to \(?([\w.:-]{{1,80}}?)(?:[,)\s]|$)"
+    rf"|{job_faults.RENDEZVOUS_OVER}"
     r"|\bretr(?:ie|ei)ving ncclUniqueId from \[\d{1,9}\] via .{0,120} got error|\bin store based barrier on rank\b"
     r"|\bwait timeout after \d{1,9} ?ms, keys: |[Cc]onnection to the C10d store has failed"
     r"|[Tt]imed out (?:after \d{1,6} seconds )?waiting for clients\b"

@@ -1,0 +1,106 @@
+"""For JOB001 and JOB003: numbers of ranks that do not fit the world, and worlds of different sizes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+from typing import Any
+
+from topodiag.checks.interface import JobCheck
+from topodiag.checks.shared.words import quoted, rank_word
+from topodiag.model.finding import Cost, Finding, Severity
+from topodiag.model.job import Event, Job
+from topodiag.words.fold import plural
+
+TWICE, BEYOND, WORLDS = "rank twice", "no such rank", "worlds"
+"""Faults of lines that say so (evidence/nccl_log/grammar/job_faults.py)."""
+_TWICE = re.compile(r"\brank (\d{1,9}) of (\d{1,9}) ranks has already")
+_BEYOND = re.compile(r"\bInvalid rank requested : (\d{1,9})/(\d{1,9})|\brank < size\. (\d{1,9}) vs (\d{1,9})")
+_WORLDS = re.compile(r"\bfrom procs(?:,? nranks)? (\d{1,9}) (?:vs|:) (\d{1,9})\b")
+_OF_FILE = re.compile(r"(?:^|[^a-z])rank[-_.]?(\d{1,6})(?!\d)", re.I)
+"""How launchers and people name the output of a rank."""
+_MOST_NAMED = 4
+"""Ranks of which none is known to have come that are still worth a name."""
+_BY_LAUNCHER = "RANK and WORLD_SIZE come from the launcher (torchrun, srun, mpirun): set neither by hand"
+
+
+def wrong_numbers(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
+    """A number that two processes have, and one that no rank of the world can have."""
+    for event, rank, world in _numbers(job, TWICE, _TWICE):
+        yield check.finding(
+            Severity.ERROR,
+            f"two processes take themselves for rank {rank} of {world}{_never_came(job, {0, rank}, world)}",
+            observed=quoted(event.text, 200),
+            expected=f"each of ranks 0 to {world - 1} once",
+            fix=(
+                f"`echo $RANK $SLURM_PROCID $OMPI_COMM_WORLD_RANK` in each process: which two have {rank}? The launcher"
+                " ran twice, or the scheduler starts more tasks than it was told of",
+                _BY_LAUNCHER,
+            ),
+            ranks=[rank] if _of_world(job, world) else [],
+            cost=Cost(text="all ranks wait in init for the one that nobody is"),
+            evidence=[event.origin],
+        )
+        return
+    for event, rank, world in _numbers(job, BEYOND, _BEYOND):
+        root = {0} if "Invalid rank" in event.text else set()  # NCCL's id is there; gloo's ranks may begin at 1
+        yield check.finding(
+            Severity.ERROR,
+            f"a process takes itself for rank {rank} of {world}, and the last one is rank {world - 1}"
+            f"{_never_came(job, root, world)}",
+            observed=quoted(event.text, 200),
+            expected=f"ranks 0 to {world - 1}",
+            fix=(
+                "ranks are counted from 0; a rank made of node and GPU takes the number of GPUs of a node times the"
+                " number of the node",
+                _BY_LAUNCHER,
+            ),
+            nodes=[event.host] if event.host else [],
+            cost=Cost(text="this process ends, and all ranks wait in init for the one that nobody is"),
+            evidence=[event.origin],
+        )
+        return
+
+
+def unlike_sizes(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
+    """Ranks of one meeting that count worlds of different sizes."""
+    for event, own, other in _numbers(job, WORLDS, _WORLDS):
+        at = f" ({event.host})" if event.host else ""
+        yield check.finding(
+            Severity.ERROR,
+            f"the world's size differs between ranks: {own} and {other}",
+            observed=f"the process of rank 0{at} counts {plural(own, 'rank')}, one that came to it {other}:"
+            f" {quoted(event.text, 160)}",
+            expected="one WORLD_SIZE in all processes of the job",
+            fix=("`echo $RANK $WORLD_SIZE` in each process: who has which?", _BY_LAUNCHER),
+            cost=Cost(text="init does not end: the root refuses the rank, and all wait"),
+            evidence=[event.origin],
+        )
+        return
+
+
+def _numbers(job: Job, fault: str, pattern: re.Pattern[str]) -> Iterator[tuple[Event, int, int]]:
+    """The lines that name a fault, each with its two numbers; NCCL's own before those that repeat it."""
+    told = [event for event in job.events if event.details.get("fault") == fault]
+    for event in sorted(told, key=lambda each: each.level == "APP"):
+        found = pattern.search(event.text)
+        if found is not None:
+            first, second = (int(part) for part in found.groups() if part is not None)
+            yield event, first, second
+
+
+def _of_world(job: Job, size: int) -> bool:
+    """Whether numbers of a communicator of this size are the job's own: a smaller group has numbers of its own."""
+    return job.world_size <= 0 or job.world_size == size
+
+
+def _never_came(job: Job, known: Collection[int], world: int) -> str:
+    """Who is missing for that, as far as lines, or the names of logs, show who came."""
+    if not _of_world(job, world):
+        return ""
+    named = {int(found[1]) for file in job.files for found in _OF_FILE.finditer(file.rpartition("/")[2])}
+    seen = {*known, *named, *(rank.rank for rank in job.ranks)}
+    missing = [rank for rank in range(min(world, 1 << 16)) if rank not in seen]
+    if len(missing) == 1:
+        return f"; rank {missing[0]} never came"
+    return f"; one of {rank_word(missing)} never came" if 1 < len(missing) <= _MOST_NAMED else ""
