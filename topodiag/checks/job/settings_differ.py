@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Never
 
@@ -60,6 +61,9 @@ first needs them: that a rank did not print those says nothing."""
 READ_BEFORE_INIT = frozenset({"NCCL_IB_DISABLE", "NCCL_NET"})
 """Read when the network is chosen, by each process that has NCCL's own networks to choose from."""
 
+_BROKEN_MESSAGE = re.compile(r"[Mm]essage truncated|address {1,3}with family \d{1,6} is neither")
+"""NCCL src/transport/net_socket.cc, src/bootstrap.cc, src/misc/socket.cc."""
+
 
 class SettingsDiffer(OneStep[Job], JobCheck[Never]):
     """JOB003: NCCL settings differ between ranks
@@ -82,7 +86,8 @@ class SettingsDiffer(OneStep[Job], JobCheck[Never]):
         Settings that are meant to differ: host id, debug output, files, addresses. Names of interfaces and NICs:
         info. Most variables are printed when and where they are first needed: that some ranks did not print one
         counts where all ranks completed init and printed other settings, and whole nodes have it or lack it; several
-        ranks that printed their bootstrap and no setting at all count where the job failed behind its init. Beyond
+        ranks that printed their bootstrap and no setting at all count where the job failed behind its init, one alone
+        where a message broke there. Beyond
         the variables that every rank reads in init, the nodes must be alike in version, network, devices and
         connections, and the job healthy: then info. NCCL_IB_HCA counts as a fault where a ring does not close and
         the nodes list different numbers of devices. Settings were not logged: unknown.
@@ -146,8 +151,8 @@ class SettingsDiffer(OneStep[Job], JobCheck[Never]):
         lacking = [number for number in absent if number in complete and _spoke(job, job.processes[number], name)]
         if any(job.processes[number].host in hosts_having for number in absent) or len(lacking) != len(absent):
             return []  # a node with both, or a process of which too little is known
-        if len(lacking) < 2 and not all(_printed_one(job.processes[number]) for number in lacking):
-            return []  # one process that prints no setting at all may be told not to
+        if len(lacking) < 2 and not _is_believed(job, name, lacking):
+            return []
         return lacking if having <= complete else []
 
     def _report(self, job: Job, name: str, groups: Mapping[str, Sequence[int]]) -> Finding:
@@ -183,7 +188,20 @@ def _sure(job: Job, told: bool, groups: Mapping[str, Sequence[int]]) -> Confiden
     if "not set" not in groups:
         return Confidence.HIGH
     spoke = all(_printed_one(job.processes[number]) for number in groups["not set"])
-    return Confidence.MEDIUM if told and spoke else Confidence.LOW
+    return Confidence.MEDIUM if told and (spoke or _broke_messages(job)) else Confidence.LOW
+
+
+def _is_believed(job: Job, name: str, lacking: Sequence[int]) -> bool:
+    """Whether one process that did not print a setting lacks it: one that prints no setting at all may be told not to,
+    unless a message broke there as it does where this setting differs."""
+    broke = name in MUST_AGREE and _broke_messages(job)
+    return broke or all(_printed_one(job.processes[number]) for number in lacking)
+
+
+def _broke_messages(job: Job) -> bool:
+    """Whether a message came of another size than its rank expected, or from a peer without an address: what ranks do
+    to each other whose settings differ."""
+    return any(event.level == "WARN" and _BROKEN_MESSAGE.search(event.text) is not None for event in job.events)
 
 
 def _harm(name: str) -> tuple[Severity, str]:
