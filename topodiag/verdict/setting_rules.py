@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from topodiag.model.finding import Finding, Severity
 from topodiag.model.provenance import Origin
 from topodiag.verdict import clearing
@@ -122,14 +124,20 @@ class MemoryRemoved(Rule):
         return cause.severity is Severity.ERROR
 
 
+_WITHOUT_GPU = re.compile(r"No CUDA GPUs|CUDA unknown error|CUDA-capable device is detected|invalid device ordinal")
+"""What a process says that ends because CUDA finds no GPU."""
+
+
 class ContainerSeesLess(Rule):
     """A container without the devices of its host: NCCL finds fewer GPUs or NICs, or no RDMA at all."""
 
     causes = ("HST002",)
-    leads_to = ("NET001", "NET003", "NET005", "NET007", "NIC005", "NVL005", "JOB005", *JOB_FAILS)
+    leads_to = ("NET001", "NET003", "NET005", "NET007", "NIC005", "NVL005", "JOB005", "JOB009", *JOB_FAILS)
     because = "the container lacks devices of the host"
 
     def holds(self, cause: Finding, other: Finding, scene: Scene) -> bool:
+        if other.id == "JOB009":
+            return _WITHOUT_GPU.search(f"{other.message} {other.observed}") is not None
         return other.id != "JOB005" or error_is(other, scene, "cuda", "plugin", "connect", "mismatch", "other")
 
 

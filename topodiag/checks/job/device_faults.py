@@ -272,6 +272,18 @@ class DevicesUnseenInLog(FaultInLog):
             "the rank ends before its communicator",
             Confidence.MEDIUM,
         ),
+        "no cuda": Words(
+            "CUDA does not start in a process, with an error that it calls unknown: /dev/nvidia-uvm is mostly what is"
+            " missing",
+            "/dev/nvidia-uvm in the container of each rank, and the module nvidia_uvm on its node",
+            ("`ls -l /dev/nvidia*` in the job's container, `lsmod | grep nvidia_uvm` on the node: not loaded, `modprobe"
+             " nvidia_uvm` and `nvidia-modprobe -u -c=0`; on the node alone, pass it in (`--gpus all`, CDI, --device)",
+             "nvidia-smi works without it: that it lists the GPUs says nothing here",
+             "device nodes there: does the program change CUDA_VISIBLE_DEVICES after its start, and does `dmesg | grep"
+             " -iE 'xid|nvrm'` name a GPU?"),
+            "the rank ends before its communicator",
+            Confidence.MEDIUM,
+        ),
         "ipc": Words(
             "a process cannot open the GPU memory of a peer (cuIpcOpenMemHandle)",
             "processes of a node that see each other's GPUs",

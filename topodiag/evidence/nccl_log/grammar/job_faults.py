@@ -134,6 +134,14 @@ FAULTS: tuple[tuple[str, re.Pattern[str]], ...] = (
             r"|[Nn]o CUDA-capable device is detected|\bNo CUDA GPUs are available"
         ),
     ),
+    (
+        "no cuda",
+        compiled(
+            r"\bCUDA unknown error - this may be due to an incorrectly set up environment"
+            r"|\b[Ff]ailed call to cuInit: CUDA_ERROR_UNKNOWN|\bcudaGetDeviceCount returned 999\b"
+            r"|\bcudaGetDeviceCount\b.{0,40}?: unknown error"
+        ),
+    ),
     ("disk full", compiled(rf"\[Errno 28\]|{error_named('ENOSPC')}|No space left on device")),
     ("unwritten", compiled(r"PytorchStreamWriter failed writing file .{0,200}file write failed")),
     (
@@ -179,6 +187,7 @@ WORDS = (b"ERROR_CONTAINED", b"ErrorContained", b"of peer GPU memory",
          b"No IB devices", b'exposing "0"', b"/sys/class/infiniband", b"/dev/infiniband", b"fi_getinfo",
          b"device list is empty",
          b"device ordinal", b"INVALID_DEVICE", b"InvalidDevice", b"capable device", b"No CUDA GPUs",
+         b"CUDA unknown error", b"call to cuInit", b"cudaGetDeviceCount",
          b"cuIpcOpenMemHandle", b"[Errno ", b"ENOSPC", b"No space left", b"StreamWriter failed",
          b"Input/output error", b"EIO",
          b"Barrier timed out. ",
