@@ -100,15 +100,23 @@ class SettingsDiffer(Rule):
         return other.id != "JOB005" or error_is(other, scene, "mismatch", "watchdog", "timeout", "connect")
 
 
+_SHM_FULL = re.compile(r"/dev/shm is too small|\(/dev/shm\) (?:is full|holds)")  # noqa: S108 - words of a finding
+_BUS_ERROR = re.compile(r"[Bb]us error|SIGBUS|\bsignal 7\b|exit ?code:? (?:-7|135)\b")
+"""How a process ends that touches memory for which there is no room."""
+
+
 class LimitReached(Rule):
     """Registration of memory is refused by a memlock limit, shared memory by the size of /dev/shm: NCCL's error names
     memory. `ulimit -l` and `df /dev/shm` in the job's container settle it."""
 
     causes = ("HST001",)
-    leads_to = ("JOB005", "JOB006", "NET001", "GDR001", *JOB_FAILS)
-    because = "the limit refuses memory that NCCL asks for"
+    leads_to = ("JOB005", "JOB006", "JOB009", "NET001", "GDR001", *JOB_FAILS)
+    because = "the limit refuses memory that the job asks for"
 
     def holds(self, cause: Finding, other: Finding, scene: Scene) -> bool:
+        if other.id == "JOB009":  # a page of a mapped file for which there is no room: the kernel sends SIGBUS
+            full = _SHM_FULL.search(cause.message) is not None and scene.same_node(cause, other)
+            return full and _BUS_ERROR.search(f"{other.message} {other.observed}") is not None
         return other.id != "JOB005" or error_is(other, scene, "memory", "other", "cuda")
 
 

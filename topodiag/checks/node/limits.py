@@ -55,7 +55,7 @@ class HostLimits(HostCheck):
 
     Evidence it reads
         /proc/self/limits, statvfs of /dev/shm; pasted `ulimit -a`, `ulimit -l`, `df /dev/shm`; in job logs NCCL's own
-        messages about shared memory, memory registration and open files.
+        messages about shared memory, memory registration and open files, and torch's of its data loaders.
 
     When it stays silent
         Enough for this node: locked memory unlimited or 1 GiB, /dev/shm from 1 GiB, 4096 open files. Locked memory on

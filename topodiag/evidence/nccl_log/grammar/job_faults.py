@@ -80,6 +80,7 @@ FAULTS: tuple[tuple[str, re.Pattern[str]], ...] = (
             r"|No space left on device: ['\"]?/(?:psm|wnsm|sem|torch)[_.]"
             r"|(?:^|\s)os\.(?:posix_fallocate|ftruncate)\(self\._fd"
             r"|[Nn]ot enough (?:space|memory).{0,120}/dev/shm"
+            r"|unable to allocate shared memory\(shm\) for file <"
             r"|insufficient shared memory \(shm\)|DataLoader worker .{0,80}killed by signal: Bus error"
         ),
     ),

@@ -1,0 +1,120 @@
+"""What follows from a limit, from devices that a container lacks, and from settings that differ."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.pasted import chain, loud, said, seen
+
+NO_CUDA = (
+    "CUDA unknown error - this may be due to an incorrectly set up environment, e.g. changing env variable"
+    " CUDA_VISIBLE_DEVICES after program start. Setting the available devices to be zero.\n"
+)
+WAITED = "torch.distributed.DistStoreError: Timed out after 601 seconds waiting for clients. 1/2 clients joined.\n"
+FULL = (
+    "n1:7:8 [0] misc/shmutils.cc:72 NCCL WARN Error while creating shared memory segment /dev/shm/nccl-a (size"
+    " 9637888), error: No space left on device (28)\n"
+)
+BUS = "srun: error: {}: task 3: Bus error (core dumped)\n"
+COMM = "comm 0x5 rank {0} nranks 2 cudaDev 0 nvmlDev 0 busId 60 commId 0x9 - Init {1}\n"
+
+
+@pytest.mark.parametrize("head", ["RuntimeError: ", "UserWarning: CUDA initialization: "])
+def test_cuda_that_does_not_start_is_why_a_rank_does_not_come(tmp_path: Path, head: str) -> None:
+    made = said(tmp_path, head + NO_CUDA + WAITED)
+    assert chain(made) == [("HST002", ""), ("JOB001", "HST002")]
+    assert "/dev/nvidia-uvm" in made["verdict"]["headline"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "E0000 cuda_driver.cc:152] failed call to cuInit: UNKNOWN ERROR (303)\n",
+        "[rank1]: torch.AcceleratorError: CUDA error: unknown error\n",
+        "If you see " + NO_CUDA,
+        "Q: why " + NO_CUDA,
+    ],
+)
+def test_other_unknown_errors_and_advice_say_nothing_of_device_nodes(tmp_path: Path, line: str) -> None:
+    assert "HST002" not in [each["id"] for each in seen(said(tmp_path, line + WAITED))]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        BUS.format("n1") + FULL,
+        "Filesystem      Size  Used Avail Use% Mounted on\nshm              64M   64M     0 100% /dev/shm\n"
+        "[n1:00100] Signal: Bus error (7)\n",
+    ],
+    ids=["by NCCL", "by df"],
+)
+def test_a_bus_error_follows_from_shared_memory_that_is_full(tmp_path: Path, text: str) -> None:
+    assert chain(said(tmp_path, text)) == [("HST001", ""), ("JOB009", "HST001")]
+
+
+def test_other_ends_and_other_hosts_do_not_follow_from_it(tmp_path: Path) -> None:
+    for end in (BUS.format("n7"), BUS.format("n1").replace("Bus error", "Segmentation fault")):
+        assert ("JOB009", "HST001") not in chain(said(tmp_path, end + FULL))
+
+
+@pytest.mark.parametrize("error", ["No space left on device (28)", "Resource temporarily unavailable (11)", "Success"])
+def test_workers_that_get_no_shared_memory_are_a_fault_whatever_errno_was(tmp_path: Path, error: str) -> None:
+    # posix_fallocate returns its error and does not set errno, which torch prints.
+    text = f"RuntimeError: unable to allocate shared memory(shm) for file </torch_32_6_0>: {error}\n"
+    assert chain(said(tmp_path, text)) == [("HST001", "")]
+
+
+def test_workers_that_share_memory_by_files_are_no_fault(tmp_path: Path) -> None:
+    text = "n1:7:7 [0] NCCL INFO Using network Socket\ntrain: shared memory(shm) for file </torch_3>\n"
+    assert loud(tmp_path, text) == []
+
+
+def _pair(setting: str, broken: str) -> str:
+    """Two ranks that come up, of which one has a setting."""
+    lines = []
+    for rank in range(2):
+        head = f"n{rank}:{rank + 5}:{rank + 5} [0] NCCL INFO "
+        lines += [head + f"Bootstrap: Using eth0:10.0.0.{rank + 1}<0>\n", head + "ncclCommInitRank "]
+        lines += [COMM.format(rank, "START"), head + setting if rank and setting else ""]
+        lines += [head + "ncclCommInitRank ", COMM.format(rank, "COMPLETE")]
+    return "".join(lines) + broken
+
+
+BUFFERS = "NCCL_BUFFSIZE set by environment to 1048576.\n"
+TRUNCATED = (
+    "n1:6:9 [0] transport/net_socket.cc:567 NCCL WARN NET/Socket : peer 10.0.0.1<43124> message truncated : receiving"
+    " 524288 bytes instead of 131072.\n"
+)
+NO_PEER = (
+    "n1:6:9 [0] misc/socket.cc:820 NCCL WARN ncclSocketInit: connecting to address  with family 1 is neither AF_INET(2)"
+    " nor AF_INET6(10)\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("setting", "broken"),
+    [(BUFFERS, TRUNCATED), (BUFFERS.replace("BUFFSIZE", "MAX_NCHANNELS").replace("1048576", "1"), NO_PEER)],
+    ids=["size", "peer"],
+)
+def test_a_message_that_broke_follows_from_a_setting_of_one_rank(tmp_path: Path, setting: str, broken: str) -> None:
+    made = said(tmp_path, _pair(setting, broken))
+    assert made["verdict"]["causes"][0]["check"] == "JOB003"
+    assert {above for check, above in chain(made) if check in ("JOB005", "JOB006")} == {"JOB003"}
+
+
+@pytest.mark.parametrize(
+    ("setting", "broken"),
+    [
+        (BUFFERS, ""),
+        ("", TRUNCATED),
+        (BUFFERS, TRUNCATED.replace("message truncated : receiving 524288 bytes instead of 131072", "Cuda failure 1")),
+        (BUFFERS.replace("BUFFSIZE", "IB_TIMEOUT"), TRUNCATED),
+    ],
+    ids=["nothing broke", "no setting", "another error", "a setting that makes no messages"],
+)
+def test_a_setting_of_one_rank_alone_and_a_broken_message_alone_are_no_difference(
+    tmp_path: Path, setting: str, broken: str
+) -> None:
+    assert "JOB003" not in [check for check, _ in chain(said(tmp_path, _pair(setting, broken)))]
