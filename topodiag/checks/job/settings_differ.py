@@ -87,10 +87,9 @@ class SettingsDiffer(OneStep[Job], JobCheck[Never]):
         info. Most variables are printed when and where they are first needed: that some ranks did not print one
         counts where all ranks completed init and printed other settings, and whole nodes have it or lack it; several
         ranks that printed their bootstrap and no setting at all count where the job failed behind its init, one alone
-        where a message broke there. Beyond
-        the variables that every rank reads in init, the nodes must be alike in version, network, devices and
-        connections, and the job healthy: then info. NCCL_IB_HCA counts as a fault where a ring does not close and
-        the nodes list different numbers of devices. Settings were not logged: unknown.
+        where a message broke there. Beyond the variables that every rank reads in init, the nodes must be alike in
+        version, network, devices and connections, and the job healthy: then info. NCCL_IB_HCA counts as a fault where a
+        ring does not close and the nodes list different numbers of devices. Settings were not logged: unknown.
 
     How to confirm
         srun env | grep ^NCCL_ | sort | uniq -c        a count below the number of ranks is a difference
