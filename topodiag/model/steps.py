@@ -3,8 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
 
 from topodiag.model.provenance import Origin
+
+
+class PartOf(Enum):
+    """What a part of a step does; BACKWARD of data-parallel training holds its all-reduce."""
+
+    DATA = "data"
+    FORWARD = "forward"
+    BACKWARD = "backward"
+    COMPUTE = "compute"
+    COMMUNICATION = "communication"
+    OPTIMIZER = "optimizer"
+    REST = "rest"
+
+
+@dataclass(frozen=True, slots=True)
+class StepPart:
+    """A part of a step as its log names it, and its seconds."""
+
+    name: str
+    of: PartOf
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,7 +34,7 @@ class Step:
     """One step, or the mean of those since the line before. `value` in the unit of its series; `time` in seconds of the
     epoch, the log's own zone read as UTC, None without a date; `work` is the batch times the sequence length as far as
     the line says them, None where it says neither; `waited` are the seconds of it for which it waited for data, None
-    where the line does not say them; `opens`: it is the first of an epoch."""
+    where the line does not say them; `opens`: it is the first of an epoch; `parts` are those that the line times."""
 
     number: int
     value: float
@@ -21,6 +43,7 @@ class Step:
     origin: Origin | None = None
     waited: float | None = None
     opens: bool = False
+    parts: tuple[StepPart, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

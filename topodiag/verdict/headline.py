@@ -58,12 +58,14 @@ def _step_words(scene: Scene) -> str:
     pace = next((pace for job in scene.case.jobs for pace in job.paces[:1]), None)
     if pace is None:
         return ""
-    from topodiag.model.step_pace import says_change, says_waits, spell_pace  # noqa: PLC0415 - numpy, which only jobs need
+    from topodiag.model.step_growth import grown_part  # noqa: PLC0415 - numpy, which only jobs need
+    from topodiag.model.step_pace import says_change, says_waits, spell_pace  # noqa: PLC0415
 
     if waits := says_waits(pace):
         return f"{waits}; "
     if pace.slower > 1:
-        return f"{says_change(pace)}, and "
+        part = grown_part(pace)
+        return f"{says_change(pace)}{f', most of it in {part}' if part else ''}, and "
     unsure = len(pace.levels) != 1 or pace.drift > 1
     return f"steps at {spell_pace(pace.typical, pace.series.unit)}{'' if unsure else ' without a change'}; "
 

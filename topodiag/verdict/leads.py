@@ -45,11 +45,18 @@ def _is_open(result: Result, verdict: Verdict, likeness: Likeness) -> bool:
     """Whether the findings leave open what is wrong, if anything is."""
     if _found(result):
         return not likeness.harmless and bool(verdict.causes) and verdict.causes[0].finding.id in _OPEN
+    if any(outcome.check == "JOB008" for outcome in result.with_status(Status.CLEAN)) and _only_steps(result):
+        return False  # its ranks were compared, step by step: a resemblance to slow ones says less
     return verdict.state is not State.HEALTHY or not likeness.harmless
 
 
 def _found(result: Result) -> set[str]:
     return {each.id for each in result.findings if each.severity > Severity.INFO}
+
+
+def _only_steps(result: Result) -> bool:
+    """Whether a training printed nothing but its steps."""
+    return bool(result.jobs) and all(job.steps and not job.events for job in result.jobs)
 
 
 def _likely(result: Result, verdict: Verdict, likeness: Likeness) -> list[Likely]:

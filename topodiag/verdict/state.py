@@ -39,7 +39,7 @@ def of_job(job: Job, findings: Sequence[Finding], result: Result, scene: Scene) 
         return State.HUNG
     if errors and any(_ends_it(event) for event in job.events):
         return State.FAILED
-    if any(_costs(each) for each in own):
+    if any(_costs(each) for each in own) or _became_slow(job):
         return State.SLOW
     if own:
         return State.AT_RISK
@@ -53,6 +53,15 @@ def _ended(job: Job, ended: Sequence[Finding], scene: Scene) -> State:
     waits = first.kind in _WAITS if first is not None else all(each.id != "JOB005" for each in ended)
     only_waits = all(each.id in ("JOB001", "JOB005") for each in ended)
     return State.HUNG if only_waits and waits else State.FAILED
+
+
+def _became_slow(job: Job) -> bool:
+    """Whether its own log shows that its steps became far longer, whatever did it."""
+    if not job.steps:
+        return False
+    from topodiag.model.step_growth import became_slow  # noqa: PLC0415 - numpy, which only jobs need
+
+    return became_slow(job.paces)
 
 
 def _is_cleared(job: Job, result: Result) -> bool:

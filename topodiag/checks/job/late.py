@@ -10,13 +10,15 @@ from statistics import median
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.late_kernels import LateKernels, in_words, judged_communicators, late_kernels
+from topodiag.checks.job.late_parts import late_in_parts, tell_parts
 from topodiag.checks.job.late_steps import SavePauses, late_for_data, save_pauses, tell_pauses, tell_waits
 from topodiag.checks.job.late_words import ToldLate, tell_late, told_late
 from topodiag.checks.shared.words import rank_word
 from topodiag.model.data_waits import DataWaits
-from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status
 from topodiag.model.inspector import MadeOf
 from topodiag.model.job import Job
+from topodiag.model.late_part import LatePart
 from topodiag.words.fold import plural
 from topodiag.words.units import percent, spell_s
 
@@ -28,6 +30,7 @@ LATE_EACH_S = 0.05
 TIMES_THE_NOISE = 5.0
 """A late arrival must stand out of the spread of the other ranks by this factor."""
 FEW = "fewer than 100 calls that three ranks of a communicator recorded with the GPU's time"
+ALIKE = "by the log of its steps, no rank is late in a part that the others wait for"
 FEWEST_RANKS = 3
 FEWEST_COLLECTIVES = 3
 MOST_SHARE = 0.25
@@ -49,7 +52,7 @@ class LateRank:
     coverage: Coverage
 
 
-Late = LateRank | LateKernels | ToldLate | DataWaits | SavePauses
+Late = LateRank | LateKernels | ToldLate | LatePart | DataWaits | SavePauses
 """What any of the sources shows."""
 
 
@@ -62,7 +65,8 @@ class LateArriver(JobCheck[tuple[Late, ...]]):
         host, whose kernels are the shortest where the others wait. Who is late because a peer in another group made
         it wait, or because that group is slow (JOB011), is not named. By the training's own log: steps that wait for
         data for half of their time, or slow steps that are slow by it; saves of checkpoints for which the training
-        stops.
+        stops; a rank that takes longer than the others for its data, its forward or its backward pass, while they wait
+        for it in the part that holds the communication.
 
     Why it matters
         The others wait inside the collective: their communication looks slow, and is innocent. What makes the rank
@@ -72,7 +76,8 @@ class LateArriver(JobCheck[tuple[Late, ...]]):
         `time_created_ns` of torch's flight recorder dumps: when each rank enqueued which operation. Records of NCCL's
         Inspector that the GPU timed, matched by communicator, collective and sequence number. Lines of any tool that
         name a straggler, or a rank that takes longer than the others; tables of the ranks' own times. The time and the
-        data time of each step in a training's log; lines that time a save of a checkpoint.
+        data time of each step in a training's log, and the times of its parts, in one file for each rank or in one for
+        all; lines that time a save of a checkpoint.
 
     When it stays silent
         Lateness within the noise, or spread over more than a quarter of the ranks. A constant distance between ranks
@@ -81,8 +86,10 @@ class LateArriver(JobCheck[tuple[Late, ...]]):
         The Inspector's calls hold less than a tenth of waiting, or no rank and no host causes half of it; fewer than
         100 calls of three ranks, or 20 dumps of Prometheus' metrics: unknown, as where metrics do not show which GPUs
         are one communicator, and for those of NCCL 2.29, which do not say whose clock timed them. Steps: the first
-        tenth, the first batch of an epoch, fewer than three lines, waiting below 15 % of all time. Checkpoints that are
-        saved in the background, within two minutes, or in less than a twentieth of the time between two of them.
+        tenth, the first batch of an epoch, fewer than three lines, waiting below 15 % of all time. Parts of steps:
+        fewer than five common steps, a rank that is late by less than a tenth of a step or half of the part, in less
+        than four of five steps, or for whom nobody waits; of two ranks all but the data. Checkpoints that are saved
+        in the background, within two minutes, or in less than a twentieth of the time between two of them.
 
     How to confirm
         export TORCH_NCCL_TRACE_BUFFER_SIZE=2000       then dump a run that is slow and does not hang
@@ -104,9 +111,12 @@ class LateArriver(JobCheck[tuple[Late, ...]]):
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> tuple[Late, ...] | Outcome:
         ranks = self._late_ranks(judged)
-        of_steps: tuple[Late, ...] = (*late_for_data(judged), *save_pauses(judged))
+        parts = late_in_parts(judged)
+        # A rank that is late for its data waits for them, too: that is one finding, not two.
+        of_steps: tuple[Late, ...] = (*(parts or late_for_data(judged)), *save_pauses(judged))
         if isinstance(ranks, Outcome):
-            return of_steps or ranks
+            alike = parts is not None and ranks.status is Status.UNKNOWN
+            return of_steps or (self.clean(judged, ALIKE) if alike else ranks)
         return (*ranks, *of_steps)
 
     def _late_ranks(self, judged: Job) -> tuple[Late, ...] | Outcome:
@@ -147,6 +157,7 @@ class LateArriver(JobCheck[tuple[Late, ...]]):
         yield from self._tell_kernels([late for late in observed if isinstance(late, LateKernels)])
         yield from self._tell_recorded(judged, [late for late in observed if isinstance(late, LateRank)])
         yield from tell_late(self, judged, [late for late in observed if isinstance(late, ToldLate)])
+        yield from tell_parts(self, judged, [late for late in observed if isinstance(late, LatePart)])
         yield from tell_waits(self, judged, [late for late in observed if isinstance(late, DataWaits)])
         yield from tell_pauses(self, [late for late in observed if isinstance(late, SavePauses)])
 

@@ -9,6 +9,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
+from topodiag.evidence.live.step_parts import TimedParts, in_seconds, sum_of, timed_parts, without
+from topodiag.model.steps import PartOf, StepPart
+
 MAX_LINE = 4000
 _NUM = r"(?:[0-9]{1,3}(?:,[0-9]{3}){1,5}|[0-9]{1,12})(?:\.[0-9]{1,20})?(?:[eE][-+]?[0-9]{1,2})?"
 WORDS = re.compile(r"step|iter|it/s|s/it|batch|poch|num_updates|RunningAvg|Train", re.IGNORECASE)
@@ -52,7 +55,7 @@ _LONGEST = 60
 _METER = re.compile(rf"\b(?:Batch )?[Tt]ime\s{{1,6}}({_NUM})\s{{1,6}}\(")
 """`Time  0.210 (  0.532)`: now, and the mean so far (the meters of PyTorch's ImageNet example)."""
 _MAY_WAIT = re.compile(r"[dD]ata|[lL]oad|[wW]ait|[fF]etch|stall|batch[ _-]gen")
-_METER_WAITED = re.compile(r"\b[Dd]ata\s{1,6}([0-9]{1,6}(?:\.[0-9]{1,8})?)(?=[\s,;(]|$)")
+_METER_WAITED = re.compile(r"\b[Dd]ata\s{1,6}([0-9]{1,6}(?:\.[0-9]{1,8})?)(?=[\s,;(]|$)(?!\s?[mu]s\b)")
 _WAITED = re.compile(
     r"(?<![\w.-])((?:[A-Za-z]{1,12}[_ /-]){0,5}[A-Za-z]{1,14})(?: ?[(\[](ms|us|s|sec|seconds|t)[)\]])?"
     r"\s{0,3}[:=]\s{0,6}"
@@ -132,6 +135,7 @@ class StepLine:
     """Seconds of the step that waited for data, where the line says them."""
     opens: bool = False
     """Whether it is the first step of an epoch."""
+    parts: tuple[StepPart, ...] = ()
 
 
 def read_line(text: str) -> StepLine | None:
@@ -143,13 +147,16 @@ def read_line(text: str) -> StepLine | None:
     number, total, at, end = step
     if _NOT_STEPS.search(line[max(0, at - 40) : at]):
         return None
-    values, work = _values(line, end)
+    timed = timed_parts(line, end)
+    values, work = _values(line, end, timed)
     if not values and (bar := _bar(line)) is not None:
         return bar
-    waited = _waited(line, values.get("s"), end)
+    parts = in_seconds(timed, values.get("s"))
+    waited = next((part.seconds for part in parts if len(parts) > 1 and part.of is PartOf.DATA), None)
+    waited = _waited(line, values.get("s"), end) if waited is None else waited
     in_epoch = _IN_EPOCH.search(line) if waited is not None else None
     opens = in_epoch is not None and int(in_epoch[2]) == 0
-    return StepLine(number, total, values, work, at=at, waited=waited, opens=opens)
+    return StepLine(number, total, values, work, at=at, waited=waited, opens=opens, parts=parts)
 
 
 def _step_of(line: str) -> tuple[int, int, int, int] | None:
@@ -212,7 +219,7 @@ def _unnumbered(line: str) -> StepLine | None:
     return StepLine(None, 0, values, work, waited=waited) if waited is not None else None
 
 
-def _values(line: str, after: int = 0) -> tuple[dict[str, float], float | None]:
+def _values(line: str, after: int = 0, timed: TimedParts | None = None) -> tuple[dict[str, float], float | None]:
     """Durations and rates by unit, and the work of a step where the line says it."""
     made: dict[str, float] = {}
     weak: dict[str, float] = {}
@@ -233,13 +240,25 @@ def _values(line: str, after: int = 0) -> tuple[dict[str, float], float | None]:
         elif (unit := _rate(name, key)) is not None:
             made.setdefault("s" if unit == "steps/s" else unit, 1 / value if unit == "steps/s" else value)
     if "s" not in made:
-        _loose_values(line[after:], weak)
+        _add_time(line, after, timed, made, weak)
     for unit, value in weak.items():
         made.setdefault(unit, value)
     product = 1.0
     for value in work.values():
         product *= value
     return {unit: value for unit, value in made.items() if 1e-9 < value < 1e15}, product if work else None
+
+
+def _add_time(line: str, after: int, timed: TimedParts | None, made: dict[str, float], weak: dict[str, float]) -> None:
+    """The time of a step that no name with a sign behind it gives: by its name alone, its unit, or its parts."""
+    if timed is None:
+        _loose_values(line[after:], weak)
+    elif timed.whole is not None:
+        made["s"] = timed.whole
+    else:
+        _loose_values(without(line, timed)[after:], weak)
+        if not made and not weak and (whole := sum_of(timed)) is not None:
+            made["s"] = whole
 
 
 def _loose_values(line: str, made: dict[str, float]) -> None:

@@ -109,7 +109,7 @@ def read_steps(text: str, source: str) -> tuple[StepSeries, ...]:
         for unit, value in found.values.items():
             own = start.steps.setdefault(unit, [])
             if not own or own[-1].number < found.number:
-                own.append(Step(found.number, value, time, found.work, origin, found.waited, found.opens))
+                own.append(Step(found.number, value, time, found.work, origin, found.waited, found.opens, found.parts))
         taken += 1
         if taken >= MAX_STEPS:
             break

@@ -1,0 +1,58 @@
+"""The parts of a step: in which spellings they are read, and which names beside numbers are no part."""
+
+from __future__ import annotations
+
+import pytest
+
+from topodiag.evidence.live.step_lines import read_line
+from topodiag.model.steps import PartOf
+
+WHOLE = 0.44
+SPELT = (
+    "2026-03-01 10:00 [rank1] step    7  loss 2.3  step_time 0.440 s  data 0.130 s  forward 0.070 s  backward 0.230 s",
+    "step 7/100 | loss nan | iter time 440 ms | data 130 ms | forward 70 ms | backward 230 ms",
+    "iter: 7, loss: 2.3, data_time: 0.130, fwd: 0.070, bwd: 0.230, iter_time: 0.440",
+    "iteration 7 loss=2.3 load=130.0ms fwd=70.0ms bwd=230.0ms step time=440.0ms",
+    "step 7 loss 2.3 step_time 440.0 ms data_loading 130.0 fwd_time 70.0 bwd_time 230.0",
+    "step 7: dataloader (ms): 130.0, forward_ms: 70.0, backward_ms: 230.0, step_time_ms: 440.0",
+)
+
+
+@pytest.mark.parametrize("line", SPELT)
+def test_the_parts_of_a_step_are_read_in_any_spelling(line: str) -> None:
+    made = read_line(line)
+    assert made is not None
+    assert made.values["s"] == pytest.approx(WHOLE)
+    assert [(part.of, round(part.seconds, 3)) for part in made.parts] == [
+        (PartOf.DATA, 0.13), (PartOf.FORWARD, 0.07), (PartOf.BACKWARD, 0.23),
+    ]  # fmt: skip
+    assert made.waited == pytest.approx(0.13)
+
+
+def test_a_part_that_holds_communication_is_that_whatever_else_its_name_says() -> None:
+    made = read_line("step 3 step_time 0.30 s fwd 0.05 s bwd+allreduce 0.20 s grad_sync 0.02 s optim 0.01 s")
+    assert made is not None
+    assert [(part.name, part.of.value) for part in made.parts] == [
+        ("fwd", "forward"), ("bwd+allreduce", "communication"), ("grad_sync", "communication"), ("optim", "optimizer"),
+    ]  # fmt: skip
+
+
+def test_parts_without_the_time_of_the_step_add_up_to_it() -> None:
+    made = read_line("[rank 2] step 12 | data: 10.0 ms | fwd: 20.0 ms | bwd: 60.0 ms")
+    assert made is not None
+    assert made.values == {"s": pytest.approx(0.09)}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "step 5 data 1024 samples forward 12.5 TFLOPs",
+        "step 5 allreduce 1.25 GB/s data 3.5 GB",
+        "step 5 forward loss 2.3 backward loss 1.2",
+        "step 5 load 93 % data 17",
+        "step 5 lr 0.1 sync_batchnorm_momentum 0.9",
+    ],
+)
+def test_counts_rates_shares_and_losses_are_no_parts(line: str) -> None:
+    made = read_line(line)
+    assert made is None or (made.parts, made.values) == ((), {})

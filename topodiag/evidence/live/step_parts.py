@@ -1,0 +1,132 @@
+"""The parts of a step that a line of a training's log times: data, forward, backward, communication, optimizer.
+
+Written for what such a line must hold, a name with a word for a part and a duration: `data 0.137 s`, `fwd_time: 74 ms`,
+`backward+allreduce=0.2`. Trainings of one's own spell them in any way, with and without a sign between name and value.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from topodiag.model.steps import PartOf, StepPart
+
+_SECONDS: Mapping[str, float] = {
+    "us": 1e-6, "ms": 1e-3, "msec": 1e-3, "s": 1.0, "sec": 1.0, "secs": 1.0, "seconds": 1.0,
+}  # fmt: skip
+_UNIT = "|".join(sorted(_SECONDS, key=len, reverse=True))
+_TIMED = re.compile(
+    r"(?<![\w.+/-])((?:[A-Za-z]{1,16}[ _/+&-]){0,5}[A-Za-z]{1,16})"
+    rf"(?:\s?[(\[]({_UNIT})[)\]]|[_ ]in[_ ]({_UNIT})(?=\s?[:=]))?\s{{0,3}}[:=]?\s{{0,8}}"
+    rf"([0-9]{{1,9}}(?:\.[0-9]{{1,12}})?)\s?({_UNIT})?(?![\w%/.:])"
+    r"(?!\s?(?:[KMGTkmg]i?[Bb]\b|[KMGTPkmg]?FLOP|it/|%|(?:tokens|samples|bytes|rows|files|workers|batches)\b(?!\s?[:=])))"
+)
+"""A name of up to six words, its unit where it stands in brackets, and a number: no share, count or rate."""
+_FORWARD = frozenset({"forward", "fwd", "fw"})
+_BACKWARD = frozenset({"backward", "backwards", "bwd", "bw", "backprop"})
+_DATA = frozenset({"data", "dataloader", "dataload", "dataloading", "loader", "load", "loading", "fetch", "input"})
+_COMMUNICATION = frozenset({
+    "comm", "comms", "communication", "communicate", "allreduce", "reduce", "allgather", "gather", "reducescatter",
+    "scatter", "sync", "synchronize", "synchronization", "nccl", "collective", "collectives", "barrier",
+})  # fmt: skip
+_OPTIMIZER = frozenset({"optim", "optimizer", "optimiser", "opt"})
+_COMPUTE = frozenset({"compute", "computation", "calc"})
+_KINDS = (
+    (PartOf.COMMUNICATION, _COMMUNICATION), (PartOf.BACKWARD, _BACKWARD), (PartOf.FORWARD, _FORWARD),
+    (PartOf.OPTIMIZER, _OPTIMIZER), (PartOf.DATA, _DATA), (PartOf.COMPUTE, _COMPUTE),
+)  # fmt: skip
+"""A part that holds communication is that, whatever else its name says: `backward+allreduce`."""
+_BESIDE = frozenset({
+    "time", "timing", "t", "s", "ms", "sec", "seconds", "step", "pass", "wait", "waiting", "all", "grad", "grads",
+    "gradient", "gradients", "batch", "and", "next", "get", "model", "train", "perf", "timer", "dur", "duration",
+    "generator", "gen", "for", "h2d", "took",
+})  # fmt: skip
+_COUNTED = frozenset({"step", "iteration", "iter", "batch", "update"})
+_DURATIONS = frozenset({"time", "timing", "duration", "dur", "took", "seconds", "sec", "elapsed"})
+_OF_STEP = _COUNTED | _DURATIONS | frozenset({"total", "train", "per", "s", "ms"})
+_BEYOND = 20.0
+"""Times the step beyond which its parts are not in seconds; they may overlap, and take a little more than all of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class TimedParts:
+    """The parts of a line, and those of them without a unit; the seconds of the whole step, where a name says that it
+    is that; where the parts stand."""
+
+    parts: tuple[StepPart, ...] = ()
+    bare: frozenset[str] = frozenset()
+    whole: float | None = None
+    spans: tuple[tuple[int, int], ...] = ()
+
+
+def timed_parts(line: str, after: int = 0) -> TimedParts:
+    """What a line times of a step behind the place `after`."""
+    made: dict[str, StepPart] = {}
+    bare: set[str] = set()
+    spans = []
+    whole = None
+    for found in _TIMED.finditer(line, after):
+        words = [each for each in re.split(r"[ _/+&-]", found[1].lower()) if each]
+        unit = found[2] or found[3] or found[5] or ("ms" if words[-1] == "ms" else "")
+        if not unit and "." not in found[4]:
+            continue  # seconds have a point or a unit: counts have neither
+        seconds = float(found[4]) * _SECONDS.get(unit, 1.0)
+        if set(words) <= _OF_STEP and set(words) & _COUNTED and set(words) & _DURATIONS:
+            whole = whole or seconds or None
+            continue
+        part = _part(found[1], seconds)
+        if part is None:
+            continue
+        spans.append(found.span())
+        if part.name not in made:
+            made[part.name] = part
+            bare |= set() if unit else {part.name}
+    return TimedParts(tuple(made.values()), frozenset(bare), whole, tuple(spans))
+
+
+def _part(name: str, seconds: float) -> StepPart | None:
+    """The part that the last words of a name are, as they stand; None where they name none."""
+    own: list[str] = []
+    for piece in reversed(re.findall(r"[A-Za-z0-9]+", name.lower())):
+        if piece not in _BESIDE and not any(piece in words for _, words in _KINDS):
+            break
+        own.append(piece)
+    of = next((of for of, words in _KINDS if words & set(own)), None)
+    if of is None:
+        return None
+    at = len(name)
+    for piece in own:
+        at = name.lower().rindex(piece, 0, at)
+    return StepPart(name[at:], of, seconds)
+
+
+def in_seconds(timed: TimedParts, step_s: float | None) -> tuple[StepPart, ...]:
+    """The parts; those without a unit are in milliseconds where they would take many times the step else, and are left
+    out where they would then be longer still."""
+    if step_s is None or not timed.bare:
+        return timed.parts
+    alone = sum(part.seconds for part in timed.parts if part.name in timed.bare)
+    if alone <= _BEYOND * step_s:
+        return timed.parts
+    kept = alone * 1e-3 <= 2 * step_s
+    return tuple(
+        replace(part, seconds=part.seconds * 1e-3) if part.name in timed.bare else part
+        for part in timed.parts
+        if kept or part.name not in timed.bare
+    )
+
+
+def without(line: str, timed: TimedParts) -> str:
+    """The line without its parts, whose durations are not those of the step."""
+    for begin, end in timed.spans:
+        line = line[:begin] + "," * (end - begin) + line[end:]
+    return line
+
+
+def sum_of(timed: TimedParts) -> float | None:
+    """The seconds of the step by its parts, where they are more than one and the model's work is among them."""
+    works = {part.of for part in timed.parts} & {PartOf.FORWARD, PartOf.BACKWARD, PartOf.COMPUTE, PartOf.COMMUNICATION}
+    if len(timed.parts) < 2 or not works:
+        return None
+    return sum(part.seconds for part in timed.parts) or None
