@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.clocks import Clocks, clocks_of
+from topodiag.checks.job.gone import Gone, gone, tell_gone
 from topodiag.checks.job.launcher import launched_on
 from topodiag.checks.job.text import LIVED_WITH, ask_for
 from topodiag.checks.shared.words import hosts_word, quoted
@@ -121,12 +122,13 @@ class Died:
         return self.how in ("no room", "preempted", "limit", "node failure", "evicted", "cancelled", "hung up")
 
 
-class ProcessDied(JobCheck[Died]):
+class ProcessDied(JobCheck[Died | Gone]):
     """JOB009: a process died of its own before any communication error
 
     What it finds
         The process that ended first, and why: an exception that nobody caught, too much host memory, a signal, a
-        preemption, an eviction, a time limit. Then all closed connections and timeouts of other ranks follow from
+        preemption, an eviction, a time limit. A rank that is gone without a word, whose connections all others saw
+        close. Then all closed connections and timeouts of other ranks follow from
         it. Or the job never started: no node has what it asks for, its port is taken, a library lacks a symbol that it
         needs, the launcher or the kubelet cannot start it.
 
@@ -136,7 +138,8 @@ class ProcessDied(JobCheck[Died]):
 
     Evidence it reads
         Output of torchrun, Slurm, Kubernetes, Ray, mpirun, the dynamic loader, and Python tracebacks with the rank in
-        front, or an exception with which a text ends. States of jobs and pods in tables of schedulers and operators. A
+        front, or an exception with which a text ends. Reports of closed connections (`Connection closed by remote
+        peer`, ncclRemoteError) of all ranks but one. States of jobs and pods in tables of schedulers and operators. A
         job that somebody cancelled is told as info.
 
     When it stays silent
@@ -144,7 +147,8 @@ class ProcessDied(JobCheck[Died]):
         launchers and watchdogs send to those that are left. An exception that names another failure (NCCL, the
         store, a peer, a GPU's hardware). An exception without a rank in front, in a job that shows no other sign of
         failing: it may have been caught. No place for a job whose ranks are in the log: it found one later. A time
-        limit after a hang. Nothing of a launcher in the text: unknown.
+        limit after a hang. Closed connections after a watchdog's timeout, after any error that stands for itself, or
+        where more than a quarter of the ranks report nothing. Nothing of a launcher in the text: unknown.
 
     How to confirm
         sacct -j JOB --format=JobID,State,ExitCode,MaxRSS,NodeList      state and exit code of each step
@@ -161,20 +165,15 @@ class ProcessDied(JobCheck[Died]):
     id = "JOB009"
     title = "a process died of its own before any communication error"
 
-    def observe(self, judged: Job, peers: Sequence[Job]) -> Died | Outcome:
+    def observe(self, judged: Job, peers: Sequence[Job]) -> Died | Gone | Outcome:
         told = [event for event in judged.events if event.kind == ENDED]
-        ends = [event for event in told if event.details.get("how") in ENDINGS]
-        if not told:
-            return self.unknown(judged, f"no line of a launcher: give its output, too; {ask_for(judged)}")
-        others = [event for event in judged.events if event.kind != ENDED]
-        clocks = clocks_of(judged)
-        started = bool(judged.ranks)  # then it found its place in the end
-        own = [
-            event
-            for event in ends
-            if not _follows(event, others, told, clocks) and not (started and event.details["how"] == "no room")
-        ]
+        own = _by_themselves(judged, told)
         if not own:
+            lost = gone(judged)
+            if lost is not None and not lost.left:
+                return lost
+            if not told:
+                return self.unknown(judged, f"no line of a launcher: give its output, too; {ask_for(judged)}")
             return self.clean(judged, "what ended, ended because of something else")
         first = min(own, key=lambda event: _order(event, own))
         rank, host = _place(judged, first, told)
@@ -183,7 +182,10 @@ class ProcessDied(JobCheck[Died]):
                 rank, host = _place(judged, other, told)
         return Died(first, first.details["how"], rank, host or launched_on(judged, rank), len(told) - 1)
 
-    def tell(self, judged: Job, observed: Died) -> Iterator[Finding]:
+    def tell(self, judged: Job, observed: Died | Gone) -> Iterator[Finding]:
+        if isinstance(observed, Gone):
+            yield tell_gone(self, judged, observed)
+            return
         ending, event = ENDINGS[observed.how], observed.event
         who = f"rank {observed.rank}" if observed.rank >= 0 else "the job" if observed.stands_for_job else "a process"
         where = f" on {hosts_word([observed.host])}" if observed.host else ""
@@ -208,6 +210,20 @@ class ProcessDied(JobCheck[Died]):
             evidence=[event.origin],
             confidence=sure,
         )
+
+
+def _by_themselves(job: Job, told: Sequence[Event]) -> list[Event]:
+    """The ends that nothing else in the text brought about."""
+    others = [event for event in job.events if event.kind != ENDED]
+    clocks = clocks_of(job)
+    started = bool(job.ranks)  # then it found its place in the end
+    return [
+        event
+        for event in told
+        if event.details.get("how") in ENDINGS
+        and not _follows(event, others, told, clocks)
+        and not (started and event.details["how"] == "no room")
+    ]
 
 
 def _follows(event: Event, others: Sequence[Event], told: Sequence[Event], clocks: Clocks) -> bool:

@@ -9,6 +9,7 @@ from typing import Never
 
 from topodiag.checks.interface import JobCheck, OneStep
 from topodiag.checks.job.behind import hosts_with, look_at
+from topodiag.checks.job.gone import by_leaving
 from topodiag.checks.job.hang_dead_peers import by_dead_peers
 from topodiag.checks.job.hang_dumps import by_missing_dumps, last_entries
 from topodiag.checks.job.hang_gpus import by_gpus
@@ -135,6 +136,7 @@ class RankBehind(OneStep[Job], JobCheck[Never]):
         return (
             found
             or [*by_stacks(self, job, hung)]
+            or [*by_leaving(self, job)]
             or [*by_missing_dumps(self, job, hung, last)]
             or [*by_dead_peers(self, job)]
             or [*by_gpus(self, job, hung)]
