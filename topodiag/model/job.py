@@ -339,6 +339,11 @@ class Job:
         return made
 
     @property
+    def only_ras(self) -> bool:
+        """Whether answers of RAS are all that is known of it."""
+        return bool(self.ras) and not (self.processes or self.ranks or self.flight or self.stacks or self.steps)
+
+    @property
     def world(self) -> Communicator | None:
         return self.communicators[0] if self.communicators else None
 

@@ -5,12 +5,15 @@ Counts are launches, not completions. Ranks are those of their communicator, hos
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from topodiag.model.provenance import Origin
+from topodiag.words.fold import plural
 
 RUNNING = "RUNNING"
+MONITOR = "monitor"
+"""Form of an answer that holds events alone."""
 GONE = frozenset({"FINALIZE", "ABORT", "NOCOMM", "UNKNOWN"})
 """States of a rank that leaves a communicator or has left it. NCCL before 2.26 prints UNKNOWN for NOCOMM."""
 
@@ -91,3 +94,46 @@ class RasAnswer:
     whole: bool = True
     """Whether the answer came to its end."""
     origin: Origin | None = None
+
+
+def answered(answers: Sequence[RasAnswer]) -> tuple[int, int] | None:
+    """How many ranks the last answer has data of, and of how many; None where no answer counts them."""
+    last = next((each for each in reversed(answers) if each.form != MONITOR), None)
+    if last is None:
+        return None
+    world = max(last.communicators, key=lambda comm: comm.size, default=None)
+    total = max(last.processes, world.size if world is not None else 0)
+    lost = len({each.key for each in (*last.silent, *last.dead)})
+    if world is not None and world.size == total:
+        lost = max(lost, sum(member.missing for member in world.members))
+    return (max(total - lost, 0), total) if total else None
+
+
+def launches_go_on(answers: Sequence[RasAnswer]) -> bool | None:
+    """Whether ranks launched operations between the first and the last answer that counts them; None where fewer than
+    two do: text counts what is not in order alone."""
+    counted = [{comm.hash: _launches(comm) for comm in each.communicators} for each in answers if each.form == "json"]
+    if len(counted) < 2:
+        return None
+    first, last = counted[0], counted[-1]
+    both = first.keys() & last.keys()
+    return any(last[comm] > first[comm] for comm in both) if both else None
+
+
+def says_answers(answers: Sequence[RasAnswer]) -> str:
+    """What answers say together where they show nobody behind; "" where none counts ranks, or some do not answer."""
+    counted = answered(answers)
+    if counted is None or counted[0] < counted[1]:
+        return ""
+    goes_on = launches_go_on(answers)
+    if goes_on is None:
+        word = "and nobody is behind in what it shows"
+    elif goes_on:
+        word = "their launches go on, and nobody is behind"
+    else:
+        word = "nobody is behind, and nobody launched anything between the answers"
+    return f"{counted[0]} of {plural(counted[1], 'rank')} answered RAS, {word}"
+
+
+def _launches(comm: RasCommunicator) -> int:
+    return sum(launched * ranks for by_count in comm.counts.values() for launched, ranks in by_count.items())

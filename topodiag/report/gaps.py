@@ -23,7 +23,7 @@ def draw_gaps(page: Page, result: Result) -> None:
     """All of them, each only when there is something to say."""
     _draw_unexplained(page, result.unexplained)
     if result.jobs and not any(job.processes for job in result.jobs) and not page.style.verbose:
-        _draw_without_nccl(page, result.with_status(Status.UNKNOWN))
+        _draw_without_nccl(page, result.with_status(Status.UNKNOWN), by_ras=all(job.only_ras for job in result.jobs))
     else:
         _draw_unknown(page, result.with_status(Status.UNKNOWN))
     _draw_not_observed(page, gaps_of(result))
@@ -78,13 +78,18 @@ def _draw_unknown(page: Page, outcomes: Sequence[Outcome]) -> None:
         page.add("    ", (f"for {'these' if len(pairs) > 1 else 'this'}: ", "dim"), remedy)
 
 
-def _draw_without_nccl(page: Page, outcomes: Sequence[Outcome]) -> None:
+def _draw_without_nccl(page: Page, outcomes: Sequence[Outcome], *, by_ras: bool) -> None:
     """One reason for all of them: not a line of NCCL's."""
     if not outcomes:
         return
     page.blank()
     words = f"{plural(len(outcomes), 'check')} could not judge: no line is NCCL's"
+    if by_ras:
+        words = f"{plural(len(outcomes), 'check')} could not judge: they need the job's log, which RAS does not have"
     page.add(page.text(("? ", "unknown")), (words, "strong"))
+    if by_ras:
+        page.add("    ", ("for these: ", "dim"), "give its log with the answers: topodiag ras --with LOG")
+        return
     remedy = _shared_remedy([outcome.why for outcome in outcomes])
     if remedy:
         page.add("    ", ("for these: ", "dim"), remedy)

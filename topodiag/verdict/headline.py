@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from topodiag.checks.bench.text import measured
 from topodiag.model.bench import Benchmark
 from topodiag.model.finding import Finding
+from topodiag.model.ras import says_answers
 from topodiag.model.verdict import Cause, CauseStatus, State
 from topodiag.verdict.scene import Scene
 from topodiag.words.fold import fold_hosts, plural
@@ -50,7 +51,16 @@ def headline(state: State, causes: Sequence[Cause], benchmarks: Sequence[Benchma
         return healthy_words(benchmarks, scene)
     steps = _step_words(scene)
     why = "" if steps.endswith(_NO_WIRE) else "nothing in this evidence says why; "
-    return loss_words(benchmarks) or f"{steps}{why}{seen_words(scene)}"
+    asked = "" if steps or benchmarks else _ras_words(scene)
+    return loss_words(benchmarks) or asked or f"{steps}{why}{seen_words(scene)}"
+
+
+def _ras_words(scene: Scene) -> str:
+    """What RAS says of jobs of which nothing else is known, and of which it shows nobody behind."""
+    jobs = scene.case.jobs
+    alone = bool(jobs) and all(job.only_ras for job in jobs) and not scene.case.nodes
+    words = [says_answers(job.ras) for job in jobs] if alone else []
+    return "; ".join(words) if all(words) else ""
 
 
 def _step_words(scene: Scene) -> str:

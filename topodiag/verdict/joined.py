@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Sequence, Set
 
 from topodiag.model.case import Case
+from topodiag.model.job import Job
+from topodiag.model.ras import answered
 from topodiag.model.result import Result
 from topodiag.verdict.scene import Scene
 from topodiag.words.fold import plural
@@ -18,17 +20,27 @@ def joined(result: Result, case: Case) -> tuple[str, ...]:
     captured = scene.hosts(node.host for node in case.nodes)
     seen = sum(len(job.ranks) for job in case.jobs)
     world = sum(max(job.world_size, len(job.ranks)) for job in case.jobs)
-    logged = any(not job.steps or job.processes or job.ranks for job in case.jobs)
-    made.append(f"log {seen}/{world} ranks" if logged else "log none")
+    made.append(f"log {seen}/{world} ranks" if any(map(_is_logged, case.jobs)) else "log none")
     made += _captures(captured, hosts)
     made.append(f"nccl-tests {plural(len(result.benchmarks), 'run')}" if result.benchmarks else "nccl-tests none")
     flight = len({record.rank for job in case.jobs for record in job.flight})
     made += [f"flight recorder {plural(flight, 'rank')}"] if flight else []
+    made += _asked(case.jobs)
     steps = sum(len(each.steps) for job in case.jobs for each in job.steps)
     made += [f"training log {plural(steps, 'line')} of steps"] if steps else []
     made += [f"hostfiles {len(case.layouts)}"] if case.layouts else []
     made += [f"cluster {plural(len(case.clusters), 'file')}"] if case.clusters else []
     return tuple(made)
+
+
+def _is_logged(job: Job) -> bool:
+    return bool(job.processes or job.ranks) or not (job.steps or job.ras)
+
+
+def _asked(jobs: Sequence[Job]) -> list[str]:
+    """How many ranks answered RAS."""
+    asked = [counted for job in jobs if (counted := answered(job.ras)) is not None]
+    return [f"RAS {sum(seen for seen, _ in asked)}/{sum(total for _, total in asked)} ranks"] if asked else []
 
 
 def _captures(captured: Set[str], hosts: Set[str]) -> list[str]:

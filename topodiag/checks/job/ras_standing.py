@@ -13,9 +13,8 @@ from functools import cached_property
 
 from topodiag.model.job import Communicator, Job
 from topodiag.model.provenance import Origin
-from topodiag.model.ras import GONE, RUNNING, RasAnswer, RasCommunicator, RasEvent, RasMember, RasProcess
+from topodiag.model.ras import GONE, MONITOR, RUNNING, RasAnswer, RasCommunicator, RasEvent, RasMember, RasProcess
 
-MONITOR = "monitor"
 _LOST = frozenset({"PEER_DEAD", "PEER_TIMEOUT_DEAD", "PEER_UNRESPONSIVE"})
 
 

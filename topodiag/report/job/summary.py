@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from topodiag.model.job import Communicator, Hca, Job
+from topodiag.model.ras import answered, says_answers
 from topodiag.model.result import Result
 from topodiag.model.step_pace import says_steps
 from topodiag.model.transports import is_net, uses_gdr
@@ -40,7 +41,16 @@ _LABEL = 11
 def draw_job_head(page: Page, result: Result, job: Job) -> None:
     """The verdict and where the job ran."""
     found, tally = findings_of_job(result, job), judged(result, job.name)
-    draw_verdict(page, job.name or "job", found, tally, what="logged", troubles=result.troubles(job.name))
+    troubles = result.troubles(job.name)
+    draw_verdict(
+        page,
+        job.name or "job",
+        found,
+        tally,
+        what="logged",
+        why_none=says_answers(job.ras) if job.only_ras else "",
+        troubles=troubles,
+    )
     page.add_items("  ", _places(job))
     if not page.style.quiet:
         page.add_items("  ", [(word, "dim") for word in _software(job)])
@@ -66,9 +76,15 @@ def draw_summary(page: Page, job: Job) -> None:
 def _places(job: Job) -> list[Part]:
     made: list[Part] = []
     seen = len(job.ranks)
+    asked = answered(job.ras) if not seen else None
     if job.world_size > 0:
         made.append((plural(job.world_size, "rank"), "strong"))
-        if seen < job.world_size:
+        if asked is not None:
+            everyone = asked[0] == asked[1]
+            made.append(
+                ("all of them answered RAS", "") if everyone else (f"{asked[0]} of them answered RAS", "doubtful")
+            )
+        elif seen < job.world_size:
             made.append((f"{seen} of them seen", "doubtful"))
     elif seen:
         made.append((plural(seen, "rank") + " seen", "strong"))
