@@ -156,3 +156,19 @@ def test_a_job_that_ends_well_may_see_connections_close(tmp_path: Path) -> None:
     logs = {name: content + text(int(name[4]), bye) for name, content in job(others="").items()}
     logs["rank1.log"] += text(1, CLOSED)
     assert "JOB009" not in {each["id"] for each in told(tmp_path, logs)}
+
+
+def test_so_may_one_that_prints_warnings_alone(tmp_path: Path) -> None:
+    assert "JOB009" not in {each["id"] for each in told(tmp_path, job(others=CLOSED))}
+
+
+def test_reports_that_name_another_peer_accuse_no_silent_rank(tmp_path: Path) -> None:
+    where = "n{r}:{p}:{p} [0] NCCL INFO Bootstrap: Using eth0:10.0.0.{r}<0>\n"
+    named = (
+        "\n[2026-03-01 10:41:27] n{r}:{p}:{q} [0] misc/socket.cc:72 NCCL WARN socketProgress: Connection closed by"
+        " remote peer 10.0.0.{peer}<41234>\n"
+    )
+    for name, peer, found in (("a", "2", True), ("b", "1", False)):
+        (tmp_path / name).mkdir()
+        made = job(others=named.replace("{peer}", peer) + LOST + DETECTED, head=INIT + where)
+        assert ("JOB009" in {each["id"] for each in told(tmp_path / name, made)}) is found

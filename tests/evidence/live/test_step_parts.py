@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from topodiag.evidence.live.step_lines import read_line
+from topodiag.evidence.live.step_times import read_steps
 from topodiag.model.steps import PartOf
 
 WHOLE = 0.44
@@ -56,3 +57,25 @@ def test_parts_without_the_time_of_the_step_add_up_to_it() -> None:
 def test_counts_rates_shares_and_losses_are_no_parts(line: str) -> None:
     made = read_line(line)
     assert made is None or (made.parts, made.values) == ((), {})
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        "[rank{rank}] step {step} step_time 0.3 s",
+        "rank{rank}: step {step} step_time 0.3 s",
+        "Rank {rank} | step {step} | step_time: 0.3 s",
+        "step {step} | rank {rank} | step_time: 0.3 s",
+        '{{"step": {step}, "rank": {rank}, "loss": 2.3, "step_time": 0.3}}',
+        '{{"rank": {rank}, "step": {step}, "loss": 2.3, "step_time": 0.3}}',
+    ],
+)
+def test_the_rank_of_a_line_is_read_before_and_behind_the_step(form: str) -> None:
+    lines = [form.format(rank=rank, step=step) for step in range(5) for rank in (0, 3)]
+    assert [each.rank for each in read_steps("\n".join(lines), "train.log")] == [0, 3]
+
+
+@pytest.mark.parametrize("words", ["slowest rank 3, ", "worst rank: 3 | ", "lora rank: 16, "])
+def test_a_rank_that_a_line_only_speaks_of_is_not_its_own(words: str) -> None:
+    lines = [f"step {step} | loss 2.3 | {words}step_time: 0.3 s" for step in range(5)]
+    assert [each.rank for each in read_steps("\n".join(lines), "train.log")] == [-1]

@@ -113,7 +113,7 @@ class FirstError(OneStep[Job], JobCheck[Never]):
         first, sure, doubt = _weighed(job, *choose(primary, clocks_of(job)))
         goes_on = _goes_on(job, primary)
         later = [event for event in errors if event is not first]
-        device, peer = first.details.get("hca", ""), _peer(job, first)
+        device, peer = first.details.get("hca", ""), peer_of(job, first)
         head = ", ".join(part for part in (_who(job, first), device) if part)
         what = f"{f'{head}: ' if head else ''}{quoted(first.text, 150)}{_cascade(first, later)}"
         what += "; init completed without it" if goes_on else ""
@@ -139,7 +139,7 @@ class FirstError(OneStep[Job], JobCheck[Never]):
         )
 
     def _suspect(self, job: Job, secondary: Sequence[Event]) -> Finding:
-        named = Counter(peer for event in secondary if (peer := _peer(job, event)))
+        named = Counter(peer for event in secondary if (peer := peer_of(job, event)))
         peer, votes = named.most_common(1)[0] if named else ("", 0)
         hosts = list(dict.fromkeys(event.host for event in secondary if event.host))
         host = peer.split(" ")[0] if peer and peer.split(" ")[0] in job.hosts else ""
@@ -382,7 +382,7 @@ def _when(event: Event) -> str:
     return datetime.fromtimestamp(event.ts, UTC).strftime("%Y-%m-%d %H:%M:%S") + ", "
 
 
-def _peer(job: Job, event: Event) -> str:
+def peer_of(job: Job, event: Event) -> str:
     """The peer that an event names, with its host where the address is one that a process used."""
     named = event.details.get("peer", "")
     if not named:

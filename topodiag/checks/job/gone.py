@@ -15,7 +15,7 @@ from typing import Any
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.behind import hosts_with
-from topodiag.checks.job.errors import first_error
+from topodiag.checks.job.errors import first_error, peer_of
 from topodiag.checks.job.ras_standing import Standing
 from topodiag.checks.job.text import failed
 from topodiag.checks.shared.words import hosts_word, quoted, rank_word
@@ -52,7 +52,7 @@ class Gone:
 def gone(job: Job) -> Gone | None:
     """None where an error stands for itself, where nothing closed, or where it does not show who is gone."""
     closed = tuple(event for event in job.events if event.kind == "peer closed" and _CLOSED.search(event.text))
-    if not closed or not failed(job) or first_error(job) is not None:
+    if not closed or not _gave_up(job) or first_error(job) is not None:
         return None
     rank_of = _ranks_of_processes(job)
     seen_by = {rank_of.get((event.host, event.pid), event.rank) for event in closed}
@@ -72,6 +72,13 @@ def gone(job: Job) -> Gone | None:
     return Gone(tuple(silent), closed, len(seen_by - {-1}), coverage, left, bool(unanswered), told)
 
 
+def _gave_up(job: Job) -> bool:
+    """Whether a program reports an error: what NCCL alone says may be of ranks that end together, one a moment late."""
+    return failed(job) and any(
+        event.level == "APP" and event.kind in ("peer closed", "watchdog", "other") for event in job.events
+    )
+
+
 def _ends_of(job: Job, ranks: Sequence[int]) -> list[Event]:
     """The lines on the ends of these ranks, of launchers and of their own."""
     return [event for event in job.events if event.kind == "ended" and _rank_named(event) in ranks]
@@ -84,11 +91,18 @@ def _unanswered(job: Job) -> set[int]:
 
 
 def _may_have_left(job: Job, silent: Sequence[int], unanswered: bool) -> bool:
-    """Whether one of the ranks had a word, or some left and nothing says who did not."""
+    """Whether one of the ranks had a word, reports name others as the peers that closed, or some left and nothing says
+    who did not."""
     if any(event.details.get("how") not in _ENDINGS for event in _ends_of(job, silent)):
         return True
+    if unanswered:
+        return False
+    named = {peer_of(job, event).split(" ")[0] for event in job.events if event.kind == "peer closed"}
+    named &= set(job.hosts)
+    if named and named.isdisjoint(hosts_with(job, silent)):
+        return True
     torn_down = job.world is not None and job.world.destroyed > 0
-    return not unanswered and (torn_down or not _ended_well(job).isdisjoint(silent))
+    return torn_down or not _ended_well(job).isdisjoint(silent)
 
 
 def tell_gone(check: JobCheck[Any], job: Job, lost: Gone) -> Finding:

@@ -130,7 +130,8 @@ class StepLine:
     values: dict[str, float] = field(default_factory=dict)
     work: float | None = None
     bar: str = ""
-    at: int = 0
+    at: int = -1
+    """Where the words of the step begin, -1 where they are of another line."""
     waited: float | None = None
     """Seconds of the step that waited for data, where the line says them."""
     opens: bool = False

@@ -39,14 +39,20 @@ _HEAD_REACH = 40
 _MOST_HEAD = 1000
 """Characters of a row of a table."""
 _RANK = re.compile(
-    r"^\s{0,8}([0-9]{1,5}):\s|\[rank([0-9]{1,6})\]|\[[0-9]{1,6},([0-9]{1,6})\]<std|\brank[ =:]{1,2}([0-9]{1,6})\b",
+    r"^\s{0,8}([0-9]{1,5}):\s|\[rank([0-9]{1,6})\]|\[[0-9]{1,6},([0-9]{1,6})\]<std|\brank[\"' =:]{0,4}([0-9]{1,6})\b",
     re.IGNORECASE,
 )
+_RANK_BEHIND = re.compile(
+    r"[|,;{(\[]\s{0,3}[\"']?rank[\"']?\s{0,2}[=:]?\s{0,2}([0-9]{1,6})\s{0,3}(?=[|,;})\]])", re.IGNORECASE
+)
+"""Between two marks behind the step: `step 5 | rank 1 | loss ..`, `{"step": 5, "rank": 1, ..}`."""
 _HOST = re.compile(
     r"\s{0,6}(?!(?i:step|iter|epoch|batch|train|rank))(?=[A-Za-z0-9.-]{0,62}[0-9])([A-Za-z][A-Za-z0-9.-]{1,62}): "
 )
 """What pdsh and clush put before a line: names of nodes have a number."""
 _RANK_FILE = re.compile(r"rank[ _=-]?([0-9]{1,6})(?![0-9])", re.IGNORECASE)
+_NEAR = 200
+"""Characters behind a step within which its rank may stand."""
 _TRAINS = re.compile(r"loss|poch|train", re.IGNORECASE)
 """A bar alone may count anything; one of these words in the text says that something is trained."""
 _UNITS = ("s", "tokens/s", "samples/s", "TFLOP/s")
@@ -93,7 +99,7 @@ def read_steps(text: str, source: str) -> tuple[StepSeries, ...]:
     for number, line, found in _lines(text):
         if found.number is None or not found.values or (found.bar and not trains):
             continue
-        before = line[: found.at] if found.at else line[:300]
+        before = line[: found.at] if found.at >= 0 else line[:300]
         rank, host = _who(before, line, of_file)
         several = starts.setdefault((rank, host, found.bar), [])
         if not _belongs(several, found):
@@ -164,7 +170,7 @@ def _with_names(text: str) -> Iterator[tuple[int, str, str]]:
 
 def _who(before: str, line: str, of_file: int) -> tuple[int, str]:
     """Rank and host of a line: what stands before the step names them, or the name of the file."""
-    found = _RANK.search(before)
+    found = _RANK.search(before) or _RANK_BEHIND.search(line, len(before), len(before) + _NEAR)
     rank = int(next(each for each in found.groups() if each)) if found is not None else of_file
     named = _HOST.match(line)
     return rank, named[1] if named is not None else ""
