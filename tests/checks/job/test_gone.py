@@ -172,3 +172,24 @@ def test_reports_that_name_another_peer_accuse_no_silent_rank(tmp_path: Path) ->
         (tmp_path / name).mkdir()
         made = job(others=named.replace("{peer}", peer) + LOST + DETECTED, head=INIT + where)
         assert ("JOB009" in {each["id"] for each in told(tmp_path / name, made)}) is found
+
+
+BEHIND = (
+    "[rank{r}]:[E301 10:41:27.770 ProcessGroupNCCL.cpp:2303] [PG ID 0 PG GUID 0(default_pg) Rank {r}]  failure detected"
+    " by watchdog at work sequence id: 32 PG status: last enqueued work: 34, last completed work: 31\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("of_it", "words"),
+    [
+        (CLOSED + LOST + BEHIND, "rank 3 lost a peer in work 32"),
+        (TIMED_OUT.replace("=33", "=32") + BEHIND + CLOSED, "rank 3 stopped at work 32"),
+    ],
+)
+def test_a_rank_that_lost_a_peer_is_not_behind_by_its_own_network(tmp_path: Path, of_it: str, words: str) -> None:
+    logs = {**job(others=TIMED_OUT + DETECTED), "rank3.log": text(3, INIT, of_it)}
+    found = [each for each in told(tmp_path, logs) if each["id"] == "JOB006"]
+    assert [each["message"].startswith(words) for each in found] == [True]
+    assert ("its data does not arrive" in found[0]["fix"][0]) is ("stopped" in words)
+    assert ("first rank 2" in found[0]["fix"][0]) is ("lost" in words)

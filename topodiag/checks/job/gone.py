@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,7 +57,7 @@ def gone(job: Job) -> Gone | None:
     rank_of = _ranks_of_processes(job)
     seen_by = {rank_of.get((event.host, event.pid), event.rank) for event in closed}
     spoke = _reporters(job, rank_of)
-    size = max(job.world_size, 1 + max([*spoke, *job.by_rank], default=-1))
+    size = size_of(job, spoke)
     unanswered = _unanswered(job) - spoke
     if -1 in seen_by and not unanswered:
         return None  # who reports that may be the rank that nothing else is known of
@@ -70,6 +70,21 @@ def gone(job: Job) -> Gone | None:
     coverage = Coverage(len(spoke), size, "ranks that report an error")
     told = next(iter(_ends_of(job, silent)), None)
     return Gone(tuple(silent), closed, len(seen_by - {-1}), coverage, left, bool(unanswered), told)
+
+
+def size_of(job: Job, spoke: Collection[int]) -> int:
+    """How many ranks a job has at least, by what NCCL was told and by the ranks that print anything."""
+    stepped = (each.rank for each in job.steps)
+    return max(job.world_size, 1 + max([*spoke, *job.by_rank, *stepped], default=-1))
+
+
+def lost_a_peer(job: Job) -> set[int]:
+    """Ranks that report closed connections and no timeout of their own: their watchdogs did not wait long enough for
+    one, so that the connections closed while the others still worked."""
+    rank_of = _ranks_of_processes(job)
+    closed = (e for e in job.events if e.kind == "peer closed" and _CLOSED.search(e.text))
+    timed_out = {event.rank for event in job.events if event.kind == "watchdog" and "op" in event.details}
+    return {rank_of.get((event.host, event.pid), event.rank) for event in closed} - timed_out - {-1}
 
 
 def _gave_up(job: Job) -> bool:

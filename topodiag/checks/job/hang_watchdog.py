@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from topodiag.checks.interface import JobCheck
+from topodiag.checks.job.gone import lost_a_peer, size_of
 from topodiag.checks.shared.words import hosts_word, quoted, rank_word
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Severity
 from topodiag.model.job import Event, Job
@@ -106,14 +107,18 @@ def _behind(check: JobCheck[Any], job: Job, ranks: Mapping[int, RankProgress], l
     by_rank = job.by_rank
     hosts = list(dict.fromkeys(by_rank[rank].host for rank in worst if rank in by_rank))
     done = len(ranks) - len(worst)
+    lost = set(worst) <= lost_a_peer(job)
     return check.finding(
         Severity.ERROR,
-        f"{rank_word(worst)} stopped at work {low + 1}{f' of process group {words}' if words else ''}, which"
-        f" {plural(done, 'other rank')} completed",
-        observed=f"last completed work {low} on {rank_word(worst)}, up to {high} elsewhere",
+        f"{rank_word(worst)} {'lost a peer in' if lost else 'stopped at'} work {low + 1}"
+        f"{f' of process group {words}' if words else ''}, which {plural(done, 'other rank')} completed",
+        observed=f"last completed work {low} on {rank_word(worst)}, up to {high} elsewhere"
+        + (f"; {rank_word(worst)} saw connections close, and waited for no timeout" if lost else ""),
         expected="the same work on all ranks of the group",
         fix=(
-            f"{rank_word(inside)} did enter it, and its data does not arrive: the network and GPU of"
+            _find_the_lost(job, ranks)
+            if lost
+            else f"{rank_word(inside)} did enter it, and its data does not arrive: the network and GPU of"
             f" {hosts_word(hosts) or 'that rank'} (NET008, dmesg), then `py-spy dump`"
             if inside
             else f"find out what {rank_word(worst)} was doing instead: its own log, `py-spy dump`, dmesg",
@@ -128,6 +133,16 @@ def _behind(check: JobCheck[Any], job: Job, ranks: Mapping[int, RankProgress], l
         ],
         coverage=Coverage(len(ranks), max(job.world_size, len(ranks)), "ranks reported"),
         confidence=Confidence.MEDIUM,
+    )
+
+
+def _find_the_lost(job: Job, ranks: Mapping[int, RankProgress]) -> str:
+    """What to look at where a rank stopped because another one was gone."""
+    silent = [rank for rank in range(min(size_of(job, ranks), 1 << 16)) if rank not in ranks]
+    who = f"{rank_word(silent)}, of which there is no report" if 0 < len(silent) < len(ranks) else "who is gone"
+    return (
+        f"the network of the rank that is named need not fail: a peer ended or left its loop. Find out which, first"
+        f" {who}: exit codes, the last lines of the logs, the number of steps"
     )
 
 
