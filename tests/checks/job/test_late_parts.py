@@ -92,6 +92,22 @@ def test_ranks_mixed_in_one_file_are_told_apart_by_their_heads(tmp_path: Path) -
     assert loud(tmp_path, "\n".join(mixed)) == ["JOB008"]
 
 
+def test_several_ranks_that_are_late_in_one_part_are_one_finding(tmp_path: Path) -> None:
+    def two_late(rank: int, step: int) -> Times:
+        return noisy(rank, step, rank if rank in (4, 5) else -1, data=0.13)
+
+    (found,) = named(of_files(tmp_path, job(two_late, ranks=8)))
+    assert found["where"]["ranks"] == [4, 5]
+    assert found["message"].startswith("ranks 4-5 are late in each step: their data takes up to ")
+
+
+def test_files_that_no_rank_is_named_in_are_told_apart_by_their_names(tmp_path: Path) -> None:
+    for rank, lines in job(late_forward, form="plain").items():
+        (tmp_path / f"worker-{'abcd'[rank]}.out").write_text("\n".join(lines) + "\n")
+    (found,) = named(of_folder(tmp_path))
+    assert found["message"].startswith("worker-c.out is late in each step: its forward takes")
+
+
 def alike(rank: int, step: int) -> Times:
     return noisy(rank, step)
 
