@@ -68,7 +68,7 @@ def _errors(answers: Sequence[RasAnswer]) -> tuple[Event, ...]:
                 continue
             host, pid = member.process.key
             text = f"RAS: rank {member.rank} of its communicator reports {member.error}"
-            gone = member.error.startswith("remote process")
+            gone = member.error.lower().startswith("remote process")
             made.setdefault(
                 (host, pid),
                 Event("peer closed" if gone else "other", text, host, pid, ts=answer.time, level="APP", secondary=gone,

@@ -197,6 +197,8 @@ class Communicator:
     local_ranks: Mapping[str, int] = field(default_factory=dict)
     """NCCL's own count of ranks by host, of the hosts whose line says it."""
     destroyed: int = 0
+    torn_down: tuple[int, ...] = ()
+    """World ranks of the members that were torn down, as far as they are known."""
     init_s: npt.NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
     phases_s: Mapping[str, npt.NDArray[np.float64]] = field(default_factory=dict)
     network: str = ""

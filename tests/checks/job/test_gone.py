@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.evidence.live.test_ras import status
 from topodiag.api import diagnose
 
 INIT = (
@@ -193,3 +194,29 @@ def test_a_rank_that_lost_a_peer_is_not_behind_by_its_own_network(tmp_path: Path
     assert [each["message"].startswith(words) for each in found] == [True]
     assert ("its data does not arrive" in found[0]["fix"][0]) is ("stopped" in words)
     assert ("first rank 2" in found[0]["fix"][0]) is ("lost" in words)
+
+
+BYE = "n{r}:{p}:{p} [0] NCCL INFO comm 0x{r}1 rank {r} nranks {size} cudaDev 0 busId 60 - Destroy COMPLETE\n"
+
+
+@pytest.mark.parametrize("ras", ["", RAS])
+def test_a_rank_that_tore_its_communicator_down_left_whoever_timed_out_later(tmp_path: Path, ras: str) -> None:
+    logs = {**job(BYE), "rank0.log": text(0, INIT, TIMED_OUT.replace("=33", "=34"))}
+    first, *rest = told(tmp_path, {**logs, "ras.txt": ras} if ras else logs)
+    assert (first["id"], first["where"]["ranks"]) == ("JOB006", [2])
+    assert "came to the end of its program" in first["message"]
+    assert all(each["follows_from"] for each in rest)
+
+
+def test_answers_of_ras_alone_show_a_rank_that_is_dead(tmp_path: Path) -> None:
+    made: Any = status(4, missing=2)
+    for member in made["communicators"][0]["ranks"]:
+        member["status"]["async_error"] = 6 if member["rank"] in (1, 3) else 0
+    first, *_ = told(tmp_path, {"answer.json": json.dumps(made)})
+    assert (first["id"], first["where"]["ranks"]) == ("JOB009", [2])
+
+
+def test_answers_of_ras_without_an_error_leave_open_whether_a_rank_is_stopped(tmp_path: Path) -> None:
+    (tmp_path / "answer.json").write_text(json.dumps(status(4, missing=2)))
+    made = json.loads(diagnose(str(tmp_path)).to_json())
+    assert [(each["id"], each["where"]["ranks"]) for each in made["findings"]] == [("JOB006", [2])]

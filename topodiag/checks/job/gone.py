@@ -28,6 +28,8 @@ MOST_SHARE = 0.25
 _CLOSED = re.compile(r"[Cc]onnection (?:closed|reset) by|remote process exited|ncclRemoteError|Broken pipe")
 _ENDED_WELL = re.compile(r"destroy_process_group\(\) was not called|process group has NOT been destroyed")
 """What torch prints at the regular end of a program, which one that is killed does not reach."""
+_WAITS = frozenset({"watchdog", "timeout"})
+"""Kinds of first errors that may follow from a rank that is gone: ranks far from it wait until their watchdogs."""
 _NO_REPORTS = frozenset({"note", "ended", "launched", "late", "differs", "stalled"})
 """Kinds of events that tell of no error that a rank met."""
 _ENDINGS = frozenset({"killed", "died", "exit"})
@@ -52,7 +54,7 @@ class Gone:
 def gone(job: Job) -> Gone | None:
     """None where an error stands for itself, where nothing closed, or where it does not show who is gone."""
     closed = tuple(event for event in job.events if event.kind == "peer closed" and _CLOSED.search(event.text))
-    if not closed or not _gave_up(job) or first_error(job) is not None:
+    if not closed or not _gave_up(job) or _other_error(job):
         return None
     rank_of = _ranks_of_processes(job)
     seen_by = {rank_of.get((event.host, event.pid), event.rank) for event in closed}
@@ -69,7 +71,14 @@ def gone(job: Job) -> Gone | None:
         return None
     coverage = Coverage(len(spoke), size, "ranks that report an error")
     told = next(iter(_ends_of(job, silent)), None)
-    return Gone(tuple(silent), closed, len(seen_by - {-1}), coverage, left, bool(unanswered), told)
+    tellers = len(seen_by - {-1}) or len({(event.host, event.pid) for event in closed})
+    return Gone(tuple(silent), closed, tellers, coverage, left, bool(unanswered), told)
+
+
+def _other_error(job: Job) -> bool:
+    """Whether an error stands for itself, but for timeouts of ranks that waited longer than those that lost a peer."""
+    first = first_error(job)
+    return first is not None and (first.kind not in _WAITS or not lost_a_peer(job))
 
 
 def size_of(job: Job, spoke: Collection[int]) -> int:
@@ -106,12 +115,14 @@ def _unanswered(job: Job) -> set[int]:
 
 
 def _may_have_left(job: Job, silent: Sequence[int], unanswered: bool) -> bool:
-    """Whether one of the ranks had a word, reports name others as the peers that closed, or some left and nothing says
-    who did not."""
+    """Whether one of the ranks had a word, others waited for it until their watchdogs, reports name others as the peers
+    that closed, or some left and nothing says who did not."""
     if any(event.details.get("how") not in _ENDINGS for event in _ends_of(job, silent)):
         return True
     if unanswered:
         return False
+    if first_error(job) is not None:
+        return True
     named = {peer_of(job, event).split(" ")[0] for event in job.events if event.kind == "peer closed"}
     named &= set(job.hosts)
     if named and named.isdisjoint(hosts_with(job, silent)):
@@ -160,7 +171,7 @@ def by_leaving(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
         Severity.ERROR,
         f"{who}{f' on {hosts_word(hosts)}' if hosts else ''} came to the end of"
         f" {'its program' if len(lost.ranks) == 1 else 'their programs'} while the others went on",
-        observed=f"torch's words at the end of a program on {who}; {quoted(lost.closed[0].text)} on"
+        observed=f"the end of a program, or of its communicator, on {who}; {quoted(lost.closed[0].text)} on"
         f" {plural(lost.tellers, 'other rank')}",
         expected="the same number of steps on all ranks",
         fix=(
@@ -180,8 +191,8 @@ def by_leaving(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
 
 
 def _ranks_of_processes(job: Job) -> dict[tuple[str, int], int]:
-    """The rank of each process that an event is of: by another event of it, or by its number, which answers of RAS have
-    with an address in the place of the host."""
+    """The rank of each process that an event is of: by another event of it, by its number, which answers of RAS have
+    with an address in the place of the host, or by those answers."""
     by_pid: dict[int, set[int]] = defaultdict(set)
     for rank in job.ranks:
         by_pid[rank.pid].add(rank.rank)
@@ -190,6 +201,11 @@ def _ranks_of_processes(job: Job) -> dict[tuple[str, int], int]:
         own = by_pid.get(event.pid, ())
         if len(own) == 1:
             made.setdefault((event.host, event.pid), next(iter(own)))
+    standing = Standing(job)
+    for comm in (comm for answer in standing.status for comm in answer.communicators):
+        for member in comm.members:
+            if member.process is not None and (world := standing.who(member, comm).rank) >= 0:
+                made.setdefault(member.process.key, world)
     return made
 
 
@@ -201,11 +217,12 @@ def _reporters(job: Job, rank_of: Mapping[tuple[str, int], int]) -> set[int]:
 
 
 def _ended_well(job: Job) -> set[int]:
-    """Ranks of which torch says that their program came to its end; what they print later is their teardown. Not those
-    that torch says so of after an error of their own."""
-    ended = {event.rank: event for event in job.events if event.rank >= 0 and _ENDED_WELL.search(event.text)}
+    """Ranks of which torch says that their program came to its end, or NCCL that their communicator was torn down; what
+    they print later is their teardown. Not those that are torn down after an error of their own."""
+    ended = {event.rank for event in job.events if event.rank >= 0 and _ENDED_WELL.search(event.text)}
+    torn_down = set(job.world.torn_down) if job.world is not None else set()
     broken = {event.rank for event in job.events if event.kind in ("watchdog", "peer closed")}
-    return set(ended) - broken
+    return (ended | torn_down) - broken
 
 
 def _rank_named(event: Event) -> int:

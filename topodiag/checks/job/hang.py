@@ -131,12 +131,18 @@ class RankBehind(OneStep[Job], JobCheck[Never]):
     def _without_operations(self, job: Job, hung: bool) -> list[Finding]:
         """By all that a job leaves beside the log of its operations: the surest sources together, then the others, each
         where those before it showed nothing."""
-        found = [*by_ras(self, job), *self._from_flight(job, hung), *by_words(self, job), *by_openings(self, job)]
+        # Who left answers RAS no more: that it left says more.
+        left = [*by_leaving(self, job)]
+        found = [
+            *(left or by_ras(self, job)),
+            *self._from_flight(job, hung),
+            *by_words(self, job),
+            *by_openings(self, job),
+        ]
         last = last_entries(_entries_of_flight(job), job.flight)
         return (
             found
             or [*by_stacks(self, job, hung)]
-            or [*by_leaving(self, job)]
             or [*by_missing_dumps(self, job, hung, last)]
             or [*by_dead_peers(self, job)]
             or [*by_gpus(self, job, hung)]

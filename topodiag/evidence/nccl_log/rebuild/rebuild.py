@@ -295,6 +295,7 @@ class _Builder:
             completed_ts=finished_ts,
             local_ranks={self.processes.host[m.process]: m.local_ranks for m in own if m.local_ranks > 0},
             destroyed=sum(member.destroyed for member in own),
+            torn_down=_torn_down(world.tolist(), own),
             init_s=said.timing.get("total", np.full(size, np.nan)),
             phases_s={name: said.timing[name] for name in PHASES if name in said.timing},
             network=said.network,
@@ -371,3 +372,8 @@ def _untold(inferred: bool) -> str:
     if inferred:
         return "no line names a communicator: ranks are those that print, and there may be more"
     return "the communicator of all ranks is not in the logs: ranks are numbered by process"
+
+
+def _torn_down(world: Sequence[int], own: Sequence[Member]) -> tuple[int, ...]:
+    """World ranks of the members that were torn down."""
+    return tuple(rank for rank, member in zip(world, own, strict=True) if member.destroyed and rank >= 0)
