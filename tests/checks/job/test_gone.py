@@ -220,3 +220,15 @@ def test_answers_of_ras_without_an_error_leave_open_whether_a_rank_is_stopped(tm
     (tmp_path / "answer.json").write_text(json.dumps(status(4, missing=2)))
     made = json.loads(diagnose(str(tmp_path)).to_json())
     assert [(each["id"], each["where"]["ranks"]) for each in made["findings"]] == [("JOB006", [2])]
+
+
+def test_so_does_one_answer_in_text(tmp_path: Path) -> None:
+    errors = (
+        "#0-0 (77) ERROR\n  Asynchronous errors on 2 ranks\n  2 ranks reported Remote process error\n"
+        "  Rank 1 -- GPU 0 managed by process 4001 on node n1\n  Rank 3 -- GPU 0 managed by process 4003 on node n3\n\n"
+    )
+    text_of_ras = RAS.replace("INCOMPLETE\n\nErrors", "INCOMPLETE,ERROR\n\nErrors").replace(
+        "Warnings\n", errors + "Warnings\n"
+    )
+    first, *_ = told(tmp_path, {"ras.txt": text_of_ras})
+    assert (first["id"], first["where"]["ranks"]) == ("JOB009", [2])

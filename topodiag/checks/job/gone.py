@@ -25,7 +25,10 @@ from topodiag.words.fold import plural
 
 MOST_SHARE = 0.25
 """Share of the ranks without a report above which their logs are only not here."""
-_CLOSED = re.compile(r"[Cc]onnection (?:closed|reset) by|remote process exited|ncclRemoteError|Broken pipe")
+_CLOSED = re.compile(
+    r"[Cc]onnection (?:closed|reset) by|remote process exited|Remote process error|ncclRemoteError"
+    r"|Broken pipe"
+)
 _ENDED_WELL = re.compile(r"destroy_process_group\(\) was not called|process group has NOT been destroyed")
 """What torch prints at the regular end of a program, which one that is killed does not reach."""
 _WAITS = frozenset({"watchdog", "timeout"})
@@ -135,6 +138,8 @@ def tell_gone(check: JobCheck[Any], job: Job, lost: Gone) -> Finding:
     """JOB009: they died."""
     who, hosts = rank_word(lost.ranks), hosts_with(job, lost.ranks)
     its, it = ("its", "it") if len(lost.ranks) == 1 else ("their", "they")
+    # Of a rank whose log is not here nobody knows whether it had a word.
+    verb = "ended without a word" if job.files else f"{'is' if it == 'it' else 'are'} gone"
     silent = (
         "no answer to RAS" if lost.unanswered else "no error of its own" if it == "it" else "no errors of their own"
     )
@@ -142,8 +147,7 @@ def tell_gone(check: JobCheck[Any], job: Job, lost: Gone) -> Finding:
     sure = lost.unanswered or lost.told is not None or lost.tellers > 1
     return check.finding(
         Severity.ERROR,
-        f"{who}{f' on {hosts_word(hosts)}' if hosts else ''} ended without a word: the others saw {its} connections"
-        " close",
+        f"{who}{f' on {hosts_word(hosts)}' if hosts else ''} {verb}: the others saw {its} connections close",
         observed=f"{quoted(lost.closed[0].text)} on {plural(lost.tellers, 'rank')}, {silent} of {who}{told}",
         expected="all processes run until the job is done",
         fix=(

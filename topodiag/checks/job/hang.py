@@ -78,7 +78,8 @@ class RankBehind(OneStep[Job], JobCheck[Never]):
         behind. NCCL 2.32's monitor of progress counters: a GPU whose copies do not end. Torch's watchdog lines: the
         sign of a hang, and, where there is nothing better, the last work that each rank enqueued and completed;
         an exception of a rank that waited in an operation until its time was over, in any library's words. Lines of any
-        tool that name ranks that are missing, stuck, or call something else: a warning.
+        tool that name ranks that are missing, stuck, or call something else: a warning. A rank whose program, or whose
+        communicator, came to its end, and whose closed connections the others report.
 
     When it stays silent
         The communicator was destroyed in order. Counts differ by one and nothing says that the job hung: the
