@@ -18,6 +18,7 @@ from topodiag.evidence.draft import NodeDraft
 from topodiag.model.provenance import MAX_QUOTE, Origin
 from topodiag.model.result import UnreadLine
 from topodiag.model.topics import Topic
+from topodiag.words.unfilled import without_unfilled
 
 R = TypeVar("R")
 
@@ -71,9 +72,11 @@ class Blob:
 
     @property
     def text(self) -> str:
-        """The text with ANSI sequences and NULs removed and line ends unified; bad UTF-8 becomes U+FFFD."""
+        """The text with ANSI sequences and NULs removed and line ends unified; bad UTF-8 becomes U+FFFD. What nobody
+        captured as a part of a node is a text of anything: format strings in it are no messages, and left out."""
         raw = self.data.decode("utf-8", errors="replace").replace("\r\n", "\n").replace("\r", "\n")
-        return _ANSI.sub("", raw).replace("\x00", "")
+        text = _ANSI.sub("", raw).replace("\x00", "")
+        return without_unfilled(text) if self.item is None else text
 
     def lines(self) -> Iterator[tuple[int, str]]:
         """Numbered lines, from 1, without their ends."""

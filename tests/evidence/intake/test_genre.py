@@ -123,3 +123,52 @@ def test_any_text_has_an_answer(text: str) -> None:
 def test_it_takes_time_in_proportion_to_the_text() -> None:
     assert program_text("import a\n" * 2 + "a" * 500_000) in ("", "the source of a program")
     assert program_text(("* " + " " * 20_000 + "\n") * 20) == ""
+
+
+DUMP = (
+    "Mismatched NCCL version detected : rank %d version %d rank %d version %d\n"
+    "Duplicate GPU detected : rank %d and rank %d both on CUDA device %lx\n"
+    "%s:%d:%d [%d] NCCL INFO \n%s:%d:%d [%d] %s:%d NCCL WARN \n"
+    "Error while creating shared memory segment %s (size %ld), error: %s (%d)\n"
+    "Bootstrap : no socket interface found\nno CUDA-capable device is detected\nsystem not yet initialized\n"
+    "uncorrectable ECC error encountered\n"
+)
+SYMBOLS = "__gmon_start__\n_ITM_deregisterTMCloneTable\n__cxa_finalize\nlibpthread.so.0\nGLIBC_2.2.5\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        DUMP,
+        SYMBOLS + "no CUDA-capable device is detected\n",
+        "$ strings /usr/lib/libnccl.so.2 | grep -i device\nno CUDA-capable device is detected\n",
+    ],
+)
+def test_the_strings_of_a_library_have_not_happened(tmp_path: Path, text: str) -> None:
+    (tmp_path / "libnccl.txt").write_text(text)
+    with pytest.raises(TopodiagError, match="source text or a document of a program"):
+        diagnose(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Mismatched NCCL version detected : rank %d version %d rank %d version %d",
+        "Duplicate GPU detected : rank %d and rank %d both on CUDA device %lx",
+        "GPU %d: %d uncorrectable ECC errors",
+        "Failed to find socket interface %s",
+        "mlx5_core %s: Link is down",
+    ],
+)
+def test_a_single_message_that_nobody_filled_accuses_nobody(tmp_path: Path, line: str) -> None:
+    (tmp_path / "grep.txt").write_text(f"Binary file libnccl.so\n{line}\n")
+    log = "n1:9:9 [0] NCCL INFO comm 0x1 rank {0} nranks 2 cudaDev {0} busId {1}b000 - Init COMPLETE\n"
+    (tmp_path / "job.log").write_text(log.format(0, 1) + log.format(1, 2) + line + "\n")
+    assert [each.id for each in diagnose(str(tmp_path)).findings if each.severity.name != "INFO"] == []
+
+
+def test_a_log_with_a_fault_beside_the_strings_keeps_its_fault(tmp_path: Path) -> None:
+    (tmp_path / "libnccl.txt").write_text(DUMP)
+    said = "Mismatched NCCL version detected : rank 0 version 22304 rank 1 version 21805\n"
+    (tmp_path / "job.log").write_text(f"n1:9:9 [0] init.cc:900 NCCL WARN {said}")
+    assert "JOB002" in [each.id for each in diagnose(str(tmp_path)).findings]

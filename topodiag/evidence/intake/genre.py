@@ -4,6 +4,7 @@ happened.
     train.py beside a log, a script of a health check      the source of a program
     NEWS, ChangeLog, debian/changelog                      a list of changes
     a README of many chapters                              a handbook
+    what `strings libnccl.so` prints                       the strings of a program
 
 Output that quotes source (tracebacks, compilers) has neither enough declarations nor enough lines of code.
 """
@@ -11,6 +12,9 @@ Output that quotes source (tracebacks, compilers) has neither enough declaration
 from __future__ import annotations
 
 import re
+from itertools import islice
+
+from topodiag.words.unfilled import is_unfilled
 
 _DECLARED = re.compile(
     r"^[ \t]{0,12}(?:"
@@ -75,6 +79,34 @@ def program_text(text: str) -> str:
     return "a handbook" if len(_HEADING.findall(text)) >= _CHAPTERS and _mostly_prose(text) else ""
 
 
+_OF_BINARY = re.compile(
+    r"^(?:__gmon_start__|_ITM_(?:de)?registerTMCloneTable|__cxa_\w{2,30}|GLIBC(?:XX)?_[\d.]{1,10}|_Z[NKTS]\w{3,400}"
+    r"|\.(?:rodata|eh_frame\w{0,5}|init_array|dynsym|gnu\.\w{2,20}|note\.\S{2,40})|/lib64/ld-linux\S{1,30})$",
+    re.MULTILINE,
+)
+"""Names that the linker and the compiler leave in each program and library."""
+_STRINGS = re.compile(r"\s{0,20}[^\n$#]{0,120}[$#] ?(?:sudo )?strings (?:-\S{1,12} ){0,3}\S[^\n]{0,300}\n")
+_PROMPT = re.compile(r"^[^\n$#]{0,120}[$#] ?\S", re.MULTILINE)
+_RECORD = re.compile(r"^\S{1,255}:\d{1,10}:\d{1,10} \[\d", re.MULTILINE)
+"""The head of a line that NCCL printed."""
+_NAMES, _UNFILLED, _PART = 3, 5, 0.2
+
+
+def strings_of_binary(text: str) -> bool:
+    """Whether a text is what `strings` finds in a program or library: names of a linker, or many messages whose places
+    are not filled. The messages beside them have happened to nobody either."""
+    if _OUTPUT.search(text) is not None or _RECORD.search(text) is not None:
+        return False
+    asked = _STRINGS.match(text)
+    if asked is not None and _PROMPT.search(text, asked.end()) is None:
+        return True
+    if sum(1 for _ in islice(_OF_BINARY.finditer(text), _NAMES)) == _NAMES:
+        return True
+    lines = _lines(text)
+    unfilled = sum(is_unfilled(line) for line in lines)
+    return unfilled >= _UNFILLED and unfilled >= _PART * len(lines)
+
+
 def _lines(text: str) -> list[str]:
     return [line for line in text.split("\n")[:_MOST_LINES] if line.strip()]
 
@@ -91,4 +123,4 @@ def _mostly_prose(text: str) -> bool:
     return len(lines) >= _LONG and said >= _PROSE * len(lines)
 
 
-__all__ = ["program_text"]
+__all__ = ["program_text", "strings_of_binary"]

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from topodiag.evidence.cluster.looks import cluster_format, is_pods
 from topodiag.evidence.flight.looks import looks_like_flight
 from topodiag.evidence.intake.bundle import HEAD_BYTES
-from topodiag.evidence.intake.genre import program_text
+from topodiag.evidence.intake.genre import program_text, strings_of_binary
 from topodiag.evidence.intake.json_text import is_json
 from topodiag.evidence.intake.kinds import KINDS, Kind, source_words
 from topodiag.evidence.intake.launcher import without_prefix
@@ -146,6 +146,8 @@ def text_kinds(
         return (Kind.NCCL_LOG, *_steps(head, tail)), ()
     if not head.strip() and not tail.strip():
         return (Kind.BLANK,), ()
+    if strings_of_binary(head.decode("utf-8", "replace")):
+        return (Kind.PROGRAM,), ()
     if logged:
         head = _between_records(head)
     kinds = _begins_as(head, tail)

@@ -15,6 +15,7 @@ from math import nan
 
 from topodiag.evidence.nccl_log.grammar import ends, job_lines
 from topodiag.evidence.nccl_log.grammar.numbers import compiled
+from topodiag.words.unfilled import is_unfilled
 
 _HOST = r"[A-Za-z0-9_.-]{1,255}"
 _LEVEL = r"NCCL (INFO|WARN|ATTN|TRACE|CALL|ABORT) ?"
@@ -229,6 +230,8 @@ def number(digits: str) -> int:
 
 def application(text: str) -> tuple[str, dict[str, object]] | None:
     """The row of a line without a head that speaks of NCCL: (table, columns), None for all others."""
+    if is_unfilled(text):
+        return None
     if "CCL" in text or "ccl" in text or " version " in text or "|" in text:
         version = _VERSION.search(text)
         if version:
