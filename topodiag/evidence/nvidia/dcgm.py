@@ -2,6 +2,7 @@
 
     Detected clocks event due to thermal violation in GPU 2. Verify that the cooling on this machine is functional ...
     Detected 3 volatile double-bit ECC error(s) in GPU 1. Drain the GPU and reset it or reboot the node.
+    GPU 3 Thermal violations totaling 12.4 seconds started at 30.0 seconds into the test
     Bandwidth of GPU 3 in direction h2d of 11.40 did not exceed minimum required bandwidth of 20.00.
     | PCIe                      | Fail - GPU: 3                                  |
 
@@ -33,9 +34,12 @@ FAILED = "failed_tests"
 """The field of a GPU that holds the sentences on its failed tests."""
 _CLOCKS = re.compile(
     r"clocks? (?:event|throttling) due to (thermal|power) violation in GPU ([0-9]{1,3})\b"
-    r"|\bGPU ([0-9]{1,3}) (Thermal|Power) violations totaling",
+    r"|\bGPU ([0-9]{1,3}) (Thermal|Power) violations totaling"
+    r"|\b(Thermal|Power) violations totaling [0-9.]{1,16} s\w{0,6}\b.{0,60}? for GPU ([0-9]{1,3})\b",
     re.I,
 )
+_NO_TIME = re.compile(r"\bviolations? (?:totall?ing|of|for) 0{1,9}(?:\.0{0,9})? ?(?:[mun]?s|seconds?)\b", re.I)
+"""DCGM's counter of a violation moved by less than it prints: no time was lost."""
 _MEMORY = re.compile(r"Detected ([0-9]{1,12}) volatile double-bit ECC error\(?s?\)? in GPU ([0-9]{1,3})\b", re.I)
 _REASONS = {"thermal": "hw_thermal_slowdown", "power": "hw_power_brake_slowdown"}
 _SHORT = re.compile(
@@ -91,10 +95,13 @@ class Dcgm(Source[HealthLine]):
     speaks_of = frozenset({Topic.GPUS})
     trust = 55
     a_piece = "healthy GPUs are not named"
+    quiet_is_news = True
 
     def recognises(self, head: str) -> bool:
         """A report in which all pass is one as well: nothing is held against the GPUs."""
-        return _REPORT.search(head) is not None or any(True for _ in _sentences(enumerate(head.split("\n"), 1)))
+        if _REPORT.search(head) is not None or _NO_TIME.search(head) is not None:
+            return True
+        return any(True for _ in _sentences(enumerate(head.split("\n"), 1)))
 
     def parse(self, blob: Blob) -> Parsed[HealthLine]:
         parsed: Parsed[HealthLine] = Parsed(partial=True)
@@ -182,7 +189,9 @@ def _said(text: str, number: int) -> Iterator[HealthLine]:
     """What a sentence says of a GPU."""
     clocks, memory, gpu = _CLOCKS.search(text), _MEMORY.search(text), _GPU.search(text)
     if clocks is not None:
-        index, reason = int(clocks[2] or clocks[3]), (clocks[1] or clocks[4]).lower()
+        if _NO_TIME.search(text) is not None:
+            return
+        index, reason = int(clocks[2] or clocks[3] or clocks[6]), (clocks[1] or clocks[4] or clocks[5]).lower()
         yield HealthLine(index, "throttle", (_REASONS[reason],), number, text)
         return
     if memory is not None:
