@@ -21,6 +21,25 @@ class LostGpuOnItsNode(Rule):
     because = "a GPU that is off the bus takes its links along, and what shares its PCIe switch"
     reach = Reach.NODE
 
+    def holds(self, cause: Finding, other: Finding, scene: Scene) -> bool:
+        return not _starts_no_gpu(other, cause)
+
+
+class FirmwareStartsNoGpu(Rule):
+    """The driver starts no GPU whose own processor (GSP) does not boot: nvidia-smi then has none to show."""
+
+    causes = ("GPU003",)
+    leads_to = ("GPU001",)
+    because = "the driver does not start a GPU whose own processor does not boot, and nvidia-smi shows none"
+
+    def holds(self, cause: Finding, other: Finding, scene: Scene) -> bool:
+        return _starts_no_gpu(cause, other)
+
+
+def _starts_no_gpu(firmware: Finding, missing: Finding) -> bool:
+    """Whether one tells of a GPU's processor that does not answer, the other that nvidia-smi shows no GPU at all."""
+    return firmware.id == "GPU003" and "(GSP)" in firmware.message and "nvidia-smi finds no GPU" in missing.message
+
 
 class GpuAsksForReset(Rule):
     """A GPU that had an uncorrectable error or a failed link asks for a reset or a reboot: the request is what the

@@ -11,6 +11,7 @@ RULES: tuple[type[Rule], ...] = (
     job_rules.AbsentAtMeeting,
     job_rules.NumbersDoNotFit,
     job_rules.ErrorKeepsRanksOut,
+    gpu_rules.FirmwareStartsNoGpu,
     gpu_rules.LostGpuOnItsNode,
     gpu_rules.FabricNotReady,
     gpu_rules.LinksThatTheKernelReported,

@@ -156,3 +156,32 @@ def test_any_text_is_survived_and_costs_no_other_line(noise: str) -> None:
 @given(st.binary(max_size=300))
 def test_any_bytes_are_survived(noise: bytes) -> None:
     assert read("kernel-log", noise)[1].lines > 0
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "NVRM kgspBootstrapRiscvOSEarly_GH100: Timeout waiting for GSP target mask release. This error may be caused by"
+        " several reasons: Bootrom may have failed",
+        "NVRM: kgspBootstrapRiscvOSEarly_GH100: Timeout waiting for GSP target mask release.",
+        "NVRM: kfspWaitForSecureBoot_GH100: Timed out waiting for FSP/ACR boot completion",
+        "NVRM: kfspSendBootCommands_HAL: GSP-CC boot command failed",
+        "NVRM: _kgspBootGspRm: GSP failed to boot",
+    ],
+)
+def test_firmware_of_a_gpu_that_does_not_boot_is_told(message: str) -> None:
+    draft, _ = read("kernel-log", f"[   36.077473] {message}\n")
+    assert [event.kind for event in draft.events] == ["gsp"]
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "NVRM kfspDumpDebugState_GH100: FSP microcode v4.76",
+        "NVRM: GSP firmware version 570.86.15 loaded",
+        "NVRM version: NVIDIA UNIX x86_64 Kernel Module  570.86.15",
+    ],
+)
+def test_firmware_that_boots_is_not(message: str) -> None:
+    draft, _ = read("kernel-log", f"[   36.077473] {message}\n")
+    assert "gsp" not in [event.kind for event in draft.events]

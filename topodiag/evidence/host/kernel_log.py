@@ -70,15 +70,19 @@ _LOST = re.compile(
 )
 _RESET = re.compile(r"\bNV_ERR_RESET_REQUIRED\b")
 """NV_STATUS 0x62 of nvstatuscodes.h (open-gpu-kernel-modules, R515 and later): an assertion that meets it names it."""
+_NVRM = r"\bNVRM(?::|(?= (?!version)\w{3,80}: )) "
+"""How the driver begins its lines; a build of the open kernel modules prints no colon before the name of a function."""
 _GSP = re.compile(
-    r"NVRM: .{0,60}(?:\bkgsp\w{1,60}|_kgsp\w{1,60}|\bGSP\b)"
-    r"(?=.{0,200}(?:timed? ?out|sanity check fail|heartbeat|reported an error|cannot initialize|crash|halt))"
+    rf"{_NVRM}.{{0,60}}(?:\bkgsp\w{{1,60}}|_kgsp\w{{1,60}}|\bkfsp\w{{1,60}}|\bGSP\b)"
+    r"(?=.{0,200}(?:timed? ?out|sanity check fail|heartbeat|reported an error|cannot initialize|crash|halt"
+    r"|(?:boot\w{0,8}|command|image|firmware|\bRM) (?:\w{1,12} )?fail|fail\w{0,5} to (?:boot|load|start)))"
     r"(?!.{0,200}\bXid\b)"
     r"|NVRM: GPU[0-9]{1,3} RPC history \(CPU -> GSP\)|NVRM: Heartbeat timed out"
     r"|NVRM: RmInitAdapter: Cannot initialize GSP",
     re.IGNORECASE,
 )
-"""The driver's functions for the GPU's own processor are named so (kernel/gpu/gsp/kernel_gsp.c): it does not answer."""
+"""The driver's functions for the GPU's own processor are named so (kernel/gpu/gsp/kernel_gsp.c), and those for the one
+that starts it (kernel/gpu/fsp/kern_fsp.c): it does not start, or does not answer."""
 _NO_START = re.compile(
     r"(?:RmInitAdapter|rm_init_adapter) failed|probe routine was not called for"
     r"|This PCI I/O region assigned to your NVIDIA",
@@ -105,6 +109,7 @@ GPU that does not start."""
 _AER = re.compile(r"\bAER: |PCIe Bus Error: ")
 _AER_SOURCE = re.compile(rf"received: (?:from )?({_BUS})|received from ({_BUS})")
 _NVIDIA = re.compile(r"\bnvidia-(?:peermem|nvswitch|nvlink|modeset|uvm)")
+_OF_NVRM = re.compile(_NVRM)
 _FAILING = re.compile(r"error|fail|mismatch", re.IGNORECASE)
 _NVRM_ROUTINE = re.compile(r"NVRM: (?:loading |GPU at PCI|GPU Board Serial|GPU [0-9a-f:.]{1,20}: board)", re.IGNORECASE)
 _NVLINK_FAILS = re.compile(
@@ -140,7 +145,7 @@ _STORAGE = re.compile(
 )
 """Storage that does not answer, or does again: net/sunrpc/clnt.c, Lustre ptlrpc/import.c, fs/ceph, fs/smb, block/."""
 _INTERESTING = re.compile(
-    r"Xid ?\(|Xid=|XidCritical|\(XID |PCIe |AER: |NVRM: |nvidia-|link|carrier|mlx5|off the bus|iommu|AMD-Vi"
+    r"Xid ?\(|Xid=|XidCritical|\(XID |PCIe |AER: |NVRM|nvidia-|link|carrier|mlx5|off the bus|iommu|AMD-Vi"
     r"|DMAR: |amdgpu|pciehp|LustreError"
     r"|blocked for more|detected (?:NVSwitch|GPU NVLink)"
     r"|nfs: server|Connection |ceph: mds|has not responded|I/O error|lockup|EDAC"
@@ -152,6 +157,7 @@ _WRITES = re.compile(
     r"\bS?Xid ?\([^()\s]{1,40}\)[^:]{0,60}: ?[0-9]|XidCriticalError(?:: Xid=[0-9]|\s{1,60}True\s)"
     r"|isFatal[\\\"]{1,8}:true.{1,400}?\(XID [0-9]"
     r"|NVRM: (?:GPU|The NVIDIA (?:GPU|probe)|A GPU|API mismatch|This PCI I/O|loading|[a-z_]|R[mM])"
+    r"|\bNVRM _?k?[a-z]{2,12}[A-Z]\w{2,60}: "
     r"|\(config space inaccessible\)|EDAC \w{2,12}: \d{1,9} UE|mce: \[Hardware Error\]|BUG: (?:soft|hard) lockup"
     r"|rcu: INFO: rcu_|Kernel panic - "
     r"|available PCIe bandwidth, limited by|PCIe Bus Error: severity=|has fallen off the bus"
@@ -168,7 +174,7 @@ _WRITES = re.compile(
     r"|\bgeneral protection fault ip:[0-9a-f]{4,16} .{0,80} in lib|\binvoked oom-killer: "
 )
 _WRITTEN = (
-    *("Xid", "NVRM: ", "available PCIe", "PCIe Bus Error", "fallen off the bus", "iommu: ", "DMAR: ", "AMD-Vi: "),
+    *("Xid", "NVRM", "available PCIe", "PCIe Bus Error", "fallen off the bus", "iommu: ", "DMAR: ", "AMD-Vi: "),
     *(
         "blocked for more than",
         "nfs: server",
@@ -289,14 +295,14 @@ NO_NEWS = ""
 
 
 def _of_driver(message: str) -> bool:
-    return "NVRM: " in message or bool(_NVIDIA.search(message) and _FAILING.search(message))
+    return _OF_NVRM.search(message) is not None or bool(_NVIDIA.search(message) and _FAILING.search(message))
 
 
 _KINDS: tuple[tuple[str, Callable[[str], object]], ...] = (
     ("gpu-lost", lambda message: _LOST.search(message) and not _SPOKEN_OF.search(message)),
     ("gpu-reset", _RESET.search),
     ("gsp", _GSP.search),
-    ("gpu-init", lambda message: "NVRM: " in message and _NO_START.search(message)),
+    ("gpu-init", lambda message: _OF_NVRM.search(message) and _NO_START.search(message)),
     ("pcie-bandwidth", lambda message: _BANDWIDTH in message),
     ("amdgpu", _AMDGPU.search),
     ("amdgpu-error", lambda message: "amdgpu" in message and "*ERROR*" in message),
