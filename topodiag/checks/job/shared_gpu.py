@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.differ_words import GPU, told_to_differ
+from topodiag.checks.job.taken_gpu import by_taken, taken_before
 from topodiag.checks.job.text import ask_for
 from topodiag.checks.shared.devices import majority
 from topodiag.checks.shared.words import hosts_word, quoted, rank_word, spell_ranks
@@ -67,7 +68,8 @@ class SharedGpu(JobCheck[GpuUse]):
         NCCL's own `Duplicate GPU detected`, ranks of one communicator with the same host and bus id, and nodes
         that run fewer ranks than the others. CUDA's word that another process holds the GPU, and torch's, out of
         memory, that other processes have a tenth or more of it, or by its numbers half of it or more. In a capture,
-        one GPU of a job's that another program has open as well.
+        one GPU of a job's that another program has open as well. An engine's word that memory of a GPU is taken before
+        it has any, and a GPU that holds memory beside empty ones while the job finds none.
 
     Why it matters
         Before 2.30 NCCL refuses a communicator with two ranks on one GPU; where it is allowed, they share one GPU's
@@ -81,7 +83,8 @@ class SharedGpu(JobCheck[GpuUse]):
     When it stays silent
         Equal bus ids on hosts of equal names that NCCL counts as several nodes. Nodes with ranks on all their GPUs.
         GPUs that no rank's node shows, as NCCL prints only those in use. Out of memory, where torch does not tell its
-        own process from others (in containers it does not know its own number), or others have little. Programs that
+        own process from others (in containers it does not know its own number), or others have little, or the memory
+        is the process's own. At the start less than a tenth, as a desktop takes. Programs that
         watch GPUs, processes of the job itself, and what runs beside the job on most of its GPUs.
 
     How to confirm
@@ -114,7 +117,7 @@ class SharedGpu(JobCheck[GpuUse]):
 
     def _without(self, judged: Job) -> Outcome:
         """Where NCCL and CUDA show nothing shared: what the text itself says of it, else whether the GPUs were seen."""
-        if told := told_to_differ(self, judged, GPU):
+        if told := [*told_to_differ(self, judged, GPU), *by_taken(self, judged)]:
             return self.found(judged, told)
         with_gpu = sum(bool(rank.bus_id) for rank in judged.ranks)
         coverage = Coverage(with_gpu, max(judged.world_size, len(judged.ranks)), "ranks with a GPU")
@@ -250,7 +253,7 @@ class SharedGpu(JobCheck[GpuUse]):
 def others_hold(text: str) -> tuple[tuple[int, float], ...]:
     """Process number and GiB of the other processes on a GPU of which torch says that it is full; none where they have
     less than LARGE of it together, or its capacity is not said."""
-    unnamed = _unnamed_hold(text)
+    unnamed = _unnamed_hold(text) or taken_before(text)
     if unnamed:
         return ((NOBODY, unnamed),)
     capacity = _CAPACITY.search(text)

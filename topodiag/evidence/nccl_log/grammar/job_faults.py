@@ -105,6 +105,8 @@ FAULTS: tuple[tuple[str, re.Pattern[str]], ...] = (
             r"\bthis process has \d|\bthis process has \d.{0,800}?\bProcess \d{1,10} has \d{1,5}\.\d{1,4} GiB memory)"
             r"|out of memory.{0,120}?\bGiB total capacity; .{1,40}? already allocated; .{1,40}? free"
             r"|out of memory.{0,120}?\btotal capac.{1,60}? is free\. [^.]{0,60}\bthis process has \d"
+            r"|\bFree memory on device (?:\S{1,12} )?\(\d[\d.]{0,8}/\d[\d.]{0,8} GiB\) on startup is less than"
+            r"|memory capacity is unbalanced\. .{0,60}occupied by other processes"
         ),
     ),
     (
@@ -184,7 +186,7 @@ WORDS = (b"ERROR_CONTAINED", b"ErrorContained", b"of peer GPU memory",
          b"Bus error",
          b"ibv_", b"MEMLOCK", b"memlock", b"locked memory", b"mlock", b"Cannot allocate", b"max locked"
              b" memory", b"Too many open", b"EMFILE", b"busy or unavailable",
-         b"memory in use", b"total capacity; ", b"Infiniband/RoCE device",
+         b"memory in use", b"total capacity; ", b"Free memory on", b"capacity is unbal", b"Infiniband/RoCE device",
          b"No IB devices", b'exposing "0"', b"/sys/class/infiniband", b"/dev/infiniband", b"fi_getinfo",
          b"device list is empty",
          b"device ordinal", b"INVALID_DEVICE", b"InvalidDevice", b"capable device", b"No CUDA GPUs",
