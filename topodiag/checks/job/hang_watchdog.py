@@ -10,6 +10,7 @@ from typing import Any
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.gone import lost_a_peer, size_of
+from topodiag.checks.job.hang_sizes import by_sizes
 from topodiag.checks.shared.words import hosts_word, quoted, rank_word
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Severity
 from topodiag.model.job import Event, Job
@@ -37,9 +38,10 @@ def by_watchdog(check: JobCheck[Any], job: Job) -> Iterable[Finding]:
     """JOB006 by the lines `last enqueued work: 6, last completed work: 4` of ProcessGroupNCCL.cpp, torch 2.2 and later.
 
     A rank that completed less than others is where the others wait. Where all are equal, ranks that reported nothing
-    are told as a place to look at, which proves little: they may have been killed first.
+    are told as a place to look at, which proves little: they may have been killed first. Ranks that wait in the same
+    work with unlike amounts of data go before all that.
     """
-    made = [*_by_progress(check, job)]
+    made = [*by_sizes(check, job)] or [*_by_progress(check, job)]
     if not made and _lost_to_gpu(job):
         return
     yield from made or [*_waits(check, job)] or _hung(check, job)

@@ -59,6 +59,7 @@ _WATCHDOG = re.compile(
     r"(?:[Ww]atchdog caught|\] Caught) collective operation timeout: WorkNCCL\((?:SeqNum=(\d{1,18}), )?OpType=(\w+)"
 )
 _WATCHDOG_TIME = re.compile(r"Timeout\(ms\)=(\d{1,15})\) ran for (\d{1,15}) milliseconds")
+_NUMEL = re.compile(r"\bNumelIn=(\d{1,15}), NumelOut=(\d{1,15})\b")
 _LAST_WORK = re.compile(r"[Ll]ast enqueued (?:NCCL )?work: (-?\d{1,18}), last completed (?:NCCL )?work: (-?\d{1,18})")
 _PG = re.compile(r"PG (?:ID )?(\w{1,40})(?: PG GUID ([^\s(]{1,80}))?(?:\(([^)]{0,80})\))? Rank (\d{1,9})")
 _RANK = re.compile(r"\[[Rr]ank ?(\d{1,9})\]|\brank (\d{1,9})\b")
@@ -146,6 +147,9 @@ def _named_trouble(level: str, text: str) -> tuple[str, bool, tuple[tuple[str, s
         times = _WATCHDOG_TIME.search(text)
         if times is not None:
             details |= {"timeout_ms": times[1], "ran_ms": times[2]}
+        sizes = _NUMEL.search(text)
+        if sizes is not None:
+            details |= {"numel_in": sizes[1], "numel_out": sizes[2]}
         return "watchdog", False, _given(details | _group(text))
     if _GPU_ENDED.search(text) is not None:
         return "cuda", False, _given(_group(text))
