@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Never
 
 from topodiag.checks.interface import JobCheck, OneStep
+from topodiag.checks.job.data_interfaces import by_data
 from topodiag.checks.job.evidence import multi_node, piece, said_by, settings_of, world_ranks
 from topodiag.checks.job.gloo import gloo_faults
 from topodiag.checks.job.meeting import addresses_of, interfaces_listed, interfaces_of, leads_nowhere, place_of
@@ -38,7 +39,8 @@ class WrongInterface(OneStep[Job], JobCheck[Never]):
         complete, connects to a node without a route or an answer, loopback addresses, and one address of a bridge
         (Docker, Podman, libvirt) or link-local on two nodes. Of other programs of the job (torch, MPI, launchers) what
         they say in the system's words of a peer that they do not reach, or whose name has no address or is a number;
-        and one address for several nodes.
+        and one address for several nodes. Ends of containers and link-local interfaces among those for data, where a
+        call of the system fails and no line says why.
 
     Why it matters
         docker0 and virbr0 have the same address on every node: ranks connect to themselves and init hangs or fails
@@ -81,6 +83,7 @@ class WrongInterface(OneStep[Job], JobCheck[Never]):
             found += by_connects(self, job)
             found += by_own_bridge(self, job) if not found else []
             found += self._of_this_node(job) if not found else []
+            found += by_data(self, job) if not found else []
         if found:
             return self.found(job, found)
         if not several:
