@@ -23,6 +23,7 @@ _NAMED = re.compile(rf"(\S{{1,253}})(?:{re.escape(HELD)}| gives out | has the co
 _COSTS = {
     "peermem": "without DMA-BUF the traffic of GPUs goes through the memory of the host",
     "registration": "the program fails here, or its traffic goes through the memory of the host",
+    "provider": "no RDMA over that device from here: sockets, or the program ends",
     "devices": "no RDMA over that device from here",
     "link-slow": "what goes over this link is held to its pace",
     "link-errors": "packets are sent again, and connections die when it is many",
@@ -41,6 +42,7 @@ _COSTS = {
     "cpu-crowded": "loaders and launches of kernels wait for a core, and ranks come late to their collectives",
     "subnet-event": "none by itself; with errors of connections it shows when the fabric changed",
     "route": "ranks at both ends do not meet: init hangs or fails",
+    "ranks-alone": "nothing is communicated between them: the numbers are those of single nodes",
     "two-ways": "the job has the rate of the other interface, or its peers drop what comes from there",
     "sockets": "1 to 3 GB/s for each interface, and the host's cores copy the data",
 }
@@ -132,6 +134,9 @@ WORDS: dict[str, tuple[str, str, str, str]] = {
                    "the log of the RDMA or SR-IOV device plug-in on that node: which devices it left out, and why"),
     "devices": ("HST002", "an RDMA device that is seen cannot be opened", "a device node for each device that is seen",
                 "`ls -l /dev/infiniband` here and on the host: uverbs of the devices must be passed in"),
+    "provider": ("HST002", "an RDMA device has no user-space driver here", "the library of its provider in the image",
+                 "`ls /etc/libibverbs.d` here, and `ibv_devices` here and on the host: install ibverbs-providers"
+                 " (rdma-core) in the image, of a version that fits the host's driver"),
     "storage": ("HST006", "storage is missing or does not answer", "storage that is mounted and answers",
                 "`findmnt` and `timeout 10 ls` of what is named, on this node and on another"),
     "pcie": ("PCI001", "a PCIe link is below what it should be", "links at the width and speed of their devices",
@@ -156,6 +161,10 @@ WORDS: dict[str, tuple[str, str, str, str]] = {
                         "start the same image on all nodes; which library is loaded: LD_LIBRARY_PATH, `pip list`"),
     "settings-differ": ("JOB003", "a host has another setting than the others", "one value on all ranks",
                         "export settings once, in the job script; remove nccl.conf lines of single nodes"),
+    "ranks-alone": ("JOB001", "processes that one command started do not know of each other",
+                    "one job of all processes: one list of devices with all ranks",
+                    "build nccl-tests with MPI=1 (`ldd all_reduce_perf | grep mpi`): without it each process measures"
+                    " the GPUs of its own node, and nothing passes between nodes"),
     "gpu-shared": ("JOB004", "several processes use one GPU", "one process of one job on each GPU",
                    "`nvidia-smi` and `ps -o user,pid,lstart,args -p PID` on the node: whose are they, and is that job"
                    " over? In one job: set the device from the local rank before init"),
@@ -164,10 +173,12 @@ WORDS: dict[str, tuple[str, str, str, str]] = {
 }  # fmt: skip
 """By part: the check, what is wrong, what should be, what to look at first."""
 
-_BY_NUMBERS = {"cpu-crowded": "by the numbers that the text gives"}
+_BY_NUMBERS = {
+    "cpu-crowded": "by the numbers that the text gives", "ranks-alone": "by the lists of their devices",
+}  # fmt: skip
 _OF_SOME = frozenset({"fabric", "nvlink"})
 """Parts that a node may do without, by what its GPUs are: a Fabric Manager that does not start beside one GPU."""
-OF_JOBS = ("BEN005", "JOB002", "JOB003", "JOB008", "NET001", "NET002", "NET005", "NET008")
+OF_JOBS = ("BEN005", "JOB001", "JOB002", "JOB003", "JOB008", "NET001", "NET002", "NET005", "NET008")
 """Checks of jobs and benchmarks of which tools speak that know no job: of ranks and hosts, of ways to peers."""
 
 

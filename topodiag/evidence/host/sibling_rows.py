@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from statistics import median
 
+from topodiag.evidence.host.unjoined import unjoined
 from topodiag.evidence.interface import Blob, Parsed
 from topodiag.evidence.nccl_tests.header import device_of
 from topodiag.evidence.sentences import Telling, event
@@ -116,8 +117,9 @@ class SiblingRows(Telling):
 
 
 def _events(lines: Iterable[tuple[int, str]], blob: Blob) -> Iterator[KernelEvent]:
+    lines = list(lines)
     rows = _rows(lines)
-    told = [*_late(rows.times), *_shared(rows)]
+    told = [*_late(rows.times), *_shared(rows), *unjoined(lines)]
     if rows.of_versions:
         told += _other_value("versions-differ", rows.versions)
     for name, values in rows.settings.items():

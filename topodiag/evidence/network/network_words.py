@@ -13,9 +13,12 @@ from itertools import islice
 
 from topodiag.evidence.interface import Blob, Parsed
 from topodiag.evidence.network.hosts_apart import hosts_apart
+from topodiag.evidence.network.no_provider import no_provider
+from topodiag.evidence.network.own_name import own_name_apart
 from topodiag.evidence.network.setup_words import MAX_LINE, setup_fault
 from topodiag.evidence.network.unlike_values import unlike_values
 from topodiag.evidence.network.unopened import unopened
+from topodiag.evidence.network.unshared import OF_PLUGIN, unshared
 from topodiag.evidence.network.ways_apart import ways_apart
 from topodiag.evidence.sentences import Sentences, event
 from topodiag.model.system import REPORTED, TOLD_OF, KernelEvent
@@ -31,6 +34,8 @@ _JSON = re.compile(r"\s{0,64}[\[{]\s{0,64}[\"{]")
 _OBJECT = re.compile(r"\{[^{}]{8,900}\}")
 MOST_OBJECTS = 4096
 _MTU = f"{TOLD_OF}mtu"
+_APART = (unshared, own_name_apart, no_provider)
+"""What several lines say together of this host alone."""
 
 
 class NetworkWords(Sentences):
@@ -41,6 +46,7 @@ class NetworkWords(Sentences):
     trust = 15
     most = 50
     a_piece = "lines that speak for themselves"
+    quiet_is_news = True
 
     def recognises(self, head: str) -> bool:
         lines = head.split("\n")
@@ -48,7 +54,8 @@ class NetworkWords(Sentences):
             any(setup_fault(line[:MAX_LINE]) for line in lines)
             or any(setup_fault(said) for _, said in _objects(head))
             or bool(unlike_values(lines) or hosts_apart(lines) or ways_apart(lines))
-            or any(True for _ in unopened(lines))
+            or OF_PLUGIN in head
+            or any(True for each in (unopened, *_APART) for _ in each(lines))
             or (_OF_PLUGIN.search(head) is not None and _NOT_FOUND.search(head) is not None)
         )
 
@@ -59,7 +66,9 @@ class NetworkWords(Sentences):
     def parse(self, blob: Blob) -> Parsed[KernelEvent]:
         parsed = super().parse(blob)
         lines = [line for _, line in blob.lines()]
-        for each in (*unlike_values(lines), *hosts_apart(lines), *unopened(lines))[: self.most]:
+        apart = (*unlike_values(lines), *hosts_apart(lines), *unopened(lines))
+        apart += tuple(found for each in _APART for found in each(lines))
+        for each in apart[: self.most]:
             parsed.records.append(
                 event(f"{TOLD_OF}{each.fault}", each.words, blob, each.number, lines[each.number - 1])
             )
