@@ -171,3 +171,34 @@ def test_any_text_in_the_middle_is_survived(noise: str, at: int) -> None:
 def test_any_order_of_lines_is_survived(lines: list[str]) -> None:
     draft, _ = read("lspci", "\n".join(lines))
     assert {entity.keys["bus_id"] for entity in draft.entities("pci")} <= {"0000:15:01.0", "0000:16:00.0"}
+
+
+CAP = "\t\tLnkCap:\tPort #0, Speed 16GT/s, Width x4, ASPM L0s L1, Exit Latency L0 <512ns, L1 <16us\n"
+STATE = "\t\tLnkSta:\tSpeed {}GT/s{}, Width x{}{}\n"
+DOWN = " (downgraded)"
+ASKED = "# lspci -vvvs c9:00.0 | grep -i -e speed\n"
+
+
+@pytest.mark.parametrize("asked", [ASKED, ""])
+def test_a_link_without_its_device_that_lost_lanes_and_speed_is_told(asked: str) -> None:
+    draft, _ = read("lspci", asked + CAP + STATE.format(8, DOWN, 2, DOWN))
+    [event] = draft.events
+    assert event.kind == "told of pcie"
+    assert event.text.startswith("x2 of x4 and generation 3 of 4 on ")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        ASKED + CAP + STATE.format(16, "", 4, ""),
+        ASKED + CAP + STATE.format(16, "", 2, DOWN),  # as a slot of two lanes has it
+        ASKED + CAP + STATE.format("2.5", DOWN, 4, ""),  # rests
+        ASKED + CAP + STATE.format("2.5", DOWN, 2, DOWN),  # rests in a slot of two lanes
+        ASKED + CAP + STATE.format(8, DOWN, 4, ""),
+        CAP + STATE.format(8, DOWN, 2, DOWN) + CAP + STATE.format(16, "", 4, ""),  # of several devices
+        STATE.format(8, DOWN, 2, DOWN),
+    ],
+)
+def test_a_link_that_may_rest_or_be_built_so_is_not(text: str) -> None:
+    draft, _ = read("lspci", text)
+    assert draft.events == []

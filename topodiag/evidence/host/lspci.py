@@ -10,7 +10,7 @@ from topodiag.evidence.host.pcie import ALL_ONES, MAX_WIDTH, NEEDS_ROOT, NO_ACS,
 from topodiag.evidence.interface import Blob, Parsed, Source, to_int
 from topodiag.model.busid import normalise_bus_id
 from topodiag.model.provenance import Fact
-from topodiag.model.system import REPORTED, KernelEvent
+from topodiag.model.system import REPORTED, TOLD_OF, KernelEvent
 from topodiag.model.topics import Topic
 
 MAX_LINE = 2048
@@ -130,6 +130,11 @@ class Lspci(Source[Detail]):
         return parsed
 
     def fill(self, blob: Blob, parsed: Parsed[Detail], draft: NodeDraft) -> None:
+        short = _short_alone(parsed.records)
+        if short is not None:
+            origin = blob.origin(short.line, short.text)
+            bus_id = short.bus_id or None
+            draft.events.append(KernelEvent(f"{TOLD_OF}pcie", str(short.value), origin, bus_id=bus_id, of_log=False))
         for detail in parsed.records:
             origin = blob.origin(detail.line, detail.text)
             if not detail.bus_id:
@@ -209,6 +214,9 @@ def _read_line(function: _Function, line: int, text: str, bridges: dict[str, str
     return None
 
 
+_OF_LINK = ("width", "max_width", "gen", "max_gen")
+RESTING = 1
+"""The generation at which drivers rest a link."""
 _NARROWED = re.compile(r"Width x[0-9]{1,2} \(downgraded\)")
 """lspci's own comparison of LnkSta with LnkCap (pciutils ls-caps.c), which `grep LnkSta` leaves alone."""
 
@@ -270,6 +278,23 @@ def _finish(function: _Function, parsed: Parsed[Detail]) -> None:
             why = "no extended capabilities were printed"
         function.take("acs", None, function.line, function.text, why)
     parsed.records.extend(function.details)
+
+
+def _short_alone(records: list[Detail]) -> Detail | None:
+    """Of a text with the link of one function whose first line `grep` took away, so that nobody knows what it is: its
+    state, where it has fewer lanes and a lower generation than it can do. Fewer lanes alone may be the slot's, a lower
+    generation alone may be rest, and the first generation always may."""
+    named = {each.name for each in records}
+    told = {each.name: each for each in records if each.name in _OF_LINK and isinstance(each.value, int)}
+    if "class_code" in named or len(told) < len(_OF_LINK) or sum(each.name in _OF_LINK for each in records) > len(told):
+        return None
+    width, able, gen, best = (int(told[name].value or 0) for name in _OF_LINK)
+    if not (0 < width < able and RESTING < gen < best):
+        return None
+    words = (
+        f"x{width} of x{able} and generation {gen} of {best} on {told['width'].bus_id or 'a device without its name'}"
+    )
+    return Detail(told["width"].bus_id, "short", words, told["width"].line, told["width"].text)
 
 
 def _place(parsed: Parsed[Detail], bridges: dict[str, str]) -> None:
