@@ -25,18 +25,23 @@ FOLDER = Path(__file__).resolve().parents[1] / "fixtures" / "field"
 BLOCK = 50
 
 
+def _block(name: str) -> int:
+    """The block of a text by the number before its first dash."""
+    return int(name.partition("-")[0]) // BLOCK
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--all", action="store_true")
     parser.add_argument("--ordinary", type=Path, nargs="+", default=FOLDERS)
     given = parser.parse_args()
     texts, written, others = field_texts(), excerpts(), ordinary(given.ordinary)
-    blocks = sorted({int(each.name[:3]) // BLOCK for each in texts})
+    blocks = sorted({_block(each.name) for each in texts})
     faulty = first = three = healthy = known = 0
     false = 0
     for block in blocks:
-        judged = [each for each in texts if int(each.name[:3]) // BLOCK == block]
-        rest = [each for each in texts if int(each.name[:3]) // BLOCK != block]
+        judged = [each for each in texts if _block(each.name) == block]
+        rest = [each for each in texts if _block(each.name) != block]
         table = learn([*rest, *written], others[::2])
         for each in judged:
             scores = table.scores(each.words)
