@@ -15,6 +15,7 @@ from topodiag.evidence.interface import Blob, Parsed
 from topodiag.evidence.network.hosts_apart import hosts_apart
 from topodiag.evidence.network.no_provider import no_provider
 from topodiag.evidence.network.own_name import own_name_apart
+from topodiag.evidence.network.port_info import is_answer, short_ports
 from topodiag.evidence.network.setup_words import MAX_LINE, setup_fault
 from topodiag.evidence.network.unlike_values import unlike_values
 from topodiag.evidence.network.unopened import unopened
@@ -34,8 +35,8 @@ _JSON = re.compile(r"\s{0,64}[\[{]\s{0,64}[\"{]")
 _OBJECT = re.compile(r"\{[^{}]{8,900}\}")
 MOST_OBJECTS = 4096
 _MTU = f"{TOLD_OF}mtu"
-_APART = (unshared, own_name_apart, no_provider)
-"""What several lines say together of this host alone."""
+_APART = (unshared, own_name_apart, no_provider, short_ports)
+"""What several lines say together, of one host or one link."""
 
 
 class NetworkWords(Sentences):
@@ -55,6 +56,7 @@ class NetworkWords(Sentences):
             or any(setup_fault(said) for _, said in _objects(head))
             or bool(unlike_values(lines) or hosts_apart(lines) or ways_apart(lines))
             or OF_PLUGIN in head
+            or is_answer(head)
             or any(True for each in (unopened, *_APART) for _ in each(lines))
             or (_OF_PLUGIN.search(head) is not None and _NOT_FOUND.search(head) is not None)
         )
