@@ -55,3 +55,12 @@ def test_a_port_that_another_process_has_ends_the_one_that_wants_it(text: str) -
         "connect",
         {},
     )
+
+
+NO_FAMILY = "[W socket.cpp:401] [c10d] The server socket cannot be initialized on [::]:29500 (errno: {})."
+
+
+def test_an_address_family_that_the_host_lacks_is_gone_past() -> None:
+    assert said_of(NO_FAMILY.format("97 - Address family not supported by protocol")) == ("note", {})
+    files = said_of(NO_FAMILY.format("24 - Too many open files"))
+    assert files is None or files[0] != "note"

@@ -53,7 +53,7 @@ WORDS = (
     b"eartbeat monitor timed out", b"Message:  ",
     *gloo_lines.WORDS, *queue_pairs.WORDS, *launches.WORDS, *ends.WORDS, *job_faults.WORDS, *pauses.WORDS,
     *rank_states.WORDS, *reach.WORDS, *scheduled.WORDS,
-    *(words.encode() for words in (*NOTES, *WELL)),
+    *(words.encode() for words in (*NOTES, *WELL)), b"socket cannot be initialized",
     b"ssh: Could not resolve", b"Permission denied (publickey", b"reliably start one or more daemons",
     b"how to route a message", b"nvshmem: ", b"mca_btl_tcp", b"MPIDI_", b"non-zero status: ", b"collective timeout",
     b"watchdog hang", b"unexpectedly disconnected", b"ost communication",
@@ -105,6 +105,8 @@ _LATE_FOR_ID = compiled(
     r"(?:Socket Timeout|wait timeout|Timeout)"
 )
 """Torch's ranks wait for the one that makes the communicator's id, which comes to it when it is there."""
+_NO_FAMILY = compiled(r"socket cannot be initialized .{0,200}?\(errno: 97 - ")
+"""Torch's c10d/socket.cpp on a host without IPv6: it goes on to the next address."""
 _IWARP = compiled(r"\bTransport type {1,4}: {1,4}IW\b")
 """perftest over iWARP, whose queue pairs only the connection manager connects (`-R`)."""
 _HEARTBEAT = compiled(
@@ -199,7 +201,7 @@ def said_of(text: str) -> tuple[str, dict[str, str]] | None:
     `note`. `fault` is one of `job_faults`; `host` the address that Ray puts in front, where the line names no other."""
     if _ANY.search(text) is None:
         return None
-    if any(words in text for words in (*NOTES, *WELL)):
+    if _is_note(text):
         return "note", {}
     found = _before_all(text) or _verbs(text) or _unmet(text) or _waits(text)
     if found is not None:
@@ -217,6 +219,11 @@ def said_of(text: str) -> tuple[str, dict[str, str]] | None:
     if ray is not None and ray[1]:
         named.setdefault("host", ray[1])
     return kind, named
+
+
+def _is_note(text: str) -> bool:
+    """Whether a line names no cause: a program prints it while it goes down, or in a run that is well."""
+    return any(words in text for words in (*NOTES, *WELL)) or _NO_FAMILY.search(text) is not None
 
 
 def _of_ranks(text: str) -> tuple[str, dict[str, str]] | None:
