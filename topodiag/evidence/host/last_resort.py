@@ -15,6 +15,7 @@ from topodiag.evidence.host.contradictions import Contradiction, contradictions
 from topodiag.evidence.host.named_columns import Cell, cells_of, rows_of
 from topodiag.evidence.host.named_values import value_of
 from topodiag.evidence.host.part_states import MAX_LINE
+from topodiag.evidence.host.refused_start import refused_starts
 from topodiag.evidence.host.siblings_apart import odd_ones
 from topodiag.evidence.host.told import told_of
 from topodiag.evidence.host.told_xids import told_xids
@@ -81,7 +82,7 @@ class LastResort(Sentences):
 
 def _of_tables(lines: Sequence[str]) -> list[Cell | Contradiction]:
     """What several lines say together."""
-    return [*cells_of(lines), *rows_of(lines), *contradictions(lines)]
+    return [*cells_of(lines), *rows_of(lines), *contradictions(lines), *refused_starts(lines)]
 
 
 def _is_over(told: KernelEvent, lines: Sequence[str]) -> bool:
