@@ -16,10 +16,13 @@ from topodiag.checks.job.unreached import by_connects, by_own_bridge
 from topodiag.checks.shared.interfaces import NOT_FOR_JOBS
 from topodiag.checks.shared.words import hosts_word
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
-from topodiag.model.job import Job, Process
+from topodiag.model.job import Given, Job, Process
 
 LINK_LOCAL = re.compile(r":\[?fe[89ab][0-9a-f]:", re.I)
+MET_AT = re.compile(r"(?:\d{1,3}\.){3}\d{1,3}:\d{1,5}")
 NO_NUMBER = re.compile(r"NET/Socket ?: 0 interfaces found\b")
+NO_FAMILY = re.compile(r"\b[Ss]ocket creation failed ?: Address family not supported")
+"""ncclSocket of 2.4 to 2.7 (src/include/socket.h): the address that it was given is empty."""
 NO_INTERFACE = (
     "no socket interface found",
     "no usable listening interface",
@@ -40,7 +43,8 @@ class WrongInterface(OneStep[Job], JobCheck[Never]):
         (Docker, Podman, libvirt) or link-local on two nodes. Of other programs of the job (torch, MPI, launchers) what
         they say in the system's words of a peer that they do not reach, or whose name has no address or is a number;
         and one address for several nodes. Ends of containers and link-local interfaces among those for data, where a
-        call of the system fails and no line says why.
+        call of the system fails and no line says why. In a piece of a log, a bootstrap over loopback beside a setting
+        that means another interface (NCCL_COMM_ID, or a list to pass over that lacks lo).
 
     Why it matters
         docker0 and virbr0 have the same address on every node: ranks connect to themselves and init hangs or fails
@@ -103,7 +107,7 @@ class WrongInterface(OneStep[Job], JobCheck[Never]):
             if event.details.get("fault") == "interface" or any(each in event.text.lower() for each in words)
         ]
         if not events:
-            return self._counted_none(job)
+            return self._counted_none(job) or self._of_no_family(job)
         value = f" that fits NCCL_SOCKET_IFNAME={wanted[0][1].value}" if wanted else ""
         hosts = list(dict.fromkeys(event.host for event in events if event.host))
         return [
@@ -141,6 +145,30 @@ class WrongInterface(OneStep[Job], JobCheck[Never]):
                 nodes=hosts,
                 cost=Cost(share=1.0, text="the job does not start"),
                 evidence=[origin for _, _, origin in told],
+                confidence=Confidence.MEDIUM,
+            )
+        ]
+
+    def _of_no_family(self, job: Job) -> list[Finding]:
+        """A socket that NCCL before 2.8 asks for with the address of no interface, where the log has no more."""
+        events = [event for event in job.events if event.level == "WARN" and NO_FAMILY.search(event.text)]
+        if not events or settings_of(job, "NCCL_SOCKET_FAMILY"):
+            return []
+        hosts = list(dict.fromkeys(event.host for event in events if event.host))
+        return [
+            self.finding(
+                Severity.ERROR,
+                f"NCCL makes a socket of no address family{f' on {hosts_word(hosts)}' if hosts else ''}: it found no"
+                " interface with an address that it may use",
+                observed=events[0].text.strip(),
+                expected="an interface with an address: the bootstrap needs one on a single node, too",
+                fix=(
+                    "`ip -brief addr` on the node, in the container: which interface is up, and has an address?",
+                    "in containers: the host's network (`--network=host`); NCCL passes over lo and docker* by itself",
+                ),
+                nodes=hosts,
+                cost=Cost(share=1.0, text="the job does not start"),
+                evidence=[event.origin for event in events],
                 confidence=Confidence.MEDIUM,
             )
         ]
@@ -264,24 +292,39 @@ class WrongInterface(OneStep[Job], JobCheck[Never]):
         for process in job.processes:
             name = process.bootstrap.partition(":")[0].strip()
             others = sorted(each for each in interfaces_listed(process) if not NOT_FOR_JOBS.match(each))
-            if not NOT_FOR_JOBS.match(name) or name == "lo" or not others:
+            against = _against_lo(process) if name == "lo" else None
+            if not NOT_FOR_JOBS.match(name) or not others or (name == "lo" and against is None):
                 continue
+            why = f" ({against.name}={against.value})" if against is not None else ""
             return [
                 self.finding(
-                    Severity.INFO,
+                    Severity.INFO if against is None else Severity.WARNING,
                     f"{hosts_word([process.host])} meets its peers over {name}, which other nodes do not reach, though"
-                    f" {others[0]} is there",
+                    f" {others[0]} is there{why}",
                     observed=process.bootstrap,
                     expected="with ranks on other nodes: the interface that leads to them",
                     fix=(f"NCCL_SOCKET_IFNAME={others[0]}, or {_all_but([name])}, on every node",),
                     nodes=[process.host] if process.host else [],
                     nics=[name],
                     cost=Cost(text="with ranks on other nodes init hangs or fails; on this node alone nothing"),
-                    evidence=[place_of(process)],
+                    evidence=[place_of(process), *([against.origin] if against is not None else [])],
                     confidence=Confidence.MEDIUM,
                 )
             ]
         return []
+
+
+def _against_lo(process: Process) -> Given | None:
+    """The setting beside which loopback is nobody's wish: NCCL_COMM_ID at an address of the network, or a list of
+    interfaces to pass over, which replaces NCCL's own (`^docker,lo`), without lo. None where somebody may want it: on
+    one node, or with `NCCL_SOCKET_IFNAME=lo`."""
+    root, names = (process.settings.get(name) for name in ("NCCL_COMM_ID", "NCCL_SOCKET_IFNAME"))
+    if root is not None and MET_AT.match(root.value.strip()) and not root.value.strip().startswith(("127.", "0.")):
+        return root
+    if names is not None and names.value.strip().startswith("^"):
+        passed = [each.strip() for each in names.value.strip()[1:].lstrip("=").split(",")]
+        return names if not any(each and "lo".startswith(each) for each in passed) else None
+    return None
 
 
 def _all_but(used: Iterable[str]) -> str:

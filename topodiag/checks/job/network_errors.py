@@ -27,8 +27,17 @@ QUEUE_PAIR = re.compile(
 """wrap_ibv_modify_qp, src/misc/ibvwrap.cc: `with error ..` to v2.26, `with 110 .., on dev .. remote GID ..` later."""
 REMOTE = re.compile(r"remote GID ([0-9A-Fa-f:.]{2,60})")
 
+LIBFABRIC = (
+    "work over libfabric ended with an error",
+    "a peer that does not answer: on EFA the security group must allow all traffic to and from itself, in and out, and"
+    " the instances stand in one subnet; else the peer's process ended first",
+)
+"""EFA's provider gives these reasons (libfabric prov/efa/src/efa_strerror.c)."""
+
 GID_ADVICE = "`show_gids` on both nodes: NCCL_IB_GID_INDEX must name RoCE v2 with an address that the peer can route to"
 ERRNOS = (
+    ("address handle", LIBFABRIC[1],
+     "the fabric's interfaces of both nodes in one subnet, and `fi_pingpong` over them"),
     ("timed out", "the peer's address does not answer: VLAN, switch, or a fabric on which only NICs of one rail reach"
      " each other (then NCCL_CROSS_NIC=0)", GID_ADVICE),
     ("unreachable", "no route leads to the peer's GID: `ip route get` its address from the interface of this NIC",
@@ -68,13 +77,6 @@ MEANINGS = {
     13: ("receiver not ready", "the peer posted no receive: it hangs or died; then its log comes first"),
 }  # fmt: skip
 """enum ibv_wc_status of rdma-core (libibverbs/verbs.h), and where to look first."""
-
-LIBFABRIC = (
-    "work over libfabric ended with an error",
-    "a peer that does not answer: on EFA the security group must allow all traffic to and from itself, in and out, and"
-    " the instances stand in one subnet; else the peer's process ended first",
-)
-"""EFA's provider gives these reasons (libfabric prov/efa/src/efa_strerror.c)."""
 
 K = TypeVar("K")
 

@@ -21,6 +21,8 @@ UNREACHED = re.compile(
 )
 """A connection that could not be made; one that stood and fell silent (`Call to recv .. timed out`) had the right
 interface."""
+OWN_WORDS = re.compile(r"(?:ncclS|s)ocket[A-Z]\w{1,40}: |Net : Connect to ")
+"""NCCL's own last warning, which torch repeats below `Last error:` where the log has no line of NCCL's."""
 TRIED = re.compile(
     r"[Cc]onnect returned (?:No route|Network is unreach|Connection timed)"
     r"|connect to ([^\s<]{1,80})<\d{1,5}> returned (?:No route|Network is unreach|Connection timed)"
@@ -114,7 +116,7 @@ def _failed(job: Job) -> list[Unreached]:
 
 
 def _is_unreached(event: Event) -> bool:
-    if event.level == "WARN":
+    if event.level == "WARN" or OWN_WORDS.match(event.text):
         return UNREACHED.search(event.text) is not None
     return event.details.get("why") in _NO_WAY and LOOPBACK.fullmatch(event.details["peer"]) is None
 

@@ -3,6 +3,7 @@ one network, and the kernel's route takes the one of them, whatever the job was 
 
     enp37s0f0        UP             192.168.5.12/20              ip -br addr, ip addr
     eno1             UP             192.168.3.12/20
+    192.168.0.0/20 dev eno1 proto kernel scope link src 192.168.3.12         ip route
     ESTAB  0  305756  192.168.3.12:37178  192.168.5.15:43603     ss -tn, netstat -tn: by eno1, to peers of enp37s0f0
 
 SOURCE: iproute2 misc/ss.c, ip/ipaddress.c; net-tools netstat.c. Servers' ports are passed over: what is asked of a
@@ -23,6 +24,10 @@ _ADDRESS = r"(?:\d{1,3}\.){3}\d{1,3}"
 _BRIEF = re.compile(rf"\s{{0,8}}([^\s:@]{{1,15}})\s{{1,20}}(?:UP|UNKNOWN)\s{{1,20}}({_ADDRESS}/\d{{1,2}})\b")
 _LINK = re.compile(r"\s{0,8}\d{1,6}: ([^\s:@]{1,15})(?:@[^\s:]{1,20})?: <")
 _INET = re.compile(rf"\s{{1,12}}inet ({_ADDRESS}/\d{{1,2}})\b")
+_ROUTE = re.compile(
+    rf"\s{{0,8}}({_ADDRESS})(/\d{{1,2}}) dev ([^\s:@]{{1,15}}) proto kernel scope link src ({_ADDRESS})\b"
+)
+"""What the kernel itself adds for an address (`ip route`)."""
 _SOCKET = re.compile(
     rf"\s{{0,8}}(?:ESTAB\s{{1,40}}(\d{{1,12}})\s{{1,40}}(\d{{1,12}})|tcp\s{{1,20}}(\d{{1,12}})\s{{1,20}}(\d{{1,12}}))"
     rf"\s{{1,60}}({_ADDRESS})(?:%[^\s:]{{1,15}})?:(\d{{1,5}})\s{{1,60}}({_ADDRESS}):(\d{{1,5}})\b"
@@ -53,7 +58,16 @@ def _of_one_network(lines: Sequence[str]) -> list[tuple[str, ipaddress.IPv4Inter
         named = _LINK.match(text)
         link = named[1] if named is not None else link
         brief, inet = _BRIEF.match(text), _INET.match(text)
-        name, address = (brief[1], brief[2]) if brief else (link, inet[1]) if inet else ("", "")
+        route = _ROUTE.match(text)
+        name, address = (
+            (brief[1], brief[2])
+            if brief
+            else (link, inet[1])
+            if inet
+            else (route[3], f"{route[4]}{route[2]}")
+            if route
+            else ("", "")
+        )
         if (
             name
             and _OF_ONE_HOST.match(name) is None

@@ -285,6 +285,7 @@ LAST_ERROR = compiled(
     r"^\s{0,80}(?:(?:\[[^\]\s]{1,40}\]|\([\w.:<>-]{1,80} pid=\d[^)]{0,80}\)):?\s{0,4}){0,3}"
     r"(Duplicate GPU detected : rank \d.{0,300}|Mismatched NCCL version detected : .{1,300}"
     r"|(?:ncclS|s)ocket[A-Z]\w{1,40}: .{1,900}|Net : Connect to \S{1,100} failed.{0,300}"
+    r"|NET/OFI Unable to insert remote address .{1,300}"
     r"|NET/IB ?: Got completion .{1,900}|Bootstrap ?: no socket interface found.{0,300}"
     r"|Error while creating shared memory segment .{1,300}|Error: failed to extend /dev/shm.{1,300}"
     r"|Failed to bind NVLink SHARP .{1,300}"

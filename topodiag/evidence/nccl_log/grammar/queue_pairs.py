@@ -20,8 +20,12 @@ _QP = compiled(
 )
 """A queue pair that the driver refuses, or (UCX) the address of the peer that it cannot resolve
 or that does not answer, by Mooncake, perftest, psm3, UCX and NVSHMEM."""
-_NO_HANDLE = compiled(r"\bfi_av_insert\b.{0,40}\binserted = 0; number of addresses given = [1-9]")
-"""libfabric util/pingpong.c: the provider can make nothing of the peer's address."""
+_NO_HANDLE = compiled(
+    r"\bfi_av_insert\b.{0,40}\binserted = 0; number of addresses given = [1-9]"
+    r"|\bNET/OFI Unable to insert (?:remote|peer) address into address vector\b"
+)
+"""libfabric util/pingpong.c; aws-ofi-nccl src/nccl_ofi_sendrecv.cpp, nccl_ofi_rdma.cpp: the provider can make nothing
+of the peer's address."""
 _NO_GID = compiled(
     r"\bcan'?t read sgid of index \d|\bibv_query_gid(?:_\w{1,8})?(?:\(\))?:? (?:call )?failed\b|"
     r"(?:\b(?i:read|query|get)\w{0,6} failed in |\bfailed: )\w{0,24}RoceGetVersionNum\b"
@@ -37,7 +41,8 @@ _ERRNO = compiled(
     r"|Invalid argument|No data available|No such device|Operation not permitted|Operation not supported)"
 )
 WORDS = (b"odify", b"ibv_create_ah", b"ibv_query_gid", b"to RTR", b"to RTS", b"RDMA_CM_EVENT_", b"RoceGetVersionNum",
-         b" GID ", b"read sgid", b" gid ", b"fi_av_insert", b"UD endpoint")  # fmt: skip
+         b" GID ", b"read sgid", b" gid ", b"fi_av_insert", b"address vector",
+         b"UD endpoint")  # fmt: skip
 """A line without any of these is none of theirs."""
 
 

@@ -12,6 +12,7 @@ from functools import lru_cache
 from topodiag.evidence.nccl_log.grammar.job_faults import fault_of
 from topodiag.evidence.nccl_log.grammar.job_lines import said_of
 from topodiag.evidence.nccl_log.grammar.prefix import LAST_ERROR
+from topodiag.evidence.nccl_log.grammar.queue_pairs import refused_of
 
 _STATUS = (
     "SUCCESS", "LOC_LEN_ERR", "LOC_QP_OP_ERR", "LOC_EEC_OP_ERR", "LOC_PROT_ERR", "WR_FLUSH_ERR", "MW_BIND_ERR",
@@ -133,6 +134,9 @@ def _named_trouble(level: str, text: str) -> tuple[str, bool, tuple[tuple[str, s
     found = _COMPLETION.search(text)
     if found is not None:
         return _completion(found, text, again=level == "APP")
+    refused = refused_of(text) if text.startswith("NET/OFI ") else {}
+    if refused:
+        return "connect", level == "APP", _given(refused)
     if _OFI.search(text) is not None:
         return "ib completion", level == "APP", (("provider", "libfabric"),)
     found = _ASYNC.search(text)
