@@ -71,6 +71,10 @@ ENDINGS: Mapping[str, Ending] = {
     "cancelled": Ending("was cancelled: by a user, a script or the scheduler",
                         "no fault by itself: `sacct -j JOB --format=JobID,State,ExitCode,Comment` and the scheduler's"
                         " own log say who asked for it", 5, Confidence.MEDIUM),
+    "stopped": Ending("was stopped from outside: the launcher was sent SIGTERM or SIGINT",
+                      "no fault of this process: what started it says why (the scheduler's log, `kubectl describe"
+                      " pod`); where one program starts several parts of a job, another part ended first: its log", 5,
+                      Confidence.MEDIUM),
     "died": Ending("died", "nothing in this text says how: its own log, and `dmesg -T | grep -i 'killed process'`",
                    6, Confidence.LOW),
     "exit": Ending("ended with an error code", "its own log says why: nothing in this text does", 6, Confidence.LOW),
@@ -83,10 +87,10 @@ COMES_FROM_OUTSIDE = frozenset({"node failure", "preempted", "evicted", "memory"
 NO_FAULT = frozenset({"preempted", "limit"})
 """Endings that the scheduler is asked for: a job that ran until then is not broken."""
 
-SEVERITIES = {**dict.fromkeys(NO_FAULT, Severity.WARNING), "cancelled": Severity.INFO}
+SEVERITIES = {**dict.fromkeys(NO_FAULT, Severity.WARNING), "cancelled": Severity.INFO, "stopped": Severity.INFO}
 """Of endings that are no errors. Who cancels a job mostly knows."""
 
-VAGUE = frozenset({"killed", "exit", "died", "cancelled"})
+VAGUE = frozenset({"killed", "exit", "died", "cancelled", "stopped"})
 """Endings that another line of the text explains better, wherever it stands."""
 
 HANGS = frozenset({"watchdog", "timeout", "stalled"})
@@ -96,6 +100,8 @@ ERRORS = frozenset({"ib completion", "cuda", "memory", "version", "duplicate gpu
 OF_PROGRAM = frozenset({"exception", "crash", "worker"})
 """Endings whose line says why."""
 
+_UNSAID = (None, "context", "terminated", "aborted")
+"""Of these, that a launcher was told to stop is the cause: any other end may be why it was."""
 MOST_BELOW = 120
 """Lines below the head of torch's first failure that are of it: its record, and the traceback of its process."""
 
@@ -119,7 +125,16 @@ class Died:
     @property
     def stands_for_job(self) -> bool:
         """Whether a scheduler ended the whole job or step, not one of its processes."""
-        return self.how in ("no room", "preempted", "limit", "node failure", "evicted", "cancelled", "hung up")
+        return self.how in (
+            "no room",
+            "preempted",
+            "limit",
+            "node failure",
+            "evicted",
+            "cancelled",
+            "hung up",
+            "stopped",
+        )
 
 
 class ProcessDied(JobCheck[Died | Gone]):
@@ -140,7 +155,7 @@ class ProcessDied(JobCheck[Died | Gone]):
         Output of torchrun, Slurm, Kubernetes, Ray, mpirun, the dynamic loader, and Python tracebacks with the rank in
         front, or an exception with which a text ends. Reports of closed connections (`Connection closed by remote
         peer`, ncclRemoteError) of all ranks but one. States of jobs and pods in tables of schedulers and operators. A
-        job that somebody cancelled is told as info.
+        job that somebody cancelled, or a launcher that was told to stop, is told as info.
 
     When it stays silent
         The process ended because of an error of communication that stands before it, or by SIGTERM or SIGABRT, which
@@ -229,6 +244,8 @@ def _by_themselves(job: Job, told: Sequence[Event]) -> list[Event]:
 def _follows(event: Event, others: Sequence[Event], told: Sequence[Event], clocks: Clocks) -> bool:
     """Whether an end is the consequence of something else in the text."""
     how = event.details["how"]
+    if how == "stopped" and any(each.details.get("how") not in (*_UNSAID, how) for each in told):
+        return True
     if how in COMES_FROM_OUTSIDE:
         return False
     if how in OF_PROGRAM and _is_root(event, told):

@@ -79,7 +79,8 @@ class RankBehind(OneStep[Job], JobCheck[Never]):
         sign of a hang, and, where there is nothing better, the last work that each rank enqueued and completed;
         an exception of a rank that waited in an operation until its time was over, in any library's words. Lines of any
         tool that name ranks that are missing, stuck, or call something else: a warning. A rank whose program, or whose
-        communicator, came to its end, and whose closed connections the others report.
+        communicator, came to its end, and whose closed connections the others report; Horovod's word of a rank that was
+        through, where no line has an error of its own.
 
     When it stays silent
         The communicator was destroyed in order. Counts differ by one and nothing says that the job hung: the

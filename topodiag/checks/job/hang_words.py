@@ -19,6 +19,11 @@ TRUNCATED = re.compile(
     r"|[Mm]ismatched? collective|collective mismatch"
 )
 """NET/Socket and the bootstrap, src/transport/net_socket.cc and src/bootstrap.cc v2.4 and later."""
+THROUGH = re.compile(r"Horovod has been shut down\b.{0,200}after one of the ranks (?:has )?finished execution")
+"""Horovod common/common.h (SHUT_DOWN_ERROR), the same in all versions: it leaves open whether a rank was through or
+met an exception, which its own output shows."""
+NO_NEWS = frozenset({"note", "other", "peer closed"})
+"""Kinds of events that name no cause by themselves."""
 MOST_RANKS = 4096
 
 
@@ -34,8 +39,15 @@ def by_words(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
     told = [event for event in job.events if "told" in event.details]
     if told and not (stalled or mismatched or job.ras):
         yield _told(check, job, told)
+    if not (stalled or mismatched or told):
+        yield from _ended_early(check, job)
+    if not mismatched:
+        yield from _cut_short(check, job)
+
+
+def _cut_short(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
     cut = [event for event in job.events if event.level == "WARN" and TRUNCATED.search(event.text)]
-    if cut and not mismatched:
+    if cut:
         yield _truncated(check, cut)
 
 
@@ -58,6 +70,47 @@ def _stalled(check: JobCheck[Any], job: Job, events: Sequence[Event]) -> Finding
         ranks=ranks,
         cost=Cost(text="all other ranks wait"),
         evidence=[event.origin for event in events],
+    )
+
+
+def _ended_early(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
+    over = [event for event in job.events if event.kind == "peer closed" and THROUGH.search(event.text)]
+    if over and not any(_names_cause(event, _line(over[0])) for event in job.events):
+        yield _through(check, job, over)
+
+
+def _names_cause(event: Event, after: int) -> bool:
+    """Whether a line says how a rank ended: a launcher's word of the ranks that this ended, below it, is none."""
+    if event.kind in NO_NEWS:
+        return False
+    follows = event.kind == "ended" and event.details.get("how") in ("context", "exit", "aborted", "terminated")
+    return not (follows and _line(event) > after)
+
+
+def _line(event: Event) -> int:
+    return (event.origin.line or 0) if event.origin is not None else 0
+
+
+def _through(check: JobCheck[Any], job: Job, events: Sequence[Event]) -> Finding:
+    """Ranks that call one more operation than another rank, which was through or is gone."""
+    ranks = sorted({event.rank for event in events if event.rank >= 0})
+    who = rank_word(ranks) if ranks else "a rank"
+    return check.finding(
+        Severity.ERROR,
+        f"{who} waited in an operation that another rank did not enter: that one was through, or ended",
+        observed=quoted(events[0].text),
+        expected="as many steps on every rank: each calls the same operations",
+        fix=(
+            "print the number of batches of each rank: a data set that does not divide leaves one rank a batch short"
+            " (drop_last, a sampler that pads, or the smallest number of all as steps_per_epoch)",
+            "validation, checkpoints and early stopping on all ranks or on none; horovod's `hvd.join()` for ranks that"
+            " are through; else the output of the rank that ended first",
+        ),
+        nodes=hosts_with(job, ranks),
+        ranks=ranks,
+        cost=Cost(text="the job ends"),
+        evidence=[event.origin for event in events],
+        confidence=Confidence.LOW,
     )
 
 

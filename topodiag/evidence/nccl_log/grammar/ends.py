@@ -37,6 +37,8 @@ _EVICTED = compiled(
     r"|The node was low on resource|[Pp]od \S{1,80} (?:was |has been |is )?(?:evicted|preempted)|TERM_PREEMPT"
     r"|[Ss]pot (?:instance )?interruption"
     r"|\b[Ii]nstance (?:was )?(?:terminated|preempted)\b.{0,60}(?:maintenance|preempt)"
+    r"|(?<![\w/.])(?:[1-9]\d{0,5}(?:/\d{1,6})? |[Ss]ome )(?:workers?|pods?|replicas?|launchers?)(?: pods?)? (?:is|are"
+    r"|was|were|got|has been|have been) evicted\b|\b[Rr]eason\"?: {0,12}\"?\w{1,30}JobEvicted\b"
 )
 _NO_ROOM = compiled(
     r"(?:\bFailedScheduling\b|\b\d{1,6}/\d{1,6} nodes are available).{0,400}?(\bInsufficient [\w.:/-]{2,80})"
@@ -96,6 +98,8 @@ _PORT_TAKEN = compiled(
     r"|(?:OSError|RuntimeError): .{0,200}[Aa]ddress already in use"
 )
 _TAKEN = re.compile(r"EADDRINUSE|[Aa]ddress already in use")
+_DEATH_SIGNAL = compiled(r"\bReceived (?:Signals\.)?(\d{1,2}|SIG[A-Z]{2,6}) death signal, shutting down workers\b")
+"""torch distributed/elastic/agent/server/api.py: the launcher itself was told to stop."""
 _ABORTED = compiled(r"\bMPI_ABORT was invoked on rank (\d{1,9}) in communicator\b")
 _KILLED = compiled(r": line \d{1,6}: {1,8}\d{1,9} Killed {1,40}\S|Signal 9 \(SIGKILL\) received")
 _WORKER = compiled(
@@ -189,7 +193,7 @@ WORDS = (
     b"Exception: ", b"Interrupt: ", b"issing ranks", b"ready ranks",
     b"onitoredBarrier", b"between collectives", *stack_frames.WORDS,
     b"symbol lookup", b"relocation error", b"loading shared lib",
-    b"(local_rank: ", b"host  ",
+    b"(local_rank: ", b"host  ", b"death signal",
 )  # fmt: skip
 """A line without any of these is none of theirs."""
 
@@ -215,8 +219,8 @@ def label_of(text: str) -> str:
 def end_of(text: str) -> tuple[str, dict[str, str]] | None:
     """Kind (`ended`, `stalled`, `mismatch`) and what the line names; None for all others.
 
-    `how` of an end: no room, memory, limit, preempted, evicted, node failure, cancelled, crash, exception, killed,
-    terminated, aborted, hung up, exit, died, not launched, loader, port taken, or context (a line of
+    `how` of an end: no room, memory, limit, preempted, evicted, node failure, cancelled, stopped, crash, exception,
+    killed, terminated, aborted, hung up, exit, died, not launched, loader, port taken, or context (a line of
     torch's summary that names rank or host).
     """
     if _NOTHING.search(text) is None:
@@ -315,6 +319,9 @@ def _of_code(text: str) -> dict[str, str] | None:
         return {"how": "worker"}
     if _NOT_LAUNCHED.search(text):
         return {"how": "not launched"}
+    stopped = _DEATH_SIGNAL.search(text)
+    if stopped is not None:
+        return {"how": "hung up" if stopped[1] in ("1", "SIGHUP") else "stopped"}
     pod = _POD.match(text)
     if pod is not None:
         return {"how": _POD_STATUS.get(pod[2], "not launched"), "what": pod[2] if pod[2] != "Error" else ""}

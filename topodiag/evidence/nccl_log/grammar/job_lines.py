@@ -21,7 +21,7 @@ from topodiag.evidence.nccl_log.grammar.numbers import compiled, error_named
 NOTES = (
     "destroy_process_group() was not called", "process group has NOT been destroyed",
     'Failed to check the "should dump" flag', "recvValue failed on SocketImpl", "sendBytes failed on SocketImpl",
-    "recvVector failed on SocketImpl", "closing signal SIGTERM", "death signal, shutting down workers",
+    "recvVector failed on SocketImpl", "closing signal SIGTERM",
     "Unable to shutdown process", "Some NCCL operations have failed or timed out",
     "To avoid data inconsistency, we are", "KeyboardInterrupt",
 )  # fmt: skip
