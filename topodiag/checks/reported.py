@@ -189,9 +189,12 @@ def with_reports(outcome: Outcome, node: Node) -> Outcome:
     told_by = (REPORTED,) if outcome.status is Status.CLEAN else (REPORTED, TOLD_OF)
     lacking = _OF_SOME if outcome.status is Status.NOT_APPLICABLE and node.gpus else frozenset()
     by_part: dict[tuple[str, str, str], list[KernelEvent]] = {}
+    known = {(event.origin.source, event.origin.line) for event in node.events if event.kind.startswith(REPORTED)}
     for event in node.events:
         by = next((each for each in told_by if event.kind.startswith(each)), "")
         part = event.kind.removeprefix(by)
+        if by == TOLD_OF and (event.origin.source, event.origin.line) in known:
+            continue  # two readers of one line: that of its tool says more
         if by and part in WORDS and part not in lacking and WORDS[part][0] == outcome.check:
             named = _NAMED.match(event.text)
             by_part.setdefault((by, part, named[1] if named is not None else node.host), []).append(event)

@@ -160,7 +160,9 @@ class FabricFailsJob(Rule):
 
     def holds(self, cause: Finding, other: Finding, scene: Scene) -> bool:
         if other.id == "JOB009":  # a program that names no reason, or CUDA's, and no signal or limit of another kind
-            return scene.same_node(cause, other) and ("802" in other.observed or "error code" in other.message)
+            return scene.same_node(cause, other) and (
+                "802" in other.observed or "error code" in other.message or "CrashLoopBackOff" in other.message
+            )
         return other.id != "JOB005" or error_is(other, scene, "cuda", "other", "watchdog", "timeout")
 
 

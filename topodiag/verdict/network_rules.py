@@ -35,6 +35,18 @@ class PortDown(Rule):
         return clearing.devices_listed(scene, cause.where.nodes, cause.where.nics)
 
 
+class GateRefuses(Rule):
+    """A test before the job counts the ports or the adapters of its node, finds too few, and ends the job with a code:
+    its program did not begin."""
+
+    causes = ("NIC001", "NIC005")
+    leads_to = ("JOB009",)
+    because = "what tests the node before the job refuses it"
+
+    def holds(self, cause: Finding, other: Finding, scene: Scene) -> bool:
+        return "error code" in other.message and " by the word of " in cause.message
+
+
 class PortFails(Rule):
     """A port that goes down or drops frames in the run: its own side reports flushed work, its peers report exhausted
     retries some seconds later. The host with port events is the owner, the others are innocent."""

@@ -29,6 +29,7 @@ RULES: tuple[type[Rule], ...] = (
     gpu_rules.SlowPcieOnItsPath,
     gpu_rules.SlowPcieForAll,
     network_rules.PortDown,
+    network_rules.GateRefuses,
     network_rules.PortFails,
     network_rules.MissingNic,
     network_rules.SlowPort,

@@ -12,13 +12,18 @@ from __future__ import annotations
 import re
 
 from topodiag.evidence.host.reasons import kind_of
+from topodiag.evidence.host.told_xids import told_xids
+from topodiag.evidence.interface import Blob, Parsed
 from topodiag.evidence.sentences import MAX_LINE, Sentences
-from topodiag.model.system import OUT_OF_SERVICE
+from topodiag.model.system import OUT_OF_SERVICE, REPORTED, KernelEvent
 from topodiag.model.topics import Topic
 
 _FAILED = re.compile(
     r"\b(?:nhc(?:\[\d{1,9}\])?:\s{1,4}|Node )Health check failed[:.]\s{1,4}(\S.{0,400}?)\s*$", re.IGNORECASE
 )
+
+
+MOST_XIDS = 16
 
 
 class HealthChecks(Sentences):
@@ -32,6 +37,18 @@ class HealthChecks(Sentences):
 
     def recognises(self, head: str) -> bool:
         return "ealth" in head and any(_FAILED.search(line[:MAX_LINE]) for line in head.split("\n"))
+
+    def parse(self, blob: Blob) -> Parsed[KernelEvent]:
+        """With the numbers of Xids that a check names in a line of its own, which say more than that it failed."""
+        parsed = super().parse(blob)
+        xids = told_xids(blob.text.split("\n"))[:MOST_XIDS]
+        if xids:
+            parsed.records[:] = [each for each in parsed.records if each.kind != f"{REPORTED}xid"]
+        for each in xids:
+            parsed.records.append(
+                KernelEvent("xid", each.text, blob.origin(each.line, each.text), None, None, each.code, of_log=False)
+            )
+        return parsed
 
     def event_of(self, line: str) -> tuple[str, str] | None:
         found = _FAILED.search(line)

@@ -17,10 +17,11 @@ MAX_LINE = 1000
 MOST = 4
 """Numbers in one text from which on it is a list of what they mean, unless a bus or a GPU stands with each."""
 _XID = re.compile(
-    r"\bXid(?:s|Errors?|_errors?)?(?: error)?(?: code| event)?\s{0,2}[:=#(]{0,2}\s{0,2}(\d{1,3})\b(?![.:]\d)", re.I
+    r"\bXid(?:s|Errors?|_errors?)?(?: errors?)?(?: codes?| events?)?\s{0,2}[:=#(]{0,2}\s{0,2}(\d{1,3})\b(?![.:]\d)",
+    re.I,
 )
 _MET = re.compile(
-    r"\b(?:detected|reported|occurr?ed|received|got|saw|seen|hit|logged|raised|threw|error|critical|fatal|failed|unhealthy"
+    r"\b(?:detected|found|reported|occurr?ed|received|got|saw|seen|hit|logged|raised|threw|error|critical|fatal|failed|unhealthy"
     r"|last|died|crashed|after|with|on)\b|[:=]\s{0,2}\d{1,3}\s*\Z",
     re.IGNORECASE,
 )

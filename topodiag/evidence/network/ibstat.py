@@ -22,6 +22,7 @@ from topodiag.evidence.network.network_records import (
     fill_rdma,
 )
 from topodiag.model.provenance import NotObserved
+from topodiag.model.system import TOLD_OF, KernelEvent
 from topodiag.model.topics import Topic
 
 _MARGIN = " \t>|"
@@ -33,6 +34,9 @@ _CA = re.compile(r"CA:?\s+'([^']{1,64})'\s*\Z")
 _PORT = re.compile(r"[Pp]ort ([0-9]{1,3}):\s*\Z")
 _FIELD = re.compile(r"([A-Za-z][A-Za-z ]{0,40}):(.*)\Z")
 _FAILED = re.compile(r"(?:stat of IB device '([^']{1,64})' failed|'([^']{1,64})' IB device can't be found)")
+
+_NO_FILES = "No such file or directory"
+"""umad_get_ca of a device whose name sysfs listed: it went away, beside others that are there."""
 
 _DEVICE_FIELDS: dict[str, Target] = {
     "CA type": ("hca_type", words.value_text),
@@ -90,6 +94,10 @@ class Ibstat(Source[RdmaRecord]):
             failed = _FAILED.search(left.text)
             if failed:
                 draft.missing.append(NotObserved(f"ibstat of {failed[1] or failed[2]}", left.text))
+            if parsed.records and failed and failed[1] and _NO_FILES in left.text:
+                told = KernelEvent(f"{TOLD_OF}port-count", left.text.strip()[:200], blob.origin(left.line, left.text),
+                                   of_log=False)  # fmt: skip
+                draft.events.append(told)
 
 
 def _read(page: Page[RdmaRecord], line: Line, device: RdmaRecord | None, port: PortRecord | None) -> None:
