@@ -31,6 +31,10 @@ NVLINK_GBS = 60.0
 """No PCIe Gen5 x16 carries more in one direction: pairs above it talk over NVLink. On PCIe alone a pair's place decides
 its pace, and an odd GPU need have no fault."""
 
+NO_PLACE_SHARE = 0.125
+"""Below this share no place on a board holds a GPU on PCIe that is wired like its siblings: another socket leaves half
+and more, four lanes of sixteen a quarter."""
+
 
 @dataclass(frozen=True, slots=True)
 class ShortGpu:
@@ -57,9 +61,9 @@ class SlowGpuInTest(NodeCheck[tuple[ShortGpu, ...]]):
 
     When it stays silent
         No such test was run: not applicable. Fewer than four GPUs were measured: unknown. More than a quarter of them
-        are slow, or all pairs go over PCIe (below 60 GB/s): their places on the board may explain it, unknown. Copies
-        from the host at 60 % and more: the other socket's memory costs as much. Tests of DCGM that are of the
-        installation, not of a GPU; NVLink of cards without a bridge.
+        are slow, or all pairs go over PCIe (below 60 GB/s) and the slow GPU reaches an eighth of the rest: their places
+        on the board may explain it, unknown. Copies from the host at 60 % and more: the other socket's memory costs as
+        much. Tests of DCGM that are of the installation, not of a GPU; NVLink of cards without a bridge.
 
     How to confirm
         nvbandwidth -t device_to_device_memcpy_read_ce      again on an idle node: the row and column of the GPU
@@ -155,8 +159,9 @@ def _slow_pairs(node: Node) -> Iterator[ShortGpu]:
     if len(gpus) < FEWEST or not slow or len(slow) * ODD_PART > len(gpus) or not rest:
         return
     pace = median(rest)
-    if pace > NVLINK_GBS and min(rest) >= EVEN_SHARE * pace:
-        for gpu in slow:
+    on_nvlink = pace > NVLINK_GBS
+    if min(rest) >= EVEN_SHARE * pace:
+        for gpu in (each for each in slow if on_nvlink or best[each.label] < NO_PLACE_SHARE * pace):
             speed = best[gpu.label]
             words = f"copies with every other GPU at {in_gbs(speed)} and less, {spell_gbs(pace)} among the rest"
             own = next(fact for pair, fact in node.copies.items() if gpu.label in pair)

@@ -43,7 +43,7 @@ ONCE_S = 900.0
 """Longest time for which a link that is lost once is down before it counts as work on the machine."""
 _GONE = re.compile(
     r"D3cold to D0|(?:device|config space) inaccessible|\b0xffffffff after \d|PCI device (?:is )?disconnected|health"
-    r".{0,40}device disconnected"
+    r".{0,40}device disconnected|\bPCIe link lost\b|\bAdapter removed\b"
 )
 """What a driver says of an adapter whose registers read as all ones."""
 
@@ -67,7 +67,8 @@ _STUCK = re.compile(
 )
 _KINDS = (
     (_STUCK, "stuck", Severity.ERROR, "the firmware of the adapter does not answer or reports a fatal error"),
-    (re.compile(r"TX timeout"), "tx", Severity.ERROR, "the adapter does not send: transmit queues time out"),
+    (re.compile(r"TX timeout|\btx_timeout\b|transmit queue \d{1,4} timed out|Tx Unit Hang"), "tx",
+     Severity.ERROR, "the adapter does not send: transmit queues time out"),
     (re.compile(r"insufficient power on the PCIe slot", re.I), "power", Severity.WARNING,
      "the PCIe slot announces too little power for the adapter, which may run reduced"),
     (re.compile(r"[Hh]igh [Tt]emperature|over-?temperature"), "heat", Severity.WARNING,
@@ -247,7 +248,8 @@ def _told_by_driver(node: Node) -> Iterator[Event]:
         if event.kind in ("mlx5", "link"):
             kind = next((kind for pattern, kind, _, _ in _KINDS if pattern.search(event.text)), None)
             if kind is not None and not _is_foreign(_of(node, event.bus_id)):
-                found[_name(node, event.bus_id), kind].append(event)
+                alone = [event] if event.bus_id is None else None
+                found[_name(node, event.bus_id, alone), kind].append(event)
     for (name, kind), events in found.items():
         severity, words = next((severity, words) for _, own, severity, words in _KINDS if own == kind)
         shown = tuple(event.origin for event in events)

@@ -91,6 +91,13 @@ _NO_START = re.compile(
 _REMOVED = re.compile(r"pciehp: Slot\([\w-]{1,20}\): (?:Link Down|Power fault)\b")
 """A slot whose device went away or lost its power while it ran (drivers/pci/hotplug/pciehp_ctrl.c)."""
 _NIC_DRIVER = re.compile(r"\b(?:mlx[45]_\w{2,5}|bnxt_(?:en|re)|irdma|ice|ionic|efa|hns_roce|hns3)\b")
+_NOT_SENT = re.compile(
+    r"NETDEV WATCHDOG: (?!(?:usb|wl|enx|veth|docker)\S{0,30} )\S{1,32} \((?!r815|cdc_|ax88|asix|iwl|rtw)\w{1,20}\): "
+    r"transmit queue \d{1,4} timed out|\btx_timeout(?:: VSI_| recovery level)|\bDetected Tx Unit Hang\b"
+    r"|\b(?:igb|igc) [0-9a-f:.]{7,13}:? .{0,40}\bPCIe link lost\b|\bixgbe\w{0,2} .{0,60}\bAdapter removed\b"
+)
+"""Transmit queues that stand, of any driver (net/sched/sch_generic.c; Intel's i40e, ice, ixgbe, igb, e1000e), and
+adapters that Intel's drivers find gone."""
 _CPU = re.compile(
     r"\bEDAC \w{2,12}: \d{1,9} UE\b|\bmce: \[Hardware Error\]|\bBUG: (?:soft|hard) lockup\b"
     r"|\brcu: INFO: rcu_\w{2,20} (?:self-)?detected (?:expedited )?stall|\bKernel panic - "
@@ -149,7 +156,8 @@ _INTERESTING = re.compile(
     r"|DMAR: |amdgpu|pciehp|LustreError"
     r"|blocked for more|detected (?:NVSwitch|GPU NVLink)"
     r"|nfs: server|Connection |ceph: mds|has not responded|I/O error|lockup|EDAC"
-    r"|mce: |rcu: |panic|inaccessible|bnxt|irdma|ionic|mlx4|\bice |hns3|\befa |-fs |BTRFS|F2FS|XFS \(|nvme nvme",
+    r"|mce: |rcu: |panic|inaccessible|bnxt|irdma|ionic|mlx4|\bice |hns3|\befa |-fs |BTRFS|F2FS|XFS \(|nvme nvme"
+    r"|NETDEV WATCHDOG|tx_timeout|Tx Unit Hang",
     re.IGNORECASE,
 )
 """Cheap to search for, and in every line that any of the patterns above accepts."""
@@ -170,6 +178,7 @@ _WRITES = re.compile(
     r"|detected NVSwitch (?:non-)?fatal error [0-9]|detected GPU NVLink fatal error on GPU"
     rf"|\[drm:amdgpu_\w{{1,60}} \[amdgpu\]\] \*ERROR\*"
     rf"|\b(?:mlx[45]_core|bnxt_(?:en|re)|ionic|irdma|ice|hns3|efa) {_BUS}[ :]|\bpcieport {_BUS}: "
+    r"|NETDEV WATCHDOG: \S{1,32} \(\w{1,20}\): transmit queue|\btx_timeout recovery level|\bDetected Tx Unit Hang\b"
     r"|Detected insufficient power on the PCIe slot|\bbond\w{1,12}: .{0,60}link status definitely (?:up|down)\b"
     r"|\bgeneral protection fault ip:[0-9a-f]{4,16} .{0,80} in lib|\binvoked oom-killer: "
 )
@@ -193,6 +202,7 @@ _WRITTEN = (
         "rcu: ",
         "Kernel panic",
     ),
+    *("NETDEV WATCHDOG: ", "tx_timeout ", "Tx Unit Hang"),
     "Detected insufficient power",
     "detected NVSwitch",
     "detected GPU NVLink",
@@ -317,6 +327,7 @@ _KINDS: tuple[tuple[str, Callable[[str], object]], ...] = (
     (TOLD_OF + "pcie-errors", _REMOVED.search),
     ("link", lambda message: _LINK.search(message) and not _NOT_A_NETWORK.search(message)),
     ("iommu", _IOMMU.search),
+    ("mlx5", _NOT_SENT.search),
     ("mlx5", lambda message: _NIC_DRIVER.search(message) and _MLX5_TROUBLE.search(message)),
     ("cpu", _CPU.search),
 )

@@ -25,6 +25,14 @@ _TOTAL = re.compile(
     r"(?: {1,20}(?P<again>\d{1,12}))?"
     r" {1,30}(?:sender|receiver)"
 )
+_INTERVAL = re.compile(
+    r"\[ {0,3}(?P<stream>\d{1,4})\] {1,6}[\d.]{1,10}-[\d.]{1,10} {1,4}sec {1,6}(?P<moved>[\d.]{1,10}) [KMGT]?Bytes"
+    r" {1,6}[\d.]{1,10} [KMGT]?bits/sec {1,20}\d{1,12} {1,12}(?P<window>[\d.]{1,6}) KBytes\s*$"
+)
+ONE_JUMBO_KB = (7.5, 9.3)
+"""A window of one segment in frames of 8000 to 9216 bytes: TCP has lost all before it, and tries with one again."""
+STILL = 2
+"""Seconds without a byte, on a connection that stands, from which on it is called stuck."""
 _SPEED = re.compile(r"\bSpeed: {0,4}(\d{3,7})Mb/s")
 _POWERS = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
 SEGMENT = 1448
@@ -64,7 +72,24 @@ class Iperf(Telling):
                 parsed.records.append(event(f"{TOLD_OF}tcp-loss", f"iperf: {said}", blob, number, line))
             rate = float(found["rate"]) * 1000 ** _POWERS[found["unit"]] / 1e9
             best = max(best or (rate, number, said), (rate, number, said))
+        parsed.records += _stuck(blob)
         if best is not None and speeds and 0 < best[0] < SLOW_SHARE * min(speeds):
             words = f"iperf: {in_gbps(best[0])} over an interface of {in_gbps(min(speeds))}: {best[2]}"
             parsed.records.append(event(f"{TOLD_OF}tcp-slow", words, blob, best[1], best[2]))
         return parsed
+
+
+def _stuck(blob: Blob) -> list[KernelEvent]:
+    """A connection that stands, since small packets pass, and that carries nothing in large frames: somewhere between
+    its ends frames of that size are dropped."""
+    still: dict[str, int] = {}
+    for number, line in blob.lines():
+        found = _INTERVAL.search(line[:MAX_LINE])
+        if found is None:
+            continue
+        one = ONE_JUMBO_KB[0] <= float(found["window"]) <= ONE_JUMBO_KB[1]
+        still[found["stream"]] = still.get(found["stream"], 0) + 1 if one and float(found["moved"]) == 0 else 0
+        if still[found["stream"]] >= STILL:
+            said = f"iperf: a connection stands, and in large frames no byte comes through: {' '.join(line.split())}"
+            return [event(f"{TOLD_OF}mtu", said[:300], blob, number, line)]
+    return []

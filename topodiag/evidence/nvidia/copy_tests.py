@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from topodiag.evidence.draft import Entity, NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source
@@ -38,7 +38,7 @@ _ACCESS = re.compile(r"^Device=([0-9]{1,3}) (CAN|CANNOT) Access Peer Device=([0-
 _MARK = re.compile(
     r"^[ \t>|]{0,20}(?:\[P2P \(Peer-to-Peer\) GPU Bandwidth Latency Test\]|nvbandwidth Version: v[0-9]"
     r"|Device: [0-9]{1,3}, [^\n]{1,80}, pciBusID: |memcpy (?:CE|SM) [CG]PU\(row\) (?:->|<-) GPU\(column\) bandwidth"
-    r"|Unidirectional P2P=(?:Enabled|Disabled) Bandwidth|P2P Connectivity Matrix)",
+    r"|(?:Unid|Bid)irectional P2P=(?:Enabled|Disabled) Bandwidth|P2P Connectivity Matrix)",
     re.MULTILINE,
 )
 _NUMBERS = r"(?:\s{1,16}(?:N/A|[0-9]{1,6}(?:\.[0-9]{1,4})?)){1,64}"
@@ -49,6 +49,9 @@ _TITLES = (
     (re.compile(r"memcpy (?:CE|SM) CPU\(row\) -> GPU\(column\) bandwidth \(GB/s\)"), "host"),
     (re.compile(r"Unidirectional P2P=Enabled Bandwidth .{0,20}Matrix \(GB/s\)"), "gpus"),
 )
+_BOTH_WAYS = re.compile(r"Bidirectional P2P=Enabled Bandwidth .{0,20}Matrix \(GB/s\)")
+"""Counts, by half, where a text has no table of one direction."""
+_ONE_WAY = "Unidirectional P2P=Enabled"
 _OTHER_TITLE = re.compile(r"matri|memcpy|SUM |Running |bidirectional|latency|CPU=|GPU=", re.IGNORECASE)
 _REACHES = "OK"
 """That CUDA lets a device reach another's memory, in the words of `nvidia-smi topo -p2p`. Why it does not let it has
@@ -114,6 +117,7 @@ class CopyTests(Source[CopyRecord]):
 
 def _records(blob: Blob) -> Iterator[CopyRecord]:
     table, seen = "", set[str]()
+    both = _ONE_WAY not in blob.text and _BOTH_WAYS.search(blob.text) is not None
     for number, whole in blob.lines():
         text = whole[:MAX_LINE].strip(" \t>|")
         if (found := _SAMPLE.match(text)) is not None:
@@ -125,18 +129,19 @@ def _records(blob: Blob) -> Iterator[CopyRecord]:
             yield CopyRecord(
                 int(found[1]), number, text, peer=int(found[3]), access=_REACHES if found[2] == "CAN" else ""
             )
-        elif (title := next((kind for pattern, kind in _TITLES if pattern.search(text)), "")) or _OTHER_TITLE.search(
-            text
-        ):
+        elif (title := _title(text, both=both)) is not None:
             table = "" if title in seen else title
             seen.add(title)
         elif table and not _HEAD.match(text) and (found := _ROW.match(text)) is not None:
-            yield from _row(table, int(found[1]), found[2].split(), number, text)
+            cells = _row(table, int(found[1]), found[2].split(), number, text)
+            yield from (replace(each, gbs=each.gbs / 2) for each in cells) if both and table == "gpus" else cells
 
 
-def _title(text: str) -> str | None:
+def _title(text: str, *, both: bool) -> str | None:
     """Which table begins here, empty for one that is left out, None where none begins."""
     known = next((kind for pattern, kind in _TITLES if pattern.search(text)), None)
+    if known is None and both and _BOTH_WAYS.search(text):
+        known = "gpus"
     return "" if known is None and _OTHER_TITLE.search(text) else known
 
 
