@@ -13,9 +13,12 @@
 
     I0902 09:57:32.838156       1 computedomain.go:200] numNodes: 2, nodes seen: 1
 
+    I0929 12:40:26.277236       1 nvlib.go:243] identified fabric clique UUID/ID (device 0/GPU-..): 6a13..917/32766
+
 The third is `nvidia-imex-ctl -N -j`, the fourth the log of an IMEX daemon that goes on: a peer that did not come back
-before the daemon itself ended, memory that it could not export or import. The last is the log of the DRA driver's own
-daemon, which waits until it has seen all nodes of the domain. A node of a domain that is not ready has no IMEX daemon
+before the daemon itself ended, memory that it could not export or import. The fifth is the log of the DRA driver's own
+daemon, which waits until it has seen all nodes of the domain, the last that of its plug-in on a node, whose GPUs are in
+one clique. A node of a domain that is not ready has no IMEX daemon
 that peers reach; a node without a clique beside nodes with one has GPUs whose fabric did not come up.
 Format: k8s-dra-driver-gpu, api/nvidia.com/resource/v1beta1 (ComputeDomainStatus); gpu-feature-discovery, the label
 nvidia.com/gpu.clique.
@@ -52,6 +55,8 @@ _STOPS = re.compile(
 )
 _SEEN = re.compile(r"\bnumNodes: (\d{1,5}), nodes seen: (\d{1,5})\b")
 """SOURCE: k8s-dra-driver-gpu, cmd/compute-domain-daemon/computedomain.go."""
+_DEVICE = re.compile(r"\bfabric clique UUID/ID \(device \d{1,3}/(GPU-[\w-]{8,40})\): ([\w-]{8,40}/\d{1,10})\b")
+"""SOURCE: k8s-dra-driver-gpu, cmd/gpu-kubelet-plugin/nvlib.go: one line for each GPU of its node."""
 _FIELD = re.compile(r"\s{0,24}(-?)\s{0,4}\"?(cliqueID|name|status|ipAddress|index)\"?: \"?([^\s\",]{1,200})\"?,?\s*\Z")
 _ITEM = re.compile(r"\s{0,24}(?:- |\{\s*\Z)")
 _NOT_READY = frozenset({"NotReady", "Failed", "Error"})
@@ -71,13 +76,15 @@ class ComputeDomain(Telling):
             _TABLE.search(head) is not None
             or _IMEX.match(head) is not None
             or _SEEN.search(head) is not None
+            or _DEVICE.search(head) is not None
             or ("] [tid " in head and _DAEMON.search(head.encode()) is not None)
         )
 
     def parse(self, blob: Blob) -> Parsed[KernelEvent]:
         parsed: Parsed[KernelEvent] = Parsed()
         parsed.lines = blob.data.count(b"\n") + 1
-        told = (*_not_ready(blob), *_without_clique(blob), *_imex(blob), *_of_log(blob), *_waits(blob))
+        told = (*_not_ready(blob), *_without_clique(blob), *_imex(blob), *_of_log(blob), *_waits(blob),
+                *_of_devices(blob))  # fmt: skip
         for number, text, line in told:
             if len(parsed.records) < MAX_EVENTS:
                 parsed.records.append(event(f"{TOLD_OF}fabric", text, blob, number, line))
@@ -153,6 +160,20 @@ def _waits(blob: Blob) -> Iterator[tuple[int, str, str]]:
     if last is not None and last[2] < last[1]:
         text = f"the compute domain waits for {last[1]} nodes, and {last[2]} came: its channels are not given out"
         yield last[0], text, last[3]
+
+
+def _of_devices(blob: Blob) -> Iterator[tuple[int, str, str]]:
+    """A GPU that is in another clique than the first of its node, by the last word on each: a log holds restarts."""
+    told: dict[str, tuple[str, int, str]] = {}
+    for number, whole in blob.lines():
+        said = _DEVICE.search(whole[:MAX_LINE]) if "clique" in whole else None
+        if said is not None:
+            told[said[1]] = (said[2], number, whole)
+    first = next(iter(told.values()), ("", 0, ""))[0]
+    for gpu, (clique, number, line) in told.items():
+        if clique != first:
+            yield number, f"{gpu} is in the clique {clique}, and another GPU of its node in {first}", line
+            return
 
 
 def _without_clique(blob: Blob) -> Iterator[tuple[int, str, str]]:

@@ -23,6 +23,8 @@ _FAILED = re.compile(
 )
 
 
+_STEPS = re.compile(r"^DEBUG:\s{1,4}(?:Evaluating single check line|Running check): ", re.MULTILINE)
+"""What `nhc -d` prints of each check, before it says whether that failed."""
 MOST_XIDS = 16
 
 
@@ -33,9 +35,12 @@ class HealthChecks(Sentences):
     speaks_of = frozenset({Topic.SERVICES})
     trust = 50
     once = True
+    quiet_is_news = True
     a_piece = "it says what failed"
 
     def recognises(self, head: str) -> bool:
+        if _STEPS.search(head) is not None:
+            return True
         return "ealth" in head and any(_FAILED.search(line[:MAX_LINE]) for line in head.split("\n"))
 
     def parse(self, blob: Blob) -> Parsed[KernelEvent]:
