@@ -62,8 +62,8 @@ MATRIX = """{} P2P=Enabled Bandwidth Matrix (GB/s)
      3  50.46  51.12  50.40 920.47 {bad}
      4 {bad} {bad} {bad} {bad} 900.10
 """
-CLIQUES = """I0929 12:40:26.2 1 nvlib.go:243] identified fabric clique UUID/ID (device 0/GPU-6328b923): 6a130f54-f917/32766
-I0929 12:40:26.3 1 nvlib.go:243] identified fabric clique UUID/ID (device 1/GPU-0a5e77c1): {}
+CLIQUES = """I0929 12:40:26 1 nvlib.go:2] identified fabric clique UUID/ID (device 0/GPU-6328b923): 6a130f54-f917/32766
+I0929 12:40:26 1 nvlib.go:2] identified fabric clique UUID/ID (device 1/GPU-0a5e77c1): {}
 """
 QUEUE = "NETDEV WATCHDOG: {} ({}): transmit queue 7 timed out\n"
 SYMBOL = "[76463.6883] {}: {} of symbol ib_register_peer_memory_client{}\n"
