@@ -14,6 +14,7 @@ from topodiag.evidence.nccl_log.grammar import (
     rank_states,
     reach,
     scheduled,
+    store_barrier,
 )
 from topodiag.evidence.nccl_log.grammar.any_of import any_of
 from topodiag.evidence.nccl_log.grammar.numbers import compiled, error_named
@@ -47,12 +48,12 @@ WORDS = (
     b"peer mapping", b"invalid resource handle", b"invalid device ordinal",
     b"ailed status ", b"IB Async event", b"onnection closed by peer", b"client socket has",
     b"RendezvousTimeout", b"waiting for clients", b"wait timeout after", b"C10d store", b"ncclUniqueId from",
-    b"store based barrier", b"exchange_identification", b"ERROR: UNREACHABLE",
+    b"exchange_identification", b"ERROR: UNREACHABLE",
     b"Couldn't connect to", b"Horovod has been",
     b"gaierror", b"gai error", b"ocket has failed to", b"EADDRINUSE",
     b"eartbeat monitor timed out", b"Message:  ",
     *gloo_lines.WORDS, *queue_pairs.WORDS, *launches.WORDS, *ends.WORDS, *job_faults.WORDS, *pauses.WORDS,
-    *rank_states.WORDS, *reach.WORDS, *scheduled.WORDS,
+    *rank_states.WORDS, *reach.WORDS, *scheduled.WORDS, *store_barrier.WORDS,
     *(words.encode() for words in (*NOTES, *WELL)), b"socket cannot be initialized",
     b"ssh: Could not resolve", b"Permission denied (publickey", b"reliably start one or more daemons",
     b"how to route a message", b"nvshmem: ", b"mca_btl_tcp", b"MPIDI_", b"non-zero status: ", b"collective timeout",
@@ -247,6 +248,9 @@ def _before_all(text: str) -> tuple[str, dict[str, str]] | None:
     start = launches.launch_of(text)
     if start is not None:
         return launches.LAUNCHED, start
+    met = store_barrier.met_of(text)
+    if met is not None:
+        return store_barrier.MET, met
     end = ends.end_of(text) if "use" in text or "USE" in text else None
     if end is not None and end[1].get("how") == "port taken":
         return end
