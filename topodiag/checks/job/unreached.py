@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from topodiag.checks.interface import JobCheck
+from topodiag.checks.job.absent import MET
 from topodiag.checks.job.evidence import said_by
 from topodiag.checks.job.meeting import addresses_of, interfaces_of, one_bridge, place_of
 from topodiag.checks.shared.words import hosts_word, quoted
@@ -38,6 +39,10 @@ _WAYS = (
     "`ip route get` the address: which interface leads there, if any",
     "open the ephemeral ports between the nodes in the firewall, or name another interface in NCCL_SOCKET_IFNAME",
 )
+_MASTER = (
+    "MASTER_ADDR (`--master_addr`, `--rdzv-endpoint`) must be an address of the node of rank 0: `ip -brief addr` there",
+    *_WAYS,
+)
 _NUMBER = (
     "a host name with a letter in it, or MASTER_ADDR (`--rdzv-endpoint`, `--local-addr`) with the node's address",
     "`hostname` and `getent hosts $(hostname)` on the node show both",
@@ -50,6 +55,8 @@ _SHARED = (
 _NO_WAY = frozenset({"name", "number", "shared", "route", "aborted", "silent"})
 """Why others than NCCL reached nobody. Of grammar/reach.py: `refused` comes from a peer that was reached, `own` from
 the host itself."""
+TRIED_AGAIN = "tried"
+"""Kind of a connect of others than NCCL that is tried again (evidence/nccl_log/grammar/reach.py)."""
 LOOPBACK = re.compile(r"127\.\d{1,3}\.\d{1,3}\.\d{1,3}|localhost|::1")
 OWN_NAME = "127.0.1.1"
 """What Debian's /etc/hosts has for the host's own name."""
@@ -81,6 +88,8 @@ def by_connects(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
     who, whom = hosts_word(hosts) or "a node", ", ".join(peers[:3]) or "another node"
     what = f"{who} cannot reach {whom}" + (f" over {'/'.join(used[:3])}" if used else "")
     wanted, fix = "an interface whose network leads to all nodes, with its ports open", _WAYS
+    if unreached[0].why == TRIED_AGAIN:
+        wanted, fix = "an answer from the first process, which listens at that address before the others ask", _MASTER
     if unreached[0].why == "name":
         what, wanted, fix = f"{who} finds no address for the name {whom}", "a name that every node resolves", _NAMES
     if unreached[0].why == "shared":
@@ -127,7 +136,18 @@ def _tried(job: Job) -> list[Unreached]:
             match = TRIED.search(text)
             if match is not None and number >= 0:
                 made.append(Unreached(job.processes[number].host, match[1] or match[2] or "another node", text, where))
-    return made
+    return made or _still_tried(job)
+
+
+def _still_tried(job: Job) -> list[Unreached]:
+    """Connects of others than NCCL that their program tries again, where a log ends with them: no rank goes on."""
+    told = [each for each in job.events if each.kind == TRIED_AGAIN]
+    tried = [each for each in told if "peer" in each.details and not LOOPBACK.fullmatch(each.details["peer"])]
+    if not any("last" in each.details for each in tried) or len({"reached" in each.details for each in told}) > 1:
+        return []
+    if job.steps or job.communicators or any(each.kind == MET for each in job.events):
+        return []
+    return [Unreached(e.host, e.details["peer"], e.text, e.origin, e.rank, TRIED_AGAIN) for e in tried]
 
 
 def by_own_bridge(check: JobCheck[Any], job: Job) -> list[Finding]:

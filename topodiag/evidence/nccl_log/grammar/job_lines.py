@@ -38,6 +38,9 @@ WELL = (
 kind and of an adapter that it has no defaults for, torchrun of each start, torch of a barrier
 without a device: runs that are well say it, too."""
 
+TRIED = "tried"
+"""Kind of a connect that its program tries again."""
+
 WORDS = (
     b"retry count exceeded", b"retry counter exceeded", b"RETRY_EXC_ERR", b"Transport type", b"UCX  ", b"nvshmem",
     b"NIXL_ERR", b"ucp_ep_create", b"OFI_handle_cq", b"OFI poll", b"Endpoint could not", b"libfabric:",
@@ -211,7 +214,7 @@ def said_of(text: str) -> tuple[str, dict[str, str]] | None:
     if (end is None or end[1].get("how") == "exception") and not fault and (unreached := _unreached(text)):
         return "connect", unreached
     if end is None and not fault:
-        return _of_transport(text) or _of_ranks(text)
+        return _of_transport(text) or _of_ranks(text) or _tried(text)
     # That a peer's memory or link failed is said by each rank that reached for it: an error, and no device's fault yet.
     kind, named = end if end is not None else ("cuda" if fault == job_faults.CONTAINED else "device", {})
     if fault:
@@ -230,6 +233,14 @@ def _is_note(text: str) -> bool:
 def _of_ranks(text: str) -> tuple[str, dict[str, str]] | None:
     """What a line says of single ranks, or of what all of them wait for."""
     return rank_states.state_of(text) or pauses.pause_of(text)
+
+
+def _tried(text: str) -> tuple[str, dict[str, str]] | None:
+    """A connect that is tried again: no error, and where nothing follows it the last that is known."""
+    if "client socket has connected to" in text:
+        return TRIED, {"reached": "1"}
+    peer = reach.tried_for(text)
+    return (TRIED, {"peer": peer}) if peer else None
 
 
 def _end_of(text: str) -> tuple[str, dict[str, str]] | None:

@@ -100,6 +100,18 @@ def why_unreached(text: str) -> str:
     return next((name for name, pattern in _WHY if pattern.search(text)), "")
 
 
+def tried_for(text: str) -> str:
+    """The peer that a library by which ranks meet gets no answer from, and asks again; "" where the line tells of none.
+    A peer that refuses, and a name that is not known yet, are what ranks meet that start before the first one."""
+    if _REACHES.search(text) is None or _NO_TRIAL.search(text) is None or _OF_A_STREAM.search(text) is not None:
+        return ""
+    if not of_ranks(text) or (_ELSEWHERE.search(text) is not None and _OF_RAY.search(text) is None):
+        return ""
+    why = next((name for name, pattern in _WHY if pattern.search(text)), "")
+    peer = peer_of(text).removeprefix("::ffff:") if why in ("route", "silent") else ""
+    return "" if is_bridge(peer) else peer
+
+
 def is_bridge(address: str) -> bool:
     """Whether an address is that of a bridge which each host has for itself."""
     return address in OWN_BRIDGES

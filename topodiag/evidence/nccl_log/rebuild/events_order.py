@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from topodiag.evidence.nccl_log.grammar.job_lines import TRIED
 from topodiag.evidence.nccl_log.grammar.store_barrier import MET
 from topodiag.evidence.nccl_log.rebuild.frame import Frame
 from topodiag.model.job import Event
@@ -68,5 +69,5 @@ def ends_of(frame: Frame) -> dict[int, int]:
 
 
 def is_last(kind: str, offset: int, end: int) -> bool:
-    """Whether a line of those at which ranks meet, last seen at `offset`, is what a file ends with."""
-    return kind == MET and offset >= end - _LAST_BYTES
+    """Whether a line of ranks that meet, or try to, last seen at `offset`, is what a file ends with."""
+    return kind in (MET, TRIED) and offset >= end - _LAST_BYTES
