@@ -19,8 +19,8 @@ NEWER = (
     " num_workers_joined={3}, timeout=0:30:00 error=Timed out)\n"
 )
 DONE = (
-    "INFO:torch.distributed.distributed_c10d:Rank {0}: Completed store-based barrier for key:store_based_barrier_key:{1}"
-    " with {2} nodes.\n"
+    "INFO:torch.distributed.distributed_c10d:Rank {0}: Completed store-based barrier for"
+    " key:store_based_barrier_key:{1} with {2} nodes.\n"
 )
 TIMED_OUT = (
     "RuntimeError: Timed out initializing process group in store based barrier on rank: 0, for key:"

@@ -87,7 +87,8 @@ def by_connects(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
     used = sorted({name for process in job.processes if process.host in hosts for name in interfaces_of(process)})
     who, whom = hosts_word(hosts) or "a node", ", ".join(peers[:3]) or "another node"
     what = f"{who} cannot reach {whom}" + (f" over {'/'.join(used[:3])}" if used else "")
-    wanted, fix = "an interface whose network leads to all nodes, with its ports open", _WAYS
+    wanted = "an interface whose network leads to all nodes, with its ports open"
+    fix: tuple[str, ...] = _WAYS
     if unreached[0].why == TRIED_AGAIN:
         wanted, fix = "an answer from the first process, which listens at that address before the others ask", _MASTER
     if unreached[0].why == "name":

@@ -214,7 +214,7 @@ def said_of(text: str) -> tuple[str, dict[str, str]] | None:
     if (end is None or end[1].get("how") == "exception") and not fault and (unreached := _unreached(text)):
         return "connect", unreached
     if end is None and not fault:
-        return _of_transport(text) or _of_ranks(text) or _tried(text)
+        return _of_transport(text) or _of_ranks(text)
     # That a peer's memory or link failed is said by each rank that reached for it: an error, and no device's fault yet.
     kind, named = end if end is not None else ("cuda" if fault == job_faults.CONTAINED else "device", {})
     if fault:
@@ -232,7 +232,7 @@ def _is_note(text: str) -> bool:
 
 def _of_ranks(text: str) -> tuple[str, dict[str, str]] | None:
     """What a line says of single ranks, or of what all of them wait for."""
-    return rank_states.state_of(text) or pauses.pause_of(text)
+    return rank_states.state_of(text) or pauses.pause_of(text) or _tried(text)
 
 
 def _tried(text: str) -> tuple[str, dict[str, str]] | None:
@@ -295,6 +295,9 @@ def _unmet(text: str) -> tuple[str, dict[str, str]] | None:
     met = _OPEN_MPI.search(text)
     if met is not None:
         return "connect", {"peer": met[1], "why": "own" if reach.is_bridge(met[1]) else "silent"}
+    blocked = reach.blocked_of(text)
+    if blocked:
+        return "connect", {"peer": blocked, "why": "silent"}
     gloo = gloo_lines.said_of(text)
     if gloo is not None:
         return gloo

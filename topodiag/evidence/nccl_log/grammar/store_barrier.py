@@ -2,7 +2,7 @@
 
     Added key: store_based_barrier_key:1 to store for rank: 0
     Waiting in store based barrier to initialize process group for rank: 0, key: .. (world_size=8, worker_count=7, ..)
-    Waiting in store based barrier to initialize process group for 3 seconds, rank: 0, key: .. (num_workers_joined=7, ..)
+    Waiting in store based barrier .. for 3 seconds, rank: 0, key: .. (world_size=8, num_workers_joined=7, ..)
     Rank 0: Completed store-based barrier for key:store_based_barrier_key:1 with 8 nodes.
 
 Each start prints them, so a line alone is no fault: who judges (`checks/job/absent.py`) needs all of one key.
@@ -17,7 +17,8 @@ from topodiag.evidence.nccl_log.grammar.numbers import compiled
 MET = "met"
 _ADDED = compiled(r"\bAdded key: (\S{1,120}) to store for rank: (\d{1,7})\b")
 _WAITS = compiled(
-    r"\b[Ww]aiting in store[ -]based barrier\b.{0,80}?\brank: (\d{1,7}), (?:for )?key: (\S{1,120}?),? \(([^)]{1,300})\)?"
+    r"\b[Ww]aiting in store[ -]based barrier\b.{0,80}?\brank: (\d{1,7}), (?:for )?key: (\S{1,120}?),? "
+    r"\(([^)]{1,300})\)?"
 )
 _SIZE = compiled(r"\bworld_size=(\d{1,7})\b")
 _CAME = compiled(r"\b(?:worker_count|num_workers_joined)=(\d{1,7})\b")

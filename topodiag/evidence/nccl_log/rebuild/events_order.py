@@ -14,8 +14,8 @@ from topodiag.model.job import Event
 _LAST_LINES = 3
 """A text ends with what stands in its last lines: a shell or a launcher may add one or two."""
 _LAST_BYTES = 4096
-"""The same for lines that are printed again and again, of which the last place is known in bytes: room for the traceback
-of who stopped the job by hand."""
+"""The same for lines that are printed again and again, of which the last place is known in bytes: room for the
+traceback of who stopped the job by hand."""
 
 
 def in_time(events: list[Event]) -> list[Event]:
