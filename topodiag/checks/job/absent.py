@@ -100,10 +100,15 @@ def _open_meeting(job: Job, *, over: bool) -> Meeting | None:
     if not by_key or (over and (job.steps or any(bool(each.completed.any()) for each in job.communicators))):
         return None
     told = next(reversed(by_key.values()))
+    if over and not any("last" in event.details for event in told):
+        return None
+    return _meeting_of(told)
+
+
+def _meeting_of(told: Sequence[Event]) -> Meeting | None:
+    """What the lines of one barrier say, where they do not say that all came."""
     waits = [event for event in told if "came" in event.details]
     if not waits or any("all" in event.details for event in told):
-        return None
-    if over and not any("last" in event.details for event in told):
         return None
     world = int(waits[-1].details["world"])
     came = max(int(event.details["came"]) for event in waits)

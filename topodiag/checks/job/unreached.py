@@ -57,6 +57,18 @@ _NO_WAY = frozenset({"name", "number", "shared", "route", "aborted", "silent"})
 the host itself."""
 TRIED_AGAIN = "tried"
 """Kind of a connect of others than NCCL that is tried again (evidence/nccl_log/grammar/reach.py)."""
+_ADVICE: dict[str, tuple[str, tuple[str, ...]]] = {
+    TRIED_AGAIN: ("an answer from the first process, which listens there before the others ask", _MASTER),
+    "name": ("a name that every node resolves", _NAMES),
+    "shared": ("an address of its own for each node", _SHARED),
+    "number": ("a name that is no number", _NUMBER),
+}
+_OTHER_WORDS = {
+    "name": "{who} finds no address for the name {whom}",
+    "shared": "several nodes give the same address for themselves: {whom}",
+    "number": "{who} takes a host name that is a number for an address, which no host has: {whom}",
+}
+"""By why nobody was reached: what should be and what to do, and what is said where it is no `cannot reach`."""
 LOOPBACK = re.compile(r"127\.\d{1,3}\.\d{1,3}\.\d{1,3}|localhost|::1")
 OWN_NAME = "127.0.1.1"
 """What Debian's /etc/hosts has for the host's own name."""
@@ -87,18 +99,10 @@ def by_connects(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
     used = sorted({name for process in job.processes if process.host in hosts for name in interfaces_of(process)})
     who, whom = hosts_word(hosts) or "a node", ", ".join(peers[:3]) or "another node"
     what = f"{who} cannot reach {whom}" + (f" over {'/'.join(used[:3])}" if used else "")
-    wanted = "an interface whose network leads to all nodes, with its ports open"
-    fix: tuple[str, ...] = _WAYS
-    if unreached[0].why == TRIED_AGAIN:
-        wanted, fix = "an answer from the first process, which listens at that address before the others ask", _MASTER
-    if unreached[0].why == "name":
-        what, wanted, fix = f"{who} finds no address for the name {whom}", "a name that every node resolves", _NAMES
-    if unreached[0].why == "shared":
-        wanted, fix = "an address of its own for each node", _SHARED
-        what = f"several nodes give the same address for themselves: {whom}"
-    if unreached[0].why == "number":
-        wanted, fix = "a name that is no number", _NUMBER
-        what = f"{who} takes a host name that is a number for an address, which no host has: {whom}"
+    why = unreached[0].why
+    wanted, fix = _ADVICE.get(why, ("an interface whose network leads to all nodes, with its ports open", _WAYS))
+    if why in _OTHER_WORDS:
+        what = _OTHER_WORDS[why].format(who=who, whom=whom)
     yield check.finding(
         Severity.ERROR if failed else Severity.WARNING,
         what,
