@@ -40,7 +40,8 @@ class WrongInterface(OneStep[Job], JobCheck[Never]):
         (Docker, Podman, libvirt) or link-local on two nodes. Of other programs of the job (torch, MPI, launchers) what
         they say in the system's words of a peer that they do not reach, or whose name has no address or is a number;
         and one address for several nodes. Ends of containers and link-local interfaces among those for data, where a
-        call of the system fails and no line says why.
+        call of the system fails and no line says why. A log that ends with connects that get no answer and are tried
+        again.
 
     Why it matters
         docker0 and virbr0 have the same address on every node: ranks connect to themselves and init hangs or fails
@@ -53,8 +54,8 @@ class WrongInterface(OneStep[Job], JobCheck[Never]):
     When it stays silent
         One node: any interface does. Addresses are judged only where init did not complete, and only those that cannot
         be right: clouds number their networks as they like, 172.17.0.0/16 among them. Gloo over loopback with no more
-        ranks than one node holds. Attempts that are tried again, refused ones (that peer was reached), servers of the
-        web.
+        ranks than one node holds. Attempts that are tried again, where the log goes on, the ranks meet, or the peer
+        refuses (it was reached); refused ones; servers of the web.
 
     How to confirm
         ip -brief addr; ip route get ADDRESS_OF_ANOTHER_NODE       the interface that leads there

@@ -31,12 +31,13 @@ NOTES = (
 WELL = (
     "Custom allreduce is disabled", "was unable to find any relevant network interfaces",
     "No preset parameters were found for the device", "master_addr is only used for static rdzv_backend",
+    "libibverbs: Warning: couldn't load driver '",
     "Setting OMP_NUM_THREADS environment variable for each process",
     "to perform barrier as devices used by this process are currently unknown",
 )  # fmt: skip
 """What vLLM says of its own all-reduce where NCCL's takes over, Open MPI of a component that finds no adapter of its
-kind and of an adapter that it has no defaults for, torchrun of each start, torch of a barrier
-without a device: runs that are well say it, too."""
+kind and of an adapter that it has no defaults for, libibverbs of kinds of adapters that the node has not, torchrun of
+each start, torch of a barrier without a device: runs that are well say it, too."""
 
 TRIED = "tried"
 """Kind of a connect that its program tries again."""
