@@ -41,6 +41,7 @@ FAULTS = {
     "several devices": (UCX.format("s 'mlx5_0:1','mlx5_1:1' are", "'eth0'(tcp), 'lo'(tcp)"), "NET001"),
     "no device node": (NO_NODE.format("ERROR", "mlx5_bond_0", "No such file or directory"), "HST002"),
     "the same, denied": (NO_NODE.format("ERROR", "bnxt_re0", "Permission denied"), "HST002"),
+    "perftest": (" Couldn't get context for the device\n Unable to create test contex.\n", "HST002"),
     "no node of the manager": (NO_MANAGER.format("ERROR", "No such file or directory"), "HST002"),
     "both": (NO_NODE.format("ERROR", "mlx5_2", "No such file or directory")
              + NO_MANAGER.format("ERROR", "No such file or directory"), "HST002"),
@@ -59,6 +60,7 @@ WELL = {
     "a port of another name": UCX.format(" 'mlx5_3:1' is", "'eth0'(tcp), 'mlx5_0:1'(ib), 'lo'(tcp)"),
     "an interface of sockets": UCX.format(" 'enp1s0f0np0' is", "'enp1s0f1np1'(tcp), 'lo'(tcp)"),
     "a device that is left out": UCX.format(" 'mlx5_bond_0:1' is", "'mlx5_bond_1:1'(gga), 'eth0'(tcp)"),
+    "a program that goes on without": f"GPU support: {OLD}, running on the CPU\n",
     "a debug line of UCX": NO_NODE.format("DEBUG", "mlx5_0", "No such file or directory"),
     "a node without adapters": NO_MANAGER.format("DIAG", "No such device"),
     "a list of CUDA's errors": "    cudaErrorInsufficientDriver = 35,\n    cudaErrorNoDevice = 100,\n",

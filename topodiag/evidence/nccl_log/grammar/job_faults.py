@@ -130,8 +130,9 @@ FAULTS: tuple[tuple[str, re.Pattern[str]], ...] = (
         compiled(
             r"""^(?!\s{0,8}#).{0,200}?(?<![`\w./-])/dev/infiniband(?:/|/uverbs\d{1,3})?["']?: """
             r"(?:Permission denied|Operation not permitted|[Nn]o such (?:file or directory|device))"
-            r"|(?:\bibv_open_device\([\w.@:-]{1,64}\) failed: |\brdma_create_event_channel\b(?:\(\))? failed: )"
+            r"|(?:\b\w{2,12}_open_device\([\w.@:-]{1,64}\) failed: |\brdma_create_event_channel\b(?:\(\))? failed: )"
             r"(?:No such file|Permission denied|Operation not permitted)"
+            r"|^\s{0,8}Couldn't get context for (?:the device|[a-z]\w{2,20})\s*$"
             r'|error mounting "/dev/infiniband\S{0,40}".{0,120}no such file or directory'
             r'|^\d{4}/\d\d/\d\d [\d:]{8} exposing "0" devices\s*$'
         ),
@@ -190,7 +191,7 @@ WORDS = (b"ERROR_CONTAINED", b"ErrorContained", b"of peer GPU memory",
          b"initialize NVML", b"runtime name: nvidia", b"driver not loaded", b"UMAD port", b"mad_rpc_open", b"ibpanic: ",
          b"amdgpu not found", b"No devices were found",
          b"version is insufficient", b"rrorInsufficientDriver", b"system is too old", b"condition: cuda",
-         b"event_channel",
+         b"event_channel", b"_open_device", b"get context for",
          b"library version mismatch", b"cuda driver combination", b"DRIVER_MISMATCH", b"DriverMismatch", b"Error 803",
          b"not yet initialized", b"SYSTEM_NOT_READY", b"rror 802", b"/dev/shm", b"posix_fallocate", b"os.ftruncate",
          b"</torch_",
@@ -223,8 +224,9 @@ _EXPLAINED = compiled(
 _ADVICE = re.compile(r"`$|(?:^|[.;:] )\W{0,8}(?:[Ii]f|[Ii]n case|[Ss]hould)\b")
 """How a sentence begins that says what may come."""
 _ASKED_FOR = frozenset({"old driver", "rdma denied"})
-"""Faults that libraries meet, too, where they only look what there is, and then say it at the levels of _TRACED."""
-_TRACED = compiled(r"\b(?:DEBUG|DIAG|TRACE)\b")
+"""Faults that libraries meet, too, where they only look what there is: they say it at such a level, or that they go
+on."""
+_TRACED = compiled(r"\b(?:DEBUG|DIAG|TRACE|NOTE)\b|\b(?:on|to) (?:the )?CPU\b|\b[Cc]ontinuing\b")
 _ANY = compiled(any_of(WORDS).decode())
 
 
@@ -236,6 +238,6 @@ def fault_of(text: str) -> str:
         found = pattern.search(text)
         if found is not None:
             before = text[: found.start()]
-            told = _ADVICE.search(before) is None and (name not in _ASKED_FOR or _TRACED.search(before) is None)
+            told = _ADVICE.search(before) is None and (name not in _ASKED_FOR or _TRACED.search(text) is None)
             return name if told else ""
     return ""
