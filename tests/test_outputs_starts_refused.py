@@ -41,7 +41,7 @@ FAULTS = {
     "several devices": (UCX.format("s 'mlx5_0:1','mlx5_1:1' are", "'eth0'(tcp), 'lo'(tcp)"), "NET001"),
     "no device node": (NO_NODE.format("ERROR", "mlx5_bond_0", "No such file or directory"), "HST002"),
     "the same, denied": (NO_NODE.format("ERROR", "bnxt_re0", "Permission denied"), "HST002"),
-    "perftest": (" Couldn't get context for the device\n Unable to create test contex.\n", "HST002"),
+    "perftest": (" Couldn't get context for mlx5_0\n Unable to create test contex.\n", "HST002"),
     "no node of the manager": (NO_MANAGER.format("ERROR", "No such file or directory"), "HST002"),
     "both": (NO_NODE.format("ERROR", "mlx5_2", "No such file or directory")
              + NO_MANAGER.format("ERROR", "No such file or directory"), "HST002"),
