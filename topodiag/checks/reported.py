@@ -18,7 +18,7 @@ from topodiag.words.fold import plural
 MOST_SHOWN = 8
 _PASSING = frozenset({"subnet-event"})
 """Events that connections live through: a remark."""
-_NAMED = re.compile(rf"(\S{{1,253}})(?:{re.escape(HELD)}| gives out | has the condition )")
+_NAMED = re.compile(rf"(\S{{1,253}})(?:{re.escape(HELD)}| gives out | has the (?:condition|label) )")
 """What begins with the nodes that it is of."""
 _COSTS = {
     "peermem": "without DMA-BUF the traffic of GPUs goes through the memory of the host",

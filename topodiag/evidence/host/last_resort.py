@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from topodiag.evidence.host.contradictions import Contradiction, contradictions
 from topodiag.evidence.host.named_columns import Cell, cells_of, rows_of
 from topodiag.evidence.host.named_values import value_of
+from topodiag.evidence.host.node_verdicts import is_well
 from topodiag.evidence.host.part_states import MAX_LINE
 from topodiag.evidence.host.refused_start import refused_starts
 from topodiag.evidence.host.siblings_apart import odd_ones
@@ -70,6 +71,8 @@ class LastResort(Sentences):
 
     def event_of(self, line: str) -> tuple[str, str] | None:
         cut = line[:MAX_LINE]
+        if is_well(cut):
+            return None
         text = " ".join(line.split())[:300]
         named = value_of(cut)
         if named is not None:
@@ -82,7 +85,13 @@ class LastResort(Sentences):
 
 def _of_tables(lines: Sequence[str]) -> list[Cell | Contradiction]:
     """What several lines say together."""
-    return [*cells_of(lines), *rows_of(lines), *contradictions(lines), *refused_starts(lines)]
+    told: list[Cell | Contradiction] = [
+        *cells_of(lines),
+        *rows_of(lines),
+        *contradictions(lines),
+        *refused_starts(lines),
+    ]
+    return [each for each in told if not is_well(lines[each.line - 1][:MAX_LINE])]
 
 
 def _is_over(told: KernelEvent, lines: Sequence[str]) -> bool:
