@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.node.fabric_machine import (
@@ -106,8 +106,6 @@ class FabricNotReady(NodeCheck[FabricFaults]):
         gpus = [gpu for gpu in judged.gpus if not gpu.mig.value and not gpu.lost.value]
         if (service := _by_service_alone(judged, gpus)) is not None:
             return service
-        if manager_absent(judged, gpus):
-            return FabricFaults(ABSENT_ALONE, (), False, (), "", Coverage(0, len(gpus), "GPUs with fabric information"))
         why_not = not_a_fabric(judged, gpus)
         if why_not is not None:
             return self.not_applicable(judged, why_not)
@@ -238,6 +236,8 @@ def _by_service_alone(node: Node, gpus: Sequence[Gpu]) -> FabricFaults | None:
         return FabricFaults(None, (), True, (), "", unseen)
     if _failed_alone(node):
         return FabricFaults(FAILED_ALONE, (), False, (), "", unseen)
+    if manager_absent(node, gpus):
+        return FabricFaults(ABSENT_ALONE, (), False, (), "", replace(unseen, total=len(gpus)))
     return None
 
 

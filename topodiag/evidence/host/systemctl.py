@@ -114,12 +114,8 @@ class Systemctl(Source[Unit]):
                 if block is not None and "ActiveState" in block.values:
                     _close(blob, parsed, block)
                     block = None
-            elif gone := _NOT_FOUND.fullmatch(text.strip()):
-                name = gone[1] or gone[2]
-                parsed.records.append(Unit(name, number, text, load="not-found", active="inactive"))
-            elif _NO_PACKAGE.fullmatch(text.strip()):
-                unit = "nvidia-fabricmanager"
-                parsed.records.append(Unit(unit, number, text, load="not-found", active="inactive"))
+            elif gone := _missing(text.strip()):
+                parsed.records.append(Unit(gone, number, text, load="not-found", active="inactive"))
             elif listed := _LISTED.match(text):
                 parsed.records.append(Unit(listed[1], number, text, listed[2], listed[3], listed[4]))
             elif question := _ASKED.fullmatch(text):
@@ -141,6 +137,14 @@ class Systemctl(Source[Unit]):
                 services.unread(name, "systemd does not know its state", origin)
             else:
                 services.offer(name, unit.word, origin)
+
+
+def _missing(line: str) -> str:
+    """The unit that a line says is not installed, "" for none."""
+    if _NO_PACKAGE.fullmatch(line) is not None:
+        return "nvidia-fabricmanager"
+    gone = _NOT_FOUND.fullmatch(line)
+    return gone[1] or gone[2] if gone is not None else ""
 
 
 def _read_status(block: _Block, number: int, text: str) -> bool:
