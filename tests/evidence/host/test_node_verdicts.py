@@ -101,6 +101,7 @@ def test_commands_and_sentences_about_a_label_are_none(line: str) -> None:
         ("GpuHealthy  False  Tue, 09 Jun 2026 15:35:57 +0000  RowRemap  GPU 1 row remap failure", "gpu-memory"),
         ("NvlinkFailure  True  Tue, 09 Jun 2026 15:35:57 +0000  Inactive  NVLink 4 of GPU 2 is down", "nvlink"),
         ("AcceleratedHardwareReady  False  DCGMHealthCode122  DCGM detected issues with error code 122", ""),
+        ("AcceleratedHardwareReady  False  Crc  GPU 3 NvLink link 9 CRC error counter is 2 since driver load", ""),
     ],
 )
 def test_a_condition_with_a_bad_value_names_its_part_where_it_tells_one(condition: str, part: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from topodiag.checks.node.fabric_state import cluster, registers
@@ -45,7 +46,7 @@ ABSENT_ALONE = ManagerState(
 """systemd does not know it, or shows it at rest, beside GPUs whose boards have switches; nothing shows the links."""
 
 
-def manager_absent(node: Node, gpus: list[Gpu]) -> bool:
+def manager_absent(node: Node, gpus: Sequence[Gpu]) -> bool:
     """Whether the Fabric Manager is not there on what may well be a board with NVSwitches, and nothing shows that the
     fabric is up or that the GPUs work without it."""
     state = node.os.services.get(FABRIC_MANAGER, Fact()).value

@@ -43,6 +43,9 @@ _SHOULD_BE_FALSE = re.compile(
     r"(?:Errors?|Problem|Failure|Failed|Unhealthy|NotReady|NotHealthy|Degraded|Lost|Down|Faulty?|Fatal)\Z"
 )
 
+_COUNTED = re.compile(r"\bcount(?:er|s)?\b|\bsince (?:the )?(?:driver|boot|last)\b", re.IGNORECASE)
+"""A total since the driver was loaded, which some agents take for a fault whatever it is."""
+
 
 def verdicts(line: str) -> Iterator[tuple[str, str]]:
     """The part at fault, "" where none is named, and the words, for each verdict on a line that is ill."""
@@ -58,7 +61,8 @@ def verdicts(line: str) -> Iterator[tuple[str, str]]:
         opposite = told[2] == "False" and _SHOULD_BE_FALSE.search(told[1]) is not None  # `NotReady` is not so
         if wanted.search(told[1]) and not opposite:
             said = " ".join(told[3].split())
-            yield _part(f"{told[1]} {said}"), f"the condition {told[1]} ({told[2]}): {said[-160:]}"
+            part = "" if _COUNTED.search(said) is not None else _part(f"{told[1]} {said}")
+            yield part, f"the condition {told[1]} ({told[2]}): {said[-160:]}"
 
 
 def is_well(line: str) -> bool:
