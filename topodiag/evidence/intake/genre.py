@@ -52,7 +52,7 @@ _OUTPUT = re.compile(
 )
 """Begins of lines that a program printed."""
 _COMMAND = r"(?:sudo |[A-Z][A-Z0-9_]{1,60}=\S{0,200} ){0,9}[./~]{0,3}[a-z][\w./+-]{0,120}(?:[ ;|&]|$)"
-_PROMPT = re.compile(
+_AT_PROMPT = re.compile(
     r"^(?:\([\w.-]{1,40}\) ?)?(?:\[?[\w.-]{1,40}@[\w.-]{1,80}(?:[: ][^\n$#%]{0,80})?|[\w.-]{1,60}:[~/][^\s$#]{0,80})?"
     rf"[$%] {_COMMAND}|^\[?[\w.-]{{1,40}}@[\w.-]{{1,80}}[: ][^\n$#%]{{0,80}}# ?{_COMMAND}",
     re.MULTILINE,
@@ -136,8 +136,8 @@ def _without_docstrings(text: str) -> str:
 def _was_run(text: str) -> bool:
     """Whether the source is quoted in a transcript of a shell, or the error stands below it with which it ended."""
     plain = _without_docstrings(text).strip()
-    prompts = len(_PROMPT.findall(plain))
-    if prompts and (_PROMPT.match(plain) is not None or (prompts >= _PROMPTS and _FENCE.search(plain) is None)):
+    prompts = len(_AT_PROMPT.findall(plain))
+    if prompts and (_AT_PROMPT.match(plain) is not None or (prompts >= _PROMPTS and _FENCE.search(plain) is None)):
         return True
     return any(_ENDED.match(line) for line in plain[-4000:].split("\n")[1:][-_LAST_LINES:])
 
