@@ -52,7 +52,8 @@ class Case:
 class Score:
     """What the program said of a case. `ids` are the findings of its checks in order, `loud` those that call something
     faulty. `leads` are the causes of known texts with the same words, where nothing is established; the first is
-    `noted` where it stands before all findings. `refused` says why nobody judged the text."""
+    `noted` where it stands before all findings, and `named` where the headline has it. `refused` says why nobody judged
+    the text."""
 
     case: Case
     ids: tuple[str, ...]
@@ -63,13 +64,14 @@ class Score:
     refused: str
     leads: tuple[str, ...] = ()
     noted: bool = False
+    named: bool = False
 
     @property
     def is_named(self) -> bool:
-        """Whether the cause is what a reader meets first: the first finding, or the note where it stands before all."""
+        """Whether the cause is what a reader meets first: the first finding, or the lead that the headline names."""
         if self.case.healthy:
             return not self.loud and not self.refused
-        return self.leads[0] in self.case.first if self.noted else self.is_first
+        return self.is_first or (self.named and self.leads[0] in self.case.first)
 
     @property
     def is_among(self) -> bool:
@@ -82,7 +84,7 @@ class Score:
 
     @property
     def false_with_note(self) -> bool:
-        return bool(self.false) or (self.noted and self.leads[0] in self.case.must_not)
+        return bool(self.false) or ((self.noted or self.named) and self.leads[0] in self.case.must_not)
 
     @property
     def is_first(self) -> bool:
@@ -159,6 +161,7 @@ def score(case: Case) -> Score:
         "" if judged else "is of no kind that topodiag knows",
         tuple(leads),
         len(findings) < len(said["findings"]),
+        any(f"like {check} (" in said["verdict"]["headline"] for check in list(leads)[:1]),
     )
 
 

@@ -60,6 +60,8 @@ TEXTS = {
     "free": "scheduler: 3 of 8 GPUs available, 2/8 nodes free\n",
     "identity": "$ cat /sys/kernel/iommu_groups/*/type | sort | uniq -c\n    112 identity\n",
     "imex": "Nodes From\\To  0   1\n0              C   C\n1              C   C\nDomain State: UP\n",
+    "no driver for adapters that are not there": "libibverbs: Warning: couldn't load driver 'librxe-rdmav25.so':"
+    " librxe-rdmav25.so: cannot open shared object file: No such file or directory\n",
     "wheels": "nvidia-nccl-cu12          2.29.3\n",
 }
 

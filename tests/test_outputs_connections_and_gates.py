@@ -130,7 +130,7 @@ FAULTS = {
         " In Progress\n        Status                                         : N/A\n--\n    Fabric\n        State    "
         "                                      : Completed\n        Status                                         :"
         " Success\n$ kubectl get pods\nNAME                   READY   STATUS             RESTARTS   AGE\n"
-        "dra-plugin-q7m2x       1/2     CrashLoopBackOff   5          4m\n",
+        "nvidia-dra-driver-gpu-kubelet-plugin-q7m2x       1/2     CrashLoopBackOff   5          4m\n",
         "NVL005",
     ),
 }

@@ -24,6 +24,7 @@ MEGATRON = (
     "\n(min, max) time across ranks (ms):\n    forward-backward .....: (12700.10, 12702.40)\n"
     "    batch-generator ......: (9.22, {data})"
 )
+TORCH7 = "Epoch: [1][{at}/10000]     Time {time:.3f} Err 8.5480 Top1-%: 0.20 LR 1e-02 DataLoadingTime {data:.3f}"
 SAVED = (
     "[rank0]:[titan] {day} 23:47:16,568 - root - INFO - Finished saving the checkpoint (or staging if async is enabled)"
     "in {s} seconds."
@@ -73,6 +74,8 @@ SLOW = {
     "dino": steps("Epoch: [0/100]  [{at:4d}/1251]  eta: 3:01:02  loss: 10.9  time: {time}  data: {data}", 1.4, 1.7),
     "openclip": steps("Train Epoch: 0 [ {at}/1096 (0%)] Data (t): {data} Batch (t): {time}, 13.1/s LR: 0.1", 3.1, 3.7),
     "columns": "step,loss,step_time,data_time\n" + steps("{at},2.1,{time},{data}", 4.4, 5.1),
+    "torch7, beside the step": steps(TORCH7, 21.177, 1.95),
+    "torch7, some steps": now_and_then(TORCH7, 20.0, 1.95, 5),
     "columns of words": "step  data_s  fwd_s  step_s\n" + steps("{at}  {data}  0.3  {time}", 5.1, 6.1),
     "nemo saved": "Global Checkpoint Save : Rank: 0 : Start time: 1735812000.1s : Save duration: 402.112s\n",
     "saved": SAVED.format(day="2025-06-16", s=393.86),
@@ -100,6 +103,8 @@ WELL = {
     "the first steps": steps(JSON, 40.1, 44.0, 1) + steps(JSON, 0.01, 4.2).replace('"step": ', '"step": 1'),
     "two steps": steps(JSON, 3.4, 4.21, 2),
     "one slow step": now_and_then(MMCV, 9.0, 0.2, 40),
+    "torch7": steps(TORCH7, 0.043, 1.95),
+    "torch7, one long wait": now_and_then(TORCH7, 21.2, 1.95, 40),
     "hidden behind the step": steps(JSON, 0.3, 4.21),
     "megatron": steps(MEGATRON, 13.2, 2936.1),
     "data that is no time": "\n".join(f"step {n} | step_time: 1.2 s | data: 512 | loss: 2.1" for n in range(12)),

@@ -44,6 +44,7 @@ def test_each_part_has_words_and_a_check_of_nodes() -> None:
     }
     by_readers |= {"switch", "tcp-loss", "tcp-slow", "pairs", "adapter-firmware", "two-ways"}
     by_readers |= {"rank-late", "versions-differ", "settings-differ", "gpu-shared", "ranks-alone", "provider"}
+    by_readers |= {"gpu-contexts"}
     assert set(WORDS) == {name for name, _ in PARTS} | FAULTS | by_readers
     assert {check for check, *_ in WORDS.values()} <= {*ids_of(Subject.NODE), *OF_JOBS}
 

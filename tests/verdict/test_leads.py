@@ -59,13 +59,15 @@ def test_a_fault_that_a_check_sees_stands_alone() -> None:
     assert with_leads(result, Likeness(LIKELY)) is result
 
 
-def test_beside_an_effect_the_leads_are_named_and_are_no_findings() -> None:
+def test_beside_an_effect_the_first_lead_is_in_the_headline_and_none_is_a_finding() -> None:
     result = judged(found("JOB005"))
     made = with_leads(result, Likeness(LIKELY))
     assert leads(made) == ["NVL005"]
     assert made.findings == result.findings
     assert made.verdict is not None
-    assert made.verdict.headline == "as the check says"
+    assert made.verdict.headline.startswith(
+        "as the check says; what did it is not in sight, the text reads like NVL005 ("
+    )
 
 
 def test_a_check_that_found_all_well_is_not_spoken_against() -> None:

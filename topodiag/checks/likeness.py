@@ -34,10 +34,15 @@ def like(likely: Likely, *, harmless: bool) -> Finding | None:
     )
 
 
+def title_of(note: Finding) -> str:
+    """`reads like NET002 (the wrong interface is used)`: the note without its words."""
+    return note.message.partition(": a resemblance")[0]
+
+
 def _confirm(check: type) -> tuple[str, ...]:
     sections = [section for section in page_of(check).sections if section.name == COMMANDS]
     commands = [part for section in sections for block in section.blocks for part in block if isinstance(part, Command)]
     return tuple(f"`{part.command}`" for part in commands[:CONFIRMS])
 
 
-__all__ = ["like"]
+__all__ = ["like", "title_of"]

@@ -18,7 +18,7 @@ from topodiag.words.fold import plural
 MOST_SHOWN = 8
 _PASSING = frozenset({"subnet-event"})
 """Events that connections live through: a remark."""
-_NAMED = re.compile(rf"(\S{{1,253}})(?:{re.escape(HELD)}| gives out | has the condition )")
+_NAMED = re.compile(rf"(\S{{1,253}})(?:{re.escape(HELD)}| gives out | has the (?:condition|label) )")
 """What begins with the nodes that it is of."""
 _COSTS = {
     "peermem": "without DMA-BUF the traffic of GPUs goes through the memory of the host",
@@ -43,6 +43,7 @@ _COSTS = {
     "subnet-event": "none by itself; with errors of connections it shows when the fabric changed",
     "route": "ranks at both ends do not meet: init hangs or fails",
     "ranks-alone": "nothing is communicated between them: the numbers are those of single nodes",
+    "gpu-contexts": "each takes memory of that GPU, whose own rank runs out of it first",
     "two-ways": "the job has the rate of the other interface, or its peers drop what comes from there",
     "sockets": "1 to 3 GB/s for each interface, and the host's cores copy the data",
 }
@@ -168,14 +169,19 @@ WORDS: dict[str, tuple[str, str, str, str]] = {
     "gpu-shared": ("JOB004", "several processes use one GPU", "one process of one job on each GPU",
                    "`nvidia-smi` and `ps -o user,pid,lstart,args -p PID` on the node: whose are they, and is that job"
                    " over? In one job: set the device from the local rank before init"),
+    "gpu-contexts": ("JOB004", "processes hold a CUDA context on a GPU that is not their own",
+                     "one process on each GPU",
+                     "set the device from the local rank before the first CUDA call (`torch.cuda.set_device`), or"
+                     " CUDA_VISIBLE_DEVICES for each process; `torch.load` wants a map_location"),
     "pcie-errors": ("PCI003", "a PCIe link has errors", "no uncorrected error of PCIe",
                     "`dmesg -T | grep -i aer` on the node: which device, and is it always the same slot?"),
 }  # fmt: skip
 """By part: the check, what is wrong, what should be, what to look at first."""
 
 _BY_NUMBERS = {
-    "cpu-crowded": "by the numbers that the text gives", "ranks-alone": "by the lists of their devices",
-}  # fmt: skip
+    **dict.fromkeys(("cpu-crowded", "gpu-contexts"), "by the numbers that the text gives"),
+    "ranks-alone": "by the lists of their devices",
+}
 _OF_SOME = frozenset({"fabric", "nvlink"})
 """Parts that a node may do without, by what its GPUs are: a Fabric Manager that does not start beside one GPU."""
 OF_JOBS = ("BEN005", "JOB001", "JOB002", "JOB003", "JOB008", "NET001", "NET002", "NET005", "NET008")

@@ -245,7 +245,8 @@ class Event:
     `ts` in seconds since the epoch (the log's own zone read as UTC), None without a timestamp. `kind` is the category:
     `ib completion`, `ib async`, `port`, `peer closed`, `connect`, `timeout`, `cuda`, `memory`, `bootstrap`, `version`,
     `duplicate gpu`, `topology`, `plugin`, `mismatch`, `watchdog`, `unwind`, `other`; of lines without a head of NCCL
-    also `ended` (a process), `stalled` (ranks that others wait for), `device` (a fault), `launched` (a start, no error)
+    also `ended` (a process), `stalled` (ranks that others wait for), `device` (a fault), and without an error
+    `launched` (a start), `met` (at torch's store), `tried` (a connect that is tried again)
     and `note` (names no cause).
     `secondary` events follow from another one by their nature: a peer that closed, a flushed work request, an
     unwinding.

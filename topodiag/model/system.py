@@ -82,9 +82,9 @@ TOLD_OF = "told of "
 class KernelEvent:
     """One kernel message of interest. `kind`: xid, sxid, gpu-lost (fallen off the bus, without an Xid), gpu-init (the
     driver could not start a GPU), gpu-reset (it refuses work on a GPU until a reset), gsp (the
-    processor of a GPU does not answer its driver), aer, mlx5, link, nvrm,
-    pcie-bandwidth, iommu (how it is set up), iommu-fault (an access that it refused), cpu (the processor,
-    its memory, or the kernel itself), storage (a server or disk that
+    processor of a GPU does not answer its driver), aer, mlx5, link, link-set (somebody takes a
+    link down), nvrm, pcie-bandwidth, iommu (how it is set up), iommu-fault (an access that it refused), cpu (the
+    processor, its memory, or the kernel itself), storage (a server or disk that
     does not answer, or does again), hung-task, amdgpu (its driver meets trouble with a GPU), amdgpu-error (another line
     that it calls an error). What others than the kernel say of the node: those that begin with REPORTED,
     OUT_OF_SERVICE, TOLD, and those that begin with TOLD_OF."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from topodiag.model.finding import Finding, Severity
 from topodiag.verdict.interface import Reach, Rule
 from topodiag.verdict.job_errors import JOB_FAILS, error_is
@@ -151,6 +153,14 @@ class FabricNotReady(Rule):
     reach = Reach.NODE
 
 
+_OPERATOR_POD = re.compile(
+    r"\b(?:nvidia-(?:cuda-|operator-)?validator|(?:nvidia|dra-driver-nvidia|gpu)-[\w-]{0,60}(?:plugin|exporter)\b)"
+    r"\S{0,80} .{0,60}CrashLoopBackOff"
+)
+"""What NVIDIA's operator starts on each node to see whether CUDA starts there, and the plug-ins that ask each GPU for
+its fabric."""
+
+
 class FabricFailsJob(Rule):
     """CUDA refuses to start (error 802) or NVLink SHARP cannot be bound while the NVSwitch fabric is not ready."""
 
@@ -160,9 +170,9 @@ class FabricFailsJob(Rule):
 
     def holds(self, cause: Finding, other: Finding, scene: Scene) -> bool:
         if other.id == "JOB009":  # a program that names no reason, or CUDA's, and no signal or limit of another kind
-            return scene.same_node(cause, other) and (
-                "802" in other.observed or "error code" in other.message or "CrashLoopBackOff" in other.message
-            )
+            if _OPERATOR_POD.search(other.observed) is not None:
+                return True
+            return scene.same_node(cause, other) and ("802" in other.observed or "error code" in other.message)
         return other.id != "JOB005" or error_is(other, scene, "cuda", "other", "watchdog", "timeout")
 
 

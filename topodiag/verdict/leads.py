@@ -1,8 +1,8 @@
 """What an excerpt is like, beside what was found in it: a lead where nothing else points anywhere.
 
 A fault that a check sees stands alone. Where nobody can say how it is, the lead that is most like comes first, as a
-note; where what is found only shows an effect, and where all that checks judge is well, the leads are named in the
-verdict and nothing else changes.
+note; where what is found only shows an effect, the first lead stands behind it in the headline; where all that checks
+judge is well, the leads are named in the verdict and nothing else changes.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from topodiag.checks.likeness import like
+from topodiag.checks.likeness import like, title_of
 from topodiag.model.finding import Severity, Status
 from topodiag.model.likeness import Likely, Likeness
 from topodiag.model.result import Result
@@ -31,9 +31,12 @@ def with_leads(result: Result, likeness: Likeness) -> Result:
     leads = tuple(each for each in notes if each is not None)
     if not leads:
         return result
-    if verdict.state is not State.UNKNOWN or _found(result):
-        return replace(result, verdict=replace(verdict, leads=leads))
     first = leads[0]
+    if _found(result):
+        headline = f"{verdict.headline}; what did it is not in sight, the text {title_of(first)}"
+        return replace(result, verdict=replace(verdict, leads=leads, headline=headline))
+    if verdict.state is not State.UNKNOWN:
+        return replace(result, verdict=replace(verdict, leads=leads))
     own = [each for each in result.findings if each.id == first.id]  # a note of the check itself says more
     rest = [each for each in result.findings if each.id != first.id]
     headline = f"nothing here is established; it {first.message}"

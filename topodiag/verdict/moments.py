@@ -26,7 +26,7 @@ _ZONED = re.compile(r"\d\d:\d\d:\d\d(?:[.,]\d{1,9})?\s?(?:Z|[+-]\d\d:?\d\d)(?![\
 _MOST_TEXT = 160
 _MOST_COMMUNICATORS = 16
 """Communicators whose init is told, the largest ones: a job has thousands, and their init is one time."""
-_NO_MOMENT = ("iommu", "pcie-bandwidth", OUT_OF_SERVICE, TOLD)
+_NO_MOMENT = ("iommu", "link-set", "pcie-bandwidth", OUT_OF_SERVICE, TOLD)
 """Kinds of events of a node that are no moment: how the machine is set up, and what others say without a time."""
 _DRIFT = 50e-6
 """Seconds that a kernel's monotonic clock drifts from the wall in each second: crystals are good to some 50 ppm."""

@@ -158,7 +158,8 @@ def _may_explain(cause: Finding, other: Finding) -> bool:
         return False  # the NICs are up: no fault of a part took them, a setting did
     if cause.severity >= other.severity:
         return True
-    return cause.severity is Severity.WARNING and cause.confidence > Confidence.LOW
+    doubtful = cause.confidence is Confidence.LOW and other.confidence is not Confidence.LOW
+    return cause.severity is Severity.WARNING and not doubtful
 
 
 def _leads_to(cause: int, at: int, parents: dict[int, tuple[int, str]]) -> bool:

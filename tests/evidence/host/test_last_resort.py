@@ -64,6 +64,12 @@ def test_it_is_asked_last() -> None:
     assert registry.last_resort("all is well\n") == ()
 
 
+def test_the_definition_of_a_counter_is_no_fault_of_a_port() -> None:
+    told = "Port mlx5_0 port 1: link_downed - Port Training State Machine failed (value=1, delta=1)"
+    assert registry.last_resort(f"{told}\n") == ()
+    assert registry.last_resort("Port mlx5_0 port 1 is down\n") == (registry.LAST_RESORT,)
+
+
 def healthy_texts() -> Iterator[tuple[str, bytes]]:
     """Files of the healthy machines and runs, and the texts of the field in which nothing was wrong."""
     for path in sorted(FIXTURES.rglob("*")):

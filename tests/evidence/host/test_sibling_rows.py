@@ -15,6 +15,17 @@ VERSIONS = "$ pdsh -w n[1-3] nccl-version\nn1: (2, 21, 5)\nn2: (2, 21, 5)\nn3: {
 GPUS = "rank 0 -> cuda:0 (00000000:1B:00.0)\nrank 1 -> cuda:{} (00000000:{}:00.0)\n"
 PROCESSES = "|    0   N/A  N/A   51231   C   python   {0}MiB |\n|    {1}   N/A  N/A   51232   C   python   {0}MiB |\n"
 APPS = "00000000:1B:00.0, 51231, python, 30122 MiB\n00000000:{}:00.0, 51232, python, 30122 MiB\n"
+ROW = "|    {0}   N/A  N/A   {1}   C   {3}   {2}MiB |\n"
+DRAWS = "|    0   N/A  N/A      2711      G   /usr/lib/xorg/Xorg             218MiB |\n"
+
+
+def table(*rows: tuple[int, int, int], program: str = "python") -> str:
+    """Rows of nvidia-smi: GPU, process, MiB."""
+    return "".join(ROW.format(gpu, pid, size, program) for gpu, pid, size in rows)
+
+
+OWN = [(gpu, 4000 + gpu, 26163) for gpu in range(4)]
+FIRST = [(0, 4000 + gpu, 871) for gpu in range(1, 4)]
 
 
 def told(text: str) -> list[str]:
@@ -30,6 +41,9 @@ def told(text: str) -> list[str]:
         (GPUS.format(0, "1B"), "gpu-shared"),
         (PROCESSES.format(9310, 0), "gpu-shared"),
         (APPS.format("1B"), "gpu-shared"),
+        (table(OWN[0], *FIRST, *OWN[1:]), "gpu-contexts"),
+        (table(*OWN, *FIRST[1:]), "gpu-contexts"),
+        (DRAWS + table(*OWN[:2], *FIRST[:1]), "gpu-contexts"),
     ],
 )
 def test_the_row_that_stands_apart_is_told(text: str, kind: str) -> None:
@@ -49,6 +63,16 @@ def test_the_row_that_stands_apart_is_told(text: str, kind: str) -> None:
         GPUS.format(1, "43"),
         PROCESSES.format(9310, 1),
         PROCESSES.format(450, 0),
+        table(*OWN),
+        table(*OWN, FIRST[0]),
+        table(*OWN, *((gpu, 4000, 871) for gpu in range(1, 4))),
+        table(*((gpu, 4000, 9000) for gpu in range(4))),
+        table(*OWN, *((gpu, pid, 458) for gpu, pid, _ in OWN for pid in range(4000, 4004) if pid != 4000 + gpu)),
+        table(OWN[0], OWN[1], (0, 4001, 458), (1, 4000, 458)),
+        table(*OWN, *((0, pid, 30) for pid in range(4001, 4004))),
+        DRAWS + table((0, 5000, 900), program="blender") + table((0, 5001, 1400), (1, 5001, 300), program="python"),
+        table(OWN[0], *FIRST, *OWN[1:], program="nvidia-cuda-mps-server"),
+        table(OWN[0], *FIRST, *OWN[1:]).replace("   C   ", "   M+C   "),
         APPS.format("43"),
     ],
 )

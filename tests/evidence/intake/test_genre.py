@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.pasted import loud
 from topodiag.api import diagnose
 from topodiag.evidence.intake.genre import program_text
 from topodiag.model.errors import TopodiagError
@@ -115,6 +116,44 @@ def test_output_that_quotes_source_is_no_source(text: str) -> None:
     assert program_text(text) == ""
 
 
+CAT = (
+    "{0} cat serve.py | head -4\nfrom vllm import LLM\nimport torch\nimport os\nos.environ['A'] = '1'\n"
+    "{0} python serve.py\n"
+)
+OOM = "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.63 GiB (GPU 0; 44.56 GiB total capacity)\n"
+
+
+@pytest.mark.parametrize("prompt", ["$", "ops@n1:~$", "[root@n1 ~]#", "(venv) ops@n1:/src$", "root@n1:/src#", "n1:~$"])
+def test_a_transcript_of_a_shell_is_what_its_commands_printed(tmp_path: Path, prompt: str) -> None:
+    assert program_text(CAT.format(prompt) + OOM) == ""
+    assert program_text("# what I ran\n\n" + CAT.format(prompt) + "INFO: starting\n") == ""
+    assert loud(tmp_path, CAT.format(prompt) + OOM) == ["JOB009"]
+
+
+@pytest.mark.parametrize(
+    "end", [OOM, "RuntimeError: NCCL error: unhandled system error\n", "Segmentation fault (core dumped)\n"]
+)
+def test_source_above_the_error_with_which_it_ended_is_evidence(end: str) -> None:
+    assert program_text(PYTHON + end) == ""
+    assert program_text(GO + "\n" + end + "exit status 2\n") == ""
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        PYTHON + "# $ python train.py\n",
+        '"""Runs it.\n\n$ cat hosts\n$ python train.py\nRuntimeError: NCCL error\n"""\n' + PYTHON,
+        PYTHON + 'USAGE = """\n$ cat hosts\n$ python train.py\n"""\n',
+        PYTHON + "```\n$ pip install torch\n$ python train.py\n```\n",
+        PYTHON + "# RuntimeError: NCCL error\n" + "    # ValueError: no\n",
+        "RuntimeError: what main raises\n" + PYTHON + "\n" + PYTHON,
+    ],
+    ids=["comment", "docstring", "usage", "document", "commented error", "title"],
+)
+def test_source_that_speaks_of_commands_and_errors_is_source(source: str) -> None:
+    assert program_text(source) == "the source of a program"
+
+
 @given(st.text(max_size=2000))
 def test_any_text_has_an_answer(text: str) -> None:
     assert program_text(text) in ("", "the source of a program", "a list of changes", "a handbook")
@@ -123,6 +162,8 @@ def test_any_text_has_an_answer(text: str) -> None:
 def test_it_takes_time_in_proportion_to_the_text() -> None:
     assert program_text("import a\n" * 2 + "a" * 500_000) in ("", "the source of a program")
     assert program_text(("* " + " " * 20_000 + "\n") * 20) == ""
+    slow = "import a\n" * 3 + "A=" * 200_000 + "\n" + ("$ " + "A=" * 500 + "\n") * 200
+    assert program_text(slow) in ("", "the source of a program")
 
 
 DUMP = (

@@ -153,10 +153,11 @@ class NvlinkErrorInLog(FaultInLog):
 
 
 class DriverMismatchInLog(FaultInLog):
-    """HST004 by a job's output: the libraries of the driver and its kernel module are of different versions."""
+    """HST004 by a job's output: the driver's libraries and its kernel module are of different versions, or the
+    driver is older than what a program was built for."""
 
     id = "HST004"
-    title = "the libraries of the NVIDIA driver are of another version than its kernel module"
+    title = "the NVIDIA driver does not go with the libraries of a program"
     words: ClassVar[Mapping[str, Words]] = {
         "mismatch": Words(
             "the NVIDIA kernel module refuses a program: its libraries are of another version",
@@ -164,6 +165,16 @@ class DriverMismatchInLog(FaultInLog):
             ("`cat /proc/driver/nvidia/version` and `ldconfig -p | grep -E 'libcuda|nvidia-ml'`, in the container too:"
              " which of the two is older",
              "after an update reload the module (no GPU in use) or reboot; in containers pass in the host's libraries"),
+            "no CUDA call works in such a process: its rank ends before NCCL's init",
+        ),
+        "old driver": Words(
+            "the driver of the GPUs is older than the CUDA that a program was built for, or the program sees none",
+            "a driver at least as new as the CUDA of the program",
+            ("`nvidia-smi` here, in the container too: the CUDA version in its head is the newest that the driver can;"
+             " beside it what the program brings (`pip list | grep -i cuda-runtime`, torch.version.cuda)",
+             "a newer driver on the node, or a program and an image that were built for an older CUDA; for data center"
+             " GPUs the package cuda-compat",
+             "no nvidia-smi here: the container was started without GPUs (`--gpus all`), or the driver is not loaded"),
             "no CUDA call works in such a process: its rank ends before NCCL's init",
         ),
     }  # fmt: skip
@@ -315,7 +326,7 @@ def _is_plain(nic: Nic) -> bool:
 
 TOLD_BY = frozenset(
     fault
-    for check in (GpuLostInLog, GpuMemoryInLog, NvlinkErrorInLog, LimitInLog, DevicesUnseenInLog)
+    for check in (GpuLostInLog, GpuMemoryInLog, NvlinkErrorInLog, DriverMismatchInLog, LimitInLog, DevicesUnseenInLog)
     for fault in check.words
 ) | {"fabric", "busy", "removed", "absent", "rank twice", "no such rank", "worlds"}
 """Faults that a check of their own tells: where they are all that went wrong, JOB005 has nothing to add."""

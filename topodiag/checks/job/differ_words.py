@@ -29,7 +29,7 @@ _OF_RANKS = re.compile(
 )
 """Libraries by which ranks talk, and their functions. NCCL's network plugin is NET005's."""
 
-_TOO_OLD = re.compile(r"driver version is insufficient|not supported in the installed CUDA driver|newer driver")
+_TOO_OLD = re.compile(r"not supported in the installed CUDA driver|newer driver")
 _BUILT_FOR = re.compile(r"\+cuda(\d{1,2})\.(\d{1,2})")
 
 

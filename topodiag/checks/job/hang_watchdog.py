@@ -22,7 +22,7 @@ POINT_TO_POINT = ("SEND", "RECV", "COALESCED")
 
 WORLD = "0"
 _HANG = re.compile(r"watchdog hang\b|due to a collective timeout")
-_BESIDE_A_HANG = frozenset({"watchdog", "note", "unwind", "late", "launched"})
+_BESIDE_A_HANG = frozenset({"watchdog", "note", "unwind", "late", "launched", "met", "tried"})
 
 
 @dataclass(frozen=True, slots=True)

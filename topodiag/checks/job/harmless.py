@@ -50,6 +50,10 @@ REASONS: tuple[tuple[re.Pattern[str], str], ...] = (
 
 CLOSED = "return codes of a communicator that was torn down"
 GOING_DOWN = "torch and its launcher print it while a job goes down, well or badly: it names no cause"
+NO_DRIVER = (
+    "libibverbs asks for the driver of each kind of adapter that is set up on the system, and this kind's is not"
+    " installed: it costs nothing where the node has no such adapter"
+)
 NO_DEVICE = "the code by which NCCL learns that it finds none of these devices"
 
 _OPTIONAL = re.compile(
@@ -63,7 +67,7 @@ def why_harmless(event: Event, job: Job) -> str:
     if event.level == "UNWIND":
         return _why_code(event, job)
     if event.kind == "note":
-        return GOING_DOWN
+        return NO_DRIVER if "couldn't load driver" in event.text else GOING_DOWN
     if event.level == "APP":
         return ""
     return next((reason for pattern, reason in REASONS if pattern.search(event.text)), "")

@@ -83,7 +83,8 @@ class InitNotFinished(OneStep[Job], JobCheck[Never]):
     Evidence it reads
         `Init START` and `Init COMPLETE` lines, `Init timings`, what else a rank printed, and errors of processes
         without a rank. Answers of NCCL's RAS that list no communicator. What torch's store and JAX's coordinator say
-        of those that they waited for, and NCCL's root of ranks that came twice.
+        of those that they waited for, and NCCL's root of ranks that came twice; the lines that torch's ranks print at
+        the store's barrier, where a log ends with them: they name the ranks that came.
 
     When it stays silent
         Init lines are not in the log (NCCL_DEBUG below INFO, INIT not among the subsystems): unknown. A rank whose
@@ -91,7 +92,8 @@ class InitNotFinished(OneStep[Job], JobCheck[Never]):
         without an error anywhere (info: init ends with a barrier on each host). All ranks seen are complete and some
         left no line: info, because init completed and only the logs are incomplete. An init that is open in a log of
         half of the ranks or fewer, without an error: info, because the log may have been cut. A process without a
-        rank whose log is of warnings alone, unless its error is one that only init has.
+        rank whose log is of warnings alone, unless its error is one that only init has. A barrier of the store that
+        all came to, or behind which the log goes on.
 
     How to confirm
         topodiag logs LOGS --comms                     the communicators and the ranks that are missing

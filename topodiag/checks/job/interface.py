@@ -43,8 +43,9 @@ class WrongInterface(OneStep[Job], JobCheck[Never]):
         (Docker, Podman, libvirt) or link-local on two nodes. Of other programs of the job (torch, MPI, launchers) what
         they say in the system's words of a peer that they do not reach, or whose name has no address or is a number;
         and one address for several nodes. Ends of containers and link-local interfaces among those for data, where a
-        call of the system fails and no line says why. In a piece of a log, a bootstrap over loopback beside a setting
-        that means another interface (NCCL_COMM_ID, or a list to pass over that lacks lo).
+        call of the system fails and no line says why. A log that ends with connects that get no answer and are tried
+        again. In a piece of a log, a bootstrap over loopback beside a setting that means another interface
+        (NCCL_COMM_ID, or a list to pass over that lacks lo).
 
     Why it matters
         docker0 and virbr0 have the same address on every node: ranks connect to themselves and init hangs or fails
@@ -57,8 +58,8 @@ class WrongInterface(OneStep[Job], JobCheck[Never]):
     When it stays silent
         One node: any interface does. Addresses are judged only where init did not complete, and only those that cannot
         be right: clouds number their networks as they like, 172.17.0.0/16 among them. Gloo over loopback with no more
-        ranks than one node holds. Attempts that are tried again, refused ones (that peer was reached), servers of the
-        web.
+        ranks than one node holds. Attempts that are tried again, where the log goes on, the ranks meet, or the peer
+        refuses (it was reached); refused ones; servers of the web.
 
     How to confirm
         ip -brief addr; ip route get ADDRESS_OF_ANOTHER_NODE       the interface that leads there

@@ -77,7 +77,8 @@ class SharedGpu(JobCheck[GpuUse]):
 
     Evidence it reads
         Init lines (host, bus id, CUDA and NVML index) and NCCL's warning. Rows of ranks that name one GPU twice, and
-        of nvidia-smi with several processes of one program and size on a GPU. Device lists of nccl-tests in which
+        of nvidia-smi with several processes of one program and size on a GPU, or with processes that work on a GPU
+        each and hold a CUDA context on one other GPU as well. Device lists of nccl-tests in which
         several processes of a host call themselves the same rank.
 
     When it stays silent

@@ -6,8 +6,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from topodiag.checks.job.absent import MET
 from topodiag.checks.job.harmless import why_harmless
 from topodiag.checks.job.launches import LAUNCHED
+from topodiag.checks.job.unreached import TRIED_AGAIN
 from topodiag.checks.unexplained import unexplained
 from topodiag.model.finding import Outcome
 from topodiag.model.job import Event, Job
@@ -40,7 +42,7 @@ def troubles(jobs: Sequence[Job], outcomes: Sequence[Outcome]) -> tuple[Trouble,
 def _lines(job: Job, *, ends_told: bool) -> Iterator[Trouble]:
     for event in job.events:
         what = WHAT.get(event.level)
-        if (ends_told and event.kind == "ended") or event.kind == LAUNCHED:
+        if (ends_told and event.kind == "ended") or event.kind in (LAUNCHED, MET, TRIED_AGAIN):
             continue
         if what is not None and (event.level != "UNWIND" or _CODE.search(event.text)):
             yield _trouble(what, event, job)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from topodiag.checks.interface import JobCheck
+from topodiag.checks.job.absent import MET
 from topodiag.checks.job.evidence import said_by
 from topodiag.checks.job.meeting import addresses_of, interfaces_of, one_bridge, place_of
 from topodiag.checks.shared.words import hosts_word, quoted
@@ -40,6 +41,10 @@ _WAYS = (
     "`ip route get` the address: which interface leads there, if any",
     "open the ephemeral ports between the nodes in the firewall, or name another interface in NCCL_SOCKET_IFNAME",
 )
+_MASTER = (
+    "MASTER_ADDR (`--master_addr`, `--rdzv-endpoint`) must be an address of the node of rank 0: `ip -brief addr` there",
+    *_WAYS,
+)
 _NUMBER = (
     "a host name with a letter in it, or MASTER_ADDR (`--rdzv-endpoint`, `--local-addr`) with the node's address",
     "`hostname` and `getent hosts $(hostname)` on the node show both",
@@ -52,6 +57,20 @@ _SHARED = (
 _NO_WAY = frozenset({"name", "number", "shared", "route", "aborted", "silent"})
 """Why others than NCCL reached nobody. Of grammar/reach.py: `refused` comes from a peer that was reached, `own` from
 the host itself."""
+TRIED_AGAIN = "tried"
+"""Kind of a connect of others than NCCL that is tried again (evidence/nccl_log/grammar/reach.py)."""
+_ADVICE: dict[str, tuple[str, tuple[str, ...]]] = {
+    TRIED_AGAIN: ("an answer from the first process, which listens there before the others ask", _MASTER),
+    "name": ("a name that every node resolves", _NAMES),
+    "shared": ("an address of its own for each node", _SHARED),
+    "number": ("a name that is no number", _NUMBER),
+}
+_OTHER_WORDS = {
+    "name": "{who} finds no address for the name {whom}",
+    "shared": "several nodes give the same address for themselves: {whom}",
+    "number": "{who} takes a host name that is a number for an address, which no host has: {whom}",
+}
+"""By why nobody was reached: what should be and what to do, and what is said where it is no `cannot reach`."""
 LOOPBACK = re.compile(r"127\.\d{1,3}\.\d{1,3}\.\d{1,3}|localhost|::1")
 OWN_NAME = "127.0.1.1"
 """What Debian's /etc/hosts has for the host's own name."""
@@ -82,15 +101,10 @@ def by_connects(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
     used = sorted({name for process in job.processes if process.host in hosts for name in interfaces_of(process)})
     who, whom = hosts_word(hosts) or "a node", ", ".join(peers[:3]) or "another node"
     what = f"{who} cannot reach {whom}" + (f" over {'/'.join(used[:3])}" if used else "")
-    wanted, fix = "an interface whose network leads to all nodes, with its ports open", _WAYS
-    if unreached[0].why == "name":
-        what, wanted, fix = f"{who} finds no address for the name {whom}", "a name that every node resolves", _NAMES
-    if unreached[0].why == "shared":
-        wanted, fix = "an address of its own for each node", _SHARED
-        what = f"several nodes give the same address for themselves: {whom}"
-    if unreached[0].why == "number":
-        wanted, fix = "a name that is no number", _NUMBER
-        what = f"{who} takes a host name that is a number for an address, which no host has: {whom}"
+    why = unreached[0].why
+    wanted, fix = _ADVICE.get(why, ("an interface whose network leads to all nodes, with its ports open", _WAYS))
+    if why in _OTHER_WORDS:
+        what = _OTHER_WORDS[why].format(who=who, whom=whom)
     yield check.finding(
         Severity.ERROR if failed else Severity.WARNING,
         what,
@@ -129,7 +143,18 @@ def _tried(job: Job) -> list[Unreached]:
             match = TRIED.search(text)
             if match is not None and number >= 0:
                 made.append(Unreached(job.processes[number].host, match[1] or match[2] or "another node", text, where))
-    return made
+    return made or _still_tried(job)
+
+
+def _still_tried(job: Job) -> list[Unreached]:
+    """Connects of others than NCCL that their program tries again, where a log ends with them: no rank goes on."""
+    told = [each for each in job.events if each.kind == TRIED_AGAIN]
+    tried = [each for each in told if "peer" in each.details and not LOOPBACK.fullmatch(each.details["peer"])]
+    if not any("last" in each.details for each in tried) or len({"reached" in each.details for each in told}) > 1:
+        return []
+    if job.steps or job.communicators or any(each.kind == MET for each in job.events):
+        return []
+    return [Unreached(e.host, e.details["peer"], e.text, e.origin, e.rank, TRIED_AGAIN) for e in tried]
 
 
 def by_own_bridge(check: JobCheck[Any], job: Job) -> list[Finding]:

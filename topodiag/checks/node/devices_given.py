@@ -36,10 +36,10 @@ class DevicesNotGiven(HostCheck):
     What it finds
         RDMA adapters without their device nodes (/dev/infiniband/uverbsN), no IMEX channel on a node of a multi-node
         NVLink domain, no /dev/nvidia-uvm, and fewer GPUs than the PCI bus holds. In output of a job: perftest or
-        ibstatus that find no RDMA device, libfabric without a provider, MPI that cannot open a peer's GPU memory, a
-        process that asks for a GPU which it does not see, and one in which CUDA does not start with an unknown error.
-        In a terminal's text, more devices in /sys/class/infiniband than /dev/infiniband has nodes for, or than
-        ibv_devices lists.
+        ibstatus that find no RDMA device, UCX that may not open one, libfabric without a provider, MPI that cannot open
+        a peer's GPU memory, a process that asks for a GPU which it does not see, and one in which CUDA does not start
+        with an unknown error. In a terminal's text, more devices in /sys/class/infiniband than /dev/infiniband has
+        nodes for, or than ibv_devices lists.
 
     Why it matters
         Without uverbs NCCL finds no RDMA device and takes TCP sockets: a tenth of the bandwidth or less. Without an

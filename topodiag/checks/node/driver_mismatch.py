@@ -29,7 +29,9 @@ class DriverMismatch(HostCheck):
 
     What it finds
         A process whose libcuda or NVML is of another version than the kernel module that is loaded: an upgrade without
-        a reload or a reboot, or an image that brings libraries of its own.
+        a reload or a reboot, or an image that brings libraries of its own. In output of a job, also a driver that is
+        older than the CUDA of a program (CUDA error 35, the container toolkit's unmet requirement), or that a program
+        does not see.
 
     Why it matters
         The module refuses such a process: no CUDA call and no nvidia-smi works in it (CUDA error 803, "Driver/library

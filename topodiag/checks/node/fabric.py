@@ -5,14 +5,18 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.node.fabric_machine import (
+    ABSENT_ALONE,
     FABRIC_MANAGER,
+    FAILED_ALONE,
+    ManagerState,
     bridged_pair,
     links_to_switch,
     links_up,
+    manager_absent,
     manager_failed,
     not_a_fabric,
     runs_manager_here,
@@ -33,23 +37,6 @@ IMEX = "nvidia-imex"
 
 NOT_READY_ERRORS = ("notready", "not_ready", "systemnotready", "not yet initialized")
 """How CUDA error 802 and its NVML relatives are spelt: the driver waits for the fabric."""
-
-
-@dataclass(frozen=True, slots=True)
-class ManagerState:
-    """What the state of the Fabric Manager's service means."""
-
-    severity: Severity
-    text: str
-    confidence: Confidence
-
-
-FAILED_ALONE = ManagerState(
-    Severity.WARNING,
-    "the Fabric Manager has failed: if this machine has NVSwitches, its NVLink fabric is not managed",
-    Confidence.MEDIUM,
-)
-"""systemd's word without any other evidence of the machine: on one without NVSwitches the service fails as well."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,11 +75,12 @@ class FabricNotReady(NodeCheck[FabricFaults]):
 
     When it stays silent
         One GPU, two cards with a bridge, or a product without NVSwitches. A service that failed is a warning where
-        nothing else of the machine is in the evidence. The service is judged only where this system runs it: not in
-        containers, not on rack trays (it runs on the switch trays), not in a guest that sees no NVSwitch, not where
-        the unit is unknown to systemd and the fabric is up (it may run in a driver container). `not supported` is the
-        normal fabric state of A100: its service and links are judged instead. Within 10 minutes of boot: info,
-        because the state may be transient.
+        nothing else of the machine is in the evidence. So is one that is inactive or not installed, with low
+        confidence, beside SXM GPUs in other numbers than four, of which nothing shows links, fabric or load. The
+        service is judged only where this system runs it: not in containers, not on rack trays (it runs on the switch
+        trays), not in a guest that sees no NVSwitch, not where the unit is unknown to systemd and the fabric is up (it
+        may run in a driver container). `not supported` is the normal fabric state of A100: its service and links are
+        judged instead. Within 10 minutes of boot: info, because the state may be transient.
 
     How to confirm
         nvidia-smi -q | grep -A 8 -i fabric         State Completed, Status Success, health
@@ -248,6 +236,8 @@ def _by_service_alone(node: Node, gpus: Sequence[Gpu]) -> FabricFaults | None:
         return FabricFaults(None, (), True, (), "", unseen)
     if _failed_alone(node):
         return FabricFaults(FAILED_ALONE, (), False, (), "", unseen)
+    if manager_absent(node, gpus):
+        return FabricFaults(ABSENT_ALONE, (), False, (), "", replace(unseen, total=len(gpus)))
     return None
 
 

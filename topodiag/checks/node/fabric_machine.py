@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 from topodiag.checks.node.fabric_state import cluster, registers
-from topodiag.checks.node.nvlink_evidence import count_links
-from topodiag.checks.shared.devices import gpu_spec, nvlink_count, word
+from topodiag.checks.node.nvlink_evidence import BOARD_WITHOUT_SWITCH, count_links
+from topodiag.checks.shared.devices import gpu_spec, just_booted, nvlink_count, word
 from topodiag.model.busid import NVSWITCH_BUS_ID
 from topodiag.model.devices import Gpu
+from topodiag.model.finding import Confidence, Severity
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact
 from topodiag.model.topics import Topic
@@ -16,6 +20,49 @@ HGX_GPUS = 8
 """GPUs of a full NVSwitch board; an SXM product in this number sits on switches even where these cannot be seen."""
 LEAST_TO_SWITCHES = 6
 """NVLinks of the GPU that has fewest to NVSwitches: V100 of DGX-2 and HGX-2."""
+
+
+@dataclass(frozen=True, slots=True)
+class ManagerState:
+    """What the state of the Fabric Manager's service means."""
+
+    severity: Severity
+    text: str
+    confidence: Confidence
+
+
+FAILED_ALONE = ManagerState(
+    Severity.WARNING,
+    "the Fabric Manager has failed: if this machine has NVSwitches, its NVLink fabric is not managed",
+    Confidence.MEDIUM,
+)
+"""systemd's word without any other evidence of the machine: on one without NVSwitches the service fails as well."""
+
+ABSENT_ALONE = ManagerState(
+    Severity.WARNING,
+    "no Fabric Manager runs: if these GPUs sit on NVSwitches, CUDA does not start",
+    Confidence.LOW,
+)
+"""systemd does not know it, or shows it at rest, beside GPUs whose boards have switches; nothing shows the links."""
+
+
+def manager_absent(node: Node, gpus: Sequence[Gpu]) -> bool:
+    """Whether the Fabric Manager is not there on what may well be a board with NVSwitches, and nothing shows that the
+    fabric is up or that the GPUs work without it."""
+    state = node.os.services.get(FABRIC_MANAGER, Fact()).value
+    if state not in ("not-found", "inactive") or not runs_manager_here(node) or node.nvswitches or just_booted(node):
+        return False
+    specs = [gpu_spec(gpu) for gpu in gpus]
+    boards = all(spec is not None and spec.nvswitch and spec.form == "sxm" for spec in specs)
+    if not boards or len(gpus) in (0, 1, BOARD_WITHOUT_SWITCH) or links_to_switch(node):
+        return False
+    linked = any(count.active is not None for count in count_links(node)) or bool(node.smi_matrix)
+    return not linked and not any(_works(gpu) for gpu in gpus)
+
+
+def _works(gpu: Gpu) -> bool:
+    """Whether a GPU tells of its fabric, or a program computes on it: CUDA has started."""
+    return registers(gpu) or bool(gpu.utilization.value) or gpu.fabric.state.known or bool(gpu.host_copy_gbs.value)
 
 
 def manager_failed(node: Node) -> bool:

@@ -85,8 +85,9 @@ class NicPortErrors(OneStep[Node], NodeCheck[Never]):
         most ten, or of 120 an hour; on links with forward error correction (HDR and later) more than that is only a
         warning of low confidence. Congestion notifications alone (np_cnp, rp_cnp): that is ECN at work. Flush errors,
         which every closed connection counts. Loss counters of RoCE on InfiniBand links. Waiting for credits
-        (PortXmitWait), whatever its value: that is congestion, no error. Counters that went back were reset: no verdict
-        from them. No counters at all: unknown.
+        (PortXmitWait), whatever its value: that is congestion, no error. Links that change while the machine boots,
+        that somebody sets down, and those of drivers without RDMA that are lost once in an hour. Counters that went
+        back were reset: no verdict from them. No counters at all: unknown.
 
     How to confirm
         topodiag scan --sample 60s                 while a job runs: what grows?

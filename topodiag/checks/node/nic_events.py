@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -13,8 +13,8 @@ from typing import Any
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.node.gpu_events import times
 from topodiag.checks.node.nic_ports import UP
-from topodiag.checks.shared.devices import BOOT_S
-from topodiag.model.devices import Nic, NicRole, PciKind
+from topodiag.checks.node.port_changes import changes, is_down, is_foreign, is_up, name_of, nic_of
+from topodiag.model.devices import PciKind
 from topodiag.model.finding import Confidence, Cost, Finding, Severity
 from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
@@ -32,13 +32,9 @@ has the ups alone. An interface that somebody takes down and up again gives one 
 AT_FULL_POWER_GBPS = 50.0
 """Adapters with too little power leave their ports off or at the pace of passive cables."""
 
-_DRIVER = r"(?:mlx[45]_(?:core|ib|en)|bnxt_(?:en|re)|ionic|irdma|hns3)"
-_ADAPTER = re.compile(rf"\b{_DRIVER}\b|\bbond\w{{1,12}}: \(?slave ")
-_INTERFACE = re.compile(
-    rf"\b{_DRIVER} [0-9a-fA-F:.]{{7,16}}:? ([A-Za-z][\w.-]{{1,31}}): |\bslave ([A-Za-z][\w.-]{{1,31}})\)"
-)
-_DOWN = re.compile(r"\bLink (?:is |status definitely )?down\b|lost carrier|Cable unplugged", re.IGNORECASE)
-_UP = re.compile(r"\bLink (?:is |status definitely )?(?:up|active)\b|gained carrier|Cable plugged", re.IGNORECASE)
+AGAIN_S = 3600.0
+"""Longest time between two losses of a port of which nothing shows that jobs use it."""
+
 ONCE_S = 900.0
 """Longest time for which a link that is lost once is down before it counts as work on the machine."""
 _GONE = re.compile(
@@ -57,6 +53,8 @@ _NOT_STARTED = re.compile(
 
 _STUCK = re.compile(
     r"health compromised|health poll failed|unrecoverable (?:hardware )?error|assert_(?:var|exit)"
+    r"|\bsynd 0x0{0,7}[1-9a-f][0-9a-f]{0,7}: (?![Hh]igh temp|unrecognized)"
+    r"|[Hh]ealth issue observed, (?![Hh]igh temp).{1,80}severity\([0-3]\)|health recovery (?:flow )?(?:failed|aborted)"
     r"|[Ff]atal (?:error|device)|timeout\. Will cause a leak|wait vital counter"
     r"|device'?s health|poll_health|mlx5_cmd_\S{1,40}[^\n]{0,60}time-?out|reached threshold|enter error state"
     r"|handling bad device|[Ff]irmware (?:is )?not responding|[Ff]irmware (?:fatal|reset aborted)|\bF[Ww] is"
@@ -145,11 +143,11 @@ def of_start(check: NodeCheck[Any], node: Node) -> Iterator[Finding]:
         if event.kind in ("mlx5", "link") and event.bus_id is not None:
             if _NOT_STARTED.search(event.text):
                 failed[event.bus_id].append(event)
-            elif _UP.search(event.text):
+            elif is_up(event):
                 failed.pop(event.bus_id, None)
     for bus_id, events in failed.items():
-        nic = _of(node, bus_id)
-        if _is_foreign(nic) or (nic is not None and (nic.rdma_name or nic.netdevs)):
+        nic = nic_of(node, bus_id)
+        if is_foreign(nic) or (nic is not None and (nic.rdma_name or nic.netdevs)):
             continue
         yield check.finding(
             node,
@@ -188,7 +186,7 @@ def of_log(check: NodeCheck[Any], node: Node) -> Iterator[Finding]:
 def lost_nics(node: Node) -> tuple[tuple[str, str, Origin | None], ...]:
     """Adapters whose function does not answer: name, how it shows, and where."""
     made: dict[str, tuple[str, str, Origin | None]] = {
-        bus_id: (_name(node, bus_id), function.lost.value or "", function.lost.origin)
+        bus_id: (name_of(node, bus_id), function.lost.value or "", function.lost.origin)
         for bus_id, function in node.pci.items()
         if function.lost.known and function.kind is PciKind.NIC
     }
@@ -196,8 +194,8 @@ def lost_nics(node: Node) -> tuple[tuple[str, str, Origin | None], ...]:
         if event.kind in ("mlx5", "link") and event.bus_id is not None:
             if _GONE.search(event.text):
                 words = "its driver no longer reads its registers"
-                made.setdefault(event.bus_id, (_name(node, event.bus_id), words, event.origin))
-            elif _UP.search(event.text):
+                made.setdefault(event.bus_id, (name_of(node, event.bus_id), words, event.origin))
+            elif is_up(event):
                 made.pop(event.bus_id, None)  # a reset brought it back
     return tuple(made.values())
 
@@ -205,10 +203,12 @@ def lost_nics(node: Node) -> tuple[tuple[str, str, Origin | None], ...]:
 def links_down(node: Node) -> tuple[Event, ...]:
     """Adapters whose last word in the log is that their link went down, where nothing else says how the port is."""
     made = []
-    for name, nic, events in _links(node):
-        if _is_down(events[-1]) and not (nic is not None and any(port.state.known for port in nic.ports)):
-            words = f"its link went down{times([events[-1]])}, and the log does not show it up again"
-            made.append(Event(name, "down", Severity.ERROR, words, (events[-1].origin,), Confidence.MEDIUM))
+    for port in changes(node):
+        told = port.plain or (port.nic is not None and any(each.state.known for each in port.nic.ports))
+        last = port.events[-1]
+        if is_down(last) and not told:
+            words = f"its link went down{times([last])}, and the log does not show it up again"
+            made.append(Event(port.name, "down", Severity.ERROR, words, (last.origin,), Confidence.MEDIUM))
     return tuple(made)
 
 
@@ -218,9 +218,17 @@ def troubles(node: Node) -> tuple[Event, ...]:
 
 
 def _unsteady(node: Node) -> Iterator[Event]:
-    for name, _, events in _links(node):
-        flaps = sum(_is_down(event) for event in events[:-1])
-        again = sum(not _is_down(one) and not _is_down(other) for one, other in pairwise(events))
+    for port in changes(node):
+        name, events = port.name, port.events
+        downs = [event for event in events[:-1] if is_down(event)]
+        flaps = len(downs)
+        if port.plain:
+            if _close_together(downs):
+                words = f"its link went down and came back {plural(flaps, 'time')}"
+                shown = tuple(event.origin for event in events)
+                yield Event(name, "flap", Severity.WARNING, words, shown, Confidence.MEDIUM)
+            continue
+        again = sum(is_up(one) and is_up(other) for one, other in pairwise(events))
         if flaps >= MANY_FLAPS or (not flaps and again >= MANY_RETURNS):
             words = f"its link went down and came back {plural(flaps, 'time')}"
             if not flaps:
@@ -233,9 +241,17 @@ def _unsteady(node: Node) -> Iterator[Event]:
             yield Event(name, "flap", Severity.WARNING, words, shown, Confidence.LOW)
 
 
-def _lost_once(events: list[KernelEvent]) -> list[KernelEvent]:
+def _close_together(downs: Sequence[KernelEvent]) -> bool:
+    """Whether a port is lost again soon after it was lost: of a whole log, single losses are work on the machine."""
+    return any(
+        one.time_s is None or other.time_s is None or 0 <= other.time_s - one.time_s <= AGAIN_S
+        for one, other in pairwise(downs)
+    )
+
+
+def _lost_once(events: Sequence[KernelEvent]) -> list[KernelEvent]:
     """The loss of a link and its return, where it did not stay down as long as somebody works on it."""
-    at = next(at for at, event in enumerate(events) if _is_down(event))
+    at = next(at for at, event in enumerate(events) if is_down(event))
     down, up = events[at], events[at + 1]
     if down.time_s is not None and up.time_s is not None and not 0 <= up.time_s - down.time_s <= ONCE_S:
         return []
@@ -247,9 +263,9 @@ def _told_by_driver(node: Node) -> Iterator[Event]:
     for event in node.events:
         if event.kind in ("mlx5", "link"):
             kind = next((kind for pattern, kind, _, _ in _KINDS if pattern.search(event.text)), None)
-            if kind is not None and not _is_foreign(_of(node, event.bus_id)):
+            if kind is not None and not is_foreign(nic_of(node, event.bus_id)):
                 alone = [event] if event.bus_id is None else None
-                found[_name(node, event.bus_id, alone), kind].append(event)
+                found[name_of(node, event.bus_id, alone), kind].append(event)
     for (name, kind), events in found.items():
         severity, words = next((severity, words) for _, own, severity, words in _KINDS if own == kind)
         shown = tuple(event.origin for event in events)
@@ -282,49 +298,7 @@ def _carried_much(node: Node) -> bool:
 def _poor_signals(node: Node) -> Iterator[Event]:
     for nic in node.nics:
         for port in nic.ports:
-            if port.signal.known and not _is_foreign(nic):
+            if port.signal.known and not is_foreign(nic):
                 words = f"its link is up with a poor signal: {port.signal.value}"
                 shown = (port.signal.origin,) if port.signal.origin is not None else ()
                 yield Event(nic.name, "signal", Severity.WARNING, words, shown)
-
-
-def _links(node: Node) -> list[tuple[str, Nic | None, list[KernelEvent]]]:
-    """The ups and downs of each adapter after the machine has booted, in the order of the log."""
-    found: dict[tuple[str | None, str], list[KernelEvent]] = defaultdict(list)
-    for event in node.events:
-        booted = event.time_s is None or event.time_s > BOOT_S
-        if booted and event.kind in ("mlx5", "link") and _ADAPTER.search(event.text) and _is_change(event):
-            interface = _INTERFACE.search(event.text) if event.bus_id is None else None
-            found[event.bus_id, (interface[1] or interface[2]) if interface is not None else ""].append(event)
-    made = []
-    for (bus_id, _), events in found.items():
-        nic = _of(node, bus_id)
-        if not _is_foreign(nic):
-            made.append((_name(node, bus_id, events), nic, events))
-    return made
-
-
-def _is_change(event: KernelEvent) -> bool:
-    return _is_down(event) or _UP.search(event.text) is not None
-
-
-def _is_down(event: KernelEvent) -> bool:
-    return _DOWN.search(event.text) is not None
-
-
-def _of(node: Node, bus_id: str | None) -> Nic | None:
-    return next((nic for nic in node.nics if bus_id is not None and nic.bus_id == bus_id), None)
-
-
-def _is_foreign(nic: Nic | None) -> bool:
-    """Whether the evidence shows that the job's traffic does not use this adapter."""
-    return nic is not None and nic.role in (NicRole.STORAGE, NicRole.MANAGEMENT)
-
-
-def _name(node: Node, bus_id: str | None, events: list[KernelEvent] | None = None) -> str:
-    nic = _of(node, bus_id)
-    if nic is not None and nic.rdma_name:
-        return nic.rdma_name
-    named = (match for event in events or () if (match := _INTERFACE.search(event.text)))
-    interface = next((match[1] or match[2] for match in named), "")
-    return f"{bus_id} ({interface})" if bus_id and interface else bus_id or interface or "an adapter"

@@ -16,10 +16,11 @@ from topodiag.words.units import in_gbs
 
 _LIMITED = re.compile(
     r"([\w-]{2,24}) ([0-9a-fA-F:]{7,13}\.[0-7]): ([0-9.]{1,9}) Gb/s available PCIe bandwidth,"
-    r" limited by [0-9.]{1,6} GT/s PCIe x(\d{1,2}) link at ([0-9a-fA-F:]{7,13}\.[0-7])"
-    r" \(capable of ([0-9.]{1,9}) Gb/s with [0-9.]{1,6} GT/s PCIe x(\d{1,2}) link\)"
+    r" limited by [0-9.]{1,6} GT/s (?:PCIe )?x(\d{1,2}) link at ([0-9a-fA-F:]{7,13}\.[0-7])"
+    r" \(capable of ([0-9.]{1,9}) Gb/s with [0-9.]{1,6} GT/s (?:PCIe )?x(\d{1,2}) link\)"
 )
-"""pcie_report_downtraining and __pcie_print_link_status, drivers/pci/pci.c: the narrowest link on the way up."""
+"""pcie_report_downtraining and __pcie_print_link_status, drivers/pci/pci.c: the narrowest link on the way up. Linux
+before 5.7 writes `8 GT/s x8 link`, later ones `8.0 GT/s PCIe x8 link`."""
 _OURS = frozenset({"mlx5_core", "mlx4_core", "bnxt_en", "ice", "ionic", "nvidia", "amdgpu", "efa"})
 WHOLE = 16
 """Lanes of a device whose kind the line does not tell (`pci 0000:03:00.0`) from which on it is no disk."""
@@ -50,7 +51,8 @@ def narrow_at_boot(check: NodeCheck[Any], node: Node) -> Iterator[Finding]:
     for line in last:
         had = max(own.lanes for own in by_device[line.bus_id])
         alike = [other for other in last if (other.driver, other.able) == (line.driver, line.able)]
-        built_so = len(alike) > 1 and all(other.lanes == line.lanes for other in alike)
+        cards = {other.bus_id.rpartition(".")[0] for other in alike}  # functions of one card share its link
+        built_so = len(cards) > 1 and all(other.lanes == line.lanes for other in alike)
         if line.lanes < line.able and (had > line.lanes or not built_so):
             yield _finding(check, node, line, had)
 

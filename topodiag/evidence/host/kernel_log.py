@@ -135,10 +135,18 @@ _SHORT_BUS = re.compile(r"[Dd]evice[= ]\[?([0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7])
 _LINK = re.compile(
     r"\blink(?: is| status definitely)?:? (?:up|down|active)\b|\b(?:lost|gained) carrier\b", re.IGNORECASE
 )
+_LINK_SET = re.compile(
+    r"\bdevice \([\w.-]{1,32}\): state change: [\w-]{3,20} -> (?:deactivating|disconnected|unmanaged)\b.{0,40}"
+    r"(?:user-requested|connection-removed|new-activation|connection-assumed|unmanaged)"
+    r"|\bCOMMAND=\S{0,60}\b(?:ip link set|ip l set|ifdown|ifup|ifconfig|nmcli|ifenslave) "
+    r"|\bbond\S{1,40}.{0,60}\b(?:Removing|Releasing) |\badmin(?:istratively)? ?(?:state )?down\b",
+    re.IGNORECASE,
+)
+"""Somebody, or a service, takes a link down or a port out of its bond: NetworkManager, sudo, the bonding driver."""
 _NOT_A_NETWORK = re.compile(r"\b(?:ata[0-9]|sata|usb|veth|docker[0-9]|br-|virbr|cali|lxc)", re.IGNORECASE)
 _MLX5_TROUBLE = re.compile(
     r"error|fail|fatal|timeout|timed out|health|unplugged|assert|syndrome|temperature|not responding"
-    r"|power|abort|recovery mode|dump|cannot|inaccessible|vital counter|\bstopped\b|disconnected",
+    r"|\bsynd |power|abort|recovery mode|dump|cannot|inaccessible|vital counter|\bstopped\b|disconnected",
     re.IGNORECASE,
 )
 _HUNG_TASK = re.compile(r"\btask \S{1,64}:[0-9]{1,10} blocked for more than [0-9]{1,9} seconds")
@@ -156,6 +164,7 @@ _INTERESTING = re.compile(
     r"|DMAR: |amdgpu|pciehp|LustreError"
     r"|blocked for more|detected (?:NVSwitch|GPU NVLink)"
     r"|nfs: server|Connection |ceph: mds|has not responded|I/O error|lockup|EDAC"
+    r"|state change: |COMMAND=|Releasing |Removing |administratively|admin (?:state )?down"
     r"|mce: |rcu: |panic|inaccessible|bnxt|irdma|ionic|mlx4|\bice |hns3|\befa |-fs |BTRFS|F2FS|XFS \(|nvme nvme"
     r"|NETDEV WATCHDOG|tx_timeout|Tx Unit Hang",
     re.IGNORECASE,
@@ -180,6 +189,7 @@ _WRITES = re.compile(
     rf"|\b(?:mlx[45]_core|bnxt_(?:en|re)|ionic|irdma|ice|hns3|efa) {_BUS}[ :]|\bpcieport {_BUS}: "
     r"|NETDEV WATCHDOG: \S{1,32} \(\w{1,20}\): transmit queue|\btx_timeout recovery level|\bDetected Tx Unit Hang\b"
     r"|Detected insufficient power on the PCIe slot|\bbond\w{1,12}: .{0,60}link status definitely (?:up|down)\b"
+    r"|\bNIC Link is (?:Up|Down)\b"
     r"|\bgeneral protection fault ip:[0-9a-f]{4,16} .{0,80} in lib|\binvoked oom-killer: "
 )
 _WRITTEN = (
@@ -193,7 +203,7 @@ _WRITTEN = (
         "amdgpu ",
         "[amdgpu]] ",
         *("mlx5_core ", "mlx4_core ", "bnxt_en ", "bnxt_re ", "ionic ", "irdma ", "ice ", "hns3 ", "efa "),
-        "link status definitely",
+        *("link status definitely", "NIC Link is "),
         "pcieport ",
         "config space inaccessible",
         "EDAC ",
@@ -325,6 +335,7 @@ _KINDS: tuple[tuple[str, Callable[[str], object]], ...] = (
     ("hung-task", _HUNG_TASK.search),
     ("storage", _STORAGE.search),
     (TOLD_OF + "pcie-errors", _REMOVED.search),
+    ("link-set", _LINK_SET.search),
     ("link", lambda message: _LINK.search(message) and not _NOT_A_NETWORK.search(message)),
     ("iommu", _IOMMU.search),
     ("mlx5", _NOT_SENT.search),

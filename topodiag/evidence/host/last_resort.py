@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from topodiag.evidence.host.contradictions import Contradiction, contradictions
 from topodiag.evidence.host.named_columns import Cell, cells_of, rows_of
 from topodiag.evidence.host.named_values import value_of
+from topodiag.evidence.host.node_verdicts import is_well
 from topodiag.evidence.host.part_states import MAX_LINE
 from topodiag.evidence.host.refused_start import refused_starts
 from topodiag.evidence.host.siblings_apart import odd_ones
@@ -33,6 +34,8 @@ _OVER = re.compile(
 _SUBJECT = re.compile(r"(?<![\w:.-])(?=[\w./-]*[A-Za-z])(?=[\w./-]*[\d_A-Z])[\w./-]{3,60}(?![\w:.-])")
 """Words that name something: with letters, and a digit, a capital or an underscore."""
 _TIME = re.compile(r"\d{4}-\d\d-\d\d|T\d\d|[A-Z]{2,12}\Z|[A-Z][a-z]{2}\Z")
+_DEFINITION = re.compile(r"\bTraining State Machine (?:has )?failed\b")
+"""What the counter of lost links counts, as its handbook says and agents quote beside any value of it."""
 MOST_LATER = 500
 """Lines behind one that are asked whether it is over."""
 
@@ -70,6 +73,8 @@ class LastResort(Sentences):
 
     def event_of(self, line: str) -> tuple[str, str] | None:
         cut = line[:MAX_LINE]
+        if is_well(cut) or _DEFINITION.search(cut) is not None:
+            return None
         text = " ".join(line.split())[:300]
         named = value_of(cut)
         if named is not None:
@@ -82,7 +87,13 @@ class LastResort(Sentences):
 
 def _of_tables(lines: Sequence[str]) -> list[Cell | Contradiction]:
     """What several lines say together."""
-    return [*cells_of(lines), *rows_of(lines), *contradictions(lines), *refused_starts(lines)]
+    told: list[Cell | Contradiction] = [
+        *cells_of(lines),
+        *rows_of(lines),
+        *contradictions(lines),
+        *refused_starts(lines),
+    ]
+    return [each for each in told if not is_well(lines[each.line - 1][:MAX_LINE])]
 
 
 def _is_over(told: KernelEvent, lines: Sequence[str]) -> bool:

@@ -38,6 +38,8 @@ LEAST_MS = 20.0
 """Milliseconds above the median below which no other rank waits long."""
 LEAST_MIB = 1024
 """Memory of a process that computes; a bare CUDA context has half of it."""
+CONTEXT_MIB = 100
+"""The least that a CUDA context takes of a GPU of a data center."""
 
 _ROW = re.compile(
     r"\s{0,12}(?:(?P<rank>(?:[Gg]lobal )?[Rr]ank[ _:=#]{0,3}r?\d{1,6})"
@@ -89,6 +91,10 @@ class _Rows:
     versions: dict[str, tuple[str, int, str]] = field(default_factory=dict)
     devices: dict[str, dict[str, tuple[int, str]]] = field(default_factory=lambda: defaultdict(dict))
     processes: dict[tuple[str, str], list[tuple[int, int, str]]] = field(default_factory=lambda: defaultdict(list))
+    contexts: dict[str, dict[str, dict[str, tuple[int, int, str]]]] = field(
+        default_factory=lambda: defaultdict(lambda: defaultdict(dict))
+    )
+    """By program, process and GPU: memory in MiB, also that of bare contexts."""
     settings: dict[str, dict[str, tuple[str, int, str]]] = field(default_factory=lambda: defaultdict(dict))
     alone: dict[tuple[str, int, str], dict[int, tuple[int, str]]] = field(default_factory=lambda: defaultdict(dict))
     """Of nccl-tests, by host, rank and device: the processes that call themselves so in one run."""
@@ -135,8 +141,10 @@ def _rows(lines: Iterable[tuple[int, str]]) -> _Rows:
     for number, whole in lines:
         line = whole[:MAX_LINE].rstrip()
         if (used := _PROCESS.match(line) or _APP.match(line)) is not None:
-            if int(used[4]) >= LEAST_MIB and not _HELPERS.search(used[3]):
-                made.processes[used[1], used[3].strip()].append((int(used[4]), number, line))
+            if not _HELPERS.search(used[3]):
+                made.contexts[used[3].strip()][used[2]][used[1]] = (int(used[4]), number, line)
+                if int(used[4]) >= LEAST_MIB:
+                    made.processes[used[1], used[3].strip()].append((int(used[4]), number, line))
         elif line.startswith("#"):
             _of_test(made, number, line)
         elif (head := _HEADER.match(line)) is not None:
@@ -227,6 +235,36 @@ def _shared(rows: _Rows) -> Iterator[tuple[str, str, int, str]]:
             yield "gpu-shared", words, held[-1][1], held[-1][2]
     for told in rows.crowds.values():
         yield "gpu-shared", *told
+    for program, by_process in rows.contexts.items():
+        yield from _on_the_first(program, by_process)
+
+
+def _on_the_first(
+    program: str, by_process: Mapping[str, Mapping[str, tuple[int, int, str]]]
+) -> Iterator[tuple[str, str, int, str]]:
+    """Processes of one program that work on a GPU each, and hold a context on one and the same other GPU: they asked
+    CUDA for something before they chose their own. One process on several GPUs works there; processes that have a
+    context on each other's GPU opened their peers' memory."""
+    strays: dict[str, list[tuple[str, tuple[int, int, str]]]] = defaultdict(list)
+    homes: dict[str, int] = Counter()
+    for held in by_process.values():
+        ((home, most), *small) = sorted(held.items(), key=lambda item: -item[1][0])
+        homes[home] += 1
+        if len(small) > 1:
+            return
+        if small and most[0] >= LEAST_MIB and CONTEXT_MIB <= small[0][1][0] < min(LEAST_MIB, most[0] / 2):
+            strays[small[0][0]].append((home, small[0][1]))
+    if len(strays) != 1 or max(homes.values()) > 1:
+        return
+    ((first, found),) = strays.items()
+    if 2 * len(found) < len(by_process) or first not in homes:
+        return
+    sizes = max(size for _, (size, _, _) in found)
+    words = (
+        f"{len(found)} of {len(by_process)} processes of {program[-60:]} hold up to {spell_bytes(sizes << 20)} on GPU"
+        f" {first} beside the memory on a GPU of their own"
+    )
+    yield "gpu-contexts", words, found[-1][1][1], found[-1][1][2]
 
 
 def _other_value(

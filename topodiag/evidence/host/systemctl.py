@@ -16,7 +16,17 @@ _PROPERTY = re.compile(r"(Id|LoadState|ActiveState|SubState|Result)=(.{0,200})")
 _STATUS_HEAD = re.compile(rf"(?:[●○×↻*] ?)({_UNIT}\.service)(?: - .*)?")
 _STATUS_LOADED = re.compile(r"\s+Loaded: ([a-z-]+)\b")
 _STATUS_ACTIVE = re.compile(r"\s+Active: ([a-z-]+)\b(?: \(([a-z-]+)\))?")
-_NOT_FOUND = re.compile(rf"Unit ({_UNIT}) could not be found\.?")
+_NOT_FOUND = re.compile(
+    rf"(?:Failed to [a-z -]{{2,24}}(?: {_UNIT})?: )?Unit (?:file )?({_UNIT}) (?:could not be found|not found"
+    r"|does not exist)\.?"
+    rf"|Failed to get unit file state for ({_UNIT}): No such file or directory"
+)
+_NO_PACKAGE = re.compile(
+    r"(?:dpkg-query: )?(?:no packages? found matching|package) '?\*?(?:nvidia|cuda)-fabric-?manager(?:-\*|\*)?'?"
+    r"(?: is not installed.{0,60})?",
+    re.IGNORECASE,
+)
+"""Of dpkg and rpm, where the name bears no version: another one may be installed."""
 _LISTED = re.compile(rf"\s{{0,4}}(?:[●○×*] )?({_UNIT}\.service)\s+(loaded|not-found|masked)\s+([a-z]+)\s+([a-z-]+)\b")
 _ASKED = re.compile(rf"\S{{0,80}}[$#>]\s*(?:sudo )?systemctl is-active ({_UNIT})\s*")
 _STATES = frozenset(
@@ -27,7 +37,14 @@ _STATES = frozenset(
 _RECOGNISED = (
     re.compile(r"^(?:Id=\S+\.(?:service|target|socket)|(?:Load|Active|Sub)State=[a-z-]+)$", re.MULTILINE),
     re.compile(rf"^[●○×*] ?{_UNIT}\.service\b.*\n\s+Loaded: ", re.MULTILINE),
-    re.compile(rf"^Unit {_UNIT} could not be found", re.MULTILINE),
+    re.compile(
+        rf"^(?:Failed to .{{2,160}}: )?Unit (?:file )?{_UNIT} (?:could not be found|not found|does not exist)",
+        re.MULTILINE,
+    ),
+    re.compile(r"^Failed to get unit file state for nvidia-", re.MULTILINE),
+    re.compile(
+        r"^(?:dpkg-query: no packages found matching|package) \S{0,4}(?:nvidia|cuda)-fabric-?manager", re.MULTILINE
+    ),
     re.compile(rf"^\s{{0,4}}(?:[●○×*] )?{_UNIT}\.service\s+(?:loaded|not-found|masked)\s+[a-z]+\s", re.MULTILINE),
     re.compile(rf"systemctl is-active {_UNIT}\s*\n(?:active|inactive|failed|unknown)\b"),
     journal.SIGN,
@@ -97,8 +114,8 @@ class Systemctl(Source[Unit]):
                 if block is not None and "ActiveState" in block.values:
                     _close(blob, parsed, block)
                     block = None
-            elif gone := _NOT_FOUND.fullmatch(text.strip()):
-                parsed.records.append(Unit(gone[1], number, text, load="not-found", active="inactive"))
+            elif gone := _missing(text.strip()):
+                parsed.records.append(Unit(gone, number, text, load="not-found", active="inactive"))
             elif listed := _LISTED.match(text):
                 parsed.records.append(Unit(listed[1], number, text, listed[2], listed[3], listed[4]))
             elif question := _ASKED.fullmatch(text):
@@ -120,6 +137,14 @@ class Systemctl(Source[Unit]):
                 services.unread(name, "systemd does not know its state", origin)
             else:
                 services.offer(name, unit.word, origin)
+
+
+def _missing(line: str) -> str:
+    """The unit that a line says is not installed, "" for none."""
+    if _NO_PACKAGE.fullmatch(line) is not None:
+        return "nvidia-fabricmanager"
+    gone = _NOT_FOUND.fullmatch(line)
+    return gone[1] or gone[2] if gone is not None else ""
 
 
 def _read_status(block: _Block, number: int, text: str) -> bool:

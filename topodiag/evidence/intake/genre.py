@@ -6,7 +6,9 @@ happened.
     a README of many chapters                              a handbook
     what `strings libnccl.so` prints                       the strings of a program
 
-Output that quotes source (tracebacks, compilers) has neither enough declarations nor enough lines of code.
+Output that quotes source (tracebacks, compilers) has neither enough declarations nor enough lines of code. A transcript
+of a shell (`$ cat train.py`, the source, `$ python train.py`) may have both, and so may source that somebody pastes
+above the error with which it ended.
 """
 
 from __future__ import annotations
@@ -49,6 +51,22 @@ _OUTPUT = re.compile(
     re.MULTILINE,
 )
 """Begins of lines that a program printed."""
+_COMMAND = r"(?:sudo )?(?:[A-Z][A-Z0-9_]{1,60}=\S{0,200} ){0,9}(?:sudo )?[./~]{0,3}[a-z][\w./+-]{0,120}(?:[ ;|&]|$)"
+_AT_PROMPT = re.compile(
+    r"^(?:\([\w.-]{1,40}\) ?)?(?:\[?[\w.-]{1,40}@[\w.-]{1,80}(?:[: ][^\n$#%]{0,80})?|[\w.-]{1,60}:[~/][^\s$#]{0,80})?"
+    rf"[$%] {_COMMAND}|^\[?[\w.-]{{1,40}}@[\w.-]{{1,80}}[: ][^\n$#%]{{0,80}}# ?{_COMMAND}",
+    re.MULTILINE,
+)
+"""A command behind the prompt of a shell. A bare `#` may as well begin a comment."""
+_PROMPTS = 2
+_FENCE = re.compile(r"^[ \t]{0,8}(?:```|~~~)|::$", re.MULTILINE)
+"""How documents show commands."""
+_ENDED = re.compile(
+    r"(?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{0,80}(?:Error|Exception|Interrupt): \S"
+    r"|(?:Segmentation fault|Bus error|Aborted|Illegal instruction|Floating point exception) \(core dumped\)"
+)
+"""The last words of a program, at the begin of a line."""
+_LAST_LINES = 8
 _CHANGES = re.compile(
     r"^(?:[a-z0-9][a-z0-9+.-]{1,60} \([^()\s]{1,60}\) [\w -]{1,60}; urgency="
     r"|\d{4}-\d\d-\d\d {1,3}\S.{1,60} {1,3}<[^<>\s]{1,80}@|\*{1,3} (?:Noteworthy c|C)hanges in "
@@ -72,7 +90,7 @@ def program_text(text: str) -> str:
     """What the text is called, where it is source, a list of changes or a handbook; "" for all other texts."""
     if _OUTPUT.search(text) is not None:
         return ""
-    if len(_DECLARED.findall(text)) >= _DECLARATIONS and _mostly_code(text):
+    if len(_DECLARED.findall(text)) >= _DECLARATIONS and _mostly_code(text) and not _was_run(text):
         return "the source of a program"
     if len(_CHANGES.findall(text)) >= _RELEASES and _ITEM.search(text) is not None:
         return "a list of changes"
@@ -111,8 +129,21 @@ def _lines(text: str) -> list[str]:
     return [line for line in text.split("\n")[:_MOST_LINES] if line.strip()]
 
 
+def _without_docstrings(text: str) -> str:
+    return "\n".join(text.split('"""')[::2])
+
+
+def _was_run(text: str) -> bool:
+    """Whether the source is quoted in a transcript of a shell, or the error stands below it with which it ended."""
+    plain = _without_docstrings(text).strip()
+    prompts = len(_AT_PROMPT.findall(plain))
+    if prompts and (_AT_PROMPT.match(plain) is not None or (prompts >= _PROMPTS and _FENCE.search(plain) is None)):
+        return True
+    return any(_ENDED.match(line) for line in plain[-4000:].split("\n")[1:][-_LAST_LINES:])
+
+
 def _mostly_code(text: str) -> bool:
-    lines = _lines("\n".join(text.split('"""')[::2]))  # without docstrings
+    lines = _lines(_without_docstrings(text))
     code = sum(1 for line in lines if _CODE.match(line[:500]) or _DECLARED.match(line[:500]))
     return code >= _SHARE * len(lines)
 

@@ -52,10 +52,12 @@ _PAIR = re.compile(rf"[:=]\s{{0,12}}({_NUM})(?:\s{{0,2}}(ms|us|s|sec|secs|second
 _ENDS = ("|", ",", ";", "[", "]", "{", "}", "\t", "  ", "%", ": ", "= ")
 _LONGEST = 60
 """Characters of a name."""
-_METER = re.compile(rf"\b(?:Batch )?[Tt]ime\s{{1,6}}({_NUM})\s{{1,6}}\(")
-"""`Time  0.210 (  0.532)`: now, and the mean so far (the meters of PyTorch's ImageNet example)."""
+_METER = re.compile(rf"\b(?:Batch )?[Tt]ime\s{{1,6}}({_NUM})\s{{1,6}}(?:\(|(?=(?:Err|Loss|Data)\w{{0,16}} [0-9]))")
+"""`Time  0.210 (  0.532)`: now, and the mean so far (PyTorch's ImageNet example); Torch7's has no mean."""
 _MAY_WAIT = re.compile(r"[dD]ata|[lL]oad|[wW]ait|[fF]etch|stall|batch[ _-]gen")
-_METER_WAITED = re.compile(r"\b[Dd]ata\s{1,6}([0-9]{1,6}(?:\.[0-9]{1,8})?)(?=[\s,;(]|$)(?!\s?[mu]s\b)")
+_METER_WAITED = re.compile(
+    r"\b(?:[Dd]ata|[Dd]ata[ _]?[Ll]oading[ _]?[Tt]ime)\s{1,6}([0-9]{1,6}(?:\.[0-9]{1,8})?)(?=[\s,;(]|$)(?!\s?[mu]s\b)"
+)
 _WAITED = re.compile(
     r"(?<![\w.-])((?:[A-Za-z]{1,12}[_ /-]){0,5}[A-Za-z]{1,14})(?: ?[(\[](ms|us|s|sec|seconds|t)[)\]])?"
     r"\s{0,3}[:=]\s{0,6}"

@@ -11,10 +11,17 @@ import re
 _PRIVATE = r"(?:10\.|192\.168\.|172\.(?:1[6-9]|2\d|3[01])\.|100\.64\.)"
 _HOST = r"(?=[\w.-]{0,40}[A-Za-z])(?=[A-Za-z_.-]{0,40}\d)[\w.-]{2,40}"
 """A letter and a digit are in the names of nodes and in few other words."""
+_RDMA_PORT = r"'(?:mlx[45]|mthca|bnxt_re|roce|rocep|rdmap|irdma|ionic|erdma|efa|hns|qedr|hfi|opa)\w{0,40}(?::\d{1,3})?'"
 _COMMANDS = tuple(
     (fault, re.compile("|".join(patterns)))
     for fault, patterns in (
-        ("sockets", (r"\btransports? '(?:rc|dc|ud|ib)[\w,]{0,40}' (?:is|are) not available",)),
+        ("sockets", (
+            r"\btransports? '(?:rc|dc|ud|ib)[\w,]{0,40}' (?:is|are) not available",
+            # UCX ucp_context.c: RDMA devices that a setting names, beside a list that has none. Among others, a name
+            # that is not there is a wrong one, or a port that is down.
+            rf"\bnetwork devices? {_RDMA_PORT}(?:, ?{_RDMA_PORT}){{0,31}} (?:is|are) not available,"
+            r" please use one or more of: (?!.{0,900}'\((?!tcp\)))'",
+        )),
         ("gid", (r"\bgids/\d{1,3}\b ?(?:->|→|is) ?\b0{4}(?::0{4}){7}\b",)),
         ("devices", (r"\brdma is required in the configuration but the device \S{1,40} is not rdma device",)),
         ("adapter-firmware", (
@@ -70,7 +77,7 @@ _COMMANDS = tuple(
     )
 )  # fmt: skip
 WORDS = (
-    "transport", "->", "→", "=>", "gids/", "rdma is required", "too long", "ragment", "rag needed",
+    "transport", "network device", "->", "→", "=>", "gids/", "rdma is required", "too long", "ragment", "rag needed",
     "icmp_seq=", "packets transmitted", "RTNETLINK", "connect:", "ping: ", "nc: ", "nc -", "Ncat", "ncat", "telnet",
     "iperf", " ms !", "resolve", "UFW BLOCK", "Idle", "Active", "Connect", "OpenSent", "timed out after", "sminfo",
     "ibwarn", "filtered", "can't find", "/dev/tcp", "curl: ", "SUBNET DOWN", "opensm", "package", "input error", "CRC",

@@ -1,7 +1,8 @@
 """Which fault of a device, a limit or the host a line names, whoever prints it: NCCL, CUDA, torch, UCX, a launcher.
 
-SOURCE: CUDA's error strings (cudaGetErrorString, cudaGetErrorName: 214, 220, 802, 46); NCCL src/misc/{shmutils,
-ibvwrap}.cc; torch's DataLoader (`insufficient shared memory`), its c10/cuda/CUDACachingAllocator.cpp
+SOURCE: CUDA's error strings (cudaGetErrorString, cudaGetErrorName: 214, 220, 802, 46, 35, which a process without any
+libcuda gets as well); torch's cuda/__init__.py and libnvidia-container's requirements on an old driver; NCCL
+src/misc/{shmutils,ibvwrap}.cc; torch's DataLoader (`insufficient shared memory`), its c10/cuda/CUDACachingAllocator.cpp
 (`Process N has M memory in use`: each other process on the GPU, v2.1 and later; before,
 what the GPU has, what is free and what this process took); UCX src/uct/ib; perftest
 src/perftest_resources.c; ibstatus of infiniband-diags; Open MPI help-mpi-common-cuda.txt and Cray MPICH (`GTL DEBUG`),
@@ -43,6 +44,13 @@ FAULTS: tuple[tuple[str, re.Pattern[str]], ...] = (
         compiled(
             r"Driver/library version mismatch|unsupported display driver / cuda driver combination"
             r"|SYSTEM_DRIVER_MISMATCH|SystemDriverMismatch|\bError 803\b"
+        ),
+    ),
+    (
+        "old driver",
+        compiled(
+            r"CUDA driver version is insufficient for CUDA runtime|\b(?:cuda|hip)ErrorInsufficientDriver\b(?! ?= ?\d)"
+            r"|driver on your system is too old|unsatisfied condition: cuda ?>"
         ),
     ),
     ("no gpus", compiled(r"^\s{0,8}(?:\(\w{1,30} pid=\d{1,9}\) )?No devices were found\.?\s*$")),
@@ -122,6 +130,10 @@ FAULTS: tuple[tuple[str, re.Pattern[str]], ...] = (
         compiled(
             r"""^(?!\s{0,8}#).{0,200}?(?<![`\w./-])/dev/infiniband(?:/|/uverbs\d{1,3})?["']?: """
             r"(?:Permission denied|Operation not permitted|[Nn]o such (?:file or directory|device))"
+            r"|(?:\b\w{2,12}_open_device\([\w.@:-]{1,64}\) failed: |\brdma_create_event_channel\b(?:\(\))? failed: )"
+            r"(?:No such file|Permission denied|Operation not permitted)"
+            # perftest names the device where it cannot open it, and says `the device` whatever the reason was.
+            r"|^\s{0,8}Couldn't get context for (?!the\b)[a-z]\w{2,20}\s*$"
             r'|error mounting "/dev/infiniband\S{0,40}".{0,120}no such file or directory'
             r'|^\d{4}/\d\d/\d\d [\d:]{8} exposing "0" devices\s*$'
         ),
@@ -179,6 +191,8 @@ WORDS = (b"ERROR_CONTAINED", b"ErrorContained", b"of peer GPU memory",
          b"NVIDIA-SMI has failed", b"with capabilities: [[", b"nvidia-container-", b"unresolvable CDI",
          b"initialize NVML", b"runtime name: nvidia", b"driver not loaded", b"UMAD port", b"mad_rpc_open", b"ibpanic: ",
          b"amdgpu not found", b"No devices were found",
+         b"version is insufficient", b"rrorInsufficientDriver", b"system is too old", b"condition: cuda",
+         b"event_channel", b"_open_device", b"get context for",
          b"library version mismatch", b"cuda driver combination", b"DRIVER_MISMATCH", b"DriverMismatch", b"Error 803",
          b"not yet initialized", b"SYSTEM_NOT_READY", b"rror 802", b"/dev/shm", b"posix_fallocate", b"os.ftruncate",
          b"</torch_",
@@ -210,6 +224,10 @@ _EXPLAINED = compiled(
 """Texts that explain a message, and do not report it."""
 _ADVICE = re.compile(r"`$|(?:^|[.;:] )\W{0,8}(?:[Ii]f|[Ii]n case|[Ss]hould)\b")
 """How a sentence begins that says what may come."""
+_ASKED_FOR = frozenset({"old driver", "rdma denied"})
+"""Faults that libraries meet, too, where they only look what there is: they say it at such a level, or that they go
+on."""
+_TRACED = compiled(r"\b(?:DEBUG|DIAG|TRACE|NOTE)\b|\b(?:on|to) (?:the )?CPU\b|\b[Cc]ontinuing\b")
 _ANY = compiled(any_of(WORDS).decode())
 
 
@@ -220,5 +238,7 @@ def fault_of(text: str) -> str:
     for name, pattern in FAULTS:
         found = pattern.search(text)
         if found is not None:
-            return name if _ADVICE.search(text[: found.start()]) is None else ""
+            before = text[: found.start()]
+            told = _ADVICE.search(before) is None and (name not in _ASKED_FOR or _TRACED.search(text) is None)
+            return name if told else ""
     return ""

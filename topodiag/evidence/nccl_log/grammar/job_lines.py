@@ -14,6 +14,7 @@ from topodiag.evidence.nccl_log.grammar import (
     rank_states,
     reach,
     scheduled,
+    store_barrier,
 )
 from topodiag.evidence.nccl_log.grammar.any_of import any_of
 from topodiag.evidence.nccl_log.grammar.numbers import compiled, error_named
@@ -30,12 +31,16 @@ NOTES = (
 WELL = (
     "Custom allreduce is disabled", "was unable to find any relevant network interfaces",
     "No preset parameters were found for the device", "master_addr is only used for static rdzv_backend",
+    "libibverbs: Warning: couldn't load driver '",
     "Setting OMP_NUM_THREADS environment variable for each process",
     "to perform barrier as devices used by this process are currently unknown",
 )  # fmt: skip
 """What vLLM says of its own all-reduce where NCCL's takes over, Open MPI of a component that finds no adapter of its
-kind and of an adapter that it has no defaults for, torchrun of each start, torch of a barrier
-without a device: runs that are well say it, too."""
+kind and of an adapter that it has no defaults for, libibverbs of kinds of adapters that the node has not, torchrun of
+each start, torch of a barrier without a device: runs that are well say it, too."""
+
+TRIED = "tried"
+"""Kind of a connect that its program tries again."""
 
 WORDS = (
     b"retry count exceeded", b"retry counter exceeded", b"RETRY_EXC_ERR", b"Transport type", b"UCX  ", b"nvshmem",
@@ -47,12 +52,12 @@ WORDS = (
     b"peer mapping", b"invalid resource handle", b"invalid device ordinal",
     b"ailed status ", b"IB Async event", b"onnection closed by peer", b"client socket has",
     b"RendezvousTimeout", b"waiting for clients", b"wait timeout after", b"C10d store", b"ncclUniqueId from",
-    b"store based barrier", b"exchange_identification", b"ERROR: UNREACHABLE",
+    b"exchange_identification", b"ERROR: UNREACHABLE",
     b"Couldn't connect to", b"Horovod has been",
     b"gaierror", b"gai error", b"ocket has failed to", b"EADDRINUSE",
     b"eartbeat monitor timed out", b"Message:  ",
     *gloo_lines.WORDS, *queue_pairs.WORDS, *launches.WORDS, *ends.WORDS, *job_faults.WORDS, *pauses.WORDS,
-    *rank_states.WORDS, *reach.WORDS, *scheduled.WORDS,
+    *rank_states.WORDS, *reach.WORDS, *scheduled.WORDS, *store_barrier.WORDS,
     *(words.encode() for words in (*NOTES, *WELL)), b"socket cannot be initialized",
     b"ssh: Could not resolve", b"Permission denied (publickey", b"reliably start one or more daemons",
     b"how to route a message", b"nvshmem: ", b"mca_btl_tcp", b"MPIDI_", b"non-zero status: ", b"collective timeout",
@@ -228,7 +233,15 @@ def _is_note(text: str) -> bool:
 
 def _of_ranks(text: str) -> tuple[str, dict[str, str]] | None:
     """What a line says of single ranks, or of what all of them wait for."""
-    return rank_states.state_of(text) or pauses.pause_of(text)
+    return rank_states.state_of(text) or pauses.pause_of(text) or _tried(text)
+
+
+def _tried(text: str) -> tuple[str, dict[str, str]] | None:
+    """A connect that is tried again: no error, and where nothing follows it the last that is known."""
+    if "client socket has connected to" in text:
+        return TRIED, {"reached": "1"}
+    peer = reach.tried_for(text)
+    return (TRIED, {"peer": peer}) if peer else None
 
 
 def _end_of(text: str) -> tuple[str, dict[str, str]] | None:
@@ -247,6 +260,9 @@ def _before_all(text: str) -> tuple[str, dict[str, str]] | None:
     start = launches.launch_of(text)
     if start is not None:
         return launches.LAUNCHED, start
+    met = store_barrier.met_of(text)
+    if met is not None:
+        return store_barrier.MET, met
     end = ends.end_of(text) if "use" in text or "USE" in text else None
     if end is not None and end[1].get("how") == "port taken":
         return end
@@ -280,6 +296,9 @@ def _unmet(text: str) -> tuple[str, dict[str, str]] | None:
     met = _OPEN_MPI.search(text)
     if met is not None:
         return "connect", {"peer": met[1], "why": "own" if reach.is_bridge(met[1]) else "silent"}
+    blocked = reach.blocked_of(text)
+    if blocked:
+        return "connect", {"peer": blocked, "why": "silent"}
     gloo = gloo_lines.said_of(text)
     if gloo is not None:
         return gloo

@@ -75,6 +75,13 @@ _OF_RANKS = compiled(
     r"|jax|coordination|ray|raylet|gcs|redis_context|rendezvous|store|workers?|ranks?)\b|btl_|oob_|\.worker-|\bworker-)"
 )
 """Who speaks of ranks and their meeting. A database that a program does not reach is no peer of the job's."""
+_BLOCKED = compiled(
+    r"\bA process or daemon was unable to complete a TCP connection\b"
+    r"|\bunable to connect from \"[^\"]{1,80}\" to \"(?P<peer>[^\"]{1,80})\" \((?:Connection timed out|No route to host"
+    r"|Network is unreachable)"
+)
+"""Daemons of launchers that do not reach each other: Open MPI's and PRRTE's (oob_tcp_connection.c; the hosts stand in
+lines of their own below), MPICH's Hydra (HYDU_sock_connect)."""
 _OF_A_STREAM = compiled(
     r"ocket(?:Start|Poll)Connect\b|Call to (?:recv|send)|\b(?:recv|send|read|write)(?:\(\)|_all)? (?:to|from|failed)"
 )
@@ -85,7 +92,7 @@ WORDS = (
     b"UnknownHost", b"gai error", b"gaierror", b"No route to host", b"unreachable", b"UNREACH", b"connection abort",
     b"unique IP", b"the same IP", b"the same address", b"different addresses", b"distinct addresses", b"ECONN",
     b"onnection refused", b"timed out", b"imed-out", b"ETIMEDOUT", b"i/o timeout", b"stablish connection",
-    b"stablish a connection", b"onnect to GCS", b"onnect to Ray",
+    b"stablish a connection", b"e a TCP connection", b"unable to connect from", b"onnect to GCS", b"onnect to Ray",
 )  # fmt: skip
 """A line without any of these is none of an attempt that failed."""
 
@@ -98,6 +105,24 @@ def why_unreached(text: str) -> str:
     if _ELSEWHERE.search(text) is not None and _OF_RAY.search(text) is None:
         return ""
     return next((name for name, pattern in _WHY if pattern.search(text)), "")
+
+
+def tried_for(text: str) -> str:
+    """The peer that a library by which ranks meet gets no answer from, and asks again; "" where the line tells of none.
+    A peer that refuses, and a name that is not known yet, are what ranks meet that start before the first one."""
+    if _REACHES.search(text) is None or _NO_TRIAL.search(text) is None or _OF_A_STREAM.search(text) is not None:
+        return ""
+    if not of_ranks(text) or (_ELSEWHERE.search(text) is not None and _OF_RAY.search(text) is None):
+        return ""
+    why = next((name for name, pattern in _WHY if pattern.search(text)), "")
+    peer = peer_of(text).removeprefix("::ffff:") if why in ("route", "silent") else ""
+    return "" if is_bridge(peer) else peer
+
+
+def blocked_of(text: str) -> str:
+    """Whom a launcher's daemon does not reach, `another node` where its line does not say it; "" for other lines."""
+    found = _BLOCKED.search(text)
+    return (found["peer"] or "another node") if found is not None else ""
 
 
 def is_bridge(address: str) -> bool:

@@ -6,11 +6,16 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from topodiag.evidence.nccl_log.grammar.job_lines import TRIED
+from topodiag.evidence.nccl_log.grammar.store_barrier import MET
 from topodiag.evidence.nccl_log.rebuild.frame import Frame
 from topodiag.model.job import Event
 
 _LAST_LINES = 3
 """A text ends with what stands in its last lines: a shell or a launcher may add one or two."""
+_LAST_BYTES = 4096
+"""The same for lines that are printed again and again, of which the last place is known in bytes: room for the
+traceback of who stopped the job by hand."""
 
 
 def in_time(events: list[Event]) -> list[Event]:
@@ -53,3 +58,16 @@ def _marked(event: Event, lines: Mapping[str, int]) -> Event:
         return event
     ends = at.line > lines.get(at.source, 1 << 62) - _LAST_LINES
     return replace(event, details={**event.details, "last": "1"}) if ends else event
+
+
+def ends_of(frame: Frame) -> dict[int, int]:
+    """By file, where it ends, in bytes."""
+    ends: dict[int, int] = {}
+    for shard in frame.facts["shards"].select(["file", "base", "size"]).to_pylist():
+        ends[shard["file"]] = max(ends.get(shard["file"], 0), shard["base"] + shard["size"])
+    return ends
+
+
+def is_last(kind: str, offset: int, end: int) -> bool:
+    """Whether a line of ranks that meet, or try to, last seen at `offset`, is what a file ends with."""
+    return kind in (MET, TRIED) and offset >= end - _LAST_BYTES

@@ -14,7 +14,7 @@ from topodiag.evidence.nccl_log.rebuild.choices import choices_apart
 from topodiag.evidence.nccl_log.rebuild.comms import Hearing, Said
 from topodiag.evidence.nccl_log.rebuild.connections import Gathering, Seats, seats
 from topodiag.evidence.nccl_log.rebuild.events import bus_id_of, classify, rank_of
-from topodiag.evidence.nccl_log.rebuild.events_order import in_time, ranked, with_last
+from topodiag.evidence.nccl_log.rebuild.events_order import ends_of, in_time, is_last, ranked, with_last
 from topodiag.evidence.nccl_log.rebuild.frame import BATCH_ROWS, Frame, Rows, groups, in_pieces, once, open_frame
 from topodiag.evidence.nccl_log.rebuild.groups import Comm, find_comms, find_jobs, world_is_known
 from topodiag.evidence.nccl_log.rebuild.inferred import InferredPlaces, inferred_comm, inferred_members
@@ -339,13 +339,15 @@ class _Builder:
         process = self.processes.of(rows["thread"], rows["offset"])
         alone = self._only_process_of_file()
         files = self.frame["threads"]["file"][rows["thread"]] if rows.size else np.zeros(0, np.int64)
-        member = self.places.of("event")
+        member, ends = self.places.of("event"), ends_of(self.frame)
         made: dict[int, list[tuple[Event, int]]] = {}
         for row in np.lexsort((rows["offset"], files)).tolist() if rows.size else []:
             owner = int(process[row])
             if owner < 0:
                 owner = alone.get(int(files[row]), -1)
             event = self._event(rows, row, owner, int(member[row]))
+            if is_last(event.kind, int(rows["last_offset"][row]), ends.get(int(files[row]), 0)):
+                event = replace(event, details={**event.details, "last": "1"})
             made.setdefault(self.job_of_process[owner] if owner >= 0 else 0, []).append((event, row))
         return {number: in_time(with_last([event for event, _ in own], self.frame)) for number, own in made.items()}
 
