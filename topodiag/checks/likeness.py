@@ -11,7 +11,7 @@ from topodiag.checks.registry import check_class
 from topodiag.model.finding import Confidence, Cost, Finding, Severity
 from topodiag.model.likeness import Likely
 
-CONFIRMS = 2
+CONFIRMS = 1
 
 
 def like(likely: Likely, *, harmless: bool) -> Finding | None:
@@ -27,7 +27,10 @@ def like(likely: Likely, *, harmless: bool) -> Finding | None:
         message=f"{doubt} {likely.check} ({check.title}): a resemblance by the words {words}, no evidence",
         observed=f"words of such texts: {words}",
         expected="a line that says so: a resemblance is no evidence",
-        fix=(*_confirm(check), f"`topodiag explain {likely.check}` says what shows it, and what to change then"),
+        fix=(
+            *(f"look with {each}" for each in _confirm(check)),
+            f"`topodiag explain {likely.check}` says what shows it, and what to change then",
+        ),
         cost=Cost(text="none is known: it is not established that anything is wrong"),
         evidence=likely.lines,
         confidence=Confidence.LOW,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from topodiag.evidence.intake.gather import Rewound
@@ -86,15 +86,19 @@ def _likely(check: str, score: float, shares: dict[str, float], texts: Sequence[
     for_it = {word: share * weight for word, share in shares.items() if (weight := known.weight(word, check)) > 0}
     shown = [word for word in for_it if len(word) >= _SHORTEST and word not in _SAYS_NOTHING]
     words = sorted(shown, key=lambda word: (-for_it[word], word))[:MOST_WORDS]
-    lines = [
-        (sum(for_it.get(word, 0.0) for word in set(tokens(line))), -at, text.name, line)
-        for text in texts
-        for at, line in enumerate(text.text.splitlines(), start=1)
-    ]
-    told = sorted((each for each in lines if each[0] > 0), reverse=True)[:MOST_LINES]
-    return Likely(
-        check,
-        score,
-        tuple(words),
-        tuple(Origin(name, -at, line.strip()[:MAX_QUOTE]) for _, at, name, line in sorted(told, key=lambda e: -e[1])),
-    )
+    return Likely(check, score, tuple(words), tuple(_lines_with(for_it, texts)))
+
+
+def _lines_with(weights: Mapping[str, float], texts: Sequence[Blob]) -> list[Origin]:
+    """The lines that hold most of what these words weigh, in their order; of lines of the same words the first."""
+    best: dict[frozenset[str], tuple[float, int, Origin]] = {}
+    place = 0
+    for text in texts:
+        for at, line in enumerate(text.text.splitlines(), start=1):
+            words = frozenset(word for word in tokens(line) if word in weights)
+            if words and words not in best:
+                told = Origin(text.name, at, line.strip()[:MAX_QUOTE])
+                best[words] = (sum(weights[word] for word in sorted(words)), place, told)
+            place += 1
+    chosen = sorted(best.values(), key=lambda each: (-each[0], each[1]))[:MOST_LINES]
+    return [told for _, _, told in sorted(chosen, key=lambda each: each[1])]

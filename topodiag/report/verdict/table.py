@@ -148,6 +148,7 @@ def _draw_leads(page: Page, result: Result, verdict: Verdict) -> None:
         entry(page, "", (f"{places.spell(line)}  {line.text}", "dim"))
     if others:
         entry(page, "", ("less: " + ", ".join(each.id for each in others), "dim"))
+    entry(page, "", "; ".join(first.fix))
 
 
 def _draw_beside(page: Page, verdict: Verdict) -> None:
