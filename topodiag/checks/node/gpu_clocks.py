@@ -33,6 +33,9 @@ CAPPED_SHARE = 0.8
 BUSY_PERCENT = 50
 """Utilisation from which a GPU counts as busy."""
 
+LOADED_PERCENT, ASLEEP_MHZ = 95, 200
+"""Utilisation, and a clock below which no GPU works: NVIDIA's idle clocks begin at 210 MHz, AMD's below are sleep."""
+
 LIMIT_SHARE = 0.95
 """Share of its siblings' power limit below which a GPU's own is told: limits of one product differ by nothing."""
 MIN_SIBLINGS = 2
@@ -98,7 +101,8 @@ class ClocksHeldDown(NodeCheck[HeldClocks]):
 
     Evidence it reads
         Clock event reasons (before R535: throttle reasons), SM clock, highest SM clock and utilisation from NVML and
-        `nvidia-smi -q`; the clocks and loads of `rocm-smi`, where a busy GPU is compared with its busy siblings.
+        `nvidia-smi -q`; the clocks and loads of `rocm-smi`, where a busy GPU is compared with its busy siblings, and
+        one that is fully loaded below 200 MHz stands alone.
 
     When it stays silent
         An idle GPU's clocks are low by design. A software power cap that siblings have too, and set application
@@ -186,14 +190,18 @@ def _reason(gpu: Gpu) -> tuple[str, str, Severity] | None:
 
 
 def _below_siblings(gpu: Gpu, seen: Sequence[Gpu]) -> tuple[str, str, Severity] | None:
-    """A busy GPU whose highest clock nobody told, far below all its busy siblings of the same product."""
+    """A busy GPU whose highest clock nobody told, far below all its busy siblings of the same product, or asleep."""
     alike = [
         other.sm_clock_mhz.get(0)
         for other in seen
         if other is not gpu and other.name.value == gpu.name.value and other.utilization.get(0) >= BUSY_PERCENT
     ]
     clock = gpu.sm_clock_mhz.value
-    if gpu.max_sm_clock_mhz.known or gpu.throttle.value or clock is None or len(alike) < MIN_SIBLINGS:
+    if gpu.max_sm_clock_mhz.known or gpu.throttle.value or clock is None:
+        return None
+    if clock < ASLEEP_MHZ and gpu.utilization.get(0) >= LOADED_PERCENT:
+        return f"{in_mhz(clock)} under full load, as a GPU that sleeps", "apart", Severity.WARNING
+    if len(alike) < MIN_SIBLINGS:
         return None
     if gpu.utilization.get(0) < BUSY_PERCENT or clock >= STUCK_SHARE * min(alike):
         return None
