@@ -23,11 +23,12 @@ def is_unfilled(line: str) -> bool:
 
 
 def without_unfilled(text: str) -> str:
-    """The text with such lines blank; those of data formats, which hold more than a message, stay."""
+    """The text with such lines blank; those of data formats and indented ones, which hold more than a message, stay: a
+    tool's own output has values there."""
     if "%" not in text or _PLACE.search(text) is None:
         return text
     lines = text.split("\n")
-    return "\n".join("" if line[:1] not in "{[<" and is_unfilled(line) else line for line in lines)
+    return "\n".join("" if line[:1] not in "{[< \t" and is_unfilled(line) else line for line in lines)
 
 
 __all__ = ["is_unfilled", "without_unfilled"]

@@ -23,9 +23,9 @@ def test_a_limit_of_all_or_of_half_is_the_sites_choice(watts: tuple[int, ...]) -
 
 
 ROCM = (
-    "Device Node  IDs              Temp    Power  Partitions          SCLK     MCLK     Fan  Perf  PwrCap  VRAM%  GPU%\n"
+    "Device Node  IDs              Temp    Power  Partitions         SCLK     MCLK     Fan  Perf  PwrCap  VRAM%  GPU%\n"
     "              (DID,     GUID)  (Edge)  (Avg)  (Mem, Compute, ID)\n"
-    "0      1     0x7550,   4418   44.0°C  50.0W  N/A, N/A, 0         {}Mhz    1258Mhz  0%   auto  304.0W  62%    {}%\n"
+    "0      1     0x7550,   4418   44.0°C  50.0W  N/A, N/A, 0        {}Mhz    1258Mhz  0%   auto  304.0W  62%    {}%\n"
 )
 
 
