@@ -54,9 +54,18 @@ def test_what_is_more_like_a_harmless_text_says_so() -> None:
     )
 
 
-def test_a_fault_that_a_check_sees_stands_alone() -> None:
-    result = judged(found("NIC001"))
+def test_a_fault_that_is_established_stands_alone() -> None:
+    result = judged(found("NIC001"), status=CauseStatus.ESTABLISHED)
     assert with_leads(result, Likeness(LIKELY)) is result
+
+
+def test_where_other_causes_remain_possible_they_are_named_and_nothing_else_changes() -> None:
+    result = judged(found("NIC001"))
+    made = with_leads(result, Likeness(LIKELY))
+    assert leads(made) == ["NVL005", "JOB005"]
+    assert made.verdict is not None
+    assert replace(made, verdict=replace(made.verdict, leads=())) == result
+    assert with_leads(result, Likeness(LIKELY, harmless=True)) is result
 
 
 def test_beside_an_effect_the_first_lead_is_in_the_headline_and_none_is_a_finding() -> None:

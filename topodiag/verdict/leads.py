@@ -1,8 +1,9 @@
 """What an excerpt is like, beside what was found in it: a lead where nothing else points anywhere.
 
-A fault that a check sees stands alone. Where nobody can say how it is, the lead that is most like comes first, as a
-note; where what is found only shows an effect, the first lead stands behind it in the headline; where all that checks
-judge is well, the leads are named in the verdict and nothing else changes.
+What is established stands alone. Where nobody can say how it is, the lead that is most like comes first, as a note;
+where what is found only shows an effect, the first lead stands behind it in the headline. Where other causes than the
+one that was found remain possible, and where all that checks judge is well, the leads are named in the verdict and
+nothing else changes.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from topodiag.checks.likeness import like, title_of
 from topodiag.model.finding import Severity, Status
 from topodiag.model.likeness import Likely, Likeness
 from topodiag.model.result import Result
-from topodiag.model.verdict import State, Verdict
+from topodiag.model.verdict import CauseStatus, State, Verdict
 
 LEAST_OF_HEALTHY = -0.5
 """Score below which a lead says too little beside checks that looked and found all well."""
@@ -32,10 +33,10 @@ def with_leads(result: Result, likeness: Likeness) -> Result:
     if not leads:
         return result
     first = leads[0]
-    if _found(result):
+    if _found(result) and verdict.causes[0].finding.id in _OPEN:
         headline = f"{verdict.headline}; what did it is not in sight, the text {title_of(first)}"
         return replace(result, verdict=replace(verdict, leads=leads, headline=headline))
-    if verdict.state is not State.UNKNOWN:
+    if _found(result) or verdict.state is not State.UNKNOWN:
         return replace(result, verdict=replace(verdict, leads=leads))
     own = [each for each in result.findings if each.id == first.id]  # a note of the check itself says more
     rest = [each for each in result.findings if each.id != first.id]
@@ -47,7 +48,8 @@ def with_leads(result: Result, likeness: Likeness) -> Result:
 def _is_open(result: Result, verdict: Verdict, likeness: Likeness) -> bool:
     """Whether the findings leave open what is wrong, if anything is."""
     if _found(result):
-        return not likeness.harmless and bool(verdict.causes) and verdict.causes[0].finding.id in _OPEN
+        others = bool(verdict.causes) and verdict.causes[0].status is not CauseStatus.ESTABLISHED
+        return others and not likeness.harmless
     if any(outcome.check == "JOB008" for outcome in result.with_status(Status.CLEAN)) and _only_steps(result):
         return False  # its ranks were compared, step by step: a resemblance to slow ones says less
     return verdict.state is not State.HEALTHY or not likeness.harmless

@@ -138,11 +138,14 @@ def _draw_rest(page: Page, result: Result, verdict: Verdict) -> None:
 
 
 def _draw_leads(page: Page, result: Result, verdict: Verdict) -> None:
-    """What the text is like: the first cause with the lines that hold its words, and the others by their checks."""
+    """What the text is like: the first cause with the lines that hold its words, and the others by their checks. Beside
+    a cause that a check found only `-v` shows it."""
     if not verdict.leads:
         return
     places = Places(result)
     first, *others = verdict.leads
+    if verdict.causes and f"like {first.id} (" not in verdict.headline and not page.style.verbose:
+        return
     entry(page, "like", (first.id, "info"), f"  {first.observed}")
     for line in first.evidence:
         entry(page, "", (f"{places.spell(line)}  {line.text}", "dim"))
