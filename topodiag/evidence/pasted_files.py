@@ -38,6 +38,8 @@ _FAILED = re.compile(
 )
 _LISTED = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:@+-]{0,63}(?:[ \t]+[A-Za-z0-9_][A-Za-z0-9_.:@+-]{0,63}){0,199}\Z")
 _LONG = re.compile(r"[dlcb-][rwxsStT-]{9}\S?\s.{10,200}?\s(\S{1,64})(?: -> (\S{1,400}))?\s*\Z")
+LOOSE_PROMPT = r"[^\n$#]{0,120}[$#] ?"
+"""Source of a pattern for what may stand before a command in a terminal: whoever uses it looks at the command, too."""
 _PROMPT = re.compile(r"(?:[^\s$#%]{0,80}[$#%] |[^\n]{1,80}[\]~)][$#%] |\+ )\S")
 _PATTERN = re.compile(r"[*?{}\[\]$]")
 _ERRNO = {

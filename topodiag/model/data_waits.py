@@ -12,7 +12,7 @@ from itertools import pairwise
 from statistics import median
 
 from topodiag.model.provenance import Origin
-from topodiag.model.steps import Step, StepSeries
+from topodiag.model.steps import Step, StepSeries, warm_up
 
 MOST = 0.5
 """Share of all time that is waiting from which on the input sets the pace."""
@@ -33,8 +33,6 @@ FEWEST_LONG, NEARLY_ALL, LONG_S = 2, 0.9, 1.0
 does not make two steps far apart wait so."""
 FEWEST_MIXED = 8
 """And where they differ."""
-_WARM_UP = 0.1
-_MOST_WARM_UP = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +81,7 @@ def _told(series: StepSeries) -> list[tuple[Step, float]]:
     """The steps after the warm-up with their waiting; none where some do not say it."""
     if series.unit != "s" or series.smoothed:
         return []
-    early = min(max(round(_WARM_UP * len(series.steps)), 1), _MOST_WARM_UP)
-    steps = [each for each in series.steps[early:] if not each.opens]
+    steps = [each for each in series.steps[warm_up(len(series.steps)) :] if not each.opens]
     told = [(each, each.waited) for each in steps if each.waited is not None]
     return told if len(told) == len(steps) else []
 

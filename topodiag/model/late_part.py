@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from topodiag.model.steps import PartOf, Step, StepSeries
+from topodiag.model.steps import PartOf, Step, StepSeries, warm_up
 
 Floats = npt.NDArray[np.float64]
 
@@ -32,7 +32,6 @@ MOST_RANKS = 0.25
 """Share of the ranks above which they are a kind of their own."""
 GIVEN_BACK = 0.5
 """Share of its lateness by which the rank must wait less than the others."""
-_WARM_UP, _MOST_WARM_UP = 0.1, 10
 _REST = "the rest of the step"
 
 
@@ -120,7 +119,7 @@ def _common(series: Sequence[StepSeries]) -> list[list[Step]]:
     """By rank, the steps after the warm-up that all ranks print."""
     by_number = [{step.number: step for step in each.steps} for each in series]
     numbers = sorted(set.intersection(*(set(each) for each in by_number)))
-    numbers = numbers[min(max(round(_WARM_UP * len(numbers)), 1), _MOST_WARM_UP) :]
+    numbers = numbers[warm_up(len(numbers)) :]
     return [[each[number] for number in numbers] for each in by_number]
 
 

@@ -15,15 +15,12 @@ import numpy as np
 import numpy.typing as npt
 
 from topodiag.model.clock_text import stamp
-from topodiag.model.steps import Step, StepSeries
+from topodiag.model.steps import Step, StepSeries, warm_up
 from topodiag.words.fold import plural
 from topodiag.words.units import percent, spell_s
 
 Floats = npt.NDArray[np.float64]
 
-WARM_UP = 0.1
-"""Share of the steps of a start that are not judged, at least 1 and at most 10: compilers and allocators work there,
-and communicators are made."""
 MIN_JUDGED = 8
 """Steps after the warm-up without which nothing is said of a change."""
 MIN_PLATEAU = 5
@@ -106,7 +103,7 @@ def pace_of(series: StepSeries) -> Pace:
     parts = [list(rows) for _, rows in groupby(series.steps, key=lambda each: each.work)]
     steps = max(parts, key=len)
     resized = parts[1][0].number if len(parts) > 1 else -1
-    early = min(max(round(WARM_UP * len(steps)), 1), 10) if steps is parts[0] else 0
+    early = warm_up(len(steps)) if steps is parts[0] else 0
     judged = steps[early:] or steps
     values = np.array([each.value for each in judged])
     costs = values if series.unit == "s" else 1 / values

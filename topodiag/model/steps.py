@@ -7,6 +7,10 @@ from enum import Enum
 
 from topodiag.model.provenance import Origin
 
+WARM_UP, MOST_WARM_UP = 0.1, 10
+"""Share of the steps of a start that are not judged, at least 1, and how many at most: compilers and allocators work
+there, and communicators are made."""
+
 
 class PartOf(Enum):
     """What a part of a step does; BACKWARD of data-parallel training holds its all-reduce."""
@@ -68,3 +72,8 @@ class StepSeries:
     def who(self) -> str:
         """The process as a reader knows it; "" where nothing names it."""
         return f"rank {self.rank}" if self.rank >= 0 else self.host
+
+
+def warm_up(count: int) -> int:
+    """How many of so many steps of one start are its warm-up."""
+    return min(max(round(WARM_UP * count), 1), MOST_WARM_UP)

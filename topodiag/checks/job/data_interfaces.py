@@ -18,7 +18,6 @@ from topodiag.model.job import Event, Job, Process
 _SYSTEM = re.compile(r"unhandled system error|\bncclSystemError\b")
 """NCCL's result where a call of sockets fails; other causes of it are named by a line of their own."""
 _OWN_LINES = ("ib completion", "cuda", "memory", "version", "duplicate gpu", "port", "plugin", "device", "ended")
-LINK_LOCAL = ipaddress.ip_network("169.254.0.0/16")
 
 
 def by_data(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
@@ -73,7 +72,7 @@ def _is_link_local(text: str) -> bool:
         address = ipaddress.ip_address(text)
     except ValueError:
         return False
-    return address.version == 4 and address in LINK_LOCAL
+    return address.version == 4 and address.is_link_local
 
 
 __all__ = ["by_data"]

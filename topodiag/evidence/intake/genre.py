@@ -16,6 +16,7 @@ from __future__ import annotations
 import re
 from itertools import islice
 
+from topodiag.evidence.pasted_files import LOOSE_PROMPT
 from topodiag.words.unfilled import is_unfilled
 
 _DECLARED = re.compile(
@@ -103,8 +104,8 @@ _OF_BINARY = re.compile(
     re.MULTILINE,
 )
 """Names that the linker and the compiler leave in each program and library."""
-_STRINGS = re.compile(r"\s{0,20}[^\n$#]{0,120}[$#] ?(?:sudo )?strings (?:-\S{1,12} ){0,3}\S[^\n]{0,300}\n")
-_PROMPT = re.compile(r"^[^\n$#]{0,120}[$#] ?\S", re.MULTILINE)
+_STRINGS = re.compile(rf"\s{{0,20}}{LOOSE_PROMPT}(?:sudo )?strings (?:-\S{{1,12}} ){{0,3}}\S[^\n]{{0,300}}\n")
+_PROMPT = re.compile(rf"^{LOOSE_PROMPT}\S", re.MULTILINE)
 _RECORD = re.compile(r"^\S{1,255}:\d{1,10}:\d{1,10} \[\d", re.MULTILINE)
 """The head of a line that NCCL printed."""
 _NAMES, _UNFILLED, _PART = 3, 5, 0.2

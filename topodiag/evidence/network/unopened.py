@@ -13,16 +13,17 @@ import re
 from collections.abc import Iterator, Sequence
 
 from topodiag.evidence.network.unlike_values import Unlike
+from topodiag.evidence.pasted_files import LOOSE_PROMPT
 
 MAX_LINE = 1000
 MAX_LISTED = 64
 """Lines of one listing that are read."""
 _ASKED = re.compile(
-    r"(?P<prompt>[^\n$#]{0,120}[$#] ?)?(?:sudo )?(?:"
+    rf"(?P<prompt>{LOOSE_PROMPT})?(?:sudo )?(?:"
     r"ls(?: -[A-Za-z0-9]{1,8})? (?P<sys>/sys/class/infiniband/?)|ls(?: -[A-Za-z0-9]{1,8})? (?P<dev>/dev/infiniband/?)"
     r"|(?P<verbs>ibv_devices))\s*\Z"
 )
-_PROMPT = re.compile(r"[^\n$#]{0,120}[$#] ?\S")
+_PROMPT = re.compile(rf"{LOOSE_PROMPT}\S")
 _DEVICE = re.compile(r"\b(?:mlx[45]|mthca|bnxt_re|i?rdmap?|erdma|efa|hns|ionic|qedr|roce[op]|ib[ops])\w{1,24}")
 """Software RDMA (rxe, siw) has its node like any other, and is nobody's loss."""
 _NODE = re.compile(r"uverbs\d{1,4}")
