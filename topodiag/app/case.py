@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from topodiag.model.cluster import Cluster
     from topodiag.model.job import Job
     from topodiag.model.layout import Layout
+    from topodiag.model.likeness import Likeness
     from topodiag.model.rank_hosts import RankHosts
 
 LOGGED = frozenset({
@@ -55,11 +56,13 @@ JOINED = frozenset({Kind.PODS, Kind.HOSTFILE, Kind.RANKFILE, Kind.RANK_MAP, Kind
 @dataclass(frozen=True, slots=True)
 class Opened:
     """A case, its measured runs with the files that they were read from (None without one), and the texts as they
-    stand where they are short and all that is given."""
+    stand where they are short and all that is given; `likeness` is what these are like, where they were opened for
+    nothing else."""
 
     case: Case
     runs: Given | None = None
     texts: tuple[Blob, ...] = ()
+    likeness: Likeness | None = None
 
 
 def _as_it_is(case: Case) -> Case:
@@ -74,9 +77,11 @@ def open_case(paths: Sequence[str], live: Callable[[Case], Case] = _as_it_is, *,
         return Opened(_related(live(Case())))
     texts, intake = short_texts(gather(paths, stdin=stream_for(paths)))
     if not intake.of(*JUDGED):
-        if likeness_of(texts) is None:
+        likeness = likeness_of(texts)
+        if likeness is None:
             raise refusal(intake, JUDGED, "evidence that can be judged")
-        return Opened(_related(live(Case(inputs=tuple(_unknown(each) for each in texts)))), texts=texts)
+        case = Case(inputs=tuple(_unknown(each) for each in texts))
+        return Opened(_related(live(case)), texts=texts, likeness=likeness)
     tables = [piece for piece in intake.of(Kind.NCCL_TESTS) if piece.path != STDIN]
     logged = [piece for piece in intake.of(*LOGGED) if piece not in tables]
     case = _nodes(intake, bool(tables or logged))

@@ -26,7 +26,7 @@ from topodiag.model.identity import Identity
 from topodiag.model.result import Result
 from topodiag.placement.job_step import PlacedJobs
 from topodiag.verdict.judge import judge
-from topodiag.verdict.leads import with_leads
+from topodiag.verdict.leads import leaves_open, with_leads
 from topodiag.verdict.order import arranged
 
 if TYPE_CHECKING:
@@ -55,7 +55,9 @@ def diagnose(
     else:
         opened = open_case(paths, sizes=layout)
     result = _joined(opened.case, _results(opened), trained)
-    likeness = likeness_of(opened.texts) if opened.texts else None
+    if not opened.texts or not leaves_open(result):
+        return result
+    likeness = opened.likeness or likeness_of(opened.texts)
     return with_leads(result, likeness) if likeness is not None else result
 
 

@@ -26,14 +26,14 @@ _OPEN = ("JOB001", "JOB005", "BEN001", "BEN005")
 def with_leads(result: Result, likeness: Likeness) -> Result:
     """The result with what its texts are like, where that is worth a word."""
     verdict = result.verdict
-    if verdict is None or not _is_open(result, verdict, likeness):
+    if verdict is None or not leaves_open(result) or not _may_be(result, verdict, likeness):
         return result
     notes = (like(each, harmless=likeness.harmless) for each in _likely(result, verdict, likeness))
     leads = tuple(each for each in notes if each is not None)
     if not leads:
         return result
     first = leads[0]
-    if _found(result) and verdict.causes[0].finding.id in _OPEN:
+    if verdict.causes and in_headline(verdict):
         headline = f"{verdict.headline}; what did it is not in sight, the text {title_of(first)}"
         return replace(result, verdict=replace(verdict, leads=leads, headline=headline))
     if _found(result) or verdict.state is not State.UNKNOWN:
@@ -45,14 +45,25 @@ def with_leads(result: Result, likeness: Likeness) -> Result:
     return replace(result, findings=(*(own or [first]), *rest), verdict=verdict)
 
 
-def _is_open(result: Result, verdict: Verdict, likeness: Likeness) -> bool:
-    """Whether the findings leave open what is wrong, if anything is."""
+def leaves_open(result: Result) -> bool:
+    """Whether the findings leave open what is wrong, if anything is: then it is worth asking what texts are like."""
+    verdict = result.verdict
+    if verdict is None:
+        return False
     if _found(result):
-        others = bool(verdict.causes) and verdict.causes[0].status is not CauseStatus.ESTABLISHED
-        return others and not likeness.harmless
-    if any(outcome.check == "JOB008" for outcome in result.with_status(Status.CLEAN)) and _only_steps(result):
-        return False  # its ranks were compared, step by step: a resemblance to slow ones says less
-    return verdict.state is not State.HEALTHY or not likeness.harmless
+        return bool(verdict.causes) and verdict.causes[0].status is not CauseStatus.ESTABLISHED
+    # Ranks that were compared, step by step: a resemblance to slow ones says less.
+    return not (_only_steps(result) and any(each.check == "JOB008" for each in result.with_status(Status.CLEAN)))
+
+
+def in_headline(verdict: Verdict) -> bool:
+    """Whether the first lead belongs into the headline: nothing is found, or what something did and not what did it."""
+    return not verdict.causes or verdict.causes[0].finding.id in _OPEN
+
+
+def _may_be(result: Result, verdict: Verdict, likeness: Likeness) -> bool:
+    """Whether texts that are more like harmless ones may say anything here."""
+    return not likeness.harmless or not (_found(result) or verdict.state is State.HEALTHY)
 
 
 def _found(result: Result) -> set[str]:
@@ -71,4 +82,4 @@ def _likely(result: Result, verdict: Verdict, likeness: Likeness) -> list[Likely
     return [each for each in likeness.causes if each.check not in told and each.score >= least]
 
 
-__all__ = ["with_leads"]
+__all__ = ["in_headline", "leaves_open", "with_leads"]

@@ -42,11 +42,14 @@ class Table:
 
     def scores(self, text: Iterable[str]) -> dict[str, float]:
         """By class, how far the words of a text speak for it; empty where the table knows none of them."""
-        made = self.weighed(text)
-        if not made:
+        return self.scores_of(self.weighed(text))
+
+    def scores_of(self, shares: Mapping[str, float]) -> dict[str, float]:
+        """The same by the shares of the words (`weighed`)."""
+        if not shares:
             return {}
         scores = list(self.bias)
-        for word, share in made.items():
+        for word, share in shares.items():
             for place, weight in self.words[word].weights:
                 scores[place] += share * weight
         return dict(zip(self.classes, scores, strict=True))

@@ -65,11 +65,10 @@ def _is_pasted(piece: Piece) -> bool:
 def likeness_of(texts: Sequence[Blob], learned: Table | None = None) -> Likeness | None:
     """What these texts are like, taken as one; None where they are like nothing that was ever about a cluster."""
     known = learned if learned is not None else table()
-    words = [word for text in texts for word in tokens(text.text)]
-    shares = known.weighed(words)
+    shares = known.weighed(word for text in texts for word in tokens(text.text))
     if len(shares) < LEAST_WORDS:
         return None
-    scores = known.scores(words)
+    scores = known.scores_of(shares)
     best = sorted(scores, key=lambda name: -scores[name])
     if best[0] == ORDINARY:
         return None

@@ -23,6 +23,7 @@ from topodiag.report.verdict.cause import (
 )
 from topodiag.report.verdict.places import Places
 from topodiag.report.verdict.when import draw_when
+from topodiag.verdict.leads import in_headline
 from topodiag.words.fold import few, plural
 
 SIGNS = {
@@ -142,10 +143,10 @@ def _draw_leads(page: Page, result: Result, verdict: Verdict) -> None:
     a cause that a check found only `-v` shows it."""
     if not verdict.leads:
         return
+    if not in_headline(verdict) and not page.style.verbose:
+        return
     places = Places(result)
     first, *others = verdict.leads
-    if verdict.causes and f"like {first.id} (" not in verdict.headline and not page.style.verbose:
-        return
     entry(page, "like", (first.id, "info"), f"  {first.observed}")
     for line in first.evidence:
         entry(page, "", (f"{places.spell(line)}  {line.text}", "dim"))
