@@ -147,8 +147,8 @@ def score(case: Case) -> Score:
             said = json.loads(diagnose(place).to_json())
         except TopodiagError as error:
             return Score(case, (), (), len(stated), 0, tuple(way for way, _ in stated), str(error))
-    leads = {each["check"]: each["message"] for each in said["verdict"]["leads"]}
-    findings = [each for each in said["findings"] if leads.get(each["id"]) != each["message"]]
+    leads = [each["check"] for each in said["verdict"]["leads"]]
+    findings = of_checks(said)
     judged = any(each["kind"] != Kind.TEXT.value for each in said["inputs"])
     unread = tuple(missing(case.facts, said["facts"]))
     return Score(
@@ -161,8 +161,14 @@ def score(case: Case) -> Score:
         "" if judged else "is of no kind that topodiag knows",
         tuple(leads),
         len(findings) < len(said["findings"]),
-        any(f"like {check} (" in said["verdict"]["headline"] for check in list(leads)[:1]),
+        any(f"like {check} (" in said["verdict"]["headline"] for check in leads[:1]),
     )
+
+
+def of_checks(said: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The findings of a result without the note of what its words are like, which is no finding of a check."""
+    leads = {each["check"]: each["message"] for each in said["verdict"]["leads"]}
+    return [each for each in said["findings"] if leads.get(each["id"]) != each["message"]]
 
 
 def leaves(wanted: object, way: str = "") -> Iterator[tuple[str, object]]:
@@ -220,22 +226,24 @@ def draw(scores: Sequence[Score], every: bool) -> None:
             _draw(each)
     print()
     print(f"{'texts':44}{len(scores):5}  ({len(faulty)} with a fault, {len(healthy)} healthy or benign)")
-    _line("facts that the texts state and that were read", read, stated)
-    _line("cause first", sum(each.is_first for each in faulty), len(faulty))
-    _line(f"cause among the first {FIRST}", sum(each.in_three for each in faulty), len(faulty))
-    _line("healthy texts without a false alarm", sum(each.is_first for each in healthy), len(healthy))
-    _line("texts with a false statement", sum(bool(each.false) for each in scores), len(scores))
-    _line("nothing found although the fault is shown", sum(each.silent for each in faulty), len(faulty))
-    _line("refused as unreadable", sum(bool(each.refused) for each in scores), len(scores))
+    draw_line("facts that the texts state and that were read", read, stated)
+    draw_line("cause first", sum(each.is_first for each in faulty), len(faulty))
+    draw_line(f"cause among the first {FIRST}", sum(each.in_three for each in faulty), len(faulty))
+    draw_line("healthy texts without a false alarm", sum(each.is_first for each in healthy), len(healthy))
+    draw_line("texts with a false statement", sum(bool(each.false) for each in scores), len(scores))
+    draw_line("nothing found although the fault is shown", sum(each.silent for each in faulty), len(faulty))
+    draw_line("refused as unreadable", sum(bool(each.refused) for each in scores), len(scores))
     if scores[0].case.folder == FOLDER:
         return  # the table of words learned from these texts: what it says of them measures nothing
     print("with what the words of a text are like, where nothing is established:")
-    _line("cause named first", sum(each.is_named for each in faulty), len(faulty))
-    _line(f"cause among the first {FIRST} or the leads", sum(each.is_among for each in faulty), len(faulty))
-    _line("texts with a false statement or note", sum(each.false_with_note for each in scores), len(scores))
-    _line("nothing said although the fault is shown", sum(each.silent_with_leads for each in faulty), len(faulty))
-    _line("healthy texts without a false alarm", sum(each.is_named for each in healthy), len(healthy))
-    _line("healthy texts without even a note", sum(not each.loud and not each.noted for each in healthy), len(healthy))
+    draw_line("cause named first", sum(each.is_named for each in faulty), len(faulty))
+    draw_line(f"cause among the first {FIRST} or the leads", sum(each.is_among for each in faulty), len(faulty))
+    draw_line("texts with a false statement or note", sum(each.false_with_note for each in scores), len(scores))
+    draw_line("nothing said although the fault is shown", sum(each.silent_with_leads for each in faulty), len(faulty))
+    draw_line("healthy texts without a false alarm", sum(each.is_named for each in healthy), len(healthy))
+    draw_line(
+        "healthy texts without even a note", sum(not each.loud and not each.noted for each in healthy), len(healthy)
+    )
 
 
 def _draw(each: Score) -> None:
@@ -254,7 +262,7 @@ def _draw(each: Score) -> None:
         print(f"      not read: {lost}")
 
 
-def _line(what: str, count: int, of: int) -> None:
+def draw_line(what: str, count: int, of: int) -> None:
     print(f"{what:44}{count:5} of {of}" + (f"  {100 * count / of:5.1f} %" if of else ""))
 
 

@@ -16,12 +16,11 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from benchmarks.field import FIRST, LOUD, draw_line
 from topodiag.api import diagnose
 from topodiag.model.errors import TopodiagError
 
 FOLDER = Path(__file__).resolve().parents[1] / "fixtures" / "live"
-LOUD = ("error", "warning")
-FIRST = 3
 
 
 @dataclass(frozen=True)
@@ -79,14 +78,14 @@ def draw(scores: list[Score], every: bool) -> None:
             print(f"      wanted {wanted}, said {' '.join(each.ids) or each.refused or '-'}: {each.headline:.100}")
     faulty = [each for each in scores if each.first]
     quiet = [each for each in scores if not each.first]
-    print(f"\n{'jobs':40}{len(scores):5}  ({len(faulty)} with a fault that shows)")
+    print(f"\n{'jobs':44}{len(scores):5}  ({len(faulty)} with a fault that shows)")
     for what, count, of in (
         ("cause first", sum(each.right for each in faulty), len(faulty)),
         (f"cause among the first {FIRST}", sum(each.in_three for each in faulty), len(faulty)),
         ("nothing found although the fault shows", sum(not each.ids for each in faulty), len(faulty)),
         ("quiet where nothing shows", sum(each.right for each in quiet), len(quiet)),
     ):
-        print(f"{what:40}{count:5} of {of}" + (f"  {100 * count / of:5.1f} %" if of else ""))
+        draw_line(what, count, of)
 
 
 def main() -> None:

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from benchmarks.field import of_checks as seen
 from topodiag.api import diagnose
 from topodiag.model.errors import TopodiagError
 
@@ -18,10 +19,12 @@ def said(folder: Path, text: str) -> dict[str, Any]:
     return made
 
 
-def seen(made: dict[str, Any]) -> list[dict[str, Any]]:
-    """The findings of a result without the note of what its words are like, which is no finding of a check."""
-    leads = {each["check"]: each["message"] for each in made["verdict"]["leads"]}
-    return [each for each in made["findings"] if leads.get(each["id"]) != each["message"]]
+def first_of(folder: Path, text: str) -> dict[str, Any]:
+    """The finding that comes first; there must be one."""
+    findings = said(folder, text)["findings"]
+    assert findings, "nothing found"
+    first: dict[str, Any] = findings[0]
+    return first
 
 
 def chain(made: dict[str, Any]) -> list[tuple[str, str]]:
@@ -36,3 +39,6 @@ def loud(folder: Path, text: str) -> list[str]:
     except TopodiagError:
         return []
     return [each["id"] for each in findings if each["severity"] != "info"]
+
+
+__all__ = ["chain", "first_of", "loud", "said", "seen"]
