@@ -64,7 +64,8 @@ def test_where_other_causes_remain_possible_they_are_named_and_nothing_else_chan
     made = with_leads(result, Likeness(LIKELY))
     assert leads(made) == ["NVL005", "JOB005"]
     assert made.verdict is not None
-    assert replace(made, verdict=replace(made.verdict, leads=())) == result
+    assert made.verdict.leads_aside
+    assert replace(made, verdict=replace(made.verdict, leads=(), leads_aside=False)) == result
     assert with_leads(result, Likeness(LIKELY, harmless=True)) is result
 
 

@@ -169,3 +169,5 @@ class Verdict:
     joined: tuple[str, ...] = ()
     leads: tuple[Finding, ...] = ()
     """Causes of known texts with the same words, most like first, where nothing in the evidence is established."""
+    leads_aside: bool = False
+    """Whether the leads stand beside a cause that a check found, and not in the headline."""

@@ -33,11 +33,11 @@ def with_leads(result: Result, likeness: Likeness) -> Result:
     if not leads:
         return result
     first = leads[0]
-    if verdict.causes and in_headline(verdict):
+    if verdict.causes and verdict.causes[0].finding.id in _OPEN:
         headline = f"{verdict.headline}; what did it is not in sight, the text {title_of(first)}"
         return replace(result, verdict=replace(verdict, leads=leads, headline=headline))
     if _found(result) or verdict.state is not State.UNKNOWN:
-        return replace(result, verdict=replace(verdict, leads=leads))
+        return replace(result, verdict=replace(verdict, leads=leads, leads_aside=bool(verdict.causes)))
     own = [each for each in result.findings if each.id == first.id]  # a note of the check itself says more
     rest = [each for each in result.findings if each.id != first.id]
     headline = f"nothing here is established; it {first.message}"
@@ -54,11 +54,6 @@ def leaves_open(result: Result) -> bool:
         return bool(verdict.causes) and verdict.causes[0].status is not CauseStatus.ESTABLISHED
     # Ranks that were compared, step by step: a resemblance to slow ones says less.
     return not (_only_steps(result) and any(each.check == "JOB008" for each in result.with_status(Status.CLEAN)))
-
-
-def in_headline(verdict: Verdict) -> bool:
-    """Whether the first lead belongs into the headline: nothing is found, or what something did and not what did it."""
-    return not verdict.causes or verdict.causes[0].finding.id in _OPEN
 
 
 def _may_be(result: Result, verdict: Verdict, likeness: Likeness) -> bool:
@@ -82,4 +77,4 @@ def _likely(result: Result, verdict: Verdict, likeness: Likeness) -> list[Likely
     return [each for each in likeness.causes if each.check not in told and each.score >= least]
 
 
-__all__ = ["in_headline", "leaves_open", "with_leads"]
+__all__ = ["leaves_open", "with_leads"]

@@ -23,7 +23,6 @@ from topodiag.report.verdict.cause import (
 )
 from topodiag.report.verdict.places import Places
 from topodiag.report.verdict.when import draw_when
-from topodiag.verdict.leads import in_headline
 from topodiag.words.fold import few, plural
 
 SIGNS = {
@@ -143,7 +142,7 @@ def _draw_leads(page: Page, result: Result, verdict: Verdict) -> None:
     a cause that a check found only `-v` shows it."""
     if not verdict.leads:
         return
-    if not in_headline(verdict) and not page.style.verbose:
+    if verdict.leads_aside and not page.style.verbose:
         return
     places = Places(result)
     first, *others = verdict.leads
