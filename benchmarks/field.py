@@ -65,6 +65,7 @@ class Score:
     leads: tuple[str, ...] = ()
     noted: bool = False
     named: bool = False
+    aside: bool = False
 
     @property
     def is_named(self) -> bool:
@@ -74,9 +75,16 @@ class Score:
         return self.is_first or (self.named and self.leads[0] in self.case.first)
 
     @property
+    def in_sight(self) -> tuple[str, ...]:
+        """The causes in the order in which a reader meets them: the first finding, what the text is like, then the
+        other findings."""
+        leads = () if self.aside else self.leads
+        return tuple(dict.fromkeys((*self.ids[:1], *leads, *self.ids[1:])))
+
+    @property
     def is_among(self) -> bool:
-        """Whether the cause is among the first three findings, or among the leads."""
-        return self.in_three or not set(self.leads).isdisjoint(self.case.first)
+        """Whether the cause is among the first three that a reader meets."""
+        return not set(self.in_sight[:FIRST]).isdisjoint(self.case.first)
 
     @property
     def silent_with_leads(self) -> bool:
@@ -162,6 +170,7 @@ def score(case: Case) -> Score:
         tuple(leads),
         len(findings) < len(said["findings"]),
         any(f"like {check} (" in said["verdict"]["headline"] for check in leads[:1]),
+        said["verdict"].get("leads_aside", False),
     )
 
 

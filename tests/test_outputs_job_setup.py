@@ -193,8 +193,7 @@ def test_an_abort_of_a_release_with_two_known_faults_is_told_once(tmp_path: Path
 def _of_two(folder: Path, one: str, other: str) -> list[dict[str, Any]]:
     (folder / "head.log").write_text(one)
     (folder / "worker.log").write_text(other)
-    made: list[dict[str, Any]] = json.loads(diagnose(folder).to_json())["findings"]
-    return made
+    return seen(json.loads(diagnose(folder).to_json()))
 
 
 @pytest.mark.parametrize(

@@ -25,8 +25,8 @@ from topodiag.evidence.likeness.table import FILE, HARMLESS, ORDINARY, Table, Wo
 ROOT = Path(__file__).resolve().parents[1]
 ORDINARY_TEXTS, ORDINARY_CHARS = 900, 20_000
 FOLDERS = (Path("/usr/share/doc"), Path("/etc"), Path("/usr/share/perl"), Path(sysconfig.get_paths()["purelib"]))
-LEAST_TEXTS = 2
-"""A word of a single text says nothing of the next one."""
+LEAST_TEXTS = 3
+"""A word of one or two texts says little of the next one, and most pairs are such."""
 LEAST_WEIGHT = 0.05
 """Weights below say little and are most of the file."""
 PENALTY = 1.0

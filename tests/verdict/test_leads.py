@@ -59,25 +59,44 @@ def test_a_fault_that_is_established_stands_alone() -> None:
     assert with_leads(result, Likeness(LIKELY)) is result
 
 
-def test_where_other_causes_remain_possible_they_are_named_and_nothing_else_changes() -> None:
+def test_beside_a_cause_that_is_not_established_the_leads_are_named_and_nothing_else_changes() -> None:
     result = judged(found("NIC001"))
     made = with_leads(result, Likeness(LIKELY))
     assert leads(made) == ["NVL005", "JOB005"]
     assert made.verdict is not None
-    assert made.verdict.leads_aside
-    assert replace(made, verdict=replace(made.verdict, leads=(), leads_aside=False)) == result
+    assert not made.verdict.leads_aside
+    assert replace(made, verdict=replace(made.verdict, leads=())) == result
     assert with_leads(result, Likeness(LIKELY, harmless=True)) is result
 
 
-def test_beside_an_effect_the_first_lead_is_in_the_headline_and_none_is_a_finding() -> None:
-    result = judged(found("JOB005"))
+def test_where_the_words_speak_for_what_was_found_the_other_leads_stand_aside() -> None:
+    result = judged(found("NVL005"))
     made = with_leads(result, Likeness(LIKELY))
+    assert leads(made) == ["JOB005"]
+    assert made.verdict is not None
+    assert made.verdict.leads_aside
+    assert made.verdict.headline == "as the check says"
+
+
+@pytest.mark.parametrize("effect", ["JOB005", "JOB009"])
+@pytest.mark.parametrize("harmless", [False, True])
+def test_beside_an_effect_the_first_lead_is_in_the_headline_and_none_is_a_finding(effect: str, harmless: bool) -> None:
+    result = judged(found(effect))
+    made = with_leads(result, Likeness(LIKELY[:1], harmless))
     assert leads(made) == ["NVL005"]
     assert made.findings == result.findings
     assert made.verdict is not None
     assert made.verdict.headline.startswith(
         "as the check says; what did it is not in sight, the text reads like NVL005 ("
     )
+
+
+def test_an_effect_that_the_words_speak_for_first_keeps_its_headline() -> None:
+    result = judged(found("JOB009"))
+    made = with_leads(result, Likeness((Likely("JOB009", 0.1, ("killed",), ()), *LIKELY)))
+    assert leads(made) == ["NVL005", "JOB005"]
+    assert made.verdict is not None
+    assert (made.verdict.headline, made.verdict.leads_aside) == ("as the check says", True)
 
 
 def test_a_check_that_found_all_well_is_not_spoken_against() -> None:

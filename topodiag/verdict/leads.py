@@ -3,7 +3,7 @@
 What is established stands alone. Where nobody can say how it is, the lead that is most like comes first, as a note;
 where what is found only shows an effect, the first lead stands behind it in the headline. Where other causes than the
 one that was found remain possible, and where all that checks judge is well, the leads are named in the verdict and
-nothing else changes.
+nothing else changes: in sight where the words speak for another cause than the one found, aside where they agree.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from topodiag.model.verdict import CauseStatus, State, Verdict
 
 LEAST_OF_HEALTHY = -0.5
 """Score below which a lead says too little beside checks that looked and found all well."""
-_OPEN = ("JOB001", "JOB005", "BEN001", "BEN005")
+_OPEN = ("JOB001", "JOB005", "JOB009", "BEN001", "BEN005")
 """Checks that see what something did and leave open what."""
 
 
@@ -28,16 +28,18 @@ def with_leads(result: Result, likeness: Likeness) -> Result:
     verdict = result.verdict
     if verdict is None or not leaves_open(result) or not _may_be(result, verdict, likeness):
         return result
-    notes = (like(each, harmless=likeness.harmless) for each in _likely(result, verdict, likeness))
+    harmless = likeness.harmless and not _is_effect(verdict)
+    notes = (like(each, harmless=harmless) for each in _likely(result, verdict, likeness))
     leads = tuple(each for each in notes if each is not None)
     if not leads:
         return result
     first = leads[0]
-    if verdict.causes and verdict.causes[0].finding.id in _OPEN:
+    agree = likeness.causes[0].check in _found(result)
+    if _is_effect(verdict) and not agree:
         headline = f"{verdict.headline}; what did it is not in sight, the text {title_of(first)}"
         return replace(result, verdict=replace(verdict, leads=leads, headline=headline))
     if _found(result) or verdict.state is not State.UNKNOWN:
-        return replace(result, verdict=replace(verdict, leads=leads, leads_aside=bool(verdict.causes)))
+        return replace(result, verdict=replace(verdict, leads=leads, leads_aside=bool(verdict.causes) and agree))
     own = [each for each in result.findings if each.id == first.id]  # a note of the check itself says more
     rest = [each for each in result.findings if each.id != first.id]
     headline = f"nothing here is established; it {first.message}"
@@ -57,8 +59,13 @@ def leaves_open(result: Result) -> bool:
 
 
 def _may_be(result: Result, verdict: Verdict, likeness: Likeness) -> bool:
-    """Whether texts that are more like harmless ones may say anything here."""
-    return not likeness.harmless or not (_found(result) or verdict.state is State.HEALTHY)
+    """Whether texts that are more like harmless ones may say anything here. Where an effect stands, something is wrong
+    whatever they are like."""
+    return not likeness.harmless or _is_effect(verdict) or not (_found(result) or verdict.state is State.HEALTHY)
+
+
+def _is_effect(verdict: Verdict) -> bool:
+    return bool(verdict.causes) and verdict.causes[0].finding.id in _OPEN
 
 
 def _found(result: Result) -> set[str]:

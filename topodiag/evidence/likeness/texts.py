@@ -12,7 +12,7 @@ from topodiag.evidence.intake.pieces import STDIN, Intake, Piece
 from topodiag.evidence.intake.reading import read_piece
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.likeness.table import HARMLESS, ORDINARY, Table, table
-from topodiag.evidence.likeness.tokens import tokens
+from topodiag.evidence.likeness.tokens import PAIR, tokens
 from topodiag.model.errors import InputError
 from topodiag.model.likeness import Likely, Likeness
 from topodiag.model.provenance import MAX_QUOTE, Origin
@@ -27,9 +27,11 @@ LIKENED = frozenset({
 MOST_CAUSES, MOST_WORDS, MOST_LINES = 3, 4, 2
 LEAST_WORDS = 12
 """Known words below which a text says nothing by its words."""
-LEAST, LEAST_OF_HARMLESS = -0.75, -0.6
-"""Scores below which the first cause was more often wrong than right, on texts that the table had not learned from; of
-texts that are even more like harmless ones more is asked."""
+LEAST = -0.8
+"""Score below which the first cause was more often wrong than right, on texts that the table had not learned from."""
+FAR = 0.2
+"""A text tells of no cluster where its words say so by this much more than they speak for any cause: of ordinary
+documents that the table had not learned from, 19 of 20 do so by more than twice as much."""
 LEAST_OF_OTHERS = -1.0
 """Score of a second and third cause below which nothing in a text speaks for them."""
 _SAYS_NOTHING = frozenset({"the", "and", "for", "that", "this", "with", "from", "not", "are", "was", "has", "have"})
@@ -66,16 +68,15 @@ def likeness_of(texts: Sequence[Blob], learned: Table | None = None) -> Likeness
     """What these texts are like, taken as one; None where they are like nothing that was ever about a cluster."""
     known = learned if learned is not None else table()
     shares = known.weighed(word for text in texts for word in tokens(text.text))
-    if len(shares) < LEAST_WORDS:
+    if sum(PAIR not in word for word in shares) < LEAST_WORDS:
         return None
     scores = known.scores_of(shares)
     best = sorted(scores, key=lambda name: -scores[name])
-    if best[0] == ORDINARY:
-        return None
-    harmless = best[0] == HARMLESS
     checks = [name for name in best if name not in (HARMLESS, ORDINARY)][:MOST_CAUSES]
-    if scores[checks[0]] < (LEAST_OF_HARMLESS if harmless else LEAST):
+    first = scores[checks[0]]
+    if first < LEAST or scores[ORDINARY] > first + FAR:
         return None
+    harmless = scores[HARMLESS] > first
     checks = [name for name in checks if scores[name] >= LEAST_OF_OTHERS]
     return Likeness(tuple(_likely(name, scores[name], shares, texts, known) for name in checks), harmless)
 

@@ -37,6 +37,7 @@ def verdict_of(verdict: model.Verdict) -> shape.Verdict:
         ],
         joined=list(verdict.joined),
         leads=[shape.Lead(check=each.id, message=each.message) for each in verdict.leads],
+        leads_aside=verdict.leads_aside,
     )
 
 

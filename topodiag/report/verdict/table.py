@@ -138,19 +138,23 @@ def _draw_rest(page: Page, result: Result, verdict: Verdict) -> None:
 
 
 def _draw_leads(page: Page, result: Result, verdict: Verdict) -> None:
-    """What the text is like: the first cause with the lines that hold its words, and the others by their checks. Beside
-    a cause that a check found only `-v` shows it."""
+    """What the text is like: the first cause with the lines that hold its words, and the others by their checks. Below
+    a cause that a check found a line has to do; where the words speak for that cause, only `-v` shows the others."""
     if not verdict.leads:
         return
     if verdict.leads_aside and not page.style.verbose:
         return
-    places = Places(result)
     first, *others = verdict.leads
+    less = "less: " + ", ".join(each.id for each in others) if others else ""
+    if verdict.causes:
+        entry(page, "like", first.message, (f"; {less}" if less else "", "dim"))
+        return
+    places = Places(result)
     entry(page, "like", (first.id, "info"), f"  {first.observed}")
     for line in first.evidence:
         entry(page, "", (f"{places.spell(line)}  {line.text}", "dim"))
-    if others:
-        entry(page, "", ("less: " + ", ".join(each.id for each in others), "dim"))
+    if less:
+        entry(page, "", (less, "dim"))
     entry(page, "", "; ".join(first.fix))
 
 

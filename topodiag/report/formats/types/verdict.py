@@ -142,6 +142,10 @@ class Verdict(Struct, frozen=True, kw_only=True):
         list[Lead],
         Meta(description="Causes of known texts with the same words, most like first: a resemblance, no evidence."),
     ]
+    leads_aside: Annotated[
+        bool,
+        Meta(description="Whether the words speak for what was found, so that the leads are only an afterthought."),
+    ]
 
 
 class Host(Struct, frozen=True, kw_only=True):
