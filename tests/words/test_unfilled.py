@@ -41,8 +41,8 @@ def test_percent_signs_of_messages_are_no_places(line: str) -> None:
     assert not is_unfilled(line)
 
 
-def test_data_formats_keep_their_lines() -> None:
-    line = '{"message": "took %d ms", "gpu": 3}'
+@pytest.mark.parametrize("line", ['{"message": "took %d ms", "gpu": 3}', "= proc/sys/kernel/core_pattern\tcore.%p %s"])
+def test_data_formats_keep_their_lines(line: str) -> None:
     assert without_unfilled(line) == line
 
 

@@ -23,12 +23,16 @@ def is_unfilled(line: str) -> bool:
 
 
 def without_unfilled(text: str) -> str:
-    """The text with such lines blank; those of data formats and indented ones, which hold more than a message, stay: a
-    tool's own output has values there."""
+    """The text with such lines blank; those of data formats, those with tabs, and indented ones hold more than a message
+    and stay: a tool's own output has values there."""
     if "%" not in text or _PLACE.search(text) is None:
         return text
     lines = text.split("\n")
-    return "\n".join("" if line[:1] not in "{[< \t" and is_unfilled(line) else line for line in lines)
+    return "\n".join("" if _may_be_message(line) and is_unfilled(line) else line for line in lines)
+
+
+def _may_be_message(line: str) -> bool:
+    return line[:1] not in "{[< " and "\t" not in line
 
 
 __all__ = ["is_unfilled", "without_unfilled"]
