@@ -105,13 +105,14 @@ def test_a_check_that_found_all_well_is_not_spoken_against() -> None:
 
 
 @pytest.mark.parametrize(("score", "harmless", "said"), [(0.4, False, True), (-0.6, False, False), (0.4, True, False)])
-def test_of_what_the_checks_call_healthy_only_a_clear_lead_is_named(score: float, harmless: bool, said: bool) -> None:
+def test_a_clear_lead_leaves_open_what_the_checks_call_healthy(score: float, harmless: bool, said: bool) -> None:
     well = Result(verdict=Verdict(State.HEALTHY, "nothing is wrong"))
     made = with_leads(well, Likeness((replace(LIKELY[0], score=score),), harmless))
     assert leads(made) == (["NVL005"] if said else [])
     assert made.findings == ()
     assert made.verdict is not None
-    assert (made.verdict.state, made.verdict.headline) == (State.HEALTHY, "nothing is wrong")
+    assert made.verdict.state is (State.UNKNOWN if said else State.HEALTHY)
+    assert made.verdict.headline.startswith("nothing is wrong, but it reads like NVL005 (") == said
 
 
 def test_a_note_of_the_check_itself_is_kept_and_comes_first() -> None:

@@ -2,8 +2,9 @@
 
 What is established stands alone. Where nobody can say how it is, the lead that is most like comes first, as a note;
 where what is found only shows an effect, the first lead stands behind it in the headline. Where other causes than the
-one that was found remain possible, and where all that checks judge is well, the leads are named in the verdict and
-nothing else changes: in sight where the words speak for another cause than the one found, aside where they agree.
+one that was found remain possible, the leads are named in the verdict and nothing else changes: in sight where the words
+speak for another cause than the one found, aside where they agree. Where all that checks judged is well and the words
+speak clearly for a fault that no check cleared, nobody can say how it is.
 """
 
 from __future__ import annotations
@@ -38,6 +39,9 @@ def with_leads(result: Result, likeness: Likeness) -> Result:
     if _is_effect(verdict) and not agree:
         headline = f"{verdict.headline}; what did it is not in sight, the text {title_of(first)}"
         return replace(result, verdict=replace(verdict, leads=leads, headline=headline))
+    if verdict.state is State.HEALTHY:
+        headline = f"{verdict.headline}, but it {title_of(first)}"
+        return replace(result, verdict=replace(verdict, leads=leads, state=State.UNKNOWN, headline=headline))
     if _found(result) or verdict.state is not State.UNKNOWN:
         return replace(result, verdict=replace(verdict, leads=leads, leads_aside=bool(verdict.causes) and agree))
     own = [each for each in result.findings if each.id == first.id]  # a note of the check itself says more
