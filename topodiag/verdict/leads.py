@@ -2,9 +2,9 @@
 
 What is established stands alone. Where nobody can say how it is, the lead that is most like comes first, as a note;
 where what is found only shows an effect, the first lead stands behind it in the headline. Where other causes than the
-one that was found remain possible, the leads are named in the verdict and nothing else changes: in sight where the words
-speak for another cause than the one found, aside where they agree. Where all that checks judged is well and the words
-speak clearly for a fault that no check cleared, nobody can say how it is.
+one that was found remain possible, the leads are named in the verdict and nothing else changes: in sight where the
+words speak for another cause than the one found, aside where they agree. Where all that checks judged is well and the
+words speak clearly for a fault that no check cleared, nobody can say how it is.
 """
 
 from __future__ import annotations

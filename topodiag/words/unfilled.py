@@ -23,8 +23,8 @@ def is_unfilled(line: str) -> bool:
 
 
 def without_unfilled(text: str) -> str:
-    """The text with such lines blank; those of data formats, those with tabs, and indented ones hold more than a message
-    and stay: a tool's own output has values there."""
+    """The text with such lines blank; those of data formats, those with tabs, and indented ones hold more than a
+    message and stay: a tool's own output has values there."""
     if "%" not in text or _PLACE.search(text) is None:
         return text
     lines = text.split("\n")
