@@ -11,7 +11,7 @@ import io
 import os
 import re
 import stat
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -20,7 +20,7 @@ from topodiag.evidence.intake.bundle import HEAD_BYTES, MANIFEST, is_bundle
 from topodiag.evidence.intake.collected import without_bookkeeping
 from topodiag.evidence.intake.fixtures import PREFIX, resolve
 from topodiag.evidence.intake.hosts import host_of_log, host_of_text, ids_of_text
-from topodiag.evidence.intake.kinds import Kind
+from topodiag.evidence.intake.kinds import NODE_KINDS, Kind
 from topodiag.evidence.intake.pieces import STDIN, STDIN_NAME, Aside, Intake, Piece
 from topodiag.evidence.interface import Blob
 from topodiag.model.errors import InputError
@@ -34,6 +34,10 @@ MOST_LOOKED = 64 << 20
 """Bytes of a text that are looked through for a line that says something: about a second. What is longer is for
 `topodiag logs`, which reads all of any text."""
 LOOKED_BLOCK = 1 << 20
+MOST_SHARED = 8 << 20
+"""Bytes of a text that is looked through for what several hosts printed."""
+_OF_HOSTS = NODE_KINDS | {Kind.TEXT, Kind.JOB_OUTPUT, Kind.CLUSTER}
+"""Kinds of a text that may hold what the tools of several nodes print."""
 _HOST = re.compile(rb'"host": {0,4}"([^"\\\x00-\x1f]{1,200})"')
 _DIGESTED = 1 << 15
 """Bytes of a manifest that tell it from any other: it names the host, the time, and how long each command took."""
@@ -211,8 +215,37 @@ def _take(path: str, root: str, met: _Met, *, named: bool) -> None:
         _take_archive(made, seen, met)
     elif seen.kind in NOT_EVIDENCE:
         met.leave(path, f"it is {words_of(seen)}", named=named)
-    else:
+    elif not _take_hosts(made, seen, lambda: _whole(path, status.st_size, head + tail), met):
         met.take(_with_identity(made, seen.head or head))
+
+
+def _whole(path: str, size: int, met: bytes) -> bytes:
+    if size <= len(met):
+        return met
+    with open(path, "rb") as stream:
+        return stream.read(MOST_SHARED)
+
+
+def _take_hosts(made: Piece, seen: Looks, whole: Callable[[], bytes], met: _Met) -> bool:
+    """Takes a text that holds what several hosts print as a piece of each; False where it is of one, or none says
+    which. A job's records are of all its hosts."""
+    from topodiag.evidence.intake.fanout import LEAST_HOSTS, parts_of  # noqa: PLC0415 - as above
+    from topodiag.evidence.intake.looks import looks  # noqa: PLC0415 - as above
+
+    if met.quick or seen.coding or made.size > MOST_SHARED or not set(seen.kinds) <= _OF_HOSTS:
+        return False
+    parts = [(host, text.encode()) for host, text in parts_of(Blob(made.name, whole()).text).items()]
+    told = [(host, text, looks(text[:HEAD_BYTES], name=made.name)) for host, text in parts]
+    of_nodes = [each for *_, each in told if not set(each.kinds).isdisjoint(NODE_KINDS)]
+    if len(of_nodes) < LEAST_HOSTS or not all(set(each.kinds) <= _OF_HOSTS for each in of_nodes):
+        return False
+    for host, text, own in told:
+        piece = replace(made, kinds=own.kinds, size=len(text), sources=own.sources, member=host, held=text)
+        if own in of_nodes:
+            met.take(replace(_with_identity(piece, text), host=host))
+        else:
+            met.leave(piece.name, "what this host printed is of no kind that topodiag knows")
+    return True
 
 
 def _looked_through(path: str, seen: Looks) -> Looks:
@@ -334,7 +367,7 @@ def _take_stdin(stdin: BinaryIO | None, met: _Met) -> BinaryIO:
         met.leave(STDIN_NAME, f"is {words_of(seen)}", hint=hint, named=True)
     elif seen.packed:
         met.take(made)
-    else:
+    elif len(head) >= HEAD_BYTES or not _take_hosts(replace(made, size=len(head)), seen, lambda: head, met):
         met.take(_with_identity(made, seen.head or head))
     return io.BufferedReader(Rewound(head, stream))
 

@@ -26,7 +26,7 @@ class Piece:
     the user gave this very path, rather than a folder with it. `root` is the argument it came from. `size` is in raw
     bytes, -1 of standard input. `what` are words that are more exact than those of its kind. `ids` are serials that
     only one machine has, each with the device that it is of, "" where that is not said; `digest` is the same for copies
-    of one bundle.
+    of one bundle. `held` is the text itself of a part of a file: what one of several hosts printed, its `member`.
     """
 
     path: str
@@ -42,6 +42,7 @@ class Piece:
     ids: frozenset[tuple[str, str]] = frozenset()
     digest: str = ""
     spooled: str = ""
+    held: bytes | None = None
 
     @property
     def file(self) -> str:
@@ -55,9 +56,8 @@ class Piece:
     @property
     def name(self) -> str:
         """As a reader knows it."""
-        if self.path == STDIN:
-            return STDIN_NAME
-        return f"{self.path}/{self.member}" if self.member else self.path
+        whole = STDIN_NAME if self.path == STDIN else self.path
+        return f"{whole}/{self.member}" if self.member else whole
 
     @property
     def words(self) -> str:

@@ -23,7 +23,9 @@ def read_piece(intake: Intake, piece: Piece, most: int = MAX_BYTES) -> Blob:
     longer be read. Standard input can be read once."""
     stream: BinaryIO
     try:
-        if piece.path == STDIN:
+        if piece.held is not None:
+            stream = io.BytesIO(piece.held)
+        elif piece.path == STDIN:
             stream = intake.stdin or io.BytesIO()
         elif piece.member and not piece.spooled:
             stream = io.BytesIO(read_member(piece.path, piece.member, most + 1))
@@ -39,7 +41,7 @@ def read_piece(intake: Intake, piece: Piece, most: int = MAX_BYTES) -> Blob:
             if len(text) > most:
                 raise InputError(piece.name, f"is larger than {spell_bytes(most)}", hint="is it the right file?")
     finally:
-        if piece.path != STDIN:
+        if piece.path != STDIN or piece.held is not None:
             stream.close()
     if not text and reading.notes:
         raise InputError(piece.name, reading.notes[0], hint="was the copy interrupted?")

@@ -10,7 +10,7 @@ import os
 import shutil
 import tempfile
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -21,9 +21,9 @@ from topodiag.evidence.intake.pieces import Intake, Piece
 
 @contextmanager
 def spooled(intake: Intake, wanted: Callable[[Piece], bool]) -> Iterator[Intake]:
-    """The intake with its wanted members of archives as plain files (`Piece.file`), which keep the names by which a
-    reader knows them. Bundles stay packed. Raises InputError for an archive that can no longer be read, TopodiagError
-    where the disk is full."""
+    """The intake with its wanted members of archives, and what one of several hosts printed, as plain files
+    (`Piece.file`), which keep the names by which a reader knows them. Bundles stay packed. Raises InputError for an
+    archive that can no longer be read, TopodiagError where the disk is full."""
     archives: dict[str, dict[str, str]] = defaultdict(dict)
     for piece in intake.pieces:
         if _is_packed(piece) and wanted(piece):
@@ -36,8 +36,12 @@ def spooled(intake: Intake, wanted: Callable[[Piece], bool]) -> Iterator[Intake]
     except OSError as error:
         raise disk_full(next(iter(archives)), error) from None
     try:
+        held = {(piece.path, piece.member): piece.held for piece in intake.pieces if piece.held is not None}
         for path, places in archives.items():
-            _unpack(path, places, folder)
+            if any((path, member) in held for member in places):
+                _write(places, {member: held[path, member] for member in places}, folder)
+            else:
+                _unpack(path, places, folder)
         yield replace(intake, pieces=tuple(_placed(piece, archives.get(piece.path, {})) for piece in intake.pieces))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -49,6 +53,15 @@ def _is_packed(piece: Piece) -> bool:
 
 def _placed(piece: Piece, places: dict[str, str]) -> Piece:
     return replace(piece, spooled=places[piece.member]) if _is_packed(piece) and piece.member in places else piece
+
+
+def _write(places: dict[str, str], texts: Mapping[str, bytes], folder: str) -> None:
+    """Write the texts to files, whose paths become the values of `places`."""
+    first = len(os.listdir(folder))
+    for number, (member, text) in enumerate(texts.items(), first):
+        places[member] = os.path.join(folder, str(number))
+        with open(places[member], "wb") as stream:
+            stream.write(text)
 
 
 def _unpack(path: str, places: dict[str, str], folder: str) -> None:

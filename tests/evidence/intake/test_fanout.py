@@ -1,0 +1,127 @@
+"""One text with the output of several hosts: each host has its own lines, at their numbers, whoever wrote them down."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.pasted import seen
+from topodiag.api import diagnose
+from topodiag.evidence.intake.fanout import parts_of
+from topodiag.evidence.intake.gather import gather
+from topodiag.evidence.intake.kinds import Kind
+
+PORT = """CA 'mlx5_0'
+\tCA type: MT4129
+\tFirmware version: 28.39.1002
+\tNode GUID: 0x946dae0300a1b20{0}
+\tPort 1:
+\t\tState: Active
+\t\tPhysical state: LinkUp
+\t\tRate: {1}
+\t\tLink layer: InfiniBand"""
+OWN = {f"gpu-0{at}": PORT.format(at, 200 if at == 3 else 400) for at in range(1, 5)}
+FORMS = {
+    "pdsh": "\n".join(f"{host}: {line}" for host, text in OWN.items() for line in text.split("\n")),
+    "pdsh, mixed": "\n".join(f"{host}: {text.splitlines()[at]}" for at in range(9) for host, text in OWN.items())
+    + "\npdsh@login: gpu-09: ssh exited with exit code 255\n",
+    "dshbak": "\n".join(f"----------------\n{host}\n----------------\n{text}" for host, text in OWN.items()),
+    "ansible": "\n".join(f"{host} | CHANGED | rc=0 >>\n{text}\n" for host, text in OWN.items()),
+    "ansible -o": "\n".join(
+        f"{host} | CHANGED | rc=0 | (stdout) " + text.replace("\n", "\\n") for host, text in OWN.items()
+    ),
+    "pssh": "\n".join(f"[{at}] 10:32:11 [SUCCESS] {host}\n{text}" for at, (host, text) in enumerate(OWN.items(), 1)),
+    "loop": "\n".join(f"=== {host} ===\n{text}" for host, text in OWN.items()),
+    "salt": "\n".join(f"{host}:\n    " + text.replace("\n", "\n    ") for host, text in OWN.items()),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_each_host_has_its_own_lines(form: str) -> None:
+    parts = parts_of(FORMS[form])
+    assert {host: [line for line in text.split("\n") if line] for host, text in parts.items()} == {
+        host: text.split("\n") for host, text in OWN.items()
+    }
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_port_of_one_host_that_is_slower_is_found_by_its_siblings(tmp_path: Path, form: str) -> None:
+    path = tmp_path / "out.txt"
+    path.write_text(FORMS[form])
+    made = json.loads(diagnose(path).to_json())
+    [finding] = seen(made)
+    assert (finding["id"], finding["where"]["nodes"]) == ("NIC002", ["gpu-03"])
+    [line] = finding["evidence"]
+    assert line["source"] == f"{path}/gpu-03"
+    if form != "ansible -o":  # whose lines have no numbers of their own
+        assert "Rate: 200" in FORMS[form].split("\n")[line["line"] - 1]
+
+
+def test_standard_input_is_cut_as_well() -> None:
+    pieces = gather(["-"], stdin=io.BytesIO(FORMS["loop"].encode())).pieces
+    assert [(piece.name, piece.host) for piece in pieces] == [(f"<stdin>/{host}", host) for host in OWN]
+
+
+def test_hosts_that_print_the_same_are_named_as_a_set() -> None:
+    text = f"---------------\ngpu-[01-03,07] (4)\n---------------\n{PORT}\n---------------\ngpu-09\n---------------\n{PORT}x"
+    assert list(parts_of(text)) == ["gpu-01", "gpu-02", "gpu-03", "gpu-07", "gpu-09"]
+
+
+def test_a_host_that_printed_nothing_of_use_is_named_aside(tmp_path: Path) -> None:
+    path = tmp_path / "out.txt"
+    path.write_text(FORMS["ansible"] + "gpu-05 | FAILED | rc=127 >>\nbash: ibstat: command not found\n")
+    made = gather([str(path)])
+    assert [piece.host for piece in made.pieces] == list(OWN)
+    assert [each.path for each in made.aside] == [f"{path}/gpu-05"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "State: Active\nRate: 400\nState: Down\nRate: 400\n",
+        "gpu-01: 400\ngpu-02: 200\n",  # a table of hosts
+        "GPU0: a\nGPU0: b\nGPU1: a\nGPU1: b\n",
+        "mlx5_0: a\nmlx5_0: b\nmlx5_1: a\nmlx5_1: b\n",
+        "=== run 1 ===\na\n=== run1 ===\na\n=== run2 ===\nb\n",
+        "==> gpu01.log <==\na\n==> gpu02.log <==\nb\n",
+        "=== gpu-01 ===\na\nb\n",
+        "gpu-01: a\ngpu-01: b\ngpu-02: a\ngpu-02: b\nand a line of nobody\n",
+        "=== a100-before2 ===\nGPU 0: A (UUID: GPU-4c1f2b7e-0000-0000-0000-000000000001)\n"
+        "=== a100-after3 ===\nGPU 0: A (UUID: GPU-4c1f2b7e-0000-0000-0000-000000000001)\n",
+        "gpu-[01-99999999]\n",
+        "",
+    ],
+)
+def test_texts_of_one_machine_and_tables_stay_whole(text: str) -> None:
+    assert parts_of(text) == {}
+
+
+def test_the_log_of_a_job_stays_whole(tmp_path: Path) -> None:
+    line = "{0}: {0}:4242:4242 [0] NCCL INFO Bootstrap : Using eth0:10.0.0.{1}<0>\n"
+    path = tmp_path / "job.log"
+    path.write_text("".join(line.format(f"gpu-0{at}", at) for at in (1, 1, 2, 2)))
+    [piece] = gather([str(path)]).pieces
+    assert (piece.kind, piece.member) == (Kind.NCCL_LOG, "")
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["gpu-01", "gpu-02", "n7"]), st.text(st.characters(exclude_categories=["Cc", "Zs"]))),
+        max_size=20,
+    )
+)
+def test_no_line_is_lost_and_none_is_of_two_hosts(lines: list[tuple[str, str]]) -> None:
+    text = "\n".join(f"{host}: {words}" for host, words in lines)
+    for host, own in parts_of(text).items():
+        held = own.split("\n")
+        assert all(words == (lines[at][1] if lines[at][0] == host else "") for at, words in enumerate(held))
+
+
+@given(st.text())
+def test_any_text_is_cut_or_left(text: str) -> None:
+    assert all(host and own.strip() for host, own in parts_of(text).items())

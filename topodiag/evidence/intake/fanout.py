@@ -1,0 +1,161 @@
+"""One text with the output of several hosts, as parallel shells write it, cut into the texts of its hosts.
+
+    gpu-01: CA 'mlx5_0'                              pdsh, clush
+    ---------------- / gpu-[01-02] / ----------------  dshbak, clush -b: hosts that print the same
+    gpu-01 | CHANGED | rc=0 >>                       ansible
+    gpu-01 | CHANGED | rc=0 | (stdout) one\\ntwo      ansible -o
+    [1] 10:32:11 [SUCCESS] gpu-01                    pssh -i
+    === gpu-01 ===                                   the loop of a shell
+    gpu-01:                                          Salt, which indents what follows
+
+A line keeps its number: what other hosts print is blank in the text of a host. Only where ansible puts all lines into
+one (`-o`) they are counted in the text of their host.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from topodiag.evidence.cluster.node_sets import NodeSetError, expand
+from topodiag.evidence.intake.hosts import ids_of_text
+
+LEAST_HOSTS, MOST_HOSTS = 2, 1024
+LEAST_EACH = 2
+"""Lines of a host on the average: one line of each is a table, whose readers compare the hosts by themselves."""
+_NAME = r"[A-Za-z][A-Za-z0-9.-]{0,62}"
+_LABELLED = re.compile(rf" {{0,6}}({_NAME}): ?(.*)")
+_RULE = re.compile(r"-{8,80}\s*\Z")
+_SET = re.compile(r"([A-Za-z][A-Za-z0-9.,\[\]-]{0,400})(?: \(\d{1,5}\))?\s*\Z")
+_ANSIBLE = re.compile(rf"({_NAME}) \| (?:CHANGED|SUCCESS|FAILED|UNREACHABLE)!?(?: \| rc=-?\d{{1,3}})? (?:>>|=>)")
+_ONE_LINE = re.compile(rf"({_NAME}) \| (?:CHANGED|SUCCESS|FAILED) \| rc=-?\d{{1,3}} \| \(stdout\) (.*)")
+_PSSH = re.compile(rf"\[\d{{1,5}}\] \d\d:\d\d:\d\d \[(?:SUCCESS|FAILURE)\] ({_NAME})(?: .{{0,100}})?\Z")
+_LOOP = re.compile(rf"[=#*>-]{{2,40}} ?({_NAME}):? ?[=#*<-]{{0,40}}\s*\Z")
+_SALT = re.compile(rf"({_NAME}):\s*\Z")
+_NUMBERED = re.compile(r"([A-Za-z]+)(?:[_.-]?\d{1,6})\Z")
+_COUNTED = re.compile(r"[A-Za-z]+(?:0|[1-9]\d{0,5})\Z")
+_FILE = re.compile(r".*\.(?:log|txt|out|err|json|xml|conf|sh|py)\Z", re.IGNORECASE)
+_DEVICES = frozenset({
+    "gpu", "mlx", "eth", "ib", "en", "eno", "ens", "bond", "nvme", "hca", "ca", "nic", "port", "rank", "worker", "cuda",
+    "card", "device", "dev", "cpu", "core",
+})  # fmt: skip
+"""Counted without a hyphen or a zero before: `gpu-01` and `gpu07` are hosts, `GPU7` is none."""
+_NO_HOSTS = frozenset({
+    "run", "test", "step", "round", "iter", "iteration", "attempt", "try", "case", "sample", "phase", "pass", "part",
+    "stage", "cmd", "command", "section", "ring", "channel", "tree", "epoch", "slot", "socket", "numa", "lane", "link",
+    "nvlink", "nvswitch", "bus", "disk", "temp", "fan", "psu", "process", "pid", "line", "xid", "sxid", "level", "size",
+})  # fmt: skip
+"""What numbers stand behind in texts of one machine: repetitions and parts."""
+
+
+def parts_of(text: str) -> Mapping[str, str]:
+    """The text of each host, in the order of the first lines; empty where the text is not of several hosts, or is of
+    one machine that has several names in it (the serials of its devices say so)."""
+    lines = text.split("\n")
+    for cut in (_one_line_each, _labelled, _under_rules, _under(_ANSIBLE), _under(_PSSH), _under(_LOOP), _salt):
+        made = {host: own for host, own in cut(lines).items() if own.strip()}
+        if made and not _is_one_machine(made.values()):
+            return made
+    return {}
+
+
+def _is_host(name: str) -> bool:
+    """Whether a label may be a host of several: such names have a number."""
+    numbered = _NUMBERED.match(name)
+    word = numbered[1].lower() if numbered is not None else ""
+    if word in _NO_HOSTS or (word in _DEVICES and _COUNTED.match(name) is not None):
+        return False
+    return any(each.isdigit() for each in name) and _FILE.match(name) is None
+
+
+def _one_line_each(lines: Sequence[str]) -> dict[str, str]:
+    met = [_ONE_LINE.match(line) for line in lines if line.strip()]
+    if len(met) < LEAST_HOSTS or not all(met):
+        return {}
+    return {each[1]: each[2].replace("\\r", "").replace("\\n", "\n") for each in met if each is not None}
+
+
+def _labelled(lines: Sequence[str]) -> dict[str, str]:
+    """By a label before each line. pdsh and clush say themselves whom they did not reach."""
+    own: dict[str, dict[int, str]] = {}
+    for number, line in enumerate(lines):
+        met = _LABELLED.match(line)
+        if met is None or not _is_host(met[1]):
+            if line.strip() and not line.startswith(("pdsh@", "clush: ", "srun: ")):
+                return {}
+            continue
+        own.setdefault(met[1], {})[number] = met[2]
+        if len(own) > MOST_HOSTS:
+            return {}
+    if len(own) < LEAST_HOSTS or sum(map(len, own.values())) < LEAST_EACH * len(own):
+        return {}
+    return {host: _at_their_lines(held) for host, held in own.items()}
+
+
+def _at_their_lines(held: Mapping[int, str]) -> str:
+    return "\n".join(held.get(number, "") for number in range(max(held) + 1))
+
+
+def _under(head: re.Pattern[str]) -> Callable[[Sequence[str]], dict[str, str]]:
+    def cut(lines: Sequence[str]) -> dict[str, str]:
+        heads = [(at, (met[1],)) for at, line in enumerate(lines) if (met := head.match(line)) and _is_host(met[1])]
+        return _between(lines, heads, 1)
+
+    return cut
+
+
+def _under_rules(lines: Sequence[str]) -> dict[str, str]:
+    heads = [
+        (at, hosts)
+        for at in range(len(lines) - 2)
+        if _RULE.match(lines[at]) and _RULE.match(lines[at + 2]) and (hosts := _hosts_of(lines[at + 1]))
+    ]
+    return _between(lines, heads, 3)
+
+
+def _hosts_of(text: str) -> tuple[str, ...]:
+    met = _SET.match(text)
+    if met is None:
+        return ()
+    try:
+        hosts = expand(met[1], MOST_HOSTS)
+    except NodeSetError:
+        return ()
+    return hosts if all(_is_host(each) for each in hosts) else ()
+
+
+def _salt(lines: Sequence[str]) -> dict[str, str]:
+    heads = [(at, (met[1],)) for at, line in enumerate(lines) if (met := _SALT.match(line)) and _is_host(met[1])]
+    names = {at for at, _ in heads}
+    if any(line.strip() and at not in names and not line.startswith("    ") for at, line in enumerate(lines)):
+        return {}
+    return {host: own.replace("\n    ", "\n") for host, own in _between(lines, heads, 1).items()}
+
+
+def _between(lines: Sequence[str], heads: Sequence[tuple[int, tuple[str, ...]]], size: int) -> dict[str, str]:
+    """The lines below each head of `size` lines; a host whose head stands twice has both."""
+    if len({host for _, hosts in heads for host in hosts}) < LEAST_HOSTS:
+        return {}
+    made: dict[str, list[str]] = {}
+    ends = [at for at, _ in heads[1:]] + [len(lines)]
+    for (at, hosts), end in zip(heads, ends, strict=True):
+        for host in hosts:
+            own = made.setdefault(host, [])
+            own += [""] * (at + size - len(own)) + list(lines[at + size : end])
+        if len(made) > MOST_HOSTS:
+            return {}
+    return {host: "\n".join(own) for host, own in made.items()}
+
+
+def _is_one_machine(texts: Iterable[str]) -> bool:
+    """Whether two of the texts hold one serial: sections of one machine under names that look like hosts."""
+    met: set[str] = set()
+    for text in dict.fromkeys(texts):  # hosts that print the same share a text
+        serials = {serial for _, serial in ids_of_text(text)}
+        if not met.isdisjoint(serials):
+            return True
+        met |= serials
+    return False
+
+
+__all__ = ["LEAST_HOSTS", "parts_of"]
