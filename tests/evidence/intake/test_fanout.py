@@ -67,8 +67,18 @@ def test_standard_input_is_cut_as_well() -> None:
     assert [(piece.name, piece.host) for piece in pieces] == [(f"<stdin>/{host}", host) for host in OWN]
 
 
+def test_machines_that_nothing_names_are_told_apart_by_the_serials_of_their_devices(tmp_path: Path) -> None:
+    path = tmp_path / "all.txt"
+    path.write_text("\n".join(OWN.values()))
+    [finding] = seen(json.loads(diagnose(path).to_json()))
+    [line] = finding["evidence"]
+    assert (finding["id"], line["source"]) == ("NIC002", f"{path}/machine-3")
+    assert "Rate: 200" in path.read_text().split("\n")[line["line"] - 1]
+
+
 def test_hosts_that_print_the_same_are_named_as_a_set() -> None:
-    text = f"---------------\ngpu-[01-03,07] (4)\n---------------\n{PORT}\n---------------\ngpu-09\n---------------\n{PORT}x"
+    rule = "-" * 15
+    text = f"{rule}\ngpu-[01-03,07] (4)\n{rule}\n{PORT}\n{rule}\ngpu-09\n{rule}\n{PORT}x"
     assert list(parts_of(text)) == ["gpu-01", "gpu-02", "gpu-03", "gpu-07", "gpu-09"]
 
 

@@ -8,6 +8,8 @@
     === gpu-01 ===                                   the loop of a shell
     gpu-01:                                          Salt, which indents what follows
 
+Where outputs were put together without a word about whose they are, a device that has another serial than before begins
+another machine.
 A line keeps its number: what other hosts print is blank in the text of a host. Only where ansible puts all lines into
 one (`-o`) they are counted in the text of their host.
 """
@@ -18,7 +20,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from topodiag.evidence.cluster.node_sets import NodeSetError, expand
-from topodiag.evidence.intake.hosts import ids_of_text
+from topodiag.evidence.intake.hosts import ids_of_text, serials_of_text
 
 LEAST_HOSTS, MOST_HOSTS = 2, 1024
 LEAST_EACH = 2
@@ -48,7 +50,7 @@ _NO_HOSTS = frozenset({
 """What numbers stand behind in texts of one machine: repetitions and parts."""
 
 
-def parts_of(text: str) -> Mapping[str, str]:
+def parts_of(text: str) -> dict[str, str]:
     """The text of each host, in the order of the first lines; empty where the text is not of several hosts, or is of
     one machine that has several names in it (the serials of its devices say so)."""
     lines = text.split("\n")
@@ -56,7 +58,7 @@ def parts_of(text: str) -> Mapping[str, str]:
         made = {host: own for host, own in cut(lines).items() if own.strip()}
         if made and not _is_one_machine(made.values()):
             return made
-    return {}
+    return _by_serials(text)
 
 
 def _is_host(name: str) -> bool:
@@ -145,6 +147,24 @@ def _between(lines: Sequence[str], heads: Sequence[tuple[int, tuple[str, ...]]],
         if len(made) > MOST_HOSTS:
             return {}
     return {host: "\n".join(own) for host, own in made.items()}
+
+
+def _by_serials(text: str) -> dict[str, str]:
+    """Machines one below the other, told apart by a device that each of them has with a serial of its own. Nothing
+    names them but their order."""
+    starts, own = [0], dict[str, str]()
+    for place, device, serial in sorted(serials_of_text(text)):
+        if device and own.setdefault(device, serial) != serial:
+            starts.append(text.rfind("\n", 0, place) + 1)
+            own = {device: serial}
+    if len(starts) < LEAST_HOSTS or len(starts) > MOST_HOSTS:
+        return {}
+    ends = [*starts[1:], len(text)]
+    above = [text.count("\n", 0, start) for start in starts]
+    return {
+        f"machine-{number}": "\n" * blank + text[start:end]
+        for number, (blank, start, end) in enumerate(zip(above, starts, ends, strict=True), 1)
+    }
 
 
 def _is_one_machine(texts: Iterable[str]) -> bool:

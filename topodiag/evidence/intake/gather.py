@@ -235,14 +235,14 @@ def _take_hosts(made: Piece, seen: Looks, whole: Callable[[], bytes], met: _Met)
     if met.quick or seen.coding or made.size > MOST_SHARED or not set(seen.kinds) <= _OF_HOSTS:
         return False
     parts = [(host, text.encode()) for host, text in parts_of(Blob(made.name, whole()).text).items()]
-    told = [(host, text, looks(text[:HEAD_BYTES], name=made.name)) for host, text in parts]
+    told = [(host, text, looks(text.lstrip(b"\n")[:HEAD_BYTES], name=made.name)) for host, text in parts]
     of_nodes = [each for *_, each in told if not set(each.kinds).isdisjoint(NODE_KINDS)]
     if len(of_nodes) < LEAST_HOSTS or not all(set(each.kinds) <= _OF_HOSTS for each in of_nodes):
         return False
     for host, text, own in told:
         piece = replace(made, kinds=own.kinds, size=len(text), sources=own.sources, member=host, held=text)
         if own in of_nodes:
-            met.take(replace(_with_identity(piece, text), host=host))
+            met.take(replace(_with_identity(piece, text.lstrip(b"\n")), host=host))
         else:
             met.leave(piece.name, "what this host printed is of no kind that topodiag knows")
     return True

@@ -68,13 +68,18 @@ def host_of_log(head: bytes) -> str:
 def ids_of_text(text: str) -> frozenset[tuple[str, str]]:
     """What only one machine has, as (device, serial): UUIDs of its GPUs, GUIDs of its adapters. Two texts that share a
     serial are of one host; two that give one device different serials are not."""
-    found: set[tuple[str, str]] = set()
+    return frozenset((device, serial) for _, device, serial in serials_of_text(text))
+
+
+def serials_of_text(text: str) -> list[tuple[int, str, str]]:
+    """The same with the place of each in the text, in no order; of a serial that stands twice, the first places."""
+    found: dict[tuple[str, str], int] = {}
     for kind, pattern in _IDS:
         if kind != "nic" and "GPU-" not in text:
             continue
         for match in pattern.finditer(text):
             serial = match[2].removeprefix("0x").replace(":", "").lower()
-            found.add((f"{kind} {match[1].lower()}" if kind else "", serial))
+            found.setdefault((f"{kind} {match[1].lower()}" if kind else "", serial), match.start())
             if len(found) >= _MOST_IDS:
-                return frozenset(found)
-    return frozenset(found)
+                break
+    return [(place, device, serial) for (device, serial), place in found.items()]
