@@ -12,7 +12,7 @@ from topodiag.evidence.intake.pieces import STDIN, Intake, Piece
 from topodiag.evidence.intake.reading import read_piece
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.likeness.table import HARMLESS, ORDINARY, Table, table
-from topodiag.evidence.likeness.tokens import PAIR, tokens
+from topodiag.evidence.likeness.tokens import PAIR, STOOD_IN, tokens
 from topodiag.model.errors import InputError
 from topodiag.model.likeness import Likely, Likeness
 from topodiag.model.provenance import MAX_QUOTE, Origin
@@ -34,7 +34,11 @@ FAR = 0.2
 documents that the table had not learned from, 19 of 20 do so by more than twice as much."""
 LEAST_OF_OTHERS = -1.0
 """Score of a second and third cause below which nothing in a text speaks for them."""
-_SAYS_NOTHING = frozenset({"the", "and", "for", "that", "this", "with", "from", "not", "are", "was", "has", "have"})
+_SAYS_NOTHING = frozenset({
+    "the", "and", "for", "that", "this", "with", "from", "not", "are", "was", "has", "have",
+    "mon", "tue", "wed", "thu", "fri", "sat", "sun", "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep",
+    "oct", "nov", "dec",
+})  # fmt: skip
 _SHORTEST = 3
 """Letters of a word that is shown; the shorter ones count and say nothing to a reader."""
 
@@ -84,9 +88,21 @@ def likeness_of(texts: Sequence[Blob], learned: Table | None = None) -> Likeness
 def _likely(check: str, score: float, shares: dict[str, float], texts: Sequence[Blob], known: Table) -> Likely:
     """A cause with the words that speak for it most, and the lines that hold most of them."""
     for_it = {word: share * weight for word, share in shares.items() if (weight := known.weight(word, check)) > 0}
-    shown = [word for word in for_it if len(word) >= _SHORTEST and word not in _SAYS_NOTHING]
-    words = sorted(shown, key=lambda word: (-for_it[word], word))[:MOST_WORDS]
-    return Likely(check, score, tuple(words), tuple(_lines_with(for_it, texts)))
+    words = _shown(sorted(for_it, key=lambda word: (-for_it[word], word)))
+    return Likely(check, score, words, tuple(_lines_with(for_it, texts)))
+
+
+def _shown(words: Sequence[str]) -> tuple[str, ...]:
+    """The first words that say something to a reader, of a pair and its own words the one that comes first."""
+    chosen: list[str] = []
+    met: set[str] = set()
+    for word in words:
+        parts = word.split(PAIR)
+        speaks = any(len(part) >= _SHORTEST and part not in _SAYS_NOTHING for part in parts)
+        if speaks and met.isdisjoint(parts) and STOOD_IN.isdisjoint(parts):
+            chosen.append(word)
+            met.update(parts)
+    return tuple(chosen[:MOST_WORDS])
 
 
 def _lines_with(weights: Mapping[str, float], texts: Sequence[Blob]) -> list[Origin]:

@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+STOOD_IN = frozenset({"hex", "bus", "ip", "big"})
+"""Words that stand for what differs from machine to machine."""
 PAIR = " "
 """Stands between the two words of a pair."""
 _TOKEN = re.compile(
@@ -35,4 +37,4 @@ def tokens(text: str) -> Iterator[str]:
             before = word
 
 
-__all__ = ["PAIR", "tokens"]
+__all__ = ["PAIR", "STOOD_IN", "tokens"]
