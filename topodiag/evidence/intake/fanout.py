@@ -11,18 +11,21 @@
 Where outputs were put together without a word about whose they are, a device that has another serial than before begins
 another machine.
 A line keeps its number: what other hosts print is blank in the text of a host. Only where ansible puts all lines into
-one (`-o`) they are counted in the text of their host.
+one (`-o`), and where the blanks would be far more than the text, they are counted in the text of their host.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from topodiag.evidence.cluster.node_sets import NodeSetError, expand
 from topodiag.evidence.intake.hosts import ids_of_text, serials_of_text
 
 LEAST_HOSTS, MOST_HOSTS = 2, 1024
+MOST_SERIALS = 1 << 14
+MOST_BLANK = 1 << 24
+"""Lines of other hosts that all texts together hold as blank ones."""
 LEAST_EACH = 2
 """Lines of a host on the average: one line of each is a table, whose readers compare the hosts by themselves."""
 _NAME = r"[A-Za-z][A-Za-z0-9.-]{0,62}"
@@ -50,15 +53,34 @@ _NO_HOSTS = frozenset({
 """What numbers stand behind in texts of one machine: repetitions and parts."""
 
 
+Chunks = dict[str, list[tuple[int, Sequence[str]]]]
+"""Of each host the lines that are its, in chunks: the number of lines above, the lines."""
+
+
 def parts_of(text: str) -> dict[str, str]:
     """The text of each host, in the order of the first lines; empty where the text is not of several hosts, or is of
     one machine that has several names in it (the serials of its devices say so)."""
     lines = text.split("\n")
     for cut in (_one_line_each, _labelled, _under_rules, _under(_ANSIBLE), _under(_PSSH), _under(_LOOP), _salt):
-        made = {host: own for host, own in cut(lines).items() if own.strip()}
+        made = _joined(cut(lines))
         if made and not _is_one_machine(made.values()):
             return made
-    return _by_serials(text)
+    return _joined(_by_serials(text, lines))
+
+
+def _joined(hosts: Chunks) -> dict[str, str]:
+    """The text of each host that printed something, each line at its number if that is affordable."""
+    blank = sum(chunks[-1][0] for chunks in hosts.values())
+    made = {}
+    for host, chunks in hosts.items():
+        own: list[str] = []
+        for above, lines in chunks:
+            if blank <= MOST_BLANK:
+                own += [""] * (above - len(own))
+            own += lines
+        if any(map(str.strip, own)):
+            made[host] = "\n".join(own)
+    return made
 
 
 def _is_host(name: str) -> bool:
@@ -70,43 +92,40 @@ def _is_host(name: str) -> bool:
     return any(each.isdigit() for each in name) and _FILE.match(name) is None
 
 
-def _one_line_each(lines: Sequence[str]) -> dict[str, str]:
+def _one_line_each(lines: Sequence[str]) -> Chunks:
     met = [_ONE_LINE.match(line) for line in lines if line.strip()]
     if len(met) < LEAST_HOSTS or not all(met):
         return {}
-    return {each[1]: each[2].replace("\\r", "").replace("\\n", "\n") for each in met if each is not None}
+    texts = {each[1]: each[2].replace("\\r", "").replace("\\n", "\n") for each in met if each is not None}
+    return {host: [(0, text.split("\n"))] for host, text in texts.items()}
 
 
-def _labelled(lines: Sequence[str]) -> dict[str, str]:
+def _labelled(lines: Sequence[str]) -> Chunks:
     """By a label before each line. pdsh and clush say themselves whom they did not reach."""
-    own: dict[str, dict[int, str]] = {}
+    own: Chunks = {}
     for number, line in enumerate(lines):
         met = _LABELLED.match(line)
         if met is None or not _is_host(met[1]):
             if line.strip() and not line.startswith(("pdsh@", "clush: ", "srun: ")):
                 return {}
             continue
-        own.setdefault(met[1], {})[number] = met[2]
+        own.setdefault(met[1], []).append((number, (met[2],)))
         if len(own) > MOST_HOSTS:
             return {}
     if len(own) < LEAST_HOSTS or sum(map(len, own.values())) < LEAST_EACH * len(own):
         return {}
-    return {host: _at_their_lines(held) for host, held in own.items()}
+    return own
 
 
-def _at_their_lines(held: Mapping[int, str]) -> str:
-    return "\n".join(held.get(number, "") for number in range(max(held) + 1))
-
-
-def _under(head: re.Pattern[str]) -> Callable[[Sequence[str]], dict[str, str]]:
-    def cut(lines: Sequence[str]) -> dict[str, str]:
+def _under(head: re.Pattern[str]) -> Callable[[Sequence[str]], Chunks]:
+    def cut(lines: Sequence[str]) -> Chunks:
         heads = [(at, (met[1],)) for at, line in enumerate(lines) if (met := head.match(line)) and _is_host(met[1])]
         return _between(lines, heads, 1)
 
     return cut
 
 
-def _under_rules(lines: Sequence[str]) -> dict[str, str]:
+def _under_rules(lines: Sequence[str]) -> Chunks:
     heads = [
         (at, hosts)
         for at in range(len(lines) - 2)
@@ -126,44 +145,42 @@ def _hosts_of(text: str) -> tuple[str, ...]:
     return hosts if all(_is_host(each) for each in hosts) else ()
 
 
-def _salt(lines: Sequence[str]) -> dict[str, str]:
+def _salt(lines: Sequence[str]) -> Chunks:
     heads = [(at, (met[1],)) for at, line in enumerate(lines) if (met := _SALT.match(line)) and _is_host(met[1])]
     names = {at for at, _ in heads}
     if any(line.strip() and at not in names and not line.startswith("    ") for at, line in enumerate(lines)):
         return {}
-    return {host: own.replace("\n    ", "\n") for host, own in _between(lines, heads, 1).items()}
+    return _between([line.removeprefix("    ") for line in lines], heads, 1)
 
 
-def _between(lines: Sequence[str], heads: Sequence[tuple[int, tuple[str, ...]]], size: int) -> dict[str, str]:
+def _between(lines: Sequence[str], heads: Sequence[tuple[int, tuple[str, ...]]], size: int) -> Chunks:
     """The lines below each head of `size` lines; a host whose head stands twice has both."""
-    if len({host for _, hosts in heads for host in hosts}) < LEAST_HOSTS:
+    if not LEAST_HOSTS <= len({host for _, hosts in heads for host in hosts}) <= MOST_HOSTS:
         return {}
-    made: dict[str, list[str]] = {}
+    made: Chunks = {}
     ends = [at for at, _ in heads[1:]] + [len(lines)]
     for (at, hosts), end in zip(heads, ends, strict=True):
+        chunk = (at + size, lines[at + size : end])
         for host in hosts:
-            own = made.setdefault(host, [])
-            own += [""] * (at + size - len(own)) + list(lines[at + size : end])
-        if len(made) > MOST_HOSTS:
-            return {}
-    return {host: "\n".join(own) for host, own in made.items()}
+            made.setdefault(host, []).append(chunk)
+    return made
 
 
-def _by_serials(text: str) -> dict[str, str]:
+def _by_serials(text: str, lines: Sequence[str]) -> Chunks:
     """Machines one below the other, told apart by a device that each of them has with a serial of its own. Nothing
     names them but their order."""
-    starts, own = [0], dict[str, str]()
-    for place, device, serial in sorted(serials_of_text(text)):
+    starts, own, number, seen = [0], dict[str, str](), 0, 0
+    for place, device, serial in sorted(serials_of_text(text, MOST_SERIALS)):
+        number, seen = number + text.count("\n", seen, place), place
         if device and own.setdefault(device, serial) != serial:
-            starts.append(text.rfind("\n", 0, place) + 1)
+            starts.append(number)
             own = {device: serial}
-    if len(starts) < LEAST_HOSTS or len(starts) > MOST_HOSTS:
+    if not LEAST_HOSTS <= len(starts) <= MOST_HOSTS:
         return {}
-    ends = [*starts[1:], len(text)]
-    above = [text.count("\n", 0, start) for start in starts]
+    ends = [*starts[1:], len(lines)]
     return {
-        f"machine-{number}": "\n" * blank + text[start:end]
-        for number, (blank, start, end) in enumerate(zip(above, starts, ends, strict=True), 1)
+        f"machine-{count}": [(start, lines[start:end])]
+        for count, (start, end) in enumerate(zip(starts, ends, strict=True), 1)
     }
 
 

@@ -71,8 +71,8 @@ def ids_of_text(text: str) -> frozenset[tuple[str, str]]:
     return frozenset((device, serial) for _, device, serial in serials_of_text(text))
 
 
-def serials_of_text(text: str) -> list[tuple[int, str, str]]:
-    """The same with the place of each in the text, in no order; of a serial that stands twice, the first places."""
+def serials_of_text(text: str, most: int = _MOST_IDS) -> list[tuple[int, str, str]]:
+    """The same with the place of each in the text, in no order, where a serial stands first; at most so many."""
     found: dict[tuple[str, str], int] = {}
     for kind, pattern in _IDS:
         if kind != "nic" and "GPU-" not in text:
@@ -80,6 +80,6 @@ def serials_of_text(text: str) -> list[tuple[int, str, str]]:
         for match in pattern.finditer(text):
             serial = match[2].removeprefix("0x").replace(":", "").lower()
             found.setdefault((f"{kind} {match[1].lower()}" if kind else "", serial), match.start())
-            if len(found) >= _MOST_IDS:
+            if len(found) >= most:
                 break
     return [(place, device, serial) for (device, serial), place in found.items()]
