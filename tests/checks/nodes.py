@@ -337,7 +337,7 @@ def flat_vm() -> Node:
         pci=tree,
         paths=paths(cells),
         smi_matrix=cells,
-        told=bare.told | {Topic.SETTINGS},
+        told=bare.told | {Topic.SETTINGS, Topic.RDMA_DEVICES},
     )
 
 

@@ -93,7 +93,7 @@ def test_devices_that_cannot_be_opened_are_told_beside_those_that_can(tmp_path: 
 )  # fmt: skip
 def test_the_condition_of_a_node_names_its_xid(tmp_path: Path, line: str, ids: list[str]) -> None:
     made = said(tmp_path, f"$ ulimit -l\nunlimited\n$ kubectl describe node n1 | grep Xid\n{line}\n")
-    assert [each["id"] for each in made["findings"]] == ids
+    assert [each["id"] for each in seen(made)] == ids
 
 
 def test_faults_of_two_nodes_in_one_table_are_of_these_nodes(tmp_path: Path) -> None:

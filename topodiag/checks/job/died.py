@@ -189,6 +189,8 @@ class ProcessDied(JobCheck[Died | Gone]):
                 return lost
             if not told:
                 return self.unknown(judged, f"no line of a launcher: give its output, too; {ask_for(judged)}")
+            if not _is_explained(judged, told):
+                return self.unknown(judged, f"processes ended or waited, and not which one began it; {ask_for(judged)}")
             return self.clean(judged, "what ended, ended because of something else")
         first = min(own, key=lambda event: _order(event, own))
         rank, host = _place(judged, first, told)
@@ -255,6 +257,20 @@ def _follows(event: Event, others: Sequence[Event], told: Sequence[Event], clock
         return any(map(_breaks, before)) or (_may_be_caught(event) and not _goes_wrong(event, others, told))
     # A code or a signal that nothing else explains: with an error of NCCL's or a hang beside it, that explains it.
     return any(other.kind in HANGS | ERRORS or other.kind == "peer closed" for other in others)
+
+
+def _is_explained(job: Job, told: Sequence[Event]) -> bool:
+    """Whether an error that is nobody else's end stands behind what ended. Ranks that waited, or lost a peer, only
+    show that another one was not there: it may have died by itself."""
+    if all(each.details.get("how") == "context" for each in told):
+        return False
+    return any(
+        (other.kind in ERRORS or "fault" in other.details)
+        and not other.secondary
+        and _FOLLOWS.search(other.text) is None
+        for other in job.events
+        if other.kind != ENDED
+    )
 
 
 def _breaks(other: Event) -> bool:

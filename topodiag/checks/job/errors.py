@@ -12,6 +12,7 @@ from topodiag.checks.interface import JobCheck, OneStep
 from topodiag.checks.job.clocks import Clocks, clocks_of
 from topodiag.checks.job.device_faults import TOLD_BY
 from topodiag.checks.job.error_advice import advice
+from topodiag.checks.job.excerpts import met
 from topodiag.checks.job.network_errors import refused_over_iwarp
 from topodiag.checks.job.text import LIVED_WITH, NO_ERRORS, ask_for, failed
 from topodiag.checks.shared.interfaces import addresses_of_node
@@ -96,7 +97,7 @@ class FirstError(OneStep[Job], JobCheck[Never]):
                 return self.unknown(job, "return codes unwind, and the warning before them is not in the log")
             if not job.processes:
                 return self.unknown(job, f"nothing of NCCL's in the log: {ask_for(job)}")
-            return self.clean(job)
+            return self.clean(job) if met(job) else self.unknown(job, "no line shows that ranks came together")
         own = _told_elsewhere(errors)
         if own:
             return self.clean(job, f"all that went wrong is one fault, which has a check of its own: {own}")

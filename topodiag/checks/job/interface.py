@@ -9,6 +9,7 @@ from typing import Never
 from topodiag.checks.interface import JobCheck, OneStep
 from topodiag.checks.job.data_interfaces import by_data
 from topodiag.checks.job.evidence import multi_node, piece, said_by, settings_of, world_ranks
+from topodiag.checks.job.excerpts import met
 from topodiag.checks.job.gloo import gloo_faults
 from topodiag.checks.job.meeting import addresses_of, interfaces_listed, interfaces_of, leads_nowhere, place_of
 from topodiag.checks.job.text import NET, ask_for
@@ -96,6 +97,8 @@ class WrongInterface(OneStep[Job], JobCheck[Never]):
         told = sum(bool(process.bootstrap) for process in job.processes)
         if not told:
             return self.unknown(job, f"no line names the interface of the bootstrap; {ask_for(job, *NET)}")
+        if not met(job):
+            return self.unknown(job, "an interface is named, and no line shows that ranks met over it")
         return self.clean(job, "", Coverage(told, len(job.processes), "processes"))
 
     def _none(self, job: Job) -> list[Finding]:

@@ -107,6 +107,10 @@ class KnownLibraryFault(JobCheck[tuple[FaultMet, ...]]):
             having = [version for version, release in versions.items() if fault.has(release)]
             if shown and (having or not versions):
                 met.append(FaultMet(fault, shown, having[0] if having else ""))
+        if not met and not versions:
+            return self.unknown(
+                judged, f"no signature of a known fault is met, and no line tells NCCL's version: {ask_for(judged)}"
+            )
         return tuple(met) or self.clean(judged)
 
     def tell(self, judged: Job, observed: tuple[FaultMet, ...]) -> Iterator[Finding]:

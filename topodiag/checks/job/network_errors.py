@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from topodiag.checks.interface import JobCheck
+from topodiag.checks.job.excerpts import met, others_fell_first
+from topodiag.checks.job.text import ask_for
 from topodiag.checks.shared.words import hosts_word, quoted, rank_word
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Event, Job
@@ -130,6 +132,10 @@ class RdmaErrors(JobCheck[RdmaFaults]):
         pairs = _own([event for event in judged.events if event.level != "UNWIND" and _is_refused(event)])
         pairs = [event for event in pairs if not refused_over_iwarp(judged, event)]
         if not completions and not ports and not pairs:
+            if not met(judged):
+                return self.unknown(judged, "no line shows that ranks came together, over RDMA or otherwise")
+            if others_fell_first(judged):
+                return self.unknown(judged, f"ranks lost others, whose logs are not there; {ask_for(judged)}")
             return self.clean(judged)
         by_status = _grouped(completions, _status)
         if len(by_status) > 1:

@@ -95,6 +95,8 @@ class PluginNotLoaded(JobCheck[PluginFailure]):
         failure = _failure(judged, missing) or sharp
         if failure is not None:
             return failure
+        if not named:
+            return self.unknown(judged, f"no line says which network NCCL goes on with; {ask_for(judged, *NET)}")
         return self.clean(judged, "", Coverage(named, len(judged.processes), "processes"))
 
     def tell(self, judged: Job, observed: PluginFailure) -> Iterator[Finding]:

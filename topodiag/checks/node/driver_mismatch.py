@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from topodiag.checks.node.gpu_events import log_was_read, no_gpu
+from topodiag.checks.node.gpu_events import log_was_read, no_gpu, no_log
 from topodiag.checks.node.host_faults import HostCheck, HostFault
 from topodiag.model.finding import Confidence, Outcome, Severity
 from topodiag.model.node import Node
@@ -68,9 +68,9 @@ class DriverMismatch(HostCheck):
             return self.not_applicable(judged, why)
         # Of all that a capture holds only the library tells CUDA's version; names and UUIDs are in /proc, too.
         answers = not judged.os.nvml_error.known and judged.os.cuda_version.known
-        if not (refused or answers or log_was_read(judged)):
-            return self.unknown(judged, "neither the kernel log nor an answer of NVML is in the evidence")
         client, module, event = _last(judged.events)
+        if not (refused or answers or event is not None or log_was_read(judged)):
+            return self.unknown(judged, f"no answer of NVML is in the evidence, and {no_log(judged)}")
         loaded = judged.os.driver_version.value
         mended = bool(client) and loaded == client
         if not refused and (event is None or mended):

@@ -20,7 +20,8 @@ from topodiag.words.units import in_s
 EPOCH_S = 1e9
 """Seconds from which on a time of the kernel log is since 1970, not since boot: 31 years of uptime."""
 
-NO_LOG = "the kernel log is not in the evidence"
+NO_LOG = "a whole kernel log is not in the evidence"
+EXCERPT = "of the kernel log some lines are in the evidence, and the rest may hold what they do not"
 OF_GPUS = frozenset({"xid", "sxid", "gpu-lost", "gpu-init", "gpu-reset", "gsp", "amdgpu"})
 """Kinds of events that show that there is a GPU."""
 MASKED = "a GPU whose bus id is not told"
@@ -60,7 +61,13 @@ class Trouble:
 
 
 def log_was_read(node: Node) -> bool:
-    return Topic.KERNEL_LOG in node.told or any(event.of_log for event in node.events)
+    """Whether the kernel log is there as a whole: what it does not hold did not happen, as far as it goes back."""
+    return Topic.KERNEL_LOG in node.told
+
+
+def no_log(node: Node) -> str:
+    """Why the kernel log clears nothing: it is not there, or a piece of it is."""
+    return EXCERPT if any(event.of_log for event in node.events) else NO_LOG
 
 
 def no_gpu(node: Node) -> str:

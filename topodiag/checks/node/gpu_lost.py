@@ -16,6 +16,7 @@ from topodiag.checks.node.gpu_events import (
     log_was_read,
     named,
     no_gpu,
+    no_log,
     times,
     where_gpus,
     xid_groups,
@@ -23,7 +24,7 @@ from topodiag.checks.node.gpu_events import (
 from topodiag.checks.peers import of_everyone
 from topodiag.checks.shared.devices import majority
 from topodiag.hardware.catalog import system_by_product
-from topodiag.model.devices import NVIDIA, PciDevice, PciKind
+from topodiag.model.devices import NVIDIA, Gpu, PciDevice, PciKind
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
@@ -116,15 +117,15 @@ class GpuLost(NodeCheck[Losses]):
         lost = losses(judged)
         short = _short(judged, peers, {each.label for each in lost})
         total = len(judged.gpus)
-        seen = sum(answers(gpu) for gpu in judged.gpus)
+        seen = sum(answers(gpu) or _is_named(judged, gpu) for gpu in judged.gpus)
         coverage = Coverage(seen, total, "GPUs that answer") if total else None
         if lost or short is not None:
             return Losses(lost, short, coverage)
-        if Topic.GPUS in judged.told or seen:
+        if seen == total and (seen or Topic.GPUS in judged.told):
             return self.clean(judged, "" if judged.gpus else "no GPU is in this node", coverage)
         if log_was_read(judged):
             return self.clean(judged, "the kernel log shows no GPU lost")
-        return self.unknown(judged, "no source in the evidence shows whether the GPUs answer")
+        return self.unknown(judged, _unasked(judged, seen, total))
 
     def tell(self, judged: Node, observed: Losses) -> Iterator[Finding]:
         for loss in observed.lost:
@@ -177,6 +178,18 @@ class GpuLost(NodeCheck[Losses]):
             coverage=coverage,
             confidence=short.confidence,
         )
+
+
+def _is_named(node: Node, gpu: Gpu) -> bool:
+    """Whether a list of the driver's has this GPU by its UUID, which it asks the GPU for. Tables of ways between GPUs
+    only number them."""
+    return Topic.GPUS in node.told and gpu.uuid.known and not gpu.lost.known
+
+
+def _unasked(node: Node, seen: int, total: int) -> str:
+    if total:
+        return f"what only a GPU that answers gives was read of {seen} of {plural(total, 'GPU')}"
+    return f"no source in the evidence shows whether the GPUs answer, and {no_log(node)}"
 
 
 def losses(node: Node) -> tuple[Loss, ...]:

@@ -12,6 +12,7 @@ from topodiag.checks.node.gpu_events import (
     log_was_read,
     named,
     no_gpu,
+    no_log,
     times,
     where_gpus,
     with_bus,
@@ -54,6 +55,9 @@ class MemoryFaults:
 
 Sign = tuple[Severity, str, Origin | None, str]
 """How bad, in words, where it was read, and what helps."""
+
+
+SINCE_RESET = "no error since the last reset: whether a repair waits is not in the evidence"
 
 
 class GpuMemory(NodeCheck[MemoryFaults]):
@@ -106,9 +110,14 @@ class GpuMemory(NodeCheck[MemoryFaults]):
                 signs.setdefault(gpu.label, []).extend(found)
         if signs:
             return MemoryFaults(tuple(_fault(label, own) for label, own in signs.items()), coverage)
-        if not counted and not log_was_read(judged):
-            return self.unknown(judged, "neither memory counters nor a kernel log are in the evidence")
-        return self.clean(judged, "" if counted else "the kernel log shows no memory error", coverage)
+        if log_was_read(judged):
+            return self.clean(judged, "" if counted else "the kernel log shows no memory error", coverage)
+        if not counted:
+            return self.unknown(judged, f"no memory counters are in the evidence, and {no_log(judged)}")
+        if len(counted) < len(judged.gpus):
+            return self.unknown(judged, f"errors are counted of {len(counted)} of {plural(len(judged.gpus), 'GPU')}")
+        whole = all(map(_is_counted_since_made, judged.gpus))
+        return self.clean(judged, "" if whole else SINCE_RESET, coverage)
 
     def tell(self, judged: Node, observed: MemoryFaults) -> Iterator[Finding]:
         for fault in observed.faults:
@@ -132,6 +141,11 @@ class GpuMemory(NodeCheck[MemoryFaults]):
 
 def _is_counted(gpu: Gpu) -> bool:
     return any(name.startswith(("ecc_", "remapped_", "retired_")) for name in gpu.counters)
+
+
+def _is_counted_since_made(gpu: Gpu) -> bool:
+    """Whether more was counted than the errors since the last reset, after which a repair may still wait."""
+    return any(name.startswith(("ecc_aggregate", "remapped_", "retired_")) for name in gpu.counters)
 
 
 def _of_xid(group: XidGroup) -> Sign:

@@ -14,6 +14,7 @@ from topodiag.checks.node.gpu_events import (
     log_was_read,
     named,
     no_gpu,
+    no_log,
     when,
     where_gpus,
     with_bus,
@@ -103,7 +104,7 @@ class GpuRecovery(NodeCheck[Requests]):
             return Requests(tuple(asked.values()), coverage)
         if told or log_was_read(judged):
             return self.clean(judged, "" if told else "the kernel log shows no Xid 154", coverage)
-        return self.unknown(judged, "no source says whether a GPU asks for recovery")
+        return self.unknown(judged, f"no source says whether a GPU asks for recovery, and {no_log(judged)}")
 
     def tell(self, judged: Node, observed: Requests) -> Iterator[Finding]:
         for each in observed.asked:

@@ -69,7 +69,25 @@ class HostSettings(HostCheck):
         iommu = [event for event in judged.events if event.kind == "iommu"]
         if not any((system.numa_balancing.known, system.governor.known, system.cmdline.known, iommu)):
             return self.unknown(judged, "none of these settings is in the evidence")
-        return self.any_of(judged, (_balancing(judged), _governor(judged), _iommu(judged)))
+        found = tuple(each for each in (_balancing(judged), _governor(judged), _iommu(judged)) if each is not None)
+        untold = _untold(judged) if not found else ""
+        if untold:
+            return self.unknown(judged, f"of these settings the evidence does not hold {untold}")
+        return found or self.clean(judged)
+
+
+def _untold(node: Node) -> str:
+    """Which of the settings nothing tells of: a kernel command line without a word on the IOMMU leaves it to what the
+    kernel was built for."""
+    free = node.is_vm or node.cpu.arch.get("x86_64") not in ("x86_64", "amd64", "i686")
+    typed = any(device.iommu_type.known for device in node.pci.values())
+    logged = any(event.kind == "iommu" for event in node.events)
+    told = {
+        "NUMA balancing": node.os.numa_balancing.known,
+        "the CPU governor": node.os.governor.known or node.is_vm is True,
+        "the type of IOMMU domains": free or typed or logged or _passes(node),
+    }
+    return ", ".join(what for what, known in told.items() if not known)
 
 
 def _balancing(node: Node) -> HostFault | None:

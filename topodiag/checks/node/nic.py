@@ -10,8 +10,10 @@ from topodiag.checks.interface import NodeCheck, OneStep
 from topodiag.checks.node.interfaces import down_interfaces
 from topodiag.checks.node.nic_events import of_bus, of_log, of_start
 from topodiag.checks.node.nic_ports import (
+    ONE_OF_MORE,
     Port,
     gpus_near,
+    lists_no_nics,
     netdev_of,
     network_gbs,
     ports_of,
@@ -142,9 +144,15 @@ class NicPortDown(OneStep[Node], NodeCheck[Never]):
         found = [self._report(node, kind, bad, told, coverage) for (kind, _, _), bad in faults.items()]
         if found:
             return self.found(node, found, coverage)
+        return self._without_fault(node, spare, unsure, coverage)
+
+    def _without_fault(self, node: Node, spare: Sequence[str], unsure: Sequence[str], coverage: Coverage) -> Outcome:
         if unsure:
             why = f"without bus ids {fold_runs(unsure)} may be second ports without a cable"
             return Outcome(self.id, Status.UNKNOWN, node.host, why=why, coverage=coverage)
+        nics = compute_nics(node)
+        if lists_no_nics(node, nics):
+            return self.unknown(node, ONE_OF_MORE.format(fold_runs([nic.name for nic in nics])))
         return self.clean(node, f"second ports that no card uses: {fold_runs(spare)}" if spare else "", coverage)
 
     def _report(self, node: Node, kind: str, bad: Sequence[Port], told: Sequence[Port], coverage: Coverage) -> Finding:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Never
 
 from topodiag.checks.interface import NodeCheck, OneStep
-from topodiag.checks.node.nic_ports import is_near, ports_of, product
+from topodiag.checks.node.nic_ports import is_near, lists_no_nics, ports_of, product
 from topodiag.checks.node.virtual_pci import is_flat
 from topodiag.checks.peers import of_everyone
 from topodiag.checks.shared.devices import compute_nics, distance, majority, word
@@ -33,6 +33,9 @@ GPUS_PER_RAIL_NIC = 2
 
 OPTIONAL_NICS = 4
 """Instance types with fewer NICs for the job than this are often run without any RDMA, on purpose."""
+
+
+UNCOUNTED = "nothing says how many NICs there should be: no known machine, no sibling, no ways to GPUs"
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,15 +102,25 @@ class MissingComputeNic(OneStep[Node], NodeCheck[Never]):
             gap = Gap(len(sides), "a NIC below the PCIe switch of every GPU, as the others", Confidence.MEDIUM)
         if gap is None:
             if present:
-                return self.clean(node)
+                return self.clean(node) if self._is_counted(node, present, peers) else self.unknown(node, UNCOUNTED)
             return self.not_applicable(node, "no RDMA NIC, and nothing says that there should be one")
-        if not present and Topic.RDMA_DEVICES not in node.told and node.told:
+        if lists_no_nics(node, present):
             return self.unknown(node, "which RDMA devices there are is not in the evidence")
         container = node.os.container.value
         if container != "none" and (container or Topic.OS in node.told):
             where = f"in a container ({container})" if container else "perhaps in a container"
             return self.unknown(node, f"{where}, which may not see all NICs")
         return self.found(node, [self._report(node, gap, present, sides)])
+
+    def _is_counted(self, node: Node, present: Sequence[Nic], peers: Sequence[Node]) -> bool:
+        """Whether anything says how many there should be: the machine's datasheet, its siblings, or the ways between
+        its GPUs and its NICs."""
+        if _system(node) is not None or node.time.known:
+            return True
+        shape = _shape(node)
+        if shape is not None and of_everyone(node, peers, _nics_by_shape)[shape].total() > 1:
+            return True
+        return all(distance(node, gpu.label, nic.name)[0] is not None for gpu in node.gpus for nic in present)
 
     def _report(self, node: Node, gap: Gap, present: Sequence[Nic], sides: Sequence[str]) -> Finding:
         idle = _idle(node)

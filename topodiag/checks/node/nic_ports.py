@@ -13,6 +13,7 @@ from topodiag.model.busid import slot_of
 from topodiag.model.devices import NetDev, Nic, NicPort
 from topodiag.model.links import PathType
 from topodiag.model.node import Node
+from topodiag.model.topics import Topic
 
 MOST_DEFAULT_GBPS = 56.0
 """The highest rate that drivers show for a port without a link: mlx5 shows 10 and 40 Gb/s, mlx4 up to 56."""
@@ -70,6 +71,23 @@ class Port:
 
 Family = tuple[str, str, tuple[str, int]]
 """Product, link layer, and which function and port of its card."""
+
+
+_LISTS = frozenset({Topic.PCI, Topic.TOPOLOGY_FILE})
+"""Beside the list of RDMA devices, what shows every adapter."""
+
+ONE_OF_MORE = "not every RDMA device is listed: there may be others than {}"
+"""Of ports that are well, where a text shows some."""
+
+
+def lists_no_nics(node: Node, shown: Sequence[Nic]) -> bool:
+    """Whether the evidence does not list the NICs of the node: nothing does, or a text that somebody gave shows one,
+    as tools do that were asked for it. The columns of `topo -m` are all that the driver knows."""
+    if not node.told:
+        return False
+    if Topic.RDMA_DEVICES not in node.told:
+        return not (shown and (node.told & _LISTS or any(nic.smi_label for nic in shown)))
+    return len(shown) == 1 and not node.time.known and not (shown[0].smi_label or node.told & _LISTS)
 
 
 def product(nic: Nic) -> str:

@@ -11,9 +11,11 @@ from topodiag.checks.interface import NodeCheck, OneStep
 from topodiag.checks.node.fabric_links import odd_links, slow_links
 from topodiag.checks.node.nic import NO_COMPUTE
 from topodiag.checks.node.nic_ports import (
+    ONE_OF_MORE,
     Family,
     Port,
     able_gbps,
+    lists_no_nics,
     ports_of,
     product,
 )
@@ -88,6 +90,8 @@ class NicPortSlow(OneStep[Node], NodeCheck[Never]):
             if wanted is not None:
                 slow[port.family[:2], port.rate, port.port.lanes.value, *wanted].append(port)
         found = [self._report(node, bad, seen, _wanted(bad[0], seen, elsewhere), coverage) for bad in slow.values()]
+        if not found and lists_no_nics(node, nics):
+            return self.unknown(node, ONE_OF_MORE.format(fold_runs([nic.name for nic in nics])))
         return self.found(node, found, coverage) if found else self.clean(node, _built_so(node, seen), coverage)
 
     def _without_rates(self, node: Node, ports: Sequence[Port]) -> Outcome:

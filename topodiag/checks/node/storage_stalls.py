@@ -6,7 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from topodiag.checks.node.gpu_events import log_was_read
+from topodiag.checks.node.gpu_events import log_was_read, no_log
 from topodiag.checks.node.host_faults import HostCheck, HostFault
 from topodiag.model.finding import Confidence, Outcome, Severity
 from topodiag.model.node import Node
@@ -80,14 +80,15 @@ class StorageStalls(HostCheck):
     title = "storage does not answer, or processes wait in the kernel"
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> tuple[HostFault, ...] | Outcome:
-        if not log_was_read(judged):
-            return self.unknown(judged, "no kernel log in the evidence")
         events = [event for event in judged.events if event.kind == "storage"]
         tasks = [event for event in judged.events if event.kind == "hung-task"]
         stalls = [*_servers(events), _disks(events)]
         named = any(each is not None and each.severity is Severity.ERROR for each in stalls)
         # What is blocked beside storage that does not answer waits for it.
-        return self.any_of(judged, [*stalls, None if named else _blocked(tasks)])
+        found = tuple(each for each in (*stalls, None if named else _blocked(tasks)) if each is not None)
+        if not found and not log_was_read(judged):
+            return self.unknown(judged, no_log(judged))
+        return found or self.clean(judged)
 
 
 def _servers(events: Sequence[KernelEvent]) -> Iterator[HostFault]:

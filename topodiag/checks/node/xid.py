@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.node.amd_events import amd_troubles
 from topodiag.checks.node.gpu_events import (
-    NO_LOG,
     Trouble,
     XidGroup,
     capital,
     log_was_read,
     named,
     no_gpu,
+    no_log,
     times,
     where_gpus,
     with_bus,
@@ -109,7 +109,7 @@ class XidInLog(NodeCheck[Troubles]):
         if found:
             return Troubles(tuple(found))
         if not log_was_read(judged):
-            return self.unknown(judged, NO_LOG)
+            return self.unknown(judged, no_log(judged))
         return self.clean(judged, "the kernel log holds no other Xid" if every else "the kernel log holds no Xid")
 
     def tell(self, judged: Node, observed: Troubles) -> Iterator[Finding]:

@@ -19,6 +19,9 @@ from topodiag.model.topics import Topic
 HEAD_CHARS = 1 << 16
 MAX_EVENTS = 2000
 """Events kept, the newest: a faulty link writes millions of the same line."""
+LEAST_WHOLE = 200
+"""Lines from which on a text that somebody gave is called a log, and not lines that were chosen from one: Linux writes
+more while it boots."""
 MAX_TEXT = 500
 """Characters kept of one message."""
 MAX_LINE = 4096
@@ -256,6 +259,7 @@ class KernelLog(Source[KernelEvent]):
                 found += 1
                 newest.append(event)
         parsed.records.extend(newest)
+        parsed.partial = blob.item is None and parsed.lines < LEAST_WHOLE
         if found > MAX_EVENTS:
             parsed.leave(blob, None, "", f"{found - MAX_EVENTS} older events were counted and not kept")
         return parsed
