@@ -18,9 +18,11 @@ LOADING = (
 BOOTSTRAP = (
     "n1:100:120 [0] NCCL INFO Bootstrap : Using eth0:10.1.0.1<0>\n"
     "n1:100:120 [0] NCCL INFO NCCL version 2.21.5+cuda12.4\n"
-    "n1:100:120 [0] NCCL INFO comm 0x5581 rank 0 nranks 16 cudaDev 0 nvmlDev 0 busId 1a000 commId 0x51 - Init START\n"
+    "n1:100:120 [0] NCCL INFO comm 0x5581 rank 0 nranks 16 cudaDev 0 nvmlDev 0 busId 1a000 commId 0x5 - Init START\n"
 )
-COMPLETE = "n1:100:120 [0] NCCL INFO comm 0x5581 rank 0 nranks 16 cudaDev 0 nvmlDev 0 busId 1a000 commId 0x51 - Init COMPLETE\n"
+COMPLETE = (
+    "n1:100:120 [0] NCCL INFO comm 0x5581 rank 0 nranks 16 cudaDev 0 nvmlDev 0 busId 1a000 commId 0x5 - Init COMPLETE\n"
+)
 ONE_PORT = (
     "Infiniband device 'mlx5_0' port 1 status:\n"
     "\tdefault gid:\t fe80:0000:0000:0000:1070:fd03:00b6:1234\n"
@@ -69,8 +71,8 @@ def test_a_start_that_is_not_shown_to_end_clears_no_network(tmp_path: Path, chec
 def test_ranks_that_lost_another_one_do_not_say_how_it_ended(tmp_path: Path) -> None:
     text = (
         f"{BOOTSTRAP}{COMPLETE}"
-        "[rank0]:[E1020 10:11:12.000000 ProcessGroupNCCL.cpp:616] [Rank 0] Watchdog caught collective operation timeout:"
-        " WorkNCCL(SeqNum=4, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=600000) ran for 600010 milliseconds"
+        "[rank0]:[E1020 10:11:12.000000 ProcessGroupNCCL.cpp:616] [Rank 0] Watchdog caught collective operation timeout"
+        ": WorkNCCL(SeqNum=4, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=600000) ran for 600010 milliseconds"
         " before timing out.\n"
         "torch.distributed.elastic.multiprocessing.api: [ERROR] failed (exitcode: -6) local_rank: 0 (pid: 100) of"
         " binary: /usr/bin/python\n"

@@ -67,3 +67,21 @@ def test_no_line_of_the_healthy_machines_says_anything() -> None:
 @given(st.text(max_size=300) | st.text(alphabet="GPU port is down lost failed 0:.-", max_size=300))
 def test_any_line_is_looked_at(line: str) -> None:
     said_of(line)
+
+
+@pytest.mark.parametrize(
+    ("line", "fault"),
+    [
+        ("NIC mlx5_3 on node gx-1 not found", "port-count"),
+        ("mlx5_0 on the node is missing", "port-count"),
+        ("Device mlx5_0 port 1: issm character device missing from /sys/class/infiniband_mad", ""),
+        ("mlx5_2: counter link_downed_counter not found", ""),
+        ("mlx5_bond_0: lag map file missing", ""),
+        ("missing node description for mlx5_1", ""),
+        ("GPU 3 not found", "gpu-lost"),
+        ("GPU 3: serial number not found in the inventory", ""),
+    ],
+)
+def test_what_is_missing_is_the_part_and_not_a_thing_of_it(line: str, fault: str) -> None:
+    made = said_of(line)
+    assert (made.fault if made is not None else "") == fault

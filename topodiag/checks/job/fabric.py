@@ -102,7 +102,7 @@ class FabricInLog(OneStep[Job], JobCheck[Never]):
 
     def _not_up(self, job: Job) -> list[Finding]:
         """CUDA refuses the GPUs of a node with NVSwitches before Fabric Manager has programmed these."""
-        events = [event for event in job.events if NOT_UP.search(event.text)]
+        events = [event for event in job.events if event.details.get("fault") == "fabric" or NOT_UP.search(event.text)]
         if not events:
             return []
         hosts = list(dict.fromkeys(event.host for event in events if event.host))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter as Tally
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -40,6 +41,11 @@ MIN_SIBLINGS = 2
 
 Sign = tuple[str, Origin | None]
 """How a loss shows, in words, and where that stands."""
+
+
+_INIT_FAILED = re.compile(r"\b(?:RmInitAdapter|rm_init_adapter) failed\b")
+_MINOR = re.compile(r"\bdevice bearing minor number (\d{1,3})\b")
+_OTHER_REASON = re.compile(r"API mismatch|\bis not supported by\b|\bnot supported by open\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,7 +249,22 @@ def _logged(node: Node) -> dict[str, list[Sign]]:
     nameless = next((event for event in node.events if event.kind == "gpu-lost" and event.bus_id is None), None)
     if nameless is not None and not signs:
         signs[label_at(node, None)].append(("it has fallen off the bus", nameless.origin))
+    failed = _not_started(node) if not signs else []
+    if failed:
+        words = f"it could not be started by the driver{times(failed)}"
+        signs[label_at(node, None)].append((words, failed[0].origin))
     return signs
+
+
+def _not_started(node: Node) -> list[KernelEvent]:
+    """Lines of older drivers on a GPU that they cannot start, which name no bus: not where the log says that firmware
+    or another version of the driver is why, nor where the GPU of that minor number answers."""
+    if any(event.kind == "gsp" or _OTHER_REASON.search(event.text) for event in node.events):
+        return []
+    failed = [event for event in node.events if event.kind == "gpu-init" and _INIT_FAILED.search(event.text)]
+    minors = [int(found[1]) for event in failed if (found := _MINOR.search(event.text)) is not None]
+    up = {gpu.minor.value for gpu in node.gpus if answers(gpu)}
+    return failed if any(minor not in up for minor in minors) or not (minors or up) else []
 
 
 def _seen_on_bus(node: Node) -> Iterator[tuple[str, Sign]]:

@@ -60,6 +60,7 @@ _STUCK = re.compile(
     r"|handling bad device|[Ff]irmware (?:is )?not responding|[Ff]irmware (?:fatal|reset aborted)|\bF[Ww] is"
     r" stopped|DEVCMD timed out|admin ?q\w{0,6}"
     r" .{0,40}time"
+    r"|\bHMC [Ee]rror\b|: Requesting a reset\b"
     r"|Error \(timeout: \d{1,9}\) msg|\bCQP timeout|(?:PF|FLR|VF) reset failed|Rebuild failed|completion"
     r" \(polling\) timeout|[Mm]ailbox .{0,40}time-?d? ?out|hwrm .{0,60}\btime-?d? ?out",
 )

@@ -93,7 +93,7 @@ _NO_START = re.compile(
 )
 _REMOVED = re.compile(r"pciehp: Slot\([\w-]{1,20}\): (?:Link Down|Power fault)\b")
 """A slot whose device went away or lost its power while it ran (drivers/pci/hotplug/pciehp_ctrl.c)."""
-_NIC_DRIVER = re.compile(r"\b(?:mlx[45]_\w{2,5}|bnxt_(?:en|re)|irdma|ice|ionic|efa|hns_roce|hns3)\b")
+_NIC_DRIVER = re.compile(r"\b(?:mlx[45]_\w{2,5}|bnxt_(?:en|re)|irdma\d{0,3}|ice|ionic|efa|hns_roce|hns3)\b")
 _NOT_SENT = re.compile(
     r"NETDEV WATCHDOG: (?!(?:usb|wl|enx|veth|docker)\S{0,30} )\S{1,32} \((?!r815|cdc_|ax88|asix|iwl|rtw)\w{1,20}\): "
     r"transmit queue \d{1,4} timed out|\btx_timeout(?:: VSI_| recovery level)|\bDetected Tx Unit Hang\b"
@@ -149,7 +149,8 @@ _LINK_SET = re.compile(
 _NOT_A_NETWORK = re.compile(r"\b(?:ata[0-9]|sata|usb|veth|docker[0-9]|br-|virbr|cali|lxc)", re.IGNORECASE)
 _MLX5_TROUBLE = re.compile(
     r"error|fail|fatal|timeout|timed out|health|unplugged|assert|syndrome|temperature|not responding"
-    r"|\bsynd |power|abort|recovery mode|dump|cannot|inaccessible|vital counter|\bstopped\b|disconnected",
+    r"|\bsynd |requesting a reset|power|abort|recovery mode|dump|cannot|inaccessible|vital counter|\bstopped\b"
+    r"|disconnected",
     re.IGNORECASE,
 )
 _HUNG_TASK = re.compile(r"\btask \S{1,64}:[0-9]{1,10} blocked for more than [0-9]{1,9} seconds")
@@ -190,6 +191,7 @@ _WRITES = re.compile(
     r"|detected NVSwitch (?:non-)?fatal error [0-9]|detected GPU NVLink fatal error on GPU"
     rf"|\[drm:amdgpu_\w{{1,60}} \[amdgpu\]\] \*ERROR\*"
     rf"|\b(?:mlx[45]_core|bnxt_(?:en|re)|ionic|irdma|ice|hns3|efa) {_BUS}[ :]|\bpcieport {_BUS}: "
+    r"|\binfiniband [a-z]\w{1,20}: "
     r"|NETDEV WATCHDOG: \S{1,32} \(\w{1,20}\): transmit queue|\btx_timeout recovery level|\bDetected Tx Unit Hang\b"
     r"|Detected insufficient power on the PCIe slot|\bbond\w{1,12}: .{0,60}link status definitely (?:up|down)\b"
     r"|\bNIC Link is (?:Up|Down)\b"
@@ -205,7 +207,18 @@ _WRITTEN = (
         "I/O error",
         "amdgpu ",
         "[amdgpu]] ",
-        *("mlx5_core ", "mlx4_core ", "bnxt_en ", "bnxt_re ", "ionic ", "irdma ", "ice ", "hns3 ", "efa "),
+        *(
+            "mlx5_core ",
+            "mlx4_core ",
+            "bnxt_en ",
+            "bnxt_re ",
+            "ionic ",
+            "irdma ",
+            "ice ",
+            "hns3 ",
+            "efa ",
+            "infiniband ",
+        ),
         *("link status definitely", "NIC Link is "),
         "pcieport ",
         "config space inaccessible",

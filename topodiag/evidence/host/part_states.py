@@ -14,6 +14,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from topodiag.evidence.host.of_itself import of_itself
+
 MAX_LINE = 1000
 """Characters of a line that are looked at: longer ones are data."""
 APART = 80
@@ -218,6 +220,8 @@ _WHOLE_LINES = (
 that are read only always are), a row of `ps` with a process that waits in a file system's code, `ifconfig` of FreeBSD
 with the adapter's reason for a link that is down, IMEX that fails where something asks for it (idle trays have none),
 the last line of `nvidia-imex-ctl -N`."""
+_ITSELF = frozenset({"port-count", "gpu-lost"})
+_GONE_ITSELF = re.compile(rf"(?:{_GONE}|{_AWAY})", re.IGNORECASE)
 FAULTS = frozenset(fault for _, fault, _, _ in (*_TABLE, *_WHOLE_LINES)) - {""}
 
 _ANY_STATE = re.compile(
@@ -357,6 +361,8 @@ def _named(text: str, *, plain: bool = False, listed: bool = False) -> Said | No
             if near is None or parted(text, found.span(), near.span()) or _excused(fault, text):
                 continue
             if _of_any(text, found.span()):
+                continue
+            if _GONE_ITSELF.fullmatch(near[0]) and fault in _ITSELF and not of_itself(text, found.span(), near.span()):
                 continue
             if listed and _REMEDY.match(text, max(found.end(), near.end())) is not None:
                 return None

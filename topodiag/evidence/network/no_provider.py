@@ -21,7 +21,7 @@ MAX_LINE = 1000
 _MISSING = re.compile(r"libibverbs: Warning: no userspace device-specific driver found for \S{0,80}?(uverbs\d{1,4})\b")
 _FINDS_NONE = re.compile(
     r"\bunable to find any relevant network interfaces\b|\bNo IB devices found\b"
-    r"|\bUnable to find the Infiniband/RoCE device\b|\bNumber of IB devices found: 0\b"
+    r"|^\s{0,8}0 HCAs? found\b|\bUnable to find the Infiniband/RoCE device\b|\bNumber of IB devices found: 0\b"
     r"|\bno (?:usable )?(?:RDMA|IB|verbs) devices? (?:was |were )?(?:found|available)\b",
     re.IGNORECASE,
 )

@@ -101,7 +101,7 @@ _TAKEN = re.compile(r"EADDRINUSE|[Aa]ddress already in use")
 _DEATH_SIGNAL = compiled(r"\bReceived (?:Signals\.)?(\d{1,2}|SIG[A-Z]{2,6}) death signal, shutting down workers\b")
 """torch distributed/elastic/agent/server/api.py: the launcher itself was told to stop."""
 _ABORTED = compiled(r"\bMPI_ABORT was invoked on rank (\d{1,9}) in communicator\b")
-_KILLED = compiled(r": line \d{1,6}: {1,8}\d{1,9} Killed {1,40}\S|Signal 9 \(SIGKILL\) received")
+_KILLED = compiled(r": line \d{1,6}: {1,8}\d{1,9} Killed {1,40}\S|Signal 9 \(SIGKILL\) received|^Killed\s*$")
 _WORKER = compiled(
     r"DataLoader worker \(pid(?:\(s\))? [\d, ]{1,200}\) "
     r"(?:exited unexpectedly|is killed by signal: (?!Bus error|Termin|Interr))"
@@ -184,7 +184,7 @@ WORDS = (
     b"*** SIG", b"PC: @", b"    @ ", b"!!!!!!!",
     b"free(): ", b"alloc(): ", b"_chunk(): ", b"consolidate(): ", b"double free", b"corrupted ", b"stack smashing",
     b"segfault at", b"exitcode", b"EXIT CODE", b"xit Code: ", b"xit code",
-    b"return code = ", b" Killed ",
+    b"return code = ", b"Killed",
     b"SIGKILL", b"Timed out waiting ", b"atchdog timeout (", b"ssh exited",
     b"failed to listen", b"EADDRINUSE", b"already in use", b"undefined symbol", b"' not found (required",
     b"MPI_ABORT", b"access fault", b"nstance ", b"Error",

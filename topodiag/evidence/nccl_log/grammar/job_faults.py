@@ -76,7 +76,14 @@ FAULTS: tuple[tuple[str, re.Pattern[str]], ...] = (
             r"|[Dd]river not initialized \(amdgpu not found in modules\)"
         ),
     ),
-    ("fabric", compiled(r"system not yet initialized|SYSTEM_NOT_READY|\b[Ee]rror 802\b|Cuda failure 802\b")),
+    (
+        "fabric",
+        compiled(
+            r"system not yet initialized|SYSTEM_NOT_READY|ErrorSystemNotReady\b|\b[Ee]rror 802\b|Cuda failure 802\b"
+            r"|(?i:\b(?:lib)?cu(?:da|Init).{0,80}?\b(?:fail(?:ed|ure)?|error|err|code|status|returned)\b"
+            r"[^\w\n]{0,4}(?:with |code |is ){0,2}802(?![\w.]))"
+        ),
+    ),
     (
         "shm",
         compiled(
@@ -194,7 +201,9 @@ WORDS = (b"ERROR_CONTAINED", b"ErrorContained", b"of peer GPU memory",
          b"version is insufficient", b"rrorInsufficientDriver", b"system is too old", b"condition: cuda",
          b"event_channel", b"_open_device", b"get context for",
          b"library version mismatch", b"cuda driver combination", b"DRIVER_MISMATCH", b"DriverMismatch", b"Error 803",
-         b"not yet initialized", b"SYSTEM_NOT_READY", b"rror 802", b"/dev/shm", b"posix_fallocate", b"os.ftruncate",
+         b"not yet initialized", b"SYSTEM_NOT_READY", b"rror 802",
+         b": 802", b"ode 802", b"=802", b"(802", b"returned 802", b"tatus 802", b"with 802",
+         b"SystemNotReady", b"/dev/shm", b"posix_fallocate", b"os.ftruncate",
          b"</torch_",
          b"shared memory", b"ncclShmOpen",
          b"Bus error",

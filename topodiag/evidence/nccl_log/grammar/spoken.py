@@ -32,6 +32,10 @@ _EXCEPTION = re.compile(
     rb"(?:(?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{0,60}(?:Error|Exception): \S"
     rb"|(?:[A-Za-z_]\w{0,60}\.){1,8}[A-Z]\w{0,60}(?:Error|Exception)\s*$)"
 )
+_PROMPT = re.compile(rb"^(?:[^\n#$%>]{1,80}[#$%]|[$%])[ \t](?![#\s])\S", re.M)
+"""A shell says no more of a program in the foreground that signal 9 ended: below the prompt with its command."""
+_NEAR = 1 << 16
+_BY_HAND = re.compile(rb"\bkill (?:-9|-KILL|-s)|\bpkill\b|\bkillall\b")
 _LAST = 8
 """Lines in which CUDA and JAX explain an exception behind it."""
 
@@ -42,14 +46,23 @@ def holds_job_lines(data: bytes) -> bool:
     where the text ends with it: logs name exceptions that their program caught, and go on."""
     seen = -1
     traceback = _TRACEBACK.search(data) is not None or _ends_with_exception(data)
+    by_shell = b"Killed" in data and _is_told_by_shell(data)
     for found in _TELLING.finditer(data):
         if found.start() < seen:
             continue
         begin, seen = data.rfind(b"\n", 0, found.start()) + 1, data.find(b"\n", found.end())
         seen = seen if seen >= 0 else len(data)
-        if _is_of_job(clean(data[begin : min(seen, begin + _MOST_LINE)]), traceback):
+        if _is_of_job(clean(data[begin : min(seen, begin + _MOST_LINE)]), traceback, by_shell):
             return True
     return False
+
+
+def _is_told_by_shell(data: bytes) -> bool:
+    """Whether `Killed` alone is a shell's word on the command above it, and nobody typed the signal."""
+    killed = re.search(rb"^Killed\s*$", data, re.M)
+    if killed is None or _BY_HAND.search(data) is not None:
+        return False
+    return _PROMPT.search(data, max(0, killed.start() - _NEAR), killed.start()) is not None
 
 
 def _ends_with_exception(data: bytes) -> bool:
@@ -58,11 +71,11 @@ def _ends_with_exception(data: bytes) -> bool:
     return any(_EXCEPTION.match(line) for line in [line for line in last if line.strip()][-_LAST:])
 
 
-def _is_of_job(text: str, traceback: bool) -> bool:
+def _is_of_job(text: str, traceback: bool, by_shell: bool) -> bool:
     row = application(text)
     if row is None or row[0] != "event":
         return torch_version(text) is not None
     said = job_lines.said_of(text)
     if said is None or said[1].get("how") not in ("context", "exception"):
-        return True
+        return text.strip() != "Killed" or by_shell
     return traceback or any(said[1].get(name) for name in ("uncaught", "fault", "symbol"))
