@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.pasted import first_of, loud
+from tests.pasted import first_of, loud, said, seen
 
 INIT = (
     "[   38.773115] NVRM: RmInitAdapter failed! (0x26:0xffff:1127)\n"
@@ -89,3 +89,18 @@ def test_a_shell_says_killed_below_the_command_that_it_ran(tmp_path: Path) -> No
 )  # fmt: skip
 def test_a_word_alone_and_a_signal_by_hand_end_nobody(tmp_path: Path, text: str) -> None:
     assert loud(tmp_path, text) == []
+
+
+UNITS = "$ ls /sys/class/iommu\nivhd0  ivhd1  ivhd2  ivhd3\n"
+CMDLINE = "$ cat /proc/cmdline\nBOOT_IMAGE=/boot/vmlinuz-6.8.0-60-generic root=/dev/sda1 ro quiet\n"
+GPUS = "GPU 0: NVIDIA L4 (UUID: GPU-0aa1b2c3-1111-2222-3333-444455556666)\n"
+
+
+def test_an_iommu_that_nothing_makes_pass_is_a_note(tmp_path: Path) -> None:
+    made = first_of(tmp_path, f"{GPUS}{UNITS}{CMDLINE}")
+    assert (made["id"], made["severity"]) == ("HST003", "info")
+
+
+@pytest.mark.parametrize("text", [UNITS, CMDLINE, UNITS + CMDLINE.replace("quiet", "iommu=pt")])
+def test_an_iommu_that_passes_or_of_which_little_is_known_is_none(tmp_path: Path, text: str) -> None:
+    assert "HST003" not in [each["id"] for each in seen(said(tmp_path, GPUS + text))]

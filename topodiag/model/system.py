@@ -74,6 +74,8 @@ OUT_OF_SERVICE = "out-of-service"
 """The kind of what a scheduler or a health check says of a node without a part that is known."""
 TOLD = "told"
 """The kind of a line of any tool that says by itself that a part is at fault."""
+IOMMU_UNITS = "units in /sys/class/iommu"
+"""How an event begins that says which IOMMUs the kernel runs."""
 TOLD_OF = "told of "
 """Kinds of such lines of which part and state name a fault together begin with this."""
 

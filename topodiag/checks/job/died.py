@@ -163,7 +163,8 @@ class ProcessDied(JobCheck[Died | Gone]):
         store, a peer, a GPU's hardware). An exception without a rank in front, in a job that shows no other sign of
         failing: it may have been caught. No place for a job whose ranks are in the log: it found one later. A time
         limit after a hang. Closed connections after a watchdog's timeout, after any error that stands for itself, or
-        where more than a quarter of the ranks report nothing. Nothing of a launcher in the text: unknown.
+        where more than a quarter of the ranks report nothing. Nothing of a launcher in the text: unknown. Ranks that
+        waited for others or lost them, and no error that explains it: unknown.
 
     How to confirm
         sacct -j JOB --format=JobID,State,ExitCode,MaxRSS,NodeList      state and exit code of each step

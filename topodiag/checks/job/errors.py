@@ -67,7 +67,7 @@ class FirstError(OneStep[Job], JobCheck[Never]):
     When it stays silent
         Only warnings, and no sign that the job failed. Warnings after which NCCL continues, for example a missing
         libibverbs. For times of two hosts less than a second apart, the finding says that their order depends on the
-        clocks.
+        clocks. No error, and no line that shows that ranks came together: unknown.
 
     How to confirm
         topodiag logs LOGS --errors                    the errors in order of time

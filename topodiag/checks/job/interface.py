@@ -60,7 +60,8 @@ class WrongInterface(OneStep[Job], JobCheck[Never]):
         One node: any interface does. Addresses are judged only where init did not complete, and only those that cannot
         be right: clouds number their networks as they like, 172.17.0.0/16 among them. Gloo over loopback with no more
         ranks than one node holds. Attempts that are tried again, where the log goes on, the ranks meet, or the peer
-        refuses (it was reached); refused ones; servers of the web.
+        refuses (it was reached); refused ones; servers of the web. An interface without a line that shows that ranks
+        met over it: unknown.
 
     How to confirm
         ip -brief addr; ip route get ADDRESS_OF_ANOTHER_NODE       the interface that leads there

@@ -78,7 +78,7 @@ class KnownLibraryFault(JobCheck[tuple[FaultMet, ...]]):
 
     When it stays silent
         The signature is not met, or the version is outside the range. With the signature and no version the finding
-        has low confidence. No error and no stack trace in the text: unknown.
+        has low confidence. No error and no stack trace in the text: unknown. No signature, and no version: unknown.
 
     How to confirm
         py-spy dump --native --pid PID                 the functions of libnccl in which a rank stands

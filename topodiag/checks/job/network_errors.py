@@ -108,7 +108,8 @@ class RdmaErrors(JobCheck[RdmaFaults]):
         `Call to ibv_modify_qp failed with 110 Connection timed out, on dev mlx5_5:1, .. remote GID ..`.
 
     When it stays silent
-        Flushed work (status 5) where another status was seen: it follows from that one.
+        Flushed work (status 5) where another status was seen: it follows from that one. No line shows that ranks came
+        together, or ranks lost others whose logs are not there: unknown.
 
     How to confirm
         ibstat HCA; perfquery -x; mlxlink -d HCA -c          counters and signal of the port that is named

@@ -65,7 +65,8 @@ class PluginNotLoaded(JobCheck[PluginFailure]):
 
     When it stays silent
         `Could not find: libnccl-net.so` with no plugin asked for: the usual line of every site that uses NCCL's own IB.
-        Another version of the plugin's interface was found. One node.
+        Another version of the plugin's interface was found. One node. No line says which network NCCL goes on with:
+        unknown.
 
     How to confirm
         ldd PATH/libnccl-net.so | grep 'not found'

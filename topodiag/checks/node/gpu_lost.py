@@ -97,7 +97,8 @@ class GpuLost(NodeCheck[Losses]):
     When it stays silent
         The GPU count of containers, virtual machines and nodes with MIG is not judged: there GPUs are hidden on
         purpose. GPUs that the bus holds are there: Slurm or vfio-pci keeps them from this user. A GPU that
-        answers again since an Xid 79 is a warning. Without a word on GPUs in the evidence: unknown.
+        answers again since an Xid 79 is a warning. Without a word on GPUs in the evidence: unknown. Tables that only
+        number GPUs, and a few lines of a kernel log: unknown.
 
     How to confirm
         nvidia-smi -L                                       the GPUs that answer

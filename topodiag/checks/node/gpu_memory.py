@@ -78,7 +78,8 @@ class GpuMemory(NodeCheck[MemoryFaults]):
 
     When it stays silent
         Corrected errors at a normal rate; uncorrectable errors of the past that were remapped (aggregate counters
-        alone). Neither counters nor a kernel log in the evidence: unknown.
+        alone). Neither counters nor a kernel log in the evidence: unknown. Counters of some GPUs alone, and a few lines
+        of a kernel log: unknown.
 
     How to confirm
         nvidia-smi -q -d ECC,ROW_REMAPPER

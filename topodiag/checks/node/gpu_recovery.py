@@ -78,7 +78,7 @@ class GpuRecovery(NodeCheck[Requests]):
 
     When it stays silent
         Recovery action None, also after an Xid 154: the last word counts. Memory that waits for a reset is GPU002, a
-        GPU that is lost GPU001. No source speaks of recovery: unknown.
+        GPU that is lost GPU001. No source speaks of recovery: unknown. A few lines of a kernel log: unknown.
 
     How to confirm
         nvidia-smi -q | grep -iE 'recovery action|reset required|drain and reset'

@@ -9,7 +9,7 @@ from topodiag.checks.node.gpu_events import no_gpu
 from topodiag.checks.node.host_faults import HostCheck, HostFault
 from topodiag.model.finding import Confidence, Outcome, Severity
 from topodiag.model.node import Node
-from topodiag.model.system import KernelEvent
+from topodiag.model.system import IOMMU_UNITS, KernelEvent
 
 MANAGED = frozenset({"intel_pstate", "amd-pstate", "amd-pstate-epp", "intel_cpufreq"})
 """Drivers below which `powersave` still raises the clock under load (Linux Documentation, intel_pstate, amd-pstate)."""
@@ -43,7 +43,9 @@ class HostSettings(HostCheck):
         The governor below intel_pstate and amd-pstate raises clocks by itself: info. Domains that were read are
         PCI004's. Virtual machines: their IOMMU and clocks are the host's. NUMA balancing is info on x86 and a warning
         on Grace, whose memory it moves between CPU and GPU. None of the settings in the evidence: unknown.
-        A load that is high beside tasks that wait in the kernel; limits that cut less than a tenth of the periods.
+        A load that is high beside tasks that wait in the kernel; limits that cut less than a tenth of the periods. Some
+        of the settings alone, and a kernel command line without a word on the IOMMU: unknown. IOMMUs in
+        /sys/class/iommu that nothing makes pass are info.
 
     How to confirm
         cat /proc/sys/kernel/numa_balancing
@@ -81,7 +83,7 @@ def _untold(node: Node) -> str:
     kernel was built for."""
     free = node.is_vm or node.cpu.arch.get("x86_64") not in ("x86_64", "amd64", "i686")
     typed = any(device.iommu_type.known for device in node.pci.values())
-    logged = any(event.kind == "iommu" for event in node.events)
+    logged = any(_iommu_line(node, words) is not None for words in ("translated", "passthrough", "iommu enabled"))
     told = {
         "NUMA balancing": node.os.numa_balancing.known,
         "the CPU governor": node.os.governor.known or node.is_vm is True,
@@ -129,14 +131,18 @@ def _iommu(node: Node) -> HostFault | None:
     if node.is_vm or any(device.iommu_type.known for device in node.pci.values()) or _passes(node):
         return None
     line, enabled = _iommu_line(node, "translated"), _iommu_line(node, "iommu enabled")
-    shown = line or enabled
+    units = _iommu_line(node, IOMMU_UNITS) if node.os.cmdline.known else None
+    shown = line or enabled or units
     asked = _ON.search(node.os.cmdline.get(""))
     words = shown.text if shown is not None else asked.group() if asked is not None else ""
     if not words or node.cpu.arch.get("x86_64") not in ("x86_64", "amd64", "i686"):
         return None  # Arm servers translate by design
+    only_units = shown is units and asked is None  # what the kernel was built for may still let them pass
     return HostFault(
-        Severity.WARNING,
-        "the IOMMU translates: P2P and GPUDirect RDMA may be slow, hang or corrupt",
+        Severity.INFO if only_units else Severity.WARNING,
+        "the IOMMU is on, and the kernel command line does not make it pass: it may translate what GPUs send each other"
+        if only_units
+        else "the IOMMU translates: P2P and GPUDirect RDMA may be slow, hang or corrupt",
         words,
         "iommu=pt (passthrough) or no IOMMU, on a bare-metal host",
         "every peer-to-peer access is translated at the root complex instead of going direct",

@@ -60,7 +60,7 @@ class HostLimits(HostCheck):
     When it stays silent
         Enough for this node: locked memory unlimited or 1 GiB, /dev/shm from 1 GiB, 4096 open files. Locked memory on
         nodes without RDMA. Limits of a login shell need not be those of a job: outside containers a warning. None of
-        the limits in the evidence: unknown.
+        the limits in the evidence: unknown. One of locked memory and /dev/shm alone: unknown.
 
     How to confirm
         srun --pty bash -c 'ulimit -l; df -h /dev/shm'         in the job or the container, not in a login shell

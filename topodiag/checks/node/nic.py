@@ -95,7 +95,8 @@ class NicPortDown(OneStep[Node], NodeCheck[Never]):
         down on all cards of the kind, while the other port of the card is up: it is not cabled by design (unknown
         where no bus id shows which ports share a card). A port that a subnet manager gave an address is none of these.
         A port within ten minutes of boot, which may still be training: info. All ports of an Ethernet machine are
-        down: a warning, because the machine may work alone on purpose. No source shows the states: unknown.
+        down: a warning, because the machine may work alone on purpose. No source shows the states: unknown. One port by
+        a tool that may have been asked for it: unknown.
 
     How to confirm
         ibstat                      State must be Active, Physical state LinkUp

@@ -71,7 +71,8 @@ class MissingComputeNic(OneStep[Node], NodeCheck[Never]):
         The machine is not a known one, all GPUs are alike in their NICs, and no other node is in evidence. Machines
         with fewer NICs than GPUs by design (two GPUs per NIC). A NIC that is down counts as present: NIC001 reports
         it. In containers NICs may be left out on purpose, and in virtual machines with a flattened PCI tree distances
-        do not exist: unknown. The list of RDMA devices was not read: unknown.
+        do not exist: unknown. The list of RDMA devices was not read: unknown. No machine, sibling or way to a GPU that
+        says how many there should be: unknown.
 
     How to confirm
         ls /sys/class/infiniband

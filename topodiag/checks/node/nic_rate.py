@@ -50,7 +50,8 @@ class NicPortSlow(OneStep[Node], NodeCheck[Never]):
         Ports that are down: their rate is a meaningless default. All ports of the product are alike, even below the
         product's ability: the fabric is built this way (ConnectX-7 on a 200 Gb/s fabric). A single port at half of
         its product's ability: many products are sold at several rates. Elastic Fabric Adapters have no rated speed
-        here; they are compared only with each other. No rate was read: unknown.
+        here; they are compared only with each other. No rate was read: unknown. One port by a tool that may have been
+        asked for it: unknown.
 
     How to confirm
         ibstat | grep -E "^CA|Rate"

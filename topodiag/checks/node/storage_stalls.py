@@ -61,7 +61,7 @@ class StorageStalls(HostCheck):
     When it stays silent
         A server that answered again, as far as the log goes, is a note. Tasks that were blocked are a warning, as the
         line does not say for what they wait, and nothing beside storage that does not answer. Shared memory
-        without room is a limit (HST001). No kernel log in the evidence: unknown.
+        without room is a limit (HST001). No kernel log in the evidence: unknown. A few lines of one: unknown.
 
     How to confirm
         ps -eo pid,stat,wchan:30,args | grep ' D'        processes that wait in the kernel

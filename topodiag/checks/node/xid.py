@@ -77,6 +77,7 @@ class XidInLog(NodeCheck[Troubles]):
         Xids that a program's own error causes (13, 31, 43, 45) are info, unless three programs met the same one on one
         GPU and on no other. Events that the catalogue or the status word calls harmless are info, and so is a Nonfatal
         line of Xid 144 to 150 that asks for a report if it recurs and did not. No kernel log in the evidence: unknown.
+        A few lines of one: unknown.
 
     How to confirm
         sudo dmesg -T | grep -E 'Xid|SXid'

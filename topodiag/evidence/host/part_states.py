@@ -14,16 +14,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from topodiag.evidence.host.of_itself import of_itself
+from topodiag.evidence.host.of_itself import AWAY, GONE, of_itself
 
 MAX_LINE = 1000
 """Characters of a line that are looked at: longer ones are data."""
 APART = 80
 """Characters between a part and its state: a clause, not a paragraph."""
 
-_GONE = (
-    r"lost|gone|missing|not (?:found|detected|present|seen|visible|recogni[sz]ed)|disappeared|unreachable|unavailable"
-)
 _DEAD = r"not respond(?:ing)?|unresponsive|no response|hung|stuck|timed? ?out|dead"
 _BAD = r"not healthy|fail(?:ed|ure|s|ing)|faulty|degraded|unhealthy|in (?:an )?error state|broken|defective"
 _SLOW = (
@@ -55,15 +52,6 @@ _NOISY = (
     r"|\blow (?:rx |tx |optical |receive ){1,2}power\b|\b(?:rx|optical|receive) power (?:is )?(?:too )?low\b"
     r"|\bloss of signal\b|\bbad signal\b|\bsignal integrity\b"
 )
-_AWAY = (
-    r"(?<!link )(?<!carrier )(?<!packets )(?<!frames )\blost\b(?! (?:carrier|link|connection|packet|frame|its"
-    r" (?:link|IP|addr)))"
-    r"|\b(?:gone|missing(?! (?:[\w-]{1,12} )?(?:NIC|HCA|adapter)s\b)|disappeared|vanished)\b|\bf[ae]ll(?:en|s)?"
-    r" off\b|\bleft the (?:PCIe? )?bus\b"
-    r"|\bnot (?:there|found|detected|present|seen|listed|recogni[sz]ed)\b|\boff the (?:PCIe? )?bus\b"
-)
-"""What only the adapter itself can be, and not its link."""
-
 _GPU = r"(?<![\w-])(?:GPU|(?:GPU |graphics )?card(?= ?#?\d)|accelerator|H100|H200|A100|B200|V100|MI\d{3}X?)s?\b(?!-\w)"
 _PORT = (
     r"\b(?:NIC|HCA|mlx[45]_\w{1,12}|InfiniBand|IB|RoCE|EFA|rdmap\w{1,8}|ib\d{1,2}|transceiver|optic|cable"
@@ -79,14 +67,14 @@ _ADAPTER = (
 
 _TABLE: tuple[tuple[str, str, str, str], ...] = (
     ("NVSwitch or fabric manager", "fabric", r"\b(?:nvswitch(?:es)?|fabric ?-?manager|nvidia-fabricmanager)\b",
-     rf"{_BAD}|{_DEAD}|{_GONE}|not running|inactive|stopped|exited|\bdown\b|not (?:initiali[sz]ed|ready)"
+     rf"{_BAD}|{_DEAD}|{GONE}|not running|inactive|stopped|exited|\bdown\b|not (?:initiali[sz]ed|ready)"
      r"|do(?:es)?(?: not|n't) match"),
     ("NVLink fabric", "fabric", r"\bfabric handles?\b", rf"InvalidValue|invalid|{_BAD}"),
     ("NVLink fabric", "fabric",
      r"\b(?:NVLink|GPU|MNNVL) fabric\b|\bfabric (?:state|status|health|registration|probe)\b",
      rf"{_BAD}|{_DEAD}|\bnot (?:ready|complete(?:d)?|initiali[sz]ed|registered)\b"),
     ("NVLink", "nvlink", r"\bnv_?links?\b|\bGPU ?\d{1,2}\b.{0,20}\blinks? \d{1,2}\b",
-     rf"{_OFF}|\bdown\b|{_BAD}|{_GONE}|{_UNCORRECTABLE}|{_SLOW}"),
+     rf"{_OFF}|\bdown\b|{_BAD}|{GONE}|{_UNCORRECTABLE}|{_SLOW}"),
     ("PCIe access control", "acs", r"\bACS\b|\bAccess Control Services\b|\bReq(?:uest)?[ _]?Redir(?:ect)?\b",
      rf"{_ON}|redirect(?:s|ed|ing)?\b|\bnot (?:all |yet |fully )?(?:\w{{1,8}} ){{0,3}}(?:closed|disabled|off)\b"),
     ("IOMMU", "iommu", r"\b(?:IOMMU|VT-d)\b",
@@ -105,8 +93,8 @@ _TABLE: tuple[tuple[str, str, str, str], ...] = (
      rf"{_PORT}|\b(?:lid[ :=]{{1,2}}\d{{1,5}}|guid[ :=]{{1,2}}(?:0x)?[0-9a-f]{{8,16}})\b", _SLOW),
     ("network port", "link-errors", _PORT, _NOISY),
     ("network port", "port-down", _PORT, _OFF),
-    ("adapter", "port-count", _ADAPTER, _AWAY),
-    ("network port", "", _PORT, rf"{_GONE}|{_BAD}|{_UNCORRECTABLE}|unresponsive|not responding"),
+    ("adapter", "port-count", _ADAPTER, AWAY),
+    ("network port", "", _PORT, rf"{GONE}|{_BAD}|{_UNCORRECTABLE}|unresponsive|not responding"),
     ("PCIe device", "pcie", r"\bPCI(?:e|-E)?\b", rf"{_SLOW}|\bdegraded\b"),
     ("PCIe device", "pcie-errors", r"\bPCI(?:e|-E)?\b",
      rf"{_DEAD}|{_BAD}|{_UNCORRECTABLE}|lost|fell off|surprise down|\b(?:power|slot) fault\b"),
@@ -132,7 +120,7 @@ _TABLE: tuple[tuple[str, str, str, str], ...] = (
      rf"{_SLOW}|\blow(?:er)?\b|\b(?:expected|minimum|want(?:ed)?) ?[>:=]"),
     ("GPU", "gpu-clocks", rf"{_GPU}|\b(?:SM|core|GPU|graphics) clocks?\b", rf"{_SLOW}|{_CLOCKS}"),
     ("GPU", "gpu-lost", _GPU,
-     rf"f[ae]ll(?:en|s)? off (?:the )?(?:PCIe? )?bus|{_GONE}|{_DEAD}|{_BAD}|(?:needs?|requires?) (?:a )?reset"),
+     rf"f[ae]ll(?:en|s)? off (?:the )?(?:PCIe? )?bus|{GONE}|{_DEAD}|{_BAD}|(?:needs?|requires?) (?:a )?reset"),
     ("storage", "storage", r"(?<![\w.])/(?:scratch|mnt|data|lustre|gpfs|home|fsx|nfs|shared|work)\b|\b(?:nfs|lustre"
                 r"|gpfs|beegfs|weka|ceph"
      r"|file ?system|storage|mount(?: point)?|disk|nvme\w{0,6}|volume)s?\b",
@@ -220,8 +208,6 @@ _WHOLE_LINES = (
 that are read only always are), a row of `ps` with a process that waits in a file system's code, `ifconfig` of FreeBSD
 with the adapter's reason for a link that is down, IMEX that fails where something asks for it (idle trays have none),
 the last line of `nvidia-imex-ctl -N`."""
-_ITSELF = frozenset({"port-count", "gpu-lost"})
-_GONE_ITSELF = re.compile(rf"(?:{_GONE}|{_AWAY})", re.IGNORECASE)
 FAULTS = frozenset(fault for _, fault, _, _ in (*_TABLE, *_WHOLE_LINES)) - {""}
 
 _ANY_STATE = re.compile(
@@ -362,7 +348,7 @@ def _named(text: str, *, plain: bool = False, listed: bool = False) -> Said | No
                 continue
             if _of_any(text, found.span()):
                 continue
-            if _GONE_ITSELF.fullmatch(near[0]) and fault in _ITSELF and not of_itself(text, found.span(), near.span()):
+            if not of_itself(fault, text, found.span(), near.span()):
                 continue
             if listed and _REMEDY.match(text, max(found.end(), near.end())) is not None:
                 return None

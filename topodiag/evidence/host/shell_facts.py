@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source
 from topodiag.evidence.readings import Reading
+from topodiag.model.system import IOMMU_UNITS, KernelEvent
 from topodiag.model.topics import Topic
 
 MAX_LINE = 4096
@@ -55,6 +56,8 @@ _UPTIME = re.compile(
     r" {1,4}(?:[0-9]{1,6} users?, {1,3})?load average: "
 )
 """The line of `uptime`, `w` and `top` (procps): `up 6 days,  3:11`, `up 12 min`."""
+_IOMMU_UNITS = re.compile(r"\s{0,8}((?:ivhd|dmar)[0-9]{1,3}(?:\s{1,8}(?:ivhd|dmar)[0-9]{1,3}){0,63})\s*$")
+"""`ls /sys/class/iommu`: units that AMD's and Intel's drivers have switched on (drivers/iommu of Linux)."""
 LAUNCHED = "of launched processes, "
 _UNITS = {"": KIB, "K": KIB, "M": KIB**2, "G": KIB**3, "T": KIB**4, "P": KIB**5}
 
@@ -79,9 +82,13 @@ class ShellFacts(Source[Reading]):
         return parsed
 
     def fill(self, blob: Blob, parsed: Parsed[Reading], draft: NodeDraft) -> None:
+        units = [reading for reading in parsed.records if reading.name == IOMMU_UNITS]
+        for reading in units[:1]:
+            origin = blob.origin(reading.line, reading.text)
+            draft.events.append(KernelEvent("iommu", f"{IOMMU_UNITS}: {reading.value}", origin, of_log=False))
         absent = [reading for reading in parsed.records if reading.name == "absent_devices"]
         for reading in parsed.records:
-            if reading.name != "absent_devices":
+            if reading.name not in ("absent_devices", IOMMU_UNITS):
                 reading.offer_to(draft.single("os"), blob)
         if absent:
             names = frozenset(str(reading.value) for reading in absent)
@@ -115,6 +122,8 @@ def _of_line(number: int, line: str) -> Iterator[Reading]:
         yield Reading("os", "shm_free_bytes", _size(match[2]), number, line)
     elif match := _CMDLINE.match(line):
         yield Reading("os", "cmdline", match[1], number, line)
+    elif match := _IOMMU_UNITS.match(line):
+        yield Reading("os", IOMMU_UNITS, " ".join(match[1].split()), number, line)
     elif match := _UPTIME.search(line):
         days, hours, minutes = (int(part or 0) for part in (match[1], match[2], match[3] or match[4]))
         yield Reading("os", "uptime_s", float((days * 24 + hours) * 3600 + minutes * 60), number, line)
