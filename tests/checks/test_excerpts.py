@@ -79,3 +79,7 @@ def test_ranks_that_lost_another_one_do_not_say_how_it_ended(tmp_path: Path) -> 
     )
     found = statuses(tmp_path, text)
     assert found["JOB009"] == found["NET008"] == "unknown"
+
+
+def test_the_version_of_one_rank_of_many_is_none_of_the_others(tmp_path: Path) -> None:
+    assert statuses(tmp_path, BOOTSTRAP + COMPLETE)["JOB002"] == "unknown"

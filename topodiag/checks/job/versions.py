@@ -116,7 +116,7 @@ class VersionsDiffer(OneStep[Job], JobCheck[Never]):
         coverage = Coverage(said, len(job.processes), "processes with a version")
         if found:
             return self.found(job, found, coverage)
-        if said < 2 and len(job.processes) > 1:
+        if said < 2 and max(len(job.processes), job.world_size) > 1:
             return self.unknown(job, f"fewer than two processes told a version: {ask_for(job)} on all ranks")
         return self.clean(job, coverage=coverage) if said else self.unknown(job, f"no version: {ask_for(job)}")
 
