@@ -82,7 +82,8 @@ def _untold(node: Node) -> str:
     """Which of the settings nothing tells of: a kernel command line without a word on the IOMMU leaves it to what the
     kernel was built for."""
     free = node.is_vm or node.cpu.arch.get("x86_64") not in ("x86_64", "amd64", "i686")
-    typed = any(device.iommu_type.known for device in node.pci.values())
+    # A capture reads the groups of every function: where none has one, the IOMMU is off.
+    typed = (node.time.known and bool(node.pci)) or any(each.iommu_type.known for each in node.pci.values())
     logged = any(_iommu_line(node, words) is not None for words in ("translated", "passthrough", "iommu enabled"))
     told = {
         "NUMA balancing": node.os.numa_balancing.known,
