@@ -79,6 +79,9 @@ def test_any_line_is_looked_at(line: str) -> None:
         ("mlx5_bond_0: lag map file missing", ""),
         ("missing node description for mlx5_1", ""),
         ("GPU 3 not found", "gpu-lost"),
+        ("mlx5_0: lost 3 packets", ""),
+        ("mlx5_0 was lost after the reset", "port-count"),
+        ("MIG device not found on GPU 1", ""),
         ("GPU 3: serial number not found in the inventory", ""),
     ],
 )

@@ -32,6 +32,10 @@ _LINKING = re.compile(
 )
 """What may stand between a part and the word that it is away, beside names with digits: words that name nothing else.
 Another thing there is what is missing: a device node of it, a module, a counter."""
+_LOSES = re.compile(r"\s{1,4}(?!(?:from|on|after|at|since|during|in|again|while|by|and|but|for|with|off)\b)\w")
+"""`mlx5_0: lost 3 packets`: what it lost stands behind."""
+_PLACES = frozenset({"on", "in", "of", "for", "to", "at"})
+"""`MIG device not found on GPU 1`: the part is where, and not what."""
 _WORD = re.compile(r"[\w.-]{1,60}")
 
 
@@ -41,6 +45,10 @@ def of_itself(fault: str, text: str, part: tuple[int, int], state: tuple[int, in
         return True
     begin, end = (part[1], state[0]) if part[1] <= state[0] else (state[1], part[0])
     words = _WORD.findall(text, begin, end) if begin < end else []
+    if part[1] <= state[0] and text[slice(*state)].lower() == "lost" and _LOSES.match(text, state[1]) is not None:
+        return False
+    if state[1] <= part[0] and words and words[-1].lower() in _PLACES:
+        return False
     return all(_LINKING.fullmatch(word.strip(".-")) is not None or any(map(str.isdigit, word)) for word in words)
 
 
