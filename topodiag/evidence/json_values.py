@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,6 +14,14 @@ MAX_BYTES = 32_000_000
 """A rack-scale node with 72 GPUs writes about 1 MB."""
 MAX_INT_DIGITS = 20
 MAX_TEXT = 400
+
+
+_LIST = re.compile(r"\s{0,1000}\[\s{0,1000}(?:[{\]]|\Z)")
+
+
+def opens_list(text: str) -> bool:
+    """Whether a text is a list of objects, as `ip -j` prints, and no shell's prompt: `[root@node7 ~]# ip link`."""
+    return _LIST.match(text) is not None
 
 
 def load(blob: Blob, most: int = MAX_BYTES) -> tuple[Any, str]:

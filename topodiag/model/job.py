@@ -285,6 +285,18 @@ class FlightRecord:
     """By entry, when the rank enqueued it, seconds since the epoch by the clock of its host; NaN unknown."""
 
 
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """What programs beside NCCL state of the job: its number of ranks (-1 where they state none, or several), the ranks
+    of nccl-tests' list of devices, hosts of ranks as launchers name them, and sizes of communicators of which no line
+    names the ranks."""
+
+    size: int = -1
+    ranks: tuple[Rank, ...] = ()
+    hosts: tuple[str, ...] = ()
+    comm_sizes: tuple[int, ...] = ()
+
+
 @dataclass(frozen=True)
 class Job:
     """One job, or one start of a job that was restarted.
@@ -320,6 +332,7 @@ class Job:
     machines: Mapping[str, Node] = field(default_factory=dict)
     """By host as the job names it, the capture of the machine that it is, where a case has one that shows the machine
     as the job met it."""
+    stated: Stated = Stated()
     library: str = "NCCL"
     """Whose log it is: NCCL or RCCL, which has NCCL's lines and decides by rules of its own."""
 

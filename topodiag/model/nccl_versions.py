@@ -56,6 +56,7 @@ VARIABLES_SINCE = 4
 
 _VERSION = re.compile(r"v?2\.([0-9]{1,3})(?:\.[0-9]{1,4})?(?:[-+].*)?")
 _LOGGED = re.compile(r"2\.([0-9]{1,5})(?:[.+-].*)?")
+_NUMBER = re.compile(r"[0-9]{1,4}(?:\.[0-9]{1,4}){1,3}")
 _SHOWN = 40
 
 
@@ -122,6 +123,13 @@ def assumption(text: str) -> str:
         f"NCCL {spell_version(minor)} is {order} than {known}, the {most} version known here:"
         f" it is taken to decide as {known} does"
     )
+
+
+def number_of(text: str) -> str:
+    """The version as a number alone: `2.21.5` of `2.21.5+cuda12.4` and of `2.21.5-HEAD:d7b4b47`; a text without one as
+    it is."""
+    found = _NUMBER.match(text)
+    return found[0] if found is not None else text
 
 
 def text_has(text: str, feature: Feature) -> bool:

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source, to_int
+from topodiag.evidence.json_values import opens_list
 from topodiag.evidence.network import ip_addr
 from topodiag.evidence.network import rdma_words as words
 from topodiag.evidence.network.network_records import Line, NetDevRecord, Page, fill_netdev
@@ -63,7 +64,7 @@ class IpLink(Source[NetDevRecord]):
     def parse(self, blob: Blob) -> Parsed[NetDevRecord]:
         parsed: Parsed[NetDevRecord] = Parsed()
         page = Page(blob, parsed)
-        if blob.text.lstrip().startswith("["):
+        if opens_list(blob.text):
             _read_json(blob, parsed)
             return parsed
         found: dict[str, NetDevRecord] = {}

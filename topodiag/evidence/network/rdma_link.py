@@ -12,6 +12,7 @@ from typing import Any
 
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source
+from topodiag.evidence.json_values import opens_list
 from topodiag.evidence.network import rdma_words as words
 from topodiag.evidence.network.network_records import MAX_PORT, Line, Page, RdmaRecord, Target, fill_rdma
 from topodiag.model.topics import Topic
@@ -48,7 +49,7 @@ class RdmaLink(Source[RdmaRecord]):
     def parse(self, blob: Blob) -> Parsed[RdmaRecord]:
         parsed: Parsed[RdmaRecord] = Parsed()
         page = Page(blob, parsed)
-        if blob.text.lstrip().startswith("["):
+        if opens_list(blob.text):
             _parse_json(page)
             return parsed
         for line in page.lines():

@@ -50,7 +50,8 @@ _EXCERPT = re.compile(
     re.MULTILINE,
 )
 """A part that people cut out, or that grep left: the head of one GPU, or a section alone."""
-_SECTIONS = frozenset({"fabric", "clocks_event_reasons", "clocks_throttle_reasons", "remapped_rows", "ecc_errors"})
+_SECTIONS = frozenset({"fabric", "clocks_event_reasons", "clocks_throttle_reasons", "remapped_rows", "ecc_errors",
+                       "gpu_link_info"})  # fmt: skip
 """Sections that stand once in each GPU: without heads of GPUs the next one of a name is the next GPU's."""
 
 _DRIVER = frozenset({"driver_version", "kmd_version", "cuda_version", "cuda_umd_version", "attached_gpus"})
@@ -232,4 +233,6 @@ def _path(sections: list[str], label: str) -> str | None:
         return f"{sections[0]}/{sections[0][:-1]}_{reason}" if reason is not None else None
     if sections[:1] == ["fabric"]:
         return "/".join((*sections, label))
-    return _PATHS.get("/".join((*sections, label)))
+    # `-d PCIE`, and who cuts a report, leave the section of the link without that of the PCI device around it.
+    around = ("pci",) if sections[:1] == ["gpu_link_info"] else ()
+    return _PATHS.get("/".join((*around, *sections, label)))

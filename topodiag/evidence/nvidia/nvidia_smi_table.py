@@ -35,7 +35,8 @@ _PERFORMANCE = re.compile(r"(?<!\S)P([0-9]{1,2})(?!\S)")
 _LOAD = re.compile(r" *(?:([0-9]{1,3})%|N/A|ERR!) +(\S[^|]{0,20}?) *\Z")
 _POWER = re.compile(r"(?<!\S)([0-9]{1,4})W {0,2}/ {0,3}([0-9]{1,4})W(?!\S)")
 _MEMORY = re.compile(r" *([0-9]{1,8})MiB {0,2}/ *[0-9]{1,8}MiB *\Z")
-_LISTED = re.compile(r"GPU ([0-9]{1,3}): (\S[^\n]{0,80}?) \(UUID: (GPU-[0-9a-fA-F-]{36})\)\Z")
+_LISTED = re.compile(r"GPU ([0-9]{1,3}): (\S[^\n]{0,80}?) \(UUID: (GPU-[0-9A-Za-z.*_-]{1,60})\)\Z")
+"""A UUID that somebody masked is none (nvidia_ids.py), and the line names the GPU all the same."""
 _IN_LIST = re.compile(r"^[ \t>|]{0,20}GPU [0-9]{1,3}: [^\n]{1,80} \(UUID: GPU-", re.MULTILINE)
 _IN_TABLE = re.compile(
     rf"^[ \t>]{{0,20}}\| {{1,4}}[0-9]{{1,3}} {{1,4}}\S[^|\n]{{0,80}}? (?:On|Off|N/A) {{1,4}}\|"

@@ -74,11 +74,12 @@ def _parts(result: Result) -> shape.ResultDocument:
 
 
 def _jobs(result: Result) -> list[Job]:
-    if not result.jobs:
+    runs = [each.run for each in result.benchmarks]
+    if not (result.jobs or runs):
         return []
-    from topodiag.report.job.json import job_facts  # noqa: PLC0415 - numpy, which a scan never needs
+    from topodiag.report.job.measured import jobs_facts  # noqa: PLC0415 - numpy, which a scan never needs
 
-    return [job_facts(job) for job in result.jobs]
+    return jobs_facts(result.jobs, runs)
 
 
 def _unexplained(line: Trouble) -> shape.Unexplained:

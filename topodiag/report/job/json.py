@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from topodiag.model.job import Communicator, Event, Job
+from topodiag.model.job import Communicator, Event, Job, Rank
+from topodiag.model.nccl_versions import number_of
 from topodiag.model.step_pace import Pace, value_of
 from topodiag.report.formats.parts import LEVEL
 from topodiag.report.formats.types import job as shape
@@ -17,22 +18,13 @@ def job_facts(job: Job) -> shape.Job:
     """One job. A communicator's `parent` is an index into `communicators`, its `ranks` are those of the world."""
     return shape.Job(
         name=job.name,
-        nccl_version=job.nccl_versions[0] if job.nccl_versions else None,
+        nccl_version=number_of(job.nccl_versions[0]) if job.nccl_versions else None,
         nccl_versions=list(job.nccl_versions),
-        world_size=_known(job.world_size) or None,
-        hosts=list(job.hosts),
-        ranks=[
-            shape.Rank(
-                rank=rank.rank,
-                host=rank.host,
-                pid=_known(rank.pid),
-                cuda_dev=_known(rank.cuda_dev),
-                nvml_dev=_known(rank.nvml_dev),
-                bus_id=rank.bus_id or None,
-            )
-            for rank in job.ranks
-        ],
-        communicators=[_communicator(each) for each in job.communicators],
+        world_size=_known(job.world_size) or _known(job.stated.size),
+        hosts=sorted({*job.hosts, *job.stated.hosts}),
+        ranks=[rank_facts(rank) for rank in job.ranks],
+        communicators=[_communicator(each) for each in job.communicators]
+        or [_communicator(Communicator(0, size, np.full(size, -1))) for size in job.stated.comm_sizes],
         networks=sorted({process.network for process in job.processes if process.network}),
         settings={
             name: {value: len(numbers) for value, numbers in sorted(values.items())}
@@ -42,6 +34,17 @@ def job_facts(job: Job) -> shape.Job:
         notes=list(job.notes),
         events=[_event(each) for each in job.events[:MAX_EVENTS]],
         steps=[_pace(each) for each in job.paces],
+    )
+
+
+def rank_facts(rank: Rank) -> shape.Rank:
+    return shape.Rank(
+        rank=rank.rank,
+        host=rank.host,
+        pid=_known(rank.pid),
+        cuda_dev=_known(rank.cuda_dev),
+        nvml_dev=_known(rank.nvml_dev),
+        bus_id=rank.bus_id or None,
     )
 
 

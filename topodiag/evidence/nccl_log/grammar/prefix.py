@@ -262,7 +262,7 @@ def application(text: str) -> tuple[str, dict[str, object]] | None:
 
 def torch_version(text: str) -> tuple[str, dict[str, object]] | None:
     """The row of NCCL's version, where torch names it behind an error, or pip lists its wheel."""
-    found = _TORCH_VERSION.search(text) if "NCCL error in: " in text else None
+    found = _TORCH_VERSION.search(text) if "NCCL error" in text else None
     pip = _PIP_VERSION.match(text) if "nvidia-nccl-cu" in text else None
     if pip is not None:
         return "text", {"kind": "version", "text": f"NCCL version {pip[1]}"}
@@ -271,7 +271,8 @@ def torch_version(text: str) -> tuple[str, dict[str, object]] | None:
 
 _PIP_VERSION = compiled(r"\s{0,8}nvidia-nccl-cu\d{2}\s{1,40}(?:==)?\s{0,4}(\d{1,3}\.\d{1,3}\.\d{1,3})\s*$")
 """`pip list`: the wheel whose libnccl torch loads."""
-_TORCH_VERSION = compiled(r"NCCL error in: .{1,600}?, (NCCL version \d{1,3}\.\d{1,3}\.\d{1,3}\b)")
+_TORCH_VERSION = compiled(r"NCCL error(?: in)?: .{1,600}?, (NCCL version 2\.\d{1,3}\.\d{1,3}\b)")
+"""Torch before 2.0 names 2.10.3 as 21.0.3."""
 # `NCCL version` opens its line, or follows a launcher's label: "Using NCCL version" is an application's own talk.
 _FRONT = r"(?:^|[>|:\])]|\dZ|std(?:out|err) [FP])\s{0,20}"
 _VERSION = compiled(_FRONT + r"(R?CCL version ?:? ?\d[\w.+:-]{0,100}|NCCL version \d[\w.+:-]{0,100})")

@@ -7,17 +7,17 @@ from __future__ import annotations
 
 import re
 
-from topodiag.evidence.nccl_log.grammar import job_lines
+from topodiag.evidence.nccl_log.grammar import job_lines, stated
 from topodiag.evidence.nccl_log.grammar.any_of import any_of
 from topodiag.evidence.nccl_log.grammar.prefix import application, clean, torch_version
 
 SPEAKS = (b"CCL", b"ccl", b"] INFO ", b" WARN ", b"atchdog", b"ast enqueued", b"Duplicate", b"ocket", b"ailed",
            b"Cuda failure", b"not yet initialized", b"shared memory", b"Got completion",
            b"HIP version", b"ROCm version",
-           b"tion |", b"cast |", b"duce |", b"ther |", b"tter |", *job_lines.WORDS)  # fmt: skip
-"""A line in which none of these stands holds no record, and says nothing to `prefix.application` and
-`prefix.torch_version`. What a training prints at every step should not be among them: to read a line costs as much as
-to search a hundred for these."""
+           b"tion |", b"cast |", b"duce |", b"ther |", b"tter |", *job_lines.WORDS, *stated.WORDS)  # fmt: skip
+"""A line in which none of these stands holds no record, and says nothing to `prefix.application`,
+`prefix.torch_version` and `stated.stated_of`. What a training prints at every step should not be among them: to read a
+line costs as much as to search a hundred for these."""
 _MOST_LINE = 4096
 _TELLING = re.compile(
     any_of(word for word in SPEAKS if word not in (b"ailed", b"ocket", b"ccl", b"] INFO ", b" WARN "))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from topodiag.evidence.nccl_log.grammar.grammar import parse
 from topodiag.evidence.nccl_log.grammar.numbers import compiled
 from topodiag.evidence.nccl_log.grammar.prefix import Record, application, clean, records, torch_version
+from topodiag.evidence.nccl_log.grammar.stated import stated_of
 from topodiag.evidence.nccl_log.plain.collect import NOBODY, Collector
 from topodiag.evidence.nccl_log.tables.facts import Facts
 
@@ -40,7 +41,7 @@ def read_line(collector: Collector, raw: bytes, offset: int, line: int) -> None:
         several = True
         read_record(collector, record, offset, line)
     if not several:
-        said = [row for row in (application(text), torch_version(text)) if row is not None]
+        said = [row for row in (application(text), torch_version(text)) if row is not None] + stated_of(text)
         if said:
             collector.add(NOBODY, offset, line, said)
 

@@ -45,12 +45,13 @@ class _Seen:
 
 
 def inferred_members(frame: Frame, processes: Processes) -> list[Member]:
-    """The members of the one communicator that the lines are of; none where they do not fit one. `nranks` is the
-    highest rank named and one: there may be more."""
+    """The members of the one communicator that the lines are of; none where they do not fit one. `nranks` is what its
+    operations print (`[nranks=16]`), else the highest rank named and one: there may be more."""
     seen = _seen(frame, processes)
     if seen is None or not _one_communicator(seen, processes):
         return []
-    size = seen.highest + 1 if seen.highest < MOST_RANKS else -1
+    size = max(seen.highest + 1, _printed_size(frame))
+    size = size if size <= MOST_RANKS else -1
     made = []
     for (process, dev), ranks in sorted(seen.ranks.items()):
         known = [rank for rank in ranks if rank >= 0] or [-1]
@@ -58,6 +59,12 @@ def inferred_members(frame: Frame, processes: Processes) -> list[Member]:
             offset, thread, line = ranks[rank]
             made.append(Member(process, 0, NO_GEN, offset, thread, line, rank, size, cuda_dev=dev))
     return made
+
+
+def _printed_size(frame: Frame) -> int:
+    """The size that all operations print, 0 where they print several or there is none."""
+    sizes = {size for size in np.unique(frame["op"].read("nranks")).tolist() if size > 0}
+    return sizes.pop() if len(sizes) == 1 else 0
 
 
 def inferred_comm(members: Sequence[Member]) -> Comm:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from topodiag.evidence.nccl_log.grammar.stated import STATED
 from topodiag.evidence.nccl_log.rebuild.frame import Frame, Ints, by_owner, in_pieces
 
 Key = tuple[int, str, int]
@@ -24,7 +25,7 @@ Key = tuple[int, str, int]
 _BEGINNINGS = ("bootstrap", "driver")
 _ENDS = ("destroy", "abort", "revoke")
 
-OF_ANYBODY = ("version", "rccl", "git version", "matrix")
+OF_ANYBODY = ("version", "rccl", "git version", "matrix", *STATED)
 """Kinds of text that are printed without a head."""
 
 _NEVER = (1 << 63) - 1

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from topodiag.evidence.nccl_log.grammar.stated import HOST, RANK, SIZE, STATED
 from topodiag.evidence.nccl_log.rebuild.frame import Frame
 from topodiag.evidence.nccl_log.rebuild.process import version_of
-from topodiag.model.job import Process
+from topodiag.evidence.nccl_tests.header import device_of
+from topodiag.model.job import Process, Rank, Stated
 
 _SUBSYSTEMS = {
     "NET": ("hcas", "hca", "sockets", "gdr hca", "gdr pair", "qp", "nic", "no hca"),
@@ -29,7 +31,37 @@ def versions(frame: Frame, processes: Sequence[Process], *, first: bool) -> tupl
         texts = rows.words["text"]
         codes = rows["text"][rows.is_word("kind", "version")]
         found = {version_of(texts[code]) for code in np.unique(codes).tolist()} - {""}
-    return tuple(sorted(found))
+    # One build that is named twice, with the CUDA that it is for and without: `2.21.5+cuda12.4`, torch's `2.21.5`.
+    return tuple(sorted(each for each in found if not any(other.startswith(f"{each}+") for other in found)))
+
+
+def stated(frame: Frame, files: frozenset[int] | None) -> Stated:
+    """What lines without a head state of the job whose processes alone print to these files (None: to all files)."""
+    rows = frame["text"]
+    chosen = rows.is_word("kind", *STATED)
+    if files is not None:
+        chosen &= np.isin(frame["threads"]["file"][rows.read("thread")], list(files))
+    found: dict[str, dict[str, None]] = {kind: {} for kind in STATED}
+    for row in np.flatnonzero(chosen).tolist():
+        found[rows.word("kind", row)][rows.word("text", row)] = None
+    operations = frame["op"]
+    sizes = {size for size in np.unique(operations.read("nranks")).tolist() if size > 0} if files is None else set()
+    return Stated(
+        size=int(*found[SIZE]) if len(found[SIZE]) == 1 else -1,
+        ranks=_listed(found[RANK]),
+        hosts=tuple(sorted(found[HOST])),
+        comm_sizes=tuple(sorted(sizes)),
+    )
+
+
+def _listed(lines: Iterable[str]) -> tuple[Rank, ...]:
+    """The ranks of one list of devices, the first where a text holds several."""
+    made: dict[int, Rank] = {}
+    for device in filter(None, map(device_of, lines)):
+        made.setdefault(
+            device.rank, Rank(device.rank, device.host, device.pid, cuda_dev=device.device, bus_id=device.bus_id)
+        )
+    return tuple(made[rank] for rank in sorted(made))
 
 
 def library(frame: Frame, processes: Sequence[Process]) -> str:

@@ -64,7 +64,9 @@ def process_of(host: str, pid: int, texts: Sequence[Text]) -> Process:
             addresses.update(dict.fromkeys(_addresses(text)))
         if kind in _VERSIONED:
             component, version = _version(kind, text)
-            if component:
+            if component and version.startswith(f"{versions.get(component, version)}+"):
+                versions[component] = version  # another program named it before, without the CUDA that it is built for
+            elif component:
                 versions.setdefault(component, version)
         elif kind == "network":
             network = network or network_named(text)

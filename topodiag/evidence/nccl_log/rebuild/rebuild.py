@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from topodiag.evidence.nccl_log.grammar.stated import STATED
 from topodiag.evidence.nccl_log.grammar.system_print import Print, read_print
 from topodiag.evidence.nccl_log.rebuild.choices import choices_apart
 from topodiag.evidence.nccl_log.rebuild.comms import Hearing, Said
@@ -21,7 +22,7 @@ from topodiag.evidence.nccl_log.rebuild.inferred import InferredPlaces, inferred
 from topodiag.evidence.nccl_log.rebuild.members import Member, Processes, find_members, find_processes
 from topodiag.evidence.nccl_log.rebuild.openings import find_openings
 from topodiag.evidence.nccl_log.rebuild.places import Places
-from topodiag.evidence.nccl_log.rebuild.printed import library, subsystems, versions
+from topodiag.evidence.nccl_log.rebuild.printed import library, stated, subsystems, versions
 from topodiag.evidence.nccl_log.rebuild.process import GDR_OFF, OF_DEVICES, Text, process_of
 from topodiag.evidence.nccl_log.rebuild.roles import RolesOfJobs
 from topodiag.evidence.nccl_log.rebuild.torn_hosts import whole_hosts
@@ -96,7 +97,7 @@ class _Builder:
 
     @property
     def jobs_count(self) -> int:
-        said = self.processes.host or self.frame["event"].size or self.frame["text"].size
+        said = self.processes.host or self.frame["event"].size or (~self.frame["text"].is_word("kind", *STATED)).any()
         return len(self.groups) or (1 if said else 0)
 
     def _first_place(self, number: int) -> tuple[int, int, int]:
@@ -193,6 +194,15 @@ class _Builder:
         names = self.frame.files
         return tuple(names[file] for file in sorted(held) if 0 <= file < len(names)) if own else tuple(names)
 
+    def _files_alone(self, number: int) -> frozenset[int] | None:
+        """Files to which the processes of one job alone print; None where there is one job."""
+        if len(self.groups) < 2:
+            return None
+        jobs: dict[int, set[int]] = {}
+        for (file, _, _), (_, which) in self.processes.starts.items():
+            jobs.setdefault(file, set()).update(self.job_of_process[each] for each in which)
+        return frozenset(file for file, own in jobs.items() if own == {number})
+
     def _draft(self, number: int, events: list[Event]) -> tuple[Job, Seats]:
         """A job without its connections and what these tell, and its ranks' seats."""
         group = self.groups[number] if self.groups else []
@@ -226,6 +236,7 @@ class _Builder:
             files=self._files(set(own)),
             choices_apart=choices_apart(self.frame, self.processes, self.places.of("choice"), self.comm_of, own),
             library=library(self.frame, processes),
+            stated=stated(self.frame, self._files_alone(number)),
         )
         return job, seats(group, len(self.comms), communicators, rank_hosts, self.processes.host, hosts)
 

@@ -119,8 +119,8 @@ class Job(Struct, frozen=True, kw_only=True):
     """One job."""
 
     name: str
-    nccl_version: str | None
-    nccl_versions: list[str]
+    nccl_version: Annotated[str | None, Meta(description="The number alone, of the first of `nccl_versions`.")]
+    nccl_versions: Annotated[list[str], Meta(description="As printed, with the CUDA that they are built for.")]
     world_size: int | None
     hosts: list[str]
     ranks: list[Rank]

@@ -1,0 +1,97 @@
+"""Runs of nccl-tests as jobs: each is one, and its list of devices names the ranks that NCCL's own lines may leave out.
+
+A run completes the job whose log stands with it (the same processes, or the same file); one without a log is a job of
+its own. Nothing that NCCL itself says is replaced.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from topodiag.model.bench import BenchRun
+from topodiag.model.job import Job, Rank
+from topodiag.report.formats.types import job as shape
+from topodiag.report.job.json import job_facts, rank_facts
+
+
+def jobs_facts(jobs: Sequence[Job], runs: Sequence[BenchRun]) -> list[shape.Job]:
+    """The jobs of the logs, then the runs that no log stands with."""
+    made = [_completed(job_facts(job), job.stated.ranks) for job in jobs]
+    alone: list[BenchRun] = []
+    in_file = Counter(run.source for run in runs)
+    for run in runs:
+        if not run.hosts or not all(run.hosts):
+            continue
+        place = _place(run, jobs, lone=in_file[run.source] == 1)
+        if place is None:
+            alone.append(run)
+        else:
+            made[place] = _with_run(made[place], run)
+    several = len(made) + len(alone) > 1
+    made += [_with_run(_nothing(f"run {number}" if several else "job"), run) for number, run in enumerate(alone)]
+    return made
+
+
+def _place(run: BenchRun, jobs: Sequence[Job], *, lone: bool) -> int | None:
+    """The job that this run is, by its processes; else the only job of its file, where the file holds no other run."""
+    own = {(device.host, device.pid) for device in run.devices}
+    for place, job in enumerate(jobs):
+        ranks = (*job.ranks, *job.stated.ranks)
+        if own & ({(each.host, each.pid) for each in job.processes} | {(each.host, each.pid) for each in ranks}):
+            return place
+    of_file = [place for place, job in enumerate(jobs) if run.source in job.files]
+    if not lone or len(of_file) != 1:
+        return None
+    hosts = set(jobs[of_file[0]].hosts)
+    return of_file[0] if not hosts or hosts & set(run.hosts) else None
+
+
+def _with_run(job: shape.Job, run: BenchRun) -> shape.Job:
+    listed = [
+        Rank(each.rank, each.host, each.pid or -1, cuda_dev=each.device, bus_id=each.bus_id) for each in run.devices
+    ]
+    # What the bandwidths tell of the number of ranks stands with the run: no line states it.
+    size = run.nranks if run.nranks == len(run.devices) else None
+    return replace(
+        _completed(job, listed),
+        world_size=job.world_size or size,
+        nccl_version=job.nccl_version or run.nccl or None,
+        nccl_versions=job.nccl_versions or ([run.nccl] if run.nccl else []),
+    )
+
+
+def _completed(job: shape.Job, listed: Sequence[Rank]) -> shape.Job:
+    """The job with the ranks of a list of devices, and what this says more of those that the job has."""
+    if not listed:
+        return job
+    ranks = {rank.rank: rank for rank in job.ranks}
+    for each in map(rank_facts, listed):
+        known = ranks.setdefault(each.rank, each)
+        if known.host == each.host and known.pid in {None, each.pid} and known.cuda_dev in {None, each.cuda_dev}:
+            ranks[each.rank] = replace(
+                known, pid=each.pid, cuda_dev=each.cuda_dev, bus_id=known.bus_id or each.bus_id
+            )  # fmt: skip
+    hosts = sorted({*job.hosts, *(rank.host for rank in listed)})
+    return replace(job, hosts=hosts, ranks=[ranks[rank] for rank in sorted(ranks)])
+
+
+def _nothing(name: str) -> shape.Job:
+    """A job of which no log tells."""
+    return shape.Job(
+        name=name,
+        nccl_version=None,
+        nccl_versions=[],
+        world_size=None,
+        hosts=[],
+        ranks=[],
+        communicators=[],
+        networks=[],
+        settings={},
+        subsystems=[],
+        notes=[],
+        events=[],
+        steps=[],
+    )
