@@ -23,6 +23,7 @@ from topodiag.model.nccl_versions import (
     assumption,
     minor_of,
     nearest_minor,
+    number_of,
     path_types,
     read_minor,
     spell_range,
@@ -127,3 +128,17 @@ def test_versions_of_logs_need_not_be_known_to_have_a_feature() -> None:
     assert not text_has("2.4.8", Feature.LAZY_CONNECTIONS)
     assert text_has("2.99.1", Feature.LAZY_CONNECTIONS)
     assert not text_has("unknown", Feature.LAZY_CONNECTIONS)
+
+
+@pytest.mark.parametrize(
+    ("printed", "number"),
+    [
+        ("2.21.5+cuda12.4", "2.21.5"),
+        ("2.4.7+cudaCUDA_MAJOR.CUDA_MINOR", "2.4.7"),
+        ("2.21.5-HEAD:d7b4b47", "2.21.5"),
+        ("2.21.5", "2.21.5"),
+        ("unknown", "unknown"),
+    ],
+)
+def test_a_version_is_a_number_without_what_it_was_built_for(printed: str, number: str) -> None:
+    assert number_of(printed) == number

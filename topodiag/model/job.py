@@ -332,6 +332,8 @@ class Job:
     machines: Mapping[str, Node] = field(default_factory=dict)
     """By host as the job names it, the capture of the machine that it is, where a case has one that shows the machine
     as the job met it."""
+    size_told: bool = True
+    """False where no line names the communicator of all ranks: `world_size` counts the ranks that are known."""
     stated: Stated = Stated()
     library: str = "NCCL"
     """Whose log it is: NCCL or RCCL, which has NCCL's lines and decides by rules of its own."""

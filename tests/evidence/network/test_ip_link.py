@@ -116,3 +116,8 @@ def test_other_texts_are_left(text: str) -> None:
 def test_any_text_is_read_or_left(text: str) -> None:
     IpLink().recognises(text)
     IpLink().parse(Blob("x", text.encode()))
+
+
+def test_a_prompt_in_brackets_is_no_json() -> None:
+    text = "[root@gn07 ~]# ip link\n2: ens1f0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 qdisc mq state UP\n"
+    assert [each.name for each in IpLink().parse(Blob("x", text.encode())).records] == ["ens1f0"]

@@ -139,3 +139,9 @@ def test_any_json_is_read_without_an_exception(entries: list[object]) -> None:
 def test_a_bad_value_loses_only_that_value(junk: str) -> None:
     found = facts(INFINIBAND.replace("lid 418", f"lid {junk}", 1), "mlx5_0")
     assert (found["state"], found["sm_lid"]) == ("ACTIVE", 1)
+
+
+def test_a_prompt_in_brackets_is_no_json() -> None:
+    text = b"[root@gn07 ~]# rdma link show\nlink mlx5_0/1 state ACTIVE physical_state LINK_UP netdev ens1f0\n"
+    (record,) = RdmaLink().parse(Blob("rdma.txt", text)).records
+    assert record.ports[1].facts["state"].value == "ACTIVE"

@@ -276,3 +276,26 @@ def test_a_bad_value_costs_that_value_alone(value: str) -> None:
     draft = filled(text)
     assert best(draft.pci("0000:1b:00.0"), "width") == [8]
     assert best(draft.gpu(index=0), "name") == ["NVIDIA H100 80GB HBM3"]
+
+
+LINK = """\
+    GPU Link Info
+        PCIe Generation
+            Max                           : 4
+            Current                       : 3
+        Link Width
+            Max                           : 16x
+            Current                       : 8x
+"""
+
+
+@pytest.mark.parametrize("head", ["GPU 00000000:1B:00.0\n    Product Name                          : Tesla P40\n", ""])
+def test_the_link_is_read_without_the_section_of_the_device_around_it(head: str) -> None:
+    draft = filled(head + LINK)
+    (function,) = draft.entities("pci")
+    assert [best(function, name)[0] for name in ("gen", "width")] == [3, 8]
+
+
+def test_links_without_heads_are_of_one_gpu_each() -> None:
+    draft = filled(LINK + LINK.replace(": 8x", ": 16x"))
+    assert sorted(best(each, "width")[0] for each in draft.entities("pci")) == [8, 16]

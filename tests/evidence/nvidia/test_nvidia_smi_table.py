@@ -145,3 +145,11 @@ def test_a_bad_value_costs_that_value_alone(word: str) -> None:
     draft, _ = read("nvidia-smi", TABLE.replace("                    3 |", f"   x{word} |"))
     assert count(draft.gpu(index=0), "ecc_volatile_uncorrected") == []
     assert value(draft.gpu(index=0), "pstate") == 2
+
+
+@pytest.mark.parametrize("uuid", ["GPU-1", "GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx", "GPU-****"])
+def test_a_masked_uuid_hides_no_gpu(uuid: str) -> None:
+    draft, _ = read("nvidia-smi", f"GPU 3: NVIDIA H100 80GB HBM3 (UUID: {uuid})\n")
+    (gpu,) = draft.entities("gpu")
+    assert (gpu.keys["index"], value(gpu, "name")) == (3, "NVIDIA H100 80GB HBM3")
+    assert "uuid" not in gpu.keys

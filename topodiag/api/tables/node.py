@@ -59,9 +59,11 @@ def _paths(result: Result) -> Iterator[Row]:
 
 def _matrix(result: Result) -> Iterator[Row]:
     for node in _facts(result):
+        names = {f"GPU{gpu.index}" for gpu in node.gpus} | {nic.name for nic in node.nics}  # and no NIC by two names
         for a, row in node.matrix.items():
             for b, word in row.items():
-                yield node.host, a, b, word
+                if {a, b} <= names:
+                    yield node.host, a, b, word
 
 
 _PCIE = """

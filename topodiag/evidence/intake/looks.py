@@ -48,6 +48,8 @@ _ZIP = b"PK\x03\x04"
 _BEFORE = rb"\s*(?:<\?xml[^>]*>\s*)?(?:<!--[^>]*-->\s*)*"
 _RECORD = re.compile(
     rb"(?:^|[ \]>:|)])NCCL (?:INFO|WARN|ATTN|TRACE|ABORT|CALL) |^NCCL version \d[^\n]{0,40}\+cuda"
+    # 2.2 and before have no word NCCL in their heads.
+    rb"|(?:^|[ \]>|)])[\w.-]{1,255}:\d{1,10}:\d{1,10} \[\d{1,4}\] INFO "
     rb"|[Ww]atchdog caught collective operation|ProcessGroupNCCL\.cpp:\d|Error 802: system not yet initialized",
     re.M,
 )

@@ -20,7 +20,7 @@ def job_facts(job: Job) -> shape.Job:
         name=job.name,
         nccl_version=number_of(job.nccl_versions[0]) if job.nccl_versions else None,
         nccl_versions=list(job.nccl_versions),
-        world_size=_known(job.world_size) or _known(job.stated.size),
+        world_size=(_known(job.world_size) if job.size_told else None) or _known(job.stated.size),
         hosts=sorted({*job.hosts, *job.stated.hosts}),
         ranks=[rank_facts(rank) for rank in job.ranks],
         communicators=[_communicator(each) for each in job.communicators]

@@ -101,15 +101,17 @@ def _nic(node: Node, nic: Nic) -> shape.Nic:
 
 
 def _matrix(node: Node) -> dict[str, dict[str, str]]:
-    """Rows of GPUs and NICs by label, each with its known pairs."""
+    """Rows of GPUs and NICs by label, each with its known pairs. A NIC whose column has another name (`NIC0`, which
+    the legend explains) stands under both names."""
     devices: list[tuple[str, tuple[str, ...]]] = [(gpu.label, (gpu.label,)) for gpu in node.gpus]
     devices += [(nic.name, nic_labels(nic)) for nic in node.nics]
+    devices += [(nic.smi_label, nic_labels(nic)) for nic in node.nics if nic.smi_label not in {None, nic.name}]
     rows: dict[str, dict[str, str]] = {}
     for name, labels in devices:
         row = {
             other: word
             for other, others in devices
-            if other != name and (word := path_word(node, labels, others)) is not None
+            if others != labels and (word := path_word(node, labels, others)) is not None
         }
         if row:
             rows[name] = row

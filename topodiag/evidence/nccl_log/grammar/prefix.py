@@ -235,7 +235,7 @@ def application(text: str) -> tuple[str, dict[str, object]] | None:
     if "CCL" in text or "ccl" in text or " version " in text or "|" in text:
         version = _VERSION.search(text)
         if version:
-            return "text", {"kind": "version", "text": version[1]}
+            return "text", {"kind": "version", "text": "".join(filter(None, version.groups()))}
         other = _RCCL.search(text)
         if other:
             return "text", {"kind": "rccl", "text": other[1].rstrip()}
@@ -275,7 +275,11 @@ _TORCH_VERSION = compiled(r"NCCL error(?: in)?: .{1,600}?, (NCCL version 2\.\d{1
 """Torch before 2.0 names 2.10.3 as 21.0.3."""
 # `NCCL version` opens its line, or follows a launcher's label: "Using NCCL version" is an application's own talk.
 _FRONT = r"(?:^|[>|:\])]|\dZ|std(?:out|err) [FP])\s{0,20}"
-_VERSION = compiled(_FRONT + r"(R?CCL version ?:? ?\d[\w.+:-]{0,100}|NCCL version \d[\w.+:-]{0,100})")
+_VERSION = compiled(
+    _FRONT + r"(R?CCL version ?:? ?\d[\w.+:-]{0,100}|NCCL version \d[\w.+:-]{0,100})"
+    # A label that ends like a word, before a line that nobody else ends so.
+    r"|^.{1,100}[ \t](NCCL version \d{1,3}\.\d{1,3}\.\d{1,3}\+cuda\d{1,3}\.\d{1,3})\s*$"
+)
 _RCCL = compiled(_FRONT + r"((?:HIP|ROCm) version ?: \d.{0,100}|Librccl path ?: .{0,300})")
 _MATRIX = compiled(
     r"^\s{0,200}(?:\S{0,100}\s{1,20})?(?:Function|Broadcast|Reduce|AllGather|ReduceScatter|AllReduce) \|"

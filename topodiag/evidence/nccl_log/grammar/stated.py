@@ -29,19 +29,24 @@ _MOST = 10_000_000
 """More ranks than any job has: a damaged number."""
 
 WORDS = (
-    b"orld_size", b"orld size", b"WORLD_SIZE", b"MEMBER: ", b"egistered. Starting with ", b"host      : ",
-    b"srun: error: ", b"noticed that process rank", b"is using nccl==", b" Pid ",
+    b"orld_size", b"orld size", b"orld Size", b"WORLD_SIZE", b"MEMBER: ", b"egistered. Starting with ",
+    b"Num processes: ", b"initialized host ", b"host      : ", b"Local host: ", b"srun: error: ", b" CANCELLED AT ",
+    b"noticed that process rank", b"Process received signal", b"UCX  ", b"is using nccl==", b" Pid ",
 )  # fmt: skip
 """A line without any of these is none of theirs."""
 
-_OF_SIZE = ("orld_size", "orld size", "WORLD_SIZE", "MEMBER: ", "egistered. Starting with ")
+_OF_SIZE = (
+    "orld_size", "orld size", "orld Size", "WORLD_SIZE", "MEMBER: ", "egistered. Starting with ", "Num processes: ",
+)  # fmt: skip
 _SIZES = (
     compiled(r"(?<![\w.$-])(?:dist_)?world_size['\"]?(?: ?[=:] ?| )(?P<size>\d{1,9})(?![\w.])"),
     compiled(r"\bMEMBER: \d{1,7}/(?P<size>\d{1,9})\b"),
     compiled(r"\bprocesses registered\. Starting with (?P<size>\d{1,9}) processes\b"),
     compiled(r"\bRANK=\d{1,7}\b.{0,120}?(?<![\w$-])WORLD_SIZE=(?P<size>\d{1,9})\b"),
+    compiled(r"\bglobal_world_sizes=\[(?P<size>\d{1,9})[,\]]"),
+    compiled(r"^\s{0,8}(?:\[rank\d{1,7}\]: ?)?Num processes: (?P<size>\d{1,9})\s*$"),
     compiled(
-        r"(?:^|[^\w ] ?|\b(?:the|using|with|total|global|and|current|has) )[Ww]orld size(?:: ?| of | is |=| )"
+        r"(?:^|[^\w ] ?|\b(?:the|using|with|total|global|and|current|has) )[Ww]orld [Ss]ize(?: ?[:=] ?| of | is | )"
         r"(?P<size>\d{1,9})(?![\w.])"
     ),
 )
@@ -54,7 +59,13 @@ _HOSTS = (
     compiled(r"^\s{0,8}(?:\[rank\d{1,7}\]: ?)?\s{0,8}host {6}: ([\w.-]{1,255})\s*$"),
     compiled(r"\bsrun: error: ([\w.-]{1,255}): tasks? \d"),
     compiled(r"\bnoticed that process rank \d{1,7} with PID \d{1,10} on node ([\w.-]{1,255}?)\.? exited\b"),
+    compiled(r"\binitialized host ([\w.-]{1,255}) as rank \d"),
+    compiled(r"^\s{0,8}\[([\w.-]{1,255}):\d{1,10}\] \*\*\* Process received signal"),
+    compiled(r"\[([\w.-]{1,255}):\d{1,10}:\d{1,10}(?::\d{1,10})?\] .{0,80}?\bUCX {1,4}[A-Z]{4,5} "),
+    compiled(r"^\s{0,8}Local host: {1,40}([\w.-]{1,255})\s*$"),
+    compiled(r"\*\*\* (?:JOB|STEP) [\w.+]{1,40} ON ([\w.-]{1,255}) CANCELLED AT "),
 )
+_TELL_HOST = ("host", "srun: ", "noticed", "signal", "UCX", " ON ")
 _NOBODY = frozenset({"<N/A>", "localhost", "unknown"})
 _LOADED = compiled(r"\b(?:vLLM|sglang) is using nccl==(\d{1,3}\.\d{1,3}\.\d{1,3})\b")
 
@@ -65,7 +76,7 @@ def stated_of(text: str) -> list[tuple[str, dict[str, object]]]:
     size = _size_of(text)
     if size:
         made.append(("text", {"kind": SIZE, "text": size}))
-    if "host" in text or "srun" in text or "noticed" in text:
+    if any(word in text for word in _TELL_HOST):
         found = next((match[1] for pattern in _HOSTS if (match := pattern.search(text)) is not None), "")
         if found and found not in _NOBODY:
             made.append(("text", {"kind": HOST, "text": found}))

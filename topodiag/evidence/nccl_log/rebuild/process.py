@@ -42,6 +42,7 @@ _ADDRESS = re.compile(
     r"(?:^|[ \]])(?:OOB )?[\w.@-]{1,64}:((?:\d{1,3}\.){3}\d{1,3}|[0-9a-f:]{2,39}(?:%[\w.-]{1,32})?)<\d{1,5}>"
     r"|RAS network listening socket at (\S{1,64})<\d{1,5}>"
 )
+_NETWORK = re.compile(r"Using (?:internal N|n)etwork (.{1,200})|^Assigned NET plugin (\S.{0,60}?) to comm")
 _PLUGIN = re.compile(r"(?:Loaded net plugin|Initialized NET plugin|Loaded external network plugin) (.+?)\s*$")
 _TUNER = re.compile(r"[Uu]sing (?:tuner plugin:? )?'?([^']+?)'?\s*$")
 _GIT = re.compile(r"NCCL git version (\S.{0,120}?)\s*$")
@@ -63,12 +64,8 @@ def process_of(host: str, pid: int, texts: Sequence[Text]) -> Process:
         if kind in _OWN:
             addresses.update(dict.fromkeys(_addresses(text)))
         if kind in _VERSIONED:
-            component, version = _version(kind, text)
-            if component and version.startswith(f"{versions.get(component, version)}+"):
-                versions[component] = version  # another program named it before, without the CUDA that it is built for
-            elif component:
-                versions.setdefault(component, version)
-        elif kind == "network":
+            _take_version(versions, *_version(kind, text))
+        elif kind in {"network", "assigned"}:
             network = network or network_named(text)
         elif kind == "bootstrap" and not bootstrap:
             bootstrap = _bootstrap(text)
@@ -83,9 +80,18 @@ def process_of(host: str, pid: int, texts: Sequence[Text]) -> Process:
     )  # fmt: skip
 
 
+def _take_version(versions: dict[str, str], component: str, version: str) -> None:
+    """Keep the first version of a component, and of one build the words that say for which CUDA it is: another program
+    may have named it before, without them."""
+    known = versions.get(component, "")
+    if component and (not known or version.startswith(f"{known}+")):
+        versions[component] = version
+
+
 def network_named(text: str) -> str:
     """What `Using network Socket [repeated 15x across cluster]` names, without Ray's remark on lines that are alike."""
-    return text.partition("Using network ")[2].partition(" [repeated ")[0].strip()
+    found = _NETWORK.search(text)
+    return (found[1] or found[2]).partition(" [repeated ")[0].strip() if found is not None else ""
 
 
 def _devices(texts: Sequence[Text]) -> tuple[Hca, ...]:

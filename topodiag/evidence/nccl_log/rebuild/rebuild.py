@@ -236,6 +236,7 @@ class _Builder:
             files=self._files(set(own)),
             choices_apart=choices_apart(self.frame, self.processes, self.places.of("choice"), self.comm_of, own),
             library=library(self.frame, processes),
+            size_told=told,
             stated=stated(self.frame, self._files_alone(number)),
         )
         return job, seats(group, len(self.comms), communicators, rank_hosts, self.processes.host, hosts)

@@ -151,7 +151,7 @@ class Node(Struct, frozen=True, kw_only=True):
         dict[str, dict[str, str]],
         Meta(
             description="Path between two devices by label, in the words of nvidia-smi topo -m where it was read, else"
-            " as NCCL's path type."
+            " as NCCL's path type. A NIC stands under its name, and under that of its column (`NIC0`) where it has one."
         ),
     ]
     links: list[Link]
