@@ -180,3 +180,14 @@ def test_lines_in_any_order_or_cut_off_are_read_without_an_exception(lines: list
 def test_a_bad_value_loses_only_that_value(junk: str) -> None:
     entity = port(TWO_DEVICES.replace("Base lid: 418", f"Base lid: {junk}", 1))
     assert (value(entity, "state"), value(entity, "sm_lid"), value(entity, "rate_gbps")) == ("ACTIVE", 1, 400.0)
+
+
+def test_ports_without_their_numbers_stand_in_their_order() -> None:
+    text = (
+        '$ ibstat | grep -E "CA \'|State|Rate"\n'
+        "CA 'mlx5_0'\n\t\tState: Active\n\t\tRate: 200\n\t\tState: Down\n\t\tRate: 10\n"
+        "CA 'mlx5_1'\n\t\tState: Initializing\n\t\tRate: 400\n"
+    )
+    first, second = Ibstat().parse(Blob("ibstat.txt", text.encode())).records
+    assert [(number, port.facts["state"].value) for number, port in first.ports.items()] == [(1, "ACTIVE"), (2, "DOWN")]
+    assert second.ports[1].facts["rate_gbps"].value == 400

@@ -153,3 +153,10 @@ def test_a_masked_uuid_hides_no_gpu(uuid: str) -> None:
     (gpu,) = draft.entities("gpu")
     assert (gpu.keys["index"], value(gpu, "name")) == (3, "NVIDIA H100 80GB HBM3")
     assert "uuid" not in gpu.keys
+
+
+def test_a_row_of_windows_is_known_without_the_title() -> None:
+    row = "|   0  NVIDIA GeForce RTX 3090      WDDM  | 00000000:01:00.0  On |                  N/A |\n"
+    assert registry.recognise(row) == ("nvidia-smi",)
+    draft, _ = read("nvidia-smi", row)
+    assert [value(gpu, "name") for gpu in draft.entities("gpu")] == ["NVIDIA GeForce RTX 3090"]

@@ -52,6 +52,8 @@ _PORT_FIELDS: dict[str, Target] = {
     "Port GUID": ("guid", words.guid),
     "Link layer": ("link_layer", words.link_layer),
 }
+_NUMBERED = "Port"
+"""In the place of the first field of a port, where lines with the numbers of ports stand."""
 _OTHER_FIELDS = frozenset({"Number of ports", "Hardware version", "Effective speed", "LMC", "Capability mask"})
 
 
@@ -70,12 +72,13 @@ class Ibstat(Source[RdmaRecord]):
         page = Page(blob, parsed)
         device: RdmaRecord | None = None
         port: PortRecord | None = None
+        opens = ""
         for line in page.lines():
             text = line.text.strip(_MARGIN)
             header, numbered = _CA.match(text), _PORT.match(text)
             if header:
                 name = words.device_name(header[1])
-                device, port = RdmaRecord(name or "", line.number), None
+                device, port, opens = RdmaRecord(name or "", line.number), None, ""
                 parsed.records.append(device)
                 if name is None:
                     page.leave(line, "not a device name")
@@ -83,7 +86,12 @@ class Ibstat(Source[RdmaRecord]):
                 number = int(numbered[1])
                 # Facts of a port that cannot be must not fall to the port before it.
                 port = device.port(number, line.number) if number <= MAX_PORT else PortRecord(number, line.number)
+                opens = _NUMBERED
             elif text and not text.startswith(("#", "$")):
+                key = text.partition(":")[0]
+                if device is not None and _begins_port(key, opens):
+                    # `ibstat | grep State` leaves no line with the number: ports stand in their order.
+                    port, opens = device.port(len(device.ports) + 1, line.number), key
                 _read(page, line, device, port)
         return parsed
 
@@ -98,6 +106,12 @@ class Ibstat(Source[RdmaRecord]):
                 told = KernelEvent(f"{TOLD_OF}port-count", left.text.strip()[:200], blob.origin(left.line, left.text),
                                    of_log=False)  # fmt: skip
                 draft.events.append(told)
+
+
+def _begins_port(key: str, opens: str) -> bool:
+    """Whether a field is the first of a port without its number: `opens` is the field that began the last one, "" where
+    the device has none yet."""
+    return (key in _PORT_FIELDS or key == "Rate") and opens in {"", key}
 
 
 def _read(page: Page[RdmaRecord], line: Line, device: RdmaRecord | None, port: PortRecord | None) -> None:

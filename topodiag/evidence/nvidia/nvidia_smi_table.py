@@ -39,8 +39,8 @@ _LISTED = re.compile(r"GPU ([0-9]{1,3}): (\S[^\n]{0,80}?) \(UUID: (GPU-[0-9A-Za-
 """A UUID that somebody masked is none (nvidia_ids.py), and the line names the GPU all the same."""
 _IN_LIST = re.compile(r"^[ \t>|]{0,20}GPU [0-9]{1,3}: [^\n]{1,80} \(UUID: GPU-", re.MULTILINE)
 _IN_TABLE = re.compile(
-    rf"^[ \t>]{{0,20}}\| {{1,4}}[0-9]{{1,3}} {{1,4}}\S[^|\n]{{0,80}}? (?:On|Off|N/A) {{1,4}}\|"
-    rf" {{1,8}}{_BUS} (?:On|Off|N/A) {{1,4}}\|",
+    rf"^[ \t>]{{0,20}}\| {{1,4}}[0-9]{{1,3}} {{1,4}}\S[^|\n]{{0,80}}? (?:On|Off|N/A|WDDM|TCC|MCDM) {{1,4}}\|"
+    rf" {{1,8}}{_BUS} {{1,2}}(?:On|Off|N/A) {{1,4}}\|",
     re.MULTILINE,
 )
 """A row by which a table is known whose title somebody cut off."""
