@@ -163,7 +163,7 @@ def test_sockets_count_alone() -> None:
 
 def test_a_library_that_is_not_there_is_why_sockets_are_used() -> None:
     finding = one("NET001", HEAD + "Failed to open libibverbs.so[.1]", HEAD + "Using network Socket")
-    assert finding.severity is Severity.WARNING
+    assert finding.severity is Severity.INFO, "a workstation has no RDMA device, and so no library for it"
     assert "libibverbs" in finding.evidence[0].text
 
 

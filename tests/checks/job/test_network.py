@@ -42,12 +42,33 @@ def test_sockets_without_a_trace_of_rdma_are_information() -> None:
     assert finding.severity is Severity.INFO
 
 
-@pytest.mark.parametrize(("name", "value"), [("NCCL_IB_DISABLE", "1"), ("NCCL_NET", "Socket")])
-def test_a_setting_that_forbids_rdma_is_named(name: str, value: str) -> None:
+def with_setting(name: str, value: str) -> Job:
     made = jobs.job(via=SOCKET, process=only_sockets)
-    made = replace(made, processes=tuple(replace(p, settings={name: jobs.given(name, value)}) for p in made.processes))
-    (finding,) = SocketsInsteadOfRdma().judge(made).findings
-    assert finding.severity is Severity.WARNING
+    return replace(made, processes=tuple(replace(p, settings={name: jobs.given(name, value)}) for p in made.processes))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "severity"),
+    [
+        ("NCCL_IB_HCA", "mlx5_0,mlx5_1", Severity.WARNING),
+        ("NCCL_IB_GID_INDEX", "3", Severity.INFO),
+        ("NCCL_IB_TC", "106", Severity.INFO),
+        ("NCCL_IB_QPS_PER_CONNECTION", "4", Severity.INFO),
+    ],
+)
+def test_a_setting_says_that_rdma_devices_are_there_where_it_names_them(
+    name: str, value: str, severity: Severity
+) -> None:
+    (finding,) = SocketsInsteadOfRdma().judge(with_setting(name, value)).findings
+    assert finding.severity is severity
+
+
+@pytest.mark.parametrize(("name", "value"), [("NCCL_IB_DISABLE", "1"), ("NCCL_NET", "Socket")])
+def test_a_setting_that_forbids_rdma_is_named_and_is_no_fault_where_no_rdma_device_is_known(
+    name: str, value: str
+) -> None:
+    (finding,) = SocketsInsteadOfRdma().judge(with_setting(name, value)).findings
+    assert finding.severity is Severity.INFO
     assert f"{name}={value}" in finding.message
     assert any(name in step for step in finding.fix)
 
@@ -112,7 +133,7 @@ def test_an_ofi_plugin_over_libfabrics_tcp_is_sockets_again_and_over_efa_is_not(
         return SocketsInsteadOfRdma().judge(jobs.job(process=ofi))
 
     (finding,) = by("tcp").findings
-    assert finding.severity is Severity.ERROR
+    assert finding.severity is Severity.WARNING
     assert "libfabric's provider tcp" in finding.message
     assert finding.observed.startswith("NET/OFI with provider tcp on n0, n1")
     assert by("efa").status is Status.CLEAN

@@ -49,7 +49,8 @@ NO_VERBS = re.compile(r"Failed to open libibverbs")
 NOT_OF_NETWORKS = frozenset({"cuda", "memory", "version", "duplicate gpu", "connect"})
 """Kinds of first errors that sockets bring about no more than RDMA does."""
 
-RDMA_VARIABLES = ("NCCL_IB_HCA", "NCCL_IB_GID_INDEX", "NCCL_IB_TC", "NCCL_IB_SL", "NCCL_IB_QPS_PER_CONNECTION")
+NAMES_DEVICES = "NCCL_IB_HCA"
+"""Who sets it names RDMA devices that are there. Other settings of NET/IB are copied from script to script."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +77,10 @@ class SocketsInsteadOfRdma(JobCheck[SocketUse]):
     """NET001: NCCL uses sockets between nodes
 
     What it finds
-        Traffic between nodes over NET/Socket: on all nodes although RDMA devices are listed somewhere, by a setting,
-        on some nodes only, by an OFI plugin that found no fabric (libfabric's provider tcp), or on nodes whose captures
-        show RDMA NICs that are up: then the job's container lies between. Without a trace of RDMA hardware: info,
-        with the cost.
+        Traffic between nodes over NET/Socket: on all nodes although RDMA devices are listed somewhere or named by
+        NCCL_IB_HCA, on some nodes only, by an OFI plugin that found no fabric (libfabric's provider tcp), or on nodes
+        whose captures show RDMA NICs that are up: then the job's container lies between. Without a trace of RDMA
+        hardware, as by a setting or a library alone: info, with the cost.
 
     Why it matters
         TCP through the kernel carries 1 to 3 GB/s per interface, because a CPU thread copies through host memory. A
@@ -204,17 +205,20 @@ def _by_devices(
 def _by_software(
     job: Job, networks: Mapping[str, Set[str]], sockets: Sequence[str], settings: Sequence[Given]
 ) -> SocketCause | None:
-    """The plugin, a setting, or a library that is missing; without a trace of devices."""
-    severity = Severity.WARNING
+    """The plugin, a setting, or a library that is missing; without a trace of devices. A setting that keeps NCCL from
+    RDMA and a library that is not there cost nothing on machines without RDMA devices, and are mostly found there."""
+    severity = Severity.INFO
     if any(OFI_TCP in networks[host] for host in sockets):
         text = f"{hosts_word(sockets)}: the OFI plugin took libfabric's provider tcp, as it found no device of a fabric"
-        severity = Severity.ERROR if multi_node(job) else Severity.WARNING
+        severity = Severity.WARNING
     elif settings:
-        text = f"{settings[0].name}={settings[0].value} keeps NCCL on sockets between nodes"
+        text = f"{settings[0].name}={settings[0].value} keeps NCCL on sockets between nodes: no RDMA device is in the"
+        text += " evidence"
+    elif settings_of(job, NAMES_DEVICES):
+        text = f"sockets carry the traffic although {NAMES_DEVICES} names RDMA devices"
+        severity = Severity.WARNING
     elif _no_verbs(job) is not None and not multi_node(job):
         text = f"{hosts_word(sockets)}: NCCL has sockets only, as it cannot load libibverbs"
-    elif settings_of(job, *RDMA_VARIABLES):
-        text = "sockets carry the traffic although the settings are for RDMA devices"
     else:
         return None
     return SocketCause(severity, text, Confidence.MEDIUM)
