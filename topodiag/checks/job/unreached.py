@@ -74,6 +74,7 @@ _OTHER_WORDS = {
 LOOPBACK = re.compile(r"127\.\d{1,3}\.\d{1,3}\.\d{1,3}|localhost|::1")
 OWN_NAME = "127.0.1.1"
 """What Debian's /etc/hosts has for the host's own name."""
+_REFUSED = re.compile(r"[Cc]onnection refused|\bECONNREFUSED\b")
 CONNECTED = re.compile(r"[Cc]onnect to ([0-9.]{7,15})<\d{1,5}> failed")
 
 
@@ -157,6 +158,16 @@ def _still_tried(job: Job) -> list[Unreached]:
     return [Unreached(e.host, e.details["peer"], e.text, e.origin, e.rank, TRIED_AGAIN) for e in tried]
 
 
+def _is_gone(job: Job, refused: Event) -> bool:
+    """Whether a process had ended above a connect that was refused: ranks of one host meet at such an address, too, and
+    then it is that process which no longer listens."""
+    at = refused.origin
+    if at is None or at.line is None or _REFUSED.search(refused.text) is None:
+        return False
+    above = (each.origin for each in job.events if each.kind == "ended" and each.details.get("how") != "context")
+    return any(w is not None and w.source == at.source and w.line is not None and w.line < at.line for w in above)
+
+
 def by_own_bridge(check: JobCheck[Any], job: Job) -> list[Finding]:
     """A connect that fails to an address of the bridge that each host has for itself, on which this one meets."""
     made = []
@@ -164,7 +175,7 @@ def by_own_bridge(check: JobCheck[Any], job: Job) -> list[Finding]:
         match = CONNECTED.search(event.text)
         own = {address for p in job.processes if p.host == event.host for _, address in addresses_of(p)}
         tried = match[1] if match is not None and event.level != "UNWIND" else ""
-        if event.details.get("why") == "own":
+        if event.details.get("why") == "own" and not _is_gone(job, event):
             tried, own = event.details["peer"], {event.details["peer"]}
         if not tried or not (tried == OWN_NAME or any(one_bridge(tried, each) for each in own)):
             continue

@@ -29,7 +29,9 @@ def said_of(text: str) -> tuple[str, dict[str, str]] | None:
     pair = _GLOO_PAIR.search(text) if gloo is None or not (gloo[1] or gloo[2]) else None
     if pair is not None:
         why = reach.why_unreached(text)
-        return "connect", {"peer": pair[1], "why": why} if why and why != "refused" else {"peer": pair[1]}
+        if why == "refused":  # a peer that is there and gone, unless each host has that address for itself
+            why = "own" if reach.is_bridge(pair[1]) else ""
+        return "connect", {"peer": pair[1], "why": why} if why else {"peer": pair[1]}
     if gloo is None:
         return None
     named = {"gloo": gloo[1] or "", "loopback": gloo[2] or "", "size": gloo[3] or ""}
