@@ -31,12 +31,13 @@ _FIX = (
 @dataclass(frozen=True, slots=True)
 class Meeting:
     """A barrier at torch's store that is not over: how many it waits for, how many it saw, and which ranks never came
-    to it, where all those that it saw left a line."""
+    to it, where all those that it saw left a line. `ahead`: a start whose ranks are ten seconds apart shows as much."""
 
     world: int
     came: int
     missing: tuple[int, ...]
     told: tuple[Event, ...]
+    ahead: bool = False
 
 
 def absent_at_meeting(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
@@ -66,15 +67,17 @@ def absent_at_meeting(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
 
 
 def _still_waiting(check: JobCheck[Any], meeting: Meeting) -> Finding:
-    """A warning: the log shows who waits, and not how it ended."""
+    """A warning: the log shows who waits, and not how it ended. Information where a healthy start looks the same."""
     came, world = meeting.came, meeting.world
     missing = list(meeting.missing)
     if came > world:
         what = f"{came} processes came to a store at which {world} ranks meet"
     else:
         what = f"{came} of {world} ranks came to the store at which the job meets, and wait there"
+    if meeting.ahead:
+        what += " when the log ends, ten seconds or more after the first one"
     return check.finding(
-        Severity.WARNING,
+        Severity.INFO if meeting.ahead else Severity.WARNING,
         what + (f"; {_never(missing)}" if missing else ""),
         observed=quoted(meeting.told[0].text, 200),
         expected=f"{world} ranks, each once, and torch's `Completed store-based barrier` behind these lines",
@@ -82,7 +85,7 @@ def _still_waiting(check: JobCheck[Any], meeting: Meeting) -> Finding:
         ranks=missing,
         cost=Cost(text="the others wait, and give up when the time of the barrier is over"),
         evidence=[event.origin for event in meeting.told],
-        confidence=Confidence.MEDIUM,
+        confidence=Confidence.LOW if meeting.ahead else Confidence.MEDIUM,
     )
 
 
@@ -116,10 +119,8 @@ def _meeting_of(told: Sequence[Event]) -> Meeting | None:
     # Without its own words for it, an old torch's start that went well ends with the line of the rank that came last.
     if world < 2 or world > _MOST_RANKS or came == world or len(seen) >= world:
         return None
-    if not _waited(waits, came):
-        return None
     missing = tuple(sorted(set(range(world)) - seen)) if len(seen) == came else ()
-    return Meeting(world, came, missing, tuple(waits))
+    return Meeting(world, came, missing, tuple(waits), ahead=not _waited(waits, came))
 
 
 def _waited(waits: Sequence[Event], came: int) -> bool:

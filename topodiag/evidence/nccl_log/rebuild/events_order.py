@@ -68,6 +68,12 @@ def ends_of(frame: Frame) -> dict[int, int]:
     return ends
 
 
+def world_met(events: Sequence[Event]) -> int:
+    """How many ranks the largest barrier at torch's store waits for, -1 without one."""
+    sizes = (event.details.get("world") or event.details.get("all") or "-1" for event in events if event.kind == MET)
+    return max(map(int, sizes), default=-1)
+
+
 def is_last(kind: str, offset: int, end: int) -> bool:
     """Whether a line of ranks that meet, or try to, last seen at `offset`, is what a file ends with."""
     return kind in (MET, TRIED) and offset >= end - _LAST_BYTES

@@ -15,7 +15,7 @@ from topodiag.evidence.nccl_log.rebuild.choices import choices_apart
 from topodiag.evidence.nccl_log.rebuild.comms import Hearing, Said
 from topodiag.evidence.nccl_log.rebuild.connections import Gathering, Seats, seats
 from topodiag.evidence.nccl_log.rebuild.events import bus_id_of, classify, rank_of
-from topodiag.evidence.nccl_log.rebuild.events_order import ends_of, in_time, is_last, ranked, with_last
+from topodiag.evidence.nccl_log.rebuild.events_order import ends_of, in_time, is_last, ranked, with_last, world_met
 from topodiag.evidence.nccl_log.rebuild.frame import BATCH_ROWS, Frame, Rows, groups, in_pieces, once, open_frame
 from topodiag.evidence.nccl_log.rebuild.groups import Comm, find_comms, find_jobs, world_is_known
 from topodiag.evidence.nccl_log.rebuild.inferred import InferredPlaces, inferred_comm, inferred_members
@@ -222,7 +222,7 @@ class _Builder:
             by_process.setdefault((rank.host, rank.pid), []).append(rank.rank)
         job = Job(
             name="job",
-            world_size=communicators[0].nranks if told else len(ranks) if communicators and not self.inferred else -1,
+            world_size=self._world_size(communicators, len(ranks), events, told=told),
             ranks=ranks,
             processes=processes,
             communicators=communicators,
@@ -240,6 +240,16 @@ class _Builder:
             stated=stated(self.frame, self._files_alone(number)),
         )
         return job, seats(group, len(self.comms), communicators, rank_hosts, self.processes.host, hosts)
+
+    def _world_size(
+        self, communicators: Sequence[Communicator], ranks: int, events: Sequence[Event], *, told: bool
+    ) -> int:
+        """What NCCL was told; without a communicator what torch's ranks say where they meet, -1 unknown."""
+        if told:
+            return communicators[0].nranks
+        if communicators:
+            return -1 if self.inferred else ranks
+        return world_met(events)
 
     def _joined(self, job: Job, gathered: Gathering) -> Job:
         """The job with its connections, and the roles of its communicators."""
