@@ -169,7 +169,9 @@ def test_gloo_over_loopback_is_right_where_one_node_holds_all_ranks() -> None:
     assert "127.0.1.1" in finding.message
 
 
-REFUSED = "RuntimeError: [/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:598] connect [{}]:40111: Connection refused"
+REFUSED = (
+    "RuntimeError: [/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:598] connect [{}]:40111: Connection refused"
+)
 
 
 def test_gloo_that_is_refused_at_the_address_of_each_hosts_own_name_looks_for_its_peer_at_home() -> None:

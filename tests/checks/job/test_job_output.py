@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.checks.job.excerpts import result_of
-from topodiag.model.finding import Finding
+from topodiag.model.finding import Finding, Severity
 
 TRACE = 'Traceback (most recent call last):\n  File "t.py", line 9, in <module>\n'
 RAN = "Timeout(ms)=600000) ran for 600061 milliseconds before timing out."
@@ -61,7 +61,6 @@ def test_the_exception_stands_above_the_timeouts_of_the_others() -> None:
     "text",
     [
         f"{TRACE}requests.exceptions.ConnectionError: Max retries exceeded\n" + "INFO downloaded\n" * 5,
-        f"{TRACE}KeyboardInterrupt\n",
         "WARNING:torch.distributed.elastic.multiprocessing.api:Sending process 5 closing signal SIGTERM\n",
         "[rank1]:[W415 TCPStore.cpp:125] [c10d] recvValue failed on SocketImpl(fd=72): Connection was likely closed.\n",
         "[rank0]: WARNING: destroy_process_group() was not called before program exit, which can leak resources.\n",
@@ -70,6 +69,24 @@ def test_the_exception_stands_above_the_timeouts_of_the_others() -> None:
 )
 def test_what_was_caught_asked_for_or_of_another_program_is_no_end(text: str) -> None:
     assert not [finding for finding in _findings(text) if finding.id in ("JOB009", "JOB005", "JOB006")]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{TRACE}KeyboardInterrupt\n^CException ignored in atexit callback: <function _exit_function at 0x7f>\n",
+        f"^C{TRACE}KeyboardInterrupt\n",
+        "[rank: 0] Received SIGTERM: 15\nDetected KeyboardInterrupt, attempting graceful shutdown ...\n",
+    ],
+)
+def test_who_interrupts_a_job_mostly_knows(text: str) -> None:
+    (finding,) = _findings(text)
+    assert (finding.id, finding.severity) == ("JOB009", Severity.INFO)
+    assert "cancelled" in finding.message
+
+
+def test_an_interrupt_of_a_job_that_hangs_is_not_its_cause() -> None:
+    assert next(finding.id for finding in _findings(f"{WATCHDOG * 3}{TRACE}KeyboardInterrupt\n")) == "JOB006"
 
 
 def test_a_peer_that_gloo_lost_is_named() -> None:

@@ -34,7 +34,7 @@ PRINTS = (
         ("Fatal Python error: Segmentation fault", "crash"),
         ("*** SIGSEGV received at time=1775734074 on cpu 19 ***", "crash"),
         ("*** SIGSEGV (@0x8) received by PID 12 (TID 0x7f) from PID 8; stack trace: ***", "crash"),
-        ("mpirun noticed that process rank 3 with PID 4 on node n1 exited on signal 9 (Killed).", "crash"),
+        ("mpirun noticed that process rank 3 with PID 4 on node n1 exited on signal 9 (Killed).", "killed"),
         ("failed (exitcode: -9) local_rank: 0 (pid: 178) of binary: /usr/bin/python", "killed"),
         ("  exitcode  : 137 (pid: 178)", "killed"),
         ("  exitcode  : -15 (pid: 178)", "terminated"),

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 
-from topodiag.evidence.nccl_log.grammar import memory_ends, stack_frames
+from topodiag.evidence.nccl_log.grammar import memory_ends, program_ends, stack_frames
 from topodiag.evidence.nccl_log.grammar.any_of import any_of
 from topodiag.evidence.nccl_log.grammar.numbers import compiled, error_named
 from topodiag.evidence.nccl_log.grammar.signals import how_of_code, how_of_signal
@@ -116,7 +116,7 @@ _NOT_DIED = re.compile(
     r"\b(?:if|when|in case|unless|whether|until|before|may|might|could|would|no|not|never)\b|\?", re.I
 )
 _EXCEPTION = compiled(
-    r"(?:^|[\s:\]\"'])((?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{0,60}(?:Error|Exception|Interrupt)): (\S.{0,1500})$"
+    r"(?:^|[\s:\]\"'])((?:[A-Za-z_]\w{0,60}\.){0,8}_?[A-Z]\w{0,60}(?:Error|Exception|Interrupt)): (\S.{0,1500})$"
 )
 _BARE_EXCEPTION = compiled(
     r"^\s{0,8}(?:\[rank\d{1,6}\]: ?)?(?:[A-Za-z_]\w{0,60}\.){1,8}([A-Z]\w{0,60}(?:Error|Exception))\s*$"
@@ -191,7 +191,7 @@ WORDS = (
     b"launch", b"prolog failed", b"o spawn", b"BackOff", b"Error ", b"ErrImagePull", b"ContainerCannotRun",
     b"unexpectedly", b"died", b"was killed", b" crashed", b" is dead", b"is killed by signal", b"Error: ",
     b"Exception: ", b"Interrupt: ", b"issing ranks", b"ready ranks",
-    b"onitoredBarrier", b"between collectives", *stack_frames.WORDS,
+    b"onitoredBarrier", b"between collectives", *stack_frames.WORDS, *program_ends.WORDS,
     b"symbol lookup", b"relocation error", b"loading shared lib",
     b"(local_rank: ", b"host  ", b"death signal",
 )  # fmt: skip
@@ -210,7 +210,7 @@ def label_of(text: str) -> str:
         return task[2] if task[2].isdecimal() and len(task[2]) < 10 else ""
     found = _EXCEPTION.search(text)
     if found is None:
-        return ""
+        return program_ends.rank_of(text)
     before = text[: found.start(1)]
     named = _UNCAUGHT.search(before) or _SRUN.match(before)
     return named[1] if named is not None else ""
@@ -255,6 +255,7 @@ def _ended(text: str) -> tuple[str, dict[str, str]] | None:
     named = (
         _of_port(text)
         or _of_scheduler(text)
+        or program_ends.end_of(text)
         or _of_word(text)
         or _of_code(text)
         or _of_context(text)

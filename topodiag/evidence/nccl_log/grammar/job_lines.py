@@ -10,6 +10,7 @@ from topodiag.evidence.nccl_log.grammar import (
     job_faults,
     launches,
     pauses,
+    program_ends,
     queue_pairs,
     rank_states,
     reach,
@@ -206,7 +207,7 @@ def said_of(text: str) -> tuple[str, dict[str, str]] | None:
     `note`. `fault` is one of `job_faults`; `host` the address that Ray puts in front, where the line names no other."""
     if _ANY.search(text) is None:
         return None
-    if _is_note(text):
+    if _is_note(text) and not program_ends.is_interrupt(text):
         return "note", {}
     found = _before_all(text) or _verbs(text) or _unmet(text) or _waits(text)
     if found is not None:

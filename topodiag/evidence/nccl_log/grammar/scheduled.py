@@ -16,6 +16,7 @@ import re
 
 from topodiag.evidence.nccl_log.grammar.any_of import any_of
 from topodiag.evidence.nccl_log.grammar.numbers import compiled
+from topodiag.evidence.nccl_log.grammar.signals import how_of_code
 
 _STATES = {
     "PREEMPTED": "preempted", "REVOKED": "preempted", "TIMEOUT": "limit", "DEADLINE": "limit",
@@ -118,8 +119,14 @@ def end_of(text: str) -> tuple[str, dict[str, str]] | None:
             number = next((part for part in found.groups() if part), "")
             if "Process name" in found[0] or "Abort(" in found[0]:
                 return "ended", {"how": how, "named_rank": number}
-            return "ended", {"how": how, "code": number} if number else {"how": how}
+            return "ended", {"how": _how(how, number), "code": number} if number else {"how": how}
     return None
+
+
+def _how(how: str, code: str) -> str:
+    """That of a signal whose number a code tells, where it is one that ends a process by itself."""
+    by_code = how_of_code(int(code)) if how == "exit" else how
+    return by_code if by_code in ("killed", "crash") else how
 
 
 def _of_state(word: str, rest: str) -> dict[str, str]:
