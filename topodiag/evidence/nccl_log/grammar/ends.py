@@ -30,6 +30,7 @@ _TASK = compiled(
 _LIMIT = compiled(r"TERM_RUNLIMIT|job killed: walltime \d{1,9} exceeded limit|\bDeadlineExceeded\b")
 _NODE = compiled(
     r"\bNODE_FAIL\b|srun: error: Node failure on |\bNodeLost\b|[Nn]ode \S{1,80} (?:failed|is down), job requeued"
+    r"|\bbecause (?:its|the actor's) node (?:has )?(?:died|failed)\b"
 )
 _EVICTED = compiled(
     r"(?:(?:[Cc]luster|[Ii]nstance|[Nn]ode|[Ww]orker|VM|[Jj]ob) (?:is|was|has been|got|were) preempted)\b"
@@ -175,9 +176,9 @@ _OTHER_WAITS = re.compile(
 
 WORDS = (
     b" Insufficient ", b"enough slots", b"No available node", b"error: Unable to", b"submission failed",
-    b"CANCELLED AT", b"srun: error", b"NODE_FAIL", b"NodeLost", b"job requeued", b"oom", b"OOM", b"ut of memory",
-    b"emory limit", b"TERM_", b"job killed:", b"OUT_OF_ME", b"DeadlineExceeded", b"terminated soon", b"victed",
-    b"low on resource", b"preempt", b"nterruption", b"Caught signal", b"Signal: ", b"Fatal Python", b"exited on"
+    b"CANCELLED AT", b"srun: error", b"NODE_FAIL", b"NodeLost", b"s node ", b"job requeued", b"oom", b"OOM",
+    b"ut of memory", b"emory limit", b"TERM_", b"job killed:", b"OUT_OF_ME", b"DeadlineExceeded", b"terminated soon",
+    b"victed", b"low on resource", b"preempt", b"nterruption", b"Caught signal", b"Signal: ", b"Fatal Python", b"exited on"
         b" signal", b"core dumped",
     b"dumped core", b"terminated with signal", b"protection fault",
     b"received signal",

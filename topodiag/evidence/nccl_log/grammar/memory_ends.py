@@ -14,7 +14,8 @@ OF_JOB = r"(?:python[\d.]{0,6}|pt_main_thread|pt_data_worker|torchrun|ray::|deep
 """Processes of jobs: the kernel's log tells of others, too."""
 KILLED = compiled(
     rf"[Dd]etected \d{{1,9}} oom[-_]kill event|[Oo]ut of memory: Kill(?:ed)? process \d{{1,9}} \({OF_JOB}"
-    r"|killed due to memory pressure \(OOM\)|\bOOMKilled\b|TERM_MEMLIMIT|[Ee]xceeded (?:job |step )?memory limit"
+    r"|killed due to (?:memory pressure \(OOM\)|the node running low on memory)"
+    r"|\bOOMKilled\b|TERM_MEMLIMIT|[Ee]xceeded (?:job |step )?memory limit"
     r"|killed by the (?:cgroup )?(?:OOM|oom)[- ]killer|\bOUT_OF_ME(?:MORY\b|\+)|PBS: job killed: \w{0,6}mem"
     r" \S{1,30} exceeded"
     r"|systemd-oomd killed \d{1,6} process|systemd-oomd\[\d{1,9}\]: Killed /|Failed with result 'oom-kill'"

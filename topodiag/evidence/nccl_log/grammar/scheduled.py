@@ -40,11 +40,13 @@ _WORDS: tuple[tuple[str, re.Pattern[str]], ...] = (
             r"\b(?i:job|workload|pod|task|instance|node|worker|run) [^.;\n]{0,60}\b(?:was|were|has been|got"
             r"|is being) preempted\b"
             r"|\s(?:Preempted|PreemptionByScheduler|PreemptionByKueueManager)\s|\bPreempted by (?:pod|a pod|job)\b"
-            r"|\bEvictedDueToPreempt\w{0,8}\b|\bTERM_PREEMPT|\b[Pp]reempted (?:to accommodate|in order to admit) "
+            r"|\bJobNodePreempted\b|\bEvictedDueToPreempt\w{0,8}\b|\bTERM_PREEMPT"
+            r"|\b[Pp]reempted (?:to accommodate|in order to admit) "
             r"|(?:[Rr]eceived|[Gg]ot|[Cc]aught) (?:signal )?SIG(?:TERM|USR\d|INT|CONT)\b.{0,40}\bpreempt"
             r"|\bpreempt\w{0,8}\b.{0,40}\b(?:[Rr]eceived|[Gg]ot|[Cc]aught|sent) (?:signal )?SIG(?:TERM|USR\d)\b"
         ),
     ),
+    ("limit", compiled(r"\bjob \d{1,12}\.\d{1,9} exceeded (?:hard|soft) wallclock time\b")),
     (
         "node failure",
         compiled(r"\b[Nn]ode \S{1,80} .{0,80}?\bmarked (?:as )?dead\b|\bits node has (?:died|failed)\b"),
@@ -78,7 +80,10 @@ _WORDS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ),
     (
         "cancelled",
-        compiled(r"\bTERM_(?:FORCE_)?(?:OWNER|ADMIN)\b|\bscancel\b.{0,40}\bby (?:user|uid)\b"),
+        compiled(
+            r"\bTERM_(?:FORCE_)?(?:OWNER|ADMIN)\b|\bscancel\b.{0,40}\bby (?:user|uid)\b"
+            r"|\bJob deleted at request of \S"
+        ),
     ),
 )  # fmt: skip
 _ROOT = compiled(r"\bRoot Cause \(first observed failure\)")
@@ -96,7 +101,7 @@ WORDS = (
     b"is failed because", b"BackoffLimit", b"backoff limit", b" with code", b"exit code",
     b"exit status", b"failed job", b"Exit Code:", b"entrypoint command",
     b"non-zero", b"MPI_ERRORS_ARE", b"Process name: [", b"Abort(", b" dead", b"its node has", b"Job_id=", b"TERM_",
-    b"scancel",
+    b"scancel", b"Job deleted at", b"NodePreempted", b"wallclock time",
 )  # fmt: skip
 """A line without any of these is none of theirs."""
 _ANY = compiled(any_of(WORDS).decode())

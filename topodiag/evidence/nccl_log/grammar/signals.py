@@ -17,6 +17,10 @@ def how_of_code(code: int) -> str:
 
 
 def how_of_signal(text: str) -> str:
-    """How the process ended that torch's SignalException names, "" where the text is none."""
+    """How the process ended that torch's SignalException names, "" where the text is none. SIGTERM came from outside:
+    what a launcher sends to its own processes raises no such exception in itself."""
     found = _GOT_SIGNAL.match(text)
-    return how_of_code(-int(found[1])) if found is not None else ""
+    if found is None:
+        return ""
+    how = how_of_code(-int(found[1]))
+    return "stopped" if how == "terminated" else how
