@@ -28,7 +28,8 @@ def test_a_line_says_who_ended_the_job(text: str, how: str) -> None:
     "text",
     [
         "Tasks are killed by the memory monitor when the node runs low on memory",
-        "the actor is restarted when its node has died", "hard wallclock time: 24:00:00", "Job submitted by user@login1",
+        "the actor is restarted when its node has died", "hard wallclock time: 24:00:00",
+        "Job submitted by user@login1",
     ],
 )  # fmt: skip
 def test_what_a_text_explains_or_sets_is_no_end(text: str) -> None:

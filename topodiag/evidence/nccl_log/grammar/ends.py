@@ -178,9 +178,8 @@ WORDS = (
     b" Insufficient ", b"enough slots", b"No available node", b"error: Unable to", b"submission failed",
     b"CANCELLED AT", b"srun: error", b"NODE_FAIL", b"NodeLost", b"s node ", b"job requeued", b"oom", b"OOM",
     b"ut of memory", b"emory limit", b"TERM_", b"job killed:", b"OUT_OF_ME", b"DeadlineExceeded", b"terminated soon",
-    b"victed", b"low on resource", b"preempt", b"nterruption", b"Caught signal", b"Signal: ", b"Fatal Python", b"exited on"
-        b" signal", b"core dumped",
-    b"dumped core", b"terminated with signal", b"protection fault",
+    b"victed", b"low on resource", b"preempt", b"nterruption", b"Caught signal", b"Signal: ", b"Fatal Python",
+    b"exited on signal", b"core dumped", b"dumped core", b"terminated with signal", b"protection fault",
     b"received signal",
     b"*** SIG", b"PC: @", b"    @ ", b"!!!!!!!",
     b"free(): ", b"alloc(): ", b"_chunk(): ", b"consolidate(): ", b"double free", b"corrupted ", b"stack smashing",

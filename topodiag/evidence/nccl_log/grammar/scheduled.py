@@ -49,7 +49,7 @@ _WORDS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("limit", compiled(r"\bjob \d{1,12}\.\d{1,9} exceeded (?:hard|soft) wallclock time\b")),
     (
         "node failure",
-        compiled(r"\b[Nn]ode \S{1,80} .{0,80}?\bmarked (?:as )?dead\b|\bits node has (?:died|failed)\b"),
+        compiled(r"\b[Nn]ode \S{1,80} .{0,80}?\bmarked (?:as )?dead\b"),
     ),
     (
         "evicted",
@@ -100,7 +100,7 @@ WORDS = (
     b"CANCELLED", b"reempt", b"TaintManager", b"EvictionAPI", b"ByKubelet", b"ByPodGC", b"NodeShutdown", b"Terminated",
     b"is failed because", b"BackoffLimit", b"backoff limit", b" with code", b"exit code",
     b"exit status", b"failed job", b"Exit Code:", b"entrypoint command",
-    b"non-zero", b"MPI_ERRORS_ARE", b"Process name: [", b"Abort(", b" dead", b"its node has", b"Job_id=", b"TERM_",
+    b"non-zero", b"MPI_ERRORS_ARE", b"Process name: [", b"Abort(", b" dead", b"Job_id=", b"TERM_",
     b"scancel", b"Job deleted at", b"NodePreempted", b"wallclock time",
 )  # fmt: skip
 """A line without any of these is none of theirs."""
