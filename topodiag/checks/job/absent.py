@@ -50,8 +50,8 @@ def absent_at_meeting(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
             yield _still_waiting(check, meeting)
         return
     # Who counts who came is at the meeting, and is quoted before those that wait for one more thing.
-    told.sort(key=lambda event: not _count(event.text))
-    count = _count(told[0].text)
+    told.sort(key=lambda event: not _count(event))
+    count = _count(told[0])
     missing = list(meeting.missing) if meeting is not None else []
     yield check.finding(
         Severity.ERROR,
@@ -62,7 +62,7 @@ def absent_at_meeting(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
         ranks=missing,
         cost=Cost(text="the job does not begin"),
         evidence=[event.origin for event in told],
-        confidence=Confidence.HIGH if _CAME.search(told[0].text) else Confidence.MEDIUM,
+        confidence=Confidence.HIGH if _CAME.search(told[0].text) or "all" in told[0].details else Confidence.MEDIUM,
     )
 
 
@@ -132,8 +132,11 @@ def _waited(waits: Sequence[Event], came: int) -> bool:
     return max(lines.values()) > 1 or len(lines) >= max(came, 2)
 
 
-def _count(text: str) -> str:
+def _count(event: Event) -> str:
     """How many came of how many, where the line counts them."""
+    text, named = event.text, event.details
+    if "all" in named:
+        return f": {named['came']} of {named['all']} did"
     came, workers = _CAME.search(text), _WORKERS.search(text)
     if came is not None:
         return f": {came[1] or came[3]} of {came[2] or came[4]} did"

@@ -44,6 +44,7 @@ _EVICTED = compiled(
 _NO_ROOM = compiled(
     r"(?:\bFailedScheduling\b|\b\d{1,6}/\d{1,6} nodes are available).{0,400}?(\bInsufficient [\w.:/-]{2,80})"
     r"|\b([Nn]ot enough slots available)|No available node types can fulfill (resource request .{2,120}?\})"
+    r"|\bCannot provide a (placement group) of .{1,1200}? within \d|\b([Pp]lacement group) creation timed out\b"
     r"|(?:srun|salloc|sbatch): error: (?:Unable to (?:allocate resources|create step for job \d{1,12})"
     r"|Batch job submission failed): ([^\n]{5,120})"
 )
@@ -67,7 +68,8 @@ _BY_WORD = (
     ("evicted", _EVICTED), ("crash", _CRASH),
 )  # fmt: skip
 _NOT_LAUNCHED = compiled(
-    r"srun: error: .{0,120}\b(?:[Tt]ask|[Aa]pplication|[Jj]ob) ?launch\b.{0,80}\bfailed|\b[Jj]ob prolog failed\b"
+    r"srun: error: Nodes \S{1,200} are still not ready"
+    r"|srun: error: .{0,120}\b(?:[Tt]ask|[Aa]pplication|[Jj]ob) ?launch\b.{0,80}\bfailed|\b[Jj]ob prolog failed\b"
     r"|: ssh exited with exit code 255\b"
     r"|\b(?:[Ff]ailed to|[Cc]annot) (?:launch|spawn) (?:the )?(?:tasks?|processes|step)\b"
 )
@@ -175,25 +177,21 @@ _OTHER_WAITS = re.compile(
 """Waits that are told by other words, or are none for ranks."""
 
 WORDS = (
-    b" Insufficient ", b"enough slots", b"No available node", b"error: Unable to", b"submission failed",
-    b"CANCELLED AT", b"srun: error", b"NODE_FAIL", b"NodeLost", b"s node ", b"job requeued", b"oom", b"OOM",
-    b"ut of memory", b"emory limit", b"TERM_", b"job killed:", b"OUT_OF_ME", b"DeadlineExceeded", b"terminated soon",
-    b"victed", b"low on resource", b"preempt", b"nterruption", b"Caught signal", b"Signal: ", b"Fatal Python",
-    b"exited on signal", b"core dumped", b"dumped core", b"terminated with signal", b"protection fault",
-    b"received signal",
-    b"*** SIG", b"PC: @", b"    @ ", b"!!!!!!!",
-    b"free(): ", b"alloc(): ", b"_chunk(): ", b"consolidate(): ", b"double free", b"corrupted ", b"stack smashing",
-    b"segfault at", b"exitcode", b"EXIT CODE", b"xit Code: ", b"xit code",
-    b"return code = ", b"Killed",
-    b"SIGKILL", b"Timed out waiting ", b"atchdog timeout (", b"ssh exited",
-    b"failed to listen", b"EADDRINUSE", b"already in use", b"undefined symbol", b"' not found (required",
-    b"MPI_ABORT", b"access fault", b"nstance ", b"Error",
-    b"launch", b"prolog failed", b"o spawn", b"BackOff", b"Error ", b"ErrImagePull", b"ContainerCannotRun",
-    b"unexpectedly", b"died", b"was killed", b" crashed", b" is dead", b"is killed by signal", b"Error: ",
-    b"Exception: ", b"Interrupt: ", b"issing ranks", b"ready ranks",
-    b"onitoredBarrier", b"between collectives", *stack_frames.WORDS, *program_ends.WORDS,
-    b"symbol lookup", b"relocation error", b"loading shared lib",
-    b"(local_rank: ", b"host  ", b"death signal",
+    b" Insufficient ", b"enough slots", b"No available node", b"lacement group", b"error: Unable to",
+    b"submission failed", b"CANCELLED AT", b"srun: error", b"NODE_FAIL", b"NodeLost", b"s node ", b"job requeued",
+    b"oom", b"OOM", b"ut of memory", b"emory limit", b"TERM_", b"job killed:", b"OUT_OF_ME", b"DeadlineExceeded",
+    b"terminated soon", b"victed", b"low on resource", b"preempt", b"nterruption", b"Caught signal", b"Signal: ",
+    b"Fatal Python", b"exited on signal", b"core dumped", b"dumped core", b"terminated with signal",
+    b"protection fault", b"received signal", b"*** SIG", b"PC: @", b"    @ ", b"!!!!!!!", b"free(): ", b"alloc(): ",
+    b"_chunk(): ", b"consolidate(): ", b"double free", b"corrupted ", b"stack smashing", b"segfault at", b"exitcode",
+    b"EXIT CODE", b"xit Code: ", b"xit code", b"return code = ", b"Killed", b"SIGKILL", b"Timed out waiting ",
+    b"atchdog timeout (", b"ssh exited", b"failed to listen", b"EADDRINUSE", b"already in use", b"undefined symbol",
+    b"' not found (required", b"MPI_ABORT", b"access fault", b"nstance ", b"Error", b"launch", b"prolog failed",
+    b"o spawn", b"BackOff", b"Error ", b"ErrImagePull", b"ContainerCannotRun", b"unexpectedly", b"died",
+    b"was killed", b" crashed", b" is dead", b"is killed by signal", b"Error: ", b"Exception: ", b"Interrupt: ",
+    b"issing ranks", b"ready ranks", b"onitoredBarrier", b"between collectives", *stack_frames.WORDS,
+    *program_ends.WORDS, b"symbol lookup", b"relocation error", b"loading shared lib", b"(local_rank: ", b"host  ",
+    b"death signal",
 )  # fmt: skip
 """A line without any of these is none of theirs."""
 

@@ -172,6 +172,7 @@ FAULTS: tuple[tuple[str, re.Pattern[str]], ...] = (
             r"\bBarrier timed out\. (?:Barrier_)?[Ii]d: \S{0,60}(?:[Rr]egister|[Cc]onnect|Init)"
             r"|[Tt]imed out (?:after \d{1,6} seconds )?waiting for clients|\bin store based barrier on rank\b"
             rf"|\bwait timeout after \d{{1,9}} ?ms, keys: |{RENDEZVOUS_OVER}"
+            r"|\bPMIX ERROR: TIMEOUT in file \S{0,80}fence|\bpmixp_coll\w{0,40}: .{0,160}\bcollective timeout\b"
         ),
     ),
     ("rank twice", compiled(r"\brank \d{1,9} of \d{1,9} ranks has already checked in")),
@@ -218,6 +219,7 @@ WORDS = (b"ERROR_CONTAINED", b"ErrorContained", b"of peer GPU memory",
          b"Input/output error", b"EIO",
          b"Barrier timed out. ",
          b"waiting for clients", b"store based barrier", b"wait timeout after", b"RendezvousTimeout",
+         b"PMIX ERROR", b"pmixp_coll",
          b"already checked in", b"Invalid rank requested", b"rank < size. ", b"mismatch in rank count",
          b"mismatch in info from",
          b"EDQUOT", b"quota exceeded", b"EROFS",

@@ -7,6 +7,7 @@ from __future__ import annotations
 from topodiag.evidence.nccl_log.grammar import (
     ends,
     gloo_lines,
+    headcounts,
     job_faults,
     launches,
     pauses,
@@ -57,8 +58,8 @@ WORDS = (
     b"Couldn't connect to", b"Horovod has been",
     b"gaierror", b"gai error", b"ocket has failed to", b"EADDRINUSE",
     b"eartbeat monitor timed out", b"Message:  ",
-    *gloo_lines.WORDS, *queue_pairs.WORDS, *launches.WORDS, *ends.WORDS, *job_faults.WORDS, *pauses.WORDS,
-    *rank_states.WORDS, *reach.WORDS, *scheduled.WORDS, *store_barrier.WORDS,
+    *gloo_lines.WORDS, *headcounts.WORDS, *queue_pairs.WORDS, *launches.WORDS, *ends.WORDS, *job_faults.WORDS,
+    *pauses.WORDS, *rank_states.WORDS, *reach.WORDS, *scheduled.WORDS, *store_barrier.WORDS,
     *(words.encode() for words in (*NOTES, *WELL)), b"socket cannot be initialized",
     b"ssh: Could not resolve", b"Permission denied (publickey", b"reliably start one or more daemons",
     b"how to route a message", b"nvshmem: ", b"mca_btl_tcp", b"MPIDI_", b"non-zero status: ", b"collective timeout",
@@ -115,6 +116,7 @@ _NO_FAMILY = compiled(r"socket cannot be initialized .{0,200}?\(errno: 97 - ")
 """Torch's c10d/socket.cpp on a host without IPv6: it goes on to the next address."""
 _IWARP = compiled(r"\bTransport type {1,4}: {1,4}IW\b")
 """perftest over iWARP, whose queue pairs only the connection manager connects (`-R`)."""
+_SENTENCE = compiled(r"[.!] (?=[A-Z])")
 _HEARTBEAT = compiled(
     r"[Hh]eartbeat monitor timed out|\bProcessGroup\w{2,8} watchdog hang\b|\bdump signal due to a collective timeout\b"
 )
@@ -280,6 +282,9 @@ def _before_all(text: str) -> tuple[str, dict[str, str]] | None:
 
 def _waits(text: str) -> tuple[str, dict[str, str]] | None:
     """Tasks that did not come in time, and a watchdog that heard nothing."""
+    absent = headcounts.absent_of(text)
+    if absent is not None and rank_states.is_said(_SENTENCE.split(text, maxsplit=1)[0]):  # advice follows
+        return "device", {"fault": "absent", **absent}
     if _REGISTERED.search(text) is not None:
         return "timeout", {}
     return ("watchdog", {}) if _HEARTBEAT.search(text) is not None else None

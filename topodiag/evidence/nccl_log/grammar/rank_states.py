@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import re
 
+from topodiag.evidence.nccl_log.grammar import headcounts
 from topodiag.evidence.nccl_log.grammar.any_of import any_of
 from topodiag.evidence.nccl_log.grammar.numbers import compiled
 
@@ -27,7 +28,7 @@ AHEAD = 1.3
 
 _ONE = r"\d{{1,7}}(?!\.?\d)"
 _LIST = rf"[\[{{{{(]{{{{0,2}}}}(?P<{{0}}>{_ONE}(?:(?:[ ,]{{{{1,2}}}}(?:and )?|-){_ONE}){{{{0,200}}}}+)"
-_NOUN = r"(?:(?:global|world|worker|training|local|mpi) ?)?(?:ranks?|workers?|trainers?|task|proc(?:ess(?:es)?)?)"
+_NOUN = r"(?:(?:global|world|worker|training|local|mpi) ?)?(?:ranks?|workers?|trainers?|tasks?|proc(?:ess(?:es)?)?)"
 _WHO = rf"(?<![\[\w.])(?i:{_NOUN})(?: ids?)?[ =:#]{{{{0,3}}}}r?{_LIST}"
 _TIME = r"(?:after|for|in|since) (?:more than |over |about )?[\d.,:]{1,12} ?(?:s|sec\w{0,4}|m|min\w{0,4}|h|hours?|ms)\b"
 _NOT = r"(?:(?:has|have|did|was|were|had|does|do|is|are)(?: not|n't) (?:yet )?|never |failed to |yet to |still not )"
@@ -65,7 +66,7 @@ _ONLY_SOME = compiled(
 _GAVE_UP = compiled(r"\bTermination timeout for\b|\b[Aa]borting\b|\bExiting\b")
 """XLA's rendezvous.cc: its warnings before that end well more often than not."""
 _MEETING = compiled(
-    r"\b(?i:rendezvous|init\w*|store|regist\w*|communicator|coordinator|process group|launch\w*|start-?up|handshake)\b"
+    r"\b(?i:rendezvous|init\w*|store|regist\w*|communicator|coordinator|process group|launch\w*|start-?up|handshake|WaitForAllTasks)\b"
 )
 """Where a rank does not come there, no collective is the place."""
 
@@ -176,7 +177,8 @@ WORDS = (
     b"other hosts", b"other nodes", b"other workers", b"others ", b" stuck", b"Stuck", b" hung", b"Hung ", b" hanging",
     b" stalled", b"lagging", b"nresponsive", b"eadlocked", b"eartbeat", b"eart beat", b"last report", b"no progress",
     b" still in", b" still at ", b" still wait", b" still load", b" still exec", b" still compil",
-    b"ulprit", b"issing rank", b"issing worker", b"ranks reached", b"ranks entered", b"ranks joined", b"ranks have ",
+    b"ulprit", b"issing rank", b"issing worker", b"ranks reached", b"tasks reached",
+    b"ranks entered", b"ranks joined", b"ranks have ",
     b"ot all ", b"ome ranks", b"ome workers", b"op.preamble.length", b"MPI_ERR_TRUNCATE", b"truncated", b"ismatch",
     b"MISMATCH", b"isagree", b"same model across", b"nconsistent", b"differ", b"DIFFER", b"but only ", b" same GPU",
     b" same device", b"ersion is incom", b"ersion is not com",
@@ -278,6 +280,8 @@ def _behind(said: str) -> tuple[str, dict[str, str]] | None:
     """That a rank is not where the others wait."""
     found = _BEHIND_RANK.search(said) or _RANK_BEHIND.search(said) or _UNHEARD.search(said)
     counted = (_OF_ALL.search(said) or _ONLY_SOME.search(said)) if found is None else None
+    if counted is not None and headcounts.is_going_on(said):
+        return None
     if found is not None:
         ranks = _numbers(found["ranks"])
     elif _NOT_ALL.search(said) is not None or (counted is not None and _is_short(counted)):
