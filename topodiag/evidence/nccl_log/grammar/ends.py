@@ -144,8 +144,12 @@ _MISSING = compiled(r"(?:^|[\s:>])Missing ranks:\s*$")
 _STALLED = compiled(r"^(.{0,300}?) ?\[missing ranks: ?([\d, ]{1,2000})\]")
 _GLOO_WAIT = compiled(r"\bTimed out waiting \d{1,12} ?ms for (?P<op>send|recv) operation to complete")
 """gloo/transport/tcp/unbound_buffer.cc, and torch's process group over it."""
-_WATCHED = compiled(r"\bWatchdog timeout \(")
-"""SGLang's watchdog of its scheduler: no batch came to its end."""
+_WATCHED = compiled(
+    r"\bWatchdog timeout \(|\branks? \(marked by \"!\"\) (?:is|are) stalled for longer than \d"
+    r"|\breached (?P<op>monitoredBarrier), but received errors while waiting for send/recv\b"
+)
+"""SGLang's watchdog of its scheduler: no batch came to its end; Horovod's stall check, which ends the job; what torch's
+other ranks say of a barrier that the first one gave up."""
 _MISSED = compiled(r"^\s{0,8}missing ranks: \{([\d, ]{1,2000})\}\s*$")
 """torch's analyzer of flight recorder dumps (torch/distributed/flight_recorder, fr_trace)."""
 _READY = compiled(r"(\S{1,200}) \[ready ranks: ?([\d, ]{1,2000})\]")
@@ -189,8 +193,9 @@ WORDS = (
     b"' not found (required", b"MPI_ABORT", b"access fault", b"nstance ", b"Error", b"launch", b"prolog failed",
     b"o spawn", b"BackOff", b"Error ", b"ErrImagePull", b"ContainerCannotRun", b"unexpectedly", b"died",
     b"was killed", b" crashed", b" is dead", b"is killed by signal", b"Error: ", b"Exception: ", b"Interrupt: ",
-    b"issing ranks", b"ready ranks", b"onitoredBarrier", b"between collectives", *stack_frames.WORDS,
-    *program_ends.WORDS, b"symbol lookup", b"relocation error", b"loading shared lib", b"(local_rank: ", b"host  ",
+    b"issing ranks", b"ready ranks", b"stalled for longer", b"onitoredBarrier", b"between collectives",
+    *stack_frames.WORDS, *program_ends.WORDS, b"symbol lookup", b"relocation error", b"loading shared lib",
+    b"(local_rank: ", b"host  ",
     b"death signal",
 )  # fmt: skip
 """A line without any of these is none of theirs."""

@@ -8,8 +8,10 @@
 A line counts where a rank and a state of ranks stand in one clause, and nothing in it denies, asks, or speaks of what
 may come. Lines that a launcher or a library prints in words of its own are read before (`ends`, `job_faults`).
 
-SOURCE: torch distributed/flight_recorder/components (fr_trace), nn/parallel (DDP's check of shapes); gloo
-transport/tcp/pair.cc; Horovod common/controller.cc; DeepSpeed runtime/zero/utils.py; Open MPI and MPICH (MPI_ERR_*).
+SOURCE: torch distributed/flight_recorder/components (fr_trace), nn/parallel (DDP's check of shapes),
+fsdp/_exec_order_utils.py, algorithms/join.py; gloo transport/tcp/pair.cc; Horovod common/controller.cc; DeepSpeed
+runtime/zero/utils.py; Open MPI and MPICH (MPI_ERR_*); TensorFlow collective_param_resolver_local.cc; JAX
+multihost_utils.py.
 """
 
 from __future__ import annotations
@@ -66,7 +68,8 @@ _ONLY_SOME = compiled(
 _GAVE_UP = compiled(r"\bTermination timeout for\b|\b[Aa]borting\b|\bExiting\b")
 """XLA's rendezvous.cc: its warnings before that end well more often than not."""
 _MEETING = compiled(
-    r"\b(?i:rendezvous|init\w*|store|regist\w*|communicator|coordinator|process group|launch\w*|start-?up|handshake|WaitForAllTasks)\b"
+    r"\b(?i:rendezvous|init\w*|store|regist\w*|communicator|coordinator|process group|launch\w*|start-?up|handshake"
+    r"|WaitForAllTasks)\b"
 )
 """Where a rank does not come there, no collective is the place."""
 
@@ -103,14 +106,28 @@ _CALLS = compiled(
     r"|\bdisagreement between rank ?\d{1,7} and rank ?\d{1,7}\b"
     r"|\bexpects same model across all ranks\b|appears not to match (?:sizes|strides) of the same param in process \d"
     r"|\bFatal error in \w{1,60}: Message truncated\b"
+    r"|\bmessage sizes do not match across processes in the collective routine\b"
+    r"|\b[Ff]orward order differs across ranks: rank \d|\bsync_global_devices name mismatch\b"
+    r"|\bdifferent launch id than the current group leader\b"
+    r"|\bCollective instance \d{1,12} expected .{1,80}? but got \S"
+    r"|\bis joining group with size \d{1,7}, but that group has size \d"
+    r"|\bDetected at least one rank that exhausted inputs\b"
+    r"|\bmust have the same (?:number of )?\w{1,20} (?:across|on) (?:all )?(?:ranks|processes|workers): got \S"
 )
+_CALLED = compiled(
+    r"\b[Rr]ank ?(\d{1,7}) (?:has )?(?:called|ran|issued|entered|executed|is (?:running|in|calling"
+    r"|waiting (?:in|for|on)))\b (?:\w{1,12} ){0,2}?(?i:(all[_ -]?reduce|all[_ -]?gather|reduce[_ -]?scatter"
+    r"|all[_ -]?to[_ -]?all|broadcast|barrier))"
+)
+"""What a rank calls, in a line that tells of several."""
 _LOOSE_CALLS = compiled(
     r"\b(?i:shape|size|dtype) mismatch(?:es)?\b.{0,60}\b(?:across|between) (?:all )?(?:devices|ranks|processes)\b"
     r"|\b(?i:different|mismatch(?:ed|ing)?|inconsistent) (?i:collectives?|tensor shapes?|shapes?|dtypes?|op ?types?"
     r"|operations?|number of (?:elements|tensors|parameters)) (?:\w{1,12} ){0,2}(?i:across|between|on|among) "
     r"(?:all |the )?"
     r"(?i:ranks?|workers?|processes)"
-    r"|(?i:\branks? (?:do not|don't|does not|disagree)\b).{0,40}(?i:collective|shape|dtype|size|operation|order)"
+    r"|(?i:\branks? (?:do not|don't|does not|disagree)\b).{0,40}(?i:collective|shape|dtype|size|operation|order"
+    r"|number of|count)"
 )
 _HANDLED = compiled(r"\b(?:INFO|DEBUG)\b|(?i:\b(?:padd|allow|support|handl|expected|fine\b|ignor))")
 _COUNTS = compiled(r"\b[Rr]anks have different (?:collective )?operation counts\b")
@@ -182,15 +199,19 @@ WORDS = (
     b"ot all ", b"ome ranks", b"ome workers", b"op.preamble.length", b"MPI_ERR_TRUNCATE", b"truncated", b"ismatch",
     b"MISMATCH", b"isagree", b"same model across", b"nconsistent", b"differ", b"DIFFER", b"but only ", b" same GPU",
     b" same device", b"ersion is incom", b"ersion is not com",
+    b"order differs across", b"launch id than", b"Collective instance", b"joining group with", b"the same ",
+    b"exhausted inputs", b" called ", b" calls ", b" is running ", b" is in ", b" is waiting ", b"t match across",
     b"ersion does not", b" same cuda", b" both use", b" both on", b" share", b"ranks do not", b"same param in",
 )  # fmt: skip
 """A line without any of these is none of theirs."""
 _ANY = compiled(any_of(WORDS).decode())
 _OF_RANKS = compiled(
     r"(?i:\branks?|\bworker|\btrainer|\btask|\bproc|\bnode|\bhost|stragg)|NCCL|RCCL|MPI_|preamble|UCX_|FI_|mismatch"
-    r"|MPIR?_|truncated|nvshmem|UCP |PMIx|\bthreads to "
+    r"|MPIR?_|truncated|nvshmem|UCP |PMIx|\bthreads to |\blaunch id\b|\bCollective instance\b|\bDevice /job:"
 )
 MOST_RANKS = 4096
+_HEAD_CHARS = 60
+"""Where a text that explains says so."""
 MOST = 1000
 """Characters of a line that are looked at: longer ones are data."""
 
@@ -233,9 +254,18 @@ def _calls(said: str) -> tuple[str, dict[str, str]] | None:
         return MISMATCH, _given({"ranks": who, "told": "1"})
     if _COUNTS.search(said) is not None:
         return STALLED, {"told": "1"}
-    if _CALLS.search(said) is None or _MAYBE.search(said[:60]) is not None:
+    maybe = _MAYBE.search(said)
+    if maybe is not None and maybe.start() < _HEAD_CHARS:
         return None
-    return _calls_of(said)
+    return _calls_of(said) if _CALLS.search(said) is not None else _called_apart(said)
+
+
+def _called_apart(said: str) -> tuple[str, dict[str, str]] | None:
+    """Two ranks that a line names with operations that are not the same."""
+    calls = dict(_CALLED.findall(said))
+    if len({re.sub(r"[_ -]", "", call.lower()) for call in calls.values()}) < 2 or _HANDLED.search(said) is not None:
+        return None
+    return (MISMATCH, {"ranks": ",".join(calls), "told": "1"}) if _MAYBE.search(said) is None else None
 
 
 def _calls_of(said: str) -> tuple[str, dict[str, str]]:
