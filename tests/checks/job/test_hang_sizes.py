@@ -63,3 +63,31 @@ def test_the_name_of_the_group_makes_it_surer() -> None:
 )
 def test_amounts_that_may_differ_are_not(events: list[Event]) -> None:
     assert found(events) == []
+
+
+def apart(events: list[Event]) -> list[Finding]:
+    made = RankBehind().judge(jobs.job(1, events=events)).findings
+    return [each for each in made if ", where" in each.message]
+
+
+@pytest.mark.parametrize(("guid", "sure"), [("7", Confidence.MEDIUM), ("", Confidence.LOW)])
+def test_ranks_that_wait_at_one_number_in_other_operations_are_told(guid: str, sure: Confidence) -> None:
+    [finding] = apart(
+        [waits(0, "ALLREDUCE", 1, 1, guid=guid), waits(2, "ALLREDUCE", 1, 1, guid=guid),
+         waits(1, "BROADCAST", 64, 64, guid=guid)]
+    )  # fmt: skip
+    assert finding.message == "rank 1 waits in BROADCAST number 610, where ranks 0, 2 wait in ALLREDUCE"
+    assert finding.confidence is sure
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        [waits(0, "ALLREDUCE", 1, 1, guid="7"), waits(1, "BROADCAST", 64, 64, guid="8")],
+        [waits(0, "ALLREDUCE", 1, 1), waits(1, "BROADCAST", 64, 64, seq=611)],
+        [waits(0, "ALLREDUCE", 1, 1), waits(1, "SEND", 64, 64)],
+        [waits(0, "ALLREDUCE", 1, 1), waits(1, "ALLREDUCE", 1, 1)],
+    ],
+)
+def test_works_of_other_groups_or_numbers_and_sends_are_not_compared(events: list[Event]) -> None:
+    assert not apart(events)

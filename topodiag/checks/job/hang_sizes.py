@@ -3,7 +3,8 @@
     [Rank 4] Watchdog caught .. WorkNCCL(SeqNum=610, OpType=COALESCED, NumelIn=56320, NumelOut=450560, ..
     [Rank 6] Watchdog caught .. WorkNCCL(SeqNum=610, OpType=COALESCED, NumelIn=76800, NumelOut=614400, ..
 
-Both gather from eight ranks, and neither waits for what the other sends.
+Both gather from eight ranks, and neither waits for what the other sends. So do ranks that wait at the same number in
+other operations.
 """
 
 from __future__ import annotations
@@ -28,6 +29,14 @@ _SHARED = frozenset(
 """Operations in which the whole is the part of one member times their number. What was coalesced may be sends and
 receives, whose amounts differ between ranks that are well: then it is no such multiple. Not here: all-to-all."""
 
+_OF_SOME = frozenset({"", "SEND", "RECV", "COALESCED"})
+"""Works that only some ranks of a group have."""
+_FIX = (
+    "the ranks have taken different ways before: a branch, a module that only some use, batches of other shapes;"
+    " TORCH_NCCL_TRACE_BUFFER_SIZE=2000 keeps what each calls (--flight reads the dumps)",
+    "TORCH_DISTRIBUTED_DEBUG=DETAIL names the first call that differs",
+)
+
 
 @dataclass(frozen=True, slots=True)
 class _Sized:
@@ -51,6 +60,50 @@ def by_sizes(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
         ordered = sorted(sizes.values(), key=lambda held: -len(held))
         yield _finding(check, job, seq, operation, ordered, Confidence.MEDIUM if group else Confidence.LOW)
         return
+    yield from _other_calls(check, job)
+
+
+def _other_calls(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
+    """The first number at which ranks of one group wait in other operations. Where no line names a group, only if all
+    wait at that number: ranks of two groups seldom count alike."""
+    for group, seq, waits in _waits_by_number(job):
+        calls: dict[str, list[int]] = defaultdict(list)
+        for rank, event in sorted(waits.items()):
+            calls[event.details["op"]].append(rank)
+        if len(calls) < 2:
+            continue
+        ordered = sorted(calls.items(), key=lambda held: (-len(held[1]), held[1]))
+        odd = sorted(rank for _, ranks in ordered[1:] for rank in ranks)
+        yield check.finding(
+            Severity.ERROR,
+            f"{rank_word(odd)} {'waits' if len(odd) == 1 else 'wait'} in {ordered[1][0]} number {seq}, where"
+            f" {rank_word(ordered[0][1])} {'waits' if len(ordered[0][1]) == 1 else 'wait'} in {ordered[0][0]}",
+            observed="; ".join(f"{operation} on {rank_word(ranks)}" for operation, ranks in ordered[:3]),
+            expected="the same operation on all ranks of the group",
+            fix=_FIX,
+            nodes=list(dict.fromkeys(job.by_rank[rank].host for rank in odd if rank in job.by_rank)),
+            ranks=odd[:4096],
+            cost=Cost(text="neither operation ever ends: the watchdog ends the job"),
+            evidence=[waits[ranks[0]].origin for _, ranks in ordered],
+            confidence=Confidence.MEDIUM if group else Confidence.LOW,
+        )
+        return
+
+
+def _waits_by_number(job: Job) -> Iterator[tuple[str, int, Mapping[int, Event]]]:
+    """By group ("" where no line names one) and number, the line of each rank that waits in an operation of all."""
+    told = [e for e in job.events if e.kind == "watchdog" and e.rank >= 0 and e.details.get("seq", "").isdecimal()]
+    told = [event for event in told if event.details.get("op", "") not in _OF_SOME]
+    named = any(event.details.get("guid") or "group" in event.details for event in told)
+    made: dict[tuple[str, int], dict[int, Event]] = defaultdict(dict)
+    for event in told:
+        group = event.details.get("guid", "") or ("0" if event.details.get("group") == "0" else "")
+        if group or not named:
+            made[group, int(event.details["seq"])].setdefault(event.rank, event)
+    if not named and len(made) > 1:
+        return
+    for (group, seq), waits in sorted(made.items()):
+        yield group, seq, waits
 
 
 def _works(job: Job) -> Mapping[tuple[int, str, str, int], Mapping[int, _Sized]]:
@@ -94,11 +147,7 @@ def _finding(  # noqa: PLR0917 - what is said, of whom, and how surely
         " things",
         observed=told,
         expected="the same operation with the same amount on all ranks of the group",
-        fix=(
-            "the ranks have taken different ways before: a branch, a module that only some use, batches of other"
-            " shapes; TORCH_NCCL_TRACE_BUFFER_SIZE=2000 keeps what each calls (--flight reads the dumps)",
-            "TORCH_DISTRIBUTED_DEBUG=DETAIL names the first call that differs",
-        ),
+        fix=_FIX,
         nodes=hosts,
         ranks=ranks[:4096],
         cost=Cost(
