@@ -110,6 +110,11 @@ def _of_launcher(text: str) -> dict[str, str] | None:
 
 
 def _by(code: int, rank: str | None = None, host: str | None = None) -> dict[str, str]:
+    """By code or negative signal. These launchers name the process that ended first, so that nobody's end aborted it,
+    and who terminated it came from outside."""
+    how = how_of_code(code)
     number = str(code) if code > 0 else ""
-    made = {"how": how_of_code(code), "code": number, "named_rank": rank or "", "host": host or ""}
+    if code < 0:
+        how = {"aborted": "crash", "terminated": "cancelled"}.get(how, how)
+    made = {"how": how, "code": number, "named_rank": rank or "", "host": host or ""}
     return {name: value for name, value in made.items() if value}
