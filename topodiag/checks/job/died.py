@@ -155,7 +155,7 @@ class ProcessDied(JobCheck[Died | Gone]):
         Output of torchrun, Slurm, Kubernetes, Ray, mpirun, the dynamic loader, and Python tracebacks with the rank in
         front, or an exception with which a text ends. Reports of closed connections (`Connection closed by remote
         peer`, ncclRemoteError) of all ranks but one. States of jobs and pods in tables of schedulers and operators. A
-        job that somebody cancelled, or a launcher that was told to stop, is told as info.
+        job that somebody cancelled or interrupted (Ctrl-C), or a launcher that was told to stop, is told as info.
 
     When it stays silent
         The process ended because of an error of communication that stands before it, or by SIGTERM or SIGABRT, which

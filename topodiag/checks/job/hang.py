@@ -68,7 +68,8 @@ class RankBehind(OneStep[Job], JobCheck[Never]):
         are those that did enter it. The one to look at says nothing.
 
     Evidence it reads
-        Operation lines (subsystem COLL): how many, and collective, count, type, reduction, root of the last ones.
+        Operation lines (subsystem COLL): how many, and collective, count, type, reduction, root of the last ones; also
+        without an Init line, where the ranks of one host show their calls from the first on.
         opCount itself only in part: NCCL raises it for operations over the network, so that it differs between
         healthy ranks. Answers of NCCL's RAS: launches by rank, ranks that left, processes that do not answer; two
         answers tell a hang from a job that runs. Peers that RAS gave up, in the log itself (subsystem RAS). Stack dumps

@@ -84,7 +84,8 @@ class InitNotFinished(OneStep[Job], JobCheck[Never]):
         `Init START` and `Init COMPLETE` lines, `Init timings`, what else a rank printed, and errors of processes
         without a rank. Answers of NCCL's RAS that list no communicator. What torch's store and JAX's coordinator say
         of those that they waited for, and NCCL's root of ranks that came twice; the lines that torch's ranks print at
-        the store's barrier, where a log ends with them: they name the ranks that came.
+        the store's barrier, where a log ends with them: they name the ranks that came. Any tool's count of who came,
+        where its line says that the wait is over.
 
     When it stays silent
         Init lines are not in the log (NCCL_DEBUG below INFO, INIT not among the subsystems): unknown. A rank whose
@@ -93,7 +94,8 @@ class InitNotFinished(OneStep[Job], JobCheck[Never]):
         left no line: info, because init completed and only the logs are incomplete. An init that is open in a log of
         half of the ranks or fewer, without an error: info, because the log may have been cut. A process without a
         rank whose log is of warnings alone, unless its error is one that only init has. A barrier of the store that
-        all came to, or behind which the log goes on.
+        all came to, or behind which the log goes on; one at which each rank said once that it waits is info. A count
+        that goes up while a start waits.
 
     How to confirm
         topodiag logs LOGS --comms                     the communicators and the ranks that are missing
