@@ -39,6 +39,7 @@ def test_a_wait_that_is_over_names_who_came(text: str, counted: dict[str, str]) 
     [
         "3/4 workers joined, waiting", "INFO 3 of 4 ranks joined so far, waiting",
         "INFO (timeout=600) 3/4 workers joined",
+        "3/4 nodes joined within 30 s, waiting for the last call", "3/4 nodes joined within 30 s",
         "4/4 workers joined before the timeout", "3/4 nodes joined after 20 s", "start timeout is 600 s for 4 workers",
         "Timed out waiting for a response of the worker", "timed out waiting for workers to enter allreduce",
         "Timed out waiting for nodes to join will be retried",
@@ -85,4 +86,5 @@ def test_a_start_that_counts_up_accuses_nobody(tmp_path: Path) -> None:
 )
 def test_a_placement_group_that_ray_cannot_make_has_no_room(text: str) -> None:
     assert (said_of(text) or ("", {}))[1].get("how") == "no room"
+    assert said_of("INFO that placement group creation timed out is met by another trial") is None
     assert said_of("INFO No current placement group found. Creating a new placement group.") is None

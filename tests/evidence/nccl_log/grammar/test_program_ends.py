@@ -30,7 +30,7 @@ CALLED = "subprocess.CalledProcessError: Command '['/usr/bin/python', 'train.py'
         (f"{CALLED} died with <Signals.SIGTERM: 15>.", {"how": "cancelled"}),
         (f"{CALLED} died with <Signals.SIGABRT: 6>.", {"how": "crash"}),
         ("mpirun noticed that process rank 3 with PID 0 on node n2 exited on signal 6 (Aborted).", {"how": "crash"}),
-        (f"{CALLED} returned non-zero exit status 1.", {"how": "exit", "code": "1"}),
+        (f"{CALLED} returned non-zero exit status 1.", {"how": "exception", "what": "CalledProcessError"}),
         ("torch.multiprocessing.spawn.ProcessExitedException: process 2 terminated with signal SIGKILL",
          {"how": "killed"}),
         ("mpirun noticed that process rank 3 with PID 0 on node n2 exited on signal 9 (Killed).",
@@ -89,6 +89,11 @@ def test_lightnings_code_of_a_child_is_the_signal_that_ended_it(tmp_path: Path) 
     text = "[rank: 1] Child process with PID 12 terminated with code {}. Forcefully terminating all other processes\n"
     assert "killed by signal 9" in first_of(tmp_path, text.format(-9))["message"]
     assert "error code (exit code 1)" in first_of(tmp_path, text.format(1))["message"]
+
+
+def test_a_program_that_failed_and_was_done_without_ends_nobody(tmp_path: Path) -> None:
+    text = "WARNING: subprocess.CalledProcessError: Command '['git', 'rev-parse']' returned non-zero exit status 128.\n"
+    assert loud(tmp_path, text + "step done\n" * 9) == []
 
 
 def test_a_bare_name_that_a_program_caught_and_went_on_after_is_no_end(tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ _EVICTED = compiled(
 _NO_ROOM = compiled(
     r"(?:\bFailedScheduling\b|\b\d{1,6}/\d{1,6} nodes are available).{0,400}?(\bInsufficient [\w.:/-]{2,80})"
     r"|\b([Nn]ot enough slots available)|No available node types can fulfill (resource request .{2,120}?\})"
-    r"|\bCannot provide a (placement group) of .{1,1200}? within \d|\b([Pp]lacement group) creation timed out\b"
+    r"|\bCannot provide a (placement group) of .{1,1200}? within \d|\b([Pp]lacement group) creation timed out\."
     r"|(?:srun|salloc|sbatch): error: (?:Unable to (?:allocate resources|create step for job \d{1,12})"
     r"|Batch job submission failed): ([^\n]{5,120})"
 )

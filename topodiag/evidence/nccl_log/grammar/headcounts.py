@@ -13,8 +13,6 @@ vLLM's and SGLang's launchers.
 
 from __future__ import annotations
 
-import re
-
 from topodiag.evidence.nccl_log.grammar.any_of import any_of
 from topodiag.evidence.nccl_log.grammar.numbers import compiled
 
@@ -44,11 +42,12 @@ _WAITED = compiled(
 )
 _OVER = compiled(
     r"(?i:\btimed[ -]?out\b|\btime-?out\b(?! ?[=:(\d]| of\b| is\b)|Timeout(?:Error|Exception|Expired)\b"
-    r"|\bdeadline\b.{0,12}\bexceeded\b|\bg(?:ave|iving) up\b"
-    r"|\bbefore the (?:time-?out|deadline)\b|\baborting\b|\bwithin \d[\d.]{0,8} ?(?:s|sec\w*|m|min\w*)\b)"
+    r"|\bdeadline\b.{0,12}\bexceeded\b|\bg(?:ave|iving) up\b|\baborting\b)"
 )
 """Words by which a wait is over."""
-_GOES_ON = compiled(r"(?i:\b(?:so far|still|yet|re-?try\w*|will|waiting for (?:the )?(?:rest|others|remaining))\b)")
+_WITHIN = compiled(r"\bwithin \d")
+"""The same of those that did not come: who came within a time may only be the first."""
+_GOES_ON = compiled(r"(?i:\b(?:so far|still|yet|re-?try\w*|will|(?<!timed out )(?<!timed-out )waiting)\b)")
 _MEETS = compiled(
     r"(?i:\b(?:rendezvous|join\w*|regist\w*|connect\w*|init\w*|launch\w*|start\w*|ready|store|coordinat\w*|show\w* up"
     r"|c[oa]me up)\b)"
@@ -73,11 +72,11 @@ def absent_of(text: str) -> dict[str, str] | None:
         return None
     if _WAITED.search(text) is not None:
         return {}
-    if _OVER.search(text) is None:
-        return None
-    lacking = _ABSENT.search(text)
-    if lacking is not None:
+    over, lacking = _OVER.search(text), _ABSENT.search(text)
+    if lacking is not None and (over is not None or _WITHIN.search(text) is not None):
         return _counted(int(lacking["all"]) - int(lacking["lacks"]), int(lacking["all"]))
+    if over is None:
+        return None
     found = _SHORT.search(text) or _EXPECTED.search(text)
     return _counted(int(found["came"]), int(found["all"])) if found is not None else None
 
@@ -88,4 +87,4 @@ def _counted(came: int, of: int) -> dict[str, str] | None:
 
 def is_going_on(text: str) -> bool:
     """Whether a line that counts who came says that the others are waited for."""
-    return _GOES_ON.search(text) is not None or re.search(r"\b[Ww]aiting\b", text) is not None
+    return _GOES_ON.search(text) is not None

@@ -39,8 +39,7 @@ _BY_NUMBER = compiled(
 )
 _BY_NAME = compiled(r"\bprocess \d{1,9} terminated with signal (SIG[A-Z]{2,6})\b")
 _BY_CODE = compiled(
-    r"\bCalledProcessError: .{1,1500} returned non-zero exit status (?P<python>\d{1,3})\b"
-    r"|\bpdsh@[\w.-]{1,120}: (?P<host>[\w.-]{1,120}): \w{1,12} exited with exit code (?P<pdsh>\d{1,3})\s*$"
+    r"\bpdsh@[\w.-]{1,120}: (?P<host>[\w.-]{1,120}): \w{1,12} exited with exit code (?P<code>\d{1,3})\s*$"
 )
 _ABNORMAL = compiled(r"\bsrun: .{0,80}\btasks? ([\d,\-\[\]]{1,200}): exited abnormally")
 _KILLED = compiled(r"^zsh: killed {1,8}\S")
@@ -51,7 +50,7 @@ _UNREACHED = 255
 WORDS = (
     b"KeyboardInterrupt", b"AssertionError", b"MemoryError", b"NotImplementedError", b"RecursionError",
     b"StopIteration", b"exited on signal", b"KILLED BY SIGNAL", b"EXIT STRING", b"died with <Signals",
-    b"terminated with signal SIG", b"returned non-zero exit", b"exited with exit code", b"exited abnormally",
+    b"terminated with signal SIG", b"exited with exit code", b"exited abnormally",
     b"zsh: killed", b" RUNNING AT ",
 )  # fmt: skip
 """A line without any of these is none of theirs."""
@@ -70,7 +69,7 @@ def end_of(text: str) -> dict[str, str] | None:
         return _by(-_NUMBERS[named[1]])
     found = _BY_CODE.search(text)
     if found is not None:
-        code = int(found["python"] or found["pdsh"])
+        code = int(found["code"])
         return _by(code, host=found["host"]) if 0 < code < _UNREACHED else None
     return _bare(text) or _of_launcher(text)
 
