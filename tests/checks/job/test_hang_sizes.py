@@ -91,3 +91,10 @@ def test_ranks_that_wait_at_one_number_in_other_operations_are_told(guid: str, s
 )
 def test_works_of_other_groups_or_numbers_and_sends_are_not_compared(events: list[Event]) -> None:
     assert not apart(events)
+
+
+def test_a_rank_that_waits_at_a_lower_number_is_named_alone() -> None:
+    made = RankBehind().judge(jobs.job(1, events=[waits(0, "ALLREDUCE", 1, 1), waits(1, "ALLREDUCE", 1, 1, seq=608)]))
+    (finding,) = [each for each in made.findings if "until the watchdog" in each.message]
+    assert finding.where.ranks == (1,)
+    assert "1 in others" in finding.observed
