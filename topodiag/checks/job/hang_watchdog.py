@@ -183,15 +183,15 @@ def _waits(check: JobCheck[Any], job: Job) -> Iterable[Finding]:
         return
     first = min(told, key=lambda event: (int(event.details.get("seq", "0")), event.rank))
     alike = [event for event in told if event.details.get("seq") == first.details.get("seq")]
-    elsewhere = len({event.details.get("seq") for event in told if event.rank >= 0}) > 1
-    ranks = sorted({event.rank for event in (alike if elsewhere else told) if event.rank >= 0})
+    elsewhere = len(told) - len(alike)
+    ranks = sorted({event.rank for event in alike if event.rank >= 0})
     size = f" of {job.world_size}" if job.world_size > len(ranks) else ""
     who = f"{rank_word(ranks)}{size}" if ranks else "a rank"
     yield check.finding(
         Severity.ERROR,
         f"{who} waited in {_operation_words(first, told)} until the watchdog: no line says who did not come",
         observed=f"{plural(len(alike), 'timeout')} in the same operation"
-        + (f", {len(told) - len(alike)} in others" if elsewhere else "")
+        + (f", {elsewhere} in others" if elsewhere else "")
         + _wait_words(job),
         expected="all members of the group enter the operation within its timeout",
         fix=(
