@@ -35,13 +35,16 @@ def test_a_place_that_nobody_filled_is_seen(line: str) -> None:
         "#SBATCH --output=%x-%j.out",
         "load 97%, idle",
         "date +%Y-%m-%d",
+        "export NCCL_DEBUG_FILE=/tmp/nccl.%h.%p",
     ],
 )
 def test_percent_signs_of_messages_are_no_places(line: str) -> None:
     assert not is_unfilled(line)
 
 
-@pytest.mark.parametrize("line", ['{"message": "took %d ms", "gpu": 3}', "= proc/sys/kernel/core_pattern\tcore.%p %s"])
+@pytest.mark.parametrize(
+    "line", ['{"message": "took %d ms", "gpu": 3}', "= proc/sys/kernel/printk\tcore is %p", "NCCL_DEBUG_FILE=%s"]
+)
 def test_data_formats_keep_their_lines(line: str) -> None:
     assert without_unfilled(line) == line
 

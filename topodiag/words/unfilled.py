@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 
-_PLACE = re.compile(r"(?<![\w%\\])%(?:-?\d{1,3})?(?:\.\d{1,2})?(?:(?:hh?|ll?|z)[dux]|l[fs]|[dsfpi])(?![A-Za-z0-9_-])")
-"""A place for a value, as printf of C writes it. No letter or digit stands before it, as in addresses of the web."""
+_PLACE = re.compile(r"(?<![\w%\\./])%(?:-?\d{1,3})?(?:\.\d{1,2})?(?:(?:hh?|ll?|z)[dux]|l[fs]|[dsfpi])(?![A-Za-z0-9_-])")
+"""A place for a value, as printf of C writes it. No letter or digit stands before it, as in addresses of the web, and
+no dot or slash, as in patterns for names of files (`NCCL_DEBUG_FILE=/tmp/nccl.%h.%p`)."""
 _OF_A_DATE = re.compile(r"%[YmHM](?![a-z])")
 """`date +%Y-%m-%d` and formats of log files have a day that nobody filled either."""
 LONGEST = 1000
@@ -24,7 +25,7 @@ def is_unfilled(line: str) -> bool:
 
 def without_unfilled(text: str) -> str:
     """The text with such lines blank; those of data formats, those with tabs, and indented ones hold more than a
-    message and stay: a tool's own output has values there."""
+    message and stay: a tool's own output has values there. So does a single word, which is no message."""
     if "%" not in text or _PLACE.search(text) is None:
         return text
     lines = text.split("\n")
@@ -32,7 +33,7 @@ def without_unfilled(text: str) -> str:
 
 
 def _may_be_message(line: str) -> bool:
-    return line[:1] not in "{[< " and "\t" not in line
+    return line[:1] not in "{[< " and "\t" not in line and " " in line
 
 
 __all__ = ["is_unfilled", "without_unfilled"]

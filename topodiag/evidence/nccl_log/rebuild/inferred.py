@@ -210,3 +210,10 @@ def _one_communicator(seen: _Seen, processes: Processes) -> bool:
 
 def _is_named(lane: Lane, processes: Processes) -> bool:
     return bool(processes.host[lane[0]])
+
+
+def untold(inferred: bool) -> str:
+    """Why the ranks of a job may not be those of its world."""
+    if inferred:
+        return "no line names a communicator: ranks are those that print, and there may be more"
+    return "the communicator of all ranks is not in the logs: ranks are numbered by process"

@@ -18,7 +18,7 @@ from topodiag.evidence.nccl_log.rebuild.events import bus_id_of, classify, rank_
 from topodiag.evidence.nccl_log.rebuild.events_order import ends_of, in_time, is_last, ranked, with_last, world_met
 from topodiag.evidence.nccl_log.rebuild.frame import BATCH_ROWS, Frame, Rows, groups, in_pieces, once, open_frame
 from topodiag.evidence.nccl_log.rebuild.groups import Comm, find_comms, find_jobs, world_is_known
-from topodiag.evidence.nccl_log.rebuild.inferred import InferredPlaces, inferred_comm, inferred_members
+from topodiag.evidence.nccl_log.rebuild.inferred import InferredPlaces, inferred_comm, inferred_members, untold
 from topodiag.evidence.nccl_log.rebuild.members import Member, Processes, find_members, find_processes
 from topodiag.evidence.nccl_log.rebuild.openings import find_openings
 from topodiag.evidence.nccl_log.rebuild.places import Places
@@ -232,7 +232,7 @@ class _Builder:
             events=tuple(ranked(event, by_process) for event in events),
             subsystems=subsystems(self.frame),
             unplaced=tuple(i for i in range(len(processes)) if i not in placed),
-            notes=(_untold(self.inferred),) if communicators and not told else (),
+            notes=(untold(self.inferred),) if communicators and not told else (),
             files=self._files(set(own)),
             choices_apart=choices_apart(self.frame, self.processes, self.places.of("choice"), self.comm_of, own),
             library=library(self.frame, processes),
@@ -389,13 +389,6 @@ class _Builder:
             count=int(rows["count"][row]), level=level, secondary=secondary, details=dict(details),
             origin=self.frame.origin(rows, row, text[:MAX_QUOTE]),
         )  # fmt: skip
-
-
-def _untold(inferred: bool) -> str:
-    """Why the ranks of a job may not be those of its world."""
-    if inferred:
-        return "no line names a communicator: ranks are those that print, and there may be more"
-    return "the communicator of all ranks is not in the logs: ranks are numbered by process"
 
 
 def _torn_down(world: Sequence[int], own: Sequence[Member]) -> tuple[int, ...]:
