@@ -15,6 +15,10 @@ TEXTS = {
     "training": "step 10 loss 2.1 lr 1e-4\nWARNING: gradient overflow, skipping step\nTraining finished\n",
     "caught": "2024-05-06 08:11:01 WARNING retry: requests.ConnectionError: HTTPSConnectionPool:"
     " Max retries exceeded\n2024-05-06 08:11:05 INFO downloaded\n",
+    "list of xids": "### Xid quick reference\n- 79: GPU has fallen off the bus \u2192 drain, cold power cycle\n"
+    "* 74 NVLink\n- 119/120: GSP timeout \u2192 reset\n",
+    "looked for a file": "$ cat /etc/nccl.conf\ncat: /etc/nccl.conf: No such file or directory\n"
+    "# Avg bus bandwidth    : 372.0\n",
     "deprecated": "FutureWarning: `resume_download` is deprecated\nUserWarning: the GPU is not used by default\n",
     "nccl": "h:1:1 [0] NCCL INFO Bootstrap : Using eth0:10.0.0.2<0>\nh:1:1 [0] NCCL INFO NET/Plugin: No plugin"
     " found (libnccl-net.so)\nh:1:1 [0] NCCL INFO Using network IB\n",

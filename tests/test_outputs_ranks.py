@@ -102,6 +102,7 @@ HARMLESS = {
     "advice": "If a rank is stuck, the others time out. Check whether rank 3 has not entered the barrier.\n",
     "retried": "WARNING rank 4 did not respond to ping, retrying\nINFO rank 4 responded after 0.3 s\n",
     "none": "straggler-detector: no stragglers among 128 ranks\nmissing ranks: []\n",
+    "scored": "Straggler detection: relative GPU scores min 0.985 (rank 77) max 1.000\nno stragglers identified\n",
     "counted": "all 64 of 64 ranks joined\n[rank0]: waiting for rank 1 to finish its download\n",
     "compared": "rank 3: step 100 took 1.40 s vs 1.39 s median\n",
     "setting": "NCCL_ALGO   n1=Ring n2=Ring n3=Ring   ok\nNCCL version check across nodes: no mismatch\n",

@@ -61,10 +61,10 @@ _SXID_OF_MANAGER = re.compile(
 _NVLINK_OF_MANAGER = re.compile(r"detected GPU NVLink fatal error on GPU pci bus id")
 _SPOKEN_OF = re.compile(
     r"\b(?:when|if|means?(?: that)?|says that) (?:a|an|the|any|one|your) (?:\w{1,12} )?GPU\b"
-    r"|^\s{0,8}\|\s{0,4}\d{1,3}\s{0,8}\|",
+    r"|^\s{0,8}\|\s{0,4}\d{1,3}\s{0,8}\||^\s{0,8}[-*\u2022] \d{1,3}\b|\u2192",
     re.IGNORECASE,
 )
-"""Texts that explain a message, and do not report it."""
+"""Texts that explain a message, and do not report it: sentences, rows of a table, points of a list."""
 _LOST = re.compile(
     r"\b(?:has )?fallen off the bus\b|\[?NV_ERR_GPU_IS_LOST\b"
     r"|\b(?:nvidia|amdgpu) [0-9a-f:.]{7,13}: .{0,60}\(config space inaccessible\)"

@@ -31,8 +31,10 @@ FAILURE = re.compile(
     r"Test (?:CUDA|NCCL|HIP) failure|: Test failure |Incompatible NCCL versions|Test timeout \(|Invalid number of GPUs:"
     r"|invalid size specified for"
     r"|^\s*# error: \S|invalid option '|: error while loading shared libraries|returned non-zero exit code"
-    r"|^srun: error: |Primary job +terminated|exited on signal \d|command not found$|No such file or directory$"
+    r"|^srun: error: |Primary job +terminated|exited on signal \d|command not found$"
+    r"|^(?!(?:cat|ls|e?grep|head|tail|stat|cp|mv|rm|find|readlink): ).{0,400}No such file or directory$"
 )
+"""What ends a run. A tool that looked for a file beside it ended nothing."""
 KNOWN = re.compile(
     r"Using devices|out-of-place|in-place|\(elements\)|Blocking Enabled|Parallel Init Enabled|Reducing maxBytes"
     r"|Per-Iteration Report|GPU memory usage|Writing JSON output|skipping json output|# +rank=\d+ send_bytes="

@@ -78,7 +78,8 @@ _SLOWER = compiled(
     r"|\bslower than (?:the )?(?:median|mean|average|others|rest|peers|its|other|fastest|p50)\b"
 )
 _FLAGGED = compiled(
-    r"(?i:\bstragglers?(?:Id)?\b|\bstraggling\b)(?P<between>[^\d\n]{0,60}?)(?:[\[{(]{0,2}\d|rank|node|host|gpu)"
+    r"(?i:\bstragglers?(?:Id)?\b(?! (?:detection|detector|scores?|monitor\w*|threshold)\b)|\bstraggling\b)"
+    r"(?P<between>[^\d\n]{0,60}?)(?:[\[{(]{0,2}\d|rank|node|host|gpu)"
     r"|(?:rank|node|host|gpu)\S{0,40} .{0,40}?(?i:\b(?:is|are|as|flagged) (?:an? |the )?(?:\w{1,12} )?stragglers?\b)"
 )
 _COMPARED = compiled(
