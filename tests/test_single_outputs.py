@@ -199,8 +199,11 @@ def test_an_excerpt_without_a_fault_accuses_nobody(tmp_path: Path, text: str) ->
     ],
 )
 def test_exceptions_and_deaths_that_are_only_spoken_of_are_no_jobs_end(tmp_path: Path, text: str) -> None:
-    with pytest.raises(TopodiagError):
-        said(tmp_path, text)
+    try:
+        made = said(tmp_path, text)
+    except TopodiagError:
+        return  # of no kind that is known
+    assert (seen(made), made["verdict"]["state"]) == ([], "unknown")
 
 
 @pytest.mark.parametrize(("signal", "word"), [(1, "terminal or session"), (2, "cancelled"), (9, "killed by signal 9")])
