@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from topodiag.model.finding import Finding
 from topodiag.model.provenance import Origin
 from topodiag.verdict import clearing
@@ -211,17 +213,23 @@ class SlowInterface(Rule):
     because = "the data passes the wrong interface"
 
 
+_BY_ITSELF = re.compile(r"\b(?:crashed|error code|an exception)\b")
+"""How a program ends that met an error: nobody ended it from outside."""
+
+
 class MemoryRefused(Rule):
     """A kernel that does not know an address as a GPU's refuses to register it: the program that asks ends there, and
     its peers wait for it. `lsmod | grep peer` on the node settles it."""
 
     causes = ("GDR001",)
-    leads_to = ("JOB005", *JOB_FAILS)
+    leads_to = ("JOB005", "JOB009", *JOB_FAILS)
     because = "memory of a GPU that cannot be registered ends the program that needs it"
 
     def holds(self, cause: Finding, other: Finding, scene: Scene) -> bool:
         if "cannot be registered" not in cause.message:
             return False
+        if other.id == "JOB009":
+            return _BY_ITSELF.search(other.message) is not None
         return other.id != "JOB005" or error_is(other, scene, "memory", "connect", "other")
 
 

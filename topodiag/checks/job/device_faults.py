@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from topodiag.checks.interface import JobCheck
+from topodiag.checks.job.bus_errors import in_nccl, of_no_page
 from topodiag.checks.job.launcher import launched_on
 from topodiag.checks.shared.words import hosts_word, quoted, rank_word
 from topodiag.model.devices import Nic
@@ -180,6 +181,17 @@ class DriverMismatchInLog(FaultInLog):
     }  # fmt: skip
 
 
+BUS_IN_NCCL, BUS_NO_PAGE = "bus error in nccl", "bus error"
+"""What no line names alone: a signal, and the stack below it."""
+_ROOM = (
+    "room in /dev/shm for NCCL's and the data loaders' segments",
+    ("`df -h /dev/shm` in the job's container: 64 MB is the container runtime's default",
+     "give it more: `docker run --shm-size=8g` or `--ipc=host`, in Kubernetes an emptyDir of medium Memory"),
+    "the ranks of this node end while they connect",
+)  # fmt: skip
+"""What should be, what to do, and what it costs that there is none."""
+
+
 class LimitInLog(FaultInLog):
     """HST001 by a job's output: a limit of the host or the container is reached."""
 
@@ -188,10 +200,7 @@ class LimitInLog(FaultInLog):
     words: ClassVar[Mapping[str, Words]] = {
         "shm": Words(
             "shared memory cannot be made: /dev/shm is too small for the job",
-            "room in /dev/shm for NCCL's and the data loaders' segments",
-            ("`df -h /dev/shm` in the job's container: 64 MB is the container runtime's default",
-             "give it more: `docker run --shm-size=8g` or `--ipc=host`, in Kubernetes an emptyDir of medium Memory"),
-            "the ranks of this node end while they connect",
+            *_ROOM,
         ),
         "small shm": Words(
             "its /dev/shm is small: what the container runtime gives unasked",
@@ -216,7 +225,27 @@ class LimitInLog(FaultInLog):
             ("`ulimit -n` inside the job: raise it (LimitNOFILE= of the daemon, `--ulimit nofile=`)",),
             "connections are not opened: the communicator fails",
         ),
+        BUS_IN_NCCL: Words(
+            "a bus error inside NCCL: most likely /dev/shm is too small for its segments",
+            *_ROOM,
+            Confidence.MEDIUM,
+        ),
+        BUS_NO_PAGE: Words(
+            "a bus error for memory that has no page behind it: mostly /dev/shm is too small; else a file that a"
+            " program maps became shorter",
+            *_ROOM,
+            Confidence.LOW,
+        ),
     }  # fmt: skip
+
+    def observe(self, judged: Job, peers: Sequence[Job]) -> Named | Outcome:
+        said = super().observe(judged, peers)
+        if isinstance(said, Named):
+            return said
+        for fault, told in ((BUS_IN_NCCL, in_nccl(judged)), (BUS_NO_PAGE, of_no_page(judged))):
+            if told:
+                return Named(fault, told)
+        return said
 
 
 class DevicesUnseenInLog(FaultInLog):

@@ -81,10 +81,13 @@ _TABLE: tuple[tuple[str, str, str, str], ...] = (
      rf"{_ON}|translat(?:es|ed|ing)\b|\bnot (?:yet )?(?:closed|disabled|off|in pass-?through)\b"),
     ("peer memory module", "peermem", r"\bnv(?:idia)?[-_]peer_?mem\b|\bpeer[- ]memory (?:module|client)s?\b"
      r"|\bGPU ?Direct(?! ?(?:Storage|TCP))(?: RDMA)?\b|\bGDR\b",
-     r"not (?:loaded|detected|found|available|supported|running|active|enabled|possible|working|installed|present)\b"
+     r"(?:not (?:loaded|detected|found|available|supported|running|active|enabled|possible|working|installed|present)\b"
      r"|\bmissing\b|unavailable|\bneither\b(?=.{0,80}\b(?:detected|found|loaded|available|present)\b)|(?:is|was)"
      r" (?:off|disabled)\b|fail(?:ed|s|ure)? to load|\b(?:could"
-     r"|can) ?not be (?:loaded|found)\b|=\d/FAILURE\b"),
+     r"|can) ?not be (?:loaded|found)\b|=\d/FAILURE\b)(?!.{1,30}\b(?:us(?:e|es|ing)|with|to|via|through|over)"
+     r" (?:\w{1,8} ){0,2}DMA[ _-]?BUF\b"
+     r"|.{1,20}\b(?<!nor )DMA[ _-]?BUF (?:is )?(?:used|available|supported|enabled|on)\b"
+     r"|.{1,20}\bnot (?:required|needed)\b)"),
     ("shared memory", "shm", r"(?<![\w/])/dev/shm\b|\bshm\b|\bshared[- ]memory\b", rf"{_SMALL}|(?:is|was) full\b"),
     ("locked memory", "memlock", r"\bmem_?lock\b|\block(?:ed|able)[- ]memory\b|\bulimit -l\b",
      rf"{_SMALL}|\bnot unlimited\b|\blimited to \d"),
