@@ -14,6 +14,7 @@ from itertools import islice
 from topodiag.evidence.host.shortfalls import short_of
 from topodiag.evidence.interface import Blob, Parsed
 from topodiag.evidence.network.hosts_apart import hosts_apart
+from topodiag.evidence.network.idle_ports import idle_ports
 from topodiag.evidence.network.no_provider import no_provider
 from topodiag.evidence.network.own_name import own_name_apart
 from topodiag.evidence.network.port_info import is_answer, short_ports
@@ -37,7 +38,7 @@ _OBJECT = re.compile(r"\{[^{}]{8,900}\}")
 MOST_OBJECTS = 4096
 _MTU = f"{TOLD_OF}mtu"
 _COUNTED = re.compile(r"\bonly \d{1,4} ?/ ?\d{1,4}\s")
-_APART = (unshared, own_name_apart, no_provider, short_ports)
+_APART = (unshared, own_name_apart, no_provider, short_ports, idle_ports)
 """What several lines say together, of one host or one link."""
 
 

@@ -25,7 +25,7 @@ _FINDS_NONE = re.compile(
     r"|\bno (?:usable )?(?:RDMA|IB|verbs) devices? (?:was |were )?(?:found|available)\b",
     re.IGNORECASE,
 )
-_USES = re.compile(
+RDMA_USED = re.compile(
     r"\bNET/IB ?: Using \[|\bUsing network IB\b|\btransport=(?:RDMA|rdma)\b|\bstate:\s{1,20}PORT_ACTIVE\b"
     r"|\bvia NET/IB",
     re.IGNORECASE,
@@ -39,7 +39,7 @@ def no_provider(lines: Sequence[str]) -> Iterator[Unlike]:
         for number, line in enumerate(lines, 1)
         if "libibverbs: Warning" in line and (found := _MISSING.search(line[:MAX_LINE])) is not None
     ]
-    if not missing or any(_USES.search(line[:MAX_LINE]) is not None for line in lines):
+    if not missing or any(RDMA_USED.search(line[:MAX_LINE]) is not None for line in lines):
         return
     if any(_FINDS_NONE.search(line[:MAX_LINE]) is not None for line in lines):
         devices = ", ".join(dict.fromkeys(name for _, name in missing[:8]))
@@ -47,4 +47,4 @@ def no_provider(lines: Sequence[str]) -> Iterator[Unlike]:
         yield Unlike("provider", missing[0][0], words)
 
 
-__all__ = ["no_provider"]
+__all__ = ["RDMA_USED", "no_provider"]
