@@ -117,6 +117,8 @@ def _unmet(line: str) -> re.Match[str] | None:
 
 def _of_a_test(text: str) -> re.Match[str] | None:
     """Where a program could not register its buffer, which it says, below the same command, is a GPU's."""
+    if not any(word in text for word in ("MR", "mr", "memory region")):  # most texts: the pattern reads each letter
+        return None
     if _NO_REGION.search(text) is None or _NO_ROOM.search(text) is not None:
         return None
     begins = [0, *(prompt.start() for prompt in _PROMPT.finditer(text)), len(text)]
