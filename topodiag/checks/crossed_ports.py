@@ -18,7 +18,7 @@ from topodiag.model.devices import NicPort
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity, Status, Where
 from topodiag.model.node import Node
 
-CHECK = "NET004"
+CROSSED = "NET004"
 _PREFIX_BITS = 64
 MOST_SHOWN = 8
 
@@ -28,13 +28,15 @@ Subnets = Mapping[str, tuple[int, NicPort]]
 
 def crossed_ports(nodes: Sequence[Node]) -> tuple[Outcome, ...]:
     """One finding where nodes have the same subnets, and one of them on other ports than most; else nothing."""
+    if len(nodes) < 2:  # what is asked of one node may be kept for its siblings: nothing of it is looked at here
+        return ()
     told = [(node, ports) for node in nodes if len(ports := _subnets(node)) > 1]
     by_names: dict[tuple[tuple[str, ...], tuple[int, ...]], list[tuple[Node, Subnets]]] = {}
     for node, ports in told:
         prefixes = sorted(prefix for prefix, _ in ports.values())
         by_names.setdefault((tuple(sorted(ports)), tuple(prefixes)), []).append((node, ports))
     findings = tuple(islice((found for group in by_names.values() for found in _crossed(group)), MOST_SHOWN))
-    return (Outcome(CHECK, Status.FINDING, findings[0].where.nodes[0], findings),) if findings else ()
+    return (Outcome(CROSSED, Status.FINDING, findings[0].where.nodes[0], findings),) if findings else ()
 
 
 def _crossed(alike: Sequence[tuple[Node, Subnets]]) -> Iterator[Finding]:
@@ -50,7 +52,7 @@ def _crossed(alike: Sequence[tuple[Node, Subnets]]) -> Iterator[Finding]:
         other = next(name for name in odd if wanted[name] == ports[odd[0]][0])
         here, there = _spelled(ports[odd[0]][0]), _spelled(wanted[odd[0]])
         yield Finding(
-            id=CHECK,
+            id=CROSSED,
             severity=Severity.WARNING,
             message=f"{odd[0]} of {node.host} is in the subnet of {other} of {like.host}: the ports are crossed",
             observed=f"{odd[0]}: subnet {here}",
@@ -101,4 +103,4 @@ def _spelled(prefix: int) -> str:
     return f"{prefix:016x}"
 
 
-__all__ = ["crossed_ports"]
+__all__ = ["CROSSED", "crossed_ports"]

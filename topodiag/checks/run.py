@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
-from topodiag.checks.crossed_ports import crossed_ports
+from topodiag.checks.crossed_ports import CROSSED, crossed_ports
 from topodiag.checks.interface import MAX_EVIDENCE, Check, Judged, name_of
 from topodiag.checks.peers import peers_of
 from topodiag.checks.registry import Subject, check_of, has_check, idle_answer, ids_of
@@ -65,7 +65,8 @@ def run(subject: Subject, judged: Sequence[Any], only: Collection[str] = ()) -> 
         for outcome in _answers([part for part in subjects if has_check(part, check_id)], check_id, *pair)
     )
     if subject is Subject.NODE:
-        told = (*(each for node in judged for each in of_jobs(node)), *crossed_ports(judged))
+        crossed = crossed_ports(judged) if not only or CROSSED in only else ()
+        told = (*(each for node in judged for each in of_jobs(node)), *crossed)
         outcomes += tuple(each for each in told if not only or each.check in only)
     return tuple(_named(each) for each in outcomes) if subject is Subject.JOB and len(judged) > 1 else outcomes
 
