@@ -48,9 +48,8 @@ def idle_ports(lines: Sequence[str]) -> Iterator[Unlike]:
             continue
         if not any(RDMA_USED.search(each[:MAX_LINE]) or _ACTIVE.search(each[:MAX_LINE]) for each in lines):
             said = " ".join(text.split())[:160]
-            yield Unlike(
-                "port-down", number, f"{said} (an adapter that is not cabled, and that nobody uses, says so, too)"
-            )
+            words = f'"{said}": an adapter that is not cabled, and that nobody uses, says so, too'
+            yield Unlike("port-down", number, words)
         return
 
 
