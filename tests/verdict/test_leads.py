@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from tests.checks import jobs
 from topodiag.checks.likeness import like
 from topodiag.model.finding import Confidence, Finding, Outcome, Severity, Status
 from topodiag.model.likeness import Likely, Likeness
@@ -52,6 +53,16 @@ def test_what_is_more_like_a_harmless_text_says_so() -> None:
     assert made.findings[0].message.startswith(
         "reads like texts in which nothing was wrong; if something is, like NVL005"
     )
+
+
+def test_a_job_that_reads_like_those_that_were_well_keeps_its_headline() -> None:
+    result = replace(OPEN, jobs=(jobs.job(2),))
+    made = with_leads(result, Likeness(LIKELY, harmless=True))
+    assert leads(made) == ["NVL005", "JOB005"]
+    assert made.findings == ()
+    assert made.verdict is not None
+    assert made.verdict.headline == "nothing in this evidence says why"
+    assert with_leads(result, Likeness(LIKELY)).findings != ()
 
 
 def test_a_fault_that_is_established_stands_alone() -> None:

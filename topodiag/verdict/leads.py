@@ -42,6 +42,8 @@ def with_leads(result: Result, likeness: Likeness) -> Result:
     if verdict.state is State.HEALTHY:
         headline = f"{verdict.headline}, but it {title_of(first)}"
         return replace(result, verdict=replace(verdict, leads=leads, state=State.UNKNOWN, headline=headline))
+    if harmless and result.jobs:  # a job that was read, and is like those that were well: its own headline says more
+        return replace(result, verdict=replace(verdict, leads=leads))
     if _found(result) or verdict.state is not State.UNKNOWN:
         return replace(result, verdict=replace(verdict, leads=leads, leads_aside=bool(verdict.causes) and agree))
     own = [each for each in result.findings if each.id == first.id]  # a note of the check itself says more
