@@ -34,23 +34,27 @@ def with_leads(result: Result, likeness: Likeness) -> Result:
     leads = tuple(each for each in notes if each is not None)
     if not leads:
         return result
-    first = leads[0]
     agree = likeness.causes[0].check in _found(result)
+    return _placed(result, replace(verdict, leads=leads), harmless=harmless, agree=agree)
+
+
+def _placed(result: Result, verdict: Verdict, *, harmless: bool, agree: bool) -> Result:
+    """The result with the leads of its new `verdict` where they belong; `agree`: the words speak for what was found."""
+    first = verdict.leads[0]
     if _is_effect(verdict) and not agree:
         headline = f"{verdict.headline}; what did it is not in sight, the text {title_of(first)}"
-        return replace(result, verdict=replace(verdict, leads=leads, headline=headline))
+        return replace(result, verdict=replace(verdict, headline=headline))
     if verdict.state is State.HEALTHY:
         headline = f"{verdict.headline}, but it {title_of(first)}"
-        return replace(result, verdict=replace(verdict, leads=leads, state=State.UNKNOWN, headline=headline))
+        return replace(result, verdict=replace(verdict, state=State.UNKNOWN, headline=headline))
     if harmless and result.jobs:  # a job that was read, and is like those that were well: its own headline says more
-        return replace(result, verdict=replace(verdict, leads=leads))
+        return replace(result, verdict=verdict)
     if _found(result) or verdict.state is not State.UNKNOWN:
-        return replace(result, verdict=replace(verdict, leads=leads, leads_aside=bool(verdict.causes) and agree))
+        return replace(result, verdict=replace(verdict, leads_aside=bool(verdict.causes) and agree))
     own = [each for each in result.findings if each.id == first.id]  # a note of the check itself says more
     rest = [each for each in result.findings if each.id != first.id]
     headline = f"nothing here is established; it {first.message}"
-    verdict = replace(verdict, leads=leads, headline=headline)
-    return replace(result, findings=(*(own or [first]), *rest), verdict=verdict)
+    return replace(result, findings=(*(own or [first]), *rest), verdict=replace(verdict, headline=headline))
 
 
 def leaves_open(result: Result) -> bool:

@@ -25,7 +25,7 @@ LIKENED = frozenset({
 })  # fmt: skip
 """Kinds that people paste excerpts of."""
 MOST_CAUSES, MOST_WORDS, MOST_LINES = 3, 4, 2
-LEAST_WORDS = 10
+LEAST_WORDS = 12
 """Known words below which a text says nothing by its words."""
 LEAST = -0.8
 """Score below which the first cause was more often wrong than right, on texts that the table had not learned from."""
