@@ -66,7 +66,9 @@ _STUCK = re.compile(
 )
 _KINDS = (
     (_STUCK, "stuck", Severity.ERROR, "the firmware of the adapter does not answer or reports a fatal error"),
-    (re.compile(r"TX timeout|\btx_timeout\b|transmit queue \d{1,4} timed out|Tx Unit Hang"), "tx",
+    (re.compile(
+        r"TX timeout|\btx_timeout\b|transmit queue \d{1,4} timed out|(?:Tx|Hardware) Unit Hang|transmit timed out"
+     ), "tx",
      Severity.ERROR, "the adapter does not send: transmit queues time out"),
     (re.compile(r"insufficient power on the PCIe slot", re.I), "power", Severity.WARNING,
      "the PCIe slot announces too little power for the adapter, which may run reduced"),
@@ -91,7 +93,8 @@ FIXES = {
     ),
     "tx": (
         "Restart the driver (`systemctl restart openibd`) or reboot; look for soft lockups and PCIe errors beside it",
-        "Update driver and firmware of the adapter",
+        "Update driver and firmware of the adapter; a unit that hangs under load may be cured by"
+        " `ethtool -K IF tso off gso off`",
     ),
     "power": (
         "Reseat the card and its power cable; `lspci -vv` shows SltCap PowerLimit",

@@ -96,7 +96,9 @@ _REMOVED = re.compile(r"pciehp: Slot\([\w-]{1,20}\): (?:Link Down|Power fault)\b
 _NIC_DRIVER = re.compile(r"\b(?:mlx[45]_\w{2,5}|bnxt_(?:en|re)|irdma\d{0,3}|ice|ionic|efa|hns_roce|hns3)\b")
 _NOT_SENT = re.compile(
     r"NETDEV WATCHDOG: (?!(?:usb|wl|enx|veth|docker)\S{0,30} )\S{1,32} \((?!r815|cdc_|ax88|asix|iwl|rtw)\w{1,20}\): "
-    r"transmit queue \d{1,4} timed out|\btx_timeout(?:: VSI_| recovery level)|\bDetected Tx Unit Hang\b"
+    r"transmit queue \d{1,4} timed out|\btx_timeout(?:: VSI_| recovery level)|\bDetected (?:Tx|Hardware) Unit Hang\b"
+    r"|\b(?!iwl|rtw|ath|mt7)\w{2,20} [0-9a-f]{4}:[0-9a-f:.]{7,9}:? \S{1,32}: NETDEV WATCHDOG: CPU: \d{1,4}: transmit q"
+    r"|\b\w{2,12} [0-9a-f]{4}:[0-9a-f:.]{7,9}:? \S{1,32}: [Tt](?:x|X|ransmit) (?:timed out|timeout detected)"
     r"|\b(?:igb|igc) [0-9a-f:.]{7,13}:? .{0,40}\bPCIe link lost\b|\bixgbe\w{0,2} .{0,60}\bAdapter removed\b"
 )
 """Transmit queues that stand, of any driver (net/sched/sch_generic.c; Intel's i40e, ice, ixgbe, igb, e1000e), and
@@ -170,7 +172,7 @@ _INTERESTING = re.compile(
     r"|nfs: server|Connection |ceph: mds|has not responded|I/O error|lockup|EDAC"
     r"|state change: |COMMAND=|Releasing |Removing |administratively|admin (?:state )?down"
     r"|mce: |rcu: |panic|inaccessible|bnxt|irdma|ionic|mlx4|\bice |hns3|\befa |-fs |BTRFS|F2FS|XFS \(|nvme nvme"
-    r"|NETDEV WATCHDOG|tx_timeout|Tx Unit Hang",
+    r"|NETDEV WATCHDOG|tx_timeout|(?:Tx|Hardware) Unit Hang|transmit timed out|TX timeout detected",
     re.IGNORECASE,
 )
 """Cheap to search for, and in every line that any of the patterns above accepts."""
@@ -192,7 +194,9 @@ _WRITES = re.compile(
     rf"|\[drm:amdgpu_\w{{1,60}} \[amdgpu\]\] \*ERROR\*"
     rf"|\b(?:mlx[45]_core|bnxt_(?:en|re)|ionic|irdma|ice|hns3|efa) {_BUS}[ :]|\bpcieport {_BUS}: "
     r"|\binfiniband [a-z]\w{1,20}: "
-    r"|NETDEV WATCHDOG: \S{1,32} \(\w{1,20}\): transmit queue|\btx_timeout recovery level|\bDetected Tx Unit Hang\b"
+    r"|NETDEV WATCHDOG: \S{1,32} \(\w{1,20}\): transmit queue|\btx_timeout recovery level"
+    r"|\bDetected (?:Tx|Hardware) Unit Hang\b|: NETDEV WATCHDOG: CPU: \d|: transmit timed out, resetting\b"
+    r"|: TX timeout detected\b"
     r"|Detected insufficient power on the PCIe slot|\bbond\w{1,12}: .{0,60}link status definitely (?:up|down)\b"
     r"|\bNIC Link is (?:Up|Down)\b"
     r"|\bgeneral protection fault ip:[0-9a-f]{4,16} .{0,80} in lib|\binvoked oom-killer: "
@@ -228,7 +232,7 @@ _WRITTEN = (
         "rcu: ",
         "Kernel panic",
     ),
-    *("NETDEV WATCHDOG: ", "tx_timeout ", "Tx Unit Hang"),
+    *("NETDEV WATCHDOG: ", "tx_timeout ", " Unit Hang", "transmit timed out, ", "TX timeout detected"),
     "Detected insufficient power",
     "detected NVSwitch",
     "detected GPU NVLink",
