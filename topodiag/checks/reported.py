@@ -190,7 +190,7 @@ OF_JOBS = ("BEN005", "JOB001", "JOB002", "JOB003", "JOB008", "NET001", "NET002",
 
 def with_reports(outcome: Outcome, node: Node) -> Outcome:
     """The outcome of a check with what others say of the same fault, where it found none itself."""
-    if outcome.status is Status.FINDING:
+    if any(finding.severity > Severity.INFO for finding in outcome.findings):
         return outcome
     told_by = (REPORTED,) if outcome.status is Status.CLEAN else (REPORTED, TOLD_OF)
     lacking = _OF_SOME if outcome.status is Status.NOT_APPLICABLE and node.gpus else frozenset()
@@ -207,6 +207,7 @@ def with_reports(outcome: Outcome, node: Node) -> Outcome:
     if not by_part:
         return outcome
     findings = tuple(_finding(where, by, part, events) for (by, part, where), events in by_part.items())
+    findings = (*findings, *outcome.findings)
     return Outcome(outcome.check, Status.FINDING, node.host, findings, coverage=outcome.coverage)
 
 

@@ -54,6 +54,7 @@ def _gpu(node: Node, gpu: Gpu, part: str) -> Rows:
     yield from row("gpu", part, "utilization", gpu.utilization, kind=MOMENT, unit="%")
     yield from row("gpu", part, "memory utilization", gpu.memory_utilization, kind=MOMENT, unit="%")
     yield from row("gpu", part, "memory used", gpu.memory_used_mib, kind=MOMENT, unit="MiB")
+    yield from row("gpu", part, "part of its memory used", gpu.memory_used_share, kind=MOMENT)
     yield from row("gpu", part, "power", gpu.power_w, kind=MOMENT, unit="W")
     yield from row("gpu", part, "performance state", gpu.pstate, kind=MOMENT)
     yield from row("gpu", part, "SM clock", gpu.sm_clock_mhz, kind=MOMENT, unit="MHz")

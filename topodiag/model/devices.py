@@ -145,6 +145,8 @@ class Gpu:
     memory_utilization: Fact[int] = Fact()
     """Percent of the last sample period in which memory was read or written."""
     memory_used_mib: Fact[int] = Fact()
+    memory_used_share: Fact[float] = Fact()
+    """Part of its memory that is in use, 0 to 1; not told of a GPU that a screen hangs on."""
     power_w: Fact[float] = Fact()
     power_limit_w: Fact[float] = Fact()
     """The limit in force, not the highest that the card allows."""

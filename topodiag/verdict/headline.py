@@ -36,7 +36,13 @@ def cause_words(finding: Finding) -> str:
     return f"{fold_hosts(hosts)}: {message}"
 
 
-def headline(state: State, causes: Sequence[Cause], benchmarks: Sequence[Benchmark], scene: Scene) -> str:
+def headline(
+    state: State,
+    causes: Sequence[Cause],
+    benchmarks: Sequence[Benchmark],
+    scene: Scene,
+    left_open: Sequence[Finding] = (),
+) -> str:
     """One sentence without its full stop."""
     if causes:
         first = causes[0]
@@ -49,6 +55,8 @@ def headline(state: State, causes: Sequence[Cause], benchmarks: Sequence[Benchma
         return f"{lead}; {effect}" if effect and effect.split(" ")[0] not in lead else lead
     if state is State.HEALTHY:
         return healthy_words(benchmarks, scene)
+    if left_open and state is State.UNKNOWN and not benchmarks:
+        return cause_words(left_open[0])
     steps = _step_words(scene)
     why = "" if steps.endswith(_NO_WIRE) else "nothing in this evidence says why; "
     asked = "" if steps or benchmarks else _ras_words(scene)

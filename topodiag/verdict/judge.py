@@ -58,7 +58,7 @@ def judge(result: Result, case: Case, steps: Sequence[JobStep] = ()) -> Verdict:
         state = State.AT_RISK
     return Verdict(
         state=state,
-        headline=headline(state, causes, result.benchmarks, scene),
+        headline=headline(state, causes, result.benchmarks, scene, () if jobs else states.left_open(result)),
         confidence=_confidence(state, causes),
         first=_first(state, causes, result),
         causes=tuple(causes),
@@ -229,5 +229,6 @@ def _not_explained(causes: Sequence[Cause], result: Result) -> tuple[str, ...]:
     made += [each.price.says for each in causes if each.price.agreement is Agreement.PART and each.price.says]
     if not any(finding.id.startswith("BEN") for cause in causes for finding in _all(cause)[1:]):
         made += [words for each in result.benchmarks if each.verdict == "low" and (words := loss_words([each]))]
+    made += [f"{each.id}: {each.fix[0]}" for each in states.left_open(result)[:MAX_OPEN]]
     made += [f"{outcome.node}: {outcome.why}" for outcome in result.undecided()[:MAX_OPEN]]
     return tuple(dict.fromkeys(made))

@@ -17,6 +17,7 @@ from topodiag.model.finding import Severity, Status
 from topodiag.model.likeness import Likely, Likeness
 from topodiag.model.result import Result
 from topodiag.model.verdict import CauseStatus, State, Verdict
+from topodiag.verdict.state import left_open
 
 LEAST_OF_HEALTHY = -0.5
 """Score below which a lead says too little beside checks that looked and found all well."""
@@ -64,6 +65,8 @@ def leaves_open(result: Result) -> bool:
         return False
     if _found(result):
         return bool(verdict.causes) and verdict.causes[0].status is not CauseStatus.ESTABLISHED
+    if left_open(result) and not result.jobs:
+        return False  # what a check leaves open itself, with what would tell, says more than a resemblance
     # Ranks that were compared, step by step: a resemblance to slow ones says less.
     return not (_only_steps(result) and any(each.check == "JOB008" for each in result.with_status(Status.CLEAN)))
 

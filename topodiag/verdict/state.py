@@ -24,6 +24,8 @@ _WAITS = frozenset({"watchdog", "timeout", "stalled"})
 FATAL = frozenset({"ecc", "nvlink", "lost", "fabric", "shm", "busy", "ordinal", "driver", "mismatch",
                    "no cuda", "rank twice", "no such rank", "worlds"})  # fmt: skip
 """Faults by which a rank ends that prints them (evidence/nccl_log/grammar/job_faults)."""
+OPEN = frozenset({"JOB004"})
+"""Findings that leave open, as information, whether a machine is free for a job: whose memory its GPUs hold."""
 _SLOWS = ("NET", "GDR", "P2P", "PCI", "PLC", "NVL", "NUM", "GPU004", "JOB008", "JOB011", "JOB012", "JOB015",
           "NIC002", "NIC005", "TOP", "BEN", "ENV")  # fmt: skip
 """Checks whose faults take bandwidth or time from a job that meets them."""
@@ -96,7 +98,14 @@ def of_machines(findings: Sequence[Finding], result: Result) -> State:
     if any(each.severity > Severity.INFO for each in findings):
         return State.AT_RISK
     judged = any(o.status is Status.CLEAN for o in result.outcomes)
+    if left_open(result):
+        return State.UNKNOWN
     return State.HEALTHY if judged and not result.troubles() and not result.undecided() else State.UNKNOWN
+
+
+def left_open(result: Result) -> tuple[Finding, ...]:
+    """What is told as information and leaves open whether a machine is well."""
+    return tuple(each for each in result.findings if each.id in OPEN and each.severity is Severity.INFO)
 
 
 def worst(states: Sequence[State]) -> State:

@@ -70,6 +70,7 @@ class SharedGpu(JobCheck[GpuUse]):
         memory, that other processes have a tenth or more of it, or by its numbers half of it or more. In a capture,
         one GPU of a job's that another program has open as well. An engine's word that memory of a GPU is taken before
         it has any, and a GPU that holds memory beside empty ones while the job finds none.
+        As information, GPUs that hold half of their memory or more at no load, and no process is shown that has it.
 
     Why it matters
         Before 2.30 NCCL refuses a communicator with two ranks on one GPU; where it is allowed, they share one GPU's

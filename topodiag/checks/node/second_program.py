@@ -1,4 +1,5 @@
-"""JOB004 by a capture: a program that is not the job's runs on one of the job's GPUs."""
+"""JOB004 by a capture: a program that is not the job's runs on one of the job's GPUs, or GPUs that do nothing hold
+memory and no process is shown that has it."""
 
 from __future__ import annotations
 
@@ -9,10 +10,13 @@ from dataclasses import dataclass
 
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.shared.devices import majority
+from topodiag.model.devices import Gpu
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.node import Node
 from topodiag.model.system import Process
 from topodiag.model.topics import Topic
+from topodiag.words.fold import fold_labels
+from topodiag.words.units import percent
 
 HELPERS = re.compile(
     r"nv-hostengine|dcgm|exporter|Xorg|Xwayland|gnome|persistenced|cuda-mps|nvidia-smi|\bnsys\b|\bncu\b|py-spy|tensorboard"
@@ -20,6 +24,8 @@ HELPERS = re.compile(
 """Programs that watch GPUs, draw a screen or share GPUs on purpose."""
 LEAST = 3
 """GPUs with the same program, below which nothing tells which process is the odd one."""
+HELD_SHARE = 0.5
+"""Part of a GPU's memory from which it is no mere context, and less than what an engine takes at its start."""
 JOB_IDS = ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "RAY_JOB_ID")
 
 
@@ -32,13 +38,30 @@ class SecondProgramSeen:
     coverage: Coverage
 
 
-class SecondProgram(NodeCheck[SecondProgramSeen]):
-    """JOB004 by a node's processes: one GPU of those that one program uses has another program on it as well."""
+@dataclass(frozen=True, slots=True)
+class HeldByNobody:
+    """GPUs that hold memory while they do nothing, without a process that is shown to have it: a server that waits for
+    requests does so, and so do a program that was left behind and one of somebody else."""
+
+    gpus: tuple[Gpu, ...]
+    coverage: Coverage
+
+
+class SecondProgram(NodeCheck[SecondProgramSeen | HeldByNobody]):
+    """JOB004 by a node's processes: one GPU of those that one program uses has another program on it as well; or, as
+    information, memory that is held on idle GPUs by no process that is shown."""
 
     id = "JOB004"
     title = "another program runs on a GPU of the job"
 
-    def observe(self, judged: Node, peers: Sequence[Node]) -> SecondProgramSeen | Outcome:
+    def observe(self, judged: Node, peers: Sequence[Node]) -> SecondProgramSeen | HeldByNobody | Outcome:
+        seen = self._second(judged)
+        if isinstance(seen, Outcome) and (held := _held_by_nobody(judged)):
+            coverage = Coverage(len(judged.gpus) - len(held), len(judged.gpus), "GPUs whose memory is accounted for")
+            return HeldByNobody(held, coverage)
+        return seen
+
+    def _second(self, judged: Node) -> SecondProgramSeen | Outcome:
         if Topic.PROCESSES not in judged.told:
             return self.unknown(judged, "the processes on the GPUs were not seen")
         held: dict[int, list[Process]] = defaultdict(list)
@@ -56,7 +79,10 @@ class SecondProgram(NodeCheck[SecondProgramSeen]):
             return self.clean(judged, coverage=coverage)
         return SecondProgramSeen(others, usual, coverage)
 
-    def tell(self, judged: Node, observed: SecondProgramSeen) -> Iterator[Finding]:
+    def tell(self, judged: Node, observed: SecondProgramSeen | HeldByNobody) -> Iterator[Finding]:
+        if isinstance(observed, HeldByNobody):
+            yield self._of_nobody(judged, observed)
+            return
         for index, group in sorted(observed.others.items()):
             gpu = judged.gpu(index)
             label = gpu.label if gpu is not None else f"GPU{index}"
@@ -78,6 +104,41 @@ class SecondProgram(NodeCheck[SecondProgramSeen]):
                 coverage=observed.coverage,
                 confidence=Confidence.MEDIUM,  # that it runs there is seen, what it takes is not
             )
+
+    def _of_nobody(self, judged: Node, observed: HeldByNobody) -> Finding:
+        labels = [gpu.label for gpu in observed.gpus]
+        shares = sorted(gpu.memory_used_share.get(0.0) for gpu in observed.gpus)
+        most, which = percent(shares[-1]), fold_labels(labels)
+        hold = "holds" if len(labels) == 1 else "hold"
+        return self.finding(
+            judged,
+            Severity.INFO,
+            f"{which} {hold} up to {most} of the memory at a load of 0 %, and no process is shown: it is open whose"
+            " it is",
+            observed=f"{percent(shares[0])} to {most} of the memory in use at a load of 0 % on {which}",
+            expected="memory that is free, or a process that is known to have it: a server that waits for requests",
+            fix=(
+                "`nvidia-smi --query-compute-apps=pid,gpu_bus_id,used_memory --format=csv` on the host, not in a"
+                " container: which processes have it",
+                "none listed: `sudo fuser -v /dev/nvidia*` shows who has the device open; if nobody has, reset the"
+                " GPU (`nvidia-smi --gpu-reset -i N`)",
+            ),
+            gpus=labels,
+            cost=Cost(text="a job that starts there finds little memory"),
+            evidence=[gpu.memory_used_share.origin for gpu in observed.gpus],
+            coverage=observed.coverage,
+            confidence=Confidence.LOW,
+        )
+
+
+def _held_by_nobody(node: Node) -> tuple[Gpu, ...]:
+    """GPUs without load that hold memory, and of which no process is shown."""
+    known = {index for process in node.processes for index in process.gpus}
+    return tuple(
+        gpu
+        for gpu in node.gpus
+        if gpu.index not in known and gpu.utilization.value == 0 and gpu.memory_used_share.get(0.0) >= HELD_SHARE
+    )
 
 
 def _usual(groups: Iterable[Sequence[Process]]) -> str:

@@ -19,20 +19,24 @@ from topodiag.model.topics import Topic
 MAX_LINE = 400
 MAX_GPUS = 256
 MAX_MHZ = 20_000
+MOST = 100
+"""Percent of anything."""
 
 _HEADER = re.compile(r"^[ \t>|]{0,20}(?:GPU|Device) [^\n]{0,200}\bSCLK {1,10}MCLK\b[^\n]{0,80}\bGPU% *$", re.MULTILINE)
 _ROW = re.compile(
-    r"([0-9]{1,3}) [^\n]{0,200}?\s([0-9]{1,5})Mhz\s{1,10}(?:[0-9]{1,5}Mhz|N/A)\s[^\n]{0,80}?\s([0-9]{1,3})% *\Z"
+    r"([0-9]{1,3}) [^\n]{0,200}?\s([0-9]{1,5})Mhz\s{1,10}(?:[0-9]{1,5}Mhz|N/A)\s[^\n]{0,80}?\s"
+    r"(?:([0-9]{1,3})%\s{1,10})?([0-9]{1,3})% *\Z"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class RocmRow:
-    """One GPU: its number, its shader clock and its load in percent."""
+    """One GPU: its number, its shader clock, its load and what is used of its memory in percent."""
 
     index: int
     clock_mhz: int
     load: int
+    used: int | None
     line: int
     text: str
 
@@ -57,7 +61,9 @@ class RocmSmi(Source[RocmRow]):
                 in_table = True
             match = _ROW.match(line) if in_table else None
             if match is not None and len(parsed.records) < MAX_GPUS:
-                parsed.records.append(RocmRow(int(match[1]), int(match[2]), int(match[3]), number, line))
+                parsed.records.append(
+                    RocmRow(int(match[1]), int(match[2]), int(match[4]), _percent(match[3]), number, line)
+                )
         return parsed
 
     def fill(self, blob: Blob, parsed: Parsed[RocmRow], draft: NodeDraft) -> None:
@@ -65,8 +71,14 @@ class RocmSmi(Source[RocmRow]):
             entity, origin = draft.gpu(index=row.index), blob.origin(row.line, row.text)
             if 0 < row.clock_mhz <= MAX_MHZ:
                 entity.offer("sm_clock_mhz", row.clock_mhz, origin)
-            if row.load <= 100:
+            if row.load <= MOST:
                 entity.offer("utilization", row.load, origin)
+            if row.used is not None:
+                entity.offer("memory_used_share", row.used / MOST, origin)
+
+
+def _percent(cell: str | None) -> int | None:
+    return int(cell) if cell is not None and int(cell) <= MOST else None
 
 
 __all__ = ["RocmRow", "RocmSmi"]

@@ -72,6 +72,8 @@ _PATHS = {
     "utilization/gpu": "utilization/gpu_util",
     "utilization/memory": "utilization/memory_util",
     "fb_memory_usage/used": "fb_memory_usage/used",
+    "fb_memory_usage/total": "fb_memory_usage/total",
+    "display_active": "display_active",
     "gpu_power_readings/instantaneous_power_draw": "gpu_power_readings/instant_power_draw",
     "gpu_power_readings/power_draw": "gpu_power_readings/power_draw",
     "gpu_power_readings/current_power_limit": "gpu_power_readings/current_power_limit",

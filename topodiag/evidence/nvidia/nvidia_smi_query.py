@@ -45,6 +45,8 @@ _PATHS: Mapping[str, str] = {
     "utilization.gpu": "utilization/gpu_util",
     "utilization.memory": "utilization/memory_util",
     "memory.used": "fb_memory_usage/used",
+    "memory.total": "fb_memory_usage/total",
+    "display_active": "display_active",
     "power.draw": "gpu_power_readings/power_draw",
     "power.draw.instant": "gpu_power_readings/instant_power_draw",
     "power.limit": "power_readings/power_limit",

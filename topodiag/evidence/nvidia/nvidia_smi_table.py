@@ -30,11 +30,11 @@ _TITLE = re.compile(r"^[>\t ]{0,20}\| NVIDIA-SMI [0-9N]", re.MULTILINE)
 _DRIVER = re.compile(r"(?:Driver|KMD) Version: {1,20}([0-9][0-9.]{2,20})")
 _CUDA = re.compile(r"CUDA (?:UMD )?Version: {1,20}([0-9]{1,3}\.[0-9]{1,3})")
 _NAMED = re.compile(r" {1,4}([0-9]{1,3}) {1,4}(\S[^|]{0,80}?) +(On|Off|N/A|WDDM|TCC|MCDM) *\Z")
-_FUNCTION = re.compile(rf" *({_BUS}) +(?:On|Off|N/A) *\Z")
+_FUNCTION = re.compile(rf" *({_BUS}) +(On|Off|N/A) *\Z")
 _PERFORMANCE = re.compile(r"(?<!\S)P([0-9]{1,2})(?!\S)")
 _LOAD = re.compile(r" *(?:([0-9]{1,3})%|N/A|ERR!) +(\S[^|]{0,20}?) *\Z")
 _POWER = re.compile(r"(?<!\S)([0-9]{1,4})W {0,2}/ {0,3}([0-9]{1,4})W(?!\S)")
-_MEMORY = re.compile(r" *([0-9]{1,8})MiB {0,2}/ *[0-9]{1,8}MiB *\Z")
+_MEMORY = re.compile(r" *([0-9]{1,8})MiB {0,2}/ *([0-9]{1,8})MiB *\Z")
 _LISTED = re.compile(r"GPU ([0-9]{1,3}): (\S[^\n]{0,80}?) \(UUID: (GPU-[0-9A-Za-z.*_-]{1,60})\)\Z")
 """A UUID that somebody masked is none (nvidia_ids.py), and the line names the GPU all the same."""
 _IN_LIST = re.compile(r"^[ \t>|]{0,20}GPU [0-9]{1,3}: [^\n]{1,80} \(UUID: GPU-", re.MULTILINE)
@@ -66,6 +66,7 @@ class TableGpu:
     bus_id: str = ""
     uuid: str = ""
     in_table: bool = False
+    has_screen: bool = False
     values: dict[str, tuple[object, int, str]] = field(default_factory=dict)
 
 
@@ -164,7 +165,7 @@ def _row(
         errors = cells[3].strip()
         _put(gpu, "persistence", {"On": True, "Off": False}.get(named[3]), number, line)
         _put(gpu, "ecc_volatile_uncorrected", _small(errors), number, line)
-        gpu.in_table = True
+        gpu.in_table, gpu.has_screen = True, function[2] == "On"
         return gpu
     if row is None:
         return None
@@ -180,6 +181,8 @@ def _row(
             _put(row, "power_limit_w", float(power[2]), number, line)
         if memory is not None:
             _put(row, "memory_used_mib", int(memory[1]), number, line)
+            if not row.has_screen and int(memory[2]):
+                _put(row, "memory_used_share", min(1.0, int(memory[1]) / int(memory[2])), number, line)
         if cells[1].count("ERR!") >= LOST_READINGS:
             _put(row, "lost", "GPU is lost (its readings are ERR!)", number, line)
     elif not cells[1].strip() and not cells[2].strip():

@@ -153,6 +153,7 @@ class _Gpu:
         self._number(self.entity, "utilization", "utilization/gpu_util", 0, 100)
         self._number(self.entity, "memory_utilization", "utilization/memory_util", 0, 100)
         self._number(self.entity, "memory_used_mib", "fb_memory_usage/used", 0, MAX_MIB)
+        self._memory_share()
         self._watts("power_w", _POWER)
         self._watts("power_limit_w", _POWER_LIMIT)
         if (field := self.fields.get("performance_state")) is not None:
@@ -165,6 +166,15 @@ class _Gpu:
         if lost is not None:
             field = next(field for field in self.fields.values() if lost in field.text)
             self._offer(self.entity, "lost", field, f"GPU {lost[4:].lower()}")
+
+    def _memory_share(self) -> None:
+        used, total = (self.fields.get(f"fb_memory_usage/{name}") for name in ("used", "total"))
+        screen = self.fields.get("display_active")
+        if used is None or total is None or (screen is not None and screen.text.strip().lower() in ("enabled", "yes")):
+            return
+        has, of = to_int(used.text, low=0, high=MAX_MIB), to_int(total.text, low=1, high=MAX_MIB)
+        if has is not None and of is not None:
+            self._offer(self.entity, "memory_used_share", used, min(1.0, has / of))
 
     def _watts(self, name: str, paths: Sequence[str]) -> None:
         field = next((self.fields[path] for path in paths if path in self.fields), None)
