@@ -17,7 +17,10 @@ from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source
 from topodiag.evidence.nvidia.lost_gpus import LOST, fill_lost
 from topodiag.evidence.nvidia.nvidia_ids import distinct_bus_ids, distinct_uuids
+from topodiag.evidence.nvidia.odd_rows import Row, odd_rows
+from topodiag.evidence.sentences import event
 from topodiag.model.busid import normalise_bus_id
+from topodiag.model.system import TOLD
 from topodiag.model.topics import Topic
 
 MAX_GPUS = 256
@@ -67,6 +70,8 @@ class TableGpu:
     uuid: str = ""
     in_table: bool = False
     has_screen: bool = False
+    second: tuple[int, str] = (0, "")
+    """Its second row: temperature, power, memory and load."""
     values: dict[str, tuple[object, int, str]] = field(default_factory=dict)
 
 
@@ -128,6 +133,11 @@ class NvidiaSmiTable(Source[Record]):
                     entity.count(name, value, blob.origin(number, text))
                 else:
                     entity.offer(name, value, blob.origin(number, text))
+        rows = [
+            Row(gpu.index, gpu.name or "", *gpu.second) for gpu in gpus if gpu.second[0] and "lost" not in gpu.values
+        ]
+        for said, odd in odd_rows(rows):
+            draft.events.append(event(TOLD, said, blob, odd.line, odd.text))
         fill_lost(blob, draft)
         for record in parsed.records:
             if isinstance(record, TableLine) and record.name != "lost":
@@ -171,6 +181,7 @@ def _row(
         return None
     load = _LOAD.match(cells[3])
     if load is not None:
+        row.second = row.second if row.second[0] else (number, line)
         performance = _PERFORMANCE.search(cells[1])
         _put(row, "pstate", _small(performance[1]) if performance else None, number, line)
         _put(row, "utilization", _small(load[1] or ""), number, line)
