@@ -45,10 +45,12 @@ _COSTS = {
     "ranks-alone": "nothing is communicated between them: the numbers are those of single nodes",
     "gpu-contexts": "each takes memory of that GPU, whose own rank runs out of it first",
     "two-ways": "the job has the rate of the other interface, or its peers drop what comes from there",
+    "unlisted": "the request waits for a node that never comes, and nothing starts",
     "sockets": "1 to 3 GB/s for each interface, and the host's cores copy the data",
 }
 _BY = dict.fromkeys(("link-slow", "link-errors"), "by the word of a tool of the network") | {
     "two-ways": "by the kernel's own table of sockets",
+    "unlisted": "by the addresses that the text names",
     "peermem": "as modprobe says", "registration": "as a program says", "devices": "as ibv_devinfo says",
     "adapter-firmware": "as lspci says",
 }  # fmt: skip
@@ -117,6 +119,10 @@ WORDS: dict[str, tuple[str, str, str, str]] = {
                "`sminfo` and `ibstat | grep SM` on the node; the log of opensm at that time"),
     "route": ("NET002", "a peer is not reached", "a way to each peer, and open ports between the nodes",
               "`ip route get PEER` names the interface; then VLAN and routes of the switch, then firewalls between"),
+    "unlisted": ("NET002", "a node is asked for by an address that no node of the cluster has",
+                 "one address for each node, the same to the cluster and to who asks for it",
+                 "`ray list nodes` beside `ip -brief addr` on each node: `ray start --node-ip-address` and VLLM_HOST_IP"
+                 " (or what the launcher takes for it) must name the same address of the network between the nodes"),
     "two-ways": ("NET002", "of two interfaces in one network data leaves by the one that its peers are not"
                  " numbered like",
                  "one interface for each network, or routes by the address that a socket has",

@@ -205,6 +205,17 @@ class WrongInterface(Rule):
         return other.id != "JOB005" or error_is(other, scene, "bootstrap", "connect", "timeout", "watchdog", "other")
 
 
+class AddressUnknown(Rule):
+    """A node is asked for by an address of another interface: nobody offers it, and the scheduler has no place."""
+
+    causes = ("NET002",)
+    leads_to = ("JOB009",)
+    because = "what is asked for has an address that no node has, so that no node fits"
+
+    def holds(self, cause: Finding, other: Finding, scene: Scene) -> bool:
+        return "no node of the cluster has" in cause.message and "there is no place" in other.message
+
+
 class SlowInterface(Rule):
     """Data over a bridge or a management interface is as slow as that interface."""
 

@@ -56,6 +56,7 @@ RULES: tuple[type[Rule], ...] = (
     network_rules.SocketsInUse,
     network_rules.NetworksMeet,
     network_rules.WrongInterface,
+    network_rules.AddressUnknown,
     network_rules.SlowInterface,
     network_rules.FarNic,
     network_rules.NoGpuDirect,

@@ -26,7 +26,6 @@ def table(*second: str, name: str = "A100-SXM4-80GB") -> str:
         (SOUND.replace("N/A ", "ERR!"), "a reading of it is an error"),
         (SOUND.replace("          61W /", "Unknown Error /"), "a reading of it is an error"),
         (SOUND.replace("31C", "96C"), "96 C"),
-        (SOUND.replace("400W", "100W"), "its power limit is 100 W"),
         (SOUND.replace("81559MiB", "40536MiB"), "its memory is 40536 MiB"),
         (SOUND.replace("   Default", "Prohibited"), "lets no program use it"),
     ],
@@ -34,7 +33,10 @@ def table(*second: str, name: str = "A100-SXM4-80GB") -> str:
 def test_an_odd_value_is_quoted_and_leaves_open_whether_all_is_well(row: str, words: str, tmp_path: Path) -> None:
     made = said(tmp_path, table(SOUND, row, SOUND))
     assert made["verdict"]["state"] == "unknown"
-    assert any(f"GPU1: {words}" in each or f"GPU1: its compute mode {words}" in each for each in made["verdict"]["not_explained"])
+    assert any(
+        f"GPU1: {words}" in each or f"GPU1: its compute mode {words}" in each
+        for each in made["verdict"]["not_explained"]
+    )
     assert not loud(tmp_path, table(SOUND, row, SOUND))
 
 

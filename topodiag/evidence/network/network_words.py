@@ -20,6 +20,7 @@ from topodiag.evidence.network.own_name import own_name_apart
 from topodiag.evidence.network.port_info import is_answer, short_ports
 from topodiag.evidence.network.setup_words import MAX_LINE, setup_fault
 from topodiag.evidence.network.unlike_values import unlike_values
+from topodiag.evidence.network.unlisted import unlisted
 from topodiag.evidence.network.unopened import unopened
 from topodiag.evidence.network.unshared import OF_PLUGIN, unshared
 from topodiag.evidence.network.ways_apart import ways_apart
@@ -57,7 +58,7 @@ class NetworkWords(Sentences):
         return (
             any(setup_fault(line[:MAX_LINE]) or _short(line[:MAX_LINE]) for line in lines)
             or any(setup_fault(said) for _, said in _objects(head))
-            or bool(unlike_values(lines) or hosts_apart(lines) or ways_apart(lines))
+            or bool(unlike_values(lines) or hosts_apart(lines) or ways_apart(lines) or any(unlisted(lines)))
             or OF_PLUGIN in head
             or is_answer(head)
             or any(True for each in (unopened, *_APART) for _ in each(lines))
@@ -79,7 +80,7 @@ class NetworkWords(Sentences):
             parsed.records.append(
                 event(f"{TOLD_OF}{each.fault}", each.words, blob, each.number, lines[each.number - 1])
             )
-        for each in ways_apart(lines):
+        for each in (*ways_apart(lines), *unlisted(lines)):
             parsed.records.append(
                 event(f"{REPORTED}{each.fault}", each.words, blob, each.number, lines[each.number - 1])
             )

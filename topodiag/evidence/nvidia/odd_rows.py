@@ -1,7 +1,6 @@
 """Rows of nvidia-smi's table with a value that no check asks about, and that a sound GPU does not show.
 
     | ERR!   31C    P0              61W / 400W |      3MiB / 81559MiB |      0%      Default |  the fan does not answer
-    | N/A    31C    P0              61W / 100W |      3MiB / 81559MiB |      0%      Default |  its siblings have 400 W
     | N/A    31C    P0              61W / 400W |      3MiB / 40536MiB |      0%      Default |  its siblings have 80 GB
 
 None of them says what is wrong, if anything is: it is quoted, and leaves open whether the machine is well.
@@ -16,15 +15,13 @@ from dataclasses import dataclass
 from statistics import mode
 
 LEAST_SHARE = 0.9
-"""Part of the siblings' value below which a power limit or a memory is another one."""
+"""Part of the siblings' memory below which it is another one."""
 PAIR = 2
 """GPUs of which none is usual: the better one is what both should be."""
 HOT_C = 90
 """Degrees at which GPUs of all kinds slow down, or are about to."""
 _NO_READING = re.compile(r"ERR!|\bUnknown Error\b")
-_CELLS = re.compile(
-    r"(?:^|\s)([0-9]{1,3})C\s.{0,40}?/ {0,3}([0-9]{1,4})W[^|]{0,20}\|[^|/]{1,30}/ {0,12}([0-9]{1,8})MiB"
-)
+_CELLS = re.compile(r"(?:^|\s)([0-9]{1,3})C\s[^|]{0,80}\|[^|/]{1,30}/ {0,12}([0-9]{1,8})MiB")
 _CLOSED = re.compile(r"\bProhibited\b")
 
 
@@ -40,7 +37,7 @@ class Row:
 
 def odd_rows(rows: Sequence[Row]) -> Iterator[tuple[str, Row]]:
     """What is odd, in words, and the row that shows it."""
-    groups: dict[str, list[tuple[Row, tuple[int, int]]]] = defaultdict(list)
+    groups: dict[str, list[tuple[Row, int]]] = defaultdict(list)
     for row in rows:
         if _NO_READING.search(row.text) is not None:
             yield f"GPU{row.index}: a reading of it is an error", row
@@ -52,15 +49,13 @@ def odd_rows(rows: Sequence[Row]) -> Iterator[tuple[str, Row]]:
         if int(cells[1]) >= HOT_C:
             yield f"GPU{row.index}: {cells[1]} C", row
         if row.name:
-            groups[row.name].append((row, (int(cells[2]), int(cells[3]))))
+            groups[row.name].append((row, int(cells[2])))
     for group in groups.values():
-        for place, (what, unit) in enumerate((("power limit", "W"), ("memory", "MiB"))):
-            values = [values[place] for _, values in group]
-            usual = mode(values) if len(values) > PAIR else max(values)
-            for row, own in group:
-                if 0 < own[place] < LEAST_SHARE * usual:
-                    said = f"{own[place]} {unit}, and others of its kind have {usual} {unit}"
-                    yield f"GPU{row.index}: its {what} is {said}", row
+        sizes = [size for _, size in group]
+        usual = mode(sizes) if len(sizes) > PAIR else max(sizes)
+        for row, size in group:
+            if 0 < size < LEAST_SHARE * usual:
+                yield f"GPU{row.index}: its memory is {size} MiB, and others of its kind have {usual} MiB", row
 
 
 __all__ = ["Row", "odd_rows"]
