@@ -52,6 +52,9 @@ ENDINGS: Mapping[str, Ending] = {
     "evicted": Ending("lost a pod or instance that the scheduler took away",
                       "`kubectl describe pod` and `kubectl get events` say why: memory, disk, preemption, a node drain",
                       1),
+    "announced": Ending("runs on a machine that its operator or cloud takes away",
+                        "no fault of the job: which machines were announced to go, and does a checkpoint stand? Ask for"
+                        " machines that are not taken (no spot), or let the launcher go on without them", 1),
     "memory": Ending("was killed for using more host memory than allowed",
                      "raise the job's memory limit (--mem, resources.limits.memory), or lower what the data loaders"
                      " hold; `sacct --format=MaxRSS` and `dmesg | grep -i oom` show how much it took", 2),
@@ -81,7 +84,9 @@ ENDINGS: Mapping[str, Ending] = {
 }  # fmt: skip
 """By `how` of an event. Not here: `terminated` and `aborted`, which follow from something else."""
 
-COMES_FROM_OUTSIDE = frozenset({"node failure", "preempted", "evicted", "memory", "port taken", "loader", "hung up"})
+COMES_FROM_OUTSIDE = frozenset(
+    {"node failure", "preempted", "evicted", "announced", "memory", "port taken", "loader", "hung up"}
+)
 """Endings that no error of the job brings about."""
 
 NO_FAULT = frozenset({"preempted", "limit"})
@@ -131,6 +136,7 @@ class Died:
             "limit",
             "node failure",
             "evicted",
+            "announced",
             "cancelled",
             "hung up",
             "stopped",

@@ -54,7 +54,7 @@ ERRNOS = (
 )  # fmt: skip
 """By the words of strerror, what ibv_modify_qp means by it when it brings a queue pair to RTR."""
 
-FATAL_EVENT = re.compile(r"(?<!non-)\bfatal\b|catastrophic|\berr(?:or)?\b", re.I)
+FATAL_EVENT = re.compile(r"(?<!non-)\bfatal\b|catastrophic|\bdevice removed\b|\berr(?:or)?\b", re.I)
 """In the driver's words for what happened, not in NCCL's for all events that are not fatal (`Got async error event: SM
 change`, 2.23 to 2.27)."""
 

@@ -19,9 +19,13 @@ LOAD_FAILED = re.compile(
     r"|aws-ofi-nccl initialization failed|Only EFA provider is supported"
     r"|Failed to initialize \w{1,20} protocol|Unable to find a protocol that worked|Unexpected group size"
     r"|version `[\w.]{2,40}' not found|undefined symbol: \w|Failed to initialize any NET plugin"
+    r"|NET/OFI (?:Couldn't find any optimal provider|No eligible providers)"
     r"|(lib[\w.+\-]{1,60}\.so[\w.]{0,20}): cannot open shared object file"
 )
 """What dlopen, or the plugin itself, says of a library that is there and cannot be used."""
+
+_NO_PROVIDER = re.compile(r"NET/OFI (?:Couldn't find any optimal provider|No eligible providers)")
+"""The plugin was loaded, and libfabric offers nothing that it can use (aws-ofi-nccl src/nccl_ofi_ofiutils.c)."""
 
 NO_SHARP = re.compile(
     r"SHARP (?:coll init|group create|.{0,40}(?:error|fail))|Cannot initialize CollNet"
@@ -116,7 +120,9 @@ class PluginNotLoaded(JobCheck[PluginFailure]):
             observed=quoted(observed.lines[0][1], 200),
             expected="the plugin loaded, or none asked for",
             fix=(
-                "`ldd` on the plugin inside the job's container: which library is missing or does not fit",
+                "`fi_info -p efa` in the job's container: are the devices passed in, is it the plugin's libfabric?"
+                if _NO_PROVIDER.search(observed.lines[0][1])
+                else "`ldd` on the plugin inside the job's container: which library is missing or does not fit",
                 "a build of the plugin for the libc and the libfabric of this image; or NCCL_NET and NCCL_NET_PLUGIN"
                 " unset where NCCL's own IB is meant",
             ),
@@ -206,7 +212,9 @@ def _ended(missing: Sequence[tuple[int, str, Origin | None]]) -> PluginFailure |
     broken = tuple(entry for entry in missing if _broken(entry[1]))
     named = tuple(entry for entry in missing if _BY_NAME.search(entry[1]))
     if broken:
-        return PluginFailure("the network plugin cannot be loaded", broken, (), ended=True)
+        empty = _NO_PROVIDER.search(broken[0][1]) is not None
+        what = "finds no provider for its fabric" if empty else "cannot be loaded"
+        return PluginFailure(f"the network plugin {what}", broken, (), ended=True)
     return PluginFailure("the network plugin that is asked for is not found", named, (), ended=True) if named else None
 
 

@@ -15,6 +15,7 @@ Huawei VRP, the kernels of FreeBSD (sys/net/if.c) and of Linux without the addre
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from topodiag.evidence.interface import Blob, Parsed
 from topodiag.evidence.sentences import MAX_LINE, Telling, event
@@ -95,25 +96,23 @@ class SwitchLog(Telling):
             parsed.records.append(event(f"{REPORTED}port-flap", said, blob, number, line))
         for port, changes in words.items():
             downs = [each for each in changes if each[0] == "down"]
-            if not downs:
-                continue
             back = changes[-1][0] == "up"
-            if (
-                port[0].islower()
-                and not port.startswith(("et-", "xe-", "ge-", "fte-", "swp"))
-                and back
-                and len(downs) == 1
-            ):
-                continue  # an interface that somebody took down and up again
-            if _BSD_LINK.search(changes[0][2]) is not None and (
-                len(downs) < MANY_OF_BSD if back else len(downs) == len(changes)
-            ):
-                continue  # as it starts, or a port that nothing is plugged into
+            if not downs or _is_usual(port, changes, len(downs)):
+                continue
             times = f"{len(downs)} times" if len(downs) > 1 else "once"
             said = f"{port} went down and came back {times}" if back else f"{port} is down by the last word of this log"
             _, number, line = downs[0] if back else downs[-1]
             parsed.records.append(event(f"{REPORTED}{'port-flap' if back else 'port-down'}", said, blob, number, line))
         return parsed
+
+
+def _is_usual(port: str, changes: Sequence[tuple[str, int, str]], downs: int) -> bool:
+    """Whether an interface was taken down and up again by somebody, starts, or has nothing plugged in."""
+    back = changes[-1][0] == "up"
+    if _BSD_LINK.search(changes[0][2]) is not None:
+        return downs < MANY_OF_BSD if back else downs == len(changes)
+    of_host = port[0].islower() and not port.startswith(("et-", "xe-", "ge-", "fte-", "swp"))
+    return of_host and back and downs == 1
 
 
 def _change(line: str) -> tuple[str, str] | None:

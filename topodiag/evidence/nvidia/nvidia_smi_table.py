@@ -181,24 +181,29 @@ def _row(
         return None
     load = _LOAD.match(cells[3])
     if load is not None:
-        row.second = row.second if row.second[0] else (number, line)
-        performance = _PERFORMANCE.search(cells[1])
-        _put(row, "pstate", _small(performance[1]) if performance else None, number, line)
-        _put(row, "utilization", _small(load[1] or ""), number, line)
-        _put(row, "compute_mode", _COMPUTE_MODES.get(load[2]), number, line)
-        power, memory = _POWER.search(cells[1]), _MEMORY.match(cells[2])
-        if power is not None:
-            _put(row, "power_w", float(power[1]), number, line)
-            _put(row, "power_limit_w", float(power[2]), number, line)
-        if memory is not None:
-            _put(row, "memory_used_mib", int(memory[1]), number, line)
-            if not row.has_screen and int(memory[2]):
-                _put(row, "memory_used_share", min(1.0, int(memory[1]) / int(memory[2])), number, line)
-        if cells[1].count("ERR!") >= LOST_READINGS:
-            _put(row, "lost", "GPU is lost (its readings are ERR!)", number, line)
+        _readings(row, cells, load, number, line)
     elif not cells[1].strip() and not cells[2].strip():
         _put(row, "mig", _MIG.get(cells[3].strip().rstrip("*")), number, line)
     return row
+
+
+def _readings(row: TableGpu, cells: list[str], load: re.Match[str], number: int, line: str) -> None:
+    """What the second row of a GPU says."""
+    row.second = row.second if row.second[0] else (number, line)
+    performance = _PERFORMANCE.search(cells[1])
+    _put(row, "pstate", _small(performance[1]) if performance else None, number, line)
+    _put(row, "utilization", _small(load[1] or ""), number, line)
+    _put(row, "compute_mode", _COMPUTE_MODES.get(load[2]), number, line)
+    power, memory = _POWER.search(cells[1]), _MEMORY.match(cells[2])
+    if power is not None:
+        _put(row, "power_w", float(power[1]), number, line)
+        _put(row, "power_limit_w", float(power[2]), number, line)
+    if memory is not None:
+        _put(row, "memory_used_mib", int(memory[1]), number, line)
+        if not row.has_screen and int(memory[2]):
+            _put(row, "memory_used_share", min(1.0, int(memory[1]) / int(memory[2])), number, line)
+    if cells[1].count("ERR!") >= LOST_READINGS:
+        _put(row, "lost", "GPU is lost (its readings are ERR!)", number, line)
 
 
 def _small(text: str) -> int | None:

@@ -36,7 +36,7 @@ _EVICTED = compiled(
     r"(?:(?:[Cc]luster|[Ii]nstance|[Nn]ode|[Ww]orker|VM|[Jj]ob) (?:is|was|has been|got|were) preempted)\b"
     r"|will be terminated soon \(reason: ([\w\- ]{3,60})\)|[Rr]eason: {1,12}Evicted\b"
     r"|The node was low on resource|[Pp]od \S{1,80} (?:was |has been |is )?(?:evicted|preempted)|TERM_PREEMPT"
-    r"|[Ss]pot (?:instance )?interruption"
+    r"|[Ss]pot (?:instance )?interruption(?! (?:noti|warn|event|handl))"
     r"|\b[Ii]nstance (?:was )?(?:terminated|preempted)\b.{0,60}(?:maintenance|preempt)"
     r"|(?<![\w/.])(?:[1-9]\d{0,5}(?:/\d{1,6})? |[Ss]ome )(?:workers?|pods?|replicas?|launchers?)(?: pods?)? (?:is|are"
     r"|was|were|got|has been|have been) evicted\b|\b[Rr]eason\"?: {0,12}\"?\w{1,30}JobEvicted\b"

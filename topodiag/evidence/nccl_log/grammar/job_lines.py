@@ -5,6 +5,7 @@ fault of a device or limit they name (`job_faults`), and what torch prints while
 from __future__ import annotations
 
 from topodiag.evidence.nccl_log.grammar import (
+    async_events,
     ends,
     gloo_lines,
     headcounts,
@@ -58,6 +59,7 @@ WORDS = (
     b"Couldn't connect to", b"Horovod has been",
     b"gaierror", b"gai error", b"ocket has failed to", b"EADDRINUSE",
     b"eartbeat monitor timed out", b"Message:  ",
+    *async_events.WORDS,
     *gloo_lines.WORDS, *headcounts.WORDS, *queue_pairs.WORDS, *launches.WORDS, *ends.WORDS, *job_faults.WORDS,
     *pauses.WORDS, *rank_states.WORDS, *reach.WORDS, *scheduled.WORDS, *store_barrier.WORDS,
     *(words.encode() for words in (*NOTES, *WELL)), b"socket cannot be initialized",
@@ -158,6 +160,8 @@ _ELSEWHERE = (
             r"|\blibnccl-net[\w.-]{0,40}\.so\S{0,8}[:)' ].{0,160}(?:version `[\w.]{2,40}' not found|undefined symbol"
             r"|wrong ELF class|invalid ELF header)|\bCould not find: libnccl-net-[\w-]{1,40}\.so"
             r"|\bFailed to initialize any NET plugin\b"
+            r"|\bWARN: Function: \w{1,60} Line: \d{1,6}: NET/OFI (?:Couldn't find any optimal provider"
+            r"|No eligible providers|.{0,60}\binitialization failed)"
             r"|\bfi_getinfo\(?\)?:? ?(?:\(\) )?(?:failed|returned|error)"
             r"|\bOFI (?:addrinfo|fi_getinfo|get_?info|getinfo)\(?\)? ?failed"
             r"|can(?:'t|not) (?:find suitable|open network) provider"
@@ -362,6 +366,9 @@ def _verbs(text: str) -> tuple[str, dict[str, str]] | None:
     elsewhere = next((kind for kind, pattern in _ELSEWHERE if pattern.search(text)), "")
     if elsewhere:
         return elsewhere, {}
+    device = async_events.event_of(text)
+    if device is not None:
+        return device
     found = _UCX_EVENT.search(text)
     if found is not None:
         if _MANAGER.search(found[2]):

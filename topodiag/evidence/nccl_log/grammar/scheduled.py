@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 
+from topodiag.evidence.nccl_log.grammar import notices
 from topodiag.evidence.nccl_log.grammar.any_of import any_of
 from topodiag.evidence.nccl_log.grammar.numbers import compiled
 from topodiag.evidence.nccl_log.grammar.signals import how_of_code
@@ -101,7 +102,7 @@ WORDS = (
     b"is failed because", b"BackoffLimit", b"backoff limit", b" with code", b"exit code",
     b"exit status", b"failed job", b"Exit Code:", b"entrypoint command",
     b"non-zero", b"MPI_ERRORS_ARE", b"Process name: [", b"Abort(", b" dead", b"Job_id=", b"TERM_",
-    b"scancel", b"Job deleted at", b"NodePreempted", b"wallclock time",
+    b"scancel", b"Job deleted at", b"NodePreempted", b"wallclock time", *notices.WORDS,
 )  # fmt: skip
 """A line without any of these is none of theirs."""
 _ANY = compiled(any_of(WORDS).decode())
@@ -125,7 +126,7 @@ def end_of(text: str) -> tuple[str, dict[str, str]] | None:
             if "Process name" in found[0] or "Abort(" in found[0]:
                 return "ended", {"how": how, "named_rank": number}
             return "ended", {"how": _how(how, number), "code": number} if number else {"how": how}
-    return None
+    return ("ended", {"how": "announced"}) if notices.is_notice(text) else None
 
 
 def _how(how: str, code: str) -> str:
