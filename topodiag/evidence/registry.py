@@ -42,6 +42,7 @@ _SOURCES = {
     "ibstatus": "network.ibstatus:Ibstatus",
     "ibv-devinfo": "network.ibv_devinfo:IbvDevinfo",
     "rdma-link": "network.rdma_link:RdmaLink",
+    "amd-smi-nic": "network.amd_smi_nic:AmdSmiNic",
     "ibdev2netdev": "network.ibdev2netdev:Ibdev2netdev",
     "rdma-statistic": "network.rdma_statistic:RdmaStatistic",
     "mlxlink": "network.mlxlink:Mlxlink",

@@ -147,6 +147,12 @@ _TABLE: tuple[tuple[str, str, str, str], ...] = (
 called, the fault in the words of `checks/reported.py` ("" where the part and the state together do not say which), the
 part, its state."""
 
+_DOWN_SINCE = re.compile(
+    r"(?!.{0,600}\b(?:until|restored|recovered|back up|came back|if|when|would)\b).{0,300}?"
+    r"\b(?:mlx[45]_\w{1,12}|ib\w{1,12}|hsn\d|en[ops]\w{2,12}|bnxt_re\w{1,8}|rdmap\w{1,8}|rocep\w{1,12})"
+    r"(?: port \d{1,2})? (?:is |has been )?down (?:since|for) \d"
+)
+
 _WHOLE_LINES = (
     ("IOMMU groups", "iommu", "translated", re.compile(r"\s{0,20}\d{1,5} DMA(?:-FQ)?\s*\Z")),
     ("PCIe access control", "acs", "redirects", re.compile(r"(?!\s{0,40}ACS(?:Ctl|Cap):).{0,300}\bReqRedir\+")),
@@ -190,6 +196,7 @@ _WHOLE_LINES = (
             r"|training|negotiat|calibrat)[^)\n]{0,60}\)\s*\Z"
         ),
     ),
+    ("network port", "port-down", "is down", _DOWN_SINCE),
     (
         "IMEX",
         "fabric",
@@ -209,8 +216,8 @@ _WHOLE_LINES = (
 )
 """Lines whose words mean one thing only: counted types of /sys/kernel/iommu_groups, a row of `df` that is full (images
 that are read only always are), a row of `ps` with a process that waits in a file system's code, `ifconfig` of FreeBSD
-with the adapter's reason for a link that is down, IMEX that fails where something asks for it (idle trays have none),
-the last line of `nvidia-imex-ctl -N`."""
+with the adapter's reason for a link that is down, a port that is down since a time, IMEX that fails where something
+asks for it (idle trays have none), the last line of `nvidia-imex-ctl -N`."""
 FAULTS = frozenset(fault for _, fault, _, _ in (*_TABLE, *_WHOLE_LINES)) - {""}
 
 _ANY_STATE = re.compile(
