@@ -43,6 +43,7 @@ _COSTS = {
     "subnet-event": "none by itself; with errors of connections it shows when the fabric changed",
     "route": "ranks at both ends do not meet: init hangs or fails",
     "ranks-alone": "nothing is communicated between them: the numbers are those of single nodes",
+    "gpu-taken": "the program runs out of memory, or leaves that GPU alone",
     "gpu-contexts": "each takes memory of that GPU, whose own rank runs out of it first",
     "two-ways": "the job has the rate of the other interface, or its peers drop what comes from there",
     "unlisted": "the request waits for a node that never comes, and nothing starts",
@@ -175,6 +176,9 @@ WORDS: dict[str, tuple[str, str, str, str]] = {
     "gpu-shared": ("JOB004", "several processes use one GPU", "one process of one job on each GPU",
                    "`nvidia-smi` and `ps -o user,pid,lstart,args -p PID` on the node: whose are they, and is that job"
                    " over? In one job: set the device from the local rank before init"),
+    "gpu-taken": ("JOB004", "memory of a GPU is taken before the program has any", "a GPU whose memory is free",
+                  "`nvidia-smi --query-compute-apps=pid,gpu_bus_id,used_memory --format=csv` on the node: whose process"
+                  " has it? None listed: `sudo fuser -v /dev/nvidia*`; end what was left behind, or take another GPU"),
     "gpu-contexts": ("JOB004", "processes hold a CUDA context on a GPU that is not their own",
                      "one process on each GPU",
                      "set the device from the local rank before the first CUDA call (`torch.cuda.set_device`), or"
@@ -185,7 +189,7 @@ WORDS: dict[str, tuple[str, str, str, str]] = {
 """By part: the check, what is wrong, what should be, what to look at first."""
 
 _BY_NUMBERS = {
-    **dict.fromkeys(("cpu-crowded", "gpu-contexts"), "by the numbers that the text gives"),
+    **dict.fromkeys(("cpu-crowded", "gpu-contexts", "gpu-taken"), "by the numbers that the text gives"),
     "ranks-alone": "by the lists of their devices",
 }
 _OF_SOME = frozenset({"fabric", "nvlink"})

@@ -25,6 +25,7 @@ _SOURCES = {
     "dcgm": "nvidia.dcgm:Dcgm",
     "dcgm-nvlink": "nvidia.dcgm_nvlink:DcgmNvlink",
     "dcgm-exporter": "nvidia.dcgm_exporter:DcgmExporter",
+    "free-at-start": "nvidia.free_at_start:FreeAtStart",
     "gpu-burn": "nvidia.gpu_burn:GpuBurn",
     "cuda-copy-test": "nvidia.copy_tests:CopyTests",
     "nvidia-smi-nvlink": "nvidia.nvidia_smi_nvlink:NvidiaSmiNvlink",
