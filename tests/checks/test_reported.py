@@ -29,6 +29,8 @@ def test_each_part_has_words_and_a_check_of_nodes() -> None:
     by_readers = {"link-slow", "link-errors", "nvlink-errors", "peermem", "registration", "devices"}
     by_readers |= {
         "rdma-count",
+        "gpu-taken",
+        "unlisted",
         "cpu-crowded",
         "lossy",
         "mtu",

@@ -113,6 +113,7 @@ def test_memory_that_idle_gpus_hold_for_nobody_is_told_and_leaves_open_whether_a
     [
         table((3, 0), (3, 0)),
         table((77000, 97), (3, 0)),  # it works: somebody uses it
+        table((77000, 0), (77400, 97)),  # a rank that waits beside one that works
         table((600, 0), (3, 0)),  # a context of a service
         table((77000, 0), (3, 0), processes=RUNS),  # the table says whose it is
         table((77000, 0), (3, 0), screen="On "),  # a screen hangs on it

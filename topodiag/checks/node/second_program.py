@@ -26,6 +26,8 @@ LEAST = 3
 """GPUs with the same program, below which nothing tells which process is the odd one."""
 HELD_SHARE = 0.5
 """Part of a GPU's memory from which it is no mere context, and less than what an engine takes at its start."""
+ALIKE = 0.1
+"""Parts of the memory by which ranks of one job differ."""
 JOB_IDS = ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "RAY_JOB_ID")
 
 
@@ -132,12 +134,18 @@ class SecondProgram(NodeCheck[SecondProgramSeen | HeldByNobody]):
 
 
 def _held_by_nobody(node: Node) -> tuple[Gpu, ...]:
-    """GPUs without load that hold memory, and of which no process is shown."""
+    """GPUs without load that hold memory, and of which no process is shown. One that holds as much as a sibling that
+    works is of the same job."""
     known = {index for process in node.processes for index in process.gpus}
+    working = [gpu.memory_used_share.get(0.0) for gpu in node.gpus if gpu.utilization.get(0) > 0]
     return tuple(
         gpu
         for gpu in node.gpus
-        if gpu.index not in known and gpu.utilization.value == 0 and gpu.memory_used_share.get(0.0) >= HELD_SHARE
+        for share in [gpu.memory_used_share.get(0.0)]
+        if gpu.index not in known
+        and gpu.utilization.value == 0
+        and share >= HELD_SHARE
+        and not any(abs(share - other) <= ALIKE for other in working)
     )
 
 

@@ -14,6 +14,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import mode
 
+from topodiag.words.units import spell_bytes
+
 LEAST_SHARE = 0.9
 """Part of the siblings' memory below which it is another one."""
 PAIR = 2
@@ -55,7 +57,8 @@ def odd_rows(rows: Sequence[Row]) -> Iterator[tuple[str, Row]]:
         usual = mode(sizes) if len(sizes) > PAIR else max(sizes)
         for row, size in group:
             if 0 < size < LEAST_SHARE * usual:
-                yield f"GPU{row.index}: its memory is {size} MiB, and others of its kind have {usual} MiB", row
+                own, others = spell_bytes(size << 20), spell_bytes(usual << 20)
+                yield f"GPU{row.index}: its memory is {own}, and others of its kind have {others}", row
 
 
 __all__ = ["Row", "odd_rows"]
