@@ -42,6 +42,8 @@ def test_a_machine_that_is_announced_to_go_takes_the_job_with_it(text: str, tmp_
         "instance/preempted: FALSE\n",
         "terminationGracePeriodSeconds: 30\n",
         "Received SIGUSR1 signal, writing a checkpoint\n",
+        "y.  Fixed a bug that caused a terminating signal received during `echo' to run\n",
+        "The `Http2Session` instance will be shut down automatically when the `'goaway'`\n",
     ],
 )
 def test_who_listens_explains_or_hears_nothing_of_it_loses_no_machine(text: str, tmp_path: Path) -> None:

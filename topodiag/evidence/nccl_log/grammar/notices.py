@@ -23,10 +23,10 @@ _TAKES = r"(?:[Tt]erminat|[Pp]reempt|[Ee]vict|[Ii]nterrupt|[Rr]eclaim|[Rr]eclama
 _NOTICE = compiled(
     rf"\b(?:[Ss]hutdown|{_TAKES}) (?:of (?:this|the) (?:\w{{1,12}} )?(?:instance|VM|node|machine) )?(?:is )?imminent\b"
     r"|\b(?:instance|VM|machine|node|host|server)s?(?:[/ ][\w.-]{1,80})? (?:is being|will be|is about to be|is going to"
-    rf" be|is scheduled (?:to be|for)) (?:{_TAKES}|taken (?:back|away)|shut down|stopped by the (?:cloud|provider))\b"
+    rf" be|is scheduled (?:to be|for)) (?:{_TAKES}|taken (?:back|away)|stopped by the (?:cloud|provider))\b"
     rf"|\b(?:[Rr]eceived|[Gg]ot|[Dd]etected|[Cc]aught) (?:an? |the )?(?:\w{{1,16}} ){{0,3}}{_TAKES}"
-    r" (?:notice|notification|warning|signal|event)\b"
-    rf"|\b(?:[Ss]pot|{_TAKES})(?: \w{{1,16}}){{0,2}} (?:notice|notification|warning|signal|event)s?"
+    r" (?:notice|notification|warning|event)\b"
+    rf"|\b(?:[Ss]pot|{_TAKES})(?: \w{{1,16}}){{0,2}} (?:notice|notification|warning|event)s?"
     r" (?:was |were |has been )?(?:received|detected|issued|triggered|arrived)\b"
     r"|\bmaintenance[-_]event\b\W{1,6}TERMINATE_ON_HOST_MAINTENANCE\b|\binstance/preempted\b\W{1,6}TRUE\b"
     r"|\"action\": ?\"(?:terminate|stop|hibernate)\", ?\"time\": ?\"\d{4}-"
@@ -44,7 +44,7 @@ _FACTS = re.compile(r"\"action\"|\"EventType\"|systemd-logind|_event\b|-event\b|
 """Values that say so themselves, whatever stands beside them."""
 
 WORDS = (
-    b"imminent", b" notice", b" notification", b" warning", b" signal", b" event", b"maintenance-event",
+    b"imminent", b" notice", b" notification", b" warning", b" event", b"maintenance-event",
     b"maintenance_event",
     b"instance/preempted", b'"action"', b'"EventType"', b"Power key pressed", b"is being", b"will be", b"about to be",
     b"is going to be", b"is scheduled",
