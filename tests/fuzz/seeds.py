@@ -85,6 +85,8 @@ SEEDS: dict[str, tuple[str, ...]] = {
     "source compute-domain": ("own:compute-domain",),
     "source health-json": ("own:health-json",),
     "source gpu-burn": ("own:gpu-burn",),
+    "source amd-smi-nic": ("field/1542-amdsmi-nic-no-carrier.json#0",),
+    "source free-at-start": ("field/1637-tf-gpus-full.json#0",),
     "source dcgm-dmon": ("own:dcgm-dmon",),
     "source switch-log": ("own:switch-log",),
     "source counter-lines": ("own:counter-lines",),
