@@ -27,6 +27,14 @@ def test_machines_that_fit_as_well_are_kept() -> None:
     assert {"a3-highgpu-8g", "a3-megagpu-8g"} & {each.name for each in made.others}
 
 
+def test_one_gpu_a_node_may_use_one_nic_or_all_of_a_machine_that_is_guessed() -> None:
+    guessed = setup_of(run(gpu="NVIDIA GH200 120GB", ranks=2, hosts=2))
+    assert [len(nets_of(each.tree)) for each in guessed.others] == [1]
+    assert guessed.others[0].name.endswith("with one NIC in use")
+    named = setup_of(run(gpu="NVIDIA GH200 120GB", ranks=2, hosts=2), system="GH200 quad")
+    assert named.others == ()
+
+
 def test_a_system_by_its_name_beats_what_the_output_says() -> None:
     made = setup_of(run(gpu=H100, ranks=16, hosts=2), system="a3-megagpu-8g")
     assert made.machine == "a3-megagpu-8g"

@@ -259,6 +259,9 @@ def _recognised(run: BenchRun, nics: tuple[int, float] | None, env: Mapping[str,
     distinct = _fitting(run, gpu, least, nics, env)
     if distinct:
         first, *rest = distinct
+        if least == 1 < first.nics == first.gpus and nics is None:
+            # Whether one GPU alone goes over the NICs of its siblings too, the output does not show.
+            rest.append(replace(first, nics=1, instance=f"{first.instance} with one NIC in use"))
         said = f"taken for {first.instance} by its GPUs alone; {len(rest)} other machines fit as well"
         return _Machine(
             f"{first.instance} (by GPU names)", tree_of_layout(first), gpu, Confidence.LOW, (said,), tuple(rest)
