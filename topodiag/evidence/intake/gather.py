@@ -244,7 +244,7 @@ def _take_hosts(made: Piece, seen: Looks, whole: Callable[[], bytes], met: _Met)
         return False  # a reader that compares the hosts of one text sees what none of their parts shows
     for host, text, own in told:
         piece = replace(made, kinds=own.kinds, size=len(text), sources=own.sources, member=host, held=text)
-        if not set(own.kinds).isdisjoint(NODE_KINDS):
+        if piece.is_any(NODE_KINDS):
             met.take(replace(_with_identity(piece, text.lstrip(b"\n")), host=host))
         else:
             met.leave(piece.name, "what this host printed is of no kind that topodiag knows")

@@ -38,8 +38,9 @@ def spooled(intake: Intake, wanted: Callable[[Piece], bool]) -> Iterator[Intake]
     try:
         held = {(piece.path, piece.member): piece.held for piece in intake.pieces if piece.held is not None}
         for path, places in archives.items():
-            if any((path, member) in held for member in places):
-                _write(places, {member: held[path, member] for member in places}, folder)
+            texts = {member: held[path, member] for member in places if (path, member) in held}
+            if texts:  # a text is no archive: all its members are held
+                _write(places, texts, folder)
             else:
                 _unpack(path, places, folder)
         yield replace(intake, pieces=tuple(_placed(piece, archives.get(piece.path, {})) for piece in intake.pieces))

@@ -50,6 +50,8 @@ WORDS = (
     b"is going to be", b"is scheduled",
 )  # fmt: skip
 """A line without any of these is none of theirs."""
+BEFORE = 60
+"""Characters before the words that say whether they are only spoken of."""
 _ANY = compiled(any_of(WORDS).decode())
 
 
@@ -61,8 +63,5 @@ def is_notice(text: str) -> bool:
     sentence = text[max(0, found.start() - BEFORE) : found.end()]
     return _FACTS.search(found[0]) is not None or _SPOKEN_OF.search(sentence) is None
 
-
-BEFORE = 60
-"""Characters before the words that say whether they are only spoken of."""
 
 __all__ = ["WORDS", "is_notice"]
