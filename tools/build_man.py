@@ -9,11 +9,12 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator
+from inspect import cleandoc
 from pathlib import Path
 
 import click
 
-from topodiag.cli import cli
+from topodiag.cli import LazyGroup, cli
 from topodiag.version import __version__
 
 PAGE = Path(__file__).parent.parent / "docs" / "topodiag.1"
@@ -52,6 +53,8 @@ def commands(ctx: click.Context) -> Iterator[click.Context]:
     """Every command and group below, each group before its commands."""
     group = ctx.command
     assert isinstance(group, click.Group)
+    if isinstance(group, LazyGroup) and (nameless := group.path_command()) is not None:
+        yield click.Context(nameless, parent=ctx, info_name="PATH...")
     for name in group.list_commands(ctx):
         command = group.get_command(ctx, name)
         assert command is not None
@@ -67,7 +70,7 @@ def usage(ctx: click.Context) -> str:
 
 def paragraphs(text: str) -> Iterator[str]:
     """Prose filled; lines of a paragraph that click leaves as it is stay lines."""
-    for paragraph in text.replace("\f", "").split("\n\n"):
+    for paragraph in cleandoc(text.replace("\f", "")).split("\n\n"):
         block = paragraph.strip("\n")
         if block.startswith(VERBATIM):
             yield ".nf"

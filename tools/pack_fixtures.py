@@ -1,4 +1,4 @@
-"""Packs the fixtures that a wheel ships, one file each: four machines, a job and its table, to try every command on.
+"""Packs the fixtures that a wheel ships, one file each: an incident, four machines, a job and its table.
 
 `hatch_build.py` runs it when a wheel is built, where nothing is installed: standard library only.
 """
@@ -12,6 +12,7 @@ import tarfile
 from pathlib import Path
 
 SHIPPED = {
+    "a-gpu-link-stuck-at-gen2": "incident",
     "dgx-h100-healthy": "node",
     "dgx-h100-gpu3-12of18-nvlink": "node",
     "hgx-a100": "node",
@@ -19,8 +20,8 @@ SHIPPED = {
     "gdr-off": "job",
     "all-reduce-gdr-off": "table",
 }
-FOLDERS = {"node": "nodes", "job": "jobs", "table": "tables"}
-OURS = {"about.txt", "expected.json"}
+FOLDERS = {"incident": "incidents", "node": "nodes", "job": "jobs", "table": "tables"}
+OURS = {"about.txt", "expected.json", "question.txt", "truth.json"}
 """Files that say what a fixture is for; they are no evidence."""
 
 
@@ -32,15 +33,22 @@ def pack(fixtures: Path, to: Path) -> list[str]:
         place = fixtures / FOLDERS[kind] / name
         file, data = PACKED[kind](name, place)
         (to / file).write_bytes(data)
-        about = (place / "about.txt").read_text(encoding="utf-8").strip().split("\n", 1)[0]
+        about = about_of(place)
         index[name] = {"kind": kind, "file": file, "about": about}
         names.append(file)
     (to / "about.json").write_text(json.dumps(index, indent=1) + "\n", encoding="utf-8")
     return [*names, "about.json"]
 
 
-def machine(name: str, place: Path) -> tuple[str, bytes]:
-    """A captured machine as a bundle: .tar.gz without times and owners."""
+def about_of(place: Path) -> str:
+    """One sentence: the first line of `about.txt`, or the summary of an incident's truth."""
+    if (truth := place / "truth.json").is_file():
+        return str(json.loads(truth.read_text(encoding="utf-8"))["summary"])
+    return (place / "about.txt").read_text(encoding="utf-8").strip().split("\n", 1)[0]
+
+
+def folder(name: str, place: Path) -> tuple[str, bytes]:
+    """A captured machine, or the files of an incident: .tar.gz without times and owners."""
     made = io.BytesIO()
     with gzip.GzipFile(fileobj=made, mode="wb", mtime=0) as packed, tarfile.open(fileobj=packed, mode="w") as tar:
         for path in sorted(each for each in place.rglob("*") if each.is_file()):
@@ -63,4 +71,4 @@ def table(name: str, place: Path) -> tuple[str, bytes]:
     return f"{name}.txt", (place / "out.txt").read_bytes()
 
 
-PACKED = {"node": machine, "job": job, "table": table}
+PACKED = {"incident": folder, "node": folder, "job": job, "table": table}

@@ -6,7 +6,10 @@ from collections.abc import Iterator
 
 import click
 
-from topodiag.cli import cli
+from topodiag.cli import LazyGroup, cli
+
+OF_PATHS = "./"
+"""The word that calls the command of paths: a path, which every such command must take for one."""
 
 
 def commands(
@@ -15,6 +18,8 @@ def commands(
     yield words, command
     if isinstance(command, click.Group):
         ctx = click.Context(command)
+        if isinstance(command, LazyGroup) and (nameless := command.path_command()) is not None:
+            yield (*words, OF_PATHS), nameless
         for name in command.list_commands(ctx):
             below = command.get_command(ctx, name)
             assert below is not None

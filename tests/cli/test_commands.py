@@ -1,4 +1,4 @@
-"""The small commands: help, explain, checks, fixtures, completion; and what they do not load."""
+"""The small commands: help, explain, demo, fixtures, completion; and what they do not load."""
 
 import json
 import subprocess
@@ -35,11 +35,11 @@ def test_the_help_loads_nothing_heavy():
 
 def test_the_help_names_every_command(topodiag):
     out = topodiag("--help").stdout
-    for name in ("scan", "explain", "checks", "fixtures", "completion"):
+    for name in ("scan", "explain", "demo", "fixtures", "completion"):
         assert f"\n  {name} " in out
 
 
-@pytest.mark.parametrize("name", ["scan", "explain", "checks", "fixtures", "completion"])
+@pytest.mark.parametrize("name", ["scan", "explain", "demo", "fixtures", "completion"])
 def test_the_help_of_the_group_and_of_the_command_agree(topodiag, name):
     assert topodiag(name, "--help").returncode == 0
 
@@ -48,13 +48,13 @@ def test_the_version_is_told(topodiag):
     assert topodiag("--version").stdout.startswith("topodiag 0.")
 
 
-def test_checks_lists_every_id_with_its_title(topodiag):
-    lines = topodiag("checks").stdout.splitlines()
+def test_explain_without_a_name_lists_every_id_with_its_title(topodiag):
+    lines = topodiag("explain").stdout.splitlines()
     assert [line.split()[0] for line in lines if not line.startswith(" ")] == list(registry.ids())
 
 
-def test_checks_as_json(topodiag):
-    made = json.loads(topodiag("checks", "--format", "json").stdout)
+def test_the_list_as_json(topodiag):
+    made = json.loads(topodiag("explain", "--format", "json").stdout)
     assert [entry["id"] for entry in made] == list(registry.ids())
     assert all(entry["title"] for entry in made)
 
@@ -83,6 +83,23 @@ def test_explain_tells_what_a_variable_of_nccl_does(topodiag):
     assert "renamed in 2.2: TORCH_NCCL_BLOCKING_WAIT" in topodiag("explain", "NCCL_BLOCKING_WAIT").stdout
     assert "by its name alone" in topodiag("explain", "NCCL_IB_RAIL_POLICY").stdout
     assert "Did you mean NCCL_ALGO" in topodiag("explain", "NCCL_ALG").stderr
+
+
+def test_explain_lists_a_family(topodiag):
+    assert [line[:6] for line in topodiag("explain", "gdr").stdout.splitlines() if line[0] != " "] == [
+        check_id for check_id in registry.ids() if check_id.startswith("GDR")
+    ]
+
+
+def test_explain_names_the_families_for_an_unknown_id(topodiag):
+    assert "Families: BEN, ENV" in topodiag("explain", "WHATEVER").stderr
+
+
+def test_the_demo_ends_in_a_verdict_and_exits_clean(topodiag):
+    done = topodiag("demo")
+    assert done.returncode == 0
+    assert "topodiag fixture:a-gpu-link-stuck-at-gen2" in done.stdout
+    assert "SLOW" in "".join(done.stdout.splitlines()[-2:])
 
 
 def test_explain_suggests_the_nearest_id(topodiag):
@@ -129,8 +146,11 @@ def test_a_docstring_is_filled_and_its_commands_stand_on_lines_of_their_own():
 def test_fixtures_lists_what_ships_by_kind_with_its_command(topodiag):
     out = topodiag("fixtures").stdout
     heads = [line.partition(":")[0] for line in out.splitlines() if line[:1].strip()]
-    assert heads == ["machines", "jobs", "tables of nccl-tests"]
-    assert all(f"\n  {name} " in out for name in ("dgx-h100-healthy", "gdr-off", "all-reduce-gdr-off"))
+    assert heads == ["incidents", "machines", "jobs", "tables of nccl-tests"]
+    assert all(
+        f"\n  {name} " in out
+        for name in ("a-gpu-link-stuck-at-gen2", "dgx-h100-healthy", "gdr-off", "all-reduce-gdr-off")
+    )
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -57,7 +57,7 @@ def test_checks_and_commands_are_offered(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert completions("explain", incomplete="nvl") == [each for each in registry.ids() if each.startswith("NVL")]
     assert {"scan", "topo", "bench", "probe"} <= set(completions())
-    assert {"show", "plan", "run", "read"} <= set(completions("bench"))
+    assert {"plan", "run", "read"} <= set(completions("bench"))
     assert "fixture:" in completions("bench", incomplete="fixture")
 
 

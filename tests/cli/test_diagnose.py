@@ -73,7 +73,7 @@ def stale(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copytree(nodes / "dgx-h100-healthy", place / "node")
     with (place / "node" / "trees" / "settings.tree").open("a") as tree:
         tree.write("= etc/nccl.conf\tNCCL_P2P_DISABLE=1\n")
-    done, _ = run(str(place / "node"), "--write", str(place / "fix"))
+    done, _ = run(str(place / "node"), "--to", str(place / "fix"))
     assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
     return place
 
@@ -88,7 +88,7 @@ def test_write_puts_the_file_that_applies_the_fix_beside_its_checks(stale: Path)
 
 
 def test_write_takes_only_a_new_folder_and_reads_nothing_before_it_says_so(stale: Path) -> None:
-    done, _ = run(str(stale / "node"), "--write", str(stale / "fix"))
+    done, _ = run(str(stale / "node"), "--to", str(stale / "fix"))
     assert "is a folder with something in it" in str(done.exception)
-    done, _ = run(str(stale / "node"), "--write", str(stale / "node"))
+    done, _ = run(str(stale / "node"), "--to", str(stale / "node"))
     assert "is a folder with something in it" in str(done.exception)

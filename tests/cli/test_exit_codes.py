@@ -44,7 +44,7 @@ def test_findings_at_or_above_fail_on_are_1(topodiag, worst, fail_on, code):
         ["scan", "x", "--save", "y"],
         ["scan", "-", "-"],
         ["explain", "NVL999"],
-        ["explain"],
+        ["explain", "whatever"],
         ["completion", "tcsh"],
         ["scan", "--output", "/nonexistent/folder/file"],
         ["scan", "--output", "/"],
@@ -110,7 +110,7 @@ def test_nagios_with_wrong_usage_is_unknown(topodiag):
     assert done.stdout.startswith("TOPODIAG UNKNOWN - ")
 
 
-@pytest.mark.parametrize("args", [["--help"], ["--version"], ["scan", "--help"], ["checks"], ["fixtures"]])
+@pytest.mark.parametrize("args", [["--help"], ["--version"], ["scan", "--help"], ["explain"], ["fixtures"]])
 def test_asking_for_information_is_0(topodiag, args):
     assert topodiag(*args).returncode == 0
 

@@ -14,12 +14,12 @@ from pathlib import Path
 import click
 import pytest
 
-from tests.cli.command_tree import ALL
+from tests.cli.command_tree import ALL, OF_PATHS
 from topodiag.cli import cli
 from topodiag.cli.errors import run
 
 WRITTEN = {
-    "--output", "--save", "--svg", "--html", "--next", "--keep", "--write", "--folder", "--bin-dir", "--textfile",
+    "--output", "--save", "--svg", "--html", "--next", "--bin-dir", "--textfile",
     "--to", "--pass-list", "--fail-list",
 }  # fmt: skip
 """Where something is written or looked for, not read."""
@@ -34,12 +34,11 @@ BESIDE = {
     ("topo", "diff"): (NODE,),
     ("topo", "what-if"): ("--off", "gdr"),
     ("logs",): ("fixture:version-mismatch",),
-    ("bench", "show"): ("fixture:all-reduce-healthy",),
+    ("bench", "./"): ("fixture:all-reduce-healthy",),
     ("bench", "plan"): ("--nodelist", "a[1-2]"),
     ("place", "emit"): ("rankfile",),
     ("place", "audit"): ("--nodes", "2", "--tp", "8"),
     ("place", "solve"): ("--nodes", "2", "--tp", "8"),
-    ("place", "look"): ("--nodes", "2", "--tp", "8"),
     ("model", "collective"): ("all_reduce",),
     ("model", "step"): ("--tp", "8"),
     ("model", "link"): (),
@@ -113,9 +112,9 @@ def arguments(words: tuple[str, ...], option: str, path: str) -> list[str]:
         beside = beside[2:]
     if option == "--groups":
         beside = beside[:2]
-    if words in {("topo", "check"), ("emit", "nccl-topo"), ("logs",), ("bench", "show")} and not option:
+    if words in {("topo", "check"), ("emit", "nccl-topo"), ("logs",), ("bench", "./")} and not option:
         beside = ()
-    return [*words, *beside, *((option, path) if option else (path,))]
+    return [*(word for word in words if word != OF_PATHS), *beside, *((option, path) if option else (path,))]
 
 
 def answered(argv: list[str]) -> int:

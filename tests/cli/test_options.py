@@ -1,15 +1,13 @@
-"""The same word means the same in every command; former spellings are accepted with a note."""
+"""The same word means the same in every command, and a long help groups its options."""
 
+import re
 from collections import defaultdict
 
 import click
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from tests import program
 from tests.cli.command_tree import ALL
-from topodiag.cli.former import Command, Former, modern
+from topodiag.cli.command import FEW_OPTIONS, Command
 
 SPELT = defaultdict(dict)
 for words, command in ALL.items():
@@ -17,9 +15,6 @@ for words, command in ALL.items():
         if isinstance(option, click.Option):
             for spelling in (*option.opts, *option.secondary_opts):
                 SPELT[spelling][words] = option
-FORMER = [
-    (" ".join(words), each) for words, command in ALL.items() if isinstance(command, Command) for each in command.former
-]
 
 
 @pytest.mark.parametrize("spelling", sorted(SPELT))
@@ -41,79 +36,30 @@ def test_what_prints_to_a_file_takes_the_short_form_too():
     assert {tuple(option.opts) for option in SPELT["--output"].values()} == {("--output", "-o")}
 
 
-@pytest.mark.parametrize(("command", "former"), FORMER, ids=lambda value: getattr(value, "spelling", value))
-def test_a_former_spelling_leads_to_an_option_that_exists(command, former):
-    known = {spelling for option in ALL[tuple(command.split())].params for spelling in option.opts}
-    assert not former.now or former.now.partition("=")[0] in known
-    assert former.fits is not None or former.spelling not in known
+LONG = [words for words, command in ALL.items() if isinstance(command, Command)
+        and sum(isinstance(param, click.Option) for param in command.params) >= FEW_OPTIONS]  # fmt: skip
 
 
-def test_a_former_spelling_is_in_no_help():
-    for words, command in ALL.items():
-        if isinstance(command, Command):
-            told = {option for param in command.params for option in param.opts}
-            for each in command.former:
-                assert each.fits is not None or each.spelling not in told, (words, each.spelling)
+@pytest.mark.parametrize("words", LONG, ids=" ".join)
+def test_a_long_help_has_sections_with_each_option_once(words):
+    command = ALL[words]
+    shown = command.get_help(click.Context(command)).partition("\nOptions:\n")[2]
+    assert "\nOutput:\n" in shown
+    for option in command.params:
+        if isinstance(option, click.Option):
+            spelt = ", ".join(sorted(option.opts, key=len))
+            assert len(re.findall(rf"^  {re.escape(spelt)}(?=\s|$)", shown, re.M)) == 1
 
 
-def test_a_former_spelling_works_and_is_noted_once():
-    old = program.run("bench", "plan", "--nodes", "a", "--nodes=b", "--gpus", "2", "-q")
-    new = program.run("bench", "plan", "--nodelist", "a", "--nodelist=b", "--gpus-per-node", "2", "-q")
-    assert old.stdout == new.stdout
-    assert (old.returncode, new.returncode, new.stderr) == (0, 0, "")
-    assert old.stderr.splitlines() == [
-        "topodiag: note: --nodes is now written --nodelist",
-        "topodiag: note: --gpus is now written --gpus-per-node",
-    ]
-
-
-def test_an_option_that_changed_its_meaning_is_told_by_its_value():
-    healthy = "fixtures/topo/dgx-h100-healthy/topo.xml"
-    old = program.run("topo", "what-if", healthy, "--width", "GPU5=4", "--columns", "100")
-    new = program.run("topo", "what-if", healthy, "--lanes", "GPU5=4", "--width", "100")
-    assert old.returncode == 0, old.stderr
-    assert old.stdout == new.stdout
-    assert old.stderr.splitlines() == [
-        "topodiag: note: --width GPU5=4 is now written --lanes GPU5=4",
-        "topodiag: note: --columns is now written --width",
-    ]
-
-
-def test_a_system_that_is_a_path_is_a_machine():
-    old = program.run("model", "link", "--system", "fixture:dgx-h100-healthy", "-q")
-    new = program.run("model", "link", "--machine", "fixture:dgx-h100-healthy", "-q")
-    assert old.stdout == new.stdout != ""
-    assert old.stderr == (
-        "topodiag: note: --system fixture:dgx-h100-healthy is now written --machine fixture:dgx-h100-healthy\n"
-    )
-
-
-PARAMS = [click.Option(["--new"]), click.Option(["--other", "-o"]), click.Option(["--on"], is_flag=True)]
-OLD = (Former("--old", "--new"), Former("--from", ""), Former("--on", "--new=all", lambda word: word != "x", flag=True))
-
-
-@pytest.mark.parametrize(
-    ("given", "wanted"),
-    [
-        (["--old", "1", "a"], ["--new", "1", "a"]),
-        (["--old=1"], ["--new", "1"]),
-        (["--old"], ["--new"]),
-        (["--other", "--old", "--old", "2"], ["--other", "--old", "--new", "2"]),
-        (["-o", "--old"], ["-o", "--old"]),
-        (["--", "--old", "1"], ["--", "--old", "1"]),
-        (["--from", "a", "--from=b", "c"], ["a", "b", "c"]),
-        (["--on", "file"], ["--new=all", "file"]),
-        (["--on", "x"], ["--on", "x"]),
-    ],
-)
-def test_only_options_are_rewritten_never_their_values(given, wanted):
-    assert modern(given, OLD, PARAMS)[0] == wanted
-
-
-@given(st.lists(st.text(max_size=8)))
-def test_arguments_without_former_spellings_stay_as_they_are(words):
-    kept = [word for word in words if word.partition("=")[0] not in {"--old", "--from", "--on"}]
-    assert modern(kept, OLD, PARAMS) == (kept, [])
+def test_o_is_a_file_and_to_a_folder():
+    assert {option.metavar for option in SPELT["-o"].values()} == {"FILE"}
+    assert {option.metavar for option in SPELT["--to"].values()} == {"DIR"}
+    assert {
+        words
+        for words, command in ALL.items()
+        for param in command.params
+        if getattr(param, "metavar", "") == "DIR" and isinstance(param, click.Option) and param.opts[0] != "--to"
+    } == {("bench", "run")}  # fmt: skip - --bin-dir, where programs are
 
 
 _TEXTS = (click.Path, click.types.StringParamType)

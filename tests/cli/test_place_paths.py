@@ -67,7 +67,9 @@ def test_logs_in_an_archive_are_the_layout(capsys: pytest.CaptureFixture[str], t
 
 
 def test_bundles_are_the_nodes(capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = place(capsys, "look", "fixture:dgx-h100-healthy", "fixture:dgx-h100-gpu5-x4", "--tp", "8")
+    code, out, _ = place(
+        capsys, "audit", "fixture:dgx-h100-healthy", "fixture:dgx-h100-gpu5-x4", "--tp", "8", "--picture"
+    )
     assert code == 0
     assert "dgx-017" in out
     assert "dgx-040" in out

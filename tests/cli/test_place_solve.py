@@ -70,7 +70,7 @@ def test_a_solution_says_how_it_is_written(place: Run) -> None:
     assert "place emit" not in place("solve", "--nodes", "2", "--tp", "8", "-q").stdout
 
 
-@pytest.mark.parametrize("command", ["audit", "solve", "look", "emit"])
+@pytest.mark.parametrize("command", ["audit", "solve", "emit"])
 def test_the_examples_of_the_help_fit_a_terminal(place: Run, command: str) -> None:
     shown = place(command, "--help").stdout
     examples = [line for line in shown.splitlines() if line.startswith("    topodiag place")]

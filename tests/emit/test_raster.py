@@ -1,4 +1,4 @@
-"""`emit png` and `emit pdf`: the picture in formats that every program shows, or one clear line on what to install."""
+"""`emit picture` as PNG and PDF, or one clear line on what to install."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_what_is_missing_is_one_clear_line(
     monkeypatch.delitem(sys.modules, "cairosvg", raising=False)
     monkeypatch.setattr(builtins, "__import__", importing)
     out = tmp_path / "node.png"
-    assert run(cli, ["emit", "png", "fixture:t4-box", "-o", str(out)]) == 2
+    assert run(cli, ["emit", "picture", "fixture:t4-box", "-o", str(out)]) == 2
     said = capsys.readouterr().err
     assert words in said
     assert "Traceback" not in said

@@ -345,7 +345,7 @@ def test_the_next_plan_can_be_written_and_run_into_the_same_folder(cluster, monk
     done = topodiag("read", cluster / "plan.sweep", "--next", cluster / "next.json")
     assert done.returncode == 0
     assert topodiag("run", cluster / "next.json").returncode == 2  # of which sweep?
-    assert topodiag("run", cluster / "next.json", "--folder", cluster / "plan.sweep").returncode == 0
+    assert topodiag("run", cluster / "next.json", "--to", cluster / "plan.sweep").returncode == 0
     assert (cluster / "plan.sweep" / "plan-2.json").exists()
 
 

@@ -1,4 +1,4 @@
-"""`topodiag diagnose --write DIR`: the files that apply the fixes of a verdict, for causes that have one, and how to
+"""`topodiag diagnose --to DIR`: the files that apply the fixes of a verdict, for causes that have one, and how to
 check each. It decides nothing: each file is the one that `topodiag emit` or `topodiag place` would write.
 """
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -42,7 +42,7 @@ __all__ = [
     "PlaceOptions",
     "Ready",
     "audit_placement",
-    "look_at_placement",
+    "look_at",
     "open_cluster",
     "open_place",
     "open_placement",
@@ -271,23 +271,8 @@ def _dearer(launcher: str, free: Solution, made: Solution) -> list[str]:
     return [f"{told} slurm-hostfile or rankfile, which take any order"]
 
 
-def look_at_placement(
-    options: PlaceOptions,
-    trained: Mapping[str, Any] | None = None,
-    *,
-    dimension: str = "",
-    solved: bool = False,
-    seed: int = 0,
-) -> Look:
-    """The layout seen by one dimension (by default the innermost), with `solved` the map of `place solve` beside it.
-    Raises TopodiagError, also for a dimension that the job has not."""
-    ready = open_place(options)
-    talk = talk_for(ready, trained)
-    cluster, before, given = _before(ready, talk)
-    layouts = [("as given" if given else "node by node", before)]
-    if solved:
-        made = solve(cluster, talk.demands, talk.world, seed=seed, at_most=before).assignment
-        layouts.append(("solved", made))
+def look_at(cluster: Cluster, talk: Talk, layouts: Sequence[tuple[str, Assignment]], dimension: str = "") -> Look:
+    """These layouts by one dimension, by default the innermost. Raises PlaceError for one that the job lacks."""
     look = look_of(cluster, talk, layouts, dimension)
     if look is None:
         named = dict.fromkeys(demand.dimension for demand in talk.demands if demand.size > 1)

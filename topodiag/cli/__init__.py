@@ -5,83 +5,163 @@ from __future__ import annotations
 import gc
 from collections.abc import Mapping
 from importlib import import_module
-from typing import ClassVar, NoReturn
+from os.path import exists
+from typing import TYPE_CHECKING, ClassVar, NoReturn
 
 import click
 
 from topodiag.app.collecting import OBJECTS
 from topodiag.version import __version__
 
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
 _COMMANDS = {
-    "diagnose": ("diagnose:diagnose", "Join all evidence of a job into one verdict. Start here."),
-    "scan": ("scan:scan", "Diagnose this node, or captured evidence."),
-    "topo": ("topo.group:topo", "See what NCCL sees: check, predict, change and draw topology files."),
-    "emit": ("emit.group:emit", "Write what applies a fix: topology files, nccl.conf, pictures."),
-    "logs": ("logs:logs", "Rebuild a job from its NCCL logs, and diagnose its communication."),
-    "ras": ("ras:ras", "Ask a running job who the others wait for (NCCL's RAS)."),
-    "model": ("model.group:model", "What the wires allow: links, collectives and training steps priced."),
-    "place": ("place.group:place", "Ranks on the right wires: a layout audited, solved and written."),
-    "bench": ("bench.group:bench", "Is a measured bandwidth normal? nccl-tests output judged."),
-    "env": ("env:env", "Print the debug settings for the next run."),
-    "explain": ("explain:explain", "Say what a check finds, why it matters and how to fix it."),
-    "checks": ("checks:checks", "List all checks."),
-    "fixtures": ("fixtures:fixtures", "List the machines, jobs and tables that ship with topodiag."),
-    "watch": ("watch:watch", "Watch this node: write down which links come and go."),
-    "fleet": ("fleet.group:fleet", "Many nodes: collect their evidence, compare and remember it."),
+    "diagnose": ("diagnose:diagnose", "Join all evidence of a job into one verdict; `topodiag PATH...` is the same."),
+    "scan": ("scan:scan", "Check this node, or captured nodes; `topodiag` alone does it on a GPU node."),
+    "logs": ("logs:logs", "Rebuild a job from its NCCL logs and check its communication."),
+    "bench": ("bench.group:bench", "Check whether a measured bandwidth is normal (nccl-tests)."),
+    "ras": ("ras:ras", "Find the rank that a hung job waits for."),
+    "fleet": ("fleet.group:fleet", "Collect, compare and remember the evidence of many nodes."),
+    "explain": ("explain:explain", "List the checks, or explain one: what it finds, why it matters, how to fix it."),
+    "place": ("place.group:place", "Check, optimise and write rank placement."),
+    "topo": ("topo.group:topo", "Check, predict, change and draw what NCCL sees of a node."),
+    "model": ("model.group:model", "Estimate the best bandwidth and step time that the links allow."),
+    "emit": ("emit.group:emit", "Write topology files, nccl.conf and pictures."),
     "probe": ("probe:probe", "Write the collector as one file, for nodes without topodiag."),
+    "env": ("env:env", "Print the debug settings for the next run."),
+    "watch": ("watch:watch", "Record which links of this node come and go."),
+    "demo": ("demo:demo", "Diagnose an incident that ships with topodiag."),
+    "fixtures": ("fixtures:fixtures", "List the incidents, machines, jobs and tables that ship with topodiag."),
     "completion": ("completion:completion", "Print the completion script of a shell."),
 }
 """Every command, one line each: where it lives, and its line in the help."""
+_HEADINGS = {"diagnose": "Commands", "place": "Planning", "emit": "Tools"}
 
 
 class LazyGroup(click.Group):
     """A group whose commands are imported when they run; their help lines are known without that."""
 
     places: ClassVar[Mapping[str, tuple[str, str]]] = _COMMANDS
+    headings: ClassVar[Mapping[str, str]] = {}
+    """Headings of the list of commands, by the first command below each."""
+    of_paths: ClassVar[str] = ""
+    """The command that runs where a path or an option stands in the place of a command: where it lives."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if not args and not ctx.resilient_parsing:
-            from topodiag.cli.errors import NoCommandError  # noqa: PLC0415 - only on this error
-
-            raise NoCommandError(ctx)
+            self.alone(ctx)
+        known = {spelling for param in self.get_params(ctx) for spelling in param.opts}
+        if self.of_paths and args and args[0].startswith("-") and args[0].partition("=")[0] not in known:
+            args = ["--", *args]  # not an option of the group: of the command that takes paths
         return super().parse_args(ctx, args)
+
+    def alone(self, ctx: click.Context) -> None:
+        """What a group without a command does."""
+        from topodiag.cli.errors import NoCommandError  # noqa: PLC0415 - only on this error
+
+        raise NoCommandError(ctx)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.places)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         entry = self.places.get(cmd_name)
-        if entry is None:
-            return None
-        module, _, name = entry[0].partition(":")
-        command = getattr(import_module(f"topodiag.cli.{module}"), name)
-        assert isinstance(command, click.Command)  # noqa: S101 - the tables are ours
-        return command
+        return None if entry is None else _load(entry[0])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0] if args else ""
-        if name not in self.places and not name.startswith("-"):
-            from topodiag.cli.errors import no_such  # noqa: PLC0415 - only on this error
+        if name in self.places:
+            return super().resolve_command(ctx, args)
+        if self.of_paths and _may_be_input(name):
+            return None, _load(self.of_paths), args
+        from topodiag.cli.errors import no_such  # noqa: PLC0415 - only on this error
 
-            raise no_such("command", name, self.places, ctx)
-        return super().resolve_command(ctx, args)
+        raise no_such("command", name, self.places, ctx, or_path=bool(self.of_paths))
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Commands, and the paths that may stand in the place of one."""
+        offered = super().shell_complete(ctx, incomplete)
+        if offered or not self.of_paths:
+            return offered
+        from topodiag.cli.params import EVIDENCE  # noqa: PLC0415 - only when the shell asks
+
+        return EVIDENCE.shell_complete(ctx, self.get_params(ctx)[0], incomplete)
+
+    def path_command(self) -> click.Command | None:
+        """The command of paths, where it has no name of its own."""
+        named = {place for place, _ in self.places.values()}
+        return _load(self.of_paths) if self.of_paths and self.of_paths not in named else None
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The commands, then the options of the command of paths where it has no name, else those of the group."""
+        self.format_commands(ctx, formatter)
+        nameless = self.path_command()
+        if nameless is None:
+            click.Command.format_options(self, ctx, formatter)
+        else:
+            nameless.format_options(ctx, formatter)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, line) for name, (_, line) in self.places.items()])
+        rows: dict[str, list[tuple[str, str]]] = {}
+        heading = "Commands"
+        for name, (_, line) in self.places.items():
+            heading = self.headings.get(name, heading)
+            rows.setdefault(heading, []).append((name, line))
+        for title, listed in rows.items():
+            with formatter.section(title):
+                formatter.write_dl(listed)
+
+
+def _load(place: str) -> click.Command:
+    module, _, name = place.partition(":")
+    command = getattr(import_module(f"topodiag.cli.{module}"), name)
+    assert isinstance(command, click.Command)  # noqa: S101 - the tables are ours
+    return command
+
+
+def _may_be_input(word: str) -> bool:
+    """Whether a word that is no command can be a path or an option (`./plan` is a file that has a command's name)."""
+    return word.startswith("-") or any(sign in word for sign in "./*?[:") or exists(word)
+
+
+class _Program(LazyGroup):
+    headings: ClassVar[Mapping[str, str]] = _HEADINGS
+    of_paths: ClassVar[str] = "diagnose:diagnose"
+
+    def alone(self, ctx: click.Context) -> None:
+        """On a GPU node `topodiag` is `topodiag scan`; elsewhere it prints the help."""
+        from topodiag.app.here import is_gpu_node  # noqa: PLC0415 - not for the help
+
+        if not is_gpu_node():
+            click.echo(ctx.get_help())
+            ctx.exit()
+        scan = _load("scan:scan")
+        with scan.make_context("scan", [], parent=ctx) as below:
+            scan.invoke(below)
+        ctx.exit(below.obj.code)
 
 
 @click.group(
-    cls=LazyGroup,
+    cls=_Program,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Exit codes: 0 clean, 1 findings at or above --fail-on, 2 usage or unreadable input, 130 interrupted.",
+    subcommand_metavar="PATH... | COMMAND [ARGS]...",
+    epilog="Exit codes: 0 clean; 1 slow, failed or hung, or as --fail-on asks; 2 wrong usage or unreadable input; "
+    "130 interrupted.",
 )
 @click.version_option(__version__, message="topodiag %(version)s")
 @click.option("--debug", is_flag=True, help="Show a traceback when something goes wrong inside.")
 def cli(debug: bool) -> None:
-    """Why is communication on these GPU nodes slower than the wires allow, where, and what should change?"""
+    """Find why communication between GPUs is slower than the links allow: where, at what cost, and what to change.
+
+    \b
+    Examples
+      topodiag incident/      one verdict from any mix of logs, captures and tables
+      topodiag scan           check this node
+      topodiag demo           diagnose an incident that ships with topodiag
+    """
     # The runner reads --debug from the arguments: it must know it when reading the arguments is what failed.
 
 

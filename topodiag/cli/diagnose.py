@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from topodiag.cli.command import Command
 from topodiag.cli.dimensions import layout_of, size_options
 from topodiag.cli.errors import Outcome
-from topodiag.cli.former import Command
 from topodiag.cli.options import Printing, format_option, html_option, redact_option, report_options
 from topodiag.cli.params import EVIDENCE, PLACE
 from topodiag.cli.place.work import work_options
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     help="Also ask NCCL's RAS of the running job there, twice in ten seconds; repeat it.",
 )  # fmt: skip
 @click.option(
-    "--write", "folder", metavar="DIR", type=PLACE,
+    "--to", "folder", metavar="DIR", type=PLACE,
     help="Also write the files that apply the fixes into this new folder: topology files, nccl.conf, rank maps.",
 )  # fmt: skip
 @size_options()

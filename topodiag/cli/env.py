@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from topodiag.cli.former import Command
+from topodiag.cli.command import Command
 from topodiag.cli.options import folder_option, format_option
 
 FORMATS = ("sh", "slurm", "mpirun", "k8s", "json")

@@ -79,14 +79,23 @@ def run(command: click.Command, argv: list[str] | None = None) -> int:
     return code
 
 
-def no_such(what: str, name: str, names: Iterable[str], ctx: click.Context | None = None) -> click.UsageError:
-    """A usage error that suggests the nearest known names."""
+def no_such(
+    what: str,
+    name: str,
+    names: Iterable[str],
+    ctx: click.Context | None = None,
+    *,
+    hint: str = "",
+    or_path: bool = False,
+) -> click.UsageError:
+    """A usage error that suggests the nearest known names, else says `hint`. `or_path`: a path would do as well."""
     from difflib import get_close_matches  # noqa: PLC0415 - only on this error
 
     known = {each.lower(): each for each in names}
     near = [known[each] for each in get_close_matches(name.lower(), known, n=3, cutoff=0.5)]
-    hint = f" Did you mean {' or '.join(near)}?" if near else ""
-    return click.UsageError(f"No such {what}: {_line(name)!r}.{hint}", ctx)
+    hint = f" Did you mean {' or '.join(near)}?" if near else f" {hint}" if hint else ""
+    either = " or file" if or_path else ""
+    return click.UsageError(f"No such {what}{either}: {_line(name)!r}.{hint}", ctx)
 
 
 def _wants_nagios(args: list[str]) -> bool:
@@ -127,7 +136,7 @@ def _complain(line: str) -> None:
 
 def _usage(error: click.ClickException, nagios: bool) -> int:
     message = error.format_message()
-    where = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "topodiag"
+    where = error.ctx.command_path.strip() if isinstance(error, click.UsageError) and error.ctx else "topodiag"
     return _say(FAILED, message, f"see {where} --help", nagios=nagios)
 
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from topodiag.cli.command import Command
 from topodiag.cli.errors import no_such
-from topodiag.cli.former import Command
-from topodiag.cli.options import ascii_option, color_option, width_option
+from topodiag.cli.options import ascii_option, color_option, format_option, width_option
 
 if TYPE_CHECKING:
+    from topodiag.checks.interface import Check
     from topodiag.checks.page import PageOfCheck, Prose
     from topodiag.report.text import Page
 
@@ -28,33 +29,51 @@ def _ids(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[st
 
 
 @click.command(cls=Command)
-@click.argument("check_id", metavar="ID", shell_complete=_ids)
+@click.argument("name", metavar="[ID|FAMILY|NCCL_VARIABLE]", required=False, shell_complete=_ids)
+@format_option()
 @color_option
 @ascii_option
 @width_option
 @click.pass_context
-def explain(ctx: click.Context, check_id: str, color: str, ascii_only: bool, width: int | None) -> None:
-    """Explain a check: what it finds, why it matters, how to confirm it and how to fix it.
+def explain(  # noqa: PLR0917 - one parameter per option
+    ctx: click.Context, name: str | None, format_: str, color: str, ascii_only: bool, width: int | None
+) -> None:
+    """List all checks; those of a family (NVL); or explain one (NVL001): what it finds, why it matters, how to confirm
+    and to fix it.
 
-    Or a variable of NCCL: what it does, its default, and the releases that read it.
+    Or explain a variable of NCCL: what it does, its default, and the releases that read it.
     """
     from topodiag.checks import registry  # noqa: PLC0415 - heavy from here on
-    from topodiag.checks.page import page_of  # noqa: PLC0415
     from topodiag.cli.terminal import style_for  # noqa: PLC0415
     from topodiag.report.interface import Style  # noqa: PLC0415
     from topodiag.report.page import print_page  # noqa: PLC0415
     from topodiag.report.text import Page  # noqa: PLC0415
 
-    name = check_id.strip().upper()
-    check = registry.check_class(name)
-    style = style_for(sys.stdout, color=color, ascii_only=ascii_only, width=width)
-    narrow = Style(min(style.width, MAX_WIDTH), style.color, style.ascii)
-    page = Page(narrow)
-    if check is None:
-        if not draw_variable(page, name):
-            raise _unknown(check_id, ctx)
-        print_page(page, sys.stdout)
+    wanted = (name or "").strip().upper()
+    listed = [check_id for check_id in registry.ids() if check_id[:3] == wanted or not wanted]
+    checks = [cls for check_id in listed or [wanted] if (cls := registry.check_class(check_id)) is not None]
+    if format_ == "json":
+        if not checks:
+            raise _unknown(str(name), ctx)
+        import json  # noqa: PLC0415
+
+        click.echo(json.dumps([{"id": check.id, "title": check.title} for check in checks], indent=2))
         return
+    style = style_for(sys.stdout, color=color, ascii_only=ascii_only, width=width)
+    page = Page(Style(min(style.width, MAX_WIDTH), style.color, style.ascii))
+    if listed:
+        for check in checks:
+            page.add(page.text((check.id, "info"), "  "), check.title)
+    elif checks:
+        _draw_check(page, checks[0])
+    elif not draw_variable(page, wanted):
+        raise _unknown(str(name), ctx)
+    print_page(page, sys.stdout)
+
+
+def _draw_check(page: Page, check: type[Check[Any, Any]]) -> None:
+    from topodiag.checks.page import page_of  # noqa: PLC0415 - the checks are loaded
+
     page.add(page.text((check.id, "info"), "  "), (check.title, "strong"))
     parsed = page_of(check)
     if parsed.sections:
@@ -62,7 +81,6 @@ def explain(ctx: click.Context, check_id: str, color: str, ascii_only: bool, wid
     else:
         page.add("  ", "Pages are left out under PYTHONOPTIMIZE=2 (python -OO).")
     draw_relations(page, check.id)
-    print_page(page, sys.stdout)
 
 
 def draw_variable(page: Page, name: str) -> bool:
@@ -89,7 +107,8 @@ def _unknown(given: str, ctx: click.Context) -> click.UsageError:
 
     if given.strip().upper().startswith("NCCL_"):
         return no_such("variable of NCCL", given, nccl_variables.known(), ctx)
-    return no_such("check", given, registry.ids(), ctx)
+    families = sorted({check_id[:3] for check_id in registry.ids()})
+    return no_such("check", given, [*registry.ids(), *families], ctx, hint=f"Families: {', '.join(families)}.")
 
 
 def draw_sections(page: Page, parsed: PageOfCheck) -> None:

@@ -6,9 +6,10 @@ import sys
 
 import click
 
-from topodiag.cli.former import Command
+from topodiag.cli.command import Command
 
 HEADS = {
+    "incident": ("incidents", "topodiag fixture:NAME; topodiag demo explains one"),
     "node": ("machines", "topodiag scan fixture:NAME; also topo, emit, and bench --machine"),
     "job": ("jobs", "topodiag logs fixture:NAME; also place audit"),
     "table": ("tables of nccl-tests", "topodiag bench fixture:NAME"),
@@ -18,7 +19,7 @@ HEADS = {
 
 @click.command(cls=Command)
 def fixtures() -> None:
-    """List the machines, jobs and tables that ship with topodiag. Each stands for a path as fixture:NAME."""
+    """List the incidents, machines, jobs and tables that ship with topodiag. Type fixture:NAME as the path of one."""
     from topodiag.app.fixtures import shipped  # noqa: PLC0415 - heavy from here on
     from topodiag.cli.terminal import style_for  # noqa: PLC0415
     from topodiag.report.page import print_page  # noqa: PLC0415

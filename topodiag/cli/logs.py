@@ -9,54 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from topodiag.cli.command import Command
 from topodiag.cli.dimensions import layout_of, size_options
 from topodiag.cli.errors import Outcome
-from topodiag.cli.former import Command
 from topodiag.cli.options import Printing, format_option, html_option, redact_option, report_options, was_given
 from topodiag.cli.params import EVIDENCE, PLACE, Count
-from topodiag.model.dimensions import NAMES, ORDER
+from topodiag.model.dimensions import ORDER
 from topodiag.report.job.registry import TABLES, VIEWS
 
 if TYPE_CHECKING:
     from topodiag.model.result import Result
 
 FORMATS = ("table", "json")
-_GROUPS: dict[str, tuple[str, ...]] = {
-    "Views, instead of summary and findings": tuple(VIEWS),
-    "Layout of the job, for the roles of communicators": (*NAMES, "order"),
-    "Reading": ("flight", "workers", "dask", "save"),
-    "Output": (
-        "format_",
-        "html",
-        "redact",
-        "csv_",
-        "parquet",
-        "output",
-        "fail_on",
-        "color",
-        "ascii_only",
-        "width",
-        "quiet",
-        "verbose",
-    ),
-}
-
-
-class GroupedCommand(Command):
-    """A command whose help lists its options under headings."""
-
-    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        records = {
-            param.name: record
-            for param in self.get_params(ctx)
-            if isinstance(param, click.Option) and (record := param.get_help_record(ctx))
-        }
-        for title, names in _GROUPS.items():
-            with formatter.section(title):
-                formatter.write_dl([records.pop(name) for name in names if name in records])
-        if records:
-            with formatter.section("Other"):
-                formatter.write_dl(list(records.values()))
 
 
 def view_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -73,7 +37,7 @@ def view_options(command: Callable[..., None]) -> Callable[..., None]:
     return made
 
 
-@click.command(cls=GroupedCommand)
+@click.command(cls=Command, sections={"Views, instead of summary and findings": tuple(VIEWS)})
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=EVIDENCE)
 @view_options
 @size_options()

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 from click.core import ParameterSource
 
-from topodiag.cli.former import Former, is_path
 from topodiag.cli.params import EVIDENCE, PLACE, Count, LinkParam, Pair, Ratio, Size, Sizes
 
 if TYPE_CHECKING:
@@ -193,7 +192,6 @@ machine_option = click.option(
     "--machine", "evidence", metavar="PATH", type=EVIDENCE,
     help="The machine by evidence of it: a bundle, a topology file, fixture:NAME.",
 )  # fmt: skip
-SYSTEM_PATH = Former("--system", "--machine", is_path)
 gpu_option = click.option("--gpu", metavar="NAME", default="", help="The GPU, where a system is sold with several.")
 nics_option = click.option(
     "--nics", type=Pair("NICs", "8x400", whole=False), metavar="COUNTxGBPS",
@@ -255,7 +253,7 @@ def algo_option(names: Sequence[str], help_: str, *, default: str | None = None)
 
 def folder_option(what: str) -> Option:
     """`folder`, empty where it is not given: what a command or a run writes goes there."""
-    return click.option("--folder", type=PLACE, metavar="DIR", default="", help=f"Folder {what}.")
+    return click.option("--to", "folder", type=PLACE, metavar="DIR", default="", help=f"Folder {what}.")
 
 
 log_option = click.option(
@@ -289,4 +287,3 @@ SVG_ONLY = "A browser shows it; for a bitmap: rsvg-convert FILE.svg -o FILE.png"
 svg_option = click.option(
     "--svg", "svg", metavar="FILE.svg", type=PLACE, callback=_svg, help="Also draw the picture into this file."
 )
-PLOT = Former("--plot", "--svg")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
+from topodiag.cli.command import Command
 from topodiag.cli.errors import Outcome
-from topodiag.cli.former import Command
 from topodiag.cli.options import Printing, format_option, html_option, redact_option, report_options
 from topodiag.cli.params import EVIDENCE, Count, Duration
 
@@ -22,7 +22,7 @@ FORMATS = ("table", "json")
 @click.option(
     "--pause", type=Duration(), default=10.0, metavar="TIME", help="Between two answers (default: 10 seconds)."
 )
-@click.option("--keep", metavar="DIR", type=click.Path(file_okay=False), help="Keep the answers in this folder.")
+@click.option("--to", "keep", metavar="DIR", type=click.Path(file_okay=False), help="Keep the answers in this folder.")
 @format_option(FORMATS)
 @html_option
 @redact_option

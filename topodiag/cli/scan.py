@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from topodiag.cli.command import Command
 from topodiag.cli.errors import Outcome
-from topodiag.cli.former import Command, Former
 from topodiag.cli.options import Printing, format_option, html_option, report_options
 from topodiag.cli.params import EVIDENCE, PLACE, Duration
 from topodiag.report.registry import names
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from topodiag.model.result import Result
 
 
-@click.command(cls=Command, former=(Former("--from", ""),))
+@click.command(cls=Command)
 @click.argument("sources", metavar="[PATH]...", nargs=-1, type=EVIDENCE)
 @click.option("--since", metavar="BUNDLE", type=EVIDENCE, help="Say what changed since this capture of the same node.")
 @click.option("--save", metavar="FILE", type=PLACE, help="Keep the evidence as a bundle (.tar.gz, else a new folder).")

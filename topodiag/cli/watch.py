@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from topodiag.cli.former import Command
+from topodiag.cli.command import Command
 from topodiag.cli.params import PLACE, Count, Duration, Size
 
 

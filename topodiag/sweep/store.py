@@ -196,14 +196,14 @@ def _settle(place: Path, plan: SweepPlan) -> None:
     path = place / f"plan-{plan.round}.json"
     if path.exists():
         if read_plan(str(path)) != plan:
-            raise InputError(str(path), f"is another plan of round {plan.round}", hint="name a new one with --folder")
+            raise InputError(str(path), f"is another plan of round {plan.round}", hint="name a new one with --to")
         return
     if any(place.glob("plan-*.json")):
         first = read_plan(str(min(place.glob("plan-*.json"))))
         if first.fabric != plan.fabric:
-            raise InputError(str(place), "holds a sweep of another fabric", hint="name a new one with --folder")
+            raise InputError(str(place), "holds a sweep of another fabric", hint="name a new one with --to")
     elif plan.round > 1:
-        hint = f"give the folder of round {plan.round - 1} with --folder"
+        hint = f"give the folder of round {plan.round - 1} with --to"
         raise InputError(str(place), f"holds no round before round {plan.round}", hint=hint)
     fresh = path.with_name(f".{path.name}.{os.getpid()}")
     with fresh.open("wb") as stream:

@@ -94,16 +94,16 @@ def test_the_picture_has_a_square_per_gpu_and_outlines_what_is_split() -> None:
     assert any(each.text == '<n0 "&' for each in root.iter(f"{SVG}text"))
 
 
-@pytest.mark.parametrize("solved", [(), ("--solved",)])
-def test_the_command_draws_and_writes_the_picture(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], solved: tuple[str, ...]
+@pytest.mark.parametrize(("command", "beside"), [("audit", "packed"), ("solve", "solved")])
+def test_a_command_draws_the_layout_beside_a_better_one_and_writes_the_picture(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str, beside: str
 ) -> None:
     place = tmp_path / "look.svg"
-    args = ["place", "look", "--nodes", "4", "--tp", "8", "--rule", "cyclic", "--svg", str(place), *solved]
-    assert run(cli, args) == 0
+    args = ["place", command, "--nodes", "4", "--tp", "8", "--rule", "cyclic", "--svg", str(place), "--picture"]
+    run(cli, args)
     text = capsys.readouterr().out
-    assert "as given  4 of 4 groups split" in text
-    assert ("solved  no group is split" in text) is bool(solved)
+    assert "4 of 4 groups split" in text
+    assert f"{beside}  no group is split" in text
     ET.fromstring(place.read_text())
 
 
@@ -181,5 +181,5 @@ def test_groups_that_may_span_nodes_are_not_called_whole() -> None:
 
 
 def test_an_unknown_dimension_is_one_clear_line(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(cli, ["place", "look", "--nodes", "4", "--tp", "8", "--dimension", "xp"]) == 2
+    assert run(cli, ["place", "audit", "--nodes", "4", "--tp", "8", "--dimension", "xp"]) == 2
     assert "the job has tp, dp" in capsys.readouterr().err

@@ -178,7 +178,7 @@ class Fragmented(OneStep[Audit], PlacementCheck[Never]):
         room: PLC001 and PLC002. The job has too few GPUs for its groups.
 
     How to confirm
-        topodiag place look                            the groups on the nodes
+        topodiag place audit --picture                 the groups on the nodes
         squeue -w NODE                                 the jobs that hold the rest of a node
 
     How to fix

@@ -40,7 +40,7 @@ class StagesApart(OneStep[Audit], PlacementCheck[Never]):
         hang on one switch.
 
     How to confirm
-        topodiag place look --dimension pp             which stages are far apart
+        topodiag place audit --dimension pp            which stages are far apart
         ib_write_bw                                    between the two nodes, then between two nodes of one leaf
 
     How to fix

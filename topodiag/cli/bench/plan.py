@@ -6,7 +6,7 @@ import os
 
 import click
 
-from topodiag.cli.former import Command, Former
+from topodiag.cli.command import Command
 from topodiag.cli.options import (
     algo_option,
     env_option,
@@ -24,15 +24,7 @@ KINDS = ("intra", "pairs", "ring", "rails", "racks", "bisection", "settings", "f
 COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "alltoall", "broadcast", "reduce", "sendrecv")
 
 
-FORMER = (
-    Former("--nodes", "--nodelist"),
-    Former("--gpus", "--gpus-per-node"),
-    Former("--nics", "--rail-nics"),
-    Former("--racks", "--topology"),
-)
-
-
-@click.command(cls=Command, former=FORMER)
+@click.command(cls=Command)
 @nodelist_option("Nodes to measure (default: the Slurm job's)")
 @gpus_per_node_option
 @click.option(

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from topodiag.cli.command import Command
 from topodiag.cli.errors import FAILED, FOUND, Outcome
-from topodiag.cli.former import Command, Former
 from topodiag.cli.options import folder_option, quiet_option
 from topodiag.cli.params import PLACE, Count
 from topodiag.words.units import in_gbs
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 DEFAULT_PARALLEL = 64
 
 
-@click.command(cls=Command, former=(Former("--out", "--folder"),))
+@click.command(cls=Command)
 @click.argument("plan", metavar="PLAN|DIR", type=PLACE)
 @folder_option("of the sweep's results (default: the plan's name with .sweep)")
 @click.option(
@@ -112,7 +112,7 @@ def _folder(path: str, number: int) -> str:
     if Path(path).is_dir():
         return path
     if number > 1:
-        raise TopodiagError(f"{path}: is the plan of round {number}", hint="name the folder of its sweep with --folder")
+        raise TopodiagError(f"{path}: is the plan of round {number}", hint="name the folder of its sweep with --to")
     return str(Path(path).with_suffix(".sweep"))
 
 

@@ -14,10 +14,7 @@ class _Emit(LazyGroup):
     places: ClassVar[Mapping[str, tuple[str, str]]] = {
         "nccl-topo": ("emit.nccl_topo:nccl_topo", "An NCCL_TOPO_FILE: clean, for a virtual machine, or as a repair."),
         "nccl-conf": ("emit.nccl_conf:nccl_conf", "An nccl.conf with the settings that follow from findings."),
-        "dot": ("emit.picture:dot", "A picture of the node for Graphviz."),
-        "pdf": ("emit.picture:pdf", "The picture of emit svg as PDF."),
-        "png": ("emit.picture:png", "The picture of emit svg as PNG."),
-        "svg": ("emit.picture:svg", "A picture of the node: sockets, switches, GPUs, NICs, NVLinks; sick links red."),
+        "picture": ("emit.picture:picture", "A picture of the node, as SVG, PNG, PDF or for Graphviz."),
     }
 
 

@@ -6,12 +6,12 @@ import sys
 
 import click
 
-from topodiag.cli.former import Command, Former
+from topodiag.cli.command import Command
 from topodiag.cli.options import log_option, output_option
 from topodiag.cli.params import EVIDENCE
 
 
-@click.command("nccl-conf", cls=Command, former=(Former("--logs", "--log"),))
+@click.command("nccl-conf", cls=Command)
 @click.argument("sources", metavar="[SOURCE]...", nargs=-1, type=EVIDENCE)
 @log_option
 @output_option

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import click
 
+from topodiag.cli.command import Command
 from topodiag.cli.errors import FOUND, Outcome
-from topodiag.cli.former import Command, Former
 from topodiag.cli.options import env_option, nccl_option, nodes_option, output_option
 from topodiag.cli.params import EVIDENCE
 
 
-@click.command("nccl-topo", cls=Command, former=(Former("--map", "--pairs"),))
+@click.command("nccl-topo", cls=Command)
 @click.argument("source", type=EVIDENCE)
 @output_option
 @click.option("--repair", is_flag=True, help="Restore missing NVLinks, low link widths and misplaced NICs.")

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from topodiag.cli.command import Command
 from topodiag.cli.errors import CLEAN, FOUND, Outcome
-from topodiag.cli.former import Command, Former
 from topodiag.cli.options import Printing, format_option, nodelist_option, page_options
 from topodiag.cli.params import PLACE, Count, Duration
 from topodiag.cli.terminal import is_terminal, style_for
@@ -22,7 +22,7 @@ VIA = ("auto", "ssh", "srun", "kubectl", "share")
 WHOLE_S = 300.0
 
 
-@click.command(cls=Command, former=(Former("--nodes", "--nodelist"),))
+@click.command(cls=Command)
 @nodelist_option("Nodes, or @group (default: those of the Slurm allocation)")
 @click.option("--to", "to", type=PLACE, metavar="DIR", required=True, help="Folder of the bundles; made if not there.")
 @click.option(

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from topodiag.cli.command import Command
 from topodiag.cli.errors import Outcome
-from topodiag.cli.former import Command
 from topodiag.cli.options import Printing, format_option, html_option, redact_option, report_options
 from topodiag.cli.params import EVIDENCE, PLACE, Count
 

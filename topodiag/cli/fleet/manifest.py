@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from topodiag.cli.former import Command
+from topodiag.cli.command import Command
 from topodiag.cli.options import folder_option, nodelist_option, output_option
 from topodiag.cli.params import Duration
 

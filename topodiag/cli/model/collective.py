@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from topodiag.cli.command import Command
 from topodiag.cli.errors import Outcome
-from topodiag.cli.former import Command, Former
-from topodiag.cli.model.options import LINKS_FORMER, link_options, machine_from, system_options
+from topodiag.cli.model.options import link_options, machine_from, system_options
 from topodiag.cli.options import (
     Printing,
     algo_option,
@@ -32,7 +32,7 @@ ALGORITHMS = (
 _PLACEMENT = Pair("a placement", "1x8 (nodes x ranks per node)", whole=True)
 
 
-@click.command(cls=Command, former=(*LINKS_FORMER, Former("--against", "--versus"), Former("--algorithm", "--algo")))
+@click.command(cls=Command)
 @click.argument("collective", type=click.Choice(COLLECTIVES), default="all_reduce", metavar="COLLECTIVE")
 @size_option("1GiB")
 @click.option(

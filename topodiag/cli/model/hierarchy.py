@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from topodiag.cli.command import Command
 from topodiag.cli.errors import Outcome
-from topodiag.cli.former import Command
-from topodiag.cli.model.options import LINKS_FORMER, link_options, machine_from, system_options
+from topodiag.cli.model.options import link_options, machine_from, system_options
 from topodiag.cli.options import (
     Printing,
     explain_option,
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from topodiag.cost.alpha_beta import Link
 
 
-@click.command(cls=Command, former=LINKS_FORMER)
+@click.command(cls=Command)
 @nodes_option(4)
 @size_option("1GiB")
 @sizes_option("256K:1G")

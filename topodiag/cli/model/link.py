@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from topodiag.cli.command import Command
 from topodiag.cli.errors import Outcome
-from topodiag.cli.former import Command
-from topodiag.cli.model.options import FORMER, machine_from, system_options
+from topodiag.cli.model.options import machine_from, system_options
 from topodiag.cli.options import (
     Printing,
     explain_option,
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from topodiag.cost.alpha_beta import Link
 
 
-@click.command(cls=Command, former=FORMER)
+@click.command(cls=Command)
 @size_option("256MiB")
 @sizes_option("4K:1G")
 @click.option(

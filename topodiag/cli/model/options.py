@@ -6,11 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from topodiag.cli.former import Former
 from topodiag.cli.options import (
     DEFAULT_SYSTEM,
-    PLOT,
-    SYSTEM_PATH,
     gpu_option,
     gpus_per_node_option,
     inside_option,
@@ -26,8 +23,6 @@ if TYPE_CHECKING:
     from topodiag.cost.alpha_beta import Link
     from topodiag.cost.tiers import Machine
 
-FORMER = (SYSTEM_PATH, PLOT)
-LINKS_FORMER = (*FORMER, Former("--per-node", "--gpus-per-node"))
 system_options = (
     system_option(DEFAULT_SYSTEM), machine_option, gpu_option, nics_option, leaf_option, oversubscription_option,
 )  # fmt: skip

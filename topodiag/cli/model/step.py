@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from topodiag.cli.command import Command
 from topodiag.cli.errors import Outcome
-from topodiag.cli.former import Command
-from topodiag.cli.model.options import LINKS_FORMER, link_options, machine_from, system_options
+from topodiag.cli.model.options import link_options, machine_from, system_options
 from topodiag.cli.model.step_options import LAYOUT_OPTIONS, MODEL_OPTIONS, TRAINING_OPTIONS, Trained, trained_options
 from topodiag.cli.options import Printing, explain_option, format_option, options, page_options, svg_option
 from topodiag.words.units import percent
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from topodiag.cost.alpha_beta import Link
 
 
-@click.command(cls=Command, former=LINKS_FORMER)
+@click.command(cls=Command)
 @trained_options(MODEL_OPTIONS, LAYOUT_OPTIONS, TRAINING_OPTIONS)
 @options(system_options, link_options)
 @svg_option

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from topodiag.cli.command import Command
 from topodiag.cli.errors import Outcome
-from topodiag.cli.former import Command
 from topodiag.cli.options import Printing, fail_on_option, format_option, html_option, page_options, redact_option
-from topodiag.cli.place.options import FORMER, place_options
+from topodiag.cli.place.options import place_options
+from topodiag.cli.place.picture import Pictured, picture_options
 from topodiag.cli.place.work import work_options, work_said
 
 if TYPE_CHECKING:
@@ -19,11 +20,12 @@ if TYPE_CHECKING:
     from topodiag.report.html.interface import Extras
 
 
-@click.command(cls=Command, former=FORMER)
+@click.command(cls=Command)
 @place_options
 @work_options
 @fail_on_option("warning")
 @format_option()
+@picture_options
 @html_option
 @redact_option
 @page_options
@@ -33,6 +35,7 @@ def audit(
     *,
     asked: PlaceOptions,
     trained: Trained,
+    pictured: Pictured,
     fail_on: str,
     format_: str,
     html: str | None,
@@ -65,9 +68,12 @@ def audit(
 
     check_html(html, (each.path for each in asked.inputs), printing)
     made, inputs = as_shown((audit_placement(asked, work_said(asked, trained)), asked.inputs), redact=redact)
+    layouts = [(made.audit.name, made.audit.assignment), ("packed", made.audit.best)]
+    look = pictured.look(made.audit.cluster, made.audit.talk, layouts)
 
     def draw(page: Page) -> None:
         draw_audit(page, made.audit, made.findings, made.outcomes)
+        pictured.draw(page, look)
 
     def dump() -> AuditDocument:
         return audit_json(made.audit, made.findings, inputs)
@@ -83,6 +89,7 @@ def audit(
         format_=format_, printing=printing,
         svg=None, series=tuple, title="",
     )  # fmt: skip
+    pictured.write(look)
     result = Result(findings=made.findings, outcomes=made.outcomes, inputs=inputs)
     write_drawn(html, "place audit", draw, dump, lambda: result, more)
     reached.code = verdict(result, fail_on)

@@ -7,7 +7,7 @@ import sys
 
 import click
 
-from topodiag.cli.former import Command
+from topodiag.cli.command import Command
 from topodiag.cli.options import output_option
 from topodiag.cli.params import EVIDENCE
 from topodiag.cli.place.options import LAUNCHERS

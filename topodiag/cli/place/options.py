@@ -13,10 +13,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from topodiag.cli.dimensions import layout_of, size_options
-from topodiag.cli.former import Former
 from topodiag.cli.options import (
     MAX_NODES,
-    SYSTEM_PATH,
     gpu_option,
     leaf_option,
     log_option,
@@ -101,7 +99,6 @@ DIMENSIONS = (
 )  # fmt: skip
 LAUNCHERS = ("slurm-hostfile", "slurm-flags", "rankfile", "hostfile", "mpich", "torchrun", "kubernetes")
 """Formats of a map that launchers read."""
-FORMER = (SYSTEM_PATH, Former("--ranks", "--world-size"))
 _NAMES = ("topology", "bundles", "system", "evidence", "gpu", "nics", "nodes", "leaf", "racks", "oversubscription",
           "nodelist", "exclude", "free", "hostfile", "rankfile", "slurm_hostfile", "torchrun", "map_", "logs", "rule",
           "sizes", "order", "groups", "world_size", "paths")  # fmt: skip

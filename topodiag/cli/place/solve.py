@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from topodiag.cli.former import Command
+from topodiag.cli.command import Command
 from topodiag.cli.options import Printing, format_option, html_option, page_options, redact_option, seed_option
-from topodiag.cli.place.options import FORMER, LAUNCHERS, place_options
+from topodiag.cli.place.options import LAUNCHERS, place_options
+from topodiag.cli.place.picture import Pictured, picture_options
 from topodiag.cli.place.work import work_options, work_said
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from topodiag.report.text import Page
 
 
-@click.command(cls=Command, former=FORMER)
+@click.command(cls=Command)
 @place_options
 @work_options
 @seed_option
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     help="A map that this launcher can take: hostfile, mpich and torchrun fill node after node.",
 )
 @format_option()
+@picture_options
 @html_option
 @redact_option
 @page_options
@@ -38,6 +40,7 @@ def solve(
     *,
     asked: PlaceOptions,
     trained: Trained,
+    pictured: Pictured,
     seed: int,
     launcher: str | None,
     format_: str,
@@ -68,9 +71,12 @@ def solve(
     check_html(html, (each.path for each in asked.inputs), printing)
     made = solve_placement(asked, work_said(asked, trained), seed=seed, launcher=launcher or "")
     solved, inputs = as_shown((made, asked.inputs), redact=redact)
+    layouts = [(solved.before_name, solved.before), ("solved", solved.solution.assignment)]
+    look = pictured.look(solved.cluster, solved.talk, layouts)
 
     def draw(page: Page) -> None:
         draw_solution(page, solved)
+        pictured.draw(page, look)
 
     def dump() -> SolveDocument:
         return solution_json(solved, inputs)
@@ -84,4 +90,5 @@ def solve(
         draw, dump,
         format_=format_, printing=printing, svg=None, series=tuple, title="",
     )  # fmt: skip
+    pictured.write(look)
     write_drawn(html, "place solve", draw, dump, lambda: Result(inputs=inputs), more)

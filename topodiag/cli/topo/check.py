@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
+from topodiag.cli.command import Command
 from topodiag.cli.errors import Outcome
-from topodiag.cli.former import Command
 from topodiag.cli.options import Printing, format_option, html_option, nccl_option, redact_option, report_options
 from topodiag.cli.params import EVIDENCE
 

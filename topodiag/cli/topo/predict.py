@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from topodiag.cli.command import Command
 from topodiag.cli.errors import FOUND, Outcome
-from topodiag.cli.former import Command
 from topodiag.cli.options import (
     Printing,
     env_option,

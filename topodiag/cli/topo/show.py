@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from topodiag.cli.former import Command
+from topodiag.cli.command import Command
 from topodiag.cli.options import Printing, format_option, html_option, page_options, redact_option
 from topodiag.cli.params import EVIDENCE
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from topodiag.cli.command import Command
 from topodiag.cli.errors import Outcome
-from topodiag.cli.former import Command, Former
 from topodiag.cli.options import (
     Printing,
     env_option,
@@ -24,14 +24,8 @@ from topodiag.cli.params import EVIDENCE
 if TYPE_CHECKING:
     from topodiag.report.formats.types.topo import WhatIfDocument
 
-FORMER = (
-    Former("--width", "--lanes", lambda value: "=" in value),
-    Former("--columns", "--width"),
-    Former("--bytes", "--size"),
-)
 
-
-@click.command("what-if", cls=Command, former=FORMER)
+@click.command("what-if", cls=Command)
 @click.argument("file", type=EVIDENCE)
 @click.option("--down", multiple=True, metavar="LINK", help="NVLinks that are down: nvlink:GPU3:6, nvlink:GPU3-GPU5:2.")
 @click.option("--remove", multiple=True, metavar="DEVICE", help="A device that is missing: nic:mlx5_4, GPU3.")

@@ -1,7 +1,7 @@
 """Evidence that ships with the program: `fixture:NAME` stands for the path of one, so that every command can be tried.
 
-A checkout has all of `fixtures/`: machines as folders, jobs with their logs, tables of nccl-tests. A wheel has the few
-that `hatch_build.py` packs, one file each.
+A checkout has all of `fixtures/`: incidents with all their evidence, machines as folders, jobs with their logs, tables
+of nccl-tests. A wheel has the few that `hatch_build.py` packs, one file each.
 """
 
 from __future__ import annotations
@@ -9,20 +9,21 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 
 from topodiag.model.errors import InputError
 
 PREFIX = "fixture:"
-NODE, JOB, TABLE = "node", "job", "table"
-_FOLDERS = {NODE: ("nodes", ""), JOB: ("jobs", "logs"), TABLE: ("tables", "out.txt")}
+INCIDENT, NODE, JOB, TABLE = "incident", "node", "job", "table"
+_FOLDERS = {INCIDENT: ("incidents", ""), NODE: ("nodes", ""), JOB: ("jobs", "logs"), TABLE: ("tables", "out.txt")}
 """Folder below fixtures/ of each kind, and what of a fixture is the evidence."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fixture:
-    """One of them: `kind` is node, job or table; `about` is one sentence on what it shows."""
+    """One of them: `kind` is incident, node, job or table; `about` is one sentence on what it shows."""
 
     name: str
     kind: str
@@ -48,8 +49,9 @@ def fixture_path(name: str) -> Path:
     for each in shipped():
         if each.name == name:
             return each.path
-    near = ", ".join(each.name for each in shipped()) or "none is installed"
-    raise InputError(PREFIX + name, "no such fixture", hint=f"there are: {near}")
+    near = get_close_matches(name, [each.name for each in shipped()], n=3, cutoff=0.5)
+    hint = f"did you mean {' or '.join(near)}? " if near else ""
+    raise InputError(PREFIX + name, "no such fixture", hint=f"{hint}topodiag fixtures lists them")
 
 
 def resolve(path: str) -> str:
@@ -65,7 +67,15 @@ def _packed(index: Path) -> Iterator[Fixture]:
 def _unpacked(root: Path) -> Iterator[Fixture]:
     for kind, (folder, evidence) in _FOLDERS.items():
         for place in sorted((root / folder).glob("*")):
-            about = place / "about.txt"
-            if about.is_file():
-                sentence = about.read_text(encoding="utf-8").strip().split("\n", 1)[0]
-                yield Fixture(place.name, kind, place / evidence if evidence else place, sentence)
+            about = _about(place)
+            if about:
+                yield Fixture(place.name, kind, place / evidence if evidence else place, about)
+
+
+def _about(place: Path) -> str:
+    """The first line of `about.txt`, or the summary of an incident's truth; "" for a folder that is no fixture."""
+    if (about := place / "about.txt").is_file():
+        return about.read_text(encoding="utf-8").strip().split("\n", 1)[0]
+    if (truth := place / "truth.json").is_file():
+        return str(json.loads(truth.read_text(encoding="utf-8"))["summary"])
+    return ""

@@ -39,11 +39,6 @@ def solve_extras(solved: Solved, document: SolveDocument) -> Extras:
     return _extras(look_of(solved.cluster, solved.talk, layouts), grid)
 
 
-def look_extras(look: Look) -> Extras:
-    """The layout drawn, alone or beside the map that was found."""
-    return _extras(look, None)
-
-
 def _extras(look: Look | None, grid: Grid | None) -> Extras:
     drawings = () if look is None else (Drawing("placement", _title(look), look_svg(look, prefix="look"), inline=True),)
     return Extras(drawings, {"placement": (grid,)} if grid is not None and grid.rows else {})

@@ -6,11 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from topodiag.cli.command import Command
 from topodiag.cli.errors import Outcome
-from topodiag.cli.former import Command, Former
 from topodiag.cli.options import (
-    PLOT,
-    SYSTEM_PATH,
     Printing,
     env_option,
     explain_option,
@@ -33,10 +31,9 @@ if TYPE_CHECKING:
 
 
 TABLES = ("rows",)
-FORMER = (PLOT, SYSTEM_PATH, Former("--csv", "--csv=rows", lambda word: word not in TABLES, flag=True))
 
 
-@click.command(cls=Command, former=FORMER)
+@click.command(cls=Command)
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=EVIDENCE)
 @click.option(
     "--machine", "evidence", metavar="PATH", type=EVIDENCE, multiple=True,
@@ -61,7 +58,7 @@ FORMER = (PLOT, SYSTEM_PATH, Former("--csv", "--csv=rows", lambda word: word not
 @svg_option
 @report_options
 @click.pass_obj
-def show(  # noqa: PLR0917 - one parameter per option
+def judge(  # noqa: PLR0917 - one parameter per option
     reached: Outcome,
     paths: tuple[str, ...],
     evidence: tuple[str, ...],

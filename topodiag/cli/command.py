@@ -1,0 +1,100 @@
+"""A command of the program: it refuses to write over what it reads, and its help groups options once there are many."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import click
+
+from topodiag.cli.params import PLACE, Evidence
+from topodiag.model.dimensions import NAMES
+
+HELP = ["-h", "--help"]
+FEW_OPTIONS = 12
+"""A help of so few options is one list."""
+_SECTIONS: Mapping[str, Sequence[str]] = {
+    "The machine": (
+        "evidence", "system", "gpu", "nics", "inside", "outside", "gpus_per_node", "version", "env",
+    ),
+    "The cluster": (
+        "topology", "bundles", "nodes", "leaf", "racks", "oversubscription", "nodelist", "exclude", "free",
+    ),
+    "The layout of the job": (
+        "job", "hostfile", "rankfile", "slurm_hostfile", "torchrun", "map_", "logs", "rule", *NAMES, "order", "groups",
+        "world_size",
+    ),
+    "The model and its training": (
+        "params", "layers", "hidden", "seq", "micro_batch", "global_batch", "precision", "experts", "top_k", "capacity",
+        "active_params", "kv_share", "chunks", "zero", "shard", "sequence_parallel", "ulysses", "recompute", "overlap",
+        "efficiency", "peak_tflops",
+    ),
+    "Reading": ("flight", "workers", "dask"),
+    "Output": (
+        "format_", "html", "picture", "dimension", "svg", "csv_", "parquet", "redact", "explain", "output", "fail_on",
+        "color", "ascii_only", "width", "quiet", "verbose",
+    ),
+}  # fmt: skip
+"""Headings of a long help with the parameters below each; a parameter of no heading stands first."""
+
+
+class Command(click.Command):
+    """A command that never writes over what it reads. `sections` are headings of its own, above the shared ones."""
+
+    def __init__(self, *args: Any, sections: Mapping[str, Sequence[str]] | None = None, **given: Any) -> None:
+        # click keeps the option of the first context that asks, which may have no parent to inherit from
+        given.setdefault("context_settings", {"help_option_names": HELP})
+        super().__init__(*args, **given)
+        self.sections = {**(sections or {}), **_SECTIONS}
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        records = {
+            str(param.name): record
+            for param in self.get_params(ctx)
+            if isinstance(param, click.Option) and (record := param.get_help_record(ctx))
+        }
+        if len(records) <= FEW_OPTIONS:
+            super().format_options(ctx, formatter)
+            return
+        placed = {name for names in self.sections.values() for name in names}
+        own = tuple(name for name in records if name not in placed)
+        for title, names in {"Options": own, **self.sections}.items():
+            if rows := [records[name] for name in names if name in records]:
+                with formatter.section(title):
+                    formatter.write_dl(rows)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        outputs, inputs = _written(self, ctx), _read(self, ctx)
+        if outputs and inputs:
+            from topodiag.writing import check_apart  # noqa: PLC0415 - not for the help
+
+            for path in outputs:
+                check_apart(path, inputs)
+        return super().invoke(ctx)
+
+
+def _written(command: click.Command, ctx: click.Context) -> list[str]:
+    """The files that a command is told to write: its options of type PLACE."""
+    return [
+        value
+        for param in command.params
+        if isinstance(param, click.Option) and param.type is PLACE
+        for value in _values(ctx, param)
+        if value != "-"
+    ]
+
+
+def _read(command: click.Command, ctx: click.Context) -> list[str]:
+    """The paths that a command is told to read: evidence, and its arguments."""
+    return [
+        value
+        for param in command.params
+        if isinstance(param.type, Evidence) or isinstance(param, click.Argument)
+        for value in _values(ctx, param)
+    ]
+
+
+def _values(ctx: click.Context, param: click.Parameter) -> list[str]:
+    value = ctx.params.get(param.name or "")
+    values = value if isinstance(value, (tuple, list)) else (value,)
+    return [value for value in values if isinstance(value, str) and value]
