@@ -31,7 +31,7 @@ FOLDER = Path(__file__).resolve().parents[1] / "fixtures" / "incidents"
 _CHECK = re.compile(r"[A-Z][A-Z0-9]{2}[0-9]{3}\Z")
 _LATER = {"gpu-off-the-bus": "GPU001"}
 """The check of a root cause that had none when the truth was written."""
-_STRENGTH = ("unknown", "hypothesis", "supported", "established")
+_STRENGTH = ("unknown", "hypothesis", "likely", "established")
 
 
 @dataclass(frozen=True)

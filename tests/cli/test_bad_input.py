@@ -163,7 +163,7 @@ def test_a_report_that_cannot_be_written_is_said():
     ],
 )
 def test_no_environment_stops_the_report(env):
-    done = scan(HEALTHY, env=env)
+    done = scan(HEALTHY, "-v", env=env)
     assert (done.returncode, done.stderr) == (0, "")
     assert "GPU7" in done.stdout
 

@@ -58,7 +58,7 @@ def out(tmp_path: Path) -> str:
 
 
 def test_a_path_in_place_of_a_command_is_read(out: str) -> None:
-    done = run(out, "--fail-on", "never")
+    done = run(out, "-v", "--fail-on", "never")
     assert (done.returncode, done.stderr) == (0, "")
     assert "all_reduce  8 ranks on gpu-0" in done.stdout
     assert "8 × NVIDIA H100 80GB HBM3" in done.stdout

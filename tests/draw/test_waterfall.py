@@ -77,7 +77,7 @@ def test_without_a_price_there_is_no_picture() -> None:
 
 
 @pytest.mark.parametrize(("agreement", "words"), [
-    (Agreement.AGREES, "as expected of such a way"), (Agreement.PART, "not explained"),
+    (Agreement.AGREES, "as expected"), (Agreement.PART, "not explained"),
 ])  # fmt: skip
 def test_what_is_left_is_called_as_the_verdict_calls_it(agreement: Agreement, words: str) -> None:
     one = cause("NVL001", 0.5, 200, 150)

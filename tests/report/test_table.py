@@ -13,21 +13,36 @@ from tests.report import machines
 from topodiag.model.devices import Gpu, Nic, NumaNode
 from topodiag.model.finding import Cost, Coverage, Severity, Where
 from topodiag.model.links import Path, PathType
+from topodiag.model.marks import Marks
 from topodiag.model.node import Node
 from topodiag.model.provenance import NotObserved, Origin, known, unknown
 from topodiag.model.result import Result, Trouble, UnreadLine
 from topodiag.model.topics import Topic
 from topodiag.report.interface import Style
+from topodiag.report.node.matrix import draw_matrix
+from topodiag.report.node.tree import draw_tree
 from topodiag.report.registry import report
+from topodiag.report.text import Page
 from topodiag.report.words import findings_of, judged, of_hosts
 
 ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def table(result, **style):
+    """The whole page; `verbose=0` for what is printed unasked."""
     stream = io.StringIO()
+    style.setdefault("verbose", 1)
     report("table").render(result, stream, Style(**style))
     return stream.getvalue()
+
+
+def machine(result):
+    """The tree and the matrix as `topo show` draws them, folded."""
+    page = Page(Style())
+    for node in result.nodes:
+        draw_tree(page, node, Marks(()))
+        draw_matrix(page, node, ())
+    return "\n".join(line.plain for line in page.lines)
 
 
 def line_with(text, needle):
@@ -36,11 +51,31 @@ def line_with(text, needle):
 
 def test_a_healthy_node_gets_a_verdict_that_says_what_it_rests_on():
     first = table(machines.healthy()).splitlines()[0]
-    assert first == "✔ gpu-001  no faults found in what was seen  (41 of 44 checks judged, 2 unknown)"
+    assert first == "✔ gpu-001  no faults found in what was seen  (41 of 44 checks ran)"
 
 
 def test_the_verdict_counts_findings_by_severity():
-    assert table(machines.sick()).startswith("✖ gpu-002  2 errors, 1 warning  (")
+    assert table(machines.sick()).startswith("✖ gpu-002  2 errors, 1 warning (NVL001, NIC001)  (41 of 44")
+
+
+def test_unasked_a_healthy_node_takes_ten_lines_and_one_with_a_fault_25():
+    assert len(table(machines.healthy(), verbose=0).splitlines()) <= 10
+    one = replace(machines.sick(), findings=machines.sick().findings[:1])
+    lines = table(one, verbose=0, exit_code=1).splitlines()
+    assert len(lines) <= 25
+    assert not any(line.startswith(("NUMA", "GPU0")) for line in lines)
+    assert lines[1].startswith("  do         Reset the GPU")
+    assert lines[-2].startswith("✖ gpu-002  1 error: GPU3 has 12 of 18 NVLinks active")
+    assert lines[-1].startswith("  do         Reset the GPU")
+    assert lines[-1].endswith("  exit 1")
+
+
+def test_unasked_what_was_not_seen_is_a_line_and_an_input_that_was_not_read_has_its_own():
+    text = table(machines.sick(), verbose=0)
+    assert "1 source not observed (1 needs root)" in " ".join(text.split())
+    assert text.count("not observed") == 1
+    made = replace(machines.sick(), not_observed=(NotObserved("x.txt", "holds nothing"),))
+    assert "  not read   x.txt: holds nothing\n" in table(made, verbose=0)
 
 
 def test_the_machine_is_named_with_its_parts():
@@ -101,7 +136,7 @@ def test_a_port_that_is_down_shows_its_state_instead_of_a_rate():
 
 
 def test_like_nvswitches_share_a_line():
-    assert "4× NVSwitch" in table(machines.healthy())
+    assert "4× NVSwitch" in machine(machines.healthy())
     assert table(machines.healthy(), verbose=1).count("NVSwitch  ") == 4
 
 
@@ -159,7 +194,7 @@ def test_nics_stand_beside_the_gpus_where_they_fit():
 
 
 def test_seventy_two_gpus_fold():
-    text = table(machines.large())
+    text = machine(machines.large())
     assert "GPU0 … GPU35" in text
     assert "72 GPUs, 2556 pairs: 2556 NV18" in text
     assert len(text.splitlines()) < 30
@@ -197,7 +232,7 @@ def test_partial_coverage_is_said():
 
 def test_findings_of_one_kind_and_fix_share_the_fix_and_are_folded():
     many = tuple(machines.finding(message=f"GPU{i} is short") for i in range(6))
-    text = table(Result(findings=many))
+    text = table(Result(findings=many), verbose=0)
     assert text.count("Reset the GPU") == 1
     assert "… and 2 more like this" in text
     assert "GPU5 is short" in table(Result(findings=many), verbose=1)
@@ -228,7 +263,7 @@ def test_lines_that_were_not_understood_are_counted():
 
 
 def test_quiet_leaves_verdict_and_findings():
-    text = table(machines.sick(), quiet=True)
+    text = table(machines.sick(), quiet=True, verbose=0)
     assert "NVL001" in text
     assert "NUMA 0" not in text
     assert "not observed" not in text
@@ -236,7 +271,7 @@ def test_quiet_leaves_verdict_and_findings():
 
 def test_many_nodes_get_a_head_line_each_and_no_drawing():
     nodes = tuple(machines.h100(f"gpu-{i:03}") for i in range(6))
-    text = table(Result(nodes=nodes, outcomes=sum((machines.outcomes(node=n.host) for n in nodes), ())))
+    text = table(Result(nodes=nodes, outcomes=sum((machines.outcomes(node=n.host) for n in nodes), ())), verbose=0)
     *heads, last = [line for line in text.splitlines() if "no faults found" in line]
     assert len(heads) == 6
     assert last.startswith("✔ gpu-[000-005]")  # the answer again
@@ -283,8 +318,7 @@ def test_ascii_is_ascii_and_lines_keep_to_the_width(make, width):
 
 def test_the_plain_ascii_page_of_a_small_machine():
     expected = """\
-? topo.txt  no faults found in the little that was seen  (2 of 44 checks judged,
-            42 unknown)
+? topo.txt  no faults found in the little that was seen  (2 of 44 checks ran)
   4 GPUs | 2 NICs
 
 NUMA 0  cpus 0-31

@@ -38,8 +38,8 @@ def test_an_effect_whose_message_names_the_setting_is_established() -> None:
 def test_a_missing_nic_that_a_capture_of_the_node_shows_is_established() -> None:
     lost = seen("NIC005", cost=Cost(50.0, 0.125))
     bare, captured = running(), replace(running(), nodes=(Node("n0"),))
-    assert verdict(replace(lost, evidence=(LOG,)), case=captured).causes[0].status is CauseStatus.SUPPORTED
-    assert verdict(lost, case=bare).causes[0].status is CauseStatus.SUPPORTED
+    assert verdict(replace(lost, evidence=(LOG,)), case=captured).causes[0].status is CauseStatus.LIKELY
+    assert verdict(lost, case=bare).causes[0].status is CauseStatus.LIKELY
     assert verdict(lost, case=captured).causes[0].status is CauseStatus.ESTABLISHED
 
 
@@ -53,7 +53,7 @@ def test_a_first_error_that_only_waited_for_somebody_is_a_hypothesis(kind: str) 
     ("confidence", "status"),
     [
         (Confidence.HIGH, CauseStatus.ESTABLISHED),
-        (Confidence.MEDIUM, CauseStatus.SUPPORTED),
+        (Confidence.MEDIUM, CauseStatus.LIKELY),
         (Confidence.LOW, CauseStatus.HYPOTHESIS),
     ],
 )
@@ -63,7 +63,7 @@ def test_a_cause_is_no_surer_than_its_finding(confidence: Confidence, status: Ca
 
 
 def test_a_cause_without_a_line_of_evidence_is_not_established() -> None:
-    assert verdict(found("PCI001")).causes[0].status is CauseStatus.SUPPORTED
+    assert verdict(found("PCI001")).causes[0].status is CauseStatus.LIKELY
 
 
 # -- what speaks against a cause --
@@ -74,7 +74,7 @@ def test_a_port_that_nccl_lists_was_up_when_the_job_began() -> None:
     down = replace(down, where=Where(nodes=("n0",), nics=("mlx5_3",)))
     [cause] = verdict(down, case=running()).causes
     assert [line.text for line in cause.contradicted_by] == ["NET/IB : Using [3]mlx5_3:1/IB"]
-    assert cause.status is CauseStatus.SUPPORTED
+    assert cause.status is CauseStatus.LIKELY
     [gone] = verdict(replace(down, where=Where(nodes=("n0",), nics=("mlx5_9",))), case=running()).causes
     assert not gone.contradicted_by
 
@@ -97,14 +97,14 @@ def test_a_setting_in_a_file_that_keeps_nccl_from_rdma_is_not_in_force_where_rdm
     written = seen("ENV001", settings=(("NCCL_IB_DISABLE", None),), cost=Cost(1.0, 0.9))
     [cause] = verdict(written, case=running()).causes
     assert cause.contradicted_by
-    assert cause.status is CauseStatus.SUPPORTED
+    assert cause.status is CauseStatus.LIKELY
 
 
 def test_a_normal_run_on_the_same_machines_speaks_against_what_would_slow_them() -> None:
     slow = seen("PCI001", cost=Cost(30.0, 0.5))
     [cause] = verdict(slow, case=running(), benchmarks=(measured(),)).causes
     assert [str(line) for line in cause.contradicted_by] == ["all_reduce.txt:1"]
-    assert cause.status is CauseStatus.SUPPORTED
+    assert cause.status is CauseStatus.LIKELY
     [cause] = verdict(slow, case=running(), benchmarks=(measured(hosts=("n1", "n2")),)).causes
     assert not cause.contradicted_by
 
@@ -130,10 +130,10 @@ def test_a_state_that_only_a_capture_of_another_boot_shows_is_a_hypothesis() -> 
     assert verdict(down, case=of_another_boot("n1")).causes[0].status is CauseStatus.ESTABLISHED
 
 
-def test_a_state_of_another_boot_whose_consequence_the_job_met_is_supported() -> None:
+def test_a_state_of_another_boot_whose_consequence_the_job_met_is_likely() -> None:
     down, fewer = seen("NIC001", cost=Cost(50.0, 0.125)), seen("NET003", line=LOG, cost=Cost(50.0, 0.125))
     [cause] = verdict(down, fewer, case=of_another_boot("n0")).causes
-    assert (cause.finding.id, cause.status) == ("NIC001", CauseStatus.SUPPORTED)
+    assert (cause.finding.id, cause.status) == ("NIC001", CauseStatus.LIKELY)
 
 
 def test_what_the_log_shows_as_well_needs_no_capture() -> None:

@@ -144,12 +144,12 @@ def test_a_warning_that_shows_no_effect_is_beside_a_cause_that_does() -> None:
 LOW = seen("BEN001", W, nodes=("n0", "n1"), line=Origin("all_reduce.txt", 1))
 
 
-def test_a_fault_that_takes_its_part_of_a_loss_is_a_second_cause_and_supported_at_most() -> None:
+def test_a_fault_that_takes_its_part_of_a_loss_is_a_second_cause_and_likely_at_most() -> None:
     port = seen("NIC002", W, nodes=("n1",), message="mlx5_7 runs at 100 of 200 Gb/s")
     iommu = seen("PCI004", W, nodes=("n0",), message="the IOMMU translates DMA")
     told = verdict(port, LOW, iommu, case=running())
     assert [each.finding.id for each in told.causes] == ["NIC002", "PCI004"]
-    assert told.causes[1].status is CauseStatus.SUPPORTED
+    assert told.causes[1].status is CauseStatus.LIKELY
     assert told.causes[1].mechanism.endswith("a part of a loss that a dearer cause explains")
 
 

@@ -24,7 +24,7 @@ def found(check: str, severity: Severity = Severity.ERROR) -> Finding:
     return Finding(check, severity, "as the check says", "", "", ())
 
 
-def judged(finding: Finding, state: State = State.FAILED, status: CauseStatus = CauseStatus.SUPPORTED) -> Result:
+def judged(finding: Finding, state: State = State.FAILED, status: CauseStatus = CauseStatus.LIKELY) -> Result:
     return Result(findings=(finding,), verdict=Verdict(state, finding.message, causes=(Cause(finding, status),)))
 
 

@@ -38,7 +38,7 @@ def format_option(formats: Sequence[str] = FORMATS) -> Option:
 def fail_on_option(default: str = "error") -> Option:
     return click.option(
         "--fail-on", type=click.Choice(FAIL_ON), default=default, show_default=True,
-        help="Exit 1 for a finding of this severity or above.",
+        help="Exit 1 for a finding of this severity, too (slow, failed and hung always do; never: exit 0).",
     )  # fmt: skip
 
 
@@ -69,6 +69,7 @@ class Printing:
     verbose: int
 
     def style(self, stream: TextIO) -> Style:
+        """For a stream; the exit code is the one that the command has reached so far."""
         from topodiag.cli.terminal import style_for  # noqa: PLC0415 - not for the help
 
         return style_for(
@@ -78,6 +79,7 @@ class Printing:
             width=self.width,
             verbose=self.verbose,
             quiet=self.quiet,
+            exit_code=getattr(click.get_current_context().obj, "code", 0),
         )
 
 

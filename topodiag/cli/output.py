@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, BinaryIO, TextIO
 from topodiag.cli.errors import CLEAN, FOUND
 from topodiag.model.finding import Severity
 from topodiag.model.result import Result
+from topodiag.model.verdict import State
 from topodiag.writing import check_writable, replacing
 
 if TYPE_CHECKING:
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
 
     from topodiag.cli.options import Printing
     from topodiag.report.text import Page
+
+STOPPED = (State.SLOW, State.FAILED, State.HUNG)
+LOW = ("low", "failed")
+"""Words for a measured run that is not what its machine should reach."""
 
 
 @contextmanager
@@ -79,12 +84,17 @@ def write_drawing(draw: Callable[[Page], None], printing: Printing) -> None:
 
 
 def verdict(result: Result, fail_on: str) -> int:
-    """CLEAN, or FOUND where a finding is at or above this severity (`never`: none is)."""
+    """FOUND for a slow, failed or hung job, a run below what its machine should reach, and a finding at or above this
+    severity; else CLEAN. `never` makes all clean."""
+    state = result.verdict.state if result.verdict is not None else None
+    low = any(benchmark.verdict in LOW for benchmark in result.benchmarks)
+    if fail_on != "never" and (state in STOPPED or low):
+        return FOUND
     return verdict_of(result.worst, fail_on)
 
 
 def verdict_of(worst: Severity | None, fail_on: str) -> int:
-    """The same of the worst severity, None where nothing was found."""
+    """The same of the worst severity alone, None where nothing was found."""
     if fail_on == "never" or worst is None:
         return CLEAN
     return FOUND if worst >= Severity[fail_on.upper()] else CLEAN

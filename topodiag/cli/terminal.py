@@ -22,6 +22,7 @@ def style_for(
     width: int | None = None,
     verbose: int = 0,
     quiet: bool = False,
+    exit_code: int = 0,
     env: Mapping[str, str] | None = None,
 ) -> Style:
     """The style for a stream. Options beat the environment, NO_COLOR beats FORCE_COLOR and CLICOLOR_FORCE."""
@@ -32,6 +33,7 @@ def style_for(
         ascii=ascii_only or not _is_utf8(stream, given),
         verbose=verbose,
         quiet=quiet,
+        exit_code=exit_code,
     )
 
 

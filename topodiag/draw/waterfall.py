@@ -136,7 +136,7 @@ def _of_job(causes: Sequence[Cause]) -> tuple[str, str, tuple[Bar, ...]]:
         return price.all_gone.what, price.all_gone.unit, tuple(bars)
     found = price.measured.value
     if used - found > LEAST * whole:
-        name = "as expected of such a way" if price.agreement is Agreement.AGREES else "not explained"
+        name = "as expected" if price.agreement is Agreement.AGREES else "not explained"
         bars.append(Bar(name, price.says, "loss", used, found))
     bars.append(Bar("measured", price.measured.source, "level", found, found))
     return price.all_gone.what, price.all_gone.unit, tuple(bars)

@@ -29,7 +29,7 @@ class CauseStatus(Enum):
 
     ESTABLISHED = "established"
     """There is direct evidence of it."""
-    SUPPORTED = "supported"
+    LIKELY = "likely"
     """The evidence fits it, and others remain possible."""
     HYPOTHESIS = "hypothesis"
     UNKNOWN = "unknown"

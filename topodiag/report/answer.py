@@ -1,4 +1,4 @@
-"""The last line of a report repeats the answer, so that it is on the screen whichever way the text scrolled."""
+"""The last two lines of a report repeat the answer and what to do, so that they are on the screen after any output."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rich.text import Text
 from topodiag.report.text import Page, Part
 from topodiag.words.fold import fold_hosts
 
-FEW_LINES = 4
+FEW_LINES = 10
 """A report of so few lines needs no repetition."""
 GROUPS_SHOWN = 3
 _WORST_FIRST = "✖▲?●✔"
@@ -24,15 +24,17 @@ class Answer:
     hue: str
     name: str
     words: Text
+    action: str = ""
+    """The first step of the change, where there is one."""
 
 
-def note_answer(page: Page, *words: Part, sign: str = "", hue: str = "", name: str = "") -> None:
-    """Keep an answer for the last line."""
-    page.answers.append(Answer(sign, hue, name, page.text(*words)))
+def note_answer(page: Page, *words: Part, sign: str = "", hue: str = "", name: str = "", action: str = "") -> None:
+    """Keep an answer for the last lines."""
+    page.answers.append(Answer(sign, hue, name, page.text(*words), action))
 
 
 def repeat_answers(page: Page) -> None:
-    """The last line: answers alike folded, the worst first."""
+    """The last lines: answers alike folded, the worst first, and what to do about the worst."""
     if not page.answers or page.style.quiet or len(page.lines) <= FEW_LINES:
         return
     groups = alike(page.answers)
@@ -46,6 +48,8 @@ def repeat_answers(page: Page) -> None:
     if len(groups) > GROUPS_SHOWN:
         items.append((f"{len(groups) - GROUPS_SHOWN} more", "dim"))
     page.add_items("", items)
+    if action := groups[0][0].action:
+        page.add_last("do", action, hue="ok")
 
 
 def alike(answers: Sequence[Answer]) -> list[list[Answer]]:

@@ -8,7 +8,7 @@ from itertools import groupby
 from topodiag.model.finding import Confidence, Cost, Finding, Severity, Where
 from topodiag.model.verdict import Price
 from topodiag.report.node.marks import SIGNS, more
-from topodiag.report.text import Page
+from topodiag.report.text import LABEL, Page
 from topodiag.words.fold import fold_hosts, fold_labels, numbered
 from topodiag.words.units import in_gbs, percent
 
@@ -16,8 +16,7 @@ LEAST_STEP = 0.01
 """Share of a step below which it is told as less than that."""
 LIKE_SHOWN = 4
 """Places shown in full of one kind of fault with one fix; the rest are counted (`-v` shows all)."""
-EVIDENCE_SHOWN = 3
-_LABEL = 11
+EVIDENCE_SHOWN = 2
 
 
 def draw_findings(page: Page, findings: Sequence[Finding], *, several_nodes: bool) -> None:
@@ -93,29 +92,29 @@ def _draw_body(page: Page, finding: Finding, several_nodes: bool) -> None:
     if finding.coverage is not None and finding.coverage.seen < finding.coverage.total:
         _entry(page, "coverage", str(finding.coverage))
     shown = finding.evidence if page.style.verbose else finding.evidence[:EVIDENCE_SHOWN]
+    left = len(finding.evidence) - len(shown)
     for number_, origin in enumerate(shown):
-        label = "evidence" if number_ == 0 else ""
         quote = " ".join(origin.text.split())
-        page.add(
-            page.text("  ", (f"{label:<{_LABEL}}", "dim")),
-            (page.fitting(str(origin), _LABEL + 2), "close"),
-            ("  " + quote if quote else "", "dim"),
-        )
-    if len(finding.evidence) > len(shown):
-        page.add(" " * (_LABEL + 2), (more(len(finding.evidence) - len(shown), "line"), "dim"))
+        rest = f"  … and {left} more" if left and number_ == len(shown) - 1 else ""
+        place = (page.fitting(str(origin), LABEL + 2), "close")
+        page.entry("evidence" if number_ == 0 else "", place, ("  " + quote if quote else "", "dim"), (rest, "dim"),
+                   most=2)  # fmt: skip
 
 
 def _draw_fix(page: Page, finding: Finding) -> None:
-    for number_, step in enumerate(finding.fix, start=1):
-        label = "fix" if number_ == 1 else ""
-        count = f"{number_}. " if len(finding.fix) > 1 else ""
-        page.add(page.text("  ", (f"{label:<{_LABEL}}", "ok"), count), step)
-    page.add(page.text("  ", (" " * _LABEL, "")), (f"topodiag explain {finding.id}", "dim"))
+    """The steps, but for a first one that the head of the page has as what to do."""
+    steps = list(enumerate(finding.fix, start=1))
+    if not page.style.verbose and any(answer.action in finding.fix[:1] for answer in page.answers):
+        steps = steps[1:]
+    for at, (number, step) in enumerate(steps):
+        page.entry("fix" if at == 0 else "", f"{number}. " if len(finding.fix) > 1 else "", step, hue="ok", most=2)
+    if page.style.verbose:
+        page.entry("", (f"topodiag explain {finding.id}", "dim"))
 
 
 def _entry(page: Page, label: str, words: str) -> None:
     if words:
-        page.add(page.text("  ", (f"{label:<{_LABEL}}", "dim")), words)
+        page.entry(label, words, most=2)
 
 
 def where_words(where: Where, several_nodes: bool) -> str:

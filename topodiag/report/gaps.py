@@ -9,28 +9,57 @@ from topodiag.model.finding import Outcome, Status
 from topodiag.model.provenance import Disagreement, NotObserved
 from topodiag.model.result import Result, Trouble
 from topodiag.report.node.marks import more
-from topodiag.report.text import Page
+from topodiag.report.text import Page, Part
 from topodiag.report.words import unexplained_words
 from topodiag.words.fold import plural
 
 QUOTED = 200
 """Characters of a line of trouble that are shown."""
-SHOWN = 8
-"""Lines of each kind before the rest is only counted (`-v` shows all)."""
+SHOWN = 3
+"""Lines of trouble before the rest is only counted (`-v` shows all)."""
 
 
 def draw_gaps(page: Page, result: Result) -> None:
-    """All of them, each only when there is something to say."""
+    """All of them, each only when there is something to say: a line for all, with -v each with its reason."""
     _draw_unexplained(page, result.unexplained)
-    if result.jobs and not any(job.processes for job in result.jobs) and not page.style.verbose:
-        _draw_without_nccl(page, result.with_status(Status.UNKNOWN), by_ras=all(job.only_ras for job in result.jobs))
-    else:
-        _draw_unknown(page, result.with_status(Status.UNKNOWN))
+    if not page.style.verbose:
+        _draw_counts(page, result)
+        return
+    _draw_unknown(page, result.with_status(Status.UNKNOWN))
     _draw_not_observed(page, gaps_of(result))
     _draw_disagreements(page, [d for node in result.nodes for d in node.disagreements])
     _draw_unread(page, result)
-    if page.style.verbose:
-        _draw_silent(page, result)
+    _draw_silent(page, result)
+
+
+def _draw_counts(page: Page, result: Result) -> None:
+    """What was not seen, counted in a line; inputs that were not read, each in a line; and what would help most."""
+    unknown, probes = result.with_status(Status.UNKNOWN), [gap for node in result.nodes for gap in node.not_observed]
+    rooted = sum(gap.needs_root for gap in probes)
+    clashes, unread = sum(len(node.disagreements) for node in result.nodes), unread_count(result)
+    need = f" ({rooted} need{'s' if rooted == 1 else ''} root)" if rooted else ""
+    words = [
+        f"{plural(len(unknown), 'check')} could not run" if unknown else "",
+        f"{plural(len(probes), 'source')} not observed{need}" if probes else "",
+        f"sources disagree on {plural(clashes, 'value')}" if clashes else "",
+        f"{plural(unread, 'line')} not understood" if unread else "",
+    ]
+    if any(words) or result.not_observed:
+        page.blank()
+    if any(words):
+        page.add_items(page.text(("? ", "unknown")), [*filter(None, words), ("-v says why", "dim")])
+    for gap in result.not_observed[:SHOWN]:
+        page.entry("not read", (gap.what, "strong"), f": {gap.why}", most=1)
+    if len(result.not_observed) > SHOWN:
+        page.entry("", (more(len(result.not_observed) - SHOWN, "input"), "dim"))
+    if remedy := _remedy(result, unknown):
+        page.entry("next", remedy, hue="ok")
+
+
+def _remedy(result: Result, unknown: Sequence[Outcome]) -> str:
+    if result.jobs and all(job.only_ras for job in result.jobs):
+        return "give the job's log with the answers: topodiag ras --with LOG"
+    return _shared_remedy([outcome.why for outcome in unknown])
 
 
 def _draw_unexplained(page: Page, lines: Sequence[Trouble]) -> None:
@@ -70,29 +99,12 @@ def _draw_unknown(page: Page, outcomes: Sequence[Outcome]) -> None:
     if not outcomes:
         return
     page.blank()
-    page.add(page.text(("? ", "unknown")), (plural(len(outcomes), "check") + " could not judge", "strong"))
+    page.add(page.text(("? ", "unknown")), (plural(len(outcomes), "check") + " could not run", "strong"))
     pairs = [(outcome.check, outcome.why or "no reason given") for outcome in outcomes]
     remedy = _shared_remedy([why for _, why in pairs])
     _draw_by_reason(page, ((check, why.removesuffix(f"; {remedy}")) for check, why in pairs))
     if remedy:
         page.add("    ", (f"for {'these' if len(pairs) > 1 else 'this'}: ", "dim"), remedy)
-
-
-def _draw_without_nccl(page: Page, outcomes: Sequence[Outcome], *, by_ras: bool) -> None:
-    """One reason for all of them: not a line of NCCL's."""
-    if not outcomes:
-        return
-    page.blank()
-    words = f"{plural(len(outcomes), 'check')} could not judge: no line is NCCL's"
-    if by_ras:
-        words = f"{plural(len(outcomes), 'check')} could not judge: they need the job's log, which RAS does not have"
-    page.add(page.text(("? ", "unknown")), (words, "strong"))
-    if by_ras:
-        page.add("    ", ("for these: ", "dim"), "give its log with the answers: topodiag ras --with LOG")
-        return
-    remedy = _shared_remedy([outcome.why for outcome in outcomes])
-    if remedy:
-        page.add("    ", ("for these: ", "dim"), remedy)
 
 
 def _shared_remedy(reasons: Sequence[str]) -> str:
@@ -130,38 +142,22 @@ def _draw_by_reason(page: Page, pairs: Iterable[tuple[str, str]]) -> None:
     by_reason: dict[str, list[str]] = defaultdict(list)
     for what, why in pairs:
         by_reason[why].append(what)
-    reasons = list(by_reason.items())
-    shown = reasons if page.style.verbose else reasons[:SHOWN]
-    for why, whats in shown:
-        distinct = list(dict.fromkeys(whats))
-        names = distinct if page.style.verbose else distinct[:SHOWN]
-        rest = f" and {len(distinct) - len(names)} more" if len(distinct) > len(names) else ""
-        reason = [(f"{word} ", "dim") for word in f"{rest} — {why}".split()] if why else [rest]
-        page.add_items("    ", names, ", ", tail=[" ", *reason])
-    if len(reasons) > len(shown):
-        page.add("    ", (more(len(reasons) - len(shown), "reason"), "dim"))
+    for why, whats in by_reason.items():
+        reason: list[Part] = [(f"{word} ", "dim") for word in f"— {why}".split()] if why else []
+        page.add_items("    ", list(dict.fromkeys(whats)), ", ", tail=[" ", *reason])
 
 
 def _draw_disagreements(page: Page, items: Sequence[Disagreement]) -> None:
-    """Like ones (one field, one pair of values) stand on one line, with the sources of the first."""
     if not items:
         return
     page.blank()
     page.add(page.text(("● ", "info")), (f"sources disagree on {plural(len(items), 'value')}", "strong"))
-    alike: dict[tuple[str, ...], list[Disagreement]] = defaultdict(list)
     for item in items:
-        alike[item.field, item.taken, item.other, item.subject if page.style.verbose else ""].append(item)
-    groups = list(alike.values())
-    for group in groups if page.style.verbose else groups[:SHOWN]:
-        item = group[0]
-        rest = f" and {len(group) - 1} more" if len(group) > 1 else ""
         page.add(
-            "    ", f"{item.subject}{rest}: {item.field} ",
+            "    ", f"{item.subject}: {item.field} ",
             ("took ", "dim"), item.taken, (f" ({item.taken_from})", "dim"),
             (", not ", "dim"), item.other, (f" ({item.other_from})", "dim"),
         )  # fmt: skip
-    if len(groups) > SHOWN and not page.style.verbose:
-        page.add("    ", (more(len(groups) - SHOWN, "value"), "dim"))
 
 
 def unread_count(result: Result) -> int:
@@ -175,9 +171,8 @@ def _draw_unread(page: Page, result: Result) -> None:
         return
     page.blank()
     page.add(page.text(("● ", "info")), (f"{plural(count, 'line')} of the evidence not understood", "strong"))
-    shown = result.unread if page.style.verbose else result.unread[:3]
-    for line in shown:
+    for line in result.unread:
         place = line.source if line.line is None else f"{line.source}:{line.line}"
         page.add("    ", (place, "close"), f"  {line.text}" if line.text else "", (f"  {line.why}", "dim"))
-    if count > len(shown):
-        page.add("    ", (more(count - len(shown), "line"), "dim"))
+    if count > len(result.unread):
+        page.add("    ", (f"… and {plural(count - len(result.unread), 'more line')}", "dim"))

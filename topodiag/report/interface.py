@@ -24,6 +24,8 @@ class Style:
     ascii: bool = False
     verbose: int = 0
     quiet: bool = False
+    exit_code: int = 0
+    """What the program will exit with, where it is known: the last line of a page says it."""
 
 
 class Report(ABC):

@@ -5,12 +5,24 @@ from __future__ import annotations
 from io import StringIO
 from typing import TextIO
 
-from topodiag.report.text import Page
+from topodiag.report.text import EXIT, Page
 
 
 def print_page(page: Page, stream: TextIO) -> None:
-    """Write the lines as they are laid out."""
+    """Write the lines as they are laid out; the last one says the exit code where it is not 0."""
+    if page.style.exit_code:
+        _add_exit(page)
     stream.write(_coloured(page) if page.style.color else "".join(line.plain + "\n" for line in page.lines))
+
+
+def _add_exit(page: Page) -> None:
+    """At the end of the last line where there is room, else below it."""
+    words = EXIT.replace("1", str(page.style.exit_code))
+    room = page.width - len(words)
+    if page.lines and page.lines[-1].cell_len <= room:
+        page.lines[-1] = page.text(page.pad(page.lines[-1], room), (words, "strong"))
+    else:
+        page.add("", (words.strip(), "strong"))
 
 
 def _coloured(page: Page) -> str:

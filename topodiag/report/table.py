@@ -1,4 +1,4 @@
-"""The terminal report: verdict, the machine as a tree and a matrix, the findings, and what was not seen."""
+"""The terminal report: verdict, machine, findings, and what was not seen; with -v the machine as tree and matrix."""
 
 from __future__ import annotations
 
@@ -15,9 +15,6 @@ from topodiag.report.node.tree import draw_tree
 from topodiag.report.text import Page
 from topodiag.report.words import findings_of, of_hosts
 
-NODES_DRAWN = 4
-"""Machines drawn with tree and matrix; above that only those with findings get their head line (`-v` draws all)."""
-
 
 class Table(DrawnReport):
     """What a person reads. Every line fits `style.width`; nothing foreign reaches the terminal unescaped."""
@@ -29,13 +26,12 @@ class Table(DrawnReport):
             draw_jobs(page, result)
         elif not result.nodes:
             page.add(page.text(("?", "unknown"), " "), ("no machine was found in the evidence", "unknown"))
-        many = len(result.nodes) > NODES_DRAWN and not page.style.verbose
         of_host = of_hosts(result)
         for node in result.nodes:
             own = of_host(node.host)
             page.blank()
             draw_header(page, own, node)
-            if not (many or page.style.quiet):
+            if page.style.verbose and not page.style.quiet:
                 _draw_machine(page, own, node)
         draw_findings(page, result.findings, several_nodes=len(result.nodes) > 1 or bool(result.jobs))
         if not page.style.quiet:

@@ -35,6 +35,10 @@ _HUES = {
 
 
 Part = str | tuple[str, str] | Text
+LABEL = 11
+"""Columns of the labels of a report, after two blanks."""
+EXIT = "  exit 1"
+"""What the last line ends with where the exit code is not 0."""
 
 
 class Page:
@@ -88,6 +92,24 @@ class Page:
             whole.rstrip()
             self.lines.append(self.cut(whole, self.width))
 
+    def keep_lines(self, begin: int, most: int) -> None:
+        """Of the lines from `begin` on keep so many, the last with a mark where something was cut; with -v all."""
+        if len(self.lines) > begin + most and not self.style.verbose:
+            last = self.text(self.lines[begin + most - 1], " …")
+            self.lines[begin + most - 1 :] = [self.cut(last, self.width)]
+
+    def entry(self, label: str, *words: Part, hue: str = "dim", most: int = 0) -> None:
+        """A label, then words wrapped beside it. With `most`, of longer words only so many lines, but with -v all."""
+        begin = len(self.lines)
+        self.add(self.text("  ", (f"{label:<{LABEL}}", hue)), *words)
+        if most:
+            self.keep_lines(begin, most)
+
+    def add_last(self, label: str, words: str, *, hue: str = "dim") -> None:
+        """A last line, cut to one, with room for the exit code."""
+        room = self.width - (len(EXIT) if self.style.exit_code else 0)
+        self.lines.append(self.cut(self.text("  ", (f"{label:<{LABEL}}", hue), (words, "strong")), room))
+
     def add_items(self, prefix: Part, items: Sequence[Part], glue: str = " · ", *, tail: Sequence[Part] = ()) -> None:
         """A line of items, broken between items and not inside one; `tail` are words that follow without glue."""
         pieces = [self.text(item, (glue, "dim") if last else "") for last, item in _until_last(items)]
@@ -136,7 +158,8 @@ class Page:
         return made
 
 
-_WORD = re.compile(r"\s*\S+\s*")
+_WORD = re.compile(r"\s*\S+(?: (?:%|[KMGT]i?[Bb](?:/s)?(?!\w)|[mu]s(?!\w))\S*)?\s*")
+"""A word with the unit that follows it: a number and its unit stay on one line."""
 
 
 def _breaks(text: str, width: int) -> list[int]:

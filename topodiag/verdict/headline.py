@@ -49,7 +49,7 @@ def headline(
         lead = cause_words(first.finding)
         if first.status is CauseStatus.HYPOTHESIS:
             lead = f"not established, perhaps: {lead}"
-        elif first.status is CauseStatus.SUPPORTED:
+        elif first.status is CauseStatus.LIKELY:
             lead = f"{lead} (why is open)" if not first.consequences else lead
         effect = loss_words(benchmarks) if state is State.SLOW else ""
         return f"{lead}; {effect}" if effect and effect.split(" ")[0] not in lead else lead

@@ -34,7 +34,7 @@ QUOTED = 160
 MAX_OPEN = 20
 """Lines that nothing explains which a verdict keeps; the result has all."""
 
-_RANK = {CauseStatus.ESTABLISHED: 0, CauseStatus.SUPPORTED: 1, CauseStatus.HYPOTHESIS: 2, CauseStatus.UNKNOWN: 3}
+_RANK = {CauseStatus.ESTABLISHED: 0, CauseStatus.LIKELY: 1, CauseStatus.HYPOTHESIS: 2, CauseStatus.UNKNOWN: 3}
 _OF_A_JOB = ("JOB", "NET", "BEN", "P2P", "GDR", "PLC")
 """Checks that see what a job or a measurement does."""
 _STEP = re.compile(r"^srun (?:-\S+ )*")
@@ -110,7 +110,7 @@ def _cause(tree: Tree, result: Result, scene: Scene) -> Cause:
     if not mechanism and (part := takes_part(finding, result.findings, scene)):
         mechanism = f"{part}: a part of a loss that a dearer cause explains"
         if status is CauseStatus.ESTABLISHED:  # the fault is a fact, and what it costs here is not
-            status = CauseStatus.SUPPORTED
+            status = CauseStatus.LIKELY
     return Cause(
         finding,
         status,
@@ -199,7 +199,7 @@ def _explains_run(cause: Cause, run: Benchmark, scene: Scene) -> bool:
 def _confidence(state: State, causes: Sequence[Cause]) -> Confidence:
     """That of the first cause; of a healthy case that of what was judged, of an unknown one none."""
     if causes:
-        by_status = {CauseStatus.ESTABLISHED: Confidence.HIGH, CauseStatus.SUPPORTED: Confidence.MEDIUM}
+        by_status = {CauseStatus.ESTABLISHED: Confidence.HIGH, CauseStatus.LIKELY: Confidence.MEDIUM}
         return by_status.get(causes[0].status, Confidence.LOW)
     return Confidence.MEDIUM if state is State.HEALTHY else Confidence.LOW
 

@@ -37,14 +37,14 @@ _LASTING = ("TOP", "NUM001")
 _SETTING = re.compile(r"\b(?:NCCL|RCCL)_[A-Z0-9_]{1,60}=")
 
 _STEP = {
-    CauseStatus.ESTABLISHED: CauseStatus.SUPPORTED,
-    CauseStatus.SUPPORTED: CauseStatus.HYPOTHESIS,
+    CauseStatus.ESTABLISHED: CauseStatus.LIKELY,
+    CauseStatus.LIKELY: CauseStatus.HYPOTHESIS,
     CauseStatus.HYPOTHESIS: CauseStatus.HYPOTHESIS,
     CauseStatus.UNKNOWN: CauseStatus.UNKNOWN,
 }
 _BY_CONFIDENCE = {
     Confidence.HIGH: CauseStatus.ESTABLISHED,
-    Confidence.MEDIUM: CauseStatus.SUPPORTED,
+    Confidence.MEDIUM: CauseStatus.LIKELY,
     Confidence.LOW: CauseStatus.HYPOTHESIS,
 }
 
@@ -62,7 +62,7 @@ def status_of(cause: Finding, scene: Scene, against: Sequence[Origin]) -> CauseS
     """By the confidence of the finding, what kind of thing it sees, and what speaks against it."""
     status = _BY_CONFIDENCE[cause.confidence]
     if not cause.evidence or _only_effect(cause, scene):
-        status = _at_most(status, CauseStatus.SUPPORTED)
+        status = _at_most(status, CauseStatus.LIKELY)
     if _only_waits(cause, scene):
         status = CauseStatus.HYPOTHESIS
     return _STEP[status] if against else status
@@ -80,7 +80,7 @@ def of_another_time(cause: Finding, scene: Scene) -> bool:
 
 def at_another_time(status: CauseStatus, is_met: bool) -> CauseStatus:
     """What is left of a status where a capture of another time shows the cause, and a job its consequence, or none."""
-    return _at_most(status, CauseStatus.SUPPORTED if is_met else CauseStatus.HYPOTHESIS)
+    return _at_most(status, CauseStatus.LIKELY if is_met else CauseStatus.HYPOTHESIS)
 
 
 def names_a_cause(cause: Finding, scene: Scene) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from dataclasses import replace
 from importlib.resources import files
 
@@ -84,17 +85,18 @@ def test_a_low_run_says_how_low_of_what_and_why() -> None:
 
 
 def test_each_size_stands_beside_its_expectation() -> None:
-    line = next(line for line in drawn(low()).splitlines() if line.startswith("    4 GiB"))
-    assert line.split() == ["4", "GiB", "43", "ms", "99.95", "174.9", "469.9", "37", "%"]
+    line = next(line for line in drawn(low(), verbose=1).splitlines() if line.startswith("    4 GiB"))
+    assert line.split()[:6] == ["4", "GiB", "43", "ms", "99.95", "174.9"]
+    assert re.search(r"469\.9 +37 %", line)
 
 
 def test_the_share_of_small_sizes_is_that_of_the_times() -> None:
-    line = next(line for line in drawn(low()).splitlines() if line.startswith("    1 KiB"))
-    assert line.split()[-2:] == ["50", "%"]
+    line = next(line for line in drawn(low(), verbose=1).splitlines() if line.startswith("    1 KiB"))
+    assert " 50 %" in line
 
 
 def test_the_fit_is_spelt_as_a_formula() -> None:
-    text = drawn(low())
+    text = drawn(low(), verbose=1)
     assert "20 us + size / 100 GB/s" in text
     assert "latency floor 20 us" in text
     assert "plateau 174.9 GB/s" in text
@@ -108,7 +110,7 @@ def test_the_derivation_is_shown_on_request() -> None:
 def test_wrong_results_and_cut_rows_are_marked() -> None:
     made = run()
     rows = (*made.rows[:-1], replace(made.rows[-1], out_of_place=timing(SIZES[-1], 3), cut=True))
-    text = drawn(Benchmark(replace(made, rows=rows)))
+    text = drawn(Benchmark(replace(made, rows=rows)), verbose=1)
     line = next(line for line in text.splitlines() if "cut off" in line)
     assert line.split()[-3:] == ["3", "cut", "off"]
 

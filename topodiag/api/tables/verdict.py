@@ -74,7 +74,7 @@ CAUSES = Table(
     columns("""
         cause whole: Number of the cause, from 0.
         id text: Check that found it.
-        status text: established, supported or hypothesis.
+        status text: established, likely or hypothesis.
         message text: The fault in one line.
         nodes text: Nodes, parted by blanks.
         gpus text: GPUs, as GPU3.

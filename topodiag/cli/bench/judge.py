@@ -104,7 +104,7 @@ def judge(  # noqa: PLR0917 - one parameter per option
     if html is not None:
         _write_html(html, result, explain=explain)
     if gate:
-        reached.code = _write_gate(result, paths, printing, format_)
+        _write_gate(reached, result, paths, printing, format_)
         return
     _write(result, printing, format_=format_, csv_=csv_, explain=explain)
 
@@ -141,8 +141,8 @@ def _write_svg(path: str, result: Result) -> None:
     write_svg(path, lambda: plot_svg(series, x=SIZE, y=AXIS, title=title, marks=marks))
 
 
-def _write_gate(result: Result, paths: tuple[str, ...], printing: Printing, format_: str) -> int:
-    """The exit code: acceptance asks for a pass of every file, whatever --fail-on says."""
+def _write_gate(reached: Outcome, result: Result, paths: tuple[str, ...], printing: Printing, format_: str) -> None:
+    """Acceptance asks for a pass of every file, whatever --fail-on says."""
     from topodiag.app.bench_gate import gates  # noqa: PLC0415
     from topodiag.cli.errors import CLEAN, FOUND  # noqa: PLC0415
     from topodiag.cli.output import write_drawing  # noqa: PLC0415
@@ -150,11 +150,11 @@ def _write_gate(result: Result, paths: tuple[str, ...], printing: Printing, form
     from topodiag.report.bench.gate import draw_gate  # noqa: PLC0415
 
     made = gates(result, paths)
+    reached.code = CLEAN if all(gate.state is GateState.PASS for gate in made) else FOUND
     if format_ == "json":
         _write(result, printing, format_=format_, csv_=None, explain=False)
     else:
         write_drawing(lambda page: draw_gate(page, made), printing)
-    return CLEAN if all(each.state is GateState.PASS for each in made) else FOUND
 
 
 def _write(result: Result, printing: Printing, *, format_: str, csv_: str | None, explain: bool) -> None:

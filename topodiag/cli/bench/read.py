@@ -62,6 +62,7 @@ def read(  # noqa: PLR0917 - one parameter per option
     stored = read_store(folder)
     judged = judge(stored.plans, stored.results)
     further = None if judged.missing else next_round(stored.plans, judged, write_bw=write_bw)
+    reached.code = _code(judged, fail_on)
     answer = (judged, stored.plans, further, stored.inputs)
     (name,), (shown, plans, after, inputs) = as_shown_with([folder], answer, redact=redact)
 
@@ -88,7 +89,6 @@ def read(  # noqa: PLR0917 - one parameter per option
         _write_next(next_plan, None if further is None else plan_text(further), judged.missing)
     if not printing.quiet:
         _hints(folder, stored.torn, judged, further is not None)
-    reached.code = _code(judged, fail_on)
 
 
 def _write_next(path: str, text: str | None, missing: int) -> None:

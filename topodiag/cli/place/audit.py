@@ -68,6 +68,8 @@ def audit(
 
     check_html(html, (each.path for each in asked.inputs), printing)
     made, inputs = as_shown((audit_placement(asked, work_said(asked, trained)), asked.inputs), redact=redact)
+    result = Result(findings=made.findings, outcomes=made.outcomes, inputs=inputs)
+    reached.code = verdict(result, fail_on)
     layouts = [(made.audit.name, made.audit.assignment), ("packed", made.audit.best)]
     look = pictured.look(made.audit.cluster, made.audit.talk, layouts)
 
@@ -90,6 +92,4 @@ def audit(
         svg=None, series=tuple, title="",
     )  # fmt: skip
     pictured.write(look)
-    result = Result(findings=made.findings, outcomes=made.outcomes, inputs=inputs)
     write_drawn(html, "place audit", draw, dump, lambda: result, more)
-    reached.code = verdict(result, fail_on)

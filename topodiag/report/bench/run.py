@@ -49,8 +49,9 @@ def draw_run(page: Page, benchmark: Benchmark, *, explain: bool = False, plot: b
     _draw_errors(page, benchmark)
     if plot:
         draw_curves(page, [benchmark])
-    _draw_rows(page, benchmark)
-    _draw_fit(page, benchmark)
+    if page.style.verbose:
+        _draw_rows(page, benchmark)
+        _draw_fit(page, benchmark)
     _draw_hypotheses(page, benchmark)
     if explain or page.style.verbose:
         _draw_terms(page, benchmark)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from topodiag.model.devices import NicRole
-from topodiag.model.finding import Finding
+from topodiag.model.finding import Finding, Severity
 from topodiag.model.node import Node
 from topodiag.model.result import Result, Trouble
 from topodiag.report.answer import note_answer
@@ -24,7 +24,7 @@ def draw_header(page: Page, result: Result, node: Node) -> None:
     """Verdict, machine, software. Says healthy only of what was seen, and only when GPUs were."""
     sight = gpu_sight(node)
     unseen = {Sight.SEEN: "", Sight.NONE: "no NVIDIA GPU here"}.get(
-        sight.sight, "not judged: the GPUs could not be read"
+        sight.sight, "not known: the GPUs could not be read"
     )
     tally = judged(result, node.host)
     name, found, open_ = node.host or "this node", findings_of(result, node), result.troubles(node.host)
@@ -34,7 +34,7 @@ def draw_header(page: Page, result: Result, node: Node) -> None:
         label = "no NVIDIA GPU: " if sight.sight is Sight.NONE else "GPUs unknown: "
         page.add(page.text("  ", (label, "unknown")), sight.why)
     software = software_words(node)
-    if software and not page.style.quiet:
+    if software and page.style.verbose:
         page.add_items("  ", [(word, "dim") for word in software])
 
 
@@ -58,15 +58,14 @@ def draw_verdict(
     why_none: str = "",
     troubles: Sequence[Trouble] = (),
 ) -> None:
-    """One line: how many findings of which severity, or that none was found in what was seen or logged (`what`).
-    `why_none` says why no findings mean nothing; `troubles` are lines that no finding explains."""
-    checks = f"  ({tally.judged} of {plural(tally.total, 'check')} judged"
-    checks += f", {tally.unknown} unknown)" if tally.unknown else ")"
+    """The verdict in a line: how many findings of which severity and the worst of them, or that none was found in what
+    was seen or logged (`what`). Below it what to do. `why_none` says why no findings mean nothing; `troubles` are lines
+    that no finding explains."""
+    checks = f"  ({tally.judged} of {plural(tally.total, 'check')} ran)"
     given = list(findings)
     found = counted(given)
     if found:
-        worst = found[0][0]
-        sign, hue = SIGNS[worst], str(worst)
+        sign, hue = SIGNS[found[0][0]], str(found[0][0])
         parts: list[Part] = [(text, str(severity)) for severity, text in found]
         words = page.join([*parts, *([(unexplained_words(troubles), "doubtful")] if troubles else [])], ", ")
     elif troubles:
@@ -77,21 +76,30 @@ def draw_verdict(
         if why_none:
             verdict = why_none
         elif not tally.judged:
-            verdict = "nothing could be judged"
+            verdict = "no check could run"
         elif tally.unknown > tally.judged:
             verdict = f"no faults found in the little that was {what}"
         else:
             sign, hue, verdict = "✔", "ok", f"no faults found in what was {what}"
         words = page.text((verdict, hue))
-    page.add(page.text((sign, hue), " ", (name, "strong"), "  "), words, (checks, "dim"))
-    note_answer(page, words, _cause(page, given, len(name) + words.cell_len), sign=sign, hue=hue, name=name)
+    worst, causes = _causes(given)
+    action = causes[0].fix[0] if causes and causes[0].fix and causes[0].severity > Severity.INFO else ""
+    said = _cause(page, worst, causes, len(name) + words.cell_len)
+    page.add(page.text((sign, hue), " ", (name, "strong"), "  "), words, said, (checks, "dim"))
+    if action:
+        page.entry("do", (action, "strong"), hue="ok")
+    note_answer(page, words, said, sign=sign, hue=hue, name=name, action=action)
 
 
-def _cause(page: Page, findings: Sequence[Finding], taken: int) -> str:
+def _causes(findings: Sequence[Finding]) -> tuple[list[Finding], list[Finding]]:
+    """The worst findings, and of these those that follow from no other."""
+    worst = [finding for finding in findings if finding.severity == max(each.severity for each in findings)]
+    return worst, [finding for finding in worst if finding.follows is None] or worst
+
+
+def _cause(page: Page, worst: Sequence[Finding], causes: Sequence[Finding], taken: int) -> str:
     """The worst finding in its own words where it is alone and the line has room for it, else the checks. What follows
     from another finding is no cause: it is counted."""
-    worst = [each for each in findings if each.severity == max(each.severity for each in findings)]
-    causes = [each for each in worst if each.follows is None] or worst
     rest = f"; {len(worst) - len(causes)} follow from it" if len(worst) > len(causes) else ""
     if len(causes) == 1 and taken + len(causes[0].message) + len(rest) + 8 <= page.width:
         return f": {causes[0].message}{rest}"

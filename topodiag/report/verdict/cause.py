@@ -1,4 +1,4 @@
-"""One cause on the page: what to do, what it costs, why, where, what proves it."""
+"""One cause on the page: what to do, what it costs, how it acts, where, what proves it."""
 
 from __future__ import annotations
 
@@ -9,90 +9,88 @@ from itertools import groupby
 from topodiag.model.finding import Cost, Finding, Severity
 from topodiag.model.provenance import Origin
 from topodiag.model.result import Result
-from topodiag.model.verdict import Agreement, Cause, CauseStatus, Consequence
+from topodiag.model.verdict import Cause, CauseStatus, Consequence
 from topodiag.report.findings import cost_words, step_words, where_words
-from topodiag.report.node.marks import more
-from topodiag.report.text import Page
+from topodiag.report.text import LABEL, Page
 from topodiag.report.verdict.places import Places
 from topodiag.words.fold import plural
 from topodiag.words.hosts import short_name
 
-LABEL = 8
-CONSEQUENCES_SHOWN = 6
-EVIDENCE_SHOWN = 4
-STEPS_SHOWN = 4
+CONSEQUENCES_SHOWN = 2
+EVIDENCE_SHOWN = 2
+STEPS_SHOWN = 3
 LINKS_SHOWN = 6
-"""More links than these are left out beside their devices (`-v` shows all)."""
+"""More links than these are left out where their devices are named (`-v` shows all)."""
 
 STATUS = {
-    CauseStatus.ESTABLISHED: ("established", "ok"),
-    CauseStatus.SUPPORTED: ("supported: other causes remain possible", "doubtful"),
-    CauseStatus.HYPOTHESIS: ("hypothesis: the evidence does not show it", "doubtful"),
-    CauseStatus.UNKNOWN: ("unknown", "unknown"),
+    CauseStatus.ESTABLISHED: ("established", "", "ok"),
+    CauseStatus.LIKELY: ("likely", ", not proven: other causes remain possible", "doubtful"),
+    CauseStatus.HYPOTHESIS: ("hypothesis", ": the evidence does not show it", "doubtful"),
+    CauseStatus.UNKNOWN: ("unknown", "", "unknown"),
 }
+"""How well a cause is founded: the word, what it means, its hue."""
 
 
-def entry(page: Page, label: str, *words: str | tuple[str, str], hue: str = "dim") -> None:
-    """A line of the page: a label, then words wrapped beside it."""
-    page.add(page.text("  ", (f"{label:<{LABEL}}", hue)), *words)
+def draw_do(page: Page, cause: Cause) -> None:
+    """The first step."""
+    if cause.finding.fix:
+        page.entry("do", (cause.finding.fix[0], "strong"), hue="ok")
 
 
 def draw_answer(page: Page, cause: Cause) -> None:
-    """What to do, what it costs, and how sure that is."""
-    if cause.finding.fix:
-        entry(page, "do", (cause.finding.fix[0], "strong"), hue="ok")
+    """What it costs, and how well that is founded."""
     draw_cost(page, cause)
-    status, hue = STATUS[cause.status]
-    entry(page, "sure", (status, hue), (f", confidence {cause.finding.confidence}", "dim"))
+    status, meaning, hue = STATUS[cause.status]
+    page.entry("verdict", (status, hue), (f" (confidence {cause.finding.confidence}){meaning}", "dim"))
 
 
 def draw_cost(page: Page, cause: Cause) -> None:
-    """What a cause costs, and below it how that compares with what was measured."""
+    """What a cause costs, and how that compares with what was measured."""
     price = cause.price
     text = price.text if page.style.verbose else price.text.split("; ")[0]
     whole = price.gbs_lost is None and price.share == 1.0  # a job that ended: the text says it all
+    label = "cost"
     if words := (text if whole and text else cost_words(Cost(price.gbs_lost, price.share, text))):
-        entry(page, "cost", words)
+        page.entry(label, words, most=2)
+        label = ""
     if step := step_words(price):
-        entry(page, "step", step, (f": {price.step_said}" if price.step_said else "", "dim"))
-    if price.step_says:
-        entry(page, "steps", price.step_says)
-    if price.says:
-        entry(page, "agrees" if price.agreement is Agreement.AGREES else "compare", price.says)
+        page.entry(label, step, (f": {price.step_said}" if price.step_said else "", "dim"), most=2)
+        label = ""
+    for words in filter(None, (price.step_says, price.says)):
+        page.entry(label, words, most=1)
+        label = ""
 
 
-def draw_why(page: Page, cause: Cause) -> None:
-    """The cause and what follows from it, as a tree with the ids of the checks."""
-    severity = str(cause.finding.severity)
-    page.add(page.text("  ", (f"{'why':<{LABEL}}", "dim"), (cause.finding.id, severity), "  "), cause.finding.message)
-    if cause.finding.observed:
-        page.add(" " * (LABEL + 10), (_short(page, cause.finding.observed), "dim"))
+def draw_chain(page: Page, cause: Cause) -> None:
+    """The check that found the cause, and what follows from it as a tree."""
+    seen = cause.finding.observed or cause.finding.message
+    page.entry("cause", (f"{cause.finding.id}  ", str(cause.finding.severity)), seen, most=1)
     groups = [list(group) for _, group in groupby(cause.consequences, key=lambda each: (each.finding.id, each.depth))]
     shown = groups if page.style.verbose else groups[:CONSEQUENCES_SHOWN]
-    for group in shown:
-        _draw_consequence(page, group)
     left = sum(len(group) for group in groups[len(shown) :])
-    if left:
-        page.add(" " * (LABEL + 2), (more(left, "consequence"), "dim"))
+    for group in shown:
+        _draw_consequence(page, group, left if group is shown[-1] else 0)
 
 
-def _draw_consequence(page: Page, group: Sequence[Consequence]) -> None:
+def _draw_consequence(page: Page, group: Sequence[Consequence], left: int) -> None:
+    """Consequences of one check; `left` are not shown, and counted."""
     first = group[0]
     lead = page.text(
         " " * (LABEL + 2 * first.depth), ("└ ", "dim"), (first.finding.id, str(first.finding.severity)), "  "
     )
     if not page.style.verbose:
         rest = f" ×{len(group)}" if len(group) > 1 else ""
+        rest += f"  … and {left} more" if left else ""
         room = page.width - lead.cell_len - len(rest)
         page.add(lead, page.cut(page.text(first.finding.message), room), (rest, "strong"))
         return
-    for each in group:
-        page.add(lead, each.finding.message)
-        page.add(" " * lead.cell_len, (each.why, "dim"))
+    for consequence in group:
+        page.add(lead, consequence.finding.message)
+        page.add(" " * lead.cell_len, (consequence.why, "dim"))
 
 
 def draw_where(page: Page, cause: Cause, result: Result) -> None:
-    """The place, and of how many alike it is the odd one out."""
+    """The place, and how many of the nodes it is."""
     finding = cause.finding
     place = finding.where
     if len(place.links) > LINKS_SHOWN and (place.gpus or place.nics) and not page.style.verbose:
@@ -101,32 +99,36 @@ def draw_where(page: Page, cause: Cause, result: Result) -> None:
     names = {host for job in result.jobs for host in job.hosts} | {node.host for node in result.nodes}
     hosts = {short_name(result.identity.name(host)) for host in names}
     own = len(finding.where.nodes)
-    odd = f" ({own} of {plural(len(hosts), 'node')})" if 0 < own < len(hosts) else ""
+    share = f" ({own} of {plural(len(hosts), 'node')})" if 0 < own < len(hosts) else ""
     if words:
-        entry(page, "where", words, (odd, "strong"))
+        page.entry("where", words, (share, "strong"))
 
 
-def draw_change(page: Page, cause: Cause, *, told: bool = False) -> None:
-    """The steps, numbered where there are several, and the commands that show whether it worked. `told`: the page has
-    the first step already."""
-    steps = cause.finding.fix if not told or len(cause.finding.fix) > 1 else ()
-    shown = steps if page.style.verbose else steps[:STEPS_SHOWN]
-    for number, step in enumerate(shown, start=1):
-        count = f"{number}. " if len(steps) > 1 else ""
-        entry(page, "change" if number == 1 else "", f"{count}{step}", hue="ok")
+def draw_fix(page: Page, cause: Cause, *, first: int = 0) -> None:
+    """The steps from the number `first` on, numbered where there are several, and the command that shows whether it
+    worked."""
+    steps = list(enumerate(cause.finding.fix, start=1))[first:]
+    shown = steps if page.style.verbose else steps[: STEPS_SHOWN - first]
+    label = "fix"
+    for number, step in shown:
+        rest = f" ... {len(cause.finding.fix)}" if number == shown[-1][0] < len(cause.finding.fix) else ""
+        page.entry(label, f"{number}{rest}. {step}" if len(cause.finding.fix) > 1 else step, hue="ok", most=1)
+        label = ""
     commands = cause.confirm if page.style.verbose else cause.confirm[:1]
-    for number, command in enumerate(commands):
-        entry(page, "" if steps or number else "check", ("check: ", "dim") if steps else "", (command, "close"))
+    for command in commands:
+        page.entry(label, ("check with: ", "dim"), (command, "close"), hue="ok", most=2)
+        label = ""
 
 
-def draw_proof(page: Page, cause: Cause, places: Places) -> None:
+def draw_evidence(page: Page, cause: Cause, places: Places) -> None:
     """Lines that show it, and below them those that speak against it."""
-    _draw_lines(page, "proof", cause.finding.evidence, cause.finding, places)
-    _draw_lines(page, "against", cause.contradicted_by, cause.finding, places)
+    _draw_lines(page, "evidence", cause.finding.evidence, cause.finding, places)
+    _draw_lines(page, "against it", cause.contradicted_by, cause.finding, places)
 
 
 def _draw_lines(page: Page, label: str, lines: Sequence[Origin], finding: Finding, places: Places) -> None:
     shown = lines if page.style.verbose else lines[:EVIDENCE_SHOWN]
+    rest = f"  … and {len(lines) - len(shown)} more" if len(lines) > len(shown) else ""
     names = [page.fitting(places.spell(line, finding), LABEL + 2) for line in shown]
     widest = max((len(name) for name in names if len(name) <= page.width // 2), default=0)
     for number, (line, name) in enumerate(zip(shown, names, strict=True)):
@@ -134,15 +136,9 @@ def _draw_lines(page: Page, label: str, lines: Sequence[Origin], finding: Findin
         quote = page.text("  " + " ".join(line.text.split()))
         head.append_text(quote if line.text else page.text(""))
         head.rstrip()
-        page.lines.append(page.cut(head, page.width))
-    if len(lines) > len(shown):
-        page.add(" " * (LABEL + 2), (more(len(lines) - len(shown), "line"), "dim"))
+        last = rest if number == len(shown) - 1 else ""
+        page.lines.append(page.text(page.cut(head, page.width - len(last)), (last, "dim")))
 
 
 def is_fault(finding: Finding) -> bool:
     return finding.severity > Severity.INFO
-
-
-def _short(page: Page, words: str) -> str:
-    most = 2 * (page.width - LABEL - 10)
-    return words if page.style.verbose or len(words) <= most else words[: most - 1] + "…"

@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 
+from rich.text import Text
+
 from topodiag.model.result import Result
-from topodiag.model.verdict import State, Verdict
+from topodiag.model.verdict import RuledOut, State, Verdict
 from topodiag.report.drawn import DrawnReport
 from topodiag.report.findings import where_words
 from topodiag.report.gaps import draw_gaps
 from topodiag.report.node.marks import more
-from topodiag.report.text import Page, Part
+from topodiag.report.text import Page
 from topodiag.report.verdict.cause import (
     draw_answer,
-    draw_change,
-    draw_cost,
-    draw_proof,
+    draw_chain,
+    draw_do,
+    draw_evidence,
+    draw_fix,
     draw_where,
-    draw_why,
-    entry,
     is_fault,
 )
 from topodiag.report.verdict.places import Places
 from topodiag.report.verdict.when import draw_when
-from topodiag.words.fold import few, plural
+from topodiag.words.fold import few
 
 SIGNS = {
     State.FAILED: ("✖", "FAILED", "error"),
@@ -34,10 +36,14 @@ SIGNS = {
     State.UNKNOWN: ("?", "UNKNOWN", "unknown"),
 }
 """Sign, word and hue of a state: never the hue alone."""
-CAUSES_SHOWN = 4
-LINES_SHOWN = 4
+OTHERS_SHOWN = 3
+LINES_SHOWN = 2
+SCREEN = 23
+"""Lines of a page that a terminal of 24 shows whole, its prompt below."""
+LAST = 3
+"""Of these, the last: a blank one, the verdict and what to do."""
 FEW_LINES = 10
-"""A page that is on the screen as a whole needs no repetition."""
+"""A page of so few lines needs no repetition."""
 
 
 class VerdictTable(DrawnReport):
@@ -49,45 +55,48 @@ class VerdictTable(DrawnReport):
 
 
 def draw_verdict(page: Page, result: Result, verdict: Verdict) -> None:
-    """The whole page."""
-    _draw_headline(page, verdict)
+    """The whole page: verdict and action in the first lines and again in the last two."""
+    sign, word, hue = SIGNS[verdict.state]
+    head = page.text((f"{sign} {word}", hue), "  ")
+    begin = len(page.lines)
+    page.add(head, (verdict.headline, "strong"))
+    page.keep_lines(begin, 2)
     if verdict.causes:
+        draw_do(page, verdict.causes[0])
         draw_answer(page, verdict.causes[0])
-        _draw_others(page, verdict)
     for words in verdict.first:
-        entry(page, "first", (words, "strong"))
+        page.entry("", (words, "strong"))
     if page.style.quiet:
         return
     _draw_jobs(page, verdict)
     if verdict.causes:
-        page.blank()
         _draw_causes(page, result, verdict)
         draw_when(page, result)
-    page.blank()
-    _draw_rest(page, result, verdict)
+    rest = Page(page.style)
+    _draw_rest(rest, result, verdict)
+    page.lines.extend(_on_screen(page, rest.lines, SCREEN - LAST - (len(page.lines) - begin)))
     if page.style.verbose:
         draw_gaps(page, result)
     if len(page.lines) > FEW_LINES:
         page.blank()
-        _draw_headline(page, verdict)
+        page.lines.append(page.cut(page.text(head, (verdict.headline, "strong")), page.width))
+        if verdict.causes and verdict.causes[0].finding.fix:
+            page.add_last("do", verdict.causes[0].finding.fix[0], hue="ok")
 
 
-def _draw_headline(page: Page, verdict: Verdict) -> None:
-    sign, word, hue = SIGNS[verdict.state]
-    page.add(page.text((f"{sign} {word}", hue), "  "), (verdict.headline, "strong"))
-
-
-def _draw_others(page: Page, verdict: Verdict) -> None:
-    """The other causes by their checks, so that the first lines hide none."""
-    others = Counter(cause.finding.id for cause in verdict.causes[1:])
-    if others:
-        words = [f"{check} ×{count}" if count > 1 else check for check, count in others.items()]
-        entry(page, "also", f"{plural(len(verdict.causes) - 1, 'more cause')}: {few(words, 8)}")
+def _on_screen(page: Page, lines: list[Text], room: int) -> list[Text]:
+    """As many lines as the screen has room for; the last one counts the others, which -v shows."""
+    room = max(room, 1)
+    if len(lines) <= room or page.style.verbose:
+        return lines
+    mark = page.text((f"  … {len(lines) - room} more (-v)", "dim"))
+    lines[room - 1] = page.text(page.cut(lines[room - 1], page.width - mark.cell_len), mark)
+    return lines[:room]
 
 
 def _draw_jobs(page: Page, verdict: Verdict) -> None:
-    """Where there are several jobs and runs, the state of each."""
-    if len(verdict.jobs) < 2:
+    """Where there are several jobs and runs, and not all are the same: the state of each."""
+    if len({(job.state, job.causes) for job in verdict.jobs}) < 2 and not page.style.verbose:
         return
     shown = verdict.jobs if page.style.verbose else verdict.jobs[: 2 * LINES_SHOWN]
     for number, job in enumerate(shown):
@@ -96,45 +105,58 @@ def _draw_jobs(page: Page, verdict: Verdict) -> None:
         words: list[str | tuple[str, str]] = [(f"{sign} {word.lower()}", hue), f"  {job.name}"]
         if cause:
             words.append((f"  {cause}", "dim"))
-        entry(page, "jobs" if number == 0 else "", *words)
+        page.entry("jobs" if number == 0 else "", *words)
     if len(verdict.jobs) > len(shown):
-        entry(page, "", (more(len(verdict.jobs) - len(shown), "job"), "dim"))
+        page.entry("", (more(len(verdict.jobs) - len(shown), "job"), "dim"))
 
 
 def _draw_causes(page: Page, result: Result, verdict: Verdict) -> None:
+    """The first cause whole, the others in a line each; with -v all whole."""
     places = Places(result)
-    shown = verdict.causes if page.style.verbose else verdict.causes[:CAUSES_SHOWN]
-    for number, cause in enumerate(shown):
+    whole = verdict.causes if page.style.verbose else verdict.causes[:1]
+    for number, cause in enumerate(whole):
         if number:
             page.blank()
-            page.add(page.text("  ", (f"cause {number + 1} of {len(verdict.causes)}", "strong")))
-        draw_why(page, cause)
+            page.add(page.text("  ", (f"cause {number + 1} of {len(verdict.causes)}", "strong")), cause.finding.message)
+        draw_chain(page, cause)
         draw_where(page, cause, result)
         if number:
-            draw_cost(page, cause)
-        draw_change(page, cause, told=number == 0)
-        draw_proof(page, cause, places)
-    if len(verdict.causes) > len(shown):
-        page.blank()
-        page.add("  ", (more(len(verdict.causes) - len(shown), "cause"), "dim"))
+            draw_answer(page, cause)
+        draw_fix(page, cause, first=0 if number else 1)
+        draw_evidence(page, cause, places)
+    others = verdict.causes[len(whole) :]
+    for number, cause in enumerate(others[:OTHERS_SHOWN]):
+        finding = cause.finding
+        where = where_words(finding.where, several_nodes=True)
+        page.entry("also" if number == 0 else "", (f"{finding.id}  ", str(finding.severity)),
+              f"{where}: {finding.message}" if where else finding.message, most=1)  # fmt: skip
+    if len(others) > OTHERS_SHOWN:
+        ids = [f"{check} ×{count}" if count > 1 else check
+               for check, count in Counter(cause.finding.id for cause in others[OTHERS_SHOWN:]).items()]  # fmt: skip
+        page.entry("", (f"{more(len(others) - OTHERS_SHOWN, 'cause')}: {few(ids, 6)}", "dim"), most=1)
 
 
 def _draw_rest(page: Page, result: Result, verdict: Verdict) -> None:
-    """What bears on nothing, what it is not, what is open, what it rests on, and what would settle it."""
+    """What to look at next, what is at odds or open, what it is not, what bears on nothing, and what all rests on: in
+    the order in which a reader can spare it."""
+    verbose = bool(page.style.verbose)
     _draw_leads(page, result, verdict)
-    _draw_beside(page, verdict)
-    for number, conflict in enumerate(result.identity.conflicts[: _most(page)]):
-        entry(page, "clash" if number == 0 else "", (conflict.subject, "strong"), f": {conflict.text}", hue="doubtful")
-    _draw_ruled_out(page, verdict)
-    told = {cause.price.says for cause in verdict.causes}
-    open_ = [words for words in verdict.not_explained if words not in told]
-    for number, words in enumerate(open_[: _most(page)]):
-        entry(page, "open" if number == 0 else "", words, hue="doubtful")
-    _draw_more(page, len(open_), "line")
-    _items(page, "joined", list(verdict.joined))
-    for number, step in enumerate(verdict.next_evidence):
+    for number, step in enumerate(verdict.next_evidence if verbose else verdict.next_evidence[:1]):
         on = f" on {step.where}" if step.where else ""
-        entry(page, "next" if number == 0 else "", (step.command, "close"), f"{on}: {step.why or step.what}", hue="ok")
+        words = f"{on}: {step.why or step.what}"
+        page.entry("next" if number == 0 else "", (step.command, "close"), words, hue="ok", most=2)
+    for number, conflict in enumerate(result.identity.conflicts if verbose else result.identity.conflicts[:1]):
+        label = "conflict" if number == 0 else ""
+        page.entry(label, (conflict.subject, "strong"), f": {conflict.text}", hue="doubtful", most=1)
+    _draw_ruled_out(page, verdict)
+    _draw_unrelated(page, verdict)
+    drawn = {cause.price.says for cause in verdict.causes}
+    open_ = [words for words in verdict.not_explained if words not in drawn]
+    for number, words in enumerate(open_[: _most(page)]):
+        page.entry("unclear" if number == 0 else "", words, hue="doubtful", most=1)
+    _draw_more(page, len(open_), "line")
+    if verdict.joined:
+        page.entry("read", " · ".join(words for words in verdict.joined if not words.endswith(" none")), most=1)
 
 
 def _draw_leads(page: Page, result: Result, verdict: Verdict) -> None:
@@ -147,27 +169,27 @@ def _draw_leads(page: Page, result: Result, verdict: Verdict) -> None:
     first, *others = verdict.leads
     less = "less: " + ", ".join(each.id for each in others) if others else ""
     if verdict.causes:
-        entry(page, "like", first.message, (f"; {less}" if less else "", "dim"))
+        page.entry("guess", first.message, (f"; {less}" if less else "", "dim"), most=2)
         return
     places = Places(result)
-    entry(page, "like", (first.id, "info"), f"  {first.observed}")
+    page.entry("guess", (first.id, "info"), f"  {first.observed}")
     for line in first.evidence:
-        entry(page, "", (f"{places.spell(line)}  {line.text}", "dim"))
+        page.entry("", (f"{places.spell(line)}  {line.text}", "dim"))
     if less:
-        entry(page, "", (less, "dim"))
-    entry(page, "", "; ".join(first.fix))
+        page.entry("", (less, "dim"))
+    page.entry("", "; ".join(first.fix))
 
 
-def _draw_beside(page: Page, verdict: Verdict) -> None:
+def _draw_unrelated(page: Page, verdict: Verdict) -> None:
     """Faults that no job met. Where nothing else is said, what was seen without being a fault is all there is to go
     on."""
     everything = page.style.verbose or verdict.state is State.UNKNOWN
-    beside = [each for each in verdict.unrelated if everything or is_fault(each)]
-    for number, finding in enumerate(beside[: _most(page)]):
+    unrelated = [finding for finding in verdict.unrelated if everything or is_fault(finding)]
+    for number, finding in enumerate(unrelated[: _most(page)]):
         where = where_words(finding.where, several_nodes=True)
-        entry(page, "beside" if number == 0 else "", (finding.id, str(finding.severity)), "  ", finding.message,
-              (f"  {where}" if where else "", "dim"))  # fmt: skip
-    _draw_more(page, len(beside), "finding")
+        page.entry("unrelated" if number == 0 else "", (finding.id, str(finding.severity)), "  ", finding.message,
+              (f"  {where}" if where else "", "dim"), most=1)  # fmt: skip
+    _draw_more(page, len(unrelated), "finding")
 
 
 def _most(page: Page) -> int | None:
@@ -177,19 +199,33 @@ def _most(page: Page) -> int | None:
 
 def _draw_more(page: Page, count: int, what: str) -> None:
     if count > LINES_SHOWN and not page.style.verbose:
-        entry(page, "", (more(count - LINES_SHOWN, what), "dim"))
+        page.entry("", (more(count - LINES_SHOWN, what), "dim"))
 
 
 def _draw_ruled_out(page: Page, verdict: Verdict) -> None:
+    """Each with its source: the tool whose lines clear it, else the checks that did."""
     if not verdict.ruled_out:
         return
     if not page.style.verbose:
-        entry(page, "not", few([each.what for each in verdict.ruled_out], 12), (" (-v says by what)", "dim"))
+        page.entry("ruled out", ", ".join(f"{part.what} ({source_of(part)})" for part in verdict.ruled_out), most=2)
         return
-    for number, each in enumerate(verdict.ruled_out):
-        entry(page, "not" if number == 0 else "", (each.what, "strong"), f": {each.by}")
+    for number, part in enumerate(verdict.ruled_out):
+        page.entry("ruled out" if number == 0 else "", (part.what, "strong"), f": {part.by}")
 
 
-def _items(page: Page, label: str, items: list[Part]) -> None:
-    if items:
-        page.add_items(page.text("  ", (f"{label:<8}", "dim")), items)
+_CHECKS = re.compile(r"\(([A-Z0-9]{3}\d{3}(?:, [A-Z0-9]{3}\d{3})*)\)")
+_TOOLS = (
+    ("nvml", "NVML"), ("nvidia-smi", "nvidia-smi"), ("sys-", "sysfs"), ("ibstat", "ibstat"), ("lspci", "lspci"),
+    (".log", "NCCL log"),
+)  # fmt: skip
+"""Part of a source's name, and what a reader calls it."""
+
+
+def source_of(part: RuledOut) -> str:
+    """Where the lines that clear a part are from; the checks that cleared it where no line is kept."""
+    for line in part.evidence:
+        for sign, name in _TOOLS:
+            if sign in line.source:
+                return name
+    match = _CHECKS.search(part.by)
+    return match[1] if match else part.by

@@ -10,15 +10,14 @@ from topodiag.model.result import Result
 from topodiag.model.timeline import Moment
 from topodiag.model.verdict import State
 from topodiag.report.node.marks import more
-from topodiag.report.text import Page
+from topodiag.report.text import LABEL, Page
 from topodiag.words.units import signed_s, spell_s
 
 BEFORE_S, AFTER_S = 600.0, 300.0
 """An event counts for a failure from ten minutes before to five after it (join of RSC, arXiv 2410.21680)."""
-SHOWN = 5
+SHOWN = 2
 MOST = 200
 """Events that `-v` prints; the JSON has all that were kept."""
-_LABEL = 8
 
 
 def draw_when(page: Page, result: Result) -> None:
@@ -29,7 +28,7 @@ def draw_when(page: Page, result: Result) -> None:
         for clock in result.timeline.clocks:
             skew = signed_s(clock.skew_s) if clock.skew_s is not None else "skew not known"
             within = f" within {spell_s(clock.within_s)}" if clock.within_s is not None else ""
-            page.add(" " * (_LABEL + 2), (f"clock of {clock.source} on {clock.host or 'no host'}: {skew}{within}: "
+            page.add(" " * (LABEL + 2), (f"clock of {clock.source} on {clock.host or 'no host'}: {skew}{within}: "
                                           f"{clock.how}", "dim"))  # fmt: skip
         return
     if verdict is None or verdict.state not in (State.FAILED, State.HUNG):
@@ -69,15 +68,15 @@ def _draw(page: Page, moments: Sequence[Moment], total: int) -> None:
     for number, each in enumerate(moments):
         place = each.host + (f" rank {each.rank}" if each.rank >= 0 else "")
         count = f" ×{each.count}" if each.count > 1 else ""
-        label = f"{'when' if number == 0 else '':<{_LABEL}}"
+        label = f"{'when' if number == 0 else '':<{LABEL}}"
         at = _clock(each, dated=len(days) > 1)
         head = page.text("  ", (label, "dim"), (at, "close"), "  ", (f"{place}  " if place else "", "name"))
         head.append_text(page.text(" ".join(each.what.split())))
         line = page.cut(head, page.width - len(count))
         line.append_text(page.text((count, "strong")))
         page.lines.append(line)
-    if total > len(moments):
-        page.add(" " * (_LABEL + 2), (more(total - len(moments), "event"), "dim"))
+    if total > len(moments) and page.style.verbose:
+        page.add(" " * (LABEL + 2), (more(total - len(moments), "event"), "dim"))
 
 
 def _clock(moment: Moment, *, dated: bool = False) -> str:

@@ -52,36 +52,36 @@ def compare(  # noqa: PLR0917 - three figures, and the words for them
     `unreckoned` why."""
     off = measured / predicted - 1
     numbers = f"predicted {in_gbs(predicted)} of {spell_gbs(whole)}, measured {spell_gbs(measured)}"
-    numbers += f" ({percent(off, signed=True)})"
+    numbers += f", {percent(off, signed=True)}"
     loss, missing = whole - predicted, whole - measured
     verb = "explain" if cause.startswith("these") else "explains"
     if loss < SLIGHT * whole:
         if missing < TOLERANCE * whole:
-            return Compared(Agreement.AGREES, f"{numbers}: {cause} cost{_s(cause)} next to nothing here, as measured")
-        return Compared(Agreement.PART, f"{numbers}: {in_gbs(predicted - measured)} are left unexplained")
+            return Compared(Agreement.AGREES, f"{cause} cost{_s(cause)} next to nothing here, as measured ({numbers})")
+        return Compared(Agreement.PART, f"{in_gbs(predicted - measured)} stay unexplained ({numbers})")
     if _same(loss, missing) and max(measured, predicted) <= LEFT * min(measured, predicted):
         if abs(off) > TOLERANCE:
-            numbers += f", losses of {percent(loss / whole)} and {percent(missing / whole)}"
-        return Compared(Agreement.AGREES, f"{numbers}: {cause} {verb} {_part(loss, missing)}")
+            numbers += f", losses {percent(loss / whole)} and {percent(missing / whole)}"
+        return Compared(Agreement.AGREES, f"{cause} {verb} {_part(loss, missing)} ({numbers})")
     nearer_to_whole = abs(whole - measured) < abs(measured - predicted)
     if measured > predicted * (1 + TOLERANCE) or (measured > predicted and nearer_to_whole):
         said = "no such loss was measured" if nearer_to_whole else "less was lost than that"
-        return Compared(Agreement.EXCEEDS, f"{numbers}: {said}, so it was not in force in this run, or not so much")
+        return Compared(Agreement.EXCEEDS, f"{said}, so it was not or not fully in force in this run ({numbers})")
     if least < 1 and least * predicted <= measured < predicted:
-        bounds = f"between {spell_gbs(least * predicted)} and {in_gbs(predicted)} are to be expected of such a way"
-        bounds += f": NCCL reckons {unreckoned}" if unreckoned else ""
-        return Compared(Agreement.AGREES, f"{numbers}: {cause} {verb} the loss, {bounds}")
+        bounds = f"expect {spell_gbs(least * predicted)} to {in_gbs(predicted)}"
+        bounds += f": NCCL's model leaves out {unreckoned}" if unreckoned else ""
+        return Compared(Agreement.AGREES, f"{cause} {verb} the loss ({numbers}); {bounds}")
     if measured < predicted * (1 - TOLERANCE) or loss < HALF * missing:
-        rest = f"{in_gbs(predicted - measured)} are left unexplained"
-        return Compared(Agreement.PART, f"{numbers}: {cause} {verb} {_part(loss, missing)}, {rest}")
-    return Compared(Agreement.AGREES, f"{numbers}: {cause} {verb} the loss")
+        rest = f"{in_gbs(predicted - measured)} stay unexplained"
+        return Compared(Agreement.PART, f"{cause} {verb} {_part(loss, missing)}, {rest} ({numbers})")
+    return Compared(Agreement.AGREES, f"{cause} {verb} the loss ({numbers})")
 
 
 def _part(loss: float, missing: float) -> str:
     """How much of the loss, where that is not all but for what runs vary by."""
     share = loss / missing
     if share > 1 + SLIGHT:
-        return "the loss, and a little more was to be expected"
+        return "the loss; slightly more was predicted"
     return "the loss" if share > 1 - SLIGHT else f"{percent(share)} of the loss"
 
 
@@ -124,7 +124,7 @@ def same_as_table(
             if abs(theirs - predicted_gbs) <= PRINTED * theirs:
                 return f"NCCL's own table in the log says the same: {in_gbs(theirs)} of {algorithm}"
             ours = spell_gbs(predicted_gbs)
-            return f"NCCL's own table in the log has {in_gbs(theirs)} of {algorithm}, {ours} are reckoned"
+            return f"NCCL's own table in the log has {in_gbs(theirs)} of {algorithm}, {ours} are modelled"
     return ""
 
 

@@ -111,7 +111,7 @@ class NoPeerToPeer(Mend):
 
     checks = ("P2P001",)
     least = HOST_MEMORY
-    unreckoned = "links and no copies through host memory"
+    unreckoned = "copies through host memory"
 
     def inflict(self, machine: Machine, host: HostGround, finding: Finding) -> Machine:
         return machine.with_env("NCCL_P2P_DISABLE", "1")

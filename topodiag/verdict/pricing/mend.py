@@ -26,7 +26,7 @@ class Mend(ABC):
     """Share of NCCL's figure down to which a run may fall with this cause alone, where that figure is an upper bound:
     NCCL knows links, and not what host memory or a TCP stack make of them."""
     unreckoned: ClassVar[str] = ""
-    """What takes that share, in words that go on after "NCCL reckons ..."."""
+    """What takes that share, in words that go on after "NCCL's model leaves out ..."."""
 
     @abstractmethod
     def inflict(self, machine: Machine, host: HostGround, finding: Finding) -> Machine:

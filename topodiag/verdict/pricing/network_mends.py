@@ -81,7 +81,7 @@ class Sockets(Mend):
 
     checks = ("NET001", "NET005", "NET010")
     least = TCP
-    unreckoned = "the interface's rate and nothing that TCP takes"
+    unreckoned = "the costs of TCP"
 
     def inflict(self, machine: Machine, host: HostGround, finding: Finding) -> Machine:
         return over_sockets(machine, host)
@@ -92,7 +92,7 @@ class NoGpuDirect(Mend):
 
     checks = ("GDR001",)
     least = HOST_MEMORY
-    unreckoned = "links and no copies through host memory"
+    unreckoned = "copies through host memory"
 
     def inflict(self, machine: Machine, host: HostGround, finding: Finding) -> Machine:
         return replace(machine, tree=without_gdr(machine.tree))

@@ -60,7 +60,7 @@ class Cause(Struct, frozen=True, kw_only=True):
     `all_gone` with every cause gone."""
 
     check: Check
-    status: Literal["established", "supported", "hypothesis", "unknown"]
+    status: Literal["established", "likely", "hypothesis", "unknown"]
     severity: Literal["info", "warning", "error"]
     confidence: Level
     message: str
