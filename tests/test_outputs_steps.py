@@ -181,7 +181,7 @@ def test_the_share_and_the_figures_are_told_and_that_no_wire_is_to_blame(tmp_pat
     assert "80 %" in finding["message"]
     assert "4.25 s a step" in finding["observed"]
     assert "3.4 s are waiting for data" in finding["observed"]
-    assert "leave the wires alone" in finding["fix"][-1]
+    assert "leave the links alone" in finding["fix"][-1]
 
 
 def test_time_beside_the_step_is_added_to_it(tmp_path: Path) -> None:

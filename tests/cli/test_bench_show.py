@@ -114,7 +114,7 @@ def test_an_amd_machine_is_known_by_its_name(tmp_path: Path) -> None:
     place = tmp_path / "rccl.log"
     place.write_text(table(beta=190, ranks=16, hosts=2).replace("NVIDIA H100 80GB HBM3", ""))
     done = run(str(place), "--system", "bm.gpu.mi300x.8")
-    assert "expected of  BM.GPU.MI300X.8  up to 448 GB/s by its wires  [medium confidence]" in done.stdout
+    assert "expected of  BM.GPU.MI300X.8  up to 448 GB/s by its links  [medium confidence]" in done.stdout
 
 
 def test_a_folder_of_many_runs_is_one_line_each(tmp_path: Path) -> None:

@@ -106,7 +106,7 @@ def test_trays_of_a_rack_are_one_domain_to_the_solver_too(place: Run) -> None:
     ("args", "said"),
     [
         (("solve", *SYSTEM, "--tp", "8", "--dp", "7"), "56 ranks do not fit on 48 usable GPUs"),
-        (("solve", *SYSTEM), "Who talks to whom?"),
+        (("solve", *SYSTEM), "Which ranks form groups?"),
         (("emit", "hostfile", "/nonexistent/map.json"), "no such file"),
         (("emit", "pbs", "-"), "'pbs' is not one of"),
     ],

@@ -223,7 +223,7 @@ def test_nvlink_rates_are_half_of_the_aggregate_of_both_directions(system: str, 
     """nvidia-smi's line rate of an H100 link is 26.562 GB/s: 6 % over the 25 that the datasheet's 900 counts."""
     inside = machine(find_system(system), 1).inside
     assert inside.line_gbs == pytest.approx(gbs / 2, rel=0.07)
-    assert inside.link.gbs < gbs / 2, "what NCCL reckons of it"
+    assert inside.link.gbs < gbs / 2, "what NCCL assumes of it"
 
 
 def test_an_nvl72_rack_is_one_nvlink_domain_of_72() -> None:

@@ -10,7 +10,7 @@ from tests.shown import ROOT
 
 PACKAGE = ROOT / "topodiag"
 IDENTITY = "identity: joins one device or communicator of several sources"
-NODE_STATE = "state of the node: for checks of limits, of lost or held-down GPUs, and of a node among its siblings"
+NODE_STATE = "state of the node: for checks of limits, of lost or held-down GPUs, and of a node among its peers"
 PRINTED = "NCCL's own figure or word, kept beside what is predicted: a case quotes it"
 KEPT = {
     "attempts": "how often a node was asked, in the file of a collection",

@@ -152,7 +152,7 @@ def sick_h100(host="gpu-002"):
 def finding(check="NVL001", severity=Severity.ERROR, message="GPU3 has 12 of 18 NVLinks active", **rest):
     given = {
         "observed": "12 active links of 26.6 GB/s",
-        "expected": "18 links (datasheet of the H100 SXM; all 7 siblings have 18)",
+        "expected": "18 links (datasheet of the H100 SXM; all 7 peers have 18)",
         "fix": ("Reset the GPU: nvidia-smi --gpu-reset -i 3", "If links stay down, drain the node and reseat the GPU"),
         "where": Where(nodes=("gpu-002",), gpus=("GPU3",)),
     }
@@ -171,7 +171,7 @@ SICK_FINDINGS = (
         "NIC001",
         message="compute NIC mlx5_6 is down (Polling)",
         observed="port 1 DOWN, Polling",
-        expected="ACTIVE, LinkUp, as its 7 siblings",
+        expected="ACTIVE, LinkUp, as its 7 peers",
         where=Where(nodes=("gpu-002",), nics=("mlx5_6",)),
         cost=Cost(50.0, 0.125, "of the node's network bandwidth"),
         evidence=(Origin("trees/sys-infiniband.tree", 203, "ports/1/state 1: DOWN"),),
@@ -182,7 +182,7 @@ SICK_FINDINGS = (
         Severity.WARNING,
         "GPU5 runs on 8 of 16 PCIe lanes",
         observed="x8",
-        expected="x16 (GPU and slot can do it; siblings have x16)",
+        expected="x16 (GPU and slot can do it; peers have x16)",
         where=Where(nodes=("gpu-002",), gpus=("GPU5",), links=("0000:63:00.0",)),
         cost=Cost(24.0, 0.5, "host and NIC bandwidth of GPU5"),
         evidence=(Origin("trees/sys-pci.tree", 12, "current_link_width 8"),),

@@ -195,7 +195,7 @@ def test_what_ended_the_job_stands_before_what_costs_more() -> None:
 
 def test_parts_that_were_judged_clean_are_ruled_out_and_those_that_nobody_judged_are_not() -> None:
     told = verdict(case=running(), clean="NVL001 NET001")
-    assert [each.what for each in told.ruled_out] == ["NVLink", "sockets in the place of RDMA"]
+    assert [each.what for each in told.ruled_out] == ["NVLink", "sockets instead of RDMA"]
     assert told.ruled_out[1].evidence
 
 
@@ -229,7 +229,7 @@ def test_the_next_evidence_is_a_capture_of_the_odd_node_whose_siblings_are_known
     odd = seen("NIC005", W, nodes=("n1",), line=LOG, cost=Cost(50.0, 0.125))
     [step] = verdict(odd, case=case).next_evidence
     assert (step.where, step.command) == ("n1", "topodiag scan --save n1.tar.gz")
-    assert step.why.endswith("its siblings n0 are known")
+    assert step.why.endswith("its peers n0 are known")
 
 
 def test_a_rank_that_is_behind_is_asked_for_its_stack() -> None:
@@ -265,7 +265,9 @@ def test_the_headline_of_a_hypothesis_says_that_it_is_one() -> None:
 
 def test_a_program_that_diverged_is_no_question_of_topology() -> None:
     told = verdict(seen("JOB006"), case=running())
-    assert told.first == ("Topology does not matter here: the program or one of its processes is the cause, no wire.",)
+    assert told.first == (
+        "Topology does not matter here: the program or one of its processes is the cause, not a link.",
+    )
 
 
 def test_a_normal_measurement_says_that_an_expectation_above_it_is_wrong() -> None:

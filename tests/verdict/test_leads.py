@@ -44,14 +44,14 @@ def test_where_nothing_is_established_the_first_lead_is_a_note_and_the_headline(
         (LINE,),
     )
     assert made.verdict is not None
-    assert made.verdict.headline.startswith("nothing here is established; it reads like NVL005 (")
+    assert made.verdict.headline.startswith("nothing here is established; it resembles NVL005 (")
     assert made.verdict.state is State.UNKNOWN
 
 
 def test_what_is_more_like_a_harmless_text_says_so() -> None:
     made = with_leads(OPEN, Likeness(LIKELY, harmless=True))
     assert made.findings[0].message.startswith(
-        "reads like texts in which nothing was wrong; if something is, like NVL005"
+        "resembles texts in which nothing was wrong; if something is, like NVL005"
     )
 
 
@@ -98,7 +98,7 @@ def test_beside_an_effect_the_first_lead_is_in_the_headline_and_none_is_a_findin
     assert made.findings == result.findings
     assert made.verdict is not None
     assert made.verdict.headline.startswith(
-        "as the check says; what did it is not in sight, the text reads like NVL005 ("
+        "as the check says; what did it is not in sight, the text resembles NVL005 ("
     )
 
 
@@ -123,7 +123,7 @@ def test_a_clear_lead_leaves_open_what_the_checks_call_healthy(score: float, har
     assert made.findings == ()
     assert made.verdict is not None
     assert made.verdict.state is (State.UNKNOWN if said else State.HEALTHY)
-    assert made.verdict.headline.startswith("nothing is wrong, but it reads like NVL005 (") == said
+    assert made.verdict.headline.startswith("nothing is wrong, but it resembles NVL005 (") == said
 
 
 def test_a_note_of_the_check_itself_is_kept_and_comes_first() -> None:

@@ -146,7 +146,7 @@ def _placement(cause: Cause, result: Result, paths: Sequence[str]) -> Made:
     from topodiag.emit.place_formats import write  # noqa: PLC0415 - numpy, which only maps need
 
     solved = solve_placement(PlaceOptions(ClusterOptions(), LayoutOptions(), paths=tuple(paths)))
-    check = "topodiag place audit with this file in the place of the old one: no finding PLC001 or PLC006"
+    check = "topodiag place audit with this file instead of the old one: no finding PLC001 or PLC006"
     for launcher, name in (("slurm-hostfile", "slurm-hostfile.txt"), ("rankfile", "rankfile.txt")):
         written = write(solved.place, launcher)
         yield Artefact(name, written.text, cause, re.sub(r"\bFILE\b", name, written.command or launcher), check)

@@ -160,7 +160,7 @@ def expected_of(run: BenchRun, machine: Machine, chosen: BenchOptions, gaps: lis
     told = [(each.expectation.busbw_gbs, each, nodes) for each, nodes in made if each.expectation is not None]
     if len(sorts) == 1 or not told:
         return made[0][0]
-    why = _kinds(told) + (f"; {len(sorts) - MOST_SORTS} further kinds were not reckoned" if sorts[MOST_SORTS:] else "")
+    why = _kinds(told) + (f"; {len(sorts) - MOST_SORTS} further kinds were not modelled" if sorts[MOST_SORTS:] else "")
     gaps.append(NotObserved("one machine for all nodes", f"{why} (topodiag topo diff compares two)"))
     return min(told, key=lambda each: each[0])[1]
 

@@ -161,7 +161,7 @@ def _machine(options: ClusterOptions, facts: ClusterFacts, usual: str) -> tuple[
             pass
     if facts.sample:
         made = machine_of(facts.sample, count, gpu=options.gpu, nics=nics)
-        said = f"links are NCCL's reckoning of {facts.sample}, taken for all nodes (--system NAME)"
+        said = f"links are NCCL's model of {facts.sample}, taken for all nodes (--system NAME)"
         return replace(made, name=facts.system or "the nodes found", assumed=()), (said,)
     said = f"{facts.name} names no system that topodiag knows: links are those of {DEFAULT_SYSTEM} (--system NAME)"
     return machine_of(DEFAULT_SYSTEM, count, gpu=options.gpu, nics=nics), (said,)

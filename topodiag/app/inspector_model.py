@@ -159,7 +159,7 @@ def _not_of_machine(size: CallsOfOneSize, expected_us: float) -> str:
         return SHORT
     if size.clean_us > ALIKE * size.best_us:
         took = f"{spell_us(size.best_us)} at best and {spell_us(size.clean_us)} as a rule"
-        alone = "others use the wires or the GPUs at times, and what the machine allows is not seen"
+        alone = "others use the links or the GPUs at times, and what the machine allows is not seen"
         return f"{size.collective} of one size takes {took}: {alone}"
     return ""
 

@@ -102,7 +102,7 @@ def _found(path: str, nodes: int, nics: tuple[int, float] | None) -> Machine:
     kind = "nvlink" if linked else "pcie"
     near = Link(catalog.latency_us(kind) or 0.0, rate, "NVLink" if linked else "PCIe")
     domain = rack_domain(product, gpus) if linked else gpus
-    inside = Tier(kind, near, domain, 0.0, f"NCCL {alone.version}'s reckoning of {path}")
+    inside = Tier(kind, near, domain, 0.0, f"NCCL {alone.version}'s model of {path}")
     network = _network_of(topology, nodes, gpus, nics, alone=domain == gpus)
     return Machine(
         name=path,

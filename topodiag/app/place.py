@@ -119,7 +119,7 @@ def sort_out(options: PlaceOptions) -> tuple[PlaceOptions, tuple[str, ...]]:
         raise PlaceError(f"{made.sizes} and the options both say how the job is laid out: give one")
     layout = _sizes(made.sizes) if made.sizes else options.layout
     if made.groups and layout is not None:
-        raise PlaceError("a file of groups and parallel sizes both say who talks to whom: give one")
+        raise PlaceError("a file of groups and parallel sizes both say which ranks form groups: give one")
     sorted_out = replace(options, cluster=made.cluster, places=made.places, layout=layout, groups=made.groups, paths=())
     return sorted_out, made.left
 
@@ -189,7 +189,7 @@ def talk_for(ready: Ready, trained: Mapping[str, Any] | None = None) -> Talk:
         return talk_of_groups(cluster, ready.groups, ready.world)
     if job is not None:
         return talk_of_job(cluster, job)
-    raise PlaceError("Who talks to whom? Give parallel sizes (--tp 8 --pp 4), --groups FILE, or --log FILE.")
+    raise PlaceError("Which ranks form groups? Give parallel sizes (--tp 8 --pp 4), --groups FILE, or --log FILE.")
 
 
 def _trained(ready: Ready, layout: Layout, trained: Mapping[str, Any]) -> Talk:

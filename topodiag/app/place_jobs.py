@@ -72,7 +72,7 @@ def place_jobs(case: Case, trained: Mapping[str, Any] | None = None) -> PlacedJo
     return PlacedJobs(tuple(steps), tuple(outcomes), tuple(dict.fromkeys(missing)))
 
 
-NO_TALK = "who talks to whom is not known: give the parallel sizes (--tp, --pp, ...), or the log of the job"
+NO_TALK = "which ranks form groups is not known: give the parallel sizes (--tp, --pp, ...), or the log of the job"
 
 
 def _jobs(case: Case) -> Iterator[Job]:

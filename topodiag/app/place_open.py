@@ -113,7 +113,7 @@ def _wires(job: Job) -> dict[str, Any]:
     wires = wires_of([job])
     if wires.kind == "sockets":
         gbps = interface_gbps(job)
-        said = f"the log shows TCP sockets between nodes: {in_gbps(gbps)} of a node, as NCCL reckons its interfaces"
+        said = f"the log shows TCP sockets between nodes: {in_gbps(gbps)} of a node, as NCCL models its interfaces"
         return {"nics": (1, gbps), "nics_said": said}
     if wires.nics is None:
         return {}

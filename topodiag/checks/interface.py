@@ -122,7 +122,7 @@ class OneStep(Check[J, Never]):
 
 
 class NodeCheck(Check[Node, O]):
-    """A check that judges one node; `peers` are the other nodes in evidence, for comparisons between siblings."""
+    """A check that judges one node; `peers` are the other nodes in evidence, for comparisons between peers."""
 
     def finding(
         self,

@@ -20,7 +20,7 @@ def like(likely: Likely, *, harmless: bool) -> Finding | None:
     if check is None:
         return None
     words = ", ".join(likely.words)
-    doubt = "reads like texts in which nothing was wrong; if something is, like" if harmless else "reads like"
+    doubt = "resembles texts in which nothing was wrong; if something is, like" if harmless else "resembles"
     return Finding(
         id=likely.check,
         severity=Severity.INFO,
@@ -38,7 +38,7 @@ def like(likely: Likely, *, harmless: bool) -> Finding | None:
 
 
 def title_of(note: Finding) -> str:
-    """`reads like NET002 (the wrong interface is used)`: the note without its words."""
+    """`resembles NET002 (the wrong interface is used)`: the note without its words."""
     return note.message.partition(": a resemblance")[0]
 
 

@@ -31,7 +31,7 @@ FAMILIES = {
     "JOB": "Jobs",
     "ENV": "NCCL's settings",
     "BEN": "Benchmarks",
-    "FLT": "A node among its siblings",
+    "FLT": "A node among its peers",
 }
 """What ids begin with, in the order of the catalogue, and what each family is about."""
 

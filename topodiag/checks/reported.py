@@ -74,7 +74,7 @@ WORDS: dict[str, tuple[str, str, str, str]] = {
     "gpu-clocks": ("GPU004", "clocks of GPUs are held down", "clocks that the product reaches",
                    "`nvidia-smi -q -d PERFORMANCE,CLOCK` on the node: the reason that holds them"),
     "gpu-slow": ("GPU006", "copies to or from a GPU are slower than they should be", "copies as fast as those of"
-    " its siblings",
+    " its peers",
                  "`nvbandwidth` or `bandwidthTest` for each GPU, then `sudo lspci -vv`: LnkSta beside LnkCap of"
                  " that GPU"),
     "port-flap": ("NIC003", "the link of a network port goes down and comes back", "links that stay up",

@@ -46,7 +46,7 @@ class LazyGroup(click.Group):
     headings: ClassVar[Mapping[str, str]] = {}
     """Headings of the list of commands, by the first command below each."""
     of_paths: ClassVar[str] = ""
-    """The command that runs where a path or an option stands in the place of a command: where it lives."""
+    """The command that runs where a path or an option stands instead of a command: where it lives."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if not args and not ctx.resilient_parsing:
@@ -82,7 +82,7 @@ class LazyGroup(click.Group):
         raise no_such("command", name, self.places, ctx, or_path=bool(self.of_paths))
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Commands, and the paths that may stand in the place of one."""
+        """Commands, and the paths that may stand instead of one."""
         offered = super().shell_complete(ctx, incomplete)
         if offered or not self.of_paths:
             return offered

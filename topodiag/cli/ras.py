@@ -41,7 +41,7 @@ def ras(  # noqa: PLR0917 - one parameter per option
     fail_on: str,
     printing: Printing,
 ) -> None:
-    """Ask NCCL's RAS of a running job, and say whom the others wait for.
+    """Ask NCCL's RAS of a running job, and say which rank the others wait for.
 
     HOST is a node of the job, localhost unless given; the port is 28028 unless NCCL_RAS_ADDR sets another one. RAS
     counts launches, and a job that runs shows other counts each time: it is asked twice. Two hosts show both sides of

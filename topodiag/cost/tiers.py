@@ -212,7 +212,7 @@ def _nvlink(spec: SystemSpec, gpu: GpuSpec) -> Tier | None:
         return None
     gpus = rack_domain(gpu, spec.gpus) if spec.nvlink == "nvswitch" else 2 if spec.nvlink == "pairs" else spec.gpus
     link = Link(catalog.latency_us("nvlink") or 0.0, links * gpu.nvlink_nccl_gbs, "NVLink")
-    source = f"{links} NVLinks x {in_gbs(gpu.nvlink_nccl_gbs)} as NCCL reckons them; {gpu.source}"
+    source = f"{links} NVLinks x {in_gbs(gpu.nvlink_nccl_gbs)} as NCCL models them; {gpu.source}"
     return Tier("nvlink", link, gpus, links * gpu.nvlink_line_gbs, source)
 
 
@@ -222,9 +222,7 @@ def _pcie(gpu: GpuSpec, gpus: int) -> Tier | None:
     if rate is None:
         return None
     link = Link(catalog.latency_us("pcie") or 0.0, rate, "PCIe")
-    return Tier(
-        "pcie", link, gpus, line or 0.0, f"Gen{gpu.pcie_gen} x{gpu.pcie_width} as NCCL reckons it; {gpu.source}"
-    )
+    return Tier("pcie", link, gpus, line or 0.0, f"Gen{gpu.pcie_gen} x{gpu.pcie_width} as NCCL models it; {gpu.source}")
 
 
 def _network(spec: SystemSpec, count: int, gbps: float, pcie: Tier | None, gpus: int) -> Tier:

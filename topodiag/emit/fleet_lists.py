@@ -64,7 +64,7 @@ def conditions(result: FleetResult) -> Iterator[str]:
             "status": "True" if found else "False",
             "transition": node.time,
             "reason": found.reasons[0][0] if found else "NoDifference",
-            "message": _reason(found) if found else "as its siblings",
+            "message": _reason(found) if found else "as its peers",
         }
         status = {"node": name, "source": "topodiag", "events": [], "conditions": [condition]}
         yield json.dumps(status, ensure_ascii=True)

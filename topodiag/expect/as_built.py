@@ -86,8 +86,8 @@ def built_tree(node: Node, detected: Detected, env: Mapping[str, str], gpu: GpuS
         tree, rdma = with_rdma(tree), ("GPUDirect RDMA is off: neither nvidia_peermem nor dmabuf is there",)
     faults = (*rdma, *built.faults)
     assumed = (
-        *(f"reckoned without this fault: {each}" for each in faults),
-        *(f"reckoned with {each.words}" for each in mended.repairs),
+        *(f"modelled without this fault: {each}" for each in faults),
+        *(f"modelled with {each.words}" for each in mended.repairs),
     )
     return BuiltTree(tree, (*faults, *(each.attention for each in mended.repairs)), assumed)
 
@@ -141,9 +141,9 @@ def _port_words(nic: Nic, rate: float) -> str:
     name = nic.rdma_name or nic.name
     down = [port for port in nic.ports if _is_active(port) is False]
     if down:
-        return f"the port of {name} is down, those of its siblings are up at {in_gbps(rate)}"
+        return f"the port of {name} is down, those of its peers are up at {in_gbps(rate)}"
     slow = min((port.rate_gbps.value for port in nic.ports if port.rate_gbps.value), default=0.0)
-    return f"the port of {name} runs at {in_gbps(slow)}, those of its siblings at {in_gbps(rate)}"
+    return f"the port of {name} runs at {in_gbps(slow)}, those of its peers at {in_gbps(rate)}"
 
 
 def narrow_links(node: Node) -> Iterator[NarrowLink]:
@@ -159,7 +159,7 @@ def narrow_links(node: Node) -> Iterator[NarrowLink]:
         for each, (now, able) in zip(siblings, lanes, strict=True):
             if 0 < now < min(able, usual):
                 name = each.label if isinstance(each, Gpu) else each.rdma_name or each.name
-                words = f"the PCIe link of {name} trained at x{now}, those of its siblings at x{usual}"
+                words = f"the PCIe link of {name} trained at x{now}, those of its peers at x{usual}"
                 yield NarrowLink(words, now / usual)
 
 

@@ -158,7 +158,7 @@ def _reason(setup: Setup | Wires, tolerance: Tolerance, rates: Rates) -> str:
         return tolerance.why
     if setup.guessed <= rates.below:
         return "between racks NCCL's figure only ranks its algorithms"
-    return "the machine is a guess" if isinstance(setup, Setup) else "only the wires are known"
+    return "the machine is a guess" if isinstance(setup, Setup) else "only the links are known"
 
 
 def _middle(run: BenchRun, setup: Setup, sizes: tuple[int, ...]) -> tuple[Rates, Setup, list[tuple[str, Rates]]]:

@@ -353,8 +353,8 @@ def _floor(case: _Case, cause: Cause) -> Iterator[_Speaks]:
         return
     times = case.latency_us / case.rates.latency_us
     if times >= SLOW_START:
-        words = f"for: the smallest operation takes {spell_us(case.latency_us)}, {times:.1f} times what NCCL reckons"
+        words = f"for: the smallest operation takes {spell_us(case.latency_us)}, {times:.1f} times what NCCL assumes"
         yield _Speaks(3.0, words, indirect=True)
     elif times < QUICK_START:
-        words = f"against: the smallest operation takes {spell_us(case.latency_us)}, no more than NCCL reckons"
+        words = f"against: the smallest operation takes {spell_us(case.latency_us)}, no more than NCCL assumes"
         yield _Speaks(0.2, words, indirect=True)

@@ -47,7 +47,7 @@ def limit_of(setup: Setup, collective: str) -> tuple[float, Term]:
         wires = setup.domain * sum(_net_line(setup.tree))
         across = wires * _across(collective, n, nodes, setup.per_node * setup.domain)
         parts.append((across, f"{in_gbs(wires)} of NICs leaving {'a rack' if setup.domain > 1 else 'a node'}"))
-    limit, why = min(parts, default=(float("inf"), "no wire is known"))
+    limit, why = min(parts, default=(float("inf"), "no link is known"))
     return limit, ("physical limit", in_gbs(limit), why)
 
 

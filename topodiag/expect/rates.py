@@ -235,7 +235,7 @@ def _by_links(setup: Setup, predicted: Prediction, collective: str, sizes: Seque
         wide = network / nics * (n - 1) / (n - group) if across else float("inf")
         formula = "the root's own NIC carries what comes from other nodes"
     if inside < float("inf"):
-        terms.append(("links inside a node", in_gbs(inside), "NVLink or PCIe of one GPU as NCCL reckons it"))
+        terms.append(("links inside a node", in_gbs(inside), "NVLink or PCIe of one GPU as NCCL models it"))
     if across:
         terms.append(("network", in_gbs(wide), formula))
     peak = min(inside, wide)

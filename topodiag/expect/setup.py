@@ -131,7 +131,7 @@ def setup_of(
     costly = {name: value for name, value in given.items() if name not in settings}
     if hosts > 1 and leaves_out(given.get(HCA, ""), nets_of(found.tree)):
         costly[HCA] = given[HCA]
-    assumed += [f"reckoned without {name}={value}" for name, value in costly.items()]
+    assumed += [f"modelled without {name}={value}" for name, value in costly.items()]
     minor, said = _version(version or run.nccl)
     assumed += [said] if said else []
     tree = _used(found.tree, run, per_node)

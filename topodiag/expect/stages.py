@@ -77,7 +77,7 @@ def _reference_nvls(setup: Setup, choice: Choice) -> tuple[float, Terms]:
     made = _figure(setup, choice.collective, min(setup.nodes, setup.domain), setup.env, "NVLS")
     if not made:
         return 1.0, ()
-    words = f"as NCCL {spell_version(_NVLS_REFERENCE)} reckons it: later figures only rank algorithms on such GPUs"
+    words = f"as NCCL {spell_version(_NVLS_REFERENCE)} models it: later figures only rank algorithms on such GPUs"
     return made / choice.busbw_gbs, (("NVLS", in_gbs(made), words),)
 
 

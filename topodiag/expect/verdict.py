@@ -66,7 +66,7 @@ def verdict_of(run: BenchRun, expectation: Expectation | None, why_none: str = "
     over = max(((row.busbw_gbs or 0.0), row.size) for row in run.rows)
     limit = expectation.limit_gbs
     if over[0] > limit * OVER:
-        why = f"{in_gbs(over[0])} is more than the wires of {expectation.machine} carry ({in_gbs(limit)})"
+        why = f"{in_gbs(over[0])} is more than the links of {expectation.machine} carry ({in_gbs(limit)})"
         return Verdict(IMPOSSIBLE, why, over[1], over[0], expectation.busbw_gbs)
     at = expectation.busbw.get(size, expectation.busbw_gbs)
     if at < expectation.busbw_gbs * BULK_SHARE or (size not in expectation.busbw and size < _LEAST_BULK):
@@ -82,14 +82,14 @@ def verdict_of(run: BenchRun, expectation: Expectation | None, why_none: str = "
         return Verdict(LOW, why, size, gbs, at, gbs < bar * SEVERE)
     if gbs < own * share:
         why = (
-            f"of {spell_gbs(at)} expected it is low for {expectation.machine}, but not for {expectation.least_of}, "
-            "which fits as well: say which it is (--machine, --system, --nics)"
+            f"{spell_gbs(at)} expected: low for {expectation.machine}, normal for {expectation.least_of}; "
+            "which machine is it? Use --system (or --machine, --nics)"
         )
         return Verdict(UNKNOWN, why, size, gbs, at)
     if expectation.doubt_gbs is not None and gbs < expectation.doubt_gbs * share:
         why = (
             f"{percent(1 - gbs / at)} below the {in_gbs(at)} expected of {expectation.machine}: low, or another"
-            " machine (fewer or slower NICs): say which it is (--machine, --system, --nics)"
+            " machine (fewer or slower NICs); which machine is it? Use --system (or --machine, --nics)"
         )
         return Verdict(UNKNOWN, why, size, gbs, at)
     return Verdict(NORMAL, f"{of}, {normal}", size, gbs, at)

@@ -146,7 +146,7 @@ def wire_rates(wires: Wires, collective: str, sizes: tuple[int, ...]) -> Rates:
         parts.append(_across(wires, collective))
     peak, _, transport, _ = min(parts, key=lambda part: part[0])
     limit = min(part[1] for part in parts)
-    terms: Terms = (*(part[3] for part in parts), ("physical limit", in_gbs(limit), "line rate of these wires"))
+    terms: Terms = (*(part[3] for part in parts), ("physical limit", in_gbs(limit), "line rate of these links"))
     return Rates(peak, limit, transport, "wires", {size: peak for size in sizes if size >= _BULK}, {}, None, terms)
 
 
@@ -160,7 +160,7 @@ def _inside(wires: Wires, gpu: AmdGpu, collective: str) -> tuple[float, float, s
     # Rings of fewer GPUs have fewer links: one to each other GPU of the node.
     links = min(gpu.links, (wires.per_node or gpu.links + 1) - 1)
     term = ("links inside a node", in_gbs(links * gpu.rccl_gbs), f"{links} xGMI links x {in_gbs(gpu.rccl_gbs)}, "
-            f"as RCCL reckons them ({gpu.source})")  # fmt: skip
+            f"as RCCL models them ({gpu.source})")  # fmt: skip
     return links * gpu.rccl_gbs, links * gpu.line_gbs, XGMI, term
 
 

@@ -19,10 +19,10 @@ Difference = tuple[str, str, str]
 _STATES = re.compile(r"([0-9]{1,4}) ([a-z]{1,20})")
 _UP = ("active", "sleep")
 _RATED = ("highest generation", "slot's highest generation")
-_NO_WIRE = "no wire is narrower for it, so topology does not say how much"
+_NO_WIRE = "no link is narrower for it, so topology does not say how much"
 _WHY_NOT = {
     "acs": "how much is lost depends on which of the peers talk at the same time",
-    "mtu": "the wires are as wide; how much is lost depends on the size of the messages",
+    "mtu": "the links are as wide; how much is lost depends on the size of the messages",
     "peer access": "how much is lost depends on which GPUs talk: host memory is shared by all of them",
     "pairing": "the path is another one of the same width, or how wide it is does not show",
     "pci": "the speed of the link does not show",
@@ -51,7 +51,7 @@ def price_of(family: str, key: str, differences: Sequence[Difference], node: Dig
     if not known or len(known) < len(lost):
         return Price(None, _WHY_NOT.get(family, _NO_WIRE))
     worst = sum(known) if family == "nic" else max(known)  # ports add up, a ring passes the narrowest link
-    return Price(round(worst, 3)) if worst > 0 else Price(None, "it has no less than its siblings")
+    return Price(round(worst, 3)) if worst > 0 else Price(None, "it has no less than its peers")
 
 
 class _Told:

@@ -55,7 +55,7 @@ def debug_settings(level: str = "recommended", folder: str = "") -> tuple[DebugS
     """The settings of one of LEVELS; files go to `folder`, which must exist on every node."""
     place = f"{folder.rstrip('/') or '/'}/".replace("//", "/") if folder else ""
     made = [
-        DebugSetting("NCCL_DEBUG", "INFO", ("say what NCCL does; without it there is next to nothing to read",)),
+        DebugSetting("NCCL_DEBUG", "INFO", ("required: without it NCCL logs nothing",)),
         DebugSetting("NCCL_DEBUG_SUBSYS", subsystems_for(level), _subsystem_words(level)),
         DebugSetting("NCCL_DEBUG_FILE", place + FILE, (
             "one file per process (%h host, %p pid), so that lines do not mix; the folder must exist on every node,",

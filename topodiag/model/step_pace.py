@@ -247,7 +247,8 @@ def says_waits(pace: Pace) -> str:
     if pace.for_data < MOSTLY:
         return ""
     between = f"{spell_s(pace.low)} and {spell_s(pace.high)}"
-    return f"steps take between {between}, and {percent(pace.for_data)} of the difference is waiting for data: no wire"
+    waited = f"{percent(pace.for_data)} of the difference is waiting for data"
+    return f"steps take between {between}, and {waited}: not the links"
 
 
 def says_pace(pace: Pace) -> tuple[str, ...]:
@@ -288,7 +289,7 @@ def says_steps(paces: Sequence[Pace]) -> tuple[str, ...]:
         return ()
     made = [*says_pace(paces[0])]
     if apart := odd_ranks(paces):
-        made.append(", ".join(f"{who} prints steps {times:.2g} times as long as its siblings" for who, times in apart))
+        made.append(", ".join(f"{who} prints steps {times:.2g} times as long as its peers" for who, times in apart))
     elif len(paces) > 1:
         made.append(f"{len(paces)} ranks print the same pace")
     return tuple(made)

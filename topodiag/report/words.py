@@ -134,7 +134,7 @@ class Judged:
     unknown: int
 
     def __str__(self) -> str:
-        words = [f"{self.judged} of {plural(self.total, 'check')} judged"]
+        words = [f"{self.judged} of {plural(self.total, 'check')} ran"]
         if self.not_applicable:
             words.append(f"{self.not_applicable} {'does' if self.not_applicable == 1 else 'do'} not apply")
         if self.unknown:

@@ -177,7 +177,7 @@ class FabricFailsJob(Rule):
 
 
 class FewerLinksOnItsNode(Rule):
-    """A GPU with fewer or slower NVLinks than its siblings shows in NCCL's topology as missing or slow edges."""
+    """A GPU with fewer or slower NVLinks than its peers shows in NCCL's topology as missing or slow edges."""
 
     causes = ("NVL001", "NVL002", "NVL003")
     leads_to = ("TOP004", "NVL004", "NVL003", "TOP002", "P2P001")

@@ -21,7 +21,7 @@ WORDS = {
     State.HEALTHY: "healthy",
     State.UNKNOWN: "unknown",
 }
-_NO_WIRE = "no wire; "
+_NO_WIRE = "not the links; "
 """How the words on steps end which say why themselves."""
 MAX_MESSAGE = 160
 """Characters of a finding's message in a headline: the first errors of jobs quote whole lines."""
@@ -50,7 +50,7 @@ def headline(
         if first.status is CauseStatus.HYPOTHESIS:
             lead = f"not established, perhaps: {lead}"
         elif first.status is CauseStatus.LIKELY:
-            lead = f"{lead} (why is open)" if not first.consequences else lead
+            lead = f"{lead} (root cause not known yet)" if not first.consequences else lead
         effect = loss_words(benchmarks) if state is State.SLOW else ""
         return f"{lead}; {effect}" if effect and effect.split(" ")[0] not in lead else lead
     if state is State.HEALTHY:

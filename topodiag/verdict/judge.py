@@ -40,7 +40,7 @@ _OF_A_JOB = ("JOB", "NET", "BEN", "P2P", "GDR", "PLC")
 _STEP = re.compile(r"^srun (?:-\S+ )*")
 """How a page runs something at each rank."""
 _PROGRAM = ("JOB006", "JOB009", "JOB008")
-"""Causes that lie in the program or its start: no wire is to blame."""
+"""Causes that lie in the program or its start: not a link is to blame."""
 
 
 def judge(result: Result, case: Case, steps: Sequence[JobStep] = ()) -> Verdict:
@@ -88,7 +88,7 @@ def _parted(found: Sequence[Tree], result: Result, scene: Scene) -> tuple[list[T
 
 
 def _bears(tree: Tree, scene: Scene) -> bool:
-    """Whether a job or a measurement shows an effect of it, or it is such an effect, or its loss can be reckoned."""
+    """Whether a job or a measurement shows an effect of it, or it is such an effect, or its loss can be modelled."""
     if any(each.finding.id.startswith(_OF_A_JOB) for each in tree.below):
         return True
     root = tree.root
@@ -208,7 +208,7 @@ def _first(state: State, causes: Sequence[Cause], result: Result) -> tuple[str, 
     """What must be read before the causes."""
     made = []
     if causes and causes[0].finding.id in _PROGRAM and causes[0].status is not CauseStatus.HYPOTHESIS:
-        made.append("Topology does not matter here: the program or one of its processes is the cause, no wire.")
+        made.append("Topology does not matter here: the program or one of its processes is the cause, not a link.")
     normal = [each for each in result.benchmarks if each.verdict == "normal"]
     if state is State.HEALTHY and normal:
         made.append("The measured bandwidth is what this machine can do: an expectation above it is wrong.")

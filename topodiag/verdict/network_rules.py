@@ -68,11 +68,11 @@ class PortDrops(Rule):
 
     causes = ("NIC003", "NET009")
     leads_to = ("BEN001", "JOB015", "BEN003")
-    because = "what is lost on the wire is sent again"
+    because = "what is lost on the network is sent again"
 
 
 class SlowPort(Rule):
-    """A port below the rate of its siblings is as slow as it says: every collective over its rail waits for it."""
+    """A port below the rate of its peers is as slow as it says: every collective over its rail waits for it."""
 
     causes = ("NIC002",)
     leads_to = ("NET007", "NET006", "BEN001", "JOB015", "BEN005")
@@ -102,7 +102,7 @@ class NicsUnlike(Rule):
 
 
 class SmallPackets(Rule):
-    """A NIC with a smaller MTU than its siblings needs more packets for the same data and becomes the slow rail: some
+    """A NIC with a smaller MTU than its peers needs more packets for the same data and becomes the slow rail: some
     percent of the bandwidth. A larger loss has another cause beside it."""
 
     causes = ("NIC004",)
@@ -126,7 +126,7 @@ class LossyClass(Rule):
 
 
 class MissingNic(Rule):
-    """A node with fewer NICs than its siblings: NCCL uses fewer, rails do not meet, and all wait for this node."""
+    """A node with fewer NICs than its peers: NCCL uses fewer, rails do not meet, and all wait for this node."""
 
     causes = ("NIC005",)
     leads_to = ("NET003", "NET004", "NET006", "NET007", "BEN001", "JOB015", "BEN005")
@@ -168,7 +168,7 @@ class PluginFailsJob(Rule):
 
 
 class SocketsInUse(Rule):
-    """Sockets in the place of RDMA: no GPUDirect, a fraction of the bandwidth, a high latency; where only some nodes
+    """Sockets instead of RDMA: no GPUDirect, a fraction of the bandwidth, a high latency; where only some nodes
     use them, connections of two kinds meet and fail with `wrong type`."""
 
     causes = ("NET001",)

@@ -25,7 +25,7 @@ _OPENS = {
     "NET008": "did a port of it go down, and when",
     "JOB005": "what its kernel log and its devices say of that time",
     "JOB001": "what its kernel log and its devices say of that time",
-    "BEN001": "which of its parts are below their siblings",
+    "BEN001": "which of its parts are below their peers",
 }
 """By check, the question that a capture of the node answers."""
 
@@ -93,7 +93,7 @@ def _captures(finding: Finding, scene: Scene) -> Iterator[NextEvidence]:
         return
     hosts = {host for job in scene.jobs_of(finding) for host in job.hosts}
     siblings = sorted(host for host in hosts if scene.host(host) in captured)
-    known = f"; its siblings {fold_hosts(siblings)} are known" if siblings else ""
+    known = f"; its peers {fold_hosts(siblings)} are known" if siblings else ""
     host = missing[0]
     yield NextEvidence(
         f"a capture of {fold_hosts(missing)}", host, f"topodiag scan --save {short_name(host)}.tar.gz",

@@ -14,8 +14,8 @@ class RankOrder(Rule):
 
 
 class PlacementCosts(Rule):
-    """Groups that span NVLink domains, switches or rails send over slower wires. Expected loss equals measured loss."""
+    """Groups that span NVLink domains, switches or rails send over slower links. Expected loss equals measured loss."""
 
     causes = ("PLC001", "PLC002", "PLC003", "PLC004", "PLC005", "PLC006", "PLC007")
     leads_to = ("BEN001", "JOB015", "BEN005", "NET004")
-    because = "the ranks are placed so that their traffic takes slower wires"
+    because = "the ranks are placed so that their traffic takes slower links"

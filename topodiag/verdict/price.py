@@ -91,7 +91,7 @@ def priced(causes: Sequence[Cause], case: Case, steps: Sequence[JobStep] = ()) -
 
 
 def _with_layout(price: Price, cause: Cause, said: str) -> Price:
-    """The price with the share of a step that a check of layouts gives, where no wire was priced."""
+    """The price with the share of a step that a check of layouts gives, where not a link was priced."""
     findings = (cause.finding, *(each.finding for each in cause.consequences))
     if price.step_share is not None or price.job_share == 1.0:
         return price

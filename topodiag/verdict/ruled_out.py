@@ -38,7 +38,7 @@ PARTS = (
     Part("ports and cables", ("NIC001", "NIC002", "NIC003"), "every compute port is up at its rate",
          clearing.active_ports, needs=("NIC001", "NIC002")),
     Part("missing NICs", ("NIC005", "NET003"), "NCCL uses all NICs", needs=("NIC005",)),
-    Part("sockets in the place of RDMA", ("NET001",), "every rank uses RDMA", clearing.rdma_in_use, needs=("NET001",)),
+    Part("sockets instead of RDMA", ("NET001",), "every rank uses RDMA", clearing.rdma_in_use, needs=("NET001",)),
     Part("GPUDirect RDMA", ("GDR001",), "in use", clearing.gpudirect_in_use, needs=("GDR001",)),
     Part("settings", ("ENV001", "ENV002", "JOB003"), "none costs bandwidth, all ranks have the same",
          needs=("ENV001",)),

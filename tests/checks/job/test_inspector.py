@@ -90,7 +90,7 @@ def test_one_slow_communicator_names_the_ranks_that_may_be_to_blame() -> None:
     (finding,) = SlowPartOfJob().judge(siblings(slow=[3])).findings
     assert (
         finding.message
-        == "c3 takes 2.0 times as long as 7 siblings; the slow place is at one of 4 ranks on n0, n1, n2 and 1 more node"
+        == "c3 takes 2.0 times as long as 7 peers; the slow place is at one of 4 ranks on n0, n1, n2 and 1 more node"
     )
     assert finding.confidence is Confidence.LOW
     assert finding.cost.gbs_lost == pytest.approx(33.1, abs=0.5)
@@ -105,7 +105,7 @@ def test_communicators_that_are_slow_beside_many_are_no_fault_of_a_part() -> Non
 def test_a_slow_communicator_inside_a_node_is_no_matter_of_its_network() -> None:
     made = [comm(n, range(8 * n, 8 * n + 8), clean_us=2500 if n == 2 else 1000, nodes=1) for n in range(6)]
     (finding,) = SlowPartOfJob().judge(job(*made)).findings
-    assert finding.message.startswith("n2 slows 1 communicator: c2 takes 2.5 times as long as 5 siblings")
+    assert finding.message.startswith("n2 slows 1 communicator: c2 takes 2.5 times as long as 5 peers")
     assert "NVLink" in finding.fix[0]
 
 

@@ -83,7 +83,7 @@ def test_a_late_rank_is_named_with_its_part_and_where_the_others_wait(
     assert first["message"].startswith(f"rank {rank} is late in each step: its {part[0 if form != 'ms' else -1]}")
     assert first["message"].endswith("bwd" if form == "ms" else "backward+allreduce")
     assert made["verdict"]["state"] == "slow"
-    assert any("wires alone" in each for each in first["fix"])
+    assert any("links alone" in each for each in first["fix"])
 
 
 def test_ranks_mixed_in_one_file_are_told_apart_by_their_heads(tmp_path: Path) -> None:

@@ -64,7 +64,7 @@ def test_a_gpu_with_fewer_nvlinks_than_its_siblings_is_named() -> None:
     assert finding.severity is Severity.ERROR
     assert finding.where.gpus == ("GPU3",)
     assert finding.where.ranks == (3,)
-    assert "247.2 GB/s of NVLink where the siblings have 370.8" in finding.message
+    assert "247.2 GB/s of NVLink where the peers have 370.8" in finding.message
 
 
 def test_a_gpu_without_any_is_named_too() -> None:

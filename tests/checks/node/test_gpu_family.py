@@ -303,7 +303,7 @@ def test_a_power_limit_that_slows_one_gpu_of_several_is_a_warning() -> None:
     free = [busy(bus, 1507, "Not Active") for bus in ("1A", "1C", "1E")]
     severity, message = only(ClocksHeldDown().judge(node_of(smi_q(*free, busy("3D", 952, "Active")))))
     assert severity is Severity.WARNING
-    assert "its power limit holds it at 952 MHz, and its siblings run at 1507 MHz or more without one" in message
+    assert "its power limit holds it at 952 MHz, and its peers run at 1507 MHz or more without one" in message
 
 
 @pytest.mark.parametrize(
@@ -313,7 +313,7 @@ def test_a_power_limit_that_slows_one_gpu_of_several_is_a_warning() -> None:
         [("1A", 1507, "Not Active"), ("1C", 1510, "Not Active"), ("3D", 1390, "Active")],
         [("1A", 1507, "Not Active"), ("3D", 952, "Active")],
     ],
-    ids=["all of them are capped", "a tenth slower", "one sibling shows nothing"],
+    ids=["all of them are capped", "a tenth slower", "one peer shows nothing"],
 )
 def test_a_power_limit_that_is_the_sites_choice_or_costs_little_is_silent(gpus: list[tuple[str, int, str]]) -> None:
     assert not ClocksHeldDown().judge(node_of(smi_q(*(busy(*each) for each in gpus)))).findings

@@ -65,7 +65,7 @@ def test_what_the_place_of_a_gpu_explains_is_no_fault(node: Node, expected: str)
 
 def test_one_gpu_with_slow_copies_from_the_host_is_named() -> None:
     found = only(judged(from_host(55.3, 55.3, 13.7, 55.3, 55.3, 55.3, 55.3, 55.3)))
-    assert found.message == "GPU2: copies from the host at 13.7 GB/s, 55.3 on its siblings"
+    assert found.message == "GPU2: copies from the host at 13.7 GB/s, 55.3 on its peers"
 
 
 def test_a_failed_test_of_dcgm_is_a_warning_with_its_words() -> None:

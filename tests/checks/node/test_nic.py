@@ -198,7 +198,7 @@ def test_one_port_at_half_of_its_siblings_rate_is_an_error() -> None:
     found = only(slow(with_port(ib_h100(), 6, rate_gbps=read(200.0, "sys-infiniband"), lanes=read(2))))
     assert found.message == "mlx5_6 runs at 200 Gb/s on 2 lanes instead of 400 Gb/s"
     assert found.severity is Severity.ERROR
-    assert found.expected == "400 Gb/s (50 GB/s), as 7 siblings of the same product; ConnectX-7 can do 400 Gb/s"
+    assert found.expected == "400 Gb/s (50 GB/s), as 7 peers of the same product; ConnectX-7 can do 400 Gb/s"
     assert (found.cost.gbs_lost, found.cost.share) == (25.0, 0.5)
     assert found.where.nics == ("mlx5_6",)
     assert found.evidence[0].source == "sys-infiniband"

@@ -246,7 +246,7 @@ def test_an_unknown_product_is_compared_with_its_siblings() -> None:
     assert status(fewer(node)) == "clean"
     found = only(fewer(nodes.with_gpu(node, 2, nvlinks=nodes.links(18, 26.562, (0,)))))
     assert found.severity is Severity.WARNING
-    assert "7 of 8 siblings" in found.expected
+    assert "7 of 8 peers" in found.expected
 
 
 # --- NVL002 ---------------------------------------------------------------------------------------------------

@@ -37,7 +37,7 @@ def test_a_gpu_without_nvlinks_collapses_the_search_and_says_the_loss_and_the_re
 
 def test_some_links_less_are_told_without_a_collapse() -> None:
     (finding,) = GpuShortInFile().judge(made.alone(made.board((18, 18, 18, 12))), ()).findings
-    assert "12 NVLinks to the NVSwitches where the siblings have 18" in finding.message
+    assert "12 NVLinks to the NVSwitches where the peers have 18" in finding.message
     assert "collapses" not in finding.message
     assert finding.cost.gbs_lost is not None
     assert finding.cost.gbs_lost > 0

@@ -87,7 +87,7 @@ def test_faults_that_source_and_documents_name_have_not_happened(tmp_path: Path,
     assert program_text(text) == what
     path = tmp_path / "text"
     path.write_text(text)
-    with pytest.raises(TopodiagError, match="it is source text or a document of a program"):
+    with pytest.raises(TopodiagError, match="it is source code or documentation"):
         diagnose(str(path))
 
 
@@ -187,7 +187,7 @@ SYMBOLS = "__gmon_start__\n_ITM_deregisterTMCloneTable\n__cxa_finalize\nlibpthre
 )
 def test_the_strings_of_a_library_have_not_happened(tmp_path: Path, text: str) -> None:
     (tmp_path / "libnccl.txt").write_text(text)
-    with pytest.raises(TopodiagError, match="source text or a document of a program"):
+    with pytest.raises(TopodiagError, match="source code or documentation"):
         diagnose(str(tmp_path))
 
 

@@ -74,7 +74,7 @@ def test_a_gpu_without_links_gets_those_of_its_siblings_and_the_hardware_still_w
     assert links(made.tree, 3) == ["18"]
     assert made.tree == machine()
     (one,) = made.repairs
-    assert one.words == "GPU3: 0 NVLinks to NVSwitches restored to 18, as its siblings have"
+    assert one.words == "GPU3: 0 NVLinks to NVSwitches restored to 18, as its peers have"
     assert "GPU3" in one.attention
 
 
@@ -90,7 +90,7 @@ def test_when_most_gpus_lack_links_nobody_knows_what_is_right() -> None:
 def test_a_gpu_with_few_lanes_gets_those_of_its_siblings() -> None:
     made = repair(broken(changes.width("GPU5=4")))
     assert made.tree == machine()
-    assert [one.words for one in made.repairs] == ["GPU5: 4 lanes made 16, as its siblings have"]
+    assert [one.words for one in made.repairs] == ["GPU5: 4 lanes made 16, as its peers have"]
 
 
 def test_a_slow_nic_slot_is_told_from_a_slow_nic() -> None:

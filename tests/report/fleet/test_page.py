@@ -103,7 +103,7 @@ def test_a_roll_out_that_has_reached_two_fifths_excludes_nobody_and_shows_both_p
 ) -> None:
     newer = with_fact("driver", "NVIDIA driver", "580.65.06")
     lines = page_of(result_of(fleet(20, dict.fromkeys(range(8), newer)), monkeypatch))
-    assert lines[0] == "✔ none of 20 nodes to exclude"
+    assert lines[0] == "✔ no node of 20 to exclude"
     at = next(at for at, line in enumerate(lines) if "populations" in line)
     assert [line.strip() for line in lines[at + 1 : at + 3]] == ["12: 570.86.15", "8: 580.65.06"]
 
@@ -112,7 +112,7 @@ def test_a_difference_that_too_few_siblings_tell_is_shown_as_a_hint_and_excludes
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     lines = page_of(result_of(fleet(3, {2: with_fact("pci", "width", "8", part="gpu3")}), monkeypatch))
-    assert lines[0] == "✔ none of 3 nodes to exclude"
+    assert lines[0] == "✔ no node of 3 to exclude"
     assert any(line.startswith("  ● FLT001  1 node  PCIe width of gpu3: 8 (2 of 3: 16)") for line in lines)
     assert not any("cost nothing" in line for line in lines)
 
@@ -160,12 +160,12 @@ def test_each_reason_for_which_captures_were_left_out_is_said_once_with_a_name(m
 
 
 def test_a_fleet_without_a_difference_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert page_of(result_of(fleet(20), monkeypatch))[0] == "✔ none of 20 nodes to exclude"
+    assert page_of(result_of(fleet(20), monkeypatch))[0] == "✔ no node of 20 to exclude"
 
 
 def test_too_few_siblings_are_no_clean_bill(monkeypatch: pytest.MonkeyPatch) -> None:
     lines = page_of(result_of(fleet(2), monkeypatch))
-    assert lines[0] == "? none of 2 nodes to exclude, 2 of them without enough siblings to compare"
+    assert lines[0] == "? no node of 2 to exclude; 2 nodes have no peers to compare with"
 
 
 def test_the_json_is_what_its_schema_says(sick: FleetResult) -> None:
@@ -231,5 +231,5 @@ def test_a_hostile_host_name_runs_nothing(monkeypatch: pytest.MonkeyPatch) -> No
 def test_a_warning_that_all_nodes_have_is_on_the_page_and_in_the_sign(monkeypatch: pytest.MonkeyPatch) -> None:
     everywhere = dict.fromkeys(range(20), having(found("HST003", Severity.WARNING, "NUMA balancing is on")))
     lines = page_of(result_of(fleet(20, everywhere), monkeypatch))
-    assert lines[0] == "▲ none of 20 nodes to exclude"
+    assert lines[0] == "▲ no node of 20 to exclude"
     assert "  ▲ HST003  20 nodes  NUMA balancing is on" in lines

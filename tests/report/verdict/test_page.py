@@ -209,8 +209,8 @@ def test_below_a_cause_what_its_words_are_like_is_one_sentence_or_nothing(
 ) -> None:
     made = result(LINKS)
     assert made.verdict is not None
-    leads = (seen("NVL003", message="reads like NVL003 (link errors)"), seen("NVL004"))
+    leads = (seen("NVL003", message="resembles NVL003 (link errors)"), seen("NVL004"))
     told = page(replace(made, verdict=replace(made.verdict, leads=leads, leads_aside=aside)), verbose=verbose)
-    line = "  guess      reads like NVL003 (link errors); less: NVL004"
+    line = "  guess      resembles NVL003 (link errors); less: NVL004"
     assert (line in told) == shown
     assert sum("NVL003" in each for each in told) == shown

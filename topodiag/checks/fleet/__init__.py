@@ -1,1 +1,1 @@
-"""Checks of fleets: a node among its siblings."""
+"""Checks of fleets: a node among its peers."""

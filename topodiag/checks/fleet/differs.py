@@ -1,4 +1,4 @@
-"""A node that differs from its siblings in a fact that can cost bandwidth or stability."""
+"""A node that differs from its peers in a fact that can cost bandwidth or stability."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from topodiag.words.fold import few, plural
 FEWEST = 3
 """Nodes without which there is no majority."""
 SURE = 10
-"""Siblings that make a majority beyond doubt."""
+"""Peers that make a majority beyond doubt."""
 _SHOWN = 4
 
 
@@ -28,14 +28,14 @@ class OddOnes:
 
 
 class DiffersFromSiblings(FleetCheck[OddOnes]):
-    """FLT001: a node differs from its siblings in a fact that can cost bandwidth or stability
+    """FLT001: a node differs from its peers in a fact that can cost bandwidth or stability
 
     What it finds
         Nodes of one kind (product, GPU, role) of which a few have another value than most: driver, firmware, BIOS,
         kernel command line, module parameters, limits, MTU, ACS, link widths and rates, numbers of parts, and which
         network card is near which GPU. The same parts in another order are found as well: GPU 0 with the card of GPU 3.
         Numbers that are far from the median, and counters that rise ten times faster than those of nine tenths of the
-        siblings.
+        peers.
 
     Why it matters
         A collective runs at the pace of its slowest node, and faults that only one node has are looked for in the
@@ -51,15 +51,15 @@ class DiffersFromSiblings(FleetCheck[OddOnes]):
         Cohorts under 3 nodes have no majority. A value that more than one node in twenty has is a population (FLT002),
         not an odd one. So is one that all nodes of a rack, a switch or a folder have and no others, where it is a thing
         that administrators roll out. A fact without a usual value is listed as varying. A fact that a node does not
-        show is unknown there. Numbers within the noise of what measured them; fewer than 4 siblings for numbers and
+        show is unknown there. Numbers within the noise of what measured them; fewer than 4 peers for numbers and
         counters. A counter that is high because its port carried more.
 
     How to confirm
         topodiag scan CAPTURE-OF-THE-NODE
-        diff of the file and line that the evidence names, with those of a sibling
+        diff of the file and line that the evidence names, with those of a peer
 
     How to fix
-        Bring the node to what its siblings have, or exclude it from jobs until then: `topodiag fleet compare` writes
+        Bring the node to what its peers have, or exclude it from jobs until then: `topodiag fleet compare` writes
         the lists with --pass-list and --fail-list.
 
     References
@@ -67,7 +67,7 @@ class DiffersFromSiblings(FleetCheck[OddOnes]):
     """
 
     id = "FLT001"
-    title = "a node differs from its siblings in a fact that can cost bandwidth or stability"
+    title = "a node differs from its peers in a fact that can cost bandwidth or stability"
 
     def observe(self, judged: Cohort, peers: Sequence[Cohort]) -> OddOnes | Outcome:
         if len(judged.nodes) < FEWEST:
@@ -103,7 +103,7 @@ class DiffersFromSiblings(FleetCheck[OddOnes]):
 
 
 _FIRST = ("nvlink", "pci", "nic", "gpu", "pairing", "acs", "mtu", "driver", "firmware")
-"""Of facts that weigh alike, those of the wires come first."""
+"""Of facts that weigh alike, those of the links come first."""
 
 
 def _order(outlier: Outlier) -> tuple[object, ...]:
@@ -131,7 +131,7 @@ def _usual(outlier: Outlier) -> str:
 
 
 def _cost(outliers: Sequence[Outlier], weight: Weight) -> Cost:
-    """What the wires lose, where topology says so; else why it matters, and why that has no price."""
+    """What the links lose, where topology says so; else why it matters, and why that has no price."""
     lost = [each.gbs_lost for each in outliers if each.gbs_lost is not None]
     unpriced = outliers[0].unpriced if weight.severity > Severity.INFO and not lost else ""
     return Cost(max(lost) if lost else None, text=weight.why + (f" (no price: {unpriced})" if unpriced else ""))

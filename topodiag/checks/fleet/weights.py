@@ -1,4 +1,4 @@
-"""What a difference between siblings can cost: by family and key of the fact, with the reason and the remedy."""
+"""What a difference between peers can cost: by family and key of the fact, with the reason and the remedy."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from topodiag.model.finding import Severity
 from topodiag.model.fleet import How, Outlier
 
 MANY_ENOUGH = 5
-"""Siblings below which a difference is a hint: two against one is no majority that anybody should act on."""
+"""Peers below which a difference is a hint: two against one is no majority that anybody should act on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class Weight:
     fix: str
 
 
-_ALIKE = "bring it to what its siblings have, in a maintenance window, and compare again"
+_ALIKE = "bring it to what its peers have, in a maintenance window, and compare again"
 _SCAN = "look at the part with `topodiag scan` of this node's capture"
 _PASTE = "put the same setting on all nodes, with the tool that images them"
 _SLOWEST = "collectives run at the pace of the slowest node"
@@ -36,10 +36,10 @@ _MIXED = Weight(
 _BY_FAMILY: Mapping[str, Weight] = {
     "nvlink": Weight(Severity.WARNING, f"{_SLOWEST}: NVLinks that are fewer or slower hold all ranks back", _SCAN),
     "acs": Weight(Severity.WARNING, "peers under one PCIe switch then go up to the root: GPUDirect loses about half",
-                  "switch ACS off on the bridges above GPUs and network cards, as on the siblings (`setpci`, BIOS)"),
+                  "switch ACS off on the bridges above GPUs and network cards, as on the peers (`setpci`, BIOS)"),
     "mtu": Weight(Severity.WARNING, "the smaller MTU of both ends is used, or large packets are lost", _PASTE),
     "pairing": Weight(Severity.WARNING, "a GPU whose near network card is another than on other nodes sends on another"
-                      " rail, or through the CPU", "compare cabling, slots and BIOS settings with a sibling"),
+                      " rail, or through the CPU", "compare cabling, slots and BIOS settings with a peer"),
     "peer access": Weight(Severity.WARNING, "data between these GPUs then goes through the host's memory", _SCAN),
     "nccl.conf": Weight(Severity.WARNING, "NCCL then decides otherwise on this node than on the others", _PASTE),
     "host settings": Weight(Severity.WARNING, f"{_SLOWEST}: settings of the host slow the CPU side of NCCL", _PASTE),
@@ -53,10 +53,10 @@ _BY_FAMILY: Mapping[str, Weight] = {
 }  # fmt: skip
 
 _PCI_LINK = Weight(Severity.WARNING, f"{_SLOWEST}: a narrower or slower PCIe link halves what the GPU or card can send",
-                   "reseat the part, and look at the link with `lspci -vv` on node and sibling")  # fmt: skip
+                   "reseat the part, and look at the link with `lspci -vv` on node and peer")  # fmt: skip
 _GPU = Weight(Severity.WARNING, f"{_SLOWEST}, and a job that wants all GPUs does not start", _SCAN)
 _PORT = Weight(Severity.WARNING, f"{_SLOWEST}: one rail of the job is missing or slower on this node", _SCAN)
-_PARAMETER = Weight(Severity.WARNING, "the driver then works otherwise than on the siblings", _PASTE)
+_PARAMETER = Weight(Severity.WARNING, "the driver then works otherwise than on the peers", _PASTE)
 _LIMIT = Weight(Severity.WARNING, "a job that needs it fails or falls back on this node alone", _PASTE)
 
 _BY_KEY: Mapping[tuple[str, str], Weight] = {
@@ -124,5 +124,5 @@ def weigh(outlier: Outlier) -> Weight:
 
 
 def matters(outlier: Outlier) -> bool:
-    """Whether the difference can cost bandwidth or stability, and enough siblings say that it is one."""
+    """Whether the difference can cost bandwidth or stability, and enough peers say that it is one."""
     return outlier.total >= MANY_ENOUGH and weigh(outlier).severity >= Severity.WARNING

@@ -24,7 +24,7 @@ class BelowModel(JobCheck[tuple[BesideModel, ...]]):
         rank, reaches less than half of its part of the bus bandwidth that NCCL's model expects of its machines.
 
     Why it matters
-        Where all groups are slow alike, none is slower than its siblings: only the machine tells that they could be
+        Where all groups are slow alike, none is slower than its peers: only the machine tells that they could be
         twice as fast.
 
     Evidence it reads
@@ -32,7 +32,7 @@ class BelowModel(JobCheck[tuple[BesideModel, ...]]):
         from the log. The expectation is that of `topodiag bench`.
 
     When it stays silent
-        Other communicators are busy on the same GPUs: each counts as one more that shares the wires, sends and
+        Other communicators are busy on the same GPUs: each counts as one more that shares the links, sends and
         receives as another, and the expectation is divided among them. The calls differ (the median takes 1.4 times
         the best tenth): what comes and goes is not the machine. Without a capture of a node that has the job's GPUs, or
         without a log that shows the communicators with version and settings: unknown. Communicators that hold a part of
@@ -92,7 +92,7 @@ class BelowModel(JobCheck[tuple[BesideModel, ...]]):
                 cost=Cost(
                     gbs_lost=part - each.gbs,
                     share=1 - each.gbs / part,
-                    text=f"{in_gbs(part - each.gbs)} of bus bandwidth, if nothing else used the wires",
+                    text=f"{in_gbs(part - each.gbs)} of bus bandwidth, if nothing else used the links",
                 ),
                 evidence=[next(iter(each.comm.members.values())).origin],
                 coverage=Coverage(each.hosts_seen, each.hosts, "nodes captured"),

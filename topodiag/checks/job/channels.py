@@ -90,7 +90,7 @@ class SearchCollapsed(OneStep[Job], JobCheck[Never]):
         all_reduce_perf -b 1G -e 1G -g 8                         on this node alone
 
     How to fix
-        The device that differs from its siblings in the system print is the cause: see TOP004, NVL001, PCI001, NET003.
+        The device that differs from its peers in the system print is the cause: see TOP004, NVL001, PCI001, NET003.
         For a lost tree: NCCL 2.29 or later (or 2.24), until then NCCL_PXN_DISABLE=1.
 
     References
@@ -143,7 +143,7 @@ class SearchCollapsed(OneStep[Job], JobCheck[Never]):
             f"{ring.type_intra}/{ring.type_inter}",
             expected=f"channels that come near {in_gbs(bound)} together",
             fix=(
-                "look in the system print for the device unlike its siblings: TOP004, NVL001, PCI001, NET003",
+                "look in the system print for the device unlike its peers: TOP004, NVL001, PCI001, NET003",
                 "compare with the print of a healthy node of the same type",
             ),
             nodes=(host,),
@@ -166,7 +166,7 @@ class SearchCollapsed(OneStep[Job], JobCheck[Never]):
             expected="a search that finds channels",
             fix=("the subsystem GRAPH prints the system: a device has no path to the others",),
             nodes=job.hosts[:8],
-            cost=Cost(text=f"NCCL reckons {in_gbs(NO_BANDWIDTH)} for such a channel"),
+            cost=Cost(text=f"NCCL assumes {in_gbs(NO_BANDWIDTH)} for such a channel"),
             evidence=[where for _, where in said],
         )
 

@@ -31,7 +31,7 @@ def choice_findings(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
         expected="one algorithm and protocol on all ranks of a communicator",
         fix=(
             "the same NCCL_ALGO, NCCL_PROTO, tuner plugin and NCCL version on all ranks; nodes whose CPUs are of"
-            " different vendors reckon other times: NCCL_NET_OVERHEAD=1000 on all of them makes them agree",
+            " different vendors estimate other times: NCCL_NET_OVERHEAD=1000 on all of them makes them agree",
         ),
         nodes=list(dict.fromkeys(job.processes[at].host for at in odd)),
         ranks=sorted({ranks[at] for at in odd if at in ranks}),

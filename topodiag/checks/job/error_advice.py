@@ -16,7 +16,7 @@ BY_KIND = {
     "version": "start the same libnccl on all ranks",
     "duplicate gpu": "set the CUDA device from the local rank before init",
     "connect": "check routes and firewall between the two nodes, and NCCL_SOCKET_IFNAME",
-    "mismatch": "compare settings and operations of the ranks: JOB003, JOB006",
+    "mismatch": "compare `env | grep NCCL` and the NCCL version of all ranks",
     "watchdog": "see who is behind: JOB006; py-spy on the ranks that wait",
     "timeout": "see who is behind: JOB006; py-spy on the ranks that wait",
 }

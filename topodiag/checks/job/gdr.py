@@ -203,8 +203,8 @@ class GdrOffInLog(OneStep[Job], JobCheck[Never]):
         fast = any(any(nvlink_gbs(view[host]).values()) for host in hosts if host in view)
         return self.finding(
             Severity.INFO if useless else Severity.ERROR if fast or some else Severity.WARNING,
-            f"GPUDirect RDMA is off on {hosts_word(hosts)} for {plural(len(first), 'RDMA device')}"
-            + (f", and on for {hosts_word(some)}" if some else "")
+            f"GPUDirect RDMA is off on {hosts_word(hosts)} ({plural(len(first), 'NIC')})"
+            + (f" and on on {hosts_word(some)}" if some else "")
             + (" (all too far from the GPUs to use it)" if useless else ""),
             observed=f"GPU Direct RDMA Disabled for {fold_runs([hca.name for hca in first])}",
             expected="GPU Direct RDMA Enabled, and /GDRDMA behind `via NET/IB/..`",

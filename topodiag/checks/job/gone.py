@@ -196,7 +196,7 @@ def by_leaving(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
 
 def _ranks_of_processes(job: Job) -> dict[tuple[str, int], int]:
     """The rank of each process that an event is of: by another event of it, by its number, which answers of RAS have
-    with an address in the place of the host, or by those answers."""
+    with an address instead of the host, or by those answers."""
     by_pid: dict[int, set[int]] = defaultdict(set)
     for rank in job.ranks:
         by_pid[rank.pid].add(rank.rank)

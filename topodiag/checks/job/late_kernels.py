@@ -76,7 +76,7 @@ def late_kernels(job: Job) -> tuple[LateKernels, ...]:
 
 
 def _kept(late: LateKernels, slow: Sequence[InspectorCommunicator]) -> bool:
-    """Whether those that are late were kept in a communicator that is slower than its siblings (JOB011)."""
+    """Whether those that are late were kept in a communicator that is slower than its peers (JOB011)."""
     members = [{(m.host, m.pid) for m in comm.members.values()} for comm in slow if comm is not late.comm]
     return any(late.processes <= each for each in members)
 

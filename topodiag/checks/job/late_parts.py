@@ -15,7 +15,7 @@ from topodiag.model.steps import PartOf
 from topodiag.words.fold import few
 from topodiag.words.units import percent, spell_s
 
-NO_WIRE = "leave the wires alone: the others only wait in the part that holds the communication"
+NO_WIRE = "leave the links alone: the others only wait in the part that holds the communication"
 _FIXES = {
     PartOf.DATA: "look at the data loader of {who}: its store, its path to it, its workers, the cores that it may use",
     PartOf.OPTIMIZER: "look at what {who} does after its backward pass: logging, a checkpoint, its optimizer's share",

@@ -79,7 +79,7 @@ def tell_pauses(check: JobCheck[Any], observed: Sequence[SavePauses]) -> Iterato
                 " at once, each its own shard",
                 "time a write of the same size to that directory (`dd if=/dev/zero of=PATH bs=16M count=640"
                 " oflag=direct`): where it is fast, the time is spent in gathering and serialising, not in the store",
-                "leave the wires alone: all ranks wait until the last one has written",
+                "leave the links alone: all ranks wait until the last one has written",
             ),
             cost=Cost(share=each.share, text=f"{took} for each save"),
             evidence=[each.longest.origin],
@@ -118,7 +118,7 @@ def tell_waits(check: JobCheck[Any], job: Job, observed: Sequence[DataWaits]) ->
                 " (OMP_NUM_THREADS)",
                 "read the same files alone, with one worker and without training: if the store is slow, keep a copy on"
                 " local disks, pack small files, decode or prepare them once",
-                "leave the wires alone: a rank that waits for its batch comes late, and the others wait for it in the"
+                "leave the links alone: a rank that waits for its batch comes late, and the others wait for it in the"
                 " next collective",
             ),
             nodes=[waits.series.host] if waits.series.host else [],

@@ -1,4 +1,4 @@
-"""A GPU whose PCIe link NCCL holds for narrower than its siblings'."""
+"""A GPU whose PCIe link NCCL holds for narrower than its peers'."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from topodiag.words.fold import fold_runs
 from topodiag.words.units import in_gbs
 
 NARROW = 0.7
-"""Part of the siblings' bandwidth below which a link is another one: a step of width or speed halves it."""
+"""Part of the peers' bandwidth below which a link is another one: a step of width or speed halves it."""
 
 SIBLINGS = 3
 """GPUs with one bandwidth that make the others odd: fewer may be cards of different kinds."""
@@ -28,17 +28,17 @@ ELSEWHERE = (
 
 @dataclass(frozen=True, slots=True)
 class NarrowLinks:
-    """By host's print: GPUs with a link below their siblings', in GB/s, and what the siblings have."""
+    """By host's print: GPUs with a link below their peers', in GB/s, and what the peers have."""
 
     narrow: tuple[tuple[SystemPrint, Mapping[str, float], float], ...]
     coverage: Coverage
 
 
 class NarrowLinkInLog(JobCheck[NarrowLinks]):
-    """PCI001 by a job's log: NCCL's print gives a GPU less PCIe bandwidth than its siblings."""
+    """PCI001 by a job's log: NCCL's print gives a GPU less PCIe bandwidth than its peers."""
 
     id = "PCI001"
-    title = "NCCL takes a GPU's PCIe link for narrower than its siblings'"
+    title = "NCCL takes a GPU's PCIe link for narrower than its peers'"
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> NarrowLinks | Outcome:
         seen = list(prints(judged))
@@ -58,14 +58,14 @@ class NarrowLinkInLog(JobCheck[NarrowLinks]):
             yield self.finding(
                 Severity.ERROR,
                 f"{_words(labels)} of {host}: {in_gbs(lowest)} of PCIe in NCCL's print,"
-                f" its siblings have {in_gbs(usual)}",
+                f" its peers have {in_gbs(usual)}",
                 observed=", ".join(f"PCI[{gbs:.1f}] - {name}" for name, gbs in short.items()),
                 expected=f"PCI[{usual:.1f}], as the other GPUs of the node",
                 fix=(
                     *((f"`topodiag topo check {file}`: the link_width and link_speed that the file gives this GPU",)
                       if file else ()),
                     "`nvidia-smi -q -d PCIE` on the node while the GPU is busy: is the link narrow, or only the file?",
-                    "reseat the GPU or its riser, swap with a sibling; then write the topology file again",
+                    "reseat the GPU or its riser, swap with a peer; then write the topology file again",
                 ),
                 nodes=[each.host] if each.host else [],
                 ranks=[world for world in worlds.values() if world >= 0],

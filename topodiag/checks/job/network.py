@@ -285,17 +285,17 @@ def _ports_up(job: Job, sockets: Sequence[str]) -> list[Origin]:
 
 
 def _cost(job: Job, sockets: Sequence[str]) -> Cost:
-    """What NCCL reckons of the sockets, beside the RDMA devices of the best node where some are listed or captured."""
+    """What NCCL assumes of the sockets, beside the RDMA devices of the best node where some are listed or captured."""
     devices = hcas_by_host(job).values()
     rate = max((sum(hca.speed_mbps or 0 for hca in hcas.values()) / 8000 for hcas in devices), default=0.0)
     captured = nics_up(job, sockets).values()
     rate = max(rate, max((sum(port.rate_gbps.value or 0 for port in ports) / 8 for ports in captured), default=0.0))
     speed = socket_gbs(job)
     if 0 < speed < rate:
-        text = f"NCCL reckons {in_gbs(speed)} for a node's interface, and {in_gbs(rate)} for its RDMA devices"
+        text = f"NCCL assumes {in_gbs(speed)} for a node's interface, and {in_gbs(rate)} for its RDMA devices"
         return Cost(rate - speed, 1 - speed / rate, text)
     if speed:
-        return Cost(text=f"NCCL reckons {in_gbs(speed)} for the interface of a node, and no GPUDirect RDMA")
+        return Cost(text=f"NCCL assumes {in_gbs(speed)} for the interface of a node, and no GPUDirect RDMA")
     return Cost(text="TCP through the kernel: 1 to 3 GB/s for each interface, and no GPUDirect RDMA")
 
 

@@ -54,7 +54,7 @@ class NodesDiffer(OneStep[Job], JobCheck[Never]):
         ibstat -s; ethtool INTERFACE | grep Speed           on the node that differs
 
     How to fix
-        Give the node the state of the others, or take it out of the job. Look at cable, transceiver, switch port
+        Remove the difference, or exclude the node from the job. Look at cable, transceiver, switch port
         speed, the container's devices, the settings of one node.
 
     References
@@ -128,7 +128,9 @@ class NodesDiffer(OneStep[Job], JobCheck[Never]):
                 f"{what} differs between nodes: {hosts_word(odd)} {word(values[odd[0]])}, elsewhere {word(usual)}",
                 observed="; ".join(f"{word(value)} on {hosts_word(hosts)}" for value, hosts in shown.items()),
                 expected="the same on every node",
-                fix=("bring the node to the state of the others, or take it out of the job",),
+                fix=(
+                    f"make {what} of {hosts_word(odd)} {word(usual)}, as elsewhere, or exclude the node from the job",
+                ),
                 nodes=odd,
                 ranks=ranks_on(job, odd),
                 nics=sorted({hca.name for hca in listed.get(odd[0], {}).values()})[:16] if what != "network" else (),

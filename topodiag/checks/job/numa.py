@@ -83,7 +83,7 @@ class NicOnOtherSocket(OneStep[Job], JobCheck[Never]):
             nodes=(host,),
             ranks=ranks,
             gpus=list(entries),
-            cost=Cost(text="NCCL reckons 6 to 40 GB/s between sockets, by processor; no GPUDirect RDMA by default"),
+            cost=Cost(text="NCCL assumes 6 to 40 GB/s between sockets, by processor; no GPUDirect RDMA by default"),
             evidence=[conns.origin(at) for at in entries.values()],
         )
 

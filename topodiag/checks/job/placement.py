@@ -82,7 +82,7 @@ def split_cost(job: Job, one: PlacedGroup) -> Cost:
     inside, between = _nvlink_gbs(job, one.hosts), _network_gbs(one.communicator)
     if inside is None or between is None:
         return Cost(text="its collectives run at the speed of the network instead of NVLink, in every layer")
-    text = f"NCCL reckons {in_gbs(between)} for the ring between nodes and {in_gbs(inside)} per GPU over NVLink"
+    text = f"NCCL assumes {in_gbs(between)} for the ring between nodes and {in_gbs(inside)} per GPU over NVLink"
     if inside <= between:
         return Cost(text=text)
     return Cost(inside - between, 1 - between / inside, text)

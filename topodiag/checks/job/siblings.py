@@ -14,10 +14,10 @@ FEWEST_SIBLINGS = 4
 """Communicators of one kind below which none is odd."""
 FEWEST_CALLS = 50
 SLOWER = 1.25
-"""Times the siblings' median above which a communicator is slow: sizes within a class differ by 1.19."""
+"""Times the peers' median above which a communicator is slow: sizes within a class differ by 1.19."""
 TIMES_THE_SPREAD = 5.0
 MOST_SHARE = 0.25
-"""Share of the siblings above which it is two kinds of communicators, not a slow one."""
+"""Share of the peers above which it is two kinds of communicators, not a slow one."""
 
 Process = tuple[str, int, int]
 """Host, pid, and the rank in the communicator of all where a process has several: what one GPU and its NIC serve."""
@@ -25,7 +25,7 @@ Process = tuple[str, int, int]
 
 @dataclass(frozen=True, slots=True)
 class BesideSiblings:
-    """A communicator beside its siblings: how many times longer it takes, over the sizes that take most time."""
+    """A communicator beside its peers: how many times longer it takes, over the sizes that take most time."""
 
     comm: InspectorCommunicator
     times: float
@@ -36,7 +36,7 @@ class BesideSiblings:
 
 
 def beside_siblings(communicators: Sequence[InspectorCommunicator]) -> list[BesideSiblings]:
-    """Each communicator that has enough siblings, with how much longer than theirs its calls take."""
+    """Each communicator that has enough peers, with how much longer than theirs its calls take."""
     series: dict[tuple[int, int, str, int], list[tuple[InspectorCommunicator, CallsOfOneSize]]] = defaultdict(list)
     for comm in communicators:
         for size in comm.sizes if comm.is_one else ():

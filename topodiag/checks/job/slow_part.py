@@ -41,7 +41,7 @@ class SlowPart:
 
 
 class SlowPartOfJob(JobCheck[tuple[SlowPart, ...]]):
-    """JOB011: a communicator is slower than its siblings of the same size
+    """JOB011: a communicator is slower than its peers of the same size
 
     What it finds
         Communicators whose collectives take a quarter longer than those of the same operation and size in other
@@ -74,7 +74,7 @@ class SlowPartOfJob(JobCheck[tuple[SlowPart, ...]]):
     """
 
     id = "JOB011"
-    title = "a communicator is slower than its siblings of the same size"
+    title = "a communicator is slower than its peers of the same size"
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> tuple[SlowPart, ...] | Outcome:
         if judged.inspection is None:
@@ -90,7 +90,7 @@ class SlowPartOfJob(JobCheck[tuple[SlowPart, ...]]):
     def tell(self, judged: Job, observed: tuple[SlowPart, ...]) -> Iterator[Finding]:
         for part in observed:
             verb = "takes" if len(part.labels) == 1 else "take"
-            longer = f"{part.times:.1f} times as long as {plural(part.siblings, 'sibling')}"
+            longer = f"{part.times:.1f} times as long as {plural(part.siblings, 'peer')}"
             groups = f"{few(part.labels, 3)} {verb} {longer}"
             hosts = list(dict.fromkeys(place.host for place in part.who if place.host))
             if part.suspects == 1:

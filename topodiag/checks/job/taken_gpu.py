@@ -39,7 +39,7 @@ _ITS_OWN = re.compile(
 TAKEN_MIB = 4096
 """Memory in use from which a GPU is taken by a program that computes."""
 EMPTY = 0.05
-"""Share of the taken memory below which a sibling holds none."""
+"""Share of the taken memory below which a peer holds none."""
 MOST_TAKEN = 0.5
 """Share of the GPUs above which those with memory in use are no exception: it is the job's own."""
 

@@ -32,7 +32,7 @@ NO_DEVICE = "/sys/class/net/"
 """Interfaces without a device of their own (lo, bridges, bonds), after which NCCL 2.3 and 2.4 asked for paths too."""
 
 SHORT_OF = 0.97
-"""A GPU below this part of its siblings' NVLink bandwidth has fewer links; the print has one decimal."""
+"""A GPU below this part of its peers' NVLink bandwidth has fewer links; the print has one decimal."""
 
 UNKNOWN_NUMA = ("ffffffffffffffff", "ffffffff", "-1")
 
@@ -133,7 +133,7 @@ def _is_flat(system: NcclSystem) -> bool:
 
 
 class GpuShortOfNvlinks(OneStep[Job], JobCheck[Never]):
-    """TOP004: a GPU lacks NVLinks that its siblings have, in NCCL's print
+    """TOP004: a GPU lacks NVLinks that its peers have, in NCCL's print
 
     What it finds
         On a node with NVSwitches, a GPU with less NVLink bandwidth than the other GPUs in `=== System ===`.
@@ -163,7 +163,7 @@ class GpuShortOfNvlinks(OneStep[Job], JobCheck[Never]):
     """
 
     id = "TOP004"
-    title = "a GPU lacks NVLinks that its siblings have, in NCCL's print"
+    title = "a GPU lacks NVLinks that its peers have, in NCCL's print"
 
     def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         seen = list(prints(job))
@@ -228,7 +228,7 @@ class GpuShortOfNvlinks(OneStep[Job], JobCheck[Never]):
         verb = "has" if len(labels) == 1 else "have"
         return self.finding(
             Severity.ERROR,
-            f"{fold_runs(labels)} of {host} {verb} {in_gbs(lowest)} of NVLink where the siblings have {in_gbs(best)}",
+            f"{fold_runs(labels)} of {host} {verb} {in_gbs(lowest)} of NVLink where the peers have {in_gbs(best)}",
             observed=", ".join(f"{name} {in_gbs(gbs)}" for name, gbs in short.items()) + rings,
             expected=f"{in_gbs(best)}, as {plural(len(totals) - len(short), 'other GPU')} of the node",
             fix=(

@@ -1,1 +1,1 @@
-"""Checks that judge one node by its bundle or live capture, beside its siblings."""
+"""Checks that judge one node by its bundle or live capture, beside its peers."""

@@ -218,9 +218,7 @@ def _hcas(node: Node, faulty: bool) -> ConfEntry | None:
     role = "/".join(sorted({nic.role.value for nic in others}))
     names = fold_runs([nic.rdma_name or "" for nic in others])
     why = f"{names} {'is' if len(others) == 1 else 'are'} {role}, and NCCL takes every RDMA port that is up"
-    return ConfEntry(
-        HCA, value, (why, "the = before the list has names taken whole: mlx5_1 without it is mlx5_10 to mlx5_19, too")
-    )
+    return ConfEntry(HCA, value, (why, "'=' means exact match; without it mlx5_1 also matches mlx5_10 to mlx5_19"))
 
 
 def _hca_list(nics: Sequence[Nic]) -> str | None:

@@ -59,7 +59,7 @@ class FabricNotReady(NodeCheck[FabricFaults]):
     What it finds
         The Fabric Manager is failed or not running on a node that needs it; a GPU whose fabric state is not
         `Completed` or whose status is not `Success`; fabric health `Unhealthy`, `Limited Capacity` or degraded
-        bandwidth; a GPU of a rack machine (GB200, GB300) that is not in the NVLink domain of its siblings.
+        bandwidth; a GPU of a rack machine (GB200, GB300) that is not in the NVLink domain of its peers.
 
     Why it matters
         Without the fabric CUDA fails with error 802 (`system not yet initialized`) or the GPUs talk over PCIe: 48

@@ -26,7 +26,7 @@ class Fault:
     refused: bool = False
     """The GPU asked to join, and the fabric said no."""
     apart: bool = False
-    """The GPU is in the fabric but not in the NVLink domain of its siblings."""
+    """The GPU is in the fabric but not in the NVLink domain of its peers."""
 
 
 def registers(gpu: Gpu) -> bool:
@@ -36,7 +36,7 @@ def registers(gpu: Gpu) -> bool:
 
 
 def faults_of(node: Node, gpu: Gpu, siblings: list[Gpu]) -> list[Fault]:
-    """All that is wrong with one GPU that registers with a fabric; `siblings` are the GPUs of its node."""
+    """All that is wrong with one GPU that registers with a fabric; `peers` are the GPUs of its node."""
     return [*_registration(node, gpu), *_health(gpu), *_domain(gpu, siblings)]
 
 
@@ -92,14 +92,14 @@ def _domain(gpu: Gpu, siblings: list[Gpu]) -> list[Fault]:
     if common is None:
         return []
     if cluster(gpu) is None:
-        text = "in no multi-node NVLink domain, unlike its siblings"
-        return [Fault(Severity.ERROR, text, f"cluster {common}, as its siblings", apart=True)]
+        text = "in no multi-node NVLink domain, unlike its peers"
+        return [Fault(Severity.ERROR, text, f"cluster {common}, as its peers", apart=True)]
     if cluster(gpu) != common:
         return [
-            Fault(Severity.ERROR, f"in NVLink cluster {cluster(gpu)}", f"cluster {common}, as its siblings", apart=True)
+            Fault(Severity.ERROR, f"in NVLink cluster {cluster(gpu)}", f"cluster {common}, as its peers", apart=True)
         ]
     clique = majority(sibling.fabric.clique_id.value for sibling in known if sibling.fabric.clique_id.value is not None)
     own = gpu.fabric.clique_id.value
     if own is not None and clique is not None and own != clique:
-        return [Fault(Severity.ERROR, f"in NVLink clique {own}", f"clique {clique}, as its siblings", apart=True)]
+        return [Fault(Severity.ERROR, f"in NVLink clique {own}", f"clique {clique}, as its peers", apart=True)]
     return []

@@ -29,7 +29,7 @@ SOFTWARE = {"sw_thermal_slowdown": "the GPU is near its thermal limit (software 
 STUCK_SHARE = 0.5
 """Share of the highest SM clock below which a busy GPU is called slow: load and power caps keep it above 60 %."""
 CAPPED_SHARE = 0.8
-"""Share of its siblings' clock below which a power cap on one GPU alone is told: chips of a kind differ by a tenth."""
+"""Share of its peers' clock below which a power cap on one GPU alone is told: chips of a kind differ by a tenth."""
 BUSY_PERCENT = 50
 """Utilisation from which a GPU counts as busy."""
 
@@ -37,14 +37,14 @@ LOADED_PERCENT, ASLEEP_MHZ = 95, 200
 """Utilisation, and a clock below which no GPU works: NVIDIA's idle clocks begin at 210 MHz, AMD's below are sleep."""
 
 LIMIT_SHARE = 0.95
-"""Share of its siblings' power limit below which a GPU's own is told: limits of one product differ by nothing."""
+"""Share of its peers' power limit below which a GPU's own is told: limits of one product differ by nothing."""
 MIN_SIBLINGS = 2
-"""Busy siblings that show what the clock of a GPU would be."""
+"""Busy peers that show what the clock of a GPU would be."""
 
 FIXES = {
     "apart": (
         "Set the clocks free (`nvidia-smi -rgc` on NVIDIA, `rocm-smi --resetclocks` on AMD), then reset the GPU",
-        "Compare its firmware with that of its siblings; if it stays so, swap it with one of them",
+        "Compare its firmware with that of its peers; if it stays so, swap it with one of them",
     ),
     "heat": (
         "Look at fans, airflow, inlet temperature and coolant: `nvidia-smi -q -d TEMPERATURE`",
@@ -55,16 +55,16 @@ FIXES = {
         "`nvidia-smi -q -d POWER` shows limit and draw",
     ),
     "capped": (
-        "`nvidia-smi -q -d POWER`: compare its power limit with its siblings', and set it: `nvidia-smi -i N -pl W`",
+        "`nvidia-smi -q -d POWER`: compare its power limit with its peers', and set it: `nvidia-smi -i N -pl W`",
         "If the limit is the same, look at its supply, its temperature, and the limit that the BMC sets",
     ),
     "limited": (
-        "Give it the limit of its siblings: `sudo nvidia-smi -i N -pl W`, and look for what set it (a tool, the BMC)",
+        "Give it the limit of its peers: `sudo nvidia-smi -i N -pl W`, and look for what set it (a tool, the BMC)",
         "If it cannot be raised, look at its supply: chassis limit GPUs whose power is short",
     ),
     "stuck": (
         "Set the clocks free: `sudo nvidia-smi -rgc`; if that does not help, reset the GPU",
-        "If it stays so, swap it with a sibling: `dcgmi diag -r 3` tells whether the GPU is at fault",
+        "If it stays so, swap it with a peer: `dcgmi diag -r 3` tells whether the GPU is at fault",
     ),
 }
 
@@ -92,8 +92,8 @@ class ClocksHeldDown(NodeCheck[HeldClocks]):
 
     What it finds
         GPUs that the hardware slows down (heat, power brake), that are near their thermal limit, whose SM clock stays
-        low while they are busy although nothing says why, that alone among busy siblings a power limit slows down, or
-        whose power limit is below that of most siblings.
+        low while they are busy although nothing says why, that alone among busy peers a power limit slows down, or
+        whose power limit is below that of most peers.
 
     Why it matters
         A collective ends when the slowest GPU comes: one GPU at half of its clock paces the whole job. In traces the
@@ -101,11 +101,11 @@ class ClocksHeldDown(NodeCheck[HeldClocks]):
 
     Evidence it reads
         Clock event reasons (before R535: throttle reasons), SM clock, highest SM clock and utilisation from NVML and
-        `nvidia-smi -q`; the clocks and loads of `rocm-smi`, where a busy GPU is compared with its busy siblings, and
+        `nvidia-smi -q`; the clocks and loads of `rocm-smi`, where a busy GPU is compared with its busy peers, and
         one that is fully loaded below 200 MHz stands alone.
 
     When it stays silent
-        An idle GPU's clocks are low by design. A software power cap that siblings have too, and set application
+        An idle GPU's clocks are low by design. A software power cap that peers have too, and set application
         clocks, are the site's choice.
         A bare "HW Slowdown" on an idle GPU comes with changes of the performance state. No reasons and no clocks in
         the evidence: unknown.
@@ -190,7 +190,7 @@ def _reason(gpu: Gpu) -> tuple[str, str, Severity] | None:
 
 
 def _below_siblings(gpu: Gpu, seen: Sequence[Gpu]) -> tuple[str, str, Severity] | None:
-    """A busy GPU whose highest clock nobody told, far below all its busy siblings of the same product, or asleep."""
+    """A busy GPU whose highest clock nobody told, far below all its busy peers of the same product, or asleep."""
     alike = [
         other.sm_clock_mhz.get(0)
         for other in seen
@@ -205,12 +205,12 @@ def _below_siblings(gpu: Gpu, seen: Sequence[Gpu]) -> tuple[str, str, Severity] 
         return None
     if gpu.utilization.get(0) < BUSY_PERCENT or clock >= STUCK_SHARE * min(alike):
         return None
-    what = f"{in_mhz(clock)} while its siblings run at {in_mhz(min(alike))} or more, all of them busy"
+    what = f"{in_mhz(clock)} while its peers run at {in_mhz(min(alike))} or more, all of them busy"
     return what, "apart", Severity.WARNING
 
 
 def _capped_alone(gpu: Gpu, seen: Sequence[Gpu]) -> tuple[str, str, Severity] | None:
-    """A busy GPU that its power limit slows down while busy siblings of the same product run without one."""
+    """A busy GPU that its power limit slows down while busy peers of the same product run without one."""
     if "sw_power_cap" not in gpu.throttle.get(()) or gpu.utilization.get(0) < BUSY_PERCENT:
         return None
     alike = [
@@ -225,18 +225,18 @@ def _capped_alone(gpu: Gpu, seen: Sequence[Gpu]) -> tuple[str, str, Severity] | 
     clock = gpu.sm_clock_mhz.value
     if clock is None or len(alike) < MIN_SIBLINGS or clock >= CAPPED_SHARE * min(alike):
         return None
-    siblings = f"its siblings run at {in_mhz(min(alike))} or more without one"
+    siblings = f"its peers run at {in_mhz(min(alike))} or more without one"
     return f"its power limit holds it at {in_mhz(clock)}, and {siblings}", "capped", Severity.WARNING
 
 
 def _less_power(gpu: Gpu, gpus: Sequence[Gpu]) -> tuple[str, str, Severity] | None:
-    """A GPU whose power limit is below that of most of its siblings of the same product."""
+    """A GPU whose power limit is below that of most of its peers of the same product."""
     limits = [other.power_limit_w.value for other in gpus if other.name.value == gpu.name.value]
     usual = majority(limit for limit in limits if limit)
     limit = gpu.power_limit_w.value
     if not limit or usual is None or len(limits) <= MIN_SIBLINGS or limit >= LIMIT_SHARE * usual:
         return None
-    return f"its power limit is {in_w(limit)}, {in_w(usual)} on its siblings", "limited", Severity.WARNING
+    return f"its power limit is {in_w(limit)}, {in_w(usual)} on its peers", "limited", Severity.WARNING
 
 
 def _held(key: tuple[str, str, Severity], gpus: Sequence[Gpu]) -> Held:

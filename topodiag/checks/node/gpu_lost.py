@@ -82,7 +82,7 @@ class GpuLost(NodeCheck[Losses]):
 
     What it finds
         A GPU that has fallen off the bus (Xid 79), that the driver calls lost, that the driver could not start, or
-        whose config space reads all ones; and a node with fewer GPUs than its product or its siblings.
+        whose config space reads all ones; and a node with fewer GPUs than its product or its peers.
 
     Why it matters
         The rank on that GPU dies with a CUDA error, and every other rank of the job waits for it until a timeout: the

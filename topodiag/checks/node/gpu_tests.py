@@ -1,4 +1,4 @@
-"""Tests of GPUs that somebody ran: copies that are far slower than those of the siblings, and DCGM's failed tests."""
+"""Tests of GPUs that somebody ran: copies that are far slower than those of the peers, and DCGM's failed tests."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PAIR_SHARE = 0.75
 """Copies between GPUs below this share of the others' median: half of the links leave a half, a way that
 left NVLink a tenth to a quarter."""
 HALF = 0.5
-"""A pace below this share of the siblings' is an error, one above it a warning."""
+"""A pace below this share of the peers' is an error, one above it a warning."""
 EVEN_SHARE = 0.9
 """The rest is alike where its slowest pair reaches this share of its median: then no place of the board explains it."""
 NVLINK_GBS = 60.0
@@ -32,7 +32,7 @@ NVLINK_GBS = 60.0
 its pace, and an odd GPU need have no fault."""
 
 NO_PLACE_SHARE = 0.125
-"""Below this share no place on a board holds a GPU on PCIe that is wired like its siblings: another socket leaves half
+"""Below this share no place on a board holds a GPU on PCIe that is wired like its peers: another socket leaves half
 and more, four lanes of sixteen a quarter."""
 
 
@@ -47,7 +47,7 @@ class ShortGpu:
 
 
 class SlowGpuInTest(NodeCheck[tuple[ShortGpu, ...]]):
-    """GPU006: a test on the node finds a GPU far below its siblings
+    """GPU006: a test on the node finds a GPU far below its peers
 
     What it finds
         A GPU whose copies to and from all other GPUs are far slower than those of the rest among themselves; one whose
@@ -79,7 +79,7 @@ class SlowGpuInTest(NodeCheck[tuple[ShortGpu, ...]]):
     """
 
     id = "GPU006"
-    title = "a test on the node finds a GPU far below its siblings"
+    title = "a test on the node finds a GPU far below its peers"
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> tuple[ShortGpu, ...] | Outcome:
         found = (*_failed(judged), *_slow_pairs(judged), *_slow_host_copies(judged))
@@ -112,7 +112,7 @@ class SlowGpuInTest(NodeCheck[tuple[ShortGpu, ...]]):
                 Severity.ERROR if share is not None and share < HALF else Severity.WARNING,
                 f"{fold_runs(labels)}: {words}",
                 observed=words,
-                expected="the pace of its siblings" if share is not None else "the test passes",
+                expected="the pace of its peers" if share is not None else "the test passes",
                 fix=(
                     "look for what slowed it: `nvidia-smi nvlink -s`, `nvidia-smi -q -d PERFORMANCE,CLOCK`, its PCIe"
                     " width, another process on the GPU",
@@ -144,7 +144,7 @@ def _slow_host_copies(node: Node) -> Iterator[ShortGpu]:
     if len(speeds) >= FEWEST and len(slow) * ODD_PART <= len(speeds):
         for gpu in slow:
             speed = speeds[gpu.index]
-            words = f"copies from the host at {in_gbs(speed)}, {spell_gbs(usual)} on its siblings"
+            words = f"copies from the host at {in_gbs(speed)}, {spell_gbs(usual)} on its peers"
             yield ShortGpu(gpu, words, speed / usual, (gpu.host_copy_gbs,))
 
 

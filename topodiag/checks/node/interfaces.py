@@ -1,5 +1,5 @@
 """Interfaces of which nothing but their own state is told: members of a bond that are down, one that is down or has
-another MTU among its siblings. Where RDMA devices are told, their checks know more, and this is silent."""
+another MTU among its peers. Where RDMA devices are told, their checks know more, and this is silent."""
 
 from __future__ import annotations
 
@@ -51,14 +51,14 @@ def down_interfaces(check: NodeCheck[Any], node: Node) -> Iterator[Finding]:
             yield _finding(
                 check, node, bad,
                 f"{_are(bad)} down, while {plural(up, 'interface')} named alike are up",
-                f"a link, as {plural(up, 'sibling')} have",
+                f"a link, as {plural(up, 'peer')} have",
                 "the interface carries nothing; a job that uses all of them is left with the others",
                 Confidence.LOW,
             )  # fmt: skip
 
 
 def odd_mtus(check: NodeCheck[Any], node: Node) -> Iterator[Finding]:
-    """Findings on interfaces that are up with a smaller MTU than siblings, where no source tells of RDMA ports."""
+    """Findings on interfaces that are up with a smaller MTU than peers, where no source tells of RDMA ports."""
     if _rdma_is_told(node):
         return
     for siblings in _families(node):
@@ -75,7 +75,7 @@ def odd_mtus(check: NodeCheck[Any], node: Node) -> Iterator[Finding]:
             Severity.WARNING,
             f"MTU is {values} on {names}, and {usual} on {plural(count, 'interface')} named alike",
             observed=f"MTU {values} on {names}",
-            expected=f"MTU {usual}, as on {plural(count, 'sibling')}",
+            expected=f"MTU {usual}, as on {plural(count, 'peer')}",
             fix=(f"`ip link set dev {odd[0].name} mtu {usual}`, and the same in the network's configuration",
                  "`ping -M do -s 8972 PEER` over that interface: the switch port must take it, too"),
             nics=[each.name for each in odd],

@@ -35,7 +35,7 @@ OPTIONAL_NICS = 4
 """Instance types with fewer NICs for the job than this are often run without any RDMA, on purpose."""
 
 
-UNCOUNTED = "nothing says how many NICs there should be: no known machine, no sibling, no ways to GPUs"
+UNCOUNTED = "nothing says how many NICs there should be: no known machine, no peer, no ways to GPUs"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Gap:
 
 
 class MissingComputeNic(OneStep[Node], NodeCheck[Never]):
-    """NIC005: a node has fewer compute NICs than its siblings, or a rail is missing
+    """NIC005: a node has fewer compute NICs than its peers, or a rail is missing
 
     What it finds
         A known machine with fewer compute NICs than it is built with; a node with fewer than most other nodes of the
@@ -71,7 +71,7 @@ class MissingComputeNic(OneStep[Node], NodeCheck[Never]):
         The machine is not a known one, all GPUs are alike in their NICs, and no other node is in evidence. Machines
         with fewer NICs than GPUs by design (two GPUs per NIC). A NIC that is down counts as present: NIC001 reports
         it. In containers NICs may be left out on purpose, and in virtual machines with a flattened PCI tree distances
-        do not exist: unknown. The list of RDMA devices was not read: unknown. No machine, sibling or way to a GPU that
+        do not exist: unknown. The list of RDMA devices was not read: unknown. No machine, peer or way to a GPU that
         says how many there should be: unknown.
 
     How to confirm
@@ -89,7 +89,7 @@ class MissingComputeNic(OneStep[Node], NodeCheck[Never]):
     """
 
     id = "NIC005"
-    title = "a node has fewer compute NICs than its siblings, or a rail is missing"
+    title = "a node has fewer compute NICs than its peers, or a rail is missing"
 
     def judge(self, node: Node, peers: Sequence[Node] = ()) -> Outcome:
         if not node.gpus:
@@ -114,7 +114,7 @@ class MissingComputeNic(OneStep[Node], NodeCheck[Never]):
         return self.found(node, [self._report(node, gap, present, sides)])
 
     def _is_counted(self, node: Node, present: Sequence[Nic], peers: Sequence[Node]) -> bool:
-        """Whether anything says how many there should be: the machine's datasheet, its siblings, or the ways between
+        """Whether anything says how many there should be: the machine's datasheet, its peers, or the ways between
         its GPUs and its NICs."""
         if _system(node) is not None or node.time.known:
             return True
@@ -220,7 +220,7 @@ def _nics_by_shape(nodes: Sequence[Node]) -> dict[tuple[object, ...], Tally[int]
 
 
 def _shape(node: Node) -> tuple[object, ...] | None:
-    """What makes nodes siblings: the machine and its GPUs. None when no GPU has a name."""
+    """What makes nodes peers: the machine and its GPUs. None when no GPU has a name."""
     names = {gpu.name.value for gpu in node.gpus if gpu.name.value}
     return (node.system.value, len(node.gpus), frozenset(names)) if names else None
 

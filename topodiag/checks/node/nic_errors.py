@@ -60,8 +60,8 @@ class NicPortErrors(OneStep[Node], NodeCheck[Never]):
         Ports of compute NICs that went down or recovered between two samples, or whose integrity, congestion or loss
         counters grew: link_downed, link_error_recovery, port_rcv_errors and the like on InfiniBand; out_of_sequence,
         packet_seq_err, local_ack_timeout_err, discards and CRC errors on Ethernet; retransmission timeouts on EFA.
-        With one sample only: more flaps a day since boot than is normal, more than ten on one port while its siblings
-        stayed up, a thousand errors and more on one port while its siblings had hardly any (three of them, or one that
+        With one sample only: more flaps a day since boot than is normal, more than ten on one port while its peers
+        stayed up, a thousand errors and more on one port while its peers had hardly any (three of them, or one that
         carried as much), counters that reached their end, links that come up again and again in the kernel log (a link
         that was lost once where the log stands alone: low confidence), lanes of a transceiver without light,
         and ports in the report of `ibqueryerrors` or `perfquery` whose totals are above the thresholds of rdma-core.
@@ -81,7 +81,7 @@ class NicPortErrors(OneStep[Node], NodeCheck[Never]):
     When it stays silent
         Totals since boot or driver load, because the time of the errors is unknown (a thousand and more: unknown, never
         clean), unless they stand on one port alone, links went down more than five times a day, or one port went down
-        and its siblings did not (at least once a day; all alike is a boot or work on a switch). Symbol errors of at
+        and its peers did not (at least once a day; all alike is a boot or work on a switch). Symbol errors of at
         most ten, or of 120 an hour; on links with forward error correction (HDR and later) more than that is only a
         warning of low confidence. Congestion notifications alone (np_cnp, rp_cnp): that is ECN at work. Flush errors,
         which every closed connection counts. Loss counters of RoCE on InfiniBand links. Waiting for credits

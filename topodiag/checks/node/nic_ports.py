@@ -1,4 +1,4 @@
-"""Ports of compute NICs as the checks judge them: which are siblings, what they can do, what they carry together."""
+"""Ports of compute NICs as the checks judge them: which are peers, what they can do, what they carry together."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Port:
 
     @property
     def family(self) -> Family:
-        """Siblings have product, link layer and place in common."""
+        """Peers have product, link layer and place in common."""
         return product(self.nic), self.layer, self.place
 
 
@@ -130,10 +130,10 @@ def able_gbps(node: Node, nic: Nic) -> float | None:
 
 
 def usual_gbps(node: Node, port: Port, ports: Sequence[Port]) -> tuple[float | None, str]:
-    """What a port would run at, Gb/s, and how that is known: as its fastest sibling, else as its datasheet says."""
+    """What a port would run at, Gb/s, and how that is known: as its fastest peer, else as its datasheet says."""
     rates = [other.rate for other in ports if other.rate and other is not port and other.family[:2] == port.family[:2]]
     if rates:
-        return max(rates), "as its siblings run"
+        return max(rates), "as its peers run"
     able = able_gbps(node, port.nic)
     return able, f"the most that {product(port.nic)} can do" if able else ""
 

@@ -32,7 +32,7 @@ FULL_LANES = 4
 
 
 class NicPortSlow(OneStep[Node], NodeCheck[Never]):
-    """NIC002: a port rate below its capability or its sibling ports
+    """NIC002: a port rate below its capability or its peer ports
 
     What it finds
         Active ports of compute NICs that negotiated a lower rate, or fewer lanes, than the same ports of the node's
@@ -69,7 +69,7 @@ class NicPortSlow(OneStep[Node], NodeCheck[Never]):
     """
 
     id = "NIC002"
-    title = "a port rate below its capability or its sibling ports"
+    title = "a port rate below its capability or its peer ports"
 
     def judge(self, node: Node, peers: Sequence[Node] = ()) -> Outcome:
         nics = compute_nics(node)
@@ -148,16 +148,16 @@ def _rates_by_family(nodes: Sequence[Node]) -> dict[Family, Tally[float]]:
 def _wanted(
     port: Port, seen: Sequence[Port], everywhere: Mapping[Family, Tally[float]]
 ) -> tuple[float, str, bool] | None:
-    """The rate that a port should have, why, and whether that is sure; None when it has no better sibling."""
+    """The rate that a port should have, why, and whether that is sure; None when it has no better peer."""
     now = port.rate or 0.0
     family = [other for other in seen if other.family == port.family]
     rates = [other.rate or 0.0 for other in family]
     usual, best = majority(rates), max(rates)
     faster = sum(rate > now for rate in rates)
     if usual is not None and now < usual:
-        return usual, f"as {plural(faster, 'sibling')} of the same product", True
+        return usual, f"as {plural(faster, 'peer')} of the same product", True
     if usual is None and now < best:
-        return best, f"as {plural(faster, 'sibling')} of the same product", rates.count(now) == 1
+        return best, f"as {plural(faster, 'peer')} of the same product", rates.count(now) == 1
     if usual is not None and faster:
         return None
     return _wanted_elsewhere(port, family, everywhere) or _wanted_lanes(port, family)
@@ -175,7 +175,7 @@ def _wanted_elsewhere(
 
 
 def _wanted_lanes(port: Port, family: Sequence[Port]) -> tuple[float, str, bool] | None:
-    """The rate with all lanes, of an InfiniBand port that runs on one while no sibling shows more."""
+    """The rate with all lanes, of an InfiniBand port that runs on one while no peer shows more."""
     several = any((other.port.lanes.value or 0) > 1 for other in family)
     if port.layer != "InfiniBand" or port.port.lanes.value != 1 or several:
         return None

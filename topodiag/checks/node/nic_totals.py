@@ -1,4 +1,4 @@
-"""What error counters of NICs say that were read once: totals since boot, of one port beside its siblings."""
+"""What error counters of NICs say that were read once: totals since boot, of one port beside its peers."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ FLAPS_PER_DAY = 5.0
 """Link flaps in 24 hours from which Azure's node health check fails a node (check_ib_link_flapping)."""
 
 ODD_FLAPS = 10
-"""Flaps since boot above which one port among quiet siblings is bad (error_thresholds of rdma-core: LinkDowned 10)."""
+"""Flaps since boot above which one port among quiet peers is bad (error_thresholds of rdma-core: LinkDowned 10)."""
 ODD_PER_DAY = 1.0
 """... and at least so many a day: one bad afternoon a year ago is no fault of today."""
 QUIET_SIBLINGS = 3
-"""Siblings that must have been quiet. They saw the same boots and the same work on the switches."""
+"""Peers that must have been quiet. They saw the same boots and the same work on the switches."""
 QUIET_SHARE = 0.1
-"""How much of the odd port's flaps a sibling may have and still be quiet."""
+"""How much of the odd port's flaps a peer may have and still be quiet."""
 
 ODD_TOTAL = 1000
 """Errors since boot from which a total is worth a word: of one port that stands out, or of all as an open question."""
 ODD_SHARE = 0.01
-"""How much of an odd port's total a sibling may have, and still not share what made it."""
+"""How much of an odd port's total a peer may have, and still not share what made it."""
 SAME_TRAFFIC = 0.5
-"""A sibling that carried so much of the odd port's traffic was as likely to meet what made the errors."""
+"""A peer that carried so much of the odd port's traffic was as likely to meet what made the errors."""
 TRAFFIC = ("port_rcv_data", "port_xmit_data", "rx_write_requests", "rx_vport_rdma_unicast_bytes", "rx_packets_phy")
 """Counters that say what a port carried."""
 
@@ -77,7 +77,7 @@ def flaps_a_day(node: Node, nic: Nic, counter: Counter, total: int, limit: Limit
 
 
 def odd_ports(node: Node, nic: Nic, judged: Mapping[str, Sequence[Judged]]) -> Iterator[Count]:
-    """A single reading that its siblings do not share: what all ports went through is not in it."""
+    """A single reading that its peers do not share: what all ports went through is not in it."""
     yield from _odd_totals(node, nic, judged)
     uptime = node.os.uptime_s.value
     if uptime is None and (node.gpus or node.pci):
@@ -101,7 +101,7 @@ def odd_ports(node: Node, nic: Nic, judged: Mapping[str, Sequence[Judged]]) -> I
 
 
 def _odd_totals(node: Node, nic: Nic, judged: Mapping[str, Sequence[Judged]]) -> Iterator[Count]:
-    """Errors on one port while its siblings, three of them or one with as much traffic, had hardly any."""
+    """Errors on one port while its peers, three of them or one with as much traffic, had hardly any."""
     for _, counter, limit in judged[nic.name]:
         total = _once(counter)
         if limit.per_flap or counter.name in CORRECTED or total is None or total < ODD_TOTAL:
@@ -120,7 +120,7 @@ def _odd_totals(node: Node, nic: Nic, judged: Mapping[str, Sequence[Judged]]) ->
 
 
 def _as_busy(node: Node, nic: Nic, others: Iterable[str]) -> bool:
-    """Whether every sibling is known to have carried about as much as this NIC."""
+    """Whether every peer is known to have carried about as much as this NIC."""
     carried = {each.name: _traffic(each) for each in node.nics}
     own = carried.get(nic.name, {})  # a plain interface is none of the node's adapters
     shared = [name for name in own if own[name] and all(name in carried.get(other, {}) for other in others)]

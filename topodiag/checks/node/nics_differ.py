@@ -47,7 +47,7 @@ TraitKey = tuple[str, tuple[str, ...]]
 _COSTS = {
     "MTU": "a 1024-byte MTU needs four times the packets of a 4096-byte one: some percent of bandwidth, more of CPU and"
     " switch work; where the two ends of a path differ, the smaller is used, or large packets are lost",
-    "link layer": "an Ethernet port does not reach the InfiniBand fabric of its siblings, and the other way round",
+    "link layer": "an Ethernet port does not reach the InfiniBand fabric of its peers, and the other way round",
     "firmware": "no bandwidth by itself; behaviour and faults then differ from NIC to NIC, which is hard to find",
 }
 
@@ -61,10 +61,10 @@ _FIXES = {
 
 
 class NicsDiffer(OneStep[Node], NodeCheck[Never]):
-    """NIC004: MTU, link layer or firmware differs from sibling NICs or nodes
+    """NIC004: MTU, link layer or firmware differs from peer NICs or nodes
 
     What it finds
-        Compute NICs of one product whose MTU, link layer or firmware is not that of their siblings in the node, or of
+        Compute NICs of one product whose MTU, link layer or firmware is not that of their peers in the node, or of
         the same NICs on most other nodes in evidence.
 
     Why it matters
@@ -80,7 +80,7 @@ class NicsDiffer(OneStep[Node], NodeCheck[Never]):
         Different products, and different boards of one product (board id), rightly have different firmware. MTUs are
         compared between active ports of one link layer. A NIC of another link layer beside a GPU that has one of the
         usual kind as well serves storage. A small MTU on all ports alike is the site's choice: a remark, no finding.
-        Interface MTUs that give the same RDMA MTU (4200 and 9000) are alike. A single NIC has no sibling: not
+        Interface MTUs that give the same RDMA MTU (4200 and 9000) are alike. A single NIC has no peer: not
         applicable, unless other nodes are in evidence. Storage and management NICs.
 
     How to confirm
@@ -96,7 +96,7 @@ class NicsDiffer(OneStep[Node], NodeCheck[Never]):
     """
 
     id = "NIC004"
-    title = "MTU, link layer or firmware differs from sibling NICs or nodes"
+    title = "MTU, link layer or firmware differs from peer NICs or nodes"
 
     def judge(self, node: Node, peers: Sequence[Node] = ()) -> Outcome:
         outcome = self._judge_nics(node, peers)
@@ -228,7 +228,7 @@ def _mtu(node: Node, port: Port) -> tuple[int | None, Fact[Any]]:
 
 
 def _replaces(node: Node, odd: Sequence[Trait], group: Sequence[Trait]) -> bool:
-    """Whether NICs of an odd link layer stand where siblings should: some GPU has no near NIC but them."""
+    """Whether NICs of an odd link layer stand where peers should: some GPU has no near NIC but them."""
     strange = {trait.nic.name for trait in odd}
     usual = {trait.nic.name for trait in group} - strange
     for gpu in node.gpus:

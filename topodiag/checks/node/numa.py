@@ -247,7 +247,7 @@ def _smp_cost(node: Node, rate_gbs: float, crossing: int) -> Cost:
     bound = smp_gbs(arch, cpu.vendor.value, cpu.family.value, cpu.model.value) if arch else UNBOUNDED_GBS
     if bound >= UNBOUNDED_GBS:
         return Cost(text="all traffic of these GPUs crosses the link between the sockets, without GPUDirect RDMA")
-    text = f"NCCL reckons {in_gbs(bound)} between these sockets, shared by {plural(crossing, 'GPU')}"
+    text = f"NCCL assumes {in_gbs(bound)} between these sockets, shared by {plural(crossing, 'GPU')}"
     if not rate_gbs:
         return Cost(text=f"{text}; GPUDirect RDMA is off at this distance")
     lost = max(rate_gbs - bound, 0.0)

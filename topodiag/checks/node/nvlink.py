@@ -24,7 +24,7 @@ from topodiag.words.units import in_gbs, percent
 __all__ = ["FewerNvlinks", "PairWithoutNvlink", "SlowNvlinks"]
 
 RATE_TOLERANCE_SHARE = 0.02
-"""A link counts as slow when it is this much below its siblings: drivers print the same rate as 25 and 25.781 GB/s
+"""A link counts as slow when it is this much below its peers: drivers print the same rate as 25 and 25.781 GB/s
 between boards, never between links of one board."""
 
 UNIFORM_TOLERANCE_SHARE = 0.10
@@ -57,7 +57,7 @@ class ShortGpus:
 
 
 class FewerNvlinks(NodeCheck[ShortGpus]):
-    """NVL001: a GPU has fewer active NVLinks than its product or its siblings
+    """NVL001: a GPU has fewer active NVLinks than its product or its peers
 
     What it finds
         A GPU whose NVLinks are not all up: single links that did not train, one NVSwitch out of use (every GPU
@@ -76,9 +76,9 @@ class FewerNvlinks(NodeCheck[ShortGpus]):
 
     When it stays silent
         The product has no NVLink. The links come by bridges (H100 NVL uses 12 of 18, a card without a bridge none):
-        then only a GPU that has some links and fewer than most siblings is reported, or the cards of an NVL product
-        without any while at least as many siblings are bridged. Parts of a V100 mesh in a
-        virtual machine, where all GPUs are short alike; on bare metal, where siblings differ and none has all links:
+        then only a GPU that has some links and fewer than most peers is reported, or the cards of an NVL product
+        without any while at least as many peers are bridged. Parts of a V100 mesh in a
+        virtual machine, where all GPUs are short alike; on bare metal, where peers differ and none has all links:
         unknown. MIG is on, because the driver then reads links as down
         (unknown where no link is up and nothing says whether it is). One GPU alone with no link up, since it has no
         peer. Within 10 minutes of boot, or with a fabric in progress and no uptime, links may still be training:
@@ -103,7 +103,7 @@ class FewerNvlinks(NodeCheck[ShortGpus]):
     """
 
     id = "NVL001"
-    title = "a GPU has fewer active NVLinks than its product or its siblings"
+    title = "a GPU has fewer active NVLinks than its product or its peers"
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> ShortGpus | Outcome:
         counts = evidence.count_links(judged)
@@ -172,14 +172,14 @@ def _sorted_by_loss(
             else:
                 groups[count.active, wanted].append(count)
         elif wanted is None and count.spec is None and majority(c.active for c in asked) is None:
-            unseen["its product is unknown and it has no siblings to compare with"].append(label)
+            unseen["its product is unknown and it has no peers to compare with"].append(label)
         elif wanted is None and _odd_mesh(node, count, asked):
-            unseen["links are down, on its siblings others are, and none has all that its product has"].append(label)
+            unseen["links are down, on its peers others are, and none has all that its product has"].append(label)
     return groups, unseen
 
 
 def _odd_mesh(node: Node, count: LinkCount, asked: list[LinkCount]) -> bool:
-    """Whether links are down on a board that joins GPUs directly, and the siblings do not agree on how many it uses."""
+    """Whether links are down on a board that joins GPUs directly, and the peers do not agree on how many it uses."""
     direct = count.spec is not None and not count.spec.bridged and not count.spec.nvswitch
     return direct and bool(count.down) and not node.is_vm and majority(each.active for each in asked) is None
 
@@ -254,7 +254,7 @@ def _fix(count: LinkCount, active: int, all_alike: bool) -> list[str]:
 
 def _why_clean(asked: list[LinkCount]) -> str:
     if all(count.spec is not None and count.spec.bridged for count in asked):
-        return "the links of this product come by bridges, and no GPU has fewer than its siblings"
+        return "the links of this product come by bridges, and no GPU has fewer than its peers"
     return ""
 
 
@@ -281,7 +281,7 @@ class SlowLinks:
 
 
 class SlowNvlinks(NodeCheck[SlowLinks]):
-    """NVL002: an NVLink runs below its product's rate or below its siblings
+    """NVL002: an NVLink runs below its product's rate or below its peers
 
     What it finds
         Active links whose line rate is below the product's rate, or below the rate of the other links of the same
@@ -298,7 +298,7 @@ class SlowNvlinks(NodeCheck[SlowLinks]):
 
     When it stays silent
         The product has no NVLink; MIG is on; only links that are up are judged (NVL001 has the others). A link within
-        2 % of its siblings, or a whole node within 10 % of the datasheet: drivers round differently. No rate was
+        2 % of its peers, or a whole node within 10 % of the datasheet: drivers round differently. No rate was
         read: unknown.
 
     How to confirm
@@ -316,7 +316,7 @@ class SlowNvlinks(NodeCheck[SlowLinks]):
     """
 
     id = "NVL002"
-    title = "an NVLink runs below its product's rate or below its siblings"
+    title = "an NVLink runs below its product's rate or below its peers"
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> SlowLinks | Outcome:
         asked = [gpu for gpu in judged.gpus if not evidence.no_question(gpu)]
@@ -394,5 +394,5 @@ def _rate_wanted(gpu: Gpu, link: NvLink, alike: Tally[float]) -> tuple[float, st
     if product and rate < product * (1 - UNIFORM_TOLERANCE_SHARE):
         return product, f"datasheet of {spec.name if spec else ''}"
     if count * 2 > total and rate < common * (1 - RATE_TOLERANCE_SHARE):
-        return common, f"{count} of {total} sibling links"
+        return common, f"{count} of {total} peer links"
     return None

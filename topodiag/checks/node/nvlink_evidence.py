@@ -167,7 +167,7 @@ def _from_matrix(node: Node, gpu: Gpu, spec: GpuSpec | None) -> LinkCount | None
 
 
 def expect(node: Node, count: LinkCount, counts: list[LinkCount]) -> Expectation | None:
-    """How many links this GPU should have up: its product's, where its board uses them all; else its siblings'.
+    """How many links this GPU should have up: its product's, where its board uses them all; else its peers'.
 
     None where the evidence allows no expectation.
     """
@@ -193,7 +193,7 @@ def _expect_of_siblings(siblings: list[int], common: int | None) -> Expectation 
     """What most of at least three GPUs of one product have up, where the product itself does not settle it."""
     if not common or len(siblings) < 3:
         return None
-    return Expectation(common, f"{common} on {siblings.count(common)} of {len(siblings)} siblings", Confidence.MEDIUM)
+    return Expectation(common, f"{common} on {siblings.count(common)} of {len(siblings)} peers", Confidence.MEDIUM)
 
 
 def _expect_of_whole(count: LinkCount, counts: list[LinkCount]) -> Expectation | None:
@@ -201,23 +201,21 @@ def _expect_of_whole(count: LinkCount, counts: list[LinkCount]) -> Expectation |
     shows as many has them all up. Without any link up it may have no bridge."""
     shown = (count.active or 0) + len(count.down)
     whole = any(other.active == shown and not other.down for other in counts)
-    return (
-        Expectation(shown, f"{shown} on a sibling with as many", Confidence.MEDIUM) if count.active and whole else None
-    )
+    return Expectation(shown, f"{shown} on a peer with as many", Confidence.MEDIUM) if count.active and whole else None
 
 
 def _expect_of_switches(node: Node, count: LinkCount, spec: GpuSpec, common: int | None) -> Expectation:
     """What a GPU behind NVSwitches should have: all links of its product, but in a guest that holds part of the board
-    as many as its siblings there."""
+    as many as its peers there."""
     part = node.is_vm and len(node.gpus) < MESH_GPUS
     if part and common is not None and 0 < common < spec.nvlinks:
-        return Expectation(common, f"{common} on its siblings in this part of the board", Confidence.MEDIUM)
+        return Expectation(common, f"{common} on its peers in this part of the board", Confidence.MEDIUM)
     return Expectation(spec.nvlinks, f"{spec.nvlinks} on {spec.name} ({spec.source})", count.confidence)
 
 
 def _expect_of_mesh(node: Node, count: LinkCount, spec: GpuSpec, lone: bool, agreed: bool) -> Expectation | None:
-    """What a GPU should have whose board joins GPUs directly: its product's links, unless its siblings do not agree, or
-    it stands alone in a guest or without any link. On bare metal a sibling with all links shows that the board uses
+    """What a GPU should have whose board joins GPUs directly: its product's links, unless its peers do not agree, or
+    it stands alone in a guest or without any link. On bare metal a peer with all links shows that the board uses
     them, and settles it for a GPU some of whose links are listed as down."""
     unsure = not agreed and not lone
     alone = lone and (node.is_vm or count.active == 0)
@@ -228,7 +226,7 @@ def _expect_of_mesh(node: Node, count: LinkCount, spec: GpuSpec, lone: bool, agr
 
 
 def _expect_of_pair(count: LinkCount, siblings: list[int]) -> Expectation | None:
-    """What a card without any link should have where bridges join its siblings.
+    """What a card without any link should have where bridges join its peers.
 
     Cards sold as NVL are made to stand in bridged groups: at least half of the node's are joined, and as many are left
     as one bridge joins. Of other cards it is usual to bridge some and not the rest.
@@ -239,12 +237,12 @@ def _expect_of_pair(count: LinkCount, siblings: list[int]) -> Expectation | None
     bridged = "NVL" in count.gpu.name.get("").upper().split()
     if not bridged or not common or len(linked) < 2 or len(linked) < left or left % 2:
         return None
-    of = f"{common} on {linked.count(common)} of {len(siblings)} siblings, joined by bridges"
+    of = f"{common} on {linked.count(common)} of {len(siblings)} peers, joined by bridges"
     return Expectation(common, f"{of} (MIG would hide them, too)", Confidence.MEDIUM)
 
 
 def gbs_per_link(count: LinkCount) -> float | None:
-    """What NCCL reckons of one link of this GPU, GB/s in one direction."""
+    """What NCCL assumes of one link of this GPU, GB/s in one direction."""
     if count.spec is not None and count.spec.nvlink_nccl_gbs > 0:
         return count.spec.nvlink_nccl_gbs
     return nvlink_nccl_gbs(count.gpu.sm.value) if count.gpu.sm.value else None

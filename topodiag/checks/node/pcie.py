@@ -24,7 +24,7 @@ STUMP_LANES = 2
 16, and bifurcation divides them into no less than 4."""
 
 MOST_BESIDE = 2
-"""Times as many siblings of another width that show what a link can do, where neither of its ends says so."""
+"""Times as many peers of another width that show what a link can do, where neither of its ends says so."""
 
 RESTING_GEN = 1
 """The generation at which drivers rest the link of an idle GPU."""
@@ -58,7 +58,7 @@ class NarrowPcieLink(NodeCheck[DegradedLinks]):
 
     When it stays silent
         The slot is narrower than the card (the port's own maximum says so). All devices of the same product have the
-        same width: the machine is built this way. A device without a sibling, where the width of the slot was not
+        same width: the machine is built this way. A device without a peer, where the width of the slot was not
         read (a guest, or `nvidia-smi -q` alone): unknown, because cloud instances wire cards with 8 lanes on purpose;
         one or two lanes of a card for eight or more, and one of an adapter for four, are no wiring, but on a guest.
         Width is judged even when the device is idle, because power saving lowers speed and never width. Widths of 0
@@ -105,7 +105,7 @@ class NarrowPcieLink(NodeCheck[DegradedLinks]):
         if short:
             hop = short[0]
             why = f"{hop.name} is at x{hop.lower.width.value} of x{_able(hop, seen)}, and neither its slot's width nor"
-            why += " a sibling is in the evidence to tell whether it is built so"
+            why += " a peer is in the evidence to tell whether it is built so"
         else:
             why = _unlike(seen)
         if why:
@@ -126,7 +126,7 @@ def _is_narrow(hop: Hop, seen: Sequence[Hop]) -> bool:
 
 
 def _able(hop: Hop, seen: Sequence[Hop]) -> int | None:
-    """Lanes that a link can do: as its ends say, else as the product has, else as its siblings run, where these are
+    """Lanes that a link can do: as its ends say, else as the product has, else as its peers run, where these are
     most or `lspci` says that it lost some."""
     mine = hop.lower.width.value
     if hop.able_width is not None or mine is None:
@@ -140,13 +140,13 @@ def _able(hop: Hop, seen: Sequence[Hop]) -> int | None:
 
 
 def _shown_by_most(values: Sequence[int], mine: int) -> int | None:
-    """The value of most siblings, where they are enough beside those that are as this one; None elsewhere."""
+    """The value of most peers, where they are enough beside those that are as this one; None elsewhere."""
     usual = max(set(values), key=lambda value: (values.count(value), value))
     return usual if values.count(usual) >= MOST_BESIDE * values.count(mine) else None
 
 
 def _unlike(seen: Sequence[Hop]) -> str:
-    """Siblings with unlike widths of which nothing tells which ones are built so; nothing where there are none."""
+    """Peers with unlike widths of which nothing tells which ones are built so; nothing where there are none."""
     for hop in seen:
         for other in seen:
             mine, its = hop.lower.width.value or 0, other.lower.width.value or 0
@@ -169,7 +169,7 @@ def _is_stump(node: Node, hop: Hop) -> bool:
 
 
 def _is_alone(hop: Hop, links: Sequence[Hop]) -> bool:
-    """Whether none of these links is a sibling to compare with."""
+    """Whether none of these links is a peer to compare with."""
     return not any(other.family == hop.family and other is not hop for other in links)
 
 
@@ -206,7 +206,7 @@ def _narrow(check: NodeCheck[Any], node: Node, hop: Hop, links: Sequence[Hop], c
 
 def _wanted(hop: Hop, able: int, gen: int | None, full: float | None) -> str:
     ends = "both ends can do it" if hop.upper is not None else "the device can do it"
-    ends = ends if hop.able_width is not None else "as its siblings and the product"
+    ends = ends if hop.able_width is not None else "as its peers and the product"
     return f"x{able} ({ends})" + (f": Gen{gen} x{able} is {in_gbs(full)} to NCCL" if full else "")
 
 
@@ -288,7 +288,7 @@ class SlowPcieLink(NodeCheck[DegradedLinks]):
         now, full = hop.gbs(gen, width), hop.gbs(able, width)
         use = hop.gpus[0].utilization if hop.gpus and not hop.is_shared else None
         sure = bool(_is_busy(hop)) if use is None else (use.value or 0) >= BUSY_PERCENT
-        ends = "both ends can do it" if hop.able_gen is not None else "as its siblings run"
+        ends = "both ends can do it" if hop.able_gen is not None else "as its peers run"
         load = f" while {percent(use.value / 100)} busy" if use is not None and use.value else ""
         return self.finding(
             node,
@@ -314,7 +314,7 @@ class SlowPcieLink(NodeCheck[DegradedLinks]):
 
 
 def _able_gen(hop: Hop, links: Sequence[Hop]) -> int | None:
-    """The generation that a link can do: as its ends say, else as most of its siblings run, where these are faster."""
+    """The generation that a link can do: as its ends say, else as most of its peers run, where these are faster."""
     if hop.able_gen is not None or hop.lower.gen.value is None or hop.is_shared:
         return hop.able_gen
     gens = [other.lower.gen.value or 0 for other in links if other.family == hop.family]
@@ -348,7 +348,7 @@ def _below(hop: Hop, links: Sequence[Hop]) -> bool:
 
 
 def _alike(hop: Hop, seen: Sequence[Hop]) -> bool:
-    """Whether every sibling runs at the same speed, and not because it rests: then the machine is built so."""
+    """Whether every peer runs at the same speed, and not because it rests: then the machine is built so."""
     family = [other for other in seen if other.family == hop.family]
     same = {other.lower.gen.value for other in family} == {hop.lower.gen.value}
     resting = hop.lower.gen.value == RESTING_GEN and not all(_is_busy(other) for other in family)
@@ -357,7 +357,7 @@ def _alike(hop: Hop, seen: Sequence[Hop]) -> bool:
 
 def _is_told(hop: Hop, seen: Sequence[Hop], busy: bool | None) -> bool:
     """Whether the evidence shows that the link could be faster: a driver says what a GPU's slot can do; of a NIC the
-    slot, or a faster sibling, must have been seen. Without knowing whether it works, only both ends convict a NIC."""
+    slot, or a faster peer, must have been seen. Without knowing whether it works, only both ends convict a NIC."""
     if hop.lower.kind is PciKind.GPU or (hop.gpus and not hop.is_shared):
         return busy is True
     faster = any(

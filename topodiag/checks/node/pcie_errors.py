@@ -22,7 +22,7 @@ from topodiag.words.units import in_s, spell_s
 
 REPLAYS_PER_LANE_MINUTE_GTS = 0.06
 """Replays to be expected per lane, minute and GT/s at the specified bit error rate of 1e-12: 1e-12 x 60 s x 1e9.
-DCGM (GetExpectedPcieReplayRate) reckons the same: 31 a minute on Gen5 x16."""
+DCGM (GetExpectedPcieReplayRate) gives the same: 31 a minute on Gen5 x16."""
 
 GTS = {1: 2.5, 2: 5.0, 3: 8.0, 4: 16.0, 5: 32.0, 6: 64.0}
 

@@ -36,7 +36,7 @@ class Hop:
     gpus: tuple[Gpu, ...]
     nics: tuple[Nic, ...]
     family: str
-    """What to compare with: the product of the device, or the kind of bridge. Links of one family are siblings."""
+    """What to compare with: the product of the device, or the kind of bridge. Links of one family are peers."""
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -78,7 +78,7 @@ class Hop:
         return ", ".join(self.labels)
 
     def gbs(self, gen: int | None, width: int | None) -> float | None:
-        """What NCCL reckons of such a link, GB/s in one direction."""
+        """What NCCL assumes of such a link, GB/s in one direction."""
         return pcie_nccl_gbs(gen, width) if gen and width else None
 
     @property

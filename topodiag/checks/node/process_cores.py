@@ -181,5 +181,5 @@ def _bind_cost(node: Node) -> Cost:
     bound = smp_gbs(arch, cpu.vendor.value, cpu.family.value, cpu.model.value) if arch else UNBOUNDED_GBS
     text = "host buffers and proxy threads sit on the wrong socket"
     if bound < UNBOUNDED_GBS:
-        text += f": what is staged in host memory crosses a link that NCCL reckons at {in_gbs(bound)}"
+        text += f": what is staged in host memory crosses a link that NCCL assumes at {in_gbs(bound)}"
     return Cost(text=text)

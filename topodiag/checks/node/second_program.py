@@ -93,7 +93,7 @@ class SecondProgram(NodeCheck[SecondProgramSeen | HeldByNobody]):
                 judged,
                 Severity.WARNING,
                 f"{label} runs another program beside {observed.usual}: {names}",
-                observed=f"{names} on {label}; {observed.usual} alone on its siblings",
+                observed=f"{names} on {label}; {observed.usual} alone on its peers",
                 expected="one program on each GPU of a job",
                 fix=(
                     f"whose is it? `ps -o user,pid,lstart,args -p {group[0].pid}` on the node; end it, or move it",
@@ -134,7 +134,7 @@ class SecondProgram(NodeCheck[SecondProgramSeen | HeldByNobody]):
 
 
 def _held_by_nobody(node: Node) -> tuple[Gpu, ...]:
-    """GPUs without load that hold memory, and of which no process is shown. One that holds as much as a sibling that
+    """GPUs without load that hold memory, and of which no process is shown. One that holds as much as a peer that
     works is of the same job."""
     known = {index for process in node.processes for index in process.gpus}
     working = [gpu.memory_used_share.get(0.0) for gpu in node.gpus if gpu.utilization.get(0) > 0]

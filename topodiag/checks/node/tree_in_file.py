@@ -82,7 +82,7 @@ def tell_guesses(check: NodeCheck[Any], node: Node, observed: GuessedTree) -> Fi
         gpus=[gpu.label for gpu in node.gpus],
         nics=[nic.name for nic in node.nics],
         cost=Cost(
-            text=f"NCCL reckons {in_gbs(pcie_nccl_gbs(*ASSUMED) or 0.0)} (Gen3 x16) for each link that is not told"
+            text=f"NCCL assumes {in_gbs(pcie_nccl_gbs(*ASSUMED) or 0.0)} (Gen3 x16) for each link that is not told"
         )
         if observed.dark
         else Cost(text="NCCL takes every NIC for equally far"),

@@ -265,5 +265,5 @@ def _cost(node: Node) -> Cost:
         return Cost(text="NCCL takes unread links for Gen3 x16 and every NIC for equally far")
     spec = gpu_spec(node.gpus[0])
     name = f"Gen{spec.pcie_gen} x{spec.pcie_width}" if spec is not None else "the real link"
-    text = f"NCCL reckons {in_gbs(guess)} (Gen3 x16) per unread link instead of {in_gbs(real)} ({name})"
+    text = f"NCCL assumes {in_gbs(guess)} (Gen3 x16) per unread link instead of {in_gbs(real)} ({name})"
     return Cost(real - guess, 1 - guess / real, f"{text}, opens fewer channels and leaves GPUDirect RDMA off at PHB")

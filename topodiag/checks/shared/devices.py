@@ -1,4 +1,4 @@
-"""What several checks ask of a node: products, distances, siblings, and how to spell them. Decides nothing itself."""
+"""What several checks ask of a node: products, distances, peers, and how to spell them. Decides nothing itself."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def just_booted(node: Node) -> bool:
 
 
 def majority(values: Iterable[V]) -> V | None:
-    """The value that more than half of the siblings have, or None when there is none."""
+    """The value that more than half of the peers have, or None when there is none."""
     tally = Tally(values)
     if not tally:
         return None
@@ -133,5 +133,5 @@ def majority(values: Iterable[V]) -> V | None:
 
 
 def pcie_gbs(spec: GpuSpec | None) -> float | None:
-    """What NCCL reckons of the PCIe link of a GPU product, GB/s in one direction."""
+    """What NCCL assumes of the PCIe link of a GPU product, GB/s in one direction."""
     return pcie_nccl_gbs(spec.pcie_gen, spec.pcie_width) if spec is not None and spec.pcie_gen else None

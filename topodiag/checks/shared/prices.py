@@ -6,7 +6,7 @@ All in GB/s of one direction. A function of what is there and what should be; wh
 from __future__ import annotations
 
 GBPS_PER_GBS = 8.0
-"""Gigabits per gigabyte: NCCL reckons a 400 Gb/s port as 50 GB/s (src/graph/topo.cc, v2.30)."""
+"""Gigabits per gigabyte: NCCL assumes a 400 Gb/s port as 50 GB/s (src/graph/topo.cc, v2.30)."""
 
 
 def usable_gbs(full: float, needed: float | None) -> float:
@@ -25,7 +25,7 @@ def missing_nvlinks(active: int, want: int, gbs_per_link: float) -> float:
 
 
 def slow_nvlinks(rate: float, want: float, links: int, gbs_per_link: float) -> float:
-    """NVLinks of a GPU at a lower line rate, in proportion to what NCCL reckons of each."""
+    """NVLinks of a GPU at a lower line rate, in proportion to what NCCL assumes of each."""
     return (1 - rate / want) * gbs_per_link * links
 
 

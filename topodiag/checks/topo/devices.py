@@ -1,4 +1,4 @@
-"""Devices of a topology file: a GPU without the NVLinks of its siblings, a device that stands there twice."""
+"""Devices of a topology file: a GPU without the NVLinks of its peers, a device that stands there twice."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ COLLAPSED = 0.5
 
 @dataclass(frozen=True, slots=True)
 class ShortGpus:
-    """GPUs with fewer NVLinks than their siblings in a file, by label, and what NCCL 2.`minor` makes of the file as it
+    """GPUs with fewer NVLinks than their peers in a file, by label, and what NCCL 2.`minor` makes of the file as it
     is and repaired; None where it refuses it."""
 
     file: NcclFile
@@ -41,7 +41,7 @@ class GpuShortInFile(FileCheck[ShortGpus]):
     """TOP004 by a topology file or dump: with what the loss is by NCCL's own search, and the file that repairs it."""
 
     id = "TOP004"
-    title = "a GPU lacks NVLinks that its siblings have, in a topology file"
+    title = "a GPU lacks NVLinks that its peers have, in a topology file"
 
     def observe_file(self, node: Node, file: NcclFile) -> ShortGpus | Outcome:
         gpus = gpus_of(file.tree)
@@ -70,7 +70,7 @@ class GpuShortInFile(FileCheck[ShortGpus]):
         yield self.finding(
             judged,
             Severity.ERROR,
-            f"{fold_runs(labels)} {verb} {have} NVLinks to the NVSwitches where the siblings have {best}"
+            f"{fold_runs(labels)} {verb} {have} NVLinks to the NVSwitches where the peers have {best}"
             + (": NCCL's search collapses, without a warning" if collapsed else ""),
             observed=f"{have} of {best} NVLinks" + (f"; NCCL {spell_version(minor)} finds {_ring(now)}" if now else ""),
             expected=f"{best} NVLinks" + (f"; NCCL {spell_version(minor)} would find {_ring(then)}" if then else ""),
@@ -108,7 +108,7 @@ def _cost(now: Prediction | None, then: Prediction | None, minor: int) -> Cost:
         return Cost(text="every ring of the node passes this GPU")
     text = (
         f"an all-reduce of 1 GiB on this node takes {in_ms(new.time_us)} instead of {in_ms(old.time_us)} by"
-        f" NCCL {spell_version(minor)}'s own reckoning ({new.busbw_gbs:.0f} instead of {in_gbs(old.busbw_gbs)})"
+        f" NCCL {spell_version(minor)}'s own model ({new.busbw_gbs:.0f} instead of {in_gbs(old.busbw_gbs)})"
     )
     return Cost(old.busbw_gbs - new.busbw_gbs, 1 - new.busbw_gbs / old.busbw_gbs, text)
 
@@ -129,7 +129,7 @@ class DeviceTwiceInFile(FileCheck[RepeatedDevices]):
 
     def observe_file(self, node: Node, file: NcclFile) -> RepeatedDevices | Outcome:
         twice = _twice(file.tree)
-        return RepeatedDevices(file, tuple(twice)) if twice else self.clean(node, "each device stands there once")
+        return RepeatedDevices(file, tuple(twice)) if twice else self.clean(node, "no duplicate devices")
 
     def tell(self, judged: Node, observed: RepeatedDevices) -> Iterator[Finding]:
         name = observed.file.name

@@ -128,7 +128,7 @@ class FileRefused(FileCheck[Refusals]):
 
 def _mended(rule: str, name: str, minor: int) -> str:
     if rule == "search":
-        return f"`topodiag emit nccl-topo {name} --repair -o repaired.xml` gives it the links that its siblings have"
+        return f"`topodiag emit nccl-topo {name} --repair -o repaired.xml` gives it the links that its peers have"
     if rule == "structure":
         return "write it again on a healthy node of this type (NCCL_TOPO_DUMP_FILE), or mend what the line lacks"
     return f"`topodiag emit nccl-topo {name} --nccl {spell_version(minor)} -o fixed.xml` writes it by NCCL's rules"

@@ -1,4 +1,4 @@
-"""PCI001 by a topology file: a device with fewer PCIe lanes than its siblings in the file, a bridge that is far slower
+"""PCI001 by a topology file: a device with fewer PCIe lanes than its peers in the file, a bridge that is far slower
 than what stands below it."""
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from topodiag.words.fold import plural
 from topodiag.words.units import in_gbs, spell_gbs
 
 SURE_SIBLINGS = 3
-"""Siblings from which a single narrow one is a fault and no way to build: two may be of two risers."""
+"""Peers from which a single narrow one is a fault and no way to build: two may be of two risers."""
 
 MAX_DIGITS = 3
 THROTTLES = 0.25
@@ -47,7 +47,7 @@ class NarrowLinkInFile(FileCheck[NarrowInFile]):
     """PCI001 by a topology file or dump: GPUs, NICs and switches above GPUs among those of their kind."""
 
     id = "PCI001"
-    title = "a GPU or NIC has fewer PCIe lanes than its siblings, in a topology file"
+    title = "a GPU or NIC has fewer PCIe lanes than its peers, in a topology file"
 
     def observe_file(self, node: Node, file: NcclFile) -> NarrowInFile | Outcome:
         narrow, seen = narrow_functions(file.tree)
@@ -56,7 +56,7 @@ class NarrowLinkInFile(FileCheck[NarrowInFile]):
             return NarrowInFile(file, narrow, slow)
         if not seen:
             return self.unknown(node, "no link_width in the file")
-        return self.clean(node, f"{plural(seen, 'PCIe link')} of the file as wide as their siblings")
+        return self.clean(node, f"{plural(seen, 'PCIe link')} of the file as wide as their peers")
 
     def tell(self, judged: Node, observed: NarrowInFile) -> Iterator[Finding]:
         name = observed.file.name
@@ -69,9 +69,9 @@ class NarrowLinkInFile(FileCheck[NarrowInFile]):
             yield self.finding(
                 judged,
                 Severity.ERROR if sure else Severity.WARNING,
-                f"{each.label} has x{each.lanes} of PCIe in {name.rpartition('/')[2]}, its siblings x{each.usual}",
+                f"{each.label} has x{each.lanes} of PCIe in {name.rpartition('/')[2]}, its peers x{each.usual}",
                 observed=f"x{each.lanes} at {each.pci.get('busid')}{rates}",
-                expected=f"x{each.usual}, as its siblings have" + (f": {in_gbs(full)}" if full else ""),
+                expected=f"x{each.usual}, as its peers have" + (f": {in_gbs(full)}" if full else ""),
                 fix=(
                     "look at the machine itself: sudo lspci -vv -s BUS_ID | grep -E 'LnkCap:|LnkSta:'",
                     "lanes are missing there: reseat card, riser or cable, then write the file anew",

@@ -82,4 +82,4 @@ def _cost(now: Prediction, then: Prediction | None) -> Cost:
     if old is None or new is None or old.busbw_gbs <= new.busbw_gbs:
         return Cost(text="one channel in place of all")
     text = f"an all-reduce of 1 GiB on two nodes: {new.busbw_gbs:.0f} instead of {in_gbs(old.busbw_gbs)} by NCCL's own"
-    return Cost(old.busbw_gbs - new.busbw_gbs, 1 - new.busbw_gbs / old.busbw_gbs, f"{text} reckoning")
+    return Cost(old.busbw_gbs - new.busbw_gbs, 1 - new.busbw_gbs / old.busbw_gbs, f"{text} model")

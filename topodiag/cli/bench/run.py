@@ -73,7 +73,7 @@ def run(  # noqa: PLR0917 - one parameter per option
         click.echo("nothing is suspect any more: no round is left to run", err=True)
         return
     if bin_dir is not None and not Path(bin_dir).is_dir():
-        raise TopodiagError(f"{bin_dir}: is no folder", hint="the folder of all_reduce_perf and its siblings")
+        raise TopodiagError(f"{bin_dir}: is no folder", hint="the folder of all_reduce_perf and its peers")
     programs, missing = find_programs(found, bin_dir)
     if dry_run:
         _show(found, programs)

@@ -41,7 +41,7 @@ def compare(  # noqa: PLR0917 - one parameter per option
     fail_on: str,
     printing: Printing,
 ) -> None:
-    """Compare the nodes of a fleet with their siblings, and say which to exclude now and why.
+    """Compare the nodes of a fleet with their peers, and say which to exclude now and why.
 
     PATH is a folder of captures, or whatever `topodiag scan` reads; the latest capture of a host counts. Nodes are
     compared with nodes of the same kind by their evidence: product, GPU, role. The page shows the findings of all

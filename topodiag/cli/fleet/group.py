@@ -14,7 +14,7 @@ class _Fleet(LazyGroup):
     places: ClassVar[Mapping[str, tuple[str, str]]] = {
         "collect": ("fleet.collect:collect", "Run the collector on many nodes and bring their bundles back."),
         "manifest": ("fleet.manifest:manifest", "Write the Kubernetes Job or DaemonSet that runs the collector."),
-        "compare": ("fleet.compare:compare", "Which nodes differ from their siblings, and which to exclude now."),
+        "compare": ("fleet.compare:compare", "Which nodes differ from their peers, and which to exclude now."),
         "history": (
             "fleet.history:history",
             "Captures over time: what changed, what comes and goes, who keeps failing.",
@@ -24,7 +24,7 @@ class _Fleet(LazyGroup):
 
 @click.group(cls=_Fleet)
 def fleet() -> None:
-    """Many nodes as one: collect their evidence, compare each with its siblings, and remember it.
+    """Many nodes as one: collect their evidence, compare each with its peers, and remember it.
 
     \b
     First steps

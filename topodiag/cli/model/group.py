@@ -21,7 +21,7 @@ class _Model(LazyGroup):
 
 @click.group(cls=_Model)
 def model() -> None:
-    """Price what the wires allow: links, collectives and training steps, by the alpha-beta model.
+    """Price what the links allow: links, collectives and training steps, by the alpha-beta model.
 
     T = alpha + bytes / beta: alpha in us per message, beta in GB/s (1e9 bytes per second) of one GPU in one direction.
     """

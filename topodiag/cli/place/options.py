@@ -151,5 +151,5 @@ def asked_of(given: dict[str, Any]) -> PlaceOptions:
         torchrun=given["torchrun"], map=given["map_"], logs=given["logs"], rule=given["rule"] or "",
     )  # fmt: skip
     if given["groups"] and layout is not None:
-        raise click.UsageError("--groups and parallel sizes both say who talks to whom: give one.")
+        raise click.UsageError("--groups and parallel sizes both say which ranks form groups: give one.")
     return PlaceOptions(cluster, places, layout, given["groups"], given["world_size"] or 0, given["paths"])

@@ -46,7 +46,7 @@ def diff(  # noqa: PLR0917 - one parameter per option
     redact: bool,
     printing: Printing,
 ) -> None:
-    """Compare two machines, or a machine with its healthy sibling, and what NCCL finds on either.
+    """Compare two machines, or a machine with its healthy peer, and what NCCL finds on either.
 
     Host hashes, GUIDs, ranks and PCI domains differ by nature and are ignored. Exit code 1: the machines differ.
     """

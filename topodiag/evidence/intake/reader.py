@@ -75,7 +75,7 @@ def _file_name(path: str) -> str:
 
 
 def _refuse(evidence: Evidence) -> None:
-    what = "holds nothing that topodiag knows" if len(evidence.blobs) != 1 else "is of no kind that topodiag knows"
+    what = "holds nothing that topodiag knows" if len(evidence.blobs) != 1 else "unknown file type"
     raise InputError(evidence.path, what, hint=NODE_EVIDENCE)
 
 

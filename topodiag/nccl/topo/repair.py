@@ -113,7 +113,7 @@ def _nvlinks(tree: Element) -> tuple[Element, list[Repair]]:
         have = totals[bus_of(pci)]
         if have < usual:
             change[bus_of(pci)] = lambda element: _with_links(element, _links(model))
-            words = f"{_label(pci)}: {have} NVLinks to NVSwitches restored to {usual}, as its siblings have"
+            words = f"{_label(pci)}: {have} NVLinks to NVSwitches restored to {usual}, as its peers have"
             repairs.append(
                 Repair(words, f"NVLinks of {_label(pci)} are down: nvidia-smi nvlink -s, Fabric Manager's log")
             )
@@ -179,7 +179,7 @@ def _pcie(tree: Element) -> tuple[Element, list[Repair]]:
                 change[bus_of(pci)] = _setter(name, usual, edit)
                 was = f"{value or 'no'} {words}" if name == "link_width" else f"{value or 'no speed'}"
                 attention = f"the PCIe link of {_label(pci)} trained low: reseat, or look at the slot"
-                repairs.append(Repair(f"{_label(pci)}: {was} made {usual}, as its siblings have", attention))
+                repairs.append(Repair(f"{_label(pci)}: {was} made {usual}, as its peers have", attention))
     return _edit(tree, change), repairs
 
 
@@ -323,7 +323,7 @@ def _placed(
         return None
     near = next(pci for pci in poor[0].root.walk() if pci.tag == "pci" and pci.having("gpu"))
     words = f"{_label(stray[0])}: put beside {_label(near)}, where the other GPUs have theirs"
-    what = f"{_label(stray[0])} sits in another slot than its siblings, or the firmware shows it there"
+    what = f"{_label(stray[0])} sits in another slot than its peers, or the firmware shows it there"
     return moved, Repair(words, what)
 
 

@@ -104,7 +104,7 @@ def _draw_verdict(page: Page, benchmark: Benchmark) -> None:
         page.add("  ", words, at, (benchmark.why, "strong"))
     if expected is not None:
         sure = "" if expected.confidence is Confidence.HIGH else f"  [{expected.confidence} confidence]"
-        limit = f"  up to {in_gbs(expected.limit_gbs)} by its wires"
+        limit = f"  up to {in_gbs(expected.limit_gbs)} by its links"
         page.add("  ", ("expected of  ", "dim"), expected.machine, (limit, "dim"), (sure, "doubtful"))
 
 

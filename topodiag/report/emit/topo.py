@@ -78,7 +78,7 @@ def draw_topo_file(page: Page, made: Emitted, output: str | None, *, refused: bo
     for found in made.left:
         page.add("  ", ("still in it  ", "doubtful"), f"{found.id}: {found.message}")
     if made.left and not made.repairs:
-        page.add("  ", ("--repair restores what siblings have, where they agree", "dim"))
+        page.add("  ", ("--repair restores what peers have, where they agree", "dim"))
     first = next(iter(made.comparisons), None)
     if first is not None and not first.before.accepted:
         page.add("  ", ("as it is NCCL refuses it  ", "doubtful"), first.before.why)

@@ -61,8 +61,10 @@ def _draw_answer(page: Page, result: FleetResult) -> None:
         names = short_hosts(result.failed, page.width - len(words[0][0]) - 4)
     else:
         alone = total - sum(len(each.nodes) for each in result.cohorts if each.compared)
-        without = f", {alone} of them without enough siblings to compare" if alone else ""
-        words = [(f"none of {plural(total, 'node')} to exclude{without}", "strong")]
+        without = (
+            f"; {plural(alone, 'node')} {'has' if alone == 1 else 'have'} no peers to compare with" if alone else ""
+        )
+        words = [(f"no node of {total} to exclude{without}", "strong")]
         names = ""
         unread = sum(not each.why.startswith(OLDER) for each in result.left_out)
         if unread:
@@ -145,7 +147,7 @@ def _class_of(check: str, message: str) -> str:
     from topodiag.checks.registry import check_class  # noqa: PLC0415 - only for many groups
 
     if check == "FLT001":
-        return f"{check}  {message.partition(':')[0].partition(' of ')[0]} unlike the siblings"
+        return f"{check}  {message.partition(':')[0].partition(' of ')[0]} unlike the peers"
     found = check_class(check)
     return f"{check}  {found.title}" if found is not None else check
 

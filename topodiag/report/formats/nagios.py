@@ -62,7 +62,7 @@ class Nagios(Report):
 def _text(result: Result) -> str:
     hosts = fold_hosts([node.host for node in result.nodes]) or "no machine in the evidence"
     tally = judged(result)
-    checks = f"{tally.judged} of {tally.total} checks judged, {tally.unknown} unknown"
+    checks = f"{tally.judged} of {tally.total} checks ran, {tally.unknown} unknown"
     if result.findings:
         counts = ", ".join(words for _, words in counted(result.findings))
         told = "; ".join(f"{finding.id} {finding.message}" for finding in result.findings[:TOLD])

@@ -58,7 +58,7 @@ def draw_tiers(page: Page, machine: Machine) -> None:
         Field("tier", least=8),
         Field("alpha us", right=True),
         Field("GB/s", right=True),
-        Field("on the wire", right=True, drop=1),
+        Field("line rate", right=True, drop=1),
         Field("GPUs that meet", right=True, drop=2),
     )
     draw_grid(page, fields, rows)

@@ -155,8 +155,8 @@ def _draw_rest(page: Page, result: Result, verdict: Verdict) -> None:
     for number, words in enumerate(open_[: _most(page)]):
         page.entry("unclear" if number == 0 else "", words, hue="doubtful", most=1)
     _draw_more(page, len(open_), "line")
-    if verdict.joined:
-        page.entry("read", " · ".join(words for words in verdict.joined if not words.endswith(" none")), most=1)
+    if read := " · ".join(words for words in verdict.joined if not words.endswith(" none")):
+        page.entry("read", read, most=1)
 
 
 def _draw_leads(page: Page, result: Result, verdict: Verdict) -> None:

@@ -57,7 +57,7 @@ def compare(  # noqa: PLR0917 - three figures, and the words for them
     verb = "explain" if cause.startswith("these") else "explains"
     if loss < SLIGHT * whole:
         if missing < TOLERANCE * whole:
-            return Compared(Agreement.AGREES, f"{cause} cost{_s(cause)} next to nothing here, as measured ({numbers})")
+            return Compared(Agreement.AGREES, f"{cause} cost{_s(cause)} almost nothing here, as measured ({numbers})")
         return Compared(Agreement.PART, f"{in_gbs(predicted - measured)} stay unexplained ({numbers})")
     if _same(loss, missing) and max(measured, predicted) <= LEFT * min(measured, predicted):
         if abs(off) > TOLERANCE:
@@ -114,7 +114,7 @@ def same_as_table(
     collective: str,
     factor: float,
 ) -> str:
-    """How NCCL's own tuning table, as its log prints it, stands to what is reckoned here for a large operation:
+    """How NCCL's own tuning table, as its log prints it, stands to what is modelled here for a large operation:
     `predicted_gbs` bus bandwidth of `algorithm` (`NVLSTree/Simple`), `factor` bus bandwidth over the table's. A
     sentence, "" where the log has no such row."""
     wanted = _plain(algorithm.replace("/", ""))

@@ -1,4 +1,4 @@
-"""Causes that ended a job or keep it from starting: they cost all of it, whatever the wires would carry."""
+"""Causes that ended a job or keep it from starting: they cost all of it, whatever the links would carry."""
 
 from __future__ import annotations
 

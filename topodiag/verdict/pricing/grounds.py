@@ -281,7 +281,7 @@ def _look_at_capture(host: _Open, node: Node, file_is_wrong: bool) -> None:
 
 @lru_cache(maxsize=64)
 def _repaired(tree: Element) -> Element:
-    """A canonical tree with every part as its siblings are. Kept, for most hosts of a job are alike."""
+    """A canonical tree with every part as its peers are. Kept, for most hosts of a job are alike."""
     return canonical(repair(tree).tree)
 
 

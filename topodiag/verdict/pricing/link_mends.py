@@ -21,7 +21,7 @@ from topodiag.verdict.pricing.mend import CannotError, Mend
 
 
 class NvLinks(Mend):
-    """NVLinks of some GPUs as the source shows them, against those of their siblings."""
+    """NVLinks of some GPUs as the source shows them, against those of their peers."""
 
     checks = ("NVL001", "NVL002", "NVL004", "TOP004")
 

@@ -42,5 +42,5 @@ class Mend(ABC):
         return False
 
     def claims_nics(self, finding: Finding) -> bool:
-        """Whether the nodes of the finding lack NICs: they are built as their siblings are."""
+        """Whether the nodes of the finding lack NICs: they are built as their peers are."""
         return False

@@ -60,7 +60,7 @@ def _less(machine: Machine, lost: frozenset[str], slow: dict[str, int]) -> Machi
 
 
 TCP = 0.1
-"""What a TCP stack may bring of the interface that NCCL reckons: 1 of 12.5 GB/s with one thread and one socket (NCCL
+"""What a TCP stack may bring of the interface that NCCL assumes: 1 of 12.5 GB/s with one thread and one socket (NCCL
 user guide, NCCL_SOCKET_NTHREADS; nccl issues 229, 489).
 
 NCCL's figure is an upper bound by its source: of sockets its model knows the rate of the interface alone

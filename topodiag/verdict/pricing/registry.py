@@ -25,7 +25,7 @@ NO_NUMBER = {
     "NIC003": "lost packets cost in proportion to their number, and no counter gives bandwidth",
     "NIC004": "what differs between NICs has no bandwidth of its own",
     "NET009": "what a lossy class costs depends on who else sends at the time",
-    "GPU004": "a slow GPU makes the others wait: how long is in no model of the wires",
+    "GPU004": "a slow GPU makes the others wait: how long is in no model of the links",
     "HST003": "host settings cost latency: NCCL has no figure of it",
     "HST005": "a driver or device that hangs stops a job: that is no bandwidth",
     "HST006": "storage that does not answer stops a job: that is no bandwidth",

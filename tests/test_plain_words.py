@@ -1,0 +1,72 @@
+"""What a person reads is plain English: words that only this house uses are in no output, help or page."""
+
+from __future__ import annotations
+
+import io
+import re
+import tokenize
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.shown import ROOT
+
+WORDS = {
+    r"\bsiblings?\b": "peers, or the other nodes, GPUs, ports",
+    r"\breckon(?!able)\w*": "NCCL's model gives, NCCL assumes",
+    r"\bthe wires\b": "the links",
+    r"\bwho\w* talks? to whom\b": "which ranks form groups",
+    r"\bwhom the others wait for\b": "which rank the others wait for",
+    r"\bin the place of\b": "instead of",
+    r"\bwhy is open\b": "root cause not known yet",
+    r"\bis told by nobody\b": "the log does not say",
+    r"\breads like\b": "resembles",
+    r"\bof such a way\b": "(name the thing)",
+    r"\bto be expected of\b": "expect",
+    r"\bsupported: other causes\b": "likely",
+    r"\bchecks? judged\b": "checks ran",
+    r"\bof no kind that topodiag knows\b": "unknown file type",
+    r"\bnext to nothing\b": "almost nothing",
+    r"\bplace look\b|\bemit svg\b|\bbench show\b|\btopodiag checks\b": "a former spelling",
+}
+"""What may not appear, and what to write."""
+QUIET = ("topodiag/evidence", "topodiag/model/nccl_features.py")
+"""Here strings are words of foreign texts, or say where in NCCL's source something stands."""
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), ROOT / "docs" / "topodiag.1"])
+MODULES = sorted(
+    path
+    for path in (ROOT / "topodiag").rglob("*.py")
+    if not str(path.relative_to(ROOT)).startswith(QUIET)
+)  # fmt: skip
+
+
+def strings(path: Path) -> Iterator[str]:
+    """The strings of a module that can be printed: not patterns, and docstrings only where they are help or pages."""
+    shown = path.relative_to(ROOT / "topodiag").parts[0] in {"checks", "cli"}
+    before = tokenize.NEWLINE
+    for token in tokenize.generate_tokens(io.StringIO(path.read_text(encoding="utf-8")).readline):
+        if token.type == tokenize.STRING and not re.match(r"[bB]?[rR]", token.string):
+            alone = before in {tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.NL, tokenize.COMMENT}
+            if " " in token.string and (shown or not (alone and token.string.startswith('"""'))):
+                yield " ".join(re.sub(r"\{[^{}]*\}", "", token.string).split())
+        before = token.type
+
+
+def found(text: str) -> dict[str, str]:
+    return {match[0]: better for pattern, better in WORDS.items() if (match := re.search(pattern, text))}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_no_page_has_them(page: Path) -> None:
+    assert found(" ".join(page.read_text(encoding="utf-8").split())) == {}
+
+
+def test_no_sentence_of_the_program_has_them() -> None:
+    faults = {str(path.relative_to(ROOT)): made for path in MODULES for text in strings(path) if (made := found(text))}
+    assert faults == {}
+
+
+@pytest.mark.parametrize("text", ["as its siblings", "NCCL reckons 6 GB/s", "faster than the wires allow"])
+def test_they_are_seen(text: str) -> None:
+    assert found(text)
