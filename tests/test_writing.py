@@ -61,7 +61,7 @@ def test_a_new_file_beside_the_input_is_no_input(log: Path) -> None:
     [
         ("emit", "nccl-topo", "{file}", "-o", "{file}"),
         ("topo", "show", "{file}", "-o", "{file}"),
-        ("emit", "svg", "{file}", "-o", "{file}"),
+        ("emit", "picture", "{file}", "-o", "{file}"),
         ("bench", "{file}", "--output", "{file}"),
         ("scan", "{file}", "--output", "{file}"),
         ("place", "audit", "--map", "{file}", "--output", "{file}"),

@@ -14,7 +14,8 @@ from topodiag.model.errors import InputError
 
 
 def check_writable(path: str) -> None:
-    """Fail now rather than after the work: the folder must be there and take a new file, and the file be no folder."""
+    """Fail now rather than after the work: the folder must take a new file, and the file be no folder. A folder that is
+    missing is made."""
     place = Path(path)
     if place.is_dir():
         raise InputError(path, "is a folder, not a file to write to", hint="name a file in it")
@@ -54,8 +55,11 @@ def check_new_folder(path: str) -> None:
 
 
 def _check_place(path: str, place: Path) -> None:
-    if not place.parent.is_dir():
-        raise InputError(path, "cannot be written: its folder does not exist", hint="make it first")
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        why = f"cannot be written: its folder cannot be made: {error.strerror or error}"
+        raise InputError(path, why, hint="name a place that takes new files") from None
     if not os.access(place if place.exists() else place.parent, os.W_OK):
         raise InputError(path, "cannot be written: permission denied", hint="name a place that you may write to")
     if place.exists() and not place.is_dir() and not place.is_file():

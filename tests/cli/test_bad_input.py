@@ -70,7 +70,7 @@ def test_a_bomb_is_refused_before_it_fills_the_memory(tmp_path):
     with gzip.open(tmp_path / "bomb.gz", "wb") as bomb:
         for _ in range(300):
             bomb.write(bytes(1 << 20))
-    refused(scan(tmp_path / "bomb.gz"), "bomb.gz", "no kind that topodiag knows")
+    refused(scan(tmp_path / "bomb.gz"), "bomb.gz", "unknown file type")
 
 
 def test_a_sparse_member_is_refused_whatever_size_it_claims(tmp_path):
@@ -109,7 +109,7 @@ def test_a_named_pipe_is_not_waited_for(tmp_path):
 def test_a_folder_that_holds_itself_ends(tmp_path):
     (tmp_path / "topo.txt").write_text("hello\n")
     (tmp_path / "again").symlink_to(tmp_path)
-    refused(scan(tmp_path), "no kind that topodiag knows")
+    refused(scan(tmp_path), "unknown file type")
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
@@ -140,7 +140,7 @@ def test_a_bundle_does_not_mix_with_what_is_there(tmp_path):
     (tmp_path / "mine.txt").write_text("x")
     refused(scan("--save", tmp_path), "something in it", "new or an empty folder")
     refused(scan("--save", tmp_path / "mine.txt"), "is a file", ".tar.gz")
-    refused(scan("--save", tmp_path / "no" / "bundle"), "its folder does not exist")
+    refused(scan("--save", tmp_path / "mine.txt" / "bundle"), "its folder cannot be made")
     refused(scan("--save", "/dev/full"), "/dev/full")
     assert [each.name for each in tmp_path.iterdir()] == ["mine.txt"]
 
@@ -206,3 +206,15 @@ def is_gone(pid):
             return True
         time.sleep(0.02)
     return False
+
+
+def test_a_fixture_without_its_scheme_gets_it():
+    done = scan("dgx-h100-healthy")
+    refused(done, "dgx-h100-healthy: no such file or folder")
+    assert "hint: it ships with topodiag: fixture:dgx-h100-healthy" in done.stderr
+
+
+def test_a_missing_folder_of_an_output_is_made(tmp_path):
+    place = tmp_path / "new" / "deep" / "report.txt"
+    assert scan(HEALTHY, "-o", place).returncode == 0
+    assert "no faults found" in place.read_text()

@@ -80,7 +80,7 @@ def test_a_job_s_logs_will_do(topodiag, tmp_path) -> None:
         (["nowhere"], "nowhere: no such file"),
         (["--log", "nowhere"], "nowhere"),
         ([HOST, "-o", "."], ".: is a folder, not a file to write to"),
-        ([HOST, "-o", "nowhere/nccl.conf"], "its folder does not exist"),
+        ([HOST, "-o", "/dev/null/nccl.conf"], "its folder cannot be made"),
     ],
 )
 def test_each_bad_input_is_told_in_one_line(topodiag, tmp_path, args, message) -> None:

@@ -179,7 +179,7 @@ def test_a_job_that_is_well_placed_has_no_map_on_its_page(tmp_path: Path) -> Non
     ("path", "said"),
     [
         ("-", "--html writes a file"),
-        ("/nowhere/report.html", "its folder does not exist"),
+        ("/dev/null/report.html", "its folder cannot be made"),
         ("{input}", "would be written over"),
         ("{output}", "--html and --output name the same file"),
     ],

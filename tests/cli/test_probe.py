@@ -6,8 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests import program
-from topodiag.app.probe import archive
+from topodiag.app.probe import START, archive
 
 ROOT = Path(__file__).parents[2]
 
@@ -38,7 +40,16 @@ def test_a_terminal_gets_one_line_and_no_binary():
     assert b"-o topodiag-probe.pyz" in done.stderr
 
 
-def test_a_folder_that_does_not_exist_is_named():
-    done = program.run("probe", "-o", "/nowhere/probe.pyz")
+def test_a_folder_that_cannot_be_made_is_named():
+    done = program.run("probe", "-o", "/dev/null/probe.pyz")
     assert done.returncode == 2
-    assert "/nowhere" in done.stderr
+    assert "/dev/null" in done.stderr
+
+
+def test_an_old_python_is_told_in_one_line_what_to_do(monkeypatch):
+    """The first lines compile under any Python: no annotation, no f-string, and the check before the first import."""
+    monkeypatch.setattr("sys.version_info", (2, 7, 5))
+    with pytest.raises(SystemExit) as ended:
+        exec(START, {"__name__": "__main__"})
+    assert "needs Python 3.6 or later, and this is 2.7" in str(ended.value)
+    assert "python3.8 topodiag-probe.pyz" in str(ended.value)

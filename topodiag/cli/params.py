@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import re
+from contextlib import suppress
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
@@ -69,19 +70,16 @@ EVIDENCE = Evidence()
 
 
 class Count(click.IntRange):
-    """A range whose bounds are told by the error alone: in the help they would be noise."""
-
-    told = False
+    """A whole number within bounds, which the error alone names: in the help they would be noise."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        self.told = True
         try:
             return int(super().convert(value, param, ctx))
-        finally:
-            self.told = False
+        except click.BadParameter:
+            self.fail(f"{value!r} is not a whole number from {self.min} to {self.max}.", param, ctx)
 
     def _describe_range(self) -> str:
-        return super()._describe_range() if self.told else ""
+        return ""
 
 
 _NUMBER = r"([0-9]{1,15}(?:\.[0-9]{0,15})?(?:[eE]\+?[0-9]{1,2})?)"
@@ -187,22 +185,16 @@ class LinkParam(_Base):
 
 
 class Ratio(click.FloatRange):
-    """A number within bounds, which no comparison with `nan` passes; the bounds are told by the error alone."""
-
-    told = False
+    """A number within bounds, which no comparison with `nan` passes; the error alone names the bounds."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        self.told = True
-        try:
-            made = float(super().convert(value, param, ctx))
-        finally:
-            self.told = False
-        if not isfinite(made):
-            self.fail(f"{value!r} is not a number.", param, ctx)
-        return made
+        with suppress(click.BadParameter):
+            if isfinite(made := float(super().convert(value, param, ctx))):
+                return made
+        self.fail(f"{value!r} is not a number from {self.min:g} to {self.max:g}.", param, ctx)
 
     def _describe_range(self) -> str:
-        return super()._describe_range() if self.told else ""
+        return ""
 
 
 class Pair(_Base):

@@ -19,6 +19,7 @@ from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
 
+from topodiag.evidence.intake.fixtures import missing
 from topodiag.evidence.intake.plain_tar import plain_members
 from topodiag.evidence.interface import Blob, Item
 from topodiag.model.errors import InputError
@@ -80,7 +81,7 @@ def open_evidence(path: str, stdin: BinaryIO | None = None) -> Evidence:
             raise InputError(path, f"is larger than {spell_bytes(MAX_TOTAL_BYTES)}", hint="is it the right file?")
         data = place.read_bytes()
     except FileNotFoundError:
-        raise InputError(path, "no such file or folder") from None
+        raise missing(path) from None
     except PermissionError:
         raise InputError(path, "permission denied", hint="check its mode and owner") from None
     except OSError as error:

@@ -54,6 +54,12 @@ def fixture_path(name: str) -> Path:
     raise InputError(PREFIX + name, "no such fixture", hint=f"{hint}topodiag fixtures lists them")
 
 
+def missing(path: str) -> InputError:
+    """The error for a path that is not there: a fixture's name lacks its scheme."""
+    known = path in {fixture.name for fixture in shipped()}
+    return InputError(path, "no such file or folder", hint=f"it ships with topodiag: {PREFIX}{path}" if known else "")
+
+
 def resolve(path: str) -> str:
     """The path that is meant: of `fixture:NAME` that of the fixture, any other as it is."""
     return str(fixture_path(path.removeprefix(PREFIX))) if path.startswith(PREFIX) else path

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from topodiag.evidence.intake.archives import members
 from topodiag.evidence.intake.bundle import HEAD_BYTES, MANIFEST, is_bundle
 from topodiag.evidence.intake.collected import without_bookkeeping
-from topodiag.evidence.intake.fixtures import PREFIX, resolve
+from topodiag.evidence.intake.fixtures import PREFIX, missing, resolve
 from topodiag.evidence.intake.hosts import host_of_log, host_of_text, ids_of_text
 from topodiag.evidence.intake.kinds import NODE_KINDS, Kind
 from topodiag.evidence.intake.pieces import STDIN, STDIN_NAME, Aside, Intake, Piece
@@ -114,7 +114,7 @@ def _take_named(path: str, root: str, met: _Met) -> None:
     try:
         _take(path, root, met, named=True)
     except FileNotFoundError:
-        raise InputError(path, "no such file or folder") from None
+        raise missing(path) from None
     except OSError as error:
         met.leave(path, _why(error), hint="check its mode and owner", named=True)
 
