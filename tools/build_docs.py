@@ -1,4 +1,4 @@
-"""Writes docs/checks/ from the checks' own docstrings, and docs/scan.svg from a scan of a shipped fixture.
+"""Writes docs/checks/ from the checks' own docstrings, and docs/demo.svg from what `topodiag demo` prints.
 
 python tools/build_docs.py            write them
 python tools/build_docs.py --check    exit 1 when a page of the checks is not what the docstrings say
@@ -22,7 +22,6 @@ from topodiag.checks.page import Command, Prose, Section, page_of
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
-PICTURED = "fixture:dgx-h100-gpu3-12of18-nvlink"
 WIDTH = 110
 """Columns of running text."""
 COMMAND_COLUMNS = 44
@@ -138,16 +137,16 @@ def link(check_id: str, family: str) -> str:
 
 
 def picture() -> str:
-    """A scan as an SVG of a terminal 100 columns wide."""
+    """`topodiag demo` as an SVG of a terminal 100 columns wide."""
     from rich.console import Console
     from rich.text import Text
 
-    argv = [sys.executable, "-m", "topodiag", "scan", PICTURED, "--color", "always", "--width", "100"]
+    argv = [sys.executable, "-m", "topodiag", "demo", "--color", "always", "--width", "100"]
     env = {**os.environ, "PYTHONUTF8": "1", "COLORTERM": "truecolor", "TERM": "xterm-256color"}
     shown = subprocess.run(argv, capture_output=True, text=True, env=env, check=False).stdout
     console = Console(record=True, width=100, file=io.StringIO(), force_terminal=True, color_system="truecolor")
     console.print(Text.from_ansi(shown))
-    return console.export_svg(title="topodiag scan")
+    return console.export_svg(title="topodiag demo")
 
 
 def stale(wanted: dict[str, str], folder: Path) -> list[str]:
@@ -172,7 +171,7 @@ def main() -> int:
             (folder / name).write_text(wanted[name], encoding="utf-8")
         else:
             (folder / name).unlink()
-    (DOCS / "scan.svg").write_text(picture(), encoding="utf-8")
+    (DOCS / "demo.svg").write_text(picture(), encoding="utf-8")
     return 0
 
 

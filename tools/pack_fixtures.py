@@ -9,6 +9,7 @@ import gzip
 import io
 import json
 import tarfile
+from collections.abc import Iterator
 from pathlib import Path
 
 SHIPPED = {
@@ -26,18 +27,26 @@ OURS = {"about.txt", "expected.json", "question.txt", "truth.json"}
 
 
 def pack(fixtures: Path, to: Path) -> list[str]:
-    """Write the archives, the table and `about.json` into a folder; the names of the files. The same input gives the
-    same bytes."""
+    """Write the archives, the table, the incident's folder and `about.json` into a folder; the names of the files. The
+    same input gives the same bytes."""
     index, names = {}, []
     for name, kind in SHIPPED.items():
         place = fixtures / FOLDERS[kind] / name
-        file, data = PACKED[kind](name, place)
-        (to / file).write_bytes(data)
-        about = about_of(place)
-        index[name] = {"kind": kind, "file": file, "about": about}
-        names.append(file)
+        packed = dict(PACKED[kind](name, place))
+        for file, data in packed.items():
+            (to / file).parent.mkdir(parents=True, exist_ok=True)
+            (to / file).write_bytes(data)
+        whole = name if kind == "incident" else next(iter(packed))
+        index[name] = {"kind": kind, "file": whole, "about": about_of(place)}
+        names += packed
     (to / "about.json").write_text(json.dumps(index, indent=1) + "\n", encoding="utf-8")
     return [*names, "about.json"]
+
+
+def incident(name: str, place: Path) -> Iterator[tuple[str, bytes]]:
+    """The files of an incident as they are, below a folder of its name: the bundles among them are archives."""
+    for path in sorted(each for each in place.rglob("*") if each.is_file() and each.name not in OURS):
+        yield f"{name}/{path.relative_to(place).as_posix()}", path.read_bytes()
 
 
 def about_of(place: Path) -> str:
@@ -47,8 +56,8 @@ def about_of(place: Path) -> str:
     return (place / "about.txt").read_text(encoding="utf-8").strip().split("\n", 1)[0]
 
 
-def folder(name: str, place: Path) -> tuple[str, bytes]:
-    """A captured machine, or the files of an incident: .tar.gz without times and owners."""
+def machine(name: str, place: Path) -> Iterator[tuple[str, bytes]]:
+    """A captured machine as a bundle: .tar.gz without times and owners."""
     made = io.BytesIO()
     with gzip.GzipFile(fileobj=made, mode="wb", mtime=0) as packed, tarfile.open(fileobj=packed, mode="w") as tar:
         for path in sorted(each for each in place.rglob("*") if each.is_file()):
@@ -57,18 +66,18 @@ def folder(name: str, place: Path) -> tuple[str, bytes]:
                 member.size = path.stat().st_size
                 with path.open("rb") as stream:
                     tar.addfile(member, stream)
-    return f"{name}.tar.gz", made.getvalue()
+    yield f"{name}.tar.gz", made.getvalue()
 
 
-def job(name: str, place: Path) -> tuple[str, bytes]:
+def job(name: str, place: Path) -> Iterator[tuple[str, bytes]]:
     """The logs of all processes in one file, as a launcher writes them."""
     text = b"".join(path.read_bytes() for path in sorted((place / "logs").iterdir()))
-    return f"{name}.log.gz", gzip.compress(text, mtime=0)
+    yield f"{name}.log.gz", gzip.compress(text, mtime=0)
 
 
-def table(name: str, place: Path) -> tuple[str, bytes]:
+def table(name: str, place: Path) -> Iterator[tuple[str, bytes]]:
     """The output of nccl-tests as it is."""
-    return f"{name}.txt", (place / "out.txt").read_bytes()
+    yield f"{name}.txt", (place / "out.txt").read_bytes()
 
 
-PACKED = {"incident": folder, "node": folder, "job": job, "table": table}
+PACKED = {"incident": incident, "node": machine, "job": job, "table": table}

@@ -31,7 +31,6 @@ def demo(name: str, printing: Printing) -> None:
         result = diagnose([str(path)])
 
     def draw(page: Page) -> None:
-        page.add("", "Evidence of an incident, as it came from the cluster: ", (str(path), "close"))
         page.add("$ ", (f"topodiag fixture:{name}", "strong"))
         VerdictTable().draw(page, result)
 
