@@ -6,20 +6,37 @@ function raises InputError, with the file, the reason and a remedy, for evidence
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from inspect import Parameter, signature
 from os import PathLike, fspath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from topodiag.api.results import AuditedLayout, Diagnosis, PredictedTopology, SolvedLayout
 from topodiag.api.sources import Path, Source, paths_of
 from topodiag.app.trained import TRAINING
+from topodiag.model.dimensions import NAMES
 
 if TYPE_CHECKING:
     from topodiag.app.place import PlaceOptions
     from topodiag.model.layout import Layout
 
+Call = TypeVar("Call", bound=Callable[..., Any])
 
-def diagnose(source: Source, *, order: str = "", training: Mapping[str, Any] | None = None, **sizes: int) -> Diagnosis:
+
+def _with_dimensions(call: Call) -> Call:
+    """Show the parallel dimensions as options with names, so that a notebook completes them: the table of dimensions is
+    the one list of them."""
+    shown = signature(call)
+    named = [Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation="int | None") for name in NAMES]
+    plain = [each for each in shown.parameters.values() if each.kind is not Parameter.VAR_KEYWORD]
+    call.__signature__ = shown.replace(parameters=[*plain, *named])  # type: ignore[attr-defined]
+    return call
+
+
+@_with_dimensions
+def diagnose(
+    source: Source, *, order: str = "", training: Mapping[str, Any] | None = None, **sizes: int | None
+) -> Diagnosis:
     """Judge all evidence at some paths: nodes, jobs and measured runs. `sizes` declare the layout of the job, tp=8,
     pp=4, by which causes are priced as a share of a training step. `training` is what is trained, by the names of the
     options: {"params": 70e9, "layers": 80}.
@@ -52,6 +69,7 @@ def scan(
         return Diagnosis(use.scan(paths, options=options))
 
 
+@_with_dimensions
 def logs(
     source: Source,
     *,
@@ -60,7 +78,7 @@ def logs(
     flight: Source = (),
     save: Path | None = None,
     order: str = "",
-    **sizes: int,
+    **sizes: int | None,
 ) -> Diagnosis:
     """The job of NCCL logs, rebuilt and judged. `sizes` declare its layout: tp=8, pp=4. `workers` are processes, by
     default one per core; `flight` are dumps of torch's flight recorder; `save` is where the facts go (Parquet)."""
@@ -155,17 +173,18 @@ def solve(
         return SolvedLayout(solve_placement(asked, _trained(training), seed=seed, launcher=launcher), asked.inputs)
 
 
-def _layout(sizes: Mapping[str, int], order: str) -> Layout | None:
+def _layout(sizes: Mapping[str, int | None], order: str) -> Layout | None:
     """The declared layout, None where nothing is declared. Raises TypeError for a name that is no dimension."""
-    from topodiag.model.dimensions import NAMES, ORDER, listed  # noqa: PLC0415 - heavy from here on
+    from topodiag.model.dimensions import ORDER, listed  # noqa: PLC0415 - heavy from here on
     from topodiag.model.layout import Layout  # noqa: PLC0415
 
     unknown = [name for name in sizes if name not in NAMES]
     if unknown:
         raise TypeError(f"unknown option {unknown[0]!r}: dimensions of a layout are {listed()}")
-    if not sizes:
+    given = {name: size for name, size in sizes.items() if size is not None}
+    if not given:
         return None
-    return Layout(**sizes, order=order or ORDER)
+    return Layout(**given, order=order or ORDER)
 
 
 def _placement(paths: Sequence[str], options: Mapping[str, Any]) -> PlaceOptions:
@@ -173,7 +192,6 @@ def _placement(paths: Sequence[str], options: Mapping[str, Any]) -> PlaceOptions
     from dataclasses import fields  # noqa: PLC0415 - heavy from here on
 
     from topodiag.app.place import ClusterOptions, LayoutOptions, PlaceOptions  # noqa: PLC0415
-    from topodiag.model.dimensions import NAMES  # noqa: PLC0415
 
     left = dict(options)
     sizes = {name: left.pop(name) for name in NAMES if name in left}

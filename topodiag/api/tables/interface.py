@@ -8,10 +8,10 @@ from typing import Any
 
 import msgspec
 
-Value = str | int | float | bool | None
+Value = str | int | float | bool | list[str] | None
 Row = tuple[Value, ...]
 
-DTYPES = {"text": "string", "whole": "Int64", "number": "float64", "truth": "boolean"}
+DTYPES = {"text": "string", "whole": "Int64", "number": "float64", "truth": "boolean", "list": "object"}
 """Kind of a column and its dtype in pandas. What is not known is missing: <NA>, or NaN in a column of numbers."""
 
 

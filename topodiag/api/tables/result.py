@@ -25,7 +25,7 @@ FINDING = columns("""
     gbs_lost number GB/s: Bandwidth lost at the narrowest place, in one direction.
     share number 0..1: Part of that bandwidth that is lost.
     cost text: What the loss means.
-    fix text: What to do, parted by |.
+    fix list: What to do, step by step.
     source text: File of the first piece of evidence.
     line whole: Its line.
 """)
@@ -37,7 +37,7 @@ def finding_rows(findings: Iterable[Finding]) -> Iterator[Row]:
         yield (
             f.id, str(f.severity), str(f.confidence), f.message, joined(where.nodes), joined(where.gpus),
             joined(where.nics), joined(where.ranks), joined(where.links, ", "), joined(where.jobs, ", "), f.observed,
-            f.expected, f.cost.gbs_lost, f.cost.share, f.cost.text, joined(f.fix, " | "),
+            f.expected, f.cost.gbs_lost, f.cost.share, f.cost.text, list(f.fix),
             place.source if place else None, place.line if place else None,
         )  # fmt: skip
 

@@ -25,7 +25,7 @@ def _cause_rows(result: Result) -> Iterator[Row]:
             joined(f.where.nics), joined(f.where.ranks), cause.mechanism, price.gbs_lost, price.share,
             price.step_share, price.communication_share, price.job_share, _value(price.predicted),
             _value(price.alone), _value(price.all_gone), _value(price.measured), price.agreement.value, price.says,
-            joined(f.fix, " | "), len(cause.consequences), len(cause.contradicted_by),
+            list(f.fix), len(cause.consequences), len(cause.contradicted_by),
         )  # fmt: skip
 
 
@@ -92,7 +92,7 @@ CAUSES = Table(
         measured number GB/s: What was measured.
         agreement text: agrees, part, exceeds, not_measured or not_predicted.
         says text: The comparison in a sentence.
-        fix text: What to do, parted by |.
+        fix list: What to do, step by step.
         consequences whole: Number of findings that follow from it.
         contradictions whole: Number of lines that speak against it.
     """),
