@@ -58,7 +58,7 @@ CASES: dict[str, Callable[[Path], object]] = {
 }
 
 
-COMMANDS = (("scan", "--from"), ("topo", "check"))
+COMMANDS = (("scan",), ("topo", "check"))
 
 
 def run(command: tuple[str, ...], file: Path) -> tuple[float, int, float, str]:

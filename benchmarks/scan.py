@@ -54,7 +54,7 @@ def main() -> None:
         cases: dict[str, tuple[list[str], float | None]] = {
             "python -c pass": ([sys.executable, "-c", "pass"], None),
             "topodiag --help": ([TOPODIAG, "--help"], 120),
-            "topodiag checks": ([TOPODIAG, "checks"], None),
+            "topodiag explain": ([TOPODIAG, "explain"], None),
             "scan --from 8-GPU bundle": ([TOPODIAG, "scan", "--from", bundle, "--fail-on", "never"], 600),
             "  the same, --format json": ([TOPODIAG, "scan", "--from", bundle, "--format", "json"], 600),
             "scan (this machine)": ([TOPODIAG, "scan", "--fail-on", "never"], 1500),

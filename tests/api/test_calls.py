@@ -112,7 +112,7 @@ def test_bad_evidence_is_an_input_error_with_a_reason() -> None:
 
 
 def test_a_scan_is_what_scan_prints() -> None:
-    assert topodiag.scan(FAULTY).to_json() == printed("scan", "--from", FAULTY)
+    assert topodiag.scan(FAULTY).to_json() == printed("scan", FAULTY)
 
 
 def test_a_diagnosis_is_what_diagnose_prints() -> None:

@@ -124,7 +124,7 @@ def test_a_card_that_needs_less_than_its_link_loses_only_what_it_needs() -> None
         ("acs", "redirects peers", ("0000:01:00.0", "yes", "no"), "talk at the same time"),
         ("mtu", "MTU", ("mlx5_0/1", "2048", "4096"), "the links are as wide"),
         ("pairing", "nearest network cards", ("gpu0", "mlx5_3 over PIX", "mlx5_0 over PIX"), "of the same width"),
-        ("host settings", "NUMA balancing", ("", "yes", "no"), "not a link is narrower"),
+        ("host settings", "NUMA balancing", ("", "yes", "no"), "no link is narrower"),
         ("pci", "width", ("0000:16:00.0", "8", "16"), "the speed of the link does not show"),
         ("pci", "width", ("gpu0", "8", "16 or 4"), "the speed of the link does not show"),
         ("pci", "width", ("gpu0", "16", "8"), "no less than its peers"),

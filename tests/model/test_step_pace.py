@@ -48,7 +48,7 @@ def test_steps_that_are_long_where_they_wait_for_data_are_said_to() -> None:
     made = waiting(lambda n: 0.004 if n % 3 else 0.4)
     assert made.for_data > 0.95
     assert says_waits(made).startswith("steps take between 184 ms and 58")
-    assert says_waits(made).endswith("of the difference is waiting for data: not a link")
+    assert says_waits(made).endswith("of the difference is waiting for data: not the links")
     assert says_waits(made) in says_pace(made)
 
 

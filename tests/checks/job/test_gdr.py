@@ -37,7 +37,7 @@ def test_disabled_devices_are_an_error_with_the_cost_for_a_nic() -> None:
 def test_one_node_without_it_is_named_beside_those_with_it() -> None:
     (finding,) = GdrOffInLog().judge(jobs.job(process=disabled(1))).findings
     assert finding.where.nodes == ("n1",)
-    assert "on for n0" in finding.message
+    assert "on on n0" in finding.message
 
 
 def test_pcie_machines_get_a_warning_since_cards_may_be_unable() -> None:

@@ -54,7 +54,7 @@ def test_a_line_whose_fault_no_check_judges_is_cited_and_makes_no_finding(tmp_pa
 def test_a_text_in_which_nothing_is_wrong_is_of_no_kind(tmp_path: Path) -> None:
     file = tmp_path / "agent.log"
     file.write_text("node-agent[311]: all 8 GPUs answer, 0 errors\n")
-    with pytest.raises(TopodiagError, match="of no kind"):
+    with pytest.raises(TopodiagError, match="unknown file type"):
         diagnose(str(file))
 
 
