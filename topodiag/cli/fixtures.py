@@ -32,8 +32,10 @@ def fixtures() -> None:
         same = [each for each in made if each.kind == kind]
         if same:
             page.add("", page.text((head, "strong"), f": {command}"))
-        for each in same:
-            page.add(page.text(f"  {each.name:<{wide}}"), each.about)
+        for fixture in same:
+            begin = len(page.lines)
+            page.add(page.text(f"  {fixture.name:<{wide}}"), fixture.about)
+            page.keep_lines(begin, 1)
     if not made:
         page.add("", "no fixtures are installed")
     print_page(page, sys.stdout)

@@ -44,14 +44,15 @@ def _draw_counts(page: Page, result: Result) -> None:
         f"sources disagree on {plural(clashes, 'value')}" if clashes else "",
         f"{plural(unread, 'line')} not understood" if unread else "",
     ]
-    if any(words) or result.not_observed:
+    inputs = [gap for gap in result.not_observed if gap not in probes]
+    if any(words) or inputs:
         page.blank()
     if any(words):
         page.add_items(page.text(("? ", "unknown")), [*filter(None, words), ("-v says why", "dim")])
-    for gap in result.not_observed[:SHOWN]:
+    for gap in inputs[:SHOWN]:
         page.entry("not read", (gap.what, "strong"), f": {gap.why}", most=1)
-    if len(result.not_observed) > SHOWN:
-        page.entry("", (more(len(result.not_observed) - SHOWN, "input"), "dim"))
+    if len(inputs) > SHOWN:
+        page.entry("", (more(len(inputs) - SHOWN, "input"), "dim"))
     if remedy := _remedy(result, unknown):
         page.entry("next", remedy, hue="ok")
 
