@@ -21,8 +21,6 @@ _PASSING = frozenset({"subnet-event"})
 _NAMED = re.compile(rf"(\S{{1,253}})(?:{re.escape(HELD)}| gives out | has the (?:condition|label) )")
 """What begins with the nodes that it is of."""
 _COSTS = {
-    "peermem": "without DMA-BUF the traffic of GPUs goes through the memory of the host",
-    "registration": "the program fails here, or its traffic goes through the memory of the host",
     "provider": "no RDMA over that device from here: sockets, or the program ends",
     "devices": "no RDMA over that device from here",
     "link-slow": "what goes over this link is held to its pace",
@@ -52,7 +50,7 @@ _COSTS = {
 _BY = dict.fromkeys(("link-slow", "link-errors"), "by the word of a tool of the network") | {
     "two-ways": "by the kernel's own table of sockets",
     "unlisted": "by the addresses that the text names",
-    "peermem": "as modprobe says", "registration": "as a program says", "devices": "as ibv_devinfo says",
+    "devices": "as ibv_devinfo says",
     "adapter-firmware": "as lspci says",
 }  # fmt: skip
 
@@ -133,11 +131,6 @@ WORDS: dict[str, tuple[str, str, str, str]] = {
                 "`ibv_devinfo` and `ls /dev/infiniband` in the job's container: is the device there, and its library?"),
     "port-down": ("NIC001", "a network port is not active", "ports that are Active and LinkUp",
                   "`ibstat` on the node: state and physical state of that port; then its cable and its switch port"),
-    "peermem": ("GDR001", "the module for RDMA with GPU memory is not loaded", "nvidia-peermem loaded, or DMA-BUF",
-                "`dmesg | grep -i peer` after `modprobe nvidia-peermem`: reinstall the driver after the RDMA stack"),
-    "registration": ("GDR001", "memory of a GPU cannot be registered for RDMA", "nvidia-peermem loaded, or DMA-BUF",
-                     "`lsmod | grep peer` on the node and in the container's host; without it DMA-BUF needs kernel 5.12"
-                     " and the open kernel modules: load nvidia-peermem"),
     "rdma-count": ("HST002", "pods on this node get no device for RDMA", "the devices that the node has, given out",
                    "the log of the RDMA or SR-IOV device plug-in on that node: which devices it left out, and why"),
     "devices": ("HST002", "an RDMA device that is seen cannot be opened", "a device node for each device that is seen",

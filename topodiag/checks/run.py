@@ -12,6 +12,7 @@ from topodiag.checks.interface import MAX_EVIDENCE, Check, Judged, name_of
 from topodiag.checks.peers import peers_of
 from topodiag.checks.registry import Subject, check_of, has_check, idle_answer, ids_of
 from topodiag.checks.reported import of_jobs, with_reports
+from topodiag.checks.shared.reports import with_reports as reported
 from topodiag.model.finding import Finding, Outcome, Status
 
 if TYPE_CHECKING:
@@ -83,8 +84,11 @@ def _answer(subject: Subject, check_id: str, judged: Any, peers: Sequence[Any]) 
     why = idle(judged) if idle is not None else None
     if why is not None:
         return Outcome(check_id, why[0], name_of(judged), why=why[1])
-    answer = _guarded(check_of(subject, check_id)(), judged, peers)
-    return with_reports(answer, judged) if subject is Subject.NODE else answer
+    check = check_of(subject, check_id)()
+    answer = _guarded(check, judged, peers)
+    if subject is not Subject.NODE:
+        return answer
+    return reported(with_reports(answer, judged), judged, check.reports)
 
 
 def _named(outcome: Outcome) -> Outcome:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from topodiag.model.busid import unplaced
 from topodiag.model.devices import FabricPort, Gpu, NetDev, Nic, NumaNode, PciDevice, PciKind
+from topodiag.model.events import Event
 from topodiag.model.links import Link, Path
 from topodiag.model.nccl_tree import NcclFile
 from topodiag.model.provenance import Disagreement, Fact, NotObserved
@@ -55,6 +56,8 @@ class Node:
     passed_tests: Fact[tuple[str, ...]] = Fact()
     """Tests of DCGM that all GPUs passed."""
     events: tuple[KernelEvent, ...] = ()
+    reports: tuple[Event, ...] = ()
+    """What programs, agents and persons report of the node in sentences of the catalogue."""
     processes: tuple[Process, ...] = ()
     settings: tuple[Setting, ...] = ()
     conf_lines: tuple[ConfLine, ...] = ()

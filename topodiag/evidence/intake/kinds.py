@@ -153,7 +153,6 @@ _TOOLS = (
     ("numactl", "output of numactl"),
     ("kubectl-node", "a description of nodes by kubectl"),
     ("lsmod", "the modules of a kernel"),
-    ("modprobe", "output of modprobe"),
     ("notes", "words of a person or a script"),
     ("iperf", "output of iperf"),
     ("pair-rates", "a list of pairs of hosts and their bandwidth"),

@@ -1,0 +1,287 @@
+"""The engine: one pass over the bytes finds all literals, and each line that holds one is confirmed by its entry.
+
+It yields events and progress, and judges nothing. Memory is bounded by the number of different events, time by the
+number of lines that hold a literal.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from itertools import groupby
+from math import isnan, nan
+
+from topodiag.evidence.signatures.denial import counts_none, denies
+from topodiag.evidence.signatures.entry import Signature, compiled, family, literals
+from topodiag.evidence.signatures.fields import typed
+from topodiag.evidence.signatures.literals import Finder, finder
+from topodiag.evidence.signatures.windows import Window, windows
+from topodiag.evidence.signatures.wrappers import Unwrapped, unwrap
+from topodiag.model.events import Event, Value
+from topodiag.model.progress import Progress
+from topodiag.model.provenance import MAX_QUOTE, Origin
+
+MOST_OF_ONE = 200
+"""Different events of one entry that are kept of a text, the first ones; what follows is only counted."""
+MAX_LINE = 8 << 10
+"""Bytes of a line around a literal that are looked at: no sentence is longer."""
+MAX_TEXT = 300
+"""Characters of the sentence that an event keeps."""
+_SPACE = re.compile(r"\s+")
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What an entry reads out of a line."""
+
+    entry: Signature
+    line: Unwrapped
+    text: str
+    fields: Mapping[str, Value]
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Why an entry whose literal is in a line does not take it."""
+
+    entry: Signature
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sentences:
+    """The sentences of one text. `more` counts, by id of the entry, lines beyond MOST_OF_ONE."""
+
+    events: tuple[Event, ...] = ()
+    progress: tuple[Progress, ...] = ()
+    more: Mapping[str, int] = field(default_factory=dict)
+
+
+def read(blocks: Iterable[bytes], name: str, command: str = "") -> Sentences:
+    """The sentences of a text whose bytes these are. Never raises for content."""
+    reading = _Reading(name, command)
+    for window in windows(blocks):
+        reading.take(window)
+    return reading.result()
+
+
+def verdicts(line: str) -> list[Taken | Refused]:
+    """What each entry whose literal is in this one line makes of it, those that take it first."""
+    data = line.encode("utf-8", "replace")
+    candidates = _candidates({number for _, number in _finder().hits(data)})
+    bare = unwrap(line)
+    answers = [confirm(entry, bare, [bare.text], 0) for entry in candidates]
+    return sorted(answers, key=lambda answer: isinstance(answer, Refused))
+
+
+def confirm(entry: Signature, line: Unwrapped, lines: Sequence[str], at: int) -> Taken | Refused:
+    """Whether an entry takes a line: `lines` are the ones around, without wrappers, and `lines[at]` is the line."""
+    text = line.text
+    match = entry.pattern.search(text)
+    if match is None and entry.wraps > 1:
+        text = " ".join(part.strip() for part in lines[at : at + entry.wraps])
+        match = entry.pattern.search(text)
+    if match is None:
+        return Refused(entry, "the pattern does not fit")
+    if entry.unless and (other := compiled(entry.unless).search(text)) is not None:
+        return Refused(entry, f"`unless` fits: {other[0]!r}")
+    if entry.denied and denies(text, match.start(), match.end()):
+        return Refused(entry, "the line denies it, supposes it, or gives advice")
+    if (near := entry.near) is not None:
+        around = "\n".join(lines[max(0, at - near.before) : at + near.after + 1])
+        if compiled(near.match).search(around) is None:
+            return Refused(entry, "`near` fits none of the lines around")
+    fields = typed(match.groupdict())
+    if counts_none(fields):
+        return Refused(entry, "it counts none")
+    return Taken(entry, line, _SPACE.sub(" ", text).strip()[:MAX_TEXT], fields)
+
+
+@cache
+def _finder() -> Finder:
+    return finder([literal.encode() for literal in literals()])
+
+
+@cache
+def _places() -> tuple[tuple[str, tuple[tuple[str, int], ...]], ...]:
+    return tuple(literals().items())
+
+
+def _candidates(numbers: Iterable[int]) -> list[Signature]:
+    """The entries that these literals may begin, those with the longest literal first."""
+    longest: dict[tuple[str, int], int] = {}
+    for number in numbers:
+        literal, places = _places()[number]
+        for place in places:
+            entry = family(place[0])[place[1]]
+            if literal in entry.literals:
+                longest[place] = max(len(literal), longest.get(place, 0))
+    return [family(name)[place] for name, place in sorted(longest, key=lambda key: (-longest[key], key))]
+
+
+@dataclass(slots=True)
+class _Count:
+    """Progress of one kind while it is read."""
+
+    number: int
+    first: Origin
+    last: Origin
+    first_s: float
+    last_s: float
+    gap_s: float = nan
+
+    def add(self, origin: Origin, time_s: float) -> None:
+        self.number += 1
+        self.last = origin
+        if isnan(time_s):
+            return
+        gap = time_s - self.last_s
+        if gap >= 0:
+            self.gap_s = gap if isnan(self.gap_s) else max(self.gap_s, gap)
+        self.first_s = time_s if isnan(self.first_s) else self.first_s
+        self.last_s = time_s
+
+
+Key = tuple[str, str, int, tuple[tuple[str, Value], ...]]
+
+
+class _Reading:
+    """What was met so far of one text."""
+
+    def __init__(self, name: str, command: str) -> None:
+        self.name, self.command = name, command
+        self.events: dict[Key, tuple[Signature, Event]] = {}
+        self.of_entry: dict[str, int] = {}
+        self.more: dict[str, int] = {}
+        self.progress: dict[tuple[str, str, int], _Count] = {}
+        self.seen: set[str] = set()
+
+    def take(self, window: Window) -> None:
+        """All sentences that the window owns."""
+        data = window.data
+        owned = [hit for hit in _finder().hits(data) if window.start <= hit[0] < window.stop]
+        number, counted, end_of_last = window.line, 0, -1
+        for (begin, end), hits in groupby(owned, key=lambda hit: _line_at(data, hit[0])):
+            found = list(hits)
+            if found[-1][0] < end_of_last:
+                continue  # a line of many literals that is longer than what is looked at
+            end_of_last = end
+            number += data.count(b"\n", counted, begin)
+            counted = begin
+            self._line(data, begin, end, number, {literal for _, literal in found})
+
+    def _line(self, data: bytes, begin: int, end: int, number: int, found: set[int]) -> None:
+        self.seen.update(_places()[literal][0] for literal in found)
+        raw = data[begin:end].decode("utf-8", "replace")
+        line = unwrap(raw)
+        self._end(found, line)
+        taken = False
+        for entry in _candidates(found):
+            if taken and not entry.also:
+                continue
+            before, after = _reach(entry)
+            lines = _around(data, begin, end, before, after)
+            answer = confirm(entry, line, lines, len(lines) - 1 - after if after else len(lines) - 1)
+            if isinstance(answer, Taken):
+                taken = taken or not entry.also
+                self._add(answer, Origin(self.name, number, raw.strip()[:MAX_QUOTE], self.command))
+
+    def _add(self, taken: Taken, origin: Origin) -> None:
+        entry, line = taken.entry, taken.line
+        host = str(taken.fields.get("host", line.host))
+        rank = int(taken.fields.get("rank", line.rank))
+        if entry.counts:
+            count = self.progress.get((entry.says, host, rank))
+            if count is None:
+                self.progress[entry.says, host, rank] = _Count(1, origin, origin, line.time_s, line.time_s)
+            else:
+                count.add(origin, line.time_s)
+            return
+        key = (entry.id, host, rank, tuple(sorted(taken.fields.items())))
+        if key in self.events:
+            event = self.events[key][1]
+            self.events[key] = (entry, replace(event, count=event.count + 1))
+        elif self.of_entry.get(entry.id, 0) >= MOST_OF_ONE:
+            self.more[entry.id] = self.more.get(entry.id, 0) + 1
+        else:
+            self.of_entry[entry.id] = self.of_entry.get(entry.id, 0) + 1
+            event = Event(
+                entry.says, entry.id, taken.text, origin, taken.fields, entry.scope, entry.trust, host, rank,
+                line.pid, line.time_s,
+            )  # fmt: skip
+            self.events[key] = (entry, event)
+
+    def _end(self, found: Iterable[int], line: Unwrapped) -> None:
+        """Drops the events that this line says are over."""
+        if not self.events:
+            return
+        present = {_places()[literal][0] for literal in found}
+        for key, (entry, event) in list(self.events.items()):
+            if entry.over is None or entry.over.literal not in present:
+                continue
+            match = compiled(entry.over.match).search(line.text)
+            if match is not None and _agree(event.fields, typed(match.groupdict())):
+                del self.events[key]
+
+    def result(self) -> Sentences:
+        events = tuple(event for entry, event in self.events.values() if self._holds(entry))
+        progress = tuple(
+            Progress(kind, count.number, count.first, count.last, count.first_s, count.last_s, count.gap_s, host, rank)
+            for (kind, host, rank), count in self.progress.items()
+        )
+        return Sentences(tuple(sorted(events, key=lambda event: event.origin.line or 0)), progress, dict(self.more))
+
+    def _holds(self, entry: Signature) -> bool:
+        """Whether the whole text has what the entry wants of it."""
+        return (not entry.needs or any(literal in self.seen for literal in entry.needs)) and not any(
+            literal in self.seen for literal in entry.excludes
+        )
+
+
+def _line_at(data: bytes, at: int) -> tuple[int, int]:
+    """Where the line around this byte begins and ends, at most MAX_LINE of it."""
+    begin = data.rfind(b"\n", max(0, at - MAX_LINE // 2), at) + 1 or max(0, at - MAX_LINE // 2)
+    end = data.find(b"\n", at, begin + MAX_LINE)
+    return begin, end if end >= 0 else min(len(data), begin + MAX_LINE)
+
+
+def _reach(entry: Signature) -> tuple[int, int]:
+    """Lines before and behind that an entry asks for."""
+    near = entry.near
+    return (near.before if near else 0), max(near.after if near else 0, entry.wraps - 1)
+
+
+def _around(data: bytes, begin: int, end: int, before: int, after: int) -> list[str]:
+    """The line with those around it, without wrappers; those behind are as many as asked, empty at the end."""
+    start = begin
+    for _ in range(before):
+        if start == 0:
+            break
+        start = data.rfind(b"\n", max(0, start - 1 - MAX_LINE), start - 1) + 1
+    above = data[start:begin].split(b"\n")[:-1] if start < begin else []
+    below: list[bytes] = []
+    at = end
+    for _ in range(after):
+        stop = data.find(b"\n", at + 1, at + 1 + MAX_LINE)
+        stop = stop if stop >= 0 else min(len(data), at + 1 + MAX_LINE)
+        below.append(data[at + 1 : stop])
+        at = stop
+    return [unwrap(raw.decode("utf-8", "replace")).text for raw in (*above, data[begin:end], *below)]
+
+
+def _agree(first: Mapping[str, Value], second: Mapping[str, Value]) -> bool:
+    return all(first[name] == second[name] for name in first.keys() & second.keys())
+
+
+def of_line(line: str) -> Iterator[Taken]:
+    """The entries that take this one line, as `read` would choose them."""
+    taken = False
+    for answer in verdicts(line):
+        if isinstance(answer, Taken) and (answer.entry.also or not taken):
+            taken = taken or not answer.entry.also
+            yield answer
+
+
+__all__ = ["MOST_OF_ONE", "Refused", "Sentences", "Taken", "confirm", "of_line", "read", "verdicts"]
