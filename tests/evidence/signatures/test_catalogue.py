@@ -8,9 +8,10 @@ import sys
 
 import pytest
 
+from tests.fuzz.backtracking import can_take_for_ever
 from tests.shown import ROOT
 from topodiag.evidence.signatures import engine
-from topodiag.evidence.signatures.entry import Signature, catalogue, families, family
+from topodiag.evidence.signatures.entry import Signature, catalogue, compiled, families, family
 from topodiag.evidence.signatures.fields import FIELDS
 
 MOST_ENTRIES = 500
@@ -57,6 +58,13 @@ def test_an_entry_is_admitted_by_a_program_or_by_two_threads_and_has_both_sample
     assert programs or len(set(threads)) > 1
     assert set(entry.pattern.groupindex) <= FIELDS.keys()
     assert all(any(literal in line for literal in entry.literals) for line in entry.shows)
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.id)
+def test_no_pattern_of_an_entry_can_take_for_ever(entry: Signature) -> None:
+    more = [near.match for near in [entry.near] if near] + [over.match for over in [entry.over] if over]
+    patterns = [compiled(pattern) for pattern in (entry.match, entry.unless, *more) if pattern]
+    assert not [pattern.pattern for pattern in patterns if can_take_for_ever(pattern)]
 
 
 def test_ids_are_of_their_family_and_stand_once() -> None:

@@ -16,8 +16,8 @@ REACH = 120
 _CLAUSE_END = re.compile(r"[.;!?](?=\s|$)")
 _BEFORE = re.compile(
     r"\b(?:no|not|never|without|neither|nor|isn't|wasn't|aren't|didn't|doesn't|don't|cannot be|free of|zero|0)"
-    r"(?:\s+(?:a|an|any|the|such|more|further|new|single|other"
-    r"|found|saw|sees?|seen|had|has|have|reports?|detected|reported|logged|errors?|sign of))*"
+    r"(?: (?:a|an|any|the|such|more|further|new|single|other"
+    r"|found|saw|sees?|seen|had|has|have|reports?|detected|reported|logged|errors?|sign of)){0,3}"
     r"\s*['\"`:]?$"
     r"|\b(?:if|when|whenever|whether|unless|until|in case|should|could|would|may|might|e\.g\.|for example|such as"
     r"|check (?:for|whether|if)|look for|grep|look(?:s|ed)? like|means?(?: that)?|documented|expected|simulat\w+)\b"
