@@ -6,6 +6,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
+from topodiag.evidence.heads import HEADS, possible
 from topodiag.evidence.interface import Source
 
 _SOURCES = {
@@ -112,18 +113,15 @@ def source(kind: str) -> Source[Any] | None:
     return made
 
 
-def recognise_lines(text: str) -> tuple[str, ...]:
-    """The kinds of sources whose lines speak for themselves, wherever they stand in a text."""
-    return tuple(kind for kind in BY_LINE if (made := source(kind)) is not None and made.recognises(text))
-
-
 def recognise(text: str) -> tuple[str, ...]:
     """The kinds of a text without a manifest, from its content: none, one, or several in a terminal transcript."""
     head = text[:HEAD_CHARS]
+    held = possible(text)
     kinds = tuple(
         kind
         for kind in _SOURCES
         if kind != LAST_RESORT
+        and (kind in held or kind not in HEADS)
         and (made := source(kind)) is not None
         and made.recognises(text if kind in BY_LINE else head)
     )
