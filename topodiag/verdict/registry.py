@@ -63,6 +63,7 @@ RULES: tuple[type[Rule], ...] = (
     network_rules.TransportAndChannels,
     network_rules.LinksInUse,
     job_rules.LibraryFault,
+    job_rules.ResultsAreWrong,
     job_rules.ProcessDied,
     network_rules.RdmaErrorEndsJob,
     gpu_rules.ClocksHeldDown,

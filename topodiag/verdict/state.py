@@ -35,7 +35,8 @@ def of_job(job: Job, findings: Sequence[Finding], result: Result, scene: Scene) 
     """The state of a job. `findings` are those of the case that bear on it."""
     own = [each for each in findings if each.severity > Severity.INFO and bears_on(each, job, scene)]
     errors = [each for each in own if each.severity is Severity.ERROR]
-    if ended := [each for each in errors if each.id in ENDS]:
+    ended = [each for each in errors if each.id in ENDS]
+    if ended and (any(each.id != "JOB001" for each in ended) or somebody_waits(job)):
         return _ended(job, ended, scene)
     if any(each.id in HANGS for each in own):
         return State.HUNG
@@ -43,8 +44,10 @@ def of_job(job: Job, findings: Sequence[Finding], result: Result, scene: Scene) 
         return State.FAILED
     if any(_costs(each) for each in own) or _became_slow(job):
         return State.SLOW
-    if own:
+    if [each for each in own if each not in ended]:
         return State.AT_RISK
+    if own:
+        return State.UNKNOWN  # its log lacks lines, and nobody says that it waits
     return State.HEALTHY if _is_cleared(job, result) else State.UNKNOWN
 
 
@@ -55,6 +58,15 @@ def _ended(job: Job, ended: Sequence[Finding], scene: Scene) -> State:
     waits = first.kind in _WAITS if first is not None else all(each.id != "JOB005" for each in ended)
     only_waits = all(each.id in ("JOB001", "JOB005") for each in ended)
     return State.HUNG if only_waits and waits else State.FAILED
+
+
+def somebody_waits(job: Job) -> bool:
+    """Whether the evidence shows a process of the job that waits, or one that failed: its log alone, which lacks lines,
+    does not. A watchdog or a timeout, an answer of RAS, stacks, a flight recorder, an error of init, steps that
+    stopped."""
+    if job.ras or job.stacks or job.flight:
+        return True
+    return any(event.level != "INFO" for event in job.events)
 
 
 def _became_slow(job: Job) -> bool:

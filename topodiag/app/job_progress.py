@@ -1,0 +1,65 @@
+"""Proof of life in the logs of jobs: what their programs printed while they worked, and whether a stream was cut."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from topodiag.evidence.intake.pieces import STDIN, Intake
+from topodiag.evidence.intake.reading import blocks_of
+from topodiag.evidence.nccl_log.input.streams import Reading
+from topodiag.evidence.signatures.engine import read
+from topodiag.model.errors import InputError
+from topodiag.model.job import Job
+from topodiag.model.progress import Progress
+
+
+@dataclass(slots=True)
+class LogEnds:
+    """By name of the log, the progress that it shows; the logs that end in the middle of a line."""
+
+    progress: dict[str, tuple[Progress, ...]] = field(default_factory=dict)
+    cut: set[str] = field(default_factory=set)
+
+
+def with_progress(jobs: Sequence[Job], intake: Intake) -> tuple[Job, ...]:
+    """The jobs with the progress of their logs. Logs are looked through only where an init stands open: everywhere else
+    nothing is asked of it. `intake` holds plain files (spool); standard input was read, and is left out."""
+    asked = {file for job in jobs if any(each.unfinished for each in job.communicators) for file in job.files}
+    if not asked:
+        return tuple(jobs)
+    ends = _ends(intake, asked)
+    return tuple(
+        replace(
+            job,
+            progress=tuple(line for file in job.files for line in ends.progress.get(file, ())),
+            cut_logs=tuple(file for file in job.files if file in ends.cut),
+        )
+        for job in jobs
+    )
+
+
+def _ends(intake: Intake, asked: set[str]) -> LogEnds:
+    ends = LogEnds()
+    for piece in intake.pieces:
+        if piece.name not in asked or piece.path == STDIN:
+            continue
+        last = [b"\n"]
+        try:
+            with blocks_of(intake, piece, Reading()) as blocks:
+                ends.progress[piece.name] = read(_remembering(blocks, last), piece.name).progress
+        except InputError:  # gone since it was read: nothing is said of it
+            continue
+        if last[0][-1:] != b"\n":
+            ends.cut.add(piece.name)
+    return ends
+
+
+def _remembering(blocks: Iterable[bytes], last: list[bytes]) -> Iterator[bytes]:
+    for block in blocks:
+        if block:
+            last[0] = block[-1:]
+        yield block
+
+
+__all__ = ["LogEnds", "with_progress"]
