@@ -22,6 +22,7 @@ from topodiag.evidence.intake.collected import without_bookkeeping
 from topodiag.evidence.intake.fixtures import PREFIX, resolve
 from topodiag.evidence.intake.hosts import host_of_log, host_of_text, ids_of_text
 from topodiag.evidence.intake.kinds import NODE_KINDS, Kind
+from topodiag.evidence.intake.papers import without_papers
 from topodiag.evidence.intake.pieces import STDIN, STDIN_NAME, Aside, Intake, Piece
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.nccl_log.input.streams import Reading, text_of
@@ -85,9 +86,11 @@ def gather(paths: Sequence[str], *, stdin: BinaryIO | None = None, quick: bool =
     for folder, path in folders:
         _walk(folder, path, met)
     stream = _take_stdin(stdin, met) if STDIN in paths else None
+    pieces, papers = without_papers([met.pieces[name] for name in sorted(met.pieces)])
+    met.aside += papers
     return Intake(
         tuple(paths),
-        tuple(met.pieces[name] for name in sorted(met.pieces)),
+        tuple(pieces),
         tuple(sorted(met.aside, key=lambda each: (each.path, each.why))),
         tuple(dict.fromkeys(sorted(met.notes))),
         stream,
