@@ -58,7 +58,14 @@ def judge(result: Result, case: Case, steps: Sequence[JobStep] = ()) -> Verdict:
         state = State.AT_RISK
     return Verdict(
         state=state,
-        headline=headline(state, causes, result.benchmarks, scene, () if jobs else states.left_open(result)),
+        headline=headline(
+            state,
+            causes,
+            result.benchmarks,
+            scene,
+            left_open=() if jobs else states.left_open(result),
+            unseen="" if jobs else states.unseen(result),
+        ),
         confidence=_confidence(state, causes),
         first=_first(state, causes, result),
         causes=tuple(causes),

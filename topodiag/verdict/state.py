@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from topodiag.model.bench import Benchmark
 from topodiag.model.finding import Finding, Severity, Status
+from topodiag.model.gpu_sight import Sight, gpu_sight
 from topodiag.model.job import Event, Job
 from topodiag.model.result import Result
 from topodiag.model.verdict import State
@@ -110,9 +111,17 @@ def of_machines(findings: Sequence[Finding], result: Result) -> State:
     if any(each.severity > Severity.INFO for each in findings):
         return State.AT_RISK
     judged = any(o.status is Status.CLEAN for o in result.outcomes)
-    if left_open(result):
+    if left_open(result) or unseen(result):
         return State.UNKNOWN
     return State.HEALTHY if judged and not result.troubles() and not result.undecided() else State.UNKNOWN
+
+
+def unseen(result: Result) -> str:
+    """Why no machine of the case can be called well: no GPU of any was read. "" where one was, and without machines."""
+    sights = [gpu_sight(node) for node in result.nodes]
+    if not sights or any(sight.sight is Sight.SEEN for sight in sights):
+        return ""
+    return sights[0].why
 
 
 def left_open(result: Result) -> tuple[Finding, ...]:

@@ -13,7 +13,8 @@ from topodiag.evidence.intake.kinds import Kind
 from topodiag.evidence.intake.pieces import Aside, Piece
 
 _PAPER = re.compile(
-    r"(?:readme|change[-_ ]?log|changes|news|licen[cs]e|contributing|authors|runbook|todo)(?:\.(?:txt|md|rst|adoc|html))?"
+    r"(?:readme|change[-_ ]?log|changes|news|licen[cs]e|contributing|authors|runbook|todo)"
+    r"(?:\.(?:txt|md|rst|adoc|html))?"
     r"|.{1,200}\.(?:md|rst|adoc|py|pyi|c|cc|cpp|cxx|h|hpp|cu|cuh|go|rs|java|js|ts)",
     re.IGNORECASE,
 )
