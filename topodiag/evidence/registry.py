@@ -25,7 +25,6 @@ _SOURCES = {
     "dcgm": "nvidia.dcgm:Dcgm",
     "dcgm-nvlink": "nvidia.dcgm_nvlink:DcgmNvlink",
     "dcgm-exporter": "nvidia.dcgm_exporter:DcgmExporter",
-    "free-at-start": "nvidia.free_at_start:FreeAtStart",
     "gpu-burn": "nvidia.gpu_burn:GpuBurn",
     "cuda-copy-test": "nvidia.copy_tests:CopyTests",
     "nvidia-smi-nvlink": "nvidia.nvidia_smi_nvlink:NvidiaSmiNvlink",
@@ -67,8 +66,6 @@ _SOURCES = {
     "kernel-log": "host.kernel_log:KernelLog",
     "switch-log": "network.switch_log:SwitchLog",
     "slurm-nodes": "host.slurm_nodes:SlurmNodes",
-    "health-checks": "host.health_checks:HealthChecks",
-    "health-json": "host.health_json:HealthJson",
     "bmc-events": "host.bmc_events:BmcEvents",
     "compute-domain": "host.compute_domain:ComputeDomain",
     "kubectl-node": "host.kubectl_node:KubectlNode",
@@ -77,13 +74,7 @@ _SOURCES = {
     "iperf": "network.iperf:Iperf",
     "pair-rates": "network.pair_rates:PairRates",
     "sentences": "sentence_source:SentenceSource",
-    "network-words": "network.network_words:NetworkWords",
     "shell": "host.shell_facts:ShellFacts",
-    "notes": "host.notes:Notes",
-    "crowded-cores": "host.crowded_cores:CrowdedCores",
-    "straggler-report": "live.straggler_report:StragglerReport",
-    "sibling-rows": "host.sibling_rows:SiblingRows",
-    "any-tool": "host.last_resort:LastResort",
 }
 BESIDE = ("notes",)
 """Alone they leave a text to the reader of last resort, which reads more of it."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from topodiag.checks.interface import NodeCheck
+from topodiag.checks.shared.reports import Report
 from topodiag.model.devices import Gpu
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status
 from topodiag.model.node import Node
@@ -80,6 +81,12 @@ class SlowGpuInTest(NodeCheck[tuple[ShortGpu, ...]]):
 
     id = "GPU006"
     title = "a test on the node finds a GPU far below its siblings"
+    reports = (
+        Report("gpu.copies_slow", "copies to or from a GPU are slower than they should be",
+               "copies as fast as those of its siblings",
+               "`nvbandwidth` or `bandwidthTest` for each GPU, then `sudo lspci -vv`: LnkSta beside LnkCap of that"
+               " GPU"),
+    )  # fmt: skip
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> tuple[ShortGpu, ...] | Outcome:
         found = (*_failed(judged), *_slow_pairs(judged), *_slow_host_copies(judged))
