@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.pasted import loud, said, seen
+from tests.pasted import loud, said
 
 TABLE = "#       size         count      type   redop    root     time   algbw   busbw #wrong\n"
 RANK = "#  Rank  {0} Group  0 Pid {1} on    dgx01 device  {2} [0x{3}] NVIDIA H100 80GB HBM3\n"
@@ -93,5 +93,5 @@ HEAD = (
 @pytest.mark.parametrize(("idle", "severity"), [(0, "info"), (3, "warning")])
 def test_rank_0_may_wait_for_input_while_its_peers_wait_for_it(tmp_path: Path, idle: int, severity: str) -> None:
     rows = (ROW.format(at, at, 53 if at == idle else 66, 0 if at == idle else 100) for at in range(8))
-    (finding,) = seen(said(tmp_path, HEAD + "".join(rows)))
+    (finding,) = said(tmp_path, HEAD + "".join(rows))["findings"]
     assert (finding["id"], finding["severity"]) == ("JOB006", severity)

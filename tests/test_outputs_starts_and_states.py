@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.pasted import loud, said, seen
+from tests.pasted import loud, said
 from topodiag.api import diagnose
 
 PROBE = "[   11.3] mlx5_core 0000:69:01.0: probe with driver mlx5_core failed with error -{}\n"
@@ -180,4 +180,4 @@ def test_a_node_without_the_module_lacks_gpudirect_where_nccl_has_no_other_way(
         f"NCCL version {version}\n"
     )
     made = json.loads(diagnose(str(tmp_path)).to_json())
-    assert ("GDR001" in {each["id"] for each in seen(made)}) is wrong
+    assert ("GDR001" in {each["id"] for each in made["findings"]}) is wrong
