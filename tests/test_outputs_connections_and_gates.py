@@ -97,12 +97,6 @@ FAULTS = {
     "stopped": ("INFO Waiting for the batch to arrive\n" + STOPPED.format("15"), "JOB009"),
     "stopped by name": (STOPPED.format("Signals.SIGTERM"), "JOB009"),
     "evicted": ("    message: 1/8 workers are evicted\n    reason: MPIJobEvicted\n    type: Failed\n", "JOB009"),
-    "gate": (
-        "RDMA devices on c05:\nINFRA_ERROR: only 1/4 required IB ports are ACTIVE on c05\n"
-        "srun: error: c05: task 0: Exited with exit code 75\n",
-        "NIC001",
-    ),
-    "remapped row": (NHC.format(63), "GPU002"),
     "files gone": (
         IBSTAT + "ibpanic: [132] main: stat of IB device 'mlx5_8' failed: No such file or directory\n",
         "NIC005",

@@ -40,8 +40,6 @@ NVME = "[ 4703.1] nvme 0000:41:00.0: AMD-Vi: Event logged [IO_PAGE_FAULT domain=
         ("$ lspci | grep -i mellanox\n" + PCI.format("03:00.0", 800, "ConnectX-5"), "NIC003"),
         (PCI.format("0000:a1:00.0", 841, "BlueField-2 SoC"), "NIC003"),
         ("-W- Device 03:00.0 is in livefish mode, only burning is possible\n", "NIC003"),
-        (EVENT.format("xid 119 detected by dmesg (47 minutes ago)"), "GPU003"),
-        (EVENT.format("XID 79 detected on GPU-5d1c0f0a"), "GPU001"),
         (FAULT.format("000003f80001b100") + FAULT.format("000002f800010000"), "PCI004"),
     ],
 )

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from topodiag.checks.shared.tables import told_by_tables
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity, Status, Where
 from topodiag.model.node import Node
 from topodiag.model.system import HELD, REPORTED, TOLD_OF, KernelEvent
@@ -39,12 +40,10 @@ _COSTS = {
     "pairs": "each ring goes at the pace of its slowest pair",
     "plugin": "NCCL goes on with its own networks: sockets where the fabric needs the plug-in",
     "qp": "queue pairs of that port do not connect",
-    "cpu-crowded": "loaders and launches of kernels wait for a core, and ranks come late to their collectives",
     "subnet-event": "none by itself; with errors of connections it shows when the fabric changed",
     "route": "ranks at both ends do not meet: init hangs or fails",
     "ranks-alone": "nothing is communicated between them: the numbers are those of single nodes",
     "gpu-taken": "the program runs out of memory, or leaves that GPU alone",
-    "gpu-contexts": "each takes memory of that GPU, whose own rank runs out of it first",
     "two-ways": "the job has the rate of the other interface, or its peers drop what comes from there",
     "unlisted": "the request waits for a node that never comes, and nothing starts",
     "sockets": "1 to 3 GB/s for each interface, and the host's cores copy the data",
@@ -158,10 +157,6 @@ WORDS: dict[str, tuple[str, str, str, str]] = {
             "`df -h /dev/shm` in the job's container; `--shm-size=8g`, `--ipc=host`, or an emptyDir of medium Memory"),
     "memlock": ("HST001", "the limit of locked memory is too low", "`ulimit -l` is unlimited in the job",
                 "`ulimit -l` inside the job: it is the launcher's daemon that passes the limit on (LimitMEMLOCK=)"),
-    "cpu-crowded": ("HST003", "more threads run than there are cores for them",
-                    "as many threads as cores, of all processes together",
-                    "OMP_NUM_THREADS and the loader's workers: cores divided by the processes of a node; in a container"
-                    " `cat /sys/fs/cgroup/cpu.max`: a limit that holds the job"),
     "rank-late": ("JOB008", "a rank takes longer than the others for its own part of a step",
                   "ranks that take the same time",
                   "what that rank does: data loader, logging, checkpoint, clocks of its GPU; the others only wait"),
@@ -179,17 +174,13 @@ WORDS: dict[str, tuple[str, str, str, str]] = {
     "gpu-taken": ("JOB004", "memory of a GPU is taken before the program has any", "a GPU whose memory is free",
                   "`nvidia-smi --query-compute-apps=pid,gpu_bus_id,used_memory --format=csv` on the node: whose process"
                   " has it? None listed: `sudo fuser -v /dev/nvidia*`; end what was left behind, or take another GPU"),
-    "gpu-contexts": ("JOB004", "processes hold a CUDA context on a GPU that is not their own",
-                     "one process on each GPU",
-                     "set the device from the local rank before the first CUDA call (`torch.cuda.set_device`), or"
-                     " CUDA_VISIBLE_DEVICES for each process; `torch.load` wants a map_location"),
     "pcie-errors": ("PCI003", "a PCIe link has errors", "no uncorrected error of PCIe",
                     "`dmesg -T | grep -i aer` on the node: which device, and is it always the same slot?"),
 }  # fmt: skip
 """By part: the check, what is wrong, what should be, what to look at first."""
 
 _BY_NUMBERS = {
-    **dict.fromkeys(("cpu-crowded", "gpu-contexts", "gpu-taken"), "by the numbers that the text gives"),
+    "gpu-taken": "by the numbers that the text gives",
     "ranks-alone": "by the lists of their devices",
 }
 _OF_SOME = frozenset({"fabric", "nvlink"})
@@ -206,7 +197,7 @@ def with_reports(outcome: Outcome, node: Node) -> Outcome:
     lacking = _OF_SOME if outcome.status is Status.NOT_APPLICABLE and node.gpus else frozenset()
     by_part: dict[tuple[str, str, str], list[KernelEvent]] = {}
     known = {(event.origin.source, event.origin.line) for event in node.events if event.kind.startswith(REPORTED)}
-    for event in node.events:
+    for event in (*node.events, *told_by_tables(node)):
         by = next((each for each in told_by if event.kind.startswith(each)), "")
         part = event.kind.removeprefix(by)
         if by == TOLD_OF and (event.origin.source, event.origin.line) in known:

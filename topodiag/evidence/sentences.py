@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import dataclass
 from typing import ClassVar
 
 from topodiag.evidence.draft import NodeDraft
@@ -15,6 +16,15 @@ MAX_LINE = 4096
 def event(kind: str, text: str, blob: Blob, number: int, line: str) -> KernelEvent:
     """An event that no kernel logged, told by the line with this number."""
     return KernelEvent(kind, text, blob.origin(number, line), of_log=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """What several lines say together: which fault, the number of the line that shows it, and words."""
+
+    fault: str
+    number: int
+    words: str
 
 
 class Telling(Source[KernelEvent]):

@@ -10,6 +10,7 @@ from topodiag.model.links import Link, Path
 from topodiag.model.nccl_tree import NcclFile
 from topodiag.model.provenance import Disagreement, Fact, NotObserved
 from topodiag.model.system import ConfLine, Cpu, KernelEvent, Os, Process, Setting
+from topodiag.model.tables import Table
 from topodiag.model.topics import Topic
 
 Pair = tuple[str, str]
@@ -55,6 +56,8 @@ class Node:
     passed_tests: Fact[tuple[str, ...]] = Fact()
     """Tests of DCGM that all GPUs passed."""
     events: tuple[KernelEvent, ...] = ()
+    tables: tuple[Table, ...] = ()
+    """Rows that any script prints, in columns that checks ask for."""
     processes: tuple[Process, ...] = ()
     settings: tuple[Setting, ...] = ()
     conf_lines: tuple[ConfLine, ...] = ()

@@ -12,10 +12,8 @@ from __future__ import annotations
 import re
 
 from topodiag.evidence.host.reasons import kind_of
-from topodiag.evidence.host.told_xids import told_xids
-from topodiag.evidence.interface import Blob, Parsed
 from topodiag.evidence.sentences import MAX_LINE, Sentences
-from topodiag.model.system import OUT_OF_SERVICE, REPORTED, KernelEvent
+from topodiag.model.system import OUT_OF_SERVICE
 from topodiag.model.topics import Topic
 
 _FAILED = re.compile(
@@ -25,7 +23,6 @@ _FAILED = re.compile(
 
 _STEPS = re.compile(r"^DEBUG:\s{1,4}(?:Evaluating single check line|Running check): ", re.MULTILINE)
 """What `nhc -d` prints of each check, before it says whether that failed."""
-MOST_XIDS = 16
 
 
 class HealthChecks(Sentences):
@@ -42,18 +39,6 @@ class HealthChecks(Sentences):
         if _STEPS.search(head) is not None:
             return True
         return "ealth" in head and any(_FAILED.search(line[:MAX_LINE]) for line in head.split("\n"))
-
-    def parse(self, blob: Blob) -> Parsed[KernelEvent]:
-        """With the numbers of Xids that a check names in a line of its own, which say more than that it failed."""
-        parsed = super().parse(blob)
-        xids = told_xids(blob.text.split("\n"))[:MOST_XIDS]
-        if xids:
-            parsed.records[:] = [each for each in parsed.records if each.kind != f"{REPORTED}xid"]
-        for each in xids:
-            parsed.records.append(
-                KernelEvent("xid", each.text, blob.origin(each.line, each.text), None, None, each.code, of_log=False)
-            )
-        return parsed
 
     def event_of(self, line: str) -> tuple[str, str] | None:
         found = _FAILED.search(line)

@@ -9,7 +9,6 @@
     Allocatable:
       nvidia.com/gpu:     7
 
-Labels and other conditions that agents write there, with a verdict as their value, are read as well (`node_verdicts`).
 A device plug-in gives out no GPU that it holds for unhealthy. Format: kubectl 1.20 to 1.34 (describe.go).
 """
 
@@ -19,10 +18,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from topodiag.evidence.host.node_verdicts import verdicts
 from topodiag.evidence.interface import Blob, Parsed
 from topodiag.evidence.sentences import Telling, event
-from topodiag.model.system import HELD, OUT_OF_SERVICE, REPORTED, TOLD_OF, KernelEvent
+from topodiag.model.system import REPORTED, KernelEvent
 from topodiag.model.topics import Topic
 
 MAX_LINE = 2000
@@ -66,19 +64,14 @@ class KubectlNode(Telling):
     a_piece = "Kubernetes says what a plug-in told it"
 
     def recognises(self, head: str) -> bool:
-        return _MARK.search(head) is not None or any(
-            _CONDITION.match(line[:MAX_LINE]) or any(verdicts(line[:MAX_LINE])) for line in head.split("\n")
-        )
+        return _MARK.search(head) is not None or any(_CONDITION.match(line[:MAX_LINE]) for line in head.split("\n"))
 
     def parse(self, blob: Blob) -> Parsed[KernelEvent]:
         parsed: Parsed[KernelEvent] = Parsed()
         nodes, section = [Described("")], ""
-        ill: dict[tuple[str, str, str], tuple[int, str]] = {}
         for number, whole in blob.lines():
             parsed.lines = number
             line = whole[:MAX_LINE]
-            for part, words in verdicts(line) if _CONDITION.match(line) is None else ():
-                ill.setdefault((nodes[-1].name, part, words), (number, whole))
             if (name := _NAME.match(line)) and len(nodes) < MAX_NODES:
                 nodes.append(Described(name[1]))
             elif product := _PRODUCT.search(line):
@@ -97,18 +90,8 @@ class KubectlNode(Telling):
                 text = f"{nodes[-1].name or 'a node'} has the condition {found[1]}: {' '.join(found[3].split())[-160:]}"
                 kind = f"{REPORTED}{_PARTS[found[2]]}"
                 parsed.records.append(event(kind, text, blob, number, whole))
-        parsed.records.extend((*_short(blob, nodes), *_no_rdma(blob, nodes), *_ill(blob, ill)))
+        parsed.records.extend((*_short(blob, nodes), *_no_rdma(blob, nodes)))
         return parsed
-
-
-def _ill(blob: Blob, told: dict[tuple[str, str, str], tuple[int, str]]) -> Iterator[KernelEvent]:
-    """Verdicts of agents. One that names no part says nothing beside one of its node that does."""
-    with_part = {name for name, part, _ in told if part}
-    for (name, part, words), (number, line) in list(told.items())[:MAX_NODES]:
-        if part:
-            yield event(f"{TOLD_OF}{part}", f"{name or 'a node'} has {words}", blob, number, line)
-        elif name not in with_part:
-            yield event(OUT_OF_SERVICE, f"{name or 'a node'}{HELD}{words}", blob, number, line)
 
 
 def _count_rdma(node: Described, section: str, said: re.Match[str], number: int, line: str) -> None:

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import re
 
-from topodiag.evidence.host.part_states import said_of
-from topodiag.evidence.host.shortfalls import short_of
 from topodiag.evidence.network.setup_words import setup_fault
 from topodiag.model.system import OUT_OF_SERVICE, REPORTED
 
@@ -60,12 +58,8 @@ _WANTED = re.compile(
 
 
 def part_of(reason: str) -> str:
-    """The name of the part that a sentence finds at fault, "" for none: in words that are known, else in any tool's."""
-    known = next((name for name, pattern in PARTS if pattern.search(reason)), "")
-    if known:
-        return known
-    counted = short_of(reason) or said_of(reason)
-    return counted.fault if counted is not None else setup_fault(reason)
+    """The name of the part that a sentence finds at fault, "" for none."""
+    return next((name for name, pattern in PARTS if pattern.search(reason)), "") or setup_fault(reason)
 
 
 def kind_of(reason: str) -> str:

@@ -19,7 +19,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from topodiag.evidence.network.unlike_values import Unlike
+from topodiag.evidence.sentences import Together
 
 MAX_LINE = 400
 _NAME = r"[A-Za-z0-9][A-Za-z0-9.-]{0,62}"
@@ -61,7 +61,7 @@ class _Host:
     line: int = 0
 
 
-def hosts_apart(lines: Sequence[str]) -> list[Unlike]:
+def hosts_apart(lines: Sequence[str]) -> list[Together]:
     """What hosts of one text show that cannot be right together; nothing for the text of one host."""
     if not any(_SPEAKS.search(line[:MAX_LINE]) for line in lines):
         return []
@@ -106,7 +106,7 @@ def _network(text: str) -> str:
     return str(network) if network.prefixlen < 31 and not network.is_link_local else ""
 
 
-def _mtus(hosts: dict[str, _Host]) -> Iterator[Unlike]:
+def _mtus(hosts: dict[str, _Host]) -> Iterator[Together]:
     """Interfaces of one network that have another MTU than most, of two the lesser."""
     for network in dict.fromkeys(network for host in hosts.values() for network in host.mtus):
         told = {name: host.mtus[network] for name, host in hosts.items() if network in host.mtus}
@@ -117,16 +117,16 @@ def _mtus(hosts: dict[str, _Host]) -> Iterator[Unlike]:
                 other = next(each for each, shown in told.items() if shown[0] == usual)
                 place = f" in {network}" if "/" in network else ""
                 words = f"{interface} of {name} has MTU {mtu}{place}, where {other} has {usual}"
-                yield Unlike("mtu", number, words)
+                yield Together("mtu", number, words)
 
 
-def _ways(hosts: dict[str, _Host]) -> Iterator[Unlike]:
+def _ways(hosts: dict[str, _Host]) -> Iterator[Together]:
     """Two hosts of which one sends in a priority and is answered in another one."""
     told = [(name, host, ways) for name, host in hosts.items() if (ways := _priorities(host)) is not None]
     for at, (name, host, (sent, came)) in enumerate(told):
         for other, _, (theirs, mine) in told[at + 1 :]:
             if sent != came and (sent, came) == (mine, theirs):
-                yield Unlike(
+                yield Together(
                     "lossy",
                     host.line,
                     f"{name} sends in priority {sent}, and {other} answers in priority {came}: the traffic class is"

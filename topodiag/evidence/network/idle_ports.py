@@ -17,7 +17,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from topodiag.evidence.network.no_provider import RDMA_USED
-from topodiag.evidence.network.unlike_values import Unlike
+from topodiag.evidence.sentences import Together
 
 MAX_LINE = 1000
 _NONE = re.compile(
@@ -38,7 +38,7 @@ _ACTIVE = re.compile(
 )
 
 
-def idle_ports(lines: Sequence[str]) -> Iterator[Unlike]:
+def idle_ports(lines: Sequence[str]) -> Iterator[Together]:
     """Of lines numbered from 1: the first that says that no port of the RDMA devices is active."""
     for number, line in enumerate(lines, 1):
         text = line[:MAX_LINE]
@@ -49,7 +49,7 @@ def idle_ports(lines: Sequence[str]) -> Iterator[Unlike]:
         if not any(RDMA_USED.search(each[:MAX_LINE]) or _ACTIVE.search(each[:MAX_LINE]) for each in lines):
             said = " ".join(text.split())[:160]
             words = f'"{said}": an adapter that is not cabled, and that nobody uses, says so, too'
-            yield Unlike("port-down", number, words)
+            yield Together("port-down", number, words)
         return
 
 

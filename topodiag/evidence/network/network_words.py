@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterator
 from itertools import islice
 
-from topodiag.evidence.host.shortfalls import short_of
 from topodiag.evidence.interface import Blob, Parsed
 from topodiag.evidence.network.hosts_apart import hosts_apart
 from topodiag.evidence.network.idle_ports import idle_ports
@@ -19,7 +18,6 @@ from topodiag.evidence.network.no_provider import no_provider
 from topodiag.evidence.network.own_name import own_name_apart
 from topodiag.evidence.network.port_info import is_answer, short_ports
 from topodiag.evidence.network.setup_words import MAX_LINE, setup_fault
-from topodiag.evidence.network.unlike_values import unlike_values
 from topodiag.evidence.network.unlisted import unlisted
 from topodiag.evidence.network.unopened import unopened
 from topodiag.evidence.network.unshared import OF_PLUGIN, unshared
@@ -38,7 +36,6 @@ _JSON = re.compile(r"\s{0,64}[\[{]\s{0,64}[\"{]")
 _OBJECT = re.compile(r"\{[^{}]{8,900}\}")
 MOST_OBJECTS = 4096
 _MTU = f"{TOLD_OF}mtu"
-_COUNTED = re.compile(r"\bonly \d{1,4} ?/ ?\d{1,4}\s")
 _APART = (unshared, own_name_apart, no_provider, short_ports, idle_ports)
 """What several lines say together, of one host or one link."""
 
@@ -56,9 +53,9 @@ class NetworkWords(Sentences):
     def recognises(self, head: str) -> bool:
         lines = head.split("\n")
         return (
-            any(setup_fault(line[:MAX_LINE]) or _short(line[:MAX_LINE]) for line in lines)
+            any(setup_fault(line[:MAX_LINE]) for line in lines)
             or any(setup_fault(said) for _, said in _objects(head))
-            or bool(unlike_values(lines) or hosts_apart(lines) or ways_apart(lines) or any(unlisted(lines)))
+            or bool(hosts_apart(lines) or ways_apart(lines) or any(unlisted(lines)))
             or OF_PLUGIN in head
             or is_answer(head)
             or any(True for each in (unopened, *_APART) for _ in each(lines))
@@ -66,15 +63,13 @@ class NetworkWords(Sentences):
         )
 
     def event_of(self, line: str) -> tuple[str, str] | None:
-        fault, short = setup_fault(line[:MAX_LINE]), _short(line[:MAX_LINE])
-        if not fault and not short:
-            return None
-        return f"{TOLD_OF}{fault}" if fault else f"{REPORTED}{short}", " ".join(line.split())[:300]
+        fault = setup_fault(line[:MAX_LINE])
+        return (f"{TOLD_OF}{fault}", " ".join(line.split())[:300]) if fault else None
 
     def parse(self, blob: Blob) -> Parsed[KernelEvent]:
         parsed = super().parse(blob)
         lines = [line for _, line in blob.lines()]
-        apart = (*unlike_values(lines), *hosts_apart(lines), *unopened(lines))
+        apart = (*hosts_apart(lines), *unopened(lines))
         apart += tuple(found for each in _APART for found in each(lines))
         for each in apart[: self.most]:
             parsed.records.append(
@@ -97,13 +92,6 @@ class NetworkWords(Sentences):
         if over:
             parsed.records[:] = [each for each in parsed.records if not _PINGED.search(each.text)]
         return parsed
-
-
-def _short(line: str) -> str:
-    """The fault of a line by which a gate before a job counts fewer ports or adapters than there should be, among the
-    job's own lines; "" else."""
-    short = short_of(line) if "/" in line and _COUNTED.search(line) is not None else None
-    return short.fault if short is not None and short.fault in ("port-down", "port-count") else ""
 
 
 def _objects(text: str) -> Iterator[tuple[int, str]]:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from topodiag.evidence.network.unlike_values import Unlike
+from topodiag.evidence.sentences import Together
 
 MAX_LINE = 1000
 _MISSING = re.compile(r"libibverbs: Warning: no userspace device-specific driver found for \S{0,80}?(uverbs\d{1,4})\b")
@@ -32,7 +32,7 @@ RDMA_USED = re.compile(
 )
 
 
-def no_provider(lines: Sequence[str]) -> Iterator[Unlike]:
+def no_provider(lines: Sequence[str]) -> Iterator[Together]:
     """Of lines numbered from 1: the first device that nothing here can drive."""
     missing = [
         (number, found[1])
@@ -44,7 +44,7 @@ def no_provider(lines: Sequence[str]) -> Iterator[Unlike]:
     if any(_FINDS_NONE.search(line[:MAX_LINE]) is not None for line in lines):
         devices = ", ".join(dict.fromkeys(name for _, name in missing[:8]))
         words = f"libibverbs has no user-space driver for {devices}, and a program finds no RDMA device"
-        yield Unlike("provider", missing[0][0], words)
+        yield Together("provider", missing[0][0], words)
 
 
 __all__ = ["RDMA_USED", "no_provider"]

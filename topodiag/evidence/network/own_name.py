@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from topodiag.evidence.network.unlike_values import Unlike
+from topodiag.evidence.sentences import Together
 
 MAX_LINE = 1000
 _LOOPBACK = r"127\.\d{1,3}\.\d{1,3}\.\d{1,3}"
@@ -39,7 +39,7 @@ _MEETING = re.compile(
 _ADDRESS = re.compile(r"(?<![\d.])\d{1,3}(?:\.\d{1,3}){3}:\d{2,5}\b|\b[a-zA-Z][\w.-]{1,80}:\d{4,5}\b")
 
 
-def own_name_apart(lines: Sequence[str]) -> Iterator[Unlike]:
+def own_name_apart(lines: Sequence[str]) -> Iterator[Together]:
     """Of lines numbered from 1: the one that shows the own name at loopback, where a meeting failed as well."""
     short = [line[:MAX_LINE] for line in lines]
     failed = next((line for line in short if _meets_nobody(line)), "")
@@ -49,7 +49,7 @@ def own_name_apart(lines: Sequence[str]) -> Iterator[Unlike]:
     if shown is not None:
         number, address = shown
         words = f"the name of this host leads to itself ({address}), and a meeting failed: {' '.join(failed.split())}"
-        yield Unlike("route", number, words[:300])
+        yield Together("route", number, words[:300])
 
 
 def _meets_nobody(line: str) -> bool:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from topodiag.evidence.network.unlike_values import Unlike
+from topodiag.evidence.sentences import Together
 from topodiag.words.units import in_gbps
 
 MAX_LINE = 400
@@ -40,7 +40,7 @@ def is_answer(text: str) -> bool:
     return _ANSWER.search(text) is not None
 
 
-def short_ports(lines: Sequence[str]) -> Iterator[Unlike]:
+def short_ports(lines: Sequence[str]) -> Iterator[Together]:
     """Of lines numbered from 1: links that run below what both their ends have enabled."""
     own: Block | None = None
     for is_peer, block in _blocks(lines):
@@ -67,7 +67,7 @@ def _blocks(lines: Sequence[str]) -> Iterator[tuple[bool, Block]]:
         yield is_peer, block
 
 
-def _short(own: Block, peer: Block) -> Iterator[Unlike]:
+def _short(own: Block, peer: Block) -> Iterator[Together]:
     if any(block.get("PhysLinkState", ("", 0))[0] != "LinkUp" for block in (own, peer)):
         return
     for name, unit in (("Width", _WIDTHS), ("Speed", _SPEEDS)):
@@ -81,7 +81,7 @@ def _short(own: Block, peer: Block) -> Iterator[Unlike]:
             ]
         if 0 < now < min(both):
             spelt = (f"{now:g}X of {min(both):g}X",) if unit is _WIDTHS else (_lanes(now, min(both)),)
-            yield Unlike("link-slow", number, f"the link runs at {spelt[0]} that both its ends have enabled")
+            yield Together("link-slow", number, f"the link runs at {spelt[0]} that both its ends have enabled")
 
 
 def _lanes(now: float, able: float) -> str:

@@ -16,9 +16,29 @@ from __future__ import annotations
 
 import re
 
-from topodiag.evidence.host.part_states import APART, denied, parted
 from topodiag.evidence.network.command_words import command_fault, may_be_command
 
+APART = 80
+"""Characters between a part and its state: a clause, not a paragraph."""
+_DENIED = re.compile(
+    r"(?<![\w.:])(?:no|zero|without|0|never|any)\s{1,3}(?:\w{1,20}\s{1,3}){0,4}(?:errors?|faults?|failures?|failed|enabled|flaps?"
+    r"|mismatch\w*|problems?|issues?"
+    r"|lost|missing|down|degraded|uncorrect\w*|timeouts?|dead|died|crashed|unhealthy|killed)\b"
+    r"|\b(?:errors?|faults?|failures?|failed|missing|lost|down|uncorrect\w*|timeouts?|timed out|dead|unhealthy"
+    r"|killed|inactive|degraded|stale|host|reset)\b"
+    r"[^\w\n]{0,3}(?:count|total|s)?\s{0,3}[:=]\s{0,6}(?:0(?![.\dx])|none|no|false|n/a|ok|\[\]|null|-\s*$)"
+    r"|\b(?:errors?|timeouts?|lost|missing|down|failed|uncorrect\w*|pending|throttled)"
+    r"\s{1,40}0(?=\s*$|[,;)])"
+    r"|\b(?:not|n't|isn't|aren't|never|neither)\s{1,3}(?:\w{1,12}\s{1,3}){0,1}(?:down|lost|missing|failed"
+    r"|failing|degraded|dead|hung|stuck"
+    r"|unhealthy|inactive|killed|broken|unreachable|flapping|required?)\b"
+    r"|\b(?:recovered|restored|cleared|(?:fixed|resolved|repaired)(?! (?:it|this|the)\b)|back (?:up|online)|came"
+    r" back|reconnected"
+    r"|is up again|admin\w{0,12}[ _-]down|success(?:ful(?:ly)?)?"
+    r"|passed|succeeded|(?<!not )(?<!not yet )healthy)\b"
+    r"|\b(?:PASS|OK)\b|[✔✓✅]|\}\s{1,4}0(?:\.0)?\s*$|\?\s*$|(?:^|\s)0%|\b0/\d",
+    re.IGNORECASE,
+)
 MAX_LINE = 1000
 
 _OFF = (
@@ -191,7 +211,7 @@ def setup_fault(line: str) -> str:
 
 
 def _is_denied(text: str) -> bool:
-    return denied(text) or _NONE.search(text) is not None
+    return _DENIED.search(text) is not None or _NONE.search(text) is not None
 
 
 def _near(text: str) -> str:
@@ -201,7 +221,7 @@ def _near(text: str) -> str:
             continue
         for found in part.finditer(text):
             near = state.search(text, max(0, found.start() - APART), min(len(text), found.end() + APART))
-            if near is not None and not parted(text, found.span(), near.span()):
+            if near is not None and not _parted(text, found.span(), near.span()):
                 return fault
     return ""
 
@@ -215,6 +235,12 @@ def _beside(text: str) -> str:
                 return fault if found["had"].lower() != found["wanted"].lower() else ""
     path = _PATH_MTU.search(text)
     return "mtu" if path is not None and path["had"] != path["wanted"] else ""
+
+
+def _parted(text: str, part: tuple[int, int], state: tuple[int, int]) -> bool:
+    """Whether a sentence ends between a part and a state: then they are not of each other."""
+    begin, end = (part[1], state[0]) if part[1] <= state[0] else (state[1], part[0])
+    return begin < end and re.search(r"[.;!|] |\bbut\b", text[begin:end]) is not None
 
 
 __all__ = ["MAX_LINE", "setup_fault"]

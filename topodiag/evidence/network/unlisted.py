@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from topodiag.evidence.network.unlike_values import Unlike
+from topodiag.evidence.sentences import Together
 
 MAX_LINE = 2000
 _IP = r"(\d{1,3}(?:\.\d{1,3}){3})(?![\d.])"
@@ -42,7 +42,7 @@ _OF_RAY = re.compile(
 )
 
 
-def unlisted(lines: Sequence[str]) -> Iterator[Unlike]:
+def unlisted(lines: Sequence[str]) -> Iterator[Together]:
     """Of lines numbered from 1: the first request for an address that the text shows nobody to have."""
     offered: set[str] = set()
     asked: dict[str, int] = {}
@@ -52,7 +52,7 @@ def unlisted(lines: Sequence[str]) -> Iterator[Unlike]:
             continue
         own = _OF_RAY.search(line)
         if own is not None:
-            yield Unlike("unlisted", number, f"{own[1]} is the address of no node that Ray knows")
+            yield Together("unlisted", number, f"{own[1]} is the address of no node that Ray knows")
             return
         request = _REQUEST.search(line)
         if request is not None:
@@ -68,7 +68,7 @@ def unlisted(lines: Sequence[str]) -> Iterator[Unlike]:
     for address, number in asked.items():
         if offered and address not in offered:
             others = ", ".join(sorted(offered)[:3])
-            yield Unlike("unlisted", number, f"a request for the node {address}, and the cluster is at {others}")
+            yield Together("unlisted", number, f"a request for the node {address}, and the cluster is at {others}")
             return
 
 

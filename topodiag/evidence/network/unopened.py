@@ -12,8 +12,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from topodiag.evidence.network.unlike_values import Unlike
 from topodiag.evidence.pasted_files import LOOSE_PROMPT
+from topodiag.evidence.sentences import Together
 
 MAX_LINE = 1000
 MAX_LISTED = 64
@@ -30,7 +30,7 @@ _NODE = re.compile(r"uverbs\d{1,4}")
 _VERBS_ROW = re.compile(r"\s{1,12}(\w{2,40})\s{1,24}[0-9a-f]{16}\s*\Z")
 
 
-def unopened(lines: Sequence[str]) -> Iterator[Unlike]:
+def unopened(lines: Sequence[str]) -> Iterator[Together]:
     """Of lines numbered from 1: listings of /dev or of verbs with fewer devices than sysfs lists behind that prompt."""
     listed: dict[str, set[str]] = {}
     for number, whole in enumerate(lines, 1):
@@ -47,7 +47,7 @@ def unopened(lines: Sequence[str]) -> Iterator[Unlike]:
         if there is not None and len(there) < len(seen):
             where = "/dev/infiniband has a node for" if asked["dev"] else "ibv_devices lists"
             words = f"/sys/class/infiniband lists {len(seen)} RDMA devices, and {where} {len(there)} of them"
-            yield Unlike("devices", number, words)
+            yield Together("devices", number, words)
             return
 
 

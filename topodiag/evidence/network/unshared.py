@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from topodiag.evidence.network.unlike_values import Unlike
+from topodiag.evidence.sentences import Together
 
 MAX_LINE = 1000
 _BUS = r"[0-9a-fA-F]{4}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]"
@@ -30,7 +30,7 @@ OF_PLUGIN = "K8s RDMA Shared Device Plugin"
 """How its log begins."""
 
 
-def unshared(lines: Sequence[str]) -> Iterator[Unlike]:
+def unshared(lines: Sequence[str]) -> Iterator[Together]:
     """Of lines numbered from 1: the first device that is left out and should not be."""
     left = [
         (number, found[1], found[2])
@@ -49,7 +49,7 @@ def unshared(lines: Sequence[str]) -> Iterator[Unlike]:
         return
     number, bus_id, node = (own or left)[0]
     why = f"the plug-in leaves out {bus_id}, which has no device node {node} below /dev/infiniband"
-    yield Unlike("rdma-count", number, f"{why}: pods get no RDMA device of it")
+    yield Together("rdma-count", number, f"{why}: pods get no RDMA device of it")
 
 
 __all__ = ["OF_PLUGIN", "unshared"]

@@ -16,7 +16,7 @@ import ipaddress
 import re
 from collections.abc import Iterator, Sequence
 
-from topodiag.evidence.network.unlike_values import Unlike
+from topodiag.evidence.sentences import Together
 
 MAX_LINE = 400
 FAULT = "two-ways"
@@ -41,7 +41,7 @@ MOST, MOST_HELD = 1024, 16
 """Sockets and interfaces that are looked at."""
 
 
-def ways_apart(lines: Sequence[str]) -> list[Unlike]:
+def ways_apart(lines: Sequence[str]) -> list[Together]:
     """One remark on the first such socket; nothing where each network has one interface."""
     if not any(line.lstrip().startswith(("ESTAB", "tcp ")) for line in lines):
         return []
@@ -92,7 +92,7 @@ def _interface(text: str) -> ipaddress.IPv4Interface | None:
 
 def _against(
     lines: Sequence[str], pairs: Sequence[tuple[str, ipaddress.IPv4Interface, str, ipaddress.IPv4Interface]]
-) -> Iterator[Unlike]:
+) -> Iterator[Together]:
     """Sockets with data whose own address is that of the one interface, and whose peer is numbered as the other."""
     looked = 0
     for number, line in enumerate(lines, 1):
@@ -108,7 +108,7 @@ def _against(
             if peer is None or str(own.ip) != found[5] or peer.ip not in own.network:
                 continue
             if _alike(peer, theirs) and not _alike(peer, own):
-                yield Unlike(
+                yield Together(
                     FAULT,
                     number,
                     f"{found[5]} ({name}) to {found[7]}, though {other} has {theirs.ip} in the same network"
