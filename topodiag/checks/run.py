@@ -13,6 +13,7 @@ from topodiag.checks.interface import MAX_EVIDENCE, Check, Judged, name_of
 from topodiag.checks.peers import peers_of
 from topodiag.checks.registry import Subject, check_of, has_check, idle_answer, ids_of
 from topodiag.checks.shared.reports import Report, with_reports
+from topodiag.checks.shared.tables import reported_by_tables
 from topodiag.model.finding import Finding, Outcome, Status
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ def run(subject: Subject, judged: Sequence[Any], only: Collection[str] = ()) -> 
 
     `only` names the ids to run, () stands for all. Findings name their job where it has others beside it.
     """
+    judged = [_with_tables(node) for node in judged] if subject is Subject.NODE else judged
     subjects = _WITH.get(subject, (subject,))
     peers = peers_of(judged)
     outcomes = tuple(
@@ -87,6 +89,11 @@ def _answer(subject: Subject, check_id: str, judged: Any, peers: Sequence[Any]) 
     check = check_of(subject, check_id)()
     answer = _guarded(check, judged, peers)
     return with_reports(answer, judged, check.reports) if subject is Subject.NODE else answer
+
+
+def _with_tables(node: Node) -> Node:
+    """The node with what its tables report among its reports."""
+    return replace(node, reports=(*node.reports, *reported_by_tables(node))) if node.tables else node
 
 
 def _without_job(node: Node) -> Iterator[Outcome]:

@@ -75,11 +75,11 @@ _SOURCES = {
     "pair-rates": "network.pair_rates:PairRates",
     "sentences": "sentence_source:SentenceSource",
     "shell": "host.shell_facts:ShellFacts",
+    "rows": "table:Rows",
+    "table": "table:Tables",
 }
-BESIDE = ("notes",)
-"""Alone they leave a text to the reader of last resort, which reads more of it."""
-LAST_RESORT = "any-tool"
-"""Asked of a text that no other reader of anything takes."""
+ASKED_LAST = "table"
+"""Asked of a text that no other reader of anything takes: every tool prints tables."""
 
 HEAD_CHARS = 65536
 BY_LINE = ("kernel-log",)
@@ -111,17 +111,16 @@ def recognise_lines(text: str) -> tuple[str, ...]:
 def recognise(text: str) -> tuple[str, ...]:
     """The kinds of a text without a manifest, from its content: none, one, or several in a terminal transcript."""
     head = text[:HEAD_CHARS]
-    kinds = tuple(
+    return tuple(
         kind
         for kind in _SOURCES
-        if kind != LAST_RESORT
+        if kind != ASKED_LAST
         and (made := source(kind)) is not None
         and made.recognises(text if kind in BY_LINE else head)
     )
-    return kinds if kinds != BESIDE else ()
 
 
-def last_resort(text: str) -> tuple[str, ...]:
-    """The reader of last resort, where a text says anything to it. To be asked where all others were."""
-    made = source(LAST_RESORT)
-    return (LAST_RESORT,) if made is not None and made.recognises(text[:HEAD_CHARS]) else ()
+def as_table(text: str) -> tuple[str, ...]:
+    """The reader of tables, where a text has one. To be asked where all others were."""
+    made = source(ASKED_LAST)
+    return (ASKED_LAST,) if made is not None and made.recognises(text[:HEAD_CHARS]) else ()

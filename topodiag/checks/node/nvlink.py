@@ -12,9 +12,10 @@ from topodiag.checks.interface import NodeCheck
 from topodiag.checks.node import nvlink_evidence as evidence
 from topodiag.checks.node.nvlink_evidence import Expectation, LinkCount
 from topodiag.checks.node.nvlink_pairs import PairWithoutNvlink
-from topodiag.checks.shared.devices import gpu_spec, majority
+from topodiag.checks.shared.devices import gpu_spec
 from topodiag.checks.shared.prices import missing_nvlinks, slow_nvlinks
 from topodiag.checks.shared.reports import Report
+from topodiag.checks.shared.siblings import majority
 from topodiag.model.devices import Gpu, NvLink
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status
 from topodiag.model.node import Node
@@ -113,8 +114,7 @@ class FewerNvlinks(NodeCheck[ShortGpus]):
         counts = evidence.count_links(judged)
         asked = [count for count in counts if not count.skipped]
         if not asked:
-            why = counts[0].why if counts else "no GPU in the evidence"
-            return self.not_applicable(judged, why)
+            return self.not_applicable(judged, counts[0].why if counts else "no GPU in the evidence")
         if len(judged.gpus) == 1 and asked[0].active == 0:
             return self.not_applicable(judged, "one GPU and no link up: it has no peer to be joined to")
         seen = [count for count in asked if count.active is not None]

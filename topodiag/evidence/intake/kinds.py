@@ -154,6 +154,8 @@ _TOOLS = (
     ("lsmod", "the modules of a kernel"),
     ("iperf", "output of iperf"),
     ("pair-rates", "a list of pairs of hosts and their bandwidth"),
+    ("rows", "rows of ranks or hosts, or of a health agent"),
+    ("table", "a table of a tool that topodiag does not know"),
     ("sys-", "a capture of /sys"),
     ("settings", "settings of the environment or of nccl.conf"),
     ("nccl-xml", KINDS[Kind.TOPOLOGY].words),
