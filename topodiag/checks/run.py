@@ -68,9 +68,7 @@ def run(subject: Subject, judged: Sequence[Any], only: Collection[str] = ()) -> 
         for outcome in _answers([part for part in subjects if has_check(part, check_id)], check_id, *pair)
     )
     if subject is Subject.NODE:
-        crossed = crossed_ports(judged) if not only or CROSSED in only else ()
-        reported = (*(each for node in judged for each in _without_job(node)), *crossed)
-        outcomes += tuple(each for each in reported if not only or each.check in only)
+        outcomes += tuple(each for each in _beside(judged, only) if not only or each.check in only)
     return tuple(_named(each) for each in outcomes) if subject is Subject.JOB and len(judged) > 1 else outcomes
 
 
@@ -89,6 +87,14 @@ def _answer(subject: Subject, check_id: str, judged: Any, peers: Sequence[Any]) 
     check = check_of(subject, check_id)()
     answer = _guarded(check, judged, peers)
     return with_reports(answer, judged, check.reports) if subject is Subject.NODE else answer
+
+
+def _beside(nodes: Sequence[Node], only: Collection[str]) -> Iterator[Outcome]:
+    """What nodes show that no check of one node judges."""
+    for node in nodes:
+        yield from _without_job(node)
+    if not only or CROSSED in only:
+        yield from crossed_ports(nodes)
 
 
 def _with_tables(node: Node) -> Node:
