@@ -19,7 +19,6 @@ from topodiag.evidence.intake.kinds import NODE_KINDS, Kind
 from topodiag.evidence.intake.pieces import STDIN, Intake, Piece, folded, refusal
 from topodiag.evidence.intake.reading import read_piece
 from topodiag.evidence.intake.spool import spooled
-from topodiag.evidence.likeness.texts import likeness_of, short_texts
 from topodiag.model.case import Case
 from topodiag.model.errors import InputError, TopodiagError
 from topodiag.model.finding import Input
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
     from topodiag.model.cluster import Cluster
     from topodiag.model.job import Job
     from topodiag.model.layout import Layout
-    from topodiag.model.likeness import Likeness
     from topodiag.model.rank_hosts import RankHosts
 
 LOGGED = frozenset({
@@ -55,14 +53,10 @@ JOINED = frozenset({Kind.PODS, Kind.HOSTFILE, Kind.RANKFILE, Kind.RANK_MAP, Kind
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A case, its measured runs with the files that they were read from (None without one), and the texts as they
-    stand where they are short and all that is given; `likeness` is what these are like, where they were opened for
-    nothing else."""
+    """A case, and its measured runs with the files that they were read from (None without one)."""
 
     case: Case
     runs: Given | None = None
-    texts: tuple[Blob, ...] = ()
-    likeness: Likeness | None = None
 
 
 def _as_it_is(case: Case) -> Case:
@@ -75,13 +69,9 @@ def open_case(paths: Sequence[str], live: Callable[[Case], Case] = _as_it_is, *,
     InputError where nothing of the paths can be judged, and LayoutError where `sizes` do not make the job's ranks."""
     if not paths:
         return Opened(_related(live(Case())))
-    texts, intake = short_texts(gather(paths, stdin=stream_for(paths)))
+    intake = gather(paths, stdin=stream_for(paths))
     if not intake.of(*JUDGED):
-        likeness = likeness_of(texts)
-        if likeness is None:
-            raise refusal(intake, JUDGED, "evidence that can be judged")
-        case = Case(inputs=tuple(_unknown(each) for each in texts))
-        return Opened(_related(live(case)), texts=texts, likeness=likeness)
+        raise refusal(intake, JUDGED, "evidence that can be judged")
     tables = [piece for piece in intake.of(Kind.NCCL_TESTS) if piece.path != STDIN]
     logged = [piece for piece in intake.of(*LOGGED) if piece not in tables]
     case = _nodes(intake, bool(tables or logged))
@@ -96,11 +86,7 @@ def open_case(paths: Sequence[str], live: Callable[[Case], Case] = _as_it_is, *,
     taken = {item.path for item in case.inputs} | ({file.path for file in runs.files} if runs is not None else set())
     aside = [each for each in intake.beside(*JUDGED, *JOINED) if each.path not in taken]
     case = _with(case, Case(not_observed=tuple(NotObserved(PART, note) for note in folded(aside))))
-    return Opened(_related(live(_with_one_node_each(case))), runs, texts)
-
-
-def _unknown(text: Blob) -> Input:
-    return Input(text.name, Kind.TEXT.value, lines=text.data.count(b"\n") + 1)
+    return Opened(_related(live(_with_one_node_each(case))), runs)
 
 
 def _with_one_node_each(case: Case) -> Case:

@@ -17,6 +17,7 @@ from topodiag.model.events import Event
 from topodiag.model.nccl_tree import NcclFile
 from topodiag.model.provenance import Fact, NotObserved, Origin
 from topodiag.model.system import ConfLine, KernelEvent, Process, Setting
+from topodiag.model.tables import Table
 from topodiag.model.topics import Topic
 
 Key = str | int
@@ -192,6 +193,7 @@ class NodeDraft:
         self.pairs: list[PairOffer] = []
         self.events: list[KernelEvent] = []
         self.reports: list[Event] = []
+        self.tables: list[Table] = []
         self.processes: list[Process] = []
         self.settings: list[Setting] = []
         self.conf_lines: list[ConfLine] = []
@@ -269,6 +271,7 @@ class NodeDraft:
         ]
         self.events += part.events
         self.reports += part.reports
+        self.tables += part.tables
         self.processes += part.processes
         self.settings += part.settings
         self.conf_lines += part.conf_lines

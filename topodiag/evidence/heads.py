@@ -33,7 +33,6 @@ HEADS: Mapping[str, tuple[str, ...]] = {
              "PCI link", "ouble-bit", "etected XID", "etected Xid", "NvLink errors", "NVLink errors"),
     "dcgm-nvlink": ("NvLink Link Status", "gpuId ", "NVLINK Error Counts"),
     "dcgm-exporter": ("DCGM_",),
-    "free-at-start": ("ree memory: ", "freeMemory: ", "inference compute"),
     "gpu-burn": ("proc'd: ",),
     "cuda-copy-test": ("P2P", "nvbandwidth Version", "pciBusID: ", "bandwidth"),
     "nvidia-smi-nvlink": ("GPU", "Link "),

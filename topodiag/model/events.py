@@ -30,6 +30,11 @@ class Scope(StrEnum):
     COMMUNICATOR = "communicator"
 
 
+REMARK = "host.remark"
+"""What a tool says that is wrong with a part and no check judges."""
+OUT_OF_SERVICE = "host.out_of_service"
+"""A scheduler or a health check holds a node out of service and names no part that a check judges."""
+
 NO_FIELDS: Mapping[str, Value] = {}
 
 
@@ -58,4 +63,4 @@ class Event:
     count: int = 1
 
 
-__all__ = ["NO_FIELDS", "Event", "Scope", "Trust", "Value"]
+__all__ = ["NO_FIELDS", "OUT_OF_SERVICE", "REMARK", "Event", "Scope", "Trust", "Value"]

@@ -11,6 +11,7 @@ from topodiag.model.links import Link, Path
 from topodiag.model.nccl_tree import NcclFile
 from topodiag.model.provenance import Disagreement, Fact, NotObserved
 from topodiag.model.system import ConfLine, Cpu, KernelEvent, Os, Process, Setting
+from topodiag.model.tables import Table
 from topodiag.model.topics import Topic
 
 Pair = tuple[str, str]
@@ -58,6 +59,8 @@ class Node:
     events: tuple[KernelEvent, ...] = ()
     reports: tuple[Event, ...] = ()
     """What programs, agents and persons report of the node in sentences of the catalogue."""
+    tables: tuple[Table, ...] = ()
+    """Rows that any script prints, in columns that checks ask for."""
     processes: tuple[Process, ...] = ()
     settings: tuple[Setting, ...] = ()
     conf_lines: tuple[ConfLine, ...] = ()

@@ -10,10 +10,11 @@ from topodiag.checks.node.nic_ports import UP
 from topodiag.checks.shared.devices import gpu_spec
 from topodiag.checks.unexplained import unexplained
 from topodiag.model.devices import Nic, NicRole
+from topodiag.model.events import OUT_OF_SERVICE, REMARK
 from topodiag.model.finding import Finding, Outcome, Status
 from topodiag.model.node import Node
 from topodiag.model.result import Trouble
-from topodiag.model.system import OUT_OF_SERVICE, TOLD, KernelEvent
+from topodiag.model.system import KernelEvent
 from topodiag.words.units import in_gbps
 
 KERNEL = frozenset(
@@ -39,7 +40,7 @@ PORT_DOWN = "NIC001"
 
 _BY_OTHERS = {
     OUT_OF_SERVICE: "word of a scheduler or a health check",
-    TOLD: "what a line of a tool says",
+    REMARK: "what a line of a tool says",
 }
 """What is said by others than the kernel, by the kind of event: quoted, and believed by no check."""
 
@@ -89,8 +90,9 @@ def _messages(node: Node, findings: Sequence[Finding]) -> Iterator[Trouble]:
         spoken_for = families.intersection(_AROUND.get(event.kind, ()))
         if event.kind in KERNEL and not spoken_for and (event.kind != "nvrm" or _TROUBLE.search(event.text)):
             yield Trouble("kernel log", event.text.strip(), node.host, event.origin, harmless=_why(event))
-        elif event.kind in _BY_OTHERS:
-            yield Trouble(_BY_OTHERS[event.kind], event.text.strip(), node.host, event.origin)
+    for report in node.reports:
+        if report.kind in _BY_OTHERS:
+            yield Trouble(_BY_OTHERS[report.kind], report.text.strip(), node.host, report.origin)
 
 
 def _why(event: KernelEvent) -> str:

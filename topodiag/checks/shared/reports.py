@@ -7,7 +7,7 @@ nothing where the check looked and found all well.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from topodiag.model.events import Event, Trust
@@ -27,7 +27,8 @@ _SPEAKERS = {
 @dataclass(frozen=True, slots=True)
 class Report:
     """The words for one kind of event: what is wrong, what should be, what it costs, and what to look at first.
-    `passing` for what connections live through: a remark."""
+    `passing` for what connections live through: a remark. `optional` for a part that a node may do without, by what
+    its GPUs are: nothing is said of it where the check does not apply to them."""
 
     event: str
     wrong: str
@@ -35,6 +36,7 @@ class Report:
     look: str
     cost: str = "a job on this node meets the fault, or does not start there"
     passing: bool = False
+    optional: bool = False
 
 
 def with_reports(outcome: Outcome, node: Node, reports: Sequence[Report]) -> Outcome:
@@ -49,12 +51,26 @@ def with_reports(outcome: Outcome, node: Node, reports: Sequence[Report]) -> Out
 
 def _findings(outcome: Outcome, node: Node, reports: Sequence[Report]) -> Iterator[Finding]:
     for report in reports:
+        if report.optional and outcome.status is Status.NOT_APPLICABLE and node.gpus:
+            continue
         by_place: dict[tuple[str, Trust], list[Event]] = {}
-        for event in node.reports:
-            if event.kind == report.event and not (event.trust is Trust.PERSON and outcome.status is Status.CLEAN):
+        for event in _of_kind(node, report.event):
+            if not (event.trust is Trust.PERSON and outcome.status is Status.CLEAN):
                 by_place.setdefault((event.host or node.host, event.trust), []).append(event)
         for (host, trust), events in by_place.items():
             yield _finding(outcome.check, report, host, trust, events)
+
+
+def _of_kind(node: Node, kind: str) -> Iterable[Event]:
+    """The events of a kind, one for a line: where two readers take it, the one that names its host."""
+    by_line: dict[tuple[str, int | None], Event] = {}
+    for event in node.reports:
+        if event.kind == kind:
+            place = (event.origin.source, event.origin.line)
+            known = by_line.setdefault(place, event)
+            if event.host and not known.host:
+                by_line[place] = event
+    return by_line.values()
 
 
 def _finding(check: str, report: Report, host: str, trust: Trust, events: Sequence[Event]) -> Finding:

@@ -13,7 +13,7 @@ from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.host import journal
 from topodiag.evidence.interface import Blob, Parsed, Source
 from topodiag.model.busid import normalise_bus_id
-from topodiag.model.system import TOLD_OF, KernelEvent
+from topodiag.model.system import KernelEvent
 from topodiag.model.topics import Topic
 
 HEAD_CHARS = 1 << 16
@@ -350,12 +350,12 @@ _KINDS: tuple[tuple[str, Callable[[str], object]], ...] = (
     ("aer", lambda message: _AER.search(message) and "error" in message.lower()),
     ("iommu-fault", _IOMMU_FAULT.search),
     (NO_NEWS, lambda message: _of_driver(message) and _NVRM_ROUTINE.search(message)),
-    (TOLD_OF + "nvlink-errors", _NVLINK_OF_MANAGER.search),
-    (TOLD_OF + "nvlink", _NVLINK_FAILS.search),
+    ("nvlink-error", _NVLINK_OF_MANAGER.search),
+    ("nvlink", _NVLINK_FAILS.search),
     ("nvrm", _of_driver),
     ("hung-task", _HUNG_TASK.search),
     ("storage", _STORAGE.search),
-    (TOLD_OF + "pcie-errors", _REMOVED.search),
+    ("hotplug", _REMOVED.search),
     ("link-set", _LINK_SET.search),
     ("link", lambda message: _LINK.search(message) and not _NOT_A_NETWORK.search(message)),
     ("iommu", _IOMMU.search),

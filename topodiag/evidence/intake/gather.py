@@ -25,7 +25,7 @@ from topodiag.evidence.intake.papers import without_papers
 from topodiag.evidence.intake.pieces import STDIN, STDIN_NAME, Aside, Intake, Piece
 from topodiag.evidence.intake.stdin import Rewound, surveyed_stream
 from topodiag.evidence.interface import Blob
-from topodiag.evidence.registry import BESIDE, LAST_RESORT
+from topodiag.evidence.registry import ASKED_LAST
 from topodiag.model.errors import InputError
 
 if TYPE_CHECKING:
@@ -242,7 +242,7 @@ def _take_hosts(made: Piece, seen: Looks, whole: Callable[[], bytes], met: _Met)
     of_nodes = [each for *_, each in told if not set(each.kinds).isdisjoint(NODE_KINDS)]
     if len(of_nodes) < LEAST_HOSTS or not all(set(each.kinds) <= _OF_HOSTS for each in of_nodes):
         return False
-    if set(seen.sources).difference(BESIDE, (LAST_RESORT, "shell"), *(each.sources for each in of_nodes)):
+    if set(seen.sources).difference((ASKED_LAST, "shell"), *(each.sources for each in of_nodes)):
         return False  # a reader that compares the hosts of one text sees what none of their parts shows
     for host, text, own in told:
         piece = replace(made, kinds=own.kinds, size=len(text), sources=own.sources, member=host, held=text)

@@ -32,7 +32,7 @@ from topodiag.evidence.nccl_log.input.json_lines import looks_wrapped
 from topodiag.evidence.nccl_log.input.streams import CUT_HEADS, JSON_LINES, WRAPPED_LINES, Reading, packer_of, text_of
 from topodiag.evidence.nccl_log.input.wrapped_lines import looks_broken
 from topodiag.evidence.nccl_tests.looks import TABLE
-from topodiag.evidence.registry import last_resort, recognise
+from topodiag.evidence.registry import as_table, recognise
 
 _TEXT_CONTROL = bytes(range(9)) + b"\x0b" + bytes(range(0x0E, 0x1B)) + bytes(range(0x1C, 0x20)) + b"\x7f"
 _MANY_CONTROL = 0.02
@@ -184,11 +184,11 @@ def text_kinds(
 
 def _by_form(text: str) -> tuple[Kind, tuple[str, ...]]:
     """What a text is whose words say nothing, and its readers: of a cluster, a layout, JSON, or the last ones asked."""
-    kind = cluster_format(text) or layout_format(text) or (Kind.JSON if is_json(text) else None)
+    kind = cluster_format(text) or layout_format(text)
     if kind is not None:
         return kind, ()
-    sources = last_resort(text)
-    return (Kind.NODE_TEXT if sources else Kind.TEXT), sources
+    sources = as_table(text)
+    return (Kind.NODE_TEXT if sources else Kind.JSON if is_json(text) else Kind.TEXT), sources
 
 
 def _between_records(head: bytes) -> bytes:

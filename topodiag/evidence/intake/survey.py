@@ -24,6 +24,8 @@ BLOCK = 1 << 16
 """Bytes that are looked at together: formats are known within so many."""
 MOST_TRIES = 64
 """Blocks in which a format's literal stands and its head does not: a word that is common in this text says nothing."""
+SENTENCES = "sentences"
+"""The source of the catalogue, whose own pass over a block costs as much as that for the formats."""
 MOST_STEP_TRIES = 16
 """Blocks that are asked for the steps of a training: a training shows them within the first MiB, or at its end."""
 OF_LINES = frozenset({
@@ -80,6 +82,8 @@ def survey(blocks: Iterable[bytes], name: str, seen: Looks) -> Looks:
 def _readers(blob: Blob, known: list[str], tries: Counter[str]) -> Iterator[str]:
     """The sources that read this block, of those that are not known yet."""
     waiting = [kind for kind in possible(blob.text) if kind not in known and tries[kind] < MOST_TRIES]
+    if SENTENCES not in known:
+        waiting.append(SENTENCES)
     for kind in sorted(waiting):
         tries[kind] += 1
         reader = source(kind)

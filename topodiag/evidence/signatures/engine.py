@@ -96,7 +96,8 @@ def confirm(entry: Signature, line: Unwrapped, lines: Sequence[str], at: int) ->
     fields = typed(match.groupdict())
     if counts_none(fields):
         return Refused(entry, "it counts none")
-    return Taken(entry, line, _SPACE.sub(" ", text).strip()[:MAX_TEXT], fields)
+    shown = text if match.end() <= MAX_TEXT else text[match.start() :]
+    return Taken(entry, line, _SPACE.sub(" ", shown).strip()[:MAX_TEXT], fields)
 
 
 @cache
@@ -184,6 +185,10 @@ class _Reading:
             before, after = _reach(entry)
             lines = _around(data, begin, end, before, after)
             answer = confirm(entry, line, lines, len(lines) - 1 - after if after else len(lines) - 1)
+            if isinstance(answer, Refused) and raw.lstrip()[:1] == "{":
+                # Of an object the message was read; the sentence may stand in another member, or a text inside one.
+                whole = raw.replace("\\", "")
+                answer = confirm(entry, replace(line, text=whole), [whole], 0)
             if isinstance(answer, Taken):
                 taken = taken or not entry.also
                 self._add(answer, Origin(self.name, number, raw.strip()[:MAX_QUOTE], self.command))

@@ -1,4 +1,5 @@
-"""The machine-readable result: one JSON object of schema version 1, described by schema/result-1.0.schema.json.
+"""The machine-readable result: one JSON object, described by schema/result-1.0.schema.json, or where it is a diagnosis
+by schema/diagnose-2.0.schema.json.
 
 Keys and their order are stable, findings stand worst first, and equal evidence gives equal bytes: no time of the run
 is in it. Unknown values are null, never 0.
@@ -13,7 +14,7 @@ from topodiag.model.result import Result, Trouble
 from topodiag.report.bench.json import benchmark_facts
 from topodiag.report.formats.parts import coverage_of, findings_of, gaps_of, inputs_of, tool
 from topodiag.report.formats.types import result as shape
-from topodiag.report.formats.types.common import SCHEMA_VERSION
+from topodiag.report.formats.types.common import DIAGNOSIS_VERSION, SCHEMA_VERSION
 from topodiag.report.formats.types.job import Job
 from topodiag.report.formats.write_json import RESULT_INDENT, write_json
 from topodiag.report.gaps import gaps_of as gaps_of_result
@@ -43,7 +44,7 @@ def document(result: Result) -> shape.ResultDocument:
     from topodiag.report.verdict.json import clocks_of, identity_of, moments_of, verdict_of  # noqa: PLC0415
 
     return DiagnosisDocument(
-        **{name: getattr(parts, name) for name in parts.__struct_fields__},
+        **{name: getattr(parts, name) for name in parts.__struct_fields__} | {"schema_version": DIAGNOSIS_VERSION},
         verdict=verdict_of(result.verdict),
         identity=identity_of(result.identity),
         timeline=moments_of(result.timeline),
