@@ -9,17 +9,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, lru_cache
 from itertools import groupby
 from math import isnan, nan
 
-from topodiag.evidence.signatures.denial import counts_none, denies
+from topodiag.evidence.signatures.denial import counts_none, denies, explains
 from topodiag.evidence.signatures.entry import Signature, compiled, family, literals
 from topodiag.evidence.signatures.fields import typed
 from topodiag.evidence.signatures.literals import Finder, finder
 from topodiag.evidence.signatures.windows import Window, windows
 from topodiag.evidence.signatures.wrappers import Unwrapped, unwrap
-from topodiag.model.events import Event, Value
+from topodiag.model.events import Event, Scope, Value
 from topodiag.model.progress import Progress
 from topodiag.model.provenance import MAX_QUOTE, Origin
 
@@ -29,6 +29,7 @@ MAX_LINE = 8 << 10
 """Bytes of a line around a literal that are looked at: no sentence is longer."""
 MAX_TEXT = 300
 """Characters of the sentence that an event keeps."""
+OF_JOBS = frozenset({Scope.RANK, Scope.JOB, Scope.COMMUNICATOR})
 _SPACE = re.compile(r"\s+")
 
 
@@ -87,6 +88,8 @@ def confirm(entry: Signature, line: Unwrapped, lines: Sequence[str], at: int) ->
         return Refused(entry, "the pattern does not fit")
     if entry.unless and (other := compiled(entry.unless).search(text)) is not None:
         return Refused(entry, f"`unless` fits: {other[0]!r}")
+    if explains(text, match.start()):
+        return Refused(entry, "the line explains the message")
     if entry.denied and denies(text, match.start(), match.end()):
         return Refused(entry, "the line denies it, supposes it, or gives advice")
     if (near := entry.near) is not None:
@@ -275,6 +278,21 @@ def _agree(first: Mapping[str, Value], second: Mapping[str, Value]) -> bool:
     return all(first[name] == second[name] for name in first.keys() & second.keys())
 
 
+@lru_cache(4096)
+def of_job(text: str) -> tuple[Taken, ...]:
+    """All entries about ranks and jobs that take a line of a job's output as it stands, in the order of the catalogue:
+    an entry stands before others that its words fit as well."""
+    data = text.encode("utf-8", "replace")
+    places = {place for _, number in _finder().hits(data) for place in _places()[number][1]}
+    bare = Unwrapped(text)
+    answers = (
+        confirm(entry, bare, [text], 0)
+        for name, place in sorted(places)
+        if (entry := family(name)[place]).scope in OF_JOBS and any(literal in text for literal in entry.literals)
+    )
+    return tuple(answer for answer in answers if isinstance(answer, Taken))
+
+
 def of_line(line: str) -> Iterator[Taken]:
     """The entries that take this one line, as `read` would choose them."""
     taken = False
@@ -284,4 +302,15 @@ def of_line(line: str) -> Iterator[Taken]:
             yield answer
 
 
-__all__ = ["MOST_OF_ONE", "Refused", "Sentences", "Taken", "confirm", "of_line", "read", "verdicts"]
+__all__ = [
+    "MOST_OF_ONE",
+    "OF_JOBS",
+    "Refused",
+    "Sentences",
+    "Taken",
+    "confirm",
+    "of_job",
+    "of_line",
+    "read",
+    "verdicts",
+]

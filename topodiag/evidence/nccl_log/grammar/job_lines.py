@@ -1,5 +1,5 @@
 """Lines of a job's output that no head of NCCL marks: how a process ended and whom the others wait for (`ends`), which
-fault of a device or limit they name (`job_faults`), and what torch prints while a job goes down. Each line by itself.
+fault of a device or limit they name (`job_sentences`), and what torch prints while a job goes down. Each line by itself.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from topodiag.evidence.nccl_log.grammar import (
     ends,
     gloo_lines,
     headcounts,
-    job_faults,
+    job_sentences,
     launches,
     pauses,
     program_ends,
@@ -60,7 +60,7 @@ WORDS = (
     b"gaierror", b"gai error", b"ocket has failed to", b"EADDRINUSE",
     b"eartbeat monitor timed out", b"Message:  ",
     *async_events.WORDS,
-    *gloo_lines.WORDS, *headcounts.WORDS, *queue_pairs.WORDS, *launches.WORDS, *ends.WORDS, *job_faults.WORDS,
+    *gloo_lines.WORDS, *headcounts.WORDS, *queue_pairs.WORDS, *launches.WORDS, *ends.WORDS, *job_sentences.WORDS,
     *pauses.WORDS, *rank_states.WORDS, *reach.WORDS, *scheduled.WORDS, *store_barrier.WORDS,
     *(words.encode() for words in (*NOTES, *WELL)), b"socket cannot be initialized",
     b"ssh: Could not resolve", b"Permission denied (publickey", b"reliably start one or more daemons",
@@ -71,6 +71,8 @@ WORDS = (
 )  # fmt: skip
 """A line without any of these is none of theirs."""
 
+_RENDEZVOUS_OVER = r"(?<!raise )(?<!except )(?<!import )\bRendezvousTimeoutError(?:[:(']|\s*$)"
+"""What torchrun's rendezvous raises where not enough nodes came in time; not the line of its source that raises it."""
 _PEER_GONE = compiled(
     r"Horovod has been shut down\. This was caused by an (exception on one of the ranks)"
     r"|gloo/\S{1,200}\] Connection closed by peer \[([^\]\s]{1,60})\]"
@@ -82,7 +84,7 @@ _PEER_GONE = compiled(
 )
 _NO_STORE = compiled(
     rf"client socket has (?:timed out|failed).{{0,80}}connect to \(?([\w.:-]{{1,80}}?)(?:[,)\s]|$)"
-    rf"|{job_faults.RENDEZVOUS_OVER}"
+    rf"|{_RENDEZVOUS_OVER}"
     r"|\bretr(?:ie|ei)ving ncclUniqueId from \[\d{1,9}\] via .{0,120} got error|\bin store based barrier on rank\b"
     r"|\bwait timeout after \d{1,9} ?ms, keys: |[Cc]onnection to the C10d store has failed"
     r"|[Tt]imed out (?:after \d{1,6} seconds )?waiting for clients\b"
@@ -210,7 +212,7 @@ def speaks(text: str) -> bool:
 
 def said_of(text: str) -> tuple[str, dict[str, str]] | None:
     """Kind and what the line names; None for all others. Kinds of `ends.end_of`, and `device`: a fault alone, and
-    `note`. `fault` is one of `job_faults`; `host` the address that Ray puts in front, where the line names no other."""
+    `note`. `fault` is one of `job_sentences`; `host` the address that Ray puts in front, where the line names no other."""
     if _ANY.search(text) is None:
         return None
     if _is_note(text) and not program_ends.is_interrupt(text):
@@ -218,13 +220,13 @@ def said_of(text: str) -> tuple[str, dict[str, str]] | None:
     found = _before_all(text) or _verbs(text) or _unmet(text) or _waits(text)
     if found is not None:
         return found
-    end, fault = _end_of(text), job_faults.fault_of(text)
+    end, fault = _end_of(text), job_sentences.fault_of(text)
     if (end is None or end[1].get("how") == "exception") and not fault and (unreached := _unreached(text)):
         return "connect", unreached
     if end is None and not fault:
         return _of_transport(text) or _of_ranks(text)
     # That a peer's memory or link failed is said by each rank that reached for it: an error, and no device's fault yet.
-    kind, named = end if end is not None else ("cuda" if fault == job_faults.CONTAINED else "device", {})
+    kind, named = end if end is not None else ("cuda" if fault == job_sentences.CONTAINED else "device", {})
     if fault:
         named["fault"] = fault
     ray = _RAY.search(text)
