@@ -1,5 +1,5 @@
-"""Lines of a job's output that no head of NCCL marks: how a process ended and whom the others wait for (`ends`), which
-fault of a device or limit they name (`job_sentences`), and what torch prints while a job goes down. Each line by itself.
+"""Lines of a job's output that no head of NCCL marks: how a process ended and for which ranks others wait (`ends`),
+which fault they name (`job_sentences`), and what torch prints while a job goes down. Each line by itself.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from topodiag.evidence.nccl_log.grammar import (
     job_sentences,
     launches,
     pauses,
-    program_ends,
     queue_pairs,
     rank_states,
     reach,
@@ -212,10 +211,10 @@ def speaks(text: str) -> bool:
 
 def said_of(text: str) -> tuple[str, dict[str, str]] | None:
     """Kind and what the line names; None for all others. Kinds of `ends.end_of`, and `device`: a fault alone, and
-    `note`. `fault` is one of `job_sentences`; `host` the address that Ray puts in front, where the line names no other."""
+    `note`. `fault` is one of the catalogue; `host` the address that Ray puts in front, where the line names no other."""
     if _ANY.search(text) is None:
         return None
-    if _is_note(text) and not program_ends.is_interrupt(text):
+    if _is_note(text) and not job_sentences.is_interrupt(text):
         return "note", {}
     found = _before_all(text) or _verbs(text) or _unmet(text) or _waits(text)
     if found is not None:

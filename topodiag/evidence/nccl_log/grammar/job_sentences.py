@@ -1,23 +1,114 @@
-"""What the catalogue says of one line of a job's output: the fault that it names, and how a process ended."""
+"""What the catalogue says of one line of a job's output: which fault it names, how a process ended, who is missing.
+
+Events of `process.toml` and `launcher.toml` are `fault.NAME`, `ended.HOW`, `job ended.HOW` and `stalled`. Their fields
+get the names here that events of a job have.
+"""
 
 from __future__ import annotations
 
-from topodiag.evidence.signatures.engine import of_job
+import signal
+from collections.abc import Iterator
+
+from topodiag.evidence.signatures.engine import Taken, of_job
 from topodiag.evidence.signatures.entry import literals_of
 
-WORDS = literals_of("process")
+FAMILIES = ("collective", "framework", "launcher", "process")
+WORDS = literals_of(*FAMILIES)
 """A line without any of these is none of theirs."""
 CONTAINED = "contained"
 """CUDA's error 721: memory of a peer could not be reached over NVLink, by the peer's fault or the link's."""
 
+_DETAILS = {
+    "name": "what", "reason": "what", "value": "at", "ranks": "tasks", "rank": "named_rank", "host": "host",
+    "local_rank": "local_rank",
+}  # fmt: skip
+"""Fields of an end, and what events of a job call them."""
+_SIGNALS = {
+    1: "hung up", 2: "cancelled", 6: "aborted", 7: "crash", 8: "crash", 9: "killed", 11: "crash", 15: "terminated",
+}  # fmt: skip
+_BY_LAUNCHER = {"aborted": "crash", "terminated": "cancelled"}
+"""A launcher names the process that ended first: nobody's end aborted it, and who terminated it came from outside."""
+
 
 def fault_of(text: str) -> str:
     """The fault of a device or limit that a line names (`fault.NAME` of the catalogue), "" where it names none."""
-    return _first(text, "fault.")
+    return next((what for what, _ in _said(text, "fault")), "")
 
 
-def _first(text: str, kind: str) -> str:
-    return next((said.removeprefix(kind) for taken in of_job(text) if (said := taken.entry.says).startswith(kind)), "")
+def end_of(text: str) -> dict[str, str] | None:
+    """`how` a process ended, or did not start, and what the line names; None for all other lines."""
+    return next((_ending(how, taken) for how, taken in _said(text, "ended")), None)
 
 
-__all__ = ["CONTAINED", "WORDS", "fault_of"]
+def job_end_of(text: str) -> dict[str, str] | None:
+    """The same of lines that count where no process is named by another reader."""
+    return next((_ending(how, taken) for how, taken in _said(text, "job ended")), None)
+
+
+def stalled_of(text: str) -> dict[str, str] | None:
+    """`ranks` that others wait for, the operation (`op`), and `waited_ms`; None for all other lines."""
+    for _, taken in _said(text, "stalled"):
+        fields = taken.fields
+        named = {"ranks": str(fields.get("ranks", "")).replace(" ", ""), "op": str(fields.get("collective", ""))}
+        return named | ({"waited_ms": str(fields["count"])} if "count" in fields else {})
+    return None
+
+
+def tasks_of(text: str) -> str:
+    """The tasks of which srun says how they ended, as it lists them; "" for other lines."""
+    return next(
+        (str(taken.fields["ranks"]) for taken in of_job(text) if taken.entry.id.startswith("launcher.task_")), ""
+    )
+
+
+def is_interrupt(text: str) -> bool:
+    """Whether a line says that somebody interrupted a program."""
+    return "KeyboardInterrupt" in text and any(taken.entry.id == "launcher.interrupt" for taken in of_job(text))
+
+
+def how_of_code(code: int) -> str:
+    """What an exit code tells: Python's is the negative signal, a shell's is 128 and the signal."""
+    return _SIGNALS.get(-code if code < 0 else code - 128 if code > 128 else 0, "exit")
+
+
+def _said(text: str, kind: str) -> Iterator[tuple[str, Taken]]:
+    """What stands behind the kind in the names of the entries that take a line, the first entry first."""
+    for taken in of_job(text):
+        first, _, rest = taken.entry.says.partition(".")
+        if first == kind:
+            yield rest, taken
+
+
+def _ending(how: str, taken: Taken) -> dict[str, str]:
+    fields = taken.fields
+    named = {_DETAILS[name]: str(value) for name, value in fields.items() if name in _DETAILS}
+    if how == "signal":
+        how = how_of_code(-_number_of(taken))
+        return {name: value for name, value in named.items() if name != "what"} | {"how": _BY_LAUNCHER.get(how, how)}
+    if "code" not in fields:
+        return {"how": how, **named}
+    by_code = how_of_code(int(fields["code"]))
+    if taken.entry.says.startswith("job ended") and by_code not in ("killed", "crash"):
+        by_code = "exit"
+    return {"how": by_code, "code": str(fields["code"]), **named}
+
+
+def _number_of(taken: Taken) -> int:
+    """The number of the signal that ended a process, by number or by name."""
+    fields = taken.fields
+    number = fields.get("code", fields.get("sequence"))
+    return int(number) if number is not None else int(signal.Signals[str(fields["name"])])
+
+
+__all__ = [
+    "CONTAINED",
+    "FAMILIES",
+    "WORDS",
+    "end_of",
+    "fault_of",
+    "how_of_code",
+    "is_interrupt",
+    "job_end_of",
+    "stalled_of",
+    "tasks_of",
+]

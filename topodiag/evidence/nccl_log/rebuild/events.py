@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from topodiag.evidence.nccl_log.grammar.job_sentences import fault_of
 from topodiag.evidence.nccl_log.grammar.job_lines import said_of
+from topodiag.evidence.nccl_log.grammar.job_sentences import fault_of
 from topodiag.evidence.nccl_log.grammar.prefix import LAST_ERROR
 from topodiag.evidence.nccl_log.grammar.queue_pairs import refused_of
 
