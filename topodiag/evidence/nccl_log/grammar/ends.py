@@ -58,8 +58,8 @@ _PART = compiled(r"(SequenceNumber|OpType|TensorShape|TensorDtypes)=(\[[\d, ]{0,
 
 WORDS = (
     *exceptions.WORDS, *stack_frames.WORDS, b"    @ ", b"PC: @", b"BackOff", b"OOMKilled", b"Evicted", b"NodeLost",
-    b"ErrImagePull", b"ContainerCannotRun", b"unexpectedly", b"died", b"was killed", b" crashed", b" is dead", b"issing ranks",
-    b"ready ranks", b"between collectives", b"(local_rank: ", b"host  ",
+    b"ErrImagePull", b"ContainerCannotRun", b"unexpectedly", b"died", b"was killed", b" crashed", b" is dead",
+    b"issing ranks", b"ready ranks", b"between collectives", b"(local_rank: ", b"host  ",
 )  # fmt: skip
 """A line without any of these is none of theirs."""
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterator
 
+from topodiag.evidence.nccl_log.grammar import rank_states
+from topodiag.evidence.nccl_log.grammar.numbers import compiled
 from topodiag.evidence.signatures.engine import Taken, of_job
 from topodiag.evidence.signatures.entry import literals_of
 
@@ -29,6 +31,12 @@ _SIGNALS = {
 _BY_LAUNCHER = {"aborted": "crash", "terminated": "cancelled"}
 """A launcher names the process that ended first: nobody's end aborted it, and who terminated it came from outside."""
 
+MET = "met"
+_ERRNO = compiled(
+    r"[:,] ?(Connection timed out|unhandled timeout error|No route to host|(?:Network|Host) is unreachable"
+    r"|Invalid argument|No data available|No such device|Operation not permitted|Operation not supported)"
+)
+
 
 def fault_of(text: str) -> str:
     """The fault of a device or limit that a line names (`fault.NAME` of the catalogue), "" where it names none."""
@@ -45,9 +53,9 @@ def job_end_of(text: str) -> dict[str, str] | None:
     return next((_ending(how, taken) for how, taken in _said(text, "job ended")), None)
 
 
-def stalled_of(text: str) -> dict[str, str] | None:
+def stalled_of(text: str, kind: str = "stalled") -> dict[str, str] | None:
     """`ranks` that others wait for, the operation (`op`), and `waited_ms`; None for all other lines."""
-    for _, taken in _said(text, "stalled"):
+    for _, taken in _said(text, kind):
         fields = taken.fields
         named = {"ranks": str(fields.get("ranks", "")).replace(" ", ""), "op": str(fields.get("collective", ""))}
         return named | ({"waited_ms": str(fields["count"])} if "count" in fields else {})
@@ -64,6 +72,41 @@ def tasks_of(text: str) -> str:
 def is_interrupt(text: str) -> bool:
     """Whether a line says that somebody interrupted a program."""
     return "KeyboardInterrupt" in text and any(taken.entry.id == "launcher.interrupt" for taken in of_job(text))
+
+
+def is_note(text: str) -> bool:
+    """Whether a line names no cause: a program prints it while it goes down, or in a run that is well."""
+    return any(taken.entry.says == "note" for taken in of_job(text))
+
+
+def met_of(text: str) -> dict[str, str] | None:
+    """Of a barrier at torch's store, which each start prints: `key` and `ranks` (the one rank that speaks); `world` and
+    `came`, how many it waits for and saw, or `all`, of how many it saw all. None for all other lines."""
+    for how, taken in _said(text, MET):
+        fields = taken.fields
+        size = "all" if how == "all" else "world"
+        named = {"key": "name", "ranks": "ranks", size: "expected", "came": "count"}
+        return {detail: str(fields[name]) for detail, name in named.items() if name in fields}
+    return None
+
+
+def refused_of(text: str) -> dict[str, str]:
+    """`refused`: why a driver refuses a queue pair, or a program makes nothing of an address or a GID (`fault`);
+    nothing for all other lines."""
+    for what, _ in _said(text, "refused"):
+        if what == "handle":
+            return {"refused": "no address handle for it", "provider": "libfabric"}
+        why = _ERRNO.search(text)
+        if what == "qp":
+            return {"refused": why[1] if why is not None else "refused"}
+        if rank_states.is_said(text):
+            return {"refused": why[1] if why is not None else "Invalid argument", "fault": "gid"}
+    return {}
+
+
+def first(text: str, kind: str) -> Taken | None:
+    """The first entry of a kind, with what it reads, that takes a line."""
+    return next((taken for taken in of_job(text) if f"{taken.entry.says}.".startswith(f"{kind}.")), None)
 
 
 def how_of_code(code: int) -> str:
@@ -103,12 +146,17 @@ def _number_of(taken: Taken) -> int:
 __all__ = [
     "CONTAINED",
     "FAMILIES",
+    "MET",
     "WORDS",
     "end_of",
     "fault_of",
+    "first",
     "how_of_code",
     "is_interrupt",
+    "is_note",
     "job_end_of",
+    "met_of",
+    "refused_of",
     "stalled_of",
     "tasks_of",
 ]
