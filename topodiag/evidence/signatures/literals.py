@@ -23,6 +23,10 @@ class Finder(ABC):
     def hits(self, block: bytes) -> list[Hit]:
         """All occurrences, in the order in which they begin."""
 
+    @abstractmethod
+    def any(self, block: bytes) -> bool:
+        """Whether any of them stands in the block; nothing is read behind the first."""
+
 
 class OnePass(Finder):
     """By hyperscan, in literal mode: 3 GB/s of CPU time for 1,000 literals."""
@@ -57,6 +61,17 @@ class OnePass(Finder):
         found.sort()
         return found
 
+    def any(self, block: bytes) -> bool:
+        if self._database is None or not block:
+            return False
+        import hyperscan  # noqa: PLC0415 - only where it is installed
+
+        try:
+            self._database.scan(block, match_event_handler=lambda *_: True)
+        except hyperscan.ScanTerminated:
+            return True
+        return False
+
 
 class OneByOne(Finder):
     """By `bytes.find`, a literal at a time."""
@@ -70,6 +85,9 @@ class OneByOne(Finder):
                 at = block.find(literal, at + 1)
         found.sort()
         return found
+
+    def any(self, block: bytes) -> bool:
+        return any(literal in block for literal in self.literals)
 
 
 def finder(literals: Sequence[bytes]) -> Finder:
