@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from topodiag.app.machine import only
 from topodiag.app.opening import stream_for
+from topodiag.app.progress import progress_of
 from topodiag.app.scan import PART, node_case
 from topodiag.evidence.intake.captures import captures
 from topodiag.evidence.intake.gather import gather
@@ -80,6 +81,7 @@ def open_case(paths: Sequence[str], live: Callable[[Case], Case] = _as_it_is, *,
     case = replace(case, sizes=declared)
     if logged:
         case = _with(case, _jobs(intake, logged, declared, must_fit=sizes is not None))
+        case = replace(case, progress=progress_of(intake, logged))
     case = _with_joined(case, intake)
     if runs is not None:
         case = replace(case, runs=runs.runs, jobs=(*case.jobs, *runs.jobs))
@@ -274,6 +276,7 @@ def _with(case: Case, more: Case) -> Case:
         inputs=(*case.inputs, *more.inputs),
         not_observed=tuple(dict.fromkeys((*case.not_observed, *more.not_observed))),
         unread=tuple(dict.fromkeys((*case.unread, *more.unread))),
+        progress=(*case.progress, *more.progress),
     )
 
 

@@ -101,6 +101,7 @@ def _joined(case: Case, results: Sequence[Result], trained: Mapping[str, Any] | 
         ),
         unread=tuple(dict.fromkeys(chain(*(each.unread for each in results), case.unread))),
         jobs=case.jobs,
+        progress=case.progress,
         benchmarks=tuple(run for each in results for run in each.benchmarks),
         unexplained=tuple(dict.fromkeys(line for each in results for line in each.unexplained)),
         identity=case.identity,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from topodiag.evidence.intake.pieces import STDIN, Intake, Piece
 from topodiag.evidence.intake.reading import blocks_of
 from topodiag.evidence.nccl_log.input.streams import CUT_HEADS, JSON_LINES, WRAPPED_LINES, Reading
-from topodiag.evidence.signatures.engine import read
+from topodiag.evidence.signatures import engine
 from topodiag.model.errors import InputError
 from topodiag.model.job import Job
 from topodiag.model.progress import Progress
@@ -49,7 +49,7 @@ def _ends(intake: Intake, asked: set[str]) -> LogEnds:
         last = [b"\n"]
         try:
             with blocks_of(intake, _as_it_stands(piece), Reading()) as blocks:
-                ends.progress[piece.name] = read(_remembering(blocks, last), piece.name).progress
+                ends.progress[piece.name] = tuple(engine.progress(_remembering(blocks, last), piece.name))
         except InputError:  # gone since it was read: nothing is said of it
             continue
         if last[0][-1:] != b"\n":

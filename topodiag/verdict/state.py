@@ -24,7 +24,7 @@ _WAITS = frozenset({"watchdog", "timeout", "stalled"})
 """First errors of a job that hung until somebody lost patience."""
 FATAL = frozenset({"ecc", "nvlink", "lost", "fabric", "shm", "busy", "ordinal", "driver", "mismatch",
                    "no cuda", "rank twice", "no such rank", "worlds"})  # fmt: skip
-"""Faults by which a rank ends that prints them (evidence/nccl_log/grammar/job_faults)."""
+"""Faults by which a rank ends that prints them (evidence/signatures/catalogue/process.toml)."""
 OPEN = frozenset({"JOB004"})
 """Findings that leave open, as information, whether a machine is free for a job: whose memory its GPUs hold."""
 _SLOWS = ("NET", "GDR", "P2P", "PCI", "PLC", "NVL", "NUM", "GPU004", "JOB008", "JOB011", "JOB012", "JOB015",

@@ -48,9 +48,11 @@ def catalogue(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(engine, "family", lambda _name: ENTRIES)
     engine._finder.cache_clear()
     engine._places.cache_clear()
+    engine._candidates.cache_clear()
     yield
     engine._finder.cache_clear()
     engine._places.cache_clear()
+    engine._candidates.cache_clear()
 
 
 def kinds(text: str, cut: int = 1 << 20) -> list[tuple[str, int | None]]:

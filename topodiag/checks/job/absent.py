@@ -14,7 +14,7 @@ from topodiag.model.finding import Confidence, Cost, Finding, Severity
 from topodiag.model.job import Event, Job
 
 ABSENT = "absent"
-"""The fault of a line that says so (evidence/nccl_log/grammar/job_faults.py)."""
+"""The fault of a line that says so (evidence/signatures/catalogue/process.toml)."""
 MET = "met"
 """Kind of the lines that ranks print at torch's store (evidence/nccl_log/grammar/store_barrier.py)."""
 _CAME = re.compile(r"\b(\d{1,6})/(\d{1,6}) clients joined|barrier: (\d{1,6})/(\d{1,6})")

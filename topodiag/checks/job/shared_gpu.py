@@ -36,7 +36,7 @@ class GpuUse:
 
 
 BUSY = "busy"
-"""The fault by which CUDA refuses a GPU that another process holds (evidence/nccl_log/grammar/job_faults.py)."""
+"""The fault by which CUDA refuses a GPU that another process holds (evidence/signatures/catalogue/process.toml)."""
 
 HELD = "held"
 """The fault by which torch, out of a GPU's memory, names the other processes that have some of it (same file)."""

@@ -33,6 +33,20 @@ _BEHIND = re.compile(
     re.IGNORECASE,
 )
 
+_EXPLAINED = re.compile(
+    r"^\s{0,8}(?:[#>*-]{1,4}\s{1,3})?(?:Q\s?[:.]|Question\b)|\b[Ww]hat (?:does|do|is|are) .{1,120}\?\s*$"
+    r"|^\s{0,12}(?:summary|description|expr|alert|annotations): |\{\{ {0,2}\$"
+    r"|\b(?:when|if|means?(?: that)?) (?:a|an|the|any|one|your) (?:\w{1,12} )?GPU\b"
+)
+"""Questions, rules of alerts, handbooks: they explain a message whatever its words are."""
+_QUOTED = re.compile(r"`$|(?:^|[.;:] )\W{0,8}(?:[Ii]f|[Ii]n case|[Ss]hould)\b")
+"""How a sentence begins that says what may come."""
+
+
+def explains(line: str, start: int) -> bool:
+    """Whether a line explains the message that begins at `start`, and does not report it. Asked for every entry."""
+    return _EXPLAINED.search(line) is not None or _QUOTED.search(line[:start]) is not None
+
 
 def denies(line: str, start: int, end: int) -> bool:
     """Whether the words before or behind a match (its span on the line) say that nothing happened, or only what may."""
@@ -47,4 +61,4 @@ def counts_none(fields: Mapping[str, Value]) -> bool:
     return fields.get("count") == 0 and "expected" not in fields
 
 
-__all__ = ["counts_none", "denies"]
+__all__ = ["counts_none", "denies", "explains"]

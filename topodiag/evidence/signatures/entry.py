@@ -119,6 +119,11 @@ def literals() -> Mapping[str, tuple[tuple[str, int], ...]]:
     return {literal: tuple(places) for literal, places in index.items()}
 
 
+def literals_of(*names: str) -> tuple[bytes, ...]:
+    """The literals of these families, without reading their entries."""
+    return tuple(literal.encode() for literal, places in literals().items() if any(name in names for name, _ in places))
+
+
 def index_of(entries: Mapping[str, tuple[Signature, ...]]) -> dict[str, list[tuple[str, int]]]:
     """The content of `literals.json` for these families: `over`, `text_has` and `text_lacks` are literals too."""
     index: dict[str, list[tuple[str, int]]] = {}
@@ -131,4 +136,16 @@ def index_of(entries: Mapping[str, tuple[Signature, ...]]) -> dict[str, list[tup
     return dict(sorted(index.items()))
 
 
-__all__ = ["INDEX", "Near", "Over", "Signature", "catalogue", "compiled", "families", "family", "index_of", "literals"]
+__all__ = [
+    "INDEX",
+    "Near",
+    "Over",
+    "Signature",
+    "catalogue",
+    "compiled",
+    "families",
+    "family",
+    "index_of",
+    "literals",
+    "literals_of",
+]

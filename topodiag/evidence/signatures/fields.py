@@ -57,6 +57,7 @@ FIELDS: Mapping[str, Callable[[str], Value | None]] = {
     "version": _text,
     "module": _text,
     "name": _text,
+    "local_rank": _whole,
 }
 """Seconds are seconds; `size` and `value` stay as they are written."""
 

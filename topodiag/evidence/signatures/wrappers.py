@@ -100,6 +100,14 @@ def unwrap(line: str) -> Unwrapped:
     return result
 
 
+def without_clock(text: str) -> tuple[str, float]:
+    """The text without the first clock in it, and the clock as seconds since the epoch; NaN where there is none."""
+    match = _ISO.search(text)
+    if match is None:
+        return text, nan
+    return text[: match.start()] + text[match.end() :], seconds_of(match.groupdict())
+
+
 def _without_layer(line: Unwrapped) -> Unwrapped | None:
     for layer in _LAYERS:
         match = layer.match(line.text)
@@ -190,4 +198,4 @@ def _time(objects: list[dict[str, Any]], default: float) -> float:
     return default
 
 
-__all__ = ["Unwrapped", "seconds_of", "unwrap", "without_ansi"]
+__all__ = ["Unwrapped", "seconds_of", "unwrap", "without_ansi", "without_clock"]

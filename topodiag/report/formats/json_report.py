@@ -7,9 +7,11 @@ is in it. Unknown values are null, never 0.
 
 from __future__ import annotations
 
+from math import isnan
 from typing import TextIO
 
 from topodiag.model.finding import Outcome
+from topodiag.model.progress import Progress
 from topodiag.model.result import Result, Trouble
 from topodiag.report.bench.json import benchmark_facts
 from topodiag.report.formats.parts import coverage_of, findings_of, gaps_of, inputs_of, tool
@@ -66,6 +68,7 @@ def _parts(result: Result) -> shape.ResultDocument:
         outcomes=[_outcome(outcome) for outcome in result.outcomes],
         not_observed=gaps_of(gaps_of_result(result)),
         unexplained=[_unexplained(each) for each in result.unexplained[:MAX_UNREAD]],
+        progress=[_progress(each) for each in result.progress],
         unread_count=unread_count(result),
         unread=[
             shape.Unread(source=line.source, line=line.line, text=line.text, why=line.why)
@@ -92,6 +95,25 @@ def _unexplained(line: Trouble) -> shape.Unexplained:
         line=line.origin.line if line.origin else None,
         count=line.count,
         harmless=line.harmless,
+    )
+
+
+def _known(seconds: float) -> float | None:
+    return None if isnan(seconds) else seconds
+
+
+def _progress(each: Progress) -> shape.Progress:
+    return shape.Progress(
+        kind=each.kind,
+        number=each.number,
+        source=each.first.source,
+        first_line=each.first.line,
+        last_line=each.last.line,
+        first_s=_known(each.first_s),
+        last_s=_known(each.last_s),
+        longest_gap_s=_known(each.longest_gap_s),
+        host=each.host,
+        rank=each.rank if each.rank >= 0 else None,
     )
 
 

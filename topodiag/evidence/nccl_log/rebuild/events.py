@@ -9,10 +9,9 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from topodiag.evidence.nccl_log.grammar.job_faults import fault_of
 from topodiag.evidence.nccl_log.grammar.job_lines import said_of
+from topodiag.evidence.nccl_log.grammar.job_sentences import fault_of, refused_of
 from topodiag.evidence.nccl_log.grammar.prefix import LAST_ERROR
-from topodiag.evidence.nccl_log.grammar.queue_pairs import refused_of
 
 _STATUS = (
     "SUCCESS", "LOC_LEN_ERR", "LOC_QP_OP_ERR", "LOC_EEC_OP_ERR", "LOC_PROT_ERR", "WR_FLUSH_ERR", "MW_BIND_ERR",
