@@ -208,15 +208,15 @@ def predict_topology(
     """NCCL's decisions for so many nodes of this topology. `env` adds to the settings that the node carries; `sizes`
     are bytes to choose for, by default the sweep of nccl-tests. Raises InputError for more ranks than any job has."""
     from topodiag.nccl.graph.attach import count_gpus  # noqa: PLC0415 - the searches are asked for here only
-    from topodiag.nccl.predict import MOST_RANKS, predict  # noqa: PLC0415
+    from topodiag.nccl.predict import MOST_RANKS, SIZES, predict  # noqa: PLC0415
 
     ranks = count_gpus(topology.tree) * nodes
     if ranks > MOST_RANKS:
         raise InputError(topology.name, f"on {nodes} nodes makes {ranks} ranks", hint=f"at most {MOST_RANKS} ranks")
     node = _with_tree(topology.node, topology.tree, topology.name)
     settings = topology.env | dict(env or {})
-    asked = {"sizes": tuple(sizes)} if sizes else {}
-    return predict(node, nodes=nodes, version=version, env=settings, explain=explain, **asked)
+    asked = tuple(sizes) or SIZES
+    return predict(node, nodes=nodes, version=version, env=settings, sizes=asked, explain=explain)
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,20 +47,24 @@ def predict(
     env: Mapping[str, str] | None = None,
     sizes: Sequence[int] = SIZES,
     explain: bool = False,
+    whole: bool = False,
 ) -> Prediction:
     """NCCL's decisions for `nodes` nodes like this one under NCCL `version` with the NCCL_ variables of `env`.
 
     Nodes are joined by the network, and by NVLink (MNNVL) where `env` has NCCL_MNNVL_ENABLE=1.
     The node's topology file counts where it has one (with what NCCL's parser refuses of it), else the tree that NCCL
     would detect. A refusal is an answer: `accepted` False with NCCL's words and the line. `sizes` in bytes, as the
-    first column of nccl-tests; `explain` adds the derivation as `terms`. A version newer than all known decides as the
-    newest (`Prediction.assumed`). Raises UnknownVersionError for an older one, and detect.LackingError where the
-    evidence of the node is too little to build a tree.
+    first column of nccl-tests; `explain` adds the derivation as `terms`; `whole` reads the tree in one piece
+    (attach.HostTree). A version newer than all known decides as the newest (`Prediction.assumed`). Raises
+    UnknownVersionError for an older one, and detect.LackingError where the evidence of the node is too little to build
+    a tree.
     """
     given = node.nccl_file
     refusal = given.refusal(minor_of(version)) if given is not None else None
     tree = given.tree if given is not None else tree_of(node, env).tree
-    return predict_tree(tree, nodes=nodes, version=version, env=env, sizes=sizes, explain=explain, refusal=refusal)
+    return predict_tree(
+        tree, nodes=nodes, version=version, env=env, sizes=sizes, explain=explain, refusal=refusal, whole=whole
+    )
 
 
 def predict_tree(
@@ -73,6 +77,7 @@ def predict_tree(
     explain: bool = False,
     refusal: Refusal | None = None,
     collectives: Sequence[str] = ALL,
+    whole: bool = False,
 ) -> Prediction:
     """`predict` for the tree of a file. `refusal`: why NCCL's parser does not take the file. `collectives`: those whose
     choices are wanted. Raises UnknownVersionError, and ValueError for a number of nodes below 1."""
@@ -85,7 +90,7 @@ def predict_tree(
     try:
         (tree,) = numbered((tree,))
         asked = tuple((name, tuple(sizes)) for name in collectives)
-        return _predicted(tree, nodes=nodes, version=version, env=chosen, asked=asked, explain=explain)
+        return _predicted(tree, nodes=nodes, version=version, env=chosen, asked=asked, explain=explain, whole=whole)
     except RejectedError as rejected:
         # Not kept: equal trees can stand on different lines.
         return Prediction(version, nodes, accepted=False, why=rejected.words, line=rejected.line)
@@ -100,13 +105,14 @@ def _predicted(
     env: tuple[tuple[str, str], ...],
     asked: Asked,
     explain: bool,
+    whole: bool,
 ) -> Prediction:
     minor = minor_of(version)
     settings = read_settings(dict(env), minor)
     gpus = count_gpus(tree)
     if gpus * nodes > MOST_RANKS:
         raise RejectedError(f"{gpus * nodes} ranks are more than are worked out here ({MOST_RANKS})")
-    comm = communicator_of_files(tree, gpus=gpus, nodes=nodes, minor=minor, settings=settings)
+    comm = communicator_of_files(tree, nodes=nodes, minor=minor, settings=settings, whole=whole)
     first = comm.node(0).domain
     table = tuning_table(comm.shape, settings)
     return Prediction(
@@ -211,4 +217,4 @@ def predicted_communicator(
     """The communicator behind a prediction: rings, trees and shape. Raises RejectedError and UnknownVersionError."""
     minor = minor_of(version)
     settings = read_settings(dict(env or {}), minor)
-    return communicator_of_files(tree, gpus=count_gpus(tree), nodes=nodes, minor=minor, settings=settings)
+    return communicator_of_files(tree, nodes=nodes, minor=minor, settings=settings)
