@@ -17,8 +17,8 @@ from topodiag.model.node import Node
 from topodiag.nccl.connect.communicator import Communicator, Member, communicator, communicator_of_files
 from topodiag.nccl.graph.attach import count_gpus
 from topodiag.nccl.graph.domains import path_table
-from topodiag.nccl.graph.graph import RejectedError
-from topodiag.nccl.prediction import Choice, PredictedGraph, Prediction, TuningTable
+from topodiag.nccl.graph.graph import RejectedError, System
+from topodiag.nccl.prediction import Choice, PredictedGraph, Prediction, TuningTable, VirtualNic
 from topodiag.nccl.search.described import describe
 from topodiag.nccl.settings import Settings, read_settings
 from topodiag.nccl.topo.detect import tree_of
@@ -114,6 +114,8 @@ def _predicted(
         raise RejectedError(f"{gpus * nodes} ranks are more than are worked out here ({MOST_RANKS})")
     comm = communicator_of_files(tree, nodes=nodes, minor=minor, settings=settings, whole=whole)
     first = comm.node(0).domain
+    if not whole and _only_sockets(comm):
+        return _without_network(comm, version, nodes, first.system)
     table = tuning_table(comm.shape, settings)
     return Prediction(
         version=version,
@@ -129,7 +131,31 @@ def _predicted(
         terms=derive(comm, table, settings) if explain else (),
         ranks=comm.shape.nranks,
         nccl_nodes=comm.shape.nodes,
+        virtual_nics=_virtual_nics(first.system),
     )
+
+
+def _only_sockets(comm: Communicator) -> bool:
+    """Whether NCCL must take sockets, as a node has no NIC: the search would count a channel that it did not find."""
+    return comm.shape.nodes > 1 and not all(node.domain.system.nets for node in comm.nodes)
+
+
+def _without_network(comm: Communicator, version: str, nodes: int, system: System) -> Prediction:
+    """What is known where only sockets join the nodes: paths inside a node."""
+    return Prediction(
+        version=version,
+        nodes=nodes,
+        accepted=True,
+        total_bw=round(system.total_bw, _DIGITS),
+        paths=path_table(system),
+        ranks=comm.shape.nranks,
+        nccl_nodes=comm.shape.nodes,
+        no_nic=True,
+    )
+
+
+def _virtual_nics(system: System) -> tuple[VirtualNic, ...]:
+    return tuple(VirtualNic(net.label, net.name, round(net.bw, _DIGITS)) for net in system.nets if "+" in net.name)
 
 
 def _choices(comm: Communicator, table: TuningTable, settings: Settings, asked: Asked) -> tuple[Choice, ...]:
@@ -176,6 +202,8 @@ def _of_job(hosts: tuple[Host, ...], members: tuple[Member, ...], version: str, 
     trees = {tree: tree for tree, _ in hosts}  # equal trees as one, so that each is searched once
     own = [read[env] for _, env in hosts]
     comm = communicator([trees[tree] for tree, _ in hosts], members, minor=minor, settings=first, own=own)
+    if _only_sockets(comm):
+        return _without_network(comm, version, len(hosts), comm.nodes[0].domain.system)
     table = tuning_table(comm.shape, first)
     system = comm.node(min(member.rank for member in members)).domain.system
     worst = min((node.domain.system for node in comm.nodes), key=lambda each: each.total_bw)
