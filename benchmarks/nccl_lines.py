@@ -7,8 +7,8 @@ CHECKOUT is a clone of github.com/NVIDIA/nccl, bare or not; REF a tag or a branc
 whose source is not there is read with objdump (x86-64). Of several each line is printed once, with the first that has
 it. By default the lines of level INFO of which no row comes. --noise prints those that are known and passed over,
 --harmless the warnings that are taken for no fault, --warnings all others with the kind of event that is made of them.
---silent those of level ATTN, and those of level INFO that speak of a failure, of which no check reads the kind, each with
-the reason why it says nothing of a fault; `?` where none is known.
+--silent those of level ATTN, and those of level INFO that speak of a failure, whose kind no check reads, each with the
+reason why it says nothing of a fault; `?` where none is known.
 Nothing is fetched and nothing written.
 """
 
@@ -34,8 +34,8 @@ _CALL = re.compile(r"\b(INFO|WARN|ATTN)\s*\(")
 _PIECE = re.compile(r'\s*(?:"((?:[^"\\]|\\.)*)"|(PRI([dioux])(?:\d{2}|PTR|MAX))|([A-Z][A-Z0-9_]{2,60}))')
 _SPEC = re.compile(r"%([-+ #0]*)(\*|\d+)?(?:\.(\*|\d+))?(hh|h|ll|l|z|j|t|q)?([diouxXeEfgGcspn%])")
 _TROUBLE = re.compile(
-    r"fail|error|degrad|disabl|unable|cannot|could not|mismatch|inconsist|invalid|not (?:found|supported|available)|too "
-    r"|exceed|ignor|recover|lost|stale|slow|timed? ?out|refus|reject|reset|discard",
+    r"fail|error|degrad|disabl|unable|cannot|could not|mismatch|inconsist|invalid|not (?:found|supported|available)"
+    r"|too |exceed|ignor|recover|lost|stale|slow|timed? ?out|refus|reject|reset|discard",
     re.IGNORECASE,
 )
 _READERS = ("checks", "app", "verdict", "evidence/nccl_log/rebuild", "evidence/nccl_log/tables")
@@ -44,7 +44,7 @@ SILENT: tuple[tuple[str, str], ...] = (
     (r"destroy|commDestroySync|proxy stop error|intranode barrier|shm (?:unlink|close)", "a communicator's end"),
     (
         r"\[Service thread\]|Inactive op|List loop|proxyDestroy",
-        "the proxy of a rank that ended: the end itself is an event",
+        "the proxy of a rank that ended, which is an event",
     ),
     (r"Failed to set CUDA device", "a thread of NCCL goes on without a device of its own"),
     (r"MemManager", "memory of a communicator that is suspended"),
@@ -53,7 +53,7 @@ SILENT: tuple[tuple[str, str], ...] = (
     (r"^GIN|GIN |GIN:|devComm|Symmetric registration", "device-initiated communication, which no collective needs"),
     (
         r"CTAs|CTAS|CGA|cgaCluster|chunk size|P2P_PEERS",
-        "a bound of channels that NCCL corrects: NET006 judges the channels",
+        "a bound of channels, corrected: NET006 judges the channels",
     ),
     (
         r"nvml\w+\(\) failed|query_ece|dlv?sym failed|Dlsym failed|gdr_|GDRCOPY|backend|doca_",

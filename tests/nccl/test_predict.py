@@ -277,3 +277,10 @@ def test_ranks_stand_on_gpus_by_their_numbers_so_that_those_without_a_nic_come_b
     tree = host(cpu(0, pci("01", gpu("11", dev=1)), pci("02", gpu("12", dev=0)), pci("03", nic("13"))))
     made, whole = predict_tree(tree, nodes=2), predict_tree(tree, nodes=2, whole=True)
     assert made.graphs[0].orders != whole.graphs[0].orders
+
+
+def test_settings_of_what_is_not_followed_are_named() -> None:
+    assert predict_tree(hopper(), env={"NCCL_IB_RAIL_POLICY": "CX9:FLIP"}).assumed == (
+        "NCCL_IB_RAIL_POLICY is not followed: rails that NCCL gives ConnectX-9",
+    )
+    assert predict_tree(hopper(), env={"NCCL_CTA_POLICY": "0", "NCCL_ALGO": "Ring"}).assumed == ()

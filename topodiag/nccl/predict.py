@@ -20,7 +20,7 @@ from topodiag.nccl.graph.domains import path_table
 from topodiag.nccl.graph.graph import RejectedError, System
 from topodiag.nccl.prediction import Choice, PredictedGraph, Prediction, TuningTable, VirtualNic
 from topodiag.nccl.search.described import describe
-from topodiag.nccl.settings import Settings, read_settings
+from topodiag.nccl.settings import Settings, not_followed, read_settings
 from topodiag.nccl.topo.detect import tree_of
 from topodiag.nccl.topo.numbered import numbered
 from topodiag.nccl.tuning.choice import sweep
@@ -132,6 +132,7 @@ def _predicted(
         ranks=comm.shape.nranks,
         nccl_nodes=comm.shape.nodes,
         virtual_nics=_virtual_nics(first.system),
+        not_followed=not_followed(settings.values),
     )
 
 

@@ -116,11 +116,14 @@ class Prediction:
     no_nic: bool = False
     """Nothing but sockets joins the nodes: only paths inside a node are known (NO_NIC), no graph and no choice."""
 
+    not_followed: tuple[str, ...] = ()
+    """Settings that ask for what is not modelled, a sentence each."""
+
     @property
     def assumed(self) -> tuple[str, ...]:
-        """What was assumed about the version, a sentence each."""
+        """What was assumed about the version, and what was left out, a sentence each."""
         said = assumption(self.version)
-        return (said,) if said else ()
+        return (*([said] if said else []), *self.not_followed)
 
     def graph(self, id: int) -> PredictedGraph | None:  # noqa: A002 - NCCL's own word for it
         return next((graph for graph in self.graphs if graph.id == id), None)

@@ -80,8 +80,8 @@ def functions(bus: str, ports: list[Port], *, apart: bool) -> list[Element]:
         given: dict[str, object] = {"rail": port.rail, "plane": port.plane}
         nets.append(
             element(
-                "net", name=port.name, dev=port.number, speed=port.gbps * 1000, port=1, gdr=1, guid=f"0xa{port.adapter:x}",
-                **{name: value for name, value in given.items() if value != -1},
+                "net", name=port.name, dev=port.number, speed=port.gbps * 1000, port=1, gdr=1,
+                guid=f"0xa{port.adapter:x}", **{name: value for name, value in given.items() if value != -1},
             )
         )  # fmt: skip
     link = {"class_": "0x020700", "link_speed": GEN5, "link_width": 16}

@@ -53,7 +53,8 @@ def predict(  # noqa: PLR0917 - one parameter per option
 ) -> None:
     """What NCCL would choose on a topology: paths, channels, algorithms, and the bandwidth to expect.
 
-    Exit code 1: this version of NCCL refuses the topology. -v shows all collectives and the whole tuning table.
+    Exit code 1: this version of NCCL refuses the topology. -v shows all collectives and the whole tuning table. Not
+    followed: symmetric kernels, collectives by copy engines, and communicators that shrink or grow.
     """
     from topodiag.app.topo import (  # noqa: PLC0415
         open_topology,
