@@ -38,6 +38,10 @@ REASONS: tuple[tuple[re.Pattern[str], str], ...] = (
         "no profiler plugin was loaded, which no job needs",
     ),
     (
+        re.compile(r"NCCL progress[ -]counter"),
+        "NCCL's progress counters only watch: the job runs without them, and RAS says less of a hang",
+    ),
+    (
         re.compile(r"Cannot get incoming CPU|Maximum retry reached for (?:accept|connect) \d"),
         "FastSocket asks the kernel for something optional and goes on without it",
     ),

@@ -46,7 +46,8 @@ class NicPortSlow(OneStep[Node], NodeCheck[Never]):
 
     Evidence it reads
         `rate` of each port in /sys/class/infiniband, `ibstat`, `ibv_devinfo`, the interface's speed; the datasheet of
-        the product; `iblinkinfo`, where it says what a link could be.
+        the product; `iblinkinfo`, where it says what a link could be. A job's log: `NET/IB : mlx5_0:1 speed change
+        detected: 400000 -> 200000 Mbps` (NCCL 2.30.7 and later), where the last rate is below the first.
 
     When it stays silent
         Ports that are down: their rate is a meaningless default. All ports of the product are alike, even below the

@@ -151,13 +151,16 @@ class DeviceTwiceInFile(FileCheck[RepeatedDevices]):
 
 
 def _twice(tree: Element) -> list[tuple[str, list[Element]]]:
-    """What stands twice, host by host: trays of a rack share bus ids."""
+    """What stands twice, host by host: trays of a rack share bus ids. Functions of one adapter share its GUID."""
     places: dict[tuple[str, str], list[Element]] = defaultdict(list)
     ports: dict[tuple[str, str], list[Element]] = defaultdict(list)
+    functions: dict[int, str] = {}
     for cpu in tree.having("cpu"):
         host = cpu.get("host_hash") or ""
         for element in cpu.walk():
             if element.tag == "pci" and element.get("busid"):
+                nets = (net for nic in element.having("nic") for net in nic.having("net"))
+                functions |= {id(net): (element.get("busid") or "").lower() for net in nets}
                 places[host, f"bus id {(element.get('busid') or '').lower()}"].append(element)
             elif element.tag == "net":
                 if element.get("name"):
@@ -170,6 +173,11 @@ def _twice(tree: Element) -> list[tuple[str, list[Element]]]:
         found = [
             (f"{' and '.join(str(element.get('name')) for element in elements)} ({what})", elements)
             for (_, what), elements in ports.items()
-            if len(elements) > 1
+            if len(elements) > 1 and not _one_adapter([functions.get(id(element), "") for element in elements])
         ]
     return found
+
+
+def _one_adapter(bus_ids: Sequence[str]) -> bool:
+    """Whether these are several functions of one PCI device: bus ids that differ in their last digit alone."""
+    return len(set(bus_ids)) == len(bus_ids) and len({bus_id[:-1] for bus_id in bus_ids}) == 1 and "" not in bus_ids

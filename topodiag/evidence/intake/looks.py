@@ -61,7 +61,6 @@ _TEXTS = (
     (STACKS, Kind.STACKS),
     (INSPECTOR, Kind.INSPECTOR),
     (TRACE, Kind.TRACE),
-    (re.compile(DIAGNOSTICS.pattern, re.M), Kind.DIAGNOSTICS),
     (WATCH, Kind.WATCH),
     # src/ras/client_support.cc of NCCL 2.24 and later.
     (re.compile(rb"^NCCL version \S{1,40} compiled with CUDA ", re.M), Kind.RAS),
@@ -152,14 +151,15 @@ def text_kinds(
     """The kinds of a text, and its readers among the sources of a node's evidence."""
     logged = _RECORD.search(head) is not None or _RECORD.search(tail) is not None
     if logged and quick:
-        return (Kind.NCCL_LOG, *step_kinds(head, tail)), ()
+        return (Kind.NCCL_LOG, *_diagnosed(head, tail), *step_kinds(head, tail)), ()
     if not head.strip() and not tail.strip():
         return (Kind.BLANK,), ()
     if strings_of_binary(head.decode("utf-8", "replace")):
         return (Kind.PROGRAM,), ()
+    told = _diagnosed(head, tail)
     if logged:
         head = _between_records(head)
-    kinds = _begins_as(head, tail)
+    kinds = _begins_as(head, tail) + told
     blob = Blob(name, head)
     text = blob.text
     sources = _readers(blob)
@@ -212,6 +212,11 @@ def _readers(blob: Blob) -> tuple[str, ...]:
 def step_kinds(head: bytes, tail: bytes = b"") -> tuple[Kind, ...]:
     """Whether the steps of a training stand in a text: NCCL's lines come first, the steps after them."""
     return (Kind.STEPS,) if holds_steps(head) or holds_steps(tail) else ()
+
+
+def _diagnosed(head: bytes, tail: bytes) -> list[Kind]:
+    """Whether NCCL's diagnostics stand in a text: rank 0 prints them between its own lines, at any time."""
+    return [Kind.DIAGNOSTICS] if DIAGNOSTICS.search(head) or DIAGNOSTICS.search(tail) else []
 
 
 def _may_hold_job_lines(kinds: Collection[Kind]) -> bool:
