@@ -142,7 +142,7 @@ def job_case(intake: Intake, options: LogOptions | None = None, on_progress: Rea
         dumps = {each.path: each.name for each in found.flight}
         records, problems = read_flight(tuple(dict.fromkeys((*dumps, *chosen.flight))), dumps)
     if chosen.save is not None:
-        with replacing(chosen.save) as stream:
+        with replacing(chosen.save, private=True) as stream:
             save(stream, found.facts, found.files)
     gaps = [NotObserved(PART, note) for note in found.notes]
     gaps += [NotObserved("part of the flight recorder", problem) for problem in problems]

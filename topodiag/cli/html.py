@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from os.path import abspath
 from typing import TYPE_CHECKING, TypeVar
 
 import click
@@ -50,8 +49,6 @@ def check_html(path: str | None, inputs: Iterable[str], printing: Printing) -> N
         return
     if path == "-":
         raise click.UsageError("--html writes a file: name it, as --html report.html.")
-    if printing.output is not None and abspath(path) == abspath(printing.output):
-        raise click.UsageError("--html and --output name the same file.")
     from topodiag.writing import check_apart, check_writable  # noqa: PLC0415 - not for the help
 
     check_writable(path)
@@ -66,7 +63,7 @@ def write_html(path: str | None, sheet: Callable[[], Sheet]) -> None:
     from topodiag.writing import replacing  # noqa: PLC0415
 
     text = html_of(sheet())
-    with replacing(path) as stream:
+    with replacing(path, private=True) as stream:
         stream.write(text.encode("utf-8", "backslashreplace"))
 
 

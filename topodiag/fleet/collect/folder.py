@@ -35,12 +35,13 @@ _MOST = 64 << 20
 
 
 class Folder:
-    """The place of a collection's files. Raises InputError where it cannot be made or written."""
+    """The place of a collection's files, for its owner alone where it is new and not `shared` with the nodes. Raises
+    InputError where it cannot be made or written."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, *, shared: bool = False) -> None:
         self.path = Path(path)
         try:
-            self.path.mkdir(parents=True, exist_ok=True)
+            self.path.mkdir(mode=0o777 if shared else 0o700, parents=True, exist_ok=True)
             for left in self.path.glob(".*.part"):
                 if not _alive(left.name):
                     left.unlink(missing_ok=True)
@@ -124,13 +125,13 @@ class Folder:
             old.unlink(missing_ok=True)
         name = file_name(answer.node, answer.boot_id, when).removesuffix(".tar.gz") + ".hung.tar.gz"
         made = packed.getvalue()
-        with replacing(str(self.path / name)) as stream:
+        with replacing(str(self.path / name), private=True) as stream:
             stream.write(made)
         return replace(answer, file=name, time=when, sha256=hashlib.sha256(made).hexdigest(), size=len(made))
 
     def write(self, collection: Collection) -> None:
         """Write the answers of this call beside the bundles. Raises InputError."""
-        with replacing(str(self.path / ANSWERS)) as stream:
+        with replacing(str(self.path / ANSWERS), private=True) as stream:
             stream.write(document(collection))
 
     def _stubs(self, node: str) -> Iterable[Path]:

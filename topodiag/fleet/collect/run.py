@@ -200,7 +200,7 @@ def collect(
     alone. The answers are in the folder whatever happens, also after KeyboardInterrupt, which is raised again. Raises
     InputError for what this host cannot do."""
     transport.check(nodes)
-    folder = Folder(to)
+    folder = Folder(to, shared=transport.shares_folder)
     before = folder.good(nodes) if resume else {}
     todo = [node for node in nodes if node not in before]
     request = replace(request, mark=secrets.token_hex(8), folder=to)
