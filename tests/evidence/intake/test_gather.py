@@ -16,6 +16,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from topodiag.evidence.intake import one_file
+from topodiag.evidence.intake.bundle import open_evidence
 from topodiag.evidence.intake.gather import gather
 from topodiag.evidence.intake.kinds import Kind
 from topodiag.evidence.intake.pieces import Intake, folded
@@ -185,3 +187,32 @@ def test_every_file_of_any_tree_is_a_piece_or_left_aside(
         assert [piece.name for piece in gather(each_by_itself).pieces] == [
             piece.name for piece in gather(sorted(each_by_itself)).pieces
         ]
+
+
+def test_a_file_that_reading_empties_is_refused_unread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "kmsg").touch()
+    monkeypatch.setattr(one_file.os, "open", lambda *_: pytest.fail("it was opened"))
+    assert one_file.why_endless(str(tmp_path / "kmsg")) == "is emptied by being read"
+
+
+def test_a_file_without_a_size_that_does_not_end_is_refused_in_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "endless").touch()
+    monkeypatch.setattr(one_file.os, "read", lambda *_: b"x")
+    monkeypatch.setattr(one_file, "_TRIAL_S", 0.1)
+    assert one_file.why_endless(str(tmp_path / "endless")) == "has no end"
+    with pytest.raises(InputError, match="has no end"):
+        open_evidence(str(tmp_path / "endless"))
+
+
+def test_a_link_to_a_folder_elsewhere_is_said_and_not_followed(tmp_path: Path) -> None:
+    given, inside, outside = tmp_path / "given", tmp_path / "given" / "inside", tmp_path / "outside"
+    for folder in (given, inside, outside):
+        folder.mkdir()
+        (folder / "rank.log").write_bytes(RECORD)
+    (given / "away").symlink_to(outside)
+    (given / "here").symlink_to(inside)
+    found = gather([str(given)])
+    assert {piece.path for piece in found.pieces} == {str(given / "rank.log"), str(given / "here" / "rank.log")}
+    assert [note for note in found.notes if "a link to a folder elsewhere, not read" in note]

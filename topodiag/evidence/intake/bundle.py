@@ -19,6 +19,7 @@ from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
 
+from topodiag.evidence.intake.one_file import COPY_IT, why_endless
 from topodiag.evidence.intake.plain_tar import plain_members
 from topodiag.evidence.interface import Blob, Item
 from topodiag.model.errors import InputError
@@ -78,6 +79,8 @@ def open_evidence(path: str, stdin: BinaryIO | None = None) -> Evidence:
             )
         if place.stat().st_size > MAX_TOTAL_BYTES:
             raise InputError(path, f"is larger than {spell_bytes(MAX_TOTAL_BYTES)}", hint="is it the right file?")
+        if why := why_endless(path):
+            raise InputError(path, why, hint=COPY_IT)
         data = place.read_bytes()
     except FileNotFoundError:
         raise InputError(path, "no such file or folder") from None
