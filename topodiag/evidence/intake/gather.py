@@ -379,7 +379,8 @@ def _take_stdin(stdin: BinaryIO | None, met: _Met) -> BinaryIO:
     except OSError as error:
         raise InputError(STDIN_NAME, f"cannot be read: {error.strerror or error}") from None
     seen = looks(head, name=STDIN_NAME, quick=met.quick)
-    made = Piece(STDIN, seen.kinds, -1, seen.coding, seen.sources, root=STDIN, what=seen.what)
+    held = head if len(head) < HEAD_BYTES else None  # all of it: whoever asks reads it, as a file can be read twice
+    made = Piece(STDIN, seen.kinds, -1, seen.coding, seen.sources, root=STDIN, what=seen.what, held=held)
     if seen.packed and seen.first == MANIFEST:
         met.take(replace(made, kinds=(Kind.BUNDLE,)))
     elif seen.kind in NOT_EVIDENCE:

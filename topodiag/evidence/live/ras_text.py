@@ -90,7 +90,9 @@ def answers_in_text(text: str, source: str) -> Iterator[RasAnswer]:
     before, counted = 0, 0
     for at, end in pairwise([*starts, len(text)]):
         before, counted = before + text.count("\n", counted, at), at
-        yield _answer(text[at:end].splitlines(), before, source)
+        made = _answer(text[at:end].splitlines(), before, source)
+        if made is not None:
+            yield made
     events: list[RasEvent] = []
     before, counted = 0, 0
     for found in islice(_EVENT.finditer(text), MAX_EVENTS):
@@ -107,11 +109,15 @@ def _event(found: re.Match[str], origin: Origin) -> RasEvent:
     return RasEvent(found[2], seconds_of(found[1]), known, origin)
 
 
-def _answer(lines: Sequence[str], before: int, source: str) -> RasAnswer:
+def _answer(lines: Sequence[str], before: int, source: str) -> RasAnswer | None:
+    """The answer below a line with NCCL's version; None where no section of one follows: other programs print such a
+    line too."""
     begin = _BEGIN.match(lines[0])
     draft = _Draft(begin[1] if begin is not None else "", Origin(source, before + 1, lines[0]))
     for at, line in enumerate(lines):
         _read(draft, line, Origin(source, before + at + 1, line))
+    if not draft.section:
+        return None
     # The widest row is that of totals: nodes, processes per node, GPUs per process, processes, GPUs.
     nodes, processes = (draft.row[0], draft.row[3 if len(draft.row) == 5 else 1]) if draft.row else (0, 0)
     return RasAnswer(
