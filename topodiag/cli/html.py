@@ -23,19 +23,18 @@ T = TypeVar("T")
 
 
 def as_shown(answer: T, *, redact: bool) -> T:
-    """A result, or what else a command answers, as it is to be printed: with `--redact`, without names, addresses and
-    serials. What stands in one report goes in together, as a tuple: the same thing gets the same token."""
-    if not redact:
-        return answer
-    from topodiag.app.redacting import redacted  # noqa: PLC0415 - only where it is asked for
+    """A result, or what else a command answers, as it is to be printed: without secrets, and with `--redact` without
+    names, addresses and serials. What stands in one report goes in together, as a tuple: the same thing gets the same
+    token."""
+    from topodiag.app.redacting import hidden, redacted  # noqa: PLC0415 - heavy
 
-    return redacted(answer)
+    return redacted(answer) if redact else hidden(answer)
 
 
 def as_shown_with(paths: Sequence[str], answer: T, *, redact: bool) -> tuple[tuple[str, ...], T]:
     """The same where the report names the paths that it was made from."""
     if not redact:
-        return tuple(paths), answer
+        return tuple(paths), as_shown(answer, redact=False)
     from topodiag.app.redacting import Paths  # noqa: PLC0415
 
     named, shown = as_shown((Paths(tuple(paths)), answer), redact=True)
