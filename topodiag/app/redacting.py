@@ -176,6 +176,8 @@ class _Walk:
         self._redactor = redactor
         self._paths = paths
         self._known: dict[tuple[Callable[[str], str], str], str] = {}
+        self._made: dict[int, tuple[Any, Any]] = {}
+        """By identity what was replaced, kept alive, and what by: a line of evidence stands in many facts."""
 
     def value(self, value: T, owner: str, name: str) -> T:
         """`owner` and `name` say in which field of which class the value stands."""
@@ -183,7 +185,10 @@ class _Walk:
         if isinstance(value, str) and not isinstance(value, Enum):
             made = self._text(value, owner, name)
         elif names := _fields_of(value):
-            made = self._fields(value, names)
+            kept = self._made.get(id(value))
+            if kept is None:
+                kept = self._made[id(value)] = value, self._fields(value, names)
+            made = kept[1]
         elif isinstance(value, Mapping):
             made = {self.value(key, owner, "key"): self.value(each, owner, name) for key, each in value.items()}
         elif isinstance(value, tuple) and hasattr(value, "_fields"):
