@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topodiag.evidence.intake import one_file
+from topodiag.evidence.intake import archives, one_file
 from topodiag.evidence.intake.bundle import open_evidence
 from topodiag.evidence.intake.gather import gather
 from topodiag.evidence.intake.kinds import Kind
@@ -216,3 +216,42 @@ def test_a_link_to_a_folder_elsewhere_is_said_and_not_followed(tmp_path: Path) -
     found = gather([str(given)])
     assert {piece.path for piece in found.pieces} == {str(given / "rank.log"), str(given / "here" / "rank.log")}
     assert [note for note in found.notes if "a link to a folder elsewhere, not read" in note]
+
+
+@pytest.mark.parametrize("inner", ["tar", "zip"])
+def test_an_archive_in_an_archive_is_read_as_the_folder_that_it_was(tmp_path: Path, inner: str) -> None:
+    capture = tar(tmp_path / "gpu-001.tar.gz", {"manifest.json": MANIFEST, "text/dmesg.txt": RECORD})
+    logs = tmp_path / "logs.zip"
+    with zipfile.ZipFile(logs, "w") as made:
+        made.writestr("rank.log", RECORD)
+    members = {"in/gpu-001.tar.gz": Path(capture).read_bytes(), "in/logs.zip": logs.read_bytes()}
+    whole = tmp_path / "whole"
+    if inner == "tar":
+        tar(whole, members)
+    else:
+        with zipfile.ZipFile(whole, "w") as made:
+            for name, data in members.items():
+                made.writestr(name, data)
+    intake = gather([str(whole)])
+    assert kinds(intake, whole) == {"in/gpu-001.tar.gz": Kind.BUNDLE, "in/logs.zip/rank.log": Kind.NCCL_LOG}
+    assert intake.aside == ()
+
+
+def test_a_broken_archive_in_an_archive_costs_itself(tmp_path: Path) -> None:
+    capture = Path(tar(tmp_path / "a.tar", {"rank.log": RECORD * 40}, "w")).read_bytes()
+    intake = gather([tar(tmp_path / "whole.tar", {"broken.tar": capture[:600], "rank.log": RECORD}, "w")])
+    assert [piece.member for piece in intake.pieces if piece.kind is Kind.NCCL_LOG][-1] == "rank.log"
+
+
+def test_archives_in_archives_unpack_to_no_more_than_one_may(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archives._Depth.__init__, "__defaults__", (0, 4096))
+    inner = Path(tar(tmp_path / "inner.tar.gz", {f"{at}.log": RECORD * 40 for at in range(4)})).read_bytes()
+    intake = gather([tar(tmp_path / "whole.tar", {"inner.tar.gz": inner}, "w")])
+    assert intake.pieces == ()
+    assert "in archives" in intake.aside[0].why
+
+
+def test_a_long_member_of_an_archive_is_read_whole(tmp_path: Path) -> None:
+    text = RECORD * 4000
+    intake = gather([tar(tmp_path / "whole.tar", {"rank.log": text})])
+    assert read_piece(intake, intake.pieces[0]).data == text

@@ -13,10 +13,10 @@ import re
 import stat
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from topodiag.evidence.intake.archives import members
-from topodiag.evidence.intake.bundle import HEAD_BYTES, MANIFEST, is_bundle
+from topodiag.evidence.intake.bundle import HEAD_BYTES, MANIFEST, Rewound, is_bundle
 from topodiag.evidence.intake.collected import without_bookkeeping
 from topodiag.evidence.intake.fixtures import PREFIX, resolve
 from topodiag.evidence.intake.hosts import host_of_log, host_of_text, ids_of_text
@@ -391,25 +391,3 @@ def _take_stdin(stdin: BinaryIO | None, met: _Met) -> BinaryIO:
     elif len(head) >= HEAD_BYTES or not _take_hosts(replace(made, size=len(head)), seen, lambda: head, met):
         met.take(_with_identity(made, seen.head or head))
     return io.BufferedReader(Rewound(head, stream))
-
-
-class Rewound(io.RawIOBase):
-    """A stream with its first bytes put back."""
-
-    def __init__(self, head: bytes, rest: BinaryIO) -> None:
-        super().__init__()
-        self._head, self._rest = head, rest
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        view = memoryview(buffer)
-        if self._head:
-            block = self._head[: len(view)]
-            self._head = self._head[len(block) :]
-        else:  # a pipe gives what is there; waiting for a full block would hold back what it already said
-            read = getattr(self._rest, "read1", self._rest.read)
-            block = read(len(view))
-        view[: len(block)] = block
-        return len(block)

@@ -6,7 +6,7 @@ import io
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from topodiag.evidence.intake.gather import Rewound
+from topodiag.evidence.intake.bundle import Rewound
 from topodiag.evidence.intake.kinds import Kind
 from topodiag.evidence.intake.pieces import STDIN, Intake, Piece
 from topodiag.evidence.intake.reading import read_piece
