@@ -182,7 +182,7 @@ def test_a_job_that_is_well_placed_has_no_map_on_its_page(tmp_path: Path) -> Non
         ("-", "--html writes a file"),
         ("/nowhere/report.html", "its folder does not exist"),
         ("{input}", "would be written over"),
-        ("{output}", "--html and --output name the same file"),
+        ("{output}", "is named for two outputs"),
     ],
 )
 def test_a_place_that_cannot_be_meant_is_refused_before_any_work(

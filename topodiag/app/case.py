@@ -80,7 +80,12 @@ def open_case(paths: Sequence[str], live: Callable[[Case], Case] = _as_it_is, *,
     declared, case = (sizes, case) if sizes is not None else _declared(intake, case)
     case = replace(case, sizes=declared)
     if logged:
-        case = _with(case, _jobs(intake, logged, declared, must_fit=sizes is not None))
+        try:
+            case = _with(case, _jobs(intake, logged, declared, must_fit=sizes is not None))
+        except InputError as error:  # a text that only began like a log costs itself, where there is more to judge
+            if not case.nodes and runs is None:
+                raise
+            case = _without(case, error)
         case = replace(case, progress=progress_of(intake, logged))
     case = _with_joined(case, intake)
     if runs is not None:

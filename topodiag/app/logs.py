@@ -145,7 +145,7 @@ def job_case(intake: Intake, options: LogOptions | None = None, on_progress: Rea
         rebuilt = rebuild(found.facts, found.files, chosen.layout, descriptions(records))
         rebuilt = with_progress(rebuilt, plain)
     if chosen.save is not None:
-        with replacing(chosen.save) as stream:
+        with replacing(chosen.save, private=True) as stream:
             save(stream, found.facts, found.files)
     gaps = [NotObserved(PART, note) for note in found.notes]
     gaps += [NotObserved("part of the flight recorder", problem) for problem in problems]

@@ -16,11 +16,12 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, BinaryIO
 
 from topodiag.evidence.intake.archives import members
-from topodiag.evidence.intake.bundle import HEAD_BYTES, MANIFEST, is_bundle
+from topodiag.evidence.intake.bundle import HEAD_BYTES, MANIFEST, Rewound, is_bundle
 from topodiag.evidence.intake.collected import without_bookkeeping
 from topodiag.evidence.intake.fixtures import PREFIX, resolve
 from topodiag.evidence.intake.hosts import host_of_log, host_of_text, ids_of_text
 from topodiag.evidence.intake.kinds import NODE_KINDS, Kind
+from topodiag.evidence.intake.one_file import COPY_IT, why_endless
 from topodiag.evidence.intake.papers import without_papers
 from topodiag.evidence.intake.pieces import STDIN, STDIN_NAME, Aside, Intake, Piece
 from topodiag.evidence.intake.stdin import Rewound, surveyed_stream
@@ -145,6 +146,9 @@ def _walk(top: str, root: str, met: _Met) -> None:
             # Snapshots of a filer, .git: copies of the same evidence, or none.
             folders.remove(hidden)
             met.notes.append(f"{os.path.join(here, hidden)}: hidden folder, not read")
+        for link in [name for name in folders if _leaves(os.path.join(here, name), top)]:
+            folders.remove(link)
+            met.notes.append(f"{os.path.join(here, link)}: a link to a folder elsewhere, not read: give that folder")
         folders.sort()
         if all(name in names for name in _SWEEP):
             met.take(Piece(here, (Kind.SWEEP,), named=here == top, root=root))
@@ -158,6 +162,14 @@ def _walk(top: str, root: str, met: _Met) -> None:
                 met.leave(path, "a link to nowhere")
             except OSError as error:
                 met.leave(path, _why(error), hint="check its mode and owner")
+
+
+def _leaves(path: str, top: str) -> bool:
+    """Whether a folder is a link to one that does not lie below `top`."""
+    if not os.path.islink(path):
+        return False
+    real, own = os.path.realpath(path), os.path.realpath(top)
+    return os.path.commonpath((real, own)) != own
 
 
 def _why(error: OSError) -> str:
@@ -199,6 +211,11 @@ def _take(path: str, root: str, met: _Met, *, named: bool) -> None:
     if not stat.S_ISREG(status.st_mode):
         _leave_irregular(path, status.st_mode, met, named=named)
         return
+    if status.st_size == 0:  # as the kernel's files say: in a folder it is empty, or nothing that was meant
+        why = why_endless(path) if named else "it is empty"
+        if why:
+            met.leave(path, why, hint=COPY_IT if named else "", named=named)
+            return
     real = os.path.realpath(path)
     if real in met.real:
         if named:
@@ -348,10 +365,11 @@ def _take_stdin(stdin: BinaryIO | None, met: _Met) -> BinaryIO:
         raise InputError(STDIN_NAME, f"cannot be read: {error.strerror or error}") from None
     seen = looks(head, name=STDIN_NAME, quick=met.quick)
     is_long = len(head) >= HEAD_BYTES
+    held = head if not is_long else None  # all of it: whoever asks reads it, as a file can be read twice
     reader = Rewound(head, stream)
     if is_long and not seen.packed and not met.quick:
         reader, seen = surveyed_stream(reader, seen)
-    made = Piece(STDIN, seen.kinds, -1, seen.coding, seen.sources, root=STDIN, what=seen.what)
+    made = Piece(STDIN, seen.kinds, -1, seen.coding, seen.sources, root=STDIN, what=seen.what, held=held)
     if seen.packed and seen.first == MANIFEST:
         met.take(replace(made, kinds=(Kind.BUNDLE,)))
     elif seen.kind in NOT_EVIDENCE:

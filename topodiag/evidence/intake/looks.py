@@ -6,6 +6,7 @@ a text is only known once all of it was read.
 
 from __future__ import annotations
 
+import codecs
 import io
 import re
 from collections.abc import Collection, Iterator
@@ -28,6 +29,7 @@ from topodiag.evidence.live.step_times import holds_steps
 from topodiag.evidence.live.watch_looks import LOOKS as WATCH
 from topodiag.evidence.nccl_log.grammar.spoken import holds_job_lines
 from topodiag.evidence.nccl_log.input.cut_heads import looks_cut
+from topodiag.evidence.nccl_log.input.dress import dress_of
 from topodiag.evidence.nccl_log.input.json_lines import looks_wrapped
 from topodiag.evidence.nccl_log.input.streams import CUT_HEADS, JSON_LINES, WRAPPED_LINES, Reading, packer_of, text_of
 from topodiag.evidence.nccl_log.input.wrapped_lines import looks_broken
@@ -132,6 +134,12 @@ def looks(head: bytes, tail: bytes = b"", *, name: str = "", quick: bool = False
         head = _read_as(wide, head[: len(head) & ~1])
     elif not _is_text(head) and not _speaks(head, tail):
         return Looks((Kind.BINARY,), tuple(coding))
+    if head.startswith(codecs.BOM_UTF8):
+        coding.append("utf-8-sig")
+        head = head[len(codecs.BOM_UTF8) :]
+    for layer in dress_of(head):
+        coding.append(layer)
+        head, tail = _read_as(layer, head), _read_as(layer, tail)
     if looks_wrapped(head):
         coding.append(JSON_LINES)
         head = _read_as(JSON_LINES, head)[:HEAD_BYTES] or head
