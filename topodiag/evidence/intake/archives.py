@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import IO, Any, BinaryIO, cast
 
-from topodiag.evidence.intake.bundle import HEAD_BYTES, MAX_TOTAL_BYTES, TOO_LARGE, BoundedTarInfo, Limited, Rewound
+from topodiag.evidence.intake.bundle import HEAD_BYTES, MAX_TOTAL_BYTES, TOO_LARGE, BoundedTarInfo, Limited
+from topodiag.evidence.intake.rewound import Rewound
 from topodiag.model.errors import InputError, TopodiagError
 from topodiag.words.units import spell_bytes
 

@@ -17,10 +17,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
 from topodiag.evidence.intake.one_file import COPY_IT, why_endless
 from topodiag.evidence.intake.plain_tar import plain_members
+from topodiag.evidence.intake.rewound import Rewound
 from topodiag.evidence.interface import Blob, Item
 from topodiag.model.errors import InputError
 from topodiag.model.result import UnreadLine
@@ -178,7 +179,8 @@ def _from_archive(path: str, raw: BinaryIO | gzip.GzipFile) -> Evidence:
         if first[257:262] != b"ustar":
             # One compressed text, not an archive.
             return Evidence(path, blobs=[Blob(path, _bounded(path, first + limited.read()))])
-        with tarfile.open(fileobj=Rewound(first, limited), mode="r|", tarinfo=BoundedTarInfo) as archive:
+        whole = cast("BinaryIO", Rewound(first, cast("BinaryIO", limited)))
+        with tarfile.open(fileobj=whole, mode="r|", tarinfo=BoundedTarInfo) as archive:
             for count, member in enumerate(archive):
                 _refuse(path, member, count)
                 if member.isfile():
@@ -187,28 +189,6 @@ def _from_archive(path: str, raw: BinaryIO | gzip.GzipFile) -> Evidence:
     except (tarfile.TarError, EOFError, zlib.error, OSError, ValueError, OverflowError, RecursionError) as error:
         raise InputError(path, f"is a damaged archive: {error}", hint="was the copy cut short?") from None
     return _assembled(path, _without_top_folder(files))
-
-
-class Rewound(io.RawIOBase):
-    """A stream with its first bytes put back."""
-
-    def __init__(self, head: bytes, rest: BinaryIO) -> None:
-        super().__init__()
-        self._head, self._rest = head, rest
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        view = memoryview(buffer)
-        if self._head:
-            block = self._head[: len(view)]
-            self._head = self._head[len(block) :]
-        else:  # a pipe gives what is there; waiting for a full block would hold back what it already said
-            read = getattr(self._rest, "read1", self._rest.read)
-            block = read(len(view))
-        view[: len(block)] = block
-        return len(block)
 
 
 @lru_cache(maxsize=4096)

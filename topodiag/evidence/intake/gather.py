@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, BinaryIO
 
 from topodiag.evidence.intake.archives import members
-from topodiag.evidence.intake.bundle import HEAD_BYTES, MANIFEST, Rewound, is_bundle
+from topodiag.evidence.intake.bundle import HEAD_BYTES, MANIFEST, is_bundle
 from topodiag.evidence.intake.collected import without_bookkeeping
 from topodiag.evidence.intake.fixtures import PREFIX, resolve
 from topodiag.evidence.intake.hosts import host_of_log, host_of_text, ids_of_text
@@ -24,7 +24,8 @@ from topodiag.evidence.intake.kinds import NODE_KINDS, Kind
 from topodiag.evidence.intake.one_file import COPY_IT, why_endless
 from topodiag.evidence.intake.papers import without_papers
 from topodiag.evidence.intake.pieces import STDIN, STDIN_NAME, Aside, Intake, Piece
-from topodiag.evidence.intake.stdin import Rewound, surveyed_stream
+from topodiag.evidence.intake.rewound import Rewound
+from topodiag.evidence.intake.stdin import surveyed_stream
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.registry import ASKED_LAST
 from topodiag.model.errors import InputError

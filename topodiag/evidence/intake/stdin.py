@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import io
 import tempfile
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from topodiag.evidence.intake.pieces import STDIN_NAME
+from topodiag.evidence.intake.rewound import Rewound
 from topodiag.evidence.nccl_log.input.streams import Reading, text_of
 
 if TYPE_CHECKING:
@@ -14,33 +14,6 @@ if TYPE_CHECKING:
 
 MOST_IN_MEMORY = 64 << 20
 """Bytes of standard input that are kept in memory; what is larger goes to a file without a name below TMPDIR."""
-
-
-class Rewound(io.RawIOBase):
-    """A stream with its first bytes put back. It closes the rest where that is its own."""
-
-    def __init__(self, head: bytes, rest: BinaryIO, *, owned: bool = False) -> None:
-        super().__init__()
-        self._head, self._rest, self._owned = head, rest, owned
-
-    def close(self) -> None:
-        if self._owned:
-            self._rest.close()
-        super().close()
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        view = memoryview(buffer)
-        if self._head:
-            block = self._head[: len(view)]
-            self._head = self._head[len(block) :]
-        else:  # a pipe gives what is there; waiting for a full block would hold back what it already said
-            read = getattr(self._rest, "read1", self._rest.read)
-            block = read(len(view))
-        view[: len(block)] = block
-        return len(block)
 
 
 def surveyed_stream(stream: Rewound, seen: Looks) -> tuple[Rewound, Looks]:
@@ -56,4 +29,4 @@ def surveyed_stream(stream: Rewound, seen: Looks) -> tuple[Rewound, Looks]:
     return Rewound(b"", kept, owned=True), seen
 
 
-__all__ = ["Rewound", "surveyed_stream"]
+__all__ = ["surveyed_stream"]
