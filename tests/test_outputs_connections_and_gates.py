@@ -89,10 +89,6 @@ FAULTS = {
         BOOTSTRAP.format("NCCL_SOCKET_IFNAME", "^docker0", "lo:127.0.0.1", "lo:127.0.0.1<0> [1]"),
         "NET002",
     ),
-    "two routes": (
-        ROUTES.format("10.8.0.0/20 dev enp37s0f0 proto kernel scope link src 10.8.5.12 metric 100"),
-        "NET002",
-    ),
     "through": ("[1,0]<stdout>:925/925 - 522s - loss: 0.16\n" + SHUT_DOWN.format(2, "RuntimeError"), "JOB006"),
     "stopped": ("INFO Waiting for the batch to arrive\n" + STOPPED.format("15"), "JOB009"),
     "stopped by name": (STOPPED.format("Signals.SIGTERM"), "JOB009"),

@@ -35,8 +35,6 @@ NVME = "[ 4703.1] nvme 0000:41:00.0: AMD-Vi: Event logged [IO_PAGE_FAULT domain=
         (LIST + RANK.format(0, 71, 0, "1a") + LIST + RANK.format(0, 72, 0, "1a") + TABLE + TABLE, "JOB004"),
         (LINE.format(1), "NVL005"),
         (LINE.format(2) + LINE.format(1), "NVL005"),
-        (LS.format("erdma_0  erdma_1", "rdma_cm  uverbs0", GUID.format(0, "a")), "HST002"),
-        (LS.format("mlx5_0\nmlx5_1", "rdma_cm", ""), "HST002"),
         ("$ lspci | grep -i mellanox\n" + PCI.format("03:00.0", 800, "ConnectX-5"), "NIC003"),
         (PCI.format("0000:a1:00.0", 841, "BlueField-2 SoC"), "NIC003"),
         ("-W- Device 03:00.0 is in livefish mode, only burning is possible\n", "NIC003"),

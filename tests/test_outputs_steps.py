@@ -86,10 +86,7 @@ SLOW = {
     "in minutes": "2025-01-02 10:00:00 INFO checkpoint saved to /fsx/run7/step_2000 in 14.2 min\n",
     "took": "[2025-03-03 01:00:00] save_checkpoint took 481.3s, write bandwidth 0.21 GB/s\n",
     "by name": "ckpt_save_time_s=402.1 step=4000 ckpt_bytes=112G\n",
-    "megatron's ranks": MEGATRON_RANKS.format(most=4393.06),
-    "composer": COMPOSER.format(least=1391.22),
     "scores": SCORES.format(score=0.41),
-    "sections": SECTIONS.format(most=191.3),
 }
 WELL = {
     "imagenet": steps(IMAGENET, 0.002, 0.25),

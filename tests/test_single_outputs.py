@@ -146,7 +146,6 @@ expected ranks: 8
         (TRAYS, "NVL005"),
         (KNVLINK.format("UpdatePostRxDetectLinkMask_IMPL"), "NVL001"),
         ("NODELIST   STATE  REASON\nn12        drain  GPU fell off bus\n", "GPU001"),
-        ("NODELIST  CPUS  STATE  REASON\nn[1-4]  96  idle  none\nn12  96  drain*  mlx5_3 is down\n", "NIC001"),
     ],
 )  # fmt: skip
 def test_the_fault_of_an_excerpt_comes_first(tmp_path: Path, text: str, first: str) -> None:
