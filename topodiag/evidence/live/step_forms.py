@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from math import prod
 
 from topodiag.evidence.live.step_lines import MAX_LINE, StepLine, number_of, read_line
@@ -98,37 +98,47 @@ def _learnt(line: str) -> _Form:
     if any(pattern.fullmatch(each) is None for each in lines):
         return full
     read = [read_line(each) for each in lines]
-    if all(each is None for each in read):
-        return _Form(pattern)
     said = [each for each in read if each is not None]
+    if not said:
+        return _Form(pattern)
     if len(said) < len(read) or '"' in line or "'" in line or not all(map(_is_plain, said)):
         return full
-    numbers = [_NUMBER.findall(each) for each in lines]
-
-    def same(of: Callable[[StepLine], float]) -> _Value | None:
-        return _explained([of(each) for each in said], numbers)
-
-    number = same(lambda each: float(each.number or 0))
-    total = same(lambda each: float(each.total)) if said[0].total else None
-    units = list(said[0].values)
-    values = {unit: same(lambda each, unit=unit: each.values.get(unit, 0.0)) for unit in units}  # type: ignore[misc]
-    work = same(lambda each: each.work or 0.0) if said[0].work is not None else None
-    complete = (
-        number is not None
-        and number == _Value(number.tokens)
-        and tokens[number.tokens[0]].start() >= said[0].at
-        and (total is not None or not said[0].total)
-        and (work is not None or said[0].work is None)
-        and all(list(each.values) == units for each in said)
-    )
-    if not complete or number is None or None in values.values():
+    form = _explained(pattern, said, [_NUMBER.findall(each) for each in lines])
+    if form is None or form.number is None:
         return full
-    start = tokens[number.tokens[0]].start()
-    word = line[said[0].at : start].rstrip() if said[0].at >= 0 else ""
-    if word and line.rfind(word, 0, start) != said[0].at:
-        return full
-    own = tuple((unit, value) for unit, value in values.items() if value is not None)
-    return _Form(pattern, number.tokens[0], total.tokens[0] if total is not None else None, own, work, word)
+    start, at = tokens[form.number].start(), said[0].at
+    word = line[at:start].rstrip() if at >= 0 else ""
+    return replace(form, word=word) if start >= at and (not word or line.rfind(word, 0, start) == at) else full
+
+
+def _explained(pattern: re.Pattern[str], said: Sequence[StepLine], numbers: Sequence[Sequence[str]]) -> _Form | None:
+    """The form of lines that say this, each value by the number that it is; None where one is none of them."""
+    first = said[0]
+    number = _value([float(each.number or 0) for each in said], numbers)
+    total = _value([float(each.total) for each in said], numbers)
+    work = _value([each.work or 0.0 for each in said], numbers)
+    values = {unit: _value([each.values.get(unit, 0.0) for each in said], numbers) for unit in first.values}
+    known = tuple((unit, value) for unit, value in values.items() if value is not None)
+    if (
+        not _is_told(total, first.total)
+        or not _is_told(work, first.work)
+        or len(known) < len(values)
+        or any(list(each.values) != list(values) for each in said)
+    ):
+        return None
+    if number is None or not all(_is_one(each) for each in (number, total)):
+        return None
+    return _Form(pattern, number.tokens[0], total.tokens[0] if total is not None else None, known, work)
+
+
+def _is_told(value: _Value | None, read: float | None) -> bool:
+    """Whether what was read of the first line is one of its values, where anything was read."""
+    return value is not None or not read
+
+
+def _is_one(value: _Value | None) -> bool:
+    """Whether a value is one number as it stands, where there is one."""
+    return value is None or value == _Value(value.tokens[:1])
 
 
 def _is_plain(said: StepLine) -> bool:
@@ -175,7 +185,7 @@ def _varied(line: str, tokens: Sequence[re.Match[str]], dice: random.Random) -> 
     return "".join([*made, line[at:]])
 
 
-def _explained(values: Sequence[float], numbers: Sequence[Sequence[str]]) -> _Value | None:
+def _value(values: Sequence[float], numbers: Sequence[Sequence[str]]) -> _Value | None:
     """The number of the line that a value is in all of these lines, as it is or scaled; None where it is none, or
     zero: any zero of the line may be meant."""
     if 0.0 in values:

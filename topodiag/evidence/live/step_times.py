@@ -14,11 +14,10 @@ from math import isfinite
 
 from topodiag.evidence.live.step_forms import Forms
 from topodiag.evidence.live.step_lines import (
-    MAX_LINE,
-    WORDS,
     StepLine,
     cells_of,
     columns_of,
+    may_be_step,
     timed_batches,
 )
 from topodiag.evidence.live.training_arguments import LOOKS as ARGUMENTS
@@ -161,7 +160,7 @@ def _with_names(text: str) -> Iterator[tuple[int, str, str]]:
     """The lines with words of a step, as they stand and as they are read: rows of a table get the names of its head."""
     names: tuple[str, ...] = ()
     for number, line in enumerate(text.split("\n"), start=1):
-        if WORDS.search(line, 0, MAX_LINE) is not None:
+        if may_be_step(line):
             if " NCCL " not in line:
                 names = columns_of(line) if len(line) < _MOST_HEAD else ()
                 yield number, line, line
