@@ -141,6 +141,9 @@ def compare_communicator(tally: Tally, version: str, about: str, made: Predictio
     """What only a whole communicator decides."""
     ours, theirs = (made.ranks, made.nccl_nodes), tuple(wanted["comm"][:2])
     tally.add("ranks and nodes", version, ours == theirs, f"{about}: {ours}, NCCL {theirs}")
+    merged = [[nic.label.partition("-")[2], nic.name, round(nic.gbs * 8000)] for nic in made.virtual_nics]
+    nccls = [[f"{int(dev):x}", name, int(mbps)] for dev, name, mbps, ports in wanted["vnics"] if int(ports) > 1]
+    tally.add("virtual NICs", version, merged == nccls, f"{about}: {merged}, NCCL {nccls}")
     channels = made.channels
     counts = [getattr(channels, key) for key in ("coll", "collnet", "nvls", "p2p", "p2p_per_peer")]
     tally.add("channel counts", version, counts == wanted["channels"], f"{about}: {counts}, NCCL {wanted['channels']}")

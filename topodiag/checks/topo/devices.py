@@ -154,13 +154,10 @@ def _twice(tree: Element) -> list[tuple[str, list[Element]]]:
     """What stands twice, host by host: trays of a rack share bus ids. Functions of one adapter share its GUID."""
     places: dict[tuple[str, str], list[Element]] = defaultdict(list)
     ports: dict[tuple[str, str], list[Element]] = defaultdict(list)
-    functions: dict[int, str] = {}
     for cpu in tree.having("cpu"):
         host = cpu.get("host_hash") or ""
         for element in cpu.walk():
             if element.tag == "pci" and element.get("busid"):
-                nets = (net for nic in element.having("nic") for net in nic.having("net"))
-                functions |= {id(net): (element.get("busid") or "").lower() for net in nets}
                 places[host, f"bus id {(element.get('busid') or '').lower()}"].append(element)
             elif element.tag == "net":
                 if element.get("name"):
@@ -170,12 +167,24 @@ def _twice(tree: Element) -> list[tuple[str, list[Element]]]:
                     ports[host, f"GUID {guid} port {element.get('port')}"].append(element)
     found = [(what, elements) for (_, what), elements in places.items() if len(elements) > 1]
     if not found:
+        functions = _functions(tree)
         found = [
             (f"{' and '.join(str(element.get('name')) for element in elements)} ({what})", elements)
             for (_, what), elements in ports.items()
             if len(elements) > 1 and not _one_adapter([functions.get(id(element), "") for element in elements])
         ]
     return found
+
+
+def _functions(tree: Element) -> dict[int, str]:
+    """The bus id of the PCI function that each net stands in, by the net."""
+    return {
+        id(net): (pci.get("busid") or "").lower()
+        for pci in tree.walk()
+        if pci.tag == "pci"
+        for nic in pci.having("nic")
+        for net in nic.having("net")
+    }
 
 
 def _one_adapter(bus_ids: Sequence[str]) -> bool:
