@@ -178,7 +178,9 @@ def _from_archive(path: str, raw: BinaryIO | gzip.GzipFile) -> Evidence:
         if first[257:262] != b"ustar":
             # One compressed text, not an archive.
             return Evidence(path, blobs=[Blob(path, _bounded(path, first + limited.read()))])
-        with tarfile.open(fileobj=Rewound(first, limited), mode="r|", tarinfo=BoundedTarInfo) as archive:
+        with tarfile.open(
+            fileobj=io.BufferedReader(Rewound(first, limited)), mode="r|", tarinfo=BoundedTarInfo
+        ) as archive:
             for count, member in enumerate(archive):
                 _refuse(path, member, count)
                 if member.isfile():
@@ -192,7 +194,7 @@ def _from_archive(path: str, raw: BinaryIO | gzip.GzipFile) -> Evidence:
 class Rewound(io.RawIOBase):
     """A stream with its first bytes put back."""
 
-    def __init__(self, head: bytes, rest: BinaryIO) -> None:
+    def __init__(self, head: bytes, rest: Any) -> None:
         super().__init__()
         self._head, self._rest = head, rest
 
