@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import IO, Any, BinaryIO, cast
+from typing import IO, Any
 
 from topodiag.evidence.intake.bundle import HEAD_BYTES, MAX_TOTAL_BYTES, TOO_LARGE, BoundedTarInfo, Limited
 from topodiag.evidence.intake.rewound import Rewound
@@ -156,7 +156,7 @@ def _deeper(path: str, member: tuple[str, int, IO[bytes] | None], notes: list[st
         yield name, size, stream
         return
     head = stream.read(HEAD_BYTES)
-    whole = io.BufferedReader(Rewound(head, cast("BinaryIO", stream)))
+    whole = io.BufferedReader(Rewound(head, stream))
     inner = f"{path}/{name}"
     if head.startswith(_ZIP):
         found = _in_zip(inner, io.BytesIO(_counted(inner, whole, at)), notes)

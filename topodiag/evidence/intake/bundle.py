@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO
 
 from topodiag.evidence.intake.one_file import COPY_IT, why_endless
 from topodiag.evidence.intake.plain_tar import plain_members
@@ -179,7 +179,7 @@ def _from_archive(path: str, raw: BinaryIO | gzip.GzipFile) -> Evidence:
         if first[257:262] != b"ustar":
             # One compressed text, not an archive.
             return Evidence(path, blobs=[Blob(path, _bounded(path, first + limited.read()))])
-        whole = cast("BinaryIO", Rewound(first, cast("BinaryIO", limited)))
+        whole = io.BufferedReader(Rewound(first, limited))
         with tarfile.open(fileobj=whole, mode="r|", tarinfo=BoundedTarInfo) as archive:
             for count, member in enumerate(archive):
                 _refuse(path, member, count)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import io
-from typing import Any, BinaryIO
+from typing import Any
 
 
 class Rewound(io.RawIOBase):
     """A stream with its first bytes put back. It closes the rest where that is its own."""
 
-    def __init__(self, head: bytes, rest: BinaryIO, *, owned: bool = False) -> None:
+    def __init__(self, head: bytes, rest: Any, *, owned: bool = False) -> None:
         super().__init__()
         self._head, self._rest, self._owned = head, rest, owned
 
