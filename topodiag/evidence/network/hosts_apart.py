@@ -19,6 +19,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from topodiag.evidence.network.local_addresses import OF_ONE_HOST
 from topodiag.evidence.sentences import Together
 
 MAX_LINE = 400
@@ -37,8 +38,6 @@ _ASKED = re.compile(
     r"(?:s\w{0,3} )?(?:dev )?(\S{2,15})\s*$"
 )
 """A command for one interface, which is compared by its name."""
-_OF_ONE_HOST = re.compile(r"(?:lo|docker|veth|virbr|br-|cali|cni|flannel|vxlan|tunl|podman|idrac|usb)")
-"""Interfaces whose networks each host has for itself, or that lie over another one."""
 _MOVED = re.compile(
     r"\s{0,40}([rt]x)_prio([0-7])_packets: (\d{1,19})\s{1,40}[|<>]\s{1,40}[rt]x_prio[0-7]_packets: (\d{1,19})"
 )
@@ -86,7 +85,7 @@ def _hosts(lines: Sequence[str]) -> dict[str, _Host]:
         elif shown := _LINK.match(text) or _IFCONFIG.match(text):
             if shown[1] == asked:
                 host.mtus[asked] = (int(shown[2]), number, asked)
-            link = (shown[1], int(shown[2]), number) if _OF_ONE_HOST.match(shown[1]) is None else None
+            link = (shown[1], int(shown[2]), number) if OF_ONE_HOST.match(shown[1]) is None else None
         elif (inet := _INET.match(text)) and link is not None:
             network = _network(f"{inet[1]}{inet[2] or f'/{inet[3]}'}")
             if network:

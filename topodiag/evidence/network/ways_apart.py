@@ -16,6 +16,7 @@ import ipaddress
 import re
 from collections.abc import Iterator, Sequence
 
+from topodiag.evidence.network.local_addresses import OF_ONE_HOST
 from topodiag.evidence.sentences import Together
 
 MAX_LINE = 400
@@ -32,7 +33,6 @@ _SOCKET = re.compile(
     rf"\s{{0,8}}(?:ESTAB\s{{1,40}}(\d{{1,12}})\s{{1,40}}(\d{{1,12}})|tcp\s{{1,20}}(\d{{1,12}})\s{{1,20}}(\d{{1,12}}))"
     rf"\s{{1,60}}({_ADDRESS})(?:%[^\s:]{{1,15}})?:(\d{{1,5}})\s{{1,60}}({_ADDRESS}):(\d{{1,5}})\b"
 )
-_OF_ONE_HOST = re.compile(r"(?:lo|docker|veth|virbr|br-|cali|cni|flannel|vxlan|tunl|podman|idrac|usb)")
 _LEAST_PORT = 10_000
 """Ports from which on both ends of a connection are nobody's service."""
 _QUEUED = 65_536
@@ -70,7 +70,7 @@ def _of_one_network(lines: Sequence[str]) -> list[tuple[str, ipaddress.IPv4Inter
         )
         if (
             name
-            and _OF_ONE_HOST.match(name) is None
+            and OF_ONE_HOST.match(name) is None
             and len(held) < MOST_HELD
             and (made := _interface(address)) is not None
         ):
