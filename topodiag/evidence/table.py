@@ -265,13 +265,16 @@ def _of_hosts(lines: Sequence[str]) -> Iterator[Found]:
 
 
 def _devices(lines: Sequence[str]) -> Iterator[Found]:
-    """The device lists of nccl-tests, one table for each command that starts several processes, else for each run."""
+    """The device lists of nccl-tests, one table for each command that starts several processes, else for each run: a
+    run that failed has no results, and the next one begins behind what it printed."""
     names = [RANK, HOST, GPU, PID, STARTED]
     rows: list[_Cells] = []
-    started = 0
+    started, ended = 0, False
     for number, line in enumerate(lines, 1):
+        began = _RUN_BEGAN.match(line) is not None or (ended and "nThread" in line)
+        ended = (ended or bool(line and line[0] != "#")) and "Rank" not in line
         command = _COMMAND.search(line) if "_perf" in line else None
-        if command is not None or (started < 2 and _RUN_BEGAN.match(line) is not None):
+        if command is not None or (started < 2 and began):
             if rows:
                 yield names, rows
             rows, started = [], _processes(command) if command is not None else started

@@ -65,6 +65,7 @@ def test_the_row_that_stands_apart_is_told(text: str, bad: str, well: str, fault
         "n1: NCCL_ALGO=Ring\nn2: NCCL_ALGO=Tree\n",  # of two hosts none is odd
         LIST.format(0, 71, "n1", 0) + LIST.format(0, 72, "n2", 0),  # tests that each host started for itself
         LIST.format(0, 71, "n1", 0) + LIST.format(0, 71, "n1", 0),  # quoted twice
+        LIST.format(0, 71, "n1", 0) + "n1: Test NCCL failure\n# nThread 1\n" + LIST.format(0, 72, "n1", 0),  # again
         '[{"component": "name of something", "health": "Unhealthy"}]',  # of no part that is known
     ],
 )

@@ -6,8 +6,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from topodiag.checks.node.nic_ports import UP
 from topodiag.checks.shared.devices import gpu_spec
+from topodiag.checks.shared.harmless import OF_THE_KERNEL, reason
 from topodiag.checks.unexplained import unexplained
 from topodiag.model.devices import Nic, NicRole
 from topodiag.model.events import OUT_OF_SERVICE, REMARK
@@ -15,6 +15,7 @@ from topodiag.model.finding import Finding, Outcome, Status
 from topodiag.model.node import Node
 from topodiag.model.result import Trouble
 from topodiag.model.system import KernelEvent
+from topodiag.words.states import GOOD
 from topodiag.words.units import in_gbps
 
 KERNEL = frozenset(
@@ -63,14 +64,6 @@ _AROUND = {
 _TROUBLE = re.compile(
     r"error|fail|fatal|timeout|mismatch|cannot|unable|not |lost|power|health|temperature", re.IGNORECASE
 )
-_HARMLESS = (
-    (re.compile(r"ACCESS_REG|mlx5_cmd_out_err"), "reading counters of a restricted function leaves this line"),
-    (re.compile(r"invalid context|nv_get_p2p_free_callback"), "a program ended while it held memory for RDMA"),
-    (re.compile(r"slot power capability was not advertised|Cable plugged"), "the slot does not say its power"),
-    (re.compile(r"AER: .{0,20}Corrected error|severity=Corrected"), "corrected: the packet was sent again"),
-    (re.compile(r"tainting kernel|module verification failed|module license"), "any module outside the kernel's tree"),
-    (re.compile(r"nvidia-modeset|nvidia-drm|amdgpu_(?:dm|dc)|EDID|\bdc_\w", re.I), "display, which no job uses"),
-)
 
 
 def troubles(nodes: Sequence[Node], outcomes: Sequence[Outcome]) -> tuple[Trouble, ...]:
@@ -96,7 +89,7 @@ def _messages(node: Node, findings: Sequence[Finding]) -> Iterator[Trouble]:
 
 
 def _why(event: KernelEvent) -> str:
-    return next((why for pattern, why in _HARMLESS if pattern.search(event.text)), "")
+    return reason(event.text, OF_THE_KERNEL)
 
 
 def _ports(node: Node, outcomes: Sequence[Outcome]) -> Iterator[Trouble]:
@@ -156,4 +149,4 @@ def _gids(node: Node) -> Iterator[Trouble]:
 
 
 def _is_up(nic: Nic) -> bool:
-    return any((port.state.value or "").strip().upper() in UP for port in nic.ports)
+    return any((port.state.value or "").strip().lower() in GOOD for port in nic.ports)

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice, pairwise
 
-from topodiag.evidence.live.ras_json import seconds_of
+from topodiag.model.clock_text import seconds
 from topodiag.model.provenance import Origin
 from topodiag.model.ras import RasAnswer, RasCommunicator, RasEvent, RasMember, RasProcess
 
@@ -106,7 +106,7 @@ def answers_in_text(text: str, source: str) -> Iterator[RasAnswer]:
 
 def _event(found: re.Match[str], origin: Origin) -> RasEvent:
     known = RasProcess(found[4], int(found[3]), (found[5] or "").strip()) if found[3] else None
-    return RasEvent(found[2], seconds_of(found[1]), known, origin)
+    return RasEvent(found[2], seconds(found[1]), known, origin)
 
 
 def _answer(lines: Sequence[str], before: int, source: str) -> RasAnswer | None:
