@@ -58,6 +58,8 @@ class Behind:
     instead: str = ""
     origins: tuple[Origin, ...] = ()
     count: int = 0
+    holds_up: int = 0
+    """Other communicators in which members of this one are late, as they wait here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,8 +143,10 @@ class Standing:
         """Ranks of the largest communicator that the log or an answer tells of."""
         return max([self.job.world_size, *(comm.size for answer in self.status for comm in answer.communicators)])
 
-    def behind(self) -> Iterator[Behind]:
-        """By communicator: who launched less than the others in the last answer, unless the counts move."""
+    def behind(self) -> Sequence[Behind]:
+        """By communicator: who launched less than the others in the last answer, unless the counts move; without those
+        that a rank behind in another communicator holds up."""
+        made: list[Behind] = []
         for comm, before in self._last_of_each(_differs):
             collectives = [name for name, by_count in comm.counts.items() if len(by_count) > 1]
             same = [old for old in before if _of(old, collectives) == _of(comm, collectives)]
@@ -150,7 +154,8 @@ class Standing:
                 continue  # the counts move: the job runs
             lasting = Lasting.STAYS if same else Lasting.ONCE
             told = [each for name in collectives if (each := self._late(comm, name, lasting)) is not None]
-            yield from _merged(told)
+            made += _merged(told)
+        return _without_held_up(made)
 
     def _late(self, comm: RasCommunicator, collective: str, lasting: Lasting) -> Behind | None:
         by_count = comm.counts[collective]
@@ -293,6 +298,25 @@ def _merged(told: Sequence[Behind]) -> Iterator[Behind]:
         more = [each.collective for each in several if each.ahead and each is not late[0]]
         first = late[0]
         yield replace(first, instead=more[0] if more and first.who else "")
+
+
+def _without_held_up(told: Sequence[Behind]) -> list[Behind]:
+    """Without those that are late because they wait elsewhere. One rank that all others of its communicator wait for
+    holds them up in their other groups too. Where nothing lists those others (text lists who is not in order alone), as
+    many late processes on its host as the communicator has ranks are them."""
+    alone = [each for each in told if len(each.who) == 1 < each.others and not each.ahead and not each.instead]
+    for root in alone:
+        [one] = root.who
+        near = {who.process.key for each in told for who in each.who if who.process and who.host == one.host}
+        if one.process is None or len(near) != root.others + 1:
+            continue
+        held = [each for each in told if each is not root and each.who and not each.ahead]
+        if all(who.process is not None and who.process.key in near for each in held for who in each.who):
+            return [
+                replace(root, holds_up=len(held)),
+                *(each for each in told if each is not root and each not in held),
+            ]
+    return list(told)
 
 
 def _differs(comm: RasCommunicator) -> bool:
