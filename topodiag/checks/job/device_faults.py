@@ -214,7 +214,7 @@ class LimitInLog(FaultInLog):
             "memory for RDMA could not be registered or locked",
             "registered memory for RDMA on every rank",
             ("`ulimit -l` inside the job: a low limit of locked memory is the usual reason, and the launcher's daemon"
-             " passes it on. Where it is unlimited, the kernel, the driver or the adapter refused: `uname -r`, `dmesg | tail`,"
+             " passes it on. Where it is unlimited, the kernel, the driver or the adapter refused: `uname -r`, `dmesg`,"
              " `ibv_devinfo -v` (max_mr)",
              "where `ulimit -l` is low: LimitMEMLOCK=infinity for the daemon (slurmd, containerd), `--ulimit"
              " memlock=-1` for a container, memlock in /etc/security/limits.conf for logins"),

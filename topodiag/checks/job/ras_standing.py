@@ -304,19 +304,19 @@ def _without_held_up(told: Sequence[Behind]) -> list[Behind]:
     """Without those that are late because they wait elsewhere. One rank that all others of its communicator wait for
     holds them up in their other groups too. Where nothing lists those others (text lists who is not in order alone), as
     many late processes on its host as the communicator has ranks are them."""
-    alone = [each for each in told if len(each.who) == 1 < each.others and not each.ahead and not each.instead]
-    for root in alone:
-        [one] = root.who
-        near = {who.process.key for each in told for who in each.who if who.process and who.host == one.host}
-        if one.process is None or len(near) != root.others + 1:
+    for root in told:
+        if len(root.who) != 1 or root.others < len(root.who) + 1 or root.ahead or root.instead:
             continue
+        near = {key for each in told for key in _keys(each) if key[0] == root.who[0].host}
         held = [each for each in told if each is not root and each.who and not each.ahead]
-        if all(who.process is not None and who.process.key in near for each in held for who in each.who):
-            return [
-                replace(root, holds_up=len(held)),
-                *(each for each in told if each is not root and each not in held),
-            ]
+        if len(near) == root.others + 1 and all(_keys(each) <= near for each in held):
+            return [replace(root, holds_up=len(held)), *(each for each in told if each not in (root, *held))]
     return list(told)
+
+
+def _keys(behind: Behind) -> set[tuple[str, int]]:
+    """Hosts and numbers of the processes that are late; -1 for one that RAS does not name."""
+    return {who.process.key if who.process is not None else (who.host, -1) for who in behind.who}
 
 
 def _differs(comm: RasCommunicator) -> bool:
