@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from topodiag.evidence.intake.pieces import STDIN, Intake
+from topodiag.evidence.intake.pieces import STDIN, Intake, Piece
 from topodiag.evidence.intake.reading import blocks_of
-from topodiag.evidence.nccl_log.input.streams import Reading
+from topodiag.evidence.nccl_log.input.streams import CUT_HEADS, JSON_LINES, WRAPPED_LINES, Reading
 from topodiag.evidence.signatures.engine import read
 from topodiag.model.errors import InputError
 from topodiag.model.job import Job
 from topodiag.model.progress import Progress
+
+_OF_LINES = (JSON_LINES, CUT_HEADS, WRAPPED_LINES)
 
 
 @dataclass(slots=True)
@@ -52,13 +54,18 @@ def _ends(intake: Intake, asked: set[str]) -> LogEnds:
             continue
         last = [b"\n"]
         try:
-            with blocks_of(intake, piece, Reading()) as blocks:
+            with blocks_of(intake, _as_it_stands(piece), Reading()) as blocks:
                 ends.progress[piece.name] = read(_remembering(blocks, last), piece.name).progress
         except InputError:  # gone since it was read: nothing is said of it
             continue
         if last[0][-1:] != b"\n":
             ends.cut.add(piece.name)
     return ends
+
+
+def _as_it_stands(piece: Piece) -> Piece:
+    """The piece without the layers that mend lines of NCCL's for their reader: other lines are whole as they stand."""
+    return replace(piece, coding=tuple(layer for layer in piece.coding if layer not in _OF_LINES))
 
 
 def _remembering(blocks: Iterable[bytes], last: list[bytes]) -> Iterator[bytes]:

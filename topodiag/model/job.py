@@ -355,6 +355,11 @@ class Job:
     library: str = "NCCL"
     """Whose log it is: NCCL or RCCL, which has NCCL's lines and decides by rules of its own."""
 
+    @property
+    def is_cut(self) -> bool:
+        """Whether every log of the job ends in the middle of a line: one that is whole shows how the job stood."""
+        return bool(self.files) and set(self.files) <= set(self.cut_logs)
+
     @cached_property
     def by_rank(self) -> Mapping[int, Rank]:
         return {rank.rank: rank for rank in self.ranks}

@@ -52,7 +52,8 @@ def judge(result: Result, case: Case, steps: Sequence[JobStep] = ()) -> Verdict:
     found_causes = [_cause(tree, result, scene) for tree in bearing]
     causes = _ordered(_measured(_priced(found_causes, case, steps), scene))
     jobs = _jobs(causes, result, scene)
-    machines = states.of_machines([each.finding for each in causes], result)
+    # What a log alone lacks is no risk of a machine.
+    machines = states.of_machines([each.finding for each in causes if each.finding.id != "JOB001"], result)
     state = states.worst([each.state for each in jobs]) if jobs else machines
     if jobs and state in (State.HEALTHY, State.UNKNOWN) and machines is State.AT_RISK:
         state = State.AT_RISK

@@ -37,12 +37,8 @@ def of_job(job: Job, findings: Sequence[Finding], result: Result, scene: Scene) 
     own = [each for each in findings if each.severity > Severity.INFO and bears_on(each, job, scene)]
     errors = [each for each in own if each.severity is Severity.ERROR]
     ended = [each for each in errors if each.id in ENDS]
-    if ended and (any(each.id != "JOB001" for each in ended) or somebody_waits(job)):
-        return _ended(job, ended, scene)
-    if any(each.id in HANGS for each in own):
-        return State.HUNG
-    if errors and any(_ends_it(event) for event in job.events):
-        return State.FAILED
+    if (end := _end(job, own, ended, scene)) is not None:
+        return end
     if any(_costs(each) for each in own) or _became_slow(job):
         return State.SLOW
     if [each for each in own if each not in ended]:
@@ -50,6 +46,17 @@ def of_job(job: Job, findings: Sequence[Finding], result: Result, scene: Scene) 
     if own:
         return State.UNKNOWN  # its log lacks lines, and nobody says that it waits
     return State.HEALTHY if _is_cleared(job, result) else State.UNKNOWN
+
+
+def _end(job: Job, own: Sequence[Finding], ended: Sequence[Finding], scene: Scene) -> State | None:
+    """Failed or hung, where the findings say that the job came to an end or that somebody waits."""
+    if ended and (any(each.id != "JOB001" for each in ended) or somebody_waits(job)):
+        return _ended(job, ended, scene)
+    if any(each.id in HANGS for each in own):
+        return State.HUNG
+    if any(each.severity is Severity.ERROR for each in own) and any(_ends_it(event) for event in job.events):
+        return State.FAILED
+    return None
 
 
 def _ended(job: Job, ended: Sequence[Finding], scene: Scene) -> State:
@@ -85,6 +92,8 @@ def _is_cleared(job: Job, result: Result) -> bool:
         return False  # parts of a job compared with each other: where all are equally bad, none is odd
     if any(pace.slower > 1 or pace.drift > 1 for pace in job.paces):
         return False  # its steps became slower, and nothing in the evidence says why
+    if any(communicator.unfinished for communicator in job.communicators) and not job.progress:
+        return False  # its log lacks the end of an init, and nothing else shows that the job went on
     judged = any(o.status is Status.CLEAN and o.node in ("", job.name) for o in result.outcomes)
     met = bool(job.ranks or job.communicators)  # a few lines that name no rank clear nobody
     return judged and met and not result.troubles(job.name)

@@ -233,7 +233,7 @@ def _init_of(job: Job, communicator: Communicator, open_at: Sequence[int], hosts
     absent = sum(bool(communicator.ranks[at] < 0) for at in range(nranks))
     nearly = bool(done) and done + len(open_at) == nranks and len(open_at) * 10 <= done
     # A piece of a log ends in the middle of an init that went well: a hang needs most ranks, or an error, to show.
-    cut = not failed(job) and ((done == 0 and absent >= nranks - absent) or bool(job.cut_logs))
+    cut = not failed(job) and ((done == 0 and absent >= nranks - absent) or job.is_cut)
     # Init ends with a barrier of the host's ranks (src/init.cc, initTransportsRank): one COMPLETE speaks for all.
     finished = {by_rank[rank].host for rank in communicator.ranks[communicator.completed].tolist() if rank in by_rank}
     torn = bool(hosts) and finished.issuperset(hosts) and not failed(job)

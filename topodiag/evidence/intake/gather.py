@@ -11,10 +11,9 @@ import io
 import os
 import re
 import stat
-import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from topodiag.evidence.intake.archives import members
 from topodiag.evidence.intake.bundle import HEAD_BYTES, MANIFEST, is_bundle
@@ -24,8 +23,8 @@ from topodiag.evidence.intake.hosts import host_of_log, host_of_text, ids_of_tex
 from topodiag.evidence.intake.kinds import NODE_KINDS, Kind
 from topodiag.evidence.intake.papers import without_papers
 from topodiag.evidence.intake.pieces import STDIN, STDIN_NAME, Aside, Intake, Piece
+from topodiag.evidence.intake.stdin import Rewound, surveyed_stream
 from topodiag.evidence.interface import Blob
-from topodiag.evidence.nccl_log.input.streams import Reading, text_of
 from topodiag.evidence.registry import BESIDE, LAST_RESORT
 from topodiag.model.errors import InputError
 
@@ -34,8 +33,6 @@ if TYPE_CHECKING:
 
 NOT_EVIDENCE = frozenset({Kind.EMPTY, Kind.BLANK, Kind.BINARY, Kind.PICKLE})
 """Kinds that no command reads, whatever is asked."""
-MOST_IN_MEMORY = 64 << 20
-"""Bytes of standard input that are kept in memory; what is larger goes to a file without a name below TMPDIR."""
 MOST_SHARED = 8 << 20
 """Bytes of a text that is looked through for what several hosts printed."""
 _OF_HOSTS = NODE_KINDS | {Kind.TEXT, Kind.JOB_OUTPUT, Kind.CLUSTER}
@@ -213,7 +210,9 @@ def _take(path: str, root: str, met: _Met, *, named: bool) -> None:
     met.real.add(real)
     seen = looks(head, tail, name=path, quick=met.quick)
     if not seen.packed and (seen.coding or status.st_size > len(head)) and not met.quick:
-        seen = _surveyed(path, seen)
+        from topodiag.evidence.intake.survey import surveyed  # noqa: PLC0415 - as above
+
+        seen = surveyed(path, seen)
     made = Piece(path, seen.kinds, status.st_size, seen.coding, seen.sources, named=named, root=root, what=seen.what)
     if seen.packed:
         _take_archive(made, seen, met)
@@ -252,32 +251,6 @@ def _take_hosts(made: Piece, seen: Looks, whole: Callable[[], bytes], met: _Met)
         else:
             met.leave(piece.name, "what this host printed is of no kind that topodiag knows")
     return True
-
-
-def _surveyed(path: str, seen: Looks) -> Looks:
-    """What was seen of a file by its ends, with what stands between them."""
-    from topodiag.evidence.intake.survey import survey  # noqa: PLC0415 - as above
-
-    with open(path, "rb") as stream:
-        blocks = text_of(stream, seen.coding, Reading()) if seen.coding else _data_of(stream)
-        return survey(blocks, path, seen)
-
-
-def _data_of(stream: BinaryIO) -> Iterator[bytes]:
-    """The bytes of a plain file without its holes: copytruncate leaves one as long as all that was written before."""
-    at = 0
-    while True:
-        try:
-            at = os.lseek(stream.fileno(), at, os.SEEK_DATA)
-        except OSError:  # nothing but a hole, or nothing
-            return
-        end = os.lseek(stream.fileno(), at, os.SEEK_HOLE)
-        stream.seek(at)
-        while at < end and (block := stream.read(min(1 << 20, end - at))):
-            at += len(block)
-            yield block
-        if at < end:  # cut while it was read
-            return
 
 
 def _leave_irregular(path: str, mode: int, met: _Met, *, named: bool) -> None:
@@ -377,7 +350,7 @@ def _take_stdin(stdin: BinaryIO | None, met: _Met) -> BinaryIO:
     is_long = len(head) >= HEAD_BYTES
     reader = Rewound(head, stream)
     if is_long and not seen.packed and not met.quick:
-        reader, seen = _surveyed_stream(reader, seen)
+        reader, seen = surveyed_stream(reader, seen)
     made = Piece(STDIN, seen.kinds, -1, seen.coding, seen.sources, root=STDIN, what=seen.what)
     if seen.packed and seen.first == MANIFEST:
         met.take(replace(made, kinds=(Kind.BUNDLE,)))
@@ -389,43 +362,3 @@ def _take_stdin(stdin: BinaryIO | None, met: _Met) -> BinaryIO:
     elif is_long or not _take_hosts(replace(made, size=len(head)), seen, lambda: head, met):
         met.take(_with_identity(made, seen.head or head))
     return io.BufferedReader(reader)
-
-
-def _surveyed_stream(stream: Rewound, seen: Looks) -> tuple[Rewound, Looks]:
-    """All of standard input, kept for its reader, and what was seen of it: it can be read once."""
-    from topodiag.evidence.intake.survey import survey  # noqa: PLC0415 - as above
-
-    kept: BinaryIO = tempfile.SpooledTemporaryFile(MOST_IN_MEMORY)  # type: ignore[assignment]  # noqa: SIM115
-    while block := stream.read(1 << 20):
-        kept.write(block)
-    kept.seek(0)
-    seen = survey(text_of(kept, seen.coding, Reading()), STDIN_NAME, seen)
-    kept.seek(0)
-    return Rewound(b"", kept, owned=True), seen
-
-
-class Rewound(io.RawIOBase):
-    """A stream with its first bytes put back. It closes the rest where that is its own."""
-
-    def __init__(self, head: bytes, rest: BinaryIO, *, owned: bool = False) -> None:
-        super().__init__()
-        self._head, self._rest, self._owned = head, rest, owned
-
-    def close(self) -> None:
-        if self._owned:
-            self._rest.close()
-        super().close()
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        view = memoryview(buffer)
-        if self._head:
-            block = self._head[: len(view)]
-            self._head = self._head[len(block) :]
-        else:  # a pipe gives what is there; waiting for a full block would hold back what it already said
-            read = getattr(self._rest, "read1", self._rest.read)
-            block = read(len(view))
-        view[: len(block)] = block
-        return len(block)

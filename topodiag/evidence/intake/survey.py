@@ -6,14 +6,17 @@ only until it is found, so that a text of no known kind costs the one pass.
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from typing import BinaryIO
 
 from topodiag.evidence.heads import possible
 from topodiag.evidence.intake.kinds import Kind
 from topodiag.evidence.intake.looks import Looks, kinds_of_sources, line_kinds, speaking_kinds, step_kinds
 from topodiag.evidence.interface import Blob
+from topodiag.evidence.nccl_log.input.streams import Reading, text_of
 from topodiag.evidence.registry import kinds as all_sources
 from topodiag.evidence.registry import source
 
@@ -28,6 +31,30 @@ OF_LINES = frozenset({
     Kind.DIAGNOSTICS, Kind.RAS,
 })  # fmt: skip
 """Kinds of texts into which somebody may have written something else."""
+
+
+def surveyed(path: str, seen: Looks) -> Looks:
+    """What was seen of a file by its ends, with what stands between them."""
+    with open(path, "rb") as stream:
+        blocks = text_of(stream, seen.coding, Reading()) if seen.coding else _data_of(stream)
+        return survey(blocks, path, seen)
+
+
+def _data_of(stream: BinaryIO) -> Iterator[bytes]:
+    """The bytes of a plain file without its holes: copytruncate leaves one as long as all that was written before."""
+    at = 0
+    while True:
+        try:
+            at = os.lseek(stream.fileno(), at, os.SEEK_DATA)
+        except OSError:  # nothing but a hole, or nothing
+            return
+        end = os.lseek(stream.fileno(), at, os.SEEK_HOLE)
+        stream.seek(at)
+        while at < end and (block := stream.read(min(1 << 20, end - at))):
+            at += len(block)
+            yield block
+        if at < end:  # cut while it was read
+            return
 
 
 def survey(blocks: Iterable[bytes], name: str, seen: Looks) -> Looks:
@@ -80,4 +107,4 @@ def _of_lines(blocks: Iterable[bytes]) -> Iterator[bytes]:
         yield rest
 
 
-__all__ = ["OF_LINES", "survey"]
+__all__ = ["OF_LINES", "survey", "surveyed"]

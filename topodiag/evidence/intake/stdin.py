@@ -1,0 +1,59 @@
+"""Standard input as a piece of evidence: it can be read once, so what was looked at is put back."""
+
+from __future__ import annotations
+
+import io
+import tempfile
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from topodiag.evidence.intake.pieces import STDIN_NAME
+from topodiag.evidence.nccl_log.input.streams import Reading, text_of
+
+if TYPE_CHECKING:
+    from topodiag.evidence.intake.looks import Looks
+
+MOST_IN_MEMORY = 64 << 20
+"""Bytes of standard input that are kept in memory; what is larger goes to a file without a name below TMPDIR."""
+
+
+class Rewound(io.RawIOBase):
+    """A stream with its first bytes put back. It closes the rest where that is its own."""
+
+    def __init__(self, head: bytes, rest: BinaryIO, *, owned: bool = False) -> None:
+        super().__init__()
+        self._head, self._rest, self._owned = head, rest, owned
+
+    def close(self) -> None:
+        if self._owned:
+            self._rest.close()
+        super().close()
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        view = memoryview(buffer)
+        if self._head:
+            block = self._head[: len(view)]
+            self._head = self._head[len(block) :]
+        else:  # a pipe gives what is there; waiting for a full block would hold back what it already said
+            read = getattr(self._rest, "read1", self._rest.read)
+            block = read(len(view))
+        view[: len(block)] = block
+        return len(block)
+
+
+def surveyed_stream(stream: Rewound, seen: Looks) -> tuple[Rewound, Looks]:
+    """All of standard input, kept for its reader, and what was seen of it: it can be read once."""
+    from topodiag.evidence.intake.survey import survey  # noqa: PLC0415 - as above
+
+    kept: BinaryIO = tempfile.SpooledTemporaryFile(MOST_IN_MEMORY)  # type: ignore[assignment]  # noqa: SIM115
+    while block := stream.read(1 << 20):
+        kept.write(block)
+    kept.seek(0)
+    seen = survey(text_of(kept, seen.coding, Reading()), STDIN_NAME, seen)
+    kept.seek(0)
+    return Rewound(b"", kept, owned=True), seen
+
+
+__all__ = ["Rewound", "surveyed_stream"]
