@@ -401,3 +401,10 @@ def test_a_job_whose_own_line_names_a_fault_that_ends_it_failed(fault: str, text
     event = replace(jobs.event("device", text), details={"fault": fault})
     case = Case(jobs=(jobs.job(2, events=[event]),))
     assert verdict(seen("HST001", line=LOG), case=case).state is state
+
+
+def test_settings_are_not_ruled_out_where_any_finding_names_one() -> None:
+    clean = "ENV001 ENV002 JOB003"
+    assert "settings" in [each.what for each in verdict(seen("NET003", W), clean=clean).ruled_out]
+    named = replace(seen("NET003", W), settings=(("NCCL_IB_HCA", "^m4"),))
+    assert "settings" not in [each.what for each in verdict(named, clean=clean).ruled_out]

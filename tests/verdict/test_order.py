@@ -231,3 +231,21 @@ def test_a_port_that_the_job_did_not_list_ends_no_connection_of_it() -> None:
     case = failing("ib completion")
     left_out = replace(found("NIC001"), where=Where(nodes=("n0",), nics=("mlx5_9",)))
     assert causes(left_out, found("JOB005"), case=case)["JOB005"] == ""
+
+
+@pytest.mark.parametrize(
+    ("settings", "missing", "cause"),
+    [
+        ((("NCCL_IB_HCA", "^m4,m5"),), ("m4", "m5"), "NET003"),
+        ((("NCCL_IB_HCA", "^m4,m5"),), ("m5", "m6"), ""),  # another device is gone as well
+        ((), ("m4", "m5"), ""),  # nothing names them
+    ],
+)
+def test_a_setting_that_names_the_missing_nics_is_their_one_cause(
+    settings: tuple[tuple[str, str], ...], missing: tuple[str, ...], cause: str
+) -> None:
+    left_out = replace(found("NET003"), settings=settings)
+    left_out = replace(left_out, where=replace(left_out.where, nics=("m4", "m5")))
+    gone = found("NIC005", W)
+    gone = replace(gone, where=replace(gone.where, nics=missing))
+    assert causes(left_out, gone)["NIC005"] == cause

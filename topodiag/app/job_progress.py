@@ -25,9 +25,10 @@ class LogEnds:
 
 
 def with_progress(jobs: Sequence[Job], intake: Intake) -> tuple[Job, ...]:
-    """The jobs with the progress of their logs. Logs are looked through only where an init stands open: everywhere else
-    nothing is asked of it. `intake` holds plain files (spool); standard input was read, and is left out."""
-    asked = {file for job in jobs if any(each.unfinished for each in job.communicators) for file in job.files}
+    """The jobs with the progress of their logs. Logs are looked through only where an init stands open or a process
+    ended: everywhere else nothing is asked of it. `intake` holds plain files (spool); standard input was read, and is
+    left out."""
+    asked = {file for job in jobs if _is_asked(job) for file in job.files}
     if not asked:
         return tuple(jobs)
     ends = _ends(intake, asked)
@@ -39,6 +40,11 @@ def with_progress(jobs: Sequence[Job], intake: Intake) -> tuple[Job, ...]:
         )
         for job in jobs
     )
+
+
+def _is_asked(job: Job) -> bool:
+    ended = any(event.kind == "ended" for event in job.events)
+    return ended or any(each.unfinished for each in job.communicators)
 
 
 def _ends(intake: Intake, asked: set[str]) -> LogEnds:

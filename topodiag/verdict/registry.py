@@ -28,6 +28,7 @@ RULES: tuple[type[Rule], ...] = (
     gpu_rules.FewerLinksForAll,
     gpu_rules.SlowPcieOnItsPath,
     gpu_rules.SlowPcieForAll,
+    setting_rules.SettingLeavesOut,
     network_rules.PortDown,
     network_rules.GateRefuses,
     network_rules.PortFails,

@@ -13,6 +13,7 @@ from topodiag.checks.job.alone import judge_alone
 from topodiag.checks.job.launches import of_one_rank_twice
 from topodiag.checks.job.ras import by_ras_in_init
 from topodiag.checks.job.text import ask_for, failed
+from topodiag.checks.job.went_on import went_on
 from topodiag.checks.job.wrong_numbers import wrong_numbers
 from topodiag.checks.shared.reports import Report
 from topodiag.checks.shared.words import hosts_word, quoted, rank_word
@@ -30,8 +31,6 @@ OF_INIT = frozenset({"bootstrap", "version", "duplicate gpu"})
 FATAL = frozenset({"cuda", "memory", "connect", "timeout"})
 """Kinds of errors that end an init too; after others, as a library that is not there, NCCL goes on."""
 
-LEAST_PROGRESS = 3
-"""Lines of progress that prove that a job works: one or two may come out of a buffer."""
 PROGRESS_WORDS = {
     "progress.step": "lines of steps",
     "progress.throughput": "lines of throughput",
@@ -246,7 +245,7 @@ def _init_of(job: Job, communicator: Communicator, open_at: Sequence[int], hosts
     # Init ends with a barrier of the host's ranks (src/init.cc, initTransportsRank): one COMPLETE speaks for all.
     finished = {by_rank[rank].host for rank in communicator.ranks[communicator.completed].tolist() if rank in by_rank}
     torn = bool(hosts) and finished.issuperset(hosts) and not failed(job)
-    return OpenInit(done, absent, cut, torn, nearly, _went_on(job, communicator))
+    return OpenInit(done, absent, cut, torn, nearly, went_on(job, communicator.origin))
 
 
 def _ends_of_init(job: Job, lone: Sequence[Process]) -> dict[tuple[str, int], Origin]:
@@ -275,18 +274,6 @@ def _informed(process: Process) -> bool:
     if text_has(process.versions.get("nccl", ""), Feature.INIT_START):
         return False
     return bool(process.bootstrap or process.network or process.hcas or process.versions or process.settings)
-
-
-def _went_on(job: Job, communicator: Communicator) -> Progress | None:
-    """Lines that the job printed while it worked, after this init began: in another log than NCCL's they count too,
-    since a job that waits in an init prints none."""
-    began = communicator.origin
-    for progress in job.progress:
-        same = began is not None and began.line is not None and progress.last.source == began.source
-        after = not same or (progress.last.line or 0) > (began.line or 0 if began is not None else 0)
-        if after and progress.number >= LEAST_PROGRESS:
-            return progress
-    return None
 
 
 def _folded(found: list[Finding]) -> list[Finding]:
