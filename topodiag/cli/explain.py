@@ -29,26 +29,40 @@ def _ids(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[st
 
 
 @click.command(cls=Command)
-@click.argument("name", metavar="[ID|FAMILY|NCCL_VARIABLE]", required=False, shell_complete=_ids)
+@click.argument("name", metavar="[ID|FAMILY|EVENT|NCCL_VARIABLE]", required=False, shell_complete=_ids)
+@click.option(
+    "--line", metavar="TEXT", help="Say which sentence of the catalogue this line is, and why others are not."
+)
 @format_option()
 @color_option
 @ascii_option
 @width_option
 @click.pass_context
-def explain(  # noqa: PLR0917 - one parameter per option
-    ctx: click.Context, name: str | None, format_: str, color: str, ascii_only: bool, width: int | None
+def explain(
+    ctx: click.Context,
+    name: str | None,
+    *,
+    line: str | None,
+    format_: str,
+    color: str,
+    ascii_only: bool,
+    width: int | None,
 ) -> None:
     """List all checks; those of a family (NVL); or explain one (NVL001): what it finds, why it matters, how to confirm
     and to fix it.
 
-    Or explain a variable of NCCL: what it does, its default, and the releases that read it.
+    Or explain a variable of NCCL: what it does, its default, and the releases that read it. Or an event, such as
+    gpudirect.module_missing: the sentences that report it, each with its source and its samples.
     """
     from topodiag.checks import registry  # noqa: PLC0415 - heavy from here on
+    from topodiag.cli.explain_sentences import draw_event, draw_line  # noqa: PLC0415
     from topodiag.cli.terminal import style_for  # noqa: PLC0415
     from topodiag.report.interface import Style  # noqa: PLC0415
     from topodiag.report.page import print_page  # noqa: PLC0415
     from topodiag.report.text import Page  # noqa: PLC0415
 
+    if line is not None and (name or format_ == "json"):
+        raise click.UsageError("--line goes with no name and with --format table only", ctx)
     wanted = (name or "").strip().upper()
     listed = [check_id for check_id in registry.ids() if check_id[:3] == wanted or not wanted]
     checks = [cls for check_id in listed or [wanted] if (cls := registry.check_class(check_id)) is not None]
@@ -61,12 +75,14 @@ def explain(  # noqa: PLR0917 - one parameter per option
         return
     style = style_for(sys.stdout, color=color, ascii_only=ascii_only, width=width)
     page = Page(Style(min(style.width, MAX_WIDTH), style.color, style.ascii))
-    if listed:
+    if line is not None:
+        draw_line(page, line)
+    elif listed:
         for check in checks:
             page.add(page.text((check.id, "info"), "  "), check.title)
     elif checks:
         _draw_check(page, checks[0])
-    elif not draw_variable(page, wanted):
+    elif not draw_variable(page, wanted) and not draw_event(page, str(name).strip()):
         raise _unknown(str(name), ctx)
     print_page(page, sys.stdout)
 

@@ -199,18 +199,3 @@ def test_other_causes_have_a_line_each_and_v_unfolds_them() -> None:
     assert others[0].startswith("  also       NIC001  n0 · mlx5_91: mlx5_91")
     assert len(others) == 2
     assert any(line.startswith("  cause 2 of 3") for line in page(made, verbose=1))
-
-
-@pytest.mark.parametrize(
-    ("aside", "verbose", "shown"), [(False, False, True), (True, False, False), (True, True, True)]
-)
-def test_below_a_cause_what_its_words_are_like_is_one_sentence_or_nothing(
-    aside: bool, verbose: bool, shown: bool
-) -> None:
-    made = result(LINKS)
-    assert made.verdict is not None
-    leads = (seen("NVL003", message="resembles NVL003 (link errors)"), seen("NVL004"))
-    told = page(replace(made, verdict=replace(made.verdict, leads=leads, leads_aside=aside)), verbose=verbose)
-    line = "  guess      resembles NVL003 (link errors); less: NVL004"
-    assert (line in told) == shown
-    assert sum("NVL003" in each for each in told) == shown

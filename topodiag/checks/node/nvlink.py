@@ -12,8 +12,10 @@ from topodiag.checks.interface import NodeCheck
 from topodiag.checks.node import nvlink_evidence as evidence
 from topodiag.checks.node.nvlink_evidence import Expectation, LinkCount
 from topodiag.checks.node.nvlink_pairs import PairWithoutNvlink
-from topodiag.checks.shared.devices import gpu_spec, majority
+from topodiag.checks.shared.devices import gpu_spec
 from topodiag.checks.shared.prices import missing_nvlinks, slow_nvlinks
+from topodiag.checks.shared.reports import Report
+from topodiag.checks.shared.siblings import majority
 from topodiag.model.devices import Gpu, NvLink
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status
 from topodiag.model.node import Node
@@ -104,13 +106,15 @@ class FewerNvlinks(NodeCheck[ShortGpus]):
 
     id = "NVL001"
     title = "a GPU has fewer active NVLinks than its product or its peers"
+    reports = (Report("nvlink.down", "NVLinks are not as they should be", "all NVLinks active",
+                      "`nvidia-smi nvlink -s` and `nvidia-smi nvlink -e` on the node: which GPU and which links",
+                      optional=True),)  # fmt: skip
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> ShortGpus | Outcome:
         counts = evidence.count_links(judged)
         asked = [count for count in counts if not count.skipped]
         if not asked:
-            why = counts[0].why if counts else "no GPU in the evidence"
-            return self.not_applicable(judged, why)
+            return self.not_applicable(judged, counts[0].why if counts else "no GPU in the evidence")
         if len(judged.gpus) == 1 and asked[0].active == 0:
             return self.not_applicable(judged, "one GPU and no link up: it has no peer to be joined to")
         seen = [count for count in asked if count.active is not None]
@@ -384,15 +388,13 @@ def _may_have_links(gpu: Gpu) -> bool:
 
 
 def _rate_wanted(gpu: Gpu, link: NvLink, alike: Tally[float]) -> tuple[float, str] | None:
-    """The rate this link falls short of and where that comes from, or None when it does not. `alike` counts the rates
-    of the links of all GPUs of this name."""
+    """The rate this link falls short of, and its source; None when it does not. `alike` counts rates of equal GPUs."""
     rate = link.line_gbs.get(0.0)
     common, count = alike.most_common(1)[0]
-    total = alike.total()
     spec = gpu_spec(gpu)
     product = spec.nvlink_line_gbs if spec is not None else 0.0
     if product and rate < product * (1 - UNIFORM_TOLERANCE_SHARE):
         return product, f"datasheet of {spec.name if spec else ''}"
-    if count * 2 > total and rate < common * (1 - RATE_TOLERANCE_SHARE):
-        return common, f"{count} of {total} peer links"
+    if count * 2 > alike.total() and rate < common * (1 - RATE_TOLERANCE_SHARE):
+        return common, f"{count} of {alike.total()} peer links"
     return None

@@ -140,7 +140,6 @@ def _draw_rest(page: Page, result: Result, verdict: Verdict) -> None:
     """What to look at next, what is at odds or open, what it is not, what bears on nothing, and what all rests on: in
     the order in which a reader can spare it."""
     verbose = bool(page.style.verbose)
-    _draw_leads(page, result, verdict)
     for number, step in enumerate(verdict.next_evidence if verbose else verdict.next_evidence[:1]):
         on = f" on {step.where}" if step.where else ""
         words = f"{on}: {step.why or step.what}"
@@ -157,27 +156,6 @@ def _draw_rest(page: Page, result: Result, verdict: Verdict) -> None:
     _draw_more(page, len(open_), "line")
     if read := " · ".join(words for words in verdict.joined if not words.endswith(" none")):
         page.entry("read", read, most=1)
-
-
-def _draw_leads(page: Page, result: Result, verdict: Verdict) -> None:
-    """What the text is like: the first cause with the lines that hold its words, and the others by their checks. Below
-    a cause that a check found a line has to do; where the words speak for that cause, only `-v` shows the others."""
-    if not verdict.leads:
-        return
-    if verdict.leads_aside and not page.style.verbose:
-        return
-    first, *others = verdict.leads
-    less = "less: " + ", ".join(each.id for each in others) if others else ""
-    if verdict.causes:
-        page.entry("guess", first.message, (f"; {less}" if less else "", "dim"), most=2)
-        return
-    places = Places(result)
-    page.entry("guess", (first.id, "info"), f"  {first.observed}")
-    for line in first.evidence:
-        page.entry("", (f"{places.spell(line)}  {line.text}", "dim"))
-    if less:
-        page.entry("", (less, "dim"))
-    page.entry("", "; ".join(first.fix))
 
 
 def _draw_unrelated(page: Page, verdict: Verdict) -> None:
