@@ -46,7 +46,7 @@ def test_findings_at_or_above_fail_on_are_1(topodiag, worst, fail_on, code):
         ["explain", "NVL999"],
         ["explain", "whatever"],
         ["completion", "tcsh"],
-        ["scan", "--output", "/nonexistent/folder/file"],
+        ["scan", "--output", "/dev/null/folder/file"],
         ["scan", "--output", "/"],
     ],
 )

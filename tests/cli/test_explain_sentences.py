@@ -29,8 +29,8 @@ def test_entries_and_lines_are_explained(arguments: list[str], words: list[str])
     assert [word for word in words if word not in done.output] == []
 
 
-@pytest.mark.parametrize("arguments", [[], ["GDR001", "--line", "x"]])
-def test_it_wants_a_name_or_a_line(arguments: list[str]) -> None:
+@pytest.mark.parametrize("arguments", [["GDR001", "--line", "x"], ["--line", "x", "--format", "json"]])
+def test_a_line_stands_alone(arguments: list[str]) -> None:
     done = CliRunner().invoke(explain, arguments)
     assert done.exit_code == 2
-    assert "give a name or --line TEXT" in done.output
+    assert "--line goes with no name" in done.output

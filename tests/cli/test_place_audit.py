@@ -124,7 +124,7 @@ def test_groups_of_a_file_are_judged(capsys: pytest.CaptureFixture[str], tmp_pat
     [
         (("--tp", "3", "--dp", "4", "--world-size", "16"), "does not|makes 12 ranks"),
         (("--tp", "8", "--dp", "8"), "64 ranks do not fit on 32 usable GPUs"),
-        ((), "Who talks to whom"),
+        ((), "Which ranks form groups"),
         (("--tp", "8", "--order", "tp-xp"), "does not name each dimension"),
         (("--params", "7B"), "go with --tp"),
         (("--tp", "8", "--params", "7B", "--layers", "31", "--pp", "2"), "no multiple of pp x chunks"),

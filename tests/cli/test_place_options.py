@@ -99,7 +99,7 @@ def test_a_hostfile_names_nodes_and_ranks_at_once(tmp_path: Path) -> None:
         (("--bundles", "/nonexistent", "--tp", "8"), "no such file"),
         (("--bundles", "fixture:no-gpu", "--tp", "8"), "holds no node with GPUs"),
         (("--bundles", "fixture:hgx-a100", "--nodes", "4"), "--bundles names the nodes"),
-        (("--nodes", "0"), "0 is not in the range"),
+        (("--nodes", "0"), "'0' is not a whole number from 1"),
         (("--nics", "many"), "'many' is not NICs"),
     ],
 )

@@ -1,1 +1,1 @@
-"""Ranks on the right wires: who talks to whom, what a placement costs, where it should be."""
+"""Ranks on the right links: which ranks form groups, what a placement costs, where it should be."""

@@ -9,8 +9,8 @@ from typing import Any
 
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.node.gpu_events import no_gpu
+from topodiag.checks.shared.comparisons import majority
 from topodiag.checks.shared.reports import Report
-from topodiag.checks.shared.siblings import majority
 from topodiag.model.devices import Gpu
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.node import Node

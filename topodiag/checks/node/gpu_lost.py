@@ -23,8 +23,8 @@ from topodiag.checks.node.gpu_events import (
     xid_groups,
 )
 from topodiag.checks.peers import of_everyone
+from topodiag.checks.shared.comparisons import majority
 from topodiag.checks.shared.reports import Report
-from topodiag.checks.shared.siblings import majority
 from topodiag.hardware.catalog import system_by_product
 from topodiag.model.devices import NVIDIA, Gpu, PciDevice, PciKind
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from topodiag.checks.interface import NodeCheck
-from topodiag.checks.shared.siblings import unlike
+from topodiag.checks.shared.comparisons import unlike
 from topodiag.model.devices import NetDev
 from topodiag.model.finding import Confidence, Cost, Finding, Severity
 from topodiag.model.node import Node

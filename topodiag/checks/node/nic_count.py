@@ -12,10 +12,10 @@ from topodiag.checks.interface import NodeCheck, OneStep
 from topodiag.checks.node.nic_ports import is_near, lists_no_nics, ports_of, product
 from topodiag.checks.node.virtual_pci import is_flat
 from topodiag.checks.peers import of_everyone
+from topodiag.checks.shared.comparisons import majority
 from topodiag.checks.shared.devices import compute_nics, distance, word
 from topodiag.checks.shared.prices import slow_ports
 from topodiag.checks.shared.reports import Report
-from topodiag.checks.shared.siblings import majority
 from topodiag.checks.shared.topo_file import alone
 from topodiag.hardware.catalog import system_by_product, systems
 from topodiag.hardware.specs import SystemSpec

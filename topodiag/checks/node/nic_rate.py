@@ -20,10 +20,10 @@ from topodiag.checks.node.nic_ports import (
     product,
 )
 from topodiag.checks.peers import of_everyone
+from topodiag.checks.shared.comparisons import majority
 from topodiag.checks.shared.devices import compute_nics
 from topodiag.checks.shared.prices import GBPS_PER_GBS, slow_ports
 from topodiag.checks.shared.reports import Report
-from topodiag.checks.shared.siblings import majority
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.node import Node
 from topodiag.words.fold import fold_runs, plural

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.node.stray_contexts import StrayContexts, stray_contexts
+from topodiag.checks.shared.comparisons import majority
 from topodiag.checks.shared.reports import Report
-from topodiag.checks.shared.siblings import majority
 from topodiag.model.devices import Gpu
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.node import Node

@@ -1,4 +1,4 @@
-"""What tables of any script show: a part that is not as its siblings, or not as the table itself says it should be.
+"""What tables of any script show: a part that is not as its peers, or not as the table itself says it should be.
 
 Rows prove that they differ and nothing of why, so that each is a report of low confidence, like a sentence of a tool.
 """
@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from topodiag.checks.shared.siblings import far, unlike
+from topodiag.checks.shared.comparisons import far, unlike
 from topodiag.model import tables
 from topodiag.model.events import Event, Trust
 from topodiag.model.node import Node
@@ -21,7 +21,7 @@ from topodiag.words.units import in_mhz, in_ms
 
 BUSY_PERCENT = 50.0
 SLOW_SHARE = 0.5
-"""Share of the busy siblings' clock below which a busy GPU is slow: power caps keep it above."""
+"""Share of the busy peers' clock below which a busy GPU is slow: power caps keep it above."""
 TIMES, CLOSE, LEAST_MS = 2.0, 1.3, 20.0
 """A rank is late in its own work at so many times the median, where the others are within `CLOSE` of it, and by so many
 milliseconds: below that no other rank waits long."""
@@ -114,7 +114,7 @@ def _memory(table: Table) -> Iterator[Odd]:
 
 
 def _clocks(table: Table) -> Iterator[Odd]:
-    """A busy GPU far slower than its busy siblings."""
+    """A busy GPU far slower than its busy peers."""
     loads = {place: _number(cell) for place, cell in table.column(tables.LOAD).items()}
     clocks = {
         place: mhz
@@ -123,7 +123,7 @@ def _clocks(table: Table) -> Iterator[Odd]:
     }
     if (slow := far(clocks, factor=SLOW_SHARE)) is not None:
         for place in slow.odd:
-            words = f"{_said(table, place)}: {in_mhz(clocks[place])}, {in_mhz(slow.usual)} on its busy siblings"
+            words = f"{_said(table, place)}: {in_mhz(clocks[place])}, {in_mhz(slow.usual)} on its busy peers"
             yield Odd("gpu.clocks", words, table.rows[place])
 
 

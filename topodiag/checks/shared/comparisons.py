@@ -1,6 +1,6 @@
-"""One of several alike beside the others: ranks, hosts, ports, GPUs, links. Comparisons of siblings are these two.
+"""One of several alike beside the others: ranks, hosts, ports, GPUs, links. Comparisons of peers are these two.
 
-A comparison says how many siblings it takes before one can be odd (`least`), which share of them must agree (`agree`)
+A comparison says how many peers it takes before one can be odd (`least`), which share of them must agree (`agree`)
 or may stand apart (`most`), how far apart is far (`factor`), and below which difference nobody cares (`floor`, in the
 unit of the values).
 """
@@ -18,14 +18,14 @@ K = TypeVar("K", bound=Hashable)
 V = TypeVar("V", bound=Hashable)
 
 LEAST = 3
-"""Siblings below which nothing tells which one is odd."""
+"""Peers below which nothing tells which one is odd."""
 HALF = 0.5
 QUARTER = 0.25
 
 
 @dataclass(frozen=True, slots=True)
 class Unlike(Generic[K, V]):
-    """`odd` have another value than the `count` of `of` siblings that have `usual`."""
+    """`odd` have another value than the `count` of `of` peers that have `usual`."""
 
     usual: V
     count: int
@@ -44,7 +44,7 @@ class Far(Generic[K]):
 
 
 def majority(values: Iterable[V]) -> V | None:
-    """The value that more than half of the siblings have, or None when there is none."""
+    """The value that more than half of the peers have, or None when there is none."""
     tally = Counter(values)
     if not tally:
         return None
@@ -53,7 +53,7 @@ def majority(values: Iterable[V]) -> V | None:
 
 
 def unlike(values: Mapping[K, V], *, least: int = LEAST, agree: float = HALF) -> Unlike[K, V] | None:
-    """The siblings with another value than the one that more than `agree` of all have; None where they are fewer than
+    """The peers with another value than the one that more than `agree` of all have; None where they are fewer than
     `least`, all agree, or too few agree."""
     tally = Counter(values.values())
     if len(values) < least or len(tally) < 2:
@@ -73,7 +73,7 @@ def far(
     most: float = QUARTER,
     close: float = inf,
 ) -> Far[K] | None:
-    """The siblings whose value is more than `factor` times the median (`factor` above 1), or less than that (below 1),
+    """The peers whose value is more than `factor` times the median (`factor` above 1), or less than that (below 1),
     and more than `floor` away from it. None where there are fewer than `least`, where more than a part of `most` (one
     at least) would be odd, or where one of the rest is further than `close` times from the median."""
     if len(values) < least:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from topodiag.checks.shared.siblings import far, majority, unlike
+from topodiag.checks.shared.comparisons import far, majority, unlike
 
 
 @pytest.mark.parametrize(
