@@ -23,11 +23,13 @@ from topodiag.evidence.likeness.texts import likeness_of
 from topodiag.model.case import Case
 from topodiag.model.finding import Finding, Outcome
 from topodiag.model.identity import Identity
+from topodiag.model.maker import case_makers
 from topodiag.model.result import Result
 from topodiag.placement.job_step import PlacedJobs
 from topodiag.verdict.judge import judge
 from topodiag.verdict.leads import leaves_open, with_leads
 from topodiag.verdict.order import arranged
+from topodiag.words.dialect import Maker
 
 if TYPE_CHECKING:
     from topodiag.app.ras import Asking
@@ -55,7 +57,8 @@ def diagnose(
     else:
         opened = open_case(paths, sizes=layout)
     result = _joined(opened.case, _results(opened), trained)
-    if not opened.texts or not leaves_open(result):
+    if not opened.texts or not leaves_open(result) or Maker.AMD in case_makers(opened.case):
+        # The texts that others are like are of NVIDIA's machines: a resemblance says nothing about AMD's.
         return result
     likeness = opened.likeness or likeness_of(opened.texts)
     return with_leads(result, likeness) if likeness is not None else result

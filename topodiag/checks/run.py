@@ -12,7 +12,9 @@ from topodiag.checks.interface import MAX_EVIDENCE, Check, Judged, name_of
 from topodiag.checks.peers import peers_of
 from topodiag.checks.registry import Subject, check_of, has_check, idle_answer, ids_of
 from topodiag.checks.reported import of_jobs, with_reports
+from topodiag.checks.spoken import spoken
 from topodiag.model.finding import Finding, Outcome, Status
+from topodiag.model.maker import dialect_of
 
 if TYPE_CHECKING:
     from topodiag.model.bench import Benchmark
@@ -66,7 +68,7 @@ def run(subject: Subject, judged: Sequence[Any], only: Collection[str] = ()) -> 
     )
     if subject is Subject.NODE:
         crossed = crossed_ports(judged) if not only or CROSSED in only else ()
-        told = (*(each for node in judged for each in of_jobs(node)), *crossed)
+        told = (*(spoken(each, dialect_of(node)) for node in judged for each in of_jobs(node)), *crossed)
         outcomes += tuple(each for each in told if not only or each.check in only)
     return tuple(_named(each) for each in outcomes) if subject is Subject.JOB and len(judged) > 1 else outcomes
 
@@ -75,7 +77,8 @@ def _answers(parts: Sequence[Subject], check_id: str, judged: Any, peers: Sequen
     """The answers of the subjects that have this check. One that does not apply says nothing beside one that does."""
     made = [_answer(part, check_id, judged, peers) for part in parts]
     telling = [each for each in made if each.status is not Status.NOT_APPLICABLE]
-    return telling or made[:1]
+    dialect = dialect_of(judged)
+    return [spoken(each, dialect) for each in telling or made[:1]]
 
 
 def _answer(subject: Subject, check_id: str, judged: Any, peers: Sequence[Any]) -> Outcome:

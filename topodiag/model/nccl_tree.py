@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from topodiag.model.nccl_versions import NEWEST, OLDEST
 from topodiag.model.provenance import Origin
+from topodiag.words.dialect import Maker
 
 if TYPE_CHECKING:
     from topodiag.model.node import Node
@@ -73,6 +74,8 @@ class NcclFile:
     refusals: tuple[Refusal, ...] = ()
     notes: tuple[Refusal, ...] = ()
     origin: Origin | None = None
+    maker: Maker | None = None
+    """Whose library reads the file: RCCL takes version 2 and xGMI; None where nothing in it tells."""
     asked: tuple[int, ...] = ()
     """The versions for which the file is meant, where somebody said so; () are all."""
     against: Node | None = None
