@@ -87,8 +87,30 @@ def compare_truths(tally: Tally, names: list[str]) -> None:
         if not made.accepted:
             tally.add("decisions right as a whole", False, f"{about}: {made.why}")
             continue
+        by = {"rome": "known set", "search": "search", "chordal": "six links", "4p4h": "hives"}[truth["decided_by"]]
+        if truth["rome_model"]:
+            by = f"known set of rings {truth['rome_model']['index']} "
+        tally.add("what decides", by in made.decided_by, f"{about}: {made.decided_by}, RCCL {by}")
+        compare_rings(tally, made, truth, about)
         wrong = list(differences(made, truth))
         tally.add("decisions right as a whole", not wrong, f"{about}: {'; '.join(wrong)[:300]}")
+
+
+def compare_rings(tally: Tally, made: Prediction, truth: dict[str, Any], about: str) -> None:
+    """The order of the GPUs of the first node in each ring that was found."""
+    of = {f"GPU/0-{gpu['busid']}": gpu["rank"] for gpu in truth["gpus"] if gpu["node"] == 0}
+    for channel, order in enumerate(made.graphs[0].orders):
+        ring = truth["rings"].get(str(channel))
+        if ring is not None:
+            ours = around([of[label] for label in order if label in of])
+            theirs = around([rank for rank in ring if rank in of.values()])
+            tally.add("rings in their order", ours == theirs, f"{about} channel {channel}: {ours}, RCCL {theirs}")
+
+
+def around(ring: list[int]) -> list[int]:
+    """A ring from its least rank on."""
+    at = ring.index(min(ring)) if ring else 0
+    return ring[at:] + ring[:at]
 
 
 def differences(made: Prediction, truth: dict[str, Any]) -> Iterator[str]:

@@ -50,7 +50,7 @@ def draw_prediction(
 
 def draw_verdict(page: Page, made: Prediction, name: str) -> None:
     """One line whether NCCL takes it, and what it then sees."""
-    version = f"NCCL {made.version}"
+    version = made.by
     if not made.accepted:
         name = base_name(name)
         place = f"{name}:{made.line}" if made.line else name
@@ -72,6 +72,8 @@ def draw_verdict(page: Page, made: Prediction, name: str) -> None:
         words = ", ".join(f"{count} {kind}" for kind, count in kinds if count)
         items.append(f"channels: {words}, {counts.p2p_per_peer} per peer")
     page.add_items("  ", items)
+    if made.decided_by:
+        page.add("  ", f"its rings come from {made.decided_by}")
 
 
 MAX_TERM, MAX_VALUE = 34, 16
@@ -254,6 +256,8 @@ def prediction_json(made: Prediction) -> shape.Prediction:
         nodes=made.nodes,
         ranks=made.ranks,
         nccl_nodes=made.nccl_nodes,
+        library=made.library,
+        decided_by=made.decided_by,
         accepted=made.accepted,
         why=made.why,
         line=made.line or None,

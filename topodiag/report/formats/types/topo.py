@@ -79,6 +79,8 @@ class Prediction(Struct, frozen=True, kw_only=True):
     nodes: Annotated[AtLeastOne, Meta(description="equal nodes that were asked about")]
     ranks: Count
     nccl_nodes: Annotated[Count, Meta(description="nodes as NCCL counts them: domains of P2P")]
+    library: Annotated[str, Meta(description="NCCL, or RCCL where the topology is AMD's")]
+    decided_by: Annotated[str, Meta(description="of RCCL: what its rings come from")]
     accepted: bool
     why: Annotated[str, Meta(description="NCCL's words where it refuses the topology")]
     line: AtLeastOne | None
