@@ -32,6 +32,7 @@ class LibraryFault(msgspec.Struct, frozen=True, kw_only=True):
     frames: str = ""
     beside: str = ""
     sure: str
+    told: bool = False
     what: str
     control: str
     source: str
@@ -99,7 +100,7 @@ class KnownLibraryFault(JobCheck[tuple[FaultMet, ...]]):
             return self.unknown(judged, f"no error and no stack trace in the text; {ask_for(judged)}")
         versions = _versions(judged)
         met: list[FaultMet] = []
-        for fault in library_faults():
+        for fault in (each for each in library_faults() if each.library.upper() == judged.library):
             told = {id(event) for each in met for event in each.events}
             shown = tuple(event for event in judged.events if id(event) not in told and _shows(fault, event))
             if fault.beside and not _says(judged, fault.beside):
@@ -117,7 +118,8 @@ class KnownLibraryFault(JobCheck[tuple[FaultMet, ...]]):
         for met in observed:
             fault, first = met.fault, met.events[0]
             hosts = list(dict.fromkeys(event.host for event in met.events if event.host))
-            release = f"NCCL {met.version}" if met.version else "NCCL"
+            library = fault.library.upper()
+            release = f"{library} {met.version}" if met.version else library
             until = f" until {fault.fixed}" if fault.fixed else ", no fixed release known"
             sure = Confidence.HIGH if fault.sure == "high" else Confidence.MEDIUM
             yield self.finding(
@@ -126,7 +128,7 @@ class KnownLibraryFault(JobCheck[tuple[FaultMet, ...]]):
                 observed=quoted(first.text, 300),
                 expected=f"a release without this fault ({fault.name}: from {fault.since}{until})",
                 fix=(
-                    *((f"NCCL {fault.fixed} or later",) if fault.fixed else ()),
+                    *((f"{library} {fault.fixed} or later",) if fault.fixed else ()),
                     f"the control that proves it: {fault.control}",
                     f"read {fault.source}",
                 ),
@@ -134,7 +136,7 @@ class KnownLibraryFault(JobCheck[tuple[FaultMet, ...]]):
                 ranks=sorted({event.rank for event in met.events if event.rank >= 0}),
                 cost=Cost(text=f"the job ends or hangs on {hosts_word(hosts)}" if hosts else "the job ends or hangs"),
                 evidence=[event.origin for event in met.events],
-                confidence=sure if met.version else Confidence.LOW,
+                confidence=sure if met.version or fault.told else Confidence.LOW,
             )
 
 

@@ -13,7 +13,7 @@ import re
 import stat
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from topodiag.evidence.intake.archives import members
 from topodiag.evidence.intake.bundle import HEAD_BYTES, MANIFEST, is_bundle
@@ -22,6 +22,8 @@ from topodiag.evidence.intake.fixtures import PREFIX, resolve
 from topodiag.evidence.intake.hosts import host_of_log, host_of_text, ids_of_text
 from topodiag.evidence.intake.kinds import NODE_KINDS, Kind
 from topodiag.evidence.intake.pieces import STDIN, STDIN_NAME, Aside, Intake, Piece
+from topodiag.evidence.intake.rewound import Rewound
+from topodiag.evidence.intake.sysfs_copy import is_copy, text_of_copy
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.registry import BESIDE, LAST_RESORT
 from topodiag.model.errors import InputError
@@ -141,6 +143,10 @@ def _walk(top: str, root: str, met: _Met) -> None:
             met.take(_bundle(here, root, manifest, named=here == top))
             folders.clear()
             continue
+        if is_copy(here, folders):
+            _take_copy(here, root, met, named=here == top)
+            folders.clear()
+            continue
         for hidden in [name for name in folders if name.startswith(".")]:
             # Snapshots of a filer, .git: copies of the same evidence, or none.
             folders.remove(hidden)
@@ -158,6 +164,14 @@ def _walk(top: str, root: str, met: _Met) -> None:
                 met.leave(path, "a link to nowhere")
             except OSError as error:
                 met.leave(path, _why(error), hint="check its mode and owner")
+
+
+def _take_copy(folder: str, root: str, met: _Met, *, named: bool) -> None:
+    from topodiag.evidence.intake.looks import looks  # noqa: PLC0415 - as below
+
+    text, head = text_of_copy(folder)
+    seen = looks(head, name=folder)
+    met.take(Piece(folder, seen.kinds, len(text), sources=seen.sources, named=named, root=root, held=text))
 
 
 def _why(error: OSError) -> str:
@@ -373,25 +387,3 @@ def _take_stdin(stdin: BinaryIO | None, met: _Met) -> BinaryIO:
     elif len(head) >= HEAD_BYTES or not _take_hosts(replace(made, size=len(head)), seen, lambda: head, met):
         met.take(_with_identity(made, seen.head or head))
     return io.BufferedReader(Rewound(head, stream))
-
-
-class Rewound(io.RawIOBase):
-    """A stream with its first bytes put back."""
-
-    def __init__(self, head: bytes, rest: BinaryIO) -> None:
-        super().__init__()
-        self._head, self._rest = head, rest
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        view = memoryview(buffer)
-        if self._head:
-            block = self._head[: len(view)]
-            self._head = self._head[len(block) :]
-        else:  # a pipe gives what is there; waiting for a full block would hold back what it already said
-            read = getattr(self._rest, "read1", self._rest.read)
-            block = read(len(view))
-        view[: len(block)] = block
-        return len(block)

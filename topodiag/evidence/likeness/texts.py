@@ -6,10 +6,10 @@ import io
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from topodiag.evidence.intake.gather import Rewound
 from topodiag.evidence.intake.kinds import Kind
 from topodiag.evidence.intake.pieces import STDIN, Intake, Piece
 from topodiag.evidence.intake.reading import read_piece
+from topodiag.evidence.intake.rewound import Rewound
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.likeness.table import HARMLESS, ORDINARY, Table, table
 from topodiag.evidence.likeness.tokens import PAIR, STOOD_IN, tokens

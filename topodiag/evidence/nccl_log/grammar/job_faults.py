@@ -99,6 +99,7 @@ FAULTS: tuple[tuple[str, re.Pattern[str]], ...] = (
             r"|insufficient shared memory \(shm\)|DataLoader worker .{0,80}killed by signal: Bus error"
         ),
     ),
+    ("rccl setting", compiled(r"\[FATAL ERROR\]: HSA_\w{1,40}=\S{1,20} must be set")),
     ("small shm", compiled(r"\B/dev/shm has only \d{1,9} bytes")),
     ("removed", compiled(r"unlink shared memory /dev/shm/nccl-\S{1,40} failed, error: No such file")),
     (
@@ -194,7 +195,7 @@ FAULTS: tuple[tuple[str, re.Pattern[str]], ...] = (
 )
 """By name, in the order in which they are asked. None of them is in what a healthy run prints."""
 
-WORDS = (b"ERROR_CONTAINED", b"ErrorContained", b"of peer GPU memory",
+WORDS = (b"ERROR_CONTAINED", b"ErrorContained", b"of peer GPU memory", b"[FATAL ERROR]: HSA_",
          b"ncorrectable", b"UNCORRECTABLE", b"ouble-bit ECC", b"ouble bit ECC", b"GPU is lost",
          b"NVIDIA-SMI has failed", b"with capabilities: [[", b"nvidia-container-", b"unresolvable CDI",
          b"initialize NVML", b"runtime name: nvidia", b"driver not loaded", b"UMAD port", b"mad_rpc_open", b"ibpanic: ",
