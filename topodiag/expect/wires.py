@@ -119,7 +119,8 @@ def _amd(run: BenchRun, system: str | None) -> tuple[AmdSystem | None, AmdGpu | 
     if spec is not None:
         return spec, spec.gpu
     names = {device.name for device in run.devices if device.name} if system is None else set()
-    return None, amd_gpu_by_name(names.pop()) if len(names) == 1 else None
+    gpu = amd_gpu_by_name(names.pop()) if len(names) == 1 else None
+    return None, gpu if gpu is not None and gpu.mesh else None  # of other boards nobody says which pairs are joined
 
 
 def _nodes(run: BenchRun, nodes: int | None, spec: AmdSystem | None) -> tuple[int | None, list[str]]:

@@ -196,7 +196,7 @@ def _lost_of_xgmi(asked: list[Gpu], seen: list[GpuPair], apart: list[GpuPair]) -
     that is there and down is lost whatever the board."""
     down = [pair for pair in apart if pair.says.endswith((" down", " disabled"))]
     spec = amd_gpu_by_name(asked[0].name.get("")) if len({gpu.name.value for gpu in asked}) == 1 else None
-    if spec is not None and spec.links == len(asked) - 1:
+    if spec is not None and spec.mesh and spec.links == len(asked) - 1:
         return apart, f"one xGMI link to each of the {spec.links} peers of {spec.name} ({spec.source})"
     joined = {gpu.index: sum(bool(p.joined) and gpu.index in (p.a.index, p.b.index) for p in seen) for gpu in asked}
     whole = sum(count == len(asked) - 1 for count in joined.values())
