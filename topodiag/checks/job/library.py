@@ -99,20 +99,12 @@ class KnownLibraryFault(JobCheck[tuple[FaultMet, ...]]):
         if not judged.events:
             return self.unknown(judged, f"no error and no stack trace in the text; {ask_for(judged)}")
         versions = _versions(judged)
-        met: list[FaultMet] = []
-        for fault in (each for each in library_faults() if each.library.upper() == judged.library):
-            told = {id(event) for each in met for event in each.events}
-            shown = tuple(event for event in judged.events if id(event) not in told and _shows(fault, event))
-            if fault.beside and not _says(judged, fault.beside):
-                continue
-            having = [version for version, release in versions.items() if fault.has(release)]
-            if shown and (having or not versions):
-                met.append(FaultMet(fault, shown, having[0] if having else ""))
+        met = _met(judged, versions)
         if not met and not versions:
             return self.unknown(
                 judged, f"no signature of a known fault is met, and no line tells NCCL's version: {ask_for(judged)}"
             )
-        return tuple(met) or self.clean(judged)
+        return met or self.clean(judged)
 
     def tell(self, judged: Job, observed: tuple[FaultMet, ...]) -> Iterator[Finding]:
         for met in observed:
@@ -152,6 +144,21 @@ def _versions(job: Job) -> dict[str, Release]:
     told += [match[1] for event in job.events for match in _NAMED.finditer(event.text)]
     told += [event.details["so"] for event in job.events if event.details.get("so")]
     return {text.split("+")[0]: release for text in told if (release := release_of(text)) is not None}
+
+
+def _met(job: Job, versions: dict[str, Release]) -> tuple[FaultMet, ...]:
+    """The known faults of the job's library that its text shows; an event is told once, by the first of them."""
+    met: list[FaultMet] = []
+    told: set[int] = set()
+    for fault in library_faults():
+        if fault.library.upper() != job.library or (fault.beside and not _says(job, fault.beside)):
+            continue
+        shown = tuple(event for event in job.events if id(event) not in told and _shows(fault, event))
+        having = [version for version, release in versions.items() if fault.has(release)]
+        if shown and (having or not versions):
+            met.append(FaultMet(fault, shown, having[0] if having else ""))
+            told.update(id(event) for event in shown)
+    return tuple(met)
 
 
 def _says(job: Job, pattern: str) -> bool:
