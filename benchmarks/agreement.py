@@ -88,7 +88,7 @@ def _said(paths: tuple[str, ...]) -> Said:
     try:
         result = json.loads(diagnose(paths).to_json())
     except TopodiagError as error:
-        return {"refused": str(error).splitlines()[0]}
+        return {"refused": _without_roots(str(error).splitlines()[0])}
     except Exception as error:  # noqa: BLE001 - an internal error is an answer to compare, too
         return {"refused": f"internal error: {type(error).__name__}: {error}"}
     verdict = result.get("verdict") or {}
@@ -105,6 +105,11 @@ def _said(paths: tuple[str, ...]) -> Said:
             for finding in result["findings"]
         ],
     }
+
+
+def _without_roots(text: str) -> str:
+    """Words of an error without the folders of this machine, so that records of two checkouts can be compared."""
+    return text.replace(str(CORPUS), "CORPUS").replace(str(FIXTURES), "FIXTURES")
 
 
 def _place(evidence: object) -> str:
@@ -128,31 +133,31 @@ def record(file: Path, only: tuple[str, ...]) -> int:
     return 0
 
 
-def differences(before: Said, after: Said) -> Iterator[str]:
-    """What changed in one case, a line each."""
-    for key in ("refused", "state", "headline"):
+def differences(before: Said, after: Said, brief: bool) -> Iterator[str]:
+    """What changed in one case, a line each; `brief`: no words, only refusals, states, ids and severities."""
+    for key in ("refused", "state") if brief else ("refused", "state", "headline"):
         if before.get(key) != after.get(key):
             yield f"{key}: {before.get(key)!r} -> {after.get(key)!r}"
     ids = [[f"{f['id']} {f['severity']}" for f in answer.get("findings", ())] for answer in (before, after)]
     if ids[0] != ids[1]:
         yield f"findings: {', '.join(ids[0]) or '-'} -> {', '.join(ids[1]) or '-'}"
         return
-    for old, new in zip(before.get("findings", ()), after.get("findings", ()), strict=True):
+    for old, new in () if brief else zip(before.get("findings", ()), after.get("findings", ()), strict=True):
         for key in ("message", "evidence"):
             if old[key] != new[key]:
                 yield f"{old['id']} {key}: {old[key]!r} -> {new[key]!r}"
 
 
-def compare(before: Path, after: Path) -> int:
+def compare(before: Path, after: Path, brief: bool) -> int:
     old, new = (json.loads(gzip.decompress(path.read_bytes())) for path in (before, after))
     changed = 0
     for name in sorted(old.keys() & new.keys()):
-        lines = list(differences(old[name], new[name]))
+        lines = list(differences(old[name], new[name], brief))
         changed += bool(lines)
         for line in lines:
             print(f"{name}  {line}")
-    for name in sorted(old.keys() ^ new.keys()):
-        print(f"{name}  only {'before' if name in old else 'after'}")
+    if missing := len(old.keys() ^ new.keys()):
+        print(f"{missing} cases are in one record only")
     print(f"{changed} of {len(old.keys() & new.keys())} cases changed")
     return int(changed > 0)
 
@@ -166,10 +171,11 @@ def main() -> int:
     comparing = commands.add_parser("compare")
     comparing.add_argument("before", type=Path)
     comparing.add_argument("after", type=Path)
+    comparing.add_argument("--brief", action="store_true", help="only refusals, states, ids and severities")
     options = parser.parse_args()
     if options.command == "record":
         return record(options.file, tuple(options.only.split(",")))
-    return compare(options.before, options.after)
+    return compare(options.before, options.after, options.brief)
 
 
 if __name__ == "__main__":

@@ -50,10 +50,8 @@ class Case:
 
 @dataclass(frozen=True)
 class Score:
-    """What the program said of a case. `ids` are the findings of its checks in order, `loud` those that call something
-    faulty. `leads` are the causes of known texts with the same words, where nothing is established; the first is
-    `noted` where it stands before all findings, and `named` where the headline has it. `refused` says why nobody judged
-    the text."""
+    """What the program said of a case. `ids` are its findings in order, `loud` those that call something faulty.
+    `refused` says why nobody judged the text."""
 
     case: Case
     ids: tuple[str, ...]
@@ -62,37 +60,6 @@ class Score:
     read: int
     unread: tuple[str, ...]
     refused: str
-    leads: tuple[str, ...] = ()
-    noted: bool = False
-    named: bool = False
-    aside: bool = False
-
-    @property
-    def is_named(self) -> bool:
-        """Whether the cause is what a reader meets first: the first finding, or the lead that the headline names."""
-        if self.case.healthy:
-            return not self.loud and not self.refused
-        return self.is_first or (self.named and self.leads[0] in self.case.first)
-
-    @property
-    def in_sight(self) -> tuple[str, ...]:
-        """The causes in the order in which a reader meets them: the first finding, what the text is like, then the
-        other findings."""
-        leads = () if self.aside else self.leads
-        return tuple(dict.fromkeys((*self.ids[:1], *leads, *self.ids[1:])))
-
-    @property
-    def is_among(self) -> bool:
-        """Whether the cause is among the first three that a reader meets."""
-        return not set(self.in_sight[:FIRST]).isdisjoint(self.case.first)
-
-    @property
-    def silent_with_leads(self) -> bool:
-        return self.silent and not self.leads
-
-    @property
-    def false_with_note(self) -> bool:
-        return bool(self.false) or ((self.noted or self.named) and self.leads[0] in self.case.must_not)
 
     @property
     def is_first(self) -> bool:
@@ -155,8 +122,7 @@ def score(case: Case) -> Score:
             said = json.loads(diagnose(place).to_json())
         except TopodiagError as error:
             return Score(case, (), (), len(stated), 0, tuple(way for way, _ in stated), str(error))
-    leads = [each["check"] for each in said["verdict"]["leads"]]
-    findings = of_checks(said)
+    findings = said["findings"]
     judged = any(each["kind"] != Kind.TEXT.value for each in said["inputs"])
     unread = tuple(missing(case.facts, said["facts"]))
     return Score(
@@ -167,17 +133,7 @@ def score(case: Case) -> Score:
         len(stated) - len(unread),
         unread,
         "" if judged else "is of no kind that topodiag knows",
-        tuple(leads),
-        len(findings) < len(said["findings"]),
-        any(f"like {check} (" in said["verdict"]["headline"] for check in leads[:1]),
-        said["verdict"].get("leads_aside", False),
     )
-
-
-def of_checks(said: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The findings of a result without the note of what its words are like, which is no finding of a check."""
-    leads = {each["check"]: each["message"] for each in said["verdict"]["leads"]}
-    return [each for each in said["findings"] if leads.get(each["id"]) != each["message"]]
 
 
 def leaves(wanted: object, way: str = "") -> Iterator[tuple[str, object]]:
@@ -242,27 +198,13 @@ def draw(scores: Sequence[Score], every: bool) -> None:
     draw_line("texts with a false statement", sum(bool(each.false) for each in scores), len(scores))
     draw_line("nothing found although the fault is shown", sum(each.silent for each in faulty), len(faulty))
     draw_line("refused as unreadable", sum(bool(each.refused) for each in scores), len(scores))
-    if scores[0].case.folder == FOLDER:
-        return  # the table of words learned from these texts: what it says of them measures nothing
-    print("with what the words of a text are like, where nothing is established:")
-    draw_line("cause named first", sum(each.is_named for each in faulty), len(faulty))
-    draw_line(f"cause among the first {FIRST} or the leads", sum(each.is_among for each in faulty), len(faulty))
-    draw_line("texts with a false statement or note", sum(each.false_with_note for each in scores), len(scores))
-    draw_line("nothing said although the fault is shown", sum(each.silent_with_leads for each in faulty), len(faulty))
-    draw_line("healthy texts without a false alarm", sum(each.is_named for each in healthy), len(healthy))
-    draw_line(
-        "healthy texts without even a note", sum(not each.loud and not each.noted for each in healthy), len(healthy)
-    )
 
 
 def _draw(each: Score) -> None:
     case = each.case
     mark = "ok  " if each.right else "miss"
     wanted = "|".join(case.first) or "nothing"
-    print(
-        f"{mark}  {case.name:44} cause {case.cause or '-':>2}  wanted {wanted:16} said {' '.join(each.ids) or '-'}"
-        + (f"  like {' '.join(each.leads)}" if each.leads else "")
-    )
+    print(f"{mark}  {case.name:44} cause {case.cause or '-':>2}  wanted {wanted:16} said {' '.join(each.ids) or '-'}")
     if each.false:
         print(f"      false: {' '.join(each.false)}")
     if each.refused:

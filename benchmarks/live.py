@@ -25,15 +25,14 @@ FOLDER = Path(__file__).resolve().parents[1] / "fixtures" / "live"
 
 @dataclass(frozen=True)
 class Score:
-    """What was said of one job. `ids` are its causes in order, or its findings where it has none; `leads` what its
-    words are like; `refused` why nobody judged it."""
+    """What was said of one job. `ids` are its causes in order, or its findings where it has none; `refused` why
+    nobody judged it."""
 
     name: str
     truth: str
     first: tuple[str, ...]
     ids: tuple[str, ...] = ()
     loud: tuple[str, ...] = ()
-    leads: tuple[str, ...] = ()
     headline: str = ""
     refused: str = ""
 
@@ -65,7 +64,6 @@ def score(name: str) -> Score:
         made.first,
         tuple(each["check"] for each in verdict["causes"]) or tuple(each["id"] for each in findings),
         tuple(each["id"] for each in findings if each["severity"] in LOUD),
-        tuple(each["check"] for each in verdict["leads"]),
         verdict["headline"],
     )
 

@@ -1,10 +1,12 @@
 """Prints how far predictions agree with NCCL itself, version by version, over the corpus: every miss is listed.
 
-    python benchmarks/nccl_agreement.py [--topo] [--jobs] [NAME ...]       default: both, all of ../shared/corpus
+    python benchmarks/nccl_agreement.py [--topo] [--comms] [--jobs] [NAME ...]     default: all of ../shared/corpus
 
-From topology files (`topo/`): accepted or refused with NCCL's words, maxBw and totalBw, type and bandwidth of every
-path, the summary of every graph, the order of every channel. From logs of jobs (`jobs/`): nodes as NCCL counts them,
-channel counts, graphs of every host, rings, trees, the tuning table within 1 %, algorithm and protocol by size.
+From topology files (`topo/`, loaded in one piece): accepted or refused with NCCL's words, maxBw and totalBw, type and
+bandwidth of every path, the summary of every graph, the order of every channel. From whole communicators on the
+hardware of a file (`topo2/`): the same, virtual NICs, nodes, channel counts and the tuning table. From logs of jobs
+(`jobs/`): nodes as NCCL counts them, channel counts, graphs of every host, rings, trees, the tuning table within 1 %,
+algorithm and protocol by size.
 Last, the time of one question: a whole prediction that was not asked before.
 """
 
@@ -17,7 +19,7 @@ import statistics
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -75,21 +77,26 @@ def close(ours: float, theirs: float) -> bool:
     return abs(ours - theirs) <= ROUNDED
 
 
-def compare_topo(tally: Tally, names: Iterable[str]) -> list[tuple[float, str]]:
-    """Every question of the topology files; the seconds of CPU that each took."""
+def compare_file(tally: Tally, path: Path) -> list[tuple[float, str]]:
+    """Every question of one topology file; the seconds of CPU that each took."""
     took = []
-    for name in names:
-        path = CORPUS / "topo" / f"{name}.xml"
-        node = Node(name, nccl_file=read_file(path.read_bytes(), path.name))
-        truth = json.loads(gzip.decompress((CORPUS / "topo" / f"{name}.truth.json.gz").read_bytes()))
-        for version, by_nodes in truth.items():
-            for nodes, wanted in by_nodes.items():
-                about = f"{name}, {nodes} node{'s' if nodes != '1' else ''}"
-                begun = time.process_time()
-                made = predict(node, nodes=int(nodes), version=version, sizes=())
-                took.append((time.process_time() - begun, f"{about}, NCCL {version}"))
-                compare_one(tally, version, about, made, wanted)
+    node = Node(path.stem, nccl_file=read_file(path.read_bytes(), path.name))
+    truth = json.loads(gzip.decompress(path.with_name(f"{path.stem}.truth.json.gz").read_bytes()))
+    for version, nodes, wanted in questions(truth):
+        about = f"{path.stem}, {nodes} node{'s' if nodes != 1 else ''}"
+        begun = time.process_time()
+        made = predict(node, nodes=nodes, version=version, sizes=(), whole="comm" not in wanted)
+        took.append((time.process_time() - begun, f"{about}, NCCL {version}"))
+        compare_one(tally, version, about, made, wanted)
     return took
+
+
+def questions(truth: dict[str, Any]) -> Iterator[tuple[str, int, dict[str, Any]]]:
+    """Version, nodes and answer: by version and nodes in `topo`, by `VERSION/NODES` in `topo2`."""
+    for key, found in truth.items():
+        version, _, nodes = key.partition("/")
+        for count, wanted in {nodes: found}.items() if nodes else found.items():
+            yield version, int(count), wanted
 
 
 BARE = "Could not find any local path from gpu 0 to net."
@@ -107,7 +114,8 @@ def compare_one(tally: Tally, version: str, about: str, made: Prediction, wanted
         tally.add("NCCL's words", version, words, f"{about}: {made.why!r}, NCCL {wanted['warn']}")
     if not (same and made.accepted):
         return
-    theirs = wanted["system"]["max_bw"], wanted["system"]["total_bw"]
+    system = wanted["system"]
+    theirs = tuple(system.values()) if isinstance(system, dict) else tuple(system)
     alike = close(made.max_bw, theirs[0]) and close(made.total_bw, theirs[1])
     tally.add("maxBw and totalBw", version, alike, f"{about}: {(made.max_bw, made.total_bw)}, NCCL {theirs}")
     for start, ends in wanted["paths"].items():
@@ -125,6 +133,29 @@ def compare_one(tally: Tally, version: str, about: str, made: Prediction, wanted
         for at, order in enumerate(graph["orders"]):
             found = orders[at] if at < len(orders) else None
             tally.add("order of a channel", version, found == order, f"{about} channel {at}: {found}, NCCL {order}")
+    if "comm" in wanted:
+        compare_communicator(tally, version, about, made, wanted)
+
+
+def compare_communicator(tally: Tally, version: str, about: str, made: Prediction, wanted: dict[str, Any]) -> None:
+    """What only a whole communicator decides."""
+    ours, theirs = (made.ranks, made.nccl_nodes), tuple(wanted["comm"][:2])
+    tally.add("ranks and nodes", version, ours == theirs, f"{about}: {ours}, NCCL {theirs}")
+    merged = [[nic.label.partition("-")[2], nic.name, round(nic.gbs * 8000)] for nic in made.virtual_nics]
+    nccls = [[f"{int(dev):x}", name, int(mbps)] for dev, name, mbps, ports in wanted["vnics"] if int(ports) > 1]
+    tally.add("virtual NICs", version, merged == nccls, f"{about}: {merged}, NCCL {nccls}")
+    channels = made.channels
+    counts = [getattr(channels, key) for key in ("coll", "collnet", "nvls", "p2p", "p2p_per_peer")]
+    tally.add("channel counts", version, counts == wanted["channels"], f"{about}: {counts}, NCCL {wanted['channels']}")
+    for collective, algorithms in wanted["tuning"].items():
+        for algorithm, protocols in algorithms.items():
+            for protocol, logged in protocols.items():
+                cell = made.tuning[collective].get(algorithm, {}).get(protocol, (0.0, 0.0))
+                # A combination that is off is printed as -1 or 0, and LL128 that is off with its bandwidth.
+                off = cell[1] <= 0 and (max(logged) <= 0 or protocol == "LL128")
+                same = off or all(abs(a - b) <= max(ROUNDED, 0.01 * b) for a, b in zip(cell, logged, strict=True))
+                miss = f"{about} {collective} {algorithm} {protocol}: {cell}, NCCL {logged}"
+                tally.add("tuning cell within 1 %", version, same, miss)
 
 
 def compare_jobs(tally: Tally, names: set[str]) -> None:
@@ -186,23 +217,25 @@ def compare_tuning(jobs: Any, case: Any) -> Iterator[tuple[str, bool, str]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--topo", action="store_true", help="topology files only")
-    parser.add_argument("--jobs", action="store_true", help="jobs only")
+    parser.add_argument("--topo", action="store_true", help="topology files, loaded in one piece")
+    parser.add_argument("--comms", action="store_true", help="topology files, whole communicators")
+    parser.add_argument("--jobs", action="store_true", help="jobs")
     parser.add_argument("names", nargs="*", help="files or jobs by name")
     asked = parser.parse_args()
-    both = asked.topo == asked.jobs
-    names = sorted(path.stem for path in (CORPUS / "topo").glob("*.xml"))
-    if not names:
+    every = not (asked.topo or asked.comms or asked.jobs)
+    if not CORPUS.is_dir():
         sys.exit(f"the corpus is not at {CORPUS}")
-    if asked.topo or both:
+    for folder, wanted in (("topo", asked.topo), ("topo2", asked.comms)):
         tally = Tally()
-        took = compare_topo(tally, [name for name in names if not asked.names or name in asked.names])
+        files = sorted((CORPUS / folder).glob("*.xml")) if wanted or every else []
+        chosen = [path for path in files if not asked.names or path.stem in asked.names]
+        took = [each for path in chosen for each in compare_file(tally, path)]
         if took:
-            tally.draw(f"{len({about.partition(',')[0] for _, about in took})} topology files")
+            tally.draw(f"{len({about.partition(',')[0] for _, about in took})} files of {folder}")
             seconds = [each for each, _ in took]
             worst, about = max(took)
             print(f"one question, CPU time: median {statistics.median(seconds):.3f} s, worst {worst:.2f} s ({about})\n")
-    if asked.jobs or both:
+    if asked.jobs or every:
         tally = Tally()
         compare_jobs(tally, set(asked.names))
         tally.draw("jobs")

@@ -1,12 +1,14 @@
 """Prints which lines of NCCL the log reader makes nothing of: each INFO and WARN of its source, filled in.
 
-    python -m benchmarks.nccl_lines CHECKOUT [--ref REF ...] [--noise | --harmless | --warnings]
+    python -m benchmarks.nccl_lines CHECKOUT [--ref REF ...] [--noise | --harmless | --warnings | --silent]
     python -m benchmarks.nccl_lines libnccl.so.2 ...
 
 CHECKOUT is a clone of github.com/NVIDIA/nccl, bare or not; REF a tag or a branch (default HEAD). A library of a release
 whose source is not there is read with objdump (x86-64). Of several each line is printed once, with the first that has
 it. By default the lines of level INFO of which no row comes. --noise prints those that are known and passed over,
 --harmless the warnings that are taken for no fault, --warnings all others with the kind of event that is made of them.
+--silent those of level ATTN, and those of level INFO that speak of a failure, whose kind no check reads, each with the
+reason why it says nothing of a fault; `?` where none is known.
 Nothing is fetched and nothing written.
 """
 
@@ -19,16 +21,51 @@ import sys
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
+import topodiag
 from topodiag.checks.job.harmless import REASONS
-from topodiag.evidence.nccl_log.grammar.grammar import parse
+from topodiag.evidence.nccl_log.grammar.grammar import KINDS, parse
 from topodiag.evidence.nccl_log.rebuild.events import classify
 
 FOLDERS = ("src", "plugins", "ext-net", "ext-tuner", "ext-profiler")
 _CALL = re.compile(r"\b(INFO|WARN|ATTN)\s*\(")
 _PIECE = re.compile(r'\s*(?:"((?:[^"\\]|\\.)*)"|(PRI([dioux])(?:\d{2}|PTR|MAX))|([A-Z][A-Z0-9_]{2,60}))')
 _SPEC = re.compile(r"%([-+ #0]*)(\*|\d+)?(?:\.(\*|\d+))?(hh|h|ll|l|z|j|t|q)?([diouxXeEfgGcspn%])")
+_TROUBLE = re.compile(
+    r"fail|error|degrad|disabl|unable|cannot|could not|mismatch|inconsist|invalid|not (?:found|supported|available)"
+    r"|too |exceed|ignor|recover|lost|stale|slow|timed? ?out|refus|reject|reset|discard",
+    re.IGNORECASE,
+)
+_READERS = ("checks", "app", "verdict", "evidence/nccl_log/rebuild", "evidence/nccl_log/tables")
+"""Rooms that ask for texts by their kind."""
+SILENT: tuple[tuple[str, str], ...] = (
+    (r"destroy|commDestroySync|proxy stop error|intranode barrier|shm (?:unlink|close)", "a communicator's end"),
+    (
+        r"\[Service thread\]|Inactive op|List loop|proxyDestroy",
+        "the proxy of a rank that ended, which is an event",
+    ),
+    (r"Failed to set CUDA device", "a thread of NCCL goes on without a device of its own"),
+    (r"MemManager", "memory of a communicator that is suspended"),
+    (r"dev index from", "numbers of NICs in a topology file: NCCL takes its own"),
+    (r"deregister|register|DMABuf|DMA-BUF|segments", "a buffer is not registered: NCCL copies it, as by default"),
+    (r"^GIN|GIN |GIN:|devComm|Symmetric registration", "device-initiated communication, which no collective needs"),
+    (
+        r"CTAs|CTAS|CGA|cgaCluster|chunk size|P2P_PEERS",
+        "a bound of channels, corrected: NET006 judges the channels",
+    ),
+    (
+        r"nvml\w+\(\) failed|query_ece|dlv?sym failed|Dlsym failed|gdr_|GDRCOPY|backend|doca_",
+        "an optional call of a library",
+    ),
+    (r"memory pools|P2P not supported between", "what a GPU cannot do: P2P001 judges what is used instead"),
+    (r"TOPO/NET : Tried merging", "ports stay NICs of their own: the prediction asks NCCL_IB_MERGE_NICS"),
+    (r"PXN Disabled", "an old plug-in: NET004 judges the ways"),
+    (r"Profiler", "a profiler, which no job needs"),
+    (r"NVLS UB", "a buffer goes the internal way, as by default"),
+)
+"""Lines that speak of a failure and are passed over, with the reason."""
 _ESCAPES = {"n": "\n", "t": "\t", '"': '"', "\\": "\\", "0": "\0"}
 _SUBSYSTEMS = re.compile(r"\s*\(?\s*(?:\(?\s*(?:NCCL_[A-Z0-9_]+|flags|subsys\w*)\s*\)?\s*(?:\|\s*)?)+\)?\s*,")
 
@@ -173,8 +210,33 @@ def judged(each: Format) -> str:
     return "unread" if rows is None else "row" if rows else "noise"
 
 
+@cache
+def read_kinds() -> frozenset[str]:
+    """Kinds of text that something asks for by name."""
+    rooms = [Path(topodiag.__file__).parent / room for room in _READERS]
+    source = "\n".join(path.read_text() for room in rooms for path in sorted(room.rglob("*.py")))
+    return frozenset(kind for kind in KINDS if f'"{kind}"' in source)
+
+
+def is_silent(each: Format) -> bool:
+    """Whether a line speaks of a failure and nothing reads it."""
+    line = filled(each.text)
+    if each.level == "WARN" or (each.level != "ATTN" and _TROUBLE.search(line) is None):
+        return False
+    rows = parse(each.level, line) or []
+    kinds = {columns.get("kind") for table, columns in rows if table == "text"}
+    return not rows or bool(kinds and not kinds & read_kinds())
+
+
+def reason(each: Format) -> str:
+    """Why a silent line says nothing of a fault, `?` where nobody knows."""
+    return next((why for pattern, why in SILENT if re.search(pattern, filled(each.text))), "?")
+
+
 def shown(each: Format, what: str) -> str:
     line = filled(each.text)
+    if what == "silent":
+        return f"{each.level} ({reason(each)}) {line}"
     kind = f"[{classify('WARN', line)[0]}] " if what == "warning" else ""
     return f"{each.place:<44} {each.level} {kind}{line}"
 
@@ -196,7 +258,8 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("source", nargs="+")
     parser.add_argument("--ref", nargs="+", default=["HEAD"])
     wanted = parser.add_mutually_exclusive_group()
-    for name, what in (("--noise", "noise"), ("--harmless", "harmless"), ("--warnings", "warning")):
+    modes = (("--noise", "noise"), ("--harmless", "harmless"), ("--warnings", "warning"), ("--silent", "silent"))
+    for name, what in modes:
         wanted.add_argument(name, dest="wanted", action="store_const", const=what, default="unread")
     options = parser.parse_args(arguments)
     count: Counter[tuple[str, str]] = Counter()
@@ -207,8 +270,10 @@ def main(arguments: Sequence[str]) -> int:
         met.add((each.level, each.text))
         what = judged(each)
         count[each.level, what] += 1
-        if what == options.wanted:
-            print(f"{name:<11} {shown(each, what)}")
+        if is_silent(each):
+            count[each.level, f"silent, {'no reason' if reason(each) == '?' else 'with a reason'}"] += 1
+        if what == options.wanted or (options.wanted == "silent" and is_silent(each)):
+            print(f"{name:<11} {shown(each, options.wanted)}")
     for (level, what), number in sorted(count.items()):
         print(f"{level} {what}: {number}")
     return 0

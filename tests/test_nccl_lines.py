@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.nccl_lines import Format, filled, formats, judged
+from benchmarks.nccl_lines import Format, filled, formats, is_silent, judged, read_kinds, reason
 
 SOURCE = """
   WARN("NET/IB : Unable to open device %s", name);
@@ -40,3 +40,13 @@ def test_a_line_is_a_row_noise_unread_or_a_warning() -> None:
     assert judged(Format("x.cc:1", "WARN", "Words that no release ever printed")) == "warning"
     assert judged(Format("x.cc:1", "WARN", "NET/MLX5: Call to mlx5dv_reg_dmabuf_mr failed with error %s")) == "warning"
     assert judged(Format("x.cc:1", "WARN", "dlvsym failed on mlx5dv_is_supported - %s version %s")) == "harmless"
+
+
+def test_a_line_of_a_failure_that_no_check_reads_has_a_reason() -> None:
+    assert {"nvlink untold", "port speed", "mnnvl"} <= read_kinds()
+    silent = Format("x.cc:1", "ATTN", "MemManager: FABRIC handle not valid for entry ptr=%p")
+    assert is_silent(silent)
+    assert "suspended" in reason(silent)
+    assert reason(Format("x.cc:1", "ATTN", "Words that no release ever printed")) == "?"
+    for text in ("NET/IB : %s:%d speed change detected: %d -> %s Mbps", "Connected all rings"):
+        assert not is_silent(Format("x.cc:1", "INFO", text))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.pasted import loud, said, seen
+from tests.pasted import loud, said
 
 TORCH = """[rank3]: torch.distributed.DistBackendError: NCCL error in: ../ProcessGroupNCCL.cpp:1970, unhandled system\
  error (run with NCCL_DEBUG=INFO for details), NCCL version 2.21.5
@@ -89,20 +89,10 @@ FAULTS = {
         BOOTSTRAP.format("NCCL_SOCKET_IFNAME", "^docker0", "lo:127.0.0.1", "lo:127.0.0.1<0> [1]"),
         "NET002",
     ),
-    "two routes": (
-        ROUTES.format("10.8.0.0/20 dev enp37s0f0 proto kernel scope link src 10.8.5.12 metric 100"),
-        "NET002",
-    ),
     "through": ("[1,0]<stdout>:925/925 - 522s - loss: 0.16\n" + SHUT_DOWN.format(2, "RuntimeError"), "JOB006"),
     "stopped": ("INFO Waiting for the batch to arrive\n" + STOPPED.format("15"), "JOB009"),
     "stopped by name": (STOPPED.format("Signals.SIGTERM"), "JOB009"),
     "evicted": ("    message: 1/8 workers are evicted\n    reason: MPIJobEvicted\n    type: Failed\n", "JOB009"),
-    "gate": (
-        "RDMA devices on c05:\nINFRA_ERROR: only 1/4 required IB ports are ACTIVE on c05\n"
-        "srun: error: c05: task 0: Exited with exit code 75\n",
-        "NIC001",
-    ),
-    "remapped row": (NHC.format(63), "GPU002"),
     "files gone": (
         IBSTAT + "ibpanic: [132] main: stat of IB device 'mlx5_8' failed: No such file or directory\n",
         "NIC005",
@@ -169,7 +159,7 @@ HARMLESS = {
 @pytest.mark.parametrize("name", FAULTS)
 def test_the_cause_comes_first(name: str, tmp_path: Path) -> None:
     text, check = FAULTS[name]
-    assert [each["id"] for each in seen(said(tmp_path, text))][:1] == [check]
+    assert [each["id"] for each in said(tmp_path, text)["findings"]][:1] == [check]
 
 
 @pytest.mark.parametrize("name", HARMLESS)
@@ -179,7 +169,7 @@ def test_the_same_words_where_all_is_well_raise_nothing(name: str, tmp_path: Pat
 
 def test_an_exception_of_another_rank_says_more_than_horovods_end(tmp_path: Path) -> None:
     text = "[1,1]<stderr>:ValueError: batch 25 has no labels\n" + SHUT_DOWN.format(2, "RuntimeError")
-    assert "JOB006" not in [each["id"] for each in seen(said(tmp_path, text))]
+    assert "JOB006" not in [each["id"] for each in said(tmp_path, text)["findings"]]
 
 
 def test_a_launcher_that_was_stopped_says_less_than_an_end_with_a_reason(tmp_path: Path) -> None:
@@ -187,7 +177,7 @@ def test_a_launcher_that_was_stopped_says_less_than_an_end_with_a_reason(tmp_pat
         STOPPED.format("15")
         + "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2026-01-01T00:00:00 DUE TO TIME LIMIT ***\n"
     )
-    (only,) = [each for each in seen(said(tmp_path, text)) if each["id"] == "JOB009"]
+    (only,) = [each for each in said(tmp_path, text)["findings"] if each["id"] == "JOB009"]
     assert "time limit" in only["message"]
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.pasted import first_of, loud, said, seen
+from tests.pasted import first_of, loud, said
 
 INIT = (
     "[   38.773115] NVRM: RmInitAdapter failed! (0x26:0xffff:1127)\n"
@@ -103,4 +103,4 @@ def test_an_iommu_that_nothing_makes_pass_is_a_note(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", [UNITS, CMDLINE, UNITS + CMDLINE.replace("quiet", "iommu=pt")])
 def test_an_iommu_that_passes_or_of_which_little_is_known_is_none(tmp_path: Path, text: str) -> None:
-    assert "HST003" not in [each["id"] for each in seen(said(tmp_path, GPUS + text))]
+    assert "HST003" not in [each["id"] for each in said(tmp_path, GPUS + text)["findings"]]

@@ -71,7 +71,6 @@ ELSEWHERE = {
     "nvshmem": ("/src/host/init/init.cu:972: non-zero status: 7 building transport map failed\n", "JOB005"),
     "one gpu": ("processes share GPUs: rank 0 and rank 4 both use cuda:0\n", "JOB004"),
     "given way": ("Job train-7b in project nlp was preempted to make room for another\n", "JOB009"),
-    "stack": ("[<0>] rpc_wait_bit_killable+0x1e/0xb0 [sunrpc]\n[<0>] nfs_file_read+0x6a/0xb0 [nfs]\n", "HST006"),
     "conf files": ("gpu-01: NCCL_IB_TC=106\ngpu-02: NCCL_IB_TC=106\ngpu-03: NCCL_IB_TC=0\n", "JOB003"),
     "setting": ("NCCL_ALGO   n1=Ring n2=Ring n3=Tree   MISMATCH\n", "JOB003"),
     "version": ("ERROR: NCCL version mismatch across nodes: n3 has 2.25.1, others 2.21.5\n", "JOB002"),
@@ -92,8 +91,6 @@ ELSEWHERE = {
     "lightning": ("[rank: 4] Child process with PID 44120 terminated with code 1. Terminating all others\n", "JOB009"),
     "tcp btl": ("[n07:4211] mca_btl_tcp_frag_recv: readv failed: Connection reset by peer (104)\n", "JOB005"),
     "daemon": ("ORTE has lost communication with a remote daemon.\n", "JOB005"),
-    "in the kernel": ("  88123 D    wekafs_read_iter     python train.py --rank 17\n", "HST006"),
-    "lease": ("mmfs: [E] Disk lease period expired 1.2 seconds ago in cluster fs1.\n", "HST006"),
 }  # fmt: skip
 HARMLESS = {
     "not entered": "all ranks entered allreduce 20412\nrank 3 resumed after 2 s\n",

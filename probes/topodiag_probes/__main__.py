@@ -213,7 +213,7 @@ def _write(bundle: Bundle, output: Optional[str]) -> None:
         sys.stdout.buffer.write(packed.getvalue())
         sys.stdout.buffer.flush()
         return
-    with whole(output, "%s.%d.part" % (output, os.getpid())) as handle:
+    with whole(output, private=True) as handle:
         write_tar(bundle, handle)
 
 
@@ -237,6 +237,14 @@ def _redactor(options: argparse.Namespace) -> Optional[Redactor]:
         return Redactor(read_key(options.redact_key, os.environ))
     except (OSError, ValueError) as error:
         raise RefusedError("--redact-key: %s" % error)
+
+
+def _check_key(output: Optional[str], key: Optional[str]) -> None:
+    """Refuse to write the bundle over the key."""
+    if output is None or key is None or key.startswith("env:") or not os.path.exists(output):
+        return
+    if os.path.exists(key) and os.path.samefile(output, key):
+        raise RefusedError("--output %s: is the file of the key" % output)
 
 
 def _check_many(options: argparse.Namespace) -> None:
@@ -307,6 +315,7 @@ def _run(options: argparse.Namespace) -> int:
     if not os.path.isdir(options.root):
         raise RefusedError("--root %s: no such folder" % options.root)
     _check_output(output)
+    _check_key(output, options.redact_key)
     redactor = _redactor(options)
     progress = Progress() if not options.quiet and sys.stderr is not None and sys.stderr.isatty() else None
     try:

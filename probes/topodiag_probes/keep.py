@@ -51,8 +51,7 @@ def keep(packed: bytes, manifest: Dict[str, Any], top: str) -> str:
 
 
 def _write(path: str, data: bytes) -> None:
-    folder, name = os.path.split(path)
-    with whole(path, os.path.join(folder, ".%s.%d.part" % (name, os.getpid()))) as handle:
+    with whole(path) as handle:
         handle.write(data)
         handle.flush()
         os.fsync(handle.fileno())

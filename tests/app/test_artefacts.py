@@ -53,14 +53,14 @@ def test_a_cause_that_no_file_mends_is_in_the_checks_alone() -> None:
 
 
 def test_a_verdict_without_causes_has_nothing_to_write_and_says_so(tmp_path: Path) -> None:
-    assert write_artefacts(str(tmp_path / "fix"), diagnosed(), ()) == [CHECKS]
+    assert write_artefacts(str(tmp_path / "fix"), diagnosed(), []) == [CHECKS]
     assert "there is nothing to write" in (tmp_path / "fix" / CHECKS).read_text()
 
 
 def test_nothing_is_written_into_a_folder_with_something_in_it(tmp_path: Path) -> None:
     (tmp_path / "notes").write_text("mine")
     with pytest.raises(InputError, match="something in it"):
-        write_artefacts(str(tmp_path), diagnosed(), ())
+        write_artefacts(str(tmp_path), diagnosed(), [])
     assert [path.name for path in tmp_path.iterdir()] == ["notes"]
 
 

@@ -6,6 +6,7 @@ import json
 import socket
 import threading
 import time
+import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +17,7 @@ from tests.evidence.live.test_ras import HEAD, WARNINGS, status
 from topodiag.app.diagnose import diagnose
 from topodiag.app.logs import logs, ras
 from topodiag.app.ras import Asking, with_ras
+from topodiag.evidence.live.ras import read_ras
 from topodiag.evidence.live.ras_client import ask, place_of
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Severity
@@ -268,3 +270,34 @@ def test_what_is_no_place_is_refused(given: str) -> None:
 def test_a_job_of_answers_alone_has_the_version_that_they_name() -> None:
     answer = RasAnswer("ras.txt", version="2.26.2", processes=256)
     assert with_ras((), (answer,))[0].nccl_versions == ("2.26.2",)
+
+
+def test_all_answers_together_have_one_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    def drips(to: socket.socket, number: int) -> None:
+        while True:
+            to.sendall(b"x")
+            time.sleep(0.05)
+
+    monkeypatch.setattr("topodiag.app.ras.TALK_S", 1.2)
+    began = time.monotonic()
+    with server(drips) as place, pytest.raises(InputError):
+        ras([place], asking=Asking(times=5, pause_s=0.0))
+    assert time.monotonic() - began < 5
+
+
+def test_small_lines_without_an_answer_cost_no_object_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    tracemalloc.start()
+    text = '{"a":1}\nx\n' * 200_000
+    assert read_ras(text, "answer") == ()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 3 * len(text)
+
+
+def test_a_file_that_is_no_answer_is_not_written_over_by_one(tmp_path: Path) -> None:
+    with server(lambda to, number: to.sendall(as_json())) as place:
+        name = f"{place.replace(':', '_')}-1.txt"
+        (tmp_path / name).write_text("notes of mine")
+        with pytest.raises(InputError, match="would be written over"):
+            ras([place], asking=Asking(times=1, pause_s=0.0, save=str(tmp_path)))
+    assert (tmp_path / name).read_text() == "notes of mine"

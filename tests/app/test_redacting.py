@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from topodiag.app.logs import logs
-from topodiag.app.redacting import redacted
+from topodiag.app.redacting import hidden, redacted
 from topodiag.app.scan import scan
 from topodiag.model.cluster import Cluster, Level
 from topodiag.model.devices import Nic
@@ -156,3 +156,32 @@ def test_a_file_in_the_bundle_of_a_node_keeps_its_name_and_loses_the_node() -> N
     made = redacted(Result(inputs=inputs, nodes=(Node("zebra-17"),)), KEY)
     assert made.inputs[0].path == f"{Tokens(KEY).host('zebra-17')}/json/nvml.json"
     assert "acmecorp" not in made.inputs[1].path
+
+
+def test_a_word_that_no_text_of_ours_holds_is_replaced_in_a_sentence_too() -> None:
+    message = "blocked for more than 122 seconds: task tvandermeer on /data/osprey-sft, 3 GPUs of GPU0-7 wait"
+    made = redacted(found(message), KEY).findings[0].message
+    assert re.fullmatch(
+        r"blocked for more than 122 seconds: task name-\w{10} on /data/host-\w{10}, 3 GPUs of GPU0-7 wait", made
+    ), made
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("gpu1:5021:5386 [0] NCCL INFO Using network IB", ":5021:5386 [0] NCCL INFO Using network IB"),
+        ("Nov 19 04:12:31 gpu1 kernel: link is down", " kernel: link is down"),
+    ],
+)
+def test_a_host_that_is_named_like_a_word_is_replaced_where_only_a_host_can_stand(text: str, kept: str) -> None:
+    made = redacted(found("gpu1: GPU1 is lost on gpu1", "gpu1", evidence=text), KEY).findings[0]
+    token = Tokens(KEY).host("gpu1")
+    assert made.message == f"{token}: GPU1 is lost on {token}"
+    assert made.evidence[0].text.endswith(f"{token}{kept}")
+
+
+def test_secrets_are_hidden_without_redaction_and_all_else_stays() -> None:
+    text = "fetch https://svc:Kestrel77x@git.example.net/x token=glpat-7hUq2Lx9VbN4mT1cRz8K on gpu-07"
+    made = hidden(found(text, "gpu-07", evidence=text)).findings[0]
+    assert made.message == made.evidence[0].text == "fetch https://git.example.net/x token=<hidden> on gpu-07"
+    assert made.where.nodes == ("gpu-07",)

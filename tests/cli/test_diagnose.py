@@ -92,3 +92,15 @@ def test_write_takes_only_a_new_folder_and_reads_nothing_before_it_says_so(stale
     assert "is a folder with something in it" in str(done.exception)
     done, _ = run(str(stale / "node"), "--write", str(stale / "node"))
     assert "is a folder with something in it" in str(done.exception)
+
+
+def test_a_short_text_on_standard_input_is_judged_as_from_a_file(tmp_path: Path) -> None:
+    text = "NCCL version 2.28.3 compiled with CUDA 12.9\nmlx5_2 link_downed 0\nmlx5_7 link_downed 5\n"
+    file = tmp_path / "paste.txt"
+    file.write_text(text)
+    answers = []
+    for given, name in ((str(file), str(file)), ("-", "<stdin>")):
+        done = CliRunner().invoke(cli, ["diagnose", given, "--width", "200"], input=text, obj=Outcome())
+        answers.append((done.exception, done.output.replace(name, "TEXT")))
+    assert answers[0] == answers[1]
+    assert answers[1][0] is None

@@ -19,6 +19,7 @@ from tests.report.html.pages import Element, by_id, data_of, read
 from topodiag.cli import cli
 from topodiag.cli.errors import Outcome, run
 from topodiag.model.sweep import Fabric
+from topodiag.report.formats.types.common import DIAGNOSIS_VERSION, SCHEMA_VERSION
 from topodiag.sweep.plan import first_round
 from topodiag.sweep.planfile import plan_text
 from topodiag_probes.tokens import Tokens
@@ -134,7 +135,7 @@ def test_no_name_address_or_serial_is_left_in_page_or_output(
 def _json(elements: list[Element]) -> str:
     """The JSON of a page as text, once it is seen to be that of a command of ours."""
     held = data_of(elements)
-    assert held["schema_version"] == "1.0"
+    assert held["schema_version"] == (DIAGNOSIS_VERSION if "verdict" in held else SCHEMA_VERSION)
     assert held["tool"]["name"] == "topodiag"
     return json.dumps(held, ensure_ascii=False)
 
@@ -181,7 +182,7 @@ def test_a_job_that_is_well_placed_has_no_map_on_its_page(tmp_path: Path) -> Non
         ("-", "--html writes a file"),
         ("/nowhere/report.html", "its folder does not exist"),
         ("{input}", "would be written over"),
-        ("{output}", "--html and --output name the same file"),
+        ("{output}", "is named for two outputs"),
     ],
 )
 def test_a_place_that_cannot_be_meant_is_refused_before_any_work(

@@ -45,7 +45,7 @@ def node(name: str) -> Node:
 
 def asked(name: str) -> list[tuple[str, Prediction, Any]]:
     return [
-        (f"{name} {version} x{nodes}", predict(node(name), nodes=nodes, version=version, sizes=()),
+        (f"{name} {version} x{nodes}", predict(node(name), nodes=nodes, version=version, sizes=(), whole=True),
          truth(name)[version][str(nodes)])
         for version, nodes in some_of(ASKED, name, always=not name.startswith("gen"))
     ]  # fmt: skip

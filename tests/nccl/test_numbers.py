@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topodiag.nccl.numbers import bus_id, c_float, c_hex, c_int, c_long, single, wrap32
+from topodiag.nccl.numbers import bus_id, c_float, c_hex, c_int, c_long, single, spell_bus_id, wrap32
 
 
 @pytest.mark.parametrize(
@@ -82,3 +82,8 @@ def test_any_text_is_some_bounded_number(text: str) -> None:
     assert 0 <= c_hex(text) < 1 << 64
     assert 0 <= bus_id(text) < 1 << 63
     assert abs(c_float(text)) < 4e38
+
+
+@pytest.mark.parametrize("text", ["0000:1b:00.0", "0009:01:00.3", "12ab:ff:1f.7"])
+def test_a_bus_id_is_spelt_as_it_was_read(text: str) -> None:
+    assert spell_bus_id(bus_id(text)) == text

@@ -14,8 +14,9 @@ from topodiag.model.nccl_enums import Graph
 from topodiag.model.nccl_tree import Element, NcclFile, Refusal
 from topodiag.model.nccl_versions import NEWEST, UnknownVersionError, assumption, spell_version
 from topodiag.model.node import Node
-from topodiag.nccl.predict import MOST_RANKS, SIZES, predict, predict_tree, predicted_communicator
-from topodiag.nccl.prediction import Prediction
+from topodiag.nccl.connect.communicator import Member
+from topodiag.nccl.predict import MOST_RANKS, SIZES, predict, predict_job, predict_tree, predicted_communicator
+from topodiag.nccl.prediction import Prediction, VirtualNic
 
 
 def hopper(gpus: int = 8) -> Element:
@@ -202,7 +203,7 @@ def test_terms_say_when_channels_were_doubled_and_when_none_was_found() -> None:
     doubled = {term.name: term for term in predict_tree(hopper(), explain=True).terms}
     assert "speed 60" in doubled["ring channels"].formula
     assert "shared by two channels" in doubled["ring channels"].formula
-    stuck = {term.name: term for term in predict_tree(pair_without_network(), nodes=2, explain=True).terms}
+    stuck = {term.name: term for term in predict_tree(pair_without_network(), nodes=2, explain=True, whole=True).terms}
     assert "fallback" in stuck["ring channels"].formula
 
 
@@ -251,3 +252,35 @@ def test_the_package_itself_offers_the_question() -> None:
     import topodiag.nccl  # noqa: PLC0415
 
     assert topodiag.nccl.predict is predict
+
+
+def test_nodes_that_only_sockets_join_have_no_price() -> None:
+    """NCCL would count a channel of 0.1 GB/s that no search found."""
+    tree = host(cpu(0, gpu("11"), gpu("12")))
+    made = predict_tree(tree, nodes=2)
+    assert (made.accepted, made.no_nic, made.nccl_nodes) == (True, True, 2)
+    assert (made.graphs, made.choices, made.channels) == ((), (), None)
+    assert not predict_tree(tree).no_nic
+    assert not predict_tree(host(cpu(0, gpu("11"), nic("12"))), nodes=2).no_nic
+    mixed = predict_job([(tree, ()), (tree, ())], [Member(at, at, "0000:11:00.0") for at in range(2)])
+    assert (mixed.no_nic, mixed.choices) == (True, ())
+
+
+def test_virtual_nics_are_named_with_what_their_ports_carry() -> None:
+    made = predict_tree(host(cpu(0, gpu("11"), nic("12", nets=2, port=1))), nodes=2)
+    assert made.virtual_nics == (VirtualNic("NET/0-2", "mlx5_12_0+mlx5_12_1", 50.0),)
+    assert made.graphs[0].orders[0][0] == "NET/0-2"
+
+
+def test_ranks_stand_on_gpus_by_their_numbers_so_that_those_without_a_nic_come_by_rank() -> None:
+    """GPU 0 brings the switch of GPU 1's NIC before the switch of its own sibling."""
+    tree = host(cpu(0, pci("01", gpu("11", dev=1)), pci("02", gpu("12", dev=0)), pci("03", nic("13"))))
+    made, whole = predict_tree(tree, nodes=2), predict_tree(tree, nodes=2, whole=True)
+    assert made.graphs[0].orders != whole.graphs[0].orders
+
+
+def test_settings_of_what_is_not_followed_are_named() -> None:
+    assert predict_tree(hopper(), env={"NCCL_IB_RAIL_POLICY": "CX9:FLIP"}).assumed == (
+        "NCCL_IB_RAIL_POLICY is not followed: rails that NCCL gives ConnectX-9",
+    )
+    assert predict_tree(hopper(), env={"NCCL_CTA_POLICY": "0", "NCCL_ALGO": "Ring"}).assumed == ()

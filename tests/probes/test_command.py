@@ -154,6 +154,22 @@ def test_the_same_key_redacts_the_same_on_every_host(pyz: Path, machine: Path, t
     assert b"a088:c203:0055:1234" not in b"".join(outputs[0].values())
 
 
+def test_the_key_is_not_written_over_by_the_bundle(pyz: Path, machine: Path, tmp_path: Path):
+    key, link = tmp_path / "key", tmp_path / "link"
+    key.write_text("a site's key")
+    link.symlink_to(key)
+    done = _run(pyz, "--root", str(machine), "--redact", "--redact-key", str(key), "-q", "-o", str(link))
+    assert (done.returncode, b"is the file of the key" in done.stderr) == (2, True)
+    assert key.read_text() == "a site's key"
+
+
+def test_a_new_bundle_is_for_its_owner_alone(pyz: Path, machine: Path, tmp_path: Path):
+    target = tmp_path / "bundle.tar.gz"
+    assert _run(pyz, "--root", str(machine), "-q", "-o", str(target)).returncode == 0
+    assert target.stat().st_mode & 0o777 == 0o600
+    assert [each.name for each in tmp_path.iterdir()] == [target.name]
+
+
 def test_a_reader_that_has_enough_ends_it_quietly(pyz: Path):
     process = subprocess.Popen([sys.executable, str(pyz), "-q"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stdout is not None

@@ -10,9 +10,9 @@ from rich.cells import cell_len
 
 from tests.scanned import scanned
 from topodiag.evidence.intake.fixtures import fixtures
+from topodiag.model.gpu_sight import Sight, gpu_sight
 from topodiag.report.interface import Style
 from topodiag.report.registry import names, report
-from topodiag.report.words import Sight, gpu_sight
 
 SCHEMA = json.loads((files("topodiag.report") / "schema" / "result-1.0.schema.json").read_text())
 jsonschema.Draft202012Validator.check_schema(SCHEMA)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -25,10 +26,16 @@ def seen(check: str, severity: Severity = E, *, line: Origin = LINE, **parts: An
     return replace(found(check, severity, **parts), evidence=(line,))
 
 
-def verdict(*findings: Finding, case: Case | None = None, clean: str = "", **parts: Any) -> Verdict:
-    """The verdict on these findings; `clean` are checks that found nothing, on n0 or in the job."""
+def verdict(
+    *findings: Finding, case: Case | None = None, clean: str = "", on: Sequence[str] = ("n0",), **parts: Any
+) -> Verdict:
+    """The verdict on these findings; `clean` are checks that found nothing, on these nodes or in the job."""
     case = case or Case()
-    outcomes = tuple(Outcome(each, Status.CLEAN, "" if each.startswith("NET") else "n0") for each in clean.split())
+    outcomes = tuple(
+        Outcome(check, Status.CLEAN, node)
+        for check in clean.split()
+        for node in ([""] if check.startswith("NET") else on)
+    )
     made = Result(nodes=case.nodes, jobs=case.jobs, outcomes=outcomes, findings=arranged(findings, case), **parts)
     return judge(made, case)
 

@@ -194,7 +194,7 @@ def test_what_ended_the_job_stands_before_what_costs_more() -> None:
 
 
 def test_parts_that_were_judged_clean_are_ruled_out_and_those_that_nobody_judged_are_not() -> None:
-    told = verdict(case=running(), clean="NVL001 NET001")
+    told = verdict(case=running(), clean="NVL001 NET001", on=("n0", "n1"))
     assert [each.what for each in told.ruled_out] == ["NVLink", "sockets in the place of RDMA"]
     assert told.ruled_out[1].evidence
 
@@ -217,11 +217,16 @@ def test_an_accused_part_is_never_ruled_out() -> None:
     assert "NVLink" not in {each.what for each in told.ruled_out}
 
 
-def test_ruled_out_says_how_many_of_the_nodes_were_seen() -> None:
-    told = verdict(case=running(), clean="NVL001")
-    assert (
-        told.ruled_out[0].by == "all NVLinks of every GPU are active at their rate on n0 (1 of 2 nodes seen) (NVL001)"
-    )
+def test_what_was_seen_on_some_of_the_nodes_is_not_ruled_out() -> None:
+    assert not verdict(case=running(), clean="NVL001", on=("n0",)).ruled_out
+    [all_seen] = verdict(case=running(), clean="NVL001", on=("n0", "n1")).ruled_out
+    assert all_seen.by == "all NVLinks of every GPU are active at their rate on n[0-1] (NVL001)"
+
+
+@pytest.mark.parametrize("check", ["NVL003", "NVL004"])
+def test_a_warning_about_a_part_speaks_against_ruling_it_out(check: str) -> None:
+    told = verdict(seen(check, W), case=running(), clean="NVL001", on=("n0", "n1"))
+    assert "NVLink" not in {part.what for part in told.ruled_out}
 
 
 def test_the_next_evidence_is_a_capture_of_the_odd_node_whose_siblings_are_known() -> None:
@@ -377,9 +382,10 @@ def test_what_confirms_a_cause_is_run_in_the_pods_where_there_are_pods() -> None
 def test_what_could_not_be_judged_of_a_job_is_not_ruled_out_by_its_nodes() -> None:
     case = replace(running(), nodes=(Node("n0"),))
     clean, unsure = Outcome("ENV001", Status.CLEAN, "n0"), Outcome("ENV001", Status.UNKNOWN, "job")
-    told = judge(Result(nodes=case.nodes, jobs=case.jobs, outcomes=(clean,)), case)
+    clean = (clean, replace(clean, node="n1"))
+    told = judge(Result(nodes=case.nodes, jobs=case.jobs, outcomes=clean), case)
     assert [each.what for each in told.ruled_out] == ["settings"]
-    assert not judge(Result(nodes=case.nodes, jobs=case.jobs, outcomes=(clean, unsure)), case).ruled_out
+    assert not judge(Result(nodes=case.nodes, jobs=case.jobs, outcomes=(*clean, unsure)), case).ruled_out
 
 
 @pytest.mark.parametrize(
@@ -395,3 +401,10 @@ def test_a_job_whose_own_line_names_a_fault_that_ends_it_failed(fault: str, text
     event = replace(jobs.event("device", text), details={"fault": fault})
     case = Case(jobs=(jobs.job(2, events=[event]),))
     assert verdict(seen("HST001", line=LOG), case=case).state is state
+
+
+def test_settings_are_not_ruled_out_where_any_finding_names_one() -> None:
+    clean = "ENV001 ENV002 JOB003"
+    assert "settings" in [each.what for each in verdict(seen("NET003", W), clean=clean).ruled_out]
+    named = replace(seen("NET003", W), settings=(("NCCL_IB_HCA", "^m4"),))
+    assert "settings" not in [each.what for each in verdict(named, clean=clean).ruled_out]

@@ -115,8 +115,9 @@ def test_hardware_explains_before_placement() -> None:
     assert causes(found("PLC001"), found("NIC002"), found("BEN001"))["BEN001"] == "NIC002"
 
 
-def test_wrong_results_hide_nothing() -> None:
-    assert not any("BEN004" in rule.causes for rule in RULES)
+def test_wrong_results_explain_how_the_benchmark_ended_and_nothing_else() -> None:
+    effects = {effect for rule in RULES if "BEN004" in rule.causes for effect in rule.leads_to}
+    assert effects == {"JOB009", "BEN006", "JOB005"}
 
 
 def test_rules_speak_of_checks_and_say_why() -> None:
@@ -230,3 +231,21 @@ def test_a_port_that_the_job_did_not_list_ends_no_connection_of_it() -> None:
     case = failing("ib completion")
     left_out = replace(found("NIC001"), where=Where(nodes=("n0",), nics=("mlx5_9",)))
     assert causes(left_out, found("JOB005"), case=case)["JOB005"] == ""
+
+
+@pytest.mark.parametrize(
+    ("settings", "missing", "cause"),
+    [
+        ((("NCCL_IB_HCA", "^m4,m5"),), ("m4", "m5"), "NET003"),
+        ((("NCCL_IB_HCA", "^m4,m5"),), ("m5", "m6"), ""),  # another device is gone as well
+        ((), ("m4", "m5"), ""),  # nothing names them
+    ],
+)
+def test_a_setting_that_names_the_missing_nics_is_their_one_cause(
+    settings: tuple[tuple[str, str], ...], missing: tuple[str, ...], cause: str
+) -> None:
+    left_out = replace(found("NET003"), settings=settings)
+    left_out = replace(left_out, where=replace(left_out.where, nics=("m4", "m5")))
+    gone = found("NIC005", W)
+    gone = replace(gone, where=replace(gone.where, nics=missing))
+    assert causes(left_out, gone)["NIC005"] == cause

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.pasted import chain, loud, said, seen
+from tests.pasted import chain, loud, said
 
 NO_CUDA = (
     "CUDA unknown error - this may be due to an incorrectly set up environment, e.g. changing env variable"
@@ -38,7 +38,7 @@ def test_cuda_that_does_not_start_is_why_a_rank_does_not_come(tmp_path: Path, he
     ],
 )
 def test_other_unknown_errors_and_advice_say_nothing_of_device_nodes(tmp_path: Path, line: str) -> None:
-    assert "HST002" not in [each["id"] for each in seen(said(tmp_path, line + WAITED))]
+    assert "HST002" not in [each["id"] for each in said(tmp_path, line + WAITED)["findings"]]
 
 
 @pytest.mark.parametrize(

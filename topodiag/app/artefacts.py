@@ -20,7 +20,7 @@ from topodiag.nccl.topo.detect import LackingError, tree_of
 from topodiag.verdict.headline import cause_words
 from topodiag.words.fold import fold_hosts
 from topodiag.words.text import clean
-from topodiag.writing import check_apart, check_new_folder, replacing
+from topodiag.writing import check_new_folder, replacing
 
 CHECKS = "CHECKS.txt"
 MAX_HOSTS = 64
@@ -65,16 +65,14 @@ def artefacts(result: Result, paths: Sequence[str]) -> list[Artefact | Unmade]:
     return made
 
 
-def write_artefacts(folder: str, result: Result, paths: Sequence[str]) -> list[str]:
+def write_artefacts(folder: str, result: Result, made: Sequence[Artefact | Unmade]) -> list[str]:
     """Write the files into a new or empty folder, with CHECKS.txt beside them; their names. Raises InputError where the
     folder cannot take them, before anything is written."""
     check_new_folder(folder)
-    check_apart(folder, paths)
-    made = artefacts(result, paths)
     texts = {each.name: each.text for each in made if isinstance(each, Artefact)}
     texts[CHECKS] = checks_text(result, made)
     place = Path(folder)
-    place.mkdir(exist_ok=True)
+    place.mkdir(mode=0o700, exist_ok=True)
     for name, text in texts.items():
         with replacing(str(place / name)) as raw:
             raw.write(text.encode())
@@ -87,7 +85,7 @@ def checks_text(result: Result, made: Sequence[Artefact | Unmade]) -> str:
     lines = [f"Verdict: {result.verdict.state.value}: {clean(result.verdict.headline)}", ""]
     for number, cause in enumerate(result.verdict.causes, start=1):
         lines.append(f"{number}. {cause.finding.id} {clean(cause_words(cause.finding))} ({cause.status.value})")
-        own = [each for each in made if each.cause is cause]
+        own = [each for each in made if each.cause == cause]
         for each in own:
             if isinstance(each, Artefact):
                 lines += [f"   file   {each.name}", f"   apply  {each.apply}", f"   check  {each.check}"]

@@ -45,8 +45,8 @@ def read_beside(
     gaps: list[NotObserved] = []
     for piece in intake.of(kind):
         alone = is_alone(piece, kind)
-        if not alone and piece.size < 0:
-            continue  # standard input is read once, by the reader of logs
+        if not alone and piece.size < 0 and piece.held is None:
+            continue  # standard input that goes on is read once, by the reader of logs
         try:
             blob = read_piece(intake, piece, most)
         except InputError as error:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from topodiag.app.machine import only
 from topodiag.app.opening import stream_for
+from topodiag.app.progress import progress_of
 from topodiag.app.scan import PART, node_case
 from topodiag.evidence.intake.captures import captures
 from topodiag.evidence.intake.gather import gather
@@ -19,7 +20,6 @@ from topodiag.evidence.intake.kinds import NODE_KINDS, Kind
 from topodiag.evidence.intake.pieces import STDIN, Intake, Piece, folded, refusal
 from topodiag.evidence.intake.reading import read_piece
 from topodiag.evidence.intake.spool import spooled
-from topodiag.evidence.likeness.texts import likeness_of, short_texts
 from topodiag.model.case import Case
 from topodiag.model.errors import InputError, TopodiagError
 from topodiag.model.finding import Input
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from topodiag.model.cluster import Cluster
     from topodiag.model.job import Job
     from topodiag.model.layout import Layout
-    from topodiag.model.likeness import Likeness
     from topodiag.model.rank_hosts import RankHosts
 
 LOGGED = frozenset({
@@ -55,14 +54,10 @@ JOINED = frozenset({Kind.PODS, Kind.HOSTFILE, Kind.RANKFILE, Kind.RANK_MAP, Kind
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A case, its measured runs with the files that they were read from (None without one), and the texts as they
-    stand where they are short and all that is given; `likeness` is what these are like, where they were opened for
-    nothing else."""
+    """A case, and its measured runs with the files that they were read from (None without one)."""
 
     case: Case
     runs: Given | None = None
-    texts: tuple[Blob, ...] = ()
-    likeness: Likeness | None = None
 
 
 def _as_it_is(case: Case) -> Case:
@@ -75,13 +70,9 @@ def open_case(paths: Sequence[str], live: Callable[[Case], Case] = _as_it_is, *,
     InputError where nothing of the paths can be judged, and LayoutError where `sizes` do not make the job's ranks."""
     if not paths:
         return Opened(_related(live(Case())))
-    texts, intake = short_texts(gather(paths, stdin=stream_for(paths)))
+    intake = gather(paths, stdin=stream_for(paths))
     if not intake.of(*JUDGED):
-        likeness = likeness_of(texts)
-        if likeness is None:
-            raise refusal(intake, JUDGED, "evidence that can be judged")
-        case = Case(inputs=tuple(_unknown(each) for each in texts))
-        return Opened(_related(live(case)), texts=texts, likeness=likeness)
+        raise refusal(intake, JUDGED, "evidence that can be judged")
     tables = [piece for piece in intake.of(Kind.NCCL_TESTS) if piece.path != STDIN]
     logged = [piece for piece in intake.of(*LOGGED) if piece not in tables]
     case = _nodes(intake, bool(tables or logged))
@@ -89,18 +80,20 @@ def open_case(paths: Sequence[str], live: Callable[[Case], Case] = _as_it_is, *,
     declared, case = (sizes, case) if sizes is not None else _declared(intake, case)
     case = replace(case, sizes=declared)
     if logged:
-        case = _with(case, _jobs(intake, logged, declared, must_fit=sizes is not None))
+        try:
+            case = _with(case, _jobs(intake, logged, declared, must_fit=sizes is not None))
+        except InputError as error:  # a text that only began like a log costs itself, where there is more to judge
+            if not case.nodes and runs is None:
+                raise
+            case = _without(case, error)
+        case = replace(case, progress=progress_of(intake, logged))
     case = _with_joined(case, intake)
     if runs is not None:
         case = replace(case, runs=runs.runs, jobs=(*case.jobs, *runs.jobs))
     taken = {item.path for item in case.inputs} | ({file.path for file in runs.files} if runs is not None else set())
     aside = [each for each in intake.beside(*JUDGED, *JOINED) if each.path not in taken]
     case = _with(case, Case(not_observed=tuple(NotObserved(PART, note) for note in folded(aside))))
-    return Opened(_related(live(_with_one_node_each(case))), runs, texts)
-
-
-def _unknown(text: Blob) -> Input:
-    return Input(text.name, Kind.TEXT.value, lines=text.data.count(b"\n") + 1)
+    return Opened(_related(live(_with_one_node_each(case))), runs)
 
 
 def _with_one_node_each(case: Case) -> Case:
@@ -288,6 +281,7 @@ def _with(case: Case, more: Case) -> Case:
         inputs=(*case.inputs, *more.inputs),
         not_observed=tuple(dict.fromkeys((*case.not_observed, *more.not_observed))),
         unread=tuple(dict.fromkeys((*case.unread, *more.unread))),
+        progress=(*case.progress, *more.progress),
     )
 
 

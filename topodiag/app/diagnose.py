@@ -19,17 +19,13 @@ from topodiag.app.machine import Machine, lacking
 from topodiag.app.scan import judged as judged_nodes
 from topodiag.checks.registry import Subject, ids_of
 from topodiag.checks.run import fold
-from topodiag.evidence.likeness.texts import likeness_of
 from topodiag.model.case import Case
 from topodiag.model.finding import Finding, Outcome
 from topodiag.model.identity import Identity
-from topodiag.model.maker import case_makers
 from topodiag.model.result import Result
 from topodiag.placement.job_step import PlacedJobs
 from topodiag.verdict.judge import judge
-from topodiag.verdict.leads import leaves_open, with_leads
 from topodiag.verdict.order import arranged
-from topodiag.words.dialect import Maker
 
 if TYPE_CHECKING:
     from topodiag.app.ras import Asking
@@ -56,12 +52,7 @@ def diagnose(
         opened = open_case(paths, lambda case: asked(case, places, asking), sizes=layout)
     else:
         opened = open_case(paths, sizes=layout)
-    result = _joined(opened.case, _results(opened), trained)
-    if not opened.texts or not leaves_open(result) or Maker.AMD in case_makers(opened.case):
-        # The texts that others are like are of NVIDIA's machines: a resemblance says nothing about AMD's.
-        return result
-    likeness = opened.likeness or likeness_of(opened.texts)
-    return with_leads(result, likeness) if likeness is not None else result
+    return _joined(opened.case, _results(opened), trained)
 
 
 def _results(opened: Opened) -> list[Result]:
@@ -110,6 +101,7 @@ def _joined(case: Case, results: Sequence[Result], trained: Mapping[str, Any] | 
         ),
         unread=tuple(dict.fromkeys(chain(*(each.unread for each in results), case.unread))),
         jobs=case.jobs,
+        progress=case.progress,
         benchmarks=tuple(run for each in results for run in each.benchmarks),
         unexplained=tuple(dict.fromkeys(line for each in results for line in each.unexplained)),
         identity=case.identity,

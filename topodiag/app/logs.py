@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from topodiag.app.beside import is_alone
 from topodiag.app.diagnostics import diagnostics, with_diagnostics
 from topodiag.app.inspector import inspected, with_inspection
+from topodiag.app.job_progress import with_progress
 from topodiag.app.opening import stream_for
 from topodiag.app.ras import Asking, live_answers, ras_answers, with_ras
 from topodiag.app.scan import PART
@@ -141,13 +142,15 @@ def job_case(intake: Intake, options: LogOptions | None = None, on_progress: Rea
             return Case(jobs=with_beside(()), inputs=asked, not_observed=(*silent, NotObserved(PART, str(error))))
         dumps = {each.path: each.name for each in found.flight}
         records, problems = read_flight(tuple(dict.fromkeys((*dumps, *chosen.flight))), dumps)
+        rebuilt = rebuild(found.facts, found.files, chosen.layout, descriptions(records))
+        rebuilt = with_progress(rebuilt, plain)
     if chosen.save is not None:
-        with replacing(chosen.save) as stream:
+        with replacing(chosen.save, private=True) as stream:
             save(stream, found.facts, found.files)
     gaps = [NotObserved(PART, note) for note in found.notes]
     gaps += [NotObserved("part of the flight recorder", problem) for problem in problems]
     # The facts are let go with this frame: their memory is better used by the checks.
-    jobs = noted(_with_flight(rebuild(found.facts, found.files, chosen.layout, descriptions(records)), records))
+    jobs = noted(_with_flight(rebuilt, records))
     return Case(
         jobs=with_beside(jobs),
         flight=records,

@@ -13,7 +13,7 @@ from topodiag.app.beside import read_beside
 from topodiag.evidence.intake.kinds import Kind
 from topodiag.evidence.intake.pieces import Intake
 from topodiag.evidence.live.ras import MAX_BYTES, in_order, read_ras
-from topodiag.evidence.live.ras_client import ask, place_of
+from topodiag.evidence.live.ras_client import ANSWER_S, ask, place_of
 from topodiag.model.connections import no_connections
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Input
@@ -134,6 +134,8 @@ class Asking:
 
 _REFUSAL = re.compile(rb"^(?:BUSY: |ERROR: (?!Unknown command SET FORMAT))[ -~]{1,200}", re.M)
 """src/ras/client_support.cc. A server before 2.28.7 refuses the format alone, and goes on with text."""
+TALK_S = 2 * ANSWER_S
+"""Seconds for all answers together, beyond the pauses between them: a server that sends a byte a second ends."""
 MORE = 4
 """Answers asked for beyond those wanted, where one was empty or of another job on the same port."""
 
@@ -150,13 +152,20 @@ def live_answers(
     failures: dict[str, InputError] = {}
     wanted, asked = asking.times, 0
     own = {given: f"{given}:{port}" for given, _, port in known if str(port) not in given}
+    if asking.save is not None:
+        _check_kept(asking.save, [_kept_name(given, n) for given in places for n in range(1, wanted + MORE + 1)])
+    end = time.monotonic() + TALK_S + asking.times * asking.pause_s
     while asked < wanted:
         if asked:
             time.sleep(asking.pause_s)
         for given, host, port in known:
+            left = end - time.monotonic()
+            if left <= 0 and (inputs or failures):
+                gaps.setdefault(given, NotObserved(PART, f"{given}: not asked again, the time of the whole was over"))
+                continue
             tell(f"asking {given}, {asked + 1} of {wanted}")
             try:
-                data = ask(host, port)
+                data = ask(host, port, answer_s=max(1.0, min(ANSWER_S, left)))
             except InputError as error:
                 failures[given] = error
                 continue
@@ -165,12 +174,14 @@ def live_answers(
             answers += found
             inputs.append(Input(name, Kind.RAS.value, hashlib.sha256(data).hexdigest(), data.count(b"\n"), len(found)))
             if asking.save is not None:
-                _keep(asking.save, f"{given}-{asked + 1}.txt", data)
+                _keep(asking.save, _kept_name(given, asked + 1), data)
             if not found:
                 gaps[given] = NotObserved(PART, f"{given}: {_why_nothing(data)}")
         if failures and not inputs:
             raise next(iter(failures.values()))
         asked += 1
+        if time.monotonic() >= end:
+            break
         if asked == wanted < asking.times + MORE and not _enough(answers, asking.times):
             wanted += 1
     silent = [NotObserved(PART, str(error)) for error in failures.values()]
@@ -192,11 +203,25 @@ def _enough(answers: Sequence[RasAnswer], times: int) -> bool:
     return bool(apart) and all(len(group) >= times for group in apart)
 
 
+def _kept_name(given: str, number: int) -> str:
+    safe = "".join(letter if letter.isalnum() or letter in "-._" else "_" for letter in given)
+    return f"{safe}-{number}.txt"
+
+
+def _check_kept(folder: str, names: Sequence[str]) -> None:
+    """Raise InputError where a file with the name of an answer is none."""
+    for name in names:
+        path = os.path.join(folder, name)
+        if os.path.isfile(path) and os.path.getsize(path):
+            with open(path, encoding="utf-8", errors="replace") as stream:
+                if not read_ras(stream.read(MAX_BYTES), name):
+                    raise InputError(path, "is no answer of RAS, and would be written over", hint="name another folder")
+
+
 def _keep(folder: str, name: str, data: bytes) -> None:
     try:
-        os.makedirs(folder, exist_ok=True)
+        os.makedirs(folder, mode=0o700, exist_ok=True)
     except OSError as error:
         raise InputError(folder, f"cannot be made: {error.strerror or error}") from None
-    safe = "".join(letter if letter.isalnum() or letter in "-._" else "_" for letter in name)
-    with replacing(os.path.join(folder, safe)) as stream:
+    with replacing(os.path.join(folder, name), private=True) as stream:
         stream.write(data)

@@ -1,8 +1,8 @@
 """`--redact` on a report: names, addresses and serials replaced by the tokens that the collector gives them.
 
 The same key gives the same token for the same thing, in bundles and in reports. Quotes of evidence and paths are
-redacted as the collector redacts its files: each word that is not known to be harmless is replaced. Sentences of ours
-keep their words and lose the names, addresses and serials in them.
+redacted as the collector redacts its files: each word that is not known to be harmless is replaced. A sentence of ours
+may quote evidence anywhere: it keeps the words that topodiag's own texts are made of, and nothing else.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from enum import Enum
 from typing import Any, TypeVar
 
+from topodiag.app.own_words import is_own
 from topodiag_probes.redact import Redactor, read_key
+from topodiag_probes.secrets import without_secrets
 
 T = TypeVar("T")
 
@@ -39,6 +41,56 @@ _RUN_IDS = frozenset({("SweepRun", "id"), ("Fault", "runs"), ("SweepResult", "ru
 _NODE_SET = re.compile(r"[A-Za-z0-9._-]{1,200}\[[0-9,-]{1,2000}\][A-Za-z0-9._-]{0,200}")
 
 
+_HOST = r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}"
+_AT_HOST = re.compile(
+    rf"(?<![\w.-]){_HOST}(?=:[0-9]{{1,9}}(?::[0-9]{{1,9}})? \[)"  # the head of NCCL's lines
+    rf"|(?<=[0-9]{{2}}:[0-9]{{2}}:[0-9]{{2}} ){_HOST}(?= [\w.-]{{1,60}}(?:\[[0-9]+\])?:)"  # that of syslog
+    rf"|\A{_HOST}(?=[:,] |\Z)|(?<=\bon ){_HOST}|(?<=\bnode ){_HOST}"  # sentences of ours
+)
+
+
+class _OfReport(Redactor):
+    """The collector's redactor, which also knows sentences of ours."""
+
+    _ours = False
+
+    def prose(self, text: str) -> str:
+        """A sentence: as a quote, but for the words of our own texts."""
+        if text in self._names.hosts:
+            return self.tokens.host(text)
+        self._ours = True
+        try:
+            return self.text(text)
+        finally:
+            self._ours = False
+
+    def text(self, text: str) -> str:
+        return super().text(_AT_HOST.sub(self._known_host, text))
+
+    def _known_host(self, match: re.Match[str]) -> str:
+        """A host whose name is a word as well (`gpu1`), where only a host can stand."""
+        return self.tokens.host(match[0]) if match[0] in self._names.hosts else match[0]
+
+    def _run(self, match: re.Match[str]) -> str:
+        run = match[0]
+        return run if self._ours and run not in self._bare and is_own(run) else super()._run(match)
+
+
+class _SecretsAlone:
+    """Hides secrets, and lets all else stand."""
+
+    def text(self, text: str) -> str:
+        return without_secrets(text) if _MAY_HOLD.search(text) else text
+
+    prose = text
+
+
+_MAY_HOLD = re.compile(
+    r"://|PRIVATE KEY|[A-Za-z0-9_+/$-]{16}|(?i:pass|pw|secret|token|key|cred|auth|cookie|jwt|session)"
+)
+"""What each text with a secret has, of whatever form: most texts have none of it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Paths:
     """What a command was given to read, as its report names it."""
@@ -49,7 +101,8 @@ class Paths:
 def redacted(value: T, key: bytes | None = None) -> T:
     """A result, or any other value of dataclasses, as others may read it; of a tuple the same thing has the same token
     in each part. `key` None: the one of TOPODIAG_REDACT_KEY, else one that is forgotten."""
-    redactor = Redactor(key if key is not None else read_key(None, os.environ))
+    value = hidden(value)
+    redactor = _OfReport(key if key is not None else read_key(None, os.environ))
     strings: dict[str, None] = {}
     hosts: set[str] = set()
     paths: set[str] = set()
@@ -63,6 +116,11 @@ def redacted(value: T, key: bytes | None = None) -> T:
     known = sorted(hosts)
     redactor.learn(known, [each for each in lists if _stem(each, known)], strings)
     return _Walk(redactor, frozenset(each for each in paths if "/" in each or "." in each)).value(value, "", "")
+
+
+def hidden(value: T) -> T:
+    """The value without secrets: tokens of known services, logins in addresses, keys. Names and addresses stay."""
+    return _Walk(_SecretsAlone(), frozenset()).value(value, "", "")
 
 
 def _is_quoted(owner: str, name: str) -> bool:
@@ -114,10 +172,12 @@ def _texts(value: Any, owner: str, name: str) -> Iterator[tuple[str, str, str]]:
 class _Walk:
     """Makes a copy of a value with its texts replaced; what has none stays the very object."""
 
-    def __init__(self, redactor: Redactor, paths: frozenset[str]) -> None:
+    def __init__(self, redactor: Redactor | _SecretsAlone, paths: frozenset[str]) -> None:
         self._redactor = redactor
         self._paths = paths
         self._known: dict[tuple[Callable[[str], str], str], str] = {}
+        self._made: dict[int, tuple[Any, Any]] = {}
+        """By identity what was replaced, kept alive, and what by: a line of evidence stands in many facts."""
 
     def value(self, value: T, owner: str, name: str) -> T:
         """`owner` and `name` say in which field of which class the value stands."""
@@ -125,7 +185,10 @@ class _Walk:
         if isinstance(value, str) and not isinstance(value, Enum):
             made = self._text(value, owner, name)
         elif names := _fields_of(value):
-            made = self._fields(value, names)
+            kept = self._made.get(id(value))
+            if kept is None:
+                kept = self._made[id(value)] = value, self._fields(value, names)
+            made = kept[1]
         elif isinstance(value, Mapping):
             made = {self.value(key, owner, "key"): self.value(each, owner, name) for key, each in value.items()}
         elif isinstance(value, tuple) and hasattr(value, "_fields"):
@@ -167,13 +230,13 @@ class _Walk:
 
     def _sentence(self, text: str) -> str:
         """Our own words; a path among them is redacted as it is where it stands alone."""
-        return self._redactor.prose(_WORD.sub(self._path, text) if self._paths else text)
-
-    def _path(self, match: re.Match[str]) -> str:
-        place = _PLACE.match(match[0])
-        if place is None or place[1] not in self._paths:
-            return match[0]
-        return self._quoted(place[1]) + place[2]
+        parts, last = [], 0
+        for match in _WORD.finditer(text) if self._paths else ():
+            place = _PLACE.match(match[0])
+            if place is not None and place[1] in self._paths:
+                parts += [self._redactor.prose(text[last : match.start()]), self._quoted(place[1])]
+                last = match.start() + len(place[1])
+        return "".join([*parts, self._redactor.prose(text[last:])])
 
     def _quoted(self, text: str) -> str:
         # The collector named the files of a bundle, and redacted those names itself where they hold one.
@@ -185,4 +248,4 @@ class _Walk:
         return self._redactor.text(text)
 
 
-__all__ = ["Paths", "redacted"]
+__all__ = ["Paths", "hidden", "redacted"]

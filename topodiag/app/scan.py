@@ -168,7 +168,7 @@ def _save(bundle: Bundle, path: str) -> None:
     from topodiag_probes.bundle import write_folder, write_tar  # noqa: PLC0415
 
     if path.endswith(ARCHIVE):
-        with replacing(path) as file:
+        with replacing(path, private=True) as file:
             write_tar(bundle, file)
         return
     with new_folder(path) as folder:

@@ -50,7 +50,7 @@ def step_times(intake: Intake) -> StepTimes:
     back: list[bytes] = []
 
     def read(text: str, name: str) -> tuple[StepSeries, ...]:
-        if name in only and not {Kind.NCCL_LOG, Kind.JOB_OUTPUT} & set(speaking_kinds(text.encode())[0]):
+        if name in only and not {Kind.NCCL_LOG, Kind.JOB_OUTPUT} & set(speaking_kinds(text.encode())):
             alone.add(name)
         elif name == STDIN_NAME:
             back.append(text.encode())

@@ -31,9 +31,11 @@ from topodiag.nccl.topo import changes as edits
 from topodiag.nccl.topo.changes import Change, ChangeError, apply
 from topodiag.nccl.topo.compare import Difference, compare
 from topodiag.nccl.topo.detect import Detected, LackingError, tree_of
+from topodiag.nccl.topo.devices_added import UnfitSystemError, bare_gpus, with_devices
 from topodiag.nccl.topo.merge import loaded
 from topodiag.nccl.topo.names import device_names
 from topodiag.verdict.order import arranged
+from topodiag.words.fold import plural
 
 if TYPE_CHECKING:
     from topodiag.model.job import Job
@@ -78,10 +80,11 @@ def result_of(*topologies: Topology) -> Result:
     )
 
 
-def open_topology(path: str, env: Mapping[str, str] | None = None) -> Topology:
+def open_topology(path: str, env: Mapping[str, str] | None = None, system: str | None = None) -> Topology:
     """A topology file, a bundle, `lstopo` XML, pasted tool output, `fixture:NAME`, or `-`. Raises InputError.
 
-    `env` adds to the settings that the node carries; those that choose NICs matter to a node without a file.
+    `env` adds to the settings that the node carries; those that choose NICs matter to a node without a file. `system`
+    names the machine of a file that leaves its GPUs to NCCL.
     """
     read = one_node(path)
     node = read.node
@@ -91,7 +94,22 @@ def open_topology(path: str, env: Mapping[str, str] | None = None) -> Topology:
     except LackingError as lacking:
         hint = "it takes a topology file (NCCL_TOPO_DUMP_FILE), or a bundle: topodiag scan --save node.tar.gz"
         raise InputError(path, f"is not enough for NCCL's topology: {lacking}", hint=hint) from None
+    if system is not None:
+        found = _of_system(path, found, system)
     return Topology(path, node, found.tree, found.assumed, read)
+
+
+def _of_system(path: str, found: Detected, name: str) -> Detected:
+    """A file with the GPUs and NICs of a known system in the places that it leaves to NCCL. Raises InputError."""
+    from topodiag.cost.tiers import UnknownSystemError, find_system  # noqa: PLC0415 - for such files only
+
+    if not bare_gpus(found.tree):
+        raise InputError(path, "describes its GPUs itself", hint="leave --system out")
+    try:
+        made = with_devices(found.tree, find_system(name))
+    except (UnknownSystemError, UnfitSystemError) as unfit:
+        raise InputError(path, str(unfit)) from None
+    return Detected(made.tree, (*found.assumed, *made.assumed))
 
 
 def _with_machine(node: Node, env: Mapping[str, str]) -> Detected | None:
@@ -208,15 +226,19 @@ def predict_topology(
     """NCCL's decisions for so many nodes of this topology. `env` adds to the settings that the node carries; `sizes`
     are bytes to choose for, by default the sweep of nccl-tests. Raises InputError for more ranks than any job has."""
     from topodiag.nccl.graph.attach import count_gpus  # noqa: PLC0415 - the searches are asked for here only
-    from topodiag.nccl.predict import MOST_RANKS, predict  # noqa: PLC0415
+    from topodiag.nccl.predict import MOST_RANKS, SIZES, predict  # noqa: PLC0415
 
+    if places := len(bare_gpus(topology.tree)):
+        what = f"leaves its {plural(places, 'GPU')} (PCI class 0x03) to NCCL, which accepts that and asks the machine"
+        hint = "say which machine it is, --system NAME (an instance type, dgx-h100, ...), or give a bundle of it"
+        raise InputError(topology.name, what, hint=hint)
     ranks = count_gpus(topology.tree) * nodes
     if ranks > MOST_RANKS:
         raise InputError(topology.name, f"on {nodes} nodes makes {ranks} ranks", hint=f"at most {MOST_RANKS} ranks")
     node = _with_tree(topology.node, topology.tree, topology.name)
     settings = topology.env | dict(env or {})
-    asked = {"sizes": tuple(sizes)} if sizes else {}
-    return predict(node, nodes=nodes, version=version, env=settings, explain=explain, **asked)
+    asked = tuple(sizes) or SIZES
+    return predict(node, nodes=nodes, version=version, env=settings, sizes=asked, explain=explain)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,15 +3,17 @@ order."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 from topodiag.checks.crossed_ports import CROSSED, crossed_ports
 from topodiag.checks.interface import MAX_EVIDENCE, Check, Judged, name_of
 from topodiag.checks.peers import peers_of
 from topodiag.checks.registry import Subject, check_of, has_check, idle_answer, ids_of
-from topodiag.checks.reported import of_jobs, with_reports
+from topodiag.checks.shared.reports import Report, with_reports
+from topodiag.checks.shared.tables import reported_by_tables
 from topodiag.checks.spoken import spoken
 from topodiag.model.finding import Finding, Outcome, Status
 from topodiag.model.maker import dialect_of
@@ -57,6 +59,7 @@ def run(subject: Subject, judged: Sequence[Any], only: Collection[str] = ()) -> 
 
     `only` names the ids to run, () stands for all. Findings name their job where it has others beside it.
     """
+    judged = [_with_tables(node) for node in judged] if subject is Subject.NODE else judged
     subjects = _WITH.get(subject, (subject,))
     peers = peers_of(judged)
     outcomes = tuple(
@@ -67,9 +70,7 @@ def run(subject: Subject, judged: Sequence[Any], only: Collection[str] = ()) -> 
         for outcome in _answers([part for part in subjects if has_check(part, check_id)], check_id, *pair)
     )
     if subject is Subject.NODE:
-        crossed = crossed_ports(judged) if not only or CROSSED in only else ()
-        told = (*(spoken(each, dialect_of(node)) for node in judged for each in of_jobs(node)), *crossed)
-        outcomes += tuple(each for each in told if not only or each.check in only)
+        outcomes += tuple(each for each in _beside(judged, only) if not only or each.check in only)
     return tuple(_named(each) for each in outcomes) if subject is Subject.JOB and len(judged) > 1 else outcomes
 
 
@@ -86,8 +87,41 @@ def _answer(subject: Subject, check_id: str, judged: Any, peers: Sequence[Any]) 
     why = idle(judged) if idle is not None else None
     if why is not None:
         return Outcome(check_id, why[0], name_of(judged), why=why[1])
-    answer = _guarded(check_of(subject, check_id)(), judged, peers)
-    return with_reports(answer, judged) if subject is Subject.NODE else answer
+    check = check_of(subject, check_id)()
+    answer = _guarded(check, judged, peers)
+    return with_reports(answer, judged, check.reports) if subject is Subject.NODE else answer
+
+
+def _beside(nodes: Sequence[Node], only: Collection[str]) -> Iterator[Outcome]:
+    """What nodes show that no check of one node judges."""
+    for node in nodes:
+        yield from _without_job(node)
+    if not only or CROSSED in only:
+        yield from crossed_ports(nodes)
+
+
+def _with_tables(node: Node) -> Node:
+    """The node with what its tables report among its reports."""
+    return replace(node, reports=(*node.reports, *reported_by_tables(node))) if node.tables else node
+
+
+def _without_job(node: Node) -> Iterator[Outcome]:
+    """What a text that is no log of a job reports of faults that checks of jobs and benchmarks judge: of ranks and
+    hosts, of ways to peers. These checks are imported only where no check of nodes answers for an event."""
+    kinds = {event.kind for event in node.reports}
+    if kinds <= {report.event for _, reports in _reports(Subject.NODE) for report in reports}:
+        return
+    for check_id, reports in _reports(Subject.JOB, Subject.BENCH):
+        answer = with_reports(Outcome(check_id, Status.NOT_APPLICABLE, node.host), node, reports)
+        if answer.status is Status.FINDING:
+            yield spoken(answer, dialect_of(node))
+
+
+@cache
+def _reports(*subjects: Subject) -> tuple[tuple[str, tuple[Report, ...]], ...]:
+    """The sentences that the checks of some subjects answer for, by id."""
+    classes = ((each, check_of(subject, each)) for subject in subjects for each in ids_of(subject))
+    return tuple((check_id, check.reports) for check_id, check in classes if check.reports)
 
 
 def _named(outcome: Outcome) -> Outcome:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -15,6 +16,7 @@ from topodiag.cli.place.work import work_options
 from topodiag.model.dimensions import ORDER
 
 if TYPE_CHECKING:
+    from topodiag.app.artefacts import Artefact, Unmade
     from topodiag.cli.model.step_options import Trained
 
 
@@ -89,7 +91,12 @@ def diagnose(  # noqa: PLR0917 - one parameter per option
         from topodiag.app.better_place import better_placement  # noqa: PLC0415
 
         solved = better_placement(result, paths)
-    shown, solved = as_shown((result, solved), redact=redact)
+    made_files: Sequence[Artefact | Unmade] = ()
+    if folder is not None:
+        from topodiag.app.artefacts import artefacts  # noqa: PLC0415
+
+        made_files = artefacts(result, paths)
+    shown, solved, made_files = as_shown((result, solved, made_files), redact=redact)
     from topodiag.report.registry import report  # noqa: PLC0415
 
     made = report(format_)
@@ -107,6 +114,6 @@ def diagnose(  # noqa: PLR0917 - one parameter per option
     if folder is not None:
         from topodiag.app.artefacts import write_artefacts  # noqa: PLC0415
 
-        names = write_artefacts(folder, result, paths)
+        names = write_artefacts(folder, shown, made_files)
         if not printing.quiet:
             click.echo(f"wrote {', '.join(names)} to {folder}", err=True)

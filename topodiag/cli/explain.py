@@ -28,30 +28,43 @@ def _ids(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[st
 
 
 @click.command(cls=Command)
-@click.argument("check_id", metavar="ID", shell_complete=_ids)
+@click.argument("check_id", metavar="NAME", required=False, default="", shell_complete=_ids)
+@click.option(
+    "--line", metavar="TEXT", help="Say which sentence of the catalogue this line is, and why others are not."
+)
 @color_option
 @ascii_option
 @width_option
 @click.pass_context
-def explain(ctx: click.Context, check_id: str, color: str, ascii_only: bool, width: int | None) -> None:
+def explain(
+    ctx: click.Context, check_id: str, *, line: str | None, color: str, ascii_only: bool, width: int | None
+) -> None:
     """Explain a check: what it finds, why it matters, how to confirm it and how to fix it.
 
-    Or a variable of NCCL: what it does, its default, and the releases that read it.
+    Or a variable of NCCL: what it does, its default, and the releases that read it. Or an event, such as
+    gpudirect.module_missing: the sentences that report it, each with its source and its samples.
     """
     from topodiag.checks import registry  # noqa: PLC0415 - heavy from here on
     from topodiag.checks.page import page_of  # noqa: PLC0415
+    from topodiag.cli.explain_sentences import draw_event, draw_line  # noqa: PLC0415
     from topodiag.cli.terminal import style_for  # noqa: PLC0415
     from topodiag.report.interface import Style  # noqa: PLC0415
     from topodiag.report.page import print_page  # noqa: PLC0415
     from topodiag.report.text import Page  # noqa: PLC0415
 
+    if bool(check_id) == (line is not None):
+        raise click.UsageError("give a name or --line TEXT", ctx)
     name = check_id.strip().upper()
     check = registry.check_class(name)
     style = style_for(sys.stdout, color=color, ascii_only=ascii_only, width=width)
     narrow = Style(min(style.width, MAX_WIDTH), style.color, style.ascii)
     page = Page(narrow)
+    if line is not None:
+        draw_line(page, line)
+        print_page(page, sys.stdout)
+        return
     if check is None:
-        if not draw_variable(page, name):
+        if not draw_variable(page, name) and not draw_event(page, check_id.strip()):
             raise _unknown(check_id, ctx)
         print_page(page, sys.stdout)
         return

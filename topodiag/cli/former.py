@@ -56,9 +56,10 @@ class Command(click.Command):
 
     def invoke(self, ctx: click.Context) -> Any:
         outputs, inputs = _written(self, ctx), _read(self, ctx)
-        if outputs and inputs:
-            from topodiag.writing import check_apart  # noqa: PLC0415 - not for the help
+        if outputs:
+            from topodiag.writing import check_apart, check_distinct  # noqa: PLC0415 - not for the help
 
+            check_distinct(outputs)
             for path in outputs:
                 check_apart(path, inputs)
         return super().invoke(ctx)

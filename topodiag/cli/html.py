@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from os.path import abspath
 from typing import TYPE_CHECKING, TypeVar
 
 import click
@@ -24,19 +23,18 @@ T = TypeVar("T")
 
 
 def as_shown(answer: T, *, redact: bool) -> T:
-    """A result, or what else a command answers, as it is to be printed: with `--redact`, without names, addresses and
-    serials. What stands in one report goes in together, as a tuple: the same thing gets the same token."""
-    if not redact:
-        return answer
-    from topodiag.app.redacting import redacted  # noqa: PLC0415 - only where it is asked for
+    """A result, or what else a command answers, as it is to be printed: without secrets, and with `--redact` without
+    names, addresses and serials. What stands in one report goes in together, as a tuple: the same thing gets the same
+    token."""
+    from topodiag.app.redacting import hidden, redacted  # noqa: PLC0415 - heavy
 
-    return redacted(answer)
+    return redacted(answer) if redact else hidden(answer)
 
 
 def as_shown_with(paths: Sequence[str], answer: T, *, redact: bool) -> tuple[tuple[str, ...], T]:
     """The same where the report names the paths that it was made from."""
     if not redact:
-        return tuple(paths), answer
+        return tuple(paths), as_shown(answer, redact=False)
     from topodiag.app.redacting import Paths  # noqa: PLC0415
 
     named, shown = as_shown((Paths(tuple(paths)), answer), redact=True)
@@ -50,8 +48,6 @@ def check_html(path: str | None, inputs: Iterable[str], printing: Printing) -> N
         return
     if path == "-":
         raise click.UsageError("--html writes a file: name it, as --html report.html.")
-    if printing.output is not None and abspath(path) == abspath(printing.output):
-        raise click.UsageError("--html and --output name the same file.")
     from topodiag.writing import check_apart, check_writable  # noqa: PLC0415 - not for the help
 
     check_writable(path)
@@ -66,7 +62,7 @@ def write_html(path: str | None, sheet: Callable[[], Sheet]) -> None:
     from topodiag.writing import replacing  # noqa: PLC0415
 
     text = html_of(sheet())
-    with replacing(path) as stream:
+    with replacing(path, private=True) as stream:
         stream.write(text.encode("utf-8", "backslashreplace"))
 
 

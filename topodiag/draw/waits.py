@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isfinite
 
-from topodiag.checks.job.hang import Front, fronts_of
+from topodiag.checks.job.hang_fronts import Front, fronts_of
 from topodiag.draw.svg import Canvas
 from topodiag.model.job import Job
 from topodiag.words.fold import fold_numbers, plural

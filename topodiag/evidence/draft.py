@@ -13,9 +13,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from topodiag.model.busid import normalise_bus_id
+from topodiag.model.events import Event
 from topodiag.model.nccl_tree import NcclFile
 from topodiag.model.provenance import Fact, NotObserved, Origin
 from topodiag.model.system import ConfLine, KernelEvent, Process, Setting
+from topodiag.model.tables import Table
 from topodiag.model.topics import Topic
 from topodiag.words.dialect import Maker
 
@@ -191,6 +193,8 @@ class NodeDraft:
         self.singles: dict[str, Entity] = {}
         self.pairs: list[PairOffer] = []
         self.events: list[KernelEvent] = []
+        self.reports: list[Event] = []
+        self.tables: list[Table] = []
         self.processes: list[Process] = []
         self.settings: list[Setting] = []
         self.conf_lines: list[ConfLine] = []
@@ -268,6 +272,8 @@ class NodeDraft:
             PairOffer(each.table, mine[id(each.a.root)], mine[id(each.b.root)], each.offer) for each in part.pairs
         ]
         self.events += part.events
+        self.reports += part.reports
+        self.tables += part.tables
         self.processes += part.processes
         self.settings += part.settings
         self.conf_lines += part.conf_lines

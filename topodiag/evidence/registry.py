@@ -6,6 +6,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
+from topodiag.evidence.heads import HEADS, possible
 from topodiag.evidence.interface import Source
 
 _SOURCES = {
@@ -29,7 +30,6 @@ _SOURCES = {
     "dcgm": "nvidia.dcgm:Dcgm",
     "dcgm-nvlink": "nvidia.dcgm_nvlink:DcgmNvlink",
     "dcgm-exporter": "nvidia.dcgm_exporter:DcgmExporter",
-    "free-at-start": "nvidia.free_at_start:FreeAtStart",
     "gpu-burn": "nvidia.gpu_burn:GpuBurn",
     "cuda-copy-test": "nvidia.copy_tests:CopyTests",
     "nvidia-smi-nvlink": "nvidia.nvidia_smi_nvlink:NvidiaSmiNvlink",
@@ -72,29 +72,20 @@ _SOURCES = {
     "kernel-log": "host.kernel_log:KernelLog",
     "switch-log": "network.switch_log:SwitchLog",
     "slurm-nodes": "host.slurm_nodes:SlurmNodes",
-    "health-checks": "host.health_checks:HealthChecks",
-    "health-json": "host.health_json:HealthJson",
     "bmc-events": "host.bmc_events:BmcEvents",
     "compute-domain": "host.compute_domain:ComputeDomain",
     "kubectl-node": "host.kubectl_node:KubectlNode",
     "numactl": "host.numactl:Numactl",
     "lsmod": "host.lsmod:Lsmod",
-    "modprobe": "host.modprobe:Modprobe",
-    "rdma-registration": "network.gpu_registration:GpuRegistration",
     "iperf": "network.iperf:Iperf",
     "pair-rates": "network.pair_rates:PairRates",
-    "network-words": "network.network_words:NetworkWords",
+    "sentences": "sentence_source:SentenceSource",
     "shell": "host.shell_facts:ShellFacts",
-    "notes": "host.notes:Notes",
-    "crowded-cores": "host.crowded_cores:CrowdedCores",
-    "straggler-report": "live.straggler_report:StragglerReport",
-    "sibling-rows": "host.sibling_rows:SiblingRows",
-    "any-tool": "host.last_resort:LastResort",
+    "rows": "table:Rows",
+    "table": "table:Tables",
 }
-BESIDE = ("notes",)
-"""Alone they leave a text to the reader of last resort, which reads more of it."""
-LAST_RESORT = "any-tool"
-"""Asked of a text that no other reader of anything takes."""
+ASKED_LAST = "table"
+"""Asked of a text that no other reader of anything takes: every tool prints tables."""
 
 HEAD_CHARS = 65536
 BY_LINE = ("kernel-log",)
@@ -118,25 +109,21 @@ def source(kind: str) -> Source[Any] | None:
     return made
 
 
-def recognise_lines(text: str) -> tuple[str, ...]:
-    """The kinds of sources whose lines speak for themselves, wherever they stand in a text."""
-    return tuple(kind for kind in BY_LINE if (made := source(kind)) is not None and made.recognises(text))
-
-
 def recognise(text: str) -> tuple[str, ...]:
     """The kinds of a text without a manifest, from its content: none, one, or several in a terminal transcript."""
     head = text[:HEAD_CHARS]
-    kinds = tuple(
+    held = possible(text)
+    return tuple(
         kind
         for kind in _SOURCES
-        if kind != LAST_RESORT
+        if kind != ASKED_LAST
+        and (kind in held or kind not in HEADS)
         and (made := source(kind)) is not None
         and made.recognises(text if kind in BY_LINE else head)
     )
-    return kinds if kinds != BESIDE else ()
 
 
-def last_resort(text: str) -> tuple[str, ...]:
-    """The reader of last resort, where a text says anything to it. To be asked where all others were."""
-    made = source(LAST_RESORT)
-    return (LAST_RESORT,) if made is not None and made.recognises(text[:HEAD_CHARS]) else ()
+def as_table(text: str) -> tuple[str, ...]:
+    """The reader of tables, where a text has one. To be asked where all others were."""
+    made = source(ASKED_LAST)
+    return (ASKED_LAST,) if made is not None and made.recognises(text[:HEAD_CHARS]) else ()

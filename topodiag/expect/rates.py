@@ -17,7 +17,7 @@ from topodiag.expect.stages import behind_pcie, network_gbs, stages
 from topodiag.model.nccl_enums import BY_WEIGHT, GRAPH_OF
 from topodiag.model.nccl_tree import Element
 from topodiag.nccl.predict import predict_job, predict_tree
-from topodiag.nccl.prediction import Choice, Prediction
+from topodiag.nccl.prediction import NO_NIC, Choice, Prediction
 from topodiag.nccl.topo.changes import gpus_of, nets_of
 from topodiag.nccl.tuning.choice import LARGE_BYTES, busbw_factor
 from topodiag.words.units import in_gbs, spell_gbs
@@ -149,6 +149,8 @@ def _predict(setup: Setup, tree: Element, nodes: int, sizes: Sequence[int], name
         )
     if not made.accepted:
         raise NoSetupError(f"NCCL refuses the topology: {made.why}")
+    if made.no_nic:
+        raise NoSetupError(NO_NIC)
     return made
 
 

@@ -264,7 +264,9 @@ def _both(early: list[Piece], streamed: Iterator[Piece]) -> Iterator[Piece]:
 def _open_stdin(intake: Intake) -> _Stdin:
     piece = next((each for each in intake.pieces if each.path == STDIN), None)
     if piece is None:
-        left = next(each for each in intake.aside if each.path == STDIN_NAME)
+        left = next((each for each in intake.aside if each.path == STDIN_NAME), None)
+        if left is None:
+            raise InputError(STDIN_NAME, "holds no log to read", hint="give the output of the job")
         raise InputError(STDIN_NAME, left.why if left.hint else f"is no NCCL log: it {left.why}", hint=left.hint)
     if piece.is_any((Kind.BUNDLE, Kind.ARCHIVE, Kind.PARQUET, Kind.FLIGHT)) or intake.stdin is None:
         raise InputError(STDIN_NAME, f"is no NCCL log: it is {piece.words}", hint="give it as a file")

@@ -7,7 +7,7 @@ import pickle
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from itertools import chain
 from typing import Any
@@ -17,6 +17,7 @@ import pyarrow as pa
 from topodiag.evidence.nccl_log.input.streams import Piece, Span
 from topodiag.fleet.work import Part, Read, Tree, extract_pieces, packed, parts_of, reads_of, run_task
 from topodiag.fleet.workers import end_with_parent, pool_of, starting, way_to_start
+from topodiag.writing import scratch_folder
 
 OUTSTANDING = 2
 """Tasks per worker that are handed out at once: one in work, one waiting."""
@@ -131,12 +132,11 @@ def _collect(waiting: set[Future[Part | str]], tree: Tree, seconds: float = 0) -
 @contextmanager
 def _room() -> Iterator[str]:
     """A folder that nobody else may look into, for what workers hand over; "" where there is no room for one."""
-    try:
-        folder = tempfile.TemporaryDirectory(prefix="topodiag-", ignore_cleanup_errors=True)
-    except OSError:
-        yield ""
-        return
-    with folder as name:
+    with ExitStack() as stack:
+        try:
+            name = stack.enter_context(scratch_folder())
+        except OSError:
+            name = ""
         yield name
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from topodiag.model.finding import Input
 from topodiag.model.identity import Identity, Tie
 from topodiag.model.node import Node
+from topodiag.model.progress import Progress
 from topodiag.model.provenance import NotObserved
 from topodiag.model.result import UnreadLine
 from topodiag.model.timeline import Timeline
@@ -29,7 +30,8 @@ class Case:
     how nodes are connected; `ties` are names that sources say are of one machine,
     `sizes` the parallel dimensions that are declared of the job. `identity` says which names are of
     one host, `timeline` what happened when: both are made from the rest. `inputs` are the files that were read,
-    `not_observed` what could not be read or was left aside, `unread` text that no reader understood.
+    `not_observed` what could not be read or was left aside, `unread` text that no reader understood, `progress` what
+    still ran while the texts were written.
     """
 
     nodes: tuple[Node, ...] = ()
@@ -45,3 +47,4 @@ class Case:
     inputs: tuple[Input, ...] = ()
     not_observed: tuple[NotObserved, ...] = ()
     unread: tuple[UnreadLine, ...] = ()
+    progress: tuple[Progress, ...] = ()

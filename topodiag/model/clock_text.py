@@ -11,6 +11,7 @@ from topodiag.model.node import Node
 EPOCH_S = 1e8
 """A time below is seconds since boot: no machine ran for three years without one."""
 _LATEST_S = 4e9
+_CTIME = "%a %b %d %H:%M:%S %Y"
 LAST_S = 253_402_300_799
 """The last second of the year 9999: what datetime can say."""
 
@@ -32,9 +33,11 @@ def is_wall(time: float | None) -> TypeGuard[float]:
 
 
 def seconds(text: str) -> float | None:
-    """A time of ISO 8601; without a zone it is read as UTC. None for anything else."""
+    """A time of ISO 8601, or of ctime (`Tue Sep  8 17:16:02 2026`); without a zone it is read as UTC. None for anything
+    else."""
+    text = text[:64].strip()
     try:
-        made = datetime.fromisoformat(text[:64].strip())
+        made = datetime.strptime(text, _CTIME) if text[:1].isalpha() else datetime.fromisoformat(text)
         made = made.replace(tzinfo=UTC) if made.tzinfo is None else made
         value = made.timestamp()
     except (ValueError, OverflowError):

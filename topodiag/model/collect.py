@@ -21,7 +21,7 @@ class State(StrEnum):
     ANSWERED = "answered"
     """Its bundle is there, and size and checksum fit."""
     TIMED_OUT = "timed out"
-    """It was reached, and did not come to an end in time: what it waited for is evidence."""
+    """It was asked, and did not come to an end in time: what it waited for is evidence."""
     REFUSED = "refused"
     """It was not reached, or it cannot run the collector."""
     GARBAGE = "garbage"

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from topodiag.model.clock_text import stamp
 from topodiag.model.finding import Finding, Input, Outcome
 from topodiag.model.fleet import NodeFact
+from topodiag.words.states import GOOD
 
 OFF = frozenset({"off", "Disabled"})
 """States that an administrator set: neither up nor down."""
-UP = frozenset({"ACTIVE", "up", "active", "answers"})
-"""States in which a port, an interface, an NVLink or a GPU carries traffic; any other but OFF is down."""
 
 
 FALLS = frozenset({"link_downed", "carrier_down_count", "link_down_events", "link_down_events_phy"})
@@ -57,7 +56,7 @@ class Spell:
 
     @property
     def up(self) -> bool:
-        return self.state in UP
+        return self.state.lower() in GOOD
 
     @property
     def down(self) -> bool:

@@ -19,6 +19,7 @@ from topodiag.model.finding import Confidence
 from topodiag.model.inspector import Inspection
 from topodiag.model.nccl_view import Graph, NcclSystem, Tuning
 from topodiag.model.node import Node
+from topodiag.model.progress import Progress
 from topodiag.model.provenance import Origin
 from topodiag.model.ras import RasAnswer
 from topodiag.model.stacks import Stack
@@ -228,6 +229,18 @@ class Communicator:
         return self.ranks[self.ranks >= 0]
 
     @property
+    def unfinished(self) -> tuple[int, ...] | None:
+        """Members that started init and show no sign of having completed it; None where the log shows no init."""
+        size, started, completed = self.nranks, self.started, self.completed
+        if len(started) != size or len(completed) != size or not (started.any() or completed.any()):
+            return None
+        if self.destroyed >= size:
+            return ()
+        timed = np.isfinite(self.init_s) if len(self.init_s) == size else np.zeros(size, bool)
+        open_at = np.flatnonzero(started & ~completed & ~timed)
+        return tuple(int(at) for at in open_at if int(at) not in self.operations)
+
+    @property
     def init_complete(self) -> bool:
         return bool(self.completed.size) and bool(self.completed.all())
 
@@ -324,6 +337,10 @@ class Job:
     steps: tuple[StepSeries, ...] = ()
     """The steps of its training, as its own log prints them."""
     training: LoggedTraining | None = None
+    progress: tuple[Progress, ...] = ()
+    """Lines that its programs print while they work, where an init stands open in its log."""
+    cut_logs: tuple[str, ...] = ()
+    """Logs that end in the middle of a line: there the stream ended, not the job."""
     subsystems: frozenset[str] = frozenset()
     unplaced: tuple[int, ...] = ()
     notes: tuple[str, ...] = ()
@@ -337,6 +354,11 @@ class Job:
     stated: Stated = Stated()
     library: str = "NCCL"
     """Whose log it is: NCCL or RCCL, which has NCCL's lines and decides by rules of its own."""
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether every log of the job ends in the middle of a line: one that is whole shows how the job stood."""
+        return bool(self.files) and set(self.files) <= set(self.cut_logs)
 
     @cached_property
     def by_rank(self) -> Mapping[int, Rank]:

@@ -38,6 +38,20 @@ class Feature(Enum):
     FUSED_TREES = 22, "xml.cc, ncclTopoFuseXml: each rank keeps its own GPU, and the ranks' trees are joined"
     EMPTY_NICS_KEPT = 22, "xml.cc, ncclTopoTrimXml: only pci and cpu go where nothing is left below", 26
     GPU_DEVICES = 30, "topo.cc: a GPU is a DEV with the links, and a GPU vertex for each rank on it"
+    VIRTUAL_NICS = 24, "topo.cc, ncclTopoProcessNet: ports of one adapter are merged into a virtual NIC"
+    SINGLE_VIRTUAL_NICS = 24, "topo.cc, ncclTopoMakeVnic: a port that is merged with none is one, too", 26
+    MERGE_MAY_FAIL = 26, "topo.cc, ncclTopoAutoMerge: ports that cannot be merged stay apart; before, NCCL stops"
+    VIRTUAL_NIC_IN_FUNCTION = (
+        27,
+        "topo.cc, ncclFindFirstPciParent: a virtual NIC stands in the PCI function of its ports",
+    )
+    VIRTUAL_NIC_WIDENS = (
+        28,
+        "topo.cc, ncclTopoGetVNicParent: the lanes of a virtual NIC are those of its ports together",
+    )
+    PORTS_WIDENED_TOO = 28, "topo.cc, ncclTopoWidenLinks: those of the ports and all above them, too", 29
+    FAR_PORTS_REFUSED = 30, "topo.cc, ncclTopoGetVNicParent: no virtual NIC of ports below two CPUs"
+    MERGE_BY_RAIL = 30, "topo.cc, ncclTopoGetMergePolicy: NCCL_NET_MERGE_POLICY"
     NIC_BY_FULL_BUS_ID = 24, "topo.cc: a NIC is found by host and whole bus id; before, without the function"
     ASIC_BY_ANY_GUID = 28, "topo.cc: a guid is hexadecimal without 0x too, and a net without one has its id"
     GEN5_SWITCHES = 20, "topo.cc, ncclTopoFlattenBcmSwitches: Broadcom Gen5 switches, told by their level"

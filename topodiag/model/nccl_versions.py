@@ -36,11 +36,12 @@ LAST_PATCHES: Mapping[int, str] = {
 }
 """Every version whose decisions are known, and the patch whose source was read.
 
-Of 2.31 and 2.32 no run was compared. src/tuning is that of the releases, with the constants of the released libraries.
-Paths and searches were compared with those that the functions of the released libraries make of the same files. The
-rest of src/init.cc was read on the public branch `dev` of June 2026 (2.31.0a7), one slip of which is not taken over:
-NVLSTree finds no graph there, as it is not copied, and a release with it would lose most of its speed between nodes.
-Not modelled: the tuning of 2.32 for Rubin."""
+Of 2.31 and 2.32 whole communicators of the released libraries on emulated hardware were compared: paths, graphs,
+orders, channels, virtual NICs and tuning tables (benchmarks/nccl_agreement.py --comms). src/tuning is that of the
+releases; the rest of src/init.cc was read on the public branch `dev` of June 2026 (2.31.0a7), one slip of which is not
+taken over: NVLSTree finds no graph there, as it is not copied, and a release with it would lose most of its speed
+between nodes.
+Not modelled: the tuning of 2.32 for Rubin, and the rails that 2.32 gives ConnectX-9."""
 DEFAULT = 28
 DEFAULT_VERSION = f"2.{DEFAULT}"
 """What is asked where nobody names a version."""

@@ -6,10 +6,12 @@ from dataclasses import dataclass, field
 
 from topodiag.model.busid import unplaced
 from topodiag.model.devices import FabricPort, Gpu, NetDev, Nic, NumaNode, PciDevice, PciKind
+from topodiag.model.events import Event
 from topodiag.model.links import Link, Path
 from topodiag.model.nccl_tree import NcclFile
 from topodiag.model.provenance import Disagreement, Fact, NotObserved
 from topodiag.model.system import ConfLine, Cpu, KernelEvent, Os, Process, Setting
+from topodiag.model.tables import Table
 from topodiag.model.topics import Topic
 from topodiag.words.dialect import Maker
 
@@ -56,6 +58,10 @@ class Node:
     passed_tests: Fact[tuple[str, ...]] = Fact()
     """Tests of DCGM that all GPUs passed."""
     events: tuple[KernelEvent, ...] = ()
+    reports: tuple[Event, ...] = ()
+    """What programs, agents and persons report of the node in sentences of the catalogue."""
+    tables: tuple[Table, ...] = ()
+    """Rows that any script prints, in columns that checks ask for."""
     processes: tuple[Process, ...] = ()
     settings: tuple[Setting, ...] = ()
     conf_lines: tuple[ConfLine, ...] = ()

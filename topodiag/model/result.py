@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from topodiag.model.finding import Finding, Input, Outcome, Severity, Status
 from topodiag.model.identity import Identity
 from topodiag.model.node import Node
+from topodiag.model.progress import Progress
 from topodiag.model.provenance import NotObserved, Origin
 from topodiag.model.timeline import Timeline
 from topodiag.model.verdict import Verdict
@@ -58,6 +59,7 @@ class Result:
     findings: tuple[Finding, ...] = ()
     not_observed: tuple[NotObserved, ...] = ()
     unread: tuple[UnreadLine, ...] = ()
+    progress: tuple[Progress, ...] = ()
     jobs: tuple[Job, ...] = ()
     benchmarks: tuple[Benchmark, ...] = ()
     unexplained: tuple[Trouble, ...] = ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from topodiag.model.provenance import Fact, Origin
@@ -66,18 +67,8 @@ class Os:
     """/proc/driver/nvidia/params by name."""
 
 
-REPORTED = "reported "
-"""Kinds of events by which a scheduler or a health check names the part at fault begin with this."""
-HELD = " is out of service: "
-"""What stands between the nodes that a scheduler names and its reason, in the text of such an event."""
-OUT_OF_SERVICE = "out-of-service"
-"""The kind of what a scheduler or a health check says of a node without a part that is known."""
-TOLD = "told"
-"""The kind of a line of any tool that says by itself that a part is at fault."""
 IOMMU_UNITS = "units in /sys/class/iommu"
 """How an event begins that says which IOMMUs the kernel runs."""
-TOLD_OF = "told of "
-"""Kinds of such lines of which part and state name a fault together begin with this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +79,7 @@ class KernelEvent:
     link down), nvrm, pcie-bandwidth, iommu (how it is set up), iommu-fault (an access that it refused), cpu (the
     processor, its memory, or the kernel itself), storage (a server or disk that
     does not answer, or does again), hung-task, amdgpu (its driver meets trouble with a GPU), amdgpu-error (another line
-    that it calls an error). What others than the kernel say of the node: those that begin with REPORTED,
-    OUT_OF_SERVICE, TOLD, and those that begin with TOLD_OF."""
+    that it calls an error)."""
 
     kind: str
     text: str
@@ -100,8 +90,7 @@ class KernelEvent:
     gpu: int = -1
     """The GPU's number where that is told, which the log never does."""
     of_log: bool = True
-    """False for what a program remembers of the log, and nothing of all that came before it (the last Xid of a GPU),
-    and for what others than the kernel say."""
+    """False for what a program remembers of the log, and nothing of all that came before it (the last Xid of a GPU)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +103,8 @@ class Process:
     name: Fact[str] = Fact()
     cpus_allowed: Fact[str] = Fact()
     nccl_env: Fact[dict[str, str]] = Fact()
+    memory_mib: Mapping[int, int] = field(default_factory=dict)
+    """By GPU index; without those of which no source says it."""
 
 
 @dataclass(frozen=True, slots=True)

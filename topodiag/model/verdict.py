@@ -167,7 +167,3 @@ class Verdict:
     not_explained: tuple[str, ...] = ()
     next_evidence: tuple[NextEvidence, ...] = ()
     joined: tuple[str, ...] = ()
-    leads: tuple[Finding, ...] = ()
-    """Causes of known texts with the same words, most like first, where nothing in the evidence is established."""
-    leads_aside: bool = False
-    """Whether the leads stand beside a cause that a check found, and not in the headline."""

@@ -76,6 +76,11 @@ def bus_id(text: str) -> int:
     return min(_LONG - 1, int(digits, 16)) if digits else 0
 
 
+def spell_bus_id(number: int) -> str:
+    """A packed bus id as text (int64ToBusId, src/misc/utils.cc): domain, bus, device, function: 20 bits up, 8, 8, 4."""
+    return f"{number >> 20:04x}:{number >> 12 & 0xFF:02x}:{number >> 4 & 0xFF:02x}.{number & 0xF:x}"
+
+
 @lru_cache(maxsize=4096)
 def single(value: float) -> float:
     """A number rounded to single precision, in which NCCL keeps every bandwidth."""

@@ -17,12 +17,12 @@ from topodiag.model.node import Node
 from topodiag.nccl.connect.communicator import Communicator, Member, communicator, communicator_of_files
 from topodiag.nccl.graph.attach import count_gpus
 from topodiag.nccl.graph.domains import path_table
-from topodiag.nccl.graph.graph import RejectedError
-from topodiag.nccl.prediction import Choice, PredictedGraph, Prediction, TuningTable
+from topodiag.nccl.graph.graph import RejectedError, System
+from topodiag.nccl.prediction import Choice, PredictedGraph, Prediction, TuningTable, VirtualNic
 from topodiag.nccl.rccl.decide import VERSION as RCCL
 from topodiag.nccl.rccl.decide import predict_rccl
 from topodiag.nccl.search.described import describe
-from topodiag.nccl.settings import Settings, read_settings
+from topodiag.nccl.settings import Settings, not_followed, read_settings
 from topodiag.nccl.topo.detect import tree_of
 from topodiag.nccl.topo.numbered import numbered
 from topodiag.nccl.tuning.choice import sweep
@@ -49,21 +49,25 @@ def predict(
     env: Mapping[str, str] | None = None,
     sizes: Sequence[int] = SIZES,
     explain: bool = False,
+    whole: bool = False,
 ) -> Prediction:
     """NCCL's decisions for `nodes` nodes like this one under NCCL `version` with the NCCL_ variables of `env`.
 
     Nodes are joined by the network, and by NVLink (MNNVL) where `env` has NCCL_MNNVL_ENABLE=1.
     The node's topology file counts where it has one (with what NCCL's parser refuses of it), else the tree that NCCL
     would detect. A refusal is an answer: `accepted` False with NCCL's words and the line. `sizes` in bytes, as the
-    first column of nccl-tests; `explain` adds the derivation as `terms`. A version newer than all known decides as the
-    newest (`Prediction.assumed`). Raises UnknownVersionError for an older one, and detect.LackingError where the
-    evidence of the node is too little to build a tree.
+    first column of nccl-tests; `explain` adds the derivation as `terms`; `whole` reads the tree in one piece
+    (attach.HostTree). A version newer than all known decides as the newest (`Prediction.assumed`). Raises
+    UnknownVersionError for an older one, and detect.LackingError where the evidence of the node is too little to build
+    a tree.
     """
     given = node.nccl_file
     minor = minor_of(RCCL if given is not None and of_rccl(given.tree) else version)
     refusal = given.refusal(minor) if given is not None else None
     tree = given.tree if given is not None else tree_of(node, env).tree
-    return predict_tree(tree, nodes=nodes, version=version, env=env, sizes=sizes, explain=explain, refusal=refusal)
+    return predict_tree(
+        tree, nodes=nodes, version=version, env=env, sizes=sizes, explain=explain, refusal=refusal, whole=whole
+    )
 
 
 def predict_tree(
@@ -76,6 +80,7 @@ def predict_tree(
     explain: bool = False,
     refusal: Refusal | None = None,
     collectives: Sequence[str] = ALL,
+    whole: bool = False,
 ) -> Prediction:
     """`predict` for the tree of a file. `refusal`: why NCCL's parser does not take the file. `collectives`: those whose
     choices are wanted. Raises UnknownVersionError, and ValueError for a number of nodes below 1."""
@@ -90,7 +95,7 @@ def predict_tree(
     try:
         (tree,) = numbered((tree,))
         asked = tuple((name, tuple(sizes)) for name in collectives)
-        return _predicted(tree, nodes=nodes, version=version, env=chosen, asked=asked, explain=explain)
+        return _predicted(tree, nodes=nodes, version=version, env=chosen, asked=asked, explain=explain, whole=whole)
     except RejectedError as rejected:
         # Not kept: equal trees can stand on different lines.
         return Prediction(version, nodes, accepted=False, why=rejected.words, line=rejected.line)
@@ -121,14 +126,17 @@ def _predicted(
     env: tuple[tuple[str, str], ...],
     asked: Asked,
     explain: bool,
+    whole: bool,
 ) -> Prediction:
     minor = minor_of(version)
     settings = read_settings(dict(env), minor)
     gpus = count_gpus(tree)
     if gpus * nodes > MOST_RANKS:
         raise RejectedError(f"{gpus * nodes} ranks are more than are worked out here ({MOST_RANKS})")
-    comm = communicator_of_files(tree, gpus=gpus, nodes=nodes, minor=minor, settings=settings)
+    comm = communicator_of_files(tree, nodes=nodes, minor=minor, settings=settings, whole=whole)
     first = comm.node(0).domain
+    if not whole and _only_sockets(comm):
+        return _without_network(comm, version, nodes, first.system)
     table = tuning_table(comm.shape, settings)
     return Prediction(
         version=version,
@@ -144,7 +152,32 @@ def _predicted(
         terms=derive(comm, table, settings) if explain else (),
         ranks=comm.shape.nranks,
         nccl_nodes=comm.shape.nodes,
+        virtual_nics=_virtual_nics(first.system),
+        not_followed=not_followed(settings.values),
     )
+
+
+def _only_sockets(comm: Communicator) -> bool:
+    """Whether NCCL must take sockets, as a node has no NIC: the search would count a channel that it did not find."""
+    return comm.shape.nodes > 1 and not all(node.domain.system.nets for node in comm.nodes)
+
+
+def _without_network(comm: Communicator, version: str, nodes: int, system: System) -> Prediction:
+    """What is known where only sockets join the nodes: paths inside a node."""
+    return Prediction(
+        version=version,
+        nodes=nodes,
+        accepted=True,
+        total_bw=round(system.total_bw, _DIGITS),
+        paths=path_table(system),
+        ranks=comm.shape.nranks,
+        nccl_nodes=comm.shape.nodes,
+        no_nic=True,
+    )
+
+
+def _virtual_nics(system: System) -> tuple[VirtualNic, ...]:
+    return tuple(VirtualNic(net.label, net.name, round(net.bw, _DIGITS)) for net in system.nets if "+" in net.name)
 
 
 def _choices(comm: Communicator, table: TuningTable, settings: Settings, asked: Asked) -> tuple[Choice, ...]:
@@ -191,6 +224,8 @@ def _of_job(hosts: tuple[Host, ...], members: tuple[Member, ...], version: str, 
     trees = {tree: tree for tree, _ in hosts}  # equal trees as one, so that each is searched once
     own = [read[env] for _, env in hosts]
     comm = communicator([trees[tree] for tree, _ in hosts], members, minor=minor, settings=first, own=own)
+    if _only_sockets(comm):
+        return _without_network(comm, version, len(hosts), comm.nodes[0].domain.system)
     table = tuning_table(comm.shape, first)
     system = comm.node(min(member.rank for member in members)).domain.system
     worst = min((node.domain.system for node in comm.nodes), key=lambda each: each.total_bw)
@@ -232,4 +267,4 @@ def predicted_communicator(
     """The communicator behind a prediction: rings, trees and shape. Raises RejectedError and UnknownVersionError."""
     minor = minor_of(version)
     settings = read_settings(dict(env or {}), minor)
-    return communicator_of_files(tree, gpus=count_gpus(tree), nodes=nodes, minor=minor, settings=settings)
+    return communicator_of_files(tree, nodes=nodes, minor=minor, settings=settings)

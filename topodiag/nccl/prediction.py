@@ -67,6 +67,21 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
+class VirtualNic:
+    """Ports that NCCL merged into one device: its label, its name (`mlx5_0+mlx5_1`), and GB/s of the ports together."""
+
+    label: str
+    name: str
+    gbs: float
+
+
+NO_NIC = (
+    "no NIC in this topology: NCCL uses TCP sockets between nodes, whose speed is unknown;"
+    " channels and times are not predicted"
+)
+
+
+@dataclass(frozen=True, slots=True)
 class Term:
     """One step of the derivation: a name, its value with unit, and the sentence or formula that gives it."""
 
@@ -97,6 +112,12 @@ class Prediction:
     ranks: int = 0
     nccl_nodes: int = 0
     """Nodes as NCCL counts them: P2P domains, not hosts."""
+    virtual_nics: tuple[VirtualNic, ...] = ()
+    no_nic: bool = False
+    """Nothing but sockets joins the nodes: only paths inside a node are known (NO_NIC), no graph and no choice."""
+
+    not_followed: tuple[str, ...] = ()
+    """Settings that ask for what is not modelled, a sentence each."""
     library: str = "NCCL"
     decided_by: str = ""
     """Of RCCL: what its rings come from."""
@@ -110,11 +131,11 @@ class Prediction:
 
     @property
     def assumed(self) -> tuple[str, ...]:
-        """What was assumed about the version, a sentence each."""
+        """What was assumed about the version, and what was left out, a sentence each."""
         said = assumption(self.version) if self.library == "NCCL" else ""
         if self.asked:
             said = f"the rules of {self.library} {self.asked} are not known here: taken to decide as {self.version}"
-        return (said,) if said else ()
+        return (*([said] if said else []), *self.not_followed)
 
     def graph(self, id: int) -> PredictedGraph | None:  # noqa: A002 - NCCL's own word for it
         return next((graph for graph in self.graphs if graph.id == id), None)

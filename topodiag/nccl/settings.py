@@ -61,6 +61,19 @@ class Settings:
         return _number(self.values, name)
 
 
+_NOT_FOLLOWED = {
+    "NCCL_SYM_KERNEL": "symmetric kernels", "NCCL_SYM_CTAS": "symmetric kernels",
+    "NCCL_CTA_POLICY": "collectives by copy engines", "NCCL_HIER_CE_COLL_AG_RAIL_RING_ENABLE": "hierarchical copies",
+    "NCCL_IB_RAIL_POLICY": "rails that NCCL gives ConnectX-9", "NCCL_IB_DATA_DIRECT": "Data Direct functions of NICs",
+}  # fmt: skip
+"""Settings of what is not modelled here, with what it is (docs/topo.md lists all)."""
+
+
+def not_followed(env: Mapping[str, str]) -> tuple[str, ...]:
+    """A sentence for each setting that asks for something that is not modelled."""
+    return tuple(f"{name} is not followed: {what}" for name, what in _NOT_FOLLOWED.items() if env.get(name, "0") != "0")
+
+
 def _number(env: Mapping[str, str], name: str) -> int | None:
     """An integer as NCCL_PARAM reads it (strtoll, base 0); None when unset, empty or no number."""
     text = env.get(name, "").strip()

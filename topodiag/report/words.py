@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from enum import Enum
 from typing import TypeVar
 
-from topodiag.model.devices import NVIDIA, Gpu, PciKind
 from topodiag.model.finding import Finding, Severity, Status
 from topodiag.model.node import Node
 from topodiag.model.result import Result, Trouble
-from topodiag.model.topics import Topic
 from topodiag.words.fold import plural
 
 T = TypeVar("T")
@@ -65,63 +62,6 @@ def _by_host(things: Iterable[tuple[T, Iterable[str]]]) -> Callable[[str], tuple
         return tuple(own[number] for number in sorted(own))
 
     return of
-
-
-class Sight(Enum):
-    """What is known of a node's GPUs."""
-
-    SEEN = "seen"
-    NONE = "none"
-    """There is no NVIDIA GPU, and the evidence says so."""
-    HIDDEN = "hidden"
-    """There are GPUs on the bus, and the driver did not speak of them."""
-    UNREAD = "unread"
-    """The evidence does not say: a command hung, or nothing about GPUs was given."""
-
-
-@dataclass(frozen=True, slots=True)
-class GpuSight:
-    """The answer and the sentence that says how it is known."""
-
-    sight: Sight
-    why: str = ""
-
-
-def gpu_sight(node: Node) -> GpuSight:
-    """Whether the GPUs of a node were seen. Anything but `SEEN` must never read as healthy."""
-    spoke = Topic.GPUS in node.told or _told_by_file(node)
-    if node.gpus and (spoke or any(_is_told_of(gpu) for gpu in node.gpus)):
-        return GpuSight(Sight.SEEN)
-    on_bus = sum(1 for dev in node.pci.values() if dev.kind is PciKind.GPU and dev.vendor.value == NVIDIA)
-    reason = _driver_silence(node)
-    if on_bus or node.gpus:
-        count = plural(on_bus or len(node.gpus), "NVIDIA GPU")
-        return GpuSight(Sight.HIDDEN, f"{count} on the PCI bus, but the driver did not report on them: {reason}")
-    if node.pci:
-        return GpuSight(Sight.NONE, f"{plural(len(node.pci), 'PCI function')} seen, none is one")
-    if spoke:
-        return GpuSight(Sight.NONE, "the driver is up and counts none")
-    return GpuSight(Sight.UNREAD, reason)
-
-
-def _is_told_of(gpu: Gpu) -> bool:
-    """Whether a tool of the driver tells how a GPU is, even one that does not name all GPUs."""
-    return gpu.throttle.known or gpu.sm_clock_mhz.known or gpu.utilization.known or bool(gpu.counters)
-
-
-def _told_by_file(node: Node) -> bool:
-    """Whether a topology file was given by itself: NCCL's dump or its writer speaks of the GPUs."""
-    file = node.nccl_file.name if node.nccl_file is not None else None
-    return any(gpu.numa.origin is not None and gpu.numa.origin.source == file for gpu in node.gpus)
-
-
-def _driver_silence(node: Node) -> str:
-    if node.os.nvml_error.value:
-        return f"NVML said {node.os.nvml_error.value}"
-    for gap in node.not_observed:
-        if Topic.GPUS in gap.of:
-            return f"{gap.what}: {gap.why}"
-    return "nothing about GPUs was in the evidence"
 
 
 @dataclass(frozen=True, slots=True)

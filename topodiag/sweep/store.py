@@ -23,6 +23,7 @@ from topodiag.model.errors import InputError
 from topodiag.model.finding import Input
 from topodiag.model.sweep import State, SweepPlan, SweepResult
 from topodiag.sweep.planfile import plan_text, read_plan
+from topodiag.writing import replacing
 
 RESULTS = "results.jsonl"
 MAX_LINE = 1 << 16
@@ -205,9 +206,7 @@ def _settle(place: Path, plan: SweepPlan) -> None:
     elif plan.round > 1:
         hint = f"give the folder of round {plan.round - 1} with --folder"
         raise InputError(str(place), f"holds no round before round {plan.round}", hint=hint)
-    fresh = path.with_name(f".{path.name}.{os.getpid()}")
-    with fresh.open("wb") as stream:
+    with replacing(str(path)) as stream:
         stream.write(plan_text(plan).encode())
         stream.flush()
         os.fsync(stream.fileno())
-    fresh.replace(path)

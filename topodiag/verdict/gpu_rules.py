@@ -172,8 +172,20 @@ class FabricFailsJob(Rule):
         if other.id == "JOB009":  # a program that names no reason, or CUDA's, and no signal or limit of another kind
             if _OPERATOR_POD.search(other.observed) is not None:
                 return True
-            return scene.same_node(cause, other) and ("802" in other.observed or "error code" in other.message)
+            if not scene.same_node(cause, other):
+                return False
+            return "802" in other.observed or "error code" in other.message or _is_later_exception(cause, other)
         return other.id != "JOB005" or error_is(other, scene, "cuda", "other", "watchdog", "timeout")
+
+
+def _is_later_exception(cause: Finding, other: Finding) -> bool:
+    """Whether a program ends with an exception below the line in which CUDA refuses to start: whatever it says, the
+    program has no GPU."""
+    return "exception" in other.message and any(
+        first.source == later.source and 0 < (first.line or 0) < (later.line or 0)
+        for first in cause.evidence
+        for later in other.evidence
+    )
 
 
 class FewerLinksOnItsNode(Rule):

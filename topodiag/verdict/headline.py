@@ -41,9 +41,11 @@ def headline(
     causes: Sequence[Cause],
     benchmarks: Sequence[Benchmark],
     scene: Scene,
+    *,
     left_open: Sequence[Finding] = (),
+    unseen: str = "",
 ) -> str:
-    """One sentence without its full stop."""
+    """One sentence without its full stop. `unseen` says why no machine of the case was judged."""
     if causes:
         first = causes[0]
         lead = cause_words(first.finding)
@@ -57,6 +59,8 @@ def headline(
         return healthy_words(benchmarks, scene)
     if left_open and state is State.UNKNOWN and not benchmarks:
         return cause_words(left_open[0])
+    if unseen and not benchmarks:
+        return f"not judged: no GPU was read ({unseen})"
     steps = _step_words(scene)
     why = "" if steps.endswith(_NO_WIRE) else "nothing in this evidence says why; "
     asked = "" if steps or benchmarks else _ras_words(scene)

@@ -16,7 +16,7 @@ JOB_FAILS = ("JOB001",)
 """What every fault leaves that ends or blocks a job: ranks that did not come up are hardly ever the cause."""
 
 ABSENT, NUMBERS = "absent", frozenset({"rank twice", "no such rank"})
-"""Faults of lines on who did not come, and on numbers that do not fit (evidence/nccl_log/grammar/job_faults.py)."""
+"""Faults of lines on who did not come, and on numbers that do not fit (evidence/signatures/catalogue/process.toml)."""
 _STORE = re.compile(r"\bstore\b|Store\b|ncclUniqueId|client socket|[Rr]endezvous")
 """Words of torch for where ranks meet."""
 

@@ -22,6 +22,18 @@ class ProcessDied(Rule):
         )
 
 
+class ResultsAreWrong(Rule):
+    """A benchmark that checks its results ends with an error where they are wrong; the launcher reports its exit code.
+    A signal, a limit of memory or of time is a fault of another kind."""
+
+    causes = ("BEN004",)
+    leads_to = ("JOB009", "BEN006", "JOB005")
+    because = "the benchmark ends with an error because results are wrong"
+
+    def holds(self, cause: Finding, other: Finding, scene: Scene) -> bool:
+        return other.id != "JOB009" or "error code" in other.message
+
+
 class LibraryFault(Rule):
     """A known fault of this version of the library, whose signature is in the evidence. The same program with another
     version is the control."""

@@ -52,13 +52,21 @@ def judge(result: Result, case: Case, steps: Sequence[JobStep] = ()) -> Verdict:
     found_causes = [_cause(tree, result, scene) for tree in bearing]
     causes = _ordered(_measured(_priced(found_causes, case, steps), scene))
     jobs = _jobs(causes, result, scene)
-    machines = states.of_machines([each.finding for each in causes], result)
+    # What a log alone lacks is no risk of a machine.
+    machines = states.of_machines([each.finding for each in causes if each.finding.id != "JOB001"], result)
     state = states.worst([each.state for each in jobs]) if jobs else machines
     if jobs and state in (State.HEALTHY, State.UNKNOWN) and machines is State.AT_RISK:
         state = State.AT_RISK
     return Verdict(
         state=state,
-        headline=headline(state, causes, result.benchmarks, scene, () if jobs else states.left_open(result)),
+        headline=headline(
+            state,
+            causes,
+            result.benchmarks,
+            scene,
+            left_open=() if jobs else states.left_open(result),
+            unseen="" if jobs else states.unseen(result),
+        ),
         confidence=_confidence(state, causes),
         first=_first(state, causes, result),
         causes=tuple(causes),

@@ -13,7 +13,7 @@ from topodiag.model.clock_text import EPOCH_S, booted, captured, is_wall, stamp
 from topodiag.model.identity import Identity
 from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
-from topodiag.model.system import OUT_OF_SERVICE, REPORTED, TOLD, KernelEvent
+from topodiag.model.system import KernelEvent
 from topodiag.words.units import in_s
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ _ZONED = re.compile(r"\d\d:\d\d:\d\d(?:[.,]\d{1,9})?\s?(?:Z|[+-]\d\d:?\d\d)(?![\
 _MOST_TEXT = 160
 _MOST_COMMUNICATORS = 16
 """Communicators whose init is told, the largest ones: a job has thousands, and their init is one time."""
-_NO_MOMENT = ("iommu", "link-set", "pcie-bandwidth", OUT_OF_SERVICE, TOLD)
+_NO_MOMENT = ("iommu", "link-set", "pcie-bandwidth")
 """Kinds of events of a node that are no moment: how the machine is set up, and what others say without a time."""
 _DRIFT = 50e-6
 """Seconds that a kernel's monotonic clock drifts from the wall in each second: crystals are good to some 50 ppm."""
@@ -72,7 +72,7 @@ def _of_node(node: Node, host: str) -> Iterator[Said]:
         yield Said(CAPTURE, host, "the node boots", start, True, within_s=1.0, origin=node.os.uptime_s.origin)
     names = {nic.bus_id: nic.name for nic in node.nics if nic.bus_id}
     for event in node.events:
-        if event.kind not in _NO_MOMENT and not event.kind.startswith(REPORTED):
+        if event.kind not in _NO_MOMENT:
             yield _kernel(event, host, start, names.get(event.bus_id or "", ""))
 
 

@@ -13,6 +13,7 @@ from topodiag.verdict import clearing
 from topodiag.verdict.scene import Scene
 from topodiag.words.fold import fold_hosts, plural
 
+_OF_HARDWARE = frozenset({"GPU", "NVL", "NIC"})
 Proof = Callable[[Scene, Sequence[str]], tuple[Origin, ...]]
 
 
@@ -26,6 +27,11 @@ class Part:
     proof: Proof | None = None
     needs: tuple[str, ...] = ()
     """Of the checks, those that must have been judged clean: an answer of the others alone clears nothing."""
+
+    @property
+    def families(self) -> frozenset[str]:
+        """Families of hardware that the part is of: a warning about any of it speaks against the whole part."""
+        return frozenset(check[:3] for check in self.checks) & _OF_HARDWARE
 
 
 PARTS = (
@@ -52,7 +58,10 @@ PARTS = (
 def ruled_out(result: Result, scene: Scene) -> tuple[RuledOut, ...]:
     """Parts that nothing accuses and that were seen whole, with how much of the machines was seen."""
     accused = {each.id for each in result.findings if each.severity > Severity.INFO}
+    if any(each.settings for each in result.findings if each.severity > Severity.INFO):
+        accused.add("ENV001")  # whatever check names a setting as what does it
     told = {each.id for each in result.findings}
+    families = {check[:3] for check in accused}
     subjects: dict[str, set[str]] = {}
     open_: dict[str, set[str]] = {}
     jobs = {job.name for job in scene.case.jobs}
@@ -63,14 +72,27 @@ def ruled_out(result: Result, scene: Scene) -> tuple[RuledOut, ...]:
             open_.setdefault(outcome.check, set()).add(outcome.node)
     made = []
     for part in PARTS:
-        if accused.intersection(part.checks) or told.intersection(part.needs):
+        if accused.intersection(part.checks) or told.intersection(part.needs) or part.families & families:
             continue
         # What could not be judged of a job is not ruled out by what is clean on its nodes.
         unsure = any(jobs & open_.get(check, set()) - subjects.get(check, set()) for check in part.needs)
-        if unsure or not set(part.needs) <= set(subjects):
+        if unsure or not set(part.needs) <= set(subjects) or not _seen_everywhere(part, subjects, scene):
             continue
         made.append(_ruled(part, subjects, open_, scene))
     return tuple(made)
+
+
+def _seen_everywhere(part: Part, subjects: dict[str, set[str]], scene: Scene) -> bool:
+    """Whether each check that counts was clean on every machine in question, or of every job that is there."""
+    jobs = {job.name for job in scene.case.jobs}
+    machines = scene.hosts(host for job in scene.case.jobs for host in job.hosts)
+    machines |= scene.hosts(node.host for node in scene.case.nodes)
+    return all(
+        "" in subjects[check]
+        or (bool(jobs) and jobs <= subjects[check])
+        or machines <= scene.hosts(subjects[check] - jobs)
+        for check in part.needs
+    )
 
 
 def _ruled(part: Part, subjects: dict[str, set[str]], open_: Collection[str], scene: Scene) -> RuledOut:

@@ -55,6 +55,19 @@ _ERROR_WORDS = {
 """By variable, words of a first error that it brings about."""
 
 
+class SettingLeavesOut(Rule):
+    """A setting that names exactly the devices which NCCL lacks on a node, while the capture shows their ports up: no
+    device is gone, and the setting is the one cause."""
+
+    causes = ("NET003",)
+    leads_to = ("NIC005",)
+    because = "the setting names the very NICs that are missing, and their ports are up"
+    reach = Reach.NODE
+
+    def holds(self, cause: Finding, other: Finding, scene: Scene) -> bool:
+        return bool(cause.settings and other.where.nics) and set(other.where.nics) <= set(cause.where.nics)
+
+
 class SettingDoesIt(Rule):
     """A setting that is in force explains what it can cause, and nothing else: `NCCL_IB_DISABLE=1` explains sockets,
     not a missing NVLink. Unset it and run again."""

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from topodiag.model.bench import Benchmark
 from topodiag.model.finding import Finding, Severity, Status
+from topodiag.model.gpu_sight import Sight, gpu_sight
 from topodiag.model.job import Event, Job
 from topodiag.model.result import Result
 from topodiag.model.verdict import State
@@ -23,7 +24,7 @@ _WAITS = frozenset({"watchdog", "timeout", "stalled"})
 """First errors of a job that hung until somebody lost patience."""
 FATAL = frozenset({"ecc", "nvlink", "lost", "fabric", "shm", "busy", "ordinal", "driver", "mismatch",
                    "no cuda", "rank twice", "no such rank", "worlds"})  # fmt: skip
-"""Faults by which a rank ends that prints them (evidence/nccl_log/grammar/job_faults)."""
+"""Faults by which a rank ends that prints them (evidence/signatures/catalogue/process.toml)."""
 OPEN = frozenset({"JOB004"})
 """Findings that leave open, as information, whether a machine is free for a job: whose memory its GPUs hold."""
 _SLOWS = ("NET", "GDR", "P2P", "PCI", "PLC", "NVL", "NUM", "GPU004", "JOB008", "JOB011", "JOB012", "JOB015",
@@ -35,17 +36,27 @@ def of_job(job: Job, findings: Sequence[Finding], result: Result, scene: Scene) 
     """The state of a job. `findings` are those of the case that bear on it."""
     own = [each for each in findings if each.severity > Severity.INFO and bears_on(each, job, scene)]
     errors = [each for each in own if each.severity is Severity.ERROR]
-    if ended := [each for each in errors if each.id in ENDS]:
+    ended = [each for each in errors if each.id in ENDS]
+    if (end := _end(job, own, ended, scene)) is not None:
+        return end
+    if any(_costs(each) for each in own) or _became_slow(job):
+        return State.SLOW
+    if [each for each in own if each not in ended]:
+        return State.AT_RISK
+    if own:
+        return State.UNKNOWN  # its log lacks lines, and nobody says that it waits
+    return State.HEALTHY if _is_cleared(job, result) else State.UNKNOWN
+
+
+def _end(job: Job, own: Sequence[Finding], ended: Sequence[Finding], scene: Scene) -> State | None:
+    """Failed or hung, where the findings say that the job came to an end or that somebody waits."""
+    if ended and (any(each.id != "JOB001" for each in ended) or somebody_waits(job)):
         return _ended(job, ended, scene)
     if any(each.id in HANGS for each in own):
         return State.HUNG
-    if errors and any(_ends_it(event) for event in job.events):
+    if any(each.severity is Severity.ERROR for each in own) and any(_ends_it(event) for event in job.events):
         return State.FAILED
-    if any(_costs(each) for each in own) or _became_slow(job):
-        return State.SLOW
-    if own:
-        return State.AT_RISK
-    return State.HEALTHY if _is_cleared(job, result) else State.UNKNOWN
+    return None
 
 
 def _ended(job: Job, ended: Sequence[Finding], scene: Scene) -> State:
@@ -55,6 +66,15 @@ def _ended(job: Job, ended: Sequence[Finding], scene: Scene) -> State:
     waits = first.kind in _WAITS if first is not None else all(each.id != "JOB005" for each in ended)
     only_waits = all(each.id in ("JOB001", "JOB005") for each in ended)
     return State.HUNG if only_waits and waits else State.FAILED
+
+
+def somebody_waits(job: Job) -> bool:
+    """Whether the evidence shows a process of the job that waits, or one that failed: its log alone, which lacks lines,
+    does not. A watchdog or a timeout, an answer of RAS, stacks, a flight recorder, an error of init, steps that
+    stopped."""
+    if job.ras or job.stacks or job.flight:
+        return True
+    return any(event.level != "INFO" for event in job.events)
 
 
 def _became_slow(job: Job) -> bool:
@@ -72,6 +92,8 @@ def _is_cleared(job: Job, result: Result) -> bool:
         return False  # parts of a job compared with each other: where all are equally bad, none is odd
     if any(pace.slower > 1 or pace.drift > 1 for pace in job.paces):
         return False  # its steps became slower, and nothing in the evidence says why
+    if any(communicator.unfinished for communicator in job.communicators) and not job.progress:
+        return False  # its log lacks the end of an init, and nothing else shows that the job went on
     judged = any(o.status is Status.CLEAN and o.node in ("", job.name) for o in result.outcomes)
     met = bool(job.ranks or job.communicators)  # a few lines that name no rank clear nobody
     return judged and met and not result.troubles(job.name)
@@ -98,9 +120,17 @@ def of_machines(findings: Sequence[Finding], result: Result) -> State:
     if any(each.severity > Severity.INFO for each in findings):
         return State.AT_RISK
     judged = any(o.status is Status.CLEAN for o in result.outcomes)
-    if left_open(result):
+    if left_open(result) or unseen(result):
         return State.UNKNOWN
     return State.HEALTHY if judged and not result.troubles() and not result.undecided() else State.UNKNOWN
+
+
+def unseen(result: Result) -> str:
+    """Why no machine of the case can be called well: no GPU of any was read. "" where one was, and without machines."""
+    sights = [gpu_sight(node) for node in result.nodes]
+    if not sights or any(sight.sight is Sight.SEEN for sight in sights):
+        return ""
+    return sights[0].why
 
 
 def left_open(result: Result) -> tuple[Finding, ...]:

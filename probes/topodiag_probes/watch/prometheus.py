@@ -33,10 +33,9 @@ def text(watch: Watch) -> str:
 
 def write(watch: Watch, path: str) -> None:
     """Replace the file in one step: the collector never reads half of one. Raises OSError."""
-    part = "%s.%d.tmp" % (path, os.getpid())  # the collector reads *.prom alone
-    with whole(path, part) as handle:
+    with whole(path) as handle:
         handle.write(text(watch).encode("utf-8"))
-        os.chmod(part, 0o644)
+        os.fchmod(handle.fileno(), 0o644)
 
 
 def _samples(watch: Watch) -> Dict[str, List[Sample]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import combinations
 
 import pytest
 
@@ -68,3 +69,40 @@ def test_all_checks_run_over_all_runs_and_never_fail() -> None:
     assert len(made) == 21
     assert not [outcome for outcome in made if outcome.why.startswith("the check failed")]
     assert [outcome.node for outcome in made if outcome.status is Status.FINDING] == ["a all_reduce"]
+
+
+def pairs(slow: set[frozenset[str]], nodes: str = "abcde") -> list[Benchmark]:
+    """Runs of all pairs of nodes; those in `slow` reach 0.6 of the others."""
+    made = []
+    for one, other in combinations(nodes, 2):
+        rows = sweep({size: gbs * (0.6 if frozenset((one, other)) in slow else 1.0) for size, gbs in GROWING.items()})
+        devices = tuple(replace(each, host={"n0": one, "n1": other}.get(each.host, each.host)) for each in rows.devices)
+        made.append(benchmark(replace(rows, devices=devices)))
+    return made
+
+
+def told(runs: list[Benchmark]) -> dict[str, tuple[str, ...]]:
+    """Nodes by message of all findings on these runs."""
+    found = [
+        each for run in runs for each in judge("BEN005", run, *(other for other in runs if other is not run)).findings
+    ]
+    return {each.message: each.where.nodes for each in found}
+
+
+def test_a_node_that_all_slow_pairs_share_is_one_fault_of_that_node() -> None:
+    found = told(pairs({frozenset(("c", other)) for other in "abde"}))
+    assert list(found.values()) == [("c",)]
+    assert "c: all 4 runs of all_reduce with it are 40 % or more slower" in next(iter(found))
+
+
+@pytest.mark.parametrize(
+    "slow",
+    [
+        {frozenset("ab"), frozenset("bc"), frozenset("cd")},  # no node of all slow pairs
+        {frozenset("ca"), frozenset("cb")},  # pairs of that node are fast, too
+        {frozenset("ab")},
+    ],
+)
+def test_slow_pairs_without_one_node_of_all_stay_pairs(slow: set[frozenset[str]]) -> None:
+    assert all(len(nodes) == 2 for nodes in told(pairs(slow)).values())
+    assert len(told(pairs(slow))) == len(slow)

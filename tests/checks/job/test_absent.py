@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.pasted import chain, loud, said, seen
+from tests.pasted import chain, loud, said
 
 WAITED = "torch.distributed.DistStoreError: Timed out after 601 seconds waiting for clients. 7/8 clients joined.\n"
 GONE = (
@@ -34,7 +34,7 @@ def test_what_the_others_say_of_the_store_follows_from_who_did_not_come(
 
 def test_a_rendezvous_that_was_over_says_that_nodes_did_not_come(tmp_path: Path) -> None:
     text = "    raise RendezvousTimeoutError\ntorch.distributed.elastic.rendezvous.api.RendezvousTimeoutError\n"
-    assert [each["id"] for each in seen(said(tmp_path, text))] == ["JOB001"]
+    assert [each["id"] for each in said(tmp_path, text)["findings"]] == ["JOB001"]
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_source_of_a_program_and_a_full_meeting_are_no_fault(tmp_path: Path, tex
 
 
 def test_a_rank_that_only_waits_for_another_ones_id_says_who_it_waits_for(tmp_path: Path) -> None:
-    assert seen(said(tmp_path, NO_ID))[0]["id"] == "JOB006"
+    assert said(tmp_path, NO_ID)["findings"][0]["id"] == "JOB006"
 
 
 def test_an_error_that_is_not_of_the_store_stays_the_cause(tmp_path: Path) -> None:

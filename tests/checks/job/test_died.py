@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from topodiag.checks.job.died import ProcessDied
 from topodiag.evidence.nccl_log.grammar.ends import end_of, label_of
 from topodiag.model.finding import Confidence, Finding, Severity, Status
 from topodiag.model.job import Event
+from topodiag.model.progress import Progress
 
 OOM = "slurmstepd: error: Detected 1 oom_kill event in StepId=1.0."
 TASK = "srun: error: n1: task 8: Out Of Memory"
@@ -123,3 +125,13 @@ def test_a_job_whose_ranks_are_there_found_its_place(text: str) -> None:
 )  # fmt: skip
 def test_what_only_sounds_like_it_is_no_end(text: str) -> None:
     assert end_of(text) is None or end_of(text)[1].get("how") != "no room"  # type: ignore[index]
+
+
+@pytest.mark.parametrize(("first", "number", "ended"), [(9, 40, False), (9, 2, True), (1, 40, True)])
+def test_an_end_above_the_first_steps_of_its_log_ended_no_job(first: int, number: int, ended: bool) -> None:
+    """Two lines of progress may come out of a buffer, and steps above the end say nothing of what came after it."""
+    steps = Progress(
+        "progress.step", number, jobs.origin("step 1", first, "job.log"), jobs.origin("step 9", 99, "job.log")
+    )
+    job = replace(jobs.job(2, events=[end(EXCEPTION, 5)]), progress=(steps,))
+    assert bool(ProcessDied().judge(job).findings) == ended

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.pasted import said, seen
+from tests.pasted import said
 
 CALL = (
     "n1:{pid}:{pid} [{dev}] NCCL INFO {op}: opCount {number:x} sendbuff 0x7f{pid}0 recvbuff 0x7f{pid}0 count {count}"
@@ -22,7 +22,7 @@ def calls(*counts: int, op: str = "Broadcast", number: int = 0, dtype: int = 4, 
 
 
 def found(folder: Path, text: str) -> list[str]:
-    return [each["message"] for each in seen(said(folder, text)) if each["id"] == "JOB006"]
+    return [each["message"] for each in said(folder, text)["findings"] if each["id"] == "JOB006"]
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_heads_of_grep_before_the_lines_change_nothing(tmp_path: Path) -> None:
     lines = calls(25503912, 53, 53, 53).splitlines(keepends=True)
     text = "$ grep 'opCount 0 ' LOG.*.txt\n" + "".join(f"LOG.{at}.txt:{line}" for at, line in enumerate(lines))
     made = said(tmp_path, text)
-    assert [each["id"] for each in seen(made)] == ["JOB006"]
+    assert [each["id"] for each in made["findings"]] == ["JOB006"]
     assert made["facts"]["jobs"][0]["communicators"][0]["nranks"] == 4
 
 

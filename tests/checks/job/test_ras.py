@@ -154,3 +154,29 @@ def test_init_that_no_communicator_ends_is_told_by_two_answers() -> None:
     (found,) = InitNotFinished().judge(job(empty, replace(empty, time=20.0))).findings
     assert (found.id, found.severity) == ("JOB001", Severity.ERROR)
     assert InitNotFinished().judge(job(counts({}, 0))).status is Status.UNKNOWN
+
+
+def test_a_rank_that_its_tensor_group_waits_for_explains_the_data_groups() -> None:
+    """Text lists who is not in order alone: of the tensor group the one that is late, of each data group both."""
+
+    def late(comm: int, rank: int, host: str, pid: int, count: int) -> RasMember:
+        return RasMember(rank, RasProcess(host, pid), "RUNNING", {"AllReduce": count})
+
+    tensor = RasCommunicator(1, 4, (late(1, 2, "b", 22, 7),), {"AllReduce": {8: 3, 7: 1}})
+    data = [
+        RasCommunicator(
+            10 + at, 2, (late(0, 0, "a", 10 + at, 5), late(0, 1, "b", 20 + at, 4)), {"AllReduce": {5: 1, 4: 1}}
+        )
+        for at in range(4)
+    ]
+    answers = [RasAnswer("ras.txt", communicators=(tensor, *data), processes=8, total=5, time=at) for at in (1.0, 9.0)]
+    [finding] = told(job(*answers))
+    assert "process" in finding.message or "rank 2" in finding.message
+    assert "late in 4 other communicators" in finding.observed
+    # A late process beside those of the group: it is not known who waits for whom.
+    stranger = RasCommunicator(30, 2, (late(0, 0, "a", 30, 5), late(0, 1, "b", 40, 4)), {"AllReduce": {5: 1, 4: 1}})
+    apart = [
+        RasAnswer("ras.txt", communicators=(tensor, *data, stranger), processes=10, total=6, time=at)
+        for at in (1.0, 9.0)
+    ]
+    assert len(told(job(*apart))) == 6

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.pasted import loud, said, seen
+from tests.pasted import loud, said
 
 ADDED = "INFO:torch.distributed.distributed_c10d:Added key: store_based_barrier_key:{1} to store for rank: {0}\n"
 WAITS = (
@@ -88,4 +88,4 @@ def test_ranks_that_wait_once_when_the_log_ends_are_information(tmp_path: Path, 
 
 def test_ranks_that_waited_once_and_went_on_are_not_told(tmp_path: Path) -> None:
     for behind in (of_ranks(DONE, [0], 1, 4), STEPS):
-        assert not seen(said(tmp_path, of_ranks(WAITS, [0], 1, 4, 3) + behind))
+        assert not said(tmp_path, of_ranks(WAITS, [0], 1, 4, 3) + behind)["findings"]

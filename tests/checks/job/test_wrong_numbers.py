@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.pasted import loud, said, seen
+from tests.pasted import loud, said
 
 WARN = "[2025-05-08 15:42:42] n1:746:946 [0] bootstrap.cc:334 NCCL WARN "
 TWICE = WARN + "Bootstrap Root : rank {} of {} ranks has already checked in\n"
@@ -30,20 +30,22 @@ WORLDS = WARN + "Bootstrap Root : mismatch in info from procs, nranks 16 vs 8, n
 def test_a_number_that_does_not_fit_is_the_cause_and_who_is_missing_for_it(
     tmp_path: Path, text: str, message: str
 ) -> None:
-    [finding] = seen(said(tmp_path, text))
+    [finding] = said(tmp_path, text)["findings"]
     assert (finding["id"], finding["message"].removeprefix("n1: ")) == ("JOB001", message)
 
 
 def test_a_rank_of_which_the_log_has_lines_did_come(tmp_path: Path) -> None:
     came = "n2:5:5 [0] NCCL INFO ncclCommInitRank comm 0x5 rank 2 nranks 4 cudaDev 0 busId 60 commId 0x9 - Init START\n"
-    messages = [each["message"] for each in seen(said(tmp_path, TWICE.format(1, 4) + came)) if each["id"] == "JOB001"]
+    messages = [
+        each["message"] for each in said(tmp_path, TWICE.format(1, 4) + came)["findings"] if each["id"] == "JOB001"
+    ]
     assert any("rank 1 of 4; rank 3 never came" in each for each in messages)
 
 
 @pytest.mark.parametrize("text", [OLD_WORLDS, WORLDS], ids=["before 2.23", "since"])
 def test_worlds_of_two_sizes_are_a_setting_that_differs(tmp_path: Path, text: str) -> None:
     made = said(tmp_path, text)
-    [finding] = seen(made)
+    [finding] = made["findings"]
     assert (finding["id"], finding["message"]) == ("JOB003", "the world's size differs between ranks: 16 and 8")
     assert made["verdict"]["state"] == "failed"
 
@@ -55,7 +57,7 @@ def test_what_torch_repeats_of_it_is_no_fault_of_its_own(tmp_path: Path) -> None
         "[rank3]: ncclInvalidArgument: Invalid value for an argument.\n[rank3]: Last error:\n"
         "[rank3]: Invalid rank requested : 3/3\n"
     )
-    assert [each["id"] for each in seen(said(tmp_path, BEYOND.format(3, 3) + again))] == ["JOB001"]
+    assert [each["id"] for each in said(tmp_path, BEYOND.format(3, 3) + again)["findings"]] == ["JOB001"]
 
 
 def test_what_waits_for_the_number_that_is_nobodys_follows_from_it(tmp_path: Path) -> None:
@@ -84,4 +86,4 @@ def test_source_and_questions_are_no_fault(tmp_path: Path, text: str) -> None:
 
 def test_a_root_that_differs_in_other_numbers_has_no_worlds_of_two_sizes(tmp_path: Path) -> None:
     text = WORLDS.replace("16 vs 8", "16 vs 16").replace("nroots 1 vs 1", "nroots 1 vs 2")
-    assert "JOB003" not in [each["id"] for each in seen(said(tmp_path, text))]
+    assert "JOB003" not in [each["id"] for each in said(tmp_path, text)["findings"]]

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.pasted import seen
 from topodiag.api import diagnose
 
 UP = "<BROADCAST,MULTICAST,UP,LOWER_UP> mtu {mtu} qdisc mq state UP mode DEFAULT"
@@ -21,7 +20,7 @@ def found(tmp_path: Path, text: str) -> list[tuple[str, str, str]]:
     file = tmp_path / "ip.txt"
     file.write_text(text)
     said = json.loads(diagnose(str(file)).to_json())
-    return [(each["id"], each["severity"], each["message"]) for each in seen(said)]
+    return [(each["id"], each["severity"], each["message"]) for each in said["findings"]]
 
 
 def links(rows: Sequence[tuple[str, str, int]]) -> str:

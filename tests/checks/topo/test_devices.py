@@ -118,5 +118,6 @@ def test_trays_of_a_rack_share_bus_ids() -> None:
 
 
 def test_functions_of_one_card_are_two_devices() -> None:
-    tree = made.system(made.cpu(made.nic(0, at="0000:29:00.0"), made.nic(1, at="0000:29:00.1")))
+    pair = [made.nic(number, at=f"0000:29:00.{number}", guid="0xabc") for number in range(2)]
+    tree = made.system(made.cpu(*pair))
     assert DeviceTwiceInFile().judge(made.alone(tree), ()).status is Status.CLEAN

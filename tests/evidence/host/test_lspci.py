@@ -182,8 +182,8 @@ ASKED = "# lspci -vvvs c9:00.0 | grep -i -e speed\n"
 @pytest.mark.parametrize("asked", [ASKED, ""])
 def test_a_link_without_its_device_that_lost_lanes_and_speed_is_told(asked: str) -> None:
     draft, _ = read("lspci", asked + CAP + STATE.format(8, DOWN, 2, DOWN))
-    [event] = draft.events
-    assert event.kind == "told of pcie"
+    [event] = draft.reports
+    assert event.kind == "pcie.degraded"
     assert event.text.startswith("x2 of x4 and generation 3 of 4 on ")
 
 

@@ -31,12 +31,12 @@ def test_a_node_has_its_processors_and_distances() -> None:
         (0, "0-3", (10, 21)),
         (1, "4-7", (21, 10)),
     ]
-    assert node.events == ()
+    assert node.reports == ()
 
 
 @pytest.mark.parametrize(("cpus", "told"), [("4 5 6 7", 1), ("", 0)], ids=["with processors", "memory alone is none"])
 def test_processors_without_memory_are_told(cpus: str, told: int) -> None:
-    assert len(node_of(TEXT.format(cpus=cpus, size=0)).events) == told
+    assert len(node_of(TEXT.format(cpus=cpus, size=0)).reports) == told
 
 
 @given(st.text(max_size=200) | st.text(alphabet="node 0 cpus: size distances\n", max_size=200))

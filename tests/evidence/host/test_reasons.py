@@ -10,18 +10,15 @@ from topodiag.evidence.host.reasons import kind_of
 @pytest.mark.parametrize(
     ("reason", "kind"),
     [
-        ("gres/gpu count reported lower than configured (7 < 8)", "reported gpu-count"),
-        ("GPU 3 fell off the bus", "reported gpu-lost"),
-        ("Xid 79 on GPU 2", "reported gpu-lost"),
-        ("Xid 94 on GPU 2", "reported gpu-memory"),
-        ("Xid 31", "reported xid"),
-        ("mlx5_3 is down", "reported port-down"),
-        ("IB link flapping", "reported port-flap"),
-        ("/lustre not mounted", "reported storage"),
-        ("PCIe width x4 instead of x16 on GPU1", "reported pcie"),
-        ("nvidia-fabricmanager failed", "reported fabric"),
-        ("Kill task failed", "out-of-service"),
-        ("Not responding", "out-of-service"),
+        ("gres/gpu count reported lower than configured (7 < 8)", "gpu.count_low"),
+        ("GPU 3 fell off the bus", "gpu.lost"),
+        ("Xid 79 on GPU 2", "gpu.lost"),
+        ("Xid 94 on GPU 2", "gpu.memory"),
+        ("/lustre not mounted", "storage.trouble"),
+        ("NHC: check_hw_ib:  N", "nic.port_down"),
+        ("IB link is bad", "host.out_of_service"),
+        ("Kill task failed", "host.out_of_service"),
+        ("Not responding", "host.out_of_service"),
     ],
 )
 def test_a_reason_names_a_part(reason: str, kind: str) -> None:

@@ -107,7 +107,7 @@ def test_a_job_whose_output_holds_the_kernels_lines_is_both() -> None:
 def test_a_text_without_any_line_is_refused_with_what_was_looked_for(tmp_path: Path) -> None:
     path = tmp_path / "slurm.out"
     path.write_text("Epoch 3: loss 0.31\n")
-    with pytest.raises(InputError, match="is of no kind that topodiag knows") as refused:
+    with pytest.raises(InputError, match="not judged: text of no kind that topodiag knows") as refused:
         diagnose(str(path))
     for word in ("NCCL's records", "kernel's messages", "Slurm", "nvidia-smi"):
         assert word in refused.value.hint

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.pasted import seen
 from topodiag.api import diagnose
 from topodiag.evidence.intake.fanout import parts_of
 from topodiag.evidence.intake.gather import gather
@@ -54,7 +53,7 @@ def test_the_port_of_one_host_that_is_slower_is_found_by_its_siblings(tmp_path: 
     path = tmp_path / "out.txt"
     path.write_text(FORMS[form])
     made = json.loads(diagnose(path).to_json())
-    [finding] = seen(made)
+    [finding] = made["findings"]
     assert (finding["id"], finding["where"]["nodes"]) == ("NIC002", ["gpu-03"])
     [line] = finding["evidence"]
     assert line["source"] == f"{path}/gpu-03"
@@ -70,7 +69,7 @@ def test_standard_input_is_cut_as_well() -> None:
 def test_machines_that_nothing_names_are_told_apart_by_the_serials_of_their_devices(tmp_path: Path) -> None:
     path = tmp_path / "all.txt"
     path.write_text("\n".join(OWN.values()))
-    [finding] = seen(json.loads(diagnose(path).to_json()))
+    [finding] = json.loads(diagnose(path).to_json())["findings"]
     [line] = finding["evidence"]
     assert (finding["id"], line["source"]) == ("NIC002", f"{path}/machine-3")
     assert "Rate: 200" in path.read_text().split("\n")[line["line"] - 1]

@@ -16,6 +16,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from topodiag.evidence.intake import archives, one_file
+from topodiag.evidence.intake.bundle import open_evidence
 from topodiag.evidence.intake.gather import gather
 from topodiag.evidence.intake.kinds import Kind
 from topodiag.evidence.intake.pieces import Intake, folded
@@ -185,3 +187,71 @@ def test_every_file_of_any_tree_is_a_piece_or_left_aside(
         assert [piece.name for piece in gather(each_by_itself).pieces] == [
             piece.name for piece in gather(sorted(each_by_itself)).pieces
         ]
+
+
+def test_a_file_that_reading_empties_is_refused_unread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "kmsg").touch()
+    monkeypatch.setattr(one_file.os, "open", lambda *_: pytest.fail("it was opened"))
+    assert one_file.why_endless(str(tmp_path / "kmsg")) == "is emptied by being read"
+
+
+def test_a_file_without_a_size_that_does_not_end_is_refused_in_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "endless").touch()
+    monkeypatch.setattr(one_file.os, "read", lambda *_: b"x")
+    monkeypatch.setattr(one_file, "_TRIAL_S", 0.1)
+    assert one_file.why_endless(str(tmp_path / "endless")) == "has no end"
+    with pytest.raises(InputError, match="has no end"):
+        open_evidence(str(tmp_path / "endless"))
+
+
+def test_a_link_to_a_folder_elsewhere_is_said_and_not_followed(tmp_path: Path) -> None:
+    given, inside, outside = tmp_path / "given", tmp_path / "given" / "inside", tmp_path / "outside"
+    for folder in (given, inside, outside):
+        folder.mkdir()
+        (folder / "rank.log").write_bytes(RECORD)
+    (given / "away").symlink_to(outside)
+    (given / "here").symlink_to(inside)
+    found = gather([str(given)])
+    assert {piece.path for piece in found.pieces} == {str(given / "rank.log"), str(given / "here" / "rank.log")}
+    assert [note for note in found.notes if "a link to a folder elsewhere, not read" in note]
+
+
+@pytest.mark.parametrize("inner", ["tar", "zip"])
+def test_an_archive_in_an_archive_is_read_as_the_folder_that_it_was(tmp_path: Path, inner: str) -> None:
+    capture = tar(tmp_path / "gpu-001.tar.gz", {"manifest.json": MANIFEST, "text/dmesg.txt": RECORD})
+    logs = tmp_path / "logs.zip"
+    with zipfile.ZipFile(logs, "w") as made:
+        made.writestr("rank.log", RECORD)
+    members = {"in/gpu-001.tar.gz": Path(capture).read_bytes(), "in/logs.zip": logs.read_bytes()}
+    whole = tmp_path / "whole"
+    if inner == "tar":
+        tar(whole, members)
+    else:
+        with zipfile.ZipFile(whole, "w") as made:
+            for name, data in members.items():
+                made.writestr(name, data)
+    intake = gather([str(whole)])
+    assert kinds(intake, whole) == {"in/gpu-001.tar.gz": Kind.BUNDLE, "in/logs.zip/rank.log": Kind.NCCL_LOG}
+    assert intake.aside == ()
+
+
+def test_a_broken_archive_in_an_archive_costs_itself(tmp_path: Path) -> None:
+    capture = Path(tar(tmp_path / "a.tar", {"rank.log": RECORD * 40}, "w")).read_bytes()
+    intake = gather([tar(tmp_path / "whole.tar", {"broken.tar": capture[:600], "rank.log": RECORD}, "w")])
+    assert [piece.member for piece in intake.pieces if piece.kind is Kind.NCCL_LOG][-1] == "rank.log"
+
+
+def test_archives_in_archives_unpack_to_no_more_than_one_may(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archives._Depth.__init__, "__defaults__", (0, 4096))
+    inner = Path(tar(tmp_path / "inner.tar.gz", {f"{at}.log": RECORD * 40 for at in range(4)})).read_bytes()
+    intake = gather([tar(tmp_path / "whole.tar", {"inner.tar.gz": inner}, "w")])
+    assert intake.pieces == ()
+    assert "in archives" in intake.aside[0].why
+
+
+def test_a_long_member_of_an_archive_is_read_whole(tmp_path: Path) -> None:
+    text = RECORD * 4000
+    intake = gather([tar(tmp_path / "whole.tar", {"rank.log": text})])
+    assert read_piece(intake, intake.pieces[0]).data == text

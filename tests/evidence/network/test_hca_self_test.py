@@ -29,8 +29,8 @@ def read(state: str, errors: str) -> list[tuple[str, str]]:
 
 def test_a_port_that_is_down_and_a_test_that_failed_are_told() -> None:
     assert read("DOWN (InfiniBand)", "FAIL") == [
-        ("reported port-down", "Port State of Port #1 on CA #1 (HCA): DOWN (InfiniBand)"),
-        ("reported link-errors", "Error Counter Check on CA #0 (HCA): FAIL"),
+        ("nic.port_down", "Port State of Port #1 on CA #1 (HCA): DOWN (InfiniBand)"),
+        ("fabric.link_errors", "Error Counter Check on CA #0 (HCA): FAIL"),
     ]
 
 

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.network.ibdiagnet import Ibdiagnet
+from topodiag.model.events import REMARK
 
 
 def kinds(text: str) -> list[str]:
@@ -19,11 +20,11 @@ def kinds(text: str) -> list[str]:
 @pytest.mark.parametrize(
     ("line", "kind"),
     [
-        ("-E- S946dae03/Nleaf-03/P17<-->H946d/gpu-017/U1/P1 - Unexpected actual link width 1x", "reported link-slow"),
-        ('-W- link with PHY=1x found at direct path "1,19"', "reported link-slow"),
-        ('-W- gpu-017/mlx5_3/U1/P1 - "symbol_error_counter" increased during the run', "reported link-errors"),
-        ("-E- gpu-017/U1/P1 - High BER value reported", "reported link-errors"),
-        ("-E- Duplicated Node GUID detected", "told"),
+        ("-E- S946dae03/Nleaf-03/P17<-->H946d/gpu-017/U1/P1 - Unexpected actual link width 1x", "fabric.link_slow"),
+        ('-W- link with PHY=1x found at direct path "1,19"', "fabric.link_slow"),
+        ('-W- gpu-017/mlx5_3/U1/P1 - "symbol_error_counter" increased during the run', "fabric.link_errors"),
+        ("-E- gpu-017/U1/P1 - High BER value reported", "fabric.link_errors"),
+        ("-E- Duplicated Node GUID detected", REMARK),
     ],
 )
 def test_a_line_has_its_fault(line: str, kind: str) -> None:
@@ -33,7 +34,7 @@ def test_a_line_has_its_fault(line: str, kind: str) -> None:
 def test_a_table_of_stages_counts_where_no_line_says_more() -> None:
     text = "-I- Stage                Warnings   Errors     Comment\n-I- Links Check          0          0\n"
     assert kinds(text) == []
-    assert kinds(text + "-I- Speed / Width checks     0          2\n") == ["told"]
+    assert kinds(text + "-I- Speed / Width checks     0          2\n") == [REMARK]
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,7 @@ def test_gpus_whose_tests_failed_are_named(text: str, gpus: list[int]) -> None:
     node = node_of(text)
     assert [
         *(gpu.index for gpu in node.gpus if gpu.failed_tests.known),
-        *(each.gpu for each in node.events),
+        *(int(each.text.split()[1]) for each in node.reports),
     ] == gpus
 
 
@@ -71,8 +71,8 @@ def test_tests_that_all_gpus_passed_clear_them() -> None:
 def test_the_sentences_on_one_gpu_are_kept_together() -> None:
     node = node_of(DIAG_4)
     assert not any(gpu.failed_tests.known for gpu in node.gpus)  # the sentence says why the test failed
-    assert [(event.kind, event.gpu, event.text) for event in node.events] == [
-        ("reported pcie", 2, "GPU 2 is running at PCI link width 8X, which")
+    assert [(event.kind, event.text) for event in node.reports] == [
+        ("pcie.degraded", "GPU 2 is running at PCI link width 8X, which")
     ]
 
 

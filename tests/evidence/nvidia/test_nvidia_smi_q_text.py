@@ -296,6 +296,12 @@ def test_the_link_is_read_without_the_section_of_the_device_around_it(head: str)
     assert [best(function, name)[0] for name in ("gen", "width")] == [3, 8]
 
 
+def test_a_line_that_names_its_section_is_read_without_its_head_and_each_is_of_one_gpu() -> None:
+    line = "        Remapping Failure Occurred        : {}\n"
+    draft = filled(line.format("No") + line.format("Yes") + line.format("No"))
+    assert [count(gpu, "remapped_failure") for gpu in draft.entities("gpu")] == [[0], [1], [0]]
+
+
 def test_links_without_heads_are_of_one_gpu_each() -> None:
     draft = filled(LINK + LINK.replace(": 8x", ": 16x"))
     assert sorted(best(each, "width")[0] for each in draft.entities("pci")) == [8, 16]

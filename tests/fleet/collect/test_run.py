@@ -20,6 +20,7 @@ from topodiag.fleet.collect import run as module
 from topodiag.fleet.collect.interface import Ear, Request, Transport
 from topodiag.fleet.collect.run import collect
 from topodiag.model.collect import Collection, NodeAnswer, State
+from topodiag.model.errors import InputError
 from topodiag.model.finding import Severity
 from topodiag.report.formats.schemas import SCHEMAS, generated
 from topodiag_probes.bundle import Bundle, write_tar
@@ -30,13 +31,14 @@ Act = Callable[[str, Sender, Ear], None]
 
 
 def manifest(node: str, status: str = "ok") -> dict[str, object]:
-    items = [{"id": "nvidia-smi-q", "kind": "raw", "file": "", "status": status, "why": "", "sample": 0}]
+    kept = "files/uptime.txt" if status == "ok" else ""
+    items = [{"id": "nvidia-smi-q", "kind": "raw", "file": kept, "status": status, "why": "", "sample": 0}]
     return {"schema": "1.0", "host": node, "boot_id": BOOT, "time": "2026-11-22T22:10:58Z", "items": items}
 
 
 def packed(node: str, status: str = "ok") -> bytes:
     stream = io.BytesIO()
-    write_tar(Bundle(manifest(node, status), {}), stream)
+    write_tar(Bundle(manifest(node, status), {"files/uptime.txt": b"12.5 3.0\n"}), stream)
     return stream.getvalue()
 
 
@@ -188,6 +190,37 @@ def test_what_comes_whole_and_is_no_bundle_is_garbage(tmp_path: Path) -> None:
     done, _ = collected(tmp_path, {"gpu1": lies})
     assert done.answers[0].state is State.GARBAGE
     assert {each.name for each in tmp_path.iterdir()} == {"SHA256SUMS", "collect.json"}
+
+
+def test_what_compare_would_refuse_is_garbage_with_its_reason(tmp_path: Path) -> None:
+    def newer(node: str, sender: Sender, ear: Ear) -> None:
+        stream = io.BytesIO()
+        write_tar(Bundle({**manifest(node), "schema": "9.0"}, {}), stream)
+        sender.bundle(stream.getvalue(), manifest(node))
+
+    def cut(node: str, sender: Sender, ear: Ear) -> None:
+        sender.bundle(packed(node)[:-60], manifest(node))
+
+    done, _ = collected(tmp_path, {"gpu1": newer, "gpu2": cut})
+    assert [each.state for each in done.answers] == [State.GARBAGE, State.GARBAGE]
+    assert "schema 9.0" in done.answers[0].why
+    assert "damaged archive" in done.answers[1].why
+
+
+def test_a_collect_json_of_another_program_is_not_written_over(tmp_path: Path) -> None:
+    (tmp_path / "collect.json").write_text('{"mine": 1}')
+    with pytest.raises(InputError, match="not of topodiag"):
+        collected(tmp_path, {"gpu1": answers})
+    assert (tmp_path / "collect.json").read_text() == '{"mine": 1}'
+
+
+def test_what_the_first_attempt_said_stands_where_the_second_had_no_time(tmp_path: Path) -> None:
+    class Slow(Played):
+        def ask(self, request: Request, nodes: Sequence[str], ear: Ear, within_s: float) -> bool:
+            return super().ask(request, nodes if len(self.asked) == 0 else (), ear, within_s) and len(self.asked) == 1
+
+    done = collect(Slow({"gpu2": refuses}), ["gpu2"], str(tmp_path), Request(b"", ""), whole_s=60)
+    assert [(each.state, "refused" in each.why) for each in done.answers] == [(State.REFUSED, True)]
 
 
 def test_ctrl_c_leaves_what_came_and_says_what_did_not(tmp_path: Path) -> None:

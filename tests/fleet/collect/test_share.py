@@ -51,5 +51,5 @@ def test_what_is_not_whole_is_waited_for_and_what_nobody_asked_for_is_left(
         (place / name).write_bytes(b"half of a bundle")
         (place / f"{name}.sha256").write_text("0" * 64 + f"  {name}\n")
     done = collect(Share(), ["gpu1"], str(tmp_path), Request(b"", ""), whole_s=0.1)
-    assert done.answers[0].state is State.NOT_ASKED
+    assert done.answers[0].state is State.TIMED_OUT
     assert len(list(place.iterdir())) == 4

@@ -203,7 +203,7 @@ def test_trees_and_nvls_trees_reach_all_nodes() -> None:
 
 
 def test_the_ranks_of_a_file_are_those_in_its_order() -> None:
-    by_file = communicator_of_files(switched(), gpus=4, nodes=2, minor=28, settings=Settings())
+    by_file = communicator_of_files(switched(), nodes=2, minor=28, settings=Settings())
     by_member = made([switched()] * 2, whole(0, 1))
     assert by_file.shape == by_member.shape
     assert by_file.channels == by_member.channels
@@ -212,8 +212,8 @@ def test_the_ranks_of_a_file_are_those_in_its_order() -> None:
 
 def test_a_file_whose_hosts_form_one_nvlink_domain_is_told_by_a_setting() -> None:
     joined = read_settings({"NCCL_MNNVL_ENABLE": "1"}, 28)
-    assert communicator_of_files(switched(), gpus=4, nodes=2, minor=28, settings=joined).shape.local_ranks == (8,)
-    assert communicator_of_files(switched(), gpus=4, nodes=2, minor=28, settings=Settings()).shape.nodes == 2
+    assert communicator_of_files(switched(), nodes=2, minor=28, settings=joined).shape.local_ranks == (8,)
+    assert communicator_of_files(switched(), nodes=2, minor=28, settings=Settings()).shape.nodes == 2
 
 
 @given(

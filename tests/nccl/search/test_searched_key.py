@@ -31,7 +31,7 @@ def test_a_setting_that_a_search_asks_for_is_part_of_its_key() -> None:
 
 
 def test_so_is_each_variable_that_it_asks_for_by_name() -> None:
-    asked = set(re.findall(r"settings\.values\.get\(\"(\w+)\"", read_by_searches()))
+    asked = set(re.findall(r"(?:settings\.values|\benv)\.get\(\"(\w+)\"", read_by_searches()))
     assert asked == set(_NAMES)
     for name in asked:
         assert _Given(Settings()) != _Given(Settings(values={name: "1"}))

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from topodiag.report.formats import schemas
-from topodiag.report.formats.types.common import COMMON_KEYS, SCHEMA_VERSION
+from topodiag.report.formats.types.common import COMMON_KEYS
 
 FOLDER = files("topodiag.report") / "schema"
 DOCUMENTS = [document for schema in schemas.SCHEMAS for document in schema.documents]
@@ -33,7 +33,7 @@ def test_every_document_has_the_common_keys(document: type[msgspec.Struct]) -> N
     assert names[0] == "schema_version"
 
 
-def test_the_schema_refuses_a_document_of_another_major() -> None:
-    text = json.dumps(schemas.generated(schemas.SCHEMAS[0]))
-    assert '"pattern": "^1\\\\.[0-9]+$"' in text
-    assert SCHEMA_VERSION.startswith("1.")
+def test_a_schema_refuses_a_document_of_another_major() -> None:
+    for schema in schemas.SCHEMAS:
+        major = schema.version.partition(".")[0]
+        assert f'"pattern": "^{major}\\\\.[0-9]+$"' in json.dumps(schemas.generated(schema))

@@ -187,18 +187,3 @@ def test_the_first_lines_name_the_other_causes_by_their_checks() -> None:
     lines = page(result(replace(LINKS, cost=Cost(300.0, 0.9)), *ports))
     assert "  also    2 more causes: NIC001 ×2" in lines[:10]
     assert "  cause 2 of 3" in lines
-
-
-@pytest.mark.parametrize(
-    ("aside", "verbose", "shown"), [(False, False, True), (True, False, False), (True, True, True)]
-)
-def test_below_a_cause_what_its_words_are_like_is_one_sentence_or_nothing(
-    aside: bool, verbose: bool, shown: bool
-) -> None:
-    made = result(LINKS)
-    assert made.verdict is not None
-    leads = (seen("NVL003", message="reads like NVL003 (link errors)"), seen("NVL004"))
-    told = page(replace(made, verdict=replace(made.verdict, leads=leads, leads_aside=aside)), verbose=verbose)
-    line = "  like    reads like NVL003 (link errors); less: NVL004"
-    assert (line in told) == shown
-    assert sum("NVL003" in each for each in told) == shown

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Mapping, Sequence
-from tempfile import TemporaryDirectory
 
 from topodiag.app.fleet.collect import nodes_of
 from topodiag.app.opening import stream_for
@@ -23,6 +23,7 @@ from topodiag.fleet.history.store import Store, is_store, open_store, writing_to
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Input
 from topodiag.model.history import FleetHistory
+from topodiag.writing import scratch_folder
 
 MAX_WATCH = 64 << 20
 """Bytes of one file of a watch."""
@@ -39,7 +40,7 @@ def history(place: str, paths: Sequence[str], nodelist: Sequence[str] = ()) -> F
     if paths:
         with writing_to(place) as store:
             return _added(store, paths, hosts)
-    with TemporaryDirectory(prefix="topodiag-history-") as folder, writing_to(folder) as store:
+    with scratch_folder() as folder, writing_to(os.path.join(folder, "store")) as store:
         return _added(store, (place,), hosts)
 
 

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Never
 
 from topodiag.checks.bench.text import measured, size_text, title
 from topodiag.checks.interface import BenchCheck, OneStep
 from topodiag.checks.peers import of_everyone
+from topodiag.checks.shared.reports import Report
 from topodiag.model.bench import Benchmark
-from topodiag.model.finding import Confidence, Cost, Outcome, Severity
+from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
+from topodiag.model.provenance import Origin
 from topodiag.words.units import in_gbs, percent
 
 APART = 0.3
 """Share that the slower placement lacks from which the topology is a bottleneck."""
+
+LEAST_RUNS = 3
+"""Runs with a node, and without it, from which counting names it: two may share a cable or a moment."""
 
 LEAST_BYTES = 4 << 20
 """Sizes from which placements are compared: below, latency decides."""
@@ -27,7 +32,8 @@ class PlacementsApart(OneStep[Benchmark], BenchCheck[Never]):
     What it finds
         Runs of the same collective with the same number of ranks on different nodes (a sweep, or files named as
         placements) whose bus bandwidth at the greatest common size differs by more than 30 %. The slower one is named
-        with the best one beside it.
+        with the best one beside it. Where three runs or more are slow, all with one node, and no run without it is, the
+        node is named, and its runs are one fault.
 
     Why it matters
         The job's speed depends on where the scheduler puts it: a narrow uplink, an oversubscribed spine, one bad node
@@ -55,6 +61,12 @@ class PlacementsApart(OneStep[Benchmark], BenchCheck[Never]):
 
     id = "BEN005"
     title = "one placement is more than 30 % slower than another"
+    reports = (
+        Report("network.pairs", "some pairs of hosts carry far less than the others", "pairs that carry alike",
+               "the same pairs alone, then with other UDP source ports or adaptive routing: paths that share an"
+               " uplink recover; one host in all slow pairs is slow itself",
+               "each ring goes at the pace of its slowest pair"),
+    )  # fmt: skip
 
     def judge(self, benchmark: Benchmark, others: Sequence[Benchmark] = ()) -> Outcome:
         mine = _name(benchmark)
@@ -74,6 +86,9 @@ class PlacementsApart(OneStep[Benchmark], BenchCheck[Never]):
             return self.clean(benchmark, f"within {percent(APART)} of {len(peers)} other placements")
         fastest = next(each for each in peers if each.gbs.get(size) == best)
         share = 1 - gbs / best
+        counted = node_of_all_slow(alike, size, best * (1 - APART))
+        if counted is not None and counted.node in benchmark.run.hosts:
+            return self.found(benchmark, (self._by_count(benchmark, counted, size, best, fastest.benchmark),))
         return self.found(
             benchmark,
             (
@@ -93,6 +108,53 @@ class PlacementsApart(OneStep[Benchmark], BenchCheck[Never]):
                 ),
             ),
         )
+
+    def _by_count(self, benchmark: Benchmark, counted: SlowNode, size: int, best: float, fastest: Benchmark) -> Finding:
+        """One node that all slow runs have in common: the runs of it are one fault."""
+        slow, fast = counted.slow, counted.fast
+        of = f" of {benchmark.run.collective}" if benchmark.run.collective else ""
+        gbs = max(counted.gbs)
+        share = 1 - gbs / best
+        found = self.finding(
+            benchmark,
+            Severity.WARNING,
+            f"{counted.node}: all {slow} runs{of} with it are {percent(share)} or more slower"
+            f" than the best, and none of {fast} without it",
+            observed=f"{in_gbs(min(counted.gbs))} to {in_gbs(gbs)} at {size_text(size)} with {counted.node}",
+            expected=f"about {in_gbs(best)}, as without it",
+            fix=(
+                f"leave {counted.node} out, then look at its NICs, cables and PCIe links: `topodiag scan` there",
+                f"measure {counted.node} alone: all its GPUs in one run say whether it or its uplink is slow",
+            ),
+            cost=Cost(best - gbs, share, "bus bandwidth against the runs without it"),
+            evidence=(*counted.origins, fastest.run.origin),
+            confidence=Confidence.HIGH,
+        )
+        return replace(found, where=replace(found.where, nodes=(counted.node,)))
+
+
+@dataclass(frozen=True, slots=True)
+class SlowNode:
+    """A node that all slow runs have in common: how many they are, their GB/s, and how many runs are without it."""
+
+    node: str
+    slow: int
+    gbs: tuple[float, ...]
+    fast: int
+    origins: tuple[Origin, ...]
+
+
+def node_of_all_slow(runs: Sequence[_Placed], size: int, limit: float) -> SlowNode | None:
+    """The one node of which every run at this size is below `limit` GB/s, where no run without it is; None where there
+    are several such, or fewer than LEAST_RUNS of it or without it. Hosts are those that the runs list."""
+    known = [each for each in runs if each.gbs.get(size) and len(set(each.benchmark.run.hosts)) > 1]
+    slow = [each for each in known if each.gbs[size] < limit]
+    shared = frozenset.intersection(*(frozenset(each.benchmark.run.hosts) for each in slow)) if slow else frozenset()
+    own = [node for node in shared if sum(node in each.benchmark.run.hosts for each in known) == len(slow)]
+    if len(own) != 1 or min(len(slow), len(known) - len(slow)) < LEAST_RUNS:
+        return None
+    origins = tuple(each.benchmark.run.origin for each in slow if each.benchmark.run.origin is not None)
+    return SlowNode(own[0], len(slow), tuple(each.gbs[size] for each in slow), len(known) - len(slow), origins)
 
 
 def _name(benchmark: Benchmark) -> str:

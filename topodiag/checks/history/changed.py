@@ -12,6 +12,7 @@ from topodiag.checks.interface import Check
 from topodiag.model.finding import Cost, Finding, Outcome, Severity, Where
 from topodiag.model.history import Capture, NodeHistory
 from topodiag.model.provenance import Origin
+from topodiag.words.states import GOOD
 
 MAX_TOLD = 40
 """Changes of one node that are told one by one: a new image changes hundreds of facts."""
@@ -28,7 +29,6 @@ _MORE_IS_BETTER = re.compile(
     r"(?:width|generation|lanes|rate|links|line rate|speed|GPUs|NVSwitches|.* network cards|locked memory|open files"
     r"|shared memory|(?:interface )?MTU)\Z"
 )
-_GOOD = frozenset({"ACTIVE", "LinkUp", "up", "active", "completed", "success", "healthy", "full"})
 _NUMBER = re.compile(r"-?[0-9]{1,18}(?:\.[0-9]{1,9})?")
 
 
@@ -152,7 +152,7 @@ def severity_of(change: FactChange, linked: bool) -> Severity:
     """A warning where the change is for the worse, or nobody can say, in hardware or in limits; a note otherwise.
     `linked`: links changed as well."""
     follows = linked and change.family == "pairing" and change.key.endswith("by path")
-    if follows or change.family in _SOFTWARE or change.after in _GOOD:
+    if follows or change.family in _SOFTWARE or change.after.lower() in GOOD:
         return Severity.INFO
     numbers = _NUMBER.match(change.before), _NUMBER.match(change.after)
     if _MORE_IS_BETTER.match(change.key) and numbers[0] is not None and numbers[1] is not None:

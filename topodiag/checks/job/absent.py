@@ -14,9 +14,9 @@ from topodiag.model.finding import Confidence, Cost, Finding, Severity
 from topodiag.model.job import Event, Job
 
 ABSENT = "absent"
-"""The fault of a line that says so (evidence/nccl_log/grammar/job_faults.py)."""
+"""The fault of a line that says so (evidence/signatures/catalogue/process.toml)."""
 MET = "met"
-"""Kind of the lines that ranks print at torch's store (evidence/nccl_log/grammar/store_barrier.py)."""
+"""Kind of the lines that ranks print at torch's store (framework.toml of the catalogue)."""
 _CAME = re.compile(r"\b(\d{1,6})/(\d{1,6}) clients joined|barrier: (\d{1,6})/(\d{1,6})")
 _WORKERS = re.compile(r"world_size=(\d{1,6}), (?:worker_count|num_workers_joined)=(\d{1,6})")
 _MOST_RANKS = 1 << 16

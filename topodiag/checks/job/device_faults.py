@@ -211,11 +211,13 @@ class LimitInLog(FaultInLog):
             Severity.WARNING,
         ),
         "memlock": Words(
-            "memory for RDMA cannot be locked: the limit of locked memory is too low",
-            "`ulimit -l` is unlimited in the job",
-            ("`ulimit -l` inside the job: it is the launcher's daemon that passes the limit on",
-             "LimitMEMLOCK=infinity for the daemon (slurmd, containerd), `--ulimit memlock=-1` for a container, memlock"
-             " in /etc/security/limits.conf for logins"),
+            "memory for RDMA could not be registered or locked",
+            "registered memory for RDMA on every rank",
+            ("`ulimit -l` inside the job: a low limit of locked memory is the usual reason, and the launcher's daemon"
+             " passes it on. Where it is unlimited, the kernel, the driver or the adapter refused: `uname -r`, `dmesg`,"
+             " `ibv_devinfo -v` (max_mr)",
+             "where `ulimit -l` is low: LimitMEMLOCK=infinity for the daemon (slurmd, containerd), `--ulimit"
+             " memlock=-1` for a container, memlock in /etc/security/limits.conf for logins"),
             "RDMA buffers are not registered: the communicator fails",
             Confidence.MEDIUM,
         ),

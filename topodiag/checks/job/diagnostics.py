@@ -8,11 +8,13 @@ from dataclasses import dataclass
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.settings_differ import MEANT_TO_DIFFER, MUST_AGREE
+from topodiag.checks.job.wqe_latency import NicPosts, slow_nics
 from topodiag.checks.shared import nccl_variables
 from topodiag.checks.shared.words import quoted, rank_word
 from topodiag.model.diagnostics import Diagnosis
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
 from topodiag.model.job import Job
+from topodiag.words.units import percent, spell_us
 
 _ENV = re.compile(r"\b((?:NCCL|RCCL)_[A-Z0-9_]{1,60})=(.{0,300}?) on rank\(s\)")
 _NO_DATA = re.compile(
@@ -22,7 +24,9 @@ _NO_DATA = re.compile(
 """NCCL could not judge: it says so, and nothing is wrong."""
 
 
-_HOST = re.compile(r"\bon host ([A-Za-z0-9_.-]{0,254}[A-Za-z0-9_-])\.(?: |$)")
+_HOST = re.compile(
+    r"\bon host ([A-Za-z0-9_.-]{0,254}[A-Za-z0-9_-])\.(?: |$)|\brank [0-9]{1,9} \(([A-Za-z0-9_.-]{1,255})\): "
+)
 _OFF_MEDIAN = re.compile(r": ([0-9]{1,9}\.[0-9]) Gbit/s, >30% off median ([0-9]{1,9}\.[0-9]) ")
 
 
@@ -76,7 +80,7 @@ _KINDS = (
         "nvidia-smi nvlink -s on the node; reset the GPUs of the node, and look at the fabric manager",
     ),
     Kind(
-        re.compile(r"-nic rank [0-9]{1,9} \(.{1,255}\): "),
+        re.compile(r"net bw: .{0,200}\brank [0-9]{1,9} \(.{1,255}\): .{1,40}, >30% off median"),
         Severity.WARNING,
         "RDMA from NICs is more than 30 % slower than that of the median rank",
         "every collective between nodes is as slow as the slowest NIC",
@@ -150,14 +154,15 @@ class Differing:
     values: tuple[tuple[str, Diagnosis], ...]
 
 
-class NcclReports(JobCheck[tuple[Reported | Differing, ...]]):
+class NcclReports(JobCheck[tuple[Reported | Differing | NicPosts, ...]]):
     """JOB013: NCCL's own diagnostics report a difference or a fault
 
     What it finds
         What NCCL 2.31 says of the ranks of a communicator: other GPUs, other drivers, uncorrected memory errors,
         inactive links, settings that differ, and pairs of GPUs over which a test transfer fails or arrives wrong. Of
         2.32 also NICs far slower than the median, links of different speeds, Xid and SXid errors that ask for action,
-        and what rdma_topo finds.
+        and what rdma_topo finds; and NICs whose posts take far longer than those of the others, by the summaries of
+        NCCL_IB_WQE_LATENCY_REPORT.
 
     Why it matters
         NCCL only says what differs, and goes on. Each costs something else: this check says what.
@@ -187,13 +192,14 @@ class NcclReports(JobCheck[tuple[Reported | Differing, ...]]):
     id = "JOB013"
     title = "NCCL's own diagnostics report a difference or a fault"
 
-    def observe(self, judged: Job, peers: Sequence[Job]) -> tuple[Reported | Differing, ...] | Outcome:
-        if not judged.diagnostics:
+    def observe(self, judged: Job, peers: Sequence[Job]) -> tuple[Reported | Differing | NicPosts, ...] | Outcome:
+        slow = slow_nics(judged)
+        if not judged.diagnostics and not slow:
             return self.not_applicable(
                 judged, "no lines of NCCL's diagnostics: NCCL_RUN_RAS_DIAGNOSTICS=1, 2.31 and later"
             )
         told = [each for each in judged.diagnostics if not each.ok]
-        found: list[Reported | Differing] = []
+        found: list[Reported | Differing | NicPosts] = [*slow]
         for kind in _KINDS:
             lines = tuple(
                 each for each in told if kind.words.search(f"{each.subject}: {each.text}") and not _fast(each)
@@ -208,13 +214,16 @@ class NcclReports(JobCheck[tuple[Reported | Differing, ...]]):
             self.unknown(judged, quoted(f"{blind.subject}: {blind.text}")) if blind is not None else self.clean(judged)
         )
 
-    def tell(self, judged: Job, observed: tuple[Reported | Differing, ...]) -> Iterator[Finding]:
+    def tell(self, judged: Job, observed: tuple[Reported | Differing | NicPosts, ...]) -> Iterator[Finding]:
         for each in observed:
+            if isinstance(each, NicPosts):
+                yield self._slow(each)
+                continue
             if isinstance(each, Differing):
                 yield self._differing(judged, each)
                 continue
             ranks, words = _world(judged, each.lines)
-            named = list(dict.fromkeys(host for line in each.lines for host in _HOST.findall(line.text)))
+            named = list(dict.fromkeys(a or b for line in each.lines for a, b in _HOST.findall(line.text)))
             words = words or ", ".join(named)
             yield self.finding(
                 each.kind.severity,
@@ -222,11 +231,29 @@ class NcclReports(JobCheck[tuple[Reported | Differing, ...]]):
                 observed=quoted(f"{each.lines[0].subject}: {each.lines[0].text}", 200),
                 expected="NCCL's diagnostics report [OK]",
                 fix=(each.kind.fix,),
-                nodes=_hosts(judged, ranks) or named,
+                nodes=named or _hosts(judged, ranks),
                 ranks=ranks,
                 cost=Cost(text=each.kind.cost),
                 evidence=[line.origin for line in each.lines],
             )
+
+    def _slow(self, nic: NicPosts) -> Finding:
+        return self.finding(
+            Severity.WARNING,
+            f"{nic.host or 'a node'}: {percent(nic.share)} of the posts to {nic.nic} take longer than"
+            f" {spell_us(nic.threshold_ns / 1000)}, far more than to the other NICs",
+            observed=f"{nic.slow} of {nic.posts} posts, 99 % within {spell_us(nic.p99_ns / 1000)}",
+            expected="as few as on the other NICs of the job",
+            fix=(
+                f"on the node: `ibstat {nic.nic}`, `mlxlink -d {nic.nic} -m -c -e` and its discards and pauses"
+                " (`ethtool -S`): rate, errors, congestion of its port",
+                "the switch port at the other end, and the PCIe link of the NIC (`lspci -vv`)",
+            ),
+            nodes=[nic.host] if nic.host else [],
+            nics=[nic.nic],
+            cost=Cost(text="every collective between nodes is as slow as the slowest NIC"),
+            evidence=[nic.origin],
+        )
 
     def _differing(self, job: Job, differing: Differing) -> Finding:
         must = differing.name in MUST_AGREE

@@ -11,6 +11,7 @@ from topodiag.checks.job.clocks import Clocks, clocks_of
 from topodiag.checks.job.gone import Gone, gone, tell_gone
 from topodiag.checks.job.launcher import launched_on
 from topodiag.checks.job.text import LIVED_WITH, ask_for
+from topodiag.checks.job.went_on import began_after
 from topodiag.checks.shared.words import hosts_word, quoted
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
 from topodiag.model.job import Event, Job
@@ -167,7 +168,8 @@ class ProcessDied(JobCheck[Died | Gone]):
         The process ended because of an error of communication that stands before it, or by SIGTERM or SIGABRT, which
         launchers and watchdogs send to those that are left. An exception that names another failure (NCCL, the
         store, a peer, a GPU's hardware). An exception without a rank in front, in a job that shows no other sign of
-        failing: it may have been caught. No place for a job whose ranks are in the log: it found one later. A time
+        failing: it may have been caught. An end above the first line of steps, throughput or requests of the same log:
+        the job began its work after it. No place for a job whose ranks are in the log: it found one later. A time
         limit after a hang. Closed connections after a watchdog's timeout, after any error that stands for itself, or
         where more than a quarter of the ranks report nothing. Nothing of a launcher in the text: unknown. Ranks that
         waited for others or lost them, and no error that explains it: unknown.
@@ -247,6 +249,7 @@ def _by_themselves(job: Job, told: Sequence[Event]) -> list[Event]:
         if event.details.get("how") in ENDINGS
         and not _follows(event, others, told, clocks)
         and not (started and event.details["how"] == "no room")
+        and began_after(job, event.origin) is None
     ]
 
 

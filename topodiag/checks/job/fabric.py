@@ -23,6 +23,11 @@ FABRIC = re.compile(
 )
 """fillInfo, src/init.cc v2.20 and later: nvmlGpuFabricInfoV_t."""
 
+HEALTH = re.compile(
+    r"MNNVL busId 0x([0-9a-f]{1,16}) NVLink fabric health reports (\w{1,40}) \(healthMask 0x([0-9a-f]{1,8})\)"
+)
+"""src/init.cc v2.32, at level ATTN: only where the bandwidth is degraded."""
+
 IMEX = re.compile(r"MNNVL .{0,60}(?:available but not (?:working|supported)|not supported) on this system")
 """ncclMnnvlCheck, src/init.cc v2.20 to v2.24, src/mnnvl.cc since v2.25: the communicator fails with it."""
 
@@ -61,10 +66,16 @@ class FabricInLog(OneStep[Job], JobCheck[Never]):
         faults: dict[tuple[Severity, str], dict[str, list[tuple[str, Origin | None]]]] = {}
         members: list[Membership] = []
         for number, text, where in said_by(job, "mnnvl"):
-            match = FABRIC.match(text)
-            if match is None or number < 0:
+            match, said = FABRIC.match(text), HEALTH.match(text)
+            if number < 0 or (match is None and said is None):
                 continue
             host = job.processes[number].host
+            if said is not None:
+                told[host].add(said[1])
+                words = f"the fabric's bandwidth is {said[2].lower().removesuffix('_bandwidth')}"
+                faults.setdefault((Severity.WARNING, words), defaultdict(list))[host].append((said[1], where))
+            if match is None:
+                continue
             told[host].add(match[1])
             if int(match[4]) == COMPLETED:
                 members.append(Membership(host, match[1], (match[2], match[3]), where))

@@ -81,6 +81,31 @@ _FAILURES = (
 )  # fmt: skip
 
 
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A warning by which NCCL refuses a value, whether or not the log shows the setting itself."""
+
+    words: re.Pattern[str]
+    name: str
+    what: str
+    expected: str
+    fix: str
+
+
+REFUSALS = (
+    Refusal(re.compile(r"NCCL_IB_PKEY_VALUE=\S{1,20} not found in PKey table"), "NCCL_IB_PKEY_VALUE",
+            "a port of a NIC has no such partition key", "a key that all ports of the job have",
+            "`grep . /sys/class/infiniband/*/ports/*/pkeys/*` lists the keys; the subnet manager gives them"),
+    Refusal(re.compile(r"NCCL cannot use (?:more than \d{1,5} (?:rails|[a-z-]{0,20} ?plane IDs)|a plane ID that is)"),
+            "NCCL_IB_HCA", "it names more rails or planes than NCCL takes", "at most 8 rails and 13 planes, from 0 on",
+            "count rails and planes in NCCL_IB_HCA (`name:port:rail:plane`) from 0 on, or leave them out"),
+    Refusal(re.compile(r"Inconsistent rail/plane for net "), "NCCL_IB_HCA",
+            "rail or plane of a NIC are not those of the topology file", "the same rails and planes in both",
+            "write them in one place only: NCCL_IB_HCA, or NCCL_TOPO_FILE"),
+)  # fmt: skip
+"""SOURCE: NCCL src/transport/net_ib/init.cc, src/graph/search.cc, topo.cc v2.30 and later."""
+
+
 def failed_settings(job: Job) -> Iterator[FailedSetting]:
     """Settings that the job's own lines show to have failed. Only of a job that failed: where NCCL went on with
     something slower, NET001 tells of that, and of the settings."""

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Never
 
 from topodiag.checks.interface import JobCheck, OneStep
@@ -12,6 +11,7 @@ from topodiag.checks.job.behind import hosts_with, look_at
 from topodiag.checks.job.gone import by_leaving
 from topodiag.checks.job.hang_dead_peers import by_dead_peers
 from topodiag.checks.job.hang_dumps import by_missing_dumps, last_entries
+from topodiag.checks.job.hang_fronts import Front, entries_by_name, entries_of_flight, fronts_of, roots_of
 from topodiag.checks.job.hang_gpus import by_gpus
 from topodiag.checks.job.hang_monitor import by_monitor
 from topodiag.checks.job.hang_openings import by_openings
@@ -35,24 +35,6 @@ ROOTED = ("Gather", "Scatter")
 
 MAX_TAIL = 64
 """Calls looked back over at most."""
-
-
-@dataclass(frozen=True, slots=True)
-class Front:
-    """How far the ranks of a process group came: the last sequence number of each that dumped, and the entries
-    (rank, operation, state) of the highest one."""
-
-    group: str
-    words: str
-    last: Mapping[int, int]
-    entries: tuple[tuple[int, str, str], ...]
-    size: int
-
-    @property
-    def waits(self) -> bool:
-        """Whether some ranks are behind, and one of those in front has not completed."""
-        behind = min(self.last.values()) < max(self.last.values())
-        return behind and any(state != "completed" for _, _, state in self.entries)
 
 
 class RankBehind(OneStep[Job], JobCheck[Never]):
@@ -88,9 +70,10 @@ class RankBehind(OneStep[Job], JobCheck[Never]):
         log is cut while the job runs. Sends and receives are left out, which differ by design; the collectives of a
         communicator that has both are judged where the logs hold its start. A split that half of the ranks or fewer
         entered, or all of a communicator that holds them: the log was cut there. RAS's counts move from answer to
-        answer; RAS shows no rank behind, which proves nothing: unknown. Stacks of ranks that wait for the GPU, or are
-        all in the same collective: unknown. All GPUs wait, or more than a quarter do not; the first one alone, without
-        a log, is info, as rank 0 may wait for input while the others wait for its broadcast. The monitor's
+        answer. A rank that is behind in one group because it waits in another: the rank that its group waits for is
+        named alone. RAS shows no rank behind, which proves nothing: unknown. Stacks of ranks that wait for the GPU, or
+        are all in the same collective: unknown. All GPUs wait, or more than a quarter do not; the first one alone,
+        without a log, is info, as rank 0 may wait for input while the others wait for its broadcast. The monitor's
         copies are late in a job that runs, or on more than a quarter of the GPUs. RAS gave up half of the processes or
         more, or a communicator was torn down: the job ended. Neither operations nor dumps
         are there: unknown.
@@ -142,7 +125,7 @@ class RankBehind(OneStep[Job], JobCheck[Never]):
             *by_words(self, job),
             *by_openings(self, job),
         ]
-        last = last_entries(_entries_of_flight(job), job.flight)
+        last = last_entries(entries_by_name(job), job.flight)
         return (
             found
             or [*by_stacks(self, job, hung)]
@@ -220,16 +203,17 @@ class RankBehind(OneStep[Job], JobCheck[Never]):
 
     def _from_flight(self, job: Job, hung: bool) -> Iterable[Finding]:
         records = {record.rank: record for record in job.flight}
-        entries = _entries_of_flight(job)
-        for front in fronts_of(job):
-            if front.waits:
-                yield self._late_in_flight(job, front, hung)
-            else:
-                yield from self._differs_in_flight(job, front.words, entries[front.group], records)
+        entries = entries_of_flight(job)
+        fronts = list(fronts_of(job))
+        for front in roots_of(fronts):
+            yield self._late_in_flight(job, front, hung)
+        for front in fronts:
+            if not front.waits:
+                yield from self._differs_in_flight(job, front.words, entries[front.group, front.members], records)
 
     def _late_in_flight(self, job: Job, at: Front, hung: bool) -> Finding:
         lowest, front = min(at.last.values()), max(at.last.values())
-        worst = sorted(rank for rank, seq in at.last.items() if seq == lowest)
+        worst = sorted(rank for rank, seq in at.last.items() if seq == lowest and rank not in at.elsewhere)
         records = {record.rank: record for record in job.flight}
         waiting, operation, state = at.entries[0]
         sure = hung or front - lowest > 1
@@ -242,7 +226,10 @@ class RankBehind(OneStep[Job], JobCheck[Never]):
             fix=look_at(job, worst),
             nodes=hosts_with(job, worst),
             ranks=worst,
-            cost=Cost(text=f"{plural(len(at.entries), 'rank')} wait in that collective"),
+            cost=Cost(
+                text=f"{plural(len(at.entries), 'rank')} wait in that collective"
+                + (f", {plural(len(at.follow), 'rank')} in other groups for some of these" if at.follow else "")
+            ),
             evidence=[records[rank].origin for rank in [*worst, waiting] if rank in records],
             coverage=Coverage(len(at.last), at.size, "flight recorder dumps"),
             confidence=Confidence.HIGH if sure else Confidence.MEDIUM,
@@ -287,45 +274,6 @@ def _unseen(job: Job) -> str:
     if job.stacks:
         return "the stacks show nobody in a collective that another one is not in"
     return f"no operations and no flight recorder: {ask_for(job, 'COLL')}, TORCH_NCCL_TRACE_BUFFER_SIZE=2000"
-
-
-def fronts_of(job: Job) -> Iterator[Front]:
-    """How far the ranks of each process group came, by torch's flight recorder."""
-    records = {record.rank: record for record in job.flight}
-    expected: dict[str, tuple[int, ...]] = {}
-    for record in job.flight:
-        expected.update({name: ranks for name, ranks in record.groups.items() if ranks})
-    for group, by_rank in _entries_of_flight(job).items():
-        words = next((r.descriptions[group] for r in job.flight if r.descriptions.get(group)), group)
-        front = _front(group, words, by_rank, expected.get(group, tuple(by_rank)), records)
-        if front is not None:
-            yield front
-
-
-def _entries_of_flight(job: Job) -> dict[str, dict[int, list[tuple[int, str, str]]]]:
-    """Sequence number, operation and state of what each rank recorded, by process group."""
-    groups: dict[str, dict[int, list[tuple[int, str, str]]]] = defaultdict(lambda: defaultdict(list))
-    for record in job.flight:
-        for group, seq, operation, state in record.entries:
-            groups[group][record.rank].append((seq, operation, state))
-    return groups
-
-
-def _front(
-    group: str,
-    words: str,
-    by_rank: Mapping[int, Sequence[tuple[int, str, str]]],
-    members: Sequence[int],
-    records: Mapping[int, FlightRecord],
-) -> Front | None:
-    """How far the ranks of a group that dumped have come; None where fewer than two did."""
-    # A rank of the group that dumped, with nothing recorded for it, has entered no operation of the group.
-    last = {rank: max((seq for seq, _, _ in by_rank.get(rank, ())), default=0) for rank in members if rank in records}
-    if len(last) < 2:
-        return None
-    front = max(last.values())
-    at_front = [(rank, op, state) for rank, ops in by_rank.items() for seq, op, state in ops if seq == front]
-    return Front(group, words, last, tuple(at_front), len(members))
 
 
 def _late(communicator: Communicator, counts: Mapping[int, int]) -> dict[int, int]:

@@ -7,20 +7,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Never
 
-import numpy as np
-
 from topodiag.checks.interface import JobCheck, OneStep
 from topodiag.checks.job.absent import absent_at_meeting
 from topodiag.checks.job.alone import judge_alone
 from topodiag.checks.job.launches import of_one_rank_twice
 from topodiag.checks.job.ras import by_ras_in_init
 from topodiag.checks.job.text import ask_for, failed
+from topodiag.checks.job.went_on import went_on
 from topodiag.checks.job.wrong_numbers import wrong_numbers
+from topodiag.checks.shared.reports import Report
 from topodiag.checks.shared.words import hosts_word, quoted, rank_word
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Communicator, Job, Process
 from topodiag.model.nccl_features import Feature
 from topodiag.model.nccl_versions import text_has
+from topodiag.model.progress import Progress
 from topodiag.model.provenance import Origin
 from topodiag.words.fold import plural
 
@@ -30,6 +31,13 @@ OF_INIT = frozenset({"bootstrap", "version", "duplicate gpu"})
 FATAL = frozenset({"cuda", "memory", "connect", "timeout"})
 """Kinds of errors that end an init too; after others, as a library that is not there, NCCL goes on."""
 
+PROGRESS_WORDS = {
+    "progress.step": "lines of steps",
+    "progress.throughput": "lines of throughput",
+    "progress.request": "requests served",
+    "progress.size": "sizes measured",
+}
+
 INIT_FILES = re.compile(r"\b(?:init|bootstrap)\.cc:\d")
 """Files of NCCL in which an init unwinds, and little else does."""
 
@@ -37,29 +45,34 @@ INIT_FILES = re.compile(r"\b(?:init|bootstrap)\.cc:\d")
 @dataclass(frozen=True, slots=True)
 class OpenInit:
     """An init that not all members finished: how many did, how many left no line, and what that is worth. `cut`: the
-    log is a piece that may end in an init that went well. `torn`: lines are lost, the init is done. `nearly`: few."""
+    log is a piece that may end in an init that went well. `torn`: lines are lost, the init is done. `nearly`: few.
+    `went_on`: what the job printed while it worked, after this init began."""
 
     done: int
     absent: int
     cut: bool
     torn: bool
     nearly: bool
+    went_on: Progress | None = None
 
     @property
     def severity(self) -> Severity:
-        if self.cut or self.torn:
+        if self.cut or self.torn or self.went_on is not None:
             return Severity.INFO
         return Severity.WARNING if self.nearly else Severity.ERROR
 
     @property
     def confidence(self) -> Confidence:
-        if self.cut or self.torn:
+        if self.cut or self.torn or self.went_on is not None:
             return Confidence.LOW
         return Confidence.MEDIUM if self.nearly else Confidence.HIGH
 
     @property
     def words(self) -> str:
-        words = " never finished init"
+        if self.went_on is not None:
+            number, what = self.went_on.number, PROGRESS_WORDS.get(self.went_on.kind, "lines of progress")
+            return f" left no Init COMPLETE in the log, and the job went on: {number} {what}"
+        words = " left no Init COMPLETE in the log"
         if self.torn:
             words = " left no Init COMPLETE, though others of their host did: torn lines"
         if self.absent:
@@ -112,13 +125,20 @@ class InitNotFinished(OneStep[Job], JobCheck[Never]):
 
     id = "JOB001"
     title = "ranks that never finished init, or are missing from the evidence"
+    reports = (
+        Report("benchmark.ranks_alone", "processes that one command started do not know of each other",
+               "one job of all processes: one list of devices with all ranks",
+               "build nccl-tests with MPI=1 (`ldd all_reduce_perf | grep mpi`): without it each process measures the"
+               " GPUs of its own node, and nothing passes between nodes",
+               "nothing is communicated between them: the numbers are those of single nodes"),
+    )  # fmt: skip
 
     def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         found = []
         stuck_world = False
         judged = 0
         for communicator in job.communicators:
-            open_at = _unfinished(communicator)
+            open_at = communicator.unfinished
             if open_at is None:
                 continue
             judged += 1
@@ -221,11 +241,11 @@ def _init_of(job: Job, communicator: Communicator, open_at: Sequence[int], hosts
     absent = sum(bool(communicator.ranks[at] < 0) for at in range(nranks))
     nearly = bool(done) and done + len(open_at) == nranks and len(open_at) * 10 <= done
     # A piece of a log ends in the middle of an init that went well: a hang needs most ranks, or an error, to show.
-    cut = done == 0 and absent >= nranks - absent and not failed(job)
+    cut = not failed(job) and ((done == 0 and absent >= nranks - absent) or job.is_cut)
     # Init ends with a barrier of the host's ranks (src/init.cc, initTransportsRank): one COMPLETE speaks for all.
     finished = {by_rank[rank].host for rank in communicator.ranks[communicator.completed].tolist() if rank in by_rank}
     torn = bool(hosts) and finished.issuperset(hosts) and not failed(job)
-    return OpenInit(done, absent, cut, torn, nearly)
+    return OpenInit(done, absent, cut, torn, nearly, went_on(job, communicator.origin))
 
 
 def _ends_of_init(job: Job, lone: Sequence[Process]) -> dict[tuple[str, int], Origin]:
@@ -254,19 +274,6 @@ def _informed(process: Process) -> bool:
     if text_has(process.versions.get("nccl", ""), Feature.INIT_START):
         return False
     return bool(process.bootstrap or process.network or process.hcas or process.versions or process.settings)
-
-
-def _unfinished(communicator: Communicator) -> list[int] | None:
-    """Members that started and show no sign of having completed; None where the log shows no init at all."""
-    size = communicator.nranks
-    started, completed = communicator.started, communicator.completed
-    if len(started) != size or len(completed) != size or not (started.any() or completed.any()):
-        return None
-    if communicator.destroyed >= size:
-        return []
-    timed = np.isfinite(communicator.init_s) if len(communicator.init_s) == size else np.zeros(size, bool)
-    open_at = np.flatnonzero(started & ~completed & ~timed)
-    return [int(at) for at in open_at if int(at) not in communicator.operations]
 
 
 def _folded(found: list[Finding]) -> list[Finding]:

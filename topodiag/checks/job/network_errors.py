@@ -9,11 +9,14 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from topodiag.checks.interface import JobCheck
+from topodiag.checks.job.evidence import said_by
 from topodiag.checks.job.excerpts import met, others_fell_first
 from topodiag.checks.job.text import ask_for
+from topodiag.checks.shared.reports import Report
 from topodiag.checks.shared.words import hosts_word, quoted, rank_word
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Event, Job
+from topodiag.model.provenance import Origin
 from topodiag.words.fold import fold_runs, plural
 
 STATUS = re.compile(r"(?:status[= ]\s?|with error )(?:[A-Z_]{1,40}\()?(\d{1,3})")
@@ -35,6 +38,9 @@ LIBFABRIC = (
     " the instances stand in one subnet; else the peer's process ended first",
 )
 """EFA's provider gives these reasons (libfabric prov/efa/src/efa_strerror.c)."""
+
+GID_CHANGED = re.compile(r"GID table changed on ([\w.\-]{1,40}):\d")
+"""At level INFO since 2.31; before, a warning of the other form, which says nothing of the device's use."""
 
 GID_ADVICE = "`show_gids` on both nodes: NCCL_IB_GID_INDEX must name RoCE v2 with an address that the peer can route to"
 ERRNOS = (
@@ -85,11 +91,13 @@ K = TypeVar("K")
 
 @dataclass(frozen=True, slots=True)
 class RdmaFaults:
-    """Errors of RDMA devices: completions by status, asynchronous events by what they are, queue pairs by errno."""
+    """Errors of RDMA devices: completions by status, asynchronous events by what they are, queue pairs by errno;
+    devices whose GID table changed while ranks were connected, by host."""
 
     completions: Mapping[int, Sequence[Event]]
     asynchronous: Mapping[str, Sequence[Event]]
     queue_pairs: Mapping[str, Sequence[Event]]
+    gids: Mapping[str, Mapping[str, Origin | None]]
 
 
 class RdmaErrors(JobCheck[RdmaFaults]):
@@ -108,8 +116,9 @@ class RdmaErrors(JobCheck[RdmaFaults]):
         `Call to ibv_modify_qp failed with 110 Connection timed out, on dev mlx5_5:1, .. remote GID ..`.
 
     When it stays silent
-        Flushed work (status 5) where another status was seen: it follows from that one. No line shows that ranks came
-        together, or ranks lost others whose logs are not there: unknown.
+        A GID table that changes before ranks are connected. Flushed work (status 5) where another status was seen: it
+        follows from that one. No line shows that ranks came together, or ranks lost others whose logs are not there:
+        unknown.
 
     How to confirm
         ibstat HCA; perfquery -x; mlxlink -d HCA -c          counters and signal of the port that is named
@@ -126,13 +135,34 @@ class RdmaErrors(JobCheck[RdmaFaults]):
 
     id = "NET008"
     title = "RDMA devices report errors"
+    reports = (
+        Report("network.pkey", "a port is not a member of the partition in use",
+               "the partition's key in each port's table",
+               "`cat /sys/class/infiniband/DEVICE/ports/1/pkeys/*` on both nodes beside partitions.conf of opensm",
+               "queue pairs of that port do not connect"),
+        Report("network.gid", "the GID of a port is not at the index in use",
+               "RoCE v2 with a routable address at that index",
+               "`show_gids` on both nodes: NCCL_IB_GID_INDEX unset lets NCCL 2.21 and later choose",
+               "queue pairs of that port do not connect, or time out"),
+        Report("rdma.qp_refused", "a queue pair is refused by the adapter", "queue pairs that come to RTR and RTS",
+               "`show_gids`, pkeys and active MTU of both ends: an index that is empty, or a larger MTU, is refused so",
+               "queue pairs of that port do not connect"),
+        Report("fabric.subnet_event", "the subnet manager told its ports something", "no such event while a job runs",
+               "the log of opensm at that time: which connections lived through it?",
+               "none by itself; with errors of connections it shows when the fabric changed", passing=True),
+        Report("fabric.subnet_manager", "the subnet manager does not answer, or another one took over",
+               "one master subnet manager",
+               "`sminfo` and `ibstat | grep SM` on the node; the log of opensm at that time",
+               "ports get no address, or connections break when addresses change"),
+    )  # fmt: skip
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> RdmaFaults | Outcome:
         completions = _own([event for event in judged.events if event.kind == "ib completion"])
         ports = [event for event in judged.events if event.kind in ("ib async", "port")]
         pairs = _own([event for event in judged.events if event.level != "UNWIND" and _is_refused(event)])
         pairs = [event for event in pairs if not refused_over_iwarp(judged, event)]
-        if not completions and not ports and not pairs:
+        gids = _gids_changed(judged)
+        if not completions and not ports and not pairs and not gids:
             if not met(judged):
                 return self.unknown(judged, "no line shows that ranks came together, over RDMA or otherwise")
             if others_fell_first(judged):
@@ -143,7 +173,7 @@ class RdmaErrors(JobCheck[RdmaFaults]):
             by_status.pop(FLUSHED, None)
         refused = _grouped(pairs, _errno)
         _join_paths(by_status, refused)
-        return RdmaFaults(by_status, _grouped(ports, _what), refused)
+        return RdmaFaults(by_status, _grouped(ports, _what), refused, gids)
 
     def tell(self, judged: Job, observed: RdmaFaults) -> Iterator[Finding]:
         for status, events in sorted(observed.completions.items()):
@@ -152,6 +182,26 @@ class RdmaErrors(JobCheck[RdmaFaults]):
             yield self._async(what, events)
         for errno, events in observed.queue_pairs.items():
             yield self._pair(errno, events)
+        for host, devices in observed.gids.items():
+            yield self._gids(host, devices)
+
+    def _gids(self, host: str, devices: Mapping[str, Origin | None]) -> Finding:
+        return self.finding(
+            Severity.WARNING,
+            f"{host or 'a node'}: the GID table of {fold_runs(list(devices))} changed while ranks were connected",
+            observed=quoted(next((where.text for where in devices.values() if where is not None), "")),
+            expected="addresses of RDMA devices that stay while a job runs",
+            fix=(
+                "`show_gids` and `ip -brief addr` on the node, and its log at that time: which address came or went,"
+                " and what changed it (DHCP, NetworkManager, a container's network)",
+                "if connections fail with status 12 later: this is why; start the job again",
+            ),
+            nodes=[host] if host else [],
+            nics=list(devices),
+            cost=Cost(text="connections that use the old address fail; those with another one go on"),
+            evidence=list(devices.values()),
+            confidence=Confidence.MEDIUM,
+        )
 
     def _pair(self, errno: str, events: Sequence[Event]) -> Finding:
         """Queue pairs that could not be connected: on RoCE the driver asks for the peer's address at that moment. With
@@ -247,6 +297,23 @@ class RdmaErrors(JobCheck[RdmaFaults]):
             evidence=[event.origin for event in events],
             confidence=Confidence.HIGH if hcas else Confidence.MEDIUM,
         )
+
+
+def _gids_changed(job: Job) -> dict[str, dict[str, Origin | None]]:
+    """By host the devices whose table changed after the process had connected; before, the change costs nothing."""
+    made: dict[str, dict[str, Origin | None]] = {}
+    for number, text, where in said_by(job, "gid change"):
+        found = GID_CHANGED.search(text)
+        connected = [said.origin for said in job.processes[number].said("connected")] if number >= 0 else []
+        if found is None or where is None:
+            continue
+        if any(each is not None and each.source == where.source and _line(each) < _line(where) for each in connected):
+            made.setdefault(job.processes[number].host, {}).setdefault(found[1], where)
+    return made
+
+
+def _line(where: Origin) -> int:
+    return where.line or 0
 
 
 def _who(events: Sequence[Event]) -> str:

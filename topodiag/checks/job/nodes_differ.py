@@ -11,7 +11,7 @@ from typing import Any, Never, TypeVar
 from topodiag.checks.interface import JobCheck, OneStep
 from topodiag.checks.job.evidence import by_host, hcas_by_host, ranks_on, unopened
 from topodiag.checks.job.text import NET, ask_for
-from topodiag.checks.shared.devices import majority
+from topodiag.checks.shared.siblings import majority
 from topodiag.checks.shared.words import hosts_word, quoted
 from topodiag.model.finding import Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Event, Hca, Job

@@ -78,7 +78,8 @@ def _behind(check: JobCheck[Any], each: Behind, standing: Standing) -> Finding:
         Severity.ERROR if stays else Severity.WARNING,
         message + ("" if stays else ", in the one answer there is"),
         observed=f"{own} on {who}, {theirs} on {others}"
-        + (f", the same in {plural(len(standing.status), 'answer')}" if stays else ""),
+        + (f", the same in {plural(len(standing.status), 'answer')}" if stays else "")
+        + (f"; its peers are late in {plural(each.holds_up, 'other communicator')}" if each.holds_up else ""),
         expected="the same number of launches on all members, or numbers that move from answer to answer",
         fix=(*([] if stays else [ASK_AGAIN]), *(_look(each.who) if each.who else [WHO])),
         nodes=_hosts(each.who),

@@ -58,6 +58,8 @@ class Behind:
     instead: str = ""
     origins: tuple[Origin, ...] = ()
     count: int = 0
+    holds_up: int = 0
+    """Other communicators in which members of this one are late, as they wait here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,8 +143,10 @@ class Standing:
         """Ranks of the largest communicator that the log or an answer tells of."""
         return max([self.job.world_size, *(comm.size for answer in self.status for comm in answer.communicators)])
 
-    def behind(self) -> Iterator[Behind]:
-        """By communicator: who launched less than the others in the last answer, unless the counts move."""
+    def behind(self) -> Sequence[Behind]:
+        """By communicator: who launched less than the others in the last answer, unless the counts move; without those
+        that a rank behind in another communicator holds up."""
+        made: list[Behind] = []
         for comm, before in self._last_of_each(_differs):
             collectives = [name for name, by_count in comm.counts.items() if len(by_count) > 1]
             same = [old for old in before if _of(old, collectives) == _of(comm, collectives)]
@@ -150,7 +154,8 @@ class Standing:
                 continue  # the counts move: the job runs
             lasting = Lasting.STAYS if same else Lasting.ONCE
             told = [each for name in collectives if (each := self._late(comm, name, lasting)) is not None]
-            yield from _merged(told)
+            made += _merged(told)
+        return _without_held_up(made)
 
     def _late(self, comm: RasCommunicator, collective: str, lasting: Lasting) -> Behind | None:
         by_count = comm.counts[collective]
@@ -293,6 +298,25 @@ def _merged(told: Sequence[Behind]) -> Iterator[Behind]:
         more = [each.collective for each in several if each.ahead and each is not late[0]]
         first = late[0]
         yield replace(first, instead=more[0] if more and first.who else "")
+
+
+def _without_held_up(told: Sequence[Behind]) -> list[Behind]:
+    """Without those that are late because they wait elsewhere. One rank that all others of its communicator wait for
+    holds them up in their other groups too. Where nothing lists those others (text lists who is not in order alone), as
+    many late processes on its host as the communicator has ranks are them."""
+    for root in told:
+        if len(root.who) != 1 or root.others < len(root.who) + 1 or root.ahead or root.instead:
+            continue
+        near = {key for each in told for key in _keys(each) if key[0] == root.who[0].host}
+        held = [each for each in told if each is not root and each.who and not each.ahead]
+        if len(near) == root.others + 1 and all(_keys(each) <= near for each in held):
+            return [replace(root, holds_up=len(held)), *(each for each in told if each not in (root, *held))]
+    return list(told)
+
+
+def _keys(behind: Behind) -> set[tuple[str, int]]:
+    """Hosts and numbers of the processes that are late; -1 for one that RAS does not name."""
+    return {who.process.key if who.process is not None else (who.host, -1) for who in behind.who}
 
 
 def _differs(comm: RasCommunicator) -> bool:

@@ -49,6 +49,8 @@ COMPANIONS = {
     "PCI001": "narrow_link:NarrowLinkInLog",
     "PCI004": "hints:AcsHinted",
     "NVL005": "fabric:FabricInLog",
+    "NIC002": "device_notes:PortFellInLog",
+    "NVL004": "device_notes:NvlinksLeftOutInLog",
     "NIC005": "nics:FewerNicsThanSiblings",
     "GDR001": "gdr:GdrOffInLog",
     "GDR002": "gdr_distance:GdrTooFarInLog",

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Never
 
 from topodiag.checks.interface import MAX_EVIDENCE, JobCheck, OneStep
-from topodiag.checks.job.failed_settings import FailedSetting, failed_settings
+from topodiag.checks.job.failed_settings import REFUSALS, FailedSetting, failed_settings
 from topodiag.checks.job.rules import JOB_RULES, OF_RCCL, LogMachines
 from topodiag.checks.job.text import ask_for
 from topodiag.checks.shared import nccl_variables
@@ -161,7 +161,24 @@ class MisreadSettingInLog(SettingsInLog):
             )
             value_meant = meant if meant and each.given.how != "invalid" else None
             found.append(self.report(job, each, Severity.WARNING, words, meant=value_meant))
-        return self.answer(job, found)
+        return self.answer(job, [*found, *self._refused(job)])
+
+    def _refused(self, job: Job) -> Iterator[Finding]:
+        """Values that NCCL refuses in a warning of its own."""
+        for refusal in REFUSALS:
+            told = [event for event in job.events if event.level == "WARN" and refusal.words.search(event.text)]
+            if told:
+                yield self.finding(
+                    Severity.WARNING,
+                    f"{refusal.name}: {refusal.what}",
+                    observed=quoted(told[0].text),
+                    expected=refusal.expected,
+                    fix=(refusal.fix,),
+                    nodes=list(dict.fromkeys(event.host for event in told if event.host)),
+                    ranks=sorted({event.rank for event in told if event.rank >= 0}),
+                    cost=Cost(text="NCCL does not start, or goes on without what was meant"),
+                    evidence=[event.origin for event in told],
+                )
 
 
 class UnknownSettingInLog(SettingsInLog):

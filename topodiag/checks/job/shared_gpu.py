@@ -11,7 +11,7 @@ from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.differ_words import GPU, told_to_differ
 from topodiag.checks.job.taken_gpu import by_taken, taken_before
 from topodiag.checks.job.text import ask_for
-from topodiag.checks.shared.devices import majority
+from topodiag.checks.shared.siblings import majority
 from topodiag.checks.shared.words import hosts_word, quoted, rank_word, spell_ranks
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Event, Job
@@ -36,7 +36,7 @@ class GpuUse:
 
 
 BUSY = "busy"
-"""The fault by which CUDA refuses a GPU that another process holds (evidence/nccl_log/grammar/job_faults.py)."""
+"""The fault by which CUDA refuses a GPU that another process holds (evidence/signatures/catalogue/process.toml)."""
 
 HELD = "held"
 """The fault by which torch, out of a GPU's memory, names the other processes that have some of it (same file)."""

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from topodiag.checks.interface import JobCheck
+from topodiag.checks.job.evidence import most
 from topodiag.checks.job.hang import HANG_KINDS
 from topodiag.checks.job.launches import of_unlike_worlds
 from topodiag.checks.job.text import ask_for
@@ -87,8 +88,7 @@ class RanksUneven(JobCheck[UnevenRanks]):
         return UnevenRanks(by_host, coverage, multicast, tuple(int(rank) for rank in world.known))
 
     def tell(self, judged: Job, observed: UnevenRanks) -> Iterator[Finding]:
-        counts = Counter(observed.by_host.values())
-        usual = max(counts, key=lambda count: (counts[count], count))
+        usual = most(observed.by_host.values())
         odd = [host for host, count in observed.by_host.items() if count != usual]
         told = ", ".join(f"{count} on {host}" for host, count in list(observed.by_host.items())[:6])
         yield self.finding(

@@ -13,7 +13,7 @@ from topodiag.model.job import Event, Job
 from topodiag.words.fold import plural
 
 TWICE, BEYOND, WORLDS = "rank twice", "no such rank", "worlds"
-"""Faults of lines that say so (evidence/nccl_log/grammar/job_faults.py)."""
+"""Faults of lines that say so (evidence/signatures/catalogue/process.toml)."""
 _TWICE = re.compile(r"\brank (\d{1,9}) of (\d{1,9}) ranks has already")
 _BEYOND = re.compile(r"\bInvalid rank requested : (\d{1,9})/(\d{1,9})|\brank < size\. (\d{1,9}) vs (\d{1,9})")
 _WORLDS = re.compile(r"\bfrom procs(?:,? nranks)? (\d{1,9}) (?:vs|:) (\d{1,9})\b")

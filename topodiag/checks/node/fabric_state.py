@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from topodiag.checks.shared.devices import BOOT_S, just_booted, majority
+from topodiag.checks.shared.devices import BOOT_S, just_booted
+from topodiag.checks.shared.siblings import majority
 from topodiag.model.devices import Gpu
 from topodiag.model.finding import Confidence, Severity
 from topodiag.model.node import Node

@@ -23,7 +23,8 @@ from topodiag.checks.node.gpu_events import (
     xid_groups,
 )
 from topodiag.checks.peers import of_everyone
-from topodiag.checks.shared.devices import majority
+from topodiag.checks.shared.reports import Report
+from topodiag.checks.shared.siblings import majority
 from topodiag.hardware.catalog import system_by_product
 from topodiag.model.devices import NVIDIA, Gpu, PciDevice, PciKind
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
@@ -117,6 +118,12 @@ class GpuLost(NodeCheck[Losses]):
 
     id = "GPU001"
     title = "a GPU is lost, or the node has fewer GPUs than it should have"
+    reports = (
+        Report("gpu.lost", "a GPU is lost", "GPUs that all answer",
+               "`nvidia-smi -L` and `dmesg -T | grep -i xid` on the node: which GPU is missing, and since when"),
+        Report("gpu.count_low", "the node has fewer GPUs than it should have", "the GPUs that it is configured with",
+               "`nvidia-smi -L` and `lspci -d 10de:` on the node: is a GPU lost, or does the driver not run?"),
+    )  # fmt: skip
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> Losses | Outcome:
         if why := no_gpu(judged):

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from statistics import median
 
 from topodiag.checks.interface import NodeCheck
+from topodiag.checks.shared.reports import Report
+from topodiag.checks.shared.siblings import far
 from topodiag.model.devices import Gpu
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status
 from topodiag.model.node import Node
@@ -16,8 +18,8 @@ from topodiag.words.units import in_gbs, spell_gbs
 
 FEWEST = 4
 """GPUs that must have been measured: of fewer, nobody can say which is the odd one."""
-ODD_PART = 4
-"""At most one GPU in so many is odd; more are a machine of two kinds of places."""
+ODD_SHARE = 0.25
+"""At most this share of the GPUs is odd; more are a machine of two kinds of places."""
 HOST_SHARE = 0.6
 """Copies from the host below this share of the median. From the other socket they reach two thirds and more."""
 PAIR_SHARE = 0.75
@@ -80,6 +82,12 @@ class SlowGpuInTest(NodeCheck[tuple[ShortGpu, ...]]):
 
     id = "GPU006"
     title = "a test on the node finds a GPU far below its siblings"
+    reports = (
+        Report("gpu.copies_slow", "copies to or from a GPU are slower than they should be",
+               "copies as fast as those of its siblings",
+               "`nvbandwidth` or `bandwidthTest` for each GPU, then `sudo lspci -vv`: LnkSta beside LnkCap of that"
+               " GPU"),
+    )  # fmt: skip
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> tuple[ShortGpu, ...] | Outcome:
         found = (*_failed(judged), *_slow_pairs(judged), *_slow_host_copies(judged))
@@ -138,25 +146,24 @@ def _failed(node: Node) -> Iterator[ShortGpu]:
 
 
 def _slow_host_copies(node: Node) -> Iterator[ShortGpu]:
-    speeds = {gpu.index: gpu.host_copy_gbs.value for gpu in node.gpus if gpu.host_copy_gbs.value}
-    usual = median(speeds.values()) if speeds else 0.0
-    slow = [gpu for gpu in node.gpus if speeds.get(gpu.index, usual) < HOST_SHARE * usual]
-    if len(speeds) >= FEWEST and len(slow) * ODD_PART <= len(speeds):
-        for gpu in slow:
+    speeds = {gpu.index: speed for gpu in node.gpus if (speed := gpu.host_copy_gbs.value)}
+    slow = far(speeds, factor=HOST_SHARE, least=FEWEST, most=ODD_SHARE)
+    for gpu in node.gpus if slow is not None else ():
+        if slow is not None and gpu.index in slow.odd:
             speed = speeds[gpu.index]
-            words = f"copies from the host at {in_gbs(speed)}, {spell_gbs(usual)} on its siblings"
-            yield ShortGpu(gpu, words, speed / usual, (gpu.host_copy_gbs,))
+            words = f"copies from the host at {in_gbs(speed)}, {spell_gbs(slow.usual)} on its siblings"
+            yield ShortGpu(gpu, words, speed / slow.usual, (gpu.host_copy_gbs,))
 
 
 def _slow_pairs(node: Node) -> Iterator[ShortGpu]:
     """GPUs that are slow with all others, where the others are alike among themselves and on NVLink."""
     gpus = _measured(node)
     best = {gpu.label: max(_of(node, gpu.label).values()) for gpu in gpus}
-    usual = median(best.values()) if best else 0.0
-    slow = [gpu for gpu in gpus if best[gpu.label] < PAIR_SHARE * usual]
-    labels = {gpu.label for gpu in slow}
+    short = far(best, factor=PAIR_SHARE, least=FEWEST, most=ODD_SHARE)
+    labels = set(short.odd) if short is not None else set()
+    slow = [gpu for gpu in gpus if gpu.label in labels]
     rest = [fact.get(0.0) for pair, fact in node.copies.items() if labels.isdisjoint(pair)]
-    if len(gpus) < FEWEST or not slow or len(slow) * ODD_PART > len(gpus) or not rest:
+    if not slow or not rest:
         return
     pace = median(rest)
     on_nvlink = pace > NVLINK_GBS

@@ -4,12 +4,12 @@ another MTU among its siblings. Where RDMA devices are told, their checks know m
 from __future__ import annotations
 
 import re
-from collections import Counter as Tally
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from topodiag.checks.interface import NodeCheck
+from topodiag.checks.shared.siblings import unlike
 from topodiag.model.devices import NetDev
 from topodiag.model.finding import Confidence, Cost, Finding, Severity
 from topodiag.model.node import Node
@@ -63,10 +63,13 @@ def odd_mtus(check: NodeCheck[Any], node: Node) -> Iterator[Finding]:
         return
     for siblings in _families(node):
         told = [each for each in siblings if each.mtu.value is not None and not is_down(each)]
-        usual, count = Tally(each.mtu.value for each in told).most_common(1)[0] if told else (None, 0)
-        odd = [each for each in told if usual is not None and (each.mtu.value or 0) < usual]
+        found = unlike({each.name: each.mtu.get(0) for each in told})
+        if found is None:
+            continue
+        usual, count = found.usual, found.count
+        odd = [each for each in told if each.name in found.odd and each.mtu.get(0) < usual]
         # The first of a kind is often the way to the node itself, with the MTU of another network.
-        if not odd or len(odd) * MOST_ODD > len(told) or count + len(odd) != len(told) or odd[0] is siblings[0]:
+        if len(odd) * MOST_ODD > len(told) or count + len(odd) != len(told) or odd[0] is siblings[0]:
             continue
         values = ", ".join(dict.fromkeys(str(each.mtu.value) for each in odd))
         names = few([each.name for each in odd])

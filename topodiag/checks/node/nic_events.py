@@ -12,7 +12,6 @@ from typing import Any
 
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.node.gpu_events import times
-from topodiag.checks.node.nic_ports import UP
 from topodiag.checks.node.port_changes import changes, is_down, is_foreign, is_up, name_of, nic_of
 from topodiag.model.devices import PciKind
 from topodiag.model.finding import Confidence, Cost, Finding, Severity
@@ -20,6 +19,7 @@ from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
 from topodiag.model.system import KernelEvent
 from topodiag.words.fold import plural
+from topodiag.words.states import GOOD
 
 MANY_FLAPS = 2
 """Link losses that came back, from which on a link is called unsteady: switches and ports recover by themselves once
@@ -289,7 +289,7 @@ def _runs_fast(node: Node, name: str) -> bool:
     named = [nic for nic in node.nics if nic.rdma_name == name]
     ports = [port for nic in named or node.nics for port in nic.ports]
     return bool(ports) and all(
-        (port.state.value or "").strip().upper() in UP and port.rate_gbps.get(0.0) >= AT_FULL_POWER_GBPS
+        (port.state.value or "").strip().lower() in GOOD and port.rate_gbps.get(0.0) >= AT_FULL_POWER_GBPS
         for port in ports
     )
 

@@ -14,11 +14,10 @@ from topodiag.model.devices import NetDev, Nic, NicPort
 from topodiag.model.links import PathType
 from topodiag.model.node import Node
 from topodiag.model.topics import Topic
+from topodiag.words.states import GOOD
 
 MOST_DEFAULT_GBPS = 56.0
 """The highest rate that drivers show for a port without a link: mlx5 shows 10 and 40 Gb/s, mlx4 up to 56."""
-UP = frozenset({"ACTIVE", "ACTIVE_DEFER"})
-"""Logical states in which a port carries traffic (enum ib_port_state, include/rdma/ib_verbs.h)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +48,7 @@ class Port:
 
     @property
     def is_up(self) -> bool:
-        return self.state in UP
+        return self.state.lower() in GOOD
 
     @property
     def rate(self) -> float | None:

@@ -20,8 +20,10 @@ from topodiag.checks.node.nic_ports import (
     product,
 )
 from topodiag.checks.peers import of_everyone
-from topodiag.checks.shared.devices import compute_nics, majority
+from topodiag.checks.shared.devices import compute_nics
 from topodiag.checks.shared.prices import GBPS_PER_GBS, slow_ports
+from topodiag.checks.shared.reports import Report
+from topodiag.checks.shared.siblings import majority
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.node import Node
 from topodiag.words.fold import fold_runs, plural
@@ -44,7 +46,8 @@ class NicPortSlow(OneStep[Node], NodeCheck[Never]):
 
     Evidence it reads
         `rate` of each port in /sys/class/infiniband, `ibstat`, `ibv_devinfo`, the interface's speed; the datasheet of
-        the product; `iblinkinfo`, where it says what a link could be.
+        the product; `iblinkinfo`, where it says what a link could be. A job's log: `NET/IB : mlx5_0:1 speed change
+        detected: 400000 -> 200000 Mbps` (NCCL 2.30.7 and later), where the last rate is below the first.
 
     When it stays silent
         Ports that are down: their rate is a meaningless default. All ports of the product are alike, even below the
@@ -70,6 +73,11 @@ class NicPortSlow(OneStep[Node], NodeCheck[Never]):
 
     id = "NIC002"
     title = "a port rate below its capability or its sibling ports"
+    reports = (
+        Report("fabric.link_slow", "a link of the fabric is below what it should be", "links at what both ends can do",
+               "`iblinkinfo` for that port: what it runs at and what both ends could do; then its cable",
+               "what goes over this link is held to its pace"),
+    )  # fmt: skip
 
     def judge(self, node: Node, peers: Sequence[Node] = ()) -> Outcome:
         nics = compute_nics(node)

@@ -15,6 +15,7 @@ from topodiag.checks.node.nic import NO_COMPUTE
 from topodiag.checks.node.nic_ports import Port, is_near, netdev_of, ports_of, product
 from topodiag.checks.peers import of_everyone
 from topodiag.checks.shared.devices import compute_nics, distance
+from topodiag.checks.shared.reports import Report
 from topodiag.model.devices import Nic
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.node import Node
@@ -97,6 +98,12 @@ class NicsDiffer(OneStep[Node], NodeCheck[Never]):
 
     id = "NIC004"
     title = "MTU, link layer or firmware differs from sibling NICs or nodes"
+    reports = (
+        Report("network.mtu", "the MTU is not the same all along the path",
+               "one MTU at both hosts and at each switch port",
+               "`ip link show IF | grep mtu` on both nodes, and `ping -M do -s 8972 PEER` over that interface",
+               "large packets are lost, or queue pairs do not connect"),
+    )  # fmt: skip
 
     def judge(self, node: Node, peers: Sequence[Node] = ()) -> Outcome:
         outcome = self._judge_nics(node, peers)

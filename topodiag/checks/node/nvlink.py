@@ -11,8 +11,9 @@ from topodiag.checks.interface import NodeCheck
 from topodiag.checks.node import nvlink_evidence as evidence
 from topodiag.checks.node.nvlink_evidence import Expectation, LinkCount
 from topodiag.checks.node.nvlink_pairs import PairWithoutNvlink
-from topodiag.checks.shared.devices import majority
 from topodiag.checks.shared.prices import missing_nvlinks
+from topodiag.checks.shared.reports import Report
+from topodiag.checks.shared.siblings import majority
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status
 from topodiag.model.node import Node
 from topodiag.words.fold import fold_runs, plural
@@ -92,13 +93,15 @@ class FewerNvlinks(NodeCheck[ShortGpus]):
 
     id = "NVL001"
     title = "a GPU has fewer active NVLinks than its product or its siblings"
+    reports = (Report("nvlink.down", "NVLinks are not as they should be", "all NVLinks active",
+                      "`nvidia-smi nvlink -s` and `nvidia-smi nvlink -e` on the node: which GPU and which links",
+                      optional=True),)  # fmt: skip
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> ShortGpus | Outcome:
         counts = evidence.count_links(judged)
         asked = [count for count in counts if not count.skipped]
         if not asked:
-            why = counts[0].why if counts else "no GPU in the evidence"
-            return self.not_applicable(judged, why)
+            return self.not_applicable(judged, counts[0].why if counts else "no GPU in the evidence")
         if len(judged.gpus) == 1 and asked[0].active == 0:
             return self.not_applicable(judged, "one GPU and no link up: it has no peer to be joined to")
         seen = [count for count in asked if count.active is not None]

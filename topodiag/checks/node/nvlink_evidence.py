@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from topodiag.checks.shared.devices import gpu_spec, just_booted, majority, nvlink_count, word
+from topodiag.checks.shared.devices import gpu_spec, just_booted, nvlink_count, word
+from topodiag.checks.shared.siblings import majority
 from topodiag.hardware.catalog import nvlink_nccl_gbs
 from topodiag.hardware.specs import GpuSpec
 from topodiag.model.devices import Gpu, NvLink
 from topodiag.model.finding import Confidence
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact
-
-UP = frozenset({"active", "sleep"})
-"""Link states that carry traffic when asked; `sleep` is a low-power state of a trained link (nvml.h). `disabled` does
-not count: NCCL takes only links whose state is plainly active (src/graph/xml.cc)."""
+from topodiag.words.states import GOOD
 
 BOARD_WITHOUT_SWITCH = 4
 """GPUs of the boards that join SXM GPUs directly, a third of each GPU's links to every peer (HGX A100, H100 4-GPU)."""
@@ -50,7 +48,7 @@ class Expectation:
 def is_up(link: NvLink) -> bool | None:
     """Whether a link carries traffic; None when neither its state nor a rate was read."""
     if link.state.value is not None:
-        return link.state.value.strip().lower() in UP
+        return link.state.value.strip().lower() in GOOD
     return True if link.line_gbs.value else None
 
 

@@ -70,7 +70,8 @@ class PairWithoutNvlink(NodeCheck[LostPairs]):
 
     Evidence it reads
         `nvidia-smi topo -m`, `nvidia-smi topo -p2p n` or NVML's P2P status, link counts where there are any, the
-        datasheet (which products are joined by NVSwitches).
+        datasheet (which products are joined by NVSwitches). A job's log: `Unable to get RemoteDeviceType for NVLink`
+        (NCCL 2.31 and later), after which NCCL leaves the link out.
 
     When it stays silent
         PCIe cards, bridges and meshes, which never join all pairs (a V100 mesh is held to its own pattern: four peers

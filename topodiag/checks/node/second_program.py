@@ -9,7 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from topodiag.checks.interface import NodeCheck
-from topodiag.checks.shared.devices import majority
+from topodiag.checks.node.stray_contexts import StrayContexts, stray_contexts
+from topodiag.checks.shared.reports import Report
+from topodiag.checks.shared.siblings import majority
 from topodiag.model.devices import Gpu
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.node import Node
@@ -49,15 +51,29 @@ class HeldByNobody:
     coverage: Coverage
 
 
-class SecondProgram(NodeCheck[SecondProgramSeen | HeldByNobody]):
-    """JOB004 by a node's processes: one GPU of those that one program uses has another program on it as well; or, as
-    information, memory that is held on idle GPUs by no process that is shown."""
+class SecondProgram(NodeCheck[SecondProgramSeen | StrayContexts | HeldByNobody]):
+    """JOB004 by a node's processes: one GPU of those that one program uses has another program on it as well, or most
+    processes of a program hold a context on a GPU that is not their own; or, as information, memory that is held on
+    idle GPUs by no process that is shown."""
 
     id = "JOB004"
     title = "another program runs on a GPU of the job"
+    reports = (
+        Report("gpu.shared", "several processes use one GPU", "one process of one job on each GPU",
+               "`nvidia-smi` and `ps -o user,pid,lstart,args -p PID` on the node: whose are they, and is that job"
+               " over? In one job: set the device from the local rank before init"),
+        Report("gpu.taken", "memory of a GPU is taken before the program has any", "a GPU whose memory is free",
+               "`nvidia-smi --query-compute-apps=pid,gpu_bus_id,used_memory --format=csv` on the node: whose process"
+               " has it? None listed: `sudo fuser -v /dev/nvidia*`; end what was left behind, or take another GPU",
+               "the program runs out of memory, or leaves that GPU alone"),
+    )  # fmt: skip
 
-    def observe(self, judged: Node, peers: Sequence[Node]) -> SecondProgramSeen | HeldByNobody | Outcome:
+    def observe(
+        self, judged: Node, peers: Sequence[Node]
+    ) -> SecondProgramSeen | StrayContexts | HeldByNobody | Outcome:
         seen = self._second(judged)
+        if isinstance(seen, Outcome) and (strays := stray_contexts(judged.processes)) is not None:
+            return strays
         if isinstance(seen, Outcome) and (held := _held_by_nobody(judged)):
             coverage = Coverage(len(judged.gpus) - len(held), len(judged.gpus), "GPUs whose memory is accounted for")
             return HeldByNobody(held, coverage)
@@ -81,7 +97,10 @@ class SecondProgram(NodeCheck[SecondProgramSeen | HeldByNobody]):
             return self.clean(judged, coverage=coverage)
         return SecondProgramSeen(others, usual, coverage)
 
-    def tell(self, judged: Node, observed: SecondProgramSeen | HeldByNobody) -> Iterator[Finding]:
+    def tell(self, judged: Node, observed: SecondProgramSeen | StrayContexts | HeldByNobody) -> Iterator[Finding]:
+        if isinstance(observed, StrayContexts):
+            yield self._of_strays(judged, observed)
+            return
         if isinstance(observed, HeldByNobody):
             yield self._of_nobody(judged, observed)
             return
@@ -106,6 +125,25 @@ class SecondProgram(NodeCheck[SecondProgramSeen | HeldByNobody]):
                 coverage=observed.coverage,
                 confidence=Confidence.MEDIUM,  # that it runs there is seen, what it takes is not
             )
+
+    def _of_strays(self, judged: Node, observed: StrayContexts) -> Finding:
+        names = ", ".join(f"pid {each.pid}" for each in observed.processes[:4])
+        held = f"{len(observed.processes)} of {observed.of} processes of {observed.processes[0].name.value}"
+        return self.finding(
+            judged,
+            Severity.WARNING,
+            f"{held} hold a CUDA context on GPU{observed.gpu} beside the GPU that each works on",
+            observed=f"up to {observed.most_mib} MiB each on GPU{observed.gpu}: {names}",
+            expected="one process on each GPU",
+            fix=(
+                "set the device from the local rank before the first CUDA call (`torch.cuda.set_device`), or"
+                " CUDA_VISIBLE_DEVICES for each process; `torch.load` needs a map_location",
+            ),
+            gpus=[f"GPU{observed.gpu}"],
+            cost=Cost(text=f"each takes memory of GPU{observed.gpu}, whose own rank runs out of it first"),
+            evidence=[each.name.origin for each in observed.processes],
+            confidence=Confidence.MEDIUM,
+        )
 
     def _of_nobody(self, judged: Node, observed: HeldByNobody) -> Finding:
         labels = [gpu.label for gpu in observed.gpus]

@@ -6,14 +6,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from topodiag.checks.node.nic_ports import UP
 from topodiag.checks.shared.devices import gpu_spec
+from topodiag.checks.shared.harmless import OF_THE_KERNEL, reason
 from topodiag.checks.unexplained import unexplained
 from topodiag.model.devices import Nic, NicRole
+from topodiag.model.events import OUT_OF_SERVICE, REMARK
 from topodiag.model.finding import Finding, Outcome, Status
 from topodiag.model.node import Node
 from topodiag.model.result import Trouble
-from topodiag.model.system import OUT_OF_SERVICE, TOLD, KernelEvent
+from topodiag.model.system import KernelEvent
+from topodiag.words.states import GOOD
 from topodiag.words.units import in_gbps
 
 KERNEL = frozenset(
@@ -39,7 +41,7 @@ PORT_DOWN = "NIC001"
 
 _BY_OTHERS = {
     OUT_OF_SERVICE: "word of a scheduler or a health check",
-    TOLD: "what a line of a tool says",
+    REMARK: "what a line of a tool says",
 }
 """What is said by others than the kernel, by the kind of event: quoted, and believed by no check."""
 
@@ -62,14 +64,6 @@ _AROUND = {
 _TROUBLE = re.compile(
     r"error|fail|fatal|timeout|mismatch|cannot|unable|not |lost|power|health|temperature", re.IGNORECASE
 )
-_HARMLESS = (
-    (re.compile(r"ACCESS_REG|mlx5_cmd_out_err"), "reading counters of a restricted function leaves this line"),
-    (re.compile(r"invalid context|nv_get_p2p_free_callback"), "a program ended while it held memory for RDMA"),
-    (re.compile(r"slot power capability was not advertised|Cable plugged"), "the slot does not say its power"),
-    (re.compile(r"AER: .{0,20}Corrected error|severity=Corrected"), "corrected: the packet was sent again"),
-    (re.compile(r"tainting kernel|module verification failed|module license"), "any module outside the kernel's tree"),
-    (re.compile(r"nvidia-modeset|nvidia-drm|amdgpu_(?:dm|dc)|EDID|\bdc_\w", re.I), "display, which no job uses"),
-)
 
 
 def troubles(nodes: Sequence[Node], outcomes: Sequence[Outcome]) -> tuple[Trouble, ...]:
@@ -89,12 +83,13 @@ def _messages(node: Node, findings: Sequence[Finding]) -> Iterator[Trouble]:
         spoken_for = families.intersection(_AROUND.get(event.kind, ()))
         if event.kind in KERNEL and not spoken_for and (event.kind != "nvrm" or _TROUBLE.search(event.text)):
             yield Trouble("kernel log", event.text.strip(), node.host, event.origin, harmless=_why(event))
-        elif event.kind in _BY_OTHERS:
-            yield Trouble(_BY_OTHERS[event.kind], event.text.strip(), node.host, event.origin)
+    for report in node.reports:
+        if report.kind in _BY_OTHERS:
+            yield Trouble(_BY_OTHERS[report.kind], report.text.strip(), node.host, report.origin)
 
 
 def _why(event: KernelEvent) -> str:
-    return next((why for pattern, why in _HARMLESS if pattern.search(event.text)), "")
+    return reason(event.text, OF_THE_KERNEL)
 
 
 def _ports(node: Node, outcomes: Sequence[Outcome]) -> Iterator[Trouble]:
@@ -154,4 +149,4 @@ def _gids(node: Node) -> Iterator[Trouble]:
 
 
 def _is_up(nic: Nic) -> bool:
-    return any((port.state.value or "").strip().upper() in UP for port in nic.ports)
+    return any((port.state.value or "").strip().lower() in GOOD for port in nic.ports)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter as Tally
 from collections.abc import Hashable, Iterable
 from typing import TypeVar
 
@@ -129,15 +128,6 @@ def just_booted(node: Node) -> bool:
     """Whether the node is so young that links and services may still be coming up."""
     uptime = node.os.uptime_s.value
     return uptime is not None and uptime < BOOT_S
-
-
-def majority(values: Iterable[V]) -> V | None:
-    """The value that more than half of the siblings have, or None when there is none."""
-    tally = Tally(values)
-    if not tally:
-        return None
-    value, count = tally.most_common(1)[0]
-    return value if count * 2 > tally.total() else None
 
 
 def pcie_gbs(spec: GpuSpec | None) -> float | None:

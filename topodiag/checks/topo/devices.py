@@ -151,7 +151,7 @@ class DeviceTwiceInFile(FileCheck[RepeatedDevices]):
 
 
 def _twice(tree: Element) -> list[tuple[str, list[Element]]]:
-    """What stands twice, host by host: trays of a rack share bus ids."""
+    """What stands twice, host by host: trays of a rack share bus ids. Functions of one adapter share its GUID."""
     places: dict[tuple[str, str], list[Element]] = defaultdict(list)
     ports: dict[tuple[str, str], list[Element]] = defaultdict(list)
     for cpu in tree.having("cpu"):
@@ -167,9 +167,26 @@ def _twice(tree: Element) -> list[tuple[str, list[Element]]]:
                     ports[host, f"GUID {guid} port {element.get('port')}"].append(element)
     found = [(what, elements) for (_, what), elements in places.items() if len(elements) > 1]
     if not found:
+        functions = _functions(tree)
         found = [
             (f"{' and '.join(str(element.get('name')) for element in elements)} ({what})", elements)
             for (_, what), elements in ports.items()
-            if len(elements) > 1
+            if len(elements) > 1 and not _one_adapter([functions.get(id(element), "") for element in elements])
         ]
     return found
+
+
+def _functions(tree: Element) -> dict[int, str]:
+    """The bus id of the PCI function that each net stands in, by the net."""
+    return {
+        id(net): (pci.get("busid") or "").lower()
+        for pci in tree.walk()
+        if pci.tag == "pci"
+        for nic in pci.having("nic")
+        for net in nic.having("net")
+    }
+
+
+def _one_adapter(bus_ids: Sequence[str]) -> bool:
+    """Whether these are several functions of one PCI device: bus ids that differ in their last digit alone."""
+    return len(set(bus_ids)) == len(bus_ids) and len({bus_id[:-1] for bus_id in bus_ids}) == 1 and "" not in bus_ids

@@ -18,6 +18,7 @@ from topodiag.cli.options import (
     nodes_option,
     page_options,
     redact_option,
+    system_option,
 )
 from topodiag.cli.params import EVIDENCE
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 @nodes_option(1)
 @nccl_option()
 @env_option()
+@system_option("as the file says; needed where it leaves its GPUs to NCCL")
 @explain_option
 @format_option()
 @html_option
@@ -42,6 +44,7 @@ def predict(  # noqa: PLR0917 - one parameter per option
     nodes: int,
     version: str,
     env: dict[str, str],
+    system: str | None,
     explain: bool,
     format_: str,
     html: str | None,
@@ -50,7 +53,8 @@ def predict(  # noqa: PLR0917 - one parameter per option
 ) -> None:
     """What NCCL would choose on a topology: paths, channels, algorithms, and the bandwidth to expect.
 
-    Exit code 1: this version of NCCL refuses the topology. -v shows all collectives and the whole tuning table.
+    Exit code 1: this version of NCCL refuses the topology. -v shows all collectives and the whole tuning table. Not
+    followed: symmetric kernels, collectives by copy engines, and communicators that shrink or grow.
     """
     from topodiag.app.topo import (  # noqa: PLC0415
         open_topology,
@@ -64,7 +68,7 @@ def predict(  # noqa: PLR0917 - one parameter per option
 
     check_output(printing.output)
     check_html(html, [file], printing)
-    topology = open_topology(file, env)
+    topology = open_topology(file, env, system)
     made = predict_topology(topology, nodes=nodes, version=version, env=env, explain=explain or format_ == "json")
     reached.code = 0 if made.accepted else FOUND
     (name,), (topology, made) = as_shown_with([file], (topology, made), redact=redact)

@@ -66,6 +66,8 @@ def assemble(draft: NodeDraft, host: str, time: str = "") -> Node:
         copies={pair: Fact(float(fact.get("0")), fact.origin) for pair, fact in tables.get(COPIES, {}).items()},
         passed_tests=pick(draft.single("node").offers.get("passed_tests", ()), tuple),
         events=distinct_events(draft.events),
+        reports=tuple(draft.reports),
+        tables=tuple(draft.tables),
         processes=tuple(sorted(draft.processes, key=lambda process: process.pid)),
         settings=tuple(draft.settings),
         conf_lines=tuple(draft.conf_lines),

@@ -13,8 +13,8 @@ from __future__ import annotations
 import re
 
 from topodiag.evidence.interface import Blob, Parsed
-from topodiag.evidence.sentences import MAX_LINE, Telling, event
-from topodiag.model.system import TOLD, TOLD_OF, KernelEvent
+from topodiag.evidence.sentences import MAX_LINE, Reporting, report
+from topodiag.model.events import REMARK, Event, Trust
 from topodiag.model.topics import Topic
 
 MAX_EVENTS = 100
@@ -28,14 +28,14 @@ _ROW = re.compile(
 )
 _GPU = re.compile(r"(?<![A-Za-z])(?:GPU|SXM|HGX|OAM|UBB)(?![A-Za-z])|GPU")
 _KINDS: tuple[tuple[str, re.Pattern[str], re.Pattern[str]], ...] = (
-    ("gpu-lost", _GPU,
+    ("gpu.lost", _GPU,
      re.compile(r"Device Removed|Removed/|Absent|Communication lost|not (?:responding|detected|present)", re.I)),
-    ("gpu-clocks", _GPU,
+    ("gpu.clocks", _GPU,
      re.compile(r"Upper (?:Critical|Non-recoverable)|Over ?-?temp|Thermal ?(?:Trip|Throttl)|PROCHOT", re.I)),
-    ("gpu-memory", _GPU, re.compile(r"Uncorrectable (?:ECC|memory)|Uncorrectable ECC", re.I)),
-    ("port-count", re.compile(r"\bConnectX|\bNIC\b|\bHCA\b|\bnetwork adapter", re.I),
+    ("gpu.memory", _GPU, re.compile(r"Uncorrectable (?:ECC|memory)|Uncorrectable ECC", re.I)),
+    ("nic.missing", re.compile(r"\bConnectX|\bNIC\b|\bHCA\b|\bnetwork adapter", re.I),
      re.compile(r"not (?:detected|present)|device (?:absent|removed|missing)|Removed/|Absent", re.I)),
-    ("pcie-errors", re.compile(r"\bPCI|\bslot\b|\briser\b|Critical Interrupt", re.I),
+    ("pcie.errors", re.compile(r"\bPCI|\bslot\b|\briser\b|Critical Interrupt", re.I),
      re.compile(r"Bus (?:Fatal|Uncorrectable)|\bfatal\b|PERR|SERR|Uncorrect|\bfault\b|\bfail(?:ed|ure)\b|link down"
                 r"|degraded|not (?:detected|present)", re.I)),
 )  # fmt: skip
@@ -47,7 +47,7 @@ _BAD = re.compile(
 _OVER = re.compile(r"Deassert|^(?:OK|Normal|Informational)\b", re.IGNORECASE)
 
 
-class BmcEvents(Telling):
+class BmcEvents(Reporting):
     """What `ipmitool sel` lists of GPUs, PCIe, fans and supplies."""
 
     kind = "bmc-events"
@@ -59,9 +59,9 @@ class BmcEvents(Telling):
     def recognises(self, head: str) -> bool:
         return " | " in head and _ROW.search(head) is not None
 
-    def parse(self, blob: Blob) -> Parsed[KernelEvent]:
-        parsed: Parsed[KernelEvent] = Parsed()
-        standing: dict[tuple[str, str], KernelEvent] = {}
+    def parse(self, blob: Blob) -> Parsed[Event]:
+        parsed: Parsed[Event] = Parsed()
+        standing: dict[tuple[str, str], Event] = {}
         for number, whole in blob.lines():
             parsed.lines = number
             row = _ROW.match(whole[:MAX_LINE])
@@ -71,8 +71,13 @@ class BmcEvents(Telling):
             if _OVER.search(row[3] or ""):
                 standing.pop((sensor, said), None)
             elif (kind := _kind(sensor, said)) and len(standing) < MAX_EVENTS:
-                standing[sensor, said] = event(
-                    kind, f"{sensor}: {said}{' ' + row[4].strip() if row[4] else ''}", blob, number, whole
+                standing[sensor, said] = report(
+                    kind,
+                    f"{sensor}: {said}{' ' + row[4].strip() if row[4] else ''}",
+                    blob,
+                    number,
+                    whole,
+                    trust=Trust.PERSON,
                 )
         parsed.records.extend(standing.values())
         return parsed
@@ -81,7 +86,7 @@ class BmcEvents(Telling):
 def _kind(sensor: str, said: str) -> str:
     """The kind of event; "" for one that says no fault."""
     fault = next((fault for fault, where, what in _KINDS if where.search(sensor) and what.search(said)), "")
-    return f"{TOLD_OF}{fault}" if fault else TOLD if _BAD.search(said) else ""
+    return fault or (REMARK if _BAD.search(said) else "")
 
 
 __all__ = ["BmcEvents"]

@@ -32,8 +32,8 @@ from collections.abc import Iterator
 import msgspec
 
 from topodiag.evidence.interface import Blob, Parsed
-from topodiag.evidence.sentences import Telling, event
-from topodiag.model.system import TOLD_OF, KernelEvent
+from topodiag.evidence.sentences import Reporting, report
+from topodiag.model.events import Event, Trust
 from topodiag.model.topics import Topic
 
 MAX_LINE = 1000
@@ -62,7 +62,7 @@ _ITEM = re.compile(r"\s{0,24}(?:- |\{\s*\Z)")
 _NOT_READY = frozenset({"NotReady", "Failed", "Error"})
 
 
-class ComputeDomain(Telling):
+class ComputeDomain(Reporting):
     """Nodes of an NVLink domain that are not ready, or that have no clique."""
 
     kind = "compute-domain"
@@ -80,14 +80,14 @@ class ComputeDomain(Telling):
             or ("] [tid " in head and _DAEMON.search(head.encode()) is not None)
         )
 
-    def parse(self, blob: Blob) -> Parsed[KernelEvent]:
-        parsed: Parsed[KernelEvent] = Parsed()
+    def parse(self, blob: Blob) -> Parsed[Event]:
+        parsed: Parsed[Event] = Parsed()
         parsed.lines = blob.data.count(b"\n") + 1
         told = (*_not_ready(blob), *_without_clique(blob), *_imex(blob), *_of_log(blob), *_waits(blob),
                 *_of_devices(blob))  # fmt: skip
         for number, text, line in told:
             if len(parsed.records) < MAX_EVENTS:
-                parsed.records.append(event(f"{TOLD_OF}fabric", text, blob, number, line))
+                parsed.records.append(report("nvlink.fabric", text, blob, number, line, trust=Trust.PERSON))
         return parsed
 
 

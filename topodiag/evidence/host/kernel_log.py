@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import calendar
 import re
-import time
 from collections import deque
 from collections.abc import Callable
-from datetime import datetime
 
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.host import journal
 from topodiag.evidence.interface import Blob, Parsed, Source
 from topodiag.model.busid import normalise_bus_id
-from topodiag.model.system import TOLD_OF, KernelEvent
+from topodiag.model.clock_text import seconds
+from topodiag.model.system import KernelEvent
 from topodiag.model.topics import Topic
 from topodiag.words.dialect import Maker
 
@@ -310,9 +308,9 @@ def _split(line: str) -> tuple[float | None, str]:
     if match := _MONOTONIC.match(line):
         when = float(match[1])
     elif match := _CTIME.match(line):
-        when = _ctime(match[1])
+        when = seconds(match[1])
     elif match := _ISO.match(line):
-        when = _iso(match[1], match[2])
+        when = seconds(f"{match[1]}{match[2] or ''}")
     elif match := _KMSG.match(line):
         when = int(match[1]) / 1e6
     else:
@@ -320,20 +318,6 @@ def _split(line: str) -> tuple[float | None, str]:
     message = line[match.end() :] if match else line
     sender = _SENDER.match(message)
     return when, message[sender.end() :] if sender else message
-
-
-def _ctime(text: str) -> float | None:
-    try:
-        return float(calendar.timegm(time.strptime(text, "%a %b %d %H:%M:%S %Y")))
-    except (ValueError, OverflowError):
-        return None
-
-
-def _iso(text: str, zone: str | None) -> float | None:
-    try:
-        return datetime.fromisoformat(text + (zone or "+00:00")).timestamp()
-    except (ValueError, OverflowError):
-        return None
 
 
 NO_NEWS = ""
@@ -354,12 +338,12 @@ _KINDS: tuple[tuple[str, Callable[[str], object]], ...] = (
     ("aer", lambda message: _AER.search(message) and "error" in message.lower()),
     ("iommu-fault", _IOMMU_FAULT.search),
     (NO_NEWS, lambda message: _of_driver(message) and _NVRM_ROUTINE.search(message)),
-    (TOLD_OF + "nvlink-errors", _NVLINK_OF_MANAGER.search),
-    (TOLD_OF + "nvlink", _NVLINK_FAILS.search),
+    ("nvlink-error", _NVLINK_OF_MANAGER.search),
+    ("nvlink", _NVLINK_FAILS.search),
     ("nvrm", _of_driver),
     ("hung-task", _HUNG_TASK.search),
     ("storage", _STORAGE.search),
-    (TOLD_OF + "pcie-errors", _REMOVED.search),
+    ("hotplug", _REMOVED.search),
     ("link-set", _LINK_SET.search),
     ("link", lambda message: _LINK.search(message) and not _NOT_A_NETWORK.search(message)),
     ("iommu", _IOMMU.search),

@@ -1,15 +1,12 @@
-"""`kubectl describe node`: GPUs that a node has and gives out, and conditions by which a health monitor names a fault.
+"""`kubectl describe node`: GPUs that a node has and gives out.
 
     Name:               aks-gpu-vmss000000
     Labels:             nvidia.com/gpu.product=NVIDIA-H100-80GB-HBM3
-    Conditions:
-      GpuThermalMarginWatch    True    Tue, 09 Jun 2026 15:35:57 +0000   ...   ErrorCode:GPU_TEMP_HW_SLOWDOWN_..
     Capacity:
       nvidia.com/gpu:     8
     Allocatable:
       nvidia.com/gpu:     7
 
-Labels and other conditions that agents write there, with a verdict as their value, are read as well (`node_verdicts`).
 A device plug-in gives out no GPU that it holds for unhealthy. Format: kubectl 1.20 to 1.34 (describe.go).
 """
 
@@ -19,10 +16,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from topodiag.evidence.host.node_verdicts import verdicts
 from topodiag.evidence.interface import Blob, Parsed
-from topodiag.evidence.sentences import Telling, event
-from topodiag.model.system import HELD, OUT_OF_SERVICE, REPORTED, TOLD_OF, KernelEvent
+from topodiag.evidence.sentences import Reporting, report
+from topodiag.model.events import Event
 from topodiag.model.topics import Topic
 
 MAX_LINE = 2000
@@ -37,9 +33,6 @@ _RDMA = re.compile(
     r"\s{1,16}(\S{0,60}/(?:efa|\S{0,60}(?:rdma|hca|sriov|roce|infiniband|mlnx|ib\d)\S{0,60})|rdma/\S{1,80}):\s{1,40}(\d{1,5})k?\b",
     re.IGNORECASE,
 )
-_CONDITION = re.compile(r"\s{0,8}((?:Gpu|GPU)(Thermal|Mem)\w{0,40})\s{1,60}True\s{1,20}\S(.{0,400})")
-_PARTS = {"Thermal": "gpu-clocks", "Mem": "gpu-memory"}
-"""Conditions of NVSentinel, by the part that they watch."""
 
 
 @dataclass(slots=True)
@@ -56,8 +49,8 @@ class Described:
     """Of each resource for RDMA: what the node has, what it gives out, and the line of that."""
 
 
-class KubectlNode(Telling):
-    """Nodes of Kubernetes that give out fewer GPUs than they or their siblings have, or name a fault of one."""
+class KubectlNode(Reporting):
+    """Nodes of Kubernetes that give out fewer GPUs than they or their siblings have."""
 
     kind = "kubectl-node"
     speaks_of = frozenset({Topic.SERVICES})
@@ -66,19 +59,14 @@ class KubectlNode(Telling):
     a_piece = "Kubernetes says what a plug-in told it"
 
     def recognises(self, head: str) -> bool:
-        return _MARK.search(head) is not None or any(
-            _CONDITION.match(line[:MAX_LINE]) or any(verdicts(line[:MAX_LINE])) for line in head.split("\n")
-        )
+        return _MARK.search(head) is not None
 
-    def parse(self, blob: Blob) -> Parsed[KernelEvent]:
-        parsed: Parsed[KernelEvent] = Parsed()
+    def parse(self, blob: Blob) -> Parsed[Event]:
+        parsed: Parsed[Event] = Parsed()
         nodes, section = [Described("")], ""
-        ill: dict[tuple[str, str, str], tuple[int, str]] = {}
         for number, whole in blob.lines():
             parsed.lines = number
             line = whole[:MAX_LINE]
-            for part, words in verdicts(line) if _CONDITION.match(line) is None else ():
-                ill.setdefault((nodes[-1].name, part, words), (number, whole))
             if (name := _NAME.match(line)) and len(nodes) < MAX_NODES:
                 nodes.append(Described(name[1]))
             elif product := _PRODUCT.search(line):
@@ -93,22 +81,8 @@ class KubectlNode(Telling):
                     nodes[-1].gives = int(gpus[1])
             elif (rdma := _RDMA.match(line)) and section:
                 _count_rdma(nodes[-1], section, rdma, number, whole)
-            elif found := _CONDITION.match(line):
-                text = f"{nodes[-1].name or 'a node'} has the condition {found[1]}: {' '.join(found[3].split())[-160:]}"
-                kind = f"{REPORTED}{_PARTS[found[2]]}"
-                parsed.records.append(event(kind, text, blob, number, whole))
-        parsed.records.extend((*_short(blob, nodes), *_no_rdma(blob, nodes), *_ill(blob, ill)))
+        parsed.records.extend((*_short(blob, nodes), *_no_rdma(blob, nodes)))
         return parsed
-
-
-def _ill(blob: Blob, told: dict[tuple[str, str, str], tuple[int, str]]) -> Iterator[KernelEvent]:
-    """Verdicts of agents. One that names no part says nothing beside one of its node that does."""
-    with_part = {name for name, part, _ in told if part}
-    for (name, part, words), (number, line) in list(told.items())[:MAX_NODES]:
-        if part:
-            yield event(f"{TOLD_OF}{part}", f"{name or 'a node'} has {words}", blob, number, line)
-        elif name not in with_part:
-            yield event(OUT_OF_SERVICE, f"{name or 'a node'}{HELD}{words}", blob, number, line)
 
 
 def _count_rdma(node: Described, section: str, said: re.Match[str], number: int, line: str) -> None:
@@ -117,16 +91,16 @@ def _count_rdma(node: Described, section: str, said: re.Match[str], number: int,
     node.rdma[said[1]] = (amount, gives, number, line) if section == "Capacity" else (has, amount, number, line)
 
 
-def _no_rdma(blob: Blob, nodes: list[Described]) -> Iterator[KernelEvent]:
+def _no_rdma(blob: Blob, nodes: list[Described]) -> Iterator[Event]:
     """Nodes whose plug-in for RDMA gives out nothing of what they have."""
     for each in nodes:
         gone = [(name, has, number, line) for name, (has, gives, number, line) in each.rdma.items() if gives == 0 < has]
         for name, has, number, line in gone:
             text = f"{each.name or 'a node'} gives out 0 of {has} {name}"
-            yield event(f"{REPORTED}rdma-count", text, blob, number, line)
+            yield report("rdma.none_given", text, blob, number, line)
 
 
-def _short(blob: Blob, nodes: list[Described]) -> Iterator[KernelEvent]:
+def _short(blob: Blob, nodes: list[Described]) -> Iterator[Event]:
     """Nodes that give out fewer GPUs than they have, or somewhat fewer than another of their product."""
     most: dict[str, Described] = {}
     for each in nodes:
@@ -141,7 +115,7 @@ def _short(blob: Blob, nodes: list[Described]) -> Iterator[KernelEvent]:
             text = f"{name} gives out {each.gives} GPUs, {best.name} of the same product {best.gives}"
         else:
             continue
-        yield event(f"{REPORTED}gpu-count", text, blob, each.line, each.text)
+        yield report("gpu.count_low", text, blob, each.line, each.text)
 
 
 __all__ = ["Described", "KubectlNode"]

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.host.pcie import ALL_ONES, MAX_WIDTH, NEEDS_ROOT, NO_ACS, gen_of_speed
 from topodiag.evidence.interface import Blob, Parsed, Source, to_int
+from topodiag.evidence.sentences import report
 from topodiag.model.busid import normalise_bus_id
+from topodiag.model.events import Trust
 from topodiag.model.provenance import Fact
-from topodiag.model.system import REPORTED, TOLD_OF, KernelEvent
 from topodiag.model.topics import Topic
 
 MAX_LINE = 2048
@@ -132,9 +133,8 @@ class Lspci(Source[Detail]):
     def fill(self, blob: Blob, parsed: Parsed[Detail], draft: NodeDraft) -> None:
         short = _short_alone(parsed.records)
         if short is not None:
-            origin = blob.origin(short.line, short.text)
-            bus_id = short.bus_id or None
-            draft.events.append(KernelEvent(f"{TOLD_OF}pcie", str(short.value), origin, bus_id=bus_id, of_log=False))
+            said = str(short.value)
+            draft.reports.append(report("pcie.degraded", said, blob, short.line, short.text, trust=Trust.PERSON))
         for detail in parsed.records:
             origin = blob.origin(detail.line, detail.text)
             if not detail.bus_id:
@@ -146,8 +146,7 @@ class Lspci(Source[Detail]):
             else:
                 draft.pci(detail.bus_id).offer(detail.name, detail.value, origin)
             if detail.name == "description" and _NO_FIRMWARE.search(str(detail.value)) is not None:
-                kind, text = f"{REPORTED}adapter-firmware", detail.text[:200]
-                draft.events.append(KernelEvent(kind, text, origin, bus_id=detail.bus_id, of_log=False))
+                draft.reports.append(report("nic.firmware", detail.text[:200], blob, detail.line, detail.text))
 
 
 def _read_header(function: _Function, line: int, text: str, rest: str) -> None:

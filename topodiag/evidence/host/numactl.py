@@ -19,7 +19,8 @@ from dataclasses import dataclass
 
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source
-from topodiag.model.system import TOLD, KernelEvent
+from topodiag.evidence.sentences import report
+from topodiag.model.events import REMARK
 from topodiag.model.topics import Topic
 from topodiag.words.fold import fold_numbers
 
@@ -77,7 +78,7 @@ class Numactl(Source[Told]):
                 draft.numa(each.node).offer("distances", each.numbers, origin)
             elif each.numbers[:1] == (0,) and each.node in busy:
                 text = f"NUMA node {each.node} has processors and no memory"
-                draft.events.append(KernelEvent(TOLD, text, origin, of_log=False))
+                draft.reports.append(report(REMARK, text, blob, each.line, each.text))
 
 
 __all__ = ["Numactl", "Told"]

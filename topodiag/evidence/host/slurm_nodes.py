@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.host.reasons import kind_of
 from topodiag.evidence.interface import Blob, Parsed, Source
-from topodiag.model.system import HELD, KernelEvent
+from topodiag.evidence.sentences import report
 from topodiag.model.topics import Topic
 
 MAX_LINE = 4096
@@ -96,8 +96,8 @@ class SlurmNodes(Source[Held]):
         for held in parsed.records:
             kind = kind_of(held.reason)
             if kind:
-                text = f"{held.nodes}{HELD}{held.reason}" if held.nodes else held.reason
-                draft.events.append(KernelEvent(kind, text, blob.origin(held.line, held.text), of_log=False))
+                text = f"{held.nodes} is out of service: {held.reason}" if held.nodes else held.reason
+                draft.reports.append(report(kind, text, blob, held.line, held.text, host=held.nodes))
 
 
 def _held(blob: Blob) -> Iterator[Held]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import io
 import lzma
 import tarfile
 import tempfile
@@ -16,10 +17,14 @@ from pathlib import PurePosixPath
 from typing import IO, Any
 
 from topodiag.evidence.intake.bundle import HEAD_BYTES, MAX_TOTAL_BYTES, TOO_LARGE, BoundedTarInfo, Limited
+from topodiag.evidence.intake.rewound import Rewound
 from topodiag.model.errors import InputError, TopodiagError
 from topodiag.words.units import spell_bytes
 
 MAX_MEMBERS = 20_000
+MAX_LEVEL = 3
+"""Archives in one another that are unpacked."""
+_ZIP, _TAR_HEAD = b"PK\x03\x04", 512
 DAMAGE = (
     tarfile.TarError, zipfile.BadZipFile, EOFError, zlib.error, lzma.LZMAError, OSError, ValueError, OverflowError,
     RecursionError, NotImplementedError, RuntimeError,
@@ -122,14 +127,74 @@ def read_member(path: str, member: str, most: int) -> bytes:
 _UNPACK = "unpack it, and give the folder"
 
 
-def _files(path: str, notes: list[str]) -> Iterator[tuple[str, int, IO[bytes] | None]]:
+Found = Iterator[tuple[str, int, IO[bytes] | None]]
+"""Name, unpacked size and content of each plain file."""
+
+
+def _files(path: str, notes: list[str]) -> Found:
     with open(path, "rb") as raw:
         head = raw.read(8)
         raw.seek(0)
-        yield from _in_zip(path, raw, notes) if head.startswith(b"PK\x03\x04") else _in_tar(path, raw, head, notes)
+        depth = _Depth()
+        for found in _in_zip(path, raw, notes) if head.startswith(_ZIP) else _in_tar(path, raw, head, notes):
+            yield from _deeper(path, found, notes, depth)
 
 
-def _in_tar(path: str, raw: IO[bytes], head: bytes, notes: list[str]) -> Iterator[tuple[str, int, IO[bytes] | None]]:
+@dataclass(slots=True)
+class _Depth:
+    """How deep a member lies, and how many bytes all that lies deeper than the first archive may still have."""
+
+    level: int = 0
+    left: int = MAX_TOTAL_BYTES
+
+
+def _deeper(path: str, member: tuple[str, int, IO[bytes] | None], notes: list[str], at: _Depth) -> Found:
+    """A member, or the members of the archive that it is: people pack folders with the captures in them. Raises
+    InputError where all of them unpack to too much; one that is damaged costs what it holds."""
+    name, size, stream = member
+    if stream is None or at.level == MAX_LEVEL:
+        yield name, size, stream
+        return
+    head = stream.read(HEAD_BYTES)
+    whole = io.BufferedReader(Rewound(head, stream))
+    inner = f"{path}/{name}"
+    if head.startswith(_ZIP):
+        found = _in_zip(inner, io.BytesIO(_counted(inner, whole, at)), notes)
+    elif _is_tar(head):
+        found = _in_tar(inner, whole, head, notes)
+    else:
+        yield name, size, whole
+        return
+    at.level += 1
+    try:
+        for each, unpacked, content in found:
+            held = io.BytesIO(_counted(inner, content, at)) if content is not None else None
+            yield from _deeper(path, (f"{name}/{each}", unpacked, held), notes, at)
+    except DAMAGE as error:
+        notes.append(f"{inner}: is a damaged archive, not read to its end: {error}")
+    finally:
+        at.level -= 1
+
+
+def _counted(path: str, stream: Any, at: _Depth) -> bytes:
+    """All of a stream, taken from what may still be unpacked."""
+    data = bytes(stream.read(at.left + 1))
+    at.left -= len(data)
+    if at.left < 0:
+        raise InputError(path, f"unpacks to more than {spell_bytes(MAX_TOTAL_BYTES)} in archives", hint=_UNPACK)
+    return data
+
+
+def _is_tar(head: bytes) -> bool:
+    """Whether the first bytes are those of a tar archive, packed or not."""
+    try:
+        with _unpacker(io.BytesIO(head), head) as plain:
+            return bool(plain.read(_TAR_HEAD)[257:262] == b"ustar")
+    except DAMAGE:
+        return False
+
+
+def _in_tar(path: str, raw: IO[bytes], head: bytes, notes: list[str]) -> Found:
     with (
         _unpacker(raw, head) as plain,
         tarfile.open(fileobj=Limited(path, plain, _UNPACK), mode="r|", tarinfo=BoundedTarInfo) as archive,
@@ -144,7 +209,7 @@ def _in_tar(path: str, raw: IO[bytes], head: bytes, notes: list[str]) -> Iterato
                 notes.append(f"{path}/{name}: {what}, not read")
 
 
-def _in_zip(path: str, raw: IO[bytes], notes: list[str]) -> Iterator[tuple[str, int, IO[bytes] | None]]:
+def _in_zip(path: str, raw: IO[bytes], notes: list[str]) -> Found:
     left = MAX_TOTAL_BYTES
     with zipfile.ZipFile(raw) as archive:
         for count, member in enumerate(archive.infolist()):

@@ -19,7 +19,9 @@ from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
 
+from topodiag.evidence.intake.one_file import COPY_IT, why_endless
 from topodiag.evidence.intake.plain_tar import plain_members
+from topodiag.evidence.intake.rewound import Rewound
 from topodiag.evidence.interface import Blob, Item
 from topodiag.model.errors import InputError
 from topodiag.model.result import UnreadLine
@@ -78,6 +80,8 @@ def open_evidence(path: str, stdin: BinaryIO | None = None) -> Evidence:
             )
         if place.stat().st_size > MAX_TOTAL_BYTES:
             raise InputError(path, f"is larger than {spell_bytes(MAX_TOTAL_BYTES)}", hint="is it the right file?")
+        if why := why_endless(path):
+            raise InputError(path, why, hint=COPY_IT)
         data = place.read_bytes()
     except FileNotFoundError:
         raise InputError(path, "no such file or folder") from None
@@ -175,7 +179,8 @@ def _from_archive(path: str, raw: BinaryIO | gzip.GzipFile) -> Evidence:
         if first[257:262] != b"ustar":
             # One compressed text, not an archive.
             return Evidence(path, blobs=[Blob(path, _bounded(path, first + limited.read()))])
-        with tarfile.open(fileobj=_Rewound(first, limited), mode="r|", tarinfo=BoundedTarInfo) as archive:
+        whole = io.BufferedReader(Rewound(first, limited))
+        with tarfile.open(fileobj=whole, mode="r|", tarinfo=BoundedTarInfo) as archive:
             for count, member in enumerate(archive):
                 _refuse(path, member, count)
                 if member.isfile():
@@ -184,27 +189,6 @@ def _from_archive(path: str, raw: BinaryIO | gzip.GzipFile) -> Evidence:
     except (tarfile.TarError, EOFError, zlib.error, OSError, ValueError, OverflowError, RecursionError) as error:
         raise InputError(path, f"is a damaged archive: {error}", hint="was the copy cut short?") from None
     return _assembled(path, _without_top_folder(files))
-
-
-class _Rewound(io.RawIOBase):
-    """A stream with its first bytes put back."""
-
-    def __init__(self, first: bytes, rest: Limited) -> None:
-        super().__init__()
-        self._first = first
-        self._rest = rest
-
-    def readable(self) -> bool:
-        return True
-
-    def read(self, size: int = -1) -> bytes:
-        if not self._first:
-            return self._rest.read(size)
-        if size < 0:
-            head, self._first = self._first, b""
-            return head + self._rest.read(size)
-        head, self._first = self._first[:size], self._first[size:]
-        return head + self._rest.read(size - len(head)) if len(head) < size else head
 
 
 @lru_cache(maxsize=4096)

@@ -21,11 +21,14 @@ from topodiag.evidence.intake.collected import without_bookkeeping
 from topodiag.evidence.intake.fixtures import PREFIX, resolve
 from topodiag.evidence.intake.hosts import host_of_log, host_of_text, ids_of_text
 from topodiag.evidence.intake.kinds import NODE_KINDS, Kind
+from topodiag.evidence.intake.one_file import COPY_IT, why_endless
+from topodiag.evidence.intake.papers import without_papers
 from topodiag.evidence.intake.pieces import STDIN, STDIN_NAME, Aside, Intake, Piece
 from topodiag.evidence.intake.rewound import Rewound
+from topodiag.evidence.intake.stdin import surveyed_stream
 from topodiag.evidence.intake.sysfs_copy import is_copy, text_of_copy
 from topodiag.evidence.interface import Blob
-from topodiag.evidence.registry import BESIDE, LAST_RESORT
+from topodiag.evidence.registry import ASKED_LAST
 from topodiag.model.errors import InputError
 
 if TYPE_CHECKING:
@@ -33,10 +36,6 @@ if TYPE_CHECKING:
 
 NOT_EVIDENCE = frozenset({Kind.EMPTY, Kind.BLANK, Kind.BINARY, Kind.PICKLE})
 """Kinds that no command reads, whatever is asked."""
-MOST_LOOKED = 64 << 20
-"""Bytes of a text that are looked through for a line that says something: about a second. What is longer is for
-`topodiag logs`, which reads all of any text."""
-LOOKED_BLOCK = 1 << 20
 MOST_SHARED = 8 << 20
 """Bytes of a text that is looked through for what several hosts printed."""
 _OF_HOSTS = NODE_KINDS | {Kind.TEXT, Kind.JOB_OUTPUT, Kind.CLUSTER}
@@ -87,9 +86,11 @@ def gather(paths: Sequence[str], *, stdin: BinaryIO | None = None, quick: bool =
     for folder, path in folders:
         _walk(folder, path, met)
     stream = _take_stdin(stdin, met) if STDIN in paths else None
+    pieces, papers = without_papers([met.pieces[name] for name in sorted(met.pieces)])
+    met.aside += papers
     return Intake(
         tuple(paths),
-        tuple(met.pieces[name] for name in sorted(met.pieces)),
+        tuple(pieces),
         tuple(sorted(met.aside, key=lambda each: (each.path, each.why))),
         tuple(dict.fromkeys(sorted(met.notes))),
         stream,
@@ -151,6 +152,9 @@ def _walk(top: str, root: str, met: _Met) -> None:
             # Snapshots of a filer, .git: copies of the same evidence, or none.
             folders.remove(hidden)
             met.notes.append(f"{os.path.join(here, hidden)}: hidden folder, not read")
+        for link in [name for name in folders if _leaves(os.path.join(here, name), top)]:
+            folders.remove(link)
+            met.notes.append(f"{os.path.join(here, link)}: a link to a folder elsewhere, not read: give that folder")
         folders.sort()
         if all(name in names for name in _SWEEP):
             met.take(Piece(here, (Kind.SWEEP,), named=here == top, root=root))
@@ -172,6 +176,14 @@ def _take_copy(folder: str, root: str, met: _Met, *, named: bool) -> None:
     text, head = text_of_copy(folder)
     seen = looks(head, name=folder)
     met.take(Piece(folder, seen.kinds, len(text), sources=seen.sources, named=named, root=root, held=text))
+
+
+def _leaves(path: str, top: str) -> bool:
+    """Whether a folder is a link to one that does not lie below `top`."""
+    if not os.path.islink(path):
+        return False
+    real, own = os.path.realpath(path), os.path.realpath(top)
+    return os.path.commonpath((real, own)) != own
 
 
 def _why(error: OSError) -> str:
@@ -213,6 +225,11 @@ def _take(path: str, root: str, met: _Met, *, named: bool) -> None:
     if not stat.S_ISREG(status.st_mode):
         _leave_irregular(path, status.st_mode, met, named=named)
         return
+    if status.st_size == 0:  # as the kernel's files say: in a folder it is empty, or nothing that was meant
+        why = why_endless(path) if named else "it is empty"
+        if why:
+            met.leave(path, why, hint=COPY_IT if named else "", named=named)
+            return
     real = os.path.realpath(path)
     if real in met.real:
         if named:
@@ -223,8 +240,10 @@ def _take(path: str, root: str, met: _Met, *, named: bool) -> None:
     head, tail = _ends(path, status.st_size)
     met.real.add(real)
     seen = looks(head, tail, name=path, quick=met.quick)
-    if seen.kinds == (Kind.TEXT,) and not seen.coding and status.st_size > len(head) + len(tail) and not met.quick:
-        seen = _looked_through(path, seen)
+    if not seen.packed and (seen.coding or status.st_size > len(head)) and not met.quick:
+        from topodiag.evidence.intake.survey import surveyed  # noqa: PLC0415 - as above
+
+        seen = surveyed(path, seen)
     made = Piece(path, seen.kinds, status.st_size, seen.coding, seen.sources, named=named, root=root, what=seen.what)
     if seen.packed:
         _take_archive(made, seen, met)
@@ -254,7 +273,7 @@ def _take_hosts(made: Piece, seen: Looks, whole: Callable[[], bytes], met: _Met)
     of_nodes = [each for *_, each in told if not set(each.kinds).isdisjoint(NODE_KINDS)]
     if len(of_nodes) < LEAST_HOSTS or not all(set(each.kinds) <= _OF_HOSTS for each in of_nodes):
         return False
-    if set(seen.sources).difference(BESIDE, (LAST_RESORT, "shell"), *(each.sources for each in of_nodes)):
+    if set(seen.sources).difference((ASKED_LAST, "shell"), *(each.sources for each in of_nodes)):
         return False  # a reader that compares the hosts of one text sees what none of their parts shows
     for host, text, own in told:
         piece = replace(made, kinds=own.kinds, size=len(text), sources=own.sources, member=host, held=text)
@@ -263,23 +282,6 @@ def _take_hosts(made: Piece, seen: Looks, whole: Callable[[], bytes], met: _Met)
         else:
             met.leave(piece.name, "what this host printed is of no kind that topodiag knows")
     return True
-
-
-def _looked_through(path: str, seen: Looks) -> Looks:
-    """A text whose ends say nothing, judged by the first of its lines that does: the error of a job stands anywhere in
-    its output. At most MOST_LOOKED bytes are read."""
-    from topodiag.evidence.intake.looks import speaking_kinds  # noqa: PLC0415 - as above
-
-    rest, left = b"", MOST_LOOKED
-    with open(path, "rb") as stream:
-        while left > 0 and (block := stream.read(min(LOOKED_BLOCK, left))):
-            left -= len(block)
-            end = block.rfind(b"\n") + 1 or len(block)
-            kinds, sources = speaking_kinds(rest + block[:end])
-            if kinds:
-                return replace(seen, kinds=kinds, sources=sources)
-            rest = block[end:]
-    return seen
 
 
 def _leave_irregular(path: str, mode: int, met: _Met, *, named: bool) -> None:
@@ -376,7 +378,12 @@ def _take_stdin(stdin: BinaryIO | None, met: _Met) -> BinaryIO:
     except OSError as error:
         raise InputError(STDIN_NAME, f"cannot be read: {error.strerror or error}") from None
     seen = looks(head, name=STDIN_NAME, quick=met.quick)
-    made = Piece(STDIN, seen.kinds, -1, seen.coding, seen.sources, root=STDIN, what=seen.what)
+    is_long = len(head) >= HEAD_BYTES
+    held = head if not is_long else None  # all of it: whoever asks reads it, as a file can be read twice
+    reader = Rewound(head, stream)
+    if is_long and not seen.packed and not met.quick:
+        reader, seen = surveyed_stream(reader, seen)
+    made = Piece(STDIN, seen.kinds, -1, seen.coding, seen.sources, root=STDIN, what=seen.what, held=held)
     if seen.packed and seen.first == MANIFEST:
         met.take(replace(made, kinds=(Kind.BUNDLE,)))
     elif seen.kind in NOT_EVIDENCE:
@@ -384,6 +391,6 @@ def _take_stdin(stdin: BinaryIO | None, met: _Met) -> BinaryIO:
         met.leave(STDIN_NAME, f"is {words_of(seen)}", hint=hint, named=True)
     elif seen.packed:
         met.take(made)
-    elif len(head) >= HEAD_BYTES or not _take_hosts(replace(made, size=len(head)), seen, lambda: head, met):
+    elif is_long or not _take_hosts(replace(made, size=len(head)), seen, lambda: head, met):
         met.take(_with_identity(made, seen.head or head))
-    return io.BufferedReader(Rewound(head, stream))
+    return io.BufferedReader(reader)

@@ -6,6 +6,7 @@ a text is only known once all of it was read.
 
 from __future__ import annotations
 
+import codecs
 import io
 import re
 from collections.abc import Collection, Iterator
@@ -28,11 +29,12 @@ from topodiag.evidence.live.step_times import holds_steps
 from topodiag.evidence.live.watch_looks import LOOKS as WATCH
 from topodiag.evidence.nccl_log.grammar.spoken import holds_job_lines
 from topodiag.evidence.nccl_log.input.cut_heads import looks_cut
+from topodiag.evidence.nccl_log.input.dress import dress_of
 from topodiag.evidence.nccl_log.input.json_lines import looks_wrapped
 from topodiag.evidence.nccl_log.input.streams import CUT_HEADS, JSON_LINES, WRAPPED_LINES, Reading, packer_of, text_of
 from topodiag.evidence.nccl_log.input.wrapped_lines import looks_broken
 from topodiag.evidence.nccl_tests.looks import TABLE
-from topodiag.evidence.registry import last_resort, recognise, recognise_lines
+from topodiag.evidence.registry import as_table, recognise
 
 _TEXT_CONTROL = bytes(range(9)) + b"\x0b" + bytes(range(0x0E, 0x1B)) + bytes(range(0x1C, 0x20)) + b"\x7f"
 _MANY_CONTROL = 0.02
@@ -61,7 +63,6 @@ _TEXTS = (
     (STACKS, Kind.STACKS),
     (INSPECTOR, Kind.INSPECTOR),
     (TRACE, Kind.TRACE),
-    (re.compile(DIAGNOSTICS.pattern, re.M), Kind.DIAGNOSTICS),
     (WATCH, Kind.WATCH),
     # src/ras/client_support.cc of NCCL 2.24 and later.
     (re.compile(rb"^NCCL version \S{1,40} compiled with CUDA ", re.M), Kind.RAS),
@@ -77,6 +78,13 @@ _TEXTS = (
 )
 """Texts that are known by a pattern of their own, beside those that a registry of readers recognises."""
 
+
+_LINES = (
+    ((b"nThreads", b"#", b"Avg bus bandwidth", b"Out of bounds", b": Test ", b"Test timeout"), TABLE, Kind.NCCL_TESTS),
+    ((b"Thread ",), STACKS, Kind.STACKS),
+    ((b"NCCL DIAG ",), re.compile(DIAGNOSTICS.pattern, re.M), Kind.DIAGNOSTICS),
+)
+"""What a text may hold anywhere: literals of which one stands in each such line, its pattern, and the kind."""
 
 _SAID_IN_LINES = frozenset({Kind.NODE_TEXT, Kind.JOB_OUTPUT, Kind.STEPS, Kind.TEXT})
 """Kinds of which a text is for the words of its lines, as the source of a program has them too."""
@@ -126,6 +134,12 @@ def looks(head: bytes, tail: bytes = b"", *, name: str = "", quick: bool = False
         head = _read_as(wide, head[: len(head) & ~1])
     elif not _is_text(head) and not _speaks(head, tail):
         return Looks((Kind.BINARY,), tuple(coding))
+    if head.startswith(codecs.BOM_UTF8):
+        coding.append("utf-8-sig")
+        head = head[len(codecs.BOM_UTF8) :]
+    for layer in dress_of(head):
+        coding.append(layer)
+        head, tail = _read_as(layer, head), _read_as(layer, tail)
     if looks_wrapped(head):
         coding.append(JSON_LINES)
         head = _read_as(JSON_LINES, head)[:HEAD_BYTES] or head
@@ -145,18 +159,19 @@ def text_kinds(
     """The kinds of a text, and its readers among the sources of a node's evidence."""
     logged = _RECORD.search(head) is not None or _RECORD.search(tail) is not None
     if logged and quick:
-        return (Kind.NCCL_LOG, *_steps(head, tail)), ()
+        return (Kind.NCCL_LOG, *_diagnosed(head, tail), *step_kinds(head, tail)), ()
     if not head.strip() and not tail.strip():
         return (Kind.BLANK,), ()
     if strings_of_binary(head.decode("utf-8", "replace")):
         return (Kind.PROGRAM,), ()
+    told = _diagnosed(head, tail)
     if logged:
         head = _between_records(head)
-    kinds = _begins_as(head, tail)
+    kinds = _begins_as(head, tail) + told
     blob = Blob(name, head)
     text = blob.text
     sources = _readers(blob)
-    kinds += _kinds_of_sources(sources)
+    kinds += kinds_of_sources(sources)
     if sources in (("ib-links",), ("ib-net",)):
         kinds.append(Kind.CLUSTER)  # how the links are, and what they join
     if logged:
@@ -166,7 +181,7 @@ def text_kinds(
         if is_pods(text):
             kinds.append(Kind.PODS)
     if set(kinds) <= {Kind.NCCL_LOG, Kind.JOB_OUTPUT, Kind.NODE_TEXT}:
-        kinds += _steps(head, tail)
+        kinds += step_kinds(head, tail)
     if not kinds:
         kind, sources = _by_form(text)
         kinds.append(kind)
@@ -177,11 +192,11 @@ def text_kinds(
 
 def _by_form(text: str) -> tuple[Kind, tuple[str, ...]]:
     """What a text is whose words say nothing, and its readers: of a cluster, a layout, JSON, or the last ones asked."""
-    kind = cluster_format(text) or layout_format(text) or (Kind.JSON if is_json(text) else None)
+    kind = cluster_format(text) or layout_format(text)
     if kind is not None:
         return kind, ()
-    sources = last_resort(text)
-    return (Kind.NODE_TEXT if sources else Kind.TEXT), sources
+    sources = as_table(text)
+    return (Kind.NODE_TEXT if sources else Kind.JSON if is_json(text) else Kind.TEXT), sources
 
 
 def _between_records(head: bytes) -> bytes:
@@ -202,9 +217,14 @@ def _readers(blob: Blob) -> tuple[str, ...]:
     return sources if bare is None else recognise(bare.text)
 
 
-def _steps(head: bytes, tail: bytes) -> tuple[Kind, ...]:
+def step_kinds(head: bytes, tail: bytes = b"") -> tuple[Kind, ...]:
     """Whether the steps of a training stand in a text: NCCL's lines come first, the steps after them."""
     return (Kind.STEPS,) if holds_steps(head) or holds_steps(tail) else ()
+
+
+def _diagnosed(head: bytes, tail: bytes) -> list[Kind]:
+    """Whether NCCL's diagnostics stand in a text: rank 0 prints them between its own lines, at any time."""
+    return [Kind.DIAGNOSTICS] if DIAGNOSTICS.search(head) or DIAGNOSTICS.search(tail) else []
 
 
 def _may_hold_job_lines(kinds: Collection[Kind]) -> bool:
@@ -212,20 +232,22 @@ def _may_hold_job_lines(kinds: Collection[Kind]) -> bool:
     return set(kinds) <= {Kind.NODE_TEXT, Kind.NCCL_TESTS, Kind.RAS, Kind.STACKS, Kind.DIAGNOSTICS}
 
 
-def speaking_kinds(block: bytes) -> tuple[tuple[Kind, ...], tuple[str, ...]]:
-    """Kinds and sources of lines that speak for themselves, wherever they stand in a text."""
-    sources = tuple(name for name in recognise_lines(block.decode("utf-8", "replace")))
-    kinds = [*_kinds_of_sources(sources)]
+def line_kinds(block: bytes) -> Iterator[Kind]:
+    """Kinds that a line by itself shows, wherever it stands in a text."""
+    for literals, pattern, kind in _LINES:
+        if any(literal in block for literal in literals) and pattern.search(block) is not None:
+            yield kind
+
+
+def speaking_kinds(block: bytes) -> Iterator[Kind]:
+    """Whether lines of NCCL or of a job stand in a block."""
     if _RECORD.search(block) is not None:
-        kinds.append(Kind.NCCL_LOG)
+        yield Kind.NCCL_LOG
     elif holds_job_lines(block):
-        kinds.append(Kind.JOB_OUTPUT)
-    if not kinds:
-        kinds += _steps(block, b"")
-    return tuple(kinds), sources
+        yield Kind.JOB_OUTPUT
 
 
-def _kinds_of_sources(sources: Collection[str]) -> Iterator[Kind]:
+def kinds_of_sources(sources: Collection[str]) -> Iterator[Kind]:
     """What a text is whose readers are these sources of a node's evidence."""
     if "hwloc-xml" in sources:
         yield Kind.HWLOC

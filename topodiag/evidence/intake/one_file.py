@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gzip
 import io
+import os
 import stat
+import time
 import zlib
 from pathlib import Path
 from typing import BinaryIO
@@ -15,6 +17,33 @@ from topodiag.words.units import spell_bytes
 
 MAX_BYTES = 512 << 20
 """`kubectl get nodes -o json` writes about 15 KB per node: 250 MB for 16,000 nodes."""
+_EMPTIED = frozenset({"kmsg", "trace_pipe"})
+"""Files of the kernel from which a line that was read is gone, for every other reader too."""
+_TRIAL_S, _TRIAL_BYTES, _BLOCK = 5.0, 8 << 20, 1 << 16
+"""What a file without a size has to end in."""
+COPY_IT = "copy what is to be read into a file"
+
+
+def why_endless(path: str) -> str:
+    """Why a regular file that says it has no size, as the kernel's do, cannot be read: that empties it, or it has no
+    end. "" for any other. Raises OSError."""
+    if os.stat(path).st_size:
+        return ""
+    if os.path.basename(os.path.realpath(path)) in _EMPTIED:
+        return "is emptied by being read"
+    end, left = time.monotonic() + _TRIAL_S, _TRIAL_BYTES
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    try:
+        while left > 0 and time.monotonic() < end:
+            block = os.read(handle, _BLOCK)
+            if not block:
+                return ""
+            left -= len(block)
+    except BlockingIOError:
+        pass
+    finally:
+        os.close(handle)
+    return "has no end"
 
 
 def open_blob(path: str, stdin: BinaryIO | None = None) -> Blob:
@@ -53,6 +82,8 @@ def _read(path: str, most: int = MAX_BYTES) -> bytes:
             raise InputError(path, "is a folder", hint="give a file")
         if not stat.S_ISREG(mode):
             raise InputError(path, "is no plain file", hint="a pipe goes in as -")
+        if why := why_endless(path):
+            raise InputError(path, why, hint=COPY_IT)
         with open(path, "rb") as stream:
             return stream.read(most + 1)
     except FileNotFoundError:

@@ -163,7 +163,7 @@ def refusal(intake: Intake, kinds: Iterable[Kind], what: str, aside: Sequence[As
     if why == f"it is {Kind.TEXT.facts.words}":
         return InputError(
             only.path,
-            "is of no kind that topodiag knows",
+            f"not judged: {Kind.TEXT.facts.words}",
             hint=ANY_EVIDENCE if Kind.JOB_OUTPUT in kinds else NODE_EVIDENCE,
         )
     return InputError(only.path, f"is no {what}: {why}" if why.startswith("it is ") else why, hint=hint)

@@ -88,7 +88,7 @@ def _read(blob: Blob, draft: NodeDraft, unread: list[UnreadLine], host: str) -> 
         bare = None if kinds else without_prefix(blob)
         if bare is not None:
             blob, kinds = bare, registry.recognise(bare.text)
-        kinds = kinds or registry.last_resort(blob.text)
+        kinds = kinds or registry.as_table(blob.text)
     sources = [source for kind in kinds if (source := registry.source(kind)) is not None]
     if not sources:
         lines = blob.data.count(b"\n") + 1

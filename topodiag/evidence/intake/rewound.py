@@ -1,17 +1,22 @@
-"""Standard input whose first bytes were looked at, and put back."""
+"""A stream of which the first bytes were looked at."""
 
 from __future__ import annotations
 
 import io
-from typing import Any, BinaryIO
+from typing import Any
 
 
 class Rewound(io.RawIOBase):
-    """A stream with its first bytes put back."""
+    """A stream with its first bytes put back. It closes the rest where that is its own."""
 
-    def __init__(self, head: bytes, rest: BinaryIO) -> None:
+    def __init__(self, head: bytes, rest: Any, *, owned: bool = False) -> None:
         super().__init__()
-        self._head, self._rest = head, rest
+        self._head, self._rest, self._owned = head, rest, owned
+
+    def close(self) -> None:
+        if self._owned:
+            self._rest.close()
+        super().close()
 
     def readable(self) -> bool:
         return True

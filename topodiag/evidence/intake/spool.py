@@ -7,16 +7,15 @@ The folder goes when the reader is done, on an error, and on Ctrl-C. archives.py
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
 from topodiag.evidence.intake.archives import copy_members, disk_full
 from topodiag.evidence.intake.kinds import Kind
 from topodiag.evidence.intake.pieces import Intake, Piece
+from topodiag.writing import scratch_folder
 
 
 @contextmanager
@@ -31,11 +30,11 @@ def spooled(intake: Intake, wanted: Callable[[Piece], bool]) -> Iterator[Intake]
     if not archives:
         yield intake
         return
-    try:
-        folder = tempfile.mkdtemp(prefix="topodiag-")
-    except OSError as error:
-        raise disk_full(next(iter(archives)), error) from None
-    try:
+    with ExitStack() as stack:
+        try:
+            folder = stack.enter_context(scratch_folder())
+        except OSError as error:
+            raise disk_full(next(iter(archives)), error) from None
         held = {(piece.path, piece.member): piece.held for piece in intake.pieces if piece.held is not None}
         for path, places in archives.items():
             texts = {member: held[path, member] for member in places if (path, member) in held}
@@ -44,8 +43,6 @@ def spooled(intake: Intake, wanted: Callable[[Piece], bool]) -> Iterator[Intake]
             else:
                 _unpack(path, places, folder)
         yield replace(intake, pieces=tuple(_placed(piece, archives.get(piece.path, {})) for piece in intake.pieces))
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _is_packed(piece: Piece) -> bool:

@@ -4,6 +4,7 @@
     node042:12345 NCCL DIAG [INFO] NCCL environment: NCCL_BUFFSIZE=8388608 on rank(s) {8,9,10,11}
 
     node042:12345 NCCL DIAG [INFO] Xid 79 detected 1 time on host node043. For the recommended response, see ..
+    node042:12345 NCCL DIAG [INFO] net bw: tx rank 2 (node043): 204.6 Gbit/s, >30% off median 391.8 Gbit/s in comm 0x12
 
 SOURCE: NCCL 2.31 and 2.32 src/ras/diagnostics*.cc, src/diagnostics/*.cc; RCCL's port says HIP for CUDA and XGMI for
 NVLink.
@@ -25,7 +26,7 @@ _LINE = re.compile(r"NCCL DIAG \[(OK|INFO)\] {1,3}(?:(S?Xid)(?= [0-9])|([^:]{1,6
 _HEAD = re.compile(r"(\S{1,255}):([0-9]{1,10})\Z")
 _COMM = re.compile(r"(?:across ([0-9]{1,9}) ranks\)? )?in comm 0x([0-9a-fA-F]{1,16})")
 _RANKS = re.compile(r"rank\(s\) \{([0-9, ]{1,2000})")
-_RANK = re.compile(r"\b(?:(?:srcRank|dstRank|rank)=|-nic rank )([0-9]{1,9})(?![0-9])")
+_RANK = re.compile(r"\b(?:(?:srcRank|dstRank|rank)=|rank (?=[0-9]{1,9} \([^()]{1,255}\): ))([0-9]{1,9})(?![0-9])")
 
 
 def read_diagnostics(text: str, source: str) -> tuple[Diagnosis, ...]:

@@ -8,7 +8,7 @@ from topodiag.evidence.live.ras_json import answers_in_json
 from topodiag.evidence.live.ras_text import answers_in_text
 from topodiag.model.ras import RasAnswer
 
-MAX_BYTES = 256 << 20
+MAX_BYTES = 128 << 20
 """JSON of 16384 ranks in 8 communicators each is 60 MB."""
 
 

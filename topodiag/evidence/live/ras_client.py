@@ -9,6 +9,7 @@ from __future__ import annotations
 import socket
 import time
 
+from topodiag.evidence.live.ras import MAX_BYTES
 from topodiag.model.errors import InputError
 from topodiag.words.units import in_s, spell_bytes
 
@@ -17,8 +18,6 @@ PORT = 28028
 CONNECT_S = 5.0
 ANSWER_S = 60.0
 """RAS itself gives up on a leg of its own after 5 s; a job with several processes that do not answer takes longer."""
-MAX_BYTES = 256 << 20
-
 _ASK = b"CLIENT PROTOCOL 2\nSET FORMAT json\nVERBOSE STATUS\n"
 _BLOCK = 1 << 16
 

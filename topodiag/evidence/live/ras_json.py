@@ -10,10 +10,10 @@ import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
 from typing import Any
 
 from topodiag.evidence.json_values import integer
+from topodiag.model.clock_text import seconds
 from topodiag.model.provenance import Origin
 from topodiag.model.ras import RUNNING, RasAnswer, RasCommunicator, RasEvent, RasMember, RasProcess
 
@@ -80,7 +80,7 @@ def _answer(made: Mapping[str, Any], source: str, origin: Origin) -> RasAnswer:
     return RasAnswer(
         source,
         version=str(made.get("nccl_version", ""))[:40],
-        time=seconds_of(made.get("timestamp")),
+        time=seconds(str(made.get("timestamp"))),
         form="json",
         nodes=len({host for host, _ in known}),
         processes=len(known),
@@ -160,15 +160,7 @@ def _event(made: Mapping[str, Any], origin: Origin) -> RasEvent:
     pid, host = integer(peer.get("pid")), peer.get("host")
     devices = ",".join(str(each) for each in _list(peer, "cuda_devs")[:64])
     known = RasProcess(host[:200], pid, devices) if pid is not None and isinstance(host, str) else None
-    return RasEvent(str(made["event"])[:40], seconds_of(made.get("timestamp")), known, origin)
-
-
-def seconds_of(stamp: object) -> float | None:
-    """`2026-11-22 08:19:50` in seconds of the epoch, its zone read as UTC; None for anything else."""
-    try:
-        return datetime.strptime(str(stamp), "%Y-%m-%d %H:%M:%S").replace(tzinfo=UTC).timestamp()
-    except ValueError:
-        return None
+    return RasEvent(str(made["event"])[:40], seconds(str(made.get("timestamp"))), known, origin)
 
 
 def _dict(raw: Mapping[str, Any], key: str) -> Mapping[str, Any]:

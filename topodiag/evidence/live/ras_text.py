@@ -10,21 +10,23 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import islice, pairwise
 
-from topodiag.evidence.live.ras_json import seconds_of
+from topodiag.model.clock_text import seconds
 from topodiag.model.provenance import Origin
 from topodiag.model.ras import RasAnswer, RasCommunicator, RasEvent, RasMember, RasProcess
 
 MAX_ANSWERS = 4096
+MAX_EVENTS = 1 << 16
 MAX_MEMBERS = 1 << 20
 """Ranks and processes kept of one answer."""
 
 _N = r"(\d{1,18})"
-_BEGIN = re.compile(r"NCCL version (\S{1,40}) compiled with CUDA ")
+_BEGIN = re.compile(r"^NCCL version (\S{1,40}) compiled with CUDA ", re.M)
 _EVENT = re.compile(
-    r"\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)\] (PEER_[A-Z_]{1,40}):(?: Process (\d{1,9}) on node (\S{1,200})"
-    r"(?: managing GPUs? ([^\n]{1,200}))?)?"
+    r"^\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)\] (PEER_[A-Z_]{1,40}):(?: Process (\d{1,9}) on node (\S{1,200})"
+    r"(?: managing GPUs? ([^\n]{1,200}))?)?",
+    re.M,
 )
 _JOB = re.compile(r"\s*(\d{1,9})\s+(\d{1,9})\s+(\d{1,9})(?:\s+(\d{1,9})\s+(\d{1,9}))?\s*")
 _GROUP = re.compile(
@@ -84,30 +86,38 @@ class _Draft:
 def answers_in_text(text: str, source: str) -> Iterator[RasAnswer]:
     """The answers of a text in the order in which they stand; events of a monitor are one answer together. Lines of
     other things are passed over."""
-    lines = text.splitlines()
-    starts = [at for at, line in enumerate(lines) if _BEGIN.match(line)][:MAX_ANSWERS]
-    for at, end in pairwise([*starts, len(lines)]):
-        yield _answer(lines[at:end], at, source)
-    events = [
-        event for at, line in enumerate(lines) if (event := _event(line, Origin(source, at + 1, line))) is not None
-    ]
+    starts = [found.start() for found in islice(_BEGIN.finditer(text), MAX_ANSWERS)]
+    before, counted = 0, 0
+    for at, end in pairwise([*starts, len(text)]):
+        before, counted = before + text.count("\n", counted, at), at
+        made = _answer(text[at:end].splitlines(), before, source)
+        if made is not None:
+            yield made
+    events: list[RasEvent] = []
+    before, counted = 0, 0
+    for found in islice(_EVENT.finditer(text), MAX_EVENTS):
+        before, counted = before + text.count("\n", counted, found.start()), found.start()
+        end = text.find("\n", found.start())
+        line = text[found.start() : end if end >= 0 else len(text)]
+        events.append(_event(found, Origin(source, before + 1, line)))
     if events:
         yield RasAnswer(source, form="monitor", events=tuple(events), time=events[-1].time, origin=events[0].origin)
 
 
-def _event(line: str, origin: Origin) -> RasEvent | None:
-    found = _EVENT.match(line)
-    if found is None:
-        return None
+def _event(found: re.Match[str], origin: Origin) -> RasEvent:
     known = RasProcess(found[4], int(found[3]), (found[5] or "").strip()) if found[3] else None
-    return RasEvent(found[2], seconds_of(found[1]), known, origin)
+    return RasEvent(found[2], seconds(found[1]), known, origin)
 
 
-def _answer(lines: Sequence[str], before: int, source: str) -> RasAnswer:
+def _answer(lines: Sequence[str], before: int, source: str) -> RasAnswer | None:
+    """The answer below a line with NCCL's version; None where no section of one follows: other programs print such a
+    line too."""
     begin = _BEGIN.match(lines[0])
     draft = _Draft(begin[1] if begin is not None else "", Origin(source, before + 1, lines[0]))
     for at, line in enumerate(lines):
         _read(draft, line, Origin(source, before + at + 1, line))
+    if not draft.section:
+        return None
     # The widest row is that of totals: nodes, processes per node, GPUs per process, processes, GPUs.
     nodes, processes = (draft.row[0], draft.row[3 if len(draft.row) == 5 else 1]) if draft.row else (0, 0)
     return RasAnswer(

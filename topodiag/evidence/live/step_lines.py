@@ -14,8 +14,8 @@ from topodiag.model.steps import PartOf, StepPart
 
 MAX_LINE = 4000
 _NUM = r"(?:[0-9]{1,3}(?:,[0-9]{3}){1,5}|[0-9]{1,12})(?:\.[0-9]{1,20})?(?:[eE][-+]?[0-9]{1,2})?"
-WORDS = re.compile(r"step|iter|it/s|s/it|batch|poch|num_updates|RunningAvg|Train", re.IGNORECASE)
-"""A line without one of these tells of no step."""
+_WORDS = ("step", "iter", "it/s", "s/it", "batch", "poch", "num_updates", "runningavg", "train")
+"""A line without one of these, in whatever case, tells of no step."""
 _OLD = "stop] "
 _STEPS = (
     (
@@ -139,6 +139,12 @@ class StepLine:
     opens: bool = False
     """Whether it is the first step of an epoch."""
     parts: tuple[StepPart, ...] = ()
+
+
+def may_be_step(line: str) -> bool:
+    """Whether any word of a step stands in a line: most lines of a job's output have none."""
+    low = line[:MAX_LINE].lower()
+    return any(word in low for word in _WORDS)
 
 
 def read_line(text: str) -> StepLine | None:

@@ -12,13 +12,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from math import isfinite
 
+from topodiag.evidence.live.step_forms import Forms
 from topodiag.evidence.live.step_lines import (
-    MAX_LINE,
-    WORDS,
     StepLine,
     cells_of,
     columns_of,
-    read_line,
+    may_be_step,
     timed_batches,
 )
 from topodiag.evidence.live.training_arguments import LOOKS as ARGUMENTS
@@ -132,6 +131,7 @@ def _lines(text: str, most: int = MAX_STEPS * 100) -> Iterator[tuple[int, str, S
     """Lines that say something of a step, among the first `most` that may. Figures below the head of a step have its
     number, those of a log without heads are counted, and what timers print below a step is of it."""
     head, at, free, looked = None, 0, 0, 0
+    forms = Forms()
     held: tuple[int, str, StepLine] | None = None
     for number, line, said in _with_names(text):
         looked += 1
@@ -140,7 +140,7 @@ def _lines(text: str, most: int = MAX_STEPS * 100) -> Iterator[tuple[int, str, S
         timed = timed_batches(said)
         if timed is not None and held is not None and number - held[0] <= _HEAD_REACH:
             held = (held[0], held[1], replace(held[2], waited=timed))
-        found = read_line(said) if timed is None else None
+        found = forms.read(said) if timed is None else None
         if found is None:
             continue
         if found.number is not None:
@@ -160,7 +160,7 @@ def _with_names(text: str) -> Iterator[tuple[int, str, str]]:
     """The lines with words of a step, as they stand and as they are read: rows of a table get the names of its head."""
     names: tuple[str, ...] = ()
     for number, line in enumerate(text.split("\n"), start=1):
-        if WORDS.search(line, 0, MAX_LINE) is not None:
+        if may_be_step(line):
             if " NCCL " not in line:
                 names = columns_of(line) if len(line) < _MOST_HEAD else ()
                 yield number, line, line

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from topodiag.model.history import FALLS, OFF, UP, PartStates, Spell
+from topodiag.model.history import FALLS, OFF, PartStates, Spell
+from topodiag.words.states import GOOD
 
 MAX_LINE = 1 << 16
 MAX_PARTS = 20_000
@@ -135,14 +136,14 @@ class _Reader:
         elif key in FALLS and part in self.open:
             before, held = line.get("was"), self.open[part]
             rose = isinstance(before, int) and isinstance(value, int) and value > before
-            if rose and held.state not in UP and up_s > held.first_s + FALL_S:
+            if rose and held.state.lower() not in GOOD and up_s > held.first_s + FALL_S:
                 held.fallen += 1
 
     def _state(self, part: str, seen_s: float | None, time_s: float, up_s: float) -> None:
         """The state that a part is in now: switched off where the port says so beside being down."""
         state = self.values.get((part, "state"), "")
         physical = self.values.get((part, "phys_state"), "")
-        if state not in UP and physical in OFF:
+        if state.lower() not in GOOD and physical in OFF:
             state = physical
         held = self.open.get(part)
         if held is not None and held.state == state:

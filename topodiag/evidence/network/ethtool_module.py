@@ -16,8 +16,8 @@ from __future__ import annotations
 import re
 
 from topodiag.evidence.interface import Blob, Parsed
-from topodiag.evidence.sentences import Telling, event
-from topodiag.model.system import REPORTED, KernelEvent
+from topodiag.evidence.sentences import Reporting, report
+from topodiag.model.events import Event
 from topodiag.model.topics import Topic
 
 _POWER = re.compile(
@@ -39,7 +39,7 @@ DARK_DBM = -20.0
 """Below any receiver's sensitivity: no optics of 25 Gb/s a lane and more are specified under -14 dBm."""
 
 
-class EthtoolModule(Telling):
+class EthtoolModule(Reporting):
     """Lanes of a transceiver that get no light."""
 
     kind = "ethtool-module"
@@ -51,8 +51,8 @@ class EthtoolModule(Telling):
         lines = head.split("\n") if "optical power" in head else []
         return any(_POWER.match(line) or _OF_ONE_LANE.match(line) for line in lines)
 
-    def parse(self, blob: Blob) -> Parsed[KernelEvent]:
-        parsed: Parsed[KernelEvent] = Parsed()
+    def parse(self, blob: Blob) -> Parsed[Event]:
+        parsed: Parsed[Event] = Parsed()
         lit: set[str] = set()
         dark: dict[str, tuple[int, str]] = {}
         flagged: dict[str, tuple[int, str]] = {}
@@ -68,9 +68,9 @@ class EthtoolModule(Telling):
         if lit:
             for number, line in {**flagged, **dark}.values():
                 said = "a lane of the transceiver gets no light: " + " ".join(line.split())
-                parsed.records.append(event(f"{REPORTED}link-errors", said, blob, number, line))
+                parsed.records.append(report("fabric.link_errors", said, blob, number, line))
         for number, line, said in _alarms(blob):
-            parsed.records.append(event(f"{REPORTED}link-errors", said, blob, number, line))
+            parsed.records.append(report("fabric.link_errors", said, blob, number, line))
         return parsed
 
 

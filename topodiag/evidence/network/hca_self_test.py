@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import re
 
-from topodiag.evidence.sentences import Sentences
-from topodiag.model.system import REPORTED, TOLD
+from topodiag.evidence.interface import Blob, Parsed
+from topodiag.evidence.sentences import MAX_LINE, Reporting, report
+from topodiag.model.events import REMARK, Event
 from topodiag.model.topics import Topic
 
 _MARK = re.compile(
@@ -28,7 +29,7 @@ _PORT = re.compile(
 _FAILED = re.compile(r"[ \t>|]{0,20}(\S[^.]{3,80}?)\s{0,3}\.{2,60}\s{0,4}FAIL\b")
 
 
-class HcaSelfTest(Sentences):
+class HcaSelfTest(Reporting):
     """What the self test of MLNX_OFED finds at fault."""
 
     kind = "hca-self-test"
@@ -40,10 +41,20 @@ class HcaSelfTest(Sentences):
     def recognises(self, head: str) -> bool:
         return _MARK.search(head) is not None
 
-    def event_of(self, line: str) -> tuple[str, str] | None:
-        if port := _PORT.match(line):
-            return f"{REPORTED}port-down", f"{port[1].strip()}: {port[2]}{port[3].rstrip()}"
-        failed = _FAILED.match(line)
-        if failed is None:
-            return None
-        return f"{REPORTED}link-errors" if "Error Counter" in failed[1] else TOLD, f"{failed[1]}: FAIL"
+    def parse(self, blob: Blob) -> Parsed[Event]:
+        parsed: Parsed[Event] = Parsed()
+        for number, line in blob.lines():
+            parsed.lines = number
+            found = _said(line[:MAX_LINE])
+            if found is not None:
+                parsed.records.append(report(*found, blob, number, line))
+        return parsed
+
+
+def _said(line: str) -> tuple[str, str] | None:
+    if port := _PORT.match(line):
+        return "nic.port_down", f"{port[1].strip()}: {port[2]}{port[3].rstrip()}"
+    failed = _FAILED.match(line)
+    if failed is None:
+        return None
+    return "fabric.link_errors" if "Error Counter" in failed[1] else REMARK, f"{failed[1]}: FAIL"

@@ -14,8 +14,8 @@ import re
 from collections import Counter
 
 from topodiag.evidence.interface import Blob, Parsed
-from topodiag.evidence.sentences import Telling, event
-from topodiag.model.system import REPORTED, TOLD, KernelEvent
+from topodiag.evidence.sentences import Reporting, report
+from topodiag.model.events import REMARK, Event
 from topodiag.model.topics import Topic
 
 MAX_LINE = 1000
@@ -38,7 +38,7 @@ _SUMMARY = re.compile(
 )
 
 
-class Ibdiagnet(Telling):
+class Ibdiagnet(Reporting):
     """Links and counters that ibdiagnet finds at fault, and what else it calls an error."""
 
     kind = "ibdiagnet"
@@ -49,10 +49,10 @@ class Ibdiagnet(Telling):
     def recognises(self, head: str) -> bool:
         return _MARK.search(head) is not None
 
-    def parse(self, blob: Blob) -> Parsed[KernelEvent]:
-        parsed: Parsed[KernelEvent] = Parsed()
+    def parse(self, blob: Blob) -> Parsed[Event]:
+        parsed: Parsed[Event] = Parsed()
         kept: Counter[str] = Counter()
-        stages: list[KernelEvent] = []
+        stages: list[Event] = []
         for number, whole in blob.lines():
             parsed.lines = number
             found = _LINE.match(whole[:MAX_LINE])
@@ -63,12 +63,12 @@ class Ibdiagnet(Telling):
                 stage = _STAGE.match(text)
                 if stage is not None and int(stage[3]) > 0:
                     words = f"{stage[1].strip()}: {stage[3]} errors, {stage[2]} warnings"
-                    stages.append(event(TOLD, words, blob, number, whole))
+                    stages.append(report(REMARK, words, blob, number, whole))
                 continue
             kind = _kind(level, text)
             kept[kind] += 1
             if kind and kept[kind] <= MAX_OF_KIND:
-                parsed.records.append(event(kind, text, blob, number, whole))
+                parsed.records.append(report(kind, text, blob, number, whole))
         if not parsed.records:
             parsed.records.extend(stages)
         return parsed
@@ -77,7 +77,7 @@ class Ibdiagnet(Telling):
 def _kind(level: str, text: str) -> str:
     """The kind of event that a line makes; "" for a warning of which nobody knows that it is a fault."""
     if _SLOW.search(text):
-        return f"{REPORTED}link-slow"
+        return "fabric.link_slow"
     if _ERRORS.search(text):
-        return f"{REPORTED}link-errors"
-    return TOLD if level == "E" and not _SUMMARY.search(text) else ""
+        return "fabric.link_errors"
+    return REMARK if level == "E" and not _SUMMARY.search(text) else ""

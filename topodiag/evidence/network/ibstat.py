@@ -21,8 +21,9 @@ from topodiag.evidence.network.network_records import (
     Target,
     fill_rdma,
 )
+from topodiag.evidence.sentences import report
+from topodiag.model.events import Trust
 from topodiag.model.provenance import NotObserved
-from topodiag.model.system import TOLD_OF, KernelEvent
 from topodiag.model.topics import Topic
 
 _MARGIN = " \t>|"
@@ -102,10 +103,9 @@ class Ibstat(Source[RdmaRecord]):
             failed = _FAILED.search(left.text)
             if failed:
                 draft.missing.append(NotObserved(f"ibstat of {failed[1] or failed[2]}", left.text))
-            if parsed.records and failed and failed[1] and _NO_FILES in left.text:
-                told = KernelEvent(f"{TOLD_OF}port-count", left.text.strip()[:200], blob.origin(left.line, left.text),
-                                   of_log=False)  # fmt: skip
-                draft.events.append(told)
+            if parsed.records and failed and failed[1] and _NO_FILES in left.text and left.line:
+                said = left.text.strip()[:200]
+                draft.reports.append(report("nic.missing", said, blob, left.line, left.text, trust=Trust.PERSON))
 
 
 def _begins_port(key: str, opens: str) -> bool:

@@ -23,8 +23,8 @@ from topodiag.evidence.network.network_records import (
     Target,
     fill_rdma,
 )
+from topodiag.evidence.sentences import report
 from topodiag.model.provenance import MAX_QUOTE
-from topodiag.model.system import REPORTED, KernelEvent
 from topodiag.model.topics import Topic
 
 _MARGIN = " \t>|"
@@ -108,8 +108,7 @@ class IbvDevinfo(Source[RdmaRecord]):
     def fill(self, blob: Blob, parsed: Parsed[RdmaRecord], draft: NodeDraft) -> None:
         closed = next((record for record in parsed.records if record.name == _CLOSED), None)
         if closed is not None:
-            origin = blob.origin(closed.line, _CLOSED)
-            draft.events.append(KernelEvent(f"{REPORTED}devices", _CLOSED, origin, of_log=False))
+            draft.reports.append(report("rdma.device_closed", _CLOSED, blob, closed.line, _CLOSED))
         for record in parsed.records:
             if record.name != _CLOSED:
                 fill_rdma(blob, record, draft)

@@ -13,8 +13,8 @@ from __future__ import annotations
 import re
 
 from topodiag.evidence.interface import Blob, Parsed
-from topodiag.evidence.sentences import MAX_LINE, Telling, event
-from topodiag.model.system import TOLD_OF, KernelEvent
+from topodiag.evidence.sentences import MAX_LINE, Reporting, report
+from topodiag.model.events import Event, Trust
 from topodiag.model.topics import Topic
 from topodiag.words.units import in_gbps
 
@@ -44,7 +44,7 @@ thousand."""
 SLOW_SHARE = 0.1
 
 
-class Iperf(Telling):
+class Iperf(Reporting):
     """Losses and rates that iperf3 measured."""
 
     kind = "iperf"
@@ -55,8 +55,8 @@ class Iperf(Telling):
     def recognises(self, head: str) -> bool:
         return _HEAD.search(head) is not None
 
-    def parse(self, blob: Blob) -> Parsed[KernelEvent]:
-        parsed: Parsed[KernelEvent] = Parsed()
+    def parse(self, blob: Blob) -> Parsed[Event]:
+        parsed: Parsed[Event] = Parsed()
         speeds = [int(found[1]) / 1000 for found in _SPEED.finditer(blob.text)]
         best: tuple[float, int, str] | None = None
         summed = "[SUM]" in blob.text
@@ -69,17 +69,19 @@ class Iperf(Telling):
             segments = float(found["moved"]) * 1024 ** _POWERS[found["of"]] / SEGMENT
             again = int(found["again"] or 0)
             if again >= MANY and again > MANY_SHARE * segments:
-                parsed.records.append(event(f"{TOLD_OF}tcp-loss", f"iperf: {said}", blob, number, line))
+                parsed.records.append(
+                    report("network.tcp_loss", f"iperf: {said}", blob, number, line, trust=Trust.PERSON)
+                )
             rate = float(found["rate"]) * 1000 ** _POWERS[found["unit"]] / 1e9
             best = max(best or (rate, number, said), (rate, number, said))
         parsed.records += _stuck(blob)
         if best is not None and speeds and 0 < best[0] < SLOW_SHARE * min(speeds):
             words = f"iperf: {in_gbps(best[0])} over an interface of {in_gbps(min(speeds))}: {best[2]}"
-            parsed.records.append(event(f"{TOLD_OF}tcp-slow", words, blob, best[1], best[2]))
+            parsed.records.append(report("network.tcp_slow", words, blob, best[1], best[2], trust=Trust.PERSON))
         return parsed
 
 
-def _stuck(blob: Blob) -> list[KernelEvent]:
+def _stuck(blob: Blob) -> list[Event]:
     """A connection that stands, since small packets pass, and that carries nothing in large frames: somewhere between
     its ends frames of that size are dropped."""
     still: dict[str, int] = {}
@@ -91,5 +93,5 @@ def _stuck(blob: Blob) -> list[KernelEvent]:
         still[found["stream"]] = still.get(found["stream"], 0) + 1 if one and float(found["moved"]) == 0 else 0
         if still[found["stream"]] >= STILL:
             said = f"iperf: a connection stands, and in large frames no byte comes through: {' '.join(line.split())}"
-            return [event(f"{TOLD_OF}mtu", said[:300], blob, number, line)]
+            return [report("network.mtu", said[:300], blob, number, line, trust=Trust.PERSON)]
     return []

@@ -18,6 +18,8 @@ from topodiag.evidence.network.ip_addr import add
 from topodiag.evidence.network.network_records import Line, NetDevRecord
 from topodiag.evidence.tree import Tree
 
+OF_ONE_HOST = re.compile(r"(?:lo|docker|veth|virbr|br-|cali|cni|flannel|vxlan|tunl|podman|idrac|usb)")
+"""Interfaces whose networks each host has for itself, or that lie over another one."""
 TABLE, TABLE6, ROUTES = "proc/net/fib_trie", "proc/net/if_inet6", "proc/net/route"
 _LEAF = re.compile(r"\|-- ([0-9.]{7,15}) /32 host LOCAL\s*\Z")
 _ADDRESS6 = re.compile(r"([0-9a-f]{32}) [0-9a-f]{2} [0-9a-f]{2} ([0-9a-f]{2}) [0-9a-f]{2} {1,16}(\S{1,15})\s*\Z")

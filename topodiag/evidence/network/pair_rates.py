@@ -13,8 +13,8 @@ import re
 from statistics import median
 
 from topodiag.evidence.interface import Blob, Parsed
-from topodiag.evidence.sentences import MAX_LINE, Telling, event
-from topodiag.model.system import TOLD_OF, KernelEvent
+from topodiag.evidence.sentences import MAX_LINE, Reporting, report
+from topodiag.model.events import Event, Trust
 from topodiag.model.topics import Topic
 from topodiag.words.fold import few, plural
 
@@ -32,7 +32,7 @@ MOST_LOW = 0.45
 """Pairs that fall short: more of them, and nobody knows what the path can do."""
 
 
-class PairRates(Telling):
+class PairRates(Reporting):
     """Pairs of hosts that carry far less than the others of a list."""
 
     kind = "pair-rates"
@@ -43,8 +43,8 @@ class PairRates(Telling):
     def recognises(self, head: str) -> bool:
         return _UNIT.search(head) is not None and len(_rows(head.split("\n"))) >= LEAST
 
-    def parse(self, blob: Blob) -> Parsed[KernelEvent]:
-        parsed: Parsed[KernelEvent] = Parsed()
+    def parse(self, blob: Blob) -> Parsed[Event]:
+        parsed: Parsed[Event] = Parsed()
         lines = [line for _, line in blob.lines()]
         parsed.lines = len(lines)
         rows = _rows(lines)
@@ -55,7 +55,7 @@ class PairRates(Telling):
             shown = few([f"{a}-{b} {rate:g}" for _, (a, b), rate in low])
             words = f"{shown}, while {plural(len(fair), 'other pair')} carry about {usual:g}{_ends(low, rows)}"
             number = low[0][0]
-            parsed.records.append(event(f"{TOLD_OF}pairs", words, blob, number, lines[number - 1]))
+            parsed.records.append(report("network.pairs", words, blob, number, lines[number - 1], trust=Trust.PERSON))
         return parsed
 
 

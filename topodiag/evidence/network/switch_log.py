@@ -18,8 +18,8 @@ import re
 from collections.abc import Sequence
 
 from topodiag.evidence.interface import Blob, Parsed
-from topodiag.evidence.sentences import MAX_LINE, Telling, event
-from topodiag.model.system import REPORTED, KernelEvent
+from topodiag.evidence.sentences import MAX_LINE, Reporting, report
+from topodiag.model.events import Event
 from topodiag.model.topics import Topic
 
 MAX_PORTS = 4096
@@ -65,7 +65,7 @@ _OF_KERNEL = re.compile(
 _ON_PURPOSE = re.compile(r"[Aa]dmin(?:istratively)? (?:shut|down)|ifAdminStatus down|Administratively")
 
 
-class SwitchLog(Telling):
+class SwitchLog(Reporting):
     """Ports of switches that came and went."""
 
     kind = "switch-log"
@@ -79,8 +79,8 @@ class SwitchLog(Telling):
             for line in head.split("\n")
         )
 
-    def parse(self, blob: Blob) -> Parsed[KernelEvent]:
-        parsed: Parsed[KernelEvent] = Parsed()
+    def parse(self, blob: Blob) -> Parsed[Event]:
+        parsed: Parsed[Event] = Parsed()
         words: dict[str, list[tuple[str, int, str]]] = {}
         hung: dict[str, tuple[int, str]] = {}
         for number, whole in blob.lines():
@@ -93,7 +93,7 @@ class SwitchLog(Telling):
                 hung.setdefault(stood["port"], (number, line))
         for port, (number, line) in hung.items():
             said = f"the transmit queue of {port} stood still, and its driver started it anew"
-            parsed.records.append(event(f"{REPORTED}port-flap", said, blob, number, line))
+            parsed.records.append(report("nic.flap", said, blob, number, line))
         for port, changes in words.items():
             downs = [each for each in changes if each[0] == "down"]
             back = changes[-1][0] == "up"
@@ -102,7 +102,7 @@ class SwitchLog(Telling):
             times = f"{len(downs)} times" if len(downs) > 1 else "once"
             said = f"{port} went down and came back {times}" if back else f"{port} is down by the last word of this log"
             _, number, line = downs[0] if back else downs[-1]
-            parsed.records.append(event(f"{REPORTED}{'port-flap' if back else 'port-down'}", said, blob, number, line))
+            parsed.records.append(report("nic.flap" if back else "nic.port_down", said, blob, number, line))
         return parsed
 
 

@@ -21,8 +21,8 @@ from typing import cast
 
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source
-from topodiag.model.provenance import Origin
-from topodiag.model.system import REPORTED, KernelEvent
+from topodiag.evidence.sentences import report
+from topodiag.model.events import Event
 from topodiag.model.topics import Topic
 
 MAX_INDEX = 255
@@ -52,11 +52,11 @@ _SHORT = re.compile(
 )
 """Words of the sentences that say how a GPU fell short in a test."""
 _PARTS = (
-    ("nvlink-errors", re.compile(r"NvLink errors (?:found|on)", re.IGNORECASE)),
-    ("gpu-memory", re.compile(r"remapp|double-bit ECC|memory elements", re.IGNORECASE)),
-    ("xid", re.compile(r"Detected XID", re.IGNORECASE)),
-    ("pcie", re.compile(r"is running at PCI link (?:generation|width)\b", re.IGNORECASE)),
-    ("pcie-errors", re.compile(r"Detected [0-9]{1,12} PCIe replays per minute\b", re.IGNORECASE)),
+    ("nvlink.errors", re.compile(r"NvLink errors (?:found|on)", re.IGNORECASE)),
+    ("gpu.memory", re.compile(r"remapp|double-bit ECC|memory elements", re.IGNORECASE)),
+    ("gpu.xid", re.compile(r"Detected XID", re.IGNORECASE)),
+    ("pcie.degraded", re.compile(r"is running at PCI link (?:generation|width)\b", re.IGNORECASE)),
+    ("pcie.errors", re.compile(r"Detected [0-9]{1,12} PCIe replays per minute\b", re.IGNORECASE)),
 )
 """Sentences that name the part, and not only the test."""
 _GPU = re.compile(r"\bGPU ([0-9]{1,3})\b")
@@ -137,7 +137,7 @@ def _fill_failed(failed: dict[int, dict[str, HealthLine]], held: set[int], blob:
     """What failed on each GPU, by the words of the sentences; `held` are those whose clocks are held down."""
     for index, said in failed.items():
         named = [(words, record) for words, record in said.items() if _part_of(words)]
-        draft.events.extend(_told(index, words, blob.origin(each.line, each.text)) for words, each in named)
+        draft.reports.extend(_told(index, words, blob, each) for words, each in named)
         rest = [(words, record) for words, record in said.items() if not _part_of(words)]
         if (named or index in held) and all(words.endswith(_WITHOUT_WHY) for words, _ in rest):
             continue  # the sentence below the row says why the test failed
@@ -145,15 +145,14 @@ def _fill_failed(failed: dict[int, dict[str, HealthLine]], held: set[int], blob:
         draft.gpu(index=index).offer(FAILED, tuple(words for words, _ in rest), origin)
 
 
-def _told(index: int, words: str, origin: Origin) -> KernelEvent:
+def _told(index: int, words: str, blob: Blob, said: HealthLine) -> Event:
     """A sentence that names the part of a GPU which is at fault, as an event of that part."""
     text = words if f"GPU {index}" in words else f"GPU {index}: {words}"
-    return KernelEvent(f"{REPORTED}{_part_of(words)}", text, origin, gpu=index, of_log=False)
+    return report(_part_of(words), text, blob, said.line, said.text)
 
 
 def _part_of(words: str) -> str:
-    """The part that a sentence finds at fault, in the words of `checks/reported.py`; "" where it is a test that fell
-    short."""
+    """The event that a sentence is; "" where it is a test that fell short."""
     return next((part for part, pattern in _PARTS if pattern.search(words)), "")
 
 

@@ -18,10 +18,11 @@ from topodiag.evidence.draft import Entity, NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source, reading
 from topodiag.evidence.metrics_text import Sample, samples_of, whole
 from topodiag.evidence.nvidia.nvidia_words import FABRIC_STATES, NVML_ERRORS, event_reasons
-from topodiag.evidence.sentences import event
+from topodiag.evidence.sentences import report
 from topodiag.model.busid import normalise_bus_id
+from topodiag.model.events import Trust
 from topodiag.model.provenance import NotObserved, Origin
-from topodiag.model.system import TOLD_OF, KernelEvent
+from topodiag.model.system import KernelEvent
 from topodiag.model.topics import Topic
 
 MAX_INDEX = 255
@@ -145,8 +146,8 @@ class DcgmExporter(Source[GpuSample]):
             totals = totals or (total is not None and record.sample.value > 0)
             if total is not None and record.sample.value >= _MOST[total[1]]:
                 text = f"GPU {record.index}: {record.field} is {record.sample.value:.0f}"
-                draft.events.append(
-                    event(f"{TOLD_OF}nvlink-errors", text, blob, record.sample.line, record.sample.text)
+                draft.reports.append(
+                    report("nvlink.errors", text, blob, record.sample.line, record.sample.text, trust=Trust.PERSON)
                 )
         if totals:
             why = "the DCGM exporter gives totals of a GPU: its fields DCGM_FI_DEV_NVLINK_*_ERROR_COUNT_L0.. name links"

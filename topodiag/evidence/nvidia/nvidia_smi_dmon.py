@@ -17,8 +17,8 @@ from statistics import median
 
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source
-from topodiag.evidence.sentences import event
-from topodiag.model.system import TOLD_OF
+from topodiag.evidence.sentences import report
+from topodiag.model.events import Trust
 from topodiag.model.topics import Topic
 from topodiag.words.units import in_mhz
 
@@ -86,7 +86,7 @@ class NvidiaSmiDmon(Source[DmonRow]):
                 gpu.offer(name, float(value) if name == "power_w" else value, origin)
         for record, words in _held_by_heat(parsed.records):
             text = f"GPU {record.index} {words}: {' '.join(record.text.split())}"
-            draft.events.append(event(f"{TOLD_OF}gpu-clocks", text, blob, record.line, record.text))
+            draft.reports.append(report("gpu.clocks", text, blob, record.line, record.text, trust=Trust.PERSON))
 
 
 def _row(columns: list[str], number: int, line: str) -> DmonRow | None:

@@ -45,6 +45,7 @@ _EXCERPT = re.compile(
     r"|^[>|\t ]{0,20}Fabric[ \t]*\n[>|\t ]{1,24}State {1,60}: "
     r"|^[>|\t ]{0,20}Clocks (?:Event|Throttle) Reasons[ \t]*\n[>|\t ]{1,24}(?:GPU )?Idle {1,60}: "
     r"|^[>|\t ]{0,20}Remapped Rows[ \t]*\n[>|\t ]{1,24}Correctable Error {1,60}: "
+    r"|^[>|\t ]{0,40}Remapping Failure Occurred {1,60}: (?:Yes|No)[ \t]*$"
     r"|^[>|\t ]{0,20}ECC Errors[ \t]*\n[>|\t ]{1,24}Volatile[ \t]*\n"
     r"|^[>|\t ]{0,20}GPU Link Info[ \t]*\n[>|\t ]{1,24}PCIe Generation",
     re.MULTILINE,
@@ -112,6 +113,12 @@ _PATHS = {
 }
 """Labels of the text, from the GPU down, to elements of the XML."""
 
+_OWNERS = {
+    path.rpartition("/")[2]: tuple(path.split("/")[:-1])
+    for path in _PATHS
+    if path.partition("/")[0] in _SECTIONS and path.rpartition("/")[2].count("_") > 1
+}
+"""Labels of three words and more, which stand in one section alone: they are known where its head was cut off."""
 _REASONS = {
     "idle": "gpu_idle",
     "gpu_idle": "gpu_idle",
@@ -198,6 +205,10 @@ class _Reading:
         while self._open and self._open[-1][0] >= indent:
             self._open.pop()
         label = _TAG.sub("_", (match[1] if match else text).lower()).strip("_")[:80]
+        if match is not None and label in _OWNERS and self._is_without_head(label):
+            self._nameless.append({_OWNERS[label][0]})
+            self._begin("", number)
+            self._open = [(indent - 1, name) for name in _OWNERS[label]]
         if match is not None:
             self._field(label, _ARROW.sub("", match[2]).strip()[:MAX_VALUE], number, text)
         elif self._nameless and label in _SECTIONS and label not in self._nameless[-1]:
@@ -209,6 +220,12 @@ class _Reading:
         if len(self._open) < MAX_DEPTH:
             self._open.append((indent, label))
         return True
+
+    def _is_without_head(self, label: str) -> bool:
+        """Whether a line that names its section is of a GPU of which nothing stands before it."""
+        path = _path(list(_OWNERS[label]), label)
+        known = self._block is not None and all(field.path != path for field in self._block.fields)
+        return not known and (self._block is None or bool(self._nameless))
 
     def _begin(self, written: str, number: int) -> bool:
         bus_id = normalise_bus_id(written) or written.lower() or f"#{len(self._nameless)}"

@@ -18,9 +18,9 @@ from topodiag.evidence.interface import Blob, Parsed, Source
 from topodiag.evidence.nvidia.lost_gpus import LOST, fill_lost
 from topodiag.evidence.nvidia.nvidia_ids import distinct_bus_ids, distinct_uuids
 from topodiag.evidence.nvidia.odd_rows import Row, odd_rows
-from topodiag.evidence.sentences import event
+from topodiag.evidence.sentences import report
 from topodiag.model.busid import normalise_bus_id
-from topodiag.model.system import TOLD
+from topodiag.model.events import REMARK
 from topodiag.model.topics import Topic
 
 MAX_GPUS = 256
@@ -137,7 +137,7 @@ class NvidiaSmiTable(Source[Record]):
             Row(gpu.index, gpu.name or "", *gpu.second) for gpu in gpus if gpu.second[0] and "lost" not in gpu.values
         ]
         for said, odd in odd_rows(rows):
-            draft.events.append(event(TOLD, said, blob, odd.line, odd.text))
+            draft.reports.append(report(REMARK, said, blob, odd.line, odd.text))
         fill_lost(blob, draft)
         for record in parsed.records:
             if isinstance(record, TableLine) and record.name != "lost":

@@ -10,23 +10,19 @@ judges the folder sees the node and what hung. It goes when the node answers.
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import io
 import json
 import os
 import tarfile
-import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-import msgspec
-
-from topodiag.evidence.intake.bundle import MANIFEST, BoundedTarInfo
+from topodiag.evidence.intake.bundle import MANIFEST, open_evidence
 from topodiag.evidence.intake.collected import ANSWERS, SUMS, file_sum, sums_of
-from topodiag.model.collect import Collection, NodeAnswer, State, document, read_document
+from topodiag.model.collect import CollectDocument, Collection, NodeAnswer, State, document, read_document
 from topodiag.model.errors import InputError
 from topodiag.words.units import in_s
 from topodiag.writing import replacing
@@ -36,19 +32,25 @@ from topodiag_probes.keep import file_name
 HUNG = "topodiag fleet collect"
 """The tool in the manifest of a bundle that stands for a node that hung."""
 _MOST = 64 << 20
-_MOST_MANIFEST = 4 << 20
 
 
 class Folder:
-    """The place of a collection's files. Raises InputError where it cannot be made or written."""
+    """The place of a collection's files, for its owner alone where it is new and not `shared` with the nodes. Raises
+    InputError where it cannot be made or written."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, *, shared: bool = False) -> None:
         self.path = Path(path)
         try:
-            self.path.mkdir(parents=True, exist_ok=True)
+            self.path.mkdir(mode=0o777 if shared else 0o700, parents=True, exist_ok=True)
             for left in self.path.glob(".*.part"):
                 if not _alive(left.name):
                     left.unlink(missing_ok=True)
+            if (self.path / ANSWERS).exists() and self._document() is None:
+                raise InputError(
+                    str(self.path / ANSWERS),
+                    "is not of topodiag, and would be written over",
+                    hint="name another folder",
+                )
             self._sums = (self.path / SUMS).open("a", encoding="utf-8")
         except OSError as error:
             raise InputError(
@@ -71,10 +73,15 @@ class Folder:
     def keep(self, part: Path, answer: NodeAnswer) -> NodeAnswer:
         """Give a bundle that came whole its name, and write down its sum. What is no bundle is not kept. Raises
         OSError."""
-        hung = hung_probes(part)
-        if hung is None:
+        try:
+            held = open_evidence(str(part))
+            why = "" if held.is_bundle and (held.blobs or held.missing) else "is no bundle, or one that holds nothing"
+        except InputError as error:  # what `compare` would refuse
+            why = error.message.removeprefix(str(part)).lstrip(":/ ")
+        if why:
             part.unlink(missing_ok=True)
-            return replace(answer, state=State.GARBAGE, why="what came whole is no bundle", sha256="", size=0)
+            return replace(answer, state=State.GARBAGE, why=f"what came whole {why}", sha256="", size=0)
+        hung = tuple(dict.fromkeys(each.id for each in held.missing if each.status == "timeout"))
         name = file_name(answer.node, answer.boot_id, answer.time)
         self._add_sum(answer.sha256, name)
         part.replace(self.path / name)
@@ -118,13 +125,13 @@ class Folder:
             old.unlink(missing_ok=True)
         name = file_name(answer.node, answer.boot_id, when).removesuffix(".tar.gz") + ".hung.tar.gz"
         made = packed.getvalue()
-        with replacing(str(self.path / name)) as stream:
+        with replacing(str(self.path / name), private=True) as stream:
             stream.write(made)
         return replace(answer, file=name, time=when, sha256=hashlib.sha256(made).hexdigest(), size=len(made))
 
     def write(self, collection: Collection) -> None:
         """Write the answers of this call beside the bundles. Raises InputError."""
-        with replacing(str(self.path / ANSWERS)) as stream:
+        with replacing(str(self.path / ANSWERS), private=True) as stream:
             stream.write(document(collection))
 
     def _stubs(self, node: str) -> Iterable[Path]:
@@ -141,42 +148,22 @@ class Folder:
 
     def _answers(self) -> Iterator[NodeAnswer]:
         """The answers that were written down here, those of earlier calls first. What cannot be read is none."""
-        try:
-            with (self.path / ANSWERS).open("rb") as stream:
-                found = read_document(stream.read(_MOST))
-        except OSError:
-            return
+        found = self._document()
         if found is not None:
             yield from (each for each in (*found.before, *found.answers) if each.state is State.ANSWERED)
+
+    def _document(self) -> CollectDocument | None:
+        try:
+            with (self.path / ANSWERS).open("rb") as stream:
+                return read_document(stream.read(_MOST))
+        except OSError:
+            return None
 
     def _sum(self, name: str) -> str:
         try:
             return file_sum(str(self.path / Path(name).name))
         except OSError:
             return ""
-
-
-def hung_probes(path: Path) -> tuple[str, ...] | None:
-    """The items of a bundle that did not end in time; None for a file that does not begin with a manifest."""
-    try:
-        with gzip.open(path) as stream, tarfile.open(fileobj=stream, mode="r|", tarinfo=BoundedTarInfo) as archive:
-            first = archive.next()
-            taken = archive.extractfile(first) if first is not None and first.name == MANIFEST else None
-            manifest = msgspec.json.decode(taken.read(_MOST_MANIFEST), type=_Manifest) if taken is not None else None
-    except (tarfile.TarError, zlib.error, EOFError, gzip.BadGzipFile, msgspec.DecodeError, ValueError, RecursionError):
-        return None
-    if manifest is None:
-        return None
-    return tuple(dict.fromkeys(each.id for each in manifest.items if each.status == "timeout"))
-
-
-class _Item(msgspec.Struct):
-    id: str
-    status: str = ""
-
-
-class _Manifest(msgspec.Struct):
-    items: tuple[_Item, ...]
 
 
 def _alive(part: str) -> bool:

@@ -70,6 +70,8 @@ class Transport(ABC):
     """One way to the nodes."""
 
     name: ClassVar[str]
+    shares_folder: ClassVar[bool] = False
+    """Whether the nodes themselves write into the folder, as whoever they run as."""
 
     def check(self, nodes: Sequence[str]) -> None:
         """Raise InputError where this host cannot do it at all, before any node is asked."""

@@ -10,6 +10,7 @@ import binascii
 import hashlib
 import os
 import re
+import secrets
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -128,7 +129,7 @@ class Receipt:
 
     def _flush(self) -> None:
         if self._waiting and not self.broken:
-            with open(self.place, "ab") as stream:
+            with open(self.place, "ab", opener=_private) as stream:
                 stream.write(b"".join(self._waiting))
         self._waiting.clear()
         self._bytes = 0
@@ -142,4 +143,8 @@ def plain(line: bytes) -> str:
 
 def part_of(folder: Path, number: int) -> Path:
     """Where a bundle grows until it is whole: hidden, so that no reader takes it."""
-    return folder / f".{os.getpid()}-{number}.part"
+    return folder / f".{os.getpid()}-{number}-{secrets.token_hex(8)}.part"
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)

@@ -39,6 +39,7 @@ class _Room:
         self.nodes = dict.fromkeys(nodes)
         self.mark = request.mark.encode()
         self.answers: dict[str, NodeAnswer] = {}
+        self.first: dict[str, NodeAnswer] = {}
         self.receipts: dict[str, Receipt] = {}
         self.began: dict[str, float] = {}
         self.attempt = 1
@@ -126,6 +127,12 @@ class _Room:
         made = self._made(node, receipt, State.TIMED_OUT, f"no bundle after {in_s(limit)}, waiting for {waited}")
         return self.folder.keep_hung(replace(made, waited_for=receipt.waited_for), limit)
 
+    def _cut(self, node: str, receipt: Receipt) -> NodeAnswer:
+        """A node whose own time was not over when that of the whole was: nothing says that it hangs."""
+        at = f", at work on {', '.join(receipt.waited_for)}" if receipt.waited_for else ""
+        seen = f"its bundle had not come{at}" if receipt.hello else "the collector had not started"
+        return self._made(node, receipt, State.TIMED_OUT, f"{seen} when the time of the whole was over")
+
     def _answer(self, node: str, answer: NodeAnswer) -> None:
         self.answers[node] = answer
         self.receipts[node].close()
@@ -135,17 +142,23 @@ class _Room:
         if self.tell is not None:
             self.tell(answer, len(self.answers), len(self.nodes))
 
-    def end_attempt(self) -> None:
-        """What a stream of many nodes leaves without an end of its own: those nodes were late."""
-        for node, receipt in self.receipts.items():
-            if node not in self.answers and receipt.hello:
+    def end_attempt(self, in_time: bool) -> None:
+        """What a stream of many nodes leaves without an end of its own: those nodes were late, or had no more time."""
+        for node in [each for each in self.began if each not in self.answers]:
+            receipt = self._receipt(node)
+            if receipt is None:
+                continue
+            if not in_time and time.monotonic() - self.began[node] < self.request.node_s:
+                self._answer(node, self._cut(node, receipt))
+            elif receipt.hello:
                 self._answer(node, self._late(node, receipt))
 
     def again(self) -> list[str]:
-        """The nodes that were not reached, forgotten for another attempt."""
+        """The nodes that were not reached, for another attempt: what the first one said stands until they answer."""
         lost = [node for node, each in self.answers.items() if each.state is State.REFUSED and not self._heard(node)]
         for node in lost:
-            del self.answers[node], self.receipts[node]
+            self.first[node] = self.answers.pop(node)
+            del self.receipts[node]
             self.began.pop(node, None)
         self.attempt += 1
         return lost
@@ -158,7 +171,10 @@ class _Room:
     def result(self, stopped: str) -> Collection:
         """All answers so far; nodes without one were not asked, or not to the end."""
         missing = stopped or "the whole ended before its turn"
-        answers = [self.answers.get(node) or NodeAnswer(node, State.NOT_ASKED, missing) for node in self.nodes]
+        answers = [
+            self.answers.get(node) or self.first.get(node) or NodeAnswer(node, State.NOT_ASKED, missing)
+            for node in self.nodes
+        ]  # fmt: skip
         seconds = round(time.monotonic() - self.begun, 3)
         return Collection(
             str(self.folder.path), self.via, self.started, seconds, tuple(answers), self.before, stopped
@@ -184,7 +200,7 @@ def collect(
     alone. The answers are in the folder whatever happens, also after KeyboardInterrupt, which is raised again. Raises
     InputError for what this host cannot do."""
     transport.check(nodes)
-    folder = Folder(to)
+    folder = Folder(to, shared=transport.shares_folder)
     before = folder.good(nodes) if resume else {}
     todo = [node for node in nodes if node not in before]
     request = replace(request, mark=secrets.token_hex(8), folder=to)
@@ -213,12 +229,12 @@ def _ask_twice(transport: Transport, request: Request, room: _Room, nodes: Seque
     todo = list(nodes)
     while todo:
         in_time = transport.ask(request, todo, room, end - time.monotonic())
-        room.end_attempt()
+        room.end_attempt(in_time)
         if not in_time:
             return "the time of the whole was over"
         if room.attempt > 1:
             break
-        todo = room.again()
+        todo = room.again() if time.monotonic() < end else []
     return ""
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from topodiag.fleet.collect.interface import Ear, Request, Transport
 from topodiag.fleet.collect.lines import MAX_BUNDLE
+from topodiag.model.errors import InputError
 from topodiag.words.hosts import short_name
 from topodiag.writing import replacing
 from topodiag_probes.keep import safe
@@ -27,10 +28,12 @@ class Share(Transport):
     """Waits for the bundles that nodes write into `Request.folder`."""
 
     name = "share"
+    shares_folder = True
 
     def ask(self, request: Request, nodes: Sequence[str], ear: Ear, within_s: float) -> bool:
         top, end = Path(request.folder), time.monotonic() + within_s
         (top / INCOMING).mkdir(exist_ok=True)
+        _check_ours(top / COLLECTOR, request.collector)
         with replacing(str(top / COLLECTOR)) as stream:
             stream.write(request.collector)
         waiting = {short_name(safe(node)): node for node in nodes}
@@ -52,6 +55,13 @@ def command(folder: str, request: Request) -> str:
     """What every node has to run."""
     top = Path(folder).absolute()
     return f"python3 {top / COLLECTOR} --into {top / INCOMING} --deadline {request.deadline_s:g} --jitter 5"
+
+
+def _check_ours(path: Path, collector: bytes) -> None:
+    """Raise InputError where another program's file has the name of the collector."""
+    start = collector[: collector.find(b"\n") + 3]  # the interpreter's line, and the sign of a zip archive
+    if path.exists() and not path.read_bytes().startswith(start):
+        raise InputError(str(path), "is not topodiag's collector, and would be written over", hint="move it away")
 
 
 def _play(path: Path, mark: str, node: str, ear: Ear) -> bool:

@@ -8,7 +8,6 @@ from typing import Any
 
 from ClusterShell.Event import EventHandler
 from ClusterShell.Task import Task, task_self
-from ClusterShell.Task import TimeoutError as TimeIsOver
 from ClusterShell.Worker.Ssh import WorkerSsh
 
 from topodiag.fleet.collect.interface import Ear, Request
@@ -53,6 +52,16 @@ def _end(worker: Any, node: Any) -> None:
             client.abort()
 
 
+class _End(EventHandler):  # type: ignore[misc]
+    """Ends the task of the timer that it listens to."""
+
+    over = False
+
+    def ev_timer(self, timer: Any) -> None:
+        self.over = True
+        task_self().abort()
+
+
 class _Client(WorkerSsh.SHELL_CLASS):  # type: ignore[misc]
     """ssh to one node, of whose output no line is kept that has no end: ClusterShell would keep all of it."""
 
@@ -84,11 +93,12 @@ def task_for(request: Request) -> Task:
 
 def run(task: Task, within_s: float) -> bool:
     """Run what was given to the task. False: the time was over first, and what still ran was ended."""
+    end = _End()
+    # a limit of the task itself, where it is the shorter one, would drop those of its nodes and the nodes with them
+    task.timer(max(within_s, 0.1), end, autoclose=True)
     try:
-        task.resume(max(within_s, 0.1))
-    except TimeIsOver:
-        return False
+        task.resume()
     except BaseException:
         task.abort()
         raise
-    return True
+    return not end.over

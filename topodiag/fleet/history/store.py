@@ -156,10 +156,10 @@ def writing_to(path: str) -> Iterator[Store]:
     """The store in a folder, new where there is none, locked against other writers. Raises InputError for a folder that
     holds something else, or cannot be written."""
     try:
-        os.makedirs(path, exist_ok=True)
+        os.makedirs(path, mode=0o700, exist_ok=True)
         if not is_store(path) and any(name != LOCK for name in os.listdir(path)):
             raise InputError(path, "is a folder with something in it, and no store", hint="name a new folder")
-        handle = os.open(os.path.join(path, LOCK), os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o644)
+        handle = os.open(os.path.join(path, LOCK), os.O_CREAT | os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     except OSError as error:
         raise InputError(path, f"cannot be written: {error.strerror}", hint="name another folder") from None
     try:
@@ -179,13 +179,13 @@ def commit(store: Store, rows: Rows, name: str, manifest: Manifest) -> Store:
                 continue
             file = f"{table}/date={date}/{name}.parquet"
             place = os.path.join(store.folder, file)
-            os.makedirs(os.path.dirname(place), exist_ok=True)
+            os.makedirs(os.path.dirname(place), mode=0o700, exist_ok=True)
             made = _table(values, TABLES[table])
-            with replacing(place) as stream:
+            with replacing(place, private=True) as stream:
                 pq.write_table(made, stream, compression="zstd", compression_level=9)
             files.append(FileRows(file, table, date, made.num_rows))
         manifest = msgspec.structs.replace(manifest, files=files)
-        with replacing(os.path.join(store.folder, MANIFEST)) as stream:
+        with replacing(os.path.join(store.folder, MANIFEST), private=True) as stream:
             stream.write(msgspec.json.format(msgspec.json.encode(manifest), indent=1))
     except (OSError, pa.ArrowException) as error:
         raise InputError(store.folder, f"cannot be written: {error}", hint="make room, and add again") from None

@@ -29,6 +29,7 @@ from topodiag.nccl.connect.channels import (
 from topodiag.nccl.connect.fuse import COLLNET_ID, DIRECT_ID, NVLS_ID, RING_ID, TREE_ID, NodeOrders, fuse, orders_of
 from topodiag.nccl.connect.rings import connect_rings
 from topodiag.nccl.connect.trees import NvlsPlace, TreePlace, connect_trees, nvls_heads, nvls_trees
+from topodiag.nccl.graph.attach import count_gpus, ranks_by_number
 from topodiag.nccl.graph.graph import CommShape, Fused, RejectedError, SearchGraph
 from topodiag.nccl.numbers import bus_id
 from topodiag.nccl.prediction import Channels
@@ -150,17 +151,25 @@ def communicator(
 
 
 def communicator_of_files(
-    tree: Element, *, gpus: int, nodes: int, minor: int, settings: Settings, cuda: int = 0
+    tree: Element, *, nodes: int, minor: int, settings: Settings, cuda: int = 0, whole: bool = False
 ) -> Communicator:
-    """A communicator of all `gpus` GPUs of `nodes` equal hosts, in the order of the file; the hosts are one NVLink
-    domain where NCCL_MNNVL_ENABLE=1 says that NCCL must find one. Raises RejectedError."""
+    """A communicator of all GPUs of `nodes` equal hosts, rank i on GPU i of the first; the hosts are one NVLink domain
+    where NCCL_MNNVL_ENABLE=1 says that NCCL must find one. `whole`: the file is read in one piece, which gives the
+    ranks the order of the file (attach.HostTree). Raises RejectedError."""
+    ranks = None if whole else ranks_by_number(tree)
+    gpus = count_gpus(tree)
     if nodes > 1 and has(minor, Feature.MNNVL) and settings.mnnvl_enable == 1 and settings.p2p_level != 0:
-        joined = searched_domains(((tree, None),) * nodes, gpus * nodes, minor=minor, others=False, settings=settings)
+        hosts = tuple((tree, _shifted(ranks, host * gpus)) for host in range(nodes))
+        joined = searched_domains(hosts, gpus * nodes, minor=minor, others=False, settings=settings)
         found = [(domain.local, domain) for domain in joined]
         return _joined(found, minor=minor, settings=settings, cuda=cuda, many_hosts=False)
-    made = searched_domains(((tree, None),), gpus, minor=minor, others=nodes > 1, settings=settings)
+    made = searched_domains(((tree, ranks),), gpus, minor=minor, others=nodes > 1, settings=settings)
     found = [(tuple(host * gpus + local for local in domain.local), domain) for host in range(nodes) for domain in made]
     return _joined(found, minor=minor, settings=settings, cuda=cuda, many_hosts=nodes > 1)
+
+
+def _shifted(ranks: HostRanks | None, first: int) -> HostRanks | None:
+    return None if ranks is None else tuple((bus, first + rank) for bus, rank in ranks)
 
 
 def _cliques(

@@ -9,13 +9,15 @@ joined tree. What detection on a running machine would fill in gets the values t
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from topodiag.hardware.catalog import gpu_by_pci_device
 from topodiag.model import nccl_versions
 from topodiag.model.nccl_features import Feature, has
 from topodiag.model.nccl_tree import Element
 from topodiag.nccl.graph.graph import RejectedError
+from topodiag.nccl.graph.tree import Branch
+from topodiag.nccl.graph.vnics import merge_ports
 from topodiag.nccl.numbers import c_int
 
 MAX_DEPTH = 256
@@ -39,7 +41,7 @@ class HostTree:
     """A host's tree, and the communicator's ranks on it by bus id as in the file.
 
     `ranks` None: every GPU of the file takes part, with ranks 0, 1, ... in the order of the file (after those of
-    the hosts before).
+    the hosts before), and the file is read in one piece, as it stands: NCCL's own tests do so, no communicator does.
     `host` tells hosts apart where several form one NVLink domain.
     """
 
@@ -48,37 +50,8 @@ class HostTree:
     host: int = 0
 
 
-@dataclass(slots=True, eq=False)
-class Branch:
-    """An element of the joined tree: attributes by name (the first of a name counts), children, line in the file."""
-
-    tag: str
-    attributes: dict[str, str]
-    children: list[Branch] = field(default_factory=list)
-    line: int = 0
-    nics: bool = False
-    """Whether a net is below."""
-
-    def required(self, name: str) -> str:
-        """An attribute that NCCL cannot do without, or RejectedError in its words (xmlGetAttrStr, src/graph/xml.h)."""
-        value = self.attributes.get(name)
-        if value is None:
-            raise RejectedError(f"Attribute {name} of node {self.tag} not found", self.line)
-        return value
-
-    def number(self, name: str) -> int:
-        return c_int(self.required(name))
-
-    def number_or(self, name: str, default: int) -> int:
-        value = self.attributes.get(name)
-        return default if value is None else c_int(value)
-
-    def first(self, tag: str) -> Branch | None:
-        return next((child for child in self.children if child.tag == tag), None)
-
-
-def joined_tree(hosts: Sequence[HostTree], minor: int) -> Branch:
-    """The system element that NCCL 2.`minor` builds its graph from.
+def joined_tree(hosts: Sequence[HostTree], minor: int, env: Mapping[str, str] | None = None) -> Branch:
+    """The system element that NCCL 2.`minor` builds its graph from, for ranks with the NCCL_ variables of `env`.
 
     Raises RejectedError where the tree has no GPU that takes part, or is deeper than NCCL's reader allows.
     """
@@ -92,6 +65,8 @@ def joined_tree(hosts: Sequence[HostTree], minor: int) -> Branch:
         if host.ranks is None:
             first_rank = max(first_rank, sum(1 for _ in _gpus(root)))
         _number_nets(root)
+        if host.ranks is not None:
+            merge_ports(root, minor, env or {})
         views += _views(root, ranks, host.ranks is None or not has(minor, Feature.FUSED_TREES), minor)
     for _, view in sorted(views, key=lambda pair: pair[0]):
         system = view if system is None else _fuse(system, view)
@@ -110,6 +85,21 @@ def count_gpus(tree: Element) -> int:
         stack += (child for child in element.children if child.tag in known)
         count += element.tag == "gpu"
     return count
+
+
+def ranks_by_number(tree: Element) -> tuple[tuple[str, int], ...] | None:
+    """Rank i on the i-th GPU of a file by NVML's number, where nobody says who runs on it: the bus ids with their
+    ranks. None where bus ids do not tell the GPUs apart."""
+    found: list[tuple[int, str]] = []
+    for pci in tree.walk():
+        if pci.tag != "pci":
+            continue
+        for gpu in pci.having("gpu"):
+            found.append((c_int(gpu.get("dev") or str(len(found))), pci.get("busid") or ""))
+    ids = {bus_id.lower() for _, bus_id in found}
+    if len(ids) < len(found) or "" in ids or len(found) != count_gpus(tree) or any(dev < 0 for dev, _ in found):
+        return None
+    return tuple((bus_id, rank) for rank, (_, bus_id) in enumerate(sorted(found, key=lambda pair: pair[0])))
 
 
 def _readable(tree: Element, host: int, minor: int) -> Branch:
@@ -147,17 +137,9 @@ def _readable(tree: Element, host: int, minor: int) -> Branch:
     return root
 
 
-def _walk(root: Branch) -> Iterator[Branch]:
-    stack = [root]
-    while stack:
-        branch = stack.pop()
-        yield branch
-        stack.extend(reversed(branch.children))
-
-
 def _gpus(root: Branch) -> Iterator[tuple[str | None, Branch]]:
     """GPUs with the bus id of their PCI function, in the order of the file."""
-    for branch in _walk(root):
+    for branch in root.walk():
         if branch.tag == "pci":
             for child in branch.children:
                 if child.tag == "gpu":
@@ -189,7 +171,7 @@ def _ranks(root: Branch, given: Mapping[str, int] | None, first_rank: int, minor
 def _number_nets(root: Branch) -> None:
     """The net plugin numbers its devices; a file without numbers lists them in that order."""
     position = 0
-    for branch in _walk(root):
+    for branch in root.walk():
         if branch.tag == "net":
             branch.attributes.setdefault("dev", str(position))
             position += 1
@@ -275,7 +257,7 @@ def _fill_sm(pci: Mapping[str, str], children: Sequence[Branch]) -> None:
 def _filled_cpu(attributes: Mapping[str, str], children: Sequence[Branch]) -> dict[str, str]:
     """A running NCCL asks the CPU; here C2C means Arm, anything else is taken for x86 of AMD, Intel for today's."""
     filled = dict(attributes)
-    superchip = any(branch.tag == "c2c" for child in children for branch in _walk(child))
+    superchip = any(branch.tag == "c2c" for child in children for branch in child.walk())
     filled.setdefault("arch", "arm64" if superchip else "x86_64")
     if filled["arch"].startswith("x86_64"):
         filled.setdefault("vendor", "AuthenticAMD")

@@ -8,8 +8,8 @@ from __future__ import annotations
 from topodiag.model.cpuid import family_of
 from topodiag.model.nccl_enums import CpuArch, CpuVendor
 from topodiag.model.nccl_features import Feature, has, is_rubin
-from topodiag.nccl.graph.attach import Branch
 from topodiag.nccl.graph.graph import Vertex
+from topodiag.nccl.graph.tree import Branch
 from topodiag.nccl.numbers import c_long, single, wrap32
 
 LOC_BW = 5000.0

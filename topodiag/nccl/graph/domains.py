@@ -31,7 +31,7 @@ def build_system(hosts: Sequence[HostTree], *, minor: int, settings: Settings, n
     `nranks` is the size of the communicator, which may have ranks on hosts that are not given.
     Raises RejectedError with NCCL's words, and the line of the file where one is to blame.
     """
-    system = build_graph(joined_tree(hosts, minor), minor=minor, nranks=nranks)
+    system = build_graph(joined_tree(hosts, minor, settings.values), minor=minor, nranks=nranks)
     if not system.gpus:
         raise RejectedError("no GPU of the communicator in the topology")
     compute_paths(system, settings)

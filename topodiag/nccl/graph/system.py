@@ -10,7 +10,6 @@ from topodiag.model.nccl_enums import VERTEX_KINDS
 from topodiag.model.nccl_features import Feature, has
 from topodiag.model.nccl_tree import RCCL_FILE
 from topodiag.model.nccl_versions import MAX_LINKS, MAX_VERTICES, path_types
-from topodiag.nccl.graph.attach import Branch
 from topodiag.nccl.graph.bandwidths import (
     AMD,
     INTEL,
@@ -34,6 +33,7 @@ from topodiag.nccl.graph.bandwidths import (
 from topodiag.nccl.graph.flatten import flatten
 from topodiag.nccl.graph.graph import Link, RejectedError, System, Vertex
 from topodiag.nccl.graph.nearest import cpu_above
+from topodiag.nccl.graph.tree import Branch
 from topodiag.nccl.numbers import bus_id, c_float, c_hex, single, wrap32
 
 __all__ = ["MASK", "MLOPART_BITS", "build_graph", "nvlink_bandwidth"]

@@ -11,7 +11,8 @@ from dataclasses import dataclass, fields
 from functools import lru_cache
 
 from topodiag.model.nccl_tree import Element
-from topodiag.nccl.graph.attach import HostTree
+from topodiag.nccl.graph import vnics
+from topodiag.nccl.graph.attach import HostTree, ranks_by_number
 from topodiag.nccl.graph.domains import build_system
 from topodiag.nccl.graph.graph import RejectedError, SearchGraph, System
 from topodiag.nccl.graph.nearest import local_cpu, local_nets
@@ -41,7 +42,7 @@ class Domain:
     graphs: tuple[SearchGraph, ...]
 
 
-_NAMES = ("NCCL_NETDEVS_POLICY", "NCCL_TOPO_SCATTER_START_NET")
+_NAMES = ("NCCL_NETDEVS_POLICY", "NCCL_TOPO_SCATTER_START_NET", *vnics.SETTINGS)
 
 
 class _Given:
@@ -92,7 +93,7 @@ def surely_searched(tree: Element, count: int, *, minor: int, settings: Settings
     or back along a link. Where all are there it starts, whatever is found. Raises RejectedError where NCCL refuses to
     build a system.
     """
-    hosts = ((tree, None),)
+    hosts = ((tree, ranks_by_number(tree)),)
     systems = list(_systems(hosts, count, minor=minor, others=False, given=_Given(settings)))
     return bool(systems) and all(_has_every_way(system, settings) for _, system in systems)
 
@@ -151,7 +152,7 @@ def _built(
 
 def first_system(tree: Element, count: int, *, minor: int, settings: Settings) -> System:
     """The system of rank 0 on one host alone, to be read only. Raises RejectedError where NCCL refuses to build it."""
-    return _built(((tree, None),), count, minor=minor, given=_Given(settings), me=0)
+    return _built(((tree, ranks_by_number(tree)),), count, minor=minor, given=_Given(settings), me=0)
 
 
 def forget() -> None:

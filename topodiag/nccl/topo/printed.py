@@ -14,6 +14,7 @@ from topodiag.model.nccl_enums import CpuVendor
 from topodiag.model.nccl_tree import Element
 from topodiag.model.nccl_view import NcclSystem, SystemDevice
 from topodiag.nccl.graph.bandwidths import nvlink_bandwidth
+from topodiag.nccl.numbers import spell_bus_id
 from topodiag.nccl.topo.detect import GPU_CLASS, HIDDEN_SWITCH, IB_MAXCONN, SWITCH_CLASS, link_speed
 
 _BRIDGE_CLASS, _NIC_CLASS = "0x060400", "0x020700"
@@ -132,9 +133,8 @@ class _Maker:
 
 
 def bus_of(device: str) -> str:
-    """`0-1b000`, NCCL's packed number (domain, bus, device, function: 20 bits up, 8, 8, 4), as `0000:1b:00.0`."""
-    number = _number(device)
-    return f"{number >> 20:04x}:{number >> 12 & 0xFF:02x}:{number >> 4 & 0xFF:02x}.{number & 0xF:x}"
+    """`0-1b000`, NCCL's packed number, as `0000:1b:00.0`."""
+    return spell_bus_id(_number(device))
 
 
 def _node(device: SystemDevice) -> str:

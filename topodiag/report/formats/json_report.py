@@ -1,4 +1,5 @@
-"""The machine-readable result: one JSON object of schema version 1, described by schema/result-1.0.schema.json.
+"""The machine-readable result: one JSON object, described by schema/result-1.0.schema.json, or where it is a diagnosis
+by schema/diagnose-2.0.schema.json.
 
 Keys and their order are stable, findings stand worst first, and equal evidence gives equal bytes: no time of the run
 is in it. Unknown values are null, never 0.
@@ -6,14 +7,16 @@ is in it. Unknown values are null, never 0.
 
 from __future__ import annotations
 
+from math import isnan
 from typing import TextIO
 
 from topodiag.model.finding import Outcome
+from topodiag.model.progress import Progress
 from topodiag.model.result import Result, Trouble
 from topodiag.report.bench.json import benchmark_facts
 from topodiag.report.formats.parts import coverage_of, findings_of, gaps_of, inputs_of, tool
 from topodiag.report.formats.types import result as shape
-from topodiag.report.formats.types.common import SCHEMA_VERSION
+from topodiag.report.formats.types.common import DIAGNOSIS_VERSION, SCHEMA_VERSION
 from topodiag.report.formats.types.job import Job
 from topodiag.report.formats.write_json import RESULT_INDENT, write_json
 from topodiag.report.gaps import gaps_of as gaps_of_result
@@ -43,7 +46,7 @@ def document(result: Result) -> shape.ResultDocument:
     from topodiag.report.verdict.json import clocks_of, identity_of, moments_of, verdict_of  # noqa: PLC0415
 
     return DiagnosisDocument(
-        **{name: getattr(parts, name) for name in parts.__struct_fields__},
+        **{name: getattr(parts, name) for name in parts.__struct_fields__} | {"schema_version": DIAGNOSIS_VERSION},
         verdict=verdict_of(result.verdict),
         identity=identity_of(result.identity),
         timeline=moments_of(result.timeline),
@@ -65,6 +68,7 @@ def _parts(result: Result) -> shape.ResultDocument:
         outcomes=[_outcome(outcome) for outcome in result.outcomes],
         not_observed=gaps_of(gaps_of_result(result)),
         unexplained=[_unexplained(each) for each in result.unexplained[:MAX_UNREAD]],
+        progress=[_progress(each) for each in result.progress],
         unread_count=unread_count(result),
         unread=[
             shape.Unread(source=line.source, line=line.line, text=line.text, why=line.why)
@@ -91,6 +95,25 @@ def _unexplained(line: Trouble) -> shape.Unexplained:
         line=line.origin.line if line.origin else None,
         count=line.count,
         harmless=line.harmless,
+    )
+
+
+def _known(seconds: float) -> float | None:
+    return None if isnan(seconds) else seconds
+
+
+def _progress(each: Progress) -> shape.Progress:
+    return shape.Progress(
+        kind=each.kind,
+        number=each.number,
+        source=each.first.source,
+        first_line=each.first.line,
+        last_line=each.last.line,
+        first_s=_known(each.first_s),
+        last_s=_known(each.last_s),
+        longest_gap_s=_known(each.longest_gap_s),
+        host=each.host,
+        rank=each.rank if each.rank >= 0 else None,
     )
 
 

@@ -10,9 +10,10 @@ from enum import IntEnum
 from typing import TextIO
 
 from topodiag.model.finding import Severity
+from topodiag.model.gpu_sight import Sight, gpu_sight
 from topodiag.model.result import Result
 from topodiag.report.interface import Report, Style
-from topodiag.report.words import Sight, counted, gpu_sight, judged, severity_counts, unexplained_words
+from topodiag.report.words import counted, judged, severity_counts, unexplained_words
 from topodiag.words.fold import fold_hosts
 from topodiag.words.text import clean
 

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from topodiag.model.collect import CollectDocument
-from topodiag.report.formats.types.common import SCHEMA_VERSION
+from topodiag.report.formats.types.common import DIAGNOSIS_VERSION, SCHEMA_VERSION
 from topodiag.report.formats.types.fleet import FleetDocument
 from topodiag.report.formats.types.history import HistoryDocument
 from topodiag.report.formats.types.model import CollectiveDocument, HierarchyDocument, LinkDocument, StepDocument
@@ -24,7 +24,7 @@ from topodiag.report.formats.types.topo import DiffDocument, PredictDocument, Wh
 from topodiag.report.formats.types.verdict import DiagnosisDocument
 
 _EVERY = (
-    "Schema version 1: later minors add keys, so readers ignore keys they do not know and refuse another major."
+    "Schema version {major}: later minors add keys, so readers ignore keys they do not know and refuse another major."
     " Unknown values are null. GB/s are 1e9 bytes per second in one direction."
 )
 
@@ -36,14 +36,15 @@ class Schema:
     name: str
     commands: str
     documents: tuple[type[msgspec.Struct], ...]
+    version: str = SCHEMA_VERSION
 
     @property
     def file_name(self) -> str:
-        return f"{self.name}-{SCHEMA_VERSION}.schema.json"
+        return f"{self.name}-{self.version}.schema.json"
 
 
 SCHEMAS = (
-    Schema("diagnose", "diagnose", (DiagnosisDocument,)),
+    Schema("diagnose", "diagnose", (DiagnosisDocument,), DIAGNOSIS_VERSION),
     Schema("result", "scan, logs, bench, topo check", (ResultDocument,)),
     Schema("predict", "topo predict", (PredictDocument,)),
     Schema("what-if", "topo what-if", (WhatIfDocument,)),
@@ -65,9 +66,9 @@ def generated(schema: Schema) -> dict[str, Any]:
     top = documents[0] if len(documents) == 1 else {"anyOf": list(documents)}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "$id": f"urn:topodiag:schema:{schema.name}:{SCHEMA_VERSION}",
+        "$id": f"urn:topodiag:schema:{schema.name}:{schema.version}",
         "title": f"What topodiag {schema.commands} prints with --format json",
-        "description": _EVERY,
+        "description": _EVERY.format(major=schema.version.partition(".")[0]),
         **top,
         "$defs": parts,
     }

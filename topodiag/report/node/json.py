@@ -6,13 +6,13 @@ from collections.abc import Mapping
 
 from topodiag.hardware.catalog import gpu_by_name
 from topodiag.model.devices import Gpu, Nic
+from topodiag.model.gpu_sight import gpu_sight
 from topodiag.model.links import Link, Path
 from topodiag.model.node import Node
 from topodiag.model.provenance import Disagreement, Fact
 from topodiag.report.formats.parts import origin_of
 from topodiag.report.formats.types import node as shape
 from topodiag.report.node.matrix import nic_labels, path_word
-from topodiag.report.words import gpu_sight
 
 
 def node_facts(node: Node) -> shape.Node:

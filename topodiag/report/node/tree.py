@@ -13,6 +13,7 @@ from rich.text import Text
 
 from topodiag.model.busid import slot_of
 from topodiag.model.devices import Gpu, Nic, NicRole, PciDevice, PciKind
+from topodiag.model.gpu_sight import Sight, gpu_sight
 from topodiag.model.marks import Marks
 from topodiag.model.node import Node
 from topodiag.model.shape import Branch, Group, Leaf, has_tree, shape_of
@@ -20,7 +21,6 @@ from topodiag.model.system import KernelEvent
 from topodiag.report.node.marks import sign
 from topodiag.report.node.nvlinks import nvlink_words
 from topodiag.report.text import Page, Part
-from topodiag.report.words import Sight, gpu_sight
 from topodiag.words.units import in_gbps, in_gbs
 
 FOLD_FROM = 3

@@ -13,7 +13,7 @@ from topodiag.model.nccl_enums import BY_WEIGHT, Graph, Pattern
 from topodiag.model.nccl_features import Feature, has
 from topodiag.model.nccl_versions import minor_of, spell_version
 from topodiag.model.provenance import NotObserved
-from topodiag.nccl.prediction import Choice, PredictedGraph, Prediction
+from topodiag.nccl.prediction import NO_NIC, Choice, PredictedGraph, Prediction
 from topodiag.report.answer import note_answer
 from topodiag.report.formats.parts import gaps_of, inputs_of, tool
 from topodiag.report.formats.types import topo as shape
@@ -37,15 +37,24 @@ def draw_prediction(
     if not made.accepted or page.style.quiet:
         return
     page.blank()
-    draw_graphs(page, made, names or {})
+    if made.no_nic:
+        page.add(page.text("  ", ("!", "doubtful"), " "), NO_NIC)
+    else:
+        draw_graphs(page, made, {**(names or {}), **virtual_names(made)})
     _draw_lost_tree(page, made)
     page.blank()
     draw_paths(page, made)
+    _draw_virtual_nics(page, made)
     draw_choices(page, made)
     if page.style.verbose:
         draw_tuning(page, made)
     if explain:
         draw_terms(page, made)
+
+
+def virtual_names(*predictions: Prediction) -> dict[str, str]:
+    """Labels of virtual NICs by the ports that they are made of."""
+    return {nic.label: nic.name for made in predictions for nic in made.virtual_nics}
 
 
 def draw_verdict(page: Page, made: Prediction, name: str) -> None:
@@ -62,10 +71,13 @@ def draw_verdict(page: Page, made: Prediction, name: str) -> None:
     words = f"{version} on {hosts}{seen}, {plural(made.ranks, 'rank')}"
     page.add(page.text(("✔", "ok"), " ", (base_name(name), "strong"), "  "), words)
     best = f", best path {in_gbs(made.max_bw)}, {in_gbs(made.total_bw)} per GPU in all"
+    if made.no_nic:
+        best = f", {in_gbs(made.total_bw)} per GPU in all; {NO_NIC}"
     note_answer(page, words + best, sign="✔", hue="ok", name=base_name(name))
     if page.style.quiet:
         return
-    items: list[Part] = [f"best path {in_gbs(made.max_bw)}", f"{in_gbs(made.total_bw)} per GPU in all"]
+    items: list[Part] = [] if made.no_nic else [f"best path {in_gbs(made.max_bw)}"]
+    items.append(f"{in_gbs(made.total_bw)} per GPU in all")
     if made.channels is not None:
         counts = made.channels
         kinds = (("coll", counts.coll), ("collnet", counts.collnet), ("nvls", counts.nvls), ("p2p", counts.p2p))
@@ -164,6 +176,14 @@ def draw_paths(page: Page, made: Prediction) -> None:
             page.add_items(page.text("  ", (f"{title}  ", "dim")), words)
 
 
+def _draw_virtual_nics(page: Page, made: Prediction) -> None:
+    """The devices that NCCL makes of several ports, folded by speed."""
+    by_speed = groupby(sorted(made.virtual_nics, key=lambda nic: -nic.gbs), key=lambda nic: nic.gbs)
+    words: list[Part] = [f"{', '.join(nic.name for nic in nics)} {in_gbs(gbs)} each" for gbs, nics in by_speed]
+    if words:
+        page.add_items(page.text("  ", ("virtual NICs  ", "dim")), words)
+
+
 def draw_choices(page: Page, made: Prediction) -> None:
     """For each collective the ranges of sizes in which NCCL keeps to one algorithm and protocol."""
     for collective in BY_WEIGHT:
@@ -258,6 +278,8 @@ def prediction_json(made: Prediction) -> shape.Prediction:
         nccl_nodes=made.nccl_nodes,
         library=made.library,
         decided_by=made.decided_by,
+        virtual_nics=[shape.VirtualNic(label=nic.label, name=nic.name, gbs=nic.gbs) for nic in made.virtual_nics],
+        no_nic=made.no_nic,
         accepted=made.accepted,
         why=made.why,
         line=made.line or None,

@@ -12,14 +12,22 @@ from typing import Protocol
 from topodiag.model.finding import Input
 from topodiag.model.nccl_enums import GRAPH_OF
 from topodiag.model.provenance import NotObserved
-from topodiag.nccl.prediction import Choice, PredictedGraph, Prediction
+from topodiag.nccl.prediction import NO_NIC, Choice, PredictedGraph, Prediction
 from topodiag.report.formats.parts import gaps_of, inputs_of, tool
 from topodiag.report.formats.types import topo as shape
 from topodiag.report.formats.types.common import SCHEMA_VERSION
 from topodiag.report.grid import Field, draw_grid
 from topodiag.report.text import Page, Part
 from topodiag.report.topo.names import Names, base_name, spell
-from topodiag.report.topo.predict import GRAPHS, draw_assumed, each_gbs, over_network, prediction_json, total_gbs
+from topodiag.report.topo.predict import (
+    GRAPHS,
+    draw_assumed,
+    each_gbs,
+    over_network,
+    prediction_json,
+    total_gbs,
+    virtual_names,
+)
 from topodiag.words.fold import fold_labels, plural
 from topodiag.words.units import in_gbs, percent, spell_bytes, spell_gbs, spell_us
 
@@ -63,7 +71,7 @@ def draw_what_if(page: Page, answer: Answer, name: str) -> None:
     page.blank()
     rows: list[list[Part]] = [[title, old, _marked(old, new)] for title, old, new in _rows(answer)]
     draw_grid(page, (Field(""), Field("before", least=12), Field("after", least=12)), rows)
-    moved = moved_paths(before, after, answer.names)
+    moved = moved_paths(before, after, {**answer.names, **virtual_names(before, after)})
     if moved:
         page.blank()
         shown = moved if page.style.verbose else moved[:6]
@@ -90,6 +98,9 @@ def _rows(answer: Answer) -> Iterator[tuple[str, str, str]]:
         yield "NCCL", _verdict(before), _verdict(after)
         return
     yield "ranks", str(before.ranks), str(after.ranks)
+    if before.no_nic or after.no_nic:
+        yield "between nodes", _between(before), _between(after)
+        return
     yield "best path", in_gbs(before.max_bw), in_gbs(after.max_bw)
     for number, title in GRAPHS.items():
         old, new = spell_graph(before, number), spell_graph(after, number)
@@ -102,6 +113,10 @@ def _rows(answer: Answer) -> Iterator[tuple[str, str, str]]:
     if old_choice and new_choice:
         yield "  time", spell_us(old_choice.time_us), spell_us(new_choice.time_us)
         yield "  busbw", in_gbs(old_choice.busbw_gbs), in_gbs(new_choice.busbw_gbs)
+
+
+def _between(made: Prediction) -> str:
+    return "TCP sockets" if made.no_nic else in_gbs(made.max_bw)
 
 
 def _verdict(made: Prediction) -> str:
@@ -186,6 +201,8 @@ def sentence(answer: Answer) -> str:
         return f"{before.by} already refuses the topology as it is: {before.why}."
     if not after.accepted:
         return f"With {what}, {after.by} no longer starts on this machine: {after.why}."
+    if before.no_nic or after.no_nic:
+        return f"{'As it is' if before.no_nic else f'With {what}'}: {NO_NIC}."
     old, new = before.all_reduce, after.all_reduce
     if old is None or new is None:
         return f"With {what}, no all-reduce can be compared."

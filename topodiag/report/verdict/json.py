@@ -36,8 +36,6 @@ def verdict_of(verdict: model.Verdict) -> shape.Verdict:
             for each in verdict.next_evidence
         ],
         joined=list(verdict.joined),
-        leads=[shape.Lead(check=each.id, message=each.message) for each in verdict.leads],
-        leads_aside=verdict.leads_aside,
     )
 
 

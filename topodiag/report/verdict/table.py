@@ -121,7 +121,6 @@ def _draw_causes(page: Page, result: Result, verdict: Verdict) -> None:
 
 def _draw_rest(page: Page, result: Result, verdict: Verdict) -> None:
     """What bears on nothing, what it is not, what is open, what it rests on, and what would settle it."""
-    _draw_leads(page, result, verdict)
     _draw_beside(page, verdict)
     for number, conflict in enumerate(result.identity.conflicts[: _most(page)]):
         entry(page, "clash" if number == 0 else "", (conflict.subject, "strong"), f": {conflict.text}", hue="doubtful")
@@ -135,27 +134,6 @@ def _draw_rest(page: Page, result: Result, verdict: Verdict) -> None:
     for number, step in enumerate(verdict.next_evidence):
         on = f" on {step.where}" if step.where else ""
         entry(page, "next" if number == 0 else "", (step.command, "close"), f"{on}: {step.why or step.what}", hue="ok")
-
-
-def _draw_leads(page: Page, result: Result, verdict: Verdict) -> None:
-    """What the text is like: the first cause with the lines that hold its words, and the others by their checks. Below
-    a cause that a check found a line has to do; where the words speak for that cause, only `-v` shows the others."""
-    if not verdict.leads:
-        return
-    if verdict.leads_aside and not page.style.verbose:
-        return
-    first, *others = verdict.leads
-    less = "less: " + ", ".join(each.id for each in others) if others else ""
-    if verdict.causes:
-        entry(page, "like", first.message, (f"; {less}" if less else "", "dim"))
-        return
-    places = Places(result)
-    entry(page, "like", (first.id, "info"), f"  {first.observed}")
-    for line in first.evidence:
-        entry(page, "", (f"{places.spell(line)}  {line.text}", "dim"))
-    if less:
-        entry(page, "", (less, "dim"))
-    entry(page, "", "; ".join(first.fix))
 
 
 def _draw_beside(page: Page, verdict: Verdict) -> None:

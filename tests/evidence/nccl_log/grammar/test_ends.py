@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topodiag.evidence.nccl_log.grammar.ends import WORDS, end_of, label_of
+from topodiag.evidence.nccl_log.grammar.ends import end_of, label_of
 from topodiag.evidence.nccl_log.grammar.prefix import application
-from topodiag.evidence.nccl_log.grammar.spoken import holds_job_lines
+from topodiag.evidence.nccl_log.grammar.spoken import SPEAKS, holds_job_lines
 
 STEP = "slurmstepd: error: *** JOB 88 ON n7 CANCELLED AT 2026-07-21T09:14:02"
 PRINTS = (
@@ -101,7 +101,7 @@ def test_such_a_line_is_a_row_of_events() -> None:
 def test_what_tells_a_text_as_a_jobs_output_is_also_looked_for_by_the_fast_reader() -> None:
     for text in (f"{STEP} DUE TO TIME LIMIT ***", "[rank1]: x.ValueError: no", "srun: error: n1: task 3: Killed"):
         assert holds_job_lines(text.encode())
-        assert any(word in text.encode() for word in WORDS)
+        assert any(word in text.encode() for word in SPEAKS)
 
 
 @given(st.text(max_size=400))

@@ -318,3 +318,34 @@ def test_hosts_that_were_taken_off_are_not_one_host() -> None:
              ":2:2 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] [receive] via NET/IB/0"]  # fmt: skip
     [job] = jobs(text(lines))
     assert set(job.connections.host.tolist()) == {-1}
+
+
+def starts(ranks: range, comm_id: str, end: str = "", nranks: int = 8) -> str:
+    """Init lines of some ranks of a world, on a host of their own."""
+    host = f"h{ranks.start}"
+    lines = [
+        f"{host}:{rank}:{rank} [0] NCCL INFO ncclCommInitRank comm 0x7f{rank}0 rank {rank} nranks {nranks} cudaDev 0"
+        f" nvmlDev 0 busId {rank + 1}b000 commId {comm_id} - Init {word}"
+        for rank in ranks
+        for word in ("START", end)
+        if word
+    ]
+    return "\n".join([*lines, ""])
+
+
+def test_ranks_that_share_out_one_world_and_did_not_complete_are_one_launch_whatever_their_comm_ids() -> None:
+    [job] = jobs(starts(range(4), "0x7a11"), starts(range(4, 8), "0x7b92"))
+    assert (job.world_size, len(job.ranks)) == (8, 8)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (starts(range(4), "0x7a11", "COMPLETE"), starts(range(4, 8), "0x7b92")),  # one of both is up
+        (starts(range(4), "0x7a11"), starts(range(3, 8), "0x7b92")),  # a rank in both
+        (starts(range(4), "0x7a11"), starts(range(4, 7), "0x7b92")),  # a rank in neither: two logs in part
+        (starts(range(4), "0x7a11"), starts(range(4, 8), "0x7b92", nranks=16)),
+    ],
+)
+def test_ranks_that_do_not_share_out_one_world_are_two_jobs(one: str, other: str) -> None:
+    assert len(jobs(one, other)) == 2

@@ -6,7 +6,7 @@
     NCCL_ALGO n1=Ring n2=Tree MISMATCH                     a setting that differs
 
 A line counts where a rank and a state of ranks stand in one clause, and nothing in it denies, asks, or speaks of what
-may come. Lines that a launcher or a library prints in words of its own are read before (`ends`, `job_faults`).
+may come. Lines that a launcher or a library prints in words of its own are read before (`ends`, `job_sentences`).
 
 SOURCE: torch distributed/flight_recorder/components (fr_trace), nn/parallel (DDP's check of shapes),
 fsdp/_exec_order_utils.py, algorithms/join.py; gloo transport/tcp/pair.cc; Horovod common/controller.cc; DeepSpeed

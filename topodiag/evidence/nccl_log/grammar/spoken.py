@@ -6,10 +6,11 @@ The one list of words for who searches bytes: the fast extractor, and the front 
 from __future__ import annotations
 
 import re
+from functools import cache
 
 from topodiag.evidence.nccl_log.grammar import job_lines, stated
-from topodiag.evidence.nccl_log.grammar.any_of import any_of
 from topodiag.evidence.nccl_log.grammar.prefix import application, clean, torch_version
+from topodiag.evidence.signatures.literals import Finder, finder
 
 SPEAKS = (b"CCL", b"ccl", b"] INFO ", b" WARN ", b"atchdog", b"ast enqueued", b"Duplicate", b"ocket", b"ailed",
            b"Cuda failure", b"not yet initialized", b"shared memory", b"Got completion",
@@ -19,10 +20,22 @@ SPEAKS = (b"CCL", b"ccl", b"] INFO ", b" WARN ", b"atchdog", b"ast enqueued", b"
 `prefix.torch_version` and `stated.stated_of`. What a training prints at every step should not be among them: to read a
 line costs as much as to search a hundred for these."""
 _MOST_LINE = 4096
-_TELLING = re.compile(
-    any_of(word for word in SPEAKS if word not in (b"ailed", b"ocket", b"ccl", b"] INFO ", b" WARN "))
-    + rb"|Failed to bind|ocket[A-Z]"
-)
+_SOCKET = b"ocket"
+_TELLING = (*(word for word in SPEAKS if word not in (b"ailed", b"ccl", b"] INFO ", b" WARN ")), b"Failed to bind")
+"""Words of lines by which a text is a job's output; of sockets NCCL's functions, `ocketStart`, and not the word."""
+
+
+@cache
+def telling() -> Finder:
+    return finder(_TELLING)
+
+
+@cache
+def speaking() -> Finder:
+    """All of SPEAKS, in one pass over the bytes."""
+    return finder(SPEAKS)
+
+
 _TRACEBACK = re.compile(
     rb"Traceback \(most recent call last\)|^ {0,4}File \"[^\"\n]{1,300}\", line \d{1,7}, in \S", re.M
 )
@@ -47,10 +60,11 @@ def holds_job_lines(data: bytes) -> bool:
     seen = -1
     traceback = _TRACEBACK.search(data) is not None or _ends_with_exception(data)
     by_shell = b"Killed" in data and _is_told_by_shell(data)
-    for found in _TELLING.finditer(data):
-        if found.start() < seen:
+    for at, number in telling().hits(data):
+        end = at + len(_TELLING[number])
+        if at < seen or (_TELLING[number] == _SOCKET and not data[end : end + 1].isupper()):
             continue
-        begin, seen = data.rfind(b"\n", 0, found.start()) + 1, data.find(b"\n", found.end())
+        begin, seen = data.rfind(b"\n", 0, at) + 1, data.find(b"\n", end)
         seen = seen if seen >= 0 else len(data)
         if _is_of_job(clean(data[begin : min(seen, begin + _MOST_LINE)]), traceback, by_shell):
             return True

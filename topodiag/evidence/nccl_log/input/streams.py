@@ -14,6 +14,8 @@ from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
+from topodiag.evidence.nccl_log.input.dress import COLOURS, QUOTED, undressed
+
 JSON_LINES, WRAPPED_LINES, CUT_HEADS = "json-lines", "wrapped-lines", "cut-heads"
 """Layers that are texts themselves. What takes them off knows records of NCCL, and is loaded where one is met."""
 GZIP_MAGIC = b"\x1f\x8b"
@@ -77,6 +79,8 @@ def text_of(stream: BinaryIO, coding: tuple[str, ...], reading: Reading) -> Iter
             from topodiag.evidence.nccl_log.input.wrapped_lines import whole_lines  # noqa: PLC0415 - see above
 
             blocks = whole_lines(blocks)
+        elif layer in (COLOURS, QUOTED):
+            blocks = undressed(blocks, layer)
         elif layer == CUT_HEADS:
             from topodiag.evidence.nccl_log.input.cut_heads import with_heads  # noqa: PLC0415 - see above
 

@@ -9,10 +9,9 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from topodiag.evidence.nccl_log.grammar.job_faults import fault_of
 from topodiag.evidence.nccl_log.grammar.job_lines import said_of
+from topodiag.evidence.nccl_log.grammar.job_sentences import fault_of, refused_of
 from topodiag.evidence.nccl_log.grammar.prefix import LAST_ERROR
-from topodiag.evidence.nccl_log.grammar.queue_pairs import refused_of
 
 _STATUS = (
     "SUCCESS", "LOC_LEN_ERR", "LOC_QP_OP_ERR", "LOC_EEC_OP_ERR", "LOC_PROT_ERR", "WR_FLUSH_ERR", "MW_BIND_ERR",
@@ -36,7 +35,7 @@ _DIRECTION = re.compile(r"(?:req_type=|\()(Send|Recv|Flush|Unused)\b")
 _ASYNC = re.compile(
     r"NET/IB ?: (?:(?P<hca>[^\s:]+):(?P<port>\d{1,6}) )?"
     r"(?:(?:Got )?(?:non-fatal )?async (?:error |fatal )?event(?: on (?P<on>\w+))?[^:]*: (?P<what>.*?)(?:\(\d{1,6}\))?"
-    r"|(?P<changed>GID table changed|unknown event type \(\d{1,6}\)))\s*$"
+    r"|(?P<changed>GID table changed|unknown event type \(\d{1,6}\)|marking device with fatal error after .{1,80}))\s*$"
 )
 _CLOSED = re.compile(r"Connection closed by remote peer(?: ([\w.:%\[\]-]{1,255}<\d{1,5}>))?")
 """Before a connection is made NCCL prints what happens to be in memory for the peer, without a port: `s<>`."""
@@ -142,6 +141,8 @@ def _named_trouble(level: str, text: str) -> tuple[str, bool, tuple[tuple[str, s
     found = _ASYNC.search(text)
     if found is not None:
         what = (found["what"] or found["changed"]).strip()
+        if what.startswith("marking device"):
+            what = "device fatal: it is given up after a GID change"
         details = {"hca": found["hca"] or "", "port": found["port"] or "", "event": what}
         kind = "port" if what.startswith(("port ", "Device link", "speed")) else "ib async"
         return kind, False, _given(details)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from topodiag.evidence.nccl_log.grammar.job_lines import TRIED
-from topodiag.evidence.nccl_log.grammar.store_barrier import MET
+from topodiag.evidence.nccl_log.grammar.job_sentences import MET
 from topodiag.evidence.nccl_log.rebuild.frame import Frame
 from topodiag.model.job import Event
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from topodiag.evidence.nccl_log.rebuild.members import Member, Processes, by_process, lane
@@ -35,7 +35,7 @@ def find_comms(members: Sequence[Member], processes: Processes) -> list[Comm]:
     grouped: dict[Hashable, list[int]] = {}
     for i in range(len(members)):
         grouped.setdefault(keys[i], []).append(i)
-    for group in grouped.values():
+    for group in _of_one_launch(grouped.values(), members):
         for part in _apart(members, group, processes):
             first = members[part[0]]
             made.append(Comm(first.nranks, part, root=not first.parent, ordinal=min(ordinals[i] for i in part)))
@@ -81,6 +81,29 @@ def _key_process(
             nameless[member.process, member.cuda_dev, member.bus_id, member.nranks] += 1
             keys[i] = ("size", member.nranks, nameless[member.process, member.cuda_dev, member.bus_id, member.nranks])
         at[member.ctx] = i
+
+
+def _of_one_launch(groups: Iterable[list[int]], members: Sequence[Member]) -> list[list[int]]:
+    """The groups, of which two are one where they share out all ranks of one size between them and nobody completed.
+    Versions of NCCL print the one unique id of a launch as different commIds."""
+    made: list[list[int]] = []
+    open_at: dict[int, list[int]] = {}
+    for group in groups:
+        first = members[group[0]]
+        ranks = {members[i].rank for i in group}
+        whole = len(ranks) != len(group) or len(ranks) >= first.nranks or -1 in ranks
+        if whole or not first.comm_id or any(members[i].parent or members[i].completed for i in group):
+            made.append(group)
+            continue
+        other = open_at.get(first.nranks)
+        taken = {members[i].rank for i in other} if other is not None else set[int]()
+        if other is not None and ranks.isdisjoint(taken) and len(ranks | taken) == first.nranks:
+            other += group
+            del open_at[first.nranks]
+            continue
+        open_at[first.nranks] = group
+        made.append(group)
+    return made
 
 
 def _apart(members: Sequence[Member], group: Sequence[int], processes: Processes) -> list[list[int]]:

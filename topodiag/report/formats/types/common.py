@@ -7,7 +7,10 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 SCHEMA_VERSION = "1.0"
-"""major.minor of every document: a minor adds keys, a major may change or remove them."""
+"""major.minor of every document but a diagnosis: a minor adds keys, a major may change or remove them."""
+
+DIAGNOSIS_VERSION = "2.0"
+"""That of the document of `diagnose`: major 2 has no `verdict.leads`."""
 
 COMMON_KEYS = ("schema_version", "tool", "inputs", "findings", "not_observed")
 """Keys that stand at the top of every document."""

@@ -40,6 +40,21 @@ class Unread(Struct, frozen=True, kw_only=True):
     why: str
 
 
+class Progress(Struct, frozen=True, kw_only=True):
+    """Lines of one kind that tell that something advanced."""
+
+    kind: Annotated[str, Meta(description="What advances: progress.step, progress.request, progress.size, ...")]
+    number: Count
+    source: str
+    first_line: int | None
+    last_line: int | None
+    first_s: Annotated[float | None, Meta(description="Seconds since the epoch; null where the lines have no clock.")]
+    last_s: float | None
+    longest_gap_s: Annotated[float | None, Meta(description="Longest time between two neighbours.")]
+    host: str
+    rank: int | None
+
+
 class Unexplained(Struct, frozen=True, kw_only=True):
     """A line that says by itself that something is wrong, and that no finding explains."""
 
@@ -63,5 +78,6 @@ class ResultDocument(Struct, frozen=True, kw_only=True):
     outcomes: list[Outcome]
     not_observed: list[NotObserved]
     unexplained: Annotated[list[Unexplained], Meta(description="Lines of trouble that no finding explains.")]
+    progress: Annotated[list[Progress], Meta(description="What still ran while the texts were written.")]
     unread_count: Count
     unread: list[Unread]

@@ -49,6 +49,14 @@ class ChannelCounts(Struct, frozen=True, kw_only=True):
     p2p_per_peer: Count
 
 
+class VirtualNic(Struct, frozen=True, kw_only=True):
+    """Ports that NCCL merged into one device: its label among the paths, its name, GB/s of the ports together."""
+
+    label: str
+    name: str
+    gbs: float
+
+
 class Choice(Struct, frozen=True, kw_only=True):
     """What NCCL would run for one size."""
 
@@ -81,6 +89,11 @@ class Prediction(Struct, frozen=True, kw_only=True):
     nccl_nodes: Annotated[Count, Meta(description="nodes as NCCL counts them: domains of P2P")]
     library: Annotated[str, Meta(description="NCCL, or RCCL where the topology is AMD's")]
     decided_by: Annotated[str, Meta(description="of RCCL: what its rings come from")]
+    virtual_nics: list[VirtualNic]
+    no_nic: Annotated[
+        bool,
+        Meta(description="true: only sockets join the nodes, whose speed is unknown; no graph, channel or choice"),
+    ]
     accepted: bool
     why: Annotated[str, Meta(description="NCCL's words where it refuses the topology")]
     line: AtLeastOne | None

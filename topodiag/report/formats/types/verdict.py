@@ -117,13 +117,6 @@ class NextEvidence(Struct, frozen=True, kw_only=True):
     why: str
 
 
-class Lead(Struct, frozen=True, kw_only=True):
-    """What the words of a short text are like, where nothing in the evidence is established."""
-
-    check: Check
-    message: str
-
-
 class Verdict(Struct, frozen=True, kw_only=True):
     """The answer."""
 
@@ -138,14 +131,6 @@ class Verdict(Struct, frozen=True, kw_only=True):
     not_explained: list[str]
     next_evidence: list[NextEvidence]
     joined: Annotated[list[str], Meta(description="What was there of each kind of evidence.")]
-    leads: Annotated[
-        list[Lead],
-        Meta(description="Causes of known texts with the same words, most like first: a resemblance, no evidence."),
-    ]
-    leads_aside: Annotated[
-        bool,
-        Meta(description="Whether the words speak for what was found, so that the leads are only an afterthought."),
-    ]
 
 
 class Host(Struct, frozen=True, kw_only=True):
@@ -202,6 +187,7 @@ class Clock(Struct, frozen=True, kw_only=True):
 class DiagnosisDocument(ResultDocument, frozen=True, kw_only=True):
     """The result of `diagnose`."""
 
+    schema_version: Annotated[str, Meta(pattern=r"^2\.[0-9]+$")]
     verdict: Verdict
     identity: Identity
     timeline: list[Moment]

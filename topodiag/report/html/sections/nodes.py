@@ -6,13 +6,13 @@ from collections import defaultdict
 
 from topodiag.draw.fleet import draw_parts
 from topodiag.model.finding import Severity
+from topodiag.model.gpu_sight import Sight, gpu_sight
 from topodiag.model.node import Node
 from topodiag.model.result import Result
 from topodiag.report.html.interface import Cell, Drawing, Grid, Section, Sheet
 from topodiag.report.html.sections.shared import by_host
 from topodiag.report.node.header import installed_words, machine_words
 from topodiag.report.node.marks import SIGNS
-from topodiag.report.words import Sight, gpu_sight
 from topodiag.words.fold import fold_hosts, plural
 
 ROWS_SHOWN = 2000

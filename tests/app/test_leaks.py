@@ -1,0 +1,16 @@
+"""What `--redact` leaves in any channel of lines with names, addresses and secrets planted in them: nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks.field import Case, cases
+from benchmarks.leaks import leaks
+
+SAMPLE = cases()[::110]
+"""All of them take some minutes: `python benchmarks/leaks.py`."""
+
+
+@pytest.mark.parametrize("case", SAMPLE, ids=[each.name for each in SAMPLE])
+def test_nothing_that_is_planted_in_a_known_text_comes_out(case: Case) -> None:
+    assert leaks(case) == []

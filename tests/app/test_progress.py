@@ -1,0 +1,43 @@
+"""What still ran while a job's output was written: counted over the whole file, and part of the JSON."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from click.testing import CliRunner
+
+from topodiag.cli import cli
+from topodiag.cli.errors import Outcome
+
+STEP = "[2026-03-01 11:00:{:02d}] iteration {:8d}/  500000 | consumed samples: {:12d} | lm loss: 2.3E+00 |"
+ENDED = "[rank0]: torch.OutOfMemoryError: CUDA out of memory."
+SERVED = 'INFO:     10.0.0.1:1234 - "POST /v1/completions HTTP/1.1" {} OK'
+
+
+def _progress(tmp_path: Path, lines: list[str]) -> list[dict[str, object]]:
+    path = tmp_path / "job.out"
+    path.write_text("\n".join([*lines, ENDED, ""]), encoding="utf-8")
+    done = CliRunner().invoke(cli, ["diagnose", str(path), "--format", "json"], obj=Outcome())
+    found: list[dict[str, object]] = json.loads(done.stdout)["progress"]
+    return found
+
+
+def test_steps_are_counted_with_their_first_and_last_line_and_the_longest_gap(tmp_path: Path) -> None:
+    lines = [STEP.format(at, number, number * 256) for number, at in ((1, 1), (2, 4), (3, 30), (4, 33))]
+    (steps,) = _progress(tmp_path, lines)
+    assert (steps["kind"], steps["number"]) == ("progress.step", 4)
+    assert (steps["first_line"], steps["last_line"], steps["longest_gap_s"]) == (1, 4, 26.0)
+
+
+def test_requests_that_failed_are_no_progress(tmp_path: Path) -> None:
+    lines = [STEP.format(1, 1, 1), STEP.format(2, 2, 2), STEP.format(3, 3, 3), SERVED.format(200), SERVED.format(503)]
+    found = {str(each["kind"]): each["number"] for each in _progress(tmp_path, lines)}
+    assert found == {"progress.step": 3, "progress.request": 1}
+
+
+def test_each_rank_has_its_own_count(tmp_path: Path) -> None:
+    line = "[rank{}]: {{'loss': 1.2, 'grad_norm': 0.3, 'learning_rate': 1e-05, 'epoch': 0.{}}}"
+    ranks = [(0, 1), (0, 2), (1, 1), (0, 3)]
+    found = _progress(tmp_path, [line.format(*each) for each in ranks] + [STEP.format(at, at, at) for at in (1, 2, 3)])
+    assert {each["rank"]: each["number"] for each in found} == {0: 3, 1: 1, None: 3}

@@ -1,0 +1,71 @@
+"""What stands behind the first and last bytes of a text is found, packed or not."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import zstandard
+
+from topodiag.evidence.intake.gather import gather
+from topodiag.evidence.intake.kinds import Kind
+
+FILLER = b"srun: job 7703 queued and waiting for resources\n" * 6000
+"""Longer than what is read of both ends of a file together."""
+TABLE = b"""\
+# nThread 1 nGpus 1 minBytes 8 maxBytes 8589934592 step: 2(factor) warmup iters: 5 iters: 20
+#       size         count      type   redop    root     time   algbw   busbw #wrong
+  8589934592    2147483648     float     sum      -1    81000  106.05  198.84      0
+"""
+IBSTAT = b"CA 'mlx5_0'\n\tCA type: MT4129\n\tPort 1:\n\t\tState: Active\n\t\tPhysical state: LinkUp\n"
+XID = b"[ 8122.4] NVRM: Xid (PCI:0000:1b:00): 79, pid=1, GPU has fallen off the bus.\n"
+ERROR = b"n1:41:77 [0] NCCL WARN Bootstrap : no socket interface found\n"
+PACKERS: dict[str, Callable[[bytes], bytes]] = {
+    "plain": bytes,
+    "gz": gzip.compress,
+    "xz": lambda data: lzma.compress(data, preset=0),
+    "bz2": bz2.compress,
+    "zst": lambda data: zstandard.ZstdCompressor().compress(data),
+}
+
+
+@pytest.mark.parametrize("packer", PACKERS)
+@pytest.mark.parametrize(
+    ("middle", "kind", "sources"),
+    [
+        (TABLE, Kind.NCCL_TESTS, ()),
+        (IBSTAT, Kind.NODE_TEXT, ("ibstat",)),
+        (XID, Kind.NODE_TEXT, ("kernel-log",)),
+        (ERROR, Kind.NCCL_LOG, ()),
+    ],
+)
+def test_what_stands_in_the_middle_is_found(
+    tmp_path: Path, middle: bytes, kind: Kind, sources: tuple[str, ...], packer: str
+) -> None:
+    file = tmp_path / "job.out"
+    file.write_bytes(PACKERS[packer](FILLER + middle + FILLER))
+    (piece,) = gather([str(file)]).pieces
+    assert kind in piece.kinds
+    assert set(sources) <= set(piece.sources)
+
+
+@pytest.mark.parametrize("middle", [TABLE, IBSTAT, XID, ERROR])
+def test_standard_input_is_read_like_a_file(tmp_path: Path, middle: bytes) -> None:
+    data = FILLER + middle + FILLER
+    (tmp_path / "job.out").write_bytes(data)
+    (of_file,) = gather([str(tmp_path / "job.out")]).pieces
+    intake = gather(["-"], stdin=io.BytesIO(data))
+    (of_stream,) = intake.pieces
+    assert (of_stream.kinds, of_stream.sources) == (of_file.kinds, of_file.sources)
+    assert intake.stdin is not None
+    assert intake.stdin.read() == data
+
+
+def test_a_text_of_no_known_kind_stays_one(tmp_path: Path) -> None:
+    (tmp_path / "x.txt").write_bytes(FILLER + FILLER)
+    assert [piece.kinds for piece in gather([str(tmp_path / "x.txt")]).pieces] == [(Kind.TEXT,)]

@@ -1,0 +1,39 @@
+"""Literals of formats: a text that a source recognises holds one of them, so that it is asked."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.shown import ROOT
+from topodiag.evidence import registry
+from topodiag.evidence.heads import HEADS, possible
+from topodiag.evidence.interface import Blob
+
+FIELD = sorted((ROOT / "fixtures" / "field").glob("*.json"))
+
+
+def texts(path: Path) -> list[str]:
+    return [Blob("", given["text"].encode()).text for given in json.loads(path.read_text())["inputs"]]
+
+
+@pytest.mark.parametrize("part", range(8))
+def test_each_text_of_the_field_holds_a_literal_of_every_source_that_recognises_it(part: int) -> None:
+    missed = [
+        (path.stem, kind)
+        for path in FIELD[part::8]
+        for text in texts(path)
+        for kind in HEADS.keys() - possible(text)
+        if (source := registry.source(kind)) is not None and source.recognises(text[: registry.HEAD_CHARS])
+    ]
+    assert missed == []
+
+
+def test_every_line_is_of_a_source() -> None:
+    assert set(HEADS) <= set(registry.kinds())
+
+
+def test_a_text_without_any_literal_asks_for_no_source() -> None:
+    assert possible("lorem ipsum\n" * 10) == frozenset()

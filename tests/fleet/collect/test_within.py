@@ -1,0 +1,58 @@
+"""The time of the whole, shorter than that of a node: what came stays, and no node that was cut off is called hung."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from topodiag.app.probe import archive
+from topodiag.fleet.collect.interface import Request
+from topodiag.fleet.collect.run import collect
+from topodiag.fleet.collect.ssh import Ssh
+from topodiag.model.collect import Collection, State
+
+_SSH = """#!/bin/sh
+for word in "$@"; do
+  case $word in
+    refuses) echo "ssh: connect to host refuses port 22: Connection refused" >&2; exit 255 ;;
+    silent) exec sleep 60 ;;
+    *) last=$word ;;
+  esac
+done
+exec /bin/sh -c "$last"
+"""
+NODES = ("answers", "refuses", "silent")
+
+
+@pytest.fixture
+def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An ssh that runs the command here."""
+    place = tmp_path / "bin" / "ssh"
+    place.parent.mkdir()
+    place.write_text(_SSH)
+    place.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{place.parent}:{os.environ['PATH']}")
+
+
+def asked(to: Path, within_s: float) -> Collection:
+    return collect(Ssh(), NODES, str(to), Request(archive(), "", deadline_s=5.0), whole_s=within_s)
+
+
+@pytest.mark.usefixtures("program")
+def test_a_whole_shorter_than_the_time_of_a_node_keeps_what_came_and_says_what_did_not(tmp_path: Path) -> None:
+    done = asked(tmp_path / "to", 8.0)
+    assert [each.state for each in done.answers] == [State.ANSWERED, State.REFUSED, State.TIMED_OUT]
+    assert "Connection refused" in done.answers[1].why
+    assert "when the time of the whole was over" in done.answers[2].why
+    assert [each.name for each in (tmp_path / "to").glob("*.tar.gz")] == [done.answers[0].file]
+
+
+@pytest.mark.usefixtures("program")
+@pytest.mark.parametrize("within_s", [0.0, 0.2])
+def test_a_whole_of_no_time_ends_at_once_without_an_error(tmp_path: Path, within_s: float) -> None:
+    done = asked(tmp_path / "to", within_s)
+    assert done.answers[2].state is State.TIMED_OUT
+    assert done.stopped
+    assert not list((tmp_path / "to").glob("*.hung.tar.gz"))

@@ -1,0 +1,19 @@
+"""The use case of `topodiag explain EVENT` and `explain --line`: entries of the catalogue of sentences."""
+
+from __future__ import annotations
+
+from topodiag.evidence.signatures.engine import Refused, Taken, verdicts
+from topodiag.evidence.signatures.entry import Signature, catalogue
+
+
+def entries(name: str) -> tuple[Signature, ...]:
+    """The entries with this id, or all that say this event."""
+    return tuple(entry for entry in catalogue() if name in (entry.id, entry.says))
+
+
+def names() -> tuple[str, ...]:
+    """All events and all ids of entries, sorted."""
+    return tuple(sorted({name for entry in catalogue() for name in (entry.id, entry.says)}))
+
+
+__all__ = ["Refused", "Signature", "Taken", "entries", "names", "verdicts"]

@@ -1,0 +1,95 @@
+"""One of several alike beside the others: ranks, hosts, ports, GPUs, links. Comparisons of siblings are these two.
+
+A comparison says how many siblings it takes before one can be odd (`least`), which share of them must agree (`agree`)
+or may stand apart (`most`), how far apart is far (`factor`), and below which difference nobody cares (`floor`, in the
+unit of the values).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from math import inf
+from statistics import median
+from typing import Generic, TypeVar
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V", bound=Hashable)
+
+LEAST = 3
+"""Siblings below which nothing tells which one is odd."""
+HALF = 0.5
+QUARTER = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class Unlike(Generic[K, V]):
+    """`odd` have another value than the `count` of `of` siblings that have `usual`."""
+
+    usual: V
+    count: int
+    of: int
+    odd: tuple[K, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Far(Generic[K]):
+    """`odd` are far from `usual`, the median of all; `rest` is the median of the others."""
+
+    usual: float
+    rest: float
+    of: int
+    odd: tuple[K, ...]
+
+
+def majority(values: Iterable[V]) -> V | None:
+    """The value that more than half of the siblings have, or None when there is none."""
+    tally = Counter(values)
+    if not tally:
+        return None
+    value, count = tally.most_common(1)[0]
+    return value if count > HALF * tally.total() else None
+
+
+def unlike(values: Mapping[K, V], *, least: int = LEAST, agree: float = HALF) -> Unlike[K, V] | None:
+    """The siblings with another value than the one that more than `agree` of all have; None where they are fewer than
+    `least`, all agree, or too few agree."""
+    tally = Counter(values.values())
+    if len(values) < least or len(tally) < 2:
+        return None
+    usual, count = tally.most_common(1)[0]
+    if count <= agree * len(values):
+        return None
+    return Unlike(usual, count, len(values), tuple(key for key, value in values.items() if value != usual))
+
+
+def far(
+    values: Mapping[K, float],
+    *,
+    factor: float,
+    floor: float = 0.0,
+    least: int = LEAST,
+    most: float = QUARTER,
+    close: float = inf,
+) -> Far[K] | None:
+    """The siblings whose value is more than `factor` times the median (`factor` above 1), or less than that (below 1),
+    and more than `floor` away from it. None where there are fewer than `least`, where more than a part of `most` (one
+    at least) would be odd, or where one of the rest is further than `close` times from the median."""
+    if len(values) < least:
+        return None
+    usual = median(values.values())
+    above = factor > 1
+    odd = tuple(
+        key
+        for key, value in values.items()
+        if (value > factor * usual if above else value < factor * usual) and abs(value - usual) > floor
+    )
+    rest = [value for key, value in values.items() if key not in set(odd)]
+    if not odd or not rest or len(odd) > max(1, most * len(values)):
+        return None
+    spread = max(rest) > close * usual if above else min(rest) < usual / close
+    return None if spread else Far(usual, median(rest), len(values), odd)
+
+
+__all__ = ["Far", "Unlike", "far", "majority", "unlike"]

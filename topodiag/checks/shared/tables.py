@@ -1,0 +1,239 @@
+"""What tables of any script show: a part that is not as its siblings, or not as the table itself says it should be.
+
+Rows prove that they differ and nothing of why, so that each is a report of low confidence, like a sentence of a tool.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from topodiag.checks.shared.siblings import far, unlike
+from topodiag.model import tables
+from topodiag.model.events import Event, Trust
+from topodiag.model.node import Node
+from topodiag.model.tables import Row, Table
+from topodiag.words.fold import few
+from topodiag.words.states import BAD, GOOD
+from topodiag.words.units import in_mhz, in_ms
+
+BUSY_PERCENT = 50.0
+SLOW_SHARE = 0.5
+"""Share of the busy siblings' clock below which a busy GPU is slow: power caps keep it above."""
+TIMES, CLOSE, LEAST_MS = 2.0, 1.3, 20.0
+"""A rank is late in its own work at so many times the median, where the others are within `CLOSE` of it, and by so many
+milliseconds: below that no other rank waits long."""
+MOST_AGREE = 0.6
+"""Hosts of a list that must agree before one of them is odd."""
+MOST_SHOWN = 50
+_FAULT_OF_PART = {"nvlink": "nvlink.down", "gpu": "gpu.count_low", "port": "nic.missing"}
+_FAULT_OF_STATE = {"nvlink": "nvlink.down", "gpu": "gpu.lost", "port": "nic.port_down"}
+_FAULT_OF_SETUP = {
+    "mtu": "network.mtu",
+    "active mtu": "network.mtu",
+    "pkey": "network.pkey",
+    "gid index": "network.gid",
+}
+"""Others are of a lossless class."""
+_WIDTH = re.compile(r"Width x(\d{1,2})")
+_ON_STORAGE = re.compile(r"\A(?:nfs|rpc_wait|ll_|lustre|cl_|gpfs|ceph|beegfs|weka|fuse)")
+"""Functions of the kernel's clients of file systems."""
+_COMPONENTS = tuple((fault, re.compile(pattern)) for fault, pattern in (
+    ("nvlink.fabric", r"\bfabric\b|\bnv ?switch\b|\bimex\b"),
+    ("nvlink.down", r"\bnv ?links?\b"),
+    ("nic.port_down", r"\b(?:infini ?band|ib|hca|roce|rdma)\b.*\b(?:state|status|port|link)\b"),
+    ("gpu.memory", r"\b(?:gpu mem|ecc|remapped|hbm)"),
+    ("gpu.clocks", r"\b(?:thermal|slowdown|clocks?|throttl\w+)\b"),
+    ("gpudirect.module_missing", r"\bpeer ?mem\b"),
+    ("pcie.acs", r"\bacs\b"),
+    ("pcie.degraded", r"\bpcie?\b"),
+    ("storage.trouble", r"\b(?:nfs|lustre|gpfs|storage|mount)\b"),
+    ("gpu.count_low", r"\bgpu (?:counts?|lost|missing)\b"),
+))  # fmt: skip
+"""What a health agent's check is about, by the words of its name."""
+_SPLIT = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[\W_]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Odd:
+    """A row that shows a fault, by the kind of its event, in words with what the others have."""
+
+    fault: str
+    words: str
+    row: Row
+
+
+def reported_by_tables(node: Node) -> tuple[Event, ...]:
+    """What the tables of a node's evidence show, as reports of others."""
+    return tuple(
+        Event(odd.fault, "table", odd.words[:300], odd.row.origin, trust=Trust.PERSON)
+        for table in node.tables
+        for odd in [each for rule in _RULES for each in rule(table)][:MOST_SHOWN]
+    )
+
+
+def _said(table: Table, place: int) -> str:
+    return " ".join(table.rows[place].origin.text.split())[:200]
+
+
+def _whose(row: Row, place: int) -> str:
+    """What a row is of, in its own words."""
+    named = next(
+        (f"{name} {row.cells[name]}" for name in (tables.RANK, tables.GPU, tables.HOST) if name in row.cells), ""
+    )
+    return named or row.label or f"row {place + 1}"
+
+
+def _states(table: Table) -> Iterator[Odd]:
+    """A part that is down where nearly all others are up."""
+    for part, fault in _FAULT_OF_STATE.items():
+        words = {place: cell.strip().lower() for place, cell in table.column(f"{tables.STATE}{part}").items()}
+        is_bad = {place: word in BAD for place, word in words.items() if word in BAD or word in GOOD}
+        found = unlike(is_bad, agree=MOST_AGREE)
+        if found is not None and not found.usual:
+            for place in found.odd:
+                yield Odd(fault, f"{_said(table, place)}: {found.count} of {found.of} are not", table.rows[place])
+
+
+def _counts(table: Table) -> Iterator[Odd]:
+    """Fewer of a part than the table says there should be."""
+    for part, fault in _FAULT_OF_PART.items():
+        wanted = table.column(f"{tables.WANT}{part}")
+        for place, cell in table.column(f"{tables.HAVE}{part}").items():
+            has, wants = _number(cell), _number(wanted.get(place, ""))
+            if has is not None and wants is not None and 0 <= has < wants:
+                yield Odd(fault, f"{_said(table, place)}: {has:g} of {wants:g}", table.rows[place])
+
+
+def _memory(table: Table) -> Iterator[Odd]:
+    for place, cell in table.column(tables.UNCORRECTED).items():
+        if (_number(cell) or 0) >= 1:
+            yield Odd("gpu.memory", f"{_said(table, place)}: uncorrected errors {cell}", table.rows[place])
+
+
+def _clocks(table: Table) -> Iterator[Odd]:
+    """A busy GPU far slower than its busy siblings."""
+    loads = {place: _number(cell) for place, cell in table.column(tables.LOAD).items()}
+    clocks = {
+        place: mhz
+        for place, cell in table.column(tables.CLOCK).items()
+        if (mhz := _number(cell)) and (loads.get(place) or 0.0) >= BUSY_PERCENT
+    }
+    if (slow := far(clocks, factor=SLOW_SHARE)) is not None:
+        for place in slow.odd:
+            words = f"{_said(table, place)}: {in_mhz(clocks[place])}, {in_mhz(slow.usual)} on its busy siblings"
+            yield Odd("gpu.clocks", words, table.rows[place])
+
+
+def _late(table: Table) -> Iterator[Odd]:
+    """A rank whose own part of a step takes far longer than the others'. Of several steps the shortest counts: one may
+    hold a checkpoint."""
+    for name in table.columns:
+        if not name.startswith(tables.TIME):
+            continue
+        to_ms = 1.0 if name.endswith("ms") else 1000.0
+        places: dict[str, int] = {}
+        times: dict[str, float] = {}
+        for place, cell in table.column(name).items():
+            who, took = _whose(table.rows[place], place), _number(cell)
+            if took is not None and took * to_ms < times.get(who, float("inf")):
+                times[who], places[who] = took * to_ms, place
+        late = far(times, factor=TIMES, floor=LEAST_MS, close=CLOSE) if "rank" in " ".join(times).lower() else None
+        for who in late.odd if late is not None else ():
+            usual = in_ms(late.usual * 1000) if late is not None else ""
+            words = f"{who}: {name.removeprefix(tables.TIME)} {in_ms(times[who] * 1000)}, {usual} by the median"
+            yield Odd("job.rank_late", words, table.rows[places[who]])
+
+
+def _differ(table: Table) -> Iterator[Odd]:
+    """A host with another version or setting than most."""
+    for name in table.columns:
+        if name == tables.VERSION:
+            fault, least = "job.versions_differ", 0.5
+        elif name.startswith(tables.SETTING):
+            fault, least = "job.settings_differ", 0.5
+        elif name in tables.SETUP:
+            fault, least = _FAULT_OF_SETUP.get(name, "network.lossy"), MOST_AGREE
+        else:
+            continue
+        by_host = {place: cell.lower() for place, cell in table.column(name).items()}
+        hosts = [table.rows[place].cells.get(tables.HOST) or table.rows[place].label for place in by_host]
+        found = unlike(by_host, agree=least) if len(set(hosts)) == len(hosts) and all(hosts) else None
+        for place in found.odd if found is not None else ():
+            said = f"{_said(table, place)}: {found.count} of {found.of} have {found.usual}" if found is not None else ""
+            yield Odd(fault, said, table.rows[place])
+
+
+def _waits(table: Table) -> Iterator[Odd]:
+    """Processes that the kernel cannot end, in the client of a file system."""
+    states = table.column(tables.PROCESS_STATE)
+    stuck = [
+        place
+        for place, cell in table.column(tables.WAITS_IN).items()
+        if states.get(place, "").startswith("D") and _ON_STORAGE.match(cell)
+    ]
+    if stuck:
+        where = few(list(dict.fromkeys(table.rows[place].cells[tables.WAITS_IN] for place in stuck)))
+        yield Odd(
+            "storage.trouble", f"{_said(table, stuck[0])}: {len(stuck)} processes wait in {where}", table.rows[stuck[0]]
+        )
+
+
+def _links(table: Table) -> Iterator[Odd]:
+    """PCIe links narrower than both of their ends can be."""
+    can = table.column(tables.CAN)
+    for place, cell in table.column(tables.RUNS).items():
+        wide, runs = _WIDTH.search(can.get(place, "")), _WIDTH.search(cell)
+        if wide is not None and runs is not None and 0 < int(runs[1]) < int(wide[1]):
+            yield Odd("pcie.degraded", f"{_said(table, place)}: x{runs[1]} of x{wide[1]}", table.rows[place])
+
+
+def _devices(table: Table) -> Iterator[Odd]:
+    """Processes of one run of nccl-tests that call themselves the same rank: built without MPI, each measures alone."""
+    holders: dict[tuple[str, str, str], dict[str, int]] = defaultdict(dict)
+    for place, row in enumerate(table.rows):
+        if {tables.RANK, tables.HOST, tables.GPU, tables.PID} <= row.cells.keys():
+            rank, host = row.cells[tables.RANK], row.cells[tables.HOST]
+            holders[host, rank, row.cells[tables.GPU]][row.cells[tables.PID]] = place
+    for (host, rank, gpu), pids in holders.items():
+        if len(pids) > 1:
+            words = f"{len(pids)} processes on {host} call themselves rank {rank}, on device {gpu}"
+            yield Odd("gpu.shared", words, table.rows[max(pids.values())])
+    first = {host: places for (host, rank, _), places in holders.items() if rank == "0"}
+    several = [row for row in table.rows if (_number(row.cells.get(tables.STARTED, "")) or 0) > 1]
+    if several and len(first) > 1 and all(len(pids) == 1 for pids in first.values()):
+        words = f"{len(first)} processes of one command call themselves rank 0, on {few(list(first))}"
+        yield Odd("benchmark.ranks_alone", words, table.rows[max(max(pids.values()) for pids in first.values())])
+
+
+def _agents(table: Table) -> Iterator[Odd]:
+    """What a health agent calls ill itself."""
+    for row in table.rows:
+        cells = {name: row.cells.get(name, "").strip().lower() for name in (tables.VERDICT, tables.ILL, tables.WELL)}
+        if cells[tables.VERDICT] in BAD or cells[tables.ILL] == "true" or cells[tables.WELL] == "false":
+            said = row.cells.get(tables.SAYS, "")
+            about = row.cells.get(tables.COMPONENT, "")
+            named = f"{about} {said}" if about else said
+            fault = _component(about) or _component(said)
+            if fault:
+                yield Odd(fault, named, row)
+
+
+def _component(name: str) -> str:
+    words = " ".join(_SPLIT.sub(" ", name[:200]).lower().split())
+    return next((fault for fault, pattern in _COMPONENTS if pattern.search(words)), "")
+
+
+def _number(cell: str) -> float | None:
+    """The number that a cell begins with: `1980 MHz` is 1980."""
+    found = re.match(r"\s{0,20}\*{0,2}(-?\d{1,15}(?:\.\d{1,6})?)(?:\s{0,2}[A-Za-z%°]{1,5})?\*{0,2}\s{0,20}\Z", cell)
+    return float(found[1]) if found is not None else None
+
+
+_RULES: tuple[Callable[[Table], Iterator[Odd]], ...] = (
+    _states, _counts, _memory, _clocks, _late, _differ, _waits, _links, _devices, _agents,
+)  # fmt: skip
+
+__all__ = ["reported_by_tables"]

@@ -1,0 +1,40 @@
+"""Sentences of the catalogue in a text that nobody captured as a format: reports of the node."""
+
+from __future__ import annotations
+
+from topodiag.evidence.draft import NodeDraft
+from topodiag.evidence.interface import Blob, Parsed, Source
+from topodiag.evidence.signatures import engine
+from topodiag.model.events import Event, Scope
+from topodiag.model.topics import Topic
+
+OF_A_NODE = frozenset({Scope.NODE, Scope.DEVICE})
+
+
+class SentenceSource(Source[Event]):
+    """What programs, agents and persons report of a node or a device of it. It answers for nothing that is not said."""
+
+    kind = "sentences"
+    speaks_of = frozenset({Topic.SERVICES})
+    trust = 15
+    a_piece = "sentences that speak for themselves"
+
+    def recognises(self, head: str) -> bool:
+        return bool(_events(head.encode("utf-8", "replace"), ""))
+
+    def parse(self, blob: Blob) -> Parsed[Event]:
+        command = blob.item.command if blob.item is not None else ""
+        return Parsed(
+            records=_events(blob.text.encode("utf-8", "replace"), blob.name, command),
+            lines=blob.data.count(b"\n") + 1,
+        )
+
+    def fill(self, blob: Blob, parsed: Parsed[Event], draft: NodeDraft) -> None:
+        draft.reports.extend(parsed.records)
+
+
+def _events(data: bytes, name: str, command: str = "") -> list[Event]:
+    return [event for event in engine.read([data], name, command).events if event.scope in OF_A_NODE]
+
+
+__all__ = ["SentenceSource"]

@@ -1,0 +1,364 @@
+"""The engine: one pass over the bytes finds all literals, and each line that holds one is confirmed by its entry.
+
+It yields events and progress, and judges nothing. Memory is bounded by the number of different events, time by the
+number of lines that hold a literal.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache, lru_cache
+from itertools import groupby
+from math import isnan, nan
+
+from topodiag.evidence.signatures.denial import counts_none, denies, explains
+from topodiag.evidence.signatures.entry import Signature, compiled, family, literals
+from topodiag.evidence.signatures.fields import typed
+from topodiag.evidence.signatures.literals import Finder, finder
+from topodiag.evidence.signatures.windows import Window, windows
+from topodiag.evidence.signatures.wrappers import Unwrapped, unwrap, without_clock
+from topodiag.model.events import Event, Scope, Value
+from topodiag.model.progress import Progress
+from topodiag.model.provenance import MAX_QUOTE, Origin
+
+MOST_OF_ONE = 200
+"""Different events of one entry that are kept of a text, the first ones; what follows is only counted."""
+MAX_LINE = 8 << 10
+"""Bytes of a line around a literal that are looked at: no sentence is longer."""
+MAX_TEXT = 300
+"""Characters of the sentence that an event keeps."""
+Place = tuple[int, str]
+"""Number and text of a line."""
+OF_JOBS = frozenset({Scope.RANK, Scope.JOB, Scope.COMMUNICATOR})
+_SPACE = re.compile(r"\s+")
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What an entry reads out of a line."""
+
+    entry: Signature
+    line: Unwrapped
+    text: str
+    fields: Mapping[str, Value]
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Why an entry whose literal is in a line does not take it."""
+
+    entry: Signature
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sentences:
+    """The sentences of one text. `more` counts, by id of the entry, lines beyond MOST_OF_ONE."""
+
+    events: tuple[Event, ...] = ()
+    progress: tuple[Progress, ...] = ()
+    more: Mapping[str, int] = field(default_factory=dict)
+
+
+def read(blocks: Iterable[bytes], name: str, command: str = "") -> Sentences:
+    """The sentences of a text whose bytes these are. Never raises for content."""
+    reading = _Reading(name, command)
+    for window in windows(blocks):
+        reading.take(window)
+    return reading.result()
+
+
+def progress(blocks: Iterable[bytes], name: str) -> tuple[Progress, ...]:
+    """What advances in a text, and nothing else of it: the literals of that family alone are searched for."""
+    reading = _Reading(name, "", ("progress",))
+    for window in windows(blocks):
+        reading.take(window)
+    return reading.result().progress
+
+
+def verdicts(line: str) -> list[Taken | Refused]:
+    """What each entry whose literal is in this one line makes of it, those that take it first."""
+    data = line.encode("utf-8", "replace")
+    candidates = _candidates(frozenset(number for _, number in _finder().hits(data)))
+    bare = unwrap(line)
+    answers = [confirm(entry, bare, [bare.text], 0) for entry in candidates]
+    return sorted(answers, key=lambda answer: isinstance(answer, Refused))
+
+
+def confirm(entry: Signature, line: Unwrapped, lines: Sequence[str], at: int) -> Taken | Refused:
+    """Whether an entry takes a line: `lines` are the ones around, without wrappers, and `lines[at]` is the line."""
+    text = line.text
+    match = entry.pattern.search(text)
+    if match is None and entry.wraps > 1:
+        text = " ".join(part.strip() for part in lines[at : at + entry.wraps])
+        match = entry.pattern.search(text)
+    if match is None:
+        return Refused(entry, "the pattern does not fit")
+    if entry.unless and (other := compiled(entry.unless).search(text)) is not None:
+        return Refused(entry, f"`unless` fits: {other[0]!r}")
+    if explains(text, match.start()):
+        return Refused(entry, "the line explains the message")
+    if entry.denied and denies(text, match.start(), match.end()):
+        return Refused(entry, "the line denies it, supposes it, or gives advice")
+    if (near := entry.near) is not None:
+        around = "\n".join(lines[max(0, at - near.before) : at + near.after + 1])
+        if compiled(near.match).search(around) is None:
+            return Refused(entry, "`near` fits none of the lines around")
+    fields = typed(match.groupdict())
+    if counts_none(fields):
+        return Refused(entry, "it counts none")
+    shown = text if match.end() <= MAX_TEXT else text[match.start() :]
+    return Taken(entry, line, _SPACE.sub(" ", shown).strip()[:MAX_TEXT], fields)
+
+
+@cache
+def _finder(*names: str) -> Finder:
+    """Of the literals of these families, of all without names."""
+    return finder([literal.encode() for literal, _ in _places(*names)])
+
+
+@cache
+def _places(*names: str) -> tuple[tuple[str, tuple[tuple[str, int], ...]], ...]:
+    if not names:
+        return tuple(literals().items())
+    own = ((literal, tuple(place for place in places if place[0] in names)) for literal, places in literals().items())
+    return tuple((literal, places) for literal, places in own if places)
+
+
+@lru_cache(1024)
+def _candidates(numbers: frozenset[int], names: tuple[str, ...] = ()) -> list[Signature]:
+    """The entries that these literals may begin, those with the longest literal first."""
+    longest: dict[tuple[str, int], int] = {}
+    for number in numbers:
+        literal, places = _places(*names)[number]
+        for place in places:
+            entry = family(place[0])[place[1]]
+            if literal in entry.literals:
+                longest[place] = max(len(literal), longest.get(place, 0))
+    return [family(name)[place] for name, place in sorted(longest, key=lambda key: (-longest[key], key))]
+
+
+@lru_cache(1024)
+def _front(text: str) -> Unwrapped:
+    """What the wrappers before a sentence say."""
+    return unwrap(f"{text}.")
+
+
+@dataclass(slots=True)
+class _Count:
+    """Progress of one kind while it is read."""
+
+    number: int
+    first: Place
+    last: Place
+    first_s: float
+    last_s: float
+    gap_s: float = nan
+
+    def progress(self, kind: str, host: str, rank: int, origin: Callable[[Place], Origin]) -> Progress:
+        first, last = origin(self.first), origin(self.last)
+        return Progress(kind, self.number, first, last, self.first_s, self.last_s, self.gap_s, host, rank)
+
+    def add(self, place: Place, time_s: float) -> None:
+        self.number += 1
+        self.last = place
+        if isnan(time_s):
+            return
+        gap = time_s - self.last_s
+        if gap >= 0:
+            self.gap_s = gap if isnan(self.gap_s) else max(self.gap_s, gap)
+        self.first_s = time_s if isnan(self.first_s) else self.first_s
+        self.last_s = time_s
+
+
+Key = tuple[str, str, int, tuple[tuple[str, Value], ...]]
+
+
+class _Reading:
+    """What was met so far of one text."""
+
+    def __init__(self, name: str, command: str, families: tuple[str, ...] = ()) -> None:
+        self.name, self.command, self.families = name, command, families
+        self.events: dict[Key, tuple[Signature, Event]] = {}
+        self.of_entry: dict[str, int] = {}
+        self.more: dict[str, int] = {}
+        self.progress: dict[tuple[str, str, int], _Count] = {}
+        self.seen: set[str] = set()
+
+    def take(self, window: Window) -> None:
+        """All sentences that the window owns."""
+        data = window.data
+        owned = [hit for hit in _finder(*self.families).hits(data) if window.start <= hit[0] < window.stop]
+        number, counted, end_of_last = window.line, 0, -1
+        for (begin, end), hits in groupby(owned, key=lambda hit: _line_at(data, hit[0])):
+            found = list(hits)
+            if found[-1][0] < end_of_last:
+                continue  # a line of many literals that is longer than what is looked at
+            end_of_last = end
+            number += data.count(b"\n", counted, begin)
+            counted = begin
+            self._line(data, begin, end, number, {literal for _, literal in found})
+
+    def _line(self, data: bytes, begin: int, end: int, number: int, found: set[int]) -> None:
+        self.seen.update(_places(*self.families)[literal][0] for literal in found)
+        raw = data[begin:end].decode("utf-8", "replace")
+        candidates = _candidates(frozenset(found), self.families)
+        if candidates and all(entry.counts for entry in candidates):
+            return self._advance(candidates, raw, number)
+        line = unwrap(raw)
+        self._end(found, line)
+        taken = False
+        for entry in candidates:
+            if taken and not entry.also:
+                continue
+            before, after = _reach(entry)
+            lines = _around(data, begin, end, before, after)
+            answer = confirm(entry, line, lines, len(lines) - 1 - after if after else len(lines) - 1)
+            if isinstance(answer, Refused) and raw.lstrip()[:1] == "{":
+                # Of an object the message was read; the sentence may stand in another member, or a text inside one.
+                whole = raw.replace("\\", "")
+                answer = confirm(entry, replace(line, text=whole), [whole], 0)
+            if isinstance(answer, Taken):
+                taken = taken or not entry.also
+                self._add(answer, (number, raw))
+
+    def _advance(self, candidates: Sequence[Signature], raw: str, number: int) -> None:
+        """A line that counts, and says nothing else. What stands before the sentence is unwrapped once for all lines
+        that differ in their clock only: there is one for each step."""
+        for entry in candidates:
+            match = entry.pattern.search(raw)
+            if match is not None:
+                before, time_s = without_clock(raw[: match.start()])
+                front = _front(before[:MAX_TEXT])
+                self._count(entry, front.host, front.rank, (number, raw), time_s)
+
+    def _count(self, entry: Signature, host: str, rank: int, place: Place, time_s: float) -> None:
+        count = self.progress.get((entry.says, host, rank))
+        if count is None:
+            self.progress[entry.says, host, rank] = _Count(1, place, place, time_s, time_s)
+        else:
+            count.add(place, time_s)
+
+    def _origin(self, place: Place) -> Origin:
+        return Origin(self.name, place[0], place[1].strip()[:MAX_QUOTE], self.command)
+
+    def _add(self, taken: Taken, place: Place) -> None:
+        entry, line = taken.entry, taken.line
+        host = str(taken.fields.get("host", line.host))
+        rank = int(taken.fields.get("rank", line.rank))
+        if entry.counts:
+            return self._count(entry, host, rank, place, line.time_s)
+        key = (entry.id, host, rank, tuple(sorted(taken.fields.items())))
+        if key in self.events:
+            event = self.events[key][1]
+            self.events[key] = (entry, replace(event, count=event.count + 1))
+        elif self.of_entry.get(entry.id, 0) >= MOST_OF_ONE:
+            self.more[entry.id] = self.more.get(entry.id, 0) + 1
+        else:
+            self.of_entry[entry.id] = self.of_entry.get(entry.id, 0) + 1
+            event = Event(
+                entry.says, entry.id, taken.text, self._origin(place), taken.fields, entry.scope, entry.trust, host,
+                rank, line.pid, line.time_s,
+            )  # fmt: skip
+            self.events[key] = (entry, event)
+
+    def _end(self, found: Iterable[int], line: Unwrapped) -> None:
+        """Drops the events that this line says are over."""
+        if not self.events:
+            return
+        present = {_places(*self.families)[literal][0] for literal in found}
+        for key, (entry, event) in list(self.events.items()):
+            if entry.over is None or entry.over.literal not in present:
+                continue
+            match = compiled(entry.over.match).search(line.text)
+            if match is not None and _agree(event.fields, typed(match.groupdict())):
+                del self.events[key]
+
+    def result(self) -> Sentences:
+        events = tuple(event for entry, event in self.events.values() if self._holds(entry))
+        progress = tuple(
+            count.progress(kind, host, rank, self._origin) for (kind, host, rank), count in self.progress.items()
+        )
+        return Sentences(tuple(sorted(events, key=lambda event: event.origin.line or 0)), progress, dict(self.more))
+
+    def _holds(self, entry: Signature) -> bool:
+        """Whether the whole text has what the entry wants of it."""
+        return (not entry.needs or any(literal in self.seen for literal in entry.needs)) and not any(
+            literal in self.seen for literal in entry.excludes
+        )
+
+
+def _line_at(data: bytes, at: int) -> tuple[int, int]:
+    """Where the line around this byte begins and ends, at most MAX_LINE of it."""
+    begin = data.rfind(b"\n", max(0, at - MAX_LINE // 2), at) + 1 or max(0, at - MAX_LINE // 2)
+    end = data.find(b"\n", at, begin + MAX_LINE)
+    return begin, end if end >= 0 else min(len(data), begin + MAX_LINE)
+
+
+def _reach(entry: Signature) -> tuple[int, int]:
+    """Lines before and behind that an entry asks for."""
+    near = entry.near
+    return (near.before if near else 0), max(near.after if near else 0, entry.wraps - 1)
+
+
+def _around(data: bytes, begin: int, end: int, before: int, after: int) -> list[str]:
+    """The line with those around it, without wrappers; those behind are as many as asked, empty at the end."""
+    start = begin
+    for _ in range(before):
+        if start == 0:
+            break
+        start = data.rfind(b"\n", max(0, start - 1 - MAX_LINE), start - 1) + 1
+    above = data[start:begin].split(b"\n")[:-1] if start < begin else []
+    below: list[bytes] = []
+    at = end
+    for _ in range(after):
+        stop = data.find(b"\n", at + 1, at + 1 + MAX_LINE)
+        stop = stop if stop >= 0 else min(len(data), at + 1 + MAX_LINE)
+        below.append(data[at + 1 : stop])
+        at = stop
+    return [unwrap(raw.decode("utf-8", "replace")).text for raw in (*above, data[begin:end], *below)]
+
+
+def _agree(first: Mapping[str, Value], second: Mapping[str, Value]) -> bool:
+    return all(first[name] == second[name] for name in first.keys() & second.keys())
+
+
+@lru_cache(4096)
+def of_job(text: str) -> tuple[Taken, ...]:
+    """All entries about ranks and jobs that take a line of a job's output as it stands, in the order of the catalogue:
+    an entry stands before others that its words fit as well."""
+    data = text.encode("utf-8", "replace")
+    places = {place for _, number in _finder().hits(data) for place in _places()[number][1]}
+    bare = Unwrapped(text)
+    answers = (
+        confirm(entry, bare, [text], 0)
+        for name, place in sorted(places)
+        if (entry := family(name)[place]).scope in OF_JOBS and any(literal in text for literal in entry.literals)
+    )
+    return tuple(answer for answer in answers if isinstance(answer, Taken))
+
+
+def of_line(line: str) -> Iterator[Taken]:
+    """The entries that take this one line, as `read` would choose them."""
+    taken = False
+    for answer in verdicts(line):
+        if isinstance(answer, Taken) and (answer.entry.also or not taken):
+            taken = taken or not answer.entry.also
+            yield answer
+
+
+__all__ = [
+    "MOST_OF_ONE",
+    "OF_JOBS",
+    "Refused",
+    "Sentences",
+    "Taken",
+    "confirm",
+    "of_job",
+    "of_line",
+    "progress",
+    "read",
+    "verdicts",
+]

@@ -1,0 +1,151 @@
+"""The entry of the catalogue, and how its files are loaded: one TOML file a family, only where a literal of it is met.
+
+`catalogue/literals.json` holds the literals of all families, so that a text which none of them is in costs no parsing
+of TOML and no pattern. `tools/build_signatures.py` writes it; a test holds it against the entries.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+import msgspec
+
+from topodiag.model.events import Scope, Trust
+
+FOLDER = Path(__file__).parent / "catalogue"
+INDEX = FOLDER / "literals.json"
+
+
+class Near(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A pattern that must be found in the lines around: at most `before` lines above, `after` lines below."""
+
+    match: str
+    before: int = 0
+    after: int = 0
+
+
+class Over(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A later line that ends the event: it holds the literal and fits the pattern. Fields that both name must agree."""
+
+    literal: str
+    match: str
+
+
+class Signature(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One sentence. `docs/contributing.md`, section "A sentence", explains each key."""
+
+    id: str
+    says: str
+    source: str | tuple[str, ...]
+    literal: str | tuple[str, ...]
+    match: str
+    shows: tuple[str, ...]
+    silent: tuple[str, ...]
+    trust: Trust = Trust.PROGRAM
+    scope: Scope = Scope.NODE
+    unless: str = ""
+    near: Near | None = None
+    text_has: str | tuple[str, ...] = ()
+    text_lacks: str | tuple[str, ...] = ()
+    wraps: int = 1
+    over: Over | None = None
+    counts: bool = False
+    also: bool = False
+    denied: bool = True
+    """Whether words of denial, condition and advice on the line silence the entry. False where the sentence is a fixed
+    one that holds such a word itself."""
+
+    @property
+    def literals(self) -> tuple[str, ...]:
+        return _several(self.literal)
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        return _several(self.source)
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Literals of which the text must hold one; () for none."""
+        return _several(self.text_has)
+
+    @property
+    def excludes(self) -> tuple[str, ...]:
+        """Literals of which the text must hold none."""
+        return _several(self.text_lacks)
+
+    @property
+    def pattern(self) -> re.Pattern[str]:
+        return compiled(self.match)
+
+
+def _several(value: str | tuple[str, ...]) -> tuple[str, ...]:
+    return (value,) if isinstance(value, str) else value
+
+
+class Family(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    signature: tuple[Signature, ...]
+
+
+@cache
+def compiled(pattern: str) -> re.Pattern[str]:
+    """Patterns are written without anchors: they are searched for on the line."""
+    return re.compile(pattern, re.MULTILINE)
+
+
+def families() -> tuple[str, ...]:
+    return tuple(sorted(path.stem for path in FOLDER.glob("*.toml")))
+
+
+@cache
+def family(name: str) -> tuple[Signature, ...]:
+    """The entries of a family in the order of the file. Raises msgspec.ValidationError for a file that is none."""
+    return msgspec.toml.decode((FOLDER / f"{name}.toml").read_bytes(), type=Family).signature
+
+
+def catalogue() -> tuple[Signature, ...]:
+    """All entries of all families."""
+    return tuple(entry for name in families() for entry in family(name))
+
+
+@cache
+def literals() -> Mapping[str, tuple[tuple[str, int], ...]]:
+    """Each literal with the entries that it may begin: their family and their place in its file."""
+    index: dict[str, list[tuple[str, int]]] = msgspec.json.decode(
+        INDEX.read_bytes(), type=dict[str, list[tuple[str, int]]]
+    )
+    return {literal: tuple(places) for literal, places in index.items()}
+
+
+def literals_of(*names: str) -> tuple[bytes, ...]:
+    """The literals of these families, without reading their entries."""
+    return tuple(literal.encode() for literal, places in literals().items() if any(name in names for name, _ in places))
+
+
+def index_of(entries: Mapping[str, tuple[Signature, ...]]) -> dict[str, list[tuple[str, int]]]:
+    """The content of `literals.json` for these families: `over`, `text_has` and `text_lacks` are literals too."""
+    index: dict[str, list[tuple[str, int]]] = {}
+    for name, signatures in sorted(entries.items()):
+        for place, entry in enumerate(signatures):
+            extra = [entry.over.literal] if entry.over is not None else []
+            for literal in (*entry.literals, *extra, *entry.needs, *entry.excludes):
+                if (name, place) not in index.setdefault(literal, []):
+                    index[literal].append((name, place))
+    return dict(sorted(index.items()))
+
+
+__all__ = [
+    "INDEX",
+    "Near",
+    "Over",
+    "Signature",
+    "catalogue",
+    "compiled",
+    "families",
+    "family",
+    "index_of",
+    "literals",
+    "literals_of",
+]

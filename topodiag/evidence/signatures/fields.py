@@ -1,0 +1,75 @@
+"""The fields that a sentence may name, with their types. A field that does not parse costs the field, not the event."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from topodiag.model.busid import normalise_bus_id
+from topodiag.model.events import NO_FIELDS, Value
+
+MAX_TEXT = 300
+"""Characters that are kept of a field of text."""
+
+
+def _whole(text: str) -> int | None:
+    digits = text.strip().replace(",", "")
+    if len(digits) > 19:
+        return None
+    try:
+        return int(digits, 16 if digits[:2].lower() == "0x" else 10)
+    except ValueError:
+        return None
+
+
+def _decimal(text: str) -> float | None:
+    try:
+        return float(text.strip().replace(",", "")[:40])
+    except ValueError:
+        return None
+
+
+def _text(text: str) -> str | None:
+    return text.strip()[:MAX_TEXT] or None
+
+
+FIELDS: Mapping[str, Callable[[str], Value | None]] = {
+    "gpu": _whole,
+    "bus_id": normalise_bus_id,
+    "nic": _text,
+    "port": _whole,
+    "rank": _whole,
+    "ranks": _text,
+    "host": _text,
+    "pid": _whole,
+    "peer": _text,
+    "address": _text,
+    "code": _whole,
+    "reason": _text,
+    "count": _whole,
+    "expected": _whole,
+    "seconds": _decimal,
+    "collective": _text,
+    "sequence": _whole,
+    "size": _text,
+    "path": _text,
+    "variable": _text,
+    "value": _text,
+    "version": _text,
+    "module": _text,
+    "name": _text,
+    "local_rank": _whole,
+}
+"""Seconds are seconds; `size` and `value` stay as they are written."""
+
+
+def typed(groups: Mapping[str, str | None]) -> Mapping[str, Value]:
+    """The named groups of a match as values of their types."""
+    if not groups:
+        return NO_FIELDS
+    values = {
+        name: value for name, text in groups.items() if text is not None and (value := FIELDS[name](text)) is not None
+    }
+    return values or NO_FIELDS
+
+
+__all__ = ["FIELDS", "typed"]

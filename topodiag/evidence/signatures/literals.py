@@ -1,0 +1,103 @@
+"""Where fixed bytes stand in a text: all literals in one pass by hyperscan, or one after the other where it is missing.
+
+Both give the same answers, which a test holds. hyperscan (Vectorscan inside) has wheels for x86-64 and aarch64.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+Hit = tuple[int, int]
+"""Where a literal begins in the block, and its number."""
+
+
+class Finder(ABC):
+    """Finds each occurrence of each of its literals, overlapping ones too; of each the first one found where `once`
+    is wanted."""
+
+    def __init__(self, literals: Sequence[bytes], once: bool = False) -> None:
+        self.literals = tuple(literals)
+        self.once = once
+
+    @abstractmethod
+    def hits(self, block: bytes) -> list[Hit]:
+        """All occurrences, in the order in which they begin."""
+
+    @abstractmethod
+    def any(self, block: bytes) -> bool:
+        """Whether any of them stands in the block; nothing is read behind the first."""
+
+
+class OnePass(Finder):
+    """By hyperscan, in literal mode: 3 GB/s of CPU time for 1,000 literals."""
+
+    def __init__(self, literals: Sequence[bytes], once: bool = False) -> None:
+        super().__init__(literals, once)
+        import hyperscan  # noqa: PLC0415 - only where it is installed
+
+        self._lengths = [len(literal) for literal in self.literals]
+        self._database: Any = None
+        if self.literals:
+            self._database = hyperscan.Database()
+            count = len(self.literals)
+            self._database.compile(
+                expressions=list(self.literals),
+                ids=list(range(count)),
+                elements=count,
+                flags=[hyperscan.HS_FLAG_SINGLEMATCH if once else 0] * count,
+                literal=True,
+            )
+
+    def hits(self, block: bytes) -> list[Hit]:
+        found: list[Hit] = []
+        if self._database is None or not block:
+            return found
+        lengths, add = self._lengths, found.append
+
+        def on_match(number: int, _start: int, end: int, _flags: int, _context: object) -> None:
+            add((end - lengths[number], number))
+
+        self._database.scan(block, match_event_handler=on_match)
+        found.sort()
+        return found
+
+    def any(self, block: bytes) -> bool:
+        if self._database is None or not block:
+            return False
+        import hyperscan  # noqa: PLC0415 - only where it is installed
+
+        try:
+            self._database.scan(block, match_event_handler=lambda *_: True)
+        except hyperscan.ScanTerminated:
+            return True
+        return False
+
+
+class OneByOne(Finder):
+    """By `bytes.find`, a literal at a time."""
+
+    def hits(self, block: bytes) -> list[Hit]:
+        found: list[Hit] = []
+        for number, literal in enumerate(self.literals):
+            at = block.find(literal)
+            while at >= 0:
+                found.append((at, number))
+                at = block.find(literal, at + 1) if not self.once else -1
+        found.sort()
+        return found
+
+    def any(self, block: bytes) -> bool:
+        return any(literal in block for literal in self.literals)
+
+
+def finder(literals: Sequence[bytes], once: bool = False) -> Finder:
+    """The faster of the two that this machine has."""
+    try:
+        return OnePass(literals, once)
+    except ImportError:
+        return OneByOne(literals, once)
+
+
+__all__ = ["Finder", "Hit", "OneByOne", "OnePass", "finder"]

@@ -1,0 +1,201 @@
+"""What launchers, schedulers and loggers put around a line, taken off once for all readers of sentences.
+
+    [1,3]<stdout>: ...                       Open MPI --tag-output          rank 3
+    3: ...                                   srun --label                   rank 3
+    [rank3]: ...                             torch                          rank 3
+    (RayWorker pid=81, ip=10.0.0.4) ...      Ray                            pid, host
+    (Worker_TP0 pid=593) ...                 vLLM                           pid
+    [pod/trainer-0/main] ...                 kubectl logs --prefix          host
+    gpu-001: ...                             pdsh, clush                    host
+    2026-03-02T07:02:11+0000 n1 kernel: ...  journalctl -o short-iso        time, host
+    Mar  2 07:02:11 n1 kernel: ...           syslog                         host
+    2026-03-02T07:02:11.5Z stdout F ...      CRI                            time
+    {"time": ..., "host": ..., "msg": ...}   JSON lines, journald exports   time, host, pid
+
+A wrapper inside a wrapper is taken off too. What is left is the sentence.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from math import isnan, nan
+from typing import Any
+
+import msgspec
+
+MAX_LAYERS = 5
+MAX_DEPTH = 4
+"""Objects inside objects that are looked through for a message."""
+_ANSI = re.compile(r"\x1b(?:\[[0-9;?]{0,20}[A-Za-z]|\][^\x07\x1b]{0,200}(?:\x07|\x1b\\)|[()][A-Z0-9])|\x00+")
+
+_CLOCK = (
+    r"(?P<year>\d{4})[-/](?P<month>\d\d)[-/](?P<day>\d\d)[T _](?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)"
+    r"(?:[.,](?P<part>\d{1,9}))?(?P<zone> ?(?:Z|UTC|[+-]\d\d:?\d\d))?"
+)
+_PARTS = ("year", "month", "day", "hour", "minute", "second")
+_HOST = r"[A-Za-z0-9](?:[\w.-]{0,251}[A-Za-z0-9])?"
+_LAYERS = tuple(
+    re.compile(pattern)
+    for pattern in (
+        r"\[\d{1,6},(?P<rank>\d{1,7})\](?:\[[^\]\s]{1,80}\])?<std(?:out|err|diag)>: ?",
+        r"\[rank ?(?P<rank>\d{1,7})\]: ?",
+        r"\[default\d{1,6}\]: ?",
+        r" {0,6}(?P<rank>\d{1,6}): ",
+        r"(?:\x20{0,4})\((?=[^()]{0,200}\bpid=)[^()]{0,200}?\bpid=(?P<pid>\d{1,10})(?:, ip=(?P<host>[\w.:-]{2,64}))?\)"
+        r"(?: \[repeated \d{1,9}x[^\]]{0,120}\])? ?",
+        r"\[pod/(?P<host>[\w.-]{1,253})/[\w.-]{1,63}\] ",
+        rf"{_CLOCK} std(?:out|err) [FP] ",
+        rf"{_CLOCK} (?P<host>{_HOST}) [\w./()@-]{{1,64}}(?:\[(?P<pid>\d{{1,10}})\])?: ",
+        r"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d "
+        rf"(?P<host>{_HOST}) [\w./()@-]{{1,64}}(?:\[(?P<pid>\d{{1,10}})\])?: ",
+        rf"(?:\x20{{0,2}}\| )?\[?{_CLOCK}\]?(?: \||:)? {{0,4}}",
+        r"\[ {0,10}(?P<boot>\d{1,10}\.\d{6})\] ",
+        r"<\d{1,3}>(?=\[)",
+        r"[EWIFC](?P<month>\d\d)(?P<day>\d\d) (?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)(?:\.(?P<part>\d{1,9}))? "
+        r"{1,6}(?P<pid>\d{1,10}) [\w./-]{1,200}:\d{1,7}\] ",
+        r"[\w.-]{1,80}-\d{1,6} {1,40}\| ",
+        r"> ",
+        r" {0,6}(?!\d{1,2}:|[A-Z][a-z]{2,12}:)(?P<host>(?=[\w.-]{0,253}\d)[A-Za-z][\w.-]{0,253}): (?=\S)",
+    )
+)
+"""Tried in this order, again after each that fits. A name before a colon is a host only where a digit is in it: words
+that end so (`Error: `, `modprobe: `) belong to the sentence."""
+
+_MESSAGES = ("MESSAGE", "message", "msg", "log", "text", "line", "event", "body", "jsonPayload", "textPayload", "_raw")
+_HOSTS = ("_HOSTNAME", "host", "hostname", "node", "nodename", "node_name", "Hostname")
+_TIMES = ("__REALTIME_TIMESTAMP", "time", "timestamp", "ts", "@timestamp", "asctime")
+_PIDS = ("_PID", "pid", "process_id")
+_RANKS = ("rank", "global_rank")
+_ISO = re.compile(_CLOCK)
+
+
+@dataclass(frozen=True, slots=True)
+class Unwrapped:
+    """The sentence of a line, and what its wrappers say: "" and -1 for nothing, NaN for no time. `time_s` is seconds
+    since the epoch, a clock without a zone read as UTC, or since boot where the kernel stamped it."""
+
+    text: str
+    host: str = ""
+    rank: int = -1
+    pid: int = -1
+    time_s: float = nan
+
+
+def without_ansi(text: str) -> str:
+    """The text without colours, other sequences of terminals, and NULs."""
+    return _ANSI.sub("", text) if "\x1b" in text or "\0" in text else text
+
+
+def unwrap(line: str) -> Unwrapped:
+    """The line without its wrappers. The innermost host and rank count: a container knows better than its shell."""
+    result = Unwrapped(without_ansi(line).rstrip("\r\n"))
+    for _ in range(MAX_LAYERS):
+        inner = _from_json(result) if result.text.lstrip()[:1] == "{" else _without_layer(result)
+        if inner is None:
+            break
+        result = inner
+    return result
+
+
+def without_clock(text: str) -> tuple[str, float]:
+    """The text without the first clock in it, and the clock as seconds since the epoch; NaN where there is none."""
+    match = _ISO.search(text)
+    if match is None:
+        return text, nan
+    return text[: match.start()] + text[match.end() :], seconds_of(match.groupdict())
+
+
+def _without_layer(line: Unwrapped) -> Unwrapped | None:
+    for layer in _LAYERS:
+        match = layer.match(line.text)
+        if match is not None and match.end():
+            return _with(line, match.groupdict(), line.text[match.end() :])
+    return None
+
+
+def _with(line: Unwrapped, groups: Mapping[str, str | None], text: str) -> Unwrapped:
+    time_s = float(boot) if (boot := groups.get("boot")) else seconds_of(groups)
+    return replace(
+        line,
+        text=text,
+        host=groups.get("host") or line.host,
+        rank=int(groups.get("rank") or line.rank),
+        pid=int(groups.get("pid") or line.pid),
+        time_s=line.time_s if isnan(time_s) else time_s,
+    )
+
+
+def seconds_of(groups: Mapping[str, str | None]) -> float:
+    """The clock of a match as seconds since the epoch; NaN without a year, and for a date that is none."""
+    if not groups.get("year"):
+        return nan
+    try:
+        year, month, day, hour, minute, second = (int(groups[name] or 0) for name in _PARTS)
+        whole = datetime(year, month, day, hour, minute, second, tzinfo=UTC).timestamp()
+    except ValueError:
+        return nan
+    zone = (groups.get("zone") or "").strip()
+    if zone[:1] in ("+", "-"):
+        whole -= (3600 * int(zone[1:3]) + 60 * int(zone[-2:])) * (1 if zone[0] == "+" else -1)
+    return whole + (float(f"0.{groups['part']}") if groups.get("part") else 0.0)
+
+
+def _from_json(line: Unwrapped) -> Unwrapped | None:
+    """The message of a JSON object, which may stand in an object inside it."""
+    try:
+        value = msgspec.json.decode(line.text.strip())
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return None
+    if not isinstance(value, dict):
+        return None
+    objects = list(_objects(value, 0))
+    message = next((text for held in objects if (text := _first(held, _MESSAGES))), "")
+    if not message:
+        return None
+    return Unwrapped(
+        without_ansi(message).rstrip("\r\n").replace("\n", " "),
+        next((text for held in objects if (text := _first(held, _HOSTS))), line.host),
+        _number(objects, _RANKS, line.rank),
+        _number(objects, _PIDS, line.pid),
+        _time(objects, line.time_s),
+    )
+
+
+def _objects(value: dict[str, Any], depth: int) -> Iterator[dict[str, Any]]:
+    yield value
+    for inner in value.values():
+        if isinstance(inner, dict) and depth < MAX_DEPTH:
+            yield from _objects(inner, depth + 1)
+
+
+def _first(held: Mapping[str, Any], names: tuple[str, ...]) -> str:
+    return next((text for name in names if isinstance(text := held.get(name), str) and text.strip()), "")
+
+
+def _number(objects: list[dict[str, Any]], names: tuple[str, ...], default: int) -> int:
+    for held in objects:
+        for name in names:
+            text = str(held.get(name, ""))
+            if text.isascii() and text.isdigit() and len(text) <= 10:
+                return int(text)
+    return default
+
+
+def _time(objects: list[dict[str, Any]], default: float) -> float:
+    """ISO time, seconds since the epoch, or journald's microseconds."""
+    for held in objects:
+        for name in _TIMES:
+            value = held.get(name)
+            if isinstance(value, str) and (match := _ISO.search(value)) is not None:
+                return seconds_of(match.groupdict())
+            if name == "__REALTIME_TIMESTAMP" and isinstance(value, str) and value.isascii() and value.isdigit():
+                return int(value[:18]) / 1e6
+            if isinstance(value, (int, float)) and not isinstance(value, bool) and 1e9 < value < 1e11:
+                return float(value)
+    return default
+
+
+__all__ = ["Unwrapped", "seconds_of", "unwrap", "without_ansi", "without_clock"]

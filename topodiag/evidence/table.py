@@ -1,0 +1,360 @@
+"""The one reader of tables: what any script prints of GPUs, links, ports, ranks or hosts in rows.
+
+    GPU  links_active  links_expected        a header and cells: parted by commas, bars, tabs, blanks
+    3    14            18
+
+    CA 'mlx5_1'  State: Down  Rate: 10       rows of names and values, behind a label or without one
+    n3: NCCL_ALGO=Ring                       what several hosts print, one line each
+
+    [{"component": "fabric-manager", "health": "Unhealthy"}]         objects of JSON, also one a line or in a string
+
+A column is kept where its name is one that checks ask for (`columns_of`). Whether a cell is good or bad is not asked
+here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+import msgspec
+
+from topodiag.evidence.draft import NodeDraft
+from topodiag.evidence.interface import Blob, Parsed, Source
+from topodiag.evidence.nccl_tests.header import device_of
+from topodiag.evidence.table_columns import columns_of, words_of_name
+from topodiag.model.tables import (
+    COMPONENT,
+    GPU,
+    HOST,
+    ILL,
+    PID,
+    RANK,
+    SETTING,
+    STARTED,
+    TIME,
+    VERDICT,
+    VERSION,
+    WELL,
+    Row,
+    Table,
+)
+from topodiag.model.topics import Topic
+
+MAX_LINE = 1000
+MAX_LINES = 20_000
+"""Lines of a text that are looked at: a table that somebody hands over is shorter."""
+MAX_ROWS = 4096
+MAX_COLUMNS = 40
+MAX_DEPTH = 24
+MAX_JSON = 1 << 20
+"""Characters of a JSON text that is read as a whole."""
+
+_Cells = tuple[int, str, list[str]]
+"""A row: the number of its line, what stands before its cells, and these."""
+Found = tuple[list[str], list[_Cells]]
+"""The names of a table, and its rows."""
+
+_SPLITS = (
+    re.compile(r"\s{0,20},\s{0,20}"),
+    re.compile(r"\s{0,20}\|\s{0,20}"),
+    re.compile(r"\t\s{0,20}|\s{2,40}"),
+    re.compile(r"\s{1,40}"),
+)
+"""How cells are parted, the clearest first."""
+_EDGE = ' \t|#>\r"'
+_RULE = frozenset(" \t+-=|_:")
+_NUMBER = re.compile(r"-?\d{1,18}(?:\.\d{1,9})?")
+_PARTS = re.compile(r"\t\s{0,40}|\s{2,40}|\s{0,20}[|;]\s{0,20}")
+_FIELD = re.compile(r"([A-Za-z][\w ./-]{0,50}?)\s{0,3}(?::|=)\s{0,3}(\S.{0,80}?)\s{0,20}\Z")
+_PAIR = re.compile(r"(?<![\w./-])([A-Za-z][\w.]{1,60})=(\[[^\]\n]{1,80}\]|\"[^\"\n]{1,80}\"|[^\s,;\"\[]{1,80})")
+_TIMED = re.compile(
+    r"([A-Za-z][A-Za-z_/-]{0,30}(?: [A-Za-z]{2,20}){0,2})[ :=]{1,3}(?:took )?(\d{1,8}(?:\.\d{1,6})?) ?(ms|s)\b"
+)
+_LABEL = re.compile(r"\s{0,12}([\w.:'\"/ -]{1,80}?)\s{0,3}(?::|->|=>)?\s{0,20}\Z")
+_ONE_VALUE = re.compile(
+    r"\s{0,12}([A-Za-z][\w.-]{0,62})\s{0,3}: ?(\(?\d{1,4}(?:\.\d{1,5}|, ?\d{1,5}){1,3}(?:[+.-][\w.]{1,20})?\)?)\s*\Z"
+)
+"""`n3: (2, 18, 1)`: what each host prints of a version."""
+_ANSWERS = re.compile(r"([A-Za-z][\w.-]{0,62}) \| (?:CHANGED|SUCCESS|FAILED)\b.{0,40}>>\s*\Z")
+"""Ansible's head of what one host printed."""
+_SPOKEN_OF = re.compile(r"n?ccl|torch|driver|cuda|ofed|firmware|\bfw\b|version", re.IGNORECASE)
+_RUN_BEGAN = re.compile(r"#\s{1,40}size\s{1,40}count\s|#\s{1,40}\(B\)\s|# Out of bounds values")
+"""A run of nccl-tests has listed its devices: what is listed after it is of the next run."""
+_OWN_FORMS = re.compile(r"\A\s{0,64}\{\s{0,64}\"(?:schema|schema_version|format|nccl_version)\"|\"DCGM ")
+"""JSON that has a reader of its own."""
+_IN_ANY_TEXT = re.compile(
+    r"^[ \t]{0,12}(?:#[ \t]{1,4}Rank |(?i:(?:global[ _])?rank)"
+    r"|[A-Za-z][\w.-]{0,62}[ \t]{0,3}: ?(?:\(?\d{1,4}[.,]|[A-Z_]{2,12}_))"
+    r"|^[\w.-]{2,63} \| (?:CHANGED|SUCCESS)"
+    r"|\"(?:[Hh]ealth|[Hh]ealthy|is_?[Ff]atal|is_?[Uu]nhealthy|status|verdict|result|ok|passed)\\{0,3}\"\s{0,4}:",
+    re.MULTILINE,
+)
+"""In every text with rows of ranks or hosts, or with the objects of a health agent."""
+_COMMAND = re.compile(
+    r"\b(?:mpirun|mpiexec(?:\.hydra)?|orterun|prun|srun)\b(?P<options>.{1,800}?)(?:[\s/]|=)\w{2,40}_perf\b"
+)
+_COUNT = re.compile(r"\s(?:-n|-np|--np|-c|--ntasks)[ =]?(\d{1,6})\b")
+_MPI_OF_SLURM = re.compile(r"\s--mpi[= ]\w")
+_CHEAP = re.compile(
+    r"[Rr]ank|RANK|GPU|gpu|[Nn][Vv]_?[Ll]ink|[Ss]tate|[Ss]tatus|STAT|ecc|ECC|[Ll]nk[CS]|[Cc]lo?c?k|NCCL_|UCX_|mtu|MTU|tclass|trust|pfc"
+    r"|pkey|gid_index|[Hh]ealth|[Ff]atal|[Ee]rror|: ?\(?\d{1,4}[.,]"
+)  # fmt: skip
+"""In every text with such a table."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Keyed:
+    """A row of names and values."""
+
+    number: int
+    label: str
+    cells: Mapping[str, str]
+
+
+class Tables(Source[Table]):
+    """Tables whose columns checks ask for."""
+
+    kind = "table"
+    speaks_of = frozenset({Topic.SERVICES})
+    trust = 10
+    a_piece = "rows that somebody chose to print"
+
+    def recognises(self, head: str) -> bool:
+        return _CHEAP.search(head) is not None and any(True for _ in _of_head(head))
+
+    def parse(self, blob: Blob) -> Parsed[Table]:
+        parsed: Parsed[Table] = Parsed(lines=blob.data.count(b"\n") + 1)
+        parsed.records.extend(tables_of(blob))
+        return parsed
+
+    def fill(self, blob: Blob, parsed: Parsed[Table], draft: NodeDraft) -> None:
+        draft.tables.extend(parsed.records)
+
+
+class Rows(Tables):
+    """Those that may stand in any text: rows of ranks and hosts, and what health agents say of a component."""
+
+    kind = "rows"
+
+    def recognises(self, head: str) -> bool:
+        return _IN_ANY_TEXT.search(head) is not None and any(_is_known(each) for each in _of_head(head))
+
+    def parse(self, blob: Blob) -> Parsed[Table]:
+        parsed = super().parse(blob)
+        parsed.records[:] = [each for each in parsed.records if _is_known(each)]
+        return parsed
+
+
+def _of_head(head: str) -> Iterator[Table]:
+    return tables_of(Blob("", head.encode("utf-8", "replace")))
+
+
+def _is_known(table: Table) -> bool:
+    columns = set(table.columns)
+    of_agent = COMPONENT in columns and not columns.isdisjoint((VERDICT, ILL, WELL))
+    of_ranks = any(name.startswith((TIME, SETTING)) or name in (VERSION, STARTED) for name in columns)
+    return of_agent or (of_ranks and COMPONENT not in columns)
+
+
+def tables_of(blob: Blob) -> Iterator[Table]:
+    """The tables of a text that have a column which checks ask for."""
+    lines = [line[:MAX_LINE].rstrip() for _, line in blob.lines()][:MAX_LINES]
+    forms = (_headed(lines), _keyed(lines), _of_hosts(lines), _devices(lines), _objects(blob.text, lines))
+    for names, rows in chain.from_iterable(forms):
+        columns = columns_of(names, rows[0][1])
+        if not columns:
+            continue
+        yield Table(tuple(
+            Row({columns[at]: cell for at, cell in enumerate(cells) if at in columns},
+                blob.origin(number, lines[number - 1]), label)
+            for number, label, cells in rows
+        ))  # fmt: skip
+
+
+# --- a header and cells ---------------------------------------------------------------------------------------------
+
+
+def _headed(lines: Sequence[str]) -> Iterator[Found]:
+    at = 0
+    while at < len(lines):
+        for split, names in _heads(lines[at]):
+            rows, end = _below(lines, at + 1, split, len(names))
+            if rows and (split is not _SPLITS[-1] or _has_numbers(rows)):
+                yield names, rows
+                at = end - 1
+                break
+        at += 1
+
+
+def _heads(line: str) -> Iterator[tuple[re.Pattern[str], list[str]]]:
+    """How the cells of a header may be parted, with its names; nothing for a line that is no header."""
+    text = line.strip(_EDGE)
+    if len(text) < 6 or text[0].isdigit() or text.endswith(":") or _CHEAP.search(text) is None:
+        return
+    for split in _SPLITS:
+        names = [name.strip('"') for name in split.split(text)]
+        named = all(name and not _NUMBER.fullmatch(name) and "=" not in name and ":" not in name for name in names)
+        if 2 <= len(names) <= MAX_COLUMNS and named and columns_of(names):
+            yield split, names
+
+
+def _below(lines: Sequence[str], at: int, split: re.Pattern[str], width: int) -> tuple[list[_Cells], int]:
+    rows: list[_Cells] = []
+    while at < len(lines) and len(rows) < MAX_ROWS:
+        cells = [cell.strip('"') for cell in split.split(lines[at].strip(_EDGE))]
+        if len(cells) == width and not set(lines[at]) <= _RULE:
+            rows.append((at + 1, "", cells))
+        elif not set(lines[at]) <= _RULE:
+            break
+        at += 1
+    return rows, at
+
+
+def _has_numbers(rows: Sequence[_Cells]) -> bool:
+    """Whether a column is of numbers: words of a sentence are parted by blanks, too."""
+    return any(
+        all(_NUMBER.fullmatch(cell) for cell in column) for column in zip(*(cells for *_, cells in rows), strict=True)
+    )
+
+
+# --- rows of names and values ---------------------------------------------------------------------------------------
+
+
+def _keyed(lines: Sequence[str]) -> Iterator[Found]:
+    """Rows with the same names, wherever they stand."""
+    groups: dict[tuple[str, ...], list[_Keyed]] = defaultdict(list)
+    for number, line in enumerate(lines, 1):
+        row = _row_of(number, line) if _CHEAP.search(line) is not None else None
+        if row is not None and len(groups[tuple(row.cells)]) < MAX_ROWS:
+            groups[tuple(row.cells)].append(row)
+    for names, rows in groups.items():
+        if len(rows) > 1:
+            yield list(names), [(row.number, row.label, list(row.cells.values())) for row in rows]
+
+
+def _row_of(number: int, line: str) -> _Keyed | None:
+    pairs = list(_PAIR.finditer(line)) or (list(_TIMED.finditer(line)) if "ank" in line else [])
+    if pairs:
+        cells = {f"{each[1]}_{each[3]}" if each.re is _TIMED else each[1]: each[2].strip('"[]') for each in pairs}
+        label = line[: pairs[0].start()]
+    else:
+        parts = [part for part in _PARTS.split(line.strip()) if part]
+        fields = [found for part in parts if (found := _FIELD.match(part)) is not None]
+        if len(fields) < 2 or len(fields) < len(parts) - 1:
+            return None
+        cells = {found[1]: found[2] for found in fields}
+        label = "" if len(fields) == len(parts) else parts[0]
+    named = _LABEL.match(label)
+    return _Keyed(number, named[1] if named is not None else "", cells)
+
+
+def _of_hosts(lines: Sequence[str]) -> Iterator[Found]:
+    """What several hosts print of a version, where the text says of what."""
+    rows, host = [], ""
+    for number, line in enumerate(lines, 1):
+        if (of_host := _ANSWERS.match(line)) is not None:
+            host = of_host[1]
+        elif (row := _ONE_VALUE.match(f"{host}: {line}" if host else line)) is not None:
+            rows.append((number, row[1], [row[2]]))
+    if len(rows) > 1 and any(_SPOKEN_OF.search(line) for line in lines):
+        yield [VERSION], rows
+
+
+def _devices(lines: Sequence[str]) -> Iterator[Found]:
+    """The device lists of nccl-tests, one table for each command that starts several processes, else for each run: a
+    run that failed has no results, and the next one begins behind what it printed."""
+    names = [RANK, HOST, GPU, PID, STARTED]
+    rows: list[_Cells] = []
+    started, ended = 0, False
+    for number, line in enumerate(lines, 1):
+        began = _RUN_BEGAN.match(line) is not None or (ended and "nThread" in line)
+        ended = (ended or bool(line and line[0] != "#")) and "Rank" not in line
+        command = _COMMAND.search(line) if "_perf" in line else None
+        if command is not None or (started < 2 and began):
+            if rows:
+                yield names, rows
+            rows, started = [], _processes(command) if command is not None else started
+        elif "Rank" in line and (row := device_of(line)) is not None and row.host and row.pid and "MIG" not in row.name:
+            rows.append((number, row.host, [str(row.rank), row.host, str(row.device), str(row.pid), str(started)]))
+    if rows:
+        yield names, rows
+
+
+def _processes(command: re.Match[str]) -> int:
+    """How many processes of one job a command starts; srun starts jobs of their own, too, where it names no MPI."""
+    count = _COUNT.search(command["options"])
+    if count is None or ("srun" in command[0][:12] and _MPI_OF_SLURM.search(command["options"]) is None):
+        return 0
+    return int(count[1])
+
+
+# --- objects of JSON ------------------------------------------------------------------------------------------------
+
+
+def _objects(text: str, lines: Sequence[str]) -> Iterator[Found]:
+    """Objects with the same members are rows of one table."""
+    if _OWN_FORMS.search(text[:4096]) is not None:
+        return
+    groups: dict[tuple[str, ...], list[_Cells]] = defaultdict(list)
+    whole = _decoded(text) if text.lstrip()[:1] in ("{", "[") and len(text) <= MAX_JSON else None
+    if whole is not None:
+        for cells, at in _rows_of(whole, (), lines, 0):
+            groups[tuple(cells)].append((at, "", list(cells.values())))
+    for number, line in enumerate(lines if whole is None else (), 1):
+        begin = line.find("{")
+        if 0 <= begin <= 200 and (found := _decoded(line[begin:])) is not None:
+            for cells, _ in _rows_of(found, (), (), 0):
+                groups[tuple(cells)].append((number, "", list(cells.values())))
+    for names, rows in groups.items():
+        yield list(names), rows[:MAX_ROWS]
+
+
+def _decoded(text: str) -> object | None:
+    try:
+        found = msgspec.json.decode(text.encode("utf-8", "replace"))
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return None
+    return found if isinstance(found, (dict, list)) else None
+
+
+def _rows_of(
+    value: object, names: tuple[str, ...], lines: Sequence[str], depth: int
+) -> Iterator[tuple[dict[str, str], int]]:
+    """The innermost objects with a member that checks ask for, each with the names of those around it."""
+    if isinstance(value, str) and value[:1] in ("{", "[") and len(value) <= MAX_JSON:
+        value = _decoded(value)
+    if depth > MAX_DEPTH or not isinstance(value, (dict, list)):
+        return
+    if isinstance(value, list):
+        for each in value[:MAX_ROWS]:
+            yield from _rows_of(each, names, lines, depth + 1)
+        return
+    held = {key: _cell(each) for key, each in value.items() if isinstance(each, (str, int, float, bool))}
+    component = tuple(held[key] for key in held if words_of_name(key) in _COMPONENTS)
+    below = [row for each in value.values() for row in _rows_of(each, (*names, *component), lines, depth + 1)]
+    if below:
+        yield from below
+    elif columns_of(list(held)):
+        called = " ".join(dict.fromkeys((*names, *component)))
+        rest = {key: cell for key, cell in held.items() if words_of_name(key) not in _COMPONENTS}
+        yield {"component": called, **rest}, _line_with(list(held.values()), lines)
+
+
+_COMPONENTS = frozenset({"component", "name", "check", "check name", "checker", "item", "test", "component class"})
+
+
+def _cell(value: object) -> str:
+    return {True: "true", False: "false"}[value] if isinstance(value, bool) else str(value)[:300]
+
+
+def _line_with(values: Sequence[str], lines: Sequence[str]) -> int:
+    """The line on which the longest words of an object stand, else the first."""
+    longest = max(values, key=len, default="")[:60]
+    return next((number for number, line in enumerate(lines, 1) if longest in line), 1)
+
+
+__all__ = ["Rows", "Tables", "tables_of"]

@@ -1,0 +1,102 @@
+"""Names of columns as scripts write them, and the columns of `model/tables.py` that they are."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from topodiag.model import tables
+
+MAX_NAME = 60
+_SPLIT = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[\W_]+")
+_SETTING = re.compile(r"(?:[NR]CCL|UCX|FI|TORCH_NCCL|NVSHMEM)_[A-Z0-9_]{2,60}\Z")
+_OF_ONE_NODE = re.compile(r"HOSTID|DEBUG|FILE|IFNAME|HCA|ADDR|RANK|CPUSET|PATH|NET_DEVICES|COMM_ID|PROFILER")
+"""Settings that hold names, files and addresses of one node."""
+_OWN = re.compile(
+    r"\b(?:data|input|load|loader|loading|fetch|batch|forward|fwd|compute|prepro\w*|augment\w*|host|cpu|gemm)\b"
+)
+_WAITS = re.compile(r"\b(?:wait\w*|comm\w*|reduce|gather|scatter|sync\w*|barrier|nccl|idle|bubble|step|total)\b")
+"""Columns of waiting, and of sums in which it hides."""
+_UNIT = re.compile(r"\b(ms|s|sec|seconds)$")
+_PARTS = (
+    ("nvlink", re.compile(r"\bnv ?links?\b|\bgpu\b.*\blinks?\b|^links\b")),
+    ("port", re.compile(r"\b(?:ports?|ca|hcas?|nics?|phys\w*|physical|link layer|rdma|adapters?|ib devices?)\b")),
+    ("gpu", re.compile(r"\bgpus?\b")),
+)
+"""What a table is of, by the names of its columns."""
+_STATE = re.compile(r"\b(?:link )?(?:state|status)\b")
+_HAVE = re.compile(r"\b(?:active|up|found|seen|actual|detected|present|have|got|current|online|visible)\b")
+_WANT = re.compile(r"\b(?:expected|expect|want|wanted|should|desired|required|configured)\b|links? (?:total|max)\b")
+_NAMED: tuple[tuple[str, re.Pattern[str]], ...] = (
+    (tables.RANK, re.compile(r"^(?:global )?rank$")),
+    (tables.HOST, re.compile(r"^(?:host|hostname|node|node name|server|instance)$")),
+    (tables.GPU, re.compile(r"^(?:gpu|gpu id|gpu index|index|device)$")),
+    (tables.PID, re.compile(r"^pid$")),
+    (tables.STARTED, re.compile(rf"^{tables.STARTED}$")),
+    (tables.COMPONENT, re.compile(r"^component$")),
+    (tables.VERDICT, re.compile(r"^(?:(?:overall )?health|health (?:status|state)|status|verdict|(?:check )?result)$")),
+    (tables.ILL, re.compile(r"^(?:is )?(?:fatal|unhealthy|failed)$")),
+    (tables.WELL, re.compile(r"^(?:is )?(?:healthy|ok|passed|pass)$")),
+    (tables.SAYS, re.compile(r"^(?:reason|message|msg|detail|details|description|summary)$")),
+    (tables.PROCESS_STATE, re.compile(r"^stat$")),
+    (tables.WAITS_IN, re.compile(r"^wchan$")),
+    (tables.COMMAND, re.compile(r"^(?:command|cmd|args)$")),
+    (tables.CAN, re.compile(r"^lnk ?cap$")),
+    (tables.RUNS, re.compile(r"^lnk ?sta$")),
+    (tables.VERSION, re.compile(r"^version$")),
+    *((name, re.compile(rf"^{name}$")) for name in tables.SETUP),
+    (tables.CLOCK, re.compile(r"^(?:sm|clk|gfx clk)$|^(?!.*\b(?:max|min|limit|base|boost|target|mem|memory)\b).*"
+                              r"(?:\b(?:sm|gr|graphics|gpu|core|shader) (?:clo?c?k|mhz)\b"
+                              r"|\bclocks? (?:current )?(?:sm|gr|graphics)\b)")),
+    (tables.LOAD, re.compile(r"^gfx$|^(?!.*\bmem).*\b(?:util\w{0,8}|busy|load|gpu use)\b")),
+    (tables.UNCORRECTED, re.compile(r"\bdbe\b.*\bvol"
+                                    r"|^(?!.*\b(?:remap\w*|rows?|retired|pcie|dimm|edac|aggregate|lifetime|disk)\b).*"
+                                    r"(?:\b(?:ecc|dram|sram|hbm|volatile|vram)\b.*\b(?:uncorrect\w*|dbe|double bit)\b"
+                                    r"|\buncorrect\w*\b.*\b(?:ecc|dram|sram|hbm|volatile|vram)\b)")),
+)  # fmt: skip
+_SUBJECTS = frozenset({tables.RANK, tables.HOST, tables.GPU, tables.PID, tables.COMPONENT, tables.SAYS, tables.COMMAND})
+"""Columns that say whose a row is: alone they say nothing."""
+
+
+def words_of_name(name: str) -> str:
+    """A name as words in small letters: `clocks_event_reasons.hwSlowdown` is `clocks event reasons hw slowdown`."""
+    return " ".join(_SPLIT.sub(" ", name[:MAX_NAME]).lower().split())
+
+
+def columns_of(names: Sequence[str], label: str = "") -> dict[int, str]:
+    """The columns of a table by their places; empty where it has none that checks ask for. `label` stands before
+    its first row."""
+    words = [words_of_name(name) for name in names]
+    made = {at: column for at, name in enumerate(names) if (column := _column(name, words[at]))}
+    made |= _of_part(words, words_of_name(label))
+    if set(made.values()) <= _SUBJECTS and not {tables.RANK, tables.PID} <= set(made.values()):
+        return {}
+    return made
+
+
+def _column(name: str, words: str) -> str:
+    if _SETTING.match(name) is not None:
+        return "" if _OF_ONE_NODE.search(name) else f"{tables.SETTING}{name}"
+    found = next((column for column, pattern in _NAMED if pattern.search(words)), "")
+    unit = _UNIT.search(words)
+    if not found and unit is not None and _OWN.search(words) and not _WAITS.search(words):
+        return f"{tables.TIME}{words}"
+    return found
+
+
+def _of_part(words: Sequence[str], label: str) -> dict[int, str]:
+    """Columns that say how many of a part there are and should be, or in which state it is."""
+    wanted = [at for at, name in enumerate(words) if _WANT.search(name)]
+    had = [at for at, name in enumerate(words) if _HAVE.search(name) and at not in wanted]
+    if len(wanted) == len(had) == 1 and (part := _part(f"{words[wanted[0]]} {words[had[0]]}")):
+        return {wanted[0]: f"{tables.WANT}{part}", had[0]: f"{tables.HAVE}{part}"}
+    states = [at for at, name in enumerate(words) if _STATE.search(name)]
+    part = _part(" ; ".join((label, *words))) if states else ""
+    return {states[0]: f"{tables.STATE}{part}"} if part else {}
+
+
+def _part(said: str) -> str:
+    return next((part for part, pattern in _PARTS if pattern.search(said)), "")
+
+
+__all__ = ["columns_of", "words_of_name"]

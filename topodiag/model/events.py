@@ -1,0 +1,66 @@
+"""Events: what a program, an agent or a person reports in one sentence. One type for all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from math import nan
+
+from topodiag.model.provenance import Origin
+
+Value = str | int | float
+
+
+class Trust(StrEnum):
+    """Who speaks: the program that met the fault, an agent or scheduler that looked, or a person."""
+
+    PROGRAM = "program"
+    AGENT = "agent"
+    PERSON = "person"
+
+
+class Scope(StrEnum):
+    """What an event is about."""
+
+    NODE = "node"
+    DEVICE = "device"
+    RANK = "rank"
+    JOB = "job"
+    COMMUNICATOR = "communicator"
+
+
+REMARK = "host.remark"
+"""What a tool says that is wrong with a part and no check judges."""
+OUT_OF_SERVICE = "host.out_of_service"
+"""A scheduler or a health check holds a node out of service and names no part that a check judges."""
+
+NO_FIELDS: Mapping[str, Value] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One sentence of a text, as an entry of the catalogue understands it.
+
+    `kind` is the name that checks ask for (`gpudirect.module_missing`); `signature` the id of the entry. `fields` hold
+    what the sentence names, by the fixed names of `evidence/signatures/fields.py`. `host`, `rank` and `pid` are those
+    that the launcher or the logger put before the line; "" and -1 where they say nothing. `time_s` is seconds since the
+    epoch, or since boot for the kernel's own stamp; NaN where the line has none. `count` says how often the same
+    sentence with the same fields stands in the text.
+    """
+
+    kind: str
+    signature: str
+    text: str
+    origin: Origin
+    fields: Mapping[str, Value] = field(default_factory=lambda: NO_FIELDS)
+    scope: Scope = Scope.NODE
+    trust: Trust = Trust.PROGRAM
+    host: str = ""
+    rank: int = -1
+    pid: int = -1
+    time_s: float = nan
+    count: int = 1
+
+
+__all__ = ["NO_FIELDS", "OUT_OF_SERVICE", "REMARK", "Event", "Scope", "Trust", "Value"]

@@ -1,0 +1,87 @@
+"""Topology files that leave GPUs and NICs to NCCL, as clouds ship them: what it would find in the places they name.
+
+NCCL looks up the GPUs of its process and the devices of its net plugin on the machine, and finds their places in the
+file by bus id (src/graph/xml.cc, ncclTopoFillGpu and ncclTopoFillNet). The machine is taken to be a known system.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from topodiag.hardware import catalog
+from topodiag.hardware.specs import GpuSpec, SystemSpec
+from topodiag.model.nccl_tree import Element
+from topodiag.nccl.topo.detect import HIDDEN_SWITCH, IB_MAXCONN, SWITCH_CLASS, Detected
+
+_NVIDIA = "0x10de"
+
+
+class UnfitSystemError(ValueError):
+    """A system has other GPUs than the file has places for; the message says how many."""
+
+
+def bare_gpus(tree: Element) -> list[Element]:
+    """The PCI functions in which NCCL looks up GPUs: of a display class, without a GPU of the file. Empty where the
+    file describes a GPU."""
+    if any(element.tag == "gpu" for element in tree.walk()):
+        return []
+    return [element for element in tree.walk() if _is(element, "0x03") and element.get("vendor") in (None, _NVIDIA)]
+
+
+def with_devices(tree: Element, system: SystemSpec) -> Detected:
+    """The tree with the GPUs of a system in the places for GPUs, and its NICs where there are as many places.
+
+    Raises UnfitSystemError where the file has more or fewer places for GPUs, or the product is not known.
+    """
+    places = bare_gpus(tree)
+    spec = catalog.gpu_by_name(system.gpu)
+    if spec is None or len(places) != system.gpus:
+        raise UnfitSystemError(f"{system.name} has {system.gpus} GPUs, and the file has places for {len(places)}")
+    added = {id(place): _gpu(number, spec, system) for number, place in enumerate(sorted(places, key=_bus))}
+    assumed = [f"the {len(places)} GPUs that the file leaves to NCCL are those of {system.name}: {spec.name}"]
+    nics = [element for element in tree.walk() if _is(element, "0x02") and not element.having("nic")]
+    if nics and len(nics) == system.compute_nics and system.compute_nic_gbps:
+        added |= {id(nic): _nic(number, system) for number, nic in enumerate(sorted(nics, key=_bus))}
+        assumed.append(f"so are its {len(nics)} NICs: {system.compute_nic_gbps:g} Gb/s")
+    return Detected(_filled(tree, added), tuple(assumed))
+
+
+def _is(element: Element, kind: str) -> bool:
+    return element.tag == "pci" and (element.get("class") or "").startswith(kind)
+
+
+def _bus(pci: Element) -> str:
+    return (pci.get("busid") or "").lower()
+
+
+def _gpu(number: int, spec: GpuSpec, system: SystemSpec) -> Element:
+    below = []
+    links = spec.nvlinks if system.nvlinks_per_gpu is None else system.nvlinks_per_gpu
+    if system.nvlink == "nvswitch" and links:
+        given = (("target", HIDDEN_SWITCH), ("count", str(links)), ("tclass", SWITCH_CLASS))
+        below.append(Element("nvlink", given))
+    if spec.c2c_gbs:
+        below.append(Element("c2c", (("bw", str(round(spec.c2c_gbs * 1000))), ("count", "1"))))
+    attributes = (("dev", str(number)), ("sm", str(spec.sm)), ("gdr", str(int(system.gdr))))
+    return Element("gpu", attributes, tuple(below))
+
+
+def _nic(number: int, system: SystemSpec) -> Element:
+    attributes = (
+        ("name", f"NIC{number}"),
+        ("dev", str(number)),
+        ("speed", str(round(system.compute_nic_gbps * 1000))),
+        ("port", "1"),
+        ("guid", hex(0x1000 + number)),
+        ("maxconn", str(IB_MAXCONN)),
+        ("gdr", str(int(system.gdr))),
+    )
+    return Element("nic", (), (Element("net", attributes),))
+
+
+def _filled(element: Element, added: Mapping[int, Element]) -> Element:
+    children = tuple(_filled(child, added) for child in element.children)
+    if id(element) in added:
+        children = (*children, added[id(element)])
+    return replace(element, children=children)
