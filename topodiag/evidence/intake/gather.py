@@ -122,6 +122,7 @@ def _take_named(path: str, root: str, met: _Met) -> None:
         met.leave(path, _why(error), hint="check its mode and owner", named=True)
 
 
+# Complexity 21: what a folder may hold, each kind once.
 def _walk(top: str, root: str, met: _Met) -> None:
     def failed(error: OSError) -> None:
         met.leave(
