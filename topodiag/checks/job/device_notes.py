@@ -58,8 +58,8 @@ class PortFellInLog(JobCheck[tuple[Fallen, ...]]):
             lost = 1 - port.after / port.before
             yield self.finding(
                 Severity.ERROR,
-                f"{port.host or 'a node'}: {port.nic} fell from {in_gbps(port.before / 1000)} to {in_gbps(port.after / 1000)}"
-                " while the job ran",
+                f"{port.host or 'a node'}: {port.nic} fell from {in_gbps(port.before / 1000)} to"
+                f" {in_gbps(port.after / 1000)} while the job ran",
                 observed=quoted(next((where.text for where in port.origins if where is not None), "")),
                 expected=f"{in_gbps(port.before / 1000)}, as when the job started",
                 fix=(
