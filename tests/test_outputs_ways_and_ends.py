@@ -67,7 +67,8 @@ WELL = {
                        "[2024-05-02 10:11:12,713 I 411 411] gcs_client.cc:81: Connected to GCS at 10.0.4.7:6379\n",
     "a database": "app: could not establish connection to postgres 10.3.2.1:5432, using the cache\n",
     "the right interface": SOCKETS.format(16, 305756, "10.20.5.12", "10.20.5.15", 43603),
-    "ss of another interface": SOCKETS.format(20, 305756, "10.20.3.12", "10.20.5.15", 43603).replace("10.20.", "192.168."),
+    "ss of another interface":
+        SOCKETS.format(20, 305756, "10.20.3.12", "10.20.5.15", 43603).replace("10.20.", "192.168."),
     "netstat of another interface": NETSTAT,
     "networks of their own": SOCKETS.format(24, 305756, "10.20.3.12", "10.20.5.15", 43603),
     "nothing waits": SOCKETS.format(16, 0, "10.20.3.12", "10.20.5.15", 43603),

@@ -285,7 +285,7 @@ def _devices(lines: Sequence[str]) -> Iterator[Found]:
 
 
 def _twice(rows: Sequence[_Cells]) -> bool:
-    """Whether a rank is listed twice: a list in order is for the reader of nccl-tests alone, and no capture of a node."""
+    """Whether a rank is listed twice: a list in order is for the reader of nccl-tests alone, no capture of a node."""
     return len({cells[0] for *_, cells in rows}) < len(rows)
 
 
