@@ -39,7 +39,10 @@ def cells(text: str) -> list[dict[str, str]]:
          [{"link capability": "Width x4", "link status": "Width x2"},
           {"link capability": "Width x4", "link status": "Width x4"}]),
     ],
-    ids=["header", "commas", "fields", "settings", "versions", "objects", "devices", "devices of ranks in order", "links"],
+    ids=[
+        *("header", "commas", "fields", "settings", "versions", "objects", "devices", "devices of ranks in order"),
+        "links",
+    ],
 )  # fmt: skip
 def test_a_row_has_the_columns_that_checks_ask_for(text: str, rows: list[dict[str, str]]) -> None:
     assert cells(text) == rows

@@ -214,7 +214,8 @@ def _trimmed(branch: Branch, ranks: Mapping[Branch, int], minor: int) -> tuple[B
         keep = keep or has_gpu or copy.nics or copy.tag == "net"
     if not keep and (tag in ("pci", "cpu") or (tag == "nic" and not has(minor, Feature.EMPTY_NICS_KEPT))):
         return None, False
-    attributes = _filled(branch, children, ranks) if mine else branch.attributes
+    # Each rank looks up its NICs as well as its GPU, and with them the CPU that they hang from.
+    attributes = _filled(branch, children, ranks) if mine or tag == "cpu" else branch.attributes
     nics = any(child.nics or child.tag == "net" for child in children)
     return Branch(tag, attributes, children, branch.line, nics), mine
 
