@@ -25,7 +25,7 @@ from functools import cache
 from pathlib import Path
 
 import topodiag
-from topodiag.checks.job.harmless import REASONS
+from topodiag.checks.shared.harmless import OF_NCCL
 from topodiag.evidence.nccl_log.grammar.grammar import KINDS, parse
 from topodiag.evidence.nccl_log.rebuild.events import classify
 
@@ -205,7 +205,7 @@ def judged(each: Format) -> str:
     """What becomes of the line: "row", "noise" or "unread"; a warning is "harmless" or a "warning"."""
     line = filled(each.text)
     if each.level == "WARN":
-        return "harmless" if any(pattern.search(line) for pattern, _ in REASONS) else "warning"
+        return "harmless" if any(pattern.search(line) for pattern, _ in OF_NCCL) else "warning"
     rows = parse(each.level, line)
     return "unread" if rows is None else "row" if rows else "noise"
 

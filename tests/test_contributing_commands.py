@@ -38,4 +38,5 @@ def test_the_forge_runs_ci_on_push_and_on_pull_requests() -> None:
     assert set(workflow[True]) == {"push", "pull_request"}
     steps = [step for job in workflow["jobs"].values() for step in job["steps"]]
     assert any(step.get("run") == ".ci/run" for step in steps)
-    assert any(step.get("with", {}).get("python-version") == "3.11" for step in steps)
+    versions = {version for job in workflow["jobs"].values() for version in job["strategy"]["matrix"]["python"]}
+    assert versions == {"3.11", "3.12", "3.13"}

@@ -59,8 +59,6 @@ FAULTS = {
                       " 161.97.20.115:12662 (context.err = 1)\n", "NET002"),
     "Ray's head": ("[2024-05-02 10:11:12,713 E 411 411] gcs_rpc_client.h:552: Failed to connect to GCS at address"
                    " 10.0.4.7:6379 within 60 seconds.\n", "NET002"),
-    "ss": (SOCKETS.format(20, 305756, "10.20.3.12", "10.20.5.15", 43603).replace("10.20.", "192.168."), "NET002"),
-    "netstat": (NETSTAT, "NET002"),
     "a driver behind": (NCCL.format(11000, "11.7") + BEHIND, "JOB002"),
     "two steps that wait": (meters((0, 48.8, 45.0), (10, 22.4, 22.3), (20, 10.4, 10.4)), "JOB008"),
 }  # fmt: skip
@@ -69,6 +67,9 @@ WELL = {
                        "[2024-05-02 10:11:12,713 I 411 411] gcs_client.cc:81: Connected to GCS at 10.0.4.7:6379\n",
     "a database": "app: could not establish connection to postgres 10.3.2.1:5432, using the cache\n",
     "the right interface": SOCKETS.format(16, 305756, "10.20.5.12", "10.20.5.15", 43603),
+    "ss of another interface":
+        SOCKETS.format(20, 305756, "10.20.3.12", "10.20.5.15", 43603).replace("10.20.", "192.168."),
+    "netstat of another interface": NETSTAT,
     "networks of their own": SOCKETS.format(24, 305756, "10.20.3.12", "10.20.5.15", 43603),
     "nothing waits": SOCKETS.format(16, 0, "10.20.3.12", "10.20.5.15", 43603),
     "a server": SOCKETS.format(16, 305756, "10.20.3.12", "10.20.5.200", 2049),

@@ -4,6 +4,7 @@ from typing import List
 
 from topodiag_probes.interface import Probe
 from topodiag_probes.items import (
+    amd,
     cpu,
     ethtool,
     infiniband,
@@ -26,6 +27,7 @@ _MODULES = (
     nvml,
     processes,
     nvidia_smi,
+    amd,
     kernel_log,
     ethtool,
     lspci,

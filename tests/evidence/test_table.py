@@ -32,12 +32,17 @@ def cells(text: str) -> list[dict[str, str]]:
          [{"version": "(2, 21, 5)"}, {"version": "(2, 18, 1)"}]),
         ('[{"component": "fabric-manager", "states": [{"health": "Unhealthy", "reason": "not active"}]}]',
          [{"component": "fabric-manager", "verdict": "Unhealthy", "says": "not active"}]),
-        (LIST.format(0, 71, 0), [{"rank": "0", "host": "dgx01", "gpu": "0", "pid": "71", "started": "0"}]),
+        (LIST.format(0, 71, 0) + LIST.format(0, 72, 0),
+         [{"rank": "0", "host": "dgx01", "gpu": "0", "pid": pid, "started": "0"} for pid in ("71", "72")]),
+        (LIST.format(0, 71, 0) + LIST.format(1, 71, 1), []),
         ("0001:01:00.0  LnkCap: Width x4    LnkSta: Width x2\n0001:01:00.1  LnkCap: Width x4    LnkSta: Width x4\n",
          [{"link capability": "Width x4", "link status": "Width x2"},
           {"link capability": "Width x4", "link status": "Width x4"}]),
     ],
-    ids=["header", "commas", "fields", "settings", "versions", "objects", "devices", "links"],
+    ids=[
+        *("header", "commas", "fields", "settings", "versions", "objects", "devices", "devices of ranks in order"),
+        "links",
+    ],
 )  # fmt: skip
 def test_a_row_has_the_columns_that_checks_ask_for(text: str, rows: list[dict[str, str]]) -> None:
     assert cells(text) == rows

@@ -72,6 +72,6 @@ def test_no_folder_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
     def full(**_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("tempfile.TemporaryDirectory", full)
+    monkeypatch.setattr(pool, "scratch_folder", full)
     with pool._room() as folder:
         assert folder == ""

@@ -45,6 +45,7 @@ KEPT = {
     "ring_pxn": PRINTED,
     "scheduler": IDENTITY,
     "shm_bytes": NODE_STATE,
+    "signature": "the entry of the catalogue that took a sentence: `topodiag explain` names it",
     "speed_name": "the port's word for its rate (NDR, HDR)",
     "time_s": "when the kernel said it, for the axis of time",
     "total_gbs": PRINTED,

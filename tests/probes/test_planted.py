@@ -72,6 +72,9 @@ SECRETS = {
     "ethtool": "Settings for eth0:\n\tpassword: MARK\n",
     "systemctl": "Id=nvidia-imex.service\nResult=token=MARK\n",
     "ibdev2netdev": "mlx5_0 cookie=MARK\n",
+    "amd-smi": "GPU0 password: MARK\n",
+    "rocm-smi": "GPU[0] : token=MARK\n",
+    "sys/class/kfd/kfd/topology/nodes/1/properties": "simd_count 4\nunique_id MARK\n",
     "process": "ray::password=MARK",
 }
 """Text by place; each MARK becomes a word of its own."""
@@ -128,7 +131,7 @@ VALUES = (
 """Identities by their form, each in the kernel log and the output of ibstat."""
 
 _COMMANDS = ("nvidia-smi", "lspci", "dmesg", "journalctl", "ibstat", "ibv_devinfo", "rdma", "ethtool", "systemctl",
-             "ibdev2netdev")  # fmt: skip
+             "ibdev2netdev", "amd-smi", "rocm-smi")  # fmt: skip
 
 
 class _Marks:

@@ -21,8 +21,9 @@ from topodiag.hardware import catalog
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Finding
 from topodiag.model.gpudirect import rdma_possible
-from topodiag.model.nccl_tree import Element, NcclFile
+from topodiag.model.nccl_tree import Element, NcclFile, of_rccl
 from topodiag.model.nccl_versions import DEFAULT_VERSION, assumption, minor_of
+from topodiag.nccl.rccl.decide import VERSION as RCCL
 from topodiag.nccl.topo.clean import UnfitError, bare, fitted, one_host
 from topodiag.nccl.topo.clean import undescribed as without_devices
 from topodiag.nccl.topo.detect import masks_of
@@ -67,6 +68,7 @@ class TopoFile:
     """What the checks of topology files still find in it."""
     flat: bool = False
     """Of a guest whose PCI tree is its hypervisor's invention, and nothing completed it."""
+    library: str = "NCCL"
 
     @property
     def changes(self) -> bool:
@@ -90,6 +92,8 @@ def make_topo_file(
     It is compared on one node and, where there are NICs, on two; or on `nodes` alone. `undescribed` leaves GPUs and
     NICs out of the file, for NCCL to look up. Raises InputError where no file for this version can be made of it.
     """
+    library = "RCCL" if of_rccl(topology.tree) else "NCCL"
+    version = RCCL if of_rccl(topology.tree) else version
     done: list[str] = [*topology.assumed, *filter(None, [assumption(version)])]
     repairs: tuple[Repair, ...] = ()
     try:
@@ -124,7 +128,7 @@ def make_topo_file(
     worsened = tuple(sentence for each in comparisons for sentence in worse(each))
     left = tuple(finding for outcome in run(Subject.NODE, [emitted.node], CHECKED) for finding in outcome.findings)
     flat = not complete and is_flat(topology.node)
-    return TopoFile(text, version, tuple(dict.fromkeys(done)), repairs, comparisons, worsened, left, flat)
+    return TopoFile(text, version, tuple(dict.fromkeys(done)), repairs, comparisons, worsened, left, flat, library)
 
 
 def _compared(

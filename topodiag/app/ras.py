@@ -140,6 +140,7 @@ MORE = 4
 """Answers asked for beyond those wanted, where one was empty or of another job on the same port."""
 
 
+# Complexity 22: each place may refuse, end or answer in its own way.
 def live_answers(
     places: Sequence[str], asking: Asking, tell: Callable[[str], None] = lambda _: None
 ) -> tuple[tuple[RasAnswer, ...], tuple[Input, ...], tuple[NotObserved, ...]]:

@@ -148,7 +148,7 @@ def check_topology(path: str, *, version: str = "", against: str | None = None) 
     """
     read = one_node(path)
     file, gaps = _file_of(read.node, path)
-    asked = (minor_of(version),) if version else ()
+    asked = file.asked or ((minor_of(version),) if version else ())
     other = machine_of(against) if against is not None else None
     node = replace(read.node, nccl_file=replace(file, asked=asked, against=other))
     outcomes = _answered(run(Subject.NODE, [node], CHECKED))

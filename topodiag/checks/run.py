@@ -14,7 +14,9 @@ from topodiag.checks.peers import peers_of
 from topodiag.checks.registry import Subject, check_of, has_check, idle_answer, ids_of
 from topodiag.checks.shared.reports import Report, with_reports
 from topodiag.checks.shared.tables import reported_by_tables
+from topodiag.checks.spoken import spoken
 from topodiag.model.finding import Finding, Outcome, Status
+from topodiag.model.maker import dialect_of
 
 if TYPE_CHECKING:
     from topodiag.model.bench import Benchmark
@@ -76,7 +78,8 @@ def _answers(parts: Sequence[Subject], check_id: str, judged: Any, peers: Sequen
     """The answers of the subjects that have this check. One that does not apply says nothing beside one that does."""
     made = [_answer(part, check_id, judged, peers) for part in parts]
     telling = [each for each in made if each.status is not Status.NOT_APPLICABLE]
-    return telling or made[:1]
+    dialect = dialect_of(judged)
+    return [spoken(each, dialect) for each in telling or made[:1]]
 
 
 def _answer(subject: Subject, check_id: str, judged: Any, peers: Sequence[Any]) -> Outcome:
@@ -111,7 +114,7 @@ def _without_job(node: Node) -> Iterator[Outcome]:
     for check_id, reports in _reports(Subject.JOB, Subject.BENCH):
         answer = with_reports(Outcome(check_id, Status.NOT_APPLICABLE, node.host), node, reports)
         if answer.status is Status.FINDING:
-            yield answer
+            yield spoken(answer, dialect_of(node))
 
 
 @cache

@@ -8,7 +8,7 @@ ncclTopoDumpXmlRec, v2.28). Characters that would steer a terminal are written a
 from __future__ import annotations
 
 from topodiag.model.nccl_features import Feature, has
-from topodiag.model.nccl_tree import Element
+from topodiag.model.nccl_tree import Element, of_rccl, renamed
 from topodiag.model.nccl_versions import NEWEST, spell_version
 from topodiag.words.text import without_steering
 
@@ -25,7 +25,7 @@ class UnwritableError(ValueError):
 def to_text(tree: Element, minor: int = NEWEST) -> str:
     """The file of a `<system>`, as NCCL 2.`minor` reads it and all later versions do. Raises UnwritableError."""
     lines: list[str] = []
-    _write(tree, 0, lines, minor)
+    _write(renamed(tree, {"nvlink": "xgmi"}) if of_rccl(tree) else tree, 0, lines, minor)
     return "".join(lines)
 
 

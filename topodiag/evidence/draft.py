@@ -19,6 +19,7 @@ from topodiag.model.provenance import Fact, NotObserved, Origin
 from topodiag.model.system import ConfLine, KernelEvent, Process, Setting
 from topodiag.model.tables import Table
 from topodiag.model.topics import Topic
+from topodiag.words.dialect import Maker
 
 Key = str | int
 
@@ -203,6 +204,7 @@ class NodeDraft:
         self.read: set[str] = set()
         """Kinds of sources."""
         self.told: set[Topic] = set()
+        self.makers: set[Maker] = set()
         self._index: dict[tuple[str, str, Key], Entity] = {}
         self._entities: dict[str, list[Entity]] = {}
 
@@ -277,6 +279,7 @@ class NodeDraft:
         self.conf_lines += part.conf_lines
         self.acs_lines += part.acs_lines
         self.missing += part.missing
+        self.makers |= part.makers
         self.nccl_file = self.nccl_file or part.nccl_file
 
     def keep(self) -> None:

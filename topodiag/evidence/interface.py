@@ -18,6 +18,7 @@ from topodiag.evidence.draft import NodeDraft
 from topodiag.model.provenance import MAX_QUOTE, Origin
 from topodiag.model.result import UnreadLine
 from topodiag.model.topics import Topic
+from topodiag.words.dialect import Maker
 from topodiag.words.unfilled import without_unfilled
 
 R = TypeVar("R")
@@ -111,6 +112,8 @@ class Source(ABC, Generic[R]):
     disagree (higher wins): 90 NVML, 80 sysfs, 70 vendor tools, 60 generic tools, 50 pasted text."""
 
     kind: ClassVar[str]
+    maker: ClassVar[Maker | None] = None
+    """Whose tool writes it, where that tells whose GPUs the node has."""
     trust: ClassVar[int] = 60
     quiet_is_news: ClassVar[bool] = False
     """Whether a text of the format without any record is evidence still: a kernel log in which nothing happened."""

@@ -275,13 +275,18 @@ def _devices(lines: Sequence[str]) -> Iterator[Found]:
         ended = (ended or bool(line and line[0] != "#")) and "Rank" not in line
         command = _COMMAND.search(line) if "_perf" in line else None
         if command is not None or (started < 2 and began):
-            if rows:
+            if _twice(rows):
                 yield names, rows
             rows, started = [], _processes(command) if command is not None else started
         elif "Rank" in line and (row := device_of(line)) is not None and row.host and row.pid and "MIG" not in row.name:
             rows.append((number, row.host, [str(row.rank), row.host, str(row.device), str(row.pid), str(started)]))
-    if rows:
+    if _twice(rows):
         yield names, rows
+
+
+def _twice(rows: Sequence[_Cells]) -> bool:
+    """Whether a rank is listed twice: a list in order is for the reader of nccl-tests alone, no capture of a node."""
+    return len({cells[0] for *_, cells in rows}) < len(rows)
 
 
 def _processes(command: re.Match[str]) -> int:

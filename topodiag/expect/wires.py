@@ -86,9 +86,14 @@ def wires_of(
         ranks=run.nranks,
         network=network or _network({**run.env, **(env or {})}),
         gpu=gpu,
-        confidence=Confidence.LOW if spec is None else Confidence.MEDIUM,
+        confidence=Confidence.MEDIUM if spec is not None or _is_whole_board(run, hosts, gpu) else Confidence.LOW,
         assumed=(*assumed, *_wired(spec, gpu)),
     )
+
+
+def _is_whole_board(run: BenchRun, hosts: int | None, gpu: AmdGpu | None) -> bool:
+    """Whether a run is of all GPUs of one board, which its product's links join: nothing else is guessed."""
+    return gpu is not None and hosts == 1 and run.nranks == gpu.links + 1
 
 
 def _wired(spec: AmdSystem | None, gpu: AmdGpu | None) -> list[str]:
@@ -114,7 +119,8 @@ def _amd(run: BenchRun, system: str | None) -> tuple[AmdSystem | None, AmdGpu | 
     if spec is not None:
         return spec, spec.gpu
     names = {device.name for device in run.devices if device.name} if system is None else set()
-    return None, amd_gpu_by_name(names.pop()) if len(names) == 1 else None
+    gpu = amd_gpu_by_name(names.pop()) if len(names) == 1 else None
+    return None, gpu if gpu is not None and gpu.mesh else None  # of other boards nobody says which pairs are joined
 
 
 def _nodes(run: BenchRun, nodes: int | None, spec: AmdSystem | None) -> tuple[int | None, list[str]]:

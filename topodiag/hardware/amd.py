@@ -14,12 +14,14 @@ _MAX_NAME = 128
 
 @dataclass(frozen=True, slots=True)
 class AmdGpu:
-    """`links` to the other GPUs of the platform, one to each; `line_gbs` of a link and `rccl_gbs`, what RCCL reckons
-    for it, both GB/s in one direction."""
+    """`links` of a GPU, or of a die where a card shows two; `mesh`: one to each other GPU of the platform. `line_gbs`
+    of a link and `rccl_gbs`, what RCCL reckons for it, both GB/s in one direction."""
 
     name: str
     match: str
+    gcn: str
     links: int
+    mesh: bool
     line_gbs: float
     rccl_gbs: float
     source: str

@@ -14,6 +14,7 @@ from enum import Enum
 
 from topodiag.model.finding import Confidence, Finding
 from topodiag.model.provenance import Origin
+from topodiag.words.dialect import Maker
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +89,8 @@ class BenchRun:
     nranks_why: str = ""
     version: str = ""
     nccl: str = ""
+    maker: Maker | None = None
+    """Whose program measured, where its lines tell: rccl-tests is AMD's."""
     parameters: Mapping[str, str] = field(default_factory=dict)
     env: Mapping[str, str] = field(default_factory=dict)
     errors: tuple[str, ...] = ()

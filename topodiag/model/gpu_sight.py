@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from topodiag.model.devices import NVIDIA, Gpu, PciKind
+from topodiag.model.maker import dialect_of
 from topodiag.model.node import Node
 from topodiag.model.topics import Topic
 from topodiag.words.fold import plural
@@ -39,7 +40,7 @@ def gpu_sight(node: Node) -> GpuSight:
     on_bus = sum(1 for dev in node.pci.values() if dev.kind is PciKind.GPU and dev.vendor.value == NVIDIA)
     reason = _driver_silence(node)
     if on_bus or node.gpus:
-        count = plural(on_bus or len(node.gpus), "NVIDIA GPU")
+        count = plural(on_bus or len(node.gpus), f"{dialect_of(node).maker.value} GPU")
         return GpuSight(Sight.HIDDEN, f"{count} on the PCI bus, but the driver did not report on them: {reason}")
     if node.pci:
         return GpuSight(Sight.NONE, f"{plural(len(node.pci), 'PCI function')} seen, none is one")

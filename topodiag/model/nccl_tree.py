@@ -1,5 +1,7 @@
 """The XML tree from which NCCL decides everything, as plain elements: NCCL_TOPO_FILE and the dump.
 
+RCCL's files have version 2, and `xgmi` where NCCL's have `nvlink`: in a tree both are `nvlink`, and the version tells.
+
 Values stay text as they stand in the file: NCCL compares and writes them back as text, and reads numbers out of them
 where it needs one. Element and attribute names are NCCL's (src/graph/xml.h): system, cpu, pci, gpu, nvlink, c2c, nic,
 net, pcilink.
@@ -7,12 +9,13 @@ net, pcilink.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from topodiag.model.nccl_versions import NEWEST, OLDEST
 from topodiag.model.provenance import Origin
+from topodiag.words.dialect import Maker
 
 if TYPE_CHECKING:
     from topodiag.model.node import Node
@@ -44,6 +47,24 @@ class Element:
             stack.extend(reversed(element.children))
 
 
+RCCL_FILE = "2"
+"""The version of RCCL's topology files (src/graph/xml.h of ROCm/rccl 2.21.5); NCCL's have 1."""
+
+
+def of_rccl(tree: Element) -> bool:
+    """Whether a tree is RCCL's: its rules then hold, not NCCL's."""
+    return tree.get("version") == RCCL_FILE
+
+
+def renamed(tree: Element, tags: Mapping[str, str], version: str | None = None) -> Element:
+    """The tree with elements called otherwise, and with another version where one is given."""
+    children = tuple(renamed(child, tags) for child in tree.children)
+    attributes = tree.attributes
+    if version is not None:
+        attributes = (("version", version), *((name, value) for name, value in attributes if name != "version"))
+    return replace(tree, tag=tags.get(tree.tag, tree.tag), attributes=attributes, children=children)
+
+
 @dataclass(frozen=True, slots=True)
 class Refusal:
     """Why NCCL's parser would not take a file: its own words, the place, and the versions (2.x) that refuse.
@@ -73,6 +94,8 @@ class NcclFile:
     refusals: tuple[Refusal, ...] = ()
     notes: tuple[Refusal, ...] = ()
     origin: Origin | None = None
+    maker: Maker | None = None
+    """Whose library reads the file: RCCL takes version 2 and xGMI; None where nothing in it tells."""
     asked: tuple[int, ...] = ()
     """The versions for which the file is meant, where somebody said so; () are all."""
     against: Node | None = None

@@ -13,6 +13,7 @@ from topodiag.model.provenance import Disagreement, Fact, NotObserved
 from topodiag.model.system import ConfLine, Cpu, KernelEvent, Os, Process, Setting
 from topodiag.model.tables import Table
 from topodiag.model.topics import Topic
+from topodiag.words.dialect import Maker
 
 Pair = tuple[str, str]
 """Two device labels (`GPU0`, `GPU3`, a NIC's name), in the order of the table they were read from."""
@@ -72,6 +73,8 @@ class Node:
     not_observed: tuple[NotObserved, ...] = ()
     told: frozenset[Topic] = frozenset()
     """What the evidence that was there and parsed speaks of."""
+    makers: frozenset[Maker] = frozenset()
+    """Whose tools the evidence is of, where that tells whose GPUs these are; `maker.makers_of` knows of more signs."""
 
     def gpu(self, index: int) -> Gpu | None:
         return next((gpu for gpu in self.gpus if gpu.index == index), None)

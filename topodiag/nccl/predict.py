@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from topodiag.model.nccl_enums import BY_WEIGHT
-from topodiag.model.nccl_tree import Element, Refusal
+from topodiag.model.nccl_tree import Element, Refusal, of_rccl
 from topodiag.model.nccl_versions import DEFAULT_VERSION, minor_of, path_types
 from topodiag.model.node import Node
 from topodiag.nccl.connect.communicator import Communicator, Member, communicator, communicator_of_files
@@ -19,6 +19,8 @@ from topodiag.nccl.graph.attach import count_gpus
 from topodiag.nccl.graph.domains import path_table
 from topodiag.nccl.graph.graph import RejectedError, System
 from topodiag.nccl.prediction import Choice, PredictedGraph, Prediction, TuningTable, VirtualNic
+from topodiag.nccl.rccl.decide import VERSION as RCCL
+from topodiag.nccl.rccl.decide import predict_rccl
 from topodiag.nccl.search.described import describe
 from topodiag.nccl.settings import Settings, not_followed, read_settings
 from topodiag.nccl.topo.detect import tree_of
@@ -60,7 +62,8 @@ def predict(
     a tree.
     """
     given = node.nccl_file
-    refusal = given.refusal(minor_of(version)) if given is not None else None
+    minor = minor_of(RCCL if given is not None and of_rccl(given.tree) else version)
+    refusal = given.refusal(minor) if given is not None else None
     tree = given.tree if given is not None else tree_of(node, env).tree
     return predict_tree(
         tree, nodes=nodes, version=version, env=env, sizes=sizes, explain=explain, refusal=refusal, whole=whole
@@ -86,6 +89,8 @@ def predict_tree(
         raise ValueError(f"{nodes} nodes: at least 1")
     if refusal is not None:
         return Prediction(version, nodes, accepted=False, why=refusal.words, line=refusal.line)
+    if of_rccl(tree):
+        return _by_rccl(tree, nodes=nodes, version=version, env=env or {})
     chosen = tuple(sorted((name, value) for name, value in (env or {}).items() if name.startswith("NCCL_")))
     try:
         (tree,) = numbered((tree,))
@@ -94,6 +99,22 @@ def predict_tree(
     except RejectedError as rejected:
         # Not kept: equal trees can stand on different lines.
         return Prediction(version, nodes, accepted=False, why=rejected.words, line=rejected.line)
+
+
+def _by_rccl(tree: Element, *, nodes: int, version: str, env: Mapping[str, str]) -> Prediction:
+    """RCCL's decisions, for which one version is followed; of another it is said."""
+    chosen = tuple(sorted((name, value) for name, value in env.items() if name.startswith(("NCCL_", "RCCL_"))))
+    try:
+        made = _kept_of_rccl(numbered((tree,))[0], nodes, chosen)
+    except RejectedError as rejected:
+        return Prediction(RCCL, nodes, accepted=False, why=rejected.words, line=rejected.line, library="RCCL")
+    other = version != DEFAULT_VERSION and minor_of(version) != minor_of(RCCL)
+    return replace(made, asked=version) if other else made
+
+
+@lru_cache(maxsize=_KEPT)
+def _kept_of_rccl(tree: Element, nodes: int, env: tuple[tuple[str, str], ...]) -> Prediction:
+    return predict_rccl(tree, nodes=nodes, env=dict(env))
 
 
 @lru_cache(maxsize=_KEPT)

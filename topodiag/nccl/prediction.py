@@ -118,11 +118,23 @@ class Prediction:
 
     not_followed: tuple[str, ...] = ()
     """Settings that ask for what is not modelled, a sentence each."""
+    library: str = "NCCL"
+    decided_by: str = ""
+    """Of RCCL: what its rings come from."""
+    asked: str = ""
+    """The version that was asked for, where the rules of another are followed."""
+
+    @property
+    def by(self) -> str:
+        """Who decides: `NCCL 2.28`."""
+        return f"{self.library} {self.version}"
 
     @property
     def assumed(self) -> tuple[str, ...]:
         """What was assumed about the version, and what was left out, a sentence each."""
-        said = assumption(self.version)
+        said = assumption(self.version) if self.library == "NCCL" else ""
+        if self.asked:
+            said = f"the rules of {self.library} {self.asked} are not known here: taken to decide as {self.version}"
         return (*([said] if said else []), *self.not_followed)
 
     def graph(self, id: int) -> PredictedGraph | None:  # noqa: A002 - NCCL's own word for it

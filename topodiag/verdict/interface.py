@@ -52,4 +52,4 @@ class Rule(ABC):
         near = scene.same_node(cause, other) if self.reach is Reach.NODE else scene.same_job(cause, other)
         if not near or not self.holds(cause, other, scene) or self.contradicted_by(cause, scene):
             return ""
-        return self.because
+        return scene.dialect(other).say(self.because)

@@ -125,7 +125,7 @@ def _cause(tree: Tree, result: Result, scene: Scene) -> Cause:
         mechanism=mechanism,
         consequences=tuple(tree.below),
         contradicted_by=against,
-        confirm=_confirm(finding.id, pods=bool(scene.case.ties)),
+        confirm=scene.dialect(finding).steps(_commands(finding.id, pods=bool(scene.case.ties)))[:CONFIRMS],
     )
 
 
@@ -147,14 +147,14 @@ def _mechanism(tree: Tree) -> str:
 
 
 @cache
-def _confirm(check: str, *, pods: bool) -> tuple[str, ...]:
-    """The first commands of the section "How to confirm" of the check's page, for ranks in pods without `srun`."""
+def _commands(check: str, *, pods: bool) -> tuple[str, ...]:
+    """The commands of the section "How to confirm" of the check's page, for ranks in pods without `srun`."""
     found = check_class(check)
     if found is None:
         return ()
     sections = [section for section in page_of(found).sections if section.name == COMMANDS]
     commands = [part for section in sections for block in section.blocks for part in block if isinstance(part, Command)]
-    told = (part.command for part in commands[:CONFIRMS])
+    told = (part.command for part in commands)
     return tuple(_STEP.sub("kubectl exec POD -- ", each) if pods else each for each in told)
 
 

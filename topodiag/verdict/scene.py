@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 from topodiag.model.case import Case
 from topodiag.model.finding import Finding
+from topodiag.model.maker import case_makers, dialect_of
+from topodiag.words.dialect import AMD, NVIDIA, Dialect, Maker
 from topodiag.words.hosts import short_name
 
 if TYPE_CHECKING:
@@ -31,6 +33,22 @@ class Scene:
     def host(self, name: str) -> str:
         """The machine of this name, as `hosts` calls it."""
         return short_name(self.case.identity.name(name))
+
+    @cached_property
+    def makers(self) -> frozenset[Maker]:
+        """Whose GPUs the evidence speaks of."""
+        return case_makers(self.case)
+
+    def dialect(self, finding: Finding | None = None) -> Dialect:
+        """In whose words a finding is spoken of: by the nodes and jobs that it names, else by the whole case."""
+        if self.makers == {Maker.AMD}:
+            return AMD
+        if finding is None or Maker.AMD not in self.makers:
+            return NVIDIA
+        nodes = self.nodes(finding)
+        of = [dialect_of(node) for node in self.case.nodes if self.host(node.host) in nodes]
+        of += [dialect_of(job) for job in self.case.jobs if job.name in finding.where.jobs]
+        return AMD if of and all(each is AMD for each in of) else NVIDIA
 
     @cached_property
     def processes(self) -> dict[str, list[Process]]:

@@ -9,7 +9,9 @@ import pytest
 
 from tests.checks import nodes
 from tests.checks.nodes import only, read, status
-from topodiag.checks.node.nvlink import FewerNvlinks, PairWithoutNvlink, SlowNvlinks
+from topodiag.checks.node.nvlink import FewerNvlinks
+from topodiag.checks.node.nvlink_pairs import PairWithoutNvlink
+from topodiag.checks.node.nvlink_rate import SlowNvlinks
 from topodiag.model.devices import GpuFabric, NvLink
 from topodiag.model.finding import Confidence, Severity, Status
 from topodiag.model.node import Node

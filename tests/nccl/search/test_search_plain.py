@@ -48,7 +48,7 @@ def plain(tree: Element, minor: int, nodes: int, env: dict[str, str], collnet: b
 
     try:
         with (
-            patch.object(search._Search, "_attempt", attempt),
+            patch.object(search.Search, "_attempt", attempt),
             patch.object(Ceiling, "may_improve", lambda *_, **__: True),
         ):
             graphs = search_graphs(system, read_settings(env, minor), nvls=False, collnet=collnet)

@@ -14,7 +14,7 @@ from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
 from topodiag.model.job import Job
 from topodiag.model.provenance import Origin
 from topodiag.words.fold import fold_runs, plural
-from topodiag.words.units import percent
+from topodiag.words.units import in_gbps, percent
 
 _SPEED = re.compile(r"NET/IB ?: ([\w.\-]{1,40}):(\d{1,3}) speed change detected: (\d{1,9}) -> (\d{1,9}) Mbps")
 _LINK = re.compile(r"RemoteDeviceType for NVLink (\d{1,3})\b")
@@ -58,10 +58,10 @@ class PortFellInLog(JobCheck[tuple[Fallen, ...]]):
             lost = 1 - port.after / port.before
             yield self.finding(
                 Severity.ERROR,
-                f"{port.host or 'a node'}: {port.nic} fell from {port.before / 1000:g} to {port.after / 1000:g} Gb/s"
-                " while the job ran",
+                f"{port.host or 'a node'}: {port.nic} fell from {in_gbps(port.before / 1000)} to"
+                f" {in_gbps(port.after / 1000)} while the job ran",
                 observed=quoted(next((where.text for where in port.origins if where is not None), "")),
-                expected=f"{port.before / 1000:g} Gb/s, as when the job started",
+                expected=f"{in_gbps(port.before / 1000)}, as when the job started",
                 fix=(
                     f"`ibstat {port.nic}` and `mlxlink -d {port.nic} -m -c -e` on the node: rate, width, and errors of"
                     " cable and transceiver",

@@ -29,7 +29,7 @@ class Hints:
     hosts: tuple[str, ...]
     lines: tuple[tuple[str, Origin | None], ...]
     harmless: bool = False
-    """Nothing but the kernel's command line was looked at, and the job came up."""
+    """Nothing but the kernel's command line was looked at."""
 
 
 class AcsHinted(JobCheck[Hints]):
@@ -49,10 +49,10 @@ class AcsHinted(JobCheck[Hints]):
             return self.not_applicable(judged, "no line speaks of ACS or the IOMMU: `topodiag scan` of the node does")
         hosts = tuple(dict.fromkeys(host for host, _, _ in told if host))
         lines = tuple((text, where) for _, text, where in told)
-        # A kernel may pass through by default (CONFIG_IOMMU_DEFAULT_PASSTHROUGH): RCCL looks for the words alone.
+        # A kernel may pass through by default (CONFIG_IOMMU_DEFAULT_PASSTHROUGH), and a guest has no IOMMU to set: RCCL
+        # looks for the words alone, which are never by themselves why a job failed.
         by_words = all("Missing" in text for text, _ in lines)
-        came_up = any(each.completed.any() for each in judged.communicators)
-        return Hints(hosts, lines, by_words and came_up and not failed(judged))
+        return Hints(hosts, lines, by_words)
 
     def tell(self, judged: Job, observed: Hints) -> Iterator[Finding]:
         first = observed.lines[0][0]
@@ -69,7 +69,7 @@ class AcsHinted(JobCheck[Hints]):
             nodes=observed.hosts,
             cost=Cost(text="peer-to-peer and GPUDirect RDMA go by way of the root complex: slow, or they hang"),
             evidence=[where for _, where in observed.lines],
-            confidence=Confidence.MEDIUM if "Missing" in first and not observed.harmless else Confidence.LOW,
+            confidence=Confidence.MEDIUM if observed.harmless else Confidence.LOW,
         )
 
 

@@ -32,6 +32,7 @@ class LibraryFault(msgspec.Struct, frozen=True, kw_only=True):
     frames: str = ""
     beside: str = ""
     sure: str
+    told: bool = False
     what: str
     control: str
     source: str
@@ -98,26 +99,19 @@ class KnownLibraryFault(JobCheck[tuple[FaultMet, ...]]):
         if not judged.events:
             return self.unknown(judged, f"no error and no stack trace in the text; {ask_for(judged)}")
         versions = _versions(judged)
-        met: list[FaultMet] = []
-        for fault in library_faults():
-            told = {id(event) for each in met for event in each.events}
-            shown = tuple(event for event in judged.events if id(event) not in told and _shows(fault, event))
-            if fault.beside and not _says(judged, fault.beside):
-                continue
-            having = [version for version, release in versions.items() if fault.has(release)]
-            if shown and (having or not versions):
-                met.append(FaultMet(fault, shown, having[0] if having else ""))
+        met = _met(judged, versions)
         if not met and not versions:
             return self.unknown(
                 judged, f"no signature of a known fault is met, and no line tells NCCL's version: {ask_for(judged)}"
             )
-        return tuple(met) or self.clean(judged)
+        return met or self.clean(judged)
 
     def tell(self, judged: Job, observed: tuple[FaultMet, ...]) -> Iterator[Finding]:
         for met in observed:
             fault, first = met.fault, met.events[0]
             hosts = list(dict.fromkeys(event.host for event in met.events if event.host))
-            release = f"NCCL {met.version}" if met.version else "NCCL"
+            library = fault.library.upper()
+            release = f"{library} {met.version}" if met.version else library
             until = f" until {fault.fixed}" if fault.fixed else ", no fixed release known"
             sure = Confidence.HIGH if fault.sure == "high" else Confidence.MEDIUM
             yield self.finding(
@@ -126,7 +120,7 @@ class KnownLibraryFault(JobCheck[tuple[FaultMet, ...]]):
                 observed=quoted(first.text, 300),
                 expected=f"a release without this fault ({fault.name}: from {fault.since}{until})",
                 fix=(
-                    *((f"NCCL {fault.fixed} or later",) if fault.fixed else ()),
+                    *((f"{library} {fault.fixed} or later",) if fault.fixed else ()),
                     f"the control that proves it: {fault.control}",
                     f"read {fault.source}",
                 ),
@@ -134,7 +128,7 @@ class KnownLibraryFault(JobCheck[tuple[FaultMet, ...]]):
                 ranks=sorted({event.rank for event in met.events if event.rank >= 0}),
                 cost=Cost(text=f"the job ends or hangs on {hosts_word(hosts)}" if hosts else "the job ends or hangs"),
                 evidence=[event.origin for event in met.events],
-                confidence=sure if met.version else Confidence.LOW,
+                confidence=sure if met.version or fault.told else Confidence.LOW,
             )
 
 
@@ -150,6 +144,21 @@ def _versions(job: Job) -> dict[str, Release]:
     told += [match[1] for event in job.events for match in _NAMED.finditer(event.text)]
     told += [event.details["so"] for event in job.events if event.details.get("so")]
     return {text.split("+")[0]: release for text in told if (release := release_of(text)) is not None}
+
+
+def _met(job: Job, versions: dict[str, Release]) -> tuple[FaultMet, ...]:
+    """The known faults of the job's library that its text shows; an event is told once, by the first of them."""
+    met: list[FaultMet] = []
+    told: set[int] = set()
+    for fault in library_faults():
+        if fault.library.upper() != job.library or (fault.beside and not _says(job, fault.beside)):
+            continue
+        shown = tuple(event for event in job.events if id(event) not in told and _shows(fault, event))
+        having = [version for version, release in versions.items() if fault.has(release)]
+        if shown and (having or not versions):
+            met.append(FaultMet(fault, shown, having[0] if having else ""))
+            told.update(id(event) for event in shown)
+    return tuple(met)
 
 
 def _says(job: Job, pattern: str) -> bool:

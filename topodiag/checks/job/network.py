@@ -223,8 +223,12 @@ def _by_software(
     elif settings_of(job, NAMES_DEVICES):
         text = f"sockets carry the traffic although {NAMES_DEVICES} names RDMA devices"
         severity = Severity.WARNING
-    elif _no_verbs(job) is not None and not multi_node(job):
+    elif _no_verbs(job) is not None:
         text = f"{hosts_word(sockets)}: NCCL has sockets only, as it cannot load libibverbs"
+        if multi_node(job):
+            text = f"sockets carry the traffic between {plural(len(job.hosts), 'node')}: NCCL cannot load libibverbs,"
+            text += " and whether the hosts have RDMA NICs is not seen"
+            severity = Severity.WARNING
     else:
         return None
     return SocketCause(severity, text, Confidence.MEDIUM)

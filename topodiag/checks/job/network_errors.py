@@ -11,8 +11,8 @@ from typing import TypeVar
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.evidence import said_by
 from topodiag.checks.job.excerpts import met, others_fell_first
+from topodiag.checks.job.network_reports import OF_CONNECTIONS
 from topodiag.checks.job.text import ask_for
-from topodiag.checks.shared.reports import Report
 from topodiag.checks.shared.words import hosts_word, quoted, rank_word
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Event, Job
@@ -135,26 +135,7 @@ class RdmaErrors(JobCheck[RdmaFaults]):
 
     id = "NET008"
     title = "RDMA devices report errors"
-    reports = (
-        Report("network.pkey", "a port is not a member of the partition in use",
-               "the partition's key in each port's table",
-               "`cat /sys/class/infiniband/DEVICE/ports/1/pkeys/*` on both nodes beside partitions.conf of opensm",
-               "queue pairs of that port do not connect"),
-        Report("network.gid", "the GID of a port is not at the index in use",
-               "RoCE v2 with a routable address at that index",
-               "`show_gids` on both nodes: NCCL_IB_GID_INDEX unset lets NCCL 2.21 and later choose",
-               "queue pairs of that port do not connect, or time out"),
-        Report("rdma.qp_refused", "a queue pair is refused by the adapter", "queue pairs that come to RTR and RTS",
-               "`show_gids`, pkeys and active MTU of both ends: an index that is empty, or a larger MTU, is refused so",
-               "queue pairs of that port do not connect"),
-        Report("fabric.subnet_event", "the subnet manager told its ports something", "no such event while a job runs",
-               "the log of opensm at that time: which connections lived through it?",
-               "none by itself; with errors of connections it shows when the fabric changed", passing=True),
-        Report("fabric.subnet_manager", "the subnet manager does not answer, or another one took over",
-               "one master subnet manager",
-               "`sminfo` and `ibstat | grep SM` on the node; the log of opensm at that time",
-               "ports get no address, or connections break when addresses change"),
-    )  # fmt: skip
+    reports = OF_CONNECTIONS
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> RdmaFaults | Outcome:
         completions = _own([event for event in judged.events if event.kind == "ib completion"])

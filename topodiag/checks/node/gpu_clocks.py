@@ -44,7 +44,7 @@ MIN_SIBLINGS = 2
 
 FIXES = {
     "apart": (
-        "Set the clocks free (`nvidia-smi -rgc` on NVIDIA, `rocm-smi --resetclocks` on AMD), then reset the GPU",
+        "Set the clocks free (`nvidia-smi -rgc`), then reset the GPU",
         "Compare its firmware with that of its peers; if it stays so, swap it with one of them",
     ),
     "heat": (

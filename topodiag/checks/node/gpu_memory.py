@@ -174,6 +174,10 @@ def _of_counters(gpu: Gpu) -> Iterator[Sign]:
     if lost:
         words = f"{plural(lost, 'uncorrectable ECC error')} since the driver was loaded"
         yield Severity.ERROR, words, at, RESET
+    other, at = count("ras_uncorrected")
+    if other:
+        words = f"{plural(other, 'uncorrectable error')} in blocks of the chip other than its memory and links"
+        yield Severity.ERROR, words, at, RESET
     exceeded, at = count("sram_threshold_exceeded")
     if exceeded:
         yield Severity.ERROR, "more SRAM errors than the GPU may have", at, "Ask the maker for a replacement (RMA)"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter as Tally
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -13,26 +12,14 @@ from topodiag.checks.node import nvlink_evidence as evidence
 from topodiag.checks.node.nvlink_evidence import Expectation, LinkCount
 from topodiag.checks.node.nvlink_pairs import PairWithoutNvlink
 from topodiag.checks.shared.comparisons import majority
-from topodiag.checks.shared.devices import gpu_spec
-from topodiag.checks.shared.prices import missing_nvlinks, slow_nvlinks
+from topodiag.checks.shared.prices import missing_nvlinks
 from topodiag.checks.shared.reports import Report
-from topodiag.model.devices import Gpu, NvLink
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status
 from topodiag.model.node import Node
-from topodiag.model.provenance import Fact, Origin
 from topodiag.words.fold import fold_runs, plural
 from topodiag.words.units import in_gbs, percent
 
-__all__ = ["FewerNvlinks", "PairWithoutNvlink", "SlowNvlinks"]
-
-RATE_TOLERANCE_SHARE = 0.02
-"""A link counts as slow when it is this much below its peers: drivers print the same rate as 25 and 25.781 GB/s
-between boards, never between links of one board."""
-
-UNIFORM_TOLERANCE_SHARE = 0.10
-"""Where all links of the node agree, only a rate this much below the product's counts: one driver branch prints the
-rate before coding and another after it (25 and 25.781 GB/s on V100 and A100, about 3 %); real down-training steps
-are far larger (NVLink 4 to 3 is half the lane rate)."""
+__all__ = ["FewerNvlinks", "PairWithoutNvlink"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,141 +247,3 @@ def _why_clean(asked: list[LinkCount]) -> str:
     if all(count.spec is not None and count.spec.bridged for count in asked):
         return "the links of this product come by bridges, and no GPU has fewer than its peers"
     return ""
-
-
-def _origins(facts: Sequence[Fact[str]] | Sequence[Fact[float]]) -> list[Origin | None]:
-    return [fact.origin for fact in facts]
-
-
-@dataclass(frozen=True, slots=True)
-class SlowGroup:
-    """Links at one rate below what is wanted of them, GB/s, and where that comes from."""
-
-    rate_gbs: float
-    want_gbs: float
-    source: str
-    links: tuple[tuple[Gpu, NvLink], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class SlowLinks:
-    """All links below their rate."""
-
-    groups: tuple[SlowGroup, ...]
-    coverage: Coverage
-
-
-class SlowNvlinks(NodeCheck[SlowLinks]):
-    """NVL002: an NVLink runs below its product's rate or below its peers
-
-    What it finds
-        Active links whose line rate is below the product's rate, or below the rate of the other links of the same
-        kind of GPU.
-
-    Why it matters
-        A channel is as fast as its slowest link. On an H100 one link at 19 instead of 26.562 GB/s costs 28 % of that
-        link's 20.6 GB/s, and rings that NCCL lays over all links evenly wait for it.
-
-    Evidence it reads
-        The rate per link of NVML or `nvidia-smi nvlink -s` (line rate, one direction), the datasheet's rate, and the
-        rates of the other links. A line rate is never compared with NCCL's rate (26.562 and 20.6 GB/s are the same
-        NVLink 4 link).
-
-    When it stays silent
-        The product has no NVLink; MIG is on; only links that are up are judged (NVL001 has the others). A link within
-        2 % of its peers, or a whole node within 10 % of the datasheet: drivers round differently. No rate was
-        read: unknown.
-
-    How to confirm
-        nvidia-smi nvlink -s                  the rate of every link
-        nvidia-smi nvlink -gBwMode            FULL unless somebody chose a lower bandwidth mode
-        nvidia-smi nvlink -e                  a marginal link also counts errors (NVL003)
-
-    How to fix
-        Where a bandwidth mode was set, set it back (`nvidia-smi nvlink -sBwMode FULL`, no job on the GPUs). Else
-        reset the GPUs of the board; a link that trains low again is marginal hardware: exchange the GPU or baseboard.
-
-    References
-        probes and datasheets: V100 25.781, A100 25, H100 and H200 26.562, B200 and GB200 53.125 GB/s per link and
-        direction; NCCL src/graph/topo.h v2.30 for NCCL's rate of a link.
-    """
-
-    id = "NVL002"
-    title = "an NVLink runs below its product's rate or below its peers"
-
-    def observe(self, judged: Node, peers: Sequence[Node]) -> SlowLinks | Outcome:
-        asked = [gpu for gpu in judged.gpus if not evidence.no_question(gpu)]
-        if not asked:
-            return self.not_applicable(judged, "no GPU here has NVLinks to judge")
-        if not any(gpu.nvlinks or _may_have_links(gpu) for gpu in asked):
-            return self.not_applicable(judged, "no NVLinks in the evidence, and none that must be there")
-        up = [(gpu, link) for gpu in asked for link in gpu.nvlinks if evidence.is_up(link)]
-        rated = [(gpu, link) for gpu, link in up if link.line_gbs.value]
-        if not rated:
-            return self.unknown(judged, "no link rate was read" if up or asked else "no link is up")
-        coverage = Coverage(len(rated), max(len(up), len(rated)), "active links")
-        groups: dict[tuple[float, float, str], list[tuple[Gpu, NvLink]]] = defaultdict(list)
-        alike: dict[str | None, Tally[float]] = defaultdict(Tally)
-        for gpu, link in rated:
-            alike[gpu.name.value][round(link.line_gbs.get(0.0), 3)] += 1
-        for gpu, link in rated:
-            wanted = _rate_wanted(gpu, link, alike[gpu.name.value])
-            if wanted is not None:
-                groups[link.line_gbs.get(0.0), *wanted].append((gpu, link))
-        if not groups:
-            return self.clean(judged, coverage=coverage)
-        return SlowLinks(tuple(SlowGroup(*key, tuple(links)) for key, links in groups.items()), coverage)
-
-    def tell(self, judged: Node, observed: SlowLinks) -> Iterator[Finding]:
-        for group in observed.groups:
-            yield self._report(judged, group, observed.coverage)
-
-    def _report(self, node: Node, group: SlowGroup, coverage: Coverage) -> Finding:
-        rate, want, source, members = group.rate_gbs, group.want_gbs, group.source, group.links
-        labels = list(dict.fromkeys(gpu.label for gpu, _ in members))
-        share = 1 - rate / want
-        product = gpu_spec(members[0][0])
-        nccl = product.nvlink_nccl_gbs if product is not None else 0.0
-        worst = max(sum(gpu.label == label for gpu, _ in members) for label in labels)
-        lost = slow_nvlinks(rate, want, worst, nccl)
-        text = f"{percent(share)} of {plural(worst, 'link')} of a GPU"
-        if nccl:
-            text += f": {share:.2f} x {worst} x {in_gbs(nccl)} = {in_gbs(lost)} per direction by NCCL's rate per link"
-        by_product = source.startswith("datasheet")
-        return self.finding(
-            node,
-            Severity.ERROR if by_product else Severity.WARNING,
-            f"{fold_runs(labels)}: {plural(len(members), 'NVLink')} at {in_gbs(rate)} instead of {in_gbs(want)}",
-            observed=f"{in_gbs(rate)} line rate per direction",
-            expected=f"{in_gbs(want)} line rate per direction ({source})",
-            fix=(
-                "see whether somebody chose a lower bandwidth mode: `nvidia-smi nvlink -gBwMode` should say FULL",
-                "drain the node and reset its GPUs together: `nvidia-smi --gpu-reset`, then `nvidia-smi nvlink -s`",
-                "a link that trains low again is marginal: have the GPU or its baseboard exchanged",
-            ),
-            gpus=labels,
-            links=[f"{gpu.label} link {link.index}" for gpu, link in members],
-            cost=Cost(lost or None, share, text),
-            evidence=_origins([link.line_gbs for _, link in members]),
-            coverage=coverage,
-            confidence=Confidence.HIGH if by_product else Confidence.MEDIUM,
-        )
-
-
-def _may_have_links(gpu: Gpu) -> bool:
-    """Whether links are to be expected: unknown products may have some, cards with bridge connectors need not."""
-    spec = gpu_spec(gpu)
-    return spec is None or (spec.nvlinks > 0 and not spec.bridged)
-
-
-def _rate_wanted(gpu: Gpu, link: NvLink, alike: Tally[float]) -> tuple[float, str] | None:
-    """The rate this link falls short of, and its source; None when it does not. `alike` counts rates of equal GPUs."""
-    rate = link.line_gbs.get(0.0)
-    common, count = alike.most_common(1)[0]
-    spec = gpu_spec(gpu)
-    product = spec.nvlink_line_gbs if spec is not None else 0.0
-    if product and rate < product * (1 - UNIFORM_TOLERANCE_SHARE):
-        return product, f"datasheet of {spec.name if spec else ''}"
-    if count * 2 > alike.total() and rate < common * (1 - RATE_TOLERANCE_SHARE):
-        return common, f"{count} of {alike.total()} peer links"
-    return None

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from topodiag.checks.interface import NodeCheck
+from topodiag.checks.node.gpu_events import named
 from topodiag.checks.node.nvlink_evidence import no_question
 from topodiag.checks.shared.devices import gpu_spec
 from topodiag.checks.shared.reports import Report
@@ -106,6 +107,8 @@ class LinkErrors:
     large: Mapping[str, Sequence[Reading]]
     bit_errors: tuple[BitErrors, ...]
     coverage: Coverage
+    blocks: Mapping[str, Counter] = field(default_factory=dict)
+    """Of AMD's GPUs: counts of uncorrectable errors in the block of xGMI, which has no counters per link."""
 
 
 class NvlinkErrors(NodeCheck[LinkErrors]):
@@ -152,6 +155,10 @@ class NvlinkErrors(NodeCheck[LinkErrors]):
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> LinkErrors | Outcome:
         asked = [gpu for gpu in judged.gpus if not no_question(gpu)]
+        counts = {gpu.label: gpu.counters["xgmi_uncorrected"] for gpu in asked if "xgmi_uncorrected" in gpu.counters}
+        return self._of_blocks(judged, counts) if counts else self._of_links(judged, asked)
+
+    def _of_links(self, judged: Node, asked: Sequence[Gpu]) -> LinkErrors | Outcome:
         if not any(_may_count(gpu) for gpu in asked):
             return self.not_applicable(judged, "no NVLinks that could count errors")
         counted = [(gpu, link, c) for gpu in asked for link in gpu.nvlinks for c in _judged(link)]
@@ -172,7 +179,29 @@ class NvlinkErrors(NodeCheck[LinkErrors]):
         why = "" if sampled else "one sample: only totals could be judged, `--sample` would show growth"
         return self.clean(judged, why, coverage)
 
+    def _of_blocks(self, judged: Node, counts: Mapping[str, Counter]) -> LinkErrors | Outcome:
+        """AMD counts errors of all links of a GPU together; corrected ones are normal."""
+        lost = {label: counter for label, counter in counts.items() if counter.latest.get(0)}
+        coverage = Coverage(len(counts), len(judged.gpus), "GPUs with counters of their xGMI block")
+        if not lost:
+            return self.clean(judged, coverage=coverage)
+        return LinkErrors({}, {}, (), coverage, lost)
+
     def tell(self, judged: Node, observed: LinkErrors) -> Iterator[Finding]:
+        for label, counter in observed.blocks.items():
+            lost = counter.latest.get(0)
+            yield self.finding(
+                judged,
+                Severity.ERROR,
+                f"{named(judged, label)}: {plural(lost, 'uncorrectable error')} in the block of its xGMI links",
+                observed=counter.latest.origin.text if counter.latest.origin is not None else str(lost),
+                expected="no uncorrectable error: corrected ones are repaired by the link itself",
+                fix=_FIX,
+                gpus=[label],
+                cost=Cost(text="data on a link was lost: the driver resets the GPU, and its job ends"),
+                evidence=[counter.latest.origin],
+                coverage=observed.coverage,
+            )
         if observed.growing:
             yield self._grown(judged, observed.growing, observed.coverage)
         for name, readings in observed.large.items():

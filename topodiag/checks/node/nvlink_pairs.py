@@ -9,7 +9,8 @@ from itertools import combinations
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.node import nvlink_evidence as evidence
 from topodiag.checks.node.nvlink_evidence import MESH_GPUS, LinkCount
-from topodiag.checks.shared.devices import SMI_TO_PATH, gpu_spec, nvlink_count, pcie_gbs, word
+from topodiag.checks.shared.devices import SMI_TO_PATH, by_xgmi, gpu_spec, nvlink_count, pcie_gbs, word
+from topodiag.hardware.amd import amd_gpu_by_name
 from topodiag.hardware.specs import GpuSpec
 from topodiag.model.devices import Gpu
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status
@@ -23,6 +24,9 @@ MAX_LINKS = 36
 
 MESH_PEERS = 4
 """GPUs that each GPU of an 8-GPU hybrid cube-mesh is joined to (DGX-1 with P100 or V100, and its cloud forms)."""
+
+FEWEST_WHOLE = 3
+"""GPUs joined to all others from which on a board is taken to join all pairs."""
 
 REFUSED = frozenset({"NS", "CNS", "GNS", "TNS", "DR"})
 """Words of `nvidia-smi topo -p2p n` for a pair without P2P over NVLink; `U` (unknown) is no reading."""
@@ -158,6 +162,8 @@ def _see(node: Node, a: Gpu, b: Gpu) -> GpuPair:
     status = table.get((a.label, b.label)) or table.get((b.label, a.label)) or Fact()
     words = tuple(fact for fact in (said, status) if fact.value)
     refused = (status.value or "").strip().upper() in REFUSED
+    if (joined := by_xgmi(said.value)) is not None:
+        return GpuPair(a, b, joined, words)
     if nvlink_count(said.value):
         return GpuPair(a, b, not refused, words)
     if (said.value or "").strip().upper() in SMI_TO_PATH:
@@ -172,6 +178,8 @@ def _lost(asked: list[Gpu], specs: list[GpuSpec | None], seen: list[GpuPair]) ->
     apart = [pair for pair in seen if not pair.joined]
     if not apart:
         return [], None
+    if any(by_xgmi(fact.value) is not None for pair in seen for fact in pair.words):
+        return _lost_of_xgmi(asked, seen, apart)
     switched = {gpu.index for gpu, spec in zip(asked, specs, strict=True) if spec is not None and spec.nvswitch}
     by_product = [pair for pair in apart if pair.a.index in switched and pair.b.index in switched]
     if by_product:
@@ -181,6 +189,21 @@ def _lost(asked: list[Gpu], specs: list[GpuSpec | None], seen: list[GpuPair]) ->
     if any(spec is not None for spec in specs):
         return [], None
     return _lost_of_unknown(asked, seen, apart)
+
+
+def _lost_of_xgmi(asked: list[Gpu], seen: list[GpuPair], apart: list[GpuPair]) -> tuple[list[GpuPair], str | None]:
+    """Pairs of AMD's GPUs that a link should join: where the product has one to each of the GPUs that are there, or
+    half of the GPUs show that their board has. Rings, chords and pairs of dies join some pairs only, by design. A link
+    that is there and down is lost whatever the board."""
+    down = [pair for pair in apart if pair.says.endswith((" down", " disabled"))]
+    spec = amd_gpu_by_name(asked[0].name.get("")) if len({gpu.name.value for gpu in asked}) == 1 else None
+    if spec is not None and spec.mesh and spec.links == len(asked) - 1:
+        return apart, f"one xGMI link to each of the {spec.links} peers of {spec.name} ({spec.source})"
+    joined = {gpu.index: sum(bool(p.joined) and gpu.index in (p.a.index, p.b.index) for p in seen) for gpu in asked}
+    whole = sum(count == len(asked) - 1 for count in joined.values())
+    if spec is None and whole >= FEWEST_WHOLE and whole * 2 >= len(asked):
+        return apart, f"xGMI between all pairs: {whole} GPUs are joined to each of the others"
+    return down, "the link of the pair up" if down else None
 
 
 def _lost_of_mesh(asked: list[Gpu], seen: list[GpuPair]) -> list[GpuPair]:

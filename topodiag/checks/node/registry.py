@@ -16,7 +16,7 @@ CHECKS = {
     "HST005": "hung_probes:ProbeHangs",
     "HST006": "storage_stalls:StorageStalls",
     "NVL001": "nvlink:FewerNvlinks",
-    "NVL002": "nvlink:SlowNvlinks",
+    "NVL002": "nvlink_rate:SlowNvlinks",
     "NVL003": "nvlink_errors:NvlinkErrors",
     "NVL004": "nvlink:PairWithoutNvlink",
     "NVL005": "fabric:FabricNotReady",

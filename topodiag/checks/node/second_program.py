@@ -18,7 +18,7 @@ from topodiag.model.node import Node
 from topodiag.model.system import Process
 from topodiag.model.topics import Topic
 from topodiag.words.fold import fold_labels
-from topodiag.words.units import percent
+from topodiag.words.units import percent, spell_bytes
 
 HELPERS = re.compile(
     r"nv-hostengine|dcgm|exporter|Xorg|Xwayland|gnome|persistenced|cuda-mps|nvidia-smi|\bnsys\b|\bncu\b|py-spy|tensorboard"
@@ -133,7 +133,7 @@ class SecondProgram(NodeCheck[SecondProgramSeen | StrayContexts | HeldByNobody])
             judged,
             Severity.WARNING,
             f"{held} hold a CUDA context on GPU{observed.gpu} beside the GPU that each works on",
-            observed=f"up to {observed.most_mib} MiB each on GPU{observed.gpu}: {names}",
+            observed=f"up to {spell_bytes(observed.most_mib << 20)} each on GPU{observed.gpu}: {names}",
             expected="one process on each GPU",
             fix=(
                 "set the device from the local rank before the first CUDA call (`torch.cuda.set_device`), or"

@@ -9,6 +9,7 @@ from topodiag.hardware.catalog import gpu_by_name, pcie_nccl_gbs
 from topodiag.hardware.specs import GpuSpec
 from topodiag.model.devices import Gpu, Nic, NicRole
 from topodiag.model.links import PathType
+from topodiag.model.maker import XGMI
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact
 
@@ -42,6 +43,12 @@ def word(node: Node, a: str, b: str) -> Fact[str]:
     return fact if fact is not None and fact.known else node.smi_matrix.get((b, a), fact or Fact())
 
 
+def by_xgmi(text: str | None) -> bool | None:
+    """Whether a word of ROCm's tools says that xGMI joins a pair directly; None for any other tool's word."""
+    said = (text or "").strip().upper()
+    return said == XGMI if said.startswith(XGMI) or said == "PCIE" else None
+
+
 def nvlink_count(text: str | None) -> int | None:
     """The number of links in a matrix word (`NV18` is 18), or None for any other word."""
     digits = (text or "").strip()[2:]
@@ -68,7 +75,8 @@ def nvlinked(node: Node, a: Gpu, b: Gpu) -> bool:
     path = node.paths.get((a.label, b.label)) or node.paths.get((b.label, a.label))
     if path is not None and path.type is PathType.NVL:
         return True
-    return bool(nvlink_count(word(node, a.label, b.label).value))
+    said = word(node, a.label, b.label).value
+    return bool(nvlink_count(said)) or by_xgmi(said) is True
 
 
 def nvlink_reach(node: Node, start: Iterable[Gpu]) -> frozenset[int]:

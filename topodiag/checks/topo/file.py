@@ -17,7 +17,7 @@ from topodiag.checks.topo.evidence import (
 from topodiag.checks.topo.interface import FileCheck
 from topodiag.model.finding import Cost, Finding, Outcome, Severity
 from topodiag.model.nccl_features import Feature
-from topodiag.model.nccl_tree import Element, NcclFile, Refusal
+from topodiag.model.nccl_tree import Element, NcclFile, Refusal, of_rccl
 from topodiag.model.nccl_versions import (
     KNOWN,
     MAX_CHILDREN,
@@ -98,7 +98,7 @@ class FileRefused(FileCheck[Refusals]):
         if not has_gpus(tree):
             why = "NCCL's reader takes it, but it names no GPU: the rest is up to the machine (--against BUNDLE)"
             return self.unknown(node, why)
-        searched = _search_refusals(tree, file)
+        searched = _search_refusals(tree, file) if not of_rccl(tree) else {}  # RCCL goes on in the simple order
         if searched:
             return Refusals(file, searched, len(asked))
         return self.clean(node, f"NCCL {spell_versions(asked)} {'loads' if len(asked) == 1 else 'load'} it")

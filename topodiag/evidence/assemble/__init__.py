@@ -77,6 +77,7 @@ def assemble(draft: NodeDraft, host: str, time: str = "") -> Node:
         disagreements=tuple(apart),
         not_observed=tuple(draft.missing),
         told=frozenset(draft.told),
+        makers=frozenset(draft.makers),
     )
     if len(node.gpus) + len(node.nics) <= MAX_PATH_DEVICES:
         node = replace(node, links=build_links(node))

@@ -13,6 +13,7 @@ from topodiag.model.busid import normalise_bus_id
 from topodiag.model.clock_text import seconds
 from topodiag.model.system import KernelEvent
 from topodiag.model.topics import Topic
+from topodiag.words.dialect import Maker
 
 HEAD_CHARS = 1 << 16
 MAX_EVENTS = 2000
@@ -111,11 +112,12 @@ _AMDGPU = re.compile(
     r"\bamdgpu\b.{0,120}?(?:GPU reset begin|GPU reset end with ret = -|GPU [Rr]ecovery [Ff]ailed"
     r"|\bring \S{1,40} timeout"
     r"|failed to respond|unrecoverable state|VRAM is lost|fence wait loop timeout|not responding|not done with your"
-    r"|[Uu]ncorrectable hardware errors? ?(?:\(\w{1,60}\) ?)?detected|HW exception|RAS poison"
+    r"|(?<!\b[Nn]o )(?<!\bno new )[Uu]ncorrectable hardware errors? ?(?:\(\w{1,60}\) ?)?detected"
+    r"|HW exception|RAS poison"
     r"|[Ff]atal error during GPU init)"
 )
 """Linux drivers/gpu/drm/amd/amdgpu (device, kms, mes, psp, ras) and amdkfd: stuck firmware, resets, memory errors, a
-GPU that does not start."""
+GPU that does not start. The all-clear has the fault's words: `no uncorrectable hardware errors detected in umc`."""
 _AER = re.compile(r"\bAER: |PCIe Bus Error: ")
 _AER_SOURCE = re.compile(rf"received: (?:from )?({_BUS})|received from ({_BUS})")
 _NVIDIA = re.compile(r"\bnvidia-(?:peermem|nvswitch|nvlink|modeset|uvm)")
@@ -281,6 +283,8 @@ class KernelLog(Source[KernelEvent]):
 
     def fill(self, blob: Blob, parsed: Parsed[KernelEvent], draft: NodeDraft) -> None:
         draft.events.extend(parsed.records)
+        if b"amdgpu" in blob.data and not any(word in blob.data for word in (b"NVRM", b"nvidia")):
+            draft.makers.add(Maker.AMD)  # also where the driver has nothing to complain of
         services = draft.single("services")
         for state in journal.units(blob):  # a journal holds both
             services.offer(state.name, state.word, blob.origin(state.line, state.text))
@@ -370,12 +374,8 @@ def _bus_of(kind: str, message: str) -> str | None:
         return None
     if kind == "aer" and (source := _AER_SOURCE.search(message)):
         return source[1] or source[2]
-    bus = _first_bus(message)
+    match = _ANY_BUS.search(message)
+    bus = match[0] if match else None
     if kind == "iommu-fault" and not bus and (short := _SHORT_BUS.search(message)):
         return f"0000:{short[1]}"
     return bus
-
-
-def _first_bus(message: str) -> str | None:
-    match = _ANY_BUS.search(message)
-    return match[0] if match else None

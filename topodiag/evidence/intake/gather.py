@@ -26,6 +26,7 @@ from topodiag.evidence.intake.papers import without_papers
 from topodiag.evidence.intake.pieces import STDIN, STDIN_NAME, Aside, Intake, Piece
 from topodiag.evidence.intake.rewound import Rewound
 from topodiag.evidence.intake.stdin import surveyed_stream
+from topodiag.evidence.intake.sysfs_copy import is_copy, text_of_copy
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.registry import ASKED_LAST
 from topodiag.model.errors import InputError
@@ -121,6 +122,7 @@ def _take_named(path: str, root: str, met: _Met) -> None:
         met.leave(path, _why(error), hint="check its mode and owner", named=True)
 
 
+# Complexity 21: what a folder may hold, each kind once.
 def _walk(top: str, root: str, met: _Met) -> None:
     def failed(error: OSError) -> None:
         met.leave(
@@ -143,6 +145,10 @@ def _walk(top: str, root: str, met: _Met) -> None:
             met.take(_bundle(here, root, manifest, named=here == top))
             folders.clear()
             continue
+        if is_copy(here, folders):
+            _take_copy(here, root, met, named=here == top)
+            folders.clear()
+            continue
         for hidden in [name for name in folders if name.startswith(".")]:
             # Snapshots of a filer, .git: copies of the same evidence, or none.
             folders.remove(hidden)
@@ -163,6 +169,14 @@ def _walk(top: str, root: str, met: _Met) -> None:
                 met.leave(path, "a link to nowhere")
             except OSError as error:
                 met.leave(path, _why(error), hint="check its mode and owner")
+
+
+def _take_copy(folder: str, root: str, met: _Met, *, named: bool) -> None:
+    from topodiag.evidence.intake.looks import looks  # noqa: PLC0415 - as below
+
+    text, head = text_of_copy(folder)
+    seen = looks(head, name=folder)
+    met.take(Piece(folder, seen.kinds, len(text), sources=seen.sources, named=named, root=root, held=text))
 
 
 def _leaves(path: str, top: str) -> bool:

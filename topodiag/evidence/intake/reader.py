@@ -114,6 +114,7 @@ def _read_with(
     if made.spoke:
         draft.read.add(source.kind)
         draft.told |= made.told
+        draft.makers |= {source.maker} if source.maker is not None else set()
     return made.item, made.unread
 
 

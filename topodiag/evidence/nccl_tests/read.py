@@ -96,6 +96,7 @@ def _run(  # noqa: PLR0917 - what one run, and what the whole file says
         nranks=nranks,
         nranks_why=ranks_why,
         version=draft.version,
+        maker=draft.maker,
         nccl=draft.nccl,
         parameters=draft.parameters,
         env=draft.env,

@@ -16,6 +16,7 @@ from topodiag.evidence.nccl_tests.words import OP, TYPE, collective_of_binary
 from topodiag.model.bench import BenchDevice, BenchRow
 from topodiag.model.provenance import MAX_QUOTE, Origin
 from topodiag.model.result import UnreadLine
+from topodiag.words.dialect import Maker
 
 MAX_ROWS = 200_000
 """Rows kept of one file; a sweep has some thirty, `-o all -d all` a few thousand."""
@@ -48,6 +49,7 @@ class Draft:
     checked: tuple[bool, bool] = (False, False)
     devices: dict[int, BenchDevice] = field(default_factory=dict)
     version: str = ""
+    maker: Maker | None = None
     nccl: str = ""
     parameters: dict[str, str] = field(default_factory=dict)
     env: dict[str, str] = field(default_factory=dict)
@@ -313,7 +315,7 @@ class TextReader:
             return True
         found = header.RCCL_VERSION.search(text) if "ccl-tests" in text else None
         if found is not None and newest is not None:
-            newest.version = found[1]
+            newest.version, newest.maker = found[1], Maker.AMD
             return True
         found = header.COMPILED_WITH.search(text) if "compiled with" in text else None
         if found is not None:

@@ -26,7 +26,7 @@ MAX_GPUS, MAX_LINKS, MAX_NUMA, MAX_PORT = 256, 64, 4095, 255
 _HIDDEN = "fffffff:ffff:ff"
 _MASK = re.compile(r"[0-9a-fA-F]{1,16}(?:,[0-9a-fA-F]{1,16}){0,2048}")
 _INTERFACE = re.compile(r"(?:eth|en[opsxP]|ib|bond|wl|veth|virbr|docker|lo)[0-9a-zA-Z._-]{0,20}")
-_REMOTES = (("0x068001", "cpu"), ("0x068000", "switch"), ("0x03", "gpu"))
+_REMOTES = (("0x068001", "cpu"), ("0x068000", "switch"), ("0x03", "gpu"), ("0x12", "gpu"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +118,8 @@ class _Filler:
         if index is not None:
             self._indices.add(index)
         gpu = self._draft.gpu(index=index, bus_id=bus_id)
-        gpu.offer("sm", to_int(element.get("sm"), low=1, high=999), origin)
+        if element.get("gcn") is None:  # RCCL's files count compute units there
+            gpu.offer("sm", to_int(element.get("sm"), low=1, high=999), origin)
         gpu.offer("numa", where.numa, origin)
         number = 0
         for link in element.having("nvlink"):

@@ -2,38 +2,48 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from itertools import islice
 
 from topodiag.evidence.nccl_xml.lexer import shown
-from topodiag.evidence.nccl_xml.limits import MAX_FILE_BYTES, MAX_NOTES, RULES, Rules
+from topodiag.evidence.nccl_xml.limits import MAX_FILE_BYTES, MAX_NOTES, RCCL_MINOR, RCCL_RULES, RULES, Rules
 from topodiag.evidence.nccl_xml.load import load
 from topodiag.evidence.nccl_xml.notes import notes_of
 from topodiag.evidence.nccl_xml.tolerant import read_tolerantly
 from topodiag.model.errors import InputError
-from topodiag.model.nccl_tree import Element, NcclFile, Refusal
+from topodiag.model.nccl_tree import RCCL_FILE, Element, NcclFile, Refusal, renamed
 from topodiag.model.provenance import MAX_QUOTE, Origin
+from topodiag.words.dialect import Maker
 from topodiag.words.units import spell_bytes
+
+_OF_RCCL = re.compile(rb"<system\s[^>]{0,400}version=\"2\"|<xgmi\s|<gpu\s[^>]{0,400}\sgcn=")
+"""Signs of a file that RCCL wrote or is meant for: its version, its links, the architecture of its GPUs."""
 
 
 def read_file(data: bytes, name: str) -> NcclFile:
     """Read a topology file. Raises InputError only for what is too large or too deep for any machine."""
     if len(data) > MAX_FILE_BYTES:
         raise InputError(name, f"is larger than {spell_bytes(MAX_FILE_BYTES)}", hint="refused: is it a topology file?")
-    readings = [load(data, name, rules) for rules in RULES]
+    rccl = _OF_RCCL.search(data) is not None and b"<nvlink" not in data
+    all_rules = (RCCL_RULES,) if rccl else RULES
+    readings = [load(data, name, rules) for rules in all_rules]
     places = _Places(data)
     refusals, notes = _Said(places), _Said(places)
-    for rules, loaded in zip(RULES, readings, strict=True):
+    for rules, loaded in zip(all_rules, readings, strict=True):
         if loaded.refused is not None:
             refusals.add(loaded.refused.rule, loaded.refused.words, loaded.refused.offset, rules)
         for note in loaded.notes:
             notes.add(note.rule, note.words, note.offset, rules)
     tree = readings[-1].tree if readings[-1].refused is None else read_tolerantly(data, name)
+    if rccl and tree is not None:
+        tree = renamed(tree, {"xgmi": "nvlink"}, RCCL_FILE)
     more = list(islice(notes_of(tree), MAX_NOTES)) if tree is not None else []
     if tree is None and readings[-1].refused is None:
         more.append(Refusal("no-system", "no system element: NCCL takes nothing from this file", 1, 1))
     said = (*notes.said, *more)
-    return NcclFile(name, tree or Element("system"), tuple(refusals.said), said, Origin(name, None))
+    made = NcclFile(name, tree or Element("system"), tuple(refusals.said), said, Origin(name, None))
+    return replace(made, maker=Maker.AMD, asked=(RCCL_MINOR,)) if rccl else made
 
 
 class _Said:

@@ -13,6 +13,9 @@ MAX_STR_LEN = 255
 elements and for values)."""
 MAX_ATTR_COUNT = 16
 TOPO_XML_VERSION = 1
+RCCL_XML_VERSION = 2
+RCCL_MINOR = 21
+"""The RCCL whose rules are known: 2.21.5, which follows NCCL 2.21."""
 
 MAX_FILE_BYTES = 8 * 2**20
 """A dump of a 72-GPU clique, the largest that NCCL writes, is under 5 MB."""
@@ -40,6 +43,8 @@ class Rules:
     """The quote that opens a value closes it and its length is checked; else only `"` closes."""
     allowed: Mapping[str, tuple[str, ...]]
     """The elements that are read below an element; others are passed over with all they hold."""
+    version: int = TOPO_XML_VERSION
+    """What `system` must say."""
 
 
 def _allowed(*, c2c: bool, pcilink: bool) -> Mapping[str, tuple[str, ...]]:
@@ -78,3 +83,15 @@ def _parsers() -> tuple[Rules, ...]:
 
 RULES = _parsers()
 """One parser for each run of versions that read alike, the oldest first."""
+
+RCCL_RULES = Rules(
+    RCCL_MINOR,
+    RCCL_MINOR,
+    max_elements=8192,
+    max_children=512,
+    children_checked=True,
+    quotes_kept=False,
+    allowed={**_allowed(c2c=True, pcilink=False), "gpu": ("xgmi",)},
+    version=RCCL_XML_VERSION,
+)
+"""RCCL 2.21.5: NCCL's reader of that time with limits for partitioned GPUs (src/graph/xml.h, topo.h)."""

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 
 from topodiag.evidence.nccl_xml.lexer import Kind, Lexer, RefusedError, Tag, printable
-from topodiag.evidence.nccl_xml.limits import MAX_DEPTH, MAX_NOTES, TOPO_XML_VERSION, Rules
+from topodiag.evidence.nccl_xml.limits import MAX_DEPTH, MAX_NOTES, Rules
 from topodiag.model.errors import InputError
 from topodiag.model.nccl_tree import Element
 
@@ -112,7 +112,7 @@ def _load(lexer: Lexer, data: bytes, name: str, rules: Rules, loaded: Loaded) ->
                 _check_children(head, tag, rules)
             elements += 1
             if tag.name == "system":
-                _check_version(tag)
+                _check_version(tag, rules.version)
         elif allowed:
             loaded.note("ignored-element", f"Ignoring element {printable(tag.name)}", tag.start)
         frame = _Frame(tag, known, rules.allowed.get(tag.name, ()) if known else (), lines.of(tag.start))
@@ -146,10 +146,10 @@ def _check_children(head: _Frame, tag: Tag, rules: Rules) -> None:
     raise RefusedError("too-many-children", words, tag.start)
 
 
-def _check_version(tag: Tag) -> None:
+def _check_version(tag: Tag, needed: int) -> None:
     text = tag.get("version")
     if text is None:
         raise RefusedError("version", "Attribute version of node system not found", tag.start)
-    if c_int(text) != TOPO_XML_VERSION:
-        words = f"XML Topology has wrong version {c_int(text)}, {TOPO_XML_VERSION} needed"
+    if c_int(text) != needed:
+        words = f"XML Topology has wrong version {c_int(text)}, {needed} needed"
         raise RefusedError("version", words, tag.start)

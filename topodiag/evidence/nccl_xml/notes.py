@@ -19,6 +19,8 @@ LINK_SPEEDS = (
 )  # fmt: skip
 CLASSES = ("0x060400", "0x068000", "0x068001", "0x03", "0x02")
 CX8_CLASS = "0x080100"
+RCCL_GPU_CLASS = "0x120000"
+"""A processing accelerator, as AMD's GPUs are since MI300: RCCL's dictionary has it, and NCCL meets none."""
 ARCHITECTURES = ("x86_64", "arm64", "ppc64")
 _GEN3, _PCI, _ANY_CPU = 60, 1, 0
 
@@ -43,7 +45,7 @@ def _on_pci(element: Element, seen: dict[str, int]) -> Iterator[Refusal]:
     if width is not None and c_int(width) == 0:
         yield _note("link-width", f"link_width '{width}' counts as 16 lanes", element)
     held = {child.tag for child in element.children}
-    if code is not None and not code.startswith(CLASSES) and not held & {"gpu", "nic"}:
+    if code is not None and not code.startswith((*CLASSES, RCCL_GPU_CLASS)) and not held & {"gpu", "nic"}:
         until = Feature.CX8_CLASS.since - 1 if code.startswith(CX8_CLASS) else NEWEST
         yield _note("class", _fallback(code, _PCI), element, until)
     bus_id = (element.get("busid") or "").lower()

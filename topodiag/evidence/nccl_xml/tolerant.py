@@ -9,7 +9,7 @@ from topodiag.evidence.xml_tags import XmlTag, decoded, tags
 from topodiag.model.errors import InputError
 from topodiag.model.nccl_tree import Element
 
-_ALLOWED = RULES[-1].allowed
+_ALLOWED = {**RULES[-1].allowed, "gpu": (*RULES[-1].allowed["gpu"], "xgmi")}
 
 
 @dataclass(slots=True)

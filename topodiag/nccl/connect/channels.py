@@ -197,11 +197,12 @@ def _per_peer_counts(system: System, gpu: Vertex, settings: Settings, *, nranks:
         links = int(path.bw / nvlink_bandwidth(gpu.sm, system.minor)) if path.type in nvlink else 1
         counts.append(2 * max(1, links))
     if nranks > len(system.gpus):
-        counts.append(_to_remote(system, gpu, settings, nranks=nranks, total=total))
+        counts.append(to_remote(system, gpu, settings, nranks=nranks, total=total))
     return counts
 
 
-def _to_remote(system: System, gpu: Vertex, settings: Settings, *, nranks: int, total: int) -> int:
+def to_remote(system: System, gpu: Vertex, settings: Settings, *, nranks: int, total: int) -> int:
+    """Channels to a rank of another node."""
     asked = settings.channels_per_net_peer
     if asked is not None and asked >= 0:
         return asked

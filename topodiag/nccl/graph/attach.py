@@ -214,13 +214,15 @@ def _trimmed(branch: Branch, ranks: Mapping[Branch, int], minor: int) -> tuple[B
         keep = keep or has_gpu or copy.nics or copy.tag == "net"
     if not keep and (tag in ("pci", "cpu") or (tag == "nic" and not has(minor, Feature.EMPTY_NICS_KEPT))):
         return None, False
-    attributes = _filled(branch, children, ranks) if mine else branch.attributes
+    of_gpus = mine or (tag == "cpu" and any(below.tag == "gpu" for below in branch.walk()))
+    attributes = _filled(branch, children, ranks) if of_gpus else branch.attributes
     nics = any(child.nics or child.tag == "net" for child in children)
     return Branch(tag, attributes, children, branch.line, nics), mine
 
 
 def _filled(branch: Branch, children: Sequence[Branch], ranks: Mapping[Branch, int]) -> dict[str, str]:
-    """The attributes of an element above a rank's GPU, with what detection would fill in."""
+    """The attributes of a processor or of an element above a rank's GPU, with what detection would fill in: a processor
+    above the GPUs of other ranks has what these ranks find."""
     if branch.tag == "cpu":
         return _filled_cpu(branch.attributes, children)
     if branch.tag != "pci":

@@ -58,6 +58,35 @@ def nvlink_bandwidth(sm: int, minor: int) -> float:
     return 18.0 if 60 <= sm < 70 else 20.0
 
 
+RCCL_SM = 60
+"""The compute capability that RCCL takes every GPU of AMD for (ncclTopoAddGpu, src/graph/topo.cc of RCCL 2.21.5)."""
+ROME, ZEN = 2, 1
+"""RCCL's models of AMD's CPUs: Rome and later, and older ones."""
+_GCN_NUMBERS = {"906": "gfx906", "908": "gfx908", "910": "gfx90a"}
+
+
+def gcn_name(text: str) -> str:
+    """`gfx90a` for the number 910 of older files, a name as it is (convertGcnArchToGcnArchName, RCCL 2.21.5)."""
+    return _GCN_NUMBERS.get(text, text if text.startswith("gfx") else f"gfx{text}")
+
+
+def xgmi_bandwidth(gcn: str) -> float:
+    """GB/s that RCCL counts for an xGMI link in one direction, by architecture (ncclTopoXGMISpeed, src/graph/topo.h of
+    RCCL 2.21.5)."""
+    if gcn.startswith("gfx90a"):
+        return 36.0
+    return 48.0 if gcn.startswith("gfx94") else 24.0
+
+
+def rccl_cpu_model(branch: Branch, vendor: int, minor: int) -> int:
+    """As `cpu_model`, by RCCL 2.21.5: AMD's CPUs are Rome (Milan and Genoa too) or older, Intel's Skylake or older. The
+    family is that of the CPUID leaf, extended family and family in one number."""
+    family, model = branch.number("familyid"), branch.number("modelid")
+    if vendor == AMD:
+        return ROME if (family == 143 and model >= 49) or family == 175 else ZEN
+    return cpu_model(branch, vendor, minor)
+
+
 def cpu_bandwidth(cpu: Vertex, minor: int) -> float:
     """GB/s between two CPUs of a host, as the first of them says (ncclTopoGetInterCpuBw, src/graph/topo.cc)."""
     if cpu.arch == POWER:
@@ -85,8 +114,10 @@ def _lookup(text: str, table: tuple[tuple[str, int], ...], default: int) -> int:
     return next((value for prefix, value in table if text.startswith(prefix)), default)
 
 
-def pci_class(text: str) -> str:
-    """The kind of vertex of a PCI class; PCI for an unknown one."""
+def pci_class(text: str, *, rccl: bool = False) -> str:
+    """The kind of vertex of a PCI class; PCI for an unknown one. RCCL knows AMD's accelerators."""
+    if rccl and text.startswith("0x120000"):
+        return "GPU"
     return next((kind for prefix, kind in _CLASSES if text.startswith(prefix)), "PCI")
 
 

@@ -14,9 +14,11 @@ from topodiag.model.nccl_versions import path_types
 from topodiag.nccl.graph.attach import HostTree, joined_tree
 from topodiag.nccl.graph.bandwidths import LOC_BW
 from topodiag.nccl.graph.graph import RejectedError, System, Vertex
+from topodiag.nccl.graph.nearest import local_nets
 from topodiag.nccl.graph.paths import path_table
-from topodiag.nccl.graph.reach import compute_paths
+from topodiag.nccl.graph.reach import compute_paths, gdr_possible
 from topodiag.nccl.graph.system import build_graph
+from topodiag.nccl.graph.xgmi import all_by_xgmi
 from topodiag.nccl.numbers import single
 from topodiag.nccl.settings import Settings
 
@@ -33,7 +35,7 @@ def build_system(hosts: Sequence[HostTree], *, minor: int, settings: Settings, n
     if not system.gpus:
         raise RejectedError("no GPU of the communicator in the topology")
     compute_paths(system, settings)
-    if _trim(system, me):
+    if _trim(system, me, settings):
         compute_paths(system, settings)
     _set_bandwidths(system)
     return system
@@ -52,7 +54,7 @@ def domains(system: System) -> list[int]:
     return found
 
 
-def _trim(system: System, me: int) -> bool:
+def _trim(system: System, me: int, settings: Settings) -> bool:
     """Takes out the GPUs of other domains, before NETS_KEPT_IN_NODE the NETs of a communicator without network too.
 
     Whether any went.
@@ -61,12 +63,34 @@ def _trim(system: System, me: int) -> bool:
     mine = next((found[gpu.index] for gpu in system.gpus if gpu.rank == me), 0)
     gone = {gpu for gpu in system.gpus if found[gpu.index] != mine}
     kept = system.has(Feature.NETS_KEPT_IN_NODE)
+    if system.rccl:
+        gone |= _slow_twins(system)
+        kept = system.gdr_all = _gdr_from_all(system, settings) and not all_by_xgmi(system)
     if not kept and len(system.gpus) - len(gone) == system.nranks:
         gone |= set(system.nets)
     if gone:
         _remove(system, gone)
-    system.inter = len(system.gpus) != system.nranks if kept else bool(system.nets)
+    apart = len(system.gpus) != system.nranks
+    system.inter = apart if kept else bool(system.nets)
+    if system.rccl:
+        system.inter = apart and bool(system.nets)
     return bool(gone)
+
+
+def _slow_twins(system: System) -> set[Vertex]:
+    """Of RCCL: the slower ports of an adapter."""
+    return {one for one in system.nets for other in system.nets if one.asic == other.asic and one.bw < other.bw}
+
+
+def _gdr_from_all(system: System, settings: Settings) -> bool:
+    """Of RCCL: whether every GPU reads and writes over its first NET directly."""
+    policy = settings.values.get("NCCL_NETDEVS_POLICY", "")
+    if not system.nets:
+        return False
+    return all(
+        gdr_possible(system, gpu, system.nets[local_nets(system, gpu.index, policy)[0]], True, settings)
+        for gpu in system.gpus
+    )
 
 
 def _remove(system: System, gone: set[Vertex]) -> None:
@@ -81,13 +105,14 @@ def _remove(system: System, gone: set[Vertex]) -> None:
 def _set_bandwidths(system: System) -> None:
     """The figures of the line `=== System : maxBw .. totalBw ..`: the best way out and the most that leaves a GPU."""
     types = path_types(system.minor)
-    if not system.inter and len(system.gpus) == 1:
+    inter = bool(system.nets) if system.rccl else system.inter
+    if not inter and len(system.gpus) == 1:
         system.max_bw = LOC_BW
         system.total_bw = LOC_BW if system.has(Feature.ONE_GPU_TOTAL_BW) else 0.0
         return
     kind = "DEV" if system.has(Feature.GPU_DEVICES) else "GPU"
     for vertex in system.nodes[kind]:
-        ways = vertex.paths.get("NET" if system.inter else kind, ())
+        ways = vertex.paths.get("NET" if inter else kind, ())
         system.max_bw = max([system.max_bw, *(path.bw for path in ways if path.count)])
         nvlink = pci = 0.0
         for link in vertex.links:

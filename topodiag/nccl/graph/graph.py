@@ -62,6 +62,9 @@ class Vertex:
     dev: int = -1
     rank: int = -1
     sm: int = 0
+    gcn: str = ""
+    """AMD's architecture, `gfx942`; compute units are in `sm` of a file of RCCL's alone."""
+    cu: int = 0
     gdr: int = 0
     parent: Vertex | None = None
     busid: str = ""
@@ -108,6 +111,10 @@ class System:
     nodes: dict[str, list[Vertex]] = field(default_factory=lambda: {kind: [] for kind in KINDS})
     hosts: list[int] = field(default_factory=list)
     inter: bool = False
+    rccl: bool = False
+    """Whether RCCL decides, by the rules of 2.21.5."""
+    gdr_all: bool = False
+    """Of RCCL: GPUDirect RDMA from every GPU, and not all GPUs joined by xGMI: a node keeps its NETs."""
     scattered: bool = False
     """NCCL_TOPO_SCATTER_START_NET, as `compute_paths` finds it."""
     max_bw: float = 0.0

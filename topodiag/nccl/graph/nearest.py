@@ -134,3 +134,19 @@ def _mirrored(value: int, power: int) -> int:
             mirror |= image
         bit, image = bit << 1, image >> 1
     return mirror
+
+
+def cpu_above(vertex: Vertex) -> Vertex | None:
+    """The first CPU up the PCI links (findLocalCpu, src/graph/topo.cc). A way back is not taken."""
+    stack: list[tuple[Vertex, Vertex | None]] = [(vertex, None)]
+    seen = set()
+    while stack:
+        here, before = stack.pop()
+        if here.kind == "CPU":
+            return here
+        if here in seen:
+            continue
+        seen.add(here)
+        ways = [link.remote for link in here.links if link.remote is not before and link.remote.kind in ("PCI", "CPU")]
+        stack += [(remote, here) for remote in reversed(ways)]
+    return None

@@ -92,7 +92,7 @@ def _link_type(link: Link, node: Vertex, types: PathTypes) -> int:
     return link.type
 
 
-# As the one below: one step of the search in local names.
+# Complexity 23: as the one below, one step of the search in local names.
 def _set_paths(
     system: System,
     base: Vertex,
@@ -103,6 +103,7 @@ def _set_paths(
     types = path_types(system.minor)
     nvl = types.nvl
     kind = base.kind
+    rccl = system.rccl  # RCCL goes through no GPU, and a second hop over xGMI is no type of its own
     typed = system.has(Feature.LINK_BACK_BY_TYPE)
     _start(system, base, slot)
     frontier = [base]
@@ -129,10 +130,11 @@ def _set_paths(
                 far.links = [back, *path.links]
                 far.count = path.count + 1
                 far.bw = bw
-                if node.kind == "GPU" and path.type == nvl and new_type == nvl and far.count > 1:
+                if node.kind == "GPU" and path.type == nvl and new_type == nvl and far.count > 1 and not rccl:
                     new_type = types.nvb
                 far.type = max(path.type, new_type)
-                following[remote] = None
+                if not rccl or remote.kind != "GPU":
+                    following[remote] = None
         frontier = list(following)
 
 

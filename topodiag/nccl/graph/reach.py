@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from topodiag.model.nccl_features import Feature
 from topodiag.model.nccl_versions import path_types
-from topodiag.nccl.graph.bandwidths import ARM, INTEL, X86, ZHAOXIN, is_amd
+from topodiag.nccl.graph.bandwidths import ARM, INTEL, ROME, X86, ZHAOXIN, is_amd
 from topodiag.nccl.graph.graph import Path, RejectedError, System, Vertex
 from topodiag.nccl.graph.nearest import local_cpu, local_gpu, nearest, row
 from topodiag.nccl.graph.paths import set_paths
+from topodiag.nccl.numbers import bus_id
 from topodiag.nccl.settings import Settings
 
 _AMPERE = 80
@@ -74,13 +75,15 @@ def gdr_possible(system: System, gpu: Vertex, net: Vertex, read: bool, settings:
     if net.gdr == 0 or gpu.gdr == 0:
         return False
     types = path_types(system.minor)
-    if read and not _read_possible(system, gpu, settings):
+    if read and not system.rccl and not _read_possible(system, gpu, settings):
         return False
     level = types.pxb
     if system.has(Feature.GDR_UP_TO_P2C) and settings.net_gdr_c2c:
         level = types.p2c
     if settings.gdr_level is not None:
         level = settings.gdr_level
+    elif system.rccl and _same_corner(system, gpu, net):
+        level = types.phb
     distance = row(gpu, "NET")[net.index].type
     if distance == types.pxn:
         gpu = pxn_proxy(system, gpu, net)
@@ -91,6 +94,19 @@ def gdr_possible(system: System, gpu: Vertex, net: Vertex, read: bool, settings:
         if (c2c_cpu and distance == types.phb) or (named and distance == types.p2c):
             distance = types.c2c
     return distance <= level
+
+
+_CORNER = 0xF0000
+"""Bits of a bus number that tell which corner of a Rome CPU a device hangs from."""
+
+
+def _same_corner(system: System, gpu: Vertex, net: Vertex) -> bool:
+    """Of RCCL: whether GPU and NIC hang from one corner of one Rome CPU, without a switch (ncclTopoCheckGdr)."""
+    cpu = system.cpus[0]
+    if not is_amd(cpu) or cpu.model != ROME or not net.busid:
+        return False
+    near = [next((each.id for each in system.cpus if row(one, "CPU")[each.index].count == 2), -1) for one in (gpu, net)]
+    return near[0] == near[1] != -1 and gpu.id & _CORNER == bus_id(net.busid) & _CORNER
 
 
 def pxn_proxy(system: System, gpu: Vertex, net: Vertex) -> Vertex:

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from topodiag.model.nccl_enums import VERTEX_KINDS
 from topodiag.model.nccl_features import Feature, has
+from topodiag.model.nccl_tree import RCCL_FILE
 from topodiag.model.nccl_versions import MAX_LINKS, MAX_VERTICES, path_types
 from topodiag.nccl.graph.bandwidths import (
     AMD,
     INTEL,
     LOC_BW,
     MLOPART_BW,
+    RCCL_SM,
     X86,
     ZHAOXIN,
     cpu_arch,
@@ -21,12 +23,16 @@ from topodiag.nccl.graph.bandwidths import (
     cpu_model,
     cpu_vendor,
     device_id,
+    gcn_name,
     link_bandwidth,
     nvlink_bandwidth,
     pci_class,
+    rccl_cpu_model,
+    xgmi_bandwidth,
 )
 from topodiag.nccl.graph.flatten import flatten
 from topodiag.nccl.graph.graph import Link, RejectedError, System, Vertex
+from topodiag.nccl.graph.nearest import cpu_above
 from topodiag.nccl.graph.tree import Branch
 from topodiag.nccl.numbers import bus_id, c_float, c_hex, single, wrap32
 
@@ -43,7 +49,7 @@ def build_graph(tree: Branch, *, minor: int, nranks: int) -> System:
 
     Raises RejectedError with NCCL's words and the line for a missing attribute or too many vertices or links.
     """
-    builder = _Builder(minor, nranks)
+    builder = _Builder(minor, nranks, rccl=tree.attributes.get("version") == RCCL_FILE)
     for cpu in tree.children:
         builder.add_cpu(cpu)
     builder.add_links(tree)
@@ -56,10 +62,10 @@ def build_graph(tree: Branch, *, minor: int, nranks: int) -> System:
 class _Builder:
     """The state of ncclTopoGetSystemFromXml."""
 
-    def __init__(self, minor: int, nranks: int) -> None:
+    def __init__(self, minor: int, nranks: int, *, rccl: bool = False) -> None:
         self.minor = minor
         self.types = path_types(minor)
-        self.system = System(minor=minor, nranks=nranks)
+        self.system = System(minor=minor, nranks=nranks, rccl=rccl)
         self.by_id: dict[tuple[str, int], Vertex] = {}
         self.max_nodes, self.max_links = MAX_VERTICES[minor], MAX_LINKS[minor]
         self.devices = has(minor, Feature.GPU_DEVICES)
@@ -117,7 +123,7 @@ class _Builder:
         if cpu.arch == X86:
             cpu.vendor = cpu_vendor(branch.required("vendor"))
             if cpu.vendor in (INTEL, AMD, ZHAOXIN):
-                cpu.model = cpu_model(branch, cpu.vendor, self.minor)
+                cpu.model = (rccl_cpu_model if self.system.rccl else cpu_model)(branch, cpu.vendor, self.minor)
         for child in branch.children:
             if child.tag == "pci":
                 self.add_pci(child, cpu, host)
@@ -131,7 +137,7 @@ class _Builder:
     def add_pci(self, branch: Branch, parent: Vertex, host: int) -> None:
         """ncclTopoAddPci: a vertex for the function, its children first, then its link to the parent."""
         self.line = branch.line
-        kind = pci_class(branch.required("class"))
+        kind = pci_class(branch.required("class"), rccl=self.system.rccl)
         busid = bus_id(branch.required("busid"))
         node: Vertex | None = None
         if self.devices:
@@ -168,6 +174,9 @@ class _Builder:
 
     def fill_gpu(self, vertex: Vertex, gpu: Branch, pci: Branch) -> None:
         vertex.sm = gpu.number("sm")
+        if self.system.rccl:
+            vertex.sm, vertex.cu, vertex.gcn = RCCL_SM, vertex.sm, gcn_name(gpu.required("gcn"))
+            gpu.required("arch")
         vertex.rank = gpu.number("rank")
         vertex.dev = gpu.number("dev")
         vertex.gdr = gpu.number("gdr")
@@ -241,6 +250,7 @@ class _Builder:
             net.rail = branch.number_or("rail", -1)
             net.plane = branch.number_or("plane", -1)
             if pci is not None:
+                net.busid = pci.attributes.get("busid", "")
                 vendor, device = (c_hex(pci.attributes.get(name, "")) for name in ("vendor", "device"))
                 net.device = vendor << 16 | device
         self.join(nic, net, self.types.net, net.bw)
@@ -302,8 +312,9 @@ class _Builder:
         if device is None:
             return
         count = nvlink.number("count")
-        target = pci_class(nvlink.required("tclass"))
-        bw = single(count * nvlink_bandwidth(device.sm, self.minor))
+        target = pci_class(nvlink.required("tclass"), rccl=self.system.rccl)
+        each = xgmi_bandwidth(device.gcn) if self.system.rccl else nvlink_bandwidth(device.sm, self.minor)
+        bw = single(count * each)
         siblings = len(self.partitions(device.id)) if self.devices else 1
         nvl = self.types.nvl
         if target == "GPU":
@@ -316,7 +327,7 @@ class _Builder:
                 self.connect(device, remote_gpu, nvl, bw)
             return
         if target == "CPU":
-            end = _local_cpu(device)
+            end = cpu_above(device)
         else:
             end = self.system.nvs[0] if self.system.nvs else self.create("NVS", 0)
         if end is not None:
@@ -327,7 +338,7 @@ class _Builder:
         if device is None:
             return
         bw = wrap32(c2c.number("count") * c2c.number("bw")) / 1000.0
-        cpu = _local_cpu(device)
+        cpu = cpu_above(device)
         if cpu is None:
             return
         if not self.devices or len(self.partitions(device.id)) == 1:
@@ -358,22 +369,6 @@ class _Builder:
 
 
 _OWNERS = (("NET", "net", 1), ("GIN", "gin", 0), ("RMA", "rma", 0))
-
-
-def _local_cpu(vertex: Vertex) -> Vertex | None:
-    """The first CPU up the PCI links (findLocalCpu, src/graph/topo.cc). A way back is not taken."""
-    stack: list[tuple[Vertex, Vertex | None]] = [(vertex, None)]
-    seen = set()
-    while stack:
-        here, before = stack.pop()
-        if here.kind == "CPU":
-            return here
-        if here in seen:
-            continue
-        seen.add(here)
-        ways = [link.remote for link in here.links if link.remote is not before and link.remote.kind in ("PCI", "CPU")]
-        stack += [(remote, here) for remote in reversed(ways)]
-    return None
 
 
 def _sort(system: System) -> None:

@@ -67,6 +67,13 @@ TIMEOUT_PCI_ORDER = 1 << 10
 """Steps of one attempt; with equal channels; of the PCI order from a NET, which has a clock of its own."""
 
 
+RCCL_LADDER = tuple(
+    single(speed)
+    for speed in (48.0, 24.0, 20.0, 18.0, 15.0, 12.0, 10.0, 9.0, 7.0, 6.0, 5.0, 4.0, 3.0, 2.4, 1.2, 0.24, 0.12)
+)
+"""RCCL 2.21.5, within a node and between nodes (src/graph/search.cc)."""
+
+
 def ladder(minor: int, sm: int, inter: bool) -> tuple[float, ...]:
     """GB/s per channel for the least compute capability among the GPUs, in single precision, falling."""
     speeds: tuple[float, ...]

@@ -32,7 +32,7 @@ from topodiag.nccl.search.candidates import Guide
 from topodiag.nccl.search.ceiling import Ceiling
 from topodiag.nccl.search.follow import Roads
 from topodiag.nccl.search.heads import attempt_heads
-from topodiag.nccl.search.ladders import TIMEOUT, TIMEOUT_SAME_CHANNELS, TOTAL_BUDGET, ladder
+from topodiag.nccl.search.ladders import RCCL_LADDER, TIMEOUT, TIMEOUT_SAME_CHANNELS, TOTAL_BUDGET, ladder
 from topodiag.nccl.search.trial import PERFECT
 from topodiag.nccl.settings import Settings
 
@@ -52,12 +52,12 @@ def search_graphs(
     NVLS is searched where `nvls` says that the ranks support it; it may find no channel. Raises RejectedError where
     NCCL would give up.
     """
-    with _deep(len(system.gpus), max_channels(system.minor)):
+    with deep(len(system.gpus), max_channels(system.minor)):
         return tuple(_graphs(system, settings, nvls, collnet))
 
 
 def _graphs(system: System, settings: Settings, nvls: bool, collnet: bool) -> Iterator[SearchGraph]:
-    search = _Search(system, settings)
+    search = Search(system, settings)
     most = max_channels(system.minor)
     ring = search.compute(SearchGraph(Graph.RING, RING, min_channels=1, max_channels=most // 2))
     count = ring.channels
@@ -76,7 +76,7 @@ def _graphs(system: System, settings: Settings, nvls: bool, collnet: bool) -> It
 
 
 @contextmanager
-def _deep(gpus: int, channels: int) -> Iterator[None]:
+def deep(gpus: int, channels: int) -> Iterator[None]:
     """The search nests over all steps of all channels."""
     before = sys.getrecursionlimit()
     sys.setrecursionlimit(max(before, (gpus + _FRAMES_PER_CHANNEL) * channels + _SPARE_FRAMES))
@@ -99,7 +99,7 @@ class _Limits:
     same: int
 
 
-class _Search:
+class Search:
     """All graphs of one system; the compiled paths are shared."""
 
     def __init__(self, system: System, settings: Settings) -> None:
@@ -113,7 +113,7 @@ class _Search:
         self.sm = min((device.sm for device in devices), default=0)
         cpu = system.cpus[0] if system.cpus else None
         self.amd = cpu is not None and is_amd(cpu)
-        self.inter = system.inter
+        self.inter = system.inter or (system.rccl and bool(system.nets))  # RCCL: also in a node that keeps its NETs
         ways = [way for row in self.roads.gpu_gpu for way in row if way]
         nets = [way for row in (*self.roads.gpu_net, *self.roads.net_gpu) for way in row if way]
         self.intra_types = sorted({kind for way in ways for kind in (way.type, way.back)})
@@ -156,7 +156,7 @@ class _Search:
         else:
             least = types.nvl if several else types.loc
             limits = _Limits(crossing, least, types.sys, types.pix, types.sys, (), 1)
-        limits.speeds = ladder(self.minor, self.sm, self.inter)
+        limits.speeds = RCCL_LADDER if self.system.rccl else ladder(self.minor, self.sm, self.inter)
         limits.same = 0 if graph.pattern == NVLS else 1
         graph.cross_nic = 1 if self._starts_crossed(crossing) else 0
         graph.bw_intra = graph.bw_inter = graph.latency_inter = 0.0

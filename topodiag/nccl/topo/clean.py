@@ -8,11 +8,11 @@ stay in the way (src/graph/xml.cc and topo.cc, v2.28). Limits are those of src/g
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from topodiag.model.nccl_features import Feature, has
-from topodiag.model.nccl_tree import Element
+from topodiag.model.nccl_tree import Element, of_rccl
 from topodiag.model.nccl_versions import MAX_CHILDREN, MAX_ELEMENTS, spell_version
 
 RUN_ONLY = {
@@ -45,6 +45,9 @@ KNOWN = {
     "pcilink": "target",
 }
 """Attributes that some known version of NCCL reads or writes; others are kept by it and mean nothing to it."""
+
+RCCL_KNOWN = {**KNOWN, "gpu": "dev sm gcn arch rank gdr keep"}
+"""The same of RCCL 2.21.5: the architecture of a GPU, and its features."""
 
 CHILDREN = {
     "system": {"cpu"},
@@ -101,7 +104,7 @@ def bare(tree: Element, minor: int, host: str | None = None) -> Cleaned:
     flat tree of a guest has all devices below one processor. Raises UnfitError without a GPU."""
     alone = one_host(tree, host)
     tree, done = alone.tree, list(alone.done)
-    made = _bare(tree, minor)
+    made = _bare(tree, minor, RCCL_KNOWN if of_rccl(tree) else KNOWN)
     if not any(element.tag == "gpu" for element in made.walk()):
         raise UnfitError("there is no GPU in it")
     lost = sorted(_dropped(tree, made))
@@ -136,9 +139,9 @@ def fitted(tree: Element, minor: int) -> Cleaned:
     return Cleaned(made, tuple(done))
 
 
-def _bare(element: Element, minor: int, tag: str = "system") -> Element:
+def _bare(element: Element, minor: int, names: Mapping[str, str], tag: str = "system") -> Element:
     """Only what NCCL knows, without what belongs to one run, and without branches that lead to no GPU and no NIC."""
-    known = set(KNOWN.get(tag, "").split()) - RUN_ONLY.get(tag, frozenset())
+    known = set(names.get(tag, "").split()) - RUN_ONLY.get(tag, frozenset())
     kept: dict[str, str] = {}
     for name, value in element.attributes:
         if name in known and (name not in SINCE or has(minor, SINCE[name])):
@@ -146,9 +149,11 @@ def _bare(element: Element, minor: int, tag: str = "system") -> Element:
     if tag == "pci" and not kept.get("class"):
         kept["class"] = _class_of(element)
     attributes = list(kept.items())[:MAX_ATTRIBUTES]
-    if tag == "system" and element.get("version") != "1":
+    if tag == "system" and element.get("version") != "1" and not of_rccl(element):
         attributes = [("version", "1"), *((n, v) for n, v in attributes if n != "version")]
-    children = tuple(_bare(child, minor, child.tag) for child in element.children if child.tag in CHILDREN.get(tag, ()))
+    children = tuple(
+        _bare(child, minor, names, child.tag) for child in element.children if child.tag in CHILDREN.get(tag, ())
+    )
     return Element(tag, tuple(attributes), tuple(child for child in children if _leads(child)))
 
 

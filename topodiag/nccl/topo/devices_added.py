@@ -13,6 +13,7 @@ from topodiag.hardware import catalog
 from topodiag.hardware.specs import GpuSpec, SystemSpec
 from topodiag.model.nccl_tree import Element
 from topodiag.nccl.topo.detect import HIDDEN_SWITCH, IB_MAXCONN, SWITCH_CLASS, Detected
+from topodiag.words.units import in_gbps
 
 _NVIDIA = "0x10de"
 
@@ -43,7 +44,7 @@ def with_devices(tree: Element, system: SystemSpec) -> Detected:
     nics = [element for element in tree.walk() if _is(element, "0x02") and not element.having("nic")]
     if nics and len(nics) == system.compute_nics and system.compute_nic_gbps:
         added |= {id(nic): _nic(number, system) for number, nic in enumerate(sorted(nics, key=_bus))}
-        assumed.append(f"so are its {len(nics)} NICs: {system.compute_nic_gbps:g} Gb/s")
+        assumed.append(f"so are its {len(nics)} NICs: {in_gbps(system.compute_nic_gbps)}")
     return Detected(_filled(tree, added), tuple(assumed))
 
 

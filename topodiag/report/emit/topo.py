@@ -39,6 +39,8 @@ class Emitted(Protocol):
     """The pipeline's TopoFile."""
 
     @property
+    def library(self) -> str: ...
+    @property
     def version(self) -> str: ...
     @property
     def done(self) -> Sequence[str]: ...
@@ -66,7 +68,7 @@ def draw_topo_file(page: Page, made: Emitted, output: str | None, *, refused: bo
     else:
         sign: Part = ("✔", "ok") if made.changes else ("▲", "doubtful") if made.flat else ("=", "dim")
         same = "" if made.changes else ", and decides as it does without it"
-        page.add(page.text(sign, " ", (name, "strong"), "  "), f"NCCL {made.version} loads it{same}")
+        page.add(page.text(sign, " ", (name, "strong"), "  "), f"{made.library} {made.version} loads it{same}")
         if made.flat:
             page.add("  ", ("the PCI tree is the guest's: ", "doubtful"), _FLAT)
         if output:

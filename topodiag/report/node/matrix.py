@@ -12,9 +12,12 @@ from rich.text import Text
 from topodiag.hardware.catalog import gpu_by_name
 from topodiag.model.devices import Gpu, Nic, NicRole
 from topodiag.model.finding import Finding
+from topodiag.model.links import PathType
+from topodiag.model.maker import XGMI, dialect_of
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact
 from topodiag.report.text import Page, width_of
+from topodiag.words.dialect import AMD, Dialect
 from topodiag.words.fold import plural
 
 MAX_GPUS = 16
@@ -25,6 +28,7 @@ _MEANING = {
     "NV#": "bonded NVLinks",
     "NVL": "NVLink",
     "NVB": "NVLink through a GPU",
+    "XGMI": "xGMI",
     "C2C": "chip to chip",
     "PIX": "one PCIe switch",
     "PXB": "several PCIe switches",
@@ -43,6 +47,7 @@ _MEANING = {
 }
 _ORDER = (
     "NVL",
+    "XGMI",
     "NVB",
     "C2C",
     "PIX",
@@ -84,7 +89,8 @@ def path_word(node: Node, a: Sequence[str], b: Sequence[str]) -> str | None:
         for second in b:
             path = node.paths.get((first, second)) or node.paths.get((second, first))
             if path is not None:
-                return path.type.name
+                linked = path.type is PathType.NVL and dialect_of(node) is AMD
+                return XGMI if linked else path.type.name
     return None
 
 
@@ -165,7 +171,7 @@ def draw_matrix(page: Page, node: Node, findings: Sequence[Finding]) -> None:
         if number:
             page.blank()
         _draw_block(page, grid, gpus, block)
-    _legend(page, set(grid.words.values()), bool(grid.blamed))
+    _legend(page, set(grid.words.values()), dialect_of(node), blamed=bool(grid.blamed))
     if between_gpus and nvlink_unseen(node):
         remark = "GPU to GPU is the distance over PCIe alone: these GPUs are built with NVLink, and it was not observed"
         page.add("", (remark, "doubtful"))
@@ -298,9 +304,9 @@ def _kind(word: str) -> str:
     return word if _bonded(word) is None else "NV#"
 
 
-def _legend(page: Page, words: set[str], blamed: bool) -> None:
+def _legend(page: Page, words: set[str], dialect: Dialect, *, blamed: bool) -> None:
     kinds = sorted({_kind(word) for word in words}, key=lambda kind: _ORDER.index(kind) if kind in _ORDER else -1)
-    told = [f"{kind} {_MEANING[kind]}" for kind in kinds if kind in _MEANING]
+    told = [f"{kind} {dialect.say(_MEANING[kind])}" for kind in kinds if kind in _MEANING]
     told += ["! named by a finding"] if blamed else []
     page.add_items("", [(words, "dim") for words in told])
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from rich.text import Text
 
 from topodiag.model.devices import Gpu
+from topodiag.model.maker import XGMI, dialect_of
 from topodiag.model.marks import Marks
 from topodiag.model.node import Node
 from topodiag.report.text import Page
@@ -19,7 +20,9 @@ def nvlink_words(page: Page, node: Node, gpu: Gpu, marks: Marks) -> Text:
     total = len(gpu.nvlinks)
     ids = {finding.id for finding in marks.about("NVL", gpu.label)}
     count = f"{active}" if active == total else f"{active} of {total}"
-    made = page.text("NVLink ", (count, "sick" if "NVL001" in ids else "nvlink" if active else "dim"))
+    made = page.text(
+        f"{dialect_of(node).links} ", (count, "sick" if "NVL001" in ids else "nvlink" if active else "dim")
+    )
     rates = sorted(
         {link.line_gbs.value for link in gpu.nvlinks if link.line_gbs.value and link.state.value != "inactive"}
     )
@@ -36,12 +39,12 @@ def _from_matrix(page: Page, node: Node, gpu: Gpu, marks: Marks) -> Text:
         for (a, b), fact in node.smi_matrix.items()
         if a == gpu.label and b.startswith("GPU") and b != a and fact.value
     ]
-    linked = [word for word in peers if word.startswith("NV")]
+    linked = [word for word in peers if word.startswith("NV") or word == XGMI]
     sick = bool(marks.about("NVL", gpu.label))
     if linked:
         words = ", ".join(sorted(set(linked), key=lambda word: (len(word), word)))
         to = f"{len(linked)} of {len(peers)} peers"
         return page.text((words, "nvlink"), " to ", (to, "sick" if sick and len(linked) < len(peers) else ""))
     if gpu.nvlink_note.value:
-        return page.text((f"NVLink: {gpu.nvlink_note.value}", "sick" if sick else "dim"))
-    return page.text(("no NVLink to its peers", "sick") if sick and peers else "")
+        return page.text((f"{dialect_of(node).links}: {gpu.nvlink_note.value}", "sick" if sick else "dim"))
+    return page.text((f"no {dialect_of(node).links} to its peers", "sick") if sick and peers else "")

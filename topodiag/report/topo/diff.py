@@ -45,10 +45,10 @@ def draw_diff(
             rows.append([title, *_sides(texts[0], texts[1])])
     for each, name in zip(made, names, strict=True):
         if not each.accepted:
-            page.add("  ", (f"NCCL {each.version} refuses {name}: ", "doubtful"), each.why)
+            page.add("  ", (f"{each.by} refuses {name}: ", "doubtful"), each.why)
     draw_assumed(page, made[0].assumed)
     if rows:
-        draw_grid(page, (Field(f"NCCL {made[0].version}"), Field("left", least=12), Field("right", least=12)), rows)
+        draw_grid(page, (Field(made[0].by), Field("left", least=12), Field("right", least=12)), rows)
 
 
 _FIELDS = (Field("device", least=10), Field("what", least=8), Field("left", least=10), Field("right", least=10))

@@ -59,7 +59,7 @@ def virtual_names(*predictions: Prediction) -> dict[str, str]:
 
 def draw_verdict(page: Page, made: Prediction, name: str) -> None:
     """One line whether NCCL takes it, and what it then sees."""
-    version = f"NCCL {made.version}"
+    version = made.by
     if not made.accepted:
         name = base_name(name)
         place = f"{name}:{made.line}" if made.line else name
@@ -84,6 +84,8 @@ def draw_verdict(page: Page, made: Prediction, name: str) -> None:
         words = ", ".join(f"{count} {kind}" for kind, count in kinds if count)
         items.append(f"channels: {words}, {counts.p2p_per_peer} per peer")
     page.add_items("  ", items)
+    if made.decided_by:
+        page.add("  ", f"its rings come from {made.decided_by}")
 
 
 MAX_TERM, MAX_VALUE = 34, 16
@@ -274,6 +276,8 @@ def prediction_json(made: Prediction) -> shape.Prediction:
         nodes=made.nodes,
         ranks=made.ranks,
         nccl_nodes=made.nccl_nodes,
+        library=made.library,
+        decided_by=made.decided_by,
         virtual_nics=[shape.VirtualNic(label=nic.label, name=nic.name, gbs=nic.gbs) for nic in made.virtual_nics],
         no_nic=made.no_nic,
         accepted=made.accepted,

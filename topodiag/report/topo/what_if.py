@@ -85,7 +85,7 @@ def draw_what_if(page: Page, answer: Answer, name: str) -> None:
 
 
 def _where(made: Prediction) -> str:
-    return f"NCCL {made.version}, {plural(made.nodes, 'node')}, {plural(made.ranks, 'rank')}"
+    return f"{made.by}, {plural(made.nodes, 'node')}, {plural(made.ranks, 'rank')}"
 
 
 def _marked(old: str, new: str) -> Part:
@@ -198,9 +198,9 @@ def sentence(answer: Answer) -> str:
     what = ", ".join(change.words for change in answer.changes)
     before, after = answer.before, answer.after
     if not before.accepted:
-        return f"NCCL {before.version} already refuses the topology as it is: {before.why}."
+        return f"{before.by} already refuses the topology as it is: {before.why}."
     if not after.accepted:
-        return f"With {what}, NCCL {after.version} no longer starts on this machine: {after.why}."
+        return f"With {what}, {after.by} no longer starts on this machine: {after.why}."
     if before.no_nic or after.no_nic:
         return f"{'As it is' if before.no_nic else f'With {what}'}: {NO_NIC}."
     old, new = before.all_reduce, after.all_reduce

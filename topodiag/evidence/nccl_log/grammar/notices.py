@@ -35,7 +35,7 @@ _NOTICE = compiled(
 )
 _SPOKEN_OF = re.compile(
     r"\b(?:if|when|whenever|unless|until|in case|before|may|might|could|would|should|can|listen\w*|watch\w*|monitor\w*"
-    r"|poll\w*|wait\w*|check\w*|start\w*|enabl\w*|register\w*|handl(?:e|es|ing)|no|not|without|never|simulat\w*|test\w*)\b"
+    r"|poll\w*|wait\w*|check\w*|start\w*(?!-)|enabl\w*|register\w*|handl(?:e|es|ing)|no|not|without|never|simulat\w*|test\w*)\b"
     r"|\?\s*$|^\s{0,8}(?:#|//|\*)",
     re.IGNORECASE,
 )

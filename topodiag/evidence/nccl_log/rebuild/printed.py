@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -10,7 +11,7 @@ from topodiag.evidence.nccl_log.grammar.stated import HOST, RANK, SIZE, STATED
 from topodiag.evidence.nccl_log.rebuild.frame import Frame
 from topodiag.evidence.nccl_log.rebuild.process import version_of
 from topodiag.evidence.nccl_tests.header import device_of
-from topodiag.model.job import Process, Rank, Stated
+from topodiag.model.job import Event, Process, Rank, Stated
 
 _SUBSYSTEMS = {
     "NET": ("hcas", "hca", "sockets", "gdr hca", "gdr pair", "qp", "nic", "no hca"),
@@ -64,9 +65,15 @@ def _listed(lines: Iterable[str]) -> tuple[Rank, ...]:
     return tuple(made[rank] for rank in sorted(made))
 
 
-def library(frame: Frame, processes: Sequence[Process]) -> str:
+_OF_RCCL = re.compile(r"\[FATAL ERROR\]: HSA_|Missing \"(?:iommu=pt|HSA_)|NUMA auto balancing enabled which|librccl")
+"""Warnings that RCCL alone prints (src/init.cc)."""
+
+
+def library(frame: Frame, processes: Sequence[Process], events: Sequence[Event] = ()) -> str:
     """RCCL names itself in its version, which no head precedes, and in lines of its own."""
     if any("rccl" in process.versions or process.said("rccl") for process in processes):
+        return "RCCL"
+    if any(_OF_RCCL.search(event.text) for event in events):
         return "RCCL"
     rows = frame["text"]
     lone = {rows.words["text"][code] for code in set(rows["text"][rows.is_word("kind", "version")].tolist())}

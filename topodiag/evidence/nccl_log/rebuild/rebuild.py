@@ -235,7 +235,7 @@ class _Builder:
             notes=(untold(self.inferred),) if communicators and not told else (),
             files=self._files(set(own)),
             choices_apart=choices_apart(self.frame, self.processes, self.places.of("choice"), self.comm_of, own),
-            library=library(self.frame, processes),
+            library=library(self.frame, processes, events),
             size_told=told,
             stated=stated(self.frame, self._files_alone(number)),
         )

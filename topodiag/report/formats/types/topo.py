@@ -87,6 +87,8 @@ class Prediction(Struct, frozen=True, kw_only=True):
     nodes: Annotated[AtLeastOne, Meta(description="equal nodes that were asked about")]
     ranks: Count
     nccl_nodes: Annotated[Count, Meta(description="nodes as NCCL counts them: domains of P2P")]
+    library: Annotated[str, Meta(description="NCCL, or RCCL where the topology is AMD's")]
+    decided_by: Annotated[str, Meta(description="of RCCL: what its rings come from")]
     virtual_nics: list[VirtualNic]
     no_nic: Annotated[
         bool,

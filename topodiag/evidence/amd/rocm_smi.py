@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source
 from topodiag.model.topics import Topic
+from topodiag.words.dialect import Maker
 
 MAX_LINE = 400
 MAX_GPUS = 256
@@ -45,6 +46,7 @@ class RocmSmi(Source[RocmRow]):
     """Clock and load of AMD GPUs."""
 
     kind = "rocm-smi"
+    maker = Maker.AMD
     speaks_of = frozenset({Topic.GPUS})
     trust = 65
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tests.evidence.filled import node_of
 from topodiag.checks.node.gpu_clocks import ClocksHeldDown
-from topodiag.evidence.host.rocm_smi import RocmSmi
+from topodiag.evidence.amd.rocm_smi import RocmSmi
 from topodiag.evidence.interface import Blob
 from topodiag.model.finding import Outcome
 

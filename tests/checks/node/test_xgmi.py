@@ -1,0 +1,117 @@
+"""The checks of links between GPUs on AMD's: pairs without a link, slow pairs, errors of the block of xGMI."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import permutations
+
+import pytest
+
+from topodiag.checks.registry import Subject
+from topodiag.checks.run import run
+from topodiag.model.devices import Gpu
+from topodiag.model.finding import Outcome, Status
+from topodiag.model.node import Node, Pair
+from topodiag.model.provenance import Counter, Fact, Origin
+from topodiag.words.dialect import Maker
+
+AT = Origin("showtopo.txt", 7, "a row")
+
+
+def machine(
+    words: Mapping[Pair, str] | None = None,
+    *,
+    gpus: int = 8,
+    name: str = "",
+    copies: Mapping[Pair, float] | None = None,
+) -> Node:
+    """GPUs all of which xGMI joins, but for the pairs with other words."""
+    labels = [f"GPU{index}" for index in range(gpus)]
+    matrix = {pair: Fact("XGMI", AT) for pair in permutations(labels, 2)}
+    for (a, b), word in (words or {}).items():
+        matrix[a, b] = matrix[b, a] = Fact(word, AT)
+    named: Fact[str] = Fact(name, AT) if name else Fact()
+    measured = {pair: Fact(gbs, AT) for pair, gbs in (copies or {}).items()}
+    made = tuple(Gpu(index, name=named) for index in range(gpus))
+    return Node("n", gpus=made, smi_matrix=matrix, copies=measured, makers=frozenset({Maker.AMD}))
+
+
+def judged(node: Node, check: str) -> Outcome:
+    (outcome,) = run(Subject.NODE, [node], [check])
+    return outcome
+
+
+@pytest.mark.parametrize("word", ["PCIE", "XGMI down", "XGMI over 2 hops"])
+def test_a_pair_without_its_link_is_found(word: str) -> None:
+    (finding,) = judged(machine({("GPU1", "GPU5"): word}), "NVL004").findings
+    assert finding.message == "GPU1 and GPU5 talk without xGMI"
+    assert word in finding.observed
+    assert "nvidia" not in " ".join(finding.fix)
+
+
+def test_a_whole_board_is_clean() -> None:
+    assert judged(machine(), "NVL004").status is Status.CLEAN
+
+
+def ring(gpus: int) -> dict[Pair, str]:
+    apart = [(a, b) for a, b in permutations(range(gpus), 2) if (a - b) % gpus not in (1, gpus - 1)]
+    return {(f"GPU{a}", f"GPU{b}"): "PCIE" for a, b in apart}
+
+
+def chord() -> dict[Pair, str]:
+    return {(f"GPU{a}", f"GPU{7 - a}"): "PCIE" for a in range(8)}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        pytest.param(ring(4), id="a ring of four"),
+        pytest.param(ring(8), id="a ring of eight"),
+        pytest.param(chord(), id="eight GPUs that each lack one peer"),
+        pytest.param(dict.fromkeys(permutations([f"GPU{n}" for n in range(8)], 2), "PCIE"), id="no link at all"),
+    ],
+)
+def test_boards_that_join_some_pairs_only_are_no_fault(words: Mapping[Pair, str]) -> None:
+    gpus = 4 if words == ring(4) else 8
+    assert judged(machine(words, gpus=gpus), "NVL004").findings == ()
+
+
+def test_a_link_that_is_down_is_found_on_any_board() -> None:
+    words = {**ring(4), ("GPU0", "GPU1"): "XGMI down"}
+    (finding,) = judged(machine(words, gpus=4), "NVL004").findings
+    assert finding.message == "GPU0 and GPU1 talk without xGMI"
+
+
+def even(slow: Mapping[Pair, float]) -> dict[Pair, float]:
+    labels = [f"GPU{index}" for index in range(8)]
+    return {pair: slow.get(pair, 48.0 + at % 3 / 10) for at, pair in enumerate(permutations(labels, 2))}
+
+
+def test_a_pair_that_copies_slowly_is_named_with_its_direction() -> None:
+    (finding,) = judged(machine(copies=even({("GPU6", "GPU2"): 31.1})), "NVL002").findings
+    assert finding.message.startswith("GPU6 to GPU2 copies at 31.1 GB/s")
+
+
+@pytest.mark.parametrize(
+    "slow",
+    [
+        {},
+        {("GPU6", "GPU2"): 43.0},
+        {(f"GPU{a}", "GPU2"): 31.0 for a in (0, 1, 3, 4)},
+    ],
+    ids=["even", "a little below", "one GPU with many"],
+)
+def test_pairs_that_do_not_stand_out_are_no_fault(slow: Mapping[Pair, float]) -> None:
+    assert judged(machine(copies=even(slow)), "NVL002").findings == ()
+
+
+def counted(lost: int, corrected: int) -> Node:
+    counts = {"xgmi_uncorrected": lost, "xgmi_corrected": corrected}
+    counters = {name: Counter(name, Fact(value, AT)) for name, value in counts.items()}
+    return Node("n", gpus=(Gpu(5, "0000:a6:00.0", counters=counters),), makers=frozenset({Maker.AMD}))
+
+
+def test_uncorrectable_errors_of_links_are_found_and_corrected_ones_are_not() -> None:
+    (finding,) = judged(counted(2, 41), "NVL003").findings
+    assert finding.message == "GPU5 (0000:a6:00.0): 2 uncorrectable errors in the block of its xGMI links"
+    assert judged(counted(0, 41), "NVL003").status is Status.CLEAN

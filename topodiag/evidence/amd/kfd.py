@@ -1,0 +1,114 @@
+"""`/sys/class/kfd/kfd/topology`: AMD's GPUs and the links between them as the driver knows them, without any tool.
+
+    sys/class/kfd/kfd/topology/nodes/3/properties                  simd_count 1216, location_id 9728, domain 0
+    sys/class/kfd/kfd/topology/nodes/3/io_links/1/properties       type 11, node_from 3, node_to 4, weight 15
+
+Nodes are CPUs first, then GPUs (simd_count above 0). Type 11 is xGMI, 2 PCIe; a weight of 15 is one hop. Where a pair
+has no direct link its bandwidth is 0 and its weight 30: weight and bandwidth count, not the type alone. PCIe peers
+stand in `p2p_links`. Source: Linux drivers/gpu/drm/amd/amdkfd (kfd_topology.c, kfd_crat.c), amdgpu_xgmi.c.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from topodiag.evidence.draft import NodeDraft
+from topodiag.evidence.interface import Blob, Parsed, Source, to_int
+from topodiag.evidence.pasted_files import shows
+from topodiag.evidence.readings import Notes, Reading, read_readings
+from topodiag.evidence.tree import Tree, TreeFile
+from topodiag.model.maker import AMD_ID, XGMI
+from topodiag.model.topics import Topic
+from topodiag.words.dialect import Maker
+
+NODES = "sys/class/kfd/kfd/topology/nodes"
+MAX_NODES = 512
+HOP = 15
+"""The weight of a hop over xGMI (kfd_crat.c)."""
+_XGMI, _PCIE = 11, 2
+_RECOGNISED = re.compile(rf"^[=>x!d] /?{NODES}/[0-9]", re.MULTILINE)
+_LINK = re.compile(rf"{NODES}/(\d{{1,4}})/(io_links|p2p_links)/\d{{1,4}}/properties")
+
+
+class Kfd(Source[Reading]):
+    """GPUs with bus ids, and what joins them."""
+
+    kind = "sys-kfd"
+    maker = Maker.AMD
+    speaks_of = frozenset({Topic.GPUS})
+    trust = 80
+
+    def recognises(self, head: str) -> bool:
+        return _RECOGNISED.search(head) is not None or shows(head, f"{NODES}/")
+
+    def parse(self, blob: Blob) -> Parsed[Reading]:
+        tree, parsed = read_readings(blob)
+        notes = Notes(blob, parsed)
+        gpus = _gpus(tree)
+        for number, file in gpus.items():
+            said = _properties(file)
+            notes.take(str(number), "bus_id", _bus_id(said), file)
+        for path, file in tree.files.items():
+            found = _LINK.fullmatch(path)
+            if found is not None:
+                said = _properties(file)
+                start, end = said.get("node_from", int(found[1])), said.get("node_to", -1)
+                if start in gpus and end in gpus:
+                    notes.take(f"{start} {end}", "word", _word(said), file)
+        return parsed
+
+    def fill(self, blob: Blob, parsed: Parsed[Reading], draft: NodeDraft) -> None:
+        numbers = sorted({int(each.subject) for each in parsed.records if each.name == "bus_id"})
+        places = {number: place for place, number in enumerate(numbers)}
+        buses = {int(each.subject): each.value for each in parsed.records if each.name == "bus_id"}
+        entities = {n: draft.gpu(index=places[n], bus_id=str(buses[n]) if buses[n] else None) for n in numbers}
+        for reading in parsed.records:
+            origin = blob.origin(reading.line, reading.text)
+            if reading.name == "bus_id" and reading.value:
+                draft.pci(str(reading.value)).offer("vendor", AMD_ID, origin)
+            elif reading.name == "word" and reading.value:
+                start, end = (entities[int(number)] for number in reading.subject.split())
+                draft.pair("smi", start, end, str(reading.value), origin)
+
+
+def _gpus(tree: Tree) -> dict[int, TreeFile]:
+    """The properties of the nodes that are GPUs, by number."""
+    found = {}
+    for name in tree.children(NODES)[:MAX_NODES]:
+        file = tree.files.get(f"{NODES}/{name}/properties")
+        if name.isdecimal() and file is not None and _properties(file).get("simd_count", 0) > 0:
+            found[int(name)] = file
+    return dict(sorted(found.items()))
+
+
+def _properties(file: TreeFile) -> dict[str, int]:
+    return dict(_values(file))
+
+
+def _values(file: TreeFile) -> Iterator[tuple[str, int]]:
+    for _, text in file.lines:
+        name, _, value = text.strip().partition(" ")
+        number = to_int(value, low=0)
+        if number is not None:
+            yield name, number
+
+
+def _bus_id(said: dict[str, int]) -> str | None:
+    """The place of a GPU: location_id is bus, device and function in one number."""
+    place = said.get("location_id")
+    if place is None or place > 0xFFFF:
+        return None
+    return f"{said.get('domain', 0) & 0xFFFF:04x}:{place >> 8:02x}:{place >> 3 & 0x1F:02x}.{place & 7}"
+
+
+def _word(said: dict[str, int]) -> str | None:
+    kind, weight = said.get("type"), said.get("weight", HOP)
+    if kind == _XGMI:
+        hops = max(1, weight // HOP)
+        direct = hops == 1 and said.get("max_bandwidth", 1) > 0
+        return XGMI if direct else f"{XGMI} over {max(hops, 2)} hops"
+    return "PCIE" if kind == _PCIE else None
+
+
+__all__ = ["Kfd"]

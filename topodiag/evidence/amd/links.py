@@ -1,0 +1,148 @@
+"""Which GPUs xGMI joins, as `rocm-smi --showtopo` (text and JSON) and `amd-smi topology --json` tell it.
+
+    =============================== Link Type between two GPUs ===============================
+           GPU0         GPU1
+    GPU0   0            XGMI
+    GPU1   XGMI         0
+    GPU[0]          : (Topology) Numa Node: 0
+
+    {"system": {"(Topology) Link type between DRM devices 0 and 1": "XGMI"}}
+    [{"gpu": 0, "bdf": "0000:05:00.0", "links": [{"gpu": 1, "link_type": "XGMI", "num_hops": 1}]}]
+
+A pair is `XGMI`, `XGMI over N hops` where other GPUs lie between, or `PCIE`. Links of `amd-smi` stand in no order.
+Format: ROCm 4 to 7, rocm_smi.py (showtopo), amdsmi_commands.py (topology).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from topodiag.evidence import json_values as values
+from topodiag.evidence.draft import NodeDraft
+from topodiag.evidence.interface import Blob, Parsed, Source
+from topodiag.model.maker import XGMI
+from topodiag.model.topics import Topic
+from topodiag.words.dialect import Maker
+
+MAX_LINE = 4000
+MAX_GPUS = 256
+MAX_PAIRS = 20_000
+PCIE = "PCIE"
+_TITLE = re.compile(r"=+ (Weight|Hops|Link Type|Numa)\b[^=]{0,60}=+\s*\Z", re.IGNORECASE)
+_HEAD = re.compile(r"GPU\d{1,3}(?:\s{1,40}GPU\d{1,3}){0,255}\s*\Z")
+_ROW = re.compile(r"GPU(\d{1,3})\s{1,40}(\S{1,16}(?:\s{1,40}\S{1,16}){0,255})\s*\Z")
+_NUMA = re.compile(r"GPU\[(\d{1,3})\]\s{0,20}: \(Topology\) Numa Node: (-?\d{1,4})\s*\Z")
+_MARK = re.compile(r"^[ \t>|]{0,20}=+ (?:Link Type|Hops) between two GPUs =+\s*$", re.MULTILINE)
+_KEY = re.compile(r"\(Topology\) (Link type|Hops) between DRM devices (\d{1,3}) and (\d{1,3})")
+_JSON = re.compile(r"\(Topology\) Link type between DRM devices \d|\"links\"\s{0,40}:[\s\S]{0,2000}?\"link_type\"")
+
+
+@dataclass(frozen=True, slots=True)
+class LinkRecord:
+    """A pair of GPUs with its word, or one GPU with its bus id or NUMA node."""
+
+    gpu: int
+    line: int | None
+    text: str
+    peer: int = -1
+    word: str = ""
+    bus_id: str = ""
+    numa: int | None = None
+
+
+def pair_word(kind: str, hops: int | None) -> str:
+    """A pair's word; "" for a kind that is neither xGMI nor PCIe."""
+    kind = kind.strip().upper()
+    if kind == XGMI:
+        return XGMI if hops is None or hops <= 1 else f"{XGMI} over {hops} hops"
+    return PCIE if kind in ("PCIE", "PCI") else ""
+
+
+class AmdLinks(Source[LinkRecord]):
+    """Pairs of GPUs, their NUMA nodes and bus ids."""
+
+    kind = "amd-links"
+    maker = Maker.AMD
+    speaks_of = frozenset({Topic.GPUS})
+    trust = 70
+
+    def recognises(self, head: str) -> bool:
+        return _MARK.search(head) is not None or _JSON.search(head) is not None
+
+    def parse(self, blob: Blob) -> Parsed[LinkRecord]:
+        parsed: Parsed[LinkRecord] = Parsed(lines=blob.data.count(b"\n") + 1)
+        if _MARK.search(blob.text) is not None:
+            found = _of_tables(blob)
+        else:
+            document, why = values.load(blob)
+            if why:
+                parsed.leave(blob, None, "", why)
+            found = _of_json(document)
+        for record in found:
+            if len(parsed.records) < MAX_PAIRS and max(record.gpu, record.peer) < MAX_GPUS:
+                parsed.records.append(record)
+        return parsed
+
+    def fill(self, blob: Blob, parsed: Parsed[LinkRecord], draft: NodeDraft) -> None:
+        for record in parsed.records:
+            origin = blob.origin(record.line, record.text)
+            entity = draft.gpu(index=record.gpu, bus_id=record.bus_id or None)
+            entity.offer("numa", record.numa, origin)
+            if record.word:
+                draft.pair("smi", entity, draft.gpu(index=record.peer), record.word, origin)
+
+
+def _of_tables(blob: Blob) -> Iterator[LinkRecord]:
+    hops: dict[tuple[int, int], int] = {}
+    table, columns = "", list[int]()
+    for number, whole in blob.lines():
+        line = whole[:MAX_LINE].strip(" \t>|")
+        if title := _TITLE.match(line):
+            table, columns = title[1].lower(), []
+        elif numa := _NUMA.match(line):
+            yield LinkRecord(int(numa[1]), number, line, numa=int(numa[2]))
+        elif _HEAD.match(line):
+            columns = [int(word[3:]) for word in line.split()]
+        elif row := _ROW.match(line):
+            gpu = int(row[1])
+            for peer, cell in zip(columns, row[2].split(), strict=False):
+                if peer == gpu:
+                    continue
+                if table == "hops" and cell.isdecimal():
+                    hops[gpu, peer] = int(cell)
+                elif table == "link type" and (word := pair_word(cell, hops.get((gpu, peer)))):
+                    yield LinkRecord(gpu, number, line, peer, word)
+
+
+def _of_json(document: object) -> Iterator[LinkRecord]:
+    if isinstance(document, dict):
+        told = {
+            key: str(text)
+            for part in document.values()
+            if isinstance(part, dict)
+            for key, text in list(part.items())[:MAX_PAIRS]
+            if isinstance(key, str)
+        }
+        keys = {found.groups(): (key, text) for key, text in told.items() if (found := _KEY.fullmatch(key))}
+        for (what, a, b), (key, text) in keys.items():
+            hops = keys.get(("Hops", a, b), ("", ""))[1].strip()
+            if what == "Link type" and (word := pair_word(text, int(hops) if hops.isdecimal() else None)):
+                yield LinkRecord(int(a), None, f"{key}: {text}", int(b), word)
+        return
+    for _, gpu in values.objects(document, MAX_GPUS):
+        number = values.integer(gpu.get("gpu"), high=MAX_GPUS - 1)
+        if number is None:
+            continue
+        yield LinkRecord(number, None, f"gpu {number}", bus_id=values.text(gpu.get("bdf")) or "")
+        for _, link in values.objects(gpu.get("links"), MAX_GPUS):
+            peer = values.integer(link.get("gpu"), high=MAX_GPUS - 1)
+            kind = values.text(link.get("link_type")) or ""
+            word = pair_word(kind, values.integer(link.get("num_hops"), high=MAX_GPUS))
+            if peer is not None and peer != number and word:
+                quote = f"gpu {number} to gpu {peer}: {kind}, weight {values.shown(link.get('weight'))}"
+                yield LinkRecord(number, None, quote, peer, word)
+
+
+__all__ = ["AmdLinks", "LinkRecord"]

@@ -1,0 +1,90 @@
+"""Whose GPUs a piece of evidence is of, decided by what it holds, and so in whose words it is spoken of.
+
+NVIDIA's words are the rule: they are also spoken where nothing tells the maker, and where evidence of both is mixed.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from topodiag.model.devices import NVIDIA as NVIDIA_ID
+from topodiag.model.devices import PciKind
+from topodiag.words.dialect import AMD, NVIDIA, Dialect, Maker
+
+if TYPE_CHECKING:
+    from topodiag.model.bench import BenchRun
+    from topodiag.model.case import Case
+    from topodiag.model.job import Job
+    from topodiag.model.node import Node
+
+AMD_ID = 0x1002
+"""PCI vendor id of AMD's GPUs (PCI-SIG member list, Advanced Micro Devices / ATI)."""
+XGMI = "XGMI"
+"""What ROCm's tools call a pair that xGMI joins."""
+_NAMED = (
+    (re.compile(r"\bAMD\b|\bInstinct\b|\bRadeon\b|\bMI[0-9]{2,3}[AX]?\b|\bgfx9"), Maker.AMD),
+    (re.compile(r"\bNVIDIA\b|\bTesla\b|\bGeForce\b|\bQuadro\b|\bH[12]00\b|\b[ABV]100\b|\bG?[BH]200\b"), Maker.NVIDIA),
+)
+_IDS = {AMD_ID: Maker.AMD, NVIDIA_ID: Maker.NVIDIA}
+_EVENTS = {
+    "amdgpu": Maker.AMD, "amdgpu-error": Maker.AMD,
+    "xid": Maker.NVIDIA, "sxid": Maker.NVIDIA, "nvrm": Maker.NVIDIA, "gsp": Maker.NVIDIA,
+}  # fmt: skip
+
+
+def maker_named(text: str) -> Maker | None:
+    """The maker of a product by its name, as tools and tables print it."""
+    return next((maker for pattern, maker in _NAMED if pattern.search(text)), None)
+
+
+def makers_of(node: Node) -> frozenset[Maker]:
+    """The makers that the evidence of a node speaks of: its tools, GPUs, kernel messages, and its topology file. The
+    graphics of a server's CPU or board are no GPU of a job: a PCI function alone counts where it is a processing
+    accelerator, or where the driver lists it as a GPU."""
+    found = set(node.makers)
+    listed = {gpu.bus_id for gpu in node.gpus}
+    found |= {maker for gpu in node.gpus if gpu.name.value and (maker := maker_named(gpu.name.value))}
+    for device in node.pci.values():
+        code = device.class_code.get(0) >> 8
+        if device.kind is PciKind.GPU and (device.bus_id in listed or code in (0x1200, 0x0302)):
+            found |= {_IDS[each] for each in (device.vendor.get(0),) if each in _IDS}
+    found |= {_EVENTS[event.kind] for event in node.events if event.kind in _EVENTS}
+    if any(cell.value == XGMI for cell in node.smi_matrix.values()):
+        found.add(Maker.AMD)
+    if node.nccl_file is not None and node.nccl_file.maker is not None:
+        found.add(node.nccl_file.maker)
+    return frozenset(found)
+
+
+def dialect_of(judged: object) -> Dialect:
+    """The dialect of what is judged: a node, a job, a measured run."""
+    amd = False
+    if (library := getattr(judged, "library", None)) is not None:
+        amd = library == AMD.library
+    elif (run := getattr(judged, "run", None)) is not None:
+        amd = run_maker(run) is Maker.AMD
+    elif hasattr(judged, "smi_matrix"):
+        amd = makers_of(judged) == {Maker.AMD}  # type: ignore[arg-type]
+    return AMD if amd else NVIDIA
+
+
+def run_maker(run: BenchRun) -> Maker | None:
+    """Whose GPUs a run was measured on, by its devices or by the program that measured; None where neither tells."""
+    named = {maker for device in run.devices if (maker := maker_named(device.name))}
+    if len(named) == 1:
+        return named.pop()
+    return Maker.AMD if run.maker is Maker.AMD else None
+
+
+def case_makers(case: Case) -> frozenset[Maker]:
+    """The makers that a case's evidence speaks of."""
+    found = {maker for node in case.nodes for maker in makers_of(node)}
+    found |= {maker for run in case.runs if (maker := run_maker(run)) is not None}
+    found |= {Maker.AMD if job.library == AMD.library else Maker.NVIDIA for job in case.jobs if _tells(job)}
+    return frozenset(found)
+
+
+def _tells(job: Job) -> bool:
+    """Whether the lines of a job's log say whose library wrote them: a log without a version may be of either."""
+    return job.library == AMD.library or bool(job.nccl_versions)
