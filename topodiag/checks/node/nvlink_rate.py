@@ -19,7 +19,7 @@ from topodiag.words.fold import fold_runs, plural
 from topodiag.words.units import in_gbs, percent
 
 RATE_TOLERANCE_SHARE = 0.02
-"""A link counts as slow when it is this much below its siblings: drivers print the same rate as 25 and 25.781 GB/s
+"""A link counts as slow when it is this much below its peers: drivers print the same rate as 25 and 25.781 GB/s
 between boards, never between links of one board."""
 
 UNIFORM_TOLERANCE_SHARE = 0.10
@@ -48,7 +48,7 @@ class SlowLinks:
 
 
 class SlowNvlinks(NodeCheck[SlowLinks]):
-    """NVL002: an NVLink runs below its product's rate or below its siblings
+    """NVL002: an NVLink runs below its product's rate or below its peers
 
     What it finds
         Active links whose line rate is below the product's rate, or below the rate of the other links of the same
@@ -66,7 +66,7 @@ class SlowNvlinks(NodeCheck[SlowLinks]):
 
     When it stays silent
         The product has no NVLink; MIG is on; only links that are up are judged (NVL001 has the others). A link within
-        2 % of its siblings, or a whole node within 10 % of the datasheet: drivers round differently. No rate was
+        2 % of its peers, or a whole node within 10 % of the datasheet: drivers round differently. No rate was
         read: unknown.
 
     How to confirm
@@ -84,7 +84,7 @@ class SlowNvlinks(NodeCheck[SlowLinks]):
     """
 
     id = "NVL002"
-    title = "an NVLink runs below its product's rate or below its siblings"
+    title = "an NVLink runs below its product's rate or below its peers"
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> SlowLinks | Outcome:
         if pairs := slow_pairs(judged):
@@ -190,5 +190,5 @@ def _rate_wanted(gpu: Gpu, link: NvLink, alike: Tally[float]) -> tuple[float, st
     if product and rate < product * (1 - UNIFORM_TOLERANCE_SHARE):
         return product, f"datasheet of {spec.name if spec else ''}"
     if count * 2 > total and rate < common * (1 - RATE_TOLERANCE_SHARE):
-        return common, f"{count} of {total} sibling links"
+        return common, f"{count} of {total} peer links"
     return None
