@@ -49,7 +49,7 @@ SPEED = "NCCL INFO NET/IB : mlx5_2:1 speed change detected: 400000 -> {} Mbps"
 
 def test_a_port_that_fell_is_named_with_both_rates(tmp_path: Path) -> None:
     finding = only(PortFellInLog().judge(job(tmp_path, SPEED.format(200000), SPEED.format(100000))).findings)
-    assert finding.message == "n1: mlx5_2 fell from 400 to 100 Gb/s while the job ran"
+    assert finding.message == "n1: mlx5_2 fell from 400 Gb/s to 100 Gb/s while the job ran"
     assert (finding.where.nodes, finding.where.nics, finding.severity) == (("n1",), ("mlx5_2",), Severity.ERROR)
     assert finding.cost is not None
     assert finding.cost.share == 0.75

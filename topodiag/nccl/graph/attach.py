@@ -188,6 +188,7 @@ def _views(root: Branch, ranks: Mapping[Branch, int], whole: bool, minor: int) -
     return views
 
 
+# Complexity 22: what NCCL keeps of each kind of element.
 def _trimmed(branch: Branch, ranks: Mapping[Branch, int], minor: int) -> tuple[Branch | None, bool]:
     """A copy of what is kept, and whether one of the ranks' GPUs is in it (ncclTopoTrimXml, src/graph/xml.cc).
 
