@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from topodiag.app.beside import is_alone
 from topodiag.app.diagnostics import diagnostics, with_diagnostics
 from topodiag.app.inspector import inspected, with_inspection
-from topodiag.app.job_progress import with_progress
 from topodiag.app.opening import stream_for
+from topodiag.app.progress import with_progress
 from topodiag.app.ras import Asking, live_answers, ras_answers, with_ras
 from topodiag.app.scan import PART
 from topodiag.app.stacks import stack_dumps, with_stacks

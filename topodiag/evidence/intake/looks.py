@@ -167,7 +167,7 @@ def text_kinds(
         return (Kind.PROGRAM,), ()
     told = _diagnosed(head, tail)
     if logged:
-        head = _between_records(head)
+        head = between_records(head)
     kinds = _begins_as(head, tail) + told
     blob = Blob(name, head)
     text = blob.text
@@ -200,7 +200,7 @@ def _by_form(text: str) -> tuple[Kind, tuple[str, ...]]:
     return (Kind.NODE_TEXT if sources else Kind.JSON if is_json(text) else Kind.TEXT), sources
 
 
-def _between_records(head: bytes) -> bytes:
+def between_records(head: bytes) -> bytes:
     """What stands between the records of NCCL: in most logs nothing, and no other reader need look at them."""
     return b"\n".join(line for line in head.split(b"\n") if b" NCCL " not in line)
 

@@ -14,7 +14,14 @@ from typing import BinaryIO
 
 from topodiag.evidence.heads import possible
 from topodiag.evidence.intake.kinds import Kind
-from topodiag.evidence.intake.looks import Looks, kinds_of_sources, line_kinds, speaking_kinds, step_kinds
+from topodiag.evidence.intake.looks import (
+    Looks,
+    between_records,
+    kinds_of_sources,
+    line_kinds,
+    speaking_kinds,
+    step_kinds,
+)
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.nccl_log.input.streams import Reading, text_of
 from topodiag.evidence.registry import kinds as all_sources
@@ -65,7 +72,7 @@ def survey(blocks: Iterable[bytes], name: str, seen: Looks) -> Looks:
         return seen
     kinds, sources, tries = list(seen.kinds), list(seen.sources), Counter[str]()
     for block in _of_lines(blocks):
-        bare = _between_records(block) if b" NCCL " in block else block
+        bare = between_records(block) if b" NCCL " in block else block
         sources += _readers(Blob(name, bare), sources, tries)
         kinds += line_kinds(block)
         if not {Kind.NCCL_LOG, Kind.JOB_OUTPUT} & set(kinds):
@@ -89,11 +96,6 @@ def _readers(blob: Blob, known: list[str], tries: Counter[str]) -> Iterator[str]
         reader = source(kind)
         if reader is not None and reader.recognises(blob.text):
             yield kind
-
-
-def _between_records(block: bytes) -> bytes:
-    """The lines between the records of NCCL."""
-    return b"\n".join(line for line in block.split(b"\n") if b" NCCL " not in line)
 
 
 def _of_lines(blocks: Iterable[bytes]) -> Iterator[bytes]:
