@@ -26,6 +26,7 @@ from topodiag.app.machine import (
 from topodiag.app.opening import stream_for
 from topodiag.checks.registry import Subject
 from topodiag.checks.run import fold, run
+from topodiag.checks.spoken import told
 from topodiag.cost.tiers import UnknownSystemError, find_system
 from topodiag.evidence.intake.gather import gather
 from topodiag.evidence.intake.pieces import Intake
@@ -93,7 +94,7 @@ def judged_runs(given: Given, options: BenchOptions | None = None, beside: Machi
     of_runs = run(Subject.BENCH, made)
     made = [replace(each, gate=gate_of(each, of_runs)) for each in made]
     outcomes = (*of_runs, *logged)
-    return Result(
+    result = Result(
         inputs=tuple(_input(file) for file in given.files),
         nodes=(),
         outcomes=outcomes,
@@ -103,6 +104,7 @@ def judged_runs(given: Given, options: BenchOptions | None = None, beside: Machi
         jobs=tuple(job for file in given.files for job in file.jobs),
         benchmarks=tuple(made),
     )
+    return told(result)
 
 
 def _judged(  # noqa: PLR0917 - a run, and all that is known beside it

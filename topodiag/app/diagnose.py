@@ -19,6 +19,7 @@ from topodiag.app.machine import Machine, lacking
 from topodiag.app.scan import judged as judged_nodes
 from topodiag.checks.registry import Subject, ids_of
 from topodiag.checks.run import fold
+from topodiag.checks.spoken import told
 from topodiag.model.case import Case
 from topodiag.model.finding import Finding, Outcome
 from topodiag.model.identity import Identity
@@ -107,7 +108,7 @@ def _joined(case: Case, results: Sequence[Result], trained: Mapping[str, Any] | 
         identity=case.identity,
         timeline=case.timeline,
     )
-    return replace(result, verdict=judge(result, case, placed.steps))
+    return told(replace(result, verdict=judge(result, case, placed.steps)))
 
 
 def _placed(case: Case, trained: Mapping[str, Any] | None) -> PlacedJobs:

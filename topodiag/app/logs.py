@@ -21,6 +21,7 @@ from topodiag.checks.job.text import wants_operations
 from topodiag.checks.job.troubles import troubles
 from topodiag.checks.registry import Subject
 from topodiag.checks.run import fold, run
+from topodiag.checks.spoken import told
 from topodiag.evidence.flight.flight_recorder import read_flight
 from topodiag.evidence.intake.gather import gather
 from topodiag.evidence.intake.kinds import Kind
@@ -174,7 +175,7 @@ def _logs_of(intake: Intake, taken: Collection[str]) -> Iterator[Piece]:
 def judged(case: Case) -> Result:
     """The jobs of a case, judged."""
     outcomes = run(Subject.JOB, case.jobs)
-    return Result(
+    made = Result(
         inputs=case.inputs,
         outcomes=outcomes,
         findings=arranged(fold(outcomes), case),
@@ -183,6 +184,7 @@ def judged(case: Case) -> Result:
         jobs=case.jobs,
         unexplained=troubles(case.jobs, outcomes),
     )
+    return told(made)
 
 
 def _with_flight(jobs: tuple[Job, ...], records: tuple[FlightRecord, ...]) -> tuple[Job, ...]:
@@ -202,8 +204,8 @@ ONCE = ("INIT", "ENV", "NET", "GRAPH", "TUNING")
 
 
 OF_RCCL = (
-    "RCCL prints NCCL's lines, and takes its rings from its own tables and engines (Rome models, MSCCL): what is known"
-    " of NCCL's search is not asked of its log"
+    "RCCL takes its rings from its own tables and engines (Rome models, MSCCL): the model of the search"
+    " is not asked of its log"
 )
 
 

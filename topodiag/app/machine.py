@@ -20,6 +20,7 @@ from topodiag.hardware.catalog import gpu_by_name
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Outcome
 from topodiag.model.identity import Identity
+from topodiag.model.maker import makers_of, run_maker
 from topodiag.model.nccl_tree import Element
 from topodiag.model.node import Node
 from topodiag.nccl.topo.compare import compare
@@ -65,9 +66,11 @@ class Machine:
 
     def for_run(self, run: BenchRun) -> Machine:
         """Of nodes and jobs those that name a host of the run, where both name their hosts; all where none does. What
-        the checks say of other nodes and jobs is no evidence of the run."""
+        the checks say of other nodes and jobs is no evidence of the run, and a node of another maker's GPUs is none of
+        its machine."""
         hosts = self.hosts(run.hosts)
-        nodes = tuple(node for node in self.nodes if self.hosts((node.host,)) <= hosts) or self.nodes
+        known = tuple(node for node in self.nodes if not _of_another_maker(node, run))
+        nodes = tuple(node for node in known if self.hosts((node.host,)) <= hosts) or known
         jobs = tuple(job for job in self.jobs if not hosts or not job.hosts or hosts & self.hosts(job.hosts))
         names, logs = {node.host for node in nodes}, {job.name for job in jobs}
         return replace(
@@ -77,6 +80,11 @@ class Machine:
             node_outcomes=tuple(each for each in self.node_outcomes if each.node in names),
             job_outcomes=tuple(each for each in self.job_outcomes if each.node in logs),
         )
+
+
+def _of_another_maker(node: Node, run: BenchRun) -> bool:
+    makers, of_run = makers_of(node), run_maker(run)
+    return of_run is not None and bool(makers) and of_run not in makers
 
 
 def named_machine(paths: Sequence[str]) -> Machine:

@@ -13,6 +13,7 @@ from topodiag.app.opening import stream_for
 from topodiag.checks.node.troubles import troubles
 from topodiag.checks.registry import Subject
 from topodiag.checks.run import fold, run
+from topodiag.checks.spoken import told
 from topodiag.evidence.intake.bundle import from_memory
 from topodiag.evidence.intake.captures import Capture, captures, evidence_of
 from topodiag.evidence.intake.gather import gather
@@ -146,7 +147,7 @@ def judged(case: Case, earlier: ReadNode | None = None, path: str = "") -> Resul
         from topodiag.app.fleet.since import judged_since  # noqa: PLC0415 - facts of a node, which few scans need
 
         outcomes += judged_since(case.nodes, earlier, path)
-    return Result(
+    made = Result(
         inputs=case.inputs,
         nodes=case.nodes,
         outcomes=outcomes,
@@ -155,6 +156,7 @@ def judged(case: Case, earlier: ReadNode | None = None, path: str = "") -> Resul
         unread=case.unread,
         unexplained=troubles(case.nodes, outcomes),
     )
+    return told(made)
 
 
 def _check_save(path: str) -> None:

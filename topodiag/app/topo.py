@@ -16,6 +16,7 @@ from topodiag.app.scan import one_node
 from topodiag.checks.registry import Subject
 from topodiag.checks.run import fold, run
 from topodiag.checks.shared.topo_file import alone
+from topodiag.checks.spoken import told
 from topodiag.evidence.intake.reader import ReadNode
 from topodiag.model.case import Case
 from topodiag.model.devices import Gpu, Nic
@@ -154,7 +155,7 @@ def check_topology(path: str, *, version: str = "", against: str | None = None) 
     outcomes = _answered(run(Subject.NODE, [node], CHECKED))
     said = assumption(version)
     assumed = (NotObserved(f"NCCL {version}", said),) if said else ()
-    return Result(
+    made = Result(
         inputs=tuple(read.inputs),
         nodes=(node,),
         outcomes=outcomes,
@@ -162,6 +163,7 @@ def check_topology(path: str, *, version: str = "", against: str | None = None) 
         not_observed=(*gaps, *node.not_observed, *assumed),
         unread=tuple(read.unread),
     )
+    return told(made)
 
 
 def _answered(outcomes: tuple[Outcome, ...]) -> tuple[Outcome, ...]:

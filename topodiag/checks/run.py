@@ -62,11 +62,12 @@ def run(subject: Subject, judged: Sequence[Any], only: Collection[str] = ()) -> 
     judged = [_with_tables(node) for node in judged] if subject is Subject.NODE else judged
     subjects = _WITH.get(subject, (subject,))
     peers = peers_of(judged)
+    dialects = [dialect_of(each) for each in judged]
     outcomes = tuple(
-        outcome
+        spoken(outcome, dialect)
         for check_id in ids_of(*subjects)
         if not only or check_id in only
-        for pair in zip(judged, peers, strict=True)
+        for *pair, dialect in zip(judged, peers, dialects, strict=True)
         for outcome in _answers([part for part in subjects if has_check(part, check_id)], check_id, *pair)
     )
     if subject is Subject.NODE:
@@ -78,8 +79,7 @@ def _answers(parts: Sequence[Subject], check_id: str, judged: Any, peers: Sequen
     """The answers of the subjects that have this check. One that does not apply says nothing beside one that does."""
     made = [_answer(part, check_id, judged, peers) for part in parts]
     telling = [each for each in made if each.status is not Status.NOT_APPLICABLE]
-    dialect = dialect_of(judged)
-    return [spoken(each, dialect) for each in telling or made[:1]]
+    return telling or made[:1]
 
 
 def _answer(subject: Subject, check_id: str, judged: Any, peers: Sequence[Any]) -> Outcome:

@@ -1,12 +1,28 @@
-"""A check's answer in the words of the maker of the GPUs: links, library and commands are spelt as their owner knows
-them, and a check of parts that the maker does not build does not apply."""
+"""An answer in the words of the maker of the GPUs: links, library and commands are spelt as their owner knows them,
+a check of parts that the maker does not build does not apply, and what the answer quotes stays as it stands."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass, replace
+from typing import Any, TypeVar
 
-from topodiag.model.finding import Finding, Outcome, Status
-from topodiag.words.dialect import Dialect
+from topodiag.model.case import Case
+from topodiag.model.finding import Finding, Input, Outcome, Status
+from topodiag.model.maker import case_makers, run_maker
+from topodiag.model.provenance import Origin
+from topodiag.model.result import Result
+from topodiag.words.dialect import AMD, NVIDIA, Dialect, Maker
+
+T = TypeVar("T")
+
+_STEPS = frozenset({"fix", "confirm"})
+"""Commands and steps: one without a counterpart is left out."""
+_REASONS = frozenset({"why"})
+_AS_THEY_ARE = frozenset({"name", "where", "source", "path", "run", "found", "not_explained", "unrelated"})
+"""Names, places, and what is quoted or was put into words before."""
+_OTHERS = (Finding, Origin, Input)
+"""Values that have a dialect of their own, or are of the evidence."""
 
 
 def spoken(outcome: Outcome, dialect: Dialect) -> Outcome:
@@ -17,7 +33,7 @@ def spoken(outcome: Outcome, dialect: Dialect) -> Outcome:
         why = dialect.checks[outcome.check]
         return replace(outcome, status=Status.NOT_APPLICABLE, findings=(), why=why, coverage=None)
     findings = tuple(said(each, dialect) for each in outcome.findings)
-    return replace(outcome, why=dialect.say(outcome.why), findings=findings)
+    return replace(outcome, why=dialect.reason(outcome.why), findings=findings)
 
 
 def said(finding: Finding, dialect: Dialect) -> Finding:
@@ -33,4 +49,47 @@ def said(finding: Finding, dialect: Dialect) -> Finding:
     )
 
 
-__all__ = ["said", "spoken"]
+def retold(value: T, dialect: Dialect) -> T:
+    """A value of the model with all its sentences in this dialect."""
+    return _retold(value, dialect) if dialect.phrases else value
+
+
+def _retold(value: Any, dialect: Dialect) -> Any:
+    if isinstance(value, str):
+        return dialect.say(value)
+    if isinstance(value, tuple):
+        return tuple(_retold(each, dialect) for each in value)
+    if isinstance(value, Mapping):
+        return {key: _retold(each, dialect) for key, each in value.items()}
+    if not is_dataclass(value) or isinstance(value, (type, *_OTHERS)):
+        return value
+    made: dict[str, Any] = {}
+    for each in fields(value):
+        held = getattr(value, each.name)
+        if each.name in _STEPS:
+            made[each.name] = dialect.steps(held)
+        elif each.name in _REASONS:
+            made[each.name] = dialect.reason(held)
+        elif each.name not in _AS_THEY_ARE:
+            made[each.name] = _retold(held, dialect)
+    return replace(value, **made)
+
+
+def told(result: Result) -> Result:
+    """The result with what no check says, reasons of gaps and of harmless lines, and what was made of measured runs, in
+    the words of those whose evidence it is. Findings and the verdict have theirs before."""
+    makers = case_makers(Case(result.nodes, result.jobs, runs=tuple(each.run for each in result.benchmarks)))
+    if Maker.AMD not in makers:
+        return result
+    runs = tuple(retold(each, AMD if run_maker(each.run) is Maker.AMD else NVIDIA) for each in result.benchmarks)
+    if makers != {Maker.AMD}:
+        return replace(result, benchmarks=runs)
+    return replace(
+        result,
+        benchmarks=runs,
+        not_observed=tuple(dict.fromkeys(retold(each, AMD) for each in result.not_observed)),
+        unexplained=tuple(replace(each, harmless=AMD.reason(each.harmless)) for each in result.unexplained),
+    )
+
+
+__all__ = ["retold", "said", "spoken", "told"]

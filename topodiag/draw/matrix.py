@@ -100,6 +100,11 @@ def _to(matrix: Matrix, number: int, band: Band) -> str:
     return f"to another {letter}" if band.hosts > 1 else f"to {letter}: {band.title}"
 
 
+def _look(matrix: Matrix, sort: int) -> tuple[str, str, str]:
+    kind, hatch, words = _LOOKS[SORTS[sort]]
+    return kind, hatch, words.replace("NVLink", matrix.links)
+
+
 def _letter(number: int) -> str:
     """Of a kind of hosts: A, B, C, ... (there are at most MOST_KINDS)."""
     return chr(ord("A") + number)
@@ -125,7 +130,7 @@ def _fill(canvas: Canvas, matrix: Matrix, tops: list[list[int]], lefts: list[lis
             wide = _run(matrix, row, column, xs, cell) * cell
             paths[found.sort].append(f"M{x} {y}h{wide}v{cell}h{-wide}z")
     for sort, parts in sorted(paths.items()):
-        kind, hatch, words = _LOOKS[SORTS[sort]]
+        kind, hatch, words = _look(matrix, sort)
         canvas.path("".join(parts), kind, words, hatch=hatch)
     if cell >= NAMED:
         _numbers(canvas, matrix, ys, xs, cell)
@@ -175,7 +180,7 @@ def _legend(canvas: Canvas, matrix: Matrix, y: float) -> float:
     counted = Counter(cell.sort for cell in matrix.cells.values())
     x = 0.0
     for sort in sorted(counted):
-        kind, hatch, words = _LOOKS[SORTS[sort]]
+        kind, hatch, words = _look(matrix, sort)
         room = 30 + width_of(words)
         if x and x + room > WIDE:
             x, y = 0.0, y + 22

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
 from topodiag.model.cluster import Bools, Ints
 from topodiag.model.connections import Connections, distinct, packed
 from topodiag.model.job import Job
+from topodiag.model.maker import dialect_of
 from topodiag.model.transports import is_net, uses_gdr
 from topodiag.words.fold import fold_hosts
 from topodiag.words.hosts import short_names
@@ -61,6 +62,8 @@ class Matrix:
     cells: Mapping[tuple[int, int], Cell]
     folded: bool = False
     left_out: int = 0
+    links: str = "NVLink"
+    """What joins the GPUs of a node."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +99,10 @@ def matrix_of(job: Job) -> Matrix | None:
     pairs = pairs.only(~pairs.spare)
     used = [host for host in hosts if members[host]]
     if len(used) <= MOST_HOSTS and sum(len(members[host]) for host in used) <= MOST_RANKS:
-        return _plain(pairs, hosts, members, kinds)
-    return _folded(pairs, hosts, members, kinds)
+        made = _plain(pairs, hosts, members, kinds)
+    else:
+        made = _folded(pairs, hosts, members, kinds)
+    return replace(made, links=dialect_of(job).links)
 
 
 def sort_of(label: str) -> int:

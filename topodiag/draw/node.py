@@ -348,7 +348,7 @@ def _legend_items(drawing: _Drawing) -> Iterator[tuple[str, str]]:
     yield "pcie", "PCIe: generation, lanes"
     for kind, text in _LINES:
         if kind in lines:
-            yield kind, text
+            yield kind, text.replace("NVLink", drawing.picture.links) if kind == "nvlink" else text
     if any(place.box.dim for place in drawing.places.values()) and "nic" in kinds:
         yield "dim", "NIC for storage or management"
     sick = any(place.box.sick or place.box.link_sick for place in drawing.places.values())

@@ -13,6 +13,7 @@ from topodiag.draw.levels import Levels, levels_of
 from topodiag.model.devices import Gpu, Nic, NicRole, PciDevice
 from topodiag.model.finding import Finding
 from topodiag.model.links import Link, LinkKind
+from topodiag.model.maker import dialect_of
 from topodiag.model.marks import Marks
 from topodiag.model.node import Node
 from topodiag.model.shape import Branch, Group, Leaf, shape_of
@@ -87,6 +88,8 @@ class Picture:
     """NVSwitches seen on the bus; the fabric is drawn where GPUs have links to it, seen or not."""
     edges: tuple[Edge, ...] = ()
     """Faulty places with a price, the worst first."""
+    links: str = "NVLink"
+    """What joins the GPUs of the node."""
 
 
 NVSWITCH = "nvs:0"
@@ -108,7 +111,8 @@ def picture_of(node: Node, findings: Sequence[Finding], title: str, verdict: str
             if marks.about("NVL", gpu.label) or marks.about("TOP004", gpu.label):
                 found = marks.on(gpu.label)
                 lines.append(Line(_gpu_key(gpu), NVSWITCH, "nvlink", _count(gpu, 0), _ids(found), _levels(found)))
-    return Picture(_cut(title, 200), _cut(verdict, 120), sockets, tuple(lines), len(node.nvswitches), _edges(findings))
+    return Picture(_cut(title, 200), _cut(verdict, 120), sockets, tuple(lines), len(node.nvswitches), _edges(findings),
+                   dialect_of(node).links)  # fmt: skip
 
 
 def _edges(findings: Iterable[Finding]) -> tuple[Edge, ...]:

@@ -15,6 +15,7 @@ _SOURCES = {
     "nvidia-smi-xml": "nvidia.nvidia_smi_xml:NvidiaSmiXml",
     "nccl-xml": "nccl_xml.source:NcclXml",
     "hwloc-xml": "hwloc.hwloc_xml:HwlocXml",
+    "lstopo": "hwloc.lstopo_text:LstopoText",
     "nvidia-smi-q": "nvidia.nvidia_smi_q_text:NvidiaSmiQText",
     "nvidia-smi-query": "nvidia.nvidia_smi_query:NvidiaSmiQuery",
     "nvidia-smi": "nvidia.nvidia_smi_table:NvidiaSmiTable",

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 
+from topodiag.model.maker import makers_of
 from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
+from topodiag.words.dialect import Maker
 
 DMABUF_KERNEL = (5, 12)
 """First kernel whose RDMA core takes DMA-BUF memory (ibv_reg_dmabuf_mr)."""
@@ -16,6 +18,8 @@ DMABUF_DRIVER_MAJOR = 515
 DMABUF_CUDA = (11, 7)
 DMABUF_NCCL = 13
 """First NCCL 2 that registers memory by DMA-BUF (ncclIbRegMrDmaBuf, src/transport/net_ib.cc)."""
+AMD_CONFIG = "CONFIG_PCI_P2PDMA and CONFIG_DMABUF_MOVE_NOTIFY of the kernel"
+"""What RCCL asks of a kernel before it takes DMA-BUF (src/misc/rocmwrap.cc)."""
 PEERMEM_MODULES = frozenset({"nvidia_peermem", "nv_peer_mem"})
 
 
@@ -43,6 +47,8 @@ def dmabuf(node: Node) -> tuple[bool | None, str]:
         "open kernel modules": node.os.driver_open.value,
         f"driver {node.os.driver_version.value or ''} (515 needed)": new_enough,
     }
+    if makers_of(node) == {Maker.AMD}:  # amdgpu exports what the kernel was built for, which no file of sysfs tells
+        needs = {name: ok for name, ok in needs.items() if name.startswith("kernel")} | {AMD_CONFIG: None}
     failed = [name for name, ok in needs.items() if ok is False]
     if failed:
         return False, "no " + ", no ".join(failed)

@@ -13,7 +13,9 @@ from topodiag.model.devices import PciKind
 from topodiag.words.dialect import AMD, NVIDIA, Dialect, Maker
 
 if TYPE_CHECKING:
-    from topodiag.model.bench import BenchRun
+    from collections.abc import Sequence
+
+    from topodiag.model.bench import Benchmark, BenchRun
     from topodiag.model.case import Case
     from topodiag.model.job import Job
     from topodiag.model.node import Node
@@ -83,6 +85,14 @@ def case_makers(case: Case) -> frozenset[Maker]:
     found |= {maker for run in case.runs if (maker := run_maker(run)) is not None}
     found |= {Maker.AMD if job.library == AMD.library else Maker.NVIDIA for job in case.jobs if _tells(job)}
     return frozenset(found)
+
+
+def dialect_of_all(nodes: Sequence[Node], jobs: Sequence[Job], runs: Sequence[Benchmark]) -> Dialect:
+    """The dialect of a whole answer: AMD's where all that it rests on is of AMD."""
+    from topodiag.model.case import Case  # noqa: PLC0415 - a case is made of what has makers
+
+    case = Case(tuple(nodes), tuple(jobs), runs=tuple(each.run for each in runs))
+    return AMD if case_makers(case) == {Maker.AMD} else NVIDIA
 
 
 def _tells(job: Job) -> bool:

@@ -34,9 +34,14 @@ class SystemDevice:
         return f"{self.kind}/{self.id}"
 
 
+XGMI_LINK = "XGMI"
+GPU_LINKS = ("NVL", XGMI_LINK)
+"""Kinds of links between GPUs, as NCCL and as RCCL print them."""
+
+
 @dataclass(frozen=True, slots=True)
 class SystemLink:
-    """A link as printed at `a`: kind NVL, PCI, SYS, NET, C2C or LOC; GB/s of all its parallel lanes or links."""
+    """A link as printed at `a`: kind NVL, XGMI, PCI, SYS, NET, C2C or LOC; GB/s of all its parallel lanes or links."""
 
     a: str
     b: str

@@ -122,7 +122,7 @@ def where_words(where: Where, several_nodes: bool) -> str:
     parts = [fold_labels(where.jobs)] if where.jobs else []
     parts += [fold_hosts(where.nodes)] if several_nodes and where.nodes else []
     for labels in (where.gpus, where.nics):
-        apart = [label for label in labels if not any(link.startswith(label + " ") for link in where.links)]
+        apart = [label for label in labels if not any(_joins(link, label) for link in where.links)]
         parts += [fold_labels(apart)] if apart else []
     parts += [fold_links(where.links)] if where.links else []
     if where.ranks:
@@ -130,6 +130,10 @@ def where_words(where: Where, several_nodes: bool) -> str:
             f"{'rank' if len(where.ranks) == 1 else 'ranks'} {fold_labels([str(rank) for rank in where.ranks])}"
         )
     return " · ".join(parts)
+
+
+def _joins(link: str, label: str) -> bool:
+    return link.startswith(label + " ") or link.endswith(f" to {label}")
 
 
 def fold_links(labels: Sequence[str]) -> str:

@@ -6,12 +6,20 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from topodiag.checks.registry import check_class
 from topodiag.model.finding import Finding, Severity, Status
 from topodiag.model.node import Node
 from topodiag.model.result import Result, Trouble
+from topodiag.words.dialect import NVIDIA, Dialect
 from topodiag.words.fold import plural
 
 T = TypeVar("T")
+
+
+def title_of(check: str, dialect: Dialect = NVIDIA) -> str:
+    """The title of a check, "" of an unknown one."""
+    known = check_class(check)
+    return dialect.say(known.title) if known is not None else ""
 
 
 def severity_counts(findings: Iterable[Finding]) -> dict[Severity, int]:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 
 from topodiag.checks.page import COMMANDS, Command, page_of
 from topodiag.checks.registry import check_class
+from topodiag.checks.spoken import retold
 from topodiag.model.bench import Benchmark
 from topodiag.model.case import Case
 from topodiag.model.finding import Confidence, Finding, Severity
+from topodiag.model.maker import case_makers, makers_of, run_maker
 from topodiag.model.result import Result
 from topodiag.model.verdict import Agreement, Cause, CauseStatus, JobState, State, Verdict
 from topodiag.placement.job_step import JobStep
@@ -26,11 +28,14 @@ from topodiag.verdict.pricing.measured_steps import open_steps, with_measured_st
 from topodiag.verdict.ruled_out import ruled_out
 from topodiag.verdict.scene import Scene
 from topodiag.verdict.status import at_another_time, contradictions, of_another_time, status_of
+from topodiag.words.dialect import Maker
 
 CONFIRMS = 3
 """Commands that settle a cause which a report names; the check's page has all."""
 QUOTED = 160
 """Characters of a line that nothing explains."""
+QUOTED_NAMES = 4
+"""Nodes, jobs or runs of one maker that are named where the evidence is of two."""
 MAX_OPEN = 20
 """Lines that nothing explains which a verdict keeps; the result has all."""
 
@@ -57,7 +62,7 @@ def judge(result: Result, case: Case, steps: Sequence[JobStep] = ()) -> Verdict:
     state = states.worst([each.state for each in jobs]) if jobs else machines
     if jobs and state in (State.HEALTHY, State.UNKNOWN) and machines is State.AT_RISK:
         state = State.AT_RISK
-    return Verdict(
+    made = Verdict(
         state=state,
         headline=headline(
             state,
@@ -68,8 +73,7 @@ def judge(result: Result, case: Case, steps: Sequence[JobStep] = ()) -> Verdict:
             unseen="" if jobs else states.unseen(result),
         ),
         confidence=_confidence(state, causes),
-        first=_first(state, causes, result),
-        causes=tuple(causes),
+        first=(*_mixed(case), *_first(state, causes, result)),
         jobs=tuple(jobs),
         unrelated=tuple(tree.root for tree in beside),
         ruled_out=ruled_out(result, scene),
@@ -77,6 +81,28 @@ def judge(result: Result, case: Case, steps: Sequence[JobStep] = ()) -> Verdict:
         next_evidence=next_evidence(causes, state, result, scene),
         joined=joined(result, case),
     )
+    return replace(
+        retold(made, scene.dialect()),
+        causes=tuple(retold(each, scene.dialect(each.finding)) for each in causes),
+    )
+
+
+def _mixed(case: Case) -> Iterator[str]:
+    """Whose GPUs the evidence is of, where it is of two makers': no job runs on both."""
+    held: dict[Maker, dict[str, None]] = {}
+    for node in case.nodes:
+        for maker in makers_of(node):
+            held.setdefault(maker, {})[node.host] = None
+    for job in case.jobs:
+        for maker in case_makers(Case(jobs=(job,))):
+            held.setdefault(maker, {})[f"job {job.name}"] = None
+    for run in case.runs:
+        of_run = run_maker(run)
+        if of_run is not None:
+            held.setdefault(of_run, {})[run.source or "a measured run"] = None
+    if len(held) > 1:
+        parts = (f"{maker.value}: {', '.join(list(held[maker])[:QUOTED_NAMES])}" for maker in Maker if maker in held)
+        yield f"The evidence is of GPUs of two makers, which no job has together ({'; '.join(parts)})."
 
 
 def _parted(found: Sequence[Tree], result: Result, scene: Scene) -> tuple[list[Tree], list[Tree]]:
@@ -125,8 +151,13 @@ def _cause(tree: Tree, result: Result, scene: Scene) -> Cause:
         mechanism=mechanism,
         consequences=tuple(tree.below),
         contradicted_by=against,
-        confirm=scene.dialect(finding).steps(_commands(finding.id, pods=bool(scene.case.ties)))[:CONFIRMS],
+        confirm=_confirm(finding, scene),
     )
+
+
+def _confirm(finding: Finding, scene: Scene) -> tuple[str, ...]:
+    commands = _commands(finding.id, pods=bool(scene.case.ties))
+    return scene.dialect(finding).steps(commands)[:CONFIRMS]
 
 
 def _priced(causes: Sequence[Cause], case: Case, steps: Sequence[JobStep]) -> list[Cause]:
@@ -190,7 +221,8 @@ def _jobs(causes: Sequence[Cause], result: Result, scene: Scene) -> list[JobStat
     for each in result.benchmarks:
         own = states.of_run(each)
         places = tuple(at for at, cause in enumerate(causes) if _explains_run(cause, each, scene))
-        name = f"{each.run.placement or each.run.collective or 'run'} (nccl-tests)"
+        spelt = scene.dialect().say("nccl-tests")
+        name = f"{each.run.placement or each.run.collective or 'run'} ({spelt})"
         made.append(JobState(name, own, loss_words([each]), places))
     return made
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from topodiag.model.finding import Finding
 from topodiag.model.result import Result
@@ -40,9 +39,7 @@ def next_evidence(causes: Sequence[Cause], state: State, result: Result, scene: 
     if not causes and state not in (State.HEALTHY,):
         for step in _where_nothing_was_found(result, scene):
             made.setdefault((step.where, step.command), step)
-    dialect = scene.dialect()
-    steps = tuple(made.values())[:MAX_STEPS]
-    return tuple(replace(each, what=dialect.say(each.what), why=dialect.say(each.why)) for each in steps)
+    return tuple(made.values())[:MAX_STEPS]
 
 
 def _steps(cause: Cause, scene: Scene) -> Iterator[NextEvidence]:

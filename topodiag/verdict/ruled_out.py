@@ -111,6 +111,4 @@ def _ruled(part: Part, subjects: dict[str, set[str]], open_: Collection[str], sc
     unsure = f"; not judged everywhere: {', '.join(rest)}" if rest else ""
     hosts = nodes or sorted({host for job in scene.case.jobs for host in job.hosts})
     evidence = part.proof(scene, hosts) if part.proof is not None else ()
-    dialect = scene.dialect()
-    by = f"{dialect.say(part.words)}{where} ({judged}){unsure}"
-    return RuledOut(dialect.say(part.what), by, evidence[: clearing.MAX_LINES])
+    return RuledOut(part.what, f"{part.words}{where} ({judged}){unsure}", evidence[: clearing.MAX_LINES])

@@ -23,7 +23,7 @@ HANGS = ("JOB006",)
 _WAITS = frozenset({"watchdog", "timeout", "stalled"})
 """First errors of a job that hung until somebody lost patience."""
 FATAL = frozenset({"ecc", "nvlink", "lost", "fabric", "shm", "busy", "ordinal", "driver", "mismatch",
-                   "no cuda", "rank twice", "no such rank", "worlds"})  # fmt: skip
+                   "no cuda", "rank twice", "no such rank", "worlds", "rccl setting"})  # fmt: skip
 """Faults by which a rank ends that prints them (evidence/signatures/catalogue/process.toml)."""
 OPEN = frozenset({"JOB004"})
 """Findings that leave open, as information, whether a machine is free for a job: whose memory its GPUs hold."""

@@ -31,6 +31,8 @@ class Dialect:
     checks: Mapping[str, str] = field(default_factory=dict)
     phrases: Mapping[str, str] = field(default_factory=dict)
     absent: str = ""
+    without: str = ""
+    """What is said in place of a reason that only another maker's parts give."""
 
     @cached_property
     def _spoken(self) -> re.Pattern[str]:
@@ -45,6 +47,11 @@ class Dialect:
         """The text in this maker's words."""
         return self._spoken.sub(lambda found: self.phrases[found[0]], text) if self.phrases else text
 
+    def reason(self, text: str) -> str:
+        """A reason in this maker's words, or that it asks for what this maker's GPUs do not have."""
+        said = self.say(text)
+        return self.without if self.absent and self._absent.search(said) else said
+
     def steps(self, texts: Iterable[str]) -> tuple[str, ...]:
         """Commands or steps in this maker's words; those that need what only another maker has are left out."""
         said = dict.fromkeys(self.say(text) for text in texts)
@@ -53,7 +60,7 @@ class Dialect:
 
 def _loaded() -> Dialect:
     held = tomllib.loads(Path(__file__).with_name("dialects.toml").read_text(encoding="utf-8"))["amd"]
-    return Dialect(Maker.AMD, "xGMI", "RCCL", held["checks"], held["phrases"], held["absent"])
+    return Dialect(Maker.AMD, "xGMI", "RCCL", held["checks"], held["phrases"], held["absent"], held["without"])
 
 
 NVIDIA = Dialect(Maker.NVIDIA, "NVLink", "NCCL")

@@ -44,3 +44,12 @@ def test_type_weight_and_bandwidth_say_what_joins_a_pair() -> None:
 
 def test_a_link_to_a_cpu_joins_no_gpus() -> None:
     assert node_of(tree((1, 0, 2, 20, 0))).smi_matrix == {}
+
+
+def test_two_gpus_with_links_and_none_between_them_have_pcie() -> None:
+    words = {
+        pair: fact.value
+        for pair, fact in node_of(tree((1, 2, 11, 15, 64000), (3, 2, 11, 15, 64000))).smi_matrix.items()
+    }
+    assert words["GPU0", "GPU2"] == "PCIE"
+    assert node_of(tree((1, 2, 11, 15, 64000))).smi_matrix.get(("GPU0", "GPU2")) is None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -53,3 +55,20 @@ def test_gpus_alike_are_not_accused() -> None:
 @given(st.binary())
 def test_any_bytes_are_read_without_an_exception(data: bytes) -> None:
     RocmSmi().parse(Blob("any.txt", HEAD.encode() + data))
+
+
+def test_the_json_has_product_place_clock_and_load() -> None:
+    node = node_of(
+        '{"card0": {"Card Series": "AMD Instinct MI300X", "PCI Bus": "0000:05:00.0", "sclk clock speed:": "(132Mhz)",'
+        ' "GPU use (%)": "3"}, "card1": {"Card Series": "N/A"}, "system": {"Driver version": "6.12"}}'
+    )
+    first, second = node.gpus
+    assert (first.name.value, first.bus_id, first.sm_clock_mhz.value, first.utilization.value) == (
+        "AMD Instinct MI300X", "0000:05:00.0", 132, 3,
+    )  # fmt: skip
+    assert second.name.value is None
+
+
+@given(st.recursive(st.none() | st.integers() | st.text(max_size=9), lambda x: st.dictionaries(st.sampled_from(["card0", "PCI Bus", "sclk clock speed:", "GPU use (%)"]), x), max_leaves=9))  # fmt: skip  # noqa: E501
+def test_no_json_makes_it_fail(document: object) -> None:
+    RocmSmi().parse(Blob("any.json", ('{"card1": {"a": 1}, "x": ' + json.dumps(document) + "}").encode()))

@@ -232,3 +232,49 @@ def test_a_file_changed_anywhere_breaks_nothing(at: int, removed: int, added: st
 @given(st.binary(max_size=300))
 def test_any_bytes_are_read(data: bytes) -> None:
     read("hwloc-xml", data)
+
+
+def _rsmi(number: int, peers: str) -> str:
+    return (
+        f'<object type="PCIDev" pci_busid="0000:{number + 5:02x}:00.0" pci_type="1200 [1002:74a1] [1002:74a1] 00">'
+        f'<object type="OSDev" gp_index="{90 + number}" name="rsmi{number}" subtype="RSMI" osdev_type="1">'
+        '<info name="GPUVendor" value="AMD"/><info name="GPUModel" value="AMD Instinct MI300X"/>'
+        f'<info name="XGMIHiveID" value="9f"/>{peers}</object></object>'
+    )
+
+
+def _amd(*peers: str, hops: str = "") -> str:
+    rows = (
+        _rsmi(number, f'<info name="XGMIPeers" value="{each}"/>' if each else "") for number, each in enumerate(peers)
+    )
+    return (
+        '<topology version="2.0">\n<object type="Machine" os_index="0">\n'
+        '<object type="Bridge" bridge_pci="0000:[00-1c]">\n'
+        + "\n".join(rows)
+        + f"\n</object></object>\n{hops}</topology>\n"
+    )
+
+
+HOPS = """<distances2 type="OSDev" nbobjs="3" kind="9" name="XGMIHops" indexing="gp">
+<indexes length="9">90 91 92</indexes>
+<u64values length="18">0 1 2 1 0 </u64values><u64values length="8">1 2 1 0</u64values>
+</distances2>"""
+
+
+def test_gpus_of_amd_have_their_product_and_what_joins_them() -> None:
+    draft, _ = read("hwloc-xml", _amd("rsmi1 ", "rsmi0 rsmi2 ", "rsmi1 "))
+    words = {(pair.a._body.keys["index"], pair.b._body.keys["index"]): pair.offer.value for pair in draft.pairs}
+    assert words[0, 1] == words[1, 2] == "XGMI"
+    assert words[0, 2] == words[2, 0] == "PCIE"
+    assert [value(gpu, "name") for gpu in draft.entities("gpu")] == ["AMD Instinct MI300X"] * 3
+
+
+def test_hops_tell_a_link_from_a_way_over_other_gpus() -> None:
+    draft, _ = read("hwloc-xml", _amd("rsmi1 rsmi2 ", "rsmi0 rsmi2 ", "rsmi0 rsmi1 ", hops=HOPS))
+    words = {(pair.a._body.keys["index"], pair.b._body.keys["index"]): pair.offer.value for pair in draft.pairs}
+    assert (words[0, 1], words[0, 2]) == ("XGMI", "XGMI over 2 hops")
+
+
+def test_where_no_gpu_names_a_peer_nothing_is_said_of_pairs() -> None:
+    draft, _ = read("hwloc-xml", _amd("", "", ""))
+    assert list(draft.pairs) == []

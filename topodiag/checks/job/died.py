@@ -103,6 +103,9 @@ HANGS = frozenset({"watchdog", "timeout", "stalled"})
 ERRORS = frozenset({"ib completion", "cuda", "memory", "version", "duplicate gpu", "mismatch", "bootstrap", "connect"})
 """Kinds of errors after which a process ends: then its end is their consequence."""
 
+FATAL = frozenset({"rccl setting"})
+"""Faults that the library names when it ends the process itself."""
+
 OF_PROGRAM = frozenset({"exception", "crash", "worker"})
 """Endings whose line says why."""
 
@@ -266,7 +269,10 @@ def _follows(event: Event, others: Sequence[Event], told: Sequence[Event], clock
     if how == "limit" or how in OF_PROGRAM:
         return any(map(_breaks, before)) or (_may_be_caught(event) and not _goes_wrong(event, others, told))
     # A code or a signal that nothing else explains: with an error of NCCL's or a hang beside it, that explains it.
-    return any(other.kind in HANGS | ERRORS or other.kind == "peer closed" for other in others)
+    return any(
+        other.kind in HANGS | ERRORS or other.kind == "peer closed" or other.details.get("fault") in FATAL
+        for other in others
+    )
 
 
 def _is_explained(job: Job, told: Sequence[Event]) -> bool:

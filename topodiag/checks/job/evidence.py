@@ -15,7 +15,7 @@ from topodiag.model.connections import Connections, Ints, Mask, distinct, summed
 from topodiag.model.finding import Coverage, Finding, Severity
 from topodiag.model.job import Communicator, Event, Given, Hca, Job, Process
 from topodiag.model.links import PathType
-from topodiag.model.nccl_view import Graph, NcclSystem, SystemDevice
+from topodiag.model.nccl_view import GPU_LINKS, Graph, NcclSystem, SystemDevice
 from topodiag.model.provenance import Origin
 
 NEAR = PathType.PXB
@@ -322,7 +322,7 @@ def nvlink_gbs(system: NcclSystem) -> dict[str, float]:
     """GB/s of NVLink by GPU, 0 for one without."""
     made = {gpu.name: 0.0 for gpu in system.of_kind("GPU")}
     for link in system.links:
-        if link.kind == "NVL" and link.a in made:
+        if link.kind in GPU_LINKS and link.a in made:
             made[link.a] += link.gbs
     return made
 

@@ -32,6 +32,7 @@ from topodiag.checks.shared.setting_rules import (
 from topodiag.model.finding import Confidence, Severity
 from topodiag.model.job import Job
 from topodiag.model.links import PathType
+from topodiag.model.nccl_view import GPU_LINKS
 
 HOPPER_NVLINK_GBS = 300.0
 """NVLink path of a GPU, GB/s in NCCL's print, above which it is Hopper or later, which have NVLink SHARP: 18 links of
@@ -57,7 +58,7 @@ class LogMachines:
     def nvlink_gbs(self) -> float:
         """The best path between two GPUs over NVLink, GB/s, or the widest NVLink; 0 if none was printed."""
         links = [link for each in self.prints for link in each.system.links]
-        return max((link.gbs for link in links if link.kind == "NVL" and "CPU" not in link.b), default=0.0)
+        return max((link.gbs for link in links if link.kind in GPU_LINKS and "CPU" not in link.b), default=0.0)
 
     @cached_property
     def prints(self) -> tuple[SystemPrint, ...]:

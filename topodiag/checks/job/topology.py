@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Never
 
 from topodiag.checks.interface import JobCheck, OneStep
@@ -20,7 +21,7 @@ from topodiag.checks.job.text import NET, ask_for
 from topodiag.checks.shared.words import hosts_word
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Job
-from topodiag.model.nccl_view import NcclSystem
+from topodiag.model.nccl_view import GPU_LINKS, XGMI_LINK, NcclSystem
 from topodiag.model.provenance import Origin
 from topodiag.words.fold import fold_runs, plural
 from topodiag.words.units import in_gbs
@@ -132,11 +133,26 @@ def _is_flat(system: NcclSystem) -> bool:
     )
 
 
+FEWEST_JOINED = 4
+"""GPUs with a link to each of the others, from which on a pair without one is no design of the board."""
+
+
+def _apart(system: NcclSystem) -> tuple[list[tuple[str, str]], int]:
+    """The pairs of AMD's GPUs without a link where others have all of theirs, and how many have; ([], 0) else."""
+    gpus = [gpu.name for gpu in system.of_kind("GPU")]
+    joined = {frozenset((link.a, link.b)) for link in system.links if link.kind == XGMI_LINK}
+    apart = [pair for pair in combinations(gpus, 2) if frozenset(pair) not in joined]
+    among = len(set(gpus).difference(*apart))
+    known = system.whole and among >= FEWEST_JOINED and 2 * among >= len(gpus)
+    return (apart, among) if known else ([], 0)
+
+
 class GpuShortOfNvlinks(OneStep[Job], JobCheck[Never]):
     """TOP004: a GPU lacks NVLinks that its peers have, in NCCL's print
 
     What it finds
-        On a node with NVSwitches, a GPU with less NVLink bandwidth than the other GPUs in `=== System ===`.
+        On a node with NVSwitches, a GPU with less NVLink bandwidth than the other GPUs in `=== System ===`. A pair of
+        AMD's GPUs without an xGMI link, where at least half of the GPUs have one to each of the others.
 
     Why it matters
         A ring is as fast as its slowest GPU, and NCCL says nothing: it searches with what is there. With 12 of 18
@@ -172,6 +188,8 @@ class GpuShortOfNvlinks(OneStep[Job], JobCheck[Never]):
         one_sided = [finding for each in seen if (finding := self._one_sided(job, each))]
         if one_sided:
             return self.found(job, one_sided, Coverage(len(seen), len(job.hosts), "nodes printed"))
+        if apart := [finding for each in seen if (finding := self._pair_apart(job, each))]:
+            return self.found(job, apart, Coverage(len(seen), len(job.hosts), "nodes printed"))
         switched = [each for each in seen if each.system.of_kind("NVS")]
         if not switched:
             return self.not_applicable(job, "no NVSwitch: GPUs of a mesh differ by design")
@@ -185,7 +203,7 @@ class GpuShortOfNvlinks(OneStep[Job], JobCheck[Never]):
         gpus = {gpu.name for gpu in system.of_kind("GPU")}
         told: dict[tuple[str, str], float] = defaultdict(float)
         for link in system.links:
-            if link.kind == "NVL" and link.a in gpus and link.b in gpus:
+            if link.kind in GPU_LINKS and link.a in gpus and link.b in gpus:
                 told[link.a, link.b] += link.gbs
         uneven = {(a, b): gbs for (a, b), gbs in told.items() if told.get((b, a), 0.0) < SHORT_OF * gbs}
         if not uneven:
@@ -210,6 +228,29 @@ class GpuShortOfNvlinks(OneStep[Job], JobCheck[Never]):
             cost=Cost(more - less, 1 - less / more, "what goes back has the bandwidth of the lesser direction"),
             evidence=[system.origin],
             confidence=Confidence.MEDIUM,
+        )
+
+    def _pair_apart(self, job: Job, printed: SystemPrint) -> Finding | None:
+        """Pairs of AMD's GPUs without a link, where at least half of the GPUs have one to each of the others."""
+        host, system = printed.host, printed.system
+        apart, among = _apart(system)
+        if not apart:
+            return None
+        (a, b), more = apart[0], len(apart) - 1
+        worlds = {name: printed.world_rank(system.devices[name]) for name in (a, b)}
+        labels = [gpu_word(job, world) or name for name, world in worlds.items()]
+        return self.finding(
+            Severity.ERROR,
+            f"{labels[0]} and {labels[1]} of {host or 'a node'} have no NVLink"
+            + (f", nor have {plural(more, 'more pair')}" if more else ""),
+            observed=f"no XGMI between {a} and {b}; {among} GPUs have a link to each of the others",
+            expected="a link between each pair of GPUs",
+            fix=("`nvidia-smi nvlink -s` on the node: is the link of this pair up? `dmesg | grep -i nvlink`",),
+            nodes=[host] if host else [],
+            ranks=[world for world in worlds.values() if world >= 0],
+            gpus=labels,
+            cost=Cost(text="the pair talks over PCIe, and the known rings of the board do not fit it"),
+            evidence=[system.origin],
         )
 
     def _look(self, job: Job, printed: SystemPrint) -> Finding | None:

@@ -28,10 +28,12 @@ from topodiag.checks.shared.reports import Report
 from topodiag.hardware.catalog import system_by_product
 from topodiag.model.devices import NVIDIA, Gpu, PciDevice, PciKind
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.maker import dialect_of
 from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
 from topodiag.model.system import KernelEvent
 from topodiag.model.topics import Topic
+from topodiag.words.dialect import AMD
 from topodiag.words.fold import plural
 
 LOST_WORDS = "requires reset"
@@ -196,8 +198,9 @@ class GpuLost(NodeCheck[Losses]):
 
 def _is_named(node: Node, gpu: Gpu) -> bool:
     """Whether a list of the driver's has this GPU by its UUID, which it asks the GPU for. Tables of ways between GPUs
-    only number them."""
-    return Topic.GPUS in node.told and gpu.uuid.known and not gpu.lost.known
+    only number them; AMD's tools print counters of those alone that answer."""
+    asked = gpu.uuid.known or (bool(gpu.counters) and dialect_of(node) is AMD)
+    return Topic.GPUS in node.told and asked and not gpu.lost.known
 
 
 def _unasked(node: Node, seen: int, total: int) -> str:

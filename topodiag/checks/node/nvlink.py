@@ -98,6 +98,9 @@ class FewerNvlinks(NodeCheck[ShortGpus]):
                       optional=True),)  # fmt: skip
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> ShortGpus | Outcome:
+        if (joined := evidence.all_joined_by_xgmi(judged)) is not None:
+            why = f"each of {len(judged.gpus)} GPUs has an xGMI link to each of the others"
+            return self.clean(judged, why) if joined else self.not_applicable(judged, "NVL004 judges xGMI pair by pair")
         counts = evidence.count_links(judged)
         asked = [count for count in counts if not count.skipped]
         if not asked:

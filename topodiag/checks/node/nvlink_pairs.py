@@ -10,7 +10,7 @@ from topodiag.checks.interface import NodeCheck
 from topodiag.checks.node import nvlink_evidence as evidence
 from topodiag.checks.node.nvlink_evidence import MESH_GPUS, LinkCount
 from topodiag.checks.shared.devices import SMI_TO_PATH, by_xgmi, gpu_spec, nvlink_count, pcie_gbs, word
-from topodiag.hardware.amd import amd_gpu_by_name
+from topodiag.hardware.amd import AmdGpu, amd_gpu_by_name
 from topodiag.hardware.specs import GpuSpec
 from topodiag.model.devices import Gpu
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status
@@ -128,7 +128,8 @@ class PairWithoutNvlink(NodeCheck[LostPairs]):
     def tell(self, judged: Node, observed: LostPairs) -> Iterator[Finding]:
         node, asked, lost, inferred = judged, observed.gpus, observed.pairs, observed.inferred
         culprits = _culprits(asked, lost)
-        sure = Confidence.MEDIUM if inferred is not None or node.is_vm else Confidence.HIGH
+        guessed = inferred is not None and not _certain(asked, lost)
+        sure = Confidence.MEDIUM if guessed or node.is_vm else Confidence.HIGH
         mesh = inferred is not None and gpu_spec(lost[0].a) is not None
         severity = Severity.WARNING if mesh or node.is_vm else Severity.ERROR
         says = ", ".join(sorted({pair.says for pair in lost})[:6])
@@ -140,7 +141,7 @@ class PairWithoutNvlink(NodeCheck[LostPairs]):
             observed=f"{says} between the pairs {_spell_pairs(lost)}",
             expected=inferred or _expected(spec),
             fix=_fix(node, lost),
-            gpus=[gpu.label for gpu in culprits or asked],
+            gpus=[gpu.label for gpu in culprits or _ends(asked, lost)],
             links=[f"{pair.a.label} to {pair.b.label}" for pair in lost[:64]],
             cost=_cost(spec),
             evidence=[fact.origin for pair in lost for fact in pair.words],
@@ -196,14 +197,24 @@ def _lost_of_xgmi(asked: list[Gpu], seen: list[GpuPair], apart: list[GpuPair]) -
     half of the GPUs show that their board has. Rings, chords and pairs of dies join some pairs only, by design. A link
     that is there and down is lost whatever the board."""
     down = [pair for pair in apart if pair.says.endswith((" down", " disabled"))]
-    spec = amd_gpu_by_name(asked[0].name.get("")) if len({gpu.name.value for gpu in asked}) == 1 else None
-    if spec is not None and spec.mesh and spec.links == len(asked) - 1:
+    if (spec := _amd_mesh(asked)) is not None:
         return apart, f"one xGMI link to each of the {spec.links} peers of {spec.name} ({spec.source})"
     joined = {gpu.index: sum(bool(p.joined) and gpu.index in (p.a.index, p.b.index) for p in seen) for gpu in asked}
     whole = sum(count == len(asked) - 1 for count in joined.values())
-    if spec is None and whole >= FEWEST_WHOLE and whole * 2 >= len(asked):
+    if amd_gpu_by_name(asked[0].name.get("")) is None and whole >= FEWEST_WHOLE and whole * 2 >= len(asked):
         return apart, f"xGMI between all pairs: {whole} GPUs are joined to each of the others"
     return down, "the link of the pair up" if down else None
+
+
+def _certain(asked: Sequence[Gpu], lost: Sequence[GpuPair]) -> bool:
+    """Whether AMD's data sheet says of the pairs that a link joins them, or the driver that the link is down."""
+    return _amd_mesh(asked) is not None or all(pair.says.endswith((" down", " disabled")) for pair in lost)
+
+
+def _amd_mesh(asked: Sequence[Gpu]) -> AmdGpu | None:
+    """The product of AMD's that has one link to each of the GPUs that are there."""
+    spec = amd_gpu_by_name(asked[0].name.get("")) if len({gpu.name.value for gpu in asked}) == 1 else None
+    return spec if spec is not None and spec.mesh and spec.links == len(asked) - 1 else None
 
 
 def _lost_of_mesh(asked: list[Gpu], seen: list[GpuPair]) -> list[GpuPair]:
@@ -253,6 +264,12 @@ def _culprits(asked: Sequence[Gpu], lost: Sequence[GpuPair]) -> list[Gpu]:
         found.append(worst)
         left = [pair for pair in left if worst.index not in (pair.a.index, pair.b.index)]
     return found if len(found) < len(asked) - 1 else []
+
+
+def _ends(asked: Sequence[Gpu], lost: Sequence[GpuPair]) -> list[Gpu]:
+    """The GPUs of the lost pairs."""
+    ends = {gpu.index for pair in lost for gpu in (pair.a, pair.b)}
+    return [gpu for gpu in asked if gpu.index in ends]
 
 
 def _explained(pair: GpuPair, counts: dict[int, LinkCount]) -> str:

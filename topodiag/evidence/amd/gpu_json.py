@@ -1,10 +1,16 @@
-"""`amd-smi metric --json` and `amd-smi static --json`: errors by block of the chip, PCIe, product, bus id.
+"""`amd-smi metric` and `amd-smi static`, with `--json` or without: errors by block of the chip, PCIe, product, place.
 
     {"gpu_data": [{"gpu": 5, "ecc_blocks": {"UMC": {"uncorrectable_count": 0}, "XGMI_WAFL": {"correctable_count": 41}},
                    "pcie": {"width": 16, "speed": {"value": 32, "unit": "GT/s"}, "replay_count": 0}}]}
 
-ROCm 7 has the list below `gpu_data`, older releases have it bare. UMC counts are those of memory; the block of xGMI is
-counted apart, as errors of links. Format: amdsmi_commands.py (metric, static), ROCm 6 and 7.
+    GPU: 5
+        ECC_BLOCKS:
+            XGMI_WAFL:
+                CORRECTABLE_COUNT: 41
+
+ROCm 7 has the list below `gpu_data`, older releases have it bare. The text is the same tree, indented. UMC counts are
+those of memory; the block of xGMI is counted apart, as errors of links. Format: amdsmi_commands.py (metric, static),
+ROCm 6 and 7.
 """
 
 from __future__ import annotations
@@ -31,6 +37,14 @@ MEMORY, LINKS = "UMC", "XGMI_WAFL"
 _MARK = re.compile(
     r"\"gpu\"\s{0,9}:\s{0,9}\d{1,3}\s{0,9},[\s\S]{0,4000}?\"(?:ecc|ecc_blocks|asic|xgmi_err|pcie)\"\s{0,9}:\s{0,9}\{"
 )
+_TEXT = re.compile(
+    r"^[ \t>|]{0,20}GPU: \d{1,3}\s*\n(?:[^\n]{0,200}\n){0,60}?[ \t>|]{1,40}(?:ASIC|BUS|ECC|ECC_BLOCKS|PCIE):\s*$",
+    re.MULTILINE,
+)
+_FIELD = re.compile(r"([A-Za-z0-9_]{1,60}):(?:\s{1,9}(\S.{0,200}))?\s*\Z")
+_WITH_UNIT = re.compile(r"(\d{1,9}(?:\.\d{1,6})?)\s(GT/s|MHz|W|%|.?C)\Z")
+MAX_LINE = 400
+MAX_LINES = 200_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +69,18 @@ class AmdSmiJson(Source[GpuRecord]):
     a_piece = "it tells what its options asked for"
 
     def recognises(self, head: str) -> bool:
-        return head.lstrip()[:1] in ("{", "[") and _MARK.search(head) is not None and "nvidia" not in head.lower()
+        if head.lstrip()[:1] in ("{", "["):
+            return _MARK.search(head) is not None and "nvidia" not in head.lower()
+        return _TEXT.search(head) is not None
 
     def parse(self, blob: Blob) -> Parsed[GpuRecord]:
         parsed: Parsed[GpuRecord] = Parsed(lines=blob.data.count(b"\n") + 1)
-        document, why = values.load(blob)
-        if why:
-            parsed.leave(blob, None, "", why)
+        if blob.data.lstrip()[:1] in (b"{", b"["):
+            document, why = values.load(blob)
+            if why:
+                parsed.leave(blob, None, "", why)
+        else:
+            document = _of_text(blob)
         gpus = document.get("gpu_data") if isinstance(document, dict) else document
         for _, gpu in values.objects(gpus, MAX_GPUS):
             number = values.integer(gpu.get("gpu"), high=MAX_GPUS - 1)
@@ -88,6 +107,14 @@ def _of_gpu(number: int, gpu: dict[str, Any]) -> Iterator[GpuRecord]:
     if bus_id is not None:
         yield GpuRecord(number, "bus_id", bus_id, "")
         yield GpuRecord(number, "vendor", AMD_ID, f"gpu {number}: bdf {bus_id}", pci=True)
+        for key, field in (("max_pcie_width", "max_width"), ("max_pcie_speed", "max_gen")):
+            held = values.member(gpu.get("bus"), key)
+            made = _width(held) if field == "max_width" else _gen(held)
+            if made is not None:
+                yield GpuRecord(number, field, made, f"gpu {number}: {key} {values.shown(held)}", pci=True)
+    numa = values.integer(values.member(gpu.get("numa"), "node"), low=0, high=4095)
+    if numa is not None:
+        yield GpuRecord(number, "numa", numa, f"gpu {number}: numa node {numa}")
     name = values.text(values.member(gpu.get("asic"), "market_name"))
     if name is not None and name.upper() != "N/A":
         yield GpuRecord(number, "name", name, f"gpu {number}: market_name {name}")
@@ -122,15 +149,60 @@ def _errors(number: int, gpu: dict[str, Any]) -> Iterator[GpuRecord]:
 
 
 def _pcie(number: int, pcie: object) -> Iterator[GpuRecord]:
-    width = values.integer(values.member(pcie, "width"), low=1, high=MAX_WIDTH)
-    speed = values.member(values.member(pcie, "speed"), "value")
+    width, gen = _width(values.member(pcie, "width")), _gen(values.member(pcie, "speed"))
     replays = values.integer(values.member(pcie, "replay_count"), high=MAX_COUNT)
     if width is not None:
         yield GpuRecord(number, "width", width, f"gpu {number}: pcie width {width}", pci=True)
-    if isinstance(speed, int | float) and (gen := _GENS.get(float(speed))):
-        yield GpuRecord(number, "gen", gen, f"gpu {number}: pcie speed {speed}", pci=True)
+    if gen is not None:
+        said = values.shown(values.member(pcie, "speed"))
+        yield GpuRecord(number, "gen", gen, f"gpu {number}: pcie speed {said}", pci=True)
     if replays is not None:
         yield GpuRecord(number, "pcie_replay", replays, f"gpu {number}: replay_count {replays}", counter=True)
+
+
+def _width(held: object) -> int | None:
+    return values.integer(held, low=1, high=MAX_WIDTH)
+
+
+def _gen(held: object) -> int | None:
+    speed = values.member(held, "value") if isinstance(held, dict) else held
+    return _GENS.get(float(speed)) if isinstance(speed, int | float) else None
+
+
+def _of_text(blob: Blob) -> list[dict[str, Any]]:
+    """The GPUs of the text as the JSON has them: what stands further to the right is below. Keys of fields are in lower
+    case, those of the chip's blocks as they stand."""
+    gpus: list[dict[str, Any]] = []
+    stack: list[tuple[int, dict[str, Any]]] = []
+    for number, whole in blob.lines():
+        line = whole[:MAX_LINE].rstrip().lstrip(">|")
+        field = _FIELD.match(line.strip())
+        if field is None or number > MAX_LINES:
+            continue
+        at, value = len(line) - len(line.lstrip()), field[2]
+        if field[1] == "GPU" and value is not None:
+            if len(gpus) >= MAX_GPUS:
+                break
+            gpus.append({"gpu": _scalar(value)})
+            stack = [(at, gpus[-1])]
+            continue
+        while stack and stack[-1][0] >= at:
+            stack.pop()
+        if not stack:
+            continue
+        above = stack[-1][1]
+        if value is None:
+            name = field[1] if len(stack) > 1 else field[1].lower()
+            stack.append((at, above.setdefault(name, {}) if isinstance(above.get(name, {}), dict) else {}))
+        else:
+            above[field[1].lower()] = _scalar(value)
+    return gpus
+
+
+def _scalar(text: str) -> Any:
+    if united := _WITH_UNIT.match(text):
+        return {"value": float(united[1]), "unit": united[2]}
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else text
 
 
 __all__ = ["AmdSmiJson", "GpuRecord"]

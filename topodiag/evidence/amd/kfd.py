@@ -5,14 +5,17 @@
 
 Nodes are CPUs first, then GPUs (simd_count above 0). Type 11 is xGMI, 2 PCIe; a weight of 15 is one hop. Where a pair
 has no direct link its bandwidth is 0 and its weight 30: weight and bandwidth count, not the type alone. PCIe peers
-stand in `p2p_links`. Source: Linux drivers/gpu/drm/amd/amdkfd (kfd_topology.c, kfd_crat.c), amdgpu_xgmi.c.
+stand in `p2p_links` or nowhere: two GPUs with xGMI links and none between them have PCIe. Source: Linux
+drivers/gpu/drm/amd/amdkfd (kfd_topology.c, kfd_crat.c), amdgpu_xgmi.c.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import combinations
 
+from topodiag.evidence.amd.links import PCIE
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source, to_int
 from topodiag.evidence.pasted_files import shows
@@ -49,6 +52,8 @@ class Kfd(Source[Reading]):
         for number, file in gpus.items():
             said = _properties(file)
             notes.take(str(number), "bus_id", _bus_id(said), file)
+        told: set[tuple[int, int]] = set()
+        linked: set[int] = set()
         for path, file in tree.files.items():
             found = _LINK.fullmatch(path)
             if found is not None:
@@ -56,6 +61,11 @@ class Kfd(Source[Reading]):
                 start, end = said.get("node_from", int(found[1])), said.get("node_to", -1)
                 if start in gpus and end in gpus:
                     notes.take(f"{start} {end}", "word", _word(said), file)
+                    told |= {(start, end), (end, start)}
+                    linked |= {start} if said.get("type") == _XGMI else set()
+        for start, end in combinations(sorted(linked), 2):
+            if (start, end) not in told:
+                notes.take(f"{start} {end}", "word", PCIE, gpus[start])
         return parsed
 
     def fill(self, blob: Blob, parsed: Parsed[Reading], draft: NodeDraft) -> None:
@@ -108,7 +118,7 @@ def _word(said: dict[str, int]) -> str | None:
         hops = max(1, weight // HOP)
         direct = hops == 1 and said.get("max_bandwidth", 1) > 0
         return XGMI if direct else f"{XGMI} over {max(hops, 2)} hops"
-    return "PCIE" if kind == _PCIE else None
+    return PCIE if kind == _PCIE else None
 
 
 __all__ = ["Kfd"]

@@ -1,7 +1,9 @@
-"""`rocm-smi` without options: clocks and load of AMD GPUs.
+"""`rocm-smi` without options, or any part of it as `--json`: clocks and load of AMD GPUs.
 
     Device  Node  IDs              Temp        Power     Partitions          SCLK     MCLK     Fan  Perf  PwrCap  VRAM%  GPU%
     0       2     0x74a1,   28851  61.0C       612.0W    NPS1, SPX, 0        2097Mhz  1300Mhz  0%   auto  750.0W  71%    100%
+
+    {"card0": {"Card Series": "AMD Instinct MI300X", "PCI Bus": "0000:05:00.0", "sclk clock speed:": "(132Mhz)"}}
 
 Older releases begin the header with `GPU  Temp (DieEdge)  AvgPwr  SCLK`. Only what the columns say is read: the highest
 clock, the product and the links are not in this table. Format: ROCm 3 to 7, rocm_smi.py, showAllConcise.
@@ -12,14 +14,17 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from topodiag.evidence import json_values as values
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source
+from topodiag.model.maker import AMD_ID
 from topodiag.model.topics import Topic
 from topodiag.words.dialect import Maker
 
 MAX_LINE = 400
 MAX_GPUS = 256
 MAX_MHZ = 20_000
+_HEAD = 65_536
 MOST = 100
 """Percent of anything."""
 
@@ -30,16 +35,26 @@ _ROW = re.compile(
 )
 
 
+_JSON = re.compile(r"\A\s*\{[\s\S]{0,4000}?\"card\d{1,3}\"\s{0,9}:\s{0,9}\{\s{0,40}\"")
+_CARD = re.compile(r"card(\d{1,3})")
+_CLOCK = re.compile(r"\(?(\d{1,5})Mhz\)?", re.IGNORECASE)
+_NAMES = ("Device Name", "Card Series", "Card series", "Card SKU")
+"""Keys that hold the product, the plainest first; the last tells it on cards that name no series."""
+
+
 @dataclass(frozen=True, slots=True)
 class RocmRow:
-    """One GPU: its number, its shader clock, its load and what is used of its memory in percent."""
+    """One GPU: its number, its shader clock, its load and what is used of its memory in percent; of the JSON its
+    product and its place."""
 
     index: int
-    clock_mhz: int
-    load: int
+    clock_mhz: int | None
+    load: int | None
     used: int | None
-    line: int
+    line: int | None
     text: str
+    name: str = ""
+    bus_id: str = ""
 
 
 class RocmSmi(Source[RocmRow]):
@@ -51,10 +66,12 @@ class RocmSmi(Source[RocmRow]):
     trust = 65
 
     def recognises(self, head: str) -> bool:
-        return _HEADER.search(head) is not None
+        return _HEADER.search(head) is not None or _JSON.match(head) is not None
 
     def parse(self, blob: Blob) -> Parsed[RocmRow]:
         parsed: Parsed[RocmRow] = Parsed(partial=True)
+        if _JSON.match(blob.text[:_HEAD]) is not None:
+            return _of_json(blob, parsed)
         in_table = False
         for number, whole in blob.lines():
             parsed.lines = number
@@ -70,17 +87,41 @@ class RocmSmi(Source[RocmRow]):
 
     def fill(self, blob: Blob, parsed: Parsed[RocmRow], draft: NodeDraft) -> None:
         for row in parsed.records:
-            entity, origin = draft.gpu(index=row.index), blob.origin(row.line, row.text)
-            if 0 < row.clock_mhz <= MAX_MHZ:
+            entity = draft.gpu(index=row.index, bus_id=row.bus_id or None)
+            origin = blob.origin(row.line, row.text)
+            entity.offer("name", row.name or None, origin)
+            if row.bus_id:
+                draft.pci(row.bus_id).offer("vendor", AMD_ID, origin)
+            if row.clock_mhz is not None and 0 < row.clock_mhz <= MAX_MHZ:
                 entity.offer("sm_clock_mhz", row.clock_mhz, origin)
-            if row.load <= MOST:
+            if row.load is not None and row.load <= MOST:
                 entity.offer("utilization", row.load, origin)
             if row.used is not None:
                 entity.offer("memory_used_share", row.used / MOST, origin)
 
 
+def _of_json(blob: Blob, parsed: Parsed[RocmRow]) -> Parsed[RocmRow]:
+    document, why = values.load(blob)
+    if why:
+        parsed.leave(blob, None, "", why)
+    for key, card in list(document.items())[:MAX_GPUS] if isinstance(document, dict) else ():
+        number = _CARD.fullmatch(str(key))
+        if number is None or not isinstance(card, dict) or int(number[1]) >= MAX_GPUS:
+            continue
+        clock = next((found for name, text in card.items() if name.startswith("sclk clock speed")
+                      and (found := _CLOCK.fullmatch(str(text).strip()))), None)  # fmt: skip
+        load, used = (_percent(str(card.get(name, ""))) for name in ("GPU use (%)", "GPU Memory Allocated (VRAM%)"))
+        product = next((text for name in _NAMES if (text := values.text(card.get(name))) and text != "N/A"), "")
+        place = values.text(card.get("PCI Bus")) or ""
+        mhz = int(clock[1]) if clock is not None else None
+        said = ", ".join(f"{name}: {card[name]}" for name in list(card)[:4])
+        parsed.records.append(RocmRow(int(number[1]), mhz, load, used, None, f"{key}: {said}"[:400], product, place))
+    return parsed
+
+
 def _percent(cell: str | None) -> int | None:
-    return int(cell) if cell is not None and int(cell) <= MOST else None
+    known = cell is not None and cell.isdecimal() and cell.isascii() and len(cell) < 4
+    return int(cell) if known and cell is not None and int(cell) <= MOST else None
 
 
 __all__ = ["RocmRow", "RocmSmi"]

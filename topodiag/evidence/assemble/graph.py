@@ -14,12 +14,15 @@ from dataclasses import replace
 from functools import lru_cache
 
 from topodiag.hardware import catalog
+from topodiag.hardware.amd import amd_gpu_by_name
 from topodiag.model.busid import NVSWITCH_BUS_ID
 from topodiag.model.devices import Gpu, Nic, PciDevice, PciKind
 from topodiag.model.links import Link, LinkKind, Path, PathType
+from topodiag.model.maker import XGMI
 from topodiag.model.node import Node, Pair
 from topodiag.model.paths import Edges, Way, edges_of_ways, narrowest, nic_paths, paths_from, way_of
 from topodiag.model.provenance import Fact
+from topodiag.words.dialect import AMD, NVIDIA
 from topodiag.words.units import in_gbps
 
 _SMI_TYPES = {
@@ -144,6 +147,8 @@ def _rate(gpu: Gpu) -> float | None:
     if sm is None and gpu.name.value is not None:
         spec = catalog.gpu_by_name(gpu.name.value)
         sm = spec.sm if spec else None
+    if sm is None and gpu.name.value is not None and (product := amd_gpu_by_name(gpu.name.value)) is not None:
+        return product.rccl_gbs
     return catalog.nvlink_nccl_gbs(sm) if sm else None
 
 
@@ -176,7 +181,7 @@ def _far_end(node: Node, kind: str | None, bus_id: str | None, by_bus: dict[str,
     return NVSWITCH if device is not None and device.kind is PciKind.NVSWITCH else None
 
 
-def _nvlink(gpu: Gpu, far: str, intended: int, active: int) -> Link:
+def _nvlink(gpu: Gpu, far: str, intended: int, active: int, kind: str = "NVLink") -> Link:
     rate = _rate(gpu)
     origin = gpu.name.origin
     return Link(
@@ -184,15 +189,16 @@ def _nvlink(gpu: Gpu, far: str, intended: int, active: int) -> Link:
         far,
         LinkKind.NVLINK,
         count=active,
-        intended_gbs=Fact(intended * rate, origin) if rate else Fact(why="NVLink rate of this GPU is unknown"),
-        negotiated_gbs=Fact(active * rate, origin) if rate else Fact(why="NVLink rate of this GPU is unknown"),
+        intended_gbs=Fact(intended * rate, origin) if rate else Fact(why=f"{kind} rate of this GPU is unknown"),
+        negotiated_gbs=Fact(active * rate, origin) if rate else Fact(why=f"{kind} rate of this GPU is unknown"),
         latency_us=_latency(LinkKind.NVLINK),
-        label=f"{active} x NVLink",
+        label=f"{active} x {kind}",
     )
 
 
 def _nvlinks_by_matrix(node: Node, gpu: Gpu, seen: set[frozenset[str]]) -> Iterator[Link]:
     """Without per-link evidence the matrix's NV# counts: equal to all peers and a switched product is one NVSwitch."""
+    joined = [peer for peer in node.gpus if peer is not gpu and _says(node, gpu, peer) == XGMI]
     counts = [(peer, links) for peer in node.gpus if peer is not gpu and (links := _nv(node, gpu, peer))]
     spec = catalog.gpu_by_name(gpu.name.value) if gpu.name.value else None
     active = sum(link.state.value == "active" for link in gpu.nvlinks)
@@ -201,16 +207,20 @@ def _nvlinks_by_matrix(node: Node, gpu: Gpu, seen: set[frozenset[str]]) -> Itera
         links = active or counts[0][1]
         yield _nvlink(gpu, NVSWITCH, max(links, spec.nvlinks if spec else 0), links)
         return
-    for peer, links in counts:
+    for peer, links in (*counts, *((peer, 1) for peer in joined)):
         both = frozenset((gpu_vertex(gpu), gpu_vertex(peer)))
         if both not in seen:
             seen.add(both)
-            yield _nvlink(gpu, gpu_vertex(peer), links, links)
+            yield _nvlink(gpu, gpu_vertex(peer), links, links, AMD.links if peer in joined else NVIDIA.links)
+
+
+def _says(node: Node, gpu: Gpu, peer: Gpu) -> str:
+    cell = node.smi_matrix.get((gpu.label, peer.label))
+    return cell.value or "" if cell is not None else ""
 
 
 def _nv(node: Node, gpu: Gpu, peer: Gpu) -> int:
-    cell = node.smi_matrix.get((gpu.label, peer.label))
-    match = re.fullmatch(r"NV([0-9]{1,3})", cell.value) if cell is not None and cell.value else None
+    match = re.fullmatch(r"NV([0-9]{1,3})", _says(node, gpu, peer))
     return int(match[1]) if match else 0
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from topodiag.evidence.draft import NodeDraft
@@ -19,6 +20,8 @@ MAX_LINE = 2048
 
 _PLACE = r"(?:[0-9a-fA-F]{4,8}:)?[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]"
 _HEADER = re.compile(rf"(?:> )?\s{{0,16}}({_PLACE}) (?:\"?)(\S.*)")
+_BARE = re.compile(rf"(?:> )?\s{{0,16}}({_PLACE}):?\s{{0,8}}")
+"""A function's place alone, as loops and filters leave it above the lines of its link."""
 _COMMAND = re.compile(
     rf"(?:[^\n$#]{{0,80}}[$#] ?)?(?:sudo )?lspci(?= )(?:[^\n|;]{{0,80}}? -[A-Za-z]{{0,6}}s ?({_PLACE})(?=[\s|;]|$))?"
 )
@@ -51,7 +54,11 @@ _CLASSES = {
     "Bridge": 0x0680, "Processing accelerators": 0x1200, "Memory controller": 0x0580,
     "Non-Volatile memory controller": 0x0108,
 }  # fmt: skip
-_VENDORS = {"NVIDIA Corporation": 0x10DE, "Mellanox Technologies": 0x15B3}
+_VENDORS = {
+    "NVIDIA Corporation": 0x10DE,
+    "Mellanox Technologies": 0x15B3,
+    "Advanced Micro Devices, Inc. [AMD/ATI]": 0x1002,
+}
 
 _NO_FIRMWARE = re.compile(r"\b(?:Secure |Flash )Recovery\b", re.IGNORECASE)
 """In pci.ids, an adapter of Mellanox that runs the loader of its flash and no firmware: livefish."""
@@ -115,11 +122,12 @@ class Lspci(Source[Detail]):
         for number, full in lines:
             parsed.lines = number
             text = full[:MAX_LINE]
-            header = _HEADER.fullmatch(text)
+            header = _HEADER.fullmatch(text) or _BARE.fullmatch(text)
             if header is not None and (bus_id := normalise_bus_id(header[1])) is not None:
                 _finish(function, parsed)
                 function = _Function(bus_id, number, text)
-                _read_header(function, number, text, header[2])
+                if header.re is _HEADER:
+                    _read_header(function, number, text, header[2])
             elif (command := _COMMAND.match(text)) is not None:
                 _finish(function, parsed)
                 function = _Function((normalise_bus_id(command[1]) or "") if command[1] else "", number, text)
@@ -131,10 +139,9 @@ class Lspci(Source[Detail]):
         return parsed
 
     def fill(self, blob: Blob, parsed: Parsed[Detail], draft: NodeDraft) -> None:
-        short = _short_alone(parsed.records)
-        if short is not None:
-            said = str(short.value)
-            draft.reports.append(report("pcie.degraded", said, blob, short.line, short.text, trust=Trust.PERSON))
+        for short in _short(parsed.records):
+            trust = Trust.PROGRAM if short.name == "narrower" else Trust.PERSON
+            draft.reports.append(report("pcie.degraded", str(short.value), blob, short.line, short.text, trust=trust))
         for detail in parsed.records:
             origin = blob.origin(detail.line, detail.text)
             if not detail.bus_id:
@@ -279,21 +286,54 @@ def _finish(function: _Function, parsed: Parsed[Detail]) -> None:
     parsed.records.extend(function.details)
 
 
-def _short_alone(records: list[Detail]) -> Detail | None:
-    """Of a text with the link of one function whose first line `grep` took away, so that nobody knows what it is: its
-    state, where it has fewer lanes and a lower generation than it can do. Fewer lanes alone may be the slot's, a lower
-    generation alone may be rest, and the first generation always may."""
-    named = {each.name for each in records}
-    told = {each.name: each for each in records if each.name in _OF_LINK and isinstance(each.value, int)}
-    if "class_code" in named or len(told) < len(_OF_LINK) or sum(each.name in _OF_LINK for each in records) > len(told):
-        return None
+def _short(records: list[Detail]) -> list[Detail]:
+    """Of a text that names no function's kind, the links that are short. Of one function alone: fewer lanes and a lower
+    generation than it can do; fewer lanes alone may be the slot's, a lower generation alone may be rest, and the first
+    generation always may. Of several that can do the same: those with fewer lanes than others of them."""
+    if any(each.name == "class_code" for each in records):
+        return []
+    links: dict[str, dict[str, Detail]] = {}
+    for each in records:
+        if each.name in _OF_LINK:
+            links.setdefault(each.bus_id, {}).setdefault(each.name, each)
+    whole = {
+        bus_id: told for bus_id, told in links.items()
+        if len(told) == len(_OF_LINK) and all(isinstance(each.value, int) for each in told.values())
+    }  # fmt: skip
+    if len(links) > 1:
+        return [
+            _said_short(whole[bus_id], "narrower")
+            for bus_id in whole
+            if bus_id and _narrower(whole[bus_id], whole.values())
+        ]
+    if sum(each.name in _OF_LINK for each in records) > len(_OF_LINK):
+        return []
+    return [_said_short(told, "short") for told in whole.values() if _short_of(told)]
+
+
+def _values(told: dict[str, Detail]) -> tuple[int, int, int, int]:
     width, able, gen, best = (int(told[name].value or 0) for name in _OF_LINK)
-    if not (0 < width < able and RESTING < gen < best):
-        return None
-    words = (
-        f"x{width} of x{able} and generation {gen} of {best} on {told['width'].bus_id or 'a device without its name'}"
-    )
-    return Detail(told["width"].bus_id, "short", words, told["width"].line, told["width"].text)
+    return width, able, gen, best
+
+
+def _short_of(told: dict[str, Detail]) -> bool:
+    width, able, gen, best = _values(told)
+    return 0 < width < able and RESTING < gen < best
+
+
+def _narrower(told: dict[str, Detail], every: Iterable[dict[str, Detail]]) -> bool:
+    """Whether another function that can do the same has all its lanes, and this one has not."""
+    width, able, _, best = _values(told)
+    alike = [each for each in map(_values, every) if (each[1], each[3]) == (able, best)]
+    return 0 < width < able and any(each[0] == able for each in alike)
+
+
+def _said_short(told: dict[str, Detail], name: str) -> Detail:
+    width, able, gen, best = _values(told)
+    place = told["width"].bus_id or "a device without its name"
+    slower = f" and generation {gen} of {best}" if gen < best else ""
+    at = told["width"]
+    return Detail(at.bus_id, name, f"x{width} of x{able}{slower} on {place}", at.line, at.text)
 
 
 def _place(parsed: Parsed[Detail], bridges: dict[str, str]) -> None:

@@ -37,11 +37,12 @@ _SHM_FREE = re.compile(r"(?:^|\s)avail=([0-9]{1,20})(?:\s|$)")
 _SHM_SIZE = re.compile(r"(?:^|\s)size=([0-9]{1,20})(?:\s|$)")
 _PARAMETER = re.compile(r"([A-Za-z][A-Za-z0-9_]{0,80}):\s*(.{0,4096})")
 
-# The files that NCCL tests to find a peer-memory module (src/transport/net_ib/gdr.cc at v2.30).
+# The files that NCCL tests to find a peer-memory module (src/transport/net_ib/gdr.cc at v2.30); the last is RCCL's.
 _PEERMEM = (
     "sys/kernel/mm/memory_peers/nv_mem/version",
     "sys/kernel/mm/memory_peers/nv_mem_nc/version",
     "sys/module/nvidia_peermem/version",
+    "sys/kernel/mm/memory_peers/amdkfd/version",
 )
 _PEERMEM_PLACES = ("sys/kernel/mm/memory_peers", "sys/module/nvidia_peermem")
 _PEERMEM_MODULES = frozenset({"nvidia_peermem", "nv_peer_mem"})

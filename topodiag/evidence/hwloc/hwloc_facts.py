@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 
+from topodiag.evidence.amd.links import PCIE, pair_word
 from topodiag.evidence.draft import Entity, NodeDraft
 from topodiag.evidence.hwloc.hwloc_xml import HwlocObject
 from topodiag.evidence.interface import Blob, to_float, to_int
@@ -18,11 +19,15 @@ from topodiag.hardware import catalog
 from topodiag.model.busid import normalise_bus_id
 from topodiag.model.cpulist import MAX_CPU
 from topodiag.model.devices import NVIDIA
+from topodiag.model.maker import AMD_ID, XGMI
 from topodiag.model.provenance import Origin
 from topodiag.words.fold import fold_numbers
 from topodiag.words.units import in_gbs
 
 MAX_NUMA = 4095
+MAX_GPUS = 256
+_ACCELERATOR = "1200"
+"""The PCI class of AMD's accelerators that show no display: 0x03 is also the graphics of a board or a CPU."""
 _PACKAGES = ("Package", "Socket")
 _IO = frozenset({"Bridge", "PCIDev", "OSDev", "Misc"})
 _TYPE = re.compile(
@@ -31,6 +36,12 @@ _TYPE = re.compile(
 )
 _BUSES = re.compile(r"(?P<domain>[0-9a-f]{4,8}):\[(?P<bus>[0-9a-f]{2})-[0-9a-f]{2}\]")
 _NVML = re.compile(r"nvml([0-9]{1,3})")
+_RSMI = re.compile(r"(?:rsmi|amdsmi)([0-9]{1,3})")
+"""AMD's GPUs as ROCm's libraries number them (hwloc topology-rsmi.c, from 3.0 on topology-amdsmi.c)."""
+_HOPS, _HOPS_END, _MOST_OF_HOPS = 'name="XGMIHops"', "</distances2>", 400_000
+_NUMBERS = re.compile(r"<(indexes|u64values)\b[^>]{0,100}>([0-9\s]{1,100000})</")
+GPU_NAME = re.compile(r"(nvml|rsmi|amdsmi)([0-9]{1,3})")
+"""GPUs as the library of their maker numbers them."""
 _PORT = re.compile(r"Port([0-9]{1,3})(State|LID)")
 _OPENFABRICS_V2, _NETWORK_V2 = 3, 2
 _NETWORK_V3, _OPENFABRICS_V3 = 1 << 4, 1 << 5
@@ -72,6 +83,41 @@ def fill_draft(objects: Iterable[HwlocObject], blob: Blob, draft: NodeDraft) -> 
         elif each.type == "OSDev":
             _named(each, draft, place)
     _counts(every, draft, origin)
+    _joined([each for each in every if each.type == "OSDev" and _RSMI.fullmatch(each.get("name"))], blob, draft, origin)
+
+
+def _joined(gpus: list[HwlocObject], blob: Blob, draft: NodeDraft, origin: Callable[[int], Origin]) -> None:
+    """What joins AMD's GPUs: xGMI with its hops where the file has them, else PCIe; nothing where no GPU names a peer,
+    as with a driver that does not tell."""
+    numbers = {number: each for each in gpus if (number := _numbers(each.get("name"))[0]) < MAX_GPUS}
+    peers = {number: set(_numbers(each.infos.get("XGMIPeers", ""))) for number, each in numbers.items()}
+    if not any(peers.values()):
+        return
+    hops = _hops(blob, {each.get("gp_index"): number for number, each in numbers.items()})
+    for number, each in numbers.items():
+        for peer in numbers:
+            if peer != number:
+                word = pair_word(XGMI, hops.get((number, peer))) if peer in peers[number] else PCIE
+                draft.pair("smi", draft.gpu(index=number), draft.gpu(index=peer), word, origin(each.line))
+
+
+def _numbers(text: str) -> list[int]:
+    return [int(number) for number in _RSMI.findall(text)]
+
+
+def _hops(blob: Blob, numbers: dict[str, int]) -> dict[tuple[int, int], int]:
+    """Hops of each pair, from the matrix of distances over objects by their global index."""
+    text = blob.text
+    start = text.find(_HOPS)
+    end = text.find(_HOPS_END, start, start + _MOST_OF_HOPS) if start >= 0 else -1
+    if end < 0:
+        return {}
+    held: dict[str, list[str]] = {"indexes": [], "u64values": []}
+    for kind, cells in _NUMBERS.findall(text[start:end]):
+        held[kind] += cells.split()
+    order = [numbers.get(index) for index in held["indexes"]]
+    pairs = zip(((a, b) for a in order[:MAX_GPUS] for b in order[:MAX_GPUS]), held["u64values"], strict=False)
+    return {(a, b): int(hops) for (a, b), hops in pairs if a is not None and b is not None and len(hops) < 4}
 
 
 def _counts(every: list[HwlocObject], draft: NodeDraft, origin: Callable[[int], Origin]) -> None:
@@ -124,7 +170,7 @@ def _function(function: HwlocObject, memory_only: set[int], draft: NodeDraft, pl
         made.offer("parent", normalise_bus_id(above.get("pci_busid")), place)
     made.offer("root", _root(function), place)
     _speed(made, function.get("pci_link_speed"), vendor, device, place)
-    if vendor == NVIDIA and kind["code"].startswith("03"):
+    if (vendor == NVIDIA and kind["code"].startswith("03")) or (vendor == AMD_ID and kind["code"] == _ACCELERATOR):
         draft.gpu(bus_id=bus_id)
 
 
@@ -191,6 +237,10 @@ def _named(device: HwlocObject, draft: NodeDraft, place: Origin) -> None:
         _rdma(device, draft.nic(rdma=name, bus_id=bus_id), place)
     elif number & _NETWORK_V3 if bitwise else number == _NETWORK_V2:
         draft.netdev(name).offer("bus_id", bus_id, place)
+    elif (rsmi := _RSMI.fullmatch(name)) is not None and bus_id is not None and int(rsmi[1]) < MAX_GPUS:
+        gpu = draft.gpu(index=int(rsmi[1]), bus_id=bus_id)
+        gpu.offer("name", device.infos.get("GPUModel", "")[:120] or None, place)
+        draft.pci(bus_id).offer("vendor", AMD_ID, place)
     elif (nvml := _NVML.fullmatch(name)) is not None and bus_id is not None:
         gpu = draft.gpu(index=int(nvml[1]), bus_id=bus_id, uuid=device.infos.get("NVIDIAUUID") or None)
         gpu.offer("uuid", device.infos.get("NVIDIAUUID") or None, place)

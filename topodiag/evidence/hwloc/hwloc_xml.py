@@ -72,8 +72,8 @@ class HwlocXml(Source[HwlocObject]):
         return parsed
 
     def told(self, parsed: Parsed[HwlocObject]) -> frozenset[Topic]:
-        by_nvml = any("NVIDIAUUID" in each.infos for each in parsed.records)
-        return self.speaks_of | {Topic.GPUS} if by_nvml else self.speaks_of
+        numbered = any("NVIDIAUUID" in each.infos or "XGMIHiveID" in each.infos for each in parsed.records)
+        return self.speaks_of | {Topic.GPUS} if numbered else self.speaks_of
 
     def fill(self, blob: Blob, parsed: Parsed[HwlocObject], draft: NodeDraft) -> None:
         from topodiag.evidence.hwloc.hwloc_facts import fill_draft  # noqa: PLC0415 - only where there is such a file

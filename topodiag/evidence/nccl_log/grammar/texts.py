@@ -12,6 +12,15 @@ from topodiag.evidence.nccl_log.grammar.numbers import compiled
 
 NOISE = ""
 
+_OF_RCCL = (
+    "HIP version", "ROCr version", "ROCm version", "Hostname", "Librccl path", "librccl path", "Kernel version",
+    "MSCCL", "hipDriverVersion", "initialized internal alternative rsmi", "rocm_smi_lib", "Hipruntime version",
+    "Found matching Rome model", "[WARN] Dropping back due to lack", "RCCL enabled same node P2P",
+    "RCCL_FORCE_ENABLE_GDRDMA", "Found /sys/kernel/mm/memory_peers")  # fmt: skip
+_NOISE_OF_RCCL = (
+    "RCCL_USE_AMD_SMI_LIB", "RCCL Unroll Factor", "GFX9 cheap fence", "[node_id = ", "[RINGS]", "pre-adjustment ",
+    "post-adjustment ", "minNChannels:")  # fmt: skip
+
 STARTS: tuple[tuple[str, str], ...] = (
     # Proxies, shared buffers, registration and allocation: how, never whether.
     ("Connected to proxy", NOISE),
@@ -63,17 +72,10 @@ STARTS: tuple[tuple[str, str], ...] = (
     ("RCCL version", "version"),
     ("NCCL git version", "git version"),
     ("Mismatched NCCL git version", "git mismatch"),
-    ("HIP version", "rccl"),
-    ("ROCr version", "rccl"),
-    ("ROCm version", "rccl"),
-    ("Hostname", "rccl"),
-    ("Librccl path", "rccl"),
-    ("librccl path", "rccl"),
-    ("Kernel version", "rccl"),
-    ("MSCCL", "rccl"),
-    ("hipDriverVersion", "rccl"),
-    ("initialized internal alternative rsmi", "rccl"),
-    ("rocm_smi_lib", "rccl"),
+    *((text, "rccl") for text in _OF_RCCL),
+    *((text, NOISE) for text in _NOISE_OF_RCCL),
+    *((text, "dmabuf") for text in ("DMA_BUF", "CONFIG_PCI_P2PDMA", "CONFIG_DMABUF_MOVE_NOTIFY")),
+    ("ANP plugin loaded", "net plugin"),
     ("cudaDriverVersion", "driver"),
     ("DMA-BUF is ", "dmabuf"),
     ("Dmabuf feature", "dmabuf"),

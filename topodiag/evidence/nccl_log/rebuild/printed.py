@@ -65,19 +65,40 @@ def _listed(lines: Iterable[str]) -> tuple[Rank, ...]:
     return tuple(made[rank] for rank in sorted(made))
 
 
-_OF_RCCL = re.compile(r"\[FATAL ERROR\]: HSA_|Missing \"(?:iommu=pt|HSA_)|NUMA auto balancing enabled which|librccl")
-"""Warnings that RCCL alone prints (src/init.cc)."""
+_OF_RCCL = re.compile(
+    r"\[FATAL ERROR\]: HSA_|Missing \"(?:iommu=pt|HSA_)|NUMA auto balancing enabled which|librccl|amdkfd|\bXGMI\b"
+    r"|\bgfx9[0-9a-f]{2}|hipify/src/|\bROC[mr] |\bMSCCL|Rome model"
+)
+"""What RCCL alone prints: its warnings (src/init.cc), its library and its sources, AMD's driver, links and GPUs."""
+_SETTINGS_OF_AMD = ("RCCL_", "HSA_", "HIP_", "ROCR_")
+_NIC_OF_AMD = "ionic_"
+"""Devices of AMD's own NICs, in machines of AMD's GPUs. Beside a version of NCCL they say nothing."""
+_ASKED = 64
+"""Processes of a job that are asked: what one says of the library holds for all."""
 
 
 def library(frame: Frame, processes: Sequence[Process], events: Sequence[Event] = ()) -> str:
     """RCCL names itself in its version, which no head precedes, and in lines of its own."""
-    if any("rccl" in process.versions or process.said("rccl") for process in processes):
+    asked = processes[:_ASKED]
+    if any("rccl" in process.versions or _is_of_rccl(process) for process in asked):
         return "RCCL"
     if any(_OF_RCCL.search(event.text) for event in events):
         return "RCCL"
     rows = frame["text"]
     lone = {rows.words["text"][code] for code in set(rows["text"][rows.is_word("kind", "version")].tolist())}
-    return "RCCL" if lone and all(text.lstrip().startswith("RCCL") for text in lone) else "NCCL"
+    if not lone:
+        return "RCCL" if any(hca.name.startswith(_NIC_OF_AMD) for each in asked for hca in each.hcas) else "NCCL"
+    return "RCCL" if all(text.lstrip().startswith("RCCL") for text in lone) else "NCCL"
+
+
+def _is_of_rccl(process: Process) -> bool:
+    """Whether a process printed a line, a setting or a link that only RCCL has."""
+    links = process.system.links if process.system is not None else ()
+    return (
+        any(message.kind == "rccl" or _OF_RCCL.search(message.text) for message in process.messages)
+        or any(name.startswith(_SETTINGS_OF_AMD) for name in process.settings)
+        or any(link.kind == "XGMI" for link in links)
+    )
 
 
 def subsystems(frame: Frame) -> frozenset[str]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from typing import Any
 
-from topodiag.checks.registry import check_class
 from topodiag.model.finding import Status
+from topodiag.model.maker import dialect_of_all
 from topodiag.model.result import Result
 from topodiag.report.html.interface import Section, Sheet
-from topodiag.report.words import judged
+from topodiag.report.words import judged, title_of
 
 REASONS_SHOWN = 3
 
@@ -37,16 +37,11 @@ def _rows(result: Result, status: Status) -> list[dict[str, Any]]:
             counts[outcome.check] += 1
             if outcome.why:
                 reasons[outcome.check][outcome.why] += 1
-    made = []
+    made, dialect = [], dialect_of_all(result.nodes, result.jobs, result.benchmarks)
     for name in sorted(counts):
         common = reasons[name].most_common(REASONS_SHOWN)
         words = [f"{why} ({times} times)" if times > 1 else why for why, times in common]
         rest = len(reasons[name]) - len(common)
-        made.append({"check": name, "title": _title(name), "count": counts[name],
+        made.append({"check": name, "title": title_of(name, dialect), "count": counts[name],
                      "why": "; ".join(words) + (f"; and {rest} more reasons" if rest > 0 else "")})  # fmt: skip
     return made
-
-
-def _title(name: str) -> str:
-    known = check_class(name)
-    return known.title if known is not None else ""

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from topodiag.model.finding import Confidence, Finding, Severity
+from topodiag.model.maker import dialect_of_all
 from topodiag.model.result import Result
 from topodiag.report.findings import cost_words, where_words
 from topodiag.report.node.marks import SIGNS
@@ -117,6 +118,7 @@ class Anchors:
         self._exact = dict(reversed(named))
         self._near = {(each.id, each.message): anchor for each, anchor in reversed(named)}
         self._several = several_nodes(result)
+        self.dialect = dialect_of_all(result.nodes, result.jobs, result.benchmarks)
 
     def of(self, finding: Finding) -> str:
         """The anchor of a finding, "" where the list of findings has it not."""

@@ -3,12 +3,12 @@ command that settles what is open. Each step can be copied."""
 
 from __future__ import annotations
 
-from topodiag.checks.registry import check_class
 from topodiag.model.finding import Finding, Severity
 from topodiag.model.result import Result
 from topodiag.model.verdict import Verdict
 from topodiag.report.html.interface import Section, Sheet
 from topodiag.report.html.sections.shared import NAMES_ROOM, Anchors, distinct
+from topodiag.report.words import title_of
 from topodiag.words.fold import plural, short_hosts
 
 MOST = 12
@@ -62,18 +62,12 @@ def _task(group: list[Finding], anchors: Anchors, confirm: list[str]) -> dict[st
         where = f"{plural(len(group), 'place')}{' on ' + nodes if nodes else ''}"
     return {
         "check": first.id,
-        "message": first.message if len({each.message for each in group}) == 1 else _title(first),
+        "message": first.message if len({each.message for each in group}) == 1 else title_of(first.id, anchors.dialect),
         "anchor": anchors.of(first),
         "where": where,
         "steps": list(first.fix),
         "confirm": confirm,
     }
-
-
-def _title(finding: Finding) -> str:
-    """What is alike of findings that differ in their device: the title of their check."""
-    known = check_class(finding.id)
-    return known.title if known is not None else finding.message
 
 
 def _settings(result: Result) -> list[str]:

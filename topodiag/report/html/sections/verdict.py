@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from topodiag.checks.registry import check_class
 from topodiag.model.finding import Cost, Severity
+from topodiag.model.maker import dialect_of_all
 from topodiag.model.result import Result
 from topodiag.model.verdict import Cause, Verdict
 from topodiag.report.answer import alike
@@ -15,6 +15,7 @@ from topodiag.report.html.sections.shared import NAMES_ROOM, Anchors, by_host, s
 from topodiag.report.node.marks import SIGNS as MARKS
 from topodiag.report.verdict.cause import STATUS
 from topodiag.report.verdict.table import SIGNS
+from topodiag.report.words import title_of as title_of_check
 from topodiag.words.fold import fold_hosts, plural, short_hosts
 from topodiag.words.text import clean
 
@@ -116,6 +117,7 @@ def _of_nodes(result: Result) -> list[dict[str, str]]:
     """Of many nodes: those with the same worst finding together, the worst first, and how many have none."""
     found = by_host(result)
     groups: dict[tuple[Severity, str], list[str]] = {}
+    dialect = dialect_of_all(result.nodes, result.jobs, result.benchmarks)
     for node in result.nodes:
         if node.host in found:
             worst = max(found[node.host], key=lambda each: each.severity)
@@ -124,8 +126,8 @@ def _of_nodes(result: Result) -> list[dict[str, str]]:
     for (severity, check), hosts in sorted(groups.items(), key=lambda item: (-item[0][0], -len(item[1])))[
         :GROUPS_SHOWN
     ]:
-        title = check_class(check)
-        words = f"{plural(len(hosts), 'node')} of {len(result.nodes):,}: {check}{f', {title.title}' if title else ''}"
+        title = title_of_check(check, dialect)
+        words = f"{plural(len(hosts), 'node')} of {len(result.nodes):,}: {check}{f', {title}' if title else ''}"
         word = word_of(severity)
         names = short_hosts(hosts, NAMES_ROOM)
         answers.append({"sign": MARKS[severity], "word": word.upper(), "hue": word, "names": names, "text": words})
