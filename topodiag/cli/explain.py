@@ -51,8 +51,8 @@ def explain(
     """List all checks; those of a family (NVL); or explain one (NVL001): what it finds, why it matters, how to confirm
     and to fix it.
 
-    Or explain a variable of NCCL: what it does, its default, and the releases that read it. Or an event, such as
-    gpudirect.module_missing: the sentences that report it, each with its source and its samples.
+    Or explain a variable of NCCL or RCCL: what it does, its default, and the releases that read it. Or an event, such
+    as gpudirect.module_missing: the sentences that report it, each with its source and its samples.
     """
     from topodiag.checks import registry  # noqa: PLC0415 - heavy from here on
     from topodiag.cli.explain_sentences import draw_event, draw_line  # noqa: PLC0415
@@ -100,7 +100,7 @@ def _draw_check(page: Page, check: type[Check[Any, Any]]) -> None:
 
 
 def draw_variable(page: Page, name: str) -> bool:
-    """What NCCL does with a variable of its environment; False for a name that it never read."""
+    """What NCCL or RCCL does with a variable of its environment; False for a name that neither ever read."""
     from topodiag.checks.shared import nccl_variables  # noqa: PLC0415 - only where no check has the name
 
     known, old = nccl_variables.variable(name), nccl_variables.renamed(name)
@@ -110,8 +110,9 @@ def draw_variable(page: Page, name: str) -> bool:
     if known is not None:
         page.add("  ", known.what + (" (by its name alone: not documented)" if known.by_name else ""))
         page.add("  ", f"default: {known.default}")
-        first = "2.3.5 or earlier" if known.since == "2.3.5" else known.since
-        page.add("  ", f"read by NCCL {first} to {known.until}" if known.until else f"read since NCCL {first}")
+        first, library = "2.3.5 or earlier" if known.since == "2.3.5" else known.since, known.library
+        span = f"{first} to {known.until}" if known.until else first
+        page.add("  ", f"read since {library} {first}" if first and not known.until else f"read by {library} {span}")
     if old is not None:
         page.add("  ", old.what + (f": {old.now}" if old.now else ""))
     return True

@@ -14,6 +14,10 @@ from topodiag.model.provenance import Counter, Fact
 
 Counters = dict[str, Counter]
 
+AMD = 0x1002
+"""PCI vendor id of AMD (ATI), PCI-SIG member list."""
+PROCESSING = 0x1200
+"""PCI class of processing accelerators."""
 NVIDIA = 0x10DE
 """PCI vendor id of NVIDIA (PCI-SIG member list); display functions of others are management controllers."""
 
@@ -68,6 +72,14 @@ class PciDevice:
     lost: Fact[str] = Fact()
     """What shows that the function no longer answers: every read of its config space returns ones."""
     counters: Counters = field(default_factory=dict)
+
+    @property
+    def is_accelerator(self) -> bool:
+        """Whether it is a GPU for computing by its vendor and class: of AMD's, whose graphics of boards and CPUs have
+        the classes of displays, those of the class of processing accelerators."""
+        if self.vendor.value == AMD:
+            return self.class_code.get(0) >> 8 == PROCESSING
+        return self.vendor.value == NVIDIA and self.kind is PciKind.GPU
 
     @property
     def kind(self) -> PciKind:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from topodiag.model.devices import NVIDIA, Gpu, PciKind
+from topodiag.model.devices import Gpu
 from topodiag.model.maker import dialect_of
 from topodiag.model.node import Node
 from topodiag.model.topics import Topic
@@ -37,7 +37,7 @@ def gpu_sight(node: Node) -> GpuSight:
     spoke = Topic.GPUS in node.told or _told_by_file(node)
     if node.gpus and (spoke or any(_is_told_of(gpu) for gpu in node.gpus)):
         return GpuSight(Sight.SEEN)
-    on_bus = sum(1 for dev in node.pci.values() if dev.kind is PciKind.GPU and dev.vendor.value == NVIDIA)
+    on_bus = sum(dev.is_accelerator for dev in node.pci.values())
     reason = _driver_silence(node)
     if on_bus or node.gpus:
         count = plural(on_bus or len(node.gpus), f"{dialect_of(node).maker.value} GPU")

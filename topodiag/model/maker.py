@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from topodiag.model.devices import AMD as AMD_ID
 from topodiag.model.devices import NVIDIA as NVIDIA_ID
 from topodiag.model.devices import PciKind
 from topodiag.words.dialect import AMD, NVIDIA, Dialect, Maker
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from topodiag.model.job import Job
     from topodiag.model.node import Node
 
-AMD_ID = 0x1002
-"""PCI vendor id of AMD's GPUs (PCI-SIG member list, Advanced Micro Devices / ATI)."""
 XGMI = "XGMI"
 """What ROCm's tools call a pair that xGMI joins."""
 _NAMED = (

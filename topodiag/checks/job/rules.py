@@ -115,6 +115,8 @@ def _below_pxb(value: str) -> bool:
 
 E, W, I = Severity.ERROR, Severity.WARNING, Severity.INFO  # noqa: E741
 LIKELY, LOW = Confidence.MEDIUM, Confidence.LOW
+BOARD = 8
+"""GPUs of the boards for which RCCL has known sets of rings (src/graph/rome_models.cc)."""
 _NO_P2P = "GPUs of one node do not talk peer-to-peer, over NVLink neither, where a node has several"
 
 JOB_RULES: tuple[Rule[LogMachines], ...] = (
@@ -167,6 +169,9 @@ JOB_RULES: tuple[Rule[LogMachines], ...] = (
          "the algorithm is forced for all collectives and sizes", I, "unset NCCL_ALGO outside of tests"),
     TRACED.when(lambda v, s: v.strip().upper() == "TRACE"),
     CHECKED_CALLS.when(lambda v, s: v.strip().upper().startswith("DEBUG")),
+    Rule("RCCL_MODEL_MATCHING_DISABLE", lambda v, s: on(v) and s.nvlink_gbs > 0 and s.ranks_per_host >= BOARD,
+         "RCCL searches for rings and does not take the known set of this board", I,
+         "unset RCCL_MODEL_MATCHING_DISABLE, unless nodes take different sets"),
     GROUP_LAUNCH.when(lambda v, s: v.strip().upper() == "GROUP"),
 )  # fmt: skip
 

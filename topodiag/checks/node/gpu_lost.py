@@ -25,6 +25,7 @@ from topodiag.checks.node.gpu_events import (
 from topodiag.checks.peers import of_everyone
 from topodiag.checks.shared.comparisons import majority
 from topodiag.checks.shared.reports import Report
+from topodiag.hardware.amd import amd_gpu_by_name
 from topodiag.hardware.catalog import system_by_product
 from topodiag.model.devices import NVIDIA, Gpu, PciDevice, PciKind
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
@@ -290,7 +291,7 @@ def _is_gpu(node: Node, function: PciDevice) -> bool:
     if gpu_at(node, function.bus_id) is not None:
         return True
     nvidia = function.vendor.get(NVIDIA) == NVIDIA or "nvidia" in function.description.get("").lower()
-    return nvidia and function.kind is PciKind.GPU
+    return function.is_accelerator or (nvidia and function.kind is PciKind.GPU)
 
 
 def _short(node: Node, peers: Sequence[Node], lost: set[str]) -> Short | None:
@@ -304,6 +305,11 @@ def _short(node: Node, peers: Sequence[Node], lost: set[str]) -> Short | None:
     spec = system_by_product(node.system.value) if node.system.value else None
     if spec is not None and spec.gpus > here and _says_product(node):
         return Short(here, spec.gpus, f"as a {spec.name} has", evidence=_origins(node))
+    names = {gpu.name.value for gpu in node.gpus}
+    product = amd_gpu_by_name(next(iter(names)) or "") if len(names) == 1 else None
+    if product is not None and product.mesh and here <= product.links:
+        why = f"as the board of {product.name} has, on which each has {product.links} xGMI links"
+        return Short(here, product.links + 1, why, confidence=Confidence.MEDIUM, evidence=_origins(node))
     alike = of_everyone(node, peers, _gpus_by_kind)[_kind(node)] - Tally((_on_bus(node),))
     usual = majority(alike)
     if usual is not None and alike.total() >= MIN_SIBLINGS and usual > here:
@@ -323,7 +329,7 @@ def _gpus_by_kind(nodes: Sequence[Node]) -> dict[tuple[str, str], Tally[int]]:
 
 def _on_bus(node: Node) -> int:
     """GPUs by the driver or by the bus, whichever shows more."""
-    functions = sum(fn.kind is PciKind.GPU and fn.vendor.value == NVIDIA for fn in node.pci.values())
+    functions = sum(function.is_accelerator for function in node.pci.values())
     return max(functions, len(node.gpus))
 
 

@@ -25,9 +25,13 @@ from topodiag.checks.shared.setting_rules import (
 from topodiag.model.devices import Nic
 from topodiag.model.finding import Severity
 from topodiag.model.links import Path, PathType
+from topodiag.model.maker import makers_of
 from topodiag.model.node import Node
 from topodiag.model.topics import Topic
+from topodiag.words.dialect import Maker
 
+BOARD = 8
+"""GPUs of the boards for which RCCL has known sets of rings (src/graph/rome_models.cc)."""
 NVLS_SM = 90
 """First compute capability with NVLink SHARP."""
 
@@ -120,6 +124,10 @@ def _only_local(value: str) -> bool:
     return not value.strip().startswith("^") and all(name in ("lo", "docker0") for name in names)
 
 
+def of_amd(node: Node) -> bool:
+    return makers_of(node) == {Maker.AMD}
+
+
 E, W, I = Severity.ERROR, Severity.WARNING, Severity.INFO  # noqa: E741
 
 RULES: tuple[Rule[Node], ...] = (
@@ -171,6 +179,21 @@ RULES: tuple[Rule[Node], ...] = (
     Rule("CUDA_LAUNCH_BLOCKING", lambda v, n: on(v) and (bool(n.gpus) or Topic.GPUS not in n.told),
          "every kernel launch waits for the kernel: computation and communication never overlap", E,
          "unset CUDA_LAUNCH_BLOCKING"),
+    Rule("HIP_LAUNCH_BLOCKING", lambda v, n: on(v) and of_amd(n),
+         "every kernel launch waits for the kernel: computation and communication never overlap", E,
+         "unset HIP_LAUNCH_BLOCKING"),
+    Rule("HSA_FORCE_FINE_GRAIN_PCIE", lambda v, n: off(v) and of_amd(n) and not has_nvlink(n) and has_pcie_pairs(n),
+         "GPUs of this node get no peer-to-peer over PCIe: data goes through host memory", W,
+         "export HSA_FORCE_FINE_GRAIN_PCIE=1, with large BAR on in the BIOS"),
+    Rule("HSA_ENABLE_SDMA", lambda v, n: off(v) and of_amd(n),
+         "copies run as kernels on the compute units, beside the collectives, not on the copy engines", I,
+         "unset HSA_ENABLE_SDMA, unless a fault of the copy engines is worked around"),
+    Rule("HSA_NO_SCRATCH_RECLAIM", lambda v, n: off(v) and of_amd(n),
+         "scratch memory is taken back after a kernel: RCCL 2.26.6 and later may stop, or run slower on gfx90a", I,
+         "export HSA_NO_SCRATCH_RECLAIM=1, or unset it with ROCm 6.4 and later and newer firmware"),
+    Rule("RCCL_MODEL_MATCHING_DISABLE", lambda v, n: on(v) and of_amd(n) and has_nvlink(n) and len(n.gpus) >= BOARD,
+         "RCCL searches for rings and does not take the known set of this board", I,
+         "unset RCCL_MODEL_MATCHING_DISABLE, unless nodes take different sets"),
     GROUP_LAUNCH.when(lambda v, n: v.strip().upper() == "GROUP" and bool(n.gpus)),
     Rule("NCCL_IGNORE_CPU_AFFINITY", lambda v, n: on(v) and len([x for x in n.numa if x.has_cpus]) > 1,
          "NCCL's threads may run on the other socket than their GPU's", I, "unset NCCL_IGNORE_CPU_AFFINITY"),

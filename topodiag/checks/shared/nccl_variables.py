@@ -20,8 +20,8 @@ class RenamedVariable:
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """A variable that NCCL reads. `since` and `until` are releases as `2.18.1`, `until` "" while it is read; `by_name`
-    where only its name says what it does."""
+    """A variable that NCCL, RCCL or the runtime below it (`library`) reads. `since` and `until` are releases as
+    `2.18.1`, `until` "" while it is read; `by_name` where only its name says what it does."""
 
     name: str
     since: str
@@ -29,6 +29,7 @@ class Variable:
     default: str
     what: str
     by_name: bool
+    library: str = "NCCL"
 
 
 @cache
@@ -42,18 +43,29 @@ def _parameters() -> dict[str, Any]:
 
 
 @cache
+def _of_rccl() -> dict[str, Any]:
+    return tomllib.loads(Path(__file__).with_name("rccl_parameters.toml").read_text(encoding="utf-8"))
+
+
+@cache
 def known() -> frozenset[str]:
     """Every name that some known version of NCCL reads (`nccl_versions.VARIABLES_SINCE` is the first), or once read."""
     return frozenset(_parameters()) | frozenset(_data()["old"])
 
 
 def variable(name: str) -> Variable | None:
-    """What NCCL does with a variable, None for a name that it never read."""
-    held = _parameters().get(name)
+    """What NCCL, RCCL or its runtime does with a variable, None for a name that none of them ever read."""
+    held = _parameters().get(name) or _of_rccl().get(name)
     if held is None:
         return None
     return Variable(
-        name, held["since"], held.get("until", ""), held["default"], held["what"], held.get("by_name", False)
+        name,
+        held.get("since", ""),
+        held.get("until", ""),
+        held["default"],
+        held["what"],
+        held.get("by_name", False),
+        held.get("library", "NCCL"),
     )
 
 

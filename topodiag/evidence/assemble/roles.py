@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from topodiag.evidence.assemble.graph import chain
 from topodiag.hardware import catalog
-from topodiag.model.devices import NVIDIA, Nic, NicRole, PciKind
+from topodiag.model.devices import Nic, NicRole
 from topodiag.model.links import PathType
 from topodiag.model.node import Node
 from topodiag.model.topics import Topic
@@ -80,7 +80,7 @@ def _near_gpu(node: Node, nic: Nic) -> bool:
 
 def _gpu_functions(node: Node) -> set[str]:
     seen = {gpu.bus_id for gpu in node.gpus if gpu.bus_id}
-    return seen | {bus_id for bus_id, fn in node.pci.items() if fn.kind is PciKind.GPU and fn.vendor.value == NVIDIA}
+    return seen | {bus_id for bus_id, fn in node.pci.items() if fn.is_accelerator}
 
 
 def _chosen_families(candidates: list[Nic], near: set[str]) -> set[Family]:
