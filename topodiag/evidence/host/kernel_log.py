@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Callable
+from functools import cache
 
 from topodiag.evidence.draft import NodeDraft
+from topodiag.evidence.heads import HEADS
 from topodiag.evidence.host import journal
 from topodiag.evidence.interface import Blob, Parsed, Source
+from topodiag.evidence.signatures.literals import Finder, finder, lines_with
 from topodiag.model.busid import normalise_bus_id
 from topodiag.model.clock_text import seconds
 from topodiag.model.system import KernelEvent
@@ -165,17 +168,34 @@ _STORAGE = re.compile(
     r"|\bnvme nvme[0-9]{1,4}: .{0,40}(?:timeout, |controller is down)"
 )
 """Storage that does not answer, or does again: net/sunrpc/clnt.c, Lustre ptlrpc/import.c, fs/ceph, fs/smb, block/."""
-_INTERESTING = re.compile(
-    r"Xid ?\(|Xid=|XidCritical|\(XID |PCIe |AER: |NVRM|nvidia-|link|carrier|mlx5|off the bus|iommu|AMD-Vi"
-    r"|DMAR: |amdgpu|pciehp|LustreError"
-    r"|blocked for more|detected (?:NVSwitch|GPU NVLink)"
-    r"|nfs: server|Connection |ceph: mds|has not responded|I/O error|lockup|EDAC"
-    r"|state change: |COMMAND=|Releasing |Removing |administratively|admin (?:state )?down"
-    r"|mce: |rcu: |panic|inaccessible|bnxt|irdma|ionic|mlx4|\bice |hns3|\befa |-fs |BTRFS|F2FS|XFS \(|nvme nvme"
-    r"|NETDEV WATCHDOG|tx_timeout|(?:Tx|Hardware) Unit Hang|transmit timed out|TX timeout detected",
-    re.IGNORECASE,
-)
-"""Cheap to search for, and in every line that any of the patterns above accepts."""
+_TROUBLE = (
+    "error", "fail", "fatal", "timeout", "timed out", "health", "unplugged", "assert", "synd", "temperature",
+    "not responding", "requesting a reset", "power", "abort", "recovery mode", "dump", "cannot", "inaccessible",
+    "vital counter", "stopped", "disconnected", "mismatch",
+)  # fmt: skip
+_SIGNS: tuple[tuple[tuple[str, ...], ...], ...] = (
+    (
+        (
+            "xid", "nvrm", "fallen off the bus", "nv_err_", "config space inaccessible", "lost from bus", "amdgpu",
+            "available pcie bandwidth", "detected nvswitch", "detected gpu nvlink", "amd-vi: ", "dmar: [",
+            "dmar: iommu enabled", "iommu: default domain type", "blocked for more than", "nfs: server", "lustre: ",
+            "lustreerror: ", "ceph: mds", "has not responded", "i/o error", "ext4", "btrfs", "f2fs", "xfs (",
+            "nvme nvme", "pciehp", "state change: ", "command=", "removing ", "releasing ", "admin", "netdev watchdog",
+            "tx_timeout", "unit hang", "timed out", "timeout detected", "pcie link lost", "adapter removed", "edac ",
+            "mce: ", "lockup", "rcu: ", "kernel panic", "lost carrier", "gained carrier",
+            *(
+                f"{noun}{colon} {state}"
+                for noun in ("link", "link is", "link status definitely")
+                for colon in ("", ":")
+                for state in ("up", "down", "active")
+            ),
+        ),
+    ),
+    (("aer: ", "pcie bus error"), _TROUBLE),
+    (("nvidia-", "mlx4_", "mlx5_", "bnxt_", "irdma", "ice", "ionic", "efa", "hns"), _TROUBLE),
+)  # fmt: skip
+"""A line that any of the patterns above accepts holds, of one of these, a literal of each group, in whatever case."""
+_LITERALS = tuple(dict.fromkeys(literal for groups in _SIGNS for group in groups for literal in group))
 _WRITES = re.compile(
     r"\bS?Xid ?\([^()\s]{1,40}\)[^:]{0,60}: ?[0-9]|XidCriticalError(?:: Xid=[0-9]|\s{1,60}True\s)"
     r"|isFatal[\\\"]{1,8}:true.{1,400}?\(XID [0-9]"
@@ -201,47 +221,17 @@ _WRITES = re.compile(
     r"|\bNIC Link is (?:Up|Down)\b"
     r"|\bgeneral protection fault ip:[0-9a-f]{4,16} .{0,80} in lib|\binvoked oom-killer: "
 )
-_WRITTEN = (
-    *("Xid", "NVRM", "available PCIe", "PCIe Bus Error", "fallen off the bus", "iommu: ", "DMAR: ", "AMD-Vi: "),
-    *(
-        "blocked for more than",
-        "nfs: server",
-        "Lustre: ",
-        "LustreError: ",
-        "I/O error",
-        "amdgpu ",
-        "[amdgpu]] ",
-        *(
-            "mlx5_core ",
-            "mlx4_core ",
-            "bnxt_en ",
-            "bnxt_re ",
-            "ionic ",
-            "irdma ",
-            "ice ",
-            "hns3 ",
-            "efa ",
-            "infiniband ",
-        ),
-        *("link status definitely", "NIC Link is "),
-        "pcieport ",
-        "config space inaccessible",
-        "EDAC ",
-        "mce: ",
-        "lockup",
-        "rcu: ",
-        "Kernel panic",
-    ),
-    *("NETDEV WATCHDOG: ", "tx_timeout ", " Unit Hang", "transmit timed out, ", "TX timeout detected"),
-    "Detected insufficient power",
-    "detected NVSwitch",
-    "detected GPU NVLink",
-)
+_WRITTEN = tuple(word for word in HEADS["kernel-log"] if word not in ("[ ", "] "))
 """One of these stands wherever one of _WRITES is found, and is found in a hundredth of the time."""
 _STAMPED = re.compile(
     r"(?:<[0-9]{1,3}>)?\[ {0,10}[0-9]{1,10}\.[0-9]{6}\] (?!\[[^\]\s:]{1,80}:[0-9]{1,9}:[0-9]{1,9}\])\S"
 )
 """UCX puts seconds in brackets, too, and then `[host:process:thread]`."""
+
+
+@cache
+def _written() -> Finder:
+    return finder([word.encode() for word in _WRITTEN])
 
 
 class KernelLog(Source[KernelEvent]):
@@ -258,7 +248,7 @@ class KernelLog(Source[KernelEvent]):
     trust = 60
 
     def recognises(self, head: str) -> bool:
-        if any(word in head for word in _WRITTEN) and _WRITES.search(head) is not None:
+        if _written().any(head.encode("utf-8", "replace")) and _WRITES.search(head) is not None:
             return True
         lines = [line for line in head[:HEAD_CHARS].split("\n") if line.strip()][:400]
         stamped = sum(_STAMPED.match(line[:64]) is not None for line in lines)
@@ -269,9 +259,12 @@ class KernelLog(Source[KernelEvent]):
         parsed: Parsed[KernelEvent] = Parsed()
         newest: deque[KernelEvent] = deque(maxlen=MAX_EVENTS)
         found = 0
-        for number, text in blob.lines():
-            parsed.lines = number
-            event = _read_event(blob, number, text[:MAX_LINE])
+        data = blob.text.encode("utf-8", "replace")
+        parsed.lines = data.count(b"\n") + 1
+        for number, begin, end, literals in lines_with(_signs(), data):
+            if not _may_be_event(literals):
+                continue
+            event = _read_event(blob, number, data[begin:end].decode("utf-8", "replace")[:MAX_LINE])
             if event is not None:
                 found += 1
                 newest.append(event)
@@ -290,9 +283,18 @@ class KernelLog(Source[KernelEvent]):
             services.offer(state.name, state.word, blob.origin(state.line, state.text))
 
 
+@cache
+def _signs() -> Finder:
+    return finder([literal.encode() for literal in _LITERALS])
+
+
+@cache
+def _may_be_event(literals: frozenset[int]) -> bool:
+    held = {_LITERALS[number] for number in literals}
+    return any(all(not held.isdisjoint(group) for group in groups) for groups in _SIGNS)
+
+
 def _read_event(blob: Blob, number: int, line: str) -> KernelEvent | None:
-    if not _INTERESTING.search(line):
-        return None
     when, message = _split(line.strip())
     found = _classify(message)
     if found is None:

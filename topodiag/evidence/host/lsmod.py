@@ -49,7 +49,7 @@ class Lsmod(Source[Loaded]):
     a_piece = "modules alone"
 
     def recognises(self, head: str) -> bool:
-        if _HEADER.search(head) is not None or _ASKED.search(head) is not None:
+        if ("Used by" in head and _HEADER.search(head)) or ("lsmod" in head and _ASKED.search(head)):
             return True
         names = [row[1] for line in head.split("\n")[:400] if (row := _ROW.match(line[:MAX_LINE]))]
         return len(_NEEDED.intersection(names)) > 0

@@ -56,6 +56,8 @@ _RECORD = re.compile(
     re.M,
 )
 """What NCCL prints, and torch of NCCL where only its words are left."""
+_RECORDS = (b"NCCL ", b"] INFO ", b"atchdog caught", b"ProcessGroupNCCL", b"Error 802")
+"""One of these stands wherever one of _RECORD is found."""
 _TEXTS = (
     (re.compile(_BEFORE + rb"<system\b"), Kind.TOPOLOGY),
     (re.compile(_BEFORE + rb"<graphs\b"), Kind.GRAPH),
@@ -158,7 +160,7 @@ def text_kinds(
     head: bytes, tail: bytes = b"", *, name: str = "", quick: bool = False
 ) -> tuple[tuple[Kind, ...], tuple[str, ...]]:
     """The kinds of a text, and its readers among the sources of a node's evidence."""
-    logged = _RECORD.search(head) is not None or _RECORD.search(tail) is not None
+    logged = _holds_record(head) or _holds_record(tail)
     if logged and quick:
         return (Kind.NCCL_LOG, *_diagnosed(head, tail), *step_kinds(head, tail)), ()
     if not head.strip() and not tail.strip():
@@ -242,10 +244,14 @@ def line_kinds(block: bytes) -> Iterator[Kind]:
 
 def speaking_kinds(block: bytes) -> Iterator[Kind]:
     """Whether lines of NCCL or of a job stand in a block."""
-    if _RECORD.search(block) is not None:
+    if _holds_record(block):
         yield Kind.NCCL_LOG
     elif holds_job_lines(block):
         yield Kind.JOB_OUTPUT
+
+
+def _holds_record(data: bytes) -> bool:
+    return any(word in data for word in _RECORDS) and _RECORD.search(data) is not None
 
 
 def kinds_of_sources(sources: Collection[str]) -> Iterator[Kind]:

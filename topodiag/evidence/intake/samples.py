@@ -23,6 +23,8 @@ _RUN = re.compile(
     r"|perfquery|ibqueryerrors|nvidia-smi nvlink -e|curl [^\n]{0,200}/metrics)[^\n]{0,300}?)[ \t]*$",
     re.MULTILINE,
 )
+_COMMANDS = (b"ethtool", b"counters/", b"rdma ", b"perfquery", b"ibqueryerrors", b"nvlink", b"/metrics")
+"""Each command of _RUN holds one of these."""
 _HOST = re.compile(r"@([A-Za-z0-9][A-Za-z0-9.-]{0,63})")
 """The host in a prompt: `root@node-7:~`, `[root@node-7 ~]`."""
 
@@ -45,7 +47,7 @@ def _stem(name: str, words: frozenset[str]) -> str | None:
 
 def _parted(blob: Blob) -> Iterator[Blob]:
     """The text up to the second run of a command of counters, and from there on; line numbers stay."""
-    if blob.item is not None:
+    if blob.item is not None or not any(word in blob.data for word in _COMMANDS):
         yield blob
         return
     text = blob.text

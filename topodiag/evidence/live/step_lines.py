@@ -14,7 +14,7 @@ from topodiag.model.steps import PartOf, StepPart
 
 MAX_LINE = 4000
 _NUM = r"(?:[0-9]{1,3}(?:,[0-9]{3}){1,5}|[0-9]{1,12})(?:\.[0-9]{1,20})?(?:[eE][-+]?[0-9]{1,2})?"
-_WORDS = ("step", "iter", "it/s", "s/it", "batch", "poch", "num_updates", "runningavg", "train")
+WORDS = ("step", "iter", "it/s", "s/it", "batch", "poch", "num_updates", "runningavg", "train")
 """A line without one of these, in whatever case, tells of no step."""
 _OLD = "stop] "
 _STEPS = (
@@ -76,6 +76,8 @@ _BESIDE_DATA = frozenset({
 """Words of a name for the time that a step waits for its data: `data_time`, `load_data_time`, `batch-generator`."""
 _FEWEST_COLUMNS, _MOST_COLUMNS = 3, 40
 _HEAD_OF_STEPS = re.compile(r"(?:global_?)?(?:step|iter|iteration)s?$", re.IGNORECASE)
+_HEAD_ROOM = 80
+"""Characters in which the first name of a table begins."""
 _COLUMN = re.compile(r"[A-Za-z][\w/.()%-]{0,40}")
 _IN_UNIT = re.compile(r"_(s|ms)$")
 _TIMERS = re.compile(
@@ -139,12 +141,6 @@ class StepLine:
     opens: bool = False
     """Whether it is the first step of an epoch."""
     parts: tuple[StepPart, ...] = ()
-
-
-def may_be_step(line: str) -> bool:
-    """Whether any word of a step stands in a line: most lines of a job's output have none."""
-    low = line[:MAX_LINE].lower()
-    return any(word in low for word in _WORDS)
 
 
 def read_line(text: str) -> StepLine | None:
@@ -323,6 +319,8 @@ def timed_batches(line: str) -> float | None:
 
 def columns_of(line: str) -> tuple[str, ...]:
     """The names of a table of steps, where a line is its head: a step, and at least two more names."""
+    if not line[:_HEAD_ROOM].lstrip().lower().startswith(("global", "step", "iter")):
+        return ()
     cells = cells_of(line)
     if not _FEWEST_COLUMNS <= len(cells) <= _MOST_COLUMNS or _HEAD_OF_STEPS.match(cells[0]) is None:
         return ()

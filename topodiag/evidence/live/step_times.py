@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import cache
 from math import isfinite
 
 from topodiag.evidence.live.step_forms import Forms
@@ -17,11 +18,12 @@ from topodiag.evidence.live.step_lines import (
     StepLine,
     cells_of,
     columns_of,
-    may_be_step,
+    WORDS,
     timed_batches,
 )
 from topodiag.evidence.live.training_arguments import LOOKS as ARGUMENTS
-from topodiag.evidence.nccl_log.grammar.prefix import front
+from topodiag.evidence.nccl_log.grammar.prefix import stamp_of
+from topodiag.evidence.signatures.literals import Finder, finder, lines_with
 from topodiag.model.provenance import MAX_QUOTE, Origin
 from topodiag.model.steps import Step, StepSeries
 
@@ -107,7 +109,7 @@ def read_steps(text: str, source: str) -> tuple[StepSeries, ...]:
             several.append(_Start(found.total, found.bar))
         start = several[-1]
         start.last = max(start.last, found.number)
-        stamp = front(before[-300:])[1]
+        stamp = stamp_of(before[-300:])
         time = stamp if isfinite(stamp) else None
         # The lines of a bar are parts of one line of the file.
         origin = Origin(source, None if found.bar else number, line.strip()[:MAX_QUOTE])
@@ -159,13 +161,30 @@ def _lines(text: str, most: int = MAX_STEPS * 100) -> Iterator[tuple[int, str, S
 def _with_names(text: str) -> Iterator[tuple[int, str, str]]:
     """The lines with words of a step, as they stand and as they are read: rows of a table get the names of its head."""
     names: tuple[str, ...] = ()
-    for number, line in enumerate(text.split("\n"), start=1):
-        if may_be_step(line):
-            if " NCCL " not in line:
-                names = columns_of(line) if len(line) < _MOST_HEAD else ()
-                yield number, line, line
-        elif names and len(line) < _MOST_HEAD and len(cells := cells_of(line)) == len(names):
+    above, below = 0, 0
+    data = text.encode("utf-8", "replace")
+    for number, begin, end, _ in lines_with(_words(), data):
+        if names:
+            yield from _rows(data[below : begin - 1], above, names)
+        line = data[begin:end].decode("utf-8", "replace")
+        if " NCCL " not in line:
+            names = columns_of(line) if len(line) < _MOST_HEAD else ()
+            yield number, line, line
+        above, below = number, end + 1
+    if names:
+        yield from _rows(data[below:], above, names)
+
+
+def _rows(data: bytes, above: int, names: tuple[str, ...]) -> Iterator[tuple[int, str, str]]:
+    """The rows of a table whose head is the line with the number `above`."""
+    for number, line in enumerate(data.decode("utf-8", "replace").split("\n"), start=above + 1):
+        if len(line) < _MOST_HEAD and len(cells := cells_of(line)) == len(names):
             yield number, line, ", ".join(f"{name}: {cell}" for name, cell in zip(names, cells, strict=True))
+
+
+@cache
+def _words() -> Finder:
+    return finder([word.encode() for word in WORDS])
 
 
 def _who(before: str, line: str, of_file: int) -> tuple[int, str]:

@@ -14,7 +14,7 @@ from itertools import groupby
 from math import isnan, nan
 
 from topodiag.evidence.signatures.denial import counts_none, denies, explains
-from topodiag.evidence.signatures.entry import Signature, compiled, family, literals
+from topodiag.evidence.signatures.entry import Signature, compiled, families, family, literals
 from topodiag.evidence.signatures.fields import typed
 from topodiag.evidence.signatures.literals import Finder, finder
 from topodiag.evidence.signatures.windows import Window, windows
@@ -76,6 +76,14 @@ def progress(blocks: Iterable[bytes], name: str) -> tuple[Progress, ...]:
     for window in windows(blocks):
         reading.take(window)
     return reading.result().progress
+
+
+def reports(blocks: Iterable[bytes]) -> tuple[Event, ...]:
+    """The events of a text, without what advances in it: a training prints little else."""
+    reading = _Reading("", "", tuple(name for name in families() if name != "progress"))
+    for window in windows(blocks):
+        reading.take(window)
+    return reading.result().events
 
 
 def verdicts(line: str) -> list[Taken | Refused]:
@@ -360,5 +368,6 @@ __all__ = [
     "of_line",
     "progress",
     "read",
+    "reports",
     "verdicts",
 ]

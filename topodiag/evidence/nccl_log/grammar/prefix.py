@@ -201,9 +201,7 @@ def _without_label(message: str) -> str:
 
 def front(label: str) -> tuple[str, float]:
     """Rank or label, and time of what stands before a head."""
-    ts = nan
-    for stamp in _TIME.finditer(label):
-        ts = seconds(stamp)
+    ts = stamp_of(label)
     for pattern in _RANKS:
         ranks = pattern.findall(label)
         if ranks:
@@ -212,6 +210,14 @@ def front(label: str) -> tuple[str, float]:
     if local:
         return str(local[-1]), ts
     return _TIME.sub("", label).strip(_NO_TIME)[:80], ts
+
+
+def stamp_of(label: str) -> float:
+    """The last time in what stands before a head; NaN where there is none."""
+    ts = nan
+    for stamp in _TIME.finditer(label):
+        ts = seconds(stamp)
+    return ts
 
 
 def seconds(stamp: re.Match[str]) -> float:

@@ -58,9 +58,10 @@ def holds_job_lines(data: bytes) -> bool:
     process, a fault of a device. An exception counts where a traceback, torch's rank or a fault stands with it, or
     where the text ends with it: logs name exceptions that their program caught, and go on."""
     seen = -1
-    traceback = _TRACEBACK.search(data) is not None or _ends_with_exception(data)
+    hits = telling().hits(data)
+    traceback = bool(hits) and (_holds_traceback(data) or _ends_with_exception(data))
     by_shell = b"Killed" in data and _is_told_by_shell(data)
-    for at, number in telling().hits(data):
+    for at, number in hits:
         end = at + len(_TELLING[number])
         if at < seen or (_TELLING[number] == _SOCKET and not data[end : end + 1].isupper()):
             continue
@@ -69,6 +70,10 @@ def holds_job_lines(data: bytes) -> bool:
         if _is_of_job(clean(data[begin : min(seen, begin + _MOST_LINE)]), traceback, by_shell):
             return True
     return False
+
+
+def _holds_traceback(data: bytes) -> bool:
+    return (b"Traceback" in data or b'File "' in data) and _TRACEBACK.search(data) is not None
 
 
 def _is_told_by_shell(data: bytes) -> bool:
