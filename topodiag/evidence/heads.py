@@ -12,7 +12,9 @@ from functools import cache
 from topodiag.evidence.signatures.literals import Finder, finder
 
 _GPUS = tuple(f"GPU{digit}" for digit in range(10))
-_MODES = tuple(f"{mode}{' ' * blanks}|" for mode in ("On", "Off", "N/A", "WDDM", "TCC", "MCDM") for blanks in range(1, 5))
+_MODES = tuple(
+    f"{mode}{' ' * blanks}|" for mode in ("On", "Off", "N/A", "WDDM", "TCC", "MCDM") for blanks in range(1, 5)
+)
 _CLASSES = ("controller", "bridge", "Bridge", "accelerators")
 _ABSENT = ("could not be found", "not found", "does not exist")
 

@@ -6,12 +6,13 @@ World ranks are those of the job's largest root communicator. Unknown integers a
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
+from topodiag.lazy import dataclass
 from topodiag.model.connections import Connections, Ints
 from topodiag.model.diagnostics import Diagnosis
 from topodiag.model.dimensions import Role

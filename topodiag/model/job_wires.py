@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from topodiag.lazy import dataclass
 
 if TYPE_CHECKING:
     from topodiag.model.job import Hca, Job, Process  # numpy is slow to load, and a run without a log needs none

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from topodiag.checks.interface import MAX_EVIDENCE
 from topodiag.checks.shared.words import hosts_word
+from topodiag.lazy import dataclass, regex
 from topodiag.model.connections import Connections, Ints, Mask, distinct, summed
 from topodiag.model.finding import Coverage, Finding, Severity
 from topodiag.model.job import Communicator, Event, Given, Hca, Job, Process
@@ -21,7 +21,7 @@ from topodiag.model.provenance import Origin
 NEAR = PathType.PXB
 """Farthest path below one PCIe switch hierarchy: where NCCL uses P2P and GPUDirect RDMA by default on any processor."""
 
-UNOPENED = re.compile(r"NET/IB ?: Unable to open device ([\w.\-]{1,64})")
+UNOPENED = regex(r"NET/IB ?: Unable to open device ([\w.\-]{1,64})")
 """ncclIbInitDevices, src/transport/net_ib.cc v2.4 to v2.28 (net_ib/init.cc from v2.29 on)."""
 
 MAX_CLIMB = 64

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from functools import cached_property
 
+from topodiag.lazy import dataclass
 from topodiag.model.inspector import InspectorCommunicator, InspectorMember, MadeOf
 from topodiag.model.job import Communicator, Job
 from topodiag.model.provenance import Origin

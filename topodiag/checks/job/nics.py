@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from typing import Never
@@ -31,6 +30,7 @@ from topodiag.checks.job.evidence import (
 from topodiag.checks.job.nics_of_others import FewerThanOthers, fewer_than_others
 from topodiag.checks.job.text import NET, ask_for, unconnected
 from topodiag.checks.shared.words import hosts_word
+from topodiag.lazy import regex
 from topodiag.model.connections import distinct
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Hca, Job
@@ -46,7 +46,7 @@ FAST_NVLINK_GBS = 200.0
 """NVLink of a GPU, A100 and later, that several NICs are built for."""
 
 
-PLUGIN_NICS = re.compile(r"\(found (\d{1,4}) nics\)")
+PLUGIN_NICS = regex(r"\(found (\d{1,4}) nics\)")
 """`NET/OFI Selected provider is efa, fabric is efa (found 32 nics)` of aws-ofi-nccl."""
 
 ANOTHER = "another node"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Never
@@ -20,6 +19,7 @@ from topodiag.checks.job.evidence import (
     world_ranks,
 )
 from topodiag.checks.job.text import NET, ask_for
+from topodiag.lazy import regex
 from topodiag.model.cpulist import parse_cpulist
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Job
@@ -28,14 +28,14 @@ from topodiag.model.nccl_versions import text_has
 from topodiag.model.provenance import Origin
 from topodiag.words.fold import fold_runs
 
-AFFINITY = re.compile(
+AFFINITY = regex(
     r"Affinity for GPU (\d{1,4}) is ([^()]{0,400}?)\.? ?(?:, ignoring\.? ?)?"
     r"\(GPU affinity = ([\d,\- ]{0,400}?) ?; CPU affinity = ([\d,\- ]{0,400}?)\)"
 )
 """`ncclTopoGetCpuAffinity: Affinity for GPU 3 is 0-1. (GPU affinity = 0-55 ; CPU affinity = 0-1).` (src/graph/topo.cc,
 2.28 and later); `is empty, ignoring.` where the two have no core in common."""
 
-SET_AFFINITY = re.compile(r"Setting affinity for GPU (\d{1,4}) to [\da-f,\-]{1,400}")
+SET_AFFINITY = regex(r"Setting affinity for GPU (\d{1,4}) to [\da-f,\-]{1,400}")
 """`Setting affinity for GPU 3 to ffff,00000000` (ncclTopoGetCpuAffinity, src/graph/topo.cc, to 2.27): the cores that
 process and GPU have in common, and no line where they have none."""
 

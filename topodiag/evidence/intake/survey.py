@@ -89,7 +89,9 @@ def survey(blocks: Iterable[bytes], name: str, seen: Looks) -> Looks:
 def _readers(blob: Blob, known: list[str], tries: Counter[str]) -> Iterator[str]:
     """The sources that read this block, of those that are not known yet."""
     text = blob.text
-    waiting = [kind for kind in possible(text.encode("utf-8", "replace")) if kind not in known and tries[kind] < MOST_TRIES]
+    waiting = [
+        kind for kind in possible(text.encode("utf-8", "replace")) if kind not in known and tries[kind] < MOST_TRIES
+    ]
     if SENTENCES not in known:
         waiting.append(SENTENCES)
     for kind in sorted(waiting):

@@ -9,21 +9,22 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cache
 from math import isfinite
 
 from topodiag.evidence.live.step_forms import Forms
 from topodiag.evidence.live.step_lines import (
+    WORDS,
     StepLine,
     cells_of,
     columns_of,
-    WORDS,
     timed_batches,
 )
 from topodiag.evidence.live.training_arguments import LOOKS as ARGUMENTS
 from topodiag.evidence.nccl_log.grammar.prefix import stamp_of
 from topodiag.evidence.signatures.literals import Finder, finder, lines_with
+from topodiag.lazy import dataclass, regex
 from topodiag.model.provenance import MAX_QUOTE, Origin
 from topodiag.model.steps import Step, StepSeries
 
@@ -39,22 +40,22 @@ _HEAD_REACH = 40
 """Lines below the head of a step which may hold its figures."""
 _MOST_HEAD = 1000
 """Characters of a row of a table."""
-_RANK = re.compile(
+_RANK = regex(
     r"^\s{0,8}([0-9]{1,5}):\s|\[rank([0-9]{1,6})\]|\[[0-9]{1,6},([0-9]{1,6})\]<std|\brank[\"' =:]{0,4}([0-9]{1,6})\b",
     re.IGNORECASE,
 )
-_RANK_BEHIND = re.compile(
+_RANK_BEHIND = regex(
     r"[|,;{(\[]\s{0,3}[\"']?rank[\"']?\s{0,2}[=:]?\s{0,2}([0-9]{1,6})\s{0,3}(?=[|,;})\]])", re.IGNORECASE
 )
 """Between two marks behind the step: `step 5 | rank 1 | loss ..`, `{"step": 5, "rank": 1, ..}`."""
-_HOST = re.compile(
+_HOST = regex(
     r"\s{0,6}(?!(?i:step|iter|epoch|batch|train|rank))(?=[A-Za-z0-9.-]{0,62}[0-9])([A-Za-z][A-Za-z0-9.-]{1,62}): "
 )
 """What pdsh and clush put before a line: names of nodes have a number."""
-_RANK_FILE = re.compile(r"rank[ _=-]?([0-9]{1,6})(?![0-9])", re.IGNORECASE)
+_RANK_FILE = regex(r"rank[ _=-]?([0-9]{1,6})(?![0-9])", re.IGNORECASE)
 _NEAR = 200
 """Characters behind a step within which its rank may stand."""
-_TRAINS = re.compile(r"loss|poch|train", re.IGNORECASE)
+_TRAINS = regex(r"loss|poch|train", re.IGNORECASE)
 """A bar alone may count anything; one of these words in the text says that something is trained."""
 _UNITS = ("s", "tokens/s", "samples/s", "TFLOP/s")
 """Units in the order in which they are preferred where a line has several."""

@@ -6,9 +6,8 @@ number of lines that hold a literal.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cache, lru_cache
 from itertools import groupby
 from math import isnan, nan
@@ -19,6 +18,7 @@ from topodiag.evidence.signatures.fields import typed
 from topodiag.evidence.signatures.literals import Finder, finder
 from topodiag.evidence.signatures.windows import Window, windows
 from topodiag.evidence.signatures.wrappers import Unwrapped, unwrap, without_clock
+from topodiag.lazy import dataclass, regex
 from topodiag.model.events import Event, Scope, Value
 from topodiag.model.progress import Progress
 from topodiag.model.provenance import MAX_QUOTE, Origin
@@ -32,7 +32,7 @@ MAX_TEXT = 300
 Place = tuple[int, str]
 """Number and text of a line."""
 OF_JOBS = frozenset({Scope.RANK, Scope.JOB, Scope.COMMUNICATOR})
-_SPACE = re.compile(r"\s+")
+_SPACE = regex(r"\s+")
 
 
 @dataclass(frozen=True, slots=True)

@@ -123,7 +123,7 @@ def lines_with(finder: Finder, data: bytes) -> Iterator[tuple[int, int, int, fro
     number, at = 1, 0
     while at < len(data):
         stop = data.rfind(b"\n", at, at + BLOCK) + 1 or min(at + BLOCK, len(data))
-        block, counted, end = data[at:stop], 0, -1
+        block, counted, begin, end = data[at:stop], 0, 0, -1
         found: set[int] = set()
         for place, literal in finder.hits(block.lower()):
             if place >= end:

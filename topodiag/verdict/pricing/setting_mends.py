@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 
 from topodiag.expect.settings import HCA
+from topodiag.lazy import regex
 from topodiag.model.finding import Finding
 from topodiag.nccl.topo.detect import HcaFilter
 from topodiag.verdict.pricing.edits import with_nets
@@ -13,7 +13,7 @@ from topodiag.verdict.pricing.ground import HostGround, Machine
 from topodiag.verdict.pricing.mend import CannotError, Mend
 from topodiag.verdict.pricing.network_mends import over_sockets
 
-_NAME = re.compile(r"NCCL_[A-Z0-9_]{2,48}")
+_NAME = regex(r"NCCL_[A-Z0-9_]{2,48}")
 _FILE = "NCCL_TOPO_FILE"
 
 

@@ -5,11 +5,11 @@ Wordings: nccl src/init.cc, src/transport/net_ib*, src/misc/param.cc, src/plugin
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from functools import lru_cache
 from sys import intern
 
+from topodiag.lazy import regex
 from topodiag.model.job import Given, Hca, Message, Process
 from topodiag.model.provenance import Origin
 
@@ -23,30 +23,30 @@ of each rank: they are not kept as messages."""
 GDR_OFF = "GPU Direct RDMA Disabled"
 """Of a device this is a verdict, and its line the evidence."""
 
-_VERSION = re.compile(r"(?:NCCL|RCCL) version\s*:?\s*(\S+)")
-_NUMBER = re.compile(r"(\d{1,12})")
-_HCA = re.compile(r"\[(\d{1,6})\]\s?([^\s:\[\]{}]+):(\d{1,6})?((?:/[A-Za-z0-9]+)+)?")
-_HCA_LONG = re.compile(
+_VERSION = regex(r"(?:NCCL|RCCL) version\s*:?\s*(\S+)")
+_NUMBER = regex(r"(\d{1,12})")
+_HCA = regex(r"\[(\d{1,6})\]\s?([^\s:\[\]{}]+):(\d{1,6})?((?:/[A-Za-z0-9]+)+)?")
+_HCA_LONG = regex(
     r"NET/IB\s?: \[(\d{1,6})\] ([^\s:]+):[^\s:]+:(\d{1,6})/(\S+) .*?speed=(\d{1,12})(?:.*?pciPath=(\S+))?"
 )
-_GDR_HCA = re.compile(r"GPU Direct RDMA (Enabled|Disabled) for HCA (\d{1,6}) '([^']*)'")
-_SETTING = re.compile(
+_GDR_HCA = regex(r"GPU Direct RDMA (Enabled|Disabled) for HCA (\d{1,6}) '([^']*)'")
+_SETTING = regex(
     r"(?:^|\s)((?:NCCL|RCCL|OFI_NCCL)_[A-Z0-9_]+) (?:set by environment to|set from environment to|set to) ?(.*)$"
 )
-_INVALID = re.compile(r"Invalid value (.*?) for (NCCL_[A-Z0-9_]+), using default (-?\d+)")
-_CONFIG = re.compile(r"Comm config (.+?) set to (.*)$")
-_BOOTSTRAP = re.compile(r"(?:Bootstrap ?: Using|^NET : Using interface) (?:\[0\])?(.+?)\s*$")
+_INVALID = regex(r"Invalid value (.*?) for (NCCL_[A-Z0-9_]+), using default (-?\d+)")
+_CONFIG = regex(r"Comm config (.+?) set to (.*)$")
+_BOOTSTRAP = regex(r"(?:Bootstrap ?: Using|^NET : Using interface) (?:\[0\])?(.+?)\s*$")
 _OWN = frozenset({"bootstrap", "hcas", "sockets", "ras"})
 """Kinds of lines with addresses of the process itself, as `Bootstrap: Using eth0:10.1.2.3<0>`."""
-_ADDRESS = re.compile(
+_ADDRESS = regex(
     r"(?:^|[ \]])(?:OOB )?[\w.@-]{1,64}:((?:\d{1,3}\.){3}\d{1,3}|[0-9a-f:]{2,39}(?:%[\w.-]{1,32})?)<\d{1,5}>"
     r"|RAS network listening socket at (\S{1,64})<\d{1,5}>"
 )
-_NETWORK = re.compile(r"Using (?:internal N|n)etwork (.{1,200})|^Assigned NET plugin (\S.{0,60}?) to comm")
-_PLUGIN = re.compile(r"(?:Loaded net plugin|Initialized NET plugin|Loaded external network plugin) (.+?)\s*$")
-_TUNER = re.compile(r"[Uu]sing (?:tuner plugin:? )?'?([^']+?)'?\s*$")
-_GIT = re.compile(r"NCCL git version (\S.{0,120}?)\s*$")
-_OFI = re.compile(r"aws-ofi-nccl\s+(?:v)?(\S+)")
+_NETWORK = regex(r"Using (?:internal N|n)etwork (.{1,200})|^Assigned NET plugin (\S.{0,60}?) to comm")
+_PLUGIN = regex(r"(?:Loaded net plugin|Initialized NET plugin|Loaded external network plugin) (.+?)\s*$")
+_TUNER = regex(r"[Uu]sing (?:tuner plugin:? )?'?([^']+?)'?\s*$")
+_GIT = regex(r"NCCL git version (\S.{0,120}?)\s*$")
+_OFI = regex(r"aws-ofi-nccl\s+(?:v)?(\S+)")
 _VERSIONED = {
     "version": ("nccl", _VERSION), "git version": ("git", _GIT), "driver": ("driver", _NUMBER),
     "net plugin": ("net plugin", _PLUGIN), "tuner": ("tuner plugin", _TUNER), "ofi": ("ofi", _OFI),
