@@ -33,7 +33,8 @@ from topodiag.evidence.nccl_tests.read import WITHOUT_MPI
 from topodiag.expect.expect import Expected, expected
 from topodiag.expect.fit import fit_run
 from topodiag.expect.hypotheses import explain
-from topodiag.expect.verdict import is_severe, verdict_of
+from topodiag.expect.setting_prices import setting_prices
+from topodiag.expect.verdict import LOW, is_severe, verdict_of
 from topodiag.hardware.amd import amd_system_by_name
 from topodiag.model.bench import Benchmark, BenchRun
 from topodiag.model.case import Case
@@ -94,7 +95,10 @@ def judged_runs(given: Given, options: BenchOptions | None = None, beside: Machi
     made = [replace(each, gate=gate_of(each, of_runs)) for each in made]
     outcomes = (*of_runs, *logged)
     return Result(
-        inputs=tuple(_input(file) for file in given.files),
+        inputs=(
+            *(_input(file) for file in given.files),
+            *(Input(name, "job script", records=len(settings)) for name, settings in given.scripts),
+        ),
         nodes=(),
         outcomes=outcomes,
         findings=arranged(fold(outcomes), Case(jobs=tuple(job for file in given.files for job in file.jobs))),
@@ -129,6 +133,7 @@ def _judged(  # noqa: PLR0917 - a run, and all that is known beside it
         severe=is_severe(found, shown=bool(explained.causes) and explained.causes[0].shown),
         found=known.findings if run.errors else (),
         ruled_out=explained.ruled_out,
+        settings=setting_prices(run, made, explained.causes) if found.word == LOW else (),
     )
 
 

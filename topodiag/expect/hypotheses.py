@@ -106,6 +106,8 @@ class _Weighed:
     evidence: tuple[str, ...]
     shown: bool
     check: str
+    settings: tuple[str, ...]
+    in_part: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,6 +247,8 @@ def _ranked(weighed: list[_Weighed]) -> tuple[Hypothesis, ...]:
             each.cause.confirm,
             each.check,
             each.shown,
+            each.settings,
+            each.in_part,
         )
         for each in weighed[:MOST]
         if each.weight / total >= LEAST
@@ -282,7 +286,8 @@ def _weigh(case: _Case, cause: Cause, predicted: float) -> _Weighed:
     if low < high:
         reach = f"up to {in_gbs(high)}" if isfinite(high) else "below the expectation"
         evidence = [f"would explain any figure {reach}; measured {case.measured:.1f}"]
-    if shown and off > 3 * SPREAD:
+    in_part = shown and off > 3 * SPREAD
+    if in_part:
         evidence.append("explains a part: something else costs the rest")
     for each in speaking:
         if shown and each.indirect and each.weight < 1:
@@ -291,7 +296,8 @@ def _weigh(case: _Case, cause: Cause, predicted: float) -> _Weighed:
         evidence.append(each.words)
     found = max((each for each in speaking if each.check), key=lambda each: each.rank, default=None)
     check = found.check if found is not None else next(iter(cause.checks), "")
-    return _Weighed(cause, predicted, weight, tuple(evidence), shown, check)
+    given = tuple(each.setting for each in speaking if each.setting)
+    return _Weighed(cause, predicted, weight, tuple(evidence), shown, check, given, in_part)
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,6 +311,7 @@ class _Speaks:
     """A sign in the numbers, no sight of the fault."""
     check: str = ""
     severity: int = 0
+    setting: str = ""
 
     @property
     def rank(self) -> tuple[int, bool]:
@@ -316,7 +323,7 @@ def _settings(case: _Case, cause: Cause) -> Iterator[_Speaks]:
     given = case.setup.costly if case.setup is not None else case.run.env
     for name, value in given.items():
         if name in cause.settings and (case.setup is not None or is_costly(name, value)):
-            yield _Speaks(FOR, f"for: {name}={value} is set", shown=True)
+            yield _Speaks(FOR, f"for: {name}={value} is set", shown=True, setting=name)
     if case.setup is None:
         return
     if case.setup.network and case.setup.network in cause.networks:

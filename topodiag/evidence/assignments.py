@@ -1,0 +1,53 @@
+r"""Variables that a command, a shell's trace or a job's description sets, as one line writes them.
+
+    mpirun -np 16 -x NCCL_PROTO=LL ./all_reduce_perf       Open MPI
+    mpiexec -genv NCCL_IB_DISABLE 1 ./train                 MPICH, Intel MPI
+    + export NCCL_P2P_DISABLE=1                             a script, and its trace
+    srun --export=ALL,NCCL_NET=Socket,NCCL_DEBUG=INFO       Slurm
+    docker run -e NCCL_IB_HCA=mlx5_0,mlx5_1 image           a container
+    unset NCCL_PROTO
+    setenv NCCL_ALGO Ring                                   csh
+    os.environ["NCCL_SHM_DISABLE"] = "1"                    Python
+      NCCL_SOCKET_IFNAME: eth0                              YAML
+    - name: NCCL_NET                                        Kubernetes, in two lines
+      value: "Socket"
+
+A line that prints what is set (`echo $NCCL_NET`) and a comment set nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+_NAME = r"(?:NCCL|RCCL|UCX|FI)_[A-Z0-9_]{1,80}"
+_VALUE = rf"\"([^\"\n]{{0,300}})\"|'([^'\n]{{0,300}})'|([^\s\"'\\;|&)]{{1,300}}?)(?=,{_NAME}=|[\s\"'\\;|&)]|$)"
+_ASSIGNED = re.compile(rf"(?<![\w$])({_NAME})(?:=|[\"']\](?=\s{{0,4}}=)\s{{0,4}}=\s{{0,4}})(?:{_VALUE})")
+_SPACED = re.compile(rf"(?:-genv|-env|-x|\bsetenv)\s{{1,4}}({_NAME})\s{{1,4}}(?:\"([^\"\n]{{0,300}})\"|([^\s\"'-]\S{{0,300}}))")
+_YAML = re.compile(rf"\s{{0,40}}(?:- )?[\"']?({_NAME})[\"']?\s{{0,4}}:\s{{1,8}}[\"']?([^\"'\n#,]{{1,300}}?)[\"']?,?\s{{0,8}}(?:#.{{0,200}})?$")
+_NAMED = re.compile(rf"\s{{0,40}}(?:- )?[\"']?name[\"']?\s{{0,4}}:\s{{0,8}}[\"']?({_NAME})[\"']?,?\s{{0,8}}$")
+_ITS_VALUE = re.compile(r"\s{0,40}[\"']?value[\"']?\s{0,4}:\s{0,8}[\"']?([^\"'\n#]{1,300}?)[\"']?,?\s{0,8}(?:#.{0,200})?$")
+_UNSET = re.compile(rf"\bunset((?:\s{{1,4}}{_NAME}){{1,20}})|\bunsetenv\s{{1,4}}({_NAME})")
+_COMMENT = re.compile(r"\s{0,40}(?:#(?!SBATCH|PBS|BSUB|\$)|//)")
+
+
+def assigned(line: str, above: str = "") -> Iterator[tuple[str, str]]:
+    """Names and values that a line sets, "" for one that it unsets. `above` is the line before it, which may hold the
+    name alone."""
+    if "CCL_" not in line and "UCX_" not in line and "FI_" not in line:
+        named = _NAMED.match(above) if "value" in line and "_" in above else None
+        its = _ITS_VALUE.match(line) if named is not None else None
+        if named is not None and its is not None:
+            yield named[1], its[1]
+        return
+    if _COMMENT.match(line):
+        return
+    for found in _UNSET.finditer(line):
+        yield from ((name, "") for name in (found[1] or found[2]).split())
+    for found in (*_ASSIGNED.finditer(line), *_SPACED.finditer(line)):
+        yield found[1], next((value for value in found.groups()[1:] if value), "")
+    if (entry := _YAML.match(line)) is not None:
+        yield entry[1], entry[2].strip()
+
+
+__all__ = ["assigned"]
