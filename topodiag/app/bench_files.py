@@ -122,12 +122,7 @@ def _with_scripts(given: Given) -> Given:
     for _, settings in given.scripts:
         for name, (value, _) in settings.items():
             values.setdefault(name, set()).add(value)
-    agreed = {
-        name: each
-        for _, settings in given.scripts
-        for name, each in settings.items()
-        if len(values[name]) == 1
-    }
+    agreed = {name: each for _, settings in given.scripts for name, each in settings.items() if len(values[name]) == 1}
     if not agreed:
         return given
     env, commands = ({name: each[place] for name, each in agreed.items()} for place in (0, 1))
@@ -136,9 +131,7 @@ def _with_scripts(given: Given) -> Given:
         own = {name: line for name, line in commands.items() if name not in run.env}
         return replace(run, env={**env, **run.env}, commands={**own, **run.commands})
 
-    files = [
-        replace(file, read=replace(file.read, runs=tuple(map(beside, file.read.runs)))) for file in given.files
-    ]
+    files = [replace(file, read=replace(file.read, runs=tuple(map(beside, file.read.runs)))) for file in given.files]
     return replace(given, files=files)
 
 

@@ -9,7 +9,7 @@ certain.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import exp, isfinite, log
 
@@ -17,6 +17,7 @@ from topodiag.expect.calibration import Calibration, Factor, calibration
 from topodiag.expect.expect import Expected
 from topodiag.expect.hypothesis_causes import SOCKET_GBS, Cause, causes_of, wire_causes
 from topodiag.expect.misread import misread
+from topodiag.expect.other_runs import Judged, refuted
 from topodiag.expect.rates import Rates, reached_on
 from topodiag.expect.settings import is_costly
 from topodiag.expect.setup import NoSetupError, Setup
@@ -139,9 +140,10 @@ def explain(
     fit: Fit | None = None,
     known: Evidence | None = None,
     fitted: Calibration | None = None,
+    others: Sequence[Judged] = (),
 ) -> Explained:
-    """The causes that would explain a low or impossible verdict, likeliest first; none for any other verdict. Never
-    raises for the content of a run."""
+    """The causes that would explain a low or impossible verdict, likeliest first; none for any other verdict. `others`
+    are runs on the same nodes. Never raises for the content of a run."""
     ground = made.setup or made.wires
     if ground is None or made.rates is None or not verdict.measured_gbs or not verdict.expected_gbs:
         return Explained()
@@ -166,6 +168,8 @@ def explain(
     for candidate in _causes(made, case):
         cause = candidate
         why = _excluded(case, cause)
+        supposed = not cause.shown and not any(each.shown for each in _speaking(case, cause))
+        why = why or (refuted(cause, others) if supposed else "")
         if why:
             ruled.append(f"{cause.words}: {why}")
             continue
@@ -276,7 +280,7 @@ def _weigh(case: _Case, cause: Cause, predicted: float) -> _Weighed:
         weight *= WIDE if cause.span else PARTLY_WIDE  # it would have explained many other figures as well
         predicted = min(max(case.measured, low), high)
     off = abs(log(case.measured / min(max(case.measured, low), high)))
-    speaking = [*_settings(case, cause), *_checked(case, cause), *_floor(case, cause)]
+    speaking = _speaking(case, cause)
     shown = bool(cause.shown) or any(each.shown for each in speaking)
     fits = exp(-0.5 * (off / SPREAD) ** 2)
     # A fault that is there and leaves more than was measured is part of the cause at least.
@@ -298,6 +302,10 @@ def _weigh(case: _Case, cause: Cause, predicted: float) -> _Weighed:
     check = found.check if found is not None else next(iter(cause.checks), "")
     given = tuple(each.setting for each in speaking if each.setting)
     return _Weighed(cause, predicted, weight, tuple(evidence), shown, check, given, in_part)
+
+
+def _speaking(case: _Case, cause: Cause) -> list[_Speaks]:
+    return [*_settings(case, cause), *_checked(case, cause), *_floor(case, cause)]
 
 
 @dataclass(frozen=True, slots=True)
