@@ -92,7 +92,7 @@ def open_case(paths: Sequence[str], live: Callable[[Case], Case] = _as_it_is, *,
     case = _with_joined(case, intake)
     if runs is not None:
         case = replace(case, runs=runs.runs, jobs=(*case.jobs, *runs.jobs))
-    taken = {item.path for item in case.inputs} | ({file.path for file in runs.files} if runs is not None else set())
+    taken = {item.path for item in case.inputs} | (runs.paths if runs is not None else set())
     aside = [each for each in intake.beside(*JUDGED, *JOINED) if each.path not in taken]
     case = _with(case, Case(not_observed=tuple(NotObserved(PART, note) for note in folded(aside))))
     return Opened(_related(live(_with_one_node_each(case))), runs)
@@ -142,10 +142,11 @@ def _runs(intake: Intake, tables: Sequence[Piece], case: Case, *, needed: bool) 
     """The runs of the tables. Tables that cannot be read cost themselves, unless they are `needed`: then InputError."""
     if not tables:
         return None, case
-    from topodiag.app.bench_files import read_runs  # noqa: PLC0415 - numpy, which only runs need
+    from topodiag.app.bench_files import SCRIPTS, read_runs  # noqa: PLC0415 - numpy, which only runs need
 
     try:
-        return read_runs(only(intake, tables)), case
+        scripts = [each for each in intake.of(*SCRIPTS) if each.path != STDIN and each not in tables]
+        return read_runs(only(intake, [*tables, *scripts])), case
     except InputError as error:
         if needed:
             raise
