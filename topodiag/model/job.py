@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from topodiag.model.connections import Connections, Ints
+from topodiag.model.devices import ports_of
 from topodiag.model.diagnostics import Diagnosis
 from topodiag.model.dimensions import Role
 from topodiag.model.finding import Confidence
@@ -74,10 +75,11 @@ class Process:
 
     `versions` by component: `nccl`, `driver` (CUDA driver API, as 12040), `net plugin`, `tuner plugin`, `ofi`, `rccl`.
     `network` is what NCCL uses between nodes: `IB`, `Socket`, `AWS Libfabric`, ...; "" when not said.
-    `bootstrap` is the interface and address: `eth0:10.1.2.3<0>`. `addresses` are those of its node that it printed.
-    `messages` are lines that checks
-    read, without those that tell of one device, which `hcas` have. `system` and `graphs` are what it printed of its
-    node where the log does not say for which communicator. `opening` is what it printed last of a call that makes a
+    `hcas` are the ports that it lists, `vnics` the virtual NICs that it makes of them, under the names of their ports
+    joined by `+`. `bootstrap` is the interface and address: `eth0:10.1.2.3<0>`. `addresses` are those of its node that
+    it printed. `messages` are lines that checks read, without those that tell of one device. `system` and `graphs` are
+    what it printed of its node where the log does not say for which communicator. `opening` is what it printed last of
+    a call that makes a
     communicator, where none began after it: it waits in that call for others, or left it without one.
     """
 
@@ -86,6 +88,7 @@ class Process:
     versions: Mapping[str, str] = field(default_factory=dict)
     network: str = ""
     hcas: tuple[Hca, ...] = ()
+    vnics: tuple[Hca, ...] = ()
     bootstrap: str = ""
     settings: Mapping[str, Given] = field(default_factory=dict)
     messages: tuple[Message, ...] = ()
@@ -94,6 +97,13 @@ class Process:
     graphs: tuple[Graph, ...] = ()
     addresses: tuple[str, ...] = ()
     opening: Message | None = None
+
+    @property
+    def nics(self) -> dict[int, Hca]:
+        """The network devices by their number in connections: virtual NICs, and the ports that are part of none."""
+        joined = {port for nic in self.vnics for port in ports_of(nic.name)}
+        alone = {hca.index: hca for hca in self.hcas if hca.name not in joined}
+        return alone | {nic.index: nic for nic in self.vnics}
 
     def said(self, kind: str) -> tuple[Message, ...]:
         return tuple(message for message in self.messages if message.kind == kind)

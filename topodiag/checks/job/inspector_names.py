@@ -90,5 +90,5 @@ class Names:
         for batch in conns.batches():
             mine = (batch.world == rank) & (batch.net_dev >= 0) & (batch.direction == 1) & (batch.proxy < 0)
             used |= {int(device) for device in batch.net_dev[mine]}
-        names = {hca.index: hca.name for hca in process.hcas}
-        return tuple(names[device] for device in sorted(used) if device in names)
+        names = process.nics
+        return tuple(names[device].name for device in sorted(used & names.keys()))

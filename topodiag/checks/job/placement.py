@@ -279,7 +279,7 @@ class PeersOnOtherRails(JobCheck[CrossedRails]):
         if not several:
             return self.not_applicable(judged, "no data-parallel group spans nodes")
         gpus = max(Counter(rank.host for rank in judged.ranks).values(), default=0)
-        nics = max((len(process.hcas) for process in judged.processes), default=0)
+        nics = max((len(process.nics) for process in judged.processes), default=0)
         if not nics:
             return self.unknown(judged, f"which NICs the nodes have was not logged: {ask_for(judged, 'NET')}")
         if nics < gpus or gpus < 2:

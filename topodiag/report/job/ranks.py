@@ -29,7 +29,7 @@ def nics_by_rank(job: Job) -> dict[int, tuple[str, ...]]:
     made = {}
     for rank in job.ranks:
         process = job.process_of(rank)
-        names = {hca.index: hca.name for hca in process.hcas} if process else {}
+        names = {number: nic.name for number, nic in process.nics.items()} if process else {}
         made[rank.rank] = tuple(names.get(dev, f"NET {dev}") for dev in sorted(found.get(rank.rank, ())))
     return made
 

@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 from sys import intern
 
+from topodiag.model.devices import ports_of
 from topodiag.model.job import Given, Hca, Message, Process
 from topodiag.model.provenance import Origin
 
 Text = tuple[str, str, Origin | None, int]
 """Kind, text, place, count."""
 
-OF_DEVICES = frozenset({"hca", "gdr hca"})
+OF_DEVICES = frozenset({"hca", "gdr hca", "virtual nic"})
 """Kinds that tell more of the devices in a list, whose place stands for theirs. A large job has a line for each device
 of each rank: they are not kept as messages."""
 
@@ -26,10 +28,12 @@ GDR_OFF = "GPU Direct RDMA Disabled"
 _VERSION = re.compile(r"(?:NCCL|RCCL) version\s*:?\s*(\S+)")
 _NUMBER = re.compile(r"(\d{1,12})")
 _HCA = re.compile(r"\[(\d{1,6})\]\s?([^\s:\[\]{}]+):(\d{1,6})?((?:/[A-Za-z0-9]+)+)?")
+_JOINED = re.compile(r"\[(\d{1,6})\]=\{([^{}]{1,600})\}")
 _HCA_LONG = re.compile(
     r"NET/IB\s?: \[(\d{1,6})\] ([^\s:]+):[^\s:]+:(\d{1,6})/(\S+) .*?speed=(\d{1,12})(?:.*?pciPath=(\S+))?"
 )
 _GDR_HCA = re.compile(r"GPU Direct RDMA (Enabled|Disabled) for HCA (\d{1,6}) '([^']*)'")
+_VIRTUAL = re.compile(r"Made virtual device \[(\d{1,6})\] name=(\S+) speed=(\d{1,12})")
 _SETTING = re.compile(
     r"(?:^|\s)((?:NCCL|RCCL|OFI_NCCL)_[A-Z0-9_]+) (?:set by environment to|set from environment to|set to) ?(.*)$"
 )
@@ -73,9 +77,10 @@ def process_of(host: str, pid: int, texts: Sequence[Text]) -> Process:
             settings.setdefault(given.name, given)
     if not network and {kind for kind, *_ in texts} >= {"no hca", "sockets"}:
         network = "Socket"  # NCCL lists interfaces for data only when it found no RDMA device
+    ports, virtual = _devices(texts)
     messages = tuple(Message(*each) for each in texts if each[0] not in OF_DEVICES)
     return Process(
-        host, pid, versions, network, _devices(texts), bootstrap, settings, messages, texts[0][2] if texts else None,
+        host, pid, versions, network, ports, virtual, bootstrap, settings, messages, texts[0][2] if texts else None,
         addresses=tuple(addresses),
     )  # fmt: skip
 
@@ -94,32 +99,52 @@ def network_named(text: str) -> str:
     return (found[1] or found[2]).partition(" [repeated ")[0].strip() if found is not None else ""
 
 
-def _devices(texts: Sequence[Text]) -> tuple[Hca, ...]:
-    """The RDMA devices of the first list, with what other lines say of each."""
-    listed: tuple[Hca, ...] = ()
-    listed_at: Origin | None = None
+def _devices(texts: Sequence[Text]) -> tuple[tuple[Hca, ...], tuple[Hca, ...]]:
+    """The RDMA ports of the first list with what other lines say of each, and the virtual NICs made of them."""
+    listed: tuple[Hca, ...] | None = () if any(kind == "no hca" for kind, *_ in texts) else None
     details: dict[str, tuple[int | None, str]] = {}
-    gdr: dict[str, Hca] = {}
+    numbered: dict[tuple[int, str], Hca] = {}
     for kind, text, origin, _ in texts:
-        if kind == "hcas" and listed_at is None:
-            listed, listed_at = _hcas(text), origin
-        elif kind == "hca":
-            named = _hca(text)
-            if named is not None:
-                details[named[0]] = named[1:]
-        elif kind == "gdr hca":
-            found = _GDR_HCA.search(text)
-            if found is not None and not text.startswith("NET/Socket"):
-                on = found[1] == "Enabled"
-                gdr[found[3]] = Hca(int(found[2]), found[3], gdr=on, origin=origin, gdr_origin=None if on else origin)
-    if listed_at is None and not any(kind == "no hca" for kind, *_ in texts):
-        return tuple(gdr.values())  # an excerpt without the list: what is said of each device stands for it
+        if kind == "hcas" and not listed:
+            listed = tuple(replace(each, origin=origin) for each in _hcas(text))
+            numbered |= {(each.index, each.name): replace(each, origin=origin) for each in _joined(text)}
+        elif kind == "hca" and (named := _hca(text)) is not None:
+            details[named[0]] = named[1:]
+        elif kind == "virtual nic" and (found := _VIRTUAL.search(text)) is not None:
+            nic = Hca(int(found[1]), found[2], speed_mbps=int(found[3]), origin=origin)
+            numbered.setdefault((nic.index, nic.name), nic)
+        elif kind == "gdr hca" and (found := _GDR_HCA.search(text)) is not None and not text.startswith("NET/Socket"):
+            on = found[1] == "Enabled"
+            nic = numbered.get((int(found[2]), found[3])) or Hca(int(found[2]), found[3], origin=origin)
+            numbered[nic.index, nic.name] = replace(nic, gdr=on, gdr_origin=None if on else origin)
+    nics = sorted(numbered.values(), key=lambda nic: (-len(ports_of(nic.name)), nic.index))
+    gdr = {port: nic for nic in nics if nic.gdr is not None for port in ports_of(nic.name)}
+    if listed is None:  # an excerpt without the list: what is said of each device stands for it
+        ports = tuple(nic if nic.name == port else replace(nic, index=-1, name=port) for port, nic in gdr.items())
+        return ports, _virtual(ports, nics)
     none = Hca(-1, "")
-    return tuple(
+    ports = tuple(
         Hca(each.index, each.name, each.port, each.link_layer, *details.get(each.name, (None, "")),
-            gdr.get(each.name, none).gdr, listed_at, gdr.get(each.name, none).gdr_origin)
+            gdr.get(each.name, none).gdr, each.origin, gdr.get(each.name, none).gdr_origin)
         for each in listed
     )  # fmt: skip
+    return ports, _virtual(ports, nics)
+
+
+def _virtual(ports: Sequence[Hca], nics: Sequence[Hca]) -> tuple[Hca, ...]:
+    """The devices in use that are not ports under their own numbers. NCCL lists each port first, and then the virtual
+    NIC that it is part of under a higher number; 2.24 to 2.26 also one of a single port (src/graph/topo.cc)."""
+    used: dict[str, Hca] = {}
+    for nic in sorted(nics, key=lambda nic: (len(ports_of(nic.name)), nic.index)):
+        used |= dict.fromkeys(ports_of(nic.name), nic)
+    listed = {(port.index, port.name) for port in ports}
+    made = []
+    for nic in dict.fromkeys(nic for nic in used.values() if (nic.index, nic.name) not in listed):
+        own = [port for port in ports if port.name in ports_of(nic.name)]
+        speeds = [port.speed_mbps for port in own if port.speed_mbps is not None]
+        speed = nic.speed_mbps or (sum(speeds) if speeds and len(speeds) == len(own) else None)
+        made.append(replace(own[0] if own else nic, index=nic.index, name=nic.name, speed_mbps=speed))
+    return tuple(made)
 
 
 @lru_cache(maxsize=65536)
@@ -186,9 +211,17 @@ def _setting(text: str) -> tuple[str, str, str] | None:
 
 @lru_cache(maxsize=4096)
 def _hcas(text: str) -> tuple[Hca, ...]:
-    """`[0]mlx5_0:1/IB [1]mlx5_1:1/RoCE [RO]; OOB ib0:10.0.0.1<0>`, with merged `[0]={[0] mlx5_0:1/IB, ..}` as it is."""
+    """`[0]mlx5_0:1/IB [1]mlx5_1:1/RoCE [RO]; OOB ib0:10.0.0.1<0>`, the ports of merged `[0]={[0] mlx5_0:1/IB, ..}`."""
     made = []
     for found in _HCA.finditer(text.partition("; OOB")[0].partition(" ;")[0]):
         layer = (found[4] or "").strip("/")
         made.append(Hca(int(found[1]), found[2], int(found[3] or 1), layer))
     return tuple(made)
+
+
+@lru_cache(maxsize=4096)
+def _joined(text: str) -> tuple[Hca, ...]:
+    """The virtual NICs of a list up to 2.23, which has the ports of one adapter in braces."""
+    return tuple(
+        Hca(int(found[1]), "+".join(port.name for port in _hcas(found[2]))) for found in _JOINED.finditer(text)
+    )
