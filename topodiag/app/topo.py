@@ -21,6 +21,7 @@ from topodiag.model.case import Case
 from topodiag.model.devices import Gpu, Nic
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Input, Outcome, Status
+from topodiag.model.nccl_features import Feature, has
 from topodiag.model.nccl_tree import Element, NcclFile
 from topodiag.model.nccl_versions import DEFAULT_VERSION, assumption, minor_of
 from topodiag.model.node import Node
@@ -28,7 +29,7 @@ from topodiag.model.provenance import NotObserved
 from topodiag.model.result import Result
 from topodiag.nccl.prediction import Prediction
 from topodiag.nccl.topo import changes as edits
-from topodiag.nccl.topo.changes import Change, ChangeError, apply
+from topodiag.nccl.topo.changes import Change, ChangeError, apply, by_hca_list
 from topodiag.nccl.topo.compare import Difference, compare
 from topodiag.nccl.topo.detect import Detected, LackingError, tree_of
 from topodiag.nccl.topo.devices_added import UnfitSystemError, bare_gpus, with_devices
@@ -235,10 +236,16 @@ def predict_topology(
     ranks = count_gpus(topology.tree) * nodes
     if ranks > MOST_RANKS:
         raise InputError(topology.name, f"on {nodes} nodes makes {ranks} ranks", hint=f"at most {MOST_RANKS} ranks")
-    node = _with_tree(topology.node, topology.tree, topology.name)
     settings = topology.env | dict(env or {})
-    asked = tuple(sizes) or SIZES
-    return predict(node, nodes=nodes, version=version, env=settings, sizes=asked, explain=explain)
+    tree, asked = topology.tree, tuple(sizes) or SIZES
+    ports = settings.get("NCCL_IB_HCA", "")
+    listed = by_hca_list(tree, ports, rails=has(minor_of(version), Feature.RAILS_AND_PLANES)) if ports else tree
+    node = _with_tree(topology.node, listed or tree, topology.name)
+    made = predict(node, nodes=nodes, version=version, env=settings, sizes=asked, explain=explain)
+    if listed is not None:
+        return made
+    sentence = f"NCCL_IB_HCA={ports} is not followed: it takes none of the NICs of {topology.name}"
+    return replace(made, not_followed=(*made.not_followed, sentence))
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,7 @@ class Feature(Enum):
     GIN_NETS = 29, "topo.cc: net elements say by net= and gin= whose they are"
     RMA_NETS = 30, "topo.cc: net elements may be of RMA too"
     RAILS_AND_PLANES = 30, "search.cc: NETs of one rail or plane belong together"
+    RAILS_OF_ADAPTERS = 32, "net_ib/init.cc: NCCL_IB_RAIL_POLICY gives ports of ConnectX-9 rails and planes"
     MLOPART = 30, "topo.cc: a GPU may be two partitions"
 
     # From the file to the graph: src/graph/xml.cc, topo.cc, topo.h

@@ -64,7 +64,8 @@ class Settings:
 _NOT_FOLLOWED = {
     "NCCL_SYM_KERNEL": "symmetric kernels", "NCCL_SYM_CTAS": "symmetric kernels",
     "NCCL_CTA_POLICY": "collectives by copy engines", "NCCL_HIER_CE_COLL_AG_RAIL_RING_ENABLE": "hierarchical copies",
-    "NCCL_IB_RAIL_POLICY": "rails that NCCL gives ConnectX-9", "NCCL_IB_DATA_DIRECT": "Data Direct functions of NICs",
+    "NCCL_IB_RAIL_POLICY": "rails that NCCL gives ConnectX-9", "NCCL_IB_SORT_MERGE_NICS": "the order of merged ports",
+    "NCCL_IB_DATA_DIRECT": "Data Direct functions of NICs",
 }  # fmt: skip
 """Settings of what is not modelled here, with what it is (docs/topo.md lists all)."""
 

@@ -13,8 +13,11 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import lru_cache
 
+from topodiag.model.devices import ports_of
 from topodiag.model.nccl_tree import Element
+from topodiag.nccl.numbers import c_int
 from topodiag.nccl.topo.detect import GT_PER_S, link_speed
+from topodiag.nccl.topo.hca_list import HcaFilter
 from topodiag.words.fold import plural
 from topodiag.words.units import in_gbps
 
@@ -310,3 +313,25 @@ def _rate(tree: Element, name: str, mbps: int) -> Element:
         return with_values(element, {"speed": str(mbps)}) if named else element
 
     return edited(tree, edit)
+
+
+def by_hca_list(tree: Element, text: str, *, rails: bool) -> Element | None:
+    """The tree with the ports that an NCCL_IB_HCA leaves; `rails`: on the rails and planes that it names. None where it
+    leaves none of the tree's: it is of another machine, or NCCL finds no RDMA device."""
+    wanted = HcaFilter(text)
+    seen = taken = 0
+
+    def edit(element: Element) -> Element | None:
+        nonlocal seen, taken
+        port = c_int(element.get("port") or "1")
+        if element.tag == "net" and port > 0:  # sockets have none, and no such list
+            names = [name for name in ports_of(element.get("name") or "") if wanted.takes(name, port)]
+            seen, taken = seen + 1, taken + len(names)
+            if not names:
+                return None
+            return with_values(element, wanted.place(names[0], port) if rails else {})
+        empty = element.tag in ("nic", "pci") and not element.children
+        return None if empty else element
+
+    made = edited(tree, edit)
+    return made if taken or not seen else None

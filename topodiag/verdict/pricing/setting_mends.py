@@ -8,7 +8,7 @@ from dataclasses import replace
 from topodiag.expect.settings import HCA
 from topodiag.model.devices import ports_of
 from topodiag.model.finding import Finding
-from topodiag.nccl.topo.detect import HcaFilter
+from topodiag.nccl.topo.hca_list import HcaFilter
 from topodiag.verdict.pricing.edits import with_less
 from topodiag.verdict.pricing.ground import HostGround, Machine
 from topodiag.verdict.pricing.mend import CannotError, Mend

@@ -62,6 +62,15 @@ def test_ports_stay_listed_and_carry_what_is_said_of_their_virtual_nic() -> None
     assert [(hca.name, hca.gdr) for hca in alone.hcas] == [("mlx5_0", False), ("mlx5_1", False)]
 
 
+def test_rails_and_planes_of_a_list_are_no_part_of_the_link_layer() -> None:
+    made = process(
+        "NET/IB : Using [0]mlx5_0:1:0:1/RoCE [1]mlx5_1:1::2/IB [2]mlx5_2:1:3/RoCE [RO]; OOB eno1:10.0.0.1<0>"
+    )
+    assert [(hca.name, hca.port, hca.link_layer) for hca in made.hcas] == [
+        ("mlx5_0", 1, "RoCE"), ("mlx5_1", 1, "IB"), ("mlx5_2", 1, "RoCE"),
+    ]  # fmt: skip
+
+
 def test_a_virtual_nic_is_as_fast_as_its_ports_together() -> None:
     named = process(LIST, MADE.format(3, "mlx5_0+mlx5_1", 400000, 2))
     assert [(nic.speed_mbps, nic.link_layer) for nic in named.vnics] == [(400000, "RoCE")]

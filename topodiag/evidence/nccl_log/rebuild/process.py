@@ -27,7 +27,8 @@ GDR_OFF = "GPU Direct RDMA Disabled"
 
 _VERSION = re.compile(r"(?:NCCL|RCCL) version\s*:?\s*(\S+)")
 _NUMBER = re.compile(r"(\d{1,12})")
-_HCA = re.compile(r"\[(\d{1,6})\]\s?([^\s:\[\]{}]+):(\d{1,6})?((?:/[A-Za-z0-9]+)+)?")
+_HCA = re.compile(r"\[(\d{1,6})\]\s?([^\s:\[\]{}]+):(\d{1,6})?(?::-?\d{0,6}){0,2}((?:/[A-Za-z0-9]+)+)?")
+"""Behind the port rail and plane, where NCCL_IB_HCA gives them: `[0]mlx5_0:1:0:1/IB` (2.30 and later)."""
 _JOINED = re.compile(r"\[(\d{1,6})\]=\{([^{}]{1,600})\}")
 _HCA_LONG = re.compile(
     r"NET/IB\s?: \[(\d{1,6})\] ([^\s:]+):[^\s:]+:(\d{1,6})/(\S+) .*?speed=(\d{1,12})(?:.*?pciPath=(\S+))?"
