@@ -33,6 +33,7 @@ from topodiag.nccl.topo.changes import Change, ChangeError, apply, by_hca_list
 from topodiag.nccl.topo.compare import Difference, compare
 from topodiag.nccl.topo.detect import Detected, LackingError, tree_of
 from topodiag.nccl.topo.devices_added import UnfitSystemError, bare_gpus, with_devices
+from topodiag.nccl.topo.infer_instance import instance_of_file
 from topodiag.nccl.topo.merge import loaded
 from topodiag.nccl.topo.names import device_names
 from topodiag.verdict.order import arranged
@@ -81,11 +82,14 @@ def result_of(*topologies: Topology) -> Result:
     )
 
 
-def open_topology(path: str, env: Mapping[str, str] | None = None, system: str | None = None) -> Topology:
+def open_topology(
+    path: str, env: Mapping[str, str] | None = None, system: str | None = None, *, complete: bool = True
+) -> Topology:
     """A topology file, a bundle, `lstopo` XML, pasted tool output, `fixture:NAME`, or `-`. Raises InputError.
 
     `env` adds to the settings that the node carries; those that choose NICs matter to a node without a file. `system`
-    names the machine of a file that leaves its GPUs to NCCL.
+    names the machine of a file that leaves its GPUs to NCCL; without it a file with the layout of an instance type is
+    taken for that, unless not to be made `complete`.
     """
     read = one_node(path)
     node = read.node
@@ -97,6 +101,9 @@ def open_topology(path: str, env: Mapping[str, str] | None = None, system: str |
         raise InputError(path, f"is not enough for NCCL's topology: {lacking}", hint=hint) from None
     if system is not None:
         found = _of_system(path, found, system)
+    elif complete and (instance := instance_of_file(found.tree)) is not None:
+        found = _of_system(path, found, instance.name)
+        found = replace(found, assumed=(*found.assumed, f"the machine by the layout of {instance.source}"))
     return Topology(path, node, found.tree, found.assumed, read)
 
 

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
-from functools import lru_cache
+from functools import lru_cache, reduce
 
 from topodiag.model.devices import ports_of
 from topodiag.model.nccl_tree import Element
@@ -88,7 +88,7 @@ def down(text: str) -> Change:
 
 
 def remove(text: str) -> Change:
-    """`nic:mlx5_4`, `mlx5_4`, `nic:mlx5_*`, `GPU3`."""
+    """`nic:mlx5_4`, `mlx5_4`, `nic:mlx5_*`, `mlx5_0+mlx5_1` (all ports of a virtual NIC), `GPU3`."""
     match = _GPU.fullmatch(text.strip())
     if match is not None:
         number = int(match[1])
@@ -96,7 +96,7 @@ def remove(text: str) -> Change:
     name = text.strip().removeprefix("nic:")
     if not name:
         raise ChangeError(f"{text!r}: write nic:mlx5_4 or GPU3")
-    return Change(f"{name} removed", lambda tree: _without_nic(tree, name))
+    return Change(f"{name} removed", lambda tree: reduce(_without_nic, ports_of(name), tree))
 
 
 def width(text: str) -> Change:
@@ -104,7 +104,7 @@ def width(text: str) -> Change:
     device, lanes = _pair(text, "GPU5=4")
     if lanes not in map(str, WIDTHS):
         raise ChangeError(f"{text!r}: PCIe links have {', '.join(map(str, WIDTHS))} lanes")
-    return Change(f"{device} at x{lanes}", lambda tree: _on_pci(tree, device, {"link_width": lanes}))
+    return Change(f"{device} at x{lanes}", lambda tree: _on_each(tree, device, {"link_width": lanes}))
 
 
 def speed(text: str) -> Change:
@@ -114,15 +114,19 @@ def speed(text: str) -> Change:
     if number not in map(str, GT_PER_S):
         raise ChangeError(f"{text!r}: PCIe generations are gen1 to gen{max(GT_PER_S)}")
     speed_text = link_speed(int(number))
-    return Change(f"{device} at Gen{number}", lambda tree: _on_pci(tree, device, {"link_speed": speed_text}))
+    return Change(f"{device} at Gen{number}", lambda tree: _on_each(tree, device, {"link_speed": speed_text}))
 
 
 def rate(text: str) -> Change:
-    """`mlx5_0=200`: the rate of a NIC's port in Gb/s."""
+    """`mlx5_0=200`: the rate of a NIC's port in Gb/s; of each port for a virtual NIC, `mlx5_0+mlx5_1=200`."""
     name, gbps = _pair(text, "mlx5_0=200")
     if not re.fullmatch(r"[0-9]{1,5}", gbps) or int(gbps) == 0:
         raise ChangeError(f"{text!r}: the rate is in whole Gb/s, such as 200")
-    return Change(f"{name} at {in_gbps(int(gbps))}", lambda tree: _rate(tree, name, int(gbps) * 1000))
+    mbps, ports = int(gbps) * 1000, ports_of(name)
+    return Change(
+        f"{name} at {in_gbps(int(gbps))}{' each' if len(ports) > 1 else ''}",
+        lambda tree: reduce(lambda made, port: _rate(made, port, mbps), ports, tree),
+    )
 
 
 def off(text: str) -> Change:
@@ -280,6 +284,11 @@ def _without_nic(tree: Element, pattern: str) -> Element:
         return None if empty else element
 
     return edited(tree, edit)
+
+
+def _on_each(tree: Element, device: str, values: Mapping[str, str]) -> Element:
+    """The same of all functions behind the name of a virtual NIC."""
+    return reduce(lambda made, port: _on_pci(made, port, values), ports_of(device), tree)
 
 
 def _on_pci(tree: Element, device: str, values: Mapping[str, str]) -> Element:
