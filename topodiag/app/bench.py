@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
@@ -35,6 +35,7 @@ from topodiag.expect.fit import fit_run
 from topodiag.expect.hypotheses import explain
 from topodiag.expect.verdict import is_severe, verdict_of
 from topodiag.hardware.amd import amd_system_by_name
+from topodiag.lazy import dataclass
 from topodiag.model.bench import Benchmark, BenchRun
 from topodiag.model.case import Case
 from topodiag.model.errors import InputError

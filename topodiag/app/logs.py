@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from topodiag.app.beside import is_alone
@@ -32,6 +32,7 @@ from topodiag.evidence.nccl_log.rebuild.rebuild import rebuild
 from topodiag.evidence.nccl_log.rebuild.roles import descriptions
 from topodiag.evidence.nccl_log.tables.saved import save
 from topodiag.fleet.ingest import ingest
+from topodiag.lazy import dataclass
 from topodiag.model.case import Case
 from topodiag.model.connections import no_connections
 from topodiag.model.debug_settings import HANG, SUBSYSTEMS, next_time

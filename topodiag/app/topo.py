@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 from topodiag.app.scan import one_node
@@ -17,6 +17,7 @@ from topodiag.checks.registry import Subject
 from topodiag.checks.run import fold, run
 from topodiag.checks.shared.topo_file import alone
 from topodiag.evidence.intake.reader import ReadNode
+from topodiag.lazy import dataclass
 from topodiag.model.case import Case
 from topodiag.model.devices import Gpu, Nic
 from topodiag.model.errors import InputError

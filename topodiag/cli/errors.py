@@ -12,11 +12,11 @@ import sys
 import unicodedata
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import pairwise
 
 import click
 
+from topodiag.lazy import dataclass
 from topodiag.model.errors import TopodiagError
 
 CLEAN, FOUND, FAILED, INTERRUPTED = 0, 1, 2, 130

@@ -7,9 +7,10 @@ ports in Gb/s.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 
+from topodiag.lazy import dataclass
 from topodiag.model.provenance import Counter, Fact
 
 Counters = dict[str, Counter]

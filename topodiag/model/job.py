@@ -6,14 +6,14 @@ World ranks are those of the job's largest root communicator. Unknown integers a
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
+from topodiag.lazy import dataclass
 from topodiag.model.connections import Connections, Ints
-from topodiag.model.devices import ports_of
 from topodiag.model.diagnostics import Diagnosis
 from topodiag.model.dimensions import Role
 from topodiag.model.finding import Confidence
@@ -74,13 +74,12 @@ class Process:
     """One process of the job, with what it said of itself and of its node. `pid` is that inside its container.
 
     `versions` by component: `nccl`, `driver` (CUDA driver API, as 12040), `net plugin`, `tuner plugin`, `ofi`, `rccl`.
-    `network` is what NCCL uses between nodes: `IB`, `Socket`, `AWS Libfabric`, ...; "" when not said.
-    `hcas` are the ports that it lists, `vnics` the virtual NICs that it makes of them, under the names of their ports
-    joined by `+`. `bootstrap` is the interface and address: `eth0:10.1.2.3<0>`. `addresses` are those of its node that
-    it printed. `messages` are lines that checks read, without those that tell of one device. `system` and `graphs` are
-    what it printed of its node where the log does not say for which communicator. `opening` is what it printed last of
-    a call that makes a
-    communicator, where none began after it: it waits in that call for others, or left it without one.
+    `network` is what NCCL uses between nodes: `IB`, `Socket`, `AWS Libfabric`, ...; "" when not said. `hcas` are the
+    ports that it lists, `vnics` the virtual NICs that it makes of them, under their names joined by `+`. `bootstrap` is
+    the interface and address: `eth0:10.1.2.3<0>`. `addresses` are those of its node that it printed. `messages` are
+    lines that checks read, but for those of one device. `system` and `graphs` are its print of its node where the log
+    does not say for which communicator. `opening` is what it printed last of a call that makes a communicator, where
+    none began after it: it waits there.
     """
 
     host: str
@@ -97,13 +96,6 @@ class Process:
     graphs: tuple[Graph, ...] = ()
     addresses: tuple[str, ...] = ()
     opening: Message | None = None
-
-    @property
-    def nics(self) -> dict[int, Hca]:
-        """The network devices by their number in connections: virtual NICs, and the ports that are part of none."""
-        joined = {port for nic in self.vnics for port in ports_of(nic.name)}
-        alone = {hca.index: hca for hca in self.hcas if hca.name not in joined}
-        return alone | {nic.index: nic for nic in self.vnics}
 
     def said(self, kind: str) -> tuple[Message, ...]:
         return tuple(message for message in self.messages if message.kind == kind)

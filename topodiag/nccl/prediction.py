@@ -7,8 +7,9 @@ Bandwidths in GB/s per channel and direction, latencies in microseconds, bus and
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from topodiag.lazy import dataclass
 from topodiag.model.nccl_features import Feature, has
 from topodiag.model.nccl_versions import assumption, minor_of
 

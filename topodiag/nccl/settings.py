@@ -6,8 +6,9 @@ Names and defaults: NCCL_PARAM lines of src/graph/{paths,search,topo,tuning,conn
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from topodiag.lazy import dataclass
 from topodiag.model.nccl_features import Feature, has
 from topodiag.model.nccl_versions import path_types
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-
+from topodiag.lazy import regex
 from topodiag.model.finding import Finding, Severity
 from topodiag.verdict.interface import Reach, Rule
 from topodiag.verdict.job_errors import JOB_FAILS, error_is
@@ -153,7 +152,7 @@ class FabricNotReady(Rule):
     reach = Reach.NODE
 
 
-_OPERATOR_POD = re.compile(
+_OPERATOR_POD = regex(
     r"\b(?:nvidia-(?:cuda-|operator-)?validator|(?:nvidia|dra-driver-nvidia|gpu)-[\w-]{0,60}(?:plugin|exporter)\b)"
     r"\S{0,80} .{0,60}CrashLoopBackOff"
 )

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 
 from topodiag.checks.page import COMMANDS, Command, page_of
 from topodiag.checks.registry import check_class
+from topodiag.lazy import regex
 from topodiag.model.bench import Benchmark
 from topodiag.model.case import Case
 from topodiag.model.finding import Confidence, Finding, Severity
@@ -37,7 +37,7 @@ MAX_OPEN = 20
 _RANK = {CauseStatus.ESTABLISHED: 0, CauseStatus.LIKELY: 1, CauseStatus.HYPOTHESIS: 2, CauseStatus.UNKNOWN: 3}
 _OF_A_JOB = ("JOB", "NET", "BEN", "P2P", "GDR", "PLC")
 """Checks that see what a job or a measurement does."""
-_STEP = re.compile(r"^srun (?:-\S+ )*")
+_STEP = regex(r"^srun (?:-\S+ )*")
 """How a page runs something at each rank."""
 _PROGRAM = ("JOB006", "JOB009", "JOB008")
 """Causes that lie in the program or its start: not a link is to blame."""

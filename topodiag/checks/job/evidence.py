@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from topodiag.checks.interface import MAX_EVIDENCE
 from topodiag.checks.shared.words import hosts_word
-from topodiag.model.connections import Connections, Ints, Mask, distinct, summed
-from topodiag.model.devices import ports_of
+from topodiag.lazy import dataclass, regex
+from topodiag.model.connections import Connections, Ints, Mask, summed
 from topodiag.model.finding import Coverage, Finding, Severity
 from topodiag.model.job import Communicator, Event, Given, Hca, Job, Process
 from topodiag.model.links import PathType
@@ -22,8 +21,7 @@ from topodiag.model.provenance import Origin
 NEAR = PathType.PXB
 """Farthest path below one PCIe switch hierarchy: where NCCL uses P2P and GPUDirect RDMA by default on any processor."""
 
-_HEX = re.compile(r"[0-9a-f]{1,8}")
-UNOPENED = re.compile(r"NET/IB ?: Unable to open device ([\w.\-]{1,64})")
+UNOPENED = regex(r"NET/IB ?: Unable to open device ([\w.\-]{1,64})")
 """ncclIbInitDevices, src/transport/net_ib.cc v2.4 to v2.28 (net_ib/init.cc from v2.29 on)."""
 
 MAX_CLIMB = 64
@@ -100,16 +98,6 @@ def hcas_by_host(job: Job) -> dict[str, dict[str, Hca]]:
         if seen or any(process.said("no hca") for _, process in group):
             made[host] = seen
     return made
-
-
-def nics_by_host(job: Job) -> dict[str, dict[int, Hca]]:
-    """The RDMA devices of each host by their number in connections: virtual NICs in the place of their ports."""
-    made: dict[str, dict[int, Hca]] = defaultdict(dict)
-    for process in job.processes:
-        for number, nic in process.nics.items():
-            if rdma(nic):
-                made[process.host].setdefault(number, nic)
-    return dict(made)
 
 
 def settings_of(job: Job, *names: str) -> dict[str, list[tuple[int, Given]]]:
@@ -238,54 +226,6 @@ def nic_world(conns: Connections, at: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class NicUse:
-    """What a GPU sends or receives by one NIC, both as the host's print has them: the first such entry, how many, the
-    world rank (-1 unknown), the names of the host's NICs by vertex where a line has them."""
-
-    entry: int
-    entries: int
-    host: str
-    world: int
-    system: NcclSystem
-    gpu: SystemDevice
-    net: SystemDevice
-    names: Mapping[str, str]
-
-    @property
-    def ports(self) -> tuple[str, ...]:
-        """The ports of the NIC, () unknown."""
-        return ports_of(self.names[self.net.name]) if self.net.name in self.names else ()
-
-
-def nic_uses(job: Job, *, send_recv: bool) -> Iterator[NicUse]:
-    """Traffic between nodes by GPU and NIC, without PXN; `send_recv`: also what is not for collectives. A use may come
-    again, further down in the log."""
-    conns = job.connections
-    view = {
-        key: system for key, system in views(job).items() if system.of_kind("GPU") and system.of_kind("NET")
-    }  # fmt: skip
-    listed = nics_by_host(job)
-    names = {
-        key: {net.name: listed[key[1]][dev].name for net in system.of_kind("NET")
-              if (dev := _number(net)) in listed.get(key[1], {})}
-        for key, system in view.items()
-    }  # fmt: skip
-    for batch in conns.batches() if view else ():
-        wanted = between_nodes(batch) & (batch.proxy < 0) & (batch.net_dev >= 0)
-        at = np.flatnonzero(wanted if send_recv else wanted & (batch.conn != 1))
-        side = nic_side(batch, at)
-        columns = (batch.comm[at], side.host, side.rank, batch.net_dev[at])
-        first, counts = distinct(*columns)
-        lists = (column[first].tolist() for column in (at, *columns, side.world))
-        for count, (entry, comm, host, rank, dev, world) in zip(counts.tolist(), zip(*lists, strict=True), strict=True):
-            place = comm, host_name(conns, host)
-            system = view.get(place)
-            gpu, net = (gpu_of(system, rank), net_of(system, dev)) if system else (None, None)
-            if system and gpu and net:
-                yield NicUse(batch.first + entry, count, place[1], world, system, gpu, net, names[place])
-
-
-@dataclass(frozen=True, slots=True)
 class SystemPrint:
     """NCCL's print of one host. Its ranks are those of `communicator`, None where the log does not say which."""
 
@@ -324,18 +264,6 @@ def views(job: Job) -> dict[tuple[int, str], NcclSystem]:
 
 def gpu_of(system: NcclSystem, rank: int) -> SystemDevice | None:
     return next((gpu for gpu in system.of_kind("GPU") if gpu.rank == rank), None)
-
-
-def net_of(system: NcclSystem, net_dev: int) -> SystemDevice | None:
-    """The NET vertex of a device of connection lines."""
-    found = [net for net in system.of_kind("NET") if _number(net) == net_dev]
-    return found[0] if len(found) == 1 else None
-
-
-def _number(net: SystemDevice) -> int:
-    """The number of a NET in connections: its id has it in hexadecimal. -1 for another id."""
-    digits = net.id.rpartition("-")[2]
-    return int(digits, 16) if _HEX.fullmatch(digits) else -1
 
 
 def cpu_of(system: NcclSystem, device: SystemDevice) -> str:

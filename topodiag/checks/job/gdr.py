@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Never
 
 import numpy as np
@@ -32,6 +30,7 @@ from topodiag.checks.job.evidence import (
 )
 from topodiag.checks.job.text import NET, ask_for
 from topodiag.checks.shared.words import hosts_word, quoted
+from topodiag.lazy import dataclass, regex
 from topodiag.model.connections import distinct
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.gpudirect import DMABUF_NCCL, peermem
@@ -42,10 +41,10 @@ from topodiag.model.provenance import Origin
 from topodiag.words.fold import fold_runs, plural
 from topodiag.words.units import in_gbs
 
-TOO_FAR = re.compile(r"GPU Direct RDMA Disabled for .{0,80}\(distance (\d{1,3}) (?:>=?|> ?=) ?(\d{1,3})\)")
+TOO_FAR = regex(r"GPU Direct RDMA Disabled for .{0,80}\(distance (\d{1,3}) (?:>=?|> ?=) ?(\d{1,3})\)")
 """NCCL src/graph/paths.cc (ncclTopoCheckGdr); `>=` up to 2.9."""
 
-PLUGIN_OFF = re.compile(r"NET/OFI GDR disabled on GDR-supported instance type ?(\S{0,40})")
+PLUGIN_OFF = regex(r"NET/OFI GDR disabled on GDR-supported instance type ?(\S{0,40})")
 """aws-ofi-nccl src/platform-aws.c, from 1.6 on."""
 
 OF_AMD = (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from typing import Never
@@ -18,7 +17,6 @@ from topodiag.checks.job.evidence import (
     most,
     multi_node,
     nic_side,
-    nics_by_host,
     nvlink_gbs,
     only_sockets,
     prints,
@@ -29,9 +27,11 @@ from topodiag.checks.job.evidence import (
     transport_kind,
     unopened,
 )
+from topodiag.checks.job.nic_uses import nics_by_host
 from topodiag.checks.job.nics_of_others import FewerThanOthers, fewer_than_others
 from topodiag.checks.job.text import NET, ask_for, unconnected
 from topodiag.checks.shared.words import hosts_word
+from topodiag.lazy import regex
 from topodiag.model.connections import distinct
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Hca, Job
@@ -47,7 +47,7 @@ FAST_NVLINK_GBS = 200.0
 """NVLink of a GPU, A100 and later, that several NICs are built for."""
 
 
-PLUGIN_NICS = re.compile(r"\(found (\d{1,4}) nics\)")
+PLUGIN_NICS = regex(r"\(found (\d{1,4}) nics\)")
 """`NET/OFI Selected provider is efa, fabric is efa (found 32 nics)` of aws-ofi-nccl."""
 
 ANOTHER = "another node"

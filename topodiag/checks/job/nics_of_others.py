@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from topodiag.checks.job.evidence import hcas_by_host, settings_of
+from topodiag.lazy import dataclass
 from topodiag.model.devices import NicRole
 from topodiag.model.job import Given, Hca, Job
 

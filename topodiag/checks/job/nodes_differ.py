@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
@@ -13,13 +12,14 @@ from topodiag.checks.job.evidence import by_host, hcas_by_host, ranks_on, unopen
 from topodiag.checks.job.text import NET, ask_for
 from topodiag.checks.shared.comparisons import majority
 from topodiag.checks.shared.words import hosts_word, quoted
+from topodiag.lazy import regex
 from topodiag.model.finding import Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Event, Hca, Job
 from topodiag.model.provenance import Origin
 from topodiag.words.fold import plural
 from topodiag.words.units import in_gbps
 
-MET_OTHER = re.compile(r"socketFinalize\w{1,10}\b.{0,120}: wrong type (?:(3 != 4)|4 != 3)\b")
+MET_OTHER = regex(r"socketFinalize\w{1,10}\b.{0,120}: wrong type (?:(3 != 4)|4 != 3)\b")
 """A connection of NET/Socket (3) where NET/IB (4) listens, or the reverse: enum ncclSocketType, src/include/socket.h
 v2.14 and later; the first number is the one that came in."""
 

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Never
 
 from topodiag.checks.interface import JobCheck, OneStep
 from topodiag.checks.job.evidence import (
-    NicUse,
     cpu_of,
     fold,
     gpu_word,
     multi_node,
-    nic_uses,
     nic_world,
     piece,
     said_by,
     world_ranks,
 )
+from topodiag.checks.job.nic_uses import NicUse, nic_uses
 from topodiag.checks.job.text import NET, ask_for
+from topodiag.lazy import regex
 from topodiag.model.cpulist import parse_cpulist
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Job
@@ -29,14 +28,14 @@ from topodiag.model.nccl_versions import text_has
 from topodiag.model.provenance import Origin
 from topodiag.words.fold import fold_runs
 
-AFFINITY = re.compile(
+AFFINITY = regex(
     r"Affinity for GPU (\d{1,4}) is ([^()]{0,400}?)\.? ?(?:, ignoring\.? ?)?"
     r"\(GPU affinity = ([\d,\- ]{0,400}?) ?; CPU affinity = ([\d,\- ]{0,400}?)\)"
 )
 """`ncclTopoGetCpuAffinity: Affinity for GPU 3 is 0-1. (GPU affinity = 0-55 ; CPU affinity = 0-1).` (src/graph/topo.cc,
 2.28 and later); `is empty, ignoring.` where the two have no core in common."""
 
-SET_AFFINITY = re.compile(r"Setting affinity for GPU (\d{1,4}) to [\da-f,\-]{1,400}")
+SET_AFFINITY = regex(r"Setting affinity for GPU (\d{1,4}) to [\da-f,\-]{1,400}")
 """`Setting affinity for GPU 3 to ffff,00000000` (ncclTopoGetCpuAffinity, src/graph/topo.cc, to 2.27): the cores that
 process and GPU have in common, and no line where they have none."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Never
 
 from topodiag.checks.interface import JobCheck, OneStep
@@ -15,14 +14,14 @@ from topodiag.checks.job.evidence import (
     multi_node,
     net_uses,
     nic_host,
-    nic_uses,
     nic_world,
-    nics_by_host,
     path_between,
     settings_of,
 )
+from topodiag.checks.job.nic_uses import nic_uses, nics_by_host
 from topodiag.checks.job.rail_ends import both_ends
 from topodiag.checks.job.text import NET, ask_for
+from topodiag.lazy import dataclass
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Job
 from topodiag.words.fold import fold_runs, plural

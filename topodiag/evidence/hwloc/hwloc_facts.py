@@ -7,7 +7,6 @@ product can do; else generation and width stay unknown.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
 
 from topodiag.evidence.draft import Entity, NodeDraft
@@ -15,6 +14,7 @@ from topodiag.evidence.hwloc.hwloc_xml import HwlocObject
 from topodiag.evidence.interface import Blob, to_float, to_int
 from topodiag.evidence.network import rdma_words as words
 from topodiag.hardware import catalog
+from topodiag.lazy import regex
 from topodiag.model.busid import normalise_bus_id
 from topodiag.model.cpulist import MAX_CPU
 from topodiag.model.devices import NVIDIA
@@ -25,13 +25,13 @@ from topodiag.words.units import in_gbs
 MAX_NUMA = 4095
 _PACKAGES = ("Package", "Socket")
 _IO = frozenset({"Bridge", "PCIDev", "OSDev", "Misc"})
-_TYPE = re.compile(
+_TYPE = regex(
     r"(?P<code>[0-9a-f]{4}) \[(?P<vendor>[0-9a-f]{4}):(?P<device>[0-9a-f]{4})\]"
     r"(?: \[(?P<subvendor>[0-9a-f]{4}):(?P<subdevice>[0-9a-f]{4})\])?"
 )
-_BUSES = re.compile(r"(?P<domain>[0-9a-f]{4,8}):\[(?P<bus>[0-9a-f]{2})-[0-9a-f]{2}\]")
-_NVML = re.compile(r"nvml([0-9]{1,3})")
-_PORT = re.compile(r"Port([0-9]{1,3})(State|LID)")
+_BUSES = regex(r"(?P<domain>[0-9a-f]{4,8}):\[(?P<bus>[0-9a-f]{2})-[0-9a-f]{2}\]")
+_NVML = regex(r"nvml([0-9]{1,3})")
+_PORT = regex(r"Port([0-9]{1,3})(State|LID)")
 _OPENFABRICS_V2, _NETWORK_V2 = 3, 2
 _NETWORK_V3, _OPENFABRICS_V3 = 1 << 4, 1 << 5
 """enum hwloc_obj_osdev_type_e: numbers up to version 2 of the format, bits from version 3 on."""

@@ -5,14 +5,14 @@ SOURCE: megatron/training/arguments.py, _print_args; the names are the same in M
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
+from topodiag.lazy import regex
 from topodiag.model.provenance import MAX_QUOTE, Origin
 from topodiag.model.training import LoggedTraining
 
-LOOKS = re.compile(rb"\b(?:tensor_model_parallel_size|num_layers|hidden_size) \.{3,60} ?\d")
-_ARGUMENT = re.compile(r"(?:^|[\s:\]])([a-z][a-z0-9_]{1,60}) \.{2,60} ?([A-Za-z0-9._+-]{1,40})")
+LOOKS = regex(rb"\b(?:tensor_model_parallel_size|num_layers|hidden_size) \.{3,60} ?\d")
+_ARGUMENT = regex(r"(?:^|[\s:\]])([a-z][a-z0-9_]{1,60}) \.{2,60} ?([A-Za-z0-9._+-]{1,40})")
 _SIZES = {
     "tensor_model_parallel_size": "tp", "model_parallel_size": "tp", "pipeline_model_parallel_size": "pp",
     "pipe_parallel_size": "pp", "context_parallel_size": "cp", "expert_model_parallel_size": "ep",
@@ -25,6 +25,8 @@ _MOST_LINES = 4000
 def read_arguments(text: str, source: str) -> LoggedTraining | None:
     """What the first dump of arguments in a text says; None where there is none. An argument that is printed with two
     values is not known."""
+    if " .." not in text:
+        return None
     found: dict[str, str] = {}
     unsure: set[str] = set()
     origin: Origin | None = None

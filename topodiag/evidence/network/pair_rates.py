@@ -14,17 +14,18 @@ from statistics import median
 
 from topodiag.evidence.interface import Blob, Parsed
 from topodiag.evidence.sentences import MAX_LINE, Reporting, report
+from topodiag.lazy import regex
 from topodiag.model.events import Event, Trust
 from topodiag.model.topics import Topic
 from topodiag.words.fold import few, plural
 
 _HOST = r"(?=[A-Za-z0-9._]{0,40}[A-Za-z])(?=[A-Za-z._]{0,40}\d)[A-Za-z0-9][A-Za-z0-9._]{1,62}"
-_PAIR = re.compile(
+_PAIR = regex(
     rf"[\s|>*]{{0,8}}(?P<a>{_HOST})(?:\s{{0,3}}(?:<-{{1,2}}>|-{{1,2}}>|<=>|=>|-|–|→|↔|,|\||\bto\b|\bvs\b)\s{{0,3}}|\s{{1,20}})"
     rf"(?P<b>{_HOST})\s{{0,3}}[:,=|]?\s{{0,20}}(?:(?:bw|busbw|bandwidth|avg|BW|rate)\s{{0,3}}[:=]?\s{{0,3}})?"
     r"(?P<rate>\d{1,4}\.\d{1,4}|\d{2,4})\s{0,3}(?P<unit>G(?:i?B|b)(?:it)?(?:ps|/s(?:ec)?))?\s{0,3}(?:[|,#(].{0,80}|\b(?:ok|OK|low|LOW|slow|SLOW|FAIL|PASS)\b.{0,20})?$"
 )
-_UNIT = re.compile(r"(?<![A-Za-z])G(?:i?B|b)(?:it)?(?:ps|/s)|(?:bus|alg)bw|\bbandwidth\b", re.IGNORECASE)
+_UNIT = regex(r"(?<![A-Za-z])G(?:i?B|b)(?:it)?(?:ps|/s)|(?:bus|alg)bw|\bbandwidth\b", re.IGNORECASE)
 LEAST = 5
 AGREE = 0.1
 LOW = 0.75

@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fnmatch import fnmatchcase
 from functools import lru_cache, reduce
 
+from topodiag.lazy import dataclass, regex
 from topodiag.model.devices import ports_of
 from topodiag.model.nccl_tree import Element
 from topodiag.nccl.numbers import c_int
@@ -33,8 +34,8 @@ OFF: Mapping[str, tuple[str, str]] = {
 """Features by the setting that switches them off."""
 
 WIDTHS = (1, 2, 4, 8, 12, 16, 32)
-_GPU = re.compile(r"(?:gpu:)?GPU([0-9]{1,4})", re.IGNORECASE)
-_NVLINK = re.compile(r"nvlink:GPU([0-9]{1,4})(?:-GPU([0-9]{1,4}))?(?::([0-9]{1,3}|all))?", re.IGNORECASE)
+_GPU = regex(r"(?:gpu:)?GPU([0-9]{1,4})", re.IGNORECASE)
+_NVLINK = regex(r"nvlink:GPU([0-9]{1,4})(?:-GPU([0-9]{1,4}))?(?::([0-9]{1,3}|all))?", re.IGNORECASE)
 
 
 class ChangeError(ValueError):

@@ -11,9 +11,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from topodiag.hardware import catalog
+from topodiag.lazy import dataclass, regex
 from topodiag.model.busid import NVSWITCH_BUS_ID
 from topodiag.model.cpulist import parse_cpulist
 from topodiag.model.devices import Gpu, NetDev, Nic, NicPort, NumaNode, PciDevice, PciKind
@@ -34,7 +35,7 @@ IB_MAXCONN = 131072
 """maxComms of NCCL's IB transport (src/transport/net_ib.cc)."""
 SOCKET_MAXCONN = 65536
 
-NOT_FOR_DATA = re.compile(r"lo|docker.*|virbr.*|veth.*|br-.*|cni.*|flannel.*|cali.*|tunl.*|bond.*\..*")
+NOT_FOR_DATA = regex(r"lo|docker.*|virbr.*|veth.*|br-.*|cni.*|flannel.*|cali.*|tunl.*|bond.*\..*")
 
 
 def link_speed(gen: int) -> str:

@@ -5,8 +5,7 @@ SOURCE: NCCL src/misc/utils.cc (parseStringList, matchIfList) and src/transport/
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from topodiag.lazy import dataclass
 from topodiag.nccl.numbers import c_int
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 
 from topodiag.hardware import catalog
 from topodiag.hardware.specs import InstanceSpec, SystemSpec
+from topodiag.lazy import regex
 from topodiag.model.devices import NicRole
 from topodiag.model.nccl_tree import Element
 from topodiag.model.node import Node
@@ -16,7 +16,7 @@ from topodiag.nccl.topo.devices_added import bare_gpus, bare_nics
 
 _PROVIDERS = {"AWS": ("amazon", "ec2"), "Azure": ("microsoft",), "Google Cloud": ("google",)}
 """Words in DMI's names of a machine, by the vendor of the instance type."""
-_HYPER_V = re.compile(r"(?!0000)[0-9a-f]{4}:00:00\.0")
+_HYPER_V = regex(r"(?!0000)[0-9a-f]{4}:00:00\.0")
 """Hyper-V gives each passed device a PCI domain of its own (Azure/azhpc-images, topology of NDv4 and NDv5)."""
 
 

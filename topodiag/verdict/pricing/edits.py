@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 
+from topodiag.lazy import regex
 from topodiag.model.devices import ports_of
 from topodiag.model.nccl_tree import Element
 from topodiag.nccl.topo.changes import bus_of, edited, gpus_of, with_values
 from topodiag.nccl.topo.detect import SOCKET_MAXCONN
 
 _RUN_ONLY = frozenset({"keep", "host_hash"})
-_GPU_LABEL = re.compile(r"GPU([0-9]{1,4})")
+_GPU_LABEL = regex(r"GPU([0-9]{1,4})")
 
 
 def canonical(tree: Element) -> Element:

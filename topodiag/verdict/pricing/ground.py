@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from topodiag.expect.rates import Rates
 from topodiag.expect.setup import Setup
+from topodiag.lazy import dataclass
 from topodiag.model.bench import BenchRun
 from topodiag.model.job import Job
 from topodiag.model.nccl_tree import Element

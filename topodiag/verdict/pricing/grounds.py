@@ -6,9 +6,8 @@ taken for granted is said. Hosts that are alike become one and the same machine,
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import lru_cache
 
 from topodiag.checks.shared.topo_file import alone
@@ -19,11 +18,12 @@ from topodiag.expect.settings import is_costly, whole_network
 from topodiag.expect.setup import NoSetupError, Setup, setup_of
 from topodiag.expect.unlike import Unlike
 from topodiag.hardware import catalog
+from topodiag.lazy import dataclass, regex
 from topodiag.model.bench import BenchDevice, BenchRun
 from topodiag.model.case import Case
 from topodiag.model.devices import Gpu
 from topodiag.model.job import Communicator, Hca, Job, Process
-from topodiag.model.job_wires import seen_kind
+from topodiag.model.job_wires import nics_of, seen_kind
 from topodiag.model.nccl_tree import Element, NcclFile
 from topodiag.model.nccl_versions import DEFAULT, UnknownVersionError, nearest_minor
 from topodiag.model.nccl_view import NcclSystem
@@ -42,7 +42,7 @@ from topodiag.verdict.pricing.ground import Ground, HostGround, Machine, View
 from topodiag.words.hosts import short_name
 
 _TESTED: Mapping[str, str] = {name: tested for tested, name in NCCL_NAMES.items()}
-_VERSION = re.compile(r"[0-9]{1,3}\.[0-9]{1,3}(?:\.[0-9]{1,3})?")
+_VERSION = regex(r"[0-9]{1,3}\.[0-9]{1,3}(?:\.[0-9]{1,3})?")
 NEAR = 0.01
 """Share by which NVLink's sum in a print may differ from a product's: prints have one digit."""
 
@@ -245,7 +245,7 @@ def _look(host: _Open, sources: _Sources, sm: int | None, minor: int, claims: Cl
     tree = tree_of_print(printed, sm, minor) if printed is not None and sm is not None else None
     if tree is None:
         return
-    nics = max((process.nics for process in processes), key=len, default={})
+    nics = max((nics_of(process) for process in processes), key=len, default={})
     tree = canonical(_with_names(tree, nics))
     host.views.append(View(tree, f"NCCL's print of {host.name}"))
     if host.built is None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 
 from topodiag.expect.settings import HCA
+from topodiag.lazy import regex
 from topodiag.model.devices import ports_of
 from topodiag.model.finding import Finding
 from topodiag.nccl.topo.hca_list import HcaFilter
@@ -14,7 +14,7 @@ from topodiag.verdict.pricing.ground import HostGround, Machine
 from topodiag.verdict.pricing.mend import CannotError, Mend
 from topodiag.verdict.pricing.network_mends import over_sockets
 
-_NAME = re.compile(r"NCCL_[A-Z0-9_]{2,48}")
+_NAME = regex(r"NCCL_[A-Z0-9_]{2,48}")
 _FILE = "NCCL_TOPO_FILE"
 
 

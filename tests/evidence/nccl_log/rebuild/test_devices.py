@@ -7,6 +7,7 @@ import pytest
 from topodiag.evidence.nccl_log.grammar.texts import kind_of
 from topodiag.evidence.nccl_log.rebuild.process import process_of
 from topodiag.model.job import Process
+from topodiag.model.job_wires import nics_of
 
 LIST = "NET/IB : Using [0]mlx5_0:1/RoCE [1]mlx5_1:1/RoCE [2]mlx5_2:1/RoCE [RO]; OOB eno1:10.0.0.1<0>"
 BRACES = (
@@ -49,7 +50,7 @@ CASES = (
 
 @pytest.mark.parametrize(("lines", "expected"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
 def test_connections_number_the_virtual_nics_in_the_place_of_their_ports(lines: list[str], expected: str) -> None:
-    nics = process(*lines).nics
+    nics = nics_of(process(*lines))
     assert ", ".join(f"{number} {nic.name}" for number, nic in sorted(nics.items())) == expected
 
 
@@ -75,8 +76,8 @@ def test_a_virtual_nic_is_as_fast_as_its_ports_together() -> None:
     named = process(LIST, MADE.format(3, "mlx5_0+mlx5_1", 400000, 2))
     assert [(nic.speed_mbps, nic.link_layer) for nic in named.vnics] == [(400000, "RoCE")]
     lines = [PORT.format(at, at) for at in (0, 1)]
-    assert process(LIST, *lines, GDR.format("Enabled", 3, "mlx5_0+mlx5_1")).nics[3].speed_mbps == 400000
-    assert process(LIST, lines[0], GDR.format("Enabled", 3, "mlx5_0+mlx5_1")).nics[3].speed_mbps is None
+    assert nics_of(process(LIST, *lines, GDR.format("Enabled", 3, "mlx5_0+mlx5_1")))[3].speed_mbps == 400000
+    assert nics_of(process(LIST, lines[0], GDR.format("Enabled", 3, "mlx5_0+mlx5_1")))[3].speed_mbps is None
 
 
 def test_lines_of_virtual_nics_are_devices_and_no_messages() -> None:
