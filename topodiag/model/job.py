@@ -77,9 +77,8 @@ class Process:
     `network` is what NCCL uses between nodes: `IB`, `Socket`, `AWS Libfabric`, ...; "" when not said. `hcas` are the
     ports that it lists, `vnics` the virtual NICs that it makes of them, under their names joined by `+`. `bootstrap` is
     the interface and address: `eth0:10.1.2.3<0>`. `addresses` are those of its node that it printed. `messages` are
-    lines that checks read, but for those of one device. `system` and `graphs` are its print of its node where the log
-    does not say for which communicator. `opening` is what it printed last of a call that makes a communicator, where
-    none began after it: it waits there.
+    lines that checks read, but for those of one device. `system` and `graphs` are its print of its node where no
+    communicator is named. `opening` is its last line of a call that makes one, where none began after it: it waits.
     """
 
     host: str
