@@ -19,7 +19,7 @@ from topodiag.model.nccl_tree import Element
 from topodiag.model.nccl_versions import nearest_minor, path_types
 from topodiag.nccl.settings import level
 from topodiag.nccl.topo.changes import Change, apply, down, gpus_of, nets_of, off, rate, remove, width
-from topodiag.nccl.topo.detect import HcaFilter
+from topodiag.nccl.topo.hca_list import HcaFilter
 from topodiag.words.units import in_gbps
 
 SOCKET_GBS = (0.05, 10.0)
