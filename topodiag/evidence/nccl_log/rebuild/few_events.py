@@ -34,7 +34,7 @@ def few(rows: Rows, order: Sequence[int], most: int = MOST_EVENTS) -> list[int]:
     place = np.empty(len(order), np.int64)  # in its group
     place[by_group] = np.arange(len(order)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     kept = np.flatnonzero(place < _of_each(sizes.tolist(), most))[:most]
-    return np.asarray(order)[kept].tolist()
+    return [order[at] for at in kept.tolist()]
 
 
 def _of_each(sizes: Sequence[int], most: int) -> int:
