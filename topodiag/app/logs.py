@@ -43,6 +43,7 @@ from topodiag.model.provenance import NotObserved
 from topodiag.model.result import Result
 from topodiag.verdict.order import arranged
 from topodiag.writing import check_apart, check_writable, replacing
+from topodiag_probes.secrets import without_secrets
 
 if TYPE_CHECKING:
     from topodiag.model.job import FlightRecord
@@ -147,7 +148,7 @@ def job_case(intake: Intake, options: LogOptions | None = None, on_progress: Rea
         rebuilt = with_progress(rebuilt, plain)
     if chosen.save is not None:
         with replacing(chosen.save, private=True) as stream:
-            save(stream, found.facts, found.files)
+            save(stream, found.facts, found.files, without_secrets)
     gaps = [NotObserved(PART, note) for note in found.notes]
     gaps += [NotObserved("part of the flight recorder", problem) for problem in problems]
     # The facts are let go with this frame: their memory is better used by the checks.

@@ -162,6 +162,10 @@ def _candidates(numbers: frozenset[int], names: tuple[str, ...] = ()) -> list[Si
     return [family(name)[place] for name, place in sorted(longest, key=lambda key: (-longest[key], key))]
 
 
+_unwrapped = lru_cache(1024)(unwrap)
+"""A line is looked at by itself and among those around it, and many stand there more than once."""
+
+
 @lru_cache(1024)
 def _front(text: str) -> Unwrapped:
     """What the wrappers before a sentence say."""
@@ -229,7 +233,7 @@ class _Reading:
         candidates = _candidates(frozenset(found), self.families)
         if candidates and all(entry.counts for entry in candidates):
             return self._advance(candidates, raw, number)
-        line = unwrap(raw)
+        line = _unwrapped(raw)
         self._end(found, line)
         taken = False
         for entry in candidates:
@@ -338,7 +342,7 @@ def _around(data: bytes, begin: int, end: int, before: int, after: int) -> list[
         stop = stop if stop >= 0 else min(len(data), at + 1 + MAX_LINE)
         below.append(data[at + 1 : stop])
         at = stop
-    return [unwrap(raw.decode("utf-8", "replace")).text for raw in (*above, data[begin:end], *below)]
+    return [_unwrapped(raw.decode("utf-8", "replace")).text for raw in (*above, data[begin:end], *below)]
 
 
 def _agree(first: Mapping[str, Value], second: Mapping[str, Value]) -> bool:
