@@ -157,10 +157,10 @@ def _declared(intake: Intake, case: Case) -> tuple[Layout | None, Case]:
     if len(pieces) != 1:
         why = "several files declare sizes, and none says of which job: none is used"
         return None, _with(case, Case(not_observed=(NotObserved(PART, why),))) if pieces else case
-    from topodiag.evidence.layout.sizes_file import read_sizes  # noqa: PLC0415 - only where there is one
+    from topodiag.evidence.layout.job_file import layout_of, read_job  # noqa: PLC0415 - only where there is one
 
     try:
-        return read_sizes(read_piece(intake, pieces[0])), case
+        return layout_of(read_job(read_piece(intake, pieces[0]))), case
     except InputError as error:
         return None, _without(case, error)
 
