@@ -148,13 +148,14 @@ def _mechanism(tree: Tree) -> str:
 
 @cache
 def _commands(check: str, *, pods: bool) -> tuple[str, ...]:
-    """The commands of the section "How to confirm" of the check's page, for ranks in pods without `srun`."""
+    """The commands of the section "How to confirm" of the check's page, for ranks in pods without `srun`. Settings for
+    the next run are none: they show nothing of this one."""
     found = check_class(check)
     if found is None:
         return ()
     sections = [section for section in page_of(found).sections if section.name == COMMANDS]
     commands = [part for section in sections for block in section.blocks for part in block if isinstance(part, Command)]
-    told = (part.command for part in commands)
+    told = (part.command for part in commands if not part.command.startswith("export "))
     return tuple(_STEP.sub("kubectl exec POD -- ", each) if pods else each for each in told)
 
 
