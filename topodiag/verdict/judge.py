@@ -79,6 +79,15 @@ def judge(result: Result, case: Case, steps: Sequence[JobStep] = ()) -> Verdict:
     )
 
 
+def state_of_jobs(result: Result, case: Case) -> State | None:
+    """The worst state of the jobs, as a verdict on these findings alone says it; None without a job."""
+    scene = Scene(case)
+    bearing, _ = _parted(trees(result.findings, scene), result, scene)
+    findings = [finding for tree in bearing for finding in (tree.root, *(each.finding for each in tree.below))]
+    jobs = [job for job in case.jobs if not scene.is_recorder(job)]
+    return states.worst([states.of_job(job, findings, result, scene) for job in jobs]) if jobs else None
+
+
 def _parted(found: Sequence[Tree], result: Result, scene: Scene) -> tuple[list[Tree], list[Tree]]:
     """Trees that bear on what happened, and those beside it. Where nothing bears on it, every fault is a candidate."""
     faults = [tree for tree in found if tree.root.severity > Severity.INFO]
