@@ -23,17 +23,32 @@ if TYPE_CHECKING:
 Call = TypeVar("Call", bound=Callable[..., Any])
 
 
-def _with_dimensions(call: Call) -> Call:
-    """Show the parallel dimensions as options with names, so that a notebook completes them: the table of dimensions is
-    the one list of them."""
-    shown = signature(call)
-    named = [Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation="int | None") for name in NAMES]
-    plain = [each for each in shown.parameters.values() if each.kind is not Parameter.VAR_KEYWORD]
-    call.__signature__ = shown.replace(parameters=[*plain, *named])  # type: ignore[attr-defined]
-    return call
+PLACEMENT = {
+    "system": "str", "nodes": "int", "gpu": "str", "nics": "tuple[int, float]", "leaf": "int", "racks": "int",
+    "oversubscription": "float", "topology": "str", "bundles": "Sequence[str]", "nodelist": "str",
+    "exclude": "Sequence[str]", "free": "str", "hostfile": "str", "rankfile": "str", "slurm_hostfile": "str",
+    "torchrun": "str", "map": "str", "logs": "Sequence[str]", "rule": "str", "groups": "str", "ranks": "int",
+    "job": "Path | Sequence[Path]", "order": "str",
+}  # fmt: skip
+"""Options of `topodiag place` by the names that `audit` and `solve` take, with what they take."""
 
 
-@_with_dimensions
+def _named(**more: str) -> Callable[[Call], Call]:
+    """Show the parallel dimensions, and these options, by their names in the signature, so that a notebook completes
+    them: one table each is the list of them."""
+
+    def shown(call: Call) -> Call:
+        plain = signature(call)
+        names = dict.fromkeys(NAMES, "int | None") | more
+        given = [each for each in plain.parameters.values() if each.kind is not Parameter.VAR_KEYWORD]
+        named = [Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=kind) for name, kind in names.items()]
+        call.__signature__ = plain.replace(parameters=[*given, *named])  # type: ignore[attr-defined]
+        return call
+
+    return shown
+
+
+@_named()
 def diagnose(
     source: Source,
     *,
@@ -75,7 +90,7 @@ def scan(
         return Diagnosis(use.scan(paths, options=options))
 
 
-@_with_dimensions
+@_named()
 def logs(
     source: Source,
     *,
@@ -147,6 +162,7 @@ def predict(
     return PredictedTopology(topology, predict_topology(topology, nodes=nodes, version=nccl, env=env, explain=True))
 
 
+@_named(**PLACEMENT)
 def audit(source: Source | None = None, *, training: Mapping[str, Any] | None = None, **options: Any) -> AuditedLayout:
     """What a layout costs, dimension by dimension, and what the same GPUs could give.
 
@@ -164,6 +180,7 @@ def audit(source: Source | None = None, *, training: Mapping[str, Any] | None = 
         return AuditedLayout(audit_placement(asked, trained), asked.inputs)
 
 
+@_named(**PLACEMENT)
 def solve(
     source: Source | None = None,
     *,
@@ -185,7 +202,8 @@ def solve(
 def _with_job(
     options: Mapping[str, Any], training: Mapping[str, Any] | None
 ) -> tuple[dict[str, Any], Mapping[str, Any] | None]:
-    """The options with the layout that the files of `job` declare, and what is trained."""
+    """The options that are given, with the layout that the files of `job` declare, and what is trained."""
+    options = {name: value for name, value in options.items() if value is not None}
     rest = {name: value for name, value in options.items() if name not in {"job", "order", *NAMES}}
     sizes = {name: options[name] for name in NAMES if name in options}
     sizes, order, trained = _declared(options.get("job", ()), sizes, options.get("order", ""), training)

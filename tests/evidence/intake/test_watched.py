@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -23,7 +24,7 @@ def test_every_file_is_found_read_once_and_judged() -> None:
         open_case([str(FIXTURE)])
     stages = [stage for stage, *_ in heard]
     assert list(dict.fromkeys(stages)) == [FINDING, READING, JUDGING]
-    assert all(later[1] >= former[1] for former, later in zip(heard, heard[1:], strict=False) if former[0] == later[0])
+    assert all(later[1] >= former[1] for former, later in pairwise(heard) if former[0] == later[0])
     read = [each for each in heard if each[0] == READING]
     assert read[0][1:4:2] == (0, 0)
     assert 0 < read[-1][1] <= read[-1][2]
