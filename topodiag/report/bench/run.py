@@ -47,9 +47,9 @@ def draw_run(page: Page, benchmark: Benchmark, *, explain: bool = False, plot: b
     if page.style.quiet:
         return
     _draw_errors(page, benchmark)
-    if plot:
-        draw_curves(page, [benchmark])
     if page.style.verbose:
+        if plot:
+            draw_curves(page, [benchmark])
         _draw_rows(page, benchmark)
         _draw_fit(page, benchmark)
     _draw_hypotheses(page, benchmark)
@@ -213,7 +213,7 @@ def _draw_hypotheses(page: Page, benchmark: Benchmark) -> None:
     page.add(
         "  ",
         ("what would explain it", "strong"),
-        ("  each with its likelihood and predicted bandwidth", "dim"),
+        ("  likelihood, predicted bandwidth, cause", "dim"),
     )
     shown = benchmark.hypotheses if page.style.verbose else benchmark.hypotheses[:HYPOTHESES_SHOWN]
     for number, each in enumerate(shown, start=1):
@@ -223,9 +223,9 @@ def _draw_hypotheses(page: Page, benchmark: Benchmark) -> None:
             page.text((f"{percent(each.likelihood)}  ", "dim"), f"{in_gbs(each.predicted_gbs)}  ",
                       (each.cause, "strong"), check),
         )  # fmt: skip
-        for word in each.evidence:
+        for word in each.evidence if page.style.verbose else ():
             page.add(page.text("     ", ("evidence  ", "dim")), word)
-        for word in each.confirm:
+        for word in each.confirm if page.style.verbose else each.confirm[:1]:
             page.add(page.text("     ", ("confirm   ", "dim")), word)
     if len(benchmark.hypotheses) > len(shown):
         page.add("     ", (more(len(benchmark.hypotheses) - len(shown), "cause"), "dim"))
