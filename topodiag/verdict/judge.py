@@ -79,6 +79,15 @@ def judge(result: Result, case: Case, steps: Sequence[JobStep] = ()) -> Verdict:
     )
 
 
+def state_of_jobs(result: Result, case: Case) -> State | None:
+    """The worst state of the jobs, as a verdict on these findings alone says it; None without a job."""
+    scene = Scene(case)
+    bearing, _ = _parted(trees(result.findings, scene), result, scene)
+    findings = [finding for tree in bearing for finding in (tree.root, *(each.finding for each in tree.below))]
+    jobs = [job for job in case.jobs if not scene.is_recorder(job)]
+    return states.worst([states.of_job(job, findings, result, scene) for job in jobs]) if jobs else None
+
+
 def _parted(found: Sequence[Tree], result: Result, scene: Scene) -> tuple[list[Tree], list[Tree]]:
     """Trees that bear on what happened, and those beside it. Where nothing bears on it, every fault is a candidate."""
     faults = [tree for tree in found if tree.root.severity > Severity.INFO]
@@ -168,13 +177,14 @@ def _mechanism(tree: Tree) -> str:
 
 @cache
 def _commands(check: str, *, pods: bool) -> tuple[str, ...]:
-    """The commands of the section "How to confirm" of the check's page, for ranks in pods without `srun`."""
+    """The commands of the section "How to confirm" of the check's page, for ranks in pods without `srun`. Settings for
+    the next run are none: they show nothing of this one."""
     found = check_class(check)
     if found is None:
         return ()
     sections = [section for section in page_of(found).sections if section.name == COMMANDS]
     commands = [part for section in sections for block in section.blocks for part in block if isinstance(part, Command)]
-    told = (part.command for part in commands)
+    told = (part.command for part in commands if not part.command.startswith("export "))
     return tuple(_STEP.sub("kubectl exec POD -- ", each) if pods else each for each in told)
 
 
