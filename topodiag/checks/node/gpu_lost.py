@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter as Tally
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.node.gpu_events import (
@@ -27,6 +25,7 @@ from topodiag.checks.shared.comparisons import majority
 from topodiag.checks.shared.reports import Report
 from topodiag.hardware.amd import amd_gpu_by_name
 from topodiag.hardware.catalog import system_by_product
+from topodiag.lazy import dataclass, regex
 from topodiag.model.devices import NVIDIA, Gpu, PciDevice, PciKind
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.maker import dialect_of
@@ -47,9 +46,9 @@ Sign = tuple[str, Origin | None]
 """How a loss shows, in words, and where that stands."""
 
 
-_INIT_FAILED = re.compile(r"\b(?:RmInitAdapter|rm_init_adapter) failed\b")
-_MINOR = re.compile(r"\bdevice bearing minor number (\d{1,3})\b")
-_OTHER_REASON = re.compile(r"API mismatch|\bis not supported by\b|\bnot supported by open\b")
+_INIT_FAILED = regex(r"\b(?:RmInitAdapter|rm_init_adapter) failed\b")
+_MINOR = regex(r"\bdevice bearing minor number (\d{1,3})\b")
+_OTHER_REASON = regex(r"API mismatch|\bis not supported by\b|\bnot supported by open\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,17 +304,24 @@ def _short(node: Node, peers: Sequence[Node], lost: set[str]) -> Short | None:
     spec = system_by_product(node.system.value) if node.system.value else None
     if spec is not None and spec.gpus > here and _says_product(node):
         return Short(here, spec.gpus, f"as a {spec.name} has", evidence=_origins(node))
-    names = {gpu.name.value for gpu in node.gpus}
-    product = amd_gpu_by_name(next(iter(names)) or "") if len(names) == 1 else None
-    if product is not None and product.mesh and here <= product.links:
-        why = f"as the board of {product.name} has, on which each has {product.links} xGMI links"
-        return Short(here, product.links + 1, why, confidence=Confidence.MEDIUM, evidence=_origins(node))
+    if (board := _board_short(node, here)) is not None:
+        return board
     alike = of_everyone(node, peers, _gpus_by_kind)[_kind(node)] - Tally((_on_bus(node),))
     usual = majority(alike)
     if usual is not None and alike.total() >= MIN_SIBLINGS and usual > here:
         why = f"as {plural(alike[usual], 'other node')} of the same kind have"
         return Short(here, usual, why, confidence=Confidence.MEDIUM, evidence=_origins(node))
     return None
+
+
+def _board_short(node: Node, here: int) -> Short | None:
+    """GPUs of AMD's that are missing of a board on which each has one link to each of the others."""
+    names = {gpu.name.value for gpu in node.gpus}
+    product = amd_gpu_by_name(next(iter(names)) or "") if len(names) == 1 else None
+    if product is None or not product.mesh or here > product.links:
+        return None
+    why = f"as the board of {product.name} has, on which each has {product.links} xGMI links"
+    return Short(here, product.links + 1, why, confidence=Confidence.MEDIUM, evidence=_origins(node))
 
 
 def _gpus_by_kind(nodes: Sequence[Node]) -> dict[tuple[str, str], Tally[int]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import combinations
 
 from topodiag.checks.shared.comparisons import majority
@@ -10,6 +9,7 @@ from topodiag.checks.shared.devices import by_xgmi, gpu_spec, just_booted, nvlin
 from topodiag.hardware.amd import amd_gpu_by_name
 from topodiag.hardware.catalog import nvlink_nccl_gbs
 from topodiag.hardware.specs import GpuSpec
+from topodiag.lazy import dataclass
 from topodiag.model.devices import Gpu, NvLink
 from topodiag.model.finding import Confidence
 from topodiag.model.node import Node

@@ -17,14 +17,14 @@ the XML alone. Format: hwloc 1.11 to 3.0, utils/lstopo/lstopo-text.c, hwloc_pci_
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.hwloc.hwloc_facts import GPU_NAME, MAX_GPUS, MAX_NUMA
 from topodiag.evidence.interface import Blob, Parsed, Source
+from topodiag.lazy import dataclass, regex
 from topodiag.model.busid import normalise_bus_id
+from topodiag.model.devices import AMD as AMD_ID
 from topodiag.model.devices import NVIDIA
-from topodiag.model.maker import AMD_ID
 from topodiag.model.topics import Topic
 
 MAX_LINE = 400
@@ -33,11 +33,11 @@ _CLASSES = {
     "VGA": 0x0300, "3D": 0x0302, "Display": 0x0380, "Ethernet": 0x0200, "InfiniBand": 0x0207, "Fabric": 0x0208,
     "ProcessingAccelerator": 0x1200, "ProcessingAccelerators": 0x1200,
 }  # fmt: skip
-_MACHINE = re.compile(r"^ {0,20}Machine (?:L#0 )?\([^\n]{1,80}\)", re.MULTILINE)
-_DEVICE = re.compile(r"^ {1,80}PCI [0-9a-f:.]{7,13} \(", re.MULTILINE)
-_NUMA = re.compile(r"NUMANode L#\d{1,4} \(P#(\d{1,4})\b")
-_PCI = re.compile(r"PCI ([0-9a-f:.]{7,13}) \(([^)]{1,40})\)")
-_NAMED = re.compile(r"(OpenFabrics|Net(?:work)?|GPU|CoProc)(?:\([A-Za-z]{1,20}\))?(?: L#\d{1,4})? \"([^\"]{1,64})\"")
+_MACHINE = regex(r"^ {0,20}Machine (?:L#0 )?\([^\n]{1,80}\)", re.MULTILINE)
+_DEVICE = regex(r"^ {1,80}PCI [0-9a-f:.]{7,13} \(", re.MULTILINE)
+_NUMA = regex(r"NUMANode L#\d{1,4} \(P#(\d{1,4})\b")
+_PCI = regex(r"PCI ([0-9a-f:.]{7,13}) \(([^)]{1,40})\)")
+_NAMED = regex(r"(OpenFabrics|Net(?:work)?|GPU|CoProc)(?:\([A-Za-z]{1,20}\))?(?: L#\d{1,4})? \"([^\"]{1,64})\"")
 
 
 @dataclass(frozen=True, slots=True)
