@@ -8,6 +8,7 @@ import numpy as np
 
 from topodiag.draw.matrix import draw_matrix
 from topodiag.model.job import Communicator, Job
+from topodiag.model.maker import dialect_of
 from topodiag.report.html.interface import Cell, Drawing, Grid, Section, Sheet
 from topodiag.report.job.ranks import nics_by_rank
 from topodiag.report.job.transports import Mix, mixes
@@ -90,7 +91,7 @@ def _ranks(job: Job, number: int) -> Grid | None:
                 Cell(spell_hosts(hosts, 200)), Cell(f"x {len(hosts)}", len(hosts)),
                 Cell(spell_ranks(ranks), min(ranks)), Cell(str(gpu) if gpu >= 0 else "", gpu), bus_id, devices,
             ])  # fmt: skip
-    heads = ("Nodes", "Alike", "Ranks", "CUDA device", "Bus id", "Network devices")
+    heads = ("Nodes", "Alike", "Ranks", dialect_of(job).say("CUDA device"), "Bus id", "Network devices")
     return _grid(f"ranks-{number}", "Where the ranks ran", heads, rows, {1, 3})
 
 
