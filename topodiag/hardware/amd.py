@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Mapping
+from dataclasses import field
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -11,12 +13,14 @@ from typing import Any
 from topodiag.lazy import dataclass
 
 _MAX_NAME = 128
+PCIE_LANES = 16
 
 
 @dataclass(frozen=True, slots=True)
 class AmdGpu:
     """`links` of a GPU, or of a die where a card shows two; `mesh`: one to each other GPU of the platform. `line_gbs`
-    of a link and `rccl_gbs`, what RCCL reckons for it, both GB/s in one direction."""
+    of a link and `rccl_gbs`, what RCCL reckons for it, both GB/s in one direction. `dies`: devices that a card shows;
+    `pcie_gen` of its link of PCIE_LANES lanes to the host; `partitions`: devices that a card shows in each mode."""
 
     name: str
     match: str
@@ -25,7 +29,10 @@ class AmdGpu:
     mesh: bool
     line_gbs: float
     rccl_gbs: float
+    dies: int
+    pcie_gen: int
     source: str
+    partitions: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from topodiag.checks.interface import NodeCheck
 from topodiag.checks.node import nvlink_evidence as evidence
 from topodiag.checks.node.nvlink_evidence import MESH_GPUS, LinkCount
 from topodiag.checks.shared.devices import SMI_TO_PATH, by_xgmi, gpu_spec, nvlink_count, pcie_gbs, word
-from topodiag.hardware.amd import AmdGpu, amd_gpu_by_name
+from topodiag.hardware.amd import PCIE_LANES, AmdGpu, amd_gpu_by_name
 from topodiag.hardware.specs import GpuSpec
 from topodiag.lazy import dataclass
 from topodiag.model.devices import Gpu
@@ -143,7 +143,7 @@ class PairWithoutNvlink(NodeCheck[LostPairs]):
             fix=_fix(node, lost),
             gpus=[gpu.label for gpu in culprits or _ends(asked, lost)],
             links=[f"{pair.a.label} to {pair.b.label}" for pair in lost[:64]],
-            cost=_cost(spec),
+            cost=_cost(spec, amd_gpu_by_name(lost[0].a.name.get(""))),
             evidence=[fact.origin for pair in lost for fact in pair.words],
             coverage=observed.coverage,
             confidence=sure,
@@ -319,7 +319,12 @@ def _expected(spec: GpuSpec | None) -> str:
     )
 
 
-def _cost(spec: GpuSpec | None) -> Cost:
+def _cost(spec: GpuSpec | None, amd: AmdGpu | None) -> Cost:
+    if amd is not None:
+        way = f"PCIe Gen{amd.pcie_gen} x{PCIE_LANES}, which GPU, NIC and host share"
+        return Cost(
+            text=f"the pair falls from {in_gbs(amd.rccl_gbs)} of xGMI to {way}; every ring of the node meets it"
+        )
     pcie = pcie_gbs(spec)
     if spec is None or pcie is None or not spec.nvlinks:
         return Cost(text="the pair falls from NVLink to PCIe, and NCCL lays every ring of the node over it")

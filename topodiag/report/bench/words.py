@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from os.path import commonpath, dirname
 
 from topodiag.model.bench import Benchmark, BenchRow, BenchRun, GateState, Regime
+from topodiag.model.maker import run_maker
+from topodiag.words.dialect import AMD, NVIDIA, Maker
 from topodiag.words.fold import fold_hosts, plural
 from topodiag.words.units import in_gbs, percent, spell_bytes, spell_gbs, spell_us
 
@@ -57,8 +59,9 @@ def gpus_words(run: BenchRun) -> str:
 
 
 def versions_words(run: BenchRun) -> list[str]:
-    made = [f"NCCL {run.nccl}"] if run.nccl else []
-    return made + ([f"nccl-tests {run.version}"] if run.version else [])
+    dialect = AMD if run_maker(run) is Maker.AMD else NVIDIA
+    made = [f"{dialect.library} {run.nccl}"] if run.nccl else []
+    return made + ([f"{dialect.say('nccl-tests')} {run.version}"] if run.version else [])
 
 
 def hosts_words(run: BenchRun) -> str:

@@ -1,0 +1,36 @@
+"""AMD's accelerators in the catalogue: each from MI50 to MI355X, with its links, its dies and where that is written."""
+
+from __future__ import annotations
+
+import pytest
+
+from topodiag.hardware.amd import amd_gpu_by_name, amd_gpus
+
+PRODUCTS = ("MI50", "MI60", "MI100", "MI210", "MI250", "MI250X", "MI300A", "MI300X", "MI325X", "MI350X", "MI355X")
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_each_product_is_found_as_tools_print_it(name: str) -> None:
+    for text in (name, f"AMD Instinct {name}", f"Instinct {name} OAM", f"amd instinct {name.lower()}"):
+        found = amd_gpu_by_name(text)
+        assert found is not None
+        assert found.name == name
+
+
+def test_a_figure_has_its_source_and_fits_the_others() -> None:
+    assert {gpu.name for gpu in amd_gpus()} >= set(PRODUCTS)
+    for gpu in amd_gpus():
+        assert len(gpu.source) > 30
+        assert 0 < gpu.rccl_gbs <= gpu.line_gbs
+        assert gpu.pcie_gen in (4, 5)
+        assert gpu.dies in (1, 2)
+        assert list(gpu.partitions.values()) == sorted(gpu.partitions.values())
+
+
+@pytest.mark.parametrize(
+    ("name", "dies", "links"), [("MI250X", 2, 7), ("MI300X", 1, 7), ("MI210", 1, 3), ("MI100", 1, 3)]
+)
+def test_cards_of_two_dies_show_two_devices(name: str, dies: int, links: int) -> None:
+    found = amd_gpu_by_name(name)
+    assert found is not None
+    assert (found.dies, found.links) == (dies, links)
