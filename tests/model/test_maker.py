@@ -40,6 +40,8 @@ def test_a_product_names_its_maker(name: str, maker: Maker | None) -> None:
         (Node("n", events=(event("xid"),)), {Maker.NVIDIA}),
         (Node("n", events=(event("hung-task"),)), set()),
         (Node("n", smi_matrix={("GPU0", "GPU1"): Fact("XGMI")}), {Maker.AMD}),
+        (Node("n", smi_matrix={("GPU0", "GPU1"): Fact("NV18")}), {Maker.NVIDIA}),
+        (Node("n", smi_matrix={("GPU0", "GPU1"): Fact("NV18"), ("GPU0", "GPU2"): Fact("XGMI")}), set(Maker)),
         (Node("n", gpus=(Gpu(0, name=Fact("AMD Instinct MI250X")),)), {Maker.AMD}),
         (Node("n", pci=function("0000:05:00.0", 0x1002, 0x120000)), {Maker.AMD}),
         # The graphics of a CPU on a node with NVIDIA's GPUs: no GPU of a job.

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from topodiag.model.job import Job
     from topodiag.model.node import Node
 
+NVLINKS = "NV"
+"""How nvidia-smi's words for pairs that NVLink joins begin (NV18)."""
 XGMI = "XGMI"
 """What ROCm's tools call a pair that xGMI joins."""
 _NAMED = (
@@ -51,8 +53,11 @@ def makers_of(node: Node) -> frozenset[Maker]:
         if device.kind is PciKind.GPU and (device.bus_id in listed or code in (0x1200, 0x0302)):
             found |= {_IDS[each] for each in (device.vendor.get(0),) if each in _IDS}
     found |= {_EVENTS[event.kind] for event in node.events if event.kind in _EVENTS}
-    if any(cell.value == XGMI for cell in node.smi_matrix.values()):
+    words = {cell.value or "" for cell in node.smi_matrix.values()}
+    if XGMI in words:
         found.add(Maker.AMD)
+    if any(word.startswith(NVLINKS) for word in words):
+        found.add(Maker.NVIDIA)
     if node.nccl_file is not None and node.nccl_file.maker is not None:
         found.add(node.nccl_file.maker)
     return frozenset(found)
