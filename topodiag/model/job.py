@@ -27,7 +27,7 @@ from topodiag.model.stacks import Stack
 from topodiag.model.step_pace import Pace, last_starts
 from topodiag.model.step_waits import StepWaits
 from topodiag.model.steps import StepSeries
-from topodiag.model.training import LoggedTraining
+from topodiag.model.training import JobSettings
 
 PHASES = ("kernels", "alloc", "bootstrap", "allgathers", "topo", "graphs", "connections", "rest")
 
@@ -337,7 +337,7 @@ class Job:
     step_waits: tuple[StepWaits, ...] = ()
     steps: tuple[StepSeries, ...] = ()
     """The steps of its training, as its own log prints them."""
-    training: LoggedTraining | None = None
+    training: JobSettings | None = None
     progress: tuple[Progress, ...] = ()
     """Lines that its programs print while they work, where an init stands open in its log."""
     cut_logs: tuple[str, ...] = ()

@@ -128,11 +128,19 @@ def local_ranks(job: Job) -> Mapping[str, int]:
 
 def ranks_per_node(job: Job) -> int:
     """Ranks on the fullest node: as seen, or by NCCL's own count of nodes where only some ranks left a log."""
-    seen = max(local_ranks(job).values(), default=0)
+    seen = max(max(local_ranks(job).values(), default=0), 2 * meets_inside(job))
     world = job.world
     if world is None or world.nodes < 1 or len(world.known) >= world.nranks:
         return seen
     return max(seen, -(-world.nranks // world.nodes))
+
+
+def meets_inside(job: Job) -> bool:
+    """Whether NCCL shows two GPUs of one node, whatever ranks left a log: shared memory reaches no other node, and NCCL
+    refuses peer-to-peer to GPUs of its own node only."""
+    made = job.connections
+    shared = [at for at, via in enumerate(made.vias) if transport_kind(via) == "SHM"]
+    return bool(np.isin(made.flows.via, shared).any()) or any(True for _ in said_by(job, "p2p off"))
 
 
 def transport_kind(via: str) -> str:

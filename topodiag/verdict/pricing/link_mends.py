@@ -53,6 +53,8 @@ class NoFabric(Mend):
     checks = ("NVL005",)
 
     def inflict(self, machine: Machine, host: HostGround, finding: Finding) -> Machine:
+        if "NVLink domain" in finding.message:  # the links inside the tray carry data all the same
+            raise CannotError("what NVLink between trays would bring is measured only")
         gone: dict[str, tuple[()]] = dict.fromkeys(nvlinks_by_gpu(machine.tree), ())
         return replace(machine, tree=with_nvlinks(machine.tree, gone))
 
