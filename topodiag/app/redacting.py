@@ -13,12 +13,13 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
 from enum import Enum
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from topodiag.app.own_words import is_own
 from topodiag.lazy import dataclass, regex
-from topodiag_probes.redact import Redactor, read_key
 from topodiag_probes.secrets import without_secrets
+
+if TYPE_CHECKING:
+    from topodiag_probes.redact import Redactor
 
 T = TypeVar("T")
 
@@ -40,41 +41,6 @@ _PLACE = regex(r"(.*?)((?::[0-9]{1,9})?[.:]{0,2})\Z", re.DOTALL)
 _RUN_ID = regex(r"(?P<head>[0-9]{1,9}-(?P<kind>[a-z]{1,20})-)(?P<rest>.*)\Z")
 _RUN_IDS = frozenset({("SweepRun", "id"), ("Fault", "runs"), ("SweepResult", "run")})
 _NODE_SET = regex(r"[A-Za-z0-9._-]{1,200}\[[0-9,-]{1,2000}\][A-Za-z0-9._-]{0,200}")
-
-
-_HOST = r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}"
-_AT_HOST = regex(
-    rf"(?<![\w.-]){_HOST}(?=:[0-9]{{1,9}}(?::[0-9]{{1,9}})? \[)"  # the head of NCCL's lines
-    rf"|(?<=[0-9]{{2}}:[0-9]{{2}}:[0-9]{{2}} ){_HOST}(?= [\w.-]{{1,60}}(?:\[[0-9]+\])?:)"  # that of syslog
-    rf"|\A{_HOST}(?=[:,] |\Z)|(?<=\bon ){_HOST}|(?<=\bnode ){_HOST}"  # sentences of ours
-)
-
-
-class _OfReport(Redactor):
-    """The collector's redactor, which also knows sentences of ours."""
-
-    _ours = False
-
-    def prose(self, text: str) -> str:
-        """A sentence: as a quote, but for the words of our own texts."""
-        if text in self._names.hosts:
-            return self.tokens.host(text)
-        self._ours = True
-        try:
-            return self.text(text)
-        finally:
-            self._ours = False
-
-    def text(self, text: str) -> str:
-        return super().text(_AT_HOST.sub(self._known_host, text))
-
-    def _known_host(self, match: re.Match[str]) -> str:
-        """A host whose name is a word as well (`gpu1`), where only a host can stand."""
-        return self.tokens.host(match[0]) if match[0] in self._names.hosts else match[0]
-
-    def _run(self, match: re.Match[str]) -> str:
-        run = match[0]
-        return run if self._ours and run not in self._bare and is_own(run) else super()._run(match)
 
 
 class _SecretsAlone:
@@ -103,8 +69,11 @@ class Paths:
 def redacted(value: T, key: bytes | None = None) -> T:
     """A result, or any other value of dataclasses, as others may read it; of a tuple the same thing has the same token
     in each part. `key` None: the one of TOPODIAG_REDACT_KEY, else one that is forgotten."""
+    from topodiag.app.redactor import OfReport  # noqa: PLC0415 - where names are hidden
+    from topodiag_probes.redact import read_key  # noqa: PLC0415
+
     value = hidden(value)
-    redactor = _OfReport(key if key is not None else read_key(None, os.environ))
+    redactor = OfReport(key if key is not None else read_key(None, os.environ))
     strings: dict[str, None] = {}
     hosts: set[str] = set()
     paths: set[str] = set()
