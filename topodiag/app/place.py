@@ -156,10 +156,10 @@ def _groups(path: str) -> tuple[Demand, ...]:
     return read_groups(open_blob(path, stdin_of(path)))
 
 
-def _sizes(path: str) -> Layout:
-    from topodiag.evidence.layout.sizes_file import read_sizes  # noqa: PLC0415 - YAML, for this file only
+def _sizes(path: str) -> Layout | None:
+    from topodiag.evidence.layout.job_file import layout_of, read_job  # noqa: PLC0415 - YAML, for this file only
 
-    return read_sizes(open_blob(path, stdin_of(path)))
+    return layout_of(read_job(open_blob(path, stdin_of(path))))
 
 
 def _asked_ranks(options: PlaceOptions, groups: tuple[Demand, ...]) -> int:

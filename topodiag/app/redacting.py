@@ -46,10 +46,6 @@ _RUN_IDS = frozenset({("SweepRun", "id"), ("Fault", "runs"), ("SweepResult", "ru
 _NODE_SET = regex(r"[A-Za-z0-9._-]{1,200}\[[0-9,-]{1,2000}\][A-Za-z0-9._-]{0,200}")
 
 
-_MAY_HOLD = regex(r"://|PRIVATE KEY|[A-Za-z0-9_+/$-]{16}|(?i:pass|pw|secret|token|key|cred|auth|cookie|jwt|session)")
-"""What each text with a secret has, of whatever form: most texts have none of it."""
-
-
 @dataclass(frozen=True, slots=True)
 class Paths:
     """What a command was given to read, as its report names it."""
@@ -194,7 +190,7 @@ class _OfSecrets(_Walk):
     def _text(self, text: str, owner: str, name: str) -> str:
         known = self._known.get(text)
         if known is None:
-            known = self._known[text] = without_secrets(text) if _MAY_HOLD.search(text) else text
+            known = self._known[text] = without_secrets(text)
         return known
 
 

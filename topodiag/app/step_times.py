@@ -20,7 +20,7 @@ from topodiag.model.errors import InputError
 from topodiag.model.job import Job
 from topodiag.model.provenance import NotObserved
 from topodiag.model.steps import StepSeries
-from topodiag.model.training import LoggedTraining
+from topodiag.model.training import JobSettings
 
 ALONE = "training log"
 """The name of a job of which there is nothing but its steps."""
@@ -36,7 +36,7 @@ class StepTimes:
 
     read: Beside[StepSeries]
     intake: Intake
-    arguments: tuple[LoggedTraining, ...] = ()
+    arguments: tuple[JobSettings, ...] = ()
     alone: frozenset[str] = frozenset()
 
 
@@ -47,7 +47,7 @@ def step_times(intake: Intake) -> StepTimes:
     others = (Kind.NCCL_LOG, Kind.JOB_OUTPUT, Kind.NODE_TEXT)
     only = {piece.name for piece in intake.of(Kind.STEPS) if not piece.is_any(others)}
     alone: set[str] = set()
-    arguments: list[LoggedTraining] = []
+    arguments: list[JobSettings] = []
     back: list[bytes] = []
 
     def read(text: str, name: str) -> tuple[StepSeries, ...]:
@@ -115,7 +115,7 @@ def with_steps(jobs: Sequence[Job], steps: Sequence[StepSeries]) -> tuple[Job, .
     return tuple(made)
 
 
-def with_arguments(jobs: Sequence[Job], arguments: Sequence[LoggedTraining]) -> tuple[Job, ...]:
+def with_arguments(jobs: Sequence[Job], arguments: Sequence[JobSettings]) -> tuple[Job, ...]:
     """The arguments of trainings at the jobs in whose logs they stand; those of another file at the only job."""
     made = list(jobs)
     for each in arguments:

@@ -76,7 +76,7 @@ HEADS: Mapping[str, tuple[str, ...]] = {
     "counter-lines": ("link_down", "link_error_recovery", "symbol_error", "port_rcv_errors", "local_link_integrity",
                       "excessive_buffer_overrun", "port_xmit_discards", "rx_crc_err", "rx_symbol_err", "rx_icrc",
                       "out_of_sequence", "packet_seq_err", "local_ack_timeout", "rx_discards_phy", "req_transport"),
-    "ib-net": ('"S-',),
+    "ib-net": ('"S-', " ( '"),
     "ib-links": (")==>",),
     "ip-link": ("mtu ", '"ifname"', "UP", "DOWN", "UNKNOWN", "DORMANT", "NOTPRESENT", "inet", "link/"),
     "bonding": ("Slave Interface: ",),

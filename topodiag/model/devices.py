@@ -236,6 +236,11 @@ class NicRole(Enum):
     UNKNOWN = "unknown"
 
 
+def ports_of(name: str) -> tuple[str, ...]:
+    """The devices behind the name of a NIC: NCCL joins those of a virtual NIC by `+`, as in `mlx5_0+mlx5_1`."""
+    return tuple(dict.fromkeys(name.split("+")))
+
+
 @dataclass(frozen=True, slots=True)
 class Nic:
     """One network function: an RDMA device with its ports, or a plain Ethernet one. `name` is what users call it."""

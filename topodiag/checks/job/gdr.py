@@ -165,7 +165,7 @@ class GdrOffInLog(OneStep[Job], JobCheck[Never]):
             return self.clean(job, "connections use /GDRDMA", coverage)
         return self.unknown(job, f"no line says whether GPUDirect RDMA is enabled for a device; {ask_for(job, *NET)}")
 
-    def _without_module(self, job: Job, listed: Mapping[str, Mapping[int, Hca]]) -> list[Finding]:
+    def _without_module(self, job: Job, listed: Mapping[str, Mapping[str, Hca]]) -> list[Finding]:
         """By the nodes' modules, where NCCL is too old for the other way and no connection shows that it has one."""
         minors = [read_minor(version.split("+")[0]) for version in job.nccl_versions]
         if not minors or any(minor is None or minor >= DMABUF_NCCL for minor in minors):
@@ -289,7 +289,7 @@ class GdrOffInLog(OneStep[Job], JobCheck[Never]):
         )
 
 
-def _states(listed: Mapping[str, Mapping[int, Hca]]) -> GdrStates:
+def _states(listed: Mapping[str, Mapping[str, Hca]]) -> GdrStates:
     told = {host: [hca for hca in hcas.values() if hca.gdr is not None] for host, hcas in listed.items()}
     off = {host: [hca for hca in hcas if hca.gdr is False] for host, hcas in told.items()}
     return GdrStates(told, {host: hcas for host, hcas in off.items() if hcas})

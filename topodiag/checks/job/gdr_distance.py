@@ -156,5 +156,5 @@ def _said_too_far(job: Job) -> dict[str, list[tuple[str, str, Origin | None]]]:
     return said
 
 
-def _lists_it_off(hcas: Mapping[int, Hca]) -> bool:
+def _lists_it_off(hcas: Mapping[str, Hca]) -> bool:
     return any(hca.gdr is False for hca in hcas.values())

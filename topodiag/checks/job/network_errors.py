@@ -20,7 +20,7 @@ from topodiag.model.provenance import Origin
 from topodiag.words.fold import fold_runs, plural
 
 STATUS = regex(r"(?:status[= ]\s?|with error )(?:[A-Z_]{1,40}\()?(\d{1,3})")
-PEER = regex(r"from peer ([^\s,]{1,80})")
+PEER = regex(r"from peer (?!with )([^\s,]{1,80})")
 HCA = regex(r"\bhca ([\w.\-]{1,40})|NET/IB ?: ([\w.\-]{1,40}):\d{1,3} ")
 GID = regex(r"remoteGids? ?([0-9A-Fa-f:.]{2,60})")
 

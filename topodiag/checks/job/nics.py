@@ -27,6 +27,7 @@ from topodiag.checks.job.evidence import (
     transport_kind,
     unopened,
 )
+from topodiag.checks.job.nic_uses import nics_by_host
 from topodiag.checks.job.nics_of_others import FewerThanOthers, fewer_than_others
 from topodiag.checks.job.text import NET, ask_for, unconnected
 from topodiag.checks.shared.words import hosts_word
@@ -97,7 +98,7 @@ class FewerNicsUsed(OneStep[Job], JobCheck[Never]):
             return self.not_applicable(job, "no traffic between nodes")
         if only_sockets(job):
             return self.not_applicable(job, "sockets carry the traffic: NET001")
-        listed = hcas_by_host(job)
+        listed = nics_by_host(job)
         used, carried = _used(job)
         if not listed:
             return self.unknown(job, f"no line lists the RDMA devices; {ask_for(job, *NET)}")
@@ -316,7 +317,7 @@ class FewerNicsThanSiblings(OneStep[Job], JobCheck[Never]):
         ]
         return self.found(job, found, coverage) if found else self.clean(job, "", coverage)
 
-    def _report(self, job: Job, count: int, hosts: list[str], usual: int, listed: dict[str, dict[int, Hca]]) -> Finding:
+    def _report(self, job: Job, count: int, hosts: list[str], usual: int, listed: dict[str, dict[str, Hca]]) -> Finding:
         model = next(host for host, hcas in listed.items() if len(hcas) == usual)
         mine = {hca.name for hca in listed[hosts[0]].values()}
         lacking = [hca for hca in listed[model].values() if hca.name not in mine]

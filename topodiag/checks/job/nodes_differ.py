@@ -89,7 +89,7 @@ class NodesDiffer(OneStep[Job], JobCheck[Never]):
             return self.unknown(job, f"fewer than two nodes say what they use; {ask_for(job, *NET)}")
         return self.clean(job, "", Coverage(len(seen), len(job.hosts), "nodes"))
 
-    def _devices(self, job: Job, listed: Mapping[str, Mapping[int, Hca]]) -> list[Finding]:
+    def _devices(self, job: Job, listed: Mapping[str, Mapping[str, Hca]]) -> list[Finding]:
         """Rates, link layers and GPUDirect states of the RDMA devices of nodes."""
         rates = _of_each(listed, lambda hca: hca.speed_mbps or None)
         layers = _of_each(listed, lambda hca: hca.link_layer or None)
@@ -226,7 +226,7 @@ class NodesDiffer(OneStep[Job], JobCheck[Never]):
         ]
 
 
-def _shown(job: Job, what: str, listed: Mapping[str, Mapping[int, Hca]], hosts: Sequence[str]) -> list[Origin | None]:
+def _shown(job: Job, what: str, listed: Mapping[str, Mapping[str, Hca]], hosts: Sequence[str]) -> list[Origin | None]:
     """The lines that show what these hosts have, each with the name of its host."""
     made: list[Origin | None] = []
     for host in hosts:
@@ -240,7 +240,7 @@ def _shown(job: Job, what: str, listed: Mapping[str, Mapping[int, Hca]], hosts: 
     return made
 
 
-def _of_each(listed: Mapping[str, Mapping[int, Hca]], value_of: Callable[[Hca], V | None]) -> dict[str, list[V]]:
+def _of_each(listed: Mapping[str, Mapping[str, Hca]], value_of: Callable[[Hca], V | None]) -> dict[str, list[V]]:
     """By host, what its devices say of one property; hosts none of whose devices says it are left out."""
     told = {
         host: [value for hca in hcas.values() if (value := value_of(hca)) is not None] for host, hcas in listed.items()

@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-from topodiag.checks.job.evidence import SystemPrint, multi_node, prints, ranks_per_node
+from topodiag.checks.job.evidence import SystemPrint, multi_node, prints, ranks_per_node, said_by
 from topodiag.checks.shared.setting_rules import (
     CHECKED_CALLS,
     CUMEM_OFF,
@@ -101,6 +101,9 @@ class LogMachines:
     @cached_property
     def net_inside(self) -> bool:
         """Whether GPUs of one node talk over the network."""
+        refused = self.hosts < 2 and any(True for _ in said_by(self.job, "p2p off"))
+        if refused and any(via.startswith("NET/") for via in self.vias):
+            return True
         net = [at for at, via in enumerate(self.job.connections.vias) if via.startswith("NET/")]
         made = self.job.connections.flows
         return bool(((made.host >= 0) & (made.host == made.peer_host) & np.isin(made.via, net)).any())

@@ -69,9 +69,7 @@ def tell_guesses(check: NodeCheck[Any], node: Node, observed: GuessedTree) -> Fi
     return check.finding(
         node,
         Severity.WARNING if node.nics else Severity.INFO,
-        "the PCI tree in the file is "
-        + ("flattened" if observed.flat else "without link speeds")
-        + ": NCCL will guess",
+        "the PCI tree in the file is " + ("flattened" if observed.flat else "without link speeds") + ": NCCL guesses",
         observed="; ".join(observed.signs),
         expected="switches, link_speed and link_width as on the machine, and the NUMA node of each processor",
         fix=(

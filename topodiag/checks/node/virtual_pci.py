@@ -144,7 +144,7 @@ class VirtualPciTree(NodeCheck[FlatTree | GuessedTree]):
             Severity.WARNING if nics else Severity.INFO,
             "the PCI tree is flattened"
             + (f" by virtualisation ({node.os.virtualization.value})" if node.is_vm else ", as in a virtual machine")
-            + ": NCCL will guess",
+            + ": NCCL guesses",
             observed="; ".join(signs),
             expected=_expected(node),
             fix=(

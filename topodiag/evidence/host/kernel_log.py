@@ -53,6 +53,8 @@ _XID_OF_AGENT = regex(
 )
 """Kubernetes' device plug-ins of NVIDIA (internal/rm/health.go) and of Google, and NVSentinel's health events: what
 NVML or DCGM told them, by the GPU's UUID or without it."""
+_ADDRESS_OF_AGENT = regex(r"\"([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}(?:\.[0-7])?)\\?\"")
+"""The PCI address of an impacted entity, a member of its own."""
 _SXID = regex(r"\bSXid ?\((?:PCI:)?([^()\s]{1,40})\): ?([0-9]{1,6})\b", re.IGNORECASE)
 _SXID_OF_MANAGER = regex(
     r"detected NVSwitch (?:non-)?fatal error ([0-9]{4,6}) on fid:? ?[0-9]{1,3}"
@@ -360,7 +362,8 @@ def _classify(message: str) -> tuple[str, str | None, int | None] | None:
     if match := _XID.search(message):
         return "xid", match[1], int(match[2])
     if match := _XID_OF_AGENT.search(message):
-        return "xid", None, int(match[1] or match[2])
+        named = set(_ADDRESS_OF_AGENT.findall(message))
+        return "xid", named.pop() if len(named) == 1 else None, int(match[1] or match[2])
     kind = next((kind for kind, holds in _KINDS if holds(message)), NO_NEWS)
     return (kind, _bus_of(kind, message), None) if kind != NO_NEWS else None
 

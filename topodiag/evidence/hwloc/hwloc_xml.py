@@ -100,8 +100,10 @@ def _read(blob: Blob, parsed: Parsed[HwlocObject]) -> None:
                 stack.append(made)
                 if len(stack) > MAX_DEPTH:
                     raise InputError(blob.name, f"nests deeper than {MAX_DEPTH} objects", line=tag.line, hint="refused")
-        elif tag.name == "info" and stack:
-            stack[-1].infos.setdefault(tag.get("name") or "", tag.get("value") or "")
+        elif tag.name == "info" and parsed.records:
+            # From hwloc 3 on what holds for the machine stands behind all objects.
+            above = stack[-1] if stack else parsed.records[0]
+            above.infos.setdefault(tag.get("name") or "", tag.get("value") or "")
     if parsed.records and not whole:
         parsed.leave(blob, parsed.lines, "", "the file ends before its topology does; what stands before is kept")
 

@@ -27,6 +27,7 @@ from topodiag.evidence.intake.pieces import STDIN, STDIN_NAME, Aside, Intake, Pi
 from topodiag.evidence.intake.rewound import Rewound
 from topodiag.evidence.intake.stdin import surveyed_stream
 from topodiag.evidence.intake.sysfs_copy import is_copy, text_of_copy
+from topodiag.evidence.intake.watched import watch
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.registry import ASKED_LAST
 from topodiag.lazy import dataclass, regex
@@ -223,6 +224,7 @@ def _bundle(
 
 
 def _take(path: str, root: str, met: _Met, *, named: bool) -> None:
+    watch().found()
     status = os.stat(path)
     if not stat.S_ISREG(status.st_mode):
         _leave_irregular(path, status.st_mode, met, named=named)

@@ -20,6 +20,11 @@ _SAYS = (
     regex(rf"^\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\d\S{{0,16}} ({_NAME}) kernel: ", re.MULTILINE),
     regex(rf"^(?:[^\n]{{0,200}}/)?proc/sys/kernel/hostname[:=]? ?\n? ?({_NAME})\s*$", re.MULTILINE),
     regex(rf'<object type="Machine"(?:[^<]{{0,2000}}<){{1,60}}?info name="HostName" value="({_NAME})"'),
+    # hwloc 3 writes what it says of the whole topology behind all objects.
+    regex(
+        rf'<info name="HostName" value="({_NAME})"/>'
+        r"(?=\s{0,8}(?:<info [^<>]{1,400}/>\s{0,8}){0,40}</topology>)"
+    ),
 )  # fmt: skip
 """Where a text names its own host: the environment, hostnamectl, a shell's prompt, `uname -a`, syslog, hwloc."""
 _METRICS = regex(

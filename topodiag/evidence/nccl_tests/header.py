@@ -22,10 +22,6 @@ BOUNDS = regex(r"Out of bounds values *: *(\d{1,18})(?: +(OK|FAILED))?")
 AVERAGE = regex(r"Avg bus bandwidth *: *(\S{1,30})(?: +(OK|FAILED))?")
 ENVIRONMENT = regex(r"\b((?:NCCL|RCCL)_[A-Z0-9_]{1,80}) set (?:by environment )?to (\S.{0,300})")
 """Transports write `NCCL_IB_HCA set to mlx5_0`, the reader of settings `set by environment to`."""
-ASSIGNED = regex(
-    r"(?<![\w$])((?:NCCL|RCCL|UCX|FI)_[A-Z0-9_]{1,80})=(?:\"([^\"]{0,300})\"|'([^']{0,300})'|([^\s\"']{1,300}))"
-)
-"""A setting of the command that starts the run: `-x NAME=VALUE`, `export NAME=VALUE`, `NAME=VALUE all_reduce_perf`."""
 FAILURE = regex(
     r"Test (?:CUDA|NCCL|HIP) failure|: Test failure |Incompatible NCCL versions|Test timeout \(|Invalid number of GPUs:"
     r"|invalid size specified for"

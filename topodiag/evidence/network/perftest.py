@@ -79,3 +79,22 @@ def _keep_best(line: Line, facts: Cells, size: int, gbps: float) -> None:
         del facts["tested_gbps"]
     if size >= WHOLE and gbps > 0:
         line.put(facts, "tested_gbps", gbps)
+
+
+def shows_bandwidth(text: str) -> bool:
+    """Whether a text holds a test of bandwidth."""
+    return _MARK.search(text) is not None and _HEAD.search(text) is not None
+
+
+def begins(line: str) -> bool:
+    """Whether a test begins on this line."""
+    return _MARK.match(line) is not None
+
+
+def average_gbps(line: str) -> float:
+    """The average of a row with whole messages, in the unit of its test; 0 for any other line."""
+    row = _ROW.match(line)
+    return float(row[2]) if row is not None and int(row[1]) >= WHOLE else 0.0
+
+
+__all__ = ["Perftest", "average_gbps", "begins", "shows_bandwidth"]

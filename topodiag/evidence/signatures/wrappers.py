@@ -29,6 +29,8 @@ import msgspec
 from topodiag.lazy import dataclass, regex
 
 MAX_LAYERS = 5
+MOST_MEMBERS = 32
+"""Texts of one object that are looked through for a sentence."""
 MAX_DEPTH = 4
 """Objects inside objects that are looked through for a message."""
 _ANSI = regex(r"\x1b(?:\[[0-9;?]{0,20}[A-Za-z]|\][^\x07\x1b]{0,200}(?:\x07|\x1b\\)|[()][A-Z0-9])|\x00+")
@@ -67,10 +69,11 @@ _LAYERS = tuple(
 that end so (`Error: `, `modprobe: `) belong to the sentence."""
 
 _MESSAGES = ("MESSAGE", "message", "msg", "log", "text", "line", "event", "body", "jsonPayload", "textPayload", "_raw")
-_HOSTS = ("_HOSTNAME", "host", "hostname", "node", "nodename", "node_name", "Hostname")
+_HOSTS = ("_HOSTNAME", "host", "hostname", "node", "nodename", "node_name", "nodeName", "Hostname")
 _TIMES = ("__REALTIME_TIMESTAMP", "time", "timestamp", "ts", "@timestamp", "asctime")
 _PIDS = ("_PID", "pid", "process_id")
 _RANKS = ("rank", "global_rank")
+_ADDRESS = regex(r"[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}(?:\.[0-7])?|[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7]")
 _ISO = regex(_CLOCK)
 
 
@@ -84,6 +87,8 @@ class Unwrapped:
     rank: int = -1
     pid: int = -1
     time_s: float = nan
+    bus_id: str = ""
+    """The one PCI address that an object names in another member."""
 
 
 def without_ansi(text: str) -> str:
@@ -157,32 +162,56 @@ def _midnight(year: str, month: str, day: str) -> float:
         return nan
 
 
+def members(line: str) -> list[Unwrapped]:
+    """The texts of a JSON object with blanks in them, each as a sentence by itself, with what the object says of host,
+    rank, time and device; none for a line that is no object."""
+    bare = Unwrapped(without_ansi(line).strip())
+    objects = _objects_of(bare)
+    return [_sentence(text, objects, bare) for held in objects for text in _texts(held)][:MOST_MEMBERS]
+
+
 def _from_json(line: Unwrapped) -> Unwrapped | None:
     """The message of a JSON object, which may stand in an object inside it."""
+    objects = _objects_of(line)
+    message = next((text for held in objects if (text := _first(held, _MESSAGES))), "")
+    return _sentence(message, objects, line) if message else None
+
+
+def _objects_of(line: Unwrapped) -> list[dict[str, Any]]:
     try:
         value = msgspec.json.decode(line.text.strip())
     except (msgspec.DecodeError, UnicodeError, RecursionError):
-        return None
-    if not isinstance(value, dict):
-        return None
-    objects = list(_objects(value, 0))
-    message = next((text for held in objects if (text := _first(held, _MESSAGES))), "")
-    if not message:
-        return None
+        return []
+    return list(_objects(value, 0)) if isinstance(value, dict) else []
+
+
+def _sentence(message: str, objects: list[dict[str, Any]], line: Unwrapped) -> Unwrapped:
+    addresses = {
+        text for held in objects for text in held.values() if isinstance(text, str) and _ADDRESS.fullmatch(text)
+    }
     return Unwrapped(
         without_ansi(message).rstrip("\r\n").replace("\n", " "),
         next((text for held in objects if (text := _first(held, _HOSTS))), line.host),
         _number(objects, _RANKS, line.rank),
         _number(objects, _PIDS, line.pid),
         _time(objects, line.time_s),
+        addresses.pop() if len(addresses) == 1 else "",
     )
+
+
+def _texts(held: Mapping[str, Any]) -> Iterator[str]:
+    for value in held.values():
+        for text in value if isinstance(value, list) else (value,):
+            if isinstance(text, str) and " " in text.strip():
+                yield text
 
 
 def _objects(value: dict[str, Any], depth: int) -> Iterator[dict[str, Any]]:
     yield value
     for inner in value.values():
-        if isinstance(inner, dict) and depth < MAX_DEPTH:
-            yield from _objects(inner, depth + 1)
+        for each in inner if isinstance(inner, list) else (inner,):
+            if isinstance(each, dict) and depth < MAX_DEPTH:
+                yield from _objects(each, depth + 1)
 
 
 def _first(held: Mapping[str, Any], names: tuple[str, ...]) -> str:
@@ -212,4 +241,4 @@ def _time(objects: list[dict[str, Any]], default: float) -> float:
     return default
 
 
-__all__ = ["Unwrapped", "epoch", "seconds_of", "unwrap", "without_ansi", "without_clock"]
+__all__ = ["Unwrapped", "epoch", "members", "seconds_of", "unwrap", "without_ansi", "without_clock"]

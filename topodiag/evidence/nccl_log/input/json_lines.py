@@ -11,7 +11,8 @@ LogEntry (textPayload, timestamp); Loki's HTTP API (line, timestamp).
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import msgspec
 
@@ -23,6 +24,7 @@ TIME_KEYS = ("time", "timestamp", "@timestamp")
 MAX_LINE_BYTES = 1 << 20
 """A longer line is passed on in pieces, as it is: runtimes cut theirs at 16 KiB."""
 
+MAX_DEPTH = 4
 _TIME = regex(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?")
 _MEMBER = regex(r'\s{0,80}"(' + "|".join(TEXT_KEYS) + r')"\s{0,8}:\s{0,8}(".*")\s{0,8},?\s*')
 """A member on a line of its own, as exports print objects over several lines."""
@@ -61,7 +63,7 @@ def unwrapped(line: bytes) -> str | None:
     if not isinstance(found, dict):
         return None
     text = next((found[key] for key in TEXT_KEYS if isinstance(found.get(key), str)), None)
-    if text is None:
+    if text is None or (" NCCL " not in text and _says_more(found)):
         return None
     text = _one_line(text)
     if _NEAR_TIMES.search(text):
@@ -69,6 +71,15 @@ def unwrapped(line: bytes) -> str | None:
         stamp = _TIME.match(time)
         text = f"[{stamp[0]}] {text}" if stamp else text
     return text
+
+
+def _says_more(found: Mapping[str, Any], depth: int = 0) -> bool:
+    """Whether an object inside has a message of its own: an event that an agent passes on, and no line of a program."""
+    inner = [each for each in found.values() if isinstance(each, dict)] if depth < MAX_DEPTH else []
+    return any(
+        any(" " in text for key in TEXT_KEYS if isinstance(text := each.get(key), str)) or _says_more(each, depth + 1)
+        for each in inner
+    )
 
 
 def _with_patience(line: bytes) -> object:

@@ -19,6 +19,8 @@ MOST_PIECES = 4
 """Lines that one record was broken into, at most, behind its first one."""
 
 _WATCHDOG = regex(r"atchdog caught\b(?!.{0,900}before timing out)")
+_WATCHDOG_WORK = regex(r"WorkNCCL\(.{0,600}Timeout\(ms\)=\d{1,15}\)")
+"""What the sentence says of the work; pasted logs lose the time that it ran for."""
 _WATCHDOG_WORDS = "Watchdog caught collective operation timeout: WorkNCCL("
 _HEAD_ALONE = regex(r"(?:^|\s)[A-Za-z0-9_.-]{1,255}:\d{1,10}:\d{1,10}(?: \[-?\d{1,20}\])?\s{0,20}$")
 _LIST, _LIST_END = "NET/IB : Using", "OOB"
@@ -146,12 +148,14 @@ def _open(text: str) -> bool:
 
 
 def _watchdog(first: str, pieces: list[str]) -> tuple[str, int] | None:
-    text = first
+    text, work = first, None
     for number, piece in enumerate(pieces, 1):
         if _is_record(piece):
-            return None
+            break
         close = text.rstrip() + piece.strip()
         text = close if _WATCHDOG_WORDS in close and _WATCHDOG_WORDS not in text else f"{text.rstrip()} {piece.strip()}"
         if _WATCHDOG.search(text) is None:
             return text, number
-    return None
+        if work is None and _WATCHDOG_WORK.search(first) is None and _WATCHDOG_WORK.search(text) is not None:
+            work = text, number
+    return work
