@@ -60,7 +60,7 @@ def test_threads_share_a_finder() -> None:
 
 @given(st.lists(PIECES, max_size=30).map(b"".join), st.integers(1, 9))
 def test_lines_with_a_literal_are_those_that_a_plain_loop_finds(data: bytes, block: int) -> None:
-    finder = OnePass([literal.lower() for literal in LITERALS], pays=40)
+    finder = OnePass([literal.lower() for literal in LITERALS], pays=literals.LEAST)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(literals, "BLOCK", block)
         found = list(literals.lines_with(finder, data))

@@ -16,6 +16,8 @@ BLOCK = 1 << 20
 """Bytes that are searched together."""
 PAYS = 1 << 16
 """Bytes from which on a database pays: it takes as long to compile as so many bytes to search without one."""
+LEAST = 1 << 12
+"""Bytes for which a shorter text counts: each literal costs a call, however short the text is."""
 Hit = tuple[int, int]
 """Where a literal begins in the block, and its number."""
 
@@ -55,8 +57,9 @@ class OnePass(Finder):
 
     def _is_plain(self, block: bytes) -> bool:
         """Whether a block is searched without the database, which is compiled where it is not."""
-        if len(block) <= self._left:
-            self._left -= len(block)
+        cost = max(len(block), LEAST) if self._left < sys.maxsize else 0
+        if cost <= self._left:
+            self._left -= cost
             return True
         with self._compiling:
             if self._database is None and block:
