@@ -80,6 +80,12 @@ class Blob:
         text = without_colours(raw)
         return without_unfilled(text) if self.item is None else text
 
+    @property
+    def plain(self) -> bytes:
+        """The bytes of `text`: those of the piece itself where nothing is to be taken out, as they may be many."""
+        kept = not any(sign in self.data for sign in (b"\r", b"\x1b", b"\0", b"%"))
+        return self.data if kept else self.text.encode("utf-8", "replace")
+
     def lines(self) -> Iterator[tuple[int, str]]:
         """Numbered lines, from 1, without their ends."""
         yield from enumerate(self.text.split("\n"), start=1)
