@@ -14,9 +14,7 @@ from topodiag.evidence.intake.bundle import Evidence
 from topodiag.evidence.intake.kinds import NODE_EVIDENCE, Kind
 from topodiag.evidence.intake.known_texts import read_once
 from topodiag.evidence.intake.launcher import without_prefix
-from topodiag.evidence.intake.looks import Looks
 from topodiag.evidence.intake.samples import as_samples
-from topodiag.evidence.intake.survey import survey
 from topodiag.evidence.intake.text_read import TextRead
 from topodiag.evidence.interface import Blob, Item, Source
 from topodiag.lazy import dataclass
@@ -114,6 +112,9 @@ def _sources_in(blob: Blob) -> tuple[str, ...]:
     found = registry.recognise(blob.text)
     if len(blob.text) <= registry.HEAD_CHARS:
         return found
+    from topodiag.evidence.intake.looks import Looks  # noqa: PLC0415 - not for bundles: it knows every text there is
+    from topodiag.evidence.intake.survey import survey  # noqa: PLC0415
+
     return survey((blob.data,), blob.name, Looks((Kind.NODE_TEXT,), sources=found)).sources
 
 
