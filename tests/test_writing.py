@@ -184,7 +184,7 @@ def test_a_name_of_a_temporary_file_is_not_the_same_twice(tmp_path: Path) -> Non
         assert len(list(tmp_path.iterdir())) == 2
 
 
-@pytest.mark.parametrize("name", ["", "a" * 300, "file/below", "no/folder", "nul\0byte"])
+@pytest.mark.parametrize("name", ["", "a" * 300, "file/below", "nul\0byte"])
 def test_a_place_that_takes_no_file_is_refused_before_the_work(tmp_path: Path, name: str) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(InputError):
@@ -204,3 +204,10 @@ def test_what_a_killed_run_left_goes_with_the_next_and_what_is_in_use_stays(
     with scratch_folder() as first, scratch_folder() as second:
         assert {each.name for each in tmp_path.iterdir()} == {Path(first).name, Path(second).name, foreign.name}
     assert [each.name for each in tmp_path.iterdir()] == [foreign.name]
+
+
+def test_a_link_that_leads_to_itself_is_refused_before_the_work(tmp_path: Path) -> None:
+    loop = tmp_path / "page.html"
+    loop.symlink_to(loop)
+    with pytest.raises(InputError, match=r"cannot be written: Too many levels"):
+        check_writable(str(loop))

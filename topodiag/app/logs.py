@@ -12,7 +12,6 @@ from topodiag.app.inspector import inspected, with_inspection
 from topodiag.app.opening import stream_for
 from topodiag.app.progress import with_progress
 from topodiag.app.ras import Asking, live_answers, ras_answers, with_ras
-from topodiag.app.scan import PART
 from topodiag.app.stacks import stack_dumps, with_stacks
 from topodiag.app.step_times import step_times, with_arguments, with_steps
 from topodiag.app.step_waits import step_waits, with_step_waits
@@ -38,7 +37,7 @@ from topodiag.model.debug_settings import HANG, SUBSYSTEMS, next_time
 from topodiag.model.errors import InputError
 from topodiag.model.job import Job
 from topodiag.model.nccl_versions import assumption, is_newer
-from topodiag.model.provenance import NotObserved
+from topodiag.model.provenance import PART, NotObserved
 from topodiag.model.result import Result
 from topodiag.verdict.order import arranged
 from topodiag.writing import check_apart, check_writable, replacing
@@ -149,6 +148,7 @@ def job_case(intake: Intake, options: LogOptions | None = None, on_progress: Rea
         with replacing(chosen.save, private=True) as stream:
             save(stream, found.facts, found.files, without_secrets)
     gaps = [NotObserved(PART, note) for note in found.notes]
+    gaps += [NotObserved(PART, note, unreadable=True) for note in found.damaged]
     gaps += [NotObserved("part of the flight recorder", problem) for problem in problems]
     # The facts are let go with this frame: their memory is better used by the checks.
     jobs = noted(_with_flight(rebuilt, records))
