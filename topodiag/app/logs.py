@@ -30,7 +30,7 @@ from topodiag.evidence.nccl_log.rebuild.apart import noted
 from topodiag.evidence.nccl_log.rebuild.rebuild import rebuild
 from topodiag.evidence.nccl_log.rebuild.roles import descriptions
 from topodiag.evidence.nccl_log.tables.saved import save
-from topodiag.fleet.ingest import ingest
+from topodiag.fleet.ingest import Ingested, ingest
 from topodiag.model.case import Case
 from topodiag.model.connections import no_connections
 from topodiag.model.debug_settings import HANG, SUBSYSTEMS, next_time
@@ -103,6 +103,13 @@ def asked(
     )
 
 
+def _gaps(found: Ingested, problems: Sequence[str]) -> list[NotObserved]:
+    """What of the logs and of the recorder's dumps was not read."""
+    damaged = (NotObserved(PART, note, unreadable=True) for note in found.damaged)
+    dumps = (NotObserved("part of the flight recorder", problem) for problem in problems)
+    return [*(NotObserved(PART, note) for note in found.notes), *damaged, *dumps]
+
+
 NOT_YET = "before the first communicator is complete RAS has nothing to tell: give the logs, topodiag logs LOGS"
 
 
@@ -147,9 +154,7 @@ def job_case(intake: Intake, options: LogOptions | None = None, on_progress: Rea
     if chosen.save is not None:
         with replacing(chosen.save, private=True) as stream:
             save(stream, found.facts, found.files, without_secrets)
-    gaps = [NotObserved(PART, note) for note in found.notes]
-    gaps += [NotObserved(PART, note, unreadable=True) for note in found.damaged]
-    gaps += [NotObserved("part of the flight recorder", problem) for problem in problems]
+    gaps = _gaps(found, problems)
     # The facts are let go with this frame: their memory is better used by the checks.
     jobs = noted(_with_flight(rebuilt, records))
     return Case(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import fsum
 from typing import Any
 
 from topodiag.checks.interface import NodeCheck
@@ -87,7 +88,7 @@ class Hop:
         if self.gpus:
             return None
         rates = [port.rate_gbps.value for nic in self.nics for port in nic.ports if port.rate_gbps.value]
-        return sum(rates) / 8 if rates else None
+        return fsum(rates) / 8 if rates else None
 
 
 def _least(*facts: Fact[int]) -> int | None:
