@@ -125,6 +125,32 @@ def test_values_and_patterns_are_those_that_cost_nothing_where_they_are_defined(
     assert found == {}
 
 
+REAL_UNITS = ("_us", "_ms", "_s", "_gbs", "_gbps")
+"""Ends of names that hold no whole number."""
+
+
+def plain_sums(source: str) -> list[int]:
+    """Lines in which `sum` adds values of these units: its last digits are other ones from Python 3.12 on."""
+    made = []
+    for call in ast.walk(ast.parse(source)):
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "sum":
+            what = call.args[0].elt if isinstance(call.args[0], ast.GeneratorExp) else call.args[0]
+            names = [getattr(each, "attr", getattr(each, "id", "")) for each in ast.walk(what)]
+            if not isinstance(what, ast.Compare) and any(name.endswith(REAL_UNITS) for name in names):
+                made.append(call.lineno)
+    return made
+
+
+def test_figures_are_the_same_to_the_last_digit_in_all_versions_of_python() -> None:
+    found = {str(path.relative_to(ROOT)): plain_sums(path.read_text(encoding="utf-8")) for path in MODULES}
+    assert {path: lines for path, lines in found.items() if lines} == {}, "add with math.fsum"
+
+
+def test_a_plain_sum_of_times_is_found() -> None:
+    lines = ("sum(each.step_us for each in now)", "sum(1 for each in now)", "fsum(x_us)", "sum(a.x_us > 0 for a in b)")
+    assert plain_sums("\n".join(lines)) == [1]
+
+
 def _with_branches(count: int, above: str = "") -> str:
     """A method that has `count` branches, so that its complexity is one more."""
     body = "\n".join(f"        if a == {number}:\n            return {number}" for number in range(count))

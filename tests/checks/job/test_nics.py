@@ -40,6 +40,11 @@ def test_half_of_the_nics_idle_is_told_with_what_they_would_bring() -> None:
     assert finding.where.nics == ("mlx5_4", "mlx5_5", "mlx5_6", "mlx5_7")
 
 
+def test_a_log_that_ends_before_the_lines_of_all_channels_shows_no_idle_nic() -> None:
+    cut = [row | {"channels": 1} if "net_dev" in row else row for row in rows(1)]
+    assert FewerNicsUsed().judge(jobs.job(rows=cut)).status is Status.UNKNOWN
+
+
 def test_slower_nics_are_for_storage() -> None:
     def hook(rank: int, host: int, process: Process) -> Process:
         slow = tuple(jobs.hca(8 + number, speed_mbps=100_000) for number in range(2))

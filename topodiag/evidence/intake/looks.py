@@ -17,7 +17,7 @@ from topodiag.evidence.flight.looks import looks_like_flight
 from topodiag.evidence.intake.bundle import HEAD_BYTES
 from topodiag.evidence.intake.genre import program_text, strings_of_binary
 from topodiag.evidence.intake.json_text import is_json
-from topodiag.evidence.intake.kinds import KINDS, Kind, source_words
+from topodiag.evidence.intake.kinds import DAMAGED, KINDS, Kind, source_words
 from topodiag.evidence.intake.launcher import without_prefix
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.layout.looks import layout_format
@@ -130,7 +130,7 @@ def looks(head: bytes, tail: bytes = b"", *, name: str = "", quick: bool = False
         reading = Reading()
         head, tail = _unpacked(head, packer, reading), b""
         if not head and reading.notes:  # damaged, or a first block that ends later: reading all of it will tell
-            return Looks((Kind.TEXT,), tuple(coding), what="a damaged archive")
+            return Looks((Kind.TEXT,), tuple(coding), what=DAMAGED)
     if not head:
         return Looks((Kind.EMPTY,), tuple(coding))
     binary = _binary(head, tuple(coding))

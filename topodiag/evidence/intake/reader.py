@@ -51,13 +51,24 @@ def read_node(evidence: Evidence) -> ReadNode:
     if not evidence.is_bundle and not draft.read:
         _refuse(evidence)
     draft.missing.extend(_not_observed(item) for item in evidence.missing)
-    # Files that were looked for and are not there are an observation too: no nccl.conf, no /sys/class/infiniband.
-    for item in evidence.missing:
-        if item.status == "absent" and not item.argv:
-            draft.told |= _topics(item.kind)
+    draft.told |= _told_by_absence(evidence)
     told = evidence.host or _host_of(draft)
     node = assemble(draft, told or _file_name(evidence.path), evidence.time)
     return ReadNode(replace(node, boot=boot_of(evidence), nameless=not told), inputs, unread)
+
+
+_OF_KERNEL = frozenset({"os-state", "sys-cpu", "sys-infiniband", "sys-kfd", "sys-net", "sys-pci"})
+_OF_DRIVER = frozenset({Topic.GPUS, Topic.DRIVER, Topic.NVLINKS, Topic.GPU_PAIRS})
+
+
+def _told_by_absence(evidence: Evidence) -> frozenset[Topic]:
+    """What is known by files that were looked for and are not there: no nccl.conf, no /sys/class/infiniband. Where the
+    kernel shows none of its trees, one that is missing says nothing, and a driver that nobody could ask counts no
+    GPUs."""
+    shown = any(blob.item is not None and blob.item.kind in _OF_KERNEL for blob in evidence.blobs)
+    kinds = {item.kind for item in evidence.missing if item.status == "absent" and not item.argv}
+    topics = (_topics(kind) for kind in kinds if shown or kind not in _OF_KERNEL)
+    return frozenset().union(*topics) - _OF_DRIVER
 
 
 def boot_of(evidence: Evidence) -> Fact[str]:
