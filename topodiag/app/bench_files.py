@@ -125,7 +125,8 @@ def _with_scripts(given: Given) -> Given:
     agreed = {name: each for _, settings in given.scripts for name, each in settings.items() if len(values[name]) == 1}
     if not agreed:
         return given
-    env, commands = ({name: each[place] for name, each in agreed.items()} for place in (0, 1))
+    env = {name: value for name, (value, _) in agreed.items()}
+    commands = {name: line for name, (_, line) in agreed.items()}
 
     def beside(run: BenchRun) -> BenchRun:
         own = {name: line for name, line in commands.items() if name not in run.env}

@@ -217,7 +217,7 @@ def _network(setup: Setup, expected: float) -> Iterator[Cause]:
                 "ib_write_bw --use_cuda=0 -b against one way; nvidia-smi topo -m: PHB or SYS",
             ),
             gbs=expected,
-            span=tuple(share * expected for share in HOST_BRIDGE),
+            span=(HOST_BRIDGE[0] * expected, HOST_BRIDGE[1] * expected),
             both_ways=True,
         )
     if speeds:

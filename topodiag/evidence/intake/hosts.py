@@ -20,7 +20,9 @@ _SAYS = (
     re.compile(rf"^(?:[^\n]{{0,200}}/)?proc/sys/kernel/hostname[:=]? ?\n? ?({_NAME})\s*$", re.MULTILINE),
     re.compile(rf'<object type="Machine"(?:[^<]{{0,2000}}<){{1,60}}?info name="HostName" value="({_NAME})"'),
     # hwloc 3 writes what it says of the whole topology behind all objects.
-    re.compile(rf'<info name="HostName" value="({_NAME})"/>(?=\s{{0,8}}(?:<info [^<>]{{1,400}}/>\s{{0,8}}){{0,40}}</topology>)'),
+    re.compile(
+        rf'<info name="HostName" value="({_NAME})"/>(?=\s{{0,8}}(?:<info [^<>]{{1,400}}/>\s{{0,8}}){{0,40}}</topology>)'
+    ),
 )  # fmt: skip
 """Where a text names its own host: the environment, hostnamectl, a shell's prompt, `uname -a`, syslog, hwloc."""
 _METRICS = re.compile(

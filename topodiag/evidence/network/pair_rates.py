@@ -6,7 +6,8 @@
 Tests of perftest, each below a line that names its pair (`### g01 -> g09: ib_write_bw`), are such a list, too.
 
 Two thirds of the pairs must agree within a tenth, and say what the path can do; a pair counts that stays below three
-quarters of it. Of tests of perftest two are enough: what the faster one carried the same port can do. Format: nobody's; a unit stands behind the number, or in a line above.
+quarters of it. Of tests of perftest two are enough: what the faster one carried the same port can do. Format: nobody's;
+a unit stands behind the number, or in a line above.
 """
 
 from __future__ import annotations
@@ -66,7 +67,8 @@ class PairRates(Reporting):
         most = MOST_LOW if not tested or len(rows) >= LEAST else MOST_OF_FEW
         if low and len(low) <= most * len(rows) and len(low) + len(fair) == len(rows):
             shown = few([f"{a}-{b} {rate:g}" for _, (a, b), rate in low])
-            words = f"{shown}, while {plural(len(fair), 'other pair')} {'carries' if len(fair) == 1 else 'carry'} about {usual:g}{_ends(low, rows)}"
+            others = f"{plural(len(fair), 'other pair')} {'carries' if len(fair) == 1 else 'carry'} about {usual:g}"
+            words = f"{shown}, while {others}{_ends(low, rows)}"
             number = low[0][0]
             parsed.records.append(report("network.pairs", words, blob, number, lines[number - 1], trust=Trust.PERSON))
         return parsed

@@ -71,7 +71,9 @@ _HOSTS = ("_HOSTNAME", "host", "hostname", "node", "nodename", "node_name", "nod
 _TIMES = ("__REALTIME_TIMESTAMP", "time", "timestamp", "ts", "@timestamp", "asctime")
 _PIDS = ("_PID", "pid", "process_id")
 _RANKS = ("rank", "global_rank")
-_ADDRESS = re.compile(r"[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}(?:\.[0-7])?|[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7]")
+_ADDRESS = re.compile(
+    r"[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}(?:\.[0-7])?|[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7]"
+)
 _ISO = re.compile(_CLOCK)
 
 
@@ -172,7 +174,9 @@ def _objects_of(line: Unwrapped) -> list[dict[str, Any]]:
 
 
 def _sentence(message: str, objects: list[dict[str, Any]], line: Unwrapped) -> Unwrapped:
-    addresses = {text for held in objects for text in held.values() if isinstance(text, str) and _ADDRESS.fullmatch(text)}
+    addresses = {
+        text for held in objects for text in held.values() if isinstance(text, str) and _ADDRESS.fullmatch(text)
+    }
     return Unwrapped(
         without_ansi(message).rstrip("\r\n").replace("\n", " "),
         next((text for held in objects if (text := _first(held, _HOSTS))), line.host),

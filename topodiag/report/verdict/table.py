@@ -164,9 +164,7 @@ def _draw_unrelated(page: Page, verdict: Verdict) -> None:
     everything = page.style.verbose or verdict.state is State.UNKNOWN
     healthy = verdict.state is State.HEALTHY
     unrelated = [
-        finding
-        for finding in verdict.unrelated
-        if everything or is_fault(finding) or (healthy and finding.where.ranks)
+        finding for finding in verdict.unrelated if everything or is_fault(finding) or (healthy and finding.where.ranks)
     ]
     for number, finding in enumerate(unrelated[: _most(page)]):
         where = where_words(finding.where, several_nodes=True)
