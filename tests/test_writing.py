@@ -184,12 +184,19 @@ def test_a_name_of_a_temporary_file_is_not_the_same_twice(tmp_path: Path) -> Non
         assert len(list(tmp_path.iterdir())) == 2
 
 
-@pytest.mark.parametrize("name", ["", "a" * 300, "file/below", "no/folder", "nul\0byte"])
+@pytest.mark.parametrize("name", ["", "a" * 300, "file/below", "nul\0byte"])
 def test_a_place_that_takes_no_file_is_refused_before_the_work(tmp_path: Path, name: str) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(InputError):
         check_writable(str(tmp_path / name) if name else name)
     assert [each.name for each in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_folder_that_is_missing_is_made(tmp_path: Path) -> None:
+    check_writable(str(tmp_path / "no" / "folder" / "file"))
+    with replacing(str(tmp_path / "no" / "folder" / "file")) as stream:
+        stream.write(b"x")
+    assert (tmp_path / "no" / "folder" / "file").read_text() == "x"
 
 
 def test_what_a_killed_run_left_goes_with_the_next_and_what_is_in_use_stays(

@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
@@ -37,6 +37,7 @@ from topodiag.expect.other_runs import Judged, on_same_nodes
 from topodiag.expect.setting_prices import setting_prices
 from topodiag.expect.verdict import LOW, is_severe, verdict_of
 from topodiag.hardware.amd import amd_system_by_name
+from topodiag.lazy import dataclass
 from topodiag.model.bench import Benchmark, BenchRun, Fit
 from topodiag.model.case import Case
 from topodiag.model.errors import InputError

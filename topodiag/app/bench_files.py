@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, BinaryIO, NoReturn, TypeAlias
 
 from topodiag.app.machine import Machine, is_machine, machine_of, only
@@ -16,6 +16,7 @@ from topodiag.evidence.intake.pieces import STDIN, Aside, Intake, Piece, left_as
 from topodiag.evidence.intake.spool import spooled
 from topodiag.evidence.nccl_log.input.streams import Reading, text_of
 from topodiag.evidence.nccl_tests import Read, read_file
+from topodiag.lazy import dataclass
 from topodiag.model.bench import BenchRun
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Outcome

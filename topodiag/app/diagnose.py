@@ -44,8 +44,8 @@ def diagnose(
     """Judge all evidence at these paths: nodes, jobs, and measured runs. What no check judges is left aside with the
     command that reads it. NCCL's RAS is asked at `places` (HOST, HOST:PORT) of a running job. `layout` are the parallel
     dimensions of the job, None for what its evidence says; `trained` the options of `topodiag model step` by name, None
-    where nobody says what is trained. Raises InputError where nothing can be judged, and where nobody answers, and
-    LayoutError where `layout` does not make the job's ranks."""
+    where nobody says what is trained, empty where nothing is. Raises InputError where nothing can be judged, and where
+    nobody answers, and LayoutError where `layout` does not make the job's ranks."""
     if places:
         from topodiag.app.logs import asked  # noqa: PLC0415 - numpy and pyarrow, which only jobs need
 

@@ -17,22 +17,23 @@ A line that prints what is set (`echo $NCCL_NET`) and a comment set nothing.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
+
+from topodiag.lazy import regex
 
 _NAME = r"(?:NCCL|RCCL|UCX|FI)_[A-Z0-9_]{1,80}"
 _BARE = rf"[^\s\"'\\;|&)]{{1,300}}?(?=,{_NAME}=|[\s\"'\\;|&)]|$)"
 _QUOTED = r"\"([^\"\n]{0,300})\"|'([^'\n]{0,300})'"
 _SUBSCRIPT = r"[\"']\]\s{0,4}=\s{0,4}"
-_ASSIGNED = re.compile(rf"(?<![\w$])({_NAME})(?:=|{_SUBSCRIPT})(?:{_QUOTED}|({_BARE}))")
-_SPACED = re.compile(rf"(?:-genv|-env|-x|\bsetenv)\s{{1,4}}({_NAME})\s{{1,4}}(?:{_QUOTED}|([^\s\"'-]\S{{0,300}}))")
+_ASSIGNED = regex(rf"(?<![\w$])({_NAME})(?:=|{_SUBSCRIPT})(?:{_QUOTED}|({_BARE}))")
+_SPACED = regex(rf"(?:-genv|-env|-x|\bsetenv)\s{{1,4}}({_NAME})\s{{1,4}}(?:{_QUOTED}|([^\s\"'-]\S{{0,300}}))")
 _KEY_END = r"[\"']?\s{0,4}:\s{1,8}[\"']?"
 _VALUE_END = r"[\"']?,?\s{0,8}(?:#.{0,200})?$"
-_YAML = re.compile(rf"\s{{0,40}}(?:- )?[\"']?({_NAME}){_KEY_END}([^\"'\n#,]{{1,300}}?){_VALUE_END}")
-_NAMED = re.compile(rf"\s{{0,40}}(?:- )?[\"']?name{_KEY_END}({_NAME}){_VALUE_END}")
-_ITS_VALUE = re.compile(rf"\s{{0,40}}[\"']?value{_KEY_END}([^\"'\n#]{{1,300}}?){_VALUE_END}")
-_UNSET = re.compile(rf"\bunset((?:\s{{1,4}}{_NAME}){{1,20}})|\bunsetenv\s{{1,4}}({_NAME})")
-_COMMENT = re.compile(r"\s{0,40}(?:#(?!SBATCH|PBS|BSUB|\$)|//)")
+_YAML = regex(rf"\s{{0,40}}(?:- )?[\"']?({_NAME}){_KEY_END}([^\"'\n#,]{{1,300}}?){_VALUE_END}")
+_NAMED = regex(rf"\s{{0,40}}(?:- )?[\"']?name{_KEY_END}({_NAME}){_VALUE_END}")
+_ITS_VALUE = regex(rf"\s{{0,40}}[\"']?value{_KEY_END}([^\"'\n#]{{1,300}}?){_VALUE_END}")
+_UNSET = regex(rf"\bunset((?:\s{{1,4}}{_NAME}){{1,20}})|\bunsetenv\s{{1,4}}({_NAME})")
+_COMMENT = regex(r"\s{0,40}(?:#(?!SBATCH|PBS|BSUB|\$)|//)")
 
 
 def assigned(line: str, above: str = "") -> Iterator[tuple[str, str]]:

@@ -7,18 +7,19 @@ at the speed of its worst node, so one bad node and all bad nodes look the same 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from topodiag.expect.settings import HCA, nics_left
 from topodiag.expect.setup import Setup
 from topodiag.expect.stages import net_speeds
 from topodiag.expect.unlike import one_of
 from topodiag.expect.wires import Wires
+from topodiag.lazy import dataclass
 from topodiag.model.nccl_tree import Element
 from topodiag.model.nccl_versions import nearest_minor, path_types
 from topodiag.nccl.settings import level
 from topodiag.nccl.topo.changes import Change, apply, down, gpus_of, nets_of, off, rate, remove, width
-from topodiag.nccl.topo.detect import HcaFilter
+from topodiag.nccl.topo.hca_list import HcaFilter
 from topodiag.words.units import in_gbps
 
 SOCKET_GBS = (0.05, 10.0)

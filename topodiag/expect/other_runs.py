@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from topodiag.expect.expect import Expected
 from topodiag.expect.hypothesis_causes import Cause
 from topodiag.expect.rates import reached_on
 from topodiag.expect.setup import NoSetupError
 from topodiag.expect.verdict import Verdict
+from topodiag.lazy import dataclass
 from topodiag.model.bench import BenchRun
 from topodiag.nccl.topo.changes import ChangeError
 from topodiag.words.units import in_gbs

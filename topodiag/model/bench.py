@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 
+from topodiag.lazy import dataclass
 from topodiag.model.finding import Confidence, Finding
 from topodiag.model.provenance import Origin
 from topodiag.words.dialect import Maker

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-
+from topodiag.lazy import regex
 from topodiag.model.finding import Finding, Severity
 from topodiag.verdict.interface import Reach, Rule
 from topodiag.verdict.job_errors import JOB_FAILS, error_is
@@ -165,7 +164,7 @@ class DomainsApart(Rule):
         return "NVLink domain" in cause.message and (other.id != "HST002" or "IMEX" in other.message)
 
 
-_OPERATOR_POD = re.compile(
+_OPERATOR_POD = regex(
     r"\b(?:nvidia-(?:cuda-|operator-)?validator|(?:nvidia|dra-driver-nvidia|gpu)-[\w-]{0,60}(?:plugin|exporter)\b)"
     r"\S{0,80} .{0,60}CrashLoopBackOff"
 )

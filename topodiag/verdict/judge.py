@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 
 from topodiag.checks.page import COMMANDS, Command, page_of
 from topodiag.checks.registry import check_class
+from topodiag.lazy import regex
 from topodiag.model.bench import Benchmark
 from topodiag.model.case import Case
 from topodiag.model.finding import Confidence, Finding, Severity
@@ -37,7 +37,7 @@ MAX_OPEN = 20
 _RANK = {CauseStatus.ESTABLISHED: 0, CauseStatus.LIKELY: 1, CauseStatus.HYPOTHESIS: 2, CauseStatus.UNKNOWN: 3}
 _OF_A_JOB = ("JOB", "NET", "BEN", "P2P", "GDR", "PLC")
 """Checks that see what a job or a measurement does."""
-_STEP = re.compile(r"^srun (?:-\S+ )*")
+_STEP = regex(r"^srun (?:-\S+ )*")
 """How a page runs something at each rank."""
 _PROGRAM = ("JOB006", "JOB009", "JOB008")
 """Causes that lie in the program or its start: not a link is to blame."""
@@ -77,6 +77,15 @@ def judge(result: Result, case: Case, steps: Sequence[JobStep] = ()) -> Verdict:
         next_evidence=next_evidence(causes, state, result, scene),
         joined=joined(result, case),
     )
+
+
+def state_of_jobs(result: Result, case: Case) -> State | None:
+    """The worst state of the jobs, as a verdict on these findings alone says it; None without a job."""
+    scene = Scene(case)
+    bearing, _ = _parted(trees(result.findings, scene), result, scene)
+    findings = [finding for tree in bearing for finding in (tree.root, *(each.finding for each in tree.below))]
+    jobs = [job for job in case.jobs if not scene.is_recorder(job)]
+    return states.worst([states.of_job(job, findings, result, scene) for job in jobs]) if jobs else None
 
 
 def _parted(found: Sequence[Tree], result: Result, scene: Scene) -> tuple[list[Tree], list[Tree]]:
@@ -168,13 +177,14 @@ def _mechanism(tree: Tree) -> str:
 
 @cache
 def _commands(check: str, *, pods: bool) -> tuple[str, ...]:
-    """The commands of the section "How to confirm" of the check's page, for ranks in pods without `srun`."""
+    """The commands of the section "How to confirm" of the check's page, for ranks in pods without `srun`. Settings for
+    the next run are none: they show nothing of this one."""
     found = check_class(check)
     if found is None:
         return ()
     sections = [section for section in page_of(found).sections if section.name == COMMANDS]
     commands = [part for section in sections for block in section.blocks for part in block if isinstance(part, Command)]
-    told = (part.command for part in commands)
+    told = (part.command for part in commands if not part.command.startswith("export "))
     return tuple(_STEP.sub("kubectl exec POD -- ", each) if pods else each for each in told)
 
 

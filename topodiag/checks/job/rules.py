@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -29,6 +27,7 @@ from topodiag.checks.shared.setting_rules import (
     on,
     small_buffer,
 )
+from topodiag.lazy import dataclass, regex
 from topodiag.model.finding import Confidence, Severity
 from topodiag.model.job import Job
 from topodiag.model.links import PathType
@@ -173,11 +172,11 @@ JOB_RULES: tuple[Rule[LogMachines], ...] = (
 )  # fmt: skip
 
 OF_RCCL = (
-    (re.compile(r'Missing "iommu=pt" from kernel command line'), "iommu=pt on the kernel's command line",
+    (regex(r'Missing "iommu=pt" from kernel command line'), "iommu=pt on the kernel's command line",
      "add iommu=pt to GRUB_CMDLINE_LINUX and start the node again; `cat /proc/cmdline` shows it"),
-    (re.compile(r'Missing "amd_iommu=on" from kernel command line'), "amd_iommu=on on the kernel's command line",
+    (regex(r'Missing "amd_iommu=on" from kernel command line'), "amd_iommu=on on the kernel's command line",
      "add amd_iommu=on to GRUB_CMDLINE_LINUX and start the node again; `cat /proc/cmdline` shows it"),
-    (re.compile(r'Missing "HSA_FORCE_FINE_GRAIN_PCIE=1" from environment'), "HSA_FORCE_FINE_GRAIN_PCIE=1",
+    (regex(r'Missing "HSA_FORCE_FINE_GRAIN_PCIE=1" from environment'), "HSA_FORCE_FINE_GRAIN_PCIE=1",
      "export HSA_FORCE_FINE_GRAIN_PCIE=1 where GPUs talk over PCIe"),
 )  # fmt: skip
 """RCCL src/init.cc (commAlloc and rcclInit), ROCm 4 to 6."""

@@ -7,7 +7,6 @@ product can do; else generation and width stay unknown.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
 
 from topodiag.evidence.draft import Entity, NodeDraft
@@ -15,6 +14,7 @@ from topodiag.evidence.hwloc.hwloc_xml import HwlocObject
 from topodiag.evidence.interface import Blob, to_float, to_int
 from topodiag.evidence.network import rdma_words as words
 from topodiag.hardware import catalog
+from topodiag.lazy import regex
 from topodiag.model.busid import normalise_bus_id
 from topodiag.model.cpulist import MAX_CPU
 from topodiag.model.devices import NVIDIA
@@ -25,13 +25,13 @@ from topodiag.words.units import in_gbs
 MAX_NUMA = 4095
 _PACKAGES = ("Package", "Socket")
 _IO = frozenset({"Bridge", "PCIDev", "OSDev", "Misc"})
-_TYPE = re.compile(
+_TYPE = regex(
     r"(?P<code>[0-9a-f]{4}) \[(?P<vendor>[0-9a-f]{4}):(?P<device>[0-9a-f]{4})\]"
     r"(?: \[(?P<subvendor>[0-9a-f]{4}):(?P<subdevice>[0-9a-f]{4})\])?"
 )
-_BUSES = re.compile(r"(?P<domain>[0-9a-f]{4,8}):\[(?P<bus>[0-9a-f]{2})-[0-9a-f]{2}\]")
-_NVML = re.compile(r"nvml([0-9]{1,3})")
-_PORT = re.compile(r"Port([0-9]{1,3})(State|LID)")
+_BUSES = regex(r"(?P<domain>[0-9a-f]{4,8}):\[(?P<bus>[0-9a-f]{2})-[0-9a-f]{2}\]")
+_NVML = regex(r"nvml([0-9]{1,3})")
+_PORT = regex(r"Port([0-9]{1,3})(State|LID)")
 _OPENFABRICS_V2, _NETWORK_V2 = 3, 2
 _NETWORK_V3, _OPENFABRICS_V3 = 1 << 4, 1 << 5
 """enum hwloc_obj_osdev_type_e: numbers up to version 2 of the format, bits from version 3 on."""
@@ -39,11 +39,11 @@ _NETWORK_V3, _OPENFABRICS_V3 = 1 << 4, 1 << 5
 _FIRST_GENS, _LAST_128B = 2, 5
 _WIDTHS = (1, 2, 4, 8, 16)
 _GENERATIONS = range(1, 7)
-_MATRIX = re.compile(
+_MATRIX = regex(
     r"<distances2hetero\s[^<>]{0,200}\bname=\"NVLinkBandwidth\"[^<>]{0,200}>"
     r"\s{0,40}<indexes[^<>]{0,80}>([^<>]{1,8000})</indexes>\s{0,40}<u64values[^<>]{0,80}>([^<>]{1,80000})</u64values>"
 )
-_OS_DEVICE = re.compile(r"\bOSDev:(\d{1,9})\b")
+_OS_DEVICE = regex(r"\bOSDev:(\d{1,9})\b")
 _LINK_MBS = (25_000, 20_000)
 """One NVLink and direction: 25 GB/s since NVLink 2, 20 GB/s in NVLink 1 (hwloc/topology-nvml.c)."""
 MOST_LINKS = 18

@@ -5,12 +5,12 @@ Format: hwloc/topology-xml.c and doc/hwloc.doxy of hwloc 2.9 and 3.0. What the o
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source
 from topodiag.evidence.xml_tags import XmlTag, decoded, tags
+from topodiag.lazy import dataclass, regex
 from topodiag.model.errors import InputError
 from topodiag.model.topics import Topic
 from topodiag.words.units import spell_bytes
@@ -20,8 +20,8 @@ MAX_TAGS = 500_000
 """A machine of 1,024 threads, with all caches and all page sizes, has 60,000."""
 MAX_DEPTH = 256
 
-_TOPOLOGY = re.compile(r"<topology(?:\s[^<>]{0,200})?>")
-_MACHINE = re.compile(r"<object\s[^<>]{0,40}\btype\s{0,4}=\s{0,4}[\"'](?:Machine|System)[\"']")
+_TOPOLOGY = regex(r"<topology(?:\s[^<>]{0,200})?>")
+_MACHINE = regex(r"<object\s[^<>]{0,40}\btype\s{0,4}=\s{0,4}[\"'](?:Machine|System)[\"']")
 
 
 @dataclass(slots=True)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from topodiag.evidence.nccl_tests.infer import collective_of, no_traffic, ranks_of, ratio_fits
 from topodiag.evidence.nccl_tests.json_output import looks_like_json, read_json
 from topodiag.evidence.nccl_tests.text import Draft, TextReader
 from topodiag.evidence.nccl_tests.words import collective_of_name
+from topodiag.lazy import dataclass
 from topodiag.model.bench import BenchRow, BenchRun
 from topodiag.model.provenance import Origin
 from topodiag.model.result import UnreadLine

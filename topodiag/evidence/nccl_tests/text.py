@@ -7,7 +7,7 @@ program built without MPI prints as many tables as there are processes, through 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import islice
 
 from topodiag.evidence.assignments import assigned
@@ -15,6 +15,7 @@ from topodiag.evidence.nccl_tests import header
 from topodiag.evidence.nccl_tests.lines import TAG, Line, labelled, physical, without_records
 from topodiag.evidence.nccl_tests.table import OpenRow, Title, begin_row, close_row, only_cells, take_cells, title_of
 from topodiag.evidence.nccl_tests.words import OP, TYPE, collective_of_binary
+from topodiag.lazy import dataclass, regex
 from topodiag.model.bench import BenchDevice, BenchRow
 from topodiag.model.provenance import MAX_QUOTE, Origin
 from topodiag.model.result import UnreadLine
@@ -32,9 +33,9 @@ MAX_HOSTS = 64
 """Host names tried against what a row's last cell is glued to."""
 MAX_OPEN = 512
 
-_WORDS = re.compile(rf"(?:{TYPE}|{OP})(?=[A-Za-z0-9])")
-_DIGITS = re.compile(r"0x[0-9a-fA-F]+|\d+(?:\.\d+)?")
-_FENCE = re.compile(r"[\s#`.=*_-]*|.{0,200}\s#\s*")
+_WORDS = regex(rf"(?:{TYPE}|{OP})(?=[A-Za-z0-9])")
+_DIGITS = regex(r"0x[0-9a-fA-F]+|\d+(?:\.\d+)?")
+_FENCE = regex(r"[\s#`.=*_-]*|.{0,200}\s#\s*")
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,21 +20,22 @@ from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source
 from topodiag.evidence.network.fabric_links import MAX_LINKS, LinkRecord, offer_links
 from topodiag.evidence.network.network_records import Page
+from topodiag.lazy import regex
 from topodiag.model.topics import Topic
 
-_SWITCH = re.compile(r'Switch\s{1,20}\d{1,4}\s{1,20}"S-[0-9a-f]{1,16}"\s{0,40}#\s{1,20}"([^"]{1,200})"', re.ASCII)
-_HOST = re.compile(
+_SWITCH = regex(r'Switch\s{1,20}\d{1,4}\s{1,20}"S-[0-9a-f]{1,16}"\s{0,40}#\s{1,20}"([^"]{1,200})"', re.ASCII)
+_HOST = regex(
     r'\[(\d{1,4})\](?:\[ext \d{1,4}\])?\s{1,20}"H-[0-9a-f]{1,16}"\[(\d{1,4})\](?:\([0-9a-fx]{1,18}\))?\s{0,40}'
     r'#\s{1,20}"([^"]{1,200})" lid \d{1,6} (\d{1,2}x[A-Z]{2,4}\d{0,3})\b',
     re.ASCII,
 )  # fmt: skip
-_PORT = re.compile(
+_PORT = regex(
     r"(CA|SW)\s{1,8}\d{1,6}\s{1,4}(\d{1,4}) 0x[0-9a-f]{1,16} (\d{1,2})x ([A-Z]{2,4}\d{0,3})\b.{0,12}? - (CA|SW)"
     r"\s{1,8}\d{1,6}\s{1,4}(\d{1,4}) 0x[0-9a-f]{1,16} \( '([^']{1,200})' - '([^']{1,200})' \)",
     re.ASCII,
 )
-_MARK = re.compile(r'^[ \t>|]{0,20}Switch\s{1,20}\d{1,4}\s{1,20}"S-[0-9a-f]{1,16}"', re.MULTILINE)
-_ENDS = re.compile(r"^[ \t>|]{0,20}(?:Ca|Rt|vendid=)")
+_MARK = regex(r'^[ \t>|]{0,20}Switch\s{1,20}\d{1,4}\s{1,20}"S-[0-9a-f]{1,16}"', re.MULTILINE)
+_ENDS = regex(r"^[ \t>|]{0,20}(?:Ca|Rt|vendid=)")
 
 
 class IbNet(Source[LinkRecord]):

@@ -6,8 +6,9 @@
 Tests of perftest, each below a line that names its pair (`### g01 -> g09: ib_write_bw`), are such a list, too.
 
 Two thirds of the pairs must agree within a tenth, and say what the path can do; a pair counts that stays below three
-quarters of it. Of tests of perftest two are enough: what the faster one carried the same port can do. Format: nobody's;
-a unit stands behind the number, or in a line above.
+quarters of it. Of tests of perftest two are enough: what the faster one carried the same port can do.
+
+Format: nobody's; a unit stands behind the number, or in a line above.
 """
 
 from __future__ import annotations
@@ -18,24 +19,25 @@ from statistics import median
 from topodiag.evidence.interface import Blob, Parsed
 from topodiag.evidence.network import perftest
 from topodiag.evidence.sentences import MAX_LINE, Reporting, report
+from topodiag.lazy import regex
 from topodiag.model.events import Event, Trust
 from topodiag.model.topics import Topic
 from topodiag.words.fold import few, plural
 
 _HOST = r"(?=[A-Za-z0-9._]{0,40}[A-Za-z])(?=[A-Za-z._]{0,40}\d)[A-Za-z0-9][A-Za-z0-9._]{1,62}"
 _NAME = r"(?=[A-Za-z0-9._-]{0,40}\d)[A-Za-z](?:[A-Za-z0-9._]|-(?!-|>)){1,62}"
-_PAIR = re.compile(
+_PAIR = regex(
     rf"[\s|>*]{{0,8}}(?P<a>{_HOST})(?:\s{{0,3}}(?:<-{{1,2}}>|-{{1,2}}>|<=>|=>|-|–|→|↔|,|\||\bto\b|\bvs\b)\s{{0,3}}|\s{{1,20}})"
     rf"(?P<b>{_HOST})\s{{0,3}}[:,=|]?\s{{0,20}}(?:(?:bw|busbw|bandwidth|avg|BW|rate)\s{{0,3}}[:=]?\s{{0,3}})?"
     r"(?P<rate>\d{1,4}\.\d{1,4}|\d{2,4})\s{0,3}(?P<unit>G(?:i?B|b)(?:it)?(?:ps|/s(?:ec)?))?\s{0,3}(?:[|,#(].{0,80}|\b(?:ok|OK|low|LOW|slow|SLOW|FAIL|PASS)\b.{0,20})?$"
 )
-_UNIT = re.compile(r"(?<![A-Za-z])G(?:i?B|b)(?:it)?(?:ps|/s)|(?:bus|alg)bw|\bbandwidth\b", re.IGNORECASE)
+_UNIT = regex(r"(?<![A-Za-z])G(?:i?B|b)(?:it)?(?:ps|/s)|(?:bus|alg)bw|\bbandwidth\b", re.IGNORECASE)
 LEAST = 5
 AGREE = 0.1
 LOW = 0.75
 MOST_LOW, MOST_OF_FEW = 0.45, 0.5
 """Pairs that fall short: more of them, and nobody knows what the path can do."""
-_TITLE = re.compile(
+_TITLE = regex(
     rf"[\s#=*$>|-]{{0,12}}(?P<a>{_NAME})\s{{0,3}}(?:<-{{1,2}}>|-{{1,2}}>|<=>|=>|→|↔|\bto\b|\bvs\b)\s{{0,3}}(?P<b>{_NAME})\b"
 )
 TITLE_ABOVE = 8
@@ -67,8 +69,8 @@ class PairRates(Reporting):
         most = MOST_LOW if not tested or len(rows) >= LEAST else MOST_OF_FEW
         if low and len(low) <= most * len(rows) and len(low) + len(fair) == len(rows):
             shown = few([f"{a}-{b} {rate:g}" for _, (a, b), rate in low])
-            others = f"{plural(len(fair), 'other pair')} {'carries' if len(fair) == 1 else 'carry'} about {usual:g}"
-            words = f"{shown}, while {others}{_ends(low, rows)}"
+            others = plural(len(fair), "other pair carries", "other pairs carry")
+            words = f"{shown}, while {others} about {usual:g}{_ends(low, rows)}"
             number = low[0][0]
             parsed.records.append(report("network.pairs", words, blob, number, lines[number - 1], trust=Trust.PERSON))
         return parsed

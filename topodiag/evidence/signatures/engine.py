@@ -6,19 +6,19 @@ number of lines that hold a literal.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cache, lru_cache
 from itertools import groupby
 from math import isnan, nan
 
 from topodiag.evidence.signatures.denial import counts_none, denies, explains
-from topodiag.evidence.signatures.entry import Signature, compiled, family, literals
+from topodiag.evidence.signatures.entry import Signature, compiled, families, family, literals
 from topodiag.evidence.signatures.fields import typed
 from topodiag.evidence.signatures.literals import Finder, finder
 from topodiag.evidence.signatures.windows import Window, windows
 from topodiag.evidence.signatures.wrappers import Unwrapped, members, unwrap, without_clock
+from topodiag.lazy import dataclass, regex
 from topodiag.model.events import Event, Scope, Value
 from topodiag.model.progress import Progress
 from topodiag.model.provenance import MAX_QUOTE, Origin
@@ -32,7 +32,7 @@ MAX_TEXT = 300
 Place = tuple[int, str]
 """Number and text of a line."""
 OF_JOBS = frozenset({Scope.RANK, Scope.JOB, Scope.COMMUNICATOR})
-_SPACE = re.compile(r"\s+")
+_SPACE = regex(r"\s+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +76,14 @@ def progress(blocks: Iterable[bytes], name: str) -> tuple[Progress, ...]:
     for window in windows(blocks):
         reading.take(window)
     return reading.result().progress
+
+
+def reports(blocks: Iterable[bytes]) -> tuple[Event, ...]:
+    """The events of a text, without what advances in it: a training prints little else."""
+    reading = _Reading("", "", tuple(name for name in families() if name != "progress"))
+    for window in windows(blocks):
+        reading.take(window)
+    return reading.result().events
 
 
 def verdicts(line: str) -> list[Taken | Refused]:
@@ -154,6 +162,10 @@ def _candidates(numbers: frozenset[int], names: tuple[str, ...] = ()) -> list[Si
     return [family(name)[place] for name, place in sorted(longest, key=lambda key: (-longest[key], key))]
 
 
+_unwrapped = lru_cache(1024)(unwrap)
+"""A line is looked at by itself and among those around it, and many stand there more than once."""
+
+
 @lru_cache(1024)
 def _front(text: str) -> Unwrapped:
     """What the wrappers before a sentence say."""
@@ -221,7 +233,7 @@ class _Reading:
         candidates = _candidates(frozenset(found), self.families)
         if candidates and all(entry.counts for entry in candidates):
             return self._advance(candidates, raw, number)
-        line = unwrap(raw)
+        line = _unwrapped(raw)
         self._end(found, line)
         taken = False
         for entry in candidates:
@@ -330,7 +342,7 @@ def _around(data: bytes, begin: int, end: int, before: int, after: int) -> list[
         stop = stop if stop >= 0 else min(len(data), at + 1 + MAX_LINE)
         below.append(data[at + 1 : stop])
         at = stop
-    return [unwrap(raw.decode("utf-8", "replace")).text for raw in (*above, data[begin:end], *below)]
+    return [_unwrapped(raw.decode("utf-8", "replace")).text for raw in (*above, data[begin:end], *below)]
 
 
 def _agree(first: Mapping[str, Value], second: Mapping[str, Value]) -> bool:
@@ -372,5 +384,6 @@ __all__ = [
     "of_line",
     "progress",
     "read",
+    "reports",
     "verdicts",
 ]

@@ -17,21 +17,23 @@ A wrapper inside a wrapper is taken off too. What is left is the sentence.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
+from functools import lru_cache
 from math import isnan, nan
 from typing import Any
 
 import msgspec
+
+from topodiag.lazy import dataclass, regex
 
 MAX_LAYERS = 5
 MOST_MEMBERS = 32
 """Texts of one object that are looked through for a sentence."""
 MAX_DEPTH = 4
 """Objects inside objects that are looked through for a message."""
-_ANSI = re.compile(r"\x1b(?:\[[0-9;?]{0,20}[A-Za-z]|\][^\x07\x1b]{0,200}(?:\x07|\x1b\\)|[()][A-Z0-9])|\x00+")
+_ANSI = regex(r"\x1b(?:\[[0-9;?]{0,20}[A-Za-z]|\][^\x07\x1b]{0,200}(?:\x07|\x1b\\)|[()][A-Z0-9])|\x00+")
 
 _CLOCK = (
     r"(?P<year>\d{4})[-/](?P<month>\d\d)[-/](?P<day>\d\d)[T _](?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)"
@@ -40,7 +42,7 @@ _CLOCK = (
 _PARTS = ("year", "month", "day", "hour", "minute", "second")
 _HOST = r"[A-Za-z0-9](?:[\w.-]{0,251}[A-Za-z0-9])?"
 _LAYERS = tuple(
-    re.compile(pattern)
+    regex(pattern)
     for pattern in (
         r"\[\d{1,6},(?P<rank>\d{1,7})\](?:\[[^\]\s]{1,80}\])?<std(?:out|err|diag)>: ?",
         r"\[rank ?(?P<rank>\d{1,7})\]: ?",
@@ -71,10 +73,8 @@ _HOSTS = ("_HOSTNAME", "host", "hostname", "node", "nodename", "node_name", "nod
 _TIMES = ("__REALTIME_TIMESTAMP", "time", "timestamp", "ts", "@timestamp", "asctime")
 _PIDS = ("_PID", "pid", "process_id")
 _RANKS = ("rank", "global_rank")
-_ADDRESS = re.compile(
-    r"[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}(?:\.[0-7])?|[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7]"
-)
-_ISO = re.compile(_CLOCK)
+_ADDRESS = regex(r"[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}(?:\.[0-7])?|[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7]")
+_ISO = regex(_CLOCK)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,15 +139,27 @@ def seconds_of(groups: Mapping[str, str | None]) -> float:
     """The clock of a match as seconds since the epoch; NaN without a year, and for a date that is none."""
     if not groups.get("year"):
         return nan
-    try:
-        year, month, day, hour, minute, second = (int(groups[name] or 0) for name in _PARTS)
-        whole = datetime(year, month, day, hour, minute, second, tzinfo=UTC).timestamp()
-    except ValueError:
-        return nan
+    whole = epoch([groups[name] or "0" for name in _PARTS])
     zone = (groups.get("zone") or "").strip()
     if zone[:1] in ("+", "-"):
         whole -= (3600 * int(zone[1:3]) + 60 * int(zone[-2:])) * (1 if zone[0] == "+" else -1)
     return whole + (float(f"0.{groups['part']}") if groups.get("part") else 0.0)
+
+
+def epoch(digits: Sequence[str]) -> float:
+    """Seconds since the epoch of year, month, day, hour, minute and second of UTC; NaN for a time that is none."""
+    hour, minute, second = (int(part) for part in digits[3:])
+    if hour > 23 or minute > 59 or second > 59:
+        return nan
+    return _midnight(digits[0], digits[1], digits[2]) + 3600 * hour + 60 * minute + second
+
+
+@lru_cache(64)
+def _midnight(year: str, month: str, day: str) -> float:
+    try:
+        return datetime(int(year), int(month), int(day), tzinfo=UTC).timestamp()
+    except ValueError:
+        return nan
 
 
 def members(line: str) -> list[Unwrapped]:
@@ -229,4 +241,4 @@ def _time(objects: list[dict[str, Any]], default: float) -> float:
     return default
 
 
-__all__ = ["Unwrapped", "members", "seconds_of", "unwrap", "without_ansi", "without_clock"]
+__all__ = ["Unwrapped", "epoch", "members", "seconds_of", "unwrap", "without_ansi", "without_clock"]

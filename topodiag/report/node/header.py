@@ -101,7 +101,8 @@ def _causes(findings: Sequence[Finding]) -> tuple[list[Finding], list[Finding]]:
 def _cause(page: Page, worst: Sequence[Finding], causes: Sequence[Finding], taken: int) -> str:
     """The worst finding in its own words where it is alone and the line has room for it, else the checks. What follows
     from another finding is no cause: it is counted."""
-    rest = f"; {len(worst) - len(causes)} follow from it" if len(worst) > len(causes) else ""
+    below = len(worst) - len(causes)
+    rest = f"; {below} {'follows' if below == 1 else 'follow'} from it" if below else ""
     if len(causes) == 1 and taken + len(causes[0].message) + len(rest) + 8 <= page.width:
         return f": {causes[0].message}{rest}"
     ids = list(dict.fromkeys(each.id for each in causes))

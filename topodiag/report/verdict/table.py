@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 
 from rich.text import Text
 
+from topodiag.lazy import regex
 from topodiag.model.result import Result
 from topodiag.model.verdict import RuledOut, State, Verdict
 from topodiag.report.drawn import DrawnReport
@@ -195,7 +195,7 @@ def _draw_ruled_out(page: Page, verdict: Verdict) -> None:
         page.entry("ruled out" if number == 0 else "", (part.what, "strong"), f": {part.by}")
 
 
-_CHECKS = re.compile(r"\(([A-Z0-9]{3}\d{3}(?:, [A-Z0-9]{3}\d{3})*)\)")
+_CHECKS = regex(r"\(([A-Z0-9]{3}\d{3}(?:, [A-Z0-9]{3}\d{3})*)\)")
 _TOOLS = (
     ("nvml", "NVML"), ("nvidia-smi", "nvidia-smi"), ("sys-", "sysfs"), ("ibstat", "ibstat"), ("lspci", "lspci"),
     (".log", "NCCL log"),

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
-from datetime import UTC, datetime
 from math import nan
 
 from topodiag.evidence.nccl_log.grammar import ends, job_lines
 from topodiag.evidence.nccl_log.grammar.numbers import compiled
+from topodiag.evidence.signatures.wrappers import epoch
+from topodiag.lazy import dataclass, regex
 from topodiag.words.unfilled import is_unfilled
 
 _HOST = r"[A-Za-z0-9_.-]{1,255}"
@@ -55,7 +55,7 @@ _BRACKETS = "[]<>(){}\"'`"
 
 _PLACE = compiled(r"^(.{1,300}?:\d{1,7})(?: \([^)]{0,200}\))?$")
 _TIME = compiled(r"(\d{4})[-/](\d\d)[-/](\d\d)[ T_](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?[^\s\]]{0,6}")
-_COLOURS = re.compile(rb"\x1b\[[0-9;?]{0,20}[A-Za-z]|\x00+")  # a hole of copytruncate has millions of zeros
+_COLOURS = regex(rb"\x1b\[[0-9;?]{0,20}[A-Za-z]|\x00+")  # a hole of copytruncate has millions of zeros
 _STAMP_END = compiled(r"\[[^\[\]]{8,40}\] ?$")
 _TAGGED_END = compiled(r"\s*\[\d{1,6},\d{1,6}\]<std(?:out|err)>:\s*$")
 _RANKS = (
@@ -201,9 +201,7 @@ def _without_label(message: str) -> str:
 
 def front(label: str) -> tuple[str, float]:
     """Rank or label, and time of what stands before a head."""
-    ts = nan
-    for stamp in _TIME.finditer(label):
-        ts = seconds(stamp)
+    ts = stamp_of(label)
     for pattern in _RANKS:
         ranks = pattern.findall(label)
         if ranks:
@@ -214,13 +212,16 @@ def front(label: str) -> tuple[str, float]:
     return _TIME.sub("", label).strip(_NO_TIME)[:80], ts
 
 
+def stamp_of(label: str) -> float:
+    """The last time in what stands before a head; NaN where there is none."""
+    ts = nan
+    for stamp in _TIME.finditer(label):
+        ts = seconds(stamp)
+    return ts
+
+
 def seconds(stamp: re.Match[str]) -> float:
-    try:
-        year, month, day, hour, minute, second = (int(part) for part in stamp.groups()[:6])
-        whole = datetime(year, month, day, hour, minute, second, tzinfo=UTC).timestamp()
-    except ValueError:
-        return nan
-    return whole + (float("0." + stamp[7]) if stamp[7] else 0.0)
+    return epoch(stamp.groups()[:6]) + (float("0." + stamp[7]) if stamp[7] else 0.0)
 
 
 def number(digits: str) -> int:

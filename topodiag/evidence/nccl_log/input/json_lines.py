@@ -11,11 +11,12 @@ LogEntry (textPayload, timestamp); Loki's HTTP API (line, timestamp).
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
+
+from topodiag.lazy import regex
 
 TEXT_KEYS = ("log", "message", "msg", "textPayload", "MESSAGE", "line", "LogEntry")
 TIME_KEYS = ("time", "timestamp", "@timestamp")
@@ -24,13 +25,13 @@ MAX_LINE_BYTES = 1 << 20
 """A longer line is passed on in pieces, as it is: runtimes cut theirs at 16 KiB."""
 
 MAX_DEPTH = 4
-_TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?")
-_MEMBER = re.compile(r'\s{0,80}"(' + "|".join(TEXT_KEYS) + r')"\s{0,8}:\s{0,8}(".*")\s{0,8},?\s*')
+_TIME = regex(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?")
+_MEMBER = regex(r'\s{0,80}"(' + "|".join(TEXT_KEYS) + r')"\s{0,8}:\s{0,8}(".*")\s{0,8},?\s*')
 """A member on a line of its own, as exports print objects over several lines."""
-_NEAR_TIMES = re.compile("NCCL WARN|atchdog|ERROR|rror:")
+_NEAR_TIMES = regex("NCCL WARN|atchdog|ERROR|rror:")
 """Only what went wrong is put in order by times; in front of everything else a time would only be in the way."""
 _HEAD_LINES = 200
-_VERDICT = re.compile(
+_VERDICT = regex(
     rb'"is_?(?:[Hh]ealthy\\{0,3}"\s{0,4}:\s{0,4}false|[Ff]atal\\{0,3}"\s{0,4}:\s{0,4}true)|"[Hh]ealth\\{0,3}"\s{0,4}:\s{0,4}\\{0,3}"[Uu]nhealthy'
 )
 """A health agent's verdict stands in other members than its message: such a line stays whole."""
