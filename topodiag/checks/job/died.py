@@ -367,6 +367,9 @@ def _place(job: Job, event: Event, told: Sequence[Event]) -> tuple[int, str]:
     label = event.label
     rank = int(label) if label.isdecimal() and len(label) < 10 else int(event.details.get("named_rank", "-1"))
     host = event.details.get("host", "")
+    if event.details.get("how") == "node failure":  # the line of a step is of the host that tells it
+        named = (other.details.get("host") for other in told if other.details.get("how") == "node failure")
+        host = host or next(filter(None, named), "")
     at = event.origin
     if at is None or at.line is None:
         return rank, host

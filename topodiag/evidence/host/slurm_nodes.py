@@ -1,4 +1,4 @@
-"""Why Slurm holds nodes out of service: `scontrol show node`, `sinfo -R`, `sinfo -N -l`, lines of slurmctld.
+"""Why Slurm holds nodes out of service: `scontrol show node`, `sinfo`, `sinfo -R`, `sinfo -N -l`, lines of slurmctld.
 
     NodeName=gpu-017 Arch=x86_64 CoresPerSocket=48
        State=IDLE+DRAIN ThreadsPerCore=2 TmpDisk=0 Weight=1 Owner=N/A MCS_label=N/A
@@ -41,6 +41,10 @@ _LONG_HEADER = regex(
     re.MULTILINE,
 )
 """`sinfo -N -l`, and `sinfo -o` with columns of one's own whose last one is the reason."""
+_PLAIN_HEADER = regex(
+    r"^\s{0,8}(?=[^\n]{0,300}\bSTATE\b)(?:[A-Z_:()/]{2,20}\s{1,60}){2,12}NODELIST\s*$", re.MULTILINE
+)
+"""`sinfo` without a reason: a state with a star is that of nodes which do not answer."""
 _CONTROLLER = regex(
     r"\b(?:[Ss]etting )?node (\S{1,64}) state (?:set )?to \w{2,20} with reason:? ?(.{1,300})$"
     r"|\bupdate_node: node (\S{1,64}) reason set to: (.{1,300})$"
@@ -71,7 +75,7 @@ class SlurmNodes(Source[Held]):
     a_piece = "a scheduler says what it was told of a node"
 
     def recognises(self, head: str) -> bool:
-        patterns = (_HEADER, _LONG_HEADER, _ALONE, _SHOWN, _ONE_LINE)
+        patterns = (_HEADER, _LONG_HEADER, _PLAIN_HEADER, _ALONE, _SHOWN, _ONE_LINE)
         if any(pattern.search(head) for pattern in patterns):
             return True
         return "reason" in head.lower() and any(_CONTROLLER.search(line[:MAX_LINE]) for line in head.split("\n"))
@@ -112,7 +116,7 @@ def _held(blob: Blob) -> Iterator[Held]:
             yield Held(nodes, reason.strip(), number, line)
         elif _HEADER.match(line):
             table, columns = _ROW, []
-        elif _LONG_HEADER.match(line):
+        elif _LONG_HEADER.match(line) or (not _HEADER.match(line) and _PLAIN_HEADER.match(line)):
             columns = line.split()
             columns = columns if {"NODELIST", "STATE"} <= set(columns) else []
             table = None
@@ -129,6 +133,9 @@ def _of_row(columns: list[str], number: int, line: str) -> Held | None:
     if len(cells) < len(columns):
         return None
     cell = dict(zip(columns, cells, strict=True))
+    if "REASON" not in cell:
+        silent = "*" in cell["STATE"] and _OUT.search(cell["STATE"].replace("*", "")) is not None
+        return Held(cell["NODELIST"].strip(), "not responding", number, line) if silent else None
     reason = cell["REASON"].strip()
     out = _OUT.search(cell["STATE"]) is not None and reason.lower() not in ("", "none")
     return Held(cell["NODELIST"], reason, number, line) if out else None
