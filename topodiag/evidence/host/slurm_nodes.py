@@ -41,9 +41,7 @@ _LONG_HEADER = regex(
     re.MULTILINE,
 )
 """`sinfo -N -l`, and `sinfo -o` with columns of one's own whose last one is the reason."""
-_PLAIN_HEADER = regex(
-    r"^\s{0,8}(?=[^\n]{0,300}\bSTATE\b)(?:[A-Z_:()/]{2,20}\s{1,60}){2,12}NODELIST\s*$", re.MULTILINE
-)
+_PLAIN_HEADER = regex(r"^\s{0,8}(?=[^\n]{0,300}\bSTATE\b)(?:[A-Z_:()/]{2,20}\s{1,60}){2,12}NODELIST\s*$", re.MULTILINE)
 """`sinfo` without a reason: a state with a star is that of nodes which do not answer."""
 _CONTROLLER = regex(
     r"\b(?:[Ss]etting )?node (\S{1,64}) state (?:set )?to \w{2,20} with reason:? ?(.{1,300})$"
