@@ -37,12 +37,12 @@ _ROW = regex(
     r"(?:[a-z*~#]{3,16}\s{1,20})?(\S{1,255})\s*$"
 )
 _LONG_HEADER = regex(
-    r"^\s{0,8}(?=[^\n]{0,300}\bNODELIST\b)(?=[^\n]{0,300}\bSTATE\b)(?:[A-Z_:()/]{2,20}\s{1,60}){2,12}REASON\s*$",
+    r"^\s{0,8}(?=[^\n]{0,300}\bNODELIST\b)(?=[^\n]{0,300}\bSTATE\b)(?:[A-Z_:()/]{2,20}\s{1,60}){2,12}"
+    r"(?:REASON|NODELIST)\s*$",
     re.MULTILINE,
 )
-"""`sinfo -N -l`, and `sinfo -o` with columns of one's own whose last one is the reason."""
-_PLAIN_HEADER = regex(r"^\s{0,8}(?=[^\n]{0,300}\bSTATE\b)(?:[A-Z_:()/]{2,20}\s{1,60}){2,12}NODELIST\s*$", re.MULTILINE)
-"""`sinfo` without a reason: a state with a star is that of nodes which do not answer."""
+"""`sinfo -N -l`, `sinfo` without reasons, and columns of one's own whose last one is the reason or the list. A state with
+a star is that of nodes which do not answer."""
 _CONTROLLER = regex(
     r"\b(?:[Ss]etting )?node (\S{1,64}) state (?:set )?to \w{2,20} with reason:? ?(.{1,300})$"
     r"|\bupdate_node: node (\S{1,64}) reason set to: (.{1,300})$"
@@ -73,7 +73,7 @@ class SlurmNodes(Source[Held]):
     a_piece = "a scheduler says what it was told of a node"
 
     def recognises(self, head: str) -> bool:
-        patterns = (_HEADER, _LONG_HEADER, _PLAIN_HEADER, _ALONE, _SHOWN, _ONE_LINE)
+        patterns = (_HEADER, _LONG_HEADER, _ALONE, _SHOWN, _ONE_LINE)
         if any(pattern.search(head) for pattern in patterns):
             return True
         return "reason" in head.lower() and any(_CONTROLLER.search(line[:MAX_LINE]) for line in head.split("\n"))
@@ -114,7 +114,7 @@ def _held(blob: Blob) -> Iterator[Held]:
             yield Held(nodes, reason.strip(), number, line)
         elif _HEADER.match(line):
             table, columns = _ROW, []
-        elif _LONG_HEADER.match(line) or (not _HEADER.match(line) and _PLAIN_HEADER.match(line)):
+        elif _LONG_HEADER.match(line):
             columns = line.split()
             columns = columns if {"NODELIST", "STATE"} <= set(columns) else []
             table = None
