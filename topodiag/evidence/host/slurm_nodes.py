@@ -41,8 +41,8 @@ _LONG_HEADER = regex(
     r"(?:REASON|NODELIST)\s*$",
     re.MULTILINE,
 )
-"""`sinfo -N -l`, `sinfo` without reasons, and columns of one's own whose last one is the reason or the list. A state with
-a star is that of nodes which do not answer."""
+"""`sinfo -N -l`, `sinfo` without reasons, and columns of one's own whose last one is the reason or the list. A state
+with a star is that of nodes which do not answer."""
 _CONTROLLER = regex(
     r"\b(?:[Ss]etting )?node (\S{1,64}) state (?:set )?to \w{2,20} with reason:? ?(.{1,300})$"
     r"|\bupdate_node: node (\S{1,64}) reason set to: (.{1,300})$"
