@@ -120,7 +120,7 @@ def write_fleet(folder: Path, nodes: int, odd: int) -> dict[str, str]:
             faults[number](machine)
             own = bundle.files(machine)
         replaced = {file: _own(text, number, pattern, names) for file, text in own.items()}
-        (folder / f"{name_of(number)}.tar.gz").write_bytes(_packed(replaced))
+        (folder / f"{name_of(number)}.tar.gz").write_bytes(packed(replaced))
     return {name_of(number): fault.__name__.strip("_") for number, fault in faults.items()}
 
 
@@ -156,7 +156,7 @@ def _own(text: str, number: int, pattern: re.Pattern[str], names: dict[str, tupl
     return pattern.sub(new, text)
 
 
-def _packed(files: dict[str, str]) -> bytes:
+def packed(files: dict[str, str]) -> bytes:
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w") as archive:
         for name, text in files.items():

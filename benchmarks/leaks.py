@@ -3,13 +3,15 @@ each line, through every channel.
 
     python benchmarks/leaks.py [FOLDER] [--every N]     default: fixtures/field, each case
 
-Channels: the terminal, JSON, the page, and the files of `--write` with their names. A secret (login, token) may not
-come out without `--redact` either. The exit code is 1 where something does.
+Channels: the terminal, JSON, the page, the files of `--write` with their names, saved facts; of a fleet and of a sweep
+the tables, lists, plans, pictures, pages and the store of `fleet history`; emitted files; lines of errors. A secret
+(login, token) may not come out without `--redact` either. The exit code is 1 where something does.
 """
 
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 import tempfile
 from collections import Counter
@@ -18,12 +20,17 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+import pyarrow.parquet as pq
 from click.testing import CliRunner
 
 from benchmarks.field import FOLDER, Case, cases
+from benchmarks.fleet_bundles import packed, write_fleet
+from fixtures.generate import bundle
+from fixtures.generate.machines.dgx_h100 import dgx_h100
 from topodiag.cli import cli
 from topodiag.cli.errors import Outcome
 
+SWEEP = Path(__file__).resolve().parents[1] / "tests" / "fuzz" / "texts"
 IDENTITIES = {
     "host": "kestrel-gx-0417",
     "user": "tvandermeer",
@@ -43,7 +50,7 @@ TRACES = {
     "token": ("glpat-7hUq", "7hUq2Lx9"),
 }
 """What of each must not be seen. A login's server is an identity, not a secret."""
-OPEN = ("Lapw1ng", "7hUq2Lx9")
+SECRETS_IN_THE_OPEN = {"login": ("Lapw1ng",), "token": ("7hUq2Lx9",)}
 """What may not be seen without `--redact` either."""
 
 
@@ -54,37 +61,94 @@ def planted(text: str) -> str:
     return "\n".join(f"{line} {values[at % len(values)]}" if line.strip() else line for at, line in enumerate(lines))
 
 
+def run(channel: str, *arguments: str, hide: str) -> tuple[str, str]:
+    """Channel and text of a command; `hide` is a path that is ours."""
+    done = CliRunner().invoke(cli, arguments, obj=Outcome())
+    said = done.output if done.exception is None or isinstance(done.exception, SystemExit) else str(done.exception)
+    return channel, said.replace(hide, "")
+
+
+def left_in(folder: Path, hide: str) -> Iterator[tuple[str, str]]:
+    """Channel, which is the file's first word, and name and text of each file below a folder."""
+    for path in sorted(each for each in folder.rglob("*") if each.is_file()):
+        name = str(path.relative_to(folder))
+        channel = name.partition("/")[0].partition(".")[0]
+        data = path.read_bytes()
+        if data[:4] == b"PAR1":
+            yield channel, f"{name}\n{pq.read_table(path).to_pylist()}"
+        else:
+            yield channel, f"{name}\n{data.decode(errors='replace')}".replace(hide, "")
+
+
 def outputs(case: Case, top: Path, *, redact: bool) -> Iterator[tuple[str, str]]:
-    """Channel and text of all that a diagnosis of the case leaves."""
+    """Channel and text of all that commands leave of a known text."""
     given, left = top / "given", top / f"left-{redact}"
     given.mkdir(exist_ok=True)
     left.mkdir()
     for name, text in case.inputs:
         (given / name).write_text(planted(text), encoding="utf-8", errors="surrogateescape")
     more = ("--redact",) if redact else ()
-    for form in ("table", "json"):
-        extra = ("--html", str(left / "page.html"), "--write", str(left / "files")) if form == "table" else ()
-        done = CliRunner().invoke(
-            cli, ["diagnose", str(given), "--format", form, "--verbose", "--width", "300", *more, *extra], obj=Outcome()
-        )
-        yield form, done.output.replace(str(given), "")
-    for path in sorted(each for each in left.rglob("*") if each.is_file()):
-        text = path.read_text(encoding="utf-8", errors="replace").replace(str(given), "")
-        yield "html" if path.name == "page.html" else "write", f"{path.name}\n{text}"
+    asked = ("diagnose", str(given), "--verbose", "--width", "300", *more)
+    pages = ("--html", str(left / "html.html"), "--write", str(left / "write"))
+    yield run("table", *asked, *pages, hide=str(given))
+    yield run("json", *asked, "--format", "json", hide=str(given))
+    saved = ("--save", str(left / "saved facts.parquet")) if not redact else ()
+    yield run("logs", "logs", str(given), "--format", "json", "--workers", "1", *saved, *more, hide=str(given))
+    yield from left_in(left, str(given))
 
 
-def leaks(case: Case) -> list[tuple[str, str, str]]:
-    """Channel, what was planted, and the trace of it that came out."""
+def fleet_outputs(top: Path, *, redact: bool) -> Iterator[tuple[str, str]]:
+    """The same of a fleet: a node with an odd command line among its peers, and a sweep of such nodes."""
+    given, left = top / "fleet", top / f"left-{redact}"
+    left.mkdir()
+    if not given.exists():
+        write_fleet(given, 5, 1)
+        odd = dgx_h100(IDENTITIES["host"])
+        odd.cmdline = " ".join(["intel_iommu=on", *IDENTITIES.values(), *SECRETS.values()])
+        odd.memlock = "65536"
+        (given / "odd.tar.gz").write_bytes(packed(bundle.files(odd)))
+        (top / "sweep").mkdir()
+        for name, to in (("plan.json", "plan-1.json"), ("results.jsonl", "results.jsonl")):
+            text = (SWEEP / name).read_text(encoding="utf-8")
+            (top / "sweep" / to).write_text(re.sub(r"\bgpu(?=[0-9[])", "kestrel-gx-", text), encoding="utf-8")
+    more = ("--redact",) if redact else ()
+    compare = ("fleet", "compare", str(given), "--workers", "1", *more)
+    lists = ("--pass-list", str(left / "pass list"), "--fail-list", str(left / "fail list"))
+    yield run("fleet", *compare, *lists, "--html", str(left / "fleet page.html"), hide=str(top))
+    for form in ("json", "jsonl", "csv", "drain", "conditions"):
+        yield run(f"fleet {form}", *compare, "--format", form, hide=str(top))
+    store = top / f"store-{redact}"
+    history = ("fleet", "history", str(store), str(given), *more)
+    yield run("history", *history, "--html", str(left / "history page.html"), hide=str(top))
+    yield run("history json", *history, "--format", "json", hide=str(top))
+    sweep = ("bench", "read", str(top / "sweep"), *more)
+    drawn = ("--svg", str(left / "sweep picture.svg"), "--html", str(left / "sweep page.html"))
+    yield run("sweep", *sweep, *drawn, hide=str(top))
+    yield run("sweep plan", *sweep, "--next", str(left / "sweep plan.json"), hide=str(top))
+    for command in ("nccl-conf", "nccl-topo", "picture"):
+        yield run(f"emit {command}", "emit", command, str(given / "odd.tar.gz"), hide=str(top))
+    yield from left_in(left, str(top))
+    if not redact:  # a store keeps names, for its owner alone
+        yield from (("store", text) for _, text in left_in(store, str(top)))
+
+
+Leak = tuple[str, str, str]
+"""Channel, what was planted, and the trace of it that came out."""
+
+
+def leaks(case: Case | None, met: Counter[str] | None = None) -> list[Leak]:
+    """What comes out of a text, or of the fleet where there is none. `met` counts what was looked for by channel."""
     found = []
     with tempfile.TemporaryDirectory() as top:
         for redact in (True, False):
-            for channel, text in outputs(case, Path(top), redact=redact):
-                found += [
-                    (channel if redact else f"{channel} without --redact", kind, trace)
-                    for kind, traces in TRACES.items()
-                    for trace in traces
-                    if (redact or trace in OPEN) and trace in text
-                ]
+            made = outputs(case, Path(top), redact=redact) if case else fleet_outputs(Path(top), redact=redact)
+            for channel, text in made:
+                # What is emitted is for the node that it was read from, and keeps its names.
+                wanted = TRACES if redact and not channel.startswith("emit ") else SECRETS_IN_THE_OPEN
+                name = channel if redact else f"{channel} without --redact"
+                if met is not None:
+                    met[name] += len(wanted)
+                found += [(name, kind, trace) for kind, traces in wanted.items() for trace in traces if trace in text]
     return found
 
 
@@ -94,14 +158,16 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--every", type=int, default=1, help="take each Nth case")
     given = parser.parse_args(argv)
     chosen = list(cases(given.folder))[:: given.every]
-    counts: Counter[tuple[str, str]] = Counter()
-    for case in chosen:
-        for channel, kind, trace in dict.fromkeys(leaks(case)):
-            counts[channel, kind] += 1
-            print(f"{case.name}: {channel}: {kind}: {trace}")
-    print(f"{len(chosen)} texts: {sum(counts.values())} leaks")
-    for (channel, kind), count in sorted(counts.items()):
-        print(f"  {channel}: {kind}: {count}")
+    counts: Counter[str] = Counter()
+    met: Counter[str] = Counter()
+    for case in (None, *chosen):
+        for channel, kind, trace in dict.fromkeys(leaks(case, met)):
+            counts[channel] += 1
+            print(f"{case.name if case else 'fleet'}: {channel}: {kind}: {trace}")
+    print(f"{'channel':40} {'looked for':>10} {'came out':>9}")
+    for channel, number in met.items():
+        print(f"{channel:40} {number:10} {counts[channel]:9}")
+    print(f"a fleet, a sweep and {len(chosen)} texts: {counts.total()} of {met.total()} came out")
     return 1 if counts else 0
 
 

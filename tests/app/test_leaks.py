@@ -14,3 +14,7 @@ SAMPLE = cases()[::110]
 @pytest.mark.parametrize("case", SAMPLE, ids=[each.name for each in SAMPLE])
 def test_nothing_that_is_planted_in_a_known_text_comes_out(case: Case) -> None:
     assert leaks(case) == []
+
+
+def test_nothing_that_is_planted_in_a_fleet_or_a_sweep_comes_out() -> None:
+    assert leaks(None) == []

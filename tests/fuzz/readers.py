@@ -13,17 +13,22 @@ import shutil
 import tarfile
 import tempfile
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import islice
 from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+from zlib import crc32
 
 from tests.fuzz.seeds import SEEDS
 from topodiag.app.diagnose import diagnose
 from topodiag.app.layout import READERS as LAYOUTS
+from topodiag.app.redacting import redacted
+from topodiag.checks import run as checks
+from topodiag.checks.interface import Check
 from topodiag.checks.registry import Subject
-from topodiag.checks.run import run
 from topodiag.evidence import registry
 from topodiag.evidence.assemble import assemble
 from topodiag.evidence.cluster.files import FORMATS, read_cluster
@@ -54,9 +59,14 @@ from topodiag.evidence.nccl_log.tables.resolve import resolve
 from topodiag.evidence.nccl_log.tables.saved import load, save
 from topodiag.evidence.nccl_tests.read import read_file as read_tests
 from topodiag.evidence.nccl_xml.file import read_file as read_topology
+from topodiag.evidence.signatures import engine
+from topodiag.evidence.signatures.wrappers import unwrap
+from topodiag.model.finding import Outcome
 from topodiag.model.result import Result, UnreadLine
 from topodiag.model.step_pace import last_starts
 from topodiag.report.formats.json_report import document
+from topodiag.report.interface import Style
+from topodiag.report.registry import names, report
 from topodiag.sweep.judge import judge
 from topodiag.sweep.planfile import read_plan
 from topodiag.sweep.store import RESULTS, read_store
@@ -66,6 +76,9 @@ TEXTS = Path(__file__).parent / "texts"
 CRASHES = Path(__file__).parent / "crashes"
 MOST_SEED = 40_000
 """Bytes of a seed: cases stay quick."""
+BETWEEN = b"\x1c\n"
+"""Stands between the texts of a case of several."""
+MOST_PARTS = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,18 +90,19 @@ class Reader:
     seeds: tuple[str, ...]
 
 
-class ReaderFailedError(Exception):
-    """A reader's error that the guard of the whole run turned into a line."""
+class GuardedError(Exception):
+    """An error of a reader or of a check that a guard of the whole run would turn into a line."""
 
 
 def readers() -> Mapping[str, Reader]:
-    """All of them by name: `source KIND`, `kind KIND`, `cluster FORMAT`, `layout OPTION`, `file WHAT`."""
+    """All of them by name: `source KIND`, `kind KIND`, `cluster FORMAT`, `layout OPTION`, `file WHAT`. The guard of the
+    checks is away: what it would hide is an error here."""
     made = {f"source {kind}": _source(kind) for kind in registry.kinds()}
     made |= {f"kind {kind.value}": OF_KINDS[kind] for kind in Kind if kind in OF_KINDS}
     made |= {f"cluster {each.name}": _of_blob(each.read) for each in FORMATS}
     made |= {f"layout {name}": _of_blob(read) for name, read in LAYOUTS.items()}
     made |= {f"file {name}": read for name, read in OTHERS.items()}
-    return {name: Reader(name, read, SEEDS.get(name, ())) for name, read in sorted(made.items())}
+    return {name: Reader(name, _unguarded(read), SEEDS.get(name, ())) for name, read in sorted(made.items())}
 
 
 @cache
@@ -103,6 +117,10 @@ def _seed(place: str) -> bytes:
     if place.startswith("made:"):
         return MADE[place.removeprefix("made:")]()
     path, _, number = place.partition("#")
+    if number == "all":
+        return BETWEEN.join(
+            _seed(f"{path}#{at}") for at in range(len(json.loads((FIXTURES / path).read_bytes())["inputs"]))
+        )
     data = (TEXTS / path.removeprefix("own:") if path.startswith("own:") else FIXTURES / path).read_bytes()
     if number:
         data = json.loads(data)["inputs"][int(number)]["text"].encode()
@@ -127,6 +145,21 @@ def _source(kind: str) -> Callable[[bytes], object]:
     return read
 
 
+def _unguarded(read: Callable[[bytes], object]) -> Callable[[bytes], object]:
+    def bare(data: bytes) -> None:
+        with patch.object(checks, "_guarded", _judged):
+            read(data)
+
+    return bare
+
+
+def _judged(check: Check[Any, Any], judged: Any, peers: Sequence[Any]) -> Outcome:
+    try:
+        return check.judge(judged, peers)
+    except Exception as error:
+        raise GuardedError(f"{check.id}: {type(error).__name__}: {error}") from error
+
+
 def _of_blob(read: Callable[[Blob], object]) -> Callable[[bytes], object]:
     return lambda data: read(Blob("fuzz", data))
 
@@ -149,17 +182,17 @@ def _folder() -> Path:
 
 
 def _no_guarded_error(unread: tuple[UnreadLine, ...] | list[UnreadLine]) -> None:
-    """Raises ReaderFailedError where the last guard met an error of a source."""
+    """Raises GuardedError where the last guard met an error of a source."""
     for line in unread:
         if line.why.startswith(FAILED):
-            raise ReaderFailedError(line.why)
+            raise GuardedError(line.why)
 
 
 def _node_text(data: bytes) -> None:
     """As `topodiag scan FILE` reads and judges it."""
     read = read_node(from_bytes("fuzz", data))
     _no_guarded_error(read.unread)
-    run(Subject.NODE, [read.node])
+    checks.run(Subject.NODE, [read.node])
 
 
 def _manifest(data: bytes) -> None:
@@ -173,7 +206,7 @@ def _log(data: bytes) -> None:
     fast, plain = resolve(extract(data, 0, 0)), resolve(extract_plain(data, 0, 0))
     if repr(fast.tables) != repr(plain.tables) and not _same(fast.tables, plain.tables):
         raise AssertionError("the fast and the plain extractor differ")
-    run(Subject.JOB, rebuild(fast, (SourceFile("fuzz"),)))
+    checks.run(Subject.JOB, rebuild(fast, (SourceFile("fuzz"),)))
 
 
 def _same(left: Mapping[str, object], right: Mapping[str, object]) -> bool:
@@ -185,6 +218,39 @@ def _diagnosed(data: bytes) -> None:
     made: Result = diagnose([_written(data)])
     _no_guarded_error(made.unread)
     document(made)
+
+
+def _joined(data: bytes) -> None:
+    """As `topodiag diagnose FOLDER` does; the bytes choose the form of the output."""
+    folder = _folder() / "joined"
+    folder.mkdir(exist_ok=True)
+    parts = data.split(BETWEEN)[:MOST_PARTS]
+    for at, part in enumerate(parts):
+        (folder / f"part-{at}.txt").write_bytes(part)
+    for at in range(len(parts), MOST_PARTS):
+        (folder / f"part-{at}.txt").unlink(missing_ok=True)
+    made = diagnose([str(folder)])
+    _no_guarded_error(made.unread)
+    form = crc32(data) % (len(names()) + 1)
+    if form == len(names()):
+        redacted(made, b"fuzz")
+    else:
+        report(names()[form]).render(made, io.StringIO(), Style(width=100, verbose=1))
+
+
+def _sentences(data: bytes) -> None:
+    """The same sentences however the bytes are cut."""
+    whole = engine.read([data], "fuzz")
+    cut = engine.read([data[at : at + 777] for at in range(0, len(data), 777)], "fuzz")
+    if repr(whole) != repr(cut):
+        raise AssertionError("sentences differ where the bytes are cut elsewhere")
+    for line in data.decode(errors="replace").split("\n")[:MOST_PARTS]:
+        engine.verdicts(line)
+
+
+def _wrapped(data: bytes) -> None:
+    for line in data.decode(errors="replace").split("\n"):
+        unwrap(line)
 
 
 def _captured(data: bytes) -> None:
@@ -253,8 +319,11 @@ OTHERS: dict[str, Callable[[bytes], object]] = {
     "index map": _of_blob(read_index_map),
     "any": _captured,
     "diagnosed": _diagnosed,
+    "joined": _joined,
+    "sentences": _sentences,
+    "wrapped": _wrapped,
 }
-"""Files that options name, which no registry of evidence holds."""
+"""Files that options name, which no registry of evidence holds; several texts of one case; sentences of any text."""
 
 
 # --- seeds that are no text -------------------------------------------------------------------------------------

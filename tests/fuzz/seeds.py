@@ -26,6 +26,13 @@ SEEDS: dict[str, tuple[str, ...]] = {
     "file device pairs": ("own:pairs.json", "own:pairs.csv"),
     "file diagnosed": ("field/003-xid79-kernel-log.json#0", "field/170-no-plugin-and-error-column.json#0", _LOGS[2],
                        "field/062-ibstat-polling-rate-10.json#0", "field/017-gpu-burn-h100-not-initialized.json#0"),
+    "file joined": ("field/101-pods-gid-index-differs.json#all", "field/108-mtu-1024-against-4096.json#all",
+                    "field/115-pairs-routing-collision.json#all", "field/133-old-process-still-socket.json#all",
+                    "field/263-sustained-load-rank-divergence.json#all", "field/154-proxy-pool-deadlock-ras.json#all",
+                    "field/170-no-plugin-and-error-column.json#all", "field/1541-slurm-second-job-on-gpu0.json#all"),
+    "file sentences": ("field/003-xid79-kernel-log.json#0", "field/178-elastic-summary-sigkill.json#0",
+                       "field/137-horovod-stalled-rank0-evaluates.json#0", "own:network-words", "own:wrapped"),
+    "file wrapped": ("own:wrapped",),
     "file index map": ("own:index-map.json",),
     "kind archive": ("made:tar", "made:tar.gz", "made:zip"),
     "kind bundle": ("made:tar", "made:tar.gz"),
@@ -147,4 +154,5 @@ SEEDS: dict[str, tuple[str, ...]] = {
     "source sys-pci": ("nodes/no-gpu/trees/sys-pci.tree", f"{_PAIR}/trees/sys-pci.tree"),
     "source systemctl": (f"{_H100}/commands/systemctl.txt", "field/018-fm-service-failed-to-start.json#0"),
 }  # fmt: skip
-"""By reader. `own:NAME` lies in texts/, `made:NAME` is made by readers.py, `NAME#2` is an input of the field's."""
+"""By reader. `own:NAME` lies in texts/, `made:NAME` is made by readers.py, `NAME#2` is an input of the field's, and
+`NAME#all` stands for all of them."""

@@ -7,8 +7,9 @@ import pytest
 from tests.fuzz import judge
 from tests.fuzz.judge import cases, judged, run_cases, seconds_of
 from tests.fuzz.mutate import MOST_BYTES
-from tests.fuzz.readers import OF_KINDS, ONLY_RECOGNISED, Reader, crashes, readers, seeds_of
+from tests.fuzz.readers import OF_KINDS, ONLY_RECOGNISED, GuardedError, Reader, crashes, readers, seeds_of
 from tests.fuzz.seeds import SEEDS
+from topodiag.checks.registry import Subject, check_of
 from topodiag.evidence.intake.kinds import Kind
 from topodiag.model.errors import InputError
 
@@ -18,7 +19,7 @@ DEAR = {
     **dict.fromkeys(("file any", "kind archive", "kind bundle", "kind hwloc-xml", "kind nccl-topology", "kind parquet",
                      "kind node-text", "source hwloc-xml", "source ibv-devinfo", "source nvidia-smi-nvlink",
                      "source nvidia-smi-p2p", "source nvidia-smi-topo", "source settings", "source sys-pci"), 50),
-    **dict.fromkeys(("file diagnosed", "kind job-output", "kind json", "kind manifest", "kind nccl-log",
+    **dict.fromkeys(("file diagnosed", "file joined", "kind job-output", "kind json", "kind manifest", "kind nccl-log",
                      "kind nccl-ras", "kind stack-dump",
                      "source nccl-xml"), 15),
 }  # fmt: skip
@@ -66,6 +67,15 @@ def test_cases_are_the_same_for_the_same_seed() -> None:
     assert first[10:] == list(cases(reader, 20, "a", first=10))
     assert first != list(cases(reader, 30, "b"))
     assert max(map(len, first)) <= MOST_BYTES
+
+
+def test_an_error_of_a_check_is_no_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    def breaks(*_: object) -> None:
+        raise StopIteration
+
+    monkeypatch.setattr(check_of(Subject.NODE, "GPU001"), "judge", breaks)
+    with pytest.raises(GuardedError, match="GPU001: StopIteration"):
+        readers()["kind node-text"].read(seeds_of("kind node-text")[0])
 
 
 # --- the judge itself: a fault of each kind is found --------------------------------------------------------------

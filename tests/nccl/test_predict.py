@@ -284,3 +284,29 @@ def test_settings_of_what_is_not_followed_are_named() -> None:
         "NCCL_IB_RAIL_POLICY is not followed: rails that NCCL gives ConnectX-9",
     )
     assert predict_tree(hopper(), env={"NCCL_CTA_POLICY": "0", "NCCL_ALGO": "Ring"}).assumed == ()
+    assert predict_tree(hopper(), env={"NCCL_IB_SORT_MERGE_NICS": "1"}).assumed == ()
+    (said,) = predict_tree(hopper(), env={"NCCL_IB_SORT_MERGE_NICS": "0"}).assumed
+    assert said == "NCCL_IB_SORT_MERGE_NICS is not followed: merged ports out of order"
+
+
+@pytest.mark.parametrize(
+    ("device", "version", "more", "said"),
+    [
+        ("0x1025", "2.32.3", {}, True),
+        ("0x1025", "2.32.3", {"rail": 0, "plane": 1}, False),
+        ("0x1025", "2.31.2", {}, False),
+        ("0x1023", "2.32.3", {}, False),
+    ],
+)
+def test_rails_that_nccl_gives_connectx_9_are_named_where_it_does(
+    device: str, version: str, more: dict[str, int], said: bool
+) -> None:
+    net = element("nic", element("net", name="mlx5_0", speed=800000, port=1, guid="0x1", gdr=1, **more))
+    card = pci("12", net, class_="0x020700", vendor="0x15b3", device=device)
+    made = predict_tree(host(cpu(0, gpu("11"), card)), nodes=2, version=version)
+    assert any("ConnectX-9" in sentence for sentence in made.assumed) is said
+
+
+@pytest.mark.parametrize(("version", "said"), [("2.26", False), ("2.27", True), ("2.32.3", True)])
+def test_kernels_of_registered_windows_are_named_as_left_out(version: str, said: bool) -> None:
+    assert ("symmetric kernels" in predict_tree(pair(), version=version).left_out) is said

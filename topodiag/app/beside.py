@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from topodiag.evidence.intake.kinds import Kind
 from topodiag.evidence.intake.pieces import Intake, Piece
 from topodiag.evidence.intake.reading import read_piece
+from topodiag.lazy import dataclass
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Input
 from topodiag.model.provenance import NotObserved

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from topodiag.app.machine import only
@@ -21,6 +21,7 @@ from topodiag.evidence.intake.pieces import STDIN, Intake, Piece, folded, refusa
 from topodiag.evidence.intake.reading import read_piece
 from topodiag.evidence.intake.spool import spooled
 from topodiag.evidence.intake.watched import watch
+from topodiag.lazy import dataclass
 from topodiag.model.case import Case
 from topodiag.model.errors import InputError, TopodiagError
 from topodiag.model.finding import Input
@@ -93,7 +94,7 @@ def open_case(paths: Sequence[str], live: Callable[[Case], Case] = _as_it_is, *,
     case = _with_joined(case, intake)
     if runs is not None:
         case = replace(case, runs=runs.runs, jobs=(*case.jobs, *runs.jobs))
-    taken = {item.path for item in case.inputs} | ({file.path for file in runs.files} if runs is not None else set())
+    taken = {item.path for item in case.inputs} | (runs.paths if runs is not None else set())
     aside = [each for each in intake.beside(*JUDGED, *JOINED) if each.path not in taken]
     case = _with(case, Case(not_observed=tuple(NotObserved(PART, note) for note in folded(aside))))
     watch().judged()
@@ -144,10 +145,11 @@ def _runs(intake: Intake, tables: Sequence[Piece], case: Case, *, needed: bool) 
     """The runs of the tables. Tables that cannot be read cost themselves, unless they are `needed`: then InputError."""
     if not tables:
         return None, case
-    from topodiag.app.bench_files import read_runs  # noqa: PLC0415 - numpy, which only runs need
+    from topodiag.app.bench_files import SCRIPTS, read_runs  # noqa: PLC0415 - numpy, which only runs need
 
     try:
-        return read_runs(only(intake, tables)), case
+        scripts = [each for each in intake.of(*SCRIPTS) if each.path != STDIN and each not in tables]
+        return read_runs(only(intake, [*tables, *scripts])), case
     except InputError as error:
         if needed:
             raise

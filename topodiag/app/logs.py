@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from topodiag.app.beside import is_alone
@@ -32,6 +32,7 @@ from topodiag.evidence.nccl_log.rebuild.rebuild import rebuild
 from topodiag.evidence.nccl_log.rebuild.roles import descriptions
 from topodiag.evidence.nccl_log.tables.saved import save
 from topodiag.fleet.ingest import ingest
+from topodiag.lazy import dataclass
 from topodiag.model.case import Case
 from topodiag.model.connections import no_connections
 from topodiag.model.debug_settings import HANG, SUBSYSTEMS, next_time
@@ -43,6 +44,7 @@ from topodiag.model.result import Result
 from topodiag.verdict.judge import state_of_jobs
 from topodiag.verdict.order import arranged
 from topodiag.writing import check_apart, check_writable, replacing
+from topodiag_probes.secrets import without_secrets
 
 if TYPE_CHECKING:
     from topodiag.model.job import FlightRecord
@@ -147,7 +149,7 @@ def job_case(intake: Intake, options: LogOptions | None = None, on_progress: Rea
         rebuilt = with_progress(rebuilt, plain)
     if chosen.save is not None:
         with replacing(chosen.save, private=True) as stream:
-            save(stream, found.facts, found.files)
+            save(stream, found.facts, found.files, without_secrets)
     gaps = [NotObserved(PART, note) for note in found.notes]
     gaps += [NotObserved("part of the flight recorder", problem) for problem in problems]
     # The facts are let go with this frame: their memory is better used by the checks.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ from topodiag.evidence.intake.pieces import STDIN, Aside, Intake, Piece
 from topodiag.evidence.intake.reader import read_node
 from topodiag.expect.shared import Same
 from topodiag.hardware.catalog import gpu_by_name
+from topodiag.lazy import dataclass
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Outcome
 from topodiag.model.identity import Identity

@@ -11,11 +11,12 @@ import os
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass, replace
 from enum import Enum
 from typing import Any, TypeVar
 
 from topodiag.app.own_words import is_own
+from topodiag.lazy import dataclass, regex
 from topodiag_probes.redact import Redactor, read_key
 from topodiag_probes.secrets import without_secrets
 
@@ -32,17 +33,17 @@ _HOSTS_OF = frozenset({("Host", "name"), ("Cluster", "names"), ("Level", "names"
 """Fields of one class that hold names of machines, switches and racks."""
 _GUIDS = frozenset({"guid", "node_guid", "sys_image_guid"})
 """Fields whose hexadecimal digits are no mask and no size."""
-_OF_BUNDLE = re.compile(r"(?:json|trees|commands|files|text)/[a-z0-9-]{1,60}\.(?:json|tree|txt)\Z")
-_WORD = re.compile(r"[^\s\"'(),;]+")
-_PLACE = re.compile(r"(.*?)((?::[0-9]{1,9})?[.:]{0,2})\Z", re.DOTALL)
+_OF_BUNDLE = regex(r"(?:json|trees|commands|files|text)/[a-z0-9-]{1,60}\.(?:json|tree|txt)\Z")
+_WORD = regex(r"[^\s\"'(),;]+")
+_PLACE = regex(r"(.*?)((?::[0-9]{1,9})?[.:]{0,2})\Z", re.DOTALL)
 """A word of a sentence, and what may follow a path in it."""
-_RUN_ID = re.compile(r"(?P<head>[0-9]{1,9}-(?P<kind>[a-z]{1,20})-)(?P<rest>.*)\Z")
+_RUN_ID = regex(r"(?P<head>[0-9]{1,9}-(?P<kind>[a-z]{1,20})-)(?P<rest>.*)\Z")
 _RUN_IDS = frozenset({("SweepRun", "id"), ("Fault", "runs"), ("SweepResult", "run")})
-_NODE_SET = re.compile(r"[A-Za-z0-9._-]{1,200}\[[0-9,-]{1,2000}\][A-Za-z0-9._-]{0,200}")
+_NODE_SET = regex(r"[A-Za-z0-9._-]{1,200}\[[0-9,-]{1,2000}\][A-Za-z0-9._-]{0,200}")
 
 
 _HOST = r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}"
-_AT_HOST = re.compile(
+_AT_HOST = regex(
     rf"(?<![\w.-]){_HOST}(?=:[0-9]{{1,9}}(?::[0-9]{{1,9}})? \[)"  # the head of NCCL's lines
     rf"|(?<=[0-9]{{2}}:[0-9]{{2}}:[0-9]{{2}} ){_HOST}(?= [\w.-]{{1,60}}(?:\[[0-9]+\])?:)"  # that of syslog
     rf"|\A{_HOST}(?=[:,] |\Z)|(?<=\bon ){_HOST}|(?<=\bnode ){_HOST}"  # sentences of ours
@@ -77,18 +78,15 @@ class _OfReport(Redactor):
 
 
 class _SecretsAlone:
-    """Hides secrets, and lets all else stand."""
+    """Hides secrets, and lets all else stand. The lines of steps, of which there may be a million, are not read: they
+    are printed as evidence of findings only, which are read for themselves."""
+
+    unread = frozenset({("StepSeries", "steps")})
 
     def text(self, text: str) -> str:
-        return without_secrets(text) if _MAY_HOLD.search(text) else text
+        return without_secrets(text)
 
     prose = text
-
-
-_MAY_HOLD = re.compile(
-    r"://|PRIVATE KEY|[A-Za-z0-9_+/$-]{16}|(?i:pass|pw|secret|token|key|cred|auth|cookie|jwt|session)"
-)
-"""What each text with a secret has, of whatever form: most texts have none of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +172,7 @@ class _Walk:
 
     def __init__(self, redactor: Redactor | _SecretsAlone, paths: frozenset[str]) -> None:
         self._redactor = redactor
+        self._unread = redactor.unread if isinstance(redactor, _SecretsAlone) else frozenset()
         self._paths = paths
         self._known: dict[tuple[Callable[[str], str], str], str] = {}
         self._made: dict[int, tuple[Any, Any]] = {}
@@ -202,7 +201,7 @@ class _Walk:
         changed = {}
         for name in names:
             old = getattr(value, name)
-            if old is None or name in _KEPT or isinstance(old, (int, float)):
+            if old is None or name in _KEPT or isinstance(old, (int, float)) or (kind, name) in self._unread:
                 continue
             new = self.value(old, kind, name)
             if new is not old and new != old:

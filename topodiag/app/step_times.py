@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from topodiag.app.beside import Beside, read_beside
 from topodiag.evidence.intake.bundle import HEAD_BYTES
@@ -14,6 +14,7 @@ from topodiag.evidence.intake.pieces import STDIN, STDIN_NAME, Intake, Piece
 from topodiag.evidence.intake.reading import read_piece
 from topodiag.evidence.live.step_times import MAX_BYTES, holds_steps, read_steps
 from topodiag.evidence.live.training_arguments import read_arguments
+from topodiag.lazy import dataclass
 from topodiag.model.connections import no_connections
 from topodiag.model.errors import InputError
 from topodiag.model.job import Job

@@ -12,11 +12,11 @@ import sys
 import unicodedata
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import pairwise
 
 import click
 
+from topodiag.lazy import dataclass
 from topodiag.model.errors import TopodiagError
 
 CLEAN, FOUND, FAILED, INTERRUPTED = 0, 1, 2, 130
@@ -119,6 +119,9 @@ _UNSAFE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
 def _say(code: int, message: str, hint: str = "", *, nagios: bool) -> int:
     """Report a failure; the code that is to be exited with."""
+    from topodiag_probes.secrets import without_secrets  # noqa: PLC0415 - only on this error
+
+    message, hint = without_secrets(message), without_secrets(hint)
     if code == INTERRUPTED:
         _complain("topodiag: interrupted")
     else:

@@ -9,12 +9,13 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from sys import intern
 from typing import ClassVar, Generic, TypeVar
 
 from topodiag.evidence.draft import NodeDraft
+from topodiag.lazy import dataclass, regex
 from topodiag.model.provenance import MAX_QUOTE, Origin
 from topodiag.model.result import UnreadLine
 from topodiag.model.topics import Topic
@@ -23,7 +24,7 @@ from topodiag.words.unfilled import without_unfilled
 
 R = TypeVar("R")
 
-_ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+_ANSI = regex(r"\x1b\[[0-9;?]*[A-Za-z]")
 MAX_UNREAD = 200
 """Unread lines kept per input with their text; the rest is only counted (a wrong file has millions)."""
 
@@ -164,8 +165,8 @@ def reading(text: str | None) -> str | None:
     return None if cleaned.lower() in NO_READING else cleaned
 
 
-_INT = re.compile(r"[-+]?(?:0[xX][0-9a-fA-F]{1,16}|[0-9]{1,20})(?![0-9a-fA-F.]*\.[0-9])")
-_FLOAT = re.compile(r"[-+]?[0-9]{1,18}(?:\.[0-9]{1,18})?")
+_INT = regex(r"[-+]?(?:0[xX][0-9a-fA-F]{1,16}|[0-9]{1,20})(?![0-9a-fA-F.]*\.[0-9])")
+_FLOAT = regex(r"[-+]?[0-9]{1,18}(?:\.[0-9]{1,18})?")
 
 
 def to_int(text: str | None, *, low: int = -(2**63), high: int = 2**64 - 1) -> int | None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
+from topodiag.lazy import dataclass
 from topodiag.model.finding import Finding, Input, Outcome, Severity, Status
 from topodiag.model.identity import Identity
 from topodiag.model.node import Node

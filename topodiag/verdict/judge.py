@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 
 from topodiag.checks.page import COMMANDS, Command, page_of
 from topodiag.checks.registry import check_class
+from topodiag.lazy import regex
 from topodiag.model.bench import Benchmark
 from topodiag.model.case import Case
 from topodiag.model.finding import Confidence, Finding, Severity
@@ -37,7 +37,7 @@ MAX_OPEN = 20
 _RANK = {CauseStatus.ESTABLISHED: 0, CauseStatus.LIKELY: 1, CauseStatus.HYPOTHESIS: 2, CauseStatus.UNKNOWN: 3}
 _OF_A_JOB = ("JOB", "NET", "BEN", "P2P", "GDR", "PLC")
 """Checks that see what a job or a measurement does."""
-_STEP = re.compile(r"^srun (?:-\S+ )*")
+_STEP = regex(r"^srun (?:-\S+ )*")
 """How a page runs something at each rank."""
 _PROGRAM = ("JOB006", "JOB009", "JOB008")
 """Causes that lie in the program or its start: not a link is to blame."""
@@ -50,7 +50,7 @@ def judge(result: Result, case: Case, steps: Sequence[JobStep] = ()) -> Verdict:
     found = trees(result.findings, scene)
     bearing, beside = _parted(found, result, scene)
     found_causes = [_cause(tree, result, scene) for tree in bearing]
-    causes = _ordered(_measured(_priced(found_causes, case, steps), scene))
+    causes = _ordered(_measured(_priced(found_causes, result, scene, steps), scene))
     jobs = _jobs(causes, result, scene)
     # What a log alone lacks is no risk of a machine.
     machines = states.of_machines([each.finding for each in causes if each.finding.id != "JOB001"], result)
@@ -138,8 +138,28 @@ def _cause(tree: Tree, result: Result, scene: Scene) -> Cause:
     )
 
 
-def _priced(causes: Sequence[Cause], case: Case, steps: Sequence[JobStep]) -> list[Cause]:
-    return [replace(cause, price=price) for cause, price in zip(causes, priced(causes, case, steps), strict=True)]
+def _priced(causes: Sequence[Cause], result: Result, scene: Scene, steps: Sequence[JobStep]) -> list[Cause]:
+    prices = priced(causes, scene.case, steps)
+    return [_in_part(replace(cause, price=price), result, scene) for cause, price in zip(causes, prices, strict=True)]
+
+
+def _in_part(cause: Cause, result: Result, scene: Scene) -> Cause:
+    """The cause with the word that it is not all, where no price of its own says so and the numbers of a run do."""
+    if cause.price.agreement is not Agreement.NOT_PREDICTED:
+        return cause
+    run = next(
+        (
+            each
+            for each in result.benchmarks
+            if _explains_run(cause, each, scene)
+            and any(h.in_part and h.check == cause.finding.id for h in each.hypotheses)
+        ),
+        None,
+    )
+    if run is None:
+        return cause
+    says = f"explains a part of what {run.run.collective} lacks: something else costs the rest"
+    return replace(cause, price=replace(cause.price, agreement=Agreement.PART, says=says))
 
 
 def _measured(causes: Sequence[Cause], scene: Scene) -> list[Cause]:

@@ -8,10 +8,11 @@ machines (`nccl`), times what healthy machines make of it (`expect`): the very f
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from topodiag.expect.rates import NCCL_NAMES, rates_of, reached
 from topodiag.expect.setup import NoSetupError
+from topodiag.lazy import dataclass
 from topodiag.model.case import Case
 from topodiag.model.finding import Finding
 from topodiag.model.verdict import Agreement, Cause, Price, Quantity

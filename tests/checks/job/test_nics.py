@@ -143,3 +143,22 @@ def test_a_node_whose_name_is_not_in_the_log_is_called_another_node() -> None:
     )
     (finding,) = FewerNicsThanSiblings().judge(job).findings
     assert finding.message == "n1: 7 RDMA devices, where another node has 8"
+
+
+def test_virtual_nics_in_use_are_clean_and_an_idle_one_is_named_by_its_ports() -> None:
+    parts = jobs.renumbered()
+    assert FewerNicsUsed().judge(jobs.job(**parts)).status is Status.CLEAN
+    assert FewerNicsThanSiblings().judge(jobs.job(**parts)).status is Status.CLEAN
+    fewer = [row | {"net_dev": 16 + int(str(row["net_dev"])) % 4} if "net_dev" in row else row for row in parts["rows"]]
+    (finding,) = FewerNicsUsed().judge(jobs.job(**{**parts, "rows": fewer})).findings
+    assert "4 of 8 NICs" in finding.message
+    assert finding.where.nics == tuple(f"mlx5_{port}" for port in range(8, 16))
+    assert finding.cost.gbs_lost == 200
+
+
+def test_a_node_that_merges_its_ports_has_no_fewer_devices_than_one_that_does_not() -> None:
+    def apart(rank: int, host: int, process: Process) -> Process:
+        made = jobs.merged()(rank, host, process)
+        return replace(made, vnics=()) if host else made
+
+    assert FewerNicsThanSiblings().judge(jobs.job(process=apart)).status is Status.CLEAN

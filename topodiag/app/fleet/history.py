@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from topodiag.app.fleet.collect import nodes_of
 from topodiag.app.opening import stream_for
+from topodiag.app.redacting import hidden
 from topodiag.checks.registry import Subject
 from topodiag.checks.run import fold, run
 from topodiag.evidence.intake.captures import captures
@@ -66,7 +67,7 @@ def _take(intake: Intake, addition: Addition) -> list[str]:
         if isinstance(read, str):
             aside.append(read)
         else:
-            addition.capture(read)
+            addition.capture(hidden(read))
     for piece in watches:
         try:
             data = read_piece(intake, piece, MAX_WATCH).data
@@ -75,7 +76,7 @@ def _take(intake: Intake, addition: Addition) -> list[str]:
             continue
         log = read_watch(data)
         if log is not None:
-            addition.watch(log, hashlib.sha256(data).hexdigest())
+            addition.watch(hidden(log), hashlib.sha256(data).hexdigest())
     return aside
 
 

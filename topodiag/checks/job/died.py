@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
+from bisect import bisect_left, insort
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.clocks import Clocks, clocks_of
@@ -13,6 +12,7 @@ from topodiag.checks.job.launcher import launched_on
 from topodiag.checks.job.text import LIVED_WITH, ask_for
 from topodiag.checks.job.went_on import began_after
 from topodiag.checks.shared.words import hosts_word, quoted
+from topodiag.lazy import dataclass, regex
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
 from topodiag.model.job import Event, Job
 from topodiag.words.fold import plural
@@ -111,7 +111,7 @@ _UNSAID = (None, "context", "terminated", "aborted")
 MOST_BELOW = 120
 """Lines below the head of torch's first failure that are of it: its record, and the traceback of its process."""
 
-_FOLLOWS = re.compile(
+_FOLLOWS = regex(
     r"remote process exited or there was a network error|\bncclRemoteError\b|Connection (?:closed by|reset by)"
     r"|Broken pipe|peer (?:closed|exited|died)"
 )
@@ -201,7 +201,8 @@ class ProcessDied(JobCheck[Died | Gone]):
             if not _is_explained(judged, told):
                 return self.unknown(judged, f"processes ended or waited, and not which one began it; {ask_for(judged)}")
             return self.clean(judged, "what ended, ended because of something else")
-        first = min(own, key=lambda event: _order(event, own))
+        of_one_file = len({each.origin.source for each in own if each.origin is not None}) <= 1
+        first = min(own, key=lambda event: _order(event, of_one_file))
         rank, host = _place(judged, first, told)
         for other in own:  # of the lines about one end, the first says that it came and another one where
             if rank < 0 and not host and other.details["how"] == first.details["how"]:
@@ -240,33 +241,88 @@ class ProcessDied(JobCheck[Died | Gone]):
 
 def _by_themselves(job: Job, told: Sequence[Event]) -> list[Event]:
     """The ends that nothing else in the text brought about."""
-    others = [event for event in job.events if event.kind != ENDED]
-    clocks = clocks_of(job)
+    around = _Around(job, told)
     started = bool(job.ranks)  # then it found its place in the end
     return [
         event
         for event in told
         if event.details.get("how") in ENDINGS
-        and not _follows(event, others, told, clocks)
+        and not around.explains(event)
         and not (started and event.details["how"] == "no room")
         and began_after(job, event.origin) is None
     ]
 
 
-def _follows(event: Event, others: Sequence[Event], told: Sequence[Event], clocks: Clocks) -> bool:
-    """Whether an end is the consequence of something else in the text."""
-    how = event.details["how"]
-    if how == "stopped" and any(each.details.get("how") not in (*_UNSAID, how) for each in told):
-        return True
-    if how in COMES_FROM_OUTSIDE:
-        return False
-    if how in OF_PROGRAM and _is_root(event, told):
-        return False
-    before = [other for other in others if _before(other, event, clocks) and not _FOLLOWS.search(other.text)]
-    if how == "limit" or how in OF_PROGRAM:
-        return any(map(_breaks, before)) or (_may_be_caught(event) and not _goes_wrong(event, others, told))
-    # A code or a signal that nothing else explains: with an error of NCCL's or a hang beside it, that explains it.
-    return any(other.kind in HANGS | ERRORS or other.kind == "peer closed" for other in others)
+class _Around:
+    """What stands around the ends of a job, gathered once: a log may tell of a hundred thousand ends."""
+
+    def __init__(self, job: Job, told: Sequence[Event]) -> None:
+        others = [event for event in job.events if event.kind != ENDED]
+        self._hows = {each.details.get("how") for each in told}
+        self._goes_wrong = bool(others) or self._hows != {"exception"}
+        self._others_explain = any(each.kind in HANGS | ERRORS or each.kind == "peer closed" for each in others)
+        self._breaking = _First([each for each in others if _breaks(each)], clocks_of(job))
+        self._heads: dict[str, list[int]] = {}
+        """By file the lines of torch's launcher about the process that failed first, in their order."""
+        for each in told:
+            if each.details.get("root") and each.origin is not None and each.origin.line is not None:
+                insort(self._heads.setdefault(each.origin.source, []), each.origin.line)
+
+    def explains(self, event: Event) -> bool:
+        """Whether an end is the consequence of something else in the text."""
+        how = event.details["how"]
+        if how == "stopped" and self._hows - {*_UNSAID, how}:
+            return True
+        if how in COMES_FROM_OUTSIDE:
+            return False
+        if how in OF_PROGRAM and self._is_root(event):
+            return False
+        if how == "limit" or how in OF_PROGRAM:
+            return self._breaking.is_before(event) or (_may_be_caught(event) and not self._goes_wrong)
+        # A code or a signal that nothing else explains: with an error of NCCL's or a hang beside it, that explains it.
+        return self._others_explain
+
+    def _is_root(self, event: Event) -> bool:
+        """Whether an end stands in what torch's launcher prints of the process that failed first."""
+        at = event.origin
+        if at is None or at.line is None:
+            return False
+        heads = self._heads.get(at.source, [])
+        above = bisect_left(heads, at.line)
+        return above > 0 and at.line - heads[above - 1] <= MOST_BELOW
+
+
+class _First:
+    """The first of some events: by the line of one file, by the common clock between files of dated lines."""
+
+    def __init__(self, events: Sequence[Event], clocks: Clocks) -> None:
+        self._clocks = clocks
+        self._lines: dict[str, int] = {}
+        times: dict[str | None, float] = {}
+        for each in events:
+            source, line = _file_of(each)
+            if source is not None:
+                self._lines[source] = min(line, self._lines.get(source, line))
+            if each.ts is not None:
+                at = clocks.at(each)
+                times[source] = min(at, times.get(source, at))
+        self._times = sorted(((at, source) for source, at in times.items()), key=lambda pair: pair[0])[:2]
+        """The first two are enough: one of them is of another file."""
+
+    def is_before(self, event: Event) -> bool:
+        """Whether one of them stands before this event."""
+        source, line = _file_of(event)
+        if source is not None and self._lines.get(source, line) < line:
+            return True
+        return event.ts is not None and any(
+            at < self._clocks.at(event) for at, of in self._times if of is None or of != source
+        )
+
+
+def _file_of(event: Event) -> tuple[str | None, int]:
+    """The file and the line of an event, None where the line is not known."""
+    at = event.origin
+    return (at.source, at.line) if at is not None and at.line is not None else (None, 0)
 
 
 def _is_explained(job: Job, told: Sequence[Event]) -> bool:
@@ -285,7 +341,9 @@ def _is_explained(job: Job, told: Sequence[Event]) -> bool:
 
 def _breaks(other: Event) -> bool:
     """Whether a hang or an error ends the process that prints it."""
-    return other.kind in HANGS or (other.kind in ERRORS and not LIVED_WITH.search(other.text))
+    if other.kind not in HANGS and (other.kind not in ERRORS or LIVED_WITH.search(other.text)):
+        return False
+    return _FOLLOWS.search(other.text) is None
 
 
 def _may_be_caught(event: Event) -> bool:
@@ -294,45 +352,13 @@ def _may_be_caught(event: Event) -> bool:
     return how == "exception" and not (event.details.get("uncaught") or event.details.get("last"))
 
 
-def _goes_wrong(event: Event, others: Sequence[Event], told: Sequence[Event]) -> bool:
-    """Whether anything but exceptions says that the job went wrong."""
-    return bool(others) or any(each is not event and each.details.get("how") != "exception" for each in told)
-
-
-def _is_root(event: Event, told: Sequence[Event]) -> bool:
-    """Whether an end stands in what torch's launcher prints of the process that failed first."""
-    at = event.origin
-    if at is None or at.line is None:
-        return False
-    heads = (each.origin for each in told if each.details.get("root"))
-    return any(
-        head is not None
-        and head.source == at.source
-        and head.line is not None
-        and 0 < at.line - head.line <= MOST_BELOW
-        for head in heads
-    )
-
-
-def _before(other: Event, event: Event, clocks: Clocks) -> bool:
-    """Whether one event stands before another one: by the line of one file, by the common clock between files of dated
-    lines."""
-    a, b = other.origin, event.origin
-    if a is not None and b is not None and a.source == b.source and a.line is not None and b.line is not None:
-        return a.line < b.line
-    if other.ts is not None and event.ts is not None:
-        return clocks.at(other) < clocks.at(event)
-    return False
-
-
-def _order(event: Event, own: Sequence[Event]) -> tuple[object, ...]:
+def _order(event: Event, of_one_file: bool) -> tuple[object, ...]:
     """By line where one file holds all, else by what brings about what."""
-    sources = {each.origin.source for each in own if each.origin is not None}
     line = event.origin.line if event.origin is not None and event.origin.line is not None else 0
     stage = ENDINGS[event.details["how"]].stage
     # A code in a launcher's summary says less than the line above that says why.
     vague = event.details["how"] in VAGUE
-    return (vague, line, stage) if len(sources) <= 1 else (vague, stage, line)
+    return (vague, line, stage) if of_one_file else (vague, stage, line)
 
 
 def _place(job: Job, event: Event, told: Sequence[Event]) -> tuple[int, str]:

@@ -56,6 +56,8 @@ def read(  # noqa: PLR0917 - one parameter per option
     from topodiag.sweep.store import read_store  # noqa: PLC0415
     from topodiag.writing import replacing  # noqa: PLC0415
 
+    if redact and next_plan is not None:
+        raise click.UsageError("--next writes the names of the nodes that are to run: leave --redact or --next out.")
     for path in (printing.output, next_plan):
         check_output(path)
     check_html(html, [folder], printing)

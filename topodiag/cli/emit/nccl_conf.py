@@ -23,6 +23,7 @@ def nccl_conf(sources: tuple[str, ...], logs: tuple[str, ...], output: str | Non
     variable of the environment: a note names it. Without findings that lead to a line, no file is written.
     """
     from topodiag.app.emit_conf import make_conf_file  # noqa: PLC0415
+    from topodiag.cli.html import as_shown  # noqa: PLC0415
     from topodiag.cli.output import check_output, opened  # noqa: PLC0415 - heavy from here on
     from topodiag.cli.terminal import style_for  # noqa: PLC0415
     from topodiag.report.emit.conf import draw_conf  # noqa: PLC0415
@@ -30,7 +31,7 @@ def nccl_conf(sources: tuple[str, ...], logs: tuple[str, ...], output: str | Non
     from topodiag.report.text import Page  # noqa: PLC0415
 
     check_output(output)
-    made = make_conf_file(sources, logs)
+    made = as_shown(make_conf_file(sources, logs), redact=False)
     page = Page(style_for(sys.stderr))
     draw_conf(page, made.advice, None if output == "-" else output)
     print_page(page, sys.stderr)

@@ -76,6 +76,7 @@ def nccl_topo(  # noqa: PLR0917 - one parameter per option
     """
     from topodiag.app.emit_topo import by_affinity, by_evidence, by_host, by_instance, make_topo_file  # noqa: PLC0415
     from topodiag.app.topo import open_topology  # noqa: PLC0415
+    from topodiag.cli.html import as_shown  # noqa: PLC0415
     from topodiag.cli.output import check_output, opened  # noqa: PLC0415 - heavy from here on
     from topodiag.cli.terminal import style_for  # noqa: PLC0415
     from topodiag.report.emit.topo import draw_topo_file  # noqa: PLC0415
@@ -91,7 +92,7 @@ def nccl_topo(  # noqa: PLR0917 - one parameter per option
     if pairs is not None and host_capture is None:
         raise click.UsageError("--pairs names devices with those of --host-capture.")
     check_output(output)
-    topology = open_topology(source, env)
+    topology = open_topology(source, env, complete=False)
     steps = []
     if host_capture is not None:
         steps.append(by_host(topology, host_capture, pairs))
@@ -104,6 +105,7 @@ def nccl_topo(  # noqa: PLR0917 - one parameter per option
     made = make_topo_file(
         topology, version=version, nodes=nodes, host=host, repaired=repair, undescribed=bare, complete=steps, env=env
     )
+    made = as_shown(made, redact=False)
     page = Page(style_for(sys.stderr))
     refused = bool(made.worse) and not force
     draw_topo_file(

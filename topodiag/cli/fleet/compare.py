@@ -72,8 +72,8 @@ def compare(  # noqa: PLR0917 - one parameter per option
     with reading_captures(color=printing.color, ascii_only=printing.ascii_only, quiet=printing.quiet) as tell:
         result = compared(paths, workers=workers, dask=dask, on_read=tell)
     reached.code = verdict_of(result.worst, fail_on)
-    _write_lists(result, pass_list, fail_list)
     result = as_shown(result, redact=redact)
+    _write_lists(result, pass_list, fail_list)
     _write(result, format_, printing)
     if html is not None:
         _write_html(html, result)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +13,7 @@ from topodiag.cli.command import JOB
 from topodiag.cli.dimensions import size_options
 from topodiag.cli.options import Command, nodes_option, options
 from topodiag.cli.params import Count, Number, Ratio
+from topodiag.lazy import dataclass
 from topodiag.model.dimensions import DIMENSIONS, NAMES, RANKED, listed
 
 if TYPE_CHECKING:

@@ -43,6 +43,7 @@ def emit(format_: str, map_: str, output: str | None) -> None:
       topodiag place emit slurm-hostfile map.json -o hosts
     """
     from topodiag.app.place import read_map  # noqa: PLC0415
+    from topodiag.cli.html import as_shown  # noqa: PLC0415
     from topodiag.cli.output import check_output, opened  # noqa: PLC0415 - heavy from here on
     from topodiag.emit.place_formats import write  # noqa: PLC0415
     from topodiag.emit.place_map import UnwritableMapError  # noqa: PLC0415
@@ -55,7 +56,7 @@ def emit(format_: str, map_: str, output: str | None) -> None:
     check_output(output)
     place = read_map(map_)
     try:
-        made = write(place, format_)
+        made = as_shown(write(place, format_), redact=False)
     except UnwritableMapError as error:
         raise InputError("<stdin>" if map_ == "-" else map_, error.message, hint=error.hint) from None
     with opened(output) as stream:

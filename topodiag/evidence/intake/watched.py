@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
+
+from topodiag.lazy import dataclass
 
 if TYPE_CHECKING:
     from topodiag.evidence.intake.pieces import Piece

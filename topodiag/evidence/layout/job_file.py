@@ -21,6 +21,7 @@ from topodiag.evidence.layout.looks import SIZE_NAMES
 from topodiag.evidence.layout.shell_words import Said, command_words
 from topodiag.evidence.live.training_arguments import LOOKS, read_arguments
 from topodiag.evidence.yaml_values import MAX_BYTES, MAX_DEPTH, load_yaml, word
+from topodiag.lazy import regex
 from topodiag.model.dimensions import ORDER
 from topodiag.model.errors import InputError
 from topodiag.model.layout import Layout, LayoutError
@@ -90,14 +91,14 @@ _PRECISIONS = {"bf16": "bf16", "bfloat16": "bf16", "fp16": "fp16", "float16": "f
 _ZERO = {"full_shard": "3", "1": "3", "hybrid_shard": "3", "shard_grad_op": "2", "2": "2", "no_shard": "0", "3": "0",
          "true": "3", "false": "2"}  # fmt: skip
 """FSDP's strategies, by name and number, and whether it frees the weights after the forward pass, as ZeRO's stages."""
-_SERVERS = re.compile(
+_SERVERS = regex(
     r"\bvllm\s+serve\b|\bvllm\.entrypoints\b|\bvLLM API server\b|\bLLM engine \(v"
     r"|\bsglang\s+serve\b|\bsglang\.launch_server\b|\bserver_args=ServerArgs\("
 )
 """Command lines of engines, and what these print of their arguments at their start."""
-_VLLM = re.compile(r"\bvllm\b", re.IGNORECASE)
-_TOML = re.compile(r"^\[[A-Za-z][\w.]{0,99}\][ \t]{0,99}(?:#.*)?$", re.MULTILINE)
-_KEY = re.compile(r"[\w\"'.-]{1,80}\s{0,9}:(?:\s|$)")
+_VLLM = regex(r"\bvllm\b", re.IGNORECASE)
+_TOML = regex(r"^\[[A-Za-z][\w.]{0,99}\][ \t]{0,99}(?:#.*)?$", re.MULTILINE)
+_KEY = regex(r"[\w\"'.-]{1,80}\s{0,9}:(?:\s|$)")
 _FEW = 400
 """Lines in which the first word that is no comment stands."""
 

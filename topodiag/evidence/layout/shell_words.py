@@ -9,18 +9,20 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-_COMMENT = re.compile(r"(?:^|(?<=\s))#[^\n]*")
-_SET = re.compile(
+from topodiag.lazy import regex
+
+_COMMENT = regex(r"(?:^|(?<=\s))#[^\n]*")
+_SET = regex(
     r"^[ \t]*(?:export |local |readonly )?[ \t]*([A-Za-z_]\w{0,60})="
     r"(?:\"([^\"\n]{0,400})\"|'([^'\n]{0,400})'|([^\s\"';()]{0,200}))[ \t]*;?[ \t]*$",
     re.MULTILINE,
 )
-_OPTION = re.compile(
+_OPTION = regex(
     r"(?<![\w./-])(?:--?([A-Za-z][\w.-]{0,80})(?:=|[ \t\v]+|(?=[\s)\"']|$))"
     r"|[\"']?([a-z][a-z0-9]*[_.][\w.]{1,80})[\"']?(?:=|: ?))"
     r"(?:[\"']?((?!-[A-Za-z-])[^\s\"'(),;]{1,80})[\"']?)?"
 )
-_VARIABLE = re.compile(r"\$(?:([A-Za-z_]\w{0,60})|\{([A-Za-z_]\w{0,60})(?::?-([^{}$]{0,80}))?\})")
+_VARIABLE = regex(r"\$(?:([A-Za-z_]\w{0,60})|\{([A-Za-z_]\w{0,60})(?::?-([^{}$]{0,80}))?\})")
 _DEEP = 5
 """Variables of variables."""
 _FLAGS = frozenset({

@@ -5,15 +5,15 @@ SOURCE: megatron/training/arguments.py, _print_args; the names are the same in M
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 
 from topodiag.evidence.layout.job_settings import DEFAULTS, settings_of
+from topodiag.lazy import regex
 from topodiag.model.provenance import MAX_QUOTE, Origin
 from topodiag.model.training import JobSettings
 
-LOOKS = re.compile(rb"\b(?:tensor_model_parallel_size|num_layers|hidden_size) \.{3,60} ?\d")
-_ARGUMENT = re.compile(r"(?:^|[\s:\]])([a-z][a-z0-9_]{1,60}) \.{2,60} ?([A-Za-z0-9._+-]{1,40})")
+LOOKS = regex(rb"\b(?:tensor_model_parallel_size|num_layers|hidden_size) \.{3,60} ?\d")
+_ARGUMENT = regex(r"(?:^|[\s:\]])([a-z][a-z0-9_]{1,60}) \.{2,60} ?([A-Za-z0-9._+-]{1,40})")
 _FORMER = {"model_parallel_size": "tensor_model_parallel_size", "pipe_parallel_size": "pipeline_model_parallel_size"}
 """What GPT-NeoX calls the same."""
 _MOST_LINES = 4000
@@ -22,6 +22,8 @@ _MOST_LINES = 4000
 def read_arguments(text: str, source: str) -> JobSettings | None:
     """What the first dump of arguments in a text says; None where there is none. An argument that is printed with two
     values is not known. Nothing is said of what is trained where the dump leaves open how large the model is."""
+    if " .." not in text:
+        return None
     found: dict[str, str] = {}
     unsure: set[str] = set()
     origins: dict[str, Origin] = {}

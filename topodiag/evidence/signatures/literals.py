@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+BLOCK = 1 << 20
+"""Bytes that are searched together."""
 Hit = tuple[int, int]
 """Where a literal begins in the block, and its number."""
 
@@ -114,4 +116,29 @@ def finder(literals: Sequence[bytes], once: bool = False) -> Finder:
         return OneByOne(literals, once)
 
 
-__all__ = ["Finder", "Hit", "OneByOne", "OnePass", "finder"]
+def lines_with(finder: Finder, data: bytes) -> Iterator[tuple[int, int, int, frozenset[int]]]:
+    """The lines that hold one of the literals in whatever case, which are in lower case themselves: the line's number
+    from 1, where it begins and ends, and the numbers of its literals. Of a line longer than BLOCK the first bytes are
+    searched."""
+    number, at = 1, 0
+    while at < len(data):
+        stop = data.rfind(b"\n", at, at + BLOCK) + 1 or min(at + BLOCK, len(data))
+        block, counted, begin, end = data[at:stop], 0, 0, -1
+        found: set[int] = set()
+        for place, literal in finder.hits(block.lower()):
+            if place >= end:
+                if found:
+                    yield number, at + begin, at + end, frozenset(found)
+                begin, end = block.rfind(b"\n", 0, place) + 1, block.find(b"\n", place)
+                end = end if end >= 0 else len(block)
+                number, counted = number + block.count(b"\n", counted, begin), begin
+                found = set()
+            found.add(literal)
+        if found:
+            yield number, at + begin, at + end, frozenset(found)
+        number += block.count(b"\n", counted)
+        at = stop if block[-1:] == b"\n" else data.find(b"\n", stop) + 1 or len(data)
+        number += at > stop and data[at - 1 : at] == b"\n"
+
+
+__all__ = ["Finder", "Hit", "OneByOne", "OnePass", "finder", "lines_with"]

@@ -5,16 +5,16 @@ A sentence belongs to the window that owns its first byte, so that none is met t
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+
+from topodiag.lazy import dataclass, regex
 
 BEHIND = 8 << 10
 """Bytes in front of the owned ones."""
 AHEAD = 8 << 10
 """Bytes after them."""
 BLOCK = 1 << 20
-_COLOURS = re.compile(rb"\x1b\[[0-9;?]{0,20}[A-Za-z]|\x00+")
+_COLOURS = regex(rb"\x1b\[[0-9;?]{0,20}[A-Za-z]|\x00+")
 _LONGEST_COLOUR = 32
 
 

@@ -8,9 +8,10 @@ Kinds, and the meaning of every field, are those of src/graph/topo.h and src/inc
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from operator import attrgetter
 
+from topodiag.lazy import dataclass
 from topodiag.model.nccl_enums import Pattern
 from topodiag.model.nccl_features import Feature, has
 

@@ -9,11 +9,11 @@ import gzip
 import json
 from base64 import b64encode
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from markupsafe import Markup
 
+from topodiag.lazy import dataclass
 from topodiag.report.formats.write_json import plain
 from topodiag.report.html.interface import Sheet, markup
 

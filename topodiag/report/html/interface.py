@@ -7,11 +7,12 @@ tables alone need none), and a line in `registry.py`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
+from topodiag.lazy import dataclass
 from topodiag.model.result import Result
 
 if TYPE_CHECKING:

@@ -7,7 +7,6 @@ gives the same bytes.
 from __future__ import annotations
 
 import hashlib
-import re
 from base64 import b64encode
 from functools import cache
 from importlib.resources import files
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup, escape
 
 from topodiag.draw.svg import PAGE_STYLE
+from topodiag.lazy import regex
 from topodiag.report.html.data import data_block
 from topodiag.report.html.interface import Sheet, markup
 from topodiag.report.html.paths import without_folders
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 LONGEST = 4000
 """Characters of one text that are shown: quotes of evidence are cut shorter where they are read."""
-_PERCENT = re.compile(r"(?<=[0-9]) %")
-_DIGEST = re.compile(r"\b([0-9a-f]{32})([0-9a-f]{32})\b")
+_PERCENT = regex(r"(?<=[0-9]) %")
+_DIGEST = regex(r"\b([0-9a-f]{32})([0-9a-f]{32})\b")
 NAME = 24
 """Characters of a name that stays on one line of a table."""
 

@@ -6,9 +6,10 @@ import os
 import re
 from collections.abc import Callable, Iterable
 
+from topodiag.lazy import regex
 from topodiag.model.finding import Input
 
-_END = re.compile(r"[\s\"'(),;&<>\\]|:[0-9]")
+_END = regex(r"[\s\"'(),;&<>\\]|:[0-9]")
 
 
 def without_folders(inputs: Iterable[Input]) -> Callable[[str], str]:
@@ -18,7 +19,7 @@ def without_folders(inputs: Iterable[Input]) -> Callable[[str], str]:
     if not known:
         return lambda text: text
     shared = os.path.commonpath([os.path.dirname(path) for path in known]).rstrip("/") + "/"
-    start = re.compile(re.escape(shared) + r"(?=[^\s\"'])")
+    start = regex(re.escape(shared) + r"(?=[^\s\"'])")
 
     def taken_off(text: str) -> str:
         def below(match: re.Match[str]) -> str:

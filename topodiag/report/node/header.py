@@ -121,6 +121,8 @@ def _machine(node: Node) -> list[Part]:
     words.extend(_nics(node))
     if node.nvswitches:
         words.append(plural(len(node.nvswitches), "NVSwitch", "NVSwitches"))
+    if node.cpu.arch.value not in (None, "x86_64"):
+        words.append(str(node.cpu.arch.value))
     if not words:
         words.append("machine unknown")
     return words

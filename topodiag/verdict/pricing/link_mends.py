@@ -9,10 +9,10 @@ from topodiag.model.finding import Finding
 from topodiag.model.nccl_tree import Element
 from topodiag.nccl.topo.changes import bus_of, gpus_of
 from topodiag.verdict.pricing.edits import (
-    bus_of_nets,
     buses_of_labels,
     nvlinks_by_gpu,
     pcie_by_function,
+    ports_by_bus,
     with_nvlinks,
     with_pcie,
 )
@@ -53,6 +53,8 @@ class NoFabric(Mend):
     checks = ("NVL005",)
 
     def inflict(self, machine: Machine, host: HostGround, finding: Finding) -> Machine:
+        if "NVLink domain" in finding.message:  # the links inside the tray carry data all the same
+            raise CannotError("what NVLink between trays would bring is measured only")
         gone: dict[str, tuple[()]] = dict.fromkeys(nvlinks_by_gpu(machine.tree), ())
         return replace(machine, tree=with_nvlinks(machine.tree, gone))
 
@@ -89,9 +91,7 @@ class NarrowPcie(Mend):
 def _functions_of(finding: Finding, tree: Element) -> frozenset[str]:
     """Bus ids of the devices that a finding names, with all bridges above them."""
     wanted = set(buses_of_labels(finding.where.gpus, tree)) if finding.where.gpus else set()
-    wanted |= {
-        bus for bus, name in bus_of_nets(tree).items() if name in finding.where.nics or bus in finding.where.nics
-    }
+    wanted |= {bus for bus, ports in ports_by_bus(tree).items() if {bus, *ports} & set(finding.where.nics)}
     found: set[str] = set()
 
     def walk(element: Element, above: tuple[str, ...]) -> None:

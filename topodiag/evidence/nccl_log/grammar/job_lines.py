@@ -6,6 +6,8 @@ Sentences are entries of the catalogue (`job_sentences`); here stands in which o
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from topodiag.evidence.nccl_log.grammar import (
     ends,
     gloo_lines,
@@ -35,7 +37,7 @@ WORDS = (
 _OPEN_MPI = compiled(r"^\s{0,8}Message: {1,8}connect\(\) to ((?:\d{1,3}\.){3}\d{1,3}):\d{1,5} failed")
 """Open MPI help-mpi-btl-tcp.txt, `client connect fail`: the reason stands in the next line."""
 _SENTENCE = compiled(r"[.!] (?=[A-Z])")
-_RAY = compiled(r"^\s{0,8}\((?!raylet)[\w.:<>-]{1,80} pid=\d{1,9}(?:, ip=([\d.a-fA-F:]{3,45}))?\)")
+_RAY = compiled(r"^\s{0,8}\((?!raylet)[\w.:<>/-]{1,80} pid=\d{1,9}(?:, ip=([\d.a-fA-F:]{3,45}))?\)")
 _ANY = compiled(any_of(WORDS).decode())
 
 
@@ -61,6 +63,10 @@ _STEPS = ("ib completion", "refused", "connect", "timeout", "plugin", "cuda", "i
 """Kinds of entries about communication, in the order in which a line is asked for them."""
 
 
+_MOST_KEPT = 1000
+"""Characters of a line whose answer is kept: jobs repeat the lines of their errors."""
+
+
 def speaks(text: str) -> bool:
     """Whether a line is one of these."""
     return said_of(text) is not None
@@ -71,6 +77,11 @@ def said_of(text: str) -> tuple[str, dict[str, str]] | None:
     `note`. `fault` is one of the catalogue; `host` the address that Ray puts in front, where no other is named."""
     if _ANY.search(text) is None:
         return None
+    return _said_of(text) if len(text) <= _MOST_KEPT else _said_of.__wrapped__(text)
+
+
+@lru_cache(maxsize=4096)
+def _said_of(text: str) -> tuple[str, dict[str, str]] | None:
     if job_sentences.is_note(text) and not job_sentences.is_interrupt(text):
         return "note", {}
     found = _before_all(text) or _of_libraries(text) or _unmet(text) or _waits(text)

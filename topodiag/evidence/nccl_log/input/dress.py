@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from topodiag.lazy import regex
+
 COLOURS, QUOTED = "colours", "quoted"
-_COLOURS = re.compile(rb"\x1b\[[0-9;?]{0,20}[A-Za-z]")
-_BEGUN = re.compile(rb"\x1b(?:\[[0-9;?]{0,20})?\Z")
+_COLOURS = regex(rb"\x1b\[[0-9;?]{0,20}[A-Za-z]")
+_BEGUN = regex(rb"\x1b(?:\[[0-9;?]{0,20})?\Z")
 """A sequence that a block may end in the middle of."""
-_MARK = re.compile(rb"^>[ \t]?", re.M)
+_MARK = regex(rb"^>[ \t]?", re.M)
 MOST_CARRIED = 64
 
 

@@ -7,9 +7,9 @@ twice, first for the words, then as codes into them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -32,6 +32,7 @@ from topodiag.evidence.nccl_log.tables.facts import (
 )
 from topodiag.evidence.nccl_log.tables.memory import give_back
 from topodiag.evidence.nccl_log.tables.stored import Store
+from topodiag.lazy import dataclass
 from topodiag.model.errors import InputError
 
 MOST_BYTES = 96 << 20
@@ -40,13 +41,15 @@ _JOIN_WORDS = 1 << 16
 """Words that are collected before doubles among them are looked for, at least."""
 _HINT = "give it the logs, or a file that `topodiag logs --save` wrote"
 
+Spelt = Callable[[str], str]
 _TEXTS = {
     name: tuple(each.name for each in schema if pa.types.is_dictionary(each.type)) for name, schema in SCHEMAS.items()
 }
 
 
-def save(stream: BinaryIO, facts: Facts, files: Sequence[SourceFile]) -> None:
-    """Keep resolved facts as one Parquet file: all tables below each other, the columns of the others null."""
+def save(stream: BinaryIO, facts: Facts, files: Sequence[SourceFile], spelt: Spelt | None = None) -> None:
+    """Keep resolved facts as one Parquet file: all tables below each other, the columns of the others null. `spelt`
+    says how a word is written, as it stands where it is None."""
     import json  # noqa: PLC0415 - only for saving and loading
 
     import pyarrow.parquet as pq  # noqa: PLC0415
@@ -63,19 +66,21 @@ def save(stream: BinaryIO, facts: Facts, files: Sequence[SourceFile]) -> None:
             for first in range(0, facts[name].num_rows, BATCH_ROWS):
                 rows = facts[name].slice(first, BATCH_ROWS)
                 columns = {each: nulls.slice(0, rows.num_rows) for each, nulls in none.items()}
-                columns |= {each: _own_words(rows.column(each)) for each in rows.schema.names}
+                columns |= {each: _own_words(rows.column(each), spelt) for each in rows.schema.names}
                 columns["table"] = pa.array([name] * rows.num_rows, pa.string())
                 writer.write_table(pa.table(columns, schema))
                 facts.rest()
 
 
-def _own_words(column: pa.ChunkedArray) -> pa.ChunkedArray:
+def _own_words(column: pa.ChunkedArray, spelt: Spelt | None) -> pa.ChunkedArray:
     """The column without words that none of its rows has: those of all other batches."""
     if not pa.types.is_dictionary(column.type):
         return column
     made = []
     for chunk in column.chunks:
         codes, words = used(numbers(chunk), chunk.dictionary)
+        if spelt is not None:
+            words = pa.array([each and spelt(each) for each in words.to_pylist()], words.type)
         made.append(pa.DictionaryArray.from_arrays(plain(codes, pa.int32()), words))
     return pa.chunked_array(made, column.type)
 

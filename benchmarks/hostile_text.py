@@ -1,0 +1,108 @@
+"""Prints what hostile texts cost: lines without an end, one sentence ten million times, and the like.
+
+    python benchmarks/hostile_text.py [--scale 1.0] [--only NAME,..] [--diagnose]
+
+The engine of sentences reads each text from a pipe's blocks, in a process of its own; with --diagnose the whole program
+reads it from a file. Target: less than 400 MiB, and a time that grows as the text does. Exit code 1 above the memory.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+MIB = 1 << 20
+TARGET_MIB = 400
+SENTENCE = b"[rank0]: slurmstepd: error: Detected 1 oom_kill event in StepId=77.0."
+Blocks = Callable[[float], Iterator[bytes]]
+
+
+def endless(part: bytes) -> Blocks:
+    """100 MB of this without a newline."""
+    return lambda scale: (part * (MIB // len(part)) for _ in range(int(100 * scale)))
+
+
+def repeated(line: Callable[[int], bytes]) -> Blocks:
+    """Ten million lines."""
+
+    def blocks(scale: float) -> Iterator[bytes]:
+        for first in range(0, int(1e7 * scale), 1_000):
+            yield b"".join(line(at) + b"\n" for at in range(first, first + 1_000))
+
+    return blocks
+
+
+TEXTS: dict[str, Blocks] = {
+    "no newline": endless(b"x"),
+    "no newline, sentences": endless(SENTENCE + b" "),
+    "no newline, braces": endless(b'{"a":'),
+    "no newline, escapes": endless(b"\x1b["),
+    "one sentence": repeated(lambda _: SENTENCE),
+    "sentences that differ": repeated(lambda at: SENTENCE.replace(b"0]", b"%d]" % at)),
+    "steps": repeated(
+        lambda at: b" [2026-03-01 11:00:01] iteration %d/ 500 | elapsed time per iteration (ms): 1 |" % at
+    ),
+    "wrappers": repeated(lambda at: b"> " * 20 + b"gpu-1: " * 20 + SENTENCE),
+}
+
+
+def engine_reads(name: str, scale: float) -> tuple[float, int, int]:
+    """CPU seconds, peak of memory in MiB, number of events kept."""
+    from topodiag.evidence.signatures.engine import read  # noqa: PLC0415 - in a process of its own
+
+    spent = 0.0
+
+    def timed() -> Iterator[bytes]:
+        nonlocal spent
+        for block in TEXTS[name](scale):
+            began = time.process_time()
+            yield block
+            spent += time.process_time() - began
+
+    made = read(timed(), name)
+    return spent, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10, len(made.events)
+
+
+def program_reads(name: str, scale: float) -> tuple[float, int, int]:
+    """The same of `topodiag diagnose FILE`, with its exit code."""
+    with tempfile.TemporaryDirectory() as top:
+        path = Path(top, "text.log")
+        with path.open("wb") as file:
+            file.writelines(TEXTS[name](scale))
+        done = subprocess.run(
+            [sys.executable, "-m", "topodiag", "diagnose", str(path)],
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}, capture_output=True, check=False,
+        )  # fmt: skip
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return used.ru_utime + used.ru_stime, used.ru_maxrss >> 10, done.returncode
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--scale", type=float, default=1.0)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--diagnose", action="store_true")
+    given = parser.parse_args()
+    names = [name for name in TEXTS if not given.only or name in given.only.split(",")]
+    print(f"{'text':24} {'CPU s':>8} {'MiB':>6} {'exit code' if given.diagnose else 'events':>9}")
+    worst = 0
+    for name in names:
+        with multiprocessing.get_context("spawn").Pool(1) as pool:
+            took = pool.apply(program_reads if given.diagnose else engine_reads, (name, given.scale))
+        worst = max(worst, took[1])
+        print(f"{name:24} {took[0]:8.2f} {took[1]:6} {took[2]:9}", flush=True)
+    return 1 if worst > TARGET_MIB else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,46 @@
+"""Hostile texts: lines without an end, and one sentence again and again. Memory does not grow with them.
+
+`benchmarks/hostile_text.py` reads the same at full size.
+"""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import pytest
+
+from benchmarks.hostile_text import TEXTS
+from topodiag.evidence.signatures.engine import MOST_OF_ONE, read
+from topodiag.evidence.signatures.wrappers import unwrap
+
+SCALE = 0.01
+"""1 MB without a newline."""
+LINES = 0.0002
+"""2,000 lines."""
+
+
+def scale_of(name: str) -> float:
+    return SCALE if name.startswith("no newline") else LINES
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_memory_does_not_grow_with_the_text(name: str) -> None:
+    read(TEXTS[name](scale_of(name) / 4), name)  # loads what is loaded once
+    tracemalloc.start()
+    try:
+        made = read(TEXTS[name](scale_of(name)), name)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 20 << 20
+    assert len(made.events) <= MOST_OF_ONE * 2
+
+
+def test_what_is_beyond_the_bound_is_counted() -> None:
+    made = read(TEXTS["sentences that differ"](LINES), "x")
+    assert (len(made.events), sum(made.more.values())) == (MOST_OF_ONE, 2_000 - MOST_OF_ONE)
+
+
+@pytest.mark.parametrize("part", ["> ", "gpu-1: ", "[rank0]: ", "{", '{"msg":', "\x1b[", "0: ", "(A pid=1) "])
+def test_a_megabyte_of_wrappers_is_taken_off_a_few_at_a_time(part: str) -> None:
+    unwrap(part * (1_000_000 // len(part)))
