@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from topodiag.evidence.intake.archives import members
 from topodiag.evidence.intake.bundle import HEAD_BYTES, MANIFEST, is_bundle
 from topodiag.evidence.intake.collected import without_bookkeeping
-from topodiag.evidence.intake.fixtures import PREFIX, missing, resolve
+from topodiag.evidence.intake.fixtures import ANSWER, PREFIX, missing, resolve
 from topodiag.evidence.intake.hosts import host_of_log, host_of_text, ids_of_text
 from topodiag.evidence.intake.kinds import NODE_KINDS, Kind
 from topodiag.evidence.intake.one_file import COPY_IT, why_endless
@@ -142,6 +142,8 @@ def _walk(top: str, root: str, met: _Met) -> None:
             folders.clear()
             continue
         met.folders.add((status.st_dev, status.st_ino))
+        if root.startswith(PREFIX):
+            names = [name for name in names if name != ANSWER]
         manifest = _manifest(here, names)
         if manifest is not None and (here == top or is_bundle(manifest)):
             met.take(_bundle(here, root, manifest, named=here == top))
