@@ -287,9 +287,7 @@ def test_any_text_is_settings_or_one_error(text: str) -> None:
 LONG = 200_000
 
 
-@pytest.mark.parametrize(
-    "text", [" " * LONG, "\t-" * LONG, "--a " * LONG, "V=$V$V\n" * LONG, "a: b\n" * (LONG // 10), "\\\n" * LONG]
-)
+@pytest.mark.parametrize("part", [" ", "\t-", "--a ", "V=$V$V\n", "\\\n"])
 def test_a_long_text_of_one_sign_is_refused_in_seconds(part: str) -> None:
     begin = time.monotonic()
     with pytest.raises(InputError):
