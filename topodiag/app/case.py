@@ -66,7 +66,6 @@ def _as_it_is(case: Case) -> Case:
     return case
 
 
-# Complexity 21: one branch for each kind of evidence that may be missing.
 def open_case(paths: Sequence[str], live: Callable[[Case], Case] = _as_it_is, *, sizes: Layout | None = None) -> Opened:
     """All evidence at these paths, with what `live` adds to it before all is joined: answers of a job that runs.
     `sizes` are the parallel dimensions of the job; None for those that a file among the evidence declares. Raises

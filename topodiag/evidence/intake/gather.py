@@ -70,7 +70,6 @@ class _Met:
 def gather(paths: Sequence[str], *, stdin: BinaryIO | None = None, quick: bool = False) -> Intake:
     """The pieces of evidence at these paths. Raises InputError for a path that is not there and a pattern without a
     match; what cannot be read otherwise is left aside with the reason.
-
     `stdin` is the stream behind `-`. `quick`: of a text with NCCL's records nothing else is asked, which is enough for
     who reads logs alone.
     """
@@ -83,6 +82,8 @@ def gather(paths: Sequence[str], *, stdin: BinaryIO | None = None, quick: bool =
         for each in _expanded(path):
             if os.path.isdir(each):
                 folders.append((each, path))
+                if path.startswith(PREFIX):
+                    met.real.add(os.path.realpath(os.path.join(each, ANSWER)))
             else:
                 _take_named(each, path, met)
     for folder, path in folders:
@@ -127,9 +128,8 @@ def _take_named(path: str, root: str, met: _Met) -> None:
 # Complexity 21: what a folder may hold, each kind once.
 def _walk(top: str, root: str, met: _Met) -> None:
     def failed(error: OSError) -> None:
-        met.leave(
-            str(error.filename or top), f"folder not read: {error.strerror or error}", named=error.filename == top
-        )
+        why = f"folder not read: {error.strerror or error}"
+        met.leave(str(error.filename or top), why, named=error.filename == top)
 
     for here, folders, names in os.walk(top, onerror=failed, followlinks=True):
         try:
@@ -142,8 +142,6 @@ def _walk(top: str, root: str, met: _Met) -> None:
             folders.clear()
             continue
         met.folders.add((status.st_dev, status.st_ino))
-        if root.startswith(PREFIX):
-            names = [name for name in names if name != ANSWER]
         manifest = _manifest(here, names)
         if manifest is not None and (here == top or is_bundle(manifest)):
             met.take(_bundle(here, root, manifest, named=here == top))
