@@ -104,6 +104,18 @@ def each_packed(folder: Path) -> Path:
     return folder
 
 
+def packed_in_chunks(folder: Path) -> Path:
+    """Each text as `cat` joins the parts of a log that a rotation packed."""
+    for path, text, _ in texts(folder):
+        data = text.encode()
+        parts = (data[at : at + CHUNK] for at in range(0, len(data), CHUNK))
+        path.write_bytes(b"".join(map(gzip.compress, parts)))
+    return folder
+
+
+CHUNK = 10_000
+
+
 def twice(folder: Path) -> Path:
     shutil.copytree(folder, folder.parent / "again")
     (folder / "copy").mkdir()
@@ -125,6 +137,7 @@ TRANSFORMS: dict[str, Callable[[Path], Path]] = {
     "as zip": as_zip,
     "a zip in a tar": zip_in_tar,
     "each file packed": each_packed,
+    "packed in chunks": packed_in_chunks,
     "coloured by grep": rewritten(
         lambda text: re.sub(r"NCCL (INFO|WARN)|Xid|error", "\x1b[01;31m\x1b[K\\g<0>\x1b[m\x1b[K", text)
     ),

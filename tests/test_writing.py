@@ -211,3 +211,10 @@ def test_what_a_killed_run_left_goes_with_the_next_and_what_is_in_use_stays(
     with scratch_folder() as first, scratch_folder() as second:
         assert {each.name for each in tmp_path.iterdir()} == {Path(first).name, Path(second).name, foreign.name}
     assert [each.name for each in tmp_path.iterdir()] == [foreign.name]
+
+
+def test_a_link_that_leads_to_itself_is_refused_before_the_work(tmp_path: Path) -> None:
+    loop = tmp_path / "page.html"
+    loop.symlink_to(loop)
+    with pytest.raises(InputError, match=r"cannot be written: Too many levels"):
+        check_writable(str(loop))

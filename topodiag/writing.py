@@ -107,9 +107,8 @@ def _check_place(path: str, place: Path) -> None:
     # Rights are not all: a name may be too long, root may write to /proc, and a file system may be full or read-only.
     trial = _beside(place / "new" if os.path.isdir(place) else place)
     try:
-        if not os.path.lexists(place):
-            with suppress(FileNotFoundError):
-                os.lstat(place)
+        with suppress(FileNotFoundError):
+            os.stat(place)  # a link that leads to itself
         _new_file(trial).close()
     except OSError as error:
         raise InputError(

@@ -310,3 +310,24 @@ def test_rails_that_nccl_gives_connectx_9_are_named_where_it_does(
 @pytest.mark.parametrize(("version", "said"), [("2.26", False), ("2.27", True), ("2.32.3", True)])
 def test_kernels_of_registered_windows_are_named_as_left_out(version: str, said: bool) -> None:
     assert ("symmetric kernels" in predict_tree(pair(), version=version).left_out) is said
+
+
+@pytest.mark.parametrize(
+    ("version", "ports", "crosses"),
+    [("2.31.2", (1, 2), True), ("2.32.3", (1, 1), True), ("2.32.3", (1, 2), False)],
+)
+def test_ports_of_another_number_are_another_plane_from_2_32_on(
+    version: str, ports: tuple[int, int], crosses: bool
+) -> None:
+    switches = [
+        pci(
+            f"0{at}",
+            gpu(f"{at}1", nvlink("0000:f5:00.0", 18), sm=90, speed=GEN5, dev=at - 1),
+            nic(f"{at}2", 400000, speed=GEN5, port=port, guid=hex(at)),
+            speed=GEN5,
+        )
+        for at, port in enumerate(ports, 1)
+    ]
+    made = predict_tree(host(cpu(0, *switches)), nodes=2, version=version, env={"NCCL_CROSS_NIC": "1"})
+    first, *_, last = made.graphs[0].orders[0]
+    assert (first != last) is crosses

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,7 +17,10 @@ from pathlib import Path
 import pytest
 
 from topodiag.evidence import registry
-from topodiag.evidence.intake.bundle import from_memory, open_evidence
+from topodiag.evidence.intake.bundle import Evidence, from_memory, open_evidence
+from topodiag.evidence.intake.reader import read_node
+from topodiag.model.gpu_sight import Sight, gpu_sight
+from topodiag.model.topics import Topic
 from topodiag_probes.bundle import Bundle
 from topodiag_probes.capture import capture, write_folder, write_tar
 from topodiag_probes.interface import Context
@@ -355,3 +359,21 @@ def test_ctrl_c_takes_the_commands_along(stub, stubs: Path, tmp_path: Path):
     assert b"KeyboardInterrupt" in errors
     time.sleep(0.2)
     assert not _runs(int((tmp_path / "pid").read_text()))
+
+
+def _in_memory(bundle: Bundle) -> Evidence:
+    return from_memory("node", bundle.manifest, bundle.files)
+
+
+def test_a_machine_without_proc_and_sys_is_one_of_which_nothing_is_known(tmp_path: Path):
+    node = read_node(_in_memory(capture(root=str(tmp_path), extra_path=str(tmp_path)))).node
+    assert not node.told & {Topic.GPUS, Topic.DRIVER, Topic.PCI, Topic.RDMA_DEVICES, Topic.INTERFACES}
+    sight = gpu_sight(node)
+    assert (sight.sight, sight.why) == (Sight.UNREAD, "nvidia-smi -q -x: commands run on the live host only")
+
+
+def test_of_a_machine_whose_kernel_is_seen_a_missing_tree_is_known_to_be_missing(machine: Path):
+    shutil.rmtree(machine / "sys" / "class" / "infiniband", ignore_errors=True)
+    node = read_node(_in_memory(capture(root=str(machine)))).node
+    assert {Topic.PCI, Topic.RDMA_DEVICES} <= node.told
+    assert Topic.GPUS not in node.told

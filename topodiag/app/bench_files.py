@@ -97,7 +97,7 @@ def _read_plain(intake: Intake) -> Given:
         try:
             text, notes = _text(piece, intake)
         except OSError as error:
-            given.gaps.append(NotObserved(piece.name, f"cannot be read: {error.strerror or error}"))
+            given.gaps.append(NotObserved(piece.name, f"cannot be read: {error.strerror or error}", unreadable=True))
             continue
         read = read_file(text, piece.name)
         if read.runs:

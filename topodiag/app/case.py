@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 from topodiag.app.machine import only
 from topodiag.app.opening import stream_for
 from topodiag.app.progress import progress_of
-from topodiag.app.scan import PART, node_case
+from topodiag.app.scan import left_out, node_case
 from topodiag.evidence.intake.captures import captures
 from topodiag.evidence.intake.gather import gather
 from topodiag.evidence.intake.kinds import NODE_KINDS, Kind
-from topodiag.evidence.intake.pieces import STDIN, Intake, Piece, folded, refusal
+from topodiag.evidence.intake.pieces import STDIN, Intake, Piece, refusal
 from topodiag.evidence.intake.reading import read_piece
 from topodiag.evidence.intake.spool import spooled
 from topodiag.evidence.intake.watched import watch
@@ -27,7 +27,7 @@ from topodiag.model.errors import InputError, TopodiagError
 from topodiag.model.finding import Input
 from topodiag.model.gpu_load import some_wait
 from topodiag.model.layout import LayoutError
-from topodiag.model.provenance import NotObserved
+from topodiag.model.provenance import PART, NotObserved
 from topodiag.verdict.contradictions import contradictions, with_ages
 from topodiag.verdict.identity import identify
 from topodiag.verdict.one_node import is_part, merged
@@ -95,7 +95,7 @@ def open_case(paths: Sequence[str], live: Callable[[Case], Case] = _as_it_is, *,
         case = replace(case, runs=runs.runs, jobs=(*case.jobs, *runs.jobs))
     taken = {item.path for item in case.inputs} | (runs.paths if runs is not None else set())
     aside = [each for each in intake.beside(*JUDGED, *JOINED) if each.path not in taken]
-    case = _with(case, Case(not_observed=tuple(NotObserved(PART, note) for note in folded(aside))))
+    case = _with(case, Case(not_observed=tuple(left_out(aside))))
     watch().judged()
     return Opened(_related(live(_with_one_node_each(case))), runs)
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from math import fsum
 
 from topodiag.app.bench import BenchOptions, expected_of
 from topodiag.app.machine import Machine, lacking
@@ -108,7 +109,7 @@ def _kinds(inspection: Inspection, machines: Mapping[str, Node]) -> list[list[_M
                 sizes[size.collective] = max(sizes.get(size.collective, size), size, key=lambda each: each.bytes)
         for collective, size in sizes.items():
             made[collective, comm.nranks, comm.nnodes].append((comm, size))
-    return sorted(made.values(), key=lambda several: -sum(size.calls * size.clean_us for _, size in several))
+    return sorted(made.values(), key=lambda several: -fsum(size.calls * size.clean_us for _, size in several))
 
 
 def _fills(comm: InspectorCommunicator, machines: Mapping[str, Node]) -> bool:

@@ -12,7 +12,6 @@ from topodiag.app.inspector import inspected, with_inspection
 from topodiag.app.opening import stream_for
 from topodiag.app.progress import with_progress
 from topodiag.app.ras import Asking, live_answers, ras_answers, with_ras
-from topodiag.app.scan import PART
 from topodiag.app.stacks import stack_dumps, with_stacks
 from topodiag.app.step_times import step_times, with_arguments, with_steps
 from topodiag.app.step_waits import step_waits, with_step_waits
@@ -31,7 +30,7 @@ from topodiag.evidence.nccl_log.rebuild.apart import noted
 from topodiag.evidence.nccl_log.rebuild.rebuild import rebuild
 from topodiag.evidence.nccl_log.rebuild.roles import descriptions
 from topodiag.evidence.nccl_log.tables.saved import save
-from topodiag.fleet.ingest import ingest
+from topodiag.fleet.ingest import Ingested, ingest
 from topodiag.lazy import dataclass
 from topodiag.model.case import Case
 from topodiag.model.connections import no_connections
@@ -39,7 +38,7 @@ from topodiag.model.debug_settings import HANG, SUBSYSTEMS, next_time
 from topodiag.model.errors import InputError
 from topodiag.model.job import Job
 from topodiag.model.nccl_versions import assumption, is_newer
-from topodiag.model.provenance import NotObserved
+from topodiag.model.provenance import PART, NotObserved
 from topodiag.model.result import Result
 from topodiag.verdict.judge import state_of_jobs
 from topodiag.verdict.order import arranged
@@ -106,6 +105,13 @@ def asked(
     )
 
 
+def _gaps(found: Ingested, problems: Sequence[str]) -> list[NotObserved]:
+    """What of the logs and of the recorder's dumps was not read."""
+    damaged = (NotObserved(PART, note, unreadable=True) for note in found.damaged)
+    dumps = (NotObserved("part of the flight recorder", problem) for problem in problems)
+    return [*(NotObserved(PART, note) for note in found.notes), *damaged, *dumps]
+
+
 NOT_YET = "before the first communicator is complete RAS has nothing to tell: give the logs, topodiag logs LOGS"
 
 
@@ -150,8 +156,7 @@ def job_case(intake: Intake, options: LogOptions | None = None, on_progress: Rea
     if chosen.save is not None:
         with replacing(chosen.save, private=True) as stream:
             save(stream, found.facts, found.files, without_secrets)
-    gaps = [NotObserved(PART, note) for note in found.notes]
-    gaps += [NotObserved("part of the flight recorder", problem) for problem in problems]
+    gaps = _gaps(found, problems)
     # The facts are let go with this frame: their memory is better used by the checks.
     jobs = noted(_with_flight(rebuilt, records))
     return Case(

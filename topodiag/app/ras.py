@@ -31,7 +31,7 @@ PART = "part of what NCCL's RAS answered"
 
 def ras_answers(intake: Intake) -> tuple[tuple[RasAnswer, ...], tuple[Input, ...], tuple[NotObserved, ...]]:
     """All answers in order, the files they came from, and what could not be read."""
-    beside = read_beside(intake, Kind.RAS, read_ras, most=MAX_BYTES, part=PART)
+    beside = read_beside(intake, Kind.RAS, lambda blob: read_ras(blob.text, blob.name), most=MAX_BYTES, part=PART)
     gaps = list(beside.gaps)
     for name, found in beside.found:
         if cut := sum(not answer.whole for answer in found):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -22,7 +22,7 @@ from topodiag.lazy import dataclass, regex
 from topodiag.model.case import Case
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Input
-from topodiag.model.provenance import NotObserved
+from topodiag.model.provenance import PART, NotObserved
 from topodiag.model.result import Result
 from topodiag.verdict.order import arranged
 from topodiag.writing import check_new_folder, check_writable, new_folder, replacing
@@ -37,8 +37,6 @@ ARCHIVE = (".tar.gz", ".tgz")
 """Names by which a bundle is saved as one file; any other is a folder."""
 _BUNDLED = regex(r"(?:json|trees|commands|files|text)/[^/]{1,200}\Z")
 """A file of a bundle by its name inside."""
-PART = "part of the input"
-"""What a gap is called whose reason names the file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,12 +94,19 @@ def node_case(intake: Intake) -> Case:
             read.append(read_node(evidence_of(capture, intake)))
         except InputError as error:
             broken.append(error)
-            aside.append(Aside(capture.name, error.message.removeprefix(f"{capture.name}: "), hint=error.hint))
+            why = error.message.removeprefix(f"{capture.name}: ")
+            aside.append(Aside(capture.name, why, hint=error.hint, unreadable=True))
     if not read:
         raise broken[0] if broken else refusal(intake, NODE_KINDS, "evidence of a node", found.aside)
     made = case_of(read)
-    gaps = [NotObserved(PART, note) for note in (*found.notes, *folded(aside))]
+    gaps = [*(NotObserved(PART, note) for note in found.notes), *left_out(aside)]
     return replace(made, not_observed=tuple(dict.fromkeys((*gaps, *made.not_observed))))
+
+
+def left_out(aside: Iterable[Aside]) -> list[NotObserved]:
+    """What of the input was not read, in a line for each reason."""
+    by_kind = {broken: [each for each in aside if each.unreadable is broken] for broken in (False, True)}
+    return [NotObserved(PART, note, unreadable=broken) for broken, own in by_kind.items() for note in folded(own)]
 
 
 def one_node(path: str) -> ReadNode:

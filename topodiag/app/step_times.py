@@ -12,6 +12,7 @@ from topodiag.evidence.intake.kinds import Kind
 from topodiag.evidence.intake.looks import speaking_kinds
 from topodiag.evidence.intake.pieces import STDIN, STDIN_NAME, Intake, Piece
 from topodiag.evidence.intake.reading import read_piece
+from topodiag.evidence.interface import Blob
 from topodiag.evidence.live.step_times import MAX_BYTES, holds_steps, read_steps
 from topodiag.evidence.live.training_arguments import read_arguments
 from topodiag.lazy import dataclass
@@ -50,14 +51,15 @@ def step_times(intake: Intake) -> StepTimes:
     arguments: list[JobSettings] = []
     back: list[bytes] = []
 
-    def read(text: str, name: str) -> tuple[StepSeries, ...]:
-        if name in only and not {Kind.NCCL_LOG, Kind.JOB_OUTPUT} & set(speaking_kinds(text.encode())):
+    def read(blob: Blob) -> tuple[StepSeries, ...]:
+        data, name = blob.plain, blob.name
+        if name in only and not {Kind.NCCL_LOG, Kind.JOB_OUTPUT} & set(speaking_kinds(data)):
             alone.add(name)
         elif name == STDIN_NAME:
-            back.append(text.encode())
-        if (found := read_arguments(text, name)) is not None:
+            back.append(data)
+        if (found := read_arguments(data, name)) is not None:
             arguments.append(found)
-        return read_steps(text, name)
+        return read_steps(data, name)
 
     found = read_beside(intake, Kind.STEPS, read, most=MAX_BYTES, part=PART)
     inputs = tuple(each for each in found.inputs if each.path in alone)

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from itertools import permutations
+from math import fsum
 from typing import assert_never
 
 from topodiag.cost import traffic
@@ -135,12 +136,12 @@ class Step:
 
     @property
     def time_us(self) -> float:
-        return self.compute_us + self.bubble_us + sum(piece.exposed_us for piece in self.pieces)
+        return self.compute_us + self.bubble_us + fsum(piece.exposed_us for piece in self.pieces)
 
     @property
     def unhidden_us(self) -> float:
         """The step if nothing ran beside compute."""
-        hidden = sum(piece.total_us - piece.exposed_us for piece in self.pieces)
+        hidden = fsum(piece.total_us - piece.exposed_us for piece in self.pieces)
         return self.time_us + hidden
 
     @property
@@ -157,7 +158,7 @@ class Step:
     def dimension_us(self, name: str) -> tuple[float, float]:
         """(all, waited for) of a dimension."""
         mine = [piece for piece in self.pieces if piece.dimension == name]
-        return sum(piece.total_us for piece in mine), sum(piece.exposed_us for piece in mine)
+        return fsum(piece.total_us for piece in mine), fsum(piece.exposed_us for piece in mine)
 
     @property
     def dimensions(self) -> tuple[str, ...]:
@@ -232,13 +233,13 @@ def price_once(work: Work, layout: Layout, machine: Machine, split: Mapping[str,
         for each in sent:
             priced = price(each.collective, spread, each.size)
             total = each.calls * priced.time_us
-            spent = sum(piece.total_us - piece.exposed_us for piece in pieces if piece.dimension == name)
+            spent = fsum(piece.total_us - piece.exposed_us for piece in pieces if piece.dimension == name)
             room = max(beside.get(name, compute) - spent, 0.0)
             waited = traffic.exposed(total, room, work.overlap.get(name, 0.0))
             pieces.append(
                 Piece(name, each, spread, priced.algorithm, priced.time_us, waited, priced.terms, tuple(ranks))
             )
-    stage = compute + sum(piece.exposed_us for piece in pieces if BY_NAME[piece.dimension].inside_layers)
+    stage = compute + fsum(piece.exposed_us for piece in pieces if BY_NAME[piece.dimension].inside_layers)
     idle = traffic.bubble(layout.pp, micro_batches, work.chunks)
     kept = _states(work, layout)
     held = _activations(work, layout, micro_batches)
@@ -274,9 +275,9 @@ def _states(work: Work, layout: Layout) -> States:
         )
     ]
     return States(
-        sum(part.weights for part in parts),
-        sum(part.gradients for part in parts),
-        sum(part.optimiser for part in parts),
+        fsum(part.weights for part in parts),
+        fsum(part.gradients for part in parts),
+        fsum(part.optimiser for part in parts),
     )
 
 

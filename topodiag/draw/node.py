@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import field
+from math import fsum
 
 from topodiag.draw.levels import Levels
 from topodiag.draw.picture import NVSWITCH, Box, Edge, Line, Picture
@@ -143,7 +144,7 @@ def _lay_out(drawing: _Drawing) -> float:
     switched = [line for line in lines if NVSWITCH in (line.a, line.b)]
     direct = [line for line in lines if NVSWITCH not in (line.a, line.b)]
     half = len(sockets)
-    if not direct and half > 1 and sum(_width(socket) + BETWEEN for socket in sockets) > WIDEST:
+    if not direct and half > 1 and fsum(_width(socket) + BETWEEN for socket in sockets) > WIDEST:
         half = (half + 1) // 2
     lowest = _row(drawing, sockets[:half], last)
     if direct:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
+from math import fsum
 
 from topodiag.draw.svg import Canvas, spelt
 from topodiag.lazy import dataclass, regex
@@ -89,7 +90,7 @@ def _axis(times: Sequence[float]) -> _Axis:
     room = WIDE - LABEL - 2 * MARK - 8 - CUT * len(cuts)
     # A lone event has no length: it gets some, so that its mark stands in the middle of a stretch.
     lengths = [max(end - start, LEAST_SPAN_S, 0.06 * span) for start, end in parts]
-    scale = room / sum(lengths)
+    scale = room / fsum(lengths)
     made, x = [], float(LABEL + MARK + 4)
     for (start, end), length in zip(parts, lengths, strict=True):
         middle, half = (start + end) / 2, length / 2

@@ -19,12 +19,12 @@ from topodiag.lazy import dataclass, regex
 from topodiag.model.provenance import MAX_QUOTE, Origin
 from topodiag.model.result import UnreadLine
 from topodiag.model.topics import Topic
+from topodiag.words.colours import without_colours
 from topodiag.words.dialect import Maker
 from topodiag.words.unfilled import without_unfilled
 
 R = TypeVar("R")
 
-_ANSI = regex(r"\x1b\[[0-9;?]*[A-Za-z]")
 MAX_UNREAD = 200
 """Unread lines kept per input with their text; the rest is only counted (a wrong file has millions)."""
 
@@ -77,8 +77,14 @@ class Blob:
         """The text with ANSI sequences and NULs removed and line ends unified; bad UTF-8 becomes U+FFFD. What nobody
         captured as a part of a node is a text of anything: format strings in it are no messages, and left out."""
         raw = self.data.decode("utf-8", errors="replace").replace("\r\n", "\n").replace("\r", "\n")
-        text = _ANSI.sub("", raw).replace("\x00", "")
+        text = without_colours(raw)
         return without_unfilled(text) if self.item is None else text
+
+    @property
+    def plain(self) -> bytes:
+        """The bytes of `text`: those of the piece itself where nothing is to be taken out, as they may be many."""
+        kept = not any(sign in self.data for sign in (b"\r", b"\x1b", b"\0", b"%"))
+        return self.data if kept else self.text.encode("utf-8", "replace")
 
     def lines(self) -> Iterator[tuple[int, str]]:
         """Numbered lines, from 1, without their ends."""

@@ -239,7 +239,10 @@ def _keyed(lines: Sequence[str]) -> Iterator[Found]:
 def _row_of(number: int, line: str) -> _Keyed | None:
     pairs = list(_PAIR.finditer(line)) or (list(_TIMED.finditer(line)) if "ank" in line else [])
     if pairs:
-        cells = {f"{each[1]}_{each[3]}" if each.re is _TIMED else each[1]: each[2].strip('"[]') for each in pairs}
+        cells = {
+            f"{each[1]}_{each[3]}" if each.re.pattern == _TIMED.pattern else each[1]: each[2].strip('"[]')
+            for each in pairs
+        }
         label = line[: pairs[0].start()]
     else:
         parts = [part for part in _PARTS.split(line.strip()) if part]

@@ -12,7 +12,7 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import field
 from functools import cache
-from math import exp, log
+from math import exp, fsum, log
 from pathlib import Path
 from typing import Any
 
@@ -133,8 +133,8 @@ def _factor(key: tuple[str, str, str], rows: list[Observation], prior: float) ->
     votes = []
     for system in systems:
         logs = [log(row.ratio) for row in rows if row.system == system]
-        votes.append(sum(logs) / len(logs))
-    value = exp((sum(votes) + log(prior)) / (len(votes) + 1))
+        votes.append(fsum(logs) / len(logs))
+    value = exp((fsum(votes) + log(prior)) / (len(votes) + 1))
     ratios = [row.ratio for row in rows]
     sources = tuple(dict.fromkeys(row.source for row in rows if row.source))
     return Factor(key[1], value, key[0], key[2], min(ratios), max(ratios), len(rows), systems, sources)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import groupby, pairwise
+from math import fsum
 from statistics import median
 
 from topodiag.model.bench import BenchRow, BenchRun, Fit, Regime
@@ -212,9 +213,9 @@ def _sums(
     sizes: Sequence[float], expected: Sequence[float], weights: Sequence[float]
 ) -> tuple[list[float], float, float, float]:
     relative = [weight / level / level for weight, level in zip(weights, expected, strict=True)]
-    a = sum(relative)
-    b = sum(weight * size for weight, size in zip(relative, sizes, strict=True))
-    c = sum(weight * size * size for weight, size in zip(relative, sizes, strict=True))
+    a = fsum(relative)
+    b = fsum(weight * size for weight, size in zip(relative, sizes, strict=True))
+    c = fsum(weight * size * size for weight, size in zip(relative, sizes, strict=True))
     return relative, a, b, c
 
 
@@ -223,8 +224,8 @@ def _line(
 ) -> tuple[float, float]:
     """alpha and slope, neither below 0, by least squares on errors relative to `expected`."""
     relative, a, b, c = _sums(sizes, expected, weights)
-    d = sum(weight * time for weight, time in zip(relative, times, strict=True))
-    e = sum(weight * time * size for weight, time, size in zip(relative, times, sizes, strict=True))
+    d = fsum(weight * time for weight, time in zip(relative, times, strict=True))
+    e = fsum(weight * time * size for weight, time, size in zip(relative, times, sizes, strict=True))
     det = a * c - b * b
     if det <= 1e-12 * a * c:
         return d / a, 0.0
@@ -244,7 +245,7 @@ def _errors(
     det = a * c - b * b
     if freedom < 1 or det <= 1e-12 * a * c:
         return math.inf, math.inf
-    total = sum(
+    total = fsum(
         (weight * (time / level - 1)) ** 2 for weight, time, level in zip(weights, times, expected, strict=True)
     )
     share = sum(weight >= 1 for weight in weights) / len(weights)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from math import exp, isfinite, log
+from math import exp, fsum, isfinite, log
 
 from topodiag.expect.calibration import Calibration, Factor, calibration
 from topodiag.expect.expect import Expected
@@ -241,7 +241,7 @@ def _excluded(case: _Case, cause: Cause) -> str:
 def _ranked(weighed: list[_Weighed]) -> tuple[Hypothesis, ...]:
     if any(each.shown for each in weighed):
         weighed = [each if each.shown else replace(each, weight=each.weight * INFERRED) for each in weighed]
-    total = sum(each.weight for each in weighed) + UNEXPLAINED
+    total = fsum(each.weight for each in weighed) + UNEXPLAINED
     weighed.sort(key=lambda each: -each.weight)
     return tuple(
         Hypothesis(

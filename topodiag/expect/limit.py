@@ -9,6 +9,8 @@ it at N = 2 relative to a ring, and S where switches reduce (SHARP).
 
 from __future__ import annotations
 
+from math import fsum
+
 from topodiag.expect.setup import Setup
 from topodiag.hardware import catalog
 from topodiag.model.nccl_tree import Element
@@ -44,7 +46,7 @@ def limit_of(setup: Setup, collective: str) -> tuple[float, Term]:
             how += f", NVLS: x {inside / gpu:.3f}"
         parts.append((inside, how))
     if nodes > 1:
-        wires = setup.domain * sum(_net_line(setup.tree))
+        wires = setup.domain * fsum(_net_line(setup.tree))
         across = wires * _across(collective, n, nodes, setup.per_node * setup.domain)
         parts.append((across, f"{in_gbs(wires)} of NICs leaving {'a rack' if setup.domain > 1 else 'a node'}"))
     limit, why = min(parts, default=(float("inf"), "no link is known"))

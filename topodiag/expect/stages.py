@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from math import fsum
 
 from topodiag.expect.limit import GENERATIONS
 from topodiag.expect.setup import Setup
@@ -111,7 +112,7 @@ def network_gbs(predicted: Prediction) -> float:
 
 
 def _rack_network(setup: Setup) -> float:
-    return setup.domain * sum(net_speeds(setup.tree)) / 8
+    return setup.domain * fsum(net_speeds(setup.tree)) / 8
 
 
 def net_speeds(tree: Element) -> list[float]:
@@ -127,7 +128,7 @@ NEAR = 0.9
 def behind_pcie(tree: Element) -> bool:
     """Whether every NIC's slot carries less than its port."""
     slots = [pci for pci in tree.walk() if pci.tag == "pci" and pci.having("nic")]
-    return bool(slots) and all(_slot_gbs(pci) < NEAR * sum(net_speeds(pci)) / 8 for pci in slots)
+    return bool(slots) and all(_slot_gbs(pci) < NEAR * fsum(net_speeds(pci)) / 8 for pci in slots)
 
 
 def _slot_gbs(pci: Element) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from math import fsum
 
 import numpy as np
 import pandas as pd
@@ -238,7 +239,7 @@ def _counters(nodes: Sequence[Digest]) -> Iterator[Outlier]:
 def carried_by(node: Digest, part: str) -> float:
     """The bytes of a part, or of the ports of a card; NaN where they are not known."""
     own = [count for name, count in node.carried if name == part or name.startswith(f"{part}/")]
-    return sum(own) if own else np.nan
+    return fsum(own) if own else np.nan
 
 
 def _rate(

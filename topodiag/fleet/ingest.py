@@ -61,7 +61,8 @@ Progress = Callable[[int, int], None]
 @dataclass(frozen=True, slots=True)
 class Ingested:
     """Facts of all logs in normal form. `files` is indexed by the tables' `file`; `flight` are dumps of torch's flight
-    recorder that lay among the logs, with their names; `notes` say what was not read, and why."""
+    recorder that lay among the logs, with their names; `notes` say what was not read, and why; `damaged` of which
+    files a part could not be read."""
 
     facts: Facts
     files: tuple[SourceFile, ...] = ()
@@ -69,6 +70,7 @@ class Ingested:
     unread: tuple[UnreadLine, ...] = ()
     notes: tuple[str, ...] = ()
     flight: tuple[Source, ...] = ()
+    damaged: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -127,7 +129,7 @@ def ingest(
     if copies:
         whole = _without(whole, frozenset(copies))
     notes = [*plan.notes, *_judge(plan, source, measures)]
-    notes += [f"{files[number].path}: {note}" for number, each in measures.items() for note in _said(each)]
+    damaged = [f"{files[number].path}: {note}" for number, each in measures.items() for note in _said(each)]
     return Ingested(
         whole,
         tuple(replace(each, note=_copy_note(each, files, copies.get(n))) for n, each in enumerate(files)),
@@ -135,6 +137,7 @@ def ingest(
         tuple(_unread(whole, files)),
         tuple(dict.fromkeys(notes)),
         plan.flight,
+        tuple(dict.fromkeys(damaged)),
     )
 
 

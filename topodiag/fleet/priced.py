@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from math import fsum
 
 from topodiag.checks.shared.prices import missing_nvlinks, narrow_link, slow_nvlinks, slow_ports
 from topodiag.fleet.device_facts import BANDWIDTH
@@ -49,7 +50,7 @@ def price_of(family: str, key: str, differences: Sequence[Difference], node: Dig
     known = [each for each in lost if each is not None and math.isfinite(each)]
     if not known or len(known) < len(lost):
         return Price(None, _WHY_NOT.get(family, _NO_WIRE))
-    worst = sum(known) if family == "nic" else max(known)  # ports add up, a ring passes the narrowest link
+    worst = fsum(known) if family == "nic" else max(known)  # ports add up, a ring passes the narrowest link
     return Price(round(worst, 3)) if worst > 0 else Price(None, "it has no less than its peers")
 
 
@@ -107,7 +108,7 @@ def _link(
         return None
     left, whole = _gbs(*now), _gbs(*full)
     rates = [] if is_gpu else told.rates(part)
-    return None if left is None or whole is None else narrow_link(left, whole, sum(rates) / 8 if rates else None)
+    return None if left is None or whole is None else narrow_link(left, whole, fsum(rates) / 8 if rates else None)
 
 
 def _gbs(gen: float | None, width: float | None) -> float | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
+from math import fsum
 from statistics import median
 
 from topodiag.lazy import dataclass
@@ -65,7 +66,7 @@ def data_waits(series: StepSeries) -> DataWaits | None:
     # Logs count the waiting in the time of a step, or beside it: then it is longer than its step somewhere.
     beside = any(waited > each.value * 1.001 for each, waited in told)
     costs = [each.value + (waited if beside else 0.0) for each, waited in told]
-    share = sum(waits) / sum(costs)
+    share = fsum(waits) / fsum(costs)
     mixed = len(told) >= FEWEST_MIXED
     slow: list[int] = []
     if share >= MOST:
@@ -104,8 +105,8 @@ def _slow_by_data(costs: Sequence[float], waits: Sequence[float]) -> list[int]:
     if len(slow) < FEWEST_SLOW or not fast:
         return []
     usual, unwaited = median(costs[at] for at in fast), median(waits[at] for at in fast)
-    beyond = sum(costs[at] - usual for at in slow)
-    return slow if sum(max(waits[at] - unwaited, 0.0) for at in slow) >= OF_SLOW * beyond else []
+    beyond = fsum(costs[at] - usual for at in slow)
+    return slow if fsum(max(waits[at] - unwaited, 0.0) for at in slow) >= OF_SLOW * beyond else []
 
 
 def _slow(costs: Sequence[float]) -> list[int]:
@@ -121,9 +122,9 @@ def _made(
     return DataWaits(
         series,
         len(steps),
-        sum(waits) / sum(costs),
-        sum(costs) / len(costs),
-        sum(waits) / len(waits),
+        fsum(waits) / fsum(costs),
+        fsum(costs) / len(costs),
+        fsum(waits) / len(waits),
         len(slow),
         median(cost - waited for cost, waited in zip(costs, waits, strict=True)),
         tuple(origin for at in sorted(worst) if (origin := steps[at].origin) is not None),

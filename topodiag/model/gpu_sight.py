@@ -63,9 +63,11 @@ def _told_by_file(node: Node) -> bool:
 def _driver_silence(node: Node) -> str:
     if node.os.nvml_error.value:
         return f"NVML said {node.os.nvml_error.value}"
-    for gap in node.not_observed:
-        if Topic.GPUS in gap.of:
-            return f"{gap.what}: {gap.why}"
+    silent = sorted(
+        (gap for gap in node.not_observed if Topic.GPUS in gap.of), key=lambda gap: Topic.DRIVER not in gap.of
+    )
+    if silent:
+        return f"{silent[0].what}: {silent[0].why}"
     return "nothing about GPUs was in the evidence"
 
 

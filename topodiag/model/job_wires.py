@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from math import fsum
 from typing import TYPE_CHECKING
 
 from topodiag.lazy import dataclass
@@ -75,5 +76,5 @@ def socket_gbs(job: Job) -> float:
     """GB/s that NCCL reckons for one node's interfaces, 0 if it did not print them."""
     best = 0.0
     for system in (system for communicator in job.communicators[:1] for system in communicator.systems.values()):
-        best = max(best, sum(net.speed_gbs or 0.0 for net in system.of_kind("NET") if not net.guid.strip("0x")))
+        best = max(best, fsum(net.speed_gbs or 0.0 for net in system.of_kind("NET") if not net.guid.strip("0x")))
     return best

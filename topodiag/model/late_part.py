@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from math import fsum
 
 import numpy as np
 import numpy.typing as npt
@@ -166,7 +167,7 @@ def _made(table: _Table, rank: int, part: int, late: Sequence[int]) -> LatePart 
         for at, kind in enumerate(table.kinds)
         if at != part and kind is not PartOf.DATA
     }
-    waited = sum(gain for gain in gains.values() if gain > 0)
+    waited = fsum(gain for gain in gains.values() if gain > 0)
     if waited < GIVEN_BACK * behind:
         return None
     places = sorted((at for at, gain in gains.items() if gain >= waited / 4), key=lambda at: -gains[at])

@@ -95,12 +95,16 @@ class Disagreement:
     other_from: Origin
 
 
+PART = "part of the input"
+"""What a gap is that is no source of evidence: its reason names the input."""
+
+
 @dataclass(frozen=True, slots=True)
 class NotObserved:
     """Something that was looked for and not seen: what, why, whether root would have shown it, and what it is `of`.
 
     `timed_out_s` are the seconds that a probe had when it was given up: 0 where its turn never came, None where it
-    ended by itself.
+    ended by itself. `unreadable`: an input that is there, and of which all or a part cannot be read.
     """
 
     what: str
@@ -108,3 +112,4 @@ class NotObserved:
     needs_root: bool = False
     of: frozenset[Topic] = frozenset()
     timed_out_s: float | None = None
+    unreadable: bool = False

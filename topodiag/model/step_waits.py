@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field
+from math import fsum
 
 from topodiag.lazy import dataclass
 from topodiag.model.provenance import Origin
@@ -23,7 +24,7 @@ class StepWaits:
 
     @property
     def total_us(self) -> float:
-        return sum(self.us.values())
+        return fsum(self.us.values())
 
     def share(self, state: str) -> float:
         """Part of the waiting that is in this state, 0 to 1."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
+from math import fsum
 
 import numpy as np
 
@@ -67,15 +68,15 @@ class DimensionAudit:
 
     @property
     def step_us(self) -> float:
-        return sum(each.step_us for each in self.now)
+        return fsum(each.step_us for each in self.now)
 
     @property
     def best_us(self) -> float:
-        return sum(each.step_us for each in self.best)
+        return fsum(each.step_us for each in self.best)
 
     @property
     def bound_us(self) -> float:
-        return sum(each.bound_us for each in self.now)
+        return fsum(each.bound_us for each in self.now)
 
     @property
     def levels(self) -> Ints:
@@ -144,12 +145,12 @@ class Audit:
     @property
     def waited_us(self) -> float:
         """Communication that a step waits for."""
-        return sum(each.step_us for each in self.dimensions)
+        return fsum(each.step_us for each in self.dimensions)
 
     @property
     def best_us(self) -> float:
         """The same under the map to compare with; the layout itself where that is no better."""
-        return min(sum(each.best_us for each in self.dimensions), self.waited_us)
+        return min(fsum(each.best_us for each in self.dimensions), self.waited_us)
 
     @property
     def step_us(self) -> float:
@@ -193,8 +194,8 @@ class Audit:
 
     def _spread_out(self) -> bool:
         """Whether a group that must stay together is spread over domains for more than MATTERS of a step."""
-        more = sum(
-            each.step_us - sum(whole_us(self.cluster, cost.demand) for cost in each.now)
+        more = fsum(
+            each.step_us - fsum(whole_us(self.cluster, cost.demand) for cost in each.now)
             for each in self.dimensions
             if each.demand.keep_together
         )
@@ -356,7 +357,7 @@ def _exchanged(
         touched = np.flatnonzero(((each.groups == one) | (each.groups == other)).any(axis=1))
         if not touched.size:
             continue
-        after = sum(
+        after = fsum(
             max(price_demand(cluster, replace(cost.demand, groups=each.groups[touched]), moved).step_us, cost.step_us)
             for cost in each.now
         )

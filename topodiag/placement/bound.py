@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from math import fsum
 
 import numpy as np
 
@@ -56,7 +57,7 @@ def step_bound_us(cluster: Cluster, demands: Sequence[Demand], world: int) -> fl
     real = heaviest_first(demands)
     if not real:
         return 0.0
-    alone = sum(_Bound(cluster, (each,), world).step_us() for each in real[TOGETHER:])
+    alone = fsum(_Bound(cluster, (each,), world).step_us() for each in real[TOGETHER:])
     return alone + _Bound(cluster, tuple(real[:TOGETHER]), world).step_us()
 
 
@@ -91,7 +92,7 @@ class _Bound:
 
         def search(taken: tuple[_Choice, ...], us: float) -> None:
             nonlocal best
-            if us + sum(least[len(taken) :]) >= best:
+            if us + fsum(least[len(taken) :]) >= best:
                 return
             if len(taken) == len(others):
                 if self.together((first, *taken)):

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from math import fsum
 
 import numpy as np
 
@@ -151,8 +152,8 @@ def _operations(family: Sequence[Communicator], size: int) -> tuple[dict[str, fl
 
 
 def _is_a_step(families: Sequence[_Family]) -> bool:
-    inner = [sum(each.calls.values()) for each in families if BY_NAME[each.role].inside_layers]
-    outer = [sum(each.calls.values()) for each in families if each.role == "dp"]
+    inner = [fsum(each.calls.values()) for each in families if BY_NAME[each.role].inside_layers]
+    outer = [fsum(each.calls.values()) for each in families if each.role == "dp"]
     return not inner or min(inner) >= INNER_CALLS * max(outer, default=1.0)
 
 
@@ -166,8 +167,8 @@ def _thumb_step(cluster: Cluster, sizes: Mapping[str, int], world: int) -> Step:
 
 
 def _logged(family: _Family, priced: Step, counted: bool) -> list[Demand]:
-    total = sum(family.calls.values())
-    thumbs = sum(piece.traffic.calls for piece in priced.pieces if piece.dimension == family.role)
+    total = fsum(family.calls.values())
+    thumbs = fsum(piece.traffic.calls for piece in priced.pieces if piece.dimension == family.role)
     made = []
     for name, calls in family.calls.items():
         often = calls if counted or family.role == "dp" or not thumbs else thumbs * calls / total

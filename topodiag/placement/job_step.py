@@ -7,6 +7,7 @@ steps of other models gives the range within which the share lies.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import fsum
 
 from topodiag.lazy import dataclass
 from topodiag.model.cluster import Assignment, Cluster
@@ -30,11 +31,11 @@ class ModelStep:
 
     @property
     def step_us(self) -> float:
-        return self.base_us + sum(each.step_us for each in self.demands)
+        return self.base_us + fsum(each.step_us for each in self.demands)
 
     def lost(self, left: Sequence[Floats]) -> float:
         """The share of a step that is lost, 0 to 1, where `left` of each demand's bandwidth is there."""
-        slow = sum(
+        slow = fsum(
             each.demand.waited_us(float((each.each_us / share).max())) if each.each_us.size else 0.0
             for each, share in zip(self.demands, left, strict=True)
         )

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from math import fsum
 
 import numpy as np
 import numpy.typing as npt
@@ -65,11 +66,11 @@ class PlacementCost:
 
     @property
     def step_us(self) -> float:
-        return sum(each.step_us for each in self.demands)
+        return fsum(each.step_us for each in self.demands)
 
     @property
     def bound_us(self) -> float:
-        return sum(each.bound_us for each in self.demands)
+        return fsum(each.bound_us for each in self.demands)
 
 
 def spans_of(cluster: Cluster, groups: Ints, assignment: Assignment) -> Spans:

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import reduce
 from itertools import islice, product
+from math import fsum
 
 import numpy as np
 
@@ -162,7 +163,7 @@ class _Turning:
                     continue
                 gains = self.gains(change)
                 if gains.get(number, 0) > 0 and all(gains.get(each, 0) >= 0 for each in settled):
-                    found.append((sum(gain * self.rows[each].lost_us for each, gain in gains.items()), change))
+                    found.append((fsum(gain * self.rows[each].lost_us for each, gain in gains.items()), change))
         return sorted(found, key=lambda each: -each[0])
 
     def brought(self, mine: Sequence[int], rail: int, spare: Counter[int]) -> Iterable[tuple[int, int]]:

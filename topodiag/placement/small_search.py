@@ -5,6 +5,7 @@ nodes of ranks count; prices are kept by the nodes that a group lies on.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import fsum
 
 import numpy as np
 
@@ -87,7 +88,7 @@ class _State:
     def value(self) -> float:
         found = 0.0
         for demand, times in zip(self.demands, self.times, strict=True):
-            found += demand.waited_us(max(times)) + _MEAN * demand.urgency * sum(times) / len(times)
+            found += demand.waited_us(max(times)) + _MEAN * demand.urgency * fsum(times) / len(times)
         return found
 
     def retime(self, nodes: Sequence[int], ranks: Sequence[int]) -> list[tuple[int, int, float]]:

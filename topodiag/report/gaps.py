@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
 from topodiag.model.finding import Outcome, Status
-from topodiag.model.provenance import Disagreement, NotObserved
+from topodiag.model.provenance import PART, Disagreement, NotObserved
 from topodiag.model.result import Result, Trouble
 from topodiag.report.node.marks import more
 from topodiag.report.text import Page, Part
@@ -32,6 +32,17 @@ def draw_gaps(page: Page, result: Result) -> None:
     _draw_silent(page, result)
 
 
+def draw_unreadable(page: Page, result: Result) -> None:
+    """Inputs that are there and could not be read, with the reason: they stand at the top, for they may hold the
+    cause."""
+    broken = [gap for gap in result.not_observed if gap.unreadable]
+    for number, gap in enumerate(broken[:SHOWN]):
+        words = gap.why if gap.what == PART else f"{gap.what}: {gap.why}"
+        page.entry("" if number else "not read", words, hue="doubtful", most=2)
+    if len(broken) > SHOWN:
+        page.entry("", (more(len(broken) - SHOWN, "input"), "dim"))
+
+
 def _draw_counts(page: Page, result: Result) -> None:
     """What was not seen, counted in a line; inputs that were not read, each in a line; and what would help most."""
     unknown, probes = result.with_status(Status.UNKNOWN), [gap for node in result.nodes for gap in node.not_observed]
@@ -44,7 +55,7 @@ def _draw_counts(page: Page, result: Result) -> None:
         f"sources disagree on {plural(clashes, 'value')}" if clashes else "",
         f"{plural(unread, 'line')} not understood" if unread else "",
     ]
-    inputs = [gap for gap in result.not_observed if gap not in probes]
+    inputs = [gap for gap in result.not_observed if gap not in probes and not gap.unreadable]
     if any(words) or inputs:
         page.blank()
     if any(words):

@@ -8,7 +8,7 @@ from topodiag.model.result import Result
 from topodiag.report.answer import repeat_answers
 from topodiag.report.drawn import DrawnReport
 from topodiag.report.findings import draw_findings
-from topodiag.report.gaps import draw_gaps
+from topodiag.report.gaps import draw_gaps, draw_unreadable
 from topodiag.report.node.header import draw_header
 from topodiag.report.node.matrix import draw_matrix
 from topodiag.report.node.tree import draw_tree
@@ -20,6 +20,7 @@ class Table(DrawnReport):
     """What a person reads. Every line fits `style.width`; nothing foreign reaches the terminal unescaped."""
 
     def draw(self, page: Page, result: Result) -> None:
+        draw_unreadable(page, result)
         if result.jobs:
             from topodiag.report.job.table import draw_jobs  # noqa: PLC0415 - numpy, which a scan never needs
 

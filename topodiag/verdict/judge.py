@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
+from typing import TYPE_CHECKING
 
 from topodiag.checks.page import COMMANDS, Command, page_of
 from topodiag.checks.registry import check_class
@@ -14,7 +15,6 @@ from topodiag.model.case import Case
 from topodiag.model.finding import Confidence, Finding, Severity
 from topodiag.model.result import Result
 from topodiag.model.verdict import Agreement, Cause, CauseStatus, JobState, State, Verdict
-from topodiag.placement.job_step import JobStep
 from topodiag.verdict import state as states
 from topodiag.verdict.causes import Tree, trees
 from topodiag.verdict.headline import cause_words, headline, loss_words
@@ -22,10 +22,12 @@ from topodiag.verdict.joined import joined
 from topodiag.verdict.next_evidence import next_evidence
 from topodiag.verdict.order import takes_part
 from topodiag.verdict.price import priced
-from topodiag.verdict.pricing.measured_steps import open_steps, with_measured_steps
 from topodiag.verdict.ruled_out import ruled_out
 from topodiag.verdict.scene import Scene
 from topodiag.verdict.status import at_another_time, contradictions, of_another_time, status_of
+
+if TYPE_CHECKING:
+    from topodiag.placement.job_step import JobStep
 
 CONFIRMS = 3
 """Commands that settle a cause which a report names; the check's page has all."""
@@ -166,6 +168,8 @@ def _measured(causes: Sequence[Cause], scene: Scene) -> list[Cause]:
     """The causes beside what the logs of trainings measured, where there are such."""
     if not any(job.steps for job in scene.case.jobs):
         return list(causes)
+    from topodiag.verdict.pricing.measured_steps import with_measured_steps  # noqa: PLC0415 - where steps were read
+
     return with_measured_steps(causes, scene.case, lambda cause, job: states.bears_on(cause.finding, job, scene))
 
 
@@ -254,7 +258,11 @@ def _first(state: State, causes: Sequence[Cause], result: Result) -> tuple[str, 
 
 
 def _open_steps(causes: Sequence[Cause], case: Case) -> tuple[str, ...]:
-    return open_steps(causes, case) if any(job.steps for job in case.jobs) else ()
+    if not any(job.steps for job in case.jobs):
+        return ()
+    from topodiag.verdict.pricing.measured_steps import open_steps  # noqa: PLC0415 - as above
+
+    return open_steps(causes, case)
 
 
 def _not_explained(causes: Sequence[Cause], result: Result) -> tuple[str, ...]:

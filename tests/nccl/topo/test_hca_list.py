@@ -61,6 +61,8 @@ def test_a_tree_keeps_the_ports_of_the_list_and_their_functions() -> None:
     assert [(net.get("rail"), net.get("plane")) for net in made.walk() if net.tag == "net"] == [("0", "1"), ("1", "1")]
     functions = [pci for pci in made.walk() if pci.tag == "pci" and pci.get("class") == "0x020700"]
     assert len(functions) == 2
+    again = by_hca_list(made, "=mlx5_2:1:5:5,mlx5_3:1:5:5", rails=True)  # what the file says stays
+    assert again == made
     older = by_hca_list(tree(), "=mlx5_2:1:0:1", rails=False)
     assert older is not None
     assert [net.get("rail") for net in older.walk() if net.tag == "net"] == [None]

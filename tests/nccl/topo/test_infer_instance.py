@@ -25,7 +25,9 @@ def cloud(groups: tuple[tuple[str, ...], ...], speed: str, *, numas: int = 2, bu
             number += 1
             below.append(function(bus.format(domain), "0x030200", speed))
             below.append(function(bus.format(f"01{number:02x}"), "0x020700", speed))
-        switches.append(element("pci", *below, busid=f"ffff:ff:0{at + 1}.0", class_="0x060400", link_speed=speed))
+        switches.append(
+            element("pci", *below, busid=f"ffff:ff:0{at + 1}.0", class_="0x060400", link_speed=speed, link_width=16)
+        )
     share = len(switches) // numas
     return host(*(cpu(numa, *switches[numa * share : numa * share + share]) for numa in range(numas)))
 
@@ -40,7 +42,7 @@ def cloud(groups: tuple[tuple[str, ...], ...], speed: str, *, numas: int = 2, bu
         (cloud(NDV5, GEN4), None),  # NICs and GPUs one by one, of an older generation
         (cloud(NDV4, GEN5), None),
         (cloud(NDV5[:4], GEN5), None),
-        (cloud(NDV5, GEN5, bus="0000:{0:.2}{0:.0}:00.0"), None),  # the layout of many clouds, with plain bus ids
+        (cloud(NDV5, GEN5, bus="0000:{0[1]}{0[3]}:00.0"), None),  # the layout of many clouds, with plain bus ids
         (host(cpu(0)), None),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from math import fsum
 
 from topodiag.checks.bench.text import place, size_text, title
 from topodiag.checks.interface import BenchCheck
@@ -63,7 +64,7 @@ class WrongResults(BenchCheck[WrongValues]):
         wrong = tuple(row for row in run.rows if _wrong(row) > 0)
         checked = sum(_is_checked(row) for row in run.rows)
         if wrong or run.out_of_bounds:
-            return WrongValues(wrong, checked, sum(map(_wrong, wrong)) or float(run.out_of_bounds or 0))
+            return WrongValues(wrong, checked, fsum(map(_wrong, wrong)) or float(run.out_of_bounds or 0))
         if run.parameters.get("validation") == "0" or (not checked and run.out_of_bounds is None):
             return self.not_applicable(judged, "validation was off (-c 0)")
         return self.clean(judged, f"{checked} sizes checked" if checked else "no value out of bounds")

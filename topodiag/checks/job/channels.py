@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from math import fsum
 from typing import Never
 
 from topodiag.checks.interface import JobCheck, OneStep
@@ -232,7 +233,7 @@ def _bound(job: Job, search: Search) -> tuple[float, str]:
     lanes = pcie_gbs(system)
     if not nics or not lanes:
         return 0.0, ""
-    rate = min(*totals.values(), sum(min(speed, max(lanes)) for speed in nics), sum(lanes))
+    rate = min(*totals.values(), fsum(min(speed, max(lanes)) for speed in nics), fsum(lanes))
     if any(len(other.system.of_kind("NET")) < len(nics) for other in prints(job)):
         return 0.0, ""  # the node with fewer NICs bounds all: NIC005 and NET003 tell that
     return rate, "the NICs"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from math import fsum
 
 from topodiag.checks.job.inspector_names import Names, Place
 from topodiag.checks.job.siblings import beside_siblings
@@ -89,7 +90,7 @@ def _total(late: LateKernels) -> float:
 def _late(comm: InspectorCommunicator, names: Names) -> LateKernels | None:
     if comm.wait_us < LEAST_WAIT * comm.time_us:
         return None
-    ranks = _who(comm, comm.last, sum(each.wait_us for each in comm.last.values()))
+    ranks = _who(comm, comm.last, fsum(each.wait_us for each in comm.last.values()))
     if not ranks:
         return None
     times = sum(comm.last[rank].times for rank in ranks)
@@ -125,7 +126,7 @@ def _who(comm: InspectorCommunicator, last: Mapping[int, LastArrivals], caused: 
 
 
 def _sum(last: Mapping[int, LastArrivals], ranks: Sequence[int]) -> float:
-    return sum(last[rank].wait_us for rank in ranks)
+    return fsum(last[rank].wait_us for rank in ranks)
 
 
 def in_words(found: Sequence[LateKernels]) -> Iterator[tuple[LateKernels, str]]:

@@ -6,6 +6,7 @@ The search is sound by what it was given, so nothing collapses; a node without t
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import fsum
 from typing import Any
 
 from topodiag.checks.interface import JobCheck
@@ -47,8 +48,8 @@ def narrow_file(job: Job, system: NcclSystem) -> Narrow | None:
     lanes, totals = pcie_gbs(system), nvlink_gbs(system)
     if told is None or built is None or not lanes or not totals or not system.of_kind("NVS"):
         return None
-    nics = sum(net.speed_gbs or 0.0 for net in system.of_kind("NET"))
-    if max(lanes) > told or min(totals.values()) < MODERN_GBS or nics < MUCH * sum(lanes):
+    nics = fsum(net.speed_gbs or 0.0 for net in system.of_kind("NET"))
+    if max(lanes) > told or min(totals.values()) < MODERN_GBS or nics < MUCH * fsum(lanes):
         return None
     for _, text, where in said_by(job, "topo file"):
         if "Loading topology" in text:

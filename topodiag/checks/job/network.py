@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence, Set
+from math import fsum
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.errors import first_error
@@ -301,7 +302,7 @@ def _cost(job: Job, sockets: Sequence[str]) -> Cost:
     devices = hcas_by_host(job).values()
     rate = max((sum(hca.speed_mbps or 0 for hca in hcas.values()) / 8000 for hcas in devices), default=0.0)
     captured = nics_up(job, sockets).values()
-    rate = max(rate, max((sum(port.rate_gbps.value or 0 for port in ports) / 8 for ports in captured), default=0.0))
+    rate = max(rate, max((fsum(port.rate_gbps.value or 0 for port in ports) / 8 for ports in captured), default=0.0))
     speed = socket_gbs(job)
     if 0 < speed < rate:
         text = f"NCCL assumes {in_gbs(speed)} for a node's interface, and {in_gbs(rate)} for its RDMA devices"

@@ -233,27 +233,38 @@ def _fastest(hcas: dict[int, Hca]) -> dict[int, Hca]:
 
 
 def _used(job: Job) -> tuple[dict[str, set[int]], dict[str, int]]:
-    """Devices in use by host for collectives, and how many ranks of the host one communicator has at most."""
+    """Devices in use by host for collectives, and how many ranks of the host one communicator has at most. A host of
+    whose channels some have no line is left out: the log ends before its connections do."""
     conns = job.connections
     used: dict[str, set[int]] = defaultdict(set)
     carried: dict[str, int] = defaultdict(int)
     counted: dict[int, Counter[str]] = {}
+    channels: dict[tuple[str, int], int] = defaultdict(int)
     by_rank = job.by_rank
     for batch in conns.batches():
         wanted = between_nodes(batch) & batch.over(lambda via: transport_kind(via) != "NET/Socket")
         at = np.flatnonzero(wanted & (batch.net_dev >= 0) & (batch.conn != 1))
-        columns = (batch.comm[at], nic_side(batch, at).host, batch.net_dev[at])
+        sets, own = np.unique(batch.channels[at], return_inverse=True)
+        columns = (batch.comm[at], nic_side(batch, at).host, batch.net_dev[at], own)
         first, _ = distinct(*columns)
-        for number, place, dev in zip(*(column[first].tolist() for column in columns), strict=True):
+        for number, place, dev, several in zip(*(column[first].tolist() for column in columns), strict=True):
             host = host_name(conns, place)
             if not host:
                 continue
             used[host].add(dev)
+            channels[host, number] |= int(sets[several])
             if number not in counted and 0 <= number < len(job.communicators):
                 known = job.communicators[number].known.tolist()
                 counted[number] = Counter(by_rank[rank].host for rank in known if rank in by_rank)
             carried[host] = max(carried[host], counted[number][host] if number in counted else 0)
-    return dict(used), carried
+    whole = {host for (host, number), seen in channels.items() if seen.bit_count() >= _channels(job, number)}
+    return {host: devices for host, devices in used.items() if host in whole}, carried
+
+
+def _channels(job: Job, number: int) -> int:
+    """Channels of a communicator for collectives, 1 where no line says how many."""
+    known = 0 <= number < len(job.communicators)
+    return max(job.communicators[number].channels.coll if known else 1, 1)
 
 
 class FewerNicsThanSiblings(OneStep[Job], JobCheck[Never]):

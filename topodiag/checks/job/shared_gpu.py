@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from math import fsum
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.differ_words import GPU, told_to_differ
@@ -218,7 +219,7 @@ class SharedGpu(JobCheck[GpuUse]):
         who = f"process {held[0][0]}" if len(held) == 1 else plural(len(held), "other process", "other processes")
         who = who if named else "something else than this process"
         verb = "holds" if len(held) == 1 else "hold"
-        size = spell_bytes(round(sum(gib for _, gib in held) * (1 << 30)))
+        size = spell_bytes(round(fsum(gib for _, gib in held) * (1 << 30)))
         return self.finding(
             Severity.ERROR,
             f"{who} {verb} {size} of the GPU on which {_who(ranks)} ran out of memory",
@@ -261,7 +262,7 @@ def others_hold(text: str) -> tuple[tuple[int, float], ...]:
         return ((NOBODY, unnamed),)
     capacity = _CAPACITY.search(text)
     held = tuple((int(pid), float(gib)) for pid, gib in _OTHERS.findall(text))
-    if capacity is None or sum(gib for _, gib in held) < LARGE * float(capacity[1]):
+    if capacity is None or fsum(gib for _, gib in held) < LARGE * float(capacity[1]):
         return ()
     return held
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from math import log
+from math import fsum, log
 from statistics import median
 
 from topodiag.lazy import dataclass
@@ -59,8 +59,8 @@ def beside_siblings(communicators: Sequence[InspectorCommunicator]) -> list[Besi
             ratios[id(comm)].append((weight, size.clean_us / usual, size, gbs, len(several) - 1, odd and few_slow))
     made = []
     for key, found in ratios.items():
-        total = sum(weight for weight, *_ in found)
-        odd = sum(weight for weight, _, _, _, _, slow in found if slow) * 2 > total
+        total = fsum(weight for weight, *_ in found)
+        odd = fsum(weight for weight, _, _, _, _, slow in found if slow) * 2 > total
         _, times, worst, gbs, siblings, _ = max(found, key=lambda each: (each[5], each[0]))
         made.append(BesideSiblings(known[key], times, worst, gbs, siblings, odd))
     return made

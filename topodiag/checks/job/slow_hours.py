@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from math import fsum
 from statistics import median
 
 from topodiag.checks.interface import JobCheck
@@ -133,8 +134,8 @@ def _ratios(communicators: Sequence[InspectorCommunicator]) -> dict[int, dict[in
             for each in counted:
                 by_hour[each.hour].append((each.calls * usual, each.clean_us / usual))
         for hour, found in by_hour.items():
-            total = sum(weight for weight, _ in found)
-            made[hour][number] = sum(weight * ratio for weight, ratio in found) / total
+            total = fsum(weight for weight, _ in found)
+            made[hour][number] = fsum(weight * ratio for weight, ratio in found) / total
     return made
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import fsum
 from typing import Never
 
 import numpy as np
@@ -23,7 +24,7 @@ _SHOWN = 3
 
 def lost(audit: Audit, *dimensions: DimensionAudit) -> Cost:
     """What a step loses to these dimensions lying as they do."""
-    us = sum(each.step_us - each.best_us for each in dimensions)
+    us = fsum(each.step_us - each.best_us for each in dimensions)
     of = of_what(audit)
     if us <= 0:
         return Cost(text=f"nothing of {of} by these sizes")
@@ -242,5 +243,5 @@ class Fragmented(OneStep[Audit], PlacementCheck[Never]):
 
 def _split_words(audit: Audit, each: DimensionAudit) -> str:
     """What the split groups cost beside whole ones."""
-    whole = sum(whole_us(audit.cluster, cost.demand) for cost in each.now)
+    whole = fsum(whole_us(audit.cluster, cost.demand) for cost in each.now)
     return f"{in_ms(each.step_us)} in a step where groups in one domain would take {in_ms(whole)}"

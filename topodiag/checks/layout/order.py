@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import fsum
 from typing import Never
 
 import numpy as np
@@ -61,7 +62,7 @@ class StagesApart(OneStep[Audit], PlacementCheck[Never]):
         ]
         if not mine:
             return self.not_applicable(audit, "no pipeline in the layout")
-        gained = audit.waited_us - sum(each.best_us for each in audit.dimensions)
+        gained = audit.waited_us - fsum(each.best_us for each in audit.dimensions)
         apart = [each for each in mine if _further(audit, each) is not None and not audit.instead_of(each)]
         found = [self._report(audit, each) for each in apart if gained > NOTHING * audit.step_us]
         return self.found(audit, found) if found else self.clean(audit)
@@ -159,7 +160,7 @@ class PeersOnOtherRailsInLayout(OneStep[Audit], PlacementCheck[Never]):
 
 def _off_rail_cost(audit: Audit, each: DimensionAudit) -> Cost:
     """What a step waits longer because peers change rails."""
-    us = sum(off_rail_us(audit.cluster, cost.demand, audit.assignment) for cost in each.now)
+    us = fsum(off_rail_us(audit.cluster, cost.demand, audit.assignment) for cost in each.now)
     of = of_what(audit)
     way = "over the spine, or over NVLink to another GPU's NIC"
     if us <= 0:

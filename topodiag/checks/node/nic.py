@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from math import fsum
 from typing import Any, Never
 
 from topodiag.checks.interface import NodeCheck, OneStep
@@ -255,7 +256,7 @@ def _stands_alone(port: Port, ports: Sequence[Port]) -> bool:
 
 def _loss(node: Node, bad: Sequence[Port], told: Sequence[Port]) -> Cost:
     rates = [usual_gbps(node, port, told) for port in bad]
-    lost = sum(slow_ports(0, rate or 0.0, 1) for rate, _ in rates)
+    lost = fsum(slow_ports(0, rate or 0.0, 1) for rate, _ in rates)
     near = fold_runs(list(dict.fromkeys(gpu for port in bad for gpu in gpus_near(node, port.nic))))
     behind = f"; {near} must take another NIC" if near else ""
     if not lost:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import fsum
 
 from topodiag.checks.shared.devices import compute_nics, distance
 from topodiag.checks.shared.prices import GBPS_PER_GBS
@@ -139,7 +140,7 @@ def usual_gbps(node: Node, port: Port, ports: Sequence[Port]) -> tuple[float | N
 
 def network_gbs(ports: Sequence[Port]) -> float:
     """What the active compute ports carry together, GB/s in one direction."""
-    return sum(port.rate or 0.0 for port in ports) / GBPS_PER_GBS
+    return fsum(port.rate or 0.0 for port in ports) / GBPS_PER_GBS
 
 
 def netdev_of(node: Node, port: Port) -> NetDev | None:

@@ -7,6 +7,7 @@ the lower end of each hop is looked at, with the ability of both.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import fsum
 from typing import Any
 
 from topodiag.checks.interface import NodeCheck
@@ -87,7 +88,7 @@ class Hop:
         if self.gpus:
             return None
         rates = [port.rate_gbps.value for nic in self.nics for port in nic.ports if port.rate_gbps.value]
-        return sum(rates) / 8 if rates else None
+        return fsum(rates) / 8 if rates else None
 
 
 def _least(*facts: Fact[int]) -> int | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from math import fsum
 from typing import Never
 
 from topodiag.checks.interface import NodeCheck, OneStep
@@ -147,7 +148,7 @@ class CostlySetting(OneStep[Node], NodeCheck[Never]):
     def _few_nics(self, node: Node, each: NodeSetting, left: tuple[str, ...]) -> Finding:
         all_nics = _filtered(node)
         lost = [nic.name for nic in all_nics if nic.name not in left]
-        rate = sum(p.rate_gbps.get(0.0) for nic in all_nics if nic.name in lost for p in nic.ports) / 8
+        rate = fsum(p.rate_gbps.get(0.0) for nic in all_nics if nic.name in lost for p in nic.ports) / 8
         return self.finding(
             node,
             Severity.WARNING if left else Severity.ERROR,

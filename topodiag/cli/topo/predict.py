@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 @nodes_option(1)
 @nccl_option()
 @env_option()
-@system_option("as the file says; for one that leaves its GPUs to NCCL, by its layout where that is Azure's")
+@system_option("as the file says; needed where it leaves its GPUs to NCCL, but for Azure's files")
 @explain_option
 @format_option()
 @html_option

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import field, replace
+from math import fsum
 from statistics import median
 
 import numpy as np
@@ -232,10 +233,10 @@ def _oversubscribed(fabric: _Fabric, hosts: list[str], made: list[tuple[Partitio
         if number == 0:
             for host in hosts:
                 root = roots[next(iter(fabric.hosts[host]))]
-                entering[root] = entering.get(root, 0.0) + sum(fabric.hosts[host].values())
+                entering[root] = entering.get(root, 0.0) + fsum(fabric.hosts[host].values())
         leaving: dict[str, float] = {}
         for one, root in roots.items():
-            there = sum(gbps for other, gbps in fabric.links.get(one, {}).items() if roots.get(other) != root)
+            there = fsum(gbps for other, gbps in fabric.links.get(one, {}).items() if roots.get(other) != root)
             leaving[root] = leaving.get(root, 0.0) + there
         ratios = [came / leaving[root] for root, came in entering.items() if leaving.get(root, 0.0) > 0 and came > 0]
         over = max(median(ratios), 1.0) if ratios else 0.0

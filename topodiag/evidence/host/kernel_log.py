@@ -172,29 +172,29 @@ _TROUBLE = (
     "not responding", "requesting a reset", "power", "abort", "recovery mode", "dump", "cannot", "inaccessible",
     "vital counter", "stopped", "disconnected", "mismatch",
 )  # fmt: skip
-_SIGNS: tuple[tuple[tuple[str, ...], ...], ...] = (
-    (
-        (
-            "xid", "nvrm", "fallen off the bus", "nv_err_", "config space inaccessible", "lost from bus", "amdgpu",
-            "available pcie bandwidth", "detected nvswitch", "detected gpu nvlink", "amd-vi: ", "dmar: [",
-            "dmar: iommu enabled", "iommu: default domain type", "blocked for more than", "nfs: server", "lustre: ",
-            "lustreerror: ", "ceph: mds", "has not responded", "i/o error", "ext4", "btrfs", "f2fs", "xfs (",
-            "nvme nvme", "pciehp", "state change: ", "command=", "removing ", "releasing ", "admin", "netdev watchdog",
-            "tx_timeout", "unit hang", "timed out", "timeout detected", "pcie link lost", "adapter removed", "edac ",
-            "mce: ", "lockup", "rcu: ", "kernel panic", "lost carrier", "gained carrier",
-            *(
-                f"{noun}{colon} {state}"
-                for noun in ("link", "link is", "link status definitely")
-                for colon in ("", ":")
-                for state in ("up", "down", "active")
-            ),
-        ),
-    ),
-    (("aer: ", "pcie bus error"), _TROUBLE),
-    (("nvidia-", "mlx4_", "mlx5_", "bnxt_", "irdma", "ice", "ionic", "efa", "hns"), _TROUBLE),
+_BY_TROUBLE = tuple(
+    word.encode()
+    for word in (
+        "aer: ", "pcie bus error", "nvidia-", "mlx4_", "mlx5_", "bnxt_", "irdma", "ice", "ionic", "efa", "hns",
+    )
 )  # fmt: skip
-"""A line that any of the patterns above accepts holds, of one of these, a literal of each group, in whatever case."""
-_LITERALS = tuple(dict.fromkeys(literal for groups in _SIGNS for group in groups for literal in group))
+_SIGNS = (
+    "xid", "nvrm", "fallen off the bus", "nv_err_", "config space inaccessible", "lost from bus", "amdgpu",
+    "available pcie bandwidth", "detected nvswitch", "detected gpu nvlink", "amd-vi: ", "dmar: [",
+    "dmar: iommu enabled", "iommu: default domain type", "blocked for more than", "nfs: server", "lustre: ",
+    "lustreerror: ", "ceph: mds", "has not responded", "i/o error", "ext4", "btrfs", "f2fs", "xfs (",
+    "nvme nvme", "pciehp", "state change: ", "command=", "removing ", "releasing ", "admin", "netdev watchdog",
+    "tx_timeout", "unit hang", "timed out", "timeout detected", "pcie link lost", "adapter removed", "edac ",
+    "mce: ", "lockup", "rcu: ", "kernel panic", "lost carrier", "gained carrier",
+    *(
+        f"{noun}{colon} {state}"
+        for noun in ("link", "link is", "link status definitely")
+        for colon in ("", ":")
+        for state in ("up", "down", "active")
+    ),
+)  # fmt: skip
+"""A line that any of the patterns above accepts holds one of these, or a word of _TROUBLE and one of _BY_TROUBLE, in
+whatever case."""
 _WRITES = regex(
     r"\bS?Xid ?\([^()\s]{1,40}\)[^:]{0,60}: ?[0-9]|XidCriticalError(?:: Xid=[0-9]|\s{1,60}True\s)"
     r"|isFatal[\\\"]{1,8}:true.{1,400}?\(XID [0-9]"
@@ -256,10 +256,10 @@ class KernelLog(Source[KernelEvent]):
         parsed: Parsed[KernelEvent] = Parsed()
         newest: deque[KernelEvent] = deque(maxlen=MAX_EVENTS)
         found = 0
-        data = blob.text.encode("utf-8", "replace")
+        data = blob.plain
         parsed.lines = data.count(b"\n") + 1
         for number, begin, end, literals in lines_with(_signs(), data):
-            if not _may_be_event(literals):
+            if min(literals) >= len(_SIGNS) and not any(word in data[begin:end].lower() for word in _BY_TROUBLE):
                 continue
             event = _read_event(blob, number, data[begin:end].decode("utf-8", "replace")[:MAX_LINE])
             if event is not None:
@@ -282,13 +282,7 @@ class KernelLog(Source[KernelEvent]):
 
 @cache
 def _signs() -> Finder:
-    return finder([literal.encode() for literal in _LITERALS])
-
-
-@cache
-def _may_be_event(literals: frozenset[int]) -> bool:
-    held = {_LITERALS[number] for number in literals}
-    return any(all(not held.isdisjoint(group) for group in groups) for groups in _SIGNS)
+    return finder([literal.encode() for literal in (*_SIGNS, *_TROUBLE)])
 
 
 def _read_event(blob: Blob, number: int, line: str) -> KernelEvent | None:

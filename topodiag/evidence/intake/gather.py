@@ -63,8 +63,8 @@ class _Met:
     def take(self, piece: Piece) -> None:
         self.pieces[piece.name] = piece
 
-    def leave(self, path: str, why: str, *, hint: str = "", named: bool = False) -> None:
-        self.aside.append(Aside(path, why, hint=hint, refused=named))
+    def leave(self, path: str, why: str, *, hint: str = "", named: bool = False, broken: bool = False) -> None:
+        self.aside.append(Aside(path, why, hint=hint, refused=named, unreadable=broken))
 
 
 def gather(paths: Sequence[str], *, stdin: BinaryIO | None = None, quick: bool = False) -> Intake:
@@ -122,14 +122,14 @@ def _take_named(path: str, root: str, met: _Met) -> None:
     except FileNotFoundError:
         raise missing(path) from None
     except OSError as error:
-        met.leave(path, _why(error), hint="check its mode and owner", named=True)
+        met.leave(path, _why(error), hint="check its mode and owner", named=True, broken=True)
 
 
 # Complexity 21: what a folder may hold, each kind once.
 def _walk(top: str, root: str, met: _Met) -> None:
     def failed(error: OSError) -> None:
         why = f"folder not read: {error.strerror or error}"
-        met.leave(str(error.filename or top), why, named=error.filename == top)
+        met.leave(str(error.filename or top), why, named=error.filename == top, broken=True)
 
     for here, folders, names in os.walk(top, onerror=failed, followlinks=True):
         try:
@@ -168,9 +168,9 @@ def _walk(top: str, root: str, met: _Met) -> None:
             try:
                 _take(path, root, met, named=False)
             except FileNotFoundError:
-                met.leave(path, "a link to nowhere")
+                met.leave(path, "a link to nowhere", broken=True)
             except OSError as error:
-                met.leave(path, _why(error), hint="check its mode and owner")
+                met.leave(path, _why(error), hint="check its mode and owner", broken=True)
 
 
 def _take_copy(folder: str, root: str, met: _Met, *, named: bool) -> None:
@@ -321,7 +321,8 @@ def _take_archive(made: Piece, seen: Looks, met: _Met) -> None:
     try:
         found, notes = members(made.path)
     except InputError as error:
-        met.leave(made.path, error.message.removeprefix(f"{made.path}: "), hint=error.hint, named=made.named)
+        why = error.message.removeprefix(f"{made.path}: ")
+        met.leave(made.path, why, hint=error.hint, named=made.named, broken=True)
         return
     met.notes += notes
     bundles = {

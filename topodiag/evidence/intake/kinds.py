@@ -68,6 +68,8 @@ class Kind(Enum):
         return self in NODE_KINDS
 
 
+DAMAGED = "a damaged archive"
+"""Of whatever kind: nothing of it unpacks."""
 KINDS: dict[Kind, Facts] = {
     Kind.BUNDLE: Facts("a bundle of a node", "topodiag scan {path}"),
     Kind.NODE_TEXT: Facts("output of a node's tools", "topodiag scan {path}"),

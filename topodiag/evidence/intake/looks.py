@@ -9,7 +9,7 @@ from __future__ import annotations
 import codecs
 import io
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import cache
 
 from topodiag.evidence.cluster.looks import cluster_format, is_pods
@@ -17,7 +17,7 @@ from topodiag.evidence.flight.looks import looks_like_flight
 from topodiag.evidence.intake.bundle import HEAD_BYTES
 from topodiag.evidence.intake.genre import program_text, strings_of_binary
 from topodiag.evidence.intake.json_text import is_json
-from topodiag.evidence.intake.kinds import KINDS, Kind, source_words
+from topodiag.evidence.intake.kinds import DAMAGED, KINDS, Kind, source_words
 from topodiag.evidence.intake.launcher import without_prefix
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.layout.looks import layout_format
@@ -89,6 +89,9 @@ _LINES = (
     ((b"NCCL DIAG ",), regex(DIAGNOSTICS.pattern, re.M), Kind.DIAGNOSTICS),
 )
 """What a text may hold anywhere: literals of which one stands in each such line, its pattern, and the kind."""
+_TYPES = (b"float", b"half", b"bfloat16", b"double", b"int", b"uint", b"char")
+_ROWS = tuple(blank + name for blank in (b" ", b"\t") for name in _TYPES)
+"""Types of nccl-tests as a row names them: a row alone is enough where a text is looked at whole."""
 
 _SAID_IN_LINES = frozenset({Kind.NODE_TEXT, Kind.JOB_OUTPUT, Kind.STEPS, Kind.TEXT})
 """Kinds of which a text is for the words of its lines, as the source of a program has them too."""
@@ -127,7 +130,7 @@ def looks(head: bytes, tail: bytes = b"", *, name: str = "", quick: bool = False
         reading = Reading()
         head, tail = _unpacked(head, packer, reading), b""
         if not head and reading.notes:  # damaged, or a first block that ends later: reading all of it will tell
-            return Looks((Kind.TEXT,), tuple(coding), what="a damaged archive")
+            return Looks((Kind.TEXT,), tuple(coding), what=DAMAGED)
     if not head:
         return Looks((Kind.EMPTY,), tuple(coding))
     binary = _binary(head, tuple(coding))
@@ -209,9 +212,22 @@ def between_records(head: bytes) -> bytes:
     return b"\n".join(line for line in head.split(b"\n") if b" NCCL " not in line)
 
 
+@cache
+def _openings() -> tuple[tuple[Callable[[bytes], object], Kind], ...]:
+    """Patterns of lines are searched for; the others fit the beginning of a text."""
+
+    def holds_table(data: bytes) -> bool:
+        return not _held(data).isdisjoint((*_LINES[0][0], *_ROWS)) and TABLE.search(data) is not None
+
+    return tuple(
+        (holds_table if pattern is TABLE else pattern.search if pattern.flags & re.M else pattern.match, kind)
+        for pattern, kind in _TEXTS
+    )
+
+
 def _begins_as(head: bytes, tail: bytes) -> list[Kind]:
     """What a text is by its first lines; by its last ones where rotation left NULs or half a record before them."""
-    kinds = [kind for pattern, kind in _TEXTS if pattern.match(head) or (pattern.flags & re.M and pattern.search(head))]
+    kinds = [kind for fits, kind in _openings() if fits(head)]
     return kinds + ([Kind.INSPECTOR] if Kind.INSPECTOR not in kinds and INSPECTOR.search(tail) else [])
 
 
@@ -259,7 +275,7 @@ def _holds_record(data: bytes) -> bool:
 
 @cache
 def _marks() -> Finder:
-    return finder([*_RECORDS, *(literal for literals, *_ in _LINES for literal in literals)], once=True)
+    return finder([*_RECORDS, *_ROWS, *(literal for literals, *_ in _LINES for literal in literals)], once=True)
 
 
 def _held(data: bytes) -> frozenset[bytes]:

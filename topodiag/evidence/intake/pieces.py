@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from shlex import quote
 from typing import BinaryIO
 
-from topodiag.evidence.intake.kinds import ANY_EVIDENCE, NODE_EVIDENCE, Kind, command_for, source_words
+from topodiag.evidence.intake.kinds import ANY_EVIDENCE, DAMAGED, NODE_EVIDENCE, Kind, command_for, source_words
 from topodiag.lazy import dataclass
 from topodiag.model.errors import InputError
 
@@ -77,13 +77,15 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Aside:
-    """What was not read, and why; `command` reads it, "" where none does. `refused`: the user named this very path."""
+    """What was not read, and why; `command` reads it, "" where none does. `refused`: the user named this very path.
+    `unreadable`: it cannot be read as it lies there, whatever it is."""
 
     path: str
     why: str
     command: str = ""
     hint: str = ""
     refused: bool = False
+    unreadable: bool = False
 
     def __str__(self) -> str:
         reads = f"; {self.command} reads it" if self.command else ""
@@ -116,7 +118,8 @@ class Intake:
 
 def left_aside(piece: Piece) -> Aside:
     """The piece as one that the command at hand does not read."""
-    return Aside(piece.name, f"not read, it is {piece.words}", piece.command, refused=piece.named)
+    broken = piece.what == DAMAGED
+    return Aside(piece.name, f"not read, it is {piece.words}", piece.command, refused=piece.named, unreadable=broken)
 
 
 def folded(aside: Iterable[Aside]) -> list[str]:

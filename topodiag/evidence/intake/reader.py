@@ -14,9 +14,7 @@ from topodiag.evidence.intake.bundle import Evidence
 from topodiag.evidence.intake.kinds import NODE_EVIDENCE, Kind
 from topodiag.evidence.intake.known_texts import read_once
 from topodiag.evidence.intake.launcher import without_prefix
-from topodiag.evidence.intake.looks import Looks
 from topodiag.evidence.intake.samples import as_samples
-from topodiag.evidence.intake.survey import survey
 from topodiag.evidence.intake.text_read import TextRead
 from topodiag.evidence.interface import Blob, Item, Source
 from topodiag.lazy import dataclass
@@ -53,13 +51,24 @@ def read_node(evidence: Evidence) -> ReadNode:
     if not evidence.is_bundle and not draft.read:
         _refuse(evidence)
     draft.missing.extend(_not_observed(item) for item in evidence.missing)
-    # Files that were looked for and are not there are an observation too: no nccl.conf, no /sys/class/infiniband.
-    for item in evidence.missing:
-        if item.status == "absent" and not item.argv:
-            draft.told |= _topics(item.kind)
+    draft.told |= _told_by_absence(evidence)
     told = evidence.host or _host_of(draft)
     node = assemble(draft, told or _file_name(evidence.path), evidence.time)
     return ReadNode(replace(node, boot=boot_of(evidence), nameless=not told), inputs, unread)
+
+
+_OF_KERNEL = frozenset({"os-state", "sys-cpu", "sys-infiniband", "sys-kfd", "sys-net", "sys-pci"})
+_OF_DRIVER = frozenset({Topic.GPUS, Topic.DRIVER, Topic.NVLINKS, Topic.GPU_PAIRS})
+
+
+def _told_by_absence(evidence: Evidence) -> frozenset[Topic]:
+    """What is known by files that were looked for and are not there: no nccl.conf, no /sys/class/infiniband. Where the
+    kernel shows none of its trees, one that is missing says nothing, and a driver that nobody could ask counts no
+    GPUs."""
+    shown = any(blob.item is not None and blob.item.kind in _OF_KERNEL for blob in evidence.blobs)
+    kinds = {item.kind for item in evidence.missing if item.status == "absent" and not item.argv}
+    topics = (_topics(kind) for kind in kinds if shown or kind not in _OF_KERNEL)
+    return frozenset().union(*topics) - _OF_DRIVER
 
 
 def boot_of(evidence: Evidence) -> Fact[str]:
@@ -114,6 +123,9 @@ def _sources_in(blob: Blob) -> tuple[str, ...]:
     found = registry.recognise(blob.text)
     if len(blob.text) <= registry.HEAD_CHARS:
         return found
+    from topodiag.evidence.intake.looks import Looks  # noqa: PLC0415 - not for bundles: it knows every text there is
+    from topodiag.evidence.intake.survey import survey  # noqa: PLC0415
+
     return survey((blob.data,), blob.name, Looks((Kind.NODE_TEXT,), sources=found)).sources
 
 

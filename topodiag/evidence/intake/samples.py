@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from topodiag.evidence.interface import Blob
+from topodiag.evidence.signatures.literals import finder
 from topodiag.lazy import regex
 
 _EARLIER = frozenset({"before", "pre", "start", "begin", "baseline", "t0", "first"})
@@ -24,7 +25,7 @@ _RUN = regex(
     r"|perfquery|ibqueryerrors|nvidia-smi nvlink -e|curl [^\n]{0,200}/metrics)[^\n]{0,300}?)[ \t]*$",
     re.MULTILINE,
 )
-_COMMANDS = (b"ethtool", b"counters/", b"rdma ", b"perfquery", b"ibqueryerrors", b"nvlink", b"/metrics")
+_COMMANDS = finder((b"ethtool", b"counters/", b"rdma ", b"perfquery", b"ibqueryerrors", b"nvlink", b"/metrics"))
 """Each command of _RUN holds one of these."""
 _HOST = regex(r"@([A-Za-z0-9][A-Za-z0-9.-]{0,63})")
 """The host in a prompt: `root@node-7:~`, `[root@node-7 ~]`."""
@@ -48,7 +49,7 @@ def _stem(name: str, words: frozenset[str]) -> str | None:
 
 def _parted(blob: Blob) -> Iterator[Blob]:
     """The text up to the second run of a command of counters, and from there on; line numbers stay."""
-    if blob.item is not None or not any(word in blob.data for word in _COMMANDS):
+    if blob.item is not None or not _COMMANDS.any(blob.data):
         yield blob
         return
     text = blob.text

@@ -37,7 +37,10 @@ class _Value:
     inverse: bool = False
 
     def of(self, numbers: Sequence[str]) -> float:
-        value = prod((number_of(numbers[token]) for token in self.tokens), start=1.0) * self.scale
+        if len(self.tokens) == 1:
+            value = number_of(numbers[self.tokens[0]]) * self.scale
+        else:
+            value = prod((number_of(numbers[token]) for token in self.tokens), start=1.0) * self.scale
         return 1 / value if self.inverse and value else value
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import replace
+from math import fsum
 
 from topodiag.lazy import dataclass, regex
 from topodiag.model.steps import PartOf, StepPart
@@ -107,7 +108,7 @@ def in_seconds(timed: TimedParts, step_s: float | None) -> tuple[StepPart, ...]:
     out where they would then be longer still."""
     if step_s is None or not timed.bare:
         return timed.parts
-    alone = sum(part.seconds for part in timed.parts if part.name in timed.bare)
+    alone = fsum(part.seconds for part in timed.parts if part.name in timed.bare)
     if alone <= _BEYOND * step_s:
         return timed.parts
     kept = alone * 1e-3 <= 2 * step_s
@@ -130,4 +131,4 @@ def sum_of(timed: TimedParts) -> float | None:
     works = {part.of for part in timed.parts} & {PartOf.FORWARD, PartOf.BACKWARD, PartOf.COMPUTE, PartOf.COMMUNICATION}
     if len(timed.parts) < 2 or not works:
         return None
-    return sum(part.seconds for part in timed.parts) or None
+    return fsum(part.seconds for part in timed.parts) or None

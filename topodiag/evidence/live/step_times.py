@@ -55,7 +55,7 @@ _HOST = regex(
 _RANK_FILE = regex(r"rank[ _=-]?([0-9]{1,6})(?![0-9])", re.IGNORECASE)
 _NEAR = 200
 """Characters behind a step within which its rank may stand."""
-_TRAINS = regex(r"loss|poch|train", re.IGNORECASE)
+_TRAINS = regex(rb"loss|poch|train", re.IGNORECASE)
 """A bar alone may count anything; one of these words in the text says that something is trained."""
 _UNITS = ("s", "tokens/s", "samples/s", "TFLOP/s")
 """Units in the order in which they are preferred where a line has several."""
@@ -70,9 +70,8 @@ def holds_steps(data: bytes) -> bool:
     seen: set[tuple[int, str]] = set()
     # Most lines of a job's log are NCCL's, and decoding costs more than leaving them out.
     rest = b"\n".join(line for line in data.split(b"\n") if b" NCCL " not in line)
-    text = rest.decode("utf-8", "replace").replace("\r", "\n")
-    trains = _TRAINS.search(text) is not None
-    for _, _, found in _lines(text, _LOOKED):
+    trains = _TRAINS.search(rest) is not None
+    for _, _, found in _lines(rest.replace(b"\r", b"\n"), _LOOKED):
         if found.number is not None and found.values and (trains or not found.bar):
             seen.add((found.number, found.bar))
         if len(seen) >= MIN_STEPS:
@@ -90,15 +89,16 @@ class _Start:
     steps: dict[str, list[Step]] = field(default_factory=dict)
 
 
-def read_steps(text: str, source: str) -> tuple[StepSeries, ...]:
+def read_steps(text: str | bytes, source: str) -> tuple[StepSeries, ...]:
     """The series of a text, in the order in which they begin. Units are seconds a step where the lines say it, else a
     rate; times are those that stand in the line."""
     named = _RANK_FILE.search(os.path.basename(source))
     of_file = int(named[1]) if named is not None else -1
     starts: dict[tuple[int, str, str], list[_Start]] = {}
-    trains = _TRAINS.search(text) is not None
+    data = text if isinstance(text, bytes) else text.encode("utf-8", "replace")
+    trains = _TRAINS.search(data) is not None
     taken = 0
-    for number, line, found in _lines(text):
+    for number, line, found in _lines(data):
         if found.number is None or not found.values or (found.bar and not trains):
             continue
         before = line[: found.at] if found.at >= 0 else line[:300]
@@ -130,13 +130,13 @@ def read_steps(text: str, source: str) -> tuple[StepSeries, ...]:
     return _without_others(made)
 
 
-def _lines(text: str, most: int = MAX_STEPS * 100) -> Iterator[tuple[int, str, StepLine]]:
+def _lines(data: bytes, most: int = MAX_STEPS * 100) -> Iterator[tuple[int, str, StepLine]]:
     """Lines that say something of a step, among the first `most` that may. Figures below the head of a step have its
     number, those of a log without heads are counted, and what timers print below a step is of it."""
     head, at, free, looked = None, 0, 0, 0
     forms = Forms()
     held: tuple[int, str, StepLine] | None = None
-    for number, line, said in _with_names(text):
+    for number, line, said in _with_names(data):
         looked += 1
         if looked > most:
             break
@@ -159,11 +159,10 @@ def _lines(text: str, most: int = MAX_STEPS * 100) -> Iterator[tuple[int, str, S
         yield held
 
 
-def _with_names(text: str) -> Iterator[tuple[int, str, str]]:
+def _with_names(data: bytes) -> Iterator[tuple[int, str, str]]:
     """The lines with words of a step, as they stand and as they are read: rows of a table get the names of its head."""
     names: tuple[str, ...] = ()
     above, below = 0, 0
-    data = text.encode("utf-8", "replace")
     for number, begin, end, _ in lines_with(_words(), data):
         if names:
             yield from _rows(data[below : begin - 1], above, names)

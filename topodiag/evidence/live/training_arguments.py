@@ -6,8 +6,10 @@ SOURCE: megatron/training/arguments.py, _print_args; the names are the same in M
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 
 from topodiag.evidence.layout.job_settings import DEFAULTS, settings_of
+from topodiag.evidence.signatures.literals import Finder, finder, lines_with
 from topodiag.lazy import regex
 from topodiag.model.provenance import MAX_QUOTE, Origin
 from topodiag.model.training import JobSettings
@@ -16,25 +18,28 @@ LOOKS = regex(rb"\b(?:tensor_model_parallel_size|num_layers|hidden_size) \.{3,60
 _ARGUMENT = regex(r"(?:^|[\s:\]])([a-z][a-z0-9_]{1,60}) \.{2,60} ?([A-Za-z0-9._+-]{1,40})")
 _FORMER = {"model_parallel_size": "tensor_model_parallel_size", "pipe_parallel_size": "pipeline_model_parallel_size"}
 """What GPT-NeoX calls the same."""
-_MOST_LINES = 4000
+_MOST_NAMES, _MOST_LINE = 4000, 4000
 
 
-def read_arguments(text: str, source: str) -> JobSettings | None:
+@cache
+def _dots() -> Finder:
+    return finder([b" .."])
+
+
+def read_arguments(text: str | bytes, source: str) -> JobSettings | None:
     """What the first dump of arguments in a text says; None where there is none. An argument that is printed with two
     values is not known. Nothing is said of what is trained where the dump leaves open how large the model is."""
-    if " .." not in text:
-        return None
     found: dict[str, str] = {}
     unsure: set[str] = set()
     origins: dict[str, Origin] = {}
-    for number, line in enumerate(text.split("\n"), start=1):
-        if " .." not in line[:200]:
-            if len(found) > _MOST_LINES:
-                break
-            continue
-        match = _ARGUMENT.search(line[:400])
+    data = text if isinstance(text, bytes) else text.encode("utf-8", "replace")
+    for number, begin, end, _ in lines_with(_dots(), data):
+        line = data[begin : min(end, begin + _MOST_LINE)].decode("utf-8", "replace")
+        match = _ARGUMENT.search(line[:400]) if " .." in line[:200] else None
         if match is None:
             continue
+        if len(found) > _MOST_NAMES:
+            break
         name, value = match[1], match[2]
         if found.setdefault(name, value) != value:
             unsure.add(name)

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 
 from topodiag.evidence.nccl_log.grammar.prefix import BARE, RECORD
 from topodiag.lazy import dataclass, regex
+from topodiag.words.colours import without_colours
 
 MAX_LINE = 1 << 16
 """Bytes of one line that are looked at; a row with all its broken pieces is below a tenth of this."""
 
-_ANSI = regex(r"\x1b\[[0-9;?]{0,20}[A-Za-z]|\x00")
 _LABELS = (
     regex(r"\s{0,20}[|>]\s?"),
     # Container engines (CRI), Ray, CloudWatch, `mpirun --timestamp-output`.
@@ -54,10 +54,7 @@ def physical(data: bytes) -> Iterator[tuple[int, str, bool]]:
         raw = data[start : min(end, start + MAX_LINE)]
         start = end + 1
         for piece in raw.split(b"\r"):
-            text = piece.decode("utf-8", "replace")
-            if "\x1b" in text or "\x00" in text:
-                text = _ANSI.sub("", text)
-            yield number, text, cut
+            yield number, without_colours(piece.decode("utf-8", "replace")), cut
 
 
 def labelled(number: int, text: str) -> Line:

@@ -70,7 +70,7 @@ class SmiProcesses(Source[Row]):
             parsed.lines = number
             row = _ROW.match(text[:MAX_LINE]) or (_SAMPLE.match(text[:MAX_LINE]) if sampled else None)
             if row is not None and len(parsed.records) < MAX_ROWS:
-                mib = int(row[4] or 0) if row.re is _ROW else 0
+                mib = int(row[4] or 0) if row.re.pattern == _ROW.pattern else 0
                 parsed.records.append(Row(int(row[1]), int(row[2]), row[3].strip(), mib, number, text))
         return parsed
 

@@ -27,13 +27,13 @@ from typing import Any
 import msgspec
 
 from topodiag.lazy import dataclass, regex
+from topodiag.words.colours import without_colours
 
 MAX_LAYERS = 5
 MOST_MEMBERS = 32
 """Texts of one object that are looked through for a sentence."""
 MAX_DEPTH = 4
 """Objects inside objects that are looked through for a message."""
-_ANSI = regex(r"\x1b(?:\[[0-9;?]{0,20}[A-Za-z]|\][^\x07\x1b]{0,200}(?:\x07|\x1b\\)|[()][A-Z0-9])|\x00+")
 
 _CLOCK = (
     r"(?P<year>\d{4})[-/](?P<month>\d\d)[-/](?P<day>\d\d)[T _](?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)"
@@ -91,14 +91,9 @@ class Unwrapped:
     """The one PCI address that an object names in another member."""
 
 
-def without_ansi(text: str) -> str:
-    """The text without colours, other sequences of terminals, and NULs."""
-    return _ANSI.sub("", text) if "\x1b" in text or "\0" in text else text
-
-
 def unwrap(line: str) -> Unwrapped:
     """The line without its wrappers. The innermost host and rank count: a container knows better than its shell."""
-    result = Unwrapped(without_ansi(line).rstrip("\r\n"))
+    result = Unwrapped(without_colours(line).rstrip("\r\n"))
     for _ in range(MAX_LAYERS):
         inner = _from_json(result) if result.text.lstrip()[:1] == "{" else _without_layer(result)
         if inner is None:
@@ -165,7 +160,7 @@ def _midnight(year: str, month: str, day: str) -> float:
 def members(line: str) -> list[Unwrapped]:
     """The texts of a JSON object with blanks in them, each as a sentence by itself, with what the object says of host,
     rank, time and device; none for a line that is no object."""
-    bare = Unwrapped(without_ansi(line).strip())
+    bare = Unwrapped(without_colours(line).strip())
     objects = _objects_of(bare)
     return [_sentence(text, objects, bare) for held in objects for text in _texts(held)][:MOST_MEMBERS]
 
@@ -190,7 +185,7 @@ def _sentence(message: str, objects: list[dict[str, Any]], line: Unwrapped) -> U
         text for held in objects for text in held.values() if isinstance(text, str) and _ADDRESS.fullmatch(text)
     }
     return Unwrapped(
-        without_ansi(message).rstrip("\r\n").replace("\n", " "),
+        without_colours(message).rstrip("\r\n").replace("\n", " "),
         next((text for held in objects if (text := _first(held, _HOSTS))), line.host),
         _number(objects, _RANKS, line.rank),
         _number(objects, _PIDS, line.pid),
@@ -241,4 +236,4 @@ def _time(objects: list[dict[str, Any]], default: float) -> float:
     return default
 
 
-__all__ = ["Unwrapped", "epoch", "members", "seconds_of", "unwrap", "without_ansi", "without_clock"]
+__all__ = ["Unwrapped", "epoch", "members", "seconds_of", "unwrap", "without_clock"]

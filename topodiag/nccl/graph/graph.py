@@ -27,6 +27,10 @@ class RejectedError(ValueError):
         self.line = line
 
 
+OWN_RAIL = 1 << 16
+"""In rails and planes of NETs: by NCCL's own numbers, adapter and port (src/graph/topo.cc of 2.32)."""
+
+
 @dataclass(slots=True, eq=False)
 class Link:
     """One direction of a link, from the vertex that lists it to `remote`. `type` is a path type's number."""
@@ -80,6 +84,7 @@ class Vertex:
     """Index of the GPU nearest to a NET, -1 for none; found with the paths."""
     rail: int = -1
     plane: int = -1
+    """-1 where nobody gives it one; OWN_RAIL and a number where NCCL does."""
     # CPU
     arch: int = 0
     vendor: int = 0

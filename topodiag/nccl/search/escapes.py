@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import product
+from math import fsum
 
 from topodiag.lazy import dataclass
 from topodiag.nccl.search.bounds import weighed
@@ -128,7 +129,7 @@ class Escapes:
                 through = min(around, key=lambda other: self._uses(other, max(way[other])))
                 least[through] = min(max(way[through]), least.get(through, max(way[through])))
                 gains[through] = max(whole - cost, gains.get(through, 0))
-        return sum(gain * self._uses(other, least[other]) for other, gain in gains.items())
+        return fsum(gain * self._uses(other, least[other]) for other, gain in gains.items())
 
     def _uses(self, at: int, piece: int) -> int:
         """How many pieces the links of a set hold."""

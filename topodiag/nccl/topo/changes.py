@@ -326,8 +326,8 @@ def _rate(tree: Element, name: str, mbps: int) -> Element:
 
 
 def by_hca_list(tree: Element, text: str, *, rails: bool) -> Element | None:
-    """The tree with the ports that an NCCL_IB_HCA leaves; `rails`: on the rails and planes that it names. None where it
-    leaves none of the tree's: it is of another machine, or NCCL finds no RDMA device."""
+    """The tree with the ports that an NCCL_IB_HCA leaves; `rails`: on the rails and planes that it names, where the
+    tree has none. None where it leaves none of its ports: it is of another machine, or NCCL finds no RDMA device."""
     wanted = HcaFilter(text)
     seen = taken = 0
 
@@ -339,7 +339,8 @@ def by_hca_list(tree: Element, text: str, *, rails: bool) -> Element | None:
             seen, taken = seen + 1, taken + len(names)
             if not names:
                 return None
-            return with_values(element, wanted.place(names[0], port) if rails else {})
+            place = wanted.place(names[0], port) if rails else {}
+            return with_values(element, {key: value for key, value in place.items() if element.get(key) is None})
         empty = element.tag in ("nic", "pci") and not element.children
         return None if empty else element
 

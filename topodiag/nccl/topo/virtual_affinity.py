@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
+from math import fsum
 
 from topodiag.lazy import dataclass
 from topodiag.model.affinity import Affinity
@@ -107,7 +108,7 @@ def _sockets(groups: Sequence[Group], gpus: Sequence[str], nics: Sequence[str], 
             if a != b:
                 rows = [good[gpus.index(gpu)] for gpu in one.gpus]
                 values = [row[nics.index(nic)] / max(row) for row in rows for nic in other.nics]
-                between[a, b] = sum(values) / len(values)
+                between[a, b] = fsum(values) / len(values)
     ordered = sorted(between.values(), reverse=True)
     steps = [(high / low, low) for high, low in pairwise(ordered)]
     ratio, below = max(steps, default=(1.0, 0.0))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from math import fsum
 
 from topodiag.model.nccl_enums import BY_WEIGHT, Graph
 from topodiag.model.nccl_versions import path_types
@@ -63,7 +64,7 @@ def _links(system: System) -> Iterator[Term]:
     types, minor = path_types(system.minor), system.minor
     holder = system.nodes["DEV"][0] if system.nodes["DEV"] else system.gpus[0]
     one = nvlink_bandwidth(holder.sm, minor)
-    nvlink = sum(link.bw for link in holder.links if link.type == types.nvl and link.remote.kind != "CPU")
+    nvlink = fsum(link.bw for link in holder.links if link.type == types.nvl and link.remote.kind != "CPU")
     if nvlink:
         yield Term(
             "NVLink of a GPU",

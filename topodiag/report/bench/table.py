@@ -11,7 +11,7 @@ from topodiag.report.bench.run import draw_overview, draw_run, note_run
 from topodiag.report.bench.words import folder_of, sign_of, verdict_word
 from topodiag.report.drawn import DrawnReport
 from topodiag.report.findings import draw_findings
-from topodiag.report.gaps import draw_gaps
+from topodiag.report.gaps import draw_gaps, draw_unreadable
 from topodiag.report.text import Page, Part
 from topodiag.words.fold import plural
 
@@ -33,6 +33,7 @@ class BenchTable(DrawnReport):
         self.explain = explain
 
     def draw(self, page: Page, result: Result) -> None:
+        draw_unreadable(page, result)
         runs = result.benchmarks
         if len(runs) <= RUNS_DRAWN or page.style.verbose:
             for benchmark in runs:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
+from math import fsum
 from os.path import commonpath, dirname
 
 from topodiag.model.bench import Benchmark, BenchRow, BenchRun, GateState, Regime
@@ -91,7 +92,7 @@ def expected_at(benchmark: Benchmark, size: int) -> float | None:
 def wrong_of(row: BenchRow) -> float | None:
     """Wrong elements of both blocks; None where neither was checked."""
     counts = [timing.wrong for timing in (row.out_of_place, row.in_place) if timing.wrong is not None]
-    return sum(counts) if counts else None
+    return fsum(counts) if counts else None
 
 
 def regime_words(regime: Regime) -> str:

@@ -8,7 +8,7 @@ from topodiag.model.result import Result
 from topodiag.report.answer import repeat_answers
 from topodiag.report.drawn import DrawnReport
 from topodiag.report.findings import draw_findings
-from topodiag.report.gaps import draw_gaps
+from topodiag.report.gaps import draw_gaps, draw_unreadable
 from topodiag.report.job.registry import VIEWS, View
 from topodiag.report.job.summary import draw_job_head, draw_summary
 from topodiag.report.node.marks import more
@@ -24,6 +24,7 @@ class JobTable(DrawnReport):
         self.views = views
 
     def draw(self, page: Page, result: Result) -> None:
+        draw_unreadable(page, result)
         if not result.jobs:
             page.add(page.text(("?", "unknown"), " "), ("no job was found in the logs", "unknown"))
         if self.views:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from math import fsum
 
 from rich.text import Text
 
@@ -92,9 +93,9 @@ def _dimensions(page: Page, solved: Solved) -> None:
                 str(len(now[0].demand.groups)),
                 str(now[0].demand.size),
                 _level(solved.cluster, now[0]),
-                spell_time(sum(each.step_us for each in now)),
-                spell_time(sum(each.step_us for each in before)),
-                spell_time(sum(each.bound_us for each in now)),
+                spell_time(fsum(each.step_us for each in now)),
+                spell_time(fsum(each.step_us for each in before)),
+                spell_time(fsum(each.bound_us for each in now)),
             ]
         )
     fields = (
@@ -187,10 +188,10 @@ def solution_json(solved: Solved, inputs: Iterable[Input] = ()) -> shape.SolveDo
         levels=dict(solved.place.levels),
         cost={
             name: shape.SolveCost(
-                ms_per_step=sum(each.step_us for each in now) / 1000,
+                ms_per_step=fsum(each.step_us for each in now) / 1000,
                 level=_level(solved.cluster, now[0]),
-                bound_ms=sum(each.bound_us for each in now) / 1000,
-                before_ms_per_step=sum(each.step_us for each in before) / 1000,
+                bound_ms=fsum(each.bound_us for each in now) / 1000,
+                before_ms_per_step=fsum(each.step_us for each in before) / 1000,
                 groups=len(now[0].demand.groups),
                 size=now[0].demand.size,
             )

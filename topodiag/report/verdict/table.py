@@ -11,7 +11,7 @@ from topodiag.model.result import Result
 from topodiag.model.verdict import RuledOut, State, Verdict
 from topodiag.report.drawn import DrawnReport
 from topodiag.report.findings import where_words
-from topodiag.report.gaps import draw_gaps
+from topodiag.report.gaps import draw_gaps, draw_unreadable
 from topodiag.report.node.marks import more
 from topodiag.report.text import Page
 from topodiag.report.verdict.cause import (
@@ -66,6 +66,7 @@ def draw_verdict(page: Page, result: Result, verdict: Verdict) -> None:
         draw_answer(page, verdict.causes[0])
     for words in verdict.first:
         page.entry("", (words, "strong"))
+    draw_unreadable(page, result)
     if page.style.quiet:
         return
     _draw_jobs(page, verdict)

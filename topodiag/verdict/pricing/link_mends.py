@@ -23,8 +23,6 @@ from topodiag.verdict.pricing.mend import CannotError, Mend
 class NvLinks(Mend):
     """NVLinks of some GPUs as the source shows them, against those of their peers."""
 
-    checks = ("NVL001", "NVL002", "NVL004", "TOP004")
-
     def inflict(self, machine: Machine, host: HostGround, finding: Finding) -> Machine:
         mine = buses_of_labels(finding.where.gpus, host.built.tree)
         whole = nvlinks_by_gpu(host.built.tree)
@@ -50,8 +48,6 @@ def _slower(machine: Machine, buses: frozenset[str], share: float) -> Machine:
 class NoFabric(Mend):
     """A node whose NVSwitch fabric is not ready: its GPUs have no NVLink at all."""
 
-    checks = ("NVL005",)
-
     def inflict(self, machine: Machine, host: HostGround, finding: Finding) -> Machine:
         if "NVLink domain" in finding.message:  # the links inside the tray carry data all the same
             raise CannotError("what NVLink between trays would bring is measured only")
@@ -62,8 +58,6 @@ class NoFabric(Mend):
 class NarrowPcie(Mend):
     """A PCIe link that trained narrow or slow. Where NCCL itself sees it (a topology file, its print, 2.30 and later),
     it plans with it. Else it plans with what the link is able to do, and what passes the link sets the pace of all."""
-
-    checks = ("PCI001", "PCI002")
 
     def inflict(self, machine: Machine, host: HostGround, finding: Finding) -> Machine:
         whole = pcie_by_function(host.built.tree)
@@ -109,7 +103,6 @@ class NoPeerToPeer(Mend):
     """GPUs of a node that cannot reach each other directly: the driver refuses it, a redirect or a setting is in the
     way. NCCL goes through host memory."""
 
-    checks = ("P2P001",)
     least = HOST_MEMORY
     unreckoned = "copies through host memory"
 

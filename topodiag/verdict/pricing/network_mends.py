@@ -16,8 +16,6 @@ class FewerNics(Mend):
     """NICs that NCCL does not have or that run below their rate, as a source shows them. NICs that a finding names and
     that no source shows at all are gone."""
 
-    checks = ("NIC001", "NIC002", "NIC005", "NET003")
-
     def claims_nics(self, finding: Finding) -> bool:
         return True
 
@@ -61,7 +59,6 @@ def over_sockets(machine: Machine, host: HostGround) -> Machine:
 class Sockets(Mend):
     """TCP in place of RDMA. NCCL uses one kind of network for a job, so one node's fall-back is that of all."""
 
-    checks = ("NET001", "NET005", "NET010")
     least = TCP
     unreckoned = "the costs of TCP"
 
@@ -72,7 +69,6 @@ class Sockets(Mend):
 class NoGpuDirect(Mend):
     """GPUDirect RDMA off: what leaves a node goes through host memory first."""
 
-    checks = ("GDR001",)
     least = HOST_MEMORY
     unreckoned = "copies through host memory"
 

@@ -21,8 +21,6 @@ _FILE = "NCCL_TOPO_FILE"
 class Setting(Mend):
     """A variable in force, against the machine without it."""
 
-    checks = ("ENV001", "P2P002", "JOB003")
-
     def claimed_settings(self, finding: Finding) -> frozenset[str]:
         told = {name for name, value in finding.settings if value is None}
         return frozenset(told or _NAME.findall(finding.message))
@@ -63,8 +61,6 @@ def _by_file(machine: Machine, host: HostGround) -> Machine:
 
 class TopologyFile(Mend):
     """A topology file that is not of the machine: what NCCL makes of it, against the machine without it."""
-
-    checks = ("TOP002",)
 
     def claims_file(self, finding: Finding) -> bool:
         return True

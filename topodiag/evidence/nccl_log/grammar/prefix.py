@@ -14,7 +14,8 @@ from math import nan
 from topodiag.evidence.nccl_log.grammar import ends, job_lines
 from topodiag.evidence.nccl_log.grammar.numbers import compiled
 from topodiag.evidence.signatures.wrappers import epoch
-from topodiag.lazy import dataclass, regex
+from topodiag.lazy import dataclass
+from topodiag.words.colours import without_colours
 from topodiag.words.unfilled import is_unfilled
 
 _HOST = r"[A-Za-z0-9_.-]{1,255}"
@@ -55,7 +56,6 @@ _BRACKETS = "[]<>(){}\"'`"
 
 _PLACE = compiled(r"^(.{1,300}?:\d{1,7})(?: \([^)]{0,200}\))?$")
 _TIME = compiled(r"(\d{4})[-/](\d\d)[-/](\d\d)[ T_](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?[^\s\]]{0,6}")
-_COLOURS = regex(rb"\x1b\[[0-9;?]{0,20}[A-Za-z]|\x00+")  # a hole of copytruncate has millions of zeros
 _STAMP_END = compiled(r"\[[^\[\]]{8,40}\] ?$")
 _TAGGED_END = compiled(r"\s*\[\d{1,6},\d{1,6}\]<std(?:out|err)>:\s*$")
 _RANKS = (
@@ -88,12 +88,7 @@ def clean(raw: bytes) -> str:
     """The text of a physical line without its end, colours and NULs. Bytes that are no UTF-8 become U+FFFD."""
     line = raw.rstrip(b"\r\n")
     # Taken out of the bytes: what a NUL parts, of a character of several bytes, is joined as the extractors join it.
-    return (without_colours(line) if b"\x1b" in line or b"\x00" in line else line).decode("utf-8", "replace")
-
-
-def without_colours(raw: bytes) -> bytes:
-    """The bytes of a line without colours and NULs."""
-    return _COLOURS.sub(b"", raw)
+    return without_colours(line).decode("utf-8", "replace")
 
 
 def records(text: str) -> Iterator[Record]:
