@@ -71,8 +71,7 @@ def gather(paths: Sequence[str], *, stdin: BinaryIO | None = None, quick: bool =
     """The pieces of evidence at these paths. Raises InputError for a path that is not there and a pattern without a
     match; what cannot be read otherwise is left aside with the reason.
     `stdin` is the stream behind `-`. `quick`: of a text with NCCL's records nothing else is asked, which is enough for
-    who reads logs alone.
-    """
+    who reads logs alone."""
     if not paths:
         raise InputError("''", "names no file", hint="give files, folders, or - for standard input")
     met = _Met(quick)
