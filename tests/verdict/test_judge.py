@@ -264,7 +264,7 @@ def test_the_headline_names_host_object_and_effect() -> None:
 
 def test_the_headline_of_a_hypothesis_says_that_it_is_one() -> None:
     told = verdict(seen("PCI001", confidence=Confidence.LOW, cost=Cost(1.0, 0.3)), case=running())
-    assert told.headline.startswith("not established, perhaps: ")
+    assert told.headline.startswith("possible cause, not proven: ")
     assert told.confidence is Confidence.LOW
 
 

@@ -50,7 +50,7 @@ def headline(
         first = causes[0]
         lead = cause_words(first.finding)
         if first.status is CauseStatus.HYPOTHESIS:
-            lead = f"not established, perhaps: {lead}"
+            lead = f"possible cause, not proven: {lead}"
         elif first.status is CauseStatus.LIKELY:
             lead = f"{lead} (root cause not known yet)" if not first.consequences else lead
         effect = loss_words(benchmarks) if state is State.SLOW else ""
@@ -97,7 +97,7 @@ def healthy_words(benchmarks: Sequence[Benchmark], scene: Scene) -> str:
     measured = ""
     if normal:
         best = max(normal, key=lambda each: each.fit.plateau_gbs or 0.0)
-        measured = f"{best.run.collective} reaches {in_gbs(best.fit.plateau_gbs or 0.0)}, normal for it; "
+        measured = f"{best.run.collective} reaches {in_gbs(best.fit.plateau_gbs or 0.0)}, normal for this machine; "
     return f"{measured}nothing is wrong in what was seen of {seen_words(scene)}"
 
 

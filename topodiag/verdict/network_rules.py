@@ -27,7 +27,7 @@ class PortDown(Rule):
 
     causes = ("NIC001",)
     leads_to = ("NIC005", "NET001", "NET003", "NET004", "NET006", "NET007", "BEN001", "JOB015", "BEN005")
-    because = "NCCL goes without the port that is down"
+    because = "NCCL does not use the port that is down"
 
     def holds(self, cause: Finding, other: Finding, scene: Scene) -> bool:
         return _of_this_node(cause, other, scene)

@@ -73,7 +73,7 @@ class SettingDoesIt(Rule):
 
     causes = ("ENV001", "ENV002", "ENV003", "JOB003")
     leads_to = tuple(sorted({each for made in CAN_CAUSE.values() for each in made} - {"JOB003"}))
-    because = "the setting is what does it"
+    because = "the setting causes it"
 
     def contradicted_by(self, cause: Finding, scene: Scene) -> tuple[Origin, ...]:
         """A setting that is written somewhere and keeps NCCL from RDMA is not in force where NCCL uses RDMA."""

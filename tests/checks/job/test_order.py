@@ -30,7 +30,7 @@ def test_ranks_in_blocks_are_in_order() -> None:
 def test_ranks_dealt_in_turn_are_told_at_level_info() -> None:
     [finding] = RankOrder().judge(dealt(jobs.job())).findings
     assert finding.severity is Severity.INFO
-    assert finding.message == "consecutive world ranks are dealt to 2 nodes of 8 GPUs"
+    assert finding.message == "consecutive world ranks alternate between 2 nodes of 8 GPUs"
 
 
 def test_groups_of_consecutive_ranks_make_it_a_warning_unless_plc001_has_it() -> None:

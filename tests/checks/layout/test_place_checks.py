@@ -186,7 +186,7 @@ def test_a_size_that_divides_no_domain_is_told_to_be_the_cause() -> None:
 def test_ranks_dealt_to_nodes_in_turn() -> None:
     made = judged(cluster(4), Layout(tp=8, dp=4), block(32) % 4 * 8 + block(32) // 4)
     (finding,) = found(made, "PLC006")
-    assert finding.message == "consecutive ranks are dealt to 4 nodes of 8 GPUs: 4 groups are split by it"
+    assert finding.message == "consecutive ranks alternate between 4 nodes of 8 GPUs, which splits 4 groups"
     assert finding.where.nodes == ("node001", "node002", "node003", "node004")
 
 

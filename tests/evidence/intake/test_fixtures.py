@@ -11,6 +11,7 @@ import pytest
 from tests import program
 from tools.pack_fixtures import pack
 from topodiag.evidence.intake.fixtures import INCIDENT, JOB, NODE, TABLE, fixture_path, fixtures, shipped
+from topodiag.evidence.intake.gather import gather
 from topodiag.model.errors import InputError
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -78,3 +79,13 @@ def test_a_table_is_judged_as_it_was_made(each: object) -> None:
     (run,) = json.loads(done.stdout)["facts"]["benchmarks"]
     wanted = json.loads((ROOT / "fixtures" / "tables" / name / "expected.json").read_text())["verdict"]
     assert run["verdict"] == wanted
+
+
+def test_what_is_known_of_an_incident_is_no_evidence_of_it() -> None:
+    name = "data-loader-of-one-rank"
+    found = gather([f"fixture:{name}"])
+    read = [piece.name for piece in found.pieces] + [each.path for each in found.aside]
+    assert read
+    assert not any(path.endswith("truth.json") for path in read)
+    beside = gather([str(fixture_path(name))])
+    assert any(piece.name.endswith("truth.json") for piece in beside.pieces)

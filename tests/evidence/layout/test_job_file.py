@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from contextlib import suppress
 
 import pytest
@@ -281,3 +282,14 @@ def test_any_text_is_settings_or_one_error(text: str) -> None:
         found = read(text)
         assert found.sizes or found.options
         assert all(size >= 1 for size in found.sizes.values())
+
+
+LONG = 200_000
+
+
+@pytest.mark.parametrize("part", [" ", "\t-", "--a ", "V=$V$V\n", "\\\n"])
+def test_a_long_text_of_one_sign_is_refused_in_seconds(part: str) -> None:
+    begin = time.monotonic()
+    with pytest.raises(InputError):
+        read(part * LONG)
+    assert time.monotonic() - begin < 20

@@ -59,7 +59,7 @@ REACHED = {"Tree": 68.2, "Ring": 49.6, "NVLS": 20.0}
 
 def test_what_another_algorithm_reaches_is_said_where_the_prediction_misses() -> None:
     assert as_another_algorithm(68.2, 47.3, "Tree", REACHED) == (
-        "Ring reaches 49.6 GB/s on these machines, where NCCL's model takes Tree: NCCL_DEBUG_SUBSYS=TUNING tells which"
+        "Ring reaches 49.6 GB/s on these machines, where NCCL's model takes Tree: NCCL_DEBUG_SUBSYS=TUNING shows which"
         " one ran"
     )
 

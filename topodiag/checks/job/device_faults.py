@@ -267,11 +267,11 @@ class DevicesUnseenInLog(FaultInLog):
             Confidence.MEDIUM,
         ),
         "rdma denied": Words(
-            "a process may not open, or does not have, the device nodes of RDMA (/dev/infiniband)",
+            "a process cannot open the RDMA devices in /dev/infiniband: missing, or no permission",
             "/dev/infiniband/uverbs* there and open to the job, in the container too",
             ("`ls -l /dev/infiniband` on the node and in the container: nodes on the node alone were not passed in"
              " (Docker: --device=/dev/infiniband; Kubernetes: the RDMA device plugin's resource in the pod)",
-             "nodes there and permission denied: their mode, and the device rules of the container's cgroup"),
+             "devices present and permission denied: check their mode, and the device rules of the container's cgroup"),
             "no RDMA from here: NCCL goes over sockets",
             Confidence.MEDIUM,
         ),

@@ -306,7 +306,7 @@ def _of_nvidia(job: Job) -> tuple[str, ...]:
         " RDMA stack",
         "or DMA-BUF: kernel 5.12, open kernel modules, driver 515, NCCL 2.13",
         *(["unset NCCL_DMABUF_ENABLE=0"] if _dmabuf_disabled(job) else []),
-        "GeForce cards cannot do it: then leave it",
+        "GeForce cards have no GPUDirect RDMA: nothing to change there",
     )
 
 

@@ -75,7 +75,7 @@ class OpenInit:
         if self.torn:
             words = " left no Init COMPLETE, though others of their host did: torn lines"
         if self.absent:
-            words += f"; {plural(self.absent, 'other')} left no line"
+            words += f"; {plural(self.absent, 'other rank')} left no line at all"
         return words + (", or the log was cut" if self.cut else "")
 
 

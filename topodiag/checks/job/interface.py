@@ -288,7 +288,7 @@ class WrongInterface(OneStep[Job], JobCheck[Never]):
                     expected="the interface that leads to the other nodes",
                     fix=(
                         "`ip route get` the address of another node names the interface",
-                        f"NCCL_SOCKET_IFNAME=^{name},lo or the name itself, on every node",
+                        f"set NCCL_SOCKET_IFNAME=^{name},lo, or to the name of the right interface, on every node",
                     ),
                     nodes=hosts,
                     ranks=world_ranks(job, [number for number, _ in group]),

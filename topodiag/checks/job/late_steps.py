@@ -16,7 +16,7 @@ from topodiag.model.job import Event, Job
 from topodiag.words.fold import plural
 from topodiag.words.units import percent, spell_s
 
-KEPT_UP = "less than a tenth of a step is waiting for data"
+KEPT_UP = "less than a tenth of of a step are spent waiting for data"
 
 RARE = 0.05
 """Share of the time between two saves below which a save costs little."""
@@ -103,8 +103,8 @@ def tell_waits(check: JobCheck[Any], job: Job, observed: Sequence[DataWaits]) ->
             message = f"steps{of} wait for data {percent(waits.share)} of their time: the input sets the pace"
         else:
             message = (
-                f"{waits.slow} of {waits.lines} steps{of} are long since they wait for data: {percent(waits.share)} of"
-                " all time is waiting for the input"
+                f"{waits.slow} of {waits.lines} steps{of} are long because they wait for data: {percent(waits.share)}"
+                " of all time goes to waiting for input"
             )
         yield check.finding(
             Severity.WARNING,
@@ -123,7 +123,7 @@ def tell_waits(check: JobCheck[Any], job: Job, observed: Sequence[DataWaits]) ->
             ),
             nodes=[waits.series.host] if waits.series.host else [],
             ranks=[rank] if rank >= 0 else [],
-            cost=Cost(share=waits.share, text=f"{spell_s(waits.waited_s)} a step is waiting for data"),
+            cost=Cost(share=waits.share, text=f"{spell_s(waits.waited_s)} of a step are spent waiting for data"),
             evidence=list(waits.evidence),
             confidence=Confidence.MEDIUM,
         )

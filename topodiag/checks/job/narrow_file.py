@@ -67,7 +67,7 @@ def judge_narrow(check: JobCheck[Any], job: Job, host: str, system: NcclSystem, 
     reached, share = ring.channels * ring.bw_inter, 1 - narrow.told_gbs / narrow.built_gbs
     yield check.finding(
         Severity.WARNING,
-        f"{host}: by {narrow.file} NCCL takes the GPUs' PCIe links for {in_gbs(narrow.told_gbs)}, built for"
+        f"{host}: {narrow.file} gives NCCL {in_gbs(narrow.told_gbs)} for the GPUs' PCIe links, which are built for"
         f" {narrow.built_gbs:g}",
         observed=f"PCI[{narrow.told_gbs:.1f}] at every GPU; rings of {ring.channels} x {in_gbs(ring.bw_inter)}",
         expected=f"PCI[{narrow.built_gbs:.1f}], as GPUs with such NVLinks have",

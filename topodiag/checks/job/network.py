@@ -199,8 +199,9 @@ def _by_devices(
     sure = Confidence.HIGH if multi_node(job) else Confidence.MEDIUM
     others = [host for host in networks if host not in sockets]
     if others:
-        theirs = "/".join(sorted({value for host in others for value in networks[host]}))
-        return SocketCause(Severity.ERROR, f"sockets on {hosts_word(sockets)}, {theirs} elsewhere", sure)
+        theirs = "/".join(sorted({value.upper() for host in others for value in networks[host]}))
+        said = f"TCP sockets on {hosts_word(sockets)}, {theirs} on the other nodes"
+        return SocketCause(Severity.ERROR, said, sure)
     with_rdma = [host for host, hcas in hcas_by_host(job).items() if hcas]
     if with_rdma:
         text = f"sockets carry the traffic although {hosts_word(with_rdma)} list RDMA devices"

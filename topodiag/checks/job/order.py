@@ -88,7 +88,7 @@ class RankOrder(JobCheck[RankOrderReturns]):
         room = Counter(order)
         start = [host_of[rank] for rank in range(min(4, len(order)))]
         dealt = observed.runs == judged.world_size
-        way = "are dealt to" if dealt else f"change the node {observed.runs - 1} times over"
+        way = "alternate between" if dealt else f"change the node {observed.runs - 1} times over"
         yield self.finding(
             Severity.WARNING if hurt and not observed.told_elsewhere else Severity.INFO,
             f"consecutive world ranks {way} {plural(len(room), 'node')} of {max(room.values())} GPUs"

@@ -207,7 +207,8 @@ class ShmInsteadOfP2p(JobCheck[WithoutP2p]):
             expected="peer-to-peer between GPUs that NVLink or PCIe switches join",
             fix=(
                 "`nvidia-smi topo -p2p r`: what the driver says of each pair",
-                "ACS off on the bridges (PCI004); GeForce cards since RTX 40 have no peer-to-peer: then leave it",
+                "ACS off on the bridges (PCI004); GeForce cards since RTX 40 have no peer-to-peer: nothing to change"
+                " there",
             ),
             nodes=hosts,
             gpus=labels,

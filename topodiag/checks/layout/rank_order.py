@@ -123,7 +123,7 @@ class RankOrderInLayout(OneStep[Audit], PlacementCheck[Never]):
         groups = sum(each.split.size for each in hurt)
         room = int(used(audit).max())
         dealt = runs >= node.size - node.size // max(room, 1)
-        way = "are dealt to" if dealt else f"change the node {runs - 1} times over"
+        way = "alternate between" if dealt else f"change the node {runs - 1} times over"
         pairs = exchanges(node)
         pairs = pairs if len(pairs) <= max(1, node.size // _FEW) else []
         ranks = np.unique(np.asarray(pairs, np.int64))
@@ -134,8 +134,8 @@ class RankOrderInLayout(OneStep[Audit], PlacementCheck[Never]):
         swaps = [f"{one} with {other}" for one, other in pairs]
         return self.finding(
             Severity.WARNING,
-            f"consecutive ranks {way} {plural(audit.nodes, 'node')} of {room} GPUs:"
-            f" {plural(groups, 'group')} {'is' if groups == 1 else 'are'} split by it",
+            f"consecutive ranks {way} {plural(audit.nodes, 'node')} of {room} GPUs, which splits"
+            f" {plural(groups, 'group')}",
             observed=few(seen, _TOLD) if pairs else f"ranks 0-{len(start) - 1} on {', '.join(start)}",
             expected=f"{room} consecutive ranks on each node",
             fix=(

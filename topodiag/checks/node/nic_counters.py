@@ -32,7 +32,7 @@ _DEAD_COST = "a connection whose retries run out ends the job (NCCL reports comp
 
 _CABLE = (
     "Clean or swap the cable or transceiver of this port, and look at the other end's counters",
-    "If they go on with another cable, move the switch port, then exchange the NIC",
+    "If the errors go on with another cable, try another switch port, then replace the NIC",
 )
 _CONGESTION = (
     "Look for the congested path: several flows on one uplink, or a slow receiver; adaptive routing spreads them",

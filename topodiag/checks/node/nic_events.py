@@ -71,7 +71,7 @@ _KINDS = (
      ), "tx",
      Severity.ERROR, "the adapter does not send: transmit queues time out"),
     (regex(r"insufficient power on the PCIe slot", re.I), "power", Severity.WARNING,
-     "the PCIe slot announces too little power for the adapter, which may run reduced"),
+     "the PCIe slot announces too little power for the adapter (it may run slower)"),
     (regex(r"[Hh]igh [Tt]emperature|over-?temperature"), "heat", Severity.WARNING,
      "the adapter or its module is hot"),
     (regex(r"Port module event\[error\]|Cable error|Bus stuck|Bad or unsupported|Unsupported cable"), "module",
@@ -88,7 +88,7 @@ FIXES = {
         "Swap the cable with that of a healthy adapter: the fault moves with the cable or stays with the port",
     ),
     "stuck": (
-        "Drain the node and power-cycle it: a firmware that asserted seldom comes back by a reset of the driver",
+        "Drain the node and power-cycle it: after an assert the firmware rarely recovers by a reset of the driver",
         "Read the reason: `sudo dmesg | grep -A12 'health'`; update the firmware (`mlxfwmanager`) or replace the card",
     ),
     "tx": (

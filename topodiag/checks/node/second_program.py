@@ -110,11 +110,12 @@ class SecondProgram(NodeCheck[SecondProgramSeen | StrayContexts | HeldByNobody])
             yield self.finding(
                 judged,
                 Severity.WARNING,
-                f"{label} runs another program beside {observed.usual}: {names}",
+                f"{label} runs a second program: {names}, next to {observed.usual}",
                 observed=f"{names} on {label}; {observed.usual} alone on its peers",
                 expected="one program on each GPU of a job",
                 fix=(
-                    f"whose is it? `ps -o user,pid,lstart,args -p {group[0].pid}` on the node; end it, or move it",
+                    f"find its owner: `ps -o user,pid,lstart,args -p {group[0].pid}` on the node; stop the program, or"
+                    " move it",
                     "let the scheduler own the GPUs (ConstrainDevices=yes in cgroup.conf, the device plugin), or set"
                     " their compute mode: `nvidia-smi -c EXCLUSIVE_PROCESS`",
                 ),

@@ -126,7 +126,7 @@ class XidInLog(NodeCheck[Troubles]):
                 each.severity,
                 each.message,
                 observed=each.observed,
-                expected=f"no such error; it is {each.side}" if each.side else "no such error",
+                expected=f"no such error: its cause is {each.side}" if each.side else "no such error",
                 fix=with_bus(judged, each.gpus[0] if each.gpus else "", each.fix),
                 gpus=each.gpus,
                 links=each.links,

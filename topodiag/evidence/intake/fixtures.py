@@ -16,6 +16,8 @@ from topodiag.lazy import dataclass
 from topodiag.model.errors import InputError
 
 PREFIX = "fixture:"
+ANSWER = "truth.json"
+"""What is known of an incident lies beside its evidence, and is none."""
 INCIDENT, NODE, JOB, TABLE = "incident", "node", "job", "table"
 _FOLDERS = {INCIDENT: ("incidents", ""), NODE: ("nodes", ""), JOB: ("jobs", "logs"), TABLE: ("tables", "out.txt")}
 """Folder below fixtures/ of each kind, and what of a fixture is the evidence."""
@@ -82,6 +84,6 @@ def _about(place: Path) -> str:
     """The first line of `about.txt`, or the summary of an incident's truth; "" for a folder that is no fixture."""
     if (about := place / "about.txt").is_file():
         return about.read_text(encoding="utf-8").strip().split("\n", 1)[0]
-    if (truth := place / "truth.json").is_file():
+    if (truth := place / ANSWER).is_file():
         return str(json.loads(truth.read_text(encoding="utf-8"))["summary"])
     return ""

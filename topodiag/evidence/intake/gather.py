@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from topodiag.evidence.intake.archives import members
 from topodiag.evidence.intake.bundle import HEAD_BYTES, MANIFEST, is_bundle
 from topodiag.evidence.intake.collected import without_bookkeeping
-from topodiag.evidence.intake.fixtures import PREFIX, missing, resolve
+from topodiag.evidence.intake.fixtures import ANSWER, PREFIX, missing, resolve
 from topodiag.evidence.intake.hosts import host_of_log, host_of_text, ids_of_text
 from topodiag.evidence.intake.kinds import NODE_KINDS, Kind
 from topodiag.evidence.intake.one_file import COPY_IT, why_endless
@@ -70,10 +70,8 @@ class _Met:
 def gather(paths: Sequence[str], *, stdin: BinaryIO | None = None, quick: bool = False) -> Intake:
     """The pieces of evidence at these paths. Raises InputError for a path that is not there and a pattern without a
     match; what cannot be read otherwise is left aside with the reason.
-
     `stdin` is the stream behind `-`. `quick`: of a text with NCCL's records nothing else is asked, which is enough for
-    who reads logs alone.
-    """
+    who reads logs alone."""
     if not paths:
         raise InputError("''", "names no file", hint="give files, folders, or - for standard input")
     met = _Met(quick)
@@ -83,6 +81,8 @@ def gather(paths: Sequence[str], *, stdin: BinaryIO | None = None, quick: bool =
         for each in _expanded(path):
             if os.path.isdir(each):
                 folders.append((each, path))
+                if path.startswith(PREFIX):
+                    met.real.add(os.path.realpath(os.path.join(each, ANSWER)))
             else:
                 _take_named(each, path, met)
     for folder, path in folders:
@@ -127,10 +127,8 @@ def _take_named(path: str, root: str, met: _Met) -> None:
 # Complexity 21: what a folder may hold, each kind once.
 def _walk(top: str, root: str, met: _Met) -> None:
     def failed(error: OSError) -> None:
-        met.leave(
-            str(error.filename or top), f"folder not read: {error.strerror or error}", named=error.filename == top,
-            broken=True,
-        )  # fmt: skip
+        why = f"folder not read: {error.strerror or error}"
+        met.leave(str(error.filename or top), why, named=error.filename == top, broken=True)
 
     for here, folders, names in os.walk(top, onerror=failed, followlinks=True):
         try:

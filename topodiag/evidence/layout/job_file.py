@@ -30,6 +30,8 @@ from topodiag.model.training import JobSettings
 from topodiag.words.units import spell_bytes
 
 _MOST = 1 << 20
+_SCRIPT = 4 << 20
+"""Characters of a script, or of a server's log, that are looked through: its arguments stand at its start."""
 _HINT = "give a launch script, a dump of arguments, DeepSpeed's JSON, torchtitan's TOML, YAML, or write tp: 8"
 _TP, _PP, _CP, _EP, _DP = SIZES
 _LONG = {short: name for name, short in SIZES.items()}
@@ -138,7 +140,7 @@ def _said(blob: Blob, *, document: bool) -> dict[str, _Place]:
     """The settings by Megatron's names. One that is said with two values is not known; a size then is an error."""
     said: dict[str, _Place] = {}
     unsure: set[str] = set()
-    for path, value, line in _document(blob) if document else command_words(blob.text):
+    for path, value, line in _document(blob) if document else command_words(blob.text[:_SCRIPT]):
         name = _name_of(path, document=document)
         if name in SIZES or name in _PARTS:
             read = _size(blob.name, path[-1], value, strict=document)
@@ -273,7 +275,7 @@ def _origins(blob: Blob, said: Mapping[str, _Place]) -> dict[str, Origin]:
     """Where each setting stands: the line of its word, or the first that holds the last name of its path."""
     lines = blob.text.split("\n")
     by_name: dict[str, int] = {}
-    for number, line in enumerate(lines, start=1):
+    for number, line in enumerate(lines if any(place.line is None for place in said.values()) else (), start=1):
         for found in re.findall(r"[\w-]{2,60}", line[:400]):
             if (name := _NAMES.get(found.lower().replace("-", "_"), "")) in said:
                 by_name.setdefault(name, number)

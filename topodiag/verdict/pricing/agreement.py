@@ -65,8 +65,8 @@ def compare(  # noqa: PLR0917 - three figures, and the words for them
         return Compared(Agreement.AGREES, f"{cause} {verb} {_part(loss, missing)} ({numbers})")
     nearer_to_whole = abs(whole - measured) < abs(measured - predicted)
     if measured > predicted * (1 + TOLERANCE) or (measured > predicted and nearer_to_whole):
-        said = "no such loss was measured" if nearer_to_whole else "less was lost than that"
-        return Compared(Agreement.EXCEEDS, f"{said}, so it was not or not fully in force in this run ({numbers})")
+        said = "no such loss was measured" if nearer_to_whole else "the run lost less than predicted"
+        return Compared(Agreement.EXCEEDS, f"{said}: the cause was not, or not fully, active in it ({numbers})")
     if least < 1 and least * predicted <= measured < predicted:
         bounds = f"expect {spell_gbs(least * predicted)} to {in_gbs(predicted)}"
         bounds += f": NCCL's model leaves out {unreckoned}" if unreckoned else ""
@@ -103,7 +103,7 @@ def as_another_algorithm(predicted: float, measured: float, taken: str, reached:
     if not near:
         return ""
     name = min(near, key=lambda each: abs(near[each] - measured))
-    asked = "NCCL_DEBUG_SUBSYS=TUNING tells which one ran"
+    asked = "NCCL_DEBUG_SUBSYS=TUNING shows which one ran"
     return f"{name} reaches {in_gbs(near[name])} on these machines, where NCCL's model takes {taken}: {asked}"
 
 
