@@ -95,7 +95,7 @@ def read_steps(text: str | bytes, source: str) -> tuple[StepSeries, ...]:
     named = _RANK_FILE.search(os.path.basename(source))
     of_file = int(named[1]) if named is not None else -1
     starts: dict[tuple[int, str, str], list[_Start]] = {}
-    data = text if isinstance(text, bytes) else text.encode("utf-8", "replace")
+    data = _bytes_of(text)
     trains = _TRAINS.search(data) is not None
     taken = 0
     for number, line, found in _lines(data):
@@ -128,6 +128,10 @@ def read_steps(text: str | bytes, source: str) -> tuple[StepSeries, ...]:
         if (chosen := _unit(start)) is not None and len(steps := start.steps[chosen]) >= MIN_STEPS
     ]
     return _without_others(made)
+
+
+def _bytes_of(text: str | bytes) -> bytes:
+    return text if isinstance(text, bytes) else text.encode("utf-8", "replace")
 
 
 def _lines(data: bytes, most: int = MAX_STEPS * 100) -> Iterator[tuple[int, str, StepLine]]:
