@@ -176,7 +176,7 @@ def wrongs(row: Expected, answer: dict[str, Any]) -> Iterator[str]:
     verdict = answer["verdict"]
     if verdict["state"] not in row.state.split("|"):
         yield f"state {verdict['state']}, expected {row.state} ({verdict['headline'][:90]})"
-    causes = [cause for cause in verdict.get("causes") or () if cause.get("status") in ("established", "supported")]
+    causes = [cause for cause in verdict.get("causes") or () if cause.get("status") in ("established", "likely")]
     first = next((identity for cause in causes for identity in ids_of(cause)), "-")
     if not re.fullmatch(row.first or "-", first):
         yield f"first {first}, expected {row.first}"

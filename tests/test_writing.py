@@ -192,6 +192,13 @@ def test_a_place_that_takes_no_file_is_refused_before_the_work(tmp_path: Path, n
     assert [each.name for each in tmp_path.iterdir()] == ["file"]
 
 
+def test_a_folder_that_is_missing_is_made(tmp_path: Path) -> None:
+    check_writable(str(tmp_path / "no" / "folder" / "file"))
+    with replacing(str(tmp_path / "no" / "folder" / "file")) as stream:
+        stream.write(b"x")
+    assert (tmp_path / "no" / "folder" / "file").read_text() == "x"
+
+
 def test_what_a_killed_run_left_goes_with_the_next_and_what_is_in_use_stays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

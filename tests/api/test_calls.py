@@ -6,16 +6,20 @@ import io
 import json
 import subprocess
 import sys
+from dataclasses import fields
+from inspect import Parameter, signature
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 import topodiag
-from topodiag.api.calls import TRAINING
+from topodiag.api.calls import PLACEMENT, TRAINING
+from topodiag.app.place import ClusterOptions, LayoutOptions
 from topodiag.cli import cli
 from topodiag.cli.errors import Outcome
 from topodiag.cli.model.step_options import MODEL_OPTIONS, TRAINING_OPTIONS
+from topodiag.model.dimensions import NAMES
 from topodiag.model.errors import InputError
 from topodiag.model.layout import LayoutError
 
@@ -59,6 +63,34 @@ def test_a_diagnosis_of_a_node_loads_no_pandas_and_no_click() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == ""
+
+
+@pytest.mark.parametrize(
+    ("call", "names"),
+    [
+        ("diagnose", {*NAMES, "source", "job", "order", "training"}),
+        ("logs", {*NAMES, "source", "workers", "dask", "flight", "save", "order"}),
+        ("audit", {*NAMES, *PLACEMENT, "source", "training"}),
+        ("solve", {*NAMES, *PLACEMENT, "source", "training", "seed", "launcher"}),
+    ],
+)
+def test_a_notebook_completes_every_option_by_its_name(call: str, names: set[str]) -> None:
+    shown = signature(getattr(topodiag, call)).parameters
+    assert set(shown) == names
+    assert all(each.kind is not Parameter.VAR_KEYWORD for each in shown.values())
+
+
+def test_the_options_of_a_placement_are_those_of_the_use_case() -> None:
+    known = {each.name for kind in (ClusterOptions, LayoutOptions) for each in fields(kind)} | {"groups", "ranks"}
+    assert known == set(PLACEMENT) - {"job", "order"}
+
+
+def test_an_option_that_is_none_is_one_that_is_not_given() -> None:
+    assert (
+        topodiag.audit(**LAYOUT, hostfile=None, job=None, cp=None)
+        .table("map")
+        .equals(topodiag.audit(**LAYOUT).table("map"))
+    )
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:

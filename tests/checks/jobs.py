@@ -160,6 +160,47 @@ def _path(a: str, b: str, over_pci: PathType, nvlink_gbs: float) -> SystemPath:
                       over_pci)  # fmt: skip
 
 
+def merged(first: int = 16, ports: int = 2) -> Callable[[int, int, Process], Process]:
+    """Processes of NCCL 2.27 and later whose NICs of `job` have so many ports each, which NCCL merges: the virtual NIC
+    `first` and the following ones take their place in connections."""
+
+    def made(rank: int, host: int, process: Process) -> Process:
+        own = [
+            tuple(replace(each, index=number, name=f"mlx5_{number}", speed_mbps=(each.speed_mbps or 0) // ports)
+                  for number in range(each.index * ports, each.index * ports + ports))
+            for each in process.hcas
+        ]  # fmt: skip
+        nics = tuple(
+            replace(each, index=first + each.index, name="+".join(port.name for port in several))
+            for each, several in zip(process.hcas, own, strict=True)
+        )
+        return replace(process, hcas=tuple(port for several in own for port in several), vnics=nics)
+
+    return made
+
+
+def renumbered(first: int = 16) -> dict[str, Any]:
+    """Parts of `job` for `merged`: connections and prints with the numbers of the virtual NICs."""
+
+    def printed(host: int, system: NcclSystem) -> NcclSystem:
+        def name(device: str) -> str:
+            return f"NET/0-{int(device[6:], 16) + first:x}" if device.startswith("NET/") else device
+
+        devices = {
+            name(key): replace(each, id=name(key).partition("/")[2]) if each.kind == "NET" else each
+            for key, each in system.devices.items()
+        }
+        links = tuple(replace(each, a=name(each.a), b=name(each.b)) for each in system.links)
+        paths = {(name(a), name(b)): path for (a, b), path in system.paths.items()}
+        return replace(system, devices=devices, links=links, paths=paths)
+
+    rows = [
+        row | {"net_dev": int(str(row["net_dev"])) + first} if "net_dev" in row else row
+        for row in healthy_rows(2, 8, 8)
+    ]
+    return {"rows": rows, "systems": printed, "process": merged(first)}
+
+
 def graph(**changes: Any) -> Graph:
     made = Graph(4, 0, 16, 20.0, 20.0, "NVL", "PIX", True,
                  origin=origin("Pattern 4, crossNic 0, nChannels 16, bw 20.000000/20.000000", 60))  # fmt: skip

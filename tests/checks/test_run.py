@@ -131,7 +131,7 @@ def test_a_scan_loads_no_check_of_jobs_and_nothing_that_only_they_need() -> None
         " or name.startswith(('topodiag.checks.job', 'topodiag.checks.layout', 'topodiag.checks.bench'))]\n"
         "print('LOADED', sorted(loaded))\n"
     )
-    argv = [sys.executable, "-c", program, "scan", "--from", "fixture:dgx-h100-gpu3-12of18-nvlink"]
+    argv = [sys.executable, "-c", program, "scan", "fixture:dgx-h100-gpu3-12of18-nvlink"]
     done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=120)
     assert done.stdout.splitlines()[-1] == "LOADED []", done.stderr
     assert "NVL001" in done.stdout

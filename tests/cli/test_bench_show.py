@@ -153,7 +153,7 @@ def test_ascii_output_is_ascii(out: str) -> None:
         (("X", "-", "-"), "only once"),
         (("X", "--svg", "x.pdf"), "does not end in .svg"),
         (("X", "--machine", "/nonexistent/bundle"), "no such file"),
-        (("X", "--machine", "X"), "is not enough of a machine: no GPU in the evidence"),
+        (("X", "--machine", "X"), "hint: it takes a bundle"),
         (("X", "--system", "dgx-h1000"), "did you mean dgx-h100"),
         (("X", "--nccl", "9.9"), "9.9"),
     ],

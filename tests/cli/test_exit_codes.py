@@ -1,5 +1,6 @@
 """Every exit code that docs/exit-codes.md promises, asked of the real program."""
 
+import json
 import os
 import re
 import signal
@@ -8,6 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
+
+from tests import program
+from tests.evidence.live.test_ras import status
 
 DOCS = Path(__file__).parents[2] / "docs" / "exit-codes.md"
 PROGRAM = Path(__file__).parent / "fake_program.py"
@@ -178,3 +182,46 @@ def test_a_real_ctrl_c_is_130():
 def test_the_page_of_exit_codes_has_them_all():
     documented = set(re.findall(r"^\| (\d+) \|", DOCS.read_text(), re.M))
     assert documented == {"0", "1", "2", "3", "130"}
+
+
+def hung_answer(folder: Path) -> str:
+    """Two answers of RAS, ten seconds apart, in which rank 5 stays behind."""
+    for number in range(2):
+        (folder / f"answer{number}.json").write_text(json.dumps(status(8, 5, stamp=f"2026-11-22 08:19:{10 + number}0")))
+    return str(folder)
+
+
+FAULT, WHOLE = "fixture:dgx-h100-gpu3-12of18-nvlink", "fixture:dgx-h100-healthy"
+STATES = {
+    "diagnose, slow": (("diagnose", "fixture:nic-missing"), 1),
+    "diagnose, failed": (("diagnose", "fixture:two-ranks-on-one-gpu"), 1),
+    "diagnose, hung": (("diagnose", "fixture:data-loader-of-one-rank"), 1),
+    "diagnose, healthy": (("diagnose", "fixture:finished-with-loud-words"), 0),
+    "a path alone, slow": (("fixture:nic-missing",), 1),
+    "logs, slow by a warning": (("logs", "fixture:nic-missing"), 1),
+    "logs, failed": (("logs", "fixture:version-mismatch"), 1),
+    "logs, hung": (("logs", "fixture:data-loader-of-one-rank"), 1),
+    "logs, healthy": (("logs", "fixture:finished-with-loud-words"), 0),
+    "scan, a fault": (("scan", FAULT), 1),
+    "scan, healthy": (("scan", WHOLE), 0),
+    "bench, low": (("bench", "fixture:all-reduce-gdr-off", "--machine", WHOLE), 1),
+    "bench, normal": (("bench", "fixture:all-reduce-healthy", "--machine", WHOLE), 0),
+    "ras, hung": (("logs", "RAS"), 1),
+    "fleet compare, one to exclude": (("fleet", "compare", FAULT, WHOLE), 1),
+    "fleet compare, healthy": (("fleet", "compare", WHOLE), 0),
+}
+
+
+@pytest.mark.parametrize("case", STATES)
+def test_the_verdict_is_the_exit_code_in_every_command_and_its_last_line_says_so(tmp_path: Path, case: str) -> None:
+    args, code = STATES[case]
+    done = program.run(*(hung_answer(tmp_path) if word == "RAS" else word for word in args))
+    assert done.returncode == code, done.stderr
+    assert done.stdout.splitlines()[-1].endswith("exit 1") == (code == 1)
+
+
+@pytest.mark.parametrize("case", ["diagnose, slow", "logs, slow by a warning", "scan, a fault", "bench, low"])
+def test_fail_on_never_is_0_and_says_nothing_of_it(tmp_path: Path, case: str) -> None:
+    done = program.run(*STATES[case][0], "--fail-on", "never")
+    assert done.returncode == 0
+    assert "exit 1" not in done.stdout

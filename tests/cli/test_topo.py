@@ -9,6 +9,9 @@ import pytest
 from rich.cells import cell_len
 
 from tests import program
+from tests.nccl.small_trees import GEN4, GEN5
+from tests.nccl.topo.test_infer_instance import NDV5, cloud
+from topodiag.emit.nccl_xml import to_text
 
 FOLDER = Path(__file__).resolve().parents[2] / "fixtures" / "topo"
 HEALTHY = str(FOLDER / "dgx-h100-healthy" / "topo.xml")
@@ -290,3 +293,12 @@ def test_what_cannot_be_meant_is_told_in_one_line(args, words):
 def test_hostile_and_foreign_files_are_refused(tmp_path, text, words):
     (tmp_path / "topo.xml").write_text(text)
     refused(topo("check", str(tmp_path / "topo.xml")), words)
+
+
+def test_azures_file_without_gpus_is_predicted_and_one_of_nobody_asks_for_the_machine(tmp_path):
+    (tmp_path / "ndv5.xml").write_text(to_text(cloud(NDV5, GEN5)))
+    said = " ".join(topo("predict", str(tmp_path / "ndv5.xml"), "--nodes", "2").stdout.split())
+    assert "those of ND96isr_H100_v5: H100 80GB HBM3" in said
+    assert "not followed: symmetric kernels" in said
+    (tmp_path / "other.xml").write_text(to_text(cloud(NDV5, GEN4)))
+    refused(topo("predict", str(tmp_path / "other.xml")), "--system")

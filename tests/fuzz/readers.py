@@ -44,8 +44,8 @@ from topodiag.evidence.interface import Blob
 from topodiag.evidence.layout.affinity import read_affinity
 from topodiag.evidence.layout.device_pairs import read_pairs_file
 from topodiag.evidence.layout.group_file import read_groups
+from topodiag.evidence.layout.job_file import read_job
 from topodiag.evidence.layout.place_map import read_index_map, read_place_map
-from topodiag.evidence.layout.sizes_file import read_sizes
 from topodiag.evidence.live.diagnostics import read_diagnostics
 from topodiag.evidence.live.profiler_trace import read_trace
 from topodiag.evidence.live.step_times import holds_steps, read_steps
@@ -297,7 +297,7 @@ OF_KINDS: dict[Kind, Callable[[bytes], object]] = {
     Kind.ARCHIVE: _captured,
     Kind.PARQUET: _of_path(load),
     Kind.PODS: _of_blob(read_pods),
-    Kind.SIZES: _of_blob(read_sizes),
+    Kind.SIZES: _of_blob(read_job),
     Kind.RAS: _diagnosed,
     Kind.STACKS: _diagnosed,
     Kind.JSON: _diagnosed,

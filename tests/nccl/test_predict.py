@@ -284,3 +284,50 @@ def test_settings_of_what_is_not_followed_are_named() -> None:
         "NCCL_IB_RAIL_POLICY is not followed: rails that NCCL gives ConnectX-9",
     )
     assert predict_tree(hopper(), env={"NCCL_CTA_POLICY": "0", "NCCL_ALGO": "Ring"}).assumed == ()
+    assert predict_tree(hopper(), env={"NCCL_IB_SORT_MERGE_NICS": "1"}).assumed == ()
+    (said,) = predict_tree(hopper(), env={"NCCL_IB_SORT_MERGE_NICS": "0"}).assumed
+    assert said == "NCCL_IB_SORT_MERGE_NICS is not followed: merged ports out of order"
+
+
+@pytest.mark.parametrize(
+    ("device", "version", "more", "said"),
+    [
+        ("0x1025", "2.32.3", {}, True),
+        ("0x1025", "2.32.3", {"rail": 0, "plane": 1}, False),
+        ("0x1025", "2.31.2", {}, False),
+        ("0x1023", "2.32.3", {}, False),
+    ],
+)
+def test_rails_that_nccl_gives_connectx_9_are_named_where_it_does(
+    device: str, version: str, more: dict[str, int], said: bool
+) -> None:
+    net = element("nic", element("net", name="mlx5_0", speed=800000, port=1, guid="0x1", gdr=1, **more))
+    card = pci("12", net, class_="0x020700", vendor="0x15b3", device=device)
+    made = predict_tree(host(cpu(0, gpu("11"), card)), nodes=2, version=version)
+    assert any("ConnectX-9" in sentence for sentence in made.assumed) is said
+
+
+@pytest.mark.parametrize(("version", "said"), [("2.26", False), ("2.27", True), ("2.32.3", True)])
+def test_kernels_of_registered_windows_are_named_as_left_out(version: str, said: bool) -> None:
+    assert ("symmetric kernels" in predict_tree(pair(), version=version).left_out) is said
+
+
+@pytest.mark.parametrize(
+    ("version", "ports", "crosses"),
+    [("2.31.2", (1, 2), True), ("2.32.3", (1, 1), True), ("2.32.3", (1, 2), False)],
+)
+def test_ports_of_another_number_are_another_plane_from_2_32_on(
+    version: str, ports: tuple[int, int], crosses: bool
+) -> None:
+    switches = [
+        pci(
+            f"0{at}",
+            gpu(f"{at}1", nvlink("0000:f5:00.0", 18), sm=90, speed=GEN5, dev=at - 1),
+            nic(f"{at}2", 400000, speed=GEN5, port=port, guid=hex(at)),
+            speed=GEN5,
+        )
+        for at, port in enumerate(ports, 1)
+    ]
+    made = predict_tree(host(cpu(0, *switches)), nodes=2, version=version, env={"NCCL_CROSS_NIC": "1"})
+    first, *_, last = made.graphs[0].orders[0]
+    assert (first != last) is crosses

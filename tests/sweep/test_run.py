@@ -359,7 +359,7 @@ def test_the_next_plan_can_be_written_and_run_into_the_same_folder(cluster, monk
         (["plan", "--nodelist", "a,b", "--topology", "/nonexistent"], "no such file"),
         (["plan", "--nodelist", "a,b", "--launcher", "none"], "for one node"),
         (["plan", "--nodelist", "a,b", "--env", "X"], "write it like"),
-        (["plan", "--nodelist", "a,b", "--output", "/nonexistent/p.json"], "cannot be written"),
+        (["plan", "--nodelist", "a,b", "--output", "/etc/passwd/p.json"], "cannot be written"),
         (["run", "/nonexistent.json"], "no such file"),
         (["run", "/etc/passwd"], "is no plan"),
         (["read", "/nonexistent"], "cannot be read"),

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from topodiag.api.results import AuditedLayout, Diagnosis, PredictedTopology, SolvedLayout
 from topodiag.api.sources import Path, Source, paths_of
-from topodiag.app.trained import TRAINING
+from topodiag.app.trained import TRAINING, trained_of_log
 from topodiag.model.dimensions import NAMES
 
 if TYPE_CHECKING:
@@ -23,23 +23,43 @@ if TYPE_CHECKING:
 Call = TypeVar("Call", bound=Callable[..., Any])
 
 
-def _with_dimensions(call: Call) -> Call:
-    """Show the parallel dimensions as options with names, so that a notebook completes them: the table of dimensions is
-    the one list of them."""
-    shown = signature(call)
-    named = [Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation="int | None") for name in NAMES]
-    plain = [each for each in shown.parameters.values() if each.kind is not Parameter.VAR_KEYWORD]
-    call.__signature__ = shown.replace(parameters=[*plain, *named])  # type: ignore[attr-defined]
-    return call
+PLACEMENT = {
+    "system": "str", "nodes": "int", "gpu": "str", "nics": "tuple[int, float]", "leaf": "int", "racks": "int",
+    "oversubscription": "float", "topology": "str", "bundles": "Sequence[str]", "nodelist": "str",
+    "exclude": "Sequence[str]", "free": "str", "hostfile": "str", "rankfile": "str", "slurm_hostfile": "str",
+    "torchrun": "str", "map": "str", "logs": "Sequence[str]", "rule": "str", "groups": "str", "ranks": "int",
+    "job": "Path | Sequence[Path]", "order": "str",
+}  # fmt: skip
+"""Options of `topodiag place` by the names that `audit` and `solve` take, with what they take."""
 
 
-@_with_dimensions
+def _named(**more: str) -> Callable[[Call], Call]:
+    """Show the parallel dimensions, and these options, by their names in the signature, so that a notebook completes
+    them: one table each is the list of them."""
+
+    def shown(call: Call) -> Call:
+        plain = signature(call)
+        names = dict.fromkeys(NAMES, "int | None") | more
+        given = [each for each in plain.parameters.values() if each.kind is not Parameter.VAR_KEYWORD]
+        named = [Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=kind) for name, kind in names.items()]
+        call.__signature__ = plain.replace(parameters=[*given, *named])  # type: ignore[attr-defined]
+        return call
+
+    return shown
+
+
+@_named()
 def diagnose(
-    source: Source, *, order: str = "", training: Mapping[str, Any] | None = None, **sizes: int | None
+    source: Source,
+    *,
+    job: Path | Sequence[Path] = (),
+    order: str = "",
+    training: Mapping[str, Any] | None = None,
+    **sizes: int | None,
 ) -> Diagnosis:
     """Judge all evidence at some paths: nodes, jobs and measured runs. `sizes` declare the layout of the job, tp=8,
     pp=4, by which causes are priced as a share of a training step. `training` is what is trained, by the names of the
-    options: {"params": 70e9, "layers": 80}.
+    options: {"params": 70e9, "layers": 80}. `job` are files that declare both: see --job.
 
     >>> import topodiag
     >>> [finding.id for finding in topodiag.diagnose("fixture:dgx-h100-gpu3-12of18-nvlink").findings]
@@ -47,8 +67,9 @@ def diagnose(
     """
     from topodiag.app import diagnose as use  # noqa: PLC0415 - heavy from here on
 
+    sizes, order, trained = _declared(job, sizes, order, training)
     with paths_of(source) as paths:
-        return Diagnosis(use.diagnose(paths, layout=_layout(sizes, order), trained=_trained(training)))
+        return Diagnosis(use.diagnose(paths, layout=_layout(sizes, order), trained=trained))
 
 
 def scan(
@@ -69,7 +90,7 @@ def scan(
         return Diagnosis(use.scan(paths, options=options))
 
 
-@_with_dimensions
+@_named()
 def logs(
     source: Source,
     *,
@@ -141,21 +162,25 @@ def predict(
     return PredictedTopology(topology, predict_topology(topology, nodes=nodes, version=nccl, env=env, explain=True))
 
 
+@_named(**PLACEMENT)
 def audit(source: Source | None = None, *, training: Mapping[str, Any] | None = None, **options: Any) -> AuditedLayout:
     """What a layout costs, dimension by dimension, and what the same GPUs could give.
 
     `options` are those of `topodiag place audit` by name: system="dgx-h100", nodes=32, leaf=8, tp=8, pp=4,
     rule="cyclic", hostfile="hosts", topology="topology.conf". `source` are
     what the command takes as paths, or the bytes of one such file. `training` is what is trained, by the
-    names of the options: {"params": 70e9, "layers": 80}. Raises TypeError for an option that the command has not.
+    names of the options: {"params": 70e9, "layers": 80}, and `job` are files that declare the layout and it. Raises
+    TypeError for an option that the command has not.
     """
     from topodiag.app.place import audit_placement  # noqa: PLC0415 - heavy from here on
 
+    options, trained = _with_job(options, training)
     with paths_of(source) as paths:
         asked = _placement(paths, options)
-        return AuditedLayout(audit_placement(asked, _trained(training)), asked.inputs)
+        return AuditedLayout(audit_placement(asked, trained), asked.inputs)
 
 
+@_named(**PLACEMENT)
 def solve(
     source: Source | None = None,
     *,
@@ -168,9 +193,40 @@ def solve(
     place emit`: the map is one that it can take. See `audit` for the options."""
     from topodiag.app.place import solve_placement  # noqa: PLC0415 - heavy from here on
 
+    options, trained = _with_job(options, training)
     with paths_of(source) as paths:
         asked = _placement(paths, options)
-        return SolvedLayout(solve_placement(asked, _trained(training), seed=seed, launcher=launcher), asked.inputs)
+        return SolvedLayout(solve_placement(asked, trained, seed=seed, launcher=launcher), asked.inputs)
+
+
+def _with_job(
+    options: Mapping[str, Any], training: Mapping[str, Any] | None
+) -> tuple[dict[str, Any], Mapping[str, Any] | None]:
+    """The options that are given, with the layout that the files of `job` declare, and what is trained."""
+    options = {name: value for name, value in options.items() if value is not None}
+    rest = {name: value for name, value in options.items() if name not in {"job", "order", *NAMES}}
+    sizes = {name: options[name] for name in NAMES if name in options}
+    sizes, order, trained = _declared(options.get("job", ()), sizes, options.get("order", ""), training)
+    return {**rest, **sizes, "order": order}, trained or None
+
+
+def _declared(
+    job: Path | Sequence[Path], sizes: Mapping[str, int | None], order: str, training: Mapping[str, Any] | None
+) -> tuple[dict[str, int | None], str, Mapping[str, Any] | None]:
+    """Sizes, order and what is trained, with what the job's own files say where nothing else does."""
+    given, trained = {name: size for name, size in sizes.items() if size is not None}, _trained(training)
+    files = [fspath(each) for each in ([job] if isinstance(job, (str, PathLike)) else job)]
+    if not files:
+        return {**given}, order, trained
+    from topodiag.app.job_file import declared  # noqa: PLC0415 - only where files are given
+
+    said = declared(files)
+    if training is not None or said.is_sized:
+        trained = {**trained_of_log(said), **(training or {})}
+        trained["overlap"] = {**trained_of_log(said)["overlap"], **(training or {}).get("overlap", {})}
+    elif said.serves:
+        trained = {}
+    return {**said.sizes, **given}, order or (said.order if said.sizes else ""), trained
 
 
 def _layout(sizes: Mapping[str, int | None], order: str) -> Layout | None:

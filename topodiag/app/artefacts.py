@@ -6,12 +6,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from topodiag.app.emit_conf import conf_of
 from topodiag.app.emit_topo import by_evidence, make_topo_file
 from topodiag.app.topo import Topology
+from topodiag.lazy import dataclass
 from topodiag.model.errors import TopodiagError
 from topodiag.model.nccl_versions import DEFAULT_VERSION
 from topodiag.model.result import Result

@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
@@ -32,10 +32,13 @@ from topodiag.evidence.intake.pieces import Intake
 from topodiag.evidence.nccl_tests.read import WITHOUT_MPI
 from topodiag.expect.expect import Expected, expected
 from topodiag.expect.fit import fit_run
-from topodiag.expect.hypotheses import explain
-from topodiag.expect.verdict import is_severe, verdict_of
+from topodiag.expect.hypotheses import Evidence, explain
+from topodiag.expect.other_runs import Judged, on_same_nodes
+from topodiag.expect.setting_prices import setting_prices
+from topodiag.expect.verdict import LOW, is_severe, verdict_of
 from topodiag.hardware.amd import amd_system_by_name
-from topodiag.model.bench import Benchmark, BenchRun
+from topodiag.lazy import dataclass
+from topodiag.model.bench import Benchmark, BenchRun, Fit
 from topodiag.model.case import Case
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Confidence, Input, Outcome, Severity
@@ -49,6 +52,9 @@ from topodiag.words.units import in_gbs
 if TYPE_CHECKING:
     from topodiag.model.job import Job
 
+LEAST_RDMA = (1, 25.0)
+"""NICs of a node (count, Gb/s of each) that RDMA has at least: the slowest ports of ConnectX-4 Lx and of the clouds.
+A run over RDMA that stays below it is slow on any machine."""
 ALIKE = 0.005
 """Share by which expectations of nodes differ that are the same."""
 
@@ -88,13 +94,18 @@ def judged_runs(given: Given, options: BenchOptions | None = None, beside: Machi
     if beside is not None:
         given = replace(given, machine=given.machine + beside)
     gaps = given.gaps
-    made = [_judged(run, file, named, given.machine, chosen, gaps) for file in given.files for run in file.read.runs]
+    fitted = [_fitted(run, file, named, given.machine, chosen, gaps) for file in given.files for run in file.read.runs]
+    judged = [each.judged for each in fitted]
+    made = [_explained(each, on_same_nodes(each.judged.run, judged)) for each in fitted]
     logged = (outcome for file in given.files for outcome in file.outcomes if _is_sick(outcome))
     of_runs = run(Subject.BENCH, made)
     made = [replace(each, gate=gate_of(each, of_runs)) for each in made]
     outcomes = (*of_runs, *logged)
     return Result(
-        inputs=tuple(_input(file) for file in given.files),
+        inputs=(
+            *(_input(file) for file in given.files),
+            *(Input(name, "job script", records=len(settings)) for name, settings in given.scripts),
+        ),
         nodes=(),
         outcomes=outcomes,
         findings=arranged(fold(outcomes), Case(jobs=tuple(job for file in given.files for job in file.jobs))),
@@ -105,18 +116,33 @@ def judged_runs(given: Given, options: BenchOptions | None = None, beside: Machi
     )
 
 
-def _judged(  # noqa: PLR0917 - a run, and all that is known beside it
+@dataclass(frozen=True, slots=True)
+class _Fitted:
+    """A run with its fit, its expectation and the verdict, and what else is known of its machine."""
+
+    judged: Judged
+    fit: Fit
+    known: Evidence
+
+
+def _fitted(  # noqa: PLR0917 - a run, and all that is known beside it
     run: BenchRun, file: File, named: Machine, beside: Machine, chosen: BenchOptions, gaps: list[NotObserved]
-) -> Benchmark:
-    """A run with its fit, its expectation and the verdict. What the user says beats what the output says."""
+) -> _Fitted:
+    """What the user says beats what the output says."""
     if chosen.by_file:
         run = replace(run, placement=PurePath(file.path).stem)
     fit = fit_run(run)
     machine = _machine_of(run, file, named, beside, chosen)
     made = expected_of(run, machine, chosen, gaps)
     found = verdict_of(run, made.expectation, made.why)
-    known = known_of(run, machine, file.jobs, file.outcomes)
-    explained = explain(run, made, found, fit=fit, known=known)
+    return _Fitted(Judged(run, made, found), fit, known_of(run, machine, file.jobs, file.outcomes))
+
+
+def _explained(fitted: _Fitted, others: Sequence[Judged]) -> Benchmark:
+    """The run with what would explain its verdict."""
+    run, made, found = fitted.judged.run, fitted.judged.made, fitted.judged.verdict
+    fit, known = fitted.fit, fitted.known
+    explained = explain(run, made, found, fit=fit, known=known, others=others)
     # A build without MPI looks like runs of one rank, and is told as what it is.
     why = next((note for note in run.notes if WITHOUT_MPI in note), "")
     return Benchmark(
@@ -129,6 +155,7 @@ def _judged(  # noqa: PLR0917 - a run, and all that is known beside it
         severe=is_severe(found, shown=bool(explained.causes) and explained.causes[0].shown),
         found=known.findings if run.errors else (),
         ruled_out=explained.ruled_out,
+        settings=setting_prices(run, made, explained.causes) if found.word == LOW else (),
     )
 
 
@@ -202,6 +229,8 @@ def _reckoned(run: BenchRun, node: Node | None, jobs: Sequence[Job], chosen: Ben
     made = reckon(chosen.nics)
     if chosen.nics is not None:
         return made
+    if made.expectation is None and logged is None and network == "rdma":
+        return reckon(LEAST_RDMA)
     guessed = made.expectation is None or made.expectation.confidence is Confidence.LOW
     if logged is None or not guessed:
         return made

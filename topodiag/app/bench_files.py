@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import io
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, BinaryIO, NoReturn
+from collections.abc import Mapping, Sequence
+from dataclasses import field, replace
+from typing import TYPE_CHECKING, BinaryIO, NoReturn, TypeAlias
 
 from topodiag.app.machine import Machine, is_machine, machine_of, only
 from topodiag.checks.registry import Subject
@@ -16,14 +16,18 @@ from topodiag.evidence.intake.pieces import STDIN, Aside, Intake, Piece, left_as
 from topodiag.evidence.intake.spool import spooled
 from topodiag.evidence.nccl_log.input.streams import Reading, text_of
 from topodiag.evidence.nccl_tests import Read, read_file
+from topodiag.lazy import dataclass
 from topodiag.model.bench import BenchRun
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Outcome
-from topodiag.model.provenance import NotObserved
+from topodiag.model.provenance import NotObserved, Origin
 from topodiag.words.units import spell_bytes
 
 if TYPE_CHECKING:
     from topodiag.model.job import Job
+
+Settings: TypeAlias = Mapping[str, tuple[str, Origin]]
+"""Value by name, and the line that gives it."""
 
 MAX_BYTES = 512 << 20
 """Text of one file that is read, unpacked: a table has kilobytes, and NCCL's log of a large job beside it far less."""
@@ -33,6 +37,8 @@ LOG_RECORDS = 3
 """Records from which a file without a table is taken for a log of the run beside it."""
 HINT = "it takes what *_perf of nccl-tests printed, or its -J FILE"
 
+SCRIPTS = (Kind.TEXT, Kind.PROGRAM)
+"""Kinds of which a job script is one, or the description of a pod: what they set holds for the runs beside them."""
 _TABLES = (Kind.NCCL_TESTS, Kind.NCCL_LOG, Kind.JOB_OUTPUT, Kind.NODE_TEXT, Kind.TEXT, Kind.JSON)
 """Kinds of text in which a table may stand further down than the bytes by which a file is recognised."""
 
@@ -56,10 +62,17 @@ class Given:
     files: list[File] = field(default_factory=list)
     gaps: list[NotObserved] = field(default_factory=list)
     machine: Machine = field(default_factory=Machine)
+    scripts: list[tuple[str, Settings]] = field(default_factory=list)
+    """Files whose commands set something, with what they set."""
 
     @property
     def runs(self) -> tuple[BenchRun, ...]:
         return tuple(run for file in self.files for run in file.read.runs)
+
+    @property
+    def paths(self) -> set[str]:
+        """The files that were read."""
+        return {file.path for file in self.files} | {name for name, _ in self.scripts}
 
     @property
     def jobs(self) -> tuple[Job, ...]:
@@ -79,7 +92,7 @@ def _read_plain(intake: Intake) -> Given:
     rest: list[tuple[Piece, NotObserved]] = []
     logs: list[Piece] = []
     for piece in intake.pieces:
-        if not piece.is_any(_TABLES):
+        if not piece.is_any((*_TABLES, *SCRIPTS)):
             continue
         try:
             text, notes = _text(piece, intake)
@@ -92,13 +105,36 @@ def _read_plain(intake: Intake) -> Given:
             jobs, outcomes = _log(intake, piece, text) if speaks else ((), ())
             digest = hashlib.sha256(text).hexdigest()
             given.files.append(File(piece.name, read, digest, notes, jobs, outcomes))
-        else:
+        elif read.settings and piece.is_any(SCRIPTS):
+            given.scripts.append((piece.name, read.settings))
+        elif piece.is_any(_TABLES):
             if read.records >= LOG_RECORDS and piece.path != STDIN:
                 logs.append(piece)
             rest.append((piece, NotObserved(piece.name, _no_run(piece, text, read))))
     if not given.files:
         _refuse(intake, given.gaps, [gap for _, gap in sorted(rest, key=lambda each: not each[0].command)])
-    return _with_machine(given, intake, rest, logs)
+    return _with_machine(_with_scripts(given), intake, rest, logs)
+
+
+def _with_scripts(given: Given) -> Given:
+    """The runs with what job scripts beside them set and their own output does not say. Scripts that disagree about a
+    variable say nothing of it."""
+    values: dict[str, set[str]] = {}
+    for _, settings in given.scripts:
+        for name, (value, _) in settings.items():
+            values.setdefault(name, set()).add(value)
+    agreed = {name: each for _, settings in given.scripts for name, each in settings.items() if len(values[name]) == 1}
+    if not agreed:
+        return given
+    env = {name: value for name, (value, _) in agreed.items()}
+    commands = {name: line for name, (_, line) in agreed.items()}
+
+    def beside(run: BenchRun) -> BenchRun:
+        own = {name: line for name, line in commands.items() if name not in run.env}
+        return replace(run, env={**env, **run.env}, commands={**own, **run.commands})
+
+    files = [replace(file, read=replace(file.read, runs=tuple(map(beside, file.read.runs)))) for file in given.files]
+    return replace(given, files=files)
 
 
 def _refuse(intake: Intake, gaps: Sequence[NotObserved], rest: Sequence[NotObserved]) -> NoReturn:
@@ -115,7 +151,7 @@ def _with_machine(
 ) -> Given:
     """The nodes and logs that lie beside the runs; what is neither is left aside with the command that reads it."""
     tried = {piece.name for piece, _ in rest}
-    read = {file.path for file in given.files}
+    read = given.paths
     pieces = [each for each in intake.pieces if is_machine(each) and each.name not in read and each.path != STDIN]
     machine, aside = machine_of(intake, pieces, logs)
     used = {piece.name for piece in pieces} | ({piece.name for piece in logs} if machine.jobs else set())

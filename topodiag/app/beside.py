@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from topodiag.evidence.intake.kinds import Kind
 from topodiag.evidence.intake.pieces import Intake, Piece
 from topodiag.evidence.intake.reading import read_piece
+from topodiag.evidence.interface import Blob
+from topodiag.lazy import dataclass
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Input
 from topodiag.model.provenance import NotObserved
@@ -36,9 +37,9 @@ class Beside(Generic[_T]):
 
 
 def read_beside(
-    intake: Intake, kind: Kind, read: Callable[[str, str], Sequence[_T]], *, most: int, part: str
+    intake: Intake, kind: Kind, read: Callable[[Blob], Sequence[_T]], *, most: int, part: str
 ) -> Beside[_T]:
-    """What `read` finds in the text of each piece of a kind, which it is given with the piece's name. One bad file, and
+    """What `read` finds in each piece of a kind. One bad file, and
     one of more than `most` bytes, costs itself; `part` says in words what is not observed then."""
     found: list[tuple[str, tuple[_T, ...]]] = []
     inputs: list[Input] = []
@@ -52,9 +53,9 @@ def read_beside(
         except InputError as error:
             gaps.append(NotObserved(part, str(error)))
             continue
-        made = tuple(read(blob.text, piece.name))
+        made = tuple(read(blob))
         found.append((piece.name, made))
         if alone:
             digest = hashlib.sha256(blob.data).hexdigest()
-            inputs.append(Input(piece.name, kind.value, digest, blob.text.count("\n"), len(made)))
+            inputs.append(Input(piece.name, kind.value, digest, blob.data.count(b"\n"), len(made)))
     return Beside(tuple(found), tuple(inputs), tuple(gaps))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from topodiag.app.machine import only
@@ -20,6 +20,8 @@ from topodiag.evidence.intake.kinds import NODE_KINDS, Kind
 from topodiag.evidence.intake.pieces import STDIN, Intake, Piece, refusal
 from topodiag.evidence.intake.reading import read_piece
 from topodiag.evidence.intake.spool import spooled
+from topodiag.evidence.intake.watched import watch
+from topodiag.lazy import dataclass
 from topodiag.model.case import Case
 from topodiag.model.errors import InputError, TopodiagError
 from topodiag.model.finding import Input
@@ -71,6 +73,7 @@ def open_case(paths: Sequence[str], live: Callable[[Case], Case] = _as_it_is, *,
     if not paths:
         return Opened(_related(live(Case())))
     intake = gather(paths, stdin=stream_for(paths))
+    watch().planned(intake.of(*JUDGED, *JOINED))
     if not intake.of(*JUDGED):
         raise refusal(intake, JUDGED, "evidence that can be judged")
     tables = [piece for piece in intake.of(Kind.NCCL_TESTS) if piece.path != STDIN]
@@ -90,9 +93,10 @@ def open_case(paths: Sequence[str], live: Callable[[Case], Case] = _as_it_is, *,
     case = _with_joined(case, intake)
     if runs is not None:
         case = replace(case, runs=runs.runs, jobs=(*case.jobs, *runs.jobs))
-    taken = {item.path for item in case.inputs} | ({file.path for file in runs.files} if runs is not None else set())
+    taken = {item.path for item in case.inputs} | (runs.paths if runs is not None else set())
     aside = [each for each in intake.beside(*JUDGED, *JOINED) if each.path not in taken]
     case = _with(case, Case(not_observed=tuple(left_out(aside))))
+    watch().judged()
     return Opened(_related(live(_with_one_node_each(case))), runs)
 
 
@@ -140,10 +144,11 @@ def _runs(intake: Intake, tables: Sequence[Piece], case: Case, *, needed: bool) 
     """The runs of the tables. Tables that cannot be read cost themselves, unless they are `needed`: then InputError."""
     if not tables:
         return None, case
-    from topodiag.app.bench_files import read_runs  # noqa: PLC0415 - numpy, which only runs need
+    from topodiag.app.bench_files import SCRIPTS, read_runs  # noqa: PLC0415 - numpy, which only runs need
 
     try:
-        return read_runs(only(intake, tables)), case
+        scripts = [each for each in intake.of(*SCRIPTS) if each.path != STDIN and each not in tables]
+        return read_runs(only(intake, [*tables, *scripts])), case
     except InputError as error:
         if needed:
             raise
@@ -156,10 +161,10 @@ def _declared(intake: Intake, case: Case) -> tuple[Layout | None, Case]:
     if len(pieces) != 1:
         why = "several files declare sizes, and none says of which job: none is used"
         return None, _with(case, Case(not_observed=(NotObserved(PART, why),))) if pieces else case
-    from topodiag.evidence.layout.sizes_file import read_sizes  # noqa: PLC0415 - only where there is one
+    from topodiag.evidence.layout.job_file import layout_of, read_job  # noqa: PLC0415 - only where there is one
 
     try:
-        return read_sizes(read_piece(intake, pieces[0])), case
+        return layout_of(read_job(read_piece(intake, pieces[0]))), case
     except InputError as error:
         return None, _without(case, error)
 
@@ -169,6 +174,7 @@ def _jobs(intake: Intake, logged: Sequence[Piece], layout: Layout | None, *, mus
     `must_fit`: then LayoutError is raised."""
     from topodiag.app import logs  # noqa: PLC0415 - numpy and pyarrow, which only logs need
 
+    watch().opened(*(piece.name for piece in logged))
     own = replace(intake, pieces=tuple(logged), aside=(), paths=tuple(p for p in intake.paths if p != STDIN))
     if any(piece.path == STDIN for piece in logged):
         own = replace(own, paths=intake.paths)

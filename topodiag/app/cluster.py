@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import BinaryIO
 
 import numpy as np
@@ -23,6 +23,7 @@ from topodiag.evidence.cluster.free_gpus import keep_free, read_free, take_out
 from topodiag.evidence.cluster.node_sets import MAX_NODES, NodeSetError, expand
 from topodiag.evidence.intake.fixtures import resolve
 from topodiag.evidence.intake.one_file import open_blob
+from topodiag.lazy import dataclass
 from topodiag.model.cluster import Bools, Cluster
 from topodiag.model.errors import InputError, TopodiagError
 from topodiag.placement.levels import cluster_of, equal_groups, rails_of

@@ -23,13 +23,13 @@ from topodiag.model.case import Case
 from topodiag.model.finding import Finding, Outcome
 from topodiag.model.identity import Identity
 from topodiag.model.result import Result
-from topodiag.placement.job_step import PlacedJobs
 from topodiag.verdict.judge import judge
 from topodiag.verdict.order import arranged
 
 if TYPE_CHECKING:
     from topodiag.app.ras import Asking
     from topodiag.model.layout import Layout
+    from topodiag.placement.job_step import PlacedJobs
 
 
 @few_collections()
@@ -44,8 +44,8 @@ def diagnose(
     """Judge all evidence at these paths: nodes, jobs, and measured runs. What no check judges is left aside with the
     command that reads it. NCCL's RAS is asked at `places` (HOST, HOST:PORT) of a running job. `layout` are the parallel
     dimensions of the job, None for what its evidence says; `trained` the options of `topodiag model step` by name, None
-    where nobody says what is trained. Raises InputError where nothing can be judged, and where nobody answers, and
-    LayoutError where `layout` does not make the job's ranks."""
+    where nobody says what is trained, empty where nothing is. Raises InputError where nothing can be judged, and where
+    nobody answers, and LayoutError where `layout` does not make the job's ranks."""
     if places:
         from topodiag.app.logs import asked  # noqa: PLC0415 - numpy and pyarrow, which only jobs need
 
@@ -89,16 +89,15 @@ def _runs(opened: Opened, nodes: Sequence[Result]) -> list[Result]:
 def _joined(case: Case, results: Sequence[Result], trained: Mapping[str, Any] | None) -> Result:
     """The parts of the diagnosis as one result, with what no part read."""
     placed = _placed(case, trained)
-    made = (*(outcome for each in results for outcome in each.outcomes), *placed.outcomes)
+    seats, gaps, steps = (placed.outcomes, placed.not_observed, placed.steps) if placed is not None else ((), (), ())
+    made = (*(outcome for each in results for outcome in each.outcomes), *seats)
     outcomes = tuple(_named(outcome, case.identity) for outcome in made)
     result = Result(
         inputs=tuple(dict.fromkeys((*case.inputs, *(item for each in results for item in each.inputs)))),
         nodes=case.nodes,
         outcomes=outcomes,
         findings=arranged(fold(outcomes), case),
-        not_observed=tuple(
-            dict.fromkeys(chain(*(each.not_observed for each in results), case.not_observed, placed.not_observed))
-        ),
+        not_observed=tuple(dict.fromkeys(chain(*(each.not_observed for each in results), case.not_observed, gaps))),
         unread=tuple(dict.fromkeys(chain(*(each.unread for each in results), case.unread))),
         jobs=case.jobs,
         progress=case.progress,
@@ -107,13 +106,13 @@ def _joined(case: Case, results: Sequence[Result], trained: Mapping[str, Any] | 
         identity=case.identity,
         timeline=case.timeline,
     )
-    return replace(result, verdict=judge(result, case, placed.steps))
+    return replace(result, verdict=judge(result, case, steps))
 
 
-def _placed(case: Case, trained: Mapping[str, Any] | None) -> PlacedJobs:
-    """The jobs on their seats, where there are any."""
+def _placed(case: Case, trained: Mapping[str, Any] | None) -> PlacedJobs | None:
+    """The jobs on their seats, None where there are none."""
     if not case.layouts and not any(job.world_size > 1 for job in case.jobs):
-        return PlacedJobs()
+        return None
     from topodiag.app.place_jobs import place_jobs  # noqa: PLC0415 - the model of a step, which only jobs need
 
     return place_jobs(case, trained)

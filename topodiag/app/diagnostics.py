@@ -20,7 +20,9 @@ PART = "part of NCCL's diagnostics"
 
 def diagnostics(intake: Intake) -> Beside[Diagnosis]:
     """All lines among the evidence."""
-    return read_beside(intake, Kind.DIAGNOSTICS, read_diagnostics, most=MAX_BYTES, part=PART)
+    return read_beside(
+        intake, Kind.DIAGNOSTICS, lambda blob: read_diagnostics(blob.text, blob.name), most=MAX_BYTES, part=PART
+    )
 
 
 def with_diagnostics(jobs: Sequence[Job], told: Sequence[Diagnosis]) -> tuple[Job, ...]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from topodiag.app.scan import live, scan
 from topodiag.checks.node.conf_advice import ConfAdvice, advise
 from topodiag.checks.node.conf_file import misread
 from topodiag.emit.nccl_conf import UnwritableError, to_text
+from topodiag.lazy import dataclass
 from topodiag.model.errors import InputError
 from topodiag.model.result import Result
 

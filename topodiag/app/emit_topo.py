@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from topodiag.evidence.layout.affinity import read_affinity
 from topodiag.evidence.layout.device_pairs import parse_pairs, read_pairs_file
 from topodiag.evidence.nccl_xml import read_file
 from topodiag.hardware import catalog
+from topodiag.lazy import dataclass
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Finding
 from topodiag.model.gpudirect import rdma_possible

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from topodiag.evidence.intake.kinds import Kind
 from topodiag.evidence.intake.pieces import Intake
@@ -11,6 +11,7 @@ from topodiag.evidence.intake.reading import blocks_of
 from topodiag.evidence.intake.spool import spooled
 from topodiag.evidence.live.inspector import InspectorReader
 from topodiag.evidence.nccl_log.input.streams import Reading
+from topodiag.lazy import dataclass
 from topodiag.model.connections import no_connections
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Input

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from topodiag.app.cluster import PlaceError, stdin_of
@@ -14,6 +13,7 @@ from topodiag.evidence.layout.rank_files import (
     read_slurm_hostfile,
     read_torchrun,
 )
+from topodiag.lazy import dataclass
 from topodiag.model.errors import InputError
 from topodiag.model.rank_hosts import RankHosts
 

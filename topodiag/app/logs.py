@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from topodiag.app.beside import is_alone
@@ -31,6 +31,7 @@ from topodiag.evidence.nccl_log.rebuild.rebuild import rebuild
 from topodiag.evidence.nccl_log.rebuild.roles import descriptions
 from topodiag.evidence.nccl_log.tables.saved import save
 from topodiag.fleet.ingest import Ingested, ingest
+from topodiag.lazy import dataclass
 from topodiag.model.case import Case
 from topodiag.model.connections import no_connections
 from topodiag.model.debug_settings import HANG, SUBSYSTEMS, next_time
@@ -39,6 +40,7 @@ from topodiag.model.job import Job
 from topodiag.model.nccl_versions import assumption, is_newer
 from topodiag.model.provenance import PART, NotObserved
 from topodiag.model.result import Result
+from topodiag.verdict.judge import state_of_jobs
 from topodiag.verdict.order import arranged
 from topodiag.writing import check_apart, check_writable, replacing
 from topodiag_probes.secrets import without_secrets
@@ -71,7 +73,7 @@ def logs(paths: Sequence[str], *, options: LogOptions | None = None, on_progress
     if options is not None and options.save is not None:
         check_writable(options.save)
         check_apart(options.save, (*paths, *options.flight))
-    return judged(job_case(gather(paths, stdin=stream_for(paths), quick=True), options, on_progress))
+    return _with_state(job_case(gather(paths, stdin=stream_for(paths), quick=True), options, on_progress))
 
 
 def ras(
@@ -84,7 +86,7 @@ def ras(
     """Ask NCCL's RAS of a running job at these places (HOST, HOST:PORT), set the answers beside the logs at `paths`,
     and judge what they say. Raises InputError where nobody answers."""
     case = job_case(gather(paths, stdin=stream_for(paths), quick=True)) if paths else Case()
-    return judged(asked(case, places, asking, tell))
+    return _with_state(asked(case, places, asking, tell))
 
 
 def asked(
@@ -175,6 +177,12 @@ def _logs_of(intake: Intake, taken: Collection[str]) -> Iterator[Piece]:
     for piece in intake.pieces:
         if piece.name not in taken and not any(is_alone(piece, kind) for kind in _BESIDE):
             yield piece
+
+
+def _with_state(case: Case) -> Result:
+    """The jobs of a case, judged, and how the worst of them is."""
+    result = judged(case)
+    return replace(result, state=state_of_jobs(result, case))
 
 
 def judged(case: Case) -> Result:

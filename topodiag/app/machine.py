@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -15,18 +15,17 @@ from topodiag.evidence.intake.gather import gather
 from topodiag.evidence.intake.kinds import NODE_KINDS, Kind
 from topodiag.evidence.intake.pieces import STDIN, Aside, Intake, Piece
 from topodiag.evidence.intake.reader import read_node
-from topodiag.expect.shared import Same
 from topodiag.hardware.catalog import gpu_by_name
+from topodiag.lazy import dataclass
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Outcome
 from topodiag.model.identity import Identity
 from topodiag.model.nccl_tree import Element
 from topodiag.model.node import Node
-from topodiag.nccl.topo.compare import compare
-from topodiag.nccl.topo.detect import LackingError, tree_of
 from topodiag.words.hosts import short_name
 
 if TYPE_CHECKING:
+    from topodiag.expect.shared import Same
     from topodiag.model.bench import BenchRun
     from topodiag.model.job import Job
 
@@ -159,6 +158,8 @@ def is_machine(piece: Piece) -> bool:
 
 def lacking(node: Node) -> str:
     """What keeps NCCL's topology of a node from being told; "" where nothing does."""
+    from topodiag.nccl.topo.detect import LackingError, tree_of  # noqa: PLC0415 - where a machine is asked for
+
     try:
         tree_of(node, _settings(node))
     except LackingError as error:
@@ -181,12 +182,17 @@ def contradicts(node: Node, run: BenchRun) -> bool:
 def sorts_of(nodes: Sequence[Node]) -> list[list[Node]]:
     """The nodes by what matters to communication: each list holds those that NCCL sees alike, the largest list first.
     Bus ids, host names and numbers of PCI domains do not count."""
+    from topodiag.expect.shared import Same  # noqa: PLC0415 - as above
+
     return [list(alike) for alike in _sorts(tuple(Same(node) for node in nodes))]
 
 
 @lru_cache(maxsize=_KEPT)
 def _sorts(nodes: tuple[Same[Node], ...]) -> tuple[tuple[Node, ...], ...]:
     """Kept, as a hundred runs of one placement ask for the same."""
+    from topodiag.nccl.topo.compare import compare  # noqa: PLC0415 - as above
+    from topodiag.nccl.topo.detect import tree_of  # noqa: PLC0415
+
     made: list[tuple[Element, list[Node]]] = []
     for node in (each.it for each in nodes):
         tree = tree_of(node, _settings(node)).tree

@@ -9,7 +9,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +36,7 @@ from topodiag.cost.tiers import (
 )
 from topodiag.cost.tiers import known as known_systems
 from topodiag.hardware import catalog
+from topodiag.lazy import dataclass
 from topodiag.words.units import in_gbs
 
 if TYPE_CHECKING:

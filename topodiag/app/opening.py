@@ -1,4 +1,4 @@
-"""Standard input, for the use cases whose paths hold `-`."""
+"""Standard input, for the use cases whose paths hold `-`, and who looks on while evidence is read."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from contextvars import ContextVar
 from typing import BinaryIO
 
 from topodiag.evidence.intake.pieces import STDIN
+from topodiag.evidence.intake.watched import Watch, watched
 from topodiag.model.errors import InputError
 
 _CONTENT: ContextVar[BinaryIO | None] = ContextVar("content of standard input", default=None)
@@ -37,3 +38,6 @@ def stdin() -> BinaryIO:
 def stream_for(paths: Sequence[str]) -> BinaryIO | None:
     """Standard input where one of the paths is `-`."""
     return stdin() if STDIN in paths else None
+
+
+__all__ = ["Watch", "standard_input", "stdin", "stream_for", "watched"]

@@ -6,7 +6,6 @@ are left out: they may quote evidence.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from functools import lru_cache
 from importlib.machinery import SourceFileLoader
@@ -14,11 +13,12 @@ from pathlib import Path
 from types import CodeType
 
 import topodiag_probes
+from topodiag.lazy import regex
 from topodiag_probes.harmless import RUN, is_harmless
 
-_RUN = re.compile(RUN)
-_DIGITS = re.compile(r"[0-9]+")
-_RANGE = re.compile(r"([A-Za-z0-9_]{1,40}[0-9]{1,4})-[0-9]{1,4}")
+_RUN = regex(RUN)
+_DIGITS = regex(r"[0-9]+")
+_RANGE = regex(r"([A-Za-z0-9_]{1,40}[0-9]{1,4})-[0-9]{1,4}")
 _DATA = ("hardware/*.toml", "words/*.toml")
 
 

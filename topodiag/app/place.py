@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from topodiag.app.cluster import ClusterOptions, PlaceError, open_cluster, stdin_of
@@ -16,6 +16,7 @@ from topodiag.app.place_paths import sort_paths
 from topodiag.checks.registry import Subject
 from topodiag.checks.run import fold, run
 from topodiag.evidence.intake.one_file import open_blob
+from topodiag.lazy import dataclass
 from topodiag.model.case import Case
 from topodiag.model.cluster import Assignment, Cluster, Demand
 from topodiag.model.finding import Finding, Input, Outcome
@@ -155,10 +156,10 @@ def _groups(path: str) -> tuple[Demand, ...]:
     return read_groups(open_blob(path, stdin_of(path)))
 
 
-def _sizes(path: str) -> Layout:
-    from topodiag.evidence.layout.sizes_file import read_sizes  # noqa: PLC0415 - YAML, for this file only
+def _sizes(path: str) -> Layout | None:
+    from topodiag.evidence.layout.job_file import layout_of, read_job  # noqa: PLC0415 - YAML, for this file only
 
-    return read_sizes(open_blob(path, stdin_of(path)))
+    return layout_of(read_job(open_blob(path, stdin_of(path))))
 
 
 def _asked_ranks(options: PlaceOptions, groups: tuple[Demand, ...]) -> int:

@@ -46,11 +46,13 @@ class TrainingError(TopodiagError):
 
 def place_jobs(case: Case, trained: Mapping[str, Any] | None = None) -> PlacedJobs:
     """What the seats of the case's ranks say. `trained` are the options of `topodiag model step` by name, None where
-    nobody says what is trained. Raises TrainingError where these do not fit the layout."""
+    nobody says what is trained, empty where nothing is: an engine that serves has no training step. Raises
+    TrainingError where these do not fit the layout."""
+    serves, trained = trained is not None and not trained, trained or None
     steps: list[JobStep] = []
     outcomes: list[Outcome] = []
     missing: list[NotObserved] = []
-    for job in _jobs(case):
+    for job in () if serves else _jobs(case):
         try:
             steps += _step(job, case, trained)
         except TrainingError:
@@ -63,7 +65,8 @@ def place_jobs(case: Case, trained: Mapping[str, Any] | None = None) -> PlacedJo
         of_file = read.declared is not None or talked is None
         met = met or of_file
         try:
-            outcomes += _audited(read, talked, case, trained)
+            judged = _audited(read, talked, case, trained)
+            outcomes += map(_without_step, judged) if serves else judged
         except TopodiagError as error:
             if of_file or case.clusters:  # else nobody asked about the layout
                 missing.append(NotObserved(NOT_PLACED, str(error)))
@@ -177,6 +180,14 @@ def _audited(read: LayoutRead, job: Job | None, case: Case, trained: Mapping[str
         return ()
     _, outcomes = audited(opened.cluster, talk, opened.assignment, opened.read)
     return outcomes if job is None else tuple(_of(outcome, job) for outcome in outcomes)
+
+
+def _without_step(outcome: Outcome) -> Outcome:
+    """The outcome of a job that has no training step, whose share a finding could cost."""
+    priced = (replace(each.cost, step_share=None, communication_share=None) for each in outcome.findings)
+    return replace(
+        outcome, findings=tuple(replace(each, cost=cost) for each, cost in zip(outcome.findings, priced, strict=True))
+    )
 
 
 def _is_known(talk: Talk) -> bool:

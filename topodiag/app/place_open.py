@@ -10,13 +10,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from topodiag.app.cluster import ClusterOptions, Seen, open_cluster
 from topodiag.app.layout import LayoutOptions, LayoutRead, read_layout
+from topodiag.lazy import dataclass
 from topodiag.model.cluster import Assignment, Cluster
 from topodiag.model.job_domains import domains
 from topodiag.model.job_wires import interface_gbps, wires_of

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import BinaryIO
 
 from topodiag.app.cluster import ClusterOptions, PlaceError
@@ -14,6 +14,7 @@ from topodiag.evidence.intake.kinds import Kind
 from topodiag.evidence.intake.one_file import open_blob
 from topodiag.evidence.intake.pieces import STDIN, Intake, Piece, left_aside
 from topodiag.evidence.layout.rank_files import read_map
+from topodiag.lazy import dataclass
 from topodiag.model.errors import InputError
 
 HINT = (

@@ -7,13 +7,14 @@ import os
 import re
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from topodiag.app.beside import read_beside
 from topodiag.evidence.intake.kinds import Kind
 from topodiag.evidence.intake.pieces import Intake
 from topodiag.evidence.live.ras import MAX_BYTES, in_order, read_ras
 from topodiag.evidence.live.ras_client import ANSWER_S, ask, place_of
+from topodiag.lazy import dataclass, regex
 from topodiag.model.connections import no_connections
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Input
@@ -30,7 +31,7 @@ PART = "part of what NCCL's RAS answered"
 
 def ras_answers(intake: Intake) -> tuple[tuple[RasAnswer, ...], tuple[Input, ...], tuple[NotObserved, ...]]:
     """All answers in order, the files they came from, and what could not be read."""
-    beside = read_beside(intake, Kind.RAS, read_ras, most=MAX_BYTES, part=PART)
+    beside = read_beside(intake, Kind.RAS, lambda blob: read_ras(blob.text, blob.name), most=MAX_BYTES, part=PART)
     gaps = list(beside.gaps)
     for name, found in beside.found:
         if cut := sum(not answer.whole for answer in found):
@@ -132,7 +133,7 @@ class Asking:
     save: str | None = None
 
 
-_REFUSAL = re.compile(rb"^(?:BUSY: |ERROR: (?!Unknown command SET FORMAT))[ -~]{1,200}", re.M)
+_REFUSAL = regex(rb"^(?:BUSY: |ERROR: (?!Unknown command SET FORMAT))[ -~]{1,200}", re.M)
 """src/ras/client_support.cc. A server before 2.28.7 refuses the format alone, and goes on with text."""
 TALK_S = 2 * ANSWER_S
 """Seconds for all answers together, beyond the pauses between them: a server that sends a byte a second ends."""

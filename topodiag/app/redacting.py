@@ -9,15 +9,18 @@ from __future__ import annotations
 
 import os
 import re
+from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass, replace
 from enum import Enum
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from topodiag.app.own_words import is_own
-from topodiag_probes.redact import Redactor, read_key
+from topodiag.lazy import dataclass, regex
 from topodiag_probes.secrets import without_secrets
+
+if TYPE_CHECKING:
+    from topodiag_probes.redact import Redactor
 
 T = TypeVar("T")
 
@@ -26,63 +29,21 @@ _QUOTED = frozenset({"text", "command", "source", "path", "file", "files"})
 _OURS = frozenset({"Price", "Cost", "Conflict", "Level"})
 _QUOTED_OF = frozenset({("Declared", "name"), ("Topology", "name")})
 _KEPT = frozenset({"sha256", "check"})
+_PLAIN = frozenset({int, float, bool, bytes, type(None)})
+"""Types in which no text stands."""
 _HOSTS = frozenset({"host", "hosts", "node", "nodes", "aliases", "racks"})
 """Fields that hold names of machines, in whatever class."""
 _HOSTS_OF = frozenset({("Host", "name"), ("Cluster", "names"), ("Level", "names"), ("Part", "place")})
 """Fields of one class that hold names of machines, switches and racks."""
 _GUIDS = frozenset({"guid", "node_guid", "sys_image_guid"})
 """Fields whose hexadecimal digits are no mask and no size."""
-_OF_BUNDLE = re.compile(r"(?:json|trees|commands|files|text)/[a-z0-9-]{1,60}\.(?:json|tree|txt)\Z")
-_WORD = re.compile(r"[^\s\"'(),;]+")
-_PLACE = re.compile(r"(.*?)((?::[0-9]{1,9})?[.:]{0,2})\Z", re.DOTALL)
+_OF_BUNDLE = regex(r"(?:json|trees|commands|files|text)/[a-z0-9-]{1,60}\.(?:json|tree|txt)\Z")
+_WORD = regex(r"[^\s\"'(),;]+")
+_PLACE = regex(r"(.*?)((?::[0-9]{1,9})?[.:]{0,2})\Z", re.DOTALL)
 """A word of a sentence, and what may follow a path in it."""
-_RUN_ID = re.compile(r"(?P<head>[0-9]{1,9}-(?P<kind>[a-z]{1,20})-)(?P<rest>.*)\Z")
+_RUN_ID = regex(r"(?P<head>[0-9]{1,9}-(?P<kind>[a-z]{1,20})-)(?P<rest>.*)\Z")
 _RUN_IDS = frozenset({("SweepRun", "id"), ("Fault", "runs"), ("SweepResult", "run")})
-_NODE_SET = re.compile(r"[A-Za-z0-9._-]{1,200}\[[0-9,-]{1,2000}\][A-Za-z0-9._-]{0,200}")
-
-
-_HOST = r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}"
-_AT_HOST = re.compile(
-    rf"(?<![\w.-]){_HOST}(?=:[0-9]{{1,9}}(?::[0-9]{{1,9}})? \[)"  # the head of NCCL's lines
-    rf"|(?<=[0-9]{{2}}:[0-9]{{2}}:[0-9]{{2}} ){_HOST}(?= [\w.-]{{1,60}}(?:\[[0-9]+\])?:)"  # that of syslog
-    rf"|\A{_HOST}(?=[:,] |\Z)|(?<=\bon ){_HOST}|(?<=\bnode ){_HOST}"  # sentences of ours
-)
-
-
-class _OfReport(Redactor):
-    """The collector's redactor, which also knows sentences of ours."""
-
-    _ours = False
-
-    def prose(self, text: str) -> str:
-        """A sentence: as a quote, but for the words of our own texts."""
-        if text in self._names.hosts:
-            return self.tokens.host(text)
-        self._ours = True
-        try:
-            return self.text(text)
-        finally:
-            self._ours = False
-
-    def text(self, text: str) -> str:
-        return super().text(_AT_HOST.sub(self._known_host, text))
-
-    def _known_host(self, match: re.Match[str]) -> str:
-        """A host whose name is a word as well (`gpu1`), where only a host can stand."""
-        return self.tokens.host(match[0]) if match[0] in self._names.hosts else match[0]
-
-    def _run(self, match: re.Match[str]) -> str:
-        run = match[0]
-        return run if self._ours and run not in self._bare and is_own(run) else super()._run(match)
-
-
-class _SecretsAlone:
-    """Hides secrets, and lets all else stand."""
-
-    def text(self, text: str) -> str:
-        return without_secrets(text)
-
-    prose = text
+_NODE_SET = regex(r"[A-Za-z0-9._-]{1,200}\[[0-9,-]{1,2000}\][A-Za-z0-9._-]{0,200}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +56,11 @@ class Paths:
 def redacted(value: T, key: bytes | None = None) -> T:
     """A result, or any other value of dataclasses, as others may read it; of a tuple the same thing has the same token
     in each part. `key` None: the one of TOPODIAG_REDACT_KEY, else one that is forgotten."""
+    from topodiag.app.redactor import OfReport  # noqa: PLC0415 - where names are hidden
+    from topodiag_probes.redact import read_key  # noqa: PLC0415
+
     value = hidden(value)
-    redactor = _OfReport(key if key is not None else read_key(None, os.environ))
+    redactor = OfReport(key if key is not None else read_key(None, os.environ))
     strings: dict[str, None] = {}
     hosts: set[str] = set()
     paths: set[str] = set()
@@ -109,12 +73,12 @@ def redacted(value: T, key: bytes | None = None) -> T:
     lists = dict.fromkeys(found[0] for text in strings for found in _NODE_SET.finditer(text[:10_000]))
     known = sorted(hosts)
     redactor.learn(known, [each for each in lists if _stem(each, known)], strings)
-    return _Walk(redactor, frozenset(each for each in paths if "/" in each or "." in each)).value(value, "", "")
+    return _OfNames(redactor, frozenset(each for each in paths if "/" in each or "." in each)).value(value, "", "")
 
 
 def hidden(value: T) -> T:
     """The value without secrets: tokens of known services, logins in addresses, keys. Names and addresses stay."""
-    return _Walk(_SecretsAlone(), frozenset()).value(value, "", "")
+    return _OfSecrets().value(value, "", "")
 
 
 def _is_quoted(owner: str, name: str) -> bool:
@@ -163,45 +127,81 @@ def _texts(value: Any, owner: str, name: str) -> Iterator[tuple[str, str, str]]:
             yield from _texts(each, kind, value._fields[at] if hasattr(value, "_fields") else name)
 
 
-class _Walk:
+class _Walk(ABC):
     """Makes a copy of a value with its texts replaced; what has none stays the very object."""
 
-    def __init__(self, redactor: Redactor | _SecretsAlone, paths: frozenset[str]) -> None:
-        self._redactor = redactor
-        self._paths = paths
-        self._known: dict[tuple[Callable[[str], str], str], str] = {}
+    skipped: Mapping[str, frozenset[str]] = {}
+    """By class the fields that stay as they are, beside those of any class."""
+
+    def __init__(self) -> None:
         self._made: dict[int, tuple[Any, Any]] = {}
         """By identity what was replaced, kept alive, and what by: a line of evidence stands in many facts."""
 
     def value(self, value: T, owner: str, name: str) -> T:
         """`owner` and `name` say in which field of which class the value stands."""
-        made: Any = value
-        if isinstance(value, str) and not isinstance(value, Enum):
-            made = self._text(value, owner, name)
-        elif names := _fields_of(value):
+        kind, made = type(value), value
+        if kind in _PLAIN:
+            return value
+        if kind is str:
+            return self._text(value, owner, name)  # type: ignore[return-value, arg-type]
+        if names := _fields_of(value):
             kept = self._made.get(id(value))
             if kept is None:
                 kept = self._made[id(value)] = value, self._fields(value, names)
             made = kept[1]
+        elif isinstance(value, str):
+            return value if isinstance(value, Enum) else self._text(value, owner, name)  # type: ignore[return-value]
         elif isinstance(value, Mapping):
-            made = {self.value(key, owner, "key"): self.value(each, owner, name) for key, each in value.items()}
+            made = {self.value(key, owner, "key"): self.value(each, owner, name) for key, each in value.items()}  # type: ignore[assignment]
         elif isinstance(value, tuple) and hasattr(value, "_fields"):
-            made = type(value)(*(self.value(each, type(value).__name__, "") for each in value))
+            made = kind(*(self.value(each, kind.__name__, "") for each in value))
         elif isinstance(value, (tuple, list, frozenset)):
-            made = type(value)(self.value(each, owner, name) for each in value)
-        return made  # type: ignore[no-any-return]
+            made = kind(self.value(each, owner, name) for each in value)  # type: ignore[call-arg]
+        return made
 
     def _fields(self, value: Any, names: tuple[str, ...]) -> Any:
         kind = type(value).__name__
+        kept = self.skipped.get(kind, _KEPT)
         changed = {}
         for name in names:
             old = getattr(value, name)
-            if old is None or name in _KEPT or isinstance(old, (int, float)):
+            if type(old) in _PLAIN or name in kept:
                 continue
             new = self.value(old, kind, name)
             if new is not old and new != old:
                 changed[name] = new
         return replace(value, **changed) if changed else value
+
+    @abstractmethod
+    def _text(self, text: str, owner: str, name: str) -> str:
+        """What stands for a text."""
+
+
+class _OfSecrets(_Walk):
+    """Hides secrets, and lets all else stand. The lines of steps, of which there may be a million, are not read: they
+    are printed as evidence of findings only, which are read for themselves."""
+
+    skipped: Mapping[str, frozenset[str]] = {"StepSeries": _KEPT | {"steps"}}
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._known: dict[str, str] = {}
+
+    def _text(self, text: str, owner: str, name: str) -> str:
+        known = self._known.get(text)
+        if known is None:
+            known = self._known[text] = without_secrets(text)
+        return known
+
+
+class _OfNames(_Walk):
+    """Replaces names, addresses and serials, by what a redactor knows of them."""
+
+    def __init__(self, redactor: Redactor, paths: frozenset[str]) -> None:
+        super().__init__()
+        self._redactor = redactor
+        self._paths = paths
+        self._known: dict[tuple[Callable[[str], str], str], str] = {}
 
     def _text(self, text: str, owner: str, name: str) -> str:
         if not text:

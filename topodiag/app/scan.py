@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from topodiag.app.collecting import few_collections
@@ -19,6 +18,7 @@ from topodiag.evidence.intake.gather import gather
 from topodiag.evidence.intake.kinds import NODE_KINDS
 from topodiag.evidence.intake.pieces import Aside, Intake, folded, refusal
 from topodiag.evidence.intake.reader import ReadNode, read_node
+from topodiag.lazy import dataclass, regex
 from topodiag.model.case import Case
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Input
@@ -35,7 +35,7 @@ Progress = Callable[[str, str, float], None]
 
 ARCHIVE = (".tar.gz", ".tgz")
 """Names by which a bundle is saved as one file; any other is a folder."""
-_BUNDLED = re.compile(r"(?:json|trees|commands|files|text)/[^/]{1,200}\Z")
+_BUNDLED = regex(r"(?:json|trees|commands|files|text)/[^/]{1,200}\Z")
 """A file of a bundle by its name inside."""
 
 

@@ -20,7 +20,7 @@ PART = "part of the stack dumps"
 
 def stack_dumps(intake: Intake) -> Beside[Stack]:
     """All stacks among the evidence."""
-    return read_beside(intake, Kind.STACKS, read_stacks, most=MAX_BYTES, part=PART)
+    return read_beside(intake, Kind.STACKS, lambda blob: read_stacks(blob.text, blob.name), most=MAX_BYTES, part=PART)
 
 
 def with_stacks(jobs: Sequence[Job], stacks: Sequence[Stack]) -> tuple[Job, ...]:

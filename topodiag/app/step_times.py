@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from topodiag.app.beside import Beside, read_beside
 from topodiag.evidence.intake.bundle import HEAD_BYTES
@@ -12,14 +12,16 @@ from topodiag.evidence.intake.kinds import Kind
 from topodiag.evidence.intake.looks import speaking_kinds
 from topodiag.evidence.intake.pieces import STDIN, STDIN_NAME, Intake, Piece
 from topodiag.evidence.intake.reading import read_piece
+from topodiag.evidence.interface import Blob
 from topodiag.evidence.live.step_times import MAX_BYTES, holds_steps, read_steps
 from topodiag.evidence.live.training_arguments import read_arguments
+from topodiag.lazy import dataclass
 from topodiag.model.connections import no_connections
 from topodiag.model.errors import InputError
 from topodiag.model.job import Job
 from topodiag.model.provenance import NotObserved
 from topodiag.model.steps import StepSeries
-from topodiag.model.training import LoggedTraining
+from topodiag.model.training import JobSettings
 
 ALONE = "training log"
 """The name of a job of which there is nothing but its steps."""
@@ -35,7 +37,7 @@ class StepTimes:
 
     read: Beside[StepSeries]
     intake: Intake
-    arguments: tuple[LoggedTraining, ...] = ()
+    arguments: tuple[JobSettings, ...] = ()
     alone: frozenset[str] = frozenset()
 
 
@@ -46,17 +48,18 @@ def step_times(intake: Intake) -> StepTimes:
     others = (Kind.NCCL_LOG, Kind.JOB_OUTPUT, Kind.NODE_TEXT)
     only = {piece.name for piece in intake.of(Kind.STEPS) if not piece.is_any(others)}
     alone: set[str] = set()
-    arguments: list[LoggedTraining] = []
+    arguments: list[JobSettings] = []
     back: list[bytes] = []
 
-    def read(text: str, name: str) -> tuple[StepSeries, ...]:
-        if name in only and not {Kind.NCCL_LOG, Kind.JOB_OUTPUT} & set(speaking_kinds(text.encode())):
+    def read(blob: Blob) -> tuple[StepSeries, ...]:
+        data, name = blob.plain, blob.name
+        if name in only and not {Kind.NCCL_LOG, Kind.JOB_OUTPUT} & set(speaking_kinds(data)):
             alone.add(name)
         elif name == STDIN_NAME:
-            back.append(text.encode())
-        if (found := read_arguments(text, name)) is not None:
+            back.append(data)
+        if (found := read_arguments(data, name)) is not None:
             arguments.append(found)
-        return read_steps(text, name)
+        return read_steps(data, name)
 
     found = read_beside(intake, Kind.STEPS, read, most=MAX_BYTES, part=PART)
     inputs = tuple(each for each in found.inputs if each.path in alone)
@@ -114,7 +117,7 @@ def with_steps(jobs: Sequence[Job], steps: Sequence[StepSeries]) -> tuple[Job, .
     return tuple(made)
 
 
-def with_arguments(jobs: Sequence[Job], arguments: Sequence[LoggedTraining]) -> tuple[Job, ...]:
+def with_arguments(jobs: Sequence[Job], arguments: Sequence[JobSettings]) -> tuple[Job, ...]:
     """The arguments of trainings at the jobs in whose logs they stand; those of another file at the only job."""
     made = list(jobs)
     for each in arguments:

@@ -20,7 +20,7 @@ PART = "part of the profiler's traces"
 
 def step_waits(intake: Intake) -> Beside[StepWaits]:
     """The waits of all ranks among the evidence."""
-    return read_beside(intake, Kind.TRACE, read_trace, most=MAX_BYTES, part=PART)
+    return read_beside(intake, Kind.TRACE, lambda blob: read_trace(blob.text, blob.name), most=MAX_BYTES, part=PART)
 
 
 def with_step_waits(jobs: Sequence[Job], waits: Sequence[StepWaits]) -> tuple[Job, ...]:

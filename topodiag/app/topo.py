@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 from topodiag.app.scan import one_node
@@ -17,10 +17,12 @@ from topodiag.checks.registry import Subject
 from topodiag.checks.run import fold, run
 from topodiag.checks.shared.topo_file import alone
 from topodiag.evidence.intake.reader import ReadNode
+from topodiag.lazy import dataclass
 from topodiag.model.case import Case
 from topodiag.model.devices import Gpu, Nic
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Input, Outcome, Status
+from topodiag.model.nccl_features import Feature, has
 from topodiag.model.nccl_tree import Element, NcclFile
 from topodiag.model.nccl_versions import DEFAULT_VERSION, assumption, minor_of
 from topodiag.model.node import Node
@@ -28,10 +30,11 @@ from topodiag.model.provenance import NotObserved
 from topodiag.model.result import Result
 from topodiag.nccl.prediction import Prediction
 from topodiag.nccl.topo import changes as edits
-from topodiag.nccl.topo.changes import Change, ChangeError, apply
+from topodiag.nccl.topo.changes import Change, ChangeError, apply, by_hca_list
 from topodiag.nccl.topo.compare import Difference, compare
 from topodiag.nccl.topo.detect import Detected, LackingError, tree_of
 from topodiag.nccl.topo.devices_added import UnfitSystemError, bare_gpus, with_devices
+from topodiag.nccl.topo.infer_instance import instance_of_file
 from topodiag.nccl.topo.merge import loaded
 from topodiag.nccl.topo.names import device_names
 from topodiag.verdict.order import arranged
@@ -80,11 +83,14 @@ def result_of(*topologies: Topology) -> Result:
     )
 
 
-def open_topology(path: str, env: Mapping[str, str] | None = None, system: str | None = None) -> Topology:
+def open_topology(
+    path: str, env: Mapping[str, str] | None = None, system: str | None = None, *, complete: bool = True
+) -> Topology:
     """A topology file, a bundle, `lstopo` XML, pasted tool output, `fixture:NAME`, or `-`. Raises InputError.
 
     `env` adds to the settings that the node carries; those that choose NICs matter to a node without a file. `system`
-    names the machine of a file that leaves its GPUs to NCCL.
+    names the machine of a file that leaves its GPUs to NCCL; without it a file with the layout of an instance type is
+    taken for that, unless not to be made `complete`.
     """
     read = one_node(path)
     node = read.node
@@ -96,6 +102,9 @@ def open_topology(path: str, env: Mapping[str, str] | None = None, system: str |
         raise InputError(path, f"is not enough for NCCL's topology: {lacking}", hint=hint) from None
     if system is not None:
         found = _of_system(path, found, system)
+    elif complete and (instance := instance_of_file(found.tree)) is not None:
+        found = _of_system(path, found, instance.name)
+        found = replace(found, assumed=(*found.assumed, f"the machine by the layout of {instance.source}"))
     return Topology(path, node, found.tree, found.assumed, read)
 
 
@@ -235,10 +244,16 @@ def predict_topology(
     ranks = count_gpus(topology.tree) * nodes
     if ranks > MOST_RANKS:
         raise InputError(topology.name, f"on {nodes} nodes makes {ranks} ranks", hint=f"at most {MOST_RANKS} ranks")
-    node = _with_tree(topology.node, topology.tree, topology.name)
     settings = topology.env | dict(env or {})
-    asked = tuple(sizes) or SIZES
-    return predict(node, nodes=nodes, version=version, env=settings, sizes=asked, explain=explain)
+    tree, asked = topology.tree, tuple(sizes) or SIZES
+    ports = settings.get("NCCL_IB_HCA", "")
+    listed = by_hca_list(tree, ports, rails=has(minor_of(version), Feature.RAILS_AND_PLANES)) if ports else tree
+    node = _with_tree(topology.node, listed or tree, topology.name)
+    made = predict(node, nodes=nodes, version=version, env=settings, sizes=asked, explain=explain)
+    if listed is not None:
+        return made
+    sentence = f"NCCL_IB_HCA={ports} is not followed: it takes none of the NICs of {topology.name}"
+    return replace(made, not_followed=(*made.not_followed, sentence))
 
 
 @dataclass(frozen=True, slots=True)

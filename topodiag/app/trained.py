@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from topodiag.model.dimensions import DIMENSIONS
-from topodiag.model.training import LoggedTraining
+from topodiag.model.training import JobSettings
 
 TRAINING = {
     "params": 70e9, "layers": 80, "hidden": 8192, "seq": 4096, "micro_batch": 1, "global_batch": None,
@@ -16,7 +16,7 @@ TRAINING = {
 """What is trained where the options do not say it: the defaults of `topodiag place`."""
 
 
-def trained_of_log(logged: LoggedTraining) -> dict[str, Any]:
+def trained_of_log(logged: JobSettings) -> dict[str, Any]:
     """All options, those that the log says in the place of their defaults."""
     overlap = {each.name: each.hidden for each in DIMENSIONS if each.hidden}
     overlap |= dict.fromkeys(logged.waited_for, 0.0)

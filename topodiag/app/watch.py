@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from topodiag.lazy import dataclass
 from topodiag.model.errors import InputError
 
 

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Never, NotRequired, TypeAlias, TypedDict, TypeVar, Unpack
 
 from topodiag.checks.shared.reports import Report
+from topodiag.model.devices import ports_of
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status, Where
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact, Origin
@@ -158,8 +159,9 @@ class RankCheck(Check[J, O]):
         links: Sequence[str] = (),
         **parts: Unpack[FindingParts],
     ) -> Finding:
-        """A finding folded over the nodes and world ranks it holds for."""
-        where = Where(tuple(nodes), tuple(gpus), tuple(nics), tuple(ranks), tuple(links))
+        """A finding folded over the nodes and world ranks it holds for. A virtual NIC is named by its ports."""
+        ports = tuple(port for nic in nics for port in ports_of(nic))
+        where = Where(tuple(nodes), tuple(gpus), ports, tuple(ranks), tuple(links))
         return self._finding_at(where, severity, message, **parts)
 
 

@@ -9,9 +9,9 @@ sentence there; the sentence ends with the line that ends with `.` or `:`.
 from __future__ import annotations
 
 import inspect
-import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from topodiag.lazy import dataclass, regex
 
 if TYPE_CHECKING:
     from topodiag.checks.interface import Check
@@ -29,9 +29,9 @@ COMMANDS = "How to confirm"
 """The section of commands."""
 REMARK_INDENT = 20
 """Columns: a line that begins this far in continues the remark beside the command above it."""
-_ITEM = re.compile(r"([-*•]|[0-9]{1,2}[.)]) +(.*)")
-_GAP = re.compile(r" {3,}")
-_SENTENCE = re.compile(r"[A-Z][a-z]|A |`")
+_ITEM = regex(r"([-*•]|[0-9]{1,2}[.)]) +(.*)")
+_GAP = regex(r" {3,}")
+_SENTENCE = regex(r"[A-Z][a-z]|A |`")
 
 
 @dataclass(frozen=True)

@@ -6,14 +6,14 @@ Each subject gathers its own lines (`checks/job/troubles.py` for jobs); what cou
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
+from topodiag.lazy import regex
 from topodiag.model.finding import Finding
 from topodiag.model.result import Trouble
 
-_VARIES = re.compile(r"0x[0-9a-fA-F]{1,16}|\d{1,20}")
+_VARIES = regex(r"0x[0-9a-fA-F]{1,16}|\d{1,20}")
 _BEGIN = 60
 """Characters by which a line is recognised among a finding's words."""
 

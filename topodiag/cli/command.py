@@ -9,8 +9,11 @@ import click
 
 from topodiag.cli.params import PLACE, Evidence
 from topodiag.model.dimensions import NAMES
+from topodiag.words.text import clean
 
 HELP = ["-h", "--help"]
+JOB = "topodiag.job"
+"""Where a context keeps the settings that --job read."""
 FEW_OPTIONS = 12
 """A help of so few options is one list."""
 _SECTIONS: Mapping[str, Sequence[str]] = {
@@ -64,6 +67,10 @@ class Command(click.Command):
                     formatter.write_dl(rows)
 
     def invoke(self, ctx: click.Context) -> Any:
+        if (settings := ctx.meta.get(JOB)) is not None and not ctx.params.get("quiet", False):
+            from topodiag.app.job_file import spelt  # noqa: PLC0415 - only with --job
+
+            click.echo(f"note: {clean(spelt(settings))}", err=True)
         outputs, inputs = _written(self, ctx), _read(self, ctx)
         if outputs:
             from topodiag.writing import check_apart, check_distinct  # noqa: PLC0415 - not for the help

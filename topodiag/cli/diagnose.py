@@ -58,14 +58,15 @@ def diagnose(  # noqa: PLR0917 - one parameter per option
     (`topodiag scan --save`), output of nccl-tests, hostfiles, topology files, kernel logs, dumps of torch's flight
     recorder. What no check reads is named.
 
-    With --tp, --pp and their like, or where the log names its groups, a cause is also priced as a share of a training
-    step: of what --params and its like say, else of models of several sizes.
+    With --job, or --tp, --pp and the other sizes, or where the log names its groups, a cause is also priced as a share
+    of a training step: of the model in --job or --params, else of models of several sizes.
 
     \b
     Examples
       topodiag diagnose incident/
       topodiag diagnose slurm-4711.out captures/*.tar.gz all_reduce.txt
       topodiag diagnose --ras node07 logs/
+      topodiag diagnose --job train.sh logs/
     """
     if not paths and not places:
         raise click.UsageError("Missing argument 'PATH...'.")
@@ -84,7 +85,7 @@ def diagnose(  # noqa: PLR0917 - one parameter per option
 
         check_new_folder(folder)
     with working(color=printing.color, ascii_only=printing.ascii_only, quiet=printing.quiet):
-        result = judge_case(paths, places=places, layout=layout, trained=trained.given if trained.said else None)
+        result = judge_case(paths, places=places, layout=layout, trained=trained.asked)
     reached.code = verdict(result, fail_on)
     solved = None
     if html is not None:

@@ -1,4 +1,4 @@
-"""The sizes of parallel dimensions as options, for every command that takes a layout: from the table, one each."""
+"""The layout of a job as options, for every command that takes one: a size a dimension, and the job's own files."""
 
 from __future__ import annotations
 
@@ -8,14 +8,36 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from topodiag.cli.command import JOB
 from topodiag.cli.options import Command
-from topodiag.cli.params import Count
+from topodiag.cli.params import EVIDENCE, Count
 from topodiag.model.dimensions import DIMENSIONS, NAMES, ORDER, flags
 
 if TYPE_CHECKING:
     from topodiag.model.layout import Layout
+    from topodiag.model.training import JobSettings
 
 _MOST = 1 << 20
+
+
+def _read_job(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> None:
+    """What the files say is the default of each option that they speak of: an option that is given goes first."""
+    if not values or ctx.resilient_parsing:
+        return
+    from topodiag.app.job_file import declared  # noqa: PLC0415 - heavy from here on
+
+    settings: JobSettings = declared(values)
+    order = {"order": settings.order} if settings.sizes and settings.order != ORDER else {}
+    overlap = {"overlap": [f"{name}=0" for name in settings.waited_for]} if settings.waited_for else {}
+    ctx.default_map = {**(ctx.default_map or {}), **settings.sizes, **order, **settings.options, **overlap}
+    ctx.meta[JOB] = settings
+
+
+job_option = click.option(
+    "--job", metavar="FILE", type=EVIDENCE, multiple=True, is_eager=True, expose_value=False, callback=_read_job,
+    help="Take layout and model from the job's own files: script or log of Megatron-LM, JSON of DeepSpeed, TOML of "
+    "torchtitan, YAML of NeMo or accelerate, command line of vLLM or SGLang, config.json of the model; repeat it.",
+)  # fmt: skip
 
 
 def size_options(defaults: Mapping[str, int] | None = None) -> Callable[[Command], Command]:

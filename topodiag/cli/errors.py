@@ -12,11 +12,11 @@ import sys
 import unicodedata
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import pairwise
 
 import click
 
+from topodiag.lazy import dataclass
 from topodiag.model.errors import TopodiagError
 
 CLEAN, FOUND, FAILED, INTERRUPTED = 0, 1, 2, 130
@@ -94,6 +94,11 @@ def no_such(
     known = {each.lower(): each for each in names}
     near = [known[each] for each in get_close_matches(name.lower(), known, n=3, cutoff=0.5)]
     hint = f" Did you mean {' or '.join(near)}?" if near else f" {hint}" if hint else ""
+    if or_path:
+        from topodiag.app.fixtures import shipped  # noqa: PLC0415 - only on this error
+
+        if any(name == each.name for each in shipped()):
+            hint = f" It ships with topodiag: fixture:{name}"
     either = " or file" if or_path else ""
     return click.UsageError(f"No such {what}{either}: {_line(name)!r}.{hint}", ctx)
 

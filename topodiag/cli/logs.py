@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from topodiag.cli.command import Command
-from topodiag.cli.dimensions import layout_of, size_options
+from topodiag.cli.dimensions import job_option, layout_of, size_options
 from topodiag.cli.errors import Outcome
 from topodiag.cli.options import Printing, format_option, html_option, redact_option, report_options, was_given
 from topodiag.cli.params import EVIDENCE, PLACE, Count
@@ -40,6 +40,7 @@ def view_options(command: Callable[..., None]) -> Callable[..., None]:
 @click.command(cls=Command, sections={"Views, instead of summary and findings": tuple(VIEWS)})
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=EVIDENCE)
 @view_options
+@job_option
 @size_options()
 @click.option("--order", metavar="DIMS", default="", help=f"Which dimension varies fastest, as {ORDER}.")
 @click.option(

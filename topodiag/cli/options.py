@@ -6,7 +6,7 @@ An option of one command alone stands in that command's module. A word that is h
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -14,6 +14,7 @@ import click
 from click.core import ParameterSource
 
 from topodiag.cli.params import EVIDENCE, PLACE, Count, LinkParam, Pair, Ratio, Size, Sizes
+from topodiag.lazy import dataclass
 
 if TYPE_CHECKING:
     from topodiag.report.interface import Style

@@ -86,7 +86,7 @@ def write_drawing(draw: Callable[[Page], None], printing: Printing) -> None:
 def verdict(result: Result, fail_on: str) -> int:
     """FOUND for a slow, failed or hung job, a run below what its machine should reach, and a finding at or above this
     severity; else CLEAN. `never` makes all clean."""
-    state = result.verdict.state if result.verdict is not None else None
+    state = result.verdict.state if result.verdict is not None else result.state
     low = any(benchmark.verdict in LOW for benchmark in result.benchmarks)
     if fail_on != "never" and (state in STOPPED or low):
         return FOUND

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from topodiag.lazy import regex
+
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
@@ -21,7 +23,7 @@ else:
     _Base = _Seconds = click.ParamType  # generic only since click 8.5
 
 _UNITS = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0}
-_DURATION = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?) *(ms|s|m|)", re.ASCII)
+_DURATION = regex(r"([0-9]{1,9}(?:\.[0-9]{1,9})?) *(ms|s|m|)", re.ASCII)
 MAX_SECONDS = 3600.0
 """An hour: more is a slip of the keyboard, and no probe runs that long."""
 
@@ -84,11 +86,11 @@ class Count(click.IntRange):
 
 _NUMBER = r"([0-9]{1,15}(?:\.[0-9]{0,15})?(?:[eE]\+?[0-9]{1,2})?)"
 _BINARY = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
-_SIZE = re.compile(_NUMBER + r" ?([kmgt]?)(i?b)?", re.IGNORECASE | re.ASCII)
-_COUNT = re.compile(_NUMBER + r" ?([kmbt]?)", re.IGNORECASE | re.ASCII)
-_TIME = re.compile(_NUMBER + r" ?(us|ms|s)", re.ASCII)
-_LINK = re.compile(r"(?:([^=,]{1,40})=)?" + _NUMBER + "," + _NUMBER, re.ASCII)
-_PAIR = re.compile(r"([0-9]{1,7})[xX]([0-9]{1,7}(?:\.[0-9]{1,3})?)", re.ASCII)
+_SIZE = regex(_NUMBER + r" ?([kmgt]?)(i?b)?", re.IGNORECASE | re.ASCII)
+_COUNT = regex(_NUMBER + r" ?([kmbt]?)", re.IGNORECASE | re.ASCII)
+_TIME = regex(_NUMBER + r" ?(us|ms|s)", re.ASCII)
+_LINK = regex(r"(?:([^=,]{1,40})=)?" + _NUMBER + "," + _NUMBER, re.ASCII)
+_PAIR = regex(r"([0-9]{1,7})[xX]([0-9]{1,7}(?:\.[0-9]{1,3})?)", re.ASCII)
 MAX_SIZE = 1 << 50
 MAX_COUNT = 1e16
 

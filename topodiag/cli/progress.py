@@ -6,9 +6,15 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Lock
+from typing import TYPE_CHECKING
 
 from topodiag.cli.terminal import is_terminal, style_for
+from topodiag.words.fold import plural
 from topodiag.words.text import clean
+from topodiag.words.units import spell_bytes
+
+if TYPE_CHECKING:
+    from topodiag.app.opening import Watch
 
 Tell = Callable[[str, str, float], None]
 SHOWN = 4
@@ -89,19 +95,32 @@ def reading(*, color: str, ascii_only: bool, quiet: bool) -> Iterator[Callable[[
 
 @contextmanager
 def working(*, color: str, ascii_only: bool, quiet: bool) -> Iterator[None]:
-    """A spinner with the seconds that have passed, for work that cannot say how far it is."""
+    """A spinner with what is being read, n of N files and their bytes, and the seconds that have passed."""
     if quiet or not is_terminal(sys.stderr):
         yield
         return
     from rich.console import Console  # noqa: PLC0415 - only for someone who watches
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn  # noqa: PLC0415
 
+    from topodiag.app.opening import watched  # noqa: PLC0415
+
     style = style_for(sys.stderr, color=color, ascii_only=ascii_only)
     console = Console(stderr=True, no_color=not style.color, highlight=False, markup=False, emoji=False)
     spin = SpinnerColumn("line" if style.ascii else "dots")
     with Progress(spin, TextColumn("{task.description}"), TimeElapsedColumn(), console=console, transient=True) as bar:
-        bar.add_task("reading and judging the evidence", total=None)
-        yield
+        task = bar.add_task("finding evidence", total=None)
+        with watched(lambda watch: bar.update(task, description=reading_words(watch))):
+            yield
+
+
+def reading_words(watch: Watch) -> str:
+    """What is done now, as `reading 12 of 40 files, 1.2 of 3.1 GB`."""
+    if not watch.total:
+        return f"{watch.stage}: {plural(watch.files, 'file')}"
+    if watch.files >= watch.total:
+        return f"{watch.stage} {plural(watch.total, 'file')}, {spell_bytes(watch.total_size)}"
+    sizes = f"{spell_bytes(watch.size)} of {spell_bytes(watch.total_size)}"
+    return f"{watch.stage} {watch.files:,} of {plural(watch.total, 'file')}, {sizes}"
 
 
 @contextmanager

@@ -7,9 +7,10 @@ Hockney, The communication challenge for MPP, Parallel Computing 20 (1994).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import isfinite
 from typing import TYPE_CHECKING, Literal, TypeVar
+
+from topodiag.lazy import dataclass
 
 if TYPE_CHECKING:
     import numpy as np

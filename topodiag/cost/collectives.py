@@ -13,13 +13,13 @@ for what an in-network reduction reaches. Bus bandwidth: nccl-tests doc/PERFORMA
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil, log2
 from typing import TYPE_CHECKING
 
 from topodiag.cost.alpha_beta import BYTES_PER_US, Link, S
 from topodiag.cost.terms import Term
+from topodiag.lazy import dataclass
 
 if TYPE_CHECKING:
     import numpy as np

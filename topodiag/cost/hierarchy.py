@@ -9,10 +9,10 @@ all-reduce for deep learning on heterogeneous network hierarchy (2019).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from topodiag.cost.alpha_beta import BYTES_PER_US, Link, S
 from topodiag.cost.collectives import NotModelledError, shape, time_us
+from topodiag.lazy import dataclass
 
 
 @dataclass(frozen=True, slots=True)

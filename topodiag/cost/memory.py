@@ -7,7 +7,7 @@ Korthikanti et al., Reducing activation recomputation in large transformer model
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from topodiag.lazy import dataclass
 
 ADAM_BYTES = 8.0
 ADAM_WITH_MASTER_BYTES = 12.0

@@ -4,7 +4,6 @@ measured time says, flat against hierarchical. Each answer is a value that a rep
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import log
 
 from topodiag.cost.alpha_beta import Link
@@ -13,6 +12,7 @@ from topodiag.cost.hierarchy import Regimes, Stage, Stages, leaders, regimes, to
 from topodiag.cost.spread import Priced, Spread, bound, price
 from topodiag.cost.terms import Term
 from topodiag.cost.tiers import LackingError, Machine, Tier
+from topodiag.lazy import dataclass
 from topodiag.model.errors import TopodiagError
 
 

@@ -6,7 +6,6 @@ use the parts of all ranks of the communicator in a node. So few ranks of a comm
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 
 from topodiag.cost.alpha_beta import Link, S
@@ -21,6 +20,7 @@ from topodiag.cost.collectives import (
 )
 from topodiag.cost.hierarchy import bound_us, total_us, two_level
 from topodiag.cost.terms import Term
+from topodiag.lazy import dataclass
 from topodiag.words.units import spell_us
 
 

@@ -10,7 +10,7 @@ arithmetic allow; kernels, data loading and stragglers are in the stated share o
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import permutations
 from math import fsum
 from typing import assert_never
@@ -21,6 +21,7 @@ from topodiag.cost.spread import Spread, price
 from topodiag.cost.terms import Term
 from topodiag.cost.tiers import Machine
 from topodiag.cost.traffic import Traffic
+from topodiag.lazy import dataclass
 from topodiag.model.dimensions import BY_NAME, DIMENSIONS, Dimension, Divides, Pattern
 from topodiag.model.layout import Layout
 from topodiag.words.units import percent

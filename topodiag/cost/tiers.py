@@ -9,13 +9,14 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from difflib import get_close_matches
 
 from topodiag.cost.alpha_beta import Link
 from topodiag.cost.spread import Spread
 from topodiag.hardware import catalog
 from topodiag.hardware.specs import GpuSpec, SystemSpec
+from topodiag.lazy import dataclass
 from topodiag.words.units import in_gbps, in_gbs, spell_us
 
 DOMAIN_72 = 72

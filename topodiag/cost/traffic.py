@@ -10,7 +10,7 @@ Ulysses (2023); D. Lepikhin et al., GShard (2020).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from topodiag.lazy import dataclass
 
 
 @dataclass(frozen=True, slots=True)

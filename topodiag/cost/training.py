@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from topodiag.cost.questions import ModelError
 from topodiag.cost.step import Step, Work, price_once, price_step
 from topodiag.cost.tiers import LackingError, Machine
 from topodiag.hardware.compute import Peak, peak
+from topodiag.lazy import dataclass
 from topodiag.model.dimensions import Divides, that_divide
 from topodiag.model.layout import COPIES, Layout, LayoutError
 from topodiag.words.units import percent

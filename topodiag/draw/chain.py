@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from topodiag.draw.svg import Canvas, wrap
+from topodiag.lazy import dataclass
 from topodiag.model.finding import Finding, Severity
 from topodiag.model.verdict import Cause, Consequence, Verdict
 from topodiag.words.fold import few, plural

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from math import isfinite
 
 from topodiag.checks.fleet.words import spelled
 from topodiag.draw.svg import Canvas, width_of
+from topodiag.lazy import dataclass
 from topodiag.model.finding import Finding, Severity
 from topodiag.model.fleet import FleetResult, Outlier
 from topodiag.words.fold import few, plural, short_hosts

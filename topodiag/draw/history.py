@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from topodiag.checks.history.places import label_of
 from topodiag.draw.svg import Canvas
+from topodiag.lazy import dataclass
 from topodiag.model.clock_text import LAST_S, stamp
 from topodiag.model.history import PartStates, Spell, Track
 from topodiag.words.fold import few, plural

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 
 import numpy as np
 
+from topodiag.lazy import dataclass
 from topodiag.model.cluster import Bools, Ints
 from topodiag.model.connections import Connections, distinct, packed
 from topodiag.model.job import Job

@@ -9,12 +9,13 @@ one what it trained to, the dark one what is used.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import fsum
 
 from topodiag.draw.levels import Levels
 from topodiag.draw.picture import NVSWITCH, Box, Edge, Line, Picture
 from topodiag.draw.svg import Canvas, spelt, width_of
+from topodiag.lazy import dataclass
 from topodiag.words.units import in_gbs
 
 LEAF_W, LEAF_H, GAP, ROW = 80, 60, 6, 96

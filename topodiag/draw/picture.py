@@ -7,9 +7,10 @@ device or a link; what is sick is drawn red and says which check found it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from topodiag.draw.levels import Levels, levels_of
+from topodiag.lazy import dataclass
 from topodiag.model.devices import Gpu, Nic, NicRole, PciDevice
 from topodiag.model.finding import Finding
 from topodiag.model.links import Link, LinkKind

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import groupby
 
 from topodiag.draw.svg import Canvas
+from topodiag.lazy import dataclass
 from topodiag.model.job import Communicator, Job
 from topodiag.model.job_rings import UNSAID, Ring, rings_of
 from topodiag.words.fold import few, fold_numbers, plural

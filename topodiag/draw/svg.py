@@ -11,11 +11,11 @@ prefix is a file: it carries the style, a ground and its size.
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Iterable
 from html import escape
 
+from topodiag.lazy import regex
 from topodiag.words.text import clean
 
 PALETTE = {
@@ -96,8 +96,8 @@ _SIZE = (
 )
 """In a page a drawing takes the room that there is, and scrolls in its frame below the width at which text is read."""
 
-_HALO = re.compile(r'<text[^>]* class="[^"]*\bhalo\b[^"]*"[^>]*>[^<]*</text>')
-_VARIABLE = re.compile(r"\$([a-z]+)")
+_HALO = regex(r'<text[^>]* class="[^"]*\bhalo\b[^"]*"[^>]*>[^<]*</text>')
+_VARIABLE = regex(r"\$([a-z]+)")
 
 
 def _values(place: int) -> str:

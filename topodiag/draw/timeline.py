@@ -6,13 +6,12 @@ what each mark is.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from math import fsum
 
 from topodiag.draw.svg import Canvas, spelt
+from topodiag.lazy import dataclass, regex
 from topodiag.model.clock_text import LAST_S, stamp
 from topodiag.model.timeline import Moment
 from topodiag.words.fold import plural
@@ -27,7 +26,7 @@ MOST_LANES, MOST_MARKS, MOST_CUTS = 16, 24, 6
 LONG_SHARE, LONG_S = 0.3, 60.0
 """A stretch without events is cut out where it is more than this share of what is drawn, and longer than a minute."""
 LEAST_SPAN_S = 1.0
-_NUMBERS = re.compile(r"[0-9a-f]*\d[0-9a-f:.<>]*")
+_NUMBERS = regex(r"[0-9a-f]*\d[0-9a-f:.<>]*")
 
 
 @dataclass(frozen=True, slots=True)

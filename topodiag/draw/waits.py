@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import isfinite
 
 from topodiag.checks.job.hang_fronts import Front, fronts_of
 from topodiag.draw.svg import Canvas
+from topodiag.lazy import dataclass
 from topodiag.model.job import Job
 from topodiag.words.fold import fold_numbers, plural
 from topodiag.words.units import spell_s

@@ -7,10 +7,10 @@ settings and placement between negotiated and used.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from topodiag.draw.levels import Levels, is_hardware, levels_of
 from topodiag.draw.svg import Canvas, wrap
+from topodiag.lazy import dataclass
 from topodiag.model.verdict import Agreement, Cause, Price, State, Verdict
 from topodiag.words.fold import few
 from topodiag.words.units import spell_gbs

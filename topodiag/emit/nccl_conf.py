@@ -6,14 +6,15 @@ bytes of each (setEnvFile, src/misc/param.cc, v2.28).
 
 from __future__ import annotations
 
-import re
 import textwrap
 from collections.abc import Iterable
 from typing import Protocol
 
+from topodiag.lazy import regex
+
 MAX_BYTES = 1023
 WIDTH = 118
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_NAME = regex(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 class Entry(Protocol):

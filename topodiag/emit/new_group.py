@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 
 from topodiag.emit.place_map import UnwritableMapError, check
 from topodiag.emit.rank_files import Written
+from topodiag.lazy import regex
 from topodiag.model.cluster import Ints
 from topodiag.model.place_map import PlaceMap
 
-_NAME = re.compile(r"[^A-Za-z0-9]+")
+_NAME = regex(r"[^A-Za-z0-9]+")
 WIDTH = 100
 
 

@@ -8,11 +8,10 @@ page and torch/distributed/elastic.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from topodiag.emit.place_map import UnwritableMapError, check, misnumbered
+from topodiag.lazy import dataclass
 from topodiag.model.place_map import PlaceMap
 
 MASTER_PORT = 29500

@@ -9,9 +9,10 @@ and an entity knows the parts that it was taken from.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from topodiag.lazy import dataclass
 from topodiag.model.busid import normalise_bus_id
 from topodiag.model.events import Event
 from topodiag.model.nccl_tree import NcclFile

@@ -11,6 +11,10 @@ from functools import cache
 
 from topodiag.evidence.signatures.literals import Finder, finder
 
+_GPUS = tuple(f"GPU{digit}" for digit in range(10))
+_MODES = tuple(
+    f"{mode}{' ' * blanks}|" for mode in ("On", "Off", "N/A", "WDDM", "TCC", "MCDM") for blanks in range(1, 5)
+)
 _CLASSES = ("controller", "bridge", "Bridge", "accelerators")
 _ABSENT = ("could not be found", "not found", "does not exist")
 
@@ -23,11 +27,15 @@ HEADS: Mapping[str, tuple[str, ...]] = {
     "nvidia-smi-q": ("NVSMI LOG", "Attached GPUs", "GPU 0", "GPU 1", "Fabric", "Clocks Event Reasons",
                      "Clocks Throttle Reasons", "Remapped Rows", "ECC Errors", "GPU Link Info"),
     "nvidia-smi-query": ("--query-gpu", "--query-remapped-rows", ", "),
-    "nvidia-smi": ("NVIDIA-SMI", "| ", "UUID: GPU-", "GPU"),
+    "nvidia-smi": ("| NVIDIA-SMI ", "UUID: GPU-", "determine the device handle", *_MODES),
     "nvidia-smi-processes": ("Process name", "pid"),
     "nvidia-smi-dmon": ("gpu ",),
     "nvtop": ("PCIe GEN",),
     "rocm-smi": ("SCLK",),
+    "amd-links": ("between two GPUs", "(Topology) Link type between", '"link_type"'),
+    "amd-smi-xgmi": ("XGMI LINK STATUS:",),
+    "amd-smi-json": ('"gpu"',),
+    "amd-copy-test": ("TransferBench v", "RocmBandwidthTest Version: "),
     "dcgm-dmon": ("Entity",),
     "dcgm": ("iagnostic", "iolation", "IOLATION", " - All", "Fail", "andwidth", "eplay", "emap", "memory elements",
              "PCI link", "ouble-bit", "etected XID", "etected Xid", "NvLink errors", "NVLink errors"),
@@ -35,10 +43,11 @@ HEADS: Mapping[str, tuple[str, ...]] = {
     "dcgm-exporter": ("DCGM_",),
     "gpu-burn": ("proc'd: ",),
     "cuda-copy-test": ("P2P", "nvbandwidth Version", "pciBusID: ", "bandwidth"),
-    "nvidia-smi-nvlink": ("GPU", "Link "),
-    "nvidia-smi-p2p": ("GPU",),
-    "nvidia-smi-topo": ("GPU", "topology matrix"),
+    "nvidia-smi-nvlink": ("Link ", "inks are inactive", "not supported", "NVML:"),
+    "nvidia-smi-p2p": _GPUS,
+    "nvidia-smi-topo": (*_GPUS, "opology matrix"),
     "sys-pci": ("sys/bus/pci/devices",),
+    "sys-kfd": ("sys/class/kfd/kfd/topology/nodes",),
     "sys-infiniband": ("sys/class/infiniband",),
     "sys-net": ("sys/class/net",),
     "sys-cpu": ("proc/cpuinfo", "sys/devices/system/"),
@@ -67,7 +76,7 @@ HEADS: Mapping[str, tuple[str, ...]] = {
     "counter-lines": ("link_down", "link_error_recovery", "symbol_error", "port_rcv_errors", "local_link_integrity",
                       "excessive_buffer_overrun", "port_xmit_discards", "rx_crc_err", "rx_symbol_err", "rx_icrc",
                       "out_of_sequence", "packet_seq_err", "local_ack_timeout", "rx_discards_phy", "req_transport"),
-    "ib-net": ('"S-',),
+    "ib-net": ('"S-', " ( '"),
     "ib-links": (")==>",),
     "ip-link": ("mtu ", '"ifname"', "UP", "DOWN", "UNKNOWN", "DORMANT", "NOTPRESENT", "inet", "link/"),
     "bonding": ("Slave Interface: ",),
@@ -114,10 +123,10 @@ def _kinds_of() -> tuple[frozenset[str], ...]:
     return tuple(frozenset(kind for kind, literals in HEADS.items() if literal in literals) for literal in _LITERALS)
 
 
-def possible(text: str) -> frozenset[str]:
+def possible(text: bytes) -> frozenset[str]:
     """The kinds of sources of which a literal stands in the text."""
     found: set[str] = set()
-    for number in {number for _, number in _finder().hits(text.encode("utf-8", "replace"))}:
+    for _, number in _finder().hits(text):
         found |= _kinds_of()[number]
     return frozenset(found)
 

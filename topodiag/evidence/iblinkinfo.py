@@ -8,9 +8,10 @@ With `--line` a row names its own end behind the GUID. Format: rdma-core, infini
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
-_ROW = re.compile(
+from topodiag.lazy import dataclass, regex
+
+_ROW = regex(
     r'\s{0,40}(?:0x[0-9a-f]{1,16}\s{1,40}(?:"([^"]{0,200})"\s{1,40})?)?(\d{1,6})\s{1,20}(\d{1,4})'
     r"\[[^\]]{0,4}\] ==\(\s{0,10}(\d{1,2})X\s{1,20}([\d.]{1,12}) Gbps[^)/]{0,20} Active/\s{0,4}LinkUp\)==>\s{1,20}"
     r'(?:0x[0-9a-f]{1,16}\s{1,20})?(\d{1,6})\s{1,20}(\d{1,4})\[[^\]]{0,4}\] "([^"]{0,200})"(?:\s{0,4}\(([^()]{0,80}))?',

@@ -9,21 +9,22 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from sys import intern
 from typing import ClassVar, Generic, TypeVar
 
 from topodiag.evidence.draft import NodeDraft
+from topodiag.lazy import dataclass, regex
 from topodiag.model.provenance import MAX_QUOTE, Origin
 from topodiag.model.result import UnreadLine
 from topodiag.model.topics import Topic
+from topodiag.words.colours import without_colours
 from topodiag.words.dialect import Maker
 from topodiag.words.unfilled import without_unfilled
 
 R = TypeVar("R")
 
-_ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 MAX_UNREAD = 200
 """Unread lines kept per input with their text; the rest is only counted (a wrong file has millions)."""
 
@@ -76,8 +77,14 @@ class Blob:
         """The text with ANSI sequences and NULs removed and line ends unified; bad UTF-8 becomes U+FFFD. What nobody
         captured as a part of a node is a text of anything: format strings in it are no messages, and left out."""
         raw = self.data.decode("utf-8", errors="replace").replace("\r\n", "\n").replace("\r", "\n")
-        text = _ANSI.sub("", raw).replace("\x00", "")
+        text = without_colours(raw)
         return without_unfilled(text) if self.item is None else text
+
+    @property
+    def plain(self) -> bytes:
+        """The bytes of `text`: those of the piece itself where nothing is to be taken out, as they may be many."""
+        kept = not any(sign in self.data for sign in (b"\r", b"\x1b", b"\0", b"%"))
+        return self.data if kept else self.text.encode("utf-8", "replace")
 
     def lines(self) -> Iterator[tuple[int, str]]:
         """Numbered lines, from 1, without their ends."""
@@ -164,8 +171,8 @@ def reading(text: str | None) -> str | None:
     return None if cleaned.lower() in NO_READING else cleaned
 
 
-_INT = re.compile(r"[-+]?(?:0[xX][0-9a-fA-F]{1,16}|[0-9]{1,20})(?![0-9a-fA-F.]*\.[0-9])")
-_FLOAT = re.compile(r"[-+]?[0-9]{1,18}(?:\.[0-9]{1,18})?")
+_INT = regex(r"[-+]?(?:0[xX][0-9a-fA-F]{1,16}|[0-9]{1,20})(?![0-9a-fA-F.]*\.[0-9])")
+_FLOAT = regex(r"[-+]?[0-9]{1,18}(?:\.[0-9]{1,18})?")
 
 
 def to_int(text: str | None, *, low: int = -(2**63), high: int = 2**64 - 1) -> int | None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Iterator
 from typing import Any
 
 from topodiag.evidence.interface import Blob
+from topodiag.lazy import regex
 
 MAX_BYTES = 32_000_000
 """A rack-scale node with 72 GPUs writes about 1 MB."""
@@ -16,7 +16,7 @@ MAX_INT_DIGITS = 20
 MAX_TEXT = 400
 
 
-_LIST = re.compile(r"\s{0,1000}\[\s{0,1000}(?:[{\]]|\Z)")
+_LIST = regex(r"\s{0,1000}\[\s{0,1000}(?:[{\]]|\Z)")
 
 
 def opens_list(text: str) -> bool:

@@ -7,19 +7,18 @@ A line that is no sample costs itself, where prometheus_client's parser gives up
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from math import isfinite
 
 from topodiag.evidence.interface import Blob
+from topodiag.lazy import dataclass, regex
 
 MAX_LINE = 8192
-_LINE = re.compile(
+_LINE = regex(
     r"([A-Za-z_:][A-Za-z0-9_:]{0,120})(?:\{([^\n]*)\})?[ \t]{1,8}([^\s#]{1,40})(?:[ \t]{1,8}[0-9.eE+-]{1,30})?"
 )
-_LABEL = re.compile(r'([A-Za-z_]\w{0,63})="((?:[^"\\]|\\.){0,512})"')
-_ESCAPED = re.compile(r"\\(.)")
+_LABEL = regex(r'([A-Za-z_]\w{0,63})="((?:[^"\\]|\\.){0,512})"')
+_ESCAPED = regex(r"\\(.)")
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,10 +14,10 @@ A path that the same text shows twice is taken once, as it was first shown: the 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
+
+from topodiag.lazy import dataclass, regex
 
 MAX_LINE = 4096
 MAX_SHOWN = 200
@@ -25,28 +25,28 @@ MAX_SHOWN = 200
 
 _ROOT = r"/(?:sys|proc)/"
 _MARGIN = " \t>|"
-_NAMED = re.compile(rf"({_ROOT}(?:[^\s/]{{1,120}}/){{0,30}}[^\s/:]{{1,120}}):[ \t]?(.*)\Z")
-_HEAD = re.compile(rf"==> ({_ROOT}\S{{1,400}}) <==\s*\Z")
-_CAT = re.compile(
+_NAMED = regex(rf"({_ROOT}(?:[^\s/]{{1,120}}/){{0,30}}[^\s/:]{{1,120}}):[ \t]?(.*)\Z")
+_HEAD = regex(rf"==> ({_ROOT}\S{{1,400}}) <==\s*\Z")
+_CAT = regex(
     rf"(?:^|[$#>;] ?|sudo )(?:cat|head|more) (?:-[a-z0-9]{{1,8}} ){{0,3}}({_ROOT}\S{{1,400}})[ ;]*(?:\|[^|]{{0,99}})?\Z"
 )
 """Of one file: what several files hold is not told apart in the output."""
-_LS = re.compile(rf"(?:^|[$#>;] ?|sudo )ls (?:-[A-Za-z0-9]+ )*({_ROOT}\S{{0,200}}?)/?\s*\Z")
-_FAILED = re.compile(
+_LS = regex(rf"(?:^|[$#>;] ?|sudo )ls (?:-[A-Za-z0-9]+ )*({_ROOT}\S{{0,200}}?)/?\s*\Z")
+_FAILED = regex(
     rf"(?:cat|ls|grep|head|more|bash|-bash)(?:: cannot access|: cannot open)?:? ['\"‘]?({_ROOT}[^\s:'\"’]{{1,400}}"
     r"(?::[^\s:'\"’]{1,60}){0,3})['\"’]?(?: for reading)?: ([A-Z][a-z][A-Za-z ]{3,40})\s*\Z"
 )
-_LISTED = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:@+-]{0,63}(?:[ \t]+[A-Za-z0-9_][A-Za-z0-9_.:@+-]{0,63}){0,199}\Z")
-_LONG = re.compile(r"[dlcb-][rwxsStT-]{9}\S?\s.{10,200}?\s(\S{1,64})(?: -> (\S{1,400}))?\s*\Z")
+_LISTED = regex(r"[A-Za-z0-9_][A-Za-z0-9_.:@+-]{0,63}(?:[ \t]+[A-Za-z0-9_][A-Za-z0-9_.:@+-]{0,63}){0,199}\Z")
+_LONG = regex(r"[dlcb-][rwxsStT-]{9}\S?\s.{10,200}?\s(\S{1,64})(?: -> (\S{1,400}))?\s*\Z")
 LOOSE_PROMPT = r"[^\n$#]{0,120}[$#] ?"
 """Source of a pattern for what may stand before a command in a terminal: whoever uses it looks at the command, too."""
-_PROMPT = re.compile(r"(?:[^\s$#%]{0,80}[$#%] |[^\n]{1,80}[\]~)][$#%] |\+ )\S")
-_PATTERN = re.compile(r"[*?{}\[\]$]")
+_PROMPT = regex(r"(?:[^\s$#%]{0,80}[$#%] |[^\n]{1,80}[\]~)][$#%] |\+ )\S")
+_PATTERN = regex(r"[*?{}\[\]$]")
 _ERRNO = {
     "no such file or directory": "ENOENT", "not a directory": "ENOTDIR", "invalid argument": "EINVAL",
     "permission denied": "EACCES", "operation not permitted": "EPERM", "input/output error": "EIO",
 }  # fmt: skip
-_MARK = re.compile(rf"{_ROOT}[a-z]")
+_MARK = regex(rf"{_ROOT}[a-z]")
 
 
 @dataclass(frozen=True, slots=True)

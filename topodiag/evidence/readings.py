@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from topodiag.evidence.draft import Entity
 from topodiag.evidence.interface import Blob, Parsed
 from topodiag.evidence.tree import Tree, TreeFile, read_tree
+from topodiag.lazy import dataclass
 
 
 @dataclass(frozen=True, slots=True)

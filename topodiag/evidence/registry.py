@@ -112,7 +112,7 @@ def source(kind: str) -> Source[Any] | None:
 def recognise(text: str) -> tuple[str, ...]:
     """The kinds of a text without a manifest, from its content: none, one, or several in a terminal transcript."""
     head = text[:HEAD_CHARS]
-    held = possible(text)
+    held = possible(text.encode("utf-8", "replace"))
     return tuple(
         kind
         for kind in _SOURCES

@@ -20,7 +20,8 @@ class SentenceSource(Source[Event]):
     a_piece = "sentences that speak for themselves"
 
     def recognises(self, head: str) -> bool:
-        return bool(_events(head.encode("utf-8", "replace"), ""))
+        found = engine.reports([head.encode("utf-8", "replace")])
+        return any(event.scope in OF_A_NODE for event in found)
 
     def parse(self, blob: Blob) -> Parsed[Event]:
         command = blob.item.command if blob.item is not None else ""

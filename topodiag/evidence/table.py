@@ -17,7 +17,6 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain
 
 import msgspec
@@ -26,6 +25,7 @@ from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source
 from topodiag.evidence.nccl_tests.header import device_of
 from topodiag.evidence.table_columns import columns_of, words_of_name
+from topodiag.lazy import dataclass, regex
 from topodiag.model.tables import (
     COMPONENT,
     GPU,
@@ -59,34 +59,34 @@ Found = tuple[list[str], list[_Cells]]
 """The names of a table, and its rows."""
 
 _SPLITS = (
-    re.compile(r"\s{0,20},\s{0,20}"),
-    re.compile(r"\s{0,20}\|\s{0,20}"),
-    re.compile(r"\t\s{0,20}|\s{2,40}"),
-    re.compile(r"\s{1,40}"),
+    regex(r"\s{0,20},\s{0,20}"),
+    regex(r"\s{0,20}\|\s{0,20}"),
+    regex(r"\t\s{0,20}|\s{2,40}"),
+    regex(r"\s{1,40}"),
 )
 """How cells are parted, the clearest first."""
 _EDGE = ' \t|#>\r"'
 _RULE = frozenset(" \t+-=|_:")
-_NUMBER = re.compile(r"-?\d{1,18}(?:\.\d{1,9})?")
-_PARTS = re.compile(r"\t\s{0,40}|\s{2,40}|\s{0,20}[|;]\s{0,20}")
-_FIELD = re.compile(r"([A-Za-z][\w ./-]{0,50}?)\s{0,3}(?::|=)\s{0,3}(\S.{0,80}?)\s{0,20}\Z")
-_PAIR = re.compile(r"(?<![\w./-])([A-Za-z][\w.]{1,60})=(\[[^\]\n]{1,80}\]|\"[^\"\n]{1,80}\"|[^\s,;\"\[]{1,80})")
-_TIMED = re.compile(
+_NUMBER = regex(r"-?\d{1,18}(?:\.\d{1,9})?")
+_PARTS = regex(r"\t\s{0,40}|\s{2,40}|\s{0,20}[|;]\s{0,20}")
+_FIELD = regex(r"([A-Za-z][\w ./-]{0,50}?)\s{0,3}(?::|=)\s{0,3}(\S.{0,80}?)\s{0,20}\Z")
+_PAIR = regex(r"(?<![\w./-])([A-Za-z][\w.]{1,60})=(\[[^\]\n]{1,80}\]|\"[^\"\n]{1,80}\"|[^\s,;\"\[]{1,80})")
+_TIMED = regex(
     r"([A-Za-z][A-Za-z_/-]{0,30}(?: [A-Za-z]{2,20}){0,2})[ :=]{1,3}(?:took )?(\d{1,8}(?:\.\d{1,6})?) ?(ms|s)\b"
 )
-_LABEL = re.compile(r"\s{0,12}([\w.:'\"/ -]{1,80}?)\s{0,3}(?::|->|=>)?\s{0,20}\Z")
-_ONE_VALUE = re.compile(
+_LABEL = regex(r"\s{0,12}([\w.:'\"/ -]{1,80}?)\s{0,3}(?::|->|=>)?\s{0,20}\Z")
+_ONE_VALUE = regex(
     r"\s{0,12}([A-Za-z][\w.-]{0,62})\s{0,3}: ?(\(?\d{1,4}(?:\.\d{1,5}|, ?\d{1,5}){1,3}(?:[+.-][\w.]{1,20})?\)?)\s*\Z"
 )
 """`n3: (2, 18, 1)`: what each host prints of a version."""
-_ANSWERS = re.compile(r"([A-Za-z][\w.-]{0,62}) \| (?:CHANGED|SUCCESS|FAILED)\b.{0,40}>>\s*\Z")
+_ANSWERS = regex(r"([A-Za-z][\w.-]{0,62}) \| (?:CHANGED|SUCCESS|FAILED)\b.{0,40}>>\s*\Z")
 """Ansible's head of what one host printed."""
-_SPOKEN_OF = re.compile(r"n?ccl|torch|driver|cuda|ofed|firmware|\bfw\b|version", re.IGNORECASE)
-_RUN_BEGAN = re.compile(r"#\s{1,40}size\s{1,40}count\s|#\s{1,40}\(B\)\s|# Out of bounds values")
+_SPOKEN_OF = regex(r"n?ccl|torch|driver|cuda|ofed|firmware|\bfw\b|version", re.IGNORECASE)
+_RUN_BEGAN = regex(r"#\s{1,40}size\s{1,40}count\s|#\s{1,40}\(B\)\s|# Out of bounds values")
 """A run of nccl-tests has listed its devices: what is listed after it is of the next run."""
-_OWN_FORMS = re.compile(r"\A\s{0,64}\{\s{0,64}\"(?:schema|schema_version|format|nccl_version)\"|\"DCGM ")
+_OWN_FORMS = regex(r"\A\s{0,64}\{\s{0,64}\"(?:schema|schema_version|format|nccl_version)\"|\"DCGM ")
 """JSON that has a reader of its own."""
-_IN_ANY_TEXT = re.compile(
+_IN_ANY_TEXT = regex(
     r"^[ \t]{0,12}(?:#[ \t]{1,4}Rank |(?i:(?:global[ _])?rank)"
     r"|[A-Za-z][\w.-]{0,62}[ \t]{0,3}: ?(?:\(?\d{1,4}[.,]|[A-Z_]{2,12}_))"
     r"|^[\w.-]{2,63} \| (?:CHANGED|SUCCESS)"
@@ -94,12 +94,12 @@ _IN_ANY_TEXT = re.compile(
     re.MULTILINE,
 )
 """In every text with rows of ranks or hosts, or with the objects of a health agent."""
-_COMMAND = re.compile(
+_COMMAND = regex(
     r"\b(?:mpirun|mpiexec(?:\.hydra)?|orterun|prun|srun)\b(?P<options>.{1,800}?)(?:[\s/]|=)\w{2,40}_perf\b"
 )
-_COUNT = re.compile(r"\s(?:-n|-np|--np|-c|--ntasks)[ =]?(\d{1,6})\b")
-_MPI_OF_SLURM = re.compile(r"\s--mpi[= ]\w")
-_CHEAP = re.compile(
+_COUNT = regex(r"\s(?:-n|-np|--np|-c|--ntasks)[ =]?(\d{1,6})\b")
+_MPI_OF_SLURM = regex(r"\s--mpi[= ]\w")
+_CHEAP = regex(
     r"[Rr]ank|RANK|GPU|gpu|[Nn][Vv]_?[Ll]ink|[Ss]tate|[Ss]tatus|STAT|ecc|ECC|[Ll]nk[CS]|[Cc]lo?c?k|NCCL_|UCX_|mtu|MTU|tclass|trust|pfc"
     r"|pkey|gid_index|[Hh]ealth|[Ff]atal|[Ee]rror|: ?\(?\d{1,4}[.,]"
 )  # fmt: skip
@@ -239,7 +239,10 @@ def _keyed(lines: Sequence[str]) -> Iterator[Found]:
 def _row_of(number: int, line: str) -> _Keyed | None:
     pairs = list(_PAIR.finditer(line)) or (list(_TIMED.finditer(line)) if "ank" in line else [])
     if pairs:
-        cells = {f"{each[1]}_{each[3]}" if each.re is _TIMED else each[1]: each[2].strip('"[]') for each in pairs}
+        cells = {
+            f"{each[1]}_{each[3]}" if each.re.pattern == _TIMED.pattern else each[1]: each[2].strip('"[]')
+            for each in pairs
+        }
         label = line[: pairs[0].start()]
     else:
         parts = [part for part in _PARTS.split(line.strip()) if part]

@@ -5,51 +5,52 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from topodiag.lazy import regex
 from topodiag.model import tables
 
 MAX_NAME = 60
-_SPLIT = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[\W_]+")
-_SETTING = re.compile(r"(?:[NR]CCL|UCX|FI|TORCH_NCCL|NVSHMEM)_[A-Z0-9_]{2,60}\Z")
-_OF_ONE_NODE = re.compile(r"HOSTID|DEBUG|FILE|IFNAME|HCA|ADDR|RANK|CPUSET|PATH|NET_DEVICES|COMM_ID|PROFILER")
+_SPLIT = regex(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[\W_]+")
+_SETTING = regex(r"(?:[NR]CCL|UCX|FI|TORCH_NCCL|NVSHMEM)_[A-Z0-9_]{2,60}\Z")
+_OF_ONE_NODE = regex(r"HOSTID|DEBUG|FILE|IFNAME|HCA|ADDR|RANK|CPUSET|PATH|NET_DEVICES|COMM_ID|PROFILER")
 """Settings that hold names, files and addresses of one node."""
-_OWN = re.compile(
+_OWN = regex(
     r"\b(?:data|input|load|loader|loading|fetch|batch|forward|fwd|compute|prepro\w*|augment\w*|host|cpu|gemm)\b"
 )
-_WAITS = re.compile(r"\b(?:wait\w*|comm\w*|reduce|gather|scatter|sync\w*|barrier|nccl|idle|bubble|step|total)\b")
+_WAITS = regex(r"\b(?:wait\w*|comm\w*|reduce|gather|scatter|sync\w*|barrier|nccl|idle|bubble|step|total)\b")
 """Columns of waiting, and of sums in which it hides."""
-_UNIT = re.compile(r"\b(ms|s|sec|seconds)$")
+_UNIT = regex(r"\b(ms|s|sec|seconds)$")
 _PARTS = (
-    ("nvlink", re.compile(r"\bnv ?links?\b|\bgpu\b.*\blinks?\b|^links\b")),
-    ("port", re.compile(r"\b(?:ports?|ca|hcas?|nics?|phys\w*|physical|link layer|rdma|adapters?|ib devices?)\b")),
-    ("gpu", re.compile(r"\bgpus?\b")),
+    ("nvlink", regex(r"\bnv ?links?\b|\bgpu\b.*\blinks?\b|^links\b")),
+    ("port", regex(r"\b(?:ports?|ca|hcas?|nics?|phys\w*|physical|link layer|rdma|adapters?|ib devices?)\b")),
+    ("gpu", regex(r"\bgpus?\b")),
 )
 """What a table is of, by the names of its columns."""
-_STATE = re.compile(r"\b(?:link )?(?:state|status)\b")
-_HAVE = re.compile(r"\b(?:active|up|found|seen|actual|detected|present|have|got|current|online|visible)\b")
-_WANT = re.compile(r"\b(?:expected|expect|want|wanted|should|desired|required|configured)\b|links? (?:total|max)\b")
+_STATE = regex(r"\b(?:link )?(?:state|status)\b")
+_HAVE = regex(r"\b(?:active|up|found|seen|actual|detected|present|have|got|current|online|visible)\b")
+_WANT = regex(r"\b(?:expected|expect|want|wanted|should|desired|required|configured)\b|links? (?:total|max)\b")
 _NAMED: tuple[tuple[str, re.Pattern[str]], ...] = (
-    (tables.RANK, re.compile(r"^(?:global )?rank$")),
-    (tables.HOST, re.compile(r"^(?:host|hostname|node|node name|server|instance)$")),
-    (tables.GPU, re.compile(r"^(?:gpu|gpu id|gpu index|index|device)$")),
-    (tables.PID, re.compile(r"^pid$")),
-    (tables.STARTED, re.compile(rf"^{tables.STARTED}$")),
-    (tables.COMPONENT, re.compile(r"^component$")),
-    (tables.VERDICT, re.compile(r"^(?:(?:overall )?health|health (?:status|state)|status|verdict|(?:check )?result)$")),
-    (tables.ILL, re.compile(r"^(?:is )?(?:fatal|unhealthy|failed)$")),
-    (tables.WELL, re.compile(r"^(?:is )?(?:healthy|ok|passed|pass)$")),
-    (tables.SAYS, re.compile(r"^(?:reason|message|msg|detail|details|description|summary)$")),
-    (tables.PROCESS_STATE, re.compile(r"^stat$")),
-    (tables.WAITS_IN, re.compile(r"^wchan$")),
-    (tables.COMMAND, re.compile(r"^(?:command|cmd|args)$")),
-    (tables.CAN, re.compile(r"^lnk ?cap$")),
-    (tables.RUNS, re.compile(r"^lnk ?sta$")),
-    (tables.VERSION, re.compile(r"^version$")),
-    *((name, re.compile(rf"^{name}$")) for name in tables.SETUP),
-    (tables.CLOCK, re.compile(r"^(?:sm|clk|gfx clk)$|^(?!.*\b(?:max|min|limit|base|boost|target|mem|memory)\b).*"
+    (tables.RANK, regex(r"^(?:global )?rank$")),
+    (tables.HOST, regex(r"^(?:host|hostname|node|node name|server|instance)$")),
+    (tables.GPU, regex(r"^(?:gpu|gpu id|gpu index|index|device)$")),
+    (tables.PID, regex(r"^pid$")),
+    (tables.STARTED, regex(rf"^{tables.STARTED}$")),
+    (tables.COMPONENT, regex(r"^component$")),
+    (tables.VERDICT, regex(r"^(?:(?:overall )?health|health (?:status|state)|status|verdict|(?:check )?result)$")),
+    (tables.ILL, regex(r"^(?:is )?(?:fatal|unhealthy|failed)$")),
+    (tables.WELL, regex(r"^(?:is )?(?:healthy|ok|passed|pass)$")),
+    (tables.SAYS, regex(r"^(?:reason|message|msg|detail|details|description|summary)$")),
+    (tables.PROCESS_STATE, regex(r"^stat$")),
+    (tables.WAITS_IN, regex(r"^wchan$")),
+    (tables.COMMAND, regex(r"^(?:command|cmd|args)$")),
+    (tables.CAN, regex(r"^lnk ?cap$")),
+    (tables.RUNS, regex(r"^lnk ?sta$")),
+    (tables.VERSION, regex(r"^version$")),
+    *((name, regex(rf"^{name}$")) for name in tables.SETUP),
+    (tables.CLOCK, regex(r"^(?:sm|clk|gfx clk)$|^(?!.*\b(?:max|min|limit|base|boost|target|mem|memory)\b).*"
                               r"(?:\b(?:sm|gr|graphics|gpu|core|shader) (?:clo?c?k|mhz)\b"
                               r"|\bclocks? (?:current )?(?:sm|gr|graphics)\b)")),
-    (tables.LOAD, re.compile(r"^gfx$|^(?!.*\bmem).*\b(?:util\w{0,8}|busy|load|gpu use)\b")),
-    (tables.UNCORRECTED, re.compile(r"\bdbe\b.*\bvol"
+    (tables.LOAD, regex(r"^gfx$|^(?!.*\bmem).*\b(?:util\w{0,8}|busy|load|gpu use)\b")),
+    (tables.UNCORRECTED, regex(r"\bdbe\b.*\bvol"
                                     r"|^(?!.*\b(?:remap\w*|rows?|retired|pcie|dimm|edac|aggregate|lifetime|disk)\b).*"
                                     r"(?:\b(?:ecc|dram|sram|hbm|volatile|vram)\b.*\b(?:uncorrect\w*|dbe|double bit)\b"
                                     r"|\buncorrect\w*\b.*\b(?:ecc|dram|sram|hbm|volatile|vram)\b)")),

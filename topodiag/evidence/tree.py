@@ -16,12 +16,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from topodiag.evidence.interface import Blob, Parsed
 from topodiag.evidence.pasted_files import shown_files
+from topodiag.lazy import dataclass, regex
 
-_TREE_LINE = re.compile(r"^[=>x!d] /?[A-Za-z0-9_][^\t\n]{0,400}\t", re.MULTILINE)
+_TREE_LINE = regex(r"^[=>x!d] /?[A-Za-z0-9_][^\t\n]{0,400}\t", re.MULTILINE)
 _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "\\": "\\"}
 
 

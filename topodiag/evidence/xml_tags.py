@@ -9,23 +9,23 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from topodiag.lazy import dataclass, regex
 from topodiag.model.errors import InputError
 
 MAX_ATTRIBUTES = 64
 MAX_VALUE = 65_536
 """Characters of a value: the longest real one, the affinity mask of 8,192 processors, has 2,303."""
 
-_NEXT = re.compile(
+_NEXT = regex(
     r"<(?:(?P<comment>!--)|(?P<cdata>!\[CDATA\[)|(?P<doctype>!)|(?P<pi>\?)|(?P<close>/)?(?P<name>[^\s<>/=\"']+))"
 )
-_ATTRIBUTE = re.compile(
+_ATTRIBUTE = regex(
     r"[\s/]*(?P<key>[^\s<>/=\"']{1,254})"
     r"(?:\s{0,99}=\s{0,99}(?:\"(?P<double>[^\"<]*)\"|'(?P<single>[^'<]*)'|(?P<bare>(?:[^\s<>\"'/]|/(?!>))*)))?"
 )
-_ENTITY = re.compile(r"&(?:amp|lt|gt|quot|apos|#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6});")
-_TAG_END = re.compile(r"[\s/\"'=]*")
+_ENTITY = regex(r"&(?:amp|lt|gt|quot|apos|#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6});")
+_TAG_END = regex(r"[\s/\"'=]*")
 
 
 @dataclass(frozen=True, slots=True)

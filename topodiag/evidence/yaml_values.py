@@ -7,14 +7,14 @@ and merge keys is made before it is known how much it is. Tags are not taken: th
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from topodiag.evidence.cluster.node_sets import short
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.json_values import load
+from topodiag.lazy import dataclass, regex
 from topodiag.model.errors import InputError
 from topodiag.words.units import spell_bytes
 
@@ -27,8 +27,8 @@ MAX_REPEATED = 10
 """Times as much as is written that aliases and merge keys may make of a file; the first FREE_VALUES are free. Files of
 people repeat a line or two: more is a bomb."""
 FREE_VALUES = 10_000
-_INT = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,19})")
-_FLOAT = re.compile(r"[-+]?[0-9]{1,20}\.[0-9]{0,20}(?:[eE][-+]?[0-9]{1,3})?|[-+]?\.[0-9]{1,20}")
+_INT = regex(r"[-+]?(?:0|[1-9][0-9]{0,19})")
+_FLOAT = regex(r"[-+]?[0-9]{1,20}\.[0-9]{0,20}(?:[eE][-+]?[0-9]{1,3})?|[-+]?\.[0-9]{1,20}")
 """With its point, as YAML 1.1 has it: `1e3` is a rack or a node more often than a number."""
 _WORDS = {
     **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),

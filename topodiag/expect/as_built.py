@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from topodiag.hardware.specs import GpuSpec
+from topodiag.lazy import dataclass
 from topodiag.model.devices import Gpu, Nic, NicPort, NicRole
 from topodiag.model.gpudirect import rdma_possible
 from topodiag.model.nccl_tree import Element

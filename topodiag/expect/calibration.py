@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from math import exp, fsum, log
 from pathlib import Path
 from typing import Any
+
+from topodiag.lazy import dataclass
 
 GENERATIONS = ((100, "blackwell"), (90, "hopper"), (80, "ampere"), (70, "volta"), (0, "pascal"))
 _LEAST, _MOST = 0.2, 1.3

@@ -9,7 +9,6 @@ AMD's accelerators, whose RCCL decides for itself, it is that of the wires.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from math import log
 
 from topodiag.expect.calibration import Calibration, Factor, Tolerance, calibration, generation_of
@@ -18,6 +17,7 @@ from topodiag.expect.setup import NoSetupError, Setup
 from topodiag.expect.shared import shared_setup, variants_of, versions_of
 from topodiag.expect.verdict import measured
 from topodiag.expect.wires import Wires, wire_rates, wires_of
+from topodiag.lazy import dataclass
 from topodiag.model.bench import BenchRun, Expectation
 from topodiag.model.finding import Confidence
 from topodiag.model.node import Node

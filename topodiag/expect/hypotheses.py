@@ -9,19 +9,21 @@ certain.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from math import exp, fsum, isfinite, log
 
 from topodiag.expect.calibration import Calibration, Factor, calibration
 from topodiag.expect.expect import Expected
 from topodiag.expect.hypothesis_causes import SOCKET_GBS, Cause, causes_of, wire_causes
 from topodiag.expect.misread import misread
+from topodiag.expect.other_runs import Judged, refuted
 from topodiag.expect.rates import Rates, reached_on
 from topodiag.expect.settings import is_costly
 from topodiag.expect.setup import NoSetupError, Setup
 from topodiag.expect.shared import known_shares
 from topodiag.expect.verdict import IMPOSSIBLE, LOW, Verdict
+from topodiag.lazy import dataclass
 from topodiag.model.bench import BenchRun, Fit, Hypothesis
 from topodiag.model.finding import Finding, Outcome, Severity, Status
 from topodiag.nccl.topo.changes import ChangeError
@@ -106,6 +108,8 @@ class _Weighed:
     evidence: tuple[str, ...]
     shown: bool
     check: str
+    settings: tuple[str, ...]
+    in_part: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,9 +141,10 @@ def explain(
     fit: Fit | None = None,
     known: Evidence | None = None,
     fitted: Calibration | None = None,
+    others: Sequence[Judged] = (),
 ) -> Explained:
-    """The causes that would explain a low or impossible verdict, likeliest first; none for any other verdict. Never
-    raises for the content of a run."""
+    """The causes that would explain a low or impossible verdict, likeliest first; none for any other verdict. `others`
+    are runs on the same nodes. Never raises for the content of a run."""
     ground = made.setup or made.wires
     if ground is None or made.rates is None or not verdict.measured_gbs or not verdict.expected_gbs:
         return Explained()
@@ -164,6 +169,8 @@ def explain(
     for candidate in _causes(made, case):
         cause = candidate
         why = _excluded(case, cause)
+        supposed = not cause.shown and not any(each.shown for each in _speaking(case, cause))
+        why = why or (refuted(cause, others) if supposed else "")
         if why:
             ruled.append(f"{cause.words}: {why}")
             continue
@@ -245,6 +252,8 @@ def _ranked(weighed: list[_Weighed]) -> tuple[Hypothesis, ...]:
             each.cause.confirm,
             each.check,
             each.shown,
+            each.settings,
+            each.in_part,
         )
         for each in weighed[:MOST]
         if each.weight / total >= LEAST
@@ -272,7 +281,7 @@ def _weigh(case: _Case, cause: Cause, predicted: float) -> _Weighed:
         weight *= WIDE if cause.span else PARTLY_WIDE  # it would have explained many other figures as well
         predicted = min(max(case.measured, low), high)
     off = abs(log(case.measured / min(max(case.measured, low), high)))
-    speaking = [*_settings(case, cause), *_checked(case, cause), *_floor(case, cause)]
+    speaking = _speaking(case, cause)
     shown = bool(cause.shown) or any(each.shown for each in speaking)
     fits = exp(-0.5 * (off / SPREAD) ** 2)
     # A fault that is there and leaves more than was measured is part of the cause at least.
@@ -282,7 +291,8 @@ def _weigh(case: _Case, cause: Cause, predicted: float) -> _Weighed:
     if low < high:
         reach = f"up to {in_gbs(high)}" if isfinite(high) else "below the expectation"
         evidence = [f"would explain any figure {reach}; measured {case.measured:.1f}"]
-    if shown and off > 3 * SPREAD:
+    in_part = shown and off > 3 * SPREAD
+    if in_part:
         evidence.append("explains a part: something else costs the rest")
     for each in speaking:
         if shown and each.indirect and each.weight < 1:
@@ -291,7 +301,12 @@ def _weigh(case: _Case, cause: Cause, predicted: float) -> _Weighed:
         evidence.append(each.words)
     found = max((each for each in speaking if each.check), key=lambda each: each.rank, default=None)
     check = found.check if found is not None else next(iter(cause.checks), "")
-    return _Weighed(cause, predicted, weight, tuple(evidence), shown, check)
+    given = tuple(each.setting for each in speaking if each.setting)
+    return _Weighed(cause, predicted, weight, tuple(evidence), shown, check, given, in_part)
+
+
+def _speaking(case: _Case, cause: Cause) -> list[_Speaks]:
+    return [*_settings(case, cause), *_checked(case, cause), *_floor(case, cause)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,6 +320,7 @@ class _Speaks:
     """A sign in the numbers, no sight of the fault."""
     check: str = ""
     severity: int = 0
+    setting: str = ""
 
     @property
     def rank(self) -> tuple[int, bool]:
@@ -316,7 +332,7 @@ def _settings(case: _Case, cause: Cause) -> Iterator[_Speaks]:
     given = case.setup.costly if case.setup is not None else case.run.env
     for name, value in given.items():
         if name in cause.settings and (case.setup is not None or is_costly(name, value)):
-            yield _Speaks(FOR, f"for: {name}={value} is set", shown=True)
+            yield _Speaks(FOR, f"for: {name}={value} is set", shown=True, setting=name)
     if case.setup is None:
         return
     if case.setup.network and case.setup.network in cause.networks:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from topodiag.model.devices import NicRole
 from topodiag.model.node import Node
-from topodiag.nccl.topo.detect import HcaFilter
+from topodiag.nccl.topo.hca_list import HcaFilter
 
 HCA = "NCCL_IB_HCA"
 

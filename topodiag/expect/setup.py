@@ -7,7 +7,7 @@ called low on another.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from topodiag.expect.as_built import NarrowLink, built_tree, narrow_links
 from topodiag.expect.settings import HCA, is_costly, leaves_out, whole_network
@@ -15,6 +15,7 @@ from topodiag.expect.tree import Layout, layout_of, tree_of_layout
 from topodiag.expect.unlike import Unlike
 from topodiag.hardware import catalog
 from topodiag.hardware.specs import GpuSpec, SystemSpec
+from topodiag.lazy import dataclass
 from topodiag.model.bench import BenchRun
 from topodiag.model.finding import Confidence
 from topodiag.model.nccl_features import Feature, has

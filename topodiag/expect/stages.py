@@ -7,12 +7,13 @@ NCCL 2.27 under any version, of which published nodes and racks reach the same s
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import fsum
 
 from topodiag.expect.limit import GENERATIONS
 from topodiag.expect.setup import Setup
 from topodiag.hardware import catalog
+from topodiag.lazy import dataclass
 from topodiag.model.nccl_features import Feature, has
 from topodiag.model.nccl_tree import Element
 from topodiag.model.nccl_versions import minor_of, spell_version

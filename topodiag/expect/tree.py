@@ -7,10 +7,9 @@ NUMA nodes are made up, and whoever uses it says so.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from topodiag.hardware import catalog
 from topodiag.hardware.specs import GpuSpec, SystemSpec
+from topodiag.lazy import dataclass
 from topodiag.model.nccl_tree import Element
 from topodiag.nccl.topo.detect import GPU_CLASS, HIDDEN_SWITCH, IB_MAXCONN, SWITCH_CLASS, link_speed
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from topodiag.lazy import dataclass
 from topodiag.nccl.connect.communicator import Member
 from topodiag.nccl.predict import Host
 from topodiag.nccl.topo.changes import bus_of, gpus_of

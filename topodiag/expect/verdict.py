@@ -5,8 +5,7 @@ How far below is broken is decided here alone: the finding's severity, the sign 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from topodiag.lazy import dataclass
 from topodiag.model.bench import BenchRun, Expectation
 from topodiag.model.finding import Confidence
 from topodiag.words.units import in_gbs, percent, spell_gbs

@@ -8,11 +8,11 @@ How much of the wire healthy machines reach is fitted as for any transport (`rdm
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from topodiag.expect.rates import NCCL_NAMES, Rates, Terms
 from topodiag.expect.setup import MOST_RANKS, NoSetupError
 from topodiag.hardware.amd import AmdGpu, AmdSystem, amd_gpu_by_name, amd_system_by_name
+from topodiag.lazy import dataclass
 from topodiag.model.bench import BenchRun
 from topodiag.model.finding import Confidence
 from topodiag.nccl.tuning.choice import busbw_factor

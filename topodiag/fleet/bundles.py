@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
 
 from topodiag.checks.registry import Subject
@@ -12,6 +11,7 @@ from topodiag.evidence.cluster.bundles import NodeSeen, find_bundles, read_or_wh
 from topodiag.evidence.intake.bundle import open_evidence
 from topodiag.evidence.intake.reader import read_node
 from topodiag.fleet.workers import cpus, end_with_parent, pool_of, starting
+from topodiag.lazy import dataclass
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Severity
 

@@ -7,7 +7,6 @@ thirty are odd are thirty-one rows.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 
 from topodiag.fleet.digest import Digest, Facts, Key
 from topodiag.fleet.facts import CLOSED
+from topodiag.lazy import dataclass
 
 Mask = NDArray[np.bool_]
 NOT_SET = "not set"

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import fsum
 
 import numpy as np
@@ -20,6 +19,7 @@ from topodiag.fleet.explained import explained
 from topodiag.fleet.numbers import FEWEST, LEAST_EVENTS, far, rises_faster
 from topodiag.fleet.priced import price_of
 from topodiag.fleet.splits import FEWEST_NODES, Split, associate, judge
+from topodiag.lazy import dataclass, regex
 from topodiag.model.fleet import Association, Cohort, How, Outlier, Population, Populations, Same
 from topodiag.words.fold import plural
 from topodiag.words.units import number, spell_bytes
@@ -36,7 +36,7 @@ _COME_UP: frozenset[str | tuple[str, str]] = frozenset({
     ("interface", "state"), ("interface", "speed"),
 })  # fmt: skip
 """Families and facts that come up in the minutes after a boot."""
-_PART_NAME = re.compile(r"[0-9]{1,12}")
+_PART_NAME = regex(r"[0-9]{1,12}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections import Counter as Tally
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from topodiag.checks.node.troubles import troubles
 from topodiag.checks.registry import Subject
 from topodiag.checks.run import run
 from topodiag.fleet.facts import facts_of
+from topodiag.lazy import dataclass
 from topodiag.model.finding import Finding, Input, Outcome
 from topodiag.model.fleet import FactKind, NodeFact
 from topodiag.model.node import Node

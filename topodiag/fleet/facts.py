@@ -6,7 +6,6 @@ wherever one row is, so that a key without a row is one that the node does not h
 
 from __future__ import annotations
 
-import re
 from collections import Counter as Tally
 from itertools import chain
 
@@ -24,17 +23,18 @@ from topodiag.fleet.rows import (
     source_of,
     text_of,
 )
+from topodiag.lazy import regex
 from topodiag.model.fleet import CLOSED, NodeFact
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact
 
 __all__ = ["CLOSED", "facts_of"]
 
-_MODULE = re.compile(
+_MODULE = regex(
     r"(?:nvidia|nouveau|gdrdrv|nv_peer|ib_|rdma|iw_|mlx|bnxt|irdma|efa|hfi|qed|ena|amdgpu|amdkfd|vfio|xpmem|knem)"
 )
 """Modules that the communication of GPUs depends on; others come and go with a keyboard."""
-_PLACE = re.compile(r"(?i)(?:[0-9a-f]{8}-[0-9a-f-]{27}|(?:[0-9a-f]{2}:){5}[0-9a-f]{2}|[0-9]{1,3}(?:\.[0-9]{1,3}){3})")
+_PLACE = regex(r"(?i)(?:[0-9a-f]{8}-[0-9a-f-]{27}|(?:[0-9a-f]{2}:){5}[0-9a-f]{2}|[0-9]{1,3}(?:\.[0-9]{1,3}){3})")
 _OWN_PARAMETERS = frozenset({
     "root", "boot_image", "resume", "ip", "hostname", "systemd.hostname", "initrd", "ifname", "bootif", "bootdev",
     "cryptdevice", "rd.luks.uuid", "rd.md.uuid", "rd.lvm.lv", "rd.lvm.vg", "netroot", "nfsroot", "crashkernel_uuid",

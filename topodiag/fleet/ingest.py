@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import BinaryIO
 
 import pyarrow as pa
@@ -40,6 +40,7 @@ from topodiag.fleet.dask_engine import run_dask
 from topodiag.fleet.pool import Task, run_pool
 from topodiag.fleet.work import GONE, Digest, Measure, Part, Tree, extract_piece, packed, parts_of, told_by_applications
 from topodiag.fleet.workers import cpus
+from topodiag.lazy import dataclass
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Input
 from topodiag.model.result import UnreadLine

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from topodiag.evidence.cluster.bundles import find_bundles
 from topodiag.evidence.cluster.facts import natural
@@ -19,6 +19,7 @@ from topodiag.evidence.intake.sibling_nodes import Siblings
 from topodiag.fleet.digest import Answers, Digest, Pool, digest_of
 from topodiag.fleet.once import answers_of
 from topodiag.fleet.workers import cpus, end_with_parent, pool_of, starting
+from topodiag.lazy import dataclass
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Input
 from topodiag.model.provenance import NotObserved

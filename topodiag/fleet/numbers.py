@@ -7,11 +7,10 @@ noise of what measured it is none, at any number of deviations.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
+from topodiag.lazy import dataclass
 from topodiag.model.fleet import How
 
 Floats = NDArray[np.float64]

@@ -7,7 +7,7 @@ where something that varies is looked at. The others are asked of each node.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, is_dataclass, replace
+from dataclasses import is_dataclass, replace
 from enum import Enum
 from itertools import groupby
 from typing import Any, TypeVar
@@ -29,6 +29,7 @@ from topodiag.fleet.digest import (
 )
 from topodiag.fleet.facts import device_rows, kernel_log
 from topodiag.fleet.rows import Row, made_of
+from topodiag.lazy import dataclass
 from topodiag.model.finding import Outcome
 from topodiag.model.fleet import NodeFact
 from topodiag.model.node import Node

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from math import fsum
 
 from topodiag.checks.shared.prices import missing_nvlinks, narrow_link, slow_nvlinks, slow_ports
@@ -13,11 +11,12 @@ from topodiag.fleet.device_facts import BANDWIDTH
 from topodiag.fleet.digest import Digest
 from topodiag.hardware.catalog import gpu_by_name, pcie_nccl_gbs
 from topodiag.hardware.specs import GpuSpec
+from topodiag.lazy import dataclass, regex
 
 Difference = tuple[str, str, str]
 """Part, its value, and what siblings have."""
 
-_STATES = re.compile(r"([0-9]{1,4}) ([a-z]{1,20})")
+_STATES = regex(r"([0-9]{1,4}) ([a-z]{1,20})")
 _UP = ("active", "sleep")
 _RATED = ("highest generation", "slot's highest generation")
 _NO_WIRE = "no link is narrower for it, so topology does not say how much"

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from topodiag.lazy import dataclass
 from topodiag.model.fleet import FactKind, NodeFact
 from topodiag.model.provenance import Counter, Fact
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from topodiag.fleet.columns import Column, Mask
+from topodiag.lazy import dataclass
 from topodiag.model.fleet import Association
 
 FEWEST_NODES = 3

@@ -6,7 +6,7 @@ import hashlib
 import io
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import BinaryIO, NamedTuple
 
 import numpy as np
@@ -16,6 +16,7 @@ from topodiag.evidence.nccl_log.input.streams import Piece, Reading, Span, piece
 from topodiag.evidence.nccl_log.tables.facts import BATCH_ROWS, SCHEMAS, Facts, empty, numbers, table
 from topodiag.evidence.nccl_log.tables.packed import AnyFacts, pack, unpacked_bytes
 from topodiag.evidence.nccl_log.tables.stored import Store, stored
+from topodiag.lazy import dataclass
 
 HASHED_BYTES = 64 << 20
 """Files up to this size, unpacked, are named by their sha256; of larger ones it would cost a second reading."""

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from topodiag.hardware.specs import GpuSpec, InstanceGroup, InstanceSpec, NicSpec, PcieGeneration, SystemSpec
+from topodiag.lazy import regex
 
 _MAX_NAME = 256
 """Longest product name that is looked at, characters; the real ones stay below 80."""
@@ -22,8 +23,8 @@ _MAX_NAME = 256
 _MAX_LANES = 32
 """The widest PCIe link (PCI Express Base Specification)."""
 
-_BRANDS = re.compile(r"^(?:nvidia|tesla|geforce)\s+", re.IGNORECASE)
-_MIG = re.compile(r"\s+MIG\s.*$", re.IGNORECASE)
+_BRANDS = regex(r"^(?:nvidia|tesla|geforce)\s+", re.IGNORECASE)
+_MIG = regex(r"\s+MIG\s.*$", re.IGNORECASE)
 
 
 @cache

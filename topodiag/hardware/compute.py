@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from topodiag.hardware.specs import GpuSpec
+from topodiag.lazy import dataclass
 
 PRECISIONS = ("bf16", "fp16", "fp8")
 

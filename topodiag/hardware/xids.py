@@ -7,25 +7,24 @@ from __future__ import annotations
 
 import re
 import tomllib
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from topodiag.lazy import dataclass, regex
+
 SOURCE = "NVIDIA, Analyzing Xid Errors with the Xid Catalog (docs.nvidia.com/deploy/xid-errors)"
 SXID_SOURCE = "NVIDIA, Fabric Manager for NVIDIA NVSwitch Systems User Guide, SXid errors"
 
-_RECOVERY = re.compile(
-    r"recovery action changed from [^()]{0,20}\(([^()]{1,40})\) to [^()]{0,20}\(([^()]{1,40})\)", re.I
-)
-_NVLINK = re.compile(
+_RECOVERY = regex(r"recovery action changed from [^()]{0,20}\(([^()]{1,40})\) to [^()]{0,20}\(([^()]{1,40})\)", re.I)
+_NVLINK = regex(
     r"\b([A-Z][A-Z0-9_]{2,20})(?:/[A-Z0-9_]{2,24})? {1,4}(Non-?fatal|Fatal)\b"
     r"[^()\n]{0,40}?\bLink {1,4}(-?[0-9]{1,3})[^()\n]{0,10}(?:\((0x[0-9a-f]{1,8}) (0x[0-9a-f]{1,8})\b)?",
     re.IGNORECASE,
 )
-_LINK = re.compile(r"\b(?:Link|link) {0,2}(-?[0-9]{1,3})\b")
-_SXID_WORD = re.compile(r"\b(Non-?fatal|Fatal)\b", re.IGNORECASE)
-_PROCESS = re.compile(r"\bpid='?([0-9]{1,10})'?, name=([^\s,]{1,80})")
+_LINK = regex(r"\b(?:Link|link) {0,2}(-?[0-9]{1,3})\b")
+_SXID_WORD = regex(r"\b(Non-?fatal|Fatal)\b", re.IGNORECASE)
+_PROCESS = regex(r"\bpid='?([0-9]{1,10})'?, name=([^\s,]{1,80})")
 
 
 @dataclass(frozen=True, slots=True)

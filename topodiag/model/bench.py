@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 
+from topodiag.lazy import dataclass
 from topodiag.model.finding import Confidence, Finding
 from topodiag.model.provenance import Origin
 from topodiag.words.dialect import Maker
@@ -93,6 +94,8 @@ class BenchRun:
     """Whose program measured, where its lines tell: rccl-tests is AMD's."""
     parameters: Mapping[str, str] = field(default_factory=dict)
     env: Mapping[str, str] = field(default_factory=dict)
+    commands: Mapping[str, Origin] = field(default_factory=dict)
+    """By name the command that sets a variable of `env`, for those that no line of NCCL shows in force."""
     errors: tuple[str, ...] = ()
     failures: tuple[Origin, ...] = ()
     warnings: tuple[Origin, ...] = ()
@@ -182,6 +185,23 @@ class Hypothesis:
     shown: bool = False
     """Whether the evidence shows the fault itself: a finding of a check, a setting in force. Else it is inferred from
     the numbers alone."""
+    settings: tuple[str, ...] = ()
+    """Names of the settings in force that cause it."""
+    in_part: bool = False
+    """Whether it explains a part of the loss only: something else costs the rest."""
+
+
+@dataclass(frozen=True, slots=True)
+class SettingPrice:
+    """A setting of a run that costs bandwidth, by the model of the machine: `without_gbs` is what the run should reach
+    without all such settings, `with_gbs` with this one alone; None where the measured loss is its only price. `origin`
+    is the command that gives it, None where NCCL's log shows it."""
+
+    name: str
+    value: str
+    without_gbs: float
+    with_gbs: float | None = None
+    origin: Origin | None = None
 
 
 class GateState(Enum):
@@ -223,3 +243,5 @@ class Benchmark:
     gate: Gate | None = None
     ruled_out: tuple[str, ...] = ()
     """Causes that the evidence excludes, each with what excludes it."""
+    settings: tuple[SettingPrice, ...] = ()
+    """Settings that explain a low run, or a part of what it lacks."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-_SPELLINGS = re.compile(
+from topodiag.lazy import regex
+
+_SPELLINGS = regex(
     r"^(?:PCI:)?(?:(?P<domain>[0-9a-f]{4,8}):)?(?P<bus>[0-9a-f]{2}):(?P<dev>[0-9a-f]{2})(?:\.(?P<fn>[0-7f]))?$",
     re.IGNORECASE,
 )

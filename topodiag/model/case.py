@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
+from topodiag.lazy import dataclass
 from topodiag.model.finding import Input
 from topodiag.model.identity import Identity, Tie
 from topodiag.model.node import Node

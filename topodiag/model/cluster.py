@@ -9,10 +9,11 @@ one is coarser than the one before.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+
+from topodiag.lazy import dataclass
 
 LEAST_EXPOSED = 0.1
 """Share of hidden traffic that a search for a placement counts all the same."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
 
+from topodiag.lazy import dataclass
 from topodiag.version import __version__
 
 SCHEMA_VERSION = "1.0"

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
+from topodiag.lazy import regex
 
 MAX_CPU = 65536
 """Above the kernel's NR_CPUS of any shipping machine: a larger number in a list is a misread value."""
 
-_RUN = re.compile(r"0{0,8}([0-9]{1,5})(?:-0{0,8}([0-9]{1,5}))?")
+_RUN = regex(r"0{0,8}([0-9]{1,5})(?:-0{0,8}([0-9]{1,5}))?")
 
 
 def parse_cpulist(text: str) -> frozenset[int] | None:

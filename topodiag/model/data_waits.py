@@ -7,11 +7,11 @@ to a collective make the others wait there as well.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from math import fsum
 from statistics import median
 
+from topodiag.lazy import dataclass
 from topodiag.model.provenance import Origin
 from topodiag.model.steps import Step, StepSeries, warm_up
 

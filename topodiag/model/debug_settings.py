@@ -7,7 +7,8 @@ torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp for the flight recorder.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from topodiag.lazy import dataclass
 
 SUBSYSTEMS: Mapping[str, str] = {
     "INIT": "communicators, their ranks and GPUs, init times",

@@ -7,9 +7,10 @@ ports in Gb/s.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 
+from topodiag.lazy import dataclass
 from topodiag.model.provenance import Counter, Fact
 
 Counters = dict[str, Counter]
@@ -233,6 +234,11 @@ class NicRole(Enum):
     STORAGE = "storage"
     MANAGEMENT = "management"
     UNKNOWN = "unknown"
+
+
+def ports_of(name: str) -> tuple[str, ...]:
+    """The devices behind the name of a NIC: NCCL joins those of a virtual NIC by `+`, as in `mlx5_0+mlx5_1`."""
+    return tuple(dict.fromkeys(name.split("+")))
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,10 @@ that has to price it (topodiag/cost/step.py).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from enum import Enum
+
+from topodiag.lazy import dataclass
 
 
 class Role(Enum):

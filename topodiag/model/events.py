@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from math import nan
 
+from topodiag.lazy import dataclass
 from topodiag.model.provenance import Origin
 
 Value = str | int | float

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum, IntEnum
 
+from topodiag.lazy import dataclass
 from topodiag.model.provenance import Origin
 
 

@@ -5,9 +5,9 @@ Values only. `topodiag.fleet.facts` turns a node into facts, `topodiag.fleet.com
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 
+from topodiag.lazy import dataclass
 from topodiag.model.finding import Finding, Input, Outcome, Severity
 from topodiag.model.provenance import NotObserved
 from topodiag.model.result import Trouble

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 
+from topodiag.lazy import dataclass
 from topodiag.model.devices import NVIDIA, Gpu, PciKind
 from topodiag.model.maker import dialect_of
 from topodiag.model.node import Node

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from topodiag.lazy import dataclass
 from topodiag.model.clock_text import stamp
 from topodiag.model.finding import Finding, Input, Outcome
 from topodiag.model.fleet import NodeFact

@@ -6,9 +6,10 @@ Rank, node and GPU stay three things until a line maps them. What cannot be mapp
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 
+from topodiag.lazy import dataclass
 from topodiag.model.provenance import Origin
 
 

@@ -7,10 +7,11 @@ has the shortest one. `clean` times are those shortest kernels, which hold the t
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from functools import cached_property
 
+from topodiag.lazy import dataclass
 from topodiag.model.provenance import Origin
 
 

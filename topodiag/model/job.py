@@ -6,12 +6,13 @@ World ranks are those of the job's largest root communicator. Unknown integers a
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
+from topodiag.lazy import dataclass
 from topodiag.model.connections import Connections, Ints
 from topodiag.model.diagnostics import Diagnosis
 from topodiag.model.dimensions import Role
@@ -26,7 +27,7 @@ from topodiag.model.stacks import Stack
 from topodiag.model.step_pace import Pace, last_starts
 from topodiag.model.step_waits import StepWaits
 from topodiag.model.steps import StepSeries
-from topodiag.model.training import LoggedTraining
+from topodiag.model.training import JobSettings
 
 PHASES = ("kernels", "alloc", "bootstrap", "allgathers", "topo", "graphs", "connections", "rest")
 
@@ -73,12 +74,11 @@ class Process:
     """One process of the job, with what it said of itself and of its node. `pid` is that inside its container.
 
     `versions` by component: `nccl`, `driver` (CUDA driver API, as 12040), `net plugin`, `tuner plugin`, `ofi`, `rccl`.
-    `network` is what NCCL uses between nodes: `IB`, `Socket`, `AWS Libfabric`, ...; "" when not said.
-    `bootstrap` is the interface and address: `eth0:10.1.2.3<0>`. `addresses` are those of its node that it printed.
-    `messages` are lines that checks
-    read, without those that tell of one device, which `hcas` have. `system` and `graphs` are what it printed of its
-    node where the log does not say for which communicator. `opening` is what it printed last of a call that makes a
-    communicator, where none began after it: it waits in that call for others, or left it without one.
+    `network` is what NCCL uses between nodes: `IB`, `Socket`, `AWS Libfabric`, ...; "" when not said. `hcas` are the
+    ports that it lists, `vnics` the virtual NICs that it makes of them, under their names joined by `+`. `bootstrap` is
+    the interface and address: `eth0:10.1.2.3<0>`. `addresses` are those of its node that it printed. `messages` are
+    lines that checks read, but for those of one device. `system` and `graphs` are its print of its node where no
+    communicator is named. `opening` is its last line of a call that makes one, where none began after it: it waits.
     """
 
     host: str
@@ -86,6 +86,7 @@ class Process:
     versions: Mapping[str, str] = field(default_factory=dict)
     network: str = ""
     hcas: tuple[Hca, ...] = ()
+    vnics: tuple[Hca, ...] = ()
     bootstrap: str = ""
     settings: Mapping[str, Given] = field(default_factory=dict)
     messages: tuple[Message, ...] = ()
@@ -336,7 +337,7 @@ class Job:
     step_waits: tuple[StepWaits, ...] = ()
     steps: tuple[StepSeries, ...] = ()
     """The steps of its training, as its own log prints them."""
-    training: LoggedTraining | None = None
+    training: JobSettings | None = None
     progress: tuple[Progress, ...] = ()
     """Lines that its programs print while they work, where an init stands open in its log."""
     cut_logs: tuple[str, ...] = ()

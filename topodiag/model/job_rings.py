@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from topodiag.lazy import dataclass
 from topodiag.model.job import Communicator, Job
 from topodiag.model.transports import bare_transport, is_net, uses_gdr
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from math import fsum
 from typing import TYPE_CHECKING
+
+from topodiag.lazy import dataclass
+from topodiag.model.devices import ports_of
 
 if TYPE_CHECKING:
     from topodiag.model.job import Hca, Job, Process  # numpy is slow to load, and a run without a log needs none
@@ -36,6 +38,13 @@ def wires_of(jobs: Iterable[Job]) -> Wires:
     speeds = {hca.speed_mbps for hca in most.hcas}
     speed = speeds.pop() if len(speeds) == 1 else None
     return Wires(kind, (len(most.hcas), speed / 1000) if speed else None)
+
+
+def nics_of(process: Process) -> dict[int, Hca]:
+    """The network devices by their number in connections: virtual NICs, and the ports that are part of none."""
+    joined = {port for nic in process.vnics for port in ports_of(nic.name)}
+    alone = {hca.index: hca for hca in process.hcas if hca.name not in joined}
+    return alone | {nic.index: nic for nic in process.vnics}
 
 
 def _kind(processes: Iterable[Process], hcas: Iterable[Hca]) -> str | None:

@@ -8,10 +8,11 @@ the groups of all ranks are layout_groups.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 from math import gcd, prod
 
+from topodiag.lazy import dataclass
 from topodiag.model.dimensions import (
     DIMENSIONS,
     NAMES,

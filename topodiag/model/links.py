@@ -7,9 +7,9 @@ is what the parts are built for, `negotiated` what the hardware trained to.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 
+from topodiag.lazy import dataclass
 from topodiag.model.nccl_enums import PathType
 from topodiag.model.provenance import Fact
 

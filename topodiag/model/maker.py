@@ -5,9 +5,9 @@ NVIDIA's words are the rule: they are also spoken where nothing tells the maker,
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
+from topodiag.lazy import regex
 from topodiag.model.devices import NVIDIA as NVIDIA_ID
 from topodiag.model.devices import PciKind
 from topodiag.words.dialect import AMD, NVIDIA, Dialect, Maker
@@ -23,8 +23,8 @@ AMD_ID = 0x1002
 XGMI = "XGMI"
 """What ROCm's tools call a pair that xGMI joins."""
 _NAMED = (
-    (re.compile(r"\bAMD\b|\bInstinct\b|\bRadeon\b|\bMI[0-9]{2,3}[AX]?\b|\bgfx9"), Maker.AMD),
-    (re.compile(r"\bNVIDIA\b|\bTesla\b|\bGeForce\b|\bQuadro\b|\bH[12]00\b|\b[ABV]100\b|\bG?[BH]200\b"), Maker.NVIDIA),
+    (regex(r"\bAMD\b|\bInstinct\b|\bRadeon\b|\bMI[0-9]{2,3}[AX]?\b|\bgfx9"), Maker.AMD),
+    (regex(r"\bNVIDIA\b|\bTesla\b|\bGeForce\b|\bQuadro\b|\bH[12]00\b|\b[ABV]100\b|\bG?[BH]200\b"), Maker.NVIDIA),
 )
 _IDS = {AMD_ID: Maker.AMD, NVIDIA_ID: Maker.NVIDIA}
 _EVENTS = {

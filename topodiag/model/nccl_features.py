@@ -31,6 +31,12 @@ class Feature(Enum):
     GIN_NETS = 29, "topo.cc: net elements say by net= and gin= whose they are"
     RMA_NETS = 30, "topo.cc: net elements may be of RMA too"
     RAILS_AND_PLANES = 30, "search.cc: NETs of one rail or plane belong together"
+    SYMMETRIC_KERNELS = 27, "symmetric.cc, later ce_coll.cc: kernels and copies for buffers in registered windows"
+    RAILS_OF_ADAPTERS = 32, "net_ib/init.cc: NCCL_IB_RAIL_POLICY gives ports of ConnectX-9 rails and planes"
+    RAIL_OF_EVERY_NET = (
+        32,
+        "topo.cc, ncclTopoGetRailPlane: a NET without rail or plane is on those of its adapter and port",
+    )
     MLOPART = 30, "topo.cc: a GPU may be two partitions"
 
     # From the file to the graph: src/graph/xml.cc, topo.cc, topo.h

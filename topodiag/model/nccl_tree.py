@@ -10,9 +10,10 @@ net, pcilink.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
+from topodiag.lazy import dataclass
 from topodiag.model.nccl_versions import NEWEST, OLDEST
 from topodiag.model.provenance import Origin
 from topodiag.words.dialect import Maker

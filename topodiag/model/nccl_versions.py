@@ -6,12 +6,11 @@ named in `nccl_features`. To add a version that decides as the one before it, ad
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import Generic, TypeVar
 
+from topodiag.lazy import dataclass, regex
 from topodiag.model.nccl_enums import PathType
 from topodiag.model.nccl_features import Feature, has
 
@@ -55,9 +54,9 @@ LOGGED_SINCE = 3
 VARIABLES_SINCE = 4
 """The first version whose environment variables are known by name."""
 
-_VERSION = re.compile(r"v?2\.([0-9]{1,3})(?:\.[0-9]{1,4})?(?:[-+].*)?")
-_LOGGED = re.compile(r"2\.([0-9]{1,5})(?:[.+-].*)?")
-_NUMBER = re.compile(r"[0-9]{1,4}(?:\.[0-9]{1,4}){1,3}")
+_VERSION = regex(r"v?2\.([0-9]{1,3})(?:\.[0-9]{1,4})?(?:[-+].*)?")
+_LOGGED = regex(r"2\.([0-9]{1,5})(?:[.+-].*)?")
+_NUMBER = regex(r"[0-9]{1,4}(?:\.[0-9]{1,4}){1,3}")
 _SHOWN = 40
 
 

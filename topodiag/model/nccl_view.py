@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from topodiag.lazy import dataclass
 from topodiag.model.links import PathType
 from topodiag.model.provenance import Origin
 

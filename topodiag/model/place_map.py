@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
+from topodiag.lazy import dataclass
 from topodiag.model.cluster import Assignment, Cluster, Ints
 
 

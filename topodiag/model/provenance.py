@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from topodiag.lazy import dataclass
 from topodiag.model.topics import Topic
 
 T = TypeVar("T")

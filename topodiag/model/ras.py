@@ -6,8 +6,9 @@ Counts are launches, not completions. Ranks are those of their communicator, hos
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from topodiag.lazy import dataclass
 from topodiag.model.provenance import Origin
 from topodiag.words.fold import plural
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
+from topodiag.lazy import dataclass
 from topodiag.model.finding import Finding, Input, Outcome, Severity, Status
 from topodiag.model.identity import Identity
 from topodiag.model.node import Node
 from topodiag.model.progress import Progress
 from topodiag.model.provenance import NotObserved, Origin
 from topodiag.model.timeline import Timeline
-from topodiag.model.verdict import Verdict
+from topodiag.model.verdict import State, Verdict
 
 if TYPE_CHECKING:
     from topodiag.model.bench import Benchmark
@@ -50,7 +51,8 @@ class Result:
     """Everything a report needs. Findings are folded and sorted, worst first, in a stable order.
 
     `unexplained` are lines of trouble that no finding explains, those that are known to be harmless among them.
-    `verdict`, `identity` and `timeline` are of a whole case: `diagnose` alone fills them.
+    `state` is that of the jobs, where jobs alone were judged. `verdict`, `identity` and `timeline` are of a whole case:
+    `diagnose` alone fills them.
     """
 
     inputs: tuple[Input, ...] = ()
@@ -64,6 +66,7 @@ class Result:
     benchmarks: tuple[Benchmark, ...] = ()
     unexplained: tuple[Trouble, ...] = ()
     verdict: Verdict | None = None
+    state: State | None = None
     identity: Identity = field(default_factory=Identity)
     timeline: Timeline = field(default_factory=Timeline)
 

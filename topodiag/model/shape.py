@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from topodiag.lazy import dataclass
 from topodiag.model.devices import Gpu, Nic, PciDevice
 from topodiag.model.node import Node
 

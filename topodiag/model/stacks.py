@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from topodiag.lazy import dataclass
 from topodiag.model.provenance import Origin
 
 

@@ -7,13 +7,14 @@ batch and the sequence are the same.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import groupby, pairwise
 from statistics import median
 
 import numpy as np
 import numpy.typing as npt
 
+from topodiag.lazy import dataclass
 from topodiag.model.clock_text import stamp
 from topodiag.model.steps import Step, StepSeries, warm_up
 from topodiag.words.fold import plural

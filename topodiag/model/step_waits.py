@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import fsum
 
+from topodiag.lazy import dataclass
 from topodiag.model.provenance import Origin
 
 

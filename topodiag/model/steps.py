@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 
+from topodiag.lazy import dataclass
 from topodiag.model.provenance import Origin
 
 WARM_UP, MOST_WARM_UP = 0.1, 10

@@ -7,9 +7,11 @@ on rail r, and GPU r is next to it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from typing import NamedTuple
+
+from topodiag.lazy import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from topodiag.lazy import dataclass
 from topodiag.model.provenance import Origin
 
 STATE, HAVE, WANT, TIME, SETTING = "state of ", "have ", "want ", "time ", "setting "

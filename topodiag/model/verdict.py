@@ -5,9 +5,9 @@ A verdict relates findings and prices them. It is never more certain than its ev
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 
+from topodiag.lazy import dataclass
 from topodiag.model.finding import Confidence, Finding
 from topodiag.model.provenance import Origin
 

@@ -9,9 +9,11 @@ import re
 import struct
 from functools import lru_cache
 
-_HEX = re.compile(r"[ \t\n\v\f\r]*([+-]?)(?:0[xX])?([0-9a-fA-F]*)")
-_ANY = re.compile(r"[ \t\n\v\f\r]*([+-]?)(0[xX][0-9a-fA-F]+|[0-9]+)")
-_FLOAT = re.compile(r"[ \t\n\v\f\r]*([+-]?[0-9]*\.?[0-9]*(?:[eE][+-]?[0-9]{1,4})?)")
+from topodiag.lazy import regex
+
+_HEX = regex(r"[ \t\n\v\f\r]*([+-]?)(?:0[xX])?([0-9a-fA-F]*)")
+_ANY = regex(r"[ \t\n\v\f\r]*([+-]?)(0[xX][0-9a-fA-F]+|[0-9]+)")
+_FLOAT = regex(r"[ \t\n\v\f\r]*([+-]?[0-9]*\.?[0-9]*(?:[eE][+-]?[0-9]{1,4})?)")
 _LONG = 1 << 63
 _DIGITS = 24
 """More significant digits than any 64-bit number has, in any base."""

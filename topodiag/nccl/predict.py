@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from topodiag.model.nccl_enums import BY_WEIGHT
+from topodiag.model.nccl_features import Feature, has
 from topodiag.model.nccl_tree import Element, Refusal, of_rccl
 from topodiag.model.nccl_versions import DEFAULT_VERSION, minor_of, path_types
 from topodiag.model.node import Node
@@ -33,6 +34,7 @@ SIZES = tuple(1 << power for power in range(3, 34))
 """nccl-tests' sweep with -b 8 -e 8G -f 2, in bytes."""
 ALL = tuple(each.value for each in BY_WEIGHT)
 """The collectives whose choices are predicted."""
+_CONNECTX_9 = ("0x15b3", "0x1025")
 Asked = tuple[tuple[str, tuple[int, ...]], ...]
 """Sizes in bytes by collective."""
 MOST_RANKS = 1 << 17
@@ -153,8 +155,23 @@ def _predicted(
         ranks=comm.shape.nranks,
         nccl_nodes=comm.shape.nodes,
         virtual_nics=_virtual_nics(first.system),
-        not_followed=not_followed(settings.values),
+        not_followed=(*not_followed(settings.values), *_rails_of_adapters(tree, minor)),
     )
+
+
+def _rails_of_adapters(tree: Element, minor: int) -> tuple[str, ...]:
+    """A sentence where NCCL gives rails and planes of its own to ports that have none here."""
+    ports = (
+        net
+        for pci in tree.walk()
+        if pci.tag == "pci" and (pci.get("vendor"), pci.get("device")) == _CONNECTX_9
+        for nic in pci.having("nic")
+        for net in nic.having("net")
+    )
+    if not has(minor, Feature.RAILS_OF_ADAPTERS) or all(net.get("rail") is not None for net in ports):
+        return ()
+    how = "write them in NCCL_IB_HCA, =NAME:PORT:RAIL:PLANE for each port"
+    return (f"rails and planes that NCCL 2.32 gives ports of ConnectX-9 are not followed: {how}",)
 
 
 def _only_sockets(comm: Communicator) -> bool:

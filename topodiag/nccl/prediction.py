@@ -7,9 +7,11 @@ Bandwidths in GB/s per channel and direction, latencies in microseconds, bus and
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
-from topodiag.model.nccl_versions import assumption
+from topodiag.lazy import dataclass
+from topodiag.model.nccl_features import Feature, has
+from topodiag.model.nccl_versions import assumption, minor_of
 
 PathTable = Mapping[str, Mapping[str, tuple[int, float, str]]]
 """From and to by label: (hops, GB/s, type)."""
@@ -136,6 +138,12 @@ class Prediction:
         if self.asked:
             said = f"the rules of {self.library} {self.asked} are not known here: taken to decide as {self.version}"
         return (*([said] if said else []), *self.not_followed)
+
+    @property
+    def left_out(self) -> str:
+        """What may run in the place of the choices and is not followed; "" for versions without."""
+        known = self.library == "NCCL" and has(minor_of(self.version), Feature.SYMMETRIC_KERNELS)
+        return "not followed: symmetric kernels, copy engines (registered windows)" if known else ""
 
     def graph(self, id: int) -> PredictedGraph | None:  # noqa: A002 - NCCL's own word for it
         return next((graph for graph in self.graphs if graph.id == id), None)

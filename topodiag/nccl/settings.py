@@ -6,8 +6,9 @@ Names and defaults: NCCL_PARAM lines of src/graph/{paths,search,topo,tuning,conn
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from topodiag.lazy import dataclass
 from topodiag.model.nccl_features import Feature, has
 from topodiag.model.nccl_versions import path_types
 
@@ -64,14 +65,21 @@ class Settings:
 _NOT_FOLLOWED = {
     "NCCL_SYM_KERNEL": "symmetric kernels", "NCCL_SYM_CTAS": "symmetric kernels",
     "NCCL_CTA_POLICY": "collectives by copy engines", "NCCL_HIER_CE_COLL_AG_RAIL_RING_ENABLE": "hierarchical copies",
-    "NCCL_IB_RAIL_POLICY": "rails that NCCL gives ConnectX-9", "NCCL_IB_DATA_DIRECT": "Data Direct functions of NICs",
+    "NCCL_IB_RAIL_POLICY": "rails that NCCL gives ConnectX-9",
+    "NCCL_IB_DATA_DIRECT": "Data Direct functions of NICs", "NCCL_IB_SORT_MERGE_NICS": "merged ports out of order",
 }  # fmt: skip
 """Settings of what is not modelled here, with what it is (docs/topo.md lists all)."""
+_FOLLOWED = {"NCCL_IB_SORT_MERGE_NICS": "1"}
+"""Values that change nothing of what is modelled, where that is not 0."""
 
 
 def not_followed(env: Mapping[str, str]) -> tuple[str, ...]:
     """A sentence for each setting that asks for something that is not modelled."""
-    return tuple(f"{name} is not followed: {what}" for name, what in _NOT_FOLLOWED.items() if env.get(name, "0") != "0")
+    return tuple(
+        f"{name} is not followed: {what}"
+        for name, what in _NOT_FOLLOWED.items()
+        if env.get(name, followed := _FOLLOWED.get(name, "0")) != followed
+    )
 
 
 def _number(env: Mapping[str, str], name: str) -> int | None:

@@ -8,12 +8,13 @@ loses is told against the map, never against the bound: groups of different dime
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from math import fsum
 
 import numpy as np
 
+from topodiag.lazy import dataclass
 from topodiag.model.cluster import Assignment, Cluster, Demand, Ints
 from topodiag.model.errors import TopodiagError
 from topodiag.placement.declared import Declared

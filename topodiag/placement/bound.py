@@ -16,12 +16,12 @@ Rails only add to a price and are left out.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from math import fsum
 
 import numpy as np
 
+from topodiag.lazy import dataclass
 from topodiag.model.cluster import Cluster, Demand, Ints
 from topodiag.placement.order import heaviest_first, labels
 from topodiag.placement.price import span_time_us

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from topodiag.lazy import dataclass
 from topodiag.model.cluster import Cluster, Ints
 from topodiag.model.errors import TopodiagError
 from topodiag.model.rank_hosts import RankHosts

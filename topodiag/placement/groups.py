@@ -7,7 +7,7 @@ of thumb: the same step for a stated model. Each says of itself which it was.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from topodiag.cost.training import price_training
 from topodiag.hardware import catalog
 from topodiag.hardware.compute import peak
 from topodiag.hardware.specs import GpuSpec
+from topodiag.lazy import dataclass
 from topodiag.model.cluster import Cluster, Demand, Ints
 from topodiag.model.dimensions import BY_NAME
 from topodiag.model.layout import Layout, LayoutError

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import fsum
 
 import numpy as np
 
 from topodiag.cost.step import Step, price_step
+from topodiag.lazy import dataclass
 from topodiag.model.cluster import Cluster, Demand, Ints, Level
 from topodiag.model.dimensions import BY_NAME, BY_ROLE, ORDER, flags
 from topodiag.model.finding import Confidence

@@ -7,9 +7,9 @@ steps of other models gives the range within which the share lies.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from math import fsum
 
+from topodiag.lazy import dataclass
 from topodiag.model.cluster import Assignment, Cluster
 from topodiag.model.finding import Outcome
 from topodiag.model.provenance import NotObserved

@@ -9,11 +9,12 @@ a few orders are laid and the cheapest is kept.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import permutations
 
 import numpy as np
 
+from topodiag.lazy import dataclass
 from topodiag.model.cluster import Assignment, Cluster, Demand, Ints
 from topodiag.placement.order import heaviest_first, labels
 from topodiag.placement.price import price_placement

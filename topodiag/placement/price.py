@@ -14,7 +14,7 @@ src/graph/paths.cc, PXN: only GPUs of the communicator's own ranks stand in for 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import fsum
 
 import numpy as np
@@ -23,6 +23,7 @@ import numpy.typing as npt
 from topodiag.cost.alpha_beta import Link
 from topodiag.cost.spread import Spread, fastest
 from topodiag.cost.tiers import SWITCH_US
+from topodiag.lazy import dataclass
 from topodiag.model.cluster import Assignment, Cluster, Demand, Ints
 
 Floats = npt.NDArray[np.float64]

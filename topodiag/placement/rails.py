@@ -9,13 +9,13 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from itertools import islice, product
 from math import fsum
 
 import numpy as np
 
+from topodiag.lazy import dataclass
 from topodiag.model.cluster import Assignment, Cluster, Demand
 from topodiag.placement.price import pairs_of, price_placement, rail_level, span_time_us, spans_of
 from topodiag.placement.shares import Class, make_seats

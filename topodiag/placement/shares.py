@@ -7,11 +7,12 @@ share of that size fits are left alone.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 
 import numpy as np
 
+from topodiag.lazy import dataclass
 from topodiag.model.cluster import Cluster, Demand, Ints
 from topodiag.placement.cut import TOGETHER, Cut, cuts
 from topodiag.placement.price import span_time_us

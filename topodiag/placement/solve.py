@@ -8,10 +8,11 @@ search on the cost model exchanges ranks, and those of a node take its GPUs by r
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
+from topodiag.lazy import dataclass
 from topodiag.model.cluster import Assignment, Cluster, Demand, Ints
 from topodiag.model.errors import TopodiagError
 from topodiag.model.place_map import PlaceMap

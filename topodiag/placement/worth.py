@@ -12,8 +12,9 @@ Weights are whole numbers of WHOLE, so that sums are exact.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
+
+from topodiag.lazy import dataclass
 
 WHOLE = 120 * 1024
 """The weight of a group: a multiple of the denominators that weights of small groups have."""

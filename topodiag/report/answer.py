@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from rich.text import Text
 
+from topodiag.lazy import dataclass
 from topodiag.report.text import Page, Part
 from topodiag.words.fold import fold_hosts
 

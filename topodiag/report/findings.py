@@ -17,6 +17,8 @@ LEAST_STEP = 0.01
 LIKE_SHOWN = 4
 """Places shown in full of one kind of fault with one fix; the rest are counted (`-v` shows all)."""
 EVIDENCE_SHOWN = 2
+STEPS_SHOWN = 3
+"""Steps of a fix; a node with one fault fits a screen (`-v` shows all)."""
 
 
 def draw_findings(page: Page, findings: Sequence[Finding], *, several_nodes: bool) -> None:
@@ -64,7 +66,9 @@ def _draw_consequences(page: Page, group: Sequence[Finding], several_nodes: bool
             page.text("  └ ", (finding.id, severity), "  "), finding.message, (f"  {where}" if where else "", "dim")
         )
         if finding.follows is not None:
+            begin = len(page.lines)
             page.add(" " * 12, (f"from {finding.follows.check}: {finding.follows.why}", "dim"))
+            page.keep_lines(begin, 1)
     if len(group) > LIKE_SHOWN:
         page.add(" " * 12, (more(len(group) - LIKE_SHOWN, "like this", "like this"), "dim"))
 
@@ -87,7 +91,7 @@ def _draw_body(page: Page, finding: Finding, several_nodes: bool) -> None:
         _entry(page, "follows", f"from {finding.follows.check} above: {finding.follows.why}")
     _entry(page, "where", where_words(finding.where, several_nodes))
     _entry(page, "seen", finding.observed)
-    _entry(page, "expected", finding.expected)
+    _entry(page, "expected", finding.expected, most=1)
     _entry(page, "cost", cost_words(finding.cost))
     if finding.coverage is not None and finding.coverage.seen < finding.coverage.total:
         _entry(page, "coverage", str(finding.coverage))
@@ -98,7 +102,7 @@ def _draw_body(page: Page, finding: Finding, several_nodes: bool) -> None:
         rest = f"  … and {left} more" if left and number_ == len(shown) - 1 else ""
         place = (page.fitting(str(origin), LABEL + 2), "close")
         page.entry("evidence" if number_ == 0 else "", place, ("  " + quote if quote else "", "dim"), (rest, "dim"),
-                   most=2)  # fmt: skip
+                   most=1)  # fmt: skip
 
 
 def _draw_fix(page: Page, finding: Finding) -> None:
@@ -106,15 +110,19 @@ def _draw_fix(page: Page, finding: Finding) -> None:
     steps = list(enumerate(finding.fix, start=1))
     if not page.style.verbose and any(answer.action in finding.fix[:1] for answer in page.answers):
         steps = steps[1:]
+    left = 0 if page.style.verbose else max(len(finding.fix) - STEPS_SHOWN, 0)
+    steps = steps[: len(steps) - left]
     for at, (number, step) in enumerate(steps):
         page.entry("fix" if at == 0 else "", f"{number}. " if len(finding.fix) > 1 else "", step, hue="ok", most=2)
+    if left:
+        page.entry("", (more(left, "step"), "dim"))
     if page.style.verbose:
         page.entry("", (f"topodiag explain {finding.id}", "dim"))
 
 
-def _entry(page: Page, label: str, words: str) -> None:
+def _entry(page: Page, label: str, words: str, most: int = 2) -> None:
     if words:
-        page.entry(label, words, most=2)
+        page.entry(label, words, most=most)
 
 
 def where_words(where: Where, several_nodes: bool) -> str:

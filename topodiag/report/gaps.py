@@ -48,7 +48,7 @@ def _draw_counts(page: Page, result: Result) -> None:
     unknown, probes = result.with_status(Status.UNKNOWN), [gap for node in result.nodes for gap in node.not_observed]
     rooted = sum(gap.needs_root for gap in probes)
     clashes, unread = sum(len(node.disagreements) for node in result.nodes), unread_count(result)
-    need = f" ({rooted} need{'s' if rooted == 1 else ''} root)" if rooted else ""
+    need = f" ({plural(rooted, 'needs', 'need')} root)" if rooted else ""
     words = [
         f"{plural(len(unknown), 'check')} could not run" if unknown else "",
         f"{plural(len(probes), 'source')} not observed{need}" if probes else "",

@@ -6,9 +6,9 @@ Adding one is a file with a `Report` subclass and a line in `registry.py`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from typing import ClassVar, TextIO
 
+from topodiag.lazy import dataclass
 from topodiag.model.result import Result
 
 MIN_WIDTH = 40

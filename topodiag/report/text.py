@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from rich.cells import cell_len, chop_cells
 from rich.text import Text
 
+from topodiag.lazy import regex
 from topodiag.report.interface import MIN_WIDTH, Style
 from topodiag.words.text import MAX_CHARS, clean
 
@@ -158,7 +158,7 @@ class Page:
         return made
 
 
-_WORD = re.compile(r"\s*\S+(?: (?:%|[KMGT]i?[Bb](?:/s)?(?!\w)|[mu]s(?!\w))\S*)?\s*")
+_WORD = regex(r"\s*\S+(?: (?:%|[KMGT]i?[Bb](?:/s)?(?!\w)|[mu]s(?!\w))\S*)?\s*")
 """A word with the unit that follows it: a number and its unit stay on one line."""
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeVar
 
+from topodiag.lazy import dataclass
 from topodiag.model.finding import Finding, Severity, Status
 from topodiag.model.node import Node
 from topodiag.model.result import Result, Trouble

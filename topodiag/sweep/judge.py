@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from heapq import heapify, heappop, heappush
 from statistics import median
 
 from topodiag.checks.bench.placement import APART
+from topodiag.lazy import dataclass
 from topodiag.model.sweep import (
     Fabric,
     Fault,

@@ -10,7 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-_OPTION = re.compile(r"--?[A-Za-z][A-Za-z0-9_-]*(=.*)?", re.DOTALL)
+from topodiag.lazy import regex
+
+_OPTION = regex(r"--?[A-Za-z][A-Za-z0-9_-]*(=.*)?", re.DOTALL)
 _TAKES = {
     "srun": {"-p": 1, "-A": 1, "-q": 1, "-w": 1, "-C": 1, "-t": 1},
     "mpirun": {
@@ -19,14 +21,14 @@ _TAKES = {
     },
 }  # fmt: skip
 """Options that take their values as words of their own, and how many."""
-_RUNS = re.compile(
+_RUNS = regex(
     r"--?(task-)?(pro|epi)log|--?multi-prog|--?bcast|--?app(file)?|--?launch-agent|--?(ompi-)?prefix|--?path|--?tune|--?am"
     r"|--?debug(ger)?|--?tv|--?xterm|--?preload-(binary|files)|--?personality|--?export-file|--?wrap"
 )
 """Options that start programs, or read files that name some."""
-_AGENT = re.compile(r"agent|_path$|component|_params$|preload|rsh", re.IGNORECASE)
+_AGENT = regex(r"agent|_path$|component|_params$|preload|rsh", re.IGNORECASE)
 """Words in MCA parameters that name programs or libraries."""
-_LOADS = re.compile(r"LD_.*|PATH|BASH_ENV|ENV|PYTHON.*|PERL.*|IFS|.*_PROLOG|.*_EPILOG|(OMPI|PRTE|PMIX)_(MCA|PREFIX).*")
+_LOADS = regex(r"LD_.*|PATH|BASH_ENV|ENV|PYTHON.*|PERL.*|IFS|.*_PROLOG|.*_EPILOG|(OMPI|PRTE|PMIX)_(MCA|PREFIX).*")
 """Variables that load code into whatever is started."""
 
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from topodiag.evidence.nccl_tests import read_runs
+from topodiag.lazy import dataclass, regex
 from topodiag.model.bench import BenchRow, BenchRun
 from topodiag.model.sweep import State, SweepRun
 from topodiag.sweep.commands import IB_WRITE_BW
 
 MAX_WHY = 200
-_TITLE = re.compile(rb"BW average\[(Gb|MB)/sec\]")
-_ROW = re.compile(rb"^[ \t]*(\d{1,15})[ \t]+\d{1,15}[ \t]+[\d.]{1,20}[ \t]+([\d.]{1,20})\b", re.MULTILINE)
+_TITLE = regex(rb"BW average\[(Gb|MB)/sec\]")
+_ROW = regex(rb"^[ \t]*(\d{1,15})[ \t]+\d{1,15}[ \t]+[\d.]{1,20}[ \t]+([\d.]{1,20})\b", re.MULTILINE)
 _GIVEN_UP = (b"error", b"fail", b"unable", b"cannot", b"could not", b"not found", b"no such", b"denied", b"invalid")
 
 

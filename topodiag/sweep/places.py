@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from topodiag.evidence.cluster import node_sets
 from topodiag.evidence.intake.one_file import read_small
+from topodiag.lazy import regex
 from topodiag.model.errors import InputError, TopodiagError
 from topodiag.model.sweep import Fabric
 from topodiag.words.units import spell_bytes
@@ -14,8 +15,8 @@ from topodiag.words.units import spell_bytes
 MAX_NODES = 20_000
 """More would be a slip of the keyboard: the largest systems have about 10,000 GPU nodes."""
 MAX_BYTES = 16 << 20
-_SAFE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,252}", re.ASCII)
-_SWITCH = re.compile(r"(\w{1,40})=(\S{1,100000})")
+_SAFE = regex(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,252}", re.ASCII)
+_SWITCH = regex(r"(\w{1,40})=(\S{1,100000})")
 
 
 def expand(text: str) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from topodiag.evidence.intake.one_file import read_small
+from topodiag.lazy import regex
 from topodiag.model.errors import InputError, TopodiagError
 from topodiag.model.sweep import Fabric, Launch, SweepPlan, SweepRun
 from topodiag.sweep.commands import LAUNCHERS, command
@@ -19,11 +20,11 @@ from topodiag.words.fold import fold_hosts
 FORMAT, VERSION = "topodiag-sweep", 1
 MAX_BYTES = 256 << 20
 MAX_GPUS = 256
-_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+-]{0,600}", re.ASCII)
-_PROGRAM = re.compile(r"[a-z][a-z0-9_]{0,40}_(?:perf|bw)", re.ASCII)
-_WORD = re.compile(r"[A-Za-z0-9_]{0,40}", re.ASCII)
-_NIC = re.compile(r"[A-Za-z0-9_.:-]{1,64}", re.ASCII)
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,100}", re.ASCII)
+_ID = regex(r"[A-Za-z0-9_][A-Za-z0-9._+-]{0,600}", re.ASCII)
+_PROGRAM = regex(r"[a-z][a-z0-9_]{0,40}_(?:perf|bw)", re.ASCII)
+_WORD = regex(r"[A-Za-z0-9_]{0,40}", re.ASCII)
+_NIC = regex(r"[A-Za-z0-9_.:-]{1,64}", re.ASCII)
+_NAME = regex(r"[A-Za-z_][A-Za-z0-9_]{0,100}", re.ASCII)
 
 
 def plan_json(plan: SweepPlan) -> dict[str, Any]:

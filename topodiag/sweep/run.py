@@ -14,11 +14,12 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from topodiag.lazy import dataclass
 from topodiag.model.errors import TopodiagError
 from topodiag.model.sweep import State, SweepPlan, SweepResult, SweepRun
 from topodiag.sweep.commands import Command, command

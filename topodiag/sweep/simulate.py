@@ -7,9 +7,9 @@ narrowest part.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from random import Random
 
+from topodiag.lazy import dataclass
 from topodiag.model.sweep import Fabric, Part, State, SweepJudgement, SweepPlan, SweepResult
 from topodiag.sweep.further import next_round
 from topodiag.sweep.judge import judge, places

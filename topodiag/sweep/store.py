@@ -13,12 +13,12 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.json_values import integer, load
+from topodiag.lazy import dataclass, regex
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Input
 from topodiag.model.sweep import State, SweepPlan, SweepResult
@@ -27,7 +27,7 @@ from topodiag.writing import replacing
 
 RESULTS = "results.jsonl"
 MAX_LINE = 1 << 16
-_PLAN = re.compile(r"plan-([1-9]\d{0,3})\.json", re.ASCII)
+_PLAN = regex(r"plan-([1-9]\d{0,3})\.json", re.ASCII)
 _LONGEST = 180
 _STATES = frozenset(state.value for state in State)
 

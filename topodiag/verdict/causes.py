@@ -4,11 +4,11 @@ sources show is one cause.
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 
+from topodiag.lazy import regex
 from topodiag.model.finding import Finding, Severity
 from topodiag.model.verdict import Consequence
 from topodiag.verdict.scene import Scene
@@ -17,8 +17,8 @@ SAME_FAULT = "the same fault, as another source shows it"
 PEERS = "the peers of a port that fails get no answer"
 STUCK = "a rank that is stuck in one group does not come to the next operation of another"
 
-_ADDRESS = re.compile(r"\b[0-9]{1,3}(?:\.[0-9]{1,3}){3}\b")
-_A_NODE = re.compile(r"\ba node\b")
+_ADDRESS = regex(r"\b[0-9]{1,3}(?:\.[0-9]{1,3}){3}\b")
+_A_NODE = regex(r"\ba node\b")
 MOST_ALIKE = 64
 """Causes of one check on other nodes with which a further one is compared: of thousands none is the odd one."""
 _ON_HARDWARE = ("GPU", "NVL", "NIC", "PCI", "HST")

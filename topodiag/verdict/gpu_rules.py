@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-
+from topodiag.lazy import regex
 from topodiag.model.finding import Finding, Severity
 from topodiag.verdict.interface import Reach, Rule
 from topodiag.verdict.job_errors import JOB_FAILS, error_is
@@ -153,7 +152,19 @@ class FabricNotReady(Rule):
     reach = Reach.NODE
 
 
-_OPERATOR_POD = re.compile(
+class DomainsApart(Rule):
+    """Trays in different NVLink domains, or in none: NCCL joins no NVLink between them and goes over the NICs, with
+    IMEX or without. `nvidia-smi -q | grep -A6 Fabric` on each tray settles it."""
+
+    causes = ("NVL005",)
+    leads_to = ("BEN001", "JOB015", "BEN002", "NET006", "HST002")
+    because = "between NVLink domains NCCL goes over the NICs"
+
+    def holds(self, cause: Finding, other: Finding, scene: Scene) -> bool:
+        return "NVLink domain" in cause.message and (other.id != "HST002" or "IMEX" in other.message)
+
+
+_OPERATOR_POD = regex(
     r"\b(?:nvidia-(?:cuda-|operator-)?validator|(?:nvidia|dra-driver-nvidia|gpu)-[\w-]{0,60}(?:plugin|exporter)\b)"
     r"\S{0,80} .{0,60}CrashLoopBackOff"
 )

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from topodiag.lazy import regex
 from topodiag.model.finding import Finding
 from topodiag.verdict.scene import Scene
 
@@ -17,7 +17,7 @@ JOB_FAILS = ("JOB001",)
 
 ABSENT, NUMBERS = "absent", frozenset({"rank twice", "no such rank"})
 """Faults of lines on who did not come, and on numbers that do not fit (evidence/signatures/catalogue/process.toml)."""
-_STORE = re.compile(r"\bstore\b|Store\b|ncclUniqueId|client socket|[Rr]endezvous")
+_STORE = regex(r"\bstore\b|Store\b|ncclUniqueId|client socket|[Rr]endezvous")
 """Words of torch for where ranks meet."""
 
 

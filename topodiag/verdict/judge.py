@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
+from typing import TYPE_CHECKING
 
 from topodiag.checks.page import COMMANDS, Command, page_of
 from topodiag.checks.registry import check_class
+from topodiag.lazy import regex
 from topodiag.model.bench import Benchmark
 from topodiag.model.case import Case
 from topodiag.model.finding import Confidence, Finding, Severity
 from topodiag.model.result import Result
 from topodiag.model.verdict import Agreement, Cause, CauseStatus, JobState, State, Verdict
-from topodiag.placement.job_step import JobStep
 from topodiag.verdict import state as states
 from topodiag.verdict.causes import Tree, trees
 from topodiag.verdict.headline import cause_words, headline, loss_words
@@ -22,10 +22,12 @@ from topodiag.verdict.joined import joined
 from topodiag.verdict.next_evidence import next_evidence
 from topodiag.verdict.order import takes_part
 from topodiag.verdict.price import priced
-from topodiag.verdict.pricing.measured_steps import open_steps, with_measured_steps
 from topodiag.verdict.ruled_out import ruled_out
 from topodiag.verdict.scene import Scene
 from topodiag.verdict.status import at_another_time, contradictions, of_another_time, status_of
+
+if TYPE_CHECKING:
+    from topodiag.placement.job_step import JobStep
 
 CONFIRMS = 3
 """Commands that settle a cause which a report names; the check's page has all."""
@@ -37,7 +39,7 @@ MAX_OPEN = 20
 _RANK = {CauseStatus.ESTABLISHED: 0, CauseStatus.LIKELY: 1, CauseStatus.HYPOTHESIS: 2, CauseStatus.UNKNOWN: 3}
 _OF_A_JOB = ("JOB", "NET", "BEN", "P2P", "GDR", "PLC")
 """Checks that see what a job or a measurement does."""
-_STEP = re.compile(r"^srun (?:-\S+ )*")
+_STEP = regex(r"^srun (?:-\S+ )*")
 """How a page runs something at each rank."""
 _PROGRAM = ("JOB006", "JOB009", "JOB008")
 """Causes that lie in the program or its start: not a link is to blame."""
@@ -50,7 +52,7 @@ def judge(result: Result, case: Case, steps: Sequence[JobStep] = ()) -> Verdict:
     found = trees(result.findings, scene)
     bearing, beside = _parted(found, result, scene)
     found_causes = [_cause(tree, result, scene) for tree in bearing]
-    causes = _ordered(_measured(_priced(found_causes, case, steps), scene))
+    causes = _ordered(_measured(_priced(found_causes, result, scene, steps), scene))
     jobs = _jobs(causes, result, scene)
     # What a log alone lacks is no risk of a machine.
     machines = states.of_machines([each.finding for each in causes if each.finding.id != "JOB001"], result)
@@ -77,6 +79,15 @@ def judge(result: Result, case: Case, steps: Sequence[JobStep] = ()) -> Verdict:
         next_evidence=next_evidence(causes, state, result, scene),
         joined=joined(result, case),
     )
+
+
+def state_of_jobs(result: Result, case: Case) -> State | None:
+    """The worst state of the jobs, as a verdict on these findings alone says it; None without a job."""
+    scene = Scene(case)
+    bearing, _ = _parted(trees(result.findings, scene), result, scene)
+    findings = [finding for tree in bearing for finding in (tree.root, *(each.finding for each in tree.below))]
+    jobs = [job for job in case.jobs if not scene.is_recorder(job)]
+    return states.worst([states.of_job(job, findings, result, scene) for job in jobs]) if jobs else None
 
 
 def _parted(found: Sequence[Tree], result: Result, scene: Scene) -> tuple[list[Tree], list[Tree]]:
@@ -129,14 +140,36 @@ def _cause(tree: Tree, result: Result, scene: Scene) -> Cause:
     )
 
 
-def _priced(causes: Sequence[Cause], case: Case, steps: Sequence[JobStep]) -> list[Cause]:
-    return [replace(cause, price=price) for cause, price in zip(causes, priced(causes, case, steps), strict=True)]
+def _priced(causes: Sequence[Cause], result: Result, scene: Scene, steps: Sequence[JobStep]) -> list[Cause]:
+    prices = priced(causes, scene.case, steps)
+    return [_in_part(replace(cause, price=price), result, scene) for cause, price in zip(causes, prices, strict=True)]
+
+
+def _in_part(cause: Cause, result: Result, scene: Scene) -> Cause:
+    """The cause with the word that it is not all, where no price of its own says so and the numbers of a run do."""
+    if cause.price.agreement is not Agreement.NOT_PREDICTED:
+        return cause
+    run = next(
+        (
+            each
+            for each in result.benchmarks
+            if _explains_run(cause, each, scene)
+            and any(h.in_part and h.check == cause.finding.id for h in each.hypotheses)
+        ),
+        None,
+    )
+    if run is None:
+        return cause
+    says = f"explains a part of what {run.run.collective} lacks: something else costs the rest"
+    return replace(cause, price=replace(cause.price, agreement=Agreement.PART, says=says))
 
 
 def _measured(causes: Sequence[Cause], scene: Scene) -> list[Cause]:
     """The causes beside what the logs of trainings measured, where there are such."""
     if not any(job.steps for job in scene.case.jobs):
         return list(causes)
+    from topodiag.verdict.pricing.measured_steps import with_measured_steps  # noqa: PLC0415 - where steps were read
+
     return with_measured_steps(causes, scene.case, lambda cause, job: states.bears_on(cause.finding, job, scene))
 
 
@@ -148,13 +181,14 @@ def _mechanism(tree: Tree) -> str:
 
 @cache
 def _commands(check: str, *, pods: bool) -> tuple[str, ...]:
-    """The commands of the section "How to confirm" of the check's page, for ranks in pods without `srun`."""
+    """The commands of the section "How to confirm" of the check's page, for ranks in pods without `srun`. Settings for
+    the next run are none: they show nothing of this one."""
     found = check_class(check)
     if found is None:
         return ()
     sections = [section for section in page_of(found).sections if section.name == COMMANDS]
     commands = [part for section in sections for block in section.blocks for part in block if isinstance(part, Command)]
-    told = (part.command for part in commands)
+    told = (part.command for part in commands if not part.command.startswith("export "))
     return tuple(_STEP.sub("kubectl exec POD -- ", each) if pods else each for each in told)
 
 
@@ -224,7 +258,11 @@ def _first(state: State, causes: Sequence[Cause], result: Result) -> tuple[str, 
 
 
 def _open_steps(causes: Sequence[Cause], case: Case) -> tuple[str, ...]:
-    return open_steps(causes, case) if any(job.steps for job in case.jobs) else ()
+    if not any(job.steps for job in case.jobs):
+        return ()
+    from topodiag.verdict.pricing.measured_steps import open_steps  # noqa: PLC0415 - as above
+
+    return open_steps(causes, case)
 
 
 def _not_explained(causes: Sequence[Cause], result: Result) -> tuple[str, ...]:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from topodiag.lazy import dataclass, regex
 from topodiag.model.case import Case
 from topodiag.model.clock_text import EPOCH_S, booted, captured, is_wall, stamp
 from topodiag.model.identity import Identity
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from topodiag.model.step_pace import Pace
 
 KERNEL, LOG, CAPTURE, FLIGHT, RAS = "kernel log", "NCCL log", "bundle", "flight recorder", "NCCL RAS"
-_ZONED = re.compile(r"\d\d:\d\d:\d\d(?:[.,]\d{1,9})?\s?(?:Z|[+-]\d\d:?\d\d)(?![\d:])")
+_ZONED = regex(r"\d\d:\d\d:\d\d(?:[.,]\d{1,9})?\s?(?:Z|[+-]\d\d:?\d\d)(?![\d:])")
 _MOST_TEXT = 160
 _MOST_COMMUNICATORS = 16
 """Communicators whose init is told, the largest ones: a job has thousands, and their init is one time."""

@@ -6,14 +6,13 @@ A voice is one name in one source. Which voices are of one machine is decided in
 from __future__ import annotations
 
 import ipaddress
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from topodiag.checks.job.meeting import ADDRESS
 from topodiag.checks.shared.interfaces import NOT_FOR_JOBS, addresses_of_node
+from topodiag.lazy import dataclass, regex
 from topodiag.model.case import Case
 from topodiag.model.clock_text import booted
 from topodiag.model.node import Node
@@ -26,9 +25,9 @@ if TYPE_CHECKING:
 
 NOBODY = frozenset({"", "localhost", "localhost.localdomain", "localhost4", "localhost6", "(none)"})
 """Names that every machine has before anybody gives it one."""
-_NOT_HEX = re.compile(r"[^0-9a-f]")
+_NOT_HEX = regex(r"[^0-9a-f]")
 _GUID_DIGITS = 16
-REDACTED = re.compile(r"host-[0-9a-f]{6,16}")
+REDACTED = regex(r"host-[0-9a-f]{6,16}")
 """What the collector writes for a host name that it hides (docs/collector.md)."""
 
 

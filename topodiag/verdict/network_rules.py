@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-
+from topodiag.lazy import regex
 from topodiag.model.finding import Finding
 from topodiag.model.provenance import Origin
 from topodiag.verdict import clearing
@@ -224,7 +223,7 @@ class SlowInterface(Rule):
     because = "the data passes the wrong interface"
 
 
-_BY_ITSELF = re.compile(r"\b(?:crashed|error code|an exception)\b")
+_BY_ITSELF = regex(r"\b(?:crashed|error code|an exception)\b")
 """How a program ends that met an error: nobody ended it from outside."""
 
 

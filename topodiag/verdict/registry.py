@@ -14,6 +14,7 @@ RULES: tuple[type[Rule], ...] = (
     gpu_rules.FirmwareStartsNoGpu,
     gpu_rules.LostGpuOnItsNode,
     gpu_rules.FabricNotReady,
+    gpu_rules.DomainsApart,
     gpu_rules.LinksThatTheKernelReported,
     gpu_rules.GpuErrorEndsLinks,
     gpu_rules.GpuAsksForReset,

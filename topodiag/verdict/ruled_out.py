@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 
+from topodiag.lazy import dataclass
 from topodiag.model.finding import Severity, Status
 from topodiag.model.provenance import Origin
 from topodiag.model.result import Result

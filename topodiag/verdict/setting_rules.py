@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-
+from topodiag.lazy import regex
 from topodiag.model.finding import Finding, Severity
 from topodiag.model.provenance import Origin
 from topodiag.verdict import clearing
@@ -113,8 +112,8 @@ class SettingsDiffer(Rule):
         return other.id != "JOB005" or error_is(other, scene, "mismatch", "watchdog", "timeout", "connect")
 
 
-_SHM_FULL = re.compile(r"/dev/shm is too small|\(/dev/shm\) (?:is full|holds)")  # noqa: S108 - words of a finding
-_BUS_ERROR = re.compile(r"[Bb]us error|SIGBUS|\bsignal 7\b|exit ?code:? (?:-7|135)\b")
+_SHM_FULL = regex(r"/dev/shm is too small|\(/dev/shm\) (?:is full|holds)")  # noqa: S108 - words of a finding
+_BUS_ERROR = regex(r"[Bb]us error|SIGBUS|\bsignal 7\b|exit ?code:? (?:-7|135)\b")
 """How a process ends that touches memory for which there is no room."""
 
 
@@ -145,7 +144,7 @@ class MemoryRemoved(Rule):
         return cause.severity is Severity.ERROR
 
 
-_WITHOUT_GPU = re.compile(r"No CUDA GPUs|CUDA unknown error|CUDA-capable device is detected|invalid device ordinal")
+_WITHOUT_GPU = regex(r"No CUDA GPUs|CUDA unknown error|CUDA-capable device is detected|invalid device ordinal")
 """What a process says that ends because CUDA finds no GPU."""
 
 
@@ -157,6 +156,8 @@ class ContainerSeesLess(Rule):
     because = "the container lacks devices of the host"
 
     def holds(self, cause: Finding, other: Finding, scene: Scene) -> bool:
+        if other.id == "NVL005" and "NVLink domain" in other.message:
+            return False  # no device file puts a tray into another domain
         if other.id == "JOB009":
             return _WITHOUT_GPU.search(f"{other.message} {other.observed}") is not None
         return other.id != "JOB005" or error_is(other, scene, "cuda", "plugin", "connect", "mismatch", "other")

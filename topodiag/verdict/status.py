@@ -4,9 +4,9 @@ a cause, however sure the effect is.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
+from topodiag.lazy import regex
 from topodiag.model.bench import Benchmark
 from topodiag.model.finding import Confidence, Finding
 from topodiag.model.provenance import Origin
@@ -34,7 +34,7 @@ _SLOWS_A_MACHINE = ("NVL001", "NVL002", "NVL004", "PCI001", "PCI002", "PCI004", 
 _LASTING = ("TOP", "NUM001")
 """Of what no boot changes: how the machine is built."""
 
-_SETTING = re.compile(r"\b(?:NCCL|RCCL)_[A-Z0-9_]{1,60}=")
+_SETTING = regex(r"\b(?:NCCL|RCCL)_[A-Z0-9_]{1,60}=")
 
 _STEP = {
     CauseStatus.ESTABLISHED: CauseStatus.LIKELY,

@@ -6,13 +6,13 @@ from boot, bundles and Kubernetes write UTC. What must coincide ties them: the e
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from statistics import median
 
 from topodiag.checks.job.clocks import BARRIER_S, clocks_of
+from topodiag.lazy import dataclass, regex
 from topodiag.model.case import Case
 from topodiag.model.identity import Identity
 from topodiag.model.timeline import Clock, Moment, Timeline
@@ -22,7 +22,7 @@ MOST_MOMENTS = 2000
 """Moments kept: the first ones, and of each kind at each place at least one."""
 BURST_S = 180.0
 """Seconds within which equal events of one place are one burst (NVSentinel's health events analyser: 3 minutes)."""
-_NUMBERS = re.compile(r"0x[0-9a-f]{1,16}|[0-9a-f:.]{0,40}\d[0-9a-f:.<>]{0,40}")
+_NUMBERS = regex(r"0x[0-9a-f]{1,16}|[0-9a-f:.]{0,40}\d[0-9a-f:.<>]{0,40}")
 _QUARTER_S = 900
 _MOST_ZONE_S = 14 * 3600
 _ZONE_WITHIN_S = 60.0

@@ -8,10 +8,12 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from functools import cached_property
 from pathlib import Path
+
+from topodiag.lazy import dataclass, regex
 
 
 class Maker(Enum):
@@ -35,11 +37,11 @@ class Dialect:
     @cached_property
     def _spoken(self) -> re.Pattern[str]:
         longest = sorted(self.phrases, key=len, reverse=True)
-        return re.compile("|".join(rf"(?<![\w-]){re.escape(phrase)}(?![\w-])" for phrase in longest))
+        return regex("|".join(rf"(?<![\w-]){re.escape(phrase)}(?![\w-])" for phrase in longest))
 
     @cached_property
     def _absent(self) -> re.Pattern[str]:
-        return re.compile(self.absent)
+        return regex(self.absent)
 
     def say(self, text: str) -> str:
         """The text in this maker's words."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ipaddress
-import re
 from collections.abc import Sequence
+
+from topodiag.lazy import regex
 
 _SHARED = tuple(
     ipaddress.ip_network(text)
@@ -15,7 +16,7 @@ _SHARED = tuple(
 )  # fmt: skip
 """Addresses that many machines have alike: loopback, link-local, the bridges of Docker, podman, libvirt and QEMU, and
 multicast."""
-_EC2 = re.compile(r"ip-(\d{1,3})-(\d{1,3})-(\d{1,3})-(\d{1,3})(?:\..{1,200})?")
+_EC2 = regex(r"ip-(\d{1,3})-(\d{1,3})-(\d{1,3})-(\d{1,3})(?:\..{1,200})?")
 MOST_CHARACTERS = 253
 """Of a host name (RFC 1123)."""
 

@@ -5,8 +5,9 @@ Host names, product names and log lines come from outside. What would steer a te
 
 from __future__ import annotations
 
-import re
 import unicodedata
+
+from topodiag.lazy import regex
 
 MAX_CHARS = 1000
 """Longest foreign string printed: five quoted lines of evidence; a hostile one is of any length."""
@@ -24,7 +25,7 @@ _PLAIN = str.maketrans(
 _UNSAFE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 _STEERING = frozenset({"Cc", "Cf", "Zl", "Zp"})
 _FORMULA = ("=", "+", "-", "@")
-_NUMBER = re.compile(r"[-+]?[0-9]{1,30}(?:\.[0-9]{1,30})?(?:[eE][-+]?[0-9]{1,4})?")
+_NUMBER = regex(r"[-+]?[0-9]{1,30}(?:\.[0-9]{1,30})?(?:[eE][-+]?[0-9]{1,4})?")
 
 
 def _escape(char: str) -> str:

@@ -5,12 +5,12 @@ Mismatched NCCL version detected : rank %d version %d rank %d version %d      ou
 
 from __future__ import annotations
 
-import re
+from topodiag.lazy import regex
 
-_PLACE = re.compile(r"(?<![\w%\\./])%(?:-?\d{1,3})?(?:\.\d{1,2})?(?:(?:hh?|ll?|z)[dux]|l[fs]|[dsfpi])(?![A-Za-z0-9_-])")
+_PLACE = regex(r"(?<![\w%\\./])%(?:-?\d{1,3})?(?:\.\d{1,2})?(?:(?:hh?|ll?|z)[dux]|l[fs]|[dsfpi])(?![A-Za-z0-9_-])")
 """A place for a value, as printf of C writes it. No letter or digit stands before it, as in addresses of the web, and
 no dot or slash, as in patterns for names of files (`NCCL_DEBUG_FILE=/tmp/nccl.%h.%p`)."""
-_OF_A_DATE = re.compile(r"%[YmHM](?![a-z])")
+_OF_A_DATE = regex(r"%[YmHM](?![a-z])")
 """`date +%Y-%m-%d` and formats of log files have a day that nobody filled either."""
 LONGEST = 1000
 """Characters of a line that is looked at: longer ones are data."""

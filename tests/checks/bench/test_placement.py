@@ -66,7 +66,7 @@ def test_without_a_common_large_size_it_is_unknown() -> None:
 
 def test_all_checks_run_over_all_runs_and_never_fail() -> None:
     made = run(Subject.BENCH, [placed("a", 0.5), placed("b"), Benchmark(BenchRun("", ()))])
-    assert len(made) == 21
+    assert len(made) == 24
     assert not [outcome for outcome in made if outcome.why.startswith("the check failed")]
     assert [outcome.node for outcome in made if outcome.status is Status.FINDING] == ["a all_reduce"]
 

@@ -112,7 +112,7 @@ def test_a_cause_that_only_the_application_repeats_is_the_first_error() -> None:
         ("connect", "Call to ibv_modify_qp failed with 110 timed out", "ibvwrap.cc:262", "NCCL_IB_GID_INDEX"),
         ("connect", "Net : Connect to 10.0.0.2<4000> failed : No route to host", "socket.h:9", "NCCL_SOCKET_IFNAME"),
         ("mismatch", "socketFinalizeAccept: wrong type 4 != 3", "misc/socket.cc:441", "one network"),
-        ("mismatch", "Mismatched collective detected", "init.cc:1247", "JOB006"),
+        ("mismatch", "Mismatched collective detected", "init.cc:1247", "env | grep NCCL"),
         ("memory", "Error: failed to extend /dev/shm/nccl-WU88OE to 9637892 bytes", "shmutils.cc:88", "--shm-size"),
         ("memory", "Failed to CUDA calloc async 16777216 bytes", "alloc.h:9", "fewer channels"),
         ("cuda", "Cuda failure 1 'invalid argument'", "transport/nvls.cc:244", "Fabric Manager"),

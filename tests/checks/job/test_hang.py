@@ -46,7 +46,7 @@ def test_what_to_run_on_the_host_now_is_named_and_only_reads() -> None:
     job = counted({rank: ops(17 if rank == 3 else 20) for rank in range(16)})
     (finding,) = RankBehind().judge(job).findings
     now = finding.fix[1]
-    assert now.startswith("while it hangs, on n0: py-spy dump --pid ")
+    assert now.startswith("while it hangs, on n0: `py-spy dump --pid ")
     assert "nvidia-smi dmon" in now
     assert "dmesg -T" in now
 

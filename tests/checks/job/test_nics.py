@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 from tests.checks import jobs
 from tests.checks.job.excerpts import found
+from topodiag.api import diagnose
 from topodiag.checks.job.nics import FewerNicsThanSiblings, FewerNicsUsed
 from topodiag.model.finding import Severity, Status
 from topodiag.model.job import Process
@@ -148,3 +150,65 @@ def test_a_node_whose_name_is_not_in_the_log_is_called_another_node() -> None:
     )
     (finding,) = FewerNicsThanSiblings().judge(job).findings
     assert finding.message == "n1: 7 RDMA devices, where another node has 8"
+
+
+def test_virtual_nics_in_use_are_clean_and_an_idle_one_is_named_by_its_ports() -> None:
+    parts = jobs.renumbered()
+    assert FewerNicsUsed().judge(jobs.job(**parts)).status is Status.CLEAN
+    assert FewerNicsThanSiblings().judge(jobs.job(**parts)).status is Status.CLEAN
+    fewer = [row | {"net_dev": 16 + int(str(row["net_dev"])) % 4} if "net_dev" in row else row for row in parts["rows"]]
+    (finding,) = FewerNicsUsed().judge(jobs.job(**{**parts, "rows": fewer})).findings
+    assert "4 of 8 NICs" in finding.message
+    assert finding.where.nics == tuple(f"mlx5_{port}" for port in range(8, 16))
+    assert finding.cost.gbs_lost == 200
+
+
+def test_a_node_that_merges_its_ports_has_no_fewer_devices_than_one_that_does_not() -> None:
+    def apart(rank: int, host: int, process: Process) -> Process:
+        made = jobs.merged()(rank, host, process)
+        return replace(made, vnics=()) if host else made
+
+    assert FewerNicsThanSiblings().judge(jobs.job(process=apart)).status is Status.CLEAN
+
+
+def merged_log(host: str, first: int, ports: list[str]) -> dict[str, str]:
+    """The logs of eight ranks of NCCL 2.32, which merges two ports each into a virtual NIC."""
+    pairs = [ports[at : at + 2] for at in range(0, len(ports), 2)]
+    logs = {}
+    for rank in range(first, first + 8):
+        record = (
+            f"rank {rank} nranks 16 cudaDev {rank % 8} nvmlDev {rank % 8} busId {(rank % 8 + 1) << 20:x} commId 0x9"
+        )
+        listed = " ".join(f"[{number}]{name}:1/IB" for number, name in enumerate(ports))
+        lines = [
+            "NCCL version 2.32.3+cuda13.4",
+            f"NET/IB : Using {listed} [RO]; OOB eth0:10.0.0.{first + 1}<0>",
+            f"ncclCommInitRank comm 0x7f37b76d{rank:04x} {record} - Init START",
+        ]
+        for number, pair in enumerate(pairs, len(ports)):
+            lines.append(
+                f"NET/IB : Made virtual device [{number}] name={'+'.join(pair)} speed=400000 ndevs={len(pair)}"
+            )
+            lines.append(f"NET/IB : GPU Direct RDMA Enabled for HCA {number} '{'+'.join(pair)}'")
+        own, peer = len(ports) + rank % 8 % len(pairs), (rank + 8) % 16
+        lines += [
+            f"ncclCommInitRank comm 0x7f37b76d{rank:04x} {record} - Init COMPLETE",
+            f"Channel 00/0 : {rank}[{rank % 8}] -> {peer}[{rank % 8}] [send] via NET/IB/{own}/GDRDMA",
+            f"Channel 00/0 : {peer}[{rank % 8}] -> {rank}[{rank % 8}] [receive] via NET/IB/{own}/GDRDMA",
+            "Connected all rings, use ring PXN 0 GDR 1",
+        ]
+        logs[f"rank{rank}.log"] = (
+            "\n".join(f"{host}:{rank}:{rank} [{rank % 8}] NCCL INFO {line}" for line in lines) + "\n"
+        )
+    return logs
+
+
+def test_logs_of_virtual_nics_join_with_a_capture_of_their_ports(tmp_path: Path) -> None:
+    capture = "fixture:dgx-h100-healthy"
+    ports = [f"mlx5_{number}" for number in range(12)]
+    for lost, expected in (((), []), (("mlx5_1",), [("NIC005", ("mlx5_1",))])):
+        left = [port for port in ports if port not in lost]
+        for name, text in (merged_log("dgx-017", 0, ports) | merged_log("dgx-018", 8, left)).items():
+            (tmp_path / name).write_text(text)
+        found = diagnose([str(tmp_path), capture]).findings
+        assert [(finding.id, finding.where.nics) for finding in found] == expected

@@ -81,3 +81,20 @@ def test_nodes_that_list_other_nics_pxn_and_sends_are_not_compared() -> None:
     assert rails(process=other) == []
     assert rails(rows=[row | {"proxy": 1} for row in crossing()]) == []
     assert rails(rows=[row | {"conn": 1} for row in crossing()]) == []
+
+
+def test_virtual_nics_are_named_by_their_ports() -> None:
+    parts = jobs.renumbered()
+    assert FarNic().judge(jobs.job(**parts)).status is Status.CLEAN
+    far = [row | {"net_dev": 16 + int(str(row["net_dev"])) % 4} if "net_dev" in row else row for row in parts["rows"]]
+    finding = FarNic().judge(jobs.job(**{**parts, "rows": far})).findings[0]
+    assert "GPU4 over mlx5_0+mlx5_1 at SYS" in finding.message
+    assert finding.expected == "mlx5_8+mlx5_9 behind the same PCIe switch, or PXN"
+    assert finding.where.nics[:2] == ("mlx5_0", "mlx5_1")
+    crossed = [
+        row | {"net_dev": 19} if row["rank"] == 0 and row.get("direction") == 2 else row for row in parts["rows"]
+    ]
+    found = FarNic().judge(jobs.job(**{**parts, "rows": crossed})).findings
+    assert [each.where.nics for each in found if "from mlx5_0+mlx5_1 to mlx5_6+mlx5_7" in each.message] == [
+        ("mlx5_0", "mlx5_1", "mlx5_6", "mlx5_7")
+    ]

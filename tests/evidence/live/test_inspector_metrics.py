@@ -231,7 +231,7 @@ def test_the_bandwidth_of_one_communicator_on_a_node_is_beside_those_of_other_no
         for number in range(22)
     ]
     (finding,) = found(result_of(tmp_path, *text), "JOB011")
-    assert finding.message.startswith("n3 slows 1 communicator: tp on n3 takes 2.0 times as long as 5 siblings")
+    assert finding.message.startswith("n3 slows 1 communicator: tp on n3 takes 2.0 times as long as 5 peers")
 
 
 def test_an_hour_of_congestion_is_told_from_a_query_of_a_day(tmp_path: Path) -> None:

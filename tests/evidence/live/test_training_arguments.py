@@ -10,7 +10,7 @@ from topodiag.app.trained import trained_of_log
 from topodiag.evidence.intake.kinds import Kind
 from topodiag.evidence.intake.looks import looks
 from topodiag.evidence.live.training_arguments import read_arguments
-from topodiag.model.training import LoggedTraining
+from topodiag.model.training import JobSettings
 
 LLAMA_8B = {
     "ffn_hidden_size": "14336", "global_batch_size": "128", "group_query_attention": "True", "hidden_size": "4096",
@@ -31,8 +31,7 @@ def test_the_layout_is_what_the_arguments_say() -> None:
     found = read_arguments(dump(pipeline_model_parallel_size="2"), "train.log")
     assert found is not None
     assert (dict(found.sizes), found.world) == ({"tp": 8, "pp": 2, "cp": 1}, 16)
-    assert found.origin is not None
-    assert "parallel_size" in found.origin.text
+    assert "tensor_model_parallel_size" in found.origins["tp"].text
 
 
 def test_the_size_of_the_model_is_that_of_its_matrices() -> None:
@@ -93,5 +92,5 @@ def test_gradients_are_waited_for_where_the_arguments_say_that_nothing_hides_the
 
     assert waited("False") == ("dp",)
     assert waited("True") == ()
-    assert trained_of_log(LoggedTraining("x", waited_for=("dp",)))["overlap"]["dp"] == 0.0
-    assert trained_of_log(LoggedTraining("x"))["overlap"]["dp"] == 1.0
+    assert trained_of_log(JobSettings("x", waited_for=("dp",)))["overlap"]["dp"] == 0.0
+    assert trained_of_log(JobSettings("x"))["overlap"]["dp"] == 1.0

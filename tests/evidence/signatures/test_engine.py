@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from topodiag.evidence.signatures import engine, entry
 from topodiag.evidence.signatures.entry import Near, Over, Signature
-from topodiag.evidence.signatures.literals import OneByOne, OnePass
 from topodiag.evidence.signatures.windows import BLOCK, windows
 from topodiag.model.events import Trust
 
@@ -148,15 +147,6 @@ def test_a_text_of_one_endless_line_is_read(data: bytes) -> None:
 @given(st.binary(max_size=400))
 def test_any_bytes_are_read_without_an_exception(data: bytes) -> None:
     engine.read([data], "f")
-
-
-@given(
-    st.lists(st.text("ab =", min_size=1, max_size=4).map(str.encode), min_size=1, max_size=8, unique=True),
-    st.text("ab =\n", max_size=200).map(str.encode),
-)
-def test_both_finders_give_the_same_hits(literals: list[bytes], block: bytes) -> None:
-    pytest.importorskip("hyperscan")
-    assert OnePass(literals).hits(block) == OneByOne(literals).hits(block)
 
 
 @given(st.binary(max_size=300), st.integers(min_value=1, max_value=50))

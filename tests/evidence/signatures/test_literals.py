@@ -9,18 +9,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from topodiag.evidence.signatures import literals
 from topodiag.evidence.signatures.literals import Finder, OneByOne, OnePass
 
 pytest.importorskip("hyperscan")
 
 LITERALS = (b"NCCL WARN", b"WARN Call", b"NVRM: Xid", b"aa", b"aaa")
+PIECES = st.sampled_from([*LITERALS, b"x", b"\n", b"\0", b"a"])
 TEXT = b"[0] NCCL WARN Call to ibv_reg_mr failed aaaa\nNVRM: Xid\n"
-pieces = st.sampled_from([*LITERALS, b"x", b"\n", b"\0", b"a"])
 
 
-@given(st.lists(pieces, max_size=12).map(b"".join))
-def test_one_pass_finds_what_one_search_after_the_other_finds(block: bytes) -> None:
-    one_pass, one_by_one = OnePass(LITERALS), OneByOne(LITERALS)
+@given(
+    st.lists(st.text("ab =", min_size=1, max_size=4).map(str.encode), min_size=1, max_size=8, unique=True),
+    st.text("ab =\n", max_size=200).map(str.encode),
+)
+def test_one_pass_finds_what_one_search_after_the_other_finds(literals: list[bytes], block: bytes) -> None:
+    one_pass, one_by_one = OnePass(literals, pays=0), OneByOne(literals)
     assert one_pass.hits(block) == one_by_one.hits(block)
     assert one_pass.any(block) == one_by_one.any(block)
 
@@ -33,7 +37,7 @@ def test_no_literal_and_no_text_have_no_hit(kind: type[Finder]) -> None:
 
 
 def test_threads_share_a_finder() -> None:
-    finder = OnePass(LITERALS)
+    finder = OnePass(LITERALS, pays=0)
     block = TEXT * 500
     expected = finder.hits(block)
     results: list[bool] = []
@@ -52,3 +56,24 @@ def test_threads_share_a_finder() -> None:
     finally:
         sys.setswitchinterval(interval)
     assert results == [True] * 4
+
+
+@given(st.lists(PIECES, max_size=30).map(b"".join), st.integers(1, 9))
+def test_lines_with_a_literal_are_those_that_a_plain_loop_finds(data: bytes, block: int) -> None:
+    finder = OnePass([literal.lower() for literal in LITERALS], pays=literals.LEAST)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(literals, "BLOCK", block)
+        found = list(literals.lines_with(finder, data))
+    lines = data.split(b"\n")
+    searched = [line[:block].lower() if len(line) >= block else line.lower() for line in lines]
+    held = [frozenset(at for at, literal in enumerate(finder.literals) if literal in line) for line in searched]
+    assert [(number, numbers) for number, _, _, numbers in found] == [
+        (number, numbers) for number, numbers in enumerate(held, start=1) if numbers
+    ]
+    assert all(data[begin:end] == lines[number - 1][: end - begin] for number, begin, end, _ in found)
+
+
+def test_a_long_line_of_hits_is_searched_in_its_first_bytes() -> None:
+    data = b"aa" * literals.BLOCK + b"\nNVRM: Xid\n"
+    finder = OnePass([b"aa", b"nvrm: xid"], pays=0)
+    assert [(number, numbers) for number, _, _, numbers in literals.lines_with(finder, data)] == [(1, {0}), (2, {1})]

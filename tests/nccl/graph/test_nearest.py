@@ -149,3 +149,32 @@ def test_from_2_31_on_the_nvml_index_counts_again_but_2_31_shares_connectx_8_of_
 @pytest.mark.parametrize(("minor", "taken"), [(28, BY_INDEX), (30, IN_TURN), (31, IN_TURN), (32, BY_INDEX)])
 def test_only_2_31_can_be_told_to_share_nics_in_turn(minor: int, taken: list[list[int]]) -> None:
     assert three_share_two(90, "0x1021", minor, NCCL_TOPO_SCATTER_START_NET="1") == taken
+
+
+def adapters(gpus: int, count: int) -> Element:
+    """GPUs, and so many adapters of two ports each, all equally near; ports stay NICs of their own."""
+    ports = [nic(f"{20 + 2 * at + port}", guid=hex(at + 1), port=port + 1) for at in range(count) for port in range(2)]
+    return host(cpu(0, pci("01", *(gpu(f"1{at}", SWITCH, dev=at) for at in range(gpus)), *ports)))
+
+
+@pytest.mark.parametrize(
+    ("minor", "gpus", "count", "expected"),
+    [
+        (31, 2, 3, [[0, 1, 2], [1, 2, 3]]),  # NICs one by one
+        (32, 2, 3, [[0, 1, 2, 3], [4, 5, 0, 1]]),  # two rails of three for each GPU, with both planes
+        (32, 2, 2, [[0, 1], [2, 3]]),
+        (32, 4, 4, [[0, 1], [4, 5], [2, 3], [6, 7]]),
+        (32, 1, 2, [[0, 1, 2, 3]]),
+        (32, 2, 1, [[0, 1], [0, 1]]),
+    ],
+)
+def test_gpus_share_rails_from_2_32_on(minor: int, gpus: int, count: int, expected: list[list[int]]) -> None:
+    system = built(adapters(gpus, count), minor=minor)
+    assert [local_nets(system, number) for number in range(gpus)] == expected
+
+
+def test_rails_that_a_list_names_are_shared_as_rails() -> None:
+    """Two adapters whose first ports are on one rail, and their second ports on another."""
+    ports = [nic(f"{20 + at}", guid=hex(at // 2 + 1), port=at % 2 + 1, rail=at % 2, plane=at // 2) for at in range(4)]
+    tree = host(cpu(0, pci("01", gpu("10", SWITCH, dev=0), gpu("11", SWITCH, dev=1), *ports)))
+    assert [local_nets(built(tree, minor=32), number) for number in range(2)] == [[0, 2], [1, 3]]

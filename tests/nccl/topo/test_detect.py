@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.scanned import node_at
 from topodiag.model.nccl_tree import Element, NcclFile
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact
-from topodiag.nccl.topo.detect import HIDDEN_SWITCH, HcaFilter, LackingError, tree_of
+from topodiag.nccl.topo.detect import HIDDEN_SWITCH, LackingError, tree_of
 
 
 def node_of(name: str) -> Node:
@@ -131,26 +129,3 @@ def test_an_unknown_rate_is_assumed_and_said(dgx: Node) -> None:
     blind = replace(nic, ports=tuple(replace(port, rate_gbps=Fact(why="not read")) for port in nic.ports))
     found = tree_of(replace(dgx, nics=(blind, *dgx.nics[1:])), {})
     assert any("mlx5_0 is taken as 10 Gb/s" in sentence for sentence in found.assumed)
-
-
-@pytest.mark.parametrize(
-    ("text", "name", "port", "taken"),
-    [
-        ("", "mlx5_0", 1, True),
-        ("mlx5", "mlx5_7", 1, True),
-        ("mlx5_1", "mlx5_10", 1, True),
-        ("=mlx5_1", "mlx5_10", 1, False),
-        ("=mlx5_1:2", "mlx5_1", 1, False),
-        ("mlx5_1:1", "mlx5_1", 1, True),
-        ("^mlx5_1", "mlx5_1", 1, False),
-        ("^=mlx5_1", "mlx5_10", 1, True),
-        ("mlx4,mlx5_3", "mlx5_3", 1, True),
-    ],
-)
-def test_lists_of_devices_are_read_as_nccl_reads_them(text: str, name: str, port: int, taken: bool) -> None:
-    assert HcaFilter(text).takes(name, port) is taken
-
-
-@given(st.text(max_size=20), st.text(max_size=10), st.integers(0, 9))
-def test_any_list_is_read(text: str, name: str, port: int) -> None:
-    assert HcaFilter(text).takes(name, port) in (True, False)

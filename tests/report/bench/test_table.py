@@ -76,7 +76,9 @@ def drawn(
 
 def test_a_low_run_says_how_low_of_what_and_why() -> None:
     text = drawn(low())
-    assert "▲ all_reduce  8 ranks on gpu-a01  /data/out.log:7" in text
+    assert text.startswith("▲ all_reduce  8 ranks on gpu-a01\n  low  at 4 GiB 175 of 470 expected, 63 % short\n  do  ")
+    assert text.splitlines()[2] == "  do         NCCL_DEBUG=INFO: NVLS (NVLS off)"
+    assert "/data/out.log:7" in text
     assert "8 × NVIDIA H100 80GB HBM3 · NCCL 2.28.9 · nccl-tests 2.17.8" in text
     assert "low  at 4 GiB 175 of 470 expected, 63 % short" in text
     assert "DGX H100  up to 480 GB/s by its links  [medium confidence]" in text
@@ -124,7 +126,7 @@ def test_many_runs_are_one_line_each_and_the_worst_in_full() -> None:
     normal = replace(low(), verdict="normal", hypotheses=())
     text = drawn(normal, normal, normal, low())
     assert text.startswith("4 runs  1 low · 3 normal")
-    assert text.count("NVLS off") == 1
+    assert text.count("NVLS off") == 2  # what to do, and the cause
     assert text.count("✔ normal") == 3
 
 

@@ -318,3 +318,44 @@ def test_a_page_of_ten_thousand_nodes_is_usable_soon(visit) -> None:
 def test_a_phone_scrolls_down_and_not_sideways(visit) -> None:
     made = visit(slow_job(), viewport=(("width", 390), ("height", 800)))
     assert made.page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+WIDTHS = (390, 768, 1024, 1280)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("page", [slow_job, odd_node], ids=["slow job", "odd node"])
+def test_the_navigation_fits_the_window_and_leads_to_every_section(visit, page, width: int) -> None:
+    made = visit(page(), viewport=(("width", width), ("height", 800)))
+    menu = made.page.locator(".menu summary")
+    assert menu.is_visible() == (width <= 1024)
+    if menu.is_visible():
+        menu.click()
+    links = made.page.locator(".bar nav a:visible")
+    assert links.count() == made.page.locator("section").count() - 1
+    boxes = [links.nth(at).bounding_box() for at in range(links.count())]
+    assert all(box["x"] >= 0 and box["x"] + box["width"] <= width for box in boxes)
+    assert made.page.evaluate("document.documentElement.scrollWidth") <= width
+    links.first.click()
+    assert not made.page.locator(".menu[open]").count()
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_the_verdict_and_what_to_do_stand_above_the_fold(visit, width: int) -> None:
+    made = visit(slow_job(), viewport=(("width", width), ("height", 800)))
+    for query in (".answer .headline", ".answer .do"):
+        box = made.page.locator(query).first.bounding_box()
+        assert box["y"] + box["height"] < 800
+
+
+def test_a_telephone_shows_the_whole_machine(visit) -> None:
+    made = visit(odd_node(), viewport=(("width", 390), ("height", 844)))
+    box = made.page.locator("#picture svg").first.bounding_box()
+    assert box["x"] >= 0
+    assert box["x"] + box["width"] <= 390
+
+
+def test_a_number_and_its_percent_sign_stay_on_one_line(visit) -> None:
+    made = visit(slow_job(), viewport=(("width", 390), ("height", 844)))
+    assert re.search(r"\d\u00a0%", made.page.locator("main").text_content())
+    assert not re.search(r"\d %", made.page.locator("#verdict, #todo, #findings").first.text_content())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from html import unescape
 
 import pytest
@@ -22,7 +23,16 @@ from tests.report.html.pages import (
     script_hash,
     slow_job,
 )
+from tests.report.verdict.test_page import LINKS
+from topodiag.model.finding import Input
+from topodiag.model.result import Result
+from topodiag.report.html.interface import Sheet
+from topodiag.report.html.page import pieces
+from topodiag.report.html.paths import without_folders
 from topodiag.report.html.registry import ORDER
+from topodiag.report.html.sections.todo import section
+from topodiag.report.interface import Style
+from topodiag.report.text import Page
 from topodiag.words.text import clean
 
 every_page = pytest.mark.parametrize("page", [*PAGES.values(), hostile_page], ids=[*PAGES, "hostile"])
@@ -103,7 +113,8 @@ def test_the_script_is_below_ten_kilobytes(page) -> None:
 def test_the_answer_of_a_case_stands_first_with_its_cost() -> None:
     answer = by_id(read(slow_job()), "verdict").text
     assert "GPU3 has 12 of 18 NVLinks active" in answer
-    assert "123.6 GB/s lost (33 %)" in answer
+    assert "123.6 GB/s lost (33\u00a0%)" in answer
+    assert answer.index("do reset all GPUs of the node") < answer.index("Cause")
     assert "confidence high" in answer
 
 
@@ -115,13 +126,53 @@ def test_a_healthy_node_is_said_to_be_clean_of_what_was_seen_and_has_no_list_of_
     assert "todo" not in sections
 
 
-def test_each_step_of_a_fix_has_a_button_that_copies_it() -> None:
+def test_a_command_in_a_step_is_code_with_a_button_that_copies_it_and_prose_is_neither() -> None:
     elements = read(odd_node())
-    steps = [each for each in named(elements, "code") if "section" in each.inside and "button" not in each.inside]
-    texts = {" ".join(each.text.split()) for each in steps}
-    assert "if links stay down, power-cycle; if that does not help, have the GPU or its baseboard exchanged" in texts
-    buttons = [each for each in named(elements, "button") if each.attributes.get("class") == "copy"]
-    assert len(buttons) >= len(texts - {""})
+    code = {" ".join(each.text.split()) for each in named(elements, "code") if "section" in each.inside}
+    buttons = {each.attributes.get("aria-label", "") for each in named(elements, "button")}
+    for command in ("nvidia-smi --gpu-reset", "nvidia-smi nvlink -s", "topodiag explain NVL001"):
+        assert command in code
+        assert f"Copy: {command}" in buttons
+    prose = "if links stay down, power-cycle; if that does not help, have the GPU or its baseboard exchanged"
+    assert any(prose in " ".join(each.text.split()) for each in named(elements, "span"))
+    assert not any("power-cycle" in text for text in code | buttons)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("run `nvidia-smi -r`, then wait", [("run ", False), ("nvidia-smi -r", True), (", then wait", False)]),
+        ("`a` or `b c`", [("a", True), (" or ", False), ("b c", True)]),
+        ("a back quote ` alone", [("a back quote ` alone", False)]),
+        ("", []),
+    ],
+)
+def test_what_is_to_be_typed_stands_between_back_quotes(text: str, found: list[tuple[str, bool]]) -> None:
+    assert [each for each in pieces(text) if each[0]] == found
+
+
+def test_a_variable_to_remove_is_no_line_of_nccl_conf() -> None:
+    finding = replace(LINKS, settings=(("NCCL_NET", None), ("NCCL_IB_HCA", "mlx5")))
+    made = section(Sheet("scan", Result(findings=(finding,)), Page(Style()), None))
+    assert made is not None
+    assert made.values["settings"] == ["NCCL_IB_HCA=mlx5"]
+    assert made.values["unset"] == ["unset NCCL_NET"]
+
+
+PATHS = [
+    ("/data/run7/logs/a.log:12 said", "logs/a.log:12 said"),
+    ("(/data/run7/n1.tar.gz/json/nvml.json) x", "(n1.tar.gz/json/nvml.json) x"),
+    ("NCCL_TOPO_FILE=/data/run7/other.xml", "NCCL_TOPO_FILE=/data/run7/other.xml"),
+    ("/data/run7/logs/a.log.", "logs/a.log."),
+    ('"path":"/data/run7/n1.tar.gz","kind"', '"path":"n1.tar.gz","kind"'),
+]
+
+
+@pytest.mark.parametrize(("text", "shown"), PATHS)
+def test_inputs_are_named_below_the_folder_that_they_share_and_other_paths_stay(text: str, shown: str) -> None:
+    inputs = (Input("/data/run7/logs/a.log", "log"), Input("/data/run7/n1.tar.gz", "capture"))
+    assert without_folders(inputs)(text) == shown
+    assert without_folders([Input("logs/a.log", "log")])(text) == text
 
 
 def test_buttons_that_need_the_script_are_hidden_or_disabled_until_it_runs() -> None:

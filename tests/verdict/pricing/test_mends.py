@@ -8,9 +8,10 @@ import pytest
 
 from tests.verdict.pricing.machines import bus_of, finding, host, tree
 from topodiag.model.finding import Cost
+from topodiag.model.nccl_tree import Element
 from topodiag.nccl.topo.changes import down, nets_of, off, rate, remove, width, with_values
-from topodiag.verdict.pricing.edits import canonical, nets, nvlinks_by_gpu, with_nets
-from topodiag.verdict.pricing.ground import HostGround, Machine
+from topodiag.verdict.pricing.edits import canonical, nvlinks_by_gpu, rates, with_less, with_nets
+from topodiag.verdict.pricing.ground import HostGround, Machine, View
 from topodiag.verdict.pricing.mend import CannotError, Mend
 from topodiag.verdict.pricing.registry import MENDS, NO_NUMBER, mend_of
 
@@ -22,10 +23,8 @@ def inflicted(check: str, on: HostGround, **parts: Any) -> Machine:
 
 
 def test_each_check_has_one_mend_or_a_reason_for_none() -> None:
-    checks = [check for kind in MENDS for check in kind.checks]
-    assert len(checks) == len(set(checks))
-    assert not set(checks) & set(NO_NUMBER) - {"PCI004"}
-    assert all(issubclass(kind, Mend) and kind.__doc__ for kind in MENDS)
+    assert not set(MENDS) & set(NO_NUMBER) - {"PCI004"}
+    assert all(isinstance(mend := mend_of(check), Mend) and mend.__doc__ for check in MENDS)
 
 
 @pytest.mark.parametrize("check", ["NVL001", "NVL004", "TOP004"])
@@ -90,8 +89,34 @@ def test_a_nic_is_named_by_its_place_on_the_bus_as_well() -> None:
 
 def test_a_slow_port_has_the_rate_that_is_shown() -> None:
     made = inflicted("NIC002", host(rate("mlx5_2=200")), nics=("mlx5_2",))
-    assert nets(made.tree)["mlx5_2"].get("speed") == "200000"
-    assert len(nets(made.tree)) == 8
+    assert rates(made.tree) == {f"mlx5_{dev}": 200000 if dev == 2 else 400000 for dev in range(8)}
+
+
+def merged(of: Element) -> Element:
+    """The tree as NCCL prints it where it merged mlx5_2 and mlx5_3."""
+    joined = {"name": "mlx5_2+mlx5_3", "speed": "800000"}
+    return with_nets(
+        with_less(of, {"mlx5_3"}), lambda net: with_values(net, joined if net.get("name") == "mlx5_2" else {})
+    )
+
+
+def test_ports_of_a_virtual_nic_are_shown_and_none_is_lost() -> None:
+    for check in ("NIC005", "NIC002"):
+        with pytest.raises(CannotError, match="which NICs are left"):
+            inflicted(check, host(edit=merged), nics=("mlx5_2",))
+
+
+def test_a_virtual_nic_keeps_the_ports_that_are_left() -> None:
+    built = HostGround("n2", Machine(merged(tree())), (View(tree(remove("mlx5_3"), rate("mlx5_2=200")), "a capture"),))
+    made = inflicted("NIC005", built, nics=("mlx5_2", "mlx5_3"))
+    assert rates(made.tree) == {f"mlx5_{dev}": 200000 if dev == 2 else 400000 for dev in range(8) if dev != 3}
+    assert "mlx5_2+mlx5_3" not in nets_of(made.tree)
+
+
+def test_a_choice_of_nics_takes_single_ports_of_a_virtual_nic() -> None:
+    on = HostGround("n2", Machine(merged(tree())), (), {"NCCL_IB_HCA": "^mlx5_3"})
+    made = inflicted("ENV001", on, settings=(("NCCL_IB_HCA", None),))
+    assert rates(made.tree) == {f"mlx5_{dev}": 400000 for dev in range(8) if dev != 3}
 
 
 def test_a_port_that_is_down_now_counts_where_nccl_saw_it_before() -> None:

@@ -14,7 +14,7 @@ from topodiag.app.place_jobs import place_jobs
 from topodiag.model.case import Case
 from topodiag.model.finding import Cost
 from topodiag.model.layout import Layout
-from topodiag.model.training import LoggedTraining
+from topodiag.model.training import JobSettings
 from topodiag.model.verdict import Price
 from topodiag.nccl.predict import predict_tree
 from topodiag.nccl.topo.changes import Change, down, remove
@@ -122,7 +122,7 @@ def test_what_a_check_of_layouts_says_of_a_step_is_the_share_of_its_cause() -> N
 
 def logged(made: Case, **others: Any) -> Case:
     """The case whose job printed its arguments."""
-    training = LoggedTraining("train.log", {"tp": 8}, 16, {"params": 8e9, "layers": 32, "hidden": 4096, "seq": 4096})
+    training = JobSettings("train.log", {"tp": 8}, 16, {"params": 8e9, "layers": 32, "hidden": 4096, "seq": 4096})
     return replace(made, jobs=(replace(made.jobs[0], training=replace(training, **others)),))
 
 

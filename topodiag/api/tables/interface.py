@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
+
+from topodiag.lazy import dataclass
 
 Value = str | int | float | bool | list[str] | None
 Row = tuple[Value, ...]

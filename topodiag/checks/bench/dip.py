@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Never
 
 from topodiag.checks.bench.text import measured, place, size_text, title
 from topodiag.checks.interface import BenchCheck, OneStep
+from topodiag.lazy import dataclass
 from topodiag.model.bench import Benchmark, BenchRow, Expectation
 from topodiag.model.finding import Confidence, Cost, Outcome, Severity
 from topodiag.words.units import in_gbs, spell_gbs

@@ -4,26 +4,26 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from topodiag.checks.bench.text import place, title
 from topodiag.checks.interface import BenchCheck
 from topodiag.checks.shared.error_words import advice_by_words
+from topodiag.lazy import dataclass, regex
 from topodiag.model.bench import Benchmark, BenchRun
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
 from topodiag.model.provenance import Origin
 
-_QUOTED = re.compile(r"failure [^']{0,300}'([^']{1,300})'")
-_UNWIND = re.compile(r"\.\. \S{1,300}.{0,60}: Test failure ")
-_WARNED = re.compile(r"CCL WARN (.{1,300})")
-_EPILOGUE = re.compile(r"Primary job +terminated|returned non-zero exit code|^srun: error: .{0,80}[Ee]xited with")
+_QUOTED = regex(r"failure [^']{0,300}'([^']{1,300})'")
+_UNWIND = regex(r"\.\. \S{1,300}.{0,60}: Test failure ")
+_WARNED = regex(r"CCL WARN (.{1,300})")
+_EPILOGUE = regex(r"Primary job +terminated|returned non-zero exit code|^srun: error: .{0,80}[Ee]xited with")
 """Lines of launchers: they say that a process ended, after it had said why."""
 
 _ECHOES = frozenset({"JOB001", "JOB005", "JOB006"})
 """Findings that say that a job failed, and when: any other says why."""
 
 MEANINGS: tuple[tuple[re.Pattern[str], str, str], ...] = tuple(
-    (re.compile(pattern), words, fix)
+    (regex(pattern), words, fix)
     for pattern, words, fix in (
         (
             r"uncorrectable|ECC error",

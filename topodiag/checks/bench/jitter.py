@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from topodiag.checks.bench.text import size_text, title
 from topodiag.checks.interface import BenchCheck
+from topodiag.lazy import dataclass
 from topodiag.model.bench import Benchmark, BenchRow, Timing
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
 from topodiag.words.units import spell_us

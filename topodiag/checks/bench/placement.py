@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Never
 
 from topodiag.checks.bench.text import measured, size_text, title
 from topodiag.checks.interface import BenchCheck, OneStep
 from topodiag.checks.peers import of_everyone
 from topodiag.checks.shared.reports import Report
+from topodiag.lazy import dataclass
 from topodiag.model.bench import Benchmark
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
 from topodiag.model.provenance import Origin

@@ -10,4 +10,5 @@ CHECKS = {
     "BEN005": "placement:PlacementsApart",
     "BEN006": "failed:RunFailed",
     "BEN007": "jitter:IterationsJitter",
+    "ENV001": "settings:CostlySettingOfRun",
 }

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from topodiag.lazy import dataclass
 from topodiag.model.finding import Severity
 from topodiag.model.fleet import How, Outlier
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from topodiag.checks.history.changes import Changes, FactChange, changes_between
 from topodiag.checks.history.places import labels
 from topodiag.checks.interface import Check
+from topodiag.lazy import dataclass, regex
 from topodiag.model.finding import Cost, Finding, Outcome, Severity, Where
 from topodiag.model.history import Capture, NodeHistory
 from topodiag.model.provenance import Origin
@@ -25,11 +24,11 @@ _SOFTWARE = frozenset({
 something breaks, or is set up otherwise."""
 _LINKS = frozenset({"pci", "nvlink", "nic"})
 """Families whose changes alter the paths that the bandwidths of links make: those then follow, and are notes."""
-_MORE_IS_BETTER = re.compile(
+_MORE_IS_BETTER = regex(
     r"(?:width|generation|lanes|rate|links|line rate|speed|GPUs|NVSwitches|.* network cards|locked memory|open files"
     r"|shared memory|(?:interface )?MTU)\Z"
 )
-_NUMBER = re.compile(r"-?[0-9]{1,18}(?:\.[0-9]{1,9})?")
+_NUMBER = regex(r"-?[0-9]{1,18}(?:\.[0-9]{1,9})?")
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from topodiag.checks.history.flaps import TRAINING_S
+from topodiag.lazy import dataclass, regex
 from topodiag.model.fleet import CLOSED, FactKind, NodeFact
 from topodiag.model.history import Capture
 
@@ -24,7 +24,7 @@ _TRAINED = frozenset({
 """Facts that a boot brings up link by link."""
 _COMPARED = frozenset({FactKind.CATEGORY, FactKind.NUMBER})
 
-_COUNTED = re.compile(r"([0-9]{1,4}) ([a-z]{1,20})")
+_COUNTED = regex(r"([0-9]{1,4}) ([a-z]{1,20})")
 
 Key = tuple[str, str, str]
 """Family, part, key."""

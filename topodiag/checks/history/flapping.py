@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from statistics import median
 
 from topodiag.checks.history.flaps import DROP_S, FLAP_RETURNS, FLAP_S, WINDOW_S, Drop, Flap, drops, flaps, kind_of
 from topodiag.checks.history.places import label_of, labels
 from topodiag.checks.interface import Check
+from topodiag.lazy import dataclass
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity, Where
 from topodiag.model.history import FALLS, Growth, NodeHistory, spell_time
 from topodiag.model.provenance import Origin

@@ -10,9 +10,10 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 
+from topodiag.lazy import dataclass
 from topodiag.model.history import PartStates, Spell
 
 DROP_S = 240.0

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from typing import TypedDict
 
-_GPU = re.compile(r"gpu([0-9]{1,4})(?:/link([0-9]{1,4}))?\Z")
-_BUS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]\Z")
+from topodiag.lazy import regex
+
+_GPU = regex(r"gpu([0-9]{1,4})(?:/link([0-9]{1,4}))?\Z")
+_BUS = regex(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]\Z")
 
 
 class Labels(TypedDict):

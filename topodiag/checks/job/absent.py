@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.shared.words import quoted, rank_word
+from topodiag.lazy import dataclass, regex
 from topodiag.model.finding import Confidence, Cost, Finding, Severity
 from topodiag.model.job import Event, Job
 
@@ -17,8 +16,8 @@ ABSENT = "absent"
 """The fault of a line that says so (evidence/signatures/catalogue/process.toml)."""
 MET = "met"
 """Kind of the lines that ranks print at torch's store (framework.toml of the catalogue)."""
-_CAME = re.compile(r"\b(\d{1,6})/(\d{1,6}) clients joined|barrier: (\d{1,6})/(\d{1,6})")
-_WORKERS = re.compile(r"world_size=(\d{1,6}), (?:worker_count|num_workers_joined)=(\d{1,6})")
+_CAME = regex(r"\b(\d{1,6})/(\d{1,6}) clients joined|barrier: (\d{1,6})/(\d{1,6})")
+_WORKERS = regex(r"world_size=(\d{1,6}), (?:worker_count|num_workers_joined)=(\d{1,6})")
 _MOST_RANKS = 1 << 16
 _FIX = (
     "the log of a process that did not come: it never started (launcher, scheduler, image), ended before, or"

@@ -19,7 +19,7 @@ def look_at(job: Job, ranks: Sequence[int]) -> tuple[str, ...]:
     hosts = hosts_word(hosts_with(job, ranks))
     place = f"rank {spell_ranks(ranks)}" + (f" on {hosts}" if hosts else "")
     pids = [str(job.by_rank[rank].pid) for rank in ranks[:3] if rank in job.by_rank and job.by_rank[rank].pid > 0]
-    there = f"py-spy dump --pid {' '.join(pids[:1]) or 'PID'}; nvidia-smi dmon -s pu -c 3; dmesg -T | tail -50"
+    there = f"`py-spy dump --pid {' '.join(pids[:1]) or 'PID'}; nvidia-smi dmon -s pu -c 3; dmesg -T | tail -50`"
     return (
         f"find out what {place} was doing: its own log, `py-spy dump`, dmesg",
         f"while it hangs, on {hosts or 'its node'}: {there} (all of them only read; a GPU that waits in a collective"

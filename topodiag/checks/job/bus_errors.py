@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import re
 
+from topodiag.lazy import regex
 from topodiag.model.job import Event, Job
 
-_BUS = re.compile(r"[Bb]us error|\bSIGBUS\b|\bsignal 7\b", re.IGNORECASE)
-_OTHER_BUS = re.compile(r"alignment|object-specific|BUS_(?:ADRALN|OBJERR|MCEERR)|[Hh]ardware", re.IGNORECASE)
+_BUS = regex(r"[Bb]us error|\bSIGBUS\b|\bsignal 7\b", re.IGNORECASE)
+_OTHER_BUS = regex(r"alignment|object-specific|BUS_(?:ADRALN|OBJERR|MCEERR)|[Hh]ardware", re.IGNORECASE)
 """Bus errors for which the kernel has other reasons: an odd address, and memory that failed."""
-_NO_PAGE = re.compile(r"nonexistent physical address|\bBUS_ADRERR\b", re.IGNORECASE)
-_FRAME = re.compile(r"\s{0,8}@ {1,16}0x[0-9a-f]{6,16} .{0,40}?\bnccl[A-Z]")
+_NO_PAGE = regex(r"nonexistent physical address|\bBUS_ADRERR\b", re.IGNORECASE)
+_FRAME = regex(r"\s{0,8}@ {1,16}0x[0-9a-f]{6,16} .{0,40}?\bnccl[A-Z]")
 """A frame as glog prints it, of a function whose name stands in NCCL's own errors, too."""
 MOST_BETWEEN = 30
 """Lines between a signal and a frame of the stack that its handler prints below."""

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from math import fsum
 from typing import Never
 
@@ -24,6 +22,7 @@ from topodiag.checks.job.narrow_file import judge_narrow
 from topodiag.checks.job.text import NET, ask_for
 from topodiag.checks.shared.lost_tree import AROUND, EXPECTED, MEANWHILE, NEWER
 from topodiag.checks.shared.words import hosts_word
+from topodiag.lazy import dataclass, regex
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Job
 from topodiag.model.nccl_features import Feature
@@ -42,7 +41,7 @@ GPUDirect RDMA off brings 0.5 between nodes, which is GDR001's."""
 NO_BANDWIDTH = 0.1
 """GB/s that NCCL writes when it found no path and took the simple order (src/graph/search.cc)."""
 
-_PATTERN = re.compile(r"for pattern ([0-9]{1,2})")
+_PATTERN = regex(r"for pattern ([0-9]{1,2})")
 
 LIMITS = (
     "NCCL_MAX_NCHANNELS", "NCCL_MAX_NRINGS", "NCCL_MAX_CTAS", "NCCL_P2P_DISABLE", "NCCL_P2P_LEVEL", "NCCL_IB_HCA",

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from statistics import median, median_low
 
 import numpy as np
 
+from topodiag.lazy import dataclass
 from topodiag.model.job import Communicator, Event, Job
 from topodiag.words.units import spell_s
 

@@ -4,7 +4,6 @@ them ends of containers and links to a board controller, and a peer that is give
 from __future__ import annotations
 
 import ipaddress
-import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,10 +11,11 @@ from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.meeting import ADDRESS, place_of
 from topodiag.checks.shared.interfaces import NOT_FOR_JOBS
 from topodiag.checks.shared.words import hosts_word, quoted
+from topodiag.lazy import regex
 from topodiag.model.finding import Confidence, Cost, Finding, Severity
 from topodiag.model.job import Event, Job, Process
 
-_SYSTEM = re.compile(r"unhandled system error|\bncclSystemError\b")
+_SYSTEM = regex(r"unhandled system error|\bncclSystemError\b")
 """NCCL's result where a call of sockets fails; other causes of it are named by a line of their own."""
 _OWN_LINES = ("ib completion", "cuda", "memory", "version", "duplicate gpu", "port", "plugin", "device", "ended")
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.bus_errors import in_nccl, of_no_page
 from topodiag.checks.job.launcher import launched_on
 from topodiag.checks.shared.words import hosts_word, quoted, rank_word
+from topodiag.lazy import dataclass
 from topodiag.model.devices import Nic
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
 from topodiag.model.job import Event, Job

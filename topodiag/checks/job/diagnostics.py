@@ -4,30 +4,30 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.settings_differ import MEANT_TO_DIFFER, MUST_AGREE
 from topodiag.checks.job.wqe_latency import NicPosts, slow_nics
 from topodiag.checks.shared import nccl_variables
 from topodiag.checks.shared.words import quoted, rank_word
+from topodiag.lazy import dataclass, regex
 from topodiag.model.diagnostics import Diagnosis
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
 from topodiag.model.job import Job
 from topodiag.words.units import percent, spell_us
 
-_ENV = re.compile(r"\b((?:NCCL|RCCL)_[A-Z0-9_]{1,60})=(.{0,300}?) on rank\(s\)")
-_NO_DATA = re.compile(
+_ENV = regex(r"\b((?:NCCL|RCCL)_[A-Z0-9_]{1,60})=(.{0,300}?) on rank\(s\)")
+_NO_DATA = regex(
     r"unavailable via|diagnostics incomplete|comparison may be|not usable|no kernel-log source|scan was truncated"
     r"|\bcannot \w|test unable to complete|capability probe timed out|external tool missing|^failed: "
 )
 """NCCL could not judge: it says so, and nothing is wrong."""
 
 
-_HOST = re.compile(
+_HOST = regex(
     r"\bon host ([A-Za-z0-9_.-]{0,254}[A-Za-z0-9_-])\.(?: |$)|\brank [0-9]{1,9} \(([A-Za-z0-9_.-]{1,255})\): "
 )
-_OFF_MEDIAN = re.compile(r": ([0-9]{1,9}\.[0-9]) Gbit/s, >30% off median ([0-9]{1,9}\.[0-9]) ")
+_OFF_MEDIAN = regex(r": ([0-9]{1,9}\.[0-9]) Gbit/s, >30% off median ([0-9]{1,9}\.[0-9]) ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,14 +43,14 @@ class Kind:
 
 _KINDS = (
     Kind(
-        re.compile(r"p2p: .{0,40}(?:write|read) mismatch"),
+        regex(r"p2p: .{0,40}(?:write|read) mismatch"),
         Severity.ERROR,
         "data that one GPU writes to another arrive wrong",
         "results of collectives over this pair cannot be trusted",
         "drain the node; look at the kernel log for Xid, at ACS and the IOMMU, and at NVLink of both GPUs",
     ),
     Kind(
-        re.compile(
+        regex(
             r"p2p: (?:only [0-9]|.{0,40}(?:setup failed|import failed|check failed|buffer unavailable|check returned))"
         ),
         Severity.WARNING,
@@ -59,77 +59,77 @@ _KINDS = (
         "check the container's /dev/shm and IPC namespace, ACS and the IOMMU; nvidia-smi topo -p2p r on the node",
     ),
     Kind(
-        re.compile(r"inactive link\(s\)"),
+        regex(r"inactive link\(s\)"),
         Severity.WARNING,
         "GPUs have inactive links between them",
         "every collective of their node is as slow as the GPU with the fewest links",
         "nvidia-smi nvlink -s on the node; reset the GPUs of the node, and look at the fabric manager",
     ),
     Kind(
-        re.compile(r"link-count mismatch"),
+        regex(r"link-count mismatch"),
         Severity.WARNING,
         "GPUs have different numbers of links",
         "every collective of their node is as slow as the GPU with the fewest links",
         "nvidia-smi nvlink -s on the nodes of these ranks",
     ),
     Kind(
-        re.compile(r"inconsistent link speeds"),
+        regex(r"inconsistent link speeds"),
         Severity.WARNING,
         "GPUs have links of different speeds",
         "every collective of their node is as slow as the slowest link",
         "nvidia-smi nvlink -s on the node; reset the GPUs of the node, and look at the fabric manager",
     ),
     Kind(
-        re.compile(r"net bw: .{0,200}\brank [0-9]{1,9} \(.{1,255}\): .{1,40}, >30% off median"),
+        regex(r"net bw: .{0,200}\brank [0-9]{1,9} \(.{1,255}\): .{1,40}, >30% off median"),
         Severity.WARNING,
         "RDMA from NICs is more than 30 % slower than that of the median rank",
         "every collective between nodes is as slow as the slowest NIC",
         "on the node: rate and width of the NIC (ibstat, lspci -vv), errors of its port, and its cable and switch port",
     ),
     Kind(
-        re.compile(r"rdma_topo check: failed"),
+        regex(r"rdma_topo check: failed"),
         Severity.WARNING,
         "rdma_topo finds the PCI set-up of GPUs and NICs at fault",
         "GPUDirect RDMA over these NICs is slow or fails",
         "rdma_topo check on the node says which bridge or device; ACS, ATS and the IOMMU are set there",
     ),
     Kind(
-        re.compile(r"Xid: .{1,200}(?:recommended response|recommends resetting)"),
+        regex(r"Xid: .{1,200}(?:recommended response|recommends resetting)"),
         Severity.WARNING,
         "a GPU or NVSwitch reported errors that ask for action",
         "a job that meets such an error ends or hangs",
         "the kernel log of the node has the error; the document that NCCL names has the response to its number",
     ),
     Kind(
-        re.compile(r"Xid: .{1,200}(?:Restart the affected application|pre-Ampere GPU)"),
+        regex(r"Xid: .{1,200}(?:Restart the affected application|pre-Ampere GPU)"),
         Severity.INFO,
         "a GPU reported errors of a program",
         "the program that met it ended; the GPU needs nothing",
         "the kernel log of the node has the error with the process",
     ),
     Kind(
-        re.compile(r"ECC: uncorrected volatile errors"),
+        regex(r"ECC: uncorrected volatile errors"),
         Severity.WARNING,
         "GPUs had uncorrected memory errors since their driver was loaded",
         "a process that meets such a page ends, and with it the job",
         "nvidia-smi -q -d ECC,ROW_REMAPPER on the node; reset the GPU where a row waits to be remapped",
     ),
     Kind(
-        re.compile(r"ECC: corrected volatile errors at or above"),
+        regex(r"ECC: corrected volatile errors at or above"),
         Severity.INFO,
         "GPUs have many corrected memory errors",
         "none by itself: many are a sign of errors to come",
         "nvidia-smi -q -d ECC,ROW_REMAPPER on the node",
     ),
     Kind(
-        re.compile(r"GPU inventory: .{0,60}mismatch"),
+        regex(r"GPU inventory: .{0,60}mismatch"),
         Severity.WARNING,
         "ranks have different GPUs or numbers of GPUs",
         "a collective is as fast as the slowest GPU, and nodes of different sizes cannot form the same rings",
         "nvidia-smi -L on the nodes of these ranks: a GPU that is missing, or another model",
     ),
     Kind(
-        re.compile(r"driver version: mismatch"),
+        regex(r"driver version: mismatch"),
         Severity.WARNING,
         "ranks run with different drivers",
         "features (cuMem, NVLink SHARP, DMA-BUF) are switched on for some ranks only",

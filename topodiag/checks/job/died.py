@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left, insort
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.clocks import Clocks, clocks_of
@@ -14,6 +12,7 @@ from topodiag.checks.job.launcher import launched_on
 from topodiag.checks.job.text import LIVED_WITH, ask_for
 from topodiag.checks.job.went_on import began_after
 from topodiag.checks.shared.words import hosts_word, quoted
+from topodiag.lazy import dataclass, regex
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
 from topodiag.model.job import Event, Job
 from topodiag.words.fold import plural
@@ -112,7 +111,7 @@ _UNSAID = (None, "context", "terminated", "aborted")
 MOST_BELOW = 120
 """Lines below the head of torch's first failure that are of it: its record, and the traceback of its process."""
 
-_FOLLOWS = re.compile(
+_FOLLOWS = regex(
     r"remote process exited or there was a network error|\bncclRemoteError\b|Connection (?:closed by|reset by)"
     r"|Broken pipe|peer (?:closed|exited|died)"
 )

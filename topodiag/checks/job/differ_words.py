@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.shared.words import quoted
+from topodiag.lazy import regex
 from topodiag.model.finding import Confidence, Cost, Finding, Severity
 from topodiag.model.job import Job
 
@@ -22,15 +22,15 @@ _WORDS = {
               " of single nodes"),
 }  # fmt: skip
 
-_NOT_AS_BUILT = re.compile(r"undefined symbol|version `|not defined in file")
-_OF_RANKS = re.compile(
+_NOT_AS_BUILT = regex(r"undefined symbol|version `|not defined in file")
+_OF_RANKS = regex(
     r"\blib(?:nccl|rccl|mlx[45]|ibverbs|rdmacm|efa|uc[tpsmc]|fabric|psm2|mpi|open-rte|pmix|nvshmem|torch_cuda|c10_cuda"
     r"|sharp|hcoll)(?!-net)[\w+-]{0,40}\.so|\b(?:nccl[A-Z]|mlx[45]dv_|ibv_|uc[tps]_|MPI_|PMIx_)\w"
 )
 """Libraries by which ranks talk, and their functions. NCCL's network plugin is NET005's."""
 
-_TOO_OLD = re.compile(r"not supported in the installed CUDA driver|newer driver")
-_BUILT_FOR = re.compile(r"\+cuda(\d{1,2})\.(\d{1,2})")
+_TOO_OLD = regex(r"not supported in the installed CUDA driver|newer driver")
+_BUILT_FOR = regex(r"\+cuda(\d{1,2})\.(\d{1,2})")
 
 
 def not_as_built(check: JobCheck[Any], job: Job) -> list[Finding]:

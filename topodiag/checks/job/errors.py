@@ -17,6 +17,7 @@ from topodiag.checks.job.network_errors import refused_over_iwarp
 from topodiag.checks.job.text import LIVED_WITH, NO_ERRORS, ask_for, failed
 from topodiag.checks.shared.interfaces import addresses_of_node
 from topodiag.checks.shared.words import hosts_word, quoted
+from topodiag.lazy import regex
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
 from topodiag.model.job import Event, Job
 from topodiag.words.fold import few, plural
@@ -41,12 +42,12 @@ CODES = {"1": "CUDA error", "2": "system error", "3": "internal error", "4": "in
          "6": "remote error", "8": "timeout"}  # fmt: skip
 """ncclResult_t (src/nccl.h.in), but for 7, which is no error: in progress."""
 
-_CODE = re.compile(r"-> ([1-68])\b")
+_CODE = regex(r"-> ([1-68])\b")
 
 _NO_CAUSE = frozenset({"other", "watchdog", "peer closed", "timeout"})
 """Kinds of lines that an application prints in the end of which none names what came first."""
 
-_ADDRESS = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,3}){3}|[0-9A-Fa-f:]{4,39})<[0-9]{1,5}>")
+_ADDRESS = regex(r"([0-9]{1,3}(?:\.[0-9]{1,3}){3}|[0-9A-Fa-f:]{4,39})<[0-9]{1,5}>")
 
 
 class FirstError(OneStep[Job], JobCheck[Never]):
@@ -392,7 +393,7 @@ def peer_of(job: Job, event: Event) -> str:
     address = named.split("<")[0]
     if not address:
         return ""
-    at = re.compile(rf":{re.escape(address)}<")
+    at = regex(rf":{re.escape(address)}<")
     hosts = {each.host for each in job.processes if address in each.addresses or at.search(each.bootstrap)}
     # A host that no line of the log is from is known by its capture.
     hosts = hosts or {host for host, node in job.machines.items() if address in addresses_of_node(node)}

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from topodiag.checks.interface import MAX_EVIDENCE
 from topodiag.checks.shared.words import hosts_word
-from topodiag.model.connections import Connections, Ints, Mask, distinct, summed
+from topodiag.lazy import dataclass, regex
+from topodiag.model.connections import Connections, Ints, Mask, summed
 from topodiag.model.finding import Coverage, Finding, Severity
 from topodiag.model.job import Communicator, Event, Given, Hca, Job, Process
 from topodiag.model.links import PathType
@@ -21,7 +21,7 @@ from topodiag.model.provenance import Origin
 NEAR = PathType.PXB
 """Farthest path below one PCIe switch hierarchy: where NCCL uses P2P and GPUDirect RDMA by default on any processor."""
 
-UNOPENED = re.compile(r"NET/IB ?: Unable to open device ([\w.\-]{1,64})")
+UNOPENED = regex(r"NET/IB ?: Unable to open device ([\w.\-]{1,64})")
 """ncclIbInitDevices, src/transport/net_ib.cc v2.4 to v2.28 (net_ib/init.cc from v2.29 on)."""
 
 MAX_CLIMB = 64
@@ -83,17 +83,18 @@ def unopened(job: Job) -> Iterator[tuple[Event, str]]:
             yield event, match[1]
 
 
-def hcas_by_host(job: Job) -> dict[str, dict[int, Hca]]:
-    """RDMA devices that the processes of a host listed, by NCCL's index. Hosts that said nothing of theirs are absent;
+def hcas_by_host(job: Job) -> dict[str, dict[str, Hca]]:
+    """RDMA ports that the processes of a host listed, by name and port. Hosts that said nothing of theirs are absent;
     a host that said `No device found` has none."""
-    made: dict[str, dict[int, Hca]] = {}
+    made: dict[str, dict[str, Hca]] = {}
     for host, group in by_host(job).items():
-        seen: dict[int, Hca] = {}
+        seen: dict[str, Hca] = {}
         for _, process in group:
             for hca in process.hcas:
-                known = seen.get(hca.index)  # processes of a host list the same, so that this tells most at once
+                port = f"{hca.name}:{hca.port}"
+                known = seen.get(port)  # processes of a host list the same, so that this tells most at once
                 if (known is None or (hca.gdr is not None and known.gdr is None)) and rdma(hca):
-                    seen[hca.index] = hca
+                    seen[port] = hca
         if seen or any(process.said("no hca") for _, process in group):
             made[host] = seen
     return made
@@ -127,11 +128,19 @@ def local_ranks(job: Job) -> Mapping[str, int]:
 
 def ranks_per_node(job: Job) -> int:
     """Ranks on the fullest node: as seen, or by NCCL's own count of nodes where only some ranks left a log."""
-    seen = max(local_ranks(job).values(), default=0)
+    seen = max(max(local_ranks(job).values(), default=0), 2 * meets_inside(job))
     world = job.world
     if world is None or world.nodes < 1 or len(world.known) >= world.nranks:
         return seen
     return max(seen, -(-world.nranks // world.nodes))
+
+
+def meets_inside(job: Job) -> bool:
+    """Whether NCCL shows two GPUs of one node, whatever ranks left a log: shared memory reaches no other node, and NCCL
+    refuses peer-to-peer to GPUs of its own node only."""
+    made = job.connections
+    shared = [at for at, via in enumerate(made.vias) if transport_kind(via) == "SHM"]
+    return bool(np.isin(made.flows.via, shared).any()) or any(True for _ in said_by(job, "p2p off"))
 
 
 def transport_kind(via: str) -> str:
@@ -225,41 +234,6 @@ def nic_world(conns: Connections, at: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class NicUse:
-    """What a GPU sends or receives by one NIC, both as the host's print has them: the first such entry, how many, the
-    world rank (-1 unknown)."""
-
-    entry: int
-    entries: int
-    host: str
-    world: int
-    system: NcclSystem
-    gpu: SystemDevice
-    net: SystemDevice
-
-
-def nic_uses(job: Job, *, send_recv: bool) -> Iterator[NicUse]:
-    """Traffic between nodes by GPU and NIC, without PXN; `send_recv`: also what is not for collectives. A use may come
-    again, further down in the log."""
-    conns = job.connections
-    view = {
-        key: system for key, system in views(job).items() if system.of_kind("GPU") and system.of_kind("NET")
-    }  # fmt: skip
-    for batch in conns.batches() if view else ():
-        wanted = between_nodes(batch) & (batch.proxy < 0) & (batch.net_dev >= 0)
-        at = np.flatnonzero(wanted if send_recv else wanted & (batch.conn != 1))
-        side = nic_side(batch, at)
-        columns = (batch.comm[at], side.host, side.rank, batch.net_dev[at])
-        first, counts = distinct(*columns)
-        lists = (column[first].tolist() for column in (at, *columns, side.world))
-        for count, (entry, comm, host, rank, dev, world) in zip(counts.tolist(), zip(*lists, strict=True), strict=True):
-            system = view.get((comm, host_name(conns, host)))
-            gpu, net = (gpu_of(system, rank), net_of(system, dev)) if system else (None, None)
-            if system and gpu and net:
-                yield NicUse(batch.first + entry, count, host_name(conns, host), world, system, gpu, net)
-
-
-@dataclass(frozen=True, slots=True)
 class SystemPrint:
     """NCCL's print of one host. Its ranks are those of `communicator`, None where the log does not say which."""
 
@@ -298,12 +272,6 @@ def views(job: Job) -> dict[tuple[int, str], NcclSystem]:
 
 def gpu_of(system: NcclSystem, rank: int) -> SystemDevice | None:
     return next((gpu for gpu in system.of_kind("GPU") if gpu.rank == rank), None)
-
-
-def net_of(system: NcclSystem, net_dev: int) -> SystemDevice | None:
-    """The NET vertex of a device of connection lines; its id is that number in hexadecimal."""
-    found = [net for net in system.of_kind("NET") if net.id.rpartition("-")[2] == f"{net_dev:x}"]
-    return found[0] if len(found) == 1 else None
 
 
 def cpu_of(system: NcclSystem, device: SystemDevice) -> str:

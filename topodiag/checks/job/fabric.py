@@ -12,42 +12,41 @@ from topodiag.checks.job.evidence import ranks_on, said_by
 from topodiag.checks.job.fabric_domains import Membership, judge_domains
 from topodiag.checks.shared.words import hosts_word, quoted
 from topodiag.evidence.nvidia.nvidia_words import fabric_bandwidth, fabric_problems
+from topodiag.lazy import regex
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Event, Job
 from topodiag.model.provenance import Origin
 from topodiag.words.fold import plural
 
-FABRIC = re.compile(
+FABRIC = regex(
     r"MNNVL busId 0x([0-9a-f]{1,16}) fabric UUID (\S{1,40}) cliqueId (0x[0-9a-f]{1,8}) state (\d)"
     r" healthMask 0x([0-9a-f]{1,8})"
 )
 """fillInfo, src/init.cc v2.20 and later: nvmlGpuFabricInfoV_t."""
 
-HEALTH = re.compile(
+HEALTH = regex(
     r"MNNVL busId 0x([0-9a-f]{1,16}) NVLink fabric health reports (\w{1,40}) \(healthMask 0x([0-9a-f]{1,8})\)"
 )
 """src/init.cc v2.32, at level ATTN: only where the bandwidth is degraded."""
 
-IMEX = re.compile(r"MNNVL .{0,60}(?:available but not (?:working|supported)|not supported) on this system")
+IMEX = regex(r"MNNVL .{0,60}(?:available but not (?:working|supported)|not supported) on this system")
 """ncclMnnvlCheck, src/init.cc v2.20 to v2.24, src/mnnvl.cc since v2.25: the communicator fails with it."""
 
-NOT_UP = re.compile(r"system not yet initialized|CUDA_ERROR_SYSTEM_NOT_READY|cudaErrorSystemNotReady")
+NOT_UP = regex(r"system not yet initialized|CUDA_ERROR_SYSTEM_NOT_READY|cudaErrorSystemNotReady")
 """CUDA error 802 (driver_types.h): Fabric Manager is not running, or of another version than the driver."""
 
-P2P_FILE = re.compile(r"(?:^|/)(?:p2p|mnnvl|sym_kernels|allocator)\.cc:|(?:^|/)alloc\.h:")
-REFUSED = re.compile(
+P2P_FILE = regex(r"(?:^|/)(?:p2p|mnnvl|sym_kernels|allocator)\.cc:|(?:^|/)alloc\.h:")
+REFUSED = regex(
     r"Cuda failure (?:\d{1,5} )?'(?:operation not supported|invalid argument|invalid device context|unknown error)'"
 )
 """What CUDA says of a fabric handle that it cannot import: cuMemImportFromShareableHandle without an IMEX channel, or
 with one of another domain (src/transport/p2p.cc, src/include/alloc.h v2.20 and later)."""
 
-NVLS = re.compile(
-    r"Failed to bind NVLink SHARP(?!.{0,200}out of memory)|NVLS .{0,60}(?:bind|multicast).{0,60}fail", re.I
-)
+NVLS = regex(r"Failed to bind NVLink SHARP(?!.{0,200}out of memory)|NVLS .{0,60}(?:bind|multicast).{0,60}fail", re.I)
 """ncclNvlsGroupBind and its neighbours, src/transport/nvls.cc v2.27 and later. Multicast
 groups that are used up (`out of memory`) say nothing of the fabric."""
 
-NVLS_FILE = re.compile(r"(?:^|/)nvls\.cc:")
+NVLS_FILE = regex(r"(?:^|/)nvls\.cc:")
 """Where NCCL sets NVLink SHARP up: what CUDA refuses there are multicast objects, in releases without words of their
 own for it (src/transport/nvls.cc v2.17 and later)."""
 COMPLETED = 3

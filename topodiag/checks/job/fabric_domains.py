@@ -5,17 +5,19 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.evidence import ranks_on
 from topodiag.checks.shared.words import hosts_word
+from topodiag.lazy import dataclass, regex
 from topodiag.model.finding import Confidence, Cost, Finding, Severity
 from topodiag.model.job import Job
 from topodiag.model.provenance import Origin
 from topodiag.words.fold import plural
 
+LEAST_KINDS = 3
+"""Kinds of lines that the logs of all hosts must have in common, before a line that lacks says anything."""
 Domain = tuple[str, str]
 """Cluster UUID and clique, as printed."""
 
@@ -30,7 +32,8 @@ class Membership:
     origin: Origin | None
 
 
-_HANDLE = re.compile(r"invalid resource handle|(?:import|map)\w{0,12} .{0,60}handle", re.IGNORECASE)
+_PARTITION = "trays of one rack in different cliques: the rack's NMX controller has them in different partitions"
+_HANDLE = regex(r"invalid resource handle|(?:import|map)\w{0,12} .{0,60}handle", re.IGNORECASE)
 
 
 def judge_domains(check: JobCheck[Any], job: Job, told: Sequence[Membership]) -> Iterator[Finding]:
@@ -48,6 +51,42 @@ def judge_domains(check: JobCheck[Any], job: Job, told: Sequence[Membership]) ->
         shared[each.domain].append(host)
     if len(shared) > 1:
         yield _between(check, job, shared, whole)
+    if lone := _without_domain(job, by_host):
+        yield _outside(check, job, lone, by_host)
+
+
+def _without_domain(job: Job, by_host: Mapping[str, Mapping[Domain, Membership]]) -> list[str]:
+    """Hosts whose GPUs NVML gives no NVLink domain, of a job whose other hosts have one. NCCL prints it of each GPU
+    that has one, so that its line lacks only where the log says as much else of a host as of the others."""
+    kinds: dict[str, set[str]] = defaultdict(set)
+    for process in job.processes:
+        kinds[process.host] |= {message.kind for message in process.messages} - {"mnnvl"}
+    told = [kinds[host] for host in by_host if host]
+    if not told:
+        return []
+    always = set.intersection(*told)
+    return [host for host in job.hosts if host not in by_host and len(always) >= LEAST_KINDS and always <= kinds[host]]
+
+
+def _outside(
+    check: JobCheck[Any], job: Job, lone: Sequence[str], by_host: Mapping[str, Mapping[Domain, Membership]]
+) -> Finding:
+    others = [host for host in by_host if host]
+    return check.finding(
+        Severity.WARNING,
+        f"{hosts_word(lone)} {'is' if len(lone) == 1 else 'are'} in no NVLink domain, unlike {hosts_word(others)}",
+        observed=f"no fabric UUID on {hosts_word(lone)}",
+        expected="one cluster UUID and one clique on all trays that are to share NVLink",
+        fix=(
+            "`nvidia-smi -q | grep -A6 Fabric` on the tray: a ClusterUUID of zeros is not registered",
+            "Fabric Manager's log there, and the rack's NMX controller; reset the tray's GPUs, or drain it",
+        ),
+        nodes=lone,
+        ranks=ranks_on(job, lone),
+        cost=Cost(text="without it NCCL joins no trays over NVLink: all traffic between them goes over the NICs"),
+        evidence=[each.origin for host in others for each in by_host[host].values()],
+        confidence=Confidence.MEDIUM,
+    )
 
 
 def _inside(check: JobCheck[Any], job: Job, torn: Mapping[str, Mapping[Domain, Membership]]) -> Finding:
@@ -90,9 +129,9 @@ def _between(
         observed="; ".join(f"cluster {uuid}, clique {clique}: {hosts_word(h)}" for (uuid, clique), h in shared.items()),
         expected="one cluster UUID and one clique on all trays that are to share NVLink",
         fix=(
+            *((_PARTITION,) if len(clusters) == 1 else ()),
             "count by cluster and clique together: cliques of different racks have equal numbers",
             "groups that need NVLink belong inside one domain: `topodiag place audit`; or give the job one rack",
-            "trays of one rack in different cliques: the rack's NMX controller has them in different partitions",
         ),
         nodes=lone if uneven else list(whole),
         ranks=ranks_on(job, lone if uneven else list(whole)),

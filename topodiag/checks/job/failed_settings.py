@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
 from topodiag.checks.job.text import failed
+from topodiag.lazy import dataclass, regex
 from topodiag.model.finding import Confidence, Severity
 from topodiag.model.job import Given, Job, Process
 from topodiag.model.provenance import Origin
 
-_NO_ALGORITHM = re.compile(
+_NO_ALGORITHM = regex(
     r"[Nn]o algorithm/protocol (?:nor symKernelId )?available"
     r"|NCCL_(?:ALGO|PROTO).{0,80}(?:invalid|not (?:supported|available))"
 )
 """src/enqueue.cc (topoGetAlgoInfo) v2.18 and later; src/tuning/tuning.cc from v2.31 on."""
-_NO_NETWORK = re.compile(
+_NO_NETWORK = regex(
     r"network \S{1,60} not found|Failed to initialize (?:any )?NET plugin|Could not find (?:net|NET) plugin"
 )
 """src/net.cc v2.19 and later, src/plugin/net.cc from v2.27 on."""
@@ -93,13 +93,13 @@ class Refusal:
 
 
 REFUSALS = (
-    Refusal(re.compile(r"NCCL_IB_PKEY_VALUE=\S{1,20} not found in PKey table"), "NCCL_IB_PKEY_VALUE",
+    Refusal(regex(r"NCCL_IB_PKEY_VALUE=\S{1,20} not found in PKey table"), "NCCL_IB_PKEY_VALUE",
             "a port of a NIC has no such partition key", "a key that all ports of the job have",
             "`grep . /sys/class/infiniband/*/ports/*/pkeys/*` lists the keys; the subnet manager gives them"),
-    Refusal(re.compile(r"NCCL cannot use (?:more than \d{1,5} (?:rails|[a-z-]{0,20} ?plane IDs)|a plane ID that is)"),
+    Refusal(regex(r"NCCL cannot use (?:more than \d{1,5} (?:rails|[a-z-]{0,20} ?plane IDs)|a plane ID that is)"),
             "NCCL_IB_HCA", "it names more rails or planes than NCCL takes", "at most 8 rails and 13 planes, from 0 on",
             "count rails and planes in NCCL_IB_HCA (`name:port:rail:plane`) from 0 on, or leave them out"),
-    Refusal(re.compile(r"Inconsistent rail/plane for net "), "NCCL_IB_HCA",
+    Refusal(regex(r"Inconsistent rail/plane for net "), "NCCL_IB_HCA",
             "rail or plane of a NIC are not those of the topology file", "the same rails and planes in both",
             "write them in one place only: NCCL_IB_HCA, or NCCL_TOPO_FILE"),
 )  # fmt: skip

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Never
 
 import numpy as np
@@ -32,6 +30,7 @@ from topodiag.checks.job.evidence import (
 )
 from topodiag.checks.job.text import NET, ask_for
 from topodiag.checks.shared.words import hosts_word, quoted
+from topodiag.lazy import dataclass, regex
 from topodiag.model.connections import distinct
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.gpudirect import DMABUF_NCCL, peermem
@@ -42,10 +41,10 @@ from topodiag.model.provenance import Origin
 from topodiag.words.fold import fold_runs, plural
 from topodiag.words.units import in_gbs
 
-TOO_FAR = re.compile(r"GPU Direct RDMA Disabled for .{0,80}\(distance (\d{1,3}) (?:>=?|> ?=) ?(\d{1,3})\)")
+TOO_FAR = regex(r"GPU Direct RDMA Disabled for .{0,80}\(distance (\d{1,3}) (?:>=?|> ?=) ?(\d{1,3})\)")
 """NCCL src/graph/paths.cc (ncclTopoCheckGdr); `>=` up to 2.9."""
 
-PLUGIN_OFF = re.compile(r"NET/OFI GDR disabled on GDR-supported instance type ?(\S{0,40})")
+PLUGIN_OFF = regex(r"NET/OFI GDR disabled on GDR-supported instance type ?(\S{0,40})")
 """aws-ofi-nccl src/platform-aws.c, from 1.6 on."""
 
 OF_AMD = (
@@ -166,7 +165,7 @@ class GdrOffInLog(OneStep[Job], JobCheck[Never]):
             return self.clean(job, "connections use /GDRDMA", coverage)
         return self.unknown(job, f"no line says whether GPUDirect RDMA is enabled for a device; {ask_for(job, *NET)}")
 
-    def _without_module(self, job: Job, listed: Mapping[str, Mapping[int, Hca]]) -> list[Finding]:
+    def _without_module(self, job: Job, listed: Mapping[str, Mapping[str, Hca]]) -> list[Finding]:
         """By the nodes' modules, where NCCL is too old for the other way and no connection shows that it has one."""
         minors = [read_minor(version.split("+")[0]) for version in job.nccl_versions]
         if not minors or any(minor is None or minor >= DMABUF_NCCL for minor in minors):
@@ -290,7 +289,7 @@ class GdrOffInLog(OneStep[Job], JobCheck[Never]):
         )
 
 
-def _states(listed: Mapping[str, Mapping[int, Hca]]) -> GdrStates:
+def _states(listed: Mapping[str, Mapping[str, Hca]]) -> GdrStates:
     told = {host: [hca for hca in hcas.values() if hca.gdr is not None] for host, hcas in listed.items()}
     off = {host: [hca for hca in hcas if hca.gdr is False] for host, hcas in told.items()}
     return GdrStates(told, {host: hcas for host, hcas in off.items() if hcas})

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Never
 
 from topodiag.checks.interface import JobCheck, OneStep
@@ -22,6 +20,7 @@ from topodiag.checks.job.evidence import (
 from topodiag.checks.job.gdr import TOO_FAR, WithoutGdr, entries_without, without_gdr
 from topodiag.checks.job.text import NET, ask_for, unconnected
 from topodiag.checks.shared.words import hosts_word
+from topodiag.lazy import dataclass, regex
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Hca, Job
 from topodiag.model.provenance import Origin
@@ -32,7 +31,7 @@ DISTANCE_ADVICE = (
     "else try NCCL_NET_GDR_LEVEL=PHB (SYS) and measure: through the root complex it may not pay",
 )
 
-OF_A_GPU = re.compile(r"GPU Direct RDMA (Enabled|Disabled) for (?:GPU[ /](\S{1,40})|HCA/GPU (\S{1,40}))")
+OF_A_GPU = regex(r"GPU Direct RDMA (Enabled|Disabled) for (?:GPU[ /](\S{1,40})|HCA/GPU (\S{1,40}))")
 """NCCL's decision on one GPU and one NIC: a bus id, from 2.24 on a rank."""
 
 
@@ -157,5 +156,5 @@ def _said_too_far(job: Job) -> dict[str, list[tuple[str, str, Origin | None]]]:
     return said
 
 
-def _lists_it_off(hcas: Mapping[int, Hca]) -> bool:
+def _lists_it_off(hcas: Mapping[str, Hca]) -> bool:
     return any(hca.gdr is False for hca in hcas.values())

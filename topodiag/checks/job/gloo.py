@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from topodiag.checks.shared.words import hosts_word, quoted
+from topodiag.lazy import dataclass
 from topodiag.model.finding import Confidence
 from topodiag.model.job import Event, Job
 

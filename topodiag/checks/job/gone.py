@@ -7,10 +7,8 @@ watchdog ends the others. So a rank is gone where peers saw connections close be
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from topodiag.checks.interface import JobCheck
@@ -19,17 +17,18 @@ from topodiag.checks.job.errors import first_error, peer_of
 from topodiag.checks.job.ras_standing import Standing
 from topodiag.checks.job.text import failed
 from topodiag.checks.shared.words import hosts_word, quoted, rank_word
+from topodiag.lazy import dataclass, regex
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Severity
 from topodiag.model.job import Event, Job
 from topodiag.words.fold import plural
 
 MOST_SHARE = 0.25
 """Share of the ranks without a report above which their logs are only not here."""
-_CLOSED = re.compile(
+_CLOSED = regex(
     r"[Cc]onnection (?:closed|reset) by|remote process exited|Remote process error|ncclRemoteError"
     r"|Broken pipe"
 )
-_ENDED_WELL = re.compile(r"destroy_process_group\(\) was not called|process group has NOT been destroyed")
+_ENDED_WELL = regex(r"destroy_process_group\(\) was not called|process group has NOT been destroyed")
 """What torch prints at the regular end of a program, which one that is killed does not reach."""
 _WAITS = frozenset({"watchdog", "timeout"})
 """Kinds of first errors that may follow from a rank that is gone: ranks far from it wait until their watchdogs."""

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.evidence import said_by
 from topodiag.checks.shared.words import hosts_word, rank_word
+from topodiag.lazy import dataclass, regex
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Severity
 from topodiag.model.job import Job, Process
 from topodiag.model.provenance import Origin
 from topodiag.words.fold import plural
 
-_OWN = re.compile(r"^RAS network listening socket at (\S{3,80}<\d{1,5}>)")
-_GIVEN_UP = re.compile(r"^RAS declaring peer (\S{3,80}<\d{1,5}>) as DEAD\b")
+_OWN = regex(r"^RAS network listening socket at (\S{3,80}<\d{1,5}>)")
+_GIVEN_UP = regex(r"^RAS declaring peer (\S{3,80}<\d{1,5}>) as DEAD\b")
 """src/ras/ras.cc and src/ras/peers.cc, 2.24 and later: RAS gives a peer up that it did not reach for 60 s."""
 
 

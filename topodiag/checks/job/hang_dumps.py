@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
 from typing import Any
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.shared.words import rank_word
+from topodiag.lazy import dataclass
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Severity
 from topodiag.model.job import FlightRecord, Job
 from topodiag.words.fold import plural

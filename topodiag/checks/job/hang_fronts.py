@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from topodiag.lazy import dataclass
 from topodiag.model.job import FlightRecord, Job
 
 Entries = Mapping[int, Sequence[tuple[int, str, str]]]

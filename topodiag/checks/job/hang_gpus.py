@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.behind import look_at
 from topodiag.checks.shared.words import hosts_word, rank_word
+from topodiag.lazy import dataclass
 from topodiag.model.devices import Gpu
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Severity
 from topodiag.model.gpu_load import computes, runs_nothing, waits

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Any
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.behind import look_at
 from topodiag.checks.shared.words import hosts_word, rank_word
+from topodiag.lazy import regex
 from topodiag.model.finding import Confidence, Cost, Finding, Severity
 from topodiag.model.job import Event, Job
 from topodiag.words.fold import plural
 from topodiag.words.units import in_s
 
-PENDING = re.compile(r"counter DMA still pending after ([0-9]{1,9}(?:\.[0-9]{1,3})?)s \(cudaDev ([0-9]{1,4})")
+PENDING = regex(r"counter DMA still pending after ([0-9]{1,9}(?:\.[0-9]{1,3})?)s \(cudaDev ([0-9]{1,4})")
 """The monitor copies a few counters of each communicator to the host, on a stream of its own beside the collectives: a
 kernel that waits for a peer does not hold the copy up (strings of the library of 2.32.3)."""
 MOST_SHARE = 0.25

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.gone import lost_a_peer, size_of
 from topodiag.checks.job.hang_sizes import by_sizes
 from topodiag.checks.shared.words import hosts_word, quoted, rank_word
+from topodiag.lazy import dataclass, regex
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Severity
 from topodiag.model.job import Event, Job
 from topodiag.words.fold import plural
@@ -21,7 +20,7 @@ POINT_TO_POINT = ("SEND", "RECV", "COALESCED")
 """Works that only two ranks count, so that sequence numbers differ between healthy ranks."""
 
 WORLD = "0"
-_HANG = re.compile(r"watchdog hang\b|due to a collective timeout")
+_HANG = regex(r"watchdog hang\b|due to a collective timeout")
 _BESIDE_A_HANG = frozenset({"watchdog", "note", "unwind", "late", "launched", "met", "tried"})
 
 

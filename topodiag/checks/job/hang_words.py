@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.behind import hosts_with
 from topodiag.checks.shared.words import quoted, rank_word
+from topodiag.lazy import regex
 from topodiag.model.finding import Confidence, Cost, Finding, Severity
 from topodiag.model.job import Event, Job
 from topodiag.words.fold import plural
 from topodiag.words.units import in_s
 
-TRUNCATED = re.compile(
+TRUNCATED = regex(
     r"[Mm]essage truncated ?: receiv(?:ing|ed) (\d{1,18}) bytes instead of (\d{1,18})"
     r"|[Mm]ismatched? collective|collective mismatch"
 )
 """NET/Socket and the bootstrap, src/transport/net_socket.cc and src/bootstrap.cc v2.4 and later."""
-THROUGH = re.compile(r"Horovod has been shut down\b.{0,200}after one of the ranks (?:has )?finished execution")
+THROUGH = regex(r"Horovod has been shut down\b.{0,200}after one of the ranks (?:has )?finished execution")
 """Horovod common/common.h (SHUT_DOWN_ERROR), the same in all versions: it leaves open whether a rank was through or
 met an exception, which its own output shows."""
 NO_NEWS = frozenset({"note", "other", "peer closed"})

@@ -5,9 +5,8 @@ What is listed here is said beside the verdict and never changes it.
 
 from __future__ import annotations
 
-import re
-
 from topodiag.checks.shared.harmless import OF_NCCL, reason
+from topodiag.lazy import regex
 from topodiag.model.job import Event, Job
 
 CLOSED = "return codes of a communicator that was torn down"
@@ -18,9 +17,7 @@ NO_DRIVER = (
 )
 NO_DEVICE = "the code by which NCCL learns that it finds none of these devices"
 
-_OPTIONAL = re.compile(
-    r"(?:ibvwrap|ibvsymbols|gdrwrap|nvmlwrap|mlx5dv\w*|net_ib\w*|plugin/\w+|net|init_nvtx)\.cc:\d+ -> "
-)
+_OPTIONAL = regex(r"(?:ibvwrap|ibvsymbols|gdrwrap|nvmlwrap|mlx5dv\w*|net_ib\w*|plugin/\w+|net|init_nvtx)\.cc:\d+ -> ")
 """Files whose calls fail where a library is absent, and whose callers go on (src/plugin/net.cc, ncclNetInit)."""
 
 

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.errors import first_error
 from topodiag.checks.job.evidence import said_by
 from topodiag.checks.job.text import failed
 from topodiag.checks.shared.words import hosts_word, quoted
+from topodiag.lazy import dataclass, regex
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
 from topodiag.model.job import Event, Job
 from topodiag.model.provenance import Origin
 
-BLOCKED = re.compile(r"\bACS\b|Access Control Services|\bIOMMU\b|iommu=pt")
+BLOCKED = regex(r"\bACS\b|Access Control Services|\bIOMMU\b|iommu=pt")
 """NCCL src/transport/net_ib/common.h v2.30 (`HINT: .. when ACS is enabled ..`); RCCL src/init.cc (`iommu=pt`)."""
 
-BALANCED = re.compile(r"NUMA auto balancing enabled")
+BALANCED = regex(r"NUMA auto balancing enabled")
 """RCCL src/init.cc, ROCm 5.4 and later: it reads /proc/sys/kernel/numa_balancing at init."""
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Never
 
 from topodiag.checks.interface import JobCheck, OneStep
@@ -17,6 +15,7 @@ from topodiag.checks.job.went_on import went_on
 from topodiag.checks.job.wrong_numbers import wrong_numbers
 from topodiag.checks.shared.reports import Report
 from topodiag.checks.shared.words import hosts_word, quoted, rank_word
+from topodiag.lazy import dataclass, regex
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Communicator, Job, Process
 from topodiag.model.nccl_features import Feature
@@ -38,7 +37,7 @@ PROGRESS_WORDS = {
     "progress.size": "sizes measured",
 }
 
-INIT_FILES = re.compile(r"\b(?:init|bootstrap)\.cc:\d")
+INIT_FILES = regex(r"\b(?:init|bootstrap)\.cc:\d")
 """Files of NCCL in which an init unwinds, and little else does."""
 
 

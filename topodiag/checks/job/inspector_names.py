@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from functools import cached_property
 
+from topodiag.lazy import dataclass
 from topodiag.model.inspector import InspectorCommunicator, InspectorMember, MadeOf
 from topodiag.model.job import Communicator, Job
+from topodiag.model.job_wires import nics_of
 from topodiag.model.provenance import Origin
 
 Process = tuple[str, int]
@@ -90,5 +91,5 @@ class Names:
         for batch in conns.batches():
             mine = (batch.world == rank) & (batch.net_dev >= 0) & (batch.direction == 1) & (batch.proxy < 0)
             used |= {int(device) for device in batch.net_dev[mine]}
-        names = {hca.index: hca.name for hca in process.hcas}
-        return tuple(names[device] for device in sorted(used) if device in names)
+        names = nics_of(process)
+        return tuple(names[device].name for device in sorted(used & names.keys()))

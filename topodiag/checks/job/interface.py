@@ -17,13 +17,14 @@ from topodiag.checks.job.unreached import by_connects, by_own_bridge
 from topodiag.checks.shared.interfaces import NOT_FOR_JOBS
 from topodiag.checks.shared.reports import Report
 from topodiag.checks.shared.words import hosts_word
+from topodiag.lazy import regex
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Given, Job, Process
 
-LINK_LOCAL = re.compile(r":\[?fe[89ab][0-9a-f]:", re.I)
-MET_AT = re.compile(r"(?:\d{1,3}\.){3}\d{1,3}:\d{1,5}")
-NO_NUMBER = re.compile(r"NET/Socket ?: 0 interfaces found\b")
-NO_FAMILY = re.compile(r"\b[Ss]ocket creation failed ?: Address family not supported")
+LINK_LOCAL = regex(r":\[?fe[89ab][0-9a-f]:", re.I)
+MET_AT = regex(r"(?:\d{1,3}\.){3}\d{1,3}:\d{1,5}")
+NO_NUMBER = regex(r"NET/Socket ?: 0 interfaces found\b")
+NO_FAMILY = regex(r"\b[Ss]ocket creation failed ?: Address family not supported")
 """ncclSocket of 2.4 to 2.7 (src/include/socket.h): the address that it was given is empty."""
 NO_INTERFACE = (
     "no socket interface found",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from math import isfinite
 from statistics import median
 
@@ -15,6 +14,7 @@ from topodiag.checks.job.late_steps import SavePauses, late_for_data, save_pause
 from topodiag.checks.job.late_words import ToldLate, tell_late, told_late
 from topodiag.checks.shared.reports import Report
 from topodiag.checks.shared.words import rank_word
+from topodiag.lazy import dataclass
 from topodiag.model.data_waits import DataWaits
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status
 from topodiag.model.inspector import MadeOf

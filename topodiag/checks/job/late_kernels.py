@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import fsum
 
 from topodiag.checks.job.inspector_names import Names, Place
 from topodiag.checks.job.siblings import beside_siblings
+from topodiag.lazy import dataclass
 from topodiag.model.inspector import InspectorCommunicator, LastArrivals
 from topodiag.model.job import Job
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.late_words import LATE
 from topodiag.checks.shared.words import quoted
+from topodiag.lazy import dataclass
 from topodiag.model.data_waits import DataWaits, data_waits
 from topodiag.model.finding import Confidence, Cost, Finding, Severity
 from topodiag.model.job import Event, Job

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.behind import hosts_with
 from topodiag.checks.shared.words import hosts_word, quoted, rank_word
+from topodiag.lazy import dataclass
 from topodiag.model.finding import Confidence, Cost, Finding, Severity
 from topodiag.model.job import Event, Job
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
-
+from topodiag.lazy import regex
 from topodiag.model.job import Job
 
-_TASKS = re.compile(r"(\d{1,7})(?:-(\d{1,7}))?")
+_TASKS = regex(r"(\d{1,7})(?:-(\d{1,7}))?")
 _MOST_TASKS = 1 << 17
 _ASKED = frozenset({"terminated", "cancelled"})
 """Ends that the launcher itself brought about."""

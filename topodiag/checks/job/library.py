@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
@@ -13,11 +12,12 @@ import msgspec
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.text import ask_for
 from topodiag.checks.shared.words import hosts_word, quoted
+from topodiag.lazy import dataclass, regex
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
 from topodiag.model.job import Event, Job
 
-_RELEASE = re.compile(r"(\d{1,3})\.(\d{1,3})(?:\.(\d{1,3}))?")
-_NAMED = re.compile(r"NCCL version (\d{1,2}\.\d{1,2}\.\d{1,2})")
+_RELEASE = regex(r"(\d{1,3})\.(\d{1,3})(?:\.(\d{1,3}))?")
+_NAMED = regex(r"NCCL version (\d{1,2}\.\d{1,2}\.\d{1,2})")
 Release = tuple[int, int, int]
 
 

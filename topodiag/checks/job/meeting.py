@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ipaddress
-import re
 
+from topodiag.lazy import regex
 from topodiag.model.job import Process
 from topodiag.model.provenance import Origin
 
-INTERFACE = re.compile(r"(?:\[\d{1,4}\]|OOB |\bUsing )\s*([A-Za-z][\w.\-]{0,30}):")
-ADDRESS = re.compile(r"([A-Za-z][\w.\-]{0,30}):\[?([0-9a-fA-F:.]{2,45})(?:%[\w.\-]{1,30})?\]?<\d{1,5}>")
+INTERFACE = regex(r"(?:\[\d{1,4}\]|OOB |\bUsing )\s*([A-Za-z][\w.\-]{0,30}):")
+ADDRESS = regex(r"([A-Za-z][\w.\-]{0,30}):\[?([0-9a-fA-F:.]{2,45})(?:%[\w.\-]{1,30})?\]?<\d{1,5}>")
 """`eth0:10.1.2.3<0>`, `ib0:fe80::1%ib0<0>` in lines of the bootstrap and of sockets (ncclSocketToString)."""
 
 OF_ONE_NODE = tuple(

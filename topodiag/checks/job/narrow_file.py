@@ -6,13 +6,13 @@ The search is sound by what it was given, so nothing collapses; a node without t
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from math import fsum
 from typing import Any
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.evidence import nvlink_gbs, pcie_gbs, ranks_on, said_by, settings_of
 from topodiag.hardware.catalog import pcie_nccl_gbs
+from topodiag.lazy import dataclass
 from topodiag.model.finding import Confidence, Cost, Finding, Severity
 from topodiag.model.job import Job
 from topodiag.model.nccl_view import Graph, NcclSystem

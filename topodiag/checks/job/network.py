@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
 from math import fsum
 
 from topodiag.checks.interface import JobCheck
@@ -23,6 +22,7 @@ from topodiag.checks.job.evidence import (
 from topodiag.checks.job.text import NET, ask_for
 from topodiag.checks.shared.reports import Report
 from topodiag.checks.shared.words import hosts_word
+from topodiag.lazy import dataclass, regex
 from topodiag.model.devices import NicPort, NicRole
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Given, Job, Message, Process
@@ -34,7 +34,7 @@ from topodiag.words.units import in_gbs
 SOCKET_SETTINGS = {"NCCL_IB_DISABLE": None, "NCCL_NET": "socket"}
 """Settings that keep NCCL from RDMA: by name the value that does, None for any but 0."""
 
-IPOIB = re.compile(r"\b(ib(?:\d{1,3}|[psP]\d[\w]{0,12})):")
+IPOIB = regex(r"\b(ib(?:\d{1,3}|[psP]\d[\w]{0,12})):")
 """Ports of InfiniBand devices, as the kernel and udev name their interfaces: ib0, ibp12s0, ibs3 (IPoIB)."""
 
 NONE = "no network"
@@ -43,10 +43,10 @@ NONE = "no network"
 OFI_TCP = "libfabric over tcp"
 """What a process has whose OFI plugin took a provider of libfabric that is sockets again."""
 
-_TCP_PROVIDER = re.compile(r"Selected provider is (?:tcp|sockets)\b", re.IGNORECASE)
+_TCP_PROVIDER = regex(r"Selected provider is (?:tcp|sockets)\b", re.IGNORECASE)
 """aws-ofi-nccl, src/nccl_ofi_net.cpp, 1.1 to 1.16."""
 
-NO_VERBS = re.compile(r"Failed to open libibverbs")
+NO_VERBS = regex(r"Failed to open libibverbs")
 
 NOT_OF_NETWORKS = frozenset({"cuda", "memory", "version", "duplicate gpu", "connect"})
 """Kinds of first errors that sockets bring about no more than RDMA does."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
 
 from topodiag.checks.interface import JobCheck
@@ -14,23 +13,24 @@ from topodiag.checks.job.excerpts import met, others_fell_first
 from topodiag.checks.job.network_reports import OF_CONNECTIONS
 from topodiag.checks.job.text import ask_for
 from topodiag.checks.shared.words import hosts_word, quoted, rank_word
+from topodiag.lazy import dataclass, regex
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Event, Job
 from topodiag.model.provenance import Origin
 from topodiag.words.fold import fold_runs, plural
 
-STATUS = re.compile(r"(?:status[= ]\s?|with error )(?:[A-Z_]{1,40}\()?(\d{1,3})")
-PEER = re.compile(r"from peer ([^\s,]{1,80})")
-HCA = re.compile(r"\bhca ([\w.\-]{1,40})|NET/IB ?: ([\w.\-]{1,40}):\d{1,3} ")
-GID = re.compile(r"remoteGids? ?([0-9A-Fa-f:.]{2,60})")
+STATUS = regex(r"(?:status[= ]\s?|with error )(?:[A-Z_]{1,40}\()?(\d{1,3})")
+PEER = regex(r"from peer (?!with )([^\s,]{1,80})")
+HCA = regex(r"\bhca ([\w.\-]{1,40})|NET/IB ?: ([\w.\-]{1,40}):\d{1,3} ")
+GID = regex(r"remoteGids? ?([0-9A-Fa-f:.]{2,60})")
 
 UNANSWERED = {12, 13}
 """IBV_WC_RETRY_EXC_ERR and IBV_WC_RNR_RETRY_EXC_ERR: the peer did not answer, or was not ready."""
-QUEUE_PAIR = re.compile(
+QUEUE_PAIR = regex(
     r"ibv_modify_qp\b(?:\(\))?(?: to \w{2,5})? failed(?: with|:)? (?:error )?(?:\d{1,4} )?([A-Za-z][^,(\n]{0,60})"
 )
 """wrap_ibv_modify_qp, src/misc/ibvwrap.cc: `with error ..` to v2.26, `with 110 .., on dev .. remote GID ..` later."""
-REMOTE = re.compile(r"remote GID ([0-9A-Fa-f:.]{2,60})")
+REMOTE = regex(r"remote GID ([0-9A-Fa-f:.]{2,60})")
 
 LIBFABRIC = (
     "work over libfabric ended with an error",
@@ -39,7 +39,7 @@ LIBFABRIC = (
 )
 """EFA's provider gives these reasons (libfabric prov/efa/src/efa_strerror.c)."""
 
-GID_CHANGED = re.compile(r"GID table changed on ([\w.\-]{1,40}):\d")
+GID_CHANGED = regex(r"GID table changed on ([\w.\-]{1,40}):\d")
 """At level INFO since 2.31; before, a warning of the other form, which says nothing of the device's use."""
 
 GID_ADVICE = "`show_gids` on both nodes: NCCL_IB_GID_INDEX must name RoCE v2 with an address that the peer can route to"
@@ -60,11 +60,11 @@ ERRNOS = (
 )  # fmt: skip
 """By the words of strerror, what ibv_modify_qp means by it when it brings a queue pair to RTR."""
 
-FATAL_EVENT = re.compile(r"(?<!non-)\bfatal\b|catastrophic|\bdevice removed\b|\berr(?:or)?\b", re.I)
+FATAL_EVENT = regex(r"(?<!non-)\bfatal\b|catastrophic|\bdevice removed\b|\berr(?:or)?\b", re.I)
 """In the driver's words for what happened, not in NCCL's for all events that are not fatal (`Got async error event: SM
 change`, 2.23 to 2.27)."""
 
-PASSING = re.compile(
+PASSING = regex(
     r"^(?:port active|SM change|client reregistration|GID table changed?|path migrated|communication established"
     r"|send queue drained|last WQE reached|SRQ limit reached|Device link speed change)\b"
 )

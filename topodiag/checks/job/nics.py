@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from typing import Never
@@ -28,9 +27,11 @@ from topodiag.checks.job.evidence import (
     transport_kind,
     unopened,
 )
+from topodiag.checks.job.nic_uses import nics_by_host
 from topodiag.checks.job.nics_of_others import FewerThanOthers, fewer_than_others
 from topodiag.checks.job.text import NET, ask_for, unconnected
 from topodiag.checks.shared.words import hosts_word
+from topodiag.lazy import regex
 from topodiag.model.connections import distinct
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Hca, Job
@@ -46,7 +47,7 @@ FAST_NVLINK_GBS = 200.0
 """NVLink of a GPU, A100 and later, that several NICs are built for."""
 
 
-PLUGIN_NICS = re.compile(r"\(found (\d{1,4}) nics\)")
+PLUGIN_NICS = regex(r"\(found (\d{1,4}) nics\)")
 """`NET/OFI Selected provider is efa, fabric is efa (found 32 nics)` of aws-ofi-nccl."""
 
 ANOTHER = "another node"
@@ -97,7 +98,7 @@ class FewerNicsUsed(OneStep[Job], JobCheck[Never]):
             return self.not_applicable(job, "no traffic between nodes")
         if only_sockets(job):
             return self.not_applicable(job, "sockets carry the traffic: NET001")
-        listed = hcas_by_host(job)
+        listed = nics_by_host(job)
         used, carried = _used(job)
         if not listed:
             return self.unknown(job, f"no line lists the RDMA devices; {ask_for(job, *NET)}")
@@ -327,7 +328,7 @@ class FewerNicsThanSiblings(OneStep[Job], JobCheck[Never]):
         ]
         return self.found(job, found, coverage) if found else self.clean(job, "", coverage)
 
-    def _report(self, job: Job, count: int, hosts: list[str], usual: int, listed: dict[str, dict[int, Hca]]) -> Finding:
+    def _report(self, job: Job, count: int, hosts: list[str], usual: int, listed: dict[str, dict[str, Hca]]) -> Finding:
         model = next(host for host, hcas in listed.items() if len(hcas) == usual)
         mine = {hca.name for hca in listed[hosts[0]].values()}
         lacking = [hca for hca in listed[model].values() if hca.name not in mine]

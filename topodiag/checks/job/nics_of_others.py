@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from topodiag.checks.job.evidence import hcas_by_host, settings_of
+from topodiag.lazy import dataclass
 from topodiag.model.devices import NicRole
 from topodiag.model.job import Given, Hca, Job
 
@@ -44,7 +44,7 @@ def fewer_than_others(job: Job, peers: Sequence[Job]) -> FewerThanOthers | None:
     return FewerThanOthers(tuple(found), kept, more, filters, captured)
 
 
-def _beside_capture(job: Job, host: str, hcas: Mapping[int, Hca]) -> tuple[tuple[Hca, ...], tuple[Hca, ...]] | None:
+def _beside_capture(job: Job, host: str, hcas: Mapping[str, Hca]) -> tuple[tuple[Hca, ...], tuple[Hca, ...]] | None:
     """What the job lists, and what the capture of the host shows up for the traffic of jobs; None where that is no
     more. Only NICs of the rate and the link layer of those in use: others may be there for storage."""
     machine = job.machines.get(host)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
@@ -13,13 +12,14 @@ from topodiag.checks.job.evidence import by_host, hcas_by_host, ranks_on, unopen
 from topodiag.checks.job.text import NET, ask_for
 from topodiag.checks.shared.comparisons import majority
 from topodiag.checks.shared.words import hosts_word, quoted
+from topodiag.lazy import regex
 from topodiag.model.finding import Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Event, Hca, Job
 from topodiag.model.provenance import Origin
 from topodiag.words.fold import plural
 from topodiag.words.units import in_gbps
 
-MET_OTHER = re.compile(r"socketFinalize\w{1,10}\b.{0,120}: wrong type (?:(3 != 4)|4 != 3)\b")
+MET_OTHER = regex(r"socketFinalize\w{1,10}\b.{0,120}: wrong type (?:(3 != 4)|4 != 3)\b")
 """A connection of NET/Socket (3) where NET/IB (4) listens, or the reverse: enum ncclSocketType, src/include/socket.h
 v2.14 and later; the first number is the one that came in."""
 
@@ -89,7 +89,7 @@ class NodesDiffer(OneStep[Job], JobCheck[Never]):
             return self.unknown(job, f"fewer than two nodes say what they use; {ask_for(job, *NET)}")
         return self.clean(job, "", Coverage(len(seen), len(job.hosts), "nodes"))
 
-    def _devices(self, job: Job, listed: Mapping[str, Mapping[int, Hca]]) -> list[Finding]:
+    def _devices(self, job: Job, listed: Mapping[str, Mapping[str, Hca]]) -> list[Finding]:
         """Rates, link layers and GPUDirect states of the RDMA devices of nodes."""
         rates = _of_each(listed, lambda hca: hca.speed_mbps or None)
         layers = _of_each(listed, lambda hca: hca.link_layer or None)
@@ -226,7 +226,7 @@ class NodesDiffer(OneStep[Job], JobCheck[Never]):
         ]
 
 
-def _shown(job: Job, what: str, listed: Mapping[str, Mapping[int, Hca]], hosts: Sequence[str]) -> list[Origin | None]:
+def _shown(job: Job, what: str, listed: Mapping[str, Mapping[str, Hca]], hosts: Sequence[str]) -> list[Origin | None]:
     """The lines that show what these hosts have, each with the name of its host."""
     made: list[Origin | None] = []
     for host in hosts:
@@ -240,7 +240,7 @@ def _shown(job: Job, what: str, listed: Mapping[str, Mapping[int, Hca]], hosts: 
     return made
 
 
-def _of_each(listed: Mapping[str, Mapping[int, Hca]], value_of: Callable[[Hca], V | None]) -> dict[str, list[V]]:
+def _of_each(listed: Mapping[str, Mapping[str, Hca]], value_of: Callable[[Hca], V | None]) -> dict[str, list[V]]:
     """By host, what its devices say of one property; hosts none of whose devices says it are left out."""
     told = {
         host: [value for hca in hcas.values() if (value := value_of(hca)) is not None] for host, hcas in listed.items()

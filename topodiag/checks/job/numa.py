@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Never
@@ -13,13 +12,14 @@ from topodiag.checks.job.evidence import (
     fold,
     gpu_word,
     multi_node,
-    nic_uses,
     nic_world,
     piece,
     said_by,
     world_ranks,
 )
+from topodiag.checks.job.nic_uses import NicUse, nic_uses
 from topodiag.checks.job.text import NET, ask_for
+from topodiag.lazy import regex
 from topodiag.model.cpulist import parse_cpulist
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Job
@@ -28,14 +28,14 @@ from topodiag.model.nccl_versions import text_has
 from topodiag.model.provenance import Origin
 from topodiag.words.fold import fold_runs
 
-AFFINITY = re.compile(
+AFFINITY = regex(
     r"Affinity for GPU (\d{1,4}) is ([^()]{0,400}?)\.? ?(?:, ignoring\.? ?)?"
     r"\(GPU affinity = ([\d,\- ]{0,400}?) ?; CPU affinity = ([\d,\- ]{0,400}?)\)"
 )
 """`ncclTopoGetCpuAffinity: Affinity for GPU 3 is 0-1. (GPU affinity = 0-55 ; CPU affinity = 0-1).` (src/graph/topo.cc,
 2.28 and later); `is empty, ignoring.` where the two have no core in common."""
 
-SET_AFFINITY = re.compile(r"Setting affinity for GPU (\d{1,4}) to [\da-f,\-]{1,400}")
+SET_AFFINITY = regex(r"Setting affinity for GPU (\d{1,4}) to [\da-f,\-]{1,400}")
 """`Setting affinity for GPU 3 to ffff,00000000` (ncclTopoGetCpuAffinity, src/graph/topo.cc, to 2.27): the cores that
 process and GPU have in common, and no line where they have none."""
 
@@ -53,7 +53,7 @@ class NicOnOtherSocket(OneStep[Job], JobCheck[Never]):
         if not multi_node(job) and not piece(job):
             return self.not_applicable(job, "no traffic between nodes")
         judged = 0
-        across: dict[str, dict[str, int]] = defaultdict(dict)
+        across: dict[str, dict[str, NicUse]] = defaultdict(dict)
         for use in nic_uses(job, send_recv=True):
             system = use.system
             mine, its = cpu_of(system, use.gpu), cpu_of(system, use.net)
@@ -63,28 +63,29 @@ class NicOnOtherSocket(OneStep[Job], JobCheck[Never]):
             own = any(cpu_of(system, other) == mine for other in system.of_kind("NET"))
             virtual = not use.net.guid.strip("0x")  # sockets: NCCL hangs them below the first CPU
             if mine != its and not own and not virtual:
-                across[use.host].setdefault(gpu_word(job, use.world) or use.gpu.name, use.entry)
+                across[use.host].setdefault(gpu_word(job, use.world) or use.gpu.name, use)
         if not judged:
             return self.unknown(job, f"no line places the GPUs and NICs that a connection joins; {ask_for(job, *NET)}")
         if not across:
             return self.clean(job, "", Coverage(judged, judged, "connections"))
         return self.found(job, fold([self._report(job, host, entries) for host, entries in across.items()]))
 
-    def _report(self, job: Job, host: str, entries: dict[str, int]) -> Finding:
+    def _report(self, job: Job, host: str, entries: dict[str, NicUse]) -> Finding:
         conns = job.connections
-        ranks = sorted({nic_world(conns, at) for at in entries.values()} - {-1})
-        at = next(iter(entries.values()))
+        ranks = sorted({nic_world(conns, use.entry) for use in entries.values()} - {-1})
+        first = next(iter(entries.values()))
         return self.finding(
             Severity.INFO,
             f"{host}: {fold_runs(list(entries))} send through a NIC of the other socket: theirs has none",
-            observed=f"{conns.label(at)} below another CPU than the GPU",
+            observed=f"{'+'.join(first.ports) or conns.label(first.entry)} below another CPU than the GPU",
             expected="a NIC on each socket, as traffic between sockets shares one link",
             fix=("place ranks with much traffic between nodes on the GPUs of the NIC's socket, or add a NIC",),
             nodes=(host,),
             ranks=ranks,
             gpus=list(entries),
+            nics=sorted({port for use in entries.values() for port in use.ports}),
             cost=Cost(text="NCCL assumes 6 to 40 GB/s between sockets, by processor; no GPUDirect RDMA by default"),
-            evidence=[conns.origin(at) for at in entries.values()],
+            evidence=[conns.origin(use.entry) for use in entries.values()],
         )
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.text import ask_for, domains, hosts_of, members
 from topodiag.checks.shared.words import spell_ranks
+from topodiag.lazy import dataclass
 from topodiag.model.dimensions import judged_by
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Communicator, Job

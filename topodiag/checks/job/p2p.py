@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
 
 import numpy as np
@@ -30,6 +29,7 @@ from topodiag.checks.job.evidence import (
 )
 from topodiag.checks.job.text import NET, ask_for, unconnected
 from topodiag.checks.shared.words import hosts_word
+from topodiag.lazy import dataclass, regex
 from topodiag.model.connections import Connections, distinct
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Given, Job
@@ -44,7 +44,7 @@ APART = ("NCCL_SHM_DISABLE", "NCCL_HOSTID")
 NEIGHBOURS = "one container, or one host name, PID and IPC namespace for all ranks of a node: NCCL takes them by these"
 
 NO_P2P_LEVELS = ("LOC", "0")
-OFF_PAIR = re.compile(r"P2P is disabled between connected GPUs (\d{1,4}) and (\d{1,4})")
+OFF_PAIR = regex(r"P2P is disabled between connected GPUs (\d{1,4}) and (\d{1,4})")
 """NCCL src/graph/paths.cc (ncclTopoCheckP2p) 2.17 and later; the numbers are those of NVML."""
 
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Never
 
 from topodiag.checks.interface import JobCheck, OneStep
 from topodiag.checks.job.text import ask_for, domains, hosts_of, members
 from topodiag.checks.shared.words import hosts_word, spell_ranks
+from topodiag.lazy import dataclass
 from topodiag.model.dimensions import Role, flags, judged_by
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Communicator, Job
+from topodiag.model.job_wires import nics_of
 from topodiag.model.links import PathType
 from topodiag.words.fold import few, plural
 from topodiag.words.units import in_gbs
@@ -279,7 +280,7 @@ class PeersOnOtherRails(JobCheck[CrossedRails]):
         if not several:
             return self.not_applicable(judged, "no data-parallel group spans nodes")
         gpus = max(Counter(rank.host for rank in judged.ranks).values(), default=0)
-        nics = max((len(process.hcas) for process in judged.processes), default=0)
+        nics = max((len(nics_of(process)) for process in judged.processes), default=0)
         if not nics:
             return self.unknown(judged, f"which NICs the nodes have was not logged: {ask_for(judged, 'NET')}")
         if nics < gpus or gpus < 2:

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.evidence import multi_node, piece, said_by, settings_of, world_ranks
 from topodiag.checks.job.text import NET, ask_for
 from topodiag.checks.shared.reports import Report
 from topodiag.checks.shared.words import hosts_word, quoted
+from topodiag.lazy import dataclass, regex
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Event, Job, Process
 from topodiag.model.provenance import Origin
 
-LOAD_FAILED = re.compile(
+LOAD_FAILED = regex(
     r"undefined symbol|version `?GLIBC|wrong ELF class|invalid ELF header|symbol lookup error"
     r"|aws-ofi-nccl initialization failed|Only EFA provider is supported"
     r"|Failed to initialize \w{1,20} protocol|Unable to find a protocol that worked|Unexpected group size"
@@ -25,16 +24,16 @@ LOAD_FAILED = re.compile(
 )
 """What dlopen, or the plugin itself, says of a library that is there and cannot be used."""
 
-_NO_PROVIDER = re.compile(r"NET/OFI (?:Couldn't find any optimal provider|No eligible providers)")
+_NO_PROVIDER = regex(r"NET/OFI (?:Couldn't find any optimal provider|No eligible providers)")
 """The plugin was loaded, and libfabric offers nothing that it can use (aws-ofi-nccl src/nccl_ofi_ofiutils.c)."""
 
-NO_SHARP = re.compile(
+NO_SHARP = regex(
     r"SHARP (?:coll init|group create|.{0,40}(?:error|fail))|Cannot initialize CollNet"
     r"|CollNet is not supported or fails"
 )
 """NCCL src/init.cc and src/transport.cc; nccl-rdma-sharp-plugins src/sharp_plugin.c."""
 
-_BY_NAME = re.compile(r"\bCould not find: libnccl-net-[\w-]{1,40}\.so")
+_BY_NAME = regex(r"\bCould not find: libnccl-net-[\w-]{1,40}\.so")
 """A plugin of this name is asked for: the one that NCCL looks for by itself has no further name."""
 
 BUILT_IN = ("", "none", "ib", "socket", "0")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from topodiag.checks.job.evidence import between_nodes, nic_side
+from topodiag.lazy import dataclass
 from topodiag.model.connections import Connections, Ints, Mask, packed
 from topodiag.model.job import Hca, Job
 

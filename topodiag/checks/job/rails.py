@@ -11,20 +11,31 @@ from topodiag.checks.job.evidence import (
     NEAR,
     fold,
     gpu_word,
-    hcas_by_host,
     multi_node,
     net_uses,
     nic_host,
-    nic_uses,
     nic_world,
     path_between,
     settings_of,
 )
+from topodiag.checks.job.nic_uses import nic_uses, nics_by_host
 from topodiag.checks.job.rail_ends import both_ends
 from topodiag.checks.job.text import NET, ask_for
+from topodiag.lazy import dataclass
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Job
 from topodiag.words.fold import fold_runs, plural
+
+
+@dataclass(frozen=True, slots=True)
+class _Far:
+    """A GPU and the far NIC that it sends by: the first such connection, the path between them, a nearer NIC."""
+
+    entry: int
+    gpu: str
+    kind: str
+    near: str
+    ports: tuple[str, ...]
 
 
 class FarNic(OneStep[Job], JobCheck[Never]):
@@ -70,7 +81,7 @@ class FarNic(OneStep[Job], JobCheck[Never]):
         if not multi_node(job):
             return self.not_applicable(job, "no traffic between nodes")
         judged = 0
-        far: dict[str, dict[str, tuple[int, str, str, str]]] = defaultdict(dict)
+        far: dict[str, dict[str, _Far]] = defaultdict(dict)
         for use in nic_uses(job, send_recv=False):
             system, gpu, net = use.system, use.gpu, use.net
             taken = path_between(system, gpu.name, net.name)
@@ -81,13 +92,14 @@ class FarNic(OneStep[Job], JobCheck[Never]):
                     if (path_between(system, gpu.name, each.name) or taken or 99) <= NEAR]  # fmt: skip
             if taken > NEAR and near and net.name not in near:
                 label = gpu_word(job, use.world) or gpu.name
-                far[use.host].setdefault(f"{gpu.name} {net.name}", (use.entry, label, taken.name, near[0]))
+                found = _Far(use.entry, label, taken.name, use.names.get(near[0], near[0]), use.ports)
+                far[use.host].setdefault(f"{gpu.name} {net.name}", found)
         total = sum(use.entries for use in net_uses(job.connections))
         coverage = Coverage(judged, total, "connections")
-        found = [self._report(job, host, list(entries.values()), coverage) for host, entries in sorted(far.items())]
-        found = [*fold(found), *self._rails(job)]
-        if found:
-            return self.found(job, found, coverage)
+        reports = [self._report(job, host, list(entries.values()), coverage) for host, entries in sorted(far.items())]
+        reports = [*fold(reports), *self._rails(job)]
+        if reports:
+            return self.found(job, reports, coverage)
         if not judged:
             return self.unknown(job, f"no path from a GPU to the NIC it uses was printed; {ask_for(job, *NET)}")
         return self.clean(job, "", coverage)
@@ -97,7 +109,7 @@ class FarNic(OneStep[Job], JobCheck[Never]):
         conns = job.connections
         wanted = settings_of(job, "NCCL_CROSS_NIC").get("NCCL_CROSS_NIC", [])
         values = {given.value.strip() for _, given in wanted}
-        listed = hcas_by_host(job)
+        listed = nics_by_host(job)
         ends = None if "1" in values else both_ends(job, listed)
         if ends is None or not ends.crossed:
             return []
@@ -128,16 +140,17 @@ class FarNic(OneStep[Job], JobCheck[Never]):
             )
         ]
 
-    def _report(self, job: Job, host: str, entries: list[tuple[int, str, str, str]], coverage: Coverage) -> Finding:
+    def _report(self, job: Job, host: str, entries: list[_Far], coverage: Coverage) -> Finding:
         conns = job.connections
-        labels = list(dict.fromkeys(label for _, label, _, _ in entries))
-        at, label, kind, near = entries[0]
-        ranks = sorted({nic_world(conns, entry[0]) for entry in entries})
+        labels = list(dict.fromkeys(each.gpu for each in entries))
+        first = entries[0]
+        nic = "+".join(first.ports) or conns.label(first.entry)
+        ranks = sorted({nic_world(conns, each.entry) for each in entries})
         return self.finding(
             Severity.WARNING,
-            f"{host}: {fold_runs(labels)} send by a far NIC ({label} over {conns.label(at)} at {kind})",
-            observed=f"{plural(len(entries), 'pair')} of GPU and NIC at {kind}, without PXN",
-            expected=f"{near} behind the same PCIe switch, or PXN",
+            f"{host}: {fold_runs(labels)} send by a far NIC ({first.gpu} over {nic} at {first.kind})",
+            observed=f"{plural(len(entries), 'pair')} of GPU and NIC at {first.kind}, without PXN",
+            expected=f"{first.near} behind the same PCIe switch, or PXN",
             fix=(
                 "unset NCCL_CROSS_NIC, NCCL_PXN_DISABLE and NCCL_IB_HCA lists that leave near NICs out",
                 "check that the topology file, if there is one, is of this machine",
@@ -145,7 +158,8 @@ class FarNic(OneStep[Job], JobCheck[Never]):
             nodes=(host,),
             ranks=[rank for rank in ranks if rank >= 0],
             gpus=labels,
+            nics=sorted({port for each in entries for port in each.ports}),
             cost=Cost(text="no GPUDirect RDMA at this distance by default, and one crossing of the host bridge more"),
-            evidence=[conns.origin(entry[0]) for entry in entries],
+            evidence=[conns.origin(each.entry) for each in entries],
             coverage=coverage,
         )

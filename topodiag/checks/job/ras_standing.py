@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from functools import cached_property
 
+from topodiag.lazy import dataclass
 from topodiag.model.job import Communicator, Job
 from topodiag.model.provenance import Origin
 from topodiag.model.ras import GONE, MONITOR, RUNNING, RasAnswer, RasCommunicator, RasEvent, RasMember, RasProcess

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from topodiag.lazy import regex
 from topodiag.model.finding import Confidence, Cost, Finding, Severity
 from topodiag.model.job import Job
 
 DEVICES = "NCCL_IB_HCA"
-_OPEN = re.compile(r"\bring \d{1,6} does not (?:loop back to start|contain rank)")
+_OPEN = regex(r"\bring \d{1,6} does not (?:loop back to start|contain rank)")
 """src/graph/rings.cc, all versions: what the ranks exchanged of their graphs makes no ring."""
 
 

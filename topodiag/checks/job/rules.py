@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from topodiag.checks.job.evidence import SystemPrint, multi_node, prints, ranks_per_node
+from topodiag.checks.job.evidence import SystemPrint, multi_node, prints, ranks_per_node, said_by
 from topodiag.checks.shared.setting_rules import (
     CHECKED_CALLS,
     CUMEM_OFF,
@@ -29,6 +27,7 @@ from topodiag.checks.shared.setting_rules import (
     on,
     small_buffer,
 )
+from topodiag.lazy import dataclass, regex
 from topodiag.model.finding import Confidence, Severity
 from topodiag.model.job import Job
 from topodiag.model.links import PathType
@@ -102,6 +101,9 @@ class LogMachines:
     @cached_property
     def net_inside(self) -> bool:
         """Whether GPUs of one node talk over the network."""
+        refused = self.hosts < 2 and any(True for _ in said_by(self.job, "p2p off"))
+        if refused and any(via.startswith("NET/") for via in self.vias):
+            return True
         net = [at for at, via in enumerate(self.job.connections.vias) if via.startswith("NET/")]
         made = self.job.connections.flows
         return bool(((made.host >= 0) & (made.host == made.peer_host) & np.isin(made.via, net)).any())
@@ -170,11 +172,11 @@ JOB_RULES: tuple[Rule[LogMachines], ...] = (
 )  # fmt: skip
 
 OF_RCCL = (
-    (re.compile(r'Missing "iommu=pt" from kernel command line'), "iommu=pt on the kernel's command line",
+    (regex(r'Missing "iommu=pt" from kernel command line'), "iommu=pt on the kernel's command line",
      "add iommu=pt to GRUB_CMDLINE_LINUX and start the node again; `cat /proc/cmdline` shows it"),
-    (re.compile(r'Missing "amd_iommu=on" from kernel command line'), "amd_iommu=on on the kernel's command line",
+    (regex(r'Missing "amd_iommu=on" from kernel command line'), "amd_iommu=on on the kernel's command line",
      "add amd_iommu=on to GRUB_CMDLINE_LINUX and start the node again; `cat /proc/cmdline` shows it"),
-    (re.compile(r'Missing "HSA_FORCE_FINE_GRAIN_PCIE=1" from environment'), "HSA_FORCE_FINE_GRAIN_PCIE=1",
+    (regex(r'Missing "HSA_FORCE_FINE_GRAIN_PCIE=1" from environment'), "HSA_FORCE_FINE_GRAIN_PCIE=1",
      "export HSA_FORCE_FINE_GRAIN_PCIE=1 where GPUs talk over PCIe"),
 )  # fmt: skip
 """RCCL src/init.cc (commAlloc and rcclInit), ROCm 4 to 6."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Never
 
 from topodiag.checks.interface import MAX_EVIDENCE, JobCheck, OneStep
@@ -14,6 +14,7 @@ from topodiag.checks.job.text import ask_for
 from topodiag.checks.shared import nccl_variables
 from topodiag.checks.shared.setting_rules import Rule
 from topodiag.checks.shared.words import quoted
+from topodiag.lazy import dataclass
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Given, Job
 

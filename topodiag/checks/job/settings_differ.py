@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Never
 
@@ -16,6 +15,7 @@ from topodiag.checks.job.wrong_numbers import unlike_sizes
 from topodiag.checks.shared import nccl_variables
 from topodiag.checks.shared.reports import Report
 from topodiag.checks.shared.words import hosts_word, rank_word
+from topodiag.lazy import regex
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Job, Process
 from topodiag.words.fold import few, plural
@@ -62,7 +62,7 @@ first needs them: that a rank did not print those says nothing."""
 READ_BEFORE_INIT = frozenset({"NCCL_IB_DISABLE", "NCCL_NET"})
 """Read when the network is chosen, by each process that has NCCL's own networks to choose from."""
 
-_BROKEN_MESSAGE = re.compile(r"[Mm]essage truncated|address {1,3}with family \d{1,6} is neither")
+_BROKEN_MESSAGE = regex(r"[Mm]essage truncated|address {1,3}with family \d{1,6} is neither")
 """NCCL src/transport/net_socket.cc, src/bootstrap.cc, src/misc/socket.cc."""
 
 

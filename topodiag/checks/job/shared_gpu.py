@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from math import fsum
 
 from topodiag.checks.interface import JobCheck
@@ -14,6 +12,7 @@ from topodiag.checks.job.taken_gpu import by_taken, taken_before
 from topodiag.checks.job.text import ask_for
 from topodiag.checks.shared.comparisons import majority
 from topodiag.checks.shared.words import hosts_word, quoted, rank_word, spell_ranks
+from topodiag.lazy import dataclass, regex
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Event, Job
 from topodiag.model.nccl_features import Feature
@@ -41,13 +40,13 @@ BUSY = "busy"
 
 HELD = "held"
 """The fault by which torch, out of a GPU's memory, names the other processes that have some of it (same file)."""
-_CAPACITY = re.compile(r"total capac[a-z]{1,4} of (\d{1,5}\.\d{1,4}) GiB")
-_OTHERS = re.compile(r"\bProcess (\d{1,10}) has (\d{1,5}\.\d{1,4}) GiB memory in use")
-_SIZES = re.compile(
+_CAPACITY = regex(r"total capac[a-z]{1,4} of (\d{1,5}\.\d{1,4}) GiB")
+_OTHERS = regex(r"\bProcess (\d{1,10}) has (\d{1,5}\.\d{1,4}) GiB memory in use")
+_SIZES = regex(
     r"(\d{1,5}\.\d{1,4}) GiB total capacity; (\d{1,5}(?:\.\d{1,4})? \w{1,5}) already allocated;"
     r" (\d{1,5}(?:\.\d{1,4})? \w{1,5}) free; (\d{1,5}(?:\.\d{1,4})? \w{1,5}) (cached|reserved)"
 )
-_OWN = re.compile(
+_OWN = regex(
     r"total capac[a-z]{1,4} of (\d{1,5}\.\d{1,4}) GiB of which (\d{1,5}(?:\.\d{1,4})? \w{1,5}) is free\."
     r"(?! Process).{0,60}\bthis process has (\d{1,5}(?:\.\d{1,4})? \w{1,5}) memory in use"
 )

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import fsum, log
 from statistics import median
 
+from topodiag.lazy import dataclass
 from topodiag.model.inspector import CallsOfOneSize, InspectorCommunicator
 
 FEWEST_SIBLINGS = 4

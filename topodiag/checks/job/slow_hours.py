@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from math import fsum
 from statistics import median
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.inspector_names import Names
+from topodiag.lazy import dataclass
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.inspector import InspectorCommunicator
 from topodiag.model.job import Job

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence, Set
-from dataclasses import dataclass
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.inspector_names import Names, Place
 from topodiag.checks.job.siblings import BesideSiblings, Process, beside_siblings, processes_of
 from topodiag.checks.shared.words import hosts_word
+from topodiag.lazy import dataclass
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.inspector import InspectorCommunicator
 from topodiag.model.job import Job

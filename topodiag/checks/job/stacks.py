@@ -2,33 +2,31 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.shared.words import rank_word
+from topodiag.lazy import regex
 from topodiag.model.finding import Confidence, Cost, Finding, Severity
 from topodiag.model.job import Job
 from topodiag.model.stacks import Frame, Stack
 from topodiag.words.fold import plural
 
 MOST_NAMED = 8
-_COLLECTIVE = re.compile(
+_COLLECTIVE = regex(
     r"(?:_?(?:all_reduce|all_gather|reduce_scatter|all_to_all|broadcast|barrier|allreduce|allgather|reducescatter"
     r"|alltoall|monitored_barrier)\w{0,40}|nccl(?:All|Reduce|Broadcast|Send|Recv|Group)\w{0,40})\Z"
 )
-_OF_LIBRARIES = re.compile(r"distributed_c10d\.py|pynccl|/nccl/|horovod/|deepspeed/comm/")
+_OF_LIBRARIES = regex(r"distributed_c10d\.py|pynccl|/nccl/|horovod/|deepspeed/comm/")
 """Files whose functions of those names are collectives: others may only be called so."""
-_AWAY = re.compile(
+_AWAY = regex(
     r"(?:^|/)(?:threading|queue|selectors|socket|ssl|subprocess|shutil|zipfile|tarfile|pickle|serialization|iterators"
     r"|dataloader|checkpointing|connection|popen_fork|filesystem|tempfile)\.py|checkpoint|/datasets?/|dataloader"
 )
 """Files in which a thread waits for something that is no collective: data, a lock, a disk, another process."""
-_GPU = re.compile(
-    r"(?:synchronize|item|cpu|tolist|wait_stream|wait_event|run_backward|_engine_run_backward|backward)\Z"
-)
+_GPU = regex(r"(?:synchronize|item|cpu|tolist|wait_stream|wait_event|run_backward|_engine_run_backward|backward)\Z")
 """Functions in which the host waits for the GPU, which may itself be in a collective: no word on the rank."""
 INNER = 12
 """Frames from the innermost in which it is looked for: below them stands the program's own loop."""

@@ -5,22 +5,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.shared.words import hosts_word, quoted
+from topodiag.lazy import dataclass, regex
 from topodiag.model.devices import Gpu
 from topodiag.model.finding import Confidence, Cost, Finding, Severity
 from topodiag.model.job import Event, Job
 from topodiag.words.fold import plural
 from topodiag.words.units import spell_bytes
 
-_FREE = re.compile(
-    r"Free memory on device (?:\S{1,12} )?\((\d{1,5}(?:\.\d{1,4})?)/(\d{1,5}(?:\.\d{1,4})?) GiB\) on startup"
-)
+_FREE = regex(r"Free memory on device (?:\S{1,12} )?\((\d{1,5}(?:\.\d{1,4})?)/(\d{1,5}(?:\.\d{1,4})?) GiB\) on startup")
 """vLLM, v1/worker/gpu_worker.py (0.9 and later): taken before the model is loaded."""
-_UNBALANCED = re.compile(
+_UNBALANCED = regex(
     r"memory capacity is unbalanced\..{0,120}?pre_model_load_memory=(\d{1,5}(?:\.\d{1,9})?).{0,60}?"
     r"local_gpu_memory=(\d{1,5}(?:\.\d{1,9})?)"
 )
@@ -28,11 +26,9 @@ _UNBALANCED = re.compile(
 LEAST_SHARE, LEAST_GIB = 0.1, 2.0
 """What others must have of a GPU at the start: the process's own context, and a desktop, have less."""
 
-_NO_MEMORY = re.compile(
-    r"CUDA (?:error: )?out of memory|\bcudaErrorMemoryAllocation\b|\bCUDA_ERROR_OUT_OF_MEMORY\b", re.I
-)
-_WHERE = re.compile(r"\bGPU (\d{1,3})(?: has a total|;)")
-_ITS_OWN = re.compile(
+_NO_MEMORY = regex(r"CUDA (?:error: )?out of memory|\bcudaErrorMemoryAllocation\b|\bCUDA_ERROR_OUT_OF_MEMORY\b", re.I)
+_WHERE = regex(r"\bGPU (\d{1,3})(?: has a total|;)")
+_ITS_OWN = regex(
     r"\bthis process has (\d{1,5}(?:\.\d{1,4})?) GiB|\b(\d{1,5}(?:\.\d{1,4})?) GiB already allocated|already allocated"
     r"|this process has"
 )

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
+from topodiag.lazy import regex
 from topodiag.model.debug_settings import HANG, next_time
 from topodiag.model.job import Communicator, Job
 from topodiag.model.job_domains import domains as domains  # noqa: PLC0414 - checks find all words on a job here
@@ -18,7 +18,7 @@ NET = ("NET", "GRAPH")
 NO_ERRORS = frozenset({"unwind", "ended", "stalled", "device", "note", "late", "differs", "launched", "met", "tried"})
 """Kinds of events that are no errors of communication: what unwinds, ends or waits after one, or without any."""
 
-LIVED_WITH = re.compile(
+LIVED_WITH = regex(
     r"Failed to open libibverbs|Failed to open \S*gdrapi|Failed to find CUDA library|No NVML device handle"
     r"|ibv_query_port_speed|falling back to simple order|is being ignored because|Continue without profiler"
     r"|SHARP (?:coll init|group create)|Cannot initialize CollNet|CollNet is not supported or|disabling CollNet"

@@ -3,7 +3,6 @@ application. Decides no finding."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 
 from topodiag.checks.job.absent import MET
@@ -11,6 +10,7 @@ from topodiag.checks.job.harmless import why_harmless
 from topodiag.checks.job.launches import LAUNCHED
 from topodiag.checks.job.unreached import TRIED_AGAIN
 from topodiag.checks.unexplained import unexplained
+from topodiag.lazy import regex
 from topodiag.model.finding import Outcome
 from topodiag.model.job import Event, Job
 from topodiag.model.result import Trouble
@@ -24,7 +24,7 @@ FIRST_ERROR = "JOB005"
 DIED = "JOB009"
 """It names the end of a process that came first: further words on it, and on those that followed, are told."""
 
-_CODE = re.compile(r"-> [1-68]\b")
+_CODE = regex(r"-> [1-68]\b")
 """ncclResult_t but for 7, which is no error: in progress."""
 
 

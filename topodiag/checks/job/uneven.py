@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.evidence import most
@@ -13,12 +11,13 @@ from topodiag.checks.job.hang import HANG_KINDS
 from topodiag.checks.job.launches import of_unlike_worlds
 from topodiag.checks.job.text import ask_for
 from topodiag.checks.shared.words import hosts_word
+from topodiag.lazy import dataclass, regex
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Communicator, Job
 from topodiag.model.provenance import Origin
 from topodiag.words.fold import plural
 
-_MULTICAST = re.compile(r"NVLS Creating Multicast group nranks (\d{1,6})|NVLS multicast support is available")
+_MULTICAST = regex(r"NVLS Creating Multicast group nranks (\d{1,6})|NVLS multicast support is available")
 _NVLS_OFF = frozenset({"0"})
 
 

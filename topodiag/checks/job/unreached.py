@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from topodiag.checks.interface import JobCheck
@@ -12,19 +10,20 @@ from topodiag.checks.job.absent import MET
 from topodiag.checks.job.evidence import said_by
 from topodiag.checks.job.meeting import addresses_of, interfaces_of, one_bridge, place_of
 from topodiag.checks.shared.words import hosts_word, quoted
+from topodiag.lazy import dataclass, regex
 from topodiag.model.finding import Confidence, Cost, Finding, Severity
 from topodiag.model.job import Event, Job
 from topodiag.model.provenance import Origin
 
-UNREACHED = re.compile(
+UNREACHED = regex(
     r"(?<![a-z])[Cc]onnect(?:ing|ion)?\b(?! timed out).{0,120}"
     r"(?:No route to host|[Nn]etwork is unreachable|timed out|caused connection abort)"
 )
 """A connection that could not be made; one that stood and fell silent (`Call to recv .. timed out`) had the right
 interface."""
-OWN_WORDS = re.compile(r"(?:ncclS|s)ocket[A-Z]\w{1,40}: |Net : Connect to ")
+OWN_WORDS = regex(r"(?:ncclS|s)ocket[A-Z]\w{1,40}: |Net : Connect to ")
 """NCCL's own last warning, which torch repeats below `Last error:` where the log has no line of NCCL's."""
-TRIED = re.compile(
+TRIED = regex(
     r"[Cc]onnect returned (?:No route|Network is unreach|Connection timed)"
     r"|connect to ([^\s<]{1,80})<\d{1,5}> returned (?:No route|Network is unreach|Connection timed)"
     r"|connect to (169\.254\.\d{1,3}\.\d{1,3})<\d{1,5}> returned Connection refused"
@@ -71,11 +70,11 @@ _OTHER_WORDS = {
     "number": "{who} takes a host name that is a number for an address, which no host has: {whom}",
 }
 """By why nobody was reached: what should be and what to do, and what is said where it is no `cannot reach`."""
-LOOPBACK = re.compile(r"127\.\d{1,3}\.\d{1,3}\.\d{1,3}|localhost|::1")
+LOOPBACK = regex(r"127\.\d{1,3}\.\d{1,3}\.\d{1,3}|localhost|::1")
 OWN_NAME = "127.0.1.1"
 """What Debian's /etc/hosts has for the host's own name."""
-_REFUSED = re.compile(r"[Cc]onnection refused|\bECONNREFUSED\b")
-CONNECTED = re.compile(r"[Cc]onnect to ([0-9.]{7,15})<\d{1,5}> failed")
+_REFUSED = regex(r"[Cc]onnection refused|\bECONNREFUSED\b")
+CONNECTED = regex(r"[Cc]onnect to ([0-9.]{7,15})<\d{1,5}> failed")
 
 
 @dataclass(frozen=True, slots=True)

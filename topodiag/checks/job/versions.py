@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import PurePath
@@ -14,6 +13,7 @@ from topodiag.checks.job.evidence import said_by
 from topodiag.checks.job.text import ask_for
 from topodiag.checks.shared.reports import Report
 from topodiag.checks.shared.words import hosts_word, quoted, rank_word
+from topodiag.lazy import regex
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Job, Process
 from topodiag.model.provenance import Origin
@@ -49,12 +49,12 @@ WORDINGS: tuple[tuple[str, str, Release, Release], ...] = (
 src/net.cc, src/plugin/)."""
 _WORDINGS_OF = {kind: [row[1:] for row in WORDINGS if row[0] == kind] for kind in {row[0] for row in WORDINGS}}
 
-_OTHER_BUILD = re.compile(r"git versions detected: rank 0 fingerprint \w{1,20}, rank (\d{1,9}) fingerprint")
+_OTHER_BUILD = regex(r"git versions detected: rank 0 fingerprint \w{1,20}, rank (\d{1,9}) fingerprint")
 """src/init.cc of 2.32, initTransportsRank."""
-_THREE = re.compile(r"\d{1,2}\.\d{1,2}\.\d{1,2}(?!\d)")
-_IN_NAME = re.compile(r"(?<![\d.])(2\.\d{1,2}\.\d{1,2})(?![\d]|\.\d)")
-_RELEASE = re.compile(r"(\d{1,3})\.(\d{1,3})\b")
-_NUMBERED = re.compile(r"(.*?)\s*\(?v?([0-9][0-9.]{0,30})\)?\s*")
+_THREE = regex(r"\d{1,2}\.\d{1,2}\.\d{1,2}(?!\d)")
+_IN_NAME = regex(r"(?<![\d.])(2\.\d{1,2}\.\d{1,2})(?![\d]|\.\d)")
+_RELEASE = regex(r"(\d{1,3})\.(\d{1,3})\b")
+_NUMBERED = regex(r"(.*?)\s*\(?v?([0-9][0-9.]{0,30})\)?\s*")
 
 
 class VersionsDiffer(OneStep[Job], JobCheck[Never]):

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
-
 from topodiag.checks.job.evidence import said_by
+from topodiag.lazy import dataclass, regex
 from topodiag.model.job import Job
 from topodiag.model.provenance import Origin
 
@@ -16,7 +14,7 @@ OTHERS = 5
 LEAST_POSTS = 1000
 """Fewer are the first posts of a connection."""
 
-_SUMMARY = re.compile(
+_SUMMARY = regex(
     r"WQE latency summary \[.{0,120}?\bdev=(\S{1,60}) .{0,60}\]: n=(\d{1,15}) slow=(\d{1,15}) thr=(\d{1,15})ns"
     r".{0,160} p99=(\d{1,15})"
 )

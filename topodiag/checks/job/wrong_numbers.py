@@ -8,16 +8,17 @@ from typing import Any
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.shared.words import quoted, rank_word
+from topodiag.lazy import regex
 from topodiag.model.finding import Cost, Finding, Severity
 from topodiag.model.job import Event, Job
 from topodiag.words.fold import plural
 
 TWICE, BEYOND, WORLDS = "rank twice", "no such rank", "worlds"
 """Faults of lines that say so (evidence/signatures/catalogue/process.toml)."""
-_TWICE = re.compile(r"\brank (\d{1,9}) of (\d{1,9}) ranks has already")
-_BEYOND = re.compile(r"\bInvalid rank requested : (\d{1,9})/(\d{1,9})|\brank < size\. (\d{1,9}) vs (\d{1,9})")
-_WORLDS = re.compile(r"\bfrom procs(?:,? nranks)? (\d{1,9}) (?:vs|:) (\d{1,9})\b")
-_OF_FILE = re.compile(r"(?:^|[^a-z])rank[-_.]?(\d{1,6})(?!\d)", re.I)
+_TWICE = regex(r"\brank (\d{1,9}) of (\d{1,9}) ranks has already")
+_BEYOND = regex(r"\bInvalid rank requested : (\d{1,9})/(\d{1,9})|\brank < size\. (\d{1,9}) vs (\d{1,9})")
+_WORLDS = regex(r"\bfrom procs(?:,? nranks)? (\d{1,9}) (?:vs|:) (\d{1,9})\b")
+_OF_FILE = regex(r"(?:^|[^a-z])rank[-_.]?(\d{1,6})(?!\d)", re.I)
 """How launchers and people name the output of a rank."""
 _MOST_NAMED = 4
 """Ranks of which none is known to have come that are still worth a name."""

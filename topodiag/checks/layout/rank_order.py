@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Never
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from topodiag.checks.interface import OneStep, PlacementCheck
 from topodiag.checks.layout.groups import cost_of, lost, of_what, used
 from topodiag.checks.shared.words import spell_ranks
+from topodiag.lazy import dataclass
 from topodiag.model.cluster import Ints, Level
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
 from topodiag.placement.audit import Audit, DimensionAudit, names_of

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.shared.devices import compute_nics, distance, gpu_spec
 from topodiag.checks.shared.reports import Report
+from topodiag.lazy import dataclass, regex
 from topodiag.model.devices import Gpu, Nic, PciDevice, PciKind
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.links import PathType
@@ -24,7 +24,7 @@ Completion Redirect (3), Upstream Forwarding (4). Source Validation (0) alone re
 PCI Express Base Specification, ACS Control Register."""
 
 
-_DRIVERS = re.compile(r"(?:nvidia|amdgpu|mlx5_core|mlx4_core|bnxt_en|efa|habanalabs) [0-9a-fA-F:]{7,13}\.[0-7]: ")
+_DRIVERS = regex(r"(?:nvidia|amdgpu|mlx5_core|mlx4_core|bnxt_en|efa|habanalabs) [0-9a-fA-F:]{7,13}\.[0-7]: ")
 """How the kernel begins a message about a device of a GPU's or a fabric adapter's driver."""
 
 TRANSLATED = frozenset({"DMA", "DMA-FQ"})
@@ -272,14 +272,14 @@ def _faults(node: Node) -> tuple[KernelEvent, ...]:
     )
 
 
-_FAULT_AT = re.compile(r"\b(?:fault addr|addr(?:ess)?)[ =:]{1,2}(?:0x)?([0-9a-f]{5,16})\b", re.IGNORECASE)
+_FAULT_AT = regex(r"\b(?:fault addr|addr(?:ess)?)[ =:]{1,2}(?:0x)?([0-9a-f]{5,16})\b", re.IGNORECASE)
 _PEERS_FROM, _PEERS_TO = 1 << 40, 1 << 47
 """Where firmware puts large 64-bit windows of devices: above all memory, below the end of physical addresses. Addresses
 that an IOMMU hands out itself lie below 4 GiB, or next to the end of what the device can address (all ones)."""
 _AT_THE_END = 8
 """Bits of ones from which on an address lies next to the end: IOVAs are given from there downwards."""
 LEAST_AT_PEERS = 2
-_OF_DRIVER = re.compile(r"[\w-]{1,40} [0-9a-fA-F:]{7,13}\.[0-7]: ")
+_OF_DRIVER = regex(r"[\w-]{1,40} [0-9a-fA-F:]{7,13}\.[0-7]: ")
 """A line that begins with the driver of the device tells its kind: a disk's, where it is none of `_DRIVERS`."""
 
 

@@ -3,18 +3,18 @@ memory failed. GPU003 makes findings of it."""
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 
 from topodiag.checks.node.gpu_events import Trouble, capital, label_at, named, times, where_gpus
+from topodiag.lazy import regex
 from topodiag.model.finding import Severity
 from topodiag.model.node import Node
 from topodiag.model.system import KernelEvent
 
-_MEMORY = re.compile(r"[Uu]ncorrectable hardware error|RAS poison")
-_STUCK = re.compile(r"failed to respond|unrecoverable state|fence wait loop|not responding|not done with your")
-_NO_START = re.compile(r"[Ff]atal error during GPU init")
-_RING = re.compile(r"\bring \S{1,40} timeout")
+_MEMORY = regex(r"[Uu]ncorrectable hardware error|RAS poison")
+_STUCK = regex(r"failed to respond|unrecoverable state|fence wait loop|not responding|not done with your")
+_NO_START = regex(r"[Ff]atal error during GPU init")
+_RING = regex(r"\bring \S{1,40} timeout")
 
 _WORDS = (
     (_MEMORY, "uncorrectable hardware errors (RAS)", "hardware: memory or a block of the chip that the line names",

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from topodiag.checks.node.conf_file import MAX_VALUE_BYTES, misread
 from topodiag.checks.node.setting_rules import internal_ib_nics, uses_internal_ib
 from topodiag.checks.node.settings import ENVIRONMENT, given
 from topodiag.checks.shared.devices import is_up
 from topodiag.checks.shared.interfaces import NOT_FOR_JOBS
+from topodiag.lazy import dataclass
 from topodiag.model.devices import NetDev, Nic, NicRole
 from topodiag.model.finding import Finding, Severity
 from topodiag.model.node import Node

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from topodiag.checks.interface import NodeCheck
+from topodiag.lazy import dataclass, regex
 from topodiag.model.finding import Cost, Finding, Outcome, Severity
 from topodiag.model.node import Node
 from topodiag.model.system import ConfLine
@@ -17,7 +16,7 @@ MAX_VALUE_BYTES = 1023
 
 TOO_LONG = f"the value is longer than {MAX_VALUE_BYTES} bytes and is cut"
 
-_COMMENTED = re.compile(r"\s#")
+_COMMENTED = regex(r"\s#")
 _LISTS = frozenset({"NCCL_IB_HCA", "NCCL_SOCKET_IFNAME", "NCCL_OOB_NET_IFNAME", "NCCL_ALGO", "NCCL_PROTO"})
 """Lists that NCCL splits at commas without trimming (parseStringList, src/misc/utils.cc)."""
 

@@ -10,14 +10,15 @@ from topodiag.checks.node.fabric_state import cluster
 from topodiag.checks.node.gpu_events import no_gpu
 from topodiag.checks.node.host_faults import HostCheck, HostFault
 from topodiag.checks.shared.reports import Report
+from topodiag.lazy import regex
 from topodiag.model.devices import NVIDIA, PciKind
 from topodiag.model.finding import Confidence, Outcome, Severity
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact
 from topodiag.words.fold import plural
 
-_VERBS = re.compile(r"infiniband/uverbs[0-9]{1,4}")
-_CHANNEL = re.compile(r"nvidia-caps-imex-channels/channel[0-9]{1,6}")
+_VERBS = regex(r"infiniband/uverbs[0-9]{1,4}")
+_CHANNEL = regex(r"nvidia-caps-imex-channels/channel[0-9]{1,6}")
 IMEX = "nvidia-caps-imex-channels"
 
 RDMA_FIX = (

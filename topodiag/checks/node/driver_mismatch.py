@@ -7,12 +7,13 @@ from collections.abc import Sequence
 
 from topodiag.checks.node.gpu_events import log_was_read, no_gpu, no_log
 from topodiag.checks.node.host_faults import HostCheck, HostFault
+from topodiag.lazy import regex
 from topodiag.model.finding import Confidence, Outcome, Severity
 from topodiag.model.node import Node
 from topodiag.model.system import KernelEvent
 
-_MISMATCH = re.compile(r"NVRM: +API mismatch", re.IGNORECASE)
-_VERSION = re.compile(r"\b[0-9]{3}\.[0-9]{1,4}(?:\.[0-9]{1,4})?\b")
+_MISMATCH = regex(r"NVRM: +API mismatch", re.IGNORECASE)
+_VERSION = regex(r"\b[0-9]{3}\.[0-9]{1,4}(?:\.[0-9]{1,4})?\b")
 _FURTHER_LINES = 3
 """The driver breaks its sentence into up to four lines."""
 FIX = (

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.node.fabric_machine import (
@@ -25,6 +24,7 @@ from topodiag.checks.node.fabric_state import Fault, cluster, faults_of, registe
 from topodiag.checks.node.nvlink_evidence import count_links
 from topodiag.checks.shared.devices import gpu_spec, just_booted
 from topodiag.checks.shared.reports import Report
+from topodiag.lazy import dataclass, regex
 from topodiag.model.devices import Gpu
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status
 from topodiag.model.node import Node
@@ -230,7 +230,7 @@ class FabricNotReady(NodeCheck[FabricFaults]):
         )
 
 
-_DIFFERS = re.compile(r"nvidia-nvswitch\d{0,3}: Version mismatch, kernel version (\S{1,40}) user version (\S{1,40})")
+_DIFFERS = regex(r"nvidia-nvswitch\d{0,3}: Version mismatch, kernel version (\S{1,40}) user version (\S{1,40})")
 """The driver's words (kernel-open/nvidia/linux_nvswitch.c of NVIDIA's open modules)."""
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
 from topodiag.checks.interface import NodeCheck
+from topodiag.lazy import regex
 from topodiag.model.devices import FabricPort
 from topodiag.model.finding import Confidence, Cost, Finding, Severity
 from topodiag.model.node import Node
@@ -18,8 +18,8 @@ MIN_SIBLINGS = 3
 """Links to adapters of one name from which on one that differs is odd."""
 MOST_ODD = 3
 """One in so many may differ: more are hosts of another generation."""
-_ADAPTER = re.compile(r" ((?:HCA-\d{1,3}|[a-z][a-z0-9]{1,20}_\w{1,20})) port \d{1,4}\Z")
-_RUNS = re.compile(r"(\d{1,2})x([A-Z]{2,4}\d{0,3})")
+_ADAPTER = regex(r" ((?:HCA-\d{1,3}|[a-z][a-z0-9]{1,20}_\w{1,20})) port \d{1,4}\Z")
+_RUNS = regex(r"(\d{1,2})x([A-Z]{2,4}\d{0,3})")
 _LANE = {"SDR": 2.5, "DDR": 5.0, "QDR": 10.0, "FDR10": 10.3125, "FDR": 14.0625, "EDR": 25.0, "HDR": 50.0, "NDR": 100.0,
          "XDR": 200.0}  # fmt: skip
 """Gb/s of a lane (InfiniBand Trade Association)."""

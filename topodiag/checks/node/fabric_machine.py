@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from topodiag.checks.node.fabric_state import cluster, registers
 from topodiag.checks.node.nvlink_evidence import BOARD_WITHOUT_SWITCH, count_links
 from topodiag.checks.shared.devices import gpu_spec, just_booted, nvlink_count, word
+from topodiag.lazy import dataclass
 from topodiag.model.busid import NVSWITCH_BUS_ID
 from topodiag.model.devices import Gpu
 from topodiag.model.finding import Confidence, Severity

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from topodiag.checks.shared.comparisons import majority
 from topodiag.checks.shared.devices import BOOT_S, just_booted
+from topodiag.lazy import dataclass
 from topodiag.model.devices import Gpu
 from topodiag.model.finding import Confidence, Severity
 from topodiag.model.node import Node

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.node.virtual_pci import is_flat
@@ -19,6 +18,7 @@ from topodiag.checks.shared.devices import (
     pcie_gbs,
 )
 from topodiag.checks.shared.reports import Report
+from topodiag.lazy import dataclass
 from topodiag.model.devices import Gpu, Nic, PciKind
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status
 from topodiag.model.gpudirect import dmabuf, peermem

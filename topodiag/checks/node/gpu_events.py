@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from topodiag.hardware.xids import Xid, process_of, xid
+from topodiag.lazy import dataclass
 from topodiag.model.devices import NVIDIA, Gpu, PciKind
 from topodiag.model.finding import Confidence, Severity
 from topodiag.model.node import Node

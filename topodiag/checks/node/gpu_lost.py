@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter as Tally
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.node.gpu_events import (
@@ -26,6 +24,7 @@ from topodiag.checks.peers import of_everyone
 from topodiag.checks.shared.comparisons import majority
 from topodiag.checks.shared.reports import Report
 from topodiag.hardware.catalog import system_by_product
+from topodiag.lazy import dataclass, regex
 from topodiag.model.devices import NVIDIA, Gpu, PciDevice, PciKind
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.node import Node
@@ -44,9 +43,9 @@ Sign = tuple[str, Origin | None]
 """How a loss shows, in words, and where that stands."""
 
 
-_INIT_FAILED = re.compile(r"\b(?:RmInitAdapter|rm_init_adapter) failed\b")
-_MINOR = re.compile(r"\bdevice bearing minor number (\d{1,3})\b")
-_OTHER_REASON = re.compile(r"API mismatch|\bis not supported by\b|\bnot supported by open\b")
+_INIT_FAILED = regex(r"\b(?:RmInitAdapter|rm_init_adapter) failed\b")
+_MINOR = regex(r"\bdevice bearing minor number (\d{1,3})\b")
+_OTHER_REASON = regex(r"API mismatch|\bis not supported by\b|\bnot supported by open\b")
 
 
 @dataclass(frozen=True, slots=True)

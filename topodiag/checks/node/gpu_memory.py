@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.node.gpu_events import (
@@ -19,6 +18,7 @@ from topodiag.checks.node.gpu_events import (
     xid_groups,
 )
 from topodiag.checks.shared.reports import Report
+from topodiag.lazy import dataclass
 from topodiag.model.devices import Gpu
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.node import Node

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.node.gpu_events import (
@@ -21,6 +20,7 @@ from topodiag.checks.node.gpu_events import (
 )
 from topodiag.checks.node.gpu_lost import LOST_WORDS, losses
 from topodiag.hardware.xids import recovery_of
+from topodiag.lazy import dataclass
 from topodiag.model.devices import Gpu
 from topodiag.model.finding import Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.node import Node

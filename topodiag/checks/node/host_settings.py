@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from topodiag.checks.node.gpu_events import no_gpu
 from topodiag.checks.node.host_faults import HostCheck, HostFault
+from topodiag.lazy import regex
 from topodiag.model.finding import Confidence, Outcome, Severity
 from topodiag.model.node import Node
 from topodiag.model.system import IOMMU_UNITS, KernelEvent
@@ -16,8 +16,8 @@ MANAGED = frozenset({"intel_pstate", "amd-pstate", "amd-pstate-epp", "intel_cpuf
 
 SLOW_GOVERNORS = frozenset({"powersave", "conservative", "ondemand", "schedutil", "userspace"})
 
-_ON = re.compile(r"\b(?:intel_iommu|amd_iommu)=on\b")
-_PASSES = re.compile(r"\biommu(?:\.passthrough)?=(?:pt|1)\b|\b(?:intel_iommu|amd_iommu|iommu)=off\b")
+_ON = regex(r"\b(?:intel_iommu|amd_iommu)=on\b")
+_PASSES = regex(r"\biommu(?:\.passthrough)?=(?:pt|1)\b|\b(?:intel_iommu|amd_iommu|iommu)=off\b")
 
 
 class HostSettings(HostCheck):

@@ -10,6 +10,7 @@ from typing import Any
 
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.shared.comparisons import unlike
+from topodiag.lazy import regex
 from topodiag.model.devices import NetDev
 from topodiag.model.finding import Confidence, Cost, Finding, Severity
 from topodiag.model.node import Node
@@ -19,7 +20,7 @@ MIN_SIBLINGS = 3
 """Interfaces named alike from which on one that differs is odd: of two, either may be the one without a cable."""
 MOST_ODD = 3
 """One in so many may differ: more are ports that nobody has cabled, such as every card's second one."""
-_VIRTUAL = re.compile(
+_VIRTUAL = regex(
     r"(?:lo|docker|veth|virbr|br-|cali|cni|flannel|cilium|lxc|tun|tap|dummy|vxlan|geneve|kube|nerdctl|ovs|macv|ipvl"
     r"|wl|usb|idrac|bmc)\w{0,15}|.{0,15}\.\d{1,4}\Z",
     re.IGNORECASE,

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.node.nic_counters import LIMITS, PRIORITY_DISCARDS
 from topodiag.checks.shared.devices import compute_nics, is_efa
 from topodiag.checks.shared.reports import Report
+from topodiag.lazy import dataclass, regex
 from topodiag.model.devices import Counters, NetDev, Nic
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
 from topodiag.model.node import Node
@@ -29,9 +28,9 @@ loaded anew."""
 UNTAGGED = 0
 """The priority of a frame without a VLAN tag where the tag decides, and of traffic class 0."""
 
-_PAUSE = re.compile(r"[rt]x_prio[0-7]_pause")
-_BYTES = re.compile(r"[rt]x_prio([0-7])_bytes")
-_DISCARDS = re.compile(r"rx_prio[0-7]_discards")
+_PAUSE = regex(r"[rt]x_prio[0-7]_pause")
+_BYTES = regex(r"[rt]x_prio([0-7])_bytes")
+_DISCARDS = regex(r"rx_prio[0-7]_discards")
 
 FIXES = (
     "Give one priority flow control and map a DSCP to it, the same at every host and switch: `mlnx_qos -i IF"

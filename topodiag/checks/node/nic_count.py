@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter as Tally
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Never
 
 from topodiag.checks.interface import NodeCheck, OneStep
@@ -19,6 +18,7 @@ from topodiag.checks.shared.reports import Report
 from topodiag.checks.shared.topo_file import alone
 from topodiag.hardware.catalog import system_by_product, systems
 from topodiag.hardware.specs import SystemSpec
+from topodiag.lazy import dataclass
 from topodiag.model.devices import Nic, NicRole
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
 from topodiag.model.node import Node

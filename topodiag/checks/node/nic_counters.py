@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
+from topodiag.lazy import dataclass
 from topodiag.model.finding import Confidence, Severity
 
 

@@ -6,13 +6,13 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.node.gpu_events import times
 from topodiag.checks.node.port_changes import changes, is_down, is_foreign, is_up, name_of, nic_of
+from topodiag.lazy import dataclass, regex
 from topodiag.model.devices import PciKind
 from topodiag.model.finding import Confidence, Cost, Finding, Severity
 from topodiag.model.node import Node
@@ -37,13 +37,13 @@ AGAIN_S = 3600.0
 
 ONCE_S = 900.0
 """Longest time for which a link that is lost once is down before it counts as work on the machine."""
-_GONE = re.compile(
+_GONE = regex(
     r"D3cold to D0|(?:device|config space) inaccessible|\b0xffffffff after \d|PCI device (?:is )?disconnected|health"
     r".{0,40}device disconnected|\bPCIe link lost\b|\bAdapter removed\b"
 )
 """What a driver says of an adapter whose registers read as all ones."""
 
-_NOT_STARTED = re.compile(
+_NOT_STARTED = regex(
     r"\bprobe (?:of \S{7,20}|with driver \w{2,16}) failed with error -(?!517\b)\d{1,4}"
     r"|\bmlx5_(?:load|init)(?:_one)?\w{0,12}\b[^\n]{0,60} failed|\binit_one:\d{1,5}:[^\n]{0,40}: \w{2,40} failed"
     r"|[Ff]irmware over \d{1,7} MS in (?:pre-)?initializing state|Firmware recovery mode detected"
@@ -51,7 +51,7 @@ _NOT_STARTED = re.compile(
 """A driver that gives an adapter up while it loads (drivers/base/dd.c, before and since Linux 6.7; mlx5 main.c; ice).
 -517 is no failure: the driver is asked again."""
 
-_STUCK = re.compile(
+_STUCK = regex(
     r"health compromised|health poll failed|unrecoverable (?:hardware )?error|assert_(?:var|exit)"
     r"|\bsynd 0x0{0,7}[1-9a-f][0-9a-f]{0,7}: (?![Hh]igh temp|unrecognized)"
     r"|[Hh]ealth issue observed, (?![Hh]igh temp).{1,80}severity\([0-3]\)|health recovery (?:flow )?(?:failed|aborted)"
@@ -66,15 +66,15 @@ _STUCK = re.compile(
 )
 _KINDS = (
     (_STUCK, "stuck", Severity.ERROR, "the firmware of the adapter does not answer or reports a fatal error"),
-    (re.compile(
+    (regex(
         r"TX timeout|\btx_timeout\b|transmit queue \d{1,4} timed out|(?:Tx|Hardware) Unit Hang|transmit timed out"
      ), "tx",
      Severity.ERROR, "the adapter does not send: transmit queues time out"),
-    (re.compile(r"insufficient power on the PCIe slot", re.I), "power", Severity.WARNING,
+    (regex(r"insufficient power on the PCIe slot", re.I), "power", Severity.WARNING,
      "the PCIe slot announces too little power for the adapter, which may run reduced"),
-    (re.compile(r"[Hh]igh [Tt]emperature|over-?temperature"), "heat", Severity.WARNING,
+    (regex(r"[Hh]igh [Tt]emperature|over-?temperature"), "heat", Severity.WARNING,
      "the adapter or its module is hot"),
-    (re.compile(r"Port module event\[error\]|Cable error|Bus stuck|Bad or unsupported|Unsupported cable"), "module",
+    (regex(r"Port module event\[error\]|Cable error|Bus stuck|Bad or unsupported|Unsupported cable"), "module",
      Severity.WARNING, "the cable or transceiver reports an error"),
 )  # fmt: skip
 

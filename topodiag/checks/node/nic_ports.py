@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import fsum
 
 from topodiag.checks.shared.devices import compute_nics, distance
 from topodiag.checks.shared.prices import GBPS_PER_GBS
 from topodiag.hardware.catalog import nic_by_hca_type, nic_by_pci_id
 from topodiag.hardware.specs import NicSpec
+from topodiag.lazy import dataclass
 from topodiag.model.busid import slot_of
 from topodiag.model.devices import NetDev, Nic, NicPort
 from topodiag.model.links import PathType

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from topodiag.checks.node.nic_counters import LIMITS, Limit, limit_name
 from topodiag.checks.node.nic_ports import Port
+from topodiag.lazy import dataclass
 from topodiag.model.devices import Nic
 from topodiag.model.finding import Confidence, Severity
 from topodiag.model.node import Node

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter as Tally
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Never
 
 from topodiag.checks.interface import NodeCheck, OneStep
@@ -16,6 +14,7 @@ from topodiag.checks.node.nic_ports import Port, is_near, netdev_of, ports_of, p
 from topodiag.checks.peers import of_everyone
 from topodiag.checks.shared.devices import compute_nics, distance
 from topodiag.checks.shared.reports import Report
+from topodiag.lazy import dataclass, regex
 from topodiag.model.devices import Nic
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.node import Node
@@ -28,7 +27,7 @@ FULL_MTU = 4096
 ROCE_OVERHEAD = 96
 """Bytes of an Ethernet MTU that RDMA headers take: 4096-byte packets need 4192 (iboe_get_mtu, ib_addr.h)."""
 
-_NUMBERS = re.compile(r"[0-9]{1,9}")
+_NUMBERS = regex(r"[0-9]{1,9}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import zip_longest
 
 from topodiag.checks.interface import NodeCheck
@@ -14,6 +13,7 @@ from topodiag.checks.node.nvlink_pairs import PairWithoutNvlink
 from topodiag.checks.shared.comparisons import majority
 from topodiag.checks.shared.prices import missing_nvlinks
 from topodiag.checks.shared.reports import Report
+from topodiag.lazy import dataclass
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status
 from topodiag.model.node import Node
 from topodiag.words.fold import fold_runs, plural

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from topodiag.checks.shared.comparisons import majority
 from topodiag.checks.shared.devices import gpu_spec, just_booted, nvlink_count, word
 from topodiag.hardware.catalog import nvlink_nccl_gbs
 from topodiag.hardware.specs import GpuSpec
+from topodiag.lazy import dataclass
 from topodiag.model.devices import Gpu, NvLink
 from topodiag.model.finding import Confidence
 from topodiag.model.node import Node

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter as Tally
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.node import nvlink_evidence as evidence
 from topodiag.checks.node.pair_copies import SlowPair, slow_pairs
 from topodiag.checks.shared.devices import gpu_spec
 from topodiag.checks.shared.prices import slow_nvlinks
+from topodiag.lazy import dataclass
 from topodiag.model.devices import Gpu, NvLink
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.node import Node

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from statistics import median
 
+from topodiag.lazy import dataclass
 from topodiag.model.maker import dialect_of
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from topodiag.checks.interface import NodeCheck
+from topodiag.lazy import dataclass, regex
 from topodiag.model.finding import Confidence, Cost, Finding, Severity
 from topodiag.model.node import Node
 from topodiag.model.system import KernelEvent
 from topodiag.words.units import in_gbs
 
-_LIMITED = re.compile(
+_LIMITED = regex(
     r"([\w-]{2,24}) ([0-9a-fA-F:]{7,13}\.[0-7]): ([0-9.]{1,9}) Gb/s available PCIe bandwidth,"
     r" limited by [0-9.]{1,6} GT/s (?:PCIe )?x(\d{1,2}) link at ([0-9a-fA-F:]{7,13}\.[0-7])"
     r" \(capable of ([0-9.]{1,9}) Gb/s with [0-9.]{1,6} GT/s (?:PCIe )?x(\d{1,2}) link\)"

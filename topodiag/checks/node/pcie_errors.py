@@ -6,13 +6,13 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Never
 
 from topodiag.checks.interface import NodeCheck, OneStep
 from topodiag.checks.node.gpu_events import times
 from topodiag.checks.node.pcie_links import Hop, hops, nothing_to_judge
 from topodiag.checks.shared.reports import Report
+from topodiag.lazy import dataclass, regex
 from topodiag.model.devices import PciDevice
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.node import Node
@@ -54,8 +54,8 @@ class _Count:
         return self.counter.name in UNCORRECTABLE
 
 
-_UNCORRECTED = re.compile(r"Uncorrect|Non-?Fatal|\(Fatal\)|severity=(?:Uncorrected|Fatal)", re.IGNORECASE)
-_FOREIGN = re.compile(r"^(?!pcieport|nvidia|mlx[45]_core|AER|bnxt_en|ice)[a-z][\w-]{1,20} [0-9a-f]{4}:")
+_UNCORRECTED = regex(r"Uncorrect|Non-?Fatal|\(Fatal\)|severity=(?:Uncorrected|Fatal)", re.IGNORECASE)
+_FOREIGN = regex(r"^(?!pcieport|nvidia|mlx[45]_core|AER|bnxt_en|ice)[a-z][\w-]{1,20} [0-9a-f]{4}:")
 """AER lines of another device's driver, as `nvme 0000:9a:00.0: PCIe Bus Error`."""
 
 MIN_LOGGED = 100

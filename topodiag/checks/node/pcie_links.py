@@ -7,13 +7,13 @@ the lower end of each hop is looked at, with the ability of both.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from math import fsum
 from typing import Any
 
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.shared.devices import compute_nics, gpu_spec
 from topodiag.hardware.catalog import pcie_nccl_gbs
+from topodiag.lazy import dataclass
 from topodiag.model.busid import unplaced
 from topodiag.model.devices import Gpu, Nic, PciDevice, PciKind
 from topodiag.model.finding import Outcome

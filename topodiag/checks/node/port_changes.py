@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from dataclasses import dataclass
 
 from topodiag.checks.shared.devices import BOOT_S
+from topodiag.lazy import dataclass, regex
 from topodiag.model.devices import Nic, NicRole
 from topodiag.model.node import Node
 from topodiag.model.system import KernelEvent
@@ -14,15 +14,15 @@ from topodiag.model.system import KernelEvent
 _DRIVER = r"(?:mlx[45]_(?:core|ib|en)|bnxt_(?:en|re)|ionic|irdma|hns3)"
 _BUS = r"[0-9a-fA-F:.]{7,16}"
 _NAME = r"[A-Za-z][\w.-]{1,31}"
-_ADAPTER = re.compile(rf"\b{_DRIVER}\b|\bbond[\w.-]{{1,12}}: (?:\(?slave |link status definitely )")
+_ADAPTER = regex(rf"\b{_DRIVER}\b|\bbond[\w.-]{{1,12}}: (?:\(?slave |link status definitely )")
 """Adapters that jobs use, and ports that somebody joined into one: the drivers of all other ports log the same."""
-_INTERFACE = re.compile(
+_INTERFACE = regex(
     rf"\b{_DRIVER} {_BUS}:? ({_NAME}): |\bslave ({_NAME})\)|\bstatus definitely \w{{2,4}} for interface ({_NAME})\b"
     rf"|\b({_NAME}):? (?:NIC )?[Ll]ink is (?:[Uu]p|[Dd]own|UP|DOWN)\b"
 )
-_OF_ANY_DRIVER = re.compile(r"\b(?:NIC )?Link is (?:up|down)\b", re.IGNORECASE)
-_DOWN = re.compile(r"\bLink (?:is |status definitely )?down\b|lost carrier|Cable unplugged", re.IGNORECASE)
-_UP = re.compile(r"\bLink (?:is |status definitely )?(?:up|active)\b|gained carrier|Cable plugged", re.IGNORECASE)
+_OF_ANY_DRIVER = regex(r"\b(?:NIC )?Link is (?:up|down)\b", re.IGNORECASE)
+_DOWN = regex(r"\bLink (?:is |status definitely )?down\b|lost carrier|Cable unplugged", re.IGNORECASE)
+_UP = regex(r"\bLink (?:is |status definitely )?(?:up|active)\b|gained carrier|Cable plugged", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.node.numa import UNBOUNDED_GBS, sockets_of
 from topodiag.checks.shared.devices import numa_of
 from topodiag.hardware.catalog import smp_gbs
+from topodiag.lazy import dataclass
 from topodiag.model.cpulist import parse_cpulist
 from topodiag.model.devices import Gpu
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.shared.reports import Report
+from topodiag.lazy import dataclass, regex
 from topodiag.model.devices import Nic, NicPort
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.node import Node
@@ -17,7 +16,7 @@ from topodiag.words.units import in_gbps, percent
 LOW = 0.5
 """A test below this share of the port's rate is low: of 64 KiB and more one queue pair carries nine tenths and more
 between neighbours, and a PCIe link of the next lower generation or half the lanes still this much."""
-_PLACE = re.compile(r"p\d{1,4}s\d{1,4}(?:f\d{1,3})?")
+_PLACE = regex(r"p\d{1,4}s\d{1,4}(?:f\d{1,3})?")
 """Where a device is, in the names that udev gives to RDMA devices (`rocep1s0f0`) and interfaces (`enp1s0f0np0`)."""
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.shared.devices import compute_nics
+from topodiag.lazy import dataclass, regex
 from topodiag.model.devices import Nic
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
 from topodiag.model.node import Node
@@ -32,7 +31,7 @@ TCP_BYTES = 1_000_000_000
 SETTINGS = frozenset({("NCCL_NET", "socket"), ("NCCL_IB_DISABLE", "1")})
 """Settings that send NCCL's traffic over TCP, their values in lower case."""
 
-_INSIDE = re.compile(r"lo$|veth|docker|br-|cni|flannel|cali|virbr|lxc")
+_INSIDE = regex(r"lo$|veth|docker|br-|cni|flannel|cali|virbr|lxc")
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,15 +3,14 @@ memory and no process is shown that has it."""
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.node.stray_contexts import StrayContexts, stray_contexts
 from topodiag.checks.shared.comparisons import majority
 from topodiag.checks.shared.reports import Report
+from topodiag.lazy import dataclass, regex
 from topodiag.model.devices import Gpu
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.node import Node
@@ -20,7 +19,7 @@ from topodiag.model.topics import Topic
 from topodiag.words.fold import fold_labels
 from topodiag.words.units import percent, spell_bytes
 
-HELPERS = re.compile(
+HELPERS = regex(
     r"nv-hostengine|dcgm|exporter|Xorg|Xwayland|gnome|persistenced|cuda-mps|nvidia-smi|\bnsys\b|\bncu\b|py-spy|tensorboard"
 )
 """Programs that watch GPUs, draw a screen or share GPUs on purpose."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from math import fsum
 from typing import Never
 
@@ -13,6 +12,7 @@ from topodiag.checks.node.setting_rules import RULES, internal_ib_nics
 from topodiag.checks.shared import nccl_variables
 from topodiag.checks.shared.devices import is_up
 from topodiag.checks.shared.setting_rules import Rule
+from topodiag.lazy import dataclass
 from topodiag.model.devices import Nic
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
 from topodiag.model.nccl_versions import VARIABLES_SINCE, spell_range

@@ -2,39 +2,39 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from topodiag.checks.node.gpu_events import log_was_read, no_log
 from topodiag.checks.node.host_faults import HostCheck, HostFault
 from topodiag.checks.shared.reports import Report
+from topodiag.lazy import regex
 from topodiag.model.finding import Confidence, Outcome, Severity
 from topodiag.model.node import Node
 from topodiag.model.system import KernelEvent
 from topodiag.words.fold import few, plural
 
-_BLOCKED = re.compile(r"task (\S{1,64}):[0-9]{1,10} blocked for more than ([0-9]{1,9}) seconds")
+_BLOCKED = regex(r"task (\S{1,64}):[0-9]{1,10} blocked for more than ([0-9]{1,9}) seconds")
 _SERVER = (
-    (re.compile(r"nfs: server (\S{1,255}) not responding"), re.compile(r"nfs: server (\S{1,255}) OK"), "NFS server"),
+    (regex(r"nfs: server (\S{1,255}) not responding"), regex(r"nfs: server (\S{1,255}) OK"), "NFS server"),
     (
-        re.compile(r"Connection to (\S{1,255}) .{0,120}was lost"),
-        re.compile(r"Connection restored to (\S{1,255})"),
+        regex(r"Connection to (\S{1,255}) .{0,120}was lost"),
+        regex(r"Connection restored to (\S{1,255})"),
         "Lustre target",
     ),
     (
-        re.compile(
+        regex(
             r"client was evicted by (\S{1,255}?);|LustreError: (?=.{0,200}failed: rc = -)\S{1,20} (\S{1,255}?):"
         ),
-        re.compile(r"Connection restored to (\S{1,255})"),
+        regex(r"Connection restored to (\S{1,255})"),
         "Lustre target",
     ),
-    (re.compile(r"ceph: (mds[0-9]{1,6}) (?:hung|caps stale)"), re.compile(r"ceph: (mds[0-9]{1,6}) (?:came back|recovery completed)"), "Ceph"),  # noqa: E501
-    (re.compile(r"CIFS: .{0,40}?(\\\\\S{1,255}) has not responded"), re.compile(r"(?!)"), "CIFS server"),
+    (regex(r"ceph: (mds[0-9]{1,6}) (?:hung|caps stale)"), regex(r"ceph: (mds[0-9]{1,6}) (?:came back|recovery completed)"), "Ceph"),  # noqa: E501
+    (regex(r"CIFS: .{0,40}?(\\\\\S{1,255}) has not responded"), regex(r"(?!)"), "CIFS server"),
 )  # fmt: skip
 """What says that a server does not answer, what says that it does again, and what it is: Linux net/sunrpc/clnt.c
 (`call_timeout`, `rpc_check_timeout`), Lustre ptlrpc/import.c, fs/ceph/mds_client.c, fs/smb/client/connect.c."""
-_DISK = re.compile(
+_DISK = regex(
     r"I/O error, dev (\w{1,40})|(?:EXT4|BTRFS|F2FS)[ -]\S{0,4}(?:error|critical).{0,20}?\(?device (\w{1,40})"
     r"|XFS \((\S{1,60})\): .{0,80}(?:[Ss]hut(?:ting)? down|I/O [Ee]rror)"
     r"|nvme (nvme[0-9]{1,4}): .{0,40}(?:timeout, |controller is down)"

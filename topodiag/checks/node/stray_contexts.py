@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
 
+from topodiag.lazy import dataclass
 from topodiag.model.system import Process
 
 LEAST_MIB = 1024

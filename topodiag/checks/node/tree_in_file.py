@@ -5,12 +5,12 @@ Whether the machine is a guest does not matter here: NCCL is given this file, or
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.shared.topo_file import first_host
 from topodiag.hardware.catalog import pcie_nccl_gbs
+from topodiag.lazy import dataclass
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.nccl_tree import Element, NcclFile
 from topodiag.model.node import Node
@@ -69,9 +69,7 @@ def tell_guesses(check: NodeCheck[Any], node: Node, observed: GuessedTree) -> Fi
     return check.finding(
         node,
         Severity.WARNING if node.nics else Severity.INFO,
-        "the PCI tree in the file is "
-        + ("flattened" if observed.flat else "without link speeds")
-        + ": NCCL will guess",
+        "the PCI tree in the file is " + ("flattened" if observed.flat else "without link speeds") + ": NCCL guesses",
         observed="; ".join(observed.signs),
         expected="switches, link_speed and link_width as on the machine, and the NUMA node of each processor",
         fix=(

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from topodiag.checks.shared.devices import gpu_spec
 from topodiag.checks.shared.harmless import OF_THE_KERNEL, reason
 from topodiag.checks.unexplained import unexplained
+from topodiag.lazy import regex
 from topodiag.model.devices import Nic, NicRole
 from topodiag.model.events import OUT_OF_SERVICE, REMARK
 from topodiag.model.finding import Finding, Outcome, Status
@@ -61,9 +62,7 @@ _AROUND = {
 }  # fmt: skip
 """Families whose finding on the node speaks for lines of a kind: a driver writes many lines around one fault."""
 
-_TROUBLE = re.compile(
-    r"error|fail|fatal|timeout|mismatch|cannot|unable|not |lost|power|health|temperature", re.IGNORECASE
-)
+_TROUBLE = regex(r"error|fail|fatal|timeout|mismatch|cannot|unable|not |lost|power|health|temperature", re.IGNORECASE)
 
 
 def troubles(nodes: Sequence[Node], outcomes: Sequence[Outcome]) -> tuple[Trouble, ...]:

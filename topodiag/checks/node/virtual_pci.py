@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.node.tree_in_file import GuessedTree, observe_guesses, tell_guesses
 from topodiag.checks.shared.devices import compute_nics, distance, gpu_spec, is_efa, numa_of, pcie_gbs
 from topodiag.checks.shared.topo_file import alone
 from topodiag.hardware.catalog import pcie_nccl_gbs
+from topodiag.lazy import dataclass
 from topodiag.model.devices import Gpu, Nic, PciDevice
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status
 from topodiag.model.links import PathType
@@ -144,7 +144,7 @@ class VirtualPciTree(NodeCheck[FlatTree | GuessedTree]):
             Severity.WARNING if nics else Severity.INFO,
             "the PCI tree is flattened"
             + (f" by virtualisation ({node.os.virtualization.value})" if node.is_vm else ", as in a virtual machine")
-            + ": NCCL will guess",
+            + ": NCCL guesses",
             observed="; ".join(signs),
             expected=_expected(node),
             fix=(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.node.amd_events import amd_troubles
@@ -24,6 +24,7 @@ from topodiag.checks.node.gpu_events import (
 from topodiag.checks.node.gsp_events import silent_firmware
 from topodiag.checks.shared.reports import Report
 from topodiag.hardware.xids import NvlinkError, link_of, nvlink_of, sxid, sxid_severity
+from topodiag.lazy import dataclass
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
 from topodiag.model.node import Node
 from topodiag.model.system import KernelEvent

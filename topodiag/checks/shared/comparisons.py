@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass
 from math import inf
 from statistics import median
 from typing import Generic, TypeVar
+
+from topodiag.lazy import dataclass
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V", bound=Hashable)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from topodiag.lazy import regex
+
 _QUEUE_PAIR = (
     "the NIC does not reach its peer: on RoCE the GID index (NCCL_IB_GID_INDEX), VLAN and routes of the GID's address;"
     " where only NICs of one rail reach each other, NCCL_CROSS_NIC=0"
@@ -23,107 +25,105 @@ _NO_PEER = (
 
 BY_WORDS: tuple[tuple[re.Pattern[str], str], ...] = (
     (
-        re.compile(r"gaierror|gai error|[Nn]ame or service not known|name resolution"),
+        regex(r"gaierror|gai error|[Nn]ame or service not known|name resolution"),
         "give MASTER_ADDR a name that every node resolves (`getent hosts NAME` there, in the container), or an address;"
         " in Kubernetes the headless service has no name before its pod is ready",
     ),
     (
-        re.compile(r"EADDRINUSE|[Aa]ddress already in use"),
+        regex(r"EADDRINUSE|[Aa]ddress already in use"),
         "another process has the port: an earlier run that still lives, or two jobs of one node with one MASTER_PORT"
         " (`ss -ltnp` on the node of rank 0 names it)",
     ),
     (
-        re.compile(r"client socket has (?:timed out|failed)|RendezvousTimeout"),
+        regex(r"client socket has (?:timed out|failed)|RendezvousTimeout"),
         "look on the node of rank 0 whether its process lives and listens at MASTER_ADDR:MASTER_PORT (`ss -ltn`): if it"
         " ended, its own log has the cause; else routes and firewall between the two nodes",
     ),
     (
-        re.compile(r"[Hh]eartbeat monitor timed out"),
+        regex(r"[Hh]eartbeat monitor timed out"),
         "the watchdog's own thread is stuck, mostly behind Python's lock or in CUDA: the stack of the process (`py-spy"
         " dump --native --pid PID`), or TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC longer where start-up takes so long",
     ),
-    (re.compile(r"ibv_modify_qp failed"), _QUEUE_PAIR),
-    (re.compile(r"NVLink SHARP \(NVLS\)|system not yet initialized"), FABRIC),
+    (regex(r"ibv_modify_qp failed"), _QUEUE_PAIR),
+    (regex(r"NVLink SHARP \(NVLS\)|system not yet initialized"), FABRIC),
     (
-        re.compile(r"has already checked in"),
+        regex(r"has already checked in"),
         "two processes came with one rank: compare RANK and WORLD_SIZE of all processes; the launcher ran twice, or the"
         " scheduler starts more tasks than it was told of",
     ),
     (
-        re.compile(r"no socket interface found|is neither AF_INET"),
+        regex(r"no socket interface found|is neither AF_INET"),
         "NCCL_SOCKET_IFNAME names no interface of this node, or none has an address: `ip -brief addr` there, in the"
         " container",
     ),
     (
-        re.compile(r"attaching to shared memory|failed to open /dev/shm"),
+        regex(r"attaching to shared memory|failed to open /dev/shm"),
         "the ranks of this node have /dev/shm each to itself: one IPC namespace for their containers (`--ipc=host`, one"
         " emptyDir), or NCCL_SHM_DISABLE=1",
     ),
     (
-        re.compile(r"peer mapping resources exhausted"),
+        regex(r"peer mapping resources exhausted"),
         "CUDA maps at most 8 peers of a GPU without NVSwitch: run with 8 GPUs (CUDA_VISIBLE_DEVICES), or"
         " NCCL_CUMEM_ENABLE=0, or NCCL_P2P_DISABLE=1",
     ),
-    (re.compile(r"peer access is not supported|CUDA IPC handle|IpcGetMemHandle|IpcOpenMemHandle"), _NO_PEER),
+    (regex(r"peer access is not supported|CUDA IPC handle|IpcGetMemHandle|IpcOpenMemHandle"), _NO_PEER),
     (
-        re.compile(r"Cuda failure .{0,12}'initialization error'"),
+        regex(r"Cuda failure .{0,12}'initialization error'"),
         "CUDA was up before the process was forked: start workers with spawn, and ask CUDA nothing before; else"
         " `nvidia-smi` on the node",
     ),
     (
-        re.compile(r"XML Import Channel"),
+        regex(r"XML Import Channel"),
         "NCCL_GRAPH_FILE holds rings for other GPUs than this job's: unset it, in /etc/nccl.conf and ~/.nccl.conf too",
     ),
     (
-        re.compile(r"Error: network \S{1,60} not found"),
+        regex(r"Error: network \S{1,60} not found"),
         "NCCL_NET asks for a network whose plugin did not load: `grep NET/Plugin` in the log says why (a library or a"
         " glibc that is missing in the container), `ldd` on the plugin",
     ),
     (
-        re.compile(r"named symbol not found|no kernel image is available|device kernel image is invalid"),
+        regex(r"named symbol not found|no kernel image is available|device kernel image is invalid"),
         "this build of NCCL has no kernels for this GPU, or not for this driver: a newer NCCL, and"
         " `nvidia-smi --query-gpu=compute_cap,driver_version --format=csv`",
     ),
     (
-        re.compile(r"MNNVL \(cliqueSize"),
+        regex(r"MNNVL \(cliqueSize"),
         "NVLink between nodes needs IMEX: `nvidia-imex-ctl -N` on the nodes, and /dev/nvidia-caps-imex-channels in the"
         " container; NCCL_MNNVL_ENABLE=0 goes without (NVL005)",
     ),
     (
-        re.compile(r"ibv_reg_dmabuf_mr"),
+        regex(r"ibv_reg_dmabuf_mr"),
         "NCCL_DMABUF_ENABLE=0 with nvidia-peermem loaded, or an RDMA stack and a driver that know DMA-BUF",
     ),
     # Types of src/include/socket.h: 3 NET/Socket, 4 NET/IB. They meet where one side found no RDMA device.
-    (re.compile(r"wrong type (?:3 != 4|4 != 3)\b"), _OTHER_NETWORK),
+    (regex(r"wrong type (?:3 != 4|4 != 3)\b"), _OTHER_NETWORK),
     (
-        re.compile(r"\bdev/shm|shared memory segment|posix_fallocate|No space left on device"),
+        regex(r"\bdev/shm|shared memory segment|posix_fallocate|No space left on device"),
         "a larger /dev/shm: `docker run --shm-size=8g` or `--ipc=host`, in Kubernetes an emptyDir of medium Memory",
     ),
     (
-        re.compile(
+        regex(
             r"ibv_(?:reg_mr|create_cq|create_qp|alloc_pd)\w{0,20} failed"
             r"(?:$|.{0,120}(?:Cannot allocate memory|ENOMEM|error -12))"
         ),
         "allow locked memory: `ulimit -l unlimited` in the job's container and in the launcher's daemon",
     ),
     (
-        re.compile(r"Cuda failure .{0,12}'out of memory'|Failed to CUDA \w{1,20}alloc"),
+        regex(r"Cuda failure .{0,12}'out of memory'|Failed to CUDA \w{1,20}alloc"),
         "leave GPU memory to NCCL: a lower share for the framework's allocator, fewer channels (NCCL_MAX_NCHANNELS),"
         " fewer communicators",
     ),
     (
-        re.compile(r"illegal memory access|misaligned address|device-side assert"),
+        regex(r"illegal memory access|misaligned address|device-side assert"),
         "a kernel failed before NCCL met it, mostly one of the application: CUDA_LAUNCH_BLOCKING=1, compute-sanitizer;"
         " where nccl-tests fail as well, a newer NCCL",
     ),
     (
-        re.compile(r"Could not find real path of /sys/class/pci_bus"),
+        regex(r"Could not find real path of /sys/class/pci_bus"),
         "show the container the whole /sys; a topology file needs the bus ids of this very machine (TOP003)",
     ),
     (
-        re.compile(
-            r"driver version is insufficient|CUDA Driver version found|not supported in the installed CUDA driver"
-        ),
+        regex(r"driver version is insufficient|CUDA Driver version found|not supported in the installed CUDA driver"),
         "a driver for this CUDA on the node, or a container built for the driver's CUDA: `nvidia-smi`",
     ),
 )

@@ -8,54 +8,56 @@ from __future__ import annotations
 
 import re
 
+from topodiag.lazy import regex
+
 OF_NCCL: tuple[tuple[re.Pattern[str], str], ...] = (
     (
-        re.compile(r"Failed to find nccl(?:Net|CollNet|Tuner|Profiler)\w{0,20}_v\d+ symbol|dlsym failed on nccl"),
+        regex(r"Failed to find nccl(?:Net|CollNet|Tuner|Profiler)\w{0,20}_v\d+ symbol|dlsym failed on nccl"),
         "NCCL asks a plugin for each version of its interface, the newest first: an older one that is found will do",
     ),
     (
-        re.compile(r"Failed to open libibverbs"),
+        regex(r"Failed to open libibverbs"),
         "the RDMA library is not installed here: NCCL takes its plugin or sockets, and NET001 says where that costs",
     ),
     (
-        re.compile(r"Failed to open \S{0,80}gdrapi|libgdrapi"),
+        regex(r"Failed to open \S{0,80}gdrapi|libgdrapi"),
         "GDRCopy is not installed: it is an option that only shortens small messages",
     ),
     (
-        re.compile(
+        regex(
             r"ibv_query_port_speed|ibv_is_fork_initialized|dlv?sym failed on \S{0,20}(?:ibv_(?:query|set)_ece|mlx5dv_)"
         ),
         "an optional call of libibverbs that this version of the library has not",
     ),
     (
-        re.compile(r"No NVML device handle"),
+        regex(r"No NVML device handle"),
         "NCCL reads NVLink by NVML: TOP004 and NVL004 say where a GPU is without it",
     ),
     (
-        re.compile(r"Continue without profiler|PROFILER/Plugin"),
+        regex(r"Continue without profiler|PROFILER/Plugin"),
         "no profiler plugin was loaded, which no job needs",
     ),
     (
-        re.compile(r"NCCL progress[ -]counter"),
+        regex(r"NCCL progress[ -]counter"),
         "NCCL's progress counters only watch: the job runs without them, and RAS says less of a hang",
     ),
     (
-        re.compile(r"Cannot get incoming CPU|Maximum retry reached for (?:accept|connect) \d"),
+        regex(r"Cannot get incoming CPU|Maximum retry reached for (?:accept|connect) \d"),
         "FastSocket asks the kernel for something optional and goes on without it",
     ),
     (
-        re.compile(r"port active|GID table change|client reregistration|event ?: SM change|Device link speed change"),
+        regex(r"port active|GID table change|client reregistration|event ?: SM change|Device link speed change"),
         "the fabric's manager or a port came back: connections that exist live through it",
     ),
 )
 """SOURCE: NCCL src/plugin/*.cc, src/misc/{ibvsymbols,ibvwrap,gdrwrap,nvmlwrap}.cc, src/graph/topo.cc; FastSocket."""
 OF_THE_KERNEL: tuple[tuple[re.Pattern[str], str], ...] = (
-    (re.compile(r"ACCESS_REG|mlx5_cmd_out_err"), "reading counters of a restricted function leaves this line"),
-    (re.compile(r"invalid context|nv_get_p2p_free_callback"), "a program ended while it held memory for RDMA"),
-    (re.compile(r"slot power capability was not advertised|Cable plugged"), "the slot does not say its power"),
-    (re.compile(r"AER: .{0,20}Corrected error|severity=Corrected"), "corrected: the packet was sent again"),
-    (re.compile(r"tainting kernel|module verification failed|module license"), "any module outside the kernel's tree"),
-    (re.compile(r"nvidia-modeset|nvidia-drm|amdgpu_(?:dm|dc)|EDID|\bdc_\w", re.I), "display, which no job uses"),
+    (regex(r"ACCESS_REG|mlx5_cmd_out_err"), "reading counters of a restricted function leaves this line"),
+    (regex(r"invalid context|nv_get_p2p_free_callback"), "a program ended while it held memory for RDMA"),
+    (regex(r"slot power capability was not advertised|Cable plugged"), "the slot does not say its power"),
+    (regex(r"AER: .{0,20}Corrected error|severity=Corrected"), "corrected: the packet was sent again"),
+    (regex(r"tainting kernel|module verification failed|module license"), "any module outside the kernel's tree"),
+    (regex(r"nvidia-modeset|nvidia-drm|amdgpu_(?:dm|dc)|EDID|\bdc_\w", re.I), "display, which no job uses"),
 )
 
 

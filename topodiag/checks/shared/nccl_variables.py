@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import difflib
 import tomllib
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+from topodiag.lazy import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ nothing where the check looked and found all well.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
+from topodiag.lazy import dataclass
 from topodiag.model.events import Event, Trust
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity, Status, Where
 from topodiag.model.node import Node

@@ -6,9 +6,9 @@ When a setting costs something on a node or in a job, the subjects say.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from topodiag.lazy import dataclass
 from topodiag.model.finding import Confidence, Severity
 from topodiag.model.links import PathType
 from topodiag.words.units import spell_bytes

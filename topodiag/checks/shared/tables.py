@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from topodiag.checks.shared.comparisons import far, unlike
+from topodiag.lazy import dataclass, regex
 from topodiag.model import tables
 from topodiag.model.events import Event, Trust
 from topodiag.model.node import Node
@@ -37,10 +37,10 @@ _FAULT_OF_SETUP = {
     "gid index": "network.gid",
 }
 """Others are of a lossless class."""
-_WIDTH = re.compile(r"Width x(\d{1,2})")
-_ON_STORAGE = re.compile(r"\A(?:nfs|rpc_wait|ll_|lustre|cl_|gpfs|ceph|beegfs|weka|fuse)")
+_WIDTH = regex(r"Width x(\d{1,2})")
+_ON_STORAGE = regex(r"\A(?:nfs|rpc_wait|ll_|lustre|cl_|gpfs|ceph|beegfs|weka|fuse)")
 """Functions of the kernel's clients of file systems."""
-_COMPONENTS = tuple((fault, re.compile(pattern)) for fault, pattern in (
+_COMPONENTS = tuple((fault, regex(pattern)) for fault, pattern in (
     ("nvlink.fabric", r"\bfabric\b|\bnv ?switch\b|\bimex\b"),
     ("nvlink.down", r"\bnv ?links?\b"),
     ("nic.port_down", r"\b(?:infini ?band|ib|hca|roce|rdma)\b.*\b(?:state|status|port|link)\b"),
@@ -53,7 +53,7 @@ _COMPONENTS = tuple((fault, re.compile(pattern)) for fault, pattern in (
     ("gpu.count_low", r"\bgpu (?:counts?|lost|missing)\b"),
 ))  # fmt: skip
 """What a health agent's check is about, by the words of its name."""
-_SPLIT = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[\W_]+")
+_SPLIT = regex(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[\W_]+")
 
 
 @dataclass(frozen=True, slots=True)

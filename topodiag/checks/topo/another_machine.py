@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from topodiag.checks.topo.evidence import (
     ASKED,
@@ -14,6 +13,7 @@ from topodiag.checks.topo.evidence import (
     unset_file,
 )
 from topodiag.checks.topo.interface import FileCheck
+from topodiag.lazy import dataclass
 from topodiag.model.devices import Gpu, NicRole
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
 from topodiag.model.nccl_tree import NcclFile

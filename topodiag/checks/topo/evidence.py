@@ -6,9 +6,10 @@ Decides nothing itself.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from topodiag.checks.shared.topo_file import alone, first_host
+from topodiag.lazy import dataclass
 from topodiag.model.busid import normalise_bus_id
 from topodiag.model.nccl_tree import Element, NcclFile, Refusal
 from topodiag.model.nccl_versions import DEFAULT, spell_version

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from topodiag.checks.topo.evidence import (
     ASKED,
@@ -15,6 +14,7 @@ from topodiag.checks.topo.evidence import (
     search_refusal_of,
 )
 from topodiag.checks.topo.interface import FileCheck
+from topodiag.lazy import dataclass
 from topodiag.model.finding import Cost, Finding, Outcome, Severity
 from topodiag.model.nccl_features import Feature
 from topodiag.model.nccl_tree import Element, NcclFile, Refusal, of_rccl

@@ -4,10 +4,10 @@ than what stands below it."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from topodiag.checks.topo.interface import FileCheck
 from topodiag.hardware.catalog import pcie_nccl_gbs
+from topodiag.lazy import dataclass
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
 from topodiag.model.nccl_tree import Element, NcclFile
 from topodiag.model.node import Node

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from topodiag.checks.shared.lost_tree import AROUND, EXPECTED, MEANWHILE, NEWER
 from topodiag.checks.topo.evidence import ask
 from topodiag.checks.topo.interface import FileCheck
+from topodiag.lazy import dataclass
 from topodiag.model.finding import Cost, Finding, Outcome, Severity
 from topodiag.model.nccl_features import Feature, has
 from topodiag.model.nccl_tree import Element, NcclFile

@@ -92,7 +92,7 @@ def nccl_topo(  # noqa: PLR0917 - one parameter per option
     if pairs is not None and host_capture is None:
         raise click.UsageError("--pairs names devices with those of --host-capture.")
     check_output(output)
-    topology = open_topology(source, env)
+    topology = open_topology(source, env, complete=False)
     steps = []
     if host_capture is not None:
         steps.append(by_host(topology, host_capture, pairs))

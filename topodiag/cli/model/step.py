@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from topodiag.cli.command import Command
+from topodiag.cli.dimensions import job_option
 from topodiag.cli.errors import Outcome
 from topodiag.cli.model.options import link_options, machine_from, system_options
 from topodiag.cli.model.step_options import LAYOUT_OPTIONS, MODEL_OPTIONS, TRAINING_OPTIONS, Trained, trained_options
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=Command)
-@trained_options(MODEL_OPTIONS, LAYOUT_OPTIONS, TRAINING_OPTIONS)
+@trained_options((job_option,), MODEL_OPTIONS, LAYOUT_OPTIONS, TRAINING_OPTIONS)
 @options(system_options, link_options)
 @svg_option
 @explain_option

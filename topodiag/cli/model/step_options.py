@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import wraps
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
 
+from topodiag.cli.command import JOB
 from topodiag.cli.dimensions import size_options
 from topodiag.cli.options import Command, nodes_option, options
 from topodiag.cli.params import Count, Number, Ratio
+from topodiag.lazy import dataclass
 from topodiag.model.dimensions import DIMENSIONS, NAMES, RANKED, listed
+
+if TYPE_CHECKING:
+    from topodiag.model.training import JobSettings
 
 HIDDEN = {each.name: each.hidden for each in DIMENSIONS if each.hidden}
 """What frameworks run beside compute unless told otherwise."""
@@ -142,10 +146,16 @@ _TRAINED = (
 
 @dataclass(frozen=True, slots=True)
 class Trained:
-    """What is trained, as the options say it by name. `said`: at least one was given."""
+    """What is trained, as the options say it by name. `said`: one was given, or --job says how large the model is."""
 
     given: Mapping[str, Any]
     said: bool
+    serves: bool = False
+
+    @property
+    def asked(self) -> Mapping[str, Any] | None:
+        """As the use cases take it: None where nothing says what is trained, and nothing in it where nothing is."""
+        return {} if self.serves else self.given if self.said else None
 
 
 def trained_options(*groups: tuple[Callable[[Command], Command], ...]) -> Callable[[Command], Command]:
@@ -156,8 +166,10 @@ def trained_options(*groups: tuple[Callable[[Command], Command], ...]) -> Callab
         @click.pass_context
         @wraps(command)
         def wrapped(ctx: click.Context, *args: Any, **given: Any) -> None:
-            said = any(ctx.get_parameter_source(name) is not ParameterSource.DEFAULT for name in _TRAINED)
-            trained = Trained({name: given.pop(name) for name in _TRAINED}, said)
+            said = any(ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE for name in _TRAINED)
+            settings: JobSettings | None = ctx.meta.get(JOB)
+            sized, serves = (settings.is_sized, settings.serves) if settings is not None else (False, False)
+            trained = Trained({name: given.pop(name) for name in _TRAINED}, said or sized, serves and not said)
             ctx.invoke(command, *args, trained=trained, **given)
 
         return wrapped

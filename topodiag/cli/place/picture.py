@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +10,7 @@ import click
 
 from topodiag.cli.options import svg_option
 from topodiag.cli.plotting import write_svg
+from topodiag.lazy import dataclass
 
 if TYPE_CHECKING:
     from topodiag.model.cluster import Assignment, Cluster

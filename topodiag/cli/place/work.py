@@ -7,17 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from topodiag.cli.dimensions import job_option
 from topodiag.cli.model.step_options import MODEL_OPTIONS, TRAINING_OPTIONS, Trained, trained_options
 from topodiag.model.dimensions import flags
 
 if TYPE_CHECKING:
     from topodiag.app.place import PlaceOptions
 
-work_options = trained_options(MODEL_OPTIONS, TRAINING_OPTIONS)
+work_options = trained_options((job_option,), MODEL_OPTIONS, TRAINING_OPTIONS)
 
 
 def work_said(asked: PlaceOptions, trained: Trained) -> Mapping[str, Any] | None:
     """What is trained, None where no option says it. Raises UsageError where nothing says how it is laid out."""
     if trained.said and asked.layout is None:
         raise click.UsageError(f"--params and its like go with {flags()}.")
-    return trained.given if trained.said else None
+    return trained.asked or None

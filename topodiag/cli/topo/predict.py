@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 @nodes_option(1)
 @nccl_option()
 @env_option()
-@system_option("as the file says; needed where it leaves its GPUs to NCCL")
+@system_option("as the file says; needed where it leaves its GPUs to NCCL, but for Azure's files")
 @explain_option
 @format_option()
 @html_option
@@ -54,7 +54,8 @@ def predict(  # noqa: PLR0917 - one parameter per option
     """What NCCL would choose on a topology: paths, channels, algorithms, and the bandwidth to expect.
 
     Exit code 1: this version of NCCL refuses the topology. -v shows all collectives and the whole tuning table. Not
-    followed: symmetric kernels, collectives by copy engines, and communicators that shrink or grow.
+    followed: symmetric kernels, collectives by copy engines (hierarchical ones too), communicators that shrink or grow,
+    rails that NCCL 2.32 gives ConnectX-9, and Data Direct functions.
     """
     from topodiag.app.topo import (  # noqa: PLC0415
         open_topology,

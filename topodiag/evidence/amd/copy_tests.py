@@ -19,11 +19,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from topodiag.evidence.amd.links import PCIE
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source
+from topodiag.lazy import dataclass, regex
 from topodiag.model.maker import XGMI
 from topodiag.model.topics import Topic
 from topodiag.words.dialect import Maker
@@ -33,17 +33,17 @@ MAX_GPUS = 256
 MAX_RECORDS = 20_000
 XGMI_DISTANCE = 15
 """The NUMA distance of a pair that xGMI joins directly."""
-_MARK = re.compile(r"^[ \t>|]{0,20}(?:TransferBench v\d|RocmBandwidthTest Version: \d)", re.MULTILINE)
-_TITLE = re.compile(r"(Unidirectional|Bidirectional) copy (?:peak )?bandwidth GB/s", re.IGNORECASE)
-_DISTANCE = re.compile(r"Inter-Device Numa Distance")
-_OTHER = re.compile(r"Inter-Device|Device:|Averages|Aggregate")
-_HEAD = re.compile(r"SRC\S{0,8}\s{1,40}((?:[CG]PU \d{1,3}(?:\s{1,20}|$)){1,255})(?:STotal|$)")
-_ROW = re.compile(r"([CG])PU (\d{1,3})(?:\s{1,4}->)?\s{1,40}(\S{1,12}(?:\s{1,40}\S{1,12}){0,255})\s*\Z")
-_DEVICE = re.compile(
+_MARK = regex(r"^[ \t>|]{0,20}(?:TransferBench v\d|RocmBandwidthTest Version: \d)", re.MULTILINE)
+_TITLE = regex(r"(Unidirectional|Bidirectional) copy (?:peak )?bandwidth GB/s", re.IGNORECASE)
+_DISTANCE = regex(r"Inter-Device Numa Distance")
+_OTHER = regex(r"Inter-Device|Device:|Averages|Aggregate")
+_HEAD = regex(r"SRC\S{0,8}\s{1,40}((?:[CG]PU \d{1,3}(?:\s{1,20}|$)){1,255})(?:STotal|$)")
+_ROW = regex(r"([CG])PU (\d{1,3})(?:\s{1,4}->)?\s{1,40}(\S{1,12}(?:\s{1,40}\S{1,12}){0,255})\s*\Z")
+_DEVICE = regex(
     r"Device: (\d{1,3}),\s{1,4}(\S.{0,80}?)(?:,\s{1,4}GPU-\S{1,40},\s{1,4}([0-9a-f]{1,2}:[0-9a-f]{1,2}\.\d))?\s*\Z"
 )
-_DD_HEAD = re.compile(r"D/D\s{1,20}\d{1,3}(?:\s{1,40}\d{1,3}){0,255}\s*\Z")
-_DD_ROW = re.compile(r"(\d{1,3})\s{1,40}(\S{1,12}(?:\s{1,40}\S{1,12}){0,255})\s*\Z")
+_DD_HEAD = regex(r"D/D\s{1,20}\d{1,3}(?:\s{1,40}\d{1,3}){0,255}\s*\Z")
+_DD_ROW = regex(r"(\d{1,3})\s{1,40}(\S{1,12}(?:\s{1,40}\S{1,12}){0,255})\s*\Z")
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,15 +9,14 @@ counted apart, as errors of links. Format: amdsmi_commands.py (metric, static), 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from topodiag.evidence import json_values as values
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.host.pcie import MAX_WIDTH
 from topodiag.evidence.interface import Blob, Parsed, Source
+from topodiag.lazy import dataclass, regex
 from topodiag.model.maker import AMD_ID
 from topodiag.model.topics import Topic
 from topodiag.words.dialect import Maker
@@ -28,7 +27,7 @@ _GENS = {2.5: 1, 5.0: 2, 8.0: 3, 16.0: 4, 32.0: 5, 64.0: 6}
 """PCIe generations by transfers a second of a lane, in 10^9 (PCI Express Base Specification 6.0)."""
 MEMORY, LINKS = "UMC", "XGMI_WAFL"
 """The blocks of the memory controllers, and of xGMI (amdgpu_ras.h of Linux)."""
-_MARK = re.compile(
+_MARK = regex(
     r"\"gpu\"\s{0,9}:\s{0,9}\d{1,3}\s{0,9},[\s\S]{0,4000}?\"(?:ecc|ecc_blocks|asic|xgmi_err|pcie)\"\s{0,9}:\s{0,9}\{"
 )
 

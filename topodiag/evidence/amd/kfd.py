@@ -18,6 +18,7 @@ from topodiag.evidence.interface import Blob, Parsed, Source, to_int
 from topodiag.evidence.pasted_files import shows
 from topodiag.evidence.readings import Notes, Reading, read_readings
 from topodiag.evidence.tree import Tree, TreeFile
+from topodiag.lazy import regex
 from topodiag.model.maker import AMD_ID, XGMI
 from topodiag.model.topics import Topic
 from topodiag.words.dialect import Maker
@@ -27,8 +28,8 @@ MAX_NODES = 512
 HOP = 15
 """The weight of a hop over xGMI (kfd_crat.c)."""
 _XGMI, _PCIE = 11, 2
-_RECOGNISED = re.compile(rf"^[=>x!d] /?{NODES}/[0-9]", re.MULTILINE)
-_LINK = re.compile(rf"{NODES}/(\d{{1,4}})/(io_links|p2p_links)/\d{{1,4}}/properties")
+_RECOGNISED = regex(rf"^[=>x!d] /?{NODES}/[0-9]", re.MULTILINE)
+_LINK = regex(rf"{NODES}/(\d{{1,4}})/(io_links|p2p_links)/\d{{1,4}}/properties")
 
 
 class Kfd(Source[Reading]):

@@ -17,11 +17,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from topodiag.evidence import json_values as values
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source
+from topodiag.lazy import dataclass, regex
 from topodiag.model.maker import XGMI
 from topodiag.model.topics import Topic
 from topodiag.words.dialect import Maker
@@ -30,13 +30,13 @@ MAX_LINE = 4000
 MAX_GPUS = 256
 MAX_PAIRS = 20_000
 PCIE = "PCIE"
-_TITLE = re.compile(r"=+ (Weight|Hops|Link Type|Numa)\b[^=]{0,60}=+\s*\Z", re.IGNORECASE)
-_HEAD = re.compile(r"GPU\d{1,3}(?:\s{1,40}GPU\d{1,3}){0,255}\s*\Z")
-_ROW = re.compile(r"GPU(\d{1,3})\s{1,40}(\S{1,16}(?:\s{1,40}\S{1,16}){0,255})\s*\Z")
-_NUMA = re.compile(r"GPU\[(\d{1,3})\]\s{0,20}: \(Topology\) Numa Node: (-?\d{1,4})\s*\Z")
-_MARK = re.compile(r"^[ \t>|]{0,20}=+ (?:Link Type|Hops) between two GPUs =+\s*$", re.MULTILINE)
-_KEY = re.compile(r"\(Topology\) (Link type|Hops) between DRM devices (\d{1,3}) and (\d{1,3})")
-_JSON = re.compile(r"\(Topology\) Link type between DRM devices \d|\"links\"\s{0,40}:[\s\S]{0,2000}?\"link_type\"")
+_TITLE = regex(r"=+ (Weight|Hops|Link Type|Numa)\b[^=]{0,60}=+\s*\Z", re.IGNORECASE)
+_HEAD = regex(r"GPU\d{1,3}(?:\s{1,40}GPU\d{1,3}){0,255}\s*\Z")
+_ROW = regex(r"GPU(\d{1,3})\s{1,40}(\S{1,16}(?:\s{1,40}\S{1,16}){0,255})\s*\Z")
+_NUMA = regex(r"GPU\[(\d{1,3})\]\s{0,20}: \(Topology\) Numa Node: (-?\d{1,4})\s*\Z")
+_MARK = regex(r"^[ \t>|]{0,20}=+ (?:Link Type|Hops) between two GPUs =+\s*$", re.MULTILINE)
+_KEY = regex(r"\(Topology\) (Link type|Hops) between DRM devices (\d{1,3}) and (\d{1,3})")
+_JSON = regex(r"\(Topology\) Link type between DRM devices \d|\"links\"\s{0,40}:[\s\S]{0,2000}?\"link_type\"")
 
 
 @dataclass(frozen=True, slots=True)

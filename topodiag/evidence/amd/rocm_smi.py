@@ -10,10 +10,10 @@ clock, the product and the links are not in this table. Format: ROCm 3 to 7, roc
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source
+from topodiag.lazy import dataclass, regex
 from topodiag.model.topics import Topic
 from topodiag.words.dialect import Maker
 
@@ -23,8 +23,8 @@ MAX_MHZ = 20_000
 MOST = 100
 """Percent of anything."""
 
-_HEADER = re.compile(r"^[ \t>|]{0,20}(?:GPU|Device) [^\n]{0,200}\bSCLK {1,10}MCLK\b[^\n]{0,80}\bGPU% *$", re.MULTILINE)
-_ROW = re.compile(
+_HEADER = regex(r"^[ \t>|]{0,20}(?:GPU|Device) [^\n]{0,200}\bSCLK {1,10}MCLK\b[^\n]{0,80}\bGPU% *$", re.MULTILINE)
+_ROW = regex(
     r"([0-9]{1,3}) [^\n]{0,200}?\s([0-9]{1,5})Mhz\s{1,10}(?:[0-9]{1,5}Mhz|N/A)\s[^\n]{0,80}?\s"
     r"(?:([0-9]{1,3})%\s{1,10})?([0-9]{1,3})% *\Z"
 )

@@ -13,21 +13,19 @@ Format: ROCm 6.2 to 7, amdsmi_commands.py (xgmi).
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source
+from topodiag.lazy import dataclass, regex
 from topodiag.model.maker import XGMI
 from topodiag.model.topics import Topic
 from topodiag.words.dialect import Maker
 
 MAX_LINE = 4000
 MAX_GPUS = 256
-_TITLE = re.compile(r"^[ \t>|]{0,20}XGMI LINK STATUS:\s*$", re.MULTILINE)
-_HEAD = re.compile(r"bdf\s{1,40}(GPU\d{1,3}(?:\s{1,40}GPU\d{1,3}){0,255})\s*\Z")
-_ROW = re.compile(
-    r"GPU(\d{1,3})\s{1,20}([0-9a-fA-F]{4}:[0-9a-fA-F:.]{7})\s{1,20}(\S{1,8}(?:\s{1,40}\S{1,8}){0,255})\s*\Z"
-)
+_TITLE = regex(r"^[ \t>|]{0,20}XGMI LINK STATUS:\s*$", re.MULTILINE)
+_HEAD = regex(r"bdf\s{1,40}(GPU\d{1,3}(?:\s{1,40}GPU\d{1,3}){0,255})\s*\Z")
+_ROW = regex(r"GPU(\d{1,3})\s{1,20}([0-9a-fA-F]{4}:[0-9a-fA-F:.]{7})\s{1,20}(\S{1,8}(?:\s{1,40}\S{1,8}){0,255})\s*\Z")
 _WORDS = {"U": XGMI, "D": f"{XGMI} down", "X": f"{XGMI} disabled"}
 
 

@@ -9,10 +9,8 @@ nodes count as equally near, and it is said. A bundle that cannot be read costs 
 from __future__ import annotations
 
 import os
-import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
@@ -24,6 +22,7 @@ from topodiag.evidence.intake.bundle import MANIFEST, open_evidence
 from topodiag.evidence.intake.reader import read_node
 from topodiag.hardware import catalog
 from topodiag.hardware.specs import GpuSpec
+from topodiag.lazy import dataclass, regex
 from topodiag.model.devices import Gpu, NicRole
 from topodiag.model.errors import InputError
 from topodiag.model.node import Node
@@ -40,7 +39,7 @@ _NOT_NEEDED = frozenset(
 _NO_DOMAIN = "00000000-0000-0000-0000-000000000000"
 _TREE = ("leaf", "spine", "core")
 _ADDRESS, _PATTERN = "SLURM_TOPOLOGY_ADDR", "SLURM_TOPOLOGY_ADDR_PATTERN"
-_REDACTED = re.compile(r"host-[0-9a-f]{6,64}\.[0-9a-f]{6,64}\.example")
+_REDACTED = regex(r"host-[0-9a-f]{6,64}\.[0-9a-f]{6,64}\.example")
 """What redaction makes of any dotted name: it no longer tells one switch from another."""
 MAX_TIERS = 8
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from math import fsum
 from statistics import median
 
@@ -19,9 +19,10 @@ from topodiag.evidence.cluster.looks import SWITCH
 from topodiag.evidence.cluster.node_sets import MAX_NODES
 from topodiag.evidence.iblinkinfo import link_row
 from topodiag.evidence.interface import Blob
+from topodiag.lazy import dataclass, regex
 from topodiag.model.errors import InputError
 
-_PEER = re.compile(
+_PEER = regex(
     r'\[\d{1,4}\](?:\[ext \d{1,4}\])?\s{1,20}"([SH])-([0-9a-f]{1,16})"\[\d{1,4}\](?:\([0-9a-fx]{1,18}\))?\s{0,40}'
     r'#\s{1,20}"([^"]{0,200})"(?: lid \d{1,6})?(?: (\d{1,2})x([A-Z]{2,4}\d{0,3}))?',
     re.ASCII,
@@ -29,11 +30,11 @@ _PEER = re.compile(
 _GBPS = {"SDR": 2.5, "DDR": 5.0, "QDR": 10.0, "FDR": 14.0625, "FDR10": 10.3125, "EDR": 25.0, "HDR": 50.0, "NDR": 100.0,
          "XDR": 200.0}  # fmt: skip
 """Per lane, InfiniBand trade association's names."""
-_SECTION = re.compile(r"(Switch|CA):? {1,4}(?:0x([0-9a-f]{1,16}) )?\s{0,20}(.{0,200}?):\s*", re.ASCII)
-_HOST = re.compile(
+_SECTION = regex(r"(Switch|CA):? {1,4}(?:0x([0-9a-f]{1,16}) )?\s{0,20}(.{0,200}?):\s*", re.ASCII)
+_HOST = regex(
     r"([A-Za-z0-9][A-Za-z0-9._-]{0,252})(?:['\s]{1,4}(?:HCA-\d{1,3}|[A-Za-z][A-Za-z0-9]{1,20}_\w{1,20}|ib\w{1,20}|"
     r"roce\w{1,20}))?", re.ASCII)  # fmt: skip
-_SWITCH_NAME = re.compile(r"MF0;([^:]{1,100}):.{0,100}")
+_SWITCH_NAME = regex(r"MF0;([^:]{1,100}):.{0,100}")
 
 
 @dataclass(slots=True)

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 
 from topodiag.evidence.cluster.node_sets import short
+from topodiag.lazy import dataclass
 from topodiag.model.cluster import Bools, Ints
 from topodiag.model.errors import InputError
 from topodiag.words.hosts import short_name

@@ -13,6 +13,7 @@ from topodiag.evidence.cluster import looks
 from topodiag.evidence.cluster import slurm as cluster_slurm
 from topodiag.evidence.cluster.facts import ClusterFacts
 from topodiag.evidence.interface import Blob
+from topodiag.lazy import regex
 from topodiag.model.errors import InputError
 
 
@@ -33,13 +34,13 @@ FORMATS: tuple[Format, ...] = (
     Format("CSV", looks.is_csv, cluster_csv.read),
 )
 _OTHERS: tuple[tuple[re.Pattern[str], str], ...] = (
-    (re.compile(r"<system\b"), "an NCCL topology file is one node: --machine FILE"),
-    (re.compile(r"\bNCCL INFO\b"), "a job's log goes in as --log"),
-    (re.compile(r'"map"\s{0,9}:\s{0,9}\['), "a map goes in as --map"),
-    (re.compile(r"^(?:NodeName|PartitionName|ClusterName)=", re.MULTILINE),
+    (regex(r"<system\b"), "an NCCL topology file is one node: --machine FILE"),
+    (regex(r"\bNCCL INFO\b"), "a job's log goes in as --log"),
+    (regex(r'"map"\s{0,9}:\s{0,9}\['), "a map goes in as --map"),
+    (regex(r"^(?:NodeName|PartitionName|ClusterName)=", re.MULTILINE),
      "slurm.conf names no switches: topology.conf does, or scontrol show topology"),
-    (re.compile(r"^PARTITION\s"), "nodes that sinfo lists go in as --nodelist"),
-    (re.compile(r"^\S{1,200}(?:\sslots=\d|:\d{1,4}$)", re.MULTILINE), "a hostfile goes in as --hostfile"),
+    (regex(r"^PARTITION\s"), "nodes that sinfo lists go in as --nodelist"),
+    (regex(r"^\S{1,200}(?:\sslots=\d|:\d{1,4}$)", re.MULTILINE), "a hostfile goes in as --hostfile"),
 )  # fmt: skip
 """What people give in place of a cluster, and where it belongs."""
 _HEAD = 1 << 16

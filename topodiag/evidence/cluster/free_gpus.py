@@ -11,11 +11,12 @@ from collections.abc import Mapping, Sequence
 
 from topodiag.evidence.cluster.node_sets import MAX_GPUS, NodeSetError, expand, gpu_list, short
 from topodiag.evidence.interface import Blob
+from topodiag.lazy import regex
 from topodiag.model.cluster import Bools
 from topodiag.model.errors import InputError
 
-_LINE = re.compile(r"([^\s:]{1,65536})(?:[\s:]\s{0,100}(.{1,1000}))?")
-_SLOTS = re.compile(r"slots\s?=\s?(\d{1,3})", re.IGNORECASE)
+_LINE = regex(r"([^\s:]{1,65536})(?:[\s:]\s{0,100}(.{1,1000}))?")
+_SLOTS = regex(r"slots\s?=\s?(\d{1,3})", re.IGNORECASE)
 
 
 def read_free(blob: Blob) -> dict[str, tuple[int, ...] | None]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from topodiag.evidence.intake.kinds import Kind
+from topodiag.lazy import regex
 
 NODE = ("node", "host", "hostname", "name", "nodename")
 DOMAIN = ("nvlink", "domain", "clique", "nvlink_domain")
@@ -12,27 +13,27 @@ LEVELS = ("leaf", "switch", "subblock", "rack", "block", "row", "cell", "spine",
           "zone", "fabric")  # fmt: skip
 """In the usual order from the innermost; what the rows themselves show counts before that."""
 _TIMES = frozenset({"time", "timestamp", "date", "datetime", "ts"})
-_MEASURED = re.compile(r"temp|clock|util|ecc|error|_up$|state|status|bandwidth|gbps|mhz|throttl|slowdown|remap")
+_MEASURED = regex(r"temp|clock|util|ecc|error|_up$|state|status|bandwidth|gbps|mhz|throttl|slowdown|remap")
 _LONGEST = 4096
 """Characters of a header that are looked at."""
 COLUMNS = (*NODE, *DOMAIN, *LEVELS, "gpus", "free", "system", "gpu")
 
-SWITCH = re.compile(r'Switch\s{1,20}\d{1,4}\s{1,20}"S-([0-9a-f]{1,16})"\s{0,40}#\s{1,20}"([^"]{0,200})"', re.ASCII)
-_NODE_LIST = re.compile(r'"kind"\s{0,20}:\s{0,20}"Node(?:List)?"|"items"\s{0,20}:\s{0,20}\[')
-_NODE_ITEMS = re.compile(r'"kind"\s{0,20}:\s{0,20}"Node(?:List)?"|"apiVersion"\s{0,20}:\s{0,20}"v1"')
-_LINKINFO = re.compile(r"\] ==\( ")
-_SWITCH_LINE = re.compile(r"^[ \t]*(?:switchname|blockname)=", re.IGNORECASE | re.MULTILINE)
-_YAML_LINE = re.compile(r"^[ \t]*-[ \t]*topology:", re.MULTILINE)
+SWITCH = regex(r'Switch\s{1,20}\d{1,4}\s{1,20}"S-([0-9a-f]{1,16})"\s{0,40}#\s{1,20}"([^"]{0,200})"', re.ASCII)
+_NODE_LIST = regex(r'"kind"\s{0,20}:\s{0,20}"Node(?:List)?"|"items"\s{0,20}:\s{0,20}\[')
+_NODE_ITEMS = regex(r'"kind"\s{0,20}:\s{0,20}"Node(?:List)?"|"apiVersion"\s{0,20}:\s{0,20}"v1"')
+_LINKINFO = regex(r"\] ==\( ")
+_SWITCH_LINE = regex(r"^[ \t]*(?:switchname|blockname)=", re.IGNORECASE | re.MULTILINE)
+_YAML_LINE = regex(r"^[ \t]*-[ \t]*topology:", re.MULTILINE)
 _POD = r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?"
-POD_HEADER = re.compile(r"^(?:NAMESPACE {1,200})?NAME {1,300}READY {1,20}STATUS [^\n]{0,300}\bIP {1,60}NODE\b", re.M)
-POD_SCHEDULED = re.compile(
+POD_HEADER = regex(r"^(?:NAMESPACE {1,200})?NAME {1,300}READY {1,20}STATUS [^\n]{0,300}\bIP {1,60}NODE\b", re.M)
+POD_SCHEDULED = regex(
     rf"Successfully assigned (?:{_POD}/)?({_POD}) to ({_POD})(?![\w./-])"
     rf"|Successfully bound (?:pod )?(?:{_POD}/)?({_POD}) to (?:node )?({_POD})(?![\w./-])"
 )
 """The event of kube-scheduler (pkg/scheduler/schedule_one.go), and that of Volcano."""
-POD_DESCRIBED = re.compile(r"^(Name|Node|IP):[ \t]{1,60}(\S{1,300})[ \t]*$", re.M)
-POD_OBJECT = re.compile(r'"kind"\s{0,20}:\s{0,20}"Pod(?:List)?"|^\s{0,8}(?:- )?kind: Pod(?:List)?\s*$', re.M)
-POD_SPEC = re.compile(r'"?nodeName"?\s{0,9}:')
+POD_DESCRIBED = regex(r"^(Name|Node|IP):[ \t]{1,60}(\S{1,300})[ \t]*$", re.M)
+POD_OBJECT = regex(r'"kind"\s{0,20}:\s{0,20}"Pod(?:List)?"|^\s{0,8}(?:- )?kind: Pod(?:List)?\s*$', re.M)
+POD_SPEC = regex(r'"?nodeName"?\s{0,9}:')
 
 
 def is_kubernetes(head: str) -> bool:

@@ -9,6 +9,8 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from topodiag.lazy import regex
+
 if TYPE_CHECKING:
     from ClusterShell.NodeUtils import GroupResolver
 
@@ -19,15 +21,15 @@ MAX_GPUS = 256
 """GPUs of one node: no machine has more."""
 MAX_BRACKETS = 8
 """Ranges in one name. Halls, rows, racks, chassis and nodes are five; with more, a line was torn."""
-_BRACKET = re.compile(r"\[([^\[\]]*)\]")
-_TAIL = re.compile(r"\][0-9\[]", re.ASCII)
-_RANGE = re.compile(r"(\d{1,12})(?:-(\d{1,12}))?(?:/(\d{1,6}))?", re.ASCII)
-_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._:/-]{0,252}", re.ASCII)
+_BRACKET = regex(r"\[([^\[\]]*)\]")
+_TAIL = regex(r"\][0-9\[]", re.ASCII)
+_RANGE = regex(r"(\d{1,12})(?:-(\d{1,12}))?(?:/(\d{1,6}))?", re.ASCII)
+_NAME = regex(r"[A-Za-z0-9_][A-Za-z0-9._:/-]{0,252}", re.ASCII)
 _WORD = r"(?:[A-Za-z0-9._-]*[A-Za-z._-])?"
-_PRODUCT = re.compile(rf"[A-Za-z_]{_WORD}(?:\[[0-9,/-]+\](?:[A-Za-z._-]{_WORD})?)+", re.ASCII)
+_PRODUCT = regex(rf"[A-Za-z_]{_WORD}(?:\[[0-9,/-]+\](?:[A-Za-z._-]{_WORD})?)+", re.ASCII)
 MAX_NAME = 200
 """Characters of a set that is taken apart here: its names are host names."""
-_SIMPLE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,252}", re.ASCII)
+_SIMPLE = regex(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,252}", re.ASCII)
 
 
 class NodeSetError(ValueError):

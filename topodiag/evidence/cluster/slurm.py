@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from topodiag.evidence.cluster.facts import ClusterFacts, nested, no_twins
 from topodiag.evidence.cluster.node_sets import MAX_NODES, NodeSetError, expand, short
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.yaml_values import load_yaml, word
+from topodiag.lazy import dataclass, regex
 from topodiag.model.errors import InputError
 
-_WORD = re.compile(r"(?:^|\s)([A-Za-z]{1,40})=(\S{1,1000000})", re.ASCII)
+_WORD = regex(r"(?:^|\s)([A-Za-z]{1,40})=(\S{1,1000000})", re.ASCII)
 _KINDS = ("leaf", "spine", "core")
 """Of the first levels of a tree; further ones are `fabric`."""
 MAX_LEVELS = 16

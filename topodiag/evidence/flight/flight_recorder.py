@@ -16,6 +16,7 @@ from math import nan
 
 from topodiag.evidence.flight import plain_pickle
 from topodiag.evidence.json_values import integer
+from topodiag.lazy import regex
 from topodiag.model.job import FlightRecord
 from topodiag.model.provenance import Origin
 from topodiag.words.units import spell_bytes
@@ -30,10 +31,10 @@ _MAX_MEMBERS = 1 << 26
 """Characters, or items, of the ranks of all groups of a file together: 80 groups of 100000 ranks."""
 _MAX_TEXT = 200
 
-_RANK = re.compile(r"rank[_-]?(\d{1,9})(?!\d)", re.IGNORECASE)
-_BACKEND = re.compile(r"\A[a-z][a-z0-9_]{1,15}:(?=[a-z_])")
+_RANK = regex(r"rank[_-]?(\d{1,9})(?!\d)", re.IGNORECASE)
+_BACKEND = regex(r"\A[a-z][a-z0-9_]{1,15}:(?=[a-z_])")
 """`nccl:`, `nccl2:`, `xccl:` in front of an operation: the back end that ran it."""
-_TRAILING = re.compile(r"(?<!\d)(\d{1,9})(?:\.[A-Za-z]\w{0,9})?$")
+_TRAILING = regex(r"(?<!\d)(\d{1,9})(?:\.[A-Za-z]\w{0,9})?$")
 
 
 def read_flight(

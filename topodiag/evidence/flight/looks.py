@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
+from topodiag.lazy import regex
 
-_PICKLED = re.compile(rb"\x80[\x02-\x05]")
+_PICKLED = regex(rb"\x80[\x02-\x05]")
 _KEYS = (b"pg_config", b"pg_status", b"nccl_version", b"collective_seq_id", b"entries")
-_JSON = re.compile(rb'"(?:pg_config|pg_status)"\s*:\s*\{|"(?:collective_seq_id|p2p_seq_id)"\s*:\s*\d')
+_JSON = regex(rb'"(?:pg_config|pg_status)"\s*:\s*\{|"(?:collective_seq_id|p2p_seq_id)"\s*:\s*\d')
 
 
 def looks_like_flight(head: bytes) -> bool:

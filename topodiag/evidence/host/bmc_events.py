@@ -14,11 +14,12 @@ import re
 
 from topodiag.evidence.interface import Blob, Parsed
 from topodiag.evidence.sentences import MAX_LINE, Reporting, report
+from topodiag.lazy import regex
 from topodiag.model.events import REMARK, Event, Trust
 from topodiag.model.topics import Topic
 
 MAX_EVENTS = 100
-_ROW = re.compile(
+_ROW = regex(
     r"^[ \t>]{0,20}(?:(?:[0-9a-fA-F]{1,8} {0,8}\| {0,4})?"
     r"(?:[\d/-]{8,10}|Pre-Init) {0,12}\| {0,4}[\d:]{5,10}[ \w]{0,8}\|"
     r"|\d{4}-\d\d-\d\d[T ][\d:.+Z-]{5,24} {0,4}\|)"
@@ -26,25 +27,25 @@ _ROW = re.compile(
     r"(?:\| {0,4}([^|\n]{0,40}?) {0,20})?(?:\|([^\n]{0,200}))?$",
     re.MULTILINE,
 )
-_GPU = re.compile(r"(?<![A-Za-z])(?:GPU|SXM|HGX|OAM|UBB)(?![A-Za-z])|GPU")
+_GPU = regex(r"(?<![A-Za-z])(?:GPU|SXM|HGX|OAM|UBB)(?![A-Za-z])|GPU")
 _KINDS: tuple[tuple[str, re.Pattern[str], re.Pattern[str]], ...] = (
     ("gpu.lost", _GPU,
-     re.compile(r"Device Removed|Removed/|Absent|Communication lost|not (?:responding|detected|present)", re.I)),
+     regex(r"Device Removed|Removed/|Absent|Communication lost|not (?:responding|detected|present)", re.I)),
     ("gpu.clocks", _GPU,
-     re.compile(r"Upper (?:Critical|Non-recoverable)|Over ?-?temp|Thermal ?(?:Trip|Throttl)|PROCHOT", re.I)),
-    ("gpu.memory", _GPU, re.compile(r"Uncorrectable (?:ECC|memory)|Uncorrectable ECC", re.I)),
-    ("nic.missing", re.compile(r"\bConnectX|\bNIC\b|\bHCA\b|\bnetwork adapter", re.I),
-     re.compile(r"not (?:detected|present)|device (?:absent|removed|missing)|Removed/|Absent", re.I)),
-    ("pcie.errors", re.compile(r"\bPCI|\bslot\b|\briser\b|Critical Interrupt", re.I),
-     re.compile(r"Bus (?:Fatal|Uncorrectable)|\bfatal\b|PERR|SERR|Uncorrect|\bfault\b|\bfail(?:ed|ure)\b|link down"
+     regex(r"Upper (?:Critical|Non-recoverable)|Over ?-?temp|Thermal ?(?:Trip|Throttl)|PROCHOT", re.I)),
+    ("gpu.memory", _GPU, regex(r"Uncorrectable (?:ECC|memory)|Uncorrectable ECC", re.I)),
+    ("nic.missing", regex(r"\bConnectX|\bNIC\b|\bHCA\b|\bnetwork adapter", re.I),
+     regex(r"not (?:detected|present)|device (?:absent|removed|missing)|Removed/|Absent", re.I)),
+    ("pcie.errors", regex(r"\bPCI|\bslot\b|\briser\b|Critical Interrupt", re.I),
+     regex(r"Bus (?:Fatal|Uncorrectable)|\bfatal\b|PERR|SERR|Uncorrect|\bfault\b|\bfail(?:ed|ure)\b|link down"
                 r"|degraded|not (?:detected|present)", re.I)),
 )  # fmt: skip
-_BAD = re.compile(
+_BAD = regex(
     r"Upper (?:Critical|Non-recoverable)|Lower (?:Critical|Non-recoverable)|Failure detected|Power Supply AC lost"
     r"|Redundancy Lost|Uncorrectable|Fatal|IERR|Thermal Trip|Predictive Failure",
     re.IGNORECASE,
 )
-_OVER = re.compile(r"Deassert|^(?:OK|Normal|Informational)\b", re.IGNORECASE)
+_OVER = regex(r"Deassert|^(?:OK|Normal|Informational)\b", re.IGNORECASE)
 
 
 class BmcEvents(Reporting):

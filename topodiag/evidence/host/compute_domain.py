@@ -33,32 +33,33 @@ import msgspec
 
 from topodiag.evidence.interface import Blob, Parsed
 from topodiag.evidence.sentences import Reporting, report
+from topodiag.lazy import regex
 from topodiag.model.events import Event, Trust
 from topodiag.model.topics import Topic
 
 MAX_LINE = 1000
 MAX_EVENTS = 100
-_DOMAIN = re.compile(r"\bkind: ComputeDomain\b|\"kind\": \"ComputeDomain\"|^\s{0,16}\"?-? ?\"?cliqueID\"?: ", re.M)
-_TABLE = re.compile(r"^[ \t]{0,8}NAME {1,200}\S[^\n]{0,300}CLIQUE[ \t]*$", re.MULTILINE)
-_IMEX = re.compile(r"\A\s{0,64}\{\s{0,64}\"nodes\"\s{0,8}:(?=[^\0]{0,65536}\"connections\")")
+_DOMAIN = regex(r"\bkind: ComputeDomain\b|\"kind\": \"ComputeDomain\"|^\s{0,16}\"?-? ?\"?cliqueID\"?: ", re.M)
+_TABLE = regex(r"^[ \t]{0,8}NAME {1,200}\S[^\n]{0,300}CLIQUE[ \t]*$", re.MULTILINE)
+_IMEX = regex(r"\A\s{0,64}\{\s{0,64}\"nodes\"\s{0,8}:(?=[^\0]{0,65536}\"connections\")")
 _IMEX_WORDS = {"UP": "", "DEGRADED": "degraded", "DOWN": "down"}
-_DAEMON = re.compile(rb"\] \[tid \d{1,9}\] [^\n]{0,200}(?:\bIMEX\b|isconnect event detected|(?:ex|im)port re)")
-_LOGGED = re.compile(r"\[(\w{3,9}) {0,4}\] \[tid \d{1,9}\] (.{1,400})")
-_LOST_PEER = re.compile(r"[Nn]ode disconnect event detected for node (\d{1,6})\b")
-_FOUND_PEER = re.compile(r"[Cc]onnection established to node (\d{1,6})\b")
-_NO_MEMORY = re.compile(
+_DAEMON = regex(rb"\] \[tid \d{1,9}\] [^\n]{0,200}(?:\bIMEX\b|isconnect event detected|(?:ex|im)port re)")
+_LOGGED = regex(r"\[(\w{3,9}) {0,4}\] \[tid \d{1,9}\] (.{1,400})")
+_LOST_PEER = regex(r"[Nn]ode disconnect event detected for node (\d{1,6})\b")
+_FOUND_PEER = regex(r"[Cc]onnection established to node (\d{1,6})\b")
+_NO_MEMORY = regex(
     r"[Ff]ailed to (?:get|allocate|create|find|release) (?:an? |new ){0,3}(?:memory|export|import) ref\w*"
     r"|import response .{0,60}failure status [1-9]|[Ff]ailed to (?:im|ex)port\b"
 )
-_STOPS = re.compile(
+_STOPS = regex(
     r"\bSIG(?:TERM|INT)\b|[Ss]hutting down|[Tt]ermination signal|[Ee]xiting|[Ss]topping (?:IMEX|nvidia-imex)"
 )
-_SEEN = re.compile(r"\bnumNodes: (\d{1,5}), nodes seen: (\d{1,5})\b")
+_SEEN = regex(r"\bnumNodes: (\d{1,5}), nodes seen: (\d{1,5})\b")
 """SOURCE: k8s-dra-driver-gpu, cmd/compute-domain-daemon/computedomain.go."""
-_DEVICE = re.compile(r"\bfabric clique UUID/ID \(device \d{1,3}/(GPU-[\w-]{8,40})\): ([\w-]{8,40}/\d{1,10})\b")
+_DEVICE = regex(r"\bfabric clique UUID/ID \(device \d{1,3}/(GPU-[\w-]{8,40})\): ([\w-]{8,40}/\d{1,10})\b")
 """SOURCE: k8s-dra-driver-gpu, cmd/gpu-kubelet-plugin/nvlib.go: one line for each GPU of its node."""
-_FIELD = re.compile(r"\s{0,24}(-?)\s{0,4}\"?(cliqueID|name|status|ipAddress|index)\"?: \"?([^\s\",]{1,200})\"?,?\s*\Z")
-_ITEM = re.compile(r"\s{0,24}(?:- |\{\s*\Z)")
+_FIELD = regex(r"\s{0,24}(-?)\s{0,4}\"?(cliqueID|name|status|ipAddress|index)\"?: \"?([^\s\",]{1,200})\"?,?\s*\Z")
+_ITEM = regex(r"\s{0,24}(?:- |\{\s*\Z)")
 _NOT_READY = frozenset({"NotReady", "Failed", "Error"})
 
 

@@ -8,29 +8,27 @@ result`), which names a unit by its description where it starts it.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from topodiag.evidence.interface import Blob
+from topodiag.lazy import dataclass, regex
 
-_UNIT = re.compile(r"systemd\[1\]: ([A-Za-z0-9:_.\\@-]{1,120})\.service: (.{0,200})")
-_JOB = re.compile(r"systemd\[1\]: (Started|Failed to start|Stopped) (.{1,120}?)\.?\s*$")
+_UNIT = regex(r"systemd\[1\]: ([A-Za-z0-9:_.\\@-]{1,120})\.service: (.{0,200})")
+_JOB = regex(r"systemd\[1\]: (Started|Failed to start|Stopped) (.{1,120}?)\.?\s*$")
 _DESCRIBED = (
-    (re.compile(r"\bfabric ?manager\b", re.IGNORECASE), "nvidia-fabricmanager"),
-    (re.compile(r"\bIMEX\b", re.IGNORECASE), "nvidia-imex"),
+    (regex(r"\bfabric ?manager\b", re.IGNORECASE), "nvidia-fabricmanager"),
+    (regex(r"\bIMEX\b", re.IGNORECASE), "nvidia-imex"),
 )
-_ENDED = re.compile(r"(?:Main|Control) process exited, code=(?:exited, status=[1-9]|killed|dumped)|Failed with result ")
-_DAEMON = re.compile(r"\[[A-Z][a-z]{2} {1,2}\d{1,2} \d{4} [\d:]{8}\] \[(\w{3,9}) {0,4}\] \[tid \d{1,9}\] (.{1,400})")
+_ENDED = regex(r"(?:Main|Control) process exited, code=(?:exited, status=[1-9]|killed|dumped)|Failed with result ")
+_DAEMON = regex(r"\[[A-Z][a-z]{2} {1,2}\d{1,2} \d{4} [\d:]{8}\] \[(\w{3,9}) {0,4}\] \[tid \d{1,9}\] (.{1,400})")
 """Fabric Manager and IMEX share the form of their logs, /var/log/fabricmanager.log and /var/log/nvidia-imex.log."""
-_GIVES_UP = re.compile(
+_GIVES_UP = regex(
     r"[Nn]o matching network interface|[Ff]ailed to (?:start|initiali[sz]e|bind|parse|open|configure|load|create)"
     r"|[Rr]equest to query NVSwitch .{1,120} failed|[Uu]nable to|[Aa]bort|[Ee]xiting|[Mm]ust match|not compatible"
     r"|[Ff]atal"
 )
-_STANDS = re.compile(
-    r"[Ss]uccessfully (?:configured|initiali[sz]ed)|Identified this node as ID|All nodes are connected"
-)
+_STANDS = regex(r"[Ss]uccessfully (?:configured|initiali[sz]ed)|Identified this node as ID|All nodes are connected")
 _WORDS = {"Started": "active", "Failed to start": "failed", "Stopped": "inactive"}
-SIGN = re.compile(
+SIGN = regex(
     r"systemd\[1\]: (?:nvidia-\S{1,80}\.service: |(?:Started|Failed to start) .{0,40}(?i:fabric ?manager|IMEX))"
     r"|^(?:IMEX|Fabric Manager) Log initializing"
     r"|^\[[A-Z][a-z]{2} {1,2}\d{1,2} \d{4} [\d:]{8}\] \[\w{3,9} {0,4}\] \[tid \d",

@@ -5,10 +5,14 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Callable
+from functools import cache
 
 from topodiag.evidence.draft import NodeDraft
+from topodiag.evidence.heads import HEADS
 from topodiag.evidence.host import journal
 from topodiag.evidence.interface import Blob, Parsed, Source
+from topodiag.evidence.signatures.literals import Finder, finder, lines_with
+from topodiag.lazy import regex
 from topodiag.model.busid import normalise_bus_id
 from topodiag.model.clock_text import seconds
 from topodiag.model.system import KernelEvent
@@ -26,55 +30,55 @@ MAX_TEXT = 500
 MAX_LINE = 4096
 """Characters of one line that are looked at; the kernel's own limit is about 1000."""
 
-_MONOTONIC = re.compile(r"(?:<[0-9]{1,3}>)?(?:[a-z]{2,8} *:[a-z]{3,7} *: ?)?\[ {0,10}([0-9]{1,10}\.[0-9]{1,9})\] ?")
-_CTIME = re.compile(
+_MONOTONIC = regex(r"(?:<[0-9]{1,3}>)?(?:[a-z]{2,8} *:[a-z]{3,7} *: ?)?\[ {0,10}([0-9]{1,10}\.[0-9]{1,9})\] ?")
+_CTIME = regex(
     r"(?:[a-z]{2,8} *:[a-z]{3,7} *: ?)?\[([A-Z][a-z]{2} [A-Z][a-z]{2} {1,2}[0-9]{1,2} [0-9:]{8} [0-9]{4})\] ?"
 )
-_ISO = re.compile(
+_ISO = regex(
     r"(?:[a-z]{2,8} *:[a-z]{3,7} *: ?)?"
     r"([0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2})(?:[.,][0-9]{1,9})?(Z|[+-][0-9]{2}:?[0-9]{2})? "
 )
-_KMSG = re.compile(r"[0-9]{1,5},[0-9]{1,20},([0-9]{1,16}),[^;]{1,100};")
+_KMSG = regex(r"[0-9]{1,5},[0-9]{1,20},([0-9]{1,16}),[^;]{1,100};")
 """/dev/kmsg itself: level, number, microseconds since boot, flags."""
-_SYSLOG = re.compile(r"[A-Z][a-z]{2} {1,2}[0-9]{1,2} [0-9:]{8} (?:\S{1,255} )?")
-_SENDER = re.compile(r"(?:[A-Za-z0-9_.-]{1,255} )?kernel: ?(?:\[ {0,10}[0-9]{1,10}\.[0-9]{1,9}\] ?)?")
+_SYSLOG = regex(r"[A-Z][a-z]{2} {1,2}[0-9]{1,2} [0-9:]{8} (?:\S{1,255} )?")
+_SENDER = regex(r"(?:[A-Za-z0-9_.-]{1,255} )?kernel: ?(?:\[ {0,10}[0-9]{1,10}\.[0-9]{1,9}\] ?)?")
 
 _BUS = r"[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}(?:\.[0-7])?"
-_ANY_BUS = re.compile(rf"(?<![0-9a-fA-F:]){_BUS}(?![0-9a-fA-F])")
+_ANY_BUS = regex(rf"(?<![0-9a-fA-F:]){_BUS}(?![0-9a-fA-F])")
 # People mask what stands in the brackets; drivers before 2010 leave out `PCI:`.
-_XID = re.compile(
-    r"\bXid ?\((?:PCI:)?([^()\s]{1,40})(?: [^()]{1,40})?\)(?:, ?[^:]{1,60})?: ?([0-9]{1,5})\b", re.IGNORECASE
-)
-_XID_OF_AGENT = re.compile(
+_XID = regex(r"\bXid ?\((?:PCI:)?([^()\s]{1,40})(?: [^()]{1,40})?\)(?:, ?[^:]{1,60})?: ?([0-9]{1,5})\b", re.IGNORECASE)
+_XID_OF_AGENT = regex(
     r"\bXidCriticalError(?:: Xid=|\s{1,60}True\s.{1,200}?\{\"|.{1,80}?reason: '\{\")([0-9]{1,5})\b"
     r"|isFatal[\\\"]{1,8}:true.{1,400}?\(XID ([0-9]{1,5})\)"
 )
 """Kubernetes' device plug-ins of NVIDIA (internal/rm/health.go) and of Google, and NVSentinel's health events: what
 NVML or DCGM told them, by the GPU's UUID or without it."""
-_SXID = re.compile(r"\bSXid ?\((?:PCI:)?([^()\s]{1,40})\): ?([0-9]{1,6})\b", re.IGNORECASE)
-_SXID_OF_MANAGER = re.compile(
+_ADDRESS_OF_AGENT = regex(r"\"([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}(?:\.[0-7])?)\\?\"")
+"""The PCI address of an impacted entity, a member of its own."""
+_SXID = regex(r"\bSXid ?\((?:PCI:)?([^()\s]{1,40})\): ?([0-9]{1,6})\b", re.IGNORECASE)
+_SXID_OF_MANAGER = regex(
     r"detected NVSwitch (?:non-)?fatal error ([0-9]{4,6}) on fid:? ?[0-9]{1,3}"
     r" on NVSwitch pci bus id:? ?([0-9A-Fa-f:.]{7,20})"
 )
 """Fabric Manager's log tells the SXids that it was given."""
-_NVLINK_OF_MANAGER = re.compile(r"detected GPU NVLink fatal error on GPU pci bus id")
-_SPOKEN_OF = re.compile(
+_NVLINK_OF_MANAGER = regex(r"detected GPU NVLink fatal error on GPU pci bus id")
+_SPOKEN_OF = regex(
     r"\b(?:when|if|means?(?: that)?|says that) (?:a|an|the|any|one|your) (?:\w{1,12} )?GPU\b"
     r"|^\s{0,8}\|\s{0,4}\d{1,3}\s{0,8}\||^\s{0,8}[-*\u2022] \d{1,3}\b|\u2192",
     re.IGNORECASE,
 )
 """Texts that explain a message, and do not report it: sentences, rows of a table, points of a list."""
-_LOST = re.compile(
+_LOST = regex(
     r"\b(?:has )?fallen off the bus\b|\[?NV_ERR_GPU_IS_LOST\b"
     r"|\b(?:nvidia|amdgpu) [0-9a-f:.]{7,13}: .{0,60}\(config space inaccessible\)"
     r"|\bamdgpu\b.{0,40}device lost from bus",
     re.IGNORECASE,
 )
-_RESET = re.compile(r"\bNV_ERR_RESET_REQUIRED\b")
+_RESET = regex(r"\bNV_ERR_RESET_REQUIRED\b")
 """NV_STATUS 0x62 of nvstatuscodes.h (open-gpu-kernel-modules, R515 and later): an assertion that meets it names it."""
 _NVRM = r"\bNVRM(?::|(?= (?!version)\w{3,80}: )) "
 """How the driver begins its lines; a build of the open kernel modules prints no colon before the name of a function."""
-_GSP = re.compile(
+_GSP = regex(
     rf"{_NVRM}.{{0,60}}(?:\bkgsp\w{{1,60}}|_kgsp\w{{1,60}}|\bkfsp\w{{1,60}}|\bGSP\b)"
     r"(?=.{0,200}(?:timed? ?out|sanity check fail|heartbeat|reported an error|cannot initialize|crash|halt"
     r"|(?:boot\w{0,8}|command|image|firmware|\bRM) (?:\w{1,12} )?fail|fail\w{0,5} to (?:boot|load|start)))"
@@ -85,15 +89,15 @@ _GSP = re.compile(
 )
 """The driver's functions for the GPU's own processor are named so (kernel/gpu/gsp/kernel_gsp.c), and those for the one
 that starts it (kernel/gpu/fsp/kern_fsp.c): it does not start, or does not answer."""
-_NO_START = re.compile(
+_NO_START = regex(
     r"(?:RmInitAdapter|rm_init_adapter) failed|probe routine was not called for"
     r"|This PCI I/O region assigned to your NVIDIA",
     re.IGNORECASE,
 )
-_REMOVED = re.compile(r"pciehp: Slot\([\w-]{1,20}\): (?:Link Down|Power fault)\b")
+_REMOVED = regex(r"pciehp: Slot\([\w-]{1,20}\): (?:Link Down|Power fault)\b")
 """A slot whose device went away or lost its power while it ran (drivers/pci/hotplug/pciehp_ctrl.c)."""
-_NIC_DRIVER = re.compile(r"\b(?:mlx[45]_\w{2,5}|bnxt_(?:en|re)|irdma\d{0,3}|ice|ionic|efa|hns_roce|hns3)\b")
-_NOT_SENT = re.compile(
+_NIC_DRIVER = regex(r"\b(?:mlx[45]_\w{2,5}|bnxt_(?:en|re)|irdma\d{0,3}|ice|ionic|efa|hns_roce|hns3)\b")
+_NOT_SENT = regex(
     r"NETDEV WATCHDOG: (?!(?:usb|wl|enx|veth|docker)\S{0,30} )\S{1,32} \((?!r815|cdc_|ax88|asix|iwl|rtw)\w{1,20}\): "
     r"transmit queue \d{1,4} timed out|\btx_timeout(?:: VSI_| recovery level)|\bDetected (?:Tx|Hardware) Unit Hang\b"
     r"|\b(?!iwl|rtw|ath|mt7)\w{2,20} [0-9a-f]{4}:[0-9a-f:.]{7,9}:? \S{1,32}: NETDEV WATCHDOG: CPU: \d{1,4}: transmit q"
@@ -102,13 +106,13 @@ _NOT_SENT = re.compile(
 )
 """Transmit queues that stand, of any driver (net/sched/sch_generic.c; Intel's i40e, ice, ixgbe, igb, e1000e), and
 adapters that Intel's drivers find gone."""
-_CPU = re.compile(
+_CPU = regex(
     r"\bEDAC \w{2,12}: \d{1,9} UE\b|\bmce: \[Hardware Error\]|\bBUG: (?:soft|hard) lockup\b"
     r"|\brcu: INFO: rcu_\w{2,20} (?:self-)?detected (?:expedited )?stall|\bKernel panic - "
 )
 """The processor, its memory, or the kernel on it: nothing of the communication, and nothing that a node should have."""
 _BANDWIDTH = "available PCIe bandwidth, limited by"
-_AMDGPU = re.compile(
+_AMDGPU = regex(
     r"\bamdgpu\b.{0,120}?(?:GPU reset begin|GPU reset end with ret = -|GPU [Rr]ecovery [Ff]ailed"
     r"|\bring \S{1,40} timeout"
     r"|failed to respond|unrecoverable state|VRAM is lost|fence wait loop timeout|not responding|not done with your"
@@ -118,29 +122,27 @@ _AMDGPU = re.compile(
 )
 """Linux drivers/gpu/drm/amd/amdgpu (device, kms, mes, psp, ras) and amdkfd: stuck firmware, resets, memory errors, a
 GPU that does not start. The all-clear has the fault's words: `no uncorrectable hardware errors detected in umc`."""
-_AER = re.compile(r"\bAER: |PCIe Bus Error: ")
-_AER_SOURCE = re.compile(rf"received: (?:from )?({_BUS})|received from ({_BUS})")
-_NVIDIA = re.compile(r"\bnvidia-(?:peermem|nvswitch|nvlink|modeset|uvm)")
-_OF_NVRM = re.compile(_NVRM)
-_FAILING = re.compile(r"error|fail|mismatch", re.IGNORECASE)
-_NVRM_ROUTINE = re.compile(r"NVRM: (?:loading |GPU at PCI|GPU Board Serial|GPU [0-9a-f:.]{1,20}: board)", re.IGNORECASE)
-_NVLINK_FAILS = re.compile(
+_AER = regex(r"\bAER: |PCIe Bus Error: ")
+_AER_SOURCE = regex(rf"received: (?:from )?({_BUS})|received from ({_BUS})")
+_NVIDIA = regex(r"\bnvidia-(?:peermem|nvswitch|nvlink|modeset|uvm)")
+_OF_NVRM = regex(_NVRM)
+_FAILING = regex(r"error|fail|mismatch", re.IGNORECASE)
+_NVRM_ROUTINE = regex(r"NVRM: (?:loading |GPU at PCI|GPU Board Serial|GPU [0-9a-f:.]{1,20}: board)", re.IGNORECASE)
+_NVLINK_FAILS = regex(
     r"NVRM: knvlink(?!\w{0,80}(?:Shutdown|Off)\w)\w{1,120}: .{0,120}\bfail(?:ed|ure)\b", re.IGNORECASE
 )
 """The driver's functions for NVLink are named so (open-gpu-kernel-modules, kernel/gpu/nvlink): one that fails speaks of
 the links, and not of which fault they have. Links that are shut down with the driver fail without harm."""
-_IOMMU = re.compile(r"iommu: Default domain type: [TP]|DMAR: IOMMU enabled|AMD-Vi: (?:Interrupt|Found|Virtual|Lazy)")
-_IOMMU_FAULT = re.compile(
+_IOMMU = regex(r"iommu: Default domain type: [TP]|DMAR: IOMMU enabled|AMD-Vi: (?:Interrupt|Found|Virtual|Lazy)")
+_IOMMU_FAULT = regex(
     r"AMD-Vi: Event logged \[(?:IO_PAGE_FAULT|ILLEGAL_DEV_TABLE_ENTRY|INVALID_DEVICE_REQUEST)\b"
     r"|DMAR: \[(?:DMA|INTR)[ -][A-Za-z]{2,12}(?: NO_PASID| PASID [0-9a-fx]{1,12})?\] Request device ",
     re.IGNORECASE,
 )
 """Accesses that an IOMMU refused: AMD's event log and Intel's remapping hardware (drivers/iommu of Linux)."""
-_SHORT_BUS = re.compile(r"[Dd]evice[= ]\[?([0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7])\b")
-_LINK = re.compile(
-    r"\blink(?: is| status definitely)?:? (?:up|down|active)\b|\b(?:lost|gained) carrier\b", re.IGNORECASE
-)
-_LINK_SET = re.compile(
+_SHORT_BUS = regex(r"[Dd]evice[= ]\[?([0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7])\b")
+_LINK = regex(r"\blink(?: is| status definitely)?:? (?:up|down|active)\b|\b(?:lost|gained) carrier\b", re.IGNORECASE)
+_LINK_SET = regex(
     r"\bdevice \([\w.-]{1,32}\): state change: [\w-]{3,20} -> (?:deactivating|disconnected|unmanaged)\b.{0,40}"
     r"(?:user-requested|connection-removed|new-activation|connection-assumed|unmanaged)"
     r"|\bCOMMAND=\S{0,60}\b(?:ip link set|ip l set|ifdown|ifup|ifconfig|nmcli|ifenslave) "
@@ -148,15 +150,15 @@ _LINK_SET = re.compile(
     re.IGNORECASE,
 )
 """Somebody, or a service, takes a link down or a port out of its bond: NetworkManager, sudo, the bonding driver."""
-_NOT_A_NETWORK = re.compile(r"\b(?:ata[0-9]|sata|usb|veth|docker[0-9]|br-|virbr|cali|lxc)", re.IGNORECASE)
-_MLX5_TROUBLE = re.compile(
+_NOT_A_NETWORK = regex(r"\b(?:ata[0-9]|sata|usb|veth|docker[0-9]|br-|virbr|cali|lxc)", re.IGNORECASE)
+_MLX5_TROUBLE = regex(
     r"error|fail|fatal|timeout|timed out|health|unplugged|assert|syndrome|temperature|not responding"
     r"|\bsynd |requesting a reset|power|abort|recovery mode|dump|cannot|inaccessible|vital counter|\bstopped\b"
     r"|disconnected",
     re.IGNORECASE,
 )
-_HUNG_TASK = re.compile(r"\btask \S{1,64}:[0-9]{1,10} blocked for more than [0-9]{1,9} seconds")
-_STORAGE = re.compile(
+_HUNG_TASK = regex(r"\btask \S{1,64}:[0-9]{1,10} blocked for more than [0-9]{1,9} seconds")
+_STORAGE = regex(
     r"\bnfs: server \S{1,255} (?:not responding|OK)|\bLustre: .{0,200}Connection (?:to .{1,200}was lost|restored to)"
     r"|\bLustreError: .{0,200}\b(?:client was evicted by|operation \w{1,40} to node .{1,80} failed: rc = -)"
     r"|\bceph: mds[0-9]{1,6} (?:hung|caps stale|came back|recovery completed)|\bCIFS: .{1,300}has not responded"
@@ -165,18 +167,35 @@ _STORAGE = re.compile(
     r"|\bnvme nvme[0-9]{1,4}: .{0,40}(?:timeout, |controller is down)"
 )
 """Storage that does not answer, or does again: net/sunrpc/clnt.c, Lustre ptlrpc/import.c, fs/ceph, fs/smb, block/."""
-_INTERESTING = re.compile(
-    r"Xid ?\(|Xid=|XidCritical|\(XID |PCIe |AER: |NVRM|nvidia-|link|carrier|mlx5|off the bus|iommu|AMD-Vi"
-    r"|DMAR: |amdgpu|pciehp|LustreError"
-    r"|blocked for more|detected (?:NVSwitch|GPU NVLink)"
-    r"|nfs: server|Connection |ceph: mds|has not responded|I/O error|lockup|EDAC"
-    r"|state change: |COMMAND=|Releasing |Removing |administratively|admin (?:state )?down"
-    r"|mce: |rcu: |panic|inaccessible|bnxt|irdma|ionic|mlx4|\bice |hns3|\befa |-fs |BTRFS|F2FS|XFS \(|nvme nvme"
-    r"|NETDEV WATCHDOG|tx_timeout|(?:Tx|Hardware) Unit Hang|transmit timed out|TX timeout detected",
-    re.IGNORECASE,
-)
-"""Cheap to search for, and in every line that any of the patterns above accepts."""
-_WRITES = re.compile(
+_TROUBLE = (
+    "error", "fail", "fatal", "timeout", "timed out", "health", "unplugged", "assert", "synd", "temperature",
+    "not responding", "requesting a reset", "power", "abort", "recovery mode", "dump", "cannot", "inaccessible",
+    "vital counter", "stopped", "disconnected", "mismatch",
+)  # fmt: skip
+_BY_TROUBLE = tuple(
+    word.encode()
+    for word in (
+        "aer: ", "pcie bus error", "nvidia-", "mlx4_", "mlx5_", "bnxt_", "irdma", "ice", "ionic", "efa", "hns",
+    )
+)  # fmt: skip
+_SIGNS = (
+    "xid", "nvrm", "fallen off the bus", "nv_err_", "config space inaccessible", "lost from bus", "amdgpu",
+    "available pcie bandwidth", "detected nvswitch", "detected gpu nvlink", "amd-vi: ", "dmar: [",
+    "dmar: iommu enabled", "iommu: default domain type", "blocked for more than", "nfs: server", "lustre: ",
+    "lustreerror: ", "ceph: mds", "has not responded", "i/o error", "ext4", "btrfs", "f2fs", "xfs (",
+    "nvme nvme", "pciehp", "state change: ", "command=", "removing ", "releasing ", "admin", "netdev watchdog",
+    "tx_timeout", "unit hang", "timed out", "timeout detected", "pcie link lost", "adapter removed", "edac ",
+    "mce: ", "lockup", "rcu: ", "kernel panic", "lost carrier", "gained carrier",
+    *(
+        f"{noun}{colon} {state}"
+        for noun in ("link", "link is", "link status definitely")
+        for colon in ("", ":")
+        for state in ("up", "down", "active")
+    ),
+)  # fmt: skip
+"""A line that any of the patterns above accepts holds one of these, or a word of _TROUBLE and one of _BY_TROUBLE, in
+whatever case."""
+_WRITES = regex(
     r"\bS?Xid ?\([^()\s]{1,40}\)[^:]{0,60}: ?[0-9]|XidCriticalError(?:: Xid=[0-9]|\s{1,60}True\s)"
     r"|isFatal[\\\"]{1,8}:true.{1,400}?\(XID [0-9]"
     r"|NVRM: (?:GPU|The NVIDIA (?:GPU|probe)|A GPU|API mismatch|This PCI I/O|loading|[a-z_]|R[mM])"
@@ -201,47 +220,15 @@ _WRITES = re.compile(
     r"|\bNIC Link is (?:Up|Down)\b"
     r"|\bgeneral protection fault ip:[0-9a-f]{4,16} .{0,80} in lib|\binvoked oom-killer: "
 )
-_WRITTEN = (
-    *("Xid", "NVRM", "available PCIe", "PCIe Bus Error", "fallen off the bus", "iommu: ", "DMAR: ", "AMD-Vi: "),
-    *(
-        "blocked for more than",
-        "nfs: server",
-        "Lustre: ",
-        "LustreError: ",
-        "I/O error",
-        "amdgpu ",
-        "[amdgpu]] ",
-        *(
-            "mlx5_core ",
-            "mlx4_core ",
-            "bnxt_en ",
-            "bnxt_re ",
-            "ionic ",
-            "irdma ",
-            "ice ",
-            "hns3 ",
-            "efa ",
-            "infiniband ",
-        ),
-        *("link status definitely", "NIC Link is "),
-        "pcieport ",
-        "config space inaccessible",
-        "EDAC ",
-        "mce: ",
-        "lockup",
-        "rcu: ",
-        "Kernel panic",
-    ),
-    *("NETDEV WATCHDOG: ", "tx_timeout ", " Unit Hang", "transmit timed out, ", "TX timeout detected"),
-    "Detected insufficient power",
-    "detected NVSwitch",
-    "detected GPU NVLink",
-)
+_WRITTEN = tuple(word for word in HEADS["kernel-log"] if word not in ("[ ", "] "))
 """One of these stands wherever one of _WRITES is found, and is found in a hundredth of the time."""
-_STAMPED = re.compile(
-    r"(?:<[0-9]{1,3}>)?\[ {0,10}[0-9]{1,10}\.[0-9]{6}\] (?!\[[^\]\s:]{1,80}:[0-9]{1,9}:[0-9]{1,9}\])\S"
-)
+_STAMPED = regex(r"(?:<[0-9]{1,3}>)?\[ {0,10}[0-9]{1,10}\.[0-9]{6}\] (?!\[[^\]\s:]{1,80}:[0-9]{1,9}:[0-9]{1,9}\])\S")
 """UCX puts seconds in brackets, too, and then `[host:process:thread]`."""
+
+
+@cache
+def _written() -> Finder:
+    return finder([word.encode() for word in _WRITTEN])
 
 
 class KernelLog(Source[KernelEvent]):
@@ -258,7 +245,7 @@ class KernelLog(Source[KernelEvent]):
     trust = 60
 
     def recognises(self, head: str) -> bool:
-        if any(word in head for word in _WRITTEN) and _WRITES.search(head) is not None:
+        if _written().any(head.encode("utf-8", "replace")) and _WRITES.search(head) is not None:
             return True
         lines = [line for line in head[:HEAD_CHARS].split("\n") if line.strip()][:400]
         stamped = sum(_STAMPED.match(line[:64]) is not None for line in lines)
@@ -269,9 +256,12 @@ class KernelLog(Source[KernelEvent]):
         parsed: Parsed[KernelEvent] = Parsed()
         newest: deque[KernelEvent] = deque(maxlen=MAX_EVENTS)
         found = 0
-        for number, text in blob.lines():
-            parsed.lines = number
-            event = _read_event(blob, number, text[:MAX_LINE])
+        data = blob.plain
+        parsed.lines = data.count(b"\n") + 1
+        for number, begin, end, literals in lines_with(_signs(), data):
+            if min(literals) >= len(_SIGNS) and not any(word in data[begin:end].lower() for word in _BY_TROUBLE):
+                continue
+            event = _read_event(blob, number, data[begin:end].decode("utf-8", "replace")[:MAX_LINE])
             if event is not None:
                 found += 1
                 newest.append(event)
@@ -290,9 +280,12 @@ class KernelLog(Source[KernelEvent]):
             services.offer(state.name, state.word, blob.origin(state.line, state.text))
 
 
+@cache
+def _signs() -> Finder:
+    return finder([literal.encode() for literal in (*_SIGNS, *_TROUBLE)])
+
+
 def _read_event(blob: Blob, number: int, line: str) -> KernelEvent | None:
-    if not _INTERESTING.search(line):
-        return None
     when, message = _split(line.strip())
     found = _classify(message)
     if found is None:
@@ -363,7 +356,8 @@ def _classify(message: str) -> tuple[str, str | None, int | None] | None:
     if match := _XID.search(message):
         return "xid", match[1], int(match[2])
     if match := _XID_OF_AGENT.search(message):
-        return "xid", None, int(match[1] or match[2])
+        named = set(_ADDRESS_OF_AGENT.findall(message))
+        return "xid", named.pop() if len(named) == 1 else None, int(match[1] or match[2])
     kind = next((kind for kind, holds in _KINDS if holds(message)), NO_NEWS)
     return (kind, _bus_of(kind, message), None) if kind != NO_NEWS else None
 

@@ -14,22 +14,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from topodiag.evidence.interface import Blob, Parsed
 from topodiag.evidence.sentences import Reporting, report
+from topodiag.lazy import dataclass, regex
 from topodiag.model.events import Event
 from topodiag.model.topics import Topic
 
 MAX_LINE = 2000
 MAX_NODES = 2000
-_MARK = re.compile(r"^[ \t]{0,8}(?:Allocatable|Capacity):[ \t]*\n(?:[ \t]{1,16}[^\s:]{1,80}:[^\n]{0,80}\n){0,20}?"
+_MARK = regex(r"^[ \t]{0,8}(?:Allocatable|Capacity):[ \t]*\n(?:[ \t]{1,16}[^\s:]{1,80}:[^\n]{0,80}\n){0,20}?"
                    r"[ \t]{1,16}(?:nvidia|amd)\.com/gpu:", re.MULTILINE)  # fmt: skip
-_NAME = re.compile(r"Name:\s{1,40}(\S{1,253})\s*\Z")
-_PRODUCT = re.compile(r"\b(?:nvidia|amd)\.com/gpu\.product(?:-name)?=(\S{1,100})")
-_SECTION = re.compile(r"\s{0,8}(Capacity|Allocatable):\s*\Z")
-_GPUS = re.compile(r"\s{1,16}(?:nvidia|amd)\.com/gpu:\s{1,40}(\d{1,4})\b")
-_RDMA = re.compile(
+_NAME = regex(r"Name:\s{1,40}(\S{1,253})\s*\Z")
+_PRODUCT = regex(r"\b(?:nvidia|amd)\.com/gpu\.product(?:-name)?=(\S{1,100})")
+_SECTION = regex(r"\s{0,8}(Capacity|Allocatable):\s*\Z")
+_GPUS = regex(r"\s{1,16}(?:nvidia|amd)\.com/gpu:\s{1,40}(\d{1,4})\b")
+_RDMA = regex(
     r"\s{1,16}(\S{0,60}/(?:efa|\S{0,60}(?:rdma|hca|sriov|roce|infiniband|mlnx|ib\d)\S{0,60})|rdma/\S{1,80}):\s{1,40}(\d{1,5})k?\b",
     re.IGNORECASE,
 )

@@ -10,19 +10,19 @@ Format: kmod (tools/lsmod.c). A pattern hides what it does not ask for.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source
+from topodiag.lazy import dataclass, regex
 from topodiag.model.gpudirect import PEERMEM_MODULES
 from topodiag.model.topics import Topic
 
 MAX_LINE = 2000
-_HEADER = re.compile(r"^[ \t>|]{0,20}Module\s{1,40}Size\s{1,20}Used by\s*$", re.MULTILINE)
-_ROW = re.compile(
+_HEADER = regex(r"^[ \t>|]{0,20}Module\s{1,40}Size\s{1,20}Used by\s*$", re.MULTILINE)
+_ROW = regex(
     r"[ \t>|]{0,20}([a-z][a-z0-9_]{1,60})\s{1,40}(\d{4,12})\s{1,20}(-?\d{1,6})(?:\s{1,4}[a-z0-9_,-]{1,1000})?\s*\Z"
 )
-_ASKED = re.compile(r"\blsmod\s{0,8}\|\s{0,8}(?:e?grep|rg)\s(.{1,200})")
+_ASKED = regex(r"\blsmod\s{0,8}\|\s{0,8}(?:e?grep|rg)\s(.{1,200})")
 _NEEDED = PEERMEM_MODULES | {
     "nvidia", "nvidia_uvm", "nvidia_modeset", "ib_core", "ib_uverbs", "mlx5_core", "mlx5_ib", "rdma_cm", "amdgpu",
     "gdrdrv",
@@ -49,7 +49,7 @@ class Lsmod(Source[Loaded]):
     a_piece = "modules alone"
 
     def recognises(self, head: str) -> bool:
-        if _HEADER.search(head) is not None or _ASKED.search(head) is not None:
+        if ("Used by" in head and _HEADER.search(head)) or ("lsmod" in head and _ASKED.search(head)):
             return True
         names = [row[1] for line in head.split("\n")[:400] if (row := _ROW.match(line[:MAX_LINE]))]
         return len(_NEEDED.intersection(names)) > 0

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.host.pcie import ALL_ONES, MAX_WIDTH, NEEDS_ROOT, NO_ACS, gen_of_speed
 from topodiag.evidence.interface import Blob, Parsed, Source, to_int
 from topodiag.evidence.sentences import report
+from topodiag.lazy import dataclass, regex
 from topodiag.model.busid import normalise_bus_id
 from topodiag.model.events import Trust
 from topodiag.model.provenance import Fact
@@ -18,30 +19,30 @@ MAX_LINE = 2048
 """Characters of a line that are looked at; lspci's own are a few hundred."""
 
 _PLACE = r"(?:[0-9a-fA-F]{4,8}:)?[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]"
-_HEADER = re.compile(rf"(?:> )?\s{{0,16}}({_PLACE}) (?:\"?)(\S.*)")
-_COMMAND = re.compile(
+_HEADER = regex(rf"(?:> )?\s{{0,16}}({_PLACE}) (?:\"?)(\S.*)")
+_COMMAND = regex(
     rf"(?:[^\n$#]{{0,80}}[$#] ?)?(?:sudo )?lspci(?= )(?:[^\n|;]{{0,80}}? -[A-Za-z]{{0,6}}s ?({_PLACE})(?=[\s|;]|$))?"
 )
 """The command itself: `-s` names the function whose lines follow, where grep took its first line away."""
-_CLASS = re.compile(r"([A-Z0-9][A-Za-z0-9 /,&()-]{2,60}?)(?: \[([0-9a-f]{4})\])?: (\S.*)")
-_NUMERIC = re.compile(r"(?:Class )?([0-9a-f]{4}): ([0-9a-f]{4}):([0-9a-f]{4})\b(.*)")
-_IDS = re.compile(r"\[([0-9a-f]{4}):([0-9a-f]{4})\]")
-_TAIL = re.compile(r" (?:\((?:rev|prog-if) [^)]{1,60}\)?)")
-_ALL_ONES = re.compile(r"\(rev ff\)")
-_PROG_IF = re.compile(r"\(prog-if ([0-9a-f]{2})")
-_LINK = re.compile(r"Speed ([^,]{1,40}), Width x([0-9]{1,3})")
+_CLASS = regex(r"([A-Z0-9][A-Za-z0-9 /,&()-]{2,60}?)(?: \[([0-9a-f]{4})\])?: (\S.*)")
+_NUMERIC = regex(r"(?:Class )?([0-9a-f]{4}): ([0-9a-f]{4}):([0-9a-f]{4})\b(.*)")
+_IDS = regex(r"\[([0-9a-f]{4}):([0-9a-f]{4})\]")
+_TAIL = regex(r" (?:\((?:rev|prog-if) [^)]{1,60}\)?)")
+_ALL_ONES = regex(r"\(rev ff\)")
+_PROG_IF = regex(r"\(prog-if ([0-9a-f]{2})")
+_LINK = regex(r"Speed ([^,]{1,40}), Width x([0-9]{1,3})")
 _ACS_BITS = {
     "SrcValid": 0x01, "TransBlk": 0x02, "ReqRedir": 0x04, "CmpltRedir": 0x08, "UpstreamFwd": 0x10, "EgressCtrl": 0x20,
     "DirectTrans": 0x40,
 }  # fmt: skip
-_ACS_BIT = re.compile(r"\b([A-Z][A-Za-z]{3,12})([+-])")
-_EXPRESS = re.compile(
+_ACS_BIT = regex(r"\b([A-Z][A-Za-z]{3,12})([+-])")
+_EXPRESS = regex(
     r"Express (?:\(v[0-9]\) )?(Root Port|Upstream Port|Downstream Port|(?:Legacy )?Endpoint"
     r"|PCI-Express to PCI/PCI-X Bridge|PCI/PCI-X to PCI-Express Bridge|Root Complex Integrated Endpoint)"
 )
 _PORT_TYPES = {"Root Port": "root-port", "Upstream Port": "upstream", "Downstream Port": "downstream"}
-_CAPABILITY = re.compile(r"Capabilities: \[([0-9a-f]{2,3})(?: v[0-9]{1,2})?\] ?(.*)")
-_BUSES = re.compile(r"Bus: primary=([0-9a-f]{2}), secondary=([0-9a-f]{2})")
+_CAPABILITY = regex(r"Capabilities: \[([0-9a-f]{2,3})(?: v[0-9]{1,2})?\] ?(.*)")
+_BUSES = regex(r"Bus: primary=([0-9a-f]{2}), secondary=([0-9a-f]{2})")
 
 # Class names as pci.ids spells them, for texts without numbers.
 _CLASSES = {
@@ -53,15 +54,15 @@ _CLASSES = {
 }  # fmt: skip
 _VENDORS = {"NVIDIA Corporation": 0x10DE, "Mellanox Technologies": 0x15B3}
 
-_NO_FIRMWARE = re.compile(r"\b(?:Secure |Flash )Recovery\b", re.IGNORECASE)
+_NO_FIRMWARE = regex(r"\b(?:Secure |Flash )Recovery\b", re.IGNORECASE)
 """In pci.ids, an adapter of Mellanox that runs the loader of its flash and no firmware: livefish."""
 
 _NAMES = "|".join(map(re.escape, _CLASSES))
 _RECOGNISED = (
-    re.compile(rf"^(?:> )?\s{{0,16}}{_PLACE} (?:{_NAMES})(?: \[[0-9a-f]{{4}}\])?: ", re.MULTILINE),
-    re.compile(rf"^{_PLACE} [A-Z][A-Za-z /-]{{2,60}}(?: \[[0-9a-f]{{4}}\])?: \S.*\(rev [0-9a-f]{{2}}\)", re.MULTILINE),
-    re.compile(rf"^{_PLACE} (?:Class )?[0-9a-f]{{4}}: [0-9a-f]{{4}}:[0-9a-f]{{4}}(?:\s|$)", re.MULTILINE),
-    re.compile(r"^[>\s]{0,40}(?:LnkCap:\s{1,8}Port #|LnkSta:\s{1,8}Speed |ACSCtl:\s{1,8}SrcValid)", re.MULTILINE),
+    regex(rf"^(?:> )?\s{{0,16}}{_PLACE} (?:{_NAMES})(?: \[[0-9a-f]{{4}}\])?: ", re.MULTILINE),
+    regex(rf"^{_PLACE} [A-Z][A-Za-z /-]{{2,60}}(?: \[[0-9a-f]{{4}}\])?: \S.*\(rev [0-9a-f]{{2}}\)", re.MULTILINE),
+    regex(rf"^{_PLACE} (?:Class )?[0-9a-f]{{4}}: [0-9a-f]{{4}}:[0-9a-f]{{4}}(?:\s|$)", re.MULTILINE),
+    regex(r"^[>\s]{0,40}(?:LnkCap:\s{1,8}Port #|LnkSta:\s{1,8}Speed |ACSCtl:\s{1,8}SrcValid)", re.MULTILINE),
 )  # fmt: skip
 
 
@@ -216,7 +217,7 @@ def _read_line(function: _Function, line: int, text: str, bridges: dict[str, str
 _OF_LINK = ("width", "max_width", "gen", "max_gen")
 RESTING = 1
 """The generation at which drivers rest a link."""
-_NARROWED = re.compile(r"Width x[0-9]{1,2} \(downgraded\)")
+_NARROWED = regex(r"Width x[0-9]{1,2} \(downgraded\)")
 """lspci's own comparison of LnkSta with LnkCap (pciutils ls-caps.c), which `grep LnkSta` leaves alone."""
 
 

@@ -11,18 +11,18 @@ environment and nccl.conf.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.host.settings import ENVIRONMENT
 from topodiag.evidence.interface import Blob, Parsed, Source
+from topodiag.lazy import dataclass, regex
 from topodiag.model.system import Setting
 from topodiag.model.topics import Topic
 
 MAX_PARAMETERS = 10_000
-_VALUE = re.compile(r"\s{1,16}Current value=(.{0,1024}?) set_by=(\S{1,60}) default=(.{0,1024})\s*\Z")
-_LOOKS = re.compile(r"^[ \t]{1,16}Current value=[^\n]{0,1024} set_by=\S{1,60} default=", re.MULTILINE)
-_KEY = re.compile(r"(?:NCCL_|RCCL_)?[A-Z][A-Z0-9_]{1,100} \([^()\n]{1,80}\) \[")
+_VALUE = regex(r"\s{1,16}Current value=(.{0,1024}?) set_by=(\S{1,60}) default=(.{0,1024})\s*\Z")
+_LOOKS = regex(r"^[ \t]{1,16}Current value=[^\n]{0,1024} set_by=\S{1,60} default=", re.MULTILINE)
+_KEY = regex(r"(?:NCCL_|RCCL_)?[A-Z][A-Z0-9_]{1,100} \([^()\n]{1,80}\) \[")
 _DEFAULT = "default"
 _UNSET = "<unset>"
 

@@ -15,20 +15,20 @@ processors without memory are not.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source
 from topodiag.evidence.sentences import report
+from topodiag.lazy import dataclass, regex
 from topodiag.model.events import REMARK
 from topodiag.model.topics import Topic
 from topodiag.words.fold import fold_numbers
 
 MAX_NODES = 1024
 MAX_LINE = 16384
-_MARK = re.compile(r"^[ \t>|]{0,20}node \d{1,4} (?:cpus|size):", re.MULTILINE)
-_FIELD = re.compile(r"[ \t>|]{0,20}node (\d{1,4}) (cpus|size|free):\s{0,8}(.{0,16000})")
-_ROW = re.compile(r"[ \t>|]{0,20}(\d{1,4}):((?:\s{1,8}\d{1,4}){1,1024})\s*\Z")
+_MARK = regex(r"^[ \t>|]{0,20}node \d{1,4} (?:cpus|size):", re.MULTILINE)
+_FIELD = regex(r"[ \t>|]{0,20}node (\d{1,4}) (cpus|size|free):\s{0,8}(.{0,16000})")
+_ROW = regex(r"[ \t>|]{0,20}(\d{1,4}):((?:\s{1,8}\d{1,4}){1,1024})\s*\Z")
 
 
 @dataclass(frozen=True, slots=True)

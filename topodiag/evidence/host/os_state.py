@@ -10,10 +10,11 @@ from topodiag.evidence.interface import Blob, Parsed, Source, to_float, to_int
 from topodiag.evidence.pasted_files import shows
 from topodiag.evidence.readings import Notes, Reading, is_absent, is_present, read_readings, value_line
 from topodiag.evidence.tree import Tree, TreeFile
+from topodiag.lazy import regex
 from topodiag.model.busid import normalise_bus_id
 from topodiag.model.topics import Topic
 
-_RECOGNISED = re.compile(
+_RECOGNISED = regex(
     r"^[=>x!d] /?(?:proc/(?:version|cmdline|uptime|modules|meminfo|self/limits|self/status|driver/nvidia/\S+)"
     r"|etc/os-release|sys/class/dmi/id/\S+|sys/module/\S+|sys/kernel/(?:mm|iommu_groups)\S*"
     r"|sys/class/iommu\S*|statvfs/\S+|dev/\S+)\t",
@@ -26,16 +27,16 @@ _SHOWN = (
 )  # fmt: skip
 """What a paste may show of the same files."""
 _DRIVER = "proc/driver/nvidia/version"
-_DRIVER_VERSION = re.compile(r"(?<![0-9.])([0-9]{3}\.[0-9]{1,4}(?:\.[0-9]{1,4})?)(?![0-9.])")
-_INFORMATION = re.compile(r"proc/driver/nvidia/gpus/([^/]{7,16})/information")
-_MODULE = re.compile(r"sys/module/([A-Za-z0-9_]{1,64})(?:/version)?")
-_MODULE_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
-_LIMIT = re.compile(r"Max locked memory\s+(unlimited|[0-9]{1,20})\s")
-_FILES = re.compile(r"Max open files\s+(?:unlimited|[0-9]{1,20})\s+(unlimited|[0-9]{1,20})\s")
-_CHOSEN = re.compile(r"\[([a-z]{1,12})\]")
-_SHM_FREE = re.compile(r"(?:^|\s)avail=([0-9]{1,20})(?:\s|$)")
-_SHM_SIZE = re.compile(r"(?:^|\s)size=([0-9]{1,20})(?:\s|$)")
-_PARAMETER = re.compile(r"([A-Za-z][A-Za-z0-9_]{0,80}):\s*(.{0,4096})")
+_DRIVER_VERSION = regex(r"(?<![0-9.])([0-9]{3}\.[0-9]{1,4}(?:\.[0-9]{1,4})?)(?![0-9.])")
+_INFORMATION = regex(r"proc/driver/nvidia/gpus/([^/]{7,16})/information")
+_MODULE = regex(r"sys/module/([A-Za-z0-9_]{1,64})(?:/version)?")
+_MODULE_NAME = regex(r"[A-Za-z0-9_-]{1,64}")
+_LIMIT = regex(r"Max locked memory\s+(unlimited|[0-9]{1,20})\s")
+_FILES = regex(r"Max open files\s+(?:unlimited|[0-9]{1,20})\s+(unlimited|[0-9]{1,20})\s")
+_CHOSEN = regex(r"\[([a-z]{1,12})\]")
+_SHM_FREE = regex(r"(?:^|\s)avail=([0-9]{1,20})(?:\s|$)")
+_SHM_SIZE = regex(r"(?:^|\s)size=([0-9]{1,20})(?:\s|$)")
+_PARAMETER = regex(r"([A-Za-z][A-Za-z0-9_]{0,80}):\s*(.{0,4096})")
 
 # The files that NCCL tests to find a peer-memory module (src/transport/net_ib/gdr.cc at v2.30).
 _PEERMEM = (
@@ -58,7 +59,7 @@ class OsState(Source[Reading]):
     kind = "os-state"
     speaks_of = frozenset({Topic.OS})
     trust = 80
-    measured = re.compile(r"= proc/uptime\t(?P<numbers>[0-9]{1,15}\.[0-9]{1,6} [0-9]{1,15}\.[0-9]{1,6})\Z")
+    measured = regex(r"= proc/uptime\t(?P<numbers>[0-9]{1,15}\.[0-9]{1,6} [0-9]{1,15}\.[0-9]{1,6})\Z")
 
     def recognises(self, head: str) -> bool:
         return _RECOGNISED.search(head) is not None or shows(head, *_SHOWN)

@@ -7,8 +7,7 @@ include/uapi/linux/pci_regs.h.
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
+from topodiag.lazy import dataclass, regex
 
 GENERATIONS = {2.5: 1, 5.0: 2, 8.0: 3, 16.0: 4, 32.0: 5, 64.0: 6}
 """Transfer rate in GT/s per lane to the PCIe generation that brought it."""
@@ -26,7 +25,7 @@ NEEDS_ROOT = "needs root"
 """How every reason begins that root's eyes would remove."""
 LIMITED_CONFIG = f"{NEEDS_ROOT}: config space past 64 bytes was not readable"
 
-_SPEED = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,2})?) ?GT/s")
+_SPEED = regex(r"([0-9]{1,3}(?:\.[0-9]{1,2})?) ?GT/s")
 _USER_BYTES = 64
 _EXTENDED = 0x100
 _CONFIG_BYTES = 4096

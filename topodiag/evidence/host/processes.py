@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
 from typing import Any
 
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.host.settings import REPLACED
 from topodiag.evidence.interface import Blob, Parsed, Source
 from topodiag.evidence.json_values import integer, load, objects, text
+from topodiag.lazy import dataclass, regex
 from topodiag.model.cpulist import parse_cpulist
 from topodiag.model.provenance import Fact, known, unknown
 from topodiag.model.system import Process, Setting
@@ -20,8 +19,8 @@ MAX_GPUS = 256
 MAX_VARIABLES = 256
 MAX_PID = 2**32
 
-_MARKS = re.compile(r'"(?:cpus_allowed|mems_allowed|nccl_env)"\s{0,8}:')
-_EMPTY = re.compile(r'\s{0,20}\{\s{0,20}"processes"\s{0,8}:\s{0,8}\[\s{0,20}\]\s{0,20}\}\s{0,20}$')
+_MARKS = regex(r'"(?:cpus_allowed|mems_allowed|nccl_env)"\s{0,8}:')
+_EMPTY = regex(r'\s{0,20}\{\s{0,20}"processes"\s{0,8}:\s{0,8}\[\s{0,20}\]\s{0,20}\}\s{0,20}$')
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,10 @@ from __future__ import annotations
 import re
 
 from topodiag.evidence.signatures import engine
+from topodiag.lazy import regex
 from topodiag.model.events import OUT_OF_SERVICE
 
-_WANTED = re.compile(
+_WANTED = regex(
     r"^\W{0,4}(?:none|unknown|n/?a|-)?\W{0,4}$|\b(?:maint(?:enance)?|reserv\w*|upgrad\w*|updat\w*|reinstall\w*"
     r"|re-?imag\w*"
     r"|firmware|planned|scheduled|schedule|testing|test|burn-?in|power_?sav\w*|powered down|reboot (?:asap"

@@ -6,11 +6,11 @@ Judges nothing: a line that NCCL will not take as it was meant is kept as it sta
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source
 from topodiag.evidence.tree import TreeFile, read_tree
+from topodiag.lazy import dataclass, regex
 from topodiag.model.system import ConfLine, Setting
 from topodiag.model.topics import Topic
 
@@ -19,9 +19,9 @@ NOT_KEPT = "the collector did not keep the value: it is not of the form that the
 MAX_VALUE = 1023
 """Bytes of a name or a value that NCCL keeps (setEnvFile in src/misc/param.cc at v2.30)."""
 
-_TREE = re.compile(r"^[=!d] /?(?:environ|(?:\S{1,200}/)?\.?nccl\.conf)(?:\t|$)", re.MULTILINE)
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,200}")
-_SECRET = re.compile(r"TOKEN|KEY|SECRET|PASS|CREDENTIAL|AUTH", re.IGNORECASE)
+_TREE = regex(r"^[=!d] /?(?:environ|(?:\S{1,200}/)?\.?nccl\.conf)(?:\t|$)", re.MULTILINE)
+_NAME = regex(r"[A-Za-z_][A-Za-z0-9_]{0,200}")
+_SECRET = regex(r"TOKEN|KEY|SECRET|PASS|CREDENTIAL|AUTH", re.IGNORECASE)
 _OURS = (
     "NCCL_", "RCCL_", "CUDA_", "NVIDIA_", "NVSHMEM_", "UCX_", "UCC_", "FI_", "OFI_", "OMPI_MCA_", "PRTE_", "I_MPI_",
     "MPICH_", "MV2_", "PALS_", "SHARP_", "TORCH_", "TORCHELASTIC_", "GLOO_", "IBV_", "MLX5_", "HSA_", "ROCR_", "HIP_",
@@ -35,14 +35,14 @@ _SCHEDULER = (
 )  # fmt: skip
 _NAMESPACE = "serviceaccount/namespace"
 """The file in a pod that names its namespace (Kubernetes, "Accessing the Kubernetes API from a Pod")."""
-REPLACED = re.compile(r"<replaced: [^<>\n]{1,80}>|<hidden>")
+REPLACED = regex(r"<replaced: [^<>\n]{1,80}>|<hidden>")
 """What the collector writes for a value that is not of the form that its variable takes: the value is not known."""
-_CONF_NAME = re.compile(r"\.?nccl\.conf", re.IGNORECASE)
-_ASSIGNMENT = re.compile(r"\s{0,40}(?:export\s{1,8})?[A-Za-z_][A-Za-z0-9_]{0,200}\s{0,8}=")
-_NCCL_ASSIGNMENT = re.compile(r"\s{0,40}(?:export\s{1,8})?NCCL_[A-Z0-9_]{1,100}\s{0,8}=")
-_SPACED = re.compile(r"\s{0,40}NCCL_[A-Z0-9_]{1,100}\s{1,8}=")
-_SHELL = re.compile(r"^#!|^[ \t]{0,40}(?:export|setenv)[ \t]|^#SBATCH", re.MULTILINE)
-_LOGIN = re.compile(r"^(?:PATH|HOME|PWD|SHLVL|SHELL|USER|SLURM_\w{1,80}|KUBERNETES_\w{1,80})=", re.MULTILINE)
+_CONF_NAME = regex(r"\.?nccl\.conf", re.IGNORECASE)
+_ASSIGNMENT = regex(r"\s{0,40}(?:export\s{1,8})?[A-Za-z_][A-Za-z0-9_]{0,200}\s{0,8}=")
+_NCCL_ASSIGNMENT = regex(r"\s{0,40}(?:export\s{1,8})?NCCL_[A-Z0-9_]{1,100}\s{0,8}=")
+_SPACED = regex(r"\s{0,40}NCCL_[A-Z0-9_]{1,100}\s{1,8}=")
+_SHELL = regex(r"^#!|^[ \t]{0,40}(?:export|setenv)[ \t]|^#SBATCH", re.MULTILINE)
+_LOGIN = regex(r"^(?:PATH|HOME|PWD|SHLVL|SHELL|USER|SLURM_\w{1,80}|KUBERNETES_\w{1,80})=", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)

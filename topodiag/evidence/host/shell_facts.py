@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source
 from topodiag.evidence.readings import Reading
+from topodiag.lazy import regex
 from topodiag.model.system import IOMMU_UNITS, KernelEvent
 from topodiag.model.topics import Topic
 
@@ -27,36 +28,36 @@ UNLIMITED = -1
 KIB = 1024
 
 _PROMPT = r"(?:[^\n$#>]{0,80}[$#>] ?)?"
-_ULIMIT_LOCKED = re.compile(
+_ULIMIT_LOCKED = regex(
     r"max locked memory {1,40}\(?(?:kbytes|KiB)[^)]{0,12}\)? {1,20}(unlimited|[0-9]{1,18})\s*$", re.I
 )
-_PROC_LOCKED = re.compile(r"Max locked memory {1,20}(unlimited|[0-9]{1,18}) {1,20}(?:unlimited|[0-9]{1,18})", re.I)
-_PRLIMIT = re.compile(
+_PROC_LOCKED = regex(r"Max locked memory {1,20}(unlimited|[0-9]{1,18}) {1,20}(?:unlimited|[0-9]{1,18})", re.I)
+_PRLIMIT = regex(
     r"\s{0,8}MEMLOCK {1,8}max locked-in-memory address space {1,40}(unlimited|[0-9]{1,18}) {1,40}(?:unlimited"
     r"|[0-9]{1,18})",
     re.I,
 )
 """The row of `prlimit` (util-linux), in bytes."""
-_ASKED = re.compile(rf"{_PROMPT}(?:sudo )?ulimit -([HS]?[ln][HS]?)\s*$")
-_LAUNCHED = re.compile(
+_ASKED = regex(rf"{_PROMPT}(?:sudo )?ulimit -([HS]?[ln][HS]?)\s*$")
+_LAUNCHED = regex(
     rf"{_PROMPT}(?:sudo )?(?:srun|mpirun|mpiexec|prun|flux run|docker|podman|kubectl|oc|apptainer|singularity|enroot"
     r"|pdsh|clush|ssh) [^\n]{0,300}?[\"'` ]ulimit -([HS]?[ln][HS]?)[\"'`]?\s*$"
 )
 """The same where a job or a container starts its processes: that limit counts, whatever a login shell has."""
-_ANSWER = re.compile(r"\s{0,8}(?:[\w.-]{1,64}: )?(unlimited|[0-9]{1,18})\s*$")
-_SHM = re.compile(
+_ANSWER = regex(r"\s{0,8}(?:[\w.-]{1,64}: )?(unlimited|[0-9]{1,18})\s*$")
+_SHM = regex(
     r"\s{0,20}\S{1,80}\s{1,40}([0-9]{1,15}(?:\.[0-9])?[KMGTP]?i?)\s{1,40}\S{1,16}\s{1,40}"
     r"([0-9]{1,15}(?:\.[0-9])?[KMGTP]?i?)\s{1,40}[0-9]{1,3}%\s{1,40}/dev/shm\s*$"
 )
-_CMDLINE = re.compile(r"\s{0,8}((?:BOOT_IMAGE|root)=\S{1,400}(?: [^\n]{1,3000})?)$")
-_NO_DEVICE = re.compile(r"ls: (?:cannot access )?['\"]?/dev/([A-Za-z0-9_/-]{1,80}?)/?['\"]?: No such file or directory")
-_UPTIME = re.compile(
+_CMDLINE = regex(r"\s{0,8}((?:BOOT_IMAGE|root)=\S{1,400}(?: [^\n]{1,3000})?)$")
+_NO_DEVICE = regex(r"ls: (?:cannot access )?['\"]?/dev/([A-Za-z0-9_/-]{1,80}?)/?['\"]?: No such file or directory")
+_UPTIME = regex(
     r"\b[0-9]{1,2}:[0-9]{2}:[0-9]{2} up {1,3}(?:([0-9]{1,6}) days?, {1,3})?"
     r"(?:([0-9]{1,2}):([0-9]{2})|([0-9]{1,2}) min),"
     r" {1,4}(?:[0-9]{1,6} users?, {1,3})?load average: "
 )
 """The line of `uptime`, `w` and `top` (procps): `up 6 days,  3:11`, `up 12 min`."""
-_IOMMU_UNITS = re.compile(r"\s{0,8}((?:ivhd|dmar)[0-9]{1,3}(?:\s{1,8}(?:ivhd|dmar)[0-9]{1,3}){0,63})\s*$")
+_IOMMU_UNITS = regex(r"\s{0,8}((?:ivhd|dmar)[0-9]{1,3}(?:\s{1,8}(?:ivhd|dmar)[0-9]{1,3}){0,63})\s*$")
 """`ls /sys/class/iommu`: units that AMD's and Intel's drivers have switched on (drivers/iommu of Linux)."""
 LAUNCHED = "of launched processes, "
 _UNITS = {"": KIB, "K": KIB, "M": KIB**2, "G": KIB**3, "T": KIB**4, "P": KIB**5}

@@ -15,46 +15,40 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.host.reasons import kind_of
 from topodiag.evidence.interface import Blob, Parsed, Source
 from topodiag.evidence.sentences import report
+from topodiag.lazy import dataclass, regex
 from topodiag.model.topics import Topic
 
 MAX_LINE = 4096
 MAX_NODES = 2000
 """Sentences kept: a cluster that is down says one of each node."""
 
-_NAME = re.compile(r"^\s{0,8}NodeName=(\S{1,255})")
-_STATE = re.compile(r"\bState=([A-Z_+*~#!%$@^-]{2,120})")
-_REASON = re.compile(
-    r"\bReason=(.{1,400}?)(?:\s\[[^\[\]\s]{1,64}@[^\[\]\s]{1,40}\]|\s+(?:Comment|Extra|InstanceId)=|\s*$)"
-)
-_OUT = re.compile(r"DRAIN|DOWN|FAIL|INVAL|NOT_RESPONDING|\*", re.IGNORECASE)
-_HEADER = re.compile(
-    r"^\s{0,8}REASON\s{1,200}USER\s{1,40}TIMESTAMP\s{1,40}(?:STATE\s{1,20})?NODELIST\s*$", re.MULTILINE
-)
-_ROW = re.compile(
+_NAME = regex(r"^\s{0,8}NodeName=(\S{1,255})")
+_STATE = regex(r"\bState=([A-Z_+*~#!%$@^-]{2,120})")
+_REASON = regex(r"\bReason=(.{1,400}?)(?:\s\[[^\[\]\s]{1,64}@[^\[\]\s]{1,40}\]|\s+(?:Comment|Extra|InstanceId)=|\s*$)")
+_OUT = regex(r"DRAIN|DOWN|FAIL|INVAL|NOT_RESPONDING|\*", re.IGNORECASE)
+_HEADER = regex(r"^\s{0,8}REASON\s{1,200}USER\s{1,40}TIMESTAMP\s{1,40}(?:STATE\s{1,20})?NODELIST\s*$", re.MULTILINE)
+_ROW = regex(
     r"^\s{0,8}(\S.{0,200}?)\s{1,200}[\w.()-]{1,40}\s{1,40}(?:\d{4}-\d\d-\d\dT[\d:]{8}|Unknown)\s{1,40}"
     r"(?:[a-z*~#]{3,16}\s{1,20})?(\S{1,255})\s*$"
 )
-_LONG_HEADER = re.compile(
+_LONG_HEADER = regex(
     r"^\s{0,8}(?=[^\n]{0,300}\bNODELIST\b)(?=[^\n]{0,300}\bSTATE\b)(?:[A-Z_:()/]{2,20}\s{1,60}){2,12}REASON\s*$",
     re.MULTILINE,
 )
 """`sinfo -N -l`, and `sinfo -o` with columns of one's own whose last one is the reason."""
-_CONTROLLER = re.compile(
+_CONTROLLER = regex(
     r"\b(?:[Ss]etting )?node (\S{1,64}) state (?:set )?to \w{2,20} with reason:? ?(.{1,300})$"
     r"|\bupdate_node: node (\S{1,64}) reason set to: (.{1,300})$"
     r"|\b()Nodes? (\S{1,255} not responding, setting DOWN)\s*$"
 )
-_SHOWN = re.compile(
-    r"^\s{0,8}NodeName=\S{1,255}\s[^\n]{0,400}\n(?:[^\n]{0,400}\n){0,12}?[^\n]{0,400}\bState=", re.MULTILINE
-)
-_ONE_LINE = re.compile(r"^\s{0,8}NodeName=\S{1,255} .{0,2000}\bState=", re.MULTILINE)
-_ALONE = re.compile(r"^\s{0,8}Reason=\S.{2,400}\[[\w.-]{1,64}@\d{4}-\d\d-\d\dT[\d:]{8}\]\s*$", re.MULTILINE)
+_SHOWN = regex(r"^\s{0,8}NodeName=\S{1,255}\s[^\n]{0,400}\n(?:[^\n]{0,400}\n){0,12}?[^\n]{0,400}\bState=", re.MULTILINE)
+_ONE_LINE = regex(r"^\s{0,8}NodeName=\S{1,255} .{0,2000}\bState=", re.MULTILINE)
+_ALONE = regex(r"^\s{0,8}Reason=\S.{2,400}\[[\w.-]{1,64}@\d{4}-\d\d-\d\dT[\d:]{8}\]\s*$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)

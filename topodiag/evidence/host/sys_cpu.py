@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source, to_int
 from topodiag.evidence.pasted_files import shows
 from topodiag.evidence.readings import Notes, Reading, read_readings, value_line
 from topodiag.evidence.tree import Tree, TreeFile
+from topodiag.lazy import dataclass, regex
 from topodiag.model.cpulist import parse_cpulist
 from topodiag.model.topics import Topic
 
-_RECOGNISED = re.compile(r"^[=>x!d] /?(?:proc/cpuinfo\t|sys/devices/system/(?:node|cpu)/)", re.MULTILINE)
+_RECOGNISED = regex(r"^[=>x!d] /?(?:proc/cpuinfo\t|sys/devices/system/(?:node|cpu)/)", re.MULTILINE)
 _SHOWN = ("proc/cpuinfo", "sys/devices/system/node/", "sys/devices/system/cpu/")
-_NODE = re.compile(r"sys/devices/system/node/node([0-9]{1,4})/(cpulist|distance)")
-_PACKAGE = re.compile(r"sys/devices/system/cpu/cpu([0-9]{1,5})/topology/physical_package_id")
+_NODE = regex(r"sys/devices/system/node/node([0-9]{1,4})/(cpulist|distance)")
+_PACKAGE = regex(r"sys/devices/system/cpu/cpu([0-9]{1,5})/topology/physical_package_id")
 MAX_NODES = 1024
 """The kernel's MAX_NUMNODES at its largest (NODES_SHIFT of 10)."""
 

@@ -10,15 +10,16 @@ from topodiag.evidence.interface import Blob, Parsed, Source, to_int
 from topodiag.evidence.pasted_files import shows
 from topodiag.evidence.readings import Notes, Reading, read_readings, value_line
 from topodiag.evidence.tree import Tree, TreeFile
+from topodiag.lazy import regex
 from topodiag.model.busid import NVSWITCH_BUS_ID, normalise_bus_id
 from topodiag.model.cpulist import parse_cpulist
 from topodiag.model.topics import Topic
 
 _DEVICES = "sys/bus/pci/devices/"
 _GROUPS = "sys/kernel/iommu_groups/"
-_RECOGNISED = re.compile(rf"^[=>x!d] /?{_DEVICES}[0-9a-fA-F]{{4,8}}:", re.MULTILINE)
-_ROOT = re.compile(r"pci[0-9a-f]{4,8}:[0-9a-f]{2}")
-_AER_LINE = re.compile(r"([A-Za-z_]{1,40})\s+([0-9]{1,20})")
+_RECOGNISED = regex(rf"^[=>x!d] /?{_DEVICES}[0-9a-fA-F]{{4,8}}:", re.MULTILINE)
+_ROOT = regex(r"pci[0-9a-f]{4,8}:[0-9a-f]{2}")
+_AER_LINE = regex(r"([A-Za-z_]{1,40})\s+([0-9]{1,20})")
 _AER = {"aer_dev_correctable": "correctable", "aer_dev_nonfatal": "nonfatal", "aer_dev_fatal": "fatal"}
 _NUMBERS = {
     "class": ("class_code", 0, 0xFFFFFF),

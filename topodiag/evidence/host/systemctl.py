@@ -4,49 +4,47 @@ its lines in the journal."""
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.host import journal
 from topodiag.evidence.interface import Blob, Parsed, Source
+from topodiag.lazy import dataclass, regex
 from topodiag.model.topics import Topic
 
 _UNIT = r"[A-Za-z0-9:_.\\@-]{1,120}"
-_PROPERTY = re.compile(r"(Id|LoadState|ActiveState|SubState|Result)=(.{0,200})")
-_STATUS_HEAD = re.compile(rf"(?:[●○×↻*] ?)({_UNIT}\.service)(?: - .*)?")
-_STATUS_LOADED = re.compile(r"\s+Loaded: ([a-z-]+)\b")
-_STATUS_ACTIVE = re.compile(r"\s+Active: ([a-z-]+)\b(?: \(([a-z-]+)\))?")
-_NOT_FOUND = re.compile(
+_PROPERTY = regex(r"(Id|LoadState|ActiveState|SubState|Result)=(.{0,200})")
+_STATUS_HEAD = regex(rf"(?:[●○×↻*] ?)({_UNIT}\.service)(?: - .*)?")
+_STATUS_LOADED = regex(r"\s+Loaded: ([a-z-]+)\b")
+_STATUS_ACTIVE = regex(r"\s+Active: ([a-z-]+)\b(?: \(([a-z-]+)\))?")
+_NOT_FOUND = regex(
     rf"(?:Failed to [a-z -]{{2,24}}(?: {_UNIT})?: )?Unit (?:file )?({_UNIT}) (?:could not be found|not found"
     r"|does not exist)\.?"
     rf"|Failed to get unit file state for ({_UNIT}): No such file or directory"
 )
-_NO_PACKAGE = re.compile(
+_NO_PACKAGE = regex(
     r"(?:dpkg-query: )?(?:no packages? found matching|package) '?\*?(?:nvidia|cuda)-fabric-?manager(?:-\*|\*)?'?"
     r"(?: is not installed.{0,60})?",
     re.IGNORECASE,
 )
 """Of dpkg and rpm, where the name bears no version: another one may be installed."""
-_LISTED = re.compile(rf"\s{{0,4}}(?:[●○×*] )?({_UNIT}\.service)\s+(loaded|not-found|masked)\s+([a-z]+)\s+([a-z-]+)\b")
-_ASKED = re.compile(rf"\S{{0,80}}[$#>]\s*(?:sudo )?systemctl is-active ({_UNIT})\s*")
+_LISTED = regex(rf"\s{{0,4}}(?:[●○×*] )?({_UNIT}\.service)\s+(loaded|not-found|masked)\s+([a-z]+)\s+([a-z-]+)\b")
+_ASKED = regex(rf"\S{{0,80}}[$#>]\s*(?:sudo )?systemctl is-active ({_UNIT})\s*")
 _STATES = frozenset(
     {"active", "inactive", "failed", "activating", "deactivating", "reloading", "maintenance", "unknown"}
 )
 """Unit states of org.freedesktop.systemd1; `is-active` says `unknown` or `inactive` of a unit that it does not know."""
 
 _RECOGNISED = (
-    re.compile(r"^(?:Id=\S+\.(?:service|target|socket)|(?:Load|Active|Sub)State=[a-z-]+)$", re.MULTILINE),
-    re.compile(rf"^[●○×*] ?{_UNIT}\.service\b.*\n\s+Loaded: ", re.MULTILINE),
-    re.compile(
+    regex(r"^(?:Id=\S+\.(?:service|target|socket)|(?:Load|Active|Sub)State=[a-z-]+)$", re.MULTILINE),
+    regex(rf"^[●○×*] ?{_UNIT}\.service\b.*\n\s+Loaded: ", re.MULTILINE),
+    regex(
         rf"^(?:Failed to .{{2,160}}: )?Unit (?:file )?{_UNIT} (?:could not be found|not found|does not exist)",
         re.MULTILINE,
     ),
-    re.compile(r"^Failed to get unit file state for nvidia-", re.MULTILINE),
-    re.compile(
-        r"^(?:dpkg-query: no packages found matching|package) \S{0,4}(?:nvidia|cuda)-fabric-?manager", re.MULTILINE
-    ),
-    re.compile(rf"^\s{{0,4}}(?:[●○×*] )?{_UNIT}\.service\s+(?:loaded|not-found|masked)\s+[a-z]+\s", re.MULTILINE),
-    re.compile(rf"systemctl is-active {_UNIT}\s*\n(?:active|inactive|failed|unknown)\b"),
+    regex(r"^Failed to get unit file state for nvidia-", re.MULTILINE),
+    regex(r"^(?:dpkg-query: no packages found matching|package) \S{0,4}(?:nvidia|cuda)-fabric-?manager", re.MULTILINE),
+    regex(rf"^\s{{0,4}}(?:[●○×*] )?{_UNIT}\.service\s+(?:loaded|not-found|masked)\s+[a-z]+\s", re.MULTILINE),
+    regex(rf"systemctl is-active {_UNIT}\s*\n(?:active|inactive|failed|unknown)\b"),
     journal.SIGN,
 )
 

@@ -6,10 +6,10 @@ The hypervisors' DMI strings are those that their makers document and that syste
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from topodiag.evidence.readings import is_present, value_line
 from topodiag.evidence.tree import Tree, TreeFile
+from topodiag.lazy import dataclass, regex
 
 _DMI = "sys/class/dmi/id/"
 
@@ -20,7 +20,7 @@ _GUESTS = (
     ("google compute engine", "google"), ("amazon ec2", "amazon"), ("apple virtualization", "apple"),
 )  # fmt: skip
 
-_BARE_EC2 = re.compile(r"\.metal(?:-|$)", re.IGNORECASE)
+_BARE_EC2 = regex(r"\.metal(?:-|$)", re.IGNORECASE)
 """EC2 instance types without a hypervisor: `p4d.metal`, `m7i.metal-24xl`."""
 
 _MAKERS = (

@@ -7,7 +7,6 @@ product can do; else generation and width stay unknown.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
 
 from topodiag.evidence.draft import Entity, NodeDraft
@@ -15,6 +14,7 @@ from topodiag.evidence.hwloc.hwloc_xml import HwlocObject
 from topodiag.evidence.interface import Blob, to_float, to_int
 from topodiag.evidence.network import rdma_words as words
 from topodiag.hardware import catalog
+from topodiag.lazy import regex
 from topodiag.model.busid import normalise_bus_id
 from topodiag.model.cpulist import MAX_CPU
 from topodiag.model.devices import NVIDIA
@@ -25,13 +25,13 @@ from topodiag.words.units import in_gbs
 MAX_NUMA = 4095
 _PACKAGES = ("Package", "Socket")
 _IO = frozenset({"Bridge", "PCIDev", "OSDev", "Misc"})
-_TYPE = re.compile(
+_TYPE = regex(
     r"(?P<code>[0-9a-f]{4}) \[(?P<vendor>[0-9a-f]{4}):(?P<device>[0-9a-f]{4})\]"
     r"(?: \[(?P<subvendor>[0-9a-f]{4}):(?P<subdevice>[0-9a-f]{4})\])?"
 )
-_BUSES = re.compile(r"(?P<domain>[0-9a-f]{4,8}):\[(?P<bus>[0-9a-f]{2})-[0-9a-f]{2}\]")
-_NVML = re.compile(r"nvml([0-9]{1,3})")
-_PORT = re.compile(r"Port([0-9]{1,3})(State|LID)")
+_BUSES = regex(r"(?P<domain>[0-9a-f]{4,8}):\[(?P<bus>[0-9a-f]{2})-[0-9a-f]{2}\]")
+_NVML = regex(r"nvml([0-9]{1,3})")
+_PORT = regex(r"Port([0-9]{1,3})(State|LID)")
 _OPENFABRICS_V2, _NETWORK_V2 = 3, 2
 _NETWORK_V3, _OPENFABRICS_V3 = 1 << 4, 1 << 5
 """enum hwloc_obj_osdev_type_e: numbers up to version 2 of the format, bits from version 3 on."""
@@ -39,6 +39,14 @@ _NETWORK_V3, _OPENFABRICS_V3 = 1 << 4, 1 << 5
 _FIRST_GENS, _LAST_128B = 2, 5
 _WIDTHS = (1, 2, 4, 8, 16)
 _GENERATIONS = range(1, 7)
+_MATRIX = regex(
+    r"<distances2hetero\s[^<>]{0,200}\bname=\"NVLinkBandwidth\"[^<>]{0,200}>"
+    r"\s{0,40}<indexes[^<>]{0,80}>([^<>]{1,8000})</indexes>\s{0,40}<u64values[^<>]{0,80}>([^<>]{1,80000})</u64values>"
+)
+_OS_DEVICE = regex(r"\bOSDev:(\d{1,9})\b")
+_LINK_MBS = (25_000, 20_000)
+"""One NVLink and direction: 25 GB/s since NVLink 2, 20 GB/s in NVLink 1 (hwloc/topology-nvml.c)."""
+MOST_LINKS = 18
 _SPEED_TOLERANCE = 0.002
 """The file gives six decimals; neighbouring rates are 1.5 % apart at least (Gen1 x16 4.0, Gen3 x4 3.94 GB/s)."""
 
@@ -72,6 +80,30 @@ def fill_draft(objects: Iterable[HwlocObject], blob: Blob, draft: NodeDraft) -> 
         elif each.type == "OSDev":
             _named(each, draft, place)
     _counts(every, draft, origin)
+    _nvlinks(every, blob, draft)
+
+
+def _nvlinks(every: list[HwlocObject], blob: Blob, draft: NodeDraft) -> None:
+    """The matrix `NVLinkBandwidth` of hwloc 2.4 and later: MB/s between GPUs, as many links as `nvidia-smi topo -m`
+    counts."""
+    text = blob.text
+    matrix = _MATRIX.search(text)
+    if matrix is None:
+        return
+    gpus = {each.get("gp_index"): _gpu(each, draft) for each in every if each.type == "OSDev"}
+    names, rates = _OS_DEVICE.findall(matrix[1]), _numbers(matrix[2])
+    line = text.count("\n", 0, matrix.start()) + 1
+    if len(rates) != len(names) ** 2:
+        return
+    for number, rate in enumerate(rates):
+        a, b = (gpus.get(names[at]) for at in divmod(number, len(names)))
+        lanes = next((rate // each for each in _LINK_MBS if rate % each == 0), 0)
+        if a is not None and b is not None and a is not b and 0 < lanes <= MOST_LINKS:
+            draft.pair("smi", a, b, f"NV{lanes}", blob.origin(line, f"NVLinkBandwidth {rate} MB/s"))
+
+
+def _numbers(text: str) -> list[int]:
+    return [int(word) for word in text.split() if word.isascii() and word.isdigit() and len(word) < 12]
 
 
 def _counts(every: list[HwlocObject], draft: NodeDraft, origin: Callable[[int], Origin]) -> None:
@@ -191,10 +223,18 @@ def _named(device: HwlocObject, draft: NodeDraft, place: Origin) -> None:
         _rdma(device, draft.nic(rdma=name, bus_id=bus_id), place)
     elif number & _NETWORK_V3 if bitwise else number == _NETWORK_V2:
         draft.netdev(name).offer("bus_id", bus_id, place)
-    elif (nvml := _NVML.fullmatch(name)) is not None and bus_id is not None:
-        gpu = draft.gpu(index=int(nvml[1]), bus_id=bus_id, uuid=device.infos.get("NVIDIAUUID") or None)
+    elif (gpu := _gpu(device, draft)) is not None:
         gpu.offer("uuid", device.infos.get("NVIDIAUUID") or None, place)
         gpu.offer("name", device.infos.get("GPUModel", "").removeprefix("NVIDIA ")[:120] or None, place)
+
+
+def _gpu(device: HwlocObject, draft: NodeDraft) -> Entity | None:
+    """The GPU that a device of NVML's is; None for every other."""
+    function, nvml = device.within("PCIDev"), _NVML.fullmatch(device.get("name"))
+    bus_id = normalise_bus_id(function.get("pci_busid")) if function is not None else None
+    if nvml is None or bus_id is None:
+        return None
+    return draft.gpu(index=int(nvml[1]), bus_id=bus_id, uuid=device.infos.get("NVIDIAUUID") or None)
 
 
 def _rdma(device: HwlocObject, nic: Entity, place: Origin) -> None:

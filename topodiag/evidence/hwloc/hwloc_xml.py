@@ -5,12 +5,12 @@ Format: hwloc/topology-xml.c and doc/hwloc.doxy of hwloc 2.9 and 3.0. What the o
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source
 from topodiag.evidence.xml_tags import XmlTag, decoded, tags
+from topodiag.lazy import dataclass, regex
 from topodiag.model.errors import InputError
 from topodiag.model.topics import Topic
 from topodiag.words.units import spell_bytes
@@ -20,8 +20,8 @@ MAX_TAGS = 500_000
 """A machine of 1,024 threads, with all caches and all page sizes, has 60,000."""
 MAX_DEPTH = 256
 
-_TOPOLOGY = re.compile(r"<topology(?:\s[^<>]{0,200})?>")
-_MACHINE = re.compile(r"<object\s[^<>]{0,40}\btype\s{0,4}=\s{0,4}[\"'](?:Machine|System)[\"']")
+_TOPOLOGY = regex(r"<topology(?:\s[^<>]{0,200})?>")
+_MACHINE = regex(r"<object\s[^<>]{0,40}\btype\s{0,4}=\s{0,4}[\"'](?:Machine|System)[\"']")
 
 
 @dataclass(slots=True)
@@ -100,8 +100,10 @@ def _read(blob: Blob, parsed: Parsed[HwlocObject]) -> None:
                 stack.append(made)
                 if len(stack) > MAX_DEPTH:
                     raise InputError(blob.name, f"nests deeper than {MAX_DEPTH} objects", line=tag.line, hint="refused")
-        elif tag.name == "info" and stack:
-            stack[-1].infos.setdefault(tag.get("name") or "", tag.get("value") or "")
+        elif tag.name == "info" and parsed.records:
+            # From hwloc 3 on what holds for the machine stands behind all objects.
+            above = stack[-1] if stack else parsed.records[0]
+            above.infos.setdefault(tag.get("name") or "", tag.get("value") or "")
     if parsed.records and not whole:
         parsed.leave(blob, parsed.lines, "", "the file ends before its topology does; what stands before is kept")
 

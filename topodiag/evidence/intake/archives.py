@@ -12,12 +12,12 @@ import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import IO, Any
 
 from topodiag.evidence.intake.bundle import HEAD_BYTES, MAX_TOTAL_BYTES, TOO_LARGE, BoundedTarInfo, Limited
 from topodiag.evidence.intake.rewound import Rewound
+from topodiag.lazy import dataclass
 from topodiag.model.errors import InputError, TopodiagError
 from topodiag.words.units import spell_bytes
 

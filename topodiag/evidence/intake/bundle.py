@@ -14,7 +14,7 @@ import stat
 import tarfile
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
@@ -24,6 +24,7 @@ from topodiag.evidence.intake.one_file import COPY_IT, why_endless
 from topodiag.evidence.intake.plain_tar import plain_members
 from topodiag.evidence.intake.rewound import Rewound
 from topodiag.evidence.interface import Blob, Item
+from topodiag.lazy import dataclass
 from topodiag.model.errors import InputError
 from topodiag.model.result import UnreadLine
 from topodiag.words.units import spell_bytes

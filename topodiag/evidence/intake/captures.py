@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from topodiag.evidence.intake.archives import read_members
 from topodiag.evidence.intake.bundle import (
@@ -25,6 +25,8 @@ from topodiag.evidence.intake.kinds import NODE_KINDS, Kind
 from topodiag.evidence.intake.pieces import STDIN, Aside, Intake, Piece
 from topodiag.evidence.intake.reading import read_bundle_stream, read_piece
 from topodiag.evidence.intake.same_node import Group, groups_of
+from topodiag.evidence.intake.watched import watch
+from topodiag.lazy import dataclass
 from topodiag.model.errors import InputError
 from topodiag.words.hosts import short_name
 from topodiag.words.units import spell_bytes
@@ -83,6 +85,7 @@ def captures(intake: Intake) -> Captures:
 
 def evidence_of(capture: Capture, intake: Intake) -> Evidence:
     """The evidence of one capture, for the reader of nodes. Raises InputError for what cannot be read."""
+    watch().opened(*(piece.name for piece in capture.pieces))
     first = capture.pieces[0]
     if not capture.is_bundle:
         made = Evidence(capture.name, host=capture.label or capture.host)

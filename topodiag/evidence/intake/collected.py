@@ -5,17 +5,17 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 import stat
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
+from topodiag.lazy import regex
 from topodiag.model.collect import read_document
 from topodiag.words.fold import fold_hosts, plural
 
 SUMS, ANSWERS = "SHA256SUMS", "collect.json"
 _SUM_OF_ONE = ".sha256"
-_SUM = re.compile(r"([0-9a-f]{64}) [ *]([^/\0\n]{1,255})")
+_SUM = regex(r"([0-9a-f]{64}) [ *]([^/\0\n]{1,255})")
 _MOST = 64 << 20
 _FOLDERS = 512
 """Folders whose sums a process remembers: nodes that write into a shared folder spread over 256."""

@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from topodiag.evidence.cluster.node_sets import NodeSetError, expand
 from topodiag.evidence.intake.hosts import ids_of_text, serials_of_text
+from topodiag.lazy import regex
 
 LEAST_HOSTS, MOST_HOSTS = 2, 1024
 MOST_SERIALS = 1 << 14
@@ -29,17 +30,17 @@ MOST_BLANK = 1 << 24
 LEAST_EACH = 2
 """Lines of a host on the average: one line of each is a table, whose readers compare the hosts by themselves."""
 _NAME = r"[A-Za-z][A-Za-z0-9.-]{0,62}"
-_LABELLED = re.compile(rf" {{0,6}}({_NAME}): ?(.*)")
-_RULE = re.compile(r"-{8,80}\s*\Z")
-_SET = re.compile(r"([A-Za-z][A-Za-z0-9.,\[\]-]{0,400})(?: \(\d{1,5}\))?\s*\Z")
-_ANSIBLE = re.compile(rf"({_NAME}) \| (?:CHANGED|SUCCESS|FAILED|UNREACHABLE)!?(?: \| rc=-?\d{{1,3}})? (?:>>|=>)")
-_ONE_LINE = re.compile(rf"({_NAME}) \| (?:CHANGED|SUCCESS|FAILED) \| rc=-?\d{{1,3}} \| \(stdout\) (.*)")
-_PSSH = re.compile(rf"\[\d{{1,5}}\] \d\d:\d\d:\d\d \[(?:SUCCESS|FAILURE)\] ({_NAME})(?: .{{0,100}})?\Z")
-_LOOP = re.compile(rf"[=#*>-]{{2,40}} ?({_NAME}):? ?[=#*<-]{{0,40}}\s*\Z")
-_SALT = re.compile(rf"({_NAME}):\s*\Z")
-_NUMBERED = re.compile(r"([A-Za-z]+)(?:[_.-]?\d{1,6})\Z")
-_COUNTED = re.compile(r"[A-Za-z]+(?:0|[1-9]\d{0,5})\Z")
-_FILE = re.compile(r".*\.(?:log|txt|out|err|json|xml|conf|sh|py)\Z", re.IGNORECASE)
+_LABELLED = regex(rf" {{0,6}}({_NAME}): ?(.*)")
+_RULE = regex(r"-{8,80}\s*\Z")
+_SET = regex(r"([A-Za-z][A-Za-z0-9.,\[\]-]{0,400})(?: \(\d{1,5}\))?\s*\Z")
+_ANSIBLE = regex(rf"({_NAME}) \| (?:CHANGED|SUCCESS|FAILED|UNREACHABLE)!?(?: \| rc=-?\d{{1,3}})? (?:>>|=>)")
+_ONE_LINE = regex(rf"({_NAME}) \| (?:CHANGED|SUCCESS|FAILED) \| rc=-?\d{{1,3}} \| \(stdout\) (.*)")
+_PSSH = regex(rf"\[\d{{1,5}}\] \d\d:\d\d:\d\d \[(?:SUCCESS|FAILURE)\] ({_NAME})(?: .{{0,100}})?\Z")
+_LOOP = regex(rf"[=#*>-]{{2,40}} ?({_NAME}):? ?[=#*<-]{{0,40}}\s*\Z")
+_SALT = regex(rf"({_NAME}):\s*\Z")
+_NUMBERED = regex(r"([A-Za-z]+)(?:[_.-]?\d{1,6})\Z")
+_COUNTED = regex(r"[A-Za-z]+(?:0|[1-9]\d{0,5})\Z")
+_FILE = regex(r".*\.(?:log|txt|out|err|json|xml|conf|sh|py)\Z", re.IGNORECASE)
 _DEVICES = frozenset({
     "gpu", "mlx", "eth", "ib", "en", "eno", "ens", "bond", "nvme", "hca", "ca", "nic", "port", "rank", "worker", "cuda",
     "card", "device", "dev", "cpu", "core",

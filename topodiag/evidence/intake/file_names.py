@@ -6,14 +6,15 @@ import os
 import re
 
 from topodiag.evidence.intake.pieces import Piece
+from topodiag.lazy import regex
 
-_LOG_WORDS = re.compile(
+_LOG_WORDS = regex(
     r"dmesg|journal|kern|syslog|messages|log|boot|xid|nvrm|paste|text|input|part|note|sample|before|after"
 )
 """Words of a kernel log's own name, which say nothing of a host."""
-_SMI_WORDS = re.compile(r"nvidia|smi|dmon|query|topo|gpus(?![0-9])|-?(?<![a-z0-9])[lqxm](?![a-z0-9])")
+_SMI_WORDS = regex(r"nvidia|smi|dmon|query|topo|gpus(?![0-9])|-?(?<![a-z0-9])[lqxm](?![a-z0-9])")
 """Words of a report of nvidia-smi's own name."""
-_MOMENT = re.compile(
+_MOMENT = regex(
     r"(?:before|after|run|sample|step|day|try|attempt|rank|cuda|driver|job|part|case|test|boot|paste|text|input|note|[tvr])"
     r"[-_]?[0-9]*\Z"
 )

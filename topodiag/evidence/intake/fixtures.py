@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 
+from topodiag.lazy import dataclass
 from topodiag.model.errors import InputError
 
 PREFIX = "fixture:"

@@ -12,7 +12,7 @@ import os
 import re
 import stat
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, BinaryIO
 
 from topodiag.evidence.intake.archives import members
@@ -27,8 +27,10 @@ from topodiag.evidence.intake.pieces import STDIN, STDIN_NAME, Aside, Intake, Pi
 from topodiag.evidence.intake.rewound import Rewound
 from topodiag.evidence.intake.stdin import surveyed_stream
 from topodiag.evidence.intake.sysfs_copy import is_copy, text_of_copy
+from topodiag.evidence.intake.watched import watch
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.registry import ASKED_LAST
+from topodiag.lazy import dataclass, regex
 from topodiag.model.errors import InputError
 
 if TYPE_CHECKING:
@@ -40,11 +42,11 @@ MOST_SHARED = 8 << 20
 """Bytes of a text that is looked through for what several hosts printed."""
 _OF_HOSTS = NODE_KINDS | {Kind.TEXT, Kind.JOB_OUTPUT, Kind.CLUSTER}
 """Kinds of a text that may hold what the tools of several nodes print."""
-_HOST = re.compile(rb'"host": {0,4}"([^"\\\x00-\x1f]{1,200})"')
+_HOST = regex(rb'"host": {0,4}"([^"\\\x00-\x1f]{1,200})"')
 _DIGESTED = 1 << 15
 """Bytes of a manifest that tell it from any other: it names the host, the time, and how long each command took."""
 _SWEEP = ("plan-1.json", "results.jsonl")
-_SWEPT = re.compile(r"plan-[1-9]\d{0,3}\.json|results\.jsonl", re.ASCII)
+_SWEPT = regex(r"plan-[1-9]\d{0,3}\.json|results\.jsonl", re.ASCII)
 
 
 @dataclass(slots=True)
@@ -223,6 +225,7 @@ def _bundle(
 
 
 def _take(path: str, root: str, met: _Met, *, named: bool) -> None:
+    watch().found()
     status = os.stat(path)
     if not stat.S_ISREG(status.st_mode):
         _leave_irregular(path, status.st_mode, met, named=named)

@@ -17,9 +17,10 @@ import re
 from itertools import islice
 
 from topodiag.evidence.pasted_files import LOOSE_PROMPT
+from topodiag.lazy import regex
 from topodiag.words.unfilled import is_unfilled
 
-_DECLARED = re.compile(
+_DECLARED = regex(
     r"^[ \t]{0,12}(?:"
     r"(?:import|from) [\w.]{1,80}(?: import \(?[\w*, ]{1,200})?[ \t]{0,4}$|import \(?\"?[\w./-]{1,80}\"?\)?;?$"
     r"|(?:async )?def \w{1,80}\(|class \w{1,80}[(:{ ]|@\w[\w.]{0,60}(?:\(|$)"
@@ -32,7 +33,7 @@ _DECLARED = re.compile(
 )
 """Lines that declare something in Python, Go, C, C++, CUDA, Rust, Java or JavaScript."""
 _DECLARATIONS = 2
-_CODE = re.compile(
+_CODE = regex(
     r"[ \t]{0,80}(?:"
     r"(?:return|raise|assert|yield|await|del|global) \S|(?:return|pass|break|continue|else:|try:|finally:)\s{0,4}$"
     r"|(?:if|elif|for|while|with|except|async)\b.{0,200}:\s{0,4}(?:#.{0,200})?$|(?:if|for|while|switch|catch) ?\("
@@ -45,7 +46,7 @@ _CODE = re.compile(
 """Lines as only source has them, comments among them."""
 _SHARE = 0.5
 """Of the lines that are not blank; tables and long texts are the rest."""
-_OUTPUT = re.compile(
+_OUTPUT = regex(
     r"^(?:Traceback \(most recent call last\)|  File \"[^\"\n]{1,300}\", line \d"
     r"|\[?\d{4}-\d\d-\d\d[ T]\d\d:\d\d|[A-Z][a-z]{2} {1,2}\d{1,2} \d\d:\d\d:\d\d "
     r"|\[ {0,8}\d{1,8}\.\d{3,9}\] |[IWEF]\d{4} \d\d:)",
@@ -53,22 +54,22 @@ _OUTPUT = re.compile(
 )
 """Begins of lines that a program printed."""
 _COMMAND = r"(?:sudo )?(?:[A-Z][A-Z0-9_]{1,60}=\S{0,200} ){0,9}(?:sudo )?[./~]{0,3}[a-z][\w./+-]{0,120}(?:[ ;|&]|$)"
-_AT_PROMPT = re.compile(
+_AT_PROMPT = regex(
     r"^(?:\([\w.-]{1,40}\) ?)?(?:\[?[\w.-]{1,40}@[\w.-]{1,80}(?:[: ][^\n$#%]{0,80})?|[\w.-]{1,60}:[~/][^\s$#]{0,80})?"
     rf"[$%] {_COMMAND}|^\[?[\w.-]{{1,40}}@[\w.-]{{1,80}}[: ][^\n$#%]{{0,80}}# ?{_COMMAND}",
     re.MULTILINE,
 )
 """A command behind the prompt of a shell. A bare `#` may as well begin a comment."""
 _PROMPTS = 2
-_FENCE = re.compile(r"^[ \t]{0,8}(?:```|~~~)|::$", re.MULTILINE)
+_FENCE = regex(r"^[ \t]{0,8}(?:```|~~~)|::$", re.MULTILINE)
 """How documents show commands."""
-_ENDED = re.compile(
+_ENDED = regex(
     r"(?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{0,80}(?:Error|Exception|Interrupt): \S"
     r"|(?:Segmentation fault|Bus error|Aborted|Illegal instruction|Floating point exception) \(core dumped\)"
 )
 """The last words of a program, at the begin of a line."""
 _LAST_LINES = 8
-_CHANGES = re.compile(
+_CHANGES = regex(
     r"^(?:[a-z0-9][a-z0-9+.-]{1,60} \([^()\s]{1,60}\) [\w -]{1,60}; urgency="
     r"|\d{4}-\d\d-\d\d {1,3}\S.{1,60} {1,3}<[^<>\s]{1,80}@|\*{1,3} (?:Noteworthy c|C)hanges in "
     r"|(?:#{1,3} )?(?:[Vv]ersion |[Rr]elease )\d{1,4}\.\d{1,4}(?:\.\d{1,4}){0,2}(?:,? .{0,60})?:?$"
@@ -78,9 +79,9 @@ _CHANGES = re.compile(
 )
 """Heads of a release in a list of changes: Debian's, GNU's, those of a NEWS file."""
 _RELEASES = 3
-_ITEM = re.compile(r"^[ \t]{0,12}[-*+o] \S", re.MULTILINE)
-_HEADING = re.compile(r"^#{1,4} \S|^[=\-~^]{4,80}$", re.MULTILINE)
-_SENTENCE = re.compile(r"(?:[-*+] |\d{1,3}\. )?[A-Z`\[*][^|{}<>=;]{40,2000}[.:,)`]?$")
+_ITEM = regex(r"^[ \t]{0,12}[-*+o] \S", re.MULTILINE)
+_HEADING = regex(r"^#{1,4} \S|^[=\-~^]{4,80}$", re.MULTILINE)
+_SENTENCE = regex(r"(?:[-*+] |\d{1,3}\. )?[A-Z`\[*][^|{}<>=;]{40,2000}[.:,)`]?$")
 _CHAPTERS, _LONG, _PROSE = 8, 100, 0.2
 """A handbook has so many headings, so many lines, and sentences for such a share of them: what somebody writes of one
 incident is shorter, or mostly output."""
@@ -98,15 +99,15 @@ def program_text(text: str) -> str:
     return "a handbook" if len(_HEADING.findall(text)) >= _CHAPTERS and _mostly_prose(text) else ""
 
 
-_OF_BINARY = re.compile(
+_OF_BINARY = regex(
     r"^(?:__gmon_start__|_ITM_(?:de)?registerTMCloneTable|__cxa_\w{2,30}|GLIBC(?:XX)?_[\d.]{1,10}|_Z[NKTS]\w{3,400}"
     r"|\.(?:rodata|eh_frame\w{0,5}|init_array|dynsym|gnu\.\w{2,20}|note\.\S{2,40})|/lib64/ld-linux\S{1,30})$",
     re.MULTILINE,
 )
 """Names that the linker and the compiler leave in each program and library."""
-_STRINGS = re.compile(rf"\s{{0,20}}{LOOSE_PROMPT}(?:sudo )?strings (?:-\S{{1,12}} ){{0,3}}\S[^\n]{{0,300}}\n")
-_PROMPT = re.compile(rf"^{LOOSE_PROMPT}\S", re.MULTILINE)
-_RECORD = re.compile(r"^\S{1,255}:\d{1,10}:\d{1,10} \[\d", re.MULTILINE)
+_STRINGS = regex(rf"\s{{0,20}}{LOOSE_PROMPT}(?:sudo )?strings (?:-\S{{1,12}} ){{0,3}}\S[^\n]{{0,300}}\n")
+_PROMPT = regex(rf"^{LOOSE_PROMPT}\S", re.MULTILINE)
+_RECORD = regex(r"^\S{1,255}:\d{1,10}:\d{1,10} \[\d", re.MULTILINE)
 """The head of a line that NCCL printed."""
 _NAMES, _UNFILLED, _PART = 3, 5, 0.2
 

@@ -6,27 +6,33 @@ import re
 
 from topodiag.evidence.intake.launcher import prefix_of
 from topodiag.evidence.interface import Blob
+from topodiag.lazy import regex
 
 _NAME = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,62}[A-Za-z0-9])?(?:\.[A-Za-z0-9][A-Za-z0-9-]{0,62}){0,6}"
 _SAYS = (
-    re.compile(rf"^SLURMD_NODENAME=({_NAME})\s*$", re.MULTILINE),
-    re.compile(rf"^(?:HOSTNAME|Static hostname: {{0,8}}|\s{{0,20}}Static hostname:)[= ]({_NAME})\s*$", re.MULTILINE),
-    re.compile(rf"^(?:\[[\w.-]{{1,32}}@|[\w.-]{{1,32}}@)({_NAME})(?:[: ][^\n\]]{{0,200}})?\]?[#$] ", re.MULTILINE),
-    re.compile(rf"^({_NAME}):[~/][^\s$#]{{0,200}} ?[#$] (?=[a-z./])", re.MULTILINE),
-    re.compile(rf"^\s{{0,8}}NodeName=({_NAME}) (?:Arch=|State=|CoresPerSocket=)", re.MULTILINE),
-    re.compile(rf"^Linux ({_NAME}) \d{{1,2}}\.\d{{1,3}}\.", re.MULTILINE),
-    re.compile(rf"^[A-Z][a-z]{{2}} [ \d]\d \d\d:\d\d:\d\d(?:\.\d+)? ({_NAME}) kernel: ", re.MULTILINE),
-    re.compile(rf"^\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\d\S{{0,16}} ({_NAME}) kernel: ", re.MULTILINE),
-    re.compile(rf"^(?:[^\n]{{0,200}}/)?proc/sys/kernel/hostname[:=]? ?\n? ?({_NAME})\s*$", re.MULTILINE),
-    re.compile(rf'<object type="Machine"(?:[^<]{{0,2000}}<){{1,60}}?info name="HostName" value="({_NAME})"'),
+    regex(rf"^SLURMD_NODENAME=({_NAME})\s*$", re.MULTILINE),
+    regex(rf"^(?:HOSTNAME|Static hostname: {{0,8}}|\s{{0,20}}Static hostname:)[= ]({_NAME})\s*$", re.MULTILINE),
+    regex(rf"^(?:\[[\w.-]{{1,32}}@|[\w.-]{{1,32}}@)({_NAME})(?:[: ][^\n\]]{{0,200}})?\]?[#$] ", re.MULTILINE),
+    regex(rf"^({_NAME}):[~/][^\s$#]{{0,200}} ?[#$] (?=[a-z./])", re.MULTILINE),
+    regex(rf"^\s{{0,8}}NodeName=({_NAME}) (?:Arch=|State=|CoresPerSocket=)", re.MULTILINE),
+    regex(rf"^Linux ({_NAME}) \d{{1,2}}\.\d{{1,3}}\.", re.MULTILINE),
+    regex(rf"^[A-Z][a-z]{{2}} [ \d]\d \d\d:\d\d:\d\d(?:\.\d+)? ({_NAME}) kernel: ", re.MULTILINE),
+    regex(rf"^\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\d\S{{0,16}} ({_NAME}) kernel: ", re.MULTILINE),
+    regex(rf"^(?:[^\n]{{0,200}}/)?proc/sys/kernel/hostname[:=]? ?\n? ?({_NAME})\s*$", re.MULTILINE),
+    regex(rf'<object type="Machine"(?:[^<]{{0,2000}}<){{1,60}}?info name="HostName" value="({_NAME})"'),
+    # hwloc 3 writes what it says of the whole topology behind all objects.
+    regex(
+        rf'<info name="HostName" value="({_NAME})"/>'
+        r"(?=\s{0,8}(?:<info [^<>]{1,400}/>\s{0,8}){0,40}</topology>)"
+    ),
 )  # fmt: skip
 """Where a text names its own host: the environment, hostnamectl, a shell's prompt, `uname -a`, syslog, hwloc."""
-_METRICS = re.compile(
+_METRICS = regex(
     rf'^[ \t]{{0,16}}(?:DCGM_[A-Z0-9_]{{1,80}}\{{[^\n}}]{{0,4000}}?\bHostname'
     rf'|node_uname_info\{{[^\n}}]{{0,4000}}?\bnodename)="({_NAME})"', re.MULTILINE
 )  # fmt: skip
 """The same in metrics of the DCGM exporter and of the node exporter."""
-_OF_POD = re.compile(r"[0-9a-f]{12}\Z|[a-z0-9.-]{0,200}dcgm-exporter")
+_OF_POD = regex(r"[0-9a-f]{12}\Z|[a-z0-9.-]{0,200}dcgm-exporter")
 """What an exporter in a container takes for the name of its host."""
 _NOBODY = frozenset({
     "localhost", "localhost.localdomain", "host", "node", "ubuntu", "(none)", "error", "warning", "note",
@@ -34,15 +40,15 @@ _NOBODY = frozenset({
 _GPU = r"GPU-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _L = r"\n(?:[^\n]{0,200}\n)"
 _IDS = (
-    ("gpu", re.compile(rf"^GPU (\d{{1,3}}): [^\n]{{1,200}}\(UUID: ({_GPU})\)", re.M)),
-    ("bus", re.compile(rf"^GPU ([\da-fA-F:.]{{12,16}}){_L}{{1,40}}?\s+GPU UUID\s+: ({_GPU})", re.M)),
-    ("nic", re.compile(rf"^CA '([\w.-]{{1,64}})'{_L}{{1,8}}?\s+Node GUID: (0x[0-9a-f]{{16}})", re.M)),
-    ("nic", re.compile(rf"^hca_id:\s{{1,8}}([\w.-]{{1,64}}){_L}{{1,8}}?\s+node_guid:\s+([0-9a-f:]{{19}})", re.M)),
-    ("", re.compile(rf"()({_GPU})")),
+    ("gpu", regex(rf"^GPU (\d{{1,3}}): [^\n]{{1,200}}\(UUID: ({_GPU})\)", re.M)),
+    ("bus", regex(rf"^GPU ([\da-fA-F:.]{{12,16}}){_L}{{1,40}}?\s+GPU UUID\s+: ({_GPU})", re.M)),
+    ("nic", regex(rf"^CA '([\w.-]{{1,64}})'{_L}{{1,8}}?\s+Node GUID: (0x[0-9a-f]{{16}})", re.M)),
+    ("nic", regex(rf"^hca_id:\s{{1,8}}([\w.-]{{1,64}}){_L}{{1,8}}?\s+node_guid:\s+([0-9a-f:]{{19}})", re.M)),
+    ("", regex(rf"()({_GPU})")),
 )  # fmt: skip
 """Serials and their devices: `nvidia-smi -L` and `-q`, `ibstat`, `ibv_devinfo`; any other UUID of a GPU."""
 _MOST_IDS = 400
-_NCCL = re.compile(r"(?:^|[\s\]])([A-Za-z0-9][A-Za-z0-9._-]{0,62}):\d{1,9}:\d{1,9} (?:\[\d{1,3}\] )?NCCL ")
+_NCCL = regex(r"(?:^|[\s\]])([A-Za-z0-9][A-Za-z0-9._-]{0,62}):\d{1,9}:\d{1,9} (?:\[\d{1,3}\] )?NCCL ")
 
 
 def host_of_text(blob: Blob) -> str:

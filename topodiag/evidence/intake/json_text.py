@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import re
 
+from topodiag.lazy import regex
+
 MOST_CHARS = 1 << 16
 MOST_DEPTH = 512
 
-_TOKEN = re.compile(
+_TOKEN = regex(
     r"[ \t\r\n]*(?:(?P<open>[\[{])|(?P<close>[\]}])|(?P<part>[,:])"
     r'|(?P<value>"(?:[^"\\\x00-\x1f]|\\.)*(?:"|$)|-?[0-9]{1,400}(?:\.[0-9]{1,400})?(?:[eE][+-]?[0-9]{1,9})?(?![0-9A-Za-z_.-])'
     r"|(?:true|false|null)(?![0-9A-Za-z_]))|(?P<end>$))",
     re.DOTALL,
 )
-_CUT = re.compile(r"(?:-|-?[0-9.]{1,400}(?:[eE][+-]?[0-9]{0,9})?|t|tr|tru|f|fa|fal|fals|n|nu|nul)$")
+_CUT = regex(r"(?:-|-?[0-9.]{1,400}(?:[eE][+-]?[0-9]{0,9})?|t|tr|tru|f|fa|fal|fals|n|nu|nul)$")
 _PAIRS = {"[": "]", "{": "}"}
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
+
+from topodiag.lazy import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ node alone has is not kept.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import lru_cache
 from operator import attrgetter
 from typing import Any
@@ -16,6 +16,7 @@ from typing import Any
 from topodiag.evidence.intake.siblings import Likeness, Template, likeness_of, template_of
 from topodiag.evidence.intake.text_read import TextRead
 from topodiag.evidence.interface import Blob, Item, Source
+from topodiag.lazy import dataclass
 
 MOST_TEXTS = 1024
 """Texts that are remembered, those of the last dozens of nodes."""

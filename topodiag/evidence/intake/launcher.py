@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 
 from topodiag.evidence.interface import Blob
+from topodiag.lazy import regex
 
-_PREFIX = re.compile(r" {0,6}(?!\d{4}-\d\d-\d\d[T_]\d\d:\d\d|\d\d:\d\d:\d\d)([A-Za-z0-9][A-Za-z0-9._-]{0,62}): ?")
+_PREFIX = regex(r" {0,6}(?!\d{4}-\d\d-\d\d[T_]\d\d:\d\d|\d\d:\d\d:\d\d)([A-Za-z0-9][A-Za-z0-9._-]{0,62}): ?")
 """A clock before each line is no label: `2026-03-02T07:02:11` or `07:02:11`."""
 MIN_LINES = 3
 """Lines that must agree: fewer prove nothing."""

@@ -9,8 +9,8 @@ from __future__ import annotations
 import codecs
 import io
 import re
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator
+from functools import cache
 
 from topodiag.evidence.cluster.looks import cluster_format, is_pods
 from topodiag.evidence.flight.looks import looks_like_flight
@@ -35,6 +35,8 @@ from topodiag.evidence.nccl_log.input.streams import CUT_HEADS, JSON_LINES, WRAP
 from topodiag.evidence.nccl_log.input.wrapped_lines import looks_broken
 from topodiag.evidence.nccl_tests.looks import TABLE
 from topodiag.evidence.registry import as_table, recognise
+from topodiag.evidence.signatures.literals import Finder, finder
+from topodiag.lazy import dataclass, regex
 
 _TEXT_CONTROL = bytes(range(9)) + b"\x0b" + bytes(range(0x0E, 0x1B)) + bytes(range(0x1C, 0x20)) + b"\x7f"
 _MANY_CONTROL = 0.02
@@ -45,10 +47,10 @@ _BINARY = (
     (b"\x04\x22\x4d\x18", "compressed with lz4: `lz4 -dc FILE | topodiag logs -`"),
     (b"SQLite format 3\x00", "a database (an nsys report?)"),
 )
-_PICKLE = re.compile(rb"\x80[\x02-\x05]")
+_PICKLE = regex(rb"\x80[\x02-\x05]")
 _ZIP = b"PK\x03\x04"
 _BEFORE = rb"\s*(?:<\?xml[^>]*>\s*)?(?:<!--[^>]*-->\s*)*"
-_RECORD = re.compile(
+_RECORD = regex(
     rb"(?:^|[ \]>:|)])NCCL (?:INFO|WARN|ATTN|TRACE|ABORT|CALL) |^NCCL version \d[^\n]{0,40}\+cuda"
     # 2.2 and before have no word NCCL in their heads.
     rb"|(?:^|[ \]>|)])[\w.-]{1,255}:\d{1,10}:\d{1,10} \[\d{1,4}\] INFO "
@@ -56,25 +58,27 @@ _RECORD = re.compile(
     re.M,
 )
 """What NCCL prints, and torch of NCCL where only its words are left."""
+_RECORDS = (b"NCCL ", b"] INFO ", b"atchdog caught", b"ProcessGroupNCCL", b"Error 802")
+"""One of these stands wherever one of _RECORD is found."""
 _TEXTS = (
-    (re.compile(_BEFORE + rb"<system\b"), Kind.TOPOLOGY),
-    (re.compile(_BEFORE + rb"<graphs\b"), Kind.GRAPH),
+    (regex(_BEFORE + rb"<system\b"), Kind.TOPOLOGY),
+    (regex(_BEFORE + rb"<graphs\b"), Kind.GRAPH),
     (TABLE, Kind.NCCL_TESTS),
     (STACKS, Kind.STACKS),
     (INSPECTOR, Kind.INSPECTOR),
     (TRACE, Kind.TRACE),
     (WATCH, Kind.WATCH),
     # src/ras/client_support.cc of NCCL 2.24 and later.
-    (re.compile(rb"^NCCL version \S{1,40} compiled with CUDA ", re.M), Kind.RAS),
-    (re.compile(rb"^\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\] PEER_[A-Z_]{3,40}: ", re.M), Kind.RAS),
-    (re.compile(rb'^\{\s{0,64}"nccl_version": "[^"\n]{1,40}",\s{0,64}"cuda_', re.M), Kind.RAS),
-    (re.compile(rb'^[ \t]{0,16}"event": "PEER_[A-Z_]{3,40}"', re.M), Kind.RAS),
-    (re.compile(rb"^(?:[\w \"]{1,40},){1,30}\w{0,20}bus_?bw", re.M), Kind.BENCH_CSV),
-    (re.compile(rb"\s*\{\s*\"schema\":[^{}\[\]]{0,200}\"tool\": \"topodiag-probe\b"), Kind.MANIFEST),
-    (re.compile(rb"\s*\{\s*\"schema_version\":"), Kind.RESULT),
-    (re.compile(rb"\s*\{\s*\"format\": *\"topodiag-sweep\""), Kind.SWEEP_PLAN),
+    (regex(rb"^NCCL version \S{1,40} compiled with CUDA ", re.M), Kind.RAS),
+    (regex(rb"^\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\] PEER_[A-Z_]{3,40}: ", re.M), Kind.RAS),
+    (regex(rb'^\{\s{0,64}"nccl_version": "[^"\n]{1,40}",\s{0,64}"cuda_', re.M), Kind.RAS),
+    (regex(rb'^[ \t]{0,16}"event": "PEER_[A-Z_]{3,40}"', re.M), Kind.RAS),
+    (regex(rb"^(?:[\w \"]{1,40},){1,30}\w{0,20}bus_?bw", re.M), Kind.BENCH_CSV),
+    (regex(rb"\s*\{\s*\"schema\":[^{}\[\]]{0,200}\"tool\": \"topodiag-probe\b"), Kind.MANIFEST),
+    (regex(rb"\s*\{\s*\"schema_version\":"), Kind.RESULT),
+    (regex(rb"\s*\{\s*\"format\": *\"topodiag-sweep\""), Kind.SWEEP_PLAN),
     # -J of nccl-tests, src/util.cu v2.17.3 and later.
-    (re.compile(rb"\s*\{(?=[\s\S]{0,65536}\"(?:out_of_bounds|bus_bw|busbw)\")"), Kind.NCCL_TESTS),
+    (regex(rb"\s*\{(?=[\s\S]{0,65536}\"(?:out_of_bounds|bus_bw|busbw)\")"), Kind.NCCL_TESTS),
 )
 """Texts that are known by a pattern of their own, beside those that a registry of readers recognises."""
 
@@ -82,9 +86,12 @@ _TEXTS = (
 _LINES = (
     ((b"nThreads", b"#", b"Avg bus bandwidth", b"Out of bounds", b": Test ", b"Test timeout"), TABLE, Kind.NCCL_TESTS),
     ((b"Thread ",), STACKS, Kind.STACKS),
-    ((b"NCCL DIAG ",), re.compile(DIAGNOSTICS.pattern, re.M), Kind.DIAGNOSTICS),
+    ((b"NCCL DIAG ",), regex(DIAGNOSTICS.pattern, re.M), Kind.DIAGNOSTICS),
 )
 """What a text may hold anywhere: literals of which one stands in each such line, its pattern, and the kind."""
+_TYPES = (b"float", b"half", b"bfloat16", b"double", b"int", b"uint", b"char")
+_ROWS = tuple(blank + name for blank in (b" ", b"\t") for name in _TYPES)
+"""Types of nccl-tests as a row names them: a row alone is enough where a text is looked at whole."""
 
 _SAID_IN_LINES = frozenset({Kind.NODE_TEXT, Kind.JOB_OUTPUT, Kind.STEPS, Kind.TEXT})
 """Kinds of which a text is for the words of its lines, as the source of a program has them too."""
@@ -158,7 +165,7 @@ def text_kinds(
     head: bytes, tail: bytes = b"", *, name: str = "", quick: bool = False
 ) -> tuple[tuple[Kind, ...], tuple[str, ...]]:
     """The kinds of a text, and its readers among the sources of a node's evidence."""
-    logged = _RECORD.search(head) is not None or _RECORD.search(tail) is not None
+    logged = _holds_record(head) or _holds_record(tail)
     if logged and quick:
         return (Kind.NCCL_LOG, *_diagnosed(head, tail), *step_kinds(head, tail)), ()
     if not head.strip() and not tail.strip():
@@ -205,9 +212,22 @@ def between_records(head: bytes) -> bytes:
     return b"\n".join(line for line in head.split(b"\n") if b" NCCL " not in line)
 
 
+@cache
+def _openings() -> tuple[tuple[Callable[[bytes], object], Kind], ...]:
+    """Patterns of lines are searched for; the others fit the beginning of a text."""
+
+    def holds_table(data: bytes) -> bool:
+        return not _held(data).isdisjoint((*_LINES[0][0], *_ROWS)) and TABLE.search(data) is not None
+
+    return tuple(
+        (holds_table if pattern is TABLE else pattern.search if pattern.flags & re.M else pattern.match, kind)
+        for pattern, kind in _TEXTS
+    )
+
+
 def _begins_as(head: bytes, tail: bytes) -> list[Kind]:
     """What a text is by its first lines; by its last ones where rotation left NULs or half a record before them."""
-    kinds = [kind for pattern, kind in _TEXTS if pattern.match(head) or (pattern.flags & re.M and pattern.search(head))]
+    kinds = [kind for fits, kind in _openings() if fits(head)]
     return kinds + ([Kind.INSPECTOR] if Kind.INSPECTOR not in kinds and INSPECTOR.search(tail) else [])
 
 
@@ -235,17 +255,33 @@ def _may_hold_job_lines(kinds: Collection[Kind]) -> bool:
 
 def line_kinds(block: bytes) -> Iterator[Kind]:
     """Kinds that a line by itself shows, wherever it stands in a text."""
+    held = _held(block)
     for literals, pattern, kind in _LINES:
-        if any(literal in block for literal in literals) and pattern.search(block) is not None:
+        if not held.isdisjoint(literals) and pattern.search(block) is not None:
             yield kind
 
 
 def speaking_kinds(block: bytes) -> Iterator[Kind]:
     """Whether lines of NCCL or of a job stand in a block."""
-    if _RECORD.search(block) is not None:
+    if _holds_record(block):
         yield Kind.NCCL_LOG
     elif holds_job_lines(block):
         yield Kind.JOB_OUTPUT
+
+
+def _holds_record(data: bytes) -> bool:
+    return not _held(data).isdisjoint(_RECORDS) and _RECORD.search(data) is not None
+
+
+@cache
+def _marks() -> Finder:
+    return finder([*_RECORDS, *_ROWS, *(literal for literals, *_ in _LINES for literal in literals)], once=True)
+
+
+def _held(data: bytes) -> frozenset[bytes]:
+    """Which literals of _RECORDS and _LINES stand in a text."""
+    marks = _marks()
+    return frozenset(marks.literals[number] for _, number in marks.hits(data))
 
 
 def kinds_of_sources(sources: Collection[str]) -> Iterator[Kind]:

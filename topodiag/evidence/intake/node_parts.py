@@ -6,12 +6,12 @@ it answers of every sibling, because it has read nothing in which they differ.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, is_dataclass, replace
+from dataclasses import is_dataclass, replace
 from typing import Any, NoReturn
 
 from topodiag.evidence.intake.siblings import Exchange, cut
+from topodiag.lazy import dataclass, regex
 from topodiag.model.node import Node
 from topodiag.model.provenance import MAX_QUOTE, Fact, Origin
 
@@ -19,7 +19,7 @@ Place = tuple[str, int | None]
 """A text of a capture, and a line in it."""
 Path = tuple[Any, ...]
 """The way from a node to one of its parts: names of fields, keys and places."""
-_NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
+_NUMBER = regex(r"[0-9]+(?:\.[0-9]+)?")
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,9 @@ from collections.abc import Sequence
 
 from topodiag.evidence.intake.kinds import Kind
 from topodiag.evidence.intake.pieces import Aside, Piece
+from topodiag.lazy import regex
 
-_PAPER = re.compile(
+_PAPER = regex(
     r"(?:readme|change[-_ ]?log|changes|news|licen[cs]e|contributing|authors|runbook|todo)"
     r"(?:\.(?:txt|md|rst|adoc|html))?"
     r"|.{1,200}\.(?:md|rst|adoc|py|pyi|c|cc|cpp|cxx|h|hpp|cu|cuh|go|rs|java|js|ts)",

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from shlex import quote
 from typing import BinaryIO
 
 from topodiag.evidence.intake.kinds import ANY_EVIDENCE, DAMAGED, NODE_EVIDENCE, Kind, command_for, source_words
+from topodiag.lazy import dataclass
 from topodiag.model.errors import InputError
 
 STDIN = "-"

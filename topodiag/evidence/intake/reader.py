@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +11,13 @@ from topodiag.evidence import registry
 from topodiag.evidence.assemble import assemble
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.intake.bundle import Evidence
-from topodiag.evidence.intake.kinds import NODE_EVIDENCE
+from topodiag.evidence.intake.kinds import NODE_EVIDENCE, Kind
 from topodiag.evidence.intake.known_texts import read_once
 from topodiag.evidence.intake.launcher import without_prefix
 from topodiag.evidence.intake.samples import as_samples
 from topodiag.evidence.intake.text_read import TextRead
 from topodiag.evidence.interface import Blob, Item, Source
+from topodiag.lazy import dataclass
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Input
 from topodiag.model.node import Node
@@ -95,10 +96,10 @@ def _read(blob: Blob, draft: NodeDraft, unread: list[UnreadLine], host: str) -> 
     if blob.item is not None:
         kinds: tuple[str, ...] = (blob.item.kind,)
     else:
-        kinds = registry.recognise(blob.text)
+        kinds = _sources_in(blob)
         bare = None if kinds else without_prefix(blob)
         if bare is not None:
-            blob, kinds = bare, registry.recognise(bare.text)
+            blob, kinds = bare, _sources_in(bare)
         kinds = kinds or registry.as_table(blob.text)
     sources = [source for kind in kinds if (source := registry.source(kind)) is not None]
     if not sources:
@@ -115,6 +116,17 @@ def _read(blob: Blob, draft: NodeDraft, unread: list[UnreadLine], host: str) -> 
         # A transcript of several commands: what one source leaves, another reads. Only failures are worth a word.
         unread.extend(line for _, lines in made for line in lines if line.why.startswith(FAILED))
     return [item for item, _ in made]
+
+
+def _sources_in(blob: Blob) -> tuple[str, ...]:
+    """The sources that read a text, wherever in it their output stands: a bug report holds that of many tools."""
+    found = registry.recognise(blob.text)
+    if len(blob.text) <= registry.HEAD_CHARS:
+        return found
+    from topodiag.evidence.intake.looks import Looks  # noqa: PLC0415 - not for bundles: it knows every text there is
+    from topodiag.evidence.intake.survey import survey  # noqa: PLC0415
+
+    return survey((blob.data,), blob.name, Looks((Kind.NODE_TEXT,), sources=found)).sources
 
 
 def _read_with(

@@ -9,6 +9,7 @@ from typing import BinaryIO
 
 from topodiag.evidence.intake.archives import read_member
 from topodiag.evidence.intake.pieces import STDIN, Intake, Piece
+from topodiag.evidence.intake.watched import watch
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.nccl_log.input.streams import Reading, text_of
 from topodiag.model.errors import InputError
@@ -21,6 +22,7 @@ MAX_BYTES = 512 << 20
 def read_piece(intake: Intake, piece: Piece, most: int = MAX_BYTES) -> Blob:
     """The text of a piece with its layers taken off. Raises InputError for more than `most` bytes, and for what can no
     longer be read. Standard input can be read once."""
+    watch().opened(piece.name)
     stream: BinaryIO
     try:
         if piece.held is not None:
@@ -52,6 +54,7 @@ def read_piece(intake: Intake, piece: Piece, most: int = MAX_BYTES) -> Blob:
 def blocks_of(intake: Intake, piece: Piece, reading: Reading) -> Iterator[Iterator[bytes]]:
     """The text of a piece of any size, in blocks, with its layers taken off; members of archives must be spooled.
     Raises InputError for what can no longer be opened."""
+    watch().opened(piece.name)
     if piece.path == STDIN:
         yield text_of(intake.stdin or io.BytesIO(), piece.coding, reading)
         return

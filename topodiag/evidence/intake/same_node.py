@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from topodiag.evidence.intake.file_names import is_named_for_a_command, owner_of_log, owner_of_smi
 from topodiag.evidence.intake.pieces import Piece
+from topodiag.lazy import dataclass
 from topodiag.words.hosts import short_name
 
 _WHOLE = frozenset({"nvml", "nvidia-smi-xml", "nvidia-smi-q", "nvidia-smi-topo", "nccl-xml", "hwloc-xml", "sys-pci"})

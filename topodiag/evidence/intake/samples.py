@@ -13,17 +13,21 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from topodiag.evidence.interface import Blob
+from topodiag.evidence.signatures.literals import finder
+from topodiag.lazy import regex
 
 _EARLIER = frozenset({"before", "pre", "start", "begin", "baseline", "t0", "first"})
 _LATER = frozenset({"after", "post", "end", "finish", "t1", "later", "second"})
-_WORD = re.compile(r"[a-z]+[0-9]?|[0-9]+", re.IGNORECASE)
-_RUN = re.compile(
+_WORD = regex(r"[a-z]+[0-9]?|[0-9]+", re.IGNORECASE)
+_RUN = regex(
     r"^[ \t>|]{0,8}([^\n$#]{0,80})[$#] ?(?:[^\n;&|]{1,80}(?:;|&&) ?){0,4}(?:sudo )?((?:ethtool (?:-S|--statistics)"
     r"|(?:grep|cat|head|tail) [^\n]{0,200}counters/|rdma (?:-[a-z]{1,3} )?stat"
     r"|perfquery|ibqueryerrors|nvidia-smi nvlink -e|curl [^\n]{0,200}/metrics)[^\n]{0,300}?)[ \t]*$",
     re.MULTILINE,
 )
-_HOST = re.compile(r"@([A-Za-z0-9][A-Za-z0-9.-]{0,63})")
+_COMMANDS = finder((b"ethtool", b"counters/", b"rdma ", b"perfquery", b"ibqueryerrors", b"nvlink", b"/metrics"))
+"""Each command of _RUN holds one of these."""
+_HOST = regex(r"@([A-Za-z0-9][A-Za-z0-9.-]{0,63})")
 """The host in a prompt: `root@node-7:~`, `[root@node-7 ~]`."""
 
 
@@ -45,7 +49,7 @@ def _stem(name: str, words: frozenset[str]) -> str | None:
 
 def _parted(blob: Blob) -> Iterator[Blob]:
     """The text up to the second run of a command of counters, and from there on; line numbers stay."""
-    if blob.item is not None:
+    if blob.item is not None or not _COMMANDS.any(blob.data):
         yield blob
         return
     text = blob.text

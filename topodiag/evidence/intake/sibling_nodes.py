@@ -10,7 +10,7 @@ line varies for the first time, the node is read whole as well, and the two must
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from ipaddress import IPv6Address
 from itertools import compress, count
 from operator import ne
@@ -32,6 +32,7 @@ from topodiag.evidence.intake.siblings import (
 )
 from topodiag.evidence.intake.text_read import TextRead
 from topodiag.evidence.registry import source
+from topodiag.lazy import dataclass
 from topodiag.model.node import Node
 from topodiag.model.provenance import Counter, Fact
 from topodiag.model.system import KernelEvent

@@ -8,24 +8,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from hashlib import sha256
 from ipaddress import IPv6Address, ip_address
 from typing import Any
 
 from topodiag.evidence.draft import Body, Entity, NodeDraft, Offer, PairOffer
 from topodiag.evidence.intake.text_read import TextRead
+from topodiag.lazy import dataclass, regex
 from topodiag.model.provenance import Origin
 
 _HEX = "[0-9a-f]"
 # A UUID, a GUID in three forms, a MAC address. All but one begin with two digits, which are quick to search for.
-IDENTITY = re.compile(
+IDENTITY = regex(
     rf"(\b(?:0x{_HEX}{{16}}|{_HEX}{{2}}(?:(?::{_HEX}{{2}}){{5}}|{_HEX}{{2}}(?::{_HEX}{{4}}){{3}}"
     rf"|{_HEX}{{6}}(?:(?:-{_HEX}{{4}}){{3}}-{_HEX}{{12}}|{_HEX}{{8}})))\b)",
     re.ASCII,
 )
 _GROUP = rf"{_HEX}{{1,4}}"
-SHORT_ADDRESS = re.compile(
+SHORT_ADDRESS = regex(
     r"(?<![0-9A-Za-z:.])(::ffff:[0-9]{1,3}(?:\.[0-9]{1,3}){3}(?![0-9A-Za-z:.])"
     rf"|(?:{_GROUP})?::{_GROUP}(?::{_GROUP}){{0,5}}(?![0-9A-Za-z:.]))"
 )

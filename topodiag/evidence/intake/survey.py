@@ -90,13 +90,16 @@ def survey(blocks: Iterable[bytes], name: str, seen: Looks) -> Looks:
 
 def _readers(blob: Blob, known: list[str], tries: Counter[str]) -> Iterator[str]:
     """The sources that read this block, of those that are not known yet."""
-    waiting = [kind for kind in possible(blob.text) if kind not in known and tries[kind] < MOST_TRIES]
+    text = blob.text
+    waiting = [
+        kind for kind in possible(text.encode("utf-8", "replace")) if kind not in known and tries[kind] < MOST_TRIES
+    ]
     if SENTENCES not in known:
         waiting.append(SENTENCES)
     for kind in sorted(waiting):
         tries[kind] += 1
         reader = source(kind)
-        if reader is not None and reader.recognises(blob.text):
+        if reader is not None and reader.recognises(text):
             yield kind
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from topodiag.evidence.draft import NodeDraft
+from topodiag.lazy import dataclass
 from topodiag.model.finding import Input
 from topodiag.model.result import UnreadLine
 from topodiag.model.topics import Topic

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import csv
 import math
-import re
 
+from topodiag.lazy import regex
 from topodiag.model.affinity import Affinity
 from topodiag.model.errors import InputError
 
@@ -17,7 +17,7 @@ MAX_BYTES = 1_000_000
 MAX_SIDE = 256
 """GPUs or NICs of one machine, with room."""
 UNITS = ("GB/s", "Gb/s", "us", "ns")
-_UNIT = re.compile(r"(?<![A-Za-z])(GB/s|Gb/s|us|ns)(?![A-Za-z])")
+_UNIT = regex(r"(?<![A-Za-z])(GB/s|Gb/s|us|ns)(?![A-Za-z])")
 
 
 def read_affinity(data: bytes, path: str) -> Affinity:

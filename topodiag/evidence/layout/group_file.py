@@ -17,7 +17,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,6 +24,7 @@ import numpy as np
 from topodiag.evidence.cluster.node_sets import short
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.yaml_values import load_yaml, word
+from topodiag.lazy import dataclass, regex
 from topodiag.model.cluster import Demand, Ints
 from topodiag.model.errors import InputError
 
@@ -32,7 +32,7 @@ MAX_RANK = 1 << 22
 MAX_MEMBERS = 1 << 24
 """Members of all groups of a file together: each of the ranks in four families."""
 COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "all_to_all", "send_recv")
-_RANGE = re.compile(r"(\d{1,7})(?:-(\d{1,7})(?:/(\d{1,7}))?)?", re.ASCII)
+_RANGE = regex(r"(\d{1,7})(?:-(\d{1,7})(?:/(\d{1,7}))?)?", re.ASCII)
 _KNOWN = ("name", "keep", "collective", "bytes", "calls", "ranks", "exposed")
 
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 import re
 
 from topodiag.evidence.intake.kinds import Kind
+from topodiag.lazy import regex
 
 _HOST = r"[A-Za-z0-9_][A-Za-z0-9._-]{0,252}"
-_SLOTS = re.compile(rf"{_HOST}(?::\d{{1,7}}|\s+slots\s?=\s?\d{{1,7}}(?:\s.*)?)", re.ASCII | re.IGNORECASE)
-_RANK = re.compile(rf"rank\s{{1,20}}\d{{1,7}}\s{{0,20}}=\s{{0,20}}\+?{_HOST}(?:\s.*)?", re.ASCII | re.IGNORECASE)
-_NUMBERED = re.compile(r"(?=[A-Za-z])[A-Za-z0-9._-]{0,60}\d[A-Za-z0-9._-]{0,60}", re.ASCII)
-_MAP = re.compile(r'"map"\s{0,9}:\s{0,9}\[\s{0,99}\{\s{0,99}"rank"')
-_TOGETHER = re.compile(r'^(?:\{\s{0,99})?"?(?:together|may_span)"?\s{0,9}:', re.MULTILINE)
-_SIZE = re.compile(r'"?([A-Za-z_-]{2,40})"?\s{0,9}:\s{0,9}"?[\w-]{1,60}"?,?', re.ASCII)
+_SLOTS = regex(rf"{_HOST}(?::\d{{1,7}}|\s+slots\s?=\s?\d{{1,7}}(?:\s.*)?)", re.ASCII | re.IGNORECASE)
+_RANK = regex(rf"rank\s{{1,20}}\d{{1,7}}\s{{0,20}}=\s{{0,20}}\+?{_HOST}(?:\s.*)?", re.ASCII | re.IGNORECASE)
+_NUMBERED = regex(r"(?=[A-Za-z])[A-Za-z0-9._-]{0,60}\d[A-Za-z0-9._-]{0,60}", re.ASCII)
+_MAP = regex(r'"map"\s{0,9}:\s{0,9}\[\s{0,99}\{\s{0,99}"rank"')
+_TOGETHER = regex(r'^(?:\{\s{0,99})?"?(?:together|may_span)"?\s{0,9}:', re.MULTILINE)
+_SIZE = regex(r'"?([A-Za-z_-]{2,40})"?\s{0,9}:\s{0,9}"?[\w-]{1,60}"?,?', re.ASCII)
 SIZE_NAMES = {
     "tp": "tp", "tensor_parallel": "tp", "tensor_parallel_size": "tp", "tensor_model_parallel_size": "tp",
     "pp": "pp", "pipeline_parallel": "pp", "pipeline_parallel_size": "pp", "pipeline_model_parallel_size": "pp",

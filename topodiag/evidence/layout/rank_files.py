@@ -18,6 +18,7 @@ from topodiag.evidence.cluster.node_sets import MAX_GPUS, NodeSetError, expand, 
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.json_values import integer, load
 from topodiag.evidence.json_values import text as plain
+from topodiag.lazy import regex
 from topodiag.model.errors import InputError
 from topodiag.model.rank_hosts import RankHosts
 
@@ -25,12 +26,12 @@ MAX_RANKS = 1 << 22
 MAX_MAP = 512 << 20
 """Bytes of a map: 100,000 ranks take some 30 MB."""
 _HOST = r"([A-Za-z0-9_][A-Za-z0-9._-]{0,252})"
-_SLOTS = re.compile(_HOST + r"(?::(\d{1,7}))?((?:\s+[a-z_-]{1,20}\s?=\s?[^\s=]{1,100})*)\s*", re.ASCII | re.IGNORECASE)
-_SLOTS_WORD = re.compile(r"\sslots\s?=\s?(\d{1,7})", re.ASCII | re.IGNORECASE)
-_RANK = re.compile(r"rank\s{1,20}(\d{1,7})\s{0,20}=\s{0,20}\+?" + _HOST + r"(?:\s+slots?\s{0,20}=.{0,200})?",
+_SLOTS = regex(_HOST + r"(?::(\d{1,7}))?((?:\s+[a-z_-]{1,20}\s?=\s?[^\s=]{1,100})*)\s*", re.ASCII | re.IGNORECASE)
+_SLOTS_WORD = regex(r"\sslots\s?=\s?(\d{1,7})", re.ASCII | re.IGNORECASE)
+_RANK = regex(r"rank\s{1,20}(\d{1,7})\s{0,20}=\s{0,20}\+?" + _HOST + r"(?:\s+slots?\s{0,20}=.{0,200})?",
                    re.ASCII | re.IGNORECASE)  # fmt: skip
-_TASK = re.compile(r"(.{1,4096}?)(?:\*(\d{1,7}))?", re.ASCII)
-_TORCHRUN = re.compile(r"(?:(\d{1,7})[\s:=]+)?" + _HOST, re.ASCII)
+_TASK = regex(r"(.{1,4096}?)(?:\*(\d{1,7}))?", re.ASCII)
+_TORCHRUN = regex(r"(?:(\d{1,7})[\s:=]+)?" + _HOST, re.ASCII)
 
 
 def ranks_on(name: str, hosts: list[str], gpus: list[int] | None = None, *, whole: bool = False) -> RankHosts:

@@ -12,8 +12,7 @@ NVLink.
 
 from __future__ import annotations
 
-import re
-
+from topodiag.lazy import regex
 from topodiag.model.diagnostics import Diagnosis
 from topodiag.model.provenance import MAX_QUOTE, Origin
 
@@ -21,12 +20,12 @@ MAX_BYTES = 64 << 20
 MAX_LINES = 100_000
 MAX_LINE = 4000
 
-LOOKS = re.compile(rb"NCCL DIAG (?:\[OK\]|\[INFO\]|===|RAS diagnostics|NCCL diagnostics) ?")
-_LINE = re.compile(r"NCCL DIAG \[(OK|INFO)\] {1,3}(?:(S?Xid)(?= [0-9])|([^:]{1,60}):) (.{1,3000})")
-_HEAD = re.compile(r"(\S{1,255}):([0-9]{1,10})\Z")
-_COMM = re.compile(r"(?:across ([0-9]{1,9}) ranks\)? )?in comm 0x([0-9a-fA-F]{1,16})")
-_RANKS = re.compile(r"rank\(s\) \{([0-9, ]{1,2000})")
-_RANK = re.compile(r"\b(?:(?:srcRank|dstRank|rank)=|rank (?=[0-9]{1,9} \([^()]{1,255}\): ))([0-9]{1,9})(?![0-9])")
+LOOKS = regex(rb"NCCL DIAG (?:\[OK\]|\[INFO\]|===|RAS diagnostics|NCCL diagnostics) ?")
+_LINE = regex(r"NCCL DIAG \[(OK|INFO)\] {1,3}(?:(S?Xid)(?= [0-9])|([^:]{1,60}):) (.{1,3000})")
+_HEAD = regex(r"(\S{1,255}):([0-9]{1,10})\Z")
+_COMM = regex(r"(?:across ([0-9]{1,9}) ranks\)? )?in comm 0x([0-9a-fA-F]{1,16})")
+_RANKS = regex(r"rank\(s\) \{([0-9, ]{1,2000})")
+_RANK = regex(r"\b(?:(?:srcRank|dstRank|rank)=|rank (?=[0-9]{1,9} \([^()]{1,255}\): ))([0-9]{1,9})(?![0-9])")
 
 
 def read_diagnostics(text: str, source: str) -> tuple[Diagnosis, ...]:

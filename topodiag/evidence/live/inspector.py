@@ -17,7 +17,7 @@ import functools
 import itertools
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import msgspec
 import numpy as np
@@ -26,6 +26,7 @@ from topodiag.evidence.live.inspector_calls import Calls, Records, Whose
 from topodiag.evidence.live.inspector_columns import OF_GPU, Columns, columns
 from topodiag.evidence.live.inspector_looks import QUERY, holds_metrics
 from topodiag.evidence.live.inspector_metrics import InspectorMetrics
+from topodiag.lazy import dataclass
 from topodiag.model.inspector import Inspection, InspectorCommunicator, InspectorMember
 from topodiag.model.provenance import MAX_QUOTE, Origin
 

@@ -7,15 +7,14 @@ the key of the first line; a name with a comma, a verbose record, a cut line: th
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
-
 import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
+
+from topodiag.lazy import dataclass, regex
 
 OF_GPU = ("kernel", "gpu")
 """How sources of time begin that are of the kernel; others hold the time in the queue of the stream as well."""
@@ -26,7 +25,7 @@ _KEYS = (
 _TEXTS = frozenset({"id", "rank", "coll", "coll_timing_source"})
 _FEW = frozenset({*_TEXTS, "coll_msg_size_bytes"})
 """Columns of few different values."""
-_KEY = re.compile(rb'(?:\{?"\w{1,40}":\{|\{)?"(\w{1,40})":(")?')
+_KEY = regex(rb'(?:\{?"\w{1,40}":\{|\{)?"(\w{1,40})":(")?')
 _MAX_FIELDS = 100
 _SMALL = 1 << 19
 """Bytes of a block below which its lines are read sooner than its table is set up."""

@@ -5,13 +5,15 @@ from __future__ import annotations
 
 import re
 
+from topodiag.lazy import regex
+
 _NAMES = rb"nccl_(?:p2p_)?(?:(?:bus|algorithm)_bandwidth_gbs|(?:collective_)?exec_time_microseconds)"
-METRICS = re.compile(rb"^" + _NAMES + rb"\{", re.MULTILINE)
-QUERY = re.compile(
+METRICS = regex(rb"^" + _NAMES + rb"\{", re.MULTILINE)
+QUERY = regex(
     rb'\A\s{0,64}\{\s{0,64}"(?:status|data)"\s{0,4}:(?=[^\0]{0,65536}"__name__"\s{0,4}:\s{0,4}"' + _NAMES + rb'")'
 )
 _RECORDS = rb'^\{(?=[^\n]{0,4096}"(?:coll|p2p)_perf"\s{0,4}:\s{0,4}\{)'
-LOOKS = re.compile(_RECORDS + rb"|" + METRICS.pattern + rb"|" + QUERY.pattern, re.MULTILINE)
+LOOKS = regex(_RECORDS + rb"|" + METRICS.pattern + rb"|" + QUERY.pattern, re.MULTILINE)
 
 
 def holds_metrics(block: bytes) -> bool:

@@ -22,7 +22,7 @@ import re
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import isfinite
 
 import msgspec
@@ -30,6 +30,7 @@ import numpy as np
 
 from topodiag.evidence.live.inspector_calls import BEHIND_NAME, Calls, Records, Whose
 from topodiag.evidence.metrics_text import labels_of
+from topodiag.lazy import dataclass, regex
 from topodiag.model.inspector import InspectorCommunicator, InspectorMember, MadeOf
 from topodiag.model.provenance import MAX_QUOTE, Origin
 
@@ -43,13 +44,11 @@ MAX_QUERY = 512 << 20
 MAX_US = 1e12
 _TIMES = frozenset({"nccl_collective_exec_time_microseconds"})
 _RATES = frozenset({"nccl_bus_bandwidth_gbs"})
-_LINE = re.compile(
-    rb"(nccl_[a-z0-9_]{1,60})\{([^\n]{1,4096})\}[ \t]{1,8}([^\s#]{1,40})(?:[ \t]{1,8}([0-9.eE+-]{1,30}))?"
-)
-_FILE = re.compile(r"nccl_inspector_metrics_([\w-]{1,80})\.prom")
-_SIZE = re.compile(r"(\d{1,4})-(\d{1,4})(B|KB|MB|GB|TB)$")
+_LINE = regex(rb"(nccl_[a-z0-9_]{1,60})\{([^\n]{1,4096})\}[ \t]{1,8}([^\s#]{1,40})(?:[ \t]{1,8}([0-9.eE+-]{1,30}))?")
+_FILE = regex(r"nccl_inspector_metrics_([\w-]{1,80})\.prom")
+_SIZE = regex(r"(\d{1,4})-(\d{1,4})(B|KB|MB|GB|TB)$")
 _UNITS = {"B": 0, "KB": 10, "MB": 20, "GB": 30, "TB": 40}
-_GPU = re.compile(r"GPU(\d{1,4})$")
+_GPU = regex(r"GPU(\d{1,4})$")
 
 
 class _QueriedSeries(msgspec.Struct, gc=False):

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from topodiag.lazy import dataclass, regex
 from topodiag.model.provenance import MAX_QUOTE, Origin
 from topodiag.model.step_waits import StepWaits
 
@@ -22,13 +23,13 @@ MAX_OPEN = 100_000
 MAX_RANKS = 10_000
 
 STATES = ("SendGpuWait", "SendPeerWait", "SendWait", "RecvWait", "RecvFlushWait", "RecvGpuWait")
-LOOKS = re.compile(rb'^\{"name": "(?:Send|Recv)\w{0,12}Wait", "cat": "NET", "ph": "b"', re.MULTILINE)
-_EVENT = re.compile(
+LOOKS = regex(rb'^\{"name": "(?:Send|Recv)\w{0,12}Wait", "cat": "NET", "ph": "b"', re.MULTILINE)
+_EVENT = regex(
     r'\{"name": "([^"]{1,80})", "cat": "(\w{1,20})", "ph": "([be])", "id": ([0-9]{1,18}), "pid": ([0-9]{1,10}),'
     r' "tid": [0-9]{1,10}, "ts": (-?[0-9]{1,18}(?:\.[0-9]{1,9})?)'
 )
-_OWNER = re.compile(r'"CommHash": ([0-9]{1,20}), "Rank": ([0-9]{1,9})(?![0-9])')
-_PEER = re.compile(r'"Peer": ([0-9]{1,9})(?![0-9])')
+_OWNER = regex(r'"CommHash": ([0-9]{1,20}), "Rank": ([0-9]{1,9})(?![0-9])')
+_PEER = regex(r'"Peer": ([0-9]{1,9})(?![0-9])')
 
 
 @dataclass(slots=True)

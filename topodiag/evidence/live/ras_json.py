@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from topodiag.evidence.json_values import integer
+from topodiag.lazy import regex
 from topodiag.model.clock_text import seconds
 from topodiag.model.provenance import Origin
 from topodiag.model.ras import RUNNING, RasAnswer, RasCommunicator, RasEvent, RasMember, RasProcess
@@ -20,9 +21,9 @@ from topodiag.model.ras import RUNNING, RasAnswer, RasCommunicator, RasEvent, Ra
 MAX_ANSWERS = 4096
 """Objects read from one text: a monitor of a day has fewer."""
 
-_NO_COMMA = re.compile(r'("nvml_dev"\s*:\s*-?\d{1,9})(\s*"status")')
-_START = re.compile(r"^\{", re.M)
-_HASH = re.compile(r"(?:0x)?([0-9a-fA-F]{1,16})")
+_NO_COMMA = regex(r'("nvml_dev"\s*:\s*-?\d{1,9})(\s*"status")')
+_START = regex(r"^\{", re.M)
+_HASH = regex(r"(?:0x)?([0-9a-fA-F]{1,16})")
 _READY, _IN_PROGRESS = 0, 7
 """ncclSuccess and ncclInProgress, src/nccl.h.in."""
 

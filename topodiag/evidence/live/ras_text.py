@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import islice, pairwise
 
+from topodiag.lazy import dataclass, regex
 from topodiag.model.clock_text import seconds
 from topodiag.model.provenance import Origin
 from topodiag.model.ras import RasAnswer, RasCommunicator, RasEvent, RasMember, RasProcess
@@ -22,27 +23,27 @@ MAX_MEMBERS = 1 << 20
 """Ranks and processes kept of one answer."""
 
 _N = r"(\d{1,18})"
-_BEGIN = re.compile(r"^NCCL version (\S{1,40}) compiled with CUDA ", re.M)
-_EVENT = re.compile(
+_BEGIN = regex(r"^NCCL version (\S{1,40}) compiled with CUDA ", re.M)
+_EVENT = regex(
     r"^\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)\] (PEER_[A-Z_]{1,40}):(?: Process (\d{1,9}) on node (\S{1,200})"
     r"(?: managing GPUs? ([^\n]{1,200}))?)?",
     re.M,
 )
-_JOB = re.compile(r"\s*(\d{1,9})\s+(\d{1,9})\s+(\d{1,9})(?:\s+(\d{1,9})\s+(\d{1,9}))?\s*")
-_GROUP = re.compile(
+_JOB = regex(r"\s*(\d{1,9})\s+(\d{1,9})\s+(\d{1,9})(?:\s+(\d{1,9})\s+(\d{1,9}))?\s*")
+_GROUP = regex(
     r"\s*\d{1,9}\s+(\d{1,9})\s+\d{1,9}\s+\d{1,9}(?:-\d{1,9})?\s+(\d{1,9})\s+\d{1,9}\s+[A-Z,|]{1,60}\s+\S+\s*"
 )
-_PROCESS = re.compile(r"\s+Process (\d{1,9}) on node (\S{1,200}) managing GPUs? ([^\n]{1,200})")
-_COMM = re.compile(r"#(\d{1,9})-\d{1,9} \(([0-9a-fA-F]{1,16})\) ([A-Z]{1,40})")
-_DIFFERENT = re.compile(r"\s+Communicator ranks have different (?:(\w{1,40}) operation counts|(status))")
+_PROCESS = regex(r"\s+Process (\d{1,9}) on node (\S{1,200}) managing GPUs? ([^\n]{1,200})")
+_COMM = regex(r"#(\d{1,9})-\d{1,9} \(([0-9a-fA-F]{1,16})\) ([A-Z]{1,40})")
+_DIFFERENT = regex(r"\s+Communicator ranks have different (?:(\w{1,40}) operation counts|(status))")
 _LAUNCHED = r"ha(?:s|ve) (?:launched up to operation (\d{1,18})|(not) launched any operations)"
-_SEVERAL = re.compile(rf"\s+{_N} ranks (?:{_LAUNCHED}|have status ([A-Z]{{1,20}})|reported ([^\n]{{1,120}}))")
-_RANK = re.compile(
+_SEVERAL = regex(rf"\s+{_N} ranks (?:{_LAUNCHED}|have status ([A-Z]{{1,20}})|reported ([^\n]{{1,120}}))")
+_RANK = regex(
     rf"\s+Rank (\d{{1,9}})(?: {_LAUNCHED}| has status ([A-Z]{{1,20}})| reported (.{{1,120}}?))?"
     r" -- (?:GPU ([^\n]{1,60}?) managed by process (\d{1,9}) on node (\S{1,200})|\[process information not found\])"
 )
-_MISSING = re.compile(r"\s+The missing ranks?: ([\d, ]{1,20000})")
-_WHOLE = re.compile(r"^Warnings\s*\n=", re.M)
+_MISSING = regex(r"\s+The missing ranks?: ([\d, ]{1,20000})")
+_WHOLE = regex(r"^Warnings\s*\n=", re.M)
 
 
 @dataclass(slots=True)

@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 import re
 
+from topodiag.lazy import regex
 from topodiag.model.provenance import MAX_QUOTE, Origin
 from topodiag.model.stacks import Frame, Stack
 
@@ -22,14 +23,14 @@ MAX_STACKS = 100_000
 MAX_FRAMES = 200
 MAX_LINE = 1000
 
-LOOKS = re.compile(
+LOOKS = regex(
     rb"^[ \t>|]{0,20}Thread (?:0x)?[0-9A-Fa-f]{1,16} \((?:active|idle)(?:\+gil)?\)(?::|[ \t]*$)", re.MULTILINE
 )
-_PROCESS = re.compile(r"Process ([0-9]{1,10}): (\S.{0,300})\Z")
-_THREAD = re.compile(r"Thread (?:0x)?[0-9A-Fa-f]{1,16} \((?:active|idle)(?:\+gil)?\)(?:: \"([^\"]{0,80})\")?\s*\Z")
-_FRAME = re.compile(r"([\w.<>$~]{1,200}) \(([^()\n]{1,300}?)(?::[0-9]{1,7})?\)\Z")
-_RANK = re.compile(r"\brank[ _=:-]{0,2}([0-9]{1,6})(?![0-9])", re.IGNORECASE)
-_TITLE = re.compile(r"\b(?:Worker_)?((?:TP|PP|DP|EP)[0-9]{1,4}(?:_(?:TP|PP|DP|EP)[0-9]{1,4}){0,3})\b")
+_PROCESS = regex(r"Process ([0-9]{1,10}): (\S.{0,300})\Z")
+_THREAD = regex(r"Thread (?:0x)?[0-9A-Fa-f]{1,16} \((?:active|idle)(?:\+gil)?\)(?:: \"([^\"]{0,80})\")?\s*\Z")
+_FRAME = regex(r"([\w.<>$~]{1,200}) \(([^()\n]{1,300}?)(?::[0-9]{1,7})?\)\Z")
+_RANK = regex(r"\brank[ _=:-]{0,2}([0-9]{1,6})(?![0-9])", re.IGNORECASE)
+_TITLE = regex(r"\b(?:Worker_)?((?:TP|PP|DP|EP)[0-9]{1,4}(?:_(?:TP|PP|DP|EP)[0-9]{1,4}){0,3})\b")
 _MAIN = "MainThread"
 
 

@@ -9,19 +9,20 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 
 from topodiag.evidence.live.step_lines import MAX_LINE, StepLine, number_of, read_line
+from topodiag.lazy import dataclass, regex
 
 MOST_KNOWN = 24
 """Forms that a line is compared with; the one that was met last comes first."""
 MOST_LEARNT = 200
 """Forms of one text that are learnt: a text of more has none."""
 _PROBES = 4
-_NUMBER = re.compile(r"[0-9]+(?:,[0-9]{3})*(?:\.[0-9]+)?(?:[eE][-+]?[0-9]{1,2})?")
-_ZERO = re.compile(r"[0.,]+$")
-_OF_CLOCK = re.compile(r"[0-9][:-][0-9]")
+_NUMBER = regex(r"[0-9]+(?:,[0-9]{3})*(?:\.[0-9]+)?(?:[eE][-+]?[0-9]{1,2})?")
+_ZERO = regex(r"[0.,]+$")
+_OF_CLOCK = regex(r"[0-9][:-][0-9]")
 _SCALES = (1.0, 1e-3, 1e-6)
 _LEAST, _MOST = 1e-9, 1e15
 """Values that `read_line` keeps."""
@@ -36,7 +37,10 @@ class _Value:
     inverse: bool = False
 
     def of(self, numbers: Sequence[str]) -> float:
-        value = prod((number_of(numbers[token]) for token in self.tokens), start=1.0) * self.scale
+        if len(self.tokens) == 1:
+            value = number_of(numbers[self.tokens[0]]) * self.scale
+        else:
+            value = prod((number_of(numbers[token]) for token in self.tokens), start=1.0) * self.scale
         return 1 / value if self.inverse and value else value
 
 
@@ -91,7 +95,7 @@ def _by_form(form: _Form, found: re.Match[str], line: str) -> StepLine | None:
 
 def _learnt(line: str) -> _Form:
     tokens = list(_NUMBER.finditer(line))
-    pattern = re.compile("".join(_pieces(line, tokens)))
+    pattern = regex("".join(_pieces(line, tokens)))
     dice = random.Random(len(line))  # noqa: S311 - numbers to try, the same for the same line
     lines = [line, *(_varied(line, tokens, dice) for _ in range(_PROBES))]
     full = _Form(pattern, values=None)

@@ -7,58 +7,57 @@ program's line. Seen in Megatron-LM, NeMo, DeepSpeed, torchtitan, MaxText, Compo
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from topodiag.evidence.live.step_parts import TimedParts, in_seconds, sum_of, timed_parts, without
+from topodiag.lazy import dataclass, regex
 from topodiag.model.steps import PartOf, StepPart
 
 MAX_LINE = 4000
 _NUM = r"(?:[0-9]{1,3}(?:,[0-9]{3}){1,5}|[0-9]{1,12})(?:\.[0-9]{1,20})?(?:[eE][-+]?[0-9]{1,2})?"
-_WORDS = ("step", "iter", "it/s", "s/it", "batch", "poch", "num_updates", "runningavg", "train")
+WORDS = ("step", "iter", "it/s", "s/it", "batch", "poch", "num_updates", "runningavg", "train")
 """A line without one of these, in whatever case, tells of no step."""
 _OLD = "stop] "
 _STEPS = (
     (
         "global",
-        re.compile(
-            r"(?<![A-Za-z_])global[_ ]step\s{0,4}[:=]?\s{0,8}([0-9]{1,9})(?:\.0{1,4})?(?![\d.])()", re.IGNORECASE
-        ),
+        regex(r"(?<![A-Za-z_])global[_ ]step\s{0,4}[:=]?\s{0,8}([0-9]{1,9})(?:\.0{1,4})?(?![\d.])()", re.IGNORECASE),
     ),
-    ("num_updates", re.compile(r"(?<![A-Za-z_])num_updates\s{0,4}[:=]?\s{0,8}([0-9]{1,9})(?![\d.])()")),
+    ("num_updates", regex(r"(?<![A-Za-z_])num_updates\s{0,4}[:=]?\s{0,8}([0-9]{1,9})(?![\d.])()")),
     (
         "",
-        re.compile(
+        regex(
             r"(?<![A-Za-z_-])(?:iteration|iter|steps?|update|batch)(?![A-Za-z_-])"
             r"\s{0,4}[:=#\[(]?\s{0,12}([0-9]{1,9})(?![\d.])(?:\s{0,4}(?:/|of)\s{0,12}([0-9]{1,9})(?![\d.]))?",
             re.IGNORECASE,
         ),
     ),
-    (_OLD, re.compile(r"\bstop\] ([0-9]{1,9})/([0-9]{1,9}), RunningAvg")),
+    (_OLD, regex(r"\bstop\] ([0-9]{1,9})/([0-9]{1,9}), RunningAvg")),
 )
 """How a step is numbered, the most telling name first, with a word without which a line has none. In the last, of
 DeepSpeed before 0.8, the second number is the step."""
-_IN_EPOCH = re.compile(
+_IN_EPOCH = regex(
     r"(?:Epoch|Train)\s{0,4}(?:\(train\))?:?\s{0,8}\[?([0-9]{1,6})(?:/[0-9]{1,6})?\]?:?\s{0,8}"
     r"\[\s{0,8}([0-9]{1,9})\s{0,4}/\s{0,8}([0-9]{1,9})[\s\](]", re.IGNORECASE
 )  # fmt: skip
 """`Epoch: [0][  10/5005]`: a number that begins anew in each epoch."""
-BAR = re.compile(
+BAR = regex(
     r"(?:([^|%:\]]{0,60}):\s{0,4})?(?:[0-9]{1,3})%\|[^|]{0,300}\|\s{0,4}([0-9]{1,9})/([0-9]{1,9})\s{0,4}"
     rf"\[[0-9:]{{4,12}}<[^,\]]{{1,20}},\s{{0,4}}({_NUM})\s{{0,2}}(s/it|it/s)"
 )
 """A bar of tqdm. Its rate is a mean that follows slowly."""
-_PAIR = re.compile(rf"[:=]\s{{0,12}}({_NUM})(?:\s{{0,2}}(ms|us|s|sec|secs|seconds)(?![A-Za-z/]))?")
+_PAIR = regex(rf"[:=]\s{{0,12}}({_NUM})(?:\s{{0,2}}(ms|us|s|sec|secs|seconds)(?![A-Za-z/]))?")
 """What follows a name; the name is what stands before it, back to one of _ENDS."""
 _ENDS = ("|", ",", ";", "[", "]", "{", "}", "\t", "  ", "%", ": ", "= ")
 _LONGEST = 60
 """Characters of a name."""
-_METER = re.compile(rf"\b(?:Batch )?[Tt]ime\s{{1,6}}({_NUM})\s{{1,6}}(?:\(|(?=(?:Err|Loss|Data)\w{{0,16}} [0-9]))")
+_METER = regex(rf"\b(?:Batch )?[Tt]ime\s{{1,6}}({_NUM})\s{{1,6}}(?:\(|(?=(?:Err|Loss|Data)\w{{0,16}} [0-9]))")
 """`Time  0.210 (  0.532)`: now, and the mean so far (PyTorch's ImageNet example); Torch7's has no mean."""
-_MAY_WAIT = re.compile(r"[dD]ata|[lL]oad|[wW]ait|[fF]etch|stall|batch[ _-]gen")
-_METER_WAITED = re.compile(
+_MAY_WAIT = regex(r"[dD]ata|[lL]oad|[wW]ait|[fF]etch|stall|batch[ _-]gen")
+_METER_WAITED = regex(
     r"\b(?:[Dd]ata|[Dd]ata[ _]?[Ll]oading[ _]?[Tt]ime)\s{1,6}([0-9]{1,6}(?:\.[0-9]{1,8})?)(?=[\s,;(]|$)(?!\s?[mu]s\b)"
 )
-_WAITED = re.compile(
+_WAITED = regex(
     r"(?<![\w.-])((?:[A-Za-z]{1,12}[_ /-]){0,5}[A-Za-z]{1,14})(?: ?[(\[](ms|us|s|sec|seconds|t)[)\]])?"
     r"\s{0,3}[:=]\s{0,6}"
     r"([0-9]{1,9}(?:\.[0-9]{1,12})?(?:[eE][-+]?[0-9]{1,2})?)\s?(ms|us|s|sec|secs|seconds)?(?![\w%/.:])"
@@ -75,25 +74,27 @@ _BESIDE_DATA = frozenset({
 })  # fmt: skip
 """Words of a name for the time that a step waits for its data: `data_time`, `load_data_time`, `batch-generator`."""
 _FEWEST_COLUMNS, _MOST_COLUMNS = 3, 40
-_HEAD_OF_STEPS = re.compile(r"(?:global_?)?(?:step|iter|iteration)s?$", re.IGNORECASE)
-_COLUMN = re.compile(r"[A-Za-z][\w/.()%-]{0,40}")
-_IN_UNIT = re.compile(r"_(s|ms)$")
-_TIMERS = re.compile(
+_HEAD_OF_STEPS = regex(r"(?:global_?)?(?:step|iter|iteration)s?$", re.IGNORECASE)
+_HEAD_ROOM = 80
+"""Characters in which the first name of a table begins."""
+_COLUMN = regex(r"[A-Za-z][\w/.()%-]{0,40}")
+_IN_UNIT = regex(r"_(s|ms)$")
+_TIMERS = regex(
     r"batch-generator[ .]{0,60}: {0,4}(?:\([0-9.]{1,16}, {0,2}([0-9]{1,9}(?:\.[0-9]{1,6})?)\)"
     r"|([0-9]{1,9}(?:\.[0-9]{1,6})?)(?![0-9.]))"
 )
 """megatron/core/timers.py, in milliseconds: the least and the most of the ranks, or one rank's."""
-_LOOSE = re.compile(
+_LOOSE = regex(
     r"(?:(?<=[|,(\s])|^)(dt|time|took|in)?\s{0,4}(?<![\w.:])"
     rf"({_NUM})\s{{0,2}}(it/s|s/it|iters?/s|steps?/s(?:ec)?|tok(?:ens)?/s(?:ec)?|samples?/s(?:ec)?|ms|s|sec|seconds)"
     r"(?![\w/]|\s{0,4}[:=])\s{0,4}([|,);.]|$|per )?"
 )
-_NOT_STEPS = re.compile(
+_NOT_STEPS = regex(
     r"eval|valid|\bval\b|test|infer|predict|sav(?:e|ing)|checkpoint|load|warm|profil|download|prefill|decod|generat|token"
     r"iz|calibrat|dataset|^map\b|skipp", re.IGNORECASE
 )  # fmt: skip
 """Before the number of a step: it is counted in something that is no training."""
-_NOT_TRAINED = re.compile(r"eval|valid|\bval\b|test|infer|predict|prefill|decod|request|warm|bench", re.IGNORECASE)
+_NOT_TRAINED = regex(r"eval|valid|\bval\b|test|infer|predict|prefill|decod|request|warm|bench", re.IGNORECASE)
 """In a line without the number of a step: it is of something that is no training."""
 _PARTS = frozenset({
     "data", "load", "loading", "forward", "backward", "fwd", "bwd", "optimizer", "eval", "val", "valid", "test", "avg",
@@ -117,9 +118,9 @@ _RATES = (
 _SECONDS = {"ms": 1e-3, "us": 1e-6, "s": 1.0, "sec": 1.0, "secs": 1.0, "seconds": 1.0, "": 1.0, "t": 1.0}
 _BATCH = frozenset({"global batch size", "batch size", "gbs", "bs", "bsz"})
 _LENGTH = frozenset({"seqlen", "seq len", "seq length", "sequence length", "actual seqlen", "curriculum seqlen"})
-_UNIT = re.compile(r"\((ms|us|s|sec|secs|seconds)\)|(?: in|_in) (ms|us|s)$|_(ms)$")
-_INSIDE = re.compile(r"\([^)]{0,40}\)")
-_UNDER_HEAD = re.compile(r"\s{0,8}Train ")
+_UNIT = regex(r"\((ms|us|s|sec|secs|seconds)\)|(?: in|_in) (ms|us|s)$|_(ms)$")
+_INSIDE = regex(r"\([^)]{0,40}\)")
+_UNDER_HEAD = regex(r"\s{0,8}Train ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,12 +140,6 @@ class StepLine:
     opens: bool = False
     """Whether it is the first step of an epoch."""
     parts: tuple[StepPart, ...] = ()
-
-
-def may_be_step(line: str) -> bool:
-    """Whether any word of a step stands in a line: most lines of a job's output have none."""
-    low = line[:MAX_LINE].lower()
-    return any(word in low for word in _WORDS)
 
 
 def read_line(text: str) -> StepLine | None:
@@ -323,6 +318,8 @@ def timed_batches(line: str) -> float | None:
 
 def columns_of(line: str) -> tuple[str, ...]:
     """The names of a table of steps, where a line is its head: a step, and at least two more names."""
+    if not line[:_HEAD_ROOM].lstrip().lower().startswith(("global", "step", "iter")):
+        return ()
     cells = cells_of(line)
     if not _FEWEST_COLUMNS <= len(cells) <= _MOST_COLUMNS or _HEAD_OF_STEPS.match(cells[0]) is None:
         return ()

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import fsum
 
+from topodiag.lazy import dataclass, regex
 from topodiag.model.steps import PartOf, StepPart
 
 _SECONDS: Mapping[str, float] = {
     "us": 1e-6, "ms": 1e-3, "msec": 1e-3, "s": 1.0, "sec": 1.0, "secs": 1.0, "seconds": 1.0,
 }  # fmt: skip
 _UNIT = "|".join(sorted(_SECONDS, key=len, reverse=True))
-_TIMED = re.compile(
+_TIMED = regex(
     r"(?<![\w.+/-])((?:[A-Za-z]{1,16}[ _/+&-]){0,5}[A-Za-z]{1,16})"
     rf"(?:\s?[(\[]({_UNIT})[)\]]|[_ ]in[_ ]({_UNIT})(?=\s?[:=]))?\s{{0,3}}[:=]?\s{{0,8}}"
     rf"([0-9]{{1,9}}(?:\.[0-9]{{1,12}})?)\s?({_UNIT})?(?![\w%/.:])"

@@ -9,19 +9,22 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
+from functools import cache
 from math import isfinite
 
 from topodiag.evidence.live.step_forms import Forms
 from topodiag.evidence.live.step_lines import (
+    WORDS,
     StepLine,
     cells_of,
     columns_of,
-    may_be_step,
     timed_batches,
 )
 from topodiag.evidence.live.training_arguments import LOOKS as ARGUMENTS
-from topodiag.evidence.nccl_log.grammar.prefix import front
+from topodiag.evidence.nccl_log.grammar.prefix import stamp_of
+from topodiag.evidence.signatures.literals import Finder, finder, lines_with
+from topodiag.lazy import dataclass, regex
 from topodiag.model.provenance import MAX_QUOTE, Origin
 from topodiag.model.steps import Step, StepSeries
 
@@ -37,22 +40,22 @@ _HEAD_REACH = 40
 """Lines below the head of a step which may hold its figures."""
 _MOST_HEAD = 1000
 """Characters of a row of a table."""
-_RANK = re.compile(
+_RANK = regex(
     r"^\s{0,8}([0-9]{1,5}):\s|\[rank([0-9]{1,6})\]|\[[0-9]{1,6},([0-9]{1,6})\]<std|\brank[\"' =:]{0,4}([0-9]{1,6})\b",
     re.IGNORECASE,
 )
-_RANK_BEHIND = re.compile(
+_RANK_BEHIND = regex(
     r"[|,;{(\[]\s{0,3}[\"']?rank[\"']?\s{0,2}[=:]?\s{0,2}([0-9]{1,6})\s{0,3}(?=[|,;})\]])", re.IGNORECASE
 )
 """Between two marks behind the step: `step 5 | rank 1 | loss ..`, `{"step": 5, "rank": 1, ..}`."""
-_HOST = re.compile(
+_HOST = regex(
     r"\s{0,6}(?!(?i:step|iter|epoch|batch|train|rank))(?=[A-Za-z0-9.-]{0,62}[0-9])([A-Za-z][A-Za-z0-9.-]{1,62}): "
 )
 """What pdsh and clush put before a line: names of nodes have a number."""
-_RANK_FILE = re.compile(r"rank[ _=-]?([0-9]{1,6})(?![0-9])", re.IGNORECASE)
+_RANK_FILE = regex(r"rank[ _=-]?([0-9]{1,6})(?![0-9])", re.IGNORECASE)
 _NEAR = 200
 """Characters behind a step within which its rank may stand."""
-_TRAINS = re.compile(r"loss|poch|train", re.IGNORECASE)
+_TRAINS = regex(rb"loss|poch|train", re.IGNORECASE)
 """A bar alone may count anything; one of these words in the text says that something is trained."""
 _UNITS = ("s", "tokens/s", "samples/s", "TFLOP/s")
 """Units in the order in which they are preferred where a line has several."""
@@ -67,9 +70,8 @@ def holds_steps(data: bytes) -> bool:
     seen: set[tuple[int, str]] = set()
     # Most lines of a job's log are NCCL's, and decoding costs more than leaving them out.
     rest = b"\n".join(line for line in data.split(b"\n") if b" NCCL " not in line)
-    text = rest.decode("utf-8", "replace").replace("\r", "\n")
-    trains = _TRAINS.search(text) is not None
-    for _, _, found in _lines(text, _LOOKED):
+    trains = _TRAINS.search(rest) is not None
+    for _, _, found in _lines(rest.replace(b"\r", b"\n"), _LOOKED):
         if found.number is not None and found.values and (trains or not found.bar):
             seen.add((found.number, found.bar))
         if len(seen) >= MIN_STEPS:
@@ -87,15 +89,16 @@ class _Start:
     steps: dict[str, list[Step]] = field(default_factory=dict)
 
 
-def read_steps(text: str, source: str) -> tuple[StepSeries, ...]:
+def read_steps(text: str | bytes, source: str) -> tuple[StepSeries, ...]:
     """The series of a text, in the order in which they begin. Units are seconds a step where the lines say it, else a
     rate; times are those that stand in the line."""
     named = _RANK_FILE.search(os.path.basename(source))
     of_file = int(named[1]) if named is not None else -1
     starts: dict[tuple[int, str, str], list[_Start]] = {}
-    trains = _TRAINS.search(text) is not None
+    data = text if isinstance(text, bytes) else text.encode("utf-8", "replace")
+    trains = _TRAINS.search(data) is not None
     taken = 0
-    for number, line, found in _lines(text):
+    for number, line, found in _lines(data):
         if found.number is None or not found.values or (found.bar and not trains):
             continue
         before = line[: found.at] if found.at >= 0 else line[:300]
@@ -107,7 +110,7 @@ def read_steps(text: str, source: str) -> tuple[StepSeries, ...]:
             several.append(_Start(found.total, found.bar))
         start = several[-1]
         start.last = max(start.last, found.number)
-        stamp = front(before[-300:])[1]
+        stamp = stamp_of(before[-300:])
         time = stamp if isfinite(stamp) else None
         # The lines of a bar are parts of one line of the file.
         origin = Origin(source, None if found.bar else number, line.strip()[:MAX_QUOTE])
@@ -127,13 +130,13 @@ def read_steps(text: str, source: str) -> tuple[StepSeries, ...]:
     return _without_others(made)
 
 
-def _lines(text: str, most: int = MAX_STEPS * 100) -> Iterator[tuple[int, str, StepLine]]:
+def _lines(data: bytes, most: int = MAX_STEPS * 100) -> Iterator[tuple[int, str, StepLine]]:
     """Lines that say something of a step, among the first `most` that may. Figures below the head of a step have its
     number, those of a log without heads are counted, and what timers print below a step is of it."""
     head, at, free, looked = None, 0, 0, 0
     forms = Forms()
     held: tuple[int, str, StepLine] | None = None
-    for number, line, said in _with_names(text):
+    for number, line, said in _with_names(data):
         looked += 1
         if looked > most:
             break
@@ -156,16 +159,32 @@ def _lines(text: str, most: int = MAX_STEPS * 100) -> Iterator[tuple[int, str, S
         yield held
 
 
-def _with_names(text: str) -> Iterator[tuple[int, str, str]]:
+def _with_names(data: bytes) -> Iterator[tuple[int, str, str]]:
     """The lines with words of a step, as they stand and as they are read: rows of a table get the names of its head."""
     names: tuple[str, ...] = ()
-    for number, line in enumerate(text.split("\n"), start=1):
-        if may_be_step(line):
-            if " NCCL " not in line:
-                names = columns_of(line) if len(line) < _MOST_HEAD else ()
-                yield number, line, line
-        elif names and len(line) < _MOST_HEAD and len(cells := cells_of(line)) == len(names):
+    above, below = 0, 0
+    for number, begin, end, _ in lines_with(_words(), data):
+        if names:
+            yield from _rows(data[below : begin - 1], above, names)
+        line = data[begin:end].decode("utf-8", "replace")
+        if " NCCL " not in line:
+            names = columns_of(line) if len(line) < _MOST_HEAD else ()
+            yield number, line, line
+        above, below = number, end + 1
+    if names:
+        yield from _rows(data[below:], above, names)
+
+
+def _rows(data: bytes, above: int, names: tuple[str, ...]) -> Iterator[tuple[int, str, str]]:
+    """The rows of a table whose head is the line with the number `above`."""
+    for number, line in enumerate(data.decode("utf-8", "replace").split("\n"), start=above + 1):
+        if len(line) < _MOST_HEAD and len(cells := cells_of(line)) == len(names):
             yield number, line, ", ".join(f"{name}: {cell}" for name, cell in zip(names, cells, strict=True))
+
+
+@cache
+def _words() -> Finder:
+    return finder([word.encode() for word in WORDS])
 
 
 def _who(before: str, line: str, of_file: int) -> tuple[int, str]:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from topodiag.lazy import dataclass
 from topodiag.model.history import FALLS, OFF, PartStates, Spell
 from topodiag.words.states import GOOD
 

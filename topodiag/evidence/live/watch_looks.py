@@ -4,4 +4,6 @@ from __future__ import annotations
 
 import re
 
-LOOKS = re.compile(rb'^\{"time":[0-9.]{1,20},"up":[0-9.]{1,20},"watch":1,"host":"', re.M)
+from topodiag.lazy import regex
+
+LOOKS = regex(rb'^\{"time":[0-9.]{1,20},"up":[0-9.]{1,20},"watch":1,"host":"', re.M)

@@ -2,32 +2,27 @@
 
 from __future__ import annotations
 
-import re
-
 from topodiag.evidence.nccl_tests.words import version_of_code
+from topodiag.lazy import regex
 from topodiag.model.bench import BenchDevice
 from topodiag.model.busid import normalise_bus_id
 
-PARAMETERS = re.compile(r"nThreads?:? *(\d{1,9}) +nGpus:? *(\d{1,9})(.*)")
-_PAIR = re.compile(r"(?<![A-Za-z_])([A-Za-z_]{1,20}(?: (?:iters|value))?):? ?(-?\d[\w().]{0,30}|\w{1,30})(?=\s|$)")
-DEVICE = re.compile(
+PARAMETERS = regex(r"nThreads?:? *(\d{1,9}) +nGpus:? *(\d{1,9})(.*)")
+_PAIR = regex(r"(?<![A-Za-z_])([A-Za-z_]{1,20}(?: (?:iters|value))?):? ?(-?\d[\w().]{0,30}|\w{1,30})(?=\s|$)")
+DEVICE = regex(
     r"\bRank +(\d{1,9}) +(?:Group +(\d{1,9}) +)?(?:Pid +(\d{1,10}) +)?(?:on +(\S{1,255}) +)?(?:uses +)?"
     r"device +(\d{1,9}) +\[([\w:.]{1,40})\] ?(.*)"
 )
-TESTS_VERSION = re.compile(r"nccl-tests version (\d[\w.+-]{0,30})(?:.*?nccl-library=(\d{1,8}))?")
-RCCL_VERSION = re.compile(r"rcc+l-tests: Version (\S{1,60})")
-COMPILED_WITH = re.compile(r"NCCL Tests compiled with NCCL (\d+\.\d+(?:\.\d+)?)")
-NCCL_VERSION = re.compile(r"N?R?CCL version ?:? ?(\d{1,3}\.\d{1,3}(?:\.\d{1,3})?)")
-STARTING = re.compile(r"Collective test (starting|concluded): (\S{1,100})")
-BOUNDS = re.compile(r"Out of bounds values *: *(\d{1,18})(?: +(OK|FAILED))?")
-AVERAGE = re.compile(r"Avg bus bandwidth *: *(\S{1,30})(?: +(OK|FAILED))?")
-ENVIRONMENT = re.compile(r"\b((?:NCCL|RCCL)_[A-Z0-9_]{1,80}) set (?:by environment )?to (\S.{0,300})")
+TESTS_VERSION = regex(r"nccl-tests version (\d[\w.+-]{0,30})(?:.*?nccl-library=(\d{1,8}))?")
+RCCL_VERSION = regex(r"rcc+l-tests: Version (\S{1,60})")
+COMPILED_WITH = regex(r"NCCL Tests compiled with NCCL (\d+\.\d+(?:\.\d+)?)")
+NCCL_VERSION = regex(r"N?R?CCL version ?:? ?(\d{1,3}\.\d{1,3}(?:\.\d{1,3})?)")
+STARTING = regex(r"Collective test (starting|concluded): (\S{1,100})")
+BOUNDS = regex(r"Out of bounds values *: *(\d{1,18})(?: +(OK|FAILED))?")
+AVERAGE = regex(r"Avg bus bandwidth *: *(\S{1,30})(?: +(OK|FAILED))?")
+ENVIRONMENT = regex(r"\b((?:NCCL|RCCL)_[A-Z0-9_]{1,80}) set (?:by environment )?to (\S.{0,300})")
 """Transports write `NCCL_IB_HCA set to mlx5_0`, the reader of settings `set by environment to`."""
-ASSIGNED = re.compile(
-    r"(?<![\w$])((?:NCCL|RCCL|UCX|FI)_[A-Z0-9_]{1,80})=(?:\"([^\"]{0,300})\"|'([^']{0,300})'|([^\s\"']{1,300}))"
-)
-"""A setting of the command that starts the run: `-x NAME=VALUE`, `export NAME=VALUE`, `NAME=VALUE all_reduce_perf`."""
-FAILURE = re.compile(
+FAILURE = regex(
     r"Test (?:CUDA|NCCL|HIP) failure|: Test failure |Incompatible NCCL versions|Test timeout \(|Invalid number of GPUs:"
     r"|invalid size specified for"
     r"|^\s*# error: \S|invalid option '|: error while loading shared libraries|returned non-zero exit code"
@@ -35,7 +30,7 @@ FAILURE = re.compile(
     r"|^(?!(?:cat|ls|e?grep|head|tail|stat|cp|mv|rm|find|readlink): ).{0,400}No such file or directory$"
 )
 """What ends a run. A tool that looked for a file beside it ended nothing."""
-KNOWN = re.compile(
+KNOWN = regex(
     r"Using devices|out-of-place|in-place|\(elements\)|Blocking Enabled|Parallel Init Enabled|Reducing maxBytes"
     r"|Per-Iteration Report|GPU memory usage|Writing JSON output|skipping json output|# +rank=\d+ send_bytes="
     r"|Please check the number of processes and GPUs|asterisks indicate errors"

@@ -12,8 +12,9 @@ from typing import Any
 
 from topodiag.evidence.json_values import integer, objects, text
 from topodiag.evidence.nccl_tests.json_text import load
-from topodiag.evidence.nccl_tests.text import MAX_DEVICES, MAX_ERRORS, MAX_ROWS, Draft, TextRead
+from topodiag.evidence.nccl_tests.text import MAX_DEVICES, MAX_ERRORS, MAX_ROWS, Draft, Given, TextRead
 from topodiag.evidence.nccl_tests.words import collective_of_binary, version_of_code
+from topodiag.lazy import regex
 from topodiag.model.bench import BenchDevice, BenchRow, Timing
 from topodiag.model.busid import normalise_bus_id
 from topodiag.model.provenance import Origin
@@ -26,7 +27,7 @@ _CONFIG = {
     "blocking_collectives": "blocking", "parallel_init": "parallel_init", "unalign": "unalign",
 }  # fmt: skip
 """Keys of `config` by the names that the text output gives them."""
-_SETTING = re.compile(r"((?:NCCL|RCCL|UCX|FI)_[A-Z0-9_]{1,80}|CUDA_VISIBLE_DEVICES)=(.{0,300})")
+_SETTING = regex(r"((?:NCCL|RCCL|UCX|FI)_[A-Z0-9_]{1,80}|CUDA_VISIBLE_DEVICES)=(.{0,300})")
 _KEYS = ("results", "config", "out_of_bounds")
 
 
@@ -87,7 +88,7 @@ def _config(run: Draft, document: dict[str, Any]) -> None:
     for each in env[:20_000] if isinstance(env, list) else ():
         found = _SETTING.fullmatch(each) if isinstance(each, str) else None
         if found:
-            run.env[found[1]] = found[2]
+            run.env[found[1]] = Given(found[2])
     config = document.get("config")
     if not isinstance(config, dict):
         return

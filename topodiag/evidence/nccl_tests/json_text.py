@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from typing import Any
+
+from topodiag.lazy import regex
 
 MAX_DEPTH = 64
 MAX_DIGITS = 30
 
-_TOKEN = re.compile(r'"(?:[^"\\\n]|\\.)*"|[\[\]{},]|[^"\[\]{},]+')
+_TOKEN = regex(r'"(?:[^"\\\n]|\\.)*"|[\[\]{},]|[^"\[\]{},]+')
 
 
 def load(text: str) -> tuple[Any, bool, str]:

@@ -7,31 +7,29 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from topodiag.evidence.nccl_log.grammar.prefix import BARE, RECORD
+from topodiag.lazy import dataclass, regex
+from topodiag.words.colours import without_colours
 
 MAX_LINE = 1 << 16
 """Bytes of one line that are looked at; a row with all its broken pieces is below a tenth of this."""
 
-_ANSI = re.compile(r"\x1b\[[0-9;?]{0,20}[A-Za-z]|\x00")
 _LABELS = (
-    re.compile(r"\s{0,20}[|>]\s?"),
+    regex(r"\s{0,20}[|>]\s?"),
     # Container engines (CRI), Ray, CloudWatch, `mpirun --timestamp-output`.
-    re.compile(
-        r"\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[\d.,]{0,12}(?:Z|[+-]\d\d:?\d\d)?\]?\s{0,4}(?:std(?:out|err) [FP] )?"
-    ),
-    re.compile(r"[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4}(?=[\[<])"),
+    regex(r"\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[\d.,]{0,12}(?:Z|[+-]\d\d:?\d\d)?\]?\s{0,4}(?:std(?:out|err) [FP] )?"),
+    regex(r"[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4}(?=[\[<])"),
 )
 _KEYED = (
-    re.compile(r"\[([\w.@-]{1,100},\d{1,6})\](?:<std(?:out|err)>)?:? ?"),
-    re.compile(r"\[(\d{1,6})\] ?"),
-    re.compile(r"\[(pod/[\w./-]{1,300})\] ?"),
-    re.compile(r"\((\w{1,60} pid=\d{1,10}(?:, ip=[\w.:]{1,60})?)\) ?"),
-    re.compile(r"\s{0,6}(\d{1,6}): ?"),
-    re.compile(r"([A-Za-z0-9][\w.-]{0,100}): (?=[#\s]|\d)"),
+    regex(r"\[([\w.@-]{1,100},\d{1,6})\](?:<std(?:out|err)>)?:? ?"),
+    regex(r"\[(\d{1,6})\] ?"),
+    regex(r"\[(pod/[\w./-]{1,300})\] ?"),
+    regex(r"\(([\w./-]{1,60} pid=\d{1,10}(?:, ip=[\w.:]{1,60})?)\) ?"),
+    regex(r"\s{0,6}(\d{1,6}): ?"),
+    regex(r"([A-Za-z0-9][\w.-]{0,100}): (?=[#\s]|\d)"),
 )
-TAG = re.compile(r"\[[\w.@-]{0,100}\d{1,6},\d{1,6}\](?:<std(?:out|err)>)?:?|\[\d{1,6}\](?!\w)")
+TAG = regex(r"\[[\w.@-]{0,100}\d{1,6},\d{1,6}\](?:<std(?:out|err)>)?:?|\[\d{1,6}\](?!\w)")
 """A label in the middle of a line: the row went on after another process had written."""
 
 
@@ -56,10 +54,7 @@ def physical(data: bytes) -> Iterator[tuple[int, str, bool]]:
         raw = data[start : min(end, start + MAX_LINE)]
         start = end + 1
         for piece in raw.split(b"\r"):
-            text = piece.decode("utf-8", "replace")
-            if "\x1b" in text or "\x00" in text:
-                text = _ANSI.sub("", text)
-            yield number, text, cut
+            yield number, without_colours(piece.decode("utf-8", "replace")), cut
 
 
 def labelled(number: int, text: str) -> Line:
@@ -83,7 +78,7 @@ def labelled(number: int, text: str) -> Line:
     return Line(number, " ".join(key), text[at:], text)
 
 
-_GLUED = re.compile(r"-1|\d+(?:\.\d+)?(?:e[+-]?\d+)?(?=[A-Za-z])|N/A")
+_GLUED = regex(r"-1|\d+(?:\.\d+)?(?:e[+-]?\d+)?(?=[A-Za-z])|N/A")
 
 
 def without_records(text: str, hosts: frozenset[str], words: re.Pattern[str], *, in_row: bool) -> tuple[str, str]:

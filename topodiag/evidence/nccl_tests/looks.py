@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 
-TABLE = re.compile(
+from topodiag.lazy import regex
+
+TABLE = regex(
     rb"\bnThreads?:? {1,4}\d{1,9} {1,4}nGpus:? {1,4}\d"
     rb"|(?:^|[\s\]>:|)])#[ \t]{1,40}size[ \t]{1,40}count[ \t]{1,40}type\b"
     rb"|\bAvg bus bandwidth[ \t]{0,20}:|\bOut of bounds values[ \t]{0,20}:"

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import field, replace
 
 from topodiag.evidence.nccl_tests.infer import collective_of, no_traffic, ranks_of, ratio_fits
 from topodiag.evidence.nccl_tests.json_output import looks_like_json, read_json
 from topodiag.evidence.nccl_tests.text import Draft, TextReader
 from topodiag.evidence.nccl_tests.words import collective_of_name
+from topodiag.lazy import dataclass
 from topodiag.model.bench import BenchRow, BenchRun
 from topodiag.model.provenance import Origin
 from topodiag.model.result import UnreadLine
@@ -25,13 +26,15 @@ ONE_RANK = "one rank: nothing is communicated, so no bandwidth was measured"
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """What one file held. `left` counts lines that were not understood, `records` those of NCCL's own log."""
+    """What one file held. `left` counts lines that were not understood, `records` those of NCCL's own log; `settings`
+    are those of commands in a file without a run: value and line by name."""
 
     runs: tuple[BenchRun, ...]
     unread: tuple[UnreadLine, ...]
     left: int = 0
     lines: int = 0
     records: int = 0
+    settings: Mapping[str, tuple[str, Origin]] = field(default_factory=dict)
 
 
 def read_runs(data: bytes, name: str) -> tuple[tuple[BenchRun, ...], tuple[UnreadLine, ...]]:
@@ -52,7 +55,8 @@ def read_file(data: bytes, name: str) -> Read:
     hint = collective_of_name(name)
     warnings = tuple(found.warnings)
     runs = tuple(_run(draft, name, only, hint, alone.get(id(draft), 0), warnings) for draft in drafts)
-    return Read(runs, tuple(found.unread), found.left, found.lines, found.records)
+    given = {} if runs else {name: (each.value, each.command) for name, each in found.env.items() if each.command}
+    return Read(runs, tuple(found.unread), found.left, found.lines, found.records, given)
 
 
 def _run(  # noqa: PLR0917 - what one run, and what the whole file says
@@ -99,7 +103,8 @@ def _run(  # noqa: PLR0917 - what one run, and what the whole file says
         maker=draft.maker,
         nccl=draft.nccl,
         parameters=draft.parameters,
-        env=draft.env,
+        env={name: given.value for name, given in draft.env.items()},
+        commands={name: given.command for name, given in draft.env.items() if given.command is not None},
         errors=tuple(draft.errors),
         failures=tuple(draft.failures),
         warnings=warnings,

@@ -7,25 +7,23 @@ does. SOURCE: NVIDIA/nccl-tests src/common.cu (BenchTime, TimeTest) and src/util
 from __future__ import annotations
 
 import math
-import re
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from topodiag.evidence.nccl_tests.words import OP, TYPE, TYPE_BYTES
+from topodiag.lazy import dataclass, regex
 from topodiag.model.bench import BenchRow, Timing
 from topodiag.model.provenance import MAX_QUOTE, Origin
 
-TITLE = re.compile(r"(?:(?:\b(?:size|bytes)\s+(?:count|N)|\bN)\s+type)\b.{0,300}?\bbusbw\b.*")
-PREAMBLE = re.compile(
-    rf"(?<![\w.+-])(\d{{1,20}})[ \t]+(?:(\d{{1,20}})[ \t]+)?({TYPE})(?![\w.])(?:[ \t]+({OP})(?![\w.]))?"
-)
+TITLE = regex(r"(?:(?:\b(?:size|bytes)\s+(?:count|N)|\bN)\s+type)\b.{0,300}?\bbusbw\b.*")
+PREAMBLE = regex(rf"(?<![\w.+-])(\d{{1,20}})[ \t]+(?:(\d{{1,20}})[ \t]+)?({TYPE})(?![\w.])(?:[ \t]+({OP})(?![\w.]))?")
 """size, count, type and operation of a row, anywhere in a line. NCCL 1's own table had one number alone."""
-_OTHER = re.compile(
+_OTHER = regex(
     r"^\s*(\d{1,20})[ \t]+(\d{1,20})[ \t]+([a-z]\w{1,15})[ \t]+(?:([a-z]{2,12})[ \t]+)?(?=-?\d)"
     r"(?:[-\d.e+]{1,30}[ \t]+){2,39}[-\d.e+]{1,30}\s*$"
 )
 """A row of a type that is not known yet: nothing else may be on the line."""
-_CELL = re.compile(r"\s*(-?\d+(?:\.\d*)?(?:e[+-]?\d+)?(?![\w])|N/A|-?nan\b|-?inf\b|X+(?:\.X+)?(?!\w))")
-_STAMP = re.compile(r"\s(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)\b")
+_CELL = regex(r"\s*(-?\d+(?:\.\d*)?(?:e[+-]?\d+)?(?![\w])|N/A|-?nan\b|-?inf\b|X+(?:\.X+)?(?!\w))")
+_STAMP = regex(r"\s(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)\b")
 MAX_CELLS = 40
 MAX_SIZE = 1 << 62
 

@@ -7,12 +7,15 @@ program built without MPI prints as many tables as there are processes, through 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
+from itertools import islice
 
+from topodiag.evidence.assignments import assigned
 from topodiag.evidence.nccl_tests import header
 from topodiag.evidence.nccl_tests.lines import TAG, Line, labelled, physical, without_records
 from topodiag.evidence.nccl_tests.table import OpenRow, Title, begin_row, close_row, only_cells, take_cells, title_of
 from topodiag.evidence.nccl_tests.words import OP, TYPE, collective_of_binary
+from topodiag.lazy import dataclass, regex
 from topodiag.model.bench import BenchDevice, BenchRow
 from topodiag.model.provenance import MAX_QUOTE, Origin
 from topodiag.model.result import UnreadLine
@@ -30,9 +33,17 @@ MAX_HOSTS = 64
 """Host names tried against what a row's last cell is glued to."""
 MAX_OPEN = 512
 
-_WORDS = re.compile(rf"(?:{TYPE}|{OP})(?=[A-Za-z0-9])")
-_DIGITS = re.compile(r"0x[0-9a-fA-F]+|\d+(?:\.\d+)?")
-_FENCE = re.compile(r"[\s#`.=*_-]*|.{0,200}\s#\s*")
+_WORDS = regex(rf"(?:{TYPE}|{OP})(?=[A-Za-z0-9])")
+_DIGITS = regex(r"0x[0-9a-fA-F]+|\d+(?:\.\d+)?")
+_FENCE = regex(r"[\s#`.=*_-]*|.{0,200}\s#\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """The value of a setting, and the line of the command that gives it; None where NCCL itself prints it."""
+
+    value: str
+    command: Origin | None = None
 
 
 @dataclass(slots=True)
@@ -52,7 +63,7 @@ class Draft:
     maker: Maker | None = None
     nccl: str = ""
     parameters: dict[str, str] = field(default_factory=dict)
-    env: dict[str, str] = field(default_factory=dict)
+    env: dict[str, Given] = field(default_factory=dict)
     errors: list[str] = field(default_factory=list)
     failures: list[Origin] = field(default_factory=list)
     average: float | None = None
@@ -98,6 +109,8 @@ class TextRead:
     """What NCCL itself warned of, the first ones."""
     named: list[str] = field(default_factory=list)
     """Collectives whose programs the text names anywhere."""
+    env: dict[str, Given] = field(default_factory=dict)
+    """Settings in force where the text ends."""
 
 
 class TextReader:
@@ -110,7 +123,8 @@ class TextReader:
         self._hosts: frozenset[str] = frozenset()
         self._named = ""
         self._nccl = ""
-        self._env: dict[str, str] = {}
+        self._env: dict[str, Given] = {}
+        self._above = ""
         self._assigned: set[str] = set()
         self._shapes: dict[str, list[int]] = {}
         self._first: dict[str, tuple[int, str]] = {}
@@ -125,6 +139,7 @@ class TextReader:
                 self._line(labelled(number, text))
         for stream in self._streams.values():
             self._end_row(stream)
+        self.made.env = self._env
         for shape, (count, *_) in self._shapes.items():
             number, text = self._first[shape]
             more = f", with {count - 1} more like it" if count > 1 else ""
@@ -145,7 +160,7 @@ class TextReader:
                 return
         if self._row(line, text, stream) or self._header(line, text, stream) or self._footer(line, text, stream):
             return
-        if not (_FENCE.fullmatch(text) or header.KNOWN.search(text) or self._said(text)):
+        if not (_FENCE.fullmatch(text) or header.KNOWN.search(text) or self._said(line, text)):
             self._leave(line.number, line.raw.strip()[:MAX_QUOTE], "")
 
     def _record(self, line: Line, text: str) -> None:
@@ -159,13 +174,16 @@ class TextReader:
         if "CCL WARN" in text and len(self.made.warnings) < MAX_ERRORS:
             self.made.warnings.append(Origin(self.source, line.number, line.text.strip()[:MAX_QUOTE]))
 
-    def _setting(self, name: str, value: str) -> None:
-        """A setting holds for the run that is open, and for those below it."""
-        if len(self._env) >= MAX_SETTINGS:
-            return
-        self._env.setdefault(name, value)
-        if self.made.drafts and not self.made.drafts[-1].closed:
-            self.made.drafts[-1].env.setdefault(name, value)
+    def _setting(self, name: str, value: str, command: Origin | None = None) -> None:
+        """A setting holds for the run that is open, and for those below it. What NCCL prints is in force: there the
+        `command` that gave it proves nothing more."""
+        open_run = bool(self.made.drafts) and not self.made.drafts[-1].closed
+        for known in (self._env, *([self.made.drafts[-1].env] if open_run else [])):
+            before = known.get(name)
+            if not value and known is self._env:
+                known.pop(name, None)
+            elif value and len(known) < MAX_SETTINGS and (before is None or (before.command and command is None)):
+                known[name] = Given(value, command)
 
     def _library(self, text: str) -> bool:
         found = header.NCCL_VERSION.search(text)
@@ -178,16 +196,17 @@ class TextReader:
             self._nccl = found[1]
         return True
 
-    def _said(self, text: str) -> bool:
+    def _said(self, line: Line, text: str) -> bool:
         """Lines outside of a run's own: the command that starts it, NCCL's version without a head."""
-        assigned = header.ASSIGNED.findall(text)[:MAX_SETTINGS] if "=" in text and "CCL_" in text else []
+        given = list(islice(assigned(text, self._above), MAX_SETTINGS))
+        self._above = text
         named = collective_of_binary(text)
         if named:  # another command: the settings of the one before are gone
             for name in self._assigned:
                 self._env.pop(name, None)
-            self._assigned = {name for name, *_ in assigned}
-        for name, *values in assigned:
-            self._setting(name, next((value for value in values if value), ""))
+            self._assigned = {name for name, _ in given}
+        for name, value in given:
+            self._setting(name, value, Origin(self.source, line.number, line.text.strip()[:MAX_QUOTE]))
         if named:
             self._named = named
             self.made.named.append(named) if named not in self.made.named else None
@@ -195,7 +214,7 @@ class TextReader:
             if newest is not None and not (newest.rows or newest.closed or newest.collective):
                 newest.collective, newest.why_collective = named, "its command"
             return True
-        return bool(assigned) or ("CCL version" in text and self._library(text))
+        return bool(given) or ("CCL version" in text and self._library(text))
 
     # -- rows --
 

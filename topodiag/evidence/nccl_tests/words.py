@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import re
 
+from topodiag.lazy import regex
+
 TYPE_BYTES = {
     "int8": 1, "uint8": 1, "char": 1, "int32": 4, "uint32": 4, "int": 4, "int64": 8, "uint64": 8, "half": 2,
     "float": 4, "double": 8, "bfloat16": 2, "f8e4m3": 1, "f8e5m2": 1, "fp8_e4m3": 1, "fp8_e5m2": 1,
@@ -27,22 +29,22 @@ SHARED = frozenset({"all_gather", "reduce_scatter", "alltoall", "alltoallv", "ga
 TYPE = "|".join(sorted(TYPE_BYTES, key=len, reverse=True))
 OP = "|".join(sorted(OPS, key=len, reverse=True))
 
-_BINARY = re.compile(
+_BINARY = regex(
     r"(?<![A-Za-z0-9])(all_reduce|all_gather|reduce_scatter|alltoallv|alltoall|broadcast|reduce|scatter|gather|sendrecv"
     r"|hypercube)_perf(?![a-z])"
 )
 _IN_NAME = (
-    ("reduce_scatter", re.compile(r"reduce[-_]?scatter", re.I)),
-    ("all_reduce", re.compile(r"all[-_]?reduce", re.I)),
-    ("all_gather", re.compile(r"all[-_]?gather", re.I)),
-    ("alltoallv", re.compile(r"all[-_]?(?:to|2)[-_]?allv", re.I)),
-    ("alltoall", re.compile(r"all[-_]?(?:to|2)[-_]?all", re.I)),
-    ("sendrecv", re.compile(r"send[-_]?recv", re.I)),
-    ("broadcast", re.compile(r"broadcast|bcast", re.I)),
-    ("hypercube", re.compile(r"hypercube", re.I)),
-    ("scatter", re.compile(r"(?<![a-z])scatter", re.I)),
-    ("gather", re.compile(r"(?<![a-z])gather", re.I)),
-    ("reduce", re.compile(r"(?<![a-z])reduce(?![a-z])", re.I)),
+    ("reduce_scatter", regex(r"reduce[-_]?scatter", re.I)),
+    ("all_reduce", regex(r"all[-_]?reduce", re.I)),
+    ("all_gather", regex(r"all[-_]?gather", re.I)),
+    ("alltoallv", regex(r"all[-_]?(?:to|2)[-_]?allv", re.I)),
+    ("alltoall", regex(r"all[-_]?(?:to|2)[-_]?all", re.I)),
+    ("sendrecv", regex(r"send[-_]?recv", re.I)),
+    ("broadcast", regex(r"broadcast|bcast", re.I)),
+    ("hypercube", regex(r"hypercube", re.I)),
+    ("scatter", regex(r"(?<![a-z])scatter", re.I)),
+    ("gather", regex(r"(?<![a-z])gather", re.I)),
+    ("reduce", regex(r"(?<![a-z])reduce(?![a-z])", re.I)),
 )
 
 

@@ -7,14 +7,13 @@ values; a network's speed comes without its port's state.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.host.pcie import MAX_WIDTH, gen_of_speed
 from topodiag.evidence.interface import Blob, to_int
 from topodiag.evidence.nccl_xml.load import c_int
+from topodiag.lazy import dataclass, regex
 from topodiag.model.busid import NVSWITCH_BUS_ID, normalise_bus_id
 from topodiag.model.cpuid import family_of
 from topodiag.model.cpulist import MAX_CPU
@@ -24,8 +23,8 @@ from topodiag.words.fold import fold_numbers
 
 MAX_GPUS, MAX_LINKS, MAX_NUMA, MAX_PORT = 256, 64, 4095, 255
 _HIDDEN = "fffffff:ffff:ff"
-_MASK = re.compile(r"[0-9a-fA-F]{1,16}(?:,[0-9a-fA-F]{1,16}){0,2048}")
-_INTERFACE = re.compile(r"(?:eth|en[opsxP]|ib|bond|wl|veth|virbr|docker|lo)[0-9a-zA-Z._-]{0,20}")
+_MASK = regex(r"[0-9a-fA-F]{1,16}(?:,[0-9a-fA-F]{1,16}){0,2048}")
+_INTERFACE = regex(r"(?:eth|en[opsxP]|ib|bond|wl|veth|virbr|docker|lo)[0-9a-zA-Z._-]{0,20}")
 _REMOTES = (("0x068001", "cpu"), ("0x068000", "switch"), ("0x03", "gpu"), ("0x12", "gpu"))
 
 

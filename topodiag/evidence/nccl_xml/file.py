@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from itertools import islice
 
@@ -11,13 +10,14 @@ from topodiag.evidence.nccl_xml.limits import MAX_FILE_BYTES, MAX_NOTES, RCCL_MI
 from topodiag.evidence.nccl_xml.load import load
 from topodiag.evidence.nccl_xml.notes import notes_of
 from topodiag.evidence.nccl_xml.tolerant import read_tolerantly
+from topodiag.lazy import regex
 from topodiag.model.errors import InputError
 from topodiag.model.nccl_tree import RCCL_FILE, Element, NcclFile, Refusal, renamed
 from topodiag.model.provenance import MAX_QUOTE, Origin
 from topodiag.words.dialect import Maker
 from topodiag.words.units import spell_bytes
 
-_OF_RCCL = re.compile(rb"<system\s[^>]{0,400}version=\"2\"|<xgmi\s|<gpu\s[^>]{0,400}\sgcn=")
+_OF_RCCL = regex(rb"<system\s[^>]{0,400}version=\"2\"|<xgmi\s|<gpu\s[^>]{0,400}\sgcn=")
 """Signs of a file that RCCL wrote or is meant for: its version, its links, the architecture of its GPUs."""
 
 

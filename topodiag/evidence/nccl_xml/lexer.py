@@ -6,17 +6,16 @@ entity and no text. The words of a refusal are those of NCCL's WARN line, with c
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum
 
 from topodiag.evidence.nccl_xml.limits import MAX_ATTR_COUNT, MAX_STR_LEN, MAX_TOKENS, Rules
+from topodiag.lazy import dataclass, regex
 from topodiag.model.errors import InputError
 
 _LAST = MAX_STR_LEN - 1
-_NAME = re.compile(rb"[^= >/\n\r]{0,255}")
-_BETWEEN = re.compile(rb"[ \n\r]*")
+_NAME = regex(rb"[^= >/\n\r]{0,255}")
+_BETWEEN = regex(rb"[ \n\r]*")
 EXTRA_ATTRIBUTES = f"XML Parse : Ignoring extra attributes (max {MAX_ATTR_COUNT})"
 
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from topodiag.evidence.nccl_xml.lexer import Kind, Lexer, RefusedError, Tag, printable
 from topodiag.evidence.nccl_xml.limits import MAX_DEPTH, MAX_NOTES, Rules
+from topodiag.lazy import dataclass, regex
 from topodiag.model.errors import InputError
 from topodiag.model.nccl_tree import Element
 
-_STRTOL = re.compile(r"[ \t\n\v\f\r]*([+-]?)(?:0[xX]([0-9a-fA-F]{1,64})|0([0-7]{0,64})|([1-9][0-9]{0,64}))")
+_STRTOL = regex(r"[ \t\n\v\f\r]*([+-]?)(?:0[xX]([0-9a-fA-F]{1,64})|0([0-7]{0,64})|([1-9][0-9]{0,64}))")
 
 
 @dataclass(frozen=True, slots=True)

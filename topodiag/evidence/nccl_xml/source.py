@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import re
-
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source
 from topodiag.evidence.nccl_xml.facts import fill_draft
 from topodiag.evidence.nccl_xml.file import read_file
+from topodiag.lazy import regex
 from topodiag.model.errors import InputError
 from topodiag.model.nccl_tree import NcclFile
 from topodiag.model.provenance import NotObserved
 from topodiag.model.topics import Topic
 
-_SYSTEM = re.compile(r"<system[\s/>]")
-_INSIDE = re.compile(
-    r"<(?:cpu|pci)\s[^<>]{0,400}(?:numaid|affinity|busid)\s{0,9}=|<system\s[^<>]{0,400}\bversion\s{0,9}="
-)
+_SYSTEM = regex(r"<system[\s/>]")
+_INSIDE = regex(r"<(?:cpu|pci)\s[^<>]{0,400}(?:numaid|affinity|busid)\s{0,9}=|<system\s[^<>]{0,400}\bversion\s{0,9}=")
 
 
 class NcclXml(Source[NcclFile]):

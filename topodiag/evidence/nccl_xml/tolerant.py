@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from topodiag.evidence.nccl_xml.limits import MAX_DEPTH, MAX_TAGS, RULES
 from topodiag.evidence.xml_tags import XmlTag, decoded, tags
+from topodiag.lazy import dataclass
 from topodiag.model.errors import InputError
 from topodiag.model.nccl_tree import Element
 

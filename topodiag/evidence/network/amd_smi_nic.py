@@ -25,12 +25,11 @@ from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source, to_int
 from topodiag.evidence.network import rdma_words as words
 from topodiag.evidence.network.network_records import MAX_PORT, Line, Page, RdmaRecord, Target, fill_rdma
+from topodiag.lazy import regex
 from topodiag.model.topics import Topic
 
-_MARK = re.compile(
-    r"^[ \t>|]{0,20}NIC: \d{1,3}[ \t]*$(?=[\s\S]{0,8000}^[ \t>|]{1,40}RDMA_DEVICES:[ \t]*$)", re.MULTILINE
-)
-_FIELD = re.compile(r"([A-Z][A-Z0-9_ ]{0,40}):(?: {1,4}(\S.{0,120}))?\s*\Z")
+_MARK = regex(r"^[ \t>|]{0,20}NIC: \d{1,3}[ \t]*$(?=[\s\S]{0,8000}^[ \t>|]{1,40}RDMA_DEVICES:[ \t]*$)", re.MULTILINE)
+_FIELD = regex(r"([A-Z][A-Z0-9_ ]{0,40}):(?: {1,4}(\S.{0,120}))?\s*\Z")
 _FIELDS: dict[str, Target] = {"STATE": ("state", words.port_state), "NETDEV": ("netdev", words.device_name)}
 
 

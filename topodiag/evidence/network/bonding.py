@@ -20,12 +20,13 @@ from topodiag.evidence.interface import Blob, Parsed, Source, to_int
 from topodiag.evidence.network import rdma_words as words
 from topodiag.evidence.network.network_records import NetDevRecord, Page, fill_netdev
 from topodiag.evidence.network.sys_net import speed_mbps
+from topodiag.lazy import regex
 from topodiag.model.topics import Topic
 
-_MARK = re.compile(r"^[ \t>|]{0,20}Slave Interface: \S{1,15}[ \t]*\n[ \t>|]{0,20}MII Status: \w", re.MULTILINE)
-_PATH = re.compile(r"/proc/net/bonding/([A-Za-z0-9_.-]{1,15})(?:\s|:|\Z)")
-_DRIVER = re.compile(r"Ethernet Channel Bonding Driver: ")
-_FIELD = re.compile(r"([A-Z][A-Za-z ]{2,40}): (.{1,100})\Z")
+_MARK = regex(r"^[ \t>|]{0,20}Slave Interface: \S{1,15}[ \t]*\n[ \t>|]{0,20}MII Status: \w", re.MULTILINE)
+_PATH = regex(r"/proc/net/bonding/([A-Za-z0-9_.-]{1,15})(?:\s|:|\Z)")
+_DRIVER = regex(r"Ethernet Channel Bonding Driver: ")
+_FIELD = regex(r"([A-Z][A-Za-z ]{2,40}): (.{1,100})\Z")
 UNNAMED = "bond"
 """Stands for a bond whose name the text does not tell."""
 

@@ -14,6 +14,7 @@ import re
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source, to_int
 from topodiag.evidence.network.network_records import Page, RdmaRecord, fill_rdma
+from topodiag.lazy import regex
 from topodiag.model.topics import Topic
 
 MAX_LINE = 300
@@ -23,7 +24,7 @@ _COUNTERS = (
     r"|excessive_buffer_overrun_errors|port_xmit_discards|rx_(?:crc|symbol)_err(?:ors)?(?:_phy)?|rx_icrc_encapsulated"
     r"|out_of_sequence|packet_seq_err|local_ack_timeout_err|rx_discards_phy|req_transport_retries_exceeded"
 )
-_LINE = re.compile(
+_LINE = regex(
     r"\s{0,20}(mlx[45]_\d{1,3}|rdma\d{1,3}|ib\d{1,3}|hsn\d{1,2}|en[opsx]\w{1,12}|eth\d{1,3})(?:/(?:port)?\d{1,2}|:\d)?[\s:|,=-]{1,20}"
     rf"(?:port ?\d{{1,2}}[\s:|]{{1,8}})?({_COUNTERS})[\s:|,=]{{1,20}}(\d{{1,18}})\s{{0,20}}$"
 )

@@ -13,19 +13,20 @@ from topodiag.evidence.interface import Blob, Item, Parsed, Source
 from topodiag.evidence.network import rdma_words as words
 from topodiag.evidence.network.network_records import Line, NetDevRecord, Page, Target, fill_netdev
 from topodiag.evidence.network.sys_net import speed_mbps
+from topodiag.lazy import regex
 from topodiag.model.topics import Topic
 
 _MARGIN = " \t>|"
-_HEADER = re.compile(r"^[ \t>|]*Settings for (\S{1,64}):[ \t]*$", re.MULTILINE)
-_ASKED = re.compile(
+_HEADER = regex(r"^[ \t>|]*Settings for (\S{1,64}):[ \t]*$", re.MULTILINE)
+_ASKED = regex(
     r"^[^\n]{0,60}[#$] (?:sudo )?ethtool ([A-Za-z][\w.-]{0,31})(?: \|[^\n]{0,200})?$"
     r"(?=\n[ \t>|]*(?:Speed|Link detected|Supported link modes): )",
     re.MULTILINE,
 )
-_PROMPT = re.compile(r".{0,60}[#$] (?:sudo )?ethtool ([A-Za-z][\w.-]{0,31})(?: \|.{0,200})?\Z")
+_PROMPT = regex(r".{0,60}[#$] (?:sudo )?ethtool ([A-Za-z][\w.-]{0,31})(?: \|.{0,200})?\Z")
 """The command at a prompt names the interface where a grep took the first line."""
-_MODE = re.compile(r"\b([0-9]{2,7})base[A-Za-z]")
-_REFUSED = re.compile(r"(?:netlink error|Cannot get|Cannot set|No data available)", re.IGNORECASE)
+_MODE = regex(r"\b([0-9]{2,7})base[A-Za-z]")
+_REFUSED = regex(r"(?:netlink error|Cannot get|Cannot set|No data available)", re.IGNORECASE)
 
 
 def named_interface(item: Item | None) -> str:

@@ -13,12 +13,13 @@ from topodiag.evidence.interface import Blob, Parsed, Source
 from topodiag.evidence.network import rdma_words as words
 from topodiag.evidence.network.ethtool import named_interface
 from topodiag.evidence.network.network_records import NetDevRecord, Page, Target, offer_cells
+from topodiag.lazy import regex
 from topodiag.model.topics import Topic
 
 _MARGIN = " \t>|"
-_KEYS = tuple(re.compile(rf"^[ \t>|]*{key}:", re.MULTILINE) for key in ("driver", "firmware-version", "bus-info"))
-_COMMAND = re.compile(r"\bethtool\s+(?:-i|--driver)\s+([A-Za-z0-9_][A-Za-z0-9_.:@+-]{0,63})\s*\Z")
-_BOARD = re.compile(r"\(((?:MT|DEL|HP|LNV|NVD|ISL|SM)_[A-Z0-9]{4,16})\)\s*\Z")
+_KEYS = tuple(regex(rf"^[ \t>|]*{key}:", re.MULTILINE) for key in ("driver", "firmware-version", "bus-info"))
+_COMMAND = regex(r"\bethtool\s+(?:-i|--driver)\s+([A-Za-z0-9_][A-Za-z0-9_.:@+-]{0,63})\s*\Z")
+_BOARD = regex(r"\(((?:MT|DEL|HP|LNV|NVD|ISL|SM)_[A-Z0-9]{4,16})\)\s*\Z")
 
 
 def _driver(text: str) -> str | None:

@@ -13,23 +13,22 @@ fields. Format: ethtool 5.10 to 6.11 (sff-common.c, sfpdiag.c, qsfp.c, cmis.c).
 
 from __future__ import annotations
 
-import re
-
 from topodiag.evidence.interface import Blob, Parsed
 from topodiag.evidence.sentences import Reporting, report
+from topodiag.lazy import regex
 from topodiag.model.events import Event
 from topodiag.model.topics import Topic
 
-_POWER = re.compile(
+_POWER = regex(
     r"\s{0,60}Rcvr signal avg optical power\s{0,4}\(Channel (\d{1,2})\)\s{0,40}: \d{1,3}\.\d{1,6} mW / (-inf"
     r"|-?\d{1,3}\.\d{1,4}) dBm"
 )
-_FLAG = re.compile(
+_FLAG = regex(
     r"\s{0,60}((?:Module )?(?:Rx|Tx) (?:loss of (?:signal|lock)|fault)|Laser rx power low alarm|Rx loss of"
     r" (?:signal|lock))"
     r"\s{0,12}\((?:Channel|Lane|lane) (\d{1,2})\)\s{0,40}: (On|Yes|Off|No)\b"
 )
-_OF_ONE_LANE = re.compile(
+_OF_ONE_LANE = regex(
     r"\s{0,60}(Laser output|Receiver signal average optical|Laser rx) power(?: (low|high) alarm)?\s{0,40}:"
     r" (?:\d{1,3}\.\d{1,6} mW / (-inf|-?\d{1,3}\.\d{1,4}) dBm|(On|Off))\s*\Z"
 )

@@ -13,20 +13,21 @@ from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source
 from topodiag.evidence.network.ethtool import named_interface
 from topodiag.evidence.network.network_records import NetDevRecord, Page, fill_netdev
+from topodiag.lazy import regex
 from topodiag.model.provenance import NotObserved
 from topodiag.model.topics import Topic
 
 _MARGIN = " \t>|"
-_HEADER = re.compile(r"^[ \t>|]*NIC statistics:[ \t]*$", re.MULTILINE)
-_COMMAND = re.compile(
+_HEADER = regex(r"^[ \t>|]*NIC statistics:[ \t]*$", re.MULTILINE)
+_COMMAND = regex(
     r"\bethtool\s+(?:-S|--statistics)\s+([A-Za-z0-9_][A-Za-z0-9_.:@+-]{0,63})\s*(\|\s*(?:e|f|z)?grep\b.{0,200})?\Z"
 )
-_FILTERED = re.compile(r"\bethtool[ \t]+(?:-S|--statistics)[ \t]+[A-Za-z0-9_.:@+-]{1,64}[ \t]*\|[ \t]*[efz]?grep\b")
-_LINE = re.compile(r"(?P<name>\S.{0,120}?):\s*(?P<value>-?[0-9]{1,20})\Z")
-_OF_A_QUEUE = re.compile(
+_FILTERED = regex(r"\bethtool[ \t]+(?:-S|--statistics)[ \t]+[A-Za-z0-9_.:@+-]{1,64}[ \t]*\|[ \t]*[efz]?grep\b")
+_LINE = regex(r"(?P<name>\S.{0,120}?):\s*(?P<value>-?[0-9]{1,20})\Z")
+_OF_A_QUEUE = regex(
     r"(?:\[[0-9]{1,5}\]: |queue_[0-9]{1,5}_|(?:rx|tx|ch)(?:_xsk|_xdp|_xdp_tx)?[-_]?(?:queue[-_])?[0-9]{1,5}[-_.])"
 )
-_OF_A_LOSS = re.compile(r"err|drop|discard|bad|miss|fail|timeout|stall|recover|out_of|overrun|oos")
+_OF_A_LOSS = regex(r"err|drop|discard|bad|miss|fail|timeout|stall|recover|out_of|overrun|oos")
 
 MAX_COUNTERS = 20_000
 """Counters read of one interface; drivers with a counter for each of 128 queues and 40 names stay below."""
@@ -38,7 +39,7 @@ class EthtoolStats(Source[NetDevRecord]):
     kind = "ethtool-stats"
     speaks_of = frozenset({Topic.INTERFACES})
     trust = 70
-    measured = re.compile(r"\s*\S[^:\t]{0,120}: (?P<numbers>[0-9]{1,18})\s*\Z")
+    measured = regex(r"\s*\S[^:\t]{0,120}: (?P<numbers>[0-9]{1,18})\s*\Z")
 
     def recognises(self, head: str) -> bool:
         return _HEADER.search(head) is not None or _FILTERED.search(head) is not None

@@ -13,11 +13,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source
 from topodiag.evidence.network.network_records import Cells, Page, offer_counters
+from topodiag.lazy import dataclass, regex
 from topodiag.model.topics import Topic
 
 _NAMES = {
@@ -46,14 +47,14 @@ MAX_PORTS = 100_000
 MAX_NUMBER = 1024
 
 _MARGIN = " \t>|"
-_NODE = re.compile(r'Errors for (?:0x[0-9a-fA-F]{1,16} )?"([^"\n]{1,160})"')
-_PORT = re.compile(r"GUID (0x[0-9a-fA-F]{1,16}) port (ALL|[0-9]{1,4}): ?(\[.{0,3000})")
-_COUNT = re.compile(r"\[([A-Za-z0-9]{3,40}) == ([0-9]{1,20})\b")
-_ONE = re.compile(
+_NODE = regex(r'Errors for (?:0x[0-9a-fA-F]{1,16} )?"([^"\n]{1,160})"')
+_PORT = regex(r"GUID (0x[0-9a-fA-F]{1,16}) port (ALL|[0-9]{1,4}): ?(\[.{0,3000})")
+_COUNT = regex(r"\[([A-Za-z0-9]{3,40}) == ([0-9]{1,20})\b")
+_ONE = regex(
     r"# (?:Port|Port extended) counters: (?:Lid ([0-9]{1,6}|0x[0-9a-fA-F]{1,6})|DR path [^ ]{1,80}) port ([0-9]{1,4})"
 )
-_FIELD = re.compile(r"([A-Za-z0-9]{3,40}):\.{2,60}([0-9]{1,20}|0x[0-9a-fA-F]{1,16})\s*\Z")
-_MARK = re.compile(
+_FIELD = regex(r"([A-Za-z0-9]{3,40}):\.{2,60}([0-9]{1,20}|0x[0-9a-fA-F]{1,16})\s*\Z")
+_MARK = regex(
     r"^[ \t>|]{0,20}(?:Errors for (?:0x[0-9a-fA-F]{1,16} )?\"|GUID 0x[0-9a-fA-F]{1,16} port (?:ALL|[0-9]{1,4}): ?\["
     r"|# (?:Port|Port extended) counters: |(?:SymbolErrorCounter|LinkDownedCounter|PortXmitData):\.{2,60}[0-9])",
     re.MULTILINE,

@@ -11,22 +11,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.iblinkinfo import link_row
 from topodiag.evidence.interface import Blob, Parsed, Source
 from topodiag.evidence.network.network_records import Page
+from topodiag.lazy import dataclass, regex
 from topodiag.model.topics import Topic
 
 MAX_LINKS = 100_000
 MAX_NUMBER = 1024
 
-_SECTION = re.compile(r"(?:Switch|CA|Rt):? {1,4}(?:0x[0-9a-f]{1,16} )?\s{0,20}(.{1,200}?):\s{0,9}\Z", re.ASCII)
-_COULD = re.compile(r"Could be ([^,;()]{1,40}?)\s{0,20}(?:\Z|[,;)]|Could)")
-_MARK = re.compile(
-    r"\] ==\(\s{0,10}[0-9]{1,2}X\s{1,20}[0-9.]{1,12} Gbps[^)/]{0,20} Active/\s{0,4}LinkUp\)==>", re.ASCII
-)
+_SECTION = regex(r"(?:Switch|CA|Rt):? {1,4}(?:0x[0-9a-f]{1,16} )?\s{0,20}(.{1,200}?):\s{0,9}\Z", re.ASCII)
+_COULD = regex(r"Could be ([^,;()]{1,40}?)\s{0,20}(?:\Z|[,;)]|Could)")
+_MARK = regex(r"\] ==\(\s{0,10}[0-9]{1,2}X\s{1,20}[0-9.]{1,12} Gbps[^)/]{0,20} Active/\s{0,4}LinkUp\)==>", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)

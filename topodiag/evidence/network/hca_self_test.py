@@ -14,19 +14,20 @@ import re
 
 from topodiag.evidence.interface import Blob, Parsed
 from topodiag.evidence.sentences import MAX_LINE, Reporting, report
+from topodiag.lazy import regex
 from topodiag.model.events import REMARK, Event
 from topodiag.model.topics import Topic
 
-_MARK = re.compile(
+_MARK = regex(
     r"Performing Adapter Device Self Test|^[ \t>"
     r"|]{0,20}Port State of Port #\d{1,3} on CA #\d",
     re.MULTILINE,
 )
-_PORT = re.compile(
+_PORT = regex(
     r"[ \t>|]{0,20}(Port State of Port #\d{1,3} on CA #\d{1,3}[^.]{0,20})\.{2,40}\s{0,4}(DOWN"
     r"|INIT|ARMED|POLLING)\b(.{0,60})"
 )
-_FAILED = re.compile(r"[ \t>|]{0,20}(\S[^.]{3,80}?)\s{0,3}\.{2,60}\s{0,4}FAIL\b")
+_FAILED = regex(r"[ \t>|]{0,20}(\S[^.]{3,80}?)\s{0,3}\.{2,60}\s{0,4}FAIL\b")
 
 
 class HcaSelfTest(Reporting):

@@ -14,18 +14,19 @@ from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source
 from topodiag.evidence.network import rdma_words as words
 from topodiag.evidence.network.network_records import MAX_PORT, Page, RdmaRecord, fill_rdma, offer_cells
+from topodiag.lazy import regex
 from topodiag.model.busid import normalise_bus_id
 from topodiag.model.topics import Topic
 
 _MARGIN = " \t>|"
-_RIGHT = re.compile(r"\s*(\S{1,64})\s+\((Up|Down)\)")
-_LEFT = re.compile(
+_RIGHT = regex(r"\s*(\S{1,64})\s+\((Up|Down)\)")
+_LEFT = regex(
     r"(?:(?P<bus>[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7])\s+)?(?P<name>\S{1,64})(?=\s)"
     r"(?:\s+\((?P<hca>MT[0-9]{3,6})\s*-[^)]{0,80}\))?(?P<rest>.*)\sport\s+(?P<port>[0-9]{1,3})"
     r"(?:\s*\(\s*(?P<state>[A-Za-z_]{2,16})\s*\))?\s*\Z"
 )
-_FIRMWARE = re.compile(r"(?:^|\s)fw\s+(\S{1,40})\s*\Z")
-_MARK = re.compile(
+_FIRMWARE = regex(r"(?:^|\s)fw\s+(\S{1,40})\s*\Z")
+_MARK = regex(
     r"^[^\n]{1,400}? port {1,20}[0-9]{1,3}(?: \([A-Z_ ]{2,16}\))? {1,20}==> {1,20}\S{1,64} {1,40}\((?:Up|Down)\)",
     re.MULTILINE,
 )

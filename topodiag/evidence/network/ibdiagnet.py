@@ -15,6 +15,7 @@ from collections import Counter
 
 from topodiag.evidence.interface import Blob, Parsed
 from topodiag.evidence.sentences import Reporting, report
+from topodiag.lazy import regex
 from topodiag.model.events import REMARK, Event
 from topodiag.model.topics import Topic
 
@@ -22,16 +23,16 @@ MAX_LINE = 1000
 MAX_OF_KIND = 50
 """Lines kept of one kind: a fabric with a bad switch writes thousands."""
 
-_MARK = re.compile(r"^[ \t>|]{0,20}-[IWE]- \S", re.MULTILINE)
-_LINE = re.compile(r"[ \t>|]{0,20}-([IWE])- (\S.{0,600}?)\s*\Z")
-_STAGE = re.compile(r"(\S.{1,60}?)\s{2,60}(\d{1,9})\s{1,40}(\d{1,9})(?:\s{1,40}.{0,200})?\Z")
-_SLOW = re.compile(r"[Uu]nexpected (?:actual )?link (?:speed|width)|[Ll]ink (?:width|speed) is (?:different|lower)"
+_MARK = regex(r"^[ \t>|]{0,20}-[IWE]- \S", re.MULTILINE)
+_LINE = regex(r"[ \t>|]{0,20}-([IWE])- (\S.{0,600}?)\s*\Z")
+_STAGE = regex(r"(\S.{1,60}?)\s{2,60}(\d{1,9})\s{1,40}(\d{1,9})(?:\s{1,40}.{0,200})?\Z")
+_SLOW = regex(r"[Uu]nexpected (?:actual )?link (?:speed|width)|[Ll]ink (?:width|speed) is (?:different|lower)"
                    r"|link with (?:PHY|SPD|LOG|WIDTH|SPEED)=|[Ll]ink at lower (?:width|speed)")  # fmt: skip
-_ERRORS = re.compile(r"\b(?:symbol_error|port_rcv_errors|link_error_recovery|link_down(?:ed)?|local_link_integrity"
+_ERRORS = regex(r"\b(?:symbol_error|port_rcv_errors|link_error_recovery|link_down(?:ed)?|local_link_integrity"
                      r"|excessive_buffer|port_rcv_remote_physical|SymbolErrors?|LinkDowned|LinkErrorRecovery"
                      r"|PortRcvErrors)"
                      r"\w{0,24}|\bBER\b|bit error rate", re.IGNORECASE)  # fmt: skip
-_SUMMARY = re.compile(
+_SUMMARY = regex(
     r"check finished with|finished (?:successfully|with)|See (?:the )?(?:log|file)|(?:was"
     r"|were) skipped|ibdiagnet",
     re.I,

@@ -22,6 +22,7 @@ from topodiag.evidence.network.network_records import (
     fill_rdma,
 )
 from topodiag.evidence.sentences import report
+from topodiag.lazy import regex
 from topodiag.model.events import Trust
 from topodiag.model.provenance import NotObserved
 from topodiag.model.topics import Topic
@@ -29,12 +30,12 @@ from topodiag.model.topics import Topic
 _MARGIN = " \t>|"
 """What a quotation or a table puts before a line."""
 
-_HEADER = re.compile(r"^[ \t>|]*CA:? '[^'\n]{1,64}'[ \t]*$", re.MULTILINE)
-_BODY = re.compile(r"^[ \t>|]*(?:CA type:|Physical state:|State: )", re.MULTILINE)
-_CA = re.compile(r"CA:?\s+'([^']{1,64})'\s*\Z")
-_PORT = re.compile(r"[Pp]ort ([0-9]{1,3}):\s*\Z")
-_FIELD = re.compile(r"([A-Za-z][A-Za-z ]{0,40}):(.*)\Z")
-_FAILED = re.compile(r"(?:stat of IB device '([^']{1,64})' failed|'([^']{1,64})' IB device can't be found)")
+_HEADER = regex(r"^[ \t>|]*CA:? '[^'\n]{1,64}'[ \t]*$", re.MULTILINE)
+_BODY = regex(r"^[ \t>|]*(?:CA type:|Physical state:|State: )", re.MULTILINE)
+_CA = regex(r"CA:?\s+'([^']{1,64})'\s*\Z")
+_PORT = regex(r"[Pp]ort ([0-9]{1,3}):\s*\Z")
+_FIELD = regex(r"([A-Za-z][A-Za-z ]{0,40}):(.*)\Z")
+_FAILED = regex(r"(?:stat of IB device '([^']{1,64})' failed|'([^']{1,64})' IB device can't be found)")
 
 _NO_FILES = "No such file or directory"
 """umad_get_ca of a device whose name sysfs listed: it went away, beside others that are there."""

@@ -10,19 +10,18 @@ says neither its index nor its type.
 
 from __future__ import annotations
 
-import re
-
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source
 from topodiag.evidence.network import rdma_words as words
 from topodiag.evidence.network.network_records import MAX_PORT, Line, Page, PortRecord, RdmaRecord, Target, fill_rdma
+from topodiag.lazy import regex
 from topodiag.model.topics import Topic
 
 _MARGIN = " \t>|"
 """What a quotation or a table puts before a line."""
 
-_HEADER = re.compile(r"Infiniband device '([^'\n]{1,64})' port ([0-9]{1,3}) status:")
-_FIELD = re.compile(r"(default gid|base lid|sm lid|state|phys state|rate|link_layer):(.*)\Z")
+_HEADER = regex(r"Infiniband device '([^'\n]{1,64})' port ([0-9]{1,3}) status:")
+_FIELD = regex(r"(default gid|base lid|sm lid|state|phys state|rate|link_layer):(.*)\Z")
 
 _FIELDS: dict[str, Target] = {
     "base lid": ("lid", words.lid),

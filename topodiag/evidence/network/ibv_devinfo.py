@@ -7,7 +7,7 @@ are part of it. A port's rate is width times speed, which only `-v` prints.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import groupby
 
 from topodiag.evidence.draft import NodeDraft
@@ -24,15 +24,16 @@ from topodiag.evidence.network.network_records import (
     fill_rdma,
 )
 from topodiag.evidence.sentences import report
+from topodiag.lazy import dataclass, regex
 from topodiag.model.provenance import MAX_QUOTE
 from topodiag.model.topics import Topic
 
 _MARGIN = " \t>|"
-_MARK = re.compile(r"^[ \t>|]*(?:hca_id:[ \t]*\S|GID\[ *[0-9]{1,5}\]:[ \t]*[0-9a-f:])", re.MULTILINE)
-_FIELD = re.compile(r"([A-Za-z][A-Za-z0-9_ ]{0,40}):(.*)\Z")
-_GID = re.compile(r"GID\[ *([0-9]{1,5})\]:\s*([0-9a-fA-F:.]{2,64})(?:,\s*(.{0,40}))?\Z")
-_PORT_LINE = re.compile(r"^[ \t>|]*port:[ \t]*[0-9]", re.MULTILINE)
-_FLAG = re.compile(r"(?:[A-Z][A-Z0-9_ ]{2,60}|[A-Za-z][A-Za-z0-9_]{2,60})(?: \([0-9a-fx]{1,20}\))?\Z")
+_MARK = regex(r"^[ \t>|]*(?:hca_id:[ \t]*\S|GID\[ *[0-9]{1,5}\]:[ \t]*[0-9a-f:])", re.MULTILINE)
+_FIELD = regex(r"([A-Za-z][A-Za-z0-9_ ]{0,40}):(.*)\Z")
+_GID = regex(r"GID\[ *([0-9]{1,5})\]:\s*([0-9a-fA-F:.]{2,64})(?:,\s*(.{0,40}))?\Z")
+_PORT_LINE = regex(r"^[ \t>|]*port:[ \t]*[0-9]", re.MULTILINE)
+_FLAG = regex(r"(?:[A-Z][A-Z0-9_ ]{2,60}|[A-Za-z][A-Za-z0-9_]{2,60})(?: \([0-9a-fx]{1,20}\))?\Z")
 
 _MELLANOX = 0x02C9
 """NVIDIA's (Mellanox') vendor id in verbs, an IEEE OUI; its part ids are the numbers of its MT names."""

@@ -16,18 +16,19 @@ from collections.abc import Iterator
 from typing import Any
 
 from topodiag.evidence.network.network_records import Cell, Line, NetDevRecord
+from topodiag.lazy import regex
 from topodiag.model.provenance import MAX_QUOTE
 from topodiag.words.hosts import address_of
 
 MOST = 256
 """Addresses kept of an interface: a load balancer gives some thousands."""
-_INET = re.compile(r"inet6?(?: addr:)? ?([0-9a-fA-F:.]{2,45})(?![\w:.])")
-_ONE_LINE = re.compile(r"\d{1,6}: ([^\s:@]{1,15})\s{1,20}(inet6? [0-9a-fA-F:.]{2,45}/\d{1,3} .{0,400})")
-_BRIEF = re.compile(
+_INET = regex(r"inet6?(?: addr:)? ?([0-9a-fA-F:.]{2,45})(?![\w:.])")
+_ONE_LINE = regex(r"\d{1,6}: ([^\s:@]{1,15})\s{1,20}(inet6? [0-9a-fA-F:.]{2,45}/\d{1,3} .{0,400})")
+_BRIEF = regex(
     r"([^\s:@]{1,15})(?:@\S{1,20})?\s{1,20}(?:UP|DOWN|UNKNOWN|LOWERLAYERDOWN|DORMANT|NOTPRESENT)\s{1,20}"
     r"([0-9a-fA-F].{1,16000})\Z"
 )
-MARK = re.compile(
+MARK = regex(
     r"^[ \t>|]{0,20}(?:\d{1,6}: [^\s:@]{1,15}[ \t]{1,20}inet6? [0-9a-fA-F:.]{2,45}/\d{1,3} "
     r"|[^\s:@]{1,15}(?:@\S{1,20})?[ \t]{1,20}(?:UP|DOWN|UNKNOWN)[ \t]{1,20}(?:\d{1,3}\.){3}\d{1,3}/\d{1,2}(?:[ \t]|$))",
     re.MULTILINE,

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Set
-from dataclasses import dataclass
 
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source, to_int
@@ -21,27 +20,28 @@ from topodiag.evidence.json_values import opens_list
 from topodiag.evidence.network import ip_addr
 from topodiag.evidence.network import rdma_words as words
 from topodiag.evidence.network.network_records import Line, NetDevRecord, Page, fill_netdev
+from topodiag.lazy import dataclass, regex
 from topodiag.model.topics import Topic
 
 _MARGIN = " \t>|"
-_HEAD = re.compile(r"\d{1,6}: ([^\s:@]{1,15})(?:@[^\s:]{1,20})?: <([A-Z0-9_,-]{0,200})> mtu (\d{1,9})\b(.{0,400})")
-_BRIEF = re.compile(
+_HEAD = regex(r"\d{1,6}: ([^\s:@]{1,15})(?:@[^\s:]{1,20})?: <([A-Z0-9_,-]{0,200})> mtu (\d{1,9})\b(.{0,400})")
+_BRIEF = regex(
     r"([^\s:@]{1,15})(?:@\S{1,20})?\s{1,20}(UP|DOWN|UNKNOWN|LOWERLAYERDOWN|DORMANT|NOTPRESENT)\s{1,20}"
     r"(?:[0-9a-f]{2}:[0-9a-f:]{10,60})?\s{0,4}<([A-Z0-9_,-]{1,200})>\s*\Z"
 )
-_IFCONFIG = re.compile(r"([^\s:]{1,15}): flags=\d{1,6}<([A-Z0-9_,]{0,200})>\s{1,8}mtu (\d{1,9})")
-_STATE = re.compile(r"\bstate ([A-Z]{2,20})\b")
-_MASTER = re.compile(r"\bmaster (\S{1,15})")
-_KIND = re.compile(r"link/(ether|infiniband|loopback)\b")
-_STATS = re.compile(r"(RX|TX):? {1,8}(?:bytes|errors)? {0,8}.{0,120}")
-_NUMBERS = re.compile(r"\d{1,20}(?:\s{1,40}\d{1,20}){3,8}\s*\Z")
-_MARK = re.compile(
+_IFCONFIG = regex(r"([^\s:]{1,15}): flags=\d{1,6}<([A-Z0-9_,]{0,200})>\s{1,8}mtu (\d{1,9})")
+_STATE = regex(r"\bstate ([A-Z]{2,20})\b")
+_MASTER = regex(r"\bmaster (\S{1,15})")
+_KIND = regex(r"link/(ether|infiniband|loopback)\b")
+_STATS = regex(r"(RX|TX):? {1,8}(?:bytes|errors)? {0,8}.{0,120}")
+_NUMBERS = regex(r"\d{1,20}(?:\s{1,40}\d{1,20}){3,8}\s*\Z")
+_MARK = regex(
     r"^[ \t>|]{0,20}(?:\d{1,6}: [^\s:]{1,40}: <[A-Z0-9_,-]{0,200}> mtu \d"
     r"|[^\s:]{1,15}: flags=\d{1,6}<[A-Z0-9_,]{0,200}>"
     r"\s{1,8}mtu \d)",
     re.MULTILINE,
 )
-_BRIEF_MARK = re.compile(
+_BRIEF_MARK = regex(
     r"^[ \t>|]{0,20}[^\s:@]{1,15}(?:@\S{1,20})?[ \t]{1,20}(?:UP|DOWN|UNKNOWN|LOWERLAYERDOWN|DORMANT|NOTPRESENT)"
     r"[ \t]{1,20}(?:[0-9a-f]{2}:[0-9a-f:]{10,60})?[ \t]{0,4}<[A-Z0-9_,-]{1,200}>[ \t]*$",
     re.MULTILINE,

@@ -14,18 +14,19 @@ import re
 
 from topodiag.evidence.interface import Blob, Parsed
 from topodiag.evidence.sentences import MAX_LINE, Reporting, report
+from topodiag.lazy import regex
 from topodiag.model.events import Event, Trust
 from topodiag.model.topics import Topic
 from topodiag.words.units import in_gbps
 
-_HEAD = re.compile(r"^[ \t>|]{0,20}\[ ?ID\] Interval {1,20}Transfer {1,20}(?:Bitrate|Bandwidth)\b", re.M)
-_TOTAL = re.compile(
+_HEAD = regex(r"^[ \t>|]{0,20}\[ ?ID\] Interval {1,20}Transfer {1,20}(?:Bitrate|Bandwidth)\b", re.M)
+_TOTAL = regex(
     r"\[(?P<stream>SUM| {0,3}\d{1,4})\] {1,6}[\d.]{1,10}-[\d.]{1,10} {1,4}sec {1,6}(?P<moved>\d{1,9}(?:\.\d{1,4})?)"
     r" (?P<of>[KMGT]?)Bytes {1,6}(?P<rate>\d{1,9}(?:\.\d{1,4})?) (?P<unit>[KMGT]?)bits/sec"
     r"(?: {1,20}(?P<again>\d{1,12}))?"
     r" {1,30}(?:sender|receiver)"
 )
-_INTERVAL = re.compile(
+_INTERVAL = regex(
     r"\[ {0,3}(?P<stream>\d{1,4})\] {1,6}[\d.]{1,10}-[\d.]{1,10} {1,4}sec {1,6}(?P<moved>[\d.]{1,10}) [KMGT]?Bytes"
     r" {1,6}[\d.]{1,10} [KMGT]?bits/sec {1,20}\d{1,12} {1,12}(?P<window>[\d.]{1,6}) KBytes\s*$"
 )
@@ -33,7 +34,7 @@ ONE_JUMBO_KB = (7.5, 9.3)
 """A window of one segment in frames of 8000 to 9216 bytes: TCP has lost all before it, and tries with one again."""
 STILL = 2
 """Seconds without a byte, on a connection that stands, from which on it is called stuck."""
-_SPEED = re.compile(r"\bSpeed: {0,4}(\d{3,7})Mb/s")
+_SPEED = regex(r"\bSpeed: {0,4}(\d{3,7})Mb/s")
 _POWERS = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
 SEGMENT = 1448
 """Bytes of data in a segment of TCP on Ethernet: in larger frames there are fewer, and the share that is lost grows."""

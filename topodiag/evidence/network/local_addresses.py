@@ -10,21 +10,20 @@ and net/ipv6/addrconf.c. The IPv4 table names no interface: the most specific ro
 from __future__ import annotations
 
 import ipaddress
-import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from topodiag.evidence.network.ip_addr import add
 from topodiag.evidence.network.network_records import Line, NetDevRecord
 from topodiag.evidence.tree import Tree
+from topodiag.lazy import dataclass, regex
 
-OF_ONE_HOST = re.compile(r"(?:lo|docker|veth|virbr|br-|cali|cni|flannel|vxlan|tunl|podman|idrac|usb)")
+OF_ONE_HOST = regex(r"(?:lo|docker|veth|virbr|br-|cali|cni|flannel|vxlan|tunl|podman|idrac|usb)")
 """Interfaces whose networks each host has for itself, or that lie over another one."""
 TABLE, TABLE6, ROUTES = "proc/net/fib_trie", "proc/net/if_inet6", "proc/net/route"
-_LEAF = re.compile(r"\|-- ([0-9.]{7,15}) /32 host LOCAL\s*\Z")
-_ADDRESS6 = re.compile(r"([0-9a-f]{32}) [0-9a-f]{2} [0-9a-f]{2} ([0-9a-f]{2}) [0-9a-f]{2} {1,16}(\S{1,15})\s*\Z")
+_LEAF = regex(r"\|-- ([0-9.]{7,15}) /32 host LOCAL\s*\Z")
+_ADDRESS6 = regex(r"([0-9a-f]{32}) [0-9a-f]{2} [0-9a-f]{2} ([0-9a-f]{2}) [0-9a-f]{2} {1,16}(\S{1,15})\s*\Z")
 _GLOBAL = "00"
-_HEX = re.compile(r"[0-9A-F]{8}\Z")
+_HEX = regex(r"[0-9A-F]{8}\Z")
 
 
 @dataclass(frozen=True, slots=True)

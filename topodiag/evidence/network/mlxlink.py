@@ -15,27 +15,28 @@ where no other adapter is known. Format: MFT 4.20 to
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from topodiag.evidence.draft import UNNAMED_NIC, NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source, to_int
 from topodiag.evidence.network import rdma_words as words
 from topodiag.evidence.network.network_records import Line, Page, RdmaRecord, Target, fill_rdma
+from topodiag.lazy import dataclass, regex
 from topodiag.model.topics import Topic
 
 _MARGIN = " \t>|"
 _SECTION = r"(?:Operational|Troubleshooting|Module) Info|Physical Counters and BER Info"
-_MARK = re.compile(rf"^[ \t>|]{{0,20}}(?:{_SECTION})\s{{1,4}}^[ \t>|]{{0,20}}-{{6,40}}\s*$", re.MULTILINE)
-_PICKED = re.compile(r"^[ \t>|]{0,20}(?:Effective Physical BER|Symbol BER|Raw Physical BER)\s{1,40}: ", re.MULTILINE)
+_MARK = regex(rf"^[ \t>|]{{0,20}}(?:{_SECTION})\s{{1,4}}^[ \t>|]{{0,20}}-{{6,40}}\s*$", re.MULTILINE)
+_PICKED = regex(r"^[ \t>|]{0,20}(?:Effective Physical BER|Symbol BER|Raw Physical BER)\s{1,40}: ", re.MULTILINE)
 """Lines that grep left of it."""
-_HEAD = re.compile(rf"(?:{_SECTION})\Z")
-_COLOURS = re.compile(r"\x1b?\[[0-9;]{1,8}m")
+_HEAD = regex(rf"(?:{_SECTION})\Z")
+_COLOURS = regex(r"\x1b?\[[0-9;]{1,8}m")
 """mlxlink colours its values; a copy may lose the escape and keep the rest."""
-_COMMAND = re.compile(r"\bmlxlink\b.{0,200}?\s-(?:d|-device)[ =](\S{1,64})")
-_FIELD = re.compile(r"([A-Z][A-Za-z0-9 \[\]/().-]{1,40}?)\s*:\s(.{0,200})\Z")
-_INFINIBAND = re.compile(r"(?:IB-)?(SDR|DDR|QDR|FDR10|FDR|EDR|HDR|NDR|XDR)\Z")
-_ETHERNET = re.compile(r"([0-9]{1,4})(?:GbE|G)(?:_[0-9]{1,2}X)?\Z")
-_WIDTH = re.compile(r"([0-9]{1,2})x\Z", re.IGNORECASE)
+_COMMAND = regex(r"\bmlxlink\b.{0,200}?\s-(?:d|-device)[ =](\S{1,64})")
+_FIELD = regex(r"([A-Z][A-Za-z0-9 \[\]/().-]{1,40}?)\s*:\s(.{0,200})\Z")
+_INFINIBAND = regex(r"(?:IB-)?(SDR|DDR|QDR|FDR10|FDR|EDR|HDR|NDR|XDR)\Z")
+_ETHERNET = regex(r"([0-9]{1,4})(?:GbE|G)(?:_[0-9]{1,2}X)?\Z")
+_WIDTH = regex(r"([0-9]{1,2})x\Z", re.IGNORECASE)
 _LANE_GBPS = {"SDR": 2.5, "DDR": 5.0, "QDR": 10.0, "FDR10": 10.0, "FDR": 14.0, "EDR": 25.0, "HDR": 50.0, "NDR": 100.0,
               "XDR": 200.0}  # fmt: skip
 """Gb/s of data in a lane, as the other tools round it."""
@@ -43,10 +44,10 @@ _LANE_GBPS = {"SDR": 2.5, "DDR": 5.0, "QDR": 10.0, "FDR10": 10.0, "FDR": 14.0, "
 _STATES = {"polling": ("DOWN", "Polling"), "disable": ("DOWN", "Disabled"), "disabled": ("DOWN", "Disabled"),
            "sleep": ("DOWN", "Sleep")}  # fmt: skip
 """States of mlxlink that the kernel tells as a logical and a physical one."""
-_SIGNAL = re.compile(r"[Ss]ignal [Ii]ntegrity|\b[Hh]igh BER\b|\bBER is high\b")
+_SIGNAL = regex(r"[Ss]ignal [Ii]ntegrity|\b[Hh]igh BER\b|\bBER is high\b")
 """Of its recommendations those that blame the signal; others explain why a link is down, which its state says."""
-_RATE_AFTER_CORRECTION = re.compile(r"(?:Effective Physical|Symbol) BER\Z")
-_BER = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,6})?)E([+-]?[0-9]{1,3})\Z", re.IGNORECASE)
+_RATE_AFTER_CORRECTION = regex(r"(?:Effective Physical|Symbol) BER\Z")
+_BER = regex(r"([0-9]{1,6}(?:\.[0-9]{1,6})?)E([+-]?[0-9]{1,3})\Z", re.IGNORECASE)
 MOST_BER = 1e-12
 """Bit errors that remain after correction, of a link that is well (IBTA's limit; MFT user manual, mlxlink)."""
 _COUNTERS = {

@@ -7,13 +7,14 @@ line, so that all formats share one way into the draft.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Generic, TypeVar
 
 from topodiag.evidence.draft import Entity, NodeDraft
 from topodiag.evidence.interface import NO_READING, Blob, Parsed
 from topodiag.evidence.readings import quote
 from topodiag.evidence.tree import Tree, TreeFile
+from topodiag.lazy import dataclass
 from topodiag.model.provenance import MAX_QUOTE, NotObserved
 from topodiag.model.result import UnreadLine
 

@@ -16,12 +16,13 @@ from topodiag.evidence.interface import Blob, Parsed, Source
 from topodiag.evidence.metrics_text import Sample, samples_of, whole
 from topodiag.evidence.network import rdma_words as words
 from topodiag.evidence.network.network_records import MAX_PORT, Cell, Cells, RdmaRecord, Value, fill_rdma
+from topodiag.lazy import regex
 from topodiag.model.provenance import MAX_QUOTE
 from topodiag.model.topics import Topic
 
 MAX_DEVICES = 1024
 _PREFIX = "node_infiniband_"
-_MARK = re.compile(r"^(?:[ \t]{0,16}node_infiniband_[a-z0-9_]{1,80}\{|# (?:HELP|TYPE) node_[a-z])", re.MULTILINE)
+_MARK = regex(r"^(?:[ \t]{0,16}node_infiniband_[a-z0-9_]{1,80}\{|# (?:HELP|TYPE) node_[a-z])", re.MULTILINE)
 _WORD = 4
 """Bytes that port_rcv_data and port_xmit_data count as one."""
 _COUNTERS = {

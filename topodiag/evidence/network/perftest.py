@@ -19,23 +19,20 @@ from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source
 from topodiag.evidence.network import rdma_words as words
 from topodiag.evidence.network.network_records import Cells, Line, Page, RdmaRecord, fill_rdma
+from topodiag.lazy import regex
 from topodiag.model.topics import Topic
 
-_MARK = re.compile(
+_MARK = regex(
     r"^[ \t>|]{0,60}(?:RDMA_Write|RDMA_Read|Send|Write|Read|Atomic\w{0,20})\b.{0,30} (?:BW|Latency) Test\s*$", re.M
 )
-_DEVICE = re.compile(r"\bDevice {1,20}: (\S{1,63})")
-_ONE_WAY = re.compile(r"(?:RDMA_Write|RDMA_Read|Send|Write|Read) BW Test\s*$")
-_HEAD = re.compile(
-    r"#bytes\s{1,20}#iterations\s{1,20}BW peak ?\[(Gb|MB|MiB)/sec\]\s{1,20}BW average ?\[(?:Gb|MB|MiB)/sec\]"
-)
-_ROW = re.compile(
-    r"\s{0,8}(\d{1,12})\s{1,40}\d{1,12}\s{1,40}-?[\d.]{1,20}\s{1,40}(\d{1,8}\.\d{1,8})\s{1,40}[\d.]{1,20}\s*$"
-)
+_DEVICE = regex(r"\bDevice {1,20}: (\S{1,63})")
+_ONE_WAY = regex(r"(?:RDMA_Write|RDMA_Read|Send|Write|Read) BW Test\s*$")
+_HEAD = regex(r"#bytes\s{1,20}#iterations\s{1,20}BW peak ?\[(Gb|MB|MiB)/sec\]\s{1,20}BW average ?\[(?:Gb|MB|MiB)/sec\]")
+_ROW = regex(r"\s{0,8}(\d{1,12})\s{1,40}\d{1,12}\s{1,40}-?[\d.]{1,20}\s{1,40}(\d{1,8}\.\d{1,8})\s{1,40}[\d.]{1,20}\s*$")
 WHOLE = 65536
 """Bytes of a message from which on the rate of messages no longer limits a test: perftest's own default."""
 _GBPS = {"Gb": 1.0, "MB": 8 * 2**20 / 1e9, "MiB": 8 * 2**20 / 1e9}
-_LAYER = re.compile(r"\bLink type {1,20}: (IB|Ethernet)\b")
+_LAYER = regex(r"\bLink type {1,20}: (IB|Ethernet)\b")
 
 
 class Perftest(Source[RdmaRecord]):
@@ -82,3 +79,22 @@ def _keep_best(line: Line, facts: Cells, size: int, gbps: float) -> None:
         del facts["tested_gbps"]
     if size >= WHOLE and gbps > 0:
         line.put(facts, "tested_gbps", gbps)
+
+
+def shows_bandwidth(text: str) -> bool:
+    """Whether a text holds a test of bandwidth."""
+    return _MARK.search(text) is not None and _HEAD.search(text) is not None
+
+
+def begins(line: str) -> bool:
+    """Whether a test begins on this line."""
+    return _MARK.match(line) is not None
+
+
+def average_gbps(line: str) -> float:
+    """The average of a row with whole messages, in the unit of its test; 0 for any other line."""
+    row = _ROW.match(line)
+    return float(row[2]) if row is not None and int(row[1]) >= WHOLE else 0.0
+
+
+__all__ = ["Perftest", "average_gbps", "begins", "shows_bandwidth"]

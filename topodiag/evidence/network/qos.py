@@ -21,6 +21,7 @@ from topodiag.evidence.interface import Blob, Parsed, Source
 from topodiag.evidence.network import rdma_words as words
 from topodiag.evidence.network.ethtool import named_interface
 from topodiag.evidence.network.network_records import Line, NetDevRecord, Page, fill_netdev
+from topodiag.lazy import regex
 from topodiag.model.topics import Topic
 
 UNNAMED = "the interface"
@@ -30,15 +31,15 @@ PRIORITIES = 8
 CODE_POINTS = 64
 
 _MARGIN = " \t>|"
-_COMMAND = re.compile(
+_COMMAND = regex(
     r"(?:\bmlnx_qos\b.{0,80}?\s(?:-i|--interface)[ =]?|\bdcb\s.{0,20}?pfc\s.{0,20}?dev\s{1,4})"
     r"([A-Za-z0-9_][A-Za-z0-9_.:@+-]{0,63})"
 )
-_TRUST = re.compile(r"Priority trust state: *(pcp|dscp|both)\b", re.IGNORECASE)
-_ENABLED = re.compile(r"enabled((?:\s{1,8}[01]){8})\s*\Z")
-_DCB = re.compile(r"prio-pfc((?: {1,8}[0-7]:(?:on|off)){1,8})\s*\Z")
-_MAPPED = re.compile(r"prio: ?([0-7])\s{1,8}dscp: ?([0-9]{1,2}(?: ?,[0-9]{1,2}){0,63}),?\s*\Z")
-_MARK = re.compile(
+_TRUST = regex(r"Priority trust state: *(pcp|dscp|both)\b", re.IGNORECASE)
+_ENABLED = regex(r"enabled((?:\s{1,8}[01]){8})\s*\Z")
+_DCB = regex(r"prio-pfc((?: {1,8}[0-7]:(?:on|off)){1,8})\s*\Z")
+_MAPPED = regex(r"prio: ?([0-7])\s{1,8}dscp: ?([0-9]{1,2}(?: ?,[0-9]{1,2}){0,63}),?\s*\Z")
+_MARK = regex(
     r"^[ \t>|]*(?:Priority trust state:|PFC configuration:|enabled(?:[ \t]{1,8}[01]){8}[ \t]*$|prio-pfc 0:)",
     re.MULTILINE,
 )

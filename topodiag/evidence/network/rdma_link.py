@@ -15,11 +15,12 @@ from topodiag.evidence.interface import Blob, Parsed, Source
 from topodiag.evidence.json_values import opens_list
 from topodiag.evidence.network import rdma_words as words
 from topodiag.evidence.network.network_records import MAX_PORT, Line, Page, RdmaRecord, Target, fill_rdma
+from topodiag.lazy import regex
 from topodiag.model.topics import Topic
 
 _MARGIN = " \t>|"
-_LINK = re.compile(r"(?:link|[0-9]{1,5}/[0-9]{1,5}:)\s+([^\s/]{1,64})/([0-9]{1,3}):?\s+(.*)\Z")
-_MARK = re.compile(
+_LINK = regex(r"(?:link|[0-9]{1,5}/[0-9]{1,5}:)\s+([^\s/]{1,64})/([0-9]{1,3}):?\s+(.*)\Z")
+_MARK = regex(
     r"^[ \t>|]*(?:link|[0-9]{1,5}/[0-9]{1,5}:)[ \t]+[^\s/]{1,64}/[0-9]{1,3}:?[ \t]+"
     r"(?:(?:subnet_prefix|lid|sm_lid|lmc) \S{1,40} )*state [A-Z_]{2,20} physical_state ",
     re.MULTILINE,

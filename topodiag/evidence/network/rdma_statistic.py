@@ -13,13 +13,14 @@ from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source
 from topodiag.evidence.network import rdma_words as words
 from topodiag.evidence.network.network_records import MAX_PORT, Line, Page, PortRecord, RdmaRecord, fill_rdma
+from topodiag.lazy import regex
 from topodiag.model.topics import Topic
 
 _MARGIN = " \t>|"
-_PORT = re.compile(r"(?:link|[0-9]{1,5}/[0-9]{1,5}:)\s{1,8}([^\s/]{1,64})/([0-9]{1,3}):?(?:\s{1,8}(.*))?\Z")
-_NAME = re.compile(r"[a-z][a-z0-9_]{2,60}")
-_COUNT = re.compile(r"[0-9]{1,20}")
-_MARK = re.compile(
+_PORT = regex(r"(?:link|[0-9]{1,5}/[0-9]{1,5}:)\s{1,8}([^\s/]{1,64})/([0-9]{1,3}):?(?:\s{1,8}(.*))?\Z")
+_NAME = regex(r"[a-z][a-z0-9_]{2,60}")
+_COUNT = regex(r"[0-9]{1,20}")
+_MARK = regex(
     r"^[ \t>|]{0,20}(?:link|[0-9]{1,5}/[0-9]{1,5}:)[ \t]{1,8}[^\s/]{1,64}/[0-9]{1,3}:?\s{1,12}"
     r"(?:rx_|tx_|out_of_|active_|resp_|req_|rnr_|duplicate_|packet_|local_ack)[a-z0-9_]{1,50} [0-9]",
     re.MULTILINE,

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from dataclasses import dataclass
 
 from topodiag.evidence.interface import reading, to_float, to_int
+from topodiag.lazy import dataclass, regex
 from topodiag.model.busid import normalise_bus_id
 
 _STATES = {0: "NOP", 1: "DOWN", 2: "INIT", 3: "ARMED", 4: "ACTIVE", 5: "ACTIVE_DEFER"}
@@ -70,12 +70,12 @@ _SPEEDS = {
 _WIDTHS = {1: 1, 2: 4, 4: 8, 8: 12, 16: 2}
 """enum ib_port_width to lanes."""
 
-_NUMBERED = re.compile(r"(?:(?P<first>[0-9]{1,3})\s*:)?(?P<word>[^()]{0,80})(?:\((?P<last>[0-9]{1,3})\))?\s*\Z")
-_RATE = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,3})?)\s*Gb/sec(?:\s*\(([0-9]{1,3})X\s*([A-Za-z0-9]{0,8})\))?")
-_HEX64 = re.compile(r"(?:0x)?([0-9a-fA-F]{16})\Z")
-_GUID = re.compile(r"[0-9a-fA-F]{4}(?::[0-9a-fA-F]{4}){3}\Z")
-_FUNCTION = re.compile(r"[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]\Z")
-_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:@+-]{0,63}\Z")
+_NUMBERED = regex(r"(?:(?P<first>[0-9]{1,3})\s*:)?(?P<word>[^()]{0,80})(?:\((?P<last>[0-9]{1,3})\))?\s*\Z")
+_RATE = regex(r"([0-9]{1,6}(?:\.[0-9]{1,3})?)\s*Gb/sec(?:\s*\(([0-9]{1,3})X\s*([A-Za-z0-9]{0,8})\))?")
+_HEX64 = regex(r"(?:0x)?([0-9a-fA-F]{16})\Z")
+_GUID = regex(r"[0-9a-fA-F]{4}(?::[0-9a-fA-F]{4}){3}\Z")
+_FUNCTION = regex(r"[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]\Z")
+_NAME = regex(r"[A-Za-z0-9_][A-Za-z0-9_.:@+-]{0,63}\Z")
 
 
 @dataclass(frozen=True, slots=True)

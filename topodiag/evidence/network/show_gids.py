@@ -12,12 +12,13 @@ from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source
 from topodiag.evidence.network import rdma_words as words
 from topodiag.evidence.network.network_records import MAX_PORT, Cell, Page, RdmaRecord, fill_rdma
+from topodiag.lazy import regex
 from topodiag.model.provenance import MAX_QUOTE
 from topodiag.model.topics import Topic
 
 _MARGIN = " \t>|"
-_MARK = re.compile(r"^[ \t>|]{0,20}DEV\s{1,20}PORT\s{1,20}INDEX\s{1,20}GID\s", re.MULTILINE)
-_ROW = re.compile(
+_MARK = regex(r"^[ \t>|]{0,20}DEV\s{1,20}PORT\s{1,20}INDEX\s{1,20}GID\s", re.MULTILINE)
+_ROW = regex(
     r"(?P<name>[A-Za-z0-9_.-]{1,63})\s{1,40}(?P<port>[0-9]{1,3})\s{1,40}(?P<index>[0-9]{1,4})\s{1,40}"
     r"(?P<gid>[0-9a-fA-F:]{3,45})(?:\s{1,40}[0-9]{1,3}(?:\.[0-9]{1,3}){3})?(?:\s{1,60}(?P<version>v[12]))?"
     r"(?:\s{1,40}(?P<netdev>\S{1,15}))?\s*\Z"

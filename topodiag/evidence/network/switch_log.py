@@ -14,11 +14,11 @@ Huawei VRP, the kernels of FreeBSD (sys/net/if.c) and of Linux without the addre
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from topodiag.evidence.interface import Blob, Parsed
 from topodiag.evidence.sentences import MAX_LINE, Reporting, report
+from topodiag.lazy import regex
 from topodiag.model.events import Event
 from topodiag.model.topics import Topic
 
@@ -28,14 +28,14 @@ _PORT = (
     r"|[A-Z][A-Za-z]{{2,20}}E|\d{{2,3}}GE|IB|NVL)[\d/:.-]{{1,20}}(?:s\d{{1,3}})?)"
 )
 _CHANGES = (
-    re.compile(rf"\b[Ii]nterface {_PORT.format('a')}\b.{{0,80}}?\bchanged (?:its )?state to (?P<to_a>up|down)\b"),
-    re.compile(rf"\b[Ii]nterface {_PORT.format('b')} is (?P<to_b>up|down)\b(?! \(Admin)"),
-    re.compile(
+    regex(rf"\b[Ii]nterface {_PORT.format('a')}\b.{{0,80}}?\bchanged (?:its )?state to (?P<to_a>up|down)\b"),
+    regex(rf"\b[Ii]nterface {_PORT.format('b')} is (?P<to_b>up|down)\b(?! \(Admin)"),
+    regex(
         rf"\bPort {_PORT.format('c')} oper(?:ational)? (?:state|status) (?:set |changed )?from \w{{2,8}} to"
         rf" (?P<to_c>up|down)\b"
     ),
-    re.compile(rf"\bSNMP_TRAP_LINK_(?P<to_d>UP|DOWN): .{{0,120}}?\bifName {_PORT.format('d')}"),
-    re.compile(
+    regex(rf"\bSNMP_TRAP_LINK_(?P<to_d>UP|DOWN): .{{0,120}}?\bifName {_PORT.format('d')}"),
+    regex(
         rf"\b(?:state|protocol|protocol IP) on (?:the )?interface {_PORT.format('e')} (?:changed|has entered|turned)"
         rf"(?: to| into)?(?: the)? (?P<to_e>up|down|UP|DOWN)\b"
     ),
@@ -46,23 +46,21 @@ _BSD = (
     r"|nfe|oce|qlnxe|sfxge|liquidio|dpni)\d{{1,3}})"
 )
 """Adapters by the names of FreeBSD's drivers; not what lies on top of them (vlan, lagg, bridge), and nothing on USB."""
-_BSD_LINK = re.compile(rf"(?:^|[\s:]){_BSD.format('port')}: link state changed to (?P<to>UP|DOWN)\b")
-_BSD_HANG = re.compile(rf"(?:^|[\s:]){_BSD.format('port')}: [Ww]atchdog timeout\b")
+_BSD_LINK = regex(rf"(?:^|[\s:]){_BSD.format('port')}: link state changed to (?P<to>UP|DOWN)\b")
+_BSD_HANG = regex(rf"(?:^|[\s:]){_BSD.format('port')}: [Ww]atchdog timeout\b")
 """Its transmit queue stood still, and the driver starts the adapter anew."""
 MANY_OF_BSD = 3
 """Times that a port of FreeBSD goes down which are more than its start: setting an address there resets the link."""
 _ON_HOST = (
-    re.compile(rf"\b{_HOST_PORT.format('a')}: (?P<to_a>Lost|Gained) carrier\b"),
-    re.compile(rf"\b{_HOST_PORT.format('b')}\b:? .{{0,40}}\b[Ll]ink (?:is |became |went )?(?P<to_b>(?i:up|down))\b"),
-    re.compile(rf"\b\({_HOST_PORT.format('c')}\): carrier: link (?P<to_c>connected|disconnected)\b"),
+    regex(rf"\b{_HOST_PORT.format('a')}: (?P<to_a>Lost|Gained) carrier\b"),
+    regex(rf"\b{_HOST_PORT.format('b')}\b:? .{{0,40}}\b[Ll]ink (?:is |became |went )?(?P<to_b>(?i:up|down))\b"),
+    regex(rf"\b\({_HOST_PORT.format('c')}\): carrier: link (?P<to_c>connected|disconnected)\b"),
 )
 """systemd-networkd, drivers and agents, NetworkManager."""
 _UP = frozenset({"up", "gained", "connected"})
-_OF_KERNEL = re.compile(
-    r"\b(?:mlx[45]_(?:core|en)|bnxt_en|ionic|ice|hns3) [0-9a-f:.]{7,16}[: ]|\bNIC Link is (?:Up|Down)\b"
-)
+_OF_KERNEL = regex(r"\b(?:mlx[45]_(?:core|en)|bnxt_en|ionic|ice|hns3) [0-9a-f:.]{7,16}[: ]|\bNIC Link is (?:Up|Down)\b")
 """Lines of drivers with the device's address, and of Intel's: the reader of kernel logs takes them."""
-_ON_PURPOSE = re.compile(r"[Aa]dmin(?:istratively)? (?:shut|down)|ifAdminStatus down|Administratively")
+_ON_PURPOSE = regex(r"[Aa]dmin(?:istratively)? (?:shut|down)|ifAdminStatus down|Administratively")
 
 
 class SwitchLog(Reporting):

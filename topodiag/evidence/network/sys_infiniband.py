@@ -26,16 +26,17 @@ from topodiag.evidence.network.network_records import (
 )
 from topodiag.evidence.pasted_files import shows
 from topodiag.evidence.tree import TreeFile, read_tree
+from topodiag.lazy import regex
 from topodiag.model.topics import Topic
 
 _ROOT = "sys/class/infiniband"
-_MARK = re.compile(r"^[=>x!d] /?sys/class/infiniband(?:/|\t)", re.MULTILINE)
-_PORT = re.compile(r"ports/([0-9]{1,3})/(.+)\Z")
-_INDEXED = re.compile(r"(gids|gid_attrs/types|gid_attrs/ndevs)/([0-9]{1,5})\Z")
-_COUNTER = re.compile(r"(?:hw_)?counters/([A-Za-z0-9_.-]{1,80})\Z")
-_CLASS = re.compile(r"tc/([0-9]{1,3})/traffic_class\Z")
-_GLOBAL = re.compile(r"(?:Global )?tclass=([0-9]{1,3})\b")
-_NETDEV = re.compile(r"device/net/([^/]+)(?:/(dev_port))?")
+_MARK = regex(r"^[=>x!d] /?sys/class/infiniband(?:/|\t)", re.MULTILINE)
+_PORT = regex(r"ports/([0-9]{1,3})/(.+)\Z")
+_INDEXED = regex(r"(gids|gid_attrs/types|gid_attrs/ndevs)/([0-9]{1,5})\Z")
+_COUNTER = regex(r"(?:hw_)?counters/([A-Za-z0-9_.-]{1,80})\Z")
+_CLASS = regex(r"tc/([0-9]{1,3})/traffic_class\Z")
+_GLOBAL = regex(r"(?:Global )?tclass=([0-9]{1,3})\b")
+_NETDEV = regex(r"device/net/([^/]+)(?:/(dev_port))?")
 
 _NOT_A_COUNTER = "lifespan"
 """How long the kernel keeps hw_counters before it asks the device again, in milliseconds."""
@@ -81,7 +82,7 @@ class SysInfiniband(Source[RdmaRecord]):
     kind = "sys-infiniband"
     speaks_of = frozenset({Topic.RDMA_DEVICES})
     trust = 80
-    measured = re.compile(
+    measured = regex(
         r"= sys/class/infiniband/[^/\t]{1,64}/(?:ports/[0-9]{1,3}/)?(?:hw_)?counters/[A-Za-z0-9_.-]{1,80}\t"
         r"(?P<numbers>[0-9]{1,18})\Z"
     )

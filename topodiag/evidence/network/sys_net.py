@@ -24,6 +24,7 @@ from topodiag.evidence.network.network_records import (
 )
 from topodiag.evidence.pasted_files import shows
 from topodiag.evidence.tree import Tree, TreeFile, read_tree
+from topodiag.lazy import regex
 from topodiag.model.provenance import MAX_QUOTE
 from topodiag.model.topics import Topic
 
@@ -31,8 +32,8 @@ _ROOT = "sys/class/net"
 _ROUTE = "proc/net/route"
 _ROUTE6 = "proc/net/ipv6_route"
 _BONDING = "proc/net/bonding"
-_MARK = re.compile(r"^[=>x!d] /?sys/class/net(?:/|\t)", re.MULTILINE)
-_COUNTER = re.compile(r"(?:statistics/([A-Za-z0-9_.-]{1,80})|(carrier_changes|carrier_(?:up|down)_count))\Z")
+_MARK = regex(r"^[=>x!d] /?sys/class/net(?:/|\t)", re.MULTILINE)
+_COUNTER = regex(r"(?:statistics/([A-Za-z0-9_.-]{1,80})|(carrier_changes|carrier_(?:up|down)_count))\Z")
 
 _RTF_UP = 0x0001
 _RTF_REJECT = 0x0200
@@ -91,7 +92,7 @@ class SysNet(Source[NetDevRecord]):
     kind = "sys-net"
     speaks_of = frozenset({Topic.INTERFACES})
     trust = 80
-    measured = re.compile(r"= sys/class/net/[^/\t]{1,64}/statistics/[A-Za-z0-9_.-]{1,80}\t(?P<numbers>[0-9]{1,18})\Z")
+    measured = regex(r"= sys/class/net/[^/\t]{1,64}/statistics/[A-Za-z0-9_.-]{1,80}\t(?P<numbers>[0-9]{1,18})\Z")
 
     def recognises(self, head: str) -> bool:
         return _MARK.search(head) is not None or shows(head, "sys/class/net/")

@@ -20,39 +20,40 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from topodiag.evidence.draft import Entity, NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source
+from topodiag.lazy import dataclass, regex
 from topodiag.model.busid import normalise_bus_id
 from topodiag.model.topics import Topic
 
 MAX_LINE = 400
 MAX_RECORDS = 20_000
 _HEX = r"([0-9a-fA-F]{1,4})"
-_SAMPLE = re.compile(
+_SAMPLE = regex(
     rf"^Device: ([0-9]{{1,3}}), (\S.{{0,80}}?), pciBusID: {_HEX}, pciDeviceID: {_HEX}, pciDomainID: ?{_HEX}\s*$"
 )
-_NVBANDWIDTH = re.compile(r"^Device ([0-9]{1,3}): (\S.{0,80}?) \(([0-9a-fA-F]{8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2})\)\s*$")
-_ACCESS = re.compile(r"^Device=([0-9]{1,3}) (CAN|CANNOT) Access Peer Device=([0-9]{1,3})\s*$")
-_MARK = re.compile(
+_NVBANDWIDTH = regex(r"^Device ([0-9]{1,3}): (\S.{0,80}?) \(([0-9a-fA-F]{8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2})\)\s*$")
+_ACCESS = regex(r"^Device=([0-9]{1,3}) (CAN|CANNOT) Access Peer Device=([0-9]{1,3})\s*$")
+_MARK = regex(
     r"^[ \t>|]{0,20}(?:\[P2P \(Peer-to-Peer\) GPU Bandwidth Latency Test\]|nvbandwidth Version: v[0-9]"
     r"|Device: [0-9]{1,3}, [^\n]{1,80}, pciBusID: |memcpy (?:CE|SM) [CG]PU\(row\) (?:->|<-) GPU\(column\) bandwidth"
     r"|(?:Unid|Bid)irectional P2P=(?:Enabled|Disabled) Bandwidth|P2P Connectivity Matrix)",
     re.MULTILINE,
 )
 _NUMBERS = r"(?:\s{1,16}(?:N/A|[0-9]{1,6}(?:\.[0-9]{1,4})?)){1,64}"
-_HEAD = re.compile(r"(?:D\\D\s{0,8})?[0-9]{1,3}(?:\s{1,16}[0-9]{1,3}){0,63}\s*$")
-_ROW = re.compile(rf"([0-9]{{1,3}})({_NUMBERS})\s*$")
+_HEAD = regex(r"(?:D\\D\s{0,8})?[0-9]{1,3}(?:\s{1,16}[0-9]{1,3}){0,63}\s*$")
+_ROW = regex(rf"([0-9]{{1,3}})({_NUMBERS})\s*$")
 _TITLES = (
-    (re.compile(r"memcpy (?:CE|SM) GPU\(row\) (?:->|<-) GPU\(column\) bandwidth \(GB/s\)"), "gpus"),
-    (re.compile(r"memcpy (?:CE|SM) CPU\(row\) -> GPU\(column\) bandwidth \(GB/s\)"), "host"),
-    (re.compile(r"Unidirectional P2P=Enabled Bandwidth .{0,20}Matrix \(GB/s\)"), "gpus"),
+    (regex(r"memcpy (?:CE|SM) GPU\(row\) (?:->|<-) GPU\(column\) bandwidth \(GB/s\)"), "gpus"),
+    (regex(r"memcpy (?:CE|SM) CPU\(row\) -> GPU\(column\) bandwidth \(GB/s\)"), "host"),
+    (regex(r"Unidirectional P2P=Enabled Bandwidth .{0,20}Matrix \(GB/s\)"), "gpus"),
 )
-_BOTH_WAYS = re.compile(r"Bidirectional P2P=Enabled Bandwidth .{0,20}Matrix \(GB/s\)")
+_BOTH_WAYS = regex(r"Bidirectional P2P=Enabled Bandwidth .{0,20}Matrix \(GB/s\)")
 """Counts, by half, where a text has no table of one direction."""
 _ONE_WAY = "Unidirectional P2P=Enabled"
-_OTHER_TITLE = re.compile(r"matri|memcpy|SUM |Running |bidirectional|latency|CPU=|GPU=", re.IGNORECASE)
+_OTHER_TITLE = regex(r"matri|memcpy|SUM |Running |bidirectional|latency|CPU=|GPU=", re.IGNORECASE)
 _REACHES = "OK"
 """That CUDA lets a device reach another's memory, in the words of `nvidia-smi topo -p2p`. Why it does not let it has
 several words there, and none here."""

@@ -16,12 +16,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import cast
 
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source
 from topodiag.evidence.sentences import report
+from topodiag.lazy import dataclass, regex
 from topodiag.model.events import Event
 from topodiag.model.topics import Topic
 
@@ -32,17 +32,17 @@ MAX_SENTENCE = 160
 
 FAILED = "failed_tests"
 """The field of a GPU that holds the sentences on its failed tests."""
-_CLOCKS = re.compile(
+_CLOCKS = regex(
     r"clocks? (?:event|throttling) due to (thermal|power) violation in GPU ([0-9]{1,3})\b"
     r"|\bGPU ([0-9]{1,3}) (Thermal|Power) violations totaling"
     r"|\b(Thermal|Power) violations totaling [0-9.]{1,16} s\w{0,6}\b.{0,60}? for GPU ([0-9]{1,3})\b",
     re.I,
 )
-_NO_TIME = re.compile(r"\bviolations? (?:totall?ing|of|for) 0{1,9}(?:\.0{0,9})? ?(?:[mun]?s|seconds?)\b", re.I)
+_NO_TIME = regex(r"\bviolations? (?:totall?ing|of|for) 0{1,9}(?:\.0{0,9})? ?(?:[mun]?s|seconds?)\b", re.I)
 """DCGM's counter of a violation moved by less than it prints: no time was lost."""
-_MEMORY = re.compile(r"Detected ([0-9]{1,12}) volatile double-bit ECC error\(?s?\)? in GPU ([0-9]{1,3})\b", re.I)
+_MEMORY = regex(r"Detected ([0-9]{1,12}) volatile double-bit ECC error\(?s?\)? in GPU ([0-9]{1,3})\b", re.I)
 _REASONS = {"thermal": "hw_thermal_slowdown", "power": "hw_power_brake_slowdown"}
-_SHORT = re.compile(
+_SHORT = regex(
     r"did not exceed minimum required bandwidth"
     r"|only achieved a memory bandwidth|in a peer-to-peer test|host-side PCIe replay violation|row remapping failed"
     r"|rows were remapped|row remappings are pending|(?:faulty|NaN-value) memory elements"
@@ -52,17 +52,17 @@ _SHORT = re.compile(
 )
 """Words of the sentences that say how a GPU fell short in a test."""
 _PARTS = (
-    ("nvlink.errors", re.compile(r"NvLink errors (?:found|on)", re.IGNORECASE)),
-    ("gpu.memory", re.compile(r"remapp|double-bit ECC|memory elements", re.IGNORECASE)),
-    ("gpu.xid", re.compile(r"Detected XID", re.IGNORECASE)),
-    ("pcie.degraded", re.compile(r"is running at PCI link (?:generation|width)\b", re.IGNORECASE)),
-    ("pcie.errors", re.compile(r"Detected [0-9]{1,12} PCIe replays per minute\b", re.IGNORECASE)),
+    ("nvlink.errors", regex(r"NvLink errors (?:found|on)", re.IGNORECASE)),
+    ("gpu.memory", regex(r"remapp|double-bit ECC|memory elements", re.IGNORECASE)),
+    ("gpu.xid", regex(r"Detected XID", re.IGNORECASE)),
+    ("pcie.degraded", regex(r"is running at PCI link (?:generation|width)\b", re.IGNORECASE)),
+    ("pcie.errors", regex(r"Detected [0-9]{1,12} PCIe replays per minute\b", re.IGNORECASE)),
 )
 """Sentences that name the part, and not only the test."""
-_GPU = re.compile(r"\bGPU ([0-9]{1,3})\b")
-_ROW = re.compile(r"\|([^|]{1,60})\|([^|]{0,400})\|?\s*\Z")
-_FAIL = re.compile(r"Fail(?:\s-\s(?:All|GPUs?: ([0-9, ]{1,200})))?\Z")
-_REPORT = re.compile(
+_GPU = regex(r"\bGPU ([0-9]{1,3})\b")
+_ROW = regex(r"\|([^|]{1,60})\|([^|]{0,400})\|?\s*\Z")
+_FAIL = regex(r"Fail(?:\s-\s(?:All|GPUs?: ([0-9, ]{1,200})))?\Z")
+_REPORT = regex(
     r"^\|\s{0,9}Diagnostic\s{1,40}\|\s{0,9}Result\s{1,60}\||^Successfully ran diagnostic for group"
     r"|^\|[^|\n]{1,60}\|\s{0,9}(?:Pass|Skip) - All\s",
     re.MULTILINE,
@@ -71,9 +71,9 @@ _REPORT = re.compile(
 _WITHOUT_WHY = " failed"
 PASSED = "passed_tests"
 """The field of a node that holds the tests which all its GPUs passed."""
-_PASS = re.compile(r"Pass - All\Z")
-_ONE_FAILS = re.compile(r"GPU ?([0-9]{1,3}): Fail\b")
-_OF_GPU = re.compile(r"pcie|mem|diagnostic|stress|power|bandwidth|pulse|remap|retire|context|eud", re.IGNORECASE)
+_PASS = regex(r"Pass - All\Z")
+_ONE_FAILS = regex(r"GPU ?([0-9]{1,3}): Fail\b")
+_OF_GPU = regex(r"pcie|mem|diagnostic|stress|power|bandwidth|pulse|remap|retire|context|eud", re.IGNORECASE)
 """Names of tests that a GPU passes or fails; others (denylist, libraries, permissions) are of the installation."""
 
 

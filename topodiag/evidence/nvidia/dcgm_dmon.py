@@ -12,11 +12,11 @@ taken, whole, as of `nvidia-smi dmon`; clock event reasons and errors of memory 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source
 from topodiag.evidence.nvidia.nvidia_words import event_reasons
+from topodiag.lazy import dataclass, regex
 from topodiag.model.system import KernelEvent
 from topodiag.model.topics import Topic
 
@@ -24,8 +24,8 @@ MAX_GPUS = 256
 MAX_LINE = 1000
 MAX_XID = 9999
 
-_HEADER = re.compile(r"^[ \t>]{0,20}# ?Entity(?:[ \t]{1,40}[A-Z0-9_]{2,12}){1,60}[ \t]*$", re.MULTILINE)
-_ROW = re.compile(r"GPU ([0-9]{1,3})((?:\s{1,40}(?:-?[0-9.]{1,20}|0x[0-9a-fA-F]{1,16}|N/A)){1,60})\s*\Z")
+_HEADER = regex(r"^[ \t>]{0,20}# ?Entity(?:[ \t]{1,40}[A-Z0-9_]{2,12}){1,60}[ \t]*$", re.MULTILINE)
+_ROW = regex(r"GPU ([0-9]{1,3})((?:\s{1,40}(?:-?[0-9.]{1,20}|0x[0-9a-fA-F]{1,16}|N/A)){1,60})\s*\Z")
 _COLUMNS = {
     "SMCLK": "sm_clock_mhz",
     "SMMAX": "max_sm_clock_mhz",

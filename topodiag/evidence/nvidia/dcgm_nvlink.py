@@ -14,27 +14,27 @@ A card without a bridge has all links down. The links of NVSwitches are left out
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source
+from topodiag.lazy import dataclass, regex
 from topodiag.model.topics import Topic
 
 MAX_LINE = 400
 MAX_INDEX = 255
 MAX_RECORDS = 10_000
-_MARK = re.compile(
+_MARK = regex(
     r"^[ \t>|]{0,20}\| {1,10}NvLink Link Status {1,10}\|\s*$|^[ \t>|]{0,20}gpuId [0-9]{1,3}:\s*$"
     r"|^[ \t>]{0,20}\| {1,10}NVLINK Error Counts {1,80}\|\s*$",
     re.MULTILINE,
 )
-_GPU = re.compile(r"gpuId ([0-9]{1,3}):\Z")
-_ERRORS_OF = re.compile(r"GPU ([0-9]{1,3})\Z")
-_ERRORS = re.compile(
+_GPU = regex(r"gpuId ([0-9]{1,3}):\Z")
+_ERRORS_OF = regex(r"GPU ([0-9]{1,3})\Z")
+_ERRORS = regex(
     r"Link ([0-9]{1,2}) {1,40}\| {1,10}(CRC FLIT|CRC Data|Replay|Recovery) Errors? {0,40}\|? {0,40}([0-9]{1,15})\Z"
 )
 _COUNTERS = {"CRC FLIT": "crc_flit", "CRC Data": "crc_data", "Replay": "replay", "Recovery": "recovery"}
-_LETTERS = re.compile(r"[UDX_](?: [UDX_]){0,63}\Z")
+_LETTERS = regex(r"[UDX_](?: [UDX_]){0,63}\Z")
 _STATES = {"U": "active", "D": "inactive"}
 """In the model's words. Disabled, and not supported, are no state of a link that should be up."""
 

@@ -10,12 +10,12 @@ wilicc/gpu-burn, gpu_burn-drv.cpp.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from statistics import median
 
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source
 from topodiag.evidence.nvidia.dcgm import FAILED
+from topodiag.lazy import dataclass, regex
 from topodiag.model.topics import Topic
 
 MAX_GPUS = 256
@@ -24,10 +24,10 @@ FEWEST = 3
 """GPUs that show what one of them would reach."""
 SHARE = 0.7
 """Part of the others' pace below which one fell short: cards of a kind differ by a tenth."""
-_PROGRESS = re.compile(r"\d{1,3}\.\d%\s{1,8}proc'd: ")
-_PACE = re.compile(r"\((\d{1,9}) Gflop/s\)")
-_ERRORS = re.compile(r"errors: (\d{1,12}(?: {1,3}(?:\(WARNING!\))? ?- \d{1,12}){0,255})")
-_FAULTY = re.compile(r"\s{0,8}GPU (\d{1,3}): FAULTY\s*\Z")
+_PROGRESS = regex(r"\d{1,3}\.\d%\s{1,8}proc'd: ")
+_PACE = regex(r"\((\d{1,9}) Gflop/s\)")
+_ERRORS = regex(r"errors: (\d{1,12}(?: {1,3}(?:\(WARNING!\))? ?- \d{1,12}){0,255})")
+_FAULTY = regex(r"\s{0,8}GPU (\d{1,3}): FAULTY\s*\Z")
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,16 +6,15 @@ Unable to determine the device handle for GPU 0000:1A:00.0: Unknown Error
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob
+from topodiag.lazy import dataclass, regex
 from topodiag.model.busid import normalise_bus_id
 
 _BUS = r"[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7]"
-LOST = re.compile(
+LOST = regex(
     rf"Unable to determine the device handle for (?:gpu|GPU) ?(?:([0-9]{{1,3}}): ?)?({_BUS}): {{0,2}}"
     r"(GPU is lost|GPU requires reset|Unknown Error|Not Found)"
 )

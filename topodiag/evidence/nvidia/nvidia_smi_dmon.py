@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from statistics import median
 
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source
 from topodiag.evidence.sentences import report
+from topodiag.lazy import dataclass, regex
 from topodiag.model.events import Trust
 from topodiag.model.topics import Topic
 from topodiag.words.units import in_mhz
@@ -26,8 +26,8 @@ MAX_GPUS = 256
 MAX_LINE = 1000
 MAX_VALUE = 1_000_000
 
-_HEADER = re.compile(r"[ \t>]{0,20}# ?(?:Date {1,10})?(?:Time {1,10})?gpu(?: {1,20}[a-z0-9]{2,12}){1,40} *\Z")
-_MARK = re.compile(
+_HEADER = regex(r"[ \t>]{0,20}# ?(?:Date {1,10})?(?:Time {1,10})?gpu(?: {1,20}[a-z0-9]{2,12}){1,40} *\Z")
+_MARK = regex(
     r"^[ \t>]{0,20}# ?(?:Date +)?(?:Time +)?gpu (?=[^\n]{0,300}\b(?:pwr|sm|gtemp|mclk|tviol)\b)", re.MULTILINE
 )
 _SIGNS = ("gtemp", "tviol")

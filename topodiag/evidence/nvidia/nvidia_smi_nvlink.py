@@ -6,7 +6,6 @@ One line-oriented reader for all options: every line says which link it is of, s
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 from itertools import pairwise
@@ -15,6 +14,7 @@ from topodiag.evidence.draft import Entity, NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source, reading, to_float, to_int
 from topodiag.evidence.nvidia.lost_gpus import fill_lost
 from topodiag.evidence.nvidia.nvidia_ids import distinct_uuids
+from topodiag.lazy import dataclass, regex
 from topodiag.model.busid import NVSWITCH_BUS_ID, normalise_bus_id
 from topodiag.model.provenance import NotObserved
 from topodiag.model.topics import Topic
@@ -49,25 +49,23 @@ COUNTERS = {
 }
 """nvidia-smi's counter names (lower case, underscores) by the name the model uses; others keep their own."""
 
-_GPU = re.compile(
+_GPU = regex(
     r"GPU\s{1,4}([0-9]{1,4}):\s{0,4}([^\n(]{0,120}?(?:\([^()]{0,40}\)[^\n(]{0,40})?)\s{0,4}(?:\(UUID:\s{0,4}([^()\s]{1,64})\)?)?$"
 )
-_LINK = re.compile(r"Link\s{1,4}([0-9]{1,4})\s{0,4}[:,]\s{0,8}(.{1,200})$")
-_RATE = re.compile(r"[0-9]{1,6}(?:\.[0-9]{1,6})?\s{0,4}GB/s$")
-_STATE = re.compile(r"<?\s?(inactive|active|sleep|disabled)\s?>?$", re.IGNORECASE)
-_REMOTE = re.compile(r"Remote Device\s{1,4}([0-9A-Fa-f:.]{7,20})(?::\s{0,4}Link\s{1,4}([0-9]{1,4}))?$", re.IGNORECASE)
-_BUS = re.compile(r"[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f]$")
-_ABILITY = re.compile(
-    r"([A-Za-z][A-Za-z0-9 ]{2,60}?)(?:\s(?:is|are))?(?:\ssupported)?:\s{0,4}(true|false)$", re.IGNORECASE
-)
-_COUNT = re.compile(r"([A-Za-z][A-Za-z0-9 /:_\-]{0,60}?)\s{0,4}:\s{0,4}(\S{1,40})(?:\s{1,4}(KiB|B|bytes|packets))?$")
-_BER = re.compile(r"\bBER\b", re.IGNORECASE)
-_SENTENCE = re.compile(
+_LINK = regex(r"Link\s{1,4}([0-9]{1,4})\s{0,4}[:,]\s{0,8}(.{1,200})$")
+_RATE = regex(r"[0-9]{1,6}(?:\.[0-9]{1,6})?\s{0,4}GB/s$")
+_STATE = regex(r"<?\s?(inactive|active|sleep|disabled)\s?>?$", re.IGNORECASE)
+_REMOTE = regex(r"Remote Device\s{1,4}([0-9A-Fa-f:.]{7,20})(?::\s{0,4}Link\s{1,4}([0-9]{1,4}))?$", re.IGNORECASE)
+_BUS = regex(r"[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f]$")
+_ABILITY = regex(r"([A-Za-z][A-Za-z0-9 ]{2,60}?)(?:\s(?:is|are))?(?:\ssupported)?:\s{0,4}(true|false)$", re.IGNORECASE)
+_COUNT = regex(r"([A-Za-z][A-Za-z0-9 /:_\-]{0,60}?)\s{0,4}:\s{0,4}(\S{1,40})(?:\s{1,4}(KiB|B|bytes|packets))?$")
+_BER = regex(r"\bBER\b", re.IGNORECASE)
+_SENTENCE = regex(
     r"(?:NVML:\s{0,4})?(.{0,80}?(?:all links are inactive|nvlink.{0,40}not supported).{0,40})$", re.IGNORECASE
 )
-_NVML = re.compile(r"NVML:\s{0,4}(\S.{0,160})$")
-_ELISION = re.compile(r"\[?\s?(?:\.{3,6}|…)\s?\]?$")
-_PASTE_NOISE = re.compile(r"[.\[\]…`~=\-_*+\s]*$")
+_NVML = regex(r"NVML:\s{0,4}(\S.{0,160})$")
+_ELISION = regex(r"\[?\s?(?:\.{3,6}|…)\s?\]?$")
+_PASTE_NOISE = regex(r"[.\[\]…`~=\-_*+\s]*$")
 _DECORATION = " \t#>`*\"'|"
 
 

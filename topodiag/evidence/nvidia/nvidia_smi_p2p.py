@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
-
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source
 from topodiag.evidence.nvidia.nvidia_smi_topo import fill_matrices
 from topodiag.evidence.nvidia.smi_matrix import Matrix, MatrixRecord, Vocabulary, read_matrices
+from topodiag.lazy import regex
 from topodiag.model.topics import Topic
 
-_SELF = re.compile(r"(?<![A-Za-z0-9])X(?![A-Za-z0-9])")
+_SELF = regex(r"(?<![A-Za-z0-9])X(?![A-Za-z0-9])")
 """The cell of a device with itself, cheap to look for."""
 
 

@@ -15,13 +15,14 @@ Format: nvidia-smi(1), and the output of drivers R450 to R610.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source
 from topodiag.evidence.nvidia.lost_gpus import fill_lost
 from topodiag.evidence.nvidia.smi_xml_facts import fill_report
 from topodiag.evidence.nvidia.smi_xml_records import XmlDriver, XmlField, XmlGpu, XmlRecord
+from topodiag.lazy import dataclass, regex
 from topodiag.model.busid import normalise_bus_id
 from topodiag.model.topics import Topic
 
@@ -32,15 +33,15 @@ MAX_LINE = 1000
 MAX_DEPTH = 12
 MAX_VALUE = 400
 
-_MARGIN = re.compile(r"[>|#\t ]{0,200}")
-_GPU = re.compile(r"GPU ([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])\Z")
-_FIELD = re.compile(r"(\S[^:\n]{0,80}?) *: ?(.*)\Z")
-_ARROW = re.compile(r" {2,}<[-=]{1,20}[^\n]*\Z")
+_MARGIN = regex(r"[>|#\t ]{0,200}")
+_GPU = regex(r"GPU ([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])\Z")
+_FIELD = regex(r"(\S[^:\n]{0,80}?) *: ?(.*)\Z")
+_ARROW = regex(r" {2,}<[-=]{1,20}[^\n]*\Z")
 """What people add to a pasted line to point at it."""
-_TAG = re.compile(r"[^a-z0-9]+")
-_HEAD = re.compile(r"^[>|\t ]{0,20}(?:=+NVSMI LOG=+|Attached GPUs {1,60}: [0-9]{1,4})[ \t]*$", re.MULTILINE)
+_TAG = regex(r"[^a-z0-9]+")
+_HEAD = regex(r"^[>|\t ]{0,20}(?:=+NVSMI LOG=+|Attached GPUs {1,60}: [0-9]{1,4})[ \t]*$", re.MULTILINE)
 
-_EXCERPT = re.compile(
+_EXCERPT = regex(
     r"^[>|\t ]{0,20}GPU [0-9A-Fa-f]{8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.0[ \t]*\n[>|\t ]{1,24}[A-Z]"
     r"|^[>|\t ]{0,20}Fabric[ \t]*\n[>|\t ]{1,24}State {1,60}: "
     r"|^[>|\t ]{0,20}Clocks (?:Event|Throttle) Reasons[ \t]*\n[>|\t ]{1,24}(?:GPU )?Idle {1,60}: "

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source, to_float, to_int
@@ -20,6 +19,7 @@ from topodiag.evidence.nvidia.lost_gpus import fill_lost
 from topodiag.evidence.nvidia.nvidia_words import EVENT_REASONS
 from topodiag.evidence.nvidia.smi_xml_facts import fill_report
 from topodiag.evidence.nvidia.smi_xml_records import XmlDriver, XmlField, XmlGpu
+from topodiag.lazy import dataclass, regex
 from topodiag.model.topics import Topic
 
 MAX_LINE = 4000
@@ -85,7 +85,7 @@ _PATHS: Mapping[str, str] = {
 }
 """Columns by name, as the elements of the full report that hold the same value."""
 
-_ALSO = re.compile(
+_ALSO = regex(
     r"timestamp|serial|gpu_serial|count|driver_version|vbios_version|(?:clocks|clocks_event_reasons|clocks_throttle_reasons"
     r"|pci|pcie|power|temperature|utilization|memory|ecc|fan|enforced|fabric|mig|gom|inforom|display_mode|display_active"
     r"|accounting|encoder|retired_pages|remapped_rows|c2c|protected_memory|platform|module|persistence_mode|compute_mode"
@@ -94,14 +94,12 @@ _ALSO = re.compile(
 )
 """Other fields of the same queries: they make a header, and nothing is read from them."""
 
-_MASK = re.compile(r"clocks_(?:event|throttle)_reasons\.active")
-_REASON = re.compile(r"clocks_(?:event|throttle)_reasons\.([a-z_]{1,60})")
-_COMMAND = re.compile(r"--query-(?:gpu|remapped-rows|retired-pages)[= ]([A-Za-z0-9_.,]{1,3000})")
-_PICKED = re.compile(r"(?<!\S)(?:-i|--id)[= ]")
-_UNIT = re.compile(r"\s*\[[^\]]{1,10}\]\Z")
-_MARK = re.compile(
-    r"--query-(?:gpu|remapped-rows)[= ]|^[ \t>|]{0,20}[a-z_][a-z0-9_.]{1,50}(?: \[[^\]\n]{1,10}\])?, ", re.M
-)
+_MASK = regex(r"clocks_(?:event|throttle)_reasons\.active")
+_REASON = regex(r"clocks_(?:event|throttle)_reasons\.([a-z_]{1,60})")
+_COMMAND = regex(r"--query-(?:gpu|remapped-rows|retired-pages)[= ]([A-Za-z0-9_.,]{1,3000})")
+_PICKED = regex(r"(?<!\S)(?:-i|--id)[= ]")
+_UNIT = regex(r"\s*\[[^\]]{1,10}\]\Z")
+_MARK = regex(r"--query-(?:gpu|remapped-rows)[= ]|^[ \t>|]{0,20}[a-z_][a-z0-9_.]{1,50}(?: \[[^\]\n]{1,10}\])?, ", re.M)
 _MIN_KNOWN = 2
 """Columns of these that make a header: one word and a comma is any text."""
 

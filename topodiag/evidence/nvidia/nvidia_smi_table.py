@@ -11,7 +11,7 @@ that stands in place of a report when a GPU has fallen off the bus is read too. 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source
@@ -19,6 +19,7 @@ from topodiag.evidence.nvidia.lost_gpus import LOST, fill_lost
 from topodiag.evidence.nvidia.nvidia_ids import distinct_bus_ids, distinct_uuids
 from topodiag.evidence.nvidia.odd_rows import Row, odd_rows
 from topodiag.evidence.sentences import report
+from topodiag.lazy import dataclass, regex
 from topodiag.model.busid import normalise_bus_id
 from topodiag.model.events import REMARK
 from topodiag.model.topics import Topic
@@ -29,25 +30,25 @@ LOST_READINGS = 2
 """Readings of temperature, performance and power that are ERR! when the GPU does not answer; one is a dead sensor."""
 
 _BUS = r"[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7]"
-_TITLE = re.compile(r"^[>\t ]{0,20}\| NVIDIA-SMI [0-9N]", re.MULTILINE)
-_DRIVER = re.compile(r"(?:Driver|KMD) Version: {1,20}([0-9][0-9.]{2,20})")
-_CUDA = re.compile(r"CUDA (?:UMD )?Version: {1,20}([0-9]{1,3}\.[0-9]{1,3})")
-_NAMED = re.compile(r" {1,4}([0-9]{1,3}) {1,4}(\S[^|]{0,80}?) +(On|Off|N/A|WDDM|TCC|MCDM) *\Z")
-_FUNCTION = re.compile(rf" *({_BUS}) +(On|Off|N/A) *\Z")
-_PERFORMANCE = re.compile(r"(?<!\S)P([0-9]{1,2})(?!\S)")
-_LOAD = re.compile(r" *(?:([0-9]{1,3})%|N/A|ERR!) +(\S[^|]{0,20}?) *\Z")
-_POWER = re.compile(r"(?<!\S)([0-9]{1,4})W {0,2}/ {0,3}([0-9]{1,4})W(?!\S)")
-_MEMORY = re.compile(r" *([0-9]{1,8})MiB {0,2}/ *([0-9]{1,8})MiB *\Z")
-_LISTED = re.compile(r"GPU ([0-9]{1,3}): (\S[^\n]{0,80}?) \(UUID: (GPU-[0-9A-Za-z.*_-]{1,60})\)\Z")
+_TITLE = regex(r"^[>\t ]{0,20}\| NVIDIA-SMI [0-9N]", re.MULTILINE)
+_DRIVER = regex(r"(?:Driver|KMD) Version: {1,20}([0-9][0-9.]{2,20})")
+_CUDA = regex(r"CUDA (?:UMD )?Version: {1,20}([0-9]{1,3}\.[0-9]{1,3})")
+_NAMED = regex(r" {1,4}([0-9]{1,3}) {1,4}(\S[^|]{0,80}?) +(On|Off|N/A|WDDM|TCC|MCDM) *\Z")
+_FUNCTION = regex(rf" *({_BUS}) +(On|Off|N/A) *\Z")
+_PERFORMANCE = regex(r"(?<!\S)P([0-9]{1,2})(?!\S)")
+_LOAD = regex(r" *(?:([0-9]{1,3})%|N/A|ERR!) +(\S[^|]{0,20}?) *\Z")
+_POWER = regex(r"(?<!\S)([0-9]{1,4})W {0,2}/ {0,3}([0-9]{1,4})W(?!\S)")
+_MEMORY = regex(r" *([0-9]{1,8})MiB {0,2}/ *([0-9]{1,8})MiB *\Z")
+_LISTED = regex(r"GPU ([0-9]{1,3}): (\S[^\n]{0,80}?) \(UUID: (GPU-[0-9A-Za-z.*_-]{1,60})\)\Z")
 """A UUID that somebody masked is none (nvidia_ids.py), and the line names the GPU all the same."""
-_IN_LIST = re.compile(r"^[ \t>|]{0,20}GPU [0-9]{1,3}: [^\n]{1,80} \(UUID: GPU-", re.MULTILINE)
-_IN_TABLE = re.compile(
+_IN_LIST = regex(r"^[ \t>|]{0,20}GPU [0-9]{1,3}: [^\n]{1,80} \(UUID: GPU-", re.MULTILINE)
+_IN_TABLE = regex(
     rf"^[ \t>]{{0,20}}\| {{1,4}}[0-9]{{1,3}} {{1,4}}\S[^|\n]{{0,80}}? (?:On|Off|N/A|WDDM|TCC|MCDM) {{1,4}}\|"
     rf" {{1,8}}{_BUS} {{1,2}}(?:On|Off|N/A) {{1,4}}\|",
     re.MULTILINE,
 )
 """A row by which a table is known whose title somebody cut off."""
-_HAS_LINKS = re.compile(r"^[ \t>|]{0,40}Link [0-9]{1,2}[:,]", re.MULTILINE)
+_HAS_LINKS = regex(r"^[ \t>|]{0,40}Link [0-9]{1,2}[:,]", re.MULTILINE)
 
 _COMPUTE_MODES = {
     "Default": "Default",

@@ -18,6 +18,7 @@ from topodiag.evidence.interface import Blob, Parsed, Source
 from topodiag.evidence.nvidia.lost_gpus import fill_lost, lost_gpus
 from topodiag.evidence.nvidia.smi_xml_facts import fill_report
 from topodiag.evidence.nvidia.smi_xml_records import XmlDriver, XmlField, XmlGpu, XmlRecord
+from topodiag.lazy import regex
 from topodiag.model.topics import Topic
 
 MAX_GPUS = 256
@@ -28,9 +29,9 @@ MAX_FIELDS = 20_000
 MAX_DEPTH = 24
 MAX_VALUE = 400
 
-_GPU = re.compile(r"<gpu(?:\s[^<>]{0,200})?>")
-_BARE_AMPERSAND = re.compile(r"&(?!(?:amp|lt|gt|quot|apos|#[0-9]{1,7}|#x[0-9a-fA-F]{1,6});)")
-_UNFIT = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+_GPU = regex(r"<gpu(?:\s[^<>]{0,200})?>")
+_BARE_AMPERSAND = regex(r"&(?!(?:amp|lt|gt|quot|apos|#[0-9]{1,7}|#x[0-9a-fA-F]{1,6});)")
+_UNFIT = regex(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 
 class NvidiaSmiXml(Source[XmlRecord]):
@@ -39,7 +40,7 @@ class NvidiaSmiXml(Source[XmlRecord]):
     kind = "nvidia-smi-xml"
     speaks_of = frozenset({Topic.GPUS, Topic.DRIVER})
     trust = 70
-    measured = re.compile(
+    measured = regex(
         r"\s*<(?P<tag>timestamp|serial|gpu_temp|memory_temp|power_draw|average_power_draw|instant_power_draw|tx_util"
         r"|rx_util|fan_speed|memory_util|used|free|reserved|graphics_clock|mem_clock|video_clock)>"
         r"(?P<numbers>[A-Z][a-z]{2} [A-Z][a-z]{2} [ 0-9][0-9] [0-9:]{8} [0-9]{4}|[0-9]{1,18}(?:\.[0-9]{1,3})?)"

@@ -6,8 +6,6 @@ place and the value.
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
 from typing import Any
 
 from topodiag.evidence.draft import NodeDraft
@@ -16,6 +14,7 @@ from topodiag.evidence.json_values import error_of, integer, load, objects, show
 from topodiag.evidence.nvidia.nvidia_ids import distinct_bus_ids, distinct_uuids
 from topodiag.evidence.nvidia.nvidia_words import ANCESTORS, P2P_STATUSES
 from topodiag.evidence.nvidia.nvml_gpu import GpuAnswers
+from topodiag.lazy import dataclass, regex
 from topodiag.model.busid import normalise_bus_id
 from topodiag.model.provenance import NotObserved
 from topodiag.model.topics import Topic
@@ -26,11 +25,11 @@ MAX_INDEX = 9999
 
 P2P_NAMES = ("read", "write", "nvlink", "atomics", "prop")
 
-_MARKS = re.compile(r'"(?:nvml_version|cuda_driver_version|nvlinks|device_count|pcie_gpu_max_gen|pcie_replay)"\s{0,8}:')
-_ALONE = re.compile(r'\s{0,20}\{\s{0,20}"error"\s{0,8}:\s{0,8}"[^"]{1,80}"\s{0,20}\}\s{0,20}$')
+_MARKS = regex(r'"(?:nvml_version|cuda_driver_version|nvlinks|device_count|pcie_gpu_max_gen|pcie_replay)"\s{0,8}:')
+_ALONE = regex(r'\s{0,20}\{\s{0,20}"error"\s{0,8}:\s{0,8}"[^"]{1,80}"\s{0,20}\}\s{0,20}$')
 
 
-_ERROR_NAME = re.compile(r"[A-Z][A-Za-z]{1,60}")
+_ERROR_NAME = regex(r"[A-Z][A-Za-z]{1,60}")
 """NVML's errors are one word; in other words the collector says why it did not get as far as NVML."""
 
 

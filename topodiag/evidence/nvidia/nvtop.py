@@ -7,19 +7,15 @@ A GPU without work rests its link at a lower generation. Format: nvtop 1.0 to 3.
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
-
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source
+from topodiag.lazy import dataclass, regex
 from topodiag.model.busid import unplaced
 from topodiag.model.topics import Topic
 
 MAX_LINE = 400
 MAX_INDEX = 255
-_DEVICE = re.compile(
-    r"\s{0,20}Device ([0-9]{1,3}) {1,4}\[([^\]\n]{2,80})\] {1,8}PCIe GEN ?([1-7])@ ?([0-9]{1,2})x(?=\s|$)"
-)
+_DEVICE = regex(r"\s{0,20}Device ([0-9]{1,3}) {1,4}\[([^\]\n]{2,80})\] {1,8}PCIe GEN ?([1-7])@ ?([0-9]{1,2})x(?=\s|$)")
 
 
 @dataclass(frozen=True, slots=True)

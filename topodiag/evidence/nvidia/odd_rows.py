@@ -8,12 +8,11 @@ None of them says what is wrong, if anything is: it is quoted, and leaves open w
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from statistics import mode
 
+from topodiag.lazy import dataclass, regex
 from topodiag.words.units import spell_bytes
 
 LEAST_SHARE = 0.9
@@ -22,9 +21,9 @@ PAIR = 2
 """GPUs of which none is usual: the better one is what both should be."""
 HOT_C = 90
 """Degrees at which GPUs of all kinds slow down, or are about to."""
-_NO_READING = re.compile(r"ERR!|\bUnknown Error\b")
-_CELLS = re.compile(r"(?:^|\s)([0-9]{1,3})C\s[^|]{0,80}\|[^|/]{1,30}/ {0,12}([0-9]{1,8})MiB")
-_CLOSED = re.compile(r"\bProhibited\b")
+_NO_READING = regex(r"ERR!|\bUnknown Error\b")
+_CELLS = regex(r"(?:^|\s)([0-9]{1,3})C\s[^|]{0,80}\|[^|/]{1,30}/ {0,12}([0-9]{1,8})MiB")
+_CLOSED = regex(r"\bProhibited\b")
 
 
 @dataclass(frozen=True, slots=True)

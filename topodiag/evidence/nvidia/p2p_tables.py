@@ -5,16 +5,15 @@ Apart from the source, because a pasted text often holds `topo -m` and `topo -p2
 
 from __future__ import annotations
 
-import re
-
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.nvidia.smi_matrix import P2P_WORDS, Matrix
+from topodiag.lazy import regex
 
 CAPABILITIES = {"r": "read", "w": "write", "n": "nvlink", "a": "atomics", "p": "prop"}
 """Letters of `topo -p2p` by nvidia-smi's help; `prop` is the proprietary path over PCIe (NVML's PCI index)."""
 
-_OPTION = re.compile(r"-p2p(?:\s{1,8}|=)([rwnap]{1,5})(?![A-Za-z0-9])|--p2p_status(?:\s{1,8}|=)([rwnap]{1,5})\b")
+_OPTION = regex(r"-p2p(?:\s{1,8}|=)([rwnap]{1,5})(?![A-Za-z0-9])|--p2p_status(?:\s{1,8}|=)([rwnap]{1,5})\b")
 
 
 def capabilities(arguments: str) -> tuple[str, ...]:

@@ -7,11 +7,11 @@ say what the words mean for a link; the sources do.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import Enum
 
 from topodiag.evidence.interface import Blob, Parsed
 from topodiag.evidence.nvidia.matrix_sense import contradiction, placed
+from topodiag.lazy import dataclass, regex
 
 PATH_WORDS = frozenset({"PIX", "PXB", "PHB", "NODE", "SYS"})
 """Path levels of `topo -m`, nvidia-smi's own legend; `NV#` is matched apart."""
@@ -29,15 +29,15 @@ MAX_CELLS = 400_000
 MAX_NOTES = 4096
 MAX_LINE = 32768
 
-_LABEL = re.compile(r"GPU[0-9]{1,4}|NIC[0-9]{1,4}|[a-z][A-Za-z0-9_.\-]{0,62}[0-9]")
-_GLUED_LABELS = re.compile(r"GPU[0-9]{1,4}|NIC[0-9]{1,4}|[a-z]{2,8}[0-9]?_(?:bond_|re)?[0-9]{1,3}")
-_NV = re.compile(r"NV[0-9]{1,3}")
-_GLUED_CELLS = re.compile(r"\s*(NV[0-9]{1,2}|PIX|PXB|PHB|NODE|SYS|SOC|PSB|X)\s*")
-_TAIL = re.compile(r"CPU\s{1,4}Affinity|GPU\s{1,4}NUMA\s{1,4}ID|NUMA\s{1,4}Affinity|NUMA\b", re.IGNORECASE)
-_COLOURS = re.compile(r"(?:\\u001b|\\x1b|\\033|\\e|\^\[)?\[[0-9;]{0,8}m|(?:\\n)?\",?$")
-_LEGEND = re.compile(r"NIC([0-9]{1,4})\s*:\s*([A-Za-z][A-Za-z0-9_.\-]{0,63})\s*[`\"',]*$")
-_COMMAND = re.compile(r"nvidia-smi\s{1,8}topo\s{1,8}(\S.{0,120})")
-_NOTES = re.compile(r"fail(?:ed)? to run topology matrix|[0-9]{1,6} NICs? found", re.IGNORECASE)
+_LABEL = regex(r"GPU[0-9]{1,4}|NIC[0-9]{1,4}|[a-z][A-Za-z0-9_.\-]{0,62}[0-9]")
+_GLUED_LABELS = regex(r"GPU[0-9]{1,4}|NIC[0-9]{1,4}|[a-z]{2,8}[0-9]?_(?:bond_|re)?[0-9]{1,3}")
+_NV = regex(r"NV[0-9]{1,3}")
+_GLUED_CELLS = regex(r"\s*(NV[0-9]{1,2}|PIX|PXB|PHB|NODE|SYS|SOC|PSB|X)\s*")
+_TAIL = regex(r"CPU\s{1,4}Affinity|GPU\s{1,4}NUMA\s{1,4}ID|NUMA\s{1,4}Affinity|NUMA\b", re.IGNORECASE)
+_COLOURS = regex(r"(?:\\u001b|\\x1b|\\033|\\e|\^\[)?\[[0-9;]{0,8}m|(?:\\n)?\",?$")
+_LEGEND = regex(r"NIC([0-9]{1,4})\s*:\s*([A-Za-z][A-Za-z0-9_.\-]{0,63})\s*[`\"',]*$")
+_COMMAND = regex(r"nvidia-smi\s{1,8}topo\s{1,8}(\S.{0,120})")
+_NOTES = regex(r"fail(?:ed)? to run topology matrix|[0-9]{1,6} NICs? found", re.IGNORECASE)
 _DECORATION = " \t#>`*\"'$\u00a0"
 
 

@@ -14,26 +14,26 @@ start by the tool. Format: drivers R384 to R610.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source
+from topodiag.lazy import dataclass, regex
 from topodiag.model.provenance import known
 from topodiag.model.system import Process
 from topodiag.model.topics import Topic
 
 MAX_LINE = 400
 MAX_ROWS = 4096
-_TABLE = re.compile(
+_TABLE = regex(
     r"^[>\t ]{0,20}\|\s{1,8}GPU\s{1,8}(?:GI\s{1,8}CI\s{1,30})?PID\s{1,12}Type\s{1,8}Process name\b", re.MULTILINE
 )
-_ROW = re.compile(
+_ROW = regex(
     r"[>\t ]{0,20}\|\s{1,8}(\d{1,3})\s{1,12}(?:(?:N/A|\d{1,3})\s{1,8}(?:N/A|\d{1,3})\s{1,30})?(\d{1,10})\s{1,12}"
     r"(?:M\+)?C(?:\+G)?\s{1,8}(\S[^|]{0,200}?)\s{1,80}(?:(\d{1,9})MiB|N/A)\s{0,4}\|"
 )
 
-_PMON = re.compile(r"^[>\t ]{0,20}#\s{1,4}gpu\s{1,12}pid\s{1,8}type\b", re.MULTILINE)
-_SAMPLE = re.compile(
+_PMON = regex(r"^[>\t ]{0,20}#\s{1,4}gpu\s{1,12}pid\s{1,8}type\b", re.MULTILINE)
+_SAMPLE = regex(
     r"[>\t ]{0,20}(\d{1,3})\s{1,12}(\d{1,10})\s{1,12}C(?:\+G)?\s{1,12}(?:(?:-|\d{1,9})\s{1,12}){1,8}(\S.{0,80}?)\s*$"
 )
 
@@ -70,7 +70,7 @@ class SmiProcesses(Source[Row]):
             parsed.lines = number
             row = _ROW.match(text[:MAX_LINE]) or (_SAMPLE.match(text[:MAX_LINE]) if sampled else None)
             if row is not None and len(parsed.records) < MAX_ROWS:
-                mib = int(row[4] or 0) if row.re is _ROW else 0
+                mib = int(row[4] or 0) if row.re.pattern == _ROW.pattern else 0
                 parsed.records.append(Row(int(row[1]), int(row[2]), row[3].strip(), mib, number, text))
         return parsed
 

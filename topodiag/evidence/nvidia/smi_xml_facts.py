@@ -10,6 +10,7 @@ from topodiag.evidence.interface import Blob, reading, to_float, to_int
 from topodiag.evidence.nvidia.nvidia_ids import distinct_bus_ids, distinct_uuids
 from topodiag.evidence.nvidia.nvidia_words import EVENT_REASONS
 from topodiag.evidence.nvidia.smi_xml_records import XmlDriver, XmlField, XmlGpu, XmlRecord
+from topodiag.lazy import regex
 from topodiag.model.busid import normalise_bus_id, unplaced
 
 MAX_PCIE_GEN = 8
@@ -19,8 +20,8 @@ MAX_WATTS = 20_000
 MAX_MIB = 1 << 30
 MAX_COUNT = 2**63 - 1
 
-_LOST = re.compile(r"GPU (?:is lost|requires reset)", re.IGNORECASE)
-_REASON = re.compile(r"clocks_(?:event|throttle)_reasons/clocks_(?:event|throttle)_reason_([a-z_]{1,60})$")
+_LOST = regex(r"GPU (?:is lost|requires reset)", re.IGNORECASE)
+_REASON = regex(r"clocks_(?:event|throttle)_reasons/clocks_(?:event|throttle)_reason_([a-z_]{1,60})$")
 _REASON_SPELLINGS = {"display_clock_setting": "display_clocks_setting", "user_defined_clocks": EVENT_REASONS[0x2]}
 _FABRIC_STATES = {"not started": "not_started", "in progress": "in_progress", "completed": "completed"}
 _HEALTH = {"healthy": "healthy", "unhealthy": "unhealthy", "limited capacity": "limited", "limited": "limited"}

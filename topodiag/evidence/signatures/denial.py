@@ -9,12 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from topodiag.lazy import regex
 from topodiag.model.events import Value
 
 REACH = 120
 """Characters before and behind the match that belong to its clause at most."""
-_CLAUSE_END = re.compile(r"[.;!?](?=\s|$)")
-_BEFORE = re.compile(
+_CLAUSE_END = regex(r"[.;!?](?=\s|$)")
+_BEFORE = regex(
     r"\b(?:no|not|never|without|neither|nor|isn't|wasn't|aren't|didn't|doesn't|don't|cannot be|free of|zero|0)"
     r"(?: (?:a|an|any|the|such|more|further|new|single|other"
     r"|found|saw|sees?|seen|had|has|have|reports?|detected|reported|logged|errors?|sign of)){0,3}"
@@ -25,7 +26,7 @@ _BEFORE = re.compile(
     r"|(?:^|\s)(?:#|//|\*) [^.;!?]*$",
     re.IGNORECASE,
 )
-_BEHIND = re.compile(
+_BEHIND = regex(
     r"^['\"`)]?\s*(?:[:=]\s*(?:0|0x0|none|no|false|null|n/a)\b"
     r"|(?:was|were|is|are|has been|have been)\s+(?:not|never|no longer|cleared|resolved|fixed|recovered)\b"
     r"|(?:recovered|resolved|cleared|did not (?:happen|occur))\b"
@@ -33,13 +34,13 @@ _BEHIND = re.compile(
     re.IGNORECASE,
 )
 
-_EXPLAINED = re.compile(
+_EXPLAINED = regex(
     r"^\s{0,8}(?:[#>*-]{1,4}\s{1,3})?(?:Q\s?[:.]|Question\b)|\b[Ww]hat (?:does|do|is|are) .{1,120}\?\s*$"
     r"|^\s{0,12}(?:summary|description|expr|alert|annotations): |\{\{ {0,2}\$"
     r"|\b(?:when|if|means?(?: that)?) (?:a|an|the|any|one|your) (?:\w{1,12} )?GPU\b"
 )
 """Questions, rules of alerts, handbooks: they explain a message whatever its words are."""
-_QUOTED = re.compile(r"`$|(?:^|[.;:] )\W{0,8}(?:[Ii]f|[Ii]n case|[Ss]hould)\b")
+_QUOTED = regex(r"`$|(?:^|[.;:] )\W{0,8}(?:[Ii]f|[Ii]n case|[Ss]hould)\b")
 """How a sentence begins that says what may come."""
 
 

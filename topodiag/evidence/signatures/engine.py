@@ -6,19 +6,19 @@ number of lines that hold a literal.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cache, lru_cache
 from itertools import groupby
 from math import isnan, nan
 
 from topodiag.evidence.signatures.denial import counts_none, denies, explains
-from topodiag.evidence.signatures.entry import Signature, compiled, family, literals
+from topodiag.evidence.signatures.entry import Signature, compiled, families, family, literals
 from topodiag.evidence.signatures.fields import typed
 from topodiag.evidence.signatures.literals import Finder, finder
 from topodiag.evidence.signatures.windows import Window, windows
-from topodiag.evidence.signatures.wrappers import Unwrapped, unwrap, without_clock
+from topodiag.evidence.signatures.wrappers import Unwrapped, members, unwrap, without_clock
+from topodiag.lazy import dataclass, regex
 from topodiag.model.events import Event, Scope, Value
 from topodiag.model.progress import Progress
 from topodiag.model.provenance import MAX_QUOTE, Origin
@@ -32,7 +32,7 @@ MAX_TEXT = 300
 Place = tuple[int, str]
 """Number and text of a line."""
 OF_JOBS = frozenset({Scope.RANK, Scope.JOB, Scope.COMMUNICATOR})
-_SPACE = re.compile(r"\s+")
+_SPACE = regex(r"\s+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +78,22 @@ def progress(blocks: Iterable[bytes], name: str) -> tuple[Progress, ...]:
     return reading.result().progress
 
 
+def reports(blocks: Iterable[bytes]) -> tuple[Event, ...]:
+    """The events of a text, without what advances in it: a training prints little else."""
+    reading = _Reading("", "", tuple(name for name in families() if name != "progress"))
+    for window in windows(blocks):
+        reading.take(window)
+    return reading.result().events
+
+
 def verdicts(line: str) -> list[Taken | Refused]:
     """What each entry whose literal is in this one line makes of it, those that take it first."""
     data = line.encode("utf-8", "replace")
     candidates = _candidates(frozenset(number for _, number in _finder().hits(data)))
     bare = unwrap(line)
     answers = [confirm(entry, bare, [bare.text], 0) for entry in candidates]
+    if line.lstrip()[:1] == "{":
+        answers = [_in_object(each.entry, bare, line, each) if isinstance(each, Refused) else each for each in answers]
     return sorted(answers, key=lambda answer: isinstance(answer, Refused))
 
 
@@ -106,11 +116,23 @@ def confirm(entry: Signature, line: Unwrapped, lines: Sequence[str], at: int) ->
         around = "\n".join(lines[max(0, at - near.before) : at + near.after + 1])
         if compiled(near.match).search(around) is None:
             return Refused(entry, "`near` fits none of the lines around")
-    fields = typed(match.groupdict())
+    named = match.groupdict()
+    fields = typed({**named, "bus_id": named.get("bus_id") or line.bus_id} if line.bus_id else named)
     if counts_none(fields):
         return Refused(entry, "it counts none")
     shown = text if match.end() <= MAX_TEXT else text[match.start() :]
     return Taken(entry, line, _SPACE.sub(" ", shown).strip()[:MAX_TEXT], fields)
+
+
+def _in_object(entry: Signature, line: Unwrapped, raw: str, refused: Refused) -> Taken | Refused:
+    """Of an object the message was read; the sentence may stand in another member, or a text inside one."""
+    for member in members(raw):
+        answer = confirm(entry, member, [member.text], 0)
+        if isinstance(answer, Taken):
+            return answer
+    whole = raw.replace("\\", "")
+    answer = confirm(entry, replace(line, text=whole), [whole], 0)
+    return answer if isinstance(answer, Taken) else refused
 
 
 @cache
@@ -221,9 +243,7 @@ class _Reading:
             lines = _around(data, begin, end, before, after)
             answer = confirm(entry, line, lines, len(lines) - 1 - after if after else len(lines) - 1)
             if isinstance(answer, Refused) and raw.lstrip()[:1] == "{":
-                # Of an object the message was read; the sentence may stand in another member, or a text inside one.
-                whole = raw.replace("\\", "")
-                answer = confirm(entry, replace(line, text=whole), [whole], 0)
+                answer = _in_object(entry, line, raw, answer)
             if isinstance(answer, Taken):
                 taken = taken or not entry.also
                 self._add(answer, (number, raw))
@@ -364,5 +384,6 @@ __all__ = [
     "of_line",
     "progress",
     "read",
+    "reports",
     "verdicts",
 ]

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import msgspec
 
+from topodiag.lazy import regex
 from topodiag.model.events import Scope, Trust
 
 FOLDER = Path(__file__).parent / "catalogue"
@@ -92,9 +93,10 @@ class Family(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 @cache
 def compiled(pattern: str) -> re.Pattern[str]:
     """Patterns are written without anchors: they are searched for on the line."""
-    return re.compile(pattern, re.MULTILINE)
+    return regex(pattern, re.MULTILINE)
 
 
+@cache
 def families() -> tuple[str, ...]:
     return tuple(sorted(path.stem for path in FOLDER.glob("*.toml")))
 

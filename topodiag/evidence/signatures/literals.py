@@ -5,11 +5,19 @@ Both give the same answers, which a test holds. hyperscan (Vectorscan inside) ha
 
 from __future__ import annotations
 
+import sys
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
 from typing import Any
 
+BLOCK = 1 << 20
+"""Bytes that are searched together."""
+PAYS = 1 << 16
+"""Bytes from which on a database pays: it takes as long to compile as so many bytes to search without one."""
+LEAST = 1 << 12
+"""Bytes for which a shorter text counts: each literal costs a call, however short the text is."""
 Hit = tuple[int, int]
 """Where a literal begins in the block, and its number."""
 
@@ -32,33 +40,47 @@ class Finder(ABC):
 
 
 class OnePass(Finder):
-    """By hyperscan, in literal mode: 3 GB/s of CPU time for 1,000 literals.
+    """By hyperscan, in literal mode: 3 GB/s of CPU time for 1,000 literals. The first `pays` bytes are searched without
+    it, as most runs see no more.
 
     A database may be read by several threads at once, its scratch space by one: each thread has its own.
     """
 
-    def __init__(self, literals: Sequence[bytes], once: bool = False) -> None:
+    def __init__(self, literals: Sequence[bytes], once: bool = False, pays: int = PAYS) -> None:
         super().__init__(literals, once)
-        import hyperscan  # noqa: PLC0415 - only where it is installed
-
         self._lengths = [len(literal) for literal in self.literals]
+        self._plain = OneByOne(literals, once)
+        self._left = pays if literals else sys.maxsize
         self._database: Any = None
+        self._compiling = threading.Lock()
         self._of_thread = threading.local()
-        if self.literals:
-            self._database = hyperscan.Database()
-            count = len(self.literals)
-            self._database.compile(
-                expressions=list(self.literals),
-                ids=list(range(count)),
-                elements=count,
-                flags=[hyperscan.HS_FLAG_SINGLEMATCH if once else 0] * count,
-                literal=True,
-            )
+
+    def _is_plain(self, block: bytes) -> bool:
+        """Whether a block is searched without the database, which is compiled where it is not."""
+        cost = max(len(block), LEAST) if self._left < sys.maxsize else 0
+        if cost <= self._left:
+            self._left -= cost
+            return True
+        with self._compiling:
+            if self._database is None and block:
+                import hyperscan  # noqa: PLC0415 - where it pays
+
+                count = len(self.literals)
+                database = hyperscan.Database()
+                database.compile(
+                    expressions=list(self.literals),
+                    ids=list(range(count)),
+                    elements=count,
+                    flags=[hyperscan.HS_FLAG_SINGLEMATCH if self.once else 0] * count,
+                    literal=True,
+                )
+                self._database = database
+        return self._database is None
 
     def hits(self, block: bytes) -> list[Hit]:
+        if self._is_plain(block):
+            return self._plain.hits(block)
         found: list[Hit] = []
-        if self._database is None or not block:
-            return found
         lengths, add = self._lengths, found.append
 
         def on_match(number: int, _start: int, end: int, _flags: int, _context: object) -> None:
@@ -69,9 +91,9 @@ class OnePass(Finder):
         return found
 
     def any(self, block: bytes) -> bool:
-        if self._database is None or not block:
-            return False
-        import hyperscan  # noqa: PLC0415 - only where it is installed
+        if self._is_plain(block):
+            return self._plain.any(block)
+        import hyperscan  # noqa: PLC0415 - as above
 
         try:
             self._database.scan(block, match_event_handler=lambda *_: True, scratch=self._scratch())
@@ -83,7 +105,7 @@ class OnePass(Finder):
         """The space in which this thread scans; hyperscan refuses one that is in use."""
         scratch = getattr(self._of_thread, "scratch", None)
         if scratch is None:
-            import hyperscan  # noqa: PLC0415 - only where it is installed
+            import hyperscan  # noqa: PLC0415 - as above
 
             scratch = self._of_thread.scratch = hyperscan.Scratch(self._database)
         return scratch
@@ -108,10 +130,32 @@ class OneByOne(Finder):
 
 def finder(literals: Sequence[bytes], once: bool = False) -> Finder:
     """The faster of the two that this machine has."""
-    try:
-        return OnePass(literals, once)
-    except ImportError:
-        return OneByOne(literals, once)
+    return OnePass(literals, once) if find_spec("hyperscan") is not None else OneByOne(literals, once)
 
 
-__all__ = ["Finder", "Hit", "OneByOne", "OnePass", "finder"]
+def lines_with(finder: Finder, data: bytes) -> Iterator[tuple[int, int, int, frozenset[int]]]:
+    """The lines that hold one of the literals in whatever case, which are in lower case themselves: the line's number
+    from 1, where it begins and ends, and the numbers of its literals. Of a line longer than BLOCK the first bytes are
+    searched."""
+    number, at = 1, 0
+    while at < len(data):
+        stop = data.rfind(b"\n", at, at + BLOCK) + 1 or min(at + BLOCK, len(data))
+        block, counted, begin, end = data[at:stop], 0, 0, -1
+        found: set[int] = set()
+        for place, literal in finder.hits(block.lower()):
+            if place >= end:
+                if found:
+                    yield number, at + begin, at + end, frozenset(found)
+                begin, end = block.rfind(b"\n", 0, place) + 1, block.find(b"\n", place)
+                end = end if end >= 0 else len(block)
+                number, counted = number + block.count(b"\n", counted, begin), begin
+                found = set()
+            found.add(literal)
+        if found:
+            yield number, at + begin, at + end, frozenset(found)
+        number += block.count(b"\n", counted)
+        at = stop if block[-1:] == b"\n" else data.find(b"\n", stop) + 1 or len(data)
+        number += at > stop and data[at - 1 : at] == b"\n"
+
+
+__all__ = ["Finder", "Hit", "OneByOne", "OnePass", "finder", "lines_with"]

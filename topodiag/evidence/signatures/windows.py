@@ -5,16 +5,16 @@ A sentence belongs to the window that owns its first byte, so that none is met t
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+
+from topodiag.lazy import dataclass
+from topodiag.words.colours import without_colours
 
 BEHIND = 8 << 10
 """Bytes in front of the owned ones."""
 AHEAD = 8 << 10
 """Bytes after them."""
 BLOCK = 1 << 20
-_COLOURS = re.compile(rb"\x1b\[[0-9;?]{0,20}[A-Za-z]|\x00+")
 _LONGEST_COLOUR = 32
 
 
@@ -54,8 +54,8 @@ def _plain(blocks: Iterable[bytes]) -> Iterator[bytes]:
             if b"\x1b" in part[-_LONGEST_COLOUR:]:
                 cut = part.rfind(b"\x1b")
                 part, held = part[:cut], part[cut:]
-            yield _COLOURS.sub(b"", part) if b"\x1b" in part or b"\x00" in part else part
-    yield _COLOURS.sub(b"", held)
+            yield without_colours(part)
+    yield without_colours(held)
 
 
 __all__ = ["BLOCK", "Window", "windows"]

@@ -17,19 +17,23 @@ A wrapper inside a wrapper is taken off too. What is left is the sentence.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
+from functools import lru_cache
 from math import isnan, nan
 from typing import Any
 
 import msgspec
 
+from topodiag.lazy import dataclass, regex
+from topodiag.words.colours import without_colours
+
 MAX_LAYERS = 5
+MOST_MEMBERS = 32
+"""Texts of one object that are looked through for a sentence."""
 MAX_DEPTH = 4
 """Objects inside objects that are looked through for a message."""
-_ANSI = re.compile(r"\x1b(?:\[[0-9;?]{0,20}[A-Za-z]|\][^\x07\x1b]{0,200}(?:\x07|\x1b\\)|[()][A-Z0-9])|\x00+")
 
 _CLOCK = (
     r"(?P<year>\d{4})[-/](?P<month>\d\d)[-/](?P<day>\d\d)[T _](?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)"
@@ -38,7 +42,7 @@ _CLOCK = (
 _PARTS = ("year", "month", "day", "hour", "minute", "second")
 _HOST = r"[A-Za-z0-9](?:[\w.-]{0,251}[A-Za-z0-9])?"
 _LAYERS = tuple(
-    re.compile(pattern)
+    regex(pattern)
     for pattern in (
         r"\[\d{1,6},(?P<rank>\d{1,7})\](?:\[[^\]\s]{1,80}\])?<std(?:out|err|diag)>: ?",
         r"\[rank ?(?P<rank>\d{1,7})\]: ?",
@@ -65,11 +69,12 @@ _LAYERS = tuple(
 that end so (`Error: `, `modprobe: `) belong to the sentence."""
 
 _MESSAGES = ("MESSAGE", "message", "msg", "log", "text", "line", "event", "body", "jsonPayload", "textPayload", "_raw")
-_HOSTS = ("_HOSTNAME", "host", "hostname", "node", "nodename", "node_name", "Hostname")
+_HOSTS = ("_HOSTNAME", "host", "hostname", "node", "nodename", "node_name", "nodeName", "Hostname")
 _TIMES = ("__REALTIME_TIMESTAMP", "time", "timestamp", "ts", "@timestamp", "asctime")
 _PIDS = ("_PID", "pid", "process_id")
 _RANKS = ("rank", "global_rank")
-_ISO = re.compile(_CLOCK)
+_ADDRESS = regex(r"[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}(?:\.[0-7])?|[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7]")
+_ISO = regex(_CLOCK)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,16 +87,13 @@ class Unwrapped:
     rank: int = -1
     pid: int = -1
     time_s: float = nan
-
-
-def without_ansi(text: str) -> str:
-    """The text without colours, other sequences of terminals, and NULs."""
-    return _ANSI.sub("", text) if "\x1b" in text or "\0" in text else text
+    bus_id: str = ""
+    """The one PCI address that an object names in another member."""
 
 
 def unwrap(line: str) -> Unwrapped:
     """The line without its wrappers. The innermost host and rank count: a container knows better than its shell."""
-    result = Unwrapped(without_ansi(line).rstrip("\r\n"))
+    result = Unwrapped(without_colours(line).rstrip("\r\n"))
     for _ in range(MAX_LAYERS):
         inner = _from_json(result) if result.text.lstrip()[:1] == "{" else _without_layer(result)
         if inner is None:
@@ -132,43 +134,79 @@ def seconds_of(groups: Mapping[str, str | None]) -> float:
     """The clock of a match as seconds since the epoch; NaN without a year, and for a date that is none."""
     if not groups.get("year"):
         return nan
-    try:
-        year, month, day, hour, minute, second = (int(groups[name] or 0) for name in _PARTS)
-        whole = datetime(year, month, day, hour, minute, second, tzinfo=UTC).timestamp()
-    except ValueError:
-        return nan
+    whole = epoch([groups[name] or "0" for name in _PARTS])
     zone = (groups.get("zone") or "").strip()
     if zone[:1] in ("+", "-"):
         whole -= (3600 * int(zone[1:3]) + 60 * int(zone[-2:])) * (1 if zone[0] == "+" else -1)
     return whole + (float(f"0.{groups['part']}") if groups.get("part") else 0.0)
 
 
+def epoch(digits: Sequence[str]) -> float:
+    """Seconds since the epoch of year, month, day, hour, minute and second of UTC; NaN for a time that is none."""
+    hour, minute, second = (int(part) for part in digits[3:])
+    if hour > 23 or minute > 59 or second > 59:
+        return nan
+    return _midnight(digits[0], digits[1], digits[2]) + 3600 * hour + 60 * minute + second
+
+
+@lru_cache(64)
+def _midnight(year: str, month: str, day: str) -> float:
+    try:
+        return datetime(int(year), int(month), int(day), tzinfo=UTC).timestamp()
+    except ValueError:
+        return nan
+
+
+def members(line: str) -> list[Unwrapped]:
+    """The texts of a JSON object with blanks in them, each as a sentence by itself, with what the object says of host,
+    rank, time and device; none for a line that is no object."""
+    bare = Unwrapped(without_colours(line).strip())
+    objects = _objects_of(bare)
+    return [_sentence(text, objects, bare) for held in objects for text in _texts(held)][:MOST_MEMBERS]
+
+
 def _from_json(line: Unwrapped) -> Unwrapped | None:
     """The message of a JSON object, which may stand in an object inside it."""
+    objects = _objects_of(line)
+    message = next((text for held in objects if (text := _first(held, _MESSAGES))), "")
+    return _sentence(message, objects, line) if message else None
+
+
+def _objects_of(line: Unwrapped) -> list[dict[str, Any]]:
     try:
         value = msgspec.json.decode(line.text.strip())
     except (msgspec.DecodeError, UnicodeError, RecursionError):
-        return None
-    if not isinstance(value, dict):
-        return None
-    objects = list(_objects(value, 0))
-    message = next((text for held in objects if (text := _first(held, _MESSAGES))), "")
-    if not message:
-        return None
+        return []
+    return list(_objects(value, 0)) if isinstance(value, dict) else []
+
+
+def _sentence(message: str, objects: list[dict[str, Any]], line: Unwrapped) -> Unwrapped:
+    addresses = {
+        text for held in objects for text in held.values() if isinstance(text, str) and _ADDRESS.fullmatch(text)
+    }
     return Unwrapped(
-        without_ansi(message).rstrip("\r\n").replace("\n", " "),
+        without_colours(message).rstrip("\r\n").replace("\n", " "),
         next((text for held in objects if (text := _first(held, _HOSTS))), line.host),
         _number(objects, _RANKS, line.rank),
         _number(objects, _PIDS, line.pid),
         _time(objects, line.time_s),
+        addresses.pop() if len(addresses) == 1 else "",
     )
+
+
+def _texts(held: Mapping[str, Any]) -> Iterator[str]:
+    for value in held.values():
+        for text in value if isinstance(value, list) else (value,):
+            if isinstance(text, str) and " " in text.strip():
+                yield text
 
 
 def _objects(value: dict[str, Any], depth: int) -> Iterator[dict[str, Any]]:
     yield value
     for inner in value.values():
-        if isinstance(inner, dict) and depth < MAX_DEPTH:
-            yield from _objects(inner, depth + 1)
+        for each in inner if isinstance(inner, list) else (inner,):
+            if isinstance(each, dict) and depth < MAX_DEPTH:
+                yield from _objects(each, depth + 1)
 
 
 def _first(held: Mapping[str, Any], names: tuple[str, ...]) -> str:
@@ -198,4 +236,4 @@ def _time(objects: list[dict[str, Any]], default: float) -> float:
     return default
 
 
-__all__ = ["Unwrapped", "seconds_of", "unwrap", "without_ansi", "without_clock"]
+__all__ = ["Unwrapped", "epoch", "members", "seconds_of", "unwrap", "without_clock"]

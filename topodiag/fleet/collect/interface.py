@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar, Protocol
+
+from topodiag.lazy import dataclass
 
 CONNECT_S = 10
 """Seconds for a connection: ssh's own limit is two minutes of TCP."""

@@ -11,9 +11,10 @@ import hashlib
 import os
 import re
 import secrets
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
+from topodiag.lazy import dataclass, regex
 from topodiag.words.units import spell_bytes
 
 MAX_BUNDLE = 64 << 20
@@ -23,11 +24,9 @@ MAX_NOISE = 1 << 20
 BUFFER = 16 << 10
 """Bytes that wait in memory: one stream may carry ten thousand nodes, more than files can be open."""
 MAX_COMPLAINT = 2000
-_HELLO = re.compile(r"(\S{1,200}) ([0-9a-f-]{36}|-) (\S{1,40})", re.ASCII)
-_END = re.compile(
-    r"(\d{1,9}) ([0-9a-f]{64}) ([0-9a-f-]{36}|-) (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ|-) (.{1,200})", re.ASCII
-)
-_ITEM = re.compile(r"[\w.-]{1,60}", re.ASCII)
+_HELLO = regex(r"(\S{1,200}) ([0-9a-f-]{36}|-) (\S{1,40})", re.ASCII)
+_END = regex(r"(\d{1,9}) ([0-9a-f]{64}) ([0-9a-f-]{36}|-) (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ|-) (.{1,200})", re.ASCII)
+_ITEM = regex(r"[\w.-]{1,60}", re.ASCII)
 
 
 @dataclass(slots=True)

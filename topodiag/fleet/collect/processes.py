@@ -13,8 +13,10 @@ import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import IO
+
+from topodiag.lazy import dataclass
 
 KIND_S = 5.0
 """Between asking a program to end and ending it."""

@@ -18,6 +18,7 @@ from topodiag.fleet.collect.boot import NO_PYTHON
 from topodiag.fleet.collect.folder import Folder
 from topodiag.fleet.collect.interface import Request, Transport
 from topodiag.fleet.collect.lines import Receipt, part_of
+from topodiag.lazy import regex
 from topodiag.model.collect import Collection, NodeAnswer, State
 from topodiag.model.errors import InputError, TopodiagError
 from topodiag.words.units import in_s
@@ -26,9 +27,7 @@ Tell = Callable[[NodeAnswer | None, int, int], None]
 """Called with a node's answer (None: nothing new), how many nodes have one, and how many there are."""
 WRITE_S = 10.0
 """Between two writings of collect.json while nodes answer: what a kill leaves is at most this old."""
-_REASON = re.compile(
-    r"(?:ssh|srun|kubectl|Permission denied|Host key|Connection|kex_|channel|error|fatal)", re.IGNORECASE
-)
+_REASON = regex(r"(?:ssh|srun|kubectl|Permission denied|Host key|Connection|kex_|channel|error|fatal)", re.IGNORECASE)
 
 
 class _Room:

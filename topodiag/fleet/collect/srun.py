@@ -7,7 +7,6 @@ from node to node. Lines of all nodes come back mixed: each begins with its node
 from __future__ import annotations
 
 import os
-import re
 import shlex
 import shutil
 import subprocess
@@ -18,13 +17,14 @@ from topodiag.evidence.cluster.node_sets import NodeSetError, expand
 from topodiag.fleet.collect.boot import argv, standard_input
 from topodiag.fleet.collect.interface import Ear, Request, Transport
 from topodiag.fleet.collect.processes import Heard, Job, Pump
+from topodiag.lazy import regex
 from topodiag.model.errors import InputError
 
 BY_TREE = 64
 """Nodes from which on sbcast carries the collector: srun copies its input to one node after the other."""
 _FOREIGN = frozenset({"SLURM_HOSTFILE", "SLURM_DISTRIBUTION", "SLURM_NTASKS_PER_NODE", "SLURM_CPUS_PER_TASK"})
 """Of the job: with a host file beside a node list Slurm refuses the step."""
-_OF_NODE = re.compile(r"(?:srun|slurmstepd): error: (?:Node )?([\w.,\[\]-]{1,2000}?)[: ]")
+_OF_NODE = regex(r"(?:srun|slurmstepd): error: (?:Node )?([\w.,\[\]-]{1,2000}?)[: ]")
 
 
 class Srun(Transport):

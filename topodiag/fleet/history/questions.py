@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from topodiag.checks.history.flaps import WINDOW_S
 from topodiag.checks.history.growth import growth
 from topodiag.fleet.history.store import Store
+from topodiag.lazy import dataclass
 from topodiag.model.finding import Finding, Severity
 from topodiag.model.fleet import FactKind, NodeFact
 from topodiag.model.history import (

@@ -17,7 +17,6 @@ import fcntl
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from topodiag.lazy import dataclass
 from topodiag.model.errors import InputError
 from topodiag.writing import replacing
 

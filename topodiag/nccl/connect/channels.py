@@ -7,8 +7,8 @@ Rules of src/graph/connect.cc (ncclTopoPostset), src/graph/paths.cc (ncclTopoCom
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from topodiag.lazy import dataclass
 from topodiag.model.nccl_features import Feature, has
 from topodiag.model.nccl_versions import max_channels, path_types
 from topodiag.nccl.graph.graph import System, Vertex

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+from topodiag.lazy import dataclass
 from topodiag.model.nccl_enums import CpuArch, CpuVendor
 from topodiag.model.nccl_features import Feature, has
 from topodiag.model.nccl_tree import Element

@@ -7,8 +7,9 @@ in the domain it can reach, so that ranks of one domain publish the same; a doma
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from topodiag.lazy import dataclass
 from topodiag.model.nccl_enums import Graph
 from topodiag.model.nccl_features import Feature, has
 from topodiag.nccl.graph.graph import Fused, SearchGraph

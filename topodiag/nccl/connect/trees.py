@@ -7,8 +7,8 @@ communicator; -1 is no rank. Which ranks stand at a node's ends is said by `fuse
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from topodiag.lazy import dataclass
 from topodiag.nccl.connect.fuse import NodeOrders
 from topodiag.nccl.graph.graph import SPLIT_TREE, TREE
 

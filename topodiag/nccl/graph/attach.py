@@ -9,9 +9,9 @@ joined tree. What detection on a running machine would fill in gets the values t
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from topodiag.hardware.catalog import gpu_by_pci_device
+from topodiag.lazy import dataclass
 from topodiag.model import nccl_versions
 from topodiag.model.nccl_features import Feature, has
 from topodiag.model.nccl_tree import Element

@@ -8,9 +8,10 @@ Kinds, and the meaning of every field, are those of src/graph/topo.h and src/inc
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from operator import attrgetter
 
+from topodiag.lazy import dataclass
 from topodiag.model.nccl_enums import Pattern
 from topodiag.model.nccl_features import Feature, has
 
@@ -24,6 +25,10 @@ class RejectedError(ValueError):
         super().__init__(words)
         self.words = words
         self.line = line
+
+
+OWN_RAIL = 1 << 16
+"""In rails and planes of NETs: by NCCL's own numbers, adapter and port (src/graph/topo.cc of 2.32)."""
 
 
 @dataclass(slots=True, eq=False)
@@ -79,6 +84,7 @@ class Vertex:
     """Index of the GPU nearest to a NET, -1 for none; found with the paths."""
     rail: int = -1
     plane: int = -1
+    """-1 where nobody gives it one; OWN_RAIL and a number where NCCL does."""
     # CPU
     arch: int = 0
     vendor: int = 0

@@ -55,11 +55,28 @@ def local_nets(system: System, gpu: int, policy: str = "") -> list[int]:
     if not nets:
         raise RejectedError(f"Could not find any local path from gpu {gpu} to net.")
     sharing = max(1, len(nearest(system, system.nets[nets[0]], "GPU")[0]))
-    per_gpu = _per_gpu(policy, len(nets), sharing)
+    if system.has(Feature.RAIL_OF_EVERY_NET):
+        return _by_rails(system, vertex.dev, nets, policy, sharing)
     first = vertex.dev % sharing if _shared_in_turn(system, vertex, nets) else vertex.dev
     if len(nets) & (len(nets) - 1) == 0:
         first = _mirrored(first, len(nets))
+    per_gpu = _per_gpu(policy, len(nets), -(-len(nets) // sharing))
     return [nets[(first + channel) % len(nets)] for channel in range(per_gpu)]
+
+
+def _by_rails(system: System, dev: int, nets: list[int], policy: str, sharing: int) -> list[int]:
+    """From 2.32 on GPUs share the rails of the nearest NETs, and with a rail all of its planes."""
+    place = {net: at for at, net in enumerate(nets)}
+    first_of: dict[int, int] = {}
+    for net in nets:
+        first_of.setdefault(system.nets[net].rail, place[net])
+    nets = sorted(nets, key=lambda net: (first_of[system.nets[net].rail], system.nets[net].plane, place[net]))
+    starts = [at for at, net in enumerate(nets) if not at or system.nets[net].rail != system.nets[nets[at - 1]].rail]
+    rails = len(starts)
+    each = -(-rails // sharing)
+    first = dev * each % rails if rails & (rails - 1) else _mirrored(dev, rails)
+    start, end = starts[first], starts[(first + each) % rails] + (len(nets) if first + each >= rails else 0)
+    return [nets[(start + channel) % len(nets)] for channel in range(_per_gpu(policy, len(nets), end - start))]
 
 
 def _shared_in_turn(system: System, gpu: Vertex, nets: list[int]) -> bool:
@@ -114,7 +131,7 @@ def local_cpu(system: System, gpu: int) -> int:
     return found
 
 
-def _per_gpu(policy: str, nets: int, sharing: int) -> int:
+def _per_gpu(policy: str, nets: int, auto: int) -> int:
     text = policy.strip().upper()
     if text == "ALL":
         return nets
@@ -122,7 +139,7 @@ def _per_gpu(policy: str, nets: int, sharing: int) -> int:
         digits = text[4:12]
         if digits.isdecimal() and int(digits) > 0:
             return min(int(digits), nets)
-    return -(-nets // sharing)
+    return auto
 
 
 def _mirrored(value: int, power: int) -> int:

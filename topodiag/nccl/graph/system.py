@@ -6,6 +6,8 @@ breaks ties by it.
 
 from __future__ import annotations
 
+from collections import defaultdict
+
 from topodiag.model.nccl_enums import VERTEX_KINDS
 from topodiag.model.nccl_features import Feature, has
 from topodiag.model.nccl_tree import RCCL_FILE
@@ -31,7 +33,7 @@ from topodiag.nccl.graph.bandwidths import (
     xgmi_bandwidth,
 )
 from topodiag.nccl.graph.flatten import flatten
-from topodiag.nccl.graph.graph import Link, RejectedError, System, Vertex
+from topodiag.nccl.graph.graph import OWN_RAIL, Link, RejectedError, System, Vertex
 from topodiag.nccl.graph.nearest import cpu_above
 from topodiag.nccl.graph.tree import Branch
 from topodiag.nccl.numbers import bus_id, c_float, c_hex, single, wrap32
@@ -71,6 +73,8 @@ class _Builder:
         self.devices = has(minor, Feature.GPU_DEVICES)
         self.full_bus_ids = has(minor, Feature.NIC_BY_FULL_BUS_ID)
         self.gpus_of: dict[Vertex, int] = {}
+        self.adapters: dict[int, dict[int, int]] = defaultdict(dict)
+        """By host the numbers of adapters."""
         self.line = 0
 
     def create(self, kind: str, id: int) -> Vertex:  # noqa: A002 - as the field of a vertex
@@ -249,6 +253,10 @@ class _Builder:
             net.coll = branch.number_or("coll", 0)
             net.rail = branch.number_or("rail", -1)
             net.plane = branch.number_or("plane", -1)
+            if has(self.minor, Feature.RAIL_OF_EVERY_NET):
+                adapters = self.adapters[host]
+                net.rail = net.rail if net.rail >= 0 else OWN_RAIL | adapters.setdefault(net.asic, len(adapters))
+                net.plane = net.plane if net.plane >= 0 else OWN_RAIL | net.port
             if pci is not None:
                 net.busid = pci.attributes.get("busid", "")
                 vendor, device = (c_hex(pci.attributes.get(name, "")) for name in ("vendor", "device"))

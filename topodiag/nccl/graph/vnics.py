@@ -8,8 +8,8 @@ function beside their own (Data Direct), ports of two link layers, and the rails
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
+from topodiag.lazy import dataclass
 from topodiag.model.nccl_features import Feature, has
 from topodiag.model.nccl_versions import ByVersion, path_types
 from topodiag.nccl.graph.graph import RejectedError

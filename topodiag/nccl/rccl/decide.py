@@ -7,8 +7,9 @@ and ncclTopoComputeP2pChannels (src/graph/paths.cc) of RCCL 2.21.5.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from topodiag.lazy import dataclass
 from topodiag.model.nccl_enums import Graph
 from topodiag.model.nccl_tree import Element
 from topodiag.model.nccl_versions import path_types

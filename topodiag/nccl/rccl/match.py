@@ -8,9 +8,9 @@ not walked to their end, which changes no result.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import permutations, product
 
+from topodiag.lazy import dataclass
 from topodiag.model.nccl_versions import path_types
 from topodiag.nccl.graph.bandwidths import AMD, ROME, X86
 from topodiag.nccl.graph.graph import System

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from topodiag.lazy import dataclass
 from topodiag.model.nccl_versions import path_types
 from topodiag.nccl.graph.bandwidths import xgmi_bandwidth
 from topodiag.nccl.graph.graph import System, Vertex

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from topodiag.model.nccl_features import Feature
 from topodiag.model.nccl_versions import max_channels, path_types
-from topodiag.nccl.graph.graph import BALANCED_TREE, RING, SPLIT_TREE, TREE, SearchGraph, System
+from topodiag.nccl.graph.graph import BALANCED_TREE, OWN_RAIL, RING, SPLIT_TREE, TREE, SearchGraph, System, Vertex
 from topodiag.nccl.graph.nearest import local_gpu, local_nets, nearest
 from topodiag.nccl.search.chains import Chains, fits
 from topodiag.nccl.search.follow import Roads, Step, Steps
@@ -18,6 +18,8 @@ from topodiag.nccl.search.follow import Roads, Step, Steps
 ANY = -1
 _KEPT = 20_000
 """Orders of GPUs that are remembered."""
+_RUBIN, _NO_RUBIN = 107, (110, 120, 121)
+"""Compute capability of Rubin, and those above it that are none of its kind."""
 _DIGITS = 8
 
 Exits = dict[tuple[int, int, int, int], list[tuple[int, Step]]]
@@ -228,11 +230,18 @@ class Guide:
             return False
         if self._same_nic(trial):
             if -1 not in (one.rail, other.rail) and self.has(Feature.RAILS_AND_PLANES):
-                if one.rail != other.rail:
+                if one.rail != other.rail or (one.rail & OWN_RAIL and not self._one_rail(one, other)):
                     return False
             elif (one.asic, one.port) != (other.asic, other.port):
                 return False
         return not (trial.pattern == BALANCED_TREE and chosen != ANY and other.id != self.ids[chosen])
+
+    def _one_rail(self, one: Vertex, other: Vertex) -> bool:
+        """Whether adapters with one number are on one rail: those of other hosts of an NVLink domain for Rubin alone
+        (search.cc, ncclTopoSearchCheckNet of 2.32)."""
+        return one.system_id == other.system_id or all(
+            gpu.sm >= _RUBIN and gpu.sm not in _NO_RUBIN for gpu in self.system.gpus
+        )
 
     def _same_nic(self, trial: SearchGraph) -> bool:
         return trial.cross_nic == 0 if self.has(Feature.CROSS_NIC_IN_PAIRS) else trial.cross_nic != 1

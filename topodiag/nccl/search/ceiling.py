@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property, reduce
 from math import gcd
 from operator import or_
 
+from topodiag.lazy import dataclass
 from topodiag.nccl.graph.graph import BALANCED_TREE, RING, Link, SearchGraph, Vertex
 from topodiag.nccl.numbers import single
 from topodiag.nccl.search.bounds import Choice, by_pairs, undercut

@@ -9,10 +9,10 @@ What a way takes of a link is one piece, and pieces are counted as `bounds.weigh
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import product
 from math import fsum
 
+from topodiag.lazy import dataclass
 from topodiag.nccl.search.bounds import weighed
 from topodiag.nccl.search.follow import Roads, Way, amounts, uses_of
 from topodiag.nccl.search.trial import Rules

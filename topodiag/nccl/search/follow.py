@@ -12,9 +12,10 @@ whole thousandths give the same.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import ceil, floor
 
+from topodiag.lazy import dataclass
 from topodiag.model.nccl_features import Feature
 from topodiag.model.nccl_versions import path_types
 from topodiag.nccl.graph.bandwidths import INTEL, POWER, X86

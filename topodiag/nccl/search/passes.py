@@ -11,9 +11,9 @@ What one channel takes of a link is one piece, and pieces are counted as `bounds
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain, combinations, product
 
+from topodiag.lazy import dataclass
 from topodiag.nccl.graph.graph import BALANCED_TREE, TREE, Link, SearchGraph, Vertex
 from topodiag.nccl.search.bounds import weighed
 from topodiag.nccl.search.follow import Roads, Way, amounts

@@ -9,22 +9,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from topodiag.lazy import dataclass
 from topodiag.model.nccl_enums import Graph
 from topodiag.model.nccl_features import Feature
 from topodiag.model.nccl_versions import max_channels, path_types
 from topodiag.nccl.graph.bandwidths import is_amd
-from topodiag.nccl.graph.graph import (
-    BALANCED_TREE,
-    COLLNET_DIRECT,
-    NVLS,
-    RING,
-    SPLIT_TREE,
-    TREE,
-    SearchGraph,
-    System,
-)
+from topodiag.nccl.graph.graph import BALANCED_TREE, COLLNET_DIRECT, NVLS, RING, SPLIT_TREE, TREE, SearchGraph, System
 from topodiag.nccl.numbers import single
 from topodiag.nccl.search.attempt import attempt
 from topodiag.nccl.search.budget import Budget

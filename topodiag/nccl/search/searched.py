@@ -7,9 +7,10 @@ each domain builds its system and searches in it. Results are kept for a bounded
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import lru_cache
 
+from topodiag.lazy import dataclass
 from topodiag.model.nccl_tree import Element
 from topodiag.nccl.graph import vnics
 from topodiag.nccl.graph.attach import HostTree, ranks_by_number

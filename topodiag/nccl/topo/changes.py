@@ -9,12 +9,16 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fnmatch import fnmatchcase
-from functools import lru_cache
+from functools import lru_cache, reduce
 
+from topodiag.lazy import dataclass, regex
+from topodiag.model.devices import ports_of
 from topodiag.model.nccl_tree import Element
+from topodiag.nccl.numbers import c_int
 from topodiag.nccl.topo.detect import GT_PER_S, link_speed
+from topodiag.nccl.topo.hca_list import HcaFilter
 from topodiag.words.fold import plural
 from topodiag.words.units import in_gbps
 
@@ -30,8 +34,8 @@ OFF: Mapping[str, tuple[str, str]] = {
 """Features by the setting that switches them off."""
 
 WIDTHS = (1, 2, 4, 8, 12, 16, 32)
-_GPU = re.compile(r"(?:gpu:)?GPU([0-9]{1,4})", re.IGNORECASE)
-_NVLINK = re.compile(r"nvlink:GPU([0-9]{1,4})(?:-GPU([0-9]{1,4}))?(?::([0-9]{1,3}|all))?", re.IGNORECASE)
+_GPU = regex(r"(?:gpu:)?GPU([0-9]{1,4})", re.IGNORECASE)
+_NVLINK = regex(r"nvlink:GPU([0-9]{1,4})(?:-GPU([0-9]{1,4}))?(?::([0-9]{1,3}|all))?", re.IGNORECASE)
 
 
 class ChangeError(ValueError):
@@ -85,7 +89,7 @@ def down(text: str) -> Change:
 
 
 def remove(text: str) -> Change:
-    """`nic:mlx5_4`, `mlx5_4`, `nic:mlx5_*`, `GPU3`."""
+    """`nic:mlx5_4`, `mlx5_4`, `nic:mlx5_*`, `mlx5_0+mlx5_1` (all ports of a virtual NIC), `GPU3`."""
     match = _GPU.fullmatch(text.strip())
     if match is not None:
         number = int(match[1])
@@ -93,7 +97,7 @@ def remove(text: str) -> Change:
     name = text.strip().removeprefix("nic:")
     if not name:
         raise ChangeError(f"{text!r}: write nic:mlx5_4 or GPU3")
-    return Change(f"{name} removed", lambda tree: _without_nic(tree, name))
+    return Change(f"{name} removed", lambda tree: reduce(_without_nic, ports_of(name), tree))
 
 
 def width(text: str) -> Change:
@@ -101,7 +105,7 @@ def width(text: str) -> Change:
     device, lanes = _pair(text, "GPU5=4")
     if lanes not in map(str, WIDTHS):
         raise ChangeError(f"{text!r}: PCIe links have {', '.join(map(str, WIDTHS))} lanes")
-    return Change(f"{device} at x{lanes}", lambda tree: _on_pci(tree, device, {"link_width": lanes}))
+    return Change(f"{device} at x{lanes}", lambda tree: _on_each(tree, device, {"link_width": lanes}))
 
 
 def speed(text: str) -> Change:
@@ -111,15 +115,19 @@ def speed(text: str) -> Change:
     if number not in map(str, GT_PER_S):
         raise ChangeError(f"{text!r}: PCIe generations are gen1 to gen{max(GT_PER_S)}")
     speed_text = link_speed(int(number))
-    return Change(f"{device} at Gen{number}", lambda tree: _on_pci(tree, device, {"link_speed": speed_text}))
+    return Change(f"{device} at Gen{number}", lambda tree: _on_each(tree, device, {"link_speed": speed_text}))
 
 
 def rate(text: str) -> Change:
-    """`mlx5_0=200`: the rate of a NIC's port in Gb/s."""
+    """`mlx5_0=200`: the rate of a NIC's port in Gb/s; of each port for a virtual NIC, `mlx5_0+mlx5_1=200`."""
     name, gbps = _pair(text, "mlx5_0=200")
     if not re.fullmatch(r"[0-9]{1,5}", gbps) or int(gbps) == 0:
         raise ChangeError(f"{text!r}: the rate is in whole Gb/s, such as 200")
-    return Change(f"{name} at {in_gbps(int(gbps))}", lambda tree: _rate(tree, name, int(gbps) * 1000))
+    mbps, ports = int(gbps) * 1000, ports_of(name)
+    return Change(
+        f"{name} at {in_gbps(int(gbps))}{' each' if len(ports) > 1 else ''}",
+        lambda tree: reduce(lambda made, port: _rate(made, port, mbps), ports, tree),
+    )
 
 
 def off(text: str) -> Change:
@@ -279,6 +287,11 @@ def _without_nic(tree: Element, pattern: str) -> Element:
     return edited(tree, edit)
 
 
+def _on_each(tree: Element, device: str, values: Mapping[str, str]) -> Element:
+    """The same of all functions behind the name of a virtual NIC."""
+    return reduce(lambda made, port: _on_pci(made, port, values), ports_of(device), tree)
+
+
 def _on_pci(tree: Element, device: str, values: Mapping[str, str]) -> Element:
     """Attributes of the PCI function of a GPU or a NIC."""
     match = _GPU.fullmatch(device)
@@ -310,3 +323,26 @@ def _rate(tree: Element, name: str, mbps: int) -> Element:
         return with_values(element, {"speed": str(mbps)}) if named else element
 
     return edited(tree, edit)
+
+
+def by_hca_list(tree: Element, text: str, *, rails: bool) -> Element | None:
+    """The tree with the ports that an NCCL_IB_HCA leaves; `rails`: on the rails and planes that it names, where the
+    tree has none. None where it leaves none of its ports: it is of another machine, or NCCL finds no RDMA device."""
+    wanted = HcaFilter(text)
+    seen = taken = 0
+
+    def edit(element: Element) -> Element | None:
+        nonlocal seen, taken
+        port = c_int(element.get("port") or "1")
+        if element.tag == "net" and port > 0:  # sockets have none, and no such list
+            names = [name for name in ports_of(element.get("name") or "") if wanted.takes(name, port)]
+            seen, taken = seen + 1, taken + len(names)
+            if not names:
+                return None
+            place = wanted.place(names[0], port) if rails else {}
+            return with_values(element, {key: value for key, value in place.items() if element.get(key) is None})
+        empty = element.tag in ("nic", "pci") and not element.children
+        return None if empty else element
+
+    made = edited(tree, edit)
+    return made if taken or not seen else None

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from topodiag.lazy import dataclass
 from topodiag.model.cpuid import family_of
 from topodiag.model.cpulist import MAX_CPU
 from topodiag.model.nccl_tree import Element

@@ -11,15 +11,17 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from topodiag.hardware import catalog
+from topodiag.lazy import dataclass, regex
 from topodiag.model.busid import NVSWITCH_BUS_ID
 from topodiag.model.cpulist import parse_cpulist
 from topodiag.model.devices import Gpu, NetDev, Nic, NicPort, NumaNode, PciDevice, PciKind
 from topodiag.model.gpudirect import rdma_possible
 from topodiag.model.nccl_tree import Element
 from topodiag.model.node import Node
+from topodiag.nccl.topo.hca_list import HcaFilter
 
 HIDDEN_SWITCH = "fffffff:ffff:ff"
 """What NCCL writes as the target of an NVLink whose far end the host cannot see."""
@@ -33,7 +35,7 @@ IB_MAXCONN = 131072
 """maxComms of NCCL's IB transport (src/transport/net_ib.cc)."""
 SOCKET_MAXCONN = 65536
 
-NOT_FOR_DATA = re.compile(r"lo|docker.*|virbr.*|veth.*|br-.*|cni.*|flannel.*|cali.*|tunl.*|bond.*\..*")
+NOT_FOR_DATA = regex(r"lo|docker.*|virbr.*|veth.*|br-.*|cni.*|flannel.*|cali.*|tunl.*|bond.*\..*")
 
 
 def link_speed(gen: int) -> str:
@@ -325,31 +327,6 @@ class _Detector:
         element = self.cpus[numa] = _Open("cpu", attributes)
         self.system.children.append(element)
         return element
-
-
-@dataclass(frozen=True, slots=True)
-class HcaFilter:
-    """NCCL_IB_HCA or NCCL_SOCKET_IFNAME: a list of prefixes, `=` for whole names, `^` for all but these, each with an
-    optional `:port` (src/misc/utils.cc, parseStringList and matchIfList)."""
-
-    text: str
-
-    def takes(self, name: str, port: int) -> bool:
-        text = self.text.strip()
-        if not text:
-            return True
-        exclude = text.startswith("^")
-        text = text[1:] if exclude else text
-        exact = text.startswith("=")
-        text = text[1:] if exact else text
-        return any(_matches(item, name, port, exact) for item in text.split(",") if item.strip()) != exclude
-
-
-def _matches(item: str, name: str, port: int, exact: bool) -> bool:
-    wanted, _, number = item.strip().partition(":")
-    if number.split(":")[0] not in ("", str(port)):
-        return False
-    return name == wanted if exact else name.startswith(wanted)
 
 
 def _least(values: Iterable[int | None]) -> int | None:

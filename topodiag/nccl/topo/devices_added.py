@@ -30,6 +30,11 @@ def bare_gpus(tree: Element) -> list[Element]:
     return [element for element in tree.walk() if _is(element, "0x03") and element.get("vendor") in (None, _NVIDIA)]
 
 
+def bare_nics(tree: Element) -> list[Element]:
+    """The PCI functions of NICs without a NET of the file, in which NCCL looks up the devices of its network."""
+    return [element for element in tree.walk() if _is(element, "0x02") and not element.having("nic")]
+
+
 def with_devices(tree: Element, system: SystemSpec) -> Detected:
     """The tree with the GPUs of a system in the places for GPUs, and its NICs where there are as many places.
 
@@ -41,7 +46,7 @@ def with_devices(tree: Element, system: SystemSpec) -> Detected:
         raise UnfitSystemError(f"{system.name} has {system.gpus} GPUs, and the file has places for {len(places)}")
     added = {id(place): _gpu(number, spec, system) for number, place in enumerate(sorted(places, key=_bus))}
     assumed = [f"the {len(places)} GPUs that the file leaves to NCCL are those of {system.name}: {spec.name}"]
-    nics = [element for element in tree.walk() if _is(element, "0x02") and not element.having("nic")]
+    nics = bare_nics(tree)
     if nics and len(nics) == system.compute_nics and system.compute_nic_gbps:
         added |= {id(nic): _nic(number, system) for number, nic in enumerate(sorted(nics, key=_bus))}
         assumed.append(f"so are its {len(nics)} NICs: {in_gbps(system.compute_nic_gbps)}")

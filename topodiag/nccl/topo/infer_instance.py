@@ -1,14 +1,23 @@
-"""Which instance type a guest is, by what it shows of itself: its provider, its GPUs, its NICs."""
+"""Which instance type a guest is, by what it or its topology file shows: its provider, its GPUs, its NICs."""
 
 from __future__ import annotations
 
+from collections import defaultdict
+
 from topodiag.hardware import catalog
 from topodiag.hardware.specs import InstanceSpec, SystemSpec
+from topodiag.lazy import regex
 from topodiag.model.devices import NicRole
+from topodiag.model.nccl_tree import Element
 from topodiag.model.node import Node
+from topodiag.nccl.topo.changes import bus_of
+from topodiag.nccl.topo.detect import GT_PER_S
+from topodiag.nccl.topo.devices_added import bare_gpus, bare_nics
 
 _PROVIDERS = {"AWS": ("amazon", "ec2"), "Azure": ("microsoft",), "Google Cloud": ("google",)}
 """Words in DMI's names of a machine, by the vendor of the instance type."""
+_HYPER_V = regex(r"(?!0000)[0-9a-f]{4}:00:00\.0")
+"""Hyper-V gives each passed device a PCI domain of its own (Azure/azhpc-images, topology of NDv4 and NDv5)."""
 
 
 def infer_instance(node: Node) -> InstanceSpec | None:
@@ -18,6 +27,33 @@ def infer_instance(node: Node) -> InstanceSpec | None:
     named = [spec for spec in catalog.instances() if any(name.lower() in said for name in (spec.name, *spec.names))]
     fitting = {spec.groups: spec for spec in named or catalog.instances() if _fits(node, spec, said)}
     return next(iter(fitting.values())) if len(fitting) == 1 else None
+
+
+def instance_of_file(tree: Element) -> InstanceSpec | None:
+    """The instance type of a file that leaves its GPUs to NCCL: the one layout of Azure's that its places have, with
+    PCI domains as Hyper-V gives them to devices of a guest. None for others, whose bus ids say nothing of a provider.
+    NUMA nodes are not compared: Azure's own files of one type differ there."""
+    gpus, nics = (sorted(map(bus_of, found)) for found in (bare_gpus(tree), bare_nics(tree)))
+    if not gpus or not all(map(_HYPER_V.fullmatch, (*gpus, *nics))):
+        return None
+    layout: dict[str, tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
+    gen = ""
+    for above in tree.walk():
+        for pci in above.having("pci"):
+            for kind, buses in enumerate((gpus, nics)):
+                if bus_of(pci) in buses:
+                    layout[bus_of(above)][kind].append(buses.index(bus_of(pci)))
+            gen = (pci.get("link_speed") or "") if bus_of(pci) in gpus else gen
+    found = {(tuple(sorted(own)), tuple(sorted(its))) for own, its in layout.values()}
+    azure = {name for system in catalog.systems() if system.vendor == "Azure" for name in system.product_names}
+    fitting = [
+        spec
+        for spec in catalog.instances()
+        if azure & {spec.name, *spec.names}
+        and gen.partition(" ")[0] in (GT_PER_S[spec.gpu_link[0]], GT_PER_S[spec.gpu_link[0]].removesuffix(".0"))
+        and found == {(group.gpus, group.nics) for group in spec.groups}
+    ]
+    return fitting[0] if len(fitting) == 1 else None
 
 
 def _fits(node: Node, spec: InstanceSpec, said: str) -> bool:

@@ -7,8 +7,9 @@ ncclTopoGetSystem; src/graph/xml.cc, ncclTopoGetPciNode, ncclTopoGetXmlFromSys, 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from topodiag.lazy import dataclass
 from topodiag.model.nccl_tree import Element
 
 _OVERWRITTEN = {"net": ("dev",), "gpu": ("rank",), "pci": ("class",)}

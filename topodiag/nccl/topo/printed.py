@@ -117,15 +117,15 @@ class _Maker:
         return Element("gpu", attributes, tuple(below))
 
     def _net(self, net: SystemDevice) -> Element:
-        number = net.id.rpartition("-")[2]
+        number = _number(net.id)
         speed = net.speed_gbs if net.speed_gbs is not None else 12.5
         attributes = (
             ("name", f"net{number}"),
-            ("dev", number if number.isdigit() and len(number) < 6 else "0"),
+            ("dev", str(number)),
             ("latency", "0.000000"),
             ("speed", str(round(speed * 8000))),
             ("port", str(net.port if net.port is not None and 0 <= net.port < 256 else 1)),
-            ("guid", f"0x{net.guid}" if net.guid else hex(0x1000 + _number(net.id))),
+            ("guid", f"0x{net.guid}" if net.guid else hex(0x1000 + number)),
             ("maxconn", str(IB_MAXCONN)),
             ("gdr", "1"),
         )

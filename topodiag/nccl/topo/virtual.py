@@ -12,15 +12,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from topodiag.hardware import catalog
+from topodiag.lazy import dataclass, regex
 from topodiag.model.nccl_tree import Element
 from topodiag.nccl.topo.detect import link_speed
 from topodiag.words.fold import few
 
 SWITCH_CLASS = "0x060400"
-_SPEED = re.compile(r"(?:2\.5|5|8|16|32|5\.0|8\.0|16\.0|32\.0|64\.0) GT/s")
+_SPEED = regex(r"(?:2\.5|5|8|16|32|5\.0|8\.0|16\.0|32\.0|64\.0) GT/s")
 """What NCCL can read; all else it takes for Gen3 (kvDictPciGen, src/graph/topo.cc)."""
 _INVENTED_BUSES = range(0xFF, 0x00, -1)
 _FULL_WIDTH = 16

@@ -8,10 +8,10 @@ NICs, its neighbour to only one of them) nothing is guessed.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from math import fsum
 
+from topodiag.lazy import dataclass
 from topodiag.model.affinity import Affinity
 from topodiag.nccl.topo.virtual import Guest, Place, Plan, Switch, VirtualError
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
+from topodiag.lazy import dataclass
 from topodiag.model.busid import normalise_bus_id, slot_of
 from topodiag.model.devices import PciKind
 from topodiag.model.nccl_tree import Element

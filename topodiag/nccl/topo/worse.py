@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from topodiag.lazy import dataclass
 from topodiag.nccl.prediction import Choice, PredictedGraph, Prediction
 from topodiag.words.fold import plural
 from topodiag.words.units import percent

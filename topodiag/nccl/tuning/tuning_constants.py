@@ -12,9 +12,9 @@ nodes; 2.28.3 also Ring LL128 on Blackwell as 2.27), 2.29.2 and 2.29.3 (Ring LL1
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 
+from topodiag.lazy import dataclass
 from topodiag.model.nccl_enums import Algorithm, Collective, Protocol
 from topodiag.model.nccl_versions import ByVersion
 

@@ -5,8 +5,9 @@ Bandwidths in GB/s, latencies in us. Source: src/graph/tuning.cc, since 2.31 src
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from topodiag.lazy import dataclass
 from topodiag.model.nccl_enums import GRAPH_OF, SHARDED, Algorithm, Collective, CpuArch, CpuVendor, Graph, Protocol
 from topodiag.model.nccl_features import Feature, has
 from topodiag.model.nccl_versions import path_types

@@ -47,9 +47,9 @@ def draw_run(page: Page, benchmark: Benchmark, *, explain: bool = False, plot: b
     if page.style.quiet:
         return
     _draw_errors(page, benchmark)
-    if plot:
-        draw_curves(page, [benchmark])
     if page.style.verbose:
+        if plot:
+            draw_curves(page, [benchmark])
         _draw_rows(page, benchmark)
         _draw_fit(page, benchmark)
     _draw_hypotheses(page, benchmark)
@@ -60,21 +60,29 @@ def draw_run(page: Page, benchmark: Benchmark, *, explain: bool = False, plot: b
 
 
 def draw_run_head(page: Page, benchmark: Benchmark) -> None:
-    """Verdict, what ran where, and the number that the verdict is about."""
+    """Verdict, the number that it is about, what to do, and what ran where."""
     run = benchmark.run
     sign, hue = sign_of(benchmark)
     place = f"  {run.placement}" if run.placement else ""
     page.add(
         page.text((sign, hue), " ", (collective_words(run), "strong"), "  "),
-        page.text(ranks_words(run), (place, "name"), (f"  {place_words(run)}", "dim")),
+        page.text(ranks_words(run), (place, "name")),
     )
-    parts = [gpus_words(run), *versions_words(run)]
+    _draw_verdict(page, benchmark)
+    if action := action_of(benchmark):
+        page.entry("do", (action, "strong"), hue="ok")
+    parts: list[Part] = [gpus_words(run), *versions_words(run)]
     if len(run.hosts) > 1:
         parts.append(hosts_words(run))
     parts += settings_words(run)
-    if any(parts):
-        page.add_items("  ", [part for part in parts if part])
-    _draw_verdict(page, benchmark)
+    page.add_items("  ", [part for part in (*parts, (place_words(run), "dim")) if part])
+    _draw_expected(page, benchmark)
+
+
+def action_of(benchmark: Benchmark) -> str:
+    """What to run first about a low run: the command that confirms its likeliest cause; "" for any other."""
+    likeliest = benchmark.hypotheses[:1] if verdict_word(benchmark) == "low" else ()
+    return next((f"{each.confirm[0]} ({each.cause})" for each in likeliest if each.confirm), "")
 
 
 def note_run(page: Page, benchmark: Benchmark) -> None:
@@ -82,11 +90,14 @@ def note_run(page: Page, benchmark: Benchmark) -> None:
     sign, hue = sign_of(benchmark)
     top = top_of(benchmark)
     reached = f"  {in_gbs(top[1])} bus bandwidth at {spell_bytes(top[0])}" if top is not None else ""
-    note_answer(page, (verdict_word(benchmark), hue), reached, sign=sign, hue=hue, name=collective_words(benchmark.run))
+    note_answer(
+        page, (verdict_word(benchmark), hue), reached,
+        sign=sign, hue=hue, name=collective_words(benchmark.run), action=action_of(benchmark),
+    )  # fmt: skip
 
 
 def _draw_verdict(page: Page, benchmark: Benchmark) -> None:
-    expected, top = benchmark.expected, top_of(benchmark)
+    top = top_of(benchmark)
     words = page.text((verdict_word(benchmark), sign_of(benchmark)[1]), "  ")
     if verdict_word(benchmark) == "failed" and benchmark.gate is not None:
         page.add("  ", words, (benchmark.gate.why, "strong"))
@@ -102,6 +113,10 @@ def _draw_verdict(page: Page, benchmark: Benchmark) -> None:
     else:
         at = f"at {spell_bytes(top[0])} " if top is not None and benchmark.verdict in {"normal", "low"} else ""
         page.add("  ", words, at, (benchmark.why, "strong"))
+
+
+def _draw_expected(page: Page, benchmark: Benchmark) -> None:
+    expected = benchmark.expected
     if expected is not None:
         sure = "" if expected.confidence is Confidence.HIGH else f"  [{expected.confidence} confidence]"
         limit = f"  up to {in_gbs(expected.limit_gbs)} by its links"
@@ -198,7 +213,7 @@ def _draw_hypotheses(page: Page, benchmark: Benchmark) -> None:
     page.add(
         "  ",
         ("what would explain it", "strong"),
-        ("  each with its likelihood and predicted bandwidth", "dim"),
+        ("  likelihood, predicted bandwidth, cause", "dim"),
     )
     shown = benchmark.hypotheses if page.style.verbose else benchmark.hypotheses[:HYPOTHESES_SHOWN]
     for number, each in enumerate(shown, start=1):
@@ -208,9 +223,9 @@ def _draw_hypotheses(page: Page, benchmark: Benchmark) -> None:
             page.text((f"{percent(each.likelihood)}  ", "dim"), f"{in_gbs(each.predicted_gbs)}  ",
                       (each.cause, "strong"), check),
         )  # fmt: skip
-        for word in each.evidence:
+        for word in each.evidence if page.style.verbose else ():
             page.add(page.text("     ", ("evidence  ", "dim")), word)
-        for word in each.confirm:
+        for word in each.confirm if page.style.verbose else each.confirm[:1]:
             page.add(page.text("     ", ("confirm   ", "dim")), word)
     if len(benchmark.hypotheses) > len(shown):
         page.add("     ", (more(len(benchmark.hypotheses) - len(shown), "cause"), "dim"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 from topodiag.model.result import Result
 from topodiag.report.answer import note_answer, repeat_answers
@@ -19,6 +20,8 @@ RUNS_DRAWN = 3
 NOTES_SHOWN = 4
 KNOWN_FROM = ": known from "
 """In the notes on how a collective was told, which the lines need not repeat."""
+LOW = "BEN001"
+"""The check whose steps are the causes that stand above it, with what confirms them."""
 DETAILED = 2
 """Of many runs, as many that are not normal are drawn in full below the lines."""
 
@@ -39,7 +42,9 @@ class BenchTable(DrawnReport):
                 note_run(page, benchmark)
         else:
             self._many(page, result)
-        draw_findings(page, result.findings, several_nodes=True)
+        drawn = any(benchmark.hypotheses for benchmark in runs) and not page.style.verbose
+        findings = [replace(each, fix=()) if drawn and each.id == LOW else each for each in result.findings]
+        draw_findings(page, findings, several_nodes=True)
         if not page.style.quiet:
             draw_gaps(page, result)
         repeat_answers(page)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from typing import TextIO
 
+from topodiag.lazy import regex
 from topodiag.model.collect import Collection, NodeAnswer, State, document
 from topodiag.report.answer import note_answer
 from topodiag.report.text import Page
@@ -19,7 +19,7 @@ _SIGNS = {
     State.NOT_ASKED: ("?", "unknown"),
 }
 REASONS_SHOWN = 12
-_OWN = re.compile(r"\b\d{1,3}(?:\.\d{1,3}){3}\b|\bport \d{1,5}\b|\b[0-9a-f:]{2,39}::[0-9a-f:]*")
+_OWN = regex(r"\b\d{1,3}(?:\.\d{1,3}){3}\b|\bport \d{1,5}\b|\b[0-9a-f:]{2,39}::[0-9a-f:]*")
 """What differs from node to node in the same complaint."""
 
 

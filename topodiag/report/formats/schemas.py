@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
+from topodiag.lazy import dataclass
 from topodiag.model.collect import CollectDocument
 from topodiag.report.formats.types.common import DIAGNOSIS_VERSION, SCHEMA_VERSION
 from topodiag.report.formats.types.fleet import FleetDocument

@@ -8,11 +8,12 @@ from __future__ import annotations
 import gzip
 import json
 from base64 import b64encode
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any
 
 from markupsafe import Markup
 
+from topodiag.lazy import dataclass
 from topodiag.report.formats.write_json import plain
 from topodiag.report.html.interface import Sheet, markup
 
@@ -35,12 +36,12 @@ class Data:
     lacks: str
 
 
-def data_block(sheet: Sheet) -> Data | None:
-    """The document of a sheet as it is embedded, None where its command prints no JSON."""
+def data_block(sheet: Sheet, shown: Callable[[str], str] = str) -> Data | None:
+    """The document of a sheet as it is embedded, `shown` of its text; None where its command prints no JSON."""
     if sheet.document is None:
         return None
     document, lacks = _lighter(plain(sheet.document), sheet.lacks)
-    text = json.dumps(document, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    text = shown(json.dumps(document, ensure_ascii=True, allow_nan=False, separators=(",", ":")))
     if len(text) <= PLAIN_BYTES:
         return Data(markup(text.translate(_UNSAFE)), packed=False, bytes=len(text), lacks=lacks)
     packed = b64encode(gzip.compress(text.encode(), 9, mtime=0)).decode()

@@ -7,11 +7,12 @@ tables alone need none), and a line in `registry.py`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
+from topodiag.lazy import dataclass
 from topodiag.model.result import Result
 
 if TYPE_CHECKING:
@@ -65,14 +66,15 @@ class Extras:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """One part of the page: `name` is its anchor, `title` its heading, `note` stands beside it. `template` is the file
-    that shows it, its name where it has one of its own."""
+    """One part of the page: `name` is its anchor, `title` its heading, `label` the word for it in the navigation,
+    `note` stands behind the heading. `template` is the file that shows it, its name where it has one of its own."""
 
     name: str
     title: str
     values: Mapping[str, Any]
     note: str = ""
     template: str = ""
+    label: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup, escape
 
 from topodiag.draw.svg import PAGE_STYLE
+from topodiag.lazy import regex
 from topodiag.report.html.data import data_block
 from topodiag.report.html.interface import Sheet, markup
+from topodiag.report.html.paths import without_folders
 from topodiag.report.html.registry import sections_of
 from topodiag.report.html.sections.verdict import title_of
 from topodiag.version import __version__
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
 
 LONGEST = 4000
 """Characters of one text that are shown: quotes of evidence are cut shorter where they are read."""
+_PERCENT = regex(r"(?<=[0-9]) %")
+_DIGEST = regex(r"\b([0-9a-f]{32})([0-9a-f]{32})\b")
 NAME = 24
 """Characters of a name that stays on one line of a table."""
 
@@ -39,7 +43,8 @@ def html_of(sheet: Sheet) -> str:
         f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; img-src data:;"
         " base-uri 'none'; form-action 'none'"
     )
-    return (
+    taken_off = without_folders(sheet.result.inputs)
+    return taken_off(
         environment()
         .get_template("page.html")
         .render(
@@ -50,7 +55,7 @@ def html_of(sheet: Sheet) -> str:
             style=markup(f"{style}\n{PAGE_STYLE}"),
             script=markup(script),
             sections=list(sections_of(sheet)),
-            data=data_block(sheet),
+            data=data_block(sheet, taken_off),
         )
     )
 
@@ -78,13 +83,16 @@ def environment() -> Environment:
     made.filters["names"] = _names
     made.filters["own"] = markup
     made.filters["base64"] = _base64
+    made.filters["pieces"] = pieces
     made.tests["name"] = _is_name
     return made
 
 
 def visible(value: Any) -> Any:
     """A text with what would steer or hide as a visible mark; numbers and our own markup as they are."""
-    return clean(value, limit=LONGEST) if isinstance(value, str) and not isinstance(value, Markup) else value
+    if not isinstance(value, str) or isinstance(value, Markup):
+        return value
+    return _PERCENT.sub("\u00a0%", clean(value, limit=LONGEST))
 
 
 def _anchor(text: str) -> str:
@@ -93,8 +101,17 @@ def _anchor(text: str) -> str:
 
 
 def _names(text: str) -> Markup:
-    """Text with sets of nodes in it, which may break a line behind a comma and not inside a name."""
-    return markup(str(escape(visible(text))).replace(",", ",<wbr>"))
+    """Text with sets of nodes in it, which may break a line behind a comma and not inside a name; a checksum breaks in
+    its middle."""
+    return markup(_DIGEST.sub(r"\1<wbr>\2", str(escape(visible(text))).replace(",", ",<wbr>")))
+
+
+def pieces(text: str) -> list[tuple[str, bool]]:
+    """The prose of a step and the words between back quotes in it, which are to be typed: (text, whether code)."""
+    parts = text.split("`")
+    if len(parts) % 2 == 0:  # a back quote without its other one
+        return [(text, False)]
+    return [(part, at % 2 == 1) for at, part in enumerate(parts) if part]
 
 
 def _is_name(text: str) -> bool:

@@ -3,34 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from importlib import import_module
 
 from topodiag.report.html.interface import Section, Sheet
 
-ORDER = (
-    "verdict",
-    "todo",
-    "chain",
-    "picture",
-    "waterfall",
-    "findings",
-    "job",
-    "rings",
-    "timeline",
-    "placement",
-    "curves",
-    "nodes",
-    "open",
-    "evidence",
-    "checks",
-    "inputs",
-    "terminal",
-)
+ORDER = {
+    "verdict": "Verdict",
+    "todo": "What to do",
+    "chain": "Causes",
+    "picture": "Machine",
+    "waterfall": "Losses",
+    "findings": "Findings",
+    "job": "Ranks",
+    "rings": "Rings",
+    "timeline": "Timeline",
+    "placement": "Placement",
+    "curves": "Bandwidth",
+    "nodes": "Nodes",
+    "open": "Open",
+    "evidence": "Evidence",
+    "checks": "Checks",
+    "inputs": "Inputs",
+    "terminal": "Text",
+}
+"""Sections with their words in the navigation: all of them fit one line of a wide window."""
 
 
 def sections_of(sheet: Sheet) -> Iterator[Section]:
     """The sections that have something to say."""
-    for name in ORDER:
+    for name, label in ORDER.items():
         made: Section | None = import_module(f"topodiag.report.html.sections.{name}").section(sheet)
         if made is not None:
-            yield made
+            yield replace(made, label=label)

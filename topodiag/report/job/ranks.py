@@ -6,6 +6,7 @@ import numpy as np
 
 from topodiag.model.connections import distinct
 from topodiag.model.job import Communicator, Job
+from topodiag.model.job_wires import nics_of
 from topodiag.report.grid import Field, draw_grid
 from topodiag.report.job.words import name_of, seconds, spell_channels, spell_connections, spell_hosts, spell_ranks
 from topodiag.report.node.marks import more
@@ -29,7 +30,7 @@ def nics_by_rank(job: Job) -> dict[int, tuple[str, ...]]:
     made = {}
     for rank in job.ranks:
         process = job.process_of(rank)
-        names = {hca.index: hca.name for hca in process.hcas} if process else {}
+        names = {number: nic.name for number, nic in nics_of(process).items()} if process else {}
         made[rank.rank] = tuple(names.get(dev, f"NET {dev}") for dev in sorted(found.get(rank.rank, ())))
     return made
 

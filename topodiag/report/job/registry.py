@@ -7,9 +7,10 @@ result that yields rows. Both are imported when they are asked for.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+from topodiag.lazy import dataclass
 
 if TYPE_CHECKING:
     from topodiag.model.result import Result

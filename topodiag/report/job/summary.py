@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
+from topodiag.lazy import dataclass
 from topodiag.model.job import Communicator, Hca, Job
 from topodiag.model.ras import answered, says_answers
 from topodiag.model.result import Result

@@ -101,7 +101,8 @@ def _causes(findings: Sequence[Finding]) -> tuple[list[Finding], list[Finding]]:
 def _cause(page: Page, worst: Sequence[Finding], causes: Sequence[Finding], taken: int) -> str:
     """The worst finding in its own words where it is alone and the line has room for it, else the checks. What follows
     from another finding is no cause: it is counted."""
-    rest = f"; {len(worst) - len(causes)} follow from it" if len(worst) > len(causes) else ""
+    below = len(worst) - len(causes)
+    rest = f"; {below} {'follows' if below == 1 else 'follow'} from it" if below else ""
     if len(causes) == 1 and taken + len(causes[0].message) + len(rest) + 8 <= page.width:
         return f": {causes[0].message}{rest}"
     ids = list(dict.fromkeys(each.id for each in causes))
@@ -120,6 +121,8 @@ def _machine(node: Node) -> list[Part]:
     words.extend(_nics(node))
     if node.nvswitches:
         words.append(plural(len(node.nvswitches), "NVSwitch", "NVSwitches"))
+    if node.cpu.arch.value not in (None, "x86_64"):
+        words.append(str(node.cpu.arch.value))
     if not words:
         words.append("machine unknown")
     return words

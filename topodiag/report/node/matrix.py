@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import groupby
 
 from rich.text import Text
 
 from topodiag.hardware.catalog import gpu_by_name
+from topodiag.lazy import dataclass
 from topodiag.model.devices import Gpu, Nic, NicRole
 from topodiag.model.finding import Finding
 from topodiag.model.links import PathType

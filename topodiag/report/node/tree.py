@@ -7,10 +7,11 @@ link is dim, because the drawing judges nothing.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from rich.text import Text
 
+from topodiag.lazy import dataclass
 from topodiag.model.busid import slot_of
 from topodiag.model.devices import Gpu, Nic, NicRole, PciDevice, PciKind
 from topodiag.model.gpu_sight import Sight, gpu_sight

@@ -29,7 +29,7 @@ _SHARE_SHOWN = 0.0005
 
 def draw_audit(page: Page, audit: Audit, findings: Sequence[Finding], outcomes: Sequence[Outcome] = ()) -> None:
     """The verdict, a row per dimension, the worst group, findings, and what was assumed."""
-    _head(page, audit)
+    _head(page, audit, next((each.fix[0] for each in findings if each.fix), "write a better map: topodiag place solve"))
     if audit.dimensions and not page.style.quiet:
         page.blank()
         _dimensions(page, audit)
@@ -45,7 +45,8 @@ def draw_audit(page: Page, audit: Audit, findings: Sequence[Finding], outcomes: 
     draw_assumed(page, (*audit.talk.assumed, *audit.cluster.notes))
 
 
-def _head(page: Page, audit: Audit) -> None:
+def _head(page: Page, audit: Audit, action: str) -> None:
+    """What a step costs, what can be regained, and by what `action`."""
     short = all(len(name) < 4 for name in audit.talk.sizes)
     sizes = (" " if short else ", ").join(f"{name}{'' if short else ' '}{n}" for name, n in audit.talk.sizes.items())
     what = "per step" if audit.talk.base_us is not None else "of communication in a step"
@@ -67,7 +68,8 @@ def _head(page: Page, audit: Audit) -> None:
         if audit.talk.base_us is None:
             words = f"communication takes {1 + audit.gain:.2f}× as long as it could"
         page.add("", (words, "error"), f": {lost} of a step is lost to placement")
-        note_answer(page, answer, ": ", (words, "error"), f", {lost} of a step is lost to placement")
+        page.entry("do", (action, "strong"), hue="ok")
+        note_answer(page, answer, ": ", (words, "error"), f", {lost} of a step is lost to placement", action=action)
 
 
 def _dimensions(page: Page, audit: Audit) -> None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from topodiag.lazy import dataclass
 from topodiag.model.cluster import Ints
 from topodiag.placement.price import Floats
 from topodiag.placement.view import Look, View

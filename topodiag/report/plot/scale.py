@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from math import ceil, floor, log2, log10
 
+from topodiag.lazy import dataclass
 from topodiag.words.units import spell_bytes, spell_gbs, spell_us
 
 Points = Sequence[tuple[float, float]]

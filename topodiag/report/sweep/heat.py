@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from topodiag.draw.svg import Canvas, width_of
+from topodiag.lazy import dataclass
 from topodiag.model.sweep import Fabric, JudgedRun, Standing, SweepJudgement
 from topodiag.report.sweep.words import SEVERE_SHARE, run_words
 from topodiag.report.text import Page, Part

@@ -201,6 +201,8 @@ def draw_choices(page: Page, made: Prediction) -> None:
             )
         draw_grid(page, (Field("bytes"), Field("algorithm"), Field("protocol"), Field("time", right=True),
                          Field("busbw GB/s", right=True)), rows)  # fmt: skip
+    if made.choices and made.left_out:
+        page.add("  ", (made.left_out, "dim"))
 
 
 def ranges_of(choices: Sequence[Choice]) -> list[list[Choice]]:

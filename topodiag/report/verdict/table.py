@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 
 from rich.text import Text
 
+from topodiag.lazy import regex
 from topodiag.model.result import Result
 from topodiag.model.verdict import RuledOut, State, Verdict
 from topodiag.report.drawn import DrawnReport
@@ -161,12 +161,16 @@ def _draw_rest(page: Page, result: Result, verdict: Verdict) -> None:
 
 def _draw_unrelated(page: Page, verdict: Verdict) -> None:
     """Faults that no job met. Where nothing else is said, what was seen without being a fault is all there is to go
-    on."""
+    on; of a healthy job it is said as a note where it names ranks."""
     everything = page.style.verbose or verdict.state is State.UNKNOWN
-    unrelated = [finding for finding in verdict.unrelated if everything or is_fault(finding)]
+    healthy = verdict.state is State.HEALTHY
+    unrelated = [
+        finding for finding in verdict.unrelated if everything or is_fault(finding) or (healthy and finding.where.ranks)
+    ]
     for number, finding in enumerate(unrelated[: _most(page)]):
         where = where_words(finding.where, several_nodes=True)
-        page.entry("unrelated" if number == 0 else "", (finding.id, str(finding.severity)), "  ", finding.message,
+        label = "note" if healthy and not is_fault(finding) else "unrelated"
+        page.entry(label if number == 0 else "", (finding.id, str(finding.severity)), "  ", finding.message,
               (f"  {where}" if where else "", "dim"), most=1)  # fmt: skip
     _draw_more(page, len(unrelated), "finding")
 
@@ -192,7 +196,7 @@ def _draw_ruled_out(page: Page, verdict: Verdict) -> None:
         page.entry("ruled out" if number == 0 else "", (part.what, "strong"), f": {part.by}")
 
 
-_CHECKS = re.compile(r"\(([A-Z0-9]{3}\d{3}(?:, [A-Z0-9]{3}\d{3})*)\)")
+_CHECKS = regex(r"\(([A-Z0-9]{3}\d{3}(?:, [A-Z0-9]{3}\d{3})*)\)")
 _TOOLS = (
     ("nvml", "NVML"), ("nvidia-smi", "nvidia-smi"), ("sys-", "sysfs"), ("ibstat", "ibstat"), ("lspci", "lspci"),
     (".log", "NCCL log"),

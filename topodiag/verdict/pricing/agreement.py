@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from topodiag.expect.verdict import measured as top_of
+from topodiag.lazy import dataclass
 from topodiag.model.bench import BenchRun
 from topodiag.model.verdict import Agreement, Quantity
 from topodiag.words.fold import plural

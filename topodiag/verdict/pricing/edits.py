@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 
+from topodiag.lazy import regex
+from topodiag.model.devices import ports_of
 from topodiag.model.nccl_tree import Element
 from topodiag.nccl.topo.changes import bus_of, edited, gpus_of, with_values
 from topodiag.nccl.topo.detect import SOCKET_MAXCONN
 
 _RUN_ONLY = frozenset({"keep", "host_hash"})
-_GPU_LABEL = re.compile(r"GPU([0-9]{1,4})")
+_GPU_LABEL = regex(r"GPU([0-9]{1,4})")
 
 
 def canonical(tree: Element) -> Element:
@@ -92,19 +93,26 @@ def with_pcie(tree: Element, values: Mapping[str, Mapping[str, str]]) -> Element
     return edited(tree, edit)
 
 
-def nets(tree: Element) -> dict[str, Element]:
-    """`<net>` elements by name, the first of a name."""
-    found: dict[str, Element] = {}
+def _rate(net: Element) -> int:
+    """Mb/s of a `<net>`, 0 unknown."""
+    text = net.get("speed") or ""
+    return int(text) if text.isdecimal() and len(text) < 9 else 0
+
+
+def rates(tree: Element) -> dict[str, int]:
+    """Mb/s of network ports by name, the first of a name. Ports of a virtual NIC have equal parts of its rate."""
+    found: dict[str, int] = {}
     for element in tree.walk():
         if element.tag == "net":
-            found.setdefault(element.get("name") or "", element)
+            ports = ports_of(element.get("name") or "")
+            found = dict.fromkeys(ports, _rate(element) // len(ports)) | found
     return found
 
 
-def bus_of_nets(tree: Element) -> dict[str, str]:
-    """Names of nets by the bus id of their function."""
+def ports_by_bus(tree: Element) -> dict[str, tuple[str, ...]]:
+    """Names of network ports by the bus id of their function."""
     return {
-        bus_of(pci): net.get("name") or ""
+        bus_of(pci): ports_of(net.get("name") or "")
         for pci in tree.walk()
         if pci.tag == "pci"
         for nic in pci.having("nic")
@@ -124,6 +132,21 @@ def with_nets(tree: Element, change: Callable[[Element], Element | None]) -> Ele
         return None if hollow else element
 
     return edited(tree, edit)
+
+
+def with_less(tree: Element, lost: Collection[str], slow: Mapping[str, int] | None = None) -> Element:
+    """The tree without the network ports `lost`, and those of `slow` at these Mb/s; a virtual NIC keeps the others."""
+    slower = slow or {}
+
+    def edit(net: Element) -> Element | None:
+        ports = ports_of(net.get("name") or "")
+        left = [port for port in ports if port not in lost]
+        if left == list(ports) and not slower.keys() & set(left):
+            return net
+        rate = sum(slower.get(port, _rate(net) // len(ports)) for port in left)
+        return with_values(net, {"name": "+".join(left), "speed": str(rate)}) if left else None
+
+    return with_nets(tree, edit)
 
 
 def with_socket(tree: Element, name: str, mbps: int) -> Element:

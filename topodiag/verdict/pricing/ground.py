@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from topodiag.expect.rates import Rates
 from topodiag.expect.setup import Setup
+from topodiag.lazy import dataclass
 from topodiag.model.bench import BenchRun
-from topodiag.model.job import Hca, Job
+from topodiag.model.job import Job
 from topodiag.model.nccl_tree import Element
 from topodiag.model.node import Node
 from topodiag.nccl.connect.communicator import Member
@@ -49,7 +50,6 @@ class HostGround:
     views: tuple[View, ...] = ()
     given: Mapping[str, str] = field(default_factory=dict)
     node: Node | None = None
-    hcas: tuple[Hca, ...] = ()
     job: Job | None = None
 
 

@@ -6,9 +6,8 @@ taken for granted is said. Hosts that are alike become one and the same machine,
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import lru_cache
 
 from topodiag.checks.shared.topo_file import alone
@@ -19,11 +18,12 @@ from topodiag.expect.settings import is_costly, whole_network
 from topodiag.expect.setup import NoSetupError, Setup, setup_of
 from topodiag.expect.unlike import Unlike
 from topodiag.hardware import catalog
+from topodiag.lazy import dataclass, regex
 from topodiag.model.bench import BenchDevice, BenchRun
 from topodiag.model.case import Case
 from topodiag.model.devices import Gpu
 from topodiag.model.job import Communicator, Hca, Job, Process
-from topodiag.model.job_wires import seen_kind
+from topodiag.model.job_wires import nics_of, seen_kind
 from topodiag.model.nccl_tree import Element, NcclFile
 from topodiag.model.nccl_versions import DEFAULT, UnknownVersionError, nearest_minor
 from topodiag.model.nccl_view import NcclSystem
@@ -37,12 +37,12 @@ from topodiag.nccl.topo.merge import loaded
 from topodiag.nccl.topo.printed import tree_of_print
 from topodiag.nccl.topo.repair import repair
 from topodiag.nccl.tuning.choice import LARGE_BYTES
-from topodiag.verdict.pricing.edits import canonical, nets
+from topodiag.verdict.pricing.edits import canonical, rates
 from topodiag.verdict.pricing.ground import Ground, HostGround, Machine, View
 from topodiag.words.hosts import short_name
 
 _TESTED: Mapping[str, str] = {name: tested for tested, name in NCCL_NAMES.items()}
-_VERSION = re.compile(r"[0-9]{1,3}\.[0-9]{1,3}(?:\.[0-9]{1,3})?")
+_VERSION = regex(r"[0-9]{1,3}\.[0-9]{1,3}(?:\.[0-9]{1,3})?")
 NEAR = 0.01
 """Share by which NVLink's sum in a print may differ from a product's: prints have one digit."""
 
@@ -71,7 +71,6 @@ class _Open:
     env: dict[str, str]
     built: Element | None = None
     views: list[View] = field(default_factory=list)
-    hcas: tuple[Hca, ...] = ()
 
 
 def ground_of(run: BenchRun, job: Job | None, case: Case, claims: Claims) -> Ground:
@@ -240,14 +239,14 @@ def _size(comm: Communicator) -> int:
 def _look(host: _Open, sources: _Sources, sm: int | None, minor: int, claims: Claims) -> None:
     """Fills in what the sources show of a host."""
     processes = sources.processes.get(host.name, ())
-    host.hcas = max((process.hcas for process in processes), key=len, default=())
     if host.node is not None:
         _look_at_capture(host, host.node, sources.case.identity.name(host.name) in claims.files)
     printed = sources.prints.get(host.name)
     tree = tree_of_print(printed, sm, minor) if printed is not None and sm is not None else None
     if tree is None:
         return
-    tree = canonical(_with_names(tree, host.hcas))
+    nics = max((nics_of(process) for process in processes), key=len, default={})
+    tree = canonical(_with_names(tree, nics))
     host.views.append(View(tree, f"NCCL's print of {host.name}"))
     if host.built is None:
         host.built = _repaired(tree)
@@ -285,9 +284,9 @@ def _repaired(tree: Element) -> Element:
     return canonical(repair(tree).tree)
 
 
-def _with_names(tree: Element, hcas: Sequence[Hca]) -> Element:
-    """A printed tree with the names that NCCL's list gives its NICs."""
-    names = {str(hca.index): hca.name for hca in hcas}
+def _with_names(tree: Element, nics: Mapping[int, Hca]) -> Element:
+    """A printed tree with the names that NCCL's lines give its NICs."""
+    names = {str(number): nic.name for number, nic in nics.items()}
 
     def edit(element: Element) -> Element:
         name = names.get(element.get("dev") or "") if element.tag == "net" else None
@@ -343,8 +342,7 @@ def _is(host: str, name: str) -> bool:
 
 
 def _network_mbps(host: _Open) -> int:
-    texts = [net.get("speed") or "" for net in nets(host.built).values()] if host.built is not None else []
-    return sum(int(text) for text in texts if text.isdecimal() and len(text) < 9)
+    return sum(rates(host.built).values()) if host.built is not None else 0
 
 
 def _setup(run: BenchRun, first: _Open, job: Job | None, claims: Claims) -> Setup:
@@ -372,7 +370,7 @@ def _closed(host: _Open, case: Case, job: Job | None, setup: Setup) -> HostGroun
     assert host.built is not None  # noqa: S101 - filled in by then
     env = {**host.env, **{name: value for name, value in setup.env.items() if name not in host.given}}
     machine = Machine(host.built, tuple(sorted(env.items())))
-    return HostGround(host.name, machine, tuple(host.views), host.given, host.node, host.hcas, job)
+    return HostGround(host.name, machine, tuple(host.views), host.given, host.node, job)
 
 
 def _members(run: BenchRun, hosts: Sequence[_Open]) -> Iterator[Member]:

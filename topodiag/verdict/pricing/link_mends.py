@@ -9,10 +9,10 @@ from topodiag.model.finding import Finding
 from topodiag.model.nccl_tree import Element
 from topodiag.nccl.topo.changes import bus_of, gpus_of
 from topodiag.verdict.pricing.edits import (
-    bus_of_nets,
     buses_of_labels,
     nvlinks_by_gpu,
     pcie_by_function,
+    ports_by_bus,
     with_nvlinks,
     with_pcie,
 )
@@ -22,8 +22,6 @@ from topodiag.verdict.pricing.mend import CannotError, Mend
 
 class NvLinks(Mend):
     """NVLinks of some GPUs as the source shows them, against those of their peers."""
-
-    checks = ("NVL001", "NVL002", "NVL004", "TOP004")
 
     def inflict(self, machine: Machine, host: HostGround, finding: Finding) -> Machine:
         mine = buses_of_labels(finding.where.gpus, host.built.tree)
@@ -50,9 +48,9 @@ def _slower(machine: Machine, buses: frozenset[str], share: float) -> Machine:
 class NoFabric(Mend):
     """A node whose NVSwitch fabric is not ready: its GPUs have no NVLink at all."""
 
-    checks = ("NVL005",)
-
     def inflict(self, machine: Machine, host: HostGround, finding: Finding) -> Machine:
+        if "NVLink domain" in finding.message:  # the links inside the tray carry data all the same
+            raise CannotError("what NVLink between trays would bring is measured only")
         gone: dict[str, tuple[()]] = dict.fromkeys(nvlinks_by_gpu(machine.tree), ())
         return replace(machine, tree=with_nvlinks(machine.tree, gone))
 
@@ -60,8 +58,6 @@ class NoFabric(Mend):
 class NarrowPcie(Mend):
     """A PCIe link that trained narrow or slow. Where NCCL itself sees it (a topology file, its print, 2.30 and later),
     it plans with it. Else it plans with what the link is able to do, and what passes the link sets the pace of all."""
-
-    checks = ("PCI001", "PCI002")
 
     def inflict(self, machine: Machine, host: HostGround, finding: Finding) -> Machine:
         whole = pcie_by_function(host.built.tree)
@@ -89,9 +85,7 @@ class NarrowPcie(Mend):
 def _functions_of(finding: Finding, tree: Element) -> frozenset[str]:
     """Bus ids of the devices that a finding names, with all bridges above them."""
     wanted = set(buses_of_labels(finding.where.gpus, tree)) if finding.where.gpus else set()
-    wanted |= {
-        bus for bus, name in bus_of_nets(tree).items() if name in finding.where.nics or bus in finding.where.nics
-    }
+    wanted |= {bus for bus, ports in ports_by_bus(tree).items() if {bus, *ports} & set(finding.where.nics)}
     found: set[str] = set()
 
     def walk(element: Element, above: tuple[str, ...]) -> None:
@@ -109,7 +103,6 @@ class NoPeerToPeer(Mend):
     """GPUs of a node that cannot reach each other directly: the driver refuses it, a redirect or a setting is in the
     way. NCCL goes through host memory."""
 
-    checks = ("P2P001",)
     least = HOST_MEMORY
     unreckoned = "copies through host memory"
 

@@ -19,9 +19,8 @@ class CannotError(ValueError):
 
 
 class Mend(ABC):
-    """One kind of mend: `checks` are the ids of the causes that it prices."""
+    """One kind of mend."""
 
-    checks: ClassVar[tuple[str, ...]]
     least: ClassVar[float] = 1.0
     """Share of NCCL's figure down to which a run may fall with this cause alone, where that figure is an upper bound:
     NCCL knows links, and not what host memory or a TCP stack make of them."""

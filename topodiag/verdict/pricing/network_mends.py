@@ -7,9 +7,7 @@ from dataclasses import replace
 from topodiag.expect.hypothesis_causes import HOST_MEMORY
 from topodiag.model.finding import Finding
 from topodiag.model.job_wires import UNKNOWN_INTERFACE_GBPS, interface_gbps
-from topodiag.model.nccl_tree import Element
-from topodiag.nccl.topo.changes import with_values
-from topodiag.verdict.pricing.edits import bus_of_nets, nets, with_nets, with_socket, without_gdr
+from topodiag.verdict.pricing.edits import ports_by_bus, rates, with_less, with_socket, without_gdr
 from topodiag.verdict.pricing.ground import HostGround, Machine
 from topodiag.verdict.pricing.mend import CannotError, Mend
 
@@ -18,45 +16,27 @@ class FewerNics(Mend):
     """NICs that NCCL does not have or that run below their rate, as a source shows them. NICs that a finding names and
     that no source shows at all are gone."""
 
-    checks = ("NIC001", "NIC002", "NIC005", "NET003")
-
     def claims_nics(self, finding: Finding) -> bool:
         return True
 
     def inflict(self, machine: Machine, host: HostGround, finding: Finding) -> Machine:
         names = frozenset(finding.where.nics)
-        whole = nets(host.built.tree)
-        by_bus = {bus: name for bus, name in bus_of_nets(host.built.tree).items() if bus in names}
-        mine = (names & set(whole)) | set(by_bus.values())
+        whole = rates(host.built.tree)
+        by_bus = {port for bus, ports in ports_by_bus(host.built.tree).items() if bus in names for port in ports}
+        mine = (names & set(whole)) | by_bus
         for view in host.views:
-            shown = nets(view.tree)
+            shown = rates(view.tree)
             if not shown:
                 continue
             lost = [name for name in mine or whole if name not in shown]
-            slow = {name: _speed(shown[name]) for name in mine or whole if name in shown}
-            slow = {name: speed for name, speed in slow.items() if 0 < speed < _speed(whole[name])}
+            slow = {name: shown[name] for name in mine or whole if 0 < shown.get(name, 0) < whole[name]}
             if lost or slow:
-                return _less(machine, frozenset(lost), slow)
+                return replace(machine, tree=with_less(machine.tree, lost, slow))
         if mine and not host.views:
-            return _less(machine, frozenset(mine), {})
+            return replace(machine, tree=with_less(machine.tree, mine))
         if mine and finding.id == "NIC001":  # the port is down now; what NCCL printed is of a time when it was up
-            return _less(machine, frozenset(mine), {})
+            return replace(machine, tree=with_less(machine.tree, mine))
         raise CannotError("no capture and no print of NCCL shows which NICs are left")
-
-
-def _speed(net: Element) -> int:
-    text = net.get("speed") or ""
-    return int(text) if text.isdecimal() and len(text) < 9 else 0
-
-
-def _less(machine: Machine, lost: frozenset[str], slow: dict[str, int]) -> Machine:
-    def edit(net: Element) -> Element | None:
-        name = net.get("name") or ""
-        if name in lost:
-            return None
-        return with_values(net, {"speed": str(slow[name])}) if name in slow else net
-
-    return replace(machine, tree=with_nets(machine.tree, edit))
 
 
 TCP = 0.1
@@ -79,7 +59,6 @@ def over_sockets(machine: Machine, host: HostGround) -> Machine:
 class Sockets(Mend):
     """TCP in place of RDMA. NCCL uses one kind of network for a job, so one node's fall-back is that of all."""
 
-    checks = ("NET001", "NET005", "NET010")
     least = TCP
     unreckoned = "the costs of TCP"
 
@@ -90,7 +69,6 @@ class Sockets(Mend):
 class NoGpuDirect(Mend):
     """GPUDirect RDMA off: what leaves a node goes through host memory first."""
 
-    checks = ("GDR001",)
     least = HOST_MEMORY
     unreckoned = "copies through host memory"
 

@@ -10,7 +10,6 @@ from topodiag.expect.rates import Rates, rates_of, reached
 from topodiag.expect.setup import NoSetupError, Setup
 from topodiag.expect.unlike import Unlike
 from topodiag.model.case import Case
-from topodiag.model.dimensions import Role
 from topodiag.model.finding import Finding
 from topodiag.model.job import Communicator, Job
 from topodiag.model.verdict import Agreement, Price, Quantity
@@ -18,17 +17,14 @@ from topodiag.nccl.connect.communicator import Member
 from topodiag.nccl.topo.changes import bus_of, gpus_of
 from topodiag.verdict.pricing.ground import Ground
 from topodiag.verdict.pricing.grounds import Claims, NoGroundError, ground_of_job
+from topodiag.verdict.pricing.registry import GROUPS
 from topodiag.words.units import in_gbs, percent, spell_gbs
 
-GROUPS = {"PLC001": (Role.TP, Role.CP, "all_reduce"), "PLC002": (Role.EP, Role.EP, "alltoall")}
-"""By check the roles of the groups that it is about, and the collective that they spend their time in."""
 FORMULA = "NCCL's own search and tuning for the group where it is, against the group on one node"
 
 
 def placement_price(finding: Finding, case: Case) -> Price | None:
     """The price of a group's place, from the job whose communicators show it; None where no evidence gives it."""
-    if finding.id not in GROUPS:
-        return None
     *roles, collective = GROUPS[finding.id]
     ranks = set(finding.where.ranks)
     for job in case.jobs:

@@ -1,21 +1,44 @@
-"""The kinds of mend. Adding one: a class in the file of its family, a line here, a test."""
+"""The kinds of mend, by the check whose causes each prices. Adding one: a class in the file of its family, a line here,
+a test. The file is imported where such a cause is priced."""
 
 from __future__ import annotations
 
-from topodiag.verdict.pricing import link_mends, network_mends, setting_mends
-from topodiag.verdict.pricing.mend import Mend
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING
 
-MENDS: tuple[type[Mend], ...] = (
-    link_mends.NvLinks,
-    link_mends.NoFabric,
-    link_mends.NarrowPcie,
-    link_mends.NoPeerToPeer,
-    network_mends.FewerNics,
-    network_mends.Sockets,
-    network_mends.NoGpuDirect,
-    setting_mends.Setting,
-    setting_mends.TopologyFile,
-)
+from topodiag.model.dimensions import Role
+from topodiag.model.finding import Finding
+from topodiag.model.verdict import Agreement, Price
+
+if TYPE_CHECKING:
+    from topodiag.verdict.pricing.mend import Mend
+
+MENDS = {
+    "NVL001": "link_mends:NvLinks",
+    "NVL002": "link_mends:NvLinks",
+    "NVL004": "link_mends:NvLinks",
+    "TOP004": "link_mends:NvLinks",
+    "NVL005": "link_mends:NoFabric",
+    "PCI001": "link_mends:NarrowPcie",
+    "PCI002": "link_mends:NarrowPcie",
+    "P2P001": "link_mends:NoPeerToPeer",
+    "NIC001": "network_mends:FewerNics",
+    "NIC002": "network_mends:FewerNics",
+    "NIC005": "network_mends:FewerNics",
+    "NET003": "network_mends:FewerNics",
+    "NET001": "network_mends:Sockets",
+    "NET005": "network_mends:Sockets",
+    "NET010": "network_mends:Sockets",
+    "GDR001": "network_mends:NoGpuDirect",
+    "ENV001": "setting_mends:Setting",
+    "P2P002": "setting_mends:Setting",
+    "JOB003": "setting_mends:Setting",
+    "TOP002": "setting_mends:TopologyFile",
+}
+
+GROUPS = {"PLC001": (Role.TP, Role.CP, "all_reduce"), "PLC002": (Role.EP, Role.EP, "alltoall")}
+"""By check the roles of the groups that it is about, and the collective that they spend their time in."""
 
 NO_NUMBER = {
     "PCI003": "retried packets cost in proportion to their number, and no counter gives bandwidth",
@@ -34,6 +57,19 @@ NO_NUMBER = {
 """Why there is no number for causes without a mend."""
 
 
+@cache
 def mend_of(check: str) -> Mend | None:
     """The mend of a check's causes, None where no source gives a number."""
-    return next((kind() for kind in MENDS if check in kind.checks), None)
+    if check not in MENDS:
+        return None
+    module, _, name = MENDS[check].partition(":")
+    mend: Mend = getattr(import_module(f"topodiag.verdict.pricing.{module}"), name)()
+    return mend
+
+
+def without_mend(finding: Finding, why: str = "") -> Price:
+    """The price that the finding itself gives, and why the job's loss has no number."""
+    why = why or NO_NUMBER.get(finding.id, "")
+    text = "; ".join(part for part in (finding.cost.text, why) if part)
+    agreement = Agreement.NOT_PREDICTED
+    return Price(finding.cost.gbs_lost, finding.cost.share, text=text, agreement=agreement)

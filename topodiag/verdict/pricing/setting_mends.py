@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 
 from topodiag.expect.settings import HCA
+from topodiag.lazy import regex
+from topodiag.model.devices import ports_of
 from topodiag.model.finding import Finding
-from topodiag.nccl.topo.detect import HcaFilter
-from topodiag.verdict.pricing.edits import with_nets
+from topodiag.nccl.topo.hca_list import HcaFilter
+from topodiag.verdict.pricing.edits import with_less
 from topodiag.verdict.pricing.ground import HostGround, Machine
 from topodiag.verdict.pricing.mend import CannotError, Mend
 from topodiag.verdict.pricing.network_mends import over_sockets
 
-_NAME = re.compile(r"NCCL_[A-Z0-9_]{2,48}")
+_NAME = regex(r"NCCL_[A-Z0-9_]{2,48}")
 _FILE = "NCCL_TOPO_FILE"
 
 
 class Setting(Mend):
     """A variable in force, against the machine without it."""
-
-    checks = ("ENV001", "P2P002", "JOB003")
 
     def claimed_settings(self, finding: Finding) -> frozenset[str]:
         told = {name for name, value in finding.settings if value is None}
@@ -39,14 +38,14 @@ class Setting(Mend):
 def _set(machine: Machine, host: HostGround, name: str, value: str) -> Machine:
     """The machine with a variable in force: those that choose NICs and files change what NCCL sees."""
     if name == HCA:
-        taken = HcaFilter(value)
-        return replace(
-            machine,
-            tree=with_nets(
-                machine.tree,
-                lambda net: net if taken.takes(net.get("name") or "", int((net.get("port") or "1")[:3] or 1)) else None,
-            ),
-        )
+        taken, nets = HcaFilter(value), (each for each in machine.tree.walk() if each.tag == "net")
+        lost = {
+            name
+            for net in nets
+            for name in ports_of(net.get("name") or "")
+            if not taken.takes(name, int((net.get("port") or "1")[:3] or 1))
+        }
+        return replace(machine, tree=with_less(machine.tree, lost))
     if (name == "NCCL_IB_DISABLE" and value.strip() == "1") or (name == "NCCL_NET" and value.lower() == "socket"):
         return over_sockets(machine, host)
     if name == _FILE:
@@ -62,8 +61,6 @@ def _by_file(machine: Machine, host: HostGround) -> Machine:
 
 class TopologyFile(Mend):
     """A topology file that is not of the machine: what NCCL makes of it, against the machine without it."""
-
-    checks = ("TOP002",)
 
     def claims_file(self, finding: Finding) -> bool:
         return True

@@ -9,12 +9,13 @@ the job's collective loses, for NCCL's search of one group knows nothing of the 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 
 from topodiag.expect.rates import rates_of, reached
 from topodiag.expect.setup import NoSetupError
+from topodiag.lazy import dataclass
 from topodiag.model.cluster import Ints
 from topodiag.model.job import Job
 from topodiag.nccl.connect.communicator import Member

@@ -7,8 +7,6 @@ device index or the packed bus id. Whatever is written differently is left to th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from topodiag.evidence.nccl_log.fast.bytes import (
@@ -28,6 +26,7 @@ from topodiag.evidence.nccl_log.fast.bytes import (
     window,
     word,
 )
+from topodiag.lazy import dataclass
 
 _MOST = 112
 """Bytes of the longest line that is read here."""

@@ -6,11 +6,10 @@ its gen.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from topodiag.evidence.nccl_log.fast.bytes import Positions
+from topodiag.lazy import dataclass
 
 _SEQUENCE = 16
 """Bits for the records that share a line."""

@@ -7,7 +7,6 @@ to the grammar, which is slower and knows more.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -26,6 +25,7 @@ from topodiag.evidence.nccl_log.fast.bytes import (
     numbers,
     word,
 )
+from topodiag.lazy import dataclass
 
 NAME_WORDS = 4
 """Words that hold the name at the beginning of a line, with a zero byte behind it."""

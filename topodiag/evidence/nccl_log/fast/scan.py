@@ -23,10 +23,10 @@ from topodiag.evidence.nccl_log.fast.heads import Heads
 from topodiag.evidence.nccl_log.fast.messages import UNDECIDED
 from topodiag.evidence.nccl_log.fast.shard import Shard
 from topodiag.evidence.nccl_log.grammar.grammar import START
-from topodiag.evidence.nccl_log.grammar.prefix import without_colours
 from topodiag.evidence.nccl_log.grammar.spoken import SPEAKS, speaking
 from topodiag.evidence.nccl_log.plain import plain
 from topodiag.evidence.nccl_log.tables.facts import Facts
+from topodiag.words.colours import without_colours
 
 BLOCK = 3 << 20
 """Bytes looked at together: small enough for a core's caches, large enough that numpy's calls cost nothing."""

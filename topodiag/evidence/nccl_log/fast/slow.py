@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from topodiag.evidence.nccl_log.grammar.grammar import Rows
 from topodiag.evidence.nccl_log.plain.collect import Collector, ThreadKey
+from topodiag.lazy import dataclass
 
 
 @dataclass(frozen=True, slots=True)

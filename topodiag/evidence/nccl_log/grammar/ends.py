@@ -13,6 +13,7 @@ import re
 
 from topodiag.evidence.nccl_log.grammar import exceptions, job_sentences, stack_frames
 from topodiag.evidence.nccl_log.grammar.numbers import compiled
+from topodiag.lazy import regex
 
 LIMIT = 2000
 """Characters that are kept of such a line: torch prints two fingerprints on one."""
@@ -31,9 +32,7 @@ _DIED = compiled(
     r"|exited unexpectedly\b|terminated unexpectedly\b|is dead\b)"
 )
 """That a process of the job is gone, in any launcher's words, and not how."""
-_NOT_DIED = re.compile(
-    r"\b(?:if|when|in case|unless|whether|until|before|may|might|could|would|no|not|never)\b|\?", re.I
-)
+_NOT_DIED = regex(r"\b(?:if|when|in case|unless|whether|until|before|may|might|could|would|no|not|never)\b|\?", re.I)
 _SUMMARY_RANK = compiled(r"(?:^|[\s:\]])rank\s{1,8}: (\d{1,9}) \(local_rank: \d{1,9}\)")
 _SUMMARY_HOST = compiled(r"(?:^|[\s:\]])host\s{2,8}: (\S{1,120})\s*$")
 _MISSING = compiled(r"(?:^|[\s:>])Missing ranks:\s*$")

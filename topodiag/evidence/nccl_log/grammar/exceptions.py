@@ -9,10 +9,9 @@ SOURCE: CPython Lib/traceback.py; torch distributed/elastic/multiprocessing/api.
 
 from __future__ import annotations
 
-import re
-
 from topodiag.evidence.nccl_log.grammar.job_sentences import how_of_code
 from topodiag.evidence.nccl_log.grammar.numbers import compiled
+from topodiag.lazy import regex
 
 _EXCEPTION = compiled(
     r"(?:^|[\s:\]\"'])((?:[A-Za-z_]\w{0,60}\.){0,8}_?[A-Z]\w{0,60}(?:Error|Exception|Interrupt)): (\S.{0,1500})$"
@@ -25,7 +24,7 @@ _UNCAUGHT = compiled(r"\[rank(\d{1,9})\]: *$")
 """Torch's hook for what nobody caught puts its rank before each line."""
 _SRUN = compiled(r"(?:\[\d{1,6},(?=\d)|\s{0,8})(\d{1,6})(?:\]<std(?:err|out)>:|: ) *$")
 """`srun -l` and `mpirun --tag-output` put the rank before each line, caught or not."""
-_OF_OTHERS = re.compile(
+_OF_OTHERS = regex(
     r"find (?:the |any |a )?(?:network|socket) interface|"
     r"ChildFailedError|LustreError|\w(?:Dead|Died|Lost|Gone)(?:Error|Exception)|Dist(?:Backend|Store|Network)Error|\bnccl|NCCL|Ray(?:Actor|Task)Error|Actor(?:Died|Unavailable)"
     r"Error|WorkerCrashed|store based barrier|TCPStore|Broken pipe|[Cc]onnection (?:reset|refused|closed|was)|EOFError"
@@ -52,7 +51,7 @@ _OPERATION = (
 _TIME_OUT = r"\btime[d -]{0,2}out\b"
 _WAITED = compiled(rf"(?i:\b{_OPERATION}\b.{{0,80}}{_TIME_OUT}|{_TIME_OUT}.{{0,80}}\b{_OPERATION}\b)")
 """An exception of a rank that waited for others in an operation until its time was over, in any library's words."""
-_OTHER_WAITS = re.compile(
+_OTHER_WAITS = regex(
     r"NCCL|nccl|[Ss]tore|[Gg]loo|HCCL|[Hh]ccl|CCL_|Horovod|[Cc]onnect|[Hh]andshake|[Ss]ocket|[Hh]eartbeat|https?://|HTTP"
 )
 """Waits that are told by other words, or are none for ranks."""

@@ -37,7 +37,7 @@ WORDS = (
 _OPEN_MPI = compiled(r"^\s{0,8}Message: {1,8}connect\(\) to ((?:\d{1,3}\.){3}\d{1,3}):\d{1,5} failed")
 """Open MPI help-mpi-btl-tcp.txt, `client connect fail`: the reason stands in the next line."""
 _SENTENCE = compiled(r"[.!] (?=[A-Z])")
-_RAY = compiled(r"^\s{0,8}\((?!raylet)[\w.:<>-]{1,80} pid=\d{1,9}(?:, ip=([\d.a-fA-F:]{3,45}))?\)")
+_RAY = compiled(r"^\s{0,8}\((?!raylet)[\w.:<>/-]{1,80} pid=\d{1,9}(?:, ip=([\d.a-fA-F:]{3,45}))?\)")
 _ANY = compiled(any_of(WORDS).decode())
 
 

@@ -11,9 +11,8 @@ num_gpus), YOLOX and FastReID, which have it from there; vllm/distributed/parall
 
 from __future__ import annotations
 
-import re
-
 from topodiag.evidence.nccl_log.grammar.numbers import compiled
+from topodiag.lazy import regex
 
 LAUNCHED = "launched"
 _NODE = compiled(r"\bNamespace\((?=.{0,1500}\bnum_machines=(\d{1,5})\b)(?=.{0,1500}\bmachine_rank=(\d{1,5})\b)")
@@ -22,7 +21,7 @@ _AT = compiled(r"\bdist_url='(tcp://[^'\s]{3,80})'")
 _RANK = compiled(
     r"\bworld_size=(\d{1,6}),? rank=(\d{1,6}),? local_rank=\d{1,3},? distributed_init_method=(tcp://[^\s,]{3,80})"
 )
-_CLOCK = re.compile(r"(?<![\d:])(\d\d):(\d\d):(\d\d)(?![\d:])")
+_CLOCK = regex(r"(?<![\d:])(\d\d):(\d\d):(\d\d)(?![\d:])")
 WORDS = (b"machine_rank=", b"distributed_init_method=tcp")
 """A line without any of these is none of theirs."""
 

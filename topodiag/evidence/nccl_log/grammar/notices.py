@@ -18,6 +18,7 @@ import re
 
 from topodiag.evidence.nccl_log.grammar.any_of import any_of
 from topodiag.evidence.nccl_log.grammar.numbers import compiled
+from topodiag.lazy import regex
 
 _TAKES = r"(?:[Tt]erminat|[Pp]reempt|[Ee]vict|[Ii]nterrupt|[Rr]eclaim|[Rr]eclamat|[Rr]etir|[Dd]eallocat)\w{2,6}"
 _NOTICE = compiled(
@@ -33,14 +34,14 @@ _NOTICE = compiled(
     r"|\"EventType\": ?\"(?:Preempt|Terminate|Redeploy)\".{0,400}\"EventStatus\": ?\"(?:Scheduled|Started)\""
     r"|\bsystemd-logind\b\S{0,12} Power key pressed\b"
 )
-_SPOKEN_OF = re.compile(
+_SPOKEN_OF = regex(
     r"\b(?:if|when|whenever|unless|until|in case|before|may|might|could|would|should|can|listen\w*|watch\w*|monitor\w*"
     r"|poll\w*|wait\w*|check\w*|start\w*(?!-)|enabl\w*|register\w*|handl(?:e|es|ing)|no|not|without|never|simulat\w*|test\w*)\b"
     r"|\?\s*$|^\s{0,8}(?:#|//|\*)",
     re.IGNORECASE,
 )
 """What may come, who listens for it, and what did not come."""
-_FACTS = re.compile(r"\"action\"|\"EventType\"|systemd-logind|_event\b|-event\b|instance/preempted")
+_FACTS = regex(r"\"action\"|\"EventType\"|systemd-logind|_event\b|-event\b|instance/preempted")
 """Values that say so themselves, whatever stands beside them."""
 
 WORDS = (

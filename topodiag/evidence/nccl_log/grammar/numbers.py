@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from math import nan
 
+from topodiag.lazy import regex
+
 
 def compiled(pattern: str) -> re.Pattern[str]:
     """A pattern whose digits, words and blanks are those of ASCII, as in the bytes of a log."""
-    return re.compile(pattern, re.ASCII)
+    return regex(pattern, re.ASCII)
 
 
 def error_named(name: str) -> str:

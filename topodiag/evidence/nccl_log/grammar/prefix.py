@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
-from datetime import UTC, datetime
 from math import nan
 
 from topodiag.evidence.nccl_log.grammar import ends, job_lines
 from topodiag.evidence.nccl_log.grammar.numbers import compiled
+from topodiag.evidence.signatures.wrappers import epoch
+from topodiag.lazy import dataclass
+from topodiag.words.colours import without_colours
 from topodiag.words.unfilled import is_unfilled
 
 _HOST = r"[A-Za-z0-9_.-]{1,255}"
@@ -39,11 +40,11 @@ BARE = compiled(
 _ANY_LEVEL = compiled(rf"(?:^|(?<=[\s\]>:|)]))(?:\x20){{0,4}}{_LEVEL}")
 _WARNED_AT = r"(?:([\w./-]{1,200}\.(?:cc|cu|h|cpp):\d{1,7}) (?:\(\w{1,100}\) )?)?"
 _MASKED = compiled(
-    r"(?:^|(?<=[\s>|,)]))([^\s:]{0,120}):([^\s:]{1,60}):([^\s:]{1,60}):? ?(?:\[(-?\d{1,20}|[^\]\s]{1,20})\] ?)?"
-    rf"{_WARNED_AT}$"
+    r"(?:^|(?<=[\s>|,)]))(?:([^\s:]{0,120}):([^\s:]{1,60}):([^\s:]{1,60}):? ?(?:\[(-?\d{1,20}|[^\]\s]{1,20})\] ?)?"
+    rf"|({_HOST}):(\d{{1,10}})() \[(-?\d{{1,20}})\] ?){_WARNED_AT}$"
 )
 """A head whose host, process or thread was masked before the log was shown: `[Node-A]:[PID]:[Thread] [0] `, or
-`:123:456 [0] ` with nothing left of the host."""
+`:123:456 [0] ` with nothing left of the host; or one without a thread, `node-a:123 [0] `."""
 _LOOSE = compiled(rf"^(.*?)(?:\[(-?\d{{1,20}})\] ?)?{_WARNED_AT}$")
 _LABEL_ENDS = ">:|)]-"
 """What a launcher's label ends with, in front of a record whose head was taken off: no word of prose does, and no
@@ -55,7 +56,6 @@ _BRACKETS = "[]<>(){}\"'`"
 
 _PLACE = compiled(r"^(.{1,300}?:\d{1,7})(?: \([^)]{0,200}\))?$")
 _TIME = compiled(r"(\d{4})[-/](\d\d)[-/](\d\d)[ T_](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?[^\s\]]{0,6}")
-_COLOURS = re.compile(rb"\x1b\[[0-9;?]{0,20}[A-Za-z]|\x00+")  # a hole of copytruncate has millions of zeros
 _STAMP_END = compiled(r"\[[^\[\]]{8,40}\] ?$")
 _TAGGED_END = compiled(r"\s*\[\d{1,6},\d{1,6}\]<std(?:out|err)>:\s*$")
 _RANKS = (
@@ -88,12 +88,7 @@ def clean(raw: bytes) -> str:
     """The text of a physical line without its end, colours and NULs. Bytes that are no UTF-8 become U+FFFD."""
     line = raw.rstrip(b"\r\n")
     # Taken out of the bytes: what a NUL parts, of a character of several bytes, is joined as the extractors join it.
-    return (without_colours(line) if b"\x1b" in line or b"\x00" in line else line).decode("utf-8", "replace")
-
-
-def without_colours(raw: bytes) -> bytes:
-    """The bytes of a line without colours and NULs."""
-    return _COLOURS.sub(b"", raw)
+    return without_colours(line).decode("utf-8", "replace")
 
 
 def records(text: str) -> Iterator[Record]:
@@ -128,11 +123,11 @@ def _without_plain_head(text: str) -> Record | None:
     front, message = text[: level.start()], _message(text[level.end() :])
     parts = _MASKED.search(front[-_MASKED_REACH:])
     if parts is not None and not _CLOCK.search(parts[0]):
-        process, thread = _masked_number(parts[2]), _masked_number(parts[3])
-        dev = -1 if parts[4] is None else number(parts[4])
+        host, process, thread, device = parts.groups()[:4] if parts[5] is None else parts.groups()[4:8]
+        dev = -1 if device is None else number(device)
         label, ts = _front_of(front[-_MASKED_REACH:][: parts.start()])
-        host = parts[1].strip(_BRACKETS)[:255]
-        return Record(host, process, thread, dev, level[1], message, parts[5] or "", label, ts)
+        who = host.strip(_BRACKETS)[:255], _masked_number(process), _masked_number(thread)
+        return Record(*who, dev, level[1], message, parts[9] or "", label, ts)
     bare = BARE.search(text)
     if bare:
         dev = -1 if bare[1] is None else number(bare[1])
@@ -201,9 +196,7 @@ def _without_label(message: str) -> str:
 
 def front(label: str) -> tuple[str, float]:
     """Rank or label, and time of what stands before a head."""
-    ts = nan
-    for stamp in _TIME.finditer(label):
-        ts = seconds(stamp)
+    ts = stamp_of(label)
     for pattern in _RANKS:
         ranks = pattern.findall(label)
         if ranks:
@@ -214,13 +207,16 @@ def front(label: str) -> tuple[str, float]:
     return _TIME.sub("", label).strip(_NO_TIME)[:80], ts
 
 
+def stamp_of(label: str) -> float:
+    """The last time in what stands before a head; NaN where there is none."""
+    ts = nan
+    for stamp in _TIME.finditer(label):
+        ts = seconds(stamp)
+    return ts
+
+
 def seconds(stamp: re.Match[str]) -> float:
-    try:
-        year, month, day, hour, minute, second = (int(part) for part in stamp.groups()[:6])
-        whole = datetime(year, month, day, hour, minute, second, tzinfo=UTC).timestamp()
-    except ValueError:
-        return nan
-    return whole + (float("0." + stamp[7]) if stamp[7] else 0.0)
+    return epoch(stamp.groups()[:6]) + (float("0." + stamp[7]) if stamp[7] else 0.0)
 
 
 def number(digits: str) -> int:
@@ -287,7 +283,7 @@ _MATRIX = compiled(
 )
 # NCCL's last warning, which torch prints below `Last error:` without a head of its own (ncclGetLastError).
 LAST_ERROR = compiled(
-    r"^\s{0,80}(?:(?:\[[^\]\s]{1,40}\]|\([\w.:<>-]{1,80} pid=\d[^)]{0,80}\)):?\s{0,4}){0,3}"
+    r"^\s{0,80}(?:(?:\[[^\]\s]{1,40}\]|\([\w.:<>/-]{1,80} pid=\d[^)]{0,80}\)):?\s{0,4}){0,3}"
     r"(Duplicate GPU detected : rank \d.{0,300}|Mismatched NCCL version detected : .{1,300}"
     r"|(?:ncclS|s)ocket[A-Z]\w{1,40}: .{1,900}|Net : Connect to \S{1,100} failed.{0,300}"
     r"|NET/OFI Unable to insert remote address .{1,300}"

@@ -182,7 +182,7 @@ _MAYBE = compiled(
     r"|^\s{0,8}[\w.\"'-]{1,60}\s{0,3}[=:]\s{0,3}[\w.\"'/-]{1,60},?\s*$|\bdef |\breturn\b|\bimport\b"
 )
 _HEAD = compiled(
-    r"^\s{0,8}(?:(?:\[(?:rank|default)?\d{1,6}\]:?|\([\w.:<>-]{1,80} pid=\d[^)]{0,60}\)|\d{1,6}:)\s{0,4}){1,3}"
+    r"^\s{0,8}(?:(?:\[(?:rank|default)?\d{1,6}\]:?|\([\w.:<>/-]{1,80} pid=\d[^)]{0,60}\)|\d{1,6}:)\s{0,4}){1,3}"
 )
 """Who prints is not who is spoken of."""
 

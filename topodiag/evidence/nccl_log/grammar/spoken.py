@@ -11,6 +11,7 @@ from functools import cache
 from topodiag.evidence.nccl_log.grammar import job_lines, stated
 from topodiag.evidence.nccl_log.grammar.prefix import application, clean, torch_version
 from topodiag.evidence.signatures.literals import Finder, finder
+from topodiag.lazy import regex
 
 SPEAKS = (b"CCL", b"ccl", b"] INFO ", b" WARN ", b"atchdog", b"ast enqueued", b"Duplicate", b"ocket", b"ailed",
            b"Cuda failure", b"not yet initialized", b"shared memory", b"Got completion",
@@ -36,19 +37,17 @@ def speaking() -> Finder:
     return finder(SPEAKS)
 
 
-_TRACEBACK = re.compile(
-    rb"Traceback \(most recent call last\)|^ {0,4}File \"[^\"\n]{1,300}\", line \d{1,7}, in \S", re.M
-)
+_TRACEBACK = regex(rb"Traceback \(most recent call last\)|^ {0,4}File \"[^\"\n]{1,300}\", line \d{1,7}, in \S", re.M)
 """The head of a traceback, or a frame of one that was cut."""
-_EXCEPTION = re.compile(
+_EXCEPTION = regex(
     rb"^\s{0,8}(?:\[(?:rank|default)?\d{1,6}\][:>]? ?|\([\w.:<>-]{1,80} pid=\d{1,9}[^)]{0,60}\) ?|\d{1,6}: ){0,2}"
     rb"(?:(?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{0,60}(?:Error|Exception): \S"
     rb"|(?:[A-Za-z_]\w{0,60}\.){1,8}[A-Z]\w{0,60}(?:Error|Exception)\s*$)"
 )
-_PROMPT = re.compile(rb"^(?:[^\n#$%>]{1,80}[#$%]|[$%])[ \t](?![#\s])\S", re.M)
+_PROMPT = regex(rb"^(?:[^\n#$%>]{1,80}[#$%]|[$%])[ \t](?![#\s])\S", re.M)
 """A shell says no more of a program in the foreground that signal 9 ended: below the prompt with its command."""
 _NEAR = 1 << 16
-_BY_HAND = re.compile(rb"\bkill (?:-9|-KILL|-s)|\bpkill\b|\bkillall\b")
+_BY_HAND = regex(rb"\bkill (?:-9|-KILL|-s)|\bpkill\b|\bkillall\b")
 _LAST = 8
 """Lines in which CUDA and JAX explain an exception behind it."""
 
@@ -58,9 +57,10 @@ def holds_job_lines(data: bytes) -> bool:
     process, a fault of a device. An exception counts where a traceback, torch's rank or a fault stands with it, or
     where the text ends with it: logs name exceptions that their program caught, and go on."""
     seen = -1
-    traceback = _TRACEBACK.search(data) is not None or _ends_with_exception(data)
+    hits = telling().hits(data)
+    traceback = bool(hits) and (_holds_traceback(data) or _ends_with_exception(data))
     by_shell = b"Killed" in data and _is_told_by_shell(data)
-    for at, number in telling().hits(data):
+    for at, number in hits:
         end = at + len(_TELLING[number])
         if at < seen or (_TELLING[number] == _SOCKET and not data[end : end + 1].isupper()):
             continue
@@ -69,6 +69,10 @@ def holds_job_lines(data: bytes) -> bool:
         if _is_of_job(clean(data[begin : min(seen, begin + _MOST_LINE)]), traceback, by_shell):
             return True
     return False
+
+
+def _holds_traceback(data: bytes) -> bool:
+    return (b"Traceback" in data or b'File "' in data) and _TRACEBACK.search(data) is not None
 
 
 def _is_told_by_shell(data: bytes) -> bool:

@@ -9,26 +9,27 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import lru_cache
 
 from topodiag.evidence.nccl_log.grammar.tuning_table import TuningReader
+from topodiag.lazy import dataclass, regex
 from topodiag.model.links import PathType
 from topodiag.model.nccl_view import Graph, NcclSystem, SystemDevice, SystemLink, SystemPath, Tuning
 from topodiag.model.provenance import Origin
 
 _ID = r"[0-9A-Fa-f]{1,16}(?:-[0-9A-Fa-f]{1,16})?"
 _NUMBER = r"\d{1,15}(?:\.\d{1,15})?"
-_HEADER = re.compile(rf"=== System : max(?:Bw|Width) ({_NUMBER})(?: total(?:Bw|Width) ({_NUMBER}))?")
-_ROOT = re.compile(rf"([A-Z]{{1,8}})/({_ID})(?: \(([^()]{{0,200}})\))?\s*$")
-_BRANCH = re.compile(rf"( *)\+ ([A-Z0-9]{{1,8}})\[({_NUMBER})\] - ([A-Z]{{1,8}})/({_ID})(?: \(([^()]{{0,200}})\))?")
-_PATHS = re.compile(rf"\s*([A-Z]{{1,8}})/({_ID}) :")
-_PATH = re.compile(rf"([A-Z]{{1,8}})/({_ID}) \((\d{{1,9}})/({_NUMBER})/([A-Z0-9]{{1,5}})\)")
-_PATTERN = re.compile(
+_HEADER = regex(rf"=== System : max(?:Bw|Width) ({_NUMBER})(?: total(?:Bw|Width) ({_NUMBER}))?")
+_ROOT = regex(rf"([A-Z]{{1,8}})/({_ID})(?: \(([^()]{{0,200}})\))?\s*$")
+_BRANCH = regex(rf"( *)\+ ([A-Z0-9]{{1,8}})\[({_NUMBER})\] - ([A-Z]{{1,8}})/({_ID})(?: \(([^()]{{0,200}})\))?")
+_PATHS = regex(rf"\s*([A-Z]{{1,8}})/({_ID}) :")
+_PATH = regex(rf"([A-Z]{{1,8}})/({_ID}) \((\d{{1,9}})/({_NUMBER})/([A-Z0-9]{{1,5}})\)")
+_PATTERN = regex(
     rf"\s*Pattern (\d{{1,9}}), crossNic (\d{{1,9}}), nChannels (\d{{1,9}}), (?:speed|bw) ({_NUMBER})/({_NUMBER})"
     r"(?:, nvlink \d{1,9})?, type ([A-Z0-9]{1,5})(?:/([A-Z0-9]{1,5}))?, sameChannels ([01])"
 )
-_ORDER = re.compile(r"\s*\d{1,4} :((?: +[A-Z]{1,8}/[0-9A-Fa-f-]{1,33})+)")
+_ORDER = regex(r"\s*\d{1,4} :((?: +[A-Z]{1,8}/[0-9A-Fa-f-]{1,33})+)")
 
 _LINK_KINDS = {"QPI": "SYS"}
 """`QPI` is what 2.5 calls the link between sockets."""

@@ -7,12 +7,11 @@ three algorithms whatever it holds: cells count, not headings.
 
 from __future__ import annotations
 
-import re
-
+from topodiag.lazy import regex
 from topodiag.model.nccl_enums import Algorithm, Collective, Protocol
 
-_CELL = re.compile(r" *(-?\d{1,9}\.\d{1,6})/ *(-?\d{1,9}\.\d{1,6}) *\|")
-_COLLECTIVE = re.compile(rf" *({'|'.join(Collective)}) \|")
+_CELL = regex(r" *(-?\d{1,9}\.\d{1,6})/ *(-?\d{1,9}\.\d{1,6}) *\|")
+_COLLECTIVE = regex(rf" *({'|'.join(Collective)}) \|")
 # One CollNet up to 2.9.
 _ALGORITHMS = {each.value: each.name for each in Algorithm} | {"CollNet": Algorithm.COLLNET_DIRECT.name}
 _PROTOCOLS = {each.value: each.name for each in Protocol}

@@ -13,6 +13,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from topodiag.lazy import regex
+
 _MESSAGE = (
     rb"(?:NET/(?:IB|Socket|OFI|Plugin|UCX)\s{0,2}: (?!Got completion)|NET/OFI [A-Z]"
     rb"|Channel \d{1,4}(?:/\d{1,4})? : \d{1,7}(?:\[| {1,4}\d)"
@@ -20,13 +22,13 @@ _MESSAGE = (
     rb"|GPU Direct RDMA (?:Dis|En)abled|comm 0x[0-9a-f]{4,16} rank \d)"
 )
 """What no program but NCCL prints. Its completion errors are read without its word anyway (grammar/job_lines.py)."""
-_CUT = re.compile(
+_CUT = regex(
     rb"^[ \t>|]{0,20}(?:(?:N?C?C?L )?(?:\[\d{1,4}\] )?(?:N?C?C?L )?(INFO|WARN) |(?:\d{1,9} )?\[\d{1,4}\] )?(?="
     + _MESSAGE
     + rb")",
     re.MULTILINE,
 )
-_LEVEL = re.compile(rb"NCCL (?:INFO|WARN|ATTN|TRACE|CALL|ABORT)")
+_LEVEL = regex(rb"NCCL (?:INFO|WARN|ATTN|TRACE|CALL|ABORT)")
 
 
 def looks_cut(text: bytes) -> bool:

@@ -5,19 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from topodiag.lazy import regex
+from topodiag.words.colours import without_colours
+
 COLOURS, QUOTED = "colours", "quoted"
-_COLOURS = re.compile(rb"\x1b\[[0-9;?]{0,20}[A-Za-z]")
-_BEGUN = re.compile(rb"\x1b(?:\[[0-9;?]{0,20})?\Z")
+_BEGUN = regex(rb"\x1b(?:\[[0-9;?]{0,20})?\Z")
 """A sequence that a block may end in the middle of."""
-_MARK = re.compile(rb"^>[ \t]?", re.M)
+_MARK = regex(rb"^>[ \t]?", re.M)
 MOST_CARRIED = 64
 
 
 def dress_of(head: bytes) -> Iterator[str]:
     """The layers that the first bytes of a text show, from outside in."""
-    if _COLOURS.search(head):
+    if b"\x1b[" in head:
         yield COLOURS
-        head = _COLOURS.sub(b"", head)
+        head = without_colours(head)
     lines = [line for line in head.splitlines() if line.strip()]
     if len(lines) > 1 and all(line.startswith(b">") for line in lines[:-1]):  # the last one may be cut
         yield QUOTED
@@ -34,7 +36,7 @@ def _without_colours(blocks: Iterator[bytes]) -> Iterator[bytes]:
         text = rest + block
         cut = _BEGUN.search(text, max(0, len(text) - MOST_CARRIED))
         rest = text[cut.start() :] if cut is not None else b""
-        yield _COLOURS.sub(b"", text[: len(text) - len(rest)])
+        yield without_colours(text[: len(text) - len(rest)])
     if rest:
         yield rest
 

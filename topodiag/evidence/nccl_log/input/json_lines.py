@@ -11,10 +11,12 @@ LogEntry (textPayload, timestamp); Loki's HTTP API (line, timestamp).
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import msgspec
+
+from topodiag.lazy import regex
 
 TEXT_KEYS = ("log", "message", "msg", "textPayload", "MESSAGE", "line", "LogEntry")
 TIME_KEYS = ("time", "timestamp", "@timestamp")
@@ -22,13 +24,14 @@ TIME_KEYS = ("time", "timestamp", "@timestamp")
 MAX_LINE_BYTES = 1 << 20
 """A longer line is passed on in pieces, as it is: runtimes cut theirs at 16 KiB."""
 
-_TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?")
-_MEMBER = re.compile(r'\s{0,80}"(' + "|".join(TEXT_KEYS) + r')"\s{0,8}:\s{0,8}(".*")\s{0,8},?\s*')
+MAX_DEPTH = 4
+_TIME = regex(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?")
+_MEMBER = regex(r'\s{0,80}"(' + "|".join(TEXT_KEYS) + r')"\s{0,8}:\s{0,8}(".*")\s{0,8},?\s*')
 """A member on a line of its own, as exports print objects over several lines."""
-_NEAR_TIMES = re.compile("NCCL WARN|atchdog|ERROR|rror:")
+_NEAR_TIMES = regex("NCCL WARN|atchdog|ERROR|rror:")
 """Only what went wrong is put in order by times; in front of everything else a time would only be in the way."""
 _HEAD_LINES = 200
-_VERDICT = re.compile(
+_VERDICT = regex(
     rb'"is_?(?:[Hh]ealthy\\{0,3}"\s{0,4}:\s{0,4}false|[Ff]atal\\{0,3}"\s{0,4}:\s{0,4}true)|"[Hh]ealth\\{0,3}"\s{0,4}:\s{0,4}\\{0,3}"[Uu]nhealthy'
 )
 """A health agent's verdict stands in other members than its message: such a line stays whole."""
@@ -60,7 +63,7 @@ def unwrapped(line: bytes) -> str | None:
     if not isinstance(found, dict):
         return None
     text = next((found[key] for key in TEXT_KEYS if isinstance(found.get(key), str)), None)
-    if text is None:
+    if text is None or (" NCCL " not in text and _says_more(found)):
         return None
     text = _one_line(text)
     if _NEAR_TIMES.search(text):
@@ -68,6 +71,15 @@ def unwrapped(line: bytes) -> str | None:
         stamp = _TIME.match(time)
         text = f"[{stamp[0]}] {text}" if stamp else text
     return text
+
+
+def _says_more(found: Mapping[str, Any], depth: int = 0) -> bool:
+    """Whether an object inside has a message of its own: an event that an agent passes on, and no line of a program."""
+    inner = [each for each in found.values() if isinstance(each, dict)] if depth < MAX_DEPTH else []
+    return any(
+        any(" " in text for key in TEXT_KEYS if isinstance(text := each.get(key), str)) or _says_more(each, depth + 1)
+        for each in inner
+    )
 
 
 def _with_patience(line: bytes) -> object:

@@ -7,7 +7,7 @@ stands for the lines that begin in it, so that tasks need not know of each other
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from topodiag.evidence.intake.bundle import HEAD_BYTES
 from topodiag.evidence.intake.gather import gather
@@ -15,6 +15,7 @@ from topodiag.evidence.intake.kinds import Kind, command_for
 from topodiag.evidence.intake.looks import looks, words_of
 from topodiag.evidence.intake.pieces import STDIN, Aside, Intake, Piece
 from topodiag.evidence.nccl_log.input.streams import Span
+from topodiag.lazy import dataclass
 from topodiag.model.errors import InputError
 
 CHUNK_BYTES = 30 << 20

@@ -8,20 +8,20 @@ and a note. Nothing here knows what an NCCL record is.
 from __future__ import annotations
 
 import codecs
-import re
 import zlib
 from collections.abc import Callable, Generator, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, BinaryIO
 
 from topodiag.evidence.nccl_log.input.dress import COLOURS, QUOTED, undressed
+from topodiag.lazy import dataclass, regex
 
 JSON_LINES, WRAPPED_LINES, CUT_HEADS = "json-lines", "wrapped-lines", "cut-heads"
 """Layers that are texts themselves. What takes them off knows records of NCCL, and is loaded where one is met."""
 GZIP_MAGIC = b"\x1f\x8b"
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 XZ_MAGIC = b"\xfd7zXZ\x00"
-BZIP2_MAGIC = re.compile(rb"BZh[1-9](?:1AY&SY|\x17\x72\x45\x38\x50\x90)")
+BZIP2_MAGIC = regex(rb"BZh[1-9](?:1AY&SY|\x17\x72\x45\x38\x50\x90)")
 
 READ_BYTES = 1 << 20
 """How much of a file is read at a time."""

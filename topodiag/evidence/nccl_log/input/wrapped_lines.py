@@ -13,16 +13,19 @@ from collections.abc import Iterator
 
 from topodiag.evidence.nccl_log.grammar.grammar import parse
 from topodiag.evidence.nccl_log.grammar.prefix import clean, records
+from topodiag.lazy import regex
 
 MOST_PIECES = 4
 """Lines that one record was broken into, at most, behind its first one."""
 
-_WATCHDOG = re.compile(r"atchdog caught\b(?!.{0,900}before timing out)")
+_WATCHDOG = regex(r"atchdog caught\b(?!.{0,900}before timing out)")
+_WATCHDOG_WORK = regex(r"WorkNCCL\(.{0,600}Timeout\(ms\)=\d{1,15}\)")
+"""What the sentence says of the work; pasted logs lose the time that it ran for."""
 _WATCHDOG_WORDS = "Watchdog caught collective operation timeout: WorkNCCL("
-_HEAD_ALONE = re.compile(r"(?:^|\s)[A-Za-z0-9_.-]{1,255}:\d{1,10}:\d{1,10}(?: \[-?\d{1,20}\])?\s{0,20}$")
+_HEAD_ALONE = regex(r"(?:^|\s)[A-Za-z0-9_.-]{1,255}:\d{1,10}:\d{1,10}(?: \[-?\d{1,20}\])?\s{0,20}$")
 _LIST, _LIST_END = "NET/IB : Using", "OOB"
 """The list of RDMA devices ends with the interface for out-of-band messages, from 2.4 on."""
-_HEADED = re.compile(
+_HEADED = regex(
     r"\s{0,8}(?:\[ {0,8}\d{1,10}\.\d{1,9}\]|\d{4}-\d\d-\d\d|[A-Z][a-z]{2} {1,2}\d{1,2} \d\d:\d\d|\[rank"
     r"|Traceback \(most)",
     re.IGNORECASE,
@@ -33,12 +36,12 @@ _WIDTHS = range(40, 241)
 _LEAST_BREAKS = 2
 _MOST_FOLDS = 24
 """Pieces of NCCL's longest line, 1,024 characters (src/debug.cc), at the least width."""
-_PLAIN_RECORD = re.compile(
+_PLAIN_RECORD = regex(
     rb"(?:\d{1,6}: |\[\d{1,6},\d{1,6}\]<std(?:out|err)>:)?"
     rb"[A-Za-z0-9_.-]{1,255}:\d{1,10}:\d{1,10} \[-?\d{1,20}\] NCCL (?:INFO|WARN|ATTN) "
 )
 """The beginning of a line in which `records` surely finds a record with its whole head: of nearly every line."""
-_BODY = re.compile(r"\s*(?:\[-?\d{1,20}\] )?NCCL (?:INFO|WARN|ATTN) ")
+_BODY = regex(r"\s*(?:\[-?\d{1,20}\] )?NCCL (?:INFO|WARN|ATTN) ")
 
 
 def looks_broken(text: bytes) -> bool:
@@ -145,12 +148,14 @@ def _open(text: str) -> bool:
 
 
 def _watchdog(first: str, pieces: list[str]) -> tuple[str, int] | None:
-    text = first
+    text, work = first, None
     for number, piece in enumerate(pieces, 1):
         if _is_record(piece):
-            return None
+            break
         close = text.rstrip() + piece.strip()
         text = close if _WATCHDOG_WORDS in close and _WATCHDOG_WORDS not in text else f"{text.rstrip()} {piece.strip()}"
         if _WATCHDOG.search(text) is None:
             return text, number
-    return None
+        if work is None and _WATCHDOG_WORK.search(first) is None and _WATCHDOG_WORK.search(text) is not None:
+            work = text, number
+    return work

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from topodiag.evidence.nccl_log.grammar.system_print import Print, read_print
 from topodiag.evidence.nccl_log.rebuild.frame import Frame, Ints, Rows, by_owner, groups, in_pieces, once
 from topodiag.evidence.nccl_log.rebuild.process import network_named
 from topodiag.evidence.nccl_log.tables.facts import TAIL
+from topodiag.lazy import dataclass
 from topodiag.model.connections import packed
 from topodiag.model.job import PHASES, Channels, Choice, Message, Operations
 from topodiag.model.nccl_view import Graph, NcclSystem, Tuning

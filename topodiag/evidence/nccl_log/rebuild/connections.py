@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from topodiag.evidence.nccl_log.rebuild.frame import Frame, Ints, Rows
 from topodiag.evidence.nccl_log.tables.columns import Columns, narrowest
+from topodiag.lazy import dataclass
 from topodiag.model.connections import COLUMNS, Connections, no_connections, summed, transport_label
 from topodiag.model.job import Communicator
 

@@ -12,6 +12,7 @@ from functools import lru_cache
 from topodiag.evidence.nccl_log.grammar.job_lines import said_of
 from topodiag.evidence.nccl_log.grammar.job_sentences import fault_of, refused_of
 from topodiag.evidence.nccl_log.grammar.prefix import LAST_ERROR
+from topodiag.lazy import regex
 
 _STATUS = (
     "SUCCESS", "LOC_LEN_ERR", "LOC_QP_OP_ERR", "LOC_EEC_OP_ERR", "LOC_PROT_ERR", "WR_FLUSH_ERR", "MW_BIND_ERR",
@@ -21,71 +22,71 @@ _STATUS = (
 )  # fmt: skip
 FLUSHED = "5"
 
-_COMPLETION = re.compile(
+_COMPLETION = regex(
     r"Got completion (?:from peer )?(?:(?P<peer>(?!with )\S+) )?"
     r"with (?:error |status=)(?:IBV_WC_\w+\()?(?P<status>\d{1,4})"
 )
-_OFI = re.compile(r"NET/OFI (?:Request|Operation)\b.{0,160}? completed with error")
+_OFI = regex(r"NET/OFI (?:Request|Operation)\b.{0,160}? completed with error")
 """aws-ofi-nccl src/nccl_ofi_rdma.cpp, nccl_ofi_sendrecv.cpp: one wording in all versions, up to the number."""
-_VENDOR = re.compile(r"vendor[ _]err[ =](\d{1,9})")
-_HCA = re.compile(r"\bhca (\S+)")
-_LOCAL_GID = re.compile(r"localGid ?(\S+)")
-_REMOTE_GID = re.compile(r"remoteGids ?(\S+)")
-_DIRECTION = re.compile(r"(?:req_type=|\()(Send|Recv|Flush|Unused)\b")
-_ASYNC = re.compile(
+_VENDOR = regex(r"vendor[ _]err[ =](\d{1,9})")
+_HCA = regex(r"\bhca (\S+)")
+_LOCAL_GID = regex(r"localGid ?(\S+)")
+_REMOTE_GID = regex(r"remoteGids ?(\S+)")
+_DIRECTION = regex(r"(?:req_type=|\()(Send|Recv|Flush|Unused)\b")
+_ASYNC = regex(
     r"NET/IB ?: (?:(?P<hca>[^\s:]+):(?P<port>\d{1,6}) )?"
     r"(?:(?:Got )?(?:non-fatal )?async (?:error |fatal )?event(?: on (?P<on>\w+))?[^:]*: (?P<what>.*?)(?:\(\d{1,6}\))?"
     r"|(?P<changed>GID table changed|unknown event type \(\d{1,6}\)|marking device with fatal error after .{1,80}))\s*$"
 )
-_CLOSED = re.compile(r"Connection closed by remote peer(?: ([\w.:%\[\]-]{1,255}<\d{1,5}>))?")
+_CLOSED = regex(r"Connection closed by remote peer(?: ([\w.:%\[\]-]{1,255}<\d{1,5}>))?")
 """Before a connection is made NCCL prints what happens to be in memory for the peer, without a port: `s<>`."""
-_SILENT = re.compile(
+_SILENT = regex(
     r"Call to (?:recv|send)\w{0,4} (?:from|to) (\S{1,255}) (?:failed|returned).{0,40}"
     r"(?:Connection timed out|No route to host|(?:Host|Network) is unreachable)"
 )
 """A connection that stood, and whose peer no longer acknowledges: its host or the network between went away. Where the
 peer's process died, its host resets the connection instead."""
-_CONNECT = re.compile(
+_CONNECT = regex(
     r"[Cc]onnect to (\S+) (?:failed|returned)|[Nn]o route to host|Connection (?:refused|timed out)|connection abort"
 )
-_QP = re.compile(
+_QP = regex(
     r"(?:on dev (?P<hca>[^\s:,]+):(?P<port>\d{1,6}).*?)?"
     r"local (?:GID|gid) (?P<local>[0-9a-fA-F:.]+), remote (?:GID|gid) (?P<remote>[0-9a-fA-F:.]+)"
 )
-_DUPLICATE = re.compile(
+_DUPLICATE = regex(
     r"Duplicate GPU detected : rank (\d{1,9}) and rank (\d{1,9}) both on CUDA device ([0-9a-fA-F]{1,16})"
 )
-_WATCHDOG = re.compile(
+_WATCHDOG = regex(
     r"(?:[Ww]atchdog caught|\] Caught) collective operation timeout: WorkNCCL\((?:SeqNum=(\d{1,18}), )?OpType=(\w+)"
 )
-_WATCHDOG_TIME = re.compile(r"Timeout\(ms\)=(\d{1,15})\) ran for (\d{1,15}) milliseconds")
-_NUMEL = re.compile(r"\bNumelIn=(\d{1,15}), NumelOut=(\d{1,15})\b")
-_LAST_WORK = re.compile(r"[Ll]ast enqueued (?:NCCL )?work: (-?\d{1,18}), last completed (?:NCCL )?work: (-?\d{1,18})")
-_PG = re.compile(r"PG (?:ID )?(\w{1,40})(?: PG GUID ([^\s(]{1,80}))?(?:\(([^)]{0,80})\))? Rank (\d{1,9})")
-_RANK = re.compile(r"\[[Rr]ank ?(\d{1,9})\]|\brank (\d{1,9})\b")
-_GAVE_UP = re.compile(r"NCCL (?:error|failure)|\bnccl\w{3,20}Error\b|\bncclInvalid")
+_WATCHDOG_TIME = regex(r"Timeout\(ms\)=(\d{1,15})\) ran for (\d{1,15}) milliseconds")
+_NUMEL = regex(r"\bNumelIn=(\d{1,15}), NumelOut=(\d{1,15})\b")
+_LAST_WORK = regex(r"[Ll]ast enqueued (?:NCCL )?work: (-?\d{1,18}), last completed (?:NCCL )?work: (-?\d{1,18})")
+_PG = regex(r"PG (?:ID )?(\w{1,40})(?: PG GUID ([^\s(]{1,80}))?(?:\(([^)]{0,80})\))? Rank (\d{1,9})")
+_RANK = regex(r"\[[Rr]ank ?(\d{1,9})\]|\brank (\d{1,9})\b")
+_GAVE_UP = regex(r"NCCL (?:error|failure)|\bnccl\w{3,20}Error\b|\bncclInvalid")
 """Torch repeats a result of NCCL's: what it names besides is another line's."""
-_LABEL = re.compile(r"(?:rank)?(\d{1,9})")
-_GPU_ENDED = re.compile(
+_LABEL = regex(r"(?:rank)?(\d{1,9})")
+_GPU_ENDED = regex(
     r"atchdog thread terminated with exception: (?:CUDA|HIP) (?:error|kernel)\b.{0,12}?(?:illegal|misaligned"
     r"|unspecified|device-side|hardware|launch fail|uncorrectable|Uncorrectable)"
 )
 """Torch's watchdog asks for the state of the GPU: what it meets there is the process' own failure, and no wait."""
-_VERSIONS = re.compile(r"Mismatched NCCL version detected : rank (\d{1,9}) version (\S+) rank (\d{1,9}) version (\S+)")
+_VERSIONS = regex(r"Mismatched NCCL version detected : rank (\d{1,9}) version (\S+) rank (\d{1,9}) version (\S+)")
 
 _KINDS: tuple[tuple[str, re.Pattern[str]], ...] = (
-    ("version", re.compile(r"Mismatched NCCL version|driver version is insufficient|CUDA Driver version found|not supported in the installed CUDA driver|requires (?:a )?newer driver", re.I)),  # noqa: E501
-    ("mismatch", re.compile(r"message truncated|[Mm]essage truncated|collective mismatch|[Mm]ismatched collective|posted incorrect receive|mixed local Net device|Detected mixed|socketFinalize\w+: wrong type|mismatch in (?:rank count|info)|[Rr]anks have mismatched|disagree between rank|differs from rank")),  # noqa: E501
-    ("memory", re.compile(r"[Oo]ut of memory|Failed to (?:CUDA )?malloc|shared memory segment|failed to extend|[Mm]emory allocation|ibv_(?:reg_mr|create_|alloc_).{0,120}(?:Cannot allocate|ENOMEM|error -12)|No space left|Allocation failed")),  # noqa: E501
-    ("connect", re.compile(r"[Cc]onnect to .* failed|ibv_modify_qp\b.{0,60}failed|No route to host|Connection (?:refused|timed out)|[Cc]onnect timeout|ocket\w{1,40}: exceeded (?:retries|timeouts)|No interface found in the same subnet|incompatible")),  # noqa: E501
-    ("bootstrap", re.compile(r"^Bootstrap|^bootstrap|no socket interface found|has already checked in|NCCL_COMM_ID|wrong magic|no device found matching|is neither AF_INET")),  # noqa: E501
-    ("timeout", re.compile(r"timed? ?out|ETIMEDOUT", re.I)),
-    ("cuda", re.compile(r"Cuda failure|CUDA error|NVLS|NVML|[Ii]llegal memory|cuMem|MNNVL|CUDA IPC|HIP failure|\bhip\w{1,40} failed")),  # noqa: E501
-    ("port", re.compile(r"\bport (?:error|active|down)|marked as failed|link (?:down|flap)|Device <?\d+>? marked")),
-    ("topology", re.compile(r"XML|topology|topo|Attribute .* not found|P2P is disabled between|does not loop back|graph|Could not find a path")),  # noqa: E501
-    ("plugin", re.compile(r"[Pp]lugin|NET/OFI|libnccl-net|libfabric", re.I)),
+    ("version", regex(r"Mismatched NCCL version|driver version is insufficient|CUDA Driver version found|not supported in the installed CUDA driver|requires (?:a )?newer driver", re.I)),  # noqa: E501
+    ("mismatch", regex(r"message truncated|[Mm]essage truncated|collective mismatch|[Mm]ismatched collective|posted incorrect receive|mixed local Net device|Detected mixed|socketFinalize\w+: wrong type|mismatch in (?:rank count|info)|[Rr]anks have mismatched|disagree between rank|differs from rank")),  # noqa: E501
+    ("memory", regex(r"[Oo]ut of memory|Failed to (?:CUDA )?malloc|shared memory segment|failed to extend|[Mm]emory allocation|ibv_(?:reg_mr|create_|alloc_).{0,120}(?:Cannot allocate|ENOMEM|error -12)|No space left|Allocation failed")),  # noqa: E501
+    ("connect", regex(r"[Cc]onnect to .* failed|ibv_modify_qp\b.{0,60}failed|No route to host|Connection (?:refused|timed out)|[Cc]onnect timeout|ocket\w{1,40}: exceeded (?:retries|timeouts)|No interface found in the same subnet|incompatible")),  # noqa: E501
+    ("bootstrap", regex(r"^Bootstrap|^bootstrap|no socket interface found|has already checked in|NCCL_COMM_ID|wrong magic|no device found matching|is neither AF_INET")),  # noqa: E501
+    ("timeout", regex(r"timed? ?out|ETIMEDOUT", re.I)),
+    ("cuda", regex(r"Cuda failure|CUDA error|NVLS|NVML|[Ii]llegal memory|cuMem|MNNVL|CUDA IPC|HIP failure|\bhip\w{1,40} failed")),  # noqa: E501
+    ("port", regex(r"\bport (?:error|active|down)|marked as failed|link (?:down|flap)|Device <?\d+>? marked")),
+    ("topology", regex(r"XML|topology|topo|Attribute .* not found|P2P is disabled between|does not loop back|graph|Could not find a path")),  # noqa: E501
+    ("plugin", regex(r"[Pp]lugin|NET/OFI|libnccl-net|libfabric", re.I)),
 )  # fmt: skip
-_CASCADE = re.compile(
+_CASCADE = regex(
     r"abort state|Socket recv failed while polling|Proxy Call to rank|ncclAsyncJobComplete|commReclaim|"
     r"commDestroySync|ncclCommSetAsyncError|Proxy Service|has no transport for|Call to (?:recv|send)|"
     r"recv from .* failed|terminated|Broken pipe|Connection reset|Connection closed"

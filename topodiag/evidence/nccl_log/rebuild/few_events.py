@@ -6,18 +6,18 @@ are kept, so that a line that stands there once is never lost to one that stands
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 import numpy as np
 
 from topodiag.evidence.nccl_log.rebuild.frame import Rows
+from topodiag.lazy import regex
 
 MOST_EVENTS = 1 << 15
 """Different events that a case keeps: 100 MB. A job of 1,024 ranks that dies has some 20 for each of them."""
 _HEAD = 120
 """Characters of a text that make its shape."""
-_DIGITS = re.compile(r"\d+")
+_DIGITS = regex(r"\d+")
 
 
 def few(rows: Rows, order: Sequence[int], most: int = MOST_EVENTS) -> list[int]:

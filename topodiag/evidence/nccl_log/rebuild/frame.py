@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from topodiag.evidence.nccl_log.tables.facts import Facts, SourceFile, alike, numbers
+from topodiag.lazy import dataclass
 from topodiag.model.connections import packed
 from topodiag.model.provenance import Origin
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from topodiag.evidence.nccl_log.rebuild.members import Member, Processes, by_process, lane
+from topodiag.lazy import dataclass
 
 
 @dataclass(slots=True)

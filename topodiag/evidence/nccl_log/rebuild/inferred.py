@@ -9,7 +9,6 @@ where each process of one host shows its first calls without a gap.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from topodiag.evidence.nccl_log.rebuild.frame import Frame, Ints, Rows
 from topodiag.evidence.nccl_log.rebuild.groups import Comm
 from topodiag.evidence.nccl_log.rebuild.members import MOST_RANKS, Member, Processes
 from topodiag.evidence.nccl_log.rebuild.places import Places, Seating
+from topodiag.lazy import dataclass
 
 Lane = tuple[int, int]
 """Process, and the device that the head names."""

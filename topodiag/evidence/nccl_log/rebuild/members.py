@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import nan
 from typing import Any
 
@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from topodiag.evidence.nccl_log.grammar.stated import STATED
 from topodiag.evidence.nccl_log.rebuild.frame import Frame, Ints, by_owner, in_pieces
+from topodiag.lazy import dataclass
 
 Key = tuple[int, str, int]
 """File, host and pid."""

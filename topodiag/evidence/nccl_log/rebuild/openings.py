@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from topodiag.evidence.nccl_log.rebuild.frame import Frame, in_pieces
 from topodiag.evidence.nccl_log.rebuild.members import Member, Processes
+from topodiag.lazy import dataclass
 from topodiag.model.job import Message
 
 NAMED = "Comm name set to "

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
 
 import numpy as np
@@ -18,6 +18,7 @@ import numpy.typing as npt
 from topodiag.evidence.nccl_log.rebuild.frame import Frame, Ints, Rows, groups, in_pieces
 from topodiag.evidence.nccl_log.rebuild.groups import Comm
 from topodiag.evidence.nccl_log.rebuild.members import Member, Processes, by_process
+from topodiag.lazy import dataclass
 from topodiag.model.connections import packed
 
 BEFORE_START = ("network", "config", "assigned", "dmabuf")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -11,6 +10,7 @@ from topodiag.evidence.nccl_log.grammar.stated import HOST, RANK, SIZE, STATED
 from topodiag.evidence.nccl_log.rebuild.frame import Frame
 from topodiag.evidence.nccl_log.rebuild.process import version_of
 from topodiag.evidence.nccl_tests.header import device_of
+from topodiag.lazy import regex
 from topodiag.model.job import Event, Process, Rank, Stated
 
 _SUBSYSTEMS = {
@@ -65,7 +65,7 @@ def _listed(lines: Iterable[str]) -> tuple[Rank, ...]:
     return tuple(made[rank] for rank in sorted(made))
 
 
-_OF_RCCL = re.compile(r"\[FATAL ERROR\]: HSA_|Missing \"(?:iommu=pt|HSA_)|NUMA auto balancing enabled which|librccl")
+_OF_RCCL = regex(r"\[FATAL ERROR\]: HSA_|Missing \"(?:iommu=pt|HSA_)|NUMA auto balancing enabled which|librccl")
 """Warnings that RCCL alone prints (src/init.cc)."""
 
 

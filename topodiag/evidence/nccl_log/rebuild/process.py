@@ -5,48 +5,33 @@ Wordings: nccl src/init.cc, src/transport/net_ib*, src/misc/param.cc, src/plugin
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from functools import lru_cache
-from sys import intern
 
-from topodiag.model.job import Given, Hca, Message, Process
+from topodiag.evidence.nccl_log.rebuild.devices import OF_DEVICES, Text, devices_of
+from topodiag.lazy import regex
+from topodiag.model.job import Given, Message, Process
 from topodiag.model.provenance import Origin
 
-Text = tuple[str, str, Origin | None, int]
-"""Kind, text, place, count."""
-
-OF_DEVICES = frozenset({"hca", "gdr hca"})
-"""Kinds that tell more of the devices in a list, whose place stands for theirs. A large job has a line for each device
-of each rank: they are not kept as messages."""
-
-GDR_OFF = "GPU Direct RDMA Disabled"
-"""Of a device this is a verdict, and its line the evidence."""
-
-_VERSION = re.compile(r"(?:NCCL|RCCL) version\s*:?\s*(\S+)")
-_NUMBER = re.compile(r"(\d{1,12})")
-_HCA = re.compile(r"\[(\d{1,6})\]\s?([^\s:\[\]{}]+):(\d{1,6})?((?:/[A-Za-z0-9]+)+)?")
-_HCA_LONG = re.compile(
-    r"NET/IB\s?: \[(\d{1,6})\] ([^\s:]+):[^\s:]+:(\d{1,6})/(\S+) .*?speed=(\d{1,12})(?:.*?pciPath=(\S+))?"
-)
-_GDR_HCA = re.compile(r"GPU Direct RDMA (Enabled|Disabled) for HCA (\d{1,6}) '([^']*)'")
-_SETTING = re.compile(
+_VERSION = regex(r"(?:NCCL|RCCL) version\s*:?\s*(\S+)")
+_NUMBER = regex(r"(\d{1,12})")
+_SETTING = regex(
     r"(?:^|\s)((?:NCCL|RCCL|OFI_NCCL)_[A-Z0-9_]+) (?:set by environment to|set from environment to|set to) ?(.*)$"
 )
-_INVALID = re.compile(r"Invalid value (.*?) for (NCCL_[A-Z0-9_]+), using default (-?\d+)")
-_CONFIG = re.compile(r"Comm config (.+?) set to (.*)$")
-_BOOTSTRAP = re.compile(r"(?:Bootstrap ?: Using|^NET : Using interface) (?:\[0\])?(.+?)\s*$")
+_INVALID = regex(r"Invalid value (.*?) for (NCCL_[A-Z0-9_]+), using default (-?\d+)")
+_CONFIG = regex(r"Comm config (.+?) set to (.*)$")
+_BOOTSTRAP = regex(r"(?:Bootstrap ?: Using|^NET : Using interface) (?:\[0\])?(.+?)\s*$")
 _OWN = frozenset({"bootstrap", "hcas", "sockets", "ras"})
 """Kinds of lines with addresses of the process itself, as `Bootstrap: Using eth0:10.1.2.3<0>`."""
-_ADDRESS = re.compile(
+_ADDRESS = regex(
     r"(?:^|[ \]])(?:OOB )?[\w.@-]{1,64}:((?:\d{1,3}\.){3}\d{1,3}|[0-9a-f:]{2,39}(?:%[\w.-]{1,32})?)<\d{1,5}>"
     r"|RAS network listening socket at (\S{1,64})<\d{1,5}>"
 )
-_NETWORK = re.compile(r"Using (?:internal N|n)etwork (.{1,200})|^Assigned NET plugin (\S.{0,60}?) to comm")
-_PLUGIN = re.compile(r"(?:Loaded net plugin|Initialized NET plugin|Loaded external network plugin) (.+?)\s*$")
-_TUNER = re.compile(r"[Uu]sing (?:tuner plugin:? )?'?([^']+?)'?\s*$")
-_GIT = re.compile(r"NCCL git version (\S.{0,120}?)\s*$")
-_OFI = re.compile(r"aws-ofi-nccl\s+(?:v)?(\S+)")
+_NETWORK = regex(r"Using (?:internal N|n)etwork (.{1,200})|^Assigned NET plugin (\S.{0,60}?) to comm")
+_PLUGIN = regex(r"(?:Loaded net plugin|Initialized NET plugin|Loaded external network plugin) (.+?)\s*$")
+_TUNER = regex(r"[Uu]sing (?:tuner plugin:? )?'?([^']+?)'?\s*$")
+_GIT = regex(r"NCCL git version (\S.{0,120}?)\s*$")
+_OFI = regex(r"aws-ofi-nccl\s+(?:v)?(\S+)")
 _VERSIONED = {
     "version": ("nccl", _VERSION), "git version": ("git", _GIT), "driver": ("driver", _NUMBER),
     "net plugin": ("net plugin", _PLUGIN), "tuner": ("tuner plugin", _TUNER), "ofi": ("ofi", _OFI),
@@ -73,9 +58,10 @@ def process_of(host: str, pid: int, texts: Sequence[Text]) -> Process:
             settings.setdefault(given.name, given)
     if not network and {kind for kind, *_ in texts} >= {"no hca", "sockets"}:
         network = "Socket"  # NCCL lists interfaces for data only when it found no RDMA device
+    ports, virtual = devices_of(texts)
     messages = tuple(Message(*each) for each in texts if each[0] not in OF_DEVICES)
     return Process(
-        host, pid, versions, network, _devices(texts), bootstrap, settings, messages, texts[0][2] if texts else None,
+        host, pid, versions, network, ports, virtual, bootstrap, settings, messages, texts[0][2] if texts else None,
         addresses=tuple(addresses),
     )  # fmt: skip
 
@@ -92,34 +78,6 @@ def network_named(text: str) -> str:
     """What `Using network Socket [repeated 15x across cluster]` names, without Ray's remark on lines that are alike."""
     found = _NETWORK.search(text)
     return (found[1] or found[2]).partition(" [repeated ")[0].strip() if found is not None else ""
-
-
-def _devices(texts: Sequence[Text]) -> tuple[Hca, ...]:
-    """The RDMA devices of the first list, with what other lines say of each."""
-    listed: tuple[Hca, ...] = ()
-    listed_at: Origin | None = None
-    details: dict[str, tuple[int | None, str]] = {}
-    gdr: dict[str, Hca] = {}
-    for kind, text, origin, _ in texts:
-        if kind == "hcas" and listed_at is None:
-            listed, listed_at = _hcas(text), origin
-        elif kind == "hca":
-            named = _hca(text)
-            if named is not None:
-                details[named[0]] = named[1:]
-        elif kind == "gdr hca":
-            found = _GDR_HCA.search(text)
-            if found is not None and not text.startswith("NET/Socket"):
-                on = found[1] == "Enabled"
-                gdr[found[3]] = Hca(int(found[2]), found[3], gdr=on, origin=origin, gdr_origin=None if on else origin)
-    if listed_at is None and not any(kind == "no hca" for kind, *_ in texts):
-        return tuple(gdr.values())  # an excerpt without the list: what is said of each device stands for it
-    none = Hca(-1, "")
-    return tuple(
-        Hca(each.index, each.name, each.port, each.link_layer, *details.get(each.name, (None, "")),
-            gdr.get(each.name, none).gdr, listed_at, gdr.get(each.name, none).gdr_origin)
-        for each in listed
-    )  # fmt: skip
 
 
 @lru_cache(maxsize=65536)
@@ -145,13 +103,6 @@ def _addresses(text: str) -> tuple[str, ...]:
     """Addresses of the process's own interfaces, without its loopback."""
     found = (match[1] or match[2] for match in _ADDRESS.finditer(text))
     return tuple(each.strip("[]") for each in found if not each.startswith("127.") and each.strip("[]") != "::1")
-
-
-@lru_cache(maxsize=65536)
-def _hca(text: str) -> tuple[str, int, str] | None:
-    """Name, speed in Mb/s and path of a device. Processes print the same paths with pointers of their own beside."""
-    found = _HCA_LONG.search(text)
-    return (found[2], int(found[5]), intern(found[6] or "")) if found is not None else None
 
 
 @lru_cache(maxsize=65536)
@@ -182,13 +133,3 @@ def _setting(text: str) -> tuple[str, str, str] | None:
     if value.endswith(".") and value[:-1].lstrip("-").isdigit():
         value = value[:-1]
     return name, "-1" if value == _MINUS_ONE else value, "environment"
-
-
-@lru_cache(maxsize=4096)
-def _hcas(text: str) -> tuple[Hca, ...]:
-    """`[0]mlx5_0:1/IB [1]mlx5_1:1/RoCE [RO]; OOB ib0:10.0.0.1<0>`, with merged `[0]={[0] mlx5_0:1/IB, ..}` as it is."""
-    made = []
-    for found in _HCA.finditer(text.partition("; OOB")[0].partition(" ;")[0]):
-        layer = (found[4] or "").strip("/")
-        made.append(Hca(int(found[1]), found[2], int(found[3] or 1), layer))
-    return tuple(made)

@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
+from topodiag.lazy import dataclass
 from topodiag.model.dimensions import DIMENSIONS, ROLE_WORDS, Role
 from topodiag.model.finding import Confidence
 from topodiag.model.job import Communicator, FlightRecord

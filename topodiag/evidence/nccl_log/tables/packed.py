@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import mmap
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from topodiag.evidence.nccl_log.tables.facts import ROW_TABLES, SCHEMAS, Facts, alike, numbers, plain
+from topodiag.lazy import dataclass
 
 Column = npt.NDArray[Any]
 Words = npt.NDArray[np.uint64]

@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
 from operator import itemgetter
@@ -41,6 +40,7 @@ from topodiag.evidence.nccl_log.tables.resolve_rows import (
     record_batch,
     unique,
 )
+from topodiag.lazy import dataclass
 
 RANGE_ROWS = 1 << 17
 """Rows of one table that are worked on at once, where more than one thread has them."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -15,6 +14,7 @@ import pyarrow.compute as pc
 from topodiag.evidence.nccl_log.tables.facts import SCHEMAS, alike, numbers, strings
 from topodiag.evidence.nccl_log.tables.packed import AnyTable, PackedTable, room_for
 from topodiag.evidence.nccl_log.tables.resolve_rows import Column, Columns, Ints, taken
+from topodiag.lazy import dataclass
 
 Locate = Callable[[Columns], None]
 """Writes `~base` of each row's shard and its `~run`; lines count from the start of the run then."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -32,6 +32,7 @@ from topodiag.evidence.nccl_log.tables.facts import (
 )
 from topodiag.evidence.nccl_log.tables.memory import give_back
 from topodiag.evidence.nccl_log.tables.stored import Store
+from topodiag.lazy import dataclass
 from topodiag.model.errors import InputError
 
 MOST_BYTES = 96 << 20

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
+from topodiag.lazy import dataclass
 from topodiag.model.finding import Confidence, Finding, Severity
 from topodiag.model.result import Result
 from topodiag.report.findings import cost_words, where_words

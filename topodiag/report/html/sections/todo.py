@@ -21,6 +21,7 @@ def section(sheet: Sheet) -> Section | None:
     anchors = Anchors(result)
     tasks = _of_verdict(result.verdict, anchors) if result.verdict is not None else _of_findings(result, anchors)
     settings = _settings(result)
+    unset = [f"unset {name}" for name, value in settings.items() if value is None]
     verdict = result.verdict
     nexts = [
         {"command": each.command, "where": each.where, "why": each.why or each.what}
@@ -31,7 +32,13 @@ def section(sheet: Sheet) -> Section | None:
     return Section(
         "todo",
         "What to do",
-        {"tasks": tasks[:MOST], "left": max(len(tasks) - MOST, 0), "settings": settings, "nexts": nexts},
+        {
+            "tasks": tasks[:MOST],
+            "left": max(len(tasks) - MOST, 0),
+            "unset": unset,
+            "nexts": nexts,
+            "settings": [f"{name}={value}" for name, value in settings.items() if value is not None],
+        },
     )
 
 
@@ -76,10 +83,10 @@ def _title(finding: Finding) -> str:
     return known.title if known is not None else finding.message
 
 
-def _settings(result: Result) -> list[str]:
-    """Lines of nccl.conf that the fixes amount to."""
+def _settings(result: Result) -> dict[str, str | None]:
+    """Variables of NCCL that the fixes set, None for one that they remove."""
     made: dict[str, str | None] = {}
     for finding in result.findings:
         for name, value in finding.settings:
             made.setdefault(name, value)
-    return [f"unset {name}" if value is None else f"{name}={value}" for name, value in made.items()]
+    return made

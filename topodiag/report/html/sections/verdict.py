@@ -29,8 +29,19 @@ def section(sheet: Sheet) -> Section:
     """Never absent: where nothing could be judged, that is the answer."""
     verdict = sheet.result.verdict
     values = _of_case(sheet, verdict) if verdict is not None else _of_answers(sheet)
+    values["action"] = _action(sheet)
     values["tally"] = severity_tally(sheet.result)
     return Section("verdict", "Verdict", values)
+
+
+def _action(sheet: Sheet) -> str:
+    """What the terminal says is to be done, "" where nothing is."""
+    verdict, groups = sheet.result.verdict, alike(sheet.page.answers)
+    if verdict is not None:
+        return next((each.finding.fix[0] for each in verdict.causes[:1] if each.finding.fix), "")
+    if groups:
+        return groups[0][0].action
+    return next((each.fix[0] for each in sheet.result.findings if each.fix and each.severity > Severity.INFO), "")
 
 
 def title_of(sheet: Sheet) -> str:
@@ -74,7 +85,7 @@ def _facts(sheet: Sheet, cause: Cause) -> list[tuple[str, str, str]]:
         ("Step", ": ".join(each for each in (step_words(price), price.step_said) if each), ""),
         ("Steps", price.step_says, ""),
         ("Measured", price.says, "#waterfall" if price.all_gone is not None else ""),
-        ("Sure", f"{STATUS[cause.status][0]}, confidence {cause.finding.confidence}", ""),
+        ("Verdict", f"{STATUS[cause.status][0]}, confidence {cause.finding.confidence}", ""),
     ]
     return [each for each in made if each[1]]
 

@@ -127,6 +127,7 @@
       }
       if (button.id === "save") save();
     }
+    if (event.target.closest(".menu a")) event.target.closest(".menu").open = false;
   });
   document.addEventListener("input", (event) => {
     if (event.target === box || event.target.name === "f") {

@@ -1,0 +1,45 @@
+"""What commands, traces and descriptions of jobs set, in each of the forms that people write."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from topodiag.evidence.assignments import assigned
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("mpirun -np 8 -x PATH -x NCCL_PROTO=LL ./all_reduce_perf", [("NCCL_PROTO", "LL")]),
+        ("mpiexec -genv NCCL_IB_DISABLE 1 -n 4 ./a", [("NCCL_IB_DISABLE", "1")]),
+        ("+ export NCCL_P2P_DISABLE=1", [("NCCL_P2P_DISABLE", "1")]),
+        ('export NCCL_IB_HCA="mlx5_0,mlx5_1"', [("NCCL_IB_HCA", "mlx5_0,mlx5_1")]),
+        ("srun --export=ALL,NCCL_NET=Socket,NCCL_DEBUG=INFO ./a", [("NCCL_NET", "Socket"), ("NCCL_DEBUG", "INFO")]),
+        ("docker run -e NCCL_IB_HCA=mlx5_0,mlx5_1 image", [("NCCL_IB_HCA", "mlx5_0,mlx5_1")]),
+        ("setenv NCCL_ALGO Ring", [("NCCL_ALGO", "Ring")]),
+        ('os.environ["NCCL_SHM_DISABLE"] = "1"', [("NCCL_SHM_DISABLE", "1")]),
+        ("    NCCL_SOCKET_IFNAME: eth0", [("NCCL_SOCKET_IFNAME", "eth0")]),
+        ('  "NCCL_NET": "Socket",', [("NCCL_NET", "Socket")]),
+        ("unset NCCL_PROTO NCCL_ALGO", [("NCCL_PROTO", ""), ("NCCL_ALGO", "")]),
+        ("NCCL_P2P_LEVEL=LOC torchrun train.py", [("NCCL_P2P_LEVEL", "LOC")]),
+        ("#SBATCH --export=ALL,NCCL_NET=Socket", [("NCCL_NET", "Socket")]),
+        ("# export NCCL_IB_DISABLE=1", []),
+        ("echo $NCCL_NET", []),
+        ("unset what NCCL needs", []),
+        ("the log says: set NCCL_DEBUG to INFO", []),
+    ],
+)
+def test_a_line_sets_what_it_names(line: str, found: list[tuple[str, str]]) -> None:
+    assert list(assigned(line)) == found
+
+
+def test_kubernetes_writes_name_and_value_in_two_lines() -> None:
+    assert list(assigned('  value: "1"', "- name: NCCL_IB_DISABLE")) == [("NCCL_IB_DISABLE", "1")]
+    assert not list(assigned('  value: "1"', "- name: trainer"))
+
+
+@given(st.text(max_size=300), st.text(max_size=100))
+def test_no_line_raises(line: str, above: str) -> None:
+    assert all(name for name, _ in assigned(line, above))

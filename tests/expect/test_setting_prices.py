@@ -1,0 +1,46 @@
+"""Which settings explain a low run: those that take a transport away, and poor choices among NCCL's own ways."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.expect.measured_runs import run
+from topodiag.expect.expect import expected
+from topodiag.expect.hypotheses import explain
+from topodiag.expect.setting_prices import setting_prices
+from topodiag.expect.verdict import verdict_of
+from topodiag.model.bench import SettingPrice
+
+
+def prices(busbw: float, nodes: int, **env: str) -> tuple[SettingPrice, ...]:
+    measured = run("all_reduce", 8 * nodes, busbw, env=env)
+    made = expected(measured, system="DGX H100", nodes=nodes)
+    verdict = verdict_of(measured, made.expectation, made.why)
+    return setting_prices(measured, made, explain(measured, made, verdict).causes)
+
+
+@pytest.mark.parametrize(
+    ("busbw", "nodes", "env"),
+    [
+        (2.3, 2, {"NCCL_IB_DISABLE": "1"}),
+        (2.3, 2, {"NCCL_NET": "Socket"}),
+        (30.0, 1, {"NCCL_P2P_DISABLE": "1"}),
+        (20.0, 2, {"NCCL_PROTO": "LL"}),
+    ],
+)
+def test_a_setting_that_does_it_has_a_price(busbw: float, nodes: int, env: dict[str, str]) -> None:
+    (found,) = prices(busbw, nodes, NCCL_DEBUG="INFO", **env)
+    assert (found.name, found.value) == next(iter(env.items()))
+    assert found.without_gbs > 3 * busbw
+
+
+def test_of_two_settings_only_the_one_that_costs_is_named() -> None:
+    (found,) = prices(20.0, 2, NCCL_PROTO="LL", NCCL_MIN_NCHANNELS="1")
+    assert found.name == "NCCL_PROTO"
+    assert found.with_gbs is not None
+    assert found.with_gbs < found.without_gbs / 3
+
+
+@pytest.mark.parametrize("env", [{"NCCL_ALGO": "Ring"}, {"NCCL_DEBUG": "WARN"}, {"NCCL_IB_TIMEOUT": "22"}, {}])
+def test_a_setting_that_costs_nothing_has_none(env: dict[str, str]) -> None:
+    assert prices(200.0, 2, **env) == ()

@@ -1,0 +1,74 @@
+"""NCCL_IB_HCA: the ports that it leaves, and their rails and planes."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.verdict.pricing.machines import tree
+from topodiag.nccl.topo.changes import by_hca_list, edited, nets_of, with_values
+from topodiag.nccl.topo.hca_list import HcaFilter
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "port", "taken"),
+    [
+        ("", "mlx5_0", 1, True),
+        ("mlx5", "mlx5_7", 1, True),
+        ("mlx5_1", "mlx5_10", 1, True),
+        ("=mlx5_1", "mlx5_10", 1, False),
+        ("=mlx5_1:2", "mlx5_1", 1, False),
+        ("mlx5_1:1", "mlx5_1", 1, True),
+        ("^mlx5_1", "mlx5_1", 1, False),
+        ("^=mlx5_1", "mlx5_10", 1, True),
+        ("mlx4,mlx5_3", "mlx5_3", 1, True),
+        ("mlx5_3:1:0:2", "mlx5_3", 1, True),
+        ("mlx5_3:2:0:2", "mlx5_3", 1, False),
+        ("mlx5_3::0:2", "mlx5_3", 2, True),
+    ],
+)
+def test_lists_of_devices_are_read_as_nccl_reads_them(text: str, name: str, port: int, taken: bool) -> None:
+    assert HcaFilter(text).takes(name, port) is taken
+
+
+@given(st.text(max_size=20), st.text(max_size=10), st.integers(0, 9))
+def test_any_list_is_read(text: str, name: str, port: int) -> None:
+    assert HcaFilter(text).takes(name, port) in (True, False)
+
+
+@pytest.mark.parametrize(
+    ("text", "rail", "plane"),
+    [
+        ("mlx5_0:1:3:1", "3", "1"),
+        ("=mlx5_1,mlx5_0:1:3", "3", None),
+        ("mlx5_0:::2", None, "2"),
+        ("mlx5_0::4x:-1", "4", "-1"),
+        ("mlx5:1:5:0,mlx5_0:1:6:0", "5", "0"),  # the first that means the port
+        ("mlx5_0", None, None),
+        ("^mlx5_1:1:3:1", None, None),
+    ],
+)
+def test_a_list_gives_ports_rails_and_planes(text: str, rail: str | None, plane: str | None) -> None:
+    expected = {"rail": rail, "plane": plane}
+    assert HcaFilter(text).place("mlx5_0", 1) == {key: value for key, value in expected.items() if value is not None}
+
+
+def test_a_tree_keeps_the_ports_of_the_list_and_their_functions() -> None:
+    made = by_hca_list(tree(), "=mlx5_2:1:0:1,mlx5_3:1:1:1", rails=True)
+    assert made is not None
+    assert nets_of(made) == ["mlx5_2", "mlx5_3"]
+    assert [(net.get("rail"), net.get("plane")) for net in made.walk() if net.tag == "net"] == [("0", "1"), ("1", "1")]
+    functions = [pci for pci in made.walk() if pci.tag == "pci" and pci.get("class") == "0x020700"]
+    assert len(functions) == 2
+    again = by_hca_list(made, "=mlx5_2:1:5:5,mlx5_3:1:5:5", rails=True)  # what the file says stays
+    assert again == made
+    older = by_hca_list(tree(), "=mlx5_2:1:0:1", rails=False)
+    assert older is not None
+    assert [net.get("rail") for net in older.walk() if net.tag == "net"] == [None]
+
+
+def test_a_list_of_another_machine_leaves_nothing_and_sockets_have_none() -> None:
+    assert by_hca_list(tree(), "=ibp1s0", rails=True) is None
+    sockets = edited(tree(), lambda each: with_values(each, {"port": "0"}) if each.tag == "net" else each)
+    assert by_hca_list(sockets, "=ibp1s0", rails=True) == sockets

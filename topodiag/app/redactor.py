@@ -1,0 +1,46 @@
+"""The collector's redactor for reports: it knows sentences of ours, and where in a line a host stands."""
+
+from __future__ import annotations
+
+import re
+
+from topodiag.app.own_words import is_own
+from topodiag.lazy import regex
+from topodiag_probes.redact import Redactor
+
+_HOST = r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}"
+_AT_HOST = regex(
+    rf"(?<![\w.-]){_HOST}(?=:[0-9]{{1,9}}(?::[0-9]{{1,9}})? \[)"  # the head of NCCL's lines
+    rf"|(?<=[0-9]{{2}}:[0-9]{{2}}:[0-9]{{2}} ){_HOST}(?= [\w.-]{{1,60}}(?:\[[0-9]+\])?:)"  # that of syslog
+    rf"|\A{_HOST}(?=[:,] |\Z)|(?<=\bon ){_HOST}|(?<=\bnode ){_HOST}"  # sentences of ours
+)
+
+
+class OfReport(Redactor):
+    """The collector's redactor, which also knows sentences of ours."""
+
+    _ours = False
+
+    def prose(self, text: str) -> str:
+        """A sentence: as a quote, but for the words of our own texts."""
+        if text in self._names.hosts:
+            return self.tokens.host(text)
+        self._ours = True
+        try:
+            return self.text(text)
+        finally:
+            self._ours = False
+
+    def text(self, text: str) -> str:
+        return super().text(_AT_HOST.sub(self._known_host, text))
+
+    def _known_host(self, match: re.Match[str]) -> str:
+        """A host whose name is a word as well (`gpu1`), where only a host can stand."""
+        return self.tokens.host(match[0]) if match[0] in self._names.hosts else match[0]
+
+    def _run(self, match: re.Match[str]) -> str:
+        run = match[0]
+        return run if self._ours and run not in self._bare and is_own(run) else super()._run(match)
+
+
+__all__ = ["OfReport"]

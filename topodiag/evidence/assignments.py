@@ -1,0 +1,58 @@
+r"""Variables that a command, a shell's trace or a job's description sets, as one line writes them.
+
+    mpirun -np 16 -x NCCL_PROTO=LL ./all_reduce_perf       Open MPI
+    mpiexec -genv NCCL_IB_DISABLE 1 ./train                 MPICH, Intel MPI
+    + export NCCL_P2P_DISABLE=1                             a script, and its trace
+    srun --export=ALL,NCCL_NET=Socket,NCCL_DEBUG=INFO       Slurm
+    docker run -e NCCL_IB_HCA=mlx5_0,mlx5_1 image           a container
+    unset NCCL_PROTO
+    setenv NCCL_ALGO Ring                                   csh
+    os.environ["NCCL_SHM_DISABLE"] = "1"                    Python
+      NCCL_SOCKET_IFNAME: eth0                              YAML
+    - name: NCCL_NET                                        Kubernetes, in two lines
+      value: "Socket"
+
+A line that prints what is set (`echo $NCCL_NET`) and a comment set nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from topodiag.lazy import regex
+
+_NAME = r"(?:NCCL|RCCL|UCX|FI)_[A-Z0-9_]{1,80}"
+_BARE = rf"[^\s\"'\\;|&)]{{1,300}}?(?=,{_NAME}=|[\s\"'\\;|&)]|$)"
+_QUOTED = r"\"([^\"\n]{0,300})\"|'([^'\n]{0,300})'"
+_SUBSCRIPT = r"[\"']\]\s{0,4}=\s{0,4}"
+_ASSIGNED = regex(rf"(?<![\w$])({_NAME})(?:=|{_SUBSCRIPT})(?:{_QUOTED}|({_BARE}))")
+_SPACED = regex(rf"(?:-genv|-env|-x|\bsetenv)\s{{1,4}}({_NAME})\s{{1,4}}(?:{_QUOTED}|([^\s\"'-]\S{{0,300}}))")
+_KEY_END = r"[\"']?\s{0,4}:\s{1,8}[\"']?"
+_VALUE_END = r"[\"']?,?\s{0,8}(?:#.{0,200})?$"
+_YAML = regex(rf"\s{{0,40}}(?:- )?[\"']?({_NAME}){_KEY_END}([^\"'\n#,]{{1,300}}?){_VALUE_END}")
+_NAMED = regex(rf"\s{{0,40}}(?:- )?[\"']?name{_KEY_END}({_NAME}){_VALUE_END}")
+_ITS_VALUE = regex(rf"\s{{0,40}}[\"']?value{_KEY_END}([^\"'\n#]{{1,300}}?){_VALUE_END}")
+_UNSET = regex(rf"\bunset((?:\s{{1,4}}{_NAME}){{1,20}})|\bunsetenv\s{{1,4}}({_NAME})")
+_COMMENT = regex(r"\s{0,40}(?:#(?!SBATCH|PBS|BSUB|\$)|//)")
+
+
+def assigned(line: str, above: str = "") -> Iterator[tuple[str, str]]:
+    """Names and values that a line sets, "" for one that it unsets. `above` is the line before it, which may hold the
+    name alone."""
+    if "CCL_" not in line and "UCX_" not in line and "FI_" not in line:
+        named = _NAMED.match(above) if "value" in line and "_" in above else None
+        its = _ITS_VALUE.match(line) if named is not None else None
+        if named is not None and its is not None:
+            yield named[1], its[1]
+        return
+    if _COMMENT.match(line):
+        return
+    for found in _UNSET.finditer(line):
+        yield from ((name, "") for name in (found[1] or found[2]).split())
+    for found in (*_ASSIGNED.finditer(line), *_SPACED.finditer(line)):
+        yield found[1], next((value for value in found.groups()[1:] if value), "")
+    if (entry := _YAML.match(line)) is not None:
+        yield entry[1], entry[2].strip()
+
+
+__all__ = ["assigned"]

@@ -1,0 +1,285 @@
+"""What a job's own files declare of it: parallel dimensions, and what is trained.
+
+Read are launch scripts and dumps of Megatron-LM's arguments, command lines of vLLM and SGLang, DeepSpeed's JSON,
+torchtitan's TOML, the YAML of NeMo and of Hugging Face accelerate, a model's `config.json`, and topodiag's own `tp: 8`.
+Every form becomes (path, value, line) and then arguments by Megatron's names; no script runs, and a variable that the
+script does not set is not known.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from math import prod
+from typing import Any, NamedTuple
+
+from topodiag.evidence.interface import Blob
+from topodiag.evidence.json_values import integer
+from topodiag.evidence.layout.job_settings import DEFAULTS, SIZES, settings_of, whole
+from topodiag.evidence.layout.looks import SIZE_NAMES
+from topodiag.evidence.layout.shell_words import Said, command_words
+from topodiag.evidence.live.training_arguments import LOOKS, read_arguments
+from topodiag.evidence.yaml_values import MAX_BYTES, MAX_DEPTH, load_yaml, word
+from topodiag.lazy import regex
+from topodiag.model.dimensions import ORDER
+from topodiag.model.errors import InputError
+from topodiag.model.layout import Layout, LayoutError
+from topodiag.model.provenance import MAX_QUOTE, Origin
+from topodiag.model.training import JobSettings
+from topodiag.words.units import spell_bytes
+
+_MOST = 1 << 20
+_HINT = "give a launch script, a dump of arguments, DeepSpeed's JSON, torchtitan's TOML, YAML, or write tp: 8"
+_TP, _PP, _CP, _EP, _DP = SIZES
+_LONG = {short: name for name, short in SIZES.items()}
+_NAMES = {
+    **{name: _LONG.get(short, short) for name, short in SIZE_NAMES.items()},
+    # torchtitan: [parallelism], [training], [activation_checkpoint]
+    "tensor_parallel_degree": _TP, "pipeline_parallel_degree": _PP, "context_parallel_degree": _CP,
+    "expert_parallel_degree": _EP, "data_parallel_replicate_degree": "replicate",
+    "data_parallel_shard_degree": "shard", "training.seq_len": "seq_length",
+    "training.batch_size": "micro_batch_size", "local_batch_size": "micro_batch_size",
+    "activation_checkpoint.mode": "recompute_granularity", "mixed_precision_param": "precision",
+    # Hugging Face accelerate: megatron_lm_config, parallelism_config, fsdp_config; config.json of a model
+    "megatron_lm_tp_degree": _TP, "megatron_lm_pp_degree": _PP, "megatron_lm_sequence_parallelism": "sequence_parallel",
+    "megatron_lm_use_distributed_optimizer": "use_distributed_optimizer", "parallelism_config_tp_size": _TP,
+    "parallelism_config_cp_size": _CP, "parallelism_config_dp_replicate_size": "replicate",
+    "parallelism_config_dp_shard_size": "shard", "mixed_precision": "precision", "fsdp_sharding_strategy": "zero_stage",
+    "fsdp_reshard_after_forward": "zero_stage", "num_hidden_layers": "num_layers",
+    "num_key_value_heads": "num_query_groups", "intermediate_size": "ffn_hidden_size", "head_dim": "kv_channels",
+    "hidden_act": "activation", "num_local_experts": "num_experts", "n_routed_experts": "num_experts",
+    "num_experts_per_tok": "moe_router_topk", "moe_intermediate_size": "moe_ffn_hidden_size",
+    "megatron_lm_recompute_activations": "recompute_activations", "tie_word_embeddings": "tied",
+    # DeepSpeed
+    "zero_optimization.stage": "zero_stage", "train_micro_batch_size_per_gpu": "micro_batch_size",
+    "train_batch_size": "global_batch_size", "bf16.enabled": "bf16", "fp16.enabled": "fp16", "autotp_size": _TP,
+    # NeMo
+    "encoder_seq_length": "seq_length", "activations_checkpoint_granularity": "recompute_granularity",
+    "num_moe_experts": "num_experts", "share_embeddings_and_output_weights": "tied",
+    # command lines of vLLM and SGLang
+    "tp_size": _TP, "pp_size": _PP, "enable_expert_parallel": "all_experts", "prefill_context_parallel_size": _CP,
+    "pcp": _CP,
+    **{name: name for name in (
+        *SIZES, "num_layers", "hidden_size", "seq_length", "num_attention_heads", "num_query_groups",
+        "group_query_attention", "kv_channels", "ffn_hidden_size", "moe_ffn_hidden_size", "swiglu", "activation",
+        "vocab_size", "padded_vocab_size", "untie_embeddings_and_output_weights", "num_experts", "moe_router_topk",
+        "moe_layer_freq", "micro_batch_size", "global_batch_size", "virtual_pipeline_model_parallel_size",
+        "sequence_parallel", "use_distributed_optimizer", "overlap_grad_reduce", "recompute_granularity", "zero_stage",
+        "recompute_activations",
+        "bf16", "fp16", "precision", "use_tp_pp_dp_mapping", "num_layers_per_virtual_pipeline_stage",
+    )},
+}  # fmt: skip
+"""What the formats call a setting, by its last name or its last two, in Megatron's words and a few of ours.
+
+SOURCE: megatron/training/arguments.py; torchtitan/config (job_config.py); accelerate/utils/dataclasses.py;
+deepspeed/runtime/config.py; NeMo's examples/nlp/language_modeling/conf; vllm/engine/arg_utils.py;
+sglang/srt/server_args.py; configuration_llama.py of transformers.
+"""
+_OWN = frozenset({"tp", "pp", "dp", "cp", "ep", "order", "world_size", "tp_size", "pp_size", "pcp"})
+"""Names so short that in a document they count at the top alone."""
+_OF_SCRIPTS = frozenset({"order", "world"})
+"""Settings of topodiag's own that an option of some script may be called like."""
+_OFF = DEFAULTS | {"overlap_grad_reduce": "False", "recompute_granularity": "None"}
+"""What a launch script of Megatron leaves out because it is off."""
+_STAGES_FIRST = "tp-cp-ep-pp-dp"
+"""The order of ranks of vLLM, and of Megatron with --use-tp-pp-dp-mapping: pipeline stages before replicas."""
+_PARTS = frozenset({"world", "replicate", "shard"})
+"""Numbers of ranks that are no dimension by themselves."""
+_OPEN = frozenset({"", "-1", "auto", "None"})
+_PRECISIONS = {"bf16": "bf16", "bfloat16": "bf16", "fp16": "fp16", "float16": "fp16", "16": "fp16", "fp8": "fp8"}
+_ZERO = {"full_shard": "3", "1": "3", "hybrid_shard": "3", "shard_grad_op": "2", "2": "2", "no_shard": "0", "3": "0",
+         "true": "3", "false": "2"}  # fmt: skip
+"""FSDP's strategies, by name and number, and whether it frees the weights after the forward pass, as ZeRO's stages."""
+_SERVERS = regex(
+    r"\bvllm\s+serve\b|\bvllm\.entrypoints\b|\bvLLM API server\b|\bLLM engine \(v"
+    r"|\bsglang\s+serve\b|\bsglang\.launch_server\b|\bserver_args=ServerArgs\("
+)
+"""Command lines of engines, and what these print of their arguments at their start."""
+_VLLM = regex(r"\bvllm\b", re.IGNORECASE)
+_TOML = regex(r"^\[[A-Za-z][\w.]{0,99}\][ \t]{0,99}(?:#.*)?$", re.MULTILINE)
+_KEY = regex(r"[\w\"'.-]{1,80}\s{0,9}:(?:\s|$)")
+_FEW = 400
+"""Lines in which the first word that is no comment stands."""
+
+
+class _Place(NamedTuple):
+    value: str
+    line: int | None
+
+
+def read_job(blob: Blob) -> JobSettings:
+    """The settings that a file declares. Raises InputError where it declares none, for a size that is none, and for
+    one that is said twice."""
+    if LOOKS.search(blob.data, 0, MAX_BYTES) and (logged := read_arguments(blob.text, blob.name)) is not None:
+        return logged
+    if len(blob.data) > MAX_BYTES:
+        raise InputError(blob.name, f"is larger than {spell_bytes(MAX_BYTES)}", hint="is it the right file?")
+    text = blob.text
+    serves, vllm = _SERVERS.search(text) is not None, _VLLM.search(text) is not None
+    document = not serves and _is_document(text)
+    said = _said(blob, document=document)
+    plain = _as_megatron({name: place.value for name, place in said.items()})
+    if serves:
+        plain = _served(plain, vllm=vllm)
+    elif not document and "num_layers" in plain:
+        plain = _OFF | plain
+    elif _TOML.search(text) and plain.get("shard") != "1":
+        plain.setdefault("zero_stage", "3")  # torchtitan shards the weights unless it is told not to
+    slow = plain.get("use_tp_pp_dp_mapping") == "True" or (serves and vllm)
+    order = plain.get("order", _STAGES_FIRST if slow else ORDER)
+    made = settings_of(plain, blob.name, _origins(blob, said), order=order, serves=serves)
+    if not (made.sizes or made.options):
+        raise InputError(blob.name, "declares no parallel sizes, and nothing of a training", hint=_HINT)
+    return made
+
+
+def _said(blob: Blob, *, document: bool) -> dict[str, _Place]:
+    """The settings by Megatron's names. One that is said with two values is not known; a size then is an error."""
+    said: dict[str, _Place] = {}
+    unsure: set[str] = set()
+    for path, value, line in _document(blob) if document else command_words(blob.text):
+        name = _name_of(path, document=document)
+        if name in SIZES or name in _PARTS:
+            read = _size(blob.name, path[-1], value, strict=document)
+        else:
+            read = _read(name, path[-1], value)
+        if not read or said.setdefault(name, _Place(read, line)).value == read:
+            continue
+        if name not in SIZES:
+            unsure.add(name)
+            continue
+        why = f"says {SIZES[name]} twice, {said[name].value} and {read}"
+        raise InputError(blob.name, why, line=line, hint="give the file of one run, or the sizes as options")
+    return {name: place for name, place in said.items() if name not in unsure}
+
+
+def _is_document(text: str) -> bool:
+    """Whether a text is JSON, TOML or YAML by its first line that is no comment, and no script."""
+    if _TOML.search(text):
+        return True
+    lines = (line.strip() for line in text.split("\n", _FEW)[:_FEW])
+    first = next((line for line in lines if line and not line.startswith("#") and line != "---"), "")
+    return first[:1] in ("{", "[") or _KEY.match(first) is not None
+
+
+def layout_of(settings: JobSettings) -> Layout | None:
+    """The layout that the settings declare, None where they declare no size. Raises InputError for sizes that do not
+    make the ranks that they name, or for an order that is none."""
+    if not settings.sizes:
+        return None
+    try:
+        made = Layout(**settings.sizes, order=settings.order)
+        made.names()
+        return made.for_world(settings.world) if settings.world else made
+    except LayoutError as error:
+        raise InputError(settings.source, error.message, hint=error.hint) from None
+
+
+def _name_of(path: tuple[str, ...], *, document: bool) -> str:
+    """The setting that a path names, "" for one that is of no use here."""
+    last = [part.lower().replace("-", "_") for part in path[-2:]]
+    name = _NAMES.get(".".join(last)) or _NAMES.get(last[-1], "")
+    if document:
+        return "" if last[-1] in _OWN and len(path) > 1 else name
+    return "" if name in _OF_SCRIPTS else name
+
+
+def _size(source: str, key: str, value: Any, *, strict: bool) -> str:
+    """A size, "" where it is left open: null, -1, `auto`, or a variable. Raises InputError for one that is none where
+    the reading is `strict`."""
+    text = str(value).strip()
+    if value is None or "$" in text or text in _OPEN:
+        return ""
+    size = integer(int(text) if text.isascii() and text.isdecimal() and len(text) < 12 else value, 1, _MOST)
+    if size is None and strict:
+        raise InputError(source, f"{key} is {word(value)}", hint="sizes are 1 or more")
+    return str(size or "")
+
+
+def _read(name: str, key: str, value: Any) -> str:
+    """A value in Megatron's words, "" where it is left open."""
+    text = str(value).strip()
+    if not name or value is None or isinstance(value, list) or "$" in text or text in _OPEN:
+        return ""
+    if name == "precision":
+        return _PRECISIONS.get(text.lower().partition("-")[0], "")
+    if name == "zero_stage":
+        return text if key.lower().endswith("stage") else _ZERO.get(text.lower(), "")
+    if text.lower() in ("true", "false"):
+        return text.capitalize()
+    return text.lower() if name in ("order", "activation") else text
+
+
+def _as_megatron(said: Mapping[str, str]) -> dict[str, str]:
+    """The settings with what follows from them by Megatron's names."""
+    made = dict(said)
+    if "world" in made:
+        made["world_size"] = made["world"]
+    parts = [size for name in ("replicate", "shard") if (size := whole(made, name))]
+    if len(parts) == 2:
+        made.setdefault(_DP, str(prod(parts)))
+    for precision in ("bf16", "fp16"):
+        if made.get(precision) == "True":
+            made.setdefault("precision", precision)
+    if "num_query_groups" in made:
+        made["group_query_attention"] = "True"
+    if made.get("activation", "") in ("fast-swiglu", "swiglu", "silu"):
+        made["swiglu"] = "True"
+    if "tied" in made:
+        made["untie_embeddings_and_output_weights"] = "False" if made["tied"] == "True" else "True"
+    if made.get("recompute_activations") == "True":
+        made.setdefault("recompute_granularity", "selective")
+    per_stage = whole(made, "num_layers_per_virtual_pipeline_stage")
+    if per_stage and (layers := whole(made, "num_layers")):
+        chunks = layers // (whole(made, _PP) or 1) // per_stage
+        made.setdefault("virtual_pipeline_model_parallel_size", str(chunks))
+    return made
+
+
+def _served(said: Mapping[str, str], *, vllm: bool) -> dict[str, str]:
+    """The sizes of an engine. Data-parallel engines are jobs of their own, or share the ranks of the tensor dimension
+    (SGLang's --enable-dp-attention); vLLM's make one job where the experts are over all of them."""
+    made = {name: size for name, size in said.items() if name in (_TP, _PP, _CP)}
+    if vllm and said.get("all_experts") == "True" and whole(said, _DP):
+        made[_DP] = said[_DP]
+        if made.get(_TP, "1") == "1":
+            made[_EP] = said[_DP]
+    return made
+
+
+def _document(blob: Blob) -> Iterator[Said]:
+    """The values of JSON, TOML or YAML by their paths. Raises InputError for what is none."""
+    text = blob.text
+    if _TOML.search(text) and not text.lstrip().startswith("{"):
+        try:
+            document: Any = tomllib.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise InputError(blob.name, f"is no TOML: {str(error)[:120]}") from None
+    else:
+        document = load_yaml(blob)
+    yield from _leaves(document, ())
+
+
+def _leaves(value: Any, path: tuple[str, ...]) -> Iterator[Said]:
+    if isinstance(value, Mapping) and len(path) < MAX_DEPTH:
+        for key, below in value.items():
+            yield from _leaves(below, (*path, str(key)))
+    elif path:
+        yield Said(path, value, None)
+
+
+def _origins(blob: Blob, said: Mapping[str, _Place]) -> dict[str, Origin]:
+    """Where each setting stands: the line of its word, or the first that holds the last name of its path."""
+    lines = blob.text.split("\n")
+    by_name: dict[str, int] = {}
+    for number, line in enumerate(lines, start=1):
+        for found in re.findall(r"[\w-]{2,60}", line[:400]):
+            if (name := _NAMES.get(found.lower().replace("-", "_"), "")) in said:
+                by_name.setdefault(name, number)
+    made: dict[str, Origin] = {}
+    for name, place in said.items():
+        number = place.line or by_name.get(name, 0)
+        quote = lines[number - 1].strip()[:MAX_QUOTE] if number else ""
+        made[name] = Origin(blob.name, number or None, quote)
+    return made

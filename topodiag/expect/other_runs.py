@@ -1,0 +1,77 @@
+"""What other runs on the same nodes say of a cause: one that reaches more than the cause leaves to it rules it out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from topodiag.expect.expect import Expected
+from topodiag.expect.hypothesis_causes import Cause
+from topodiag.expect.rates import reached_on
+from topodiag.expect.setup import NoSetupError
+from topodiag.expect.verdict import Verdict
+from topodiag.lazy import dataclass
+from topodiag.model.bench import BenchRun
+from topodiag.nccl.topo.changes import ChangeError
+from topodiag.words.units import in_gbs
+
+AS_EXPECTED = 0.95
+"""Share of its expectation from which a run shows that nothing slows these nodes."""
+MORE = 1.15
+"""Times what a cause leaves from which a run cannot have met it: prices are off by some percent."""
+MOST_OTHERS = 4
+ONE_WAY = frozenset({"broadcast", "reduce", "gather", "scatter"})
+"""Collectives of which a link between two nodes carries one direction at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A run with its expectation and verdict."""
+
+    run: BenchRun
+    made: Expected
+    verdict: Verdict
+
+    @property
+    def size(self) -> int:
+        return self.verdict.size
+
+
+def on_same_nodes(run: BenchRun, judged: Iterable[Judged]) -> tuple[Judged, ...]:
+    """Those of the other runs that ran on the very nodes of this one, with as many ranks."""
+    found = (
+        each
+        for each in judged
+        if each.run is not run
+        and set(run.hosts) == set(each.run.hosts)
+        and run.nranks == each.run.nranks
+        and run.env == each.run.env
+        and each.verdict.measured_gbs
+        and each.made.expectation is not None
+    )
+    return tuple(sorted(found, key=lambda each: -(each.verdict.measured_gbs or 0.0))[:MOST_OTHERS])
+
+
+def refuted(cause: Cause, others: Sequence[Judged]) -> str:
+    """Which run refutes a cause that is only supposed, in a clause; "" where none does."""
+    for each in others:
+        measured, expected = each.verdict.measured_gbs or 0.0, each.verdict.expected_gbs or 0.0
+        if cause.both_ways and each.run.collective in ONE_WAY:
+            continue
+        left = AS_EXPECTED * expected if cause.gbs is not None else _left(cause, each, expected)
+        if left is not None and measured >= left * (1 if cause.gbs is not None else MORE):
+            return f"{each.run.collective} on the same nodes reaches {in_gbs(measured)}"
+    return ""
+
+
+def _left(cause: Cause, other: Judged, expected: float) -> float | None:
+    """What the cause would leave to another run, GB/s; None where the model has no answer, or it leaves nearly all."""
+    if other.made.setup is None or other.made.rates is None:
+        return None
+    try:
+        share = reached_on(other.made.rates, cause.change(other.made.setup), other.run.collective)
+    except (NoSetupError, ChangeError, ZeroDivisionError):
+        return None
+    return share * expected if share < 1 / MORE else None
+
+
+__all__ = ["Judged", "on_same_nodes", "refuted"]

@@ -1,0 +1,59 @@
+"""Which settings of a low run explain it: those that take a transport away, and choices that NCCL's model prices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from topodiag.expect.expect import Expected
+from topodiag.expect.rates import reached_on
+from topodiag.expect.setup import NoSetupError, Setup
+from topodiag.model.bench import BenchRun, Hypothesis, SettingPrice
+from topodiag.nccl.topo.changes import ChangeError
+
+NOTED = 0.8
+"""Share of the bandwidth above which a choice among NCCL's own ways is a matter of taste: the model is that rough."""
+LIKELY = 0.4
+"""Likelihood from which a cause of the numbers is taken for theirs."""
+
+
+def setting_prices(run: BenchRun, made: Expected, causes: Sequence[Hypothesis]) -> tuple[SettingPrice, ...]:
+    """The settings of a low run that cost it bandwidth. Never raises for the content of a run."""
+    if made.expectation is None:
+        return ()
+    expected = made.expectation.busbw_gbs
+    taken = [each for each in causes if each.settings and each.shown and each.likelihood >= LIKELY]
+    prices = [
+        SettingPrice(name, run.env[name], expected, None, run.commands.get(name))
+        for each in taken
+        for name in each.settings
+        if name in run.env
+    ]
+    if made.setup is not None and made.rates is not None and made.setup.unlike is None:
+        prices += _choices(run, made, made.setup, expected)
+    return tuple(prices)
+
+
+def _choices(run: BenchRun, made: Expected, setup: Setup, expected: float) -> Iterator[SettingPrice]:
+    """Settings that `expected` keeps because they choose among NCCL's own ways, where the choice is a poor one."""
+    names = [name for name in run.env if name.startswith("NCCL_") and name in setup.env]
+    free = {name: value for name, value in setup.env.items() if name not in names}
+    whole = _share(made, replace(setup, env=free), run.collective) if names else None
+    if whole is None or whole * NOTED <= 1:
+        return
+    for name in names:
+        alone = _share(made, replace(setup, env={**free, name: setup.env[name]}), run.collective)
+        if alone is not None and alone < NOTED * whole:
+            yield SettingPrice(name, run.env[name], whole * expected, alone * expected, run.commands.get(name))
+
+
+def _share(made: Expected, setup: Setup, collective: str) -> float | None:
+    """What a changed set-up reaches of the one that was expected; None where the model has no answer."""
+    assert made.rates is not None  # noqa: S101 - asked before
+    try:
+        return reached_on(made.rates, setup, collective)
+    except (NoSetupError, ChangeError, ZeroDivisionError):
+        return None
+
+
+__all__ = ["setting_prices"]

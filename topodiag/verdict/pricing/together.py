@@ -1,0 +1,268 @@
+"""Causes with a mend, priced together on the run or the job that they are in force on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import field, replace
+
+from topodiag.expect.rates import NCCL_NAMES, rates_of, reached
+from topodiag.expect.setup import NoSetupError
+from topodiag.lazy import dataclass
+from topodiag.model.case import Case
+from topodiag.model.finding import Finding
+from topodiag.model.verdict import Agreement, Price, Quantity
+from topodiag.nccl.tuning.choice import busbw_factor
+from topodiag.placement.job_step import JobStep
+from topodiag.verdict.pricing.agreement import as_another_algorithm, compare, measured_of, same_as_table
+from topodiag.verdict.pricing.ground import Ground, HostGround, Machine
+from topodiag.verdict.pricing.grounds import Claims, NoGroundError, ground_of, ground_of_job, with_machines
+from topodiag.verdict.pricing.mend import CannotError, Mend
+from topodiag.verdict.pricing.registry import without_mend
+from topodiag.verdict.pricing.step import step_price
+from topodiag.words.hosts import short_name
+from topodiag.words.units import in_gbs, percent, spell_gbs
+
+MOST_CAUSES = 16
+"""Causes of one run that are priced together: more of them are no verdict, and each costs a search."""
+
+FORMULA = "NCCL's own search and tuning on these machines, times what healthy ones reach of it"
+
+
+@dataclass(frozen=True)
+class Part:
+    """One cause with what puts it into a machine: its own mend, else those of what follows from it."""
+
+    at: int
+    finding: Finding
+    mends: tuple[tuple[Mend, Finding], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Reckoned:
+    """What machines reach, GB/s; NCCL's own figure behind it, the algorithm of it, and what each algorithm reaches."""
+
+    gbs: float
+    raw: float
+    algorithm: str
+    others: Mapping[str, float]
+
+
+@dataclass
+class _Priced:
+    """A ground with the causes that are in force on it."""
+
+    ground: Ground
+    parts: list[Part] = field(default_factory=list)
+    known: dict[tuple[Machine, ...], _Reckoned | None] = field(default_factory=dict)
+
+
+# -- grounds --
+
+
+def together(parts: Sequence[Part], case: Case, steps: Sequence[JobStep]) -> dict[int, Price]:
+    """Causes priced on the run or the job that they are in force on, all of one ground together."""
+    claims = _claims(parts, case)
+    grounds, refused = _grounds(case, claims)
+    on: list[_Priced] = [_Priced(ground) for ground in grounds]
+    made: dict[int, Price] = {}
+    for part in parts:
+        home, why = _home(part, on, case)
+        if home is None:
+            made[part.at] = without_mend(part.finding, why or next(iter(refused), ""))
+        elif len(home.parts) < MOST_CAUSES:
+            home.parts.append(part)
+    for each in on:
+        made.update(_on_ground(each, case, _step_of(each.ground, steps)))
+    return made
+
+
+def _claims(parts: Sequence[Part], case: Case) -> Claims:
+    settings: set[str] = set()
+    files: set[str] = set()
+    lacking: set[str] = set()
+    for part in parts:
+        for mend, finding in part.mends:
+            hosts = {case.identity.name(node) for node in finding.where.nodes}
+            settings |= mend.claimed_settings(finding)
+            files |= hosts if mend.claims_file(finding) else set()
+            lacking |= hosts if mend.claims_nics(finding) else set()
+    return Claims(frozenset(settings), frozenset(files), frozenset(lacking))
+
+
+def _grounds(case: Case, claims: Claims) -> tuple[list[Ground], list[str]]:
+    """Measured runs first, the widest of them before the others, then jobs; and why some are none."""
+    grounds, refused = [], []
+    runs = sorted(case.runs, key=lambda run: (run.collective != "all_reduce", -(run.nranks or 0)))
+    for run in runs:
+        hosts = {case.identity.name(host) for host in run.hosts}
+        beside = (job for job in case.jobs if {case.identity.name(host) for host in job.hosts} == hosts)
+        try:
+            grounds.append(ground_of(run, next(beside, None), case, claims))
+        except NoGroundError as error:
+            refused.append(str(error))
+    for job in case.jobs:
+        try:
+            grounds.append(ground_of_job(job, case, claims))
+        except NoGroundError as error:
+            refused.append(str(error))
+    return grounds, refused
+
+
+def _home(part: Part, on: Sequence[_Priced], case: Case) -> tuple[_Priced | None, str]:
+    """The first ground on which the cause changes a machine; else the first one that it stands on, where it costs
+    nothing. Why there is none."""
+    standing, why = None, ""
+    for each in on:
+        if not _stands_on(part.finding, each.ground, case):
+            continue
+        try:
+            machines = _machines(each.ground, [part], case)
+        except CannotError as error:
+            why = why or str(error)
+            continue
+        standing = standing or each
+        if machines != _machines(each.ground, [], case):
+            return each, ""
+    return standing, why
+
+
+def _stands_on(finding: Finding, ground: Ground, case: Case) -> bool:
+    named = finding.where.jobs
+    if named and ground.job is not None and not ground.run.rows and ground.job.name not in named:
+        return False
+    if not finding.where.nodes:
+        return True
+    return any(_touches(finding, host, case) for host in ground.hosts)
+
+
+def _touches(finding: Finding, host: HostGround, case: Case) -> bool:
+    if not finding.where.nodes:
+        return True
+    names = {case.identity.name(node).lower() for node in finding.where.nodes}
+    short = {short_name(node) for node in finding.where.nodes}
+    return case.identity.name(host.name).lower() in names or short_name(host.name) in short
+
+
+# -- prices --
+
+
+def _machines(ground: Ground, parts: Sequence[Part], case: Case) -> tuple[Machine, ...]:
+    """The machines of a ground with these causes in force. Raises CannotError."""
+    made = []
+    for host in ground.hosts:
+        machine = host.built
+        for part in parts:
+            for mend, finding in part.mends:
+                if _touches(finding, host, case):
+                    machine = mend.inflict(machine, host, finding)
+        made.append(machine)
+    return tuple(made)
+
+
+def _reach(priced_on: _Priced, parts: Sequence[Part], case: Case) -> _Reckoned | None:
+    """What the ground's collective reaches with these causes in force; None where NCCL would not run."""
+    ground = priced_on.ground
+    machines = _machines(ground, parts, case)
+    if machines not in priced_on.known:
+        priced_on.known[machines] = _reckoned(ground, machines)
+    return priced_on.known[machines]
+
+
+def _reckoned(ground: Ground, machines: Sequence[Machine]) -> _Reckoned | None:
+    setup = with_machines(ground.setup, machines, ground.members)
+    try:
+        rates = rates_of(setup, ground.run.collective, (ground.size,))
+    except NoSetupError:
+        return None
+    gbs = ground.whole * reached(ground.rates, rates) * min(machine.pace for machine in machines)
+    others = {name: own * gbs / rates.raw for name, own in rates.by_algorithm.items()}
+    return _Reckoned(gbs, rates.raw, rates.algorithm, others)
+
+
+def _step_of(ground: Ground, steps: Sequence[JobStep]) -> JobStep | None:
+    """The step of the job that runs there."""
+    return next((each for each in steps if ground.job is not None and each.job == ground.job.name), None)
+
+
+def _on_ground(home: _Priced, case: Case, step: JobStep | None) -> dict[int, Price]:
+    if not home.parts:
+        return {}
+    whole, now = _reach(home, [], case), _reach(home, home.parts, case)
+    made = {}
+    for part in home.parts:
+        if not whole or not now:
+            why = "NCCL would refuse these machines" if whole else "NCCL's model has no figure for these machines"
+            made[part.at] = without_mend(part.finding, why)
+            continue
+        others = [each for each in home.parts if each is not part]
+        alone, only = _reach(home, others, case), _reach(home, [part], case)
+        reach = _Reached(whole.gbs, now, alone, (only or now).gbs)
+        price = _price(home, part, reach)
+        made[part.at] = price if step is None else _with_step(price, home.ground, part, reach, step, case)
+    return made
+
+
+def _with_step(  # noqa: PLR0917 - one price
+    price: Price, ground: Ground, part: Part, reach: _Reached, step: JobStep, case: Case
+) -> Price:
+    """The price with the share of a training step, where that can be told."""
+    built, hurt = _machines(ground, [], case), _machines(ground, [part], case)
+    taken = step_price(ground, built, hurt, min(reach.only / reach.whole, 1.0), step)
+    if taken is None:
+        return price
+    spread = (taken.least, taken.most)
+    return replace(price, step_share=taken.share, step_range=spread, step_said=taken.said)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reached:
+    """Without any cause (GB/s), with all, with all but this one (None where NCCL would not run), with this one only
+    (GB/s)."""
+
+    whole: float
+    now: _Reckoned
+    alone: _Reckoned | None
+    only: float
+
+
+def _price(home: _Priced, part: Part, reach: _Reached) -> Price:
+    ground, whole, now, only = home.ground, reach.whole, reach.now, reach.only
+    found = measured_of(ground.run, ground.what)
+    cause = "the cause" if len(home.parts) == 1 else f"these {len(home.parts)} causes"
+    roughest = min((mend for each in home.parts for mend, _ in each.mends), key=lambda mend: mend.least)
+    compared = None
+    told = [_by_table(ground, now)]
+    if found is not None:
+        compared = compare(whole, now.gbs, found.value, cause, roughest.least, roughest.unreckoned)
+        other = as_another_algorithm(now.gbs, found.value, now.algorithm.partition("/")[0], now.others)
+        told = [compared.says, other, *told]
+    says = "; ".join(each for each in told if each)
+    own = part.finding.cost
+    share = max(1 - only / whole, 0.0)
+    lost = f"{ground.what}: {spell_gbs(only)} of {in_gbs(whole)} left (-{percent(share)})"
+    return Price(
+        gbs_lost=own.gbs_lost if own.gbs_lost is not None else whole - only,
+        share=own.share if own.gbs_lost is not None else share,
+        text="; ".join(each for each in (lost, own.text) if each),
+        predicted=Quantity(ground.what, now.gbs, source=FORMULA),
+        alone=Quantity(ground.what, reach.alone.gbs, source=FORMULA) if reach.alone is not None else None,
+        all_gone=Quantity(ground.what, whole, source=FORMULA),
+        measured=found,
+        agreement=compared.agreement if compared is not None else Agreement.NOT_MEASURED,
+        says=says,
+        job_share=share,
+    )
+
+
+def _by_table(ground: Ground, now: _Reckoned) -> str:
+    """What NCCL's own table in the log of the same ranks says; only of a job, not of a run beside its log."""
+    world = ground.job.world if ground.job is not None else None
+    if world is None or world.nranks != ground.setup.ranks or not world.tuning or ground.run.rows:
+        return ""
+    name = NCCL_NAMES.get(ground.run.collective, "")
+    factor = busbw_factor(name, world.nranks)
+    large = now.raw
+    return same_as_table(large, now.algorithm, world.tuning, name, factor)
+
+
+__all__ = ["Part", "together"]
