@@ -12,8 +12,10 @@ from pathlib import Path
 import pytest
 import zstandard
 
+from topodiag.evidence.intake import survey
 from topodiag.evidence.intake.gather import gather
 from topodiag.evidence.intake.kinds import Kind
+from topodiag.evidence.intake.looks import Looks
 
 FILLER = b"srun: job 7703 queued and waiting for resources\n" * 6000
 """Longer than what is read of both ends of a file together."""
@@ -69,3 +71,10 @@ def test_standard_input_is_read_like_a_file(tmp_path: Path, middle: bytes) -> No
 def test_a_text_of_no_known_kind_stays_one(tmp_path: Path) -> None:
     (tmp_path / "x.txt").write_bytes(FILLER + FILLER)
     assert [piece.kinds for piece in gather([str(tmp_path / "x.txt")]).pieces] == [(Kind.TEXT,)]
+
+
+def test_no_reader_is_asked_about_a_hole(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    monkeypatch.setattr(survey, "_readers", lambda blob, *_: asked.append(len(blob.data)) or ())
+    survey.survey([bytes(1 << 20), XID, bytes(1 << 20)], "text", Looks((Kind.TEXT,)))
+    assert len(asked) == 1

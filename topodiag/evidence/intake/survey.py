@@ -72,6 +72,8 @@ def survey(blocks: Iterable[bytes], name: str, seen: Looks) -> Looks:
         return seen
     kinds, sources, tries = list(seen.kinds), list(seen.sources), Counter[str]()
     for block in _of_lines(blocks):
+        if not block.strip(b"\0"):
+            continue  # a hole that somebody packed
         bare = between_records(block) if b" NCCL " in block else block
         sources += _readers(Blob(name, bare), sources, tries)
         kinds += line_kinds(block)
