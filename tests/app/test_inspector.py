@@ -40,9 +40,9 @@ def test_what_is_of_no_job_of_the_logs_is_a_job_of_its_own() -> None:
     assert hashes(made[0]) == {0xA}
 
 
-def test_records_without_a_log_are_one_job_also_where_their_groups_share_no_process() -> None:
-    (made,) = with_inspection((), Inspection((comm(1, 1, 2), comm(2, 3, 4))))
-    assert (made.name, hashes(made)) == (ALONE, {1, 2})
+def test_records_without_a_log_are_jobs_apart_where_their_groups_share_no_process() -> None:
+    made = with_inspection((), Inspection((comm(1, 1, 2), comm(2, 3, 4), comm(3, 2, 5))))
+    assert [(job.name, hashes(job)) for job in made] == [(ALONE, {1, 3}), (f"{ALONE} 2", {2})]
 
 
 @given(st.lists(st.lists(st.integers(0, 30), min_size=1, max_size=4, unique=True), max_size=12))

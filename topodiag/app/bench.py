@@ -43,6 +43,7 @@ from topodiag.model.bench import Benchmark, BenchRun, Fit
 from topodiag.model.case import Case
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Confidence, Input, Outcome, Severity
+from topodiag.model.job_wires import seen_kind
 from topodiag.model.node import Node
 from topodiag.model.provenance import NotObserved
 from topodiag.model.result import Result
@@ -231,7 +232,7 @@ def _reckoned(run: BenchRun, node: Node | None, jobs: Sequence[Job], chosen: Ben
     made = reckon(chosen.nics)
     if chosen.nics is not None:
         return made
-    if made.expectation is None and logged is None and network == "rdma":
+    if made.expectation is None and logged is None and "rdma" in (network, seen_kind(jobs)):
         return reckon(LEAST_RDMA)
     guessed = made.expectation is None or made.expectation.confidence is Confidence.LOW
     if logged is None or not guessed:

@@ -32,6 +32,7 @@ from topodiag.verdict.contradictions import contradictions, with_ages
 from topodiag.verdict.identity import identify
 from topodiag.verdict.one_node import is_part, merged
 from topodiag.verdict.timeline import timeline
+from topodiag.words.fold import plural
 
 if TYPE_CHECKING:
     from topodiag.app.bench_files import Given
@@ -75,7 +76,7 @@ def open_case(paths: Sequence[str], live: Callable[[Case], Case] = _as_it_is, *,
     intake = gather(paths, stdin=stream_for(paths))
     watch().planned(intake.of(*JUDGED, *JOINED))
     if not intake.of(*JUDGED):
-        raise refusal(intake, JUDGED, "evidence that can be judged")
+        return Opened(_related(live(_alive(intake))))
     tables = [piece for piece in intake.of(Kind.NCCL_TESTS) if piece.path != STDIN]
     logged = [piece for piece in intake.of(*LOGGED) if piece not in tables]
     case = _nodes(intake, bool(tables or logged))
@@ -98,6 +99,19 @@ def open_case(paths: Sequence[str], live: Callable[[Case], Case] = _as_it_is, *,
     case = _with(case, Case(not_observed=tuple(left_out(aside))))
     watch().judged()
     return Opened(_related(live(_with_one_node_each(case))), runs)
+
+
+def _alive(intake: Intake) -> Case:
+    """Texts of which nothing can be judged, where they show that a program worked: nobody waits there. Raises
+    InputError where they do not."""
+    texts = [piece for piece in intake.of(Kind.TEXT) if piece.path != STDIN]
+    progress = progress_of(intake, texts)
+    if not progress:
+        raise refusal(intake, JUDGED, "evidence that can be judged")
+    done = sum(each.number for each in progress)
+    why = f"{plural(done, 'line')} of progress and no line of NCCL, a GPU or a link"
+    inputs = tuple(Input(piece.name, piece.kind.value) for piece in texts)
+    return Case(progress=progress, inputs=inputs, not_observed=(NotObserved(PART, why),))
 
 
 def _with_one_node_each(case: Case) -> Case:

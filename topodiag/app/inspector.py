@@ -163,13 +163,16 @@ def with_inspection(jobs: Sequence[Job], inspection: Inspection | None) -> tuple
     if inspection is None:
         return tuple(jobs)
     parts: dict[int, list[InspectorCommunicator]] = {}
+    alone: list[list[InspectorCommunicator]] = []
     for each in _components(inspection.communicators):
-        parts.setdefault(_job_of(jobs, each), []).extend(each)
-    if len(parts) < 2:
+        at = _job_of(jobs, each)
+        alone += [each] if at < 0 else []
+        parts.setdefault(at, []).extend(each if at >= 0 else [])
+    if len(parts) < 2 and len(alone) < 2:
         return _at(jobs, _job_of(jobs, inspection.communicators), inspection)
     made = tuple(jobs)
-    for at, each in sorted(parts.items(), reverse=True):
-        made = _at(made, at, replace(inspection, communicators=tuple(each)))
+    for at, each in (*parts.items(), *((-1, each) for each in sorted(alone, key=_first_hash))):
+        made = _at(made, at, replace(inspection, communicators=tuple(each))) if each else made
     return made
 
 
@@ -177,7 +180,11 @@ def _at(jobs: Sequence[Job], at: int, inspection: Inspection) -> tuple[Job, ...]
     if at >= 0:
         return (*jobs[:at], replace(jobs[at], inspection=inspection), *jobs[at + 1 :])
     size = max((each.nranks for each in inspection.communicators), default=0)
-    return (*jobs, Job(ALONE, size, (), (), (), no_connections(), (), inspection=inspection))
+    members = (member for each in inspection.communicators for member in each.members.values())
+    hosts = tuple(dict.fromkeys(member.host for member in members if member.host))
+    named = sum(job.name.startswith(ALONE) for job in jobs)
+    name = f"{ALONE} {named + 1}" if named else ALONE
+    return (*jobs, Job(name, size, (), (), (), no_connections(), hosts, inspection=inspection))
 
 
 def _components(communicators: Sequence[InspectorCommunicator]) -> list[list[InspectorCommunicator]]:
@@ -197,6 +204,10 @@ def _components(communicators: Sequence[InspectorCommunicator]) -> list[list[Ins
             processes[keeps] |= processes.pop(other)
         group_of.update(dict.fromkeys(processes[keeps] if keeps == number else (), keeps))
     return list(groups.values())
+
+
+def _first_hash(communicators: Sequence[InspectorCommunicator]) -> int:
+    return min(each.hash for each in communicators)
 
 
 def _process(member: InspectorMember) -> tuple[str, int]:

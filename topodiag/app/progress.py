@@ -15,7 +15,7 @@ from topodiag.model.errors import InputError
 from topodiag.model.job import Job
 from topodiag.model.progress import Progress
 
-OF_LINES = frozenset({Kind.NCCL_LOG, Kind.JOB_OUTPUT, Kind.STEPS})
+OF_LINES = frozenset({Kind.NCCL_LOG, Kind.JOB_OUTPUT, Kind.STEPS, Kind.TEXT})
 """Kinds of texts in which lines of programs stand."""
 _MENDED = (JSON_LINES, CUT_HEADS, WRAPPED_LINES)
 """Layers that mend lines of NCCL's for their reader: other lines are whole as they stand."""

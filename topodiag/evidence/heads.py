@@ -98,7 +98,7 @@ HEADS: Mapping[str, tuple[str, ...]] = {
                    "TX timeout detected", "Detected insufficient power", "detected NVSwitch", "detected GPU NVLink",
                    "[ ", "] ", "oom-killer", "protection fault"),
     "switch-log": ("nterface ", "Port ", "SNMP_TRAP", "arrier", "ink", "atchdog"),
-    "slurm-nodes": ("REASON", "NodeName=", "Reason=", "eason", "not responding"),
+    "slurm-nodes": ("REASON", "NODELIST", "NodeName=", "Reason=", "eason", "not responding"),
     "bmc-events": (" | ",),
     "compute-domain": ("lique", "CLIQUE", '"nodes"', "nodes seen: ", "] [tid "),
     "kubectl-node": ("com/gpu:", "True", "kubernetes.io", "Gpu", "GPU", "/"),

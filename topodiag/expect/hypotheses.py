@@ -11,11 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from math import exp, fsum, isfinite, log
+from math import exp, fsum, isfinite, log, prod
 
 from topodiag.expect.calibration import Calibration, Factor, calibration
+from topodiag.expect.cause import Cause
 from topodiag.expect.expect import Expected
-from topodiag.expect.hypothesis_causes import SOCKET_GBS, Cause, causes_of, wire_causes
+from topodiag.expect.hypothesis_causes import SOCKET_GBS, causes_of, wire_causes
 from topodiag.expect.misread import misread
 from topodiag.expect.other_runs import Judged, refuted
 from topodiag.expect.rates import Rates, reached_on
@@ -166,23 +167,30 @@ def explain(
     )
     weighed: list[_Weighed] = []
     ruled: list[str] = []
-    for candidate in _causes(made, case):
-        cause = candidate
-        why = _excluded(case, cause)
-        supposed = not cause.shown and not any(each.shown for each in _speaking(case, cause))
-        why = why or (refuted(cause, others) if supposed else "")
+    for cause in _causes(made, case):
+        why = _excluded(case, cause) or _refuted(case, cause, others)
         if why:
             ruled.append(f"{cause.words}: {why}")
-            continue
-        predicted = _priced(case, cause)
-        if predicted is None and cause.shown:  # NCCL refuses the machine as it is: no figure speaks for or against it
-            cause, predicted = replace(cause, gbs=case.expected, span=(0.0, case.expected)), case.expected
-        if predicted is None:
-            continue
-        made_of = _weigh(case, cause, predicted)
-        if made_of.shown or cause.span or cause.least * predicted <= SLOWS * case.expected:
-            weighed.append(made_of)
+        elif (found := _considered(case, cause)) is not None:
+            weighed.append(found)
     return Explained(_ranked(weighed), tuple(ruled))
+
+
+def _refuted(case: _Case, cause: Cause, others: Sequence[Judged]) -> str:
+    """Which other run refutes a cause that no evidence shows."""
+    shown = bool(cause.shown) or any(each.shown for each in _speaking(case, cause))
+    return "" if shown else refuted(cause, others)
+
+
+def _considered(case: _Case, cause: Cause) -> _Weighed | None:
+    """The cause with its weight; None where it has no price, or costs nothing."""
+    predicted = _priced(case, cause)
+    if predicted is None and cause.shown:  # NCCL refuses the machine as it is: no figure speaks for or against it
+        cause, predicted = replace(cause, gbs=case.expected, span=(0.0, case.expected)), case.expected
+    if predicted is None:
+        return None
+    made = _weigh(case, cause, predicted)
+    return made if made.shown or cause.span or cause.least * predicted <= SLOWS * case.expected else None
 
 
 def _causes(made: Expected, case: _Case) -> Iterator[Cause]:
@@ -286,23 +294,30 @@ def _weigh(case: _Case, cause: Cause, predicted: float) -> _Weighed:
     fits = exp(-0.5 * (off / SPREAD) ** 2)
     # A fault that is there and leaves more than was measured is part of the cause at least.
     weight *= max(fits, SHOWN_LEAST) if shown and high >= case.measured * (1 - 3 * SPREAD) else fits
-    ratio = predicted / case.expected
-    evidence = [f"predicts {in_gbs(predicted)} ({ratio:.2f} of the expectation); measured {spell_gbs(case.measured)}"]
-    if low < high:
-        reach = f"up to {in_gbs(high)}" if isfinite(high) else "below the expectation"
-        evidence = [f"would explain any figure {reach}; measured {case.measured:.1f}"]
+    evidence = [_prediction(case, predicted, high if low < high else None)]
     in_part = shown and off > 3 * SPREAD
     if in_part:
         evidence.append("explains a part: something else costs the rest")
-    for each in speaking:
-        if shown and each.indirect and each.weight < 1:
-            continue  # what is there needs no sign of it
-        weight *= each.weight
-        evidence.append(each.words)
-    found = max((each for each in speaking if each.check), key=lambda each: each.rank, default=None)
-    check = found.check if found is not None else next(iter(cause.checks), "")
+    telling = [each for each in speaking if not (shown and each.needless)]
+    weight *= prod(each.weight for each in telling)
+    evidence += [each.words for each in telling]
     given = tuple(each.setting for each in speaking if each.setting)
-    return _Weighed(cause, predicted, weight, tuple(evidence), shown, check, given, in_part)
+    return _Weighed(cause, predicted, weight, tuple(evidence), shown, _check_of(cause, speaking), given, in_part)
+
+
+def _check_of(cause: Cause, speaking: Sequence[_Speaks]) -> str:
+    """The check whose finding names the cause, else the one that would find it."""
+    found = max((each for each in speaking if each.check), key=lambda each: each.rank, default=None)
+    return found.check if found is not None else next(iter(cause.checks), "")
+
+
+def _prediction(case: _Case, predicted: float, most: float | None) -> str:
+    """What a cause predicts; `most` is the top of a range of which it would explain any figure."""
+    if most is None:
+        ratio = predicted / case.expected
+        return f"predicts {in_gbs(predicted)} ({ratio:.2f} of the expectation); measured {spell_gbs(case.measured)}"
+    reach = f"up to {in_gbs(most)}" if isfinite(most) else "below the expectation"
+    return f"would explain any figure {reach}; measured {case.measured:.1f}"
 
 
 def _speaking(case: _Case, cause: Cause) -> list[_Speaks]:
@@ -321,6 +336,11 @@ class _Speaks:
     check: str = ""
     severity: int = 0
     setting: str = ""
+
+    @property
+    def needless(self) -> bool:
+        """Whether it is a sign against a fault: what is there needs none."""
+        return self.indirect and self.weight < 1
 
     @property
     def rank(self) -> tuple[int, bool]:

@@ -9,15 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from topodiag.expect.cause import Cause
+from topodiag.expect.host_bridge import host_bridge
 from topodiag.expect.settings import HCA, nics_left
 from topodiag.expect.setup import Setup
 from topodiag.expect.stages import net_speeds
 from topodiag.expect.unlike import one_of
 from topodiag.expect.wires import Wires
-from topodiag.lazy import dataclass
 from topodiag.model.nccl_tree import Element
-from topodiag.model.nccl_versions import nearest_minor, path_types
-from topodiag.nccl.settings import level
 from topodiag.nccl.topo.changes import Change, apply, down, gpus_of, nets_of, off, rate, remove, width
 from topodiag.nccl.topo.hca_list import HcaFilter
 from topodiag.words.units import in_gbps
@@ -32,50 +31,12 @@ HOST_MEMORY = 0.3
 reported without GPUDirect RDMA (nccl issue 1412), 4 of 12 without P2P on GeForce cards."""
 
 
-HOST_BRIDGE = (0.3, 0.85)
-"""What peer-to-peer traffic through a host bridge leaves of the rate in both directions at once: root complexes split
-and reorder it (NCCL user guide, NCCL_NET_GDR_LEVEL; nccl issues 300, 1158)."""
-
-GDR_LEVEL = "NCCL_NET_GDR_LEVEL"
-
 FOUND = 6.0
 """How much more a fault that the machine shows counts than one that could be."""
 
 
 NARROW_LEAST = 0.8
 """What a narrow link may bring of its share of the lanes: headers and flow control take more of few lanes."""
-
-
-def _same(setup: Setup) -> Setup:
-    return setup
-
-
-@dataclass(frozen=True, slots=True)
-class Cause:
-    """`change` makes the changed machine; `gbs` and `span` a known figure
-    or range instead. `prior`: how common, 1 for the most common. `checks` find it on a node or in a log; `settings`
-    cause it; `networks` imply it; `slow_start`: whether it also raises the latency of small sizes.
-    `least`: the share of the model's figure down to which it may fall, where NCCL's model is an upper bound.
-    `cleared_by_log`, `cleared_by_nodes`: checks of which a single clean verdict excludes it: on a log, or on bundles
-    of all nodes."""
-
-    words: str
-    change: Callable[[Setup], Setup] = _same
-    prior: float = 0.5
-    checks: tuple[str, ...] = ()
-    confirm: tuple[str, ...] = ()
-    settings: tuple[str, ...] = ()
-    networks: tuple[str, ...] = ()
-    gbs: float | None = None
-    span: tuple[float, float] | None = None
-    least: float = 1.0
-    slow_start: bool | None = None
-    cleared_by_log: tuple[str, ...] = ()
-    cleared_by_nodes: tuple[str, ...] = ()
-    both_ways: bool = False
-    """Whether it costs only where a link carries both directions at once."""
-    shown: str = ""
-    """What shows the fault itself, where the machine or a setting does."""
 
 
 def causes_of(setup: Setup, collective: str, expected: float) -> Iterator[Cause]:
@@ -207,20 +168,7 @@ def _network(setup: Setup, expected: float) -> Iterator[Cause]:
         slow_start=True,
         cleared_by_log=("NET001",),
     )
-    if _beyond_bridge(setup.tree) and _reaches_bridge(setup):
-        yield Cause(
-            f"GPUDirect RDMA through the host bridge ({GDR_LEVEL}={setup.env[GDR_LEVEL]}): it does not carry both"
-            " directions at full rate",
-            prior=1.2,
-            checks=("GDR002",),
-            confirm=(
-                f"unset {GDR_LEVEL}, measure again: NCCL then goes through host memory at this distance",
-                "ib_write_bw --use_cuda=0 -b against one way; nvidia-smi topo -m: PHB or SYS",
-            ),
-            gbs=expected,
-            span=(HOST_BRIDGE[0] * expected, HOST_BRIDGE[1] * expected),
-            both_ways=True,
-        )
+    yield from host_bridge(setup, expected)
     if speeds:
         first, speed = next(iter(speeds.items()))
         half = int(speed / 2)
@@ -298,19 +246,6 @@ def _socket_span(setup: Setup) -> tuple[float, float]:
 def _halved_network(setup: Setup) -> Setup:
     speeds = zip(nets_of(setup.tree), net_speeds(setup.tree), strict=False)
     return _with(*(rate(f"{name}={int(speed / 2)}") for name, speed in speeds if speed >= 2))(setup)
-
-
-def _reaches_bridge(setup: Setup) -> bool:
-    """Whether a setting lets GPUDirect RDMA go as far as the host bridge."""
-    minor = nearest_minor(setup.version)
-    farthest = level(setup.env.get(GDR_LEVEL), minor)
-    return farthest is not None and farthest >= path_types(minor).numbers["PHB"]
-
-
-def _beyond_bridge(tree: Element) -> bool:
-    """Whether no GPU has a NIC below the root port that it hangs on itself."""
-    below = [{each.tag for each in port.walk()} for cpu in tree.having("cpu") for port in cpu.having("pci")]
-    return bool(below) and not any({"gpu", "net"} <= tags for tags in below)
 
 
 def _narrow_nic(setup: Setup, name: str) -> Setup:

@@ -37,8 +37,8 @@ class Part:
 PARTS = (
     Part("lost or failing GPUs", ("GPU001", "GPU002", "GPU003", "GPU005"), "no GPU is lost, no Xid that ends a job",
          needs=("GPU001", "GPU003")),
-    Part("NVLink", ("NVL001", "NVL002", "NVL005", "TOP004"), "all NVLinks of every GPU are active at their rate",
-         clearing.whole_nvlinks, needs=("NVL001",)),
+    Part("NVLink", ("NVL001", "NVL002", "NVL005", "TOP004", "P2P001", "P2P002"),
+         "all NVLinks of every GPU are active at their rate", clearing.whole_nvlinks, needs=("NVL001",)),
     Part("PCIe links", ("PCI001", "PCI002"), "trained at full width and speed", needs=("PCI001",)),
     Part("ACS and IOMMU", ("PCI004",), "no redirect on bridges between peers", needs=("PCI004",)),
     Part("ports and cables", ("NIC001", "NIC002", "NIC003"), "every compute port is up at its rate",

@@ -10,6 +10,7 @@ import pytest
 from tests.checks import jobs
 from topodiag.checks.job.died import ProcessDied
 from topodiag.evidence.nccl_log.grammar.ends import end_of, label_of
+from topodiag.evidence.nccl_log.grammar.job_lines import said_of
 from topodiag.model.finding import Confidence, Finding, Severity, Status
 from topodiag.model.job import Event
 from topodiag.model.progress import Progress
@@ -135,3 +136,14 @@ def test_an_end_above_the_first_steps_of_its_log_ended_no_job(first: int, number
     )
     job = replace(jobs.job(2, events=[end(EXCEPTION, 5)]), progress=(steps,))
     assert bool(ProcessDied().judge(job).findings) == ended
+
+
+def test_the_node_that_failed_is_the_one_that_srun_names_not_the_one_that_tells_it() -> None:
+    step = "slurmstepd: error: *** STEP 9.0 ON n0 CANCELLED AT 2026-04-07T11:40:12 DUE TO NODE FAILURE ***"
+    (told,) = found(end(step, 1))
+    assert told.where.nodes == ()
+    text = "srun: error: Node failure on n1"
+    kind, details = said_of(text) or ("", {})
+    srun = jobs.event(kind, text, "", level="APP", secondary=True, details=details, pid=-1, origin=jobs.origin(text, 2))
+    (named,) = found(end(step, 1), srun)
+    assert named.where.nodes == ("n1",)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.checks import jobs
 from topodiag.checks.job.fabric import FabricInLog
 from topodiag.model.finding import Finding, Severity, Status
-from topodiag.model.job import Job
+from topodiag.model.job import Job, Process
 
 LINE = "MNNVL busId 0x801000 fabric UUID 3143b15bc2cd192b.28cc9b5473fb5b93 cliqueId 0x7ffe state {} healthMask {}"
 IMEX = (
@@ -58,3 +60,35 @@ def test_nvlink_between_trays_that_does_not_work_is_an_error() -> None:
 
 def test_a_log_without_a_fabric_is_not_judged() -> None:
     assert FabricInLog().judge(jobs.job()).status is Status.NOT_APPLICABLE
+
+
+def trays(*uuids: str) -> Job:
+    """A job of one tray for each fabric UUID, "" for a tray that NVML knows of none."""
+    kinds = ("version", "bootstrap", "hcas")
+    processes = [
+        Process(
+            f"n{at}",
+            100 + at,
+            messages=(
+                *(jobs.message(kind, "x") for kind in kinds),
+                *(
+                    [jobs.message("mnnvl", f"MNNVL busId 0x1 fabric UUID {uuid} cliqueId 0x2 state 3 healthMask 0x0")]
+                    if uuid
+                    else []
+                ),
+            ),
+        )
+        for at, uuid in enumerate(uuids)
+    ]
+    return replace(jobs.job(len(uuids), 1), processes=tuple(processes))
+
+
+def test_a_tray_without_a_fabric_uuid_beside_trays_that_have_one_is_named() -> None:
+    finding = only(trays("3731.342d", "", "3731.342d"))
+    assert finding.message == "n1 is in no NVLink domain, unlike n0, n2"
+    assert finding.severity is Severity.WARNING
+
+
+def test_trays_that_all_say_nothing_are_of_no_fabric() -> None:
+    assert FabricInLog().judge(trays("", "")).status is Status.NOT_APPLICABLE
+    assert FabricInLog().judge(trays("3731.342d", "3731.342d")).status is Status.CLEAN

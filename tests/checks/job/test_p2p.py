@@ -9,10 +9,13 @@ import pytest
 from tests.checks import jobs
 from topodiag.checks.job.p2p import ShmInsteadOfP2p
 from topodiag.checks.job.p2p_off import P2pSwitchedOff
+from topodiag.model.devices import Gpu, NvLink
 from topodiag.model.finding import Confidence, Severity, Status
 from topodiag.model.job import Communicator
 from topodiag.model.links import PathType
 from topodiag.model.nccl_view import NcclSystem
+from topodiag.model.node import Node
+from topodiag.model.provenance import known
 
 SHM = "SHM/direct/direct"
 OFF = "P2P is disabled between connected GPUs 1 and 0. You can repress this message with NCCL_IGNORE_DISABLED_P2P=1."
@@ -135,3 +138,20 @@ def test_the_log_of_one_rank_shows_how_many_the_node_has() -> None:
     made = jobs.job(2, 8, settings={"NCCL_P2P_DISABLE": "1"}, world=first)
     alone = replace(made, ranks=made.ranks[:1])
     assert P2pSwitchedOff().judge(alone).status is Status.FINDING
+
+
+def captured(*links: NvLink) -> Node:
+    return Node("n0", gpus=tuple(Gpu(at, jobs.bus_id(at), nvlinks=links) for at in range(8)))
+
+
+@pytest.mark.parametrize(
+    ("link", "severity"),
+    [
+        (NvLink(0, known("active"), remote_type=known("switch")), Severity.WARNING),
+        (NvLink(0, known("inactive"), remote_type=known("switch")), Severity.INFO),
+        (NvLink(0, known("active"), remote_type=known("cpu")), Severity.INFO),
+    ],
+)
+def test_links_that_a_capture_shows_up_speak_against_a_log_without_them(link: NvLink, severity: Severity) -> None:
+    made = replace(jobs.job(1, rows=over_shm(), systems=pcie), machines={"n0": captured(link)})
+    assert {each.severity for each in ShmInsteadOfP2p().judge(made).findings} == {severity}

@@ -76,3 +76,15 @@ def test_a_node_in_service_says_nothing(text: str) -> None:
 def test_any_text_is_read_or_left(text: str) -> None:
     SlurmNodes().recognises(text)
     SlurmNodes().parse(Blob("x", text.encode()))
+
+
+PLAIN = """\
+PARTITION AVAIL  TIMELIMIT  NODES  STATE NODELIST
+h200*        up   infinite      2  down* ds-[043-044]
+h200*        up   infinite      1  drain ds-017
+h200*        up   infinite     61  alloc ds-[001-016,018-042]
+"""
+
+
+def test_a_plain_sinfo_names_the_nodes_that_do_not_answer_and_no_others() -> None:
+    assert read(PLAIN) == [("ds-[043-044]", "not responding")]

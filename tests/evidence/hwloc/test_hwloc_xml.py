@@ -13,6 +13,7 @@ from tests.evidence.filled import place, read, recognises, value, why
 from tests.evidence.hwloc.hwloc_writer import bitmap, lstopo
 from tests.scanned import node_at
 from topodiag.evidence.hwloc.hwloc_facts import bits, link_gbs
+from topodiag.evidence.intake.hosts import host_of_text
 from topodiag.evidence.interface import Blob, Item
 from topodiag.evidence.registry import source
 from topodiag.model.errors import InputError
@@ -278,3 +279,27 @@ def test_hops_tell_a_link_from_a_way_over_other_gpus() -> None:
 def test_where_no_gpu_names_a_peer_nothing_is_said_of_pairs() -> None:
     draft, _ = read("hwloc-xml", _amd("", "", ""))
     assert list(draft.pairs) == []
+
+
+V3 = """<topology version="3.0">
+  <object type="Machine" os_index="0" gp_index="1">
+{gpus}  </object>
+  <distances2hetero nbobjs="2" kind="9" name="NVLinkBandwidth">
+    <indexes length="22">OSDev:600 OSDev:601 </indexes>
+    <u64values length="40">1000000 75000 75000 1000000 </u64values>
+  </distances2hetero>
+  <info name="Architecture" value="ppc64le"/>
+  <info name="HostName" value="ac922-17"/>
+</topology>
+"""
+GPU_V3 = """<object type="PCIDev" gp_index="20{at}" pci_busid="0004:0{at}:00.0" pci_type="0302 [10de:1db5]">
+<object type="OSDev" gp_index="60{at}" name="nvml{at}" subtype="NVML" osdev_type="12"/></object>
+"""
+
+
+def test_version_3_says_of_the_machine_behind_its_objects_and_counts_nvlinks() -> None:
+    text = V3.format(gpus="".join(GPU_V3.format(at=at) for at in range(2)))
+    draft, _ = read("hwloc-xml", text)
+    assert [each.offer.value for each in draft.pairs] == ["NV3", "NV3"]
+    assert draft.single("cpu").offers["arch"][0].value == "ppc64le"
+    assert host_of_text(Blob("node.xml", text.encode())) == "ac922-17"

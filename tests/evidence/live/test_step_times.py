@@ -240,3 +240,10 @@ def test_what_a_step_waits_for_data_is_read_where_the_line_says_it(name: str, wa
     found = read_line(FORMS[name][0])
     assert found is not None
     assert found.waited == waited
+
+
+def test_a_unit_that_names_the_number_behind_it_is_none_of_the_number_before() -> None:
+    named, behind = read_line("step 12 loss 8.990 tokens/s 81230"), read_line("step 12 loss 8.990 0.912 s/it 64 it/s")
+    assert named is not None
+    assert behind is not None
+    assert (named.values, behind.values["s"]) == ({}, 0.912)

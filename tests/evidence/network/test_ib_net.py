@@ -60,3 +60,21 @@ def test_what_may_be_built_so_is_no_finding(tmp_path: Path, links: list[tuple[st
 def test_any_text_is_read_or_left(text: str) -> None:
     IbNet().recognises(text)
     IbNet().parse(Blob("x", text.encode()))
+
+
+def ports(*speeds: str) -> str:
+    rows = [
+        f"CA   20{at}  1 0xa088c2030001{at}f10 4x {speed} - SW    31  {at} 0xfc6a1c0300a1b200"
+        f" ( 'g{at} mlx5_0' - 'leaf-07' )"
+        for at, speed in enumerate(speeds)
+    ]
+    return "\n".join(
+        [*rows, "SW    31 33 0xfc6a1c0300a1b200 4x NDR - SW    73  7 0xfc6a1c0300c33000 ( 'leaf-07' - 's1' )"]
+    )
+
+
+def test_rows_of_ports_are_links_of_the_switch_whichever_end_they_are_of(tmp_path: Path) -> None:
+    [(check, message)] = found(tmp_path, ports("NDR", "NDR", "HDR"))
+    assert check == "NIC002"
+    assert "leaf-07 port 2 to g2 mlx5_0 port 1: runs at 4xHDR" in message
+    assert found(tmp_path, ports("NDR", "NDR", "NDR")) == []

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topodiag.evidence.signatures.wrappers import unwrap
+from topodiag.evidence.signatures.wrappers import members, unwrap
 
 S = "Bootstrap : no socket interface found"
 
@@ -72,3 +72,10 @@ def test_the_time_before_a_line_is_read(line: str, seconds: float | None) -> Non
 @given(st.text(max_size=300))
 def test_any_line_is_unwrapped_without_an_exception(line: str) -> None:
     unwrap(line)
+
+
+def test_an_event_inside_an_object_is_a_sentence_with_its_host_and_device() -> None:
+    inner = f'{{"message": "{S}", "entities": [{{"type": "PCI", "value": "0000:c3:00"}}], "nodeName": "n7"}}'
+    [member] = members(f'{{"msg": "x", "event": {inner}}}')
+    assert (member.text, member.host, member.bus_id) == (S, "n7", "0000:c3:00")
+    assert members(S) == []

@@ -367,12 +367,18 @@ def _order(event: Event, of_one_file: bool) -> tuple[object, ...]:
     return (vague, line, stage) if of_one_file else (vague, stage, line)
 
 
+def _failed_node(event: Event, told: Sequence[Event]) -> str:
+    """The node that failed, by any line that names it: the line of a step is of the host that tells it."""
+    failures = [each for each in told if each.details.get("how") == event.details.get("how") == "node failure"]
+    return next((host for each in failures if (host := each.details.get("host"))), "")
+
+
 def _place(job: Job, event: Event, told: Sequence[Event]) -> tuple[int, str]:
     """Rank and host of an end: those that its line names, or the lines of torch's summary above it. The line of a
     launcher is of the process that it names, not of the one that printed last."""
     label = event.label
     rank = int(label) if label.isdecimal() and len(label) < 10 else int(event.details.get("named_rank", "-1"))
-    host = event.details.get("host", "")
+    host = event.details.get("host", "") or _failed_node(event, told)
     at = event.origin
     if at is None or at.line is None:
         return rank, host

@@ -34,7 +34,7 @@ from topodiag.model.connections import Connections, distinct
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Given, Job
 from topodiag.model.nccl_view import NcclSystem
-from topodiag.model.provenance import Origin
+from topodiag.model.provenance import Fact, Origin
 from topodiag.words.fold import fold_runs, plural
 from topodiag.words.units import in_gbs
 
@@ -242,7 +242,7 @@ class ShmInsteadOfP2p(JobCheck[WithoutP2p]):
             ranks=_worlds(hosts),
             gpus=labels,
             cost=cost_of_detour(job, list(hosts)),
-            evidence=[conns.origin(first.first), *(refusals or ())],
+            evidence=[conns.origin(first.first), joined_by(job, next(iter(hosts)), first), *(refusals or ())],
             coverage=coverage,
             confidence=Confidence.HIGH if refusals is None and kind == "SHM" else Confidence.MEDIUM,
         )
@@ -328,9 +328,11 @@ def _two_gpus(job: Job, talk: GpuConnection) -> bool:
 
 
 def _distance_word(job: Job, talk: GpuConnection, system: NcclSystem | None, refusals: tuple[str, Refusals]) -> str:
-    """`refused` by the driver, `near`, `far`, or `?` where no path table says."""
+    """`refused` by the driver, `near`, `far`, or `?` where no path table says, nor a capture of the machine."""
     host, refused = refusals
     shm = talk.kind == "SHM"
+    if joined_by(job, host, talk) is not None:
+        return "near"
     if shm and (host, frozenset((gpu_word(job, talk.world), gpu_word(job, talk.world_peer)))) in refused:
         return "refused"
     a = gpu_of(system, talk.rank) if system else None
@@ -342,6 +344,20 @@ def _distance_word(job: Job, talk: GpuConnection, system: NcclSystem | None, ref
     if (path is not None and path <= NEAR) or (direct and shm):
         return "near"
     return "far" if path is not None else "?"
+
+
+def joined_by(job: Job, host: str, talk: GpuConnection | ConnectionGroup) -> Fact[str] | None:
+    """The state of a link by which a capture of the host shows that NVLink joins the GPUs of a connection, None where
+    it does not."""
+    node, ranks = job.machines.get(host), job.by_rank
+    ends = (talk.world, talk.world_peer) if isinstance(talk, GpuConnection) else (next(iter(talk.worlds), -1),)
+    if node is None or any(end not in ranks or not ranks[end].bus_id for end in ends):
+        return None
+    gpus = [next((gpu for gpu in node.gpus if gpu.bus_id == ranks[end].bus_id), None) for end in ends]
+    up = [[link for link in gpu.nvlinks if link.state.value == "active"] if gpu is not None else [] for gpu in gpus]
+    others = {ranks[end].bus_id for end in ends}
+    joined = [[k for k in links if k.remote_type.value == "switch" or k.remote_bus_id.value in others] for links in up]
+    return joined[0][0].state if all(joined) else None
 
 
 def _refused_pairs(job: Job) -> Refusals:

@@ -1,4 +1,4 @@
-"""Why Slurm holds nodes out of service: `scontrol show node`, `sinfo -R`, `sinfo -N -l`, lines of slurmctld.
+"""Why Slurm holds nodes out of service: `scontrol show node`, `sinfo`, `sinfo -R`, `sinfo -N -l`, lines of slurmctld.
 
     NodeName=gpu-017 Arch=x86_64 CoresPerSocket=48
        State=IDLE+DRAIN ThreadsPerCore=2 TmpDisk=0 Weight=1 Owner=N/A MCS_label=N/A
@@ -37,10 +37,12 @@ _ROW = regex(
     r"(?:[a-z*~#]{3,16}\s{1,20})?(\S{1,255})\s*$"
 )
 _LONG_HEADER = regex(
-    r"^\s{0,8}(?=[^\n]{0,300}\bNODELIST\b)(?=[^\n]{0,300}\bSTATE\b)(?:[A-Z_:()/]{2,20}\s{1,60}){2,12}REASON\s*$",
+    r"^\s{0,8}(?=[^\n]{0,300}\bNODELIST\b)(?=[^\n]{0,300}\bSTATE\b)(?:[A-Z_:()/]{2,20}\s{1,60}){2,12}"
+    r"(?:REASON|NODELIST)\s*$",
     re.MULTILINE,
 )
-"""`sinfo -N -l`, and `sinfo -o` with columns of one's own whose last one is the reason."""
+"""`sinfo -N -l`, `sinfo` without reasons, and columns of one's own whose last one is the reason or the list. A state
+with a star is that of nodes which do not answer."""
 _CONTROLLER = regex(
     r"\b(?:[Ss]etting )?node (\S{1,64}) state (?:set )?to \w{2,20} with reason:? ?(.{1,300})$"
     r"|\bupdate_node: node (\S{1,64}) reason set to: (.{1,300})$"
@@ -129,6 +131,9 @@ def _of_row(columns: list[str], number: int, line: str) -> Held | None:
     if len(cells) < len(columns):
         return None
     cell = dict(zip(columns, cells, strict=True))
+    if "REASON" not in cell:
+        silent = "*" in cell["STATE"] and _OUT.search(cell["STATE"].replace("*", "")) is not None
+        return Held(cell["NODELIST"].strip(), "not responding", number, line) if silent else None
     reason = cell["REASON"].strip()
     out = _OUT.search(cell["STATE"]) is not None and reason.lower() not in ("", "none")
     return Held(cell["NODELIST"], reason, number, line) if out else None

@@ -89,8 +89,9 @@ def _by_form(form: _Form, found: re.Match[str], line: str) -> StepLine | None:
     if not all(_LEAST < value < _MOST for value in (*values.values(), *((work,) if work is not None else ()))):
         return read_line(line)
     at = line.rfind(form.word, 0, found.start(form.number + 1)) if form.word else -1
-    total = int(found[form.total + 1]) if form.total is not None else 0
-    return StepLine(int(found[form.number + 1]), total, values, work, at=at)
+    # Lightning counts steps as floats: `global_step=4.0`.
+    total = int(float(found[form.total + 1])) if form.total is not None else 0
+    return StepLine(int(float(found[form.number + 1])), total, values, work, at=at)
 
 
 def _learnt(line: str) -> _Form:

@@ -87,7 +87,9 @@ _TIMERS = regex(
 _LOOSE = regex(
     r"(?:(?<=[|,(\s])|^)(dt|time|took|in)?\s{0,4}(?<![\w.:])"
     rf"({_NUM})\s{{0,2}}(it/s|s/it|iters?/s|steps?/s(?:ec)?|tok(?:ens)?/s(?:ec)?|samples?/s(?:ec)?|ms|s|sec|seconds)"
-    r"(?![\w/]|\s{0,4}[:=])\s{0,4}([|,);.]|$|per )?"
+    # A unit before a number with none is the name of that number: `loss 8.99 tokens/s 81230`.
+    rf"(?![\w/]|\s{{0,4}}[:=]|\s{{1,4}}{_NUM}(?![\w/%.]|\s(?:it/s|s/it|m?s\b|sec|samples?/s|tok)))"
+    r"\s{0,4}([|,);.]|$|per )?"
 )
 _NOT_STEPS = regex(
     r"eval|valid|\bval\b|test|infer|predict|sav(?:e|ing)|checkpoint|load|warm|profil|download|prefill|decod|generat|token"

@@ -55,6 +55,8 @@ def collective_of(rows: Sequence[BenchRow], checked: tuple[bool, bool], nranks: 
         return ("reduce" if reducing else "broadcast") if even else ""
     if whole == 1 and reducing:
         return _reduction_of(ratio, checked, nranks)
+    if whole == 1 and ratio is not None and even:
+        return "sendrecv"  # all others without a root and a reduction divide their data by the ranks
     if whole is not None and whole > 1 and not rooted and (ratio is None or abs(ratio - 1 + 1 / whole) < NEAR):
         if reducing:
             return "reduce_scatter"

@@ -11,8 +11,9 @@ import re
 from typing import Any
 
 from topodiag.evidence.json_values import integer, objects, text
+from topodiag.evidence.nccl_tests.given import Given
 from topodiag.evidence.nccl_tests.json_text import load
-from topodiag.evidence.nccl_tests.text import MAX_DEVICES, MAX_ERRORS, MAX_ROWS, Draft, Given, TextRead
+from topodiag.evidence.nccl_tests.text import MAX_DEVICES, MAX_ERRORS, MAX_ROWS, Draft, TextRead
 from topodiag.evidence.nccl_tests.words import collective_of_binary, version_of_code
 from topodiag.lazy import regex
 from topodiag.model.bench import BenchDevice, BenchRow, Timing

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 
+from topodiag.evidence.nccl_tests.given import commands_of, values_of
 from topodiag.evidence.nccl_tests.infer import collective_of, no_traffic, ranks_of, ratio_fits
 from topodiag.evidence.nccl_tests.json_output import looks_like_json, read_json
 from topodiag.evidence.nccl_tests.text import Draft, TextReader
@@ -55,8 +56,9 @@ def read_file(data: bytes, name: str) -> Read:
     hint = collective_of_name(name)
     warnings = tuple(found.warnings)
     runs = tuple(_run(draft, name, only, hint, alone.get(id(draft), 0), warnings) for draft in drafts)
-    given = {} if runs else {name: (each.value, each.command) for name, each in found.env.items() if each.command}
-    return Read(runs, tuple(found.unread), found.left, found.lines, found.records, given)
+    given = commands_of(found.env) if not runs else {}
+    settings = {name: (found.env[name].value, line) for name, line in given.items()}
+    return Read(runs, tuple(found.unread), found.left, found.lines, found.records, settings)
 
 
 def _run(  # noqa: PLR0917 - what one run, and what the whole file says
@@ -103,8 +105,8 @@ def _run(  # noqa: PLR0917 - what one run, and what the whole file says
         maker=draft.maker,
         nccl=draft.nccl,
         parameters=draft.parameters,
-        env={name: given.value for name, given in draft.env.items()},
-        commands={name: given.command for name, given in draft.env.items() if given.command is not None},
+        env=values_of(draft.env),
+        commands=commands_of(draft.env),
         errors=tuple(draft.errors),
         failures=tuple(draft.failures),
         warnings=warnings,

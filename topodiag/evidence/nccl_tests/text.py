@@ -12,6 +12,7 @@ from itertools import islice
 
 from topodiag.evidence.assignments import assigned
 from topodiag.evidence.nccl_tests import header
+from topodiag.evidence.nccl_tests.given import MAX_SETTINGS, Given, give
 from topodiag.evidence.nccl_tests.lines import TAG, Line, labelled, physical, without_records
 from topodiag.evidence.nccl_tests.table import OpenRow, Title, begin_row, close_row, only_cells, take_cells, title_of
 from topodiag.evidence.nccl_tests.words import OP, TYPE, collective_of_binary
@@ -28,7 +29,6 @@ MAX_DEVICES = 100_000
 MAX_ERRORS = 20
 MAX_SHAPES = 200
 """Shapes of unread lines kept with a text; the rest is only counted."""
-MAX_SETTINGS = 200
 MAX_HOSTS = 64
 """Host names tried against what a row's last cell is glued to."""
 MAX_OPEN = 512
@@ -36,14 +36,6 @@ MAX_OPEN = 512
 _WORDS = regex(rf"(?:{TYPE}|{OP})(?=[A-Za-z0-9])")
 _DIGITS = regex(r"0x[0-9a-fA-F]+|\d+(?:\.\d+)?")
 _FENCE = regex(r"[\s#`.=*_-]*|.{0,200}\s#\s*")
-
-
-@dataclass(frozen=True, slots=True)
-class Given:
-    """The value of a setting, and the line of the command that gives it; None where NCCL itself prints it."""
-
-    value: str
-    command: Origin | None = None
 
 
 @dataclass(slots=True)
@@ -177,13 +169,10 @@ class TextReader:
     def _setting(self, name: str, value: str, command: Origin | None = None) -> None:
         """A setting holds for the run that is open, and for those below it. What NCCL prints is in force: there the
         `command` that gave it proves nothing more."""
-        open_run = bool(self.made.drafts) and not self.made.drafts[-1].closed
-        for known in (self._env, *([self.made.drafts[-1].env] if open_run else [])):
-            before = known.get(name)
-            if not value and known is self._env:
-                known.pop(name, None)
-            elif value and len(known) < MAX_SETTINGS and (before is None or (before.command and command is None)):
-                known[name] = Given(value, command)
+        newest = self.made.drafts[-1] if self.made.drafts else None
+        give(self._env, name, Given(value, command))
+        if newest is not None and not newest.closed and value:
+            give(newest.env, name, Given(value, command))
 
     def _library(self, text: str) -> bool:
         found = header.NCCL_VERSION.search(text)

@@ -25,7 +25,8 @@ from topodiag.report.verdict.cause import (
 )
 from topodiag.report.verdict.places import Places
 from topodiag.report.verdict.when import draw_when
-from topodiag.words.fold import few
+from topodiag.words.fold import few, fold_hosts, plural
+from topodiag.words.units import in_gbs, spell_bytes
 
 SIGNS = {
     State.FAILED: ("✖", "FAILED", "error"),
@@ -148,6 +149,7 @@ def _draw_rest(page: Page, result: Result, verdict: Verdict) -> None:
     for number, conflict in enumerate(result.identity.conflicts if verbose else result.identity.conflicts[:1]):
         label = "conflict" if number == 0 else ""
         page.entry(label, (conflict.subject, "strong"), f": {conflict.text}", hue="doubtful", most=1)
+    _draw_measured(page, result)
     _draw_ruled_out(page, verdict)
     _draw_unrelated(page, verdict)
     drawn = {cause.price.says for cause in verdict.causes}
@@ -157,6 +159,19 @@ def _draw_rest(page: Page, result: Result, verdict: Verdict) -> None:
     _draw_more(page, len(open_), "line")
     if read := " · ".join(words for words in verdict.joined if not words.endswith(" none")):
         page.entry("read", read, most=1)
+
+
+def _draw_measured(page: Page, result: Result) -> None:
+    """What NCCL's Inspector measured: of each communicator the size that took most of the time."""
+    every = [each for job in result.jobs if job.inspection is not None for each in job.inspection.communicators]
+    told = [(each, max(each.sizes, key=lambda size: size.calls * size.clean_us)) for each in every if each.sizes]
+    for number, (each, size) in enumerate(told[: _most(page)]):
+        hosts = fold_hosts(list(dict.fromkeys(member.host for member in each.members.values() if member.host)))
+        where = f" on {hosts}" if hosts else ""
+        page.entry("measured" if number == 0 else "", f"{size.collective} of {spell_bytes(size.bytes)}: ",
+              (in_gbs(size.busbw_mid_gbs), "strong"), f" bus bandwidth, {plural(each.nranks, 'rank')}{where}",
+              most=1)  # fmt: skip
+    _draw_more(page, len(told), "communicator")
 
 
 def _draw_unrelated(page: Page, verdict: Verdict) -> None:

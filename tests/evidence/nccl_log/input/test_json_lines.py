@@ -81,3 +81,9 @@ def test_any_bytes_come_through_with_their_line_ends(data: bytes) -> None:
     text = b"".join(text_of(io.BytesIO(data), (JSON_LINES,), Reading()))
     assert text.count(b"\n") == data.count(b"\n")
     looks_wrapped(data)
+
+
+def test_an_event_that_an_agent_passes_on_stays_whole() -> None:
+    line = b'{"msg": "Handling event", "event": {"health": {"message": "GPU has fallen off the bus (XID 79)"}}}'
+    assert unwrapped(line) is None
+    assert unwrapped(b'{"msg": "Handling event", "event": {"id": 7}}') == "Handling event"

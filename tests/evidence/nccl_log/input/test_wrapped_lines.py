@@ -121,3 +121,12 @@ def test_records_told_at_a_glance_change_nothing(pieces: list[bytes], end: bytes
     with patch.object(wrapped_lines, "_PLAIN_RECORD", re.compile(rb"(?!)")):
         slow = whole(text)
     assert whole(text) == slow
+
+
+WORK = b"(SeqNum=7, OpType=ALLGATHER, NumelIn=8, NumelOut=64, Timeout(ms)=600000)"
+
+
+@pytest.mark.parametrize("end", [b"", b" ran for 600100 milliseconds before timing out."])
+def test_a_watchdogs_sentence_of_two_lines_is_whole_with_its_work(end: bytes) -> None:
+    text = b"[Rank 3] Watchdog caught collective operation timeout: WorkNCCL\n" + WORK + end + b"\n[Rank 3] Some words."
+    assert whole(text)[0] == b"[Rank 3] Watchdog caught collective operation timeout: WorkNCCL" + WORK + end
