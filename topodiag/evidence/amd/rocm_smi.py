@@ -35,9 +35,9 @@ _ROW = regex(
 )
 
 
-_JSON = re.compile(r"\A\s*\{[\s\S]{0,4000}?\"card\d{1,3}\"\s{0,9}:\s{0,9}\{\s{0,40}\"")
-_CARD = re.compile(r"card(\d{1,3})")
-_CLOCK = re.compile(r"\(?(\d{1,5})Mhz\)?", re.IGNORECASE)
+_JSON = regex(r"\A\s*\{[\s\S]{0,4000}?\"card\d{1,3}\"\s{0,9}:\s{0,9}\{\s{0,40}\"")
+_CARD = regex(r"card(\d{1,3})")
+_CLOCK = regex(r"\(?(\d{1,5})Mhz\)?", re.IGNORECASE)
 _NAMES = ("Device Name", "Card Series", "Card series", "Card SKU")
 """Keys that hold the product, the plainest first; the last tells it on cards that name no series."""
 
