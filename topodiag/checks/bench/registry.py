@@ -10,5 +10,9 @@ CHECKS = {
     "BEN005": "placement:PlacementsApart",
     "BEN006": "failed:RunFailed",
     "BEN007": "jitter:IterationsJitter",
+}
+
+COMPANIONS = {
     "ENV001": "settings:CostlySettingOfRun",
 }
+"""By what a run shows of checks whose page another subject carries."""

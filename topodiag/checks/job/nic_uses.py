@@ -19,7 +19,7 @@ _HEX = regex(r"[0-9a-f]{1,8}")
 
 
 def nics_by_host(job: Job) -> dict[str, dict[int, Hca]]:
-    """The RDMA devices of each host by their number in connections: virtual NICs in the place of their ports."""
+    """The RDMA devices of each host by their number in connections: virtual NICs instead of their ports."""
     made: dict[str, dict[int, Hca]] = defaultdict(dict)
     for process in job.processes:
         for number, nic in nics_of(process).items():

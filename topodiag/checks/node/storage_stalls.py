@@ -15,18 +15,19 @@ from topodiag.model.system import KernelEvent
 from topodiag.words.fold import few, plural
 
 _BLOCKED = regex(r"task (\S{1,64}):[0-9]{1,10} blocked for more than ([0-9]{1,9}) seconds")
+_RESTORED = regex(r"Connection restored to (\S{1,255})")
 _SERVER = (
     (regex(r"nfs: server (\S{1,255}) not responding"), regex(r"nfs: server (\S{1,255}) OK"), "NFS server"),
     (
         regex(r"Connection to (\S{1,255}) .{0,120}was lost"),
-        regex(r"Connection restored to (\S{1,255})"),
+        _RESTORED,
         "Lustre target",
     ),
     (
         regex(
             r"client was evicted by (\S{1,255}?);|LustreError: (?=.{0,200}failed: rc = -)\S{1,20} (\S{1,255}?):"
         ),
-        regex(r"Connection restored to (\S{1,255})"),
+        _RESTORED,
         "Lustre target",
     ),
     (regex(r"ceph: (mds[0-9]{1,6}) (?:hung|caps stale)"), regex(r"ceph: (mds[0-9]{1,6}) (?:came back|recovery completed)"), "Ceph"),  # noqa: E501
