@@ -19,8 +19,8 @@ distributed/device_communicators/pynccl.py.
 
 from __future__ import annotations
 
+from topodiag.evidence.bench_devices import DEVICE
 from topodiag.evidence.nccl_log.grammar.numbers import compiled
-from topodiag.evidence.nccl_tests.header import DEVICE
 
 SIZE, HOST, RANK = "world size", "rank host", "rank device"
 STATED = (SIZE, HOST, RANK)
