@@ -76,6 +76,8 @@ def amd_systems() -> tuple[AmdSystem, ...]:
 def amd_gpu_by_name(text: str) -> AmdGpu | None:
     """The product of a name as tools print it, in any case."""
     said = text.strip()[:_MAX_NAME]
+    if "mi" not in said.lower():
+        return None  # no product of the catalogue: its patterns are not compiled for it
     return next((gpu for gpu in amd_gpus() if re.fullmatch(gpu.match, said, re.IGNORECASE)), None)
 
 
