@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import permutations
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from topodiag.checks.registry import Subject
 from topodiag.checks.run import run
 from topodiag.model.devices import Gpu
-from topodiag.model.finding import Outcome, Status
+from topodiag.model.finding import Confidence, Outcome, Status
 from topodiag.model.node import Node, Pair
 from topodiag.model.provenance import Counter, Fact, Origin
 from topodiag.words.dialect import Maker
@@ -103,6 +104,44 @@ def test_a_pair_that_copies_slowly_is_named_with_its_direction() -> None:
 )
 def test_pairs_that_do_not_stand_out_are_no_fault(slow: Mapping[Pair, float]) -> None:
     assert judged(machine(copies=even(slow)), "NVL002").findings == ()
+
+
+def rated(slow: Mapping[int, float], *, usual: float = 64.0, name: str = "AMD Instinct MI300X") -> Node:
+    node = machine(name=name)
+    gpus = tuple(replace(gpu, xgmi_gbs=Fact(slow.get(gpu.index, usual), AT)) for gpu in node.gpus)
+    return replace(node, gpus=gpus)
+
+
+@pytest.mark.parametrize(
+    ("node", "want"),
+    [
+        (rated({3: 32.0}), "GPU3: 7 NVLinks at 32 GB/s instead of 64 GB/s"),
+        (rated({3: 32.0}, name=""), "GPU3: 7 NVLinks at 32 GB/s instead of 64 GB/s"),
+        (rated({}, usual=32.0), "GPU0-7: 56 NVLinks at 32 GB/s instead of 64 GB/s"),
+        (rated({}, usual=38.0, name="AMD Instinct MI355X"), "GPU0-7: 56 NVLinks at 38 GB/s instead of 76 GB/s"),
+    ],
+    ids=["one GPU", "one GPU of no known product", "the whole board", "the whole board of MI355X"],
+)
+def test_links_below_their_rate_are_found(node: Node, want: str) -> None:
+    (finding,) = judged(node, "NVL002").findings
+    assert finding.message == want.replace("NVLinks", "xGMI links")
+    assert finding.confidence is Confidence.MEDIUM
+    assert "nvidia" not in " ".join(finding.fix)
+
+
+@pytest.mark.parametrize(
+    "node",
+    [rated({}), rated({2: 63.0}), rated({}, usual=76.0, name="AMD Instinct MI350X"), rated({}, usual=32.0, name="")],
+    ids=["as built", "rounded", "MI350X as amd-smi rounds it", "even, of no known product"],
+)
+def test_links_at_their_rate_are_clean(node: Node) -> None:
+    assert judged(node, "NVL002").status is Status.CLEAN
+
+
+def test_what_the_pcie_link_can_do_is_no_rate_of_xgmi() -> None:
+    """`amd-smi xgmi` of ROCm 6.2 and 6.3 prints 16 GT/s times 16 on an MI250X whose links run at 25."""
+    assert judged(rated({}, usual=32.0, name="AMD Instinct MI250X"), "NVL002").status is Status.UNKNOWN
+    assert judged(rated({}, usual=25.0, name="AMD Instinct MI250X"), "NVL002").findings
 
 
 def counted(lost: int, corrected: int) -> Node:
