@@ -164,7 +164,7 @@ def rated(slow: Mapping[int, float], *, usual: float = 64.0, name: str = "AMD In
         (rated({3: 32.0}), "GPU3: 7 NVLinks at 32 GB/s instead of 64 GB/s"),
         (rated({3: 32.0}, name=""), "GPU3: 7 NVLinks at 32 GB/s instead of 64 GB/s"),
         (rated({}, usual=32.0), "GPU0-7: 56 NVLinks at 32 GB/s instead of 64 GB/s"),
-        (rated({}, usual=38.0, name="AMD Instinct MI355X"), "GPU0-7: 56 NVLinks at 38 GB/s instead of 76 GB/s"),
+        (rated({}, usual=38.0, name="AMD Instinct MI355X"), "GPU0-7: 56 NVLinks at 38 GB/s instead of 76.8 GB/s"),
     ],
     ids=["one GPU", "one GPU of no known product", "the whole board", "the whole board of MI355X"],
 )
