@@ -8,6 +8,7 @@ import pytest
 
 from topodiag.checks import registry
 from topodiag.checks.page import SECTIONS, parse
+from topodiag.cli import _COMMANDS
 from topodiag.cli.explain import draw_sections
 from topodiag.report.interface import Style
 from topodiag.report.text import Page
@@ -35,8 +36,15 @@ def test_the_help_loads_nothing_heavy():
 
 def test_the_help_names_every_command(topodiag):
     out = topodiag("--help").stdout
-    for name in ("scan", "explain", "demo", "fixtures", "completion"):
+    for name in _COMMANDS:
         assert f"\n  {name} " in out
+
+
+def test_the_help_fits_30_lines_with_a_line_for_each_command(topodiag):
+    lines = topodiag("--help").stdout.splitlines()
+    assert len(lines) <= 30
+    assert [line.split()[0] for line in lines if line.startswith("  ") and line.split()[0] in _COMMANDS] == [*_COMMANDS]
+    assert sum(line.startswith(" " * 8) for line in lines) == 0, "a description runs into a second line"
 
 
 @pytest.mark.parametrize("name", ["scan", "explain", "demo", "fixtures", "completion"])

@@ -116,6 +116,14 @@ def test_only_reading_logs_loads_numpy(args):
     assert done.returncode == 0, done.stderr
 
 
+def test_a_job_with_one_cause_fits_a_screen_and_names_no_folder_of_this_machine():
+    incident = Path(__file__).parents[2] / "fixtures" / "incidents" / "pod-over-its-memory"
+    out = run(str(incident), "--fail-on", "never").stdout
+    assert len(out.splitlines()) <= 24
+    assert str(incident) not in out
+    assert len(run(str(incident), "--fail-on", "never", "-v").stdout.splitlines()) > 24
+
+
 def test_every_option_is_in_the_guide():
     guide = (Path(__file__).parents[2] / "docs" / "logs.md").read_text()
     options = [opt for param in logs.params for opt in param.opts if opt.startswith("--")]

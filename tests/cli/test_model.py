@@ -90,6 +90,15 @@ def test_a_step_names_the_tier_of_each_dimension_and_the_worst_misplacement(mode
     assert made["inputs"]["assumed"]
 
 
+def test_a_step_fits_a_screen_and_v_has_all_that_is_assumed(model: Run) -> None:
+    step = ("step", "--pp", "2", "--dp", "4", "--width", "80")
+    lines, whole = model(*step).stdout.splitlines(), model(*step, "-v").stdout
+    assert len(lines) <= 24
+    assert "more (-v)" in "\n".join(lines)
+    assumed = loaded(model(*step[:-2], "--format", "json"))["inputs"]["assumed"]
+    assert whole.count("assumed: ") >= len(assumed) > 1
+
+
 def test_it_says_so_where_topology_hardly_matters(model: Run) -> None:
     done = model("step", "--nodes", "1")
     assert "topology hardly matters here" in done.stdout

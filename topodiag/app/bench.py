@@ -13,7 +13,7 @@ from dataclasses import field, replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from topodiag.app.bench_files import File, Given, read_runs
+from topodiag.app.bench_files import READ, File, Given, read_runs
 from topodiag.app.bench_gate import gate_of
 from topodiag.app.bench_log import known_of, network_of, node_of_print
 from topodiag.app.machine import (
@@ -30,6 +30,7 @@ from topodiag.checks.spoken import told
 from topodiag.cost.tiers import UnknownSystemError, find_system
 from topodiag.evidence.intake.gather import gather
 from topodiag.evidence.intake.pieces import Intake
+from topodiag.evidence.intake.watched import watch
 from topodiag.evidence.nccl_tests.read import WITHOUT_MPI
 from topodiag.expect.expect import Expected, expected
 from topodiag.expect.fit import fit_run
@@ -79,12 +80,16 @@ class BenchOptions:
 def bench(paths: Sequence[str], *, options: BenchOptions | None = None) -> Result:
     """Judge output of nccl-tests: files, folders, archives, patterns, `-`; packed with gzip or zstd or not. Bundles,
     topology files and NCCL logs among them are the machine. Raises InputError, also where none of them holds a run."""
-    return judged(gather(paths, stdin=stream_for(paths)), options)
+    intake = gather(paths, stdin=stream_for(paths))
+    watch().planned(intake.of(*READ))
+    return judged(intake, options)
 
 
 def judged(intake: Intake, options: BenchOptions | None = None, beside: Machine | None = None) -> Result:
     """The same of what was gathered. `beside` are nodes that were read and judged already. Raises InputError."""
-    return judged_runs(read_runs(intake), options, beside)
+    given = read_runs(intake)
+    watch().judged()
+    return judged_runs(given, options, beside)
 
 
 def judged_runs(given: Given, options: BenchOptions | None = None, beside: Machine | None = None) -> Result:

@@ -13,7 +13,8 @@ from topodiag.checks.registry import Subject
 from topodiag.checks.run import run
 from topodiag.evidence.intake.pieces import STDIN, Aside, Intake, Piece, left_aside
 from topodiag.evidence.intake.spool import spooled
-from topodiag.evidence.kinds import Kind, command_for
+from topodiag.evidence.intake.watched import watch
+from topodiag.evidence.kinds import NODE_KINDS, Kind, command_for
 from topodiag.evidence.nccl_log.input.streams import Reading, text_of
 from topodiag.evidence.nccl_tests import Read, read_file
 from topodiag.lazy import dataclass
@@ -41,6 +42,8 @@ SCRIPTS = (Kind.TEXT, Kind.PROGRAM)
 """Kinds of which a job script is one, or the description of a pod: what they set holds for the runs beside them."""
 _TABLES = (Kind.NCCL_TESTS, Kind.NCCL_LOG, Kind.JOB_OUTPUT, Kind.NODE_TEXT, Kind.TEXT, Kind.JSON)
 """Kinds of text in which a table may stand further down than the bytes by which a file is recognised."""
+READ = (*_TABLES, *SCRIPTS, *NODE_KINDS)
+"""Kinds of all that is read for runs: their output, what sets their environment, and their machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +170,7 @@ def _aside(each: Aside) -> NotObserved:
 
 def _text(piece: Piece, intake: Intake) -> tuple[bytes, tuple[str, ...]]:
     """The text of a piece, unpacked, and what there is to say about that. Raises OSError."""
+    watch().opened(piece.name)
     if piece.path == STDIN:
         assert intake.stdin is not None  # noqa: S101 - a piece of standard input has its stream
         return _content(intake.stdin, piece.coding)

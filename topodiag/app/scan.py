@@ -18,6 +18,7 @@ from topodiag.evidence.intake.captures import Capture, captures, evidence_of
 from topodiag.evidence.intake.gather import gather
 from topodiag.evidence.intake.pieces import Aside, Intake, folded, refusal
 from topodiag.evidence.intake.reader import ReadNode, read_node
+from topodiag.evidence.intake.watched import watch
 from topodiag.evidence.kinds import NODE_KINDS
 from topodiag.lazy import dataclass, regex
 from topodiag.model.case import Case
@@ -58,7 +59,11 @@ def scan(paths: Sequence[str], *, options: Options | None = None, since: str | N
     if options is not None and options.save is not None:
         raise InputError(options.save, "only a live scan can be saved", hint="leave the paths or --save out")
     earlier = one_node(since) if since is not None else None
-    return judged(node_case(gather(paths, stdin=stream_for(paths))), earlier, since or "")
+    intake = gather(paths, stdin=stream_for(paths))
+    watch().planned(intake.of(*NODE_KINDS))
+    case = node_case(intake)
+    watch().judged()
+    return judged(case, earlier, since or "")
 
 
 def live(*, options: Options | None = None, on_progress: Progress | None = None, since: str | None = None) -> Result:

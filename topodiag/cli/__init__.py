@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 _COMMANDS = {
-    "diagnose": ("diagnose:diagnose", "Join all evidence of a job into one verdict; `topodiag PATH...` is the same."),
-    "scan": ("scan:scan", "Check this node, or captured nodes; `topodiag` alone does it on a GPU node."),
+    "diagnose": ("diagnose:diagnose", "Join all evidence of a job into one verdict, as `topodiag PATH`."),
+    "scan": ("scan:scan", "Check this node, or captured nodes; on a GPU node the default."),
     "logs": ("logs:logs", "Rebuild a job from its NCCL logs and check its communication."),
     "bench": ("bench.group:bench", "Check whether a measured bandwidth is normal (nccl-tests)."),
     "ras": ("ras:ras", "Find the rank that a hung job waits for."),
     "fleet": ("fleet.group:fleet", "Collect, compare and remember the evidence of many nodes."),
-    "explain": ("explain:explain", "List the checks, or explain one: what it finds, why it matters, how to fix it."),
+    "explain": ("explain:explain", "List the checks, or explain one: what it finds, and the fix."),
     "place": ("place.group:place", "Check, optimise and write rank placement."),
     "topo": ("topo.group:topo", "Check, predict, change and draw what NCCL sees of a node."),
     "model": ("model.group:model", "Estimate the best bandwidth and step time that the links allow."),
@@ -32,7 +32,7 @@ _COMMANDS = {
     "env": ("env:env", "Print the debug settings for the next run."),
     "watch": ("watch:watch", "Record which links of this node come and go."),
     "demo": ("demo:demo", "Diagnose an incident that ships with topodiag."),
-    "fixtures": ("fixtures:fixtures", "List the incidents, machines, jobs and tables that ship with topodiag."),
+    "fixtures": ("fixtures:fixtures", "List the incidents, machines and jobs that ship with topodiag."),
     "completion": ("completion:completion", "Print the completion script of a shell."),
 }
 """Every command, one line each: where it lives, and its line in the help."""
@@ -105,13 +105,15 @@ class LazyGroup(click.Group):
             nameless.format_options(ctx, formatter)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        formatter.write_paragraph()
         rows: dict[str, list[tuple[str, str]]] = {}
         heading = "Commands"
         for name, (_, line) in self.places.items():
             heading = self.headings.get(name, heading)
             rows.setdefault(heading, []).append((name, line))
         for title, listed in rows.items():
-            with formatter.section(title):
+            formatter.write_heading(title)
+            with formatter.indentation():
                 formatter.write_dl(listed)
 
 
@@ -131,6 +133,15 @@ class _Program(LazyGroup):
     headings: ClassVar[Mapping[str, str]] = _HEADINGS
     of_paths: ClassVar[str] = "diagnose:diagnose"
 
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The commands, and the options in one line: the whole help fits 30 lines."""
+        self.format_commands(ctx, formatter)
+        names = ", ".join(", ".join(param.opts) for param in self.get_params(ctx))
+        formatter.write_text(f"Options: {names}")
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        formatter.write_text(self.epilog or "")
+
     def alone(self, ctx: click.Context) -> None:
         """On a GPU node `topodiag` is `topodiag scan`; elsewhere it prints the help."""
         from topodiag.app.here import is_gpu_node  # noqa: PLC0415 - not for the help
@@ -148,19 +159,17 @@ class _Program(LazyGroup):
     cls=_Program,
     context_settings={"help_option_names": ["-h", "--help"]},
     subcommand_metavar="PATH... | COMMAND [ARGS]...",
-    epilog="Exit codes: 0 clean; 1 slow, failed or hung, or as --fail-on asks; 2 wrong usage or unreadable input; "
-    "130 interrupted.",
+    epilog="Exit codes: 0 clean; 1 slow, failed or hung; 2 wrong input; 130 interrupted.",
 )
 @click.version_option(__version__, message="topodiag %(version)s")
 @click.option("--debug", is_flag=True, help="Show a traceback when something goes wrong inside.")
 def cli(debug: bool) -> None:
-    """Find why communication between GPUs is slower than the links allow: where, at what cost, and what to change.
+    """Find why communication between GPUs is slower than the links allow.
 
     \b
-    Examples
-      topodiag incident/      one verdict from any mix of logs, captures and tables
-      topodiag scan           check this node
-      topodiag demo           diagnose an incident that ships with topodiag
+      topodiag incident/  one verdict from any mix of logs, captures and tables
+      topodiag scan       check this node
+      topodiag demo       diagnose an incident that ships with topodiag
     """
     # The runner reads --debug from the arguments: it must know it when reading the arguments is what failed.
 

@@ -55,8 +55,10 @@ def scan(  # noqa: PLR0917 - one parameter per option
     check_html(html, sources, printing)
     if sources:
         from topodiag.app.scan import scan as judge_nodes  # noqa: PLC0415
+        from topodiag.cli.progress import working  # noqa: PLC0415
 
-        result = as_shown(judge_nodes(sources, since=since), redact=redact)
+        with working(color=printing.color, ascii_only=printing.ascii_only, quiet=printing.quiet):
+            result = as_shown(judge_nodes(sources, since=since), redact=redact)
     else:
         result = _live(since, save, redact, sample, deadline, printing)
     reached.code = _verdict(result, format_, fail_on)

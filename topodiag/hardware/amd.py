@@ -14,6 +14,8 @@ from topodiag.lazy import dataclass
 
 _MAX_NAME = 128
 PCIE_LANES = 16
+XGMI_LANES = 16
+"""Lanes of a link (ROCm documentation, MI100, MI250 and MI300 microarchitecture)."""
 
 
 @dataclass(frozen=True, slots=True)

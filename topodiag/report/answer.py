@@ -32,7 +32,9 @@ def repeat_answers(page: Page) -> None:
         items.append(page.text(*lead, *([page.text((names, "strong"), "  ")] if names else []), first.words))
     if len(groups) > GROUPS_SHOWN:
         items.append((f"{len(groups) - GROUPS_SHOWN} more", "dim"))
+    begin = len(page.lines)
     page.add_items("", items)
+    page.keep_lines(begin, min(len(groups), GROUPS_SHOWN + 1))
     if action := groups[0][0].action:
         page.add_last("do", action, hue="ok")
 

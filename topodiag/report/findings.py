@@ -9,6 +9,7 @@ from topodiag.model.finding import Confidence, Cost, Finding, Severity, Where
 from topodiag.model.verdict import Price
 from topodiag.report.node.marks import SIGNS, more
 from topodiag.report.text import LABEL, Page
+from topodiag.report.verdict.places import Places
 from topodiag.words.fold import fold_hosts, fold_labels, numbered
 from topodiag.words.units import in_gbs, percent
 
@@ -21,9 +22,11 @@ STEPS_SHOWN = 3
 """Steps of a fix; a node with one fault fits a screen (`-v` shows all)."""
 
 
-def draw_findings(page: Page, findings: Sequence[Finding], *, several_nodes: bool) -> None:
+def draw_findings(
+    page: Page, findings: Sequence[Finding], *, several_nodes: bool, places: Places | None = None
+) -> None:
     """Every finding; neighbours of one kind and one fix share their heading and their fix. A note (info) is one line,
-    unless the report is verbose."""
+    unless the report is verbose. `places` shorten where the evidence stands."""
     folded = [] if page.style.verbose else [each for each in findings if each.severity is Severity.INFO]
     shown = [each for each in findings if each not in folded] if folded else findings
     for (follows, *_), group in groupby(
@@ -33,7 +36,7 @@ def draw_findings(page: Page, findings: Sequence[Finding], *, several_nodes: boo
             _draw_consequences(page, list(group), several_nodes)
             continue
         page.blank()
-        _draw_group(page, list(group), several_nodes)
+        _draw_group(page, list(group), several_nodes, places)
     if folded:
         page.blank()
         _draw_notes(page, folded, several_nodes)
@@ -62,9 +65,11 @@ def _draw_consequences(page: Page, group: Sequence[Finding], several_nodes: bool
     for finding in group[:LIKE_SHOWN]:
         severity = str(finding.severity)
         where = where_words(finding.where, several_nodes)
+        begin = len(page.lines)
         page.add(
             page.text("  └ ", (finding.id, severity), "  "), finding.message, (f"  {where}" if where else "", "dim")
         )
+        page.keep_lines(begin, 1)
         if finding.follows is not None:
             begin = len(page.lines)
             page.add(" " * 12, (f"from {finding.follows.check}: {finding.follows.why}", "dim"))
@@ -73,20 +78,20 @@ def _draw_consequences(page: Page, group: Sequence[Finding], several_nodes: bool
         page.add(" " * 12, (more(len(group) - LIKE_SHOWN, "like this", "like this"), "dim"))
 
 
-def _draw_group(page: Page, group: list[Finding], several_nodes: bool) -> None:
+def _draw_group(page: Page, group: list[Finding], several_nodes: bool, places: Places | None) -> None:
     shown = group if page.style.verbose else group[:LIKE_SHOWN]
     for finding in shown:
         severity = str(finding.severity)
         sign = page.text((SIGNS[finding.severity], severity), " ", (finding.id, severity), "  ")
         sure = "" if finding.confidence is Confidence.HIGH else f"  [{finding.confidence} confidence]"
         page.add(sign, (finding.message, "strong"), (sure, "doubtful"))
-        _draw_body(page, finding, several_nodes)
+        _draw_body(page, finding, several_nodes, places)
     if len(group) > len(shown):
         page.add(" " * 10, (more(len(group) - len(shown), "like this", "like this"), "dim"))
     _draw_fix(page, group[0])
 
 
-def _draw_body(page: Page, finding: Finding, several_nodes: bool) -> None:
+def _draw_body(page: Page, finding: Finding, several_nodes: bool, places: Places | None) -> None:
     if finding.follows is not None:
         _entry(page, "follows", f"from {finding.follows.check} above: {finding.follows.why}")
     _entry(page, "where", where_words(finding.where, several_nodes))
@@ -100,7 +105,8 @@ def _draw_body(page: Page, finding: Finding, several_nodes: bool) -> None:
     for number_, origin in enumerate(shown):
         quote = " ".join(origin.text.split())
         rest = f"  … and {left} more" if left and number_ == len(shown) - 1 else ""
-        place = (page.fitting(str(origin), LABEL + 2), "close")
+        name = str(origin) if places is None else places.spell(origin, finding)
+        place = (page.fitting(name, LABEL + 2), "close")
         page.entry("evidence" if number_ == 0 else "", place, ("  " + quote if quote else "", "dim"), (rest, "dim"),
                    most=1)  # fmt: skip
 

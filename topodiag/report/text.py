@@ -33,6 +33,10 @@ _HUES = {
 Part = str | tuple[str, str] | Text
 LABEL = 11
 """Columns of the labels of a report, after two blanks."""
+SCREEN = 23
+"""Lines of a page that a terminal of 24 shows whole, its prompt below."""
+LAST = 3
+"""Of these, the last: a blank one, the verdict and what to do."""
 EXIT = "  exit 1"
 """What the last line ends with where the exit code is not 0."""
 
@@ -117,6 +121,18 @@ class Page:
         """A last line, cut to one, with room for the exit code."""
         room = self.width - (len(EXIT) if self.style.exit_code else 0)
         self.lines.append(self.cut(self.text("  ", (f"{label:<{LABEL}}", hue), (words, "strong")), room))
+
+    def add_rest(self, rest: Page, begin: int = 0) -> None:
+        """Lines that a reader can spare: of a page that began at `begin`, as many as the screen has room for above the
+        last ones. The last of them counts the others, which -v shows."""
+        room = max(SCREEN - LAST - (len(self.lines) - begin), 1)
+        lines = rest.lines
+        if len(lines) > room and not self.style.verbose:
+            lines = [line for line in lines if line.plain]
+            mark = self.text((f"  … {len(lines) - room} more (-v)", "dim"))
+            last = self.cut(lines[room - 1], self.width - mark.cell_len)
+            lines = [*lines[: room - 1], self.text(last, mark) if len(lines) > room else lines[room - 1]]
+        self.lines.extend(lines)
 
     def add_items(self, prefix: Part, items: Sequence[Part], glue: str = " · ", *, tail: Sequence[Part] = ()) -> None:
         """A line of items, broken between items and not inside one; `tail` are words that follow without glue."""

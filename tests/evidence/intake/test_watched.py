@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
+from topodiag.app.bench import bench
 from topodiag.app.case import open_case
+from topodiag.app.scan import scan
 from topodiag.cli.progress import reading_words
 from topodiag.evidence.intake.watched import FINDING, JUDGING, READING, Watch, watch, watched
 
-FIXTURE = Path(__file__).parents[3] / "fixtures" / "incidents" / "two-lanes-of-a-cable"
+INCIDENTS = Path(__file__).parents[3] / "fixtures" / "incidents"
 
 
-def test_every_file_is_found_read_once_and_judged() -> None:
+@pytest.mark.parametrize(
+    ("judge", "incident"),
+    [(open_case, "two-lanes-of-a-cable"), (scan, "two-lanes-of-a-cable"), (bench, "as-fast-as-its-wires")],
+)
+def test_every_file_is_found_read_once_and_judged(judge: Callable[[list[str]], object], incident: str) -> None:
     heard: list[tuple[str, int, int, int, int]] = []
 
     def tell(now: Watch) -> None:
         heard.append((now.stage, now.files, now.total, now.size, now.total_size))
 
     with watched(tell):
-        open_case([str(FIXTURE)])
+        judge([str(INCIDENTS / incident)])
     stages = [stage for stage, *_ in heard]
     assert list(dict.fromkeys(stages)) == [FINDING, READING, JUDGING]
     assert all(later[1] >= former[1] for former, later in pairwise(heard) if former[0] == later[0])

@@ -91,13 +91,15 @@ def judge(  # noqa: PLR0917 - one parameter per option
     from topodiag.app.bench import BenchOptions, bench  # noqa: PLC0415
     from topodiag.cli.html import as_shown, check_html  # noqa: PLC0415
     from topodiag.cli.output import check_output, verdict  # noqa: PLC0415 - heavy from here on
+    from topodiag.cli.progress import working  # noqa: PLC0415
 
     check_output(printing.output)
     check_html(html, (*paths, *evidence), printing)
     options = BenchOptions(
         machine=evidence, system=system, nics=nics, nodes=nodes, nccl=version or None, env=env, by_file=by_file
     )
-    result = as_shown(bench(paths, options=options), redact=redact)
+    with working(color=printing.color, ascii_only=printing.ascii_only, quiet=printing.quiet):
+        result = as_shown(bench(paths, options=options), redact=redact)
     reached.code = verdict(result, fail_on)
     if svg is not None:
         _write_svg(svg, result)

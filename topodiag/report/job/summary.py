@@ -61,12 +61,12 @@ def draw_summary(page: Page, job: Job) -> None:
     """Network, init and communicators."""
     for label, words in (
         ("network", _network(job)),
-        ("init", _init(job)),
+        ("init", _init(job) if page.style.verbose else ""),
         ("settings", _settings(page, job)),
         ("steps", "; ".join(says_steps(job.paces))),
     ):
         if words:
-            page.add(page.text("  ", (f"{label:<{_LABEL}}", "dim")), words)
+            page.entry(label, words, most=1)
     for note in job.notes:
         page.add(page.text("  ", (f"{'note':<{_LABEL}}", "dim")), note)
     if job.communicators:

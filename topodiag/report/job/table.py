@@ -13,6 +13,7 @@ from topodiag.report.job.registry import VIEWS, View
 from topodiag.report.job.summary import draw_job_head, draw_summary
 from topodiag.report.node.marks import more
 from topodiag.report.text import Page
+from topodiag.report.verdict.places import Places
 
 JOBS_SHOWN = 8
 
@@ -31,9 +32,11 @@ class JobTable(DrawnReport):
             _draw_views(page, result, [VIEWS[name] for name in self.views])
         else:
             draw_jobs(page, result)
-            draw_findings(page, result.findings, several_nodes=True)
+            draw_findings(page, result.findings, several_nodes=True, places=Places(result))
             if not page.style.quiet:
-                draw_gaps(page, result)
+                rest = Page(page.style)
+                draw_gaps(rest, result)
+                page.add_rest(rest)
             repeat_answers(page)
 
 

@@ -42,7 +42,7 @@ def draw_step(page: Page, made: Step, assumed: tuple[str, ...], *, explain: bool
         f"{made.tokens_per_s:,.0f} tokens/s",
         f"{percent(made.mfu)} of the peak (MFU)",
         f"{percent(made.compute_us / made.time_us)} of the step computes",
-        f"{spell_time(made.unhidden_us)} if nothing ran beside compute",
+        *([f"{spell_time(made.unhidden_us)} if nothing ran beside compute"] if page.style.verbose else []),
     ])  # fmt: skip
     page.blank()
     draw_bars(
@@ -53,11 +53,9 @@ def draw_step(page: Page, made: Step, assumed: tuple[str, ...], *, explain: bool
         _pieces(page, made)
     page.blank()
     _memory(page, made)
-    page.blank()
     draw_misplaced(page, made)
     scaled = weak_scaling(made)
     if len(scaled) > 1:
-        page.blank()
         words = [f"{plural(each.nodes, 'node')} {percent(each.efficiency)}" for each in scaled]
         page.add_items(page.text(("scaling", "strong"), "  tokens per GPU  "), words)
     if explain:
@@ -66,7 +64,7 @@ def draw_step(page: Page, made: Step, assumed: tuple[str, ...], *, explain: bool
         draw_terms(page, made.terms)
         for piece in made.pieces:
             draw_terms(page, piece.terms, f"one {piece.traffic.collective} of {piece.dimension}, {piece.algorithm}")
-    draw_assumed(page, (*assumed, *made.machine.assumed))
+    draw_assumed(page, (*assumed, *made.machine.assumed), fold=not explain)
 
 
 def parts(made: Step) -> list[tuple[str, float, str]]:
@@ -131,10 +129,12 @@ def _memory(page: Page, made: Step) -> None:
     over = has and total > has
     if has:
         words += f" of {has:g}"
+    begin = len(page.lines)
     page.add_items(page.text(("memory  ", "strong"), (words, "error" if over else ""), "  "), [
         f"weights {kept.weights:.1f}", f"gradients {kept.gradients:.1f}", f"optimiser {kept.optimiser:.1f}",
         f"activations {made.activations_gb:.1f}",
     ])  # fmt: skip
+    page.keep_lines(begin, 1)
     if over:
         page.add("        ", "does not fit: a higher ZeRO stage, more tp or pp, or --recompute full")
 
@@ -160,6 +160,8 @@ def draw_misplaced(page: Page, made: Step) -> None:
     words = f"+{spell_time(more)} per step, {percent(more / made.time_us)} slower"
     moved = f"{spell_time(now)} to {spell_time(worst.dimension_us)}, {worst.dimension_us / now:.1f}×" if now > 0 else ""
     page.add("  ", (words, "strong"), f"; {NAMES[worst.dimension]} traffic {moved}")
+    if not page.style.verbose:
+        return
     gain = percent(more / made.time_us)
     page.add("  ", (f"a job placed so gains {gain} throughput by moving the groups back together", "dim"))
     if made.machine.nodes < FEW_NODES:

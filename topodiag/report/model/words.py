@@ -67,11 +67,17 @@ def draw_tiers(page: Page, machine: Machine) -> None:
         page.add(page.text("  ", (tier.link.name.ljust(wide), "name"), "  "), (tier.source, "dim"))
 
 
-def draw_assumed(page: Page, sentences: Iterable[str]) -> None:
-    for number, sentence in enumerate(sentences):
-        if not number:
-            page.blank()
-        page.add("  ", ("assumed: ", "doubtful"), sentence)
+def draw_assumed(page: Page, sentences: Iterable[str], *, fold: bool = False) -> None:
+    """What was assumed; with `fold` as much of it as the screen has room for, and with -v all."""
+    drawn = Page(page.style)
+    for sentence in sentences:
+        drawn.add("  ", ("assumed: ", "doubtful"), sentence)
+    if drawn.lines:
+        page.blank()
+    if fold:
+        page.add_rest(drawn)
+    else:
+        page.lines.extend(drawn.lines)
 
 
 def terms_json(terms: Iterable[Term]) -> list[shape.Term]:

@@ -33,8 +33,9 @@ def draw_audit(page: Page, audit: Audit, findings: Sequence[Finding], outcomes: 
     if audit.dimensions and not page.style.quiet:
         page.blank()
         _dimensions(page, audit)
-        page.blank()
-        _worst(page, audit)
+        if page.style.verbose or not findings:
+            page.blank()
+            _worst(page, audit)
         if page.style.verbose:
             _groups(page, audit)
     draw_findings(page, findings, several_nodes=True)
@@ -42,7 +43,7 @@ def draw_audit(page: Page, audit: Audit, findings: Sequence[Finding], outcomes: 
         return
     if page.style.verbose:
         _silent(page, outcomes)
-    draw_assumed(page, (*audit.talk.assumed, *audit.cluster.notes))
+    draw_assumed(page, (*audit.talk.assumed, *audit.cluster.notes), fold=True)
 
 
 def _head(page: Page, audit: Audit, action: str) -> None:

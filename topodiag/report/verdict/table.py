@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 
-from rich.text import Text
-
 from topodiag.lazy import regex
 from topodiag.model.result import Result
 from topodiag.model.verdict import RuledOut, State, Verdict
@@ -39,10 +37,6 @@ SIGNS = {
 """Sign, word and hue of a state: never the hue alone."""
 OTHERS_SHOWN = 3
 LINES_SHOWN = 2
-SCREEN = 23
-"""Lines of a page that a terminal of 24 shows whole, its prompt below."""
-LAST = 3
-"""Of these, the last: a blank one, the verdict and what to do."""
 FEW_LINES = 10
 """A page of so few lines needs no repetition."""
 
@@ -76,7 +70,7 @@ def draw_verdict(page: Page, result: Result, verdict: Verdict) -> None:
         draw_when(page, result)
     rest = Page(page.style)
     _draw_rest(rest, result, verdict)
-    page.lines.extend(_on_screen(page, rest.lines, SCREEN - LAST - (len(page.lines) - begin)))
+    page.add_rest(rest, begin)
     if page.style.verbose:
         draw_gaps(page, result)
     if len(page.lines) > FEW_LINES:
@@ -84,16 +78,6 @@ def draw_verdict(page: Page, result: Result, verdict: Verdict) -> None:
         page.lines.append(page.cut(page.text(head, (verdict.headline, "strong")), page.width))
         if verdict.causes and verdict.causes[0].finding.fix:
             page.add_last("do", verdict.causes[0].finding.fix[0], hue="ok")
-
-
-def _on_screen(page: Page, lines: list[Text], room: int) -> list[Text]:
-    """As many lines as the screen has room for; the last one counts the others, which -v shows."""
-    room = max(room, 1)
-    if len(lines) <= room or page.style.verbose:
-        return lines
-    mark = page.text((f"  … {len(lines) - room} more (-v)", "dim"))
-    lines[room - 1] = page.text(page.cut(lines[room - 1], page.width - mark.cell_len), mark)
-    return lines[:room]
 
 
 def _draw_jobs(page: Page, verdict: Verdict) -> None:
