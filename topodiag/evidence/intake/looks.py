@@ -22,11 +22,10 @@ from topodiag.evidence.interface import Blob
 from topodiag.evidence.kinds import DAMAGED, KINDS, Kind, source_words
 from topodiag.evidence.layout.looks import layout_format
 from topodiag.evidence.live.diagnostics import LOOKS as DIAGNOSTICS
-from topodiag.evidence.live.inspector_looks import LOOKS as INSPECTOR
+from topodiag.evidence.live.looks import INSPECTOR, WATCH
 from topodiag.evidence.live.profiler_trace import LOOKS as TRACE
 from topodiag.evidence.live.stacks import LOOKS as STACKS
 from topodiag.evidence.live.step_times import holds_steps
-from topodiag.evidence.live.watch_looks import LOOKS as WATCH
 from topodiag.evidence.nccl_log.grammar.spoken import holds_job_lines
 from topodiag.evidence.nccl_log.input.cut_heads import looks_cut
 from topodiag.evidence.nccl_log.input.dress import dress_of
