@@ -46,6 +46,8 @@ _BINARY = (
     (b"\x04\x22\x4d\x18", "compressed with lz4: `lz4 -dc FILE | topodiag logs -`"),
     (b"SQLite format 3\x00", "a database (an nsys report?)"),
 )
+WATCH = regex(rb'^\{"time":[0-9.]{1,20},"up":[0-9.]{1,20},"watch":1,"host":"', re.M)
+"""A file of `topodiag watch`."""
 _PICKLE = regex(rb"\x80[\x02-\x05]")
 _ZIP = b"PK\x03\x04"
 _BEFORE = rb"\s*(?:<\?xml[^>]*>\s*)?(?:<!--[^>]*-->\s*)*"
