@@ -22,7 +22,7 @@ from topodiag.evidence.interface import Blob
 from topodiag.evidence.kinds import DAMAGED, KINDS, Kind, source_words
 from topodiag.evidence.layout.looks import layout_format
 from topodiag.evidence.live.diagnostics import LOOKS as DIAGNOSTICS
-from topodiag.evidence.live.looks import INSPECTOR, WATCH
+from topodiag.evidence.live.inspector_looks import LOOKS as INSPECTOR
 from topodiag.evidence.live.profiler_trace import LOOKS as TRACE
 from topodiag.evidence.live.stacks import LOOKS as STACKS
 from topodiag.evidence.live.step_times import holds_steps

@@ -1,8 +1,5 @@
-"""Whether a text holds what a running job shows, by its bytes. Light: no reader is loaded for it.
-
-Records of NCCL's Inspector show by their keys, since the version that they print never changed, its metrics by their
-names, as a text or as a result of Prometheus' query API, and what `topodiag watch` writes by how a line begins.
-"""
+"""Whether a text holds what NCCL's Inspector measured: records by their keys, since the version that they print never
+changed, metrics by their names, as a text or as a result of Prometheus' query API."""
 
 from __future__ import annotations
 
@@ -16,8 +13,7 @@ QUERY = regex(
     rb'\A\s{0,64}\{\s{0,64}"(?:status|data)"\s{0,4}:(?=[^\0]{0,65536}"__name__"\s{0,4}:\s{0,4}"' + _NAMES + rb'")'
 )
 _RECORDS = rb'^\{(?=[^\n]{0,4096}"(?:coll|p2p)_perf"\s{0,4}:\s{0,4}\{)'
-INSPECTOR = regex(_RECORDS + rb"|" + METRICS.pattern + rb"|" + QUERY.pattern, re.MULTILINE)
-WATCH = regex(rb'^\{"time":[0-9.]{1,20},"up":[0-9.]{1,20},"watch":1,"host":"', re.M)
+LOOKS = regex(_RECORDS + rb"|" + METRICS.pattern + rb"|" + QUERY.pattern, re.MULTILINE)
 
 
 def holds_metrics(block: bytes) -> bool:
