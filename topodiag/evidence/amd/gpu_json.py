@@ -31,6 +31,7 @@ from topodiag.model.busid import unplaced
 from topodiag.model.devices import AMD as AMD_ID
 from topodiag.model.topics import Topic
 from topodiag.words.dialect import Maker
+from topodiag.words.units import in_mhz
 
 MAX_GPUS = 256
 MAX_COUNT = 2**63
@@ -189,7 +190,7 @@ def _clocks(number: int, gpu: dict[str, Any]) -> Iterator[GpuRecord]:
     )
     clock, top = max(clocks, default=0), max(tops, default=0)
     if clock:
-        yield GpuRecord(number, "sm_clock_mhz", int(clock), f"gpu {number}: gfx clk {clock:g} MHz")
+        yield GpuRecord(number, "sm_clock_mhz", int(clock), f"gpu {number}: gfx clk {in_mhz(int(clock))}")
     states = {key: values.member(gpu.get("throttle"), f"{key}_violation_status") for key in _HELD_BY}
     if not {"ACTIVE", "NOT ACTIVE"} & set(map(str, states.values())):
         return
@@ -198,7 +199,7 @@ def _clocks(number: int, gpu: dict[str, Any]) -> Iterator[GpuRecord]:
     yield GpuRecord(number, "throttle", reasons, f"gpu {number}: violations active: {', '.join(active) or 'none'}")
     if top:
         # Without the reasons a power limit would look like a clock that is stuck: then its peers say what is usual.
-        yield GpuRecord(number, "max_sm_clock_mhz", int(top), f"gpu {number}: gfx max_clk {top:g} MHz")
+        yield GpuRecord(number, "max_sm_clock_mhz", int(top), f"gpu {number}: gfx max_clk {in_mhz(int(top))}")
 
 
 def _lower(held: object) -> list[tuple[str, Any]]:
