@@ -20,7 +20,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from topodiag.api import diagnose
-from topodiag.evidence.intake.kinds import Kind
+from topodiag.evidence.kinds import Kind
 from topodiag.model.errors import TopodiagError
 
 FOLDER = Path(__file__).resolve().parents[1] / "fixtures" / "field"

@@ -42,8 +42,8 @@ def loop(path: Path, size: int) -> Found:
 
 def one_core(path: Path, size: int) -> Found:
     """The same through `extract`, in pieces as the program hands them out."""
+    from topodiag.evidence.intake.log_plan import CHUNK_BYTES  # noqa: PLC0415
     from topodiag.evidence.nccl_log.fast.scan import extract  # noqa: PLC0415
-    from topodiag.evidence.nccl_log.input.sources import CHUNK_BYTES  # noqa: PLC0415
     from topodiag.evidence.nccl_log.input.streams import Reading, pieces, text_of  # noqa: PLC0415
 
     records = connections = 0

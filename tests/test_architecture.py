@@ -1,13 +1,21 @@
 """docs/architecture.md and its drawing say what the import graph says."""
 
+import json
+import re
 import subprocess
 import sys
+from collections.abc import Callable
 from itertools import pairwise
+from pathlib import Path
+from types import FrameType
 
 import pytest
 
 from tests.shown import ROOT
 from tools import build_architecture as tool
+from topodiag.app.logs import logs
+from topodiag.app.scan import scan
+from topodiag.model.result import Result
 
 
 @pytest.fixture(scope="module")
@@ -35,8 +43,92 @@ def test_an_arrow_that_a_longer_way_implies_is_left_out() -> None:
     assert tool.reduced(imports) == [("app", "model"), ("cli", "app")]
 
 
-def test_the_model_imports_only_hardware_and_words_and_what_is_made_at_first_use(house: tool.House) -> None:
-    assert {below for above, below in house.imports if above == "model"} <= {"hardware", "words", "lazy"}
+def test_the_model_imports_only_words_and_what_is_made_at_first_use(house: tool.House) -> None:
+    assert {below for above, below in house.imports if above == "model"} <= {"words", "lazy"}
+
+
+def test_only_the_use_cases_join_evidence_checks_and_verdict(house: tool.House) -> None:
+    stages = {"evidence", "checks", "verdict"}
+    assert [room for room in house.rooms if {(room, stage) for stage in stages} <= house.imports] == ["app"]
+
+
+def test_what_relates_findings_or_draws_opens_no_file() -> None:
+    modules = [path for room in ("verdict", "draw") for path in (ROOT / "topodiag" / room).rglob("*.py")]
+    calls = re.compile(r"\b(?:open|read_text|read_bytes|write_text)\(")
+    assert [path.name for path in modules if calls.search(path.read_text(encoding="utf-8"))] == []
+
+
+HELP = """
+import json, sys
+from topodiag.cli import main
+sys.argv[1:] = ["--help"]
+try:
+    main()
+finally:
+    json.dump(sorted(sys.modules), sys.stderr)
+"""
+
+
+def test_the_help_loads_no_command_and_nothing_heavy() -> None:
+    done = subprocess.run([sys.executable, "-c", HELP], capture_output=True, text=True, cwd=ROOT, check=True)
+    modules = json.loads(done.stderr)
+    assert {name.split(".")[1] for name in modules if name.startswith("topodiag.")} <= {
+        "app", "cli", "lazy", "model", "version",
+    }  # fmt: skip
+    assert [name for name in modules if name.startswith(("topodiag.app.", "topodiag.cli."))] == [
+        "topodiag.app.collecting", "topodiag.cli.errors",
+    ]  # fmt: skip
+    assert not {"numpy", "pandas", "pyarrow", "rich", "msgspec"} & set(modules)
+
+
+STATION = re.compile(r"^\| `([\w/.]+\.py)` \| `(\w+)` \| .*\|$", re.MULTILINE)
+QUERY = """==============NVSMI LOG==============
+Attached GPUs                             : 1
+GPU 00000000:1B:00.0
+    Product Name                          : NVIDIA H100 80GB HBM3
+    Remapped Rows
+        Remapping Failure Occurred        : Yes
+"""
+
+
+def walk(use_case: str) -> tuple[str, list[tuple[str, str]]]:
+    """The line of a walk on the page, and its stations as (module, function)."""
+    page = tool.PAGE.read_text(encoding="utf-8")
+    line, rest = re.findall(rf"^`([^`]+)` in [^\n]*\(`{use_case}`\):\n(.*?)(?=^`|^## )", page, re.M | re.S)[0]
+    return line, STATION.findall(rest)
+
+
+def called(run: Callable[[], Result], stations: list[tuple[str, str]]) -> tuple[Result, list[tuple[str, str]]]:
+    """What a run gives, and which of the stations it called, in the order of their first calls."""
+    places = {(str(ROOT / "topodiag" / module), function): (module, function) for module, function in stations}
+    order: dict[tuple[str, str], None] = {}
+
+    def watch(frame: FrameType, event: str, _: object) -> None:
+        code = frame.f_code
+        if event == "call" and (station := places.get((code.co_filename, code.co_name))) is not None:
+            order.setdefault(station)
+
+    before = sys.getprofile()
+    sys.setprofile(watch)
+    try:
+        return run(), list(order)
+    finally:
+        sys.setprofile(before)
+
+
+@pytest.mark.parametrize(
+    ("use_case", "found"), [("app/scan.py", "GPU002"), ("app/logs.py", "GDR001")], ids=["nvidia-smi", "log"]
+)
+def test_a_line_walks_through_the_modules_that_the_page_lists(use_case: str, found: str, tmp_path: Path) -> None:
+    line, stations = walk(use_case)
+    assert 2 < len(stations) <= 8
+    text = tmp_path / "nvidia-smi-q.txt"
+    text.write_text(QUERY, encoding="utf-8")
+    runs = {"app/scan.py": lambda: scan([str(text)]), "app/logs.py": lambda: logs(["fixture:gdr-off"])}
+    result, order = called(runs[use_case], stations)
+    assert order == stations
+    (finding,) = (finding for finding in result.findings if finding.id == found)
+    assert any(line in " ".join((origin.text or "").split()) for origin in finding.evidence), finding.evidence
 
 
 def test_boxes_of_a_floor_do_not_overlap(house: tool.House) -> None:

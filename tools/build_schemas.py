@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from topodiag.report.formats.schemas import files
+from topodiag.report.documents.schemas import files
 
 FOLDER = Path(__file__).resolve().parent.parent / "topodiag" / "report" / "schema"
 

@@ -56,6 +56,7 @@ _VITAL = re.compile(r"\s{1,4}Capabilities: \[[0-9a-f]{2,3}\] Vital Product Data"
 _LSPCI_LEFT = re.compile(r"\s{1,4}DeviceName:")
 _PROCESS_NAME = re.compile(r"(<process_name>)([^<]{0,65536})(</process_name>)")
 _SERIALS = re.compile(r"(<((?:[a-z_]{1,40}_)?serial(?:_number)?)>)[^<]{1,256}(</\2>)")
+_ASIC_SERIAL = re.compile(r'("asic_serial"\s{0,9}:\s{0,9}")[^"]{0,256}(")')
 
 _CONF = re.compile(
     r"(\s*(?:#\s*)?)((?:export|set|setenv|declare -x)\s{1,8})?([A-Za-z_][A-Za-z0-9_]{0,200})(\s{0,64}=\s{0,64})(.*)\Z"
@@ -180,6 +181,11 @@ def smi_xml(text: str) -> str:
     """`nvidia-smi -q -x` with programs for processes, and without serial numbers."""
     text = _PROCESS_NAME.sub(lambda found: found.group(1) + program(found.group(2)) + found.group(3), text)
     return _SERIALS.sub(lambda found: found.group(1) + "N/A" + found.group(3), text)
+
+
+def amd_static(text: str) -> str:
+    """`amd-smi static --json` without serial numbers."""
+    return _ASIC_SERIAL.sub(lambda found: found.group(1) + "N/A" + found.group(2), text)
 
 
 def conf(text: str, devices: Iterable[str] = ()) -> str:

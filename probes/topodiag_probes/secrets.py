@@ -17,7 +17,8 @@ _LONG = r"pass(?:word|wd|phrase|code)|secret|token|api[_-]?key|(?:access|private
 _SHORT = r"pass|pwd|pw|account[_-]?key|credentials?|creds?|authorization|auth|cookie|jwt|sessionid"
 _NAMED = re.compile(
     # The short ones are parts of other words: `pass` of `passthrough`, `auth` of `author`.
-    r"(?i)((?:%s|(?<![A-Za-z])(?:%s))(?:s|[_-][A-Za-z0-9_-]{1,40}|[0-9]{1,4})?"
+    # `/etc/passwd` is a file that messages name.
+    r"(?i)((?:(?<!/etc/)(?:%s)|(?<![A-Za-z])(?:%s))(?:s|[_-][A-Za-z0-9_-]{1,40}|[0-9]{1,4})?"
     r"[\"']?[ \t]{0,4}(?:=>|:=|[=:>])[ \t]{0,4})"
     r"(\"[^\"\n]{1,4096}\"?|'[^'\n]{1,4096}'?|(?:Bearer |Basic )?[^\s\"'<>&,;]{1,4096})" % (_LONG, _SHORT)
 )

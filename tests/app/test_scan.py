@@ -16,7 +16,7 @@ from topodiag.app.topo import check_topology
 from topodiag.evidence.intake.fixtures import fixture_path
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Severity
-from topodiag.report.verdict.places import Places
+from topodiag.report.places import Places
 
 WELL, SICK = "dgx-h100-healthy", "dgx-h100-gpu3-12of18-nvlink"
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.evidence.layout.test_training_arguments import dump
 from tests.evidence.live.test_step_times import megatron
-from tests.evidence.live.test_training_arguments import dump
 from topodiag.app.diagnose import diagnose
 from topodiag.app.logs import logs
-from topodiag.evidence.intake.kinds import Kind
+from topodiag.evidence.kinds import Kind
 from topodiag.model.errors import InputError
 from topodiag.report.job.json import job_facts
 

@@ -19,7 +19,7 @@ from tests.report.html.pages import Element, by_id, data_of, read
 from topodiag.cli import cli
 from topodiag.cli.errors import Outcome, run
 from topodiag.model.sweep import Fabric
-from topodiag.report.formats.types.common import DIAGNOSIS_VERSION, SCHEMA_VERSION
+from topodiag.report.documents.types.common import DIAGNOSIS_VERSION, SCHEMA_VERSION
 from topodiag.sweep.plan import first_round
 from topodiag.sweep.planfile import plan_text
 from topodiag_probes.tokens import Tokens

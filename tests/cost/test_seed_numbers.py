@@ -11,7 +11,7 @@ import pytest
 from topodiag.app.model import machine_of_links
 from topodiag.cost import collectives, memory, traffic
 from topodiag.cost.alpha_beta import Link
-from topodiag.cost.collectives import shape, sweep_us, time_us
+from topodiag.cost.collectives import algbw_gbs, shape, time_us
 from topodiag.cost.hierarchy import Stage, leaders, regimes, total_us
 from topodiag.cost.questions import price_placements, read_measured
 from topodiag.cost.spread import price
@@ -59,7 +59,7 @@ def test_a_sweep_from_4_kib_to_1_gib_turns_bandwidth_bound_at_each_tiers_own_siz
 def test_below_its_crossover_a_link_is_bound_by_latency_and_above_it_by_bandwidth() -> None:
     link = Link(2.0, 50.0)
     assert (link.bound(4096), link.bound(GIB)) == ("latency", "bandwidth")
-    assert link.effective_gbs(link.crossover) == pytest.approx(25.0)
+    assert algbw_gbs(link.crossover, link.time_us(link.crossover)) == pytest.approx(25.0)
 
 
 def test_a_ring_of_8_on_nvlink_and_over_the_network() -> None:
@@ -298,9 +298,9 @@ def test_groups_inside_a_leaf_stay_off_the_spine() -> None:
 
 
 def test_a_flat_ring_grows_linearly_with_the_ranks_where_latency_binds() -> None:
-    took = sweep_us("all_reduce", "ring", [8, 16, 32, 64], np.array([1024.0]), NETWORK)[:, 0]
+    took = [time_us("all_reduce", "ring", ranks, 1024.0, NETWORK) for ranks in (8, 16, 32, 64)]
     assert np.allclose(np.diff(took), 2 * NETWORK.alpha_us * np.array([8, 16, 32]), rtol=0.01)
-    tree = sweep_us("all_reduce", "tree", [8, 64], np.array([1024.0]), NETWORK)[:, 0]
+    tree = [time_us("all_reduce", "tree", ranks, 1024.0, NETWORK) for ranks in (8, 64)]
     assert math.isclose(tree[1] / tree[0], 2.0, rel_tol=0.05), "a tree with their logarithm"
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topodiag.evidence.assignments import assigned
+from topodiag.evidence.assignments import Scope, assigned, stated_in
 
 
 @pytest.mark.parametrize(
@@ -43,3 +43,27 @@ def test_kubernetes_writes_name_and_value_in_two_lines() -> None:
 @given(st.text(max_size=300), st.text(max_size=100))
 def test_no_line_raises(line: str, above: str) -> None:
     assert all(name for name, _ in assigned(line, above))
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("+ export NCCL_NET=Socket", (Scope.SHELL, "", [("NCCL_NET", "Socket")])),
+        ("[1,0]<stderr>: ++ export NCCL_NET=Socket", (Scope.SHELL, "", [("NCCL_NET", "Socket")])),
+        ("0: + unset NCCL_NET", (Scope.SHELL, "", [("NCCL_NET", "")])),
+        ("export NCCL_NET=Socket", (Scope.DUMP, "", [("NCCL_NET", "Socket")])),
+        ("NCCL_NET=Socket", (Scope.DUMP, "", [("NCCL_NET", "Socket")])),
+        ("user@node1:~$ NCCL_NET=Socket torchrun a.py", (Scope.RUN, "torchrun", [("NCCL_NET", "Socket")])),
+        ("+ /opt/ompi/bin/mpirun -x NCCL_NET=Socket ./a", (Scope.RUN, "mpirun", [("NCCL_NET", "Socket")])),
+        ("+ srun ./a", (Scope.RUN, "srun", [])),
+        ("+ echo NCCL_NET=Socket", (Scope.ECHO, "", [("NCCL_NET", "Socket")])),
+        ("# export NCCL_NET=Socket", None),
+        ("0: # export NCCL_NET=Socket", None),
+        ("If it hangs, set NCCL_NET=Socket and try again", None),
+        ("hint: NCCL_P2P_DISABLE=1 may help", None),
+        ("+ NCCL_NET=Socket", None),
+        ("srun: error: gpu1: task 0: Exited with exit code 1", None),
+    ],
+)
+def test_of_a_jobs_output_only_commands_and_dumps_set_something(line: str, found: object) -> None:
+    assert stated_in(line) == found

@@ -97,6 +97,18 @@ def test_an_amd_machine_runs_at_the_slower_of_its_links_and_its_nics() -> None:
     assert peak(raw("all_reduce", 16, 2, system="BM.GPU.MI300X.8", nics=(4, 400.0))) == 200
 
 
+@pytest.mark.parametrize(
+    ("ranks", "nodes", "published_gbs"), [(8, 1, 315.69), (16, 2, 357.46)], ids=["one node", "two nodes"]
+)
+def test_published_mi300x_runs_lie_near_what_is_expected(ranks: int, nodes: int, published_gbs: float) -> None:
+    """hisohara/ai-scripts, 01_rccl-smoketest: between nodes rings are faster than on one."""
+    made = expected(run(ranks=ranks, hosts=nodes), system="MI300X", nics=(8, 400.0), nodes=nodes).expectation
+    assert made is not None
+    assert made.busbw_gbs == pytest.approx(published_gbs, rel=0.02)
+    assert made.low_gbs is not None
+    assert made.low_gbs < published_gbs
+
+
 def test_amds_gpus_are_told_by_their_names() -> None:
     made = expected(run(gpu="AMD Instinct MI300X", ranks=8), fitted=RAW)
     assert peak(made) == 7 * 48

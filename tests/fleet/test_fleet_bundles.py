@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from topodiag.evidence.cluster.bundles import NodeSeen, read_or_why
 from topodiag.evidence.intake.fixtures import fixture_path
 from topodiag.fleet import bundles
+from topodiag.fleet.cluster import NodeSeen, read_or_why
 from topodiag.model.errors import TopodiagError
 
 

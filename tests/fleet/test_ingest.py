@@ -209,7 +209,7 @@ def test_a_cut_archive_counts_and_says_so(tmp_path: Path) -> None:
     (tmp_path / "a.log.gz").write_bytes(packed[: len(packed) * 3 // 4])
     got = ingest([str(tmp_path / "a.log.gz")], chunk=5000)
     assert got.inputs[0].records > 100
-    assert got.notes == (f"{tmp_path}/a.log.gz: the archive is cut short: what was readable counts",)
+    assert got.damaged == (f"{tmp_path}/a.log.gz: the archive is cut short: what was readable counts",)
     assert got.files[0].note == "the archive is cut short: what was readable counts"
 
 

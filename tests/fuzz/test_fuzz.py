@@ -10,7 +10,7 @@ from tests.fuzz.mutate import MOST_BYTES
 from tests.fuzz.readers import OF_KINDS, ONLY_RECOGNISED, GuardedError, Reader, crashes, readers, seeds_of
 from tests.fuzz.seeds import SEEDS
 from topodiag.checks.registry import Subject, check_of
-from topodiag.evidence.intake.kinds import Kind
+from topodiag.evidence.kinds import Kind
 from topodiag.model.errors import InputError
 
 NAMES = tuple(readers())

@@ -10,12 +10,11 @@ from hypothesis import strategies as st
 
 import topodiag
 from tests.nccl.small_trees import GEN5, cpu, element, gpu, host, nic, nvlink, pci, to_gpu
-from topodiag.model.nccl_enums import Graph
 from topodiag.model.nccl_tree import Element, NcclFile, Refusal
 from topodiag.model.nccl_versions import NEWEST, UnknownVersionError, assumption, spell_version
 from topodiag.model.node import Node
 from topodiag.nccl.connect.communicator import Member
-from topodiag.nccl.predict import MOST_RANKS, SIZES, predict, predict_job, predict_tree, predicted_communicator
+from topodiag.nccl.predict import MOST_RANKS, SIZES, predict, predict_job, predict_tree
 from topodiag.nccl.prediction import Prediction, VirtualNic
 
 
@@ -209,14 +208,6 @@ def test_terms_say_when_channels_were_doubled_and_when_none_was_found() -> None:
 
 def pair_without_network() -> Element:
     return host(cpu(0, gpu("11"), gpu("12")))
-
-
-def test_the_communicator_behind_an_answer_can_be_had() -> None:
-    comm = predicted_communicator(hopper(), nodes=2)
-    made = predict_tree(hopper(), nodes=2)
-    assert comm.channels == made.channels
-    assert {graph.id for graph in made.graphs} <= set(Graph)
-    assert len(comm.rings()[0]) == made.ranks
 
 
 @st.composite

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import json
+
 from topodiag_probes.items.amd import placed, probes
+from topodiag_probes.reduced import amd_static
 from topodiag_probes.registry import probes as every
 
 
@@ -11,5 +14,15 @@ def test_of_a_node_only_its_place_and_links_are_kept() -> None:
 
 def test_amds_items_are_collected() -> None:
     names = {probe.id for probe in probes()}
-    assert names == {"sys-kfd", "amd-smi-topology", "amd-smi-xgmi", "amd-smi-metric", "rocm-smi-showtopo"}
+    of_amd_smi = {f"amd-smi-{name}" for name in ("topology", "xgmi", "metric", "static")}
+    assert names == of_amd_smi | {"sys-kfd", "rocm-smi-showtopo"}
     assert names <= {probe.id for probe in every()}
+
+
+def test_serial_numbers_of_chips_stay_on_the_node() -> None:
+    told = {
+        "gpu_data": [{"gpu": 0, "asic": {"market_name": "AMD Instinct MI300X", "asic_serial": "0x5A0BA3C1F0D2E477"}}]
+    }
+    for indent in (None, 4):
+        kept = json.loads(amd_static(json.dumps(told, indent=indent)))
+        assert kept["gpu_data"][0]["asic"] == {"market_name": "AMD Instinct MI300X", "asic_serial": "N/A"}

@@ -21,7 +21,7 @@ from topodiag.model.provenance import NotObserved
 from topodiag.model.result import Result
 from topodiag.model.timeline import Timeline
 from topodiag.model.verdict import Verdict
-from topodiag.report.formats.write_json import PAGE_INDENT, RESULT_INDENT, write_json
+from topodiag.report.documents.write_json import PAGE_INDENT, RESULT_INDENT, write_json
 from topodiag.report.words import counted, unexplained_words
 from topodiag.words.fold import fold_hosts
 from topodiag.words.text import clean
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from topodiag.model.job import Job
     from topodiag.nccl.prediction import Prediction
     from topodiag.placement.solve import Solved
-    from topodiag.report.formats.types.place import AuditDocument, SolveDocument
+    from topodiag.report.documents.types.place import AuditDocument, SolveDocument
 
 REPR_WIDE = 120
 """Characters of a repr."""

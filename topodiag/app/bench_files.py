@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, BinaryIO, NoReturn, TypeAlias
 from topodiag.app.machine import Machine, is_machine, machine_of, only
 from topodiag.checks.registry import Subject
 from topodiag.checks.run import run
-from topodiag.evidence.intake.kinds import NODE_KINDS, Kind, command_for
 from topodiag.evidence.intake.pieces import STDIN, Aside, Intake, Piece, left_aside
 from topodiag.evidence.intake.spool import spooled
 from topodiag.evidence.intake.watched import watch
+from topodiag.evidence.kinds import NODE_KINDS, Kind, command_for
 from topodiag.evidence.nccl_log.input.streams import Reading, text_of
 from topodiag.evidence.nccl_tests import Read, read_file
 from topodiag.lazy import dataclass

@@ -6,10 +6,10 @@ import hashlib
 from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
-from topodiag.evidence.intake.kinds import Kind
 from topodiag.evidence.intake.pieces import Intake, Piece
 from topodiag.evidence.intake.reading import read_piece
 from topodiag.evidence.interface import Blob
+from topodiag.evidence.kinds import Kind
 from topodiag.lazy import dataclass
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Input

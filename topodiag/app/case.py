@@ -16,11 +16,11 @@ from topodiag.app.progress import progress_of
 from topodiag.app.scan import left_out, node_case
 from topodiag.evidence.intake.captures import captures
 from topodiag.evidence.intake.gather import gather
-from topodiag.evidence.intake.kinds import NODE_KINDS, Kind
 from topodiag.evidence.intake.pieces import STDIN, Intake, Piece, refusal
 from topodiag.evidence.intake.reading import read_piece
 from topodiag.evidence.intake.spool import spooled
 from topodiag.evidence.intake.watched import watch
+from topodiag.evidence.kinds import NODE_KINDS, Kind
 from topodiag.lazy import dataclass
 from topodiag.model.case import Case
 from topodiag.model.errors import InputError, TopodiagError

@@ -20,9 +20,9 @@ from topodiag.cost.tiers import Machine, UnknownSystemError, find_system
 from topodiag.evidence.cluster.facts import ClusterFacts, Partition, joined, partition_of, some_of
 from topodiag.evidence.cluster.files import read_cluster
 from topodiag.evidence.cluster.free_gpus import keep_free, read_free, take_out
-from topodiag.evidence.cluster.node_sets import MAX_NODES, NodeSetError, expand
 from topodiag.evidence.intake.fixtures import resolve
 from topodiag.evidence.intake.one_file import open_blob
+from topodiag.evidence.node_sets import MAX_NODES, NodeSetError, expand
 from topodiag.lazy import dataclass
 from topodiag.model.cluster import Bools, Cluster
 from topodiag.model.errors import InputError, TopodiagError
@@ -113,8 +113,8 @@ def _found(options: ClusterOptions) -> ClusterFacts:
     """What files say: machines from their bundles, the network from its file."""
     machines = None
     if options.bundles:
-        from topodiag.evidence.cluster.bundles import read_bundles  # noqa: PLC0415 - all readers of nodes
         from topodiag.fleet.bundles import read_many  # noqa: PLC0415
+        from topodiag.fleet.cluster import read_bundles  # noqa: PLC0415 - all readers of nodes
 
         machines = read_bundles([resolve(path) for path in options.bundles], read_many)
     if not options.topology:

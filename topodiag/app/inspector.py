@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from topodiag.evidence.intake.kinds import Kind
 from topodiag.evidence.intake.pieces import Intake
 from topodiag.evidence.intake.reading import blocks_of
 from topodiag.evidence.intake.spool import spooled
+from topodiag.evidence.kinds import Kind
 from topodiag.evidence.live.inspector import InspectorReader
 from topodiag.evidence.nccl_log.input.streams import Reading
 from topodiag.lazy import dataclass

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from topodiag.app.cluster import PlaceError, stdin_of
+from topodiag.evidence.intake.gather import gather
 from topodiag.evidence.intake.one_file import open_blob
+from topodiag.evidence.intake.pieces import STDIN
 from topodiag.evidence.layout.rank_files import (
     read_hostfile,
     read_map,
@@ -66,9 +68,7 @@ def read_layout(layout: LayoutOptions) -> LayoutRead:
         try:
             declared = READERS[files[0]](open_blob(path, stdin_of(path)))
         except InputError as error:
-            from topodiag.app.place_paths import foreign  # noqa: PLC0415 - it needs the options of this module
-
-            raise foreign(path, error) from None
+            raise _foreign(path, error) from None
     if not layout.logs:
         return LayoutRead(declared)
     from topodiag.app.logs import logs  # noqa: PLC0415
@@ -83,3 +83,17 @@ def read_layout(layout: LayoutOptions) -> LayoutRead:
 
 def _flag(name: str) -> str:
     return name.replace("_", "-")
+
+
+def _foreign(path: str, error: InputError) -> InputError:
+    """The error of a reader of layouts, or, where the file is what another command reads, that command."""
+    if path == STDIN:
+        return error
+    try:
+        pieces = gather([path]).pieces
+    except InputError:
+        return error
+    for piece in pieces:
+        if piece.path == path and piece.command and " place " not in piece.command:
+            return InputError(path, f"is {piece.words}; {piece.command} reads it")
+    return error

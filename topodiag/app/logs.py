@@ -23,10 +23,10 @@ from topodiag.checks.run import fold, run
 from topodiag.checks.spoken import told
 from topodiag.evidence.flight.flight_recorder import read_flight
 from topodiag.evidence.intake.gather import gather
-from topodiag.evidence.intake.kinds import Kind
+from topodiag.evidence.intake.log_plan import CHUNK_BYTES, is_read
 from topodiag.evidence.intake.pieces import Intake, Piece
 from topodiag.evidence.intake.spool import spooled
-from topodiag.evidence.nccl_log.input.sources import CHUNK_BYTES, is_read
+from topodiag.evidence.kinds import Kind
 from topodiag.evidence.nccl_log.rebuild.apart import noted
 from topodiag.evidence.nccl_log.rebuild.rebuild import rebuild
 from topodiag.evidence.nccl_log.rebuild.roles import descriptions

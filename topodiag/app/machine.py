@@ -12,9 +12,9 @@ from topodiag.checks.registry import Subject
 from topodiag.checks.run import run
 from topodiag.evidence.intake.captures import captures, evidence_of
 from topodiag.evidence.intake.gather import gather
-from topodiag.evidence.intake.kinds import NODE_KINDS, Kind
 from topodiag.evidence.intake.pieces import STDIN, Aside, Intake, Piece
 from topodiag.evidence.intake.reader import read_node
+from topodiag.evidence.kinds import NODE_KINDS, Kind
 from topodiag.hardware.catalog import gpu_by_name
 from topodiag.lazy import dataclass
 from topodiag.model.errors import InputError

@@ -10,9 +10,9 @@ from topodiag.app.cluster import ClusterOptions, PlaceError
 from topodiag.app.layout import LayoutOptions
 from topodiag.app.opening import stream_for
 from topodiag.evidence.intake.gather import gather
-from topodiag.evidence.intake.kinds import Kind
 from topodiag.evidence.intake.one_file import open_blob
 from topodiag.evidence.intake.pieces import STDIN, Intake, Piece, left_aside
+from topodiag.evidence.kinds import Kind
 from topodiag.evidence.layout.rank_files import read_map
 from topodiag.lazy import dataclass
 from topodiag.model.errors import InputError
@@ -143,17 +143,3 @@ def _refuse(intake: Intake) -> None:
         reads = f"; {each.command} reads it" if each.command else ""
         raise InputError(each.path, f"{each.why}{reads}", hint=each.hint or HINT)
     raise InputError(intake.paths[0], "holds no file to read", hint=HINT)
-
-
-def foreign(path: str, error: InputError) -> InputError:
-    """The error of a reader of layouts, or, where the file is what another command reads, that command."""
-    if path == STDIN:
-        return error
-    try:
-        pieces = gather([path]).pieces
-    except InputError:
-        return error
-    for piece in pieces:
-        if piece.path == path and piece.command and " place " not in piece.command:
-            return InputError(path, f"is {piece.words}; {piece.command} reads it")
-    return error

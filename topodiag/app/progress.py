@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from topodiag.evidence.intake.kinds import Kind
 from topodiag.evidence.intake.pieces import STDIN, Intake, Piece
 from topodiag.evidence.intake.reading import blocks_of
+from topodiag.evidence.kinds import Kind
 from topodiag.evidence.nccl_log.input.streams import CUT_HEADS, JSON_LINES, WRAPPED_LINES, Reading
 from topodiag.evidence.signatures import engine
 from topodiag.model.errors import InputError

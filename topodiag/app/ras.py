@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from topodiag.app.beside import read_beside
-from topodiag.evidence.intake.kinds import Kind
 from topodiag.evidence.intake.pieces import Intake
+from topodiag.evidence.kinds import Kind
 from topodiag.evidence.live.ras import MAX_BYTES, in_order, read_ras
 from topodiag.evidence.live.ras_client import ANSWER_S, ask, place_of
 from topodiag.lazy import dataclass, regex

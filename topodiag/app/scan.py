@@ -16,10 +16,10 @@ from topodiag.checks.spoken import told
 from topodiag.evidence.intake.bundle import from_memory
 from topodiag.evidence.intake.captures import Capture, captures, evidence_of
 from topodiag.evidence.intake.gather import gather
-from topodiag.evidence.intake.kinds import NODE_KINDS
 from topodiag.evidence.intake.pieces import Aside, Intake, folded, refusal
 from topodiag.evidence.intake.reader import ReadNode, read_node
 from topodiag.evidence.intake.watched import watch
+from topodiag.evidence.kinds import NODE_KINDS
 from topodiag.lazy import dataclass, regex
 from topodiag.model.case import Case
 from topodiag.model.errors import InputError

@@ -8,13 +8,13 @@ from dataclasses import replace
 
 from topodiag.app.beside import Beside, read_beside
 from topodiag.evidence.intake.bundle import HEAD_BYTES
-from topodiag.evidence.intake.kinds import Kind
 from topodiag.evidence.intake.looks import speaking_kinds
 from topodiag.evidence.intake.pieces import STDIN, STDIN_NAME, Intake, Piece
 from topodiag.evidence.intake.reading import read_piece
 from topodiag.evidence.interface import Blob
+from topodiag.evidence.kinds import Kind
+from topodiag.evidence.layout.training_arguments import read_arguments
 from topodiag.evidence.live.step_times import MAX_BYTES, holds_steps, read_steps
-from topodiag.evidence.live.training_arguments import read_arguments
 from topodiag.lazy import dataclass
 from topodiag.model.connections import no_connections
 from topodiag.model.errors import InputError

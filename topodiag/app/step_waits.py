@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from topodiag.app.beside import Beside, read_beside
-from topodiag.evidence.intake.kinds import Kind
 from topodiag.evidence.intake.pieces import Intake
+from topodiag.evidence.kinds import Kind
 from topodiag.evidence.live.profiler_trace import MAX_BYTES, read_trace
 from topodiag.model.connections import no_connections
 from topodiag.model.job import Job

@@ -1,1 +1,1 @@
-"""The checks: one file per family, one class per check. They only read the model."""
+"""The checks, by what they judge: each check is a class with its page. They read the model, never the evidence."""

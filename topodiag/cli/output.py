@@ -62,7 +62,7 @@ def write_page(
     if format_ != "json":
         write_drawing(draw, printing)
         return
-    from topodiag.report.formats.write_json import write_json  # noqa: PLC0415 - only where it is asked for
+    from topodiag.report.documents.write_json import write_json  # noqa: PLC0415 - only where it is asked for
 
     with opened(printing.output) as stream:
         write_json(dump(), stream)

@@ -1,1 +1,1 @@
-"""What communication costs on a topology: NCCL's own decisions and the alpha-beta model."""
+"""What communication and training steps cost by the alpha-beta model: links, collectives, phases, tiers."""

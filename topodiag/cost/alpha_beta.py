@@ -46,10 +46,6 @@ class Link:
         bandwidth, below it by latency. At it half of the bandwidth is reached (Hockney's n_1/2)."""
         return self.alpha_us * self.gbs * BYTES_PER_US
 
-    def effective_gbs(self, size: S) -> S:
-        """Bandwidth that a message of this size sees, latency included."""
-        return size / (self.time_us(size) * BYTES_PER_US)
-
     def bound(self, size: float) -> Literal["latency", "bandwidth"]:
         """`latency` or `bandwidth`: which term of a message of this size is the greater."""
         return "bandwidth" if size > self.crossover else "latency"

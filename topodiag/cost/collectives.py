@@ -12,18 +12,13 @@ for what an in-network reduction reaches. Bus bandwidth: nccl-tests doc/PERFORMA
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from math import ceil, log2
-from typing import TYPE_CHECKING
 
 from topodiag.cost.alpha_beta import BYTES_PER_US, Link, S
 from topodiag.cost.terms import Term
 from topodiag.lazy import dataclass
-
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
 
 COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "all_to_all", "send_recv")
 ALGORITHMS = ("ring", "tree", "halving_doubling", "nvls", "direct", "unchunked_ring")
@@ -188,16 +183,6 @@ memory. NCCL uses them below its rings (symmetric memory); here they show the le
 def time_us(collective: str, algorithm: str, ranks: int, size: S, link: Link) -> S:
     """Time of a collective of `size` bytes (one or many) whose ranks all use links of one kind."""
     return shape(collective, algorithm, ranks).time_us(size, link)
-
-
-def sweep_us(
-    collective: str, algorithm: str, ranks: Sequence[int], sizes: Sequence[float] | npt.NDArray[np.float64], link: Link
-) -> npt.NDArray[np.float64]:
-    """Times of every number of ranks (rows) at every size (columns). Raises NotModelledError."""
-    import numpy as np  # noqa: PLC0415 - numbers need none
-
-    wide = np.asarray(sizes, dtype=np.float64)
-    return np.stack([time_us(collective, algorithm, n, wide, link) for n in ranks])
 
 
 def bytes_per_rank(collective: str, algorithm: str, ranks: int, size: S) -> S:

@@ -1,1 +1,1 @@
-"""The drawings: SVG from values, one file each, through one helper. They decide nothing and open nothing."""
+"""The drawings: values as SVG, all through one helper, `svg.py`. They decide nothing and open nothing."""

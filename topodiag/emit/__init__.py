@@ -1,1 +1,1 @@
-"""Artefacts that apply a fix: NCCL_TOPO_FILE, nccl.conf, pictures. They translate; they decide nothing."""
+"""What applies a fix: topology files, nccl.conf, maps of ranks, node lists, pictures. They decide nothing."""

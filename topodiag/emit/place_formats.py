@@ -12,7 +12,6 @@ from topodiag.emit.new_group import members, new_group
 from topodiag.emit.place_map import UnwritableMapError, to_json
 from topodiag.emit.rank_files import Written, hostfile, mpich_hostfile, rankfile, slurm_hostfile, torchrun
 from topodiag.emit.slurm_flags import slurm_flags
-from topodiag.evidence.cluster.node_sets import expand
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.layout.place_map import read_index_map
 from topodiag.evidence.layout.rank_files import (
@@ -22,6 +21,7 @@ from topodiag.evidence.layout.rank_files import (
     read_slurm_hostfile,
     read_torchrun,
 )
+from topodiag.evidence.node_sets import expand
 from topodiag.model.place_map import PlaceMap
 from topodiag.model.rank_hosts import RankHosts
 

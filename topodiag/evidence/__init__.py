@@ -1,1 +1,1 @@
-"""From raw bytes to facts: one file per source format, each fills the same draft of a node."""
+"""From raw bytes to facts with their origin, never a verdict: a room a subject, a module a format or a few alike."""

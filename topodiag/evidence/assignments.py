@@ -12,12 +12,14 @@ r"""Variables that a command, a shell's trace or a job's description sets, as on
     - name: NCCL_NET                                        Kubernetes, in two lines
       value: "Socket"
 
-A line that prints what is set (`echo $NCCL_NET`) and a comment set nothing.
+A line that prints what is set (`echo $NCCL_NET`) and a comment set nothing. In the output of a job a sentence may also
+advise a setting: there only commands, traces of commands and dumps of the environment count (`stated_in`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from enum import Enum
 
 from topodiag.lazy import regex
 
@@ -33,7 +35,7 @@ _YAML = regex(rf"\s{{0,40}}(?:- )?[\"']?({_NAME}){_KEY_END}([^\"'\n#,]{{1,300}}?
 _NAMED = regex(rf"\s{{0,40}}(?:- )?[\"']?name{_KEY_END}({_NAME}){_VALUE_END}")
 _ITS_VALUE = regex(rf"\s{{0,40}}[\"']?value{_KEY_END}([^\"'\n#]{{1,300}}?){_VALUE_END}")
 _UNSET = regex(rf"\bunset((?:\s{{1,4}}{_NAME}){{1,20}})|\bunsetenv\s{{1,4}}({_NAME})")
-_COMMENT = regex(r"\s{0,40}(?:#(?!SBATCH|PBS|BSUB|\$)|//)")
+_COMMENT, _OF_SCHEDULERS = ("#", "//"), ("#SBATCH", "#PBS", "#BSUB", "#$")
 
 
 def assigned(line: str, above: str = "") -> Iterator[tuple[str, str]]:
@@ -45,7 +47,8 @@ def assigned(line: str, above: str = "") -> Iterator[tuple[str, str]]:
         if named is not None and its is not None:
             yield named[1], its[1]
         return
-    if _COMMENT.match(line):
+    bare = line.lstrip()
+    if bare.startswith(_COMMENT) and not bare.startswith(_OF_SCHEDULERS):
         return
     for found in _UNSET.finditer(line):
         yield from ((name, "") for name in (found[1] or found[2]).split())
@@ -55,4 +58,46 @@ def assigned(line: str, above: str = "") -> Iterator[tuple[str, str]]:
         yield entry[1], entry[2].strip()
 
 
-__all__ = ["assigned"]
+class Scope(Enum):
+    """What a line of a job's output sets something for: `SHELL` until the shell changes it, as a shell's own command
+    says, `DUMP` the same, as a list of variables prints it, `RUN` one program, and `ECHO` nothing."""
+
+    SHELL = "shell"
+    DUMP = "dump"
+    RUN = "run"
+    ECHO = "echo"
+
+
+_STATES = regex(
+    r"\s{0,40}(?:(?:\[[^\]\n]{1,60}\](?:<\w{1,10}>)?:?|\([\w.:<>/-]{1,80} pid=\d[^)]{0,80}\)|\d{1,7}:"
+    r"|(?=[\w.-]{0,60}\d)[\w.-]{1,64}:|\d{4}-\d\d-\d\d[T ][\d:.,+Z-]{5,24})\s{1,4}){0,3}"
+    r"(?P<trace>\+{1,4}\s{1,2})?(?:\[?[\w.-]{1,60}@[\w.-]{1,60}[^#$\n]{0,80}[#$]\s{1,2}|\$\s{1,2})?"
+    r"(?:(?P<writes>(?:echo|printf|cat|grep|sed|tee)\s)"
+    r"|(?P<shell>(?:export|declare -x|typeset -x|setenv|unset|unsetenv)\s)"
+    rf"|(?:env\s{{1,4}}|time\s{{1,4}}|exec\s{{1,4}}|{_NAME}=\S{{0,300}}\s{{1,4}}){{0,20}}(?:\S{{1,200}}/)?"
+    r"(?P<program>mpirun|mpiexec|srun|torchrun|deepspeed|accelerate launch|docker run|python3?)\s"
+    rf"|(?P<dump>{_NAME}=(?:[^\s\"']{{0,300}}|\"[^\"\n]{{0,300}}\"|'[^'\n]{{0,300}}')\s{{0,8}}$))"
+)
+"""Behind a launcher's labels, the trace of a shell and a prompt: a command, or a variable of a dump."""
+
+
+def stated_in(line: str) -> tuple[Scope, str, list[tuple[str, str]]] | None:
+    """What a line of a job's output says of settings: for what, the program that it starts ("" for none), and the names
+    and values that it sets ("" for one that it unsets). None for all other lines."""
+    found = _STATES.match(line)
+    program = (found["program"] or "") if found is not None else ""
+    if found is None:
+        scope = Scope.DUMP if _YAML.match(line) is not None else None
+    elif program:
+        scope = Scope.RUN
+    elif found["writes"]:
+        scope = Scope.ECHO
+    elif found["trace"]:
+        scope = Scope.SHELL if found["shell"] else None  # without export it is the shell's own, or the next command's
+    else:
+        scope = Scope.DUMP
+    settings = list(assigned(line)) if scope is not None else []
+    return (scope, program, settings) if scope is not None and (program or settings) else None
+
+
+__all__ = ["Scope", "assigned", "stated_in"]

@@ -21,9 +21,9 @@ from itertools import chain
 
 import msgspec
 
+from topodiag.evidence.bench_devices import device_of
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source
-from topodiag.evidence.nccl_tests.header import device_of
 from topodiag.evidence.table_columns import columns_of, words_of_name
 from topodiag.lazy import dataclass, regex
 from topodiag.model.tables import (

@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from dataclasses import field
 from typing import Any
 
-from topodiag.evidence.cluster.node_sets import short
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.json_values import load
+from topodiag.evidence.node_sets import short
 from topodiag.lazy import dataclass, regex
 from topodiag.model.errors import InputError
 from topodiag.words.units import spell_bytes

@@ -2,7 +2,8 @@
 
 The plain alpha-beta model at large sizes: a collective made of rings runs at the rate at which bytes leave a node, an
 alltoall at the rate at which what is meant for other nodes does. AMD's nodes run rings over all links of their GPUs.
-How much of the wire healthy machines reach is fitted as for any transport (`rdma-wires`, `xgmi`).
+How much of the wire healthy machines reach is fitted as for any transport (`rdma-wires`, `xgmi`). Between nodes RCCL's
+rings leave a node over NICs in place of some of its links, and healthy ones are faster than on one node: `xgmi-nodes`.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from topodiag.words.units import in_gbps, in_gbs
 GUESSED_WIRES = 0.25
 """What is normal below the expectation where neither GPUs nor GPUDirect are known: NCCL's maintainers call 20 GB/s of a
 200 Gb/s NIC usual (nccl issue 320), and 24 is what it reaches at best."""
-XGMI = "xgmi"
+XGMI, XGMI_NODES = "xgmi", "xgmi-nodes"
 WIRES = "wires"
 """The kind of transport, as `rdma-wires`."""
 
@@ -167,7 +168,7 @@ def _inside(wires: Wires, gpu: AmdGpu, collective: str) -> tuple[float, float, s
     links = min(gpu.links, (wires.per_node or gpu.links + 1) - 1)
     term = ("links inside a node", in_gbs(links * gpu.rccl_gbs), f"{links} xGMI links x {in_gbs(gpu.rccl_gbs)}, "
             f"as RCCL models them ({gpu.source})")  # fmt: skip
-    return links * gpu.rccl_gbs, links * gpu.line_gbs, XGMI, term
+    return links * gpu.rccl_gbs, links * gpu.line_gbs, XGMI if wires.nodes == 1 else XGMI_NODES, term
 
 
 def _across(wires: Wires, collective: str) -> tuple[float, float, str, tuple[str, str, str]]:

@@ -1,1 +1,1 @@
-"""Logs and bundles of a whole cluster: read by all cores of a machine or by a dask cluster, and compared."""
+"""A cluster's logs and bundles: collected, read by all cores or by a dask cluster, compared and remembered."""

@@ -7,9 +7,9 @@ from typing import TypeVar
 
 from topodiag.checks.registry import Subject
 from topodiag.checks.run import run
-from topodiag.evidence.cluster.bundles import NodeSeen, find_bundles, read_or_why
 from topodiag.evidence.intake.bundle import open_evidence
 from topodiag.evidence.intake.reader import read_node
+from topodiag.fleet.cluster import NodeSeen, find_bundles, read_or_why
 from topodiag.fleet.workers import cpus, end_with_parent, pool_of, starting
 from topodiag.lazy import dataclass
 from topodiag.model.errors import InputError

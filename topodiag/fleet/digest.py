@@ -237,7 +237,7 @@ def traits_of(node: Node) -> tuple[tuple[str, str], ...]:
 
 def places_of(node: Node, path: str) -> tuple[tuple[str, str], ...]:
     """Where a node stands, from the inside out, as far as its evidence says so."""
-    from topodiag.evidence.cluster.bundles import seen_of  # noqa: PLC0415 - numpy
+    from topodiag.fleet.cluster import seen_of  # noqa: PLC0415 - numpy
 
     seen = seen_of(node, path)
     made = [

@@ -10,9 +10,7 @@ import pyarrow as pa
 
 from topodiag.evidence.intake.bundle import HEAD_BYTES
 from topodiag.evidence.intake.gather import gather
-from topodiag.evidence.intake.kinds import Kind
-from topodiag.evidence.intake.pieces import STDIN, STDIN_NAME, Intake
-from topodiag.evidence.nccl_log.input.sources import (
+from topodiag.evidence.intake.log_plan import (
     CHUNK_BYTES,
     Plan,
     Source,
@@ -21,6 +19,8 @@ from topodiag.evidence.nccl_log.input.sources import (
     make_tasks,
     plan_of,
 )
+from topodiag.evidence.intake.pieces import STDIN, STDIN_NAME, Intake
+from topodiag.evidence.kinds import Kind
 from topodiag.evidence.nccl_log.input.streams import Piece, Reading, pieces, text_of
 from topodiag.evidence.nccl_log.tables.facts import (
     BATCH_ROWS,

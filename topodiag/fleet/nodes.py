@@ -6,16 +6,16 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from topodiag.evidence.cluster.bundles import find_bundles
 from topodiag.evidence.cluster.facts import natural
 from topodiag.evidence.intake.bundle import Evidence, open_evidence
 from topodiag.evidence.intake.captures import captures, evidence_of
 from topodiag.evidence.intake.collected import changed
 from topodiag.evidence.intake.gather import gather
-from topodiag.evidence.intake.kinds import NODE_KINDS
 from topodiag.evidence.intake.pieces import refusal
 from topodiag.evidence.intake.reader import read_node
 from topodiag.evidence.intake.sibling_nodes import Siblings
+from topodiag.evidence.kinds import NODE_KINDS
+from topodiag.fleet.cluster import find_bundles
 from topodiag.fleet.digest import Answers, Digest, Pool, digest_of
 from topodiag.fleet.once import answers_of
 from topodiag.fleet.workers import cpus, end_with_parent, pool_of, starting

@@ -14,6 +14,8 @@ from topodiag.lazy import dataclass
 
 _MAX_NAME = 128
 PCIE_LANES = 16
+XGMI_LANES = 16
+"""Lanes of a link (ROCm documentation, MI100, MI250 and MI300 microarchitecture)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,8 @@ def amd_systems() -> tuple[AmdSystem, ...]:
 def amd_gpu_by_name(text: str) -> AmdGpu | None:
     """The product of a name as tools print it, in any case."""
     said = text.strip()[:_MAX_NAME]
+    if "mi" not in said.lower():
+        return None  # no product of the catalogue: its patterns are not compiled for it
     return next((gpu for gpu in amd_gpus() if re.fullmatch(gpu.match, said, re.IGNORECASE)), None)
 
 

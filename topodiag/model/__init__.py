@@ -1,1 +1,1 @@
-"""The topology that every other part shares: values only, and functions over them. Imports nothing of ours."""
+"""What all rooms share: nodes, jobs, runs, findings, as values and functions over them. Knows only words and lazy."""

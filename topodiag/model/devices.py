@@ -182,6 +182,9 @@ class Gpu:
     nvlink_note: Fact[str] = Fact()
     """A sentence instead of links: `all links are inactive`, `not supported`."""
     nvlinks: tuple[NvLink, ...] = ()
+    xgmi_gbs: Fact[float] = Fact()
+    """Line rate of each of its xGMI links by `amd-smi xgmi`, GB/s in one direction. Releases of 2024 print there what
+    its PCIe link can do."""
     counters: Counters = field(default_factory=dict)
 
     @property

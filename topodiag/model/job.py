@@ -51,7 +51,7 @@ class Hca:
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """A setting in force. `how`: environment, application (ncclConfig_t), or invalid (NCCL took its default)."""
+    """A setting in force. `how`: environment, command (no line of NCCL), application (ncclConfig_t), invalid."""
 
     name: str
     value: str

@@ -276,12 +276,3 @@ def _of_job(hosts: tuple[Host, ...], members: tuple[Member, ...], version: str, 
         ranks=comm.shape.nranks,
         nccl_nodes=comm.shape.nodes,
     )
-
-
-def predicted_communicator(
-    tree: Element, *, nodes: int = 1, version: str = DEFAULT_VERSION, env: Mapping[str, str] | None = None
-) -> Communicator:
-    """The communicator behind a prediction: rings, trees and shape. Raises RejectedError and UnknownVersionError."""
-    minor = minor_of(version)
-    settings = read_settings(dict(env or {}), minor)
-    return communicator_of_files(tree, nodes=nodes, minor=minor, settings=settings)

@@ -1,1 +1,1 @@
-"""The outputs: one file each behind one interface. They translate a Result and decide nothing."""
+"""The outputs: terminal, JSON, HTML, Prometheus, Nagios. They translate results and decide nothing."""

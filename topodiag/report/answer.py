@@ -4,28 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rich.text import Text
-
-from topodiag.lazy import dataclass
-from topodiag.report.text import Page, Part
+from topodiag.report.text import Answer, Page, Part
 from topodiag.words.fold import fold_hosts
 
 FEW_LINES = 10
 """A report of so few lines needs no repetition."""
 GROUPS_SHOWN = 3
 _WORST_FIRST = "✖▲?●✔"
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What was found of one thing: a node, a job, a run, a step. `sign` may be empty."""
-
-    sign: str
-    hue: str
-    name: str
-    words: Text
-    action: str = ""
-    """The first step of the change, where there is one."""
 
 
 def note_answer(page: Page, *words: Part, sign: str = "", hue: str = "", name: str = "", action: str = "") -> None:

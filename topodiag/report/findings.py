@@ -8,8 +8,8 @@ from itertools import groupby
 from topodiag.model.finding import Confidence, Cost, Finding, Severity, Where
 from topodiag.model.verdict import Price
 from topodiag.report.node.marks import SIGNS, more
+from topodiag.report.places import Places
 from topodiag.report.text import LABEL, Page
-from topodiag.report.verdict.places import Places
 from topodiag.words.fold import fold_hosts, fold_labels, numbered
 from topodiag.words.units import in_gbs, percent
 

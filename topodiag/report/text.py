@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 from rich.cells import cell_len, chop_cells
 from rich.text import Text
 
-from topodiag.lazy import regex
+from topodiag.lazy import dataclass, regex
 from topodiag.report.interface import MIN_WIDTH, Style
 from topodiag.words.text import MAX_CHARS, clean
-
-if TYPE_CHECKING:
-    from topodiag.report.answer import Answer
 
 _HUES = {
     "error": "bold red",
@@ -43,6 +39,18 @@ LAST = 3
 """Of these, the last: a blank one, the verdict and what to do."""
 EXIT = "  exit 1"
 """What the last line ends with where the exit code is not 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What was found of one thing: a node, a job, a run, a step. `sign` may be empty."""
+
+    sign: str
+    hue: str
+    name: str
+    words: Text
+    action: str = ""
+    """The first step of the change, where there is one."""
 
 
 class Page:

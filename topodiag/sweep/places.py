@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from topodiag.evidence.cluster import node_sets
+from topodiag.evidence import node_sets
 from topodiag.evidence.intake.one_file import read_small
 from topodiag.lazy import regex
 from topodiag.model.errors import InputError, TopodiagError

@@ -1,1 +1,1 @@
-"""The room where the findings of one case meet: what explains what, and what it costs. It holds its interface only."""
+"""Where the findings of one case meet: what explains what, what it costs, what is ruled out. It reads no evidence."""

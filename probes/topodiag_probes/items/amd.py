@@ -1,11 +1,12 @@
-"""AMD's GPUs: the driver's topology in sysfs, and what amd-smi and rocm-smi say of links and errors.
+"""AMD's GPUs: the driver's topology in sysfs, and what amd-smi and rocm-smi say of products, links, clocks and errors.
 
 Of the properties of a node only those are kept that tell its place and its links: others number the chip itself.
 """
 
 from typing import List, Optional
 
-from topodiag_probes.interface import CommandProbe, Context, Probe, TreeProbe
+from topodiag_probes.interface import CommandProbe, Context, Probe, Reduce, TreeProbe
+from topodiag_probes.reduced import amd_static
 from topodiag_probes.tree import Tree
 
 AMD_SMI_S = 15.0
@@ -59,8 +60,10 @@ class SysKfd(TreeProbe):
                     tree.text("%s/%s/%s/properties" % (path, kind, link), keep=placed)
 
 
-def _probe(name: str, kind: str, argv: List[str], keeps: str, sampled: bool = False) -> Probe:
-    probe = CommandProbe(name, kind, argv, sampled=sampled, keeps=(keeps,))
+def _probe(
+    name: str, kind: str, argv: List[str], keeps: str, *, sampled: bool = False, reduce: Optional[Reduce] = None
+) -> Probe:
+    probe = CommandProbe(name, kind, argv, sampled=sampled, reduce=reduce, keeps=(keeps,))
     probe.limit_s = AMD_SMI_S
     return probe
 
@@ -74,9 +77,16 @@ def probes() -> List[Probe]:
         _probe(
             "amd-smi-metric",
             "amd-smi-json",
-            ["amd-smi", "metric", "--pcie", "--ecc", "--ecc-blocks", "--json"],
-            "the output as it is: counters of GPUs by number",
+            ["amd-smi", "metric", "--json"],  # all of it: releases differ in the names of the options
+            "the output as it is: load, clocks, power and counters of GPUs by number",
             sampled=True,
+        ),
+        _probe(
+            "amd-smi-static",
+            "amd-smi-json",
+            ["amd-smi", "static", "--asic", "--bus", "--numa", "--limit", "--json"],
+            "the output: product, place and limits of GPUs, without serial numbers",
+            reduce=amd_static,
         ),
         _probe("rocm-smi-showtopo", "amd-links", ["rocm-smi", "--showtopo"], links),
     ]

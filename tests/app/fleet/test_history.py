@@ -14,8 +14,8 @@ from topodiag.app.redacting import redacted
 from topodiag.model.errors import InputError
 from topodiag.model.history import FleetHistory
 from topodiag.report.answer import repeat_answers
+from topodiag.report.documents.write_json import plain
 from topodiag.report.fleet.history import document, draw_history
-from topodiag.report.formats.write_json import plain
 from topodiag.report.html.history import history_extras
 from topodiag.report.interface import Style
 from topodiag.report.page import print_page

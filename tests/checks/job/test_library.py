@@ -53,6 +53,43 @@ def test_a_version_outside_the_range_is_silent(version: str) -> None:
     assert found(frame("    ncclLocalOpAppend (libnccl.so)"), version=version) == []
 
 
+SPLIT = " 1 0x0000000000123456 mscclInit()  /app/rccl/build/release/hipify/src/misc/msccl/msccl_lifecycle.cc:331"
+
+
+def of_rccl(text: str, version: str) -> list[Finding]:
+    kind, details = end_of(text) or ("other", {})
+    job = replace(jobs.job(2, events=[jobs.event(kind, text, details=details)]), nccl_versions=(version,))
+    return list(KnownLibraryFault().judge(replace(job, library="RCCL")).findings)
+
+
+@pytest.mark.parametrize(
+    ("text", "having", "fixed", "other"),
+    [
+        (SPLIT, "2.22.3-HEAD:7d8d67c", "2.26.6-HEAD:1a2b3c4", SPLIT.replace("mscclInit", "ncclCommSplit")),
+        (
+            "Failed to find ROCm runtime library in (null) (RCCL_ROCR_PATH=(null))",
+            "2.28.3",
+            "2.30.4",
+            "Failed to load ROCr missing symbol hsa_init",
+        ),
+        (
+            "hipIpcGetMemHandle failed : invalid argument",
+            "2.27.7-HEAD:29e1567",
+            "2.26.6",
+            "hipIpcGetMemHandle failed : out of memory",
+        ),
+        ("TopoPreset: Local rank 1 not found in intra-node graph", "2.30.7", "2.28.3", "Local rank 1 not found"),
+        ("HSA_NO_SCRATCH_RECLAIM=1 must be set", "2.27.7", "2.22.3", "HSA_NO_SCRATCH_RECLAIM=1 is set"),
+    ],
+    ids=["MSCCL", "runtime by name", "handles", "preset rings", "scratch"],
+)
+def test_faults_of_rccl_by_version_and_signature(text: str, having: str, fixed: str, other: str) -> None:
+    [finding] = of_rccl(text, having)
+    assert finding.message.startswith(f"a known fault of RCCL {having}: ")
+    assert of_rccl(text, fixed) == []
+    assert of_rccl(other, having) == []
+
+
 def test_without_a_version_the_confidence_is_low() -> None:
     [finding] = found(frame("    ncclLocalOpAppend (libnccl.so)"))
     assert finding.confidence is Confidence.LOW

@@ -7,10 +7,11 @@ from dataclasses import replace
 import pytest
 
 from tests.checks import jobs, nodes
-from topodiag.checks.job.nics import FewerNicsUsed
+from topodiag.checks.job.nics import FewerNicsThanSiblings, FewerNicsUsed
 from topodiag.checks.job.nics_of_others import fewer_than_others
 from topodiag.model.devices import NicRole
-from topodiag.model.job import Given, Hca, Job, Process
+from topodiag.model.finding import Confidence, Outcome, Severity, Status
+from topodiag.model.job import Given, Hca, Job, Process, Rank
 
 
 def job(count: int, host: str = "a", **settings: str) -> Job:
@@ -68,3 +69,31 @@ def test_nics_that_the_job_could_not_use_are_not_left_out(change: str) -> None:
     }[change]
     made = replace(made, machines={"a": replace(node, nics=(*node.nics[:7], other))})
     assert fewer_than_others(made, []) is None
+    unset = replace(made, processes=(replace(made.processes[0], settings={}),), ranks=seated(8))
+    assert FewerNicsThanSiblings().judge(unset).status is Status.NOT_APPLICABLE
+
+
+def seated(ranks: int) -> tuple[Rank, ...]:
+    return tuple(Rank(rank, "a", 1, rank, process=0) for rank in range(ranks))
+
+
+def short(count: int, ranks: int = 8, **settings: str) -> Outcome:
+    """NIC005 of a job of one node that lists `count` of its eight NICs, with a rank on so many of its eight GPUs."""
+    return FewerNicsThanSiblings().judge(replace(captured(count, **settings), ranks=seated(ranks)))
+
+
+def test_fewer_nics_than_the_capture_shows_up_name_both_sources() -> None:
+    (told,) = short(7).findings
+    assert told.message == "a: NCCL lists 7 RDMA devices, and the capture of the machine shows 8 up"
+    assert (told.severity, told.confidence, told.where.nics) == (Severity.WARNING, Confidence.MEDIUM, ("mlx5_7",))
+
+
+@pytest.mark.parametrize(
+    ("count", "ranks", "settings"),
+    [(8, 8, {}), (7, 8, {"NCCL_IB_HCA": "^mlx5_7"}), (7, 4, {}), (0, 8, {})],
+    ids=["all", "a setting names them", "a part of the GPUs", "none listed: NET001"],
+)
+def test_where_all_nics_are_there_or_something_explains_it_nothing_is_said(
+    count: int, ranks: int, settings: dict[str, str]
+) -> None:
+    assert short(count, ranks, **settings).status is Status.NOT_APPLICABLE

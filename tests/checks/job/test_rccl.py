@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Collection
+from itertools import combinations
+from pathlib import Path
+
+import pytest
+
 from tests.checks.job.excerpts import jobs_of, result_of
-from topodiag.app.logs import OF_RCCL
+from topodiag.app.logs import OF_RCCL, LogOptions, logs
 from topodiag.checks.job.channels import SearchCollapsed
 from topodiag.evidence.nccl_log.grammar.grammar import parse
-from topodiag.model.finding import Status
+from topodiag.model.finding import Finding, Status
 from topodiag.report.interface import Style
 from topodiag.report.job.summary import draw_job_head
 from topodiag.report.text import Page
@@ -68,3 +75,43 @@ def test_what_is_not_known_of_rccl_is_said_and_not_guessed() -> None:
 def test_a_log_of_nccl_is_no_log_of_rccl() -> None:
     (job,) = jobs_of("NCCL version 2.21.5+cuda12.4\nn0:1:2 [0] NCCL INFO Using network IB\n")
     assert job.library == "NCCL"
+
+
+HEALTHY = Path(__file__).resolve().parents[3] / "fixtures" / "jobs" / "rccl-healthy" / "logs"
+_GPU = re.compile(r"- GPU/0-([0-9a-f]{5}) \(\d+\)$")
+_LINK = re.compile(r"\+ XGMI\[48\.0\] - GPU/0-([0-9a-f]{5})$")
+MI300X = ("05000", "26000", "46000", "65000", "85000", "a6000", "c6000", "e5000")
+
+
+def cut(folder: Path, host: str, lost: Collection[frozenset[str]]) -> list[Finding]:
+    """TOP004 of the healthy job, whose prints of one host have no link for some pairs, in either direction."""
+    for log_file in HEALTHY.iterdir():
+        here, kept = "", []
+        for line in log_file.read_text(encoding="utf-8").splitlines():
+            gpu, link = _GPU.search(line), _LINK.search(line)
+            here = gpu[1] if gpu else here
+            if not (link and host in log_file.name and frozenset((here, link[1])) in lost):
+                kept.append(line)
+        (folder / log_file.name).write_text("\n".join(kept) + "\n", encoding="utf-8")
+    result = logs([str(folder)], options=LogOptions(workers=1))
+    return [finding for finding in result.findings if finding.id == "TOP004"]
+
+
+def test_a_pair_without_its_link_is_seen_in_the_print(tmp_path: Path) -> None:
+    (finding,) = cut(tmp_path, "mi-08", {frozenset(("46000", "e5000"))})
+    assert finding.where.nodes == ("mi-08",)
+    assert finding.where.gpus == ("GPU2", "GPU7")
+    assert finding.where.ranks == (10, 15)
+    assert "have no xGMI" in finding.message
+    assert not re.search("nvidia|NVLink", " ".join((finding.message, finding.expected, *finding.fix)))
+
+
+NEXT = {frozenset((MI300X[at], MI300X[at - 1])) for at in range(8)}
+ALL = {frozenset(pair) for pair in combinations(MI300X, 2)}
+
+
+@pytest.mark.parametrize("lost", [set(), ALL - NEXT, ALL], ids=["whole", "a ring by design", "no link at all"])
+def test_boards_that_are_whole_or_join_few_pairs_by_design_are_silent(
+    lost: set[frozenset[str]], tmp_path: Path
+) -> None:
+    assert cut(tmp_path, "mi-08", lost) == []

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from topodiag.app.logs import logs
 from topodiag.app.step_waits import with_step_waits
 from topodiag.checks.job.step_waits import OddStepWaits
-from topodiag.evidence.intake.kinds import Kind
 from topodiag.evidence.intake.looks import looks
+from topodiag.evidence.kinds import Kind
 from topodiag.evidence.live.profiler_trace import STATES, read_trace
 from topodiag.model.finding import Finding, Status
 

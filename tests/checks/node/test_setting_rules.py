@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tests.checks import nodes
 from tests.checks.job import network
 from tests.checks.job.network import ib_h100
+from tests.checks.node import test_xgmi as amd
 from tests.checks.nodes import only, read, status
 from topodiag.checks.node.setting_rules import RULES
 from topodiag.checks.node.settings import CostlySetting
@@ -44,6 +45,14 @@ def geforce() -> Node:
     return nodes.with_gpus(nodes.l40s_box(), name=read("NVIDIA GeForce RTX 4090"))
 
 
+def amd_board() -> Node:
+    return replace(amd.machine(), paths=ib_h100().paths)
+
+
+def amd_without_xgmi() -> Node:
+    return replace(amd.machine(), paths=nodes.l40s_box().paths)
+
+
 COSTLY = [
     (ib_h100, "NCCL_P2P_DISABLE=1", E),
     (nodes.l40s_box, "NCCL_P2P_DISABLE=1", W),
@@ -74,6 +83,11 @@ COSTLY = [
     (ib_h100, "CUDA_LAUNCH_BLOCKING=1", E),
     (ib_h100, "NCCL_LAUNCH_MODE=GROUP", I),
     (ib_h100, "NCCL_IGNORE_CPU_AFFINITY=1", I),
+    (amd.machine, "HIP_LAUNCH_BLOCKING=1", E),
+    (amd.machine, "HSA_ENABLE_SDMA=0", I),
+    (amd.machine, "HSA_NO_SCRATCH_RECLAIM=0", I),
+    (amd_board, "RCCL_MODEL_MATCHING_DISABLE=1", I),
+    (amd_without_xgmi, "HSA_FORCE_FINE_GRAIN_PCIE=0", W),
 ]
 
 HARMLESS = [
@@ -117,6 +131,11 @@ HARMLESS = [
     (ib_h100, "CUDA_LAUNCH_BLOCKING=0"),
     (ib_h100, "CUDA_DEVICE_MAX_CONNECTIONS=1"),
     (nodes.t4_node, "NCCL_IGNORE_CPU_AFFINITY=1"),
+    (ib_h100, "HIP_LAUNCH_BLOCKING=1"),
+    (amd.machine, "HSA_ENABLE_SDMA=1"),
+    (ib_h100, "HSA_NO_SCRATCH_RECLAIM=0"),
+    (amd_without_xgmi, "RCCL_MODEL_MATCHING_DISABLE=1"),
+    (amd_board, "HSA_FORCE_FINE_GRAIN_PCIE=0"),
 ]
 
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -55,7 +56,79 @@ def test_name_and_pcie_of_a_gpu() -> None:
     assert (device.gen.value, device.width.value) == (5, 16)
 
 
-@given(st.recursive(st.none() | st.integers() | st.text(max_size=9), lambda x: st.lists(x) | st.dictionaries(st.sampled_from(["gpu", "ecc", "ecc_blocks", "UMC", "pcie", "speed", "bus", "bdf"]), x), max_leaves=20))  # fmt: skip  # noqa: E501
+def united(value: object, unit: str) -> dict[str, object]:
+    return {"value": value, "unit": unit}
+
+
+BUSY: dict[str, Any] = {
+    "gpu": 3,
+    "usage": {"gfx_activity": united(97, "%"), "umc_activity": united(41, "%"), "mm_activity": "N/A"},
+    "power": {"socket_power": united(612, "W"), "throttle_status": "N/A"},
+    "clock": {
+        "gfx_0": {"clk": united(132, "MHz"), "max_clk": united(2100, "MHz")},
+        "gfx_1": {"clk": united(1290, "MHz"), "max_clk": united(2100, "MHz")},
+        "gfx_2": {"clk": "N/A", "max_clk": "N/A"},
+        "mem_0": {"clk": united(1300, "MHz"), "max_clk": united(1300, "MHz")},
+    },
+    "throttle": {f"{name}_violation_status": "ACTIVE" for name in ("ppt", "vr_thermal", "hbm_thermal")},
+    "pcie": {"width": 8, "speed": united(16, "GT/s")},
+    "limit": {"max_power": united(750, "W"), "socket_power": united(650, "W")},
+}  # fmt: skip
+
+
+def as_text(held: dict[str, Any], deep: int = 1) -> str:
+    """The text of amd-smi of the same tree: names in capitals, a unit after its number."""
+    lines = []
+    for key, value in held.items():
+        if isinstance(value, dict) and "unit" not in value:
+            lines.append(f"{'    ' * deep}{key.upper()}:\n{as_text(value, deep + 1)}")
+        elif key != "gpu":
+            said = f"{value['value']} {value['unit']}" if isinstance(value, dict) else value
+            lines.append(f"{'    ' * deep}{key.upper()}: {said}\n")
+    return "".join(lines)
+
+
+def test_clocks_load_and_power_are_read_from_both_forms() -> None:
+    for node in (node_of([BUSY]), of_text("GPU: 3\n" + as_text(BUSY))):
+        (gpu,) = node.gpus
+        assert (gpu.sm_clock_mhz.value, gpu.max_sm_clock_mhz.value) == (1290, 2100)
+        assert (gpu.utilization.value, gpu.memory_utilization.value) == (97, 41)
+        assert (gpu.power_w.value, gpu.power_limit_w.value) == (612.0, 650.0)
+        assert gpu.throttle.value == ("sw_power_cap", "sw_thermal_slowdown")
+
+
+def test_a_pcie_link_joins_its_gpu_by_number_where_the_text_has_no_bus_id() -> None:
+    (alone,) = node_of([BUSY]).pci.values()
+    assert (alone.width.value, alone.gen.value) == (8, 4)
+    source, draft = AmdSmiJson(), NodeDraft()
+    for gpu in (BUSY, {"gpu": 3, "bus": {"bdf": "0000:65:00.0", "max_pcie_width": 16}, "asic": {}}):
+        blob = Blob("part.json", json.dumps([gpu]).encode())
+        source.fill(blob, source.parse(blob), draft)
+    (device,) = assemble(draft, "n").pci.values()
+    assert (device.bus_id, device.width.value, device.max_width.value) == ("0000:65:00.0", 8, 16)
+
+
+@pytest.mark.parametrize(
+    ("limit", "watts"),
+    [
+        ({"power_cap": united(560, "W")}, 560.0),
+        ({"ppt0": {"socket_power_limit": united(1400, "W")}}, 1400.0),
+        ({"socket_power": "N/A"}, None),
+        ({"max_power": united(750, "W")}, None),
+    ],
+    ids=["ROCm 5", "ROCm 7", "not read", "the highest alone"],
+)
+def test_the_limit_in_force_by_release(limit: dict[str, Any], watts: float | None) -> None:
+    (gpu,) = node_of([{"gpu": 0, "pcie": {}, "limit": limit}]).gpus or (None,)
+    assert (gpu.power_limit_w.value if gpu else None) == watts
+
+
+def test_without_violations_the_highest_clock_says_nothing() -> None:
+    (gpu,) = node_of([{**BUSY, "throttle": {"ppt_violation_status": "N/A"}}]).gpus
+    assert (gpu.sm_clock_mhz.value, gpu.max_sm_clock_mhz.value, gpu.throttle.value) == (1290, None, None)
+
+
+@given(st.recursive(st.none() | st.integers() | st.text(max_size=9), lambda x: st.lists(x) | st.dictionaries(st.sampled_from(["gpu", "ecc", "ecc_blocks", "UMC", "pcie", "speed", "bus", "bdf", "clock", "gfx_0", "clk", "value", "limit", "usage", "throttle"]), x), max_leaves=20))  # fmt: skip  # noqa: E501
 def test_no_document_makes_it_fail(document: object) -> None:
     source, draft = AmdSmiJson(), NodeDraft()
     blob = Blob("metric.json", json.dumps({"gpu_data": document}).encode())

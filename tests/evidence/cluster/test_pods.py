@@ -7,9 +7,9 @@ import json
 import pytest
 
 from topodiag.evidence.cluster.pods import read_pods
-from topodiag.evidence.intake.kinds import Kind
 from topodiag.evidence.intake.looks import looks
 from topodiag.evidence.interface import Blob
+from topodiag.evidence.kinds import Kind
 
 WIDE = """\
 NAMESPACE   NAME       READY   STATUS    RESTARTS      AGE   IP           NODE      NOMINATED NODE   READINESS GATES

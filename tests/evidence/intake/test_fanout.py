@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from topodiag.api import diagnose
 from topodiag.evidence.intake.fanout import parts_of
 from topodiag.evidence.intake.gather import gather
-from topodiag.evidence.intake.kinds import Kind
+from topodiag.evidence.kinds import Kind
 
 PORT = """CA 'mlx5_0'
 \tCA type: MT4129

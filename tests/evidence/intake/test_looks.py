@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from topodiag.evidence import registry
-from topodiag.evidence.intake.kinds import KINDS, Kind, command_for, source_words
+from topodiag.evidence.intake.log_plan import complaint
 from topodiag.evidence.intake.looks import looks, words_of
-from topodiag.evidence.nccl_log.input.sources import complaint
+from topodiag.evidence.kinds import KINDS, Kind, command_for, source_words
 
 RECORD = b"node1:11:12 [0] NCCL INFO Using network IB\n"
 MATRIX = b"\tGPU0\tGPU1\nGPU0\t X \tNV18\nGPU1\tNV18\t X \n"

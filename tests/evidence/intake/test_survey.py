@@ -14,8 +14,8 @@ import zstandard
 
 from topodiag.evidence.intake import survey
 from topodiag.evidence.intake.gather import gather
-from topodiag.evidence.intake.kinds import Kind
 from topodiag.evidence.intake.looks import Looks
+from topodiag.evidence.kinds import Kind
 
 FILLER = b"srun: job 7703 queued and waiting for resources\n" * 6000
 """Longer than what is read of both ends of a file together."""

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.evidence.live.test_training_arguments import dump
-from topodiag.evidence.intake.kinds import Kind
+from tests.evidence.layout.test_training_arguments import dump
 from topodiag.evidence.intake.looks import looks
 from topodiag.evidence.interface import Blob
+from topodiag.evidence.kinds import Kind
 from topodiag.evidence.layout.job_file import layout_of, read_job
 from topodiag.model.errors import InputError
 from topodiag.model.training import JobSettings

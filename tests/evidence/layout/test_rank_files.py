@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from topodiag.evidence.cluster.free_gpus import keep_free, read_free, take_out
-from topodiag.evidence.cluster.node_sets import NodeSetError, expand, gpu_list
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.layout.group_file import read_groups
 from topodiag.evidence.layout.rank_files import (
@@ -21,6 +20,7 @@ from topodiag.evidence.layout.rank_files import (
     read_slurm_hostfile,
     read_torchrun,
 )
+from topodiag.evidence.node_sets import NodeSetError, expand, gpu_list
 from topodiag.model.errors import InputError
 from topodiag.model.rank_hosts import RankHosts
 

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from topodiag.app.logs import logs
-from topodiag.evidence.intake.kinds import Kind
 from topodiag.evidence.intake.looks import looks
+from topodiag.evidence.kinds import Kind
 from topodiag.evidence.live import inspector_columns
 from topodiag.evidence.live.inspector import InspectorReader
 from topodiag.evidence.live.inspector_calls import Calls, Records, Whose

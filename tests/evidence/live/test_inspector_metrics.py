@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from topodiag.app.logs import logs
-from topodiag.evidence.intake.kinds import Kind
 from topodiag.evidence.intake.looks import looks
+from topodiag.evidence.kinds import Kind
 from topodiag.evidence.live.inspector import InspectorReader
 from topodiag.model.finding import Finding
 from topodiag.model.inspector import Inspection, MadeOf

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topodiag.evidence.intake.kinds import Kind
 from topodiag.evidence.intake.looks import looks
+from topodiag.evidence.kinds import Kind
 from topodiag.evidence.live.stacks import read_stacks
 
 DUMP = """\

@@ -9,8 +9,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topodiag.evidence.intake.kinds import Kind
 from topodiag.evidence.intake.looks import looks
+from topodiag.evidence.kinds import Kind
 from topodiag.evidence.live.watch_log import WatchLog, read_watch
 from topodiag.model.history import Spell
 from topodiag_probes.watch.journal import Journal

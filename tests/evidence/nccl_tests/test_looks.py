@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from topodiag.evidence.intake.kinds import Kind
 from topodiag.evidence.intake.looks import looks
+from topodiag.evidence.kinds import Kind
 
 ROW = (
     "  8589934592    2147483648     float     sum      -1   34520.1  248.84  466.57       0"

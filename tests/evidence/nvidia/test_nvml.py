@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from topodiag.evidence.draft import Entity, NodeDraft
 from topodiag.evidence.interface import Blob
-from topodiag.evidence.nvidia.nvidia_words import event_reasons, fabric_bandwidth, fabric_problems
+from topodiag.evidence.nvidia.nvidia_words import event_reasons
 from topodiag.evidence.nvidia.nvml import Nvml
 
 UUIDS = ["GPU-11111111-2222-3333-4444-555555555555", "GPU-11111111-2222-3333-4444-666666666666"]
@@ -185,22 +185,6 @@ def test_a_registration_under_way_has_no_status_yet() -> None:
     assert {name: value(child, name) for name in child.offers} == {"state": "in_progress"}
     failed = gpu(0, fabric={"state": 3, "status": 27})
     assert value(fill(document(failed)).gpu(index=0).child("fabric", 0), "status") == "NotReady"
-
-
-@pytest.mark.parametrize(
-    ("mask", "bandwidth", "problems"),
-    [
-        (0x1AA, "full", ""),
-        (0x1A9, "degraded", ""),
-        (0, None, None),
-        (0x19A, "full", "route unhealthy"),
-        (0x5AA, "full", "insufficient NVLinks"),
-        (0x1A6, "full", "route recovery in progress"),
-        (0x16A, "full", "access timeout recovery"),
-    ],
-)
-def test_the_health_mask_is_decoded(mask: int, bandwidth: str | None, problems: str | None) -> None:
-    assert (fabric_bandwidth(mask), fabric_problems(mask)) == (bandwidth, problems)
 
 
 def test_event_reasons_without_a_name_keep_their_number() -> None:

@@ -22,7 +22,7 @@ from topodiag.fleet.collect.run import collect
 from topodiag.model.collect import Collection, NodeAnswer, State
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Severity
-from topodiag.report.formats.schemas import SCHEMAS, generated
+from topodiag.report.documents.schemas import SCHEMAS, generated
 from topodiag_probes.bundle import Bundle, write_tar
 from topodiag_probes.send import Sender
 

@@ -7,7 +7,7 @@ import pytest
 from tests.nccl.small_trees import GEN5, built, cpu, element, gpu, host, nic, nvlink, pci
 from topodiag.model.nccl_tree import Element
 from topodiag.nccl.graph.graph import RejectedError, System
-from topodiag.nccl.graph.nearest import local_cpu, local_gpu, local_net, local_nets, nearest, row
+from topodiag.nccl.graph.nearest import local_cpu, local_gpu, local_nets, nearest, row
 
 SWITCH = nvlink("0000:05:00.0", 12)
 
@@ -19,7 +19,9 @@ def quad(gpus: int, nics: int, **of_gpu: object) -> Element:
 
 
 def spread(system: System, channels: int = 4, policy: str = "") -> list[list[int]]:
-    return [[local_net(system, each.index, channel, policy) for channel in range(channels)] for each in system.gpus]
+    """The NICs that each GPU uses for its first channels: its own in turn."""
+    own = [local_nets(system, gpu.index, policy) for gpu in system.gpus]
+    return [[nets[channel % len(nets)] for channel in range(channels)] for nets in own]
 
 
 def test_the_widest_paths_win_then_the_lowest_type_whatever_the_hops() -> None:

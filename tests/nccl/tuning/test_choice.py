@@ -13,7 +13,7 @@ from tests.nccl.tuning_shapes import h100, one_gpu_nodes, shapes
 from topodiag.nccl.graph.graph import CommShape
 from topodiag.nccl.prediction import Choice
 from topodiag.nccl.settings import Settings, read_settings
-from topodiag.nccl.tuning.choice import busbw_factor, changes, choose, expected_busbw, predicted_us, sweep
+from topodiag.nccl.tuning.choice import LARGE_BYTES, busbw_factor, changes, choose, predicted_us, sweep
 from topodiag.nccl.tuning.tuning import tuning_table
 from topodiag.nccl.tuning.tuning_constants import COLLECTIVES
 from topodiag.nccl.tuning.tuning_model import Cell
@@ -116,9 +116,12 @@ def test_large_operations_reach_the_bandwidth_of_the_ring() -> None:
     shape = replace(h100(28, 4), graphs={number: h100(28, 4).graphs[number] for number in (0, 1)})
     made = tuning_table(shape, NOTHING_SET)
     for collective in ("AllReduce", "AllGather", "ReduceScatter", "Broadcast"):
-        assert expected_busbw(shape, made, NOTHING_SET, collective) == pytest.approx(384, rel=0.02)
+        choice = choose(shape, made, NOTHING_SET, collective, LARGE_BYTES)
+        assert choice is not None
+        assert choice.busbw_gbs == pytest.approx(384, rel=0.02)
     alone = replace(shape, nranks=1, local_ranks=(1,))
-    assert expected_busbw(alone, made, NOTHING_SET, "AllReduce") is None
+    nothing = choose(alone, made, NOTHING_SET, "AllReduce", LARGE_BYTES)
+    assert nothing is None or nothing.busbw_gbs == 0
 
 
 def test_bus_bandwidth_is_that_of_nccl_tests() -> None:

@@ -18,10 +18,10 @@ from topodiag.model.finding import Severity
 from topodiag.model.fleet import FleetResult
 from topodiag.model.provenance import NotObserved
 from topodiag.report.answer import repeat_answers
+from topodiag.report.documents.schemas import SCHEMAS, generated
+from topodiag.report.documents.write_json import plain
 from topodiag.report.fleet.json import COLUMNS, fleet_json, write_csv, write_lines, write_parquet
 from topodiag.report.fleet.page import draw_fleet
-from topodiag.report.formats.schemas import SCHEMAS, generated
-from topodiag.report.formats.write_json import plain
 from topodiag.report.interface import Style
 from topodiag.report.text import Page
 

@@ -17,7 +17,7 @@ from topodiag.cost.alpha_beta import Link
 from topodiag.cost.questions import price_hierarchy, price_links, price_placements, read_measured
 from topodiag.cost.step import Work, price_step
 from topodiag.model.layout import Layout
-from topodiag.report.formats.write_json import plain
+from topodiag.report.documents.write_json import plain
 from topodiag.report.model.collective import placements_json
 from topodiag.report.model.hierarchy import hierarchy_json
 from topodiag.report.model.link import links_json

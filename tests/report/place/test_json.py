@@ -17,7 +17,7 @@ from topodiag.model.cluster import Assignment, Demand, Ints
 from topodiag.model.layout import Layout
 from topodiag.placement.audit import Audit, audit
 from topodiag.placement.groups import Talk, talk_of_groups, talk_of_layout
-from topodiag.report.formats.write_json import plain
+from topodiag.report.documents.write_json import plain
 from topodiag.report.place.audit import audit_json
 
 SCHEMA = json.loads((files("topodiag.report") / "schema" / "place-1.0.schema.json").read_text())

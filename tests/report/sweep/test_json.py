@@ -10,7 +10,7 @@ from typing import Any
 from tests.report.sweep.test_page import SWEEP
 from tests.valid import assert_valid
 from topodiag.model.sweep import SweepJudgement
-from topodiag.report.formats.write_json import plain
+from topodiag.report.documents.write_json import plain
 from topodiag.report.sweep.json import sweep_findings, sweep_json
 
 SCHEMA = json.loads((files("topodiag.report") / "schema" / "sweep-1.0.schema.json").read_text())

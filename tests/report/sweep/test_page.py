@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from topodiag.model.sweep import Fabric, Fault, Part, State, SweepJudgement, SweepPlan
-from topodiag.report.formats.write_json import plain
+from topodiag.report.documents.write_json import plain
 from topodiag.report.interface import Style
 from topodiag.report.sweep.heat import heat, heat_svg
 from topodiag.report.sweep.json import sweep_json

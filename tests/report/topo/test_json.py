@@ -9,7 +9,7 @@ import pytest
 
 from tests.valid import assert_valid
 from topodiag.app.topo import open_topology, predict_topology
-from topodiag.report.formats.write_json import plain
+from topodiag.report.documents.write_json import plain
 from topodiag.report.topo.predict import predict_json
 
 SCHEMA = json.loads((files("topodiag.report") / "schema" / "predict-1.0.schema.json").read_text())

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from topodiag.api.tables.interface import Row, Table, columns, flat
 from topodiag.model.result import Result
-from topodiag.report.formats.types import node as shape
+from topodiag.report.documents.types import node as shape
 from topodiag.report.node.json import node_facts
 
 

@@ -8,7 +8,7 @@ from typing import Protocol
 from topodiag.api.tables.interface import Row, Table, columns, flat, joined
 from topodiag.api.tables.result import FINDING, finding_rows
 from topodiag.model.finding import Finding
-from topodiag.report.formats.types import place as shape
+from topodiag.report.documents.types import place as shape
 
 
 class Audited(Protocol):

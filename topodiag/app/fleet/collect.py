@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 
 from topodiag.app.probe import archive
-from topodiag.evidence.cluster.node_sets import NodeSetError, expand
+from topodiag.evidence.node_sets import NodeSetError, expand
 from topodiag.fleet.collect.interface import Request
 from topodiag.fleet.collect.registry import TRANSPORTS
 from topodiag.fleet.collect.run import Tell, collect

@@ -13,9 +13,9 @@ from topodiag.checks.registry import Subject
 from topodiag.checks.run import fold, run
 from topodiag.evidence.intake.captures import captures
 from topodiag.evidence.intake.gather import gather
-from topodiag.evidence.intake.kinds import NODE_KINDS, Kind
 from topodiag.evidence.intake.pieces import Intake, refusal
 from topodiag.evidence.intake.reading import read_piece
+from topodiag.evidence.kinds import NODE_KINDS, Kind
 from topodiag.evidence.live.watch_log import read_watch
 from topodiag.fleet.history.adding import Addition
 from topodiag.fleet.history.questions import Row, failing, histories, rising, rows_by_host, tracks, worst_hosts

@@ -111,6 +111,11 @@ def settings_of(job: Job, *names: str) -> dict[str, list[tuple[int, Given]]]:
     return dict(made)
 
 
+def prints_settings(process: Process) -> bool:
+    """Whether a process prints what NCCL reads of its environment."""
+    return any(given.how == "environment" for given in process.settings.values())
+
+
 def world_ranks(job: Job, processes: Iterable[int]) -> list[int]:
     """World ranks that ran in these processes, in order."""
     wanted = set(processes)

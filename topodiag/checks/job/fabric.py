@@ -11,8 +11,8 @@ from topodiag.checks.interface import JobCheck, OneStep
 from topodiag.checks.job.evidence import ranks_on, said_by
 from topodiag.checks.job.fabric_domains import Membership, judge_domains
 from topodiag.checks.shared.words import hosts_word, quoted
-from topodiag.evidence.nvidia.nvidia_words import fabric_bandwidth, fabric_problems
 from topodiag.lazy import regex
+from topodiag.model.fabric_health import fabric_bandwidth, fabric_problems
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Event, Job
 from topodiag.model.provenance import Origin

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from typing import Never
@@ -13,7 +14,6 @@ from topodiag.checks.job.evidence import (
     between_nodes,
     hcas_by_host,
     host_name,
-    local_ranks,
     most,
     multi_node,
     nic_side,
@@ -21,14 +21,13 @@ from topodiag.checks.job.evidence import (
     only_sockets,
     prints,
     ranks_on,
-    ranks_per_node,
     said_by,
     settings_of,
     transport_kind,
     unopened,
 )
 from topodiag.checks.job.nic_uses import nics_by_host
-from topodiag.checks.job.nics_of_others import FewerThanOthers, fewer_than_others
+from topodiag.checks.job.nics_of_others import FewerThanOthers, fewer_than_others, ports_of, ranks_of, short_of_captures
 from topodiag.checks.job.text import NET, ask_for, unconnected
 from topodiag.checks.shared.words import hosts_word
 from topodiag.lazy import regex
@@ -186,12 +185,12 @@ class FewerNicsUsed(OneStep[Job], JobCheck[Never]):
             host, system = each.host, each.system
             gpus = len(system.of_kind("GPU"))
             fast = min(nvlink_gbs(system).values(), default=0) >= FAST_NVLINK_GBS and system.of_kind("NVS")
-            if fast and len(listed.get(host, {})) == 1 and gpus >= 2 * FEW and _local(job, host) >= 2 * FEW:
+            if fast and len(listed.get(host, {})) == 1 and gpus >= 2 * FEW and ranks_of(job, host) >= 2 * FEW:
                 hosts.append(host)
         if not hosts or any(len(listed.get(host, {})) > 1 for host in listed):
             return []  # where other nodes list more, that is NIC005's to tell
         hca = next(iter(listed[hosts[0]].values()))
-        gpus = _local(job, hosts[0])
+        gpus = ranks_of(job, hosts[0])
         speed = (hca.speed_mbps or 0) / 8000
         filtered = settings_of(job, "NCCL_IB_HCA").get("NCCL_IB_HCA", [])
         text = (
@@ -217,13 +216,6 @@ class FewerNicsUsed(OneStep[Job], JobCheck[Never]):
                 confidence=Confidence.MEDIUM,
             )
         ]
-
-
-def _local(job: Job, host: str) -> int:
-    """Ranks of a host: those seen, or as many as a node has where only some left a log."""
-    world = job.world
-    partial = world is not None and len(world.known) < world.nranks
-    return ranks_per_node(job) if partial else local_ranks(job).get(host, 0)
 
 
 def _fastest(hcas: dict[int, Hca]) -> dict[int, Hca]:
@@ -268,7 +260,7 @@ def _channels(job: Job, number: int) -> int:
 
 
 class FewerNicsThanSiblings(OneStep[Job], JobCheck[Never]):
-    """NIC005 by a job's log: a node lists fewer RDMA devices than the other nodes of the job."""
+    """NIC005 by a job's log: a node lists fewer RDMA devices than the other nodes of the job, or than its capture."""
 
     id = "NIC005"
     title = "a node lists fewer RDMA devices than the other nodes of its job"
@@ -282,6 +274,9 @@ class FewerNicsThanSiblings(OneStep[Job], JobCheck[Never]):
             for host, hcas in hcas_by_host(job).items()
             if host not in closed and (not hcas or any(hca.link_layer for hca in hcas.values()))
         }
+        short = [self._short(job, each) for each in short_of_captures(job, listed)]
+        if short and len(listed) < 2:
+            return self.found(job, short)
         if len(job.hosts) < 2:
             return self.not_applicable(job, "one node: nothing to compare with")
         if not any(listed.values()) and len(counts := nics_of_plugin(job)) > 1:
@@ -294,9 +289,34 @@ class FewerNicsThanSiblings(OneStep[Job], JobCheck[Never]):
         for host, hcas in listed.items():
             if len(hcas) < usual:
                 groups[len(hcas)].append(host)
-        if not groups:
-            return self.clean(job, "", coverage)
-        return self.found(job, [self._report(job, *item, usual, listed) for item in groups.items()], coverage)
+        found = [self._report(job, *item, usual, listed) for item in groups.items()] or short
+        return self.found(job, found, coverage) if found else self.clean(job, "", coverage)
+
+    def _short(self, job: Job, found: FewerThanOthers) -> Finding:
+        """Against the captures of machines: both sources are named, and which of them is of another time is open."""
+        hosts, up = list(found.hosts), len(found.more)
+        names = ports_of(found.kept)
+        lacking = [hca for hca in found.more if hca.name not in names]
+        lost = math.fsum(hca.speed_mbps or 0 for hca in lacking) / 8000
+        text = f"{in_gbs(lost)} of each node"
+        return self.finding(
+            Severity.WARNING,
+            f"{hosts_word(hosts)}: NCCL lists {plural(up - len(lacking), 'RDMA device')},"
+            f" and the capture of the machine shows {up} up",
+            observed=f"not in NCCL's list: {fold_runs([hca.name for hca in lacking])}",
+            expected=f"{up} RDMA devices, as the capture shows",
+            fix=(
+                "`ls /sys/class/infiniband /dev/infiniband` on the node, and again in the container of the job",
+                "`ibstat` on the node now: a port may have been down while the job started",
+            ),
+            nodes=hosts,
+            ranks=ranks_on(job, hosts),
+            nics=[hca.name for hca in lacking],
+            cost=Cost(lost, len(lacking) / up, text) if multi_node(job) else Cost(text=f"{text}, for jobs on several"),
+            evidence=[hca.origin for hca in (*found.kept[:1], *lacking[:3])],
+            coverage=Coverage(len(hosts), len(job.machines), "nodes with a capture"),
+            confidence=Confidence.MEDIUM,
+        )
 
     def _by_plugin(self, job: Job, counts: dict[str, tuple[int, Origin | None]]) -> Outcome:
         """By the plugin's own count, where it lists no devices by name."""

@@ -71,7 +71,7 @@ class P2pSwitchedOff(OneStep[Job], JobCheck[Never]):
             found.append(self._by_setting(job, off))
         if found:
             return self.found(job, found)
-        if not job.subsystems & {"ENV", "INIT", "GRAPH"} and not any(process.settings for process in job.processes):
+        if not job.subsystems & {"ENV", "INIT", "GRAPH"}:
             return self.unknown(job, f"no settings were seen; {ask_for(job, *NET)}")
         return self.clean(job)
 

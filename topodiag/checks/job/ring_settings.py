@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from topodiag.checks.job.evidence import prints_settings
 from topodiag.lazy import regex
 from topodiag.model.finding import Confidence, Cost, Finding, Severity
 from topodiag.model.job import Job
@@ -23,9 +24,7 @@ def lists_all(job: Job, having: set[int]) -> list[int]:
     """Processes that listed their RDMA devices without NCCL_IB_HCA: ncclIbInitDevices prints the variable before the
     list. Processes that print no setting of the environment may not log settings: they are left out."""
     return [
-        at
-        for at, process in enumerate(job.processes)
-        if at not in having and process.hcas and any(given.how == "environment" for given in process.settings.values())
+        at for at, process in enumerate(job.processes) if at not in having and process.hcas and prints_settings(process)
     ]
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Never
 
 from topodiag.checks.interface import MAX_EVIDENCE, JobCheck, OneStep
+from topodiag.checks.job.evidence import prints_settings
 from topodiag.checks.job.failed_settings import REFUSALS, FailedSetting, failed_settings
 from topodiag.checks.job.rules import JOB_RULES, OF_RCCL, LogMachines
 from topodiag.checks.job.text import ask_for
@@ -77,7 +78,7 @@ class SettingsInLog(OneStep[Job], JobCheck[Never]):
     def answer(self, job: Job, found: Sequence[Finding]) -> Outcome:
         if found:
             return self.found(job, found)
-        if not any(process.settings for process in job.processes) and "ENV" not in job.subsystems:
+        if "ENV" not in job.subsystems and not any(map(prints_settings, job.processes)):
             return self.unknown(job, f"settings were not logged: {ask_for(job)}")
         return self.clean(job)
 
@@ -92,7 +93,7 @@ class CostlySettingInLog(SettingsInLog):
         shown = LogMachines(job)
         found = [
             self._costs(job, each, rule)
-            for each in in_force(job, "environment")
+            for each in in_force(job, "environment", "command")
             for rule in JOB_RULES
             if rule.name == each.name and rule.applies(each.value, shown)
         ]
@@ -130,7 +131,8 @@ class CostlySettingInLog(SettingsInLog):
 
     def _costs(self, job: Job, each: SettingInForce, rule: Rule[LogMachines]) -> Finding:
         words = (f"{each.name}={each.value[:60]}: {rule.what}", f"{each.name} not set", rule.fix, rule.what)
-        return self.report(job, each, rule.severity, words, rule.confidence)
+        sure = min(rule.confidence, Confidence.MEDIUM) if each.given.how == "command" else rule.confidence
+        return self.report(job, each, rule.severity, words, sure)
 
 
 class MisreadSettingInLog(SettingsInLog):
@@ -191,7 +193,7 @@ class UnknownSettingInLog(SettingsInLog):
 
     def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         found = []
-        for each in in_force(job, "environment"):
+        for each in in_force(job, "environment", "command"):
             name = each.name
             if not name.startswith("NCCL_") or nccl_variables.is_foreign(name):
                 continue

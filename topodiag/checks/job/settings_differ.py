@@ -8,7 +8,7 @@ from typing import Never
 from topodiag.checks.interface import JobCheck, OneStep
 from topodiag.checks.job.choices import choice_findings
 from topodiag.checks.job.differ_words import SETTING, told_to_differ
-from topodiag.checks.job.evidence import local_ranks
+from topodiag.checks.job.evidence import local_ranks, prints_settings
 from topodiag.checks.job.ring_settings import DEVICES, accused, lists_all, ring_is_open
 from topodiag.checks.job.text import ask_for, failed
 from topodiag.checks.job.wrong_numbers import unlike_sizes
@@ -113,7 +113,7 @@ class SettingsDiffer(OneStep[Job], JobCheck[Never]):
     )  # fmt: skip
 
     def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
-        talking = [number for number, process in enumerate(job.processes) if process.settings]
+        talking = [number for number, process in enumerate(job.processes) if prints_settings(process)]
         told = [*told_to_differ(self, job, SETTING), *unlike_sizes(self, job)]
         if told:
             return self.found(job, told)
@@ -191,7 +191,7 @@ def _sure(job: Job, told: bool, groups: Mapping[str, Sequence[int]]) -> Confiden
     """How sure it is that ranks differ. `told`: a rank that has no line of the setting would have printed it."""
     if "not set" not in groups:
         return Confidence.HIGH
-    spoke = all(_printed_one(job.processes[number]) for number in groups["not set"])
+    spoke = all(prints_settings(job.processes[number]) for number in groups["not set"])
     return Confidence.MEDIUM if told and (spoke or _broke_messages(job)) else Confidence.LOW
 
 
@@ -199,7 +199,7 @@ def _is_believed(job: Job, name: str, lacking: Sequence[int]) -> bool:
     """Whether one process that did not print a setting lacks it: one that prints no setting at all may be told not to,
     unless a message broke there as it does where this setting differs."""
     broke = name in MUST_AGREE and _broke_messages(job)
-    return broke or all(_printed_one(job.processes[number]) for number in lacking)
+    return broke or all(prints_settings(job.processes[number]) for number in lacking)
 
 
 def _broke_messages(job: Job) -> bool:
@@ -265,15 +265,11 @@ def _alike(job: Job, having: set[int]) -> bool:
     return len(kinds) == 1
 
 
-def _printed_one(process: Process) -> bool:
-    return any(given.how == "environment" for given in process.settings.values())
-
-
 def _spoke(job: Job, process: Process, name: str) -> bool:
     """Whether a process prints settings of the environment, at the stage at which it would print this one: it printed
     others. Of a job that failed behind its init also where it printed none, but its bootstrap, which NCCL prints
     together with settings unless it is told otherwise (src/debug.cc: INIT, BOOTSTRAP, ENV)."""
-    if not _printed_one(process) and not (process.bootstrap and failed(job) and all(_completed(job).values())):
+    if not prints_settings(process) and not (process.bootstrap and failed(job) and all(_completed(job).values())):
         return False
     early = name in READ_BEFORE_INIT
     return not early or (process.network in ("IB", "Socket") and bool(process.bootstrap))

@@ -102,7 +102,8 @@ class ClocksHeldDown(NodeCheck[HeldClocks]):
 
     Evidence it reads
         Clock event reasons (before R535: throttle reasons), SM clock, highest SM clock and utilisation from NVML and
-        `nvidia-smi -q`; the clocks and loads of `rocm-smi`, where a busy GPU is compared with its busy peers, and
+        `nvidia-smi -q`; the violations, clocks, load and power limits of `amd-smi metric` and `amd-smi static`. Where
+        AMD's tools give no violations (`rocm-smi`, older `amd-smi`), a busy GPU is compared with its busy peers, and
         one that is fully loaded below 200 MHz stands alone.
 
     When it stays silent

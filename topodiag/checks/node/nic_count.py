@@ -58,7 +58,8 @@ class MissingComputeNic(OneStep[Node], NodeCheck[Never]):
 
     What it finds
         A known machine with fewer compute NICs than it is built with; a node with fewer than most other nodes of the
-        same GPUs in evidence; a GPU without a NIC below its PCIe switch while the other GPUs have one each.
+        same GPUs in evidence; a GPU without a NIC below its PCIe switch while the other GPUs have one each. A job that
+        lists fewer NICs than the capture of its machine shows up.
 
     Why it matters
         NCCL does not know how many NICs there should be. The GPU without a NIC sends through another GPU's (PXN) or
@@ -73,8 +74,9 @@ class MissingComputeNic(OneStep[Node], NodeCheck[Never]):
         The machine is not a known one, all GPUs are alike in their NICs, and no other node is in evidence. Machines
         with fewer NICs than GPUs by design (two GPUs per NIC). A NIC that is down counts as present: NIC001 reports
         it. In containers NICs may be left out on purpose, and in virtual machines with a flattened PCI tree distances
-        do not exist: unknown. The list of RDMA devices was not read: unknown. No machine, peer or way to a GPU that
-        says how many there should be: unknown.
+        do not exist: unknown. A job whose NCCL_IB_HCA names the NICs, or that has a part of the GPUs; NICs of another
+        rate than those that the job lists. The list of RDMA devices was not read: unknown. No machine, peer or way to a
+        GPU that says how many there should be: unknown.
 
     How to confirm
         ls /sys/class/infiniband

@@ -1,4 +1,4 @@
-"""NVLink: links below their rate, and pairs of AMD's GPUs whose copies are below those of the others."""
+"""NVLink and xGMI: links below their rate, and pairs of AMD's GPUs whose copies are below those of the others."""
 
 from __future__ import annotations
 
@@ -9,12 +9,15 @@ from collections.abc import Iterator, Sequence
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.node import nvlink_evidence as evidence
 from topodiag.checks.node.pair_copies import SlowPair, slow_pairs
-from topodiag.checks.shared.devices import gpu_spec
+from topodiag.checks.shared.devices import by_xgmi, gpu_spec, word
 from topodiag.checks.shared.prices import slow_nvlinks
+from topodiag.hardware.amd import PCIE_LANES, amd_gpu_by_name
+from topodiag.hardware.catalog import pcie_line_gbs
 from topodiag.lazy import dataclass
-from topodiag.model.devices import Gpu, NvLink
+from topodiag.model.devices import Gpu
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.node import Node
+from topodiag.model.provenance import Fact
 from topodiag.words.fold import fold_runs, plural
 from topodiag.words.units import in_gbs, percent
 
@@ -29,13 +32,26 @@ are far larger (NVLink 4 to 3 is half the lane rate)."""
 
 
 @dataclass(frozen=True, slots=True)
+class RatedLink:
+    """A link that is up, and its line rate in GB/s."""
+
+    gpu: Gpu
+    label: str
+    gbs: Fact[float]
+
+    @property
+    def rate(self) -> float:
+        return self.gbs.get(0.0)
+
+
+@dataclass(frozen=True, slots=True)
 class SlowGroup:
     """Links at one rate below what is wanted of them, GB/s, and where that comes from."""
 
     rate_gbs: float
     want_gbs: float
     source: str
-    links: tuple[tuple[Gpu, NvLink], ...]
+    links: tuple[RatedLink, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +78,12 @@ class SlowNvlinks(NodeCheck[SlowLinks]):
     Evidence it reads
         The rate per link of NVML or `nvidia-smi nvlink -s` (line rate, one direction), the datasheet's rate, and the
         rates of the other links. A line rate is never compared with NCCL's rate (26.562 and 20.6 GB/s are the same
-        NVLink 4 link).
+        NVLink 4 link). On AMD's GPUs the rates of `amd-smi xgmi`, in text or JSON, and measured copies of pairs.
 
     When it stays silent
         The product has no NVLink; MIG is on; only links that are up are judged (NVL001 has the others). A link within
-        2 % of its peers, or a whole node within 10 % of the datasheet: drivers round differently. No rate was
-        read: unknown.
+        2 % of its peers, or a whole node within 10 % of the datasheet: drivers round differently. An xGMI rate that
+        is what the product's PCIe link can do: `amd-smi` of 2024 prints that in its place. No rate was read: unknown.
 
     How to confirm
         nvidia-smi nvlink -s                  the rate of every link
@@ -96,19 +112,19 @@ class SlowNvlinks(NodeCheck[SlowLinks]):
             return self.not_applicable(judged, "no GPU here has NVLinks to judge")
         if not any(gpu.nvlinks or _may_have_links(gpu) for gpu in asked):
             return self.not_applicable(judged, "no NVLinks in the evidence, and none that must be there")
-        up = [(gpu, link) for gpu in asked for link in gpu.nvlinks if evidence.is_up(link)]
-        rated = [(gpu, link) for gpu, link in up if link.line_gbs.value]
+        up = sum(evidence.is_up(link) is True for gpu in asked for link in gpu.nvlinks)
+        rated = [link for gpu in asked for link in _rated(judged, gpu)]
         if not rated:
             return self.unknown(judged, "no link rate was read" if up or asked else "no link is up")
-        coverage = Coverage(len(rated), max(len(up), len(rated)), "active links")
-        groups: dict[tuple[float, float, str], list[tuple[Gpu, NvLink]]] = defaultdict(list)
+        coverage = Coverage(len(rated), max(up, len(rated)), "active links")
+        groups: dict[tuple[float, float, str], list[RatedLink]] = defaultdict(list)
         alike: dict[str | None, Tally[float]] = defaultdict(Tally)
-        for gpu, link in rated:
-            alike[gpu.name.value][round(link.line_gbs.get(0.0), 3)] += 1
-        for gpu, link in rated:
-            wanted = _rate_wanted(gpu, link, alike[gpu.name.value])
+        for link in rated:
+            alike[link.gpu.name.value][round(link.rate, 3)] += 1
+        for link in rated:
+            wanted = _rate_wanted(link, alike[link.gpu.name.value])
             if wanted is not None:
-                groups[link.line_gbs.get(0.0), *wanted].append((gpu, link))
+                groups[link.rate, *wanted].append(link)
         if not groups:
             return self.clean(judged, coverage=coverage)
         return SlowLinks(tuple(SlowGroup(*key, tuple(links)) for key, links in groups.items()), coverage)
@@ -143,19 +159,22 @@ class SlowNvlinks(NodeCheck[SlowLinks]):
 
     def _report(self, node: Node, group: SlowGroup, coverage: Coverage) -> Finding:
         rate, want, source, members = group.rate_gbs, group.want_gbs, group.source, group.links
-        labels = list(dict.fromkeys(gpu.label for gpu, _ in members))
+        labels = list(dict.fromkeys(link.gpu.label for link in members))
         share = 1 - rate / want
-        product = gpu_spec(members[0][0])
-        nccl = product.nvlink_nccl_gbs if product is not None else 0.0
-        worst = max(sum(gpu.label == label for gpu, _ in members) for label in labels)
+        gpu = members[0].gpu
+        product, amd = gpu_spec(gpu), amd_gpu_by_name(gpu.name.get(""))
+        nccl = product.nvlink_nccl_gbs if product is not None else amd.rccl_gbs if amd is not None else 0.0
+        worst = max(sum(link.gpu.label == label for link in members) for label in labels)
         lost = slow_nvlinks(rate, want, worst, nccl)
         text = f"{percent(share)} of {plural(worst, 'link')} of a GPU"
         if nccl:
             text += f": {share:.2f} x {worst} x {in_gbs(nccl)} = {in_gbs(lost)} per direction by NCCL's rate per link"
         by_product = source.startswith("datasheet")
+        # The rate of NVLink is fixed when it trains; that of xGMI is the present one, and nobody says it holds at rest.
+        sure = by_product and not gpu.xgmi_gbs.known
         return self.finding(
             node,
-            Severity.ERROR if by_product else Severity.WARNING,
+            Severity.ERROR if sure else Severity.WARNING,
             f"{fold_runs(labels)}: {plural(len(members), 'NVLink')} at {in_gbs(rate)} instead of {in_gbs(want)}",
             observed=f"{in_gbs(rate)} line rate per direction",
             expected=f"{in_gbs(want)} line rate per direction ({source})",
@@ -165,11 +184,11 @@ class SlowNvlinks(NodeCheck[SlowLinks]):
                 "a link that trains low again is marginal: have the GPU or its baseboard exchanged",
             ),
             gpus=labels,
-            links=[f"{gpu.label} link {link.index}" for gpu, link in members],
+            links=[link.label for link in members],
             cost=Cost(lost or None, share, text),
-            evidence=[link.line_gbs for _, link in members],
+            evidence=list(dict.fromkeys(link.gbs for link in members)),
             coverage=coverage,
-            confidence=Confidence.HIGH if by_product else Confidence.MEDIUM,
+            confidence=Confidence.HIGH if sure else Confidence.MEDIUM,
         )
 
 
@@ -179,16 +198,30 @@ def _may_have_links(gpu: Gpu) -> bool:
     return spec is None or (spec.nvlinks > 0 and not spec.bridged)
 
 
-def _rate_wanted(gpu: Gpu, link: NvLink, alike: Tally[float]) -> tuple[float, str] | None:
+def _rated(node: Node, gpu: Gpu) -> list[RatedLink]:
+    """The links of a GPU that are up and have a rate; those of xGMI one for each GPU that they lead to."""
+    if not gpu.xgmi_gbs.known:
+        up = [link for link in gpu.nvlinks if evidence.is_up(link) and link.line_gbs.value]
+        return [RatedLink(gpu, f"{gpu.label} link {link.index}", link.line_gbs) for link in up]
+    spec, rate = amd_gpu_by_name(gpu.name.get("")), gpu.xgmi_gbs.get(0.0)
+    host = (pcie_line_gbs(spec.pcie_gen, PCIE_LANES) or 0.0) if spec is not None else 0.0
+    if spec is not None and rate < spec.line_gbs and abs(rate - host) < UNIFORM_TOLERANCE_SHARE * host:
+        return []
+    others = [peer.label for peer in node.gpus if peer is not gpu]
+    joined = [peer for peer in others if by_xgmi(word(node, gpu.label, peer).value)]
+    return [RatedLink(gpu, f"{gpu.label} to {peer}", gpu.xgmi_gbs) for peer in joined or others]
+
+
+def _rate_wanted(link: RatedLink, alike: Tally[float]) -> tuple[float, str] | None:
     """The rate this link falls short of and where that comes from, or None when it does not. `alike` counts the rates
     of the links of all GPUs of this name."""
-    rate = link.line_gbs.get(0.0)
     common, count = alike.most_common(1)[0]
     total = alike.total()
-    spec = gpu_spec(gpu)
-    product = spec.nvlink_line_gbs if spec is not None else 0.0
-    if product and rate < product * (1 - UNIFORM_TOLERANCE_SHARE):
-        return product, f"datasheet of {spec.name if spec else ''}"
-    if count * 2 > total and rate < common * (1 - RATE_TOLERANCE_SHARE):
+    spec, amd = gpu_spec(link.gpu), amd_gpu_by_name(link.gpu.name.get(""))
+    name = spec.name if spec is not None else amd.name if amd is not None else ""
+    product = spec.nvlink_line_gbs if spec is not None else amd.line_gbs if amd is not None else 0.0
+    if product and link.rate < product * (1 - UNIFORM_TOLERANCE_SHARE):
+        return product, f"datasheet of {name}"
+    if count * 2 > total and link.rate < common * (1 - RATE_TOLERANCE_SHARE):
         return common, f"{count} of {total} peer links"
     return None

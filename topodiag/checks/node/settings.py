@@ -94,8 +94,9 @@ class CostlySetting(OneStep[Node], NodeCheck[Never]):
     Evidence it reads
         The environment that topodiag runs in, NCCL's variables of the processes on the GPUs (your own; root sees
         all), /etc/nccl.conf, ~/.nccl.conf and NCCL_CONF_FILE. In a job's log: `NCCL_X set by environment to V`, and
-        what NCCL prints of NVLink, networks and connections. Of a measured run: the command above it or the job script
-        beside it (`mpirun -x`, `srun --export`, `docker run -e`, `export`), where the run is low.
+        what NCCL prints of NVLink, networks and connections; where NCCL prints no setting, commands and dumps of the
+        environment above its lines (`+ export`, `mpirun -x`, `env`). Of a measured run: the command above it or the
+        job script beside it (`mpirun -x`, `srun --export`, `docker run -e`, `export`), where the run is low.
 
     When it stays silent
         The feature is not on this node: NCCL_IB_DISABLE=1 without RDMA NICs, with Elastic Fabric Adapters or with a

@@ -13,7 +13,7 @@ from topodiag.cli.params import PLACE
 
 if TYPE_CHECKING:
     from topodiag.model.sweep import SweepJudgement
-    from topodiag.report.formats.types.sweep import SweepDocument
+    from topodiag.report.documents.types.sweep import SweepDocument
     from topodiag.report.html.interface import Extras
 
 

@@ -1,1 +1,1 @@
-"""`topodiag place`: one module per command."""
+"""`topodiag fleet`: one module per command."""

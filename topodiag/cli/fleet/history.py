@@ -12,7 +12,7 @@ from topodiag.cli.options import Printing, format_option, html_option, nodelist_
 from topodiag.cli.params import EVIDENCE
 
 if TYPE_CHECKING:
-    from topodiag.report.formats.types.history import HistoryDocument
+    from topodiag.report.documents.types.history import HistoryDocument
     from topodiag.report.html.interface import Extras
     from topodiag.report.text import Page
 

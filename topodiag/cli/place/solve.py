@@ -15,7 +15,7 @@ from topodiag.cli.place.work import work_options, work_said
 if TYPE_CHECKING:
     from topodiag.app.place import PlaceOptions
     from topodiag.cli.model.step_options import Trained
-    from topodiag.report.formats.types.place import SolveDocument
+    from topodiag.report.documents.types.place import SolveDocument
     from topodiag.report.html.interface import Extras
     from topodiag.report.text import Page
 

@@ -20,7 +20,7 @@ from topodiag.cli.options import (
 from topodiag.cli.params import EVIDENCE
 
 if TYPE_CHECKING:
-    from topodiag.report.formats.types.topo import DiffDocument
+    from topodiag.report.documents.types.topo import DiffDocument
 
 
 @click.command(cls=Command)

@@ -23,7 +23,7 @@ from topodiag.cli.options import (
 from topodiag.cli.params import EVIDENCE
 
 if TYPE_CHECKING:
-    from topodiag.report.formats.types.topo import PredictDocument
+    from topodiag.report.documents.types.topo import PredictDocument
 
 
 @click.command(cls=Command)

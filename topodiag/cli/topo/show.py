@@ -12,7 +12,7 @@ from topodiag.cli.options import Printing, format_option, html_option, page_opti
 from topodiag.cli.params import EVIDENCE
 
 if TYPE_CHECKING:
-    from topodiag.report.formats.types.result import ResultDocument
+    from topodiag.report.documents.types.result import ResultDocument
 
 
 @click.command(cls=Command)

@@ -22,7 +22,7 @@ from topodiag.cli.options import (
 from topodiag.cli.params import EVIDENCE
 
 if TYPE_CHECKING:
-    from topodiag.report.formats.types.topo import WhatIfDocument
+    from topodiag.report.documents.types.topo import WhatIfDocument
 
 
 @click.command("what-if", cls=Command)

@@ -1,7 +1,10 @@
-"""`amd-smi metric` and `amd-smi static`, with `--json` or without: errors by block of the chip, PCIe, product, place.
+"""`amd-smi metric` and `amd-smi static`, with `--json` or without: errors by block of the chip, clocks and what
+holds them down, power, PCIe, product, place.
 
     {"gpu_data": [{"gpu": 5, "ecc_blocks": {"UMC": {"uncorrectable_count": 0}, "XGMI_WAFL": {"correctable_count": 41}},
-                   "pcie": {"width": 16, "speed": {"value": 32, "unit": "GT/s"}, "replay_count": 0}}]}
+                   "pcie": {"width": 16, "speed": {"value": 32, "unit": "GT/s"}, "replay_count": 0},
+                   "clock": {"gfx_0": {"clk": {"value": 2100, "unit": "MHz"}}},
+                   "throttle": {"ppt_violation_status": "NOT ACTIVE"}}]}
 
     GPU: 5
         ECC_BLOCKS:
@@ -9,8 +12,8 @@
                 CORRECTABLE_COUNT: 41
 
 ROCm 7 has the list below `gpu_data`, older releases have it bare. The text is the same tree, indented. UMC counts are
-those of memory; the block of xGMI is counted apart, as errors of links. Format: amdsmi_commands.py (metric, static),
-ROCm 6 and 7.
+those of memory; the block of xGMI is counted apart, as errors of links. Of several clocks of the shader engines (one a
+die) the highest counts: dies without work sleep. Format: amdsmi_commands.py (metric, static), ROCm 6 and 7.
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.host.pcie import MAX_WIDTH
 from topodiag.evidence.interface import Blob, Parsed, Source
 from topodiag.lazy import dataclass, regex
+from topodiag.model.busid import unplaced
 from topodiag.model.devices import AMD as AMD_ID
 from topodiag.model.topics import Topic
 from topodiag.words.dialect import Maker
@@ -35,14 +39,29 @@ _GENS = {2.5: 1, 5.0: 2, 8.0: 3, 16.0: 4, 32.0: 5, 64.0: 6}
 MEMORY, LINKS = "UMC", "XGMI_WAFL"
 """The blocks of the memory controllers, and of xGMI (amdgpu_ras.h of Linux)."""
 _MARK = regex(
-    r"\"gpu\"\s{0,9}:\s{0,9}\d{1,3}\s{0,9},[\s\S]{0,4000}?\"(?:ecc|ecc_blocks|asic|xgmi_err|pcie)\"\s{0,9}:\s{0,9}\{"
+    r"\"gpu\"\s{0,9}:\s{0,9}\d{1,3}\s{0,9},[\s\S]{0,4000}?"
+    r"\"(?:ecc|ecc_blocks|asic|xgmi_err|pcie|gfx_activity|gfx_0|throttle|socket_power)\"\s{0,9}:\s{0,9}\{"
 )
 _TEXT = regex(
-    r"^[ \t>|]{0,20}GPU: \d{1,3}\s*\n(?:[^\n]{0,200}\n){0,60}?[ \t>|]{1,40}(?:ASIC|BUS|ECC|ECC_BLOCKS|PCIE):\s*$",
+    r"^[ \t>|]{0,20}GPU: \d{1,3}\s*\n(?:[^\n]{0,200}\n){0,60}?"
+    r"[ \t>|]{1,40}(?:ASIC|BUS|ECC|ECC_BLOCKS|PCIE|GFX_0|THROTTLE|POWER):\s*$",
     re.MULTILINE,
 )
 _FIELD = regex(r"([A-Za-z0-9_]{1,60}):(?:\s{1,9}(\S.{0,200}))?\s*\Z")
 _WITH_UNIT = regex(r"(\d{1,9}(?:\.\d{1,6})?)\s(GT/s|MHz|W|%|.?C)\Z")
+_HELD_BY = {
+    "prochot": "hw_thermal_slowdown",
+    "ppt": "sw_power_cap",
+    "socket_thermal": "sw_thermal_slowdown",
+    "vr_thermal": "sw_thermal_slowdown",
+    "hbm_thermal": "sw_thermal_slowdown",
+}
+"""What `amd-smi metric --throttle` calls a violation, by the reason of a held clock that means the same (AMD SMI
+documentation, violations)."""
+_DRAWN = ("socket_power", "current_socket_power", "average_socket_power")
+_LIMITS = ("socket_power", "socket_power_limit", "power_cap")
+"""Names of the power drawn, and of the limit in force, over the releases of ROCm."""
+MAX_MHZ, MAX_W, MAX_PERCENT = 10_000, 100_000, 100
 MAX_LINE = 400
 MAX_LINES = 200_000
 
@@ -96,8 +115,7 @@ class AmdSmiJson(Source[GpuRecord]):
             if record.counter:
                 entity.count(record.name, record.value, origin)
             elif record.pci:
-                if bus_id is not None:
-                    draft.pci(bus_id).offer(record.name, record.value, origin)
+                draft.pci(bus_id or unplaced(record.gpu)).offer(record.name, record.value, origin)
             elif record.name != "bus_id":
                 entity.offer(record.name, record.value, origin)
 
@@ -120,6 +138,8 @@ def _of_gpu(number: int, gpu: dict[str, Any]) -> Iterator[GpuRecord]:
         yield GpuRecord(number, "name", name, f"gpu {number}: market_name {name}")
     yield from _errors(number, gpu)
     yield from _pcie(number, gpu.get("pcie"))
+    yield from _load(number, gpu)
+    yield from _clocks(number, gpu)
 
 
 def _errors(number: int, gpu: dict[str, Any]) -> Iterator[GpuRecord]:
@@ -146,6 +166,51 @@ def _errors(number: int, gpu: dict[str, Any]) -> Iterator[GpuRecord]:
         count = values.integer(values.member(totals, kind), high=MAX_COUNT)
         if count is not None:
             yield GpuRecord(number, f"ecc_volatile_{short}", count, f"gpu {number}: {kind} {count}", counter=True)
+
+
+def _load(number: int, gpu: dict[str, Any]) -> Iterator[GpuRecord]:
+    limits = [gpu.get("limit")]
+    limits += [held for key, held in _lower(gpu.get("limit")) if key in ("ppt", "ppt0")]
+    for name, kind, held in (
+        ("utilization", int, values.member(gpu.get("usage"), "gfx_activity")),
+        ("memory_utilization", int, values.member(gpu.get("usage"), "umc_activity")),
+        ("power_w", float, next(filter(None, (values.member(gpu.get("power"), key) for key in _DRAWN)), None)),
+        ("power_limit_w", float, next(filter(None, (values.member(x, key) for x in limits for key in _LIMITS)), None)),
+    ):
+        value = _measured(held, MAX_PERCENT if kind is int else MAX_W)
+        if value is not None:
+            yield GpuRecord(number, name, kind(value), f"gpu {number}: {name} {value:g}")
+
+
+def _clocks(number: int, gpu: dict[str, Any]) -> Iterator[GpuRecord]:
+    engines = [held for key, held in _lower(gpu.get("clock")) if key.partition("_")[0] == "gfx"]
+    clocks, tops = (
+        [_measured(values.member(each, key), MAX_MHZ) or 0 for each in engines] for key in ("clk", "max_clk")
+    )
+    clock, top = max(clocks, default=0), max(tops, default=0)
+    if clock:
+        yield GpuRecord(number, "sm_clock_mhz", int(clock), f"gpu {number}: gfx clk {clock:g} MHz")
+    states = {key: values.member(gpu.get("throttle"), f"{key}_violation_status") for key in _HELD_BY}
+    if not {"ACTIVE", "NOT ACTIVE"} & set(map(str, states.values())):
+        return
+    active = [key for key, state in states.items() if state == "ACTIVE"]
+    reasons = tuple(dict.fromkeys(_HELD_BY[key] for key in active))
+    yield GpuRecord(number, "throttle", reasons, f"gpu {number}: violations active: {', '.join(active) or 'none'}")
+    if top:
+        # Without the reasons a power limit would look like a clock that is stuck: then its peers say what is usual.
+        yield GpuRecord(number, "max_sm_clock_mhz", int(top), f"gpu {number}: gfx max_clk {top:g} MHz")
+
+
+def _lower(held: object) -> list[tuple[str, Any]]:
+    """The members of an object, by their names in lower case: the text has those of engines in capitals."""
+    return [(str(key).lower(), value) for key, value in list(held.items())[:64]] if isinstance(held, dict) else []
+
+
+def _measured(held: object, most: int) -> float | None:
+    """A number within bounds, with its unit apart or without; None for anything else."""
+    value = held.get("value") if isinstance(held, dict) else held
+    known = isinstance(value, int | float) and not isinstance(value, bool)
+    return float(value) if known and isinstance(value, int | float) and 0 <= value <= most else None
 
 
 def _pcie(number: int, pcie: object) -> Iterator[GpuRecord]:

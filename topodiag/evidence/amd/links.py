@@ -69,7 +69,7 @@ class AmdLinks(Source[LinkRecord]):
     trust = 70
 
     def recognises(self, head: str) -> bool:
-        return _MARK.search(head) is not None or _JSON.search(head) is not None
+        return _MARK.search(head) is not None or (_JSON.search(head) is not None and '"link_metrics"' not in head)
 
     def parse(self, blob: Blob) -> Parsed[LinkRecord]:
         parsed: Parsed[LinkRecord] = Parsed(lines=blob.data.count(b"\n") + 1)

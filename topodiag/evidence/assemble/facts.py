@@ -21,7 +21,7 @@ _VARIES = frozenset(
         "minor", "port_type", "cuda_version", "max_gen", "max_width", "slot_max_gen", "slot_max_width", "class_code",
         "absent_devices", "shm_free_bytes", "open_files", "sm_clock_mhz", "governor", "memory_utilization", "power_w",
         "memory_used_mib", "memory_used_share", "power_limit_w", "host_copy_gbs", "failed_tests", "narrowed", "runs",
-        "able", "addresses",
+        "able", "addresses", "xgmi_gbs",
     }
 )  # fmt: skip
 

@@ -1,1 +1,1 @@
-"""Clusters: nodes, switches and racks from Slurm, Kubernetes, fabric tools, tables and bundles."""
+"""Clusters: nodes, switches and racks from Slurm, Kubernetes, fabric tools and tables."""

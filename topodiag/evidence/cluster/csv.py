@@ -15,8 +15,8 @@ import numpy as np
 
 from topodiag.evidence.cluster.facts import ClusterFacts, nested, no_twins, partition_of
 from topodiag.evidence.cluster.looks import COLUMNS, DOMAIN, LEVELS, NODE, delimiter
-from topodiag.evidence.cluster.node_sets import MAX_GPUS, MAX_NODES, NodeSetError, expand, gpu_list, short
 from topodiag.evidence.interface import Blob
+from topodiag.evidence.node_sets import MAX_GPUS, MAX_NODES, NodeSetError, expand, gpu_list, short
 from topodiag.model.errors import InputError
 
 _MAX_CELL = 4096

@@ -12,7 +12,7 @@ from dataclasses import field, replace
 
 import numpy as np
 
-from topodiag.evidence.cluster.node_sets import short
+from topodiag.evidence.node_sets import short
 from topodiag.lazy import dataclass
 from topodiag.model.cluster import Bools, Ints
 from topodiag.model.errors import InputError

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from topodiag.evidence.cluster.node_sets import MAX_GPUS, NodeSetError, expand, gpu_list, short
 from topodiag.evidence.interface import Blob
+from topodiag.evidence.node_sets import MAX_GPUS, NodeSetError, expand, gpu_list, short
 from topodiag.lazy import regex
 from topodiag.model.cluster import Bools
 from topodiag.model.errors import InputError

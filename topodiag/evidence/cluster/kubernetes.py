@@ -16,8 +16,8 @@ import msgspec
 import numpy as np
 
 from topodiag.evidence.cluster.facts import ClusterFacts, nested, no_twins, partition_of
-from topodiag.evidence.cluster.node_sets import MAX_GPUS, MAX_NODES, short
 from topodiag.evidence.interface import Blob
+from topodiag.evidence.node_sets import MAX_GPUS, MAX_NODES, short
 from topodiag.model.errors import InputError
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from topodiag.evidence.intake.kinds import Kind
+from topodiag.evidence.kinds import Kind
 from topodiag.lazy import regex
 
 NODE = ("node", "host", "hostname", "name", "nodename")

@@ -12,8 +12,8 @@ from dataclasses import field
 from typing import Any
 
 from topodiag.evidence.cluster.facts import ClusterFacts, nested, no_twins
-from topodiag.evidence.cluster.node_sets import MAX_NODES, NodeSetError, expand, short
 from topodiag.evidence.interface import Blob
+from topodiag.evidence.node_sets import MAX_NODES, NodeSetError, expand, short
 from topodiag.evidence.yaml_values import load_yaml, word
 from topodiag.lazy import dataclass, regex
 from topodiag.model.errors import InputError

@@ -1,1 +1,1 @@
-"""XML of hwloc's lstopo."""
+"""hwloc's topology: the XML and the text of lstopo."""

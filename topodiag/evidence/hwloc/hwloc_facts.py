@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 
 from topodiag.evidence.amd.links import PCIE, pair_word
 from topodiag.evidence.draft import Entity, NodeDraft
-from topodiag.evidence.hwloc.hwloc_xml import HwlocObject
+from topodiag.evidence.hwloc.objects import HwlocObject
 from topodiag.evidence.interface import Blob, to_float, to_int
 from topodiag.evidence.network import rdma_words as words
 from topodiag.hardware import catalog

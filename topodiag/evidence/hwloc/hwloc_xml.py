@@ -5,12 +5,11 @@ Format: hwloc/topology-xml.c and doc/hwloc.doxy of hwloc 2.9 and 3.0. What the o
 
 from __future__ import annotations
 
-from dataclasses import field
-
 from topodiag.evidence.draft import NodeDraft
+from topodiag.evidence.hwloc.objects import HwlocObject
 from topodiag.evidence.interface import Blob, Parsed, Source
 from topodiag.evidence.xml_tags import XmlTag, decoded, tags
-from topodiag.lazy import dataclass, regex
+from topodiag.lazy import regex
 from topodiag.model.errors import InputError
 from topodiag.model.topics import Topic
 from topodiag.words.units import spell_bytes
@@ -22,29 +21,6 @@ MAX_DEPTH = 256
 
 _TOPOLOGY = regex(r"<topology(?:\s[^<>]{0,200})?>")
 _MACHINE = regex(r"<object\s[^<>]{0,40}\btype\s{0,4}=\s{0,4}[\"'](?:Machine|System)[\"']")
-
-
-@dataclass(slots=True)
-class HwlocObject:
-    """One object: its XML attributes, its `info` pairs, where it stands, and the object above it."""
-
-    type: str
-    attributes: tuple[tuple[str, str], ...]
-    line: int
-    above: HwlocObject | None = None
-    infos: dict[str, str] = field(default_factory=dict)
-    format: int = 2
-    """The major version of the file, 1 where it says none."""
-
-    def get(self, name: str) -> str:
-        return next((value for key, value in self.attributes if key == name), "")
-
-    def within(self, *types: str) -> HwlocObject | None:
-        """The nearest object above of one of these types."""
-        above = self.above
-        while above is not None and above.type not in types:
-            above = above.above
-        return above
 
 
 class HwlocXml(Source[HwlocObject]):

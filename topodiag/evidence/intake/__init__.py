@@ -7,7 +7,7 @@
     Piece(path, kinds, size, coding, sources, host, named, member, root, what, ids, digest, spooled)
         .kind the most telling kind; .name, .words, .command for messages; .is_any(kinds)
     Aside(path, why, command, hint, refused)                what is not read, and why
-    KINDS: dict[Kind, Facts(words, command)]                intake.kinds, the only list of kinds and their commands
+    KINDS: dict[Kind, Facts(words, command)]                evidence.kinds, the only list of kinds and their commands
     captures(intake) -> Captures(captures, aside)           intake.captures, the pieces of each node together
     evidence_of(capture, intake) -> Evidence                intake.captures, what intake.reader.read_node reads
     spooled(intake, wanted) -> Intake                       intake.spool, members of archives as plain files for a while

@@ -19,8 +19,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 
-from topodiag.evidence.cluster.node_sets import NodeSetError, expand
 from topodiag.evidence.intake.hosts import ids_of_text, serials_of_text
+from topodiag.evidence.node_sets import NodeSetError, expand
 from topodiag.lazy import regex
 
 LEAST_HOSTS, MOST_HOSTS = 2, 1024

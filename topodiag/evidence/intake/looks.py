@@ -17,16 +17,15 @@ from topodiag.evidence.flight.looks import looks_like_flight
 from topodiag.evidence.intake.bundle import HEAD_BYTES
 from topodiag.evidence.intake.genre import program_text, strings_of_binary
 from topodiag.evidence.intake.json_text import is_json
-from topodiag.evidence.intake.kinds import DAMAGED, KINDS, Kind, source_words
 from topodiag.evidence.intake.launcher import without_prefix
 from topodiag.evidence.interface import Blob
+from topodiag.evidence.kinds import DAMAGED, KINDS, Kind, source_words
 from topodiag.evidence.layout.looks import layout_format
 from topodiag.evidence.live.diagnostics import LOOKS as DIAGNOSTICS
 from topodiag.evidence.live.inspector_looks import LOOKS as INSPECTOR
 from topodiag.evidence.live.profiler_trace import LOOKS as TRACE
 from topodiag.evidence.live.stacks import LOOKS as STACKS
 from topodiag.evidence.live.step_times import holds_steps
-from topodiag.evidence.live.watch_looks import LOOKS as WATCH
 from topodiag.evidence.nccl_log.grammar.spoken import holds_job_lines
 from topodiag.evidence.nccl_log.input.cut_heads import looks_cut
 from topodiag.evidence.nccl_log.input.dress import dress_of
@@ -47,6 +46,8 @@ _BINARY = (
     (b"\x04\x22\x4d\x18", "compressed with lz4: `lz4 -dc FILE | topodiag logs -`"),
     (b"SQLite format 3\x00", "a database (an nsys report?)"),
 )
+WATCH = regex(rb'^\{"time":[0-9.]{1,20},"up":[0-9.]{1,20},"watch":1,"host":"', re.M)
+"""A file of `topodiag watch`."""
 _PICKLE = regex(rb"\x80[\x02-\x05]")
 _ZIP = b"PK\x03\x04"
 _BEFORE = rb"\s*(?:<\?xml[^>]*>\s*)?(?:<!--[^>]*-->\s*)*"

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from topodiag.evidence.intake.kinds import Kind
 from topodiag.evidence.intake.pieces import Aside, Piece
+from topodiag.evidence.kinds import Kind
 from topodiag.lazy import regex
 
 _PAPER = regex(

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from shlex import quote
 from typing import BinaryIO
 
-from topodiag.evidence.intake.kinds import ANY_EVIDENCE, DAMAGED, NODE_EVIDENCE, Kind, command_for, source_words
+from topodiag.evidence.kinds import ANY_EVIDENCE, DAMAGED, NODE_EVIDENCE, Kind, command_for, source_words
 from topodiag.lazy import dataclass
 from topodiag.model.errors import InputError
 

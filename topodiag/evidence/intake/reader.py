@@ -11,12 +11,12 @@ from topodiag.evidence import registry
 from topodiag.evidence.assemble import assemble
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.intake.bundle import Evidence
-from topodiag.evidence.intake.kinds import NODE_EVIDENCE, Kind
 from topodiag.evidence.intake.known_texts import read_once
 from topodiag.evidence.intake.launcher import without_prefix
 from topodiag.evidence.intake.samples import as_samples
 from topodiag.evidence.intake.text_read import TextRead
 from topodiag.evidence.interface import Blob, Item, Source
+from topodiag.evidence.kinds import NODE_EVIDENCE, Kind
 from topodiag.lazy import dataclass
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Input

@@ -13,8 +13,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
 from topodiag.evidence.intake.archives import copy_members, disk_full
-from topodiag.evidence.intake.kinds import Kind
 from topodiag.evidence.intake.pieces import Intake, Piece
+from topodiag.evidence.kinds import Kind
 from topodiag.writing import scratch_folder
 
 

@@ -13,7 +13,6 @@ from dataclasses import replace
 from typing import BinaryIO
 
 from topodiag.evidence.heads import possible
-from topodiag.evidence.intake.kinds import Kind
 from topodiag.evidence.intake.looks import (
     Looks,
     between_records,
@@ -23,6 +22,7 @@ from topodiag.evidence.intake.looks import (
     step_kinds,
 )
 from topodiag.evidence.interface import Blob
+from topodiag.evidence.kinds import Kind
 from topodiag.evidence.nccl_log.input.streams import Reading, text_of
 from topodiag.evidence.registry import kinds as all_sources
 from topodiag.evidence.registry import source

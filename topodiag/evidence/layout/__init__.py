@@ -1,1 +1,1 @@
-"""Where ranks sit: files of launchers, our own maps, groups, and what logs show."""
+"""Where ranks sit and how a job is parallel: launchers' files, maps, groups, arguments, and what logs show."""

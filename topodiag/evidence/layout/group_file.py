@@ -21,8 +21,8 @@ from typing import Any
 
 import numpy as np
 
-from topodiag.evidence.cluster.node_sets import short
 from topodiag.evidence.interface import Blob
+from topodiag.evidence.node_sets import short
 from topodiag.evidence.yaml_values import load_yaml, word
 from topodiag.lazy import dataclass, regex
 from topodiag.model.cluster import Demand, Ints

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from topodiag.evidence.intake.kinds import Kind
+from topodiag.evidence.kinds import Kind
 from topodiag.lazy import regex
 
 _HOST = r"[A-Za-z0-9_][A-Za-z0-9._-]{0,252}"

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from topodiag.evidence.cluster.node_sets import MAX_GPUS, NodeSetError, expand, short
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.json_values import integer, load
 from topodiag.evidence.json_values import text as plain
+from topodiag.evidence.node_sets import MAX_GPUS, NodeSetError, expand, short
 from topodiag.lazy import regex
 from topodiag.model.errors import InputError
 from topodiag.model.rank_hosts import RankHosts

@@ -1,1 +1,1 @@
-"""What NCCL says of a job while it runs: answers of its RAS."""
+"""What a job shows while it runs: RAS, Inspector, diagnostics, profiler traces, stacks, steps, `topodiag watch`."""

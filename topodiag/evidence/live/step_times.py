@@ -13,6 +13,7 @@ from dataclasses import field, replace
 from functools import cache
 from math import isfinite
 
+from topodiag.evidence.layout.training_arguments import LOOKS as ARGUMENTS
 from topodiag.evidence.live.step_forms import Forms
 from topodiag.evidence.live.step_lines import (
     WORDS,
@@ -21,7 +22,6 @@ from topodiag.evidence.live.step_lines import (
     columns_of,
     timed_batches,
 )
-from topodiag.evidence.live.training_arguments import LOOKS as ARGUMENTS
 from topodiag.evidence.nccl_log.grammar.prefix import stamp_of
 from topodiag.evidence.signatures.literals import Finder, finder, lines_with
 from topodiag.lazy import dataclass, regex

@@ -1,18 +1,12 @@
-"""Lines above and below the table: parameters, devices, versions, averages, failures."""
+"""Lines above and below the table: parameters, versions, averages, failures."""
 
 from __future__ import annotations
 
 from topodiag.evidence.nccl_tests.words import version_of_code
 from topodiag.lazy import regex
-from topodiag.model.bench import BenchDevice
-from topodiag.model.busid import normalise_bus_id
 
 PARAMETERS = regex(r"nThreads?:? *(\d{1,9}) +nGpus:? *(\d{1,9})(.*)")
 _PAIR = regex(r"(?<![A-Za-z_])([A-Za-z_]{1,20}(?: (?:iters|value))?):? ?(-?\d[\w().]{0,30}|\w{1,30})(?=\s|$)")
-DEVICE = regex(
-    r"\bRank +(\d{1,9}) +(?:Group +(\d{1,9}) +)?(?:Pid +(\d{1,10}) +)?(?:on +(\S{1,255}) +)?(?:uses +)?"
-    r"device +(\d{1,9}) +\[([\w:.]{1,40})\] ?(.*)"
-)
 TESTS_VERSION = regex(r"nccl-tests version (\d[\w.+-]{0,30})(?:.*?nccl-library=(\d{1,8}))?")
 RCCL_VERSION = regex(r"rcc+l-tests: Version (\S{1,60})")
 COMPILED_WITH = regex(r"NCCL Tests compiled with NCCL (\d+\.\d+(?:\.\d+)?)")
@@ -47,23 +41,6 @@ def parameters_of(text: str) -> dict[str, str] | None:
     for name, value in _PAIR.findall(found[3][:2000]):
         made.setdefault(name, value)
     return made
-
-
-def device_of(text: str) -> BenchDevice | None:
-    """A row of `Using devices`. Until v2.14.0 it has only the bus number, which is no bus id."""
-    found = DEVICE.search(text)
-    if found is None:
-        return None
-    bus_id = normalise_bus_id(found[6]) if ":" in found[6] else None
-    return BenchDevice(
-        rank=int(found[1]),
-        host=found[4] or "",
-        device=int(found[5]),
-        name=found[7].strip()[:100],
-        bus_id=bus_id or "",
-        group=int(found[2] or 0),
-        pid=int(found[3] or 0),
-    )
 
 
 def library_of(code: str | None) -> str:

@@ -11,6 +11,7 @@ from dataclasses import field
 from itertools import islice
 
 from topodiag.evidence.assignments import assigned
+from topodiag.evidence.bench_devices import device_of
 from topodiag.evidence.nccl_tests import header
 from topodiag.evidence.nccl_tests.given import MAX_SETTINGS, Given, give
 from topodiag.evidence.nccl_tests.lines import TAG, Line, labelled, physical, without_records
@@ -293,7 +294,7 @@ class TextReader:
             run = self._next(stream, line, filled=newest is not None and newest.has_parameters)
             run.parameters, run.has_parameters = found, True
             return True
-        if "Rank" in text and (device := header.device_of(text)) is not None:
+        if "Rank" in text and (device := device_of(text)) is not None:
             self._device(stream, line, device, text)
             return True
         if "type" in text and "busbw" in text and (title := title_of(text)) is not None:
@@ -355,9 +356,8 @@ class TextReader:
         if "Avg bus" in text and (found := header.AVERAGE.search(text)) is not None:
             run = self._ending(stream, line, lambda _: True)
             value = found[1].replace("nan", "").lstrip("-")
-            run.average = (
-                float(value) if re.fullmatch(r"\d[\d.]*(?:e[+-]?\d+)?", value) and value.count(".") < 2 else -1
-            )
+            is_number = re.fullmatch(r"\d[\d.]*(?:e[+-]?\d+)?", value) and value.count(".") < 2
+            run.average = float(value) if is_number else -1
             self._end_row(stream)
             return True
         if header.FAILURE.search(text):

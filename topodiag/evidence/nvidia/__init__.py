@@ -1,1 +1,1 @@
-"""What NVML and nvidia-smi say."""
+"""What NVML, nvidia-smi, DCGM and tests of GPUs say."""

@@ -70,19 +70,6 @@ FABRIC_STATES = {0: "not_supported", 1: "not_started", 2: "in_progress", 3: "com
 FABRIC_SUMMARIES = {1: "healthy", 2: "unhealthy", 3: "limited"}
 """nvmlGpuFabricInfo_v3_t.healthSummary; 0 is not supported."""
 
-FABRIC_MISCONFIGURATIONS = {
-    2: "incorrect system GUID",
-    3: "incorrect chassis serial number",
-    4: "no partition",
-    5: "insufficient NVLinks",
-    6: "incompatible GPU firmware",
-    7: "invalid location",
-    8: "invalid GPU state",
-}
-"""Bits 8 to 11 of the health mask; 0 is not supported, 1 none."""
-
-_PROBLEM_SHIFTS = {2: "route recovery in progress", 4: "route unhealthy", 6: "access timeout recovery"}
-
 NVML_ERRORS = {
     0: "success", 1: "Uninitialized", 2: "InvalidArgument", 3: "NotSupported", 4: "NoPermission",
     6: "NotFound", 9: "DriverNotLoaded", 10: "Timeout", 12: "LibraryNotFound", 13: "FunctionNotFound",
@@ -101,19 +88,3 @@ def event_reasons(mask: int) -> tuple[str, ...]:
     return tuple(
         EVENT_REASONS.get(1 << bit, f"reason_{1 << bit:#x}") for bit in range(mask.bit_length()) if mask >> bit & 1
     )
-
-
-def fabric_bandwidth(mask: int) -> str | None:
-    """`degraded` or `full` by bits 0 and 1 of the fabric health mask; None when it does not say."""
-    return {1: "degraded", 2: "full"}.get(mask & 3)
-
-
-def fabric_problems(mask: int) -> str | None:
-    """The health mask's other fields that are set, joined with commas; None for a mask without any data."""
-    if mask & 0xFFC == 0:
-        return None
-    found = [name for shift, name in _PROBLEM_SHIFTS.items() if mask >> shift & 3 == 1]
-    configuration = mask >> 8 & 15
-    if configuration > 1:
-        found.append(FABRIC_MISCONFIGURATIONS.get(configuration, f"incorrect configuration {configuration}"))
-    return ", ".join(found)

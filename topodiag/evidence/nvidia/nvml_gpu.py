@@ -19,11 +19,10 @@ from topodiag.evidence.nvidia.nvidia_words import (
     NVML_ERRORS,
     RECOVERY_ACTIONS,
     event_reasons,
-    fabric_bandwidth,
-    fabric_problems,
 )
 from topodiag.model.busid import NVSWITCH_BUS_ID, normalise_bus_id
 from topodiag.model.cpulist import MAX_CPU
+from topodiag.model.fabric_health import fabric_bandwidth, fabric_problems
 from topodiag.words.fold import fold_numbers
 
 MAX_LINKS = 64

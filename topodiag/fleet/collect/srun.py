@@ -13,7 +13,7 @@ import subprocess
 import tempfile
 from collections.abc import Sequence
 
-from topodiag.evidence.cluster.node_sets import NodeSetError, expand
+from topodiag.evidence.node_sets import NodeSetError, expand
 from topodiag.fleet.collect.boot import argv, standard_input
 from topodiag.fleet.collect.interface import Ear, Request, Transport
 from topodiag.fleet.collect.processes import Heard, Job, Pump

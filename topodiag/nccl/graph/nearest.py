@@ -85,12 +85,6 @@ def _shared_in_turn(system: System, gpu: Vertex, nets: list[int]) -> bool:
     return system.scattered or (gpu.sm >= 100 and any(system.nets[net].device in _CONNECTX_8 for net in nets))
 
 
-def local_net(system: System, gpu: int, channel: int, policy: str = "") -> int:
-    """The NET (index) that a GPU uses for a channel. Raises RejectedError as local_nets."""
-    nets = local_nets(system, gpu, policy)
-    return nets[channel % len(nets)]
-
-
 def local_gpu(system: System, net: int, policy: str = "", known: dict[int, list[int]] | None = None) -> int:
     """The GPU (index) that uses a NET first, -1 where none does. `known` keeps the ids of each GPU's NETs for the next
     NET, as long as no path changes."""

@@ -167,15 +167,6 @@ def _kind(choice: Choice) -> tuple[str, str]:
     return choice.algorithm, choice.protocol
 
 
-def expected_busbw(
-    shape: CommShape, table: TuningTable, settings: Settings, collective: str, nbytes: int = LARGE_BYTES
-) -> float | None:
-    """The bus bandwidth in GB/s that NCCL's model expects of a large operation, as nccl-tests would print it; None
-    where there is nothing to run or to exchange. NCCL's own estimate, not a measurement: 0.8 to 1 of it is usual."""
-    choice = choose(shape, table, settings, collective, nbytes)
-    return choice.busbw_gbs if choice is not None and choice.busbw_gbs > 0 else None
-
-
 def _timed(shape: CommShape, table: TuningTable, settings: Settings, collective: str) -> list[_Timed]:
     """The cells that may run, in the order in which NCCL compares them."""
     cells = _available(shape, table, settings, collective)

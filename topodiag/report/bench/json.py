@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from topodiag.model.bench import Benchmark, BenchRow, Expectation, Fit, Gate, Timing
-from topodiag.report.formats.parts import LEVEL
-from topodiag.report.formats.types import bench as shape
+from topodiag.report.documents.parts import LEVEL
+from topodiag.report.documents.types import bench as shape
 
 MAX_ROWS = 10_000
 """Rows of one run; a sweep has some thirty."""

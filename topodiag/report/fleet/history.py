@@ -9,10 +9,10 @@ from topodiag.model.finding import Severity
 from topodiag.model.history import FleetHistory, spell_time
 from topodiag.model.provenance import NotObserved
 from topodiag.report.answer import note_answer
+from topodiag.report.documents.parts import findings_of, gaps_of, inputs_of, tool
+from topodiag.report.documents.types import history as shape
+from topodiag.report.documents.types.common import SCHEMA_VERSION
 from topodiag.report.findings import draw_findings
-from topodiag.report.formats.parts import findings_of, gaps_of, inputs_of, tool
-from topodiag.report.formats.types import history as shape
-from topodiag.report.formats.types.common import SCHEMA_VERSION
 from topodiag.report.text import Page
 from topodiag.words.fold import fold_hosts, plural
 from topodiag.words.units import spell_s

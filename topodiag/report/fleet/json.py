@@ -9,10 +9,10 @@ from typing import BinaryIO, TextIO
 
 from topodiag.model import fleet as model
 from topodiag.model.finding import Finding
-from topodiag.report.formats.parts import findings_of, gaps_of, inputs_of, tool
-from topodiag.report.formats.types import fleet as shape
-from topodiag.report.formats.types.common import SCHEMA_VERSION
-from topodiag.report.formats.write_json import plain
+from topodiag.report.documents.parts import findings_of, gaps_of, inputs_of, tool
+from topodiag.report.documents.types import fleet as shape
+from topodiag.report.documents.types.common import SCHEMA_VERSION
+from topodiag.report.documents.write_json import plain
 from topodiag.words.text import cell
 
 COLUMNS = ("host", "cohort", "verdict", "check", "severity", "message", "gbs_lost", "path", "time")

@@ -14,11 +14,11 @@ from topodiag.model.finding import Outcome
 from topodiag.model.progress import Progress
 from topodiag.model.result import Result, Trouble
 from topodiag.report.bench.json import benchmark_facts
-from topodiag.report.formats.parts import coverage_of, findings_of, gaps_of, inputs_of, tool
-from topodiag.report.formats.types import result as shape
-from topodiag.report.formats.types.common import DIAGNOSIS_VERSION, SCHEMA_VERSION
-from topodiag.report.formats.types.job import Job
-from topodiag.report.formats.write_json import RESULT_INDENT, write_json
+from topodiag.report.documents.parts import coverage_of, findings_of, gaps_of, inputs_of, tool
+from topodiag.report.documents.types import result as shape
+from topodiag.report.documents.types.common import DIAGNOSIS_VERSION, SCHEMA_VERSION
+from topodiag.report.documents.types.job import Job
+from topodiag.report.documents.write_json import RESULT_INDENT, write_json
 from topodiag.report.gaps import gaps_of as gaps_of_result
 from topodiag.report.gaps import unread_count
 from topodiag.report.interface import Report, Style
@@ -42,7 +42,7 @@ def document(result: Result) -> shape.ResultDocument:
     parts = _parts(result)
     if result.verdict is None:
         return parts
-    from topodiag.report.formats.types.verdict import DiagnosisDocument  # noqa: PLC0415 - only a diagnosis has one
+    from topodiag.report.documents.types.verdict import DiagnosisDocument  # noqa: PLC0415 - only a diagnosis has one
     from topodiag.report.verdict.json import clocks_of, identity_of, moments_of, verdict_of  # noqa: PLC0415
 
     return DiagnosisDocument(

@@ -14,7 +14,7 @@ from typing import Any
 from markupsafe import Markup
 
 from topodiag.lazy import dataclass
-from topodiag.report.formats.write_json import plain
+from topodiag.report.documents.write_json import plain
 from topodiag.report.html.interface import Sheet, markup
 
 PLAIN_BYTES = 16_384

@@ -5,7 +5,7 @@ from __future__ import annotations
 from topodiag.placement.audit import Audit
 from topodiag.placement.solve import Solved
 from topodiag.placement.view import Look, look_of
-from topodiag.report.formats.types.place import AuditDocument, SolveDocument
+from topodiag.report.documents.types.place import AuditDocument, SolveDocument
 from topodiag.report.html.interface import Cell, Drawing, Extras, Grid
 from topodiag.report.place.look_svg import look_svg
 from topodiag.words.units import percent

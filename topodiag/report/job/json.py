@@ -7,8 +7,8 @@ import numpy as np
 from topodiag.model.job import Communicator, Event, Job, Rank
 from topodiag.model.nccl_versions import number_of
 from topodiag.model.step_pace import Pace, value_of
-from topodiag.report.formats.parts import LEVEL
-from topodiag.report.formats.types import job as shape
+from topodiag.report.documents.parts import LEVEL
+from topodiag.report.documents.types import job as shape
 from topodiag.report.job.words import algorithms_of, gdr_of, median, name_of, transports_by
 
 MAX_EVENTS = 1000

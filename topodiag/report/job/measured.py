@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from topodiag.model.bench import BenchRun
 from topodiag.model.job import Job, Rank
-from topodiag.report.formats.types import job as shape
+from topodiag.report.documents.types import job as shape
 from topodiag.report.job.json import job_facts, rank_facts
 
 

@@ -12,8 +12,8 @@ from topodiag.report.gaps import draw_gaps, draw_unreadable
 from topodiag.report.job.registry import VIEWS, View
 from topodiag.report.job.summary import draw_job_head, draw_summary
 from topodiag.report.node.marks import more
+from topodiag.report.places import Places
 from topodiag.report.text import Page
-from topodiag.report.verdict.places import Places
 
 JOBS_SHOWN = 8
 

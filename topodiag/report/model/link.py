@@ -8,9 +8,9 @@ from typing import Any
 from topodiag.cost.collectives import algbw_gbs
 from topodiag.cost.questions import LinkPrice, link_terms
 from topodiag.report.answer import note_answer
-from topodiag.report.formats.parts import tool
-from topodiag.report.formats.types import model as shape
-from topodiag.report.formats.types.common import SCHEMA_VERSION
+from topodiag.report.documents.parts import tool
+from topodiag.report.documents.types import model as shape
+from topodiag.report.documents.types.common import SCHEMA_VERSION
 from topodiag.report.grid import Field, draw_grid
 from topodiag.report.model.words import draw_terms, spell_size, terms_json
 from topodiag.report.plot.terminal import Mark, Series, draw_plot

@@ -9,9 +9,9 @@ from topodiag.cost.step import FEW_NODES, MATTERS, Piece, Step
 from topodiag.cost.training import weak_scaling
 from topodiag.model.dimensions import BY_NAME, DIMENSIONS
 from topodiag.report.answer import note_answer
-from topodiag.report.formats.parts import tool
-from topodiag.report.formats.types import model as shape
-from topodiag.report.formats.types.common import SCHEMA_VERSION
+from topodiag.report.documents.parts import tool
+from topodiag.report.documents.types import model as shape
+from topodiag.report.documents.types.common import SCHEMA_VERSION
 from topodiag.report.grid import Field, draw_grid
 from topodiag.report.model.words import (
     draw_assumed,

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from topodiag.cost.alpha_beta import Link
 from topodiag.cost.terms import Term
 from topodiag.cost.tiers import Machine
-from topodiag.report.formats.types import model as shape
+from topodiag.report.documents.types import model as shape
 from topodiag.report.grid import Field, draw_grid
 from topodiag.report.text import Page, Part
 from topodiag.words.units import in_gbs, spell_bytes, spell_gbs, spell_time

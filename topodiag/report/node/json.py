@@ -10,8 +10,8 @@ from topodiag.model.gpu_sight import gpu_sight
 from topodiag.model.links import Link, Path
 from topodiag.model.node import Node
 from topodiag.model.provenance import Disagreement, Fact
-from topodiag.report.formats.parts import origin_of
-from topodiag.report.formats.types import node as shape
+from topodiag.report.documents.parts import origin_of
+from topodiag.report.documents.types import node as shape
 from topodiag.report.node.matrix import nic_labels, path_word
 
 

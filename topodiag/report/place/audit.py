@@ -11,10 +11,10 @@ from topodiag.model.place_map import map_of
 from topodiag.placement.audit import Audit, DimensionAudit, names_of
 from topodiag.placement.groups import ids_by_rank
 from topodiag.report.answer import note_answer
+from topodiag.report.documents.parts import findings_of, inputs_of, tool
+from topodiag.report.documents.types import place as shape
+from topodiag.report.documents.types.common import SCHEMA_VERSION
 from topodiag.report.findings import draw_findings
-from topodiag.report.formats.parts import findings_of, inputs_of, tool
-from topodiag.report.formats.types import place as shape
-from topodiag.report.formats.types.common import SCHEMA_VERSION
 from topodiag.report.grid import Field, draw_grid
 from topodiag.report.model.words import draw_assumed, spell_size
 from topodiag.report.place.map import map_json

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from topodiag.emit.place_map import rows
 from topodiag.model.cluster import Assignment, Cluster, Ints
 from topodiag.model.place_map import map_of
-from topodiag.report.formats.types.place import MappedRank
+from topodiag.report.documents.types.place import MappedRank
 
 
 def map_json(cluster: Cluster, assignment: Assignment, groups: Mapping[str, Ints]) -> list[MappedRank]:

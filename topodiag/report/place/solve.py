@@ -14,9 +14,9 @@ from topodiag.placement.audit import level_name
 from topodiag.placement.price import DemandCost, PlacementCost
 from topodiag.placement.solve import Solved
 from topodiag.report.answer import note_answer
-from topodiag.report.formats.parts import findings_of, inputs_of, tool
-from topodiag.report.formats.types import place as shape
-from topodiag.report.formats.types.common import SCHEMA_VERSION
+from topodiag.report.documents.parts import findings_of, inputs_of, tool
+from topodiag.report.documents.types import place as shape
+from topodiag.report.documents.types.common import SCHEMA_VERSION
 from topodiag.report.grid import Field, draw_grid
 from topodiag.report.model.words import draw_assumed
 from topodiag.report.place.map import map_json

@@ -8,9 +8,9 @@ from msgspec import UNSET
 
 from topodiag.model.finding import Confidence, Cost, Finding, Input, Severity, Where
 from topodiag.model.sweep import Fabric, Fault, Gap, JudgedRun, Part, SweepJudgement, SweepPlan
-from topodiag.report.formats.parts import findings_of, inputs_of, tool
-from topodiag.report.formats.types import sweep as shape
-from topodiag.report.formats.types.common import SCHEMA_VERSION
+from topodiag.report.documents.parts import findings_of, inputs_of, tool
+from topodiag.report.documents.types import sweep as shape
+from topodiag.report.documents.types.common import SCHEMA_VERSION
 from topodiag.report.sweep.words import GAP_ID, fault_words, look_at, severe, untold
 from topodiag.words.fold import fold_hosts
 from topodiag.words.units import in_gbs, percent

@@ -15,9 +15,9 @@ from topodiag.model.nccl_versions import minor_of, spell_version
 from topodiag.model.provenance import NotObserved
 from topodiag.nccl.prediction import NO_NIC, Choice, PredictedGraph, Prediction
 from topodiag.report.answer import note_answer
-from topodiag.report.formats.parts import gaps_of, inputs_of, tool
-from topodiag.report.formats.types import topo as shape
-from topodiag.report.formats.types.common import SCHEMA_VERSION
+from topodiag.report.documents.parts import gaps_of, inputs_of, tool
+from topodiag.report.documents.types import topo as shape
+from topodiag.report.documents.types.common import SCHEMA_VERSION
 from topodiag.report.grid import Field, draw_grid
 from topodiag.report.text import Page, Part
 from topodiag.report.topo.names import Names, base_name, spell_order

@@ -11,8 +11,8 @@ from topodiag.model.provenance import Origin
 from topodiag.model.result import Result
 from topodiag.model.verdict import Cause, CauseStatus, Consequence
 from topodiag.report.findings import cost_words, step_words, where_words
+from topodiag.report.places import Places
 from topodiag.report.text import LABEL, Page
-from topodiag.report.verdict.places import Places
 from topodiag.words.fold import plural
 from topodiag.words.hosts import short_name
 

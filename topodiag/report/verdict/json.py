@@ -6,8 +6,8 @@ from topodiag.model import verdict as model
 from topodiag.model.finding import Where
 from topodiag.model.identity import Identity
 from topodiag.model.timeline import Timeline
-from topodiag.report.formats.parts import LEVEL, finding_of, origin_of, place_of
-from topodiag.report.formats.types import verdict as shape
+from topodiag.report.documents.parts import LEVEL, finding_of, origin_of, place_of
+from topodiag.report.documents.types import verdict as shape
 
 
 def verdict_of(verdict: model.Verdict) -> shape.Verdict:

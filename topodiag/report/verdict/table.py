@@ -11,6 +11,7 @@ from topodiag.report.drawn import DrawnReport
 from topodiag.report.findings import where_words
 from topodiag.report.gaps import draw_gaps, draw_unreadable
 from topodiag.report.node.marks import more
+from topodiag.report.places import Places
 from topodiag.report.text import Page
 from topodiag.report.verdict.cause import (
     draw_answer,
@@ -21,7 +22,6 @@ from topodiag.report.verdict.cause import (
     draw_where,
     is_fault,
 )
-from topodiag.report.verdict.places import Places
 from topodiag.report.verdict.when import draw_when
 from topodiag.words.fold import few, fold_hosts, plural
 from topodiag.words.units import in_gbs, spell_bytes

@@ -11,8 +11,6 @@ from topodiag.evidence.nccl_log.fast.bytes import (
     Block,
     Dictionary,
     first_of,
-    firsts,
-    group,
     hex_numbers,
     keep_first,
     keep_last,
@@ -20,13 +18,11 @@ from topodiag.evidence.nccl_log.fast.bytes import (
     leading_hex,
     numbers,
     places,
-    sorted_order,
     window,
 )
 from topodiag.evidence.nccl_log.fast.rows import _Packed
 
 _EIGHT = st.binary(min_size=8, max_size=8) | st.text("0123456789abcdefg/ :", min_size=8, max_size=8).map(str.encode)
-_WORDS = st.lists(st.integers(0, 3) | st.integers(0, (1 << 64) - 1), max_size=40)
 
 
 def _words(texts: list[bytes]) -> np.ndarray:
@@ -67,32 +63,6 @@ def test_windows_hold_the_bytes_asked_for_and_zeros(spans: list[tuple[int, int]]
     assert last == [data[at + 24 - size : at + 24].rjust(24, b"\0") for at, size in spans]
     keep_first(rows, length * 0)
     assert not rows.any()
-
-
-@given(_WORDS, st.integers(1, 3))
-def test_groups_are_equal_columns_in_the_order_they_came(values: list[int], rows: int) -> None:
-    columns = np.array([[value >> (7 * row) for value in values] for row in range(rows)], dtype=np.uint64)
-    order, starts = group(columns)
-    met: dict[tuple[int, ...], list[int]] = {}
-    for at in range(len(values)):
-        met.setdefault(tuple(int(row[at]) for row in columns), []).append(at)
-    ends = [*starts.tolist()[1:], len(values)] if values else []
-    got = [order[a:b].tolist() for a, b in zip(starts.tolist(), ends, strict=True)]
-    assert sorted(got) == sorted(met.values())
-
-
-@given(_WORDS)
-def test_orders_are_stable_and_firsts_are_first(values: list[int]) -> None:
-    words = np.array(values, dtype=np.uint64)
-    by_value = sorted(range(len(values)), key=lambda at: values[at])
-    assert sorted_order(words, 64).tolist() == by_value
-    small = words & np.uint64(0xFFFF)
-    assert sorted_order(small, 16).tolist() == sorted(range(len(values)), key=lambda at: values[at] & 0xFFFF)
-    spread = words << np.uint64(32)
-    first = firsts(spread)
-    assert sorted(first.tolist()) == sorted(
-        {int(value): at for at, value in reversed(list(enumerate(spread)))}.values()
-    )
 
 
 @given(st.lists(st.text("abc", max_size=20).map(str.encode), min_size=1, max_size=60), st.integers(1, 6))

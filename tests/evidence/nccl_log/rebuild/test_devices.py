@@ -20,7 +20,7 @@ PORT = "NET/IB: [{}] mlx5_{}:uverbs0:1/RoCE provider=Mlx5 speed=200000 context=0
 
 
 def process(*lines: str) -> Process:
-    return process_of("n0", 1, [(kind_of(line) or "", line, None, 1) for line in lines])
+    return process_of("n0", 1, [(kind_of(line) or "", line, None, 1) for line in lines], {})
 
 
 CASES = (

@@ -12,20 +12,16 @@ import numpy as np
 from topodiag.evidence.nccl_log.fast.bytes import (
     MASKS,
     Block,
-    Flags,
-    Positions,
-    Words,
     first_of,
-    group,
     is_text,
     keep_first,
     leading_digits,
     numbers,
     read_number,
-    sorted_order,
     window,
     word,
 )
+from topodiag.evidence.nccl_log.tables.hashes import Flags, Positions, Words, group, sorted_order
 from topodiag.lazy import dataclass
 
 _MOST = 112

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from topodiag.evidence.nccl_log.fast.bytes import Positions
+from topodiag.evidence.nccl_log.tables.hashes import Positions
 from topodiag.lazy import dataclass
 
 _SEQUENCE = 16

@@ -13,9 +13,6 @@ import numpy as np
 from topodiag.evidence.nccl_log.fast.bytes import (
     MASKS,
     Block,
-    Flags,
-    Positions,
-    Words,
     first_of,
     hex_numbers,
     is_text,
@@ -25,6 +22,7 @@ from topodiag.evidence.nccl_log.fast.bytes import (
     numbers,
     word,
 )
+from topodiag.evidence.nccl_log.tables.hashes import Flags, Positions, Words
 from topodiag.lazy import dataclass
 
 NAME_WORDS = 4

@@ -9,20 +9,10 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from topodiag.evidence.nccl_log.fast.bytes import (
-    MASKS,
-    Block,
-    Dictionary,
-    Flags,
-    Positions,
-    Words,
-    bytes_behind_last,
-    firsts,
-    keep_last,
-    mix,
-)
+from topodiag.evidence.nccl_log.fast.bytes import MASKS, Block, Dictionary, bytes_behind_last, keep_last
 from topodiag.evidence.nccl_log.grammar.prefix import IDENTITY, number
 from topodiag.evidence.nccl_log.plain.collect import ThreadKey
+from topodiag.evidence.nccl_log.tables.hashes import Flags, Positions, Words, firsts, mix
 from topodiag.lazy import regex
 
 _NEAR, _FAR = 4, 12

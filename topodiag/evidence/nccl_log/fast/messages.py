@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from topodiag.evidence.nccl_log.fast.bytes import Dictionary, Words
+from topodiag.evidence.nccl_log.fast.bytes import Dictionary
 from topodiag.evidence.nccl_log.fast.rows import Columns, Ints, Texts, bits
 from topodiag.evidence.nccl_log.grammar.grammar import START, Rows, kind_by_start, parse
 from topodiag.evidence.nccl_log.grammar.paths import trees
@@ -16,6 +16,7 @@ from topodiag.evidence.nccl_log.plain import collect
 from topodiag.evidence.nccl_log.plain.collect import Collector, ThreadKey
 from topodiag.evidence.nccl_log.plain.plain import read_record
 from topodiag.evidence.nccl_log.tables import facts
+from topodiag.evidence.nccl_log.tables.hashes import Words
 
 PLACE = ("thread", "ctx", "offset", "line", "count")
 COLUMNS: dict[str, tuple[str, ...]] = {

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from topodiag.evidence.nccl_log.fast.bytes import group
 from topodiag.evidence.nccl_log.fast.rows import Columns, Ints, Texts, bits, in_order, matrix
 from topodiag.evidence.nccl_log.plain import collect
 from topodiag.evidence.nccl_log.tables.facts import TAIL
+from topodiag.evidence.nccl_log.tables.hashes import group
 
 WIDE = 9
 COLUMNS = (

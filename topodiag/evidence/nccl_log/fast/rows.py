@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from topodiag.evidence.nccl_log.fast.bytes import group, sorted_order
 from topodiag.evidence.nccl_log.tables.facts import SCHEMAS, plain, strings, used
 from topodiag.evidence.nccl_log.tables.facts import table as table_of
+from topodiag.evidence.nccl_log.tables.hashes import group, sorted_order
 
 Ints = npt.NDArray[np.int64]
 Columns = dict[str, Ints]

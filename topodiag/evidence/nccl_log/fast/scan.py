@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from topodiag.evidence.nccl_log.fast import conn as scan_conn
 from topodiag.evidence.nccl_log.fast import forms as scan_forms
-from topodiag.evidence.nccl_log.fast.bytes import MASKS, PAD, Block, Flags, Positions, places, word
+from topodiag.evidence.nccl_log.fast.bytes import MASKS, PAD, Block, places, word
 from topodiag.evidence.nccl_log.fast.heads import Heads
 from topodiag.evidence.nccl_log.fast.messages import UNDECIDED
 from topodiag.evidence.nccl_log.fast.shard import Shard
@@ -26,6 +26,7 @@ from topodiag.evidence.nccl_log.grammar.grammar import START
 from topodiag.evidence.nccl_log.grammar.spoken import SPEAKS, speaking
 from topodiag.evidence.nccl_log.plain import plain
 from topodiag.evidence.nccl_log.tables.facts import Facts
+from topodiag.evidence.nccl_log.tables.hashes import Flags, Positions
 from topodiag.words.colours import without_colours
 
 BLOCK = 3 << 20

@@ -12,7 +12,7 @@ import numpy as np
 
 from topodiag.evidence.nccl_log.fast import conn as scan_conn
 from topodiag.evidence.nccl_log.fast import ops as scan_ops
-from topodiag.evidence.nccl_log.fast.bytes import Block, Dictionary, Positions, Words
+from topodiag.evidence.nccl_log.fast.bytes import Block, Dictionary
 from topodiag.evidence.nccl_log.fast.contexts import Contexts, Naming, place
 from topodiag.evidence.nccl_log.fast.forms import NAME_WORDS, Read
 from topodiag.evidence.nccl_log.fast.heads import who
@@ -39,6 +39,7 @@ from topodiag.evidence.nccl_log.grammar.prefix import clean, records
 from topodiag.evidence.nccl_log.plain import collect
 from topodiag.evidence.nccl_log.tables import facts
 from topodiag.evidence.nccl_log.tables.facts import Facts
+from topodiag.evidence.nccl_log.tables.hashes import Positions, Words
 
 _TAIL = ("direction", "via")
 _PROXIED, _NETWORK = 1234567, 4711

@@ -14,6 +14,7 @@ KIND_MEANINGS: dict[str, str] = {
     "rccl": "lines that only RCCL prints: `HIP version`, `ROCm version`, librccl path, Rome models, MSCCL",
     "world size": "how many ranks another program says that the job has (grammar/stated.py)",
     "rank host": "the host of a rank by its launcher",
+    "command": "a command, its trace or a dump of the environment, with the settings that it gives",
     "rank device": "a rank with its host, process and GPU, of the list of nccl-tests",
     "dmabuf": "`DMA-BUF is available on GPU device 0` (2.13+), or that it is not; RCCL's words for it",
     "gdrcopy": "`GDRCOPY enabled library 2.3 driver 2.3`",

@@ -13,12 +13,6 @@ def compiled(pattern: str) -> re.Pattern[str]:
     return regex(pattern, re.ASCII)
 
 
-def error_named(name: str) -> str:
-    """The pattern of a system's error by its name as programs print it, `ENOSPC: `, `(ENOSPC`, `-ENOSPC`. Handbooks and
-    lists of changes write it as a noun: `fails with ENOSPC`."""
-    return rf"\b{name}: |[(\[=:-] ?{name}\b"
-
-
 def i32(digits: str | None) -> int:
     value = i64(digits)
     return value if -(1 << 31) <= value < 1 << 31 else -1

@@ -7,6 +7,7 @@
     srun: error: gpu6156: task 0: Out Of Memory                            Slurm
     #  Rank  0 Group  0 Pid  41821 on  node5 device  0 [0x0f] NVIDIA A800  nccl-tests
     vLLM is using nccl==2.20.5                                             vLLM, SGLang
+    + export NCCL_NET=Socket                                               a shell, and its trace
 
 A size with a word before it (`local_world_size`, `tensor parallel world size`) is one of a part of the job, and an
 option of a command (`--world_size=4`, `WORLD_SIZE=2 python ..`) counts machines as often as ranks: neither is read.
@@ -19,19 +20,27 @@ distributed/device_communicators/pynccl.py.
 
 from __future__ import annotations
 
+from topodiag.evidence.assignments import stated_in
+from topodiag.evidence.bench_devices import DEVICE
 from topodiag.evidence.nccl_log.grammar.numbers import compiled
-from topodiag.evidence.nccl_tests.header import DEVICE
 
-SIZE, HOST, RANK = "world size", "rank host", "rank device"
-STATED = (SIZE, HOST, RANK)
+SIZE, HOST, RANK, COMMAND = "world size", "rank host", "rank device", "command"
+STATED = (SIZE, HOST, RANK, COMMAND)
 """Kinds of lines that tell of a job, and by themselves make none."""
 _MOST = 10_000_000
 """More ranks than any job has: a damaged number."""
+_MOST_COMMAND = 2000
+"""Characters kept of a command."""
 
+_PROGRAMS = (
+    "mpirun ", "mpiexec ", "srun ", "torchrun ", "docker run ", "python ", "python3 ", "deepspeed ",
+    "accelerate launch ",
+)  # fmt: skip
 WORDS = (
     b"orld_size", b"orld size", b"orld Size", b"WORLD_SIZE", b"MEMBER: ", b"egistered. Starting with ",
     b"Num processes: ", b"initialized host ", b"host      : ", b"Local host: ", b"srun: error: ", b" CANCELLED AT ",
     b"noticed that process rank", b"Process received signal", b"UCX  ", b"is using nccl==", b" Pid ",
+    *(word.encode() for word in _PROGRAMS),
 )  # fmt: skip
 """A line without any of these is none of theirs."""
 
@@ -86,6 +95,8 @@ def stated_of(text: str) -> list[tuple[str, dict[str, object]]]:
     loaded = _LOADED.search(text) if "nccl==" in text else None
     if loaded is not None:
         made.append(("text", {"kind": "version", "text": f"NCCL version {loaded[1]}"}))
+    if ("CCL_" in text or any(word in text for word in _PROGRAMS)) and stated_in(text) is not None:
+        made.append(("text", {"kind": COMMAND, "text": text.strip()[:_MOST_COMMAND]}))
     return made
 
 

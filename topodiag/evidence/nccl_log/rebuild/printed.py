@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from topodiag.evidence.bench_devices import device_of
 from topodiag.evidence.nccl_log.grammar.stated import HOST, RANK, SIZE, STATED
 from topodiag.evidence.nccl_log.rebuild.frame import Frame
 from topodiag.evidence.nccl_log.rebuild.process import version_of
-from topodiag.evidence.nccl_tests.header import device_of
 from topodiag.lazy import regex
 from topodiag.model.job import Event, Process, Rank, Stated
 

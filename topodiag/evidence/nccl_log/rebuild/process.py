@@ -5,7 +5,7 @@ Wordings: nccl src/init.cc, src/transport/net_ib*, src/misc/param.cc, src/plugin
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from topodiag.evidence.nccl_log.rebuild.devices import OF_DEVICES, Text, devices_of
@@ -40,7 +40,8 @@ _VERSIONED = {
 _MINUS_ONE = "18446744073709551615"
 
 
-def process_of(host: str, pid: int, texts: Sequence[Text]) -> Process:
+def process_of(host: str, pid: int, texts: Sequence[Text], commanded: Mapping[str, Given]) -> Process:
+    """`commanded` are the settings that commands give it: what NCCL prints of its environment is all that it read."""
     versions: dict[str, str] = {}
     settings: dict[str, Given] = {}
     network = bootstrap = ""
@@ -56,6 +57,8 @@ def process_of(host: str, pid: int, texts: Sequence[Text]) -> Process:
             bootstrap = _bootstrap(text)
         elif (given := _given(kind, text, origin)) is not None:
             settings.setdefault(given.name, given)
+    if not any(given.how == "environment" for given in settings.values()):
+        settings = {**commanded, **settings}
     if not network and {kind for kind, *_ in texts} >= {"no hca", "sockets"}:
         network = "Socket"  # NCCL lists interfaces for data only when it found no RDMA device
     ports, virtual = devices_of(texts)

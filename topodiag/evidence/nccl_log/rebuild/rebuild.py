@@ -9,9 +9,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from topodiag.evidence.nccl_log.grammar.stated import STATED
+from topodiag.evidence.nccl_log.grammar.stated import COMMAND, STATED
 from topodiag.evidence.nccl_log.grammar.system_print import Print, read_print
 from topodiag.evidence.nccl_log.rebuild.choices import choices_apart
+from topodiag.evidence.nccl_log.rebuild.commands import commanded
 from topodiag.evidence.nccl_log.rebuild.comms import Hearing, Said
 from topodiag.evidence.nccl_log.rebuild.connections import Gathering, Seats, seats
 from topodiag.evidence.nccl_log.rebuild.devices import GDR_OFF, OF_DEVICES, Text
@@ -73,6 +74,7 @@ class _Builder:
         self.job_of_process = self._jobs_of_processes()
         self._rest()
         self.texts = self._texts()
+        self.commanded = commanded(frame, self.processes)
         self.openings = find_openings(frame, self.processes, self.members)
         self.lone_prints = self._lone_prints()
         self.said = self._hear()
@@ -94,8 +96,7 @@ class _Builder:
         gathered = self._gather({number: seated for number, (_, seated) in drafts.items()})
         made = [self._joined(drafts.pop(number)[0], gathered.pop(number)) for number in order]
         self.roles.check()
-        several = len(made) > 1
-        return tuple(replace(job, name=f"job {i}" if several else "job") for i, job in enumerate(made))
+        return tuple(replace(job, name=f"job {i}" if len(made) > 1 else "job") for i, job in enumerate(made))
 
     @property
     def jobs_count(self) -> int:
@@ -123,9 +124,8 @@ class _Builder:
 
     def _hear(self) -> list[Said]:
         places = self.places
-        hearing = Hearing(
-            self.frame, self.comm_of, self.rank_of, [comm.nranks for comm in self.comms], self.host_of
-        )  # fmt: skip
+        sizes = [comm.nranks for comm in self.comms]
+        hearing = Hearing(self.frame, self.comm_of, self.rank_of, sizes, self.host_of)
         if not self.comms:
             return hearing.said
         hearing.channels(places.of("channels"))
@@ -149,7 +149,7 @@ class _Builder:
         files = self.frame["threads"]["file"][thread]
         owner = self.processes.of(thread, offset)
         alone = self._only_process_of_file()
-        for row in np.flatnonzero(owner < 0).tolist():
+        for row in np.flatnonzero((owner < 0) & ~rows.is_word("kind", COMMAND)).tolist():
             owner[row] = alone.get(int(files[row]), -1)
         order = np.lexsort((offset, files))
         order = order[owner[order] >= 0]
@@ -211,8 +211,10 @@ class _Builder:
         own = [p for p, job in enumerate(self.job_of_process) if job == number]
         place = {process: i for i, process in enumerate(own)}
         processes = tuple(
-            self._seen(process_of(self.processes.host[p], self.processes.pid[p], self.texts.get(p, [])), p) for p in own
-        )
+            self._seen(process_of(self.processes.host[p], self.processes.pid[p], self.texts.get(p, []),
+                                  self.commanded.get(p, {})), p)
+            for p in own
+        )  # fmt: skip
         ranks = self._ranks(group, place)
         communicators = self._communicators(group)
         rank_hosts = {rank.rank: rank.host for rank in ranks}

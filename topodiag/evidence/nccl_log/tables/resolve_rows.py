@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from topodiag.evidence.nccl_log.fast.bytes import mix, sorted_order
 from topodiag.evidence.nccl_log.tables.facts import SCHEMAS, TAIL, plain, strings
+from topodiag.evidence.nccl_log.tables.hashes import mix, sorted_order
 
 Ints = npt.NDArray[np.int64]
 Column = npt.NDArray[Any]

@@ -13,8 +13,8 @@ from topodiag.report.findings import cost_words
 from topodiag.report.html.interface import Drawing, Section, Sheet
 from topodiag.report.html.sections.shared import Anchors, quotes, word_of
 from topodiag.report.node.marks import SIGNS
+from topodiag.report.places import Places
 from topodiag.report.verdict.cause import STATUS
-from topodiag.report.verdict.places import Places
 
 CAUSES_SHOWN = 20
 LEAST_DRAWN = 2

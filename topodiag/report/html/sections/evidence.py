@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from topodiag.report.html.interface import Section, Sheet
 from topodiag.report.html.sections.shared import FINDINGS_SHOWN, anchors
-from topodiag.report.verdict.places import Places
+from topodiag.report.places import Places
 
 MOST = 1000
 

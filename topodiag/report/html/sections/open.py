@@ -11,7 +11,7 @@ from topodiag.model.result import Result, Trouble
 from topodiag.report.gaps import gaps_of, unread_count
 from topodiag.report.html.interface import Section, Sheet
 from topodiag.report.html.sections.shared import distinct
-from topodiag.report.verdict.places import Places
+from topodiag.report.places import Places
 from topodiag.words.fold import few, plural
 
 MOST = 200

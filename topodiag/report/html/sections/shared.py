@@ -11,7 +11,7 @@ from topodiag.model.maker import dialect_of_all
 from topodiag.model.result import Result
 from topodiag.report.findings import cost_words, where_words
 from topodiag.report.node.marks import SIGNS
-from topodiag.report.verdict.places import Places
+from topodiag.report.places import Places
 from topodiag.report.words import counted
 
 FINDINGS_SHOWN = 1000

@@ -9,7 +9,7 @@ from topodiag.model.result import Result
 from topodiag.model.timeline import Clock, Moment
 from topodiag.report.html.interface import Cell, Drawing, Grid, Section, Sheet
 from topodiag.report.job.words import clock
-from topodiag.report.verdict.places import Places
+from topodiag.report.places import Places
 from topodiag.report.verdict.when import around_first_error
 from topodiag.words.units import signed_s, spell_s
 

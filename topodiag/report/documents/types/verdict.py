@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from topodiag.report.formats.types.common import AtLeastOne, Count, Level, Origin, Place
-from topodiag.report.formats.types.result import ResultDocument
+from topodiag.report.documents.types.common import AtLeastOne, Count, Level, Origin, Place
+from topodiag.report.documents.types.result import ResultDocument
 
 State = Literal["healthy", "at_risk", "slow", "hung", "failed", "unknown"]
 Check = Annotated[str, Meta(pattern="^[A-Z0-9]{3}[0-9]{3}$")]

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from topodiag.report.formats.types.common import Level
+from topodiag.report.documents.types.common import Level
 
 
 class Timing(Struct, frozen=True, kw_only=True):

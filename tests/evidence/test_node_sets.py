@@ -10,9 +10,9 @@ from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topodiag.evidence.cluster import node_sets
-from topodiag.evidence.cluster.node_sets import NodeSetError, expand
+from topodiag.evidence import node_sets
 from topodiag.evidence.intake.one_file import read_small
+from topodiag.evidence.node_sets import NodeSetError, expand
 from topodiag.model.errors import InputError, TopodiagError
 from topodiag.sweep import places
 

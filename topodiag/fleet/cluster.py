@@ -17,9 +17,9 @@ from typing import TypeVar
 import numpy as np
 
 from topodiag.evidence.cluster.facts import ClusterFacts, natural, nested, partition_of, some_of
-from topodiag.evidence.cluster.node_sets import MAX_GPUS, MAX_NODES, short
 from topodiag.evidence.intake.bundle import MANIFEST, open_evidence
 from topodiag.evidence.intake.reader import read_node
+from topodiag.evidence.node_sets import MAX_GPUS, MAX_NODES, short
 from topodiag.hardware import catalog
 from topodiag.hardware.specs import GpuSpec
 from topodiag.lazy import dataclass, regex

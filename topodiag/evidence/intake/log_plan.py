@@ -11,9 +11,9 @@ from dataclasses import replace
 
 from topodiag.evidence.intake.bundle import HEAD_BYTES
 from topodiag.evidence.intake.gather import gather
-from topodiag.evidence.intake.kinds import Kind, command_for
 from topodiag.evidence.intake.looks import looks, words_of
 from topodiag.evidence.intake.pieces import STDIN, Aside, Intake, Piece
+from topodiag.evidence.kinds import Kind, command_for
 from topodiag.evidence.nccl_log.input.streams import Span
 from topodiag.lazy import dataclass
 from topodiag.model.errors import InputError

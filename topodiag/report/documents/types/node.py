@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, field
 
-from topodiag.report.formats.types.common import Origin
+from topodiag.report.documents.types.common import Origin
 
 
 class GpusSeen(Struct, frozen=True, kw_only=True):

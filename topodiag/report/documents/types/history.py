@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from topodiag.report.formats.types.common import Count, Finding, Input, NotNegative, NotObserved, Tool, Version
+from topodiag.report.documents.types.common import Count, Finding, Input, NotNegative, NotObserved, Tool, Version
 
 
 class Failure(Struct, frozen=True, kw_only=True):

@@ -15,8 +15,8 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
+from topodiag.evidence.intake.log_plan import MAX_SPANS, make_plan, make_tasks
 from topodiag.evidence.nccl_log.input import streams
-from topodiag.evidence.nccl_log.input.sources import MAX_SPANS, make_plan, make_tasks
 from topodiag.evidence.nccl_log.input.streams import MAX_LINE_BYTES, Reading, pieces, text_of
 from topodiag.fleet.work import _first_line, extract_piece
 from topodiag.model.errors import InputError

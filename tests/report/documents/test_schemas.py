@@ -9,8 +9,8 @@ import jsonschema
 import msgspec
 import pytest
 
-from topodiag.report.formats import schemas
-from topodiag.report.formats.types.common import COMMON_KEYS
+from topodiag.report.documents import schemas
+from topodiag.report.documents.types.common import COMMON_KEYS
 
 FOLDER = files("topodiag.report") / "schema"
 DOCUMENTS = [document for schema in schemas.SCHEMAS for document in schema.documents]

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from topodiag.app.trained import trained_of_log
-from topodiag.evidence.intake.kinds import Kind
 from topodiag.evidence.intake.looks import looks
-from topodiag.evidence.live.training_arguments import read_arguments
+from topodiag.evidence.kinds import Kind
+from topodiag.evidence.layout.training_arguments import read_arguments
 from topodiag.model.training import JobSettings
 
 LLAMA_8B = {

@@ -7,7 +7,7 @@ from typing import Literal
 
 from topodiag.model import finding as model
 from topodiag.model import provenance
-from topodiag.report.formats.types import common as shape
+from topodiag.report.documents.types import common as shape
 from topodiag.version import __version__
 
 _SEVERITY: dict[model.Severity, Literal["info", "warning", "error"]] = {

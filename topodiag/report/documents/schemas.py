@@ -13,15 +13,15 @@ import msgspec
 
 from topodiag.lazy import dataclass
 from topodiag.model.collect import CollectDocument
-from topodiag.report.formats.types.common import DIAGNOSIS_VERSION, SCHEMA_VERSION
-from topodiag.report.formats.types.fleet import FleetDocument
-from topodiag.report.formats.types.history import HistoryDocument
-from topodiag.report.formats.types.model import CollectiveDocument, HierarchyDocument, LinkDocument, StepDocument
-from topodiag.report.formats.types.place import AuditDocument, SolveDocument
-from topodiag.report.formats.types.result import ResultDocument
-from topodiag.report.formats.types.sweep import SweepDocument
-from topodiag.report.formats.types.topo import DiffDocument, PredictDocument, WhatIfDocument
-from topodiag.report.formats.types.verdict import DiagnosisDocument
+from topodiag.report.documents.types.common import DIAGNOSIS_VERSION, SCHEMA_VERSION
+from topodiag.report.documents.types.fleet import FleetDocument
+from topodiag.report.documents.types.history import HistoryDocument
+from topodiag.report.documents.types.model import CollectiveDocument, HierarchyDocument, LinkDocument, StepDocument
+from topodiag.report.documents.types.place import AuditDocument, SolveDocument
+from topodiag.report.documents.types.result import ResultDocument
+from topodiag.report.documents.types.sweep import SweepDocument
+from topodiag.report.documents.types.topo import DiffDocument, PredictDocument, WhatIfDocument
+from topodiag.report.documents.types.verdict import DiagnosisDocument
 
 _EVERY = (
     "Schema version {major}: later minors add keys, so readers ignore keys they do not know and refuse another major."

@@ -6,10 +6,10 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from topodiag.report.formats.types.bench import Benchmark
-from topodiag.report.formats.types.common import Count, Coverage, Finding, Input, NotObserved, Tool, Version
-from topodiag.report.formats.types.job import Job
-from topodiag.report.formats.types.node import Node
+from topodiag.report.documents.types.bench import Benchmark
+from topodiag.report.documents.types.common import Count, Coverage, Finding, Input, NotObserved, Tool, Version
+from topodiag.report.documents.types.job import Job
+from topodiag.report.documents.types.node import Node
 
 
 class Facts(Struct, frozen=True, kw_only=True):

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from topodiag.report.formats.types.common import Count, Finding, Input, NotObserved, Tool, Version
+from topodiag.report.documents.types.common import Count, Finding, Input, NotObserved, Tool, Version
 
 
 class FaultPart(Struct, frozen=True, kw_only=True):

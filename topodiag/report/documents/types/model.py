@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
-from topodiag.report.formats.types.common import AtLeastOne, Finding, NotObserved, Tool, Version
+from topodiag.report.documents.types.common import AtLeastOne, Finding, NotObserved, Tool, Version
 
 Asked = Annotated[dict[str, Any], Meta(description="what was asked, the machine as `system`, and what was assumed")]
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from topodiag.report.formats.types.common import AtLeastOne, Count, Finding, Input, NotObserved, Tool, Version
+from topodiag.report.documents.types.common import AtLeastOne, Count, Finding, Input, NotObserved, Tool, Version
 
 PathEntry = Annotated[
     tuple[Count, float, str],

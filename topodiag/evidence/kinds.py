@@ -62,11 +62,6 @@ class Kind(Enum):
     def facts(self) -> Facts:
         return KINDS[self]
 
-    @property
-    def is_node(self) -> bool:
-        """Whether a node can be read from it."""
-        return self in NODE_KINDS
-
 
 DAMAGED = "a damaged archive"
 """Of whatever kind: nothing of it unpacks."""

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import UNSET, Struct, UnsetType
 
-from topodiag.report.formats.write_json import plain, write_json
+from topodiag.report.documents.write_json import plain, write_json
 
 
 class Sample(Struct, frozen=True, kw_only=True):

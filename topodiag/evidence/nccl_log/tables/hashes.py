@@ -1,0 +1,78 @@
+"""Columns of 64-bit words hashed, ordered and grouped: how equal rows find each other without a loop in Python."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+Words = npt.NDArray[np.uint64]
+Positions = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+
+_U = np.uint64
+_SPREAD = tuple(_U(x) for x in (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0xD6E8FEB86659FD93))
+
+
+def mix(rows: Words | Sequence[Words]) -> Words:
+    """A 64-bit hash of each column of `rows`. Rows of zeros at the end do not change it."""
+    value = np.zeros(len(rows[0]), dtype=np.uint64)
+    for index in range(len(rows)):
+        part = rows[index] >> _U(29)
+        part ^= rows[index]
+        part *= _U(_SPREAD[index % 4] + _U(2 * index))
+        value += part
+    value ^= value >> _U(32)
+    value *= _SPREAD[1]
+    value ^= value >> _U(29)
+    value *= _SPREAD[0]
+    return value
+
+
+def sorted_order(keys: Words, bits: int) -> Positions:
+    """The stable order of keys below 2**bits. To sort keys with their places in the low bits is much faster."""
+    room = len(keys).bit_length()
+    if bits + room > 64:
+        return np.argsort(keys, kind="stable").astype(np.int64)
+    packed = (keys << _U(room)) | np.arange(len(keys), dtype=np.uint64)
+    packed.sort()
+    packed &= _U((1 << room) - 1)
+    return packed.view(np.int64)
+
+
+def firsts(hashes: Words) -> Positions:
+    """The first place of each hash; of hashes that differ in a few bits only, of one of them."""
+    if not len(hashes):
+        return np.zeros(0, dtype=np.int64)
+    room = len(hashes).bit_length()
+    packed = (hashes & ~_U((1 << room) - 1)) | np.arange(len(hashes), dtype=np.uint64)
+    packed.sort()
+    new = (packed[1:] ^ packed[:-1]) >> _U(room) != 0
+    first: Words = packed[np.append(True, new)] & _U((1 << room) - 1)
+    return first.view(np.int64)
+
+
+def group(rows: Words | Sequence[Words]) -> tuple[Positions, Positions]:
+    """Equal columns of `rows` together: an order of the columns that keeps equal ones as they came, and its starts."""
+    size = len(rows[0]) if len(rows) else 0
+    if not size:
+        return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+    room = size.bit_length()
+    hashes = mix(rows) >> _U(room)
+    order = sorted_order(hashes, 64 - room)
+    differs = _differs(rows, order)
+    ordered = hashes.take(order)
+    if (differs & (ordered[1:] == ordered[:-1])).any():
+        order = np.lexsort(tuple(rows)).astype(np.int64)  # two texts with one hash: practically never
+        differs = _differs(rows, order)
+    return order, np.concatenate([[0], np.flatnonzero(differs) + 1])
+
+
+def _differs(rows: Words | Sequence[Words], order: Positions) -> Flags:
+    """Whether each column but the first is another than the one before it in this order."""
+    differs = np.zeros(len(order) - 1, dtype=np.bool_)
+    for row in rows:
+        ordered = row.take(order)
+        differs |= ordered[1:] != ordered[:-1]
+    return differs

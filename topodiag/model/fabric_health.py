@@ -1,0 +1,32 @@
+"""The health mask of a GPU's NVLink fabric (nvmlGpuFabricInfo_v2_t.healthMask), as NVML and NCCL's log give it."""
+
+from __future__ import annotations
+
+FABRIC_MISCONFIGURATIONS = {
+    2: "incorrect system GUID",
+    3: "incorrect chassis serial number",
+    4: "no partition",
+    5: "insufficient NVLinks",
+    6: "incompatible GPU firmware",
+    7: "invalid location",
+    8: "invalid GPU state",
+}
+"""Bits 8 to 11 of the health mask; 0 is not supported, 1 none."""
+
+_PROBLEM_SHIFTS = {2: "route recovery in progress", 4: "route unhealthy", 6: "access timeout recovery"}
+
+
+def fabric_bandwidth(mask: int) -> str | None:
+    """`degraded` or `full` by bits 0 and 1 of the fabric health mask; None when it does not say."""
+    return {1: "degraded", 2: "full"}.get(mask & 3)
+
+
+def fabric_problems(mask: int) -> str | None:
+    """The health mask's other fields that are set, joined with commas; None for a mask without any data."""
+    if mask & 0xFFC == 0:
+        return None
+    found = [name for shift, name in _PROBLEM_SHIFTS.items() if mask >> shift & 3 == 1]
+    configuration = mask >> 8 & 15
+    if configuration > 1:
+        found.append(FABRIC_MISCONFIGURATIONS.get(configuration, f"incorrect configuration {configuration}"))
+    return ", ".join(found)
