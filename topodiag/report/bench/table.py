@@ -14,8 +14,8 @@ from topodiag.report.bench.words import folder_of, sign_of, verdict_word
 from topodiag.report.drawn import DrawnReport
 from topodiag.report.findings import draw_findings
 from topodiag.report.gaps import draw_gaps, draw_unreadable
+from topodiag.report.places import Places
 from topodiag.report.text import Page, Part
-from topodiag.report.verdict.places import Places
 from topodiag.words.fold import plural
 
 RUNS_DRAWN = 3
