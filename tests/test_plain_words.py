@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import io
 import re
 import tokenize
@@ -70,3 +71,17 @@ def test_no_sentence_of_the_program_has_them() -> None:
 @pytest.mark.parametrize("text", ["as its siblings", "NCCL reckons 6 GB/s", "faster than the wires allow"])
 def test_they_are_seen(text: str) -> None:
     assert found(text)
+
+
+def steps(path: Path) -> Iterator[str]:
+    """The strings that are steps of a fix, as they stand in its `fix=(...)`."""
+    for call in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(call, ast.keyword) and call.arg == "fix" and isinstance(call.value, ast.Tuple):
+            yield from (each.value for each in call.value.elts if isinstance(each, ast.Constant))
+
+
+def test_no_step_of_a_fix_ends_in_a_colon() -> None:
+    """A step is read alone, as what to do: what follows it is not on that line."""
+    every = [step for path in (ROOT / "topodiag" / "checks").rglob("*.py") for step in steps(path)]
+    assert len(every) > 100
+    assert [step for step in every if step.rstrip().endswith(":")] == []

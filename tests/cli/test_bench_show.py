@@ -16,10 +16,13 @@ from typing import Any
 import pytest
 
 from tests import program
+from tests.shown import ROOT, assert_printed, shown_on
 from tests.valid import assert_valid
 from topodiag.cli.bench.judge import judge
 
 SCHEMA = json.loads((files("topodiag.report") / "schema" / "result-1.0.schema.json").read_text())
+
+PAGE = ROOT / "docs" / "bench.md"
 
 
 def run(*args: str, **kwargs: Any) -> subprocess.CompletedProcess[str]:
@@ -117,6 +120,18 @@ def test_an_amd_machine_is_known_by_its_name(tmp_path: Path) -> None:
     assert "expected of  BM.GPU.MI300X.8  up to 448 GB/s by its links  [medium confidence]" in done.stdout
 
 
+def test_a_low_run_fits_a_screen_and_says_its_cost_once(tmp_path: Path) -> None:
+    place = tmp_path / "slow.log"
+    place.write_text(table(beta=60))
+    args = (str(place), "--system", "dgx-h100", "--fail-on", "never", "--width", "80")
+    out, whole = run(*args).stdout, run(*args, "-v").stdout
+    assert len(out.splitlines()) <= 24
+    assert str(tmp_path) not in out
+    assert out.splitlines()[2].startswith("  do ") or out.splitlines()[3].startswith("  do ")
+    assert out.count("BEN001") == 1
+    assert "▲ BEN001" in whole or "✖ BEN001" in whole
+
+
 def test_a_folder_of_many_runs_is_one_line_each(tmp_path: Path) -> None:
     for number in range(5):
         (tmp_path / f"run{number}.log").write_text(table(beta=200 + number))
@@ -124,7 +139,10 @@ def test_a_folder_of_many_runs_is_one_line_each(tmp_path: Path) -> None:
     done = run(str(tmp_path), "--fail-on", "never", "--width", "160")
     lines = done.stdout.splitlines()
     assert lines[0].startswith("5 runs")
-    assert sum(line.rstrip().endswith(f" run{number}.log:1") for line in lines for number in range(5)) == 5
+    assert (
+        sum(line.rstrip().endswith(f" run{number}.log:1") for line in lines if "·" not in line for number in range(5))
+        == 5
+    )
     assert "holds no table of nccl-tests" in done.stdout
     assert max(map(len, lines)) <= 160
 
@@ -196,3 +214,8 @@ def test_every_option_is_in_its_page() -> None:
     page = (Path(__file__).parents[2] / "docs" / "bench.md").read_text()
     assert [each.opts for each in judge.params if not any(f"`{option}" in page for option in each.opts if "-" in option)
             and each.opts != ["paths"]] == []  # fmt: skip
+
+
+@pytest.mark.parametrize(("command", "output"), [each for each in shown_on(PAGE) if "fixture:" in each[0]])
+def test_what_the_page_shows_is_what_the_program_prints(command: str, output: str) -> None:
+    assert_printed(command, output)

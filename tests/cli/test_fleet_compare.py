@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,16 @@ def test_the_lists_are_written_beside_the_page(tmp_path: Path) -> None:
     assert done.stdout.startswith("✖ 2 of 20 nodes to exclude now  n[0004,0007]\n")
     assert (tmp_path / "bad").read_text() == "n[0004,0007]\n"
     assert (tmp_path / "good").read_text() == "n[0000-0003,0005-0006,0008-0019]\n"
+
+
+def test_the_first_box_of_the_page_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sick = replace(found("NVL001", Severity.ERROR), fix=("reseat the tray", "run again"))
+    for nodes, said in ((fleet(20, {4: having(sick)}), True), (fleet(20, {}), False)):
+        monkeypatch.setattr(use_case, "read_fleet", lambda paths, nodes=nodes, **_: Fleet(tuple(nodes)))
+        asked("--html", "page.html")
+        page = (tmp_path / "page.html").read_text(encoding="utf-8")
+        assert ('<p class="do"><strong>do</strong>' in page) is said
+        assert ("reseat the tray" in page) is said
 
 
 def test_exit_codes_are_those_of_scan() -> None:

@@ -186,7 +186,7 @@ class AcsBetweenPeers(NodeCheck[Detours]):
             observed=f"ReqRedir, CmpltRedir or UpstreamFwd set at {names}",
             expected="ACS control 0000 on every downstream port between GPUs and NICs of a bare-metal host",
             fix=(
-                "Disable ACS in the BIOS; if it has no such setting, clear it after each boot:",
+                "Disable ACS in the BIOS; if it has no such setting, clear it with setpci after each boot",
                 *(f"sudo setpci -s {port.bus_id} ECAP_ACS+0x6.w=0000" for port in ports[:3]),
                 "Repeat for the other ports named, unless this host passes devices to virtual machines",
             ),

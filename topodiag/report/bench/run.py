@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from topodiag.model.bench import Benchmark, BenchRow
-from topodiag.model.finding import Confidence
+from topodiag.model.finding import Confidence, Finding
 from topodiag.report.answer import note_answer
 from topodiag.report.bench.plot import draw_curves
 from topodiag.report.bench.words import (
@@ -28,6 +28,7 @@ from topodiag.report.bench.words import (
     versions_words,
     wrong_of,
 )
+from topodiag.report.findings import cost_words
 from topodiag.report.grid import Field, draw_grid
 from topodiag.report.node.marks import more
 from topodiag.report.text import Page, Part
@@ -41,9 +42,17 @@ LOW_SHARE = 0.7
 """Share of the expectation below which a row of a low run is marked, at sizes where bandwidth counts."""
 
 
-def draw_run(page: Page, benchmark: Benchmark, *, explain: bool = False, plot: bool = True) -> None:
-    """All of one run."""
-    draw_run_head(page, benchmark)
+def draw_run(
+    page: Page,
+    benchmark: Benchmark,
+    *,
+    explain: bool = False,
+    plot: bool = True,
+    folder: str = "",
+    low: Finding | None = None,
+) -> None:
+    """All of one run. `low` is the finding on its bandwidth: without -v the cost is all that it adds to the run."""
+    draw_run_head(page, benchmark, folder, low)
     if page.style.quiet:
         return
     _draw_errors(page, benchmark)
@@ -59,8 +68,8 @@ def draw_run(page: Page, benchmark: Benchmark, *, explain: bool = False, plot: b
         page.add("  ", ("note: ", "doubtful"), note)
 
 
-def draw_run_head(page: Page, benchmark: Benchmark) -> None:
-    """Verdict, the number that it is about, what to do, and what ran where."""
+def draw_run_head(page: Page, benchmark: Benchmark, folder: str = "", low: Finding | None = None) -> None:
+    """Verdict, the number that it is about, what to do, what it costs, and what ran where."""
     run = benchmark.run
     sign, hue = sign_of(benchmark)
     place = f"  {run.placement}" if run.placement else ""
@@ -71,11 +80,13 @@ def draw_run_head(page: Page, benchmark: Benchmark) -> None:
     _draw_verdict(page, benchmark)
     if action := action_of(benchmark):
         page.entry("do", (action, "strong"), hue="ok")
+    if low is not None:
+        page.entry("cost", (f"{low.id}  ", str(low.severity)), cost_words(low.cost), most=1)
     parts: list[Part] = [gpus_words(run), *versions_words(run)]
     if len(run.hosts) > 1:
         parts.append(hosts_words(run))
     parts += settings_words(run)
-    page.add_items("  ", [part for part in (*parts, (place_words(run), "dim")) if part])
+    page.add_items("  ", [part for part in (*parts, (place_words(run, folder), "dim")) if part])
     _draw_expected(page, benchmark)
 
 
@@ -225,7 +236,7 @@ def _draw_hypotheses(page: Page, benchmark: Benchmark) -> None:
         )  # fmt: skip
         for word in each.evidence if page.style.verbose else ():
             page.add(page.text("     ", ("evidence  ", "dim")), word)
-        for word in each.confirm if page.style.verbose else each.confirm[:1]:
+        for word in each.confirm if page.style.verbose else ():
             page.add(page.text("     ", ("confirm   ", "dim")), word)
     if len(benchmark.hypotheses) > len(shown):
         page.add("     ", (more(len(benchmark.hypotheses) - len(shown), "cause"), "dim"))
@@ -236,7 +247,7 @@ def _draw_ruled_out(page: Page, benchmark: Benchmark) -> None:
     """What it is not, and what says so."""
     shown = benchmark.ruled_out if page.style.verbose else benchmark.ruled_out[:RULED_OUT_SHOWN]
     for each in shown:
-        page.add(page.text("  ", ("ruled out  ", "dim")), each)
+        page.entry("ruled out", each, most=1)
     if len(benchmark.ruled_out) > len(shown):
         page.add("     ", (more(len(benchmark.ruled_out) - len(shown), "cause"), "dim"))
 

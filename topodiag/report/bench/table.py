@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
+from collections.abc import Sequence
 
+from topodiag.model.bench import Benchmark
+from topodiag.model.finding import Finding
 from topodiag.model.result import Result
 from topodiag.report.answer import note_answer, repeat_answers
 from topodiag.report.bench.run import draw_overview, draw_run, note_run
@@ -12,6 +14,7 @@ from topodiag.report.bench.words import folder_of, sign_of, verdict_word
 from topodiag.report.drawn import DrawnReport
 from topodiag.report.findings import draw_findings
 from topodiag.report.gaps import draw_gaps, draw_unreadable
+from topodiag.report.places import Places
 from topodiag.report.text import Page, Part
 from topodiag.words.fold import plural
 
@@ -21,7 +24,7 @@ NOTES_SHOWN = 4
 KNOWN_FROM = ": known from "
 """In the notes on how a collective was told, which the lines need not repeat."""
 LOW = "BEN001"
-"""The check whose steps are the causes that stand above it, with what confirms them."""
+"""The check of a low run: what it finds stands in the run above, but for the cost."""
 DETAILED = 2
 """Of many runs, as many that are not normal are drawn in full below the lines."""
 
@@ -34,22 +37,30 @@ class BenchTable(DrawnReport):
 
     def draw(self, page: Page, result: Result) -> None:
         draw_unreadable(page, result)
-        runs = result.benchmarks
-        if len(runs) <= RUNS_DRAWN or page.style.verbose:
-            for benchmark in runs:
+        drawn: Sequence[Benchmark] = result.benchmarks
+        if len(drawn) <= RUNS_DRAWN or page.style.verbose:
+            for benchmark in drawn:
                 page.blank()
-                draw_run(page, benchmark, explain=self.explain)
+                self._run(page, result, benchmark)
                 note_run(page, benchmark)
         else:
-            self._many(page, result)
-        drawn = any(benchmark.hypotheses for benchmark in runs) and not page.style.verbose
-        findings = [replace(each, fix=()) if drawn and each.id == LOW else each for each in result.findings]
-        draw_findings(page, findings, several_nodes=True)
+            drawn = self._many(page, result)
+        said = [] if page.style.verbose else [low_of(result, benchmark) for benchmark in drawn]
+        others = [finding for finding in result.findings if finding not in said]
+        draw_findings(page, others, several_nodes=True, places=Places(result))
         if not page.style.quiet:
-            draw_gaps(page, result)
+            rest = Page(page.style)
+            draw_gaps(rest, result)
+            page.add_rest(rest)
         repeat_answers(page)
 
-    def _many(self, page: Page, result: Result) -> None:
+    def _run(self, page: Page, result: Result, benchmark: Benchmark, *, plot: bool = True) -> None:
+        folder = folder_of([each.run for each in result.benchmarks])
+        low = None if page.style.verbose else low_of(result, benchmark)
+        draw_run(page, benchmark, explain=self.explain, plot=plot, folder=folder, low=low)
+
+    def _many(self, page: Page, result: Result) -> Sequence[Benchmark]:
+        """A line for each run, and a few in full, which are returned."""
         runs = result.benchmarks
         counts = Counter(verdict_word(benchmark) for benchmark in runs)
         hues = {verdict_word(benchmark): sign_of(benchmark) for benchmark in sorted(runs, key=lambda each: each.severe)}
@@ -71,10 +82,17 @@ class BenchTable(DrawnReport):
         for note, count in notes.most_common(NOTES_SHOWN):
             page.add("  ", ("note: ", "doubtful"), f"{plural(count, 'run')}: {note}")
         if page.style.quiet:
-            return
+            return ()
         odd = [benchmark for benchmark in runs if verdict_word(benchmark) in {"failed", "impossible", "low"}]
         for benchmark in odd[:DETAILED]:
             page.blank()
-            draw_run(page, benchmark, explain=self.explain, plot=False)
+            self._run(page, result, benchmark, plot=False)
         page.blank()
         page.add("  ", ("every run in full: -v", "dim"))
+        return odd[:DETAILED]
+
+
+def low_of(result: Result, benchmark: Benchmark) -> Finding | None:
+    """The finding on the low bandwidth of a run."""
+    at = benchmark.run.origin
+    return next((each for each in result.findings if each.id == LOW and at in each.evidence), None)

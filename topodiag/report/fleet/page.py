@@ -74,7 +74,14 @@ def _draw_answer(page: Page, result: FleetResult) -> None:
         else:
             sign, hue = ("▲", "warning") if result.worst == Severity.WARNING else ("✔", "ok")
     page.add(page.text((sign, hue), " "), *words, (f"  {names}" if names else "", "name"))
-    note_answer(page, *words, (f"  {names}" if names else "", "name"), sign=sign, hue=hue)
+    note_answer(page, *words, (f"  {names}" if names else "", "name"), sign=sign, hue=hue, action=_action(result))
+
+
+def _action(result: FleetResult) -> str:
+    """The first step of the fix of the worst reason to exclude a node; "" where none is to be excluded."""
+    reasons = [(check, set(each.nodes)) for each in result.exclusions for check, _ in each.reasons]
+    of_reason = ((found, check, nodes) for check, nodes in reasons for found in result.findings)
+    return next((f.fix[0] for f, check, nodes in of_reason if f.id == check and f.fix and nodes & {*f.where.nodes}), "")
 
 
 def _draw_exclusions(page: Page, exclusions: Sequence[Exclusion]) -> None:
