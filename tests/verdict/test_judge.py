@@ -10,10 +10,12 @@ from tests.checks import jobs
 from tests.verdict.judged import LOG, measured, running, seen, verdict
 from tests.verdict.test_order import I, W
 from topodiag.model.case import Case
+from topodiag.model.connections import no_connections
 from topodiag.model.finding import Confidence, Cost, Outcome, Status, Where
 from topodiag.model.identity import Host, Identity, Tie
 from topodiag.model.job import FlightRecord
 from topodiag.model.node import Node
+from topodiag.model.progress import Progress
 from topodiag.model.provenance import Origin
 from topodiag.model.result import Result, Trouble
 from topodiag.model.verdict import CauseStatus, State
@@ -30,6 +32,13 @@ def test_nothing_judged_is_unknown_and_not_healthy() -> None:
 def test_healthy_is_said_where_something_was_judged_and_nothing_speaks_against_it() -> None:
     assert verdict(case=running(), clean="NET001").state is State.HEALTHY
     assert verdict(clean="NVL001").state is State.HEALTHY
+
+
+def test_lines_of_init_alone_clear_no_job_and_progress_does() -> None:
+    init = replace(running().jobs[0], connections=no_connections())
+    assert verdict(case=Case(jobs=(init,)), clean="NET001").state is State.UNKNOWN
+    went_on = replace(init, progress=(Progress("progress.step", 9, Origin("job.log", 1), Origin("job.log", 9)),))
+    assert verdict(case=Case(jobs=(went_on,)), clean="NET001").state is State.HEALTHY
 
 
 def test_a_job_of_which_no_rank_was_met_is_never_healthy() -> None:

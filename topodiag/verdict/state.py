@@ -94,9 +94,19 @@ def _is_cleared(job: Job, result: Result) -> bool:
         return False  # its steps became slower, and nothing in the evidence says why
     if any(communicator.unfinished for communicator in job.communicators) and not job.progress:
         return False  # its log lacks the end of an init, and nothing else shows that the job went on
+    if job.communicators and not _shows_use(job):
+        return False  # lines of init say what was found: since NCCL 2.22 connections come with the first collective
     judged = any(o.status is Status.CLEAN and o.node in ("", job.name) for o in result.outcomes)
     met = bool(job.ranks or job.communicators)  # a few lines that name no rank clear nobody
     return judged and met and not result.troubles(job.name)
+
+
+def _shows_use(job: Job) -> bool:
+    """Whether evidence shows what a job used, that it went on, or its machines: connections, operations, steps,
+    progress, captures."""
+    if job.progress or job.steps or job.machines or len(job.connections.flows.via):
+        return True
+    return any(each.operations for each in job.communicators)
 
 
 def _ends_it(event: Event) -> bool:
