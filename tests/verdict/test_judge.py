@@ -399,6 +399,15 @@ def test_what_could_not_be_judged_of_a_job_is_not_ruled_out_by_its_nodes() -> No
     assert not judge(Result(nodes=case.nodes, jobs=case.jobs, outcomes=(*clean, unsure)), case).ruled_out
 
 
+def test_what_some_ranks_of_a_job_show_is_not_ruled_out_for_the_others() -> None:
+    case = running()
+    [job] = case.jobs
+    clean = (Outcome("NET001", Status.CLEAN, job.name),)
+    assert judge(Result(jobs=case.jobs, outcomes=clean), case).ruled_out
+    some = replace(case, jobs=(replace(job, world_size=job.world_size + 1),))
+    assert not judge(Result(jobs=some.jobs, outcomes=clean), some).ruled_out
+
+
 @pytest.mark.parametrize(
     ("fault", "text", "state"),
     [

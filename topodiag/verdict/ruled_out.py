@@ -65,8 +65,9 @@ def ruled_out(result: Result, scene: Scene) -> tuple[RuledOut, ...]:
     subjects: dict[str, set[str]] = {}
     open_: dict[str, set[str]] = {}
     jobs = {job.name for job in scene.case.jobs}
+    in_part = {job.name for job in scene.case.jobs if len(job.ranks) < job.world_size}
     for outcome in result.outcomes:
-        if outcome.status is Status.CLEAN:
+        if outcome.status is Status.CLEAN and outcome.node not in in_part:  # other ranks may use what these do not
             subjects.setdefault(outcome.check, set()).add(outcome.node)
         elif outcome.status is Status.UNKNOWN:
             open_.setdefault(outcome.check, set()).add(outcome.node)
