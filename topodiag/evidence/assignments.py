@@ -74,7 +74,7 @@ _STATES = regex(
     r"(?P<trace>\+{1,4}\s{1,2})?(?:\[?[\w.-]{1,60}@[\w.-]{1,60}[^#$\n]{0,80}[#$]\s{1,2}|\$\s{1,2})?"
     r"(?:(?P<writes>(?:echo|printf|cat|grep|sed|tee)\s)"
     r"|(?P<shell>(?:export|declare -x|typeset -x|setenv|unset|unsetenv)\s)"
-    rf"|(?:env\s{{1,4}}|time\s{{1,4}}|exec\s{{1,4}}|{_NAME}=\S{{0,300}}\s{{1,4}}){{0,20}}(?:\S{{1,200}}/)?"
+    rf"|(?:(?:env|time|exec|{_NAME}=\S{{0,300}})\s{{1,4}}){{0,20}}(?:\S{{1,200}}/)?"
     r"(?P<program>mpirun|mpiexec|srun|torchrun|deepspeed|accelerate launch|docker run|python3?)\s"
     rf"|(?P<dump>{_NAME}=(?:[^\s\"']{{0,300}}|\"[^\"\n]{{0,300}}\"|'[^'\n]{{0,300}}')\s{{0,8}}$))"
 )

@@ -38,7 +38,7 @@ def piece(*processes: Process, events: tuple[Event, ...] = ()) -> Job:
 
 
 def said(host: str, *lines: tuple[str, str], pid: int = 7) -> Process:
-    return process_of(host, pid, [(kind, text, jobs.origin(text), 1) for kind, text in lines])
+    return process_of(host, pid, [(kind, text, jobs.origin(text), 1) for kind, text in lines], {})
 
 
 def found(check: JobCheck, job: Job) -> list[Finding]:
