@@ -62,15 +62,8 @@ def ruled_out(result: Result, scene: Scene) -> tuple[RuledOut, ...]:
         accused.add("ENV001")  # whatever check names a setting as what does it
     told = {each.id for each in result.findings}
     families = {check[:3] for check in accused}
-    subjects: dict[str, set[str]] = {}
-    open_: dict[str, set[str]] = {}
     jobs = {job.name for job in scene.case.jobs}
-    in_part = {job.name for job in scene.case.jobs if len(job.ranks) < job.world_size}
-    for outcome in result.outcomes:
-        if outcome.status is Status.CLEAN and outcome.node not in in_part:  # other ranks may use what these do not
-            subjects.setdefault(outcome.check, set()).add(outcome.node)
-        elif outcome.status is Status.UNKNOWN:
-            open_.setdefault(outcome.check, set()).add(outcome.node)
+    subjects, open_ = _judged(result, scene)
     made = []
     for part in PARTS:
         if accused.intersection(part.checks) or told.intersection(part.needs) or part.families & families:
@@ -81,6 +74,20 @@ def ruled_out(result: Result, scene: Scene) -> tuple[RuledOut, ...]:
             continue
         made.append(_ruled(part, subjects, open_, scene))
     return tuple(made)
+
+
+def _judged(result: Result, scene: Scene) -> tuple[dict[str, set[str]], dict[str, set[str]]]:
+    """By check, the nodes and jobs of which it was clean, and those of which it could not judge. A job of which the log
+    shows some ranks clears nothing: the others may use what these do not."""
+    in_part = {job.name for job in scene.case.jobs if len(job.ranks) < job.world_size}
+    clean: dict[str, set[str]] = {}
+    unknown: dict[str, set[str]] = {}
+    for outcome in result.outcomes:
+        if outcome.status is Status.CLEAN and outcome.node not in in_part:
+            clean.setdefault(outcome.check, set()).add(outcome.node)
+        elif outcome.status is Status.UNKNOWN:
+            unknown.setdefault(outcome.check, set()).add(outcome.node)
+    return clean, unknown
 
 
 def _seen_everywhere(part: Part, subjects: dict[str, set[str]], scene: Scene) -> bool:

@@ -57,6 +57,8 @@ def manager_absent(node: Node, gpus: Sequence[Gpu]) -> bool:
     if not boards or len(gpus) in (0, 1, BOARD_WITHOUT_SWITCH) or links_to_switch(node):
         return False
     linked = any(count.active is not None for count in count_links(node)) or bool(node.smi_matrix)
+    if Topic.GPUS not in node.told:
+        return False  # by the bus alone: the GPUs of a guest, whose manager runs on its host, look the same
     return not linked and not any(_works(gpu) for gpu in gpus)
 
 
