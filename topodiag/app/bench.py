@@ -222,7 +222,7 @@ def _reckoned(run: BenchRun, node: Node | None, jobs: Sequence[Job], chosen: Ben
     it is built with are no reason to expect less."""
     logged, network = network_of(jobs)
 
-    def reckon(nics: tuple[int, float] | None) -> Expected:
+    def with_nics(nics: tuple[int, float] | None) -> Expected:
         return expected(
             run,
             node,
@@ -234,18 +234,18 @@ def _reckoned(run: BenchRun, node: Node | None, jobs: Sequence[Job], chosen: Ben
             network=network,
         )
 
-    made = reckon(chosen.nics)
+    made = with_nics(chosen.nics)
     if chosen.nics is not None:
         return made
     if made.expectation is None and logged is None and "rdma" in (network, seen_kind(jobs)):
-        return reckon(LEAST_RDMA)
+        return with_nics(LEAST_RDMA)
     guessed = made.expectation is None or made.expectation.confidence is Confidence.LOW
     if logged is None or not guessed:
         return made
     built = len(nets_of(made.setup.tree)) if made.setup is not None else 0
     if logged[0] < built:
         return made
-    other = reckon(logged)
+    other = with_nics(logged)
     return made if other.expectation is None else other
 
 

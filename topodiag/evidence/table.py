@@ -24,7 +24,7 @@ import msgspec
 from topodiag.evidence.bench_devices import device_of
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source
-from topodiag.evidence.table_columns import columns_of, words_of_name
+from topodiag.evidence.table_columns import MAX_NAME, columns_of
 from topodiag.lazy import dataclass, regex
 from topodiag.model.tables import (
     COMPONENT,
@@ -43,6 +43,7 @@ from topodiag.model.tables import (
     Table,
 )
 from topodiag.model.topics import Topic
+from topodiag.words.text import words_of_name
 
 MAX_LINE = 1000
 MAX_LINES = 20_000
@@ -342,13 +343,13 @@ def _rows_of(
             yield from _rows_of(each, names, lines, depth + 1)
         return
     held = {key: _cell(each) for key, each in value.items() if isinstance(each, (str, int, float, bool))}
-    component = tuple(held[key] for key in held if words_of_name(key) in _COMPONENTS)
+    component = tuple(held[key] for key in held if words_of_name(key, MAX_NAME) in _COMPONENTS)
     below = [row for each in value.values() for row in _rows_of(each, (*names, *component), lines, depth + 1)]
     if below:
         yield from below
     elif columns_of(list(held)):
         called = " ".join(dict.fromkeys((*names, *component)))
-        rest = {key: cell for key, cell in held.items() if words_of_name(key) not in _COMPONENTS}
+        rest = {key: cell for key, cell in held.items() if words_of_name(key, MAX_NAME) not in _COMPONENTS}
         yield {"component": called, **rest}, _line_with(list(held.values()), lines)
 
 

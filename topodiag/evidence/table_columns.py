@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from topodiag.lazy import regex
 from topodiag.model import tables
+from topodiag.words.text import words_of_name
 
 MAX_NAME = 60
-_SPLIT = regex(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[\W_]+")
 _SETTING = regex(r"(?:[NR]CCL|UCX|FI|TORCH_NCCL|NVSHMEM)_[A-Z0-9_]{2,60}\Z")
 _OF_ONE_NODE = regex(r"HOSTID|DEBUG|FILE|IFNAME|HCA|ADDR|RANK|CPUSET|PATH|NET_DEVICES|COMM_ID|PROFILER")
 """Settings that hold names, files and addresses of one node."""
@@ -59,17 +59,12 @@ _SUBJECTS = frozenset({tables.RANK, tables.HOST, tables.GPU, tables.PID, tables.
 """Columns that say whose a row is: alone they say nothing."""
 
 
-def words_of_name(name: str) -> str:
-    """A name as words in small letters: `clocks_event_reasons.hwSlowdown` is `clocks event reasons hw slowdown`."""
-    return " ".join(_SPLIT.sub(" ", name[:MAX_NAME]).lower().split())
-
-
 def columns_of(names: Sequence[str], label: str = "") -> dict[int, str]:
     """The columns of a table by their places; empty where it has none that checks ask for. `label` stands before
     its first row."""
-    words = [words_of_name(name) for name in names]
+    words = [words_of_name(name, MAX_NAME) for name in names]
     made = {at: column for at, name in enumerate(names) if (column := _column(name, words[at]))}
-    made |= _of_part(words, words_of_name(label))
+    made |= _of_part(words, words_of_name(label, MAX_NAME))
     if set(made.values()) <= _SUBJECTS and not {tables.RANK, tables.PID} <= set(made.values()):
         return {}
     return made
@@ -100,4 +95,4 @@ def _part(said: str) -> str:
     return next((part for part, pattern in _PARTS if pattern.search(said)), "")
 
 
-__all__ = ["columns_of", "words_of_name"]
+__all__ = ["MAX_NAME", "columns_of"]

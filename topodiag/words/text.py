@@ -12,6 +12,7 @@ from topodiag.lazy import regex
 MAX_CHARS = 1000
 """Longest foreign string printed: five quoted lines of evidence; a hostile one is of any length."""
 
+_PARTS = regex(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[\W_]+")
 _PLAIN = str.maketrans(
     {
         "✖": "X", "▲": "!", "●": "i", "✔": "+", "├": "|", "└": "`", "│": "|", "─": "-", "·": "|", "…": "...", "•": "-",
@@ -69,6 +70,12 @@ def without_steering(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(_escape(char) if unicodedata.category(char) in _STEERING else char for char in text)
+
+
+def words_of_name(name: str, most: int) -> str:
+    """The first `most` characters of a name as words in small letters: `clocks_event_reasons.hwSlowdown` is
+    `clocks event reasons hw slowdown`."""
+    return " ".join(_PARTS.sub(" ", name[:most]).lower().split())
 
 
 def shell_word(text: str) -> str:

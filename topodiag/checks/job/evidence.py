@@ -141,8 +141,8 @@ def ranks_per_node(job: Job) -> int:
 
 
 def meets_inside(job: Job) -> bool:
-    """Whether NCCL shows two GPUs of one node, whatever ranks left a log: shared memory reaches no other node, and NCCL
-    refuses peer-to-peer to GPUs of its own node only."""
+    """Whether NCCL shows two GPUs of one node, whatever ranks left a log: shared memory reaches no other node, and the
+    GPUs to which NCCL refuses peer-to-peer are all of its own node."""
     made = job.connections
     shared = [at for at, via in enumerate(made.vias) if transport_kind(via) == "SHM"]
     return bool(np.isin(made.flows.via, shared).any()) or any(True for _ in said_by(job, "p2p off"))

@@ -147,7 +147,7 @@ def _versions(job: Job) -> dict[str, Release]:
 
 
 def _met(job: Job, versions: dict[str, Release]) -> tuple[FaultMet, ...]:
-    """The known faults of the job's library that its text shows; an event is told once, by the first of them."""
+    """The known faults of the job's library that its text shows. An event counts once, for the first that fits."""
     met: list[FaultMet] = []
     told: set[int] = set()
     for fault in library_faults():

@@ -17,6 +17,7 @@ from topodiag.model.node import Node
 from topodiag.model.tables import Row, Table
 from topodiag.words.fold import few
 from topodiag.words.states import BAD, GOOD
+from topodiag.words.text import words_of_name
 from topodiag.words.units import in_mhz, in_ms
 
 BUSY_PERCENT = 50.0
@@ -53,7 +54,6 @@ _COMPONENTS = tuple((fault, regex(pattern)) for fault, pattern in (
     ("gpu.count_low", r"\bgpu (?:counts?|lost|missing)\b"),
 ))  # fmt: skip
 """What a health agent's check is about, by the words of its name."""
-_SPLIT = regex(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[\W_]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +222,7 @@ def _agents(table: Table) -> Iterator[Odd]:
 
 
 def _component(name: str) -> str:
-    words = " ".join(_SPLIT.sub(" ", name[:200]).lower().split())
+    words = words_of_name(name, 200)
     return next((fault for fault, pattern in _COMPONENTS if pattern.search(words)), "")
 
 

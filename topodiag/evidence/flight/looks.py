@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from topodiag.lazy import regex
 
-_PICKLED = regex(rb"\x80[\x02-\x05]")
+PICKLED = regex(rb"\x80[\x02-\x05]")
 _KEYS = (b"pg_config", b"pg_status", b"nccl_version", b"collective_seq_id", b"entries")
 _JSON = regex(rb'"(?:pg_config|pg_status)"\s*:\s*\{|"(?:collective_seq_id|p2p_seq_id)"\s*:\s*\d')
 
@@ -12,6 +12,6 @@ _JSON = regex(rb'"(?:pg_config|pg_status)"\s*:\s*\{|"(?:collective_seq_id|p2p_se
 def looks_like_flight(head: bytes) -> bool:
     """Whether a file that starts like this is a dump: a pickle or JSON with keys of the format. Its name says nothing:
     TORCH_FR_DUMP_TEMP_FILE sets it."""
-    if _PICKLED.match(head):
+    if PICKLED.match(head):
         return any(key in head for key in _KEYS)
     return head.lstrip()[:1] == b"{" and _JSON.search(head) is not None

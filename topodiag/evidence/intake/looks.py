@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterator
 from functools import cache
 
 from topodiag.evidence.cluster.looks import cluster_format, is_pods
-from topodiag.evidence.flight.looks import looks_like_flight
+from topodiag.evidence.flight.looks import PICKLED, looks_like_flight
 from topodiag.evidence.intake.bundle import HEAD_BYTES
 from topodiag.evidence.intake.genre import program_text, strings_of_binary
 from topodiag.evidence.intake.json_text import is_json
@@ -48,7 +48,6 @@ _BINARY = (
 )
 WATCH = regex(rb'^\{"time":[0-9.]{1,20},"up":[0-9.]{1,20},"watch":1,"host":"', re.M)
 """A file of `topodiag watch`."""
-_PICKLE = regex(rb"\x80[\x02-\x05]")
 _ZIP = b"PK\x03\x04"
 _BEFORE = rb"\s*(?:<\?xml[^>]*>\s*)?(?:<!--[^>]*-->\s*)*"
 _RECORD = regex(
@@ -315,7 +314,7 @@ def _binary(head: bytes, coding: tuple[str, ...]) -> Looks | None:
         return Looks((Kind.PARQUET,), coding)
     if looks_like_flight(head):
         return Looks((Kind.FLIGHT,), coding)
-    if _PICKLE.match(head):
+    if PICKLED.match(head):
         return Looks((Kind.PICKLE,), coding)
     return next((Looks((Kind.BINARY,), coding, what=what) for magic, what in _BINARY if head.startswith(magic)), None)
 

@@ -17,8 +17,6 @@ from topodiag.evidence.network.network_records import Line, NetDevRecord
 from topodiag.evidence.tree import Tree
 from topodiag.lazy import dataclass, regex
 
-OF_ONE_HOST = regex(r"(?:lo|docker|veth|virbr|br-|cali|cni|flannel|vxlan|tunl|podman|idrac|usb)")
-"""Interfaces whose networks each host has for itself, or that lie over another one."""
 TABLE, TABLE6, ROUTES = "proc/net/fib_trie", "proc/net/if_inet6", "proc/net/route"
 _LEAF = regex(r"\|-- ([0-9.]{7,15}) /32 host LOCAL\s*\Z")
 _ADDRESS6 = regex(r"([0-9a-f]{32}) [0-9a-f]{2} [0-9a-f]{2} ([0-9a-f]{2}) [0-9a-f]{2} {1,16}(\S{1,15})\s*\Z")

@@ -40,7 +40,6 @@ COMMON = 0.05
 """A counter that rises on more than this share of its parts is the fleet's way of working, not a part's fault."""
 MIN_SIBLINGS = 20
 """Parts below which nobody can say what is common."""
-RISING_TOLD = 20
 TRACKS = 64
 """Nodes whose course is kept to be drawn."""
 
