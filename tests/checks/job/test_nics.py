@@ -110,6 +110,15 @@ def test_a_node_that_says_no_device_has_none() -> None:
     assert "0 RDMA devices" in finding.message
 
 
+def test_nodes_without_any_device_do_not_clear_each_other() -> None:
+    def hook(_rank: int, _host: int, process: Process) -> Process:
+        return replace(process, hcas=(), messages=(jobs.message("no hca", "NET/IB : No device found."),))
+
+    outcome = FewerNicsThanSiblings().judge(jobs.job(process=hook))
+    assert outcome.status is Status.UNKNOWN
+    assert "on no node" in outcome.why
+
+
 def test_nodes_are_compared_by_the_plugins_own_count_where_it_names_no_device() -> None:
     def efa(counts: tuple[int, int]) -> Callable[[int, int, Process], Process]:
         text = "NET/OFI Selected provider is efa, fabric is efa (found {} nics)"

@@ -283,14 +283,20 @@ class FewerNicsThanSiblings(OneStep[Job], JobCheck[Never]):
             return self._by_plugin(job, counts)
         if len(listed) < 2:
             return self.unknown(job, f"fewer than two nodes list their RDMA devices; {ask_for(job, *NET)}")
+        if not any(listed.values()):
+            return self.unknown(job, "NCCL found an RDMA device on no node: whether one is missing is open")
         coverage = Coverage(len(listed), len(job.hosts), "nodes")
+        found = self._unlike_others(job, listed) or short
+        return self.found(job, found, coverage) if found else self.clean(job, "", coverage)
+
+    def _unlike_others(self, job: Job, listed: dict[str, dict[str, Hca]]) -> list[Finding]:
+        """Nodes that list fewer devices than most."""
         usual = most(len(hcas) for hcas in listed.values())
         groups: dict[int, list[str]] = defaultdict(list)
         for host, hcas in listed.items():
             if len(hcas) < usual:
                 groups[len(hcas)].append(host)
-        found = [self._report(job, *item, usual, listed) for item in groups.items()] or short
-        return self.found(job, found, coverage) if found else self.clean(job, "", coverage)
+        return [self._report(job, *item, usual, listed) for item in groups.items()]
 
     def _short(self, job: Job, found: FewerThanOthers) -> Finding:
         """Against the captures of machines: both sources are named, and which of them is of another time is open."""
