@@ -340,12 +340,12 @@ class DevicesUnseenInLog(FaultInLog):
     def observe(self, judged: Job, peers: Sequence[Job]) -> Named | Outcome:
         made = super().observe(judged, peers)
         machines = judged.machines.values()
-        if isinstance(made, Named) and made.fault == "no rdma" and machines and all(map(_has_no_adapter, machines)):
+        if isinstance(made, Named) and made.fault == "no rdma" and machines and all(map(has_no_adapter, machines)):
             return self.clean(judged)
         return made
 
 
-def _has_no_adapter(node: Node) -> bool:
+def has_no_adapter(node: Node) -> bool:
     """Whether all PCI functions of a node were seen, and none of its network cards can do RDMA: then no verbs program
     finds one there, and nothing is wrong with that."""
     return Topic.PCI in node.told and not any(nic.rdma_name or not _is_plain(nic) for nic in node.nics)
