@@ -10,9 +10,9 @@ from typing import Never
 
 from topodiag.checks.interface import JobCheck, OneStep
 from topodiag.checks.job.clocks import Clocks, clocks_of
-from topodiag.checks.job.device_faults import TOLD_BY
 from topodiag.checks.job.error_advice import advice
 from topodiag.checks.job.excerpts import met
+from topodiag.checks.job.job_faults import named_faults
 from topodiag.checks.job.network_errors import refused_over_iwarp
 from topodiag.checks.job.text import LIVED_WITH, NO_ERRORS, ask_for, failed
 from topodiag.checks.shared.interfaces import addresses_of_node
@@ -47,6 +47,10 @@ _CODE = regex(r"-> ([1-68])\b")
 _NO_CAUSE = frozenset({"other", "watchdog", "peer closed", "timeout"})
 """Kinds of lines that an application prints in the end of which none names what came first."""
 
+_OF_OTHER_CHECKS = frozenset({"fabric", "busy", "removed", "absent", "rank twice", "no such rank", "worlds"})
+"""Faults, beside those of job_faults.toml, that a check of their own finds."""
+_STORAGE = "HST006"
+"""What the storage refuses is the first error as well: that names the rank."""
 _ADDRESS = regex(r"([0-9]{1,3}(?:\.[0-9]{1,3}){3}|[0-9A-Fa-f:]{4,39})<[0-9]{1,5}>")
 
 
@@ -197,7 +201,11 @@ def _told_elsewhere(errors: Sequence[Event]) -> str:
     named = {event.details.get("fault", "") for event in errors}
     rest = [e for e in errors if "fault" not in e.details and not (e.level == "APP" and e.kind == "other")]
     fault = next(iter(named - {""}), "")
-    return fault if len(named - {""}) == 1 and fault in TOLD_BY and not rest else ""
+    return fault if len(named - {""}) == 1 and not rest and _has_own_check(fault) else ""
+
+
+def _has_own_check(fault: str) -> bool:
+    return fault in _OF_OTHER_CHECKS or any(name == fault and check != _STORAGE for check, name in named_faults())
 
 
 def _cascade(first: Event, later: Sequence[Event]) -> str:
