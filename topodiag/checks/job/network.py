@@ -8,8 +8,6 @@ from dataclasses import replace
 from math import fsum
 
 from topodiag.checks.interface import JobCheck
-from topodiag.checks.job.device_faults import has_no_adapter
-from topodiag.checks.job.errors import first_error
 from topodiag.checks.job.evidence import (
     by_host,
     hcas_by_host,
@@ -21,6 +19,8 @@ from topodiag.checks.job.evidence import (
     transport_kind,
     world_ranks,
 )
+from topodiag.checks.job.first_error import first_error
+from topodiag.checks.job.host_faults import has_no_adapter
 from topodiag.checks.job.text import NET, ask_for
 from topodiag.checks.shared.reports import Report
 from topodiag.checks.shared.words import hosts_word
