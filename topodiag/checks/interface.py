@@ -15,7 +15,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Never, NotRequired, TypeAlias, TypedDict, TypeVar, Unpack
 
-from topodiag.checks.shared.reports import Report
 from topodiag.model.devices import ports_of
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status, Where
 from topodiag.model.node import Node
@@ -59,8 +58,6 @@ class Check(ABC, Generic[J, O]):
 
     id: ClassVar[str]
     title: ClassVar[str]
-    reports: ClassVar[tuple[Report, ...]] = ()
-    """Sentences of others that speak of this fault (checks/shared/reports.py)."""
 
     @abstractmethod
     def observe(self, judged: J, peers: Sequence[J]) -> O | Outcome:

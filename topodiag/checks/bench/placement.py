@@ -10,7 +10,6 @@ from typing import Never
 from topodiag.checks.bench.text import measured, size_text, title
 from topodiag.checks.interface import BenchCheck, OneStep
 from topodiag.checks.peers import of_everyone
-from topodiag.checks.shared.reports import Report
 from topodiag.lazy import dataclass
 from topodiag.model.bench import Benchmark
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
@@ -62,12 +61,6 @@ class PlacementsApart(OneStep[Benchmark], BenchCheck[Never]):
 
     id = "BEN005"
     title = "one placement is more than 30 % slower than another"
-    reports = (
-        Report("network.pairs", "some pairs of hosts carry far less than the others", "pairs that carry alike",
-               "the same pairs alone, then with other UDP source ports or adaptive routing: paths that share an"
-               " uplink recover; one host in all slow pairs is slow itself",
-               "each ring goes at the pace of its slowest pair"),
-    )  # fmt: skip
 
     def judge(self, benchmark: Benchmark, others: Sequence[Benchmark] = ()) -> Outcome:
         mine = _name(benchmark)

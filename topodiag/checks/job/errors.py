@@ -10,9 +10,9 @@ from typing import Never
 
 from topodiag.checks.interface import JobCheck, OneStep
 from topodiag.checks.job.clocks import Clocks, clocks_of
-from topodiag.checks.job.device_faults import TOLD_BY
 from topodiag.checks.job.error_advice import advice
 from topodiag.checks.job.excerpts import met
+from topodiag.checks.job.faults import judged_elsewhere
 from topodiag.checks.job.network_errors import refused_over_iwarp
 from topodiag.checks.job.text import LIVED_WITH, NO_ERRORS, ask_for, failed
 from topodiag.checks.shared.interfaces import addresses_of_node
@@ -197,7 +197,7 @@ def _told_elsewhere(errors: Sequence[Event]) -> str:
     named = {event.details.get("fault", "") for event in errors}
     rest = [e for e in errors if "fault" not in e.details and not (e.level == "APP" and e.kind == "other")]
     fault = next(iter(named - {""}), "")
-    return fault if len(named - {""}) == 1 and fault in TOLD_BY and not rest else ""
+    return fault if len(named - {""}) == 1 and fault in judged_elsewhere() and not rest else ""
 
 
 def _cascade(first: Event, later: Sequence[Event]) -> str:

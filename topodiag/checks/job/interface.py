@@ -15,7 +15,6 @@ from topodiag.checks.job.meeting import addresses_of, interfaces_listed, interfa
 from topodiag.checks.job.text import NET, ask_for
 from topodiag.checks.job.unreached import by_connects, by_own_bridge
 from topodiag.checks.shared.interfaces import NOT_FOR_JOBS
-from topodiag.checks.shared.reports import Report
 from topodiag.checks.shared.words import hosts_word
 from topodiag.lazy import regex
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
@@ -79,16 +78,6 @@ class WrongInterface(OneStep[Job], JobCheck[Never]):
 
     id = "NET002"
     title = "the wrong interface is used for bootstrap or data"
-    reports = (
-        Report("network.unreachable", "a peer is not reached", "a way to each peer, and open ports between the nodes",
-               "`ip route get PEER` names the interface; then VLAN and routes of the switch, then firewalls between",
-               "ranks at both ends do not meet: init hangs or fails"),
-        Report("network.unlisted", "a node is asked for by an address that no node of the cluster has",
-               "one address for each node, the same to the cluster and to who asks for it",
-               "`ray list nodes` beside `ip -brief addr` on each node: `ray start --node-ip-address` and VLLM_HOST_IP"
-               " (or what the launcher takes for it) must name the same address of the network between the nodes",
-               "the request waits for a node that never comes, and nothing starts"),
-    )  # fmt: skip
 
     def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         found = [*self._none(job), *self._of_gloo(job)]

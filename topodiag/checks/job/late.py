@@ -12,7 +12,6 @@ from topodiag.checks.job.late_kernels import LateKernels, in_words, judged_commu
 from topodiag.checks.job.late_parts import late_in_parts, tell_parts
 from topodiag.checks.job.late_steps import SavePauses, late_for_data, save_pauses, tell_pauses, tell_waits
 from topodiag.checks.job.late_words import ToldLate, tell_late, told_late
-from topodiag.checks.shared.reports import Report
 from topodiag.checks.shared.words import rank_word
 from topodiag.lazy import dataclass
 from topodiag.model.data_waits import DataWaits
@@ -109,11 +108,6 @@ class LateArriver(JobCheck[tuple[Late, ...]]):
 
     id = "JOB008"
     title = "a late arriver: a rank, or all of them, starts its collectives late"
-    reports = (
-        Report("job.rank_late", "a rank takes longer than the others for its own part of a step",
-               "ranks that take the same time",
-               "what that rank does: data loader, logging, checkpoint, clocks of its GPU; the others only wait"),
-    )  # fmt: skip
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> tuple[Late, ...] | Outcome:
         ranks = self._late_ranks(judged)

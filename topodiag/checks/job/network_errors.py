@@ -10,7 +10,6 @@ from typing import TypeVar
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.evidence import said_by
 from topodiag.checks.job.excerpts import met, others_fell_first
-from topodiag.checks.job.network_reports import OF_CONNECTIONS
 from topodiag.checks.job.text import ask_for
 from topodiag.checks.shared.words import hosts_word, quoted, rank_word
 from topodiag.lazy import dataclass, regex
@@ -135,7 +134,6 @@ class RdmaErrors(JobCheck[RdmaFaults]):
 
     id = "NET008"
     title = "RDMA devices report errors"
-    reports = OF_CONNECTIONS
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> RdmaFaults | Outcome:
         completions = _own([event for event in judged.events if event.kind == "ib completion"])

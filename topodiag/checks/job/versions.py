@@ -11,7 +11,6 @@ from topodiag.checks.interface import JobCheck, OneStep
 from topodiag.checks.job.differ_words import VERSION, not_as_built, told_to_differ
 from topodiag.checks.job.evidence import said_by
 from topodiag.checks.job.text import ask_for
-from topodiag.checks.shared.reports import Report
 from topodiag.checks.shared.words import hosts_word, quoted, rank_word
 from topodiag.lazy import regex
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
@@ -95,10 +94,6 @@ class VersionsDiffer(OneStep[Job], JobCheck[Never]):
 
     id = "JOB002"
     title = "NCCL, CUDA driver or plugin version differs between ranks"
-    reports = (
-        Report("job.versions_differ", "a host has another version than the others", "one version on all nodes",
-               "start the same image on all nodes; which library is loaded: LD_LIBRARY_PATH, `pip list`"),
-    )  # fmt: skip
 
     def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         told = {key: _by_version(job, key) for key in COMPONENTS}

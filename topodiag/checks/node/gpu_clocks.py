@@ -9,7 +9,6 @@ from typing import Any
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.node.gpu_events import no_gpu
 from topodiag.checks.shared.comparisons import majority
-from topodiag.checks.shared.reports import Report
 from topodiag.lazy import dataclass
 from topodiag.model.devices import Gpu
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
@@ -127,10 +126,6 @@ class ClocksHeldDown(NodeCheck[HeldClocks]):
 
     id = "GPU004"
     title = "a GPU's clocks are held down"
-    reports = (
-        Report("gpu.clocks", "clocks of GPUs are held down", "clocks that the product reaches",
-               "`nvidia-smi -q -d PERFORMANCE,CLOCK` on the node: the reason that holds them"),
-    )  # fmt: skip
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> HeldClocks | Outcome:
         if why := no_gpu(judged):

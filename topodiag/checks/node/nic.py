@@ -23,7 +23,6 @@ from topodiag.checks.node.nic_ports import (
 )
 from topodiag.checks.shared.devices import compute_nics, just_booted, word
 from topodiag.checks.shared.prices import slow_ports
-from topodiag.checks.shared.reports import Report
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact
@@ -118,10 +117,6 @@ class NicPortDown(OneStep[Node], NodeCheck[Never]):
 
     id = "NIC001"
     title = "a compute NIC port that is not Active/LinkUp"
-    reports = (
-        Report("nic.port_down", "a network port is not active", "ports that are Active and LinkUp",
-               "`ibstat` on the node: state and physical state of that port; then its cable and its switch port"),
-    )  # fmt: skip
 
     def judge(self, node: Node, peers: Sequence[Node] = ()) -> Outcome:
         outcome = self._judge_ports(node)
