@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from topodiag.checks.job.network_errors import MEANINGS
-from topodiag.checks.shared.error_words import FABRIC, advice_by_words
+from topodiag.checks.shared.phrases import advice_by_words
 from topodiag.model.job import Event
 
 BY_KIND = {
@@ -37,5 +37,5 @@ def advice(event: Event) -> str:
         )
     # Multicast objects need the fabric's routes: creating or binding one fails first where they are missing.
     if event.kind == "cuda" and "nvls" in event.place:
-        return FABRIC
+        return advice_by_words("NVLink SHARP (NVLS)")
     return BY_KIND.get(event.kind, "mend what the message names; the later errors follow from it")

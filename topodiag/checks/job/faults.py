@@ -5,15 +5,14 @@ What a check says of each fault stands in faults.toml.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.bus_errors import in_nccl, of_no_page
 from topodiag.checks.job.launcher import launched_on
+from topodiag.checks.shared.data import data
 from topodiag.checks.shared.words import hosts_word, quoted, rank_word
 from topodiag.lazy import dataclass
 from topodiag.model.devices import Nic
@@ -28,10 +27,9 @@ _PLAIN_DRIVERS = frozenset({"virtio-pci", "virtio_net", "ena", "e1000", "e1000e"
 """Drivers of Ethernet that have no RDMA beside them (linux drivers/net)."""
 
 
-@cache
 def _faults() -> Mapping[str, Mapping[str, Mapping[str, Any]]]:
     """faults.toml: what is said, by check and name of the fault."""
-    return tomllib.loads(Path(__file__).with_name("faults.toml").read_text(encoding="utf-8"))
+    return data("job/faults")
 
 
 @cache

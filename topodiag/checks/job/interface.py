@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Never
 
 from topodiag.checks.interface import JobCheck, OneStep
@@ -197,31 +197,29 @@ class WrongInterface(OneStep[Job], JobCheck[Never]):
             for fault in gloo_faults(job)
         ]
 
-    def _link_local(self, job: Job) -> list[Finding]:
+    def _link_local(self, job: Job) -> Iterator[Finding]:
         """Some processes meet at an IPv6 link-local address, which is good on one link only, and others elsewhere."""
         told = [(number, process) for number, process in enumerate(job.processes) if process.bootstrap]
         local = [(number, process) for number, process in told if LINK_LOCAL.search(process.bootstrap)]
         names = {process.bootstrap.partition(":")[0] for _, process in told}
         if not local or len(local) == len(told) or len(names) < 2:
-            return []
+            return
         other = next(process for _, process in told if not LINK_LOCAL.search(process.bootstrap))
-        return [
-            self.finding(
-                Severity.ERROR,
-                f"{hosts_word(list(dict.fromkeys(process.host for _, process in local)))}: bootstrap over an IPv6"
-                f" link-local address of {local[0][1].bootstrap.partition(':')[0]}, others use"
-                f" {other.bootstrap.partition(':')[0]}",
-                observed=f"{local[0][1].bootstrap} and {other.bootstrap}",
-                expected="one network that all nodes share",
-                fix=("NCCL_SOCKET_IFNAME: the interface that all nodes share; NCCL_SOCKET_FAMILY=AF_INET for IPv4",),
-                nodes=list(dict.fromkeys(process.host for _, process in local)),
-                ranks=world_ranks(job, [number for number, _ in local]),
-                cost=Cost(text="link-local addresses are not reached from other networks: init hangs"),
-                evidence=[place_of(local[0][1]), place_of(other)],
-                coverage=Coverage(len(local), len(told), "processes"),
-                confidence=Confidence.MEDIUM,
-            )
-        ]
+        yield self.finding(
+            Severity.ERROR,
+            f"{hosts_word(list(dict.fromkeys(process.host for _, process in local)))}: bootstrap over an IPv6"
+            f" link-local address of {local[0][1].bootstrap.partition(':')[0]}, others use"
+            f" {other.bootstrap.partition(':')[0]}",
+            observed=f"{local[0][1].bootstrap} and {other.bootstrap}",
+            expected="one network that all nodes share",
+            fix=("NCCL_SOCKET_IFNAME: the interface that all nodes share; NCCL_SOCKET_FAMILY=AF_INET for IPv4",),
+            nodes=list(dict.fromkeys(process.host for _, process in local)),
+            ranks=world_ranks(job, [number for number, _ in local]),
+            cost=Cost(text="link-local addresses are not reached from other networks: init hangs"),
+            evidence=[place_of(local[0][1]), place_of(other)],
+            coverage=Coverage(len(local), len(told), "processes"),
+            confidence=Confidence.MEDIUM,
+        )
 
     def _of_one_node(self, job: Job) -> list[Finding]:
         """Addresses that cannot lead to another node, where ranks on several nodes did not come together: loopback, or

@@ -7,11 +7,10 @@ nothing where the check looked and found all well.
 
 from __future__ import annotations
 
-import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
-from pathlib import Path
 
+from topodiag.checks.shared.data import data
 from topodiag.lazy import dataclass
 from topodiag.model.events import Event, Trust
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity, Status, Where
@@ -43,14 +42,9 @@ class Report:
 
 
 @cache
-def _reports() -> Mapping[str, tuple[Report, ...]]:
-    tables = tomllib.loads(Path(__file__).with_name("reports.toml").read_text(encoding="utf-8"))
-    return {check_id: tuple(Report(**entry) for entry in entries) for check_id, entries in tables.items()}
-
-
 def answered_by(check_id: str) -> tuple[Report, ...]:
     """What a check answers for, in the order of reports.toml."""
-    return _reports().get(check_id, ())
+    return tuple(Report(**entry) for entry in data("shared/reports").get(check_id, ()))
 
 
 def with_reports(outcome: Outcome, node: Node, reports: Sequence[Report]) -> Outcome:
