@@ -9,7 +9,7 @@ from typing import Never
 from topodiag.checks.interface import NodeCheck, OneStep
 from topodiag.checks.node.nic import NO_COMPUTE
 from topodiag.checks.node.nic_counters import LIMITS, Limit, limit_name
-from topodiag.checks.node.nic_events import FIXES, Event, troubles
+from topodiag.checks.node.nic_events import Event, troubles
 from topodiag.checks.node.nic_ports import Port, ports_of
 from topodiag.checks.node.nic_totals import (
     CORRECTED,
@@ -22,6 +22,7 @@ from topodiag.checks.node.nic_totals import (
     high_totals,
     odd_ports,
 )
+from topodiag.checks.shared.data import data
 from topodiag.checks.shared.devices import compute_nics
 from topodiag.model.devices import Counters, Nic
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status
@@ -120,7 +121,7 @@ class NicPortErrors(OneStep[Node], NodeCheck[Never]):
             f"{event.name}: {event.words}",
             observed=event.words,
             expected="no such message of the adapter's driver",
-            fix=FIXES[event.kind],
+            fix=data("node/fixes")["adapter"][event.kind],
             nics=[event.name],
             cost=Cost(text="traffic over this adapter stops or is slow, and every rank of the job waits for it"),
             evidence=event.evidence,
