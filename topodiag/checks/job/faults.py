@@ -13,7 +13,7 @@ from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.bus_errors import in_nccl, of_no_page
 from topodiag.checks.job.launcher import launched_on
 from topodiag.checks.shared.data import data
-from topodiag.checks.shared.words import hosts_word, quoted, rank_word
+from topodiag.checks.shared.words import hosts_word, quoted, rank_word, ranks_in
 from topodiag.lazy import dataclass
 from topodiag.model.devices import Nic
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
@@ -62,7 +62,7 @@ class FaultInLog(JobCheck[Named]):
         faults, events = _faults()[self.id], observed.events
         words = faults[observed.fault]
         words = {**faults.get(words.get("like", ""), {}), **words}
-        ranks = sorted({event.rank for event in events if event.rank >= 0})
+        ranks = ranks_in(events)
         hosts = _hosts(judged, events)
         at = hosts_word(hosts) or (rank_word(ranks) if ranks else "a node")
         yield self.finding(

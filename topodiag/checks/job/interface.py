@@ -15,7 +15,7 @@ from topodiag.checks.job.meeting import addresses_of, interfaces_listed, interfa
 from topodiag.checks.job.text import NET, ask_for
 from topodiag.checks.job.unreached import by_connects, by_own_bridge
 from topodiag.checks.shared.interfaces import NOT_FOR_JOBS
-from topodiag.checks.shared.words import hosts_word
+from topodiag.checks.shared.words import hosts_in, hosts_word, ranks_in
 from topodiag.lazy import regex
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Given, Job, Process
@@ -115,7 +115,7 @@ class WrongInterface(OneStep[Job], JobCheck[Never]):
         if not events:
             return self._counted_none(job) or self._of_no_family(job)
         value = f" that fits NCCL_SOCKET_IFNAME={wanted[0][1].value}" if wanted else ""
-        hosts = list(dict.fromkeys(event.host for event in events if event.host))
+        hosts = hosts_in(events)
         return [
             self.finding(
                 Severity.ERROR,
@@ -127,7 +127,7 @@ class WrongInterface(OneStep[Job], JobCheck[Never]):
                     "NCCL_SOCKET_IFNAME takes prefixes, `=name` for one, `^docker,lo` for all but these",
                 ),
                 nodes=hosts,
-                ranks=sorted({event.rank for event in events if event.rank >= 0}),
+                ranks=ranks_in(events),
                 cost=Cost(share=1.0, text="the job does not start"),
                 evidence=[*(event.origin for event in events), *(given.origin for _, given in wanted[:2])],
                 coverage=Coverage(len({(e.host, e.pid) for e in events}), len(job.processes), "processes"),
@@ -160,7 +160,7 @@ class WrongInterface(OneStep[Job], JobCheck[Never]):
         events = [event for event in job.events if event.level == "WARN" and NO_FAMILY.search(event.text)]
         if not events or settings_of(job, "NCCL_SOCKET_FAMILY"):
             return []
-        hosts = list(dict.fromkeys(event.host for event in events if event.host))
+        hosts = hosts_in(events)
         return [
             self.finding(
                 Severity.ERROR,
@@ -181,16 +181,14 @@ class WrongInterface(OneStep[Job], JobCheck[Never]):
 
     def _of_gloo(self, job: Job) -> list[Finding]:
         return [
-            self.finding(
+            self.of_events(
+                fault.events,
                 Severity.ERROR,
                 fault.message,
                 observed=fault.observed,
                 expected="an interface with an address that the other nodes reach",
                 fix=fault.fix,
-                nodes=list(dict.fromkeys(event.host for event in fault.events if event.host)),
-                ranks=sorted({event.rank for event in fault.events if event.rank >= 0}),
                 cost=Cost(share=1.0, text="the job does not start"),
-                evidence=[event.origin for event in fault.events],
                 confidence=fault.sure,
                 settings=(("GLOO_SOCKET_IFNAME", None),) if fault.setting else (),
             )

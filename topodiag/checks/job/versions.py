@@ -125,16 +125,14 @@ class VersionsDiffer(OneStep[Job], JobCheck[Never]):
         told = [event for event in job.events if event.kind == "version" and "ismatched" in event.text]
         if not told:
             return
-        yield self.finding(
+        yield self.of_events(
+            told,
             Severity.ERROR,
             f"NCCL itself found different versions: {quoted(told[0].text, 120)}",
             observed=quoted(told[0].text) or "NCCL says so",
             expected="one NCCL version on all ranks",
             fix=("start the same image and the same libnccl on all ranks",),
-            nodes=list(dict.fromkeys(event.host for event in told if event.host)),
-            ranks=sorted({event.rank for event in told if event.rank >= 0}),
             cost=Cost(text="the job cannot start"),
-            evidence=[event.origin for event in told],
         )
 
     def _by_notice(self, job: Job) -> list[Finding]:
