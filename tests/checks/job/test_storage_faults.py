@@ -6,7 +6,7 @@ import pytest
 
 import topodiag
 from tests.checks import jobs
-from topodiag.checks.job.faults import LimitInLog, StorageInLog
+from topodiag.checks.job.host_faults import LimitInLog, StorageInLog
 from topodiag.evidence.nccl_log.rebuild.events import classify
 from topodiag.model.finding import Finding, Severity
 from topodiag.model.job import Event, Job

@@ -38,13 +38,13 @@ CHECKS = {
 }
 
 COMPANIONS = {
-    "GPU001": "faults:GpuLostInLog",
-    "GPU002": "faults:GpuMemoryInLog",
-    "GPU003": "faults:NvlinkErrorInLog",
-    "HST001": "faults:LimitInLog",
-    "HST002": "faults:DevicesUnseenInLog",
-    "HST004": "faults:DriverMismatchInLog",
-    "HST006": "faults:StorageInLog",
+    "GPU001": "device_faults:GpuLostInLog",
+    "GPU002": "device_faults:GpuMemoryInLog",
+    "GPU003": "device_faults:NvlinkErrorInLog",
+    "HST001": "host_faults:LimitInLog",
+    "HST002": "host_faults:DevicesUnseenInLog",
+    "HST004": "host_faults:DriverMismatchInLog",
+    "HST006": "host_faults:StorageInLog",
     "HST003": "hints:HostSettingWarned",
     "PCI001": "narrow_link:NarrowLinkInLog",
     "PCI004": "hints:AcsHinted",
