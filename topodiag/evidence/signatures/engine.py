@@ -150,7 +150,7 @@ def _places(*names: str) -> tuple[tuple[str, tuple[tuple[str, int], ...]], ...]:
 
 @lru_cache(1024)
 def _candidates(numbers: frozenset[int], names: tuple[str, ...] = ()) -> tuple[list[Signature], bool]:
-    """The entries that these literals may begin, those with the longest literal first, and whether all of them count."""
+    """The entries that these literals may begin, those with the longest literal first; whether all of them count."""
     longest: dict[tuple[str, int], int] = {}
     for number in numbers:
         literal, places = _places(*names)[number]
