@@ -117,7 +117,7 @@ def _learnt(line: str) -> _Form:
 
 
 def _with_few_groups(form: _Form, line: str, tokens: Sequence[re.Match[str]]) -> _Form:
-    """The form with a pattern that keeps no number but those that say something: half the time of one that keeps all."""
+    """The form with a pattern that keeps no numbers but those that say something, for half the time."""
     values = dict(form.values or ())
     used = {token for value in (*values.values(), form.work) if value is not None for token in value.tokens}
     kept = sorted(used | {token for token in (form.number, form.total) if token is not None})
