@@ -44,17 +44,17 @@ class Dialect:
     @property
     def checks(self) -> Mapping[str, str]:
         """The checks that cannot apply, with why."""
-        return self._held.get("checks", {})
+        return cast("Mapping[str, str]", self._held.get("checks", {}))
 
     @property
     def phrases(self) -> Mapping[str, str]:
         """What this maker's words are for those of the program."""
-        return self._held.get("phrases", {})
+        return cast("Mapping[str, str]", self._held.get("phrases", {}))
 
     @property
     def without(self) -> str:
         """What is said in place of a reason that only another maker's parts give."""
-        return self._held.get("without", "")
+        return str(self._held.get("without", ""))
 
     @cached_property
     def _spoken(self) -> re.Pattern[str]:
