@@ -115,8 +115,8 @@ HEADS: Mapping[str, tuple[str, ...]] = {
     "pair-rates": (*_RATES, "BW Test", "Latency Test"),
     "rows": ("rank", "Rank", "RANK", ":", "| CHANGED", "| SUCCESS"),
     "table": ("rank", "Rank", "RANK", "GPU", "gpu", *_LINKS, "Stat", "stat", "STAT", "ecc", "ECC", "LnkC", "LnkS",
-              "lnkC", "lnkS", *_CLOCKS, "NCCL_", "UCX_", "mtu", "MTU", "tclass", "trust", "pfc", "pkey", "gid_index", "Health",
-              "health", "Fatal", "fatal", "Error", "error", ":"),
+              "lnkC", "lnkS", *_CLOCKS, "NCCL_", "UCX_", "mtu", "MTU", "tclass", "trust", "pfc", "pkey", "gid_index",
+              "Health", "health", "Fatal", "fatal", "Error", "error", ":"),
     "shell": ("ulimit", "ax locked memory", "MEMLOCK", "memlock", "dev/shm", "BOOT_IMAGE=", "root=", "ivhd", "dmar",
               "load average: ", "No such file or directory", "AX LOCKED"),
 }  # fmt: skip
