@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from topodiag.checks.job.network_errors import MEANINGS
-from topodiag.checks.shared.error_words import FABRIC, advice_by_words
+from topodiag.checks.shared.error_words import FABRIC, STATUS_MEANINGS, advice_by_words
 from topodiag.model.job import Event
 
 BY_KIND = {
@@ -29,8 +28,8 @@ def advice(event: Event) -> str:
         return words
     # What a completion means is in its status; the cable is for those that got no answer.
     status = event.details.get("status", "")
-    if event.kind == "ib completion" and status.isdecimal() and status != "12" and int(status) in MEANINGS:
-        return MEANINGS[int(status)][1]
+    if event.kind == "ib completion" and status.isdecimal() and status != "12" and int(status) in STATUS_MEANINGS:
+        return STATUS_MEANINGS[int(status)][1]
     if event.kind == "cuda" and "shmutils" in event.place:
         return (
             "CUDA cannot map the shared memory segment: size and limits of the container's /dev/shm; NCCL_SHM_DISABLE=1"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from topodiag.checks.interface import JobCheck
-from topodiag.checks.job.errors import first_error
 from topodiag.checks.job.evidence import said_by
+from topodiag.checks.job.first_error import first_error
 from topodiag.checks.job.text import failed
 from topodiag.checks.shared.words import hosts_word, quoted
 from topodiag.lazy import dataclass, regex

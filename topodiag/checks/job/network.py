@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from math import fsum
 
 from topodiag.checks.interface import JobCheck
-from topodiag.checks.job.errors import first_error
 from topodiag.checks.job.evidence import (
     by_host,
     hcas_by_host,
@@ -19,6 +18,7 @@ from topodiag.checks.job.evidence import (
     transport_kind,
     world_ranks,
 )
+from topodiag.checks.job.first_error import first_error
 from topodiag.checks.job.text import NET, ask_for
 from topodiag.checks.shared.reports import Report
 from topodiag.checks.shared.words import hosts_word

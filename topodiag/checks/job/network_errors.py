@@ -10,8 +10,10 @@ from typing import TypeVar
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.evidence import said_by
 from topodiag.checks.job.excerpts import met, others_fell_first
+from topodiag.checks.job.first_error import refused_over_iwarp
 from topodiag.checks.job.network_reports import OF_CONNECTIONS
 from topodiag.checks.job.text import ask_for
+from topodiag.checks.shared.error_words import STATUS_MEANINGS
 from topodiag.checks.shared.words import hosts_word, quoted, rank_word
 from topodiag.lazy import dataclass, regex
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
@@ -72,19 +74,6 @@ PASSING = regex(
 
 FLUSHED = 5
 """IBV_WC_WR_FLUSH_ERR: what is left in the queue after another error."""
-
-MEANINGS = {
-    1: ("local length error", "a receive smaller than the message: NCCL versions or settings of the two sides differ"),
-    4: ("local protection error", "memory registration: nvidia-peermem or DMA-BUF, driver and RDMA stack of one build"),
-    5: ("flushed", "follows another error: look for the first one, on the peer too"),
-    9: ("remote invalid request", "different NCCL versions or settings on the two sides"),
-    10: ("remote access error", "memory that the peer took back: a process that died first, or its registration"),
-    11: ("remote operation error", "the peer's device failed: its dmesg and its own log"),
-    12: ("transport retries exceeded", "no acknowledgement from the peer: cable, port, switch, or routes; on RoCE also"
-         " the GID index, VLAN, PFC and ECN; else NCCL_IB_TIMEOUT=22 and NCCL_IB_RETRY_CNT=7"),
-    13: ("receiver not ready", "the peer posted no receive: it hangs or died; then its log comes first"),
-}  # fmt: skip
-"""enum ibv_wc_status of rdma-core (libibverbs/verbs.h), and where to look first."""
 
 K = TypeVar("K")
 
@@ -217,7 +206,9 @@ class RdmaErrors(JobCheck[RdmaFaults]):
         )
 
     def _completion(self, job: Job, status: int, events: Sequence[Event]) -> Finding:
-        name, advice = MEANINGS.get(status, ("completion error", "the device's own log: dmesg, and the peer's log"))
+        name, advice = STATUS_MEANINGS.get(
+            status, ("completion error", "the device's own log: dmesg, and the peer's log")
+        )
         libfabric = status < 0 and any("provider" in event.details for event in events)
         if libfabric:
             name, advice = LIBFABRIC
@@ -370,18 +361,6 @@ def _join_paths(completions: dict[int, list[Event]], refused: Mapping[str, list[
 def _errno(event: Event) -> str:
     match = QUEUE_PAIR.search(event.text)
     return match[1].strip() if match else event.details.get("refused", "")
-
-
-def refused_over_iwarp(job: Job, event: Event) -> bool:
-    """Whether a queue pair was refused in a text whose tests ran over iWARP: without the connection manager (`-R`) it
-    always is, and says nothing of the network."""
-    if event.origin is None or "refused" not in event.details:
-        return False
-    return any(
-        note.details.get("transport") == "iwarp" and note.origin is not None
-        and note.origin.source == event.origin.source
-        for note in job.events
-    )  # fmt: skip
 
 
 def _is_refused(event: Event) -> bool:

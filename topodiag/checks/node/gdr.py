@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from topodiag.checks.interface import NodeCheck
-from topodiag.checks.node.virtual_pci import is_flat
+from topodiag.checks.node.flat_tree import is_flat
 from topodiag.checks.shared.devices import (
     compute_nics,
     distance,

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing import Never
 
 from topodiag.checks.interface import NodeCheck, OneStep
+from topodiag.checks.node.flat_tree import is_flat
 from topodiag.checks.node.nic_ports import is_near, lists_no_nics, ports_of, product
-from topodiag.checks.node.virtual_pci import is_flat
 from topodiag.checks.peers import of_everyone
 from topodiag.checks.shared.comparisons import majority
 from topodiag.checks.shared.devices import compute_nics, distance, word

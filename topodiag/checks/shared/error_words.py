@@ -23,6 +23,19 @@ _NO_PEER = (
     " each process sees its own GPU only (CUDA_VISIBLE_DEVICES); NCCL_P2P_DISABLE=1 tells whether it is all that fails"
 )
 
+STATUS_MEANINGS = {
+    1: ("local length error", "a receive smaller than the message: NCCL versions or settings of the two sides differ"),
+    4: ("local protection error", "memory registration: nvidia-peermem or DMA-BUF, driver and RDMA stack of one build"),
+    5: ("flushed", "follows another error: look for the first one, on the peer too"),
+    9: ("remote invalid request", "different NCCL versions or settings on the two sides"),
+    10: ("remote access error", "memory that the peer took back: a process that died first, or its registration"),
+    11: ("remote operation error", "the peer's device failed: its dmesg and its own log"),
+    12: ("transport retries exceeded", "no acknowledgement from the peer: cable, port, switch, or routes; on RoCE also"
+         " the GID index, VLAN, PFC and ECN; else NCCL_IB_TIMEOUT=22 and NCCL_IB_RETRY_CNT=7"),
+    13: ("receiver not ready", "the peer posted no receive: it hangs or died; then its log comes first"),
+}  # fmt: skip
+"""enum ibv_wc_status of rdma-core (libibverbs/verbs.h), and where to look first."""
+
 BY_WORDS: tuple[tuple[re.Pattern[str], str], ...] = (
     (
         regex(r"gaierror|gai error|[Nn]ame or service not known|name resolution"),
