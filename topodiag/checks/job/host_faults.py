@@ -46,7 +46,7 @@ class DevicesUnseenInLog(FaultInLog):
         observed = super().observe(judged, peers)
         machines = judged.machines.values()
         unseen = isinstance(observed, FaultLines) and observed.fault == "no rdma"
-        return self.clean(judged) if unseen and machines and all(map(_has_no_adapter, machines)) else observed
+        return self.clean(judged) if unseen and machines and all(map(has_no_adapter, machines)) else observed
 
 
 class DriverMismatchInLog(FaultInLog):
@@ -71,7 +71,7 @@ class StorageInLog(FaultInLog):
         return observed
 
 
-def _has_no_adapter(node: Node) -> bool:
+def has_no_adapter(node: Node) -> bool:
     """Whether all PCI functions of a node were seen, and none of its network cards can do RDMA: then no verbs program
     finds one there, and nothing is wrong with that."""
     return Topic.PCI in node.told and not any(nic.rdma_name or not _is_plain(nic) for nic in node.nics)
