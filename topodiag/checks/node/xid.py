@@ -100,6 +100,8 @@ class XidInLog(NodeCheck[Troubles]):
     reports = (
         Report("gpu.xid", "the driver logged an Xid", "no Xid of a fault of the hardware",
                "`dmesg -T | grep -i xid` on the node: the number says which part"),
+        Report("gpu.hang", "a GPU hangs", "GPUs that answer until the job ends",
+               "`dmesg -T | grep -i amdgpu` on the node: the GPU (`rocminfo` has its node) and what it met before"),
     )  # fmt: skip
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> Troubles | Outcome:
