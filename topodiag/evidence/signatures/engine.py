@@ -15,7 +15,7 @@ from math import isnan, nan
 from topodiag.evidence.signatures.denial import counts_none, denies, explains
 from topodiag.evidence.signatures.entry import Signature, compiled, families, family, literals
 from topodiag.evidence.signatures.fields import typed
-from topodiag.evidence.signatures.literals import Finder, finder
+from topodiag.evidence.signatures.literals import Finder, finder, lines_with
 from topodiag.evidence.signatures.windows import Window, windows
 from topodiag.evidence.signatures.wrappers import Unwrapped, members, unwrap, without_clock
 from topodiag.lazy import dataclass, regex
@@ -78,9 +78,10 @@ def progress(blocks: Iterable[bytes], name: str) -> tuple[Progress, ...]:
     return reading.result().progress
 
 
-def reports(blocks: Iterable[bytes]) -> tuple[Event, ...]:
-    """The events of a text, without what advances in it: a training prints little else."""
-    reading = _Reading("", "", tuple(name for name in families() if name != "progress"))
+def reports(blocks: Iterable[bytes], name: str = "", command: str = "") -> tuple[Event, ...]:
+    """The events of a text, without what advances in it (a training prints little else) and without the kernel's
+    messages, which have a reader."""
+    reading = _Reading(name, command, tuple(name for name in families() if name not in ("kernel", "progress")))
     for window in windows(blocks):
         reading.take(window)
     return reading.result().events
@@ -364,6 +365,26 @@ def of_job(text: str) -> tuple[Taken, ...]:
     return tuple(answer for answer in answers if isinstance(answer, Taken))
 
 
+def lines_of(name: str, data: bytes) -> Iterator[tuple[int, bytes, list[Signature]]]:
+    """The lines of a text that hold a literal of a family, by their numbers from 1, each with the entries that may take
+    it in the order of the catalogue."""
+    for number, begin, end, found in lines_with(_finder(name), data, fold=False):
+        yield number, data[begin:end], _in_order(found, name)
+
+
+@lru_cache(1024)
+def _in_order(numbers: frozenset[int], name: str) -> list[Signature]:
+    places = {place for number in numbers for place in _places(name)[number][1]}
+    return [family(name)[place] for name, place in sorted(places)]
+
+
+def first_of(entries: Iterable[Signature], sentence: str) -> Taken | None:
+    """The first of these entries that takes a sentence as it stands."""
+    bare = Unwrapped(sentence)
+    answers = (confirm(entry, bare, [sentence], 0) for entry in entries)
+    return next((answer for answer in answers if isinstance(answer, Taken)), None)
+
+
 def of_line(line: str) -> Iterator[Taken]:
     """The entries that take this one line, as `read` would choose them."""
     taken = False
@@ -380,6 +401,8 @@ __all__ = [
     "Sentences",
     "Taken",
     "confirm",
+    "first_of",
+    "lines_of",
     "of_job",
     "of_line",
     "progress",
