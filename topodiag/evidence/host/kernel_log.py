@@ -8,10 +8,10 @@ from functools import cache
 
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.heads import HEADS
-from topodiag.evidence.host import journal
+from topodiag.evidence.host import systemctl
 from topodiag.evidence.interface import Blob, Parsed, Source
-from topodiag.evidence.signatures.engine import first_of, lines_of
 from topodiag.evidence.signatures.entry import Signature
+from topodiag.evidence.signatures.lines import first_of, lines_of
 from topodiag.evidence.signatures.literals import Finder, finder
 from topodiag.lazy import regex
 from topodiag.model.busid import normalise_bus_id
@@ -127,7 +127,7 @@ class KernelLog(Source[KernelEvent]):
         if b"amdgpu" in blob.data and not any(word in blob.data for word in (b"NVRM", b"nvidia")):
             draft.makers.add(Maker.AMD)  # also where the driver has nothing to complain of
         services = draft.single("services")
-        for state in journal.units(blob):  # a journal holds both
+        for state in systemctl.units(blob):  # a journal holds both
             services.offer(state.name, state.word, blob.origin(state.line, state.text))
 
 

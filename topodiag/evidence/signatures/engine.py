@@ -15,7 +15,7 @@ from math import isnan, nan
 from topodiag.evidence.signatures.denial import counts_none, denies, explains
 from topodiag.evidence.signatures.entry import Signature, compiled, families, family, literals
 from topodiag.evidence.signatures.fields import typed
-from topodiag.evidence.signatures.literals import Finder, finder, lines_with
+from topodiag.evidence.signatures.literals import Finder, finder
 from topodiag.evidence.signatures.windows import Window, windows
 from topodiag.evidence.signatures.wrappers import Unwrapped, members, unwrap, without_clock
 from topodiag.lazy import dataclass, regex
@@ -62,9 +62,9 @@ class Sentences:
     more: Mapping[str, int] = field(default_factory=dict)
 
 
-def read(blocks: Iterable[bytes], name: str, command: str = "") -> Sentences:
-    """The sentences of a text whose bytes these are. Never raises for content."""
-    reading = _Reading(name, command)
+def read(blocks: Iterable[bytes], name: str, command: str = "", *families: str) -> Sentences:
+    """The sentences of a text whose bytes these are, those of some families or of all. Never raises for content."""
+    reading = _Reading(name, command, families)
     for window in windows(blocks):
         reading.take(window)
     return reading.result()
@@ -72,19 +72,14 @@ def read(blocks: Iterable[bytes], name: str, command: str = "") -> Sentences:
 
 def progress(blocks: Iterable[bytes], name: str) -> tuple[Progress, ...]:
     """What advances in a text, and nothing else of it: the literals of that family alone are searched for."""
-    reading = _Reading(name, "", ("progress",))
-    for window in windows(blocks):
-        reading.take(window)
-    return reading.result().progress
+    return read(blocks, name, "", "progress").progress
 
 
 def reports(blocks: Iterable[bytes], name: str = "", command: str = "") -> tuple[Event, ...]:
     """The events of a text, without what advances in it (a training prints little else) and without the kernel's
     messages, which have a reader."""
-    reading = _Reading(name, command, tuple(name for name in families() if name not in ("kernel", "progress")))
-    for window in windows(blocks):
-        reading.take(window)
-    return reading.result().events
+    wanted = (family for family in families() if family not in ("kernel", "progress"))
+    return read(blocks, name, command, *wanted).events
 
 
 def verdicts(line: str) -> list[Taken | Refused]:
@@ -365,26 +360,6 @@ def of_job(text: str) -> tuple[Taken, ...]:
     return tuple(answer for answer in answers if isinstance(answer, Taken))
 
 
-def lines_of(name: str, data: bytes) -> Iterator[tuple[int, bytes, list[Signature]]]:
-    """The lines of a text that hold a literal of a family, by their numbers from 1, each with the entries that may take
-    it in the order of the catalogue."""
-    for number, begin, end, found in lines_with(_finder(name), data, fold=False):
-        yield number, data[begin:end], _in_order(found, name)
-
-
-@lru_cache(1024)
-def _in_order(numbers: frozenset[int], name: str) -> list[Signature]:
-    places = {place for number in numbers for place in _places(name)[number][1]}
-    return [family(name)[place] for name, place in sorted(places)]
-
-
-def first_of(entries: Iterable[Signature], sentence: str) -> Taken | None:
-    """The first of these entries that takes a sentence as it stands."""
-    bare = Unwrapped(sentence)
-    answers = (confirm(entry, bare, [sentence], 0) for entry in entries)
-    return next((answer for answer in answers if isinstance(answer, Taken)), None)
-
-
 def of_line(line: str) -> Iterator[Taken]:
     """The entries that take this one line, as `read` would choose them."""
     taken = False
@@ -401,8 +376,6 @@ __all__ = [
     "Sentences",
     "Taken",
     "confirm",
-    "first_of",
-    "lines_of",
     "of_job",
     "of_line",
     "progress",
