@@ -29,8 +29,8 @@ MODULES = sorted(path for room in ("topodiag", "probes") for path in (ROOT / roo
 
 
 MOST_CODE_LINES = 108_570
-MOST_PATTERNS = 1_497
-MOST_FILES_OF_EVIDENCE = 308
+MOST_PATTERNS = 1_465
+MOST_FILES_OF_EVIDENCE = 282
 """Budgets of the package: what it has today, to the next round number. A change may lower them and raise none; the aim
 is 62,000 lines, 700 patterns and 220 files."""
 

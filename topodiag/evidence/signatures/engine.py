@@ -61,9 +61,9 @@ class Sentences:
     more: Mapping[str, int] = field(default_factory=dict)
 
 
-def read(blocks: Iterable[bytes], name: str, command: str = "") -> Sentences:
-    """The sentences of a text whose bytes these are. Never raises for content."""
-    reading = _Reading(name, command)
+def read(blocks: Iterable[bytes], name: str, command: str = "", *families: str) -> Sentences:
+    """The sentences of a text whose bytes these are, those of some families or of all. Never raises for content."""
+    reading = _Reading(name, command, families)
     for window in windows(blocks):
         reading.take(window)
     return reading.result()
@@ -71,18 +71,14 @@ def read(blocks: Iterable[bytes], name: str, command: str = "") -> Sentences:
 
 def progress(blocks: Iterable[bytes], name: str) -> tuple[Progress, ...]:
     """What advances in a text, and nothing else of it: the literals of that family alone are searched for."""
-    reading = _Reading(name, "", ("progress",))
-    for window in windows(blocks):
-        reading.take(window)
-    return reading.result().progress
+    return read(blocks, name, "", "progress").progress
 
 
-def reports(blocks: Iterable[bytes]) -> tuple[Event, ...]:
-    """The events of a text, without what advances in it: a training prints little else."""
-    reading = _Reading("", "", tuple(name for name in families() if name != "progress"))
-    for window in windows(blocks):
-        reading.take(window)
-    return reading.result().events
+def reports(blocks: Iterable[bytes], name: str = "", command: str = "") -> tuple[Event, ...]:
+    """The events of a text, without what advances in it (a training prints little else) and without the kernel's
+    messages, which have a reader."""
+    wanted = (family for family in families() if family not in ("kernel", "progress"))
+    return read(blocks, name, command, *wanted).events
 
 
 def verdicts(line: str) -> list[Taken | Refused]:
