@@ -24,7 +24,7 @@ from topodiag.checks.job.first_error import (
 )
 from topodiag.checks.job.job_faults import named_faults
 from topodiag.checks.job.text import ask_for
-from topodiag.checks.shared.words import hosts_word, quoted
+from topodiag.checks.shared.words import hosts_in, hosts_word, quoted
 from topodiag.lazy import regex
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
 from topodiag.model.job import Event, Job
@@ -136,7 +136,7 @@ class FirstError(OneStep[Job], JobCheck[Never]):
     def _suspect(self, job: Job, secondary: Sequence[Event]) -> Finding:
         named = Counter(peer for event in secondary if (peer := peer_of(job, event)))
         peer, votes = named.most_common(1)[0] if named else ("", 0)
-        hosts = list(dict.fromkeys(event.host for event in secondary if event.host))
+        hosts = hosts_in(secondary)
         host = peer.split(" ")[0] if peer and peer.split(" ")[0] in job.hosts else ""
         total = sum(event.count for event in secondary)
         if peer:
@@ -163,9 +163,9 @@ class FirstError(OneStep[Job], JobCheck[Never]):
         first = gave_up[0]
         code = _CODE.search(first.text)
         processes = {process_of(event) for event in gave_up}
-        hosts = list(dict.fromkeys(event.host for event in gave_up if event.host))
+        hosts = hosts_in(gave_up)
         sockets = "socket.cc" in f"{first.place} {first.text}"
-        return self.finding(
+        return self.of_events(gave_up,
             Severity.ERROR,
             f"{len(processes)} {'process' if len(processes) == 1 else 'processes'} on {hosts_word(hosts) or 'a node'}"
             f" gave up in init: {CODES.get(code[1] if code else '', 'an error')} at"
@@ -177,10 +177,7 @@ class FirstError(OneStep[Job], JobCheck[Never]):
                    " (NCCL_SOCKET_IFNAME), a firewall between the nodes",) if sockets else ()),
                 "the logs of the other ranks: the one that failed first says why, the others only give up",
             ),
-            nodes=hosts,
-            ranks=sorted({event.rank for event in gave_up if event.rank >= 0}),
             cost=Cost(text="the communicator does not come up, and its other ranks wait or give up too"),
-            evidence=[event.origin for event in gave_up],
             confidence=Confidence.LOW,
         )  # fmt: skip
 

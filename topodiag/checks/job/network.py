@@ -22,7 +22,6 @@ from topodiag.checks.job.evidence import (
 from topodiag.checks.job.first_error import first_error
 from topodiag.checks.job.host_faults import has_no_adapter
 from topodiag.checks.job.text import NET, ask_for
-from topodiag.checks.shared.reports import Report
 from topodiag.checks.shared.words import hosts_word
 from topodiag.lazy import dataclass, regex
 from topodiag.model.devices import NicPort, NicRole
@@ -117,11 +116,6 @@ class SocketsInsteadOfRdma(JobCheck[SocketUse]):
 
     id = "NET001"
     title = "NCCL uses sockets between nodes"
-    reports = (
-        Report("network.sockets", "a program takes sockets in place of RDMA", "RDMA where adapters for it are there",
-               "`ibv_devinfo` and `ls /dev/infiniband` in the job's container: is the device there, and its library?",
-               "1 to 3 GB/s for each interface, and the host's cores copy the data"),
-    )  # fmt: skip
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> SocketUse | Outcome:
         alone = piece(judged) and (_without_rdma(judged) or _over_sockets(judged) or bool(_tcp_providers(judged)))

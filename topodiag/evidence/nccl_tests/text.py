@@ -127,7 +127,7 @@ class TextReader:
         for number, text, cut in physical(data):
             self.made.lines = number
             if cut:
-                self._leave(number, text[:MAX_QUOTE], "longer than any line of nccl-tests, cut")
+                self._leave(number, text[:MAX_QUOTE], "longer than any line of the test, cut")
             if text and not text.isspace():
                 self._line(labelled(number, text))
         for stream in self._streams.values():
@@ -136,7 +136,7 @@ class TextReader:
         for shape, (count, *_) in self._shapes.items():
             number, text = self._first[shape]
             more = f", with {count - 1} more like it" if count > 1 else ""
-            self.made.unread.append(UnreadLine(self.source, number, text, f"no line of nccl-tests{more}"))
+            self.made.unread.append(UnreadLine(self.source, number, text, f"no line of the test{more}"))
         return self.made
 
     def _line(self, line: Line) -> None:
@@ -307,10 +307,11 @@ class TextReader:
         return self._versions(line, text, stream, newest)
 
     def _versions(self, line: Line, text: str, stream: _Stream, newest: Draft | None) -> bool:
-        found = header.TESTS_VERSION.search(text) if "nccl-tests" in text else None
+        found = header.TESTS_VERSION.search(text) if "ccl-tests version" in text else None
         if found is not None:
             run = self._next(stream, line, filled=newest is not None and bool(newest.version or newest.has_parameters))
-            run.version, run.nccl = found[1], header.library_of(found[2]) or run.nccl
+            run.version, run.nccl = found[2], header.library_of(found[3]) or run.nccl
+            run.maker = {"rccl": Maker.AMD}.get(found[1], run.maker)
             return True
         if "Collective test" in text and (found := header.STARTING.search(text)) is not None:
             named = collective_of_binary(found[2]) or collective_of_binary(found[2] + "_perf")
@@ -329,8 +330,7 @@ class TextReader:
         found = header.COMPILED_WITH.search(text) if "compiled with" in text else None
         if found is not None:
             self._nccl = found[1]
-            return True
-        return False
+        return found is not None
 
     def _device(self, stream: _Stream, line: Line, device: BenchDevice, text: str) -> None:
         fitting = [
