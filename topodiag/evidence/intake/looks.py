@@ -160,8 +160,12 @@ def looks(head: bytes, tail: bytes = b"", *, name: str = "", quick: bool = False
     if Kind.NCCL_LOG in kinds and not tail and len(head) < HEAD_BYTES and looks_broken(head):
         coding.append(WRAPPED_LINES)
         head = _read_as(WRAPPED_LINES, head)
-    what = unread(head.decode("utf-8", "replace")) if kinds in ((Kind.TEXT,), (Kind.JSON,)) else ""
-    return Looks(kinds, tuple(coding), sources, what, head=head if coding else b"")
+    return Looks(kinds, tuple(coding), sources, _unread(kinds, head), head=head if coding else b"")
+
+
+def _unread(kinds: tuple[Kind, ...], head: bytes) -> str:
+    """What a text is that no reader takes."""
+    return unread(head.decode("utf-8", "replace")) if kinds in ((Kind.TEXT,), (Kind.JSON,)) else ""
 
 
 def text_kinds(
