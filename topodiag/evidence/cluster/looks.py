@@ -36,6 +36,22 @@ POD_OBJECT = regex(r'"kind"\s{0,20}:\s{0,20}"Pod(?:List)?"|^\s{0,8}(?:- )?kind: 
 POD_SPEC = regex(r'"?nodeName"?\s{0,9}:')
 
 
+_OF_NODES = "; give `sinfo -N -l` or `scontrol show node`"
+_UNREAD = (
+    (("JOBID", "PARTITION", "NODELIST"), "a list of jobs (squeue), which says nothing of nodes" + _OF_NODES),
+    (("JobId=", "JobState=", "NodeList="), "a job (`scontrol show job`), which says nothing of nodes" + _OF_NODES),
+    (("PartitionName=", "MaxNodes="), "a list of partitions, which says nothing of nodes" + _OF_NODES),
+    (('"jobs"', '"job_state"'), "a list of jobs, which says nothing of nodes" + _OF_NODES),
+    (("LLDP neighbors:",), "a list of neighbours (LLDP), which is not read; give a table with the columns node, leaf"),
+)
+"""What texts hold that are known and not read, and what they are."""
+
+
+def unread(head: str) -> str:
+    """What a text is that is known and not read, and what to give instead; "" of any other."""
+    return next((what for words, what in _UNREAD if all(word in head for word in words)), "")
+
+
 def is_kubernetes(head: str) -> bool:
     """`kubectl get nodes -o json`, or a list of such objects."""
     return head.lstrip()[:1] == "{" and _NODE_LIST.search(head) is not None

@@ -12,7 +12,7 @@ import re
 from collections.abc import Collection, Iterator
 from functools import cache, lru_cache
 
-from topodiag.evidence.cluster.looks import cluster_format, is_pods
+from topodiag.evidence.cluster.looks import cluster_format, is_pods, unread
 from topodiag.evidence.flight.looks import PICKLED, looks_like_flight
 from topodiag.evidence.intake.bundle import HEAD_BYTES
 from topodiag.evidence.intake.genre import program_text, strings_of_binary
@@ -160,7 +160,12 @@ def looks(head: bytes, tail: bytes = b"", *, name: str = "", quick: bool = False
     if Kind.NCCL_LOG in kinds and not tail and len(head) < HEAD_BYTES and looks_broken(head):
         coding.append(WRAPPED_LINES)
         head = _read_as(WRAPPED_LINES, head)
-    return Looks(kinds, tuple(coding), sources, head=head if coding else b"")
+    return Looks(kinds, tuple(coding), sources, _unread(kinds, head), head=head if coding else b"")
+
+
+def _unread(kinds: tuple[Kind, ...], head: bytes) -> str:
+    """What a text is that no reader takes."""
+    return unread(head.decode("utf-8", "replace")) if kinds in ((Kind.TEXT,), (Kind.JSON,)) else ""
 
 
 def text_kinds(
