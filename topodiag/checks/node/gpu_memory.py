@@ -75,7 +75,7 @@ class GpuMemory(NodeCheck[MemoryFaults]):
 
     Evidence it reads
         The kernel log; `ecc_errors`, `remapped_rows` and `retired_pages` of NVML, `nvidia-smi -q`, and the ECC column
-        of nvidia-smi.
+        of nvidia-smi. Of AMD: the block UMC of `amd-smi metric --ecc-blocks`.
 
     When it stays silent
         Corrected errors at a normal rate; uncorrectable errors of the past that were remapped (aggregate counters
@@ -85,6 +85,7 @@ class GpuMemory(NodeCheck[MemoryFaults]):
     How to confirm
         nvidia-smi -q -d ECC,ROW_REMAPPER
         sudo dmesg | grep -E 'Xid.*: (48|63|64|94|95|140|171|172),'
+        amd-smi metric --ecc --ecc-blocks     AMD
 
     How to fix
         Reset the GPU when the node is drained: the reset takes the bad row out of use. A remapping that failed, an

@@ -61,7 +61,7 @@ class FewerNvlinks(NodeCheck[ShortGpus]):
         Link states from NVML or `nvidia-smi nvlink -s`, or the sentence `all links are inactive`. Without these, the
         counts NVn in `nvidia-smi topo -m`, with medium confidence: through NVSwitches a pair shows the lesser of its
         two ends, on boards that join GPUs directly a row adds up. The expected number of links comes from the
-        datasheet.
+        datasheet. Links of AMD's GPUs (xGMI) are judged pair by pair, by NVL004.
 
     When it stays silent
         The product has no NVLink. The links come by bridges (H100 NVL uses 12 of 18, a card without a bridge none):
@@ -76,6 +76,7 @@ class FewerNvlinks(NodeCheck[ShortGpus]):
     How to confirm
         nvidia-smi nvlink -s -i N             which links are inactive
         nvidia-smi topo -m                    the GPU's row shows a smaller NVn
+        amd-smi xgmi                          AMD: U for each link that is up, D for one that is down
         dmesg | grep -iE 'xid|sxid'           Xid 74 (up to Hopper), 144 to 150 (Blackwell): the link and the reason
         grep -iE 'error|degraded' /var/log/fabricmanager.log
                                               a switch or link that Fabric Manager took out of use
