@@ -85,7 +85,6 @@ class GpuMemory(NodeCheck[MemoryFaults]):
     How to confirm
         nvidia-smi -q -d ECC,ROW_REMAPPER
         sudo dmesg | grep -E 'Xid.*: (48|63|64|94|95|140|171|172),'
-        amd-smi metric --ecc --ecc-blocks     AMD
 
     How to fix
         Reset the GPU when the node is drained: the reset takes the bad row out of use. A remapping that failed, an

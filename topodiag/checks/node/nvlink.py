@@ -76,7 +76,6 @@ class FewerNvlinks(NodeCheck[ShortGpus]):
     How to confirm
         nvidia-smi nvlink -s -i N             which links are inactive
         nvidia-smi topo -m                    the GPU's row shows a smaller NVn
-        amd-smi xgmi                          AMD: U for each link that is up, D for one that is down
         dmesg | grep -iE 'xid|sxid'           Xid 74 (up to Hopper), 144 to 150 (Blackwell): the link and the reason
         grep -iE 'error|degraded' /var/log/fabricmanager.log
                                               a switch or link that Fabric Manager took out of use

@@ -138,7 +138,6 @@ class NvlinkErrors(NodeCheck[LinkErrors]):
         topodiag scan --sample 60                 two samples, a minute apart, while a job runs
         nvidia-smi nvlink -e                      the counters by link
         dmesg | grep -iE 'xid|sxid'               Xid 74, 144 to 150
-        amd-smi metric --ecc-blocks               AMD: the block XGMI_WAFL of each GPU
 
     How to fix
         A link that counts under load is marginal. Drain the node and reset its GPUs together; if it counts again,

@@ -87,7 +87,6 @@ class PairWithoutNvlink(NodeCheck[LostPairs]):
         nvidia-smi topo -m                    NVn for every pair of GPUs
         nvidia-smi topo -p2p n                OK for every pair; DR means switched off by a registry key
         nvidia-smi -q | grep -A6 Fabric       State Completed, Status Success on Hopper and later
-        amd-smi topology; amd-smi xgmi        AMD: XGMI for every pair, weight 15; U for every link
 
     How to fix
         With DR: remove the key (`RegistryDwords` in /etc/modprobe.d, NVreg_NvLinkDisable) and reload the driver.
