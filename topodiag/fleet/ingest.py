@@ -36,7 +36,6 @@ from topodiag.evidence.nccl_log.tables.memory import give_back
 from topodiag.evidence.nccl_log.tables.resolve import merge_facts, resolve
 from topodiag.evidence.nccl_log.tables.saved import MOST_BYTES, load
 from topodiag.evidence.nccl_log.tables.stored import Store, on_disk
-from topodiag.fleet.dask_engine import run_dask
 from topodiag.fleet.pool import Task, run_pool
 from topodiag.fleet.work import GONE, Digest, Measure, Part, Tree, extract_piece, packed, parts_of, told_by_applications
 from topodiag.fleet.workers import cpus
@@ -163,6 +162,8 @@ def _read(
     if dask is not None:
         if source is not None:
             raise InputError("-", "standard input cannot be read by a cluster", hint="save it to a file first")
+        from topodiag.fleet.dask_engine import run_dask  # noqa: PLC0415 - where a cluster is asked for
+
         part = run_dask(tasks, dask, workers, chunk, on_bytes)
         if part is not None:
             _refuse_unopened(part, plan)

@@ -45,7 +45,8 @@ def layout_format(head: str) -> Kind | None:
         return Kind.HOSTFILE
     if _is_sizes(lines):
         return Kind.SIZES
-    return Kind.GROUPS if _TOGETHER.search(head) else None
+    grouped = ("together" in head or "may_span" in head) and _TOGETHER.search(head) is not None
+    return Kind.GROUPS if grouped else None
 
 
 def _is_sizes(lines: list[str]) -> bool:

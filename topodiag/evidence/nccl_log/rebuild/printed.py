@@ -10,6 +10,7 @@ from topodiag.evidence.bench_devices import device_of
 from topodiag.evidence.nccl_log.grammar.stated import HOST, RANK, SIZE, STATED
 from topodiag.evidence.nccl_log.rebuild.frame import Frame
 from topodiag.evidence.nccl_log.rebuild.process import version_of
+from topodiag.evidence.nccl_log.tables.hashes import distinct
 from topodiag.lazy import regex
 from topodiag.model.job import Event, Process, Rank, Stated
 
@@ -31,7 +32,7 @@ def versions(frame: Frame, processes: Sequence[Process], *, first: bool) -> tupl
         rows = frame["text"]
         texts = rows.words["text"]
         codes = rows["text"][rows.is_word("kind", "version")]
-        found = {version_of(texts[code]) for code in np.unique(codes).tolist()} - {""}
+        found = {version_of(texts[code]) for code in distinct(codes).tolist()} - {""}
     # One build that is named twice, with the CUDA that it is for and without: `2.21.5+cuda12.4`, torch's `2.21.5`.
     return tuple(sorted(each for each in found if not any(other.startswith(f"{each}+") for other in found)))
 
@@ -46,7 +47,7 @@ def stated(frame: Frame, files: frozenset[int] | None) -> Stated:
     for row in np.flatnonzero(chosen).tolist():
         found[rows.word("kind", row)][rows.word("text", row)] = None
     operations = frame["op"]
-    sizes = {size for size in np.unique(operations.read("nranks")).tolist() if size > 0} if files is None else set()
+    sizes = {size for size in distinct(operations.read("nranks")).tolist() if size > 0} if files is None else set()
     return Stated(
         size=int(*found[SIZE]) if len(found[SIZE]) == 1 else -1,
         ranks=_listed(found[RANK]),
