@@ -14,8 +14,8 @@ import io
 import numpy as np
 
 from topodiag.evidence.cluster.facts import ClusterFacts, nested, no_twins, partition_of
-from topodiag.evidence.cluster.looks import COLUMNS, DOMAIN, LEVELS, NODE, delimiter
 from topodiag.evidence.interface import Blob
+from topodiag.evidence.marks import COLUMNS, DOMAIN, LEVELS, NODE, delimiter
 from topodiag.evidence.node_sets import MAX_GPUS, MAX_NODES, NodeSetError, expand, gpu_list, short
 from topodiag.model.errors import InputError
 
