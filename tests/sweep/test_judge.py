@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topodiag.checks.bench.placement import APART
+from topodiag.model.bench import SLOW_PLACEMENT
 from topodiag.model.sweep import Fabric, Part, Standing, State, SweepPlan, SweepResult
 from topodiag.sweep.further import next_round
 from topodiag.sweep.judge import ONE_RAIL, TWO_KINDS, judge
@@ -162,7 +162,7 @@ def test_placements_more_than_30_per_cent_apart_are_told_with_the_slower_one():
     plan = first_round(FABRIC, ("bisection",))
     (gap,) = judge([plan], slowed(measure(plan, {}, Random(1), STILL), {"1-bisection-3", "1-bisection-4"}, 0.6)).gaps
     assert gap.worst.run.why == "every second node: crosses the middle"
-    assert gap.lost > APART
+    assert gap.lost > SLOW_PLACEMENT
     assert judge([plan], slowed(measure(plan, {}, Random(1), STILL), {"1-bisection-3"}, 0.75)).gaps == ()
 
 

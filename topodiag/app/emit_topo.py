@@ -9,7 +9,7 @@ from pathlib import Path
 
 from topodiag.app.scan import one_node
 from topodiag.app.topo import Topology, predict_topology
-from topodiag.checks.node.virtual_pci import is_flat
+from topodiag.checks.node.flat_tree import is_flat
 from topodiag.checks.registry import Subject
 from topodiag.checks.run import run
 from topodiag.emit.nccl_xml import UnwritableError, to_text

@@ -21,9 +21,9 @@ from topodiag.evidence.layout.rank_files import (
     read_slurm_hostfile,
     read_torchrun,
 )
-from topodiag.evidence.node_sets import expand
 from topodiag.model.place_map import PlaceMap
 from topodiag.model.rank_hosts import RankHosts
+from topodiag.words.node_sets import expand
 
 FORMATS: dict[str, tuple[Callable[[PlaceMap], Written], Callable[[Blob], RankHosts] | None]] = {
     "slurm-hostfile": (slurm_hostfile, read_slurm_hostfile),

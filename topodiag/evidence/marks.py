@@ -68,7 +68,7 @@ def is_slurm_conf(head: str) -> bool:
 
 def is_slurm_yaml(head: str) -> bool:
     """Slurm's topology.yaml."""
-    return _YAML_LINE.search(head) is not None
+    return "topology:" in head and _YAML_LINE.search(head) is not None
 
 
 def is_csv(head: str) -> bool:
@@ -76,9 +76,9 @@ def is_csv(head: str) -> bool:
     first = next((line for line in head.splitlines() if line.strip() and not line.startswith("#")), "")
     first = first[:_LONGEST]
     cells = [cell.strip().strip('"').lower() for cell in first.split(delimiter(first))]
-    if _TIMES.intersection(cells) or any(_MEASURED.search(cell) for cell in cells):
-        return False  # what was measured
-    return bool(set(cells) & set(NODE)) and len(cells) > 1 and sum(cell in COLUMNS for cell in cells) > 1
+    if len(cells) < 2 or set(cells).isdisjoint(NODE) or sum(cell in COLUMNS for cell in cells) < 2:
+        return False
+    return not (_TIMES.intersection(cells) or any(map(_MEASURED.search, cells)))  # what was measured
 
 
 def is_pods(head: str) -> bool:
@@ -185,7 +185,8 @@ def layout_format(head: str) -> Kind | None:
         return Kind.HOSTFILE
     if _is_sizes(lines):
         return Kind.SIZES
-    return Kind.GROUPS if _TOGETHER.search(head) else None
+    grouped = ("together" in head or "may_span" in head) and _TOGETHER.search(head) is not None
+    return Kind.GROUPS if grouped else None
 
 
 def _is_sizes(lines: list[str]) -> bool:

@@ -126,5 +126,6 @@ def recognise(text: str) -> tuple[str, ...]:
 
 def as_table(text: str) -> tuple[str, ...]:
     """The reader of tables, where a text has one. To be asked where all others were."""
-    made = source(ASKED_LAST)
-    return (ASKED_LAST,) if made is not None and made.recognises(text[:HEAD_CHARS]) else ()
+    head = text[:HEAD_CHARS]
+    made = source(ASKED_LAST) if ASKED_LAST in possible(head.encode("utf-8", "replace")) else None
+    return (ASKED_LAST,) if made is not None and made.recognises(head) else ()

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from topodiag.checks.fleet.weights import MANY_ENOUGH, Weight, weigh
-from topodiag.checks.fleet.words import fact_words, spelled
 from topodiag.checks.interface import FleetCheck
 from topodiag.lazy import dataclass
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
 from topodiag.model.fleet import Cohort, How, Outlier
+from topodiag.model.fleet_words import fact_words, spelled
 from topodiag.model.provenance import Origin
 from topodiag.words.fold import few, plural
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from topodiag.checks.fleet.weights import weight_of
-from topodiag.checks.fleet.words import named
 from topodiag.checks.interface import FleetCheck
 from topodiag.lazy import dataclass
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
 from topodiag.model.fleet import Cohort, Populations
+from topodiag.model.fleet_words import named
 from topodiag.words.fold import few, plural
 from topodiag.words.units import percent
 

@@ -11,7 +11,7 @@ import msgspec
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.text import ask_for
-from topodiag.checks.shared.words import hosts_word, quoted
+from topodiag.checks.shared.words import hosts_in, hosts_word, quoted
 from topodiag.lazy import dataclass, regex
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
 from topodiag.model.job import Event, Job
@@ -109,12 +109,13 @@ class KnownLibraryFault(JobCheck[tuple[FaultMet, ...]]):
     def tell(self, judged: Job, observed: tuple[FaultMet, ...]) -> Iterator[Finding]:
         for met in observed:
             fault, first = met.fault, met.events[0]
-            hosts = list(dict.fromkeys(event.host for event in met.events if event.host))
+            hosts = hosts_in(met.events)
             library = fault.library.upper()
             release = f"{library} {met.version}" if met.version else library
             until = f" until {fault.fixed}" if fault.fixed else ", no fixed release known"
             sure = Confidence.HIGH if fault.sure == "high" else Confidence.MEDIUM
-            yield self.finding(
+            yield self.of_events(
+                met.events,
                 Severity.ERROR,
                 f"a known fault of {release}: {fault.what}",
                 observed=quoted(first.text, 300),
@@ -124,10 +125,7 @@ class KnownLibraryFault(JobCheck[tuple[FaultMet, ...]]):
                     f"the control that proves it: {fault.control}",
                     f"read {fault.source}",
                 ),
-                nodes=hosts,
-                ranks=sorted({event.rank for event in met.events if event.rank >= 0}),
                 cost=Cost(text=f"the job ends or hangs on {hosts_word(hosts)}" if hosts else "the job ends or hangs"),
-                evidence=[event.origin for event in met.events],
                 confidence=sure if met.version or fault.told else Confidence.LOW,
             )
 

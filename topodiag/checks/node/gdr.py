@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from topodiag.checks.interface import NodeCheck
-from topodiag.checks.node.virtual_pci import is_flat
+from topodiag.checks.node.flat_tree import is_flat
 from topodiag.checks.shared.devices import (
     compute_nics,
     distance,
@@ -17,7 +17,6 @@ from topodiag.checks.shared.devices import (
     on_c2c,
     pcie_gbs,
 )
-from topodiag.checks.shared.reports import Report
 from topodiag.lazy import dataclass
 from topodiag.model.devices import Gpu, Nic, PciKind
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status
@@ -88,23 +87,6 @@ class GdrModuleMissing(NodeCheck[NoGdr]):
 
     id = "GDR001"
     title = "GPUDirect RDMA is not possible: neither peer memory module nor DMA-BUF"
-    reports = (
-        Report(
-            "gpudirect.module_missing",
-            "the module for RDMA with GPU memory is not loaded",
-            "nvidia-peermem loaded, or DMA-BUF",
-            "`dmesg | grep -i peer` after `modprobe nvidia-peermem`: reinstall the driver after the RDMA stack",
-            "without DMA-BUF the traffic of GPUs goes through host memory",
-        ),
-        Report(
-            "gpudirect.registration_refused",
-            "memory of a GPU cannot be registered for RDMA",
-            "nvidia-peermem loaded, or DMA-BUF",
-            "`lsmod | grep peer` on the node, outside the container: without it DMA-BUF needs kernel 5.12 and the open"
-            " kernel modules, else load nvidia-peermem",
-            "the program fails here, or its traffic goes through host memory",
-        ),
-    )
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> NoGdr | Outcome:
         gpus, nics, why = _parties(judged)

@@ -17,7 +17,6 @@ from topodiag.checks.node.gpu_events import (
     with_bus,
     xid_groups,
 )
-from topodiag.checks.shared.reports import Report
 from topodiag.lazy import dataclass
 from topodiag.model.devices import Gpu
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
@@ -97,10 +96,6 @@ class GpuMemory(NodeCheck[MemoryFaults]):
 
     id = "GPU002"
     title = "GPU memory has uncorrectable errors, or waits for a repair"
-    reports = (
-        Report("gpu.memory", "a GPU has a fault of its memory", "no uncorrectable error, no row that waits for a remap",
-               "`nvidia-smi -q -d ECC,ROW_REMAPPER` on the node: which GPU, and whether a reset mends it"),
-    )  # fmt: skip
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> MemoryFaults | Outcome:
         if why := no_gpu(judged):

@@ -8,7 +8,6 @@ from typing import Any
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.node.nic_counters import LIMITS, PRIORITY_DISCARDS
 from topodiag.checks.shared.devices import compute_nics, is_efa
-from topodiag.checks.shared.reports import Report
 from topodiag.lazy import dataclass, regex
 from topodiag.model.devices import Counters, NetDev, Nic
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
@@ -98,13 +97,6 @@ class LossyClass(NodeCheck[LossyTraffic]):
 
     id = "NET009"
     title = "RoCE traffic rides a class without flow control"
-    reports = (
-        Report("network.lossy", "RoCE traffic is without flow control, or rides another class",
-               "one class with flow control, the same at hosts and switches, that the traffic rides",
-               "`mlnx_qos -i IF` at each host beside the switch's PFC of that port; `ethtool -S IF | grep prio`:"
-               " which priority carries the bytes",
-               "a lost packet is repeated with all that followed it: little loss costs much bandwidth"),
-    )  # fmt: skip
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> LossyTraffic | Outcome:
         roce = [nic for nic in compute_nics(judged) if not is_efa(nic) and "InfiniBand" not in _layers(nic)]

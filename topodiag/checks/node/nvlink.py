@@ -12,7 +12,6 @@ from topodiag.checks.node.nvlink_evidence import Expectation, LinkCount
 from topodiag.checks.node.nvlink_pairs import PairWithoutNvlink
 from topodiag.checks.shared.comparisons import majority
 from topodiag.checks.shared.prices import missing_nvlinks
-from topodiag.checks.shared.reports import Report
 from topodiag.lazy import dataclass
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status
 from topodiag.model.node import Node
@@ -93,9 +92,6 @@ class FewerNvlinks(NodeCheck[ShortGpus]):
 
     id = "NVL001"
     title = "a GPU has fewer active NVLinks than its product or its peers"
-    reports = (Report("nvlink.down", "NVLinks are not as they should be", "all NVLinks active",
-                      "`nvidia-smi nvlink -s` and `nvidia-smi nvlink -e` on the node: which GPU and which links",
-                      optional=True),)  # fmt: skip
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> ShortGpus | Outcome:
         if (joined := evidence.all_joined_by_xgmi(judged)) is not None:

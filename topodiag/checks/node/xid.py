@@ -22,7 +22,6 @@ from topodiag.checks.node.gpu_events import (
     xid_groups,
 )
 from topodiag.checks.node.gsp_events import silent_firmware
-from topodiag.checks.shared.reports import Report
 from topodiag.hardware.xids import NvlinkError, link_of, nvlink_of, sxid, sxid_severity
 from topodiag.lazy import dataclass
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
@@ -97,10 +96,6 @@ class XidInLog(NodeCheck[Troubles]):
 
     id = "GPU003"
     title = "the kernel log holds an Xid or SXid error"
-    reports = (
-        Report("gpu.xid", "the driver logged an Xid", "no Xid of a fault of the hardware",
-               "`dmesg -T | grep -i xid` on the node: the number says which part"),
-    )  # fmt: skip
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> Troubles | Outcome:
         if why := no_gpu(judged):

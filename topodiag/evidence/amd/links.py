@@ -1,4 +1,4 @@
-"""Which GPUs xGMI joins, as `rocm-smi --showtopo` (text and JSON) and `amd-smi topology --json` tell it.
+"""Which GPUs xGMI joins, as `rocm-smi --showtopo` and `amd-smi topology` tell it, in text and JSON.
 
     =============================== Link Type between two GPUs ===============================
            GPU0         GPU1
@@ -6,10 +6,15 @@
     GPU1   XGMI         0
     GPU[0]          : (Topology) Numa Node: 0
 
+    LINK TYPE TABLE:
+                 0000:05:00.0 0000:26:00.0
+    0000:05:00.0 SELF         XGMI
+
     {"system": {"(Topology) Link type between DRM devices 0 and 1": "XGMI"}}
     [{"gpu": 0, "bdf": "0000:05:00.0", "links": [{"gpu": 1, "link_type": "XGMI", "num_hops": 1}]}]
 
-A pair is `XGMI`, `XGMI over N hops` where other GPUs lie between, or `PCIE`. Links of `amd-smi` stand in no order.
+A pair is `XGMI`, `XGMI over N hops` where other GPUs lie between, or `PCIE`. The tools print one hop for every pair of
+a hive; the weight, 15 a hop, tells better (ROCm/rocm-systems issue 5763). Links of `amd-smi` stand in no order.
 Format: ROCm 4 to 7, rocm_smi.py (showtopo), amdsmi_commands.py (topology).
 
 `amd-smi xgmi`: whether the xGMI link of every pair of GPUs is up, and the rate of the links of each GPU.
@@ -46,12 +51,15 @@ MAX_LINE = 4000
 MAX_GPUS = 256
 MAX_PAIRS = 20_000
 PCIE = "PCIE"
-_TITLE = regex(r"=+ (Weight|Hops|Link Type|Numa)\b[^=]{0,60}=+\s*\Z", re.IGNORECASE)
-_HEAD = regex(r"GPU\d{1,3}(?:\s{1,40}GPU\d{1,3}){0,255}\s*\Z")
-_ROW = regex(r"GPU(\d{1,3})\s{1,40}(\S{1,16}(?:\s{1,40}\S{1,16}){0,255})\s*\Z")
+HOP = 15
+"""The weight of a hop over xGMI (Linux kfd_crat.c)."""
+_TITLE = regex(r"=+ (Weight|Hops|Link Type|Numa)\b[^=]{0,60}=+\s*\Z|([A-Z -]{3,30}) TABLE:\s*\Z", re.IGNORECASE)
+_GPU = r"(?:GPU\d{1,3}|(?:[0-9a-f]{4}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])"
+_HEAD = regex(rf"{_GPU}(?:\s{{1,40}}{_GPU}){{0,255}}\s*\Z")
+_ROW = regex(rf"({_GPU})\s{{1,40}}(\S{{1,16}}(?:\s{{1,40}}\S{{1,16}}){{0,255}})\s*\Z")
 _NUMA = regex(r"GPU\[(\d{1,3})\]\s{0,20}: \(Topology\) Numa Node: (-?\d{1,4})\s*\Z")
-_MARK = regex(r"^[ \t>|]{0,20}=+ (?:Link Type|Hops) between two GPUs =+\s*$", re.MULTILINE)
-_KEY = regex(r"\(Topology\) (Link type|Hops) between DRM devices (\d{1,3}) and (\d{1,3})")
+_MARK = regex(r"^[ \t>|]{0,20}(?:=+ (?:Link Type|Hops) between two GPUs =+|LINK TYPE TABLE:)\s*$", re.MULTILINE)
+_KEY = regex(r"\(Topology\) (Link type|Hops|Weight) between DRM devices (\d{1,3}) and (\d{1,3})")
 _JSON = regex(r"\(Topology\) Link type between DRM devices \d|\"links\"\s{0,40}:[\s\S]{0,2000}?\"link_type\"")
 
 
@@ -68,11 +76,11 @@ class LinkRecord:
     numa: int | None = None
 
 
-def pair_word(kind: str, hops: int | None) -> str:
-    """A pair's word; "" for a kind that is neither xGMI nor PCIe."""
+def pair_word(kind: str, hops: int) -> str:
+    """A pair's word, with 0 for hops that nobody told; "" for a kind that is neither xGMI nor PCIe."""
     kind = kind.strip().upper()
     if kind == XGMI:
-        return XGMI if hops is None or hops <= 1 else f"{XGMI} over {hops} hops"
+        return XGMI if hops <= 1 else f"{XGMI} over {hops} hops"
     return PCIE if kind in ("PCIE", "PCI") else ""
 
 
@@ -95,7 +103,7 @@ class AmdLinks(Source[LinkRecord]):
             document, why = values.load(blob)
             if why:
                 parsed.leave(blob, None, "", why)
-            found = _of_json(document)
+            found = _of_keys(document) if isinstance(document, dict) else _of_list(document)
         for record in found:
             if len(parsed.records) < MAX_PAIRS and max(record.gpu, record.peer) < MAX_GPUS:
                 parsed.records.append(record)
@@ -112,41 +120,37 @@ class AmdLinks(Source[LinkRecord]):
 
 def _of_tables(blob: Blob) -> Iterator[LinkRecord]:
     hops: dict[tuple[int, int], int] = {}
-    table, columns = "", list[int]()
+    table, columns, unit = "", dict[str, int](), {"hops": 1, "weight": HOP}
     for number, whole in blob.lines():
         line = whole[:MAX_LINE].strip(" \t>|")
         if title := _TITLE.match(line):
-            table, columns = title[1].lower(), []
+            table, columns = (title[1] or title[2]).lower(), {}
         elif numa := _NUMA.match(line):
             yield LinkRecord(int(numa[1]), number, line, numa=int(numa[2]))
         elif _HEAD.match(line):
-            columns = [int(word[3:]) for word in line.split()]
-        elif row := _ROW.match(line):
-            gpu = int(row[1])
-            for peer, cell in zip(columns, row[2].split(), strict=False):
-                if peer == gpu:
-                    continue
-                if table == "hops" and cell.isdecimal():
-                    hops[gpu, peer] = int(cell)
-                elif table == "link type" and (word := pair_word(cell, hops.get((gpu, peer)))):
+            columns = {name: int(name[3:]) if name[0] == "G" else at for at, name in enumerate(line.split())}
+        elif (row := _ROW.match(line)) and (gpu := columns.get(row[1])) is not None:
+            if table == "link type" and row[1][0] != "G":
+                yield LinkRecord(gpu, number, line, bus_id=row[1])
+            for peer, cell in zip(columns.values(), row[2].split(), strict=False):
+                far = int(cell) if table in unit and cell.isdecimal() else 0
+                hops[gpu, peer] = max(far // unit.get(table, 1), hops.get((gpu, peer), 0))
+                if table == "link type" and peer != gpu and (word := pair_word(cell, hops[gpu, peer])):
                     yield LinkRecord(gpu, number, line, peer, word)
 
 
-def _of_json(document: object) -> Iterator[LinkRecord]:
-    if isinstance(document, dict):
-        told = {
-            key: str(text)
-            for part in document.values()
-            if isinstance(part, dict)
-            for key, text in list(part.items())[:MAX_PAIRS]
-            if isinstance(key, str)
-        }
-        keys = {found.groups(): (key, text) for key, text in told.items() if (found := _KEY.fullmatch(key))}
-        for (what, a, b), (key, text) in keys.items():
-            hops = keys.get(("Hops", a, b), ("", ""))[1].strip()
-            if what == "Link type" and (word := pair_word(text, int(hops) if hops.isdecimal() else None)):
-                yield LinkRecord(int(a), None, f"{key}: {text}", int(b), word)
-        return
+def _of_keys(document: dict[str, object]) -> Iterator[LinkRecord]:
+    parts = [part for part in document.values() if isinstance(part, dict)]
+    told = {key: str(text) for part in parts for key, text in list(part.items())[:MAX_PAIRS]}
+    keys = {found.groups(): (key, text) for key, text in told.items() if (found := _KEY.fullmatch(key))}
+    for (what, a, b), (key, text) in keys.items():
+        far = [keys.get((name, a, b), ("", ""))[1].strip()[:9] for name in ("Hops", "Weight")]
+        hops, weight = (int(cell) if cell.isdecimal() else 0 for cell in far)
+        if what == "Link type" and (word := pair_word(text, max(hops, weight // HOP))):
+            yield LinkRecord(int(a), None, f"{key}: {text}", int(b), word)
+
+
+def _of_list(document: object) -> Iterator[LinkRecord]:
     for _, gpu in values.objects(document, MAX_GPUS):
         number = values.integer(gpu.get("gpu"), high=MAX_GPUS - 1)
         if number is None:
@@ -155,7 +159,8 @@ def _of_json(document: object) -> Iterator[LinkRecord]:
         for _, link in values.objects(gpu.get("links"), MAX_GPUS):
             peer = values.integer(link.get("gpu"), high=MAX_GPUS - 1)
             kind = values.text(link.get("link_type")) or ""
-            word = pair_word(kind, values.integer(link.get("num_hops"), high=MAX_GPUS))
+            hops, weight = (values.integer(link.get(key), high=MAX_PAIRS) or 0 for key in ("num_hops", "weight"))
+            word = pair_word(kind, max(hops, weight // HOP))
             if peer is not None and peer != number and word:
                 quote = f"gpu {number} to gpu {peer}: {kind}, weight {values.shown(link.get('weight'))}"
                 yield LinkRecord(number, None, quote, peer, word)

@@ -22,12 +22,12 @@ import numpy as np
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.json_values import integer, load, objects
 from topodiag.evidence.json_values import text as plain
-from topodiag.evidence.node_sets import MAX_GPUS, NodeSetError, expand, short
 from topodiag.lazy import regex
 from topodiag.model.cluster import Ints
 from topodiag.model.errors import InputError
 from topodiag.model.place_map import PlaceMap
 from topodiag.model.rank_hosts import RankHosts
+from topodiag.words.node_sets import MAX_GPUS, NodeSetError, expand, short
 
 MAX_RANKS = 1 << 22
 MAX_MAP = 512 << 20

@@ -54,7 +54,9 @@ def commands_of(known: Mapping[str, Given]) -> dict[str, Origin]:
 
 MAX_RANKS = 1 << 20
 NEAR = 0.02
-"""How far the printed ratio of two bandwidths may be from the factor: they have three digits or more."""
+"""How far the printed ratio of two bandwidths may be from the factor."""
+LEAST_GBS = 0.01 / NEAR
+"""From here on the last digits of both, each off by 0.005, move the ratio by less than that."""
 ROWS = 64
 """Rows that are asked, the largest: small ones say less and are many."""
 
@@ -163,8 +165,8 @@ def _pairs(rows: Sequence[BenchRow]) -> list[tuple[float, float]]:
 
 
 def _ratio(rows: Sequence[BenchRow]) -> float | None:
-    """busbw / algbw where both have three digits or more."""
-    pairs = [(alg, bus) for alg, bus in _pairs(rows) if alg >= 1]
+    """busbw / algbw where both have digits enough."""
+    pairs = [(alg, bus) for alg, bus in _pairs(rows) if alg >= LEAST_GBS]
     return median(bus / alg for alg, bus in pairs) if pairs else None
 
 

@@ -125,7 +125,7 @@ class TextReader:
         for number, text, cut in words.physical(data):
             self.made.lines = number
             if cut:
-                self._leave(number, text[:MAX_QUOTE], "longer than any line of nccl-tests, cut")
+                self._leave(number, text[:MAX_QUOTE], "longer than any line of the test, cut")
             if text and not text.isspace():
                 self._line(words.labelled(number, text))
         for stream in self._streams.values():
@@ -134,7 +134,7 @@ class TextReader:
         for shape, (count, *_) in self._shapes.items():
             number, text = self._first[shape]
             more = f", with {count - 1} more like it" if count > 1 else ""
-            self.made.unread.append(UnreadLine(self.source, number, text, f"no line of nccl-tests{more}"))
+            self.made.unread.append(UnreadLine(self.source, number, text, f"no line of the test{more}"))
         return self.made
 
     def _line(self, line: words.Line) -> None:
@@ -305,10 +305,11 @@ class TextReader:
         return self._versions(line, text, stream, newest)
 
     def _versions(self, line: words.Line, text: str, stream: _Stream, newest: Draft | None) -> bool:
-        found = words.TESTS_VERSION.search(text) if "nccl-tests" in text else None
+        found = words.TESTS_VERSION.search(text) if "ccl-tests version" in text else None
         if found is not None:
             run = self._next(stream, line, filled=newest is not None and bool(newest.version or newest.has_parameters))
-            run.version, run.nccl = found[1], words.library_of(found[2]) or run.nccl
+            run.version, run.nccl = found[2], words.library_of(found[3]) or run.nccl
+            run.maker = {"rccl": Maker.AMD}.get(found[1], run.maker)
             return True
         if "Collective test" in text and (found := words.STARTING.search(text)) is not None:
             named = words.collective_of_binary(found[2]) or words.collective_of_binary(found[2] + "_perf")
@@ -327,8 +328,7 @@ class TextReader:
         found = words.COMPILED_WITH.search(text) if "compiled with" in text else None
         if found is not None:
             self._nccl = found[1]
-            return True
-        return False
+        return found is not None
 
     def _device(self, stream: _Stream, line: words.Line, device: BenchDevice, text: str) -> None:
         fitting = [

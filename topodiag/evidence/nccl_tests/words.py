@@ -95,7 +95,7 @@ def version_of_code(code: int) -> str:
 
 PARAMETERS = regex(r"nThreads?:? *(\d{1,9}) +nGpus:? *(\d{1,9})(.*)")
 _PAIR = regex(r"(?<![A-Za-z_])([A-Za-z_]{1,20}(?: (?:iters|value))?):? ?(-?\d[\w().]{0,30}|\w{1,30})(?=\s|$)")
-TESTS_VERSION = regex(r"nccl-tests version (\d[\w.+-]{0,30})(?:.*?nccl-library=(\d{1,8}))?")
+TESTS_VERSION = regex(r"(nccl|rccl)-tests version (\d[\w.:+-]{0,60})(?:.*?\1-library=(\d{1,8}))?")
 RCCL_VERSION = regex(r"rcc+l-tests: Version (\S{1,60})")
 COMPILED_WITH = regex(r"NCCL Tests compiled with NCCL (\d+\.\d+(?:\.\d+)?)")
 NCCL_VERSION = regex(r"N?R?CCL version ?:? ?(\d{1,3}\.\d{1,3}(?:\.\d{1,3})?)")
@@ -116,8 +116,9 @@ KNOWN = regex(
     r"Using devices|out-of-place|in-place|\(elements\)|Blocking Enabled|Parallel Init Enabled|Reducing maxBytes"
     r"|Per-Iteration Report|GPU memory usage|Writing JSON output|skipping json output|# +rank=\d+ send_bytes="
     r"|Please check the number of processes and GPUs|asterisks indicate errors"
+    r"|^(?:HIP version|ROCm version|Hostname|Librccl path) {1,4}: \S"
 )
-"""Lines of nccl-tests that say nothing which is kept."""
+"""Lines of nccl-tests, and of RCCL's own version, that say nothing which is kept."""
 
 
 def parameters_of(text: str) -> dict[str, str] | None:

@@ -13,9 +13,8 @@ from topodiag.model.finding import Input
 from topodiag.model.nccl_enums import GRAPH_OF
 from topodiag.model.provenance import NotObserved
 from topodiag.nccl.prediction import NO_NIC, Choice, PredictedGraph, Prediction
-from topodiag.report.documents.parts import gaps_of, inputs_of, tool
+from topodiag.report.documents.parts import document_of
 from topodiag.report.documents.types import topo as shape
-from topodiag.report.documents.types.common import SCHEMA_VERSION
 from topodiag.report.grid import Field, draw_grid
 from topodiag.report.text import Page, Part
 from topodiag.report.topo.names import Names, base_name, spell
@@ -250,15 +249,14 @@ def what_if_json(
     answer: Answer, inputs: Iterable[Input] = (), not_observed: Iterable[NotObserved] = ()
 ) -> shape.WhatIfDocument:
     """Both predictions, and what an engineer would write."""
-    return shape.WhatIfDocument(
-        schema_version=SCHEMA_VERSION,
-        tool=tool(),
-        inputs=inputs_of(inputs),
+    return document_of(
+        shape.WhatIfDocument,
+        answer,
+        inputs=inputs,
         changes=[change.words for change in answer.changes],
         bytes=answer.size,
         before=prediction_json(answer.before),
         after=prediction_json(answer.after),
         sentence=sentence(answer),
-        findings=[],
-        not_observed=gaps_of(not_observed),
+        not_observed=not_observed,
     )

@@ -12,11 +12,11 @@ from dataclasses import field, replace
 
 import numpy as np
 
-from topodiag.evidence.node_sets import short
 from topodiag.lazy import dataclass
 from topodiag.model.cluster import Bools, Ints
 from topodiag.model.errors import InputError
 from topodiag.words.hosts import short_name
+from topodiag.words.node_sets import short
 
 MAX_GPUS = 4_000_000
 """Slots of a cluster: nodes times the most GPUs that any has."""

@@ -1,4 +1,4 @@
-"""Facts of a fleet in words."""
+"""How facts of a fleet, and what differs in it, are spelt."""
 
 from __future__ import annotations
 

@@ -10,11 +10,11 @@ from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topodiag.evidence import node_sets
 from topodiag.evidence.intake.one_file import read_small
-from topodiag.evidence.node_sets import NodeSetError, expand
 from topodiag.model.errors import InputError, TopodiagError
 from topodiag.sweep import places
+from topodiag.words import node_sets
+from topodiag.words.node_sets import NodeSetError, expand
 
 ODD = (
     "n[-1-99999999]", "n[1 - 99999999]", "r[0-9,0-9999999-1]", "n[-1--5-3]", "n[1-99999999999]",
