@@ -27,7 +27,7 @@ from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source
 from topodiag.evidence.json_values import load, member, objects, text
 from topodiag.evidence.sentences import report
-from topodiag.evidence.signatures import engine
+from topodiag.evidence.signatures.lines import of_line
 from topodiag.lazy import dataclass, regex
 from topodiag.model.events import OUT_OF_SERVICE
 from topodiag.model.topics import Topic
@@ -48,7 +48,7 @@ def kind_of(reason: str) -> str:
     is never one."""
     if _WANTED.search(reason) is not None and not re.match(r"\s*(?:NHC|check_)\b", reason):
         return ""
-    return next((taken.entry.says for taken in engine.of_line(reason)), OUT_OF_SERVICE)
+    return next((taken.entry.says for taken in of_line(reason)), OUT_OF_SERVICE)
 
 
 MAX_LINE = 4096
