@@ -125,6 +125,8 @@ class SlowNvlinks(NodeCheck[SlowLinks]):
             wanted = _rate_wanted(link, alike[link.gpu.name.value])
             if wanted is not None:
                 groups[link.rate, *wanted].append(link)
+        if not groups and any(min(rates) < max(rates) * (1 - UNIFORM_TOLERANCE_SHARE) for rates in alike.values()):
+            return self.unknown(judged, "link rates differ, and neither the product nor most peers say which is right")
         if not groups:
             return self.clean(judged, coverage=coverage)
         return SlowLinks(tuple(SlowGroup(*key, tuple(links)) for key, links in groups.items()), coverage)
