@@ -18,6 +18,7 @@ LEAST_STEP = 0.01
 LIKE_SHOWN = 4
 """Lines of one kind of finding; the rest are counted (`-v` shows all)."""
 EVIDENCE_SHOWN = 2
+MARK = "  (-v: in full)"
 STEPS_SHOWN = 3
 """Steps of a fix; a node with one fault fits a screen (`-v` shows all)."""
 
@@ -54,13 +55,14 @@ def _draw_lines(page: Page, findings: Sequence[Finding], several_nodes: bool) ->
         for key in keys[:LIKE_SHOWN]:
             places = list(dict.fromkeys(where_words(each.where, several_nodes) for each in alike[key]))
             where = page.text(f"  {places[0] if len(places) == 1 else f'{len(alike[key])} places'}".rstrip())
-            where = where if where.cell_len <= page.width // 2 else page.text("")
+            most = page.width - 2 * len(MARK) - len(key[3]) if follows else page.width // 2
+            where = where if where.cell_len <= most else page.text("")  # what follows is where its cause is
             words = page.cut(page.text(key[3]), page.width - lead.cell_len - where.cell_len)
             page.lines.append(page.text(lead, words, (where.plain, "dim")))
         if len(keys) > LIKE_SHOWN:
             page.add(" " * 10, (more(len(keys) - LIKE_SHOWN, "like this", "like this"), "dim"))
     if alike:
-        mark = page.text(("  (-v: in full)", "dim"))
+        mark = page.text((MARK, "dim"))
         page.lines[-1] = page.text(page.cut(page.lines[-1], page.width - mark.cell_len), mark)
 
 

@@ -19,7 +19,7 @@ class LostGpuOnItsNode(Rule):
     causes = ("GPU001",)
     leads_to = ("NVL001", "NVL003", "NVL004", "NIC005", "NIC001", "PCI001", "PCI003", "NUM001", "TOP002", "TOP004",
                 "JOB004", "JOB010", "GPU005", "GPU003", "HST002")  # fmt: skip
-    because = "a GPU that is off the bus takes its links along, and what shares its PCIe switch"
+    because = "a GPU that left the bus takes down its links and what shares its PCIe switch"
     reach = Reach.NODE
 
     def holds(self, cause: Finding, other: Finding, scene: Scene) -> bool:
@@ -148,7 +148,7 @@ class FabricNotReady(Rule):
 
     causes = ("NVL005",)
     leads_to = ("NVL001", "NVL002", "NVL004", "P2P001", "TOP004", "NET006")
-    because = "without a fabric that is ready no NVLink of the node carries data"
+    because = "NVLinks carry no data until the fabric is ready"
     reach = Reach.NODE
 
 
@@ -177,7 +177,7 @@ class FabricFailsJob(Rule):
 
     causes = ("NVL005",)
     leads_to = ("JOB005", "JOB006", "JOB009", *JOB_FAILS)
-    because = "without a fabric that is ready CUDA and NVLink SHARP refuse to start"
+    because = "CUDA and NVLink SHARP do not start until the fabric is ready"
 
     def holds(self, cause: Finding, other: Finding, scene: Scene) -> bool:
         if other.id == "JOB009":  # a program that names no reason, or CUDA's, and no signal or limit of another kind

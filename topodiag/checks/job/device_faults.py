@@ -63,7 +63,7 @@ class FaultInLog(JobCheck[Named]):
         yield self.finding(
             words.severity,
             f"{at}: {words.message}",
-            observed=quoted(told[0].text, 200) + (f"; {plural(len(told), 'line')} of it" if len(told) > 1 else ""),
+            observed=quoted(told[0].text, 200) + (f"; {plural(len(told), 'line')}" if len(told) > 1 else ""),
             expected=words.expected,
             fix=words.fix,
             nodes=hosts,

@@ -64,7 +64,7 @@ ENDINGS: Mapping[str, Ending] = {
                      "`dmesg -T | grep -i 'killed process'` for host memory, `df -h /dev/shm` for shared memory; fewer"
                      " workers", 2, Confidence.MEDIUM),
     "exception": Ending("ended with an exception that nobody caught",
-                        "mend what the exception says; the other ranks only report that this one is gone", 3),
+                        "mend what the exception says; the other ranks only report that this rank ended", 3),
     "killed": Ending("was killed by signal 9",
                      "mostly the kernel's OOM killer: `dmesg -T | grep -i 'killed process'` on the node, and `sacct"
                      " --format=State,ExitCode`", 4, Confidence.MEDIUM),
@@ -81,7 +81,7 @@ ENDINGS: Mapping[str, Ending] = {
                       Confidence.MEDIUM),
     "died": Ending("died", "nothing in this text says how: its own log, and `dmesg -T | grep -i 'killed process'`",
                    6, Confidence.LOW),
-    "exit": Ending("ended with an error code", "its own log says why: nothing in this text does", 6, Confidence.LOW),
+    "exit": Ending("ended with an error code", "read its own log: this text does not say why", 6, Confidence.LOW),
 }  # fmt: skip
 """By `how` of an event. Not here: `terminated` and `aborted`, which follow from something else."""
 
