@@ -9,7 +9,6 @@ from topodiag.evidence.intake.pieces import Intake
 from topodiag.evidence.intake.reading import blocks_of
 from topodiag.evidence.intake.spool import spooled
 from topodiag.evidence.kinds import Kind
-from topodiag.evidence.live.inspector import InspectorReader
 from topodiag.evidence.nccl_log.input.streams import Reading
 from topodiag.lazy import dataclass
 from topodiag.model.connections import no_connections
@@ -44,6 +43,8 @@ def inspected(intake: Intake) -> Inspected:
     pieces = intake.of(Kind.INSPECTOR)
     if not pieces:
         return Inspected()
+    from topodiag.evidence.live.inspector import InspectorReader  # noqa: PLC0415 - pyarrow.compute takes 40 ms
+
     reader = InspectorReader()
     inputs: list[Input] = []
     gaps: list[NotObserved] = []

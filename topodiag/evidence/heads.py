@@ -16,6 +16,12 @@ _MODES = tuple(
     f"{mode}{' ' * blanks}|" for mode in ("On", "Off", "N/A", "WDDM", "TCC", "MCDM") for blanks in range(1, 5)
 )
 _CLASSES = ("controller", "bridge", "Bridge", "accelerators")
+_RATES = (
+    *(f"{unit}{per}" for unit in ("b", "B", "t", "T") for per in ("ps", "PS", "Ps", "pS", "/s", "/S")),
+    *("bw", "BW", "Bw", "bW", "bandwidth", "Bandwidth", "BANDWIDTH", "BandWidth", "bandWidth"),
+)
+_LINKS = tuple(f"{v}{mark}{link}" for v in "Vv" for mark in ("", "_") for link in ("Link", "link"))
+_CLOCKS = tuple(f"{c}l{rest}" for c in "Cc" for rest in ("k", "ok", "ck", "ock"))
 _ABSENT = ("could not be found", "not found", "does not exist")
 
 HEADS: Mapping[str, tuple[str, ...]] = {
@@ -33,7 +39,7 @@ HEADS: Mapping[str, tuple[str, ...]] = {
     "nvidia-smi-dmon": ("gpu ",),
     "nvtop": ("PCIe GEN",),
     "rocm-smi": ("SCLK", '"card'),
-    "amd-links": ("between two GPUs", "(Topology) Link type between", '"link_type"'),
+    "amd-links": ("between two GPUs", "LINK TYPE TABLE:", "(Topology) Link type between", '"link_type"'),
     "amd-smi-xgmi": ("XGMI LINK STATUS:", "LINK METRIC TABLE:", '"link_metrics"'),
     "amd-smi-json": ('"gpu"', "GPU: "),
     "amd-copy-test": ("TransferBench v", "RocmBandwidthTest Version: "),
@@ -106,6 +112,11 @@ HEADS: Mapping[str, tuple[str, ...]] = {
     "lsmod": ("Used by", "lsmod", "nvidia", "nv_peer_mem", "ib_core", "ib_uverbs", "mlx5_", "rdma_cm", "amdgpu",
               "gdrdrv"),
     "iperf": ("Interval",),
+    "pair-rates": (*_RATES, "BW Test", "Latency Test"),
+    "rows": ("rank", "Rank", "RANK", ":", "| CHANGED", "| SUCCESS"),
+    "table": ("rank", "Rank", "RANK", "GPU", "gpu", *_LINKS, "Stat", "stat", "STAT", "ecc", "ECC", "LnkC", "LnkS",
+              "lnkC", "lnkS", *_CLOCKS, "NCCL_", "UCX_", "mtu", "MTU", "tclass", "trust", "pfc", "pkey", "gid_index",
+              "Health", "health", "Fatal", "fatal", "Error", "error", ":"),
     "shell": ("ulimit", "ax locked memory", "MEMLOCK", "memlock", "dev/shm", "BOOT_IMAGE=", "root=", "ivhd", "dmar",
               "load average: ", "No such file or directory", "AX LOCKED"),
 }  # fmt: skip

@@ -62,6 +62,8 @@ class Kind(Enum):
     def facts(self) -> Facts:
         return KINDS[self]
 
+    __hash__ = object.__hash__  # that of Enum is written in Python, and files are asked for their kinds a hundred times
+
 
 DAMAGED = "a damaged archive"
 """Of whatever kind: nothing of it unpacks."""

@@ -17,6 +17,9 @@ from topodiag.model.finding import Confidence, Finding
 from topodiag.model.provenance import Origin
 from topodiag.words.dialect import Maker
 
+SLOW_PLACEMENT = 0.3
+"""Share of the bandwidth that a placement must lack beside another one for the topology to be its bottleneck."""
+
 
 @dataclass(frozen=True, slots=True)
 class Timing:

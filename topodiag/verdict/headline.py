@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from topodiag.model.bench import Benchmark
-from topodiag.model.finding import Finding
+from topodiag.model.finding import Finding, Severity
 from topodiag.model.ras import says_answers
 from topodiag.model.verdict import Cause, CauseStatus, State
 from topodiag.verdict.scene import Scene
+from topodiag.verdict.state import NO_WORD, OPEN
 from topodiag.words.fold import fold_hosts, plural
 from topodiag.words.units import in_gbs, percent, spell_gbs
 
@@ -43,16 +44,11 @@ def headline(
     *,
     left_open: Sequence[Finding] = (),
     unseen: str = "",
+    why: str = NO_WORD,
 ) -> str:
-    """One sentence without its full stop. `unseen` says why no machine of the case was judged."""
+    """One sentence without its full stop. `unseen` says why no machine of the case was judged, `why` why no job was."""
     if causes:
-        first = causes[0]
-        lead = cause_words(first.finding)
-        if first.status is CauseStatus.HYPOTHESIS:
-            lead = f"possible cause, not proven: {lead}"
-        elif first.status is CauseStatus.LIKELY:
-            lead = f"{lead} (root cause not known yet)" if not first.consequences else lead
-        effect = loss_words(benchmarks) if state is State.SLOW else ""
+        lead, effect = _lead(causes[0]), loss_words(benchmarks) if state is State.SLOW else ""
         return f"{lead}; {effect}" if effect and effect.split(" ")[0] not in lead else lead
     if state is State.HEALTHY:
         return healthy_words(benchmarks, scene)
@@ -61,7 +57,7 @@ def headline(
     if unseen and not benchmarks:
         return f"not judged: no GPU was read ({unseen})"
     steps = _step_words(scene)
-    why = "" if steps.endswith(_NO_WIRE) else "nothing in this evidence says why; "
+    why = "" if steps.endswith(_NO_WIRE) else f"{why}; "
     asked = "" if steps else _unknown_words(benchmarks) if benchmarks else _ras_words(scene)
     seen = f"{steps}{why}{seen_words(scene)}".removesuffix("; what was given")
     return loss_words(benchmarks) or asked or seen
@@ -73,6 +69,17 @@ def _unknown_words(benchmarks: Sequence[Benchmark]) -> str:
         if each.verdict == "unknown" and each.why and each.run.top is not None:
             return f"{each.run.collective or 'the benchmark'} reaches {in_gbs(each.run.top[1])}; {each.why}"
     return ""
+
+
+def _lead(first: Cause) -> str:
+    """The first cause with how sure it is. A note that leaves something open accuses nobody."""
+    lead = cause_words(first.finding)
+    if first.finding.id in OPEN and first.finding.severity is Severity.INFO:
+        return lead
+    if first.status is CauseStatus.HYPOTHESIS:
+        return f"possible cause, not proven: {lead}"
+    unsure = first.status is CauseStatus.LIKELY and not first.consequences
+    return f"{lead} (root cause not known yet)" if unsure else lead
 
 
 def _ras_words(scene: Scene) -> str:

@@ -6,12 +6,11 @@ One object is asked by all that advises. It spells; which dialect a piece of evi
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import field
 from enum import Enum
 from functools import cached_property
 from pathlib import Path
+from typing import Any, cast
 
 from topodiag.lazy import dataclass, regex
 
@@ -25,16 +24,37 @@ class Maker(Enum):
 
 @dataclass(frozen=True)
 class Dialect:
-    """The words of one maker. `links` between GPUs, `library` of collectives; `checks` that cannot apply, with why."""
+    """The words of one maker. `links` between GPUs, `library` of collectives; `table` of dialects.toml, which is read
+    when one of its words is asked for, "" for the maker whose words the program is written in."""
 
     maker: Maker
     links: str
     library: str
-    checks: Mapping[str, str] = field(default_factory=dict)
-    phrases: Mapping[str, str] = field(default_factory=dict)
-    absent: str = ""
-    without: str = ""
-    """What is said in place of a reason that only another maker's parts give."""
+    table: str = ""
+
+    @cached_property
+    def _held(self) -> Mapping[str, Any]:
+        if not self.table:
+            return {}
+        import tomllib  # noqa: PLC0415 - where another maker's words are asked for
+
+        held = tomllib.loads(Path(__file__).with_name("dialects.toml").read_text(encoding="utf-8"))
+        return cast("Mapping[str, Any]", held[self.table])
+
+    @property
+    def checks(self) -> Mapping[str, str]:
+        """The checks that cannot apply, with why."""
+        return cast("Mapping[str, str]", self._held.get("checks", {}))
+
+    @property
+    def phrases(self) -> Mapping[str, str]:
+        """What this maker's words are for those of the program."""
+        return cast("Mapping[str, str]", self._held.get("phrases", {}))
+
+    @property
+    def without(self) -> str:
+        """What is said in place of a reason that only another maker's parts give."""
+        return str(self._held.get("without", ""))
 
     @cached_property
     def _spoken(self) -> re.Pattern[str]:
@@ -43,7 +63,7 @@ class Dialect:
 
     @cached_property
     def _absent(self) -> re.Pattern[str]:
-        return regex(self.absent)
+        return regex(self._held.get("absent", "") or "(?!)")
 
     def say(self, text: str) -> str:
         """The text in this maker's words."""
@@ -52,18 +72,13 @@ class Dialect:
     def reason(self, text: str) -> str:
         """A reason in this maker's words, or that it asks for what this maker's GPUs do not have."""
         said = self.say(text)
-        return self.without if self.absent and self._absent.search(said) else said
+        return self.without if self._absent.search(said) else said
 
     def steps(self, texts: Iterable[str]) -> tuple[str, ...]:
         """Commands or steps in this maker's words; those that need what only another maker has are left out."""
         said = dict.fromkeys(self.say(text) for text in texts)
-        return tuple(text for text in said if not (self.absent and self._absent.search(text)))
-
-
-def _loaded() -> Dialect:
-    held = tomllib.loads(Path(__file__).with_name("dialects.toml").read_text(encoding="utf-8"))["amd"]
-    return Dialect(Maker.AMD, "xGMI", "RCCL", held["checks"], held["phrases"], held["absent"], held["without"])
+        return tuple(text for text in said if not self._absent.search(text))
 
 
 NVIDIA = Dialect(Maker.NVIDIA, "NVLink", "NCCL")
-AMD = _loaded()
+AMD = Dialect(Maker.AMD, "xGMI", "RCCL", "amd")

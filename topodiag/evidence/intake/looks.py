@@ -9,30 +9,24 @@ from __future__ import annotations
 import codecs
 import io
 import re
-from collections.abc import Callable, Collection, Iterator
-from functools import cache
+from collections.abc import Collection, Iterator
+from functools import cache, lru_cache
 
-from topodiag.evidence.cluster.looks import cluster_format, is_pods
-from topodiag.evidence.flight.looks import PICKLED, looks_like_flight
 from topodiag.evidence.intake.bundle import HEAD_BYTES
-from topodiag.evidence.intake.genre import program_text, strings_of_binary
-from topodiag.evidence.intake.json_text import is_json
-from topodiag.evidence.intake.launcher import without_prefix
+from topodiag.evidence.intake.genre import is_json, program_text, strings_of_binary
+from topodiag.evidence.intake.hosts import without_prefix
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.kinds import DAMAGED, KINDS, Kind, source_words
-from topodiag.evidence.layout.looks import layout_format
 from topodiag.evidence.live.diagnostics import LOOKS as DIAGNOSTICS
-from topodiag.evidence.live.inspector_looks import LOOKS as INSPECTOR
 from topodiag.evidence.live.profiler_trace import LOOKS as TRACE
 from topodiag.evidence.live.stacks import LOOKS as STACKS
 from topodiag.evidence.live.step_times import holds_steps
+from topodiag.evidence.marks import LOOKS as INSPECTOR
+from topodiag.evidence.marks import PICKLED, TABLE, cluster_format, is_pods, layout_format, looks_like_flight, unread
 from topodiag.evidence.nccl_log.grammar.spoken import holds_job_lines
-from topodiag.evidence.nccl_log.input.cut_heads import looks_cut
-from topodiag.evidence.nccl_log.input.dress import dress_of
 from topodiag.evidence.nccl_log.input.json_lines import looks_wrapped
 from topodiag.evidence.nccl_log.input.streams import CUT_HEADS, JSON_LINES, WRAPPED_LINES, Reading, packer_of, text_of
-from topodiag.evidence.nccl_log.input.wrapped_lines import looks_broken
-from topodiag.evidence.nccl_tests.looks import TABLE
+from topodiag.evidence.nccl_log.input.wrapped_lines import dress_of, looks_broken, looks_cut
 from topodiag.evidence.registry import as_table, recognise
 from topodiag.evidence.signatures.literals import Finder, finder
 from topodiag.lazy import dataclass, regex
@@ -60,38 +54,40 @@ _RECORD = regex(
 """What NCCL prints, and torch of NCCL where only its words are left."""
 _RECORDS = (b"NCCL ", b"] INFO ", b"atchdog caught", b"ProcessGroupNCCL", b"Error 802")
 """One of these stands wherever one of _RECORD is found."""
-_TEXTS = (
-    (regex(_BEFORE + rb"<system\b"), Kind.TOPOLOGY),
-    (regex(_BEFORE + rb"<graphs\b"), Kind.GRAPH),
-    (TABLE, Kind.NCCL_TESTS),
-    (STACKS, Kind.STACKS),
-    (INSPECTOR, Kind.INSPECTOR),
-    (TRACE, Kind.TRACE),
-    (WATCH, Kind.WATCH),
+_TYPES = (b"float", b"half", b"bfloat16", b"double", b"int", b"uint", b"char")
+_ROWS = tuple(blank + name for blank in (b" ", b"\t") for name in _TYPES)
+"""Types of nccl-tests as a row names them: a row alone is enough where a text is looked at whole."""
+_OF_TABLE = (b"nThreads", b"#", b"Avg bus bandwidth", b"Out of bounds", b": Test ", b"Test timeout")
+_TEXTS: tuple[tuple[re.Pattern[bytes], Kind, tuple[bytes, ...]], ...] = (
+    (regex(_BEFORE + rb"<system\b"), Kind.TOPOLOGY, ()),
+    (regex(_BEFORE + rb"<graphs\b"), Kind.GRAPH, ()),
+    (TABLE, Kind.NCCL_TESTS, (*_OF_TABLE, *_ROWS)),
+    (STACKS, Kind.STACKS, (b"Thread ",)),
+    (INSPECTOR, Kind.INSPECTOR, (b'_perf"', b"nccl_")),
+    (TRACE, Kind.TRACE, (b"Wait",)),
+    (WATCH, Kind.WATCH, (b'"watch":1',)),
     # src/ras/client_support.cc of NCCL 2.24 and later.
-    (regex(rb"^NCCL version \S{1,40} compiled with CUDA ", re.M), Kind.RAS),
-    (regex(rb"^\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\] PEER_[A-Z_]{3,40}: ", re.M), Kind.RAS),
-    (regex(rb'^\{\s{0,64}"nccl_version": "[^"\n]{1,40}",\s{0,64}"cuda_', re.M), Kind.RAS),
-    (regex(rb'^[ \t]{0,16}"event": "PEER_[A-Z_]{3,40}"', re.M), Kind.RAS),
-    (regex(rb"^(?:[\w \"]{1,40},){1,30}\w{0,20}bus_?bw", re.M), Kind.BENCH_CSV),
-    (regex(rb"\s*\{\s*\"schema\":[^{}\[\]]{0,200}\"tool\": \"topodiag-probe\b"), Kind.MANIFEST),
-    (regex(rb"\s*\{\s*\"schema_version\":"), Kind.RESULT),
-    (regex(rb"\s*\{\s*\"format\": *\"topodiag-sweep\""), Kind.SWEEP_PLAN),
+    (regex(rb"^NCCL version \S{1,40} compiled with CUDA ", re.M), Kind.RAS, (b"NCCL version ",)),
+    (regex(rb"^\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\] PEER_[A-Z_]{3,40}: ", re.M), Kind.RAS, (b"PEER_",)),
+    (regex(rb'^\{\s{0,64}"nccl_version": "[^"\n]{1,40}",\s{0,64}"cuda_', re.M), Kind.RAS, (b'"nccl_version"',)),
+    (regex(rb'^[ \t]{0,16}"event": "PEER_[A-Z_]{3,40}"', re.M), Kind.RAS, (b"PEER_",)),
+    (regex(rb"^(?:[\w \"]{1,40},){1,30}\w{0,20}bus_?bw", re.M), Kind.BENCH_CSV, (b"bus_bw", b"busbw")),
+    (regex(rb"\s*\{\s*\"schema\":[^{}\[\]]{0,200}\"tool\": \"topodiag-probe\b"), Kind.MANIFEST, ()),
+    (regex(rb"\s*\{\s*\"schema_version\":"), Kind.RESULT, ()),
+    (regex(rb"\s*\{\s*\"format\": *\"topodiag-sweep\""), Kind.SWEEP_PLAN, ()),
     # -J of nccl-tests, src/util.cu v2.17.3 and later.
-    (regex(rb"\s*\{(?=[\s\S]{0,65536}\"(?:out_of_bounds|bus_bw|busbw)\")"), Kind.NCCL_TESTS),
+    (regex(rb"\s*\{(?=[\s\S]{0,65536}\"(?:out_of_bounds|bus_bw|busbw)\")"), Kind.NCCL_TESTS, ()),
 )
-"""Texts that are known by a pattern of their own, beside those that a registry of readers recognises."""
+"""Texts that are known by a pattern of their own, with literals of which each such text holds one. A pattern of lines
+is searched for; those without literals fit the beginning of a text."""
 
 
 _LINES = (
-    ((b"nThreads", b"#", b"Avg bus bandwidth", b"Out of bounds", b": Test ", b"Test timeout"), TABLE, Kind.NCCL_TESTS),
+    (_OF_TABLE, TABLE, Kind.NCCL_TESTS),
     ((b"Thread ",), STACKS, Kind.STACKS),
     ((b"NCCL DIAG ",), regex(DIAGNOSTICS.pattern, re.M), Kind.DIAGNOSTICS),
 )
 """What a text may hold anywhere: literals of which one stands in each such line, its pattern, and the kind."""
-_TYPES = (b"float", b"half", b"bfloat16", b"double", b"int", b"uint", b"char")
-_ROWS = tuple(blank + name for blank in (b" ", b"\t") for name in _TYPES)
-"""Types of nccl-tests as a row names them: a row alone is enough where a text is looked at whole."""
 
 _SAID_IN_LINES = frozenset({Kind.NODE_TEXT, Kind.JOB_OUTPUT, Kind.STEPS, Kind.TEXT})
 """Kinds of which a text is for the words of its lines, as the source of a program has them too."""
@@ -158,7 +154,12 @@ def looks(head: bytes, tail: bytes = b"", *, name: str = "", quick: bool = False
     if Kind.NCCL_LOG in kinds and not tail and len(head) < HEAD_BYTES and looks_broken(head):
         coding.append(WRAPPED_LINES)
         head = _read_as(WRAPPED_LINES, head)
-    return Looks(kinds, tuple(coding), sources, head=head if coding else b"")
+    return Looks(kinds, tuple(coding), sources, _unread(kinds, head), head=head if coding else b"")
+
+
+def _unread(kinds: tuple[Kind, ...], head: bytes) -> str:
+    """What a text is that no reader takes."""
+    return unread(head.decode("utf-8", "replace")) if kinds in ((Kind.TEXT,), (Kind.JSON,)) else ""
 
 
 def text_kinds(
@@ -212,22 +213,14 @@ def between_records(head: bytes) -> bytes:
     return b"\n".join(line for line in head.split(b"\n") if b" NCCL " not in line)
 
 
-@cache
-def _openings() -> tuple[tuple[Callable[[bytes], object], Kind], ...]:
-    """Patterns of lines are searched for; the others fit the beginning of a text."""
-
-    def holds_table(data: bytes) -> bool:
-        return not _held(data).isdisjoint((*_LINES[0][0], *_ROWS)) and TABLE.search(data) is not None
-
-    return tuple(
-        (holds_table if pattern is TABLE else pattern.search if pattern.flags & re.M else pattern.match, kind)
-        for pattern, kind in _TEXTS
-    )
-
-
 def _begins_as(head: bytes, tail: bytes) -> list[Kind]:
     """What a text is by its first lines; by its last ones where rotation left NULs or half a record before them."""
-    kinds = [kind for fits, kind in _openings() if fits(head)]
+    held = _held(head)
+    kinds = [
+        kind
+        for pattern, kind, literals in _TEXTS
+        if (pattern.match(head) if not literals else not held.isdisjoint(literals) and pattern.search(head))
+    ]
     return kinds + ([Kind.INSPECTOR] if Kind.INSPECTOR not in kinds and INSPECTOR.search(tail) else [])
 
 
@@ -275,11 +268,14 @@ def _holds_record(data: bytes) -> bool:
 
 @cache
 def _marks() -> Finder:
-    return finder([*_RECORDS, *_ROWS, *(literal for literals, *_ in _LINES for literal in literals)], once=True)
+    of_texts = (literal for *_, literals in _TEXTS for literal in literals)
+    of_lines = (literal for literals, *_ in _LINES for literal in literals)
+    return finder(tuple(dict.fromkeys((*_RECORDS, *of_texts, *of_lines))), once=True)
 
 
+@lru_cache(4)
 def _held(data: bytes) -> frozenset[bytes]:
-    """Which literals of _RECORDS and _LINES stand in a text."""
+    """Which literals of _RECORDS, _TEXTS and _LINES stand in a text, which is asked for each of them in turn."""
     marks = _marks()
     return frozenset(marks.literals[number] for _, number in marks.hits(data))
 

@@ -16,10 +16,17 @@ from typing import Any, NamedTuple
 
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.json_values import integer
-from topodiag.evidence.layout.job_settings import DEFAULTS, SIZES, settings_of, whole
-from topodiag.evidence.layout.looks import SIZE_NAMES
-from topodiag.evidence.layout.shell_words import Said, command_words
-from topodiag.evidence.layout.training_arguments import LOOKS, read_arguments
+from topodiag.evidence.layout.job_settings import (
+    DEFAULTS,
+    LOOKS,
+    SIZES,
+    Said,
+    command_words,
+    read_arguments,
+    settings_of,
+    whole,
+)
+from topodiag.evidence.marks import SIZE_NAMES
 from topodiag.evidence.yaml_values import MAX_BYTES, MAX_DEPTH, load_yaml, word
 from topodiag.lazy import regex
 from topodiag.model.dimensions import ORDER

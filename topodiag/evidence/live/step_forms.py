@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
-from math import prod
 
 from topodiag.evidence.live.step_lines import MAX_LINE, StepLine, number_of, read_line
 from topodiag.lazy import dataclass, regex
@@ -36,11 +35,10 @@ class _Value:
     scale: float = 1.0
     inverse: bool = False
 
-    def of(self, numbers: Sequence[str]) -> float:
-        if len(self.tokens) == 1:
-            value = number_of(numbers[self.tokens[0]]) * self.scale
-        else:
-            value = prod((number_of(numbers[token]) for token in self.tokens), start=1.0) * self.scale
+    def of(self, numbers: Sequence[float]) -> float:
+        value = self.scale
+        for token in self.tokens:
+            value *= numbers[token]
         return 1 / value if self.inverse and value else value
 
 
@@ -83,15 +81,15 @@ def _by_form(form: _Form, found: re.Match[str], line: str) -> StepLine | None:
         return read_line(line)
     if form.number is None:
         return None
-    numbers = found.groups()
+    numbers = [number_of(each) for each in found.groups()]
     values = {unit: value.of(numbers) for unit, value in form.values}
     work = form.work.of(numbers) if form.work is not None else None
-    if not all(_LEAST < value < _MOST for value in (*values.values(), *((work,) if work is not None else ()))):
-        return read_line(line)
+    for value in (1.0 if work is None else work, *values.values()):
+        if not _LEAST < value < _MOST:
+            return read_line(line)
     at = line.rfind(form.word, 0, found.start(form.number + 1)) if form.word else -1
-    # Lightning counts steps as floats: `global_step=4.0`.
-    total = int(float(found[form.total + 1])) if form.total is not None else 0
-    return StepLine(int(float(found[form.number + 1])), total, values, work, at=at)
+    total = int(numbers[form.total]) if form.total is not None else 0
+    return StepLine(int(numbers[form.number]), total, values, work, at=at)
 
 
 def _learnt(line: str) -> _Form:
@@ -108,15 +106,37 @@ def _learnt(line: str) -> _Form:
         return _Form(pattern)
     if len(said) < len(read) or '"' in line or "'" in line or not all(map(_is_plain, said)):
         return full
-    form = _explained(pattern, said, [_NUMBER.findall(each) for each in lines])
+    form = _explained(pattern, said, [[number_of(text) for text in _NUMBER.findall(each)] for each in lines])
     if form is None or form.number is None:
         return full
     start, at = tokens[form.number].start(), said[0].at
     word = line[at:start].rstrip() if at >= 0 else ""
-    return replace(form, word=word) if start >= at and (not word or line.rfind(word, 0, start) == at) else full
+    if start < at or (word and line.rfind(word, 0, start) != at):
+        return full
+    return _with_few_groups(replace(form, word=word), line, tokens)
 
 
-def _explained(pattern: re.Pattern[str], said: Sequence[StepLine], numbers: Sequence[Sequence[str]]) -> _Form | None:
+def _with_few_groups(form: _Form, line: str, tokens: Sequence[re.Match[str]]) -> _Form:
+    """The form with a pattern that keeps no numbers but those that say something, for half the time."""
+    values = dict(form.values or ())
+    used = {token for value in (*values.values(), form.work) if value is not None for token in value.tokens}
+    kept = sorted(used | {token for token in (form.number, form.total) if token is not None})
+    place: dict[int | None, int] = {token: number for number, token in enumerate(kept)}
+
+    def moved(value: _Value) -> _Value:
+        return replace(value, tokens=tuple(place[token] for token in value.tokens))
+
+    return replace(
+        form,
+        pattern=regex("".join(_pieces(line, tokens, frozenset(kept)))),
+        number=place.get(form.number),
+        total=place.get(form.total),
+        values=tuple((unit, moved(value)) for unit, value in values.items()),
+        work=moved(form.work) if form.work is not None else None,
+    )
+
+
+def _explained(pattern: re.Pattern[str], said: Sequence[StepLine], numbers: Sequence[Sequence[float]]) -> _Form | None:
     """The form of lines that say this, each value by the number that it is; None where one is none of them."""
     first = said[0]
     number = _value([float(each.number or 0) for each in said], numbers)
@@ -151,13 +171,14 @@ def _is_plain(said: StepLine) -> bool:
     return said.number is not None and not (said.bar or said.waited is not None or said.opens or said.parts)
 
 
-def _pieces(line: str, tokens: Sequence[re.Match[str]]) -> Iterator[str]:
-    """The pattern of all lines that differ from this one in their numbers, and in how far columns are moved."""
+def _pieces(line: str, tokens: Sequence[re.Match[str]], kept: Collection[int] | None = None) -> Iterator[str]:
+    """The pattern of all lines that differ from this one in their numbers, and in how far columns are moved; `kept` are
+    the numbers that it keeps, None for all."""
     at = 0
-    for token in tokens:
+    for number, token in enumerate(tokens):
         yield _text(line[at : token.start()])
         clock = _OF_CLOCK.search(line[max(0, token.start() - 2) : token.end() + 2]) is not None
-        yield f"({_class(token[0], clock)})"
+        yield f"({'' if kept is None or number in kept else '?:'}{_class(token[0], clock)})"
         at = token.end()
     yield _text(line[at:])
 
@@ -190,7 +211,7 @@ def _varied(line: str, tokens: Sequence[re.Match[str]], dice: random.Random) -> 
     return "".join([*made, line[at:]])
 
 
-def _value(values: Sequence[float], numbers: Sequence[Sequence[str]]) -> _Value | None:
+def _value(values: Sequence[float], numbers: Sequence[Sequence[float]]) -> _Value | None:
     """The number of the line that a value is in all of these lines, as it is or scaled; None where it is none, or
     zero: any zero of the line may be meant."""
     if 0.0 in values:

@@ -13,7 +13,7 @@ from dataclasses import field, replace
 from functools import cache
 from math import isfinite
 
-from topodiag.evidence.layout.training_arguments import LOOKS as ARGUMENTS
+from topodiag.evidence.layout.job_settings import LOOKS as ARGUMENTS
 from topodiag.evidence.live.step_forms import Forms
 from topodiag.evidence.live.step_lines import (
     WORDS,
@@ -68,25 +68,43 @@ def holds_steps(data: bytes) -> bool:
     if not any(word in data for word in (b"tep", b"ter", b"/it", b"it/s", b"poch", b"num_updates", b"Train: ")):
         return False
     seen: set[tuple[int, str]] = set()
-    # Most lines of a job's log are NCCL's, and decoding costs more than leaving them out.
-    rest = b"\n".join(line for line in data.split(b"\n") if b" NCCL " not in line)
-    trains = _TRAINS.search(rest) is not None
-    for _, _, found in _lines(rest.replace(b"\r", b"\n"), _LOOKED):
-        if found.number is not None and found.values and (trains or not found.bar):
+    trains = cache(lambda: any(_TRAINS.search(line) for line in data.split(b"\n") if b" NCCL " not in line))
+    for _, _, found in _lines(data.replace(b"\r", b"\n"), _LOOKED):
+        if found.number is not None and found.values and (not found.bar or trains()):
             seen.add((found.number, found.bar))
         if len(seen) >= MIN_STEPS:
             return True
     return False
 
 
+_Row = tuple[StepLine, float, int, str]
+"""What a line says, its time (NaN without one), its number and what is kept of its text."""
+
+
 @dataclass(slots=True)
 class _Start:
-    """One start of one rank, while it is read: values by unit."""
+    """One start of one rank, while it is read: rows by unit."""
 
     total: int
     bar: str
     last: int = -1
-    steps: dict[str, list[Step]] = field(default_factory=dict)
+    steps: dict[str, list[_Row]] = field(default_factory=dict)
+
+    def made(self, unit: str, source: str) -> tuple[Step, ...]:
+        """Its steps in this unit. The lines of a bar are parts of one line of the file."""
+        return tuple(
+            Step(
+                found.number or 0,
+                found.values[unit],
+                time if isfinite(time) else None,
+                found.work,
+                Origin(source, None if found.bar else line, quote),
+                found.waited,
+                found.opens,
+                found.parts,
+            )
+            for found, time, line, quote in self.steps[unit]
+        )
 
 
 def read_steps(text: str | bytes, source: str) -> tuple[StepSeries, ...]:
@@ -96,10 +114,10 @@ def read_steps(text: str | bytes, source: str) -> tuple[StepSeries, ...]:
     of_file = int(named[1]) if named is not None else -1
     starts: dict[tuple[int, str, str], list[_Start]] = {}
     data = _bytes_of(text)
-    trains = _TRAINS.search(data) is not None
+    trains = cache(lambda: _TRAINS.search(data) is not None)
     taken = 0
     for number, line, found in _lines(data):
-        if found.number is None or not found.values or (found.bar and not trains):
+        if found.number is None or not found.values or (found.bar and not trains()):
             continue
         before = line[: found.at] if found.at >= 0 else line[:300]
         rank, host = _who(before, line, of_file)
@@ -110,22 +128,19 @@ def read_steps(text: str | bytes, source: str) -> tuple[StepSeries, ...]:
             several.append(_Start(found.total, found.bar))
         start = several[-1]
         start.last = max(start.last, found.number)
-        stamp = stamp_of(before[-300:])
-        time = stamp if isfinite(stamp) else None
-        # The lines of a bar are parts of one line of the file.
-        origin = Origin(source, None if found.bar else number, line.strip()[:MAX_QUOTE])
-        for unit, value in found.values.items():
+        row = (found, stamp_of(before[-300:]), number, line.strip()[:MAX_QUOTE])
+        for unit in found.values:
             own = start.steps.setdefault(unit, [])
-            if not own or own[-1].number < found.number:
-                own.append(Step(found.number, value, time, found.work, origin, found.waited, found.opens, found.parts))
+            if not own or (own[-1][0].number or 0) < found.number:
+                own.append(row)
         taken += 1
         if taken >= MAX_STEPS:
             break
     made = [
-        StepSeries(source, tuple(steps), chosen, rank, host, smoothed=bool(start.bar))
+        StepSeries(source, start.made(chosen, source), chosen, rank, host, smoothed=bool(start.bar))
         for (rank, host, _), several in starts.items()
         for start in several
-        if (chosen := _unit(start)) is not None and len(steps := start.steps[chosen]) >= MIN_STEPS
+        if (chosen := _unit(start)) is not None and len(start.steps[chosen]) >= MIN_STEPS
     ]
     return _without_others(made)
 
@@ -193,7 +208,9 @@ def _words() -> Finder:
 
 def _who(before: str, line: str, of_file: int) -> tuple[int, str]:
     """Rank and host of a line: what stands before the step names them, or the name of the file."""
-    found = _RANK.search(before) or _RANK_BEHIND.search(line, len(before), len(before) + _NEAR)
+    found = None
+    if "<std" in before or before.lstrip()[:1].isdigit() or "rank" in line[: len(before) + _NEAR].lower():
+        found = _RANK.search(before) or _RANK_BEHIND.search(line, len(before), len(before) + _NEAR)
     rank = int(next(each for each in found.groups() if each)) if found is not None else of_file
     named = _HOST.match(line)
     return rank, named[1] if named is not None else ""

@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cache, lru_cache
-from itertools import groupby
 from math import isnan, nan
 
 from topodiag.evidence.signatures.denial import counts_none, denies, explains
 from topodiag.evidence.signatures.entry import Signature, compiled, families, family, literals
 from topodiag.evidence.signatures.fields import typed
-from topodiag.evidence.signatures.literals import Finder, finder
+from topodiag.evidence.signatures.literals import Finder, Hit, finder
 from topodiag.evidence.signatures.windows import Window, windows
 from topodiag.evidence.signatures.wrappers import Unwrapped, members, unwrap, without_clock
 from topodiag.lazy import dataclass, regex
@@ -62,9 +61,9 @@ class Sentences:
     more: Mapping[str, int] = field(default_factory=dict)
 
 
-def read(blocks: Iterable[bytes], name: str, command: str = "") -> Sentences:
-    """The sentences of a text whose bytes these are. Never raises for content."""
-    reading = _Reading(name, command)
+def read(blocks: Iterable[bytes], name: str, command: str = "", *families: str) -> Sentences:
+    """The sentences of a text whose bytes these are, those of some families or of all. Never raises for content."""
+    reading = _Reading(name, command, families)
     for window in windows(blocks):
         reading.take(window)
     return reading.result()
@@ -72,24 +71,20 @@ def read(blocks: Iterable[bytes], name: str, command: str = "") -> Sentences:
 
 def progress(blocks: Iterable[bytes], name: str) -> tuple[Progress, ...]:
     """What advances in a text, and nothing else of it: the literals of that family alone are searched for."""
-    reading = _Reading(name, "", ("progress",))
-    for window in windows(blocks):
-        reading.take(window)
-    return reading.result().progress
+    return read(blocks, name, "", "progress").progress
 
 
-def reports(blocks: Iterable[bytes]) -> tuple[Event, ...]:
-    """The events of a text, without what advances in it: a training prints little else."""
-    reading = _Reading("", "", tuple(name for name in families() if name != "progress"))
-    for window in windows(blocks):
-        reading.take(window)
-    return reading.result().events
+def reports(blocks: Iterable[bytes], name: str = "", command: str = "") -> tuple[Event, ...]:
+    """The events of a text, without what advances in it (a training prints little else) and without the kernel's
+    messages, which have a reader."""
+    wanted = (family for family in families() if family not in ("kernel", "progress"))
+    return read(blocks, name, command, *wanted).events
 
 
 def verdicts(line: str) -> list[Taken | Refused]:
     """What each entry whose literal is in this one line makes of it, those that take it first."""
     data = line.encode("utf-8", "replace")
-    candidates = _candidates(frozenset(number for _, number in _finder().hits(data)))
+    candidates, _ = _candidates(frozenset(number for _, number in _finder().hits(data)))
     bare = unwrap(line)
     answers = [confirm(entry, bare, [bare.text], 0) for entry in candidates]
     if line.lstrip()[:1] == "{":
@@ -150,8 +145,8 @@ def _places(*names: str) -> tuple[tuple[str, tuple[tuple[str, int], ...]], ...]:
 
 
 @lru_cache(1024)
-def _candidates(numbers: frozenset[int], names: tuple[str, ...] = ()) -> list[Signature]:
-    """The entries that these literals may begin, those with the longest literal first."""
+def _candidates(numbers: frozenset[int], names: tuple[str, ...] = ()) -> tuple[list[Signature], bool]:
+    """The entries that these literals may begin, those with the longest literal first; whether all of them count."""
     longest: dict[tuple[str, int], int] = {}
     for number in numbers:
         literal, places = _places(*names)[number]
@@ -159,7 +154,8 @@ def _candidates(numbers: frozenset[int], names: tuple[str, ...] = ()) -> list[Si
             entry = family(place[0])[place[1]]
             if literal in entry.literals:
                 longest[place] = max(len(literal), longest.get(place, 0))
-    return [family(name)[place] for name, place in sorted(longest, key=lambda key: (-longest[key], key))]
+    entries = [family(name)[place] for name, place in sorted(longest, key=lambda key: (-longest[key], key))]
+    return entries, bool(entries) and all(entry.counts for entry in entries)
 
 
 _unwrapped = lru_cache(1024)(unwrap)
@@ -211,28 +207,27 @@ class _Reading:
         self.of_entry: dict[str, int] = {}
         self.more: dict[str, int] = {}
         self.progress: dict[tuple[str, str, int], _Count] = {}
-        self.seen: set[str] = set()
+        self.seen: set[int] = set()
 
     def take(self, window: Window) -> None:
         """All sentences that the window owns."""
         data = window.data
-        owned = [hit for hit in _finder(*self.families).hits(data) if window.start <= hit[0] < window.stop]
-        number, counted, end_of_last = window.line, 0, -1
-        for (begin, end), hits in groupby(owned, key=lambda hit: _line_at(data, hit[0])):
-            found = list(hits)
-            if found[-1][0] < end_of_last:
-                continue  # a line of many literals that is longer than what is looked at
-            end_of_last = end
+        number, counted = window.line, 0
+        for begin, end, found in _lines(data, _finder(*self.families).hits(data), window):
             number += data.count(b"\n", counted, begin)
             counted = begin
-            self._line(data, begin, end, number, {literal for _, literal in found})
+            self.seen |= found
+            raw = data[begin:end].decode("utf-8", "replace")
+            candidates, counts = _candidates(found, self.families)
+            if counts:
+                self._advance(candidates, raw, number)
+            elif self.events or candidates:
+                self._line(data, (begin, end), (number, raw), found, candidates)
 
-    def _line(self, data: bytes, begin: int, end: int, number: int, found: set[int]) -> None:
-        self.seen.update(_places(*self.families)[literal][0] for literal in found)
-        raw = data[begin:end].decode("utf-8", "replace")
-        candidates = _candidates(frozenset(found), self.families)
-        if candidates and all(entry.counts for entry in candidates):
-            return self._advance(candidates, raw, number)
+    def _line(
+        self, data: bytes, span: tuple[int, int], place: Place, found: frozenset[int], candidates: Sequence[Signature]
+    ) -> None:
+        raw = place[1]
         line = _unwrapped(raw)
         self._end(found, line)
         taken = False
@@ -240,13 +235,13 @@ class _Reading:
             if taken and not entry.also:
                 continue
             before, after = _reach(entry)
-            lines = _around(data, begin, end, before, after)
+            lines = _around(data, *span, before, after)
             answer = confirm(entry, line, lines, len(lines) - 1 - after if after else len(lines) - 1)
             if isinstance(answer, Refused) and raw.lstrip()[:1] == "{":
                 answer = _in_object(entry, line, raw, answer)
             if isinstance(answer, Taken):
                 taken = taken or not entry.also
-                self._add(answer, (number, raw))
+                self._add(answer, place)
 
     def _advance(self, candidates: Sequence[Signature], raw: str, number: int) -> None:
         """A line that counts, and says nothing else. What stands before the sentence is unwrapped once for all lines
@@ -309,9 +304,28 @@ class _Reading:
 
     def _holds(self, entry: Signature) -> bool:
         """Whether the whole text has what the entry wants of it."""
-        return (not entry.needs or any(literal in self.seen for literal in entry.needs)) and not any(
-            literal in self.seen for literal in entry.excludes
-        )
+        seen = {_places(*self.families)[number][0] for number in self.seen}
+        return (not entry.needs or not seen.isdisjoint(entry.needs)) and seen.isdisjoint(entry.excludes)
+
+
+def _lines(data: bytes, hits: Iterable[Hit], window: Window) -> Iterator[tuple[int, int, frozenset[int]]]:
+    """The lines with literals that the window owns: where each begins and ends, and the numbers of its literals. Of a
+    line that is longer than what is looked at, a part that lies in the one before is left out."""
+    begin = end = last = done = -1
+    found: set[int] = set()
+    for place, literal in hits:
+        if not window.start <= place < window.stop:
+            continue
+        if not begin <= place < end or place - begin > MAX_LINE // 2:
+            if last >= done and found:
+                yield begin, end, frozenset(found)
+                done = end
+            begin, end = _line_at(data, place)
+            found.clear()
+        found.add(literal)
+        last = place
+    if last >= done and found:
+        yield begin, end, frozenset(found)
 
 
 def _line_at(data: bytes, at: int) -> tuple[int, int]:
@@ -364,15 +378,6 @@ def of_job(text: str) -> tuple[Taken, ...]:
     return tuple(answer for answer in answers if isinstance(answer, Taken))
 
 
-def of_line(line: str) -> Iterator[Taken]:
-    """The entries that take this one line, as `read` would choose them."""
-    taken = False
-    for answer in verdicts(line):
-        if isinstance(answer, Taken) and (answer.entry.also or not taken):
-            taken = taken or not answer.entry.also
-            yield answer
-
-
 __all__ = [
     "MOST_OF_ONE",
     "OF_JOBS",
@@ -381,7 +386,6 @@ __all__ = [
     "Taken",
     "confirm",
     "of_job",
-    "of_line",
     "progress",
     "read",
     "reports",

@@ -14,9 +14,8 @@ from topodiag.placement.audit import level_name
 from topodiag.placement.price import DemandCost, PlacementCost
 from topodiag.placement.solve import Solved
 from topodiag.report.answer import note_answer
-from topodiag.report.documents.parts import findings_of, inputs_of, tool
+from topodiag.report.documents.parts import document_of
 from topodiag.report.documents.types import place as shape
-from topodiag.report.documents.types.common import SCHEMA_VERSION
 from topodiag.report.grid import Field, draw_grid
 from topodiag.report.model.words import draw_assumed
 from topodiag.report.place.map import map_json
@@ -156,23 +155,12 @@ def _check_of(dimension: str) -> str:
 def solution_json(solved: Solved, inputs: Iterable[Input] = ()) -> shape.SolveDocument:
     """The published shape (schema/place-1.0.schema.json). Times in ms; `splits` are the groups that stay split."""
     solution = solved.solution
-    splits = [
-        shape.Split(
-            dimension=split.dimension,
-            groups=split.groups,
-            of=split.of,
-            ranks=list(split.example),
-            nodes=list(split.nodes),
-            why=split.why,
-        )
-        for split in solution.splits
-    ]
-    return shape.SolveDocument(
-        schema_version=SCHEMA_VERSION,
-        tool=tool(),
-        inputs=inputs_of(inputs),
+    return document_of(
+        shape.SolveDocument,
+        solution,
+        inputs=inputs,
         map=map_json(solved.cluster, solution.assignment, solved.groups),
-        levels=dict(solved.place.levels),
+        levels=solved.place.levels,
         cost={
             name: shape.SolveCost(
                 ms_per_step=fsum(each.step_us for each in now) / 1000,
@@ -184,15 +172,13 @@ def solution_json(solved: Solved, inputs: Iterable[Input] = ()) -> shape.SolveDo
             )
             for name, (now, before) in by_dimension(solution.cost, solved.before_cost).items()
         },
-        findings=findings_of(split_findings(solved)),
-        splits=splits,
-        violations=splits,
+        findings=split_findings(solved),
+        violations=solution.splits,
         gain_percent=100 * solved.gain,
         ms_per_step=solution.cost.step_us / 1000,
         bound_ms=solution.bound_us / 1000,
         gap_percent=100 * solution.gap,
         before=shape.Before(name=solved.before_name, ms_per_step=solved.before_cost.step_us / 1000),
-        nodes=list(solved.place.hosts),
+        nodes=solved.place.hosts,
         assumed=[*solved.talk.assumed, *solved.cluster.notes],
-        not_observed=[],
     )

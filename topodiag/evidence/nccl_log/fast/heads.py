@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from topodiag.evidence.nccl_log.fast.bytes import MASKS, Block, Dictionary, bytes_behind_last, keep_last
+from topodiag.evidence.nccl_log.fast.slow import ThreadKey
 from topodiag.evidence.nccl_log.grammar.prefix import IDENTITY, number
-from topodiag.evidence.nccl_log.plain.collect import ThreadKey
-from topodiag.evidence.nccl_log.tables.hashes import Flags, Positions, Words, firsts, mix
+from topodiag.evidence.nccl_log.tables.hashes import Flags, Positions, Words, distinct, firsts, mix
 from topodiag.lazy import regex
 
 _NEAR, _FAR = 4, 12
@@ -94,7 +94,7 @@ class Heads:
         if (room >= 8 * len(fronts)).any():
             codes[room >= 8 * len(fronts)] = -1
         new = codes[self._known[0][codes] == _NEW]
-        for code in np.unique(new).tolist():
+        for code in distinct(new).tolist():
             head = _fronts.heads[code]
             self._known[:, code] = self._thread_of(head), len(head)
         return np.stack([known[codes] for known in self._known])

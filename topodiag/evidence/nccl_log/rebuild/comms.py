@@ -14,6 +14,7 @@ from topodiag.evidence.nccl_log.grammar.system_print import Print, read_print
 from topodiag.evidence.nccl_log.rebuild.frame import Frame, Ints, Rows, by_owner, groups, in_pieces, once
 from topodiag.evidence.nccl_log.rebuild.process import network_named
 from topodiag.evidence.nccl_log.tables.facts import TAIL
+from topodiag.evidence.nccl_log.tables.hashes import distinct
 from topodiag.lazy import dataclass
 from topodiag.model.connections import packed
 from topodiag.model.job import PHASES, Channels, Choice, Message, Operations
@@ -126,14 +127,14 @@ class Hearing:
             made: dict[int, tuple[tuple[int, int], ...]] = {}
             above = own[rows["up"][own] >= 0]
             pairs, masks = (rows["rank"][above] << _HALF) + rows["up"][above], rows["channels"][above]
-            if len(np.unique(rows["rank"][own])) < self.nranks[number]:
+            if len(distinct(rows["rank"][own])) < self.nranks[number]:
                 # Of ranks that left no line their parents tell: each names its children.
                 for down in ("d0", "d1", "d2"):
                     below = own[rows[down][own] >= 0]
                     pairs = np.append(pairs, (rows[down][below] << _HALF) + rows["rank"][below])
                     masks = np.append(masks, rows["channels"][below])
             for channels, rows_of in _by_channels(masks):
-                there = np.unique(pairs[rows_of])
+                there = distinct(pairs[rows_of])
                 key = there.tobytes()
                 if key not in shared:
                     shared[key] = tuple((pair >> _HALF, pair & _LOW) for pair in there.tolist())
@@ -280,7 +281,7 @@ class Hearing:
 
 def _by_channels(masks: npt.NDArray[np.uint64]) -> Iterator[tuple[list[int], npt.NDArray[np.bool_]]]:
     """Channels that are in the masks of the same rows, and which rows these are."""
-    different = np.unique(masks).tolist()
+    different = distinct(masks).tolist()
     sharing: dict[tuple[int, ...], list[int]] = {}
     for channel in range(max(different, default=0).bit_length()):
         which = tuple(mask >> channel & 1 for mask in different)

@@ -18,6 +18,7 @@ from topodiag.evidence.nccl_log.rebuild.frame import Frame, Ints, Rows
 from topodiag.evidence.nccl_log.rebuild.groups import Comm
 from topodiag.evidence.nccl_log.rebuild.members import MOST_RANKS, Member, Processes
 from topodiag.evidence.nccl_log.rebuild.places import Places, Seating
+from topodiag.evidence.nccl_log.tables.hashes import distinct
 from topodiag.lazy import dataclass
 
 Lane = tuple[int, int]
@@ -69,7 +70,7 @@ def inferred_members(frame: Frame, processes: Processes) -> list[Member]:
 
 def _printed_size(frame: Frame) -> int:
     """The size that all operations print, 0 where they print several or there is none."""
-    sizes = {size for size in np.unique(frame["op"].read("nranks")).tolist() if size > 0}
+    sizes = {size for size in distinct(frame["op"].read("nranks")).tolist() if size > 0}
     return sizes.pop() if len(sizes) == 1 else 0
 
 

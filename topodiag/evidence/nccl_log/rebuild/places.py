@@ -18,6 +18,7 @@ import numpy.typing as npt
 from topodiag.evidence.nccl_log.rebuild.frame import Frame, Ints, Rows, groups, in_pieces
 from topodiag.evidence.nccl_log.rebuild.groups import Comm
 from topodiag.evidence.nccl_log.rebuild.members import Member, Processes, by_process
+from topodiag.evidence.nccl_log.tables.hashes import distinct
 from topodiag.lazy import dataclass
 from topodiag.model.connections import packed
 
@@ -85,7 +86,7 @@ class Places:
             for name in ("process", "gen", "offset", "thread", "complete_at")
         )
         ctx = np.array([member.ctx for member in members], np.uint64)
-        self.ctxs, self.gens = np.unique(ctx), np.unique(gen)
+        self.ctxs, self.gens = distinct(ctx), distinct(gen)
         self.pairs, pair = np.unique(self._pair(process, ctx), return_inverse=True)
         several = np.bincount(pair) > 1
         self.only = np.full(len(self.pairs), -1, np.int64)

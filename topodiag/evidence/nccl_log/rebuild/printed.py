@@ -10,6 +10,7 @@ from topodiag.evidence.bench_devices import device_of
 from topodiag.evidence.nccl_log.grammar.stated import HOST, RANK, SIZE, STATED
 from topodiag.evidence.nccl_log.rebuild.frame import Frame
 from topodiag.evidence.nccl_log.rebuild.process import version_of
+from topodiag.evidence.nccl_log.tables.hashes import distinct
 from topodiag.lazy import regex
 from topodiag.model.job import Event, Process, Rank, Stated
 
@@ -31,7 +32,7 @@ def versions(frame: Frame, processes: Sequence[Process], *, first: bool) -> tupl
         rows = frame["text"]
         texts = rows.words["text"]
         codes = rows["text"][rows.is_word("kind", "version")]
-        found = {version_of(texts[code]) for code in np.unique(codes).tolist()} - {""}
+        found = {version_of(texts[code]) for code in distinct(codes).tolist()} - {""}
     # One build that is named twice, with the CUDA that it is for and without: `2.21.5+cuda12.4`, torch's `2.21.5`.
     return tuple(sorted(each for each in found if not any(other.startswith(f"{each}+") for other in found)))
 
@@ -46,7 +47,7 @@ def stated(frame: Frame, files: frozenset[int] | None) -> Stated:
     for row in np.flatnonzero(chosen).tolist():
         found[rows.word("kind", row)][rows.word("text", row)] = None
     operations = frame["op"]
-    sizes = {size for size in np.unique(operations.read("nranks")).tolist() if size > 0} if files is None else set()
+    sizes = {size for size in distinct(operations.read("nranks")).tolist() if size > 0} if files is None else set()
     return Stated(
         size=int(*found[SIZE]) if len(found[SIZE]) == 1 else -1,
         ranks=_listed(found[RANK]),
@@ -67,9 +68,10 @@ def _listed(lines: Iterable[str]) -> tuple[Rank, ...]:
 
 _OF_RCCL = regex(
     r"\[FATAL ERROR\]: HSA_|Missing \"(?:iommu=pt|HSA_)|NUMA auto balancing enabled which|librccl|amdkfd|\bXGMI\b"
-    r"|\bgfx9[0-9a-f]{2}|hipify/src/|\bROC[mr] |\bMSCCL|Rome model"
+    r"|\bgfx9[0-9a-f]{2}|hipify/src/|\bROC[mr] |\bMSCCL|Rome model|\bby GPU node-\d"
 )
-"""What RCCL alone prints: its warnings (src/init.cc), its library and its sources, AMD's driver, links and GPUs."""
+"""What RCCL alone prints: its warnings (src/init.cc), its library and its sources, AMD's driver, runtime, links and
+GPUs."""
 _SETTINGS_OF_AMD = ("RCCL_", "HSA_", "HIP_", "ROCR_")
 _NIC_OF_AMD = "ionic_"
 """Devices of AMD's own NICs, in machines of AMD's GPUs. Beside a version of NCCL they say nothing."""
@@ -82,7 +84,7 @@ def library(frame: Frame, processes: Sequence[Process], events: Sequence[Event] 
     asked = processes[:_ASKED]
     if any("rccl" in process.versions or _is_of_rccl(process) for process in asked):
         return "RCCL"
-    if any(_OF_RCCL.search(event.text) for event in events):
+    if any(_OF_RCCL.search(f"{event.place} {event.text}") for event in events):
         return "RCCL"
     rows = frame["text"]
     lone = {rows.words["text"][code] for code in set(rows["text"][rows.is_word("kind", "version")].tolist())}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -67,6 +68,12 @@ def group(rows: Words | Sequence[Words]) -> tuple[Positions, Positions]:
         order = np.lexsort(tuple(rows)).astype(np.int64)  # two texts with one hash: practically never
         differs = _differs(rows, order)
     return order, np.concatenate([[0], np.flatnonzero(differs) + 1])
+
+
+def distinct(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The values, each once, in their order. `np.unique` loads numpy.ma for it, in 10 ms."""
+    ordered = np.sort(values)
+    return ordered[np.append(True, ordered[1:] != ordered[:-1])] if len(ordered) else ordered
 
 
 def _differs(rows: Words | Sequence[Words], order: Positions) -> Flags:

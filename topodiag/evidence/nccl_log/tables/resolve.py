@@ -24,6 +24,7 @@ import numpy as np
 import pyarrow as pa
 
 from topodiag.evidence.nccl_log.tables.facts import ROW_TABLES, SCHEMAS, Facts, Keep, in_memory, numbers, used
+from topodiag.evidence.nccl_log.tables.hashes import distinct
 from topodiag.evidence.nccl_log.tables.packed import AnyFacts, AnyTable, columns_of
 from topodiag.evidence.nccl_log.tables.resolve_parts import Locate, Rows, sorted_words
 from topodiag.evidence.nccl_log.tables.resolve_rows import (
@@ -261,9 +262,9 @@ class _Known:
 
     def __init__(self, contexts: Columns, starts: Columns, process_of: Ints) -> None:
         self._process_of = process_of
-        self._pointers = np.unique(starts["ctx"])
+        self._pointers = distinct(starts["ctx"])
         pair = self._pair(starts["thread"], starts["ctx"])
-        self._pairs = np.unique(pair)
+        self._pairs = distinct(pair)
         number = np.searchsorted(self._pairs, pair)
         order = np.lexsort((starts["offset"], number))
         self._start_number = number[order]

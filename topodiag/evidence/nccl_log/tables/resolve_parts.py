@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from topodiag.evidence.nccl_log.tables.facts import SCHEMAS, alike, numbers, strings
+from topodiag.evidence.nccl_log.tables.facts import FEW_WORDS, SCHEMAS, alike, numbers, strings
 from topodiag.evidence.nccl_log.tables.packed import AnyTable, PackedTable, room_for
 from topodiag.evidence.nccl_log.tables.resolve_rows import Column, Columns, Ints, taken
 from topodiag.lazy import dataclass
@@ -134,12 +133,23 @@ def sorted_words(name: str, tables: Sequence[AnyTable]) -> tuple[dict[str, pa.Ar
             table.texts[field] if isinstance(table, PackedTable) else table.column(field).chunk(0).dictionary
             for table in tables
         ]
-        every = pa.concat_arrays(own).dictionary_encode() if own else strings([]).dictionary_encode()
-        order = pc.sort_indices(every.dictionary)
-        words[field] = every.dictionary.take(order)
-        rank: npt.NDArray[Any] = np.empty(len(order), np.int32)
-        rank[numbers(order)] = np.arange(len(order))
+        words[field], places = _sorted(pa.concat_arrays(own) if own else strings([]))
         ends = np.cumsum([len(each) for each in own])
-        for recoded, part in zip(codes, np.split(rank[numbers(every)], ends[:-1]), strict=False):
+        for recoded, part in zip(codes, np.split(places, ends[:-1]), strict=False):
             recoded[field] = part
     return words, codes
+
+
+def _sorted(every: pa.Array) -> tuple[pa.Array, npt.NDArray[Any]]:
+    """The words in their order, each once, and the place of each of these among them."""
+    if len(every) <= FEW_WORDS:
+        held = every.to_pylist()
+        place = {word: number for number, word in enumerate(sorted(set(held)))}
+        return strings(place), np.array([place[word] for word in held], np.int32)
+    import pyarrow.compute as pc  # noqa: PLC0415 - 40 ms that few words do not need
+
+    encoded = every.dictionary_encode()
+    order = pc.sort_indices(encoded.dictionary)
+    rank = np.empty(len(order), np.int32)
+    rank[numbers(order)] = np.arange(len(order))
+    return encoded.dictionary.take(order), rank[numbers(encoded)]
