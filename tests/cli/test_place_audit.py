@@ -34,7 +34,7 @@ def test_a_layout_that_does_not_run_yet_is_judged(capsys: pytest.CaptureFixture[
     assert (code, err) == (0, "")
     assert "nothing to regain" in out
     assert "worst single misplacement  ranks 0 (node001) and" in out
-    assert "assumed: how much each dimension says is the rule of thumb" in out
+    assert "assumed: the traffic of each dimension is the rule of thumb" in out
 
 
 def test_ranks_dealt_to_nodes_lose_and_fail(capsys: pytest.CaptureFixture[str]) -> None:

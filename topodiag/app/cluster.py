@@ -127,10 +127,15 @@ def _found(options: ClusterOptions) -> ClusterFacts:
     return network if machines is None else joined(network, machines)
 
 
+def _nodes_for(options: ClusterOptions) -> int:
+    """Nodes that hold the ranks of the job; 1 where nothing counts them."""
+    gpus = machine_of(options.system, 1, gpu=options.gpu).gpus_per_node if options.system else 8
+    return -(-options.ranks // gpus) or 1
+
+
 def _built_in(options: ClusterOptions, seen: Seen) -> ClusterFacts:
     hosts = seen.hosts
-    each = machine_of(options.system, 1, gpu=options.gpu).gpus_per_node if options.system and options.ranks else 8
-    count = options.nodes or len(hosts) or -(-options.ranks // each) or 1
+    count = options.nodes or len(hosts) or _nodes_for(options)
     if count > MAX_NODES:
         raise PlaceError(f"--nodes {count}: more than {MAX_NODES}")
     width = max(3, len(str(count)))

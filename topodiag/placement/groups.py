@@ -111,7 +111,7 @@ def talk_of_layout(cluster: Cluster, layout: Layout, world: int, work: Work | No
 
 
 THUMB_WORDS = (
-    "how much each dimension says is the rule of thumb: a transformer of 70e9 parameters (80 layers, hidden 8192, "
+    "the traffic of each dimension is the rule of thumb: a transformer of 70e9 parameters (80 layers, hidden 8192, "
     "sequence 4096, 16 micro-batches of one sequence, computing at half of the peak); give --params for another"
 )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from itertools import groupby
 
@@ -19,6 +18,7 @@ LEAST_STEP = 0.01
 LIKE_SHOWN = 4
 """Lines of one kind of finding; the rest are counted (`-v` shows all)."""
 EVIDENCE_SHOWN = 2
+MARK = "  (-v: in full)"
 STEPS_SHOWN = 3
 """Steps of a fix; a node with one fault fits a screen (`-v` shows all)."""
 
@@ -45,27 +45,24 @@ def _draw_lines(page: Page, findings: Sequence[Finding], several_nodes: bool) ->
     for finding in findings:
         follows = finding.follows is not None and finding.severity is not Severity.INFO
         alike.setdefault((finding.id, finding.severity, follows, finding.message), []).append(finding)
-    counts = Counter(key[:3] for key in alike)
-    drawn: Counter[tuple[str, Severity, bool]] = Counter()
     below = True
-    for (check, severity, follows, message), group in alike.items():
-        drawn[check, severity, follows] += 1
-        if (left := counts[check, severity, follows] - LIKE_SHOWN) > 0 and drawn[check, severity, follows] > LIKE_SHOWN:
-            if drawn[check, severity, follows] == LIKE_SHOWN + 1:
-                page.add(" " * 10, (more(left, "like this", "like this"), "dim"))
-            continue
+    for (check, severity, follows), kind in groupby(alike, key=lambda key: key[:3]):
         if below and not follows:
             page.blank()
         below = below and follows
-        hue = str(severity)
+        keys, hue = list(kind), str(severity)
         lead = page.text("  └ " if follows else page.text((SIGNS[severity], hue), " "), (check, hue), "  ")
-        places = list(dict.fromkeys(where_words(each.where, several_nodes) for each in group))
-        where = page.text(f"  {places[0] if len(places) == 1 else f'{len(group)} places'}".rstrip())
-        where = where if where.cell_len <= page.width // 2 else page.text("")
-        words = page.cut(page.text(message), page.width - lead.cell_len - where.cell_len)
-        page.lines.append(page.text(lead, words, (where.plain, "dim")))
+        for key in keys[:LIKE_SHOWN]:
+            places = list(dict.fromkeys(where_words(each.where, several_nodes) for each in alike[key]))
+            where = page.text(f"  {places[0] if len(places) == 1 else f'{len(alike[key])} places'}".rstrip())
+            most = page.width - 2 * len(MARK) - len(key[3]) if follows else page.width // 2
+            where = where if where.cell_len <= most else page.text("")  # what follows is where its cause is
+            words = page.cut(page.text(key[3]), page.width - lead.cell_len - where.cell_len)
+            page.lines.append(page.text(lead, words, (where.plain, "dim")))
+        if len(keys) > LIKE_SHOWN:
+            page.add(" " * 10, (more(len(keys) - LIKE_SHOWN, "like this", "like this"), "dim"))
     if alike:
-        mark = page.text(("  (-v: in full)", "dim"))
+        mark = page.text((MARK, "dim"))
         page.lines[-1] = page.text(page.cut(page.lines[-1], page.width - mark.cell_len), mark)
 
 

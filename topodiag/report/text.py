@@ -56,8 +56,8 @@ class Answer:
 class Page:
     """Lines under construction, each within the width. All text passes through `clean`; hues are named, not coded."""
 
-    def __init__(self, style: Style) -> None:
-        self.style = style
+    def __init__(self, style: Style, *, on_screen: bool = True) -> None:
+        self.style, self.on_screen = style, on_screen
         self.width = max(style.width, MIN_WIDTH)
         self.lines: list[Text] = []
         self.answers: list[Answer] = []
@@ -127,7 +127,7 @@ class Page:
         last ones. The last of them counts the others, which -v shows."""
         room = max(SCREEN - LAST - (len(self.lines) - begin), 1)
         lines = rest.lines
-        if len(lines) > room and not self.style.verbose:
+        if len(lines) > room and not self.style.verbose and self.on_screen:
             lines = [line for line in lines if line.plain]
             mark = self.text((f"  … {len(lines) - room} more (-v)", "dim"))
             last = self.cut(lines[room - 1], self.width - mark.cell_len)

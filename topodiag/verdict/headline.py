@@ -58,8 +58,17 @@ def headline(
         return f"not judged: no GPU was read ({unseen})"
     steps = _step_words(scene)
     why = "" if steps.endswith(_NO_WIRE) else f"{why}; "
-    asked = "" if steps or benchmarks else _ras_words(scene)
-    return loss_words(benchmarks) or asked or f"{steps}{why}{seen_words(scene)}"
+    asked = "" if steps else _unknown_words(benchmarks) if benchmarks else _ras_words(scene)
+    seen = f"{steps}{why}{seen_words(scene)}".removesuffix("; what was given")
+    return loss_words(benchmarks) or asked or seen
+
+
+def _unknown_words(benchmarks: Sequence[Benchmark]) -> str:
+    """What the first run reaches that could not be judged, and what is missing to judge it; "" without one."""
+    for each in benchmarks:
+        if each.verdict == "unknown" and each.why and each.run.top is not None:
+            return f"{each.run.collective or 'the benchmark'} reaches {in_gbs(each.run.top[1])}; {each.why}"
+    return ""
 
 
 def _lead(first: Cause) -> str:

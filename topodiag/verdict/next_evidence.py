@@ -22,7 +22,7 @@ _OPENS = {
     "NET007": "what differs on this node",
     "TOP004": "does the hardware lack these NVLinks, or only what NCCL was given",
     "NET001": "are its RDMA devices there and up",
-    "NET008": "did a port of it go down, and when",
+    "NET008": "whether one of its ports went down, and when",
     "JOB005": "what its kernel log and its devices say of that time",
     "JOB001": "what its kernel log and its devices say of that time",
     "BEN001": "which of its parts are below their peers",

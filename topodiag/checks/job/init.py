@@ -218,7 +218,7 @@ class InitNotFinished(OneStep[Job], JobCheck[Never]):
             if stuck
             else ("give topodiag the logs of all ranks, and set NCCL_DEBUG=INFO on all of them",),
             ranks=missing[:4096],
-            cost=Cost(text="all others wait for them" if stuck else "nothing can be said of them"),
+            cost=Cost(text="all others wait for them" if stuck else "these ranks are not judged"),
             evidence=[job.world.origin if job.world else None],
             coverage=Coverage(len(seen), job.world_size, "ranks"),
             confidence=Confidence.MEDIUM if stuck else Confidence.HIGH,

@@ -72,7 +72,7 @@ class FaultInLog(JobCheck[FaultLines]):
         yield self.finding(
             Severity[words.severity.upper()],
             f"{at}: {words.message}",
-            observed=quoted(events[0].text, 200) + (f"; {plural(len(events), 'line')} of it" if events[1:] else ""),
+            observed=quoted(events[0].text, 200) + (f"; {plural(len(events), 'line')}" if events[1:] else ""),
             expected=words.expected,
             fix=words.fix,
             nodes=hosts,

@@ -226,7 +226,7 @@ class RdmaErrors(JobCheck[RdmaFaults]):
             observed=f"{plural(count, 'completion')} with an error"
             + (f", vendor error {', '.join(vendor[:3])}" if vendor else "")
             + (f", peer GID {', '.join(gids[:2])}" if gids else ""),
-            expected="no work that ends with an error",
+            expected="every transfer completes without an error",
             fix=(
                 advice,
                 "the logs of the other nodes at that second: which rank ended first"

@@ -112,8 +112,7 @@ def _servers(events: Sequence[KernelEvent]) -> Iterator[HostFault]:
                 expected="storage that answers: no such line",
                 cost="a rank that reads or writes there does not come to the next collective, and all others wait",
                 fix=(
-                    f"`timeout 10 ls` on what is mounted from {name}, on this node and on another: is it the server, or"
-                    " this node's way to it",
+                    f"`timeout 10 ls` on what is mounted from {name}, here and on another node: does the server answer",
                     "a job that checkpoints there: a longer timeout, or writing in the background",
                 ),
                 evidence=tuple(event.origin for event in told[:_SHOWN]),

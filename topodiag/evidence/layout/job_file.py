@@ -223,16 +223,23 @@ def _read(name: str, key: str, value: Any) -> str:
     return text.lower() if name in ("order", "activation") else text
 
 
-def _as_megatron(said: Mapping[str, str]) -> dict[str, str]:
-    """The settings with what follows from them by Megatron's names."""
+def _with_ranks(said: Mapping[str, str]) -> dict[str, str]:
+    """The settings with the number of ranks: as said, or of a launch whose ranks the sizes divide. What shards weights
+    and has no size shares them among all ranks."""
     made = dict(said)
     ranks = (whole(made, "per_node") or 0) * (whole(made, "hosts") or 0)
     if ranks and not ranks % prod(whole(made, name) or 1 for name in (_TP, _PP, _CP, _DP)):
         made.setdefault("world", str(ranks))  # else the launch overrides what stands here
     if "world" in made:
         made["world_size"] = made["world"]
-    if "zero_stage" in made and "world" in made and not any(name in made for name in SIZES):
-        made[_DP] = made["world"]
+        if "zero_stage" in made and made.keys().isdisjoint(SIZES):
+            made[_DP] = made["world"]
+    return made
+
+
+def _as_megatron(said: Mapping[str, str]) -> dict[str, str]:
+    """The settings with what follows from them by Megatron's names."""
+    made = _with_ranks(said)
     parts = [size for name in ("replicate", "shard") if (size := whole(made, name))]
     if len(parts) == 2:
         made.setdefault(_DP, str(prod(parts)))

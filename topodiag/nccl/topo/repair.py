@@ -115,9 +115,7 @@ def _nvlinks(tree: Element) -> tuple[Element, list[Repair]]:
         if have < usual:
             change[bus_of(pci)] = lambda element: _with_links(element, _links(model))
             words = f"{_label(pci)}: {have} NVLinks to NVSwitches restored to {usual}, as its peers have"
-            repairs.append(
-                Repair(words, f"NVLinks of {_label(pci)} are down: nvidia-smi nvlink -s, Fabric Manager's log")
-            )
+            repairs.append(Repair(words, f"NVLinks of {_label(pci)} are down (nvidia-smi nvlink -s)"))
     return _edit(tree, change), repairs
 
 

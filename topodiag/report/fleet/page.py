@@ -74,8 +74,11 @@ def _draw_answer(page: Page, result: FleetResult) -> None:
             sign, hue = "?", "unknown"
         else:
             sign, hue = ("▲", "warning") if result.worst == Severity.WARNING else ("✔", "ok")
+    action = _action(result)
     page.add(page.text((sign, hue), " "), *words, (f"  {names}" if names else "", "name"))
-    note_answer(page, *words, (f"  {names}" if names else "", "name"), sign=sign, hue=hue, action=_action(result))
+    note_answer(page, *words, (f"  {names}" if names else "", "name"), sign=sign, hue=hue, action=action)
+    if action:
+        page.entry("do", (action, "strong"), hue="ok")
 
 
 def _action(result: FleetResult) -> str:

@@ -30,7 +30,7 @@ NODES_WITH_FACTS = 64
 def result_sheet(command: str, result: Result, report: DrawnReport, extras: Extras | None = None) -> Sheet:
     """The sheet of a command whose answer is a result."""
     more = extras or Extras()
-    page = Page(Style(width=WIDE))
+    page = Page(Style(width=WIDE), on_screen=False)
     if len(result.nodes) <= NODES_WITH_FACTS:
         report.draw(page, result)
         return Sheet(command, result, page, document(result), more.drawings, more.grids)
@@ -44,7 +44,7 @@ def drawn_sheet(
     command: str, draw: Callable[[Page], None], dumped: Struct | None, result: Result, extras: Extras | None = None
 ) -> Sheet:
     """The sheet of a command that draws its answer; `result` holds its findings, nodes and inputs."""
-    page = Page(Style(width=WIDE))
+    page = Page(Style(width=WIDE), on_screen=False)
     draw(page)
     repeat_answers(page)
     more = extras or Extras()

@@ -102,7 +102,7 @@ def _dimensions(page: Page, audit: Audit) -> None:
         Field("could be", right=True),
         Field("alone", right=True, drop=4),
         Field("lost", right=True),
-        Field("says in a step", least=16, drop=5),
+        Field("traffic of a step", least=16, drop=5),
     )
     draw_grid(page, fields, rows)
 

@@ -73,8 +73,7 @@ def _compared(page: Page, solved: Solved) -> Text:
 
 
 def _against(page: Page, solved: Solved) -> None:
-    solution = solved.solution
-    if solution.bound_us > 0:
+    if (solution := solved.solution).bound_us > 0:
         gap = f"{percent(solution.gap)} above it" if solution.gap > _ALIKE else "reached"
         words = f"bound {spell_time(solution.bound_us)}, {gap}: no placement on these GPUs waits less"
         page.add(page.text((words, "dim")))
@@ -95,14 +94,10 @@ def _dimensions(page: Page, solved: Solved) -> None:
             ]
         )
     fields = (
-        Field("dimension"),
-        Field("groups", right=True, drop=2),
-        Field("ranks", right=True, drop=3),
-        Field("over", least=8),
-        Field("waits", right=True),
-        Field("before", right=True),
+        Field("dimension"), Field("groups", right=True, drop=2), Field("ranks", right=True, drop=3),
+        Field("over", least=8), Field("waits", right=True), Field("before", right=True),
         Field("alone", right=True, drop=4),
-    )
+    )  # fmt: skip
     draw_grid(page, fields, rows)
 
 

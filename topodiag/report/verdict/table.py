@@ -7,6 +7,7 @@ from collections import Counter
 from topodiag.lazy import regex
 from topodiag.model.result import Result
 from topodiag.model.verdict import RuledOut, State, Verdict
+from topodiag.report.answer import FEW_LINES
 from topodiag.report.drawn import DrawnReport
 from topodiag.report.findings import where_words
 from topodiag.report.gaps import draw_gaps, draw_unreadable
@@ -37,8 +38,6 @@ SIGNS = {
 """Sign, word and hue of a state: never the hue alone."""
 OTHERS_SHOWN = 3
 LINES_SHOWN = 2
-FEW_LINES = 10
-"""A page of so few lines needs no repetition."""
 
 
 class VerdictTable(DrawnReport):

@@ -86,7 +86,7 @@ def ground_of_job(job: Job, case: Case, claims: Claims) -> Ground:
     """A job that nobody measured: its largest communicator. Raises NoGroundError."""
     devices = devices_of(job, case)
     if len(devices) != job.world_size:
-        raise NoGroundError(f"{len(devices)} of {job.world_size} ranks of {job.name} are known with their GPUs")
+        raise NoGroundError(f"{len(devices)} of {job.world_size} ranks of {job.name} have a known GPU")
     version = next((found[0] for each in job.nccl_versions if (found := _VERSION.match(each))), "")
     run = BenchRun(_collective(job), (), devices, job.world_size, nccl=version, source=job.name)
     return _ground(job.name, run, job, case, claims)

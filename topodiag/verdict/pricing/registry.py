@@ -41,14 +41,14 @@ GROUPS = {"PLC001": (Role.TP, Role.CP, "all_reduce"), "PLC002": (Role.EP, Role.E
 """By check the roles of the groups that it is about, and the collective that they spend their time in."""
 
 NO_NUMBER = {
-    "PCI003": "retried packets cost in proportion to their number, and no counter gives bandwidth",
+    "PCI003": "the loss grows with the number of retried packets, and no counter measures it",
     "PCI004": "what a redirected or refused access costs follows from what NCCL then does: no source shows it here",
     "NUM001": "how much a way between sockets costs depends on what else uses it: NCCL has no figure of it",
     "NUM002": "a process on far cores adds latency: NCCL has no figure of it",
-    "NIC003": "lost packets cost in proportion to their number, and no counter gives bandwidth",
+    "NIC003": "the loss grows with the number of lost packets, and no counter measures it",
     "NIC004": "what differs between NICs has no bandwidth of its own",
     "NET009": "what a lossy class costs depends on who else sends at the time",
-    "GPU004": "a slow GPU makes the others wait: how long is in no model of the links",
+    "GPU004": "a slow GPU makes the others wait: the model of the links has no figure for it",
     "HST003": "host settings cost latency: NCCL has no figure of it",
     "HST005": "a driver or device that hangs stops a job: that is no bandwidth",
     "HST006": "storage that does not answer stops a job: that is no bandwidth",

@@ -42,7 +42,7 @@ class MappedRank(Struct, frozen=True, kw_only=True):
 
 
 class Demand(Struct, frozen=True, kw_only=True):
-    """What a group of a dimension says in a step."""
+    """What a group of a dimension traffic of a step."""
 
     collective: Annotated[str, Of("demand.collective")]
     calls: Annotated[float, Of("demand.calls")]
