@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from topodiag.checks.interface import JobCheck
+from topodiag.checks.job.behind import hosts_with
 from topodiag.checks.job.settings_differ import MEANT_TO_DIFFER, MUST_AGREE
 from topodiag.checks.job.wqe_latency import NicPosts, slow_nics
 from topodiag.checks.shared import nccl_variables
@@ -123,7 +124,7 @@ class NcclReports(JobCheck[tuple[Reported | Differing | NicPosts, ...]]):
                 observed=quoted(f"{each.lines[0].subject}: {each.lines[0].text}", 200),
                 expected="NCCL's diagnostics report [OK]",
                 fix=(each.kind.fix,),
-                nodes=named or _hosts(judged, ranks),
+                nodes=named or hosts_with(judged, ranks),
                 ranks=ranks,
                 cost=Cost(text=each.kind.cost),
                 evidence=[line.origin for line in each.lines],
@@ -158,7 +159,7 @@ class NcclReports(JobCheck[tuple[Reported | Differing | NicPosts, ...]]):
             observed=quoted(odd.text),
             expected="one value on all ranks",
             fix=("export settings once, in the job script, and remove nccl.conf lines of single nodes",),
-            nodes=_hosts(job, ranks),
+            nodes=hosts_with(job, ranks),
             ranks=ranks,
             cost=Cost(text="the first collective fails or hangs" if must else "ranks may choose by different rules"),
             evidence=[line.origin for _, line in differing.values],
@@ -201,7 +202,3 @@ def _world(job: Job, lines: Sequence[Diagnosis]) -> tuple[list[int], str]:
         return sorted(ranks), rank_word(sorted(ranks))
     first = next((line for line in lines if line.ranks), None)
     return [], f"{rank_word(first.ranks)} of communicator {first.comm:#x}" if first is not None else ""
-
-
-def _hosts(job: Job, ranks: Sequence[int]) -> list[str]:
-    return list(dict.fromkeys(job.by_rank[rank].host for rank in ranks if rank in job.by_rank))

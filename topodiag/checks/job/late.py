@@ -8,7 +8,8 @@ from math import isfinite
 from statistics import median
 
 from topodiag.checks.interface import JobCheck
-from topodiag.checks.job.late_kernels import LateKernels, in_words, judged_communicators, late_kernels
+from topodiag.checks.job.behind import hosts_with
+from topodiag.checks.job.late_kernels import LateKernels, judged_communicators, late_kernels
 from topodiag.checks.job.late_parts import late_in_parts, tell_parts
 from topodiag.checks.job.late_steps import SavePauses, late_for_data, save_pauses, tell_pauses, tell_waits
 from topodiag.checks.job.late_words import ToldLate, tell_late, told_late
@@ -162,7 +163,8 @@ class LateArriver(JobCheck[tuple[Late, ...]]):
         yield from tell_pauses(self, [late for late in observed if isinstance(late, SavePauses)])
 
     def _tell_kernels(self, observed: Sequence[LateKernels]) -> Iterator[Finding]:
-        for late, who in in_words(observed):
+        for late in observed:
+            who = late.word
             calls = "calls" if late.comm.made_of is MadeOf.CALLS else "means over a dump"
             each = f"{percent(late.times / late.comm.calls)} of {late.comm.calls} {calls}"
             more = f", and in {plural(late.also, 'communicator')} more" if late.also else ""
@@ -187,7 +189,7 @@ class LateArriver(JobCheck[tuple[Late, ...]]):
     def _tell_recorded(self, judged: Job, observed: Sequence[LateRank]) -> Iterator[Finding]:
         records = {record.rank: record for record in judged.flight}
         for late in observed:
-            hosts = list(dict.fromkeys(judged.by_rank[rank].host for rank in late.ranks if rank in judged.by_rank))
+            hosts = hosts_with(judged, late.ranks)
             verb = "enters" if len(late.ranks) == 1 else "enter"
             where = (
                 f"{late.operation or 'operation'} number {late.seq} of process group {late.group}"

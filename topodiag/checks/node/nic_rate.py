@@ -92,7 +92,7 @@ class NicPortSlow(OneStep[Node], NodeCheck[Never]):
             wanted = _wanted(port, seen, elsewhere)
             if wanted is not None:
                 slow[port.family[:2], port.rate, port.port.lanes.value, *wanted].append(port)
-        found = [self._report(node, bad, seen, _wanted(bad[0], seen, elsewhere), coverage) for bad in slow.values()]
+        found = [self._report(node, bad, _wanted(bad[0], seen, elsewhere), coverage) for bad in slow.values()]
         if not found and lists_no_nics(node, nics):
             return self.unknown(node, ONE_OF_MORE.format(fold_runs([nic.name for nic in nics])))
         return self.found(node, found, coverage) if found else self.clean(node, _built_so(node, seen), coverage)
@@ -104,9 +104,8 @@ class NicPortSlow(OneStep[Node], NodeCheck[Never]):
         return self.unknown(node, why or "no source says the rates of the ports")
 
     def _report(
-        self, node: Node, bad: Sequence[Port], seen: Sequence[Port], wanted: tuple[float, str, bool] | None,
-        coverage: Coverage,
-    ) -> Finding:  # fmt: skip
+        self, node: Node, bad: Sequence[Port], wanted: tuple[float, str, bool] | None, coverage: Coverage
+    ) -> Finding:
         rate, why, sure = wanted or (0.0, "", False)
         now = bad[0].rate or 0.0
         names = list(dict.fromkeys(port.nic.name for port in bad))
