@@ -13,7 +13,7 @@ _SOURCES = {
     "nvml": "nvidia.nvml:Nvml",
     "processes": "host.processes:Processes",
     "nvidia-smi-xml": "nvidia.nvidia_smi_xml:NvidiaSmiXml",
-    "nccl-xml": "nccl_xml.source:NcclXml",
+    "nccl-xml": "nccl_xml.file:NcclXml",
     "hwloc-xml": "hwloc.hwloc_xml:HwlocXml",
     "lstopo": "hwloc.hwloc_xml:LstopoText",
     "nvidia-smi-q": "nvidia.nvidia_smi_q_text:NvidiaSmiQText",

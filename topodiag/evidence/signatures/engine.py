@@ -378,15 +378,6 @@ def of_job(text: str) -> tuple[Taken, ...]:
     return tuple(answer for answer in answers if isinstance(answer, Taken))
 
 
-def of_line(line: str) -> Iterator[Taken]:
-    """The entries that take this one line, as `read` would choose them."""
-    taken = False
-    for answer in verdicts(line):
-        if isinstance(answer, Taken) and (answer.entry.also or not taken):
-            taken = taken or not answer.entry.also
-            yield answer
-
-
 __all__ = [
     "MOST_OF_ONE",
     "OF_JOBS",
@@ -395,7 +386,6 @@ __all__ = [
     "Taken",
     "confirm",
     "of_job",
-    "of_line",
     "progress",
     "read",
     "reports",

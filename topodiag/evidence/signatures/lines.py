@@ -1,11 +1,11 @@
-"""The entries of one family, asked for single lines by a reader that knows the head of each."""
+"""Entries asked for single lines, by a reader that knows the head of each."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import cache, lru_cache
 
-from topodiag.evidence.signatures.engine import Taken, confirm
+from topodiag.evidence.signatures.engine import Taken, confirm, verdicts
 from topodiag.evidence.signatures.entry import Signature, family, literals
 from topodiag.evidence.signatures.literals import Finder, finder, lines_with
 from topodiag.evidence.signatures.wrappers import Unwrapped
@@ -23,6 +23,15 @@ def first_of(entries: Iterable[Signature], sentence: str) -> Taken | None:
     bare = Unwrapped(sentence)
     answers = (confirm(entry, bare, [sentence], 0) for entry in entries)
     return next((answer for answer in answers if isinstance(answer, Taken)), None)
+
+
+def of_line(line: str) -> Iterator[Taken]:
+    """The entries that take this one line, as `read` would choose them."""
+    taken = False
+    for answer in verdicts(line):
+        if isinstance(answer, Taken) and (answer.entry.also or not taken):
+            taken = taken or not answer.entry.also
+            yield answer
 
 
 @cache
@@ -43,4 +52,4 @@ def _in_order(numbers: frozenset[int], name: str) -> list[Signature]:
     return [family(name)[place] for place in sorted({place for number in numbers for place in places[number]})]
 
 
-__all__ = ["first_of", "lines_of"]
+__all__ = ["first_of", "lines_of", "of_line"]
