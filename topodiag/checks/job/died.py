@@ -12,7 +12,7 @@ from topodiag.checks.job.gone import Gone, gone, tell_gone
 from topodiag.checks.job.launcher import launched_on
 from topodiag.checks.job.text import LIVED_WITH, ask_for
 from topodiag.checks.job.went_on import began_after
-from topodiag.checks.shared.data import data
+from topodiag.checks.shared.phrases import data
 from topodiag.checks.shared.words import hosts_word, quoted
 from topodiag.lazy import dataclass, regex
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity

@@ -23,8 +23,7 @@ from topodiag.checks.job.first_error import (
 )
 from topodiag.checks.job.job_faults import named_faults
 from topodiag.checks.job.text import ask_for
-from topodiag.checks.shared.data import data
-from topodiag.checks.shared.phrases import advice_by_words
+from topodiag.checks.shared.phrases import advice_by_words, data
 from topodiag.checks.shared.words import hosts_in, hosts_word, quoted
 from topodiag.lazy import regex
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity

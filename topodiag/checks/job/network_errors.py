@@ -12,7 +12,7 @@ from topodiag.checks.job.evidence import said_by
 from topodiag.checks.job.excerpts import met, others_fell_first
 from topodiag.checks.job.first_error import refused_over_iwarp
 from topodiag.checks.job.text import ask_for
-from topodiag.checks.shared.data import data
+from topodiag.checks.shared.phrases import data
 from topodiag.checks.shared.words import hosts_in, hosts_word, quoted, rank_word, ranks_in
 from topodiag.lazy import dataclass, regex
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity

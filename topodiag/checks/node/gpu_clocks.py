@@ -9,7 +9,7 @@ from typing import Any
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.node.gpu_events import no_gpu
 from topodiag.checks.shared.comparisons import majority
-from topodiag.checks.shared.data import data
+from topodiag.checks.shared.phrases import data
 from topodiag.lazy import dataclass
 from topodiag.model.devices import Gpu
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity

@@ -21,8 +21,8 @@ from topodiag.checks.node.nic_ports import (
     product,
     usual_gbps,
 )
-from topodiag.checks.shared.data import data
 from topodiag.checks.shared.devices import compute_nics, just_booted, word
+from topodiag.checks.shared.phrases import data
 from topodiag.checks.shared.prices import slow_ports
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status
 from topodiag.model.node import Node

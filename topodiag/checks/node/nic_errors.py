@@ -22,8 +22,8 @@ from topodiag.checks.node.nic_totals import (
     high_totals,
     odd_ports,
 )
-from topodiag.checks.shared.data import data
 from topodiag.checks.shared.devices import compute_nics
+from topodiag.checks.shared.phrases import data
 from topodiag.model.devices import Counters, Nic
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status
 from topodiag.model.node import Node

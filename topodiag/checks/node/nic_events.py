@@ -12,7 +12,7 @@ from typing import Any
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.node.gpu_events import times
 from topodiag.checks.node.port_changes import changes, is_down, is_foreign, is_up, name_of, nic_of
-from topodiag.checks.shared.data import data
+from topodiag.checks.shared.phrases import data
 from topodiag.lazy import dataclass, regex
 from topodiag.model.devices import PciKind
 from topodiag.model.finding import Confidence, Cost, Finding, Severity

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from functools import cache
 
-from topodiag.checks.shared.data import data
+from topodiag.checks.shared.phrases import data
 from topodiag.lazy import dataclass
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 
-from topodiag.checks.shared.data import data
+from topodiag.checks.shared.phrases import data
 from topodiag.lazy import dataclass
 from topodiag.model.events import Event, Trust
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity, Status, Where
