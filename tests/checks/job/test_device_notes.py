@@ -11,9 +11,9 @@ from topodiag.app.logs import logs
 from topodiag.checks.job.device_notes import NvlinksLeftOutInLog, PortFellInLog
 from topodiag.checks.job.diagnostics import NcclReports
 from topodiag.checks.job.fabric import FabricInLog
-from topodiag.checks.job.harmless import why_harmless
 from topodiag.checks.job.network_errors import RdmaErrors
 from topodiag.checks.job.settings import MisreadSettingInLog
+from topodiag.checks.job.troubles import why_harmless
 from topodiag.model.finding import Finding, Severity, Status
 from topodiag.model.job import Job
 

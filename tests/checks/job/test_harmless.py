@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.checks import jobs
-from topodiag.checks.job.harmless import why_harmless
+from topodiag.checks.job.troubles import why_harmless
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from tests.checks import jobs
-from topodiag.checks.job.channels import SearchCollapsed
-from topodiag.checks.job.narrow_file import narrow_file
+from topodiag.checks.job.channels import SearchCollapsed, narrow_file
 from topodiag.model.finding import Outcome, Severity, Status
 from topodiag.model.job import Job, Process
 from topodiag.model.nccl_view import NcclSystem

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.checks import jobs
-from topodiag.checks.job import rail_ends as job_rail_ends
+from topodiag.checks.job import rails as job_rails
 from topodiag.checks.job.evidence import hcas_by_host
-from topodiag.checks.job.rail_ends import both_ends
+from topodiag.checks.job.rails import both_ends
 
 HOSTS, GPUS = ("n0", "n1", "n2"), 2
 RANKS = len(HOSTS) * GPUS
@@ -70,11 +70,11 @@ def test_every_sender_meets_every_receiver_of_its_connection(rows: list[dict[str
     rows = [row | {"rank": row["rank"] % 4, "peer": row["peer"] % 5} for row in rows]
     made = job(rows)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(job_rail_ends, "JOIN_ROWS", together)
+        patch.setattr(job_rails, "JOIN_ROWS", together)
         found = both_ends(made, hcas_by_host(made))
     total, crossed, pairs, ranks = compared(rows)
     assert (found.channels, found.crossed, found.ranks) == (total, crossed, ranks)
-    assert [(each.sender, each.receiver) for each in found.first] == pairs[: job_rail_ends.EXAMPLES]
+    assert [(each.sender, each.receiver) for each in found.first] == pairs[: job_rails.EXAMPLES]
     assert {made.connections.hosts[host] for host in found.hosts} == {HOSTS[rank // GPUS] for rank in ranks}
 
 
@@ -87,4 +87,4 @@ def test_hosts_that_list_one_device_or_none_have_no_rails_to_cross() -> None:
 
 def test_bits_are_counted_in_all_eight_bytes() -> None:
     masks = np.array([0, 1, (1 << 64) - 1, 1 << 63 | 1 << 40], np.uint64)
-    assert job_rail_ends._bits(masks).tolist() == [0, 1, 64, 2]
+    assert job_rails._bits(masks).tolist() == [0, 1, 64, 2]

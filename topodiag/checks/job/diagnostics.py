@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from topodiag.checks.interface import JobCheck
+from topodiag.checks.job.behind import hosts_with
+from topodiag.checks.job.evidence import said_by
 from topodiag.checks.job.settings_differ import MEANT_TO_DIFFER, MUST_AGREE
-from topodiag.checks.job.wqe_latency import NicPosts, slow_nics
 from topodiag.checks.shared import nccl_variables
 from topodiag.checks.shared.phrases import Phrase, phrases
 from topodiag.checks.shared.words import quoted, rank_word
@@ -14,7 +15,62 @@ from topodiag.lazy import dataclass, regex
 from topodiag.model.diagnostics import Diagnosis
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
 from topodiag.model.job import Job
+from topodiag.model.provenance import Origin
 from topodiag.words.units import percent, spell_us
+
+# Which NICs take long for a job's transfers, by the summaries that NCCL prints with NCCL_IB_WQE_LATENCY_REPORT.
+
+SLOW_SHARE = 0.05
+"""Part of a NIC's posts above NCCL's threshold (`thr`) from which the NIC is slow."""
+OTHERS = 5
+"""How many times larger that part is than that of the other NICs together: all slow alike is no fault of a NIC."""
+LEAST_POSTS = 1000
+"""Fewer are the first posts of a connection."""
+
+_SUMMARY = regex(
+    r"WQE latency summary \[.{0,120}?\bdev=(\S{1,60}) .{0,60}\]: n=(\d{1,15}) slow=(\d{1,15}) thr=(\d{1,15})ns"
+    r".{0,160} p99=(\d{1,15})"
+)
+
+
+@dataclass(slots=True)
+class NicPosts:
+    """The posts of one NIC: how many, those above the threshold, the worst p99 of a queue pair, and the lines."""
+
+    host: str
+    nic: str
+    posts: int = 0
+    slow: int = 0
+    threshold_ns: int = 0
+    p99_ns: int = 0
+    origin: Origin | None = None
+
+    @property
+    def share(self) -> float:
+        return self.slow / self.posts if self.posts else 0.0
+
+
+def slow_nics(job: Job) -> tuple[NicPosts, ...]:
+    """NICs whose posts take far longer than those of the others, the slowest first; none where most are slow."""
+    seen: dict[tuple[str, str], NicPosts] = {}
+    for number, text, where in said_by(job, "wqe latency"):
+        found = _SUMMARY.search(text)
+        if found is None or number < 0:
+            continue
+        host = job.processes[number].host
+        nic = seen.setdefault((host, found[1]), NicPosts(host, found[1]))
+        nic.posts += int(found[2])
+        nic.slow += int(found[3])
+        nic.threshold_ns = int(found[4])
+        if nic.origin is None or int(found[5]) > nic.p99_ns:
+            nic.p99_ns, nic.origin = int(found[5]), where
+    slow = [nic for nic in seen.values() if nic.posts >= LEAST_POSTS and nic.share >= SLOW_SHARE]
+    rest = [nic for nic in seen.values() if nic not in slow]
+    others = sum(nic.slow for nic in rest) / max(1, sum(nic.posts for nic in rest))
+    if len(slow) > len(rest):
+        return ()
+    return tuple(sorted((nic for nic in slow if nic.share >= OTHERS * others), key=lambda nic: -nic.share))
+
 
 _ENV = regex(r"\b((?:NCCL|RCCL)_[A-Z0-9_]{1,60})=(.{0,300}?) on rank\(s\)")
 _NO_DATA = regex(
@@ -123,7 +179,7 @@ class NcclReports(JobCheck[tuple[Reported | Differing | NicPosts, ...]]):
                 observed=quoted(f"{each.lines[0].subject}: {each.lines[0].text}", 200),
                 expected="NCCL's diagnostics report [OK]",
                 fix=(each.kind.fix,),
-                nodes=named or _hosts(judged, ranks),
+                nodes=named or hosts_with(judged, ranks),
                 ranks=ranks,
                 cost=Cost(text=each.kind.cost),
                 evidence=[line.origin for line in each.lines],
@@ -158,7 +214,7 @@ class NcclReports(JobCheck[tuple[Reported | Differing | NicPosts, ...]]):
             observed=quoted(odd.text),
             expected="one value on all ranks",
             fix=("export settings once, in the job script, and remove nccl.conf lines of single nodes",),
-            nodes=_hosts(job, ranks),
+            nodes=hosts_with(job, ranks),
             ranks=ranks,
             cost=Cost(text="the first collective fails or hangs" if must else "ranks may choose by different rules"),
             evidence=[line.origin for _, line in differing.values],
@@ -201,7 +257,3 @@ def _world(job: Job, lines: Sequence[Diagnosis]) -> tuple[list[int], str]:
         return sorted(ranks), rank_word(sorted(ranks))
     first = next((line for line in lines if line.ranks), None)
     return [], f"{rank_word(first.ranks)} of communicator {first.comm:#x}" if first is not None else ""
-
-
-def _hosts(job: Job, ranks: Sequence[int]) -> list[str]:
-    return list(dict.fromkeys(job.by_rank[rank].host for rank in ranks if rank in job.by_rank))

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any
 
 from topodiag.checks.interface import JobCheck
+from topodiag.checks.job.behind import hosts_with
 from topodiag.checks.shared.words import rank_word
 from topodiag.lazy import dataclass
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Severity
@@ -59,7 +60,7 @@ def by_missing_dumps(
             " log of its host",
             "make sure that its dump was not lost on a local disk",
         ),
-        nodes=list(dict.fromkeys(job.by_rank[rank].host for rank in missing if rank in job.by_rank)),
+        nodes=hosts_with(job, missing),
         ranks=missing,
         cost=Cost(text=f"{plural(len(last), 'rank')} wait in that collective"),
         evidence=[*(event.origin for event in ended), *(records[rank].origin for rank, *_ in last[:2])],

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from topodiag.checks.interface import JobCheck
+from topodiag.checks.job.behind import hosts_with
 from topodiag.checks.shared.words import hosts_word, rank_word
 from topodiag.lazy import dataclass
 from topodiag.model.finding import Confidence, Cost, Finding, Severity
@@ -81,7 +82,7 @@ def _other_calls(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
             observed="; ".join(f"{operation} on {rank_word(ranks)}" for operation, ranks in ordered[:3]),
             expected="the same operation on all ranks of the group",
             fix=_FIX,
-            nodes=list(dict.fromkeys(job.by_rank[rank].host for rank in odd if rank in job.by_rank)),
+            nodes=hosts_with(job, odd),
             ranks=odd[:4096],
             cost=Cost(text="neither operation ever ends: the watchdog ends the job"),
             evidence=[waits[ranks[0]].origin for _, ranks in ordered],
@@ -140,7 +141,7 @@ def _finding(  # noqa: PLR0917 - what is said, of whom, and how surely
         f"{held[0].numbers[0]} elements in, {held[0].numbers[1]} out on {rank_word(sorted(e.event.rank for e in held))}"
         for held in sizes[:3]
     )
-    hosts = list(dict.fromkeys(job.by_rank[rank].host for rank in ranks if rank in job.by_rank))
+    hosts = hosts_with(job, ranks)
     return check.finding(
         Severity.ERROR,
         f"{rank_word(ranks)} wait in {operation} number {seq} with different amounts of data: they call it for other"

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from topodiag.checks.interface import JobCheck
+from topodiag.checks.job.behind import hosts_with
 from topodiag.checks.job.gone import lost_a_peer, size_of
 from topodiag.checks.job.hang_sizes import by_sizes
 from topodiag.checks.shared.words import hosts_word, quoted, rank_word, ranks_in
@@ -198,7 +199,7 @@ def _waits(check: JobCheck[Any], job: Job) -> Iterable[Finding]:
             " data, a checkpoint, an evaluation, a compilation; `py-spy dump` on each while it hangs",
             "TORCH_NCCL_TRACE_BUFFER_SIZE=2000 and TORCH_NCCL_DUMP_ON_TIMEOUT=1 next time: the dumps name the rank",
         ),
-        nodes=list(dict.fromkeys(job.by_rank[rank].host for rank in ranks if rank in job.by_rank)),
+        nodes=hosts_with(job, ranks),
         ranks=ranks[:4096],
         cost=Cost(text="the ranks wait until a watchdog ends the job"),
         evidence=[event.origin for event in told],

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Never
+from collections.abc import Iterator, Sequence
+from typing import Any, Never
 
 from topodiag.checks.interface import JobCheck, OneStep
 from topodiag.checks.job.absent import absent_at_meeting
-from topodiag.checks.job.alone import judge_alone
 from topodiag.checks.job.launches import of_one_rank_twice
 from topodiag.checks.job.ras import by_ras_in_init
 from topodiag.checks.job.text import ask_for, failed
@@ -294,3 +293,40 @@ def _absent(count: int) -> str:
 def _look_at(job: Job, ranks: Sequence[int]) -> str:
     own = sorted({event.rank for event in job.events if event.rank in set(ranks) and not event.secondary})
     return f"{rank_word(own)}, which printed an error" if own else "the ranks named"
+
+
+# For JOB001: processes that each came up as the only rank of their job.
+
+
+def judge_alone(check: JobCheck[Any], job: Job, peers: Sequence[Job]) -> Iterator[Finding]:
+    """The finding on a job of one rank: a note by itself, a warning where other processes are as alone."""
+    if not is_alone(job):
+        return
+    others = [each for each in peers if is_alone(each)]
+    hosts = sorted({host for each in (job, *others) for host in each.hosts})
+    count = 1 + len(others)
+    yield check.finding(
+        Severity.WARNING if others else Severity.INFO,
+        f"{count} processes on {hosts_word(hosts) or 'a node'} came up as the only rank of a job each"
+        if others
+        else f"a communicator of one rank on {hosts_word(hosts) or 'a node'}: it talks to nobody",
+        observed="Channel 00 : 0" if job.world is None or job.world.inferred else "nranks 1",
+        expected="one communicator of all processes that were started",
+        fix=(
+            "print rank and world size in each process: the launcher's variables (RANK, WORLD_SIZE, SLURM_*, OMPI_*) do"
+            " not reach them, or nobody reads them",
+            "nccl-tests without MPI=1 know no other process: build them with MPI, or use -g",
+        ),
+        nodes=hosts,
+        cost=Cost(text="nothing is communicated: each process works by itself"),
+        evidence=[each.world.origin for each in (job, *others) if each.world is not None],
+        confidence=Confidence.MEDIUM if others else Confidence.LOW,
+    )
+
+
+def is_alone(job: Job) -> bool:
+    """Whether the largest communicator of a job has one rank, and came up or printed its order."""
+    world = job.world
+    if world is None or world.nranks != 1:
+        return False
+    return world.rings.get(0) == (0,) if world.inferred else world.init_complete

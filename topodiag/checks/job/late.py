@@ -6,10 +6,11 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from math import isfinite
 from statistics import median
+from typing import Any
 
 from topodiag.checks.interface import JobCheck
-from topodiag.checks.job.late_kernels import LateKernels, in_words, judged_communicators, late_kernels
-from topodiag.checks.job.late_parts import late_in_parts, tell_parts
+from topodiag.checks.job.behind import hosts_with
+from topodiag.checks.job.late_kernels import LateKernels, judged_communicators, late_kernels
 from topodiag.checks.job.late_steps import SavePauses, late_for_data, save_pauses, tell_pauses, tell_waits
 from topodiag.checks.job.late_words import ToldLate, tell_late, told_late
 from topodiag.checks.shared.words import hosts_in, rank_word
@@ -18,8 +19,9 @@ from topodiag.model.data_waits import DataWaits
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status
 from topodiag.model.inspector import MadeOf
 from topodiag.model.job import Job
-from topodiag.model.late_part import LatePart
-from topodiag.words.fold import plural
+from topodiag.model.late_part import LatePart, late_parts
+from topodiag.model.steps import PartOf
+from topodiag.words.fold import few, plural
 from topodiag.words.units import percent, spell_s
 
 LATE_S = 1.0
@@ -162,7 +164,8 @@ class LateArriver(JobCheck[tuple[Late, ...]]):
         yield from tell_pauses(self, [late for late in observed if isinstance(late, SavePauses)])
 
     def _tell_kernels(self, observed: Sequence[LateKernels]) -> Iterator[Finding]:
-        for late, who in in_words(observed):
+        for late in observed:
+            who = late.word
             calls = "calls" if late.comm.made_of is MadeOf.CALLS else "means over a dump"
             each = f"{percent(late.times / late.comm.calls)} of {late.comm.calls} {calls}"
             more = f", and in {plural(late.also, 'communicator')} more" if late.also else ""
@@ -187,7 +190,7 @@ class LateArriver(JobCheck[tuple[Late, ...]]):
     def _tell_recorded(self, judged: Job, observed: Sequence[LateRank]) -> Iterator[Finding]:
         records = {record.rank: record for record in judged.flight}
         for late in observed:
-            hosts = list(dict.fromkeys(judged.by_rank[rank].host for rank in late.ranks if rank in judged.by_rank))
+            hosts = hosts_with(judged, late.ranks)
             verb = "enters" if len(late.ranks) == 1 else "enter"
             where = (
                 f"{late.operation or 'operation'} number {late.seq} of process group {late.group}"
@@ -280,3 +283,57 @@ def _standing_out(late: Mapping[int, float], least: float) -> tuple[tuple[int, .
     if not rest or lateness < TIMES_THE_NOISE * median(rest):
         return None
     return odd, max(late[rank] for rank in odd)
+
+
+# For JOB008: a rank that is late in a part of each step, by the parts that the ranks of a training print.
+
+
+NO_WIRE = "leave the links alone: the others only wait in the part that holds the communication"
+_FIXES = {
+    PartOf.DATA: "look at the data loader of {who}: its store, its path to it, its workers, the cores that it may use",
+    PartOf.OPTIMIZER: "look at what {who} does after its backward pass: logging, a checkpoint, its optimizer's share",
+}
+_COMPUTES = (
+    "look at the GPU and the host of {who}: clocks and throttling of the GPU (GPU004), other processes on it, cores"
+    " that are busy, a longer batch or sequence than those of the others"
+)
+
+
+def late_in_parts(job: Job) -> tuple[LatePart, ...] | None:
+    """The ranks that are late, the latest first; None where the log does not compare them."""
+    return late_parts(job.steps)
+
+
+def tell_parts(check: JobCheck[Any], job: Job, observed: Sequence[LatePart]) -> Iterator[Finding]:
+    """The finding on ranks that are late, one for each part."""
+    by_part: dict[str, list[LatePart]] = {}
+    for each in observed:
+        by_part.setdefault(each.part, []).append(each)
+    for several in by_part.values():
+        yield _finding(check, job, several)
+
+
+def _finding(check: JobCheck[Any], job: Job, several: Sequence[LatePart]) -> Finding:
+    worst = several[0]
+    ranks = sorted(each.series.rank for each in several if each.series.rank >= 0)
+    one = len(several) == 1
+    who = rank_word(ranks) if len(ranks) == len(several) else few([each.who for each in several], 4)
+    waits = " and ".join(worst.waits_in)
+    share = min(worst.late_s / worst.step_s, 1.0)
+    hosts = hosts_with(job, ranks) or list(dict.fromkeys(each.series.host for each in several if each.series.host))
+    return check.finding(
+        Severity.WARNING,
+        f"{who} {'is' if one else 'are'} late in each step: {'its' if one else 'their'} {worst.part} takes"
+        f" {'' if one else 'up to '}{spell_s(worst.own_s)}, that of the others {spell_s(worst.usual_s)}, and they wait"
+        f" for {'it' if one else 'them'} in {waits}",
+        observed=f"{worst.part} {spell_s(worst.own_s)} on {worst.who}, in {waits} {spell_s(worst.waited_s)} less than"
+        f" the others, by the median of {worst.steps} steps of {spell_s(worst.step_s)}",
+        expected="all ranks take the same time for each part of a step",
+        fix=(_FIXES.get(worst.of, _COMPUTES).format(who=who), NO_WIRE),
+        nodes=hosts,
+        ranks=ranks,
+        cost=Cost(share=share, text=f"the others wait {spell_s(worst.late_s)} of each step, {percent(share)}"),
+        evidence=[each.step.origin for each in several],
+        coverage=Coverage(worst.ranks, max(job.world_size, worst.ranks), "ranks that time the parts of their steps"),
+        confidence=Confidence.MEDIUM,
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import fsum
 
@@ -39,6 +39,11 @@ class LateKernels:
     @property
     def processes(self) -> frozenset[tuple[str, int]]:
         return frozenset((place.host, place.pid) for place in self.who)
+
+    @property
+    def word(self) -> str:
+        """What a reader calls those that are late."""
+        return self.who[0].word if len(self.who) == 1 else f"the ranks of {self.who[0].host}"
 
     def explains(self, other: LateKernels) -> bool:
         """Whether those that are late there are members here, where others are the late ones: they waited here."""
@@ -127,12 +132,3 @@ def _who(comm: InspectorCommunicator, last: Mapping[int, LastArrivals], caused: 
 
 def _sum(last: Mapping[int, LastArrivals], ranks: Sequence[int]) -> float:
     return fsum(last[rank].wait_us for rank in ranks)
-
-
-def in_words(found: Sequence[LateKernels]) -> Iterator[tuple[LateKernels, str]]:
-    """Each with the words for who it is."""
-    for late in found:
-        if len(late.who) == 1:
-            yield late, late.who[0].word
-        else:
-            yield late, f"the ranks of {late.who[0].host}"

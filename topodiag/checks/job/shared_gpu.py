@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import fsum
 
 from topodiag.checks.interface import JobCheck
+from topodiag.checks.job.behind import hosts_with
 from topodiag.checks.job.differ_words import GPU, told_to_differ
 from topodiag.checks.job.taken_gpu import by_taken, taken_before
 from topodiag.checks.job.text import ask_for
@@ -192,7 +193,7 @@ class SharedGpu(JobCheck[GpuUse]):
         """By CUDA's error 46: the GPU is in exclusive mode, and a process that is there already has it; or it takes
         nobody, as it waits for a reset."""
         ranks = ranks_in(told)
-        hosts = list(dict.fromkeys(job.by_rank[rank].host for rank in ranks if rank in job.by_rank))
+        hosts = hosts_with(job, ranks)
         return self.finding(
             Severity.ERROR,
             f"{_who(ranks)} was given a GPU that another process holds, or that waits for a reset",
@@ -233,7 +234,7 @@ class SharedGpu(JobCheck[GpuUse]):
                 " run before left behind",
                 "if it is a worker of this job: set the device from the local rank, or CUDA_VISIBLE_DEVICES per worker",
             ),
-            nodes=list(dict.fromkeys(job.by_rank[rank].host for rank in ranks if rank in job.by_rank)),
+            nodes=hosts_with(job, ranks),
             ranks=ranks,
             cost=Cost(text="the process ends without memory, and with it the job"),
             evidence=[event.origin for event in told],

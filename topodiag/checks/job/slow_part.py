@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.inspector_names import Names, Place
@@ -14,7 +14,7 @@ from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome,
 from topodiag.model.inspector import InspectorCommunicator
 from topodiag.model.job import Job
 from topodiag.words.fold import few, plural
-from topodiag.words.units import in_gbs
+from topodiag.words.units import in_gbs, spell_bytes
 
 MOST_NAMED = 8
 
@@ -26,7 +26,6 @@ class SlowPart:
     are bus bandwidths of the worst of them; `nics` are those that the log names."""
 
     who: tuple[Place, ...]
-    suspects: int
     labels: tuple[str, ...]
     slow: tuple[InspectorCommunicator, ...]
     times: float
@@ -84,7 +83,7 @@ class SlowPartOfJob(JobCheck[tuple[SlowPart, ...]]):
             return self.unknown(judged, "fewer than four communicators of one kind with 50 calls of one size")
         names = Names(judged)
         coverage = Coverage(len(beside), len(judged.inspection.communicators), "communicators")
-        parts = [_part(group, beside, names, coverage) for group in _grouped(beside)]
+        parts = [_part(group, names, coverage) for group in _grouped(beside)]
         return tuple(parts) or self.clean(judged, "", coverage)
 
     def tell(self, judged: Job, observed: tuple[SlowPart, ...]) -> Iterator[Finding]:
@@ -93,23 +92,24 @@ class SlowPartOfJob(JobCheck[tuple[SlowPart, ...]]):
             longer = f"{part.times:.1f} times as long as {plural(part.siblings, 'peer')}"
             groups = f"{few(part.labels, 3)} {verb} {longer}"
             hosts = hosts_in(part.who)
-            if part.suspects == 1:
-                message = f"{_subject(part, hosts)} slows {plural(len(part.labels), 'communicator')}: {groups}"
+            if len(part.who) == 1:
+                message = f"{_subject(part)} slows {plural(len(part.labels), 'communicator')}: {groups}"
             elif len(hosts) == 1:
                 message = f"{hosts[0]} slows {plural(len(part.labels), 'communicator')}: {groups}"
             else:
-                where = f"; the slow place is at one of {part.suspects} ranks on {hosts_word(hosts)}"
+                where = f"; the slow place is at one of {len(part.who)} ranks on {hosts_word(hosts)}"
                 message = groups + where
-            exact = part.suspects == 1 or len(hosts) == 1
+            exact = len(part.who) == 1 or len(hosts) == 1
             look = "the NIC, its cable and switch port" if part.between_nodes else "NVLink and PCIe of the GPUs"
             yield self.finding(
                 Severity.WARNING,
                 message,
-                observed=f"{part.collective} of {_size(part.bytes)}: {in_gbs(part.gbs)} bus bandwidth without waiting",
+                observed=f"{part.collective} of {spell_bytes(part.bytes)}: {in_gbs(part.gbs)} bus bandwidth without"
+                " waiting",
                 expected=f"{in_gbs(part.usual_gbs)}, the median of communicators of as many ranks and nodes",
                 fix=(f"look at {look}: topodiag scan on {hosts_word(hosts) if exact else 'those nodes'}",),
                 nodes=hosts if len(hosts) <= MOST_NAMED else (),
-                ranks=sorted(p.rank for p in part.who if p.rank >= 0) if part.suspects <= MOST_NAMED else (),
+                ranks=sorted(p.rank for p in part.who if p.rank >= 0) if len(part.who) <= MOST_NAMED else (),
                 nics=part.nics,
                 cost=Cost(
                     gbs_lost=part.usual_gbs - part.gbs,
@@ -122,18 +122,11 @@ class SlowPartOfJob(JobCheck[tuple[SlowPart, ...]]):
             )
 
 
-def _subject(part: SlowPart, hosts: Sequence[str]) -> str:
+def _subject(part: SlowPart) -> str:
     word = part.who[0].word
     if not part.between_nodes:
         return word
     return f"{few(part.nics)} of {word}" if part.nics else f"the network at {word}"
-
-
-def _size(count: int) -> str:
-    for unit, each in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
-        if count >= each:
-            return f"{count / each:.4g} {unit}"
-    return f"{count} B"
 
 
 def _grouped(beside: Sequence[BesideSiblings]) -> Iterator[tuple[list[BesideSiblings], frozenset[Process]]]:
@@ -166,7 +159,6 @@ def _explaining(
 
 def _part(
     group: tuple[list[BesideSiblings], frozenset[Process]],
-    beside: Iterable[BesideSiblings],
     names: Names,
     coverage: Coverage,
 ) -> SlowPart:
@@ -177,7 +169,6 @@ def _part(
     nics = names.nics(who[0].rank) if len(who) == 1 and who[0].rank >= 0 else ()
     return SlowPart(
         tuple(who),
-        len(who),
         tuple(names.label(each.comm) for each in slow),
         tuple(each.comm for each in slow),
         worst.times,

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from statistics import median
 
 from topodiag.checks.interface import JobCheck
+from topodiag.checks.job.behind import hosts_with
 from topodiag.checks.shared.words import rank_word
 from topodiag.lazy import dataclass
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
@@ -126,7 +127,7 @@ class OddStepWaits(JobCheck[tuple[Odd, ...]]):
                 observed=f"{odd.state.name} is {percent(share)} of the waiting of its steps",
                 expected=f"{percent(odd.others)}, the median of the other ranks",
                 fix=(odd.state.fix,),
-                nodes=list(dict.fromkeys(judged.by_rank[r].host for r in ranks if r in judged.by_rank)),
+                nodes=hosts_with(judged, ranks),
                 ranks=ranks,
                 cost=Cost(text="the steps of the other ranks wait for it"),
                 evidence=[each.origin for each in odd.waits],

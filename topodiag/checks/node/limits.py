@@ -9,6 +9,7 @@ from topodiag.checks.node.host_faults import HostCheck, HostFault
 from topodiag.model.finding import Confidence, Outcome, Severity
 from topodiag.model.node import Node
 from topodiag.model.topics import Topic
+from topodiag.words.units import spell_bytes
 
 MIB = 1 << 20
 GIB = 1 << 30
@@ -97,8 +98,8 @@ def _memlock(node: Node) -> HostFault | None:
     inside = node.os.container.get("none") != "none"
     return HostFault(
         Severity.ERROR if inside else Severity.WARNING,
-        f"locked memory is limited to {size(value)}: RDMA cannot register its buffers",
-        size(value),
+        f"locked memory is limited to {spell_bytes(value)}: RDMA cannot register its buffers",
+        spell_bytes(value),
         "unlimited, where RDMA is used",
         "ibv_reg_mr fails with 'Cannot allocate memory', and the job ends or falls back to sockets",
         MEMLOCK_FIX,
@@ -119,8 +120,8 @@ def _shm(node: Node) -> HostFault | None:
         small = total < MIN_SHM
         return HostFault(
             Severity.ERROR if small else Severity.WARNING,
-            f"shared memory (/dev/shm) holds {size(total)}: too little for the ranks of one node",
-            size(total),
+            f"shared memory (/dev/shm) holds {spell_bytes(total)}: too little for the ranks of one node",
+            spell_bytes(total),
             "1 GiB or more",
             "NCCL ends with 'Error while creating shared memory segment', or the program with a bus error",
             SHM_FIX,
@@ -130,9 +131,9 @@ def _shm(node: Node) -> HostFault | None:
     if free is not None and free < MIN_FREE_SHM:
         return HostFault(
             Severity.ERROR,
-            f"shared memory (/dev/shm) is full: {size(free)} are free",
-            f"{size(free)} free",
-            f"{size(MIN_SHM)} free or more",
+            f"shared memory (/dev/shm) is full: {spell_bytes(free)} are free",
+            f"{spell_bytes(free)} free",
+            f"{spell_bytes(MIN_SHM)} free or more",
             "NCCL ends with 'No space left on device' for its shared memory",
             (SHM_FIX[1], SHM_FIX[0]),
             (node.os.shm_free_bytes,),
@@ -155,11 +156,3 @@ def _files(node: Node) -> HostFault | None:
         (node.os.open_files,),
         Confidence.MEDIUM,
     )
-
-
-def size(count: int) -> str:
-    """Bytes in the largest unit that leaves a whole or short number."""
-    for unit, name in ((GIB, "GiB"), (MIB, "MiB"), (1 << 10, "KiB")):
-        if count >= unit:
-            return f"{count / unit:.4g} {name}"
-    return f"{count} bytes"

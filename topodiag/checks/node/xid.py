@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import cache
+from importlib.resources import files
+
+import msgspec
 
 from topodiag.checks.interface import NodeCheck
-from topodiag.checks.node.amd_events import amd_troubles
 from topodiag.checks.node.gpu_events import (
     Trouble,
     XidGroup,
     capital,
+    label_at,
     log_was_read,
     named,
     no_gpu,
@@ -21,7 +25,6 @@ from topodiag.checks.node.gpu_events import (
     with_bus,
     xid_groups,
 )
-from topodiag.checks.node.gsp_events import silent_firmware
 from topodiag.hardware.xids import NvlinkError, link_of, nvlink_of, sxid, sxid_severity
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
 from topodiag.model.node import Node
@@ -264,3 +267,83 @@ def _of_switches(node: Node) -> list[Trouble]:
             )
         )
     return made
+
+
+# What AMD's driver says in the kernel log (amd_events.toml): a GPU whose firmware is stuck, that did not start,
+# that was reset, or whose memory failed. GPU003 makes findings of it.
+
+
+class _Words(msgspec.Struct, frozen=True):
+    signs: tuple[str, ...]
+    words: str
+    side: str
+    fix: tuple[str, ...]
+
+    def of(self, events: list[KernelEvent]) -> list[KernelEvent]:
+        return [event for event in events if any(sign in event.text.lower() for sign in self.signs)]
+
+
+@cache
+def _words() -> tuple[_Words, ...]:
+    data = files("topodiag.checks.node").joinpath("amd_events.toml").read_bytes()
+    return msgspec.toml.decode(data, type=dict[str, tuple[_Words, ...]])["trouble"]
+
+
+def amd_troubles(node: Node) -> list[Trouble]:
+    """One for each GPU whose driver speaks of trouble."""
+    found: dict[str, list[KernelEvent]] = defaultdict(list)
+    for event in node.events:
+        if event.kind == "amdgpu":
+            found[label_at(node, event.bus_id)].append(event)
+    return [_of_gpu(node, label, events) for label, events in found.items()]
+
+
+def _of_gpu(node: Node, label: str, events: list[KernelEvent]) -> Trouble:
+    entry = next(entry for entry in _words() if entry.of(events))
+    told, name = entry.of(events), named(node, label)
+    return Trouble(
+        name,
+        Severity.ERROR,
+        f"{capital(name)}: {entry.words}{times(told)}",
+        told[0].text,
+        entry.side,
+        entry.fix,
+        tuple(event.origin for event in events),
+        where_gpus([label]),
+        cost="work on this GPU stopped, and every rank of its job waits for it",
+    )
+
+
+# A GPU whose own processor (GSP) does not answer the driver, told by the driver's functions and by no Xid.
+
+
+_SAME = frozenset({62, 79, 109, 119, 120, 143})
+"""Xids of which such lines are the echo."""
+
+
+def silent_firmware(node: Node, groups: Sequence[XidGroup]) -> list[Trouble]:
+    """The one trouble of such lines, where neither an Xid nor a lost GPU speaks for them."""
+    events = [event for event in node.events if event.kind == "gsp"]
+    spoken = any(group.code in _SAME for group in groups) or any(event.kind == "gpu-lost" for event in node.events)
+    if not events or spoken:
+        return []
+    label = label_at(node, next((event.bus_id for event in events if event.bus_id is not None), None))
+    name = named(node, label)
+    return [
+        Trouble(
+            name,
+            Severity.ERROR,
+            f"{capital(name)}: its processor (GSP) does not answer the driver{times(events)}",
+            events[0].text,
+            "as a rule driver or firmware",
+            (
+                "`dmesg -T | grep -E 'Xid|GSP'` on the node: an Xid 119 or 120 beside it names the GPU",
+                "drain the node and power-cycle it; if it comes again, update the driver, or run without GSP where the"
+                " driver still can (`NVreg_EnableGpuFirmware=0`)",
+            ),
+            tuple(event.origin for event in events),
+            where_gpus([label]),
+            cost="calls to the driver hang, and every rank of the job waits for this GPU",
+            confidence=Confidence.MEDIUM,
+        )
+    ]

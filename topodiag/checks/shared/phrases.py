@@ -1,4 +1,4 @@
-"""What a line says by its words, whoever prints it: the groups of phrases.toml."""
+"""The groups of phrases.toml: what a line says by its words, whoever prints it."""
 
 from __future__ import annotations
 
