@@ -63,6 +63,9 @@ SCHEMAS = (
 def generated(schema: Schema) -> dict[str, Any]:
     """The schema as JSON Schema of draft 2020-12."""
     documents, parts = msgspec.json.schema_components(schema.documents, ref_template="#/$defs/{name}")
+    for part in parts.values():  # lines of a docstring are indented up to Python 3.12 and no longer from 3.13 on
+        if "description" in part:
+            part["description"] = " ".join(part["description"].split())
     top = documents[0] if len(documents) == 1 else {"anyOf": list(documents)}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

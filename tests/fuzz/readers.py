@@ -22,6 +22,7 @@ from typing import Any
 from unittest.mock import patch
 from zlib import crc32
 
+from tests.evidence.nccl_log.line_by_line import extract_plain
 from tests.fuzz.seeds import SEEDS
 from topodiag.app.diagnose import diagnose
 from topodiag.app.layout import READERS as LAYOUTS
@@ -41,18 +42,16 @@ from topodiag.evidence.intake.gather import gather
 from topodiag.evidence.intake.reader import FAILED, read_node
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.kinds import Kind
-from topodiag.evidence.layout.affinity import read_affinity
-from topodiag.evidence.layout.device_pairs import read_pairs_file
+from topodiag.evidence.layout.affinity import read_affinity, read_pairs_file
 from topodiag.evidence.layout.group_file import read_groups
 from topodiag.evidence.layout.job_file import read_job
-from topodiag.evidence.layout.place_map import read_index_map, read_place_map
-from topodiag.evidence.layout.training_arguments import read_arguments
+from topodiag.evidence.layout.job_settings import read_arguments
+from topodiag.evidence.layout.rank_files import read_index_map, read_place_map
 from topodiag.evidence.live.diagnostics import read_diagnostics
 from topodiag.evidence.live.profiler_trace import read_trace
 from topodiag.evidence.live.step_times import holds_steps, read_steps
 from topodiag.evidence.live.watch_log import read_watch
 from topodiag.evidence.nccl_log.fast.scan import extract
-from topodiag.evidence.nccl_log.plain.plain import extract_plain
 from topodiag.evidence.nccl_log.rebuild.rebuild import rebuild
 from topodiag.evidence.nccl_log.tables.facts import SourceFile
 from topodiag.evidence.nccl_log.tables.resolve import resolve

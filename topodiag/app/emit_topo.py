@@ -14,8 +14,7 @@ from topodiag.checks.registry import Subject
 from topodiag.checks.run import run
 from topodiag.emit.nccl_xml import UnwritableError, to_text
 from topodiag.evidence.intake.one_file import read_small
-from topodiag.evidence.layout.affinity import read_affinity
-from topodiag.evidence.layout.device_pairs import parse_pairs, read_pairs_file
+from topodiag.evidence.layout.affinity import parse_pairs, read_affinity, read_pairs_file
 from topodiag.evidence.nccl_xml import read_file
 from topodiag.hardware import catalog
 from topodiag.lazy import dataclass

@@ -13,9 +13,9 @@ from topodiag.emit.place_map import UnwritableMapError, to_json
 from topodiag.emit.rank_files import Written, hostfile, mpich_hostfile, rankfile, slurm_hostfile, torchrun
 from topodiag.emit.slurm_flags import slurm_flags
 from topodiag.evidence.interface import Blob
-from topodiag.evidence.layout.place_map import read_index_map
 from topodiag.evidence.layout.rank_files import (
     read_hostfile,
+    read_index_map,
     read_map,
     read_rankfile,
     read_slurm_hostfile,

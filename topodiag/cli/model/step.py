@@ -44,6 +44,8 @@ def step(  # noqa: PLR0917 - one parameter per option
     from topodiag.report.text import Page  # noqa: PLC0415
     from topodiag.words.units import spell_time  # noqa: PLC0415
 
+    if trained.serves:
+        raise click.UsageError("--job starts a server: it trains nothing, and has no step to price.")
     machine = asked.of_nodes(nodes)
     answer = ask_step(machine, trained.given, sizes, order)
     made, layout, work, assumed = answer.step, answer.layout, answer.work, answer.assumed

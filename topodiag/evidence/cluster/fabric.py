@@ -14,9 +14,9 @@ from statistics import median
 
 import numpy as np
 
-from topodiag.evidence.cluster.looks import SWITCH
 from topodiag.evidence.iblinkinfo import link_row
 from topodiag.evidence.interface import Blob
+from topodiag.evidence.marks import SWITCH
 from topodiag.lazy import dataclass, regex
 from topodiag.model.cluster_facts import ClusterFacts, Partition, natural, partition_of
 from topodiag.model.errors import InputError

@@ -121,7 +121,7 @@ def _with_few_groups(form: _Form, line: str, tokens: Sequence[re.Match[str]]) ->
     values = dict(form.values or ())
     used = {token for value in (*values.values(), form.work) if value is not None for token in value.tokens}
     kept = sorted(used | {token for token in (form.number, form.total) if token is not None})
-    place = {token: number for number, token in enumerate(kept)}
+    place: dict[int | None, int] = {token: number for number, token in enumerate(kept)}
 
     def moved(value: _Value) -> _Value:
         return replace(value, tokens=tuple(place[token] for token in value.tokens))
@@ -129,7 +129,7 @@ def _with_few_groups(form: _Form, line: str, tokens: Sequence[re.Match[str]]) ->
     return replace(
         form,
         pattern=regex("".join(_pieces(line, tokens, frozenset(kept)))),
-        number=place[form.number],
+        number=place.get(form.number),
         total=place.get(form.total),
         values=tuple((unit, moved(value)) for unit, value in values.items()),
         work=moved(form.work) if form.work is not None else None,
