@@ -153,11 +153,11 @@ def _must_be_there(dump: str) -> None:
 
 
 def _write_parquet(table: str, result: Result, output: str) -> None:
-    from topodiag.report.job.rows import write_parquet  # noqa: PLC0415
+    from topodiag.report.table_files import write_parquet  # noqa: PLC0415
     from topodiag.writing import replacing  # noqa: PLC0415
 
     with replacing(output) as stream:
-        write_parquet(table, result, stream)
+        write_parquet(TABLES[table].columns, TABLES[table].rows(result), stream)
 
 
 def _write(
@@ -173,9 +173,9 @@ def _write(
 
     with opened(printing.output) as stream:
         if csv_ is not None:
-            from topodiag.report.job.rows import write_csv  # noqa: PLC0415
+            from topodiag.report.table_files import write_csv  # noqa: PLC0415
 
-            write_csv(csv_, result, stream)
+            write_csv(TABLES[csv_].columns, TABLES[csv_].rows(result), stream)
         else:
             made = report(format_)
             if format_ == "table":

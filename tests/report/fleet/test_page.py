@@ -20,9 +20,11 @@ from topodiag.model.fleet import FleetResult
 from topodiag.model.provenance import NotObserved
 from topodiag.report.answer import repeat_answers
 from topodiag.report.documents.write_json import plain
-from topodiag.report.fleet.json import COLUMNS, fleet_json, write_csv, write_lines, write_parquet
+from topodiag.report.fleet.json import COLUMNS, fleet_json, write_lines
+from topodiag.report.fleet.json import rows as fleet_rows
 from topodiag.report.fleet.page import draw_fleet
 from topodiag.report.interface import Style
+from topodiag.report.table_files import write_csv, write_parquet
 from topodiag.report.text import Page
 
 OLD = with_fact("driver", "NVIDIA driver", "550.54.15")
@@ -187,11 +189,11 @@ def test_a_line_of_json_for_each_node(sick: FleetResult) -> None:
 
 def test_csv_and_parquet_hold_the_same_rows(sick: FleetResult) -> None:
     text, raw = io.StringIO(), io.BytesIO()
-    write_csv(sick, text)
-    write_parquet(sick, raw)
+    write_csv(COLUMNS, fleet_rows(sick), text)
+    write_parquet(COLUMNS, fleet_rows(sick), raw)
     rows = list(csv.DictReader(io.StringIO(text.getvalue())))
     table = pq.read_table(io.BytesIO(raw.getvalue()))
-    assert tuple(table.column_names) == COLUMNS
+    assert tuple(table.column_names) == tuple(COLUMNS)
     assert table.num_rows == len(rows) >= 200
     assert [row["host"] for row in rows] == table.column("host").to_pylist()
 

@@ -110,8 +110,9 @@ def _write_html(path: str, result: FleetResult) -> None:
 def _write(result: FleetResult, format_: str, printing: Printing) -> None:
     from topodiag.cli.output import opened, write_page  # noqa: PLC0415
     from topodiag.emit.fleet_lists import conditions, drain_lines  # noqa: PLC0415
-    from topodiag.report.fleet.json import fleet_json, write_csv, write_lines, write_parquet  # noqa: PLC0415
+    from topodiag.report.fleet.json import COLUMNS, fleet_json, rows, write_lines  # noqa: PLC0415
     from topodiag.report.fleet.page import draw_fleet  # noqa: PLC0415
+    from topodiag.report.table_files import write_csv, write_parquet  # noqa: PLC0415
 
     if format_ in {"table", "json"}:
         write_page(
@@ -122,13 +123,13 @@ def _write(result: FleetResult, format_: str, printing: Printing) -> None:
         from topodiag.writing import replacing  # noqa: PLC0415
 
         with replacing(str(printing.output)) as raw:
-            write_parquet(result, raw)
+            write_parquet(COLUMNS, rows(result), raw)
         return
     with opened(printing.output) as stream:
         if format_ == "jsonl":
             write_lines(result, stream)
         elif format_ == "csv":
-            write_csv(result, stream)
+            write_csv(COLUMNS, rows(result), stream)
         else:
             stream.writelines(f"{line}\n" for line in (drain_lines if format_ == "drain" else conditions)(result))
         stream.flush()

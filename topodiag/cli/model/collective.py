@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
 from topodiag.cli.command import Command
 from topodiag.cli.errors import Outcome
-from topodiag.cli.model.options import link_options, machine_from, system_options
+from topodiag.cli.model.options import MachineOptions, machine_options
 from topodiag.cli.options import (
     Printing,
     algo_option,
     explain_option,
     format_option,
-    options,
     page_options,
     size_option,
     sizes_option,
     svg_option,
 )
 from topodiag.cli.params import Micros, Pair
-
-if TYPE_CHECKING:
-    from topodiag.cost.alpha_beta import Link
 
 COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "all_to_all", "send_recv")
 ALGORITHMS = (
@@ -50,7 +44,7 @@ _PLACEMENT = Pair("a placement", "1x8 (nodes x ranks per node)", whole=True)
 )
 @algo_option(ALGORITHMS, "Algorithm to price; auto: the fastest that NCCL has.", default="auto")
 @click.option("--measured", type=Micros(), metavar="TIME", help="A measured time (150ms) to compare with both.")
-@options(system_options, link_options)
+@machine_options()
 @sizes_option("4K:4G")
 @svg_option
 @explain_option
@@ -65,15 +59,7 @@ def collective(  # noqa: PLR0917 - one parameter per option
     against: tuple[int, float] | None,
     algo: str,
     measured: float | None,
-    evidence: str | None,
-    system: str | None,
-    gpu: str,
-    nics: tuple[int, float] | None,
-    leaf: int | None,
-    oversubscription: float | None,
-    inside: Link | None,
-    outside: Link | None,
-    gpus_per_node: int,
+    asked: MachineOptions,
     sizes: tuple[int, ...],
     svg: str | None,
     explain: bool,
@@ -90,8 +76,7 @@ def collective(  # noqa: PLR0917 - one parameter per option
     from topodiag.report.text import Page  # noqa: PLC0415
 
     nodes = max(placement[0] if placement else 1, against[0] if against else 1)
-    how = {"gpu": gpu, "nics": nics, "oversubscription": oversubscription, "inside": inside, "outside": outside}
-    machine = machine_from(evidence, system, max(nodes, 2), leaf=leaf, gpus_per_node=gpus_per_node, **how)  # type: ignore[arg-type]
+    machine = asked.of_nodes(max(nodes, 2))
     answer = ask_collective(
         machine, collective, size, algorithm=algo, measured_us=measured,
         placement=(placement[0], int(placement[1])) if placement else None,

@@ -2,34 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
 from topodiag.cli.command import Command
 from topodiag.cli.errors import Outcome
-from topodiag.cli.model.options import link_options, machine_from, system_options
+from topodiag.cli.model.options import MachineOptions, machine_options
 from topodiag.cli.options import (
     Printing,
     explain_option,
     format_option,
     nodes_option,
-    options,
     page_options,
     size_option,
     sizes_option,
     svg_option,
 )
 
-if TYPE_CHECKING:
-    from topodiag.cost.alpha_beta import Link
-
 
 @click.command(cls=Command)
 @nodes_option(4)
 @size_option("1GiB")
 @sizes_option("256K:1G")
-@options(system_options, link_options)
+@machine_options()
 @svg_option
 @explain_option
 @format_option()
@@ -40,15 +34,7 @@ def hierarchy(  # noqa: PLR0917 - one parameter per option
     nodes: int,
     size: int,
     sizes: tuple[int, ...],
-    evidence: str | None,
-    system: str | None,
-    gpu: str,
-    nics: tuple[int, float] | None,
-    leaf: int | None,
-    oversubscription: float | None,
-    inside: Link | None,
-    outside: Link | None,
-    gpus_per_node: int,
+    asked: MachineOptions,
     svg: str | None,
     explain: bool,
     format_: str,
@@ -65,8 +51,7 @@ def hierarchy(  # noqa: PLR0917 - one parameter per option
     )
     from topodiag.report.text import Page  # noqa: PLC0415
 
-    how = {"gpu": gpu, "nics": nics, "oversubscription": oversubscription, "inside": inside, "outside": outside}
-    machine = machine_from(evidence, system, nodes, leaf=leaf, gpus_per_node=gpus_per_node, **how)  # type: ignore[arg-type]
+    machine = asked.of_nodes(nodes)
     made = ask_hierarchy(machine)
     inputs = {"nodes": nodes, "size": size}
 

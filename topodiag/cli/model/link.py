@@ -8,13 +8,12 @@ import click
 
 from topodiag.cli.command import Command
 from topodiag.cli.errors import Outcome
-from topodiag.cli.model.options import machine_from, system_options
+from topodiag.cli.model.options import MachineOptions, machine_options
 from topodiag.cli.options import (
     Printing,
     explain_option,
     format_option,
     nodes_option,
-    options,
     page_options,
     size_option,
     sizes_option,
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
     metavar="NAME=US,GBS",
     help="A tier by its latency and bandwidth, in place of --system: NVLink=1.0,300; repeat it.",
 )
-@options(system_options)
+@machine_options(links=False)
 @nodes_option(2)
 @svg_option
 @explain_option
@@ -49,12 +48,7 @@ def link(  # noqa: PLR0917 - one parameter per option
     size: int,
     sizes: tuple[int, ...],
     links: tuple[Link, ...],
-    evidence: str | None,
-    system: str | None,
-    gpu: str,
-    nics: tuple[int, float] | None,
-    leaf: int | None,
-    oversubscription: float | None,
+    asked: MachineOptions,
     nodes: int,
     svg: str | None,
     explain: bool,
@@ -75,9 +69,7 @@ def link(  # noqa: PLR0917 - one parameter per option
         given: dict[str, object] = {"links": [from_model(LinkPart, each) for each in links]}
         name = "links as given"
     else:
-        machine = machine_from(
-            evidence, system, nodes, gpu=gpu, nics=nics, leaf=leaf, oversubscription=oversubscription
-        )
+        machine = asked.of_nodes(nodes)
         made = ask_links(size, machine=machine)
         given, name = {"system": machine_json(machine)}, machine.name
 

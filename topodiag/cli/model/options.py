@@ -2,56 +2,80 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import fields
+from functools import wraps
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from topodiag.cli.options import (
     DEFAULT_SYSTEM,
+    Command,
+    Option,
     gpu_option,
     gpus_per_node_option,
     inside_option,
     leaf_option,
     machine_option,
     nics_option,
+    options,
     outside_option,
     oversubscription_option,
     system_option,
 )
+from topodiag.lazy import dataclass
 
 if TYPE_CHECKING:
     from topodiag.cost.alpha_beta import Link
     from topodiag.cost.tiers import Machine
 
-system_options = (
+_SYSTEM = (
     system_option(DEFAULT_SYSTEM), machine_option, gpu_option, nics_option, leaf_option, oversubscription_option,
 )  # fmt: skip
-link_options = (inside_option, outside_option, gpus_per_node_option)
+_LINKS = (inside_option, outside_option, gpus_per_node_option)
 
 
-def machine_from(
-    evidence: str | None,
-    system: str | None,
-    nodes: int,
-    *,
-    gpu: str,
-    nics: tuple[int, float] | None,
-    leaf: int | None,
-    oversubscription: float | None,
-    inside: Link | None = None,
-    outside: Link | None = None,
-    gpus_per_node: int = 8,
-) -> Machine:
-    """The machine that the options name. Raises ModelError, InputError, UsageError."""
-    from topodiag.app.model import machine_of, machine_of_links  # noqa: PLC0415 - heavy from here on
+@dataclass(frozen=True, slots=True)
+class MachineOptions:
+    """What the options say of the machine."""
 
-    if inside is not None:
-        return machine_of_links(inside, outside, gpus_per_node, nodes)
-    if outside is not None:
-        raise click.UsageError("--outside goes with --inside.")
-    if evidence is not None and system is not None:
-        raise click.UsageError("--machine and --system exclude each other.")
-    return machine_of(
-        evidence or system or DEFAULT_SYSTEM, nodes,
-        gpu=gpu, nics=nics, nodes_per_leaf=leaf or 0, oversubscription=oversubscription or 1.0,
-    )  # fmt: skip
+    evidence: str | None
+    system: str | None
+    gpu: str
+    nics: tuple[int, float] | None
+    leaf: int | None
+    oversubscription: float | None
+    inside: Link | None = None
+    outside: Link | None = None
+    gpus_per_node: int = 8
+
+    def of_nodes(self, nodes: int) -> Machine:
+        """The machine with this number of nodes. Raises ModelError, InputError, UsageError."""
+        from topodiag.app.model import machine_of, machine_of_links  # noqa: PLC0415 - heavy from here on
+
+        if self.inside is not None:
+            return machine_of_links(self.inside, self.outside, self.gpus_per_node, nodes)
+        if self.outside is not None:
+            raise click.UsageError("--outside goes with --inside.")
+        if self.evidence is not None and self.system is not None:
+            raise click.UsageError("--machine and --system exclude each other.")
+        return machine_of(
+            self.evidence or self.system or DEFAULT_SYSTEM, nodes, gpu=self.gpu, nics=self.nics,
+            nodes_per_leaf=self.leaf or 0, oversubscription=self.oversubscription or 1.0,
+        )  # fmt: skip
+
+
+def machine_options(*, links: bool = True) -> Option:
+    """`asked`: the options of a system or evidence of one, and where `links` a machine of two links."""
+
+    def add(command: Command) -> Command:
+        @options(_SYSTEM, _LINKS if links else ())
+        @wraps(command)
+        def wrapped(*args: Any, **given: Any) -> None:
+            named = [field.name for field in fields(MachineOptions) if field.name in given]
+            asked = MachineOptions(**{name: given.pop(name) for name in named})
+            command(*args, asked=asked, **given)
+
+        return wrapped
+
+    return add

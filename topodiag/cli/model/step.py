@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
 from topodiag.cli.command import Command
 from topodiag.cli.dimensions import job_option
 from topodiag.cli.errors import Outcome
-from topodiag.cli.model.options import link_options, machine_from, system_options
+from topodiag.cli.model.options import MachineOptions, machine_options
 from topodiag.cli.model.step_options import LAYOUT_OPTIONS, MODEL_OPTIONS, TRAINING_OPTIONS, Trained, trained_options
-from topodiag.cli.options import Printing, explain_option, format_option, options, page_options, svg_option
+from topodiag.cli.options import Printing, explain_option, format_option, page_options, svg_option
 from topodiag.words.units import percent
-
-if TYPE_CHECKING:
-    from topodiag.cost.alpha_beta import Link
 
 
 @click.command(cls=Command)
 @trained_options((job_option,), MODEL_OPTIONS, LAYOUT_OPTIONS, TRAINING_OPTIONS)
-@options(system_options, link_options)
+@machine_options()
 @svg_option
 @explain_option
 @format_option()
@@ -32,15 +27,7 @@ def step(  # noqa: PLR0917 - one parameter per option
     nodes: int,
     sizes: dict[str, int],
     order: tuple[str, ...],
-    evidence: str | None,
-    system: str | None,
-    gpu: str,
-    nics: tuple[int, float] | None,
-    leaf: int | None,
-    oversubscription: float | None,
-    inside: Link | None,
-    outside: Link | None,
-    gpus_per_node: int,
+    asked: MachineOptions,
     svg: str | None,
     explain: bool,
     format_: str,
@@ -59,8 +46,7 @@ def step(  # noqa: PLR0917 - one parameter per option
 
     if trained.serves:
         raise click.UsageError("--job starts a server: it trains nothing, and has no step to price.")
-    how = {"gpu": gpu, "nics": nics, "oversubscription": oversubscription, "inside": inside, "outside": outside}
-    machine = machine_from(evidence, system, nodes, leaf=leaf, gpus_per_node=gpus_per_node, **how)  # type: ignore[arg-type]
+    machine = asked.of_nodes(nodes)
     answer = ask_step(machine, trained.given, sizes, order)
     made, layout, work, assumed = answer.step, answer.layout, answer.work, answer.assumed
     inputs = {

@@ -2,32 +2,27 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator
 from typing import TextIO
 
 from topodiag.model.bench import Timing
 from topodiag.model.result import Result
 from topodiag.report.bench.words import expected_at
-from topodiag.words.text import cell
+from topodiag.report.table_files import Row, write_csv
 
 COLUMNS = (
     "source", "line", "run", "placement", "collective", "nranks", "hosts", "nccl", "bytes", "count", "type", "redop",
     "root", "time_us", "algbw_gbs", "busbw_gbs", "wrong", "in_place_time_us", "in_place_algbw_gbs",
     "in_place_busbw_gbs", "in_place_wrong", "cut", "expected_busbw_gbs", "verdict",
 )  # fmt: skip
-Value = str | int | float | bool | None
 
 
 def write_bench_csv(result: Result, stream: TextIO) -> None:
     """Heading and rows."""
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    for row in _rows(result):
-        writer.writerow([cell(value) if isinstance(value, str) else value for value in row])
+    write_csv(COLUMNS, _rows(result), stream)
 
 
-def _rows(result: Result) -> Iterator[tuple[Value, ...]]:
+def _rows(result: Result) -> Iterator[Row]:
     for number, benchmark in enumerate(result.benchmarks):
         run = benchmark.run
         for row in run.rows:
@@ -35,7 +30,7 @@ def _rows(result: Result) -> Iterator[tuple[Value, ...]]:
             yield (
                 run.source, line, number, run.placement, run.collective, run.nranks,
                 len(run.hosts) or None, run.nccl, row.size, row.count, row.dtype, row.redop, row.root,
-                *_timing(row.out_of_place), *_timing(row.in_place), row.cut, expected_at(benchmark, row.size),
+                *_timing(row.out_of_place), *_timing(row.in_place), str(row.cut), expected_at(benchmark, row.size),
                 benchmark.verdict,
             )  # fmt: skip
 

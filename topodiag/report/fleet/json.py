@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import csv
 import json
-from collections.abc import Iterator
-from typing import BinaryIO, TextIO
+from collections.abc import Iterator, Mapping
+from typing import TextIO
 
 from topodiag.model import fleet as model
 from topodiag.model.finding import Finding
@@ -13,9 +12,13 @@ from topodiag.report.documents.from_model import from_model
 from topodiag.report.documents.parts import document_of
 from topodiag.report.documents.types import fleet as shape
 from topodiag.report.documents.write_json import plain
-from topodiag.words.text import cell
+from topodiag.report.table_files import Row
 
-COLUMNS = ("host", "cohort", "verdict", "check", "severity", "message", "gbs_lost", "path", "time")
+COLUMNS: Mapping[str, type | str] = {
+    "host": str, "cohort": "int32", "verdict": str, "check": str, "severity": str, "message": str, "gbs_lost": float,
+    "path": str, "time": str,
+}  # fmt: skip
+"""Of the table of nodes and findings, each with its type."""
 
 
 def fleet_json(result: model.FleetResult) -> shape.FleetDocument:
@@ -44,9 +47,6 @@ def write_lines(result: model.FleetResult, stream: TextIO) -> None:
         stream.write(json.dumps(plain(node), ensure_ascii=True, allow_nan=False) + "\n")
 
 
-Row = tuple[str | int | float | None, ...]
-
-
 def rows(result: model.FleetResult) -> Iterator[Row]:
     """One row for each node and finding of it, one for a node without any; the columns are COLUMNS."""
     found: dict[str, list[Finding]] = {}
@@ -60,21 +60,3 @@ def rows(result: model.FleetResult) -> Iterator[Row]:
             yield (*lead, each.id, str(each.severity), each.message, each.cost.gbs_lost, node.path, node.time)
         if node.host not in found:
             yield (*lead, "", "", "", None, node.path, node.time)
-
-
-def write_csv(result: model.FleetResult, stream: TextIO) -> None:
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    for row in rows(result):
-        writer.writerow([cell(value) if isinstance(value, str) else value for value in row])
-
-
-def write_parquet(result: model.FleetResult, stream: BinaryIO) -> None:
-    import pyarrow as pa  # noqa: PLC0415 - slow to load
-    import pyarrow.parquet as pq  # noqa: PLC0415
-
-    types = {"cohort": pa.int32(), "gbs_lost": pa.float64()}
-    schema = pa.schema([(name, types.get(name, pa.string())) for name in COLUMNS])
-    columns = list(zip(*rows(result), strict=True)) or [()] * len(COLUMNS)
-    arrays = [pa.array(values, field.type) for values, field in zip(columns, schema, strict=True)]
-    pq.write_table(pa.Table.from_arrays(arrays, schema=schema), stream, compression="zstd")

@@ -14,8 +14,7 @@ from topodiag.lazy import dataclass
 
 if TYPE_CHECKING:
     from topodiag.model.result import Result
-
-Value = str | int | float | bool | None
+    from topodiag.report.table_files import Row
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +43,8 @@ class Table:
         kinds: dict[str, type] = {"int": int, "float": float, "bool": bool, "": str}
         return {name: kinds[kind] for name, _, kind in (word.partition(":") for word in self.columns_text.split())}
 
-    def rows(self, result: Result) -> Iterable[tuple[Value, ...]]:
-        made: Iterable[tuple[Value, ...]] = _named(self.place)(result)
+    def rows(self, result: Result) -> Iterable[Row]:
+        made: Iterable[Row] = _named(self.place)(result)
         return made
 
 

@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-import csv
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
-from itertools import islice
-from typing import Any, BinaryIO, TextIO
 
 import numpy as np
 
 from topodiag.model.connections import transport_label
 from topodiag.model.job import Job
 from topodiag.model.result import Result
+from topodiag.report import table_files
 from topodiag.report.job.ranks import nics_by_rank
-from topodiag.report.job.registry import TABLES, Value
 from topodiag.report.job.words import algorithms_of, gdr_of, name_of, transports_by
-from topodiag.words.text import cell
 
 
 def _n(value: int) -> int | None:
     return value if value >= 0 else None
 
 
-def rank_rows(result: Result) -> Iterator[tuple[Value, ...]]:
+def rank_rows(result: Result) -> Iterator[table_files.Row]:
     for job in result.jobs:
         nics = nics_by_rank(job)
         for r in job.ranks:
@@ -32,7 +28,7 @@ def rank_rows(result: Result) -> Iterator[tuple[Value, ...]]:
                    " ".join(nics.get(r.rank, ())))  # fmt: skip
 
 
-def comm_rows(result: Result) -> Iterator[tuple[Value, ...]]:
+def comm_rows(result: Result) -> Iterator[table_files.Row]:
     for job in result.jobs:
         for c in job.communicators:
             slow = float(np.nanmax(c.init_s)) if np.isfinite(c.init_s).any() else None
@@ -45,17 +41,15 @@ def comm_rows(result: Result) -> Iterator[tuple[Value, ...]]:
             )  # fmt: skip
 
 
-_AT_ONCE = 1 << 17
-"""Rows that are objects of Python at the same time: of a large job there are millions."""
 _USES = {0: "collective", 1: "send/recv"}
 _DIRECTIONS = {1: "send", 2: "receive"}
 
 
-def connection_rows(result: Result) -> Iterator[tuple[Value, ...]]:
+def connection_rows(result: Result) -> Iterator[table_files.Row]:
     for job in result.jobs:
         hosts, files, vias = job.connections.hosts, job.connections.files, job.connections.vias
         labels = cache(transport_label)
-        for c in job.connections.batches(_AT_ONCE):
+        for c in job.connections.batches(table_files.ROWS_AT_ONCE):
             columns = (
                 c.comm, c.rank, c.peer, c.world, c.world_peer, c.host, c.peer_host, c.channels, c.conn, c.direction,
                 c.via, c.net_dev, c.proxy, c.count, c.file, c.line,
@@ -75,7 +69,7 @@ def _at(names: tuple[str, ...], i: int) -> str | None:
     return names[i] if 0 <= i < len(names) else None
 
 
-def ring_rows(result: Result) -> Iterator[tuple[Value, ...]]:
+def ring_rows(result: Result) -> Iterator[table_files.Row]:
     for job in result.jobs:
         for c in job.communicators:
             for channel, ring in sorted(c.rings.items()):
@@ -84,7 +78,7 @@ def ring_rows(result: Result) -> Iterator[tuple[Value, ...]]:
                     yield job.name, c.index, channel, place, rank, _n(world)
 
 
-def event_rows(result: Result) -> Iterator[tuple[Value, ...]]:
+def event_rows(result: Result) -> Iterator[table_files.Row]:
     for job in result.jobs:
         for e in job.events:
             source, line = (e.origin.source, e.origin.line) if e.origin else (None, None)
@@ -92,7 +86,7 @@ def event_rows(result: Result) -> Iterator[tuple[Value, ...]]:
                    e.place, source, line)  # fmt: skip
 
 
-def setting_rows(result: Result) -> Iterator[tuple[Value, ...]]:
+def setting_rows(result: Result) -> Iterator[table_files.Row]:
     for job in result.jobs:
         ranks = _rank_of_process(job)
         for number, process in enumerate(job.processes):
@@ -107,14 +101,14 @@ def _rank_of_process(job: Job) -> dict[int, int]:
     return made
 
 
-def choice_rows(result: Result) -> Iterator[tuple[Value, ...]]:
+def choice_rows(result: Result) -> Iterator[table_files.Row]:
     for job in result.jobs:
         for c in job.communicators:
             for each in c.choices:
                 yield job.name, c.index, each.collective, each.bytes, each.algorithm, each.protocol, each.count
 
 
-def step_rows(result: Result) -> Iterator[tuple[Value, ...]]:
+def step_rows(result: Result) -> Iterator[table_files.Row]:
     for job in result.jobs:
         starts: Counter[tuple[str, int, str]] = Counter()
         for series in job.steps:
@@ -127,7 +121,7 @@ def step_rows(result: Result) -> Iterator[tuple[Value, ...]]:
                 )  # fmt: skip
 
 
-def finding_rows(result: Result) -> Iterator[tuple[Value, ...]]:
+def finding_rows(result: Result) -> Iterator[table_files.Row]:
     for f in result.findings:
         place = f.evidence[0] if f.evidence else None
         yield (
@@ -138,43 +132,6 @@ def finding_rows(result: Result) -> Iterator[tuple[Value, ...]]:
         )  # fmt: skip
 
 
-def unread_rows(result: Result) -> Iterator[tuple[Value, ...]]:
+def unread_rows(result: Result) -> Iterator[table_files.Row]:
     for each in result.unread:
         yield each.source, each.line, each.text, each.why
-
-
-def write_csv(name: str, result: Result, stream: TextIO) -> None:
-    """The table with a heading. Line ends within a value become blanks, NUL and the like their escapes."""
-    table = TABLES[name]
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(table.columns)
-    for row in table.rows(result):
-        writer.writerow([_plain(value) for value in row])
-
-
-def _plain(value: Value) -> Value:
-    """Cells are read in terminals and spreadsheets alike."""
-    if isinstance(value, str):
-        return cell(value)
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return value
-
-
-def write_parquet(name: str, result: Result, stream: BinaryIO) -> None:
-    import pyarrow as pa  # noqa: PLC0415
-    import pyarrow.parquet as pq  # noqa: PLC0415
-
-    kinds: dict[type, Any] = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
-    table = TABLES[name]
-    schema = pa.schema([(column, kinds[kind]) for column, kind in table.columns.items()])
-    rows = iter(table.rows(result))
-    with pq.ParquetWriter(stream, schema, compression="zstd") as writer:
-        while some := list(islice(rows, _AT_ONCE)):
-            columns = [[_utf8(value) if isinstance(value, str) else value for value in each]
-                       for each in zip(*some, strict=True)]  # fmt: skip
-            writer.write_table(pa.table(dict(zip(table.columns, columns, strict=True)), schema=schema))
-
-
-def _utf8(text: str) -> str:
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")
