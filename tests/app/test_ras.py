@@ -17,8 +17,7 @@ from tests.evidence.live.test_ras import HEAD, WARNINGS, status
 from topodiag.app.diagnose import diagnose
 from topodiag.app.logs import logs, ras
 from topodiag.app.ras import Asking, with_ras
-from topodiag.evidence.live.ras import read_ras
-from topodiag.evidence.live.ras_client import ask, place_of
+from topodiag.evidence.live.ras_client import ask, place_of, read_ras
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Severity
 from topodiag.model.ras import RasAnswer

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from topodiag.emit.place_formats import FORMATS, write
 from topodiag.emit.place_map import UnwritableMapError, to_json
 from topodiag.evidence.interface import Blob
-from topodiag.evidence.layout.place_map import read_index_map, read_place_map
+from topodiag.evidence.layout.rank_files import read_index_map, read_place_map
 from topodiag.model.cluster import Assignment, Cluster, Level
 from topodiag.model.errors import InputError
 from topodiag.model.place_map import PlaceMap, map_of

@@ -42,12 +42,11 @@ from topodiag.evidence.intake.gather import gather
 from topodiag.evidence.intake.reader import FAILED, read_node
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.kinds import Kind
-from topodiag.evidence.layout.affinity import read_affinity
-from topodiag.evidence.layout.device_pairs import read_pairs_file
+from topodiag.evidence.layout.affinity import read_affinity, read_pairs_file
 from topodiag.evidence.layout.group_file import read_groups
 from topodiag.evidence.layout.job_file import read_job
-from topodiag.evidence.layout.place_map import read_index_map, read_place_map
-from topodiag.evidence.layout.training_arguments import read_arguments
+from topodiag.evidence.layout.job_settings import read_arguments
+from topodiag.evidence.layout.rank_files import read_index_map, read_place_map
 from topodiag.evidence.live.diagnostics import read_diagnostics
 from topodiag.evidence.live.profiler_trace import read_trace
 from topodiag.evidence.live.step_times import holds_steps, read_steps

@@ -11,7 +11,7 @@ from tests.verdict.judged import LOG, measured, running, seen, verdict
 from tests.verdict.test_order import I, W
 from topodiag.model.case import Case
 from topodiag.model.connections import no_connections
-from topodiag.model.finding import Confidence, Cost, Outcome, Status, Where
+from topodiag.model.finding import Confidence, Cost, Coverage, Outcome, Severity, Status, Where
 from topodiag.model.identity import Host, Identity, Tie
 from topodiag.model.job import FlightRecord
 from topodiag.model.node import Node
@@ -36,9 +36,37 @@ def test_healthy_is_said_where_something_was_judged_and_nothing_speaks_against_i
 
 def test_lines_of_init_alone_clear_no_job_and_progress_does() -> None:
     init = replace(running().jobs[0], connections=no_connections())
-    assert verdict(case=Case(jobs=(init,)), clean="NET001").state is State.UNKNOWN
+    told = verdict(case=Case(jobs=(init,)), clean="NET001")
+    assert told.state is State.UNKNOWN
+    assert told.headline.startswith("not judged: no connection, step or progress in the evidence; ")
     went_on = replace(init, progress=(Progress("progress.step", 9, Origin("job.log", 1), Origin("job.log", 9)),))
     assert verdict(case=Case(jobs=(went_on,)), clean="NET001").state is State.HEALTHY
+
+
+def test_some_ranks_of_a_job_clear_it_only_where_it_went_on_or_a_run_on_all_of_its_ranks_is_normal() -> None:
+    first = replace(running().jobs[0], world_size=32)
+    told = verdict(case=Case(jobs=(first,)), clean="NET001")
+    assert (told.state, told.headline) == (
+        State.UNKNOWN,
+        "not judged: the evidence has 16 of 32 ranks; 1 job of 16 ranks",
+    )
+    unsaid = verdict(case=Case(jobs=(replace(first, size_told=False, world_size=16),)), clean="NET001")
+    assert unsaid.headline.startswith("not judged: the evidence does not say how many ranks the job has; ")
+    went_on = replace(first, progress=(Progress("progress.step", 9, Origin("job.log", 1), Origin("job.log", 9)),))
+    assert verdict(case=Case(jobs=(went_on,)), clean="NET001").state is State.HEALTHY
+    whole, part = measured(hosts=("n0", "n1") * 16), measured()
+    assert verdict(case=Case(jobs=(first,)), clean="NET001", benchmarks=(whole,)).state is State.HEALTHY
+    assert verdict(case=Case(jobs=(first,)), clean="NET001", benchmarks=(part,)).state is State.UNKNOWN
+
+
+def test_tcp_between_machines_whose_adapters_nobody_saw_is_open_and_accuses_nobody() -> None:
+    note = seen("NET001", severity=Severity.INFO, confidence=Confidence.LOW, message="sockets", line=LOG)
+    told = verdict(note, case=running(), clean="NET003")
+    assert (told.state, told.headline) == (State.UNKNOWN, "n0: sockets")
+    assert [each.status for each in told.causes] == [CauseStatus.HYPOTHESIS]
+    assert told.next_evidence[0].command.startswith("ibv_devinfo; ")
+    sure = verdict(replace(note, confidence=Confidence.HIGH), case=running(), clean="NET003")
+    assert (sure.state, sure.causes) == (State.HEALTHY, ())
 
 
 def test_a_job_of_which_no_rank_was_met_is_never_healthy() -> None:
@@ -254,7 +282,7 @@ def test_a_rank_that_is_behind_is_asked_for_its_stack() -> None:
 
 def test_sockets_are_settled_inside_the_container() -> None:
     told = verdict(seen("NET001", line=LOG, cost=Cost(1.0, 0.9)), case=running(via="NET/Socket/0"))
-    assert told.next_evidence[0].command == "ls /dev/infiniband; ulimit -l"
+    assert told.next_evidence[0].command == "ibv_devinfo; ls /dev/infiniband; ulimit -l"
 
 
 def test_an_established_cause_asks_for_no_more_evidence() -> None:
@@ -404,8 +432,10 @@ def test_what_some_ranks_of_a_job_show_is_not_ruled_out_for_the_others() -> None
     [job] = case.jobs
     clean = (Outcome("NET001", Status.CLEAN, job.name),)
     assert judge(Result(jobs=case.jobs, outcomes=clean), case).ruled_out
-    some = replace(case, jobs=(replace(job, world_size=job.world_size + 1),))
-    assert not judge(Result(jobs=some.jobs, outcomes=clean), some).ruled_out
+    for some in (replace(job, world_size=job.world_size + 1), replace(job, size_told=False)):
+        assert not judge(Result(jobs=(some,), outcomes=clean), Case(jobs=(some,))).ruled_out
+    on_one_node = (replace(clean[0], coverage=Coverage(1, 2, "nodes")),)
+    assert not judge(Result(jobs=case.jobs, outcomes=on_one_node), case).ruled_out
 
 
 @pytest.mark.parametrize(

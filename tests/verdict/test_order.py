@@ -14,7 +14,7 @@ from topodiag.checks.registry import ids
 from topodiag.model.case import Case
 from topodiag.model.finding import Confidence, Cost, Finding, Severity, Where
 from topodiag.verdict.order import arranged
-from topodiag.verdict.registry import RULES, relations_of
+from topodiag.verdict.registry import CONTRADICTED_BY, HOLDS, RULES, relations_of
 
 E, W, I = Severity.ERROR, Severity.WARNING, Severity.INFO  # noqa: E741
 
@@ -125,10 +125,11 @@ def test_rules_speak_of_checks_and_say_why() -> None:
                "JOB007", "JOB008", "JOB009", "JOB010", "FLT004"}  # fmt: skip
     for rule in RULES:
         assert {*rule.causes, *rule.leads_to} <= {*ids(), *planned}, rule
-        assert rule.__doc__
+        assert rule.mechanism
         assert rule.because[0].islower() or rule.because.startswith(("NCCL", "NICs"))
         assert not rule.because.endswith(".")
-    assert len(set(RULES)) == len(RULES)
+    assert len({rule.name for rule in RULES}) == len(RULES)
+    assert {*HOLDS, *CONTRADICTED_BY} <= {rule.name for rule in RULES}
 
 
 def test_a_page_says_what_a_fault_leads_to_and_what_explains_it() -> None:

@@ -17,16 +17,16 @@ from topodiag.app.model import machine_of
 from topodiag.app.opening import stdin
 from topodiag.cost.questions import ModelError
 from topodiag.cost.tiers import Machine, UnknownSystemError, find_system
-from topodiag.evidence.cluster.facts import ClusterFacts, Partition, joined, partition_of, some_of
 from topodiag.evidence.cluster.files import read_cluster
 from topodiag.evidence.cluster.free_gpus import keep_free, read_free, take_out
 from topodiag.evidence.intake.fixtures import resolve
 from topodiag.evidence.intake.one_file import open_blob
-from topodiag.evidence.node_sets import MAX_NODES, NodeSetError, expand
 from topodiag.lazy import dataclass
 from topodiag.model.cluster import Bools, Cluster
+from topodiag.model.cluster_facts import ClusterFacts, Partition, joined, partition_of, some_of
 from topodiag.model.errors import InputError, TopodiagError
 from topodiag.placement.levels import cluster_of, equal_groups, rails_of
+from topodiag.words.node_sets import MAX_NODES, NodeSetError, expand
 
 DEFAULT_SYSTEM = "dgx-h100"
 BUILT_IN = "built-in system"
@@ -54,6 +54,8 @@ class ClusterOptions:
     nodelist: str = ""
     exclude: tuple[str, ...] = ()
     free: str = ""
+    ranks: int = 0
+    """Ranks of the job: where nothing names or counts the nodes, there are as many as it needs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +128,8 @@ def _found(options: ClusterOptions) -> ClusterFacts:
 
 def _built_in(options: ClusterOptions, seen: Seen) -> ClusterFacts:
     hosts = seen.hosts
-    count = options.nodes or len(hosts) or 1
+    each = machine_of(options.system, 1, gpu=options.gpu).gpus_per_node if options.system and options.ranks else 8
+    count = options.nodes or len(hosts) or -(-options.ranks // each) or 1
     if count > MAX_NODES:
         raise PlaceError(f"--nodes {count}: more than {MAX_NODES}")
     width = max(3, len(str(count)))

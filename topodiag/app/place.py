@@ -302,6 +302,6 @@ def _declared(read: LayoutRead, cluster: Cluster, talk: Talk) -> Declared | None
 
 def read_map(path: str) -> PlaceMap:
     """A map that `topodiag place solve --format json` wrote; `-` is standard input. Raises InputError."""
-    from topodiag.evidence.layout.place_map import read_place_map  # noqa: PLC0415 - for this command only
+    from topodiag.evidence.layout.rank_files import read_place_map  # noqa: PLC0415 - for this command only
 
     return read_place_map(open_blob(path, stdin_of(path)))

@@ -33,9 +33,9 @@ def progress_of(intake: Intake, pieces: Sequence[Piece]) -> tuple[Progress, ...]
 
 
 def with_progress(jobs: Sequence[Job], intake: Intake) -> tuple[Job, ...]:
-    """The jobs with the progress of their logs. Logs are looked through only where an init stands open or a process
-    ended: everywhere else nothing is asked of it. `intake` holds plain files (spool); standard input was read, and is
-    left out."""
+    """The jobs with the progress of their logs. Logs are looked through only where an init stands open, a process
+    ended or NCCL's lines do not show what all ranks used: elsewhere nothing is asked of it. `intake` holds plain files
+    (spool); standard input was read, and is left out."""
     asked = {file for job in jobs if _is_asked(job) for file in job.files}
     if not asked:
         return tuple(jobs)
@@ -57,7 +57,8 @@ def with_progress(jobs: Sequence[Job], intake: Intake) -> tuple[Job, ...]:
 
 def _is_asked(job: Job) -> bool:
     ended = any(event.kind == "ended" for event in job.events)
-    return ended or any(communicator.unfinished for communicator in job.communicators)
+    in_part = len(job.ranks) < job.world_size or not len(job.connections.flows.via)
+    return ended or in_part or any(communicator.unfinished for communicator in job.communicators)
 
 
 def _read(intake: Intake, piece: Piece) -> tuple[tuple[Progress, ...], bool]:

@@ -12,8 +12,7 @@ from dataclasses import replace
 from topodiag.app.beside import read_beside
 from topodiag.evidence.intake.pieces import Intake
 from topodiag.evidence.kinds import Kind
-from topodiag.evidence.live.ras import MAX_BYTES, in_order, read_ras
-from topodiag.evidence.live.ras_client import ANSWER_S, ask, place_of
+from topodiag.evidence.live.ras_client import ANSWER_S, MAX_BYTES, ask, in_order, place_of, read_ras
 from topodiag.lazy import dataclass, regex
 from topodiag.model.connections import no_connections
 from topodiag.model.errors import InputError

@@ -13,7 +13,7 @@ from topodiag.evidence.intake.pieces import STDIN, STDIN_NAME, Intake, Piece
 from topodiag.evidence.intake.reading import read_piece
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.kinds import Kind
-from topodiag.evidence.layout.training_arguments import read_arguments
+from topodiag.evidence.layout.job_settings import read_arguments
 from topodiag.evidence.live.step_times import MAX_BYTES, holds_steps, read_steps
 from topodiag.lazy import dataclass
 from topodiag.model.connections import no_connections

@@ -15,7 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Never, NotRequired, TypeAlias, TypedDict, TypeVar, Unpack
 
-from topodiag.checks.shared.reports import Report
+from topodiag.checks.shared.words import hosts_in, ranks_in
 from topodiag.model.devices import ports_of
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status, Where
 from topodiag.model.node import Node
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from topodiag.model.bench import Benchmark
     from topodiag.model.fleet import Cohort
     from topodiag.model.history import NodeHistory
-    from topodiag.model.job import Job
+    from topodiag.model.job import Event, Job
     from topodiag.placement.audit import Audit
 
 Judged: TypeAlias = "Node | Job | Benchmark | Audit | Cohort | NodeHistory"
@@ -59,8 +59,6 @@ class Check(ABC, Generic[J, O]):
 
     id: ClassVar[str]
     title: ClassVar[str]
-    reports: ClassVar[tuple[Report, ...]] = ()
-    """Sentences of others that speak of this fault (checks/shared/reports.py)."""
 
     @abstractmethod
     def observe(self, judged: J, peers: Sequence[J]) -> O | Outcome:
@@ -167,6 +165,20 @@ class RankCheck(Check[J, O]):
 
 class JobCheck(RankCheck["Job", O]):
     """A check that judges one job by its logs."""
+
+    def of_events(
+        self,
+        events: Sequence[Event],
+        severity: Severity,
+        message: str,
+        *,
+        nics: Sequence[str] = (),
+        **parts: Unpack[FindingParts],
+    ) -> Finding:
+        """A finding on the hosts and ranks that some lines name. These lines are its evidence."""
+        evidence = [event.origin for event in events]
+        parts = {**parts, "evidence": evidence}
+        return self.finding(severity, message, nodes=hosts_in(events), ranks=ranks_in(events), nics=nics, **parts)
 
 
 class PlacementCheck(RankCheck["Audit", O]):

@@ -5,14 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
-from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 from topodiag.checks.crossed_ports import CROSSED, crossed_ports
 from topodiag.checks.interface import MAX_EVIDENCE, Check, Judged, name_of
 from topodiag.checks.peers import peers_of
 from topodiag.checks.registry import Subject, check_of, has_check, idle_answer, ids_of
-from topodiag.checks.shared.reports import Report, with_reports
+from topodiag.checks.shared.reports import answered_by, with_reports
 from topodiag.checks.shared.tables import reported_by_tables
 from topodiag.checks.spoken import spoken
 from topodiag.model.finding import Finding, Outcome, Status
@@ -89,7 +88,9 @@ def _answer(subject: Subject, check_id: str, judged: Any, peers: Sequence[Any]) 
         return Outcome(check_id, why[0], name_of(judged), why=why[1])
     check = check_of(subject, check_id)()
     answer = _guarded(check, judged, peers)
-    return with_reports(answer, judged, check.reports) if subject is Subject.NODE else answer
+    if subject is Subject.NODE and judged.reports:
+        return with_reports(answer, judged, answered_by(check_id))
+    return answer
 
 
 def _beside(nodes: Sequence[Node], only: Collection[str]) -> Iterator[Outcome]:
@@ -106,22 +107,14 @@ def _with_tables(node: Node) -> Node:
 
 
 def _without_job(node: Node) -> Iterator[Outcome]:
-    """What a text that is no log of a job reports of faults that checks of jobs and benchmarks judge: of ranks and
-    hosts, of ways to peers. These checks are imported only where no check of nodes answers for an event."""
-    kinds = {event.kind for event in node.reports}
-    if kinds <= {report.event for _, reports in _reports(Subject.NODE) for report in reports}:
-        return
-    for check_id, reports in _reports(Subject.JOB, Subject.BENCH):
-        answer = with_reports(Outcome(check_id, Status.NOT_APPLICABLE, node.host), node, reports)
-        if answer.status is Status.FINDING:
-            yield spoken(answer, dialect_of(node))
-
-
-@cache
-def _reports(*subjects: Subject) -> tuple[tuple[str, tuple[Report, ...]], ...]:
-    """The sentences that the checks of some subjects answer for, by id."""
-    classes = ((each, check_of(subject, each)) for subject in subjects for each in ids_of(subject))
-    return tuple((check_id, check.reports) for check_id, check in classes if check.reports)
+    """What a text that is no log of a job reports of faults that checks of jobs and benchmarks alone judge: of ranks
+    and hosts, of ways to peers."""
+    for check_id in ids_of(Subject.JOB, Subject.BENCH) if node.reports else ():
+        if not has_check(Subject.NODE, check_id):
+            answer = Outcome(check_id, Status.NOT_APPLICABLE, node.host)
+            answer = with_reports(answer, node, answered_by(check_id))
+            if answer.status is Status.FINDING:
+                yield spoken(answer, dialect_of(node))
 
 
 def _named(outcome: Outcome) -> Outcome:

@@ -6,11 +6,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from math import isfinite
 
-from topodiag.checks.fleet.words import spelled
 from topodiag.draw.svg import Canvas, width_of
 from topodiag.lazy import dataclass
 from topodiag.model.finding import Finding, Severity
 from topodiag.model.fleet import FleetResult, Outlier
+from topodiag.model.fleet_words import spelled
 from topodiag.words.fold import few, plural, short_hosts
 from topodiag.words.hosts import short_names
 from topodiag.words.units import number

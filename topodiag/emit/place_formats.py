@@ -13,17 +13,17 @@ from topodiag.emit.place_map import UnwritableMapError, to_json
 from topodiag.emit.rank_files import Written, hostfile, mpich_hostfile, rankfile, slurm_hostfile, torchrun
 from topodiag.emit.slurm_flags import slurm_flags
 from topodiag.evidence.interface import Blob
-from topodiag.evidence.layout.place_map import read_index_map
 from topodiag.evidence.layout.rank_files import (
     read_hostfile,
+    read_index_map,
     read_map,
     read_rankfile,
     read_slurm_hostfile,
     read_torchrun,
 )
-from topodiag.evidence.node_sets import expand
 from topodiag.model.place_map import PlaceMap
 from topodiag.model.rank_hosts import RankHosts
+from topodiag.words.node_sets import expand
 
 FORMATS: dict[str, tuple[Callable[[PlaceMap], Written], Callable[[Blob], RankHosts] | None]] = {
     "slurm-hostfile": (slurm_hostfile, read_slurm_hostfile),

@@ -39,7 +39,7 @@ HEADS: Mapping[str, tuple[str, ...]] = {
     "nvidia-smi-dmon": ("gpu ",),
     "nvtop": ("PCIe GEN",),
     "rocm-smi": ("SCLK", '"card'),
-    "amd-links": ("between two GPUs", "(Topology) Link type between", '"link_type"'),
+    "amd-links": ("between two GPUs", "LINK TYPE TABLE:", "(Topology) Link type between", '"link_type"'),
     "amd-smi-xgmi": ("XGMI LINK STATUS:", "LINK METRIC TABLE:", '"link_metrics"'),
     "amd-smi-json": ('"gpu"', "GPU: "),
     "amd-copy-test": ("TransferBench v", "RocmBandwidthTest Version: "),

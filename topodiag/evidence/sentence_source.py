@@ -35,7 +35,7 @@ class SentenceSource(Source[Event]):
 
 
 def _events(data: bytes, name: str, command: str = "") -> list[Event]:
-    return [event for event in engine.read([data], name, command).events if event.scope in OF_A_NODE]
+    return [event for event in engine.reports([data], name, command) if event.scope in OF_A_NODE]
 
 
 __all__ = ["SentenceSource"]

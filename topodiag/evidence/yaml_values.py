@@ -13,9 +13,9 @@ from typing import Any
 
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.json_values import load
-from topodiag.evidence.node_sets import short
 from topodiag.lazy import dataclass, regex
 from topodiag.model.errors import InputError
+from topodiag.words.node_sets import short
 from topodiag.words.units import spell_bytes
 
 MAX_BYTES = 64 << 20

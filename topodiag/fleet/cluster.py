@@ -16,16 +16,16 @@ from typing import TypeVar
 
 import numpy as np
 
-from topodiag.evidence.cluster.facts import ClusterFacts, natural, nested, partition_of, some_of
 from topodiag.evidence.intake.bundle import MANIFEST, open_evidence
 from topodiag.evidence.intake.reader import read_node
-from topodiag.evidence.node_sets import MAX_GPUS, MAX_NODES, short
 from topodiag.hardware import catalog
 from topodiag.hardware.specs import GpuSpec
 from topodiag.lazy import dataclass, regex
+from topodiag.model.cluster_facts import ClusterFacts, natural, nested, partition_of, some_of
 from topodiag.model.devices import Gpu, NicRole
 from topodiag.model.errors import InputError
 from topodiag.model.node import Node
+from topodiag.words.node_sets import MAX_GPUS, MAX_NODES, short
 from topodiag.words.units import in_gbps
 
 _T = TypeVar("_T", bound=Hashable)

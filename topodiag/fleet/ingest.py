@@ -22,6 +22,7 @@ from topodiag.evidence.intake.log_plan import (
 from topodiag.evidence.intake.pieces import STDIN, STDIN_NAME, Intake
 from topodiag.evidence.kinds import Kind
 from topodiag.evidence.nccl_log.input.streams import Piece, Reading, pieces, text_of
+from topodiag.evidence.nccl_log.tables.columns import give_back
 from topodiag.evidence.nccl_log.tables.facts import (
     BATCH_ROWS,
     SCHEMAS,
@@ -32,10 +33,8 @@ from topodiag.evidence.nccl_log.tables.facts import (
     plain,
     without_files,
 )
-from topodiag.evidence.nccl_log.tables.memory import give_back
 from topodiag.evidence.nccl_log.tables.resolve import merge_facts, resolve
-from topodiag.evidence.nccl_log.tables.saved import MOST_BYTES, load
-from topodiag.evidence.nccl_log.tables.stored import Store, on_disk
+from topodiag.evidence.nccl_log.tables.saved import MOST_BYTES, Store, load, on_disk
 from topodiag.fleet.pool import Task, run_pool
 from topodiag.fleet.work import GONE, Digest, Measure, Part, Tree, extract_piece, packed, parts_of, told_by_applications
 from topodiag.fleet.workers import cpus

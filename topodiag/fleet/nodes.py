@@ -6,7 +6,6 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from topodiag.evidence.cluster.facts import natural
 from topodiag.evidence.intake.bundle import Evidence, open_evidence
 from topodiag.evidence.intake.captures import captures, evidence_of
 from topodiag.evidence.intake.collected import changed
@@ -20,6 +19,7 @@ from topodiag.fleet.digest import Answers, Digest, Pool, digest_of
 from topodiag.fleet.once import answers_of
 from topodiag.fleet.workers import cpus, end_with_parent, pool_of, starting
 from topodiag.lazy import dataclass
+from topodiag.model.cluster_facts import natural
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Input
 from topodiag.model.provenance import NotObserved

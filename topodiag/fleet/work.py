@@ -15,7 +15,7 @@ from topodiag.evidence.nccl_log.fast.scan import extract_several
 from topodiag.evidence.nccl_log.input.streams import Piece, Reading, Span, pieces, text_of
 from topodiag.evidence.nccl_log.tables.facts import BATCH_ROWS, SCHEMAS, Facts, empty, numbers, table
 from topodiag.evidence.nccl_log.tables.packed import AnyFacts, pack, unpacked_bytes
-from topodiag.evidence.nccl_log.tables.stored import Store, stored
+from topodiag.evidence.nccl_log.tables.saved import Store, stored
 from topodiag.lazy import dataclass
 
 HASHED_BYTES = 64 << 20

@@ -17,6 +17,9 @@ from topodiag.model.finding import Confidence, Finding
 from topodiag.model.provenance import Origin
 from topodiag.words.dialect import Maker
 
+SLOW_PLACEMENT = 0.3
+"""Share of the bandwidth that a placement must lack beside another one for the topology to be its bottleneck."""
+
 
 @dataclass(frozen=True, slots=True)
 class Timing:
@@ -110,6 +113,12 @@ class BenchRun:
     @property
     def hosts(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(device.host for device in self.devices))
+
+    @property
+    def top(self) -> tuple[int, float] | None:
+        """Size and bus bandwidth of the greatest size that was measured: the figure of a run, wherever one is."""
+        rows = [(row.size, gbs) for row in self.rows if (gbs := row.busbw_gbs) is not None and row.size > 0]
+        return max(rows, default=None)
 
     @property
     def ranks_per_host(self) -> int | None:

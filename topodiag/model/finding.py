@@ -100,6 +100,11 @@ class Finding:
     follows: Follows | None = None
     """The finding that explains this one, None where none does. The rules of the verdict fill it."""
 
+    @property
+    def docs(self) -> str:
+        """The command that prints the page of its check."""
+        return f"topodiag explain {self.id}"
+
 
 class Status(Enum):
     """What came of a check on one node."""

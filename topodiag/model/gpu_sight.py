@@ -19,7 +19,7 @@ class Sight(Enum):
     NONE = "none"
     """There is no NVIDIA GPU, and the evidence says so."""
     HIDDEN = "hidden"
-    """There are GPUs on the bus, and the driver did not speak of them."""
+    """There are GPUs on the bus, or a program lists them, and the driver did not speak of them."""
     UNREAD = "unread"
     """The evidence does not say: a command hung, or nothing about GPUs was given."""
 
@@ -41,12 +41,15 @@ def gpu_sight(node: Node) -> GpuSight:
     reason = _driver_silence(node)
     if on_bus or node.gpus:
         count = plural(on_bus or len(node.gpus), f"{dialect_of(node).maker.value} GPU")
-        return GpuSight(Sight.HIDDEN, f"{count} on the PCI bus, but the driver did not report on them: {reason}")
+        seen = "on the PCI bus" if on_bus else "that a test of copies measured" if node.copies else "named"
+        return GpuSight(
+            Sight.HIDDEN, f"{count} {seen}, but the driver did not report on them{reason and f': {reason}'}"
+        )
     if node.pci:
         return GpuSight(Sight.NONE, f"{plural(len(node.pci), 'PCI function')} seen, none is one")
     if spoke:
         return GpuSight(Sight.NONE, "the driver is up and counts none")
-    return GpuSight(Sight.UNREAD, reason)
+    return GpuSight(Sight.UNREAD, reason or "nothing about GPUs was in the evidence")
 
 
 def _is_told_of(gpu: Gpu) -> bool:
@@ -68,7 +71,7 @@ def _driver_silence(node: Node) -> str:
     )
     if silent:
         return f"{silent[0].what}: {silent[0].why}"
-    return "nothing about GPUs was in the evidence"
+    return ""
 
 
 __all__ = ["GpuSight", "Sight", "gpu_sight"]

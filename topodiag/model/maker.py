@@ -5,6 +5,7 @@ NVIDIA's words are the rule: they are also spoken where nothing tells the maker,
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from topodiag.lazy import regex
@@ -31,7 +32,8 @@ _NAMED = (
 )
 _IDS = {AMD_ID: Maker.AMD, NVIDIA_ID: Maker.NVIDIA}
 _EVENTS = {
-    "amdgpu": Maker.AMD, "amdgpu-error": Maker.AMD,
+    "amdgpu": Maker.AMD, "amdgpu-error": Maker.AMD, "gpu.rocr_hang": Maker.AMD, "gpu.rocr_ecc": Maker.AMD,
+    "nvlink.rocm_smi_xgmi_error": Maker.AMD,
     "xid": Maker.NVIDIA, "sxid": Maker.NVIDIA, "nvrm": Maker.NVIDIA, "gsp": Maker.NVIDIA,
 }  # fmt: skip
 
@@ -52,7 +54,8 @@ def makers_of(node: Node) -> frozenset[Maker]:
         code = device.class_code.get(0) >> 8
         if device.kind is PciKind.GPU and (device.bus_id in listed or code in (0x1200, 0x0302)):
             found |= {_IDS[each] for each in (device.vendor.get(0),) if each in _IDS}
-    found |= {_EVENTS[event.kind] for event in node.events if event.kind in _EVENTS}
+    named = {*map(attrgetter("kind"), node.events), *map(attrgetter("signature"), node.reports)}
+    found |= {_EVENTS[name] for name in named & _EVENTS.keys()}
     words = {cell.value or "" for cell in node.smi_matrix.values()}
     if XGMI in words:
         found.add(Maker.AMD)

@@ -12,8 +12,8 @@ import numpy as np
 
 from topodiag.cost.questions import ModelError
 from topodiag.cost.tiers import SWITCH_US, Machine, UnknownSystemError, find_system
-from topodiag.evidence.cluster.facts import ClusterFacts, Partition, usable
 from topodiag.model.cluster import Cluster, Ints, Level
+from topodiag.model.cluster_facts import ClusterFacts, Partition, usable
 
 
 def cluster_of(

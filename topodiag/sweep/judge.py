@@ -13,8 +13,8 @@ from dataclasses import replace
 from heapq import heapify, heappop, heappush
 from statistics import median
 
-from topodiag.checks.bench.placement import APART
 from topodiag.lazy import dataclass
+from topodiag.model.bench import SLOW_PLACEMENT
 from topodiag.model.sweep import (
     Fabric,
     Fault,
@@ -292,7 +292,7 @@ def _gaps(judged: Sequence[JudgedRun]) -> list[Gap]:
         best = max(group, key=lambda each: each.gbs or 0.0)
         worst = min(group, key=lambda each: each.gbs or 0.0)
         gap = Gap(best.run.collective, len(best.run.nodes) * len(best.run.gpus), best, worst)
-        if gap.lost > APART:
+        if gap.lost > SLOW_PLACEMENT:
             made.append(gap)
     return made
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from topodiag.evidence import node_sets
 from topodiag.evidence.intake.one_file import read_small
 from topodiag.lazy import regex
 from topodiag.model.errors import InputError, TopodiagError
 from topodiag.model.sweep import Fabric
+from topodiag.words import node_sets
 from topodiag.words.units import spell_bytes
 
 MAX_NODES = 20_000

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from topodiag.checks.bench.text import measured
 from topodiag.model.bench import Benchmark
-from topodiag.model.finding import Finding
+from topodiag.model.finding import Finding, Severity
 from topodiag.model.ras import says_answers
 from topodiag.model.verdict import Cause, CauseStatus, State
 from topodiag.verdict.scene import Scene
+from topodiag.verdict.state import NO_WORD, OPEN
 from topodiag.words.fold import fold_hosts, plural
 from topodiag.words.units import in_gbs, percent, spell_gbs
 
@@ -44,16 +44,11 @@ def headline(
     *,
     left_open: Sequence[Finding] = (),
     unseen: str = "",
+    why: str = NO_WORD,
 ) -> str:
-    """One sentence without its full stop. `unseen` says why no machine of the case was judged."""
+    """One sentence without its full stop. `unseen` says why no machine of the case was judged, `why` why no job was."""
     if causes:
-        first = causes[0]
-        lead = cause_words(first.finding)
-        if first.status is CauseStatus.HYPOTHESIS:
-            lead = f"possible cause, not proven: {lead}"
-        elif first.status is CauseStatus.LIKELY:
-            lead = f"{lead} (root cause not known yet)" if not first.consequences else lead
-        effect = loss_words(benchmarks) if state is State.SLOW else ""
+        lead, effect = _lead(causes[0]), loss_words(benchmarks) if state is State.SLOW else ""
         return f"{lead}; {effect}" if effect and effect.split(" ")[0] not in lead else lead
     if state is State.HEALTHY:
         return healthy_words(benchmarks, scene)
@@ -62,9 +57,20 @@ def headline(
     if unseen and not benchmarks:
         return f"not judged: no GPU was read ({unseen})"
     steps = _step_words(scene)
-    why = "" if steps.endswith(_NO_WIRE) else "nothing in this evidence says why; "
+    why = "" if steps.endswith(_NO_WIRE) else f"{why}; "
     asked = "" if steps or benchmarks else _ras_words(scene)
     return loss_words(benchmarks) or asked or f"{steps}{why}{seen_words(scene)}"
+
+
+def _lead(first: Cause) -> str:
+    """The first cause with how sure it is. A note that leaves something open accuses nobody."""
+    lead = cause_words(first.finding)
+    if first.finding.id in OPEN and first.finding.severity is Severity.INFO:
+        return lead
+    if first.status is CauseStatus.HYPOTHESIS:
+        return f"possible cause, not proven: {lead}"
+    unsure = first.status is CauseStatus.LIKELY and not first.consequences
+    return f"{lead} (root cause not known yet)" if unsure else lead
 
 
 def _ras_words(scene: Scene) -> str:
@@ -93,11 +99,11 @@ def _step_words(scene: Scene) -> str:
 
 
 def healthy_words(benchmarks: Sequence[Benchmark], scene: Scene) -> str:
-    normal = [each for each in benchmarks if each.verdict == "normal" and each.fit.plateau_gbs is not None]
+    normal = [each for each in benchmarks if each.verdict == "normal" and each.run.top is not None]
     measured = ""
     if normal:
-        best = max(normal, key=lambda each: each.fit.plateau_gbs or 0.0)
-        measured = f"{best.run.collective} reaches {in_gbs(best.fit.plateau_gbs or 0.0)}, normal for this machine; "
+        best = max(normal, key=lambda each: (each.run.top or (0, 0.0))[1])
+        measured = f"{best.run.collective} reaches {in_gbs((best.run.top or (0, 0.0))[1])}, normal for this machine; "
     return f"{measured}nothing is wrong in what was seen of {seen_words(scene)}"
 
 
@@ -131,8 +137,7 @@ def loss_words(benchmarks: Sequence[Benchmark]) -> str:
 def _reached(run: Benchmark) -> tuple[float, float]:
     """Bus bandwidth at the largest size, measured and expected, GB/s: the two that BEN001 compares."""
     assert run.expected is not None  # noqa: S101 - the caller asked
-    sizes = measured(run.run)
-    if not sizes:
+    if run.run.top is None:
         return 0.0, 0.0
-    size, made = sizes[-1]
+    size, made = run.run.top
     return made, run.expected.busbw.get(size, run.expected.busbw_gbs)

@@ -1,19 +1,26 @@
 """What a rule of the verdict is: one mechanism by which one fault leads to others. Rules relate findings; they read no
 file and judge no device.
 
-A rule is a class in a file of its family, and one line in `registry.py`. Its docstring is its page: mechanism, traces,
-what contradicts it, how to settle it.
+A rule is one entry of rules.toml. A condition that ids do not show is a function in the module of its family.
 """
 
 from __future__ import annotations
 
-from abc import ABC
+from collections.abc import Callable
 from enum import Enum
-from typing import ClassVar
 
+from topodiag.lazy import dataclass
 from topodiag.model.finding import Finding
 from topodiag.model.provenance import Origin
+from topodiag.verdict.job_errors import error_is
 from topodiag.verdict.scene import Scene
+
+Condition = Callable[[Finding, Finding, Scene], bool]
+"""Whether a cause can lead to the other finding in this case, beyond ids, reach and the first error. Never raises."""
+
+Contradiction = Callable[[Finding, Scene], tuple[Origin, ...]]
+"""Evidence of this case that speaks against a cause. A source that clears a part counts as much as one that accuses it.
+Never raises."""
 
 
 class Reach(Enum):
@@ -25,31 +32,28 @@ class Reach(Enum):
     """All that is found in a job which runs on the node of the fault."""
 
 
-class Rule(ABC):
-    """One mechanism. `causes` are the ids of the checks that find the fault, `leads_to` the ids of what may follow,
-    `because` is how the one leads to the other, a sentence without its full stop."""
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One mechanism: an entry of rules.toml, whose head explains each key, with its conditions."""
 
-    causes: ClassVar[tuple[str, ...]]
-    leads_to: ClassVar[tuple[str, ...]]
-    because: ClassVar[str]
-    reach: ClassVar[Reach] = Reach.JOB
-    in_part: ClassVar[bool] = False
-    """Whether the fault takes a part of what is lost, and is never the explanation of the whole: it stands beside what
-    explains it."""
-
-    def holds(self, cause: Finding, other: Finding, scene: Scene) -> bool:
-        """Whether the conditions of this mechanism are met, beyond ids and reach. Never raises."""
-        return True
-
-    def contradicted_by(self, cause: Finding, scene: Scene) -> tuple[Origin, ...]:
-        """Evidence of this case that speaks against the cause. A source that clears a part counts as much as one that
-        accuses it. Never raises."""
-        return ()
+    name: str
+    mechanism: str
+    causes: tuple[str, ...]
+    leads_to: tuple[str, ...]
+    because: str
+    reach: Reach
+    errors: tuple[str, ...]
+    in_part: bool
+    holds: Condition
+    contradicted_by: Contradiction
 
     def explains(self, cause: Finding, other: Finding, scene: Scene) -> str:
         """How `cause` leads to `other` in this case; "" where it does not: another object, another job, a condition
         that is not met, or evidence against the cause. Never raises."""
         near = scene.same_node(cause, other) if self.reach is Reach.NODE else scene.same_job(cause, other)
-        if not near or not self.holds(cause, other, scene) or self.contradicted_by(cause, scene):
+        if not near or not self._fits_error(other, scene) or not self.holds(cause, other, scene):
             return ""
-        return scene.dialect(other).say(self.because)
+        return "" if self.contradicted_by(cause, scene) else scene.dialect(other).say(self.because)
+
+    def _fits_error(self, other: Finding, scene: Scene) -> bool:
+        return not self.errors or other.id != "JOB005" or error_is(other, scene, *self.errors)

@@ -1,4 +1,4 @@
-"""What the rules of several families ask of a job's first error."""
+"""What the rules of several families ask of a cause and of a job's first error."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from topodiag.lazy import regex
-from topodiag.model.finding import Finding
+from topodiag.model.finding import Finding, Severity
 from topodiag.verdict.scene import Scene
 
 if TYPE_CHECKING:
@@ -19,6 +19,11 @@ ABSENT, NUMBERS = "absent", frozenset({"rank twice", "no such rank"})
 """Faults of lines on who did not come, and on numbers that do not fit (evidence/signatures/catalogue/process.toml)."""
 _STORE = regex(r"\bstore\b|Store\b|ncclUniqueId|client socket|[Rr]endezvous")
 """Words of torch for where ranks meet."""
+
+
+def is_severe(cause: Finding, _: Finding, __: Scene) -> bool:
+    """Whether the cause is as bad as can be."""
+    return cause.severity is Severity.ERROR
 
 
 def error_is(other: Finding, scene: Scene, *kinds: str) -> bool:

@@ -73,6 +73,7 @@ def judge(result: Result, case: Case, steps: Sequence[JobStep] = ()) -> Verdict:
             scene,
             left_open=() if jobs else states.left_open(result),
             unseen="" if jobs else states.unseen(result),
+            why=next(filter(None, (states.not_judged(job, result, scene) for job in case.jobs)), states.NO_WORD),
         ),
         confidence=_confidence(state, causes),
         first=(*_mixed(case), *_first(state, causes, result)),
@@ -126,10 +127,14 @@ def _parted(found: Sequence[Tree], result: Result, scene: Scene) -> tuple[list[T
     ]
     # A note with consequences names what did it, though it cannot say whose fault that is.
     bearing += [tree for tree in notes if any(each.finding.severity > Severity.INFO for each in tree.below)]
-    if not bearing:
-        bearing = faults
+    bearing = bearing or faults or (_open(notes, result) if happened else [])
     chosen = {id(tree) for tree in bearing}
     return bearing, [tree for tree in found if id(tree) not in chosen]
+
+
+def _open(notes: Sequence[Tree], result: Result) -> list[Tree]:
+    """Notes that leave open whether all is well."""
+    return [tree for tree in notes if tree.root in states.left_open(result)]
 
 
 def _bears(tree: Tree, scene: Scene) -> bool:
@@ -307,6 +312,7 @@ def _not_explained(causes: Sequence[Cause], result: Result) -> tuple[str, ...]:
     made += [each.price.says for each in causes if each.price.agreement is Agreement.PART and each.price.says]
     if not any(finding.id.startswith("BEN") for cause in causes for finding in _all(cause)[1:]):
         made += [words for each in result.benchmarks if each.verdict == "low" and (words := loss_words([each]))]
-    made += [f"{each.id}: {each.fix[0]}" for each in states.left_open(result)[:MAX_OPEN]]
+    causes_told = {each.finding.id for each in causes}
+    made += [f"{each.id}: {each.fix[0]}" for each in states.left_open(result)[:MAX_OPEN] if each.id not in causes_told]
     made += [f"{outcome.node}: {outcome.why}" for outcome in result.undecided()[:MAX_OPEN]]
     return tuple(dict.fromkeys(made))

@@ -80,7 +80,7 @@ def _inside(finding: Finding, scene: Scene) -> Iterator[NextEvidence]:
         pods = [name for job in scene.jobs_of(finding) for name in job.hosts if scene.host(name) == scene.host(host)]
         inside = next((name for name in pods if name != host), host)
         yield NextEvidence(
-            "the RDMA devices inside the job's container", inside, "ls /dev/infiniband; ulimit -l",
+            "the RDMA devices inside the job's container", inside, "ibv_devinfo; ls /dev/infiniband; ulimit -l",
             why or "without these devices NCCL has sockets only",
         )  # fmt: skip
 

@@ -71,7 +71,7 @@ def takes_part(cause: Finding, findings: Sequence[Finding], scene: Scene) -> str
     if cause.severity is Severity.INFO:
         return ""
     losses = [each for each in findings if each.id in LOSSES and each.follows is not None]
-    rules = [made() for made in RULES if cause.id in made.causes] if losses else []
+    rules = [rule for rule in RULES if cause.id in rule.causes] if losses else []
     found = (
         rule.explains(cause, loss, scene)
         for loss in losses
@@ -110,8 +110,8 @@ def _parents(ordered: Sequence[Finding], scene: Scene) -> dict[int, tuple[int, s
         for node in scene.nodes(finding):
             by_node[finding.id, node].append(at)
     parents: dict[int, tuple[int, str]] = {}
-    for rule in (made() for made in RULES if not made.in_part):
-        if not any(check in by_id for check in rule.causes):
+    for rule in RULES:
+        if rule.in_part or not any(check in by_id for check in rule.causes):
             continue
         for at in sorted(at for check in rule.leads_to for at in by_id.get(check, ())):
             if at in parents:

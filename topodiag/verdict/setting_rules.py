@@ -1,13 +1,16 @@
-"""Settings, limits and topology files: each explains only what it can cause."""
+"""Conditions of rules on settings, limits and containers, by the name of the rule: each explains only what it can
+cause."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from topodiag.lazy import regex
-from topodiag.model.finding import Finding, Severity
+from topodiag.model.finding import Finding
 from topodiag.model.provenance import Origin
 from topodiag.verdict import clearing
-from topodiag.verdict.interface import Reach, Rule
-from topodiag.verdict.job_errors import JOB_FAILS, error_is, error_says
+from topodiag.verdict.interface import Condition, Contradiction
+from topodiag.verdict.job_errors import JOB_FAILS, error_is, error_says, is_severe
 from topodiag.verdict.scene import Scene
 
 _NETWORK = ("NET001", "NET003", "NET004", "NET005", "NET006", "NET007", "NET008", "GDR001", "BEN001", "BEN002",
@@ -42,6 +45,8 @@ CAN_CAUSE: dict[str, tuple[str, ...]] = {
     "NCCL_IGNORE_CPU_AFFINITY": ("NUM002", "BEN002"), "CUDA_VISIBLE_DEVICES": ("JOB004", "GPU001", "P2P001"),
 }  # fmt: skip
 """By variable, what it can lead to. A variable that is not here explains nothing."""
+EFFECTS = tuple(sorted({check_id for effects in CAN_CAUSE.values() for check_id in effects} - {"JOB003"}))
+"""What some setting can lead to."""
 
 
 _ERROR_WORDS = {
@@ -54,62 +59,37 @@ _ERROR_WORDS = {
 """By variable, words of a first error that it brings about."""
 
 
-class SettingLeavesOut(Rule):
-    """A setting that names exactly the devices which NCCL lacks on a node, while the capture shows their ports up: no
-    device is gone, and the setting is the one cause."""
-
-    causes = ("NET003",)
-    leads_to = ("NIC005",)
-    because = "the setting names the very NICs that are missing, and their ports are up"
-    reach = Reach.NODE
-
-    def holds(self, cause: Finding, other: Finding, scene: Scene) -> bool:
-        return bool(cause.settings and other.where.nics) and set(other.where.nics) <= set(cause.where.nics)
+def _names_the_missing(cause: Finding, other: Finding, _: Scene) -> bool:
+    return bool(cause.settings and other.where.nics) and set(other.where.nics) <= set(cause.where.nics)
 
 
-class SettingDoesIt(Rule):
-    """A setting that is in force explains what it can cause, and nothing else: `NCCL_IB_DISABLE=1` explains sockets,
-    not a missing NVLink. Unset it and run again."""
-
-    causes = ("ENV001", "ENV002", "ENV003", "JOB003")
-    leads_to = tuple(sorted({each for made in CAN_CAUSE.values() for each in made} - {"JOB003"}))
-    because = "the setting causes it"
-
-    def contradicted_by(self, cause: Finding, scene: Scene) -> tuple[Origin, ...]:
-        """A setting that is written somewhere and keeps NCCL from RDMA is not in force where NCCL uses RDMA."""
-        if not any(name == "NCCL_IB_DISABLE" for name, _ in cause.settings):
-            return ()
-        return clearing.rdma_in_use(scene, cause.where.nodes)
-
-    def holds(self, cause: Finding, other: Finding, scene: Scene) -> bool:
-        able = {each for name, _ in cause.settings for each in CAN_CAUSE.get(name, ())}
-        if other.id not in able:
-            return False
-        if other.id[:3] not in ("JOB", "BEN") and not scene.same_node(cause, other):
-            return False
-        names = [name for name, _ in cause.settings]
-        if other.id in ("JOB005", "JOB006"):
-            words = [word for name in names for word in _ERROR_WORDS.get(name, ())]
-            values = [value for _, value in cause.settings if value and len(value) > 2]
-            return error_says(other, scene, *names, *values, *words)
+def _can_cause(cause: Finding, other: Finding, scene: Scene) -> bool:
+    names = [name for name, _ in cause.settings]
+    if not any(other.id in CAN_CAUSE.get(name, ()) for name in names):
+        return False
+    if other.id[:3] not in ("JOB", "BEN") and not scene.same_node(cause, other):
+        return False
+    if other.id not in ("JOB005", "JOB006"):
         return True
+    words = [word for name in names for word in _ERROR_WORDS.get(name, ())]
+    values = [value for _, value in cause.settings if value and len(value) > 2]
+    return error_says(other, scene, *names, *values, *words)
 
 
-class SettingsDiffer(Rule):
-    """Ranks with different settings send messages that the others do not expect: messages are truncated, or the first
-    collective hangs."""
+def _uses_rdma(cause: Finding, scene: Scene) -> tuple[Origin, ...]:
+    """A setting that is written somewhere and keeps NCCL from RDMA is not in force where NCCL uses RDMA."""
+    if not any(name == "NCCL_IB_DISABLE" for name, _ in cause.settings):
+        return ()
+    return clearing.rdma_in_use(scene, cause.where.nodes)
 
-    causes = ("JOB003",)
-    leads_to = ("JOB005", "JOB006", "JOB001", "NET007", "ENV001")
-    because = "ranks with different settings do not agree on messages"
 
-    def holds(self, cause: Finding, other: Finding, scene: Scene) -> bool:
-        if other.id == "ENV001":  # the same setting, told once more for what it costs the ranks that have it
-            return not {name for name, _ in cause.settings}.isdisjoint(name for name, _ in other.settings)
-        channels = any("NCHANNELS" in name or "CTAS" in name for name, _ in cause.settings)
-        if channels and other.id == "JOB005" and error_says(other, scene, "with family"):
-            return True  # a connection of a channel that the peer does not make
-        return other.id != "JOB005" or error_is(other, scene, "mismatch", "watchdog", "timeout", "connect")
+def _parts_ranks(cause: Finding, other: Finding, scene: Scene) -> bool:
+    if other.id == "ENV001":  # the same setting, told once more for what it costs the ranks that have it
+        return not {name for name, _ in cause.settings}.isdisjoint(name for name, _ in other.settings)
+    channels = any("NCHANNELS" in name or "CTAS" in name for name, _ in cause.settings)
+    if channels and other.id == "JOB005" and error_says(other, scene, "with family"):
+        return True  # a connection of a channel that the peer does not make
+    return other.id != "JOB005" or error_is(other, scene, "mismatch", "watchdog", "timeout", "connect")
 
 
 _SHM_FULL = regex(r"/dev/shm is too small|\(/dev/shm\) (?:is full|holds)")  # noqa: S108 - words of a finding
@@ -117,81 +97,35 @@ _BUS_ERROR = regex(r"[Bb]us error|SIGBUS|\bsignal 7\b|exit ?code:? (?:-7|135)\b"
 """How a process ends that touches memory for which there is no room."""
 
 
-class LimitReached(Rule):
-    """Registration of memory is refused by a memlock limit, shared memory by the size of /dev/shm: NCCL's error names
-    memory. `ulimit -l` and `df /dev/shm` in the job's container settle it."""
-
-    causes = ("HST001",)
-    leads_to = ("JOB005", "JOB006", "JOB009", "NET001", "GDR001", *JOB_FAILS)
-    because = "the limit refuses memory that the job asks for"
-
-    def holds(self, cause: Finding, other: Finding, scene: Scene) -> bool:
-        if other.id == "JOB009":  # a page of a mapped file for which there is no room: the kernel sends SIGBUS
-            full = _SHM_FULL.search(cause.message) is not None and scene.same_node(cause, other)
-            return full and _BUS_ERROR.search(f"{other.message} {other.observed}") is not None
-        return other.id != "JOB005" or error_is(other, scene, "memory", "other", "cuda")
-
-
-class MemoryRemoved(Rule):
-    """A file of NCCL's shared memory that something on the host removed: the ranks of the node fail in init.
-    `RemoveIPC` of systemd-logind, and what cleans /dev/shm there, settle it."""
-
-    causes = ("HST003",)
-    leads_to = ("JOB005", *JOB_FAILS)
-    because = "a file of shared memory is gone before all ranks have opened it"
-
-    def holds(self, cause: Finding, other: Finding, scene: Scene) -> bool:
-        return cause.severity is Severity.ERROR
+def _leaves_no_room(cause: Finding, other: Finding, scene: Scene) -> bool:
+    """Of ends that of a page of a mapped file for which there is no room: the kernel sends SIGBUS."""
+    if other.id != "JOB009":
+        return True
+    full = _SHM_FULL.search(cause.message) is not None and scene.same_node(cause, other)
+    return full and _BUS_ERROR.search(f"{other.message} {other.observed}") is not None
 
 
 _WITHOUT_GPU = regex(r"No CUDA GPUs|CUDA unknown error|CUDA-capable device is detected|invalid device ordinal")
 """What a process says that ends because CUDA finds no GPU."""
 
 
-class ContainerSeesLess(Rule):
-    """A container without the devices of its host: NCCL finds fewer GPUs or NICs, or no RDMA at all."""
-
-    causes = ("HST002",)
-    leads_to = ("NET001", "NET003", "NET005", "NET007", "NIC005", "NVL005", "JOB005", "JOB009", *JOB_FAILS)
-    because = "the container lacks devices of the host"
-
-    def holds(self, cause: Finding, other: Finding, scene: Scene) -> bool:
-        if other.id == "NVL005" and "NVLink domain" in other.message:
-            return False  # no device file puts a tray into another domain
-        if other.id == "JOB009":
-            return _WITHOUT_GPU.search(f"{other.message} {other.observed}") is not None
-        return other.id != "JOB005" or error_is(other, scene, "cuda", "plugin", "connect", "mismatch", "other")
+def _hides_devices(_: Finding, other: Finding, __: Scene) -> bool:
+    if other.id == "NVL005" and "NVLink domain" in other.message:
+        return False  # no device file puts a tray into another domain
+    return other.id != "JOB009" or _WITHOUT_GPU.search(f"{other.message} {other.observed}") is not None
 
 
-class DriverRefuses(Rule):
-    """Libraries of another version than the kernel module: no CUDA call works in such a process, so that its rank ends
-    and all others wait. `cat /proc/driver/nvidia/version` and `ldconfig -p` in the job's container settle it."""
-
-    causes = ("HST004",)
-    leads_to = ("JOB005", "JOB006", "JOB009", *JOB_FAILS)
-    because = "the kernel module refuses libraries of another version: no CUDA call works there"
-
-    def holds(self, cause: Finding, other: Finding, scene: Scene) -> bool:
-        if other.id == "JOB009":
-            return "driver" in f"{other.message} {other.observed}".lower()
-        return other.id != "JOB005" or error_is(other, scene, "cuda", "other")
+def _names_the_driver(_: Finding, other: Finding, __: Scene) -> bool:
+    return other.id != "JOB009" or "driver" in f"{other.message} {other.observed}".lower()
 
 
-class FileRefused(Rule):
-    """A topology file that NCCL refuses ends every init that reads it."""
-
-    causes = ("TOP001",)
-    leads_to = ("JOB005", "JOB006", *JOB_FAILS)
-    because = "NCCL refuses the topology file"
-
-    def holds(self, cause: Finding, other: Finding, scene: Scene) -> bool:
-        return other.id != "JOB005" or error_is(other, scene, "topology", "other")
-
-
-class FileDecides(Rule):
-    """A topology file that is not of this machine, holds a device twice or guesses makes NCCL plan for another one."""
-
-    causes = ("TOP002", "TOP003", "TOP005", "TOP006")
-    leads_to = ("TOP004", "NET003", "NET004", "NET006", "GDR002", "NUM001", "BEN001", "JOB015")
-    because = "NCCL plans for the machine that the topology file describes"
-    reach = Reach.NODE
+HOLDS: Mapping[str, Condition] = {
+    "SettingLeavesOut": _names_the_missing,
+    "SettingDoesIt": _can_cause,
+    "SettingsDiffer": _parts_ranks,
+    "LimitReached": _leaves_no_room,
+    "MemoryRemoved": is_severe,
+    "ContainerSeesLess": _hides_devices,
+    "DriverRefuses": _names_the_driver,
+}
+CONTRADICTED_BY: Mapping[str, Contradiction] = {"SettingDoesIt": _uses_rdma}

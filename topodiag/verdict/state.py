@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from topodiag.model.bench import Benchmark
-from topodiag.model.finding import Finding, Severity, Status
+from topodiag.model.finding import Confidence, Finding, Severity, Status
 from topodiag.model.gpu_sight import Sight, gpu_sight
 from topodiag.model.job import Event, Job
 from topodiag.model.result import Result
 from topodiag.model.verdict import State
 from topodiag.verdict.scene import Scene
+from topodiag.words.fold import plural
 
 WORST_FIRST = (State.FAILED, State.HUNG, State.SLOW, State.AT_RISK, State.UNKNOWN, State.HEALTHY)
 
@@ -25,8 +26,10 @@ _WAITS = frozenset({"watchdog", "timeout", "stalled"})
 FATAL = frozenset({"ecc", "nvlink", "lost", "fabric", "shm", "busy", "ordinal", "driver", "mismatch",
                    "no cuda", "rank twice", "no such rank", "worlds", "rccl setting"})  # fmt: skip
 """Faults by which a rank ends that prints them (evidence/signatures/catalogue/process.toml)."""
-OPEN = frozenset({"JOB004"})
-"""Findings that leave open, as information, whether a machine is free for a job: whose memory its GPUs hold."""
+OPEN = frozenset({"JOB004", "NET001"})
+"""Findings that leave open, as information that is not sure, whether all is well: whose memory the GPUs hold, and
+whether machines whose job uses TCP have RDMA devices."""
+NO_WORD = "nothing in this evidence says why"
 _SLOWS = ("NET", "GDR", "P2P", "PCI", "PLC", "NVL", "NUM", "GPU004", "JOB008", "JOB011", "JOB012", "JOB015",
           "NIC002", "NIC005", "TOP", "BEN", "ENV")  # fmt: skip
 """Checks whose faults take bandwidth or time from a job that meets them."""
@@ -45,7 +48,7 @@ def of_job(job: Job, findings: Sequence[Finding], result: Result, scene: Scene) 
         return State.AT_RISK
     if own:
         return State.UNKNOWN  # its log lacks lines, and nobody says that it waits
-    return State.HEALTHY if _is_cleared(job, result) else State.UNKNOWN
+    return State.UNKNOWN if not_judged(job, result, scene) else State.HEALTHY
 
 
 def _end(job: Job, own: Sequence[Finding], ended: Sequence[Finding], scene: Scene) -> State | None:
@@ -77,6 +80,11 @@ def somebody_waits(job: Job) -> bool:
     return any(event.level != "INFO" for event in job.events)
 
 
+def _became_slower(job: Job) -> bool:
+    """Whether its steps took longer in the end than before, by any measure."""
+    return any(pace.slower > 1 or pace.drift > 1 for pace in job.paces)
+
+
 def _became_slow(job: Job) -> bool:
     """Whether its own log shows that its steps became far longer, whatever did it."""
     if not job.steps:
@@ -86,27 +94,40 @@ def _became_slow(job: Job) -> bool:
     return became_slow(job.paces)
 
 
-def _is_cleared(job: Job, result: Result) -> bool:
-    """Whether the evidence says that a job without findings is well, and not only that nothing was judged."""
-    if (job.inspection is not None or job.diagnostics or job.step_waits) and not job.processes:
-        return False  # parts of a job compared with each other: where all are equally bad, none is odd
-    if any(pace.slower > 1 or pace.drift > 1 for pace in job.paces):
-        return False  # its steps became slower, and nothing in the evidence says why
-    if any(communicator.unfinished for communicator in job.communicators) and not job.progress:
-        return False  # its log lacks the end of an init, and nothing else shows that the job went on
-    if job.communicators and not _shows_use(job):
-        return False  # lines of init say what was found: since NCCL 2.22 connections come with the first collective
+def not_judged(job: Job, result: Result, scene: Scene) -> str:
+    """Why the evidence does not say that a job without findings is well; "" where it does."""
     judged = any(o.status is Status.CLEAN and o.node in ("", job.name) for o in result.outcomes)
     met = bool(job.ranks or job.communicators)  # a few lines that name no rank clear nobody
-    return judged and met and not result.troubles(job.name)
+    if (job.inspection is not None or job.diagnostics or job.step_waits) and not job.processes:
+        return NO_WORD  # parts of a job compared with each other: where all are equally bad, none is odd
+    if not judged or not met or _became_slower(job) or result.troubles(job.name):
+        return NO_WORD
+    return _not_seen(job, result, scene) or next(
+        (f"not judged: {each.message}" for each in left_open(result) if bears_on(each, job, scene)), ""
+    )
 
 
-def _shows_use(job: Job) -> bool:
-    """Whether evidence shows what a job used, that it went on, or its machines: connections, operations, steps,
-    progress, captures."""
-    if job.progress or job.steps or job.machines or len(job.connections.flows.via):
-        return True
-    return any(each.operations for each in job.communicators)
+def _not_seen(job: Job, result: Result, scene: Scene) -> str:
+    """What the evidence lacks of a job; "" where it shows what all ranks used, or that the job went on."""
+    went_on = bool(job.progress or job.steps)
+    if any(communicator.unfinished for communicator in job.communicators) and not went_on:
+        return "not judged: the log lacks the end of an init, and nothing shows that the job went on"
+    # Lines of init say what was found: since NCCL 2.22 connections come with the first collective.
+    used = went_on or len(job.connections.flows.via) or any(each.operations for each in job.communicators)
+    if job.communicators and not used and not job.machines:
+        return "not judged: no connection, step or progress in the evidence"
+    went_on = went_on or any(_ran_whole(each, job, scene) for each in result.benchmarks)
+    if len(job.ranks) < job.world_size and not went_on:
+        return f"not judged: the evidence has {len(job.ranks)} of {plural(job.world_size, 'rank')}"
+    if job.communicators and not job.size_told and not went_on:
+        return "not judged: the evidence does not say how many ranks the job has"
+    return ""
+
+
+def _ran_whole(run: Benchmark, job: Job, scene: Scene) -> bool:
+    """Whether a run on all ranks and hosts of a job reaches what the machines should."""
+    whole = (run.run.nranks or 0) >= job.world_size and scene.hosts(job.hosts) <= scene.hosts(run.run.hosts)
+    return whole and run.verdict == "normal"
 
 
 def _ends_it(event: Event) -> bool:
@@ -145,7 +166,8 @@ def unseen(result: Result) -> str:
 
 def left_open(result: Result) -> tuple[Finding, ...]:
     """What is told as information and leaves open whether a machine is well."""
-    return tuple(each for each in result.findings if each.id in OPEN and each.severity is Severity.INFO)
+    notes = (each for each in result.findings if each.id in OPEN and each.severity is Severity.INFO)
+    return tuple(each for each in notes if each.confidence is not Confidence.HIGH)
 
 
 def worst(states: Sequence[State]) -> State:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.checks.benches import benchmark, judge, sweep
-from topodiag.checks.bench.failed import MEANINGS
+from topodiag.checks.shared.phrases import phrases
 from topodiag.evidence.nccl_tests import read_runs
 from topodiag.model.bench import BenchRun
 from topodiag.model.finding import Finding, Severity, Status
@@ -77,4 +77,4 @@ def test_a_run_that_ends_is_clean_and_an_excerpt_is_unknown() -> None:
 
 
 def test_each_meaning_says_what_to_do() -> None:
-    assert all(words and fix for _, words, fix in MEANINGS)
+    assert all(phrase.says and phrase.fix for phrase in phrases("failed_run"))

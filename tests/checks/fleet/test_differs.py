@@ -8,9 +8,9 @@ import pytest
 
 from topodiag.checks.fleet.differs import DiffersFromSiblings
 from topodiag.checks.fleet.weights import matters, weigh
-from topodiag.checks.fleet.words import spelled
 from topodiag.model.finding import Confidence, Finding, Severity, Status
 from topodiag.model.fleet import Cohort, How, Outlier
+from topodiag.model.fleet_words import spelled
 
 HOSTS = tuple(f"n{at}" for at in range(20))
 

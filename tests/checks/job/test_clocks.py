@@ -9,7 +9,8 @@ import numpy as np
 
 from tests.checks import jobs
 from topodiag.checks.job.clocks import clocks_of
-from topodiag.checks.job.errors import FirstError, first_error
+from topodiag.checks.job.errors import FirstError
+from topodiag.checks.job.first_error import first_error
 from topodiag.model.finding import Confidence
 from topodiag.model.job import Job
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.checks.job.excerpts import jobs_of
-from topodiag.checks.job.device_faults import GpuLostInLog, GpuMemoryInLog, LimitInLog, NvlinkErrorInLog
+from topodiag.checks.job.device_faults import GpuLostInLog, GpuMemoryInLog, NvlinkErrorInLog
 from topodiag.checks.job.errors import FirstError
+from topodiag.checks.job.host_faults import LimitInLog
 from topodiag.checks.job.shared_gpu import SharedGpu
 from topodiag.model.finding import Outcome, Status
 

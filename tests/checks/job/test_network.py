@@ -10,8 +10,9 @@ import pytest
 from tests.checks import jobs, nodes
 from topodiag.checks.job.network import SocketsInsteadOfRdma
 from topodiag.model.devices import NicRole
-from topodiag.model.finding import Outcome, Severity, Status
+from topodiag.model.finding import Confidence, Outcome, Severity, Status
 from topodiag.model.job import Communicator, Job, Process
+from topodiag.model.topics import Topic
 
 SOCKET = "NET/Socket"
 
@@ -103,7 +104,16 @@ def test_nics_of_the_capture_that_are_down_or_not_for_the_job_are_no_trace_of_rd
     ports = {host: replace(node, nics=tuple(replace(nic, role=NicRole.MANAGEMENT) for nic in node.nics))
              for host, node in made.machines.items()}  # fmt: skip
     (finding,) = SocketsInsteadOfRdma().judge(replace(made, machines=ports)).findings
-    assert finding.severity is Severity.INFO
+    assert (finding.severity, finding.confidence) == (Severity.INFO, Confidence.LOW)
+
+
+def test_only_captures_of_all_nodes_without_an_adapter_for_rdma_leave_nothing_open() -> None:
+    made = beside_nics()
+    bare = {host: replace(node, nics=(), told=node.told | {Topic.PCI}) for host, node in made.machines.items()}
+    (finding,) = SocketsInsteadOfRdma().judge(replace(made, machines=bare)).findings
+    assert (finding.severity, finding.confidence) == (Severity.INFO, Confidence.HIGH)
+    (finding,) = SocketsInsteadOfRdma().judge(replace(made, machines={"n0": bare["n0"]})).findings
+    assert finding.confidence is Confidence.LOW
 
 
 def test_a_setting_of_zero_forbids_nothing() -> None:

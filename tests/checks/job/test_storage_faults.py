@@ -6,8 +6,7 @@ import pytest
 
 import topodiag
 from tests.checks import jobs
-from topodiag.checks.job.device_faults import LimitInLog
-from topodiag.checks.job.storage_faults import StorageInLog
+from topodiag.checks.job.host_faults import LimitInLog, StorageInLog
 from topodiag.evidence.nccl_log.rebuild.events import classify
 from topodiag.model.finding import Finding, Severity
 from topodiag.model.job import Event, Job

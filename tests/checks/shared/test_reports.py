@@ -12,9 +12,9 @@ import pytest
 
 from tests.shown import ROOT
 from topodiag.api import diagnose
-from topodiag.checks.registry import Subject, check_of, ids_of
+from topodiag.checks.registry import Subject, ids
 from topodiag.checks.run import run
-from topodiag.checks.shared.reports import Report, with_reports
+from topodiag.checks.shared.reports import Report, answered_by, with_reports
 from topodiag.evidence.signatures.entry import catalogue
 from topodiag.model.devices import Gpu
 from topodiag.model.events import OUT_OF_SERVICE, REMARK, Event, Trust
@@ -47,23 +47,13 @@ def test_an_event_that_a_check_answers_for_is_said_by_an_entry_or_a_reader_and_b
     tables = ROOT / "topodiag" / "checks" / "shared" / "tables.py"
     for path in (tables, *(ROOT / "topodiag" / "evidence").rglob("*.py")):
         kinds.update(re.findall(r'"([a-z]+\.[a-z_]+)"', path.read_text()))
-    answered = [
-        report.event
-        for subject in (Subject.NODE, Subject.JOB, Subject.BENCH)
-        for check_id in ids_of(subject)
-        for report in check_of(subject, check_id).reports
-    ]
+    answered = [report.event for check_id in ids() for report in answered_by(check_id)]
     assert sorted(set(answered)) == sorted(answered)
     assert set(answered) - kinds == set()
 
 
 def test_an_entry_of_the_node_has_a_check_that_answers_for_it() -> None:
-    answered = {
-        report.event
-        for subject in (Subject.NODE, Subject.JOB, Subject.BENCH)
-        for check_id in ids_of(subject)
-        for report in check_of(subject, check_id).reports
-    }
+    answered = {report.event for check_id in ids() for report in answered_by(check_id)}
     families = {"gpu", "nvlink", "nic", "rdma", "fabric", "network", "gpudirect"}
     says = {entry.says for entry in catalogue() if entry.id.partition(".")[0] in families}
     assert says - answered - {OUT_OF_SERVICE, REMARK} == set()

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topodiag.evidence.amd.links import AmdLinks
-from topodiag.evidence.amd.xgmi_status import XgmiStatus
+from topodiag.evidence.amd.links import AmdLinks, XgmiStatus
 from topodiag.evidence.assemble import assemble
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from topodiag.evidence.cluster.facts import ClusterFacts
 from topodiag.evidence.cluster.files import read_cluster
 from topodiag.evidence.interface import Blob
+from topodiag.model.cluster_facts import ClusterFacts
 from topodiag.model.errors import InputError
 
 

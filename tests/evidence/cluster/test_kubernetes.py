@@ -7,8 +7,8 @@ import json
 import pytest
 
 from tests.evidence.cluster.cluster_texts import facts, listed, node, refused
-from topodiag.evidence.cluster.facts import usable
 from topodiag.evidence.cluster.kubernetes import DOMAINS, TABLES
+from topodiag.model.cluster_facts import usable
 
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: f"{table.name}-{table.labels[0][0].rpartition('/')[2]}")

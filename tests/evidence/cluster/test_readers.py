@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from tests.evidence.cluster.cluster_texts import facts, levels, listed, node, refused
 from topodiag.evidence.cluster import slurm
-from topodiag.evidence.cluster.facts import nested, usable
 from topodiag.evidence.cluster.files import FORMATS, read_cluster
 from topodiag.evidence.interface import Blob
+from topodiag.model.cluster_facts import nested, usable
 from topodiag.model.errors import InputError
 
 # --- CSV ------------------------------------------------------------------------------------------------------

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topodiag.evidence.flight import plain_pickle
+from topodiag.evidence.flight import flight_recorder
 from topodiag.evidence.flight.flight_recorder import MAX_ENTRIES, read_flight
-from topodiag.evidence.flight.looks import looks_like_flight
+from topodiag.evidence.marks import looks_like_flight
 
 
 def dump(count: int = 3) -> dict[str, object]:
@@ -155,8 +155,8 @@ def test_a_hostile_file_is_refused_in_one_line(tmp_path: Path, data: bytes) -> N
 
 
 def test_steps_are_bounded() -> None:
-    with pytest.raises(plain_pickle.NotPlainError, match="more than 100 steps"):
-        plain_pickle.load(b"\x80\x02" + b"]" * 1000 + b".", max_steps=100)
+    with pytest.raises(flight_recorder.NotPlainError, match="more than 100 steps"):
+        flight_recorder.load(b"\x80\x02" + b"]" * 1000 + b".", max_steps=100)
 
 
 def test_a_list_that_holds_itself_does_no_harm(tmp_path: Path) -> None:
@@ -181,15 +181,15 @@ PLAIN = st.recursive(
 
 @given(PLAIN, st.sampled_from([3, 4, 5]))
 def test_plain_data_comes_back_as_it_was(value: object, protocol: int) -> None:
-    assert plain_pickle.load(pickle.dumps(value, protocol)) == value
+    assert flight_recorder.load(pickle.dumps(value, protocol)) == value
 
 
 @given(st.binary(max_size=200), st.integers(0, 400))
 def test_any_bytes_are_data_or_refused(noise: bytes, at: int) -> None:
     whole = pickle.dumps(dump(1), 4)
     for data in (b"\x80\x04" + noise, whole[:at] + noise + whole[at + 5 :]):
-        with suppress(plain_pickle.NotPlainError):
-            plain_pickle.load(data)
+        with suppress(flight_recorder.NotPlainError):
+            flight_recorder.load(data)
 
 
 def test_dumps_are_told_from_other_files() -> None:

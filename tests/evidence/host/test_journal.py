@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topodiag.evidence.host.journal import units
 from topodiag.evidence.host.kernel_log import KernelLog
-from topodiag.evidence.host.systemctl import Systemctl
+from topodiag.evidence.host.systemctl import Systemctl, units
 from topodiag.evidence.interface import Blob
 
 START = "Nov 15 14:15:47 n1 systemd[1]: "

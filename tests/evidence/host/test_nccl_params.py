@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from topodiag.app.scan import scan
-from topodiag.evidence.host.nccl_params import NcclParams
+from topodiag.evidence.host.lsmod import NcclParams
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.registry import recognise
 

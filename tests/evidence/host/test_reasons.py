@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from topodiag.evidence.host.reasons import kind_of
+from topodiag.evidence.host.slurm_nodes import kind_of
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.evidence.filled import node_of, recognises
-from topodiag.evidence.hwloc.lstopo_text import LstopoText
+from topodiag.evidence.hwloc.hwloc_xml import LstopoText
 from topodiag.evidence.interface import Blob
 from topodiag.model.maker import makers_of
 from topodiag.words.dialect import Maker

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from topodiag.api import bench, diagnose
 from topodiag.evidence.intake.bundle import HEAD_BYTES
 from topodiag.evidence.intake.gather import gather
-from topodiag.evidence.intake.json_text import is_json
+from topodiag.evidence.intake.genre import is_json
 from topodiag.evidence.intake.looks import looks
 from topodiag.evidence.kinds import Kind
 from topodiag.model.errors import InputError

@@ -7,7 +7,7 @@ from topodiag.evidence.host.systemctl import Systemctl
 from topodiag.evidence.intake.bundle import Evidence
 from topodiag.evidence.intake.known_texts import read_once
 from topodiag.evidence.intake.reader import read_node
-from topodiag.evidence.intake.text_read import TextRead
+from topodiag.evidence.intake.siblings import TextRead
 from topodiag.evidence.interface import Blob, Item
 from topodiag.model.finding import Input
 

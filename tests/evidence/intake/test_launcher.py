@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from topodiag.evidence.intake.bundle import Evidence
-from topodiag.evidence.intake.hosts import host_of_text
-from topodiag.evidence.intake.launcher import without_prefix
+from topodiag.evidence.intake.hosts import host_of_text, without_prefix
 from topodiag.evidence.intake.reader import read_node
 from topodiag.evidence.interface import Blob
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from topodiag.evidence.intake.bundle import Evidence
-from topodiag.evidence.intake.reader import read_node
-from topodiag.evidence.intake.samples import as_samples
+from topodiag.evidence.intake.reader import as_samples, read_node
 from topodiag.evidence.interface import Blob
 from topodiag.model.node import Node
 

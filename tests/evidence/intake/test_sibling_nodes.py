@@ -15,7 +15,7 @@ from topodiag.evidence.intake.node_parts import Touched
 from topodiag.evidence.intake.reader import read_node
 from topodiag.evidence.intake.sibling_nodes import MOST_FAILURES, MOST_PATTERNS, Siblings
 from topodiag.evidence.interface import Blob, Item
-from topodiag.evidence.network.ethtool_stats import EthtoolStats
+from topodiag.evidence.network.ethtool import EthtoolStats
 from topodiag.evidence.network.sys_infiniband import SysInfiniband
 from topodiag.evidence.network.sys_net import SysNet
 from topodiag.evidence.nvidia.nvidia_smi_xml import NvidiaSmiXml

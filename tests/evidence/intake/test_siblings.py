@@ -8,8 +8,7 @@ import pytest
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.intake.known_texts import read_once
 from topodiag.evidence.intake.reader import _made_of
-from topodiag.evidence.intake.siblings import Exchange, Likeness, likeness_of, template_of
-from topodiag.evidence.intake.text_read import TextRead
+from topodiag.evidence.intake.siblings import Exchange, Likeness, TextRead, likeness_of, template_of
 from topodiag.evidence.interface import Blob, Source
 from topodiag.evidence.network.ibv_devinfo import IbvDevinfo
 from topodiag.evidence.nvidia.nvidia_smi_nvlink import NvidiaSmiNvlink

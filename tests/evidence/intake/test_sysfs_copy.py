@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from topodiag.evidence.intake.collected import is_copy, text_of_copy
 from topodiag.evidence.intake.gather import gather
-from topodiag.evidence.intake.sysfs_copy import is_copy, text_of_copy
 
 
 def laid(top: Path) -> Path:

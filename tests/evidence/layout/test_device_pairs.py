@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topodiag.evidence.layout.device_pairs import parse_pairs, read_pairs_file
+from topodiag.evidence.layout.affinity import parse_pairs, read_pairs_file
 from topodiag.model.errors import InputError
 
 PAIRS = {"0000:05:00.0": "0000:1b:00.0", "mlx5_0": "mlx5_3"}

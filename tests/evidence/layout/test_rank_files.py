@@ -20,9 +20,9 @@ from topodiag.evidence.layout.rank_files import (
     read_slurm_hostfile,
     read_torchrun,
 )
-from topodiag.evidence.node_sets import NodeSetError, expand, gpu_list
 from topodiag.model.errors import InputError
 from topodiag.model.rank_hosts import RankHosts
+from topodiag.words.node_sets import NodeSetError, expand, gpu_list
 
 READERS = (read_hostfile, read_rankfile, read_slurm_hostfile, read_torchrun, read_map)
 

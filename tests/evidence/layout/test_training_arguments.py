@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from topodiag.app.trained import trained_of_log
 from topodiag.evidence.intake.looks import looks
 from topodiag.evidence.kinds import Kind
-from topodiag.evidence.layout.training_arguments import read_arguments
+from topodiag.evidence.layout.job_settings import read_arguments
 from topodiag.model.training import JobSettings
 
 LLAMA_8B = {

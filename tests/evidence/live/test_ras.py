@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topodiag.evidence.live.ras import in_order, read_ras
+from topodiag.evidence.live.ras_client import in_order, read_ras
 from topodiag.model.ras import RasAnswer, RasProcess
 
 HEAD = """\

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topodiag.evidence.nccl_log.input.dress import COLOURS, QUOTED, dress_of, undressed
+from topodiag.evidence.nccl_log.input.wrapped_lines import COLOURS, QUOTED, dress_of, undressed
 
 LINES = (b"a:1:2 [0] NCCL INFO Using network IB\n", b"> a reply\n", b"x > y\n", b"\n", b"last")
 

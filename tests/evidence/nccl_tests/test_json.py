@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from topodiag.evidence.nccl_tests import read_runs
-from topodiag.evidence.nccl_tests.json_text import load
+from topodiag.evidence.nccl_tests.json_output import load
 from topodiag.model.bench import BenchRun
 
 

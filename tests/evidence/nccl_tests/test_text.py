@@ -308,7 +308,7 @@ def test_nccls_version_and_settings_come_from_the_log_in_the_same_file() -> None
 def test_lines_of_other_programs_are_told_by_shape() -> None:
     _, unread = read_runs((WHOLE + "fabric 1 is odd\nfabric 2 is odd\nfabric 3 is odd\n").encode(), "x")
     assert [(line.text, line.why) for line in unread] == [
-        ("fabric 1 is odd", "no line of nccl-tests, with 2 more like it")
+        ("fabric 1 is odd", "no line of the test, with 2 more like it")
     ]
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from topodiag.evidence.nccl_xml import read_file
-from topodiag.evidence.nccl_xml.tolerant import read_tolerantly
+from topodiag.evidence.nccl_xml.file import read_tolerantly
 
 CORPUS = Path(__file__).parents[4] / "shared" / "corpus"
 FILES = sorted((CORPUS / "topo").glob("*.xml"))

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from topodiag.evidence.nccl_xml import read_file
-from topodiag.evidence.nccl_xml.tolerant import read_tolerantly
+from topodiag.evidence.nccl_xml.file import read_tolerantly
 from topodiag.model.errors import InputError
 from topodiag.model.nccl_tree import Element
 from topodiag.model.nccl_versions import NEWEST, OLDEST

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from topodiag.evidence.interface import Blob
-from topodiag.evidence.network.bonding import Bonding
+from topodiag.evidence.network.ip_link import Bonding
 
 TEXT = """\
 $ cat /proc/net/bonding/bond1

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from topodiag.evidence.draft import Entity, NodeDraft
 from topodiag.evidence.interface import Blob, Item
-from topodiag.evidence.network.ethtool_driver import EthtoolDriver
+from topodiag.evidence.network.ethtool import EthtoolDriver
 
 MLX5 = """\
 driver: mlx5_core

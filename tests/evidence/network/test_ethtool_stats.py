@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Item
-from topodiag.evidence.network.ethtool_stats import MAX_COUNTERS, EthtoolStats
+from topodiag.evidence.network.ethtool import MAX_COUNTERS, EthtoolStats
 
 STATS = """\
 NIC statistics:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from topodiag.evidence.interface import Blob
-from topodiag.evidence.network.hca_self_test import HcaSelfTest
+from topodiag.evidence.network.ibdiagnet import HcaSelfTest
 
 TEXT = """\
 ---- Performing Adapter Device Self Test ----

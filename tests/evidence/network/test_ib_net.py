@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from topodiag.api import diagnose
 from topodiag.evidence.interface import Blob
-from topodiag.evidence.network.ib_net import IbNet
+from topodiag.evidence.network.fabric_counters import IbNet
 
 HEAD = (
     "vendid=0x2c9\nswitchguid=0x946dae0300aabbcc(946dae0300aabbcc)\n"

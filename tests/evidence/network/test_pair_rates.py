@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from topodiag.evidence.interface import Blob
-from topodiag.evidence.network.pair_rates import PairRates
+from topodiag.evidence.network.perftest import PairRates
 
 TEST = """### {a} -> {b}: ib_write_bw -d mlx5_4 --report_gbits
                     RDMA_Write BW Test

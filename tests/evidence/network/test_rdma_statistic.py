@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.evidence.filled import node_of, recognises
 from topodiag.evidence.interface import Blob
-from topodiag.evidence.network.rdma_statistic import RdmaStatistic
+from topodiag.evidence.network.rdma_link import RdmaStatistic
 from topodiag.model.topics import Topic
 
 ONE_LINE = "$ rdma statistic show\nlink mlx5_0/1 rx_write_requests 12 out_of_sequence 41002 local_ack_timeout_err 7\n"

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from topodiag.evidence.interface import Blob
-from topodiag.evidence.network.show_gids import ShowGids
+from topodiag.evidence.network.ibv_devinfo import ShowGids
 
 TEXT = """\
 DEV\tPORT\tINDEX\tGID\t\t\t\t\tIPv4  \t\tVER\tDEV

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob
-from topodiag.evidence.nvidia.dcgm_nvlink import DcgmNvlink
+from topodiag.evidence.nvidia.dcgm import DcgmNvlink
 
 TEXT = """\
 +----------------------+

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from topodiag.evidence.draft import Entity, NodeDraft
 from topodiag.evidence.interface import Blob, Item
-from topodiag.evidence.nvidia.nvidia_ids import distinct_bus_ids, distinct_uuids
 from topodiag.evidence.nvidia.nvidia_smi_nvlink import NvidiaSmiNvlink
+from topodiag.evidence.nvidia.nvidia_words import distinct_bus_ids, distinct_uuids
 
 CORPUS = Path(__file__).resolve().parents[4] / "shared" / "corpus"
 needs_corpus = pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus is not beside this checkout")

@@ -9,9 +9,7 @@ from hypothesis import strategies as st
 
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Item
-from topodiag.evidence.nvidia.nvidia_smi_p2p import NvidiaSmiP2p
-from topodiag.evidence.nvidia.nvidia_smi_topo import NvidiaSmiTopo
-from topodiag.evidence.nvidia.p2p_tables import capabilities
+from topodiag.evidence.nvidia.nvidia_smi_topo import NvidiaSmiP2p, NvidiaSmiTopo, capabilities
 
 CORPUS = Path(__file__).resolve().parents[4] / "shared" / "corpus"
 TEXT = (

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.evidence.filled import node_of, recognises
 from topodiag.checks.node.pcie import NarrowPcieLink, SlowPcieLink
 from topodiag.evidence.interface import Blob
-from topodiag.evidence.nvidia.nvtop import Nvtop
+from topodiag.evidence.nvidia.nvidia_smi_dmon import Nvtop
 from topodiag.model.finding import Status
 
 LINE = " Device {} [NVIDIA A100-PCIE-40GB] PCIe GEN {}@{:2}x RX: 1.953 MiB/s TX: 976.6 KiB/s\n"

@@ -6,13 +6,13 @@ import os
 from collections.abc import Sequence
 
 from topodiag.app.probe import archive
-from topodiag.evidence.node_sets import NodeSetError, expand
 from topodiag.fleet.collect.interface import Request
 from topodiag.fleet.collect.registry import TRANSPORTS
 from topodiag.fleet.collect.run import Tell, collect
 from topodiag.fleet.collect.share import command as share_command
 from topodiag.model.collect import Collection
 from topodiag.model.errors import InputError
+from topodiag.words.node_sets import NodeSetError, expand
 
 ALLOCATION = ("SLURM_JOB_NODELIST", "SLURM_NODELIST")
 AUTO = "auto"

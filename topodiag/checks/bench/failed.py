@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 
 from topodiag.checks.bench.text import place, title
 from topodiag.checks.interface import BenchCheck
-from topodiag.checks.shared.error_words import advice_by_words
+from topodiag.checks.shared.phrases import advice_by_words, phrase_in
 from topodiag.lazy import dataclass, regex
 from topodiag.model.bench import Benchmark, BenchRun
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
@@ -21,77 +20,6 @@ _EPILOGUE = regex(r"Primary job +terminated|returned non-zero exit code|^srun: e
 
 _ECHOES = frozenset({"JOB001", "JOB005", "JOB006"})
 """Findings that say that a job failed, and when: any other says why."""
-
-MEANINGS: tuple[tuple[re.Pattern[str], str, str], ...] = tuple(
-    (regex(pattern), words, fix)
-    for pattern, words, fix in (
-        (
-            r"uncorrectable|ECC error",
-            "a GPU reports an uncorrectable error of its memory or links",
-            "nvidia-smi -q -d ECC,ROW_REMAPPER; dmesg | grep -i xid (GPU002, NVL003)",
-        ),
-        (r"GPU is lost|fallen off the bus", "a GPU is lost", "nvidia-smi -L; dmesg | grep -i xid (GPU001)"),
-        (
-            r"no CUDA-capable device|Invalid number of GPUs|invalid device ordinal",
-            "the process sees fewer GPUs than it was told to use",
-            "nvidia-smi -L in the job's container; CUDA_VISIBLE_DEVICES; ranks per node and -g (HST002, GPU001)",
-        ),
-        (
-            r"unspecified launch failure|launch timed out",
-            "a kernel failed on a GPU",
-            "dmesg | grep -i xid on the host that the line names (GPU003)",
-        ),
-        (r"Incompatible NCCL versions", "ranks run different NCCL versions", "one libnccl in every image (JOB002)"),
-        (
-            r"signal 9\b|Killed|OUT_OF_MEMORY|oom-kill",
-            "a process was killed: by the kernel for memory, or by hand",
-            "dmesg | grep -i -E 'oom|killed process'; the memory limit of the job (JOB009)",
-        ),
-        (
-            r"signal 7\b|[Bb]us error",
-            "a process lost its shared memory: /dev/shm is too small",
-            "df -h /dev/shm in the container; --shm-size or --ipc=host (HST001)",
-        ),
-        (
-            r"Test timeout",
-            "an operation did not end in time: a rank hangs, or the network drops what is sent",
-            "run again with NCCL_DEBUG=INFO on all ranks, then topodiag logs on the output",
-        ),
-        (
-            r"error while loading shared libraries|command not found|No such file",
-            "the program did not start",
-            "ldd all_reduce_perf on every node; LD_LIBRARY_PATH",
-        ),
-        (r"invalid option|invalid size", "the program does not know an option that it was given", "all_reduce_perf -h"),
-        (
-            r"remote process exited|network error",
-            "a peer ended, or the network between two ranks failed: the first error is another rank's",
-            "run again with NCCL_DEBUG=INFO on all ranks, then topodiag logs on the output: it tells the first error",
-        ),
-        (
-            r"unhandled system error",
-            "a call to the system or to RDMA failed, which NCCL names with NCCL_DEBUG=WARN",
-            "run again with NCCL_DEBUG=INFO, then topodiag logs on the output",
-        ),
-        (
-            r"unhandled cuda error",
-            "a call to CUDA failed, which NCCL names with NCCL_DEBUG=WARN",
-            "run again with NCCL_DEBUG=INFO; dmesg | grep -i xid",
-        ),
-        (
-            r"invalid usage|invalid argument",
-            "NCCL refuses how it was called, mostly two ranks on one GPU",
-            "run again with NCCL_DEBUG=INFO; one rank for each GPU (JOB004)",
-        ),
-        (
-            r"internal error",
-            "NCCL met what it does not expect, which it names with NCCL_DEBUG=WARN",
-            "run again with NCCL_DEBUG=INFO, then topodiag logs on the output",
-        ),
-    )
-)
-"""What the words of nccl-tests, CUDA and launchers mean, the particular first. SOURCE: NVIDIA/nccl src/init.cc
-(ncclGetErrorString), nccl-tests src/common.cu, CUDA runtime cudaGetErrorString."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,8 +108,9 @@ def _failed(judged: Benchmark) -> Failed:
 
 
 def _meaning(text: str) -> tuple[str, str]:
-    known = next(((words, fix) for pattern, words, fix in MEANINGS if pattern.search(text)), ("", ""))
-    return known[0], advice_by_words(text) or known[1]
+    known = phrase_in("failed_run", text)
+    advice = advice_by_words(text)
+    return (known.says, advice or known.fix) if known is not None else ("", advice)
 
 
 def _steps(fix: str) -> tuple[str, ...]:

@@ -10,15 +10,11 @@ from typing import Never
 from topodiag.checks.bench.text import measured, size_text, title
 from topodiag.checks.interface import BenchCheck, OneStep
 from topodiag.checks.peers import of_everyone
-from topodiag.checks.shared.reports import Report
 from topodiag.lazy import dataclass
-from topodiag.model.bench import Benchmark
+from topodiag.model.bench import SLOW_PLACEMENT, Benchmark
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
 from topodiag.model.provenance import Origin
 from topodiag.words.units import in_gbs, percent
-
-APART = 0.3
-"""Share that the slower placement lacks from which the topology is a bottleneck."""
 
 LEAST_RUNS = 3
 """Runs with a node, and without it, from which counting names it: two may share a cable or a moment."""
@@ -62,12 +58,6 @@ class PlacementsApart(OneStep[Benchmark], BenchCheck[Never]):
 
     id = "BEN005"
     title = "one placement is more than 30 % slower than another"
-    reports = (
-        Report("network.pairs", "some pairs of hosts carry far less than the others", "pairs that carry alike",
-               "the same pairs alone, then with other UDP source ports or adaptive routing: paths that share an"
-               " uplink recover; one host in all slow pairs is slow itself",
-               "each ring goes at the pace of its slowest pair"),
-    )  # fmt: skip
 
     def judge(self, benchmark: Benchmark, others: Sequence[Benchmark] = ()) -> Outcome:
         mine = _name(benchmark)
@@ -83,11 +73,11 @@ class PlacementsApart(OneStep[Benchmark], BenchCheck[Never]):
         if not rates:
             return self.unknown(benchmark, "no size of 4 MiB or more that another placement has as well")
         best, gbs, size = max(rates, key=lambda each: each[0] / each[1])
-        if best <= 0 or gbs >= best * (1 - APART):
-            return self.clean(benchmark, f"within {percent(APART)} of {len(peers)} other placements")
+        if best <= 0 or gbs >= best * (1 - SLOW_PLACEMENT):
+            return self.clean(benchmark, f"within {percent(SLOW_PLACEMENT)} of {len(peers)} other placements")
         fastest = next(each for each in peers if each.gbs.get(size) == best)
         share = 1 - gbs / best
-        counted = node_of_all_slow(alike, size, best * (1 - APART))
+        counted = node_of_all_slow(alike, size, best * (1 - SLOW_PLACEMENT))
         if counted is not None and counted.node in benchmark.run.hosts:
             return self.found(benchmark, (self._by_count(benchmark, counted, size, best, fastest.benchmark),))
         return self.found(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.settings_differ import MEANT_TO_DIFFER, MUST_AGREE
 from topodiag.checks.job.wqe_latency import NicPosts, slow_nics
 from topodiag.checks.shared import nccl_variables
+from topodiag.checks.shared.phrases import Phrase, phrases
 from topodiag.checks.shared.words import quoted, rank_word
 from topodiag.lazy import dataclass, regex
 from topodiag.model.diagnostics import Diagnosis
@@ -31,118 +31,10 @@ _OFF_MEDIAN = regex(r": ([0-9]{1,9}\.[0-9]) Gbit/s, >30% off median ([0-9]{1,9}\
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
-    """A fault by NCCL's words: what it is, what it costs, what to do."""
-
-    words: re.Pattern[str]
-    severity: Severity
-    message: str
-    cost: str
-    fix: str
-
-
-_KINDS = (
-    Kind(
-        regex(r"p2p: .{0,40}(?:write|read) mismatch"),
-        Severity.ERROR,
-        "data that one GPU writes to another arrive wrong",
-        "results of collectives over this pair cannot be trusted",
-        "drain the node; look at the kernel log for Xid, at ACS and the IOMMU, and at NVLink of both GPUs",
-    ),
-    Kind(
-        regex(
-            r"p2p: (?:only [0-9]|.{0,40}(?:setup failed|import failed|check failed|buffer unavailable|check returned))"
-        ),
-        Severity.WARNING,
-        "GPUs that should reach each other directly do not",
-        "NCCL's first transfer over this pair fails or takes another path",
-        "check the container's /dev/shm and IPC namespace, ACS and the IOMMU; nvidia-smi topo -p2p r on the node",
-    ),
-    Kind(
-        regex(r"inactive link\(s\)"),
-        Severity.WARNING,
-        "GPUs have inactive links between them",
-        "every collective of their node is as slow as the GPU with the fewest links",
-        "nvidia-smi nvlink -s on the node; reset the GPUs of the node, and look at the fabric manager",
-    ),
-    Kind(
-        regex(r"link-count mismatch"),
-        Severity.WARNING,
-        "GPUs have different numbers of links",
-        "every collective of their node is as slow as the GPU with the fewest links",
-        "nvidia-smi nvlink -s on the nodes of these ranks",
-    ),
-    Kind(
-        regex(r"inconsistent link speeds"),
-        Severity.WARNING,
-        "GPUs have links of different speeds",
-        "every collective of their node is as slow as the slowest link",
-        "nvidia-smi nvlink -s on the node; reset the GPUs of the node, and look at the fabric manager",
-    ),
-    Kind(
-        regex(r"net bw: .{0,200}\brank [0-9]{1,9} \(.{1,255}\): .{1,40}, >30% off median"),
-        Severity.WARNING,
-        "RDMA from NICs is more than 30 % slower than that of the median rank",
-        "every collective between nodes is as slow as the slowest NIC",
-        "on the node: rate and width of the NIC (ibstat, lspci -vv), errors of its port, and its cable and switch port",
-    ),
-    Kind(
-        regex(r"rdma_topo check: failed"),
-        Severity.WARNING,
-        "rdma_topo finds the PCI set-up of GPUs and NICs at fault",
-        "GPUDirect RDMA over these NICs is slow or fails",
-        "rdma_topo check on the node says which bridge or device; ACS, ATS and the IOMMU are set there",
-    ),
-    Kind(
-        regex(r"Xid: .{1,200}(?:recommended response|recommends resetting)"),
-        Severity.WARNING,
-        "a GPU or NVSwitch reported errors that ask for action",
-        "a job that meets such an error ends or hangs",
-        "the kernel log of the node has the error; the document that NCCL names has the response to its number",
-    ),
-    Kind(
-        regex(r"Xid: .{1,200}(?:Restart the affected application|pre-Ampere GPU)"),
-        Severity.INFO,
-        "a GPU reported errors of a program",
-        "the program that met it ended; the GPU needs nothing",
-        "the kernel log of the node has the error with the process",
-    ),
-    Kind(
-        regex(r"ECC: uncorrected volatile errors"),
-        Severity.WARNING,
-        "GPUs had uncorrected memory errors since their driver was loaded",
-        "a process that meets such a page ends, and with it the job",
-        "nvidia-smi -q -d ECC,ROW_REMAPPER on the node; reset the GPU where a row waits to be remapped",
-    ),
-    Kind(
-        regex(r"ECC: corrected volatile errors at or above"),
-        Severity.INFO,
-        "GPUs have many corrected memory errors",
-        "none by itself: many are a sign of errors to come",
-        "nvidia-smi -q -d ECC,ROW_REMAPPER on the node",
-    ),
-    Kind(
-        regex(r"GPU inventory: .{0,60}mismatch"),
-        Severity.WARNING,
-        "ranks have different GPUs or numbers of GPUs",
-        "a collective is as fast as the slowest GPU, and nodes of different sizes cannot form the same rings",
-        "nvidia-smi -L on the nodes of these ranks: a GPU that is missing, or another model",
-    ),
-    Kind(
-        regex(r"driver version: mismatch"),
-        Severity.WARNING,
-        "ranks run with different drivers",
-        "features (cuMem, NVLink SHARP, DMA-BUF) are switched on for some ranks only",
-        "install one driver on all nodes",
-    ),
-)
-
-
-@dataclass(frozen=True, slots=True)
 class Reported:
     """Lines of one kind."""
 
-    kind: Kind
+    kind: Phrase
     lines: tuple[Diagnosis, ...]
 
 
@@ -200,7 +92,7 @@ class NcclReports(JobCheck[tuple[Reported | Differing | NicPosts, ...]]):
             )
         told = [each for each in judged.diagnostics if not each.ok]
         found: list[Reported | Differing | NicPosts] = [*slow]
-        for kind in _KINDS:
+        for kind in phrases("diagnosis"):
             lines = tuple(
                 each for each in told if kind.words.search(f"{each.subject}: {each.text}") and not _fast(each)
             )
@@ -227,7 +119,7 @@ class NcclReports(JobCheck[tuple[Reported | Differing | NicPosts, ...]]):
             words = words or ", ".join(named)
             yield self.finding(
                 each.kind.severity,
-                f"{each.kind.message}: {words}" if words else each.kind.message,
+                f"{each.kind.says}: {words}" if words else each.kind.says,
                 observed=quoted(f"{each.lines[0].subject}: {each.lines[0].text}", 200),
                 expected="NCCL's diagnostics report [OK]",
                 fix=(each.kind.fix,),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.clocks import Clocks, clocks_of
@@ -11,6 +12,7 @@ from topodiag.checks.job.gone import Gone, gone, tell_gone
 from topodiag.checks.job.launcher import launched_on
 from topodiag.checks.job.text import LIVED_WITH, ask_for
 from topodiag.checks.job.went_on import began_after
+from topodiag.checks.shared.data import data
 from topodiag.checks.shared.words import hosts_word, quoted
 from topodiag.lazy import dataclass, regex
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
@@ -21,69 +23,10 @@ ENDED = "ended"
 """Kind of the events of launchers, schedulers and interpreters (evidence/nccl_log/grammar/ends.py)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ending:
-    """One way to end: words for it, what to do, how near to the cause, and whether it is so without other evidence."""
+def _endings() -> dict[str, Any]:
+    """endings.toml: what is said of an end, by `how` of its event."""
+    return data("job/endings")
 
-    words: str
-    fix: str
-    stage: int
-    sure: Confidence = Confidence.HIGH
-
-
-ENDINGS: Mapping[str, Ending] = {
-    "node failure": Ending("was ended by a node that failed",
-                           "`sacct -j JOB --format=JobID,State,NodeList` and the node's kernel log name the fault", 0),
-    "no room": Ending("did not start: there is no place for what it asks",
-                      "compare what it asks with what the nodes offer: `kubectl describe node` (allocatable), `sinfo -o"
-                      " '%N %G %T'`, slots of the hostfile; a device plug-in that does not run offers nothing", 1,
-                      Confidence.MEDIUM),
-    "port taken": Ending("could not start: another process has its port",
-                         "`ss -ltnp` on the node of rank 0 names it: an earlier run that still lives, or two jobs"
-                         " with one MASTER_PORT; --rdzv-endpoint=localhost:0 takes a free one on one machine", 1,
-                         Confidence.MEDIUM),
-    "loader": Ending("could not start: a library is older than what was built for it",
-                     "which one is loaded: `ldd` or LD_DEBUG=libs, LD_LIBRARY_PATH; two wheels of NCCL in one"
-                     " environment (`pip list | grep nccl`) or the system's libnccl before the one that was built", 1),
-    "not launched": Ending("could not be started",
-                           "the launcher's or the kubelet's own log on that node says why: prolog, image, device"
-                           " plug-in, permissions (`kubectl describe pod`, slurmd.log)", 1, Confidence.MEDIUM),
-    "preempted": Ending("was preempted by the scheduler",
-                        "no fault: requeue the job, or ask for a partition without preemption", 1),
-    "evicted": Ending("lost a pod or instance that the scheduler took away",
-                      "`kubectl describe pod` and `kubectl get events` say why: memory, disk, preemption, a node drain",
-                      1),
-    "announced": Ending("runs on a machine that its operator or cloud takes away",
-                        "no fault of the job: which machines were announced to go, and does a checkpoint stand? Ask for"
-                        " machines that are not taken (no spot), or let the launcher go on without them", 1),
-    "memory": Ending("was killed for using more host memory than allowed",
-                     "raise the job's memory limit (--mem, resources.limits.memory), or lower what the data loaders"
-                     " hold; `sacct --format=MaxRSS` and `dmesg | grep -i oom` show how much it took", 2),
-    "crash": Ending("crashed", "a core dump and the backtrace name the library: `coredumpctl gdb PID`", 3),
-    "worker": Ending("lost a worker of its data loader, which died",
-                     "`dmesg -T | grep -i 'killed process'` for host memory, `df -h /dev/shm` for shared memory; fewer"
-                     " workers", 2, Confidence.MEDIUM),
-    "exception": Ending("ended with an exception that nobody caught",
-                        "mend what the exception says; the other ranks only report that this one is gone", 3),
-    "killed": Ending("was killed by signal 9",
-                     "mostly the kernel's OOM killer: `dmesg -T | grep -i 'killed process'` on the node, and `sacct"
-                     " --format=State,ExitCode`", 4, Confidence.MEDIUM),
-    "hung up": Ending("was ended with the terminal or session that started it (signal 1, SIGHUP)",
-                      "start it so that it outlives the session: sbatch, systemd-run, tmux, or `nohup setsid`", 2),
-    "limit": Ending("reached its time limit",
-                    "no fault by itself: raise the limit (--time), or save checkpoints before it", 5),
-    "cancelled": Ending("was cancelled: by a user, a script or the scheduler",
-                        "no fault by itself: `sacct -j JOB --format=JobID,State,ExitCode,Comment` and the scheduler's"
-                        " own log say who asked for it", 5, Confidence.MEDIUM),
-    "stopped": Ending("was stopped from outside: the launcher was sent SIGTERM or SIGINT",
-                      "no fault of this process: what started it says why (the scheduler's log, `kubectl describe"
-                      " pod`); where one program starts several parts of a job, another part ended first: its log", 5,
-                      Confidence.MEDIUM),
-    "died": Ending("died", "nothing in this text says how: its own log, and `dmesg -T | grep -i 'killed process'`",
-                   6, Confidence.LOW),
-    "exit": Ending("ended with an error code", "its own log says why: nothing in this text does", 6, Confidence.LOW),
-}  # fmt: skip
-"""By `how` of an event. Not here: `terminated` and `aborted`, which follow from something else."""
 
 COMES_FROM_OUTSIDE = frozenset(
     {"node failure", "preempted", "evicted", "announced", "memory", "port taken", "loader", "hung up"}
@@ -216,21 +159,21 @@ class ProcessDied(JobCheck[Died | Gone]):
         if isinstance(observed, Gone):
             yield tell_gone(self, judged, observed)
             return
-        ending, event = ENDINGS[observed.how], observed.event
+        ending, event = _endings()[observed.how], observed.event
         who = f"rank {observed.rank}" if observed.rank >= 0 else "the job" if observed.stands_for_job else "a process"
         where = f" on {hosts_word([observed.host])}" if observed.host else ""
         what = event.details.get("what", "")
         code = event.details.get("code", "")
         named = f" ({what})" if what else f" (exit code {code})" if code else ""
-        sure = ending.sure
+        sure = Confidence[ending.get("confidence", "high").upper()]
         if observed.how == "exception" and not event.details.get("uncaught"):
             sure = Confidence.MEDIUM
         yield self.finding(
             SEVERITIES.get(observed.how, Severity.ERROR),
-            f"{who}{where} {ending.words}{named}",
+            f"{who}{where} {ending['says']}{named}",
             observed=quoted(event.text, 300),
             expected="all processes run until the job is done",
-            fix=(ending.fix,),
+            fix=(ending["fix"],),
             nodes=[observed.host] if observed.host else [],
             ranks=[observed.rank] if observed.rank >= 0 else [],
             cost=Cost(
@@ -249,7 +192,7 @@ def _by_themselves(job: Job, told: Sequence[Event]) -> list[Event]:
     return [
         event
         for event in told
-        if event.details.get("how") in ENDINGS
+        if event.details.get("how") in _endings()
         and not around.explains(event)
         and not (started and event.details["how"] == "no room")
         and began_after(job, event.origin) is None
@@ -361,7 +304,7 @@ def _may_be_caught(event: Event) -> bool:
 def _order(event: Event, of_one_file: bool) -> tuple[object, ...]:
     """By line where one file holds all, else by what brings about what."""
     line = event.origin.line if event.origin is not None and event.origin.line is not None else 0
-    stage = ENDINGS[event.details["how"]].stage
+    stage = _endings()[event.details["how"]]["stage"]
     # A code in a launcher's summary says less than the line above that says why.
     vague = event.details["how"] in VAGUE
     return (vague, line, stage) if of_one_file else (vague, stage, line)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from topodiag.checks.interface import JobCheck
-from topodiag.checks.shared.words import quoted
+from topodiag.checks.shared.words import hosts_in, quoted
 from topodiag.lazy import regex
 from topodiag.model.finding import Confidence, Cost, Finding, Severity
 from topodiag.model.job import Job
@@ -54,7 +54,7 @@ def not_as_built(check: JobCheck[Any], job: Job) -> list[Finding]:
                 " which package (`rpm -qf`, `dpkg -S`)?",
                 "one image, or one set of packages (rdma-core or OFED, NCCL, UCX), on all nodes",
             ),
-            nodes=list(dict.fromkeys(event.host for event in told if event.host)),
+            nodes=hosts_in(told),
             cost=Cost(share=1.0, text="the program does not start here"),
             evidence=[event.origin for event in told],
         )

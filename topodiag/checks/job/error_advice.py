@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from topodiag.checks.job.network_errors import MEANINGS
-from topodiag.checks.shared.error_words import FABRIC, advice_by_words
+from topodiag.checks.shared.data import data
+from topodiag.checks.shared.phrases import advice_by_words
 from topodiag.model.job import Event
 
 BY_KIND = {
@@ -29,13 +29,13 @@ def advice(event: Event) -> str:
         return words
     # What a completion means is in its status; the cable is for those that got no answer.
     status = event.details.get("status", "")
-    if event.kind == "ib completion" and status.isdecimal() and status != "12" and int(status) in MEANINGS:
-        return MEANINGS[int(status)][1]
+    if event.kind == "ib completion" and status != "12" and status in data("shared/phrases")["completion"]:
+        return str(data("shared/phrases")["completion"][status]["fix"])
     if event.kind == "cuda" and "shmutils" in event.place:
         return (
             "CUDA cannot map the shared memory segment: size and limits of the container's /dev/shm; NCCL_SHM_DISABLE=1"
         )
     # Multicast objects need the fabric's routes: creating or binding one fails first where they are missing.
     if event.kind == "cuda" and "nvls" in event.place:
-        return FABRIC
+        return advice_by_words("NVLink SHARP (NVLS)")
     return BY_KIND.get(event.kind, "mend what the message names; the later errors follow from it")

@@ -10,7 +10,7 @@ from typing import Never
 from topodiag.checks.interface import JobCheck, OneStep
 from topodiag.checks.job.evidence import ranks_on, said_by
 from topodiag.checks.job.fabric_domains import Membership, judge_domains
-from topodiag.checks.shared.words import hosts_word, quoted
+from topodiag.checks.shared.words import hosts_in, hosts_word, quoted
 from topodiag.lazy import regex
 from topodiag.model.fabric_health import fabric_bandwidth, fabric_problems
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
@@ -115,9 +115,10 @@ class FabricInLog(OneStep[Job], JobCheck[Never]):
         events = [event for event in job.events if event.details.get("fault") == "fabric" or NOT_UP.search(event.text)]
         if not events:
             return []
-        hosts = list(dict.fromkeys(event.host for event in events if event.host))
+        hosts = hosts_in(events)
         return [
-            self.finding(
+            self.of_events(
+                events,
                 Severity.ERROR,
                 f"{hosts_word(hosts) or 'a node'}: CUDA does not start: the NVSwitch fabric of the node is not up",
                 observed=quoted(events[0].text),
@@ -128,10 +129,7 @@ class FabricInLog(OneStep[Job], JobCheck[Never]):
                     "`nvidia-smi -q | grep -A4 Fabric`: State Completed, Status Success",
                     "in a virtual machine the host's Fabric Manager has to give it the partition",
                 ),
-                nodes=hosts,
-                ranks=sorted({event.rank for event in events if event.rank >= 0}),
                 cost=Cost(share=1.0, text="no CUDA program runs on the node"),
-                evidence=[event.origin for event in events],
             )
         ]
 
@@ -171,9 +169,10 @@ class FabricInLog(OneStep[Job], JobCheck[Never]):
         events = events or (_not_imported(job) if between_trays else [])
         if not events:
             return []
-        hosts = list(dict.fromkeys(event.host for event in events if event.host))
+        hosts = hosts_in(events)
         return [
-            self.finding(
+            self.of_events(
+                events,
                 Severity.ERROR,
                 f"{hosts_word(hosts)}: NVLink between nodes is there and does not work: IMEX",
                 observed=quoted(events[0].text),
@@ -183,10 +182,7 @@ class FabricInLog(OneStep[Job], JobCheck[Never]):
                     "in containers: /dev/nvidia-caps-imex-channels/channel0, in Kubernetes a ComputeDomain",
                     "NCCL_MNNVL_ENABLE=0 goes on without it, over the NICs",
                 ),
-                nodes=hosts,
-                ranks=sorted({event.rank for event in events if event.rank >= 0}),
                 cost=Cost(text="the communicator fails; without it, traffic between trays goes over the NICs"),
-                evidence=[event.origin for event in events],
             )
         ]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from topodiag.checks.shared.words import hosts_word, quoted
+from topodiag.checks.shared.words import hosts_in, hosts_word, quoted
 from topodiag.lazy import dataclass
 from topodiag.model.finding import Confidence
 from topodiag.model.job import Event, Job
@@ -88,5 +88,5 @@ def _looped(events: tuple[Event, ...]) -> GlooFault:
 
 
 def _at(events: tuple[Event, ...]) -> str:
-    hosts = list(dict.fromkeys(event.host for event in events if event.host))
+    hosts = hosts_in(events)
     return f"{hosts_word(hosts)}: " if hosts else ""

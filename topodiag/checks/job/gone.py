@@ -13,7 +13,7 @@ from typing import Any
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.behind import hosts_with
-from topodiag.checks.job.errors import first_error, peer_of
+from topodiag.checks.job.first_error import first_error, peer_of
 from topodiag.checks.job.ras_standing import Standing
 from topodiag.checks.job.text import failed
 from topodiag.checks.shared.words import hosts_word, quoted, rank_word

@@ -9,7 +9,7 @@ from typing import Any
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.gone import lost_a_peer, size_of
 from topodiag.checks.job.hang_sizes import by_sizes
-from topodiag.checks.shared.words import hosts_word, quoted, rank_word
+from topodiag.checks.shared.words import hosts_word, quoted, rank_word, ranks_in
 from topodiag.lazy import dataclass, regex
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Severity
 from topodiag.model.job import Event, Job
@@ -183,7 +183,7 @@ def _waits(check: JobCheck[Any], job: Job) -> Iterable[Finding]:
     first = min(told, key=lambda event: (int(event.details.get("seq", "0")), event.rank))
     alike = [event for event in told if event.details.get("seq") == first.details.get("seq")]
     elsewhere = len(told) - len(alike)
-    ranks = sorted({event.rank for event in alike if event.rank >= 0})
+    ranks = ranks_in(alike)
     size = f" of {job.world_size}" if job.world_size > len(ranks) else ""
     who = f"{rank_word(ranks)}{size}" if ranks else "a rank"
     yield check.finding(
@@ -223,7 +223,7 @@ def _hung(check: JobCheck[Any], job: Job) -> Iterable[Finding]:
             "the lines `Watchdog caught collective operation timeout` of all ranks: who reports none did not come",
             "TORCH_NCCL_TRACE_BUFFER_SIZE=2000 and TORCH_NCCL_DUMP_ON_TIMEOUT=1 next time: the dumps name the rank",
         ),
-        ranks=sorted({event.rank for event in told if event.rank >= 0})[:4096],
+        ranks=ranks_in(told)[:4096],
         cost=Cost(text="the ranks wait until a watchdog ends the job"),
         evidence=[event.origin for event in told],
         confidence=Confidence.LOW,

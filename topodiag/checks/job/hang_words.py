@@ -7,7 +7,7 @@ from typing import Any
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.behind import hosts_with
-from topodiag.checks.shared.words import quoted, rank_word
+from topodiag.checks.shared.words import quoted, rank_word, ranks_in
 from topodiag.lazy import regex
 from topodiag.model.finding import Confidence, Cost, Finding, Severity
 from topodiag.model.job import Event, Job
@@ -93,7 +93,7 @@ def _line(event: Event) -> int:
 
 def _through(check: JobCheck[Any], job: Job, events: Sequence[Event]) -> Finding:
     """Ranks that call one more operation than another rank, which was through or is gone."""
-    ranks = sorted({event.rank for event in events if event.rank >= 0})
+    ranks = ranks_in(events)
     who = rank_word(ranks) if ranks else "a rank"
     return check.finding(
         Severity.ERROR,
@@ -175,8 +175,8 @@ def _truncated(check: JobCheck[Any], events: Sequence[Event]) -> Finding:
     first = events[0]
     match = TRUNCATED.search(first.text)
     sizes = f": {match[1]} bytes came where {match[2]} were expected" if match is not None and match[1] else ""
-    hosts = list(dict.fromkeys(event.host for event in events if event.host))
-    return check.finding(
+    return check.of_events(
+        events,
         Severity.ERROR,
         f"ranks do not agree on an operation{sizes}",
         observed=first.text[:300],
@@ -185,9 +185,6 @@ def _truncated(check: JobCheck[Any], events: Sequence[Event]) -> Finding:
             "compare operations and settings of both sides: TORCH_DISTRIBUTED_DEBUG=DETAIL names the calls that differ,"
             " JOB003 the settings, JOB002 the versions",
         ),
-        nodes=hosts,
-        ranks=sorted({event.rank for event in events if event.rank >= 0}),
         cost=Cost(text="the message does not fit, and the communicator ends"),
-        evidence=[event.origin for event in events],
         confidence=Confidence.MEDIUM,
     )

@@ -5,7 +5,7 @@ What is listed here is said beside the verdict and never changes it.
 
 from __future__ import annotations
 
-from topodiag.checks.shared.harmless import OF_NCCL, reason
+from topodiag.checks.shared.phrases import why_lived_with
 from topodiag.lazy import regex
 from topodiag.model.job import Event, Job
 
@@ -29,7 +29,7 @@ def why_harmless(event: Event, job: Job) -> str:
         return NO_DRIVER if "couldn't load driver" in event.text else GOING_DOWN
     if event.level == "APP":
         return ""
-    return reason(event.text, OF_NCCL)
+    return why_lived_with("harmless_to_a_job", event.text)
 
 
 def _why_code(event: Event, job: Job) -> str:

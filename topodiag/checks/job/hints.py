@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from topodiag.checks.interface import JobCheck
-from topodiag.checks.job.errors import first_error
 from topodiag.checks.job.evidence import said_by
+from topodiag.checks.job.first_error import first_error
 from topodiag.checks.job.text import failed
-from topodiag.checks.shared.words import hosts_word, quoted
+from topodiag.checks.shared.words import hosts_in, hosts_word, quoted
 from topodiag.lazy import dataclass, regex
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
 from topodiag.model.job import Event, Job
@@ -83,7 +83,7 @@ class HostSettingWarned(JobCheck[Hints]):
         told = removed(judged) or [event for event in judged.events if BALANCED.search(event.text)]
         if not told:
             return self.not_applicable(judged, "no line speaks of NUMA balancing: `topodiag scan` of the node does")
-        hosts = tuple(dict.fromkeys(event.host for event in told if event.host))
+        hosts = tuple(hosts_in(told))
         return Hints(hosts, tuple((event.text, event.origin) for event in told))
 
     def tell(self, judged: Job, observed: Hints) -> Iterator[Finding]:

@@ -13,7 +13,6 @@ from topodiag.checks.job.ras import by_ras_in_init
 from topodiag.checks.job.text import ask_for, failed
 from topodiag.checks.job.went_on import went_on
 from topodiag.checks.job.wrong_numbers import wrong_numbers
-from topodiag.checks.shared.reports import Report
 from topodiag.checks.shared.words import hosts_word, quoted, rank_word
 from topodiag.lazy import dataclass, regex
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
@@ -124,13 +123,6 @@ class InitNotFinished(OneStep[Job], JobCheck[Never]):
 
     id = "JOB001"
     title = "ranks that never finished init, or are missing from the evidence"
-    reports = (
-        Report("benchmark.ranks_alone", "processes that one command started do not know of each other",
-               "one job of all processes: one list of devices with all ranks",
-               "build nccl-tests with MPI=1 (`ldd all_reduce_perf | grep mpi`): without it each process measures the"
-               " GPUs of its own node, and nothing passes between nodes",
-               "nothing is communicated between them: the numbers are those of single nodes"),
-    )  # fmt: skip
 
     def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         found = []

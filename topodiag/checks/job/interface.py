@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Never
 
 from topodiag.checks.interface import JobCheck, OneStep
@@ -15,8 +15,7 @@ from topodiag.checks.job.meeting import addresses_of, interfaces_listed, interfa
 from topodiag.checks.job.text import NET, ask_for
 from topodiag.checks.job.unreached import by_connects, by_own_bridge
 from topodiag.checks.shared.interfaces import NOT_FOR_JOBS
-from topodiag.checks.shared.reports import Report
-from topodiag.checks.shared.words import hosts_word
+from topodiag.checks.shared.words import hosts_in, hosts_word, ranks_in
 from topodiag.lazy import regex
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Given, Job, Process
@@ -79,16 +78,6 @@ class WrongInterface(OneStep[Job], JobCheck[Never]):
 
     id = "NET002"
     title = "the wrong interface is used for bootstrap or data"
-    reports = (
-        Report("network.unreachable", "a peer is not reached", "a way to each peer, and open ports between the nodes",
-               "`ip route get PEER` names the interface; then VLAN and routes of the switch, then firewalls between",
-               "ranks at both ends do not meet: init hangs or fails"),
-        Report("network.unlisted", "a node is asked for by an address that no node of the cluster has",
-               "one address for each node, the same to the cluster and to who asks for it",
-               "`ray list nodes` beside `ip -brief addr` on each node: `ray start --node-ip-address` and VLLM_HOST_IP"
-               " (or what the launcher takes for it) must name the same address of the network between the nodes",
-               "the request waits for a node that never comes, and nothing starts"),
-    )  # fmt: skip
 
     def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         found = [*self._none(job), *self._of_gloo(job)]
@@ -126,7 +115,7 @@ class WrongInterface(OneStep[Job], JobCheck[Never]):
         if not events:
             return self._counted_none(job) or self._of_no_family(job)
         value = f" that fits NCCL_SOCKET_IFNAME={wanted[0][1].value}" if wanted else ""
-        hosts = list(dict.fromkeys(event.host for event in events if event.host))
+        hosts = hosts_in(events)
         return [
             self.finding(
                 Severity.ERROR,
@@ -138,7 +127,7 @@ class WrongInterface(OneStep[Job], JobCheck[Never]):
                     "NCCL_SOCKET_IFNAME takes prefixes, `=name` for one, `^docker,lo` for all but these",
                 ),
                 nodes=hosts,
-                ranks=sorted({event.rank for event in events if event.rank >= 0}),
+                ranks=ranks_in(events),
                 cost=Cost(share=1.0, text="the job does not start"),
                 evidence=[*(event.origin for event in events), *(given.origin for _, given in wanted[:2])],
                 coverage=Coverage(len({(e.host, e.pid) for e in events}), len(job.processes), "processes"),
@@ -171,7 +160,7 @@ class WrongInterface(OneStep[Job], JobCheck[Never]):
         events = [event for event in job.events if event.level == "WARN" and NO_FAMILY.search(event.text)]
         if not events or settings_of(job, "NCCL_SOCKET_FAMILY"):
             return []
-        hosts = list(dict.fromkeys(event.host for event in events if event.host))
+        hosts = hosts_in(events)
         return [
             self.finding(
                 Severity.ERROR,
@@ -192,47 +181,43 @@ class WrongInterface(OneStep[Job], JobCheck[Never]):
 
     def _of_gloo(self, job: Job) -> list[Finding]:
         return [
-            self.finding(
+            self.of_events(
+                fault.events,
                 Severity.ERROR,
                 fault.message,
                 observed=fault.observed,
                 expected="an interface with an address that the other nodes reach",
                 fix=fault.fix,
-                nodes=list(dict.fromkeys(event.host for event in fault.events if event.host)),
-                ranks=sorted({event.rank for event in fault.events if event.rank >= 0}),
                 cost=Cost(share=1.0, text="the job does not start"),
-                evidence=[event.origin for event in fault.events],
                 confidence=fault.sure,
                 settings=(("GLOO_SOCKET_IFNAME", None),) if fault.setting else (),
             )
             for fault in gloo_faults(job)
         ]
 
-    def _link_local(self, job: Job) -> list[Finding]:
+    def _link_local(self, job: Job) -> Iterator[Finding]:
         """Some processes meet at an IPv6 link-local address, which is good on one link only, and others elsewhere."""
         told = [(number, process) for number, process in enumerate(job.processes) if process.bootstrap]
         local = [(number, process) for number, process in told if LINK_LOCAL.search(process.bootstrap)]
         names = {process.bootstrap.partition(":")[0] for _, process in told}
         if not local or len(local) == len(told) or len(names) < 2:
-            return []
+            return
         other = next(process for _, process in told if not LINK_LOCAL.search(process.bootstrap))
-        return [
-            self.finding(
-                Severity.ERROR,
-                f"{hosts_word(list(dict.fromkeys(process.host for _, process in local)))}: bootstrap over an IPv6"
-                f" link-local address of {local[0][1].bootstrap.partition(':')[0]}, others use"
-                f" {other.bootstrap.partition(':')[0]}",
-                observed=f"{local[0][1].bootstrap} and {other.bootstrap}",
-                expected="one network that all nodes share",
-                fix=("NCCL_SOCKET_IFNAME: the interface that all nodes share; NCCL_SOCKET_FAMILY=AF_INET for IPv4",),
-                nodes=list(dict.fromkeys(process.host for _, process in local)),
-                ranks=world_ranks(job, [number for number, _ in local]),
-                cost=Cost(text="link-local addresses are not reached from other networks: init hangs"),
-                evidence=[place_of(local[0][1]), place_of(other)],
-                coverage=Coverage(len(local), len(told), "processes"),
-                confidence=Confidence.MEDIUM,
-            )
-        ]
+        yield self.finding(
+            Severity.ERROR,
+            f"{hosts_word(list(dict.fromkeys(process.host for _, process in local)))}: bootstrap over an IPv6"
+            f" link-local address of {local[0][1].bootstrap.partition(':')[0]}, others use"
+            f" {other.bootstrap.partition(':')[0]}",
+            observed=f"{local[0][1].bootstrap} and {other.bootstrap}",
+            expected="one network that all nodes share",
+            fix=("NCCL_SOCKET_IFNAME: the interface that all nodes share; NCCL_SOCKET_FAMILY=AF_INET for IPv4",),
+            nodes=list(dict.fromkeys(process.host for _, process in local)),
+            ranks=world_ranks(job, [number for number, _ in local]),
+            cost=Cost(text="link-local addresses are not reached from other networks: init hangs"),
+            evidence=[place_of(local[0][1]), place_of(other)],
+            coverage=Coverage(len(local), len(told), "processes"),
+            confidence=Confidence.MEDIUM,
+        )
 
     def _of_one_node(self, job: Job) -> list[Finding]:
         """Addresses that cannot lead to another node, where ranks on several nodes did not come together: loopback, or

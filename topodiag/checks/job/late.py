@@ -12,8 +12,7 @@ from topodiag.checks.job.late_kernels import LateKernels, in_words, judged_commu
 from topodiag.checks.job.late_parts import late_in_parts, tell_parts
 from topodiag.checks.job.late_steps import SavePauses, late_for_data, save_pauses, tell_pauses, tell_waits
 from topodiag.checks.job.late_words import ToldLate, tell_late, told_late
-from topodiag.checks.shared.reports import Report
-from topodiag.checks.shared.words import rank_word
+from topodiag.checks.shared.words import hosts_in, rank_word
 from topodiag.lazy import dataclass
 from topodiag.model.data_waits import DataWaits
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status
@@ -109,11 +108,6 @@ class LateArriver(JobCheck[tuple[Late, ...]]):
 
     id = "JOB008"
     title = "a late arriver: a rank, or all of them, starts its collectives late"
-    reports = (
-        Report("job.rank_late", "a rank takes longer than the others for its own part of a step",
-               "ranks that take the same time",
-               "what that rank does: data loader, logging, checkpoint, clocks of its GPU; the others only wait"),
-    )  # fmt: skip
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> tuple[Late, ...] | Outcome:
         ranks = self._late_ranks(judged)
@@ -182,7 +176,7 @@ class LateArriver(JobCheck[tuple[Late, ...]]):
                     f"look at what {who} does before them: data loader, logging, checkpoint, clocks of the GPU"
                     " (GPU004); the communication of the others only waits",
                 ),
-                nodes=list(dict.fromkeys(place.host for place in late.who if place.host)),
+                nodes=hosts_in(late.who),
                 ranks=sorted(place.rank for place in late.who if place.rank >= 0),
                 cost=Cost(share=late.share, text=f"the others wait {spell_s(late.wait_us / 1e6)} each time"),
                 evidence=[place.origin for place in late.who],

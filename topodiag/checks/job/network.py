@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import replace
 from math import fsum
 
 from topodiag.checks.interface import JobCheck
-from topodiag.checks.job.errors import first_error
 from topodiag.checks.job.evidence import (
     by_host,
     hcas_by_host,
@@ -19,8 +19,9 @@ from topodiag.checks.job.evidence import (
     transport_kind,
     world_ranks,
 )
+from topodiag.checks.job.first_error import first_error
+from topodiag.checks.job.host_faults import has_no_adapter
 from topodiag.checks.job.text import NET, ask_for
-from topodiag.checks.shared.reports import Report
 from topodiag.checks.shared.words import hosts_word
 from topodiag.lazy import dataclass, regex
 from topodiag.model.devices import NicPort, NicRole
@@ -82,7 +83,8 @@ class SocketsInsteadOfRdma(JobCheck[SocketUse]):
         Traffic between nodes over NET/Socket: on all nodes although RDMA devices are listed somewhere or named by
         NCCL_IB_HCA, on some nodes only, by an OFI plugin that found no fabric (libfabric's provider tcp), or on nodes
         whose captures show RDMA NICs that are up: then the job's container lies between. Without a trace of RDMA
-        hardware, as by a setting or a library alone: info, with the cost.
+        hardware, as by a setting or a library alone: info, with the cost, and the job is not called healthy before
+        captures show that its machines have no adapter for RDMA.
 
     Why it matters
         TCP through the kernel carries 1 to 3 GB/s per interface, because a CPU thread copies through host memory. A
@@ -114,11 +116,6 @@ class SocketsInsteadOfRdma(JobCheck[SocketUse]):
 
     id = "NET001"
     title = "NCCL uses sockets between nodes"
-    reports = (
-        Report("network.sockets", "a program takes sockets in place of RDMA", "RDMA where adapters for it are there",
-               "`ibv_devinfo` and `ls /dev/infiniband` in the job's container: is the device there, and its library?",
-               "1 to 3 GB/s for each interface, and the host's cores copy the data"),
-    )  # fmt: skip
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> SocketUse | Outcome:
         alone = piece(judged) and (_without_rdma(judged) or _over_sockets(judged) or bool(_tcp_providers(judged)))
@@ -184,12 +181,12 @@ def _cause(
     job: Job, networks: Mapping[str, Set[str]], sockets: Sequence[str], settings: Sequence[Given]
 ) -> SocketCause:
     """The first reason that holds: other nodes have RDMA, devices are listed, settings, IPoIB; else no trace of it."""
-    return (
-        _by_devices(job, networks, sockets, settings)
-        or _by_software(job, networks, sockets, settings)
-        or _by_ports(job, sockets)
-        or _no_trace(job, sockets)
-    )
+    given = job, networks, sockets, settings
+    cause = _by_devices(*given) or _by_software(*given) or _by_ports(job, sockets) or _no_trace(job, sockets)
+    if cause.severity is not Severity.INFO:
+        return cause
+    bare = all(host in job.machines and has_no_adapter(job.machines[host]) for host in sockets)
+    return replace(cause, confidence=Confidence.HIGH if bare else Confidence.LOW)
 
 
 def _by_devices(
@@ -246,11 +243,10 @@ def _by_ports(job: Job, sockets: Sequence[str]) -> SocketCause | None:
 
 
 def _no_trace(job: Job, sockets: Sequence[str]) -> SocketCause:
-    if not multi_node(job):
-        found = "NCCL found no RDMA device" if _without_rdma(job) else "no RDMA device is in the log"
-        text = f"{hosts_word(sockets)} has sockets only for other nodes: {found}"
-        return SocketCause(Severity.INFO, text, Confidence.MEDIUM)
-    text = f"sockets carry the traffic between {plural(len(job.hosts), 'node')}: no RDMA device is in the evidence"
+    found = "NCCL found no RDMA device" if _without_rdma(job) else "no RDMA device is in the log"
+    text = f"{hosts_word(sockets)} has sockets only for other nodes: {found}"
+    if multi_node(job):
+        text = f"sockets carry the traffic between {plural(len(job.hosts), 'node')}: no RDMA device is in the evidence"
     return SocketCause(Severity.INFO, text)
 
 
@@ -378,12 +374,9 @@ def _no_verbs(job: Job) -> Origin | None:
 
 def _ipoib(job: Job, hosts: Sequence[str]) -> list[str]:
     """Interfaces of InfiniBand devices (IPoIB) that processes of these hosts name."""
-    made: dict[str, None] = {}
-    for host in hosts:
-        for _, process in by_host(job).get(host, []):
-            for text in (process.bootstrap, *(message.text for message in process.said("sockets"))):
-                made.update(dict.fromkeys(IPOIB.findall(text)))
-    return list(made)
+    near = [process for host in hosts for _, process in by_host(job).get(host, [])]
+    texts = (text for each in near for text in (each.bootstrap, *(said.text for said in each.said("sockets"))))
+    return list(dict.fromkeys(name for text in texts for name in IPOIB.findall(text)))
 
 
 def _socket_places(job: Job) -> list[Origin | None]:

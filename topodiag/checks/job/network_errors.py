@@ -10,9 +10,10 @@ from typing import TypeVar
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.evidence import said_by
 from topodiag.checks.job.excerpts import met, others_fell_first
-from topodiag.checks.job.network_reports import OF_CONNECTIONS
+from topodiag.checks.job.first_error import refused_over_iwarp
 from topodiag.checks.job.text import ask_for
-from topodiag.checks.shared.words import hosts_word, quoted, rank_word
+from topodiag.checks.shared.data import data
+from topodiag.checks.shared.words import hosts_in, hosts_word, quoted, rank_word, ranks_in
 from topodiag.lazy import dataclass, regex
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Event, Job
@@ -73,19 +74,6 @@ PASSING = regex(
 FLUSHED = 5
 """IBV_WC_WR_FLUSH_ERR: what is left in the queue after another error."""
 
-MEANINGS = {
-    1: ("local length error", "a receive smaller than the message: NCCL versions or settings of the two sides differ"),
-    4: ("local protection error", "memory registration: nvidia-peermem or DMA-BUF, driver and RDMA stack of one build"),
-    5: ("flushed", "follows another error: look for the first one, on the peer too"),
-    9: ("remote invalid request", "different NCCL versions or settings on the two sides"),
-    10: ("remote access error", "memory that the peer took back: a process that died first, or its registration"),
-    11: ("remote operation error", "the peer's device failed: its dmesg and its own log"),
-    12: ("transport retries exceeded", "no acknowledgement from the peer: cable, port, switch, or routes; on RoCE also"
-         " the GID index, VLAN, PFC and ECN; else NCCL_IB_TIMEOUT=22 and NCCL_IB_RETRY_CNT=7"),
-    13: ("receiver not ready", "the peer posted no receive: it hangs or died; then its log comes first"),
-}  # fmt: skip
-"""enum ibv_wc_status of rdma-core (libibverbs/verbs.h), and where to look first."""
-
 K = TypeVar("K")
 
 
@@ -135,7 +123,6 @@ class RdmaErrors(JobCheck[RdmaFaults]):
 
     id = "NET008"
     title = "RDMA devices report errors"
-    reports = OF_CONNECTIONS
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> RdmaFaults | Outcome:
         completions = _own([event for event in judged.events if event.kind == "ib completion"])
@@ -190,7 +177,7 @@ class RdmaErrors(JobCheck[RdmaFaults]):
         unanswered = sum(event.count for event in events if event.kind == "ib completion")
         hcas = _named(events, "hca", HCA)
         gids = _named(events, "remote_gid", REMOTE)
-        hosts = list(dict.fromkeys(event.host for event in events if event.host))
+        hosts = hosts_in(events)
         first, second = next(
             (words for pattern, *words in ERRNOS if pattern in errno.lower()),
             ["`dmesg | grep mlx5` on the node names what the driver refused", GID_ADVICE],
@@ -207,7 +194,7 @@ class RdmaErrors(JobCheck[RdmaFaults]):
             expected="a queue pair between the two devices",
             fix=(first, second),
             nodes=hosts,
-            ranks=sorted({event.rank for event in events if event.rank >= 0}),
+            ranks=ranks_in(events),
             nics=hcas,
             links=gids[:16],
             cost=Cost(share=1.0, text="the communicator fails, and the other ranks wait for it"),
@@ -217,14 +204,16 @@ class RdmaErrors(JobCheck[RdmaFaults]):
         )
 
     def _completion(self, job: Job, status: int, events: Sequence[Event]) -> Finding:
-        name, advice = MEANINGS.get(status, ("completion error", "the device's own log: dmesg, and the peer's log"))
+        known = data("shared/phrases")["completion"].get(str(status), {})
+        name = known.get("says", "completion error")
+        advice = known.get("fix", "the device's own log: dmesg, and the peer's log")
         libfabric = status < 0 and any("provider" in event.details for event in events)
         if libfabric:
             name, advice = LIBFABRIC
         hcas = _named(events, "hca", HCA)
         peers = _named(events, "peer", PEER)
         gids = _named(events, "", GID)
-        hosts = list(dict.fromkeys(event.host for event in events if event.host))
+        hosts = hosts_in(events)
         count = sum(event.count for event in events)
         place = f" on {fold_runs(hcas[:4])}" if hcas else ""
         towards = f" towards {', '.join(peers[:3])}" if peers else ""
@@ -245,7 +234,7 @@ class RdmaErrors(JobCheck[RdmaFaults]):
                 else "`ibstat`, `mlxlink -c` and the switch's counters for the port that is named",
             ),
             nodes=hosts,
-            ranks=sorted({event.rank for event in events if event.rank >= 0}),
+            ranks=ranks_in(events),
             nics=hcas,
             links=peers[:16],
             cost=Cost(share=1.0, text="the communicator fails, and the other ranks wait for it"),
@@ -255,10 +244,10 @@ class RdmaErrors(JobCheck[RdmaFaults]):
 
     def _async(self, what: str, events: Sequence[Event]) -> Finding:
         hcas = _named(events, "hca", HCA)
-        hosts = list(dict.fromkeys(event.host for event in events if event.host))
         fatal = FATAL_EVENT.search(what) or any(" fatal event" in event.text for event in events)
         passing = not fatal and PASSING.match(what)
-        return self.finding(
+        return self.of_events(
+            events,
             Severity.ERROR if fatal else Severity.INFO if passing else Severity.WARNING,
             f"{_who(events)}: {what}" + (f" on {fold_runs(hcas[:4])}" if hcas else ""),
             observed=events[0].text.strip(),
@@ -267,15 +256,12 @@ class RdmaErrors(JobCheck[RdmaFaults]):
                 "`ibstat` and `dmesg | grep mlx5` on the node at that time: port down, thermal, firmware",
                 "the switch's log for the port at the other end",
             ),
-            nodes=hosts,
-            ranks=sorted({event.rank for event in events if event.rank >= 0}),
             nics=hcas,
             cost=Cost(
                 text="none by itself; with errors of connections it shows when the fabric changed"
                 if passing
                 else "traffic over the device stops; queue pairs in use fail with status 12 or 5"
             ),
-            evidence=[event.origin for event in events],
             confidence=Confidence.HIGH if hcas else Confidence.MEDIUM,
         )
 
@@ -299,8 +285,8 @@ def _line(where: Origin) -> int:
 
 def _who(events: Sequence[Event]) -> str:
     """The hosts that report; the ranks where only those are known."""
-    hosts = list(dict.fromkeys(event.host for event in events if event.host))
-    ranks = sorted({event.rank for event in events if event.rank >= 0})
+    hosts = hosts_in(events)
+    ranks = ranks_in(events)
     return hosts_word(hosts) or (rank_word(ranks) if ranks else "a node")
 
 
@@ -370,18 +356,6 @@ def _join_paths(completions: dict[int, list[Event]], refused: Mapping[str, list[
 def _errno(event: Event) -> str:
     match = QUEUE_PAIR.search(event.text)
     return match[1].strip() if match else event.details.get("refused", "")
-
-
-def refused_over_iwarp(job: Job, event: Event) -> bool:
-    """Whether a queue pair was refused in a text whose tests ran over iWARP: without the connection manager (`-R`) it
-    always is, and says nothing of the network."""
-    if event.origin is None or "refused" not in event.details:
-        return False
-    return any(
-        note.details.get("transport") == "iwarp" and note.origin is not None
-        and note.origin.source == event.origin.source
-        for note in job.events
-    )  # fmt: skip
 
 
 def _is_refused(event: Event) -> bool:

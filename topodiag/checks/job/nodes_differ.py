@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Never, TypeVar
 
@@ -197,33 +197,31 @@ class NodesDiffer(OneStep[Job], JobCheck[Never]):
             )
         return made
 
-    def _channels(self, job: Job) -> list[Finding]:
+    def _channels(self, job: Job) -> Iterator[Finding]:
         world = job.world
         if world is None or not world.channels_by_rank or world.channels.coll < 0:
-            return []
+            return
         odd = {
             rank: channels
             for rank, channels in world.channels_by_rank.items()
             if channels.coll >= 0 and channels.coll != world.channels.coll
         }
         if not odd:
-            return []
+            return
         counts = Counter(channels.coll for channels in odd.values())
         ranks = sorted(int(world.ranks[rank]) for rank in odd if 0 <= rank < len(world.ranks))
-        return [
-            self.finding(
-                Severity.ERROR,
-                f"{plural(len(odd), 'rank')} use {', '.join(map(str, sorted(counts)))} channels, the others"
-                f" {world.channels.coll}",
-                observed=f"{world.channels.coll} coll channels, and {dict(counts)}",
-                expected="one number on all ranks of a communicator",
-                fix=("compare NCCL_MIN_NCHANNELS, NCCL_MAX_NCHANNELS and NCCL's version of the ranks: JOB002, JOB003",),
-                ranks=[rank for rank in ranks if rank >= 0],
-                cost=Cost(text="ranks that expect different channels hang in the first collective"),
-                evidence=[world.origin],
-                coverage=Coverage(len(odd), world.nranks, "ranks"),
-            )
-        ]
+        yield self.finding(
+            Severity.ERROR,
+            f"{plural(len(odd), 'rank')} use {', '.join(map(str, sorted(counts)))} channels, the others"
+            f" {world.channels.coll}",
+            observed=f"{world.channels.coll} coll channels, and {dict(counts)}",
+            expected="one number on all ranks of a communicator",
+            fix=("compare NCCL_MIN_NCHANNELS, NCCL_MAX_NCHANNELS and NCCL's version of the ranks: JOB002, JOB003",),
+            ranks=[rank for rank in ranks if rank >= 0],
+            cost=Cost(text="ranks that expect different channels hang in the first collective"),
+            evidence=[world.origin],
+            coverage=Coverage(len(odd), world.nranks, "ranks"),
+        )
 
 
 def _shown(job: Job, what: str, listed: Mapping[str, Mapping[str, Hca]], hosts: Sequence[str]) -> list[Origin | None]:

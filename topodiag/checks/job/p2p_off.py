@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Never
 
 from topodiag.checks.interface import JobCheck, OneStep
@@ -75,27 +75,25 @@ class P2pSwitchedOff(OneStep[Job], JobCheck[Never]):
             return self.unknown(job, f"no settings were seen; {ask_for(job, *NET)}")
         return self.clean(job)
 
-    def _refused(self, job: Job) -> list[Finding]:
+    def _refused(self, job: Job) -> Iterator[Finding]:
         texts = [(text, where, -1) for _, text, where in said_by(job, "p2p off")]
         texts += [(event.text, event.origin, event.rank) for event in job.events]
         bad = [entry for entry in texts if OFF_NVLINK in entry[0].lower()]
         if not bad:
-            return []
-        return [
-            self.finding(
-                Severity.ERROR,
-                f"the driver refuses peer-to-peer between GPUs that NVLink joins ({plural(len(bad), 'line')})",
-                observed=bad[0][0].strip(),
-                expected="peer-to-peer between all GPUs that NVLink joins",
-                fix=(
-                    "`nvidia-smi topo -p2p n` and `nvidia-smi nvlink -s`; `systemctl status nvidia-fabricmanager`",
-                    "reset the GPUs; if it stays, drain the node: NCCL takes it for a fault of the hardware",
-                ),
-                ranks=sorted({rank for _, _, rank in bad if rank >= 0}),
-                cost=cost_of_detour(job, list(job.hosts)),
-                evidence=[where for _, where, _ in bad],
-            )
-        ]
+            return
+        yield self.finding(
+            Severity.ERROR,
+            f"the driver refuses peer-to-peer between GPUs that NVLink joins ({plural(len(bad), 'line')})",
+            observed=bad[0][0].strip(),
+            expected="peer-to-peer between all GPUs that NVLink joins",
+            fix=(
+                "`nvidia-smi topo -p2p n` and `nvidia-smi nvlink -s`; `systemctl status nvidia-fabricmanager`",
+                "reset the GPUs; if it stays, drain the node: NCCL takes it for a fault of the hardware",
+            ),
+            ranks=sorted({rank for _, _, rank in bad if rank >= 0}),
+            cost=cost_of_detour(job, list(job.hosts)),
+            evidence=[where for _, where, _ in bad],
+        )
 
     def _by_setting(self, job: Job, off: list[tuple[int, Given]]) -> Finding:
         given = off[0][1]

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.evidence import multi_node, piece, said_by, settings_of, world_ranks
 from topodiag.checks.job.text import NET, ask_for
-from topodiag.checks.shared.reports import Report
 from topodiag.checks.shared.words import hosts_word, quoted
 from topodiag.lazy import dataclass, regex
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
@@ -93,12 +92,6 @@ class PluginNotLoaded(JobCheck[PluginFailure]):
 
     id = "NET005"
     title = "the network plugin did not load, and NCCL went on without it"
-    reports = (
-        Report("network.plugin", "a library that the network plug-in needs is not found",
-               "all libraries of the plug-in found",
-               "`ldd` on the plug-in in the job's container; LD_LIBRARY_PATH with libfabric and its kin on each node",
-               "NCCL goes on with its own networks: sockets where the fabric needs the plug-in"),
-    )  # fmt: skip
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> PluginFailure | Outcome:
         if not multi_node(judged) and not piece(judged):

@@ -7,7 +7,7 @@ from typing import Any
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.ras_standing import Behind, Lasting, Left, Silent, Standing, Who
-from topodiag.checks.shared.words import hosts_word, rank_word
+from topodiag.checks.shared.words import hosts_in, hosts_word, rank_word, ranks_in
 from topodiag.model.finding import Confidence, Cost, Finding, Severity
 from topodiag.model.job import Job
 from topodiag.model.provenance import Origin
@@ -173,11 +173,11 @@ def _ranks(who: Sequence[Who], communicator: str) -> str:
 
 
 def _known(who: Sequence[Who]) -> list[int]:
-    return sorted({each.rank for each in who if each.rank >= 0})
+    return ranks_in(who)
 
 
 def _hosts(who: Sequence[Who]) -> list[str]:
-    return list(dict.fromkeys(each.host for each in who if each.host))
+    return hosts_in(who)
 
 
 def _origins(origins: Sequence[Origin]) -> list[Origin | None]:

@@ -85,7 +85,8 @@ class TopologyFileRefused(JobCheck[RefusedFile]):
         refused = observed.warnings
         words = refused[0].text.strip()
         processes = {(event.host, event.pid) for event in refused}
-        yield self.finding(
+        yield self.of_events(
+            refused,
             Severity.ERROR,
             f"NCCL refuses {observed.name}: {words}",
             observed=words,
@@ -94,10 +95,7 @@ class TopologyFileRefused(JobCheck[RefusedFile]):
                 "write it again: NCCL_TOPO_DUMP_FILE=/tmp/topo.xml on a healthy node of this type",
                 "or unset NCCL_TOPO_FILE, so that NCCL looks at the machine itself",
             ),
-            nodes=list(dict.fromkeys(event.host for event in refused if event.host)),
-            ranks=sorted({event.rank for event in refused if event.rank >= 0}),
             cost=Cost(share=1.0, text="no communicator is made: the job does not start"),
-            evidence=[event.origin for event in refused],
             coverage=Coverage(len(processes), len(judged.processes), "processes"),
         )
 

@@ -114,16 +114,14 @@ class CostlySettingInLog(SettingsInLog):
             told = [event for event in job.events if pattern.search(event.text)]
             if told:
                 made.append(
-                    self.finding(
+                    self.of_events(
+                        told,
                         Severity.INFO,
                         f"RCCL advises {setting}",
                         observed=quoted(told[0].text),
                         expected=setting,
                         fix=(fix,),
-                        nodes=list(dict.fromkeys(event.host for event in told if event.host)),
-                        ranks=sorted({event.rank for event in told if event.rank >= 0}),
                         cost=Cost(text="by RCCL: less performance, its variation, or a hang"),
-                        evidence=[event.origin for event in told],
                         confidence=Confidence.MEDIUM,
                     )
                 )
@@ -171,16 +169,14 @@ class MisreadSettingInLog(SettingsInLog):
         for refusal in REFUSALS:
             told = [event for event in job.events if event.level == "WARN" and refusal.words.search(event.text)]
             if told:
-                yield self.finding(
+                yield self.of_events(
+                    told,
                     Severity.WARNING,
                     f"{refusal.name}: {refusal.what}",
                     observed=quoted(told[0].text),
                     expected=refusal.expected,
                     fix=(refusal.fix,),
-                    nodes=list(dict.fromkeys(event.host for event in told if event.host)),
-                    ranks=sorted({event.rank for event in told if event.rank >= 0}),
                     cost=Cost(text="NCCL does not start, or goes on without what was meant"),
-                    evidence=[event.origin for event in told],
                 )
 
 

@@ -13,7 +13,6 @@ from topodiag.checks.job.ring_settings import DEVICES, accused, lists_all, ring_
 from topodiag.checks.job.text import ask_for, failed
 from topodiag.checks.job.wrong_numbers import unlike_sizes
 from topodiag.checks.shared import nccl_variables
-from topodiag.checks.shared.reports import Report
 from topodiag.checks.shared.words import hosts_word, rank_word
 from topodiag.lazy import regex
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
@@ -107,10 +106,6 @@ class SettingsDiffer(OneStep[Job], JobCheck[Never]):
 
     id = "JOB003"
     title = "NCCL settings differ between ranks"
-    reports = (
-        Report("job.settings_differ", "a host has another setting than the others", "one value on all ranks",
-               "export settings once, in the job script; remove nccl.conf lines of single nodes"),
-    )  # fmt: skip
 
     def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         talking = [number for number, process in enumerate(job.processes) if prints_settings(process)]

@@ -11,7 +11,7 @@ from topodiag.checks.job.differ_words import GPU, told_to_differ
 from topodiag.checks.job.taken_gpu import by_taken, taken_before
 from topodiag.checks.job.text import ask_for
 from topodiag.checks.shared.comparisons import majority
-from topodiag.checks.shared.words import hosts_word, quoted, rank_word, spell_ranks
+from topodiag.checks.shared.words import hosts_in, hosts_word, quoted, rank_word, ranks_in, spell_ranks
 from topodiag.lazy import dataclass, regex
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Event, Job
@@ -149,7 +149,7 @@ class SharedGpu(JobCheck[GpuUse]):
         if not shared:  # NCCL names ranks of the communicator, the first one of a job is the world
             ranks |= {rank for event in told for rank in _named(event)}
             bus_ids = sorted({event.details["bus_id"] for event in told if "bus_id" in event.details})
-        hosts = list(dict.fromkeys(event.host for event in told if event.host))
+        hosts = hosts_in(told)
         gpus = "one GPU" if len(bus_ids) < 2 else plural(len(bus_ids), "GPU")
         words = f"{rank_word(sorted(ranks))} share {gpus}" if len(ranks) > 1 else "two ranks share one GPU"
         return self.finding(
@@ -191,7 +191,7 @@ class SharedGpu(JobCheck[GpuUse]):
     def _held(self, job: Job, told: Sequence[Event]) -> Finding:
         """By CUDA's error 46: the GPU is in exclusive mode, and a process that is there already has it; or it takes
         nobody, as it waits for a reset."""
-        ranks = sorted({event.rank for event in told if event.rank >= 0})
+        ranks = ranks_in(told)
         hosts = list(dict.fromkeys(job.by_rank[rank].host for rank in ranks if rank in job.by_rank))
         return self.finding(
             Severity.ERROR,
@@ -213,7 +213,7 @@ class SharedGpu(JobCheck[GpuUse]):
 
     def _full(self, job: Job, told: Sequence[Event]) -> Finding:
         """By torch's error: no room on the GPU, and other processes have a large part of it."""
-        ranks = sorted({event.rank for event in told if event.rank >= 0})
+        ranks = ranks_in(told)
         held = others_hold(told[0].text)
         named = held[0][0] != NOBODY
         who = f"process {held[0][0]}" if len(held) == 1 else plural(len(held), "other process", "other processes")

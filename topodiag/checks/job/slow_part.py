@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence, Set
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.inspector_names import Names, Place
 from topodiag.checks.job.siblings import BesideSiblings, Process, beside_siblings, processes_of
-from topodiag.checks.shared.words import hosts_word
+from topodiag.checks.shared.words import hosts_in, hosts_word
 from topodiag.lazy import dataclass
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.inspector import InspectorCommunicator
@@ -92,7 +92,7 @@ class SlowPartOfJob(JobCheck[tuple[SlowPart, ...]]):
             verb = "takes" if len(part.labels) == 1 else "take"
             longer = f"{part.times:.1f} times as long as {plural(part.siblings, 'peer')}"
             groups = f"{few(part.labels, 3)} {verb} {longer}"
-            hosts = list(dict.fromkeys(place.host for place in part.who if place.host))
+            hosts = hosts_in(part.who)
             if part.suspects == 1:
                 message = f"{_subject(part, hosts)} slows {plural(len(part.labels), 'communicator')}: {groups}"
             elif len(hosts) == 1:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from topodiag.checks.interface import JobCheck
-from topodiag.checks.shared.words import rank_word
+from topodiag.checks.shared.words import rank_word, ranks_in
 from topodiag.lazy import regex
 from topodiag.model.finding import Confidence, Cost, Finding, Severity
 from topodiag.model.job import Job
@@ -77,7 +77,7 @@ def _told(
             f"look at what {who} waits for there: data, a lock, a disk, a peer of another kind",
             "dump the stacks once more after a minute: a rank that is only late has moved on",
         ),
-        ranks=sorted({stack.rank for stack in others if stack.rank >= 0}),
+        ranks=ranks_in(others),
         cost=Cost(text="the others wait in the collective until it comes"),
         evidence=[stack.origin for stack in (*others[:3], *waiting[:2])],
         confidence=sure,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import PurePath
 from typing import Never
 
@@ -11,7 +11,6 @@ from topodiag.checks.interface import JobCheck, OneStep
 from topodiag.checks.job.differ_words import VERSION, not_as_built, told_to_differ
 from topodiag.checks.job.evidence import said_by
 from topodiag.checks.job.text import ask_for
-from topodiag.checks.shared.reports import Report
 from topodiag.checks.shared.words import hosts_word, quoted, rank_word
 from topodiag.lazy import regex
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
@@ -95,10 +94,6 @@ class VersionsDiffer(OneStep[Job], JobCheck[Never]):
 
     id = "JOB002"
     title = "NCCL, CUDA driver or plugin version differs between ranks"
-    reports = (
-        Report("job.versions_differ", "a host has another version than the others", "one version on all nodes",
-               "start the same image on all nodes; which library is loaded: LD_LIBRARY_PATH, `pip list`"),
-    )  # fmt: skip
 
     def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         told = {key: _by_version(job, key) for key in COMPONENTS}
@@ -125,24 +120,20 @@ class VersionsDiffer(OneStep[Job], JobCheck[Never]):
             return self.unknown(job, f"fewer than two processes told a version: {ask_for(job)} on all ranks")
         return self.clean(job, coverage=coverage) if said else self.unknown(job, f"no version: {ask_for(job)}")
 
-    def _by_nccl(self, job: Job) -> list[Finding]:
+    def _by_nccl(self, job: Job) -> Iterator[Finding]:
         """NCCL's own warning. A driver that is too old for the library is of this kind too, and no difference."""
         told = [event for event in job.events if event.kind == "version" and "ismatched" in event.text]
         if not told:
-            return []
-        return [
-            self.finding(
-                Severity.ERROR,
-                f"NCCL itself found different versions: {quoted(told[0].text, 120)}",
-                observed=quoted(told[0].text) or "NCCL says so",
-                expected="one NCCL version on all ranks",
-                fix=("start the same image and the same libnccl on all ranks",),
-                nodes=list(dict.fromkeys(event.host for event in told if event.host)),
-                ranks=sorted({event.rank for event in told if event.rank >= 0}),
-                cost=Cost(text="the job cannot start"),
-                evidence=[event.origin for event in told],
-            )
-        ]
+            return
+        yield self.of_events(
+            told,
+            Severity.ERROR,
+            f"NCCL itself found different versions: {quoted(told[0].text, 120)}",
+            observed=quoted(told[0].text) or "NCCL says so",
+            expected="one NCCL version on all ranks",
+            fix=("start the same image and the same libnccl on all ranks",),
+            cost=Cost(text="the job cannot start"),
+        )
 
     def _by_notice(self, job: Job) -> list[Finding]:
         """NCCL's notice that ranks run other builds of its version, by fingerprints of branch and commit."""
@@ -185,33 +176,31 @@ class VersionsDiffer(OneStep[Job], JobCheck[Never]):
             ]
         return []
 
-    def _by_wording(self, job: Job) -> list[Finding]:
+    def _by_wording(self, job: Job) -> Iterator[Finding]:
         """Processes that cannot be of one release."""
         ranges = {number: found for number, each in enumerate(job.processes) if (found := releases(each)) is not None}
         newest = max((low for low, _ in ranges.values()), default=_FIRST)
         oldest = min((high for _, high in ranges.values()), default=_LAST)
         if newest <= oldest:
-            return []
+            return
         new = [number for number, (low, _) in ranges.items() if low > oldest]
         old = [number for number, (_, high) in ranges.items() if high < newest]
         ranks = {rank.process: rank.rank for rank in job.ranks}
         odd = min((old, new), key=len)  # the first, where they are equally many
-        return [
-            self.finding(
-                Severity.WARNING,
-                f"NCCL differs between ranks by its own words: {_spell(oldest)} or earlier on"
-                f" {_place(job, old, ranks)}, {_spell(newest)} or later on {_place(job, new, ranks)}",
-                observed="lines that no one release prints in both wordings",
-                expected="one NCCL on all ranks",
-                fix=("start the same image on all nodes; `NCCL_DEBUG=VERSION` on each shows which libnccl it loads",),
-                nodes=list(dict.fromkeys(job.processes[number].host for number in odd)),
-                ranks=sorted({ranks[number] for number in odd if number in ranks}),
-                cost=Cost(text="ranks disagree on messages or choices: init fails, or a collective hangs"),
-                evidence=[_wording(job.processes[number]) for number in (old[0], new[0])],
-                coverage=Coverage(len(new) + len(old), len(job.processes), "processes"),
-                confidence=Confidence.MEDIUM,
-            )
-        ]
+        yield self.finding(
+            Severity.WARNING,
+            f"NCCL differs between ranks by its own words: {_spell(oldest)} or earlier on"
+            f" {_place(job, old, ranks)}, {_spell(newest)} or later on {_place(job, new, ranks)}",
+            observed="lines that no one release prints in both wordings",
+            expected="one NCCL on all ranks",
+            fix=("start the same image on all nodes; `NCCL_DEBUG=VERSION` on each shows which libnccl it loads",),
+            nodes=list(dict.fromkeys(job.processes[number].host for number in odd)),
+            ranks=sorted({ranks[number] for number in odd if number in ranks}),
+            cost=Cost(text="ranks disagree on messages or choices: init fails, or a collective hangs"),
+            evidence=[_wording(job.processes[number]) for number in (old[0], new[0])],
+            coverage=Coverage(len(new) + len(old), len(job.processes), "processes"),
+            confidence=Confidence.MEDIUM,
+        )
 
     def _report(self, job: Job, word: str, by_value: dict[str, list[int]], severity: Severity) -> Finding:
         groups = sorted(by_value.items(), key=lambda item: (-len(item[1]), item[0]))

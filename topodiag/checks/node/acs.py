@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.shared.devices import compute_nics, distance, gpu_spec
-from topodiag.checks.shared.reports import Report
 from topodiag.lazy import dataclass, regex
 from topodiag.model.devices import Gpu, Nic, PciDevice, PciKind
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
@@ -91,11 +90,6 @@ class AcsBetweenPeers(NodeCheck[Detours]):
 
     id = "PCI004"
     title = "ACS redirect between peers, or the IOMMU translating, which blocks or slows P2P and GPUDirect RDMA"
-    reports = (
-        Report("pcie.acs", "PCIe access control (ACS) sends traffic between peers through the root",
-               "ACS off on the switch ports between peers",
-               "`sudo lspci -vvv | grep ACSCtl` on the node: bridges with ReqRedir+; a guest's are the host's"),
-    )  # fmt: skip
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> Detours | Outcome:
         devices = _devices(judged)

@@ -9,7 +9,6 @@ from typing import Any
 from topodiag.checks.node.fabric_state import cluster
 from topodiag.checks.node.gpu_events import no_gpu
 from topodiag.checks.node.host_faults import HostCheck, HostFault
-from topodiag.checks.shared.reports import Report
 from topodiag.lazy import regex
 from topodiag.model.devices import NVIDIA, PciKind
 from topodiag.model.finding import Confidence, Outcome, Severity
@@ -72,20 +71,6 @@ class DevicesNotGiven(HostCheck):
 
     id = "HST002"
     title = "the container or job sees fewer devices than the host has"
-    reports = (
-        Report("rdma.none_given", "pods on this node get no device for RDMA",
-               "the devices that the node has, given out",
-               "the log of the RDMA or SR-IOV device plug-in on that node: which devices it left out, and why"),
-        Report("rdma.device_closed", "an RDMA device that is seen cannot be opened",
-               "a device node for each device that is seen",
-               "`ls -l /dev/infiniband` here and on the host: uverbs of the devices must be passed in",
-               "no RDMA over that device from here"),
-        Report("rdma.no_provider", "an RDMA device has no user-space driver here",
-               "the library of its provider in the image",
-               "`ls /etc/libibverbs.d` here, and `ibv_devices` here and on the host: install ibverbs-providers"
-               " (rdma-core) in the image, of a version that fits the host's driver",
-               "no RDMA over that device from here: sockets, or the program ends"),
-    )  # fmt: skip
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> tuple[HostFault, ...] | Outcome:
         if why := no_gpu(judged):

@@ -23,7 +23,6 @@ from topodiag.checks.node.fabric_machine import (
 from topodiag.checks.node.fabric_state import Fault, cluster, faults_of, registers
 from topodiag.checks.node.nvlink_evidence import count_links
 from topodiag.checks.shared.devices import gpu_spec, just_booted
-from topodiag.checks.shared.reports import Report
 from topodiag.lazy import dataclass, regex
 from topodiag.model.devices import Gpu
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status
@@ -102,12 +101,6 @@ class FabricNotReady(NodeCheck[FabricFaults]):
 
     id = "NVL005"
     title = "the NVSwitch fabric is not ready"
-    reports = (
-        Report("nvlink.fabric", "the NVLink fabric is not ready",
-               "a fabric manager that runs, and a fabric that is complete",
-               "`systemctl status nvidia-fabricmanager` and `nvidia-smi -q | grep -A6 Fabric` on the node",
-               optional=True),
-    )  # fmt: skip
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> FabricFaults | Outcome:
         gpus = [gpu for gpu in judged.gpus if not gpu.mig.value and not gpu.lost.value]

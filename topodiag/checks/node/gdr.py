@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from topodiag.checks.interface import NodeCheck
-from topodiag.checks.node.virtual_pci import is_flat
+from topodiag.checks.node.flat_tree import is_flat
 from topodiag.checks.shared.devices import (
     compute_nics,
     distance,
@@ -17,7 +17,6 @@ from topodiag.checks.shared.devices import (
     on_c2c,
     pcie_gbs,
 )
-from topodiag.checks.shared.reports import Report
 from topodiag.lazy import dataclass
 from topodiag.model.devices import Gpu, Nic, PciKind
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status
@@ -64,7 +63,8 @@ class GdrModuleMissing(NodeCheck[NoGdr]):
     Evidence it reads
         /sys/module/nvidia_peermem, /sys/kernel/mm/memory_peers, /proc/modules, /proc/driver/nvidia/version, the
         kernel's version; NIC roles and port states. In a log: `GPU Direct RDMA Disabled for HCA 0`; NCCL before 2.13,
-        which knows no DMA-BUF, on a node without the module.
+        which knows no DMA-BUF, on a node without the module. Of AMD: /sys/kernel/mm/memory_peers/amdkfd and the
+        kernel's version; in a log RCCL's lines on CONFIG_PCI_P2PDMA and CONFIG_DMABUF_MOVE_NOTIFY.
 
     When it stays silent
         No RDMA NIC for the job's traffic, or none that is up; GeForce cards, which cannot do it; EFA, which has its own
@@ -88,23 +88,6 @@ class GdrModuleMissing(NodeCheck[NoGdr]):
 
     id = "GDR001"
     title = "GPUDirect RDMA is not possible: neither peer memory module nor DMA-BUF"
-    reports = (
-        Report(
-            "gpudirect.module_missing",
-            "the module for RDMA with GPU memory is not loaded",
-            "nvidia-peermem loaded, or DMA-BUF",
-            "`dmesg | grep -i peer` after `modprobe nvidia-peermem`: reinstall the driver after the RDMA stack",
-            "without DMA-BUF the traffic of GPUs goes through host memory",
-        ),
-        Report(
-            "gpudirect.registration_refused",
-            "memory of a GPU cannot be registered for RDMA",
-            "nvidia-peermem loaded, or DMA-BUF",
-            "`lsmod | grep peer` on the node, outside the container: without it DMA-BUF needs kernel 5.12 and the open"
-            " kernel modules, else load nvidia-peermem",
-            "the program fails here, or its traffic goes through host memory",
-        ),
-    )
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> NoGdr | Outcome:
         gpus, nics, why = _parties(judged)

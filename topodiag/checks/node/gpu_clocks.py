@@ -9,7 +9,7 @@ from typing import Any
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.node.gpu_events import no_gpu
 from topodiag.checks.shared.comparisons import majority
-from topodiag.checks.shared.reports import Report
+from topodiag.checks.shared.data import data
 from topodiag.lazy import dataclass
 from topodiag.model.devices import Gpu
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
@@ -41,33 +41,6 @@ LIMIT_SHARE = 0.95
 """Share of its peers' power limit below which a GPU's own is told: limits of one product differ by nothing."""
 MIN_SIBLINGS = 2
 """Busy peers that show what the clock of a GPU would be."""
-
-FIXES = {
-    "apart": (
-        "Set the clocks free (`nvidia-smi -rgc`), then reset the GPU",
-        "Compare its firmware with that of its peers; if it stays so, swap it with one of them",
-    ),
-    "heat": (
-        "Look at fans, airflow, inlet temperature and coolant: `nvidia-smi -q -d TEMPERATURE`",
-        "Compare with the GPUs beside it: one hot GPU alone is its heat sink, all of them are the air",
-    ),
-    "power": (
-        "Look at the power supplies and at the power limit of chassis and rack (BMC)",
-        "`nvidia-smi -q -d POWER` shows limit and draw",
-    ),
-    "capped": (
-        "`nvidia-smi -q -d POWER`: compare its power limit with its peers', and set it: `nvidia-smi -i N -pl W`",
-        "If the limit is the same, look at its supply, its temperature, and the limit that the BMC sets",
-    ),
-    "limited": (
-        "Give it the limit of its peers: `sudo nvidia-smi -i N -pl W`, and look for what set it (a tool, the BMC)",
-        "If it cannot be raised, look at its supply: chassis limit GPUs whose power is short",
-    ),
-    "stuck": (
-        "Set the clocks free: `sudo nvidia-smi -rgc`; if that does not help, reset the GPU",
-        "If it stays so, swap it with a peer: `dcgmi diag -r 3` tells whether the GPU is at fault",
-    ),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,10 +100,6 @@ class ClocksHeldDown(NodeCheck[HeldClocks]):
 
     id = "GPU004"
     title = "a GPU's clocks are held down"
-    reports = (
-        Report("gpu.clocks", "clocks of GPUs are held down", "clocks that the product reaches",
-               "`nvidia-smi -q -d PERFORMANCE,CLOCK` on the node: the reason that holds them"),
-    )  # fmt: skip
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> HeldClocks | Outcome:
         if why := no_gpu(judged):
@@ -160,7 +129,7 @@ class ClocksHeldDown(NodeCheck[HeldClocks]):
                 f"{names}: clocks are held down, {each.what}",
                 observed=each.clocks,
                 expected="no hardware slowdown, and clocks near the highest while busy",
-                fix=FIXES[each.kind],
+                fix=data("node/fixes")["clocks"][each.kind],
                 gpus=each.gpus,
                 cost=Cost(text="every rank of the job waits for the slowest GPU in each collective"),
                 evidence=each.evidence,

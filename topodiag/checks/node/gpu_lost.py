@@ -22,7 +22,6 @@ from topodiag.checks.node.gpu_events import (
 )
 from topodiag.checks.peers import of_everyone
 from topodiag.checks.shared.comparisons import majority
-from topodiag.checks.shared.reports import Report
 from topodiag.hardware.amd import amd_gpu_by_name
 from topodiag.hardware.catalog import system_by_product
 from topodiag.lazy import dataclass, regex
@@ -120,12 +119,6 @@ class GpuLost(NodeCheck[Losses]):
 
     id = "GPU001"
     title = "a GPU is lost, or the node has fewer GPUs than it should have"
-    reports = (
-        Report("gpu.lost", "a GPU is lost", "GPUs that all answer",
-               "`nvidia-smi -L` and `dmesg -T | grep -i xid` on the node: which GPU is missing, and since when"),
-        Report("gpu.count_low", "the node has fewer GPUs than it should have", "the GPUs that it is configured with",
-               "`nvidia-smi -L` and `lspci -d 10de:` on the node: is a GPU lost, or does the driver not run?"),
-    )  # fmt: skip
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> Losses | Outcome:
         if why := no_gpu(judged):

@@ -17,7 +17,6 @@ from topodiag.checks.node.gpu_events import (
     with_bus,
     xid_groups,
 )
-from topodiag.checks.shared.reports import Report
 from topodiag.lazy import dataclass
 from topodiag.model.devices import Gpu
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
@@ -75,7 +74,7 @@ class GpuMemory(NodeCheck[MemoryFaults]):
 
     Evidence it reads
         The kernel log; `ecc_errors`, `remapped_rows` and `retired_pages` of NVML, `nvidia-smi -q`, and the ECC column
-        of nvidia-smi.
+        of nvidia-smi. Of AMD: the block UMC of `amd-smi metric --ecc-blocks`.
 
     When it stays silent
         Corrected errors at a normal rate; uncorrectable errors of the past that were remapped (aggregate counters
@@ -97,10 +96,6 @@ class GpuMemory(NodeCheck[MemoryFaults]):
 
     id = "GPU002"
     title = "GPU memory has uncorrectable errors, or waits for a repair"
-    reports = (
-        Report("gpu.memory", "a GPU has a fault of its memory", "no uncorrectable error, no row that waits for a remap",
-               "`nvidia-smi -q -d ECC,ROW_REMAPPER` on the node: which GPU, and whether a reset mends it"),
-    )  # fmt: skip
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> MemoryFaults | Outcome:
         if why := no_gpu(judged):

@@ -7,7 +7,6 @@ from statistics import median
 
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.shared.comparisons import far
-from topodiag.checks.shared.reports import Report
 from topodiag.lazy import dataclass
 from topodiag.model.devices import Gpu
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status
@@ -82,12 +81,6 @@ class SlowGpuInTest(NodeCheck[tuple[ShortGpu, ...]]):
 
     id = "GPU006"
     title = "a test on the node finds a GPU far below its peers"
-    reports = (
-        Report("gpu.copies_slow", "copies to or from a GPU are slower than they should be",
-               "copies as fast as those of its peers",
-               "`nvbandwidth` or `bandwidthTest` for each GPU, then `sudo lspci -vv`: LnkSta beside LnkCap of that"
-               " GPU"),
-    )  # fmt: skip
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> tuple[ShortGpu, ...] | Outcome:
         found = (*_failed(judged), *_slow_pairs(judged), *_slow_host_copies(judged))

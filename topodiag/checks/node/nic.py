@@ -21,9 +21,9 @@ from topodiag.checks.node.nic_ports import (
     product,
     usual_gbps,
 )
+from topodiag.checks.shared.data import data
 from topodiag.checks.shared.devices import compute_nics, just_booted, word
 from topodiag.checks.shared.prices import slow_ports
-from topodiag.checks.shared.reports import Report
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact
@@ -40,37 +40,6 @@ NO_COMPUTE = "no RDMA NIC that carries the job's traffic"
 
 CABLELESS = frozenset({"no link partner", "switched off", "down"})
 """What a port without a cable looks like."""
-
-_KINDS = {
-    "no link partner": (
-        "Reseat the cable or transceiver at both ends, and look whether the switch port is up and not disabled",
-        "Swap the cable with that of a healthy NIC: the fault moves with the cable or stays with the port",
-    ),
-    "switched off": (
-        "Enable the port: `ip link set dev IF up` on Ethernet, `mlxlink -d DEVICE -a UP` on InfiniBand",
-        "If it was switched off for a fault, mend that first",
-    ),
-    "no subnet manager": (
-        "Start a subnet manager for this fabric: opensm on a host, or the switch's own (`sminfo` shows it)",
-        "If other nodes of the fabric are active, look at the cable and at this port in the subnet manager's log",
-    ),
-    "not activated by the subnet manager": (
-        "Look at this port in the subnet manager's log: it began to configure it and did not finish",
-        "Restart the driver (`systemctl restart openibd`) or the port to be swept again",
-    ),
-    "training": (
-        "Look again in a minute; a port that stays so has a bad cable or transceiver",
-        "Reseat or swap the cable",
-    ),
-    "link error recovery": (
-        "The link is being retrained while it is in use: swap its cable or transceiver",
-        "Look at its counters under load with `topodiag scan --sample 60s`",
-    ),
-    "down": (
-        "Look at `ibstat`, `ip link` and the kernel log for the reason",
-        "Check the cable, the transceiver and the switch port",
-    ),
-}  # fmt: skip
 
 
 class NicPortDown(OneStep[Node], NodeCheck[Never]):
@@ -118,10 +87,6 @@ class NicPortDown(OneStep[Node], NodeCheck[Never]):
 
     id = "NIC001"
     title = "a compute NIC port that is not Active/LinkUp"
-    reports = (
-        Report("nic.port_down", "a network port is not active", "ports that are Active and LinkUp",
-               "`ibstat` on the node: state and physical state of that port; then its cable and its switch port"),
-    )  # fmt: skip
 
     def judge(self, node: Node, peers: Sequence[Node] = ()) -> Outcome:
         outcome = self._judge_ports(node)
@@ -179,7 +144,7 @@ class NicPortDown(OneStep[Node], NodeCheck[Never]):
             + (", and no other compute NIC is active" if not up and not young else ""),
             observed=f"{state} on {plural(len(bad), 'port')} ({where})",
             expected=f"ACTIVE/LinkUp, as {plural(len(up), 'other port')}" if up else "ACTIVE/LinkUp",
-            fix=_KINDS[kind],
+            fix=data("node/fixes")["port"][kind],
             nics=names,
             cost=_loss(node, bad, told),
             evidence=list(_shown(node, bad)),

@@ -8,13 +8,12 @@ from collections.abc import Sequence
 from typing import Never
 
 from topodiag.checks.interface import NodeCheck, OneStep
+from topodiag.checks.node.flat_tree import is_flat
 from topodiag.checks.node.nic_ports import is_near, lists_no_nics, ports_of, product
-from topodiag.checks.node.virtual_pci import is_flat
 from topodiag.checks.peers import of_everyone
 from topodiag.checks.shared.comparisons import majority
 from topodiag.checks.shared.devices import compute_nics, distance, word
 from topodiag.checks.shared.prices import slow_ports
-from topodiag.checks.shared.reports import Report
 from topodiag.checks.shared.topo_file import alone
 from topodiag.hardware.catalog import system_by_product, systems
 from topodiag.hardware.specs import SystemSpec
@@ -94,10 +93,6 @@ class MissingComputeNic(OneStep[Node], NodeCheck[Never]):
 
     id = "NIC005"
     title = "a node has fewer compute NICs than its peers, or a rail is missing"
-    reports = (
-        Report("nic.missing", "the node has fewer adapters than it should have", "all adapters of the node",
-               "`lspci | grep -i mellanox` and `ibstat -l` on the node: is it off the bus, or without its driver?"),
-    )  # fmt: skip
 
     def judge(self, node: Node, peers: Sequence[Node] = ()) -> Outcome:
         if not node.gpus:

@@ -9,7 +9,7 @@ from typing import Never
 from topodiag.checks.interface import NodeCheck, OneStep
 from topodiag.checks.node.nic import NO_COMPUTE
 from topodiag.checks.node.nic_counters import LIMITS, Limit, limit_name
-from topodiag.checks.node.nic_events import FIXES, Event, troubles
+from topodiag.checks.node.nic_events import Event, troubles
 from topodiag.checks.node.nic_ports import Port, ports_of
 from topodiag.checks.node.nic_totals import (
     CORRECTED,
@@ -22,8 +22,8 @@ from topodiag.checks.node.nic_totals import (
     high_totals,
     odd_ports,
 )
+from topodiag.checks.shared.data import data
 from topodiag.checks.shared.devices import compute_nics
-from topodiag.checks.shared.reports import Report
 from topodiag.model.devices import Counters, Nic
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status
 from topodiag.model.node import Node
@@ -108,25 +108,6 @@ class NicPortErrors(OneStep[Node], NodeCheck[Never]):
 
     id = "NIC003"
     title = "symbol, CRC, FEC, link_downed, discard counters above threshold, or a flap between samples"
-    reports = (
-        Report("nic.flap", "the link of a network port goes down and comes back", "links that stay up",
-               "`dmesg -T | grep -iE 'link|mlx5'` on the node; clean and reseat the cable of that port"),
-        Report("fabric.link_errors", "a link of the fabric has errors",
-               "counters of errors that stay as they are under load",
-               "`mlxlink -d DEVICE -c` or `perfquery -x` for that port, twice with a minute between; its cable",
-               "packets are sent again, and connections die when it is many"),
-        Report("nic.firmware", "an adapter runs no firmware, and is no network device until it is burnt anew",
-               "adapters that run their firmware",
-               "`mstflint -d BUS_ID q` on the node, burn the vendor's image for its board id, then switch the power"
-               " off and on; if it stays so, the adapter is to be replaced"),
-        Report("network.tcp_loss", "TCP sends many packets again", "hardly any packet sent again",
-               "`ethtool -S IF` at both ends before and after: discards and CRC errors; drops of the switches",
-               "packets are lost on that path; RDMA over it repeats them, too"),
-        Report("fabric.switch", "a switch of the fabric failed, restarted or loses packets",
-               "switches that lose nothing",
-               "the switch's log at that time, counters of its ports, and the jobs whose paths cross it",
-               "connections over it lose packets or end when their retries run out"),
-    )  # fmt: skip
 
     def judge(self, node: Node, peers: Sequence[Node] = ()) -> Outcome:
         outcome = self._judge_counters(node)
@@ -140,7 +121,7 @@ class NicPortErrors(OneStep[Node], NodeCheck[Never]):
             f"{event.name}: {event.words}",
             observed=event.words,
             expected="no such message of the adapter's driver",
-            fix=FIXES[event.kind],
+            fix=data("node/fixes")["adapter"][event.kind],
             nics=[event.name],
             cost=Cost(text="traffic over this adapter stops or is slow, and every rank of the job waits for it"),
             evidence=event.evidence,

@@ -12,6 +12,7 @@ from typing import Any
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.node.gpu_events import times
 from topodiag.checks.node.port_changes import changes, is_down, is_foreign, is_up, name_of, nic_of
+from topodiag.checks.shared.data import data
 from topodiag.lazy import dataclass, regex
 from topodiag.model.devices import PciKind
 from topodiag.model.finding import Confidence, Cost, Finding, Severity
@@ -77,36 +78,6 @@ _KINDS = (
     (regex(r"Port module event\[error\]|Cable error|Bus stuck|Bad or unsupported|Unsupported cable"), "module",
      Severity.WARNING, "the cable or transceiver reports an error"),
 )  # fmt: skip
-
-FIXES = {
-    "signal": (
-        "Clean and reseat the cable or the transceiver at both ends, then swap it: the fault moves or stays",
-        "`sudo mlxlink -d DEVICE -c` again after some minutes: the effective bit error rate should be below 1e-12",
-    ),
-    "down": (
-        "Reseat the cable or transceiver at both ends, and look whether the switch port is up and not disabled",
-        "Swap the cable with that of a healthy adapter: the fault moves with the cable or stays with the port",
-    ),
-    "stuck": (
-        "Drain the node and power-cycle it: after an assert the firmware rarely recovers by a reset of the driver",
-        "Read the reason: `sudo dmesg | grep -A12 'health'`; update the firmware (`mlxfwmanager`) or replace the card",
-    ),
-    "tx": (
-        "Restart the driver (`systemctl restart openibd`) or reboot; look for soft lockups and PCIe errors beside it",
-        "Update driver and firmware of the adapter; a unit that hangs under load may be cured by"
-        " `ethtool -K IF tso off gso off`",
-    ),
-    "power": (
-        "Reseat the card and its power cable; `lspci -vv` shows SltCap PowerLimit",
-        "Use a slot that gives the card its rated power, or a riser with a cable of its own",
-    ),
-    "heat": ("Look at airflow and at the module's temperature: `sudo mlxlink -d DEVICE -m`",),
-    "module": ("Reseat the cable or transceiver; swap it with that of a healthy port",),
-    "flap": (
-        "Clean and reseat cable and transceiver at both ends, then swap them: the fault moves with them or stays",
-        "Look at the switch port and at the counters under load: `topodiag scan --sample 60s`",
-    ),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +150,7 @@ def of_log(check: NodeCheck[Any], node: Node) -> Iterator[Finding]:
             f"{event.name}: {event.words}",
             observed=event.words,
             expected="a link that stays up",
-            fix=FIXES["down"],
+            fix=data("node/fixes")["adapter"]["down"],
             nics=[event.name],
             cost=Cost(text="the port carries nothing; a job that uses it dies when its retries run out"),
             evidence=event.evidence,

@@ -23,7 +23,6 @@ from topodiag.checks.peers import of_everyone
 from topodiag.checks.shared.comparisons import majority
 from topodiag.checks.shared.devices import compute_nics
 from topodiag.checks.shared.prices import GBPS_PER_GBS, slow_ports
-from topodiag.checks.shared.reports import Report
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.node import Node
 from topodiag.words.fold import fold_runs, plural
@@ -73,11 +72,6 @@ class NicPortSlow(OneStep[Node], NodeCheck[Never]):
 
     id = "NIC002"
     title = "a port rate below its capability or its peer ports"
-    reports = (
-        Report("fabric.link_slow", "a link of the fabric is below what it should be", "links at what both ends can do",
-               "`iblinkinfo` for that port: what it runs at and what both ends could do; then its cable",
-               "what goes over this link is held to its pace"),
-    )  # fmt: skip
 
     def judge(self, node: Node, peers: Sequence[Node] = ()) -> Outcome:
         nics = compute_nics(node)

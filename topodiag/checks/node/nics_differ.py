@@ -13,7 +13,6 @@ from topodiag.checks.node.nic import NO_COMPUTE
 from topodiag.checks.node.nic_ports import Port, is_near, netdev_of, ports_of, product
 from topodiag.checks.peers import of_everyone
 from topodiag.checks.shared.devices import compute_nics, distance
-from topodiag.checks.shared.reports import Report
 from topodiag.lazy import dataclass, regex
 from topodiag.model.devices import Nic
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
@@ -97,12 +96,6 @@ class NicsDiffer(OneStep[Node], NodeCheck[Never]):
 
     id = "NIC004"
     title = "MTU, link layer or firmware differs from peer NICs or nodes"
-    reports = (
-        Report("network.mtu", "the MTU is not the same all along the path",
-               "one MTU at both hosts and at each switch port",
-               "`ip link show IF | grep mtu` on both nodes, and `ping -M do -s 8972 PEER` over that interface",
-               "large packets are lost, or queue pairs do not connect"),
-    )  # fmt: skip
 
     def judge(self, node: Node, peers: Sequence[Node] = ()) -> Outcome:
         outcome = self._judge_nics(node, peers)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from topodiag.checks.interface import NodeCheck
-from topodiag.checks.node.virtual_pci import is_flat
+from topodiag.checks.node.flat_tree import is_flat
 from topodiag.checks.shared.devices import compute_nics, distance, is_up, numa_of, nvlink_reach, on_c2c, word
 from topodiag.hardware.catalog import smp_gbs
 from topodiag.lazy import dataclass

@@ -12,7 +12,6 @@ from topodiag.checks.node.nvlink_evidence import Expectation, LinkCount
 from topodiag.checks.node.nvlink_pairs import PairWithoutNvlink
 from topodiag.checks.shared.comparisons import majority
 from topodiag.checks.shared.prices import missing_nvlinks
-from topodiag.checks.shared.reports import Report
 from topodiag.lazy import dataclass
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status
 from topodiag.model.node import Node
@@ -61,7 +60,7 @@ class FewerNvlinks(NodeCheck[ShortGpus]):
         Link states from NVML or `nvidia-smi nvlink -s`, or the sentence `all links are inactive`. Without these, the
         counts NVn in `nvidia-smi topo -m`, with medium confidence: through NVSwitches a pair shows the lesser of its
         two ends, on boards that join GPUs directly a row adds up. The expected number of links comes from the
-        datasheet.
+        datasheet. Links of AMD's GPUs (xGMI) are judged pair by pair, by NVL004.
 
     When it stays silent
         The product has no NVLink. The links come by bridges (H100 NVL uses 12 of 18, a card without a bridge none):
@@ -93,9 +92,6 @@ class FewerNvlinks(NodeCheck[ShortGpus]):
 
     id = "NVL001"
     title = "a GPU has fewer active NVLinks than its product or its peers"
-    reports = (Report("nvlink.down", "NVLinks are not as they should be", "all NVLinks active",
-                      "`nvidia-smi nvlink -s` and `nvidia-smi nvlink -e` on the node: which GPU and which links",
-                      optional=True),)  # fmt: skip
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> ShortGpus | Outcome:
         if (joined := evidence.all_joined_by_xgmi(judged)) is not None:

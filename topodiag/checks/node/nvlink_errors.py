@@ -10,7 +10,6 @@ from topodiag.checks.interface import NodeCheck
 from topodiag.checks.node.gpu_events import named
 from topodiag.checks.node.nvlink_evidence import no_question
 from topodiag.checks.shared.devices import gpu_spec
-from topodiag.checks.shared.reports import Report
 from topodiag.lazy import dataclass
 from topodiag.model.devices import Gpu, NvLink
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status
@@ -126,7 +125,9 @@ class NvlinkErrors(NodeCheck[LinkErrors]):
 
     Evidence it reads
         `nvidia-smi nvlink -e` or NVML's counters per link, taken twice with `--sample`. Only growth counts: totals
-        run since boot or driver load and show nothing about today.
+        run since boot or driver load and show nothing about today. Of AMD's GPUs the block XGMI_WAFL of `amd-smi
+        metric`, which counts all links of a GPU together: uncorrectable errors; and, as a hint, `rocm-smi
+        --showxgmierr` where it speaks of multiple errors.
 
     When it stays silent
         No counter was read: unknown. With two samples: no counter grows, at any total. With one sample: small totals.
@@ -149,10 +150,6 @@ class NvlinkErrors(NodeCheck[LinkErrors]):
 
     id = "NVL003"
     title = "NVLink error counters grow, or are far above normal"
-    reports = (
-        Report("nvlink.errors", "NVLinks have errors", "counters that stay as they are under load",
-               "`nvidia-smi nvlink -e` twice with a minute between, under load: which GPU and link count"),
-    )  # fmt: skip
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> LinkErrors | Outcome:
         asked = [gpu for gpu in judged.gpus if not no_question(gpu)]

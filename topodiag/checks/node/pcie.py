@@ -10,7 +10,6 @@ from topodiag.checks.node.pcie_boot import narrow_at_boot
 from topodiag.checks.node.pcie_links import ADAPTER_LANES, FEWEST_LANES, Hop, hops, nothing_to_judge
 from topodiag.checks.shared.devices import gpu_spec
 from topodiag.checks.shared.prices import narrow_link, usable_gbs
-from topodiag.checks.shared.reports import Report
 from topodiag.lazy import dataclass
 from topodiag.model.devices import Gpu, PciKind
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status
@@ -83,11 +82,6 @@ class NarrowPcieLink(NodeCheck[DegradedLinks]):
 
     id = "PCI001"
     title = "a GPU or NIC trained at fewer PCIe lanes than it and its slot can do"
-    reports = (
-        Report("pcie.degraded", "a PCIe link is below what it should be",
-               "links at the width and speed of their devices",
-               "`sudo lspci -vv` on the node: LnkSta beside LnkCap of that device"),
-    )  # fmt: skip
 
     def judge(self, judged: Node, peers: Sequence[Node] = ()) -> Outcome:
         outcome = super().judge(judged, peers)

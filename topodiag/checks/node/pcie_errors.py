@@ -11,7 +11,6 @@ from typing import Never
 from topodiag.checks.interface import NodeCheck, OneStep
 from topodiag.checks.node.gpu_events import times
 from topodiag.checks.node.pcie_links import Hop, hops, nothing_to_judge
-from topodiag.checks.shared.reports import Report
 from topodiag.lazy import dataclass, regex
 from topodiag.model.devices import PciDevice
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
@@ -112,10 +111,6 @@ class PcieErrors(OneStep[Node], NodeCheck[Never]):
 
     id = "PCI003"
     title = "AER errors or replay counters"
-    reports = (
-        Report("pcie.errors", "a PCIe link has errors", "no uncorrected error of PCIe",
-               "`dmesg -T | grep -i aer` on the node: which device, and is it always the same slot?"),
-    )  # fmt: skip
 
     def judge(self, node: Node, peers: Sequence[Node] = ()) -> Outcome:
         outcome = self._judge_counters(node)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from topodiag.checks.interface import NodeCheck
-from topodiag.checks.shared.reports import Report
 from topodiag.lazy import dataclass, regex
 from topodiag.model.devices import Nic, NicPort
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
@@ -35,12 +34,6 @@ class RdmaTestLow(NodeCheck[tuple[LowTest, ...]]):
 
     id = "BEN001"
     title = "a test of RDMA is far below the rate of its port"
-    reports = (
-        Report("network.tcp_slow", "a test of TCP is far below the rate of the interface",
-               "a tenth of it by one stream",
-               "`iperf3 -P 8` and `ib_write_bw` between the same hosts and between others: the path, or one host?",
-               "bootstrap, storage and NET/Socket go at this pace"),
-    )  # fmt: skip
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> tuple[LowTest, ...] | Outcome:
         tested = [(nic, port) for nic in judged.nics for port in nic.ports if port.tested_gbps.value]

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.node.stray_contexts import StrayContexts, stray_contexts
 from topodiag.checks.shared.comparisons import majority
-from topodiag.checks.shared.reports import Report
 from topodiag.lazy import dataclass, regex
 from topodiag.model.devices import Gpu
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
@@ -57,15 +56,6 @@ class SecondProgram(NodeCheck[SecondProgramSeen | StrayContexts | HeldByNobody])
 
     id = "JOB004"
     title = "another program runs on a GPU of the job"
-    reports = (
-        Report("gpu.shared", "several processes use one GPU", "one process of one job on each GPU",
-               "`nvidia-smi` and `ps -o user,pid,lstart,args -p PID` on the node: whose are they, and is that job"
-               " over? In one job: set the device from the local rank before init"),
-        Report("gpu.taken", "memory of a GPU is taken before the program has any", "a GPU whose memory is free",
-               "`nvidia-smi --query-compute-apps=pid,gpu_bus_id,used_memory --format=csv` on the node: whose process"
-               " has it? None listed: `sudo fuser -v /dev/nvidia*`; end what was left behind, or take another GPU",
-               "the program runs out of memory, or leaves that GPU alone"),
-    )  # fmt: skip
 
     def observe(
         self, judged: Node, peers: Sequence[Node]

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 
 from topodiag.checks.node.gpu_events import log_was_read, no_log
 from topodiag.checks.node.host_faults import HostCheck, HostFault
-from topodiag.checks.shared.reports import Report
 from topodiag.lazy import regex
 from topodiag.model.finding import Confidence, Outcome, Severity
 from topodiag.model.node import Node
@@ -80,10 +79,6 @@ class StorageStalls(HostCheck):
 
     id = "HST006"
     title = "storage does not answer, or processes wait in the kernel"
-    reports = (
-        Report("storage.trouble", "storage is missing or does not answer", "storage that is mounted and answers",
-               "`findmnt` and `timeout 10 ls` of what is named, on this node and on another"),
-    )  # fmt: skip
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> tuple[HostFault, ...] | Outcome:
         events = [event for event in judged.events if event.kind == "storage"]

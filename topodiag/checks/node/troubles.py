@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from topodiag.checks.shared.devices import gpu_spec
-from topodiag.checks.shared.harmless import OF_THE_KERNEL, reason
+from topodiag.checks.shared.phrases import why_lived_with
 from topodiag.checks.unexplained import unexplained
 from topodiag.lazy import regex
 from topodiag.model.devices import Nic, NicRole
@@ -15,7 +15,6 @@ from topodiag.model.events import OUT_OF_SERVICE, REMARK
 from topodiag.model.finding import Finding, Outcome, Status
 from topodiag.model.node import Node
 from topodiag.model.result import Trouble
-from topodiag.model.system import KernelEvent
 from topodiag.words.states import GOOD
 from topodiag.words.units import in_gbps
 
@@ -81,14 +80,16 @@ def _messages(node: Node, findings: Sequence[Finding]) -> Iterator[Trouble]:
     for event in node.events:
         spoken_for = families.intersection(_AROUND.get(event.kind, ()))
         if event.kind in KERNEL and not spoken_for and (event.kind != "nvrm" or _TROUBLE.search(event.text)):
-            yield Trouble("kernel log", event.text.strip(), node.host, event.origin, harmless=_why(event))
+            yield Trouble(
+                "kernel log",
+                event.text.strip(),
+                node.host,
+                event.origin,
+                harmless=why_lived_with("harmless_to_a_node", event.text),
+            )
     for report in node.reports:
         if report.kind in _BY_OTHERS:
             yield Trouble(_BY_OTHERS[report.kind], report.text.strip(), node.host, report.origin)
-
-
-def _why(event: KernelEvent) -> str:
-    return reason(event.text, OF_THE_KERNEL)
 
 
 def _ports(node: Node, outcomes: Sequence[Outcome]) -> Iterator[Trouble]:

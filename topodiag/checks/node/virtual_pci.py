@@ -5,35 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from topodiag.checks.interface import NodeCheck
+from topodiag.checks.node.flat_tree import NO_SWITCH, flat_signs, gpus_and_nics, is_flat, is_flat_by
 from topodiag.checks.node.tree_in_file import GuessedTree, observe_guesses, tell_guesses
-from topodiag.checks.shared.devices import compute_nics, distance, gpu_spec, is_efa, numa_of, pcie_gbs
+from topodiag.checks.shared.devices import compute_nics, distance, gpu_spec, is_efa, pcie_gbs
 from topodiag.checks.shared.topo_file import alone
 from topodiag.hardware.catalog import pcie_nccl_gbs
 from topodiag.lazy import dataclass
-from topodiag.model.devices import Gpu, Nic, PciDevice
+from topodiag.model.devices import Nic
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status
-from topodiag.model.links import PathType
 from topodiag.model.nccl_tree import NcclFile
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact
 from topodiag.model.topics import Topic
-from topodiag.words.fold import plural
 from topodiag.words.units import in_gbs
-
-NO_WIDTH = (0, 255)
-"""Lanes that the kernel reports where it cannot read the link (`current_link_width`)."""
 
 ASSUMED = (3, 16)
 """Generation and lanes that NCCL takes for a link whose speed it cannot read (src/graph/xml.cc, topo.cc v2.30)."""
-
-NEAR = PathType.PXB
-"""On bare metal a GPU and its NIC meet at a PCIe switch, so at PXB or nearer."""
-
-NEEDS_ROOT = "needs root"
-"""How the readers begin the reason when an unprivileged capture lacks a value."""
-
-FLAT_PAIRS = 4
-"""GPU-NIC pairs from which `all of them far` counts as a sign without knowing that this is a guest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,14 +90,14 @@ class VirtualPciTree(NodeCheck[FlatTree | GuessedTree]):
         nics = compute_nics(judged)
         if len(judged.gpus) == 1 and not nics:
             return self.not_applicable(judged, "one GPU and no RDMA NIC: nothing for NCCL to join")
-        signs = _signs(judged, nics)
-        if not _is_flat(judged, signs):
+        signs = flat_signs(judged, nics)
+        if not is_flat_by(judged, signs):
             return self._not_flat(judged, nics, signs)
         if (remedy := _remedy(judged, nics)) is not None:
             return self.clean(judged, remedy)
         if Topic.SETTINGS not in judged.told:
             return self.unknown(judged, "the PCI tree is flattened; whether NCCL_TOPO_FILE mends it was not seen")
-        devices = _devices(judged, nics)
+        devices = gpus_and_nics(judged, nics)
         known = sum(judged.pci_of(device) is not None for device in devices)
         return FlatTree(nics, signs, Coverage(known, len(devices), "GPUs and NICs in the PCI tree"))
 
@@ -127,12 +114,12 @@ class VirtualPciTree(NodeCheck[FlatTree | GuessedTree]):
         return guessed
 
     def _not_flat(self, node: Node, nics: tuple[Nic, ...], signs: dict[str, Fact[object]]) -> Outcome:
-        in_tree = any(node.pci_of(device) is not None for device in _devices(node, nics))
+        in_tree = any(node.pci_of(device) is not None for device in gpus_and_nics(node, nics))
         if in_tree and not any(NO_SWITCH in sign for sign in signs):
             return self.clean(node, "the PCI tree has its switches")
         if node.is_vm is None:
             return self.unknown(node, "nothing says whether this is a guest")
-        read = any(pci.root for device in _devices(node, nics) if (pci := node.pci_of(device)) is not None)
+        read = any(pci.root for device in gpus_and_nics(node, nics) if (pci := node.pci_of(device)) is not None)
         if not read and not any(distance(node, gpu.label, nic.name)[0] for gpu in node.gpus for nic in nics):
             return self.unknown(node, "neither the PCI tree nor `topo -m` of this guest was seen")
         return self.clean(node, "the guest sees speeds and NUMA nodes, and distances are not all alike far")
@@ -161,77 +148,6 @@ class VirtualPciTree(NodeCheck[FlatTree | GuessedTree]):
             coverage=observed.coverage,
             confidence=Confidence.HIGH if node.is_vm else Confidence.MEDIUM,
         )
-
-
-def is_flat(node: Node) -> bool:
-    """Whether distances between GPUs and NICs on this node are a hypervisor's invention."""
-    return node.is_vm is not False and _is_flat(node, _signs(node, compute_nics(node)))
-
-
-def _devices(node: Node, nics: tuple[Nic, ...]) -> list[Gpu | Nic]:
-    return [*node.gpus, *nics]
-
-
-NO_SWITCH, NO_SPEED, NO_NUMA, ALL_FAR = (
-    "no PCIe switch above them",
-    "link speed or width unreadable",
-    "NUMA node -1",
-    "far",
-)
-
-
-def _signs(node: Node, nics: tuple[Nic, ...]) -> dict[str, Fact[object]]:
-    """What speaks for a made-up tree, in words, each with a fact that shows it."""
-    signs: dict[str, Fact[object]] = {}
-    devices = _devices(node, nics)
-    seen = [(device, pci) for device in devices if (pci := node.pci_of(device)) is not None]
-    if seen and not any(_has_switch(node, pci) for _, pci in seen):
-        first = seen[0][1]
-        signs[f"{NO_SWITCH} ({plural(len(seen), 'device')})"] = Fact(first.bus_id, first.class_code.origin)
-    dark = [pci for _, pci in seen if _is_dark(pci)]
-    if dark:
-        fact = dark[0].width if dark[0].width.origin is not None else dark[0].gen
-        signs[f"{NO_SPEED} on {len(dark)} of {len(seen)}"] = Fact(dark[0].bus_id, fact.origin)
-    homeless = [fact for device in devices if (fact := numa_of(node, device)).get(0) < 0]
-    if homeless:
-        signs[f"{NO_NUMA} on {len(homeless)} of {len(devices)}"] = Fact(homeless[0].value, homeless[0].origin)
-    return signs | _distance_signs(node, nics)
-
-
-def _distance_signs(node: Node, nics: tuple[Nic, ...]) -> dict[str, Fact[object]]:
-    """That every GPU is far from every NIC, where all distances are known."""
-    pairs = [distance(node, gpu.label, nic.name) for gpu in node.gpus for nic in nics]
-    far = [fact for kind, fact in pairs if kind is not None and kind > NEAR and kind is not PathType.P2C]
-    if not far or len(far) < len(pairs):
-        return {}
-    return {f"all {len(far)} GPU-NIC pairs are {ALL_FAR}ther than {NEAR.name}": Fact(far[0].value, far[0].origin)}
-
-
-def _is_flat(node: Node, signs: dict[str, Fact[object]]) -> bool:
-    has = {sign: any(sign in text for text in signs) for sign in (NO_SWITCH, NO_SPEED, NO_NUMA, ALL_FAR)}
-    if has[NO_SWITCH] and (has[NO_SPEED] or has[NO_NUMA]):
-        return True
-    specs = [gpu_spec(gpu) for gpu in node.gpus]
-    behind_switches = all(spec is not None and spec.nvswitch and spec.form == "sxm" for spec in specs)
-    if not behind_switches or not has[ALL_FAR]:
-        return False
-    pairs = len(node.gpus) * len(compute_nics(node))
-    return bool(node.is_vm) or (pairs >= FLAT_PAIRS and len(node.gpus) > FLAT_PAIRS)
-
-
-def _has_switch(node: Node, pci: PciDevice) -> bool:
-    """Whether a PCIe switch stands above a function: a port that says so, or two bridges between it and the root."""
-    above = node.ancestors(pci.bus_id)
-    return len(above) > 1 or any(bridge.port_type.value in ("upstream", "downstream") for bridge in above)
-
-
-def _is_dark(pci: PciDevice) -> bool:
-    if pci.width.value in NO_WIDTH:
-        return True
-    if any(NEEDS_ROOT in fact.why for fact in (pci.gen, pci.width)):
-        return False  # lspci without root hides every link, on bare metal too
-    looked = pci.gen.origin is not None or pci.width.origin is not None
-    return looked and pci.gen.value is None and pci.max_gen.value is None
 
 
 def _remedy(node: Node, nics: tuple[Nic, ...]) -> str | None:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import difflib
-import tomllib
 from functools import cache
-from pathlib import Path
-from typing import Any
 
+from topodiag.checks.shared.data import data
 from topodiag.lazy import dataclass
 
 
@@ -34,29 +32,14 @@ class Variable:
 
 
 @cache
-def _data() -> dict[str, Any]:
-    return tomllib.loads(Path(__file__).with_name("nccl_variables.toml").read_text(encoding="utf-8"))
-
-
-@cache
-def _parameters() -> dict[str, Any]:
-    return tomllib.loads(Path(__file__).with_name("nccl_parameters.toml").read_text(encoding="utf-8"))
-
-
-@cache
-def _of_rccl() -> dict[str, Any]:
-    return tomllib.loads(Path(__file__).with_name("rccl_parameters.toml").read_text(encoding="utf-8"))
-
-
-@cache
 def known() -> frozenset[str]:
     """Every name that some known version of NCCL reads (`nccl_versions.VARIABLES_SINCE` is the first), or once read."""
-    return frozenset(_parameters()) | frozenset(_data()["old"])
+    return frozenset(data("shared/nccl_parameters")) | frozenset(data("shared/nccl_variables")["old"])
 
 
 def variable(name: str) -> Variable | None:
     """What NCCL, RCCL or its runtime does with a variable, None for a name that none of them ever read."""
-    held = _parameters().get(name) or _of_rccl().get(name)
+    held = data("shared/nccl_parameters").get(name) or data("shared/rccl_parameters").get(name)
     if held is None:
         return None
     return Variable(
@@ -71,13 +54,14 @@ def variable(name: str) -> Variable | None:
 
 
 def renamed(name: str) -> RenamedVariable | None:
-    entry = _data()["old"].get(name)
+    entry = data("shared/nccl_variables")["old"].get(name)
     return RenamedVariable(entry["now"], entry["what"]) if entry else None
 
 
 def is_foreign(name: str) -> bool:
     """Whether a plug-in or an image, not NCCL, is meant by this name."""
-    return name in _data()["descriptive"] or name.startswith(tuple(_data()["foreign_prefixes"]))
+    names = data("shared/nccl_variables")
+    return name in names["descriptive"] or name.startswith(tuple(names["foreign_prefixes"]))
 
 
 def nearest(name: str) -> str | None:

@@ -1,6 +1,6 @@
 """Findings from sentences: what a program, an agent or a person reports, where the check itself found no fault.
 
-A check names the events that it answers for in `reports`, with the words for each. The sentence is a verdict without
+reports.toml names the events that a check answers for, with the words for each. The sentence is a verdict without
 its evidence: of a program or an agent an error of medium confidence, of a person a warning of low confidence, and
 nothing where the check looked and found all well.
 """
@@ -8,7 +8,9 @@ nothing where the check looked and found all well.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 
+from topodiag.checks.shared.data import data
 from topodiag.lazy import dataclass
 from topodiag.model.events import Event, Trust
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity, Status, Where
@@ -39,9 +41,15 @@ class Report:
     optional: bool = False
 
 
+@cache
+def answered_by(check_id: str) -> tuple[Report, ...]:
+    """What a check answers for, in the order of reports.toml."""
+    return tuple(Report(**entry) for entry in data("shared/reports").get(check_id, ()))
+
+
 def with_reports(outcome: Outcome, node: Node, reports: Sequence[Report]) -> Outcome:
     """The outcome of a check with what others report of the same fault, where it found none itself."""
-    if not reports or not node.reports or any(finding.severity > Severity.INFO for finding in outcome.findings):
+    if any(finding.severity > Severity.INFO for finding in outcome.findings):
         return outcome
     findings = tuple(_findings(outcome, node, reports))
     if not findings:
@@ -93,4 +101,4 @@ def _finding(check: str, report: Report, host: str, trust: Trust, events: Sequen
     )
 
 
-__all__ = ["Report", "with_reports"]
+__all__ = ["Report", "answered_by", "with_reports"]

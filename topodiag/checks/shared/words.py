@@ -1,10 +1,35 @@
-"""How messages name ranks and hosts: the first few, and how many more. Decides nothing."""
+"""How messages name ranks and hosts: the first few, and how many more; and which of them lines name."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Protocol
 
 from topodiag.words.fold import few, runs, spell_run
+
+
+class OfHost(Protocol):
+    """An event, a process, a stack: its host, "" unknown."""
+
+    @property
+    def host(self) -> str: ...
+
+
+class OfRank(Protocol):
+    """An event, a stack: its rank, -1 unknown."""
+
+    @property
+    def rank(self) -> int: ...
+
+
+def hosts_in(events: Iterable[OfHost]) -> list[str]:
+    """The hosts that are named, in the order of the events."""
+    return list(dict.fromkeys(event.host for event in events if event.host))
+
+
+def ranks_in(events: Iterable[OfRank]) -> list[int]:
+    """The ranks that are named, in order."""
+    return sorted({event.rank for event in events if event.rank >= 0})
 
 
 def spell_ranks(ranks: Iterable[int]) -> str:

@@ -97,6 +97,8 @@ def _ring(made: Prediction) -> str:
     ring = made.graph(0)
     nvls = made.graph(3)
     text = f"{plural(ring.channels, 'ring')} of {in_gbs(ring.bw_intra)}" if ring is not None else "no ring"
+    if made.library == "RCCL":
+        return text
     return text + (", NVLS" if nvls is not None and nvls.channels else ", no NVLS")
 
 

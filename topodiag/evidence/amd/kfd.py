@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterator
 from itertools import combinations
 
-from topodiag.evidence.amd.links import PCIE
+from topodiag.evidence.amd.links import HOP, PCIE
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source, to_int
 from topodiag.evidence.pasted_files import shows
@@ -29,8 +29,6 @@ from topodiag.words.dialect import Maker
 
 NODES = "sys/class/kfd/kfd/topology/nodes"
 MAX_NODES = 512
-HOP = 15
-"""The weight of a hop over xGMI (kfd_crat.c)."""
 _XGMI, _PCIE = 11, 2
 _RECOGNISED = regex(rf"^[=>x!d] /?{NODES}/[0-9]", re.MULTILINE)
 _LINK = regex(rf"{NODES}/(\d{{1,4}})/(io_links|p2p_links)/\d{{1,4}}/properties")

@@ -18,8 +18,7 @@ from topodiag.evidence.assemble.entities import (
 )
 from topodiag.evidence.assemble.facts import facts, pick
 from topodiag.evidence.assemble.graph import build_links, build_paths
-from topodiag.evidence.assemble.identity import system_name
-from topodiag.evidence.assemble.roles import with_roles
+from topodiag.evidence.assemble.roles import system_name, with_roles
 from topodiag.evidence.draft import Entity, NodeDraft, PairOffer
 from topodiag.model.node import Node, Pair
 from topodiag.model.provenance import Disagreement, Fact

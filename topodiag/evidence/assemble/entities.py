@@ -1,16 +1,18 @@
-"""Turns the draft's entities into the model's devices: GPUs, PCI functions, NICs, interfaces, NUMA nodes."""
+"""Turns the draft's entities into the model's devices: GPUs, PCI functions, NICs, interfaces, NUMA nodes.
+
+Devices that many nodes have alike are made once: the same texts give the same device, which the nodes then share.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeVar
 
 from topodiag.evidence.assemble.facts import counters, facts, pick
-from topodiag.evidence.assemble.once import made_once
-from topodiag.evidence.draft import UNNAMED_NIC, Entity, NodeDraft
+from topodiag.evidence.draft import UNNAMED_NIC, Body, Entity, NodeDraft
 from topodiag.hardware import catalog
 from topodiag.model.busid import normalise_bus_id, unplaced
 from topodiag.model.devices import (
@@ -27,6 +29,34 @@ from topodiag.model.devices import (
     PciKind,
 )
 from topodiag.model.provenance import Disagreement, Fact
+
+T = TypeVar("T")
+
+MOST_DEVICES = 8192
+"""Devices that are remembered: those of some dozen kinds of machines."""
+
+_made: dict[tuple[Any, ...], tuple[Any, tuple[Disagreement, ...]]] = {}
+"""By what makes the device, of which parts and with which arguments: the device, and which sources disagreed on it."""
+
+
+def made_once(make: Callable[..., T], entity: Entity, apart: list[Disagreement], *more: Any) -> T:
+    """`make(entity, apart, *more)`, or what it made of the same parts before. `make` reads nothing but its arguments,
+    and of the entity nothing but its offers, counters and children."""
+    parts: tuple[Body, ...] | None = entity.shared
+    if parts is None:
+        return make(entity, apart, *more)
+    key = (make, parts, more)
+    known = _made.get(key)
+    if known is None:
+        own: list[Disagreement] = []
+        known = make(entity, own, *more), tuple(own)
+        if len(_made) >= MOST_DEVICES:
+            _made.clear()
+        _made[key] = known
+    apart.extend(known[1])
+    made: T = known[0]
+    return made
+
 
 Apart = list[Disagreement]
 

@@ -2,6 +2,8 @@
 
 No single sign is enough (a storage ConnectX-7 looks like a compute one), so the signs are taken together: the default
 route, RDMA, nearness to a GPU, link layer and product. Every role keeps its reason.
+
+Names the machine: what DMI says, else the known system that its parts match.
 """
 
 from __future__ import annotations
@@ -14,7 +16,29 @@ from topodiag.hardware import catalog
 from topodiag.model.devices import Nic, NicRole
 from topodiag.model.links import PathType
 from topodiag.model.node import Node
+from topodiag.model.provenance import Fact
 from topodiag.model.topics import Topic
+
+
+def system_name(node: Node, said: Fact[str]) -> Fact[str]:
+    """The product or instance type. A hypervisor's own product name yields to a match by parts."""
+    if said.value is not None:
+        spec = catalog.system_by_product(said.value)
+        if spec is not None:
+            return Fact(spec.name, said.origin)
+    names = Counter(gpu.name.value for gpu in node.gpus if gpu.name.value)
+    if len(names) == 1:
+        gpu = catalog.gpu_by_name(next(iter(names)))
+        compute = sum(nic.role is NicRole.COMPUTE for nic in node.nics)
+        if gpu is not None:
+            switches = len(node.nvswitches) or None
+            matches = catalog.match_system(gpu.name, len(node.gpus), compute or None, switches, node.is_vm)
+            # The board that integrators build around is the honest name where a maker's own machine fits as well.
+            named = [match for match in matches if match.name.startswith("HGX")] or list(matches)
+            if len(named) == 1:
+                return Fact(named[0].name, node.gpus[0].name.origin)
+    return said
+
 
 Family = tuple[str, str]
 """Product and link layer: NICs of one family were bought for one purpose."""

@@ -13,11 +13,11 @@ import io
 
 import numpy as np
 
-from topodiag.evidence.cluster.facts import ClusterFacts, nested, no_twins, partition_of
-from topodiag.evidence.cluster.looks import COLUMNS, DOMAIN, LEVELS, NODE, delimiter
 from topodiag.evidence.interface import Blob
-from topodiag.evidence.node_sets import MAX_GPUS, MAX_NODES, NodeSetError, expand, gpu_list, short
+from topodiag.evidence.marks import COLUMNS, DOMAIN, LEVELS, NODE, delimiter
+from topodiag.model.cluster_facts import ClusterFacts, nested, no_twins, partition_of
 from topodiag.model.errors import InputError
+from topodiag.words.node_sets import MAX_GPUS, MAX_NODES, NodeSetError, expand, gpu_list, short
 
 _MAX_CELL = 4096
 

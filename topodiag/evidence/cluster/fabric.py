@@ -14,13 +14,13 @@ from statistics import median
 
 import numpy as np
 
-from topodiag.evidence.cluster.facts import ClusterFacts, Partition, natural, partition_of
-from topodiag.evidence.cluster.looks import SWITCH
 from topodiag.evidence.iblinkinfo import link_row
 from topodiag.evidence.interface import Blob
-from topodiag.evidence.node_sets import MAX_NODES
+from topodiag.evidence.marks import SWITCH
 from topodiag.lazy import dataclass, regex
+from topodiag.model.cluster_facts import ClusterFacts, Partition, natural, partition_of
 from topodiag.model.errors import InputError
+from topodiag.words.node_sets import MAX_NODES
 
 _PEER = regex(
     r'\[\d{1,4}\](?:\[ext \d{1,4}\])?\s{1,20}"([SH])-([0-9a-f]{1,16})"\[\d{1,4}\](?:\([0-9a-fx]{1,18}\))?\s{0,40}'

@@ -6,14 +6,14 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
+from topodiag.evidence import marks as looks
 from topodiag.evidence.cluster import csv as cluster_csv
 from topodiag.evidence.cluster import fabric as cluster_fabric
 from topodiag.evidence.cluster import kubernetes as cluster_kubernetes
-from topodiag.evidence.cluster import looks
 from topodiag.evidence.cluster import slurm as cluster_slurm
-from topodiag.evidence.cluster.facts import ClusterFacts
 from topodiag.evidence.interface import Blob
 from topodiag.lazy import regex
+from topodiag.model.cluster_facts import ClusterFacts
 from topodiag.model.errors import InputError
 
 

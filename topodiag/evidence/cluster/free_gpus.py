@@ -10,10 +10,10 @@ import re
 from collections.abc import Mapping, Sequence
 
 from topodiag.evidence.interface import Blob
-from topodiag.evidence.node_sets import MAX_GPUS, NodeSetError, expand, gpu_list, short
 from topodiag.lazy import regex
 from topodiag.model.cluster import Bools
 from topodiag.model.errors import InputError
+from topodiag.words.node_sets import MAX_GPUS, NodeSetError, expand, gpu_list, short
 
 _LINE = regex(r"([^\s:]{1,65536})(?:[\s:]\s{0,100}(.{1,1000}))?")
 _SLOTS = regex(r"slots\s?=\s?(\d{1,3})", re.IGNORECASE)

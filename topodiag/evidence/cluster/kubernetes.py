@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from topodiag.evidence.cluster.facts import ClusterFacts, nested, no_twins, partition_of
 from topodiag.evidence.interface import Blob
-from topodiag.evidence.node_sets import MAX_GPUS, MAX_NODES, short
+from topodiag.model.cluster_facts import ClusterFacts, nested, no_twins, partition_of
 from topodiag.model.errors import InputError
+from topodiag.words.node_sets import MAX_GPUS, MAX_NODES, short
 
 
 class Table(NamedTuple):

@@ -9,9 +9,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from topodiag.evidence.cluster.looks import POD_DESCRIBED, POD_HEADER, POD_OBJECT, POD_SCHEDULED, POD_SPEC
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.json_values import text
+from topodiag.evidence.marks import POD_DESCRIBED, POD_HEADER, POD_OBJECT, POD_SCHEDULED, POD_SPEC
 from topodiag.evidence.yaml_values import load_yaml
 from topodiag.model.identity import Tie
 from topodiag.words.hosts import address_of

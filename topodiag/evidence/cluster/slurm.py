@@ -11,12 +11,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import field
 from typing import Any
 
-from topodiag.evidence.cluster.facts import ClusterFacts, nested, no_twins
 from topodiag.evidence.interface import Blob
-from topodiag.evidence.node_sets import MAX_NODES, NodeSetError, expand, short
 from topodiag.evidence.yaml_values import load_yaml, word
 from topodiag.lazy import dataclass, regex
+from topodiag.model.cluster_facts import ClusterFacts, nested, no_twins
 from topodiag.model.errors import InputError
+from topodiag.words.node_sets import MAX_NODES, NodeSetError, expand, short
 
 _WORD = regex(r"(?:^|\s)([A-Za-z]{1,40})=(\S{1,1000000})", re.ASCII)
 _KINDS = ("leaf", "spine", "core")

@@ -1,4 +1,5 @@
-"""Why Slurm holds nodes out of service: `scontrol show node`, `sinfo`, `sinfo -R`, `sinfo -N -l`, lines of slurmctld.
+"""Why Slurm holds nodes out of service: `scontrol show node`, `sinfo`, `sinfo -R`, `sinfo -N -l`, lines of slurmctld,
+nodes as JSON (`scontrol show node --json`, slurmrestd's `/nodes`).
 
     NodeName=gpu-017 Arch=x86_64 CoresPerSocket=48
        State=IDLE+DRAIN ThreadsPerCore=2 TmpDisk=0 Weight=1 Owner=N/A MCS_label=N/A
@@ -9,6 +10,12 @@
 
 Formats: Slurm 20.02 to 24.11, src/api/node_info.c, src/sinfo, src/slurmctld/node_mgr.c. A node that is free or busy
 says nothing here.
+
+What a reason says for which a scheduler holds a node out of service.
+
+Slurm's `Reason=` is the sentence of whoever drained the node: slurmctld's own (`gres/gpu count reported lower than
+configured (7 < 8)`), LBNL's Node Health Check (`NHC: check_hw_ib: No IB port mlx5_4:1 is ACTIVE`), or a person's. The
+catalogue holds the sentences; Slurm cuts them in tables.
 """
 
 from __future__ import annotations
@@ -17,11 +24,32 @@ import re
 from collections.abc import Iterator
 
 from topodiag.evidence.draft import NodeDraft
-from topodiag.evidence.host.reasons import kind_of
 from topodiag.evidence.interface import Blob, Parsed, Source
+from topodiag.evidence.json_values import load, member, objects, text
 from topodiag.evidence.sentences import report
+from topodiag.evidence.signatures.lines import of_line
 from topodiag.lazy import dataclass, regex
+from topodiag.model.events import OUT_OF_SERVICE
 from topodiag.model.topics import Topic
+
+_WANTED = regex(
+    r"^\W{0,4}(?:none|unknown|n/?a|-)?\W{0,4}$|\b(?:maint(?:enance)?|reserv\w*|upgrad\w*|updat\w*|reinstall\w*"
+    r"|re-?imag\w*"
+    r"|firmware|planned|scheduled|schedule|testing|test|burn-?in|power_?sav\w*|powered down|reboot (?:asap"
+    r"|requested|complete)"
+    r"|moved?|decommission\w*|resum\w*)\b",
+    re.IGNORECASE,
+)
+"""Sentences by which somebody keeps a node free on purpose."""
+
+
+def kind_of(reason: str) -> str:
+    """The kind of event that a reason is; "" where somebody keeps the node free on purpose. A health check that fails
+    is never one."""
+    if _WANTED.search(reason) is not None and not re.match(r"\s*(?:NHC|check_)\b", reason):
+        return ""
+    return next((taken.entry.says for taken in of_line(reason)), OUT_OF_SERVICE)
+
 
 MAX_LINE = 4096
 MAX_NODES = 2000
@@ -73,6 +101,8 @@ class SlurmNodes(Source[Held]):
     a_piece = "a scheduler says what it was told of a node"
 
     def recognises(self, head: str) -> bool:
+        if _is_json(head):
+            return True
         patterns = (_HEADER, _LONG_HEADER, _ALONE, _SHOWN, _ONE_LINE)
         if any(pattern.search(head) for pattern in patterns):
             return True
@@ -81,7 +111,7 @@ class SlurmNodes(Source[Held]):
     def parse(self, blob: Blob) -> Parsed[Held]:
         parsed: Parsed[Held] = Parsed()
         parsed.lines = blob.data.count(b"\n") + 1
-        for held in _held(blob):
+        for held in _of_json(blob) if _is_json(blob.text) else _held(blob):
             if len(parsed.records) >= MAX_NODES:
                 parsed.leave(blob, held.line, held.text, "one of too many nodes")
             else:
@@ -94,6 +124,21 @@ class SlurmNodes(Source[Held]):
             if kind:
                 text = f"{held.nodes} is out of service: {held.reason}" if held.nodes else held.reason
                 draft.reports.append(report(kind, text, blob, held.line, held.text, host=held.nodes))
+
+
+def _is_json(head: str) -> bool:
+    return head.lstrip()[:1] == "{" and all(word in head for word in ('"nodes"', '"reason"', '"gres"'))
+
+
+def _of_json(blob: Blob) -> Iterator[Held]:
+    """The nodes that are out of service, of slurmrestd's JSON: a state is a list of flags, or one word."""
+    document, _ = load(blob)
+    for _, node in objects(member(document, "nodes"), 100 * MAX_NODES):
+        name, reason, state = text(node.get("name")), text(node.get("reason")), node.get("state")
+        said = "+".join(filter(None, map(text, state if isinstance(state, list) else [state])))
+        if name and reason and _OUT.search(said):
+            line = blob.text.count("\n", 0, max(0, blob.text.find(f'"{name}"'))) + 1
+            yield Held(name, reason, line, f"{name} {said} {reason}")
 
 
 def _held(blob: Blob) -> Iterator[Held]:

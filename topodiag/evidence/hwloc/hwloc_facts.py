@@ -107,7 +107,7 @@ def _joined(gpus: list[HwlocObject], blob: Blob, draft: NodeDraft, origin: Calla
     for number, each in numbers.items():
         for peer in numbers:
             if peer != number:
-                word = pair_word(XGMI, hops.get((number, peer))) if peer in peers[number] else PCIE
+                word = pair_word(XGMI, hops.get((number, peer)) or 0) if peer in peers[number] else PCIE
                 draft.pair("smi", draft.gpu(index=number), draft.gpu(index=peer), word, origin(each.line))
 
 

@@ -20,10 +20,9 @@ from topodiag.evidence.intake.bundle import (
     from_files,
     open_evidence,
 )
-from topodiag.evidence.intake.file_names import ENDS, mentions, owner_of_log, shared
 from topodiag.evidence.intake.pieces import STDIN, Aside, Intake, Piece
 from topodiag.evidence.intake.reading import read_bundle_stream, read_piece
-from topodiag.evidence.intake.same_node import Group, groups_of
+from topodiag.evidence.intake.same_node import ENDS, Group, groups_of, mentions, owner_of_log, shared
 from topodiag.evidence.intake.watched import watch
 from topodiag.evidence.kinds import NODE_KINDS, Kind
 from topodiag.lazy import dataclass

@@ -20,8 +20,8 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 
 from topodiag.evidence.intake.hosts import ids_of_text, serials_of_text
-from topodiag.evidence.node_sets import NodeSetError, expand
 from topodiag.lazy import regex
+from topodiag.words.node_sets import NodeSetError, expand
 
 LEAST_HOSTS, MOST_HOSTS = 2, 1024
 MOST_SERIALS = 1 << 14

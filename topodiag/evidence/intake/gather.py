@@ -17,15 +17,14 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from topodiag.evidence.intake.archives import members
 from topodiag.evidence.intake.bundle import HEAD_BYTES, MANIFEST, is_bundle
-from topodiag.evidence.intake.collected import without_bookkeeping
+from topodiag.evidence.intake.collected import is_copy, text_of_copy, without_bookkeeping
 from topodiag.evidence.intake.fixtures import ANSWER, PREFIX, missing, resolve
+from topodiag.evidence.intake.genre import without_papers
 from topodiag.evidence.intake.hosts import host_of_log, host_of_text, ids_of_text
 from topodiag.evidence.intake.one_file import COPY_IT, why_endless
-from topodiag.evidence.intake.papers import without_papers
 from topodiag.evidence.intake.pieces import STDIN, STDIN_NAME, Aside, Intake, Piece
 from topodiag.evidence.intake.rewound import Rewound
 from topodiag.evidence.intake.stdin import surveyed_stream
-from topodiag.evidence.intake.sysfs_copy import is_copy, text_of_copy
 from topodiag.evidence.intake.watched import watch
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.kinds import NODE_KINDS, Kind

@@ -9,13 +9,23 @@ happened.
 Output that quotes source (tracebacks, compilers) has neither enough declarations nor enough lines of code. A transcript
 of a shell (`$ cat train.py`, the source, `$ python train.py`) may have both, and so may source that somebody pastes
 above the error with which it ended.
+
+Documents and source files beside evidence: they speak of faults, and report none.
+
+Only names tell a runbook from a report. So a paper is set aside where somebody hands over a folder or an archive that
+holds evidence as well; a paper that is named by itself, or is all that there is, is read like any text.
+
+Whether a text is JSON, by its first bytes: many a log line begins with a bracket, too.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from itertools import islice
 
+from topodiag.evidence.intake.pieces import Aside, Piece
+from topodiag.evidence.kinds import Kind
 from topodiag.evidence.pasted_files import LOOSE_PROMPT
 from topodiag.lazy import regex
 from topodiag.words.unfilled import is_unfilled
@@ -156,4 +166,68 @@ def _mostly_prose(text: str) -> bool:
     return len(lines) >= _LONG and said >= _PROSE * len(lines)
 
 
-__all__ = ["program_text", "strings_of_binary"]
+_PAPER = regex(
+    r"(?:readme|change[-_ ]?log|changes|news|licen[cs]e|contributing|authors|runbook|todo)"
+    r"(?:\.(?:txt|md|rst|adoc|html))?"
+    r"|.{1,200}\.(?:md|rst|adoc|py|pyi|c|cc|cpp|cxx|h|hpp|cu|cuh|go|rs|java|js|ts)",
+    re.IGNORECASE,
+)
+_OPEN = frozenset({Kind.TEXT, Kind.PROGRAM, Kind.JSON})
+"""Kinds of which nobody knows whether they are evidence."""
+WHY = "a document or source file beside evidence: not read"
+
+
+def without_papers(pieces: Sequence[Piece]) -> tuple[list[Piece], list[Aside]]:
+    """The pieces without papers, and the papers, where anything else is evidence."""
+    papers = [piece for piece in pieces if not piece.named and _PAPER.fullmatch(_name(piece))]
+    if not papers or all(piece in papers or set(piece.kinds) <= _OPEN for piece in pieces):
+        return list(pieces), []
+    aside = [Aside(piece.name, WHY, hint="give it by its name to read it") for piece in papers]
+    return [piece for piece in pieces if piece not in papers], aside
+
+
+def _name(piece: Piece) -> str:
+    return (piece.member or piece.path).rpartition("/")[2]
+
+
+MOST_CHARS = 1 << 16
+MOST_DEPTH = 512
+
+_TOKEN = regex(
+    r"[ \t\r\n]*(?:(?P<open>[\[{])|(?P<close>[\]}])|(?P<part>[,:])"
+    r'|(?P<value>"(?:[^"\\\x00-\x1f]|\\.)*(?:"|$)|-?[0-9]{1,400}(?:\.[0-9]{1,400})?(?:[eE][+-]?[0-9]{1,9})?(?![0-9A-Za-z_.-])'
+    r"|(?:true|false|null)(?![0-9A-Za-z_]))|(?P<end>$))",
+    re.DOTALL,
+)
+_CUT = regex(r"(?:-|-?[0-9.]{1,400}(?:[eE][+-]?[0-9]{0,9})?|t|tr|tru|f|fa|fal|fals|n|nu|nul)$")
+_PAIRS = {"[": "]", "{": "}"}
+
+
+def is_json(text: str) -> bool:
+    """Whether a text that begins with a bracket or a brace reads as JSON, one value or several below each other, as far
+    as it goes: what is cut off at its end still counts. At most MOST_CHARS of it are looked at."""
+    text = text.lstrip("\ufeff \t\r\n")[:MOST_CHARS]
+    if text[:1] not in _PAIRS:
+        return False
+    stack: list[str] = []
+    at, after_value = 0, False
+    while at < len(text):
+        found = _TOKEN.match(text, at)
+        if found is None:
+            return bool(stack) and _CUT.match(text[at:].lstrip()) is not None
+        if found["end"] is not None:
+            return True
+        if found["part"]:
+            fits, after_value = after_value and bool(stack), False
+        elif found["close"]:
+            fits, after_value = bool(stack) and stack.pop() == found["close"], True
+        else:
+            fits = not after_value or (not stack and found["open"] is not None and "\n" in found[0])
+            after_value = found["open"] is None and bool(stack)
+            fits = fits and (bool(stack) or found["open"] is not None)
+            if found["open"]:
+                stack.append(_PAIRS[found["open"]])
+        if not fits or len(stack) > MOST_DEPTH:
+            return False
+        at = found.end()
+    return True

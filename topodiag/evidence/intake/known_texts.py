@@ -13,8 +13,7 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import Any
 
-from topodiag.evidence.intake.siblings import Likeness, Template, likeness_of, template_of
-from topodiag.evidence.intake.text_read import TextRead
+from topodiag.evidence.intake.siblings import Likeness, Template, TextRead, likeness_of, template_of
 from topodiag.evidence.interface import Blob, Item, Source
 from topodiag.lazy import dataclass
 

@@ -12,27 +12,21 @@ import re
 from collections.abc import Collection, Iterator
 from functools import cache, lru_cache
 
-from topodiag.evidence.cluster.looks import cluster_format, is_pods
-from topodiag.evidence.flight.looks import PICKLED, looks_like_flight
 from topodiag.evidence.intake.bundle import HEAD_BYTES
-from topodiag.evidence.intake.genre import program_text, strings_of_binary
-from topodiag.evidence.intake.json_text import is_json
-from topodiag.evidence.intake.launcher import without_prefix
+from topodiag.evidence.intake.genre import is_json, program_text, strings_of_binary
+from topodiag.evidence.intake.hosts import without_prefix
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.kinds import DAMAGED, KINDS, Kind, source_words
-from topodiag.evidence.layout.looks import layout_format
 from topodiag.evidence.live.diagnostics import LOOKS as DIAGNOSTICS
-from topodiag.evidence.live.inspector_looks import LOOKS as INSPECTOR
 from topodiag.evidence.live.profiler_trace import LOOKS as TRACE
 from topodiag.evidence.live.stacks import LOOKS as STACKS
 from topodiag.evidence.live.step_times import holds_steps
+from topodiag.evidence.marks import LOOKS as INSPECTOR
+from topodiag.evidence.marks import PICKLED, TABLE, cluster_format, is_pods, layout_format, looks_like_flight, unread
 from topodiag.evidence.nccl_log.grammar.spoken import holds_job_lines
-from topodiag.evidence.nccl_log.input.cut_heads import looks_cut
-from topodiag.evidence.nccl_log.input.dress import dress_of
 from topodiag.evidence.nccl_log.input.json_lines import looks_wrapped
 from topodiag.evidence.nccl_log.input.streams import CUT_HEADS, JSON_LINES, WRAPPED_LINES, Reading, packer_of, text_of
-from topodiag.evidence.nccl_log.input.wrapped_lines import looks_broken
-from topodiag.evidence.nccl_tests.looks import TABLE
+from topodiag.evidence.nccl_log.input.wrapped_lines import dress_of, looks_broken, looks_cut
 from topodiag.evidence.registry import as_table, recognise
 from topodiag.evidence.signatures.literals import Finder, finder
 from topodiag.lazy import dataclass, regex
@@ -160,7 +154,12 @@ def looks(head: bytes, tail: bytes = b"", *, name: str = "", quick: bool = False
     if Kind.NCCL_LOG in kinds and not tail and len(head) < HEAD_BYTES and looks_broken(head):
         coding.append(WRAPPED_LINES)
         head = _read_as(WRAPPED_LINES, head)
-    return Looks(kinds, tuple(coding), sources, head=head if coding else b"")
+    return Looks(kinds, tuple(coding), sources, _unread(kinds, head), head=head if coding else b"")
+
+
+def _unread(kinds: tuple[Kind, ...], head: bytes) -> str:
+    """What a text is that no reader takes."""
+    return unread(head.decode("utf-8", "replace")) if kinds in ((Kind.TEXT,), (Kind.JSON,)) else ""
 
 
 def text_kinds(

@@ -25,12 +25,12 @@ from topodiag.evidence.intake.siblings import (
     LEAST_HOST,
     Exchange,
     Likeness,
+    TextRead,
     cut,
     digits_of,
     form_of,
     means_something,
 )
-from topodiag.evidence.intake.text_read import TextRead
 from topodiag.evidence.registry import source
 from topodiag.lazy import dataclass
 from topodiag.model.node import Node

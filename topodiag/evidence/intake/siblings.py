@@ -2,21 +2,37 @@
 
 Host names, UUIDs, GUIDs and MAC addresses are opaque to the sources, which copy them and no more. That a source does so
 with a text is not taken on trust: its reading of one node must have foretold that of a second to the letter.
+
+What one source made of one text.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import field, replace
 from hashlib import sha256
 from ipaddress import IPv6Address, ip_address
 from typing import Any
 
 from topodiag.evidence.draft import Body, Entity, NodeDraft, Offer, PairOffer
-from topodiag.evidence.intake.text_read import TextRead
 from topodiag.lazy import dataclass, regex
+from topodiag.model.finding import Input
 from topodiag.model.provenance import Origin
+from topodiag.model.result import UnreadLine
+from topodiag.model.topics import Topic
+
+
+@dataclass(frozen=True, slots=True)
+class TextRead:
+    """What it offers, and the account of it. `spoke`: it is evidence of its kind."""
+
+    part: NodeDraft
+    item: Input
+    unread: tuple[UnreadLine, ...] = ()
+    told: frozenset[Topic] = field(default=frozenset())
+    spoke: bool = False
+
 
 _HEX = "[0-9a-f]"
 # A UUID, a GUID in three forms, a MAC address. All but one begin with two digits, which are quick to search for.

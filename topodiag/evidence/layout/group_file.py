@@ -22,11 +22,11 @@ from typing import Any
 import numpy as np
 
 from topodiag.evidence.interface import Blob
-from topodiag.evidence.node_sets import short
 from topodiag.evidence.yaml_values import load_yaml, word
 from topodiag.lazy import dataclass, regex
 from topodiag.model.cluster import Demand, Ints
 from topodiag.model.errors import InputError
+from topodiag.words.node_sets import short
 
 MAX_RANK = 1 << 22
 MAX_MEMBERS = 1 << 24

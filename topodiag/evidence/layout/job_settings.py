@@ -2,15 +2,91 @@
 
 Every reader of a job's files brings what it reads to these names; here alone stands what they mean.
 SOURCE: megatron/training/arguments.py of Megatron-LM.
+
+The options of the command lines in a launch script: `--name value`, `--name=value`, `a.b=c`, and flags.
+
+Nothing runs. A variable stands for its value where the script sets it once to a plain word; any other is left as it is.
+
+The arguments that Megatron-LM and its kin print at their start: `  tensor_model_parallel_size ...... 8`.
+
+SOURCE: megatron/training/arguments.py, _print_args; the names are the same in Megatron-DeepSpeed and GPT-NeoX.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import cache
+from typing import Any, NamedTuple
 
+from topodiag.evidence.signatures.literals import Finder, finder, lines_with
+from topodiag.lazy import regex
 from topodiag.model.dimensions import ORDER
-from topodiag.model.provenance import Origin
+from topodiag.model.provenance import MAX_QUOTE, Origin
 from topodiag.model.training import JobSettings
+
+_COMMENT = regex(r"(?:^|(?<=\s))#[^\n]*")
+_SET = regex(
+    r"^[ \t]{0,40}(?:export |local |readonly )?[ \t]{0,40}([A-Za-z_]\w{0,60})="
+    r"(?:\"([^\"\n]{0,400})\"|'([^'\n]{0,400})'|([^\s\"';()]{0,200}))[ \t]{0,40};?[ \t]{0,40}$",
+    re.MULTILINE,
+)
+_OPTION = regex(
+    r"(?<![\w./-])(?:--?([A-Za-z][\w.-]{0,80})(?:=|[ \t\v]{1,200}|(?=[\s)\"']|$))"
+    r"|[\"']?([a-z][a-z0-9]*[_.][\w.]{1,80})[\"']?(?:=|: ?))"
+    r"(?:[\"']?((?!-[A-Za-z-])[^\s\"'(),;]{1,80})[\"']?)?"
+)
+_VARIABLE = regex(r"\$(?:([A-Za-z_]\w{0,60})|\{([A-Za-z_]\w{0,60})(?::?-([^{}$]{0,80}))?\})")
+_DEEP = 5
+"""Variables of variables."""
+_FLAGS = frozenset({
+    "bf16", "fp16", "swiglu", "sequence-parallel", "use-distributed-optimizer", "overlap-grad-reduce",
+    "use-tp-pp-dp-mapping", "group-query-attention", "untie-embeddings-and-output-weights", "enable-expert-parallel",
+    "recompute-activations",
+})  # fmt: skip
+"""Options without a value: the word behind one is something else."""
+
+
+class Said(NamedTuple):
+    """A setting by the names on the way to it, its value, and its line (from 1)."""
+
+    path: tuple[str, ...]
+    value: Any
+    line: int | None
+
+
+def command_words(text: str) -> Iterator[Said]:
+    """Every option of a script with its value, `True` for a flag."""
+    text = _COMMENT.sub("", text).replace("\\\r\n", "\v").replace("\\\n", "\v")
+    variables = _variables(text)
+    line, at = 1, 0
+    for match in _OPTION.finditer(text):
+        line += sum(text.count(sign, at, match.start()) for sign in "\n\v")
+        at = match.start()
+        name = match[1] or match[2]
+        flag = name.replace("_", "-") in _FLAGS and match[2] is None
+        bare = match[3] if match[3] is None or "{" in match[3] else match[3].rstrip("}]")
+        value = "True" if flag or not bare else _filled(bare, variables)
+        yield Said(tuple(name.split(".")), value, line)
+
+
+def _variables(text: str) -> dict[str, str]:
+    """The plain variables that the script sets; one that is set to two values is none."""
+    made: dict[str, str] = {}
+    for match in _SET.finditer(text):
+        name, value = match[1], next((part for part in match.groups()[1:] if part is not None), "")
+        made[name] = value if made.get(name, value) == value else f"${name}"
+    return made
+
+
+def _filled(value: str, variables: dict[str, str]) -> str:
+    for _ in range(_DEEP):
+        if "$" not in value or len(value) > 400:
+            break
+        value = _VARIABLE.sub(lambda match: variables.get(match[1] or match[2], match[3] or match[0]), value)
+    return value
+
 
 SIZES = {
     "tensor_model_parallel_size": "tp", "pipeline_model_parallel_size": "pp", "context_parallel_size": "cp",
@@ -105,3 +181,45 @@ def whole(said: Mapping[str, str], name: str) -> int | None:
     """The whole number above 0 that an argument has, or None."""
     text = said.get(name, "")
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 12 and 0 < int(text) < _MOST else None
+
+
+LOOKS = regex(rb"\b(?:tensor_model_parallel_size|num_layers|hidden_size) \.{3,60} ?\d")
+_ARGUMENT = regex(r"(?:^|[\s:\]])([a-z][a-z0-9_]{1,60}) \.{2,60} ?([A-Za-z0-9._+-]{1,40})")
+_FORMER = {"model_parallel_size": "tensor_model_parallel_size", "pipe_parallel_size": "pipeline_model_parallel_size"}
+"""What GPT-NeoX calls the same."""
+_MOST_NAMES, _MOST_LINE = 4000, 4000
+
+
+@cache
+def _dots() -> Finder:
+    return finder([b" .."])
+
+
+def read_arguments(text: str | bytes, source: str) -> JobSettings | None:
+    """What the first dump of arguments in a text says; None where there is none. An argument that is printed with two
+    values is not known. Nothing is said of what is trained where the dump leaves open how large the model is."""
+    found: dict[str, str] = {}
+    unsure: set[str] = set()
+    origins: dict[str, Origin] = {}
+    data = text if isinstance(text, bytes) else text.encode("utf-8", "replace")
+    for number, begin, end, _ in lines_with(_dots(), data):
+        line = data[begin : min(end, begin + _MOST_LINE)].decode("utf-8", "replace")
+        match = _ARGUMENT.search(line[:400]) if " .." in line[:200] else None
+        if match is None:
+            continue
+        if len(found) > _MOST_NAMES:
+            break
+        name, value = match[1], match[2]
+        if found.setdefault(name, value) != value:
+            unsure.add(name)
+        origins.setdefault(name, Origin(source, number, line.strip()[:MAX_QUOTE]))
+    said = {name: value for name, value in found.items() if name not in unsure}
+    for former, name in _FORMER.items():
+        if former in said:
+            said.setdefault(name, said[former])
+            origins.setdefault(name, origins[former])
+    said.pop("data_parallel_size", None)  # what the others leave: an elastic job changes it
+    read = settings_of(DEFAULTS | said, source, origins)
+    if not read.is_sized or "seq" not in read.options:
+        read = replace(read, options={})
+    return read if read.sizes or read.options else None

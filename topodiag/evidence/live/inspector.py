@@ -24,8 +24,8 @@ import numpy as np
 
 from topodiag.evidence.live.inspector_calls import Calls, Records, Whose
 from topodiag.evidence.live.inspector_columns import OF_GPU, Columns, columns
-from topodiag.evidence.live.inspector_looks import QUERY, holds_metrics
 from topodiag.evidence.live.inspector_metrics import InspectorMetrics
+from topodiag.evidence.marks import QUERY, holds_metrics
 from topodiag.lazy import dataclass
 from topodiag.model.inspector import Inspection, InspectorCommunicator, InspectorMember
 from topodiag.model.provenance import MAX_QUOTE, Origin

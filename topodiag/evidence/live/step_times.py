@@ -13,7 +13,7 @@ from dataclasses import field, replace
 from functools import cache
 from math import isfinite
 
-from topodiag.evidence.layout.training_arguments import LOOKS as ARGUMENTS
+from topodiag.evidence.layout.job_settings import LOOKS as ARGUMENTS
 from topodiag.evidence.live.step_forms import Forms
 from topodiag.evidence.live.step_lines import (
     WORDS,

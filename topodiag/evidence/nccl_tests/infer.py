@@ -3,20 +3,60 @@
 `size` is `count` elements, times the ranks where the buffer has one part per rank; bus bandwidth is algorithm
 bandwidth times a factor of the number of ranks (nccl-tests doc/PERFORMANCE.md). Both are printed with two decimals, so
 each row gives an interval, and the number of ranks is the one integer in all of them.
+
+Settings of a run, and who gives them: NCCL's log shows what is in force, a command what was meant.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 
 from topodiag.evidence.nccl_tests.words import SHARED, TYPE_BYTES
+from topodiag.lazy import dataclass
 from topodiag.model.bench import BenchRow, Timing
+from topodiag.model.provenance import Origin
+
+MAX_SETTINGS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """The value of a setting, "" for one that is unset, and the line of the command that gives it; None where NCCL
+    itself prints it."""
+
+    value: str
+    command: Origin | None = None
+
+
+def give(known: dict[str, Given], name: str, given: Given) -> None:
+    """Adds a setting to those that are known. The first one counts, and what NCCL prints before any command."""
+    before = known.get(name)
+    if not given.value:
+        known.pop(name, None)
+    elif before is None:
+        if len(known) < MAX_SETTINGS:
+            known[name] = given
+    elif before.command is not None and given.command is None:
+        known[name] = given
+
+
+def values_of(known: Mapping[str, Given]) -> dict[str, str]:
+    """Value by name."""
+    return {name: given.value for name, given in known.items()}
+
+
+def commands_of(known: Mapping[str, Given]) -> dict[str, Origin]:
+    """Command by name, of those settings that no line of NCCL shows."""
+    return {name: given.command for name, given in known.items() if given.command is not None}
+
 
 MAX_RANKS = 1 << 20
 NEAR = 0.02
-"""How far the printed ratio of two bandwidths may be from the factor: they have three digits or more."""
+"""How far the printed ratio of two bandwidths may be from the factor."""
+LEAST_GBS = 0.01 / NEAR
+"""From here on the last digits of both, each off by 0.005, move the ratio by less than that."""
 ROWS = 64
 """Rows that are asked, the largest: small ones say less and are many."""
 
@@ -125,8 +165,8 @@ def _pairs(rows: Sequence[BenchRow]) -> list[tuple[float, float]]:
 
 
 def _ratio(rows: Sequence[BenchRow]) -> float | None:
-    """busbw / algbw where both have three digits or more."""
-    pairs = [(alg, bus) for alg, bus in _pairs(rows) if alg >= 1]
+    """busbw / algbw where both have digits enough."""
+    pairs = [(alg, bus) for alg, bus in _pairs(rows) if alg >= LEAST_GBS]
     return median(bus / alg for alg, bus in pairs) if pairs else None
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 
-from topodiag.evidence.nccl_tests.given import commands_of, values_of
-from topodiag.evidence.nccl_tests.infer import collective_of, no_traffic, ranks_of, ratio_fits
+from topodiag.evidence.nccl_tests.infer import collective_of, commands_of, no_traffic, ranks_of, ratio_fits, values_of
 from topodiag.evidence.nccl_tests.json_output import looks_like_json, read_json
 from topodiag.evidence.nccl_tests.text import Draft, TextReader
 from topodiag.evidence.nccl_tests.words import collective_of_name

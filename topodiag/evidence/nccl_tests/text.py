@@ -12,11 +12,9 @@ from itertools import islice
 
 from topodiag.evidence.assignments import assigned
 from topodiag.evidence.bench_devices import device_of
-from topodiag.evidence.nccl_tests import header
-from topodiag.evidence.nccl_tests.given import MAX_SETTINGS, Given, give
-from topodiag.evidence.nccl_tests.lines import TAG, Line, labelled, physical, without_records
+from topodiag.evidence.nccl_tests import words
+from topodiag.evidence.nccl_tests.infer import MAX_SETTINGS, Given, give
 from topodiag.evidence.nccl_tests.table import OpenRow, Title, begin_row, close_row, only_cells, take_cells, title_of
-from topodiag.evidence.nccl_tests.words import OP, TYPE, collective_of_binary
 from topodiag.lazy import dataclass, regex
 from topodiag.model.bench import BenchDevice, BenchRow
 from topodiag.model.provenance import MAX_QUOTE, Origin
@@ -34,7 +32,7 @@ MAX_HOSTS = 64
 """Host names tried against what a row's last cell is glued to."""
 MAX_OPEN = 512
 
-_WORDS = regex(rf"(?:{TYPE}|{OP})(?=[A-Za-z0-9])")
+_WORDS = regex(rf"(?:{words.TYPE}|{words.OP})(?=[A-Za-z0-9])")
 _DIGITS = regex(r"0x[0-9a-fA-F]+|\d+(?:\.\d+)?")
 _FENCE = regex(r"[\s#`.=*_-]*|.{0,200}\s#\s*")
 
@@ -124,28 +122,28 @@ class TextReader:
         self._rows = 0
 
     def read(self, data: bytes) -> TextRead:
-        for number, text, cut in physical(data):
+        for number, text, cut in words.physical(data):
             self.made.lines = number
             if cut:
-                self._leave(number, text[:MAX_QUOTE], "longer than any line of nccl-tests, cut")
+                self._leave(number, text[:MAX_QUOTE], "longer than any line of the test, cut")
             if text and not text.isspace():
-                self._line(labelled(number, text))
+                self._line(words.labelled(number, text))
         for stream in self._streams.values():
             self._end_row(stream)
         self.made.env = self._env
         for shape, (count, *_) in self._shapes.items():
             number, text = self._first[shape]
             more = f", with {count - 1} more like it" if count > 1 else ""
-            self.made.unread.append(UnreadLine(self.source, number, text, f"no line of nccl-tests{more}"))
+            self.made.unread.append(UnreadLine(self.source, number, text, f"no line of the test{more}"))
         return self.made
 
-    def _line(self, line: Line) -> None:
+    def _line(self, line: words.Line) -> None:
         stream = self._streams.get(line.key)
         if stream is None:
             stream = _Stream()
             if len(self._streams) < MAX_OPEN * 8:
                 self._streams[line.key] = stream
-        text, record = without_records(line.text, self._hosts, _WORDS, in_row=stream.row is not None)
+        text, record = words.without_records(line.text, self._hosts, _WORDS, in_row=stream.row is not None)
         if record:
             self.made.records += 1
             self._record(line, record)
@@ -153,13 +151,13 @@ class TextReader:
                 return
         if self._row(line, text, stream) or self._header(line, text, stream) or self._footer(line, text, stream):
             return
-        if not (_FENCE.fullmatch(text) or header.KNOWN.search(text) or self._said(line, text)):
+        if not (_FENCE.fullmatch(text) or words.KNOWN.search(text) or self._said(line, text)):
             self._leave(line.number, line.raw.strip()[:MAX_QUOTE], "")
 
-    def _record(self, line: Line, text: str) -> None:
+    def _record(self, line: words.Line, text: str) -> None:
         """What NCCL's own log adds: its version, the settings that it found, and its warnings."""
         if " set by environment to " in text or " set to " in text:
-            found = header.ENVIRONMENT.search(text)
+            found = words.ENVIRONMENT.search(text)
             if found:
                 self._setting(found[1], found[2].strip().removesuffix("."))
         elif "CCL version" in text:
@@ -176,7 +174,7 @@ class TextReader:
             give(newest.env, name, Given(value, command))
 
     def _library(self, text: str) -> bool:
-        found = header.NCCL_VERSION.search(text)
+        found = words.NCCL_VERSION.search(text)
         if found is None:
             return False
         newest = self.made.drafts[-1] if self.made.drafts else None
@@ -186,11 +184,11 @@ class TextReader:
             self._nccl = found[1]
         return True
 
-    def _said(self, line: Line, text: str) -> bool:
+    def _said(self, line: words.Line, text: str) -> bool:
         """Lines outside of a run's own: the command that starts it, NCCL's version without a head."""
         given = list(islice(assigned(text, self._above), MAX_SETTINGS))
         self._above = text
-        named = collective_of_binary(text)
+        named = words.collective_of_binary(text)
         if named:  # another command: the settings of the one before are gone
             for name in self._assigned:
                 self._env.pop(name, None)
@@ -208,8 +206,8 @@ class TextReader:
 
     # -- rows --
 
-    def _row(self, line: Line, text: str, stream: _Stream) -> bool:
-        bare = TAG.sub(" ", text) if "[" in text else text
+    def _row(self, line: words.Line, text: str, stream: _Stream) -> bool:
+        bare = words.TAG.sub(" ", text) if "[" in text else text
         head = bare.lstrip()
         if not head or not (head[0].isdigit() or head[0] in "-NnX[(>" or any(c.isdigit() for c in head[:200])):
             return False
@@ -234,7 +232,7 @@ class TextReader:
     def _title(self, stream: _Stream) -> Title | None:
         return next((run.title for run in reversed(stream.runs) if run.title is not None), None)
 
-    def _target(self, stream: _Stream, row: OpenRow, line: Line) -> Draft:
+    def _target(self, stream: _Stream, row: OpenRow, line: words.Line) -> Draft:
         """The run that a row belongs to: the newest, or among several open tables the one whose sizes it goes on."""
         able = [run for run in stream.runs if not run.closed]
         if not able:
@@ -265,7 +263,7 @@ class TextReader:
 
     # -- what stands above a table --
 
-    def _begin(self, stream: _Stream, line: Line) -> Draft:
+    def _begin(self, stream: _Stream, line: words.Line) -> Draft:
         self._end_row(stream)
         made = Draft(line.key, Origin(self.source, line.number, line.text.strip()[:MAX_QUOTE]))
         made.env.update(self._env)
@@ -279,7 +277,7 @@ class TextReader:
             del stream.runs[0]
         return made
 
-    def _next(self, stream: _Stream, line: Line, *, filled: bool, lone: bool = False) -> Draft:
+    def _next(self, stream: _Stream, line: words.Line, *, filled: bool, lone: bool = False) -> Draft:
         """The run that a header's line belongs to: the newest, or a new one where the newest has this line already.
         `lone`: the line may also belong to an older run that waits for it."""
         runs = [run for run in stream.runs if not run.closed]
@@ -288,9 +286,9 @@ class TextReader:
         stream.runs = [run for run in runs if run.single_process]  # any other was aborted: its rows have ended
         return self._begin(stream, line)
 
-    def _header(self, line: Line, text: str, stream: _Stream) -> bool:
+    def _header(self, line: words.Line, text: str, stream: _Stream) -> bool:
         newest = stream.runs[-1] if stream.runs else None
-        if "nThread" in text and (found := header.parameters_of(text)) is not None:
+        if "nThread" in text and (found := words.parameters_of(text)) is not None:
             run = self._next(stream, line, filled=newest is not None and newest.has_parameters)
             run.parameters, run.has_parameters = found, True
             return True
@@ -306,14 +304,15 @@ class TextReader:
             return True
         return self._versions(line, text, stream, newest)
 
-    def _versions(self, line: Line, text: str, stream: _Stream, newest: Draft | None) -> bool:
-        found = header.TESTS_VERSION.search(text) if "nccl-tests" in text else None
+    def _versions(self, line: words.Line, text: str, stream: _Stream, newest: Draft | None) -> bool:
+        found = words.TESTS_VERSION.search(text) if "ccl-tests version" in text else None
         if found is not None:
             run = self._next(stream, line, filled=newest is not None and bool(newest.version or newest.has_parameters))
-            run.version, run.nccl = found[1], header.library_of(found[2]) or run.nccl
+            run.version, run.nccl = found[2], words.library_of(found[3]) or run.nccl
+            run.maker = {"rccl": Maker.AMD}.get(found[1], run.maker)
             return True
-        if "Collective test" in text and (found := header.STARTING.search(text)) is not None:
-            named = collective_of_binary(found[2]) or collective_of_binary(found[2] + "_perf")
+        if "Collective test" in text and (found := words.STARTING.search(text)) is not None:
+            named = words.collective_of_binary(found[2]) or words.collective_of_binary(found[2] + "_perf")
             if found[1] == "concluded":
                 if newest is not None:
                     newest.collective = newest.collective or named
@@ -322,17 +321,16 @@ class TextReader:
             run = self._next(stream, line, filled=again)
             run.collective, run.why_collective = named or run.collective, "its header"
             return True
-        found = header.RCCL_VERSION.search(text) if "ccl-tests" in text else None
+        found = words.RCCL_VERSION.search(text) if "ccl-tests" in text else None
         if found is not None and newest is not None:
             newest.version, newest.maker = found[1], Maker.AMD
             return True
-        found = header.COMPILED_WITH.search(text) if "compiled with" in text else None
+        found = words.COMPILED_WITH.search(text) if "compiled with" in text else None
         if found is not None:
             self._nccl = found[1]
-            return True
-        return False
+        return found is not None
 
-    def _device(self, stream: _Stream, line: Line, device: BenchDevice, text: str) -> None:
+    def _device(self, stream: _Stream, line: words.Line, device: BenchDevice, text: str) -> None:
         fitting = [
             run
             for run in stream.runs
@@ -348,29 +346,29 @@ class TextReader:
 
     # -- what stands below a table, and failures --
 
-    def _footer(self, line: Line, text: str, stream: _Stream) -> bool:
-        if "Out of bounds" in text and (found := header.BOUNDS.search(text)) is not None:
+    def _footer(self, line: words.Line, text: str, stream: _Stream) -> bool:
+        if "Out of bounds" in text and (found := words.BOUNDS.search(text)) is not None:
             run = self._ending(stream, line, lambda run: run.bounds is None)
             run.bounds = int(found[1])
             return True
-        if "Avg bus" in text and (found := header.AVERAGE.search(text)) is not None:
+        if "Avg bus" in text and (found := words.AVERAGE.search(text)) is not None:
             run = self._ending(stream, line, lambda _: True)
             value = found[1].replace("nan", "").lstrip("-")
             is_number = re.fullmatch(r"\d[\d.]*(?:e[+-]?\d+)?", value) and value.count(".") < 2
             run.average = float(value) if is_number else -1
             self._end_row(stream)
             return True
-        if header.FAILURE.search(text):
+        if words.FAILURE.search(text):
             self._failure(line)
             return True
         return False
 
-    def _ending(self, stream: _Stream, line: Line, lacks: object) -> Draft:
+    def _ending(self, stream: _Stream, line: words.Line, lacks: object) -> Draft:
         self._end_row(stream)
         able = [run for run in stream.runs if not run.closed and callable(lacks) and lacks(run)]
         return able[-1] if able else self._begin(stream, line)
 
-    def _failure(self, line: Line) -> None:
+    def _failure(self, line: words.Line) -> None:
         """A failure belongs to the newest run, whichever process says it; without one it is a run that never began."""
         newest = self.made.drafts[-1] if self.made.drafts else None
         if newest is None or newest.closed:

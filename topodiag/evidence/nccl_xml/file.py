@@ -1,21 +1,155 @@
-"""`read_file`: a topology file with the tree that is in it, and which NCCL versions refuse it, where and why."""
+"""`read_file`: a topology file with the tree that is in it, and which NCCL versions refuse it, where and why.
+
+What NCCL takes without a word and not as it was meant: values outside its dictionaries, doubled names and bus ids.
+
+Dictionaries: kvDictPciGen, kvDictPciClass, kvDictCpuArch of src/graph/topo.cc, the same in all known versions but for
+class 0x080100 (CX8_CLASS). A text is looked up by prefix (kvConvertToInt in src/graph/xml.h).
+
+Reads the tree out of a file that NCCL refuses: a prolog, a DOCTYPE, tabs, line breaks in tags, text, broken ends.
+
+Source `nccl-xml`: a topology file for NCCL, or a dump of it, as evidence of a node.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import field, replace
 from itertools import islice
 
+from topodiag.evidence.draft import NodeDraft
+from topodiag.evidence.interface import Blob, Parsed, Source
+from topodiag.evidence.nccl_xml.facts import fill_draft
 from topodiag.evidence.nccl_xml.lexer import shown
-from topodiag.evidence.nccl_xml.limits import MAX_FILE_BYTES, MAX_NOTES, RCCL_MINOR, RCCL_RULES, RULES, Rules
-from topodiag.evidence.nccl_xml.load import load
-from topodiag.evidence.nccl_xml.notes import notes_of
-from topodiag.evidence.nccl_xml.tolerant import read_tolerantly
-from topodiag.lazy import regex
+from topodiag.evidence.nccl_xml.limits import (
+    MAX_DEPTH,
+    MAX_FILE_BYTES,
+    MAX_NOTES,
+    MAX_TAGS,
+    RCCL_MINOR,
+    RCCL_RULES,
+    RULES,
+    Rules,
+)
+from topodiag.evidence.nccl_xml.load import c_int, load
+from topodiag.evidence.xml_tags import XmlTag, decoded, tags
+from topodiag.lazy import dataclass, regex
 from topodiag.model.errors import InputError
+from topodiag.model.nccl_features import Feature
 from topodiag.model.nccl_tree import RCCL_FILE, Element, NcclFile, Refusal, renamed
-from topodiag.model.provenance import MAX_QUOTE, Origin
+from topodiag.model.nccl_versions import NEWEST
+from topodiag.model.provenance import MAX_QUOTE, NotObserved, Origin
+from topodiag.model.topics import Topic
 from topodiag.words.dialect import Maker
 from topodiag.words.units import spell_bytes
+
+LINK_SPEEDS = (
+    "2.5 GT/s", "5 GT/s", "8 GT/s", "16 GT/s", "32 GT/s",
+    "5.0 GT/s PCIe", "8.0 GT/s PCIe", "16.0 GT/s PCIe", "32.0 GT/s PCIe", "64.0 GT/s PCIe",
+)  # fmt: skip
+CLASSES = ("0x060400", "0x068000", "0x068001", "0x03", "0x02")
+CX8_CLASS = "0x080100"
+RCCL_GPU_CLASS = "0x120000"
+"""A processing accelerator, as AMD's GPUs are since MI300: RCCL's dictionary has it, and NCCL meets none."""
+ARCHITECTURES = ("x86_64", "arm64", "ppc64")
+_GEN3, _PCI, _ANY_CPU = 60, 1, 0
+
+
+def notes_of(tree: Element) -> Iterator[Refusal]:
+    """The notes on a tree, in the order of the file; at most one per value."""
+    seen: dict[str, int] = {}
+    for element in tree.walk():
+        names = [key for key, _ in element.attributes]
+        for key in dict.fromkeys(name for name in names if names.count(name) > 1):
+            yield _note("doubled-attribute", f"{key} of {element.tag} stands twice: the first counts", element)
+        if element.tag == "pci":
+            yield from _on_pci(element, seen)
+        elif element.tag == "cpu" and (arch := element.get("arch")) and not arch.startswith(ARCHITECTURES):
+            yield _note("arch", _fallback(arch, _ANY_CPU), element)
+
+
+def _on_pci(element: Element, seen: dict[str, int]) -> Iterator[Refusal]:
+    speed, width, code = element.get("link_speed"), element.get("link_width"), element.get("class")
+    if speed is not None and not speed.startswith(LINK_SPEEDS):
+        yield _note("link-speed", f"{_fallback(speed, _GEN3)}: 8 GT/s (Gen3) per lane", element)
+    if width is not None and c_int(width) == 0:
+        yield _note("link-width", f"link_width '{width}' counts as 16 lanes", element)
+    held = {child.tag for child in element.children}
+    if code is not None and not code.startswith((*CLASSES, RCCL_GPU_CLASS)) and not held & {"gpu", "nic"}:
+        until = Feature.CX8_CLASS.since - 1 if code.startswith(CX8_CLASS) else NEWEST
+        yield _note("class", _fallback(code, _PCI), element, until)
+    bus_id = (element.get("busid") or "").lower()
+    if bus_id and bus_id in seen:
+        yield _note("doubled-busid", f"busid {bus_id} stands twice, first on line {seen[bus_id]}", element)
+    elif bus_id:
+        seen[bus_id] = element.line
+
+
+def _fallback(text: str, value: int) -> str:
+    return f"KV Convert to int : could not find value of '{text}' in dictionary, falling back to {value}"
+
+
+def _note(rule: str, words: str, element: Element, until: int = NEWEST) -> Refusal:
+    return Refusal(rule, words, element.line, 1, until=until)
+
+
+_ALLOWED = {**RULES[-1].allowed, "gpu": (*RULES[-1].allowed["gpu"], "xgmi")}
+
+
+@dataclass(slots=True)
+class _Open:
+    tag: XmlTag
+    known: bool
+    children: list[Element] = field(default_factory=list)
+
+    def closed(self) -> Element:
+        return Element(self.tag.name, self.tag.attributes, tuple(self.children), self.tag.line)
+
+
+def read_tolerantly(data: bytes, name: str) -> Element | None:
+    """The first `system` of a file and what NCCL reads below it; None where there is none. Raises InputError for a
+    file that is deeper or fuller than any machine."""
+    stack: list[_Open] = []
+    for tag in tags(decoded(data), name, MAX_TAGS):
+        done = None
+        if tag.closes:
+            done = _close(stack, tag.name)
+        else:
+            stack.append(_Open(tag, _is_known(stack, tag.name)))
+            if tag.alone:
+                done = _close(stack, tag.name)
+            elif len(stack) > MAX_DEPTH:
+                raise InputError(name, f"nests deeper than {MAX_DEPTH} elements", line=tag.line, hint="refused")
+        if done is not None:
+            return done
+    # The file ends before its elements do: they are taken as closed.
+    while stack:
+        done = _close(stack, stack[-1].tag.name)
+        if done is not None:
+            return done
+    return None
+
+
+def _is_known(stack: list[_Open], tag: str) -> bool:
+    """Whether NCCL would read this element here. `system` is looked for below foreign roots too."""
+    if not any(element.known for element in stack):
+        return tag == "system"
+    return stack[-1].known and tag in _ALLOWED.get(stack[-1].tag.name, ())
+
+
+def _close(stack: list[_Open], tag: str) -> Element | None:
+    """Close the nearest open element of that name with all inside it; a stray end is passed over. Gives the system."""
+    if all(element.tag.name != tag for element in stack):
+        return None
+    while stack:
+        element = stack.pop()
+        if element.known:
+            if not (stack and stack[-1].known):
+                return element.closed()
+            stack[-1].children.append(element.closed())
+        if element.tag.name == tag:
+            return None
+    return None
+
 
 _OF_RCCL = regex(rb"<system\s[^>]{0,400}version=\"2\"|<xgmi\s|<gpu\s[^>]{0,400}\sgcn=")
 """Signs of a file that RCCL wrote or is meant for: its version, its links, the architecture of its GPUs."""
@@ -79,3 +213,48 @@ class _Places:
         start = self._data.rfind(b"\n", 0, offset) + 1
         text = self._data[start : start + 4 * MAX_QUOTE].partition(b"\n")[0]
         return self._line, offset - start + 1, shown(text.strip()[:MAX_QUOTE])
+
+
+_SYSTEM = regex(r"<system[\s/>]")
+_INSIDE = regex(r"<(?:cpu|pci)\s[^<>]{0,400}(?:numaid|affinity|busid)\s{0,9}=|<system\s[^<>]{0,400}\bversion\s{0,9}=")
+
+
+class NcclXml(Source[NcclFile]):
+    """Keeps the file as NCCL meets it; alone, it also tells the machine's devices. In a capture it stays a file: it
+    says what NCCL was given, which need not be the machine that it was found on."""
+
+    kind = "nccl-xml"
+    speaks_of = frozenset({Topic.TOPOLOGY_FILE})
+    trust = 52
+
+    def recognises(self, head: str) -> bool:
+        return head.lstrip("\ufeff \t\r\n").startswith("<") and bool(_SYSTEM.search(head) and _INSIDE.search(head))
+
+    def parse(self, blob: Blob) -> Parsed[NcclFile]:
+        parsed: Parsed[NcclFile] = Parsed(lines=blob.data.count(b"\n") + 1)
+        try:
+            file = read_file(blob.data, blob.name)
+        except InputError as error:
+            if blob.item is None:
+                raise
+            parsed.leave(blob, error.line, "", error.message)
+            return parsed
+        parsed.records.append(file)
+        return parsed
+
+    def fill(self, blob: Blob, parsed: Parsed[NcclFile], draft: NodeDraft) -> None:
+        for file in parsed.records:
+            if draft.nccl_file is None:
+                draft.nccl_file = file
+            if blob.item is None:
+                fill_draft(file.tree, blob, draft)
+                _say_of_others(file, draft)
+
+
+def _say_of_others(file: NcclFile, draft: NodeDraft) -> None:
+    """A dump of a multi-node NVLink clique is one node per host; the tree keeps them all."""
+    cpus = file.tree.having("cpu")
+    hosts = len({cpu.get("host_hash") for cpu in cpus})
+    if hosts > 1:
+        what = f"{hosts - 1} more hosts in {file.name}"
+        draft.missing.append(NotObserved(what, "a dump of several hosts counts as its first one"))

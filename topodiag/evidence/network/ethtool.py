@@ -2,6 +2,29 @@
 
 Keys are indented `Key: value`; lists of link modes go on in further lines without a key. Format: ethtool's
 netlink/settings.c.
+
+`ethtool -i IF`: driver, firmware and PCI function of an interface.
+
+The output does not name the interface: it is the captured command's last word, or the echoed command line of a paste.
+Without either the facts go to the NIC of the bus id.
+
+`ethtool -m`: a lane of a transceiver without light, or with too little of it, while its other lanes have light.
+
+    Rcvr signal avg optical power(Channel 3)  : 0.0001 mW / -40.00 dBm
+    Laser rx power low alarm   (Channel 3)    : On
+    Module Rx loss of signal  (Channel 3)     : On
+
+    Laser output power                        : 0.1514 mW / -8.20 dBm
+    Laser output power low alarm              : On
+
+A port without a cable has no lane with light: nothing is said of it, nor of a laser that is off. Copper has no such
+fields. Format: ethtool 5.10 to 6.11 (sff-common.c, sfpdiag.c, qsfp.c, cmis.c).
+
+`ethtool -S IF`: the driver's own counters of an interface.
+
+Names are the driver's. Counters of single queues are kept only where their name speaks of a loss: a driver has
+thousands of them, and their sums stand beside them. The interface is the captured command's last word, or the echoed
+command line of a paste; `| grep` after it takes the head line away.
 """
 
 from __future__ import annotations
@@ -11,9 +34,12 @@ import re
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Item, Parsed, Source
 from topodiag.evidence.network import rdma_words as words
-from topodiag.evidence.network.network_records import Line, NetDevRecord, Page, Target, fill_netdev
+from topodiag.evidence.network.network_records import Line, NetDevRecord, Page, Target, fill_netdev, offer_cells
 from topodiag.evidence.network.sys_net import speed_mbps
+from topodiag.evidence.sentences import Reporting, report
 from topodiag.lazy import regex
+from topodiag.model.events import Event
+from topodiag.model.provenance import NotObserved
 from topodiag.model.topics import Topic
 
 _MARGIN = " \t>|"
@@ -95,3 +121,211 @@ def _read(page: Page[NetDevRecord], line: Line, record: NetDevRecord, pair: tupl
             del record.facts["max_speed_mbps"]
         if best:
             line.put(record.facts, "max_speed_mbps", best)
+
+
+_KEYS = tuple(regex(rf"^[ \t>|]*{key}:", re.MULTILINE) for key in ("driver", "firmware-version", "bus-info"))
+_COMMAND = regex(r"\bethtool\s+(?:-i|--driver)\s+([A-Za-z0-9_][A-Za-z0-9_.:@+-]{0,63})\s*\Z")
+_BOARD = regex(r"\(((?:MT|DEL|HP|LNV|NVD|ISL|SM)_[A-Z0-9]{4,16})\)\s*\Z")
+
+
+def _driver(text: str) -> str | None:
+    """`mlx5_core[ib_ipoib]` is mlx5_core with IP over InfiniBand on top."""
+    cleaned = words.value_text(text)
+    return cleaned.partition("[")[0].strip() or None if cleaned else None
+
+
+_DRIVER_FIELDS: dict[str, Target] = {
+    "driver": ("driver", _driver),
+    "firmware-version": ("firmware", words.firmware),
+    "bus-info": ("bus_id", words.bus_id_in),
+}
+
+
+class EthtoolDriver(Source[NetDevRecord]):
+    """Driver and function of interfaces from `ethtool -i`."""
+
+    kind = "ethtool-driver"
+    speaks_of = frozenset({Topic.INTERFACES})
+    trust = 70
+
+    def recognises(self, head: str) -> bool:
+        return all(key.search(head) is not None for key in _KEYS)
+
+    def parse(self, blob: Blob) -> Parsed[NetDevRecord]:
+        parsed: Parsed[NetDevRecord] = Parsed()
+        page = Page(blob, parsed)
+        name = named_interface(blob.item)
+        record: NetDevRecord | None = None
+        for line in page.lines():
+            text = line.text.strip(_MARGIN)
+            echoed = _COMMAND.search(text)
+            if echoed:
+                name, record = echoed[1], None
+                continue
+            key, colon, cell = text.partition(":")
+            if key == "driver":
+                record = NetDevRecord(name, line.number)
+                parsed.records.append(record)
+                name = named_interface(blob.item)  # an echoed command names one block only
+            if colon and key in _DRIVER_FIELDS and record is not None:
+                page.read(line, cell, record.facts, _DRIVER_FIELDS[key])
+                board = _BOARD.search(cell)
+                if key == "firmware-version" and board:
+                    line.put(record.facts, "board_id", board[1])
+            elif text and not colon and not text.startswith(("#", "$")):
+                page.leave(line, "not a line of ethtool -i")
+        return parsed
+
+    def fill(self, blob: Blob, parsed: Parsed[NetDevRecord], draft: NodeDraft) -> None:
+        for record in parsed.records:
+            place = record.facts.get("bus_id")
+            bus_id = place.value if place is not None and isinstance(place.value, str) else None
+            if record.name:
+                own = {name: cell for name, cell in record.facts.items() if name != "board_id"}
+                offer_cells(blob, draft.netdev(record.name), own)
+            elif bus_id is not None:
+                own = {name: cell for name, cell in record.facts.items() if name != "bus_id"}
+                offer_cells(blob, draft.nic(bus_id=bus_id), own)
+
+
+_POWER = regex(
+    r"\s{0,60}Rcvr signal avg optical power\s{0,4}\(Channel (\d{1,2})\)\s{0,40}: \d{1,3}\.\d{1,6} mW / (-inf"
+    r"|-?\d{1,3}\.\d{1,4}) dBm"
+)
+_FLAG = regex(
+    r"\s{0,60}((?:Module )?(?:Rx|Tx) (?:loss of (?:signal|lock)|fault)|Laser rx power low alarm|Rx loss of"
+    r" (?:signal|lock))"
+    r"\s{0,12}\((?:Channel|Lane|lane) (\d{1,2})\)\s{0,40}: (On|Yes|Off|No)\b"
+)
+_OF_ONE_LANE = regex(
+    r"\s{0,60}(Laser output|Receiver signal average optical|Laser rx) power(?: (low|high) alarm)?\s{0,40}:"
+    r" (?:\d{1,3}\.\d{1,6} mW / (-inf|-?\d{1,3}\.\d{1,4}) dBm|(On|Off))\s*\Z"
+)
+"""SFP modules have one lane, and flags of their own for what is out of the bounds that their maker set."""
+_SIDES = {"Laser output": "sends", "Receiver signal average optical": "gets", "Laser rx": "gets"}
+DARK_DBM = -20.0
+"""Below any receiver's sensitivity: no optics of 25 Gb/s a lane and more are specified under -14 dBm."""
+
+
+class EthtoolModule(Reporting):
+    """Lanes of a transceiver that get no light."""
+
+    kind = "ethtool-module"
+    speaks_of = frozenset({Topic.INTERFACES})
+    trust = 55
+    a_piece = "it speaks of one transceiver"
+
+    def recognises(self, head: str) -> bool:
+        lines = head.split("\n") if "optical power" in head else []
+        return any(_POWER.match(line) or _OF_ONE_LANE.match(line) for line in lines)
+
+    def parse(self, blob: Blob) -> Parsed[Event]:
+        parsed: Parsed[Event] = Parsed()
+        lit: set[str] = set()
+        dark: dict[str, tuple[int, str]] = {}
+        flagged: dict[str, tuple[int, str]] = {}
+        for number, line in blob.lines():
+            parsed.lines = number
+            power, flag = _POWER.match(line), _FLAG.match(line)
+            if power is not None and (power[2] == "-inf" or float(power[2]) < DARK_DBM):
+                dark.setdefault(power[1], (number, line))
+            elif power is not None:
+                lit.add(power[1])
+            elif flag is not None and flag[3] in ("On", "Yes"):
+                flagged.setdefault(flag[2], (number, line))
+        if lit:
+            for number, line in {**flagged, **dark}.values():
+                said = "a lane of the transceiver gets no light: " + " ".join(line.split())
+                parsed.records.append(report("fabric.link_errors", said, blob, number, line))
+        for number, line, said in _alarms(blob):
+            parsed.records.append(report("fabric.link_errors", said, blob, number, line))
+        return parsed
+
+
+def _alarms(blob: Blob) -> list[tuple[int, str, str]]:
+    """Alarms of a module of one lane about light that is there."""
+    power: dict[str, float] = {}
+    alarms: list[tuple[int, str, str, str]] = []
+    for number, line in blob.lines():
+        found = _OF_ONE_LANE.match(line)
+        if found is None:
+            continue
+        side = _SIDES[found[1]]
+        if found[2] is None and found[3] is not None:
+            power[side] = float(found[3])
+        elif found[2] is not None and found[4] == "On":
+            alarms.append((number, line, side, found[2]))
+    lit = [each for each in alarms if power.get(each[2], DARK_DBM) > DARK_DBM]
+    made = []
+    for number, line, side, which in lit:
+        light = f"{side} too {'little' if which == 'low' else 'much'} light ({power[side]:g} dBm)"
+        made.append((number, line, f"the transceiver {light}, by its own alarm: {' '.join(line.split())}"))
+    return made
+
+
+_STATS_HEADER = regex(r"^[ \t>|]*NIC statistics:[ \t]*$", re.MULTILINE)
+_STATS_COMMAND = regex(
+    r"\bethtool\s+(?:-S|--statistics)\s+([A-Za-z0-9_][A-Za-z0-9_.:@+-]{0,63})\s*(\|\s*(?:e|f|z)?grep\b.{0,200})?\Z"
+)
+_FILTERED = regex(r"\bethtool[ \t]+(?:-S|--statistics)[ \t]+[A-Za-z0-9_.:@+-]{1,64}[ \t]*\|[ \t]*[efz]?grep\b")
+_LINE = regex(r"(?P<name>\S.{0,120}?):\s*(?P<value>-?[0-9]{1,20})\Z")
+_OF_A_QUEUE = regex(
+    r"(?:\[[0-9]{1,5}\]: |queue_[0-9]{1,5}_|(?:rx|tx|ch)(?:_xsk|_xdp|_xdp_tx)?[-_]?(?:queue[-_])?[0-9]{1,5}[-_.])"
+)
+_OF_A_LOSS = regex(r"err|drop|discard|bad|miss|fail|timeout|stall|recover|out_of|overrun|oos")
+
+MAX_COUNTERS = 20_000
+"""Counters read of one interface; drivers with a counter for each of 128 queues and 40 names stay below."""
+
+
+class EthtoolStats(Source[NetDevRecord]):
+    """Counters of interfaces from `ethtool -S`."""
+
+    kind = "ethtool-stats"
+    speaks_of = frozenset({Topic.INTERFACES})
+    trust = 70
+    measured = regex(r"\s*\S[^:\t]{0,120}: (?P<numbers>[0-9]{1,18})\s*\Z")
+
+    def recognises(self, head: str) -> bool:
+        return _STATS_HEADER.search(head) is not None or _FILTERED.search(head) is not None
+
+    def parse(self, blob: Blob) -> Parsed[NetDevRecord]:
+        parsed: Parsed[NetDevRecord] = Parsed()
+        page = Page(blob, parsed)
+        name = named_interface(blob.item)
+        record: NetDevRecord | None = None
+        for line in page.lines():
+            text = line.text.strip(_MARGIN)
+            echoed = _STATS_COMMAND.search(text)
+            match = _LINE.match(text)
+            if echoed:
+                name, record = echoed[1], None
+                if echoed[2]:  # grep took the head away
+                    record = NetDevRecord(name, line.number)
+                    parsed.records.append(record)
+            elif _STATS_HEADER.match(text):
+                record = NetDevRecord(name, line.number)
+                parsed.records.append(record)
+                name = named_interface(blob.item)  # an echoed command names one block only
+            elif match and record is not None:
+                if _worth_keeping(match["name"]) and len(record.counters) < MAX_COUNTERS:
+                    line.put(record.counters, match["name"], _count(match["value"]), "below zero or too large")
+            elif text and not text.startswith(("#", "$")):
+                page.leave(line, "not a counter of ethtool -S")
+        return parsed
+
+    def fill(self, blob: Blob, parsed: Parsed[NetDevRecord], draft: NodeDraft) -> None:
+        for record in parsed.records:
+            fill_netdev(blob, record, draft)
+            if not record.name:
+                why = "the output does not name the interface"
+                draft.missing.append(NotObserved(f"counters of ethtool -S in {blob.name}", why))
+
+
+def _worth_keeping(name: str) -> bool:
+    return _OF_A_QUEUE.match(name) is None or _OF_A_LOSS.search(name) is not None
+
+
+def _count(text: str) -> int | None:
+    value = int(text)
+    return value if 0 <= value < 2**64 else None

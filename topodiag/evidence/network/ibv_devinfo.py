@@ -2,6 +2,18 @@
 
 Read by keys, not by indentation. Format: rdma-core libibverbs/examples/devinfo.c, whose spellings (`TRAINNING`)
 are part of it. A port's rate is width times speed, which only `-v` prints.
+
+`ibdev2netdev` of MLNX_OFED: which interface belongs to which RDMA port, with and without `-v`.
+
+    mlx5_0 port 1 ==> ens1f0np0 (Up)
+    0000:18:00.0 mlx5_0 (MT4129 - MCX75310AAS-NEAT) ConnectX-7 ... fw 28.41.1000 port 1 (ACTIVE) ==> ibs1 (Up)
+
+`Up` is the script's word for an operstate of `up`, `Down` for any other.
+
+`show_gids` of MLNX_OFED: the addresses of each RoCE port, with their index, version and interface.
+
+DEV     PORT  INDEX  GID                                      IPv4            VER  DEV
+mlx5_0  1     3      0000:0000:0000:0000:0000:ffff:0a9c:8184  10.156.129.132  v2   net1
 """
 
 from __future__ import annotations
@@ -22,9 +34,11 @@ from topodiag.evidence.network.network_records import (
     RdmaRecord,
     Target,
     fill_rdma,
+    offer_cells,
 )
 from topodiag.evidence.sentences import report
 from topodiag.lazy import dataclass, regex
+from topodiag.model.busid import normalise_bus_id
 from topodiag.model.provenance import MAX_QUOTE
 from topodiag.model.topics import Topic
 
@@ -191,3 +205,117 @@ def _put_gids(gids: list[tuple[PortRecord, Line, str]]) -> None:
         entries = list(table)
         port, first, _ = entries[0]
         port.facts["gids"] = Cell(tuple(entry for _, _, entry in entries), first.number, first.text.strip()[:MAX_QUOTE])
+
+
+_RIGHT = regex(r"\s*(\S{1,64})\s+\((Up|Down)\)")
+_LEFT = regex(
+    r"(?:(?P<bus>[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7])\s+)?(?P<name>\S{1,64})(?=\s)"
+    r"(?:\s+\((?P<hca>MT[0-9]{3,6})\s*-[^)]{0,80}\))?(?P<rest>.*)\sport\s+(?P<port>[0-9]{1,3})"
+    r"(?:\s*\(\s*(?P<state>[A-Za-z_]{2,16})\s*\))?\s*\Z"
+)
+_FIRMWARE = regex(r"(?:^|\s)fw\s+(\S{1,40})\s*\Z")
+_IBDEV2NETDEV_MARK = regex(
+    r"^[^\n]{1,400}? port {1,20}[0-9]{1,3}(?: \([A-Z_ ]{2,16}\))? {1,20}==> {1,20}\S{1,64} {1,40}\((?:Up|Down)\)",
+    re.MULTILINE,
+)
+"""Also as `column -t` widens it."""
+
+
+class Ibdev2netdev(Source[RdmaRecord]):
+    """Interfaces of RDMA ports from `ibdev2netdev`."""
+
+    kind = "ibdev2netdev"
+    speaks_of = frozenset({Topic.RDMA_DEVICES})
+    trust = 60
+
+    def recognises(self, head: str) -> bool:
+        return "==>" in head and _IBDEV2NETDEV_MARK.search(head) is not None
+
+    def parse(self, blob: Blob) -> Parsed[RdmaRecord]:
+        parsed: Parsed[RdmaRecord] = Parsed()
+        page = Page(blob, parsed)
+        for line in page.lines():
+            text = line.text.strip(_MARGIN)
+            if not text or text.startswith(("#", "$")):
+                continue
+            left, arrow, right = text.partition("==>")
+            match, target = _LEFT.match(left.rstrip()), _RIGHT.match(right)
+            name = words.device_name(match["name"]) if match else None
+            interface = words.device_name(target[1]) if target else None
+            number = int(match["port"]) if match else MAX_PORT + 1
+            if not arrow or match is None or target is None or not name or not interface or number > MAX_PORT:
+                page.leave(line, "not a line of ibdev2netdev")
+                continue
+            record = RdmaRecord(name, line.number, normalise_bus_id(match["bus"] or ""))
+            parsed.records.append(record)
+            port = record.port(number, line.number)
+            line.put(port.facts, "netdev", interface)
+            line.put(record.netdevs, interface, target[2].lower())
+            if match["state"]:
+                line.put(port.facts, "state", words.port_state(match["state"]), "not a port state")
+            if match["hca"]:
+                line.put(record.facts, "hca_type", match["hca"])
+            version = _FIRMWARE.search(match["rest"])
+            if version:
+                line.put(record.facts, "firmware", version[1])
+        return parsed
+
+    def fill(self, blob: Blob, parsed: Parsed[RdmaRecord], draft: NodeDraft) -> None:
+        for record in parsed.records:
+            fill_rdma(blob, record, draft)
+            for name, read in record.netdevs.items():
+                offer_cells(blob, draft.netdev(name), {"operstate": read})
+
+
+_SHOW_GIDS_MARK = regex(r"^[ \t>|]{0,20}DEV\s{1,20}PORT\s{1,20}INDEX\s{1,20}GID\s", re.MULTILINE)
+_ROW = regex(
+    r"(?P<name>[A-Za-z0-9_.-]{1,63})\s{1,40}(?P<port>[0-9]{1,3})\s{1,40}(?P<index>[0-9]{1,4})\s{1,40}"
+    r"(?P<gid>[0-9a-fA-F:]{3,45})(?:\s{1,40}[0-9]{1,3}(?:\.[0-9]{1,3}){3})?(?:\s{1,60}(?P<version>v[12]))?"
+    r"(?:\s{1,40}(?P<netdev>\S{1,15}))?\s*\Z"
+)
+MAX_GIDS = 4096
+
+
+class ShowGids(Source[RdmaRecord]):
+    """GID tables of RoCE ports from `show_gids`."""
+
+    kind = "rdma-gids"
+    speaks_of = frozenset({Topic.RDMA_DEVICES})
+    trust = 60
+    a_piece = "ports without an address are left out"
+
+    def recognises(self, head: str) -> bool:
+        return _SHOW_GIDS_MARK.search(head) is not None
+
+    def parse(self, blob: Blob) -> Parsed[RdmaRecord]:
+        parsed: Parsed[RdmaRecord] = Parsed()
+        page = Page(blob, parsed)
+        devices: dict[str, RdmaRecord] = {}
+        gids: dict[tuple[str, int], list[tuple[int, str, str]]] = {}
+        for line in page.lines():
+            match = _ROW.match(line.text.strip(_MARGIN))
+            if match is None or not 0 < int(match["port"]) <= MAX_PORT:
+                continue
+            name, number = match["name"], int(match["port"])
+            entry = words.gid(int(match["index"]), match["gid"], f"RoCE {match['version']}" if match["version"] else "")
+            if entry is None or sum(map(len, gids.values())) >= MAX_GIDS:
+                page.leave(line, "not a GID, or one of too many")
+                continue
+            if name not in devices:
+                devices[name] = RdmaRecord(name, line.number)
+                parsed.records.append(devices[name])
+            port = devices[name].port(number, line.number)
+            if match["version"]:
+                line.put(port.facts, "link_layer", "Ethernet")
+            if match["netdev"] and words.device_name(match["netdev"]):
+                line.put(port.facts, "netdev", match["netdev"])
+            gids.setdefault((name, number), []).append((line.number, line.text.strip()[:MAX_QUOTE], entry))
+        for (name, number), entries in gids.items():
+            first, text, _ = entries[0]
+            table = tuple(entry for _, _, entry in entries)
+            devices[name].ports[number].facts["gids"] = Cell(table, first, text)
+        return parsed
+
+    def fill(self, blob: Blob, parsed: Parsed[RdmaRecord], draft: NodeDraft) -> None:
+        for record in parsed.records:
+            fill_rdma(blob, record, draft)

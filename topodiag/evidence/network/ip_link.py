@@ -7,6 +7,18 @@
     ens2np0          DOWN           b8:ce:f6:11:22:35 <NO-CARRIER,BROADCAST,MULTICAST,UP>
 
 Formats: iproute2 4.15 to 6.9 (ip/ipaddress.c, print_linkinfo, print_link_stats64); net-tools 2.10 (lib/interface.c).
+
+/proc/net/bonding: a bond and the state of each of its members, as `cat` shows it.
+
+    Ethernet Channel Bonding Driver: v5.15.0-91-generic
+    Bonding Mode: IEEE 802.3ad Dynamic link aggregation
+    MII Status: up
+    Slave Interface: ens1f1np1
+    MII Status: down
+    Speed: Unknown
+    Link Failure Count: 3
+
+Format: Linux drivers/net/bonding/bond_procfs.c. The bond's own name stands in the command alone.
 """
 
 from __future__ import annotations
@@ -17,9 +29,10 @@ from collections.abc import Set
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source, to_int
 from topodiag.evidence.json_values import opens_list
-from topodiag.evidence.network import ip_addr
+from topodiag.evidence.network import local_addresses
 from topodiag.evidence.network import rdma_words as words
 from topodiag.evidence.network.network_records import Line, NetDevRecord, Page, fill_netdev
+from topodiag.evidence.network.sys_net import speed_mbps
 from topodiag.lazy import dataclass, regex
 from topodiag.model.topics import Topic
 
@@ -58,8 +71,8 @@ class IpLink(Source[NetDevRecord]):
     a_piece = "it is often asked for some interfaces"
 
     def recognises(self, head: str) -> bool:
-        marks = (_MARK, _BRIEF_MARK, ip_addr.MARK)
-        return ip_addr.is_json(head) or any(mark.search(head) is not None for mark in marks)
+        marks = (_MARK, _BRIEF_MARK, local_addresses.MARK)
+        return local_addresses.is_json(head) or any(mark.search(head) is not None for mark in marks)
 
     def parse(self, blob: Blob) -> Parsed[NetDevRecord]:
         parsed: Parsed[NetDevRecord] = Parsed()
@@ -75,13 +88,13 @@ class IpLink(Source[NetDevRecord]):
             begun = _begun(line, text, found)
             if begun is not None:
                 record, columns = begun, None
-            elif (listed := ip_addr.listed(text)) is not None and words.device_name(listed[0]) is not None:
-                ip_addr.add(line, found.setdefault(listed[0], NetDevRecord(listed[0], line.number)), listed[1])
+            elif (listed := local_addresses.listed(text)) is not None and words.device_name(listed[0]) is not None:
+                local_addresses.add(line, found.setdefault(listed[0], NetDevRecord(listed[0], line.number)), listed[1])
                 record = None
             elif record is None:
                 continue
-            elif own := ip_addr.addresses_in(text):
-                ip_addr.add(line, record, own)
+            elif own := local_addresses.addresses_in(text):
+                local_addresses.add(line, record, own)
             elif kind := _KIND.match(text):
                 line.put(record.facts, "kind", kind[1])
             elif columns is not None and _NUMBERS.match(text):
@@ -99,7 +112,7 @@ class IpLink(Source[NetDevRecord]):
 
 def _read_json(blob: Blob, parsed: Parsed[NetDevRecord]) -> None:
     parsed.lines = blob.text.count("\n") + 1
-    for line, entry in ip_addr.entries_of(blob.text):
+    for line, entry in local_addresses.entries_of(blob.text):
         name = words.device_name(entry["ifname"])
         if name is None:
             continue
@@ -118,8 +131,8 @@ def _read_json(blob: Blob, parsed: Parsed[NetDevRecord]) -> None:
         _fill(line, first, record)
         if kind in ("ether", "infiniband"):
             line.put(record.facts, "kind", kind)
-        if own := ip_addr.of_entry(entry):
-            ip_addr.add(line, record, own)
+        if own := local_addresses.of_entry(entry):
+            local_addresses.add(line, record, own)
         parsed.records.append(record)
 
 
@@ -186,3 +199,59 @@ def _count(line: Line, record: NetDevRecord, columns: tuple[str, list[str]], cel
     for name, cell in zip(names, cells, strict=False):
         if name in _COUNTED:
             line.put(record.counters, f"{way}_{name}", to_int(cell, low=0))
+
+
+_BONDING_MARK = regex(r"^[ \t>|]{0,20}Slave Interface: \S{1,15}[ \t]*\n[ \t>|]{0,20}MII Status: \w", re.MULTILINE)
+_PATH = regex(r"/proc/net/bonding/([A-Za-z0-9_.-]{1,15})(?:\s|:|\Z)")
+_DRIVER = regex(r"Ethernet Channel Bonding Driver: ")
+_FIELD = regex(r"([A-Z][A-Za-z ]{2,40}): (.{1,100})\Z")
+UNNAMED = "bond"
+"""Stands for a bond whose name the text does not tell."""
+
+
+class Bonding(Source[NetDevRecord]):
+    """Members of bonds, each with its bond and the state that the bond sees."""
+
+    kind = "bonding"
+    speaks_of = frozenset({Topic.INTERFACES})
+    trust = 70
+    a_piece = "it tells of bonds alone"
+
+    def recognises(self, head: str) -> bool:
+        return _BONDING_MARK.search(head) is not None
+
+    def parse(self, blob: Blob) -> Parsed[NetDevRecord]:
+        parsed: Parsed[NetDevRecord] = Parsed()
+        page = Page(blob, parsed)
+        bond, number = UNNAMED, 0
+        member: NetDevRecord | None = None
+        before = text = ""
+        for line in page.lines():
+            before = text or before
+            text = line.text.strip(" \t>|")
+            if path := _PATH.search(text):
+                bond, member = path[1], None
+            elif _DRIVER.search(text):
+                # A second bond without a command before it is another one, and has no name either.
+                number += 1
+                bond = bond if number == 1 or _PATH.search(before) else f"{UNNAMED} {number}"
+                member = None
+            elif field := _FIELD.match(text):
+                name, value = field[1], field[2].strip()
+                if name == "Slave Interface" and words.device_name(value):
+                    member = NetDevRecord(value, line.number)
+                    parsed.records.append(member)
+                    line.put(member.facts, "master", bond)
+                    line.put(member.facts, "kind", "ether")
+                elif member is not None and name == "MII Status":
+                    line.put(member.facts, "operstate", "up" if value == "up" else "down")
+                    line.put(member.facts, "carrier", value == "up")
+                elif member is not None and name == "Speed":
+                    line.put(member.facts, "speed_mbps", speed_mbps(value), "the bond sees no speed")
+                elif member is not None and name == "Link Failure Count":
+                    line.put(member.counters, "link_failures", to_int(value, low=0))
+        return parsed
+
+    def fill(self, blob: Blob, parsed: Parsed[NetDevRecord], draft: NodeDraft) -> None:
+        for record in parsed.records:
+            fill_netdev(blob, record, draft)

@@ -5,17 +5,30 @@
 
 Formats: net/ipv4/fib_trie.c of the Linux kernel, as the collector keeps it (a leaf and its first alias in one line),
 and net/ipv6/addrconf.c. The IPv4 table names no interface: the most specific route to an address does.
+
+The addresses of interfaces as `ip addr`, `ip -o addr`, `ip -br addr`, `ip -j addr` and `ifconfig` print them.
+
+    inet 10.24.6.50/24 brd 10.24.6.255 scope global eth0
+    2: eth0    inet 10.24.6.50/24 brd 10.24.6.255 scope global eth0
+    eth0             UP             10.24.6.50/24 fe80::6abf:1%eth0/64
+    inet addr:10.24.6.50  Bcast:10.24.6.255  Mask:255.255.255.0
+
+Formats: iproute2 4.15 to 6.9 (ip/ipaddress.c, print_addrinfo); net-tools 1.60 and 2.10 (lib/inet.c).
 """
 
 from __future__ import annotations
 
 import ipaddress
+import json
+import re
 from collections.abc import Iterator, Mapping
+from typing import Any
 
-from topodiag.evidence.network.ip_addr import add
-from topodiag.evidence.network.network_records import Line, NetDevRecord
+from topodiag.evidence.network.network_records import Cell, Line, NetDevRecord
 from topodiag.evidence.tree import Tree
 from topodiag.lazy import dataclass, regex
+from topodiag.model.provenance import MAX_QUOTE
+from topodiag.words.hosts import address_of
 
 TABLE, TABLE6, ROUTES = "proc/net/fib_trie", "proc/net/if_inet6", "proc/net/route"
 _LEAF = regex(r"\|-- ([0-9.]{7,15}) /32 host LOCAL\s*\Z")
@@ -75,3 +88,71 @@ def _six(tree: Tree) -> Iterator[tuple[Line, str, str]]:
         if match is not None and match[2] == _GLOBAL:
             address = str(ipaddress.IPv6Address(int(match[1], 16)))
             yield Line(number, f"= {TABLE6}\t{text}"), match[3], address
+
+
+MOST = 256
+"""Addresses kept of an interface: a load balancer gives some thousands."""
+_INET = regex(r"inet6?(?: addr:)? ?([0-9a-fA-F:.]{2,45})(?![\w:.])")
+_ONE_LINE = regex(r"\d{1,6}: ([^\s:@]{1,15})\s{1,20}(inet6? [0-9a-fA-F:.]{2,45}/\d{1,3} .{0,400})")
+_BRIEF = regex(
+    r"([^\s:@]{1,15})(?:@\S{1,20})?\s{1,20}(?:UP|DOWN|UNKNOWN|LOWERLAYERDOWN|DORMANT|NOTPRESENT)\s{1,20}"
+    r"([0-9a-fA-F].{1,16000})\Z"
+)
+MARK = regex(
+    r"^[ \t>|]{0,20}(?:\d{1,6}: [^\s:@]{1,15}[ \t]{1,20}inet6? [0-9a-fA-F:.]{2,45}/\d{1,3} "
+    r"|[^\s:@]{1,15}(?:@\S{1,20})?[ \t]{1,20}(?:UP|DOWN|UNKNOWN)[ \t]{1,20}(?:\d{1,3}\.){3}\d{1,3}/\d{1,2}(?:[ \t]|$))",
+    re.MULTILINE,
+)
+
+
+def addresses_in(text: str) -> tuple[str, ...]:
+    """The address of one line of a block, none for another line."""
+    match = _INET.match(text)
+    found = address_of(match[1]) if match else ""
+    return (found,) if found else ()
+
+
+def listed(text: str) -> tuple[str, tuple[str, ...]] | None:
+    """Interface and addresses of a line that stands for itself (`-o`, `-br`); None for another line."""
+    if match := _ONE_LINE.match(text):
+        return match[1], addresses_in(match[2])
+    if match := _BRIEF.match(text):
+        words = tuple(address_of(word.partition("/")[0]) for word in match[2].split())
+        return (match[1], words) if all(words) else None
+    return None
+
+
+def add(line: Line, record: NetDevRecord, found: tuple[str, ...]) -> None:
+    """Addresses of an interface beside those that it has."""
+    kept = record.facts.get("addresses") or Cell((), line.number, line.text.strip()[:MAX_QUOTE])
+    before = [str(each) for each in kept.value] if isinstance(kept.value, tuple) else []
+    record.facts["addresses"] = Cell(tuple(dict.fromkeys((*before, *found)))[:MOST], kept.line, kept.text)
+
+
+def is_json(head: str) -> bool:
+    """`ip -j link` and `ip -j addr`, by their first 64 KiB."""
+    return head[:64].lstrip().startswith(("[{", "[ {", "[\n")) and '"ifindex"' in head and '"ifname"' in head
+
+
+def entries_of(text: str) -> Iterator[tuple[Line, dict[str, Any]]]:
+    """The interfaces of JSON that `ip` printed, each with the line of its name. Nothing for a text that is cut off."""
+    try:
+        entries: Any = json.loads(text)
+    except (ValueError, RecursionError):
+        return
+    numbers = [
+        number for number, line in enumerate(text.split("\n"), start=1) for _ in range(line.count('"ifname"'))
+    ]  # one for each entry, in their order
+    named = [each for each in entries if isinstance(each, dict) and isinstance(each.get("ifname"), str)] if isinstance(
+        entries, list
+    ) else []  # fmt: skip
+    for place, entry in enumerate(named):
+        told = " ".join(f"{key} {cell}" for key, cell in list(entry.items())[:12] if isinstance(cell, str | int))
+        yield Line(numbers[place] if place < len(numbers) else 1, told), entry
+
+
+def of_entry(entry: dict[str, Any]) -> tuple[str, ...]:
+    """The addresses of an interface in JSON."""
+    infos = entry.get("addr_info")
+    locals_ = (each.get("local") for each in infos if isinstance(each, dict)) if isinstance(infos, list) else ()
+    return tuple(found for each in locals_ if isinstance(each, str) and (found := address_of(each)))

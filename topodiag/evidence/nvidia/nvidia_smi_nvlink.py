@@ -12,8 +12,7 @@ from itertools import pairwise
 
 from topodiag.evidence.draft import Entity, NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source, reading, to_float, to_int
-from topodiag.evidence.nvidia.lost_gpus import fill_lost
-from topodiag.evidence.nvidia.nvidia_ids import distinct_uuids
+from topodiag.evidence.nvidia.nvidia_words import distinct_uuids, fill_lost
 from topodiag.lazy import dataclass, regex
 from topodiag.model.busid import NVSWITCH_BUS_ID, normalise_bus_id
 from topodiag.model.provenance import NotObserved

@@ -19,9 +19,8 @@ from dataclasses import field
 
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source
-from topodiag.evidence.nvidia.lost_gpus import fill_lost
-from topodiag.evidence.nvidia.smi_xml_facts import fill_report
-from topodiag.evidence.nvidia.smi_xml_records import XmlDriver, XmlField, XmlGpu, XmlRecord
+from topodiag.evidence.nvidia.nvidia_words import fill_lost
+from topodiag.evidence.nvidia.smi_xml_facts import XmlDriver, XmlField, XmlGpu, XmlRecord, fill_report
 from topodiag.lazy import dataclass, regex
 from topodiag.model.busid import normalise_bus_id
 from topodiag.model.topics import Topic

@@ -15,10 +15,8 @@ from collections.abc import Mapping, Sequence
 
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source, to_float, to_int
-from topodiag.evidence.nvidia.lost_gpus import fill_lost
-from topodiag.evidence.nvidia.nvidia_words import EVENT_REASONS
-from topodiag.evidence.nvidia.smi_xml_facts import fill_report
-from topodiag.evidence.nvidia.smi_xml_records import XmlDriver, XmlField, XmlGpu
+from topodiag.evidence.nvidia.nvidia_words import EVENT_REASONS, fill_lost
+from topodiag.evidence.nvidia.smi_xml_facts import XmlDriver, XmlField, XmlGpu, fill_report
 from topodiag.lazy import dataclass, regex
 from topodiag.model.topics import Topic
 

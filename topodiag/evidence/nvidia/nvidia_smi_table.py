@@ -15,8 +15,7 @@ from dataclasses import field
 
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source
-from topodiag.evidence.nvidia.lost_gpus import LOST, fill_lost
-from topodiag.evidence.nvidia.nvidia_ids import distinct_bus_ids, distinct_uuids
+from topodiag.evidence.nvidia.nvidia_words import LOST, distinct_bus_ids, distinct_uuids, fill_lost
 from topodiag.evidence.nvidia.odd_rows import Row, odd_rows
 from topodiag.evidence.sentences import report
 from topodiag.lazy import dataclass, regex

@@ -1,4 +1,11 @@
-"""`nvidia-smi topo -m` (and `-mp`): the words between devices, the NICs' names, and each GPU's affinity."""
+"""`nvidia-smi topo -m` (and `-mp`): the words between devices, the NICs' names, and each GPU's affinity.
+
+Offers the tables of `nvidia-smi topo -p2p` to the draft, one per capability.
+
+Apart from the source, because a pasted text often holds `topo -m` and `topo -p2p` together.
+
+`nvidia-smi topo -p2p CAP`: whether the driver allows peer-to-peer between two GPUs, and why not.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +13,9 @@ from collections import Counter
 
 from topodiag.evidence.draft import Entity, NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source, reading
-from topodiag.evidence.nvidia.lost_gpus import fill_lost
-from topodiag.evidence.nvidia.p2p_tables import offer_p2p
+from topodiag.evidence.nvidia.nvidia_words import fill_lost
 from topodiag.evidence.nvidia.smi_matrix import (
+    P2P_WORDS,
     Matrix,
     MatrixNote,
     MatrixRecord,
@@ -18,9 +25,44 @@ from topodiag.evidence.nvidia.smi_matrix import (
     path_word,
     read_matrices,
 )
+from topodiag.lazy import regex
 from topodiag.model.cpulist import parse_cpulist
 from topodiag.model.provenance import NotObserved, Origin
 from topodiag.model.topics import Topic
+
+CAPABILITIES = {"r": "read", "w": "write", "n": "nvlink", "a": "atomics", "p": "prop"}
+"""Letters of `topo -p2p` by nvidia-smi's help; `prop` is the proprietary path over PCIe (NVML's PCI index)."""
+
+_OPTION = regex(r"-p2p(?:\s{1,8}|=)([rwnap]{1,5})(?![A-Za-z0-9])|--p2p_status(?:\s{1,8}|=)([rwnap]{1,5})\b")
+
+
+def capabilities(arguments: str) -> tuple[str, ...]:
+    """The capabilities that a command line asks for, e.g. `topo -p2p rw`; empty when it does not say."""
+    match = _OPTION.search(arguments)
+    if match is None:
+        return ()
+    return tuple(dict.fromkeys(CAPABILITIES[letter] for letter in (match[1] or match[2])))
+
+
+def offer_p2p(blob: Blob, matrix: Matrix, draft: NodeDraft) -> None:
+    """Offer each cell under the capability that was asked for, or under `p2p:unknown`.
+
+    A table for several capabilities at once says `OK` when all are there; its other words do not say which one is
+    missing, so those stay under `p2p:unknown`.
+    """
+    argv = " ".join(blob.item.argv) if blob.item else ""
+    asked = capabilities(argv) or capabilities(matrix.command)
+    for row in matrix.rows:
+        if not row.label.startswith("GPU"):
+            continue
+        origin = blob.origin(row.line, row.text)
+        for column, word in row.cells:
+            if word not in P2P_WORDS or not column.startswith("GPU"):
+                continue
+            known = asked if len(asked) == 1 or word == "OK" else ()
+            for name in known or ("unknown",):
+                a, b = draft.gpu(index=int(row.label[3:])), draft.gpu(index=int(column[3:]))
+                draft.pair(f"p2p:{name}", a, b, word, origin)
 
 
 class NvidiaSmiTopo(Source[MatrixRecord]):
@@ -132,3 +174,34 @@ def single_node(text: str) -> int | None:
     """A cell that is one NUMA node number, or None."""
     cleaned = text.strip()
     return int(cleaned) if cleaned.isascii() and cleaned.isdigit() and len(cleaned) <= 5 else None
+
+
+_SELF = regex(r"(?<![A-Za-z0-9])X(?![A-Za-z0-9])")
+"""The cell of a device with itself, cheap to look for."""
+
+
+class NvidiaSmiP2p(Source[MatrixRecord]):
+    """The peer-to-peer tables. Offers pairs in `p2p:read`, `p2p:nvlink`, ..., or `p2p:unknown` without a command."""
+
+    kind = "nvidia-smi-p2p"
+    speaks_of = frozenset({Topic.GPUS, Topic.GPU_PAIRS})
+    trust = 70
+
+    def recognises(self, head: str) -> bool:
+        if "GPU" not in head or _SELF.search(head) is None:
+            return False
+        return any(
+            isinstance(record, Matrix)
+            and record.vocabulary is Vocabulary.P2P
+            and any(row.has_self and row.label.startswith("GPU") for row in record.rows)
+            for record in self.parse(Blob("", head.encode(errors="replace"))).records
+        )
+
+    def parse(self, blob: Blob) -> Parsed[MatrixRecord]:
+        parsed: Parsed[MatrixRecord] = Parsed()
+        read_matrices(blob, parsed)
+        return parsed
+
+    def fill(self, blob: Blob, parsed: Parsed[MatrixRecord], draft: NodeDraft) -> None:
+        """A text may hold `topo -m` beside the peer-to-peer tables; what it says is offered as well."""
+        fill_matrices(blob, parsed, draft)

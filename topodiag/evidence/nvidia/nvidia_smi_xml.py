@@ -15,9 +15,8 @@ from defusedxml.ElementTree import DefusedXMLParser
 
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source
-from topodiag.evidence.nvidia.lost_gpus import fill_lost, lost_gpus
-from topodiag.evidence.nvidia.smi_xml_facts import fill_report
-from topodiag.evidence.nvidia.smi_xml_records import XmlDriver, XmlField, XmlGpu, XmlRecord
+from topodiag.evidence.nvidia.nvidia_words import fill_lost, lost_gpus
+from topodiag.evidence.nvidia.smi_xml_facts import XmlDriver, XmlField, XmlGpu, XmlRecord, fill_report
 from topodiag.lazy import regex
 from topodiag.model.topics import Topic
 

@@ -1,9 +1,26 @@
 """NVIDIA's numbers and names in the model's words, shared by the sources that read NVML and nvidia-smi.
 
 Numbers are those of nvml.h (13.3) as the Python binding nvidia-ml-py names them.
+
+Identities that NVIDIA's tools print, kept only where they can tell devices apart.
+
+Published and redacted output often carries one made-up UUID for every GPU; believed, it would merge them into one.
+
+The sentence that nvidia-smi prints in place of a report when a GPU does not answer. Every option can print it.
+
+Unable to determine the device handle for GPU4: 00000000:9D:00.0: GPU is lost.  Reboot the system to recover this GPU
+Unable to determine the device handle for GPU 0000:1A:00.0: Unknown Error
 """
 
 from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from topodiag.evidence.draft import NodeDraft
+from topodiag.evidence.interface import Blob
+from topodiag.lazy import dataclass, regex
+from topodiag.model.busid import normalise_bus_id
 
 EVENT_REASONS = {
     0x1: "gpu_idle",
@@ -88,3 +105,68 @@ def event_reasons(mask: int) -> tuple[str, ...]:
     return tuple(
         EVENT_REASONS.get(1 << bit, f"reason_{1 << bit:#x}") for bit in range(mask.bit_length()) if mask >> bit & 1
     )
+
+
+_UUID = regex(r"GPU-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+
+
+def distinct_uuids(named: Iterable[tuple[int, str]]) -> dict[int, str]:
+    """GPU UUIDs by index: only whole ones that are not all zeros, and none of two for an index or for two indices."""
+    owners: dict[str, set[int]] = {}
+    held: dict[int, set[str]] = {}
+    for index, text in named:
+        uuid = text.strip()
+        if _UUID.fullmatch(uuid) and uuid.strip("GPU-0"):
+            owners.setdefault(uuid.lower(), set()).add(index)
+            held.setdefault(index, set()).add(uuid)
+    return {
+        index: next(iter(uuids))
+        for index, uuids in held.items()
+        if len(uuids) == 1 and owners[next(iter(uuids)).lower()] == {index}
+    }
+
+
+def distinct_bus_ids(named: Iterable[tuple[int, str]]) -> dict[int, str]:
+    """Bus ids by index, without any that two indices claim."""
+    given = [(index, text.strip().lower()) for index, text in named if text.strip()]
+    texts = [text for _, text in given]
+    return {index: text for index, text in given if texts.count(text) == 1}
+
+
+_BUS = r"[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7]"
+LOST = regex(
+    rf"Unable to determine the device handle for (?:gpu|GPU) ?(?:([0-9]{{1,3}}): ?)?({_BUS}): {{0,2}}"
+    r"(GPU is lost|GPU requires reset|Unknown Error|Not Found)"
+)
+MAX_LINE = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class LostGpu:
+    """One such sentence: the GPU by index and bus id as far as they are named, the tool's words, and the line."""
+
+    index: int | None
+    bus_id: str
+    words: str
+    line: int
+    text: str
+
+
+def lost_gpus(blob: Blob) -> Iterator[LostGpu]:
+    """Every GPU that the text says does not answer."""
+    if b"Unable to determine the device handle" not in blob.data:
+        return
+    for number, line in blob.lines():
+        match = LOST.search(line[:MAX_LINE])
+        bus_id = normalise_bus_id(match[2]) if match is not None else None
+        if match is not None and bus_id is not None:
+            yield LostGpu(int(match[1]) if match[1] else None, bus_id, match[3], number, line)
+
+
+def fill_lost(blob: Blob, draft: NodeDraft) -> bool:
+    """Offer what the text says of lost GPUs; whether it says so of any."""
+    found = list(lost_gpus(blob))
+    for each in found:
+        entity = draft.gpu(index=each.index, bus_id=each.bus_id)
+        entity.offer("lost", each.words, blob.origin(each.line, each.text))
+    return bool(found)

@@ -11,8 +11,7 @@ from typing import Any
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source
 from topodiag.evidence.json_values import error_of, integer, load, objects, shown, text
-from topodiag.evidence.nvidia.nvidia_ids import distinct_bus_ids, distinct_uuids
-from topodiag.evidence.nvidia.nvidia_words import ANCESTORS, P2P_STATUSES
+from topodiag.evidence.nvidia.nvidia_words import ANCESTORS, P2P_STATUSES, distinct_bus_ids, distinct_uuids
 from topodiag.evidence.nvidia.nvml_gpu import GpuAnswers
 from topodiag.lazy import dataclass, regex
 from topodiag.model.busid import normalise_bus_id

@@ -1,4 +1,7 @@
-"""What the elements of `nvidia-smi -q -x` mean, in every spelling of its DTDs (v8 to v13)."""
+"""What the elements of `nvidia-smi -q -x` mean, in every spelling of its DTDs (v8 to v13).
+
+Records of `nvidia-smi -q`, as XML or as text: leaf elements by their path, with the line they stand on.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,51 @@ from collections.abc import Sequence
 
 from topodiag.evidence.draft import Entity, NodeDraft
 from topodiag.evidence.interface import Blob, reading, to_float, to_int
-from topodiag.evidence.nvidia.nvidia_ids import distinct_bus_ids, distinct_uuids
-from topodiag.evidence.nvidia.nvidia_words import EVENT_REASONS
-from topodiag.evidence.nvidia.smi_xml_records import XmlDriver, XmlField, XmlGpu, XmlRecord
-from topodiag.lazy import regex
+from topodiag.evidence.nvidia.nvidia_words import EVENT_REASONS, distinct_bus_ids, distinct_uuids
+from topodiag.lazy import dataclass, regex
 from topodiag.model.busid import normalise_bus_id, unplaced
+
+
+@dataclass(frozen=True, slots=True)
+class XmlField:
+    """One element without children: its path below the GPU (`pci/pci_gpu_link_info/pcie_gen/max_link_gen`) and text."""
+
+    path: str
+    text: str
+    line: int
+    written: str = ""
+    """The line itself, where the report is not XML."""
+
+    @property
+    def quote(self) -> str:
+        if self.written:
+            return self.written
+        tag = self.path.rpartition("/")[2]
+        return f"<{tag}>{self.text}</{tag}>"
+
+
+@dataclass(frozen=True, slots=True)
+class XmlDriver:
+    """What stands before the GPUs. `whole` is False for a report that ends before its last element."""
+
+    line: int
+    fields: tuple[XmlField, ...]
+    whole: bool
+
+
+@dataclass(frozen=True, slots=True)
+class XmlGpu:
+    """One GPU in the order of the report; `complete` is False where the report breaks off inside it."""
+
+    order: int
+    bus_id: str
+    line: int
+    fields: tuple[XmlField, ...]
+    complete: bool
+
+
+XmlRecord = XmlDriver | XmlGpu
+
 
 MAX_PCIE_GEN = 8
 MAX_LANES = 32

@@ -61,9 +61,9 @@ class Sentences:
     more: Mapping[str, int] = field(default_factory=dict)
 
 
-def read(blocks: Iterable[bytes], name: str, command: str = "") -> Sentences:
-    """The sentences of a text whose bytes these are. Never raises for content."""
-    reading = _Reading(name, command)
+def read(blocks: Iterable[bytes], name: str, command: str = "", *families: str) -> Sentences:
+    """The sentences of a text whose bytes these are, those of some families or of all. Never raises for content."""
+    reading = _Reading(name, command, families)
     for window in windows(blocks):
         reading.take(window)
     return reading.result()
@@ -71,18 +71,14 @@ def read(blocks: Iterable[bytes], name: str, command: str = "") -> Sentences:
 
 def progress(blocks: Iterable[bytes], name: str) -> tuple[Progress, ...]:
     """What advances in a text, and nothing else of it: the literals of that family alone are searched for."""
-    reading = _Reading(name, "", ("progress",))
-    for window in windows(blocks):
-        reading.take(window)
-    return reading.result().progress
+    return read(blocks, name, "", "progress").progress
 
 
-def reports(blocks: Iterable[bytes]) -> tuple[Event, ...]:
-    """The events of a text, without what advances in it: a training prints little else."""
-    reading = _Reading("", "", tuple(name for name in families() if name != "progress"))
-    for window in windows(blocks):
-        reading.take(window)
-    return reading.result().events
+def reports(blocks: Iterable[bytes], name: str = "", command: str = "") -> tuple[Event, ...]:
+    """The events of a text, without what advances in it (a training prints little else) and without the kernel's
+    messages, which have a reader."""
+    wanted = (family for family in families() if family not in ("kernel", "progress"))
+    return read(blocks, name, command, *wanted).events
 
 
 def verdicts(line: str) -> list[Taken | Refused]:
@@ -382,15 +378,6 @@ def of_job(text: str) -> tuple[Taken, ...]:
     return tuple(answer for answer in answers if isinstance(answer, Taken))
 
 
-def of_line(line: str) -> Iterator[Taken]:
-    """The entries that take this one line, as `read` would choose them."""
-    taken = False
-    for answer in verdicts(line):
-        if isinstance(answer, Taken) and (answer.entry.also or not taken):
-            taken = taken or not answer.entry.also
-            yield answer
-
-
 __all__ = [
     "MOST_OF_ONE",
     "OF_JOBS",
@@ -399,7 +386,6 @@ __all__ = [
     "Taken",
     "confirm",
     "of_job",
-    "of_line",
     "progress",
     "read",
     "reports",

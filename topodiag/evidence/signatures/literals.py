@@ -133,16 +133,16 @@ def finder(literals: Sequence[bytes], once: bool = False) -> Finder:
     return OnePass(literals, once) if find_spec("hyperscan") is not None else OneByOne(literals, once)
 
 
-def lines_with(finder: Finder, data: bytes) -> Iterator[tuple[int, int, int, frozenset[int]]]:
-    """The lines that hold one of the literals in whatever case, which are in lower case themselves: the line's number
-    from 1, where it begins and ends, and the numbers of its literals. Of a line longer than BLOCK the first bytes are
-    searched."""
+def lines_with(finder: Finder, data: bytes, *, fold: bool = True) -> Iterator[tuple[int, int, int, frozenset[int]]]:
+    """The lines that hold one of the literals, with `fold` in whatever case, where the literals are in lower case: the
+    line's number from 1, where it begins and ends, and the numbers of its literals. Of a line longer than BLOCK the
+    first bytes are searched."""
     number, at = 1, 0
     while at < len(data):
         stop = data.rfind(b"\n", at, at + BLOCK) + 1 or min(at + BLOCK, len(data))
         block, counted, begin, end = data[at:stop], 0, 0, -1
         found: set[int] = set()
-        for place, literal in finder.hits(block.lower()):
+        for place, literal in finder.hits(block.lower() if fold else block):
             if place >= end:
                 if found:
                     yield number, at + begin, at + end, frozenset(found)

@@ -13,12 +13,12 @@ import subprocess
 import tempfile
 from collections.abc import Sequence
 
-from topodiag.evidence.node_sets import NodeSetError, expand
 from topodiag.fleet.collect.boot import argv, standard_input
 from topodiag.fleet.collect.interface import Ear, Request, Transport
 from topodiag.fleet.collect.processes import Heard, Job, Pump
 from topodiag.lazy import regex
 from topodiag.model.errors import InputError
+from topodiag.words.node_sets import NodeSetError, expand
 
 BY_TREE = 64
 """Nodes from which on sbcast carries the collector: srun copies its input to one node after the other."""

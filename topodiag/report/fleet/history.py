@@ -9,9 +9,8 @@ from topodiag.model.finding import Severity
 from topodiag.model.history import FleetHistory, spell_time
 from topodiag.model.provenance import NotObserved
 from topodiag.report.answer import note_answer
-from topodiag.report.documents.parts import findings_of, gaps_of, inputs_of, tool
+from topodiag.report.documents.parts import document_of
 from topodiag.report.documents.types import history as shape
-from topodiag.report.documents.types.common import SCHEMA_VERSION
 from topodiag.report.findings import draw_findings
 from topodiag.report.text import Page
 from topodiag.words.fold import fold_hosts, plural
@@ -109,39 +108,13 @@ def _draw_more(page: Page, count: int, what: str) -> None:
 
 def document(answers: FleetHistory) -> shape.HistoryDocument:
     """The whole answer as one object."""
-    return shape.HistoryDocument(
-        schema_version=SCHEMA_VERSION,
-        tool=tool(),
-        inputs=inputs_of(answers.inputs),
-        nodes=answers.hosts,
-        captures=answers.captures,
-        watched=answers.watched,
-        compared=answers.compared,
-        added=answers.added,
-        first_s=answers.first_s,
-        last_s=answers.last_s,
-        findings=findings_of(answers.findings),
-        failing=[
-            shape.FailingNode(
-                node=each.host,
-                times=each.times,
-                captures=each.captures,
-                failures=[shape.Failure(what=what, captures=count) for what, count in each.failures],
-                first=each.first,
-                last=each.last,
-            )
-            for each in answers.failing
-        ],
-        rising=[
-            shape.RisingCounter(
-                node=each.host, part=each.part, counter=each.key, count=each.count, hours=each.hours,
-                parts=each.parts, total=each.total,
-            )
-            for each in answers.rising
-        ],
-        common=[shape.CommonCounter(counter=key, parts=parts, total=total) for key, parts, total in answers.common],
-        not_observed=gaps_of(_unjudged(answers)),
-    )  # fmt: skip
+    return document_of(
+        shape.HistoryDocument,
+        answers,
+        inputs=answers.inputs,
+        findings=answers.findings,
+        not_observed=_unjudged(answers),
+    )
 
 
 def _unjudged(answers: FleetHistory) -> list[NotObserved]:

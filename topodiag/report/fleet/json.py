@@ -9,9 +9,9 @@ from typing import BinaryIO, TextIO
 
 from topodiag.model import fleet as model
 from topodiag.model.finding import Finding
-from topodiag.report.documents.parts import findings_of, gaps_of, inputs_of, tool
+from topodiag.report.documents.from_model import from_model
+from topodiag.report.documents.parts import document_of
 from topodiag.report.documents.types import fleet as shape
-from topodiag.report.documents.types.common import SCHEMA_VERSION
 from topodiag.report.documents.write_json import plain
 from topodiag.words.text import cell
 
@@ -19,18 +19,13 @@ COLUMNS = ("host", "cohort", "verdict", "check", "severity", "message", "gbs_los
 
 
 def fleet_json(result: model.FleetResult) -> shape.FleetDocument:
-    return shape.FleetDocument(
-        schema_version=SCHEMA_VERSION,
-        tool=tool(),
-        nodes=list(_nodes(result)),
-        cohorts=[_cohort(each) for each in result.cohorts],
-        findings=findings_of(result.findings),
-        failed=list(result.failed),
-        inputs=inputs_of(result.inputs),
-        not_observed=gaps_of(result.left_out),
-        unexplained=[
-            shape.Unexplained(what=each.what, text=each.text, nodes=each.count) for each in result.unexplained
-        ],
+    return document_of(
+        shape.FleetDocument,
+        result,
+        nodes=_nodes(result),
+        findings=result.findings,
+        inputs=result.inputs,
+        not_observed=result.left_out,
     )
 
 
@@ -38,62 +33,9 @@ def _nodes(result: model.FleetResult) -> Iterator[shape.FleetNode]:
     why = {host: each for each in result.exclusions for host in each.nodes}
     for node in result.nodes:
         found = why.get(node.host)
-        yield shape.FleetNode(
-            host=node.host,
-            path=node.path,
-            time=node.time,
-            cohort=node.cohort,
-            verdict="fail" if found else "pass",
-            reasons=[shape.Reason(check=check, message=message) for check, message in found.reasons] if found else [],
+        yield from_model(
+            shape.FleetNode, node, verdict="fail" if found else "pass", reasons=found.reasons if found else ()
         )
-
-
-def _cohort(cohort: model.Cohort) -> shape.Cohort:
-    return shape.Cohort(
-        name=cohort.name,
-        traits=dict(cohort.traits),
-        nodes=list(cohort.nodes),
-        compared=cohort.compared,
-        equal=[
-            shape.EqualFact(family=each.family, key=each.key, parts=list(each.parts), values=list(each.values),
-                            unit=each.unit, nodes=each.known)
-            for each in cohort.same
-        ],
-        outliers=[_odd(each) for each in cohort.outliers],
-        populations=[_split(each) for each in cohort.populations],
-        varying=[list(each) for each in cohort.varying],
-    )  # fmt: skip
-
-
-def _odd(each: model.Outlier) -> shape.OddFact:
-    return shape.OddFact(
-        family=each.family,
-        key=each.key,
-        parts=list(each.parts),
-        value=each.value,
-        usual=each.usual,
-        unit=each.unit,
-        nodes=list(each.nodes),
-        usual_nodes=each.usual_count,
-        known_nodes=each.total,
-        how=each.how.value,
-        distance=each.distance,
-        gbs_lost=each.gbs_lost,
-        unpriced=each.unpriced,
-        source=each.source,
-        explained_by=each.explained_by,
-    )
-
-
-def _split(each: model.Populations) -> shape.Split:
-    found = each.association
-    return shape.Split(
-        facts=[shape.SplitFact(family=family, key=key, parts=list(parts)) for family, key, parts in each.facts],
-        groups=[shape.Population(values=list(group.values), nodes=list(group.nodes)) for group in each.groups],
-        association=None
-        if found is None
-        else shape.Association(attribute=found.attribute, values=list(found.values), jaccard=found.jaccard),
-    )
 
 
 def write_lines(result: model.FleetResult, stream: TextIO) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from topodiag.model.finding import Confidence, Finding, Severity
 from topodiag.model.fleet import Cohort, Exclusion, FleetResult, Same
+from topodiag.model.fleet_words import named, spelled
 from topodiag.report.answer import note_answer
 from topodiag.report.node.marks import SIGNS, more
 from topodiag.report.text import Page, Part
@@ -203,8 +204,6 @@ def _draw_same(page: Page, cohort: Cohort) -> None:
 
 
 def _same_words(each: Same) -> str:
-    from topodiag.checks.fleet.words import named, spelled  # noqa: PLC0415 - one spelling of facts
-
     values = [spelled(value, each.unit) for value in each.values]
     said = ", ".join(values[:2]) + (f", ... ({len(values)} values by part)" if len(values) > 2 else "")
     many = f" x{len(each.parts)}" if len(each.parts) > 1 else ""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from topodiag.checks.fleet.words import spelled
 from topodiag.draw.fleet import draw_classes, draw_parts, draw_strips
 from topodiag.model.finding import Severity
 from topodiag.model.fleet import Cohort, FleetResult
+from topodiag.model.fleet_words import spelled
 from topodiag.report.html.interface import Cell, Drawing, Extras, Grid
 from topodiag.report.node.marks import SIGNS
 from topodiag.words.fold import few, fold_hosts, fold_labels

@@ -13,8 +13,9 @@ from msgspec.structs import replace
 
 from topodiag.model.bench import BenchRun
 from topodiag.model.job import Job, Rank
+from topodiag.report.documents.from_model import from_model
 from topodiag.report.documents.types import job as shape
-from topodiag.report.job.json import job_facts, rank_facts
+from topodiag.report.job.json import job_facts
 
 
 def jobs_facts(jobs: Sequence[Job], runs: Sequence[BenchRun]) -> list[shape.Job]:
@@ -68,7 +69,7 @@ def _completed(job: shape.Job, listed: Sequence[Rank]) -> shape.Job:
     if not listed:
         return job
     ranks = {rank.rank: rank for rank in job.ranks}
-    for each in map(rank_facts, listed):
+    for each in (from_model(shape.Rank, rank) for rank in listed):
         known = ranks.setdefault(each.rank, each)
         if known.host == each.host and known.pid in {None, each.pid} and known.cuda_dev in {None, each.cuda_dev}:
             ranks[each.rank] = replace(

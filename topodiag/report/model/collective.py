@@ -9,18 +9,16 @@ from topodiag.cost.questions import Placed, Placements, Reading
 from topodiag.cost.spread import Spread, available, time_us
 from topodiag.cost.tiers import Machine
 from topodiag.report.answer import note_answer
-from topodiag.report.documents.parts import tool
+from topodiag.report.documents.from_model import from_model
+from topodiag.report.documents.parts import document_of
 from topodiag.report.documents.types import model as shape
-from topodiag.report.documents.types.common import SCHEMA_VERSION
 from topodiag.report.grid import Field, draw_grid
 from topodiag.report.model.words import (
     draw_assumed,
     draw_terms,
     draw_tiers,
-    link_json,
     machine_json,
     spell_size,
-    terms_json,
 )
 from topodiag.report.plot.terminal import Series, draw_plot
 from topodiag.report.text import Page, Part
@@ -116,39 +114,14 @@ def placements_json(
 ) -> shape.CollectiveDocument:
     """The published shape (schema/model-1.0.schema.json); time and bandwidths at the top are the first placement's."""
     first = made.placed[0]
-    return shape.CollectiveDocument(
-        schema_version=SCHEMA_VERSION,
-        tool=tool(),
+    fits = made.placed.index(reading.fits) if reading is not None and reading.fits is not None else None
+    return document_of(
+        shape.CollectiveDocument,
+        first,
         inputs={**inputs, "system": machine_json(machine)},
-        terms=terms_json(first.priced.terms),
+        terms=first.priced.terms,
         time_us=first.priced.time_us,
-        algbw_gbs=first.algbw_gbs,
-        busbw_gbs=first.busbw_gbs,
         gain=made.gain if first.priced.time_us > 0 else None,
-        placements=[
-            shape.Placement(
-                nodes=each.spread.nodes,
-                ranks_per_node=each.spread.per_node,
-                inside=link_json(each.spread.inside),
-                outside=link_json(each.spread.outside),
-                algorithm=each.priced.algorithm,
-                time_us=each.priced.time_us,
-                algbw_gbs=each.algbw_gbs,
-                busbw_gbs=each.busbw_gbs,
-                bound_us=each.bound_us,
-                terms=terms_json(each.priced.terms),
-            )
-            for each in made.placed
-        ],
-        reading=None
-        if reading is None
-        else shape.Reading(
-            measured_us=reading.measured_us,
-            fits=made.placed.index(reading.fits) if reading.fits is not None else None,
-            words=reading.words,
-            confirm=reading.confirm,
-            fix=reading.fix,
-        ),
-        findings=[],
-        not_observed=[],
+        placements=made.placed,
+        reading=from_model(shape.Reading, reading, fits=fits) if reading is not None else None,
     )

@@ -10,9 +10,9 @@ from topodiag.cost.questions import Hierarchy, Way
 from topodiag.cost.terms import Term
 from topodiag.cost.tiers import Machine
 from topodiag.report.answer import note_answer
-from topodiag.report.documents.parts import tool
+from topodiag.report.documents.from_model import from_model
+from topodiag.report.documents.parts import document_of
 from topodiag.report.documents.types import model as shape
-from topodiag.report.documents.types.common import SCHEMA_VERSION
 from topodiag.report.grid import Field, draw_grid
 from topodiag.report.model.words import (
     draw_assumed,
@@ -20,7 +20,6 @@ from topodiag.report.model.words import (
     draw_tiers,
     machine_json,
     spell_size,
-    terms_json,
 )
 from topodiag.report.plot.terminal import Mark, Series, draw_plot
 from topodiag.report.text import Page, Part
@@ -38,7 +37,7 @@ EXPLAINED = {
 def draw_hierarchy(
     page: Page, made: Hierarchy, machine: Machine, size: int, sizes: Sequence[int], *, explain: bool
 ) -> None:
-    """Each way at `size`, the table by size with the gain over the flat ring, the regimes, the plot."""
+    """Each way at `size` and its regimes; with -v the table by size with the gain over the flat ring, and the plot."""
     ranks = made.nodes * made.per_node
     kind = "node" if machine.domain == machine.gpus_per_node else "NVLink domain"
     where = f"{plural(ranks, 'rank')} on {plural(made.nodes, kind)} of {made.per_node}"
@@ -52,13 +51,13 @@ def draw_hierarchy(
     )  # fmt: skip
     page.blank()
     _at_size(page, made, size)
-    if not page.style.quiet:
+    if page.style.verbose:
         page.blank()
         _by_size(page, made, sizes)
     page.blank()
     for way in made.ways:
         _regimes(page, way, max(len(each.name) for each in made.ways))
-    if not page.style.quiet:
+    if page.style.verbose:
         page.blank()
         draw_plot(page, hierarchy_series(made, sizes), marks=hierarchy_marks(made))
     if explain:
@@ -148,27 +147,22 @@ def hierarchy_json(
     Time and bandwidths at the top are those of the fastest way at `size`.
     """
     took = made.best(size).time_us(size)
-    return shape.HierarchyDocument(
-        schema_version=SCHEMA_VERSION,
-        tool=tool(),
+    return document_of(
+        shape.HierarchyDocument,
+        made,
         inputs={**inputs, "system": machine_json(machine)},
-        terms=terms_json(way_terms(made.ways, size)),
+        terms=way_terms(made.ways, size),
         time_us=took,
         algbw_gbs=algbw_gbs(size, took),
         busbw_gbs=busbw_gbs("all_reduce", made.nodes * made.per_node, size, took),
         best=made.best(size).name,
         ways=[
-            shape.Way(
-                name=way.name,
+            from_model(
+                shape.Way,
+                way,
                 time_us=way.time_us(size),
-                latency_to_bytes=way.regimes.latency_to if way.regimes else None,
-                bandwidth_from_bytes=way.regimes.bandwidth_from if way.regimes else None,
-                gain_small=way.regimes.gain_small if way.regimes else None,
-                gain_large=way.regimes.gain_large if way.regimes else None,
                 sizes=[shape.SizePoint(bytes=at, time_us=way.time_us(at)) for at in sizes],
             )
             for way in made.ways
         ],
-        findings=[],
-        not_observed=[],
     )

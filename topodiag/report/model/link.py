@@ -8,11 +8,11 @@ from typing import Any
 from topodiag.cost.collectives import algbw_gbs
 from topodiag.cost.questions import LinkPrice, link_terms
 from topodiag.report.answer import note_answer
-from topodiag.report.documents.parts import tool
+from topodiag.report.documents.from_model import from_model
+from topodiag.report.documents.parts import document_of
 from topodiag.report.documents.types import model as shape
-from topodiag.report.documents.types.common import SCHEMA_VERSION
 from topodiag.report.grid import Field, draw_grid
-from topodiag.report.model.words import draw_terms, spell_size, terms_json
+from topodiag.report.model.words import draw_terms, spell_size
 from topodiag.report.plot.terminal import Mark, Series, draw_plot
 from topodiag.report.text import Page, Part
 from topodiag.words.units import spell_gbs, spell_time
@@ -46,7 +46,7 @@ def draw_links(page: Page, made: Sequence[LinkPrice], size: int, sizes: Sequence
     )  # fmt: skip
     draw_grid(page, fields, rows)
     page.blank()
-    draw_plot(page, link_series(made, sizes), marks=link_marks(made))
+    draw_plot(page, link_series(made, sizes), marks=link_marks(made) if page.style.verbose else ())
     if explain:
         draw_terms(page, [term for each in made for term in link_terms(each, size)])
 
@@ -71,22 +71,18 @@ def links_json(
     The times at the top are the first tier's, all tiers stand in `tiers`.
     """
     first = made[0].time_us
-    return shape.LinkDocument(
-        schema_version=SCHEMA_VERSION,
-        tool=tool(),
+    return document_of(
+        shape.LinkDocument,
+        made[0],
         inputs=inputs,
-        terms=terms_json(term for each in made for term in link_terms(each, size)),
+        terms=[term for each in made for term in link_terms(each, size)],
         time_us=first,
         algbw_gbs=algbw_gbs(size, first),
         busbw_gbs=algbw_gbs(size, first),
         tiers=[
-            shape.PricedTier(
-                name=each.link.name,
-                alpha_us=each.link.alpha_us,
-                gbs=each.link.gbs,
-                time_us=each.time_us,
-                ratio=each.ratio,
-                crossover_bytes=each.link.crossover,
+            from_model(
+                shape.PricedTier,
+                each,
                 sizes=[
                     shape.BoundPoint(bytes=at, time_us=each.link.time_us(float(at)), bound=each.link.bound(at))
                     for at in sizes
@@ -94,6 +90,4 @@ def links_json(
             )
             for each in made
         ],
-        findings=[],
-        not_observed=[],
     )

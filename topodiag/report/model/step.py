@@ -9,9 +9,9 @@ from topodiag.cost.step import FEW_NODES, MATTERS, Piece, Step
 from topodiag.cost.training import weak_scaling
 from topodiag.model.dimensions import BY_NAME, DIMENSIONS
 from topodiag.report.answer import note_answer
-from topodiag.report.documents.parts import tool
+from topodiag.report.documents.from_model import from_model
+from topodiag.report.documents.parts import document_of
 from topodiag.report.documents.types import model as shape
-from topodiag.report.documents.types.common import SCHEMA_VERSION
 from topodiag.report.grid import Field, draw_grid
 from topodiag.report.model.words import (
     draw_assumed,
@@ -19,7 +19,6 @@ from topodiag.report.model.words import (
     draw_tiers,
     machine_json,
     spell_size,
-    terms_json,
 )
 from topodiag.report.plot.terminal import draw_bars
 from topodiag.report.text import Page, Part
@@ -185,64 +184,26 @@ def step_json(made: Step, assumed: tuple[str, ...], inputs: dict[str, Any]) -> s
         size = longest.traffic.size
         algbw = algbw_gbs(size, longest.each_us)
         busbw = busbw_gbs(longest.traffic.collective, longest.spread.ranks, size, longest.each_us)
-    return shape.StepDocument(
-        schema_version=SCHEMA_VERSION,
-        tool=tool(),
+    better = made.better
+    return document_of(
+        shape.StepDocument,
+        made,
         inputs={**inputs, "system": machine_json(made.machine), "assumed": list(assumed)},
-        terms=terms_json(made.terms),
-        time_us=made.time_us,
         algbw_gbs=algbw,
         busbw_gbs=busbw,
-        compute_us=made.compute_us,
-        bubble_us=made.bubble_us,
-        unhidden_us=made.unhidden_us,
-        tokens_per_s=made.tokens_per_s,
-        mfu=made.mfu,
-        dimensions=[_piece_json(piece, made) for piece in made.pieces],
-        memory_gb=shape.MemoryGb(
-            weights=made.memory.weights,
-            gradients=made.memory.gradients,
-            optimiser=made.memory.optimiser,
-            activations=made.activations_gb,
-        ),
-        misplacements=[
-            shape.Misplacement(
-                dimension=each.dimension,
-                words=each.words,
-                step_us=each.step_us,
-                dimension_us=each.dimension_us,
-                cost=each.step_us / made.time_us - 1,
+        dimensions=[
+            from_model(
+                shape.StepCollective,
+                piece,
+                share=piece.exposed_us / made.time_us,
+                busbw_gbs=busbw_gbs(piece.traffic.collective, piece.spread.ranks, piece.traffic.size, piece.each_us),
             )
-            for each in made.misplaced
+            for piece in made.pieces
         ],
-        better=None
-        if made.better is None
-        else shape.BetterOrder(order="-".join(made.better.order), step_us=made.better.step_us),
-        hardly_matters=made.hardly_matters,
-        scaling=[
-            shape.ScalePoint(nodes=each.nodes, gpus=each.gpus, time_us=each.time_us, efficiency=each.efficiency)
-            for each in weak_scaling(made)
+        memory_gb=from_model(shape.MemoryGb, made.memory, activations=made.activations_gb),
+        misplacements=[
+            from_model(shape.Misplacement, each, cost=each.step_us / made.time_us - 1) for each in made.misplaced
         ],
-        findings=[],
-        not_observed=[],
-    )
-
-
-def _piece_json(piece: Piece, made: Step) -> shape.StepCollective:
-    return shape.StepCollective(
-        dimension=piece.dimension,
-        collective=piece.traffic.collective,
-        calls=piece.traffic.calls,
-        bytes=piece.traffic.size,
-        why=piece.traffic.formula,
-        nodes=piece.spread.nodes,
-        ranks_per_node=piece.spread.per_node,
-        tier=piece.spread.level,
-        algorithm=piece.algorithm,
-        each_us=piece.each_us,
-        time_us=piece.total_us,
-        exposed_us=piece.exposed_us,
-        share=piece.exposed_us / made.time_us,
-        busbw_gbs=busbw_gbs(piece.traffic.collective, piece.spread.ranks, piece.traffic.size, piece.each_us),
-        terms=terms_json(piece.terms),
+        better=from_model(shape.BetterOrder, better, order="-".join(better.order)) if better is not None else None,
+        scaling=weak_scaling(made),
     )

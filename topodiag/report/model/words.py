@@ -1,12 +1,12 @@
-"""What the reports of the model say alike: times, the derivation, what was assumed, the JSON of a term."""
+"""What the reports of the model say alike: times, the derivation, what was assumed, the JSON of a machine."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from topodiag.cost.alpha_beta import Link
 from topodiag.cost.terms import Term
 from topodiag.cost.tiers import Machine
+from topodiag.report.documents.from_model import from_model
 from topodiag.report.documents.types import model as shape
 from topodiag.report.grid import Field, draw_grid
 from topodiag.report.text import Page, Part
@@ -80,33 +80,6 @@ def draw_assumed(page: Page, sentences: Iterable[str], *, fold: bool = False) ->
         page.lines.extend(drawn.lines)
 
 
-def terms_json(terms: Iterable[Term]) -> list[shape.Term]:
-    """The published shape of a derivation."""
-    return [shape.Term(name=term.name, value=term.value, unit=term.unit, formula=term.formula) for term in terms]
-
-
-def link_json(link: Link) -> shape.Link:
-    return shape.Link(name=link.name, alpha_us=link.alpha_us, gbs=link.gbs)
-
-
 def machine_json(machine: Machine) -> shape.Machine:
-    return shape.Machine(
-        name=machine.name,
-        nodes=machine.nodes,
-        gpus_per_node=machine.gpus_per_node,
-        domain=machine.domain,
-        gpu=machine.gpu.name if machine.gpu is not None else None,
-        tiers=[
-            shape.Tier(
-                name=tier.link.name,
-                alpha_us=tier.link.alpha_us,
-                gbs=tier.link.gbs,
-                kind=tier.kind,
-                gpus=tier.gpus,
-                line_gbs=tier.line_gbs or None,
-                source=tier.source,
-            )
-            for tier in machine.tiers
-        ],
-        assumed=list(machine.assumed),
-    )
+    tiers = [from_model(shape.Tier, tier, line_gbs=tier.line_gbs or None) for tier in machine.tiers]
+    return from_model(shape.Machine, machine, tiers=tiers)

@@ -11,9 +11,9 @@ from topodiag.model.place_map import map_of
 from topodiag.placement.audit import Audit, DimensionAudit, names_of
 from topodiag.placement.groups import ids_by_rank
 from topodiag.report.answer import note_answer
-from topodiag.report.documents.parts import findings_of, inputs_of, tool
+from topodiag.report.documents.from_model import from_model
+from topodiag.report.documents.parts import document_of
 from topodiag.report.documents.types import place as shape
-from topodiag.report.documents.types.common import SCHEMA_VERSION
 from topodiag.report.findings import draw_findings
 from topodiag.report.grid import Field, draw_grid
 from topodiag.report.model.words import draw_assumed, spell_size
@@ -201,12 +201,12 @@ def _silent(page: Page, outcomes: Sequence[Outcome]) -> None:
 def audit_json(audit: Audit, findings: Sequence[Finding], inputs: Iterable[Input] = ()) -> shape.AuditDocument:
     """The published shape (schema/place-1.0.schema.json). Times in ms; a level is `node` or the kind of a level of the
     cluster; `levels` are the groups of each that the job's nodes lie in."""
-    return shape.AuditDocument(
-        schema_version=SCHEMA_VERSION,
-        tool=tool(),
-        inputs=inputs_of(inputs),
+    return document_of(
+        shape.AuditDocument,
+        audit,
+        inputs=inputs,
         map=map_json(audit.cluster, audit.assignment, ids_by_rank(audit.talk)),
-        levels=dict(map_of(audit.cluster, audit.assignment).levels),
+        levels=map_of(audit.cluster, audit.assignment).levels,
         cost={
             each.dimension: shape.AuditCost(
                 ms_per_step=each.step_us / 1000,
@@ -217,25 +217,20 @@ def audit_json(audit: Audit, findings: Sequence[Finding], inputs: Iterable[Input
                 groups=len(each.groups),
                 size=each.demand.size,
                 split=each.split.tolist(),
-                demands=[
-                    shape.Demand(collective=cost.demand.collective, calls=cost.demand.calls, bytes=cost.demand.bytes)
-                    for cost in each.now
-                ],
+                demands=[from_model(shape.Demand, cost) for cost in each.now],
             )
             for each in audit.dimensions
         },
-        findings=findings_of(findings),
-        violations=findings_of(findings),
+        findings=findings,
+        violations=findings,
         gain_percent=100 * audit.gain,
         step_ms=audit.step_us / 1000 if audit.talk.base_us is not None else None,
         communication_ms=audit.waited_us / 1000,
         best_communication_ms=audit.best_us / 1000,
-        hardly_matters=audit.hardly_matters,
         groups=[row for each in audit.dimensions for row in _group_rows(audit, each)],
         worst=_worst_json(audit),
         worst_exchange=_could_json(audit),
         assumed=[*audit.talk.assumed, *audit.cluster.notes],
-        not_observed=[],
     )
 
 

@@ -14,9 +14,8 @@ from topodiag.placement.audit import level_name
 from topodiag.placement.price import DemandCost, PlacementCost
 from topodiag.placement.solve import Solved
 from topodiag.report.answer import note_answer
-from topodiag.report.documents.parts import findings_of, inputs_of, tool
+from topodiag.report.documents.parts import document_of
 from topodiag.report.documents.types import place as shape
-from topodiag.report.documents.types.common import SCHEMA_VERSION
 from topodiag.report.grid import Field, draw_grid
 from topodiag.report.model.words import draw_assumed
 from topodiag.report.place.map import map_json
@@ -24,8 +23,6 @@ from topodiag.report.text import Page, Part
 from topodiag.words.fold import fold_hosts, fold_labels, plural
 from topodiag.words.units import percent, spell_time
 
-NODES_SHOWN = 16
-"""Nodes listed with their ranks; `-v` lists all."""
 _ALIKE = 0.0005
 
 
@@ -36,14 +33,15 @@ def draw_solution(page: Page, solved: Solved) -> None:
     ranks, nodes = plural(solved.talk.world, "rank"), plural(len(solved.place.hosts), "node")
     page.add("", (f"{spell_time(cost.step_us)} {what}", "strong"), f"  {ranks} on {nodes} of {solved.cluster.nodes}")
     answer = page.text((f"{spell_time(cost.step_us)} {what}", "strong"))
-    note_answer(page, answer, ": ", _compared(page, solved))
+    action = f"ask the scheduler for {fold_hosts(solved.place.hosts)}"
+    note_answer(page, answer, ": ", _compared(page, solved), action=action)
+    page.add("", _compared(page, solved))
+    page.entry("do", (action, "strong"), hue="ok")
     _against(page, solved)
     if page.style.quiet:
         return
     page.blank()
     _dimensions(page, solved)
-    page.blank()
-    page.add(page.text(("ask for", "strong"), "  "), fold_hosts(solved.place.hosts))
     for split in solution.splits:
         example = fold_labels([str(rank) for rank in split.example[:64]])
         page.add(
@@ -53,14 +51,13 @@ def draw_solution(page: Page, solved: Solved) -> None:
         )
         page.add("  ", split.why)
     page.blank()
-    _nodes(page, solved)
-    page.blank()
-    page.add(page.text(("write it", "strong"), "  "), "the same with --format json --output MAP.json, then")
-    if solved.launcher:
-        page.add("  ", f"topodiag place emit {solved.launcher} MAP.json")
-    else:
-        page.add("  ", "topodiag place emit slurm-hostfile MAP.json, or another launcher's (place emit --help)")
-    draw_assumed(page, (*solved.talk.assumed, *solved.cluster.notes))
+    write = f"topodiag place emit {solved.launcher or 'slurm-hostfile'} MAP.json"
+    page.entry("next", (write, "close"), "  MAP.json: this command with --format json --output MAP.json", hue="ok")
+    rest = Page(page.style)
+    rest.blank()
+    _nodes(rest, solved)
+    draw_assumed(rest, (*solved.talk.assumed, *solved.cluster.notes))
+    page.add_rest(rest)
 
 
 def _compared(page: Page, solved: Solved) -> Text:
@@ -77,7 +74,6 @@ def _compared(page: Page, solved: Solved) -> Text:
 
 def _against(page: Page, solved: Solved) -> None:
     solution = solved.solution
-    page.add("", _compared(page, solved))
     if solution.bound_us > 0:
         gap = f"{percent(solution.gap)} above it" if solution.gap > _ALIKE else "reached"
         words = f"bound {spell_time(solution.bound_us)}, {gap}: no placement on these GPUs waits less"
@@ -132,15 +128,10 @@ def _nodes(page: Page, solved: Solved) -> None:
     members: list[list[int]] = [[] for _ in place.hosts]
     for rank, host in enumerate(place.host.tolist()):
         members[host].append(rank)
-    shown = len(members) if page.style.verbose else min(len(members), NODES_SHOWN)
     rows: list[list[Part]] = []
-    for host, ranks in list(zip(place.hosts, members, strict=True))[:shown]:
+    for host, ranks in zip(place.hosts, members, strict=True):
         gpus = sorted(int(place.gpu[rank]) for rank in ranks)
         rows.append([(host, "name"), fold_labels([str(r) for r in ranks]), fold_labels([str(g) for g in gpus])])
-    if shown < len(members):
-        rows.append(
-            [(f"{len(members) - shown} more", "dim"), ("-v lists them, --format json has every rank", "dim"), ""]
-        )
     draw_grid(page, (Field("node", least=8), Field("ranks", least=16), Field("GPUs", least=4)), rows)
 
 
@@ -169,23 +160,12 @@ def _check_of(dimension: str) -> str:
 def solution_json(solved: Solved, inputs: Iterable[Input] = ()) -> shape.SolveDocument:
     """The published shape (schema/place-1.0.schema.json). Times in ms; `splits` are the groups that stay split."""
     solution = solved.solution
-    splits = [
-        shape.Split(
-            dimension=split.dimension,
-            groups=split.groups,
-            of=split.of,
-            ranks=list(split.example),
-            nodes=list(split.nodes),
-            why=split.why,
-        )
-        for split in solution.splits
-    ]
-    return shape.SolveDocument(
-        schema_version=SCHEMA_VERSION,
-        tool=tool(),
-        inputs=inputs_of(inputs),
+    return document_of(
+        shape.SolveDocument,
+        solution,
+        inputs=inputs,
         map=map_json(solved.cluster, solution.assignment, solved.groups),
-        levels=dict(solved.place.levels),
+        levels=solved.place.levels,
         cost={
             name: shape.SolveCost(
                 ms_per_step=fsum(each.step_us for each in now) / 1000,
@@ -197,15 +177,13 @@ def solution_json(solved: Solved, inputs: Iterable[Input] = ()) -> shape.SolveDo
             )
             for name, (now, before) in by_dimension(solution.cost, solved.before_cost).items()
         },
-        findings=findings_of(split_findings(solved)),
-        splits=splits,
-        violations=splits,
+        findings=split_findings(solved),
+        violations=solution.splits,
         gain_percent=100 * solved.gain,
         ms_per_step=solution.cost.step_us / 1000,
         bound_ms=solution.bound_us / 1000,
         gap_percent=100 * solution.gap,
         before=shape.Before(name=solved.before_name, ms_per_step=solved.before_cost.step_us / 1000),
-        nodes=list(solved.place.hosts),
+        nodes=solved.place.hosts,
         assumed=[*solved.talk.assumed, *solved.cluster.notes],
-        not_observed=[],
     )

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from msgspec import UNSET
-
 from topodiag.model.finding import Confidence, Cost, Finding, Input, Severity, Where
-from topodiag.model.sweep import Fabric, Fault, Gap, JudgedRun, Part, SweepJudgement, SweepPlan
-from topodiag.report.documents.parts import findings_of, inputs_of, tool
+from topodiag.model.sweep import Fabric, Fault, Gap, JudgedRun, SweepJudgement, SweepPlan
+from topodiag.report.documents.from_model import from_model
+from topodiag.report.documents.parts import document_of
 from topodiag.report.documents.types import sweep as shape
-from topodiag.report.documents.types.common import SCHEMA_VERSION
 from topodiag.report.sweep.words import GAP_ID, fault_words, look_at, severe, untold
 from topodiag.words.fold import fold_hosts
 from topodiag.words.units import in_gbs, percent
@@ -24,67 +22,29 @@ def sweep_json(
 ) -> shape.SweepDocument:
     """Everything on the page, and every run."""
     fabric = plans[-1].fabric
-    return shape.SweepDocument(
-        schema_version=SCHEMA_VERSION,
-        tool=tool(),
-        inputs=inputs_of(inputs),
+    return document_of(
+        shape.SweepDocument,
+        judged,
+        inputs=inputs,
         format="topodiag-sweep-verdict",
         version=1,
         nodes=fold_hosts(fabric.nodes),
         rounds=len(plans),
-        missing=judged.missing,
-        faults=[_fault_json(fault, fabric) for fault in (*judged.confirmed, *judged.suspects)],
-        placements=[_gap_json(gap) for gap in judged.gaps],
-        notes=list(judged.notes),
+        faults=[_fault(fault, fabric) for fault in (*judged.confirmed, *judged.suspects)],
+        placements=[from_model(shape.Gap, gap, check=GAP_ID) for gap in judged.gaps],
         next=None if further is None else shape.NextRound(round=further.round, runs=len(further.runs)),
-        runs=[_run_json(each) for each in judged.runs],
-        findings=findings_of(sweep_findings(judged, fabric)),
-        not_observed=[],
+        findings=sweep_findings(judged, fabric),
     )
 
 
-def _fault_json(fault: Fault, fabric: Fabric) -> shape.Fault:
-    return shape.Fault(
-        confirmed=fault.confirmed,
+def _fault(fault: Fault, fabric: Fabric) -> shape.Fault:
+    return from_model(
+        shape.Fault,
+        fault,
         check=GAP_ID if severe(fault) else None,
         where=fault_words(fault, fabric),
-        parts=[_part(part) for part in fault.parts],
         nics=sorted({name for part in fault.parts if part.kind == "link" and (name := fabric.nic(part.rail))}),
-        not_told_apart=untold(fault) or None,
-        share=fault.share,
-        rounds=list(fault.rounds),
-        runs=list(fault.runs),
-    )
-
-
-def _part(part: Part) -> shape.FaultPart:
-    return shape.FaultPart(kind=part.kind, place=part.place, rail=part.rail if part.rail >= 0 else UNSET)
-
-
-def _gap_json(gap: Gap) -> shape.Gap:
-    return shape.Gap(
-        check=GAP_ID,
-        collective=gap.collective,
-        ranks=gap.ranks,
-        lost=gap.lost,
-        best=shape.GapSide(run=gap.best.run.id, gbs=gap.best.gbs),
-        worst=shape.GapSide(run=gap.worst.run.id, gbs=gap.worst.gbs),
-    )
-
-
-def _run_json(each: JudgedRun) -> shape.SweepRun:
-    return shape.SweepRun(
-        id=each.run.id,
-        round=each.round,
-        kind=each.run.kind,
-        nodes=list(each.run.nodes),
-        rail=each.run.rail,
-        gpus=list(each.run.gpus),
-        standing=each.standing.value,
-        gbs=each.gbs,
-        reference_gbs=each.reference,
-        share=each.share,
-        why=each.why,
+        not_told_apart=untold(fault),
     )
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from topodiag.checks.bench.placement import APART
+from topodiag.model.bench import SLOW_PLACEMENT
 from topodiag.model.sweep import Fabric, Fault, JudgedRun
 from topodiag.words.fold import fold_numbers, numbered
 from topodiag.words.units import in_gbs, percent, spell_gbs
 
 _PORT = frozenset({"link", "pcie"})
 GAP_ID = "BEN005"
-SEVERE_SHARE = 1 - APART
+SEVERE_SHARE = 1 - SLOW_PLACEMENT
 """BEN005's 30 %: from here on a cell is red."""
 
 

@@ -9,9 +9,8 @@ from topodiag.model.provenance import NotObserved
 from topodiag.nccl.prediction import Prediction
 from topodiag.nccl.topo.compare import Difference
 from topodiag.report.answer import note_answer
-from topodiag.report.documents.parts import gaps_of, inputs_of, tool
+from topodiag.report.documents.parts import document_of
 from topodiag.report.documents.types import topo as shape
-from topodiag.report.documents.types.common import SCHEMA_VERSION
 from topodiag.report.grid import Field, draw_grid
 from topodiag.report.text import Page, Part
 from topodiag.report.topo.predict import GRAPHS, draw_assumed
@@ -75,23 +74,19 @@ def diff_json(
     not_observed: Iterable[NotObserved] = (),
 ) -> shape.DiffDocument:
     """`differences` one by one, and the graphs of either side as spelt in the table."""
-    return shape.DiffDocument(
-        schema_version=SCHEMA_VERSION,
-        tool=tool(),
-        inputs=inputs_of(inputs),
+    return document_of(
+        shape.DiffDocument,
+        None,
+        inputs=inputs,
         left=names[0],
         right=names[1],
-        differences=[
-            shape.Difference(device=each.device, what=each.what, left=each.left or None, right=each.right or None)
-            for each in found
-        ],
+        differences=found,
         graphs={
             title: (_graph(made[0], number), _graph(made[1], number))
             for number, title in GRAPHS.items()
             if any(each.graph(number) is not None for each in made)
         },
-        findings=[],
-        not_observed=gaps_of(not_observed),
+        not_observed=not_observed,
     )
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import groupby
-
-from msgspec.structs import asdict
+from typing import Any
 
 from topodiag.model.finding import Input
 from topodiag.model.nccl_enums import BY_WEIGHT, Graph, Pattern
@@ -15,7 +14,8 @@ from topodiag.model.nccl_versions import minor_of, spell_version
 from topodiag.model.provenance import NotObserved
 from topodiag.nccl.prediction import NO_NIC, Choice, PredictedGraph, Prediction
 from topodiag.report.answer import note_answer
-from topodiag.report.documents.parts import gaps_of, inputs_of, tool
+from topodiag.report.documents.from_model import from_model
+from topodiag.report.documents.parts import document_of
 from topodiag.report.documents.types import topo as shape
 from topodiag.report.documents.types.common import SCHEMA_VERSION
 from topodiag.report.grid import Field, draw_grid
@@ -259,71 +259,13 @@ def predict_json(
     made: Prediction, inputs: Iterable[Input] = (), not_observed: Iterable[NotObserved] = ()
 ) -> shape.PredictDocument:
     """The published shape of `topo predict --format json`: schema/predict-1.0.schema.json."""
-    return shape.PredictDocument(
-        **asdict(prediction_json(made)),
-        tool=tool(),
-        inputs=inputs_of(inputs),
-        findings=[],
-        not_observed=gaps_of(not_observed),
-    )
+    return document_of(shape.PredictDocument, made, inputs=inputs, not_observed=not_observed, **_decisions(made))
 
 
 def prediction_json(made: Prediction) -> shape.Prediction:
     """The decisions alone, as `topo what-if` prints them twice."""
-    counts = made.channels
-    return shape.Prediction(
-        schema_version=SCHEMA_VERSION,
-        nccl_version=made.version,
-        assumed=list(made.assumed),
-        nodes=made.nodes,
-        ranks=made.ranks,
-        nccl_nodes=made.nccl_nodes,
-        library=made.library,
-        decided_by=made.decided_by,
-        virtual_nics=[shape.VirtualNic(label=nic.label, name=nic.name, gbs=nic.gbs) for nic in made.virtual_nics],
-        no_nic=made.no_nic,
-        accepted=made.accepted,
-        why=made.why,
-        line=made.line or None,
-        system=shape.SystemBandwidth(max_bw=made.max_bw, total_bw=made.total_bw),
-        paths={a: dict(row) for a, row in made.paths.items()},
-        graphs=[
-            shape.Graph(
-                pattern=graph.pattern,
-                cross_nic=graph.cross_nic,
-                channels=graph.channels,
-                bw_intra=graph.bw_intra,
-                bw_inter=graph.bw_inter,
-                type_intra=graph.type_intra,
-                type_inter=graph.type_inter,
-                same_channels=graph.same_channels,
-                orders=[list(order) for order in graph.orders],
-            )
-            for graph in made.graphs
-        ],
-        channels=None
-        if counts is None
-        else shape.ChannelCounts(
-            coll=counts.coll,
-            collnet=counts.collnet,
-            nvls=counts.nvls,
-            p2p=counts.p2p,
-            p2p_per_peer=counts.p2p_per_peer,
-        ),
-        tuning={
-            collective: {algorithm: dict(protocols) for algorithm, protocols in algorithms.items()}
-            for collective, algorithms in made.tuning.items()
-        },
-        choices=[
-            shape.Choice(
-                collective=choice.collective,
-                bytes=choice.bytes,
-                algorithm=choice.algorithm,
-                protocol=choice.protocol,
-                time_us=choice.time_us,
-                busbw_gbs=choice.busbw_gbs,
-            )
-            for choice in made.choices
-        ],
-        terms=[shape.Step(name=term.name, value=term.value, formula=term.formula) for term in made.terms],
-    )
+    return from_model(shape.Prediction, made, schema_version=SCHEMA_VERSION, **_decisions(made))
+
+
+def _decisions(made: Prediction) -> dict[str, Any]:
+    return {"line": made.line or None, "system": made}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from topodiag.checks.shared.error_words import advice_by_words
+from topodiag.checks.shared.phrases import advice_by_words
 from topodiag.evidence.nccl_log.grammar.job_lines import said_of
 
 GAI = "network addresses of (master-0, 29500) cannot be retrieved (gai error: -2 - Name or service not known)."

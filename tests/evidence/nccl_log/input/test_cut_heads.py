@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from topodiag.api import diagnose
-from topodiag.evidence.nccl_log.input.cut_heads import looks_cut, with_heads
+from topodiag.evidence.nccl_log.input.wrapped_lines import looks_cut, with_heads
 
 CUT = "INFO NET/IB : No device found.\nINFO NET/Socket : Using [0]eth0:10.0.0.3<0>\nINFO Using network Socket\n"
 

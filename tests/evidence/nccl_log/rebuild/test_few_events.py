@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from topodiag.evidence.nccl_log.rebuild.few_events import few
+from topodiag.evidence.nccl_log.rebuild.events_order import few
 
 
 class Lines:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.evidence.nccl_log.line_by_line import extract_plain
 from tests.evidence.nccl_log.scan_compare import patched, same_facts
 from topodiag.evidence.nccl_log.fast.scan import extract
-from topodiag.evidence.nccl_log.tables import packed, resolve_rows, stored
+from topodiag.evidence.nccl_log.tables import packed, resolve_rows, saved
 from topodiag.evidence.nccl_log.tables.facts import ROW_TABLES, SCHEMAS, Facts, empty, numbers, table
 from topodiag.evidence.nccl_log.tables.packed import AnyFacts, PackedTable, pack, unpacked_bytes
 from topodiag.evidence.nccl_log.tables.resolve import merge_facts
@@ -98,13 +98,13 @@ def test_any_columns_come_back_with_their_widths(rows: tuple[str, pa.Table], fir
 @given(st.lists(st.sampled_from(ENDS), max_size=5), st.integers(1, 40), st.integers(1, 3), st.booleans())
 def test_packed_shards_merge_as_plain_ones_do(cuts: list[int], least: int, threads: int, on_disk: bool) -> None:
     edges = sorted({0, len(LOG), *cuts})
-    with patched((packed, "LEAST_ROWS", least), (stored, "SMALL_BYTES", 0)):
+    with patched((packed, "LEAST_ROWS", least), (saved, "SMALL_BYTES", 0)):
         parts: list[AnyFacts] = []
         for number, (start, end) in enumerate(pairwise(edges)):
             read = extract if number % 3 else extract_plain  # one numbers threads as they come, the other by name
             parts.append(pack(read(LOG[start:end], 0, start)))
         if on_disk:
-            parts = list(stored.stored(parts))
+            parts = list(saved.stored(parts))
         merged = merge_facts(parts, threads=threads)
         assert same_facts(merged, WHOLE)
         assert same_facts(whole(pack(merged)), WHOLE)

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from tests.evidence.nccl_log.line_by_line import extract_plain
 from tests.evidence.nccl_log.scan_compare import patched, same_facts
 from topodiag.evidence.nccl_log.rebuild.rebuild import rebuild
-from topodiag.evidence.nccl_log.tables import facts, saved, stored
+from topodiag.evidence.nccl_log.tables import facts, saved
 from topodiag.evidence.nccl_log.tables.facts import (
     FACTS_VERSION,
     ROW_TABLES,
@@ -31,8 +31,7 @@ from topodiag.evidence.nccl_log.tables.facts import (
     without_files,
 )
 from topodiag.evidence.nccl_log.tables.resolve import merge_facts
-from topodiag.evidence.nccl_log.tables.saved import load, save
-from topodiag.evidence.nccl_log.tables.stored import Store, on_disk
+from topodiag.evidence.nccl_log.tables.saved import Store, load, on_disk, save
 from topodiag.model.errors import InputError, TopodiagError
 
 FILES = (SourceFile("node-a.log", 7, "ab", "cut short"), SourceFile("node-b.log"))
@@ -88,7 +87,7 @@ def test_facts_saved_in_any_batches_come_back_in_memory_and_on_disk(
 ) -> None:
     path = kept(WHOLE, folder, rows)
     with patched(
-        (saved, "MOST_BYTES", 0 if disk else 1 << 30), (stored, "SMALL_BYTES", 0), (saved, "_JOIN_WORDS", words)
+        (saved, "MOST_BYTES", 0 if disk else 1 << 30), (saved, "SMALL_BYTES", 0), (saved, "_JOIN_WORDS", words)
     ):
         again, files = load(path)
     assert files == FILES
@@ -123,7 +122,7 @@ def test_a_batch_is_saved_with_the_words_of_its_own_rows(folder: Path) -> None:
 
 def test_the_job_is_the_same_from_saved_facts_on_disk(folder: Path) -> None:
     path = kept(WHOLE, folder, 5)
-    with patched((saved, "MOST_BYTES", 0), (stored, "SMALL_BYTES", 0)):
+    with patched((saved, "MOST_BYTES", 0), (saved, "SMALL_BYTES", 0)):
         again, files = load(path)
     assert repr(rebuild(again, files)) == repr(rebuild(WHOLE, FILES))
 
@@ -131,7 +130,7 @@ def test_the_job_is_the_same_from_saved_facts_on_disk(folder: Path) -> None:
 def test_loaded_facts_are_merged_with_others_on_disk(folder: Path) -> None:
     path = kept(WHOLE, folder, 5)
     more = extract_plain(log("node-c", 0), 2, 0)
-    with patched((saved, "MOST_BYTES", 0), (stored, "SMALL_BYTES", 0)):
+    with patched((saved, "MOST_BYTES", 0), (saved, "SMALL_BYTES", 0)):
         again, _ = load(path)
         store = Store()
         both = merge_facts([again, more], store.keep)
@@ -140,7 +139,7 @@ def test_loaded_facts_are_merged_with_others_on_disk(folder: Path) -> None:
 
 
 def test_facts_in_memory_go_to_disk_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stored, "SMALL_BYTES", 0)
+    monkeypatch.setattr(saved, "SMALL_BYTES", 0)
     moved = on_disk(WHOLE)
     assert moved.maps
     assert same_facts(moved, WHOLE)
@@ -168,7 +167,7 @@ def test_row_groups_that_hold_rows_of_several_tables_are_taken_apart(folder: Pat
 @pytest.mark.parametrize("rows", [3, 1 << 17])
 def test_leaving_a_file_out_is_the_same_in_pieces_and_on_disk(rows: int, disk: bool) -> None:
     store = Store()
-    with patched((facts, "BATCH_ROWS", rows), (stored, "SMALL_BYTES", 0)):
+    with patched((facts, "BATCH_ROWS", rows), (saved, "SMALL_BYTES", 0)):
         left = without_files(WHOLE, frozenset([0]), store.keep if disk else None)
     assert bool(store.maps) == disk
     assert same_facts(left, merge_facts([extract_plain(log("node-b", 2), 1, 0)]))
@@ -222,7 +221,7 @@ def test_damage_is_told_in_one_line(folder: Path, change: Change, says: str, dis
     path = kept(WHOLE, folder)
     pq.write_table(change(pq.read_table(path)), path, row_group_size=7)
     with (
-        patched((saved, "MOST_BYTES", 0 if disk else 1 << 30), (stored, "SMALL_BYTES", 0)),
+        patched((saved, "MOST_BYTES", 0 if disk else 1 << 30), (saved, "SMALL_BYTES", 0)),
         pytest.raises(InputError, match=says) as told,
     ):
         load(path)
@@ -253,7 +252,7 @@ def test_a_file_with_other_bytes_in_it_is_refused_or_read(folder: Path, data: st
 def test_a_full_disk_is_told_as_that_and_not_as_damage(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = kept(WHOLE, folder)
     monkeypatch.setattr(saved, "MOST_BYTES", 0)
-    monkeypatch.setattr(stored, "SMALL_BYTES", 0)
+    monkeypatch.setattr(saved, "SMALL_BYTES", 0)
 
     def full(*_: Any, **__: Any) -> Any:
         raise OSError(28, "No space left on device")
@@ -269,7 +268,7 @@ def test_a_file_that_breaks_off_while_tables_go_to_disk_is_not_a_full_disk(
 ) -> None:
     path = kept(WHOLE, folder, 5)
     monkeypatch.setattr(saved, "MOST_BYTES", 0)
-    monkeypatch.setattr(stored, "SMALL_BYTES", 0)
+    monkeypatch.setattr(saved, "SMALL_BYTES", 0)
     real = pq.ParquetFile.read_row_group
 
     def broken(file: Any, group: int, columns: Any = None, **more: Any) -> Any:

@@ -10,10 +10,8 @@ from functools import lru_cache
 
 from topodiag.evidence.nccl_log.grammar import (
     ends,
-    gloo_lines,
     headcounts,
     job_sentences,
-    launches,
     pauses,
     rank_states,
     reach,
@@ -27,29 +25,16 @@ TRIED = "tried"
 """Kind of a connect that its program tries again."""
 
 WORDS = (
-    b"Transport type", b"UCX  ", b"nvshmem", b"NIXL_ERR", b"ucp_ep_create", b"OFI_handle_cq", b"OFI poll",
-    b"Endpoint could not", b"client socket has", b"Message:  ", b"ssh: Could not resolve",
-    *gloo_lines.WORDS, *headcounts.WORDS, *launches.WORDS, *ends.WORDS, *job_sentences.WORDS, *pauses.WORDS,
-    *rank_states.WORDS, *reach.WORDS, *scheduled.WORDS,
+    b"client socket has", b"ssh: Could not resolve", b"Transport type",
+    *headcounts.WORDS, *ends.WORDS, *job_sentences.WORDS, *pauses.WORDS, *rank_states.WORDS, *scheduled.WORDS,
 )  # fmt: skip
 """A line without any of these is none of theirs."""
 
-_OPEN_MPI = compiled(r"^\s{0,8}Message: {1,8}connect\(\) to ((?:\d{1,3}\.){3}\d{1,3}):\d{1,5} failed")
-"""Open MPI help-mpi-btl-tcp.txt, `client connect fail`: the reason stands in the next line."""
 _SENTENCE = compiled(r"[.!] (?=[A-Z])")
 _RAY = compiled(r"^\s{0,8}\((?!raylet)[\w.:<>/-]{1,80} pid=\d{1,9}(?:, ip=([\d.a-fA-F:]{3,45}))?\)")
 _ANY = compiled(any_of(WORDS).decode())
 
 
-_TRANSPORT = compiled(
-    r"\bUCX {1,4}(?:ERROR|FATAL)\b|\bnvshmem\S{0,200}: non-zero status: [1-9-]|\bNIXL_ERR_(?!NOT_POSTED)[A-Z_]{3,40}"
-    r"|\bucp_ep_create\([^)]{0,60}\) failed|\bMPIDI_OFI_handle_cq_error\b|\bOFI poll failed\b"
-    r"|\bPSM[23] Endpoint could not be reached"
-)
-"""UCX' log levels, NVSHMEM's NVSHMEMI_NZ_ERROR_JMP (src/include/internal), NIXL's status names, Open MPI's and MPICH's
-words on UCX, libfabric and PSM."""
-_OF_MEMORY = compiled(r"(?:reg_mr|[Rr]egist).{0,200}(?:Bad address|EFAULT)")
-"""Memory of a GPU that the kernel does not register is a node's fault, and read as such."""
 _OF_WORK = compiled(
     r"[Rr]etr(?:y|ies) .{0,12}exceed|_cq_error\b|OFI poll|[Cc]ompletion .{0,40}(?:error|status)|\bCQE?\b"
     r"|Remote (?:access|operation)"
@@ -128,9 +113,9 @@ def _end_of(text: str) -> tuple[str, dict[str, str]] | None:
 def _before_all(text: str) -> tuple[str, dict[str, str]] | None:
     """What a line says that others of its words would hide: a start, a port that is taken, the rank that makes an
     id."""
-    start = launches.launch_of(text)
+    start = job_sentences.launch_of(text)
     if start is not None:
-        return launches.LAUNCHED, start
+        return job_sentences.LAUNCHED, start
     met = job_sentences.met_of(text)
     if met is not None:
         return job_sentences.MET, met
@@ -170,13 +155,14 @@ def _unmet(text: str) -> tuple[str, dict[str, str]] | None:
         peer = reach.peer_of(text) or str(store.fields.get("peer", ""))
         why = "number" if reach.is_number(peer) else reach.why_unreached(text) if peer else ""
         return "connect", _given({"peer": peer, "why": why})
-    met = _OPEN_MPI.search(text)
-    if met is not None:
-        return "connect", {"peer": met[1], "why": "own" if reach.is_bridge(met[1]) else "silent"}
+    tried = job_sentences.first(text, "no answer")
+    if tried is not None:
+        peer = str(tried.fields["address"])
+        return "connect", {"peer": peer, "why": "own" if reach.is_bridge(peer) else "silent"}
     blocked = reach.blocked_of(text)
     if blocked:
         return "connect", {"peer": blocked, "why": "silent"}
-    gloo = gloo_lines.said_of(text)
+    gloo = _of_gloo(text)
     if gloo is not None:
         return gloo
     launch = job_sentences.first(text, "no launch")
@@ -185,9 +171,26 @@ def _unmet(text: str) -> tuple[str, dict[str, str]] | None:
     return "ended", _given({"how": "not launched", "host": str(launch.fields.get("host", ""))})
 
 
+def _of_gloo(text: str) -> tuple[str, dict[str, str]] | None:
+    """What Gloo says of the addresses at which its ranks meet. `gloo` is an interface that is not there, `loopback` the
+    address of a peer, or `own`: taken for want of an address of this host; `mesh`, that the ranks did not meet."""
+    if job_sentences.first(text, "note.loopback") is not None:
+        return "note", {"loopback": "own"}
+    gloo, pair = job_sentences.first(text, "gloo"), job_sentences.first(text, "gloo pair")
+    if pair is not None and (gloo is None or not gloo.fields):
+        peer, why = str(pair.fields["address"]), reach.why_unreached(text)
+        if why == "refused":  # a peer that is there and gone, unless each host has that address for itself
+            why = "own" if reach.is_bridge(peer) else ""
+        return "connect", _given({"peer": peer, "why": why})
+    if gloo is None:
+        return None
+    named = {"gloo": "value", "loopback": "address", "size": "count"}
+    return "connect", {name: str(gloo.fields[of]) for name, of in named.items() if of in gloo.fields} | {"mesh": "1"}
+
+
 def _of_transport(text: str) -> tuple[str, dict[str, str]] | None:
     """An error that a transport library prints as its own, by what failed: work, the way to a peer, or neither."""
-    if _TRANSPORT.search(text) is None or _OF_MEMORY.search(text) is not None:
+    if job_sentences.first(text, "transport") is None:
         return None
     kind = "ib completion" if _OF_WORK.search(text) else "connect" if _OF_PEER.search(text) else "other"
     return kind, {}

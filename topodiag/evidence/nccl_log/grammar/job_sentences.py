@@ -31,7 +31,12 @@ _SIGNALS = {
 _BY_LAUNCHER = {"aborted": "crash", "terminated": "cancelled"}
 """A launcher names the process that ended first: nobody's end aborted it, and who terminated it came from outside."""
 
-MET = "met"
+MET, LAUNCHED = "met", "launched"
+_STARTS = {
+    "rank": {"world": "expected", "rank": "rank", "at": "address"},
+    "node": {"nodes": "expected", "node": "sequence", "each": "count", "at": "address"},
+}
+_CLOCK = compiled(r"(?<![\d:])(\d\d):(\d\d):(\d\d)(?![\d:])")
 _ERRNO = compiled(
     r"[:,] ?(Connection timed out|unhandled timeout error|No route to host|(?:Network|Host) is unreachable"
     r"|Invalid argument|No data available|No such device|Operation not permitted|Operation not supported)"
@@ -40,22 +45,22 @@ _ERRNO = compiled(
 
 def fault_of(text: str) -> str:
     """The fault of a device or limit that a line names (`fault.NAME` of the catalogue), "" where it names none."""
-    return next((what for what, _ in _said(text, "fault")), "")
+    return next((what for what, _ in said_in(text, "fault")), "")
 
 
 def end_of(text: str) -> dict[str, str] | None:
     """`how` a process ended, or did not start, and what the line names; None for all other lines."""
-    return next((_ending(how, taken) for how, taken in _said(text, "ended")), None)
+    return next((_ending(how, taken) for how, taken in said_in(text, "ended")), None)
 
 
 def job_end_of(text: str) -> dict[str, str] | None:
     """The same of lines that count where no process is named by another reader."""
-    return next((_ending(how, taken) for how, taken in _said(text, "job ended")), None)
+    return next((_ending(how, taken) for how, taken in said_in(text, "job ended")), None)
 
 
 def stalled_of(text: str, kind: str = "stalled") -> dict[str, str] | None:
     """`ranks` that others wait for, the operation (`op`), and `waited_ms`; None for all other lines."""
-    for _, taken in _said(text, kind):
+    for _, taken in said_in(text, kind):
         fields = taken.fields
         named = {"ranks": str(fields.get("ranks", "")).replace(" ", ""), "op": str(fields.get("collective", ""))}
         return named | ({"waited_ms": str(fields["count"])} if "count" in fields else {})
@@ -82,7 +87,7 @@ def is_note(text: str) -> bool:
 def met_of(text: str) -> dict[str, str] | None:
     """Of a barrier at torch's store, which each start prints: `key` and `ranks` (the one rank that speaks); `world` and
     `came`, how many it waits for and saw, or `all`, of how many it saw all. None for all other lines."""
-    for how, taken in _said(text, MET):
+    for how, taken in said_in(text, MET):
         fields = taken.fields
         size = "all" if how == "all" else "world"
         named = {"key": "name", "ranks": "ranks", size: "expected", "came": "count"}
@@ -93,7 +98,7 @@ def met_of(text: str) -> dict[str, str] | None:
 def refused_of(text: str) -> dict[str, str]:
     """`refused`: why a driver refuses a queue pair, or a program makes nothing of an address or a GID (`fault`);
     nothing for all other lines."""
-    for what, _ in _said(text, "refused"):
+    for what, _ in said_in(text, "refused"):
         if what == "handle":
             return {"refused": "no address handle for it", "provider": "libfabric"}
         why = _ERRNO.search(text)
@@ -102,6 +107,22 @@ def refused_of(text: str) -> dict[str, str]:
         if rank_states.is_said(text):
             return {"refused": why[1] if why is not None else "Invalid argument", "fault": "gid"}
     return {}
+
+
+def launch_of(text: str) -> dict[str, str] | None:
+    """What a process prints of its own start: `nodes`, `node`, `each` (processes of the node), or `world`, `rank`;
+    `at`, where they meet; `clock`, seconds of the day. None for all other lines, and for starts of one process or
+    node."""
+    for what, taken in said_in(text, LAUNCHED):
+        fields = taken.fields
+        if int(fields["expected"]) > 1:
+            names = _STARTS[what]
+            named = {name: str(fields[field]) for name, field in names.items() if field in fields}
+            clock = _CLOCK.search(text) if what == "rank" else None
+            if clock is None:
+                return named
+            return named | {"clock": str(int(clock[1]) * 3600 + int(clock[2]) * 60 + int(clock[3]))}
+    return None
 
 
 def first(text: str, kind: str) -> Taken | None:
@@ -114,7 +135,7 @@ def how_of_code(code: int) -> str:
     return _SIGNALS.get(-code if code < 0 else code - 128 if code > 128 else 0, "exit")
 
 
-def _said(text: str, kind: str) -> Iterator[tuple[str, Taken]]:
+def said_in(text: str, kind: str) -> Iterator[tuple[str, Taken]]:
     """What stands behind the kind in the names of the entries that take a line, the first entry first."""
     for taken in of_job(text):
         first, _, rest = taken.entry.says.partition(".")
@@ -146,6 +167,7 @@ def _number_of(taken: Taken) -> int:
 __all__ = [
     "CONTAINED",
     "FAMILIES",
+    "LAUNCHED",
     "MET",
     "WORDS",
     "end_of",
@@ -155,8 +177,10 @@ __all__ = [
     "is_interrupt",
     "is_note",
     "job_end_of",
+    "launch_of",
     "met_of",
     "refused_of",
+    "said_in",
     "stalled_of",
     "tasks_of",
 ]

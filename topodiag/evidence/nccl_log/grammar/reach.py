@@ -7,46 +7,15 @@ SOURCE: glibc's strerror (ETIMEDOUT, EHOSTUNREACH, ENETUNREACH, ECONNREFUSED, EC
 
 from __future__ import annotations
 
-import re
-
+from topodiag.evidence.nccl_log.grammar.job_sentences import first, said_in
 from topodiag.evidence.nccl_log.grammar.numbers import compiled
 
-_WHY: tuple[tuple[str, re.Pattern[str]], ...] = (
-    (
-        "name",
-        compiled(
-            r"Name or service not known|[Tt]emporary failure in name resolution|No address associated with hostname"
-            r"|nodename nor servname provided|[Cc]ould not resolve (?:host|name)|\bno such host\b"
-            r"|\bUnknownHostException|\bgai ?error\b"
-        ),
-    ),
-    ("route", compiled(r"No route to host|(?:[Nn]etwork|[Hh]ost) (?:is )?unreachable|\bE(?:HOST|NET)UNREACH\b")),
-    ("aborted", compiled(r"Software caused connection abort|\bECONNABORTED\b")),
-    ("refused", compiled(r"[Cc]onnection refused|\bECONNREFUSED\b")),
-    ("silent", compiled(r"[Tt]imed[ -]?out\b|\bETIMEDOUT\b|\bi/o timeout\b")),
-    (
-        "silent",
-        compiled(
-            r"(?:[Cc]ould not|[Cc]annot|[Uu]nable to|[Ff]ailed to) (?:establish (?:a |the )?connection|connect) to "
-            r"(?:\w{1,20} ){0,3}(?:at )?(?:address )?\d{1,3}(?:\.\d{1,3}){3}:\d{1,5}\b"
-        ),
-    ),
-)
-"""In the order in which they are asked: a name that was not found may be said to have timed out as well. The last is
-of programs that give up without the system's word: a port that nobody answers at."""
 OWN_BRIDGES = frozenset({"172.17.0.1", "192.168.122.1", "10.88.0.1", "127.0.1.1"})
 """Addresses of docker0, of libvirt's virbr0 and of Podman's bridge, as they make them on every host, and the one that
 Debian's installer gives to the host's own name: who connects there finds its own host."""
 _NUMBERED = compiled(r"\d{1,10}|0\.(?!0\.0\.0)\d{1,3}\.\d{1,3}\.\d{1,3}")
 """A host name of digits alone is read as the number of an IPv4 address (inet_aton(3)), mostly one of 0.0.0.0/8, which
 no host has (RFC 1122, 3.2.1.3)."""
-_SHARED = compiled(
-    r"\b(?P<nodes>[2-9]|[1-9]\d{1,4}) nodes\b.{0,600}?\band (?P<some>\d{1,5}) (?:unique|different|distinct) (?:IP )?"
-    r"address(?:es)?\b\W{1,6}(?P<at>\d{1,3}(?:\.\d{1,3}){3})"
-    r"|\bnodes? [\w.-]{1,64} and [\w.-]{1,64} (?:\w{1,12} ){0,2}(?:have|share|report|announce)\w{0,2} the same (?:IP )?"
-    r"address\W{1,4}(?P<one>\d{1,3}(?:\.\d{1,3}){3})"
-)
-"""Nodes that give one address for themselves (vLLM's check of Ray's nodes)."""
 _REACHES = compiled(
     r"[Cc]onnect(?:ion|ing)?\b|[Rr]esolv|name resolution|\bgai ?error\b|getaddrinfo|\bdial\b|[Rr]endezvous|\bssh\b"
 )
@@ -75,26 +44,10 @@ _OF_RANKS = compiled(
     r"|jax|coordination|ray|raylet|gcs|redis_context|rendezvous|store|workers?|ranks?)\b|btl_|oob_|\.worker-|\bworker-)"
 )
 """Who speaks of ranks and their meeting. A database that a program does not reach is no peer of the job's."""
-_BLOCKED = compiled(
-    r"\bA process or daemon was unable to complete a TCP connection\b"
-    r"|\bunable to connect from \"[^\"]{1,80}\" to \"(?P<peer>[^\"]{1,80})\" \((?:Connection timed out|No route to host"
-    r"|Network is unreachable)"
-)
-"""Daemons of launchers that do not reach each other: Open MPI's and PRRTE's (oob_tcp_connection.c; the hosts stand in
-lines of their own below), MPICH's Hydra (HYDU_sock_connect)."""
 _OF_A_STREAM = compiled(
     r"ocket(?:Start|Poll)Connect\b|Call to (?:recv|send)|\b(?:recv|send|read|write)(?:\(\)|_all)? (?:to|from|failed)"
 )
 """A connection that stood, whose fall is told elsewhere, and NCCL's own words."""
-
-WORDS = (
-    b"not known", b"name resolution", b"with hostname", b"nor servname", b"ould not resolve", b"no such host",
-    b"UnknownHost", b"gai error", b"gaierror", b"No route to host", b"unreachable", b"UNREACH", b"connection abort",
-    b"unique IP", b"the same IP", b"the same address", b"different addresses", b"distinct addresses", b"ECONN",
-    b"onnection refused", b"timed out", b"imed-out", b"ETIMEDOUT", b"i/o timeout", b"stablish connection",
-    b"stablish a connection", b"e a TCP connection", b"unable to connect from", b"onnect to GCS", b"onnect to Ray",
-)  # fmt: skip
-"""A line without any of these is none of an attempt that failed."""
 
 
 def why_unreached(text: str) -> str:
@@ -104,7 +57,13 @@ def why_unreached(text: str) -> str:
         return ""
     if _ELSEWHERE.search(text) is not None and _OF_RAY.search(text) is None:
         return ""
-    return next((name for name, pattern in _WHY if pattern.search(text)), "")
+    return _why(text)
+
+
+def _why(text: str) -> str:
+    """The first of the system's errors that stands in a line: a name that was not found may be said to have timed out
+    as well."""
+    return next((why for why, _ in said_in(text, "unreached")), "")
 
 
 def tried_for(text: str) -> str:
@@ -114,15 +73,15 @@ def tried_for(text: str) -> str:
         return ""
     if not of_ranks(text) or (_ELSEWHERE.search(text) is not None and _OF_RAY.search(text) is None):
         return ""
-    why = next((name for name, pattern in _WHY if pattern.search(text)), "")
+    why = _why(text)
     peer = peer_of(text).removeprefix("::ffff:") if why in ("route", "silent") else ""
     return "" if is_bridge(peer) else peer
 
 
 def blocked_of(text: str) -> str:
     """Whom a launcher's daemon does not reach, `another node` where its line does not say it; "" for other lines."""
-    found = _BLOCKED.search(text)
-    return (found["peer"] or "another node") if found is not None else ""
+    blocked = first(text, "blocked")
+    return str(blocked.fields.get("peer", "another node")) if blocked is not None else ""
 
 
 def is_bridge(address: str) -> bool:
@@ -137,10 +96,10 @@ def is_number(peer: str) -> bool:
 
 def shared_address(text: str) -> str:
     """The address that several nodes give for themselves, by the word of a program that counts them; "" else."""
-    found = _SHARED.search(text)
-    if found is None or (found["nodes"] and int(found["some"]) >= int(found["nodes"])):
+    shared = first(text, "address shared")
+    if shared is None or int(shared.fields.get("count", 1)) >= int(shared.fields.get("expected", 2)):
         return ""
-    return found["at"] or found["one"]
+    return str(shared.fields["address"])
 
 
 def of_ranks(text: str) -> bool:

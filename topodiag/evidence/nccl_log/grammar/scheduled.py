@@ -12,7 +12,7 @@ Kubeflow's training operator (common/job.go); Open MPI help-prterun.txt, help-or
 
 from __future__ import annotations
 
-from topodiag.evidence.nccl_log.grammar import job_sentences, notices
+from topodiag.evidence.nccl_log.grammar import job_sentences
 from topodiag.evidence.nccl_log.grammar.any_of import any_of
 from topodiag.evidence.nccl_log.grammar.numbers import compiled
 
@@ -38,7 +38,7 @@ _SCRIPT = compiled(r"\s{0,8}(?:#|//|\*|trap\b|echo\b|if\b|elif\b|case\b|print\b|
 
 WORDS = (
     b"PREEMPTED", b"REVOKED", b"TIMEOUT", b"DEADLINE", b"NODE_FAIL", b"BOOT_FAIL", b"OUT_OF_ME", b"FAILED",
-    b"CANCELLED", b"Job_id=", *notices.WORDS,
+    b"CANCELLED", b"Job_id=",
 )  # fmt: skip
 """A line without any of these is none of theirs."""
 _ANY = compiled(any_of(WORDS).decode())
@@ -55,9 +55,7 @@ def end_of(text: str) -> tuple[str, dict[str, str]] | None:
     row = _ROW.match(text) or _SHOWN.search(text)
     if row is not None:
         return "ended", _of_state(row[row.lastindex or 1], text[row.end() :])
-    if named is not None:
-        return "ended", named
-    return ("ended", {"how": "announced"}) if notices.is_notice(text) else None
+    return ("ended", named) if named is not None else None
 
 
 def _of_state(word: str, rest: str) -> dict[str, str]:

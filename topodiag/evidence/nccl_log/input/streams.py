@@ -13,7 +13,7 @@ from collections.abc import Callable, Generator, Iterator
 from dataclasses import field
 from typing import Any, BinaryIO
 
-from topodiag.evidence.nccl_log.input.dress import COLOURS, QUOTED, undressed
+from topodiag.evidence.nccl_log.input.wrapped_lines import COLOURS, QUOTED, undressed
 from topodiag.lazy import dataclass, regex
 
 JSON_LINES, WRAPPED_LINES, CUT_HEADS = "json-lines", "wrapped-lines", "cut-heads"
@@ -82,7 +82,7 @@ def text_of(stream: BinaryIO, coding: tuple[str, ...], reading: Reading) -> Iter
         elif layer in (COLOURS, QUOTED):
             blocks = undressed(blocks, layer)
         elif layer == CUT_HEADS:
-            from topodiag.evidence.nccl_log.input.cut_heads import with_heads  # noqa: PLC0415 - see above
+            from topodiag.evidence.nccl_log.input.wrapped_lines import with_heads  # noqa: PLC0415 - see above
 
             blocks = with_heads(blocks)
         else:

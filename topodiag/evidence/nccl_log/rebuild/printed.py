@@ -68,9 +68,10 @@ def _listed(lines: Iterable[str]) -> tuple[Rank, ...]:
 
 _OF_RCCL = regex(
     r"\[FATAL ERROR\]: HSA_|Missing \"(?:iommu=pt|HSA_)|NUMA auto balancing enabled which|librccl|amdkfd|\bXGMI\b"
-    r"|\bgfx9[0-9a-f]{2}|hipify/src/|\bROC[mr] |\bMSCCL|Rome model"
+    r"|\bgfx9[0-9a-f]{2}|hipify/src/|\bROC[mr] |\bMSCCL|Rome model|\bby GPU node-\d"
 )
-"""What RCCL alone prints: its warnings (src/init.cc), its library and its sources, AMD's driver, links and GPUs."""
+"""What RCCL alone prints: its warnings (src/init.cc), its library and its sources, AMD's driver, runtime, links and
+GPUs."""
 _SETTINGS_OF_AMD = ("RCCL_", "HSA_", "HIP_", "ROCR_")
 _NIC_OF_AMD = "ionic_"
 """Devices of AMD's own NICs, in machines of AMD's GPUs. Beside a version of NCCL they say nothing."""
@@ -83,7 +84,7 @@ def library(frame: Frame, processes: Sequence[Process], events: Sequence[Event] 
     asked = processes[:_ASKED]
     if any("rccl" in process.versions or _is_of_rccl(process) for process in asked):
         return "RCCL"
-    if any(_OF_RCCL.search(event.text) for event in events):
+    if any(_OF_RCCL.search(f"{event.place} {event.text}") for event in events):
         return "RCCL"
     rows = frame["text"]
     lone = {rows.words["text"][code] for code in set(rows["text"][rows.is_word("kind", "version")].tolist())}

@@ -17,8 +17,7 @@ from topodiag.evidence.nccl_log.rebuild.comms import Hearing, Said
 from topodiag.evidence.nccl_log.rebuild.connections import Gathering, Seats, seats
 from topodiag.evidence.nccl_log.rebuild.devices import GDR_OFF, OF_DEVICES, Text
 from topodiag.evidence.nccl_log.rebuild.events import bus_id_of, classify, rank_of
-from topodiag.evidence.nccl_log.rebuild.events_order import ends_of, in_time, is_last, ranked, with_last, world_met
-from topodiag.evidence.nccl_log.rebuild.few_events import few
+from topodiag.evidence.nccl_log.rebuild.events_order import ends_of, few, in_time, is_last, ranked, with_last, world_met
 from topodiag.evidence.nccl_log.rebuild.frame import BATCH_ROWS, Frame, Rows, groups, in_pieces, once, open_frame
 from topodiag.evidence.nccl_log.rebuild.groups import Comm, find_comms, find_jobs, world_is_known
 from topodiag.evidence.nccl_log.rebuild.inferred import InferredPlaces, inferred_comm, inferred_members, untold
@@ -29,8 +28,8 @@ from topodiag.evidence.nccl_log.rebuild.printed import library, stated, subsyste
 from topodiag.evidence.nccl_log.rebuild.process import process_of
 from topodiag.evidence.nccl_log.rebuild.roles import RolesOfJobs
 from topodiag.evidence.nccl_log.rebuild.torn_hosts import whole_hosts
+from topodiag.evidence.nccl_log.tables.columns import give_back
 from topodiag.evidence.nccl_log.tables.facts import Facts, SourceFile
-from topodiag.evidence.nccl_log.tables.memory import give_back
 from topodiag.model.connections import no_connections
 from topodiag.model.job import PHASES, Communicator, Event, Job, Process, Rank
 from topodiag.model.layout import Layout

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
+from topodiag.report.documents.from_model import Of
 from topodiag.report.documents.types.common import Level
 
 
@@ -21,14 +22,14 @@ class Timing(Struct, frozen=True, kw_only=True):
 class Row(Struct, frozen=True, kw_only=True):
     """One size. The figures are those out of place, or in place where there are no others."""
 
-    bytes: int
-    time_us: float | None
-    algbw_gbs: float | None
-    busbw_gbs: float | None
-    wrong: float | None
+    bytes: Annotated[int, Of("size")]
+    time_us: Annotated[float | None, Of("best.time_us")]
+    algbw_gbs: Annotated[float | None, Of("best.algbw_gbs")]
+    busbw_gbs: Annotated[float | None, Of("best.busbw_gbs")]
+    wrong: Annotated[float | None, Of("best.wrong")]
     expected_busbw_gbs: float | None
     count: int
-    type: str
+    type: Annotated[str, Of("dtype")]
     redop: str | None
     root: int
     in_place: Timing
@@ -38,12 +39,12 @@ class Row(Struct, frozen=True, kw_only=True):
 class Regime(Struct, frozen=True, kw_only=True):
     """Sizes over which one line T = alpha + bytes / beta fits."""
 
-    low_bytes: int
-    high_bytes: int
+    low_bytes: Annotated[int, Of("low")]
+    high_bytes: Annotated[int, Of("high")]
     alpha_us: float
     beta_gbs: float | None
-    alpha_range_us: tuple[float | None, float | None]
-    beta_range_gbs: tuple[float | None, float | None]
+    alpha_range_us: Annotated[tuple[float | None, float | None], Of("alpha_range")]
+    beta_range_gbs: Annotated[tuple[float | None, float | None], Of("beta_range")]
     points: int
 
 
@@ -54,8 +55,8 @@ class Fit(Struct, frozen=True, kw_only=True):
     alpha_us: float | None
     beta_gbs: float | None
     regimes: list[Regime]
-    plateau_busbw_gbs: float | None
-    bound_from_bytes: int | None
+    plateau_busbw_gbs: Annotated[float | None, Of("plateau_gbs")]
+    bound_from_bytes: Annotated[int | None, Of("bound_from")]
     latency_us: float | None
 
 
@@ -95,8 +96,8 @@ class BenchGate(Struct, frozen=True, kw_only=True):
     """Whether the run is accepted: what was measured at its largest size, and the least that is normal there."""
 
     state: Annotated[str, Meta(pattern="^(pass|fail|unknown)$")]
-    bytes: int | None
-    measured_gbs: float | None
+    bytes: Annotated[int | None, Of("size")]
+    measured_gbs: Annotated[float | None, Of("gbs")]
     bar_gbs: float | None
     why: str
 
@@ -114,12 +115,12 @@ class RunDevice(Struct, frozen=True, kw_only=True):
 class Benchmark(Struct, frozen=True, kw_only=True):
     """One run of nccl-tests and the verdict on it."""
 
-    collective: str | None
-    nranks: int | None
-    nranks_why: str
+    collective: Annotated[str | None, Of("run.collective")]
+    nranks: Annotated[int | None, Of("run.nranks")]
+    nranks_why: Annotated[str, Of("run.nranks_why")]
     rows: list[Row]
     fit: Fit
-    expected_busbw_gbs: float | None
+    expected_busbw_gbs: Annotated[float | None, Of("expected.busbw_gbs")]
     expected: Expected | None
     verdict: Annotated[str, Meta(pattern="^(normal|low|impossible|unknown)$")]
     severe: Annotated[bool, Meta(description="Low, and so far below that something is broken.")]
@@ -127,17 +128,19 @@ class Benchmark(Struct, frozen=True, kw_only=True):
     gate: BenchGate
     hypotheses: list[Hypothesis]
     ruled_out: list[str]
-    hosts: list[str]
-    devices: list[RunDevice]
-    nccl_version: str | None
-    nccl_tests_version: str | None
-    parameters: dict[str, str]
-    settings: dict[str, str]
-    average_busbw_gbs: float | None
-    out_of_bounds: Annotated[int | None, Meta(description="Wrong values that the run itself counted.")]
-    complete: bool
-    errors: list[str]
-    notes: list[str]
-    placement: str | None
-    source: str
-    line: int | None
+    hosts: Annotated[list[str], Of("run.hosts")]
+    devices: Annotated[list[RunDevice], Of("run.devices")]
+    nccl_version: Annotated[str | None, Of("run.nccl")]
+    nccl_tests_version: Annotated[str | None, Of("run.version")]
+    parameters: Annotated[dict[str, str], Of("run.parameters")]
+    settings: Annotated[dict[str, str], Of("run.env")]
+    average_busbw_gbs: Annotated[float | None, Of("run.average_gbs")]
+    out_of_bounds: Annotated[
+        int | None, Of("run.out_of_bounds"), Meta(description="Wrong values that the run itself counted.")
+    ]
+    complete: Annotated[bool, Of("run.complete")]
+    errors: Annotated[list[str], Of("run.errors")]
+    notes: Annotated[list[str], Of("run.notes")]
+    placement: Annotated[str | None, Of("run.placement")]
+    source: Annotated[str, Of("run.source")]
+    line: Annotated[int | None, Of("run.origin.line")]

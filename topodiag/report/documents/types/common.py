@@ -6,6 +6,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
+from topodiag.report.documents.from_model import Of
+
 SCHEMA_VERSION = "1.0"
 """major.minor of every document but a diagnosis: a minor adds keys, a major may change or remove them."""
 
@@ -102,7 +104,9 @@ class Finding(Struct, frozen=True, kw_only=True):
     coverage: Coverage | None
     fix: list[str]
     follows_from: Annotated[
-        Follows | None, Meta(description="The finding above this one that explains it; null for a cause.")
+        Follows | None,
+        Of("follows"),
+        Meta(description="The finding above this one that explains it; null for a cause."),
     ]
     docs: Annotated[str, Meta(description="The command that prints the page of this check.")]
 

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
+from topodiag.report.documents.from_model import Of
 from topodiag.report.documents.types.common import Count, Finding, Input, NotObserved, Tool, Version
 
 
@@ -35,7 +36,7 @@ class EqualFact(Struct, frozen=True, kw_only=True):
     parts: list[str]
     values: list[str]
     unit: str
-    nodes: Count
+    nodes: Annotated[Count, Of("known")]
 
 
 class OddFact(Struct, frozen=True, kw_only=True):
@@ -50,8 +51,8 @@ class OddFact(Struct, frozen=True, kw_only=True):
     usual: str
     unit: str
     nodes: list[str]
-    usual_nodes: Count
-    known_nodes: Count
+    usual_nodes: Annotated[Count, Of("usual_count")]
+    known_nodes: Annotated[Count, Of("total")]
     how: str
     distance: float | None
     gbs_lost: float | None
@@ -98,7 +99,7 @@ class Cohort(Struct, frozen=True, kw_only=True):
     traits: dict[str, str]
     nodes: list[str]
     compared: Count
-    equal: list[EqualFact]
+    equal: Annotated[list[EqualFact], Of("same")]
     outliers: list[OddFact]
     populations: list[Split]
     varying: Annotated[list[list[str]], Meta(description="(family, key) of facts without a usual value.")]
@@ -109,7 +110,7 @@ class Unexplained(Struct, frozen=True, kw_only=True):
 
     what: str
     text: str
-    nodes: Count
+    nodes: Annotated[Count, Of("count")]
 
 
 class FleetDocument(Struct, frozen=True, kw_only=True):

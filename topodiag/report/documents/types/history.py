@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from msgspec import Struct
 
+from topodiag.report.documents.from_model import Of
 from topodiag.report.documents.types.common import Count, Finding, Input, NotNegative, NotObserved, Tool, Version
 
 
@@ -17,7 +20,7 @@ class Failure(Struct, frozen=True, kw_only=True):
 class FailingNode(Struct, frozen=True, kw_only=True):
     """A node that keeps failing: how often a failure was new, how many captures have one, the first and last day."""
 
-    node: str
+    node: Annotated[str, Of("host")]
     times: Count
     captures: Count
     failures: list[Failure]
@@ -28,9 +31,9 @@ class FailingNode(Struct, frozen=True, kw_only=True):
 class RisingCounter(Struct, frozen=True, kw_only=True):
     """A counter that rose by `count` in `hours` on this part, as on `parts` of `total` parts of its kind."""
 
-    node: str
+    node: Annotated[str, Of("host")]
     part: str
-    counter: str
+    counter: Annotated[str, Of("key")]
     count: Count
     hours: NotNegative
     parts: Count
@@ -51,7 +54,7 @@ class HistoryDocument(Struct, frozen=True, kw_only=True):
     schema_version: Version
     tool: Tool
     inputs: list[Input]
-    nodes: Count
+    nodes: Annotated[Count, Of("hosts")]
     captures: Count
     watched: Count
     compared: Count

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
+from topodiag.report.documents.from_model import Of
 from topodiag.report.documents.types.common import Level
 
 
@@ -51,7 +52,7 @@ class Communicator(Struct, frozen=True, kw_only=True):
 
     name: str
     role: str
-    role_confidence: Level
+    role_confidence: Annotated[Level, Of("role_sure")]
     role_why: str
     nranks: int
     ranks: list[int | None]
@@ -75,11 +76,11 @@ class Event(Struct, frozen=True, kw_only=True):
     text: str
     host: str
     rank: int | None
-    time_s: float | None
+    time_s: Annotated[float | None, Of("ts")]
     count: int
     secondary: bool
-    source: str | None
-    line: int | None
+    source: Annotated[str | None, Of("origin.source")]
+    line: Annotated[int | None, Of("origin.line")]
 
 
 class StepLevel(Struct, frozen=True, kw_only=True):
@@ -90,16 +91,18 @@ class StepLevel(Struct, frozen=True, kw_only=True):
     last: int
     count: int
     typical: float
-    time_s: float | None
+    time_s: Annotated[float | None, Of("time")]
 
 
 class StepPace(Struct, frozen=True, kw_only=True):
     """The steps of the last start of one rank, as its own log prints them, after the warm-up."""
 
-    source: str
-    rank: int | None
-    host: str | None
-    unit: Annotated[str, Meta(description="s for seconds a step, else a rate: tokens/s, samples/s, TFLOP/s.")]
+    source: Annotated[str, Of("series.source")]
+    rank: Annotated[int | None, Of("series.rank")]
+    host: Annotated[str | None, Of("series.host")]
+    unit: Annotated[
+        str, Of("series.unit"), Meta(description="s for seconds a step, else a rate: tokens/s, samples/s, TFLOP/s.")
+    ]
     start: int
     starts: int
     lines: int
@@ -137,4 +140,6 @@ class Job(Struct, frozen=True, kw_only=True):
         ),
     ]
     events: list[Event]
-    steps: Annotated[list[StepPace], Meta(description="The pace of its training, by the ranks that print it.")]
+    steps: Annotated[
+        list[StepPace], Of("paces"), Meta(description="The pace of its training, by the ranks that print it.")
+    ]

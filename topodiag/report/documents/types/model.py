@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
+from topodiag.report.documents.from_model import Of
 from topodiag.report.documents.types.common import AtLeastOne, Finding, NotObserved, Tool, Version
 
 Asked = Annotated[dict[str, Any], Meta(description="what was asked, the machine as `system`, and what was assumed")]
@@ -31,9 +32,9 @@ class Link(Struct, frozen=True, kw_only=True):
 class Tier(Struct, frozen=True, kw_only=True):
     """A tier of a machine, with the rate of its wires where that is known."""
 
-    name: str
-    alpha_us: float
-    gbs: float
+    name: Annotated[str, Of("link.name")]
+    alpha_us: Annotated[float, Of("link.alpha_us")]
+    gbs: Annotated[float, Of("link.gbs")]
     kind: str
     gpus: int
     line_gbs: float | None
@@ -47,7 +48,7 @@ class Machine(Struct, frozen=True, kw_only=True):
     nodes: int
     gpus_per_node: int
     domain: int
-    gpu: str | None
+    gpu: Annotated[str | None, Of("gpu.name")]
     tiers: list[Tier]
     assumed: list[str]
 
@@ -70,12 +71,12 @@ class BoundPoint(Struct, frozen=True, kw_only=True):
 class PricedTier(Struct, frozen=True, kw_only=True):
     """One buffer over one tier; `ratio` is its time over the first tier's."""
 
-    name: str
-    alpha_us: float
-    gbs: float
+    name: Annotated[str, Of("link.name")]
+    alpha_us: Annotated[float, Of("link.alpha_us")]
+    gbs: Annotated[float, Of("link.gbs")]
     time_us: float
     ratio: float
-    crossover_bytes: float
+    crossover_bytes: Annotated[float, Of("link.crossover")]
     sizes: list[BoundPoint]
 
 
@@ -97,16 +98,16 @@ class LinkDocument(Struct, frozen=True, kw_only=True):
 class Placement(Struct, frozen=True, kw_only=True):
     """A collective under one placement."""
 
-    nodes: AtLeastOne
-    ranks_per_node: AtLeastOne
-    inside: Link
-    outside: Link
-    algorithm: str
-    time_us: float
+    nodes: Annotated[AtLeastOne, Of("spread.nodes")]
+    ranks_per_node: Annotated[AtLeastOne, Of("spread.per_node")]
+    inside: Annotated[Link, Of("spread.inside")]
+    outside: Annotated[Link, Of("spread.outside")]
+    algorithm: Annotated[str, Of("priced.algorithm")]
+    time_us: Annotated[float, Of("priced.time_us")]
     algbw_gbs: float
     busbw_gbs: float
     bound_us: float
-    terms: list[Term]
+    terms: Annotated[list[Term], Of("priced.terms")]
 
 
 class Reading(Struct, frozen=True, kw_only=True):
@@ -141,10 +142,10 @@ class Way(Struct, frozen=True, kw_only=True):
 
     name: str
     time_us: float
-    latency_to_bytes: float | None
-    bandwidth_from_bytes: float | None
-    gain_small: float | None
-    gain_large: float | None
+    latency_to_bytes: Annotated[float | None, Of("regimes.latency_to")]
+    bandwidth_from_bytes: Annotated[float | None, Of("regimes.bandwidth_from")]
+    gain_small: Annotated[float | None, Of("regimes.gain_small")]
+    gain_large: Annotated[float | None, Of("regimes.gain_large")]
     sizes: list[SizePoint]
 
 
@@ -168,16 +169,16 @@ class StepCollective(Struct, frozen=True, kw_only=True):
     """One collective of one dimension of parallelism in a step."""
 
     dimension: str
-    collective: str
-    calls: float
-    bytes: float
-    why: str
-    nodes: AtLeastOne
-    ranks_per_node: AtLeastOne
-    tier: str
+    collective: Annotated[str, Of("traffic.collective")]
+    calls: Annotated[float, Of("traffic.calls")]
+    bytes: Annotated[float, Of("traffic.size")]
+    why: Annotated[str, Of("traffic.formula")]
+    nodes: Annotated[AtLeastOne, Of("spread.nodes")]
+    ranks_per_node: Annotated[AtLeastOne, Of("spread.per_node")]
+    tier: Annotated[str, Of("spread.level")]
     algorithm: str
     each_us: float
-    time_us: float
+    time_us: Annotated[float, Of("total_us")]
     exposed_us: float
     share: float
     busbw_gbs: float
@@ -236,7 +237,7 @@ class StepDocument(Struct, frozen=True, kw_only=True):
     mfu: float
     dimensions: list[StepCollective]
     memory_gb: MemoryGb
-    misplacements: list[Misplacement]
+    misplacements: Annotated[list[Misplacement], Of("misplaced")]
     better: Annotated[
         BetterOrder | None,
         Meta(description="the order of ranks that makes the step shortest, where it takes 5 % away"),

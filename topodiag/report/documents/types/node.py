@@ -6,13 +6,14 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, field
 
+from topodiag.report.documents.from_model import Of
 from topodiag.report.documents.types.common import Origin
 
 
 class GpusSeen(Struct, frozen=True, kw_only=True):
     """Whether the evidence tells of the node's GPUs."""
 
-    status: Literal["seen", "none", "hidden", "unread"]
+    status: Annotated[Literal["seen", "none", "hidden", "unread"], Of("sight")]
     why: str
 
 

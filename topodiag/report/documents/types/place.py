@@ -6,6 +6,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
+from topodiag.report.documents.from_model import Of
 from topodiag.report.documents.types.common import (
     AtLeastOne,
     Count,
@@ -43,9 +44,9 @@ class MappedRank(Struct, frozen=True, kw_only=True):
 class Demand(Struct, frozen=True, kw_only=True):
     """What a group of a dimension says in a step."""
 
-    collective: str
-    calls: float
-    bytes: float
+    collective: Annotated[str, Of("demand.collective")]
+    calls: Annotated[float, Of("demand.calls")]
+    bytes: Annotated[float, Of("demand.bytes")]
 
 
 class AuditCost(Struct, frozen=True, kw_only=True):
@@ -138,7 +139,7 @@ class Split(Struct, frozen=True, kw_only=True):
     dimension: str
     groups: Count
     of: Count
-    ranks: list[int]
+    ranks: Annotated[list[int], Of("example")]
     nodes: list[str]
     why: str
 

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
+from topodiag.report.documents.from_model import Of
 from topodiag.report.documents.types.bench import Benchmark
 from topodiag.report.documents.types.common import Count, Coverage, Finding, Input, NotObserved, Tool, Version
 from topodiag.report.documents.types.job import Job
@@ -45,9 +46,9 @@ class Progress(Struct, frozen=True, kw_only=True):
 
     kind: Annotated[str, Meta(description="What advances: progress.step, progress.request, progress.size, ...")]
     number: Count
-    source: str
-    first_line: int | None
-    last_line: int | None
+    source: Annotated[str, Of("first.source")]
+    first_line: Annotated[int | None, Of("first.line")]
+    last_line: Annotated[int | None, Of("last.line")]
     first_s: Annotated[float | None, Meta(description="Seconds since the epoch; null where the lines have no clock.")]
     last_s: float | None
     longest_gap_s: Annotated[float | None, Meta(description="Longest time between two neighbours.")]
@@ -61,8 +62,8 @@ class Unexplained(Struct, frozen=True, kw_only=True):
     what: Annotated[str, Meta(description="The kind of line: NCCL WARN, return code, Xid, ...")]
     text: str
     subject: Annotated[str, Meta(description="The job, or the node's host.")]
-    source: str | None
-    line: int | None
+    source: Annotated[str | None, Of("origin.source")]
+    line: Annotated[int | None, Of("origin.line")]
     count: Count
     harmless: Annotated[str, Meta(description="Why it tells of no fault; empty where nothing of the kind is known.")]
 

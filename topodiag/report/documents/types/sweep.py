@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from topodiag.report.documents.from_model import Of
 from topodiag.report.documents.types.common import Count, Finding, Input, NotObserved, Tool, Version
 
 
@@ -34,7 +35,7 @@ class Fault(Struct, frozen=True, kw_only=True):
 class GapSide(Struct, frozen=True, kw_only=True):
     """One of the two placements."""
 
-    run: str
+    run: Annotated[str, Of("run.id")]
     gbs: float | None
 
 
@@ -59,15 +60,15 @@ class NextRound(Struct, frozen=True, kw_only=True):
 class SweepRun(Struct, frozen=True, kw_only=True):
     """One run beside those of its kind."""
 
-    id: str
+    id: Annotated[str, Of("run.id")]
     round: int
-    kind: str
-    nodes: list[str]
-    rail: int | None
-    gpus: list[int]
+    kind: Annotated[str, Of("run.kind")]
+    nodes: Annotated[list[str], Of("run.nodes")]
+    rail: Annotated[int | None, Of("run.rail")]
+    gpus: Annotated[list[int], Of("run.gpus")]
     standing: Literal["normal", "low", "failed", "unknown"]
     gbs: float | None
-    reference_gbs: float | None
+    reference_gbs: Annotated[float | None, Of("reference")]
     share: float | None
     why: str
 
@@ -84,7 +85,7 @@ class SweepDocument(Struct, frozen=True, kw_only=True):
     rounds: Count
     missing: Count
     faults: list[Fault]
-    placements: list[Gap]
+    placements: Annotated[list[Gap], Of("gaps")]
     notes: list[str]
     next: NextRound | None
     runs: list[SweepRun]

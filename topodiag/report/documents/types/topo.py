@@ -6,6 +6,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
+from topodiag.report.documents.from_model import Of
 from topodiag.report.documents.types.common import AtLeastOne, Count, Finding, Input, NotObserved, Tool, Version
 
 PathEntry = Annotated[
@@ -80,7 +81,7 @@ class Prediction(Struct, frozen=True, kw_only=True):
     """NCCL's decisions on a topology. Where NCCL refuses it, only accepted, why and line mean something."""
 
     schema_version: Version
-    nccl_version: Annotated[str, Meta(pattern=r"^2\.[0-9]+")]
+    nccl_version: Annotated[str, Of("version"), Meta(pattern=r"^2\.[0-9]+")]
     assumed: Annotated[
         list[str], Meta(description="what was assumed about a version whose own rules are not known, a sentence each")
     ]

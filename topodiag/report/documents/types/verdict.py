@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
+from topodiag.report.documents.from_model import Of
 from topodiag.report.documents.types.common import AtLeastOne, Count, Level, Origin, Place
 from topodiag.report.documents.types.result import ResultDocument
 
@@ -48,9 +49,9 @@ class Price(Struct, frozen=True, kw_only=True):
 class Consequence(Struct, frozen=True, kw_only=True):
     """What follows from a cause; `depth` 1 is directly."""
 
-    check: Check
-    where: Place
-    message: str
+    check: Annotated[Check, Of("finding.id")]
+    where: Annotated[Place, Of("finding.where")]
+    message: Annotated[str, Of("finding.message")]
     why: str
     depth: AtLeastOne
 
@@ -59,26 +60,32 @@ class Cause(Struct, frozen=True, kw_only=True):
     """One cause. `predicted` is what the job reaches with it in force, `alone` with it gone and all others in force,
     `all_gone` with every cause gone."""
 
-    check: Check
+    check: Annotated[Check, Of("finding.id")]
     status: Literal["established", "likely", "hypothesis", "unknown"]
-    severity: Literal["info", "warning", "error"]
-    confidence: Level
-    message: str
-    where: Place
+    severity: Annotated[Literal["info", "warning", "error"], Of("finding.severity")]
+    confidence: Annotated[Level, Of("finding.confidence")]
+    message: Annotated[str, Of("finding.message")]
+    where: Annotated[Place, Of("finding.where")]
     mechanism: str
-    cost: Price
-    predicted: Quantity | None
-    alone: Quantity | None
-    all_gone: Quantity | None
-    measured: Quantity | None
-    agreement: Literal["agrees", "part", "exceeds", "not_measured", "not_predicted"]
+    cost: Annotated[Price, Of("price")]
+    predicted: Annotated[Quantity | None, Of("price.predicted")]
+    alone: Annotated[Quantity | None, Of("price.alone")]
+    all_gone: Annotated[Quantity | None, Of("price.all_gone")]
+    measured: Annotated[Quantity | None, Of("price.measured")]
+    agreement: Annotated[Literal["agrees", "part", "exceeds", "not_measured", "not_predicted"], Of("price.agreement")]
     job_share: Annotated[
-        float | None, Meta(description="Part of what the job could reach that this cause takes by itself, 0 to 1.")
+        float | None,
+        Of("price.job_share"),
+        Meta(description="Part of what the job could reach that this cause takes by itself, 0 to 1."),
     ]
-    says: Annotated[str, Meta(description="Predicted and measured loss compared; empty where there is none of both.")]
-    fix: list[str]
+    says: Annotated[
+        str,
+        Of("price.says"),
+        Meta(description="Predicted and measured loss compared; empty where there is none of both."),
+    ]
+    fix: Annotated[list[str], Of("finding.fix")]
     confirm: list[str]
-    evidence: list[Origin]
+    evidence: Annotated[list[Origin], Of("finding.evidence")]
     consequences: list[Consequence]
     contradicted_by: list[Origin]
 
@@ -95,7 +102,7 @@ class JobState(Struct, frozen=True, kw_only=True):
 class Unrelated(Struct, frozen=True, kw_only=True):
     """A finding that bears on nothing that happened."""
 
-    check: Check
+    check: Annotated[Check, Of("id")]
     where: Place
     message: str
 
@@ -165,8 +172,8 @@ class Moment(Struct, frozen=True, kw_only=True):
     time: float | None
     stamp: str
     within_s: float | None
-    source: str | None
-    line: int | None
+    source: Annotated[str | None, Of("origin.source")]
+    line: Annotated[int | None, Of("origin.line")]
     host: str
     rank: int | None
     what: str

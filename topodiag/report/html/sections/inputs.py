@@ -6,7 +6,9 @@ import hashlib
 from collections import defaultdict
 
 from topodiag.model.finding import Input
+from topodiag.model.maker import dialect_of_all
 from topodiag.report.html.interface import Cell, Grid, Section, Sheet
+from topodiag.words.dialect import Dialect
 from topodiag.words.fold import plural
 
 ROWS_SHOWN = 400
@@ -15,15 +17,15 @@ ROWS_SHOWN = 400
 
 def section(sheet: Sheet) -> Section:
     """Never absent: it holds the data of the page."""
-    inputs = sheet.result.inputs
+    inputs, spoken = sheet.result.inputs, dialect_of_all(sheet.result.nodes, sheet.result.jobs, sheet.result.benchmarks)
     many = len(inputs) > ROWS_SHOWN
-    grid = _kinds(inputs) if many else _files(inputs)
+    grid = _kinds(inputs, spoken) if many else _files(inputs, spoken)
     return Section("inputs", "Inputs", {"grid": grid}, note=plural(len(inputs), "input") if inputs else "")
 
 
-def _files(inputs: tuple[Input, ...]) -> Grid:
+def _files(inputs: tuple[Input, ...], spoken: Dialect) -> Grid:
     rows = [
-        [Cell(each.path), Cell(each.kind), Cell(f"{each.lines:,}", each.lines),
+        [Cell(each.path), Cell(spoken.say(each.kind)), Cell(f"{each.lines:,}", each.lines),
          Cell(f"{each.unparsed:,}", each.unparsed), Cell(each.sha256)]
         for each in inputs
     ]  # fmt: skip
@@ -31,7 +33,7 @@ def _files(inputs: tuple[Input, ...]) -> Grid:
     return Grid("input-files", "What was read", heads, rows, right=frozenset({2, 3}))
 
 
-def _kinds(inputs: tuple[Input, ...]) -> Grid:
+def _kinds(inputs: tuple[Input, ...], spoken: Dialect) -> Grid:
     """One line for each kind; its checksum is that of the list `sha256sum` would print of its files, by path."""
     kinds: dict[str, list[Input]] = defaultdict(list)
     for each in inputs:
@@ -41,7 +43,7 @@ def _kinds(inputs: tuple[Input, ...]) -> Grid:
         listed = "".join(f"{each.sha256}  {each.path}\n" for each in sorted(members, key=lambda item: item.path))
         digest = hashlib.sha256(listed.encode("utf-8", "surrogateescape")).hexdigest()
         lines, unread = sum(each.lines for each in members), sum(each.unparsed for each in members)
-        rows.append([Cell(kind), Cell(f"{len(members):,}", len(members)), Cell(f"{lines:,}", lines),
+        rows.append([Cell(spoken.say(kind)), Cell(f"{len(members):,}", len(members)), Cell(f"{lines:,}", lines),
                      Cell(f"{unread:,}", unread), Cell(digest)])  # fmt: skip
     heads = ("Kind", "Inputs", "Lines", "Not understood", "SHA-256 of their list")
     return Grid("input-kinds", "What was read, by kind", heads, rows, right=frozenset({1, 2, 3}))

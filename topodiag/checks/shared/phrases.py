@@ -1,0 +1,53 @@
+"""What a line says by its words, whoever prints it: the groups of phrases.toml."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+from topodiag.checks.shared.data import data
+from topodiag.lazy import dataclass, regex
+from topodiag.model.finding import Severity
+
+
+@dataclass(frozen=True, slots=True)
+class Phrase:
+    """One entry of phrases.toml; the head of that file explains each key."""
+
+    words: re.Pattern[str]
+    says: str = ""
+    fix: str = ""
+    cost: str = ""
+    severity: Severity = Severity.WARNING
+
+
+@cache
+def phrases(group: str) -> tuple[Phrase, ...]:
+    """All entries of a group, in the order of the file."""
+    return tuple(
+        Phrase(
+            regex(entry["words"]),
+            entry.get("says", ""),
+            entry.get("fix", ""),
+            entry.get("cost", ""),
+            Severity[entry.get("severity", "warning").upper()],
+        )
+        for entry in data("shared/phrases")[group]
+    )
+
+
+def phrase_in(group: str, text: str) -> Phrase | None:
+    """The first entry of a group whose words are in a text."""
+    return next((phrase for phrase in phrases(group) if phrase.words.search(text)), None)
+
+
+def advice_by_words(text: str) -> str:
+    """The first thing to do about an error with these words, "" where they say nothing by themselves."""
+    phrase = phrase_in("error", text)
+    return phrase.fix if phrase is not None else ""
+
+
+def why_lived_with(group: str, text: str) -> str:
+    """Why a line is harmless; "" where it is none of these."""
+    phrase = phrase_in(group, text)
+    return phrase.says if phrase is not None else ""

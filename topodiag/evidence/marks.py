@@ -1,0 +1,214 @@
+"""What a description of a cluster looks like, by the first 64 KiB of its text. Light: no reader is loaded for it.
+
+Whether a file is a dump of torch's flight recorder, by its first bytes.
+
+Whether a text holds what NCCL's Inspector measured: records by their keys, since the version that they print never
+changed, metrics by their names, as a text or as a result of Prometheus' query API.
+
+How output of nccl-tests is recognised: by any line that nobody else writes, behind any label of a launcher.
+
+What a file that says where ranks sit looks like, by the first 64 KiB of its text. Light: no reader is loaded.
+"""
+
+from __future__ import annotations
+
+import re
+
+from topodiag.evidence.kinds import Kind
+from topodiag.lazy import regex
+
+NODE = ("node", "host", "hostname", "name", "nodename")
+DOMAIN = ("nvlink", "domain", "clique", "nvlink_domain")
+LEVELS = ("leaf", "switch", "subblock", "rack", "block", "row", "cell", "spine", "pod", "group", "island", "core",
+          "zone", "fabric")  # fmt: skip
+"""In the usual order from the innermost; what the rows themselves show counts before that."""
+_TIMES = frozenset({"time", "timestamp", "date", "datetime", "ts"})
+_MEASURED = regex(r"temp|clock|util|ecc|error|_up$|state|status|bandwidth|gbps|mhz|throttl|slowdown|remap")
+_LONGEST = 4096
+"""Characters of a header that are looked at."""
+COLUMNS = (*NODE, *DOMAIN, *LEVELS, "gpus", "free", "system", "gpu")
+
+SWITCH = regex(r'Switch\s{1,20}\d{1,4}\s{1,20}"S-([0-9a-f]{1,16})"\s{0,40}#\s{1,20}"([^"]{0,200})"', re.ASCII)
+_NODE_LIST = regex(r'"kind"\s{0,20}:\s{0,20}"Node(?:List)?"|"items"\s{0,20}:\s{0,20}\[')
+_NODE_ITEMS = regex(r'"kind"\s{0,20}:\s{0,20}"Node(?:List)?"|"apiVersion"\s{0,20}:\s{0,20}"v1"')
+_LINKINFO = regex(r"\] ==\( ")
+_SWITCH_LINE = regex(r"^[ \t]*(?:switchname|blockname)=", re.IGNORECASE | re.MULTILINE)
+_YAML_LINE = regex(r"^[ \t]*-[ \t]*topology:", re.MULTILINE)
+_POD = r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?"
+POD_HEADER = regex(r"^(?:NAMESPACE {1,200})?NAME {1,300}READY {1,20}STATUS [^\n]{0,300}\bIP {1,60}NODE\b", re.M)
+POD_SCHEDULED = regex(
+    rf"Successfully assigned (?:{_POD}/)?({_POD}) to ({_POD})(?![\w./-])"
+    rf"|Successfully bound (?:pod )?(?:{_POD}/)?({_POD}) to (?:node )?({_POD})(?![\w./-])"
+)
+"""The event of kube-scheduler (pkg/scheduler/schedule_one.go), and that of Volcano."""
+POD_DESCRIBED = regex(r"^(Name|Node|IP):[ \t]{1,60}(\S{1,300})[ \t]*$", re.M)
+POD_OBJECT = regex(r'"kind"\s{0,20}:\s{0,20}"Pod(?:List)?"|^\s{0,8}(?:- )?kind: Pod(?:List)?\s*$', re.M)
+POD_SPEC = regex(r'"?nodeName"?\s{0,9}:')
+
+
+def is_kubernetes(head: str) -> bool:
+    """`kubectl get nodes -o json`, or a list of such objects."""
+    return head.lstrip()[:1] == "{" and _NODE_LIST.search(head) is not None
+
+
+def is_discover(head: str) -> bool:
+    """`ibnetdiscover`."""
+    return "switchguid=" in head or SWITCH.search(head) is not None
+
+
+def is_linkinfo(head: str) -> bool:
+    """`iblinkinfo`."""
+    return _LINKINFO.search(head) is not None
+
+
+def is_slurm_conf(head: str) -> bool:
+    """Slurm's topology.conf, or `scontrol show topology`."""
+    return _SWITCH_LINE.search(head) is not None
+
+
+def is_slurm_yaml(head: str) -> bool:
+    """Slurm's topology.yaml."""
+    return "topology:" in head and _YAML_LINE.search(head) is not None
+
+
+def is_csv(head: str) -> bool:
+    """A header of known columns, one of which is the node."""
+    first = next((line for line in head.splitlines() if line.strip() and not line.startswith("#")), "")
+    first = first[:_LONGEST]
+    cells = [cell.strip().strip('"').lower() for cell in first.split(delimiter(first))]
+    if len(cells) < 2 or set(cells).isdisjoint(NODE) or sum(cell in COLUMNS for cell in cells) < 2:
+        return False
+    return not (_TIMES.intersection(cells) or any(map(_MEASURED.search, cells)))  # what was measured
+
+
+_OF_NODES = "; give `sinfo -N -l` or `scontrol show node`"
+_UNREAD = (
+    (("JOBID", "PARTITION", "NODELIST"), "a list of jobs (squeue), which says nothing of nodes" + _OF_NODES),
+    (("JobId=", "JobState=", "NodeList="), "a job (`scontrol show job`), which says nothing of nodes" + _OF_NODES),
+    (("PartitionName=", "MaxNodes="), "a list of partitions, which says nothing of nodes" + _OF_NODES),
+    (('"jobs"', '"job_state"'), "a list of jobs, which says nothing of nodes" + _OF_NODES),
+    (("LLDP neighbors:",), "a list of neighbours (LLDP), which is not read; give a table with the columns node, leaf"),
+)
+"""What texts hold that are known and not read, and what they are."""
+
+
+def unread(head: str) -> str:
+    """What a text is that is known and not read, and what to give instead; "" of any other."""
+    return next((what for words, what in _UNREAD if all(word in head for word in words)), "")
+
+
+def is_pods(head: str) -> bool:
+    """Whether a text says of pods on which node they run, by its first 64 KiB."""
+    if POD_HEADER.search(head) or POD_SCHEDULED.search(head):
+        return True
+    if POD_OBJECT.search(head) and POD_SPEC.search(head):
+        return True
+    return {"Name", "Node"} <= {match[1] for match in POD_DESCRIBED.finditer(head)} and "\nNode:" in f"\n{head}"
+
+
+def cluster_format(head: str) -> Kind | None:
+    """Whether a text describes a cluster, or which pods run on it. JSON counts as Kubernetes' only where it says so."""
+    if is_kubernetes(head) and _NODE_ITEMS.search(head):
+        return Kind.PODS if POD_OBJECT.search(head) else Kind.KUBERNETES
+    if is_pods(head):
+        return Kind.PODS
+    if is_discover(head) or is_linkinfo(head) or is_slurm_yaml(head) or is_slurm_conf(head) or is_csv(head):
+        return Kind.CLUSTER
+    return None
+
+
+def delimiter(header: str) -> str:
+    """A comma, or what spreadsheets write in its place."""
+    return max(",;\t", key=header.count)
+
+
+PICKLED = regex(rb"\x80[\x02-\x05]")
+_KEYS = (b"pg_config", b"pg_status", b"nccl_version", b"collective_seq_id", b"entries")
+_JSON = regex(rb'"(?:pg_config|pg_status)"\s*:\s*\{|"(?:collective_seq_id|p2p_seq_id)"\s*:\s*\d')
+
+
+def looks_like_flight(head: bytes) -> bool:
+    """Whether a file that starts like this is a dump: a pickle or JSON with keys of the format. Its name says nothing:
+    TORCH_FR_DUMP_TEMP_FILE sets it."""
+    if PICKLED.match(head):
+        return any(key in head for key in _KEYS)
+    return head.lstrip()[:1] == b"{" and _JSON.search(head) is not None
+
+
+_NAMES = rb"nccl_(?:p2p_)?(?:(?:bus|algorithm)_bandwidth_gbs|(?:collective_)?exec_time_microseconds)"
+METRICS = regex(rb"^" + _NAMES + rb"\{", re.MULTILINE)
+QUERY = regex(
+    rb'\A\s{0,64}\{\s{0,64}"(?:status|data)"\s{0,4}:(?=[^\0]{0,65536}"__name__"\s{0,4}:\s{0,4}"' + _NAMES + rb'")'
+)
+_RECORDS = rb'^\{(?=[^\n]{0,4096}"(?:coll|p2p)_perf"\s{0,4}:\s{0,4}\{)'
+LOOKS = regex(_RECORDS + rb"|" + METRICS.pattern + rb"|" + QUERY.pattern, re.MULTILINE)
+
+
+def holds_metrics(block: bytes) -> bool:
+    """Whether a line of a block is one of the metrics. Records name NCCL as well, but not where a line begins."""
+    return (block.startswith(b"nccl_") or b"\nnccl_" in block) and METRICS.search(block) is not None
+
+
+TABLE = regex(
+    rb"\bnThreads?:? {1,4}\d{1,9} {1,4}nGpus:? {1,4}\d"
+    rb"|(?:^|[\s\]>:|)])#[ \t]{1,40}size[ \t]{1,40}count[ \t]{1,40}type\b"
+    rb"|\bAvg bus bandwidth[ \t]{0,20}:|\bOut of bounds values[ \t]{0,20}:"
+    rb"|: Test (?:NCCL|CUDA|HIP) failure \S|\bTest timeout \(\d"
+    # One row: size, count, type, operation, root, then time, algbw and busbw.
+    rb"|(?<![\w.])\d{1,20}[ \t]{1,40}\d{1,20}[ \t]{1,40}(?:float|half|bfloat16|double|u?int(?:8|32|64)|char|int)"
+    rb"(?:[ \t]{1,40}(?:sum|prod|max|min|avg|none))?(?:[ \t]{1,40}-?\d{1,6})?"
+    rb"(?:[ \t]{1,40}\d{1,12}(?:\.\d{1,4})?){2}[ \t]{1,40}\d{1,9}\.\d{1,4}\b",
+    re.M,
+)
+"""A row alone, the line of the averages alone, an error alone: people hand over what they have."""
+
+
+_HOST = r"[A-Za-z0-9_][A-Za-z0-9._-]{0,252}"
+_SLOTS = regex(rf"{_HOST}(?::\d{{1,7}}|\s+slots\s?=\s?\d{{1,7}}(?:\s.*)?)", re.ASCII | re.IGNORECASE)
+_RANK = regex(rf"rank\s{{1,20}}\d{{1,7}}\s{{0,20}}=\s{{0,20}}\+?{_HOST}(?:\s.*)?", re.ASCII | re.IGNORECASE)
+_NUMBERED = regex(r"(?=[A-Za-z])[A-Za-z0-9._-]{0,60}\d[A-Za-z0-9._-]{0,60}", re.ASCII)
+_MAP = regex(r'"map"\s{0,9}:\s{0,9}\[\s{0,99}\{\s{0,99}"rank"')
+_TOGETHER = regex(r'^(?:\{\s{0,99})?"?(?:together|may_span)"?\s{0,9}:', re.MULTILINE)
+_SIZE = regex(r'"?([A-Za-z_-]{2,40})"?\s{0,9}:\s{0,9}"?[\w-]{1,60}"?,?', re.ASCII)
+SIZE_NAMES = {
+    "tp": "tp", "tensor_parallel": "tp", "tensor_parallel_size": "tp", "tensor_model_parallel_size": "tp",
+    "pp": "pp", "pipeline_parallel": "pp", "pipeline_parallel_size": "pp", "pipeline_model_parallel_size": "pp",
+    "dp": "dp", "data_parallel": "dp", "data_parallel_size": "dp",
+    "cp": "cp", "context_parallel": "cp", "context_parallel_size": "cp",
+    "ep": "ep", "expert_parallel_size": "ep", "expert_model_parallel_size": "ep",
+    "order": "order", "world_size": "world",
+}  # fmt: skip
+"""What files call the sizes of a job: topodiag's options and Megatron's arguments, by topodiag's names."""
+_FEW = 400
+"""Lines that are looked at."""
+
+
+def layout_format(head: str) -> Kind | None:
+    """Whether a text is a map, a rankfile, a hostfile, sizes, or groups of ranks. A bare list of hosts is a hostfile
+    where it has two lines or more and every name holds a digit."""
+    if _MAP.search(head):
+        return Kind.RANK_MAP
+    lines = [bare for line in head.split("\n", _FEW)[:_FEW] if (bare := line.partition("#")[0].strip())]
+    if not lines:
+        return None
+    if len(lines) > 1 and len(head) >= 1 << 16:
+        lines.pop()  # it may be cut
+    if all(_RANK.fullmatch(line) for line in lines):
+        return Kind.RANKFILE
+    if all(_SLOTS.fullmatch(line) for line in lines):
+        return Kind.HOSTFILE
+    if len(lines) > 1 and all(_NUMBERED.fullmatch(line) for line in lines):
+        return Kind.HOSTFILE
+    if _is_sizes(lines):
+        return Kind.SIZES
+    grouped = ("together" in head or "may_span" in head) and _TOGETHER.search(head) is not None
+    return Kind.GROUPS if grouped else None
+
+
+def _is_sizes(lines: list[str]) -> bool:
+    """Two sizes or more, and nothing that is none."""
+    bare = [line.strip("{} \t") for line in lines if line.strip("{}, \t")]
+    pairs = [part for line in bare for part in (line.split(",") if line.count(":") > 1 else [line]) if part.strip()]
+    found = [_SIZE.fullmatch(part.strip()) for part in pairs]
+    names = [SIZE_NAMES.get(match[1].lower().replace("-", "_"), "") if match else "" for match in found]
+    return all(names) and len(set(names) - {"order", "world"}) > 1

@@ -1,0 +1,55 @@
+"""Entries asked for single lines, by a reader that knows the head of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import cache, lru_cache
+
+from topodiag.evidence.signatures.engine import Taken, confirm, verdicts
+from topodiag.evidence.signatures.entry import Signature, family, literals
+from topodiag.evidence.signatures.literals import Finder, finder, lines_with
+from topodiag.evidence.signatures.wrappers import Unwrapped
+
+
+def lines_of(name: str, data: bytes) -> Iterator[tuple[int, bytes, list[Signature]]]:
+    """The lines of a text that hold a literal of a family, by their numbers from 1, each with the entries that may take
+    it in the order of the catalogue."""
+    for number, begin, end, found in lines_with(_finder(name), data, fold=False):
+        yield number, data[begin:end], _in_order(found, name)
+
+
+def first_of(entries: Iterable[Signature], sentence: str) -> Taken | None:
+    """The first of these entries that takes a sentence as it stands."""
+    bare = Unwrapped(sentence)
+    answers = (confirm(entry, bare, [sentence], 0) for entry in entries)
+    return next((answer for answer in answers if isinstance(answer, Taken)), None)
+
+
+def of_line(line: str) -> Iterator[Taken]:
+    """The entries that take this one line, as `read` would choose them."""
+    taken = False
+    for answer in verdicts(line):
+        if isinstance(answer, Taken) and (answer.entry.also or not taken):
+            taken = taken or not answer.entry.also
+            yield answer
+
+
+@cache
+def _literals(name: str) -> dict[str, tuple[int, ...]]:
+    """Each literal of a family, with the entries that it may begin."""
+    own = {text: tuple(place for of, place in places if of == name) for text, places in literals().items()}
+    return {text: places for text, places in own.items() if places}
+
+
+@cache
+def _finder(name: str) -> Finder:
+    return finder([text.encode() for text in _literals(name)])
+
+
+@lru_cache(1024)
+def _in_order(numbers: frozenset[int], name: str) -> list[Signature]:
+    places = list(_literals(name).values())
+    return [family(name)[place] for place in sorted({place for number in numbers for place in places[number]})]
+
+
+__all__ = ["first_of", "lines_of", "of_line"]
