@@ -176,7 +176,7 @@ def _nics_left(node: Node, each: NodeSetting) -> tuple[str, ...] | None:
     nics = _filtered(node)
     if each.name != "NCCL_IB_HCA" or not nics or not each.value.strip():
         return None
-    from topodiag.nccl.topo.hca_list import HcaFilter  # noqa: PLC0415 - NCCL's search comes with it
+    from topodiag.nccl.topo.hca_list import HcaFilter  # noqa: PLC0415 - it loads NCCL's decisions
 
     wanted = HcaFilter(each.value)
     left = tuple(
