@@ -9,8 +9,11 @@ import pytest
 
 from tests.shown import ROOT
 from topodiag.evidence import registry
-from topodiag.evidence.heads import HEADS, possible
+from topodiag.evidence.heads import AT_FRONT, HEADS, possible
+from topodiag.evidence.intake.looks import Looks
+from topodiag.evidence.intake.survey import survey
 from topodiag.evidence.interface import Blob
+from topodiag.evidence.kinds import Kind
 
 FIELD = sorted((ROOT / "fixtures" / "field").glob("*.json"))
 
@@ -25,14 +28,22 @@ def test_each_text_of_the_field_holds_a_literal_of_every_source_that_recognises_
         (path.stem, kind)
         for path in FIELD[part::8]
         for text in texts(path)
-        for kind in HEADS.keys() - possible(text.encode())
+        for kind in (HEADS | AT_FRONT).keys() - possible(text.encode())
         if (source := registry.source(kind)) is not None and source.recognises(text[: registry.HEAD_CHARS])
     ]
     assert missed == []
 
 
 def test_every_line_is_of_a_source() -> None:
-    assert set(HEADS) <= set(registry.kinds())
+    assert {*HEADS, *AT_FRONT} <= set(registry.kinds())
+
+
+def test_lines_like_those_of_a_source_of_fronts_say_nothing_in_the_middle_of_a_text() -> None:
+    row = '{"component":"nccl","health":"Healthy"}\n'
+    assert registry.recognise(row)
+    talk = "a line of talk that says nothing\n" * 4000
+    seen = Looks((Kind.TEXT,))
+    assert survey([(talk + row + talk).encode()], "x", seen) == seen
 
 
 def test_a_text_without_any_literal_asks_for_no_source() -> None:

@@ -112,17 +112,21 @@ HEADS: Mapping[str, tuple[str, ...]] = {
     "lsmod": ("Used by", "lsmod", "nvidia", "nv_peer_mem", "ib_core", "ib_uverbs", "mlx5_", "rdma_cm", "amdgpu",
               "gdrdrv"),
     "iperf": ("Interval",),
+    "shell": ("ulimit", "ax locked memory", "MEMLOCK", "memlock", "dev/shm", "BOOT_IMAGE=", "root=", "ivhd", "dmar",
+              "load average: ", "No such file or directory", "AX LOCKED"),
+}  # fmt: skip
+"""By kind of source. Every text that the source recognises holds one of them, which tests hold for all fixtures."""
+AT_FRONT: Mapping[str, tuple[str, ...]] = {
     "pair-rates": (*_RATES, "BW Test", "Latency Test"),
     "rows": ("rank", "Rank", "RANK", ":", "| CHANGED", "| SUCCESS"),
     "table": ("rank", "Rank", "RANK", "GPU", "gpu", *_LINKS, "Stat", "stat", "STAT", "ecc", "ECC", "LnkC", "LnkS",
               "lnkC", "lnkS", *_CLOCKS, "NCCL_", "UCX_", "mtu", "MTU", "tclass", "trust", "pfc", "pkey", "gid_index",
               "Health", "health", "Fatal", "fatal", "Error", "error", ":"),
-    "shell": ("ulimit", "ax locked memory", "MEMLOCK", "memlock", "dev/shm", "BOOT_IMAGE=", "root=", "ivhd", "dmar",
-              "load average: ", "No such file or directory", "AX LOCKED"),
 }  # fmt: skip
-"""By kind of source. Every text that the source recognises holds one of them, which tests hold for all fixtures."""
+"""The same of sources that are asked of the front of a text alone: lines like theirs stand in the middle of many."""
+_ALL = {**HEADS, **AT_FRONT}
 
-_LITERALS = tuple(dict.fromkeys(literal for literals in HEADS.values() for literal in literals))
+_LITERALS = tuple(dict.fromkeys(literal for literals in _ALL.values() for literal in literals))
 
 
 @cache
@@ -132,7 +136,7 @@ def _finder() -> Finder:
 
 @cache
 def _kinds_of() -> tuple[frozenset[str], ...]:
-    return tuple(frozenset(kind for kind, literals in HEADS.items() if literal in literals) for literal in _LITERALS)
+    return tuple(frozenset(kind for kind, literals in _ALL.items() if literal in literals) for literal in _LITERALS)
 
 
 def possible(text: bytes) -> frozenset[str]:
@@ -143,4 +147,4 @@ def possible(text: bytes) -> frozenset[str]:
     return frozenset(found)
 
 
-__all__ = ["HEADS", "possible"]
+__all__ = ["AT_FRONT", "HEADS", "possible"]

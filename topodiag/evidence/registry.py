@@ -6,7 +6,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
-from topodiag.evidence.heads import HEADS, possible
+from topodiag.evidence.heads import AT_FRONT, HEADS, possible
 from topodiag.evidence.interface import Source
 
 _SOURCES = {
@@ -118,7 +118,7 @@ def recognise(text: str) -> tuple[str, ...]:
         kind
         for kind in _SOURCES
         if kind != ASKED_LAST
-        and (kind in held or kind not in HEADS)
+        and (kind in held or (kind not in HEADS and kind not in AT_FRONT))
         and (made := source(kind)) is not None
         and made.recognises(text if kind in BY_LINE else head)
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
 from functools import cache
 
 from topodiag.evidence.draft import NodeDraft
@@ -131,7 +130,7 @@ class KernelLog(Source[KernelEvent]):
             services.offer(state.name, state.word, blob.origin(state.line, state.text))
 
 
-def _read_event(blob: Blob, number: int, line: str, entries: Iterable[Signature]) -> KernelEvent | None:
+def _read_event(blob: Blob, number: int, line: str, entries: tuple[Signature, ...]) -> KernelEvent | None:
     when, message = _split(line.strip())
     taken = first_of(entries, message)
     if taken is None:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import BinaryIO
 
-from topodiag.evidence.heads import possible
+from topodiag.evidence.heads import AT_FRONT, possible
 from topodiag.evidence.intake.looks import (
     Looks,
     between_records,
@@ -92,7 +92,9 @@ def _readers(blob: Blob, known: list[str], tries: Counter[str]) -> Iterator[str]
     """The sources that read this block, of those that are not known yet."""
     text = blob.text
     waiting = [
-        kind for kind in possible(text.encode("utf-8", "replace")) if kind not in known and tries[kind] < MOST_TRIES
+        kind
+        for kind in possible(text.encode("utf-8", "replace")) - AT_FRONT.keys()
+        if kind not in known and tries[kind] < MOST_TRIES
     ]
     if SENTENCES not in known:
         waiting.append(SENTENCES)

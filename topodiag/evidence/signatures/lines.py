@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import cache, lru_cache
 
 from topodiag.evidence.signatures.engine import Taken, confirm, verdicts
@@ -11,15 +11,16 @@ from topodiag.evidence.signatures.literals import Finder, finder, lines_with
 from topodiag.evidence.signatures.wrappers import Unwrapped
 
 
-def lines_of(name: str, data: bytes) -> Iterator[tuple[int, bytes, list[Signature]]]:
+def lines_of(name: str, data: bytes) -> Iterator[tuple[int, bytes, tuple[Signature, ...]]]:
     """The lines of a text that hold a literal of a family, by their numbers from 1, each with the entries that may take
     it in the order of the catalogue."""
     for number, begin, end, found in lines_with(_finder(name), data, fold=False):
         yield number, data[begin:end], _in_order(found, name)
 
 
-def first_of(entries: Iterable[Signature], sentence: str) -> Taken | None:
-    """The first of these entries that takes a sentence as it stands."""
+@lru_cache(4096)
+def first_of(entries: tuple[Signature, ...], sentence: str) -> Taken | None:
+    """The first of these entries that takes a sentence as it stands. Devices say the same again and again."""
     bare = Unwrapped(sentence)
     answers = (confirm(entry, bare, [sentence], 0) for entry in entries)
     return next((answer for answer in answers if isinstance(answer, Taken)), None)
@@ -47,9 +48,9 @@ def _finder(name: str) -> Finder:
 
 
 @lru_cache(1024)
-def _in_order(numbers: frozenset[int], name: str) -> list[Signature]:
+def _in_order(numbers: frozenset[int], name: str) -> tuple[Signature, ...]:
     places = list(_literals(name).values())
-    return [family(name)[place] for place in sorted({place for number in numbers for place in places[number]})]
+    return tuple(family(name)[place] for place in sorted({place for number in numbers for place in places[number]}))
 
 
 __all__ = ["first_of", "lines_of", "of_line"]

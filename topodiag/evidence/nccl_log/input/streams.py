@@ -13,7 +13,6 @@ from collections.abc import Callable, Generator, Iterator
 from dataclasses import field
 from typing import Any, BinaryIO
 
-from topodiag.evidence.nccl_log.input.wrapped_lines import COLOURS, QUOTED, undressed
 from topodiag.lazy import dataclass, regex
 
 JSON_LINES, WRAPPED_LINES, CUT_HEADS = "json-lines", "wrapped-lines", "cut-heads"
@@ -79,14 +78,16 @@ def text_of(stream: BinaryIO, coding: tuple[str, ...], reading: Reading) -> Iter
             from topodiag.evidence.nccl_log.input.wrapped_lines import whole_lines  # noqa: PLC0415 - see above
 
             blocks = whole_lines(blocks)
-        elif layer in (COLOURS, QUOTED):
-            blocks = undressed(blocks, layer)
         elif layer == CUT_HEADS:
             from topodiag.evidence.nccl_log.input.wrapped_lines import with_heads  # noqa: PLC0415 - see above
 
             blocks = with_heads(blocks)
-        else:
+        elif layer.startswith("utf-"):
             blocks = _decode(blocks, layer)
+        else:
+            from topodiag.evidence.nccl_log.input.wrapped_lines import undressed  # noqa: PLC0415 - see above
+
+            blocks = undressed(blocks, layer)
     return blocks
 
 
