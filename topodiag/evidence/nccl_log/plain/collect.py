@@ -15,14 +15,21 @@ Rules that facts.py leaves open, and that every extractor keeps to:
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from math import isnan, nan
 from typing import Any
 
 from topodiag.evidence.nccl_log.grammar.comm import Rows
 from topodiag.evidence.nccl_log.tables.facts import ROW_TABLES, SCHEMAS, TAIL, Facts, table
+from topodiag.lazy import regex
 
 EXACT_OPS = 64
+MOST_EVENTS = 1 << 15
+"""Different events of one shape that a shard keeps, and of all shapes that a case keeps: 100 MB. A job of 1,024 ranks
+that dies has some 20 for each of them."""
+_HEAD = 120
+"""Characters of a text that make its shape."""
+_DIGITS = regex(r"\d+")
 MASK = (1 << 64) - 1
 ThreadKey = tuple[str, int, int, int]
 """Host, pid, tid and device."""
@@ -67,6 +74,11 @@ _KEYED: dict[str, tuple[str, ...]] = {
 _MASKED = frozenset({"conn", "ring", "tree"})
 
 
+def shape(level: str, text: str) -> tuple[str, str]:
+    """What events have alike that differ in their numbers alone."""
+    return level, _DIGITS.sub("#", text[:_HEAD])
+
+
 def mix(value: int) -> int:
     """The finaliser of splitmix64 (Steele, Lea and Flood 2014), on 64 bits."""
     value = (value + _SEEDED) & MASK
@@ -101,6 +113,7 @@ class Collector:
         self._gens: dict[tuple[str, int, int], int] = {}
         self._rows: dict[str, dict[tuple[Any, ...], dict[str, Any]]] = {name: {} for name in ROW_TABLES}
         self._tails: dict[tuple[int, int, int], deque[dict[str, Any]]] = {}
+        self._shapes = Counter[tuple[str, str]]()
         self.records = 0
         self.understood = 0
 
@@ -143,6 +156,10 @@ class Collector:
         if known is None:
             full.update(place, count=1)
             if name == "event":
+                kind = shape(full["level"], full["text"])
+                self._shapes[kind] += 1
+                if self._shapes[kind] > MOST_EVENTS:
+                    return  # `few` would keep none of them
                 full.update(last_ts=ts, last_offset=place["offset"])
             self._rows[name][key] = full
             return

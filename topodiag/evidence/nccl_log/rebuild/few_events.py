@@ -10,14 +10,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from topodiag.evidence.nccl_log.plain.collect import MOST_EVENTS, shape
 from topodiag.evidence.nccl_log.rebuild.frame import Rows
-from topodiag.lazy import regex
-
-MOST_EVENTS = 1 << 15
-"""Different events that a case keeps: 100 MB. A job of 1,024 ranks that dies has some 20 for each of them."""
-_HEAD = 120
-"""Characters of a text that make its shape."""
-_DIGITS = regex(r"\d+")
 
 
 def few(rows: Rows, order: Sequence[int], most: int = MOST_EVENTS) -> list[int]:
@@ -25,7 +19,7 @@ def few(rows: Rows, order: Sequence[int], most: int = MOST_EVENTS) -> list[int]:
     if len(order) <= most:
         return list(order)
     shapes = np.fromiter(
-        (hash((rows.word("level", row), _DIGITS.sub("#", rows.word("text", row)[:_HEAD]))) for row in order),
+        (hash(shape(rows.word("level", row), rows.word("text", row))) for row in order),
         np.int64,
         len(order),
     )
@@ -48,4 +42,4 @@ def _of_each(sizes: Sequence[int], most: int) -> int:
     return most
 
 
-__all__ = ["MOST_EVENTS", "few"]
+__all__ = ["few"]
