@@ -43,6 +43,7 @@ def repeated(line: Callable[[int], bytes]) -> Blocks:
 
 
 TEXTS: dict[str, Blocks] = {
+    "plain": repeated(lambda at: b"2026-03-01 11:00:01,123 INFO loader.py:77 shard %08d of 4096 is loaded" % at),
     "no newline": endless(b"x"),
     "no newline, sentences": endless(SENTENCE + b" "),
     "no newline, braces": endless(b'{"a":'),

@@ -27,8 +27,9 @@ from topodiag.app.diagnose import diagnose
 from topodiag.model.errors import TopodiagError
 
 FOLDER = Path(__file__).resolve().parents[1] / "fixtures" / "incidents"
-Answer = tuple[str, str]
-"""State of the verdict, and the id of its first cause, "" for none."""
+Answer = tuple[str, str, str]
+"""State of the verdict, the id of its first cause, "" for none, and how well that is founded."""
+CERTAIN = ("established", "likely", "hypothesis", "unknown", "")
 _LEFT_OUT = ("truth.json", "README.md", "case.json", "expected.json")
 _TIME = re.compile(r"(?<!\d)(\d{4}-\d\d-\d\d[T ])(\d\d)(:\d\d:\d\d)")
 _GREPPED = re.compile(r"NCCL (?:INFO|WARN)|Xid|error")
@@ -159,17 +160,21 @@ def answer(path: Path) -> Answer:
     try:
         verdict = diagnose([str(path)]).verdict
     except TopodiagError as error:
-        return "refused", str(error)[:80].replace(str(path), "")
-    if verdict is None:
-        return "none", ""
-    return verdict.state.value, verdict.causes[0].finding.id if verdict.causes else ""
+        return "refused", str(error)[:80].replace(str(path), ""), ""
+    if verdict is None or not verdict.causes:
+        return verdict.state.value if verdict is not None else "none", "", ""
+    return verdict.state.value, verdict.causes[0].finding.id, verdict.causes[0].status.value
 
 
 def is_right(name: str, before: Answer, after: Answer, causes: Sequence[str]) -> bool:
-    """Whether a verdict may follow: the same one; of a cut text also one that claims nothing, or less."""
-    if before == after:
+    """Whether a verdict may follow: the same one; of a cut text also one that claims nothing or less, or that is less
+    certain of another cause than the whole text is of its own."""
+    if before[:2] == after[:2]:
         return True
-    return name.startswith("cut") and (after[0] == "unknown" or (after[0] != "healthy" and after[1] in (*causes, "")))
+    less = CERTAIN.index(after[2]) > CERTAIN.index(before[2])
+    return name.startswith("cut") and (
+        after[0] == "unknown" or (after[0] != "healthy" and (less or after[1] in (*causes, "")))
+    )
 
 
 def incidents(folders: Sequence[Path]) -> list[Path]:

@@ -9,8 +9,8 @@ import tracemalloc
 
 import pytest
 
-from benchmarks.hostile_text import TEXTS
-from topodiag.evidence.signatures.engine import MOST_OF_ONE, read
+from benchmarks.hostile_text import SENTENCE, TEXTS
+from topodiag.evidence.signatures.engine import MOST_LOOKED_AT, MOST_OF_ONE, read
 from topodiag.evidence.signatures.wrappers import unwrap
 
 SCALE = 0.01
@@ -36,9 +36,13 @@ def test_memory_does_not_grow_with_the_text(name: str) -> None:
     assert len(made.events) <= MOST_OF_ONE * 2
 
 
-def test_what_is_beyond_the_bound_is_counted() -> None:
-    made = read(TEXTS["sentences that differ"](LINES), "x")
-    assert (len(made.events), sum(made.more.values())) == (MOST_OF_ONE, 2_000 - MOST_OF_ONE)
+def test_lines_of_an_entry_with_too_many_events_are_no_longer_read_and_those_of_others_are() -> None:
+    lines = [SENTENCE.replace(b"0]", b"%d]" % at) for at in range(MOST_LOOKED_AT)]
+    other = b"modprobe: ERROR: could not insert 'nvidia_peermem': Invalid argument"
+    made = read([b"\n".join([*lines, SENTENCE, other])], "x")
+    assert len(made.events) == MOST_OF_ONE + 1
+    assert made.events[0].count == 1  # the line that says it again is not read
+    assert made.events[-1].origin.line == MOST_LOOKED_AT + 2
 
 
 @pytest.mark.parametrize("part", ["> ", "gpu-1: ", "[rank0]: ", "{", '{"msg":', "\x1b[", "0: ", "(A pid=1) "])

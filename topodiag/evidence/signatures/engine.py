@@ -7,15 +7,15 @@ number of lines that hold a literal.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import replace
 from functools import cache, lru_cache
 from math import isnan, nan
 
 from topodiag.evidence.signatures.denial import counts_none, denies, explains
 from topodiag.evidence.signatures.entry import Signature, compiled, families, family, literals
 from topodiag.evidence.signatures.fields import typed
-from topodiag.evidence.signatures.literals import Finder, Hit, finder
-from topodiag.evidence.signatures.windows import Window, windows
+from topodiag.evidence.signatures.literals import Finder, finder
+from topodiag.evidence.signatures.windows import MAX_LINE, Window, owned_lines, windows
 from topodiag.evidence.signatures.wrappers import Unwrapped, members, unwrap, without_clock
 from topodiag.lazy import dataclass, regex
 from topodiag.model.events import Event, Scope, Value
@@ -23,9 +23,10 @@ from topodiag.model.progress import Progress
 from topodiag.model.provenance import MAX_QUOTE, Origin
 
 MOST_OF_ONE = 200
-"""Different events of one entry that are kept of a text, the first ones; what follows is only counted."""
-MAX_LINE = 8 << 10
-"""Bytes of a line around a literal that are looked at: no sentence is longer."""
+"""Different events of one entry that are kept of a text, the first ones; those that follow are dropped."""
+MOST_LOOKED_AT = 10_000
+"""Events of one entry that differ or are dropped, after which its lines are no longer read: what was kept of it is then
+counted up to there."""
 MAX_TEXT = 300
 """Characters of the sentence that an event keeps."""
 Place = tuple[int, str]
@@ -54,11 +55,10 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Sentences:
-    """The sentences of one text. `more` counts, by id of the entry, lines beyond MOST_OF_ONE."""
+    """The sentences of one text."""
 
     events: tuple[Event, ...] = ()
     progress: tuple[Progress, ...] = ()
-    more: Mapping[str, int] = field(default_factory=dict)
 
 
 def read(blocks: Iterable[bytes], name: str, command: str = "", *families: str) -> Sentences:
@@ -163,6 +163,22 @@ _unwrapped = lru_cache(1024)(unwrap)
 
 
 @lru_cache(1024)
+def _answers(
+    raw: str, lines: tuple[str, ...], after: int, found: frozenset[int], families: tuple[str, ...]
+) -> list[Taken]:
+    """What the entries take whose literals were found in a line, of which `after` lines follow among `lines`."""
+    line, answers = _unwrapped(raw), list[Taken]()
+    for entry in _candidates(found, families)[0]:
+        if entry.also or all(each.entry.also for each in answers):
+            answer = confirm(entry, line, lines, len(lines) - 1 - after)
+            if isinstance(answer, Refused) and raw.lstrip()[:1] == "{":
+                answer = _in_object(entry, line, raw, answer)
+            if isinstance(answer, Taken):
+                answers.append(answer)
+    return answers
+
+
+@lru_cache(1024)
 def _front(text: str) -> Unwrapped:
     """What the wrappers before a sentence say."""
     return unwrap(f"{text}.")
@@ -205,15 +221,16 @@ class _Reading:
         self.name, self.command, self.families = name, command, families
         self.events: dict[Key, tuple[Signature, Event]] = {}
         self.of_entry: dict[str, int] = {}
-        self.more: dict[str, int] = {}
         self.progress: dict[tuple[str, str, int], _Count] = {}
         self.seen: set[int] = set()
+        self.ends: set[str] = set()
+        """Literals of lines that end an event which was kept."""
 
     def take(self, window: Window) -> None:
         """All sentences that the window owns."""
         data = window.data
         number, counted = window.line, 0
-        for begin, end, found in _lines(data, _finder(*self.families).hits(data), window):
+        for begin, end, found in owned_lines(_finder(*self.families).hits(data), window):
             number += data.count(b"\n", counted, begin)
             counted = begin
             self.seen |= found
@@ -227,21 +244,13 @@ class _Reading:
     def _line(
         self, data: bytes, span: tuple[int, int], place: Place, found: frozenset[int], candidates: Sequence[Signature]
     ) -> None:
-        raw = place[1]
-        line = _unwrapped(raw)
-        self._end(found, line)
-        taken = False
-        for entry in candidates:
-            if taken and not entry.also:
-                continue
-            before, after = _reach(entry)
-            lines = _around(data, *span, before, after)
-            answer = confirm(entry, line, lines, len(lines) - 1 - after if after else len(lines) - 1)
-            if isinstance(answer, Refused) and raw.lstrip()[:1] == "{":
-                answer = _in_object(entry, line, raw, answer)
-            if isinstance(answer, Taken):
-                taken = taken or not entry.also
-                self._add(answer, place)
+        if self.ends:
+            self._end(found, place[1])
+        if all(self.of_entry.get(entry.id, 0) >= MOST_LOOKED_AT for entry in candidates):
+            return
+        before, after = map(max, zip(*map(_reach, candidates), strict=True))
+        for answer in _answers(place[1], tuple(_around(data, *span, before, after)), after, found, self.families):
+            self._add(answer, place)
 
     def _advance(self, candidates: Sequence[Signature], raw: str, number: int) -> None:
         """A line that counts, and says nothing else. What stands before the sentence is unwrapped once for all lines
@@ -273,21 +282,23 @@ class _Reading:
         if key in self.events:
             event = self.events[key][1]
             self.events[key] = (entry, replace(event, count=event.count + 1))
-        elif self.of_entry.get(entry.id, 0) >= MOST_OF_ONE:
-            self.more[entry.id] = self.more.get(entry.id, 0) + 1
-        else:
-            self.of_entry[entry.id] = self.of_entry.get(entry.id, 0) + 1
+            return
+        number = self.of_entry[entry.id] = self.of_entry.get(entry.id, 0) + 1
+        if number <= MOST_OF_ONE:
             event = Event(
                 entry.says, entry.id, taken.text, self._origin(place), taken.fields, entry.scope, entry.trust, host,
                 rank, line.pid, line.time_s,
             )  # fmt: skip
             self.events[key] = (entry, event)
+            if entry.over is not None:
+                self.ends.add(entry.over.literal)
 
-    def _end(self, found: Iterable[int], line: Unwrapped) -> None:
+    def _end(self, found: Iterable[int], raw: str) -> None:
         """Drops the events that this line says are over."""
-        if not self.events:
-            return
         present = {_places(*self.families)[literal][0] for literal in found}
+        if self.ends.isdisjoint(present):
+            return
+        line = _unwrapped(raw)
         for key, (entry, event) in list(self.events.items()):
             if entry.over is None or entry.over.literal not in present:
                 continue
@@ -300,39 +311,12 @@ class _Reading:
         progress = tuple(
             count.progress(kind, host, rank, self._origin) for (kind, host, rank), count in self.progress.items()
         )
-        return Sentences(tuple(sorted(events, key=lambda event: event.origin.line or 0)), progress, dict(self.more))
+        return Sentences(tuple(sorted(events, key=lambda event: event.origin.line or 0)), progress)
 
     def _holds(self, entry: Signature) -> bool:
         """Whether the whole text has what the entry wants of it."""
         seen = {_places(*self.families)[number][0] for number in self.seen}
         return (not entry.needs or not seen.isdisjoint(entry.needs)) and seen.isdisjoint(entry.excludes)
-
-
-def _lines(data: bytes, hits: Iterable[Hit], window: Window) -> Iterator[tuple[int, int, frozenset[int]]]:
-    """The lines with literals that the window owns: where each begins and ends, and the numbers of its literals. Of a
-    line that is longer than what is looked at, a part that lies in the one before is left out."""
-    begin = end = last = done = -1
-    found: set[int] = set()
-    for place, literal in hits:
-        if not window.start <= place < window.stop:
-            continue
-        if not begin <= place < end or place - begin > MAX_LINE // 2:
-            if last >= done and found:
-                yield begin, end, frozenset(found)
-                done = end
-            begin, end = _line_at(data, place)
-            found.clear()
-        found.add(literal)
-        last = place
-    if last >= done and found:
-        yield begin, end, frozenset(found)
-
-
-def _line_at(data: bytes, at: int) -> tuple[int, int]:
-    """Where the line around this byte begins and ends, at most MAX_LINE of it."""
-    begin = data.rfind(b"\n", max(0, at - MAX_LINE // 2), at) + 1 or max(0, at - MAX_LINE // 2)
-    end = data.find(b"\n", at, begin + MAX_LINE)
-    return begin, end if end >= 0 else min(len(data), begin + MAX_LINE)
 
 
 def _reach(entry: Signature) -> tuple[int, int]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from topodiag.evidence.signatures.literals import Hit
 from topodiag.lazy import dataclass
 from topodiag.words.colours import without_colours
 
@@ -15,6 +16,8 @@ BEHIND = 8 << 10
 AHEAD = 8 << 10
 """Bytes after them."""
 BLOCK = 1 << 20
+MAX_LINE = 8 << 10
+"""Bytes of a line around a literal that are looked at: no sentence is longer."""
 _LONGEST_COLOUR = 32
 
 
@@ -58,4 +61,32 @@ def _plain(blocks: Iterable[bytes]) -> Iterator[bytes]:
     yield without_colours(held)
 
 
-__all__ = ["BLOCK", "Window", "windows"]
+def owned_lines(hits: Iterable[Hit], window: Window) -> Iterator[tuple[int, int, frozenset[int]]]:
+    """The lines with literals that the window owns: where each begins and ends, and the numbers of its literals. Of a
+    line that is longer than what is looked at, a part that lies in the one before is left out."""
+    data = window.data
+    begin = end = last = done = -1
+    found: set[int] = set()
+    for place, literal in hits:
+        if not window.start <= place < window.stop:
+            continue
+        if not begin <= place < end or place - begin > MAX_LINE // 2:
+            if last >= done and found:
+                yield begin, end, frozenset(found)
+                done = end
+            begin, end = _line_at(data, place)
+            found.clear()
+        found.add(literal)
+        last = place
+    if last >= done and found:
+        yield begin, end, frozenset(found)
+
+
+def _line_at(data: bytes, at: int) -> tuple[int, int]:
+    """Where the line around this byte begins and ends, at most MAX_LINE of it."""
+    begin = data.rfind(b"\n", max(0, at - MAX_LINE // 2), at) + 1 or max(0, at - MAX_LINE // 2)
+    end = data.find(b"\n", at, begin + MAX_LINE)
+    return begin, end if end >= 0 else min(len(data), begin + MAX_LINE)
+
+
+__all__ = ["BLOCK", "MAX_LINE", "Window", "owned_lines", "windows"]
