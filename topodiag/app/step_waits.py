@@ -8,7 +8,8 @@ from dataclasses import replace
 from topodiag.app.beside import Beside, read_beside
 from topodiag.evidence.intake.pieces import Intake
 from topodiag.evidence.kinds import Kind
-from topodiag.evidence.live.profiler_trace import MAX_BYTES, read_trace
+from topodiag.evidence.live.diagnostics import TRACE_MAX_BYTES as MAX_BYTES
+from topodiag.evidence.live.diagnostics import read_trace
 from topodiag.model.connections import no_connections
 from topodiag.model.job import Job
 from topodiag.model.step_waits import StepWaits
