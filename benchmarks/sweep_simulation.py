@@ -8,7 +8,7 @@ named anything that was not planted (with the upper end of the 95 % interval), a
 Then two racks, where the rails between them have but one another to be compared with: one fault at a time, of every
 kind by turns, among them what joins the racks.
 
-`simulate.py` says what the simulation leaves out.
+`sweep_fabric.py` says what the simulation leaves out.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ import time
 from collections import Counter
 from random import Random
 
+from benchmarks.sweep_fabric import Noise, fabric_of, false_alarms, found, plant, sweep
 from topodiag.model.sweep import Part
-from topodiag.sweep.simulate import Noise, fabric_of, false_alarms, found, plant, sweep
 
 NOISES = (
     ("quiet: 2 % scatter, 1 % of runs slow by chance", Noise()),

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.sweep_fabric import fabric_of
 from tests import program
 from topodiag.model.sweep import State
 from topodiag.sweep.plan import KINDS, first_round
 from topodiag.sweep.planfile import plan_json
-from topodiag.sweep.simulate import fabric_of
 
 PAGE = (Path(__file__).parents[1] / "docs" / "sweeps.md").read_text()
 COMMON = {"--output", "--color", "--ascii", "--width", "--quiet", "--verbose", "--help", "--format", "--fail-on"}

@@ -5,6 +5,7 @@ every word that harmless.py does not know. Kept: versions, PCI bus ids, times, C
 tools. See docs/collector.md.
 """
 
+import binascii
 import ipaddress
 import re
 from typing import Any, Callable, Dict, Iterable, Iterator, Mapping, Match, Optional, Set
@@ -313,7 +314,10 @@ class Redactor:
         if "." in core:
             shown = core[: core.rindex(":") + 1] + ".".join(str(octet) for octet in bytearray(fresh[12:]))
         else:
-            shown = _like(out.exploded if len(core) == 39 else out.compressed, core)
+            # As IPv6Address spells it up to Python 3.12: 3.13 ends the address of an IPv4 one in decimal.
+            groups = [binascii.hexlify(fresh[at : at + 2]).decode() for at in range(0, 16, 2)]
+            short = "::ffff:%x:%x" % (int(groups[6], 16), int(groups[7], 16)) if out.ipv4_mapped else out.compressed
+            shown = _like(":".join(groups) if len(core) == 39 else short, core)
         return shown + text[len(core) :]
 
     def _ipv4(self, match: Match[str]) -> str:

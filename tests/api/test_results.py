@@ -120,5 +120,5 @@ def test_the_page_has_the_worst_findings_and_counts_the_others() -> None:
 
 
 def test_a_column_of_an_unknown_kind_is_refused() -> None:
-    with pytest.raises(ValueError, match="a column is text, whole, number, truth"):
+    with pytest.raises(ValueError, match="a column is text, names, whole, number, truth"):
         columns("rank integer: Rank.")

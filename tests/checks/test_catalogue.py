@@ -1,5 +1,6 @@
 """Every check is registered, documented and has its fixtures."""
 
+import inspect
 import json
 import re
 from pathlib import Path
@@ -30,9 +31,9 @@ def _judges_nodes(check_id: str) -> bool:
 def test_the_page_has_every_section_in_order(check_id: str) -> None:
     cls = registry.check_class(check_id)
     assert cls is not None
-    page = cls.__doc__ or ""
+    page = inspect.cleandoc(cls.__doc__ or "")  # Python indents it up to 3.12
     assert page.startswith(f"{check_id}: ")
-    places = [page.find(f"\n    {section}\n") for section in SECTIONS]
+    places = [page.find(f"\n{section}\n") for section in SECTIONS]
     assert -1 not in places, dict(zip(SECTIONS, places, strict=True))
     assert places == sorted(places)
 

@@ -56,8 +56,15 @@ def test_the_version_is_told(topodiag):
     assert topodiag("--version").stdout.startswith("topodiag 0.")
 
 
-def test_explain_without_a_name_lists_every_id_with_its_title(topodiag):
+def test_explain_without_a_name_lists_the_families_on_a_screen(topodiag):
     lines = topodiag("explain").stdout.splitlines()
+    assert [line[:3] for line in lines[:-1]] == list(registry.FAMILIES)
+    assert sum(int(line[3:7]) for line in lines[:-1]) == len(registry.ids())
+    assert len(lines) <= 23
+
+
+def test_explain_verbose_lists_every_id_with_its_title(topodiag):
+    lines = topodiag("explain", "-v").stdout.splitlines()
     assert [line.split()[0] for line in lines if not line.startswith(" ")] == list(registry.ids())
 
 

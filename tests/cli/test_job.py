@@ -103,3 +103,19 @@ def test_python_takes_the_same_files(tmp_path: Path) -> None:
     assert priced is not None
     assert priced.causes[0].price.step_share is not None
     assert "70B" not in priced.causes[0].price.step_said
+
+
+def test_the_ranks_of_the_job_are_the_nodes_where_nothing_names_them(asked: Asked) -> None:
+    script = "torchrun --nnodes 4 --nproc-per-node 8 pretrain.py --tensor-model-parallel-size 8\n"
+    assert "32 ranks on 4 nodes" in asked(("place", "audit"), script)[1]
+    assert "32 GPUs, tp8" in asked(("model", "step"), script)[1]
+    assert "64 GPUs, tp8" in asked(("model", "step"), script, more=("--nodes", "8"))[1]
+    assert "16 ranks on 2 nodes" in asked(("place", "audit"), "vllm serve m -tp 8 -pp 2\n")[1]
+    alone = "deepspeed_config:\n  zero_stage: 3\nnum_processes: 16\n"
+    assert "16 GPUs, tp1 cp1 dp16" in asked(("model", "step"), alone)[1]
+
+
+def test_a_server_has_no_step(asked: Asked) -> None:
+    code, out, err = asked(("model", "step"), "vllm serve m -tp 8\n")
+    assert (code, out) == (2, "")
+    assert "--job starts a server" in err

@@ -22,6 +22,7 @@ from typing import Any
 from unittest.mock import patch
 from zlib import crc32
 
+from tests.evidence.nccl_log.line_by_line import extract_plain
 from tests.fuzz.seeds import SEEDS
 from topodiag.app.diagnose import diagnose
 from topodiag.app.layout import READERS as LAYOUTS
@@ -50,7 +51,6 @@ from topodiag.evidence.live.diagnostics import read_diagnostics, read_trace
 from topodiag.evidence.live.step_times import holds_steps, read_steps
 from topodiag.evidence.live.watch_log import read_watch
 from topodiag.evidence.nccl_log.fast.scan import extract
-from topodiag.evidence.nccl_log.plain.plain import extract_plain
 from topodiag.evidence.nccl_log.rebuild.rebuild import rebuild
 from topodiag.evidence.nccl_log.tables.facts import SourceFile
 from topodiag.evidence.nccl_log.tables.resolve import resolve

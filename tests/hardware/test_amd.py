@@ -14,6 +14,12 @@ def test_a_gpu_is_found_by_its_product_name(said: str) -> None:
     assert found.name == "MI300X"
 
 
+def test_rocm_smi_names_the_card_of_two_dies_by_its_family() -> None:
+    found = amd_gpu_by_name("AMD INSTINCT MI200 (MCM) OAM LC MBA HPE C2")
+    assert found is not None
+    assert (found.name, found.dies) == ("MI250X", 2)
+
+
 @pytest.mark.parametrize("said", ["", "NVIDIA H100 80GB HBM3", "MI300XX", "MI" * 5000])
 def test_other_names_are_nothing_of_amds(said: str) -> None:
     assert amd_gpu_by_name(said) is None

@@ -81,6 +81,7 @@ def test_what_identifies_nobody_is_not_touched(text: str):
         ("Node GUID: 0xa088c20300551234", r"Node GUID: 0x[0-9a-f]{16}"),
         ("fe80:0000:0000:0000:a088:c203:0055:1234", r"fe80:0000:0000:0000:([0-9a-f]{4}:){3}[0-9a-f]{4}"),
         ("GID 0000:0000:0000:0000:0000:ffff:0a00:0005", r"GID (0000:){5}ffff:0a[0-9a-f]{2}:[0-9a-f]{4}"),
+        ("GID ::ffff:a00:5", r"GID ::ffff:a[0-9a-f]{2}:[0-9a-f]{1,4}"),
         ("address a0:88:c2:1f:40:a1", r"address ([0-9a-f]{2}:){5}[0-9a-f]{2}"),
         ("peer 10.1.2.3:29500", r"peer 10\.\d+\.\d+\.\d+:29500"),
         ("inet 192.168.7.9/24", r"inet 192\.168\.\d+\.\d+/24"),

@@ -234,7 +234,8 @@ def test_findings_of_one_kind_and_fix_share_the_fix_and_are_folded():
     many = tuple(machines.finding(message=f"GPU{i} is short") for i in range(6))
     text = table(Result(findings=many), verbose=0)
     assert text.count("Reset the GPU") == 1
-    assert "… and 2 more like this" in text
+    assert [f"GPU{i} is short" in text for i in range(6)] == [True] * 5 + [False]
+    assert "… and 1 more like this" in text
     assert "GPU5 is short" in table(Result(findings=many), verbose=1)
 
 

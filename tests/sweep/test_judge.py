@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.sweep_fabric import Noise, fabric_of, false_alarms, found, measure, plant, sweep
 from topodiag.model.bench import SLOW_PLACEMENT
 from topodiag.model.sweep import Fabric, Part, Standing, State, SweepPlan, SweepResult
 from topodiag.sweep.further import next_round
 from topodiag.sweep.judge import ONE_RAIL, TWO_KINDS, judge
 from topodiag.sweep.parts import acquits, parts_of
 from topodiag.sweep.plan import first_round, pair_run, racks_run, rail_run
-from topodiag.sweep.simulate import Noise, fabric_of, false_alarms, found, measure, plant, sweep
 
 STILL = Noise(0.01, 0.0)
 FABRIC = fabric_of()

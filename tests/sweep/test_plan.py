@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks.sweep_fabric import Noise, fabric_of, measure
 from topodiag.model.errors import InputError, TopodiagError
 from topodiag.model.sweep import Fabric, Launch, SweepPlan
 from topodiag.sweep.commands import command
@@ -20,7 +21,6 @@ from topodiag.sweep.judge import judge
 from topodiag.sweep.places import expand, fabric_from, read_racks
 from topodiag.sweep.plan import DEFAULT, KINDS, edges, exists, first_round, rail_run
 from topodiag.sweep.planfile import plan_json, plan_text, read_plan
-from topodiag.sweep.simulate import Noise, fabric_of, measure
 
 
 def nodes(count: int) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from tests.verdict.judged import LOG, measured, running, seen, verdict
 from tests.verdict.test_order import I, W
 from topodiag.model.case import Case
 from topodiag.model.connections import no_connections
-from topodiag.model.finding import Confidence, Cost, Outcome, Severity, Status, Where
+from topodiag.model.finding import Confidence, Cost, Coverage, Outcome, Severity, Status, Where
 from topodiag.model.identity import Host, Identity, Tie
 from topodiag.model.job import FlightRecord
 from topodiag.model.node import Node
@@ -50,6 +50,8 @@ def test_some_ranks_of_a_job_clear_it_only_where_it_went_on_or_a_run_on_all_of_i
         State.UNKNOWN,
         "not judged: the evidence has 16 of 32 ranks; 1 job of 16 ranks",
     )
+    unsaid = verdict(case=Case(jobs=(replace(first, size_told=False, world_size=16),)), clean="NET001")
+    assert unsaid.headline.startswith("not judged: the evidence does not say how many ranks the job has; ")
     went_on = replace(first, progress=(Progress("progress.step", 9, Origin("job.log", 1), Origin("job.log", 9)),))
     assert verdict(case=Case(jobs=(went_on,)), clean="NET001").state is State.HEALTHY
     whole, part = measured(hosts=("n0", "n1") * 16), measured()
@@ -430,8 +432,10 @@ def test_what_some_ranks_of_a_job_show_is_not_ruled_out_for_the_others() -> None
     [job] = case.jobs
     clean = (Outcome("NET001", Status.CLEAN, job.name),)
     assert judge(Result(jobs=case.jobs, outcomes=clean), case).ruled_out
-    some = replace(case, jobs=(replace(job, world_size=job.world_size + 1),))
-    assert not judge(Result(jobs=some.jobs, outcomes=clean), some).ruled_out
+    for some in (replace(job, world_size=job.world_size + 1), replace(job, size_told=False)):
+        assert not judge(Result(jobs=(some,), outcomes=clean), Case(jobs=(some,))).ruled_out
+    on_one_node = (replace(clean[0], coverage=Coverage(1, 2, "nodes")),)
+    assert not judge(Result(jobs=case.jobs, outcomes=on_one_node), case).ruled_out
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 
 from topodiag.checks.bench.low import LIKELY
 from topodiag.checks.interface import name_of
-from topodiag.expect.verdict import measured
 from topodiag.model.bench import Benchmark, Gate, GateState
 from topodiag.model.finding import Outcome, Severity
 from topodiag.model.result import Result
@@ -16,7 +15,7 @@ _WORST = (GateState.FAIL, GateState.UNKNOWN, GateState.PASS)
 
 def gate_of(benchmark: Benchmark, outcomes: Sequence[Outcome]) -> Gate:
     """Whether a run passes: its bandwidth is normal, and no check of benchmarks found an error in it."""
-    top, expected = measured(benchmark.run), benchmark.expected
+    top, expected = benchmark.run.top, benchmark.expected
     size, gbs = top if top is not None else (None, None)
     bar = None
     if expected is not None and size is not None:

@@ -54,6 +54,8 @@ class ClusterOptions:
     nodelist: str = ""
     exclude: tuple[str, ...] = ()
     free: str = ""
+    ranks: int = 0
+    """Ranks of the job: where nothing names or counts the nodes, there are as many as it needs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +128,8 @@ def _found(options: ClusterOptions) -> ClusterFacts:
 
 def _built_in(options: ClusterOptions, seen: Seen) -> ClusterFacts:
     hosts = seen.hosts
-    count = options.nodes or len(hosts) or 1
+    each = machine_of(options.system, 1, gpu=options.gpu).gpus_per_node if options.system and options.ranks else 8
+    count = options.nodes or len(hosts) or -(-options.ranks // each) or 1
     if count > MAX_NODES:
         raise PlaceError(f"--nodes {count}: more than {MAX_NODES}")
     width = max(3, len(str(count)))

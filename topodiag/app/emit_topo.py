@@ -19,11 +19,11 @@ from topodiag.evidence.nccl_xml import read_file
 from topodiag.hardware import catalog
 from topodiag.lazy import dataclass
 from topodiag.model.errors import InputError
-from topodiag.model.finding import Finding
 from topodiag.model.gpudirect import rdma_possible
 from topodiag.model.nccl_tree import Element, NcclFile, of_rccl
 from topodiag.model.nccl_versions import DEFAULT_VERSION, assumption, minor_of
 from topodiag.nccl.rccl.decide import VERSION as RCCL
+from topodiag.nccl.topo.answers import TopoFile
 from topodiag.nccl.topo.clean import UnfitError, bare, fitted, one_host
 from topodiag.nccl.topo.clean import undescribed as without_devices
 from topodiag.nccl.topo.detect import masks_of
@@ -33,7 +33,7 @@ from topodiag.nccl.topo.virtual import Guest, Plan, VirtualError, complete, gues
 from topodiag.nccl.topo.virtual_affinity import plan_by_affinity
 from topodiag.nccl.topo.virtual_host import find_pairs, plan_by_host, read_pairs
 from topodiag.nccl.topo.virtual_instance import plan_by_instance
-from topodiag.nccl.topo.worse import COMPARED, Comparison, differs, worse
+from topodiag.nccl.topo.worse import COMPARED, Comparison, worse
 
 CHECKED = ("TOP004", "TOP005", "TOP006")
 """Checks of the file that was made. TOP001 is the reading back itself."""
@@ -51,29 +51,6 @@ class Completed:
 
     tree: Element
     done: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class TopoFile:
-    """A topology file ready to be written: its text, what was done for it, and what NCCL makes of it."""
-
-    text: str
-    version: str
-    done: tuple[str, ...]
-    repairs: tuple[Repair, ...]
-    comparisons: tuple[Comparison, ...]
-    worse: tuple[str, ...]
-    """In what the file would make things worse than they are; () is the only state in which it is written unforced."""
-    left: tuple[Finding, ...] = ()
-    """What the checks of topology files still find in it."""
-    flat: bool = False
-    """Of a guest whose PCI tree is its hypervisor's invention, and nothing completed it."""
-    library: str = "NCCL"
-
-    @property
-    def changes(self) -> bool:
-        """Whether NCCL decides anything otherwise with the file than without it."""
-        return any(differs(each) for each in self.comparisons)
 
 
 def make_topo_file(

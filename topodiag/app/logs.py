@@ -7,14 +7,19 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from topodiag.app.beside import is_alone
-from topodiag.app.diagnostics import diagnostics, with_diagnostics
 from topodiag.app.inspector import inspected, with_inspection
+from topodiag.app.job_texts import (
+    diagnostics,
+    stack_dumps,
+    step_waits,
+    with_diagnostics,
+    with_stacks,
+    with_step_waits,
+)  # fmt: skip
 from topodiag.app.opening import stream_for
 from topodiag.app.progress import with_progress
 from topodiag.app.ras import Asking, live_answers, ras_answers, with_ras
-from topodiag.app.stacks import stack_dumps, with_stacks
 from topodiag.app.step_times import step_times, with_arguments, with_steps
-from topodiag.app.step_waits import step_waits, with_step_waits
 from topodiag.checks.job.ras import BLIND
 from topodiag.checks.job.text import wants_operations
 from topodiag.checks.job.troubles import troubles

@@ -87,13 +87,6 @@ def _only_used(cluster: Cluster, ranks: RankHosts) -> Cluster:
     return replace(cluster, usable=used[:, :width], notes=notes)
 
 
-def open_layout(cluster: Cluster, layout: LayoutOptions, world: int = 0) -> tuple[Assignment, int]:
-    """The layout on a cluster and its number of ranks; block where nothing is said. Raises TopodiagError."""
-    ranks = read_layout(layout).ranks
-    assignment = by_rule(cluster, layout.rule or "block", world) if ranks is None else assign(cluster, ranks, world)
-    return assignment, assignment.ranks
-
-
 def seen_of(ranks: RankHosts | None, job: Job | None) -> Seen:
     """What the ranks and the log of their job show of the nodes: names, NVLink domains, the wires in use."""
     if ranks is None:

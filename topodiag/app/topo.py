@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from topodiag.app.scan import one_node
@@ -31,6 +31,7 @@ from topodiag.model.provenance import NotObserved
 from topodiag.model.result import Result
 from topodiag.nccl.prediction import Prediction
 from topodiag.nccl.topo import changes as edits
+from topodiag.nccl.topo.answers import WhatIf
 from topodiag.nccl.topo.changes import Change, ChangeError, apply, by_hca_list
 from topodiag.nccl.topo.compare import Difference, compare
 from topodiag.nccl.topo.detect import Detected, LackingError, tree_of
@@ -256,18 +257,6 @@ def predict_topology(
         return made
     sentence = f"NCCL_IB_HCA={ports} is not followed: it takes none of the NICs of {topology.name}"
     return replace(made, not_followed=(*made.not_followed, sentence))
-
-
-@dataclass(frozen=True, slots=True)
-class WhatIf:
-    """A prediction before and after some changes, with the choice for an all-reduce of `size` bytes."""
-
-    size: int
-    changes: tuple[Change, ...]
-    before: Prediction
-    after: Prediction
-    names: Mapping[str, str] = field(default_factory=dict)
-    """The devices behind NCCL's labels."""
 
 
 def what_if(

@@ -29,7 +29,14 @@ def _read_job(ctx: click.Context, param: click.Parameter, values: tuple[str, ...
     settings: JobSettings = declared(values)
     order = {"order": settings.order} if settings.sizes and settings.order != ORDER else {}
     overlap = {"overlap": [f"{name}=0" for name in settings.waited_for]} if settings.waited_for else {}
-    ctx.default_map = {**(ctx.default_map or {}), **settings.sizes, **order, **settings.options, **overlap}
+    world = {"world_size": settings.world} if settings.world else {}
+    if settings.world and ctx.command.name == "step":
+        world = {"nodes": -(-settings.world // 8)}  # the GPUs of most systems; --nodes goes first
+    split = {"tp": 1} if settings.sizes or "zero" in settings.options else {}  # where the file names no other
+    ctx.default_map = {
+        **(ctx.default_map or {}), **(split if ctx.command.name == "step" else {}), **settings.sizes, **order,
+        **settings.options, **overlap, **world,
+    }  # fmt: skip
     ctx.meta[JOB] = settings
 
 

@@ -9,7 +9,7 @@ import click
 
 from topodiag.cli.command import Command
 from topodiag.cli.errors import no_such
-from topodiag.cli.options import ascii_option, color_option, format_option, width_option
+from topodiag.cli.options import ascii_option, color_option, format_option, verbose_option, width_option
 
 if TYPE_CHECKING:
     from topodiag.checks.interface import Check
@@ -37,6 +37,7 @@ def _ids(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[st
 @color_option
 @ascii_option
 @width_option
+@verbose_option
 @click.pass_context
 def explain(
     ctx: click.Context,
@@ -47,9 +48,10 @@ def explain(
     color: str,
     ascii_only: bool,
     width: int | None,
+    verbose: int,
 ) -> None:
-    """List all checks; those of a family (NVL); or explain one (NVL001): what it finds, why it matters, how to confirm
-    and to fix it.
+    """List the families of checks (-v: all checks); the checks of a family (NVL); or explain one (NVL001): what it
+    finds, why it matters, how to confirm and to fix it.
 
     Or explain a variable of NCCL or RCCL: what it does, its default, and the releases that read it. Or an event, such
     as gpudirect.module_missing: the sentences that report it, each with its source and its samples.
@@ -78,13 +80,25 @@ def explain(
     if line is not None:
         draw_line(page, line)
     elif listed:
-        for check in checks:
-            page.add(page.text((check.id, "info"), "  "), check.title)
+        _draw_list(page, checks, folded=not wanted and not verbose)
     elif checks:
         _draw_check(page, checks[0])
     elif not draw_variable(page, wanted) and not draw_event(page, str(name).strip()):
         raise _unknown(str(name), ctx)
     print_page(page, sys.stdout)
+
+
+def _draw_list(page: Page, checks: list[type[Check[Any, Any]]], *, folded: bool) -> None:
+    """Ids with their titles; `folded` a line for each family."""
+    from topodiag.checks import registry  # noqa: PLC0415 - loaded by now
+
+    for check in () if folded else checks:
+        page.add(page.text((check.id, "info"), "  "), check.title)
+    for family, about in registry.FAMILIES.items() if folded else ():
+        count = sum(check.id.startswith(family) for check in checks)
+        page.add(page.text((family, "info"), f"  {count:2}  "), about)
+    if folded:
+        page.add("", ("topodiag explain NVL lists a family, NVL001 explains a check, -v lists all", "dim"))
 
 
 def _draw_check(page: Page, check: type[Check[Any, Any]]) -> None:

@@ -189,7 +189,7 @@ def _legend(canvas: Canvas, matrix: Matrix, y: float) -> float:
         x += room + 12
     notes = ["rows send, columns receive"]
     if any(cell.nic >= 0 for cell in matrix.cells.values()):
-        notes.append("a number is the NIC as NCCL counts them")
+        notes.append("a number is the NIC as the log counts them")
     if any(cell.several for cell in matrix.cells.values()):
         notes.append("several transports: the slowest is shown")
     if matrix.folded:

@@ -341,7 +341,7 @@ def _legend(drawing: _Drawing, y: float) -> None:
     drawing.width = max(drawing.width, x + MARGIN)
 
 
-_LINES = (("nvlink", "NVLink: number of links"), ("c2c", "NVLink-C2C"), ("smp", "between sockets, as NCCL models them"))
+_LINES = (("nvlink", "NVLink: number of links"), ("c2c", "NVLink-C2C"), ("smp", "between sockets, modelled"))
 
 
 def _legend_items(drawing: _Drawing) -> Iterator[tuple[str, str]]:

@@ -130,7 +130,7 @@ def _of_job(causes: Sequence[Cause]) -> tuple[str, str, tuple[Bar, ...]]:
             bars.append(Bar("negotiated", "what the hardware trained to", "level", at, at))
     if at - used > LEAST * whole:
         bars.append(Bar("together", "the causes worsen each other", "loss", at, used))
-    bars.append(Bar("used", "what NCCL can reach with these causes", "level", used, used))
+    bars.append(Bar("used", "what the job can reach with these causes", "level", used, used))
     if price.measured is None:
         bars.append(Bar("measured", "not in the evidence", "missing"))
         return price.all_gone.what, price.all_gone.unit, tuple(bars)
@@ -154,7 +154,7 @@ def _of_place(cause: Cause, levels: Levels) -> tuple[str, str, tuple[Bar, ...]]:
         bars.append(Bar("used", "not in the evidence", "missing"))
     else:
         bars.append(_loss(cause, levels.negotiated, levels.used))
-        bars.append(Bar("used", "what NCCL takes of it", "level", levels.used, levels.used))
+        bars.append(Bar("used", "what a job uses of it", "level", levels.used, levels.used))
     bars.append(Bar("measured", "not in the evidence", "missing"))
     return f"one direction, {', '.join(parts)}" if parts else "one direction", "GB/s", tuple(bars)
 

@@ -8,33 +8,20 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable
-from typing import Protocol
 
 from topodiag.lazy import regex
+from topodiag.model.nccl_conf import ConfEntry
 
 MAX_BYTES = 1023
 WIDTH = 118
 _NAME = regex(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
-class Entry(Protocol):
-    """The advice's ConfEntry."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def value(self) -> str | None: ...
-    @property
-    def why(self) -> Iterable[str]: ...
-    @property
-    def was(self) -> str: ...
-
-
 class UnwritableError(ValueError):
     """A setting that no line of an nccl.conf can hold; the message says which."""
 
 
-def to_text(entries: Iterable[Entry], elsewhere: Iterable[str] = (), subject: str = "") -> str:
+def to_text(entries: Iterable[ConfEntry], elsewhere: Iterable[str] = (), subject: str = "") -> str:
     """The file. Raises UnwritableError for a name or value that NCCL would read otherwise."""
     whose = f" for {subject}" if subject else ""
     lines = _comment(f"nccl.conf{whose}, by topodiag emit nccl-conf, to be /etc/nccl.conf on every node")

@@ -81,6 +81,22 @@ def is_csv(head: str) -> bool:
     return not (_TIMES.intersection(cells) or any(map(_MEASURED.search, cells)))  # what was measured
 
 
+_OF_NODES = "; give `sinfo -N -l` or `scontrol show node`"
+_UNREAD = (
+    (("JOBID", "PARTITION", "NODELIST"), "a list of jobs (squeue), which says nothing of nodes" + _OF_NODES),
+    (("JobId=", "JobState=", "NodeList="), "a job (`scontrol show job`), which says nothing of nodes" + _OF_NODES),
+    (("PartitionName=", "MaxNodes="), "a list of partitions, which says nothing of nodes" + _OF_NODES),
+    (('"jobs"', '"job_state"'), "a list of jobs, which says nothing of nodes" + _OF_NODES),
+    (("LLDP neighbors:",), "a list of neighbours (LLDP), which is not read; give a table with the columns node, leaf"),
+)
+"""What texts hold that are known and not read, and what they are."""
+
+
+def unread(head: str) -> str:
+    """What a text is that is known and not read, and what to give instead; "" of any other."""
+    return next((what for words, what in _UNREAD if all(word in head for word in words)), "")
+
+
 def is_pods(head: str) -> bool:
     """Whether a text says of pods on which node they run, by its first 64 KiB."""
     if POD_HEADER.search(head) or POD_SCHEDULED.search(head):

@@ -15,7 +15,6 @@ from topodiag.expect.calibration import Calibration, Factor, Tolerance, calibrat
 from topodiag.expect.rates import Rates
 from topodiag.expect.setup import NoSetupError, Setup
 from topodiag.expect.shared import shared_setup, variants_of, versions_of
-from topodiag.expect.verdict import measured
 from topodiag.expect.wires import Wires, wire_rates, wires_of
 from topodiag.lazy import dataclass
 from topodiag.model.bench import BenchRun, Expectation
@@ -167,7 +166,7 @@ def _middle(run: BenchRun, setup: Setup, sizes: tuple[int, ...]) -> tuple[Rates,
     made = versions_of(setup, run.collective, sizes)
     ranked = sorted(made, key=lambda each: each[0].peak)
     middle = ranked[len(ranked) // 2][0].peak
-    top = measured(run)
+    top = run.top
     if top is not None and top[1] > 0 and ranked[-1][0].peak > ranked[0][0].peak * APART:
         middle = min((rates.peak for rates, _ in made), key=lambda peak: abs(log(peak / top[1])))
     # Of equal ones the default version speaks.

@@ -266,7 +266,7 @@ def _inside(setup: Setup, collective: str) -> Iterator[Cause]:
     links = _nvlinks(setup.tree)
     most = max(links.values(), default=0)
     p2p_confirm = (
-        "NCCL_DEBUG=INFO: `via SHM` where P2P was to be",
+        "NCCL_DEBUG=INFO: `via SHM` in place of `via P2P`",
         "nvidia-smi topo -p2p r",
         "lspci -vv | grep ACSCtl",
     )

@@ -46,15 +46,9 @@ def is_severe(verdict: Verdict, *, shown: bool) -> bool:
     return verdict.severe or (verdict.word == LOW and shown and (verdict.ratio or 1.0) < SEVERE)
 
 
-def measured(run: BenchRun) -> tuple[int, float] | None:
-    """Size and bus bandwidth of the greatest size that was measured."""
-    rows = [(row.size, gbs) for row in run.rows if (gbs := row.busbw_gbs) is not None and row.size > 0]
-    return max(rows, default=None)
-
-
 def verdict_of(run: BenchRun, expectation: Expectation | None, why_none: str = "") -> Verdict:
     """The verdict on the greatest size; `impossible` for a bandwidth at any size that the wires cannot carry."""
-    top = measured(run)
+    top = run.top
     if top is None:
         return Verdict(UNKNOWN, "no row has a bandwidth")
     size, gbs = top

@@ -115,6 +115,12 @@ class BenchRun:
         return tuple(dict.fromkeys(device.host for device in self.devices))
 
     @property
+    def top(self) -> tuple[int, float] | None:
+        """Size and bus bandwidth of the greatest size that was measured: the figure of a run, wherever one is."""
+        rows = [(row.size, gbs) for row in self.rows if (gbs := row.busbw_gbs) is not None and row.size > 0]
+        return max(rows, default=None)
+
+    @property
     def ranks_per_host(self) -> int | None:
         """The same number on each host, or None where it is not known or not the same."""
         counts = set(Counter(device.host for device in self.devices).values())

@@ -33,6 +33,7 @@ _NAMED = (
 _IDS = {AMD_ID: Maker.AMD, NVIDIA_ID: Maker.NVIDIA}
 _EVENTS = {
     "amdgpu": Maker.AMD, "amdgpu-error": Maker.AMD, "gpu.rocr_hang": Maker.AMD, "gpu.rocr_ecc": Maker.AMD,
+    "nvlink.rocm_smi_xgmi_error": Maker.AMD,
     "xid": Maker.NVIDIA, "sxid": Maker.NVIDIA, "nvrm": Maker.NVIDIA, "gsp": Maker.NVIDIA,
 }  # fmt: skip
 

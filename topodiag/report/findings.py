@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from itertools import groupby
 
@@ -9,14 +10,14 @@ from topodiag.model.finding import Confidence, Cost, Finding, Severity, Where
 from topodiag.model.verdict import Price
 from topodiag.report.node.marks import SIGNS, more
 from topodiag.report.places import Places
-from topodiag.report.text import LABEL, Page
+from topodiag.report.text import LABEL, LAST, SCREEN, Page
 from topodiag.words.fold import fold_hosts, fold_labels, numbered
 from topodiag.words.units import in_gbs, percent
 
 LEAST_STEP = 0.01
 """Share of a step below which it is told as less than that."""
 LIKE_SHOWN = 4
-"""Places shown in full of one kind of fault with one fix; the rest are counted (`-v` shows all)."""
+"""Lines of one kind of finding; the rest are counted (`-v` shows all)."""
 EVIDENCE_SHOWN = 2
 STEPS_SHOWN = 3
 """Steps of a fix; a node with one fault fits a screen (`-v` shows all)."""
@@ -25,69 +26,56 @@ STEPS_SHOWN = 3
 def draw_findings(
     page: Page, findings: Sequence[Finding], *, several_nodes: bool, places: Places | None = None
 ) -> None:
-    """Every finding; neighbours of one kind and one fix share their heading and their fix. A note (info) is one line,
-    unless the report is verbose. `places` shorten where the evidence stands."""
-    folded = [] if page.style.verbose else [each for each in findings if each.severity is Severity.INFO]
-    shown = [each for each in findings if each not in folded] if folded else findings
-    for (follows, *_), group in groupby(
-        shown, key=lambda f: (_is_short(page, f), f.id, f.severity, f.confidence, f.fix)
-    ):
-        if follows:
-            _draw_consequences(page, list(group), several_nodes)
-            continue
+    """The first fault whole; below it a line for each other one, for what follows from it, and last for each note
+    (info). With -v all whole, neighbours of one kind and one fix with one heading. `places` shorten where the evidence
+    stands."""
+    worst = [each for each in findings if each.severity is not Severity.INFO]
+    whole = findings if page.style.verbose else worst[:1]
+    for _, group in groupby(whole, key=lambda f: (f.id, f.severity, f.confidence, f.fix)):
         page.blank()
         _draw_group(page, list(group), several_nodes, places)
-    if folded:
-        page.blank()
-        _draw_notes(page, folded, several_nodes)
+    if not page.style.verbose:
+        notes = [each for each in findings if each.severity is Severity.INFO]
+        _draw_lines(page, [*worst[1:], *notes], several_nodes)
 
 
-def _draw_notes(page: Page, notes: Sequence[Finding], several_nodes: bool) -> None:
-    """A line each; those of one kind and one sentence share it."""
-    alike: dict[tuple[str, str], list[Finding]] = {}
-    for note in notes:
-        alike.setdefault((note.id, note.message), []).append(note)
-    for (check, message), group in alike.items():
-        places = list(dict.fromkeys(where_words(note.where, several_nodes) for note in group))
-        where = places[0] if len(places) == 1 else f"{len(group)} places"
-        beside = f"  {where}" if where else ""
-        page.add(page.text((SIGNS[Severity.INFO], "info"), " ", (check, "info"), "  "), message, (beside, "dim"))
-    page.add("  ", ("notes in full: -v", "dim"))
-
-
-def _is_short(page: Page, finding: Finding) -> bool:
-    """Whether it stands in a line or two below its cause: the reader mends the cause, and this goes with it."""
-    return finding.follows is not None and not page.style.verbose
-
-
-def _draw_consequences(page: Page, group: Sequence[Finding], several_nodes: bool) -> None:
-    """What follows from a finding above, each with its reason; the same fault at more places is counted."""
-    for finding in group[:LIKE_SHOWN]:
-        severity = str(finding.severity)
-        where = where_words(finding.where, several_nodes)
-        begin = len(page.lines)
-        page.add(
-            page.text("  └ ", (finding.id, severity), "  "), finding.message, (f"  {where}" if where else "", "dim")
-        )
-        page.keep_lines(begin, 1)
-        if finding.follows is not None:
-            begin = len(page.lines)
-            page.add(" " * 12, (f"from {finding.follows.check}: {finding.follows.why}", "dim"))
-            page.keep_lines(begin, 1)
-    if len(group) > LIKE_SHOWN:
-        page.add(" " * 12, (more(len(group) - LIKE_SHOWN, "like this", "like this"), "dim"))
+def _draw_lines(page: Page, findings: Sequence[Finding], several_nodes: bool) -> None:
+    """A line each; those of one kind and one sentence share it. What follows from the finding above stands below it."""
+    alike: dict[tuple[str, Severity, bool, str], list[Finding]] = {}
+    for finding in findings:
+        follows = finding.follows is not None and finding.severity is not Severity.INFO
+        alike.setdefault((finding.id, finding.severity, follows, finding.message), []).append(finding)
+    counts = Counter(key[:3] for key in alike)
+    drawn: Counter[tuple[str, Severity, bool]] = Counter()
+    below = True
+    for (check, severity, follows, message), group in alike.items():
+        drawn[check, severity, follows] += 1
+        if (left := counts[check, severity, follows] - LIKE_SHOWN) > 0 and drawn[check, severity, follows] > LIKE_SHOWN:
+            if drawn[check, severity, follows] == LIKE_SHOWN + 1:
+                page.add(" " * 10, (more(left, "like this", "like this"), "dim"))
+            continue
+        if below and not follows:
+            page.blank()
+        below = below and follows
+        hue = str(severity)
+        lead = page.text("  └ " if follows else page.text((SIGNS[severity], hue), " "), (check, hue), "  ")
+        places = list(dict.fromkeys(where_words(each.where, several_nodes) for each in group))
+        where = page.text(f"  {places[0] if len(places) == 1 else f'{len(group)} places'}".rstrip())
+        where = where if where.cell_len <= page.width // 2 else page.text("")
+        words = page.cut(page.text(message), page.width - lead.cell_len - where.cell_len)
+        page.lines.append(page.text(lead, words, (where.plain, "dim")))
+    if alike:
+        mark = page.text(("  (-v: in full)", "dim"))
+        page.lines[-1] = page.text(page.cut(page.lines[-1], page.width - mark.cell_len), mark)
 
 
 def _draw_group(page: Page, group: list[Finding], several_nodes: bool, places: Places | None) -> None:
-    shown = group if page.style.verbose else group[:LIKE_SHOWN]
-    for finding in shown:
+    for finding in group:
         severity = str(finding.severity)
         sign = page.text((SIGNS[finding.severity], severity), " ", (finding.id, severity), "  ")
         sure = "" if finding.confidence is Confidence.HIGH else f"  [{finding.confidence} confidence]"
         page.add(sign, (finding.message, "strong"), (sure, "doubtful"))
         _draw_body(page, finding, several_nodes, places)
-    if len(group) > len(shown):
-        page.add(" " * 10, (more(len(group) - len(shown), "like this", "like this"), "dim"))
     _draw_fix(page, group[0])
 
 
@@ -95,10 +83,10 @@ def _draw_body(page: Page, finding: Finding, several_nodes: bool, places: Places
     if finding.follows is not None:
         _entry(page, "follows", f"from {finding.follows.check} above: {finding.follows.why}")
     _entry(page, "where", where_words(finding.where, several_nodes))
-    _entry(page, "seen", finding.observed)
+    _entry(page, "seen", finding.observed, most=1)
     _entry(page, "expected", finding.expected, most=1)
     _entry(page, "cost", cost_words(finding.cost))
-    if finding.coverage is not None and finding.coverage.seen < finding.coverage.total:
+    if page.style.verbose and finding.coverage is not None and finding.coverage.seen < finding.coverage.total:
         _entry(page, "coverage", str(finding.coverage))
     shown = finding.evidence if page.style.verbose else finding.evidence[:EVIDENCE_SHOWN]
     left = len(finding.evidence) - len(shown)
@@ -118,8 +106,9 @@ def _draw_fix(page: Page, finding: Finding) -> None:
         steps = steps[1:]
     left = 0 if page.style.verbose else max(len(finding.fix) - STEPS_SHOWN, 0)
     steps = steps[: len(steps) - left]
+    most = 2 if len(page.lines) + 2 * len(steps) < SCREEN - 2 * LAST else 1
     for at, (number, step) in enumerate(steps):
-        page.entry("fix" if at == 0 else "", f"{number}. " if len(finding.fix) > 1 else "", step, hue="ok", most=2)
+        page.entry("fix" if at == 0 else "", f"{number}. " if len(finding.fix) > 1 else "", step, hue="ok", most=most)
     if left:
         page.entry("", (more(left, "step"), "dim"))
     if page.style.verbose:

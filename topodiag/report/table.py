@@ -24,7 +24,7 @@ class Table(DrawnReport):
         if result.jobs:
             from topodiag.report.job.table import draw_jobs  # noqa: PLC0415 - numpy, which a scan never needs
 
-            draw_jobs(page, result)
+            draw_jobs(page, result, page)
         elif not result.nodes:
             page.add(page.text(("?", "unknown"), " "), ("no machine was found in the evidence", "unknown"))
         of_host = of_hosts(result)

@@ -182,7 +182,7 @@ class Page:
         return made
 
 
-_WORD = regex(r"\s*\S+(?: (?:%|[KMGT]i?[Bb](?:/s)?(?!\w)|[mu]s(?!\w))\S*)?\s*")
+_WORD = regex(r"\s*\S+(?: (?:%|[KMGT]i?[Bb](?:/s)?(?!\w)|[mu]?s(?!\w))\S*)?\s*")
 """A word with the unit that follows it: a number and its unit stay on one line."""
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from topodiag.checks.bench.text import measured
 from topodiag.model.bench import Benchmark
 from topodiag.model.finding import Finding, Severity
 from topodiag.model.ras import says_answers
@@ -100,11 +99,11 @@ def _step_words(scene: Scene) -> str:
 
 
 def healthy_words(benchmarks: Sequence[Benchmark], scene: Scene) -> str:
-    normal = [each for each in benchmarks if each.verdict == "normal" and each.fit.plateau_gbs is not None]
+    normal = [each for each in benchmarks if each.verdict == "normal" and each.run.top is not None]
     measured = ""
     if normal:
-        best = max(normal, key=lambda each: each.fit.plateau_gbs or 0.0)
-        measured = f"{best.run.collective} reaches {in_gbs(best.fit.plateau_gbs or 0.0)}, normal for this machine; "
+        best = max(normal, key=lambda each: (each.run.top or (0, 0.0))[1])
+        measured = f"{best.run.collective} reaches {in_gbs((best.run.top or (0, 0.0))[1])}, normal for this machine; "
     return f"{measured}nothing is wrong in what was seen of {seen_words(scene)}"
 
 
@@ -138,8 +137,7 @@ def loss_words(benchmarks: Sequence[Benchmark]) -> str:
 def _reached(run: Benchmark) -> tuple[float, float]:
     """Bus bandwidth at the largest size, measured and expected, GB/s: the two that BEN001 compares."""
     assert run.expected is not None  # noqa: S101 - the caller asked
-    sizes = measured(run.run)
-    if not sizes:
+    if run.run.top is None:
         return 0.0, 0.0
-    size, made = sizes[-1]
+    size, made = run.run.top
     return made, run.expected.busbw.get(size, run.expected.busbw_gbs)

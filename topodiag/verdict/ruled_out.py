@@ -78,12 +78,14 @@ def ruled_out(result: Result, scene: Scene) -> tuple[RuledOut, ...]:
 
 def _judged(result: Result, scene: Scene) -> tuple[dict[str, set[str]], dict[str, set[str]]]:
     """By check, the nodes and jobs of which it was clean, and those of which it could not judge. A job of which the log
-    shows some ranks clears nothing: the others may use what these do not."""
-    in_part = {job.name for job in scene.case.jobs if len(job.ranks) < job.world_size}
+    shows some ranks, or does not say how many it has, clears nothing, nor what was seen on some nodes or devices: the
+    others may use what these do not."""
+    in_part = {job.name for job in scene.case.jobs if len(job.ranks) < job.world_size or not job.size_told}
     clean: dict[str, set[str]] = {}
     unknown: dict[str, set[str]] = {}
     for outcome in result.outcomes:
-        if outcome.status is Status.CLEAN and outcome.node not in in_part:
+        whole = outcome.coverage is None or outcome.coverage.seen >= outcome.coverage.total
+        if outcome.status is Status.CLEAN and whole and outcome.node not in in_part:
             clean.setdefault(outcome.check, set()).add(outcome.node)
         elif outcome.status is Status.UNKNOWN:
             unknown.setdefault(outcome.check, set()).add(outcome.node)

@@ -119,6 +119,8 @@ def _not_seen(job: Job, result: Result, scene: Scene) -> str:
     went_on = went_on or any(_ran_whole(each, job, scene) for each in result.benchmarks)
     if len(job.ranks) < job.world_size and not went_on:
         return f"not judged: the evidence has {len(job.ranks)} of {plural(job.world_size, 'rank')}"
+    if job.communicators and not job.size_told and not went_on:
+        return "not judged: the evidence does not say how many ranks the job has"
     return ""
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from tests.evidence.nccl_log.line_by_line import extract_plain
 from topodiag.app.logs import judged
-from topodiag.evidence.nccl_log.plain.plain import extract_plain
 from topodiag.evidence.nccl_log.rebuild.rebuild import rebuild
 from topodiag.evidence.nccl_log.tables.facts import SourceFile, concat
 from topodiag.evidence.nccl_log.tables.resolve import resolve

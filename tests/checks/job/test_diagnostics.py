@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.checks import jobs
-from topodiag.app.diagnostics import with_diagnostics
+from topodiag.app.job_texts import with_diagnostics
 from topodiag.app.logs import logs
 from topodiag.checks.job.diagnostics import NcclReports
 from topodiag.evidence.live.diagnostics import read_diagnostics

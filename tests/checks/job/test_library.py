@@ -10,8 +10,9 @@ import pytest
 from tests.checks import jobs
 from topodiag.checks.job.library import KnownLibraryFault, library_faults, release_of
 from topodiag.evidence.nccl_log.grammar.ends import end_of
-from topodiag.model.finding import Confidence, Finding, Status
-from topodiag.model.job import Event
+from topodiag.model.finding import Confidence, Finding, Severity, Status
+from topodiag.model.job import Event, Given
+from topodiag.model.provenance import Origin
 
 POOL = "    ncclLocalOpAppend (libnccl.so.2.28.9)"
 RAS = " 4  /opt/nccl/lib/libnccl.so(rasMsgHandlePeersUpdate+0x1d) [0x7ff1c18c309d]"
@@ -90,6 +91,42 @@ def test_faults_of_rccl_by_version_and_signature(text: str, having: str, fixed: 
     assert of_rccl(other, having) == []
 
 
+def with_setting(name: str, value: str, version: str, hosts: int = 2) -> list[Finding]:
+    job = jobs.job(2)
+    given = {name: Given(name, value, origin=Origin("job.log", 3, f"{name} set by environment to {value}"))}
+    processes = tuple(replace(process, settings=given) for process in job.processes)
+    names = tuple(f"n{number}" for number in range(hosts))
+    job = replace(job, processes=processes, hosts=names, library="RCCL", nccl_versions=(version,) if version else ())
+    return list(KnownLibraryFault().judge(job).findings)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "having", "without", "harmless"),
+    [
+        ("NCCL_P2P_MAX_PEERS", "4", "2.30.4", "2.30.7", ""),
+        ("NCCL_CHECK_MODE", "DEBUG_LOCAL", "2.30.4", "2.30.7", "DEFAULT"),
+        ("NCCL_GIN_TYPE", "6", "2.31.2", "2.30.7", "3"),
+    ],
+)
+def test_a_fault_without_a_line_is_a_note_where_release_and_setting_are_seen(
+    name: str, value: str, having: str, without: str, harmless: str
+) -> None:
+    [finding] = with_setting(name, value, having)
+    assert finding.severity is Severity.INFO
+    assert name in finding.message
+    assert finding.evidence[0].line == 3
+    assert with_setting(name, value, without) == []
+    assert with_setting(name, value, "") == []
+    assert with_setting(name, harmless, having) == []
+
+
+def test_batches_of_transfers_hang_on_more_than_32_nodes_alone() -> None:
+    assert with_setting("RCCL_P2P_BATCH_ENABLE", "1", "2.27.7", hosts=32) == []
+    [finding] = with_setting("RCCL_P2P_BATCH_ENABLE", "1", "2.27.7-HEAD:0d2c4fd", hosts=33)
+    assert "more than 32 nodes" in finding.message
+    assert with_setting("RCCL_P2P_BATCH_ENABLE", "0", "2.27.7", hosts=33) == []
+
+
 def test_without_a_version_the_confidence_is_low() -> None:
     [finding] = found(frame("    ncclLocalOpAppend (libnccl.so)"))
     assert finding.confidence is Confidence.LOW
@@ -111,8 +148,8 @@ def test_each_fault_has_range_signature_control_and_source() -> None:
         low, high = release_of(fault.since), release_of(fault.fixed)
         assert low is not None or fault.told  # the library says it itself: no release needs to be named
         assert low is None or high is None or low < high
-        assert fault.text or fault.frames
-        assert re.compile(fault.text or fault.frames)
+        assert fault.text or fault.frames or fault.setting
+        assert re.compile(fault.text or fault.frames or fault.setting)
         assert fault.sure in ("high", "medium")
         assert "github.com/" in fault.source
         assert fault.what

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from topodiag.app.job_texts import with_step_waits
 from topodiag.app.logs import logs
-from topodiag.app.step_waits import with_step_waits
 from topodiag.checks.job.step_waits import OddStepWaits
 from topodiag.evidence.intake.looks import looks
 from topodiag.evidence.kinds import Kind

@@ -10,13 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.scanned import node_at
-from topodiag.checks.node.conf_advice import ConfAdvice, ConfEntry, advise
+from topodiag.checks.node.conf_advice import advise
 from topodiag.checks.node.conf_file import misread
 from topodiag.checks.registry import Subject
 from topodiag.checks.run import fold, run
 from topodiag.emit.nccl_conf import UnwritableError, to_text
 from topodiag.model.devices import NetDev, Nic, NicPort, NicRole
 from topodiag.model.finding import Finding, Severity
+from topodiag.model.nccl_conf import ConfAdvice, ConfEntry
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact, Origin
 from topodiag.model.system import ConfLine, Setting

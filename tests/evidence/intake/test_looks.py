@@ -127,3 +127,26 @@ def test_any_bytes_look_like_something(magic: bytes, junk: bytes, tail: bytes) -
     seen = looks(magic + junk, tail)
     assert seen.kinds
     assert words_of(seen)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (
+            "JOBID PARTITION NAME USER ST TIME NODES NODELIST(REASON)\n 4711 h100 llama al R 1:02 4 gpu-[01-04]\n",
+            "squeue",
+        ),
+        ("JobId=4711 JobName=llama\n   JobState=RUNNING Reason=None\n   NodeList=gpu-[01-04]\n", "scontrol show job"),
+        ("PartitionName=h100\n   Default=YES\n   MaxNodes=UNLIMITED MaxTime=UNLIMITED\n", "partitions"),
+        ('{"meta": {}, "jobs": [{"job_id": 4711, "job_state": ["RUNNING"]}]}', "jobs"),
+        ("-----\nLLDP neighbors:\n-----\nInterface: ens1f0np0, via: LLDP\n  Chassis:\n    SysName: leaf-07\n", "LLDP"),
+    ],
+)
+def test_what_is_known_and_not_read_is_named_with_what_to_give_instead(text: str, words: str) -> None:
+    seen = looks(text.encode())
+    assert words in words_of(seen)
+    assert "; give " in words_of(seen)
+
+
+def test_a_text_that_is_read_is_called_by_its_own_kind_where_it_holds_a_list_of_jobs_too() -> None:
+    assert looks(b"JOBID PARTITION NODELIST\nn1:7:9 [0] NCCL INFO Using network IB\n").what == ""

@@ -293,3 +293,23 @@ def test_a_long_text_of_one_sign_is_refused_in_seconds(part: str) -> None:
     with pytest.raises(InputError):
         read(part * LONG)
     assert time.monotonic() - begin < 20
+
+
+RANKS_OF_FORMS = {
+    "trainer:\n  devices: 8\n  num_nodes: 4\nmodel:\n  tensor_model_parallel_size: 4\n": ({"tp": 4}, 32),
+    "trainer:\n  devices: 8\n  num_nodes: 1\nmodel:\n  tensor_model_parallel_size: 16\n": ({"tp": 16}, 0),
+    "trainer:\n  devices: auto\n  num_nodes: 4\nmodel:\n  tensor_model_parallel_size: 4\n": ({"tp": 4}, 0),
+    "distributed_type: DEEPSPEED\ndeepspeed_config:\n  zero_stage: 3\nnum_machines: 2\nnum_processes: 16\n": (
+        {"dp": 16},
+        16,
+    ),
+    "N=4\ntorchrun --nnodes $N --nproc-per-node 8 pretrain.py --tensor-model-parallel-size 8\n": ({"tp": 8}, 32),
+    "torchrun --nnodes $N --nproc-per-node 8 pretrain.py --tensor-model-parallel-size 8\n": ({"tp": 8}, 0),
+}
+"""Sizes and ranks; 0 where nothing says them, or where the launch must say otherwise."""
+
+
+@pytest.mark.parametrize("text", RANKS_OF_FORMS)
+def test_the_ranks_are_those_of_the_launch_where_the_sizes_divide_them(text: str) -> None:
+    made = read_job(Blob("job", text.encode()))
+    assert (made.sizes, made.world) == RANKS_OF_FORMS[text]

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from topodiag.evidence.nccl_log.plain.plain import extract_plain
+from tests.evidence.nccl_log.line_by_line import extract_plain
 from topodiag.evidence.nccl_log.rebuild.rebuild import rebuild
 from topodiag.evidence.nccl_log.tables.facts import SourceFile, concat
 from topodiag.evidence.nccl_log.tables.resolve import resolve

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.valid import assert_valid
+from tools.build_schemas import SCHEMAS, generated
 from topodiag.checks.node.hung_probes import ProbeHangs
 from topodiag.evidence.intake.bundle import open_evidence
 from topodiag.evidence.intake.gather import gather
@@ -22,7 +23,6 @@ from topodiag.fleet.collect.run import collect
 from topodiag.model.collect import Collection, NodeAnswer, State
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Severity
-from topodiag.report.documents.schemas import SCHEMAS, generated
 from topodiag_probes.bundle import Bundle, write_tar
 from topodiag_probes.send import Sender
 

@@ -77,14 +77,16 @@ def drawn(
 def test_a_low_run_says_how_low_of_what_and_why() -> None:
     text = drawn(low())
     assert text.startswith("▲ all_reduce  8 ranks on gpu-a01\n  low  at 4 GiB 175 of 470 expected, 63 % short\n  do  ")
-    assert text.splitlines()[2] == "  do         NCCL_DEBUG=INFO: NVLS (NVLS off)"
-    assert " · out.log:7" in text
+    assert text.splitlines()[2] == "  do         check first for NVLS off: NCCL_DEBUG=INFO: NVLS"
+    assert "  evidence   out.log:7 · " in text
     assert "/data/" not in text
-    assert "8 × NVIDIA H100 80GB HBM3 · NCCL 2.28.9 · nccl-tests 2.17.8" in text
+    assert "8 × NVIDIA H100 80GB HBM3 · NCCL 2.28.9 · nccl-tests 2.17.8" in " ".join(text.split())
     assert "low  at 4 GiB 175 of 470 expected, 63 % short" in text
-    assert "DGX H100  up to 480 GB/s by its links  [medium confidence]" in text
-    assert "1. 70 %  360 GB/s  NVLS off  NVL005" in text
-    assert "confirm   NCCL_DEBUG=INFO: NVLS" in drawn(low(), verbose=1)
+    assert "for DGX H100, whose links carry up to 480 GB/s [medium confidence]" in " ".join(text.split())
+    assert "  verdict    70 % likely: NVLS off  NVL005\n" in text
+    verbose = drawn(low(), verbose=1)
+    assert "70 % likely: NVLS off  NVL005  leaves 360 GB/s" in verbose
+    assert "check with: NCCL_DEBUG=INFO: NVLS" in verbose
 
 
 def test_each_size_stands_beside_its_expectation() -> None:

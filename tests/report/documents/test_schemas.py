@@ -9,7 +9,7 @@ import jsonschema
 import msgspec
 import pytest
 
-from topodiag.report.documents import schemas
+from tools import build_schemas as schemas
 from topodiag.report.documents.types.common import COMMON_KEYS
 
 FOLDER = files("topodiag.report") / "schema"

@@ -13,12 +13,12 @@ import pytest
 from tests.app.fleet.test_compare import found, having, result_of
 from tests.fleet.fleets import both, fleet, standing, with_fact
 from tests.valid import assert_valid
+from tools.build_schemas import SCHEMAS, generated
 from topodiag.emit.fleet_lists import conditions, drain_lines, node_list, pass_list
 from topodiag.model.finding import Severity
 from topodiag.model.fleet import FleetResult
 from topodiag.model.provenance import NotObserved
 from topodiag.report.answer import repeat_answers
-from topodiag.report.documents.schemas import SCHEMAS, generated
 from topodiag.report.documents.write_json import plain
 from topodiag.report.fleet.json import COLUMNS, fleet_json, write_csv, write_lines, write_parquet
 from topodiag.report.fleet.page import draw_fleet

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.sweep_fabric import Noise, fabric_of, measure, sweep
 from topodiag.model.sweep import Fabric, Fault, Part, State, SweepJudgement, SweepPlan
 from topodiag.report.documents.write_json import plain
 from topodiag.report.interface import Style
@@ -23,7 +24,6 @@ from topodiag.report.text import Page
 from topodiag.sweep.further import next_round
 from topodiag.sweep.judge import judge
 from topodiag.sweep.plan import first_round
-from topodiag.sweep.simulate import Noise, fabric_of, measure, sweep
 
 FABRIC = fabric_of(16, 2)
 FAULTS = {Part("link", "node003", 2): 0.5, Part("gpu", "node012", 6): 0.75}

@@ -73,7 +73,7 @@ def test_state_and_status_are_words_and_signs_and_never_colour_alone() -> None:
 
 def test_the_cause_is_a_tree_with_the_ids_of_the_checks() -> None:
     lines = slow()
-    why = next(at for at, line in enumerate(lines) if line.startswith("  cause"))
+    why = next(at for at, line in enumerate(lines) if line.startswith("  evidence"))
     assert "NVL001  " in lines[why]
     assert any(line.startswith("             └ BEN001") for line in lines[why:])
 
@@ -92,7 +92,7 @@ def test_a_place_of_proof_is_never_wrapped_and_is_relative_to_what_all_inputs_sh
     source = "/data/incident/logs/rank0.log"
     proven = replace(LINKS, evidence=(Origin(source, 7, "x" * 200), Origin("/data/incident/n0/smi.txt", 3, "text")))
     lines = page(result(proven, LOW))
-    assert any(line.startswith("  evidence   logs/rank0.log:7  xxx") and line.endswith("…") for line in lines)
+    assert any(line.startswith("             logs/rank0.log:7  xxx") and line.endswith("…") for line in lines)
     assert any(line.startswith("             n0/smi.txt:3") for line in lines)
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
-from topodiag.api.tables.interface import Row, Table, columns, flat
+from topodiag.api.tables.interface import Part, Row, Table, columns
 from topodiag.model.result import Result
 from topodiag.report.documents.types import node as shape
 from topodiag.report.node.json import node_facts
@@ -14,47 +14,9 @@ def _facts(result: Result) -> Iterator[shape.Node]:
     return (node_facts(node) for node in result.nodes)
 
 
-def _nodes(result: Result) -> Iterator[Row]:
-    for node in _facts(result):
-        yield (
-            *flat(node, "host", "system", "time"), len(node.gpus), len(node.nics), *flat(node.gpus_seen, "status"),
-            *flat(node.cpu, "name", "sockets"), len(node.numa),
-            *flat(node.os, "kernel", "driver_version", "cuda_version", "virtualization", "container"),
-        )  # fmt: skip
-
-
-def _gpus(result: Result) -> Iterator[Row]:
-    for node in _facts(result):
-        for gpu in node.gpus:
-            yield (
-                node.host, *flat(gpu, "index", "bus_id", "name", "uuid", "sm", "numa"),
-                *flat(gpu.nvlinks, "active", "expected", "gbps_each"), gpu.c2c_gbs,
-                *flat(gpu.pcie, "width", "max_width", "gen", "max_gen"),
-            )  # fmt: skip
-
-
-def _nics(result: Result) -> Iterator[Row]:
-    for node in _facts(result):
-        for nic in node.nics:
-            yield (
-                node.host, *flat(nic, "name", "bus_id", "rdma_name", "part", "rate_gbps", "state", "link_layer"),
-                *flat(nic, "numa", "role", "role_why"), *flat(nic.pcie, "width", "max_width", "gen", "max_gen"),
-            )  # fmt: skip
-
-
-def _links(result: Result) -> Iterator[Row]:
-    for node in _facts(result):
-        for link in node.links:
-            yield (
-                node.host, *flat(link, "a", "b", "kind", "count", "intended_gbs", "negotiated_gbs", "latency_us"),
-                link.label,
-            )  # fmt: skip
-
-
-def _paths(result: Result) -> Iterator[Row]:
-    for node in _facts(result):
-        for path in node.paths:
-            yield node.host, *flat(path, "from_", "to", "type", "vertices", "intended_gbs", "negotiated_gbs")
+def _parts(name: str) -> Callable[[Result], Iterator[Part]]:
+    """These parts of all nodes."""
+    return lambda result: (Part(node, part) for node in _facts(result) for part in getattr(node, name))
 
 
 def _matrix(result: Result) -> Iterator[Row]:
@@ -67,10 +29,10 @@ def _matrix(result: Result) -> Iterator[Row]:
 
 
 _PCIE = """
-    pcie_width whole lanes: PCIe lanes that were negotiated.
-    pcie_max_width whole lanes: Lanes that device and slot allow.
-    pcie_gen whole: PCIe generation that was negotiated.
-    pcie_max_gen whole: Generation that device and slot allow.
+    pcie_width whole lanes = pcie.width: PCIe lanes that were negotiated.
+    pcie_max_width whole lanes = pcie.max_width: Lanes that device and slot allow.
+    pcie_gen whole = pcie.gen: PCIe generation that was negotiated.
+    pcie_max_gen whole = pcie.max_gen: Generation that device and slot allow.
 """
 NODES = Table(
     "Machines.",
@@ -80,44 +42,44 @@ NODES = Table(
         time text: When the node was captured.
         gpus whole: Number of GPUs.
         nics whole: Number of NICs.
-        gpus_seen text: seen, none, hidden or unread.
-        cpu text: Name of the processor.
-        sockets whole: Processors.
-        numa_nodes whole: NUMA nodes.
-        kernel text: Version of the kernel.
-        driver_version text: NVIDIA driver.
-        cuda_version text: CUDA of the driver.
-        virtualization text: Hypervisor, where there is one.
-        container text: Container runtime, where the capture ran in one.
+        gpus_seen text = gpus_seen.status: seen, none, hidden or unread.
+        cpu text = cpu.name: Name of the processor.
+        sockets whole = cpu.sockets: Processors.
+        numa_nodes whole = numa: NUMA nodes.
+        kernel text = os.kernel: Version of the kernel.
+        driver_version text = os.driver_version: NVIDIA driver.
+        cuda_version text = os.cuda_version: CUDA of the driver.
+        virtualization text = os.virtualization: Hypervisor, where there is one.
+        container text = os.container: Container runtime, where the capture ran in one.
     """),
-    _nodes,
+    _facts,
 )
 GPUS = Table(
     "GPUs of all nodes.",
     columns(
         """
-        host text: Node.
-        gpu whole: Index on the node.
+        host text = owner.host: Node.
+        gpu whole = index: Index on the node.
         bus_id text: PCI address.
         name text: Product.
         uuid text: UUID.
         sm whole: Compute capability, 90 for 9.0.
         numa whole: NUMA node.
-        nvlinks_active whole links: NVLinks that are up.
-        nvlinks_expected whole links: NVLinks of the product.
-        nvlink_gbs_each number GB/s: Rate of one NVLink in one direction, where all are equal.
+        nvlinks_active whole links = nvlinks.active: NVLinks that are up.
+        nvlinks_expected whole links = nvlinks.expected: NVLinks of the product.
+        nvlink_gbs_each number GB/s = nvlinks.gbps_each: Rate of one NVLink in one direction, where all are equal.
         c2c_gbs number GB/s: NVLink-C2C to the processor, in one direction.
     """
         + _PCIE
     ),
-    _gpus,
+    _parts("gpus"),
 )
 NICS = Table(
     "NICs of all nodes.",
     columns(
         """
-        host text: Node.
-        nic text: Name.
+        host text = owner.host: Node.
+        nic text = name: Name.
         bus_id text: PCI address.
         rdma_name text: Name as an RDMA device.
         part text: Product.
@@ -130,12 +92,12 @@ NICS = Table(
     """
         + _PCIE
     ),
-    _nics,
+    _parts("nics"),
 )
 LINKS = Table(
     "Links between devices of a node.",
     columns("""
-        host text: Node.
+        host text = owner.host: Node.
         a text: One end.
         b text: The other end.
         kind text: NVLink, PCIe and so on.
@@ -145,20 +107,20 @@ LINKS = Table(
         latency_us number us: Latency.
         label text: Words for it.
     """),
-    _links,
+    _parts("links"),
 )
 PATHS = Table(
     "Paths between the GPUs and NICs of a node.",
     columns("""
-        host text: Node.
-        from text: Device.
+        host text = owner.host: Node.
+        from text = from_: Device.
         to text: Device.
         type text: NCCL's path type: NVL, PIX, PXB, PHB, SYS and so on.
         vertices text: Devices on the way, parted by blanks.
         intended_gbs number GB/s: What the narrowest link is built for, in one direction.
         negotiated_gbs number GB/s: What the narrowest link trained to, in one direction.
     """),
-    _paths,
+    _parts("paths"),
 )
 MATRIX = Table(
     "What `nvidia-smi topo -m` says between two devices, or NCCL's path type.",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from topodiag.api.tables.interface import Row, Table, columns, joined
+from topodiag.api.tables.interface import Row, Table, columns
 from topodiag.nccl.prediction import Prediction
 from topodiag.report.topo.predict import PATTERNS
 
@@ -18,7 +18,7 @@ def _paths(made: Prediction) -> Iterator[Row]:
 def _channels(made: Prediction) -> Iterator[Row]:
     for graph in made.graphs:
         for channel, order in enumerate(graph.orders):
-            yield graph.id, PATTERNS.get(graph.pattern), channel, graph.bw_intra, graph.bw_inter, joined(order)
+            yield graph.id, PATTERNS.get(graph.pattern), channel, graph.bw_intra, graph.bw_inter, " ".join(order)
 
 
 def _graphs(made: Prediction) -> Iterator[Row]:
@@ -34,11 +34,6 @@ def _tuning(made: Prediction) -> Iterator[Row]:
         for algorithm, protocols in algorithms.items():
             for protocol, (latency_us, gbs) in protocols.items():
                 yield collective, algorithm, protocol, latency_us, gbs
-
-
-def _choices(made: Prediction) -> Iterator[Row]:
-    for c in made.choices:
-        yield c.collective, c.bytes, c.algorithm, c.protocol, c.time_us, c.busbw_gbs
 
 
 PATHS = Table(
@@ -100,7 +95,7 @@ CHOICES = Table(
         time_us number us: Time by NCCL's model.
         busbw_gbs number GB/s: Bus bandwidth that follows.
     """),
-    _choices,
+    lambda made: made.choices,
 )
 TERMS = Table(
     "The derivation, step by step.",
@@ -109,5 +104,5 @@ TERMS = Table(
         value text: Value with its unit.
         formula text: Where it comes from.
     """),
-    lambda made: ((term.name, term.value, term.formula) for term in made.terms),
+    lambda made: made.terms,
 )

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 
 from topodiag.checks.fleet.weights import MANY_ENOUGH, Weight, weigh
 from topodiag.checks.interface import FleetCheck
-from topodiag.lazy import dataclass
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
 from topodiag.model.fleet import Cohort, How, Outlier
 from topodiag.model.fleet_words import fact_words, spelled
@@ -20,14 +19,11 @@ SURE = 10
 _SHOWN = 4
 
 
-@dataclass(frozen=True, slots=True)
-class OddOnes:
-    """By set of nodes, what differs there, the weightiest first."""
-
-    groups: tuple[tuple[tuple[str, ...], tuple[Outlier, ...]], ...]
+OutliersByNodes = tuple[tuple[tuple[str, ...], tuple[Outlier, ...]], ...]
+"""By set of nodes, what differs there, the weightiest first."""
 
 
-class DiffersFromSiblings(FleetCheck[OddOnes]):
+class DiffersFromSiblings(FleetCheck[OutliersByNodes]):
     """FLT001: a node differs from its peers in a fact that can cost bandwidth or stability
 
     What it finds
@@ -69,7 +65,7 @@ class DiffersFromSiblings(FleetCheck[OddOnes]):
     id = "FLT001"
     title = "a node differs from its peers in a fact that can cost bandwidth or stability"
 
-    def observe(self, judged: Cohort, peers: Sequence[Cohort]) -> OddOnes | Outcome:
+    def observe(self, judged: Cohort, peers: Sequence[Cohort]) -> OutliersByNodes | Outcome:
         if len(judged.nodes) < FEWEST:
             return self.unknown(judged, f"{plural(len(judged.nodes), 'node')} of this kind: there is no majority")
         groups: dict[tuple[str, ...], list[Outlier]] = {}
@@ -79,10 +75,10 @@ class DiffersFromSiblings(FleetCheck[OddOnes]):
         if not groups:
             return self.clean(judged, f"{plural(judged.compared, 'fact')} compared on {len(judged.nodes)} nodes")
         ordered = {nodes: tuple(sorted(own, key=_order)) for nodes, own in groups.items()}
-        return OddOnes(tuple(sorted(ordered.items(), key=lambda item: (_order(item[1][0]), item[0]))))
+        return tuple(sorted(ordered.items(), key=lambda item: (_order(item[1][0]), item[0])))
 
-    def tell(self, judged: Cohort, observed: OddOnes) -> Iterable[Finding]:
-        for nodes, outliers in observed.groups:
+    def tell(self, judged: Cohort, observed: OutliersByNodes) -> Iterable[Finding]:
+        for nodes, outliers in observed:
             weight = weigh(outliers[0])
             rest = len(outliers) - 1
             told = "; ".join(fact_words(each) for each in outliers[:_SHOWN])

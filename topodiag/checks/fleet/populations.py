@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 
 from topodiag.checks.fleet.weights import weight_of
 from topodiag.checks.interface import FleetCheck
-from topodiag.lazy import dataclass
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
 from topodiag.model.fleet import Cohort, Populations
 from topodiag.model.fleet_words import named
@@ -19,14 +18,7 @@ _HARMLESS = frozenset({"os", "firmware", "driver", "kernel modules", "services",
 """Families in which two versions side by side cost no bandwidth: for the time of a roll-out that is as it should be."""
 
 
-@dataclass(frozen=True, slots=True)
-class Splits:
-    """The splits of a cohort, those that can cost bandwidth first."""
-
-    splits: tuple[Populations, ...]
-
-
-class TwoPopulations(FleetCheck[Splits]):
+class TwoPopulations(FleetCheck[tuple[Populations, ...]]):
     """FLT002: nodes of one kind fall into two populations
 
     What it finds
@@ -58,15 +50,15 @@ class TwoPopulations(FleetCheck[Splits]):
     id = "FLT002"
     title = "nodes of one kind fall into two populations"
 
-    def observe(self, judged: Cohort, peers: Sequence[Cohort]) -> Splits | Outcome:
+    def observe(self, judged: Cohort, peers: Sequence[Cohort]) -> tuple[Populations, ...] | Outcome:
         if len(judged.nodes) < FEWEST:
             return self.unknown(judged, f"{plural(len(judged.nodes), 'node')} of this kind: there is no majority")
         if not judged.populations:
             return self.clean(judged, "no fact divides the nodes into populations")
-        return Splits(tuple(sorted(judged.populations, key=lambda each: (-_severity(each), each.facts))))
+        return tuple(sorted(judged.populations, key=lambda each: (-_severity(each), each.facts)))
 
-    def tell(self, judged: Cohort, observed: Splits) -> Iterable[Finding]:
-        for split in observed.splits:
+    def tell(self, judged: Cohort, observed: tuple[Populations, ...]) -> Iterable[Finding]:
+        for split in observed:
             names = [named(family, key) for family, key, _ in split.facts]
             sizes = " and ".join(str(len(group.nodes)) for group in split.groups[:_SHOWN])
             with_ = _with(split)

@@ -14,9 +14,9 @@ from topodiag.checks.node.setting_rules import internal_ib_nics, uses_internal_i
 from topodiag.checks.node.settings import ENVIRONMENT, given
 from topodiag.checks.shared.devices import is_up
 from topodiag.checks.shared.interfaces import NOT_FOR_JOBS
-from topodiag.lazy import dataclass
 from topodiag.model.devices import NetDev, Nic, NicRole
 from topodiag.model.finding import Finding, Severity
+from topodiag.model.nccl_conf import ConfAdvice, ConfEntry
 from topodiag.model.node import Node
 from topodiag.model.system import ConfLine
 from topodiag.words.fold import fold_runs
@@ -24,32 +24,6 @@ from topodiag.words.fold import fold_runs
 HCA, IFNAME = "NCCL_IB_HCA", "NCCL_SOCKET_IFNAME"
 MOST_HCAS = 32
 """MAX_IB_DEVS, entries of the list that NCCL reads (src/transport/net_ib.cc, v2.28)."""
-
-
-@dataclass(frozen=True, slots=True)
-class ConfEntry:
-    """One setting of the file. `value` None: it is taken out, and `was` is the line or setting as it stood. `why` are
-    sentences; `kept` says that it stands there already and nothing is held against it."""
-
-    name: str
-    value: str | None
-    why: tuple[str, ...]
-    was: str = ""
-    kept: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class ConfAdvice:
-    """The entries of the file, in order, and what no file can do, one sentence each."""
-
-    subject: str
-    entries: tuple[ConfEntry, ...]
-    elsewhere: tuple[str, ...] = ()
-
-    @property
-    def follows(self) -> bool:
-        """Whether the file would be another one than the present."""
-        return any(not entry.kept and (entry.value is not None or entry.was) for entry in self.entries)
 
 
 def advise(

@@ -74,7 +74,7 @@ class GpuMemory(NodeCheck[MemoryFaults]):
 
     Evidence it reads
         The kernel log; `ecc_errors`, `remapped_rows` and `retired_pages` of NVML, `nvidia-smi -q`, and the ECC column
-        of nvidia-smi.
+        of nvidia-smi. Of AMD: the block UMC of `amd-smi metric --ecc-blocks`.
 
     When it stays silent
         Corrected errors at a normal rate; uncorrectable errors of the past that were remapped (aggregate counters

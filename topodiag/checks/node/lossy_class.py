@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from topodiag.checks.interface import NodeCheck
+from topodiag.checks.node.host_faults import HostCheck, HostFault
 from topodiag.checks.node.nic_counters import LIMITS, PRIORITY_DISCARDS
 from topodiag.checks.shared.devices import compute_nics, is_efa
-from topodiag.lazy import dataclass, regex
+from topodiag.lazy import regex
 from topodiag.model.devices import Counters, NetDev, Nic
-from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
+from topodiag.model.finding import Confidence, Outcome, Severity
 from topodiag.model.node import Node
 from topodiag.model.provenance import Counter, Fact, Origin
 
@@ -39,25 +39,10 @@ FIXES = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Lossy:
-    """One interface or NIC whose RoCE traffic has no flow control, and what shows it."""
-
-    severity: Severity
-    confidence: Confidence
-    name: str
-    message: str
-    observed: str
-    expected: str
-    evidence: tuple[Fact[Any] | Origin | None, ...]
+COST = "a lost packet is repeated with all that followed it: little loss costs much bandwidth"
 
 
-@dataclass(frozen=True, slots=True)
-class LossyTraffic:
-    found: tuple[Lossy, ...]
-
-
-class LossyClass(NodeCheck[LossyTraffic]):
+class LossyClass(HostCheck):
     """NET009: RoCE traffic rides a class without flow control
 
     What it finds
@@ -98,7 +83,7 @@ class LossyClass(NodeCheck[LossyTraffic]):
     id = "NET009"
     title = "RoCE traffic rides a class without flow control"
 
-    def observe(self, judged: Node, peers: Sequence[Node]) -> LossyTraffic | Outcome:
+    def observe(self, judged: Node, peers: Sequence[Node]) -> tuple[HostFault, ...] | Outcome:
         roce = [nic for nic in compute_nics(judged) if not is_efa(nic) and "InfiniBand" not in _layers(nic)]
         told = [device for device in judged.netdevs if device.lossless.known and not _is_infiniband(judged, device)]
         counted = _only([_by_totals(judged, device) for device in judged.netdevs])
@@ -107,33 +92,17 @@ class LossyClass(NodeCheck[LossyTraffic]):
         sampled = [nic for nic in roce if any(counter.delta is not None for counter in _pauses(judged, nic))]
         if not (told or sampled or counted):
             return self.unknown(judged, "neither PFC settings nor two readings of pause counters are in the evidence")
-        found = _found(judged, told, sampled, counted)
-        return LossyTraffic(tuple(found)) if found else self.clean(judged)
-
-    def tell(self, judged: Node, observed: LossyTraffic) -> Iterator[Finding]:
-        for lossy in observed.found:
-            yield self.finding(
-                judged,
-                lossy.severity,
-                lossy.message,
-                observed=lossy.observed,
-                expected=lossy.expected,
-                fix=FIXES,
-                nics=(lossy.name,),
-                cost=Cost(text="a lost packet is repeated with all that followed it: little loss costs much bandwidth"),
-                evidence=lossy.evidence,
-                confidence=lossy.confidence,
-            )
+        return self.any_of(judged, _found(judged, told, sampled, counted))
 
 
-def _found(node: Node, told: Sequence[NetDev], sampled: Sequence[Nic], counted: Sequence[Lossy]) -> list[Lossy]:
+def _found(node: Node, told: Sequence[NetDev], sampled: Sequence[Nic], counted: Sequence[HostFault]) -> list[HostFault]:
     """What settings and growth show, and by totals since boot what these leave open."""
     made = _only([_by_settings(node, device) for device in told])
     made += _only([_by_counters(node, nic) for nic in sampled])
-    return made + [lossy for lossy in counted if lossy.name not in [each.name for each in made]]
+    return made + [fault for fault in counted if fault.nics not in [each.nics for each in made]]
 
 
-def _only(several: Sequence[Lossy | None]) -> list[Lossy]:
+def _only(several: Sequence[HostFault | None]) -> list[HostFault]:
     return [each for each in several if each is not None]
 
 
@@ -156,7 +125,7 @@ def _is_infiniband(node: Node, device: NetDev) -> bool:
     return device.kind.value == "infiniband" or "InfiniBand" in layers
 
 
-def _by_settings(node: Node, device: NetDev) -> Lossy | None:
+def _by_settings(node: Node, device: NetDev) -> HostFault | None:
     lossless = device.lossless.value or ()
     if not lossless:
         return _without_pause(device)
@@ -174,20 +143,22 @@ def _by_settings(node: Node, device: NetDev) -> Lossy | None:
     return None
 
 
-def _without_pause(device: NetDev) -> Lossy:
+def _without_pause(device: NetDev) -> HostFault:
     trust = f", trust {device.trust.value}" if device.trust.value else ""
-    return Lossy(
+    return HostFault(
         Severity.WARNING,
-        Confidence.MEDIUM,
-        device.name,
         f"{device.name}: no priority has flow control, so RoCE packets are dropped under load",
         f"PFC off on all priorities{trust}",
         "PFC on the priority of the RoCE traffic, unless the network is lossy by design and has ECN",
+        COST,
+        FIXES,
         (device.lossless, device.trust),
+        Confidence.MEDIUM,
+        (device.name,),
     )
 
 
-def _by_global_class(device: NetDev, tclass: int, shown: Fact[int], wanted: str, has_setting: bool) -> Lossy | None:
+def _by_global_class(device: NetDev, tclass: int, shown: Fact[int], wanted: str, has_setting: bool) -> HostFault | None:
     """What the device's global traffic class does to the kernel's queue pairs, and to those that a GPU drives, which
     do not take it."""
     lossless = device.lossless.value or ()
@@ -198,29 +169,33 @@ def _by_global_class(device: NetDev, tclass: int, shown: Fact[int], wanted: str,
         return _rides(device, tclass, priority, wanted, (shown, device.lossless))
     if has_setting or UNTAGGED in lossless:
         return None
-    return Lossy(
+    return HostFault(
         Severity.INFO,
-        Confidence.MEDIUM,
-        device.name,
         f"{device.name}: queue pairs that a GPU drives (GIN) do not take the global traffic class {tclass}, and"
         f" ride priority {UNTAGGED} without flow control unless NCCL_IB_TC is set",
         f"traffic class {tclass} for the kernel's queue pairs; {wanted}",
         f"NCCL_IB_TC={tclass} as well",
+        COST,
+        FIXES,
         (shown, device.lossless),
+        Confidence.MEDIUM,
+        (device.name,),
     )
 
 
 def _rides(
     device: NetDev, tclass: int, priority: int, wanted: str, evidence: tuple[Fact[Any] | Origin | None, ...]
-) -> Lossy:
-    return Lossy(
+) -> HostFault:
+    return HostFault(
         Severity.WARNING,
-        Confidence.HIGH if device.trust.value == "dscp" else Confidence.MEDIUM,
-        device.name,
         f"{device.name}: traffic class {tclass} rides priority {priority}, and {wanted}",
         f"traffic class {tclass} (DSCP {tclass >> 2}), priority {priority}",
         wanted,
+        COST,
+        FIXES,
         evidence,
+        Confidence.HIGH if device.trust.value == "dscp" else Confidence.MEDIUM,
+        (device.name,),
     )
 
 
@@ -251,7 +226,7 @@ def _pauses(node: Node, nic: Nic) -> list[Counter]:
     ]
 
 
-def _by_counters(node: Node, nic: Nic) -> Lossy | None:
+def _by_counters(node: Node, nic: Nic) -> HostFault | None:
     """Packets are lost between two readings, and no pause frame was sent or received."""
     pauses = _pauses(node, nic)
     if not pauses or any(counter.delta != 0 for counter in pauses):
@@ -271,18 +246,20 @@ def _by_counters(node: Node, nic: Nic) -> Lossy | None:
     busiest = max(carried.items(), key=lambda each: each[1].delta or 0, default=None)
     rides = f"; the traffic rides priority {busiest[0]}" if busiest is not None else ""
     shown = ", ".join(f"{counter.name} +{counter.delta}" for counter in grown[:4])
-    return Lossy(
+    return HostFault(
         Severity.WARNING,
-        Confidence.MEDIUM,
-        nic.name,
         f"{nic.name}: RoCE packets are lost and no pause frame moves{rides}",
         f"{shown}; all pause counters +0",
         "flow control on the priority of the traffic: pause frames instead of loss",
+        COST,
+        FIXES,
         (*(counter.later for counter in grown[:3]), pauses[0].later, busiest[1].later if busiest else None),
+        Confidence.MEDIUM,
+        (nic.name,),
     )
 
 
-def _by_totals(node: Node, device: NetDev) -> Lossy | None:
+def _by_totals(node: Node, device: NetDev) -> HostFault | None:
     """Packets were discarded since boot, and not one pause frame was ever sent or received on any priority."""
     pauses = [counter for name, counter in device.counters.items() if _PAUSE.fullmatch(name)]
     if not pauses or any(counter.latest.value != 0 for counter in pauses) or _is_infiniband(node, device):
@@ -295,14 +272,16 @@ def _by_totals(node: Node, device: NetDev) -> Lossy | None:
     if not lost or any(counter.delta is not None for counter in (*lost, *pauses)):
         return None
     shown = ", ".join(f"{counter.name} {counter.latest.value}" for counter in lost[:3])
-    return Lossy(
+    return HostFault(
         Severity.WARNING,
-        Confidence.LOW,
-        device.name,
         f"{device.name}: packets were discarded since boot, and no pause frame was ever sent or received",
         f"{shown}; {len(pauses)} pause counters at 0",
         "flow control on the priority of the traffic: pause frames instead of discards",
+        COST,
+        FIXES,
         (*(counter.latest for counter in lost[:3]), pauses[0].latest),
+        Confidence.LOW,
+        (device.name,),
     )
 
 

@@ -60,7 +60,7 @@ class FewerNvlinks(NodeCheck[ShortGpus]):
         Link states from NVML or `nvidia-smi nvlink -s`, or the sentence `all links are inactive`. Without these, the
         counts NVn in `nvidia-smi topo -m`, with medium confidence: through NVSwitches a pair shows the lesser of its
         two ends, on boards that join GPUs directly a row adds up. The expected number of links comes from the
-        datasheet.
+        datasheet. Links of AMD's GPUs (xGMI) are judged pair by pair, by NVL004.
 
     When it stays silent
         The product has no NVLink. The links come by bridges (H100 NVL uses 12 of 18, a card without a bridge none):

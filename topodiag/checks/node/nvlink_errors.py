@@ -125,7 +125,9 @@ class NvlinkErrors(NodeCheck[LinkErrors]):
 
     Evidence it reads
         `nvidia-smi nvlink -e` or NVML's counters per link, taken twice with `--sample`. Only growth counts: totals
-        run since boot or driver load and show nothing about today.
+        run since boot or driver load and show nothing about today. Of AMD's GPUs the block XGMI_WAFL of `amd-smi
+        metric`, which counts all links of a GPU together: uncorrectable errors; and, as a hint, `rocm-smi
+        --showxgmierr` where it speaks of multiple errors.
 
     When it stays silent
         No counter was read: unknown. With two samples: no counter grows, at any total. With one sample: small totals.

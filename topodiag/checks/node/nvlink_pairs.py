@@ -61,7 +61,8 @@ class PairWithoutNvlink(NodeCheck[LostPairs]):
 
     What it finds
         A pair of GPUs of an NVSwitch machine that `topo -m` shows as PIX, PXB, PHB, NODE or SYS, or for which the
-        driver refuses peer-to-peer over NVLink; a pair of the 8-GPU mesh that lost its links.
+        driver refuses peer-to-peer over NVLink; a pair of the 8-GPU mesh that lost its links. On AMD's platforms whose
+        GPUs are all joined by xGMI (MI300X to MI355X): a pair over PCIe or over other GPUs, or a link that is down.
 
     Why it matters
         The pair falls from NVLink (18 x 20.6 = 370.8 GB/s on H100) to PCIe (48 GB/s for Gen5 x16), or to shared
@@ -71,12 +72,14 @@ class PairWithoutNvlink(NodeCheck[LostPairs]):
     Evidence it reads
         `nvidia-smi topo -m`, `nvidia-smi topo -p2p n` or NVML's P2P status, link counts where there are any, the
         datasheet (which products are joined by NVSwitches). A job's log: `Unable to get RemoteDeviceType for NVLink`
-        (NCCL 2.31 and later), after which NCCL leaves the link out.
+        (NCCL 2.31 and later), after which NCCL leaves the link out. Of AMD: `amd-smi topology`, `amd-smi xgmi`,
+        `rocm-smi --showtopo`, /sys/class/kfd/kfd/topology.
 
     When it stays silent
         PCIe cards, bridges and meshes, which never join all pairs (a V100 mesh is held to its own pattern: four peers
         per GPU). MIG; no pair has NVLink and whether MIG is on was not seen: unknown. A GPU that has no link up at
         all, or whose fabric is not ready, is the subject of NVL001 and NVL005 and is not reported a second time.
+        AMD: cards with bridges (MI210) and MI250X boards, whose pairs differ by design, and virtual functions (N/A).
         Unknown products are judged only when all other GPUs are joined to each other, or when a GPU shows more links to
         its peers than any GPU has, as only a switch makes it. No matrix and no P2P status: unknown.
 

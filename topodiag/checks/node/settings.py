@@ -19,6 +19,7 @@ from topodiag.model.nccl_versions import VARIABLES_SINCE, spell_range
 from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
 from topodiag.model.topics import Topic
+from topodiag.nccl.topo.hca_list import HcaFilter
 from topodiag.words.fold import plural
 
 ENVIRONMENT = "environment"
@@ -172,23 +173,16 @@ def _filtered(node: Node) -> tuple[Nic, ...]:
 
 
 def _nics_left(node: Node, each: NodeSetting) -> tuple[str, ...] | None:
-    """The compute NICs that an NCCL_IB_HCA filter leaves, or None when it takes none of them away.
-
-    `^` excludes, `=` wants whole names, otherwise a prefix counts; `:port` may follow (src/transport/net_ib, v2.30).
-    """
-    nics = [nic.rdma_name for nic in _filtered(node) if nic.rdma_name]
+    """The compute NICs that an NCCL_IB_HCA filter leaves, or None when it takes none of them away."""
+    nics = _filtered(node)
     if each.name != "NCCL_IB_HCA" or not nics or not each.value.strip():
         return None
-    text = each.value.strip()
-    exclude = text.startswith("^")
-    text = text.removeprefix("^")
-    whole = text.startswith("=")
-    names = [part.split(":")[0] for part in text.removeprefix("=").split(",")[:64]]
-
-    def listed(nic: str) -> bool:
-        return any(nic == name if whole else bool(name) and nic.startswith(name) for name in names)
-
-    left = tuple(nic for nic in nics if listed(nic) != exclude)
+    wanted = HcaFilter(each.value)
+    left = tuple(
+        nic.rdma_name
+        for nic in nics
+        if nic.rdma_name and any(wanted.takes(nic.rdma_name, port) for port in [p.number for p in nic.ports] or [1])
+    )
     return left if len(left) < len(nics) else None
 
 

@@ -23,7 +23,6 @@ from topodiag.checks.node.gpu_events import (
 )
 from topodiag.checks.node.gsp_events import silent_firmware
 from topodiag.hardware.xids import NvlinkError, link_of, nvlink_of, sxid, sxid_severity
-from topodiag.lazy import dataclass
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
 from topodiag.model.node import Node
 from topodiag.model.system import KernelEvent
@@ -51,12 +50,7 @@ NvlinkUnit = tuple[str, str, str]
 """Severity, unit and verdict of such lines."""
 
 
-@dataclass(frozen=True, slots=True)
-class Troubles:
-    found: tuple[Trouble, ...]
-
-
-class XidInLog(NodeCheck[Troubles]):
+class XidInLog(NodeCheck[tuple[Trouble, ...]]):
     """GPU003: the kernel log holds an Xid or SXid error
 
     What it finds
@@ -97,7 +91,7 @@ class XidInLog(NodeCheck[Troubles]):
     id = "GPU003"
     title = "the kernel log holds an Xid or SXid error"
 
-    def observe(self, judged: Node, peers: Sequence[Node]) -> Troubles | Outcome:
+    def observe(self, judged: Node, peers: Sequence[Node]) -> tuple[Trouble, ...] | Outcome:
         if why := no_gpu(judged):
             return self.not_applicable(judged, why)
         every = xid_groups(judged)
@@ -109,13 +103,13 @@ class XidInLog(NodeCheck[Troubles]):
         found += amd_troubles(judged)
         found += silent_firmware(judged, every)
         if found:
-            return Troubles(tuple(found))
+            return tuple(found)
         if not log_was_read(judged):
             return self.unknown(judged, no_log(judged))
         return self.clean(judged, "the kernel log holds no other Xid" if every else "the kernel log holds no Xid")
 
-    def tell(self, judged: Node, observed: Troubles) -> Iterator[Finding]:
-        for each in observed.found:
+    def tell(self, judged: Node, observed: tuple[Trouble, ...]) -> Iterator[Finding]:
+        for each in observed:
             yield self.finding(
                 judged,
                 each.severity,

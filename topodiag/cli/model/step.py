@@ -57,6 +57,8 @@ def step(  # noqa: PLR0917 - one parameter per option
     from topodiag.report.text import Page  # noqa: PLC0415
     from topodiag.words.units import spell_time  # noqa: PLC0415
 
+    if trained.serves:
+        raise click.UsageError("--job starts a server: it trains nothing, and has no step to price.")
     how = {"gpu": gpu, "nics": nics, "oversubscription": oversubscription, "inside": inside, "outside": outside}
     machine = machine_from(evidence, system, nodes, leaf=leaf, gpus_per_node=gpus_per_node, **how)  # type: ignore[arg-type]
     answer = ask_step(machine, trained.given, sizes, order)

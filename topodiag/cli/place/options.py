@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from topodiag.cli.command import JOB
 from topodiag.cli.dimensions import layout_of, size_options
 from topodiag.cli.options import (
     MAX_NODES,
@@ -141,10 +142,12 @@ def asked_of(given: dict[str, Any]) -> PlaceOptions:
     if given["topology"] and Path(given["topology"]).is_dir():
         raise click.UsageError("--topology is a file of the cluster; a folder of bundles goes in as --bundles.")
     layout = layout_of(given["sizes"], given["order"])
+    of_job = JOB in click.get_current_context().meta
     cluster = ClusterOptions(
         system=system, nodes=given["nodes"] or 0, gpu=given["gpu"], nics=given["nics"], leaf=given["leaf"] or 0,
         racks=given["racks"] or 0, oversubscription=given["oversubscription"], topology=given["topology"],
         bundles=given["bundles"], nodelist=",".join(given["nodelist"]), exclude=given["exclude"], free=given["free"],
+        ranks=given["world_size"] or (layout.least_world if layout is not None and of_job else 0),
     )  # fmt: skip
     places = LayoutOptions(
         hostfile=given["hostfile"], rankfile=given["rankfile"], slurm_hostfile=given["slurm_hostfile"],

@@ -1,4 +1,5 @@
-"""Why Slurm holds nodes out of service: `scontrol show node`, `sinfo`, `sinfo -R`, `sinfo -N -l`, lines of slurmctld.
+"""Why Slurm holds nodes out of service: `scontrol show node`, `sinfo`, `sinfo -R`, `sinfo -N -l`, lines of slurmctld,
+nodes as JSON (`scontrol show node --json`, slurmrestd's `/nodes`).
 
     NodeName=gpu-017 Arch=x86_64 CoresPerSocket=48
        State=IDLE+DRAIN ThreadsPerCore=2 TmpDisk=0 Weight=1 Owner=N/A MCS_label=N/A
@@ -24,6 +25,7 @@ from collections.abc import Iterator
 
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source
+from topodiag.evidence.json_values import load, member, objects, text
 from topodiag.evidence.sentences import report
 from topodiag.evidence.signatures.lines import of_line
 from topodiag.lazy import dataclass, regex
@@ -99,6 +101,8 @@ class SlurmNodes(Source[Held]):
     a_piece = "a scheduler says what it was told of a node"
 
     def recognises(self, head: str) -> bool:
+        if _is_json(head):
+            return True
         patterns = (_HEADER, _LONG_HEADER, _ALONE, _SHOWN, _ONE_LINE)
         if any(pattern.search(head) for pattern in patterns):
             return True
@@ -107,7 +111,7 @@ class SlurmNodes(Source[Held]):
     def parse(self, blob: Blob) -> Parsed[Held]:
         parsed: Parsed[Held] = Parsed()
         parsed.lines = blob.data.count(b"\n") + 1
-        for held in _held(blob):
+        for held in _of_json(blob) if _is_json(blob.text) else _held(blob):
             if len(parsed.records) >= MAX_NODES:
                 parsed.leave(blob, held.line, held.text, "one of too many nodes")
             else:
@@ -120,6 +124,21 @@ class SlurmNodes(Source[Held]):
             if kind:
                 text = f"{held.nodes} is out of service: {held.reason}" if held.nodes else held.reason
                 draft.reports.append(report(kind, text, blob, held.line, held.text, host=held.nodes))
+
+
+def _is_json(head: str) -> bool:
+    return head.lstrip()[:1] == "{" and all(word in head for word in ('"nodes"', '"reason"', '"gres"'))
+
+
+def _of_json(blob: Blob) -> Iterator[Held]:
+    """The nodes that are out of service, of slurmrestd's JSON: a state is a list of flags, or one word."""
+    document, _ = load(blob)
+    for _, node in objects(member(document, "nodes"), 100 * MAX_NODES):
+        name, reason, state = text(node.get("name")), text(node.get("reason")), node.get("state")
+        said = "+".join(filter(None, map(text, state if isinstance(state, list) else [state])))
+        if name and reason and _OUT.search(said):
+            line = blob.text.count("\n", 0, max(0, blob.text.find(f'"{name}"'))) + 1
+            yield Held(name, reason, line, f"{name} {said} {reason}")
 
 
 def _held(blob: Blob) -> Iterator[Held]:

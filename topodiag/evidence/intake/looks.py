@@ -22,7 +22,7 @@ from topodiag.evidence.live.diagnostics import TRACE_LOOKS as TRACE
 from topodiag.evidence.live.stacks import LOOKS as STACKS
 from topodiag.evidence.live.step_times import holds_steps
 from topodiag.evidence.marks import LOOKS as INSPECTOR
-from topodiag.evidence.marks import PICKLED, TABLE, cluster_format, is_pods, layout_format, looks_like_flight
+from topodiag.evidence.marks import PICKLED, TABLE, cluster_format, is_pods, layout_format, looks_like_flight, unread
 from topodiag.evidence.nccl_log.grammar.spoken import holds_job_lines
 from topodiag.evidence.nccl_log.input.json_lines import looks_wrapped
 from topodiag.evidence.nccl_log.input.streams import CUT_HEADS, JSON_LINES, WRAPPED_LINES, Reading, packer_of, text_of
@@ -154,7 +154,12 @@ def looks(head: bytes, tail: bytes = b"", *, name: str = "", quick: bool = False
     if Kind.NCCL_LOG in kinds and not tail and len(head) < HEAD_BYTES and looks_broken(head):
         coding.append(WRAPPED_LINES)
         head = _read_as(WRAPPED_LINES, head)
-    return Looks(kinds, tuple(coding), sources, head=head if coding else b"")
+    return Looks(kinds, tuple(coding), sources, _unread(kinds, head), head=head if coding else b"")
+
+
+def _unread(kinds: tuple[Kind, ...], head: bytes) -> str:
+    """What a text is that no reader takes."""
+    return unread(head.decode("utf-8", "replace")) if kinds in ((Kind.TEXT,), (Kind.JSON,)) else ""
 
 
 def text_kinds(

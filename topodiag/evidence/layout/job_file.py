@@ -69,6 +69,9 @@ _NAMES = {
     # command lines of vLLM and SGLang
     "tp_size": _TP, "pp_size": _PP, "enable_expert_parallel": "all_experts", "prefill_context_parallel_size": _CP,
     "pcp": _CP,
+    # ranks: accelerate, NeMo's trainer, torchrun
+    "num_processes": "world", "trainer.devices": "per_node", "trainer.num_nodes": "hosts", "nproc_per_node": "per_node",
+    "nnodes": "hosts",
     **{name: name for name in (
         *SIZES, "num_layers", "hidden_size", "seq_length", "num_attention_heads", "num_query_groups",
         "group_query_attention", "kv_channels", "ffn_hidden_size", "moe_ffn_hidden_size", "swiglu", "activation",
@@ -85,7 +88,7 @@ SOURCE: megatron/training/arguments.py; torchtitan/config (job_config.py); accel
 deepspeed/runtime/config.py; NeMo's examples/nlp/language_modeling/conf; vllm/engine/arg_utils.py;
 sglang/srt/server_args.py; configuration_llama.py of transformers.
 """
-_OWN = frozenset({"tp", "pp", "dp", "cp", "ep", "order", "world_size", "tp_size", "pp_size", "pcp"})
+_OWN = frozenset({"tp", "pp", "dp", "cp", "ep", "order", "world_size", "num_processes", "tp_size", "pp_size", "pcp"})
 """Names so short that in a document they count at the top alone."""
 _OF_SCRIPTS = frozenset({"order", "world"})
 """Settings of topodiag's own that an option of some script may be called like."""
@@ -223,8 +226,13 @@ def _read(name: str, key: str, value: Any) -> str:
 def _as_megatron(said: Mapping[str, str]) -> dict[str, str]:
     """The settings with what follows from them by Megatron's names."""
     made = dict(said)
+    ranks = (whole(made, "per_node") or 0) * (whole(made, "hosts") or 0)
+    if ranks and not ranks % prod(whole(made, name) or 1 for name in (_TP, _PP, _CP, _DP)):
+        made.setdefault("world", str(ranks))  # else the launch overrides what stands here
     if "world" in made:
         made["world_size"] = made["world"]
+    if "zero_stage" in made and "world" in made and not any(name in made for name in SIZES):
+        made[_DP] = made["world"]
     parts = [size for name in ("replicate", "shard") if (size := whole(made, name))]
     if len(parts) == 2:
         made.setdefault(_DP, str(prod(parts)))

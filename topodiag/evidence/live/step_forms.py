@@ -129,7 +129,7 @@ def _with_few_groups(form: _Form, line: str, tokens: Sequence[re.Match[str]]) ->
     return replace(
         form,
         pattern=regex("".join(_pieces(line, tokens, frozenset(kept)))),
-        number=place[form.number],
+        number=place.get(form.number),
         total=place.get(form.total),
         values=tuple((unit, moved(value)) for unit, value in values.items()),
         work=moved(form.work) if form.work is not None else None,

@@ -68,11 +68,9 @@ def holds_steps(data: bytes) -> bool:
     if not any(word in data for word in (b"tep", b"ter", b"/it", b"it/s", b"poch", b"num_updates", b"Train: ")):
         return False
     seen: set[tuple[int, str]] = set()
-    # Most lines of a job's log are NCCL's, and decoding costs more than leaving them out.
-    rest = b"\n".join(line for line in data.split(b"\n") if b" NCCL " not in line)
-    trains = _TRAINS.search(rest) is not None
-    for _, _, found in _lines(rest.replace(b"\r", b"\n"), _LOOKED):
-        if found.number is not None and found.values and (trains or not found.bar):
+    trains = cache(lambda: any(_TRAINS.search(line) for line in data.split(b"\n") if b" NCCL " not in line))
+    for _, _, found in _lines(data.replace(b"\r", b"\n"), _LOOKED):
+        if found.number is not None and found.values and (not found.bar or trains()):
             seen.add((found.number, found.bar))
         if len(seen) >= MIN_STEPS:
             return True
@@ -116,10 +114,10 @@ def read_steps(text: str | bytes, source: str) -> tuple[StepSeries, ...]:
     of_file = int(named[1]) if named is not None else -1
     starts: dict[tuple[int, str, str], list[_Start]] = {}
     data = _bytes_of(text)
-    trains = _TRAINS.search(data) is not None
+    trains = cache(lambda: _TRAINS.search(data) is not None)
     taken = 0
     for number, line, found in _lines(data):
-        if found.number is None or not found.values or (found.bar and not trains):
+        if found.number is None or not found.values or (found.bar and not trains()):
             continue
         before = line[: found.at] if found.at >= 0 else line[:300]
         rank, host = _who(before, line, of_file)

@@ -23,7 +23,6 @@ from topodiag.report.bench.words import (
     share_words,
     sign_of,
     sizes_words,
-    top_of,
     verdict_word,
     versions_words,
     wrong_of,
@@ -37,7 +36,6 @@ from topodiag.words.units import in_gbs, percent, spell_bytes, spell_gbs, spell_
 ROWS_SHOWN = 40
 """Rows of a table; a sweep over types and operations has thousands (`-v` shows all)."""
 HYPOTHESES_SHOWN = 4
-RULED_OUT_SHOWN = 3
 LOW_SHARE = 0.7
 """Share of the expectation below which a row of a low run is marked, at sizes where bandwidth counts."""
 
@@ -50,9 +48,10 @@ def draw_run(
     plot: bool = True,
     folder: str = "",
     low: Finding | None = None,
+    action: str = "",
 ) -> None:
     """All of one run. `low` is the finding on its bandwidth: without -v the cost is all that it adds to the run."""
-    draw_run_head(page, benchmark, folder, low)
+    _draw_head(page, benchmark, folder, low, action)
     if page.style.quiet:
         return
     _draw_errors(page, benchmark)
@@ -68,7 +67,7 @@ def draw_run(
         page.add("  ", ("note: ", "doubtful"), note)
 
 
-def draw_run_head(page: Page, benchmark: Benchmark, folder: str = "", low: Finding | None = None) -> None:
+def _draw_head(page: Page, benchmark: Benchmark, folder: str, low: Finding | None, action: str) -> None:
     """Verdict, the number that it is about, what to do, what it costs, and what ran where."""
     run = benchmark.run
     sign, hue = sign_of(benchmark)
@@ -78,37 +77,45 @@ def draw_run_head(page: Page, benchmark: Benchmark, folder: str = "", low: Findi
         page.text(ranks_words(run), (place, "name")),
     )
     _draw_verdict(page, benchmark)
-    if action := action_of(benchmark):
+    if action:
         page.entry("do", (action, "strong"), hue="ok")
     if low is not None:
         page.entry("cost", (f"{low.id}  ", str(low.severity)), cost_words(low.cost), most=1)
-    parts: list[Part] = [gpus_words(run), *versions_words(run)]
+    parts: list[Part] = [(place_words(run, folder), "close"), gpus_words(run), *versions_words(run)]
     if len(run.hosts) > 1:
         parts.append(hosts_words(run))
-    parts += settings_words(run)
-    page.add_items("  ", [part for part in (*parts, (place_words(run, folder), "dim")) if part])
-    _draw_expected(page, benchmark)
+    page.entry("evidence", page.join([part for part in (*parts, *settings_words(run)) if part], (" · ", "dim")))
+    if (expected := benchmark.expected) is not None:
+        sure = "" if expected.confidence is Confidence.HIGH else f"  [{expected.confidence} confidence]"
+        words = f"expected for {expected.machine}, whose links carry up to {in_gbs(expected.limit_gbs)}"
+        page.entry("", words, (sure, "doubtful"))
 
 
-def action_of(benchmark: Benchmark) -> str:
-    """What to run first about a low run: the command that confirms its likeliest cause; "" for any other."""
+def action_of(benchmark: Benchmark, findings: Sequence[Finding]) -> str:
+    """What to do first about a low run: remove its likeliest cause where a setting or one of `findings` is that, else
+    look whether it is the cause; "" for any other run."""
     likeliest = benchmark.hypotheses[:1] if verdict_word(benchmark) == "low" else ()
-    return next((f"{each.confirm[0]} ({each.cause})" for each in likeliest if each.confirm), "")
+    for cause in likeliest:
+        if cause.settings:
+            return f"unset {', '.join(cause.settings)} and run again"
+        fixes = [finding.fix[0] for finding in findings if finding.id == cause.check and finding.fix]
+        return fixes[0] if fixes else f"check first for {cause.cause.split(':')[0]}: {', '.join(cause.confirm[:1])}"
+    return ""
 
 
-def note_run(page: Page, benchmark: Benchmark) -> None:
+def note_run(page: Page, benchmark: Benchmark, action: str) -> None:
     """The verdict on a run, for the report's last line."""
     sign, hue = sign_of(benchmark)
-    top = top_of(benchmark)
+    top = benchmark.run.top
     reached = f"  {in_gbs(top[1])} bus bandwidth at {spell_bytes(top[0])}" if top is not None else ""
     note_answer(
         page, (verdict_word(benchmark), hue), reached,
-        sign=sign, hue=hue, name=collective_words(benchmark.run), action=action_of(benchmark),
+        sign=sign, hue=hue, name=collective_words(benchmark.run), action=action,
     )  # fmt: skip
 
 
 def _draw_verdict(page: Page, benchmark: Benchmark) -> None:
-    top = top_of(benchmark)
+    top = benchmark.run.top
     words = page.text((verdict_word(benchmark), sign_of(benchmark)[1]), "  ")
     if verdict_word(benchmark) == "failed" and benchmark.gate is not None:
         page.add("  ", words, (benchmark.gate.why, "strong"))
@@ -124,14 +131,6 @@ def _draw_verdict(page: Page, benchmark: Benchmark) -> None:
     else:
         at = f"at {spell_bytes(top[0])} " if top is not None and benchmark.verdict in {"normal", "low"} else ""
         page.add("  ", words, at, (benchmark.why, "strong"))
-
-
-def _draw_expected(page: Page, benchmark: Benchmark) -> None:
-    expected = benchmark.expected
-    if expected is not None:
-        sure = "" if expected.confidence is Confidence.HIGH else f"  [{expected.confidence} confidence]"
-        limit = f"  up to {in_gbs(expected.limit_gbs)} by its links"
-        page.add("  ", ("expected of  ", "dim"), expected.machine, (limit, "dim"), (sure, "doubtful"))
 
 
 def _draw_errors(page: Page, benchmark: Benchmark) -> None:
@@ -218,38 +217,19 @@ def _draw_fit(page: Page, benchmark: Benchmark) -> None:
 
 
 def _draw_hypotheses(page: Page, benchmark: Benchmark) -> None:
-    if not benchmark.hypotheses:
-        return
-    page.blank()
-    page.add(
-        "  ",
-        ("what would explain it", "strong"),
-        ("  likelihood, predicted bandwidth, cause", "dim"),
-    )
-    shown = benchmark.hypotheses if page.style.verbose else benchmark.hypotheses[:HYPOTHESES_SHOWN]
-    for number, each in enumerate(shown, start=1):
-        check = page.text((f"  {each.check}", "close")) if each.check else page.text("")
-        page.add(
-            page.text(f"  {number}. "),
-            page.text((f"{percent(each.likelihood)}  ", "dim"), f"{in_gbs(each.predicted_gbs)}  ",
-                      (each.cause, "strong"), check),
-        )  # fmt: skip
-        for word in each.evidence if page.style.verbose else ():
-            page.add(page.text("     ", ("evidence  ", "dim")), word)
-        for word in each.confirm if page.style.verbose else ():
-            page.add(page.text("     ", ("confirm   ", "dim")), word)
+    """What would explain a low run, likeliest first, then what it is not and what says so."""
+    verbose = page.style.verbose
+    shown = benchmark.hypotheses if verbose else benchmark.hypotheses[:HYPOTHESES_SHOWN]
+    for number, each in enumerate(shown):
+        leaves = f"  leaves {in_gbs(each.predicted_gbs)}" if verbose else ""
+        page.entry("verdict" if number == 0 else "", f"{percent(each.likelihood)} likely: ", (each.cause, "strong"),
+              (f"  {each.check}" if each.check else "", "close"), (leaves, "dim"), most=1)  # fmt: skip
+        for words in (*each.evidence, *(f"check with: {word}" for word in each.confirm)) if verbose else ():
+            page.entry("", "  ", (words, "dim"))
     if len(benchmark.hypotheses) > len(shown):
-        page.add("     ", (more(len(benchmark.hypotheses) - len(shown), "cause"), "dim"))
-    _draw_ruled_out(page, benchmark)
-
-
-def _draw_ruled_out(page: Page, benchmark: Benchmark) -> None:
-    """What it is not, and what says so."""
-    shown = benchmark.ruled_out if page.style.verbose else benchmark.ruled_out[:RULED_OUT_SHOWN]
-    for each in shown:
-        page.entry("ruled out", each, most=1)
-    if len(benchmark.ruled_out) > len(shown):
-        page.add("     ", (more(len(benchmark.ruled_out) - len(shown), "cause"), "dim"))
+        page.entry("", (more(len(benchmark.hypotheses) - len(shown), "cause"), "dim"))
+    if benchmark.ruled_out:
+        page.entry("ruled out", "; ".join(benchmark.ruled_out), most=2)
 
 
 def _draw_terms(page: Page, benchmark: Benchmark) -> None:
@@ -269,7 +249,7 @@ def draw_overview(page: Page, benchmarks: Sequence[Benchmark]) -> None:
     rows: list[list[Part]] = []
     folder = folder_of([benchmark.run for benchmark in benchmarks])
     for benchmark in benchmarks:
-        run, top = benchmark.run, top_of(benchmark)
+        run, top = benchmark.run, benchmark.run.top
         sign, hue = sign_of(benchmark)
         expected = benchmark.expected.busbw_gbs if benchmark.expected is not None else None
         rows.append([

@@ -9,7 +9,7 @@ from topodiag.model.bench import Benchmark
 from topodiag.model.finding import Finding
 from topodiag.model.result import Result
 from topodiag.report.answer import note_answer, repeat_answers
-from topodiag.report.bench.run import draw_overview, draw_run, note_run
+from topodiag.report.bench.run import action_of, draw_overview, draw_run, note_run
 from topodiag.report.bench.words import folder_of, sign_of, verdict_word
 from topodiag.report.drawn import DrawnReport
 from topodiag.report.findings import draw_findings
@@ -42,7 +42,7 @@ class BenchTable(DrawnReport):
             for benchmark in drawn:
                 page.blank()
                 self._run(page, result, benchmark)
-                note_run(page, benchmark)
+                note_run(page, benchmark, _action(result, benchmark))
         else:
             drawn = self._many(page, result)
         said = [] if page.style.verbose else [low_of(result, benchmark) for benchmark in drawn]
@@ -57,7 +57,8 @@ class BenchTable(DrawnReport):
     def _run(self, page: Page, result: Result, benchmark: Benchmark, *, plot: bool = True) -> None:
         folder = folder_of([each.run for each in result.benchmarks])
         low = None if page.style.verbose else low_of(result, benchmark)
-        draw_run(page, benchmark, explain=self.explain, plot=plot, folder=folder, low=low)
+        draw_run(page, benchmark, explain=self.explain, plot=plot, folder=folder, low=low,
+                 action=_action(result, benchmark))  # fmt: skip
 
     def _many(self, page: Page, result: Result) -> Sequence[Benchmark]:
         """A line for each run, and a few in full, which are returned."""
@@ -90,6 +91,11 @@ class BenchTable(DrawnReport):
         page.blank()
         page.add("  ", ("every run in full: -v", "dim"))
         return odd[:DETAILED]
+
+
+def _action(result: Result, benchmark: Benchmark) -> str:
+    """What to do first about a run; of several, by what was found on its own log and nodes."""
+    return action_of(benchmark, result.findings if len(result.benchmarks) == 1 else benchmark.found)
 
 
 def low_of(result: Result, benchmark: Benchmark) -> Finding | None:

@@ -141,16 +141,6 @@ def folder_of(runs: Sequence[BenchRun]) -> str:
     return shared + "/" if shared not in {"", "/"} else ""
 
 
-def top_of(benchmark: Benchmark) -> tuple[int, float] | None:
-    """Size and bus bandwidth of the plateau's last row."""
-    rows = [row for row in benchmark.run.rows if row.best.busbw_gbs is not None and not row.cut]
-    if not rows:
-        return None
-    last = max(rows, key=lambda row: row.size)
-    plateau = benchmark.fit.plateau_gbs
-    return last.size, plateau if plateau is not None else last.best.busbw_gbs or 0.0
-
-
 def sizes_words(rows: Sequence[BenchRow]) -> str:
     sizes = [row.size for row in rows if row.size > 0]
     return f"{spell_bytes(min(sizes))} to {spell_bytes(max(sizes))}" if sizes else "no rows"

@@ -1,1 +1,1 @@
-"""The documents of `--format json`: their types, the parts that they share, their writing and published schemas."""
+"""The documents of `--format json`: their types, how they are read from the model, and their writing."""

@@ -50,14 +50,23 @@ def _keys_of(shape: type[Struct]) -> list[tuple[str, Convert, Convert]]:
 
 
 def _reading(name: str, hint: Any) -> Convert:
-    paths = [extra.path for extra in getattr(hint, "__metadata__", ()) if isinstance(extra, Of)]
-    if not paths or "." not in paths[0]:
-        return attrgetter(*(paths or [name]))
-    steps = [attrgetter(step) for step in paths[0].split(".")]
+    return reading(next((extra.path for extra in getattr(hint, "__metadata__", ()) if isinstance(extra, Of)), name))
+
+
+def reading(path: str) -> Convert:
+    """What reads the attribute at a path, such as `evidence.0.line`: None behind one that is None, or is not there in a
+    list."""
+    first, *steps = path.split(".")
+    if not steps:
+        return attrgetter(first)
 
     def read(value: Any) -> Any:
+        value = getattr(value, first)
         for step in steps:
-            value = None if value is None else step(value)
+            if step.isdecimal():
+                value = value[int(step)] if value and int(step) < len(value) else None
+            elif value is not None:
+                value = getattr(value, step)
         return value
 
     return read
@@ -79,7 +88,7 @@ def _converting(hint: Any) -> Convert:
         return lambda values: {key: convert(value) for key, value in dict(values).items()}
     if isinstance(hint, type) and issubclass(hint, Struct):
         return lambda value: value if isinstance(value, hint) else from_model(hint, value)
-    return _number if hint is int else _plain
+    return _number if hint is int else plain_value
 
 
 def _known(convert: Convert, value: Any, unknown: Any) -> Any:
@@ -95,7 +104,8 @@ def _number(value: Any) -> Any:
     return value.value if isinstance(value, Fact) else value
 
 
-def _plain(value: Any) -> Any:
+def plain_value(value: Any) -> Any:
+    """A fact as its value, a member of an enumeration as its word."""
     value = _number(value)
     if isinstance(value, Enum):
         return value.name.lower() if isinstance(value, int) else value.value

@@ -2,41 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
-
+from topodiag.model.nccl_conf import ConfAdvice
 from topodiag.report.text import Page
 
 
-class Entry(Protocol):
-    """The advice's ConfEntry."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def value(self) -> str | None: ...
-    @property
-    def why(self) -> Sequence[str]: ...
-    @property
-    def was(self) -> str: ...
-    @property
-    def kept(self) -> bool: ...
-
-
-class Advice(Protocol):
-    """The check layer's ConfAdvice."""
-
-    @property
-    def subject(self) -> str: ...
-    @property
-    def entries(self) -> Sequence[Entry]: ...
-    @property
-    def elsewhere(self) -> Sequence[str]: ...
-    @property
-    def follows(self) -> bool: ...
-
-
-def draw_conf(page: Page, advice: Advice, output: str | None) -> None:
+def draw_conf(page: Page, advice: ConfAdvice, output: str | None) -> None:
     """The account of one file, for standard error."""
     if not advice.follows:
         mark, words = ("▲", "doubtful") if advice.elsewhere else ("✔", "ok"), "nothing follows for nccl.conf"

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Protocol
+from collections.abc import Iterator
 
-from topodiag.model.finding import Finding
 from topodiag.nccl.prediction import Prediction
-from topodiag.nccl.topo.repair import Repair
+from topodiag.nccl.topo.answers import TopoFile
+from topodiag.nccl.topo.worse import Comparison
 from topodiag.report.grid import Field, draw_grid
 from topodiag.report.text import Page, Part
 from topodiag.report.topo.predict import GRAPHS
@@ -24,41 +23,7 @@ _FLAT = (
 )
 
 
-class Compared(Protocol):
-    """The pipeline's Comparison."""
-
-    @property
-    def nodes(self) -> int: ...
-    @property
-    def before(self) -> Prediction: ...
-    @property
-    def after(self) -> Prediction: ...
-
-
-class Emitted(Protocol):
-    """The pipeline's TopoFile."""
-
-    @property
-    def library(self) -> str: ...
-    @property
-    def version(self) -> str: ...
-    @property
-    def done(self) -> Sequence[str]: ...
-    @property
-    def repairs(self) -> Sequence[Repair]: ...
-    @property
-    def comparisons(self) -> Sequence[Compared]: ...
-    @property
-    def worse(self) -> Sequence[str]: ...
-    @property
-    def left(self) -> Sequence[Finding]: ...
-    @property
-    def flat(self) -> bool: ...
-    @property
-    def changes(self) -> bool: ...
-
-
-def draw_topo_file(page: Page, made: Emitted, output: str | None, *, refused: bool) -> None:
+def draw_topo_file(page: Page, made: TopoFile, output: str | None, *, refused: bool) -> None:
     """The account of one file, for standard error."""
     name = output or "the topology file"
     if refused:
@@ -95,7 +60,7 @@ def draw_topo_file(page: Page, made: Emitted, output: str | None, *, refused: bo
         page.add("  ", ("the hardware still wants attention: ", "doubtful"), each.attention)
 
 
-def _draw_comparison(page: Page, compared: Compared) -> None:
+def _draw_comparison(page: Page, compared: Comparison) -> None:
     head = f"{plural(compared.nodes, 'node')}, {plural(compared.after.ranks, 'GPU')}"
     rows = list(_rows(compared))
     if all(old == new for _, old, new in rows):
@@ -109,7 +74,7 @@ def _draw_comparison(page: Page, compared: Compared) -> None:
     page.blank()
 
 
-def _rows(compared: Compared) -> Iterator[tuple[str, str, str]]:
+def _rows(compared: Comparison) -> Iterator[tuple[str, str, str]]:
     before, after = compared.before, compared.after
     if not before.accepted:
         yield "NCCL", "refuses it", "accepts it"

@@ -31,12 +31,14 @@ class JobTable(DrawnReport):
         if self.views:
             _draw_views(page, result, [VIEWS[name] for name in self.views])
         else:
-            draw_jobs(page, result)
+            summary, gaps = Page(page.style), Page(page.style)
+            draw_jobs(page, result, summary if len(result.jobs) == 1 else page)
             draw_findings(page, result.findings, several_nodes=True, places=Places(result))
             if not page.style.quiet:
-                rest = Page(page.style)
-                draw_gaps(rest, result)
-                page.add_rest(rest)
+                draw_gaps(gaps, result)
+                first, last = (gaps, summary) if result.findings else (summary, gaps)
+                first.lines += last.lines
+                page.add_rest(first)
             repeat_answers(page)
 
 
@@ -52,14 +54,14 @@ def _draw_views(page: Page, result: Result, views: Sequence[View]) -> None:
             view.draw(page, result)
 
 
-def draw_jobs(page: Page, result: Result) -> None:
-    """Head and summary of each job."""
+def draw_jobs(page: Page, result: Result, summaries: Page) -> None:
+    """Head and summary of each job; of one job the summary stands where the screen has room for it."""
     shown = result.jobs if page.style.verbose else result.jobs[:JOBS_SHOWN]
     for job in shown:
         page.blank()
         draw_job_head(page, result, job)
         if not page.style.quiet:
-            draw_summary(page, job)
+            draw_summary(summaries, job)
     if len(result.jobs) > len(shown):
         page.blank()
         page.add("", (more(len(result.jobs) - len(shown), "job"), "dim"))

@@ -37,7 +37,7 @@ EXPLAINED = {
 def draw_hierarchy(
     page: Page, made: Hierarchy, machine: Machine, size: int, sizes: Sequence[int], *, explain: bool
 ) -> None:
-    """Each way at `size`, the table by size with the gain over the flat ring, the regimes, the plot."""
+    """Each way at `size` and its regimes; with -v the table by size with the gain over the flat ring, and the plot."""
     ranks = made.nodes * made.per_node
     kind = "node" if machine.domain == machine.gpus_per_node else "NVLink domain"
     where = f"{plural(ranks, 'rank')} on {plural(made.nodes, kind)} of {made.per_node}"
@@ -51,13 +51,13 @@ def draw_hierarchy(
     )  # fmt: skip
     page.blank()
     _at_size(page, made, size)
-    if not page.style.quiet:
+    if page.style.verbose:
         page.blank()
         _by_size(page, made, sizes)
     page.blank()
     for way in made.ways:
         _regimes(page, way, max(len(each.name) for each in made.ways))
-    if not page.style.quiet:
+    if page.style.verbose:
         page.blank()
         draw_plot(page, hierarchy_series(made, sizes), marks=hierarchy_marks(made))
     if explain:

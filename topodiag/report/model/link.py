@@ -46,7 +46,7 @@ def draw_links(page: Page, made: Sequence[LinkPrice], size: int, sizes: Sequence
     )  # fmt: skip
     draw_grid(page, fields, rows)
     page.blank()
-    draw_plot(page, link_series(made, sizes), marks=link_marks(made))
+    draw_plot(page, link_series(made, sizes), marks=link_marks(made) if page.style.verbose else ())
     if explain:
         draw_terms(page, [term for each in made for term in link_terms(each, size)])
 

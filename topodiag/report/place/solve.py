@@ -23,8 +23,6 @@ from topodiag.report.text import Page, Part
 from topodiag.words.fold import fold_hosts, fold_labels, plural
 from topodiag.words.units import percent, spell_time
 
-NODES_SHOWN = 16
-"""Nodes listed with their ranks; `-v` lists all."""
 _ALIKE = 0.0005
 
 
@@ -35,14 +33,15 @@ def draw_solution(page: Page, solved: Solved) -> None:
     ranks, nodes = plural(solved.talk.world, "rank"), plural(len(solved.place.hosts), "node")
     page.add("", (f"{spell_time(cost.step_us)} {what}", "strong"), f"  {ranks} on {nodes} of {solved.cluster.nodes}")
     answer = page.text((f"{spell_time(cost.step_us)} {what}", "strong"))
-    note_answer(page, answer, ": ", _compared(page, solved))
+    action = f"ask the scheduler for {fold_hosts(solved.place.hosts)}"
+    note_answer(page, answer, ": ", _compared(page, solved), action=action)
+    page.add("", _compared(page, solved))
+    page.entry("do", (action, "strong"), hue="ok")
     _against(page, solved)
     if page.style.quiet:
         return
     page.blank()
     _dimensions(page, solved)
-    page.blank()
-    page.add(page.text(("ask for", "strong"), "  "), fold_hosts(solved.place.hosts))
     for split in solution.splits:
         example = fold_labels([str(rank) for rank in split.example[:64]])
         page.add(
@@ -52,14 +51,13 @@ def draw_solution(page: Page, solved: Solved) -> None:
         )
         page.add("  ", split.why)
     page.blank()
-    _nodes(page, solved)
-    page.blank()
-    page.add(page.text(("write it", "strong"), "  "), "the same with --format json --output MAP.json, then")
-    if solved.launcher:
-        page.add("  ", f"topodiag place emit {solved.launcher} MAP.json")
-    else:
-        page.add("  ", "topodiag place emit slurm-hostfile MAP.json, or another launcher's (place emit --help)")
-    draw_assumed(page, (*solved.talk.assumed, *solved.cluster.notes))
+    write = f"topodiag place emit {solved.launcher or 'slurm-hostfile'} MAP.json"
+    page.entry("next", (write, "close"), "  MAP.json: this command with --format json --output MAP.json", hue="ok")
+    rest = Page(page.style)
+    rest.blank()
+    _nodes(rest, solved)
+    draw_assumed(rest, (*solved.talk.assumed, *solved.cluster.notes))
+    page.add_rest(rest)
 
 
 def _compared(page: Page, solved: Solved) -> Text:
@@ -76,7 +74,6 @@ def _compared(page: Page, solved: Solved) -> Text:
 
 def _against(page: Page, solved: Solved) -> None:
     solution = solved.solution
-    page.add("", _compared(page, solved))
     if solution.bound_us > 0:
         gap = f"{percent(solution.gap)} above it" if solution.gap > _ALIKE else "reached"
         words = f"bound {spell_time(solution.bound_us)}, {gap}: no placement on these GPUs waits less"
@@ -131,15 +128,10 @@ def _nodes(page: Page, solved: Solved) -> None:
     members: list[list[int]] = [[] for _ in place.hosts]
     for rank, host in enumerate(place.host.tolist()):
         members[host].append(rank)
-    shown = len(members) if page.style.verbose else min(len(members), NODES_SHOWN)
     rows: list[list[Part]] = []
-    for host, ranks in list(zip(place.hosts, members, strict=True))[:shown]:
+    for host, ranks in zip(place.hosts, members, strict=True):
         gpus = sorted(int(place.gpu[rank]) for rank in ranks)
         rows.append([(host, "name"), fold_labels([str(r) for r in ranks]), fold_labels([str(g) for g in gpus])])
-    if shown < len(members):
-        rows.append(
-            [(f"{len(members) - shown} more", "dim"), ("-v lists them, --format json has every rank", "dim"), ""]
-        )
     draw_grid(page, (Field("node", least=8), Field("ranks", least=16), Field("GPUs", least=4)), rows)
 
 

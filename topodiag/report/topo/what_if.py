@@ -1,18 +1,15 @@
-"""`topo what-if`: before and after side by side, and the sentence that an engineer would send to the data centre.
-
-It takes the two predictions and the words of the changes; `WhatIf` of the pipeline has this shape.
-"""
+"""`topo what-if`: before and after side by side, and the sentence that an engineer would send to the data centre."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Protocol
+from collections.abc import Iterable, Iterator
 
 from topodiag.model.finding import Input
 from topodiag.model.nccl_enums import GRAPH_OF
 from topodiag.model.provenance import NotObserved
 from topodiag.nccl.prediction import NO_NIC, Choice, PredictedGraph, Prediction
+from topodiag.nccl.topo.answers import WhatIf
 from topodiag.report.documents.parts import document_of
 from topodiag.report.documents.types import topo as shape
 from topodiag.report.grid import Field, draw_grid
@@ -39,27 +36,7 @@ NOTICEABLE = 0.01
 """A change of time below this share is no change: the model's own figures are not better."""
 
 
-class _Words(Protocol):
-    @property
-    def words(self) -> str: ...
-
-
-class Answer(Protocol):
-    """Two predictions and what lies between them."""
-
-    @property
-    def size(self) -> int: ...
-    @property
-    def changes(self) -> Sequence[_Words]: ...
-    @property
-    def before(self) -> Prediction: ...
-    @property
-    def after(self) -> Prediction: ...
-    @property
-    def names(self) -> Names: ...
-
-
-def draw_what_if(page: Page, answer: Answer, name: str) -> None:
+def draw_what_if(page: Page, answer: WhatIf, name: str) -> None:
     """What changes, before and after in two columns, and the sentence; with --quiet the sentence alone."""
     before, after = answer.before, answer.after
     if page.style.quiet:
@@ -91,7 +68,7 @@ def _marked(old: str, new: str) -> Part:
     return (new, "doubtful") if old != new else (new, "dim")
 
 
-def _rows(answer: Answer) -> Iterator[tuple[str, str, str]]:
+def _rows(answer: WhatIf) -> Iterator[tuple[str, str, str]]:
     before, after = answer.before, answer.after
     if not (before.accepted and after.accepted):
         yield "NCCL", _verdict(before), _verdict(after)
@@ -192,7 +169,7 @@ def _folded(pairs: list[tuple[str, str]], gpus: set[str], names: Names) -> Itera
         yield f"{spell(hub, names)} to {far}"
 
 
-def sentence(answer: Answer) -> str:
+def sentence(answer: WhatIf) -> str:
     """What an engineer would write to the data centre, in one or two sentences."""
     what = ", ".join(change.words for change in answer.changes)
     before, after = answer.before, answer.after
@@ -246,7 +223,7 @@ def _figures(made: Prediction, graph: PredictedGraph) -> tuple[int, float]:
 
 
 def what_if_json(
-    answer: Answer, inputs: Iterable[Input] = (), not_observed: Iterable[NotObserved] = ()
+    answer: WhatIf, inputs: Iterable[Input] = (), not_observed: Iterable[NotObserved] = ()
 ) -> shape.WhatIfDocument:
     """Both predictions, and what an engineer would write."""
     return document_of(

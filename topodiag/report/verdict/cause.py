@@ -64,7 +64,7 @@ def draw_cost(page: Page, cause: Cause) -> None:
 def draw_chain(page: Page, cause: Cause) -> None:
     """The check that found the cause, and what follows from it as a tree."""
     seen = cause.finding.observed or cause.finding.message
-    page.entry("cause", (f"{cause.finding.id}  ", str(cause.finding.severity)), seen, most=1)
+    page.entry("evidence", (f"{cause.finding.id}  ", str(cause.finding.severity)), seen, most=1)
     groups = [list(group) for _, group in groupby(cause.consequences, key=lambda each: (each.finding.id, each.depth))]
     shown = groups if page.style.verbose else groups[:CONSEQUENCES_SHOWN]
     left = sum(len(group) for group in groups[len(shown) :])
@@ -121,8 +121,8 @@ def draw_fix(page: Page, cause: Cause, *, first: int = 0) -> None:
 
 
 def draw_evidence(page: Page, cause: Cause, places: Places) -> None:
-    """Lines that show it, and below them those that speak against it."""
-    _draw_lines(page, "evidence", cause.finding.evidence, cause.finding, places)
+    """Lines that show it, below what the check saw, and below them those that speak against it."""
+    _draw_lines(page, "", cause.finding.evidence, cause.finding, places)
     _draw_lines(page, "against it", cause.contradicted_by, cause.finding, places)
 
 

@@ -104,11 +104,11 @@ def _draw_causes(page: Page, result: Result, verdict: Verdict) -> None:
         if number:
             page.blank()
             page.add(page.text("  ", (f"cause {number + 1} of {len(verdict.causes)}", "strong")), cause.finding.message)
-        draw_chain(page, cause)
         draw_where(page, cause, result)
         if number:
             draw_answer(page, cause)
         draw_fix(page, cause, first=0 if number else 1)
+        draw_chain(page, cause)
         draw_evidence(page, cause, places)
     others = verdict.causes[len(whole) :]
     for number, cause in enumerate(others[:OTHERS_SHOWN]):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from topodiag.expect.verdict import measured as top_of
 from topodiag.lazy import dataclass
 from topodiag.model.bench import BenchRun
 from topodiag.model.verdict import Agreement, Quantity
@@ -34,7 +33,7 @@ class Compared:
 
 def measured_of(run: BenchRun, what: str) -> Quantity | None:
     """What the run reached at its greatest size; None for a job that nobody measured."""
-    top = top_of(run)
+    top = run.top
     if top is None or top[1] <= 0:
         return None
     size, gbs = top

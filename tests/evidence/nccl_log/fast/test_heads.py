@@ -6,10 +6,10 @@ import threading
 
 import pytest
 
+from tests.evidence.nccl_log.line_by_line import extract_plain
 from tests.evidence.nccl_log.scan_compare import plain_rows
 from topodiag.evidence.nccl_log.fast import heads as scan_heads
 from topodiag.evidence.nccl_log.fast.scan import extract
-from topodiag.evidence.nccl_log.plain.plain import extract_plain
 
 
 def log(host: str, ranks: range) -> bytes:

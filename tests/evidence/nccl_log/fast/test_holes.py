@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+from tests.evidence.nccl_log.line_by_line import extract_plain
 from tests.evidence.nccl_log.scan_compare import plain_rows
 from topodiag.evidence.nccl_log.fast.scan import extract
-from topodiag.evidence.nccl_log.plain.plain import extract_plain
 
 LOG = (Path(__file__).parents[4] / "fixtures/jobs/init-hang/logs/nccl.gpu-a01.41000.log").read_bytes()
 HOLE = b"\0" * (4 << 20)

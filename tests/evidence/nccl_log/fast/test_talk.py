@@ -7,12 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.evidence.nccl_log.line_by_line import extract_plain
 from tests.evidence.nccl_log.scan_compare import plain_rows
-from topodiag.evidence.nccl_log.fast import scan
+from topodiag.evidence.nccl_log.fast import scan, slow
 from topodiag.evidence.nccl_log.fast.scan import extract
 from topodiag.evidence.nccl_log.grammar.spoken import SPEAKS
-from topodiag.evidence.nccl_log.plain import plain
-from topodiag.evidence.nccl_log.plain.plain import extract_plain
 
 SAID = (
     "NCCL version 2.28.9+cuda13.0",
@@ -121,12 +120,12 @@ def test_coloured_records_and_those_of_windows_are_not_read_line_by_line(monkeyp
     label = "\x1b[36m(RayTrainWorker pid=3)\x1b[0m "
     data = "".join(label + RECORD.replace("00/0", f"{channel:02d}/0") + "\r\n" for channel in range(40)).encode()
     expected = plain_rows(extract_plain(data, 0, 0))
-    monkeypatch.setattr(plain, "read_line", None)
+    monkeypatch.setattr(slow, "rows_of_line", None)
     assert rows(data) == expected
 
 
 def test_talk_is_not_read_line_by_line(monkeypatch: pytest.MonkeyPatch) -> None:
     read = []
-    monkeypatch.setattr(plain, "read_line", lambda _, text, *rest: read.append(text))
+    monkeypatch.setattr(slow, "rows_of_line", lambda text: read.append(text) or ())
     extract("\n".join([*TALK, RECORD] * 20).encode(), 0, 0)
     assert read == []

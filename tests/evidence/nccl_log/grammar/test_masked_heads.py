@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from tests.evidence.nccl_log.line_by_line import extract_plain
 from topodiag.evidence.nccl_log.fast.scan import extract
 from topodiag.evidence.nccl_log.grammar.prefix import records
-from topodiag.evidence.nccl_log.plain.plain import extract_plain
 
 MESSAGE = "Using network Socket"
 

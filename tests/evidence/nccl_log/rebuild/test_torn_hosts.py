@@ -1,6 +1,6 @@
 """A torn record's rest in front of a host makes no host of its own."""
 
-from topodiag.evidence.nccl_log.plain.plain import extract_plain
+from tests.evidence.nccl_log.line_by_line import extract_plain
 from topodiag.evidence.nccl_log.rebuild.torn_hosts import whole_hosts
 
 

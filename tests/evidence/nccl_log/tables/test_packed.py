@@ -11,9 +11,9 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.evidence.nccl_log.line_by_line import extract_plain
 from tests.evidence.nccl_log.scan_compare import patched, same_facts
 from topodiag.evidence.nccl_log.fast.scan import extract
-from topodiag.evidence.nccl_log.plain.plain import extract_plain
 from topodiag.evidence.nccl_log.tables import packed, resolve_rows, saved
 from topodiag.evidence.nccl_log.tables.facts import ROW_TABLES, SCHEMAS, Facts, empty, numbers, table
 from topodiag.evidence.nccl_log.tables.packed import AnyFacts, PackedTable, pack, unpacked_bytes

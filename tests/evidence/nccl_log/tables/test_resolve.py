@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topodiag.evidence.nccl_log.plain.plain import extract_plain
+from tests.evidence.nccl_log.line_by_line import extract_plain
 from topodiag.evidence.nccl_log.tables.facts import SCHEMAS, Facts, concat
 from topodiag.evidence.nccl_log.tables.resolve import resolve
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from topodiag.evidence.nccl_log.plain.plain import extract_plain
+from tests.evidence.nccl_log.line_by_line import extract_plain
 from topodiag.evidence.nccl_log.rebuild import comms as rebuild_comms
 from topodiag.evidence.nccl_log.rebuild import frame as rebuild_frame
 from topodiag.evidence.nccl_log.rebuild.rebuild import rebuild

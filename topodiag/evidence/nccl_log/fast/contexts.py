@@ -1,4 +1,4 @@
-"""Which communicator each thread of a shard was busy with, line by line: the rule of collect.py for many lines at once.
+"""Which communicator each thread of a shard was busy with, line by line: the rule of slow.py for many lines at once.
 
 A place is a line of the block and a record's number among those that share it. A context is the code of a pointer and
 its gen.

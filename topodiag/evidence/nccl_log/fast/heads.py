@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from topodiag.evidence.nccl_log.fast.bytes import MASKS, Block, Dictionary, bytes_behind_last, keep_last
+from topodiag.evidence.nccl_log.fast.slow import ThreadKey
 from topodiag.evidence.nccl_log.grammar.prefix import IDENTITY, number
-from topodiag.evidence.nccl_log.plain.collect import ThreadKey
 from topodiag.evidence.nccl_log.tables.hashes import Flags, Positions, Words, distinct, firsts, mix
 from topodiag.lazy import regex
 

@@ -8,13 +8,11 @@ import numpy as np
 
 from topodiag.evidence.nccl_log.fast.bytes import Dictionary
 from topodiag.evidence.nccl_log.fast.rows import Columns, Ints, Texts, bits
-from topodiag.evidence.nccl_log.grammar.grammar import START, Rows, kind_by_start, parse
+from topodiag.evidence.nccl_log.fast.slow import DEFAULTS, rows_of
+from topodiag.evidence.nccl_log.grammar.grammar import START, kind_by_start, parse
 from topodiag.evidence.nccl_log.grammar.paths import trees
 from topodiag.evidence.nccl_log.grammar.prefix import Record
 from topodiag.evidence.nccl_log.grammar.texts import NOISE
-from topodiag.evidence.nccl_log.plain import collect
-from topodiag.evidence.nccl_log.plain.collect import Collector, ThreadKey
-from topodiag.evidence.nccl_log.plain.plain import read_record
 from topodiag.evidence.nccl_log.tables import facts
 from topodiag.evidence.nccl_log.tables.hashes import Words
 
@@ -99,7 +97,7 @@ class Messages:
         said = trees(text) if message.startswith(b"Trees ") else parse("INFO", text)
         understood = said is not None
         if said is None:
-            said = unread(text)
+            said, _ = rows_of(Record("", -1, -1, -1, "INFO", text))
         if any(name in _BY_LINE for name, _ in said):
             return -1
         return self._add([(_NUMBERS[name], self.value(name, columns)) for name, columns in said], understood=understood)
@@ -119,7 +117,7 @@ class Messages:
 
     def value(self, name: str, columns: dict[str, Any]) -> int:
         """Code of what a row of this table says."""
-        defaults, texts, known = collect.DEFAULTS[name], self._texts, self._values[name]
+        defaults, texts, known = DEFAULTS[name], self._texts, self._values[name]
         cells = [columns.get(each, defaults[each]) for each in COLUMNS[name]]
         key = tuple([cell if type(cell) is int and cell < _LARGE else bits(cell, texts) for cell in cells])
         return known.setdefault(key, len(known))
@@ -147,19 +145,3 @@ class Messages:
             chosen = np.flatnonzero(tables[row] == number) if len(row) else row
             made[name] = source[chosen], codes[row[chosen]] if len(row) else row
         return made
-
-
-def unread(message: str) -> Rows:
-    """The row of a message that nothing understands, as `plain.read_record` makes it."""
-    probe = _Probe(0, 0)
-    read_record(probe, Record("", -1, -1, -1, "INFO", message), 0, 0)
-    return probe.said
-
-
-class _Probe(Collector):
-    """Rows of one record, as they come."""
-
-    said: Rows
-
-    def add(self, key: ThreadKey, offset: int, line: int, rows: Rows) -> None:
-        self.said = rows

@@ -8,7 +8,6 @@ import numpy as np
 import numpy.typing as npt
 
 from topodiag.evidence.nccl_log.fast.rows import Columns, Ints, Texts, bits, in_order, matrix
-from topodiag.evidence.nccl_log.plain import collect
 from topodiag.evidence.nccl_log.tables.facts import TAIL
 from topodiag.evidence.nccl_log.tables.hashes import group
 
@@ -18,13 +17,25 @@ COLUMNS = (
 )  # fmt: skip
 _KEY = ["thread", "ctx", "func", "elements", "dtype", "redop", "root", "nranks"]
 
+EXACT_OPS = 64
+FUNC_CODES = {
+    name: code
+    for code, name in enumerate(
+        ("AllReduce", "Broadcast", "Reduce", "AllGather", "ReduceScatter", "Send", "Recv", "AlltoAll", "Gather",
+         "Scatter", "PutSignal", "Signal", "WaitSignal"),
+        start=1,
+    )
+}  # fmt: skip
+"""Codes of operations in digests; all others are OTHER_FUNC."""
+OTHER_FUNC = 255
+
 
 def values(columns: dict[str, Any], texts: Texts) -> tuple[int, ...]:
     return tuple(bits(columns[name], texts) for name in COLUMNS[4:])
 
 
 def operations(rows: Columns, texts: Texts) -> tuple[Columns, Columns]:
-    """The tables op and tail; rules in collect.py."""
+    """The tables op and tail; rules in slow.py."""
     rows = dict(in_order(rows))
     size = len(rows["thread"])
     names = texts.words()
@@ -68,17 +79,24 @@ def _round(rows: Columns) -> None:
     distinct, owners = group(np.stack([rows["thread"][first], rows["ctx"][first]]).view(np.uint64))
     sizes = np.diff(np.append(owners, len(distinct)))
     many = {(int(rows["thread"][first[distinct[at]]]), int(rows["ctx"][first[distinct[at]]]))
-            for at in owners[sizes > collect.EXACT_OPS]}  # fmt: skip
+            for at in owners[sizes > EXACT_OPS]}  # fmt: skip
     if not many:
         return
     pairs = zip(rows["thread"].tolist(), rows["ctx"].tolist(), strict=True)
     chosen = np.array([pair in many for pair in pairs])
     rows["elements"] = rows["elements"].copy()
-    rows["elements"][chosen] = [collect.rounded(each) for each in rows["elements"][chosen].tolist()]
+    rows["elements"][chosen] = [_rounded(each) for each in rows["elements"][chosen].tolist()]
+
+
+def _rounded(elements: int) -> int:
+    """The largest power of two that is not above, negated; 0 for 0."""
+    return -(1 << (elements.bit_length() - 1)) if elements > 0 else 0
 
 
 def _digests(rows: Columns, names: list[str]) -> Ints:
-    codes = np.array([collect.FUNC_CODES.get(name, collect.OTHER_FUNC) for name in names] or [0], dtype=np.uint64)
+    """Hash of each operation: h = mix(code of func), then h = mix(h ^ v) for opCount, elements, dtype, redop and root,
+    in this order, each as 64-bit two's complement. opCount is -1 for Send and Recv."""
+    codes = np.array([FUNC_CODES.get(name, OTHER_FUNC) for name in names] or [0], dtype=np.uint64)
     hashed = _mix(codes[rows["func"]])
     for name in ("op_count", "elements", "dtype", "redop", "root"):
         hashed = _mix(hashed ^ rows[name].view(np.uint64))
@@ -86,7 +104,7 @@ def _digests(rows: Columns, names: list[str]) -> Ints:
 
 
 def _mix(value: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """`collect.mix` of many."""
+    """The finaliser of splitmix64 (Steele, Lea and Flood 2014)."""
     value = value + np.uint64(0x9E3779B97F4A7C15)
     value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

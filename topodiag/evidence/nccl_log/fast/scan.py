@@ -1,10 +1,10 @@
-"""The fast extractor: what `plain.extract_plain` gives, from blocks of bytes with vector operations.
+"""The extractor of logs: their facts from blocks of bytes, with vector operations.
 
 Nine lines of ten are connections, printed by records whose heads repeat. Fronts of lines are looked up by their bytes.
 Connections that differ in the channel only are put together, and one of each is read, by arithmetic on its bytes; so
 are rings, operations and inits. Other messages are looked up by their bytes, and meet the grammar once per text.
 Whatever is not exactly one INFO record on its line (warnings, applications, torn or glued records, carriage returns,
-colours), and whatever is written otherwise than the forms that are known here, goes through `plain.read_line`.
+colours), and whatever is written otherwise than the forms that are known here, goes through `slow.rows_of_line`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from topodiag.evidence.nccl_log.fast.messages import UNDECIDED
 from topodiag.evidence.nccl_log.fast.shard import Shard
 from topodiag.evidence.nccl_log.grammar.grammar import START
 from topodiag.evidence.nccl_log.grammar.spoken import SPEAKS, speaking
-from topodiag.evidence.nccl_log.plain import plain
 from topodiag.evidence.nccl_log.tables.facts import Facts
 from topodiag.evidence.nccl_log.tables.hashes import Flags, Positions
 from topodiag.words.colours import without_colours
@@ -260,12 +259,13 @@ class _Scan:
 
     def _plain_lines(self) -> None:
         """Read the lines that are odd by now one by one."""
-        raw, collector = self.block.raw, self.shard.slow
+        raw, read = self.block.raw, self.shard.slow.read
         lines = np.flatnonzero(self.odd & (self.ends > self.starts))
         lines = lines[self._speak(lines)]
-        starts, ends, offsets = (each[lines].tolist() for each in (self.starts, self.ends, self.offsets))
-        for line, start, end, offset in zip(lines.tolist(), starts, ends, offsets, strict=True):
-            plain.read_line(collector, raw[start:end], offset, line)
+        for line, start, end in zip(
+            lines.tolist(), self.starts[lines].tolist(), self.ends[lines].tolist(), strict=True
+        ):
+            read(raw[start:end], line)
         self.odd[:] = False
 
     def _speak(self, lines: Positions) -> Flags:

@@ -31,12 +31,11 @@ from topodiag.evidence.nccl_log.fast.rows import (
     table,
     together,
 )
-from topodiag.evidence.nccl_log.fast.slow import Slow
+from topodiag.evidence.nccl_log.fast.slow import DEFAULTS, MASK, Slow
 from topodiag.evidence.nccl_log.grammar.comm import UNORDERED
 from topodiag.evidence.nccl_log.grammar.grammar import parse
 from topodiag.evidence.nccl_log.grammar.numbers import device
 from topodiag.evidence.nccl_log.grammar.prefix import clean, records
-from topodiag.evidence.nccl_log.plain import collect
 from topodiag.evidence.nccl_log.tables import facts
 from topodiag.evidence.nccl_log.tables.facts import Facts
 from topodiag.evidence.nccl_log.tables.hashes import Positions, Words
@@ -127,9 +126,7 @@ class Shard:
         self.count(len(line), len(line))
 
     def add_inits(self, read: Read, event: Ints, line: Positions, thread: Positions, ts: Ints) -> None:
-        columns = {
-            each: np.full(len(line), bits(collect.DEFAULTS["init"][each], self.texts)) for each in COLUMNS["init"]
-        }
+        columns = {each: np.full(len(line), bits(DEFAULTS["init"][each], self.texts)) for each in COLUMNS["init"]}
         columns |= {"event": event, "ts": ts}
         columns["func"] = np.where(read.name < 0, columns["func"], read.name)
         self._named.append(("init", {**columns, **read.columns, "line": line, "thread": thread}))
@@ -289,9 +286,9 @@ class Shard:
             number = self._lines + each.line + 1
             for name, columns in each.rows:
                 if name == "event":
-                    pointer = int(pointers[context]) & collect.MASK
+                    pointer = int(pointers[context]) & MASK
                     own = {"thread": each.thread, "ctx": pointer, "gen": int(gens[context]), "offset": offset}
-                    self.slow.add_row(name, {**own, "line": number}, columns)
+                    self.slow.add_event({**own, "line": number}, columns)
                 elif name == "op":
                     row = (each.thread, context, offset, number, *scan_ops.values(columns, self.texts))
                     self._op_rows.append(row)
@@ -315,7 +312,7 @@ class Shard:
         columns["op"], columns["tail"] = map(sorted_by_place, scan_ops.operations(operations, self.texts))
         texts = facts.strings(self.texts.words())
         tables = {name: table(name, rows, contexts, texts) for name, rows in columns.items()}
-        events = [{**row, "thread": int(number[row["thread"]])} for row in self.slow.rows("event")]
+        events = [{**row, "thread": int(number[row["thread"]])} for row in self.slow.events()]
         events.sort(key=lambda row: (row["thread"], row["offset"]))
         tables["event"] = listed(
             "event", {each: [row[each] for row in events] for each in facts.SCHEMAS["event"].names}

@@ -1,15 +1,96 @@
-"""What the fast extractor has read line by line, and the threads of all files that it reads together."""
+"""What is read line by line: lines with no record or with several, warnings, and what applications say of NCCL.
+
+Rules that facts.py leaves open, and that all of this room keeps to:
+
+* A row's context is its thread's: set by each row of `init` and `op` that names a communicator, that row included. Only
+  Init START gives a pointer a new `gen`; what it is for a thread is looked up when the thread names the pointer, in the
+  process (host, pid), and stays until the thread names one again.
+* Equal rows: equal in thread, ctx, gen and all columns but channels (united), ts, last_ts and last_offset. `ts` is the
+  first line's, `last_ts` the last one's.
+* `op`: equal in thread, ctx, gen, func, elements, dtype, redop, root and nranks. A (thread, ctx, gen) with more than
+  EXACT_OPS different ones has all its elements rounded down to a power of two and negated (0 stays 0): the minus says
+  that the shard held more, so that merging shards can round the rest. `digest` is always of the exact elements.
+* Rows of one table are ordered by thread, then offset, then as they were met.
+"""
 
 from __future__ import annotations
 
-from topodiag.evidence.nccl_log.grammar.grammar import Rows
-from topodiag.evidence.nccl_log.plain.collect import Collector, ThreadKey
+from collections.abc import Iterator
+from math import isnan, nan
+from typing import Any
+
+from topodiag.evidence.nccl_log.grammar.grammar import Rows, parse
+from topodiag.evidence.nccl_log.grammar.numbers import compiled
+from topodiag.evidence.nccl_log.grammar.prefix import Record, application, clean, records, torch_version
+from topodiag.evidence.nccl_log.grammar.stated import stated_of
+from topodiag.evidence.nccl_log.tables.facts import SCHEMAS
 from topodiag.lazy import dataclass
+
+MASK = (1 << 64) - 1
+ThreadKey = tuple[str, int, int, int]
+"""Host, pid, tid and device."""
+NOBODY: ThreadKey = ("", -1, -1, -1)
+
+DEFAULTS: dict[str, dict[str, Any]] = {
+    name: {
+        field.name: "" if str(field.type).startswith("dictionary") else nan if str(field.type) == "double" else -1
+        for field in schema
+    }
+    for name, schema in SCHEMAS.items()
+}
+"""What a row holds that its line does not say."""
+for _name, _column in (("init", "comm_id"), ("init", "parent"), ("conn", "direction"), ("tree", "second")):
+    DEFAULTS[_name][_column] = 0
+_OF_EVENTS = tuple(
+    each
+    for each in SCHEMAS["event"].names
+    if each not in ("thread", "ctx", "gen", "offset", "line", "count", "ts", "last_ts", "last_offset")
+)
+"""The columns in which equal events are equal, besides thread and context."""
+_POINTERS = compiled(r"0x[0-9a-fA-F]+")
+_HEXES = compiled(r"\b(?=[a-fA-F]*\d)[0-9a-fA-F]{4,}\b")
+_NUMBERS = compiled(r"\d+")
+_SHAPE, _EXAMPLE = 200, 1000
+
+
+def rows_of_line(raw: bytes) -> Iterator[tuple[ThreadKey, Rows, bool | None]]:
+    """What one physical line says: of each of its records the thread, the rows, and whether it was understood; None for
+    what an application says of NCCL."""
+    text = clean(raw)
+    several = False
+    for record in records(text):
+        several = True
+        yield (record.host, record.pid, record.tid, record.dev), *rows_of(record)
+    if not several:
+        said = [row for row in (application(text), torch_version(text)) if row is not None] + stated_of(text)
+        if said:
+            yield NOBODY, said, None
+
+
+def rows_of(record: Record) -> tuple[Rows, bool]:
+    """The rows of a record, and whether it was understood."""
+    rows = parse(record.level, record.message)
+    if rows is None:
+        return [("unread", {"shape": shape(record.message), "text": record.message[:_EXAMPLE]})], False
+    for name, columns in rows:
+        if name == "event":
+            columns["label"] = record.label
+            columns["ts"] = record.ts
+            if record.place:
+                columns["place"] = record.place
+        elif name == "init":
+            columns["ts"] = record.ts
+    return rows, True
+
+
+def shape(message: str) -> str:
+    """The message with pointers and longer hex numbers as x, other numbers as #, and not too long."""
+    return _NUMBERS.sub("#", _HEXES.sub("x", _POINTERS.sub("x", message[:1000])))[:_SHAPE]
 
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What an add to the collector said: line of the block, place among the line's records, thread, rows."""
+    """What a record or an application said: line of the block, place among the line's records, thread, rows."""
 
     line: int
     index: int
@@ -17,14 +98,15 @@ class Said:
     rows: Rows
 
 
-class Slow(Collector):
-    """Takes the rows of lines that were read one by one, and keeps them until the block's contexts are known."""
+class Slow:
+    """The lines of a block that were read one by one, until the block's contexts are known; and the threads and events
+    of all files of the shard."""
 
     def __init__(self) -> None:
-        super().__init__(0, 0)
-        self.file = 0
+        self.file = self.records = self.understood = 0
         self.said: list[Said] = []
         self._owned: dict[tuple[int, ThreadKey], int] = {}
+        self._events: dict[tuple[Any, ...], dict[str, Any]] = {}
 
     def thread(self, key: ThreadKey) -> int:
         """Its index: each file has threads of its own."""
@@ -34,6 +116,27 @@ class Slow(Collector):
         """File and name of each thread, in the order of their indices."""
         return list(self._owned)
 
-    def add(self, key: ThreadKey, offset: int, line: int, rows: Rows) -> None:
-        index = self.said[-1].index + 1 if self.said and self.said[-1].line == line else 0
-        self.said.append(Said(line, index, self.thread(key), rows))
+    def read(self, raw: bytes, line: int) -> None:
+        """One physical line."""
+        for index, (key, rows, understood) in enumerate(rows_of_line(raw)):
+            self.records += understood is not None
+            self.understood += understood is True
+            self.said.append(Said(line, index, self.thread(key), rows))
+
+    def add_event(self, place: dict[str, int], columns: dict[str, Any]) -> None:
+        """An event whose context is known."""
+        full = {**DEFAULTS["event"], **columns}
+        values = (full[each] for each in _OF_EVENTS)
+        unknown_alike = [None if isinstance(value, float) and isnan(value) else value for value in values]
+        known = self._events.setdefault((place["thread"], place["ctx"], place["gen"], *unknown_alike), full)
+        if known is full:
+            full.update(place, count=0)
+        known["count"] += 1
+        known.update(last_ts=full["ts"], last_offset=place["offset"])
+
+    def events(self) -> list[dict[str, Any]]:
+        """The events by thread and offset."""
+        return sorted(self._events.values(), key=lambda row: (row["thread"], row["offset"]))
+
+
+__all__ = ["DEFAULTS", "MASK", "NOBODY", "Said", "Slow", "ThreadKey", "rows_of", "rows_of_line", "shape"]

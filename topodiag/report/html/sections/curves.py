@@ -23,14 +23,14 @@ def section(sheet: Sheet) -> Section | None:
         return None
     left = len(runs) - RUNS_SHOWN
     table = Grid(
-        "runs", "Runs", ("Run", "Collective", "Ranks", "Plateau, GB/s", "Expected, GB/s", "Normal from", "Verdict",
+        "runs", "Runs", ("Run", "Collective", "Ranks", "Measured, GB/s", "Expected, GB/s", "Normal from", "Verdict",
                          "Why"),
         [_row(number_, each) for number_, each in enumerate(runs[:RUNS_SHOWN], start=1)],
         right=frozenset({0, 3, 4, 5}), left_out=f"{left} more runs: topodiag bench --csv=rows" if left > 0 else "",
     )  # fmt: skip
     guesses = [row for number_, each in enumerate(runs, start=1) for row in _hypotheses(number_, each)]
     causes = Grid(
-        "hypotheses", "What would explain it", ("Run", "Cause", "Predicts, GB/s", "Likelihood", "Evidence", "Check by"),
+        "hypotheses", "What would explain it", ("Run", "Cause", "Leaves, GB/s", "Likely", "Evidence", "Check with"),
         guesses[:HYPOTHESES_SHOWN], right=frozenset({0, 2, 3}),
     )  # fmt: skip
     grids = [each for each in (table, causes) if each.rows]
@@ -55,7 +55,7 @@ def _row(place: int, benchmark: Benchmark) -> list[Cell]:
     sign, hue = sign_of(benchmark)
     return [
         Cell(str(place), place), Cell(collective_words(run)), Cell(ranks_words(run), run.nranks),
-        _gbs(benchmark.fit.plateau_gbs), _gbs(expected.busbw_gbs if expected is not None else None),
+        _gbs(run.top[1] if run.top is not None else None), _gbs(expected.busbw_gbs if expected is not None else None),
         _gbs(expected.low_gbs if expected is not None else None),
         Cell(f"{sign} {verdict_word(benchmark)}", mark=hue if hue in {"error", "warning", "ok"} else ""),
         Cell(benchmark.why or (expected.machine if expected is not None else "")),

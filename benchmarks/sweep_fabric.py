@@ -65,7 +65,7 @@ QUIET = Noise()
 
 def sweep(fabric: Fabric, faults: Mapping[Part, float], seed: int, noise: Noise = QUIET, rounds: int = 3) -> Sweep:
     """Rounds until nothing is suspect any more, at most `rounds`."""
-    random = Random(seed)  # noqa: S311 - a simulation
+    random = Random(seed)
     plan: SweepPlan | None = first_round(fabric)
     plans: list[SweepPlan] = []
     results: list[SweepResult] = []

@@ -1,17 +1,4 @@
-"""Rows of a shard made into `Facts`: equal rows counted, contexts followed, operations and prints gathered.
-
-Rules that facts.py leaves open, and that every extractor keeps to:
-
-* A row's context is its thread's: set by each row of `init` and `op` that names a communicator, that row included. Only
-  Init START gives a pointer a new `gen`; what it is for a thread is looked up when the thread names the pointer, in the
-  process (host, pid), and stays until the thread names one again.
-* Equal rows: equal in thread, ctx, gen and all columns but channels (united), ts, last_ts and last_offset. `ts` is the
-  first line's, `last_ts` the last one's.
-* `op`: equal in thread, ctx, gen, func, elements, dtype, redop, root and nranks. A (thread, ctx, gen) with more than
-  EXACT_OPS different ones has all its elements rounded down to a power of two and negated (0 stays 0): the minus says
-  that the shard held more, so that merging shards can round the rest. `digest` is always of the exact elements.
-* Rows of one table are ordered by thread, then offset, then as they were met.
-"""
+"""Logs read line by line, with nothing clever: what the extractor must give, which is held against it."""
 
 from __future__ import annotations
 
@@ -19,42 +6,14 @@ from collections import deque
 from math import isnan, nan
 from typing import Any
 
+from topodiag.evidence.nccl_log.fast.ops import EXACT_OPS, FUNC_CODES, OTHER_FUNC
+from topodiag.evidence.nccl_log.fast.slow import DEFAULTS, MASK, ThreadKey, rows_of_line
 from topodiag.evidence.nccl_log.grammar.comm import Rows
 from topodiag.evidence.nccl_log.tables.facts import ROW_TABLES, SCHEMAS, TAIL, Facts, table
 
-EXACT_OPS = 64
-MASK = (1 << 64) - 1
-ThreadKey = tuple[str, int, int, int]
-"""Host, pid, tid and device."""
-NOBODY: ThreadKey = ("", -1, -1, -1)
 Context = tuple[int, int, int]
 """Pointer, gen, and offset of the line that set it."""
-
-FUNC_CODES = {
-    name: code
-    for code, name in enumerate(
-        ("AllReduce", "Broadcast", "Reduce", "AllGather", "ReduceScatter", "Send", "Recv", "AlltoAll", "Gather",
-         "Scatter", "PutSignal", "Signal", "WaitSignal"),
-        start=1,
-    )
-}  # fmt: skip
-"""Codes of operations in digests; all others are OTHER_FUNC."""
-OTHER_FUNC = 255
-
 _SEEDED = 0x9E3779B97F4A7C15
-_TEXTS = {"shards": frozenset[str]()} | {
-    name: frozenset(field.name for field in schema if str(field.type).startswith("dictionary"))
-    for name, schema in SCHEMAS.items()
-}
-DEFAULTS: dict[str, dict[str, Any]] = {
-    name: {
-        field.name: "" if field.name in _TEXTS[name] else nan if str(field.type) == "double" else -1 for field in schema
-    }
-    for name, schema in SCHEMAS.items()
-}
-"""What a row holds that its line does not say."""
-for _name, _column in (("init", "comm_id"), ("init", "parent"), ("conn", "direction"), ("tree", "second")):
-    DEFAULTS[_name][_column] = 0
 _OWN = {
     name: tuple(each for each in SCHEMAS[name].names if each not in ("thread", "ctx", "gen", "offset", "line", "count"))
     for name in ROW_TABLES
@@ -65,6 +24,27 @@ _KEYED: dict[str, tuple[str, ...]] = {
     for name, own in _OWN.items()
 }
 _MASKED = frozenset({"conn", "ring", "tree"})
+
+
+def extract_plain(data: bytes, file: int, base: int) -> Facts:
+    """Facts of whole lines of a file; `base` is the offset of `data` in the file."""
+    collector = Collector(file, base)
+    offset, lines = base, 0
+    for raw in _lines(data):
+        lines += 1
+        for key, rows, understood in rows_of_line(raw):
+            collector.records += understood is not None
+            collector.understood += understood is True
+            collector.add(key, offset, lines, rows)
+        offset += len(raw)
+    return collector.facts(len(data), lines)
+
+
+def _lines(data: bytes) -> list[bytes]:
+    """Lines end at a newline only: a carriage return is a progress bar's."""
+    *whole, rest = data.split(b"\n")
+    lines = [line + b"\n" for line in whole]
+    return [*lines, rest] if rest else lines
 
 
 def mix(value: int) -> int:
@@ -184,14 +164,6 @@ class Collector:
             known["count"] += 1
             known["last"], known["last_offset"] = op_count, offset
             known["digest"] = (known["digest"] + hashed) & MASK
-
-    def keys(self) -> list[ThreadKey]:
-        """The threads in the order of their indices."""
-        return list(self._threads)
-
-    def rows(self, name: str) -> list[dict[str, Any]]:
-        """The rows of a table by thread and offset."""
-        return sorted(self._rows[name].values(), key=lambda row: (row["thread"], row["offset"]))
 
     def facts(self, size: int, lines: int) -> Facts:
         """The tables; `size` in bytes and number of lines of the shard."""

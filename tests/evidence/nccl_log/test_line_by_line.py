@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
+from tests.evidence.nccl_log.line_by_line import Collector, mix, op_hash, rounded
+from topodiag.evidence.nccl_log.fast.slow import MASK
 from topodiag.evidence.nccl_log.grammar.grammar import parse
-from topodiag.evidence.nccl_log.plain.collect import MASK, Collector, mix, op_hash, rounded
 from topodiag.evidence.nccl_log.tables.facts import SCHEMAS, TAIL, Facts
 
 ONE, OTHER, ELSEWHERE = ("a", 1, 10, 0), ("a", 1, 11, 0), ("b", 1, 10, 0)

@@ -1,4 +1,4 @@
-"""Whole logs through the plain extractor: real ones with their truth, and any bytes."""
+"""Whole logs line by line: real ones with their truth, and any bytes."""
 
 import gzip
 import json
@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topodiag.evidence.nccl_log.plain.plain import extract_plain, shape
+from tests.evidence.nccl_log.line_by_line import extract_plain
+from topodiag.evidence.nccl_log.fast.slow import shape
 from topodiag.evidence.nccl_log.tables.facts import SCHEMAS
 
 JOBS = Path(__file__).parents[5] / "shared" / "corpus" / "jobs"
