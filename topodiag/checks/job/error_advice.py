@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from topodiag.checks.shared.data import data
 from topodiag.checks.shared.phrases import advice_by_words
 from topodiag.model.job import Event
+from topodiag.words.own_data import own_data
 
 BY_KIND = {
     "ib completion": "check the port, cable and switch port of the NIC named, and the peer: ibstat, perfquery, dmesg",
@@ -29,8 +29,8 @@ def advice(event: Event) -> str:
         return words
     # What a completion means is in its status; the cable is for those that got no answer.
     status = event.details.get("status", "")
-    if event.kind == "ib completion" and status != "12" and status in data("shared/phrases")["completion"]:
-        return str(data("shared/phrases")["completion"][status]["fix"])
+    if event.kind == "ib completion" and status != "12" and status in own_data("checks/shared/phrases")["completion"]:
+        return str(own_data("checks/shared/phrases")["completion"][status]["fix"])
     if event.kind == "cuda" and "shmutils" in event.place:
         return (
             "CUDA cannot map the shared memory segment: size and limits of the container's /dev/shm; NCCL_SHM_DISABLE=1"

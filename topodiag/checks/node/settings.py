@@ -19,7 +19,6 @@ from topodiag.model.nccl_versions import VARIABLES_SINCE, spell_range
 from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
 from topodiag.model.topics import Topic
-from topodiag.nccl.topo.hca_list import HcaFilter
 from topodiag.words.fold import plural
 
 ENVIRONMENT = "environment"
@@ -177,6 +176,8 @@ def _nics_left(node: Node, each: NodeSetting) -> tuple[str, ...] | None:
     nics = _filtered(node)
     if each.name != "NCCL_IB_HCA" or not nics or not each.value.strip():
         return None
+    from topodiag.nccl.topo.hca_list import HcaFilter  # noqa: PLC0415 - it loads NCCL's decisions
+
     wanted = HcaFilter(each.value)
     left = tuple(
         nic.rdma_name

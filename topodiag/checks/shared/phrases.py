@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from topodiag.checks.shared.data import data
 from topodiag.lazy import dataclass, regex
 from topodiag.model.finding import Severity
+from topodiag.words.own_data import own_data
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ def phrases(group: str) -> tuple[Phrase, ...]:
             entry.get("cost", ""),
             Severity[entry.get("severity", "warning").upper()],
         )
-        for entry in data("shared/phrases")[group]
+        for entry in own_data("checks/shared/phrases")[group]
     )
 
 
