@@ -24,8 +24,9 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-import topodiag
 from topodiag.checks.shared.harmless import OF_NCCL
+
+import topodiag
 from topodiag.evidence.nccl_log.grammar.grammar import KINDS, parse
 from topodiag.evidence.nccl_log.rebuild.events import classify
 

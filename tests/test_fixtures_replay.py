@@ -7,7 +7,7 @@ import pytest
 
 from tests.scanned import node_at, scanned
 from topodiag.evidence.assemble.graph import gpu_vertex, hung_from, nic_vertex
-from topodiag.evidence.intake.fixtures import fixture_path, fixtures
+from topodiag.evidence.intake.collected import fixture_path, fixtures
 from topodiag.model.links import LinkKind, PathType
 from topodiag.model.node import Node
 from topodiag.model.paths import edges_of, paths_from

@@ -20,7 +20,7 @@ from tests.healthy_machines import MACHINES, files_of
 from topodiag.checks.registry import Subject
 from topodiag.checks.run import run
 from topodiag.evidence.intake.bundle import from_memory
-from topodiag.evidence.intake.fixtures import fixture_path, fixtures
+from topodiag.evidence.intake.collected import fixture_path, fixtures
 from topodiag.evidence.intake.reader import read_node
 from topodiag.model.finding import Outcome, Severity, Status
 

@@ -30,7 +30,7 @@ MODULES = sorted(path for room in ("topodiag", "probes") for path in (ROOT / roo
 
 MOST_CODE_LINES = 106_741
 MOST_PATTERNS = 1_372
-MOST_FILES_OF_EVIDENCE = 246
+MOST_FILES_OF_EVIDENCE = 225
 """Budgets of the package: what it has today, to the next round number. A change may lower them and raise none; the aim
 is 62,000 lines, 700 patterns and 220 files."""
 

@@ -15,7 +15,7 @@ import pytest
 from tests.cli.small_log import log
 from topodiag.app.bench import BenchOptions, bench
 from topodiag.app.opening import standard_input
-from topodiag.evidence.intake.fixtures import fixture_path
+from topodiag.evidence.intake.collected import fixture_path
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Confidence
 

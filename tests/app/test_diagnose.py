@@ -16,7 +16,7 @@ from topodiag.app.scan import scan as diagnose
 from topodiag.checks.registry import Subject
 from topodiag.checks.run import fold, run
 from topodiag.evidence.intake.bundle import from_memory
-from topodiag.evidence.intake.fixtures import fixture_path, fixtures
+from topodiag.evidence.intake.collected import fixture_path, fixtures
 from topodiag.evidence.intake.reader import ReadNode, read_node
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Outcome

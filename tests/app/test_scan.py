@@ -13,7 +13,7 @@ from topodiag.app.diagnose import diagnose
 from topodiag.app.logs import logs
 from topodiag.app.scan import one_node, scan
 from topodiag.app.topo import check_topology
-from topodiag.evidence.intake.fixtures import fixture_path
+from topodiag.evidence.intake.collected import fixture_path
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Severity
 from topodiag.report.places import Places

@@ -16,7 +16,7 @@ from topodiag.app.picture import pictured
 from topodiag.draw.node import draw_node
 from topodiag.draw.picture import NVSWITCH, Picture, picture_of
 from topodiag.emit.dot import SICK, to_dot
-from topodiag.evidence.intake.fixtures import fixtures
+from topodiag.evidence.intake.collected import fixtures
 from topodiag.model.devices import Gpu, Nic, NicPort, NumaNode
 from topodiag.model.finding import Cost, Finding, Severity, Where
 from topodiag.model.links import Link, LinkKind

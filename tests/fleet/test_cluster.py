@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from topodiag.app.cluster import ClusterOptions, open_cluster
-from topodiag.evidence.intake.fixtures import fixture_path
+from topodiag.evidence.intake.collected import fixture_path
 from topodiag.fleet.cluster import find_bundles, read_bundles, seen_of
 from topodiag.model.cluster_facts import ClusterFacts, joined, natural, nested, partition_of, usable
 from topodiag.model.devices import Gpu, GpuFabric, Nic, NicPort, NicRole

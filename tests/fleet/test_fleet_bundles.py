@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from topodiag.evidence.intake.fixtures import fixture_path
+from topodiag.evidence.intake.collected import fixture_path
 from topodiag.fleet import bundles
 from topodiag.fleet.cluster import NodeSeen, read_or_why
 from topodiag.model.errors import TopodiagError

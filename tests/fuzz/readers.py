@@ -33,7 +33,7 @@ from topodiag.checks.registry import Subject
 from topodiag.evidence import registry
 from topodiag.evidence.assemble import assemble
 from topodiag.evidence.cluster.files import FORMATS, read_cluster
-from topodiag.evidence.cluster.pods import read_pods
+from topodiag.evidence.cluster.kubernetes import read_pods
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.flight.flight_recorder import read_flight
 from topodiag.evidence.intake.bundle import MANIFEST, from_bytes, from_files
@@ -47,8 +47,7 @@ from topodiag.evidence.layout.group_file import read_groups
 from topodiag.evidence.layout.job_file import read_job
 from topodiag.evidence.layout.job_settings import read_arguments
 from topodiag.evidence.layout.rank_files import read_index_map, read_place_map
-from topodiag.evidence.live.diagnostics import read_diagnostics
-from topodiag.evidence.live.profiler_trace import read_trace
+from topodiag.evidence.live.diagnostics import read_diagnostics, read_trace
 from topodiag.evidence.live.step_times import holds_steps, read_steps
 from topodiag.evidence.live.watch_log import read_watch
 from topodiag.evidence.nccl_log.fast.scan import extract

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topodiag.evidence.nccl_xml.limits import RULES
+from topodiag.evidence.nccl_xml.lexer import RULES
 from topodiag.model import nccl_versions as versions
 from topodiag.model.nccl_features import STILL, Feature, has
 from topodiag.model.nccl_versions import (

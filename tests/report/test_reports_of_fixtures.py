@@ -9,7 +9,7 @@ import pytest
 from rich.cells import cell_len
 
 from tests.scanned import scanned
-from topodiag.evidence.intake.fixtures import fixtures
+from topodiag.evidence.intake.collected import fixtures
 from topodiag.model.gpu_sight import Sight, gpu_sight
 from topodiag.report.interface import Style
 from topodiag.report.registry import names, report

@@ -253,7 +253,7 @@ def _more(intake: Intake, piece: Piece, system: str) -> Case:
     blob = read_piece(intake, piece)
     made = Case()
     if piece.is_any((Kind.PODS,)):
-        from topodiag.evidence.cluster.pods import read_pods  # noqa: PLC0415 - only where there are pods
+        from topodiag.evidence.cluster.kubernetes import read_pods  # noqa: PLC0415 - only where there are pods
 
         made = replace(made, ties=read_pods(blob))
     if piece.is_any((Kind.CLUSTER, Kind.KUBERNETES)):

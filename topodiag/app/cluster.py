@@ -19,8 +19,8 @@ from topodiag.app.opening import stdin
 from topodiag.cost.questions import ModelError
 from topodiag.cost.tiers import Machine, UnknownSystemError, find_system
 from topodiag.evidence.cluster.files import read_cluster
-from topodiag.evidence.cluster.free_gpus import keep_free, read_free, take_out
-from topodiag.evidence.intake.fixtures import resolve
+from topodiag.evidence.cluster.slurm import keep_free, read_free, take_out
+from topodiag.evidence.intake.collected import resolve
 from topodiag.evidence.intake.one_file import open_blob
 from topodiag.lazy import dataclass
 from topodiag.model.cluster import Bools, Cluster

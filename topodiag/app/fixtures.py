@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from topodiag.evidence.intake.fixtures import Fixture, fixture_path, fixtures, shipped
+from topodiag.evidence.intake.collected import Fixture, fixture_path, fixtures, shipped
 
 __all__ = ["Fixture", "fixture_path", "fixtures", "shipped"]

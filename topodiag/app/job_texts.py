@@ -10,7 +10,7 @@ from topodiag.app.beside import Beside, read_beside
 from topodiag.evidence.intake.pieces import Intake
 from topodiag.evidence.kinds import Kind
 from topodiag.evidence.live import diagnostics as nccl_diagnostics
-from topodiag.evidence.live import profiler_trace, stacks
+from topodiag.evidence.live import stacks
 from topodiag.model.connections import no_connections
 from topodiag.model.diagnostics import Diagnosis
 from topodiag.model.job import Job
@@ -33,9 +33,9 @@ def with_stacks(jobs: Sequence[Job], dumped: Sequence[Stack]) -> tuple[Job, ...]
 
 def step_waits(intake: Intake) -> Beside[StepWaits]:
     """The waits of all ranks among the evidence."""
-    part, most = "part of the profiler's traces", profiler_trace.MAX_BYTES
+    part, most = "part of the profiler's traces", nccl_diagnostics.TRACE_MAX_BYTES
     return read_beside(
-        intake, Kind.TRACE, lambda blob: profiler_trace.read_trace(blob.text, blob.name), most=most, part=part
+        intake, Kind.TRACE, lambda blob: nccl_diagnostics.read_trace(blob.text, blob.name), most=most, part=part
     )
 
 

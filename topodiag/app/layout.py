@@ -72,7 +72,7 @@ def read_layout(layout: LayoutOptions) -> LayoutRead:
     if not layout.logs:
         return LayoutRead(declared)
     from topodiag.app.logs import logs  # noqa: PLC0415
-    from topodiag.evidence.layout.job_ranks import ranks_of  # noqa: PLC0415 - only with logs
+    from topodiag.evidence.layout.group_file import ranks_of  # noqa: PLC0415 - only with logs
 
     jobs = logs(layout.logs).jobs
     if len(jobs) != 1:

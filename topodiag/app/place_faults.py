@@ -10,7 +10,7 @@ import numpy as np
 
 from topodiag.checks.registry import Subject
 from topodiag.checks.run import run
-from topodiag.evidence.intake.fixtures import resolve
+from topodiag.evidence.intake.collected import resolve
 from topodiag.model.cluster import Assignment, Cluster
 from topodiag.model.finding import Severity
 from topodiag.words.fold import few, plural

@@ -18,7 +18,7 @@ from topodiag.app.place_open import Opened, opened_on, seen_of
 from topodiag.app.trained import trained_of_log
 from topodiag.cost.questions import ModelError
 from topodiag.cost.tiers import UnknownSystemError, find_system
-from topodiag.evidence.layout.job_ranks import ranks_of
+from topodiag.evidence.layout.group_file import ranks_of
 from topodiag.hardware import catalog
 from topodiag.model.case import Case
 from topodiag.model.dimensions import NAMES, ORDER

@@ -14,7 +14,7 @@ from topodiag.app.logs import logs
 from topodiag.checks.job.step_waits import OddStepWaits
 from topodiag.evidence.intake.looks import looks
 from topodiag.evidence.kinds import Kind
-from topodiag.evidence.live.profiler_trace import STATES, read_trace
+from topodiag.evidence.live.diagnostics import STATES, read_trace
 from topodiag.model.finding import Finding, Status
 
 HASH = 0x1F4C3D2A9B8E7F60

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from topodiag.evidence.cluster.pods import read_pods
+from topodiag.evidence.cluster.kubernetes import read_pods
 from topodiag.evidence.intake.looks import looks
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.kinds import Kind

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from topodiag.evidence.intake.captures import Captures, captures, evidence_of
-from topodiag.evidence.intake.fixtures import fixture_path
+from topodiag.evidence.intake.collected import fixture_path
 from topodiag.evidence.intake.gather import gather
 
 WELL, SICK = "dgx-h100-healthy", "dgx-h100-gpu3-12of18-nvlink"

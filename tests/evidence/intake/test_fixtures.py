@@ -10,7 +10,7 @@ import pytest
 
 from tests import program
 from tools.pack_fixtures import pack
-from topodiag.evidence.intake.fixtures import INCIDENT, JOB, NODE, TABLE, fixture_path, fixtures, shipped
+from topodiag.evidence.intake.collected import INCIDENT, JOB, NODE, TABLE, fixture_path, fixtures, shipped
 from topodiag.evidence.intake.gather import gather
 from topodiag.model.errors import InputError
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topodiag.evidence.cluster.free_gpus import keep_free, read_free, take_out
+from topodiag.evidence.cluster.slurm import keep_free, read_free, take_out
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.layout.group_file import read_groups
 from topodiag.evidence.layout.rank_files import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from topodiag.evidence.layout.job_ranks import ranks_of
+from topodiag.evidence.layout.group_file import ranks_of
 from topodiag.model.connections import no_connections
 from topodiag.model.errors import InputError
 from topodiag.model.job import Job, Rank

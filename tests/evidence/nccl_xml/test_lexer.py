@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from topodiag.evidence.nccl_xml import read_file
-from topodiag.evidence.nccl_xml.limits import RULES
+from topodiag.evidence.nccl_xml.lexer import RULES
 from topodiag.model.errors import InputError
 from topodiag.model.nccl_tree import Element, NcclFile
 from topodiag.model.nccl_versions import NEWEST, OLDEST

@@ -19,7 +19,7 @@ from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
 
-from topodiag.evidence.intake.fixtures import missing
+from topodiag.evidence.intake.collected import missing
 from topodiag.evidence.intake.one_file import COPY_IT, why_endless
 from topodiag.evidence.intake.plain_tar import plain_members
 from topodiag.evidence.intake.rewound import Rewound

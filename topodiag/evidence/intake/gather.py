@@ -15,10 +15,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, BinaryIO
 
+from topodiag.evidence.intake import collected
 from topodiag.evidence.intake.archives import members
 from topodiag.evidence.intake.bundle import HEAD_BYTES, MANIFEST, is_bundle
-from topodiag.evidence.intake.collected import is_copy, text_of_copy, without_bookkeeping
-from topodiag.evidence.intake.fixtures import ANSWER, PREFIX, missing, resolve
+from topodiag.evidence.intake.collected import is_copy, missing, resolve, text_of_copy, without_bookkeeping
 from topodiag.evidence.intake.genre import without_papers
 from topodiag.evidence.intake.hosts import host_of_log, host_of_text, ids_of_text
 from topodiag.evidence.intake.one_file import COPY_IT, why_endless
@@ -80,8 +80,8 @@ def gather(paths: Sequence[str], *, stdin: BinaryIO | None = None, quick: bool =
         for each in _expanded(path):
             if os.path.isdir(each):
                 folders.append((each, path))
-                if path.startswith(PREFIX):
-                    met.real.add(os.path.realpath(os.path.join(each, ANSWER)))
+                if path.startswith(collected.PREFIX):
+                    met.real.add(os.path.realpath(os.path.join(each, collected.ANSWER)))
             else:
                 _take_named(each, path, met)
     for folder, path in folders:
@@ -104,7 +104,7 @@ def _expanded(path: str) -> list[str]:
         raise InputError("''", "names no file", hint="give a file, a folder, or - for standard input")
     if "\0" in path:
         raise InputError(path.replace("\0", "?"), "is not a path")
-    if path.startswith(PREFIX):
+    if path.startswith(collected.PREFIX):
         return [resolve(path)]
     if os.path.lexists(path) or not glob.has_magic(path):
         return [path]
@@ -243,7 +243,7 @@ def _take(path: str, root: str, met: _Met, *, named: bool) -> None:
     met.real.add(real)
     seen = looks(head, tail, name=path, quick=met.quick)
     if not seen.packed and (seen.coding or status.st_size > len(head)) and not met.quick:
-        from topodiag.evidence.intake.survey import surveyed  # noqa: PLC0415 - as above
+        from topodiag.evidence.intake.stdin import surveyed  # noqa: PLC0415 - as above
 
         seen = surveyed(path, seen)
     made = Piece(path, seen.kinds, status.st_size, seen.coding, seen.sources, named=named, root=root, what=seen.what)

@@ -18,7 +18,7 @@ from topodiag.evidence.intake.hosts import without_prefix
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.kinds import DAMAGED, KINDS, Kind, source_words
 from topodiag.evidence.live.diagnostics import LOOKS as DIAGNOSTICS
-from topodiag.evidence.live.profiler_trace import LOOKS as TRACE
+from topodiag.evidence.live.diagnostics import TRACE_LOOKS as TRACE
 from topodiag.evidence.live.stacks import LOOKS as STACKS
 from topodiag.evidence.live.step_times import holds_steps
 from topodiag.evidence.marks import LOOKS as INSPECTOR

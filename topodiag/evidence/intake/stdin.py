@@ -1,16 +1,132 @@
-"""Standard input as a piece of evidence: it can be read once, so what was looked at is put back."""
+"""Standard input as a piece of evidence: it can be read once, so what was looked at is put back.
+
+What stands in a text beyond its first and last bytes: no window decides what a file is.
+
+Each block is searched once for the literals of all formats. Only a format whose literal stands in a block is asked, and
+only until it is found, so that a text of no known kind costs the one pass.
+"""
 
 from __future__ import annotations
 
+import os
 import tempfile
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, BinaryIO
 
+from topodiag.evidence.heads import AT_FRONT, possible
+from topodiag.evidence.intake.looks import (
+    Looks,
+    between_records,
+    kinds_of_sources,
+    line_kinds,
+    speaking_kinds,
+    step_kinds,
+)
 from topodiag.evidence.intake.pieces import STDIN_NAME
 from topodiag.evidence.intake.rewound import Rewound
+from topodiag.evidence.interface import Blob
+from topodiag.evidence.kinds import Kind
 from topodiag.evidence.nccl_log.input.streams import Reading, text_of
+from topodiag.evidence.registry import kinds as all_sources
+from topodiag.evidence.registry import source
 
 if TYPE_CHECKING:
     from topodiag.evidence.intake.looks import Looks
+
+BLOCK = 1 << 16
+"""Bytes that are looked at together: formats are known within so many."""
+MOST_TRIES = 64
+"""Blocks in which a format's literal stands and its head does not: a word that is common in this text says nothing."""
+SENTENCES = "sentences"
+"""The source of the catalogue, whose own pass over a block costs as much as that for the formats."""
+MOST_STEP_TRIES = 16
+"""Blocks that are asked for the steps of a training: a training shows them within the first MiB, or at its end."""
+OF_LINES = frozenset({
+    Kind.TEXT, Kind.NODE_TEXT, Kind.JOB_OUTPUT, Kind.NCCL_LOG, Kind.NCCL_TESTS, Kind.STEPS, Kind.STACKS,
+    Kind.DIAGNOSTICS, Kind.RAS,
+})  # fmt: skip
+"""Kinds of texts into which somebody may have written something else."""
+
+
+def surveyed(path: str, seen: Looks) -> Looks:
+    """What was seen of a file by its ends, with what stands between them."""
+    with open(path, "rb") as stream:
+        blocks = text_of(stream, seen.coding, Reading()) if seen.coding else _data_of(stream)
+        return survey(blocks, path, seen)
+
+
+def _data_of(stream: BinaryIO) -> Iterator[bytes]:
+    """The bytes of a plain file without its holes: copytruncate leaves one as long as all that was written before."""
+    at = 0
+    while True:
+        try:
+            at = os.lseek(stream.fileno(), at, os.SEEK_DATA)
+        except OSError:  # nothing but a hole, or nothing
+            return
+        end = os.lseek(stream.fileno(), at, os.SEEK_HOLE)
+        stream.seek(at)
+        while at < end and (block := stream.read(min(1 << 20, end - at))):
+            at += len(block)
+            yield block
+        if at < end:  # cut while it was read
+            return
+
+
+def survey(blocks: Iterable[bytes], name: str, seen: Looks) -> Looks:
+    """What was seen of a text by its ends, with what all of its blocks hold beside."""
+    if not set(seen.kinds) <= OF_LINES:
+        return seen
+    kinds, sources, tries = list(seen.kinds), list(seen.sources), Counter[str]()
+    for block in _of_lines(blocks):
+        if not block.strip(b"\0"):
+            continue  # a hole that somebody packed
+        bare = between_records(block) if b" NCCL " in block else block
+        sources += _readers(Blob(name, bare), sources, tries)
+        kinds += line_kinds(block)
+        if not {Kind.NCCL_LOG, Kind.JOB_OUTPUT} & set(kinds):
+            kinds += speaking_kinds(block)
+        if Kind.STEPS not in kinds and tries[Kind.STEPS.value] < MOST_STEP_TRIES:
+            tries[Kind.STEPS.value] += 1
+            kinds += step_kinds(block)
+    kinds += kinds_of_sources(sources)
+    kinds = [kind for kind in dict.fromkeys(kinds) if kind is not Kind.TEXT] or [Kind.TEXT]
+    order = {kind: place for place, kind in enumerate(all_sources())}
+    return replace(seen, kinds=tuple(kinds), sources=tuple(sorted(set(sources), key=lambda kind: order[kind])))
+
+
+def _readers(blob: Blob, known: list[str], tries: Counter[str]) -> Iterator[str]:
+    """The sources that read this block, of those that are not known yet."""
+    text = blob.text
+    waiting = [
+        kind
+        for kind in possible(text.encode("utf-8", "replace")) - AT_FRONT.keys()
+        if kind not in known and tries[kind] < MOST_TRIES
+    ]
+    if SENTENCES not in known:
+        waiting.append(SENTENCES)
+    for kind in sorted(waiting):
+        tries[kind] += 1
+        reader = source(kind)
+        if reader is not None and reader.recognises(text):
+            yield kind
+
+
+def _of_lines(blocks: Iterable[bytes]) -> Iterator[bytes]:
+    """Blocks of whole lines, each of about BLOCK bytes; a longer line is cut."""
+    rest = b""
+    for block in blocks:
+        data = rest + block
+        at = 0
+        while len(data) - at > BLOCK:
+            end = data.rfind(b"\n", at, at + BLOCK) + 1 or at + BLOCK
+            yield data[at:end]
+            at = end
+        rest = data[at:]
+    if rest:
+        yield rest
+
 
 MOST_IN_MEMORY = 64 << 20
 """Bytes of standard input that are kept in memory; what is larger goes to a file without a name below TMPDIR."""
@@ -18,7 +134,7 @@ MOST_IN_MEMORY = 64 << 20
 
 def surveyed_stream(stream: Rewound, seen: Looks) -> tuple[Rewound, Looks]:
     """All of standard input, kept for its reader, and what was seen of it: it can be read once."""
-    from topodiag.evidence.intake.survey import survey  # noqa: PLC0415 - as above
+    from topodiag.evidence.intake.stdin import survey  # noqa: PLC0415 - as above
 
     kept: BinaryIO = tempfile.SpooledTemporaryFile(MOST_IN_MEMORY)  # type: ignore[assignment]  # noqa: SIM115
     while block := stream.read(1 << 20):
@@ -29,4 +145,4 @@ def surveyed_stream(stream: Rewound, seen: Looks) -> tuple[Rewound, Looks]:
     return Rewound(b"", kept, owned=True), seen
 
 
-__all__ = ["surveyed_stream"]
+__all__ = ["OF_LINES", "survey", "surveyed", "surveyed_stream"]

@@ -8,13 +8,26 @@
 
 SOURCE: NCCL 2.31 and 2.32 src/ras/diagnostics*.cc, src/diagnostics/*.cc; RCCL's port says HIP for CUDA and XGMI for
 NVLink.
+
+The Chrome trace of NCCL's example profiler plug-in: what each step of a transfer waited for, summed by rank.
+
+    {"name": "RecvWait", "cat": "NET", "ph": "b", "id": 7, "pid": 4711, "tid": 1, "ts": 35.8, "args": {"Step": 0}},
+    {"name": "RecvWait", "cat": "NET", "ph": "e", "id": 7, "pid": 4711, "tid": 1, "ts": 98.2},
+
+Events stand behind the collective that they are of, which names communicator (as a decimal) and rank. The file may lack
+its end. SOURCE: NCCL ext-profiler/example (2.23 to 2.28), plugins/profiler/example/print_event.cc (2.29 and later).
 """
 
 from __future__ import annotations
 
-from topodiag.lazy import regex
+import re
+from collections import defaultdict
+from dataclasses import field
+
+from topodiag.lazy import dataclass, regex
 from topodiag.model.diagnostics import Diagnosis
 from topodiag.model.provenance import MAX_QUOTE, Origin
+from topodiag.model.step_waits import StepWaits
 
 MAX_BYTES = 64 << 20
 MAX_LINES = 100_000
@@ -62,3 +75,76 @@ def read_diagnostics(text: str, source: str) -> tuple[Diagnosis, ...]:
             )
         )
     return tuple(made)
+
+
+TRACE_MAX_BYTES = 256 << 20
+TRACE_MAX_LINE = 2000
+MAX_OPEN = 100_000
+MAX_RANKS = 10_000
+
+STATES = ("SendGpuWait", "SendPeerWait", "SendWait", "RecvWait", "RecvFlushWait", "RecvGpuWait")
+TRACE_LOOKS = regex(rb'^\{"name": "(?:Send|Recv)\w{0,12}Wait", "cat": "NET", "ph": "b"', re.MULTILINE)
+_EVENT = regex(
+    r'\{"name": "([^"]{1,80})", "cat": "(\w{1,20})", "ph": "([be])", "id": ([0-9]{1,18}), "pid": ([0-9]{1,10}),'
+    r' "tid": [0-9]{1,10}, "ts": (-?[0-9]{1,18}(?:\.[0-9]{1,9})?)'
+)
+_OWNER = regex(r'"CommHash": ([0-9]{1,20}), "Rank": ([0-9]{1,9})(?![0-9])')
+_PEER = regex(r'"Peer": ([0-9]{1,9})(?![0-9])')
+
+
+@dataclass(slots=True)
+class _Sums:
+    pid: int
+    origin: Origin
+    us: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+    peers: dict[int, float] = field(default_factory=lambda: defaultdict(float))
+
+
+class _Waits:
+    """Waits that have begun, and whose they are: the rank of the last collective, and the last peer."""
+
+    def __init__(self) -> None:
+        self.owner: _Sums | None = None
+        self.peer = -1
+        self._begun: dict[tuple[str, str], float] = {}
+
+    def begin(self, name: str, ident: str, us: float) -> None:
+        if len(self._begun) < MAX_OPEN:
+            self._begun[name, ident] = us
+
+    def end(self, name: str, ident: str, us: float) -> None:
+        start = self._begun.pop((name, ident), None)
+        if start is None or self.owner is None or us <= start:
+            return
+        self.owner.us[name] += us - start
+        if name == "SendPeerWait" and self.peer >= 0:
+            self.owner.peers[self.peer] += us - start
+
+
+def read_trace(text: str, source: str) -> tuple[StepWaits, ...]:
+    """The waits of each rank that the trace has collectives or transfers of."""
+    made: dict[tuple[int, int], _Sums] = {}
+    waits = _Waits()
+    for number, whole in enumerate(text.split("\n"), 1):
+        line = whole[:TRACE_MAX_LINE]
+        match = _EVENT.match(line)
+        if match is None:
+            continue
+        name, category, phase, ident, pid, ts = match.groups()
+        if category in ("COLL", "P2P") and phase == "b":
+            named = _OWNER.search(line)
+            if named is not None and len(made) < MAX_RANKS:
+                key = (int(named[1]), int(named[2]))
+                waits.owner = made.setdefault(key, _Sums(int(pid), Origin(source, number, line.strip()[:MAX_QUOTE])))
+        elif category == "PROXY" and phase == "b":
+            at = _PEER.search(line)
+            waits.peer = int(at[1]) if at is not None else -1
+        elif category == "NET" and name in STATES and phase == "b":
+            waits.begin(name, ident, float(ts))
+        elif category == "NET" and name in STATES:
+            waits.end(name, ident, float(ts))
+    return tuple(
+        StepWaits(comm, rank, sums.pid, dict(sums.us), dict(sums.peers), sums.origin)
+        for (comm, rank), sums in made.items()
+        if sums.us
+    )

@@ -12,8 +12,7 @@ import socket
 import time
 from collections.abc import Iterable
 
-from topodiag.evidence.live.ras_json import answers_in_json
-from topodiag.evidence.live.ras_text import answers_in_text
+from topodiag.evidence.live.ras_json import answers_in_json, answers_in_text
 from topodiag.model.errors import InputError
 from topodiag.model.ras import RasAnswer
 from topodiag.words.units import in_s, spell_bytes

@@ -2,6 +2,11 @@
 
 Source: NCCL src/ras/client_support.cc, v2.28.7 and later; events since v2.29. 2.28.7 to 2.28.9 forget a comma behind
 `"nvml_dev": n` in `missing_ranks` (jsonWriteMissingRank), which is put back.
+
+Answers of NCCL's RAS as text, as `ncclras` prints them or as they come from the socket, and the text of a monitor.
+
+Source: NCCL src/ras/client_support.cc, v2.24.3 to v2.30.7. Lists name outliers alone: members of a group of at most a
+quarter of all and ten, or less than half with `VERBOSE STATUS`.
 """
 
 from __future__ import annotations
@@ -9,11 +14,13 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import field
+from itertools import islice, pairwise
 from typing import Any
 
 from topodiag.evidence.json_values import integer
-from topodiag.lazy import regex
+from topodiag.lazy import dataclass, regex
 from topodiag.model.clock_text import seconds
 from topodiag.model.provenance import Origin
 from topodiag.model.ras import RUNNING, RasAnswer, RasCommunicator, RasEvent, RasMember, RasProcess
@@ -172,3 +179,213 @@ def _dict(raw: Mapping[str, Any], key: str) -> Mapping[str, Any]:
 def _list(raw: Mapping[str, Any], key: str) -> list[Any]:
     value = raw.get(key)
     return value if isinstance(value, list) else []
+
+
+MAX_EVENTS = 1 << 16
+MAX_MEMBERS = 1 << 20
+"""Ranks and processes kept of one answer."""
+
+_N = r"(\d{1,18})"
+_BEGIN = regex(r"^NCCL version (\S{1,40}) compiled with CUDA ", re.M)
+_EVENT = regex(
+    r"^\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)\] (PEER_[A-Z_]{1,40}):(?: Process (\d{1,9}) on node (\S{1,200})"
+    r"(?: managing GPUs? ([^\n]{1,200}))?)?",
+    re.M,
+)
+_JOB = regex(r"\s*(\d{1,9})\s+(\d{1,9})\s+(\d{1,9})(?:\s+(\d{1,9})\s+(\d{1,9}))?\s*")
+_GROUP = regex(
+    r"\s*\d{1,9}\s+(\d{1,9})\s+\d{1,9}\s+\d{1,9}(?:-\d{1,9})?\s+(\d{1,9})\s+\d{1,9}\s+[A-Z,|]{1,60}\s+\S+\s*"
+)
+_PROCESS = regex(r"\s+Process (\d{1,9}) on node (\S{1,200}) managing GPUs? ([^\n]{1,200})")
+_COMM = regex(r"#(\d{1,9})-\d{1,9} \(([0-9a-fA-F]{1,16})\) ([A-Z]{1,40})")
+_DIFFERENT = regex(r"\s+Communicator ranks have different (?:(\w{1,40}) operation counts|(status))")
+_LAUNCHED = r"ha(?:s|ve) (?:launched up to operation (\d{1,18})|(not) launched any operations)"
+_SEVERAL = regex(rf"\s+{_N} ranks (?:{_LAUNCHED}|have status ([A-Z]{{1,20}})|reported ([^\n]{{1,120}}))")
+_RANK = regex(
+    rf"\s+Rank (\d{{1,9}})(?: {_LAUNCHED}| has status ([A-Z]{{1,20}})| reported (.{{1,120}}?))?"
+    r" -- (?:GPU ([^\n]{1,60}?) managed by process (\d{1,9}) on node (\S{1,200})|\[process information not found\])"
+)
+_MISSING = regex(r"\s+The missing ranks?: ([\d, ]{1,20000})")
+_WHOLE = regex(r"^Warnings\s*\n=", re.M)
+
+
+@dataclass(slots=True)
+class _Comm:
+    """A communicator while its lines are read. `said` is what the lines of members that follow share."""
+
+    hash: int
+    size: int
+    origin: Origin
+    ranks: dict[int, RasMember] = field(default_factory=dict)
+    counts: dict[str, Counter[int]] = field(default_factory=lambda: defaultdict(Counter))
+    states: Counter[str] = field(default_factory=Counter)
+    collective: str = ""
+    said: tuple[int | None, str, str] = (None, "", "")
+
+    def member(self, rank: int, origin: Origin) -> RasMember:
+        return self.ranks.get(rank) or RasMember(rank, origin=origin)
+
+    def made(self) -> RasCommunicator:
+        ranks = tuple(self.ranks[rank] for rank in sorted(self.ranks))
+        return RasCommunicator(self.hash, self.size, ranks, self.counts, self.states, self.origin)
+
+
+@dataclass(slots=True)
+class _Draft:
+    """An answer while its lines are read."""
+
+    version: str
+    origin: Origin
+    section: str = ""
+    listed: str = ""
+    row: tuple[int, ...] = ()
+    total: int = 0
+    sizes: list[int] = field(default_factory=list)
+    silent: list[RasProcess] = field(default_factory=list)
+    dead: list[RasProcess] = field(default_factory=list)
+    comms: dict[int, _Comm] = field(default_factory=dict)
+    at: _Comm | None = None
+
+
+def answers_in_text(text: str, source: str) -> Iterator[RasAnswer]:
+    """The answers of a text in the order in which they stand; events of a monitor are one answer together. Lines of
+    other things are passed over."""
+    starts = [found.start() for found in islice(_BEGIN.finditer(text), MAX_ANSWERS)]
+    before, counted = 0, 0
+    for at, end in pairwise([*starts, len(text)]):
+        before, counted = before + text.count("\n", counted, at), at
+        made = _text_answer(text[at:end].splitlines(), before, source)
+        if made is not None:
+            yield made
+    events: list[RasEvent] = []
+    before, counted = 0, 0
+    for found in islice(_EVENT.finditer(text), MAX_EVENTS):
+        before, counted = before + text.count("\n", counted, found.start()), found.start()
+        end = text.find("\n", found.start())
+        line = text[found.start() : end if end >= 0 else len(text)]
+        events.append(_text_event(found, Origin(source, before + 1, line)))
+    if events:
+        yield RasAnswer(source, form="monitor", events=tuple(events), time=events[-1].time, origin=events[0].origin)
+
+
+def _text_event(found: re.Match[str], origin: Origin) -> RasEvent:
+    known = RasProcess(found[4], int(found[3]), (found[5] or "").strip()) if found[3] else None
+    return RasEvent(found[2], seconds(found[1]), known, origin)
+
+
+def _text_answer(lines: Sequence[str], before: int, source: str) -> RasAnswer | None:
+    """The answer below a line with NCCL's version; None where no section of one follows: other programs print such a
+    line too."""
+    begin = _BEGIN.match(lines[0])
+    draft = _Draft(begin[1] if begin is not None else "", Origin(source, before + 1, lines[0]))
+    for at, line in enumerate(lines):
+        _read(draft, line, Origin(source, before + at + 1, line))
+    if not draft.section:
+        return None
+    # The widest row is that of totals: nodes, processes per node, GPUs per process, processes, GPUs.
+    nodes, processes = (draft.row[0], draft.row[3 if len(draft.row) == 5 else 1]) if draft.row else (0, 0)
+    return RasAnswer(
+        source,
+        version=draft.version,
+        nodes=nodes,
+        processes=processes,
+        total=draft.total,
+        communicators=tuple(comm.made() for comm in draft.comms.values()),
+        silent=tuple(draft.silent),
+        dead=tuple(draft.dead),
+        whole=_WHOLE.search("\n".join(lines)) is not None,
+        origin=draft.origin,
+    )
+
+
+def _read(draft: _Draft, line: str, origin: Origin) -> None:
+    if line.startswith(("Job summary", "Communicators...", "Errors", "Warnings")):
+        draft.section, draft.listed, draft.at = line.split(".", maxsplit=1)[0].strip(), "", None
+    elif draft.section == "Job summary":
+        if found := _JOB.fullmatch(line):
+            draft.row = tuple(int(word) for word in found.groups() if word)
+    elif draft.section == "Communicators":
+        if found := _GROUP.fullmatch(line):
+            draft.total += int(found[1])
+            draft.sizes.append(int(found[2]))
+    elif draft.section in ("Errors", "Warnings"):
+        _read_problem(draft, line, origin)
+
+
+def _read_problem(draft: _Draft, line: str, origin: Origin) -> None:
+    if found := _COMM.match(line):
+        number, key = int(found[1]), int(found[2], 16)
+        size = draft.sizes[number] if number < len(draft.sizes) else 0
+        draft.at = draft.comms.setdefault(key, _Comm(key, size, origin))
+        draft.at.said = (None, "", "")
+    elif line[:1].strip():
+        draft.listed, draft.at = line.strip(), None
+    elif draft.at is not None:
+        for read in (_read_rank, _read_several, _read_different, _read_missing):
+            if read(draft.at, line, origin):
+                return
+    elif found := _PROCESS.match(line):
+        (draft.dead if draft.listed == "DEAD" else draft.silent).append(
+            RasProcess(found[2], int(found[1]), found[3].strip())
+        )
+
+
+def _read_different(comm: _Comm, line: str, _: Origin) -> bool:
+    found = _DIFFERENT.match(line)
+    if found is not None:
+        comm.collective = "" if found[1] in (None, "collective") else found[1]
+    return found is not None
+
+
+def _read_several(comm: _Comm, line: str, _: Origin) -> bool:
+    found = _SEVERAL.match(line)
+    if found is not None:
+        comm.said = _said(found, 2)
+        _add(comm, comm.said, int(found[1]))
+    return found is not None
+
+
+def _read_rank(comm: _Comm, line: str, origin: Origin) -> bool:
+    found = _RANK.match(line)
+    if found is None or len(comm.ranks) >= MAX_MEMBERS:
+        return found is not None
+    own = _said(found, 2)
+    alone = own != (None, "", "")
+    if alone:
+        _add(comm, own, 1)
+        comm.said = (None, "", "")
+    count, state, error = own if alone else comm.said
+    rank = int(found[1])
+    old = comm.member(rank, origin)
+    process = RasProcess(found[8], int(found[7]), found[6].strip()) if found[7] else old.process
+    comm.ranks[rank] = RasMember(
+        rank,
+        process,
+        state or old.state,
+        {**old.counts, **({} if count is None else {comm.collective: count})},
+        old.missing or (count is None and not state and not error) or state in ("NOCOMM", "UNKNOWN"),
+        error or old.error,
+        old.origin if not alone and old.origin is not None and old.origin != origin and old.counts else origin,
+    )
+    return True
+
+
+def _read_missing(comm: _Comm, line: str, origin: Origin) -> bool:
+    found = _MISSING.match(line)
+    for word in re.findall(r"\d{1,9}", found[1])[:MAX_MEMBERS] if found is not None else ():
+        comm.ranks[int(word)] = RasMember(int(word), missing=True, origin=origin)
+    return found is not None
+
+
+def _said(found: re.Match[str], at: int) -> tuple[int | None, str, str]:
+    """Count, state and error of a line; count 0 where no operation was launched."""
+    count = 0 if found[at + 1] else int(found[at]) if found[at] else None
+    return count, found[at + 2] or "", (found[at + 3] or "").strip()
+
+
+def _add(comm: _Comm, said: tuple[int | None, str, str], ranks: int) -> None:
+    count, state, _ = said
+    if count is not None:
+        comm.counts[comm.collective][count] += ranks
+    elif state:
+        comm.states[state] += ranks

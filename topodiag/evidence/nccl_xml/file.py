@@ -19,8 +19,7 @@ from itertools import islice
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source
 from topodiag.evidence.nccl_xml.facts import fill_draft
-from topodiag.evidence.nccl_xml.lexer import shown
-from topodiag.evidence.nccl_xml.limits import (
+from topodiag.evidence.nccl_xml.lexer import (
     MAX_DEPTH,
     MAX_FILE_BYTES,
     MAX_NOTES,
@@ -29,6 +28,7 @@ from topodiag.evidence.nccl_xml.limits import (
     RCCL_RULES,
     RULES,
     Rules,
+    shown,
 )
 from topodiag.evidence.nccl_xml.load import c_int, load
 from topodiag.evidence.xml_tags import XmlTag, decoded, tags

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import field
 
-from topodiag.evidence.nccl_xml.lexer import Kind, Lexer, RefusedError, Tag, printable
-from topodiag.evidence.nccl_xml.limits import MAX_DEPTH, MAX_NOTES, Rules
+from topodiag.evidence.nccl_xml.lexer import MAX_DEPTH, MAX_NOTES, Kind, Lexer, RefusedError, Rules, Tag, printable
 from topodiag.lazy import dataclass, regex
 from topodiag.model.errors import InputError
 from topodiag.model.nccl_tree import Element

@@ -8,6 +8,24 @@ of InfiniBand ports only (drivers/infiniband/core/nldev.c, fill_port_info), whic
     link mlx5_0/1 rx_write_requests 12 out_of_sequence 41002 local_ack_timeout_err 2705
 
 With `-p` the counters stand on lines of their own below the port. Format: iproute2, rdma/stat.c.
+
+`amd-smi static --nic` and `amd-smi metric --nic`: AMD's own adapters with their ports, as indented fields.
+
+    NIC: 4
+        PORTS:
+            PORT_0:
+                NETDEV: enp229s0
+                CARRIER: 0
+                LINK_STATE: down
+        RDMA_DEVICES:
+            RDMA_DEVICE_0:
+                NAME: rocep229s0
+                PORT_0:
+                    NETDEV: enp229s0
+                    PORT_NUM: 1
+                    STATE: DOWN
+
+Format: ROCm 7, amdsmi_commands.py (static_nic).
 """
 
 from __future__ import annotations
@@ -17,7 +35,7 @@ import re
 from typing import Any
 
 from topodiag.evidence.draft import NodeDraft
-from topodiag.evidence.interface import Blob, Parsed, Source
+from topodiag.evidence.interface import Blob, Parsed, Source, to_int
 from topodiag.evidence.json_values import opens_list
 from topodiag.evidence.network import rdma_words as words
 from topodiag.evidence.network.network_records import MAX_PORT, Line, Page, PortRecord, RdmaRecord, Target, fill_rdma
@@ -173,3 +191,61 @@ def _take(line: Line, port: PortRecord, text: str) -> bool:
     for name, count in pairs:
         line.put(port.counters, name, int(count))
     return True
+
+
+_NIC_MARK = regex(
+    r"^[ \t>|]{0,20}NIC: \d{1,3}[ \t]*$(?=[\s\S]{0,8000}^[ \t>|]{1,40}RDMA_DEVICES:[ \t]*$)", re.MULTILINE
+)
+_FIELD = regex(r"([A-Z][A-Z0-9_ ]{0,40}):(?: {1,4}(\S.{0,120}))?\s*\Z")
+_NIC_FIELDS: dict[str, Target] = {"STATE": ("state", words.port_state), "NETDEV": ("netdev", words.device_name)}
+
+
+class AmdSmiNic(Source[RdmaRecord]):
+    """RDMA devices of AMD's adapters, with the state of their ports."""
+
+    kind = "amd-smi-nic"
+    speaks_of = frozenset({Topic.RDMA_DEVICES})
+    trust = 65
+
+    def recognises(self, head: str) -> bool:
+        return _NIC_MARK.search(head) is not None
+
+    def parse(self, blob: Blob) -> Parsed[RdmaRecord]:
+        parsed: Parsed[RdmaRecord] = Parsed()
+        page = Page(blob, parsed)
+        record: RdmaRecord | None = None
+        port: dict[str, Line] = {}
+        within = False
+        for line in page.lines():
+            found = _FIELD.match(line.text.strip(" \t>|"))
+            if found is None:
+                continue
+            name, value = found[1], found[2]
+            if value is None or name == "NIC":
+                _close(page, record, port)
+                port = {}
+                within = name.startswith("RDMA_DEVICE") or (within and name.startswith("PORT_"))
+                record = record if name.startswith("PORT_") and within else None
+            elif within and name == "NAME" and (device := words.device_name(value)) is not None:
+                record = RdmaRecord(device, line.number)
+                parsed.records.append(record)
+            elif record is not None and name in ("PORT_NUM", *_NIC_FIELDS):
+                port[name] = Line(line.number, value)
+        _close(page, record, port)
+        return parsed
+
+    def fill(self, blob: Blob, parsed: Parsed[RdmaRecord], draft: NodeDraft) -> None:
+        for record in parsed.records:
+            fill_rdma(blob, record, draft)
+
+
+def _close(page: Page[RdmaRecord], record: RdmaRecord | None, told: dict[str, Line]) -> None:
+    """Keep what was told of a port of this device."""
+    number = to_int(told["PORT_NUM"].text, low=0, high=MAX_PORT) if "PORT_NUM" in told else None
+    if record is None or number is None:
+        return
+    port = record.port(number, told["PORT_NUM"].number)
+    told["PORT_NUM"].put(port.facts, "link_layer", "Ethernet")
+    for key, target in _NIC_FIELDS.items():
+        if key in told:
+            page.read(told[key], told[key].text, port.facts, target)

@@ -6,22 +6,91 @@
 
 Three rows for each GPU (two before R450), cells between bars; a name that ends in dots was cut by the tool. The line
 that stands in place of a report when a GPU has fallen off the bus is read too. Format: drivers R384 to R610.
+
+Rows of nvidia-smi's table with a value that no check asks about, and that a sound GPU does not show.
+
+    | ERR!   31C    P0              61W / 400W |      3MiB / 81559MiB |      0%      Default |  the fan does not answer
+    | N/A    31C    P0              61W / 400W |      3MiB / 40536MiB |      0%      Default |  its siblings have 80 GB
+
+None of them says what is wrong, if anything is: it is quoted, and leaves open whether the machine is well.
+
+The table of processes below `nvidia-smi`'s own, with it or pasted alone: which program has which GPU open.
+
+    |  GPU   GI   CI              PID   Type   Process name                        GPU Memory |
+    |    3   N/A  N/A          990121      C   ./gpu_burn                             9121MiB |
+    |    0     31794    C   python                                        5371MiB |
+
+    # gpu         pid   type     sm    mem    enc    dec    command
+        5      118330     C     44     19      -      -    blender
+
+The last two lines are of `nvidia-smi pmon`. Programs that only draw (type G) are left out. Long names are cut at their
+start by the tool. Format: drivers R384 to R610.
 """
 
 from __future__ import annotations
 
 import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import field
+from statistics import mode
 
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source
 from topodiag.evidence.nvidia.nvidia_words import LOST, distinct_bus_ids, distinct_uuids, fill_lost
-from topodiag.evidence.nvidia.odd_rows import Row, odd_rows
 from topodiag.evidence.sentences import report
 from topodiag.lazy import dataclass, regex
 from topodiag.model.busid import normalise_bus_id
 from topodiag.model.events import REMARK
+from topodiag.model.provenance import known
+from topodiag.model.system import Process
 from topodiag.model.topics import Topic
+from topodiag.words.units import spell_bytes
+
+LEAST_SHARE = 0.9
+"""Part of the siblings' memory below which it is another one."""
+PAIR = 2
+"""GPUs of which none is usual: the better one is what both should be."""
+HOT_C = 90
+"""Degrees at which GPUs of all kinds slow down, or are about to."""
+_NO_READING = regex(r"ERR!|\bUnknown Error\b")
+_CELLS = regex(r"(?:^|\s)([0-9]{1,3})C\s[^|]{0,80}\|[^|/]{1,30}/ {0,12}([0-9]{1,8})MiB")
+_CLOSED = regex(r"\bProhibited\b")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """The second row of a GPU of the table."""
+
+    index: int
+    name: str
+    line: int
+    text: str
+
+
+def odd_rows(rows: Sequence[Row]) -> Iterator[tuple[str, Row]]:
+    """What is odd, in words, and the row that shows it."""
+    groups: dict[str, list[tuple[Row, int]]] = defaultdict(list)
+    for row in rows:
+        if _NO_READING.search(row.text) is not None:
+            yield f"GPU{row.index}: a reading of it is an error", row
+        if _CLOSED.search(row.text) is not None:
+            yield f"GPU{row.index}: its compute mode lets no program use it", row
+        cells = _CELLS.search(row.text)
+        if cells is None:
+            continue
+        if int(cells[1]) >= HOT_C:
+            yield f"GPU{row.index}: {cells[1]} C", row
+        if row.name:
+            groups[row.name].append((row, int(cells[2])))
+    for group in groups.values():
+        sizes = [size for _, size in group]
+        usual = mode(sizes) if len(sizes) > PAIR else max(sizes)
+        for row, size in group:
+            if 0 < size < LEAST_SHARE * usual:
+                own, others = spell_bytes(size << 20), spell_bytes(usual << 20)
+                yield f"GPU{row.index}: its memory is {own}, and others of its kind have {others}", row
+
 
 MAX_GPUS = 256
 MAX_LINE = 400
@@ -213,3 +282,67 @@ def _small(text: str) -> int | None:
 def _put(gpu: TableGpu, name: str, value: object, number: int, line: str) -> None:
     if value is not None:
         gpu.values.setdefault(name, (value, number, line))
+
+
+MAX_ROWS = 4096
+_TABLE = regex(
+    r"^[>\t ]{0,20}\|\s{1,8}GPU\s{1,8}(?:GI\s{1,8}CI\s{1,30})?PID\s{1,12}Type\s{1,8}Process name\b", re.MULTILINE
+)
+_ROW = regex(
+    r"[>\t ]{0,20}\|\s{1,8}(\d{1,3})\s{1,12}(?:(?:N/A|\d{1,3})\s{1,8}(?:N/A|\d{1,3})\s{1,30})?(\d{1,10})\s{1,12}"
+    r"(?:M\+)?C(?:\+G)?\s{1,8}(\S[^|]{0,200}?)\s{1,80}(?:(\d{1,9})MiB|N/A)\s{0,4}\|"
+)
+
+_PMON = regex(r"^[>\t ]{0,20}#\s{1,4}gpu\s{1,12}pid\s{1,8}type\b", re.MULTILINE)
+_SAMPLE = regex(
+    r"[>\t ]{0,20}(\d{1,3})\s{1,12}(\d{1,10})\s{1,12}C(?:\+G)?\s{1,12}(?:(?:-|\d{1,9})\s{1,12}){1,8}(\S.{0,80}?)\s*$"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessRow:
+    """A process on one GPU."""
+
+    gpu: int
+    pid: int
+    name: str
+    mib: int
+    """Memory that it holds there; 0 where the tool does not say."""
+    line: int
+    text: str
+
+
+class SmiProcesses(Source[ProcessRow]):
+    """Processes that compute, by GPU."""
+
+    kind = "nvidia-smi-processes"
+    speaks_of = frozenset({Topic.PROCESSES})
+    trust = 60
+
+    def recognises(self, head: str) -> bool:
+        if _TABLE.search(head) is None and _PMON.search(head) is None:
+            return False
+        return any(_ROW.match(line[:MAX_LINE]) or _SAMPLE.match(line[:MAX_LINE]) for line in head.split("\n"))
+
+    def parse(self, blob: Blob) -> Parsed[ProcessRow]:
+        parsed: Parsed[ProcessRow] = Parsed()
+        sampled = _PMON.search(blob.text) is not None
+        for number, text in blob.lines():
+            parsed.lines = number
+            row = _ROW.match(text[:MAX_LINE]) or (_SAMPLE.match(text[:MAX_LINE]) if sampled else None)
+            if row is not None and len(parsed.records) < MAX_ROWS:
+                mib = int(row[4] or 0) if row.re.pattern == _ROW.pattern else 0
+                parsed.records.append(ProcessRow(int(row[1]), int(row[2]), row[3].strip(), mib, number, text))
+        return parsed
+
+    def fill(self, blob: Blob, parsed: Parsed[ProcessRow], draft: NodeDraft) -> None:
+        rows: dict[int, list[ProcessRow]] = {}
+        for row in parsed.records:
+            rows.setdefault(row.pid, []).append(row)
+        there = {process.pid for process in draft.processes}
+        for pid, own in rows.items():
+            if pid not in there:
+                origin = blob.origin(own[0].line, own[0].text)
+                gpus = tuple(dict.fromkeys(row.gpu for row in own))
+                memory = {row.gpu: row.mib for row in own if row.mib}
+                draft.processes.append(Process(pid, gpus, known(own[0].name, origin), memory_mib=memory))

@@ -7,7 +7,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topodiag.evidence.nccl_log.grammar.any_of import any_of
+from topodiag.evidence.nccl_log.grammar.numbers import any_of
 
 WORD = st.binary(min_size=1, max_size=4).map(lambda word: bytes(b"ab|("[byte % 4] for byte in word))
 

@@ -13,8 +13,7 @@ vLLM's and SGLang's launchers.
 
 from __future__ import annotations
 
-from topodiag.evidence.nccl_log.grammar.any_of import any_of
-from topodiag.evidence.nccl_log.grammar.numbers import compiled
+from topodiag.evidence.nccl_log.grammar.numbers import any_of, compiled
 
 _NOUN = (
     r"(?i:(?:\w{1,14} ){0,2}(?:ranks?|workers?|trainers?|tasks?|proc(?:s|ess(?:es)?)?|nodes?|hosts?|agents?|members?"

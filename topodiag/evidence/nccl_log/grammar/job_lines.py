@@ -17,8 +17,7 @@ from topodiag.evidence.nccl_log.grammar import (
     reach,
     scheduled,
 )
-from topodiag.evidence.nccl_log.grammar.any_of import any_of
-from topodiag.evidence.nccl_log.grammar.numbers import compiled
+from topodiag.evidence.nccl_log.grammar.numbers import any_of, compiled
 from topodiag.evidence.signatures.engine import Taken
 
 TRIED = "tried"

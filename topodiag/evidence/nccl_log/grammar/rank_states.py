@@ -19,8 +19,7 @@ from __future__ import annotations
 import re
 
 from topodiag.evidence.nccl_log.grammar import headcounts
-from topodiag.evidence.nccl_log.grammar.any_of import any_of
-from topodiag.evidence.nccl_log.grammar.numbers import compiled
+from topodiag.evidence.nccl_log.grammar.numbers import any_of, compiled
 
 STALLED, LATE, MISMATCH, DIFFERS = "stalled", "late", "mismatch", "differs"
 VERSION, SETTING, GPU = "version", "setting", "gpu"

@@ -13,8 +13,7 @@ Kubeflow's training operator (common/job.go); Open MPI help-prterun.txt, help-or
 from __future__ import annotations
 
 from topodiag.evidence.nccl_log.grammar import job_sentences
-from topodiag.evidence.nccl_log.grammar.any_of import any_of
-from topodiag.evidence.nccl_log.grammar.numbers import compiled
+from topodiag.evidence.nccl_log.grammar.numbers import any_of, compiled
 
 _STATES = {
     "PREEMPTED": "preempted", "REVOKED": "preempted", "TIMEOUT": "limit", "DEADLINE": "limit",

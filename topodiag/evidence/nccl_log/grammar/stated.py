@@ -22,9 +22,8 @@ from __future__ import annotations
 
 from topodiag.evidence.assignments import stated_in
 from topodiag.evidence.bench_devices import DEVICE
-from topodiag.evidence.nccl_log.grammar.any_of import any_of
 from topodiag.evidence.nccl_log.grammar.job_sentences import said_in
-from topodiag.evidence.nccl_log.grammar.numbers import compiled
+from topodiag.evidence.nccl_log.grammar.numbers import any_of, compiled
 from topodiag.evidence.signatures.entry import literals_of
 
 SIZE, HOST, RANK, COMMAND = "world size", "rank host", "rank device", "command"

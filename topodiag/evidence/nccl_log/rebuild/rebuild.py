@@ -11,21 +11,19 @@ import numpy as np
 
 from topodiag.evidence.nccl_log.grammar.stated import COMMAND, STATED
 from topodiag.evidence.nccl_log.grammar.system_print import Print, read_print
-from topodiag.evidence.nccl_log.rebuild.choices import choices_apart
 from topodiag.evidence.nccl_log.rebuild.commands import commanded
 from topodiag.evidence.nccl_log.rebuild.comms import Hearing, Said
 from topodiag.evidence.nccl_log.rebuild.connections import Gathering, Seats, seats
-from topodiag.evidence.nccl_log.rebuild.devices import GDR_OFF, OF_DEVICES, Text
 from topodiag.evidence.nccl_log.rebuild.events import bus_id_of, classify, rank_of
 from topodiag.evidence.nccl_log.rebuild.events_order import ends_of, few, in_time, is_last, ranked, with_last, world_met
 from topodiag.evidence.nccl_log.rebuild.frame import BATCH_ROWS, Frame, Rows, groups, in_pieces, once, open_frame
 from topodiag.evidence.nccl_log.rebuild.groups import Comm, find_comms, find_jobs, world_is_known
 from topodiag.evidence.nccl_log.rebuild.inferred import InferredPlaces, inferred_comm, inferred_members, untold
 from topodiag.evidence.nccl_log.rebuild.members import Member, Processes, find_members, find_processes
-from topodiag.evidence.nccl_log.rebuild.openings import find_openings
+from topodiag.evidence.nccl_log.rebuild.openings import choices_apart, find_openings
 from topodiag.evidence.nccl_log.rebuild.places import Places
 from topodiag.evidence.nccl_log.rebuild.printed import library, stated, subsystems, versions
-from topodiag.evidence.nccl_log.rebuild.process import process_of
+from topodiag.evidence.nccl_log.rebuild.process import GDR_OFF, OF_DEVICES, Text, process_of
 from topodiag.evidence.nccl_log.rebuild.roles import RolesOfJobs
 from topodiag.evidence.nccl_log.rebuild.torn_hosts import whole_hosts
 from topodiag.evidence.nccl_log.tables.columns import give_back
