@@ -90,7 +90,7 @@ def open_case(paths: Sequence[str], live: Callable[[Case], Case] = _as_it_is, *,
             if not case.nodes and runs is None:
                 raise
             case = _without(case, error)
-        case = replace(case, progress=progress_of(intake, logged))
+        case = _with_scripts(replace(case, progress=progress_of(intake, logged)), intake)
     case = _with_joined(case, intake)
     if runs is not None:
         case = replace(case, runs=runs.runs, jobs=(*case.jobs, *runs.jobs))
@@ -222,6 +222,12 @@ def _on_machines(job: Job, case: Case) -> Job:
     from topodiag.app.inspector_model import beside_model  # noqa: PLC0415 - numpy, which only the Inspector needs
 
     return replace(made, inspection=beside_model(made))
+
+
+def _with_scripts(case: Case, intake: Intake) -> Case:
+    from topodiag.app.job_scripts import with_scripts  # noqa: PLC0415 - numpy, which only jobs need
+
+    return with_scripts(case, intake)
 
 
 # --- what says more of the rest -------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import BinaryIO
 
@@ -134,20 +135,23 @@ def _built_in(options: ClusterOptions, seen: Seen) -> ClusterFacts:
         raise PlaceError(f"--nodes {count}: more than {MAX_NODES}")
     width = max(3, len(str(count)))
     names = tuple(hosts) if hosts and not options.nodes else tuple(f"node{n:0{width}d}" for n in range(1, count + 1))
+    named = options.system or seen.system
+    domain = partition_of("nvlink", seen.domain) if names == hosts and seen.domain else None
+    return ClusterFacts(named, BUILT_IN, names, tuple(_racks_and_leaves(options, count)), domain, system=named)
+
+
+def _racks_and_leaves(options: ClusterOptions, count: int) -> Iterator[Partition]:
+    """The groups that the options name, of so many nodes. Raises PlaceError where they do not fit."""
     numbers = np.arange(count)
-    partitions: list[Partition] = []
     per_rack = -(-count // options.racks) if options.racks else 0
     if options.racks > count:
         raise PlaceError(f"--racks {options.racks} of {count} nodes: more racks than nodes")
     if options.leaf and per_rack and per_rack % options.leaf:
         raise PlaceError(f"--leaf {options.leaf} does not divide the {per_rack} nodes of a rack")
     if options.leaf:
-        partitions.append(equal_groups("leaf", numbers // options.leaf))
+        yield equal_groups("leaf", numbers // options.leaf)
     if per_rack and per_rack != options.leaf:
-        partitions.append(equal_groups("rack", numbers // per_rack))
-    named = options.system or seen.system
-    domain = partition_of("nvlink", seen.domain) if names == hosts and seen.domain else None
-    return ClusterFacts(named, BUILT_IN, names, tuple(partitions), domain, system=named)
+        yield equal_groups("rack", numbers // per_rack)
 
 
 def _machine(options: ClusterOptions, facts: ClusterFacts, usual: str) -> tuple[Machine, tuple[str, ...]]:

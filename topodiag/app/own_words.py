@@ -19,7 +19,7 @@ from topodiag_probes.harmless import RUN, is_harmless
 _RUN = regex(RUN)
 _DIGITS = regex(r"[0-9]+")
 _RANGE = regex(r"([A-Za-z0-9_]{1,40}[0-9]{1,4})-[0-9]{1,4}")
-_DATA = ("checks/*/*.toml", "hardware/*.toml", "words/*.toml")
+_DATA = ("checks/**/*.toml", "hardware/*.toml", "verdict/*.toml", "words/*.toml")
 
 
 @lru_cache(maxsize=1)

@@ -28,7 +28,7 @@ _BARE = rf"[^\s\"'\\;|&)]{{1,300}}?(?=,{_NAME}=|[\s\"'\\;|&)]|$)"
 _QUOTED = r"\"([^\"\n]{0,300})\"|'([^'\n]{0,300})'"
 _SUBSCRIPT = r"[\"']\]\s{0,4}=\s{0,4}"
 _ASSIGNED = regex(rf"(?<![\w$])({_NAME})(?:=|{_SUBSCRIPT})(?:{_QUOTED}|({_BARE}))")
-_SPACED = regex(rf"(?:-genv|-env|-x|\bsetenv)\s{{1,4}}({_NAME})\s{{1,4}}(?:{_QUOTED}|([^\s\"'-]\S{{0,300}}))")
+_SPACED = regex(rf"(?:-genv|-env|\bsetenv)\s{{1,4}}({_NAME})\s{{1,4}}(?:{_QUOTED}|([^\s\"'-]\S{{0,300}}))")
 _KEY_END = r"[\"']?\s{0,4}:\s{1,8}[\"']?"
 _VALUE_END = r"[\"']?,?\s{0,8}(?:#.{0,200})?$"
 _YAML = regex(rf"\s{{0,40}}(?:- )?[\"']?({_NAME}){_KEY_END}([^\"'\n#,]{{1,300}}?){_VALUE_END}")

@@ -312,7 +312,7 @@ def _not_explained(causes: Sequence[Cause], result: Result) -> tuple[str, ...]:
     made += [each.price.says for each in causes if each.price.agreement is Agreement.PART and each.price.says]
     if not any(finding.id.startswith("BEN") for cause in causes for finding in _all(cause)[1:]):
         made += [words for each in result.benchmarks if each.verdict == "low" and (words := loss_words([each]))]
-    causes_told = {each.finding.id for each in causes}
-    made += [f"{each.id}: {each.fix[0]}" for each in states.left_open(result)[:MAX_OPEN] if each.id not in causes_told]
+    told = {finding.id for cause in causes for finding in _all(cause)}
+    made += [f"{each.id}: {each.fix[0]}" for each in states.left_open(result)[:MAX_OPEN] if each.id not in told]
     made += [f"{outcome.node}: {outcome.why}" for outcome in result.undecided()[:MAX_OPEN]]
     return tuple(dict.fromkeys(made))

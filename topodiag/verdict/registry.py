@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterator
-from pathlib import Path
 
 from topodiag.model.finding import Finding
 from topodiag.model.provenance import Origin
 from topodiag.verdict import gpu_rules, job_rules, network_rules, setting_rules
 from topodiag.verdict.interface import Reach, Rule
 from topodiag.verdict.scene import Scene
+from topodiag.words.own_data import own_data
 
 HOLDS = {**gpu_rules.HOLDS, **job_rules.HOLDS, **network_rules.HOLDS, **setting_rules.HOLDS}
 CONTRADICTED_BY = {**network_rules.CONTRADICTED_BY, **setting_rules.CONTRADICTED_BY}
@@ -25,8 +24,7 @@ def _by_nothing(_: Finding, __: Scene) -> tuple[Origin, ...]:
 
 
 def _rules() -> Iterator[Rule]:
-    text = Path(__file__).with_name("rules.toml").read_text(encoding="utf-8")
-    for entry in tomllib.loads(text)["rule"]:
+    for entry in own_data("verdict/rules")["rule"]:
         name = entry["name"]
         yield Rule(
             name,

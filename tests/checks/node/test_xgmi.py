@@ -184,6 +184,14 @@ def test_links_at_their_rate_are_clean(node: Node) -> None:
     assert judged(node, "NVL002").status is Status.CLEAN
 
 
+def test_rates_that_differ_without_product_and_majority_are_not_called_well() -> None:
+    halves = dict.fromkeys(range(4), 32.0)
+    outcome = judged(rated(halves, name=""), "NVL002")
+    assert outcome.status is Status.UNKNOWN
+    assert "link rates differ" in outcome.why
+    assert judged(rated(halves), "NVL002").findings
+
+
 def test_what_the_pcie_link_can_do_is_no_rate_of_xgmi() -> None:
     """`amd-smi xgmi` of ROCm 6.2 and 6.3 prints 16 GT/s times 16 on an MI250X whose links run at 25."""
     assert judged(rated({}, usual=32.0, name="AMD Instinct MI250X"), "NVL002").status is Status.UNKNOWN

@@ -93,3 +93,12 @@ def test_no_document_makes_it_fail(document: object) -> None:
     source, draft = XgmiStatus(), NodeDraft()
     blob = Blob("xgmi.json", json.dumps({"xgmi_metric": document}).encode())
     source.fill(blob, source.parse(blob), draft)
+
+
+def test_bus_ids_without_their_domain_are_read() -> None:
+    source, draft = XgmiStatus(), NodeDraft()
+    text = "LINK METRIC TABLE:\n       bdf          bit_rate max_bandwidth link_type 05:00.0\n"
+    blob = Blob("xgmi.txt", f"{text}GPU0   05:00.0      32 Gb/s  512 Gb/s      XGMI\n".encode())
+    source.fill(blob, source.parse(blob), draft)
+    [gpu] = assemble(draft, "n").gpus
+    assert (gpu.bus_id, gpu.xgmi_gbs.value) == ("0000:05:00.0", 64.0)

@@ -12,12 +12,12 @@ from topodiag.checks.job.gone import Gone, gone, tell_gone
 from topodiag.checks.job.launcher import launched_on
 from topodiag.checks.job.text import LIVED_WITH, ask_for
 from topodiag.checks.job.went_on import began_after
-from topodiag.checks.shared.phrases import data
 from topodiag.checks.shared.words import hosts_word, quoted
 from topodiag.lazy import dataclass, regex
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
 from topodiag.model.job import Event, Job
 from topodiag.words.fold import plural
+from topodiag.words.own_data import own_data
 
 ENDED = "ended"
 """Kind of the events of launchers, schedulers and interpreters (evidence/nccl_log/grammar/ends.py)."""
@@ -25,7 +25,7 @@ ENDED = "ended"
 
 def _endings() -> dict[str, Any]:
     """endings.toml: what is said of an end, by `how` of its event."""
-    return data("job/endings")
+    return own_data("checks/job/endings")
 
 
 COMES_FROM_OUTSIDE = frozenset(

@@ -23,12 +23,13 @@ from topodiag.checks.job.first_error import (
 )
 from topodiag.checks.job.job_faults import named_faults
 from topodiag.checks.job.text import ask_for
-from topodiag.checks.shared.phrases import advice_by_words, data
+from topodiag.checks.shared.phrases import advice_by_words
 from topodiag.checks.shared.words import hosts_in, hosts_word, quoted
 from topodiag.lazy import regex
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
 from topodiag.model.job import Event, Job
 from topodiag.words.fold import few, plural
+from topodiag.words.own_data import own_data
 
 CODES = {"1": "CUDA error", "2": "system error", "3": "internal error", "4": "invalid argument", "5": "invalid usage",
          "6": "remote error", "8": "timeout"}  # fmt: skip
@@ -292,8 +293,8 @@ def advice(event: Event) -> str:
         return words
     # What a completion means is in its status; the cable is for those that got no answer.
     status = event.details.get("status", "")
-    if event.kind == "ib completion" and status != "12" and status in data("shared/phrases")["completion"]:
-        return str(data("shared/phrases")["completion"][status]["fix"])
+    if event.kind == "ib completion" and status != "12" and status in own_data("checks/shared/phrases")["completion"]:
+        return str(own_data("checks/shared/phrases")["completion"][status]["fix"])
     if event.kind == "cuda" and "shmutils" in event.place:
         return (
             "CUDA cannot map the shared memory segment: size and limits of the container's /dev/shm; NCCL_SHM_DISABLE=1"

@@ -12,13 +12,13 @@ from topodiag.checks.job.evidence import said_by
 from topodiag.checks.job.excerpts import met, others_fell_first
 from topodiag.checks.job.first_error import refused_over_iwarp
 from topodiag.checks.job.text import ask_for
-from topodiag.checks.shared.phrases import data
 from topodiag.checks.shared.words import hosts_in, hosts_word, quoted, rank_word, ranks_in
 from topodiag.lazy import dataclass, regex
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Event, Job
 from topodiag.model.provenance import Origin
 from topodiag.words.fold import fold_runs, plural
+from topodiag.words.own_data import own_data
 
 STATUS = regex(r"(?:status[= ]\s?|with error )(?:[A-Z_]{1,40}\()?(\d{1,3})")
 PEER = regex(r"from peer (?!with )([^\s,]{1,80})")
@@ -204,7 +204,7 @@ class RdmaErrors(JobCheck[RdmaFaults]):
         )
 
     def _completion(self, job: Job, status: int, events: Sequence[Event]) -> Finding:
-        known = data("shared/phrases")["completion"].get(str(status), {})
+        known = own_data("checks/shared/phrases")["completion"].get(str(status), {})
         name = known.get("says", "completion error")
         advice = known.get("fix", "the device's own log: dmesg, and the peer's log")
         libfabric = status < 0 and any("provider" in event.details for event in events)

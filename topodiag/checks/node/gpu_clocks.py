@@ -9,13 +9,13 @@ from typing import Any
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.node.gpu_events import no_gpu
 from topodiag.checks.shared.comparisons import majority
-from topodiag.checks.shared.phrases import data
 from topodiag.lazy import dataclass
 from topodiag.model.devices import Gpu
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact
 from topodiag.words.fold import fold_runs
+from topodiag.words.own_data import own_data
 from topodiag.words.units import in_mhz, in_w
 
 HARDWARE = {
@@ -129,7 +129,7 @@ class ClocksHeldDown(NodeCheck[HeldClocks]):
                 f"{names}: clocks are held down, {each.what}",
                 observed=each.clocks,
                 expected="no hardware slowdown, and clocks near the highest while busy",
-                fix=data("node/fixes")["clocks"][each.kind],
+                fix=own_data("checks/node/fixes")["clocks"][each.kind],
                 gpus=each.gpus,
                 cost=Cost(text="every rank of the job waits for the slowest GPU in each collective"),
                 evidence=each.evidence,

@@ -22,12 +22,12 @@ from topodiag.checks.node.nic_ports import (
     usual_gbps,
 )
 from topodiag.checks.shared.devices import compute_nics, just_booted, word
-from topodiag.checks.shared.phrases import data
 from topodiag.checks.shared.prices import slow_ports
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact
 from topodiag.words.fold import fold_runs, plural
+from topodiag.words.own_data import own_data
 from topodiag.words.units import in_gbs, spell_gbs
 
 LONE_AMONG = 6
@@ -144,7 +144,7 @@ class NicPortDown(OneStep[Node], NodeCheck[Never]):
             + (", and no other compute NIC is active" if not up and not young else ""),
             observed=f"{state} on {plural(len(bad), 'port')} ({where})",
             expected=f"ACTIVE/LinkUp, as {plural(len(up), 'other port')}" if up else "ACTIVE/LinkUp",
-            fix=data("node/fixes")["port"][kind],
+            fix=own_data("checks/node/fixes")["port"][kind],
             nics=names,
             cost=_loss(node, bad, told),
             evidence=list(_shown(node, bad)),

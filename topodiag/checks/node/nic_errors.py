@@ -23,13 +23,13 @@ from topodiag.checks.node.nic_totals import (
     odd_ports,
 )
 from topodiag.checks.shared.devices import compute_nics
-from topodiag.checks.shared.phrases import data
 from topodiag.model.devices import Counters, Nic
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status
 from topodiag.model.node import Node
 from topodiag.model.provenance import Counter
 from topodiag.model.topics import Topic
 from topodiag.words.fold import fold_runs, plural
+from topodiag.words.own_data import own_data
 from topodiag.words.units import in_s, spell_s
 
 SYMBOL_GROWTH = 10
@@ -121,7 +121,7 @@ class NicPortErrors(OneStep[Node], NodeCheck[Never]):
             f"{event.name}: {event.words}",
             observed=event.words,
             expected="no such message of the adapter's driver",
-            fix=data("node/fixes")["adapter"][event.kind],
+            fix=own_data("checks/node/fixes")["adapter"][event.kind],
             nics=[event.name],
             cost=Cost(text="traffic over this adapter stops or is slow, and every rank of the job waits for it"),
             evidence=event.evidence,

@@ -12,7 +12,6 @@ from typing import Any
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.node.gpu_events import times
 from topodiag.checks.node.port_changes import changes, is_down, is_foreign, is_up, name_of, nic_of
-from topodiag.checks.shared.phrases import data
 from topodiag.lazy import dataclass, regex
 from topodiag.model.devices import PciKind
 from topodiag.model.finding import Confidence, Cost, Finding, Severity
@@ -20,6 +19,7 @@ from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
 from topodiag.model.system import KernelEvent
 from topodiag.words.fold import plural
+from topodiag.words.own_data import own_data
 from topodiag.words.states import GOOD
 
 MANY_FLAPS = 2
@@ -150,7 +150,7 @@ def of_log(check: NodeCheck[Any], node: Node) -> Iterator[Finding]:
             f"{event.name}: {event.words}",
             observed=event.words,
             expected="a link that stays up",
-            fix=data("node/fixes")["adapter"]["down"],
+            fix=own_data("checks/node/fixes")["adapter"]["down"],
             nics=[event.name],
             cost=Cost(text="the port carries nothing; a job that uses it dies when its retries run out"),
             evidence=event.evidence,

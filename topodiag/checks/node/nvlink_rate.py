@@ -86,6 +86,7 @@ class SlowNvlinks(NodeCheck[SlowLinks]):
         The product has no NVLink; MIG is on; only links that are up are judged (NVL001 has the others). A link within
         2 % of its peers, or a whole node within 10 % of the datasheet: drivers round differently. An xGMI rate that
         is what the product's PCIe link can do: `amd-smi` of 2024 prints that in its place. No rate was read: unknown.
+        Rates differ by more than 10 %, the product is not known, and no rate is that of most links: unknown.
 
     How to confirm
         nvidia-smi nvlink -s                  the rate of every link
@@ -127,6 +128,8 @@ class SlowNvlinks(NodeCheck[SlowLinks]):
             wanted = _rate_wanted(link, alike[link.gpu.name.value])
             if wanted is not None:
                 groups[link.rate, *wanted].append(link)
+        if not groups and any(min(rates) < max(rates) * (1 - UNIFORM_TOLERANCE_SHARE) for rates in alike.values()):
+            return self.unknown(judged, "link rates differ, and neither the product nor most peers say which is right")
         if not groups:
             return self.clean(judged, coverage=coverage)
         return SlowLinks(tuple(SlowGroup(*key, tuple(links)) for key, links in groups.items()), coverage)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import difflib
 from functools import cache
 
-from topodiag.checks.shared.phrases import data
 from topodiag.lazy import dataclass
+from topodiag.words.own_data import own_data
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +34,14 @@ class Variable:
 @cache
 def known() -> frozenset[str]:
     """Every name that some known version of NCCL reads (`nccl_versions.VARIABLES_SINCE` is the first), or once read."""
-    return frozenset(data("shared/nccl_parameters")) | frozenset(data("shared/nccl_variables")["old"])
+    return frozenset(own_data("checks/shared/nccl_parameters")) | frozenset(
+        own_data("checks/shared/nccl_variables")["old"]
+    )
 
 
 def variable(name: str) -> Variable | None:
     """What NCCL, RCCL or its runtime does with a variable, None for a name that none of them ever read."""
-    held = data("shared/nccl_parameters").get(name) or data("shared/rccl_parameters").get(name)
+    held = own_data("checks/shared/nccl_parameters").get(name) or own_data("checks/shared/rccl_parameters").get(name)
     if held is None:
         return None
     return Variable(
@@ -54,13 +56,13 @@ def variable(name: str) -> Variable | None:
 
 
 def renamed(name: str) -> RenamedVariable | None:
-    entry = data("shared/nccl_variables")["old"].get(name)
+    entry = own_data("checks/shared/nccl_variables")["old"].get(name)
     return RenamedVariable(entry["now"], entry["what"]) if entry else None
 
 
 def is_foreign(name: str) -> bool:
     """Whether a plug-in or an image, not NCCL, is meant by this name."""
-    names = data("shared/nccl_variables")
+    names = own_data("checks/shared/nccl_variables")
     return name in names["descriptive"] or name.startswith(tuple(names["foreign_prefixes"]))
 
 

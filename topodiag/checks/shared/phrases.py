@@ -1,24 +1,13 @@
-"""What checks know and say that is no code: the TOML files beside them, and the groups of phrases.toml by which a line
-says something, whoever prints it."""
+"""What a line says by its words, whoever prints it: the groups of phrases.toml."""
 
 from __future__ import annotations
 
 import re
-import tomllib
 from functools import cache
-from pathlib import Path
-from typing import Any
 
 from topodiag.lazy import dataclass, regex
 from topodiag.model.finding import Severity
-
-_CHECKS = Path(__file__).parents[1]
-
-
-@cache
-def data(name: str) -> dict[str, Any]:
-    """The tables of `checks/NAME.toml`, such as `shared/reports`; the head of the file says what its keys mean."""
-    return tomllib.loads((_CHECKS / f"{name}.toml").read_text(encoding="utf-8"))
+from topodiag.words.own_data import own_data
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +32,7 @@ def phrases(group: str) -> tuple[Phrase, ...]:
             entry.get("cost", ""),
             Severity[entry.get("severity", "warning").upper()],
         )
-        for entry in data("shared/phrases")[group]
+        for entry in own_data("checks/shared/phrases")[group]
     )
 
 

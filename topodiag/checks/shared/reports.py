@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 
-from topodiag.checks.shared.phrases import data
 from topodiag.lazy import dataclass
 from topodiag.model.events import Event, Trust
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity, Status, Where
 from topodiag.model.node import Node
 from topodiag.words.fold import plural
+from topodiag.words.own_data import own_data
 
 MOST_SHOWN = 8
 MAX_QUOTE = 160
@@ -44,7 +44,7 @@ class Report:
 @cache
 def answered_by(check_id: str) -> tuple[Report, ...]:
     """What a check answers for, in the order of reports.toml."""
-    return tuple(Report(**entry) for entry in data("shared/reports").get(check_id, ()))
+    return tuple(Report(**entry) for entry in own_data("checks/shared/reports").get(check_id, ()))
 
 
 def with_reports(outcome: Outcome, node: Node, reports: Sequence[Report]) -> Outcome:

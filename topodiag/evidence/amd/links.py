@@ -170,7 +170,7 @@ _XGMI_TITLE = regex(r"^[ \t>|]{0,20}(XGMI LINK STATUS|LINK METRIC TABLE):\s*$", 
 _XGMI_JSON = '"link_metrics"'
 _XGMI_HEAD = regex(r"bdf\s{1,40}(GPU\d{1,3}(?:\s{1,40}GPU\d{1,3}){0,255})\s*\Z")
 _XGMI_ROW = regex(
-    r"GPU(\d{1,3})\s{1,20}([0-9a-fA-F]{4}:[0-9a-fA-F:.]{7})\s{1,20}(\S{1,8}(?:\s{1,40}\S{1,8}){0,255})\s*\Z"
+    r"GPU(\d{1,3})\s{1,20}((?:[0-9a-fA-F]{4}:)?[0-9a-fA-F:.]{7})\s{1,20}(\S{1,8}(?:\s{1,40}\S{1,8}){0,255})\s*\Z"
 )
 _UNIT = " Gb/s"
 _WORDS = {"U": XGMI, "D": f"{XGMI} down", "X": f"{XGMI} disabled"}

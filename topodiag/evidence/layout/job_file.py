@@ -236,6 +236,12 @@ def _as_megatron(said: Mapping[str, str]) -> dict[str, str]:
     parts = [size for name in ("replicate", "shard") if (size := whole(made, name))]
     if len(parts) == 2:
         made.setdefault(_DP, str(prod(parts)))
+    _name_model(made)
+    return made
+
+
+def _name_model(made: dict[str, str]) -> None:
+    """Adds what follows for the model: precision, attention, activation, embeddings, stages."""
     for precision in ("bf16", "fp16"):
         if made.get(precision) == "True":
             made.setdefault("precision", precision)
@@ -251,7 +257,6 @@ def _as_megatron(said: Mapping[str, str]) -> dict[str, str]:
     if per_stage and (layers := whole(made, "num_layers")):
         chunks = layers // (whole(made, _PP) or 1) // per_stage
         made.setdefault("virtual_pipeline_model_parallel_size", str(chunks))
-    return made
 
 
 def _served(said: Mapping[str, str], *, vllm: bool) -> dict[str, str]:

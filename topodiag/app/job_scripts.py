@@ -1,0 +1,64 @@
+"""Settings that job scripts and launchers give to a job whose log is another file, where its own lines say none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from topodiag.evidence.assignments import Scope, assigned, stated_in
+from topodiag.evidence.intake.pieces import STDIN, Intake
+from topodiag.evidence.intake.reading import read_piece
+from topodiag.evidence.interface import Blob
+from topodiag.evidence.kinds import Kind
+from topodiag.evidence.nccl_log.rebuild.commands import COMMANDED
+from topodiag.model.case import Case
+from topodiag.model.errors import InputError
+from topodiag.model.finding import Input
+from topodiag.model.job import Given, Job
+from topodiag.model.provenance import MAX_QUOTE, Origin
+
+MAX_BYTES = 1 << 20
+"""A script has kilobytes."""
+
+
+def with_scripts(case: Case, intake: Intake) -> Case:
+    """The case, with what scripts set for its job where it has one alone: of several nobody knows which one they start.
+    Files that disagree about a variable say nothing of it, and what NCCL's lines or commands among them say comes
+    first."""
+    if len(case.jobs) != 1:
+        return case
+    given: dict[str, Given] = {}
+    values: dict[str, set[str]] = {}
+    for piece in intake.of(Kind.TEXT, Kind.PROGRAM):
+        if piece.path == STDIN or piece.size > MAX_BYTES:
+            continue
+        try:
+            found = _settings(read_piece(intake, piece, MAX_BYTES))
+        except InputError:
+            continue  # said where all that is left out is
+        for each in found:
+            values.setdefault(each.name, set()).add(each.value)
+            given[each.name] = each
+    agreed = {name: each for name, each in given.items() if len(values[name]) == 1 and each.value}
+    sources = dict.fromkeys(each.origin.source for each in agreed.values() if each.origin is not None)
+    inputs = tuple(Input(source, Kind.TEXT.value, records=1) for source in sources)
+    return replace(case, jobs=(_beside(case.jobs[0], agreed),), inputs=(*case.inputs, *inputs)) if agreed else case
+
+
+def _settings(blob: Blob) -> list[Given]:
+    """What a text sets. In one that is no script a sentence may advise a setting: only its commands count."""
+    made, above = [], ""
+    script = blob.data.startswith(b"#!")
+    for number, line in blob.lines():
+        said = stated_in(line)
+        settings = list(assigned(line, above)) if script else said[2] if said and said[0] is not Scope.ECHO else []
+        made += [Given(name, value, COMMANDED, Origin(blob.name, number, line[:MAX_QUOTE])) for name, value in settings]
+        above = line
+    return made
+
+
+def _beside(job: Job, agreed: Mapping[str, Given]) -> Job:
+    return replace(job, processes=tuple(replace(p, settings={**agreed, **p.settings}) for p in job.processes))
+
+
+__all__ = ["with_scripts"]
