@@ -24,9 +24,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from topodiag.checks.shared.harmless import OF_NCCL
-
 import topodiag
+from topodiag.checks.shared.phrases import why_lived_with
 from topodiag.evidence.nccl_log.grammar.grammar import KINDS, parse
 from topodiag.evidence.nccl_log.rebuild.events import classify
 
@@ -206,7 +205,7 @@ def judged(each: Format) -> str:
     """What becomes of the line: "row", "noise" or "unread"; a warning is "harmless" or a "warning"."""
     line = filled(each.text)
     if each.level == "WARN":
-        return "harmless" if any(pattern.search(line) for pattern, _ in OF_NCCL) else "warning"
+        return "harmless" if why_lived_with("harmless_to_a_job", line) else "warning"
     rows = parse(each.level, line)
     return "unread" if rows is None else "row" if rows else "noise"
 

@@ -72,8 +72,15 @@ def fields() -> set[str]:
 
 
 def read() -> set[str]:
-    """Names of all attributes that anything but the readers of evidence asks for."""
-    return {
+    """Names of all attributes that anything but the readers of evidence asks for. The keys of JSON documents are read
+    by their names (report/documents/from_model.py)."""
+    keys = {
+        item.target.id
+        for _, tree in trees(PACKAGE / "report" / "documents" / "types")
+        for item in ast.walk(tree)
+        if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name)
+    }
+    return keys | {
         each.attr
         for path, tree in trees(PACKAGE)
         if PACKAGE / "evidence" not in path.parents

@@ -6,7 +6,7 @@ import gc
 from collections.abc import Mapping
 from importlib import import_module
 from os.path import exists
-from typing import TYPE_CHECKING, ClassVar, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import click
 
@@ -47,6 +47,11 @@ class LazyGroup(click.Group):
     """Headings of the list of commands, by the first command below each."""
     of_paths: ClassVar[str] = ""
     """The command that runs where a path or an option stands instead of a command: where it lives."""
+
+    def __init__(self, *args: Any, **given: Any) -> None:
+        # click keeps the option of the first context that asks, which may have no parent to inherit from
+        given.setdefault("context_settings", {"help_option_names": ["-h", "--help"]})
+        super().__init__(*args, **given)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if not args and not ctx.resilient_parsing:
@@ -157,7 +162,6 @@ class _Program(LazyGroup):
 
 @click.group(
     cls=_Program,
-    context_settings={"help_option_names": ["-h", "--help"]},
     subcommand_metavar="PATH... | COMMAND [ARGS]...",
     epilog="Exit codes: 0 clean; 1 slow, failed or hung; 2 wrong input; 130 interrupted.",
 )
