@@ -24,9 +24,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from topodiag.checks.job.late import LateArriver
-from topodiag.checks.job.slow_hours import SlowHoursOfJob
-from topodiag.checks.job.slow_part import SlowPartOfJob
+from topodiag.checks.job.slow.late_ranks import LateArriver
+from topodiag.checks.job.slow.slow_hours import SlowHoursOfJob
+from topodiag.checks.job.slow.slow_phase import SlowPartOfJob
 from topodiag.evidence.live.inspector import InspectorReader
 from topodiag.evidence.live.inspector_columns import Columns
 from topodiag.model.connections import no_connections

@@ -23,7 +23,7 @@ from benchmarks.inspector import CHECKS, FIRST_HOUR, Group, Shape, Times, hash_o
 from topodiag.app.inspector_model import beside_model
 from topodiag.app.logs import logs
 from topodiag.app.scan import scan
-from topodiag.checks.job.below_model import BelowModel
+from topodiag.checks.job.slow.below_model import BelowModel
 from topodiag.evidence.live.inspector import InspectorReader
 from topodiag.evidence.live.inspector_columns import Columns
 from topodiag.model.finding import Finding

@@ -120,7 +120,7 @@ def test_an_id_of_another_subject_becomes_a_companion(tree: Path) -> None:
         "print([cls.__module__ for cls in check_classes('NVL001')], check_class('NVL001').__name__)"
     )
     assert started(tree, "-c", program).stdout == (
-        "['topodiag.checks.node.nvlink', 'topodiag.checks.job.fewer_nvlinks_seen',"
+        "['topodiag.checks.nvlink.links', 'topodiag.checks.job.fewer_nvlinks_seen',"
         " 'topodiag.checks.bench.fewer_nvlinks_seen'] FewerNvlinks\n"
     )
     assert started(tree, "-m", "ruff", "check", "topodiag/checks", "tests/checks").returncode == 0

@@ -53,7 +53,7 @@ def loaded(*arguments: str) -> tuple[list[str], int]:
 @pytest.mark.parametrize(
     ("arguments", "absent", "most_modules", "most_patterns"),
     [
-        (("diagnose", "LINE"), ("topodiag.checks.node.nic_events", "xml.etree"), 475, 140),
+        (("diagnose", "LINE"), ("topodiag.checks.nic.events", "xml.etree"), 475, 140),
         (("scan", "fixture:dgx-h100-healthy"), ("numpy", "pyarrow", "topodiag.checks.job", "topodiag.fleet"), 270, 175),
     ],
 )

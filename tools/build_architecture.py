@@ -59,7 +59,7 @@ def first_line(path: Path) -> str:
 
 
 def room_of(module: str) -> str:
-    """topodiag.checks.node.gdr is in the room checks."""
+    """topodiag.checks.gpudirect.node is in the room checks."""
     first, _, rest = module.partition(".")
     return rest.partition(".")[0] if first == "topodiag" and rest else first
 

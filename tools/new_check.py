@@ -43,7 +43,7 @@ HELP = {
 OF_SUBJECT = {
     # Subject: (base class, its import, what is judged, its import, arguments of finding() before the severity)
     Subject.NODE: ("NodeCheck", "topodiag.checks.interface", "Node", "topodiag.model.node", "judged, "),
-    Subject.TOPO: ("FileCheck", "topodiag.checks.topo.interface", "Node", "topodiag.model.node", "judged, "),
+    Subject.TOPO: ("FileCheck", "topodiag.checks.shared.file_check", "Node", "topodiag.model.node", "judged, "),
     Subject.JOB: ("JobCheck", "topodiag.checks.interface", "Job", "topodiag.model.job", ""),
     Subject.LAYOUT: ("PlacementCheck", "topodiag.checks.interface", "Audit", "topodiag.placement.audit", ""),
     Subject.BENCH: ("BenchCheck", "topodiag.checks.interface", "Benchmark", "topodiag.model.bench", "judged, "),
@@ -101,7 +101,7 @@ def test_a_healthy_node_is_clean() -> None:
     assert $name().judge(nodes.hgx_h100()).status is Status.CLEAN
 """,
     Subject.TOPO: """\
-from tests.checks.topo.topo_trees import alone, board
+from tests.checks.topo_trees import alone, board
 from topodiag.checks.topo.$module import $name
 from topodiag.model.finding import Status
 
@@ -119,7 +119,7 @@ def test_a_healthy_job_is_clean() -> None:
     assert $name().judge(jobs.job()).status is Status.CLEAN
 """,
     Subject.LAYOUT: """\
-from tests.checks.layout.test_place_checks import block, cluster, judged
+from tests.checks.placement.test_layouts import block, cluster, judged
 from topodiag.checks.layout.$module import $name
 from topodiag.model.finding import Status
 from topodiag.model.layout import Layout

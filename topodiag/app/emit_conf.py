@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from topodiag.app.scan import live, scan
-from topodiag.checks.node.conf_advice import advise
-from topodiag.checks.node.conf_file import misread
+from topodiag.checks.env.conf_advice import advise
+from topodiag.checks.env.conf_file import misread
 from topodiag.emit.nccl_conf import UnwritableError, to_text
 from topodiag.lazy import dataclass
 from topodiag.model.errors import InputError

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from topodiag.app.scan import one_node
 from topodiag.app.topo import Topology, predict_topology
-from topodiag.checks.node.flat_tree import is_flat
 from topodiag.checks.registry import Subject
 from topodiag.checks.run import run
+from topodiag.checks.shared.node.flat_tree import is_flat
 from topodiag.emit.nccl_xml import UnwritableError, to_text
 from topodiag.evidence.intake.one_file import read_small
 from topodiag.evidence.layout.affinity import parse_pairs, read_affinity, read_pairs_file

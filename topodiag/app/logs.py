@@ -20,12 +20,12 @@ from topodiag.app.opening import stream_for
 from topodiag.app.progress import with_progress
 from topodiag.app.ras import Asking, live_answers, ras_answers, with_ras
 from topodiag.app.step_times import step_times, with_arguments, with_steps
-from topodiag.checks.job.ras import BLIND
-from topodiag.checks.job.text import wants_operations
-from topodiag.checks.job.troubles import troubles
+from topodiag.checks.job.hang.ras import BLIND
 from topodiag.checks.registry import Subject
 from topodiag.checks.run import fold, run
+from topodiag.checks.shared.job.text import wants_operations
 from topodiag.checks.spoken import told
+from topodiag.checks.troubles.job import troubles
 from topodiag.evidence.flight.flight_recorder import read_flight
 from topodiag.evidence.intake.gather import gather
 from topodiag.evidence.intake.log_plan import CHUNK_BYTES, is_read

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from topodiag.app.collecting import few_collections
 from topodiag.app.opening import stream_for
-from topodiag.checks.node.troubles import troubles
 from topodiag.checks.registry import Subject
 from topodiag.checks.run import fold, run
 from topodiag.checks.spoken import told
+from topodiag.checks.troubles.node import troubles
 from topodiag.evidence.intake.bundle import from_memory
 from topodiag.evidence.intake.captures import Capture, captures, evidence_of
 from topodiag.evidence.intake.gather import gather

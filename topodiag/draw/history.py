@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from topodiag.checks.history.places import label_of
+from topodiag.checks.fleet.places import label_of
 from topodiag.draw.svg import Canvas
 from topodiag.lazy import dataclass
 from topodiag.model.clock_text import LAST_S, stamp

@@ -10,9 +10,9 @@ from collections import Counter as Tally
 from collections.abc import Iterable, Mapping
 from dataclasses import field
 
-from topodiag.checks.node.troubles import troubles
 from topodiag.checks.registry import Subject
 from topodiag.checks.run import run
+from topodiag.checks.troubles.node import troubles
 from topodiag.fleet.facts import facts_of
 from topodiag.lazy import dataclass
 from topodiag.model.finding import Finding, Input, Outcome

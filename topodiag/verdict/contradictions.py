@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from topodiag.checks.job.network import nics_up, on_sockets
+from topodiag.checks.network.sockets import nics_up, on_sockets
 from topodiag.model.case import Case
 from topodiag.model.clock_text import booted, captured, is_wall, stamp
 from topodiag.model.identity import Conflict, Identity

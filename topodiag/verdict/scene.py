@@ -109,7 +109,7 @@ class Scene:
     @cached_property
     def first_errors(self) -> dict[str, Event | None]:
         """What JOB005 takes for the first error, by job."""
-        from topodiag.checks.job.first_error import first_error  # noqa: PLC0415 - a scan of nodes needs no check of jobs
+        from topodiag.checks.shared.job.first_error import first_error  # noqa: PLC0415 - a scan of nodes needs no check of jobs
 
         return {job.name: first_error(job) for job in self.case.jobs}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.checks.job.excerpts import result_of
+from tests.checks.excerpts import result_of
 from topodiag.model.finding import Finding, Severity
 
 TRACE = 'Traceback (most recent call last):\n  File "t.py", line 9, in <module>\n'

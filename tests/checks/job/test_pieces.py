@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tests.checks import jobs
+from topodiag.checks.env.job import CostlySettingInLog
+from topodiag.checks.gpudirect.job import GdrOffInLog
+from topodiag.checks.host.job_numa import NicOnOtherSocket
 from topodiag.checks.interface import JobCheck
-from topodiag.checks.job.channels import SearchCollapsed
-from topodiag.checks.job.gdr import GdrOffInLog
-from topodiag.checks.job.interface import WrongInterface
-from topodiag.checks.job.network import SocketsInsteadOfRdma
-from topodiag.checks.job.numa import NicOnOtherSocket
-from topodiag.checks.job.p2p import ShmInsteadOfP2p
-from topodiag.checks.job.plugin import PluginNotLoaded
-from topodiag.checks.job.settings import CostlySettingInLog
-from topodiag.checks.job.topology import DeviceTwice, GpuShortOfNvlinks, GuessedTopology
+from topodiag.checks.network.channels import SearchCollapsed
+from topodiag.checks.network.interfaces.check import WrongInterface
+from topodiag.checks.network.plugin import PluginNotLoaded
+from topodiag.checks.network.sockets import SocketsInsteadOfRdma
+from topodiag.checks.p2p.shm import ShmInsteadOfP2p
+from topodiag.checks.topo.job_tree import DeviceTwice, GpuShortOfNvlinks, GuessedTopology
 from topodiag.evidence.nccl_log.rebuild.process import process_of
 from topodiag.model.connections import no_connections
 from topodiag.model.finding import Confidence, Finding, Severity, Status

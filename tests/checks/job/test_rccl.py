@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.checks.job.excerpts import jobs_of, result_of
+from tests.checks.excerpts import jobs_of, result_of
 from topodiag.app.logs import OF_RCCL, LogOptions, logs
-from topodiag.checks.job.channels import SearchCollapsed
+from topodiag.checks.network.channels import SearchCollapsed
 from topodiag.evidence.nccl_log.grammar.grammar import parse
 from topodiag.model.finding import Finding, Status
 from topodiag.report.interface import Style

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.checks.nodes import only, status
-from topodiag.checks.node.setting_rules import RULES
-from topodiag.checks.node.settings import UnknownSetting
+from topodiag.checks.env.node import UnknownSetting
+from topodiag.checks.env.rules import RULES
 from topodiag.checks.shared import nccl_variables
 from topodiag.model.finding import Severity
 from topodiag.model.node import Node

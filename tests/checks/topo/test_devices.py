@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.checks.topo import topo_trees as made
+from tests.checks import topo_trees as made
 from topodiag.checks.topo.devices import DeviceTwiceInFile, GpuShortInFile
 from topodiag.model.finding import Severity, Status
 

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.checks.topo import topo_trees as made
-from topodiag.checks.node.virtual_pci import VirtualPciTree
+from tests.checks import topo_trees as made
+from topodiag.checks.shared.topo_evidence import devices_of
 from topodiag.checks.topo.another_machine import FileOfAnotherMachine
-from topodiag.checks.topo.evidence import devices_of
 from topodiag.checks.topo.file import FileOfARack, FileRefused
+from topodiag.checks.topo.virtual_pci import VirtualPciTree
 from topodiag.model.devices import Nic, NicRole
 from topodiag.model.finding import Severity, Status
 from topodiag.model.nccl_tree import Element, Refusal

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.evidence.filled import node_of
-from topodiag.checks.node.gpu_clocks import ClocksHeldDown
+from topodiag.checks.gpu.clocks import ClocksHeldDown
 from topodiag.evidence.amd.rocm_smi import RocmSmi
 from topodiag.evidence.interface import Blob
 from topodiag.model.finding import Outcome

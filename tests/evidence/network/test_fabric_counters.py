@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.evidence.filled import node_of
-from topodiag.checks.node.nic_errors import NicPortErrors
+from topodiag.checks.nic.errors import NicPortErrors
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.network.fabric_counters import FabricCounters
 from topodiag.model.finding import Confidence, Finding, Outcome, Severity, Status

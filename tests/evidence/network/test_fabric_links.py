@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.evidence.filled import node_of, recognises
-from topodiag.checks.node.nic_rate import NicPortSlow
+from topodiag.checks.nic.rate import NicPortSlow
 from topodiag.model.finding import Status
 
 ROW = '0x0c42a103002f1b2c  41  1[  ] ==( {} Gbps Active/  LinkUp)==>  12  17[  ] "leaf-03" ( {})\n'

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.evidence.filled import node_of, read, recognises
-from topodiag.checks.node.nic_errors import NicPortErrors
-from topodiag.checks.node.nic_rate import NicPortSlow
+from topodiag.checks.nic.errors import NicPortErrors
+from topodiag.checks.nic.rate import NicPortSlow
 from topodiag.evidence.intake.hosts import host_of_text
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.network.node_exporter import NodeExporter

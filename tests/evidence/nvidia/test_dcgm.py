@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.evidence.filled import node_of, recognises
-from topodiag.checks.node.gpu_clocks import ClocksHeldDown
-from topodiag.checks.node.gpu_tests import SlowGpuInTest
+from topodiag.checks.gpu.clocks import ClocksHeldDown
+from topodiag.checks.gpu.tests import SlowGpuInTest
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.nvidia.dcgm import Dcgm
 from topodiag.model.finding import Status

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.evidence.filled import node_of, read, recognises
-from topodiag.checks.node.gpu_clocks import ClocksHeldDown
-from topodiag.checks.node.gpu_lost import GpuLost
-from topodiag.checks.node.gpu_memory import GpuMemory
-from topodiag.checks.node.xid import XidInLog
+from topodiag.checks.gpu.clocks import ClocksHeldDown
+from topodiag.checks.gpu.lost import GpuLost
+from topodiag.checks.gpu.memory import GpuMemory
+from topodiag.checks.gpu.xid import XidInLog
 from topodiag.evidence.intake.hosts import host_of_text
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.nvidia.dcgm_exporter import DcgmExporter

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.evidence.filled import node_of, read
-from topodiag.checks.node.pcie import NarrowPcieLink, SlowPcieLink
+from topodiag.checks.pcie.links import NarrowPcieLink, SlowPcieLink
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.nvidia.nvidia_smi_query import NvidiaSmiQuery
 from topodiag.model.node import Node

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.evidence.filled import node_of, recognises
-from topodiag.checks.node.pcie import NarrowPcieLink, SlowPcieLink
+from topodiag.checks.pcie.links import NarrowPcieLink, SlowPcieLink
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.nvidia.nvidia_smi_dmon import Nvtop
 from topodiag.model.finding import Status

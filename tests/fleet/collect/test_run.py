@@ -13,7 +13,7 @@ import pytest
 
 from tests.valid import assert_valid
 from tools.build_schemas import SCHEMAS, generated
-from topodiag.checks.node.hung_probes import ProbeHangs
+from topodiag.checks.host.hung_probes import ProbeHangs
 from topodiag.evidence.intake.bundle import open_evidence
 from topodiag.evidence.intake.gather import gather
 from topodiag.evidence.intake.reader import read_node

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.checks.job.excerpts import jobs_of
+from tests.checks.excerpts import jobs_of
 from topodiag.report.interface import Style
 from topodiag.report.job.ranks import draw_comms
 from topodiag.report.job.registry import VIEWS

@@ -1,1 +1,1 @@
-"""Checks that judge measured collectives."""
+"""The checks of measured runs."""

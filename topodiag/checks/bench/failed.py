@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from topodiag.checks.bench.text import place, title
 from topodiag.checks.interface import BenchCheck
+from topodiag.checks.shared.bench_text import place, title
 from topodiag.checks.shared.phrases import advice_by_words, phrase_in
 from topodiag.lazy import dataclass, regex
 from topodiag.model.bench import Benchmark, BenchRun

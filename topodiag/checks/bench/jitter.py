@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from topodiag.checks.bench.text import size_text, title
 from topodiag.checks.interface import BenchCheck
+from topodiag.checks.shared.bench_text import size_text, title
 from topodiag.lazy import dataclass
 from topodiag.model.bench import Benchmark, BenchRow, Timing
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity

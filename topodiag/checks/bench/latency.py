@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Never
 
-from topodiag.checks.bench.text import place, title
 from topodiag.checks.interface import BenchCheck, OneStep
+from topodiag.checks.shared.bench_text import place, title
 from topodiag.model.bench import Benchmark
 from topodiag.model.finding import Confidence, Cost, Outcome, Severity
 from topodiag.words.units import spell_us

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Never
 
-from topodiag.checks.bench.text import measured, place, size_text, title
 from topodiag.checks.interface import BenchCheck, OneStep
+from topodiag.checks.shared.bench_text import measured, place, size_text, title
 from topodiag.model.bench import Benchmark, Expectation, Hypothesis
 from topodiag.model.finding import Cost, Finding, Outcome, Severity
 from topodiag.words.units import in_gbs, percent, spell_gbs

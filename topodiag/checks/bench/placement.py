@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Never
 
-from topodiag.checks.bench.text import measured, size_text, title
 from topodiag.checks.interface import BenchCheck, OneStep
 from topodiag.checks.peers import of_everyone
+from topodiag.checks.shared.bench_text import measured, size_text, title
 from topodiag.lazy import dataclass
 from topodiag.model.bench import SLOW_PLACEMENT, Benchmark
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from math import fsum
 
-from topodiag.checks.bench.text import place, size_text, title
 from topodiag.checks.interface import BenchCheck
+from topodiag.checks.shared.bench_text import place, size_text, title
 from topodiag.lazy import dataclass
 from topodiag.model.bench import Benchmark, BenchRow
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity

@@ -1,1 +1,1 @@
-"""Checks of fleets: a node among its peers."""
+"""The checks of a node among its peers, and of its history."""

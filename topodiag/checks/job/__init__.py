@@ -1,1 +1,1 @@
-"""Checks that judge one job by its logs and dumps."""
+"""The checks of jobs: start, settings, end, hang, slow ranks, shared GPUs."""

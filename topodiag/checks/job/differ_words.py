@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from topodiag.checks.interface import JobCheck
-from topodiag.checks.shared.words import hosts_in, quoted
+from topodiag.checks.words import hosts_in, quoted
 from topodiag.lazy import regex
 from topodiag.model.finding import Confidence, Cost, Finding, Severity
 from topodiag.model.job import Job

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from topodiag.checks.interface import JobCheck
-from topodiag.checks.shared.words import quoted
+from topodiag.checks.words import quoted
 from topodiag.model.finding import Confidence, Cost, Finding, Severity
 from topodiag.model.job import Event, Job
 

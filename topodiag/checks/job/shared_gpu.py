@@ -7,12 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import fsum
 
 from topodiag.checks.interface import JobCheck
-from topodiag.checks.job.behind import hosts_with
 from topodiag.checks.job.differ_words import GPU, told_to_differ
+from topodiag.checks.job.straggler import hosts_with
 from topodiag.checks.job.taken_gpu import by_taken, taken_before
-from topodiag.checks.job.text import ask_for
 from topodiag.checks.shared.comparisons import majority
-from topodiag.checks.shared.words import hosts_in, hosts_word, quoted, rank_word, ranks_in, spell_ranks
+from topodiag.checks.shared.job.text import ask_for
+from topodiag.checks.words import hosts_in, hosts_word, quoted, rank_word, ranks_in, spell_ranks
 from topodiag.lazy import dataclass, regex
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Event, Job

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from topodiag.checks.interface import JobCheck
-from topodiag.checks.shared.words import hosts_word, quoted
+from topodiag.checks.words import hosts_word, quoted
 from topodiag.lazy import dataclass, regex
 from topodiag.model.devices import Gpu
 from topodiag.model.finding import Confidence, Cost, Finding, Severity

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 from typing import Any
 
 from topodiag.checks.interface import JobCheck
-from topodiag.checks.shared.words import quoted, rank_word
+from topodiag.checks.words import quoted, rank_word
 from topodiag.lazy import regex
 from topodiag.model.finding import Cost, Finding, Severity
 from topodiag.model.job import Event, Job

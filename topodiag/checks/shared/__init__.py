@@ -1,1 +1,1 @@
-"""What checks of several subjects ask alike. Decides nothing itself, and knows no check."""
+"""What several families ask alike. It knows no check."""

@@ -1,1 +1,1 @@
-"""Checks that judge a topology file, alone or against a machine."""
+"""The checks of topology files, and of the trees that NCCL builds of a machine."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from topodiag.checks.topo.evidence import (
+from topodiag.checks.shared.file_check import FileCheck
+from topodiag.checks.shared.topo_evidence import (
     ASKED,
     ask,
     base_name,
@@ -12,7 +13,6 @@ from topodiag.checks.topo.evidence import (
     machine_of,
     unset_file,
 )
-from topodiag.checks.topo.interface import FileCheck
 from topodiag.lazy import dataclass
 from topodiag.model.devices import Gpu, NicRole
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity

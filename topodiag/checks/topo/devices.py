@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
-from topodiag.checks.topo.evidence import ASKED, ask
-from topodiag.checks.topo.interface import FileCheck
+from topodiag.checks.shared.file_check import FileCheck
+from topodiag.checks.shared.topo_evidence import ASKED, ask
 from topodiag.lazy import dataclass
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
 from topodiag.model.nccl_tree import Element, NcclFile

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from topodiag.checks.topo.evidence import (
+from topodiag.checks.shared.file_check import FileCheck
+from topodiag.checks.shared.topo_evidence import (
     ASKED,
     base_name,
     devices_of,
@@ -13,7 +14,6 @@ from topodiag.checks.topo.evidence import (
     refusal_of,
     search_refusal_of,
 )
-from topodiag.checks.topo.interface import FileCheck
 from topodiag.lazy import dataclass
 from topodiag.model.finding import Cost, Finding, Outcome, Severity
 from topodiag.model.nccl_features import Feature

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from topodiag.checks.history.growth import error_counters
+from topodiag.checks.fleet.growth import error_counters
 from topodiag.evidence.live.watch_log import WatchLog
 from topodiag.fleet.history.store import Rows, Store, commit
 from topodiag.model.fleet import FactKind, NodeFact

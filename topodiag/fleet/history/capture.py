@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence
 
-from topodiag.checks.history.growth import growth
+from topodiag.checks.fleet.growth import growth
 from topodiag.fleet.facts import facts_of
 from topodiag.model.clock_text import booted, captured
 from topodiag.model.finding import Finding, Input, Severity

@@ -10,8 +10,8 @@ from dataclasses import replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from topodiag.checks.history.flaps import WINDOW_S
-from topodiag.checks.history.growth import growth
+from topodiag.checks.fleet.flaps import WINDOW_S
+from topodiag.checks.fleet.growth import growth
 from topodiag.fleet.history.store import Store
 from topodiag.lazy import dataclass
 from topodiag.model.finding import Finding, Severity

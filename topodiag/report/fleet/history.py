@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from topodiag.checks.history.places import label_of
+from topodiag.checks.fleet.places import label_of
 from topodiag.model.finding import Severity
 from topodiag.model.history import FleetHistory, spell_time
 from topodiag.model.provenance import NotObserved

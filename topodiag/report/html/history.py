@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from topodiag.checks.history.places import label_of
+from topodiag.checks.fleet.places import label_of
 from topodiag.draw.history import draw_history
 from topodiag.model.history import FleetHistory
 from topodiag.report.html.interface import Cell, Drawing, Extras, Grid

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from topodiag.checks.job.first_error import first_error
+from topodiag.checks.shared.job.first_error import first_error
 from topodiag.model.job import Event, Job
 from topodiag.report.job.words import clock, spell_hosts, spell_ranks
 from topodiag.report.node.marks import more

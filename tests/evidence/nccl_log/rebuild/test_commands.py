@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.checks.job.excerpts import HEAD, found, jobs_of
+from tests.checks.excerpts import HEAD, found, jobs_of
 
 LINES = (
     f"{HEAD}Bootstrap: Using eth0:10.0.0.1<0>",

@@ -1,0 +1,113 @@
+"""ENV002: lines of nccl.conf that NCCL takes literally."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.checks.nodes import only, status
+from topodiag.checks.env.conf_file import ConfLineNotRead, misread
+from topodiag.evidence.host.settings import as_nccl_reads
+from topodiag.model.finding import Severity
+from topodiag.model.node import Node
+from topodiag.model.provenance import Origin
+from topodiag.model.system import ConfLine
+from topodiag.model.topics import Topic
+
+
+def conf(*lines: str, path: str = "etc/nccl.conf") -> Node:
+    made = (ConfLine(path, at + 1, text, Origin("settings.tree", at + 1, text)) for at, text in enumerate(lines))
+    return Node("gpu-001", conf_lines=tuple(made), told=frozenset({Topic.SETTINGS}))
+
+
+def judge(node: Node) -> Any:
+    return ConfLineNotRead().judge(node, ())
+
+
+@pytest.mark.parametrize(
+    ("line", "what", "meant"),
+    [
+        ("NCCL_IB_HCA = mlx5", "part of the name", "NCCL_IB_HCA=mlx5"),
+        ("NCCL_IB_HCA =mlx5", "part of the name", "NCCL_IB_HCA=mlx5"),
+        ("NCCL_IB_HCA= mlx5", "part of the value", "NCCL_IB_HCA=mlx5"),
+        (" NCCL_DEBUG=INFO", "part of the name", "NCCL_DEBUG=INFO"),
+        ("export NCCL_DEBUG=INFO", "`export`", "NCCL_DEBUG=INFO"),
+        ("declare -x NCCL_DEBUG=INFO", "words before the name", "NCCL_DEBUG=INFO"),
+        ("NCCL_DEBUG=INFO # chatty", "comment behind", "NCCL_DEBUG=INFO"),
+        ('NCCL_SOCKET_IFNAME="eth0"', "quotes", "NCCL_SOCKET_IFNAME=eth0"),
+        ("NCCL_SOCKET_IFNAME='eth0'", "quotes", "NCCL_SOCKET_IFNAME=eth0"),
+        ("NCCL_DEBUG=INFO ", "at the end", "NCCL_DEBUG=INFO"),
+        ("NCCL_DEBUG=INFO\r", "at the end", "NCCL_DEBUG=INFO"),
+        ("NCCL_IB_HCA=mlx5_0, mlx5_1", "blank in the list", "NCCL_IB_HCA=mlx5_0,mlx5_1"),
+        ("NCCL_TOPO_FILE=~/topo.xml", "`~`", "NCCL_TOPO_FILE=/home/USER/topo.xml"),
+        ("NCCL_IB_HCA:mlx5", "no =", ""),
+        ("  # a remark", "indented comment", ""),
+        ("NCCL_ALGO=" + "x" * 1024, "longer than", ""),
+    ],
+)
+def test_what_nccl_takes_literally_is_told_with_what_was_meant(line: str, what: str, meant: str) -> None:
+    found = only(judge(conf(line)))
+    assert what in found.message
+    assert found.message.startswith("etc/nccl.conf line 1: ")
+    assert found.severity is Severity.WARNING
+    assert found.evidence[0].line == 1
+    if meant:
+        assert found.expected == meant
+        assert meant in found.fix[0]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "NCCL_IB_HCA=mlx5_0,mlx5_1",
+        "# NCCL_DEBUG = INFO",
+        "#",
+        "",
+        "   ",
+        "NCCL_DEBUG_FILE=/tmp/log#1.%h",
+        "NCCL_ALGO=",
+        "NCCL_DEBUG_TIMESTAMP_FORMAT=[%F %T] x",
+        "NCCL_IB_HCA==mlx5_0",
+    ],
+)
+def test_what_nccl_reads_as_meant_is_silent(line: str) -> None:
+    assert status(judge(conf(line))) == "clean"
+
+
+def test_a_second_value_for_a_name_is_not_in_force() -> None:
+    found = only(judge(conf("NCCL_DEBUG=INFO", "NCCL_DEBUG=WARN", "NCCL_DEBUG=INFO")))
+    assert found.message == "etc/nccl.conf line 2: NCCL_DEBUG is set further up already, and the first line counts"
+
+
+def test_the_same_name_in_another_file_is_another_matter() -> None:
+    one, other = conf("NCCL_DEBUG=INFO"), conf("NCCL_DEBUG=WARN", path="home/a/.nccl.conf")
+    both = Node("gpu-001", conf_lines=one.conf_lines + other.conf_lines)
+    assert status(judge(both)) == "clean"
+
+
+def test_no_file_is_not_applicable_and_no_look_is_unknown() -> None:
+    assert status(judge(conf())) == "not_applicable"
+    assert status(judge(Node("gpu-001"))) == "unknown"
+
+
+@given(
+    st.sampled_from(["", " ", "export ", "\t", "set "]),
+    st.sampled_from(["NCCL_IB_HCA", "NCCL_DEBUG", "NCCL_TOPO_FILE"]),
+    st.text(alphabet="=mlx5_0,^:# \t'\"~/", max_size=12),
+    st.sampled_from(["", " ", "\r"]),
+)
+def test_a_line_written_as_advised_is_read_as_meant(before: str, name: str, value: str, after: str) -> None:
+    wrong = misread(f"{before}{name}={value}{after}")
+    if wrong is not None and wrong[1]:
+        assert misread(wrong[1]) is None
+        read = as_nccl_reads(wrong[1])
+        assert read is not None
+        assert read[0] == name
+
+
+@given(st.text(max_size=60))
+def test_no_line_makes_it_raise(text: str) -> None:
+    assert judge(conf(text)).check == "ENV002"

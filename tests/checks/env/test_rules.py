@@ -1,0 +1,277 @@
+"""ENV001: settings that cost bandwidth on the node at hand, and the same ones where they cost nothing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.checks import networks as network
+from tests.checks import nodes
+from tests.checks.networks import ib_h100
+from tests.checks.nodes import only, read, status
+from tests.checks.nvlink import test_xgmi as amd
+from topodiag.checks.env.node import CostlySetting
+from topodiag.checks.env.rules import RULES
+from topodiag.checks.shared.setting_rules import level, number
+from topodiag.model.devices import GpuFabric
+from topodiag.model.finding import Confidence, Severity
+from topodiag.model.links import PathType
+from topodiag.model.node import Node
+from topodiag.model.provenance import Fact, Origin
+from topodiag.model.system import Process, Setting
+from topodiag.model.topics import Topic
+
+E, W, I = Severity.ERROR, Severity.WARNING, Severity.INFO  # noqa: E741
+
+
+def given_on(node: Node, *pairs: str, scope: str = "environment") -> Node:
+    """The node with settings `NAME=VALUE` added."""
+    made = tuple(
+        Setting(pair.partition("=")[0], pair.partition("=")[2], scope, Origin("settings.tree", at + 1, pair))
+        for at, pair in enumerate(pairs)
+    )
+    return replace(node, settings=node.settings + made, told=frozenset({Topic.SETTINGS}))
+
+
+def costs(node: Node, *pairs: str, scope: str = "environment") -> Any:
+    return CostlySetting().judge(given_on(node, *pairs, scope=scope), ())
+
+
+def geforce() -> Node:
+    return nodes.with_gpus(nodes.l40s_box(), name=read("NVIDIA GeForce RTX 4090"))
+
+
+def amd_board() -> Node:
+    return replace(amd.machine(), paths=ib_h100().paths)
+
+
+def amd_without_xgmi() -> Node:
+    return replace(amd.machine(), paths=nodes.l40s_box().paths)
+
+
+COSTLY = [
+    (ib_h100, "NCCL_P2P_DISABLE=1", E),
+    (nodes.l40s_box, "NCCL_P2P_DISABLE=1", W),
+    (ib_h100, "NCCL_P2P_LEVEL=LOC", E),
+    (ib_h100, "NCCL_P2P_LEVEL=0", E),
+    (nodes.l40s_box, "NCCL_P2P_LEVEL=NVL", W),
+    (nodes.l40s_box, "NCCL_SHM_DISABLE=1", W),
+    (ib_h100, "NCCL_IB_DISABLE=1", E),
+    (ib_h100, "NCCL_NET=Socket", E),
+    (network.efa_vm, "NCCL_NET=Socket", E),
+    (network.efa_vm, "NCCL_NET_PLUGIN=none", E),
+    (network.efa_vm, "FI_EFA_USE_DEVICE_RDMA=0", W),
+    (ib_h100, "NCCL_NET_GDR_LEVEL=LOC", E),
+    (ib_h100, "NCCL_NET_GDR_LEVEL=0", E),
+    (nodes.dgx_a100, "NCCL_NET_GDR_LEVEL=PIX", E),
+    (ib_h100, "NCCL_NVLS_ENABLE=0", W),
+    (ib_h100, "NCCL_CUMEM_ENABLE=0", W),
+    (nodes.gb200_tray, "NCCL_MNNVL_ENABLE=0", E),
+    (ib_h100, "NCCL_MAX_NCHANNELS=2", W),
+    (ib_h100, "NCCL_MAX_CTAS=4", W),
+    (ib_h100, "NCCL_BUFFSIZE=65536", W),
+    (ib_h100, "NCCL_PROTO=LL", W),
+    (ib_h100, "NCCL_ALGO=Ring", I),
+    (ib_h100, "NCCL_SOCKET_IFNAME=lo", W),
+    (ib_h100, "NCCL_SOCKET_IFNAME==lo,docker0", W),
+    (ib_h100, "NCCL_DEBUG=TRACE", I),
+    (ib_h100, "NCCL_CHECK_MODE=DEBUG_GLOBAL", I),
+    (ib_h100, "CUDA_LAUNCH_BLOCKING=1", E),
+    (ib_h100, "NCCL_LAUNCH_MODE=GROUP", I),
+    (ib_h100, "NCCL_IGNORE_CPU_AFFINITY=1", I),
+    (amd.machine, "HIP_LAUNCH_BLOCKING=1", E),
+    (amd.machine, "HSA_ENABLE_SDMA=0", I),
+    (amd.machine, "HSA_NO_SCRATCH_RECLAIM=0", I),
+    (amd_board, "RCCL_MODEL_MATCHING_DISABLE=1", I),
+    (amd_without_xgmi, "HSA_FORCE_FINE_GRAIN_PCIE=0", W),
+]
+
+HARMLESS = [
+    (ib_h100, "NCCL_P2P_DISABLE=0"),
+    (ib_h100, "NCCL_P2P_DISABLE=true"),  # strtoll takes no words: NCCL keeps its own choice
+    (geforce, "NCCL_P2P_DISABLE=1"),
+    (nodes.t4_node, "NCCL_P2P_DISABLE=1"),
+    (ib_h100, "NCCL_P2P_LEVEL=NVL"),
+    (ib_h100, "NCCL_P2P_LEVEL=SYS"),
+    (geforce, "NCCL_P2P_LEVEL=LOC"),
+    (nodes.l40s_box, "NCCL_P2P_LEVEL=PXB"),
+    (ib_h100, "NCCL_SHM_DISABLE=1"),
+    (nodes.t4_node, "NCCL_IB_DISABLE=1"),
+    (network.efa_vm, "NCCL_IB_DISABLE=1"),
+    (nodes.t4_node, "NCCL_NET=Socket"),
+    (ib_h100, "NCCL_NET=IB"),
+    (ib_h100, "NCCL_NET_PLUGIN=none"),
+    (ib_h100, "FI_EFA_USE_DEVICE_RDMA=0"),
+    (ib_h100, "NCCL_NET_GDR_LEVEL=PIX"),
+    (nodes.dgx_a100, "NCCL_NET_GDR_LEVEL=PXB"),
+    (ib_h100, "NCCL_NET_GDR_LEVEL=SYS"),
+    (nodes.t4_node, "NCCL_NET_GDR_LEVEL=LOC"),
+    (ib_h100, "NCCL_DMABUF_ENABLE=0"),
+    (nodes.dgx_a100, "NCCL_NVLS_ENABLE=0"),
+    (nodes.l40s_box, "NCCL_CUMEM_ENABLE=0"),
+    (ib_h100, "NCCL_MNNVL_ENABLE=0"),
+    (ib_h100, "NCCL_MAX_NCHANNELS=32"),
+    (nodes.dgx1_v100, "NCCL_MAX_NCHANNELS=4"),
+    (ib_h100, "NCCL_BUFFSIZE=8388608"),
+    (ib_h100, "NCCL_PROTO=Simple"),
+    (ib_h100, "NCCL_PROTO=LL,LL128,Simple"),
+    (ib_h100, "NCCL_PROTO=^LL"),
+    (ib_h100, "NCCL_ALGO=Ring,NVLS"),
+    (ib_h100, "NCCL_ALGO=^Tree"),
+    (ib_h100, "NCCL_ALGO=allreduce:ring"),
+    (nodes.dgx_a100, "NCCL_ALGO=Ring"),
+    (ib_h100, "NCCL_SOCKET_IFNAME=^lo,docker0"),
+    (ib_h100, "NCCL_SOCKET_IFNAME=lo,eth0"),
+    (ib_h100, "NCCL_SOCKET_IFNAME=eth"),
+    (ib_h100, "NCCL_DEBUG=INFO"),
+    (ib_h100, "CUDA_LAUNCH_BLOCKING=0"),
+    (ib_h100, "CUDA_DEVICE_MAX_CONNECTIONS=1"),
+    (nodes.t4_node, "NCCL_IGNORE_CPU_AFFINITY=1"),
+    (ib_h100, "HIP_LAUNCH_BLOCKING=1"),
+    (amd.machine, "HSA_ENABLE_SDMA=1"),
+    (ib_h100, "HSA_NO_SCRATCH_RECLAIM=0"),
+    (amd_without_xgmi, "RCCL_MODEL_MATCHING_DISABLE=1"),
+    (amd_board, "HSA_FORCE_FINE_GRAIN_PCIE=0"),
+]
+
+
+@pytest.mark.parametrize(("build", "pair", "severity"), COSTLY)
+def test_a_setting_that_costs_something_on_this_node_is_found(build: Any, pair: str, severity: Severity) -> None:
+    found = only(costs(build(), pair))
+    assert found.severity is severity
+    assert found.message.startswith(f"{pair} (environment): ")
+    assert found.observed == f"{pair} in environment"
+    assert found.fix
+    assert [origin.text for origin in found.evidence] == [pair]
+
+
+@pytest.mark.parametrize(("build", "pair"), HARMLESS)
+def test_a_setting_that_costs_nothing_here_is_silent(build: Any, pair: str) -> None:
+    assert status(costs(build(), pair)) == "clean"
+
+
+def test_every_rule_has_an_example_that_fires() -> None:
+    tested = {pair.partition("=")[0] for _, pair, _ in COSTLY}
+    here = {"NCCL_DMABUF_ENABLE", "NCCL_NVB_DISABLE", "NCCL_PXN_DISABLE"}  # below: they need a machine of their own
+    assert {rule.name for rule in RULES} == tested | here
+
+
+def test_dmabuf_off_costs_gpudirect_where_no_module_stands_in() -> None:
+    node = nodes.with_os(ib_h100(), peermem=read(False))
+    assert only(costs(node, "NCCL_DMABUF_ENABLE=0")).severity is E
+
+
+def with_paths(node: Node, kind: PathType, a: str, b: str) -> Node:
+    return replace(node, paths={**node.paths, (a, b): replace(node.paths[a, b], type=kind)})
+
+
+def test_detours_that_are_switched_off_count_where_they_would_be_taken() -> None:
+    mesh = with_paths(nodes.dgx1_v100(), PathType.NVB, "GPU0", "GPU5")
+    assert only(costs(mesh, "NCCL_NVB_DISABLE=1")).severity is W
+    assert status(costs(ib_h100(), "NCCL_NVB_DISABLE=1")) == "clean"
+    rails = with_paths(ib_h100(), PathType.PXN, "GPU0", "mlx5_5")
+    assert only(costs(rails, "NCCL_PXN_DISABLE=1")).severity is W
+    assert status(costs(nodes.t4_node(), "NCCL_PXN_DISABLE=1")) == "clean"
+
+
+@pytest.mark.parametrize("pair", ["NCCL_NET_PLUGIN=ucx", "NCCL_NET=IBext"])
+def test_with_a_network_plug_in_the_internal_transport_may_be_off(pair: str) -> None:
+    assert status(costs(ib_h100(), pair, "NCCL_IB_DISABLE=1")) == "clean"
+
+
+def test_a_node_outside_of_a_multi_node_domain_has_no_multi_node_nvlink_to_lose() -> None:
+    lone = nodes.with_gpus(nodes.gb200_tray(), fabric=GpuFabric(cluster_uuid=read(nodes.ZERO_UUID)))
+    assert status(costs(lone, "NCCL_MNNVL_ENABLE=0")) == "clean"
+
+
+def test_distances_that_are_not_known_leave_only_loc_to_be_found() -> None:
+    blind = replace(ib_h100(), paths={}, smi_matrix={})
+    assert status(costs(blind, "NCCL_NET_GDR_LEVEL=PIX")) == "clean"
+    assert status(costs(blind, "NCCL_NET_GDR_LEVEL=LOC")) == "finding"
+
+
+# --- where it is set ------------------------------------------------------------------------------------------
+
+
+def test_one_value_in_several_places_is_one_finding() -> None:
+    node = given_on(ib_h100(), "NCCL_IB_DISABLE=1")
+    env = Fact({"NCCL_IB_DISABLE": "1"}, Origin("json/processes.json"))
+    both = replace(node, processes=(Process(4711, (0,), nccl_env=env),))
+    found = only(CostlySetting().judge(both, ()))
+    assert "(environment and 1 other place)" in found.message
+    assert found.observed == "NCCL_IB_DISABLE=1 in environment, process 4711"
+
+
+def test_the_environment_overrides_conf_files_and_the_users_file_the_systems() -> None:
+    system = given_on(ib_h100(), "NCCL_IB_DISABLE=1", scope="etc/nccl.conf")
+    assert only(CostlySetting().judge(system, ())).message.startswith("NCCL_IB_DISABLE=1 (etc/nccl.conf)")
+    assert status(costs(system, "NCCL_IB_DISABLE=0", scope="home/a/.nccl.conf")) == "clean"
+    assert status(costs(system, "NCCL_IB_DISABLE=0")) == "clean"
+
+
+def test_settings_that_were_not_read_are_unknown() -> None:
+    assert status(CostlySetting().judge(ib_h100(), ())) == "unknown"
+    assert status(CostlySetting().judge(replace(ib_h100(), told=frozenset({Topic.SETTINGS})), ())) == "clean"
+
+
+# --- NCCL_IB_HCA ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("value", "lost"),
+    [
+        ("mlx5_0", 7),
+        ("=mlx5_0,mlx5_1:1", 6),
+        ("^mlx5_3", 1),
+        ("^=mlx5_3", 1),
+        ("mlx4", 8),
+    ],
+)
+def test_a_list_that_leaves_nics_out_says_which_and_what_they_carry(value: str, lost: int) -> None:
+    found = only(costs(ib_h100(), f"NCCL_IB_HCA={value}"))
+    assert len(found.where.nics) == lost
+    assert found.cost.gbs_lost == 50.0 * lost
+    assert found.confidence is Confidence.MEDIUM
+    assert found.severity is (W if lost < 8 else E)
+
+
+@pytest.mark.parametrize("value", ["mlx5", "mlx5_0,mlx5_1,mlx5_2,mlx5_3,mlx5_4,mlx5_5,mlx5_6,mlx5_7", "^mlx4", "", "^"])
+def test_a_list_that_takes_no_compute_nic_away_is_silent(value: str) -> None:
+    assert status(costs(ib_h100(), f"NCCL_IB_HCA={value}")) == "clean"
+
+
+def test_leaving_out_a_nic_that_is_down_costs_nothing() -> None:
+    assert status(costs(network.with_port(ib_h100(), 3, **network.DOWN), "NCCL_IB_HCA=^mlx5_3")) == "clean"
+
+
+def test_the_list_means_nothing_to_elastic_fabric_adapters() -> None:
+    assert status(costs(network.efa_vm(), "NCCL_IB_HCA=mlx5")) == "clean"
+
+
+# --- numbers and levels ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("1", 1), (" 0 ", 0), ("0x10", 16), ("08", 8), ("true", None), ("", None), ("9" * 30, None)]
+)
+def test_numbers_are_read_as_nccl_reads_them(text: str, value: int | None) -> None:
+    assert number(text) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [("PXB", PathType.PXB), ("sys", PathType.SYS), ("2", PathType.PXB), ("5", PathType.SYS), ("far", None)],
+)
+def test_levels_are_words_or_old_numbers(text: str, kind: PathType | None) -> None:
+    assert level(text) is kind
+
+
+@given(st.sampled_from([rule.name for rule in RULES] + ["NCCL_IB_HCA"]), st.text(max_size=40))
+def test_no_value_makes_it_raise(name: str, value: str) -> None:
+    for build in (ib_h100, nodes.l40s_box, network.efa_vm):
+        outcome = costs(build(), f"{name}={value}")
+        assert all(finding.message and finding.fix for finding in outcome.findings)

@@ -1,0 +1,169 @@
+"""Drops and flaps as gpud defines them, and when a part that was down is neither."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from topodiag.checks.fleet.flapping import ComesAndGoes, fallen_alone
+from topodiag.checks.fleet.flaps import drops, flaps
+from topodiag.model.finding import Severity, Status
+from topodiag.model.history import Capture, Growth, NodeHistory, PartStates, Spell
+
+START = 1.7e9
+UP, DOWN = "ACTIVE", "DOWN"
+
+
+def part(*spells: tuple[str, float], name: str = "mlx5_0/1", boot: str = "b", first: float = 1000.0) -> PartStates:
+    """Spells by state and by seconds from its first to its last sample; 10 s pass to the next one's first sample."""
+    made: list[Spell] = []
+    at = first
+    for state, length in spells:
+        made.append(Spell(state, boot, at, at + length, START + at))
+        at += length + 10
+    return PartStates(name, tuple(made))
+
+
+def end(*parts: PartStates) -> float:
+    return max(each.spells[-1].end_s for each in parts)
+
+
+def flapping(*parts: PartStates, later: float = 0.0) -> list[str]:
+    return [each.part for each in flaps(parts, end(*parts) + later)]
+
+
+def dropped(*parts: PartStates, later: float = 0.0) -> list[str]:
+    return [each.part for each in drops(parts, end(*parts) + later)]
+
+
+CYCLE = ((DOWN, 30.0), (UP, 20.0))
+
+
+@pytest.mark.parametrize(
+    ("spells", "flap", "why"),
+    [
+        (((UP, 3600.0),), False, "always up"),
+        ((*CYCLE, *CYCLE, *CYCLE), True, "three times down for more than 25 s, then up"),
+        ((*CYCLE, *CYCLE), False, "twice is not a flap"),
+        ((*CYCLE, *CYCLE, (DOWN, 30.0)), False, "the third time it has not come back"),
+        (((DOWN, 20.0), (UP, 9.0)) * 3, False, "20 s are too short"),
+        (((DOWN, 25.0), (UP, 9.0)) * 3, True, "exactly 25 s count"),
+        (((DOWN, 0.0), (UP, 9.0)) * 9, False, "seen down once each time: nobody knows for how long"),
+        ((*CYCLE, (DOWN, 5.0), (UP, 9.0), *CYCLE, *CYCLE), True, "a short one between does not reset the count"),
+        ((*CYCLE, (DOWN, 5.0), (UP, 9.0), *CYCLE), False, "and does not count itself"),
+        (((DOWN, 3600.0), (UP, 3600.0)) * 3, True, "hours count as well"),
+        ((*CYCLE,) * 5, True, "more than three"),
+        (((DOWN, 10.0), ("INIT", 0.0), ("ARMED", 5.0), (UP, 9.0)) * 3, True, "what lies between down and up is down"),
+        (((DOWN, 0.0), ("INIT", 0.0), (UP, 9.0)) * 3, False, "10 s in all"),
+        ((("Disabled", 60.0), (UP, 60.0)) * 4, False, "switched off by an administrator"),
+        ((("off", 60.0), (UP, 60.0)) * 4, False, "an interface that is switched off"),
+    ],
+)
+def test_a_flap_is_down_for_25_s_and_back_three_times(
+    spells: Sequence[tuple[str, float]], flap: bool, why: str
+) -> None:
+    assert bool(flapping(part((UP, 600.0), *spells))) is flap, why
+
+
+def test_returns_of_more_than_five_days_ago_are_forgotten() -> None:
+    flap = part((UP, 600.0), *CYCLE, *CYCLE, *CYCLE)
+    assert flapping(flap, later=4.9 * 86400)
+    assert not flapping(flap, later=5.1 * 86400)
+
+
+def test_a_reboot_is_no_return() -> None:
+    spells = [each for boot in "abcd" for each in part((UP, 600.0), (DOWN, 60.0), boot=boot, first=1000.0).spells]
+    assert not flapping(PartStates("mlx5_0/1", tuple(spells)))
+
+
+def test_links_that_train_after_a_boot_are_no_flap_and_no_drop() -> None:
+    boots = [each for boot in "abcd" for each in part((DOWN, 280.0), (UP, 60.0), boot=boot, first=5.0).spells]
+    assert not flapping(PartStates("mlx5_0/1", tuple(boots)))
+    assert not dropped(PartStates("mlx5_0/1", (*boots, Spell(DOWN, "e", 5.0, 285.0, START + 9000))))
+
+
+@pytest.mark.parametrize(
+    ("spells", "drop", "why"),
+    [
+        (((UP, 60.0), (DOWN, 240.0)), True, "down for exactly 4 minutes"),
+        (((UP, 60.0), (DOWN, 230.0)), False, "3 minutes and 50 s are not long enough"),
+        (((DOWN, 86400.0),), False, "never up: nothing is plugged in"),
+        (((UP, 60.0), (DOWN, 120.0), ("INIT", 130.0)), True, "down in one state or the next"),
+        (((UP, 60.0), ("Disabled", 3600.0)), False, "switched off"),
+        (((UP, 60.0), (DOWN, 300.0), (UP, 60.0)), True, "back for a minute: told for 10 minutes"),
+        (((UP, 60.0), (DOWN, 300.0), (UP, 700.0)), False, "back for longer: once is silent"),
+    ],
+)
+def test_a_drop_is_down_for_four_minutes(spells: Sequence[tuple[str, float]], drop: bool, why: str) -> None:
+    assert bool(dropped(part(*spells))) is drop, why
+
+
+def test_a_part_that_fell_again_while_it_was_seen_down_has_not_dropped() -> None:
+    steady = part((UP, 60.0), (DOWN, 600.0))
+    fell = PartStates(steady.part, (steady.spells[0], Spell(DOWN, "b", 1070.0, 1670.0, START + 1070.0, fallen=2)))
+    assert dropped(steady)
+    assert not dropped(fell)
+
+
+def test_a_part_that_was_up_before_the_boot_and_never_since_has_dropped() -> None:
+    before = part((UP, 600.0), boot="a").spells
+    after = Spell(DOWN, "b", 5.0, 900.0, START + 9000)
+    assert dropped(PartStates("mlx5_0/1", (*before, after)))
+
+
+def test_a_watch_that_ended_long_before_the_last_capture_tells_no_drop_and_no_flap() -> None:
+    parts = (part((UP, 60.0), (DOWN, 600.0)), part((UP, 600.0), *CYCLE, *CYCLE, *CYCLE, name="mlx5_1/1"))
+    watched = NodeHistory("gpu07", states=parts, end_s=end(*parts))
+    assert len(ComesAndGoes().judge(watched).findings) == 2
+    for days, findings in ((0.5, 2), (2.0, 1), (6.0, 0)):
+        now = Capture("c", "gpu07", time_s=end(*parts) + days * 86400)
+        assert len(ComesAndGoes().judge(replace(watched, now=now)).findings) == findings
+
+
+def test_parts_that_go_down_together_are_the_node_or_its_switch() -> None:
+    everything = [part((UP, 600.0), *CYCLE, *CYCLE, *CYCLE, name=f"mlx5_{n}/1") for n in range(8)]
+    assert not flapping(*everything)
+    quiet = [part((UP, 900.0), name=f"mlx5_{n}/1") for n in range(1, 8)]
+    assert flapping(everything[0], *quiet) == ["mlx5_0/1"]
+
+
+def test_a_hundred_thousand_changes_are_judged_quickly() -> None:
+    assert flapping(part((UP, 600.0), *(CYCLE * 50_000)))
+
+
+def test_flaps_and_drops_are_errors_and_name_the_part() -> None:
+    parts = (part((UP, 900.0), name="mlx5_1/1"), part((UP, 600.0), *CYCLE, *CYCLE, *CYCLE, name="gpu3/link6"),
+             part((UP, 60.0), (DOWN, 600.0)))  # fmt: skip
+    outcome = ComesAndGoes().judge(NodeHistory("gpu07", states=parts, end_s=end(*parts)))
+    assert [(each.severity, each.where.links, each.where.nics) for each in outcome.findings] == [
+        (Severity.ERROR, ("GPU3 link 6",), ()),
+        (Severity.ERROR, (), ("mlx5_0",)),
+    ]
+    assert "3 times, for 30 s," in outcome.findings[0].observed
+
+
+def test_a_node_that_nobody_watched_is_unknown_and_a_quiet_one_clean() -> None:
+    assert ComesAndGoes().judge(NodeHistory("gpu07")).status is Status.UNKNOWN
+    quiet = part((UP, 900.0))
+    assert ComesAndGoes().judge(NodeHistory("gpu07", states=(quiet,), end_s=end(quiet))).status is Status.CLEAN
+
+
+def grown(part: str, count: int, key: str = "link_downed") -> Growth:
+    return Growth("nic", part, key, count, 168.0, count, "times")
+
+
+def test_without_a_watch_a_link_that_fell_three_times_between_captures_is_a_warning() -> None:
+    history = NodeHistory("gpu07", grown=(grown("mlx5_0/1", 4), grown("mlx5_1/1", 0), grown("mlx5_2/1", 1)))
+    (finding,) = ComesAndGoes().judge(history).findings
+    assert (finding.severity, finding.where.nics) == (Severity.WARNING, ("mlx5_0",))
+
+
+@pytest.mark.parametrize(
+    ("counts", "why"),
+    [((2, 0, 0), "a cable that somebody moved"), ((5, 5, 4), "all fell: the switch was served"), ((0, 0, 0), "none")],
+)
+def test_falls_that_others_share_or_that_are_few_are_silent(counts: Sequence[int], why: str) -> None:
+    assert fallen_alone([grown(f"mlx5_{n}/1", count) for n, count in enumerate(counts)]) == [], why
+    assert fallen_alone([grown("mlx5_0/1", 99, "symbol_error")]) == []

@@ -1,0 +1,319 @@
+"""GPU001 to GPU005 from one text alone: what the kernel log, nvidia-smi or lspci says of a GPU is judged."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.evidence.filled import node_of
+from topodiag.checks.gpu.clocks import ClocksHeldDown
+from topodiag.checks.gpu.lost import GpuLost
+from topodiag.checks.gpu.memory import GpuMemory
+from topodiag.checks.gpu.recovery import GpuRecovery
+from topodiag.checks.gpu.xid import XidInLog
+from topodiag.model.devices import Gpu
+from topodiag.model.finding import Outcome, Severity, Status
+from topodiag.model.provenance import Fact
+
+OFF = "NVRM: Xid (PCI:0000:9d:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus."
+FORMS = (
+    f"[1814102.950000] {OFF}\n",
+    f"[Sun Nov 22 07:14:51 2026] {OFF}\n",
+    f"Nov 22 07:14:51 gpu-h07 kernel: {OFF}\n",
+    f"2026-11-22T07:14:51.123456+00:00 gpu-h07 kernel: {OFF}\n",
+    f"[1814102.950000] gpu-h07 kernel: {OFF}\n",
+    f"kern  :warn  : [1814102.950000] {OFF}\n",
+    f"user@gpu-h07:~$ sudo dmesg | grep -i xid\n[1814102.950000] {OFF}\n",
+    f"{OFF}\n",
+    "[  12.5] NVRM: GPU at PCI:0000:9d:00: GPU-9ce2cee2-06b7-913a-30df-7ac03521f910\n"
+    "[  12.6] NVRM: GPU 0000:9d:00.0: GPU has fallen off the bus.\n",
+    "NVRM: Xid (0000:9d:00): 79, GPU has fallen off the bus.\n",
+)
+
+
+def only(outcome: Outcome) -> tuple[Severity, str]:
+    assert outcome.status is Status.FINDING, outcome.why
+    (finding,) = outcome.findings
+    return finding.severity, finding.message
+
+
+@pytest.mark.parametrize("text", FORMS)
+def test_a_gpu_that_fell_off_the_bus_is_an_error_in_every_form_of_the_kernel_log(text: str) -> None:
+    severity, message = only(GpuLost().judge(node_of(text)))
+    assert severity is Severity.ERROR
+    assert message.startswith("The GPU at 0000:9d:00.0 is lost")
+
+
+def test_a_masked_bus_id_costs_the_name_and_not_the_finding() -> None:
+    severity, message = only(GpuLost().judge(node_of("NVRM: Xid (PCI:xxxx:xx:xx): 79, GPU has fallen off the bus.\n")))
+    assert severity is Severity.ERROR
+    assert "not told" in message
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Unable to determine the device handle for GPU4: 00000000:9D:00.0: GPU is lost.  Reboot the system\n",
+        "Unable to determine the device handle for GPU 0000:9D:00.0: Unknown Error\n",
+        "9d:00.0 3D controller: NVIDIA Corporation GH100 [H100 SXM5 80GB] (rev ff) (prog-if ff)\n"
+        "\t!!! Unknown header type 7f\n\tKernel driver in use: nvidia\n",
+    ],
+)
+def test_the_words_of_nvidia_smi_and_lspci_show_a_lost_gpu(text: str) -> None:
+    severity, message = only(GpuLost().judge(node_of(text)))
+    assert severity is Severity.ERROR
+    assert "0000:9d:00.0" in message
+
+
+def test_a_gpu_that_asks_for_a_reset_is_not_called_lost() -> None:
+    node = node_of("Unable to determine the device handle for GPU4: 00000000:9D:00.0: GPU requires reset\n")
+    assert GpuLost().judge(node).status is not Status.FINDING
+    assert only(GpuRecovery().judge(node))[0] is Severity.ERROR
+
+
+REFUSES = (
+    "Assertion failed: Reset required [NV_ERR_RESET_REQUIRED] (0x00000062) returned from status @ kernel_channel.c:2827"
+)
+
+
+def test_a_gpu_at_which_the_driver_refuses_work_waits_for_a_reset_named_or_not() -> None:
+    (unnamed,) = GpuRecovery().judge(node_of(f"[412207.118834] NVRM: nvAssertOkFailedNoLog: {REFUSES}\n")).findings
+    assert unnamed.severity is Severity.ERROR
+    assert "bus id is not told" in unnamed.message
+    assert unnamed.fix[0].startswith("Find the GPU")
+    (named,) = GpuRecovery().judge(node_of(f"[412207.118834] NVRM: GPU 0000:1b:00.0: {REFUSES}\n")).findings
+    assert "0000:1b:00.0" in named.message
+
+
+def test_a_driver_that_says_what_each_gpu_asks_for_is_newer_than_its_log() -> None:
+    log = f"[412207.118834] NVRM: nvAssertOkFailedNoLog: {REFUSES}\n"
+    node = node_of(log)
+    gpu = Gpu(0, "0000:1b:00.0", recovery_action=Fact("none", None))
+    assert GpuRecovery().judge(replace(node, gpus=(gpu,))).status is Status.CLEAN
+
+
+def test_a_lost_gpu_is_not_told_to_be_reset_as_well() -> None:
+    asked = "154, GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset Required)"
+    lines = f"{OFF}\nNVRM: Xid (PCI:0000:9d:00): {asked}\n"
+    assert GpuRecovery().judge(node_of(lines)).status is not Status.FINDING
+
+
+@pytest.mark.parametrize(
+    ("line", "severity"),
+    [
+        ("48, pid=71, name=python3, An uncorrectable double bit error (DBE) has been detected", Severity.ERROR),
+        (
+            "63, pid=71, name=python3, Row Remapper: New row marked for remapping",
+            Severity.WARNING,
+        ),
+        ("64, pid=71, name=python3, Row Remapper: Error in remapping", Severity.ERROR),
+        ("94, pid=71, name=python3, Contained: SM (0x1)", Severity.ERROR),
+        ("140, pid='<unknown>', name=<unknown>, An uncorrectable ECC error", Severity.ERROR),
+        ("171, pid=71, name=python3, DRAM", Severity.ERROR),
+    ],
+)
+def test_memory_errors_of_the_kernel_log_are_judged(line: str, severity: Severity) -> None:
+    node = node_of(f"[  100.000001] NVRM: Xid (PCI:0000:1b:00): {line}\n")
+    assert only(GpuMemory().judge(node))[0] is severity
+
+
+@pytest.mark.parametrize(
+    ("line", "severity", "word"),
+    [
+        ("74, pid='<unknown>', name=<unknown>, NVLink: fatal error detected on link 6(0x10000, 0x0)", Severity.ERROR,
+         "link 6"),
+        ("149, NETIR_LINK_EVT Fatal XC0 i0 Link 08 (0x004505c6 0x00000000 0x0)", Severity.ERROR, "link 8"),
+        ("145, RLW_REMAP Nonfatal XC0 i0 Link 03 (0x00000004 0x00000100 0x0)", Severity.INFO, "RLW_REMAP"),
+        ("119, pid=71, name=nvidia-smi, Timeout after 6s of waiting for RPC response from GPU0 GSP!", Severity.ERROR,
+         "GSP"),
+        ("31, pid=71, name=python3, Ch 00000008, intr 00000000. MMU Fault", Severity.INFO, "page fault"),
+        ("45, pid=71, name=python3, Ch 00000010", Severity.INFO, "channel removed"),
+        ("987, something new", Severity.WARNING, "catalogue"),
+    ],
+)  # fmt: skip
+def test_every_other_xid_is_said_with_what_it_means(line: str, severity: Severity, word: str) -> None:
+    found = only(XidInLog().judge(node_of(f"[  100.000001] NVRM: Xid (PCI:0000:1b:00): {line}\n")))
+    assert found[0] is severity
+    assert word in found[1]
+
+
+NONFATAL = "NVRM: Xid (PCI:0000:1b:00): 145, RLW_RXPIPE Nonfatal XC0 i0 Link {link} (0x0409a0c2 0x00000008 0x1)\n"
+
+
+def test_a_nonfatal_nvlink_error_alone_is_a_note() -> None:
+    assert only(XidInLog().judge(node_of(f"[  100.000001] {NONFATAL.format(link=13)}")))[0] is Severity.INFO
+    burst = "".join(f"[  100.000001] {NONFATAL.format(link=link)}" for link in (11, 12, 13))
+    assert only(XidInLog().judge(node_of(burst)))[0] is Severity.INFO
+
+
+def test_a_nonfatal_nvlink_error_that_recurs_is_a_warning() -> None:
+    lines = "".join(f"[ {at}.000001] {NONFATAL.format(link=13)}" for at in (100, 900))
+    assert only(XidInLog().judge(node_of(lines)))[0] is Severity.WARNING
+
+
+def test_a_program_error_that_recurs_on_one_gpu_alone_points_at_the_gpu() -> None:
+    lines = "".join(
+        f"[{at}.000001] NVRM: Xid (PCI:0000:1b:00): 31, pid={pid}, name=python3, MMU Fault\n"
+        for at, pid in ((100, 71), (900, 82), (9000, 93))
+    )
+    assert only(XidInLog().judge(node_of(lines)))[0] is Severity.WARNING
+
+
+def test_the_same_program_error_on_all_gpus_stays_the_programs() -> None:
+    lines = "".join(
+        f"[{at}.000001] NVRM: Xid (PCI:0000:{bus}:00): 13, pid={at}, name=python3, Graphics SM Warp Exception\n"
+        for bus in ("1b", "43")
+        for at in (100, 900, 9000)
+    )
+    assert {finding.severity for finding in XidInLog().judge(node_of(lines)).findings} == {Severity.INFO}
+
+
+def test_a_switch_error_names_switch_link_and_severity() -> None:
+    text = "[ 100.000001] nvidia-nvswitch2: SXid (PCI:0000:85:00.0): 20034, Fatal, Link 30 LTSSM Fault Up\n"
+    severity, message = only(XidInLog().judge(node_of(text)))
+    assert severity is Severity.ERROR
+    assert "0000:85:00.0" in message
+    assert "link 30" in message
+
+
+QUERY = """\
+Attached GPUs                             : 1
+GPU 00000000:1B:00.0
+    Product Name                          : NVIDIA H100 80GB HBM3
+    Performance State                     : P0
+    Clocks Event Reasons
+        Idle                              : {idle}
+        HW Slowdown                       : {slow}
+            HW Thermal Slowdown           : {hot}
+            HW Power Brake Slowdown       : Not Active
+        SW Thermal Slowdown               : Not Active
+    Utilization
+        Gpu                               : {busy} %
+    ECC Errors
+        Volatile
+            SRAM Correctable              : 0
+            DRAM Correctable              : 12
+            DRAM Uncorrectable            : {lost}
+        Aggregate
+            SRAM Threshold Exceeded       : {exceeded}
+    Remapped Rows
+        Correctable Error                 : 0
+        Uncorrectable Error               : 1
+        Pending                           : {pending}
+        Remapping Failure Occurred        : {failed}
+    Clocks
+        SM                                : {clock} MHz
+    Max Clocks
+        SM                                : 1980 MHz
+    GPU Recovery Action                   : {action}
+"""
+HEALTHY = {
+    "idle": "Not Active", "slow": "Not Active", "hot": "Not Active", "busy": 98, "lost": 0, "exceeded": "No",
+    "pending": "No", "failed": "No", "clock": 1935, "action": "None",
+}  # fmt: skip
+
+
+def query(**changed: object) -> str:
+    return QUERY.format(**(HEALTHY | changed))
+
+
+def test_a_healthy_query_alone_is_clean_by_every_check_of_the_family() -> None:
+    node = node_of(query())
+    for check in (GpuLost(), GpuMemory(), ClocksHeldDown(), GpuRecovery()):
+        assert check.judge(node).status is Status.CLEAN, check.id
+
+
+def test_nvidia_smi_q_alone_shows_memory_faults() -> None:
+    assert only(GpuMemory().judge(node_of(query(lost=2))))[0] is Severity.ERROR
+    assert only(GpuMemory().judge(node_of(query(exceeded="Yes"))))[0] is Severity.ERROR
+    assert only(GpuMemory().judge(node_of(query(failed="Yes"))))[0] is Severity.ERROR
+    assert only(GpuMemory().judge(node_of(query(pending="Yes"))))[0] is Severity.WARNING
+
+
+def test_nvidia_smi_q_alone_shows_clocks_and_recovery() -> None:
+    assert only(ClocksHeldDown().judge(node_of(query(slow="Active", hot="Active"))))[0] is Severity.ERROR
+    assert only(ClocksHeldDown().judge(node_of(query(clock=345))))[0] is Severity.WARNING
+    assert only(GpuRecovery().judge(node_of(query(action="Drain and Reset"))))[0] is Severity.ERROR
+
+
+def test_an_idle_gpu_clocks_low_by_design() -> None:
+    idle = query(idle="Active", busy=0, clock=345, slow="Active")
+    assert ClocksHeldDown().judge(node_of(idle)).status is Status.CLEAN
+
+
+TABLE = """\
+| NVIDIA-SMI 570.86.15              Driver Version: 570.86.15      CUDA Version: 12.8     |
+|   0  NVIDIA H100 80GB HBM3          On  |   00000000:1B:00.0 Off |                    0 |
+| N/A   41C    P0             69W /  700W |       0MiB /  81559MiB |      0%      Default |
+|                                         |                        |             Disabled |
+|   1  NVIDIA H100 80GB HBM3          On  |   00000000:43:00.0 Off |                 ERR! |
+|ERR!  ERR! ERR!             ERR! / ERR!  |       0MiB /  81559MiB |     ERR!     Default |
+|                                         |                        |                 ERR! |
+"""
+
+
+def test_a_row_of_err_in_nvidia_smi_is_a_lost_gpu() -> None:
+    severity, message = only(GpuLost().judge(node_of(TABLE)))
+    assert severity is Severity.ERROR
+    assert message.startswith("GPU1 (0000:43:00.0) is lost")
+
+
+def test_a_lost_gpu_keeps_its_index_by_bus_id_and_not_by_position() -> None:
+    """nvidia-smi -q leaves the lost GPU out; the GPU behind it must not slip into its place."""
+    text = (
+        "Unable to determine the device handle for GPU1: 00000000:43:00.0: GPU is lost.\n"
+        "Attached GPUs                             : 3\n"
+        "GPU 00000000:1B:00.0\n    Product Name                          : NVIDIA H100 80GB HBM3\n"
+        "GPU 00000000:52:00.0\n    Product Name                          : NVIDIA H100 80GB HBM3\n"
+    )
+    node = node_of(text)
+    lost = [(gpu.index, gpu.bus_id) for gpu in node.gpus if gpu.lost.known]
+    assert lost == [(1, "0000:43:00.0")]
+    assert (1, "0000:52:00.0") not in [(gpu.index, gpu.bus_id) for gpu in node.gpus]
+
+
+def test_a_section_of_nvidia_smi_q_without_its_head_is_judged() -> None:
+    one = "GPU 00000000:CB:00.0\n    Product Name      : NVIDIA H100\n    Remapped Rows\n        Pending   : Yes\n"
+    assert only(GpuMemory().judge(node_of(one)))[0] is Severity.WARNING
+
+
+def test_sections_that_grep_left_are_of_one_gpu_each() -> None:
+    section = "    Fabric\n        State           : Completed\n        Status          : {}\n"
+    node = node_of("$ nvidia-smi -q | grep -A 2 Fabric\n" + section.format("Success") + section.format("Failure"))
+    assert [(gpu.index, gpu.fabric.status.value) for gpu in node.gpus] == [(0, "success"), (1, "Failure")]
+
+
+def busy(bus: str, clock: int, cap: str) -> str:
+    return (
+        f"GPU 00000000:{bus}:00.0\n    Product Name                          : Tesla V100-SXM2-16GB\n"
+        f"    Clocks Throttle Reasons\n        Idle                              : Not Active\n"
+        f"        SW Power Cap                      : {cap}\n        HW Slowdown                       : Not Active\n"
+        f"    Utilization\n        Gpu                               : 100 %\n"
+        f"    Clocks\n        SM                                : {clock} MHz\n"
+        f"    Max Clocks\n        SM                                : 1530 MHz\n"
+    )
+
+
+def smi_q(*gpus: str) -> str:
+    return "==============NVSMI LOG==============\n\nAttached GPUs : 4\n" + "".join(gpus)
+
+
+def test_a_power_limit_that_slows_one_gpu_of_several_is_a_warning() -> None:
+    free = [busy(bus, 1507, "Not Active") for bus in ("1A", "1C", "1E")]
+    severity, message = only(ClocksHeldDown().judge(node_of(smi_q(*free, busy("3D", 952, "Active")))))
+    assert severity is Severity.WARNING
+    assert "its power limit holds it at 952 MHz, and its peers run at 1507 MHz or more without one" in message
+
+
+@pytest.mark.parametrize(
+    "gpus",
+    [
+        [("1A", 952, "Active"), ("1C", 960, "Active"), ("1E", 955, "Active"), ("3D", 950, "Active")],
+        [("1A", 1507, "Not Active"), ("1C", 1510, "Not Active"), ("3D", 1390, "Active")],
+        [("1A", 1507, "Not Active"), ("3D", 952, "Active")],
+    ],
+    ids=["all of them are capped", "a tenth slower", "one peer shows nothing"],
+)
+def test_a_power_limit_that_is_the_sites_choice_or_costs_little_is_silent(gpus: list[tuple[str, int, str]]) -> None:
+    assert not ClocksHeldDown().judge(node_of(smi_q(*(busy(*each) for each in gpus)))).findings

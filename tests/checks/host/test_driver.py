@@ -1,0 +1,106 @@
+"""HST004: the libraries of the NVIDIA driver are of another version than its kernel module."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.checks import nodes
+from tests.checks.nodes import read
+from tests.verdict.judged import running, verdict
+from topodiag.checks.host.driver import DriverMismatch
+from topodiag.evidence.host.kernel_log import KernelLog
+from topodiag.evidence.interface import Blob
+from topodiag.model.finding import Confidence, Outcome, Severity, Status
+from topodiag.model.node import Node
+from topodiag.model.system import KernelEvent, Os
+from topodiag.model.topics import Topic
+from topodiag.model.verdict import CauseStatus
+
+OLD = """\
+[  812.1] NVRM: API mismatch: the client has the version 570.124.06, but
+[  812.1] NVRM: this kernel module has the version 570.86.15.  Please
+[  812.1] NVRM: make sure that this kernel module and all NVIDIA driver
+[  812.1] NVRM: components have the same version.
+"""
+NEW = """\
+Nov 20 10:11:12 n7 kernel: NVRM: API mismatch: the client 'python3' (pid 4711)
+Nov 20 10:11:12 n7 kernel: NVRM: has the version 570.124.06, but this kernel module has
+Nov 20 10:11:12 n7 kernel: NVRM: the version 570.86.15.  Please make sure that this
+"""
+
+
+def events(text: str) -> tuple[KernelEvent, ...]:
+    return tuple(KernelLog().parse(Blob("dmesg.txt", text.encode())).records)
+
+
+def log(text: str, **changes: Any) -> Node:
+    """A kernel log alone."""
+    return Node("n7", events=events(text), told=frozenset({Topic.KERNEL_LOG}), **changes)
+
+
+def judge(node: Node) -> Outcome:
+    return DriverMismatch().judge(node)
+
+
+def answering() -> Node:
+    """A node whose NVML answers."""
+    node = nodes.hgx_h100()
+    return replace(node, os=replace(node.os, cuda_version=read("12.8")))
+
+
+def test_a_healthy_node_is_clean() -> None:
+    assert judge(answering()).status is Status.CLEAN
+
+
+def test_a_node_without_a_gpu_has_no_driver_to_judge() -> None:
+    assert judge(Node("login", told=frozenset({Topic.KERNEL_LOG, Topic.PCI}))).status is not Status.FINDING
+
+
+@pytest.mark.parametrize("text", [OLD, NEW, OLD.splitlines(keepends=True)[0]])
+def test_the_line_of_the_kernel_log_alone_is_the_fault(text: str) -> None:
+    (found,) = judge(log(text)).findings
+    assert (found.severity, found.confidence) == (Severity.ERROR, Confidence.HIGH)
+    assert "API mismatch" in found.evidence[0].text
+
+
+@pytest.mark.parametrize("text", [OLD, NEW])
+def test_both_versions_are_told(text: str) -> None:
+    (found,) = judge(log(text)).findings
+    assert found.observed == "570.124.06 against 570.86.15"
+
+
+def test_nvml_that_refuses_its_own_library_is_the_fault_without_a_log() -> None:
+    node = Node("n7", os=Os(nvml_error=read("LibRmVersionMismatch")))
+    assert judge(node).findings
+
+
+def test_another_error_of_nvml_is_none() -> None:
+    node = Node("n7", os=Os(nvml_error=read("DriverNotLoaded")))
+    assert judge(node).status is not Status.FINDING
+
+
+def test_a_module_that_was_loaded_anew_since_is_whole() -> None:
+    assert judge(log(OLD, os=Os(driver_version=read("570.124.06")))).status is Status.CLEAN
+
+
+def test_where_nvml_answers_on_the_host_one_process_alone_is_refused() -> None:
+    (found,) = judge(replace(answering(), events=events(OLD))).findings
+    assert (found.severity, found.confidence) == (Severity.WARNING, Confidence.MEDIUM)
+
+
+def test_without_a_kernel_log_and_a_word_of_nvml_nothing_is_known() -> None:
+    assert judge(Node("n7")).status is Status.UNKNOWN
+
+
+def test_a_routine_line_of_the_driver_is_no_mismatch() -> None:
+    routine = "[    9.1] NVRM: loading NVIDIA UNIX x86_64 Kernel Module  570.86.15\n"
+    assert judge(log(routine)).status is Status.CLEAN
+
+
+def test_it_is_a_cause_of_a_job_that_ended_there() -> None:
+    (found,) = judge(replace(log(OLD), host="n0")).findings
+    first = verdict(found, case=running()).causes[0]
+    assert (first.finding.id, first.status) == ("HST004", CauseStatus.ESTABLISHED)

@@ -1,0 +1,87 @@
+"""HST006: storage does not answer, or processes wait in the kernel."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.checks import nodes
+from topodiag.checks.host.storage import StorageStalls
+from topodiag.evidence.host.kernel_log import KernelLog
+from topodiag.evidence.interface import Blob
+from topodiag.model.finding import Finding, Severity, Status
+from topodiag.model.node import Node
+from topodiag.model.topics import Topic
+
+BLOCKED = "INFO: task python:48211 blocked for more than 120 seconds."
+SILENT = "nfs: server 10.2.0.9 not responding, still trying"
+LOST = "Lustre: s-OST0007-osc-ff11: Connection to s-OST0007 (at 10.2.1.9@o2ib) was lost; in progress operations using"
+RESTORED = "Lustre: s-OST0007-osc-ff11: Connection restored to s-OST0007 (at 10.2.1.9@o2ib)"
+
+
+def node(*lines: str) -> Node:
+    text = "".join(f"[{100 + at}.000000] {line}\n" for at, line in enumerate(lines))
+    events = tuple(KernelLog().parse(Blob("dmesg.txt", text.encode())).records)
+    return replace(nodes.hgx_h100(), events=events, told=frozenset({Topic.KERNEL_LOG}))
+
+
+def found(*lines: str) -> list[Finding]:
+    return list(StorageStalls().judge(node(*lines)).findings)
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        ((SILENT,), "NFS server 10.2.0.9 does not answer"),
+        ((LOST,), "Lustre target s-OST0007 does not answer"),
+        (("ceph: mds0 hung",), "Ceph mds0 does not answer"),
+        (
+            (r"CIFS: VFS: \\files01 has not responded in 180 seconds. Reconnecting...",),
+            r"CIFS server \\files01 does not",
+        ),
+        (("blk_update_request: I/O error, dev nvme0n1, sector 8 op 0x0:(READ)",), "nvme0n1: the kernel reports errors"),
+        (("XFS (dm-3): Corruption of in-memory data detected. Shutting down filesystem",), "dm-3: the kernel reports"),
+        (("nvme nvme1: I/O 12 QID 3 timeout, aborting",), "nvme1: the kernel reports errors"),
+    ],
+)
+def test_storage_that_does_not_answer_is_an_error(lines: tuple[str, ...], message: str) -> None:
+    [finding] = found(*lines)
+    assert finding.message.startswith(message)
+    assert finding.severity is Severity.ERROR
+
+
+def test_what_is_blocked_beside_it_waits_for_it() -> None:
+    [finding] = found(BLOCKED, SILENT)
+    assert finding.message == "NFS server 10.2.0.9 does not answer"
+
+
+def test_blocked_tasks_alone_are_a_warning() -> None:
+    [finding] = found(BLOCKED, BLOCKED.replace("120", "241"))
+    assert finding.message == "python: blocked in the kernel for 241 seconds or longer"
+    assert finding.severity is Severity.WARNING
+
+
+@pytest.mark.parametrize("lines", [(SILENT, "nfs: server 10.2.0.9 OK"), (LOST, RESTORED)])
+def test_a_server_that_came_back_is_a_note(lines: tuple[str, ...]) -> None:
+    [finding] = found(*lines)
+    assert (finding.severity, finding.message.endswith("did not answer for a while")) == (Severity.INFO, True)
+
+
+def test_one_that_fell_silent_again_is_no_note() -> None:
+    [finding] = found(SILENT, "nfs: server 10.2.0.9 OK", SILENT)
+    assert finding.severity is Severity.ERROR
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["EXT4-fs (nvme0n1p2): mounted filesystem with ordered data mode", "nvme nvme0: 96/0/0 default/read/poll queues",
+     "XFS (dm-3): Mounting V5 Filesystem", "Lustre: Mounted scratch-client",
+     "NFS: Registering the id_resolver key type", "systemd[1]: Starting task scheduler"],
+)  # fmt: skip
+def test_what_a_healthy_kernel_says_of_storage_is_silent(line: str) -> None:
+    assert StorageStalls().judge(node(line)).status is Status.CLEAN
+
+
+def test_without_a_kernel_log_it_is_unknown() -> None:
+    assert StorageStalls().judge(nodes.hgx_h100()).status is Status.UNKNOWN

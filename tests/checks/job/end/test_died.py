@@ -1,0 +1,149 @@
+"""JOB009: a process that ended by itself, and when the check stays silent."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.checks import jobs
+from topodiag.checks.job.end.died import ProcessDied
+from topodiag.evidence.nccl_log.grammar.ends import end_of, label_of
+from topodiag.evidence.nccl_log.grammar.job_lines import said_of
+from topodiag.model.finding import Confidence, Finding, Severity, Status
+from topodiag.model.job import Event
+from topodiag.model.progress import Progress
+
+OOM = "slurmstepd: error: Detected 1 oom_kill event in StepId=1.0."
+TASK = "srun: error: n1: task 8: Out Of Memory"
+EXCEPTION = "[rank11]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 4.35 GiB."
+LIMIT = "slurmstepd: error: *** JOB 8 ON n1 CANCELLED AT 2024-04-20T09:09:37 DUE TO TIME LIMIT ***"
+KILLED = "failed (exitcode: -9) local_rank: 0 (pid: 178) of binary: /usr/bin/python"
+PLAIN = "ValueError: shapes do not match"
+
+
+def end(text: str, line: int = 1, source: str = "job.log") -> Event:
+    kind, details = end_of(text) or ("", {})
+    assert kind == "ended"
+    label = label_of(text)
+    return jobs.event(kind, text, "", level="APP", secondary=True, label=label, details=details, pid=-1,
+                      rank=int(label or -1), origin=jobs.origin(text, line, source))  # fmt: skip
+
+
+def error(kind: str, line: int, **changes: Any) -> Event:
+    return jobs.event(kind, kind, "n0", origin=jobs.origin(kind, line), **changes)
+
+
+def found(*events: Event) -> list[Finding]:
+    return list(ProcessDied().judge(jobs.job(2, events=list(events))).findings)
+
+
+def test_the_exception_of_the_rank_that_died_first_is_the_cause() -> None:
+    watchdogs = [error("watchdog", 5 + rank, rank=rank, level="APP", details={"op": "ALLREDUCE"}) for rank in range(8)]
+    [finding] = found(end(EXCEPTION), *watchdogs)
+    assert (finding.id, finding.severity, finding.confidence) == ("JOB009", Severity.ERROR, Confidence.HIGH)
+    assert finding.message == "rank 11 on n1 ended with an exception that nobody caught (OutOfMemoryError)"
+    assert finding.where.ranks == (11,)
+
+
+def test_a_rank_killed_for_memory_is_named_by_slurms_next_line() -> None:
+    [finding] = found(end(OOM, 1), end(TASK, 2))
+    assert finding.message == "rank 8 on n1 was killed for using more host memory than allowed"
+
+
+def test_a_time_limit_and_a_preemption_are_no_faults_and_end_the_job() -> None:
+    [finding] = found(end(LIMIT))
+    assert finding.message == "the job on n1 reached its time limit"
+    assert finding.fix[0].startswith("no fault by itself")
+    assert finding.severity is Severity.WARNING
+
+
+def test_torchs_summary_names_rank_and_host() -> None:
+    lines = ["  host      : n1", "  rank      : 3 (local_rank: 3)", "  exitcode  : -9 (pid: 30112)"]
+    [finding] = found(*(end(text, 10 + at) for at, text in enumerate(lines)))
+    assert finding.message == "rank 3 on n1 was killed by signal 9 (exit code -9)"
+
+
+def test_what_says_why_comes_before_the_code_that_a_launcher_prints_first() -> None:
+    [finding] = found(end(KILLED, 1), end(EXCEPTION, 2))
+    assert "OutOfMemoryError" in finding.message
+
+
+def test_that_somebody_cancelled_a_job_is_no_fault() -> None:
+    [finding] = found(end("slurmstepd: error: *** STEP 8.0 ON n1 CANCELLED AT 2024-04-20T09:09:37 ***"))
+    assert finding.message == "the job on n1 was cancelled: by a user, a script or the scheduler"
+    assert finding.severity is Severity.INFO
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        [error("watchdog", 1), end(LIMIT, 9)],
+        [error("ib completion", 1), end(EXCEPTION, 9)],
+        [end(KILLED, 1), error("watchdog", 9)],
+        [end("  exitcode  : -15 (pid: 178)")],
+        [end(PLAIN)],
+    ],
+    ids=["a time limit after a hang", "an exception after an RDMA error", "a signal beside a hang",
+         "SIGTERM", "an exception that may have been caught"],
+)  # fmt: skip
+def test_an_end_that_follows_from_something_else_is_silent(events: list[Event]) -> None:
+    outcome = ProcessDied().judge(jobs.job(2, events=events))
+    assert outcome.status is not Status.FINDING
+
+
+def test_a_job_without_lines_of_a_launcher_is_unknown() -> None:
+    assert ProcessDied().judge(jobs.job(2)).status is Status.UNKNOWN
+
+
+NO_PLACE = (
+    "Warning  FailedScheduling  3m  default-scheduler  0/12 nodes are available: 12 Insufficient rdma/hca_shared_a.",
+    "There are not enough slots available in the system to satisfy the 16",
+    "(autoscaler +1m2s) Error: No available node types can fulfill resource request {'GPU': 8.0}. Add suitable",
+    "srun: error: Unable to allocate resources: Requested node configuration is not available",
+    "sbatch: error: Batch job submission failed: Node count specification invalid",
+)
+
+
+@pytest.mark.parametrize("text", NO_PLACE)
+def test_a_job_for_which_there_is_no_place_never_started(text: str) -> None:
+    bare = jobs.job(0, events=[end(text)])
+    [finding] = ProcessDied().judge(bare).findings
+    assert finding.message.startswith("the job did not start: there is no place for what it asks (")
+    assert (finding.severity, finding.confidence) == (Severity.ERROR, Confidence.MEDIUM)
+
+
+@pytest.mark.parametrize("text", NO_PLACE)
+def test_a_job_whose_ranks_are_there_found_its_place(text: str) -> None:
+    assert found(end(text)) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Insufficient shared memory for the data loader", "0/12 nodes are available", "enough slots available: 16",
+     "Normal  Scheduled  2m  default-scheduler  Successfully assigned ml/worker-0 to gpu-17"],
+)  # fmt: skip
+def test_what_only_sounds_like_it_is_no_end(text: str) -> None:
+    assert end_of(text) is None or end_of(text)[1].get("how") != "no room"  # type: ignore[index]
+
+
+@pytest.mark.parametrize(("first", "number", "ended"), [(9, 40, False), (9, 2, True), (1, 40, True)])
+def test_an_end_above_the_first_steps_of_its_log_ended_no_job(first: int, number: int, ended: bool) -> None:
+    """Two lines of progress may come out of a buffer, and steps above the end say nothing of what came after it."""
+    steps = Progress(
+        "progress.step", number, jobs.origin("step 1", first, "job.log"), jobs.origin("step 9", 99, "job.log")
+    )
+    job = replace(jobs.job(2, events=[end(EXCEPTION, 5)]), progress=(steps,))
+    assert bool(ProcessDied().judge(job).findings) == ended
+
+
+def test_the_node_that_failed_is_the_one_that_srun_names_not_the_one_that_tells_it() -> None:
+    step = "slurmstepd: error: *** STEP 9.0 ON n0 CANCELLED AT 2026-04-07T11:40:12 DUE TO NODE FAILURE ***"
+    (told,) = found(end(step, 1))
+    assert told.where.nodes == ()
+    text = "srun: error: Node failure on n1"
+    kind, details = said_of(text) or ("", {})
+    srun = jobs.event(kind, text, "", level="APP", secondary=True, details=details, pid=-1, origin=jobs.origin(text, 2))
+    (named,) = found(end(step, 1), srun)
+    assert named.where.nodes == ("n1",)

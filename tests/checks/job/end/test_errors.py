@@ -1,0 +1,258 @@
+"""JOB005: the first error, apart from its cascade."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.checks import jobs
+from topodiag.checks.job.end.errors import FirstError
+from topodiag.checks.words import quoted
+from topodiag.model.finding import Confidence, Severity, Status
+from topodiag.model.job import Communicator, Event
+
+COMPLETION = "NET/IB: Got completion from peer 10.0.0.1<49872> with status=12 opcode=0 len=0 vendor err 129 hca mlx5_3"
+CLOSED = "socketProgress: Connection closed by remote peer n1<51234>"
+
+
+def open_init(world: Communicator) -> Communicator:
+    return replace(world, completed=np.zeros_like(world.completed))
+
+
+def port_error(rank: int = 9, **changes: object) -> Event:
+    return jobs.event("ib completion", COMPLETION, "n1", rank=rank, details={"hca": "mlx5_3"}, **changes)
+
+
+def closed(rank: int, **changes: object) -> Event:
+    host = f"n{rank // 8}"
+    return jobs.event("peer closed", CLOSED, host, rank=rank, secondary=True, **changes)
+
+
+def test_a_job_without_errors_is_clean() -> None:
+    assert FirstError().judge(jobs.job()).status is Status.CLEAN
+
+
+def test_the_completion_error_is_first_and_the_closed_connections_follow() -> None:
+    events = [closed(rank, ts=90.0) for rank in range(8)] + [port_error(ts=100.0)]
+    [finding] = FirstError().judge(jobs.job(events=events)).findings
+    assert finding.severity is Severity.ERROR
+    assert finding.where.ranks == (9,)
+    assert finding.where.nics == ("mlx5_3",)
+    assert finding.message.endswith("; 8 later errors on 8 ranks follow")
+    assert "peer n0 (10.0.0.1)" in finding.observed
+
+
+def test_by_time_the_earliest_is_first() -> None:
+    events = [port_error(ts=105.0), jobs.event("cuda", "Cuda failure 'an illegal access'", "n0", rank=2, ts=100.0)]
+    [finding] = FirstError().judge(jobs.job(events=events)).findings
+    assert finding.where.ranks == (2,)
+    assert finding.confidence is Confidence.MEDIUM  # no init compares the clocks of the two hosts
+
+
+def test_within_a_second_the_order_is_that_of_causes_and_the_clocks_are_named() -> None:
+    events = [port_error(ts=100.0), jobs.event("cuda", "Cuda failure 'an illegal access'", "n0", rank=2, ts=100.5)]
+    [finding] = FirstError().judge(jobs.job(events=events)).findings
+    assert finding.where.ranks == (2,)
+    assert "clocks" in finding.observed
+    assert finding.confidence is Confidence.MEDIUM
+
+
+def test_without_times_the_cause_comes_before_its_effects() -> None:
+    events = [jobs.event("connect", "connect to 10.0.0.2<1> failed", "n0", rank=0), port_error()]
+    [finding] = FirstError().judge(jobs.job(events=events)).findings
+    assert finding.where.ranks == (9,)
+
+
+def test_a_watchdog_yields_to_any_cause() -> None:
+    events = [jobs.event("watchdog", "Watchdog caught collective operation timeout", rank=0, ts=1.0, level="APP"),
+              port_error(ts=2.0)]  # fmt: skip
+    assert FirstError().judge(jobs.job(events=events)).findings[0].where.ranks == (9,)
+
+
+def test_with_consequences_only_the_peer_most_name_is_a_suspect() -> None:
+    text = "socketProgress: Connection closed by remote peer 10.0.0.2<51234>"
+    events = [jobs.event("peer closed", text, "n0", rank=rank, secondary=True) for rank in range(8)]
+    [finding] = FirstError().judge(jobs.job(events=events)).findings
+    assert finding.confidence is Confidence.LOW
+    assert finding.where.nodes == ("n1",)
+    assert "8 of 8 reports" in finding.message
+
+
+def test_warnings_of_a_job_that_went_on_are_no_error() -> None:
+    events = [jobs.event("plugin", "Failed to open libfoo"), jobs.event("ib async", "GID table change", "n1")]
+    assert FirstError().judge(jobs.job(events=events)).status is Status.CLEAN
+
+
+def test_unwinding_is_evidence_and_no_error_of_its_own() -> None:
+    unwind = jobs.event("unwind", "init.cc:160 -> 5", level="UNWIND", secondary=True)
+    assert FirstError().judge(jobs.job(events=[unwind])).status is Status.UNKNOWN
+    [finding] = FirstError().judge(jobs.job(events=[unwind, jobs.event("other", "no room")])).findings
+    assert "no room" in finding.message
+    assert "later" not in finding.message
+
+
+def test_a_cause_that_only_the_application_repeats_is_the_first_error() -> None:
+    said = [
+        jobs.event("other", "ncclInvalidUsage: This usually reflects invalid usage", "", level="APP", secondary=True),
+        jobs.event("duplicate gpu", "Duplicate GPU detected : rank 3 and rank 0", "", level="APP", secondary=True),
+    ]
+    [finding] = FirstError().judge(jobs.job(hosts=1, events=said)).findings
+    assert finding.message.startswith("first error: n0: Duplicate GPU detected")
+    assert finding.confidence is Confidence.MEDIUM
+    assert "as the application repeats it" in finding.observed
+    [one] = FirstError().judge(jobs.job(events=said[:1])).findings
+    assert one.message == "1 error that follows from one not in the log"
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "place", "advice"),
+    [
+        ("connect", "Call to ibv_modify_qp failed with 110 timed out", "ibvwrap.cc:262", "NCCL_IB_GID_INDEX"),
+        ("connect", "Net : Connect to 10.0.0.2<4000> failed : No route to host", "socket.h:9", "NCCL_SOCKET_IFNAME"),
+        ("mismatch", "socketFinalizeAccept: wrong type 4 != 3", "misc/socket.cc:441", "one network"),
+        ("mismatch", "Mismatched collective detected", "init.cc:1247", "env | grep NCCL"),
+        ("memory", "Error: failed to extend /dev/shm/nccl-WU88OE to 9637892 bytes", "shmutils.cc:88", "--shm-size"),
+        ("memory", "Failed to CUDA calloc async 16777216 bytes", "alloc.h:9", "fewer channels"),
+        ("cuda", "Cuda failure 1 'invalid argument'", "transport/nvls.cc:244", "Fabric Manager"),
+        ("cuda", "Cuda failure 'unspecified launch failure'", "enqueue.cc:1", "Xid"),
+        ("version", "CUDA Driver version found is 11040", "init.cc:1", "nvidia-smi"),
+        ("cuda", "Failed to bind NVLink SHARP (NVLS) Multicast memory of size 8 : CUDA error 401 'x'", "", "Fabric"),
+        ("cuda", "Cuda failure 802 'system not yet initialized'", "init.cc:9", "Fabric Manager"),
+        ("cuda", "Cuda failure 'initialization error'", "init.cc:263", "spawn"),
+        ("cuda", "Cuda failure 711 'peer mapping resources exhausted'", "allocator.cc:79", "8 peers"),
+        ("cuda", "Cuda failure 217 'peer access is not supported between these two devices'", "shm.cc:5", "PCI004"),
+        ("cuda", "failed to open CUDA IPC handle : 217 peer access", "transport/p2p.cc:238", "CUDA_VISIBLE_DEVICES"),
+        ("cuda", "Cuda failure 'invalid argument'", "misc/shmutils.cc:103", "/dev/shm"),
+        (
+            "memory",
+            "Error while attaching to shared memory segment /dev/shm/nccl-a",
+            "shmutils.cc:132",
+            "IPC namespace",
+        ),
+        ("memory", "Call to ibv_create_cq failed with error Cannot allocate memory", "ibvwrap.cc:203", "ulimit -l"),
+        ("other", "Call to ibv_create_qp failed", "ibvwrap.cc:268", "ulimit -l"),
+        ("other", "Call to ibv_reg_dmabuf_mr failed with error Operation not supported", "i.cc:1", "nvidia-peermem"),
+        ("bootstrap", "Bootstrap Root : rank 1 of 8 ranks has already checked in", "bootstrap.cc:131", "launcher"),
+        ("topology", "XML Import Channel : dev 1 not found.", "graph/search.cc:703", "NCCL_GRAPH_FILE"),
+        ("other", "Error: network gIB not found.", "net.cc:579", "NET/Plugin"),
+        ("cuda", "Cuda failure 'named symbol not found'", "enqueue.cc:47", "compute_cap"),
+        ("cuda", "MNNVL (cliqueSize 8) is available but not working on this system.", "mnnvl.cc:74", "IMEX"),
+        ("bootstrap", "Bootstrap : no socket interface found", "bootstrap.cc:37", "no interface of this node"),
+    ],
+)
+def test_the_advice_is_for_these_words_in_this_place(kind: str, text: str, place: str, advice: str) -> None:
+    events = [jobs.event(kind, text, place=place), jobs.event("unwind", "transport.cc:1 -> 2", level="UNWIND")]
+    [finding] = FirstError().judge(jobs.job(world=open_init, events=events)).findings
+    assert advice in finding.fix[0]
+
+
+def test_of_watchdogs_the_one_of_the_lowest_work_is_first_and_its_rank_is_placed() -> None:
+    events = [
+        jobs.event("watchdog", "Watchdog caught", "", rank=rank, level="APP", details={"seq": str(seq)})
+        for rank, seq in ((4, 7), (9, 5), (0, 56))
+    ]
+    [finding] = FirstError().judge(jobs.job(events=events)).findings
+    assert finding.message.startswith("first error: rank 9 on n1: ")
+    assert finding.where.nodes == ("n1",)
+
+
+def test_a_long_text_is_cut_between_words_so_that_no_number_is_left_half() -> None:
+    text = "Watchdog caught collective operation timeout: " + "word " * 18 + "ran for 600021 milliseconds"
+    [finding] = FirstError().judge(jobs.job(events=[jobs.event("cuda", text)])).findings
+    assert finding.message.endswith("ran for ...")
+    assert quoted("a  b\nc") == "a b c"
+    assert len(quoted("x" * 500, 100)) == 100
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Failed to open libibverbs.so[.1]",
+        "Call to ibv_query_port_speed failed with error Protocol not supported errno 93",
+        'Missing "iommu=pt" from kernel command line which can lead to system instablity or hang!',
+        "NET/IB : SHARP coll init error: Cannot create SHARP job(-11)",
+        "Cannot initialize CollNet, using point-to-point network instead",
+        "NET/IB : mlx5_0:1 Got non-fatal async event: GID table change(18)",
+    ],
+)
+def test_a_warning_that_nccl_goes_on_after_is_never_the_first_error(text: str) -> None:
+    went_on = jobs.event("other", text, pid=7, origin=jobs.origin(text, 3))
+    unwind = jobs.event("unwind", "transport.cc:291 -> 2", level="UNWIND", secondary=True, pid=7)
+    assert FirstError().judge(jobs.job(events=[went_on, unwind])).status is Status.CLEAN
+    words = "Connect to 10.0.0.2<4000> failed : Network is unreachable"
+    later = jobs.event("connect", words, pid=7, origin=jobs.origin(words, 9))
+    [finding] = FirstError().judge(jobs.job(events=[went_on, later, unwind])).findings
+    assert words in finding.message
+
+
+def test_what_a_process_printed_after_its_own_error_did_not_cause_it() -> None:
+    first = jobs.event("ib completion", COMPLETION, pid=5, origin=jobs.origin(COMPLETION, 10))
+    fallout = "Cuda failure 'an illegal memory access was encountered'"
+    after = jobs.event("cuda", fallout, pid=5, origin=jobs.origin(fallout, 30))
+    [finding] = FirstError().judge(jobs.job(events=[first, after])).findings
+    assert "Got completion" in finding.message
+    elsewhere = jobs.event("cuda", fallout, "n1", pid=5, origin=jobs.origin(fallout, 30))
+    [finding] = FirstError().judge(jobs.job(events=[first, elsewhere])).findings
+    assert fallout in finding.message
+
+
+def test_an_error_that_the_application_prints_makes_a_warning_before_it_the_first_error() -> None:
+    warned = jobs.event("other", "Call to ibv_create_cq failed", pid=5)
+    assert FirstError().judge(jobs.job(events=[warned])).status is Status.CLEAN
+    said = jobs.event("other", "NCCL error: unhandled system error", "", level="APP", secondary=True)
+    [finding] = FirstError().judge(jobs.job(events=[warned, said])).findings
+    assert "ibv_create_cq" in finding.message
+    assert finding.confidence is Confidence.MEDIUM
+
+
+def unwound(*texts: str) -> list[Event]:
+    return [jobs.event("unwind", text, place=text.split(" ")[0], level="UNWIND", secondary=True, pid=5)
+            for text in texts]  # fmt: skip
+
+
+def test_an_init_that_unwinds_without_a_warning_is_told_with_its_code() -> None:
+    events = unwound("misc/socket.cc:564 -> 2", "bootstrap.cc:270 -> 2", "init.cc:1303 -> 2", "group.cc:64 -> 2")
+    [finding] = FirstError().judge(jobs.job(world=open_init, events=events)).findings
+    assert finding.message == (
+        "1 process on n0 gave up in init: system error at misc/socket.cc:564; no warning says why"
+    )
+    assert (finding.severity, finding.confidence) == (Severity.ERROR, Confidence.LOW)
+    for harmless in (
+        unwound("misc/socket.cc:47 -> 3", "misc/socket.cc:752 -> 3"),
+        unwound("init.cc:1303 -> 7", "group.cc:64 -> 7"),
+    ):
+        assert FirstError().judge(jobs.job(events=harmless)).status is Status.UNKNOWN
+
+
+def test_nvlink_sharp_that_fails_while_the_job_goes_on_is_a_warning() -> None:
+    failed = [jobs.event("cuda", "Cuda failure 1 'invalid argument'", rank=rank, place="transport/nvls.cc:621")
+              for rank in (0, 1)]  # fmt: skip
+    [finding] = FirstError().judge(jobs.job(events=failed)).findings
+    assert finding.severity is Severity.WARNING
+    assert finding.message.startswith("NVLink SHARP: rank 0 on n0: Cuda failure 1")
+    assert finding.message.endswith("init completed without it")
+    said = jobs.event("other", "NCCL error: unhandled cuda error", "", level="APP", secondary=True)
+    for job in (jobs.job(events=[*failed, said]), jobs.job(world=open_init, events=failed)):
+        assert FirstError().judge(job).findings[0].severity is Severity.ERROR
+
+
+def test_the_advice_for_a_completion_is_that_of_its_status() -> None:
+    text = COMPLETION.replace("status=12", "status=4")
+    event = jobs.event("ib completion", text, details={"status": "4"})
+    [finding] = FirstError().judge(jobs.job(events=[event])).findings
+    assert "registration" in finding.fix[0]
+
+
+@pytest.mark.parametrize("ts", [None, 100.0])
+def test_a_warning_that_its_process_survived_is_not_the_first_error_beside_one_that_ended_a_process(
+    ts: float | None,
+) -> None:
+    later = None if ts is None else ts + 7200
+    warned = jobs.event("plugin", "NET/OFI aws-ofi-nccl initialization failed", "n0", pid=4, ts=ts)
+    [finding] = FirstError().judge(jobs.job(events=[warned, port_error(pid=5, ts=later)])).findings
+    assert "Got completion" in finding.message
+    unwind = jobs.event("unwind", "init.cc:1303 -> 2", "n0", pid=4, level="UNWIND", secondary=True)
+    [finding] = FirstError().judge(jobs.job(events=[warned, unwind, port_error(pid=5, ts=later)])).findings
+    assert "aws-ofi-nccl" in finding.message

@@ -1,0 +1,100 @@
+"""JOB006 by the amounts of data that torch's watchdogs name."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.checks import jobs
+from topodiag.checks.job.hang.check import RankBehind
+from topodiag.evidence.nccl_log.rebuild.events import classify
+from topodiag.model.finding import Confidence, Finding
+from topodiag.model.job import Event
+
+LINE = (
+    "{group}Watchdog caught collective operation timeout: WorkNCCL(SeqNum={seq}, OpType={op}, NumelIn={into},"
+    " NumelOut={out}, Timeout(ms)=600000) ran for 600086 milliseconds before timing out."
+)
+
+
+def waits(rank: int, op: str, into: int, out: int, *, seq: int = 610, guid: str = "") -> Event:
+    group = f"[PG ID 1 PG GUID {guid} Rank {rank}] " if guid else f"[Rank {rank}] "
+    text = LINE.format(group=group, seq=seq, op=op, into=into, out=out)
+    kind, secondary, details = classify("APP", text)
+    return jobs.event(kind, text, "", rank=rank, level="APP", secondary=secondary, details=dict(details))
+
+
+def found(events: list[Event]) -> list[Finding]:
+    made = RankBehind().judge(jobs.job(1, events=events)).findings
+    return [each for each in made if "different amounts" in each.message]
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        [waits(4, "COALESCED", 56320, 450560), waits(6, "COALESCED", 76800, 614400)],
+        [waits(0, "_ALLGATHER_BASE", 100, 800), waits(1, "_ALLGATHER_BASE", 200, 1600)],
+        [waits(0, "_REDUCE_SCATTER_BASE", 800, 100), waits(1, "_REDUCE_SCATTER_BASE", 1600, 200)],
+    ],
+)
+def test_ranks_that_wait_with_unlike_amounts_are_told(events: list[Event]) -> None:
+    [finding] = found(events)
+    assert finding.confidence is Confidence.LOW
+    assert "elements in" in finding.observed
+
+
+def test_the_name_of_the_group_makes_it_surer() -> None:
+    [finding] = found([waits(3, "ALLREDUCE", 100, 100, guid="7"), waits(40, "ALLREDUCE", 90, 90, guid="7")])
+    assert finding.confidence is Confidence.MEDIUM
+    assert finding.where.ranks == (3, 40)
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        [waits(0, "COALESCED", 100, 100), waits(1, "COALESCED", 90, 90)],  # sends and receives
+        [waits(0, "COALESCED", 100, 230), waits(1, "COALESCED", 130, 230)],  # uneven parts
+        [waits(0, "ALLTOALL_BASE", 100, 200), waits(1, "ALLTOALL_BASE", 90, 180)],
+        [waits(0, "_ALLGATHER_BASE", 100, 800), waits(1, "_ALLGATHER_BASE", 100, 800)],
+        [waits(0, "_ALLGATHER_BASE", 100, 800), waits(1, "_ALLGATHER_BASE", 90, 720, seq=611)],
+        [waits(0, "_ALLGATHER_BASE", 100, 800), waits(9, "_ALLGATHER_BASE", 90, 720)],  # may be of two groups
+        [waits(0, "ALLREDUCE", 100, 100), waits(4, "ALLREDUCE", 90, 90)],  # stages of a pipeline
+        [waits(0, "ALLREDUCE", 100, 100, guid="7"), waits(4, "ALLREDUCE", 90, 90, guid="8")],
+    ],
+)
+def test_amounts_that_may_differ_are_not(events: list[Event]) -> None:
+    assert found(events) == []
+
+
+def apart(events: list[Event]) -> list[Finding]:
+    made = RankBehind().judge(jobs.job(1, events=events)).findings
+    return [each for each in made if ", where" in each.message]
+
+
+@pytest.mark.parametrize(("guid", "sure"), [("7", Confidence.MEDIUM), ("", Confidence.LOW)])
+def test_ranks_that_wait_at_one_number_in_other_operations_are_told(guid: str, sure: Confidence) -> None:
+    [finding] = apart(
+        [waits(0, "ALLREDUCE", 1, 1, guid=guid), waits(2, "ALLREDUCE", 1, 1, guid=guid),
+         waits(1, "BROADCAST", 64, 64, guid=guid)]
+    )  # fmt: skip
+    assert finding.message == "rank 1 waits in BROADCAST number 610, where ranks 0, 2 wait in ALLREDUCE"
+    assert finding.confidence is sure
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        [waits(0, "ALLREDUCE", 1, 1, guid="7"), waits(1, "BROADCAST", 64, 64, guid="8")],
+        [waits(0, "ALLREDUCE", 1, 1), waits(1, "BROADCAST", 64, 64, seq=611)],
+        [waits(0, "ALLREDUCE", 1, 1), waits(1, "SEND", 64, 64)],
+        [waits(0, "ALLREDUCE", 1, 1), waits(1, "ALLREDUCE", 1, 1)],
+    ],
+)
+def test_works_of_other_groups_or_numbers_and_sends_are_not_compared(events: list[Event]) -> None:
+    assert not apart(events)
+
+
+def test_a_rank_that_waits_at_a_lower_number_is_named_alone() -> None:
+    made = RankBehind().judge(jobs.job(1, events=[waits(0, "ALLREDUCE", 1, 1), waits(1, "ALLREDUCE", 1, 1, seq=608)]))
+    (finding,) = [each for each in made.findings if "until the watchdog" in each.message]
+    assert finding.where.ranks == (1,)
+    assert "1 in others" in finding.observed

@@ -1,0 +1,109 @@
+"""JOB006 by what torch's watchdog says of each rank."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from tests.checks import jobs
+from topodiag.checks.job.hang.check import RankBehind
+from topodiag.evidence.nccl_log.rebuild.events import classify, rank_of
+from topodiag.model.finding import Confidence, Finding, Severity
+from topodiag.model.job import Event
+
+OLD = (
+    "[PG 0 Rank {rank}] Timeout at NCCL work: {at}, last enqueued NCCL work: {work}, last completed NCCL work: {done}."
+)
+NEW = (
+    "[PG ID {id} PG GUID {guid} Rank {rank}]  failure detected by watchdog at work sequence id: {at} PG status: last"
+    " enqueued work: {work}, last completed work: {done}"
+)
+
+
+def told(rank: int, work: int, done: int, form: str = OLD, **names: object) -> Event:
+    text = form.format(**{"rank": rank, "at": done + 1, "work": work, "done": done, "id": 0, "guid": "0", **names})
+    kind, secondary, details = classify("APP", text)
+    return jobs.event(kind, text, "", rank=rank, level="APP", secondary=secondary, details=dict(details))
+
+
+def found(events: list[Event]) -> list[Finding]:
+    quiet = jobs.job(1, events=events)
+    return [each for each in RankBehind().judge(quiet).findings if "work" in each.message]
+
+
+@pytest.mark.parametrize("form", [OLD, NEW])
+def test_a_rank_that_completed_less_than_the_others_is_behind(form: str) -> None:
+    [finding] = found([told(rank, 8, 4 if rank == 3 else 6, form) for rank in range(8)])
+    assert (finding.severity, finding.confidence) == (Severity.ERROR, Confidence.MEDIUM)
+    assert finding.where.ranks == (3,)
+    assert finding.where.nodes == ("n0",)
+    assert finding.message == "rank 3 stopped at work 5, which 7 other ranks completed"
+    assert "did enter it" in finding.fix[0]
+
+
+def test_a_rank_that_did_not_enqueue_it_is_told_apart() -> None:
+    [finding] = found([told(rank, 4 if rank == 3 else 8, 4 if rank == 3 else 6) for rank in range(8)])
+    assert finding.fix[0].startswith("find out what rank 3 was doing")
+
+
+def test_ranks_without_a_report_are_named_where_all_others_wait_alike() -> None:
+    [finding] = found([told(rank, 6, 4) for rank in (1, 4, 5, 6, 7)])
+    assert (finding.severity, finding.confidence) == (Severity.ERROR, Confidence.LOW)
+    assert finding.where.ranks == (0, 2, 3)
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        [told(0, 8, 4)],
+        [told(rank, 6, 4) for rank in range(8)],
+        [told(rank, 6, 4) for rank in range(3)],
+        [told(rank, 6, 4 + rank, NEW, id=2, guid="") for rank in range(4)],
+        [*(told(rank, 6, 4 + rank) for rank in range(4)), jobs.event(
+            "watchdog", "", "", rank=1, level="APP", details={"op": "RECV", "group": "0"})],
+    ],
+    ids=["one report", "all wait alike", "too few reports", "a group without a name", "sends between two ranks"],
+)  # fmt: skip
+def test_reports_that_prove_nothing_are_silent(events: list[Event]) -> None:
+    assert found(events) == []
+
+
+def test_groups_are_told_apart_by_their_name() -> None:
+    other: Mapping[str, object] = {"id": 1, "guid": "7(tp)"}
+    [finding] = found([told(rank, 6, 4 + (rank > 1), NEW, **other) for rank in range(4)])
+    assert finding.where.ranks == (0, 1)
+    assert "process group tp" in finding.message
+
+
+def test_the_label_names_the_rank_where_torch_names_that_of_a_group() -> None:
+    assert rank_of("9", "[Rank 1] Watchdog caught collective operation timeout") == 9
+    assert rank_of("", "[Rank 1] Watchdog caught collective operation timeout") == 1
+    assert rank_of("default1", "Process group watchdog") == -1
+
+
+def test_a_count_that_nothing_was_written_to_is_no_rank_far_ahead() -> None:
+    first = [told(rank, 1, 4611686018427387 + rank) for rank in range(8)]
+    assert found(first) == []
+    [finding] = found([told(0, 1, 94904856301872), *(told(rank, 8, 6) for rank in range(1, 8))])
+    assert finding.where.ranks == (0,)
+    assert finding.message == "rank 0 stopped at work 1, which 7 other ranks completed"
+
+
+def caught(rank: int, seq: int, op: str = "BROADCAST") -> Event:
+    details = {"seq": str(seq), "op": op}
+    return jobs.event("watchdog", "Watchdog caught", "", rank=rank, level="APP", details=details)
+
+
+def test_the_rank_that_did_not_time_out_is_named_without_the_lines_of_the_last_works() -> None:
+    quiet = jobs.job(1, events=[caught(rank, 4) for rank in range(1, 8)])
+    [finding] = RankBehind().judge(quiet).findings
+    assert (finding.severity, finding.where.ranks) == (Severity.ERROR, (0,))
+    assert finding.message.startswith("7 ranks waited in BROADCAST number 4 until their watchdog; rank 0 reported no")
+    for events in ([caught(rank, 4 + (rank > 3)) for rank in range(1, 8)], [caught(r, 4, "RECV") for r in range(1, 8)]):
+        assert found(events) == []
+
+
+def test_a_rank_that_reported_otherwise_is_not_silent() -> None:
+    spoke = jobs.event("watchdog", "Process group watchdog thread terminated", "", rank=0, level="APP", secondary=True)
+    assert found([*(caught(rank, 4) for rank in range(1, 8)), spoke]) == []

@@ -1,0 +1,222 @@
+"""JOB015: the Inspector's bandwidth beside what NCCL's model expects of the job's machines, and silence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
+
+import pytest
+
+from benchmarks import inspector_machine
+from tests.checks import jobs
+from topodiag.app.case import _related as related
+from topodiag.app.inspector_model import beside_model
+from topodiag.app.scan import scan
+from topodiag.checks.job.slow.below_model import BelowModel
+from topodiag.model.case import Case
+from topodiag.model.finding import Confidence, Coverage, Finding, Outcome, Status
+from topodiag.model.inspector import (
+    CallsOfOneSize,
+    Inspection,
+    InspectorCommunicator,
+    InspectorMember,
+    MadeOf,
+)
+from topodiag.model.job import Job, Process
+from topodiag.model.node import Node
+
+EXPECTED = 470
+"""About what 16 H100 with eight NICs of 400 Gb/s reach in an AllReduce of 1 GiB, in GB/s."""
+
+
+def comm(
+    gbs: float,
+    ranks: Sequence[int] = range(16),
+    *,
+    number: int = 1,
+    size: int = 1 << 30,
+    calls: int = 500,
+    collective: str = "AllReduce",
+    best: float = 1.0,
+    **other: object,
+) -> InspectorCommunicator:
+    """A communicator of these world ranks whose calls reach `gbs` of bus bandwidth, the best of them `best` as much."""
+    members = {at: InspectorMember(at, f"n{rank // 8}", 1000 + rank) for at, rank in enumerate(ranks)}
+    count = len(members)
+    factor = 2 * (count - 1) / count if collective == "AllReduce" else count - 1
+    clean = size * factor / gbs / 1e3
+    own = CallsOfOneSize(collective, size, calls, clean, gbs, gbs, gbs, best_us=clean / best)
+    made = InspectorCommunicator(
+        number, f"c{number}", count, len({each.host for each in members.values()}), members, (own,), calls,
+        calls * clean,
+    )  # fmt: skip
+    return replace(made, **other)  # type: ignore[arg-type]
+
+
+@cache
+def captured() -> dict[str, Node]:
+    (node,) = scan(["fixture:dgx-h100-healthy"]).nodes
+    return {host: replace(node, host=host) for host in ("n0", "n1")}
+
+
+def judged(
+    *communicators: InspectorCommunicator, machines: dict[str, Node] | None = None, logged: bool = True
+) -> Outcome:
+    job = logged_job()
+    if not logged:
+        job = replace(job, communicators=tuple(replace(each, comm_id=99) for each in job.communicators))
+    return of_job(job, *communicators, machines=machines)
+
+
+def logged_job(**changes: object) -> Job:
+    """A job of 16 H100 whose log shows the communicator 1."""
+    job = jobs.job(world=lambda each: replace(each, comm_id=1), **changes)  # type: ignore[arg-type]
+    return replace(job, ranks=tuple(replace(rank, bus_id=buses()[rank.cuda_dev]) for rank in job.ranks))
+
+
+def buses() -> list[str]:
+    return [gpu.bus_id or "" for gpu in captured()["n0"].gpus]
+
+
+def of_job(
+    job: Job, *communicators: InspectorCommunicator, machines: dict[str, Node] | None = None, transfers: int = 0
+) -> Outcome:
+    job = replace(
+        job,
+        machines=captured() if machines is None else machines,
+        inspection=Inspection(communicators, records=1000, transfers=transfers),
+    )
+    return BelowModel().judge(replace(job, inspection=beside_model(job)))
+
+
+def only(outcome: Outcome) -> Finding:
+    (finding,) = outcome.findings
+    return finding
+
+
+def test_a_kind_of_communicators_that_reaches_a_third_of_what_its_machines_should_is_told() -> None:
+    finding = only(judged(comm(EXPECTED / 3)))
+    assert finding.message.startswith("AllReduce of 1 GiB reaches 3")
+    assert finding.where.nodes == ("n0", "n1")
+    assert finding.confidence is Confidence.MEDIUM
+    assert finding.cost.gbs_lost == pytest.approx(EXPECTED * 2 / 3, rel=0.15)
+
+
+def test_what_bench_expects_is_what_is_expected() -> None:
+    outcome = judged(comm(EXPECTED))
+    assert outcome.status is Status.CLEAN
+
+
+@pytest.mark.parametrize("share", [0.6, 0.8, 1.1])
+def test_compute_and_other_jobs_may_cost_almost_half(share: float) -> None:
+    outcome = judged(comm(EXPECTED * share))
+    assert (outcome.status, "above half" in outcome.why) == (Status.CLEAN, True)
+
+
+def test_it_is_the_best_calls_that_count() -> None:
+    assert judged(comm(EXPECTED / 3, best=2.0)).status is Status.CLEAN
+
+
+def test_of_several_communicators_of_a_kind_the_fastest_is_judged() -> None:
+    """That one of them is slow is JOB011."""
+    inside = [comm(450.0, range(8)), comm(100.0, range(8, 16), number=2)]
+    assert judged(*inside).status is Status.CLEAN
+
+
+def test_communicators_that_are_busy_on_the_same_gpus_share_the_wires() -> None:
+    third = comm(EXPECTED / 3)
+    assert judged(third, comm(EXPECTED / 3, number=2)).status is Status.CLEAN
+    small = comm(EXPECTED / 3, number=2, calls=5, time_us=1.0)
+    assert judged(third, small).status is Status.FINDING
+
+
+def test_the_size_of_an_all_gather_is_that_of_one_rank() -> None:
+    assert judged(comm(330.0, collective="AllGather", size=64 << 20)).status is Status.CLEAN
+    assert judged(comm(100.0, collective="AllGather", size=64 << 20)).status is Status.FINDING
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        comm(100.0, size=64 << 20),
+        comm(100.0, best=1.5),
+        comm(100.0, calls=60),
+        comm(100.0, made_of=MadeOf.MEANS),
+        comm(100.0, range(0, 16, 2)),
+        comm(100.0, nranks=24),
+        comm(100.0, made_of=MadeOf.MEANS_OF_SEVERAL),
+        comm(100.0, collective="SendRecv"),
+    ],
+    ids=[
+        "short",
+        "calls that differ",
+        "few calls",
+        "means",
+        "a part of the GPUs",
+        "ranks without records",
+        "of several",
+        "no collective",
+    ],
+)
+def test_what_cannot_be_compared_is_unknown(other: InspectorCommunicator) -> None:
+    assert judged(other).status is Status.UNKNOWN
+
+
+def test_without_a_capture_or_a_log_it_is_unknown() -> None:
+    assert "capture" in judged(comm(100.0), machines={}).why
+    assert "settings" in judged(comm(100.0), logged=False).why
+
+
+def test_captures_of_other_machines_are_none_of_the_jobs() -> None:
+    job = logged_job()
+    other = replace(job, ranks=tuple(replace(rank, bus_id="0000:ee:00.0") for rank in job.ranks))
+    assert "other machines" in of_job(other, comm(100.0)).why
+
+
+def test_where_not_all_nodes_were_captured_it_is_less_sure() -> None:
+    finding = only(judged(comm(EXPECTED / 3), machines={"n0": captured()["n0"]}))
+    assert finding.confidence is Confidence.LOW
+    assert finding.coverage == Coverage(1, 2, "nodes captured")
+
+
+def test_a_host_that_the_inspector_calls_by_its_long_name_is_that_of_the_capture() -> None:
+    own = comm(EXPECTED / 3)
+    members = {rank: replace(member, host=f"{member.host}.cluster.example") for rank, member in own.members.items()}
+    assert judged(replace(own, members=members)).status is Status.FINDING
+
+
+def test_an_application_that_limits_ctas_is_slow_by_intent() -> None:
+    def limited(_rank: int, _host: int, process: Process) -> Process:
+        return replace(process, settings={"Max CTAs": jobs.given("Max CTAs", "4", "application")})
+
+    assert "Max CTAs 4" in of_job(logged_job(process=limited), comm(100.0)).why
+
+
+def test_sends_and_receives_count_as_one_more_that_shares_the_wires() -> None:
+    third = comm(EXPECTED / 3)
+    assert of_job(logged_job(), third, transfers=10).status is Status.CLEAN
+    rows = jobs.healthy_rows(2, 8, 8)
+    rows.append({"rank": 0, "peer": 8, "via": jobs.INTER, "net_dev": 0, "direction": 1, "conn": 1})
+    assert of_job(logged_job(rows=rows), third).status is Status.CLEAN
+    assert of_job(logged_job(rows=rows), comm(EXPECTED / 6)).status is Status.FINDING
+
+
+def test_short_calls_that_are_fast_are_clean() -> None:
+    assert judged(comm(EXPECTED, size=64 << 20)).status is Status.CLEAN
+
+
+def test_a_case_sets_the_records_beside_the_captures_of_the_jobs_hosts() -> None:
+    job = replace(logged_job(), inspection=Inspection((comm(EXPECTED / 3),), records=1000))
+    (made,) = related(Case(nodes=tuple(captured().values()), jobs=(job,))).jobs
+    assert BelowModel().judge(made).status is Status.FINDING
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("name", inspector_machine.WANTED)
+def test_a_simulated_machine_that_is_slow_is_told_and_a_late_rank_neither_hides_nor_feigns_it(
+    name: str, seed: int
+) -> None:
+    machine = inspector_machine.cases(seed)[name]
+    found = inspector_machine.findings(inspector_machine.read(machine, seed))
+    assert inspector_machine.is_named(name, machine, found), [each.message for each in found]

@@ -1,0 +1,172 @@
+"""JOB001 and JOB004: ranks that did not come up, and GPUs that two ranks share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import numpy as np
+
+from tests.checks import jobs
+from topodiag.checks.job.shared_gpu import SharedGpu
+from topodiag.checks.job.start.init import InitNotFinished
+from topodiag.model.finding import Severity, Status
+from topodiag.model.job import Communicator, Job, Operations, Process
+
+
+def stuck(ranks: Iterable[int]) -> Job:
+    def world(made: Communicator) -> Communicator:
+        completed, init_s = made.completed.copy(), made.init_s.copy()
+        for rank in ranks:
+            completed[rank], init_s[rank] = False, np.nan
+        return replace(made, completed=completed, init_s=init_s)
+
+    return jobs.job(world=world)
+
+
+def without(job: Job, *missing: int) -> Job:
+    return replace(job, ranks=tuple(rank for rank in job.ranks if rank.rank not in missing))
+
+
+def test_a_job_that_came_up_is_clean() -> None:
+    assert InitNotFinished().judge(jobs.job()).status is Status.CLEAN
+
+
+def test_all_ranks_stuck_is_one_error_with_the_phase() -> None:
+    [finding] = InitNotFinished().judge(stuck(range(16))).findings
+    assert finding.severity is Severity.ERROR
+    assert "16 of 16 ranks" in finding.message
+    assert "stopped after: " in finding.observed
+    assert finding.where.nodes == ("n0", "n1")
+
+
+def test_a_missing_line_beside_completed_ranks_of_the_host_is_a_torn_line() -> None:
+    [finding] = InitNotFinished().judge(stuck([3])).findings
+    assert finding.severity is Severity.INFO
+    assert "torn" in finding.message
+    assert finding.where.ranks == (3,)
+
+
+def test_a_host_of_which_no_rank_completed_is_stuck() -> None:
+    [finding] = InitNotFinished().judge(stuck(range(8))).findings
+    assert finding.severity is Severity.ERROR
+    assert finding.where.nodes == ("n0",)
+
+
+def test_a_rank_that_ran_operations_was_complete() -> None:
+    job = stuck([3])
+    world = replace(job.communicators[0], operations={3: Operations(4, 5)})
+    assert InitNotFinished().judge(replace(job, communicators=(world,))).status is Status.CLEAN
+
+
+def test_missing_ranks_are_an_error_only_where_the_others_wait() -> None:
+    complete = InitNotFinished().judge(without(jobs.job(), 5, 6)).findings
+    assert [finding.severity for finding in complete] == [Severity.INFO]
+    waiting = InitNotFinished().judge(without(stuck([r for r in range(16) if r not in {5, 6}]), 5, 6)).findings
+    assert [finding.severity for finding in waiting] == [Severity.ERROR, Severity.ERROR]
+    assert waiting[1].where.ranks == (5, 6)
+
+
+def test_without_init_lines_the_answer_is_unknown() -> None:
+    none = np.zeros(16, bool)
+    job = jobs.job(world=lambda made: replace(made, started=none, completed=none))
+    assert InitNotFinished().judge(job).status is Status.UNKNOWN
+
+
+def test_a_process_that_failed_before_it_had_a_rank_is_told() -> None:
+    process = Process("n0", 7)
+    error = jobs.event("bootstrap", "Bootstrap : no socket interface found", pid=7)
+    job = replace(jobs.job(1, 1), ranks=(), communicators=(), processes=(process,), unplaced=(0,), events=(error,))
+    [finding] = InitNotFinished().judge(job).findings
+    assert finding.severity is Severity.ERROR
+    assert "1 process on n0" in finding.message
+    assert InitNotFinished().judge(replace(job, events=())).status is Status.UNKNOWN
+
+
+def test_a_log_of_warnings_alone_says_nothing_of_init() -> None:
+    full = jobs.event("memory", "Call to posix_fallocate failed : No space left on device", pid=7)
+    late = jobs.event("ib completion", "NET/IB : Got completion with error 12", pid=7)
+    silent, told = Process("n0", 7), Process("n0", 7, bootstrap="eth0:10.0.0.1<0>")
+    job = replace(jobs.job(1, 1), ranks=(), communicators=(), unplaced=(0,))
+    for process, event, status in (
+        (silent, full, Status.UNKNOWN),
+        (told, full, Status.FINDING),
+        (silent, late, Status.UNKNOWN),
+        (told, late, Status.UNKNOWN),
+        (replace(told, versions={"nccl": "2.17.1+cuda12.0"}), full, Status.FINDING),
+        (replace(told, versions={"nccl": "2.21.5+cuda12.4"}), full, Status.UNKNOWN),
+    ):
+        assert InitNotFinished().judge(replace(job, processes=(process,), events=(event,))).status is status
+
+
+def on_one_gpu(job: Job) -> Job:
+    ranks = tuple(replace(rank, bus_id=job.ranks[1].bus_id) if rank.rank == 2 else rank for rank in job.ranks)
+    return replace(job, ranks=ranks)
+
+
+def test_nccls_own_word_makes_a_shared_gpu_an_error() -> None:
+    told = jobs.event("duplicate gpu", "Duplicate GPU detected : rank 2 and rank 1 both on CUDA device 43000", rank=2)
+    [finding] = SharedGpu().judge(replace(on_one_gpu(jobs.job()), events=(told,))).findings
+    assert finding.severity is Severity.ERROR
+    assert finding.where.ranks == (1, 2)
+    assert "ranks 1-2 share one GPU on n0" in finding.message
+
+
+def test_a_shared_gpu_that_nccl_accepted_is_info() -> None:
+    [finding] = SharedGpu().judge(on_one_gpu(jobs.job())).findings
+    assert finding.severity is Severity.INFO
+
+
+def test_machines_of_one_name_share_no_gpu() -> None:
+    job = on_one_gpu(jobs.job(world=lambda made: replace(made, nodes=4)))
+    assert SharedGpu().judge(job).status is Status.CLEAN
+
+
+def test_a_node_with_fewer_ranks_than_the_others_is_told() -> None:
+    job = jobs.job(4, 8)
+    moved = tuple(replace(rank, host="n4") if rank.rank == 31 else rank for rank in job.ranks)
+    [finding] = SharedGpu().judge(replace(job, ranks=moved)).findings
+    assert finding.severity is Severity.INFO
+    assert finding.where.nodes == ("n3", "n4")
+
+
+def test_a_log_that_ends_in_the_middle_of_init_is_no_hang() -> None:
+    job = without(stuck(range(16)), *range(2, 16))
+    world = job.communicators[0]
+    ranks, started = world.ranks.copy(), world.started.copy()
+    ranks[2:], started[2:] = -1, False
+    job = replace(job, communicators=(replace(world, ranks=ranks, started=started),))
+    assert {finding.severity for finding in InitNotFinished().judge(job).findings} == {Severity.INFO}
+    failing = replace(job, events=(jobs.event("connect", "Connect to 10.0.0.2<4000> failed : No route to host"),))
+    assert Severity.ERROR in {finding.severity for finding in InitNotFinished().judge(failing).findings}
+
+
+def test_a_warning_after_which_nccl_goes_on_is_no_failed_init() -> None:
+    note = jobs.event("other", "Failed to open libibverbs.so[.1]", pid=7)
+    process = Process("n0", 7)
+    job = replace(jobs.job(1, 1), ranks=(), communicators=(), processes=(process,), unplaced=(0,), events=(note,))
+    assert InitNotFinished().judge(job).status is Status.UNKNOWN
+    unwound = jobs.event("unwind", "init.cc:1093 -> 2", pid=7, level="UNWIND", secondary=True)
+    assert InitNotFinished().judge(replace(job, events=(note, unwound))).status is Status.FINDING
+
+
+def test_ranks_that_only_torch_names_are_told() -> None:
+    said = "Duplicate GPU detected : rank 3 and rank 0 both on CUDA device f000"
+    details = {"ranks": "3,0", "bus_id": "0000:0f:00.0"}
+    told = jobs.event("duplicate gpu", said, host="", details=details, level="APP", secondary=True)
+    job = replace(jobs.job(1, 1), ranks=(), communicators=(), processes=(), events=(told,))
+    [finding] = SharedGpu().judge(job).findings
+    assert finding.where.ranks == (0, 3)
+    assert "ranks 0, 3 share one GPU (0000:0f:00.0)" in finding.message
+
+
+def test_two_ranks_on_one_gpu_are_a_fault_where_init_did_not_come_so_far() -> None:
+    shared = jobs.job(1)
+    shared = replace(shared, ranks=tuple(replace(rank, bus_id=jobs.bus_id(rank.rank // 2)) for rank in shared.ranks))
+    [finding] = SharedGpu().judge(shared).findings
+    assert finding.severity is Severity.INFO
+    assert "NCCL allows it" in finding.message
+    world = replace(shared.communicators[0], completed=np.zeros_like(shared.communicators[0].completed))
+    [finding] = SharedGpu().judge(replace(shared, communicators=(world,))).findings
+    assert finding.severity is Severity.WARNING
+    assert "NCCL before 2.30 refuses that" in finding.message

@@ -1,0 +1,175 @@
+"""JOB007: known faults of NCCL by version and signature."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from tests.checks import jobs
+from topodiag.checks.job.start.library import KnownLibraryFault, library_faults, release_of
+from topodiag.evidence.nccl_log.grammar.ends import end_of
+from topodiag.model.finding import Confidence, Finding, Severity, Status
+from topodiag.model.job import Event, Given
+from topodiag.model.provenance import Origin
+
+POOL = "    ncclLocalOpAppend (libnccl.so.2.28.9)"
+RAS = " 4  /opt/nccl/lib/libnccl.so(rasMsgHandlePeersUpdate+0x1d) [0x7ff1c18c309d]"
+SLOTS = (
+    "Failed to bind NVLink SHARP (NVLS) Multicast memory of size 2097152 : CUDA error 2 'out of memory'. NCCL version"
+)
+
+
+def frame(text: str) -> Event:
+    kind, details = end_of(text) or ("", {})
+    return jobs.event(kind, text, "", level="APP", details=details)
+
+
+def found(*events: Event, version: str = "") -> list[Finding]:
+    job = replace(jobs.job(2, events=list(events)), nccl_versions=(version,) if version else ())
+    return list(KnownLibraryFault().judge(job).findings)
+
+
+def test_a_stack_trace_names_the_fault_and_the_version_of_the_library() -> None:
+    [finding] = found(frame(POOL))
+    assert finding.message.startswith("a known fault of NCCL 2.28.9: the pool of proxy operations leaks")
+    assert finding.fix[0] == "NCCL 2.29.3 or later"
+    assert "issues/2353" in finding.fix[-1]
+    assert finding.confidence is Confidence.HIGH
+
+
+def test_a_backtrace_of_a_crash_names_the_thread_of_ras() -> None:
+    [finding] = found(frame(RAS), version="2.27.7+cuda12.4")
+    assert "NCCL_RAS_ENABLE=0" in finding.fix[0]
+
+
+def test_an_error_message_is_a_signature_in_the_releases_that_have_the_fault() -> None:
+    assert len(found(jobs.event("cuda", f"{SLOTS} 2.29.7", level="APP"))) == 1
+    assert found(jobs.event("cuda", f"{SLOTS} 2.28.9", level="APP")) == []
+
+
+@pytest.mark.parametrize("version", ["2.29.3", "2.30.7", "2.28.3"])
+def test_a_version_outside_the_range_is_silent(version: str) -> None:
+    assert found(frame("    ncclLocalOpAppend (libnccl.so)"), version=version) == []
+
+
+SPLIT = " 1 0x0000000000123456 mscclInit()  /app/rccl/build/release/hipify/src/misc/msccl/msccl_lifecycle.cc:331"
+
+
+def of_rccl(text: str, version: str) -> list[Finding]:
+    kind, details = end_of(text) or ("other", {})
+    job = replace(jobs.job(2, events=[jobs.event(kind, text, details=details)]), nccl_versions=(version,))
+    return list(KnownLibraryFault().judge(replace(job, library="RCCL")).findings)
+
+
+@pytest.mark.parametrize(
+    ("text", "having", "fixed", "other"),
+    [
+        (SPLIT, "2.22.3-HEAD:7d8d67c", "2.26.6-HEAD:1a2b3c4", SPLIT.replace("mscclInit", "ncclCommSplit")),
+        (
+            "Failed to find ROCm runtime library in (null) (RCCL_ROCR_PATH=(null))",
+            "2.28.3",
+            "2.30.4",
+            "Failed to load ROCr missing symbol hsa_init",
+        ),
+        (
+            "hipIpcGetMemHandle failed : invalid argument",
+            "2.27.7-HEAD:29e1567",
+            "2.26.6",
+            "hipIpcGetMemHandle failed : out of memory",
+        ),
+        ("TopoPreset: Local rank 1 not found in intra-node graph", "2.30.7", "2.28.3", "Local rank 1 not found"),
+        ("HSA_NO_SCRATCH_RECLAIM=1 must be set", "2.27.7", "2.22.3", "HSA_NO_SCRATCH_RECLAIM=1 is set"),
+    ],
+    ids=["MSCCL", "runtime by name", "handles", "preset rings", "scratch"],
+)
+def test_faults_of_rccl_by_version_and_signature(text: str, having: str, fixed: str, other: str) -> None:
+    [finding] = of_rccl(text, having)
+    assert finding.message.startswith(f"a known fault of RCCL {having}: ")
+    assert of_rccl(text, fixed) == []
+    assert of_rccl(other, having) == []
+
+
+def with_setting(name: str, value: str, version: str, hosts: int = 2) -> list[Finding]:
+    job = jobs.job(2)
+    given = {name: Given(name, value, origin=Origin("job.log", 3, f"{name} set by environment to {value}"))}
+    processes = tuple(replace(process, settings=given) for process in job.processes)
+    names = tuple(f"n{number}" for number in range(hosts))
+    job = replace(job, processes=processes, hosts=names, library="RCCL", nccl_versions=(version,) if version else ())
+    return list(KnownLibraryFault().judge(job).findings)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "having", "without", "harmless"),
+    [
+        ("NCCL_P2P_MAX_PEERS", "4", "2.30.4", "2.30.7", ""),
+        ("NCCL_CHECK_MODE", "DEBUG_LOCAL", "2.30.4", "2.30.7", "DEFAULT"),
+        ("NCCL_GIN_TYPE", "6", "2.31.2", "2.30.7", "3"),
+    ],
+)
+def test_a_fault_without_a_line_is_a_note_where_release_and_setting_are_seen(
+    name: str, value: str, having: str, without: str, harmless: str
+) -> None:
+    [finding] = with_setting(name, value, having)
+    assert finding.severity is Severity.INFO
+    assert name in finding.message
+    assert finding.evidence[0].line == 3
+    assert with_setting(name, value, without) == []
+    assert with_setting(name, value, "") == []
+    assert with_setting(name, harmless, having) == []
+
+
+def test_batches_of_transfers_hang_on_more_than_32_nodes_alone() -> None:
+    assert with_setting("RCCL_P2P_BATCH_ENABLE", "1", "2.27.7", hosts=32) == []
+    [finding] = with_setting("RCCL_P2P_BATCH_ENABLE", "1", "2.27.7-HEAD:0d2c4fd", hosts=33)
+    assert "more than 32 nodes" in finding.message
+    assert with_setting("RCCL_P2P_BATCH_ENABLE", "0", "2.27.7", hosts=33) == []
+
+
+def test_without_a_version_the_confidence_is_low() -> None:
+    [finding] = found(frame("    ncclLocalOpAppend (libnccl.so)"))
+    assert finding.confidence is Confidence.LOW
+
+
+def test_other_functions_of_the_library_and_other_errors_are_silent() -> None:
+    assert found(frame("    ncclAllReduce (libnccl.so.2.28.9)")) == []
+    assert found(jobs.event("cuda", "Cuda failure 2 'out of memory'"), version="2.29.7") == []
+
+
+def test_a_job_without_errors_and_stack_traces_is_unknown() -> None:
+    assert KnownLibraryFault().judge(jobs.job(2)).status is Status.UNKNOWN
+
+
+def test_each_fault_has_range_signature_control_and_source() -> None:
+    names = [fault.name for fault in library_faults()]
+    assert len(set(names)) == len(names)
+    for fault in library_faults():
+        low, high = release_of(fault.since), release_of(fault.fixed)
+        assert low is not None or fault.told  # the library says it itself: no release needs to be named
+        assert low is None or high is None or low < high
+        assert fault.text or fault.frames or fault.setting
+        assert re.compile(fault.text or fault.frames or fault.setting)
+        assert fault.sure in ("high", "medium")
+        assert "github.com/" in fault.source
+        assert fault.what
+        assert fault.control
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "PC: @     0xe1e2567f5014  (unknown)  ncclLocalOpAppend()",
+        "    @     0xe1e2567f5014        528  ncclLocalOpAppend()",
+        "    @     0x7f2b3c4d5e6f ncclLocalOpAppend",
+    ],
+    ids=["Abseil, the counter", "Abseil, a frame", "glog"],
+)
+def test_a_backtrace_of_abseil_or_glog_names_the_function(line: str) -> None:
+    [finding] = found(frame(line), version="2.28.9+cuda13.0")
+    assert "proxy operations" in finding.message
+    assert found(frame(line), version="2.29.3") == []
+
+
+def test_a_backtrace_without_a_function_of_nccl_names_no_fault() -> None:
+    assert end_of("    @     0x7f2b3c4d5e6f  (unknown)  PyEval_EvalFrameDefault()") is None

@@ -1,0 +1,184 @@
+"""NET002: interfaces and addresses that lead to no other node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.checks import jobs
+from tests.checks.excerpts import found
+from topodiag.checks.network.interfaces.check import WrongInterface
+from topodiag.model.finding import Severity, Status
+from topodiag.model.job import Communicator, Process
+
+LOOPED = "RuntimeError: Gloo connectFullMesh failed with [pair.cc:152] refused, remote=[{}]:26117 (rank=1, size={})"
+
+
+def on(interface: str) -> Callable[[int, int, Process], Process]:
+    return lambda rank, host, process: replace(process, bootstrap=f"{interface}:172.17.0.1<0>")
+
+
+@pytest.mark.parametrize(
+    "name", ["docker0", "lo", "virbr0", "cali1234abcd", "flannel.1", "veth0a1b2c3", "br-0123456789ab"]
+)
+def test_an_interface_that_leads_nowhere_is_named(name: str) -> None:
+    outcome = WrongInterface().judge(jobs.job(process=on(name)))
+    (finding,) = outcome.findings
+    assert name in finding.message
+    assert finding.severity is Severity.WARNING
+    assert WrongInterface().judge(jobs.job(1, process=on(name))).status is Status.NOT_APPLICABLE
+
+
+def test_it_is_an_error_where_the_job_did_not_start() -> None:
+    made = jobs.job(process=on("docker0"), world=lambda comm: replace(comm, completed=np.zeros(16, bool)))
+    assert WrongInterface().judge(made).findings[0].severity is Severity.ERROR
+
+
+@pytest.mark.parametrize("name", ["eth0", "ens5", "bond0", "ib0", "enp3s0f0np0", "hsn0", "br0", "lo2x"])
+def test_other_interfaces_are_left_alone_whatever_their_address(name: str) -> None:
+    made = jobs.job(process=lambda rank, host, process: replace(process, bootstrap=f"{name}:127.0.1.1<0>"))
+    assert WrongInterface().judge(made).status is Status.CLEAN
+
+
+def test_an_interface_that_no_node_has_is_an_error_even_on_one_node() -> None:
+    event = jobs.event("bootstrap", "Bootstrap : no socket interface found", rank=0)
+    made = jobs.job(1, settings={"NCCL_SOCKET_IFNAME": "ens9"}, events=[event])
+    (finding,) = WrongInterface().judge(made).findings
+    assert finding.severity is Severity.ERROR
+    assert "NCCL_SOCKET_IFNAME=ens9" in finding.message
+
+
+def test_an_unnamed_interface_is_unknown() -> None:
+    made = jobs.job(process=lambda rank, host, process: replace(process, bootstrap=""))
+    assert WrongInterface().judge(made).status is Status.UNKNOWN
+
+
+def unfinished(communicator: Communicator) -> Communicator:
+    return replace(communicator, completed=np.zeros(communicator.nranks, bool))
+
+
+def at(*bootstraps: str) -> Callable[[int, int, Process], Process]:
+    """The bootstrap of each host."""
+    return lambda rank, host, process: replace(process, bootstrap=bootstraps[host])
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("eth0:172.17.0.2<0>", "eth0:172.17.0.2<0>"),
+        ("eth0:10.88.0.5<0>", "eth0:10.88.0.5<0>"),
+        ("usb-bmc:169.254.3.1<0>", "usb-bmc:169.254.3.1<0>"),
+        ("eth0:127.0.1.1<0>", "eth0:10.0.0.2<0>"),
+        ("eth0:::1<0>", "eth0:10.0.0.2<0>"),
+    ],
+)
+def test_an_address_that_leads_to_no_other_node_is_an_error_where_ranks_do_not_meet(first: str, second: str) -> None:
+    (finding,) = WrongInterface().judge(jobs.job(process=at(first, second), world=unfinished)).findings
+    assert finding.severity is Severity.ERROR
+    assert "leads to no other node" in finding.message
+    assert finding.where.nodes[0] == "n0"
+    assert WrongInterface().judge(jobs.job(process=at(first, second))).status is Status.CLEAN
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("eth0:172.17.2.189<0>", "eth0:172.17.3.106<0>"),
+        ("eth0:10.0.0.2<0>", "eth0:10.0.0.2<0>"),
+        ("eth0:not an address<0>", "eth0:999.1.1.1<0>"),
+    ],
+    ids=["a site that numbers so", "containers of one host's network", "damaged"],
+)
+def test_an_address_that_may_be_right_is_left_alone(first: str, second: str) -> None:
+    made = jobs.job(process=at(first, second), world=unfinished)
+    assert not any("leads to no other node" in each.message for each in WrongInterface().judge(made).findings)
+
+
+def test_addresses_of_data_sockets_are_judged_too() -> None:
+    def sockets(rank: int, host: int, process: Process) -> Process:
+        text = "NET/Socket : Using [0]eth1:172.17.0.2<0>"
+        return replace(process, network="Socket", messages=(jobs.message("sockets", text),))
+
+    (finding,) = WrongInterface().judge(jobs.job(process=sockets, world=unfinished)).findings
+    assert finding.where.nics == ("eth1",)
+
+
+def test_queue_pairs_of_rdma_devices_are_not_the_interfaces_fault() -> None:
+    text = "Call to ibv_modify_qp failed with error Connection timed out"
+    event = jobs.event("connect", text)
+    assert WrongInterface().judge(jobs.job(events=[event], world=unfinished)).status is Status.CLEAN
+    told = jobs.event("connect", "Net : Connect to 10.0.0.2<4000> failed : Connection timed out")
+    assert WrongInterface().judge(jobs.job(events=[told], world=unfinished)).status is Status.FINDING
+
+
+def one_of_two_nodes(communicator: Communicator) -> Communicator:
+    ranks = communicator.ranks.copy()
+    ranks[8:] = -1
+    return replace(communicator, ranks=ranks, nodes=2)
+
+
+def test_the_log_of_one_node_of_two_is_judged_as_that_of_a_job_of_two_nodes() -> None:
+    made = jobs.job(1, 16, process=on("docker0"), world=one_of_two_nodes)
+    (finding,) = WrongInterface().judge(made).findings
+    assert "docker0" in finding.message
+
+
+def _piece(interface: str, data: str = "veth7a:169.254.60.11<0> [1]eth0:10.20.0.5<0>") -> list[str]:
+    told = found(
+        "NET002",
+        f"b0f1:61:61 [0] NCCL INFO Bootstrap : Using {interface}",
+        "b0f1:61:98 [0] NCCL INFO NET/IB : No device found.",
+        f"b0f1:61:98 [0] NCCL INFO NET/Socket : Using [0]{data}",
+        "b0f1:61:98 [0] NCCL INFO Using network Socket",
+    )
+    return [finding.message for finding in told]
+
+
+def test_a_piece_that_meets_over_an_interface_of_its_own_host_is_told_as_a_possibility() -> None:
+    assert _piece("veth7a:169.254.60.11<0>") == [
+        "b0f1 meets its peers over veth7a, which other nodes do not reach, though eth0 is there"
+    ]
+
+
+def test_a_piece_with_no_other_interface_or_with_a_usual_one_is_left_alone() -> None:
+    assert not _piece("veth7a:169.254.60.11<0>", "veth7a:169.254.60.11<0>")
+    assert not _piece("eth0:10.20.0.5<0>")
+
+
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [("^lo", "NCCL_SOCKET_IFNAME"), ("10.21.4.7", "an address"), ("fe80::a:1", "an address"), ("ib7", "this node")],
+)
+def test_gloo_without_its_interface_names_the_variable_and_what_is_wrong_with_its_value(value: str, why: str) -> None:
+    (finding,) = found("NET002", f"[rank3]: RuntimeError: [enforce fail] Unable to find address for: {value}")
+    assert f"no interface {value} (GLOO_SOCKET_IFNAME)" in finding.message
+    assert why in finding.message
+
+
+@pytest.mark.parametrize("remote", ["10.2.7.9", "10.127.0.1", "2001:db8::7"])
+def test_gloo_that_is_refused_at_an_address_of_the_network_is_not_over_loopback(remote: str) -> None:
+    assert not found("NET002", LOOPED.format(remote, 16))
+
+
+def test_gloo_over_loopback_is_right_where_one_node_holds_all_ranks() -> None:
+    assert not found("NET002", LOOPED.format("127.0.0.1", 8))
+    (finding,) = found("NET002", LOOPED.format("127.0.1.1", 16))
+    assert "127.0.1.1" in finding.message
+
+
+REFUSED = (
+    "RuntimeError: [/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:598] connect [{}]:40111: Connection refused"
+)
+
+
+def test_gloo_that_is_refused_at_the_address_of_each_hosts_own_name_looks_for_its_peer_at_home() -> None:
+    (finding,) = found("NET002", REFUSED.format("127.0.1.1"))
+    assert "127.0.1.1" in finding.message
+    assert not found("NET002", REFUSED.format("127.0.0.1"), REFUSED.format("10.2.7.9"))
+
+
+def test_gloo_that_is_refused_by_a_rank_of_its_own_host_which_ended_before_tells_of_no_interface() -> None:
+    assert not found("NET002", "[rank1]: ValueError: bad batch of 3 rows", REFUSED.format("127.0.1.1"))

@@ -1,0 +1,203 @@
+"""NET005 and NET008: plugins that did not load, and errors of RDMA devices."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.checks import jobs
+from topodiag.checks.network.plugin import PluginNotLoaded
+from topodiag.checks.network.rdma_errors import RdmaErrors
+from topodiag.evidence.nccl_log.rebuild.events import classify
+from topodiag.model.finding import Severity, Status
+from topodiag.model.job import Process
+
+USUAL = "NET/Plugin: Could not find: libnccl-net.so"
+COMPLETION = (
+    "NET/IB: Got completion from peer 10.4.0.21<49872> with status=12 opcode=32600 len=0 vendor err 129 (Send)"
+    " localGid ::ffff:10.4.0.20 remoteGids::ffff:10.4.0.21 hca mlx5_3"
+)
+
+
+def test_no_plugin_asked_for_and_none_found_is_the_usual_case() -> None:
+    made = jobs.job(messages=[jobs.message("net plugin missing", USUAL)])
+    assert PluginNotLoaded().judge(made).status is Status.CLEAN
+
+
+def test_a_plugin_that_a_setting_asks_for_is_missed() -> None:
+    missing = jobs.message("net plugin missing", "NET/Plugin: Could not find: libnccl-net-ofi.so")
+    made = jobs.job(messages=[missing], settings={"NCCL_NET_PLUGIN": "ofi"})
+    (finding,) = PluginNotLoaded().judge(made).findings
+    assert finding.severity is Severity.WARNING
+    assert "NCCL_NET_PLUGIN=ofi" in finding.message
+
+
+def test_sockets_in_its_place_are_an_error() -> None:
+    missing = jobs.message("net plugin missing", "NET/Plugin: Could not find: libnccl-net-ofi.so")
+    made = jobs.job(via="NET/Socket", messages=[missing], settings={"NCCL_NET_PLUGIN": "ofi"})
+    assert PluginNotLoaded().judge(made).findings[0].severity is Severity.ERROR
+
+
+@pytest.mark.parametrize(
+    ("text", "broken"),
+    [
+        ("dlopen: libfabric.so.1: cannot open shared object file: No such file or directory", True),
+        ("libnccl-net.so: undefined symbol: fi_getinfo", True),
+        ("Plugin load (libnccl-net.so) returned 2 : libnccl-net.so: cannot open shared object file", False),
+        ("NET/Plugin: Failed to find ncclNetPlugin_v8 symbol.", False),
+    ],
+)
+def test_only_a_library_that_is_there_and_broken_counts(text: str, broken: bool) -> None:
+    outcome = PluginNotLoaded().judge(jobs.job(messages=[jobs.message("net plugin missing", text)]))
+    assert (outcome.status is Status.FINDING) == broken
+
+
+def test_a_plugin_that_gave_up_by_itself_is_not_looked_for_with_ldd() -> None:
+    event = jobs.event("plugin", "NET/OFI aws-ofi-nccl initialization failed")
+    (finding,) = PluginNotLoaded().judge(jobs.job(events=[event])).findings
+    assert "does not start" in finding.message
+    assert "fi_info" in finding.fix[0]
+
+
+def test_a_plugin_that_carries_the_traffic_is_clean() -> None:
+    def ofi(rank: int, host: int, process: Process) -> Process:
+        return replace(process, network="AWS Libfabric")
+
+    older = jobs.message("net plugin missing", "NET/Plugin: Failed to find ncclNetPlugin_v9 symbol.")
+    made = jobs.job(process=ofi, settings={"NCCL_NET_PLUGIN": "ofi"})
+    made = replace(made, processes=tuple(replace(each, messages=(older,)) for each in made.processes))
+    assert PluginNotLoaded().judge(made).status is Status.CLEAN
+
+
+def test_plugins_of_one_node_are_not_judged() -> None:
+    assert PluginNotLoaded().judge(jobs.job(1)).status is Status.NOT_APPLICABLE
+    silent = jobs.job(process=lambda rank, host, process: replace(process, network=""))
+    assert PluginNotLoaded().judge(silent).status is Status.UNKNOWN
+
+
+def test_a_job_without_device_errors_is_clean() -> None:
+    assert RdmaErrors().judge(jobs.job()).status is Status.CLEAN
+
+
+def test_a_completion_names_device_peer_and_gid_from_its_text() -> None:
+    (finding,) = RdmaErrors().judge(jobs.job(events=[jobs.event("ib completion", COMPLETION, rank=3)])).findings
+    assert "retries exceeded (status 12) on mlx5_3 towards 10.4.0.21<49872>" in finding.message
+    assert "::ffff:10.4.0.21" in finding.observed
+    assert finding.where.ranks == (3,)
+
+
+def test_details_are_believed_before_the_text() -> None:
+    details = {"status": "IBV_WC_REM_ACCESS_ERR(10)", "hca": "mlx5_7", "peer": "n1"}
+    (finding,) = (
+        RdmaErrors().judge(jobs.job(events=[jobs.event("ib completion", COMPLETION, details=details)])).findings
+    )
+    assert "status 10) on mlx5_7 towards n1" in finding.message
+
+
+def test_flushed_work_is_left_out_beside_another_status() -> None:
+    flushed = jobs.event("ib completion", COMPLETION.replace("status=12", "status=5"), host="n1")
+    both = RdmaErrors().judge(jobs.job(events=[flushed, jobs.event("ib completion", COMPLETION)]))
+    assert [finding.where.nodes for finding in both.findings] == [("n0",)]
+    alone = RdmaErrors().judge(jobs.job(events=[flushed]))
+    assert "flushed" in alone.findings[0].message
+
+
+def test_equal_completions_fold() -> None:
+    events = [jobs.event("ib completion", COMPLETION, host=f"n{at % 2}", pid=1000 + at, rank=at) for at in range(16)]
+    (finding,) = RdmaErrors().judge(jobs.job(events=events)).findings
+    assert finding.where.nodes == ("n0", "n1")
+    assert str(finding.coverage) == "16 of 16 processes"
+
+
+def test_a_port_that_fails_is_named() -> None:
+    text = "NET/IB : mlx5_0:1 Got async error event: port error"
+    (finding,) = RdmaErrors().judge(jobs.job(events=[jobs.event("ib async", text)])).findings
+    assert finding.where.nics == ("mlx5_0",)
+    assert finding.message == "n0: port error on mlx5_0"
+
+
+@given(st.text(max_size=200), st.sampled_from(["ib completion", "ib async", "port"]))
+def test_any_text_is_told(text: str, kind: str) -> None:
+    assert RdmaErrors().judge(jobs.job(1, 1, events=[jobs.event(kind, text)])).status is Status.FINDING
+
+
+TIMED_OUT = (
+    "Call to ibv_modify_qp failed with 110 Connection timed out, on dev mlx5_5:1, curr state INIT, next state RTR,"
+    " local GID index 3, local GID ::ffff:10.0.0.1, remote GID ::ffff:10.0.0.65"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "errno", "advice"),
+    [
+        (TIMED_OUT, "Connection timed out", "NCCL_CROSS_NIC=0"),
+        ("Call to ibv_modify_qp failed with error Network is unreachable", "Network is unreachable", "ip route get"),
+        ("Call to ibv_modify_qp failed with error Invalid argument", "Invalid argument", "GID index"),
+        ("Call to ibv_modify_qp failed with error No data available errno 61", "No data available errno 61", "empty"),
+        ("Call to ibv_modify_qp failed with 121 Remote I/O error, on dev mlx5_0:1", "Remote I/O error", "dmesg"),
+    ],
+)
+def test_a_queue_pair_that_cannot_be_connected_is_the_devices_error(text: str, errno: str, advice: str) -> None:
+    [finding] = RdmaErrors().judge(jobs.job(events=[jobs.event("connect", text)])).findings
+    assert finding.message.endswith(f": {errno}")
+    assert advice in finding.fix[0]
+
+
+def test_the_device_and_the_peer_of_a_queue_pair_are_named() -> None:
+    details = {"hca": "mlx5_5", "remote_gid": "::ffff:10.0.0.65"}
+    [finding] = RdmaErrors().judge(jobs.job(events=[jobs.event("connect", TIMED_OUT, details=details)])).findings
+    assert finding.where.nics == ("mlx5_5",)
+    assert "mlx5_5 cannot connect to ::ffff:10.0.0.65" in finding.message
+
+
+def test_a_refused_queue_pair_and_unanswered_work_of_one_path_are_one_fault_whichever_end_reports() -> None:
+    refused = jobs.event("connect", TIMED_OUT, details={"gid": "::ffff:10.0.0.1", "remote_gid": "::ffff:10.0.0.65"})
+    ends = {"gid": "::ffff:10.0.0.65", "remote_gid": "::ffff:10.0.0.1", "status": "12"}
+    unanswered = jobs.event("ib completion", COMPLETION, host="n1", details=ends)
+    [finding] = RdmaErrors().judge(jobs.job(events=[unanswered, refused])).findings
+    assert finding.where.nodes == ("n0", "n1")
+    assert "1 completion without an answer on the same path" in finding.observed
+    other = jobs.event("ib completion", COMPLETION, host="n1", details=ends | {"gid": "::ffff:10.0.0.99"})
+    assert len(RdmaErrors().judge(jobs.job(events=[other, refused])).findings) == 2
+
+
+def test_a_socket_that_cannot_connect_is_no_error_of_a_device() -> None:
+    event = jobs.event("connect", "Net : Connect to 10.0.0.2<4000> failed : Connection timed out")
+    assert RdmaErrors().judge(jobs.job(events=[event])).status is Status.CLEAN
+
+
+def test_what_the_application_repeats_is_not_counted_again() -> None:
+    own = jobs.event("ib completion", COMPLETION)
+    repeated = jobs.event("ib completion", COMPLETION, "", level="APP", secondary=True)
+    [finding] = RdmaErrors().judge(jobs.job(events=[own, repeated])).findings
+    assert finding.observed.startswith("1 completion")
+    [alone] = RdmaErrors().judge(jobs.job(events=[replace(repeated, rank=5)])).findings
+    assert alone.message.startswith("rank 5: transport retries exceeded")
+
+
+@pytest.mark.parametrize(
+    ("text", "severity", "what"),
+    [
+        ("NET/IB : mlx5_0:1 Got non-fatal async event: GID table change(18)", Severity.INFO, "GID table change"),
+        ("NET/IB : mlx5_0:1 GID table changed", Severity.INFO, "GID table changed"),
+        ("NET/IB : mlx5_0:1 Got async error event: SM change", Severity.INFO, "SM change"),
+        ("NET/IB : mlx5_0:1 Got async error event: LID change", Severity.WARNING, "LID change"),
+        ("NET/IB : mlx5_0:1 Got non-fatal async event: port error(10)", Severity.ERROR, "port error"),
+        ("NET/IB : mlx5_0:1 async fatal event: local catastrophic error", Severity.ERROR, "local catastrophic error"),
+        (
+            "NET/IB : mlx5_0:1 async fatal event on QP (0x7f3a) qpn=5 handle=1 send_cq=1 recv_cq=2 state=6 sq_psn=1"
+            " rq_psn=2: local access violation work queue error",
+            Severity.ERROR,
+            "local access violation work queue error",
+        ),
+    ],
+)
+def test_an_event_of_a_device_is_as_grave_as_what_the_driver_names(text: str, severity: Severity, what: str) -> None:
+    kind, _, details = classify("WARN", text)
+    assert kind in ("ib async", "port")
+    (finding,) = RdmaErrors().judge(jobs.job(events=[jobs.event(kind, text, details=dict(details))])).findings
+    assert finding.severity is severity
+    assert finding.message == f"n0: {what} on mlx5_0"

@@ -1,0 +1,180 @@
+"""NET001 and NET002: sockets instead of RDMA, and interfaces that lead nowhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from tests.checks import jobs, nodes
+from topodiag.checks.network.sockets import SocketsInsteadOfRdma
+from topodiag.model.devices import NicRole
+from topodiag.model.finding import Confidence, Outcome, Severity, Status
+from topodiag.model.job import Communicator, Job, Process
+from topodiag.model.topics import Topic
+
+SOCKET = "NET/Socket"
+
+
+def only_sockets(rank: int, host: int, process: Process) -> Process:
+    return replace(process, hcas=(), network="Socket")
+
+
+def test_rdma_between_nodes_is_clean() -> None:
+    assert SocketsInsteadOfRdma().judge(jobs.job()).status is Status.CLEAN
+
+
+def test_one_node_needs_no_network() -> None:
+    assert SocketsInsteadOfRdma().judge(jobs.job(1, via=SOCKET)).status is Status.NOT_APPLICABLE
+
+
+def test_sockets_beside_listed_devices_are_an_error_with_what_they_cost() -> None:
+    outcome = SocketsInsteadOfRdma().judge(jobs.job(via=SOCKET))
+    (finding,) = outcome.findings
+    assert finding.severity is Severity.ERROR
+    assert "n0, n1" in finding.message
+    assert finding.where.ranks == tuple(range(16))
+    assert str(outcome.coverage) == "2 of 2 nodes"
+
+
+def test_sockets_without_a_trace_of_rdma_are_information() -> None:
+    (finding,) = SocketsInsteadOfRdma().judge(jobs.job(via=SOCKET, process=only_sockets)).findings
+    assert finding.severity is Severity.INFO
+
+
+def with_setting(name: str, value: str) -> Job:
+    made = jobs.job(via=SOCKET, process=only_sockets)
+    return replace(made, processes=tuple(replace(p, settings={name: jobs.given(name, value)}) for p in made.processes))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "severity"),
+    [
+        ("NCCL_IB_HCA", "mlx5_0,mlx5_1", Severity.WARNING),
+        ("NCCL_IB_GID_INDEX", "3", Severity.INFO),
+        ("NCCL_IB_TC", "106", Severity.INFO),
+        ("NCCL_IB_QPS_PER_CONNECTION", "4", Severity.INFO),
+    ],
+)
+def test_a_setting_says_that_rdma_devices_are_there_where_it_names_them(
+    name: str, value: str, severity: Severity
+) -> None:
+    (finding,) = SocketsInsteadOfRdma().judge(with_setting(name, value)).findings
+    assert finding.severity is severity
+
+
+@pytest.mark.parametrize(("name", "value"), [("NCCL_IB_DISABLE", "1"), ("NCCL_NET", "Socket")])
+def test_a_setting_that_forbids_rdma_is_named_and_is_no_fault_where_no_rdma_device_is_known(
+    name: str, value: str
+) -> None:
+    (finding,) = SocketsInsteadOfRdma().judge(with_setting(name, value)).findings
+    assert finding.severity is Severity.INFO
+    assert f"{name}={value}" in finding.message
+    assert any(name in step for step in finding.fix)
+
+
+def beside_nics(**changes: object) -> Job:
+    made = jobs.job(via=SOCKET, process=only_sockets, **changes)  # type: ignore[arg-type]
+    return replace(made, machines={host: replace(nodes.hgx_h100(), host=f"node-{host}") for host in made.hosts})
+
+
+def test_sockets_on_machines_whose_captures_show_nics_up_are_an_error_with_the_containers_remedy() -> None:
+    (finding,) = (
+        SocketsInsteadOfRdma()
+        .judge(beside_nics(messages=[jobs.message("no hca", "NET/IB : No device found.")]))
+        .findings
+    )
+    assert finding.severity is Severity.ERROR
+    assert (
+        finding.message == "sockets carry the traffic, although n0, n1 have 8 RDMA NICs up, and NCCL finds none of them"
+    )
+    assert finding.fix[0].startswith("give the container the RDMA devices of its node")
+    assert any(line.source == "made" for line in finding.evidence), "the port's line of the capture"
+
+
+def test_a_setting_that_forbids_rdma_is_named_before_the_container() -> None:
+    (finding,) = SocketsInsteadOfRdma().judge(beside_nics(settings={"NCCL_IB_DISABLE": "1"})).findings
+    assert finding.message == "NCCL_IB_DISABLE=1: sockets, although n0, n1 have 8 RDMA NICs up"
+    assert not any("container the RDMA" in step for step in finding.fix)
+
+
+def test_nics_of_the_capture_that_are_down_or_not_for_the_job_are_no_trace_of_rdma() -> None:
+    made = beside_nics()
+    ports = {host: replace(node, nics=tuple(replace(nic, role=NicRole.MANAGEMENT) for nic in node.nics))
+             for host, node in made.machines.items()}  # fmt: skip
+    (finding,) = SocketsInsteadOfRdma().judge(replace(made, machines=ports)).findings
+    assert (finding.severity, finding.confidence) == (Severity.INFO, Confidence.LOW)
+
+
+def test_only_captures_of_all_nodes_without_an_adapter_for_rdma_leave_nothing_open() -> None:
+    made = beside_nics()
+    bare = {host: replace(node, nics=(), told=node.told | {Topic.PCI}) for host, node in made.machines.items()}
+    (finding,) = SocketsInsteadOfRdma().judge(replace(made, machines=bare)).findings
+    assert (finding.severity, finding.confidence) == (Severity.INFO, Confidence.HIGH)
+    (finding,) = SocketsInsteadOfRdma().judge(replace(made, machines={"n0": bare["n0"]})).findings
+    assert finding.confidence is Confidence.LOW
+
+
+def test_a_setting_of_zero_forbids_nothing() -> None:
+    made = jobs.job(via=SOCKET, process=only_sockets)
+    off = {"NCCL_IB_DISABLE": jobs.given("NCCL_IB_DISABLE", "0")}
+    made = replace(made, processes=tuple(replace(p, settings=off) for p in made.processes))
+    (finding,) = SocketsInsteadOfRdma().judge(made).findings
+    assert finding.severity is Severity.INFO
+
+
+def test_sockets_on_one_node_only_are_an_error_there() -> None:
+    def second(rank: int, host: int, process: Process) -> Process:
+        return only_sockets(rank, host, process) if host == 1 else process
+
+    (finding,) = SocketsInsteadOfRdma().judge(jobs.job(process=second)).findings
+    assert finding.severity is Severity.ERROR
+    assert finding.where.nodes == ("n1",)
+
+
+def test_an_ofi_plugin_over_libfabrics_tcp_is_sockets_again_and_over_efa_is_not() -> None:
+    def by(provider: str) -> Outcome:
+        said = jobs.message("ofi", f"NET/OFI Selected Provider is {provider} (found 1 nics)")
+
+        def ofi(rank: int, host: int, made: Process) -> Process:
+            return replace(made, network="AWS Libfabric", messages=(said,), hcas=())
+
+        return SocketsInsteadOfRdma().judge(jobs.job(process=ofi))
+
+    (finding,) = by("tcp").findings
+    assert finding.severity is Severity.WARNING
+    assert "libfabric's provider tcp" in finding.message
+    assert finding.observed.startswith("NET/OFI with provider tcp on n0, n1")
+    assert by("efa").status is Status.CLEAN
+
+
+def test_without_network_lines_nothing_is_claimed() -> None:
+    made = jobs.job(rows=[], process=lambda rank, host, process: replace(process, network=""))
+    outcome = SocketsInsteadOfRdma().judge(made)
+    assert outcome.status is Status.UNKNOWN
+    assert "NCCL_DEBUG_SUBSYS=INIT,BOOTSTRAP,ENV,NET," in outcome.why
+
+
+def over(interface: str) -> Callable[[int, int, Process], Process]:
+    return lambda rank, host, process: replace(only_sockets(rank, host, process), bootstrap=f"{interface}:10.0.0.2<0>")
+
+
+@pytest.mark.parametrize(("name", "told"), [("ib0", True), ("ibp12s0", True), ("ibs3f1", True), ("eth0", False),
+                                            ("ibgw", False), ("enp3s0", False)])  # fmt: skip
+def test_a_bootstrap_over_ipoib_is_a_trace_of_rdma_hardware(name: str, told: bool) -> None:
+    (finding,) = SocketsInsteadOfRdma().judge(jobs.job(via=SOCKET, process=over(name))).findings
+    assert (finding.severity is Severity.WARNING) is told
+    assert (f"although {name} is a port of an InfiniBand device" in finding.message) is told
+
+
+def test_the_log_of_one_node_tells_of_sockets_between_two() -> None:
+    def half(communicator: Communicator) -> Communicator:
+        ranks = communicator.ranks.copy()
+        ranks[8:] = -1
+        return replace(communicator, ranks=ranks, nodes=2)
+
+    made = jobs.job(1, 16, via=SOCKET, process=only_sockets, world=half)
+    (finding,) = SocketsInsteadOfRdma().judge(made).findings
+    assert finding.severity is Severity.INFO
+    assert SocketsInsteadOfRdma().judge(jobs.job(1, 16, process=only_sockets)).status is Status.NOT_APPLICABLE

@@ -1,0 +1,190 @@
+"""PCI004: ACS redirection between peers, and a translating IOMMU."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.checks import networks as network
+from tests.checks import nodes
+from tests.checks.nodes import only, read, status
+from topodiag.checks.pcie.acs import AcsBetweenPeers
+from topodiag.model.devices import PciDevice
+from topodiag.model.finding import Confidence, Severity
+from topodiag.model.node import Node
+from topodiag.model.provenance import Fact, Origin
+from topodiag.model.system import KernelEvent
+
+REDIRECTING = 0x1D
+"""SrcValid, ReqRedir, CmpltRedir, UpstreamFwd: what a kernel with an IOMMU sets."""
+
+
+def acs(node: Node) -> Any:
+    return AcsBetweenPeers().judge(node, ())
+
+
+def with_acs(node: Node, register: Callable[[PciDevice], Fact[int]], iommu: str = "identity") -> Node:
+    """The node with ACS of every downstream port as given, and the IOMMU type of all devices."""
+    pci = {
+        key: replace(
+            item, acs=register(item) if item.port_type.value == "downstream" else Fact(why="no ACS capability")
+        )
+        for key, item in node.pci.items()
+    }
+    ends = {device.bus_id for device in (*node.gpus, *node.nics)}
+    pci = {key: replace(item, iommu_type=read(iommu, "sys-pci")) if key in ends else item for key, item in pci.items()}
+    return replace(node, pci=pci)
+
+
+def all_on(node: Node) -> Node:
+    return with_acs(node, lambda _: read(REDIRECTING, "lspci"))
+
+
+def test_redirection_between_a_gpu_and_its_nic_is_an_error() -> None:
+    found = only(acs(all_on(nodes.hgx_h100())))
+    assert found.severity is Severity.ERROR
+    assert len(found.where.links) == 16
+    assert found.where.links == tuple(sorted(found.where.links))
+    assert found.where.gpus == tuple(f"GPU{at}" for at in range(8))
+    assert found.where.nics == tuple(f"mlx5_{at}" for at in range(8))
+    assert found.message.endswith("peer traffic of GPU0-7, mlx5_0-7 goes through the CPU")
+    assert "setpci" in found.fix[1]
+    assert found.evidence[0].source == "lspci"
+
+
+@pytest.mark.parametrize("value", [0x00, 0x01, 0x03])
+def test_source_validation_alone_redirects_nothing(value: int) -> None:
+    assert status(acs(with_acs(nodes.hgx_h100(), lambda _: read(value)))) == "clean"
+
+
+@pytest.mark.parametrize("value", [0x04, 0x08, 0x10])
+def test_each_redirecting_bit_counts(value: int) -> None:
+    assert status(acs(with_acs(nodes.hgx_h100(), lambda _: read(value)))) == "finding"
+
+
+def test_root_ports_do_not_count() -> None:
+    node = with_acs(nodes.hgx_h100(), lambda _: read(0))
+    pci = {
+        key: replace(item, acs=read(REDIRECTING)) if item.port_type.value == "root-port" else item
+        for key, item in node.pci.items()
+    }
+    assert status(acs(replace(node, pci=pci))) == "clean"
+
+
+def test_ports_between_gpus_that_nvlink_joins_do_not_matter() -> None:
+    node = nodes.hgx_h100()
+    # All GPUs below one switch, no NIC: their data never takes PCIe.
+    top = node.pci[str(node.pci[str(node.pci[str(node.gpus[0].bus_id)].parent)].parent)].bus_id
+    pci = dict(node.pci)
+    for card in node.gpus:
+        port = str(pci[str(card.bus_id)].parent)
+        pci[port] = replace(pci[port], parent=top)
+    joined = all_on(replace(node, pci=pci, nics=()))
+    assert status(acs(joined)) == "clean"
+    apart = replace(joined, paths={pair: replace(path, type=nodes.PathType.PXB) for pair, path in joined.paths.items()})
+    assert only(acs(apart)).where.gpus == tuple(f"GPU{at}" for at in range(8))
+
+
+def test_geforce_cards_have_no_peer_to_peer_to_lose() -> None:
+    node = all_on(nodes.hgx_h100())
+    assert status(acs(nodes.with_gpus(node, name=read("NVIDIA GeForce RTX 4090")))) == "clean"
+
+
+def test_superchips_talk_past_pcie() -> None:
+    assert status(acs(nodes.with_gpus(all_on(nodes.hgx_h100()), name=read("NVIDIA GB200")))) == "clean"
+
+
+def test_on_other_arm_machines_redirection_is_a_warning() -> None:
+    node = all_on(nodes.hgx_h100())
+    found = only(acs(replace(node, cpu=replace(node.cpu, arch=read("aarch64")))))
+    assert (found.severity, found.confidence) == (Severity.WARNING, Confidence.MEDIUM)
+
+
+@pytest.mark.parametrize("kind", ["DMA", "DMA-FQ"])
+def test_a_translating_iommu_is_a_warning(kind: str) -> None:
+    found = only(acs(with_acs(nodes.hgx_h100(), lambda _: read(0), iommu=kind)))
+    assert found.severity is Severity.WARNING
+    assert found.observed == f"IOMMU domain type {kind}"
+    assert "iommu=pt" in found.fix[0]
+
+
+def test_arm_servers_translate_by_design() -> None:
+    node = with_acs(nodes.hgx_h100(), lambda _: read(0), iommu="DMA-FQ")
+    assert status(acs(replace(node, cpu=replace(node.cpu, arch=read("aarch64"))))) == "clean"
+
+
+def test_an_iommu_below_nvlinked_gpus_alone_costs_nothing() -> None:
+    node = with_acs(nodes.hgx_h100(), lambda _: read(0), iommu="DMA-FQ")
+    assert status(acs(replace(node, nics=()))) == "clean"
+
+
+def test_a_virtual_machine_is_not_applicable_and_a_doubt_is_a_warning_of_medium_confidence() -> None:
+    node = all_on(nodes.hgx_h100())
+    assert status(acs(nodes.with_os(node, virtualization=read("kvm")))) == "not_applicable"
+    (finding,) = acs(nodes.with_os(node, virtualization=Fact())).findings
+    assert (finding.severity.name, finding.confidence.name) == ("WARNING", "MEDIUM")
+    assert status(acs(nodes.with_os(nodes.hgx_h100(), virtualization=Fact()))) == "unknown"
+
+
+def test_one_device_has_no_peer() -> None:
+    assert status(acs(nodes.t4_node())) == "not_applicable"
+    assert status(acs(replace(nodes.hgx_h100(), gpus=()))) == "not_applicable"
+
+
+def test_without_the_pci_tree_nothing_is_known() -> None:
+    assert status(acs(replace(nodes.hgx_h100(), pci={}))) == "unknown"
+
+
+def test_registers_that_need_root_are_unknown_and_the_iommu_is_judged_all_the_same() -> None:
+    hidden: Fact[int] = Fact(why="needs root: config space was not readable")
+    outcome = acs(with_acs(nodes.hgx_h100(), lambda _: hidden))
+    assert status(outcome) == "unknown"
+    assert "needs root" in outcome.why
+    assert status(acs(with_acs(nodes.hgx_h100(), lambda _: hidden, iommu="DMA"))) == "finding"
+
+
+def test_without_the_iommus_state_nothing_is_clean() -> None:
+    node = with_acs(nodes.hgx_h100(), lambda _: read(0))
+    blind = replace(node, pci={key: replace(item, iommu_type=Fact()) for key, item in node.pci.items()})
+    assert status(acs(blind)) == "unknown"
+    assert status(acs(nodes.with_os(blind, iommu_enabled=read(False)))) == "clean"
+
+
+def test_devices_below_root_ports_share_no_switch() -> None:
+    flat = {key: replace(item, parent=None, root="pci0000:00") for key, item in nodes.hgx_h100().pci.items()}
+    outcome = acs(with_acs(replace(network.ib_h100(), pci=flat), lambda _: read(REDIRECTING)))
+    assert (status(outcome), outcome.why) == ("clean", "no two devices share a PCIe switch")
+
+
+# --- faults ---------------------------------------------------------------------------------------------------
+
+
+def fault(text: str, bus_id: str | None) -> KernelEvent:
+    return KernelEvent("iommu-fault", text, Origin("dmesg", 1, text), 1.0, bus_id)
+
+
+AMD = "nvidia 0000:42:00.0: AMD-Vi: Event logged [IO_PAGE_FAULT domain=0x39 address=0xb5a00000 flags=0x30]"
+INTEL = "DMAR: [DMA Write] Request device [3b:00.0] fault addr fffff000 [fault reason 05] PTE Write access is not set"
+
+
+def test_faults_of_a_gpu_are_an_error_by_the_kernel_log_alone() -> None:
+    found = only(acs(Node("rig", events=(fault(AMD, "0000:42:00.0"), fault(AMD, "0000:42:00.0")))))
+    assert (found.severity, found.confidence) == (Severity.ERROR, Confidence.MEDIUM)
+    assert found.message.startswith("the IOMMU refused 2 accesses of 0000:42:00.0")
+    assert only(acs(Node("rig", events=(fault(AMD, "0000:42:00.0"),)))).severity is Severity.WARNING
+
+
+def test_a_fault_that_names_no_driver_is_a_gpus_where_the_evidence_holds_the_gpu() -> None:
+    node = nodes.hgx_h100()
+    found = only(acs(replace(node, events=(fault(INTEL, node.gpus[0].bus_id),))))
+    assert found.where.gpus == ("GPU0",)
+
+
+@pytest.mark.parametrize("bus_id", ["0000:3b:00.0", None])
+def test_a_fault_of_a_device_whose_kind_nothing_shows_is_no_evidence(bus_id: str | None) -> None:
+    assert status(acs(Node("rig", events=(fault(INTEL, bus_id),)))) == "not_applicable"
+    disk = "nvme 0000:3b:00.0: AMD-Vi: Event logged [IO_PAGE_FAULT domain=0x39 address=0xb5a00000 flags=0x30]"
+    assert status(acs(Node("rig", events=(fault(disk, bus_id),)))) == "not_applicable"

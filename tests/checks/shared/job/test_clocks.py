@@ -1,0 +1,47 @@
+"""Clocks are not trusted across hosts: the end of a common init compares them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from tests.checks import jobs
+from topodiag.checks.job.end.errors import FirstError
+from topodiag.checks.shared.job.clocks import clocks_of
+from topodiag.checks.shared.job.first_error import first_error
+from topodiag.model.finding import Confidence
+from topodiag.model.job import Job
+
+NOON = 1.7e9
+
+
+def job_with(ends: Mapping[str, float], errors: Mapping[str, float]) -> Job:
+    """Two nodes whose members completed init at these seconds, with an error of CUDA on each at those."""
+    events = [jobs.event("cuda", "Cuda failure 'unknown error'", host, ts=NOON + at) for host, at in errors.items()]
+    made = jobs.job(2, events=events)
+    world = made.communicators[0]
+    host_of = {rank.rank: rank.host for rank in made.ranks}
+    times = [NOON + ends[host_of[int(rank)]] if ends else np.nan for rank in world.ranks]
+    return replace(made, communicators=(replace(world, completed_ts=np.array(times)), *made.communicators[1:]))
+
+
+def test_the_order_is_that_of_the_common_clock() -> None:
+    job = job_with({"n0": 0.0, "n1": 62.0}, {"n0": 100.0, "n1": 110.0})
+    first = first_error(job)
+    assert first is not None
+    assert first.host == "n1"
+    [finding] = FirstError().judge(job).findings
+    assert "the clock of n1 is 1 min 2 s ahead" in finding.observed
+    assert finding.confidence is Confidence.HIGH
+
+
+def test_clocks_that_agree_within_the_barrier_are_left_alone() -> None:
+    assert clocks_of(job_with({"n0": 0.0, "n1": 1.5}, {})).ahead_s == {"n0": 0.0, "n1": 0.0}
+
+
+def test_without_a_common_init_the_finding_says_that_the_clocks_were_not_compared() -> None:
+    [finding] = FirstError().judge(job_with({}, {"n0": 100.0, "n1": 110.0})).findings
+    assert "no common init compares the clocks of n0 and n1" in finding.observed
+    assert finding.confidence is Confidence.MEDIUM

@@ -1,0 +1,1 @@
+"""The checks of NCCL's settings, on nodes, in jobs and in runs."""

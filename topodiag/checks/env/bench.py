@@ -1,0 +1,47 @@
+"""Settings that the command of a measured run gives, and that explain why it is slow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from topodiag.checks.interface import BenchCheck
+from topodiag.checks.shared.bench_text import place, title
+from topodiag.model.bench import Benchmark, SettingPrice
+from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
+from topodiag.words.units import in_gbs
+
+
+class CostlySettingOfRun(BenchCheck[tuple[SettingPrice, ...]]):
+    """ENV001 by the command that started a measured run: `mpirun -x`, `srun --export`, `export`, `docker run -e`."""
+
+    id = "ENV001"
+    title = "a setting that costs bandwidth or disables a feature"
+
+    def observe(self, judged: Benchmark, peers: Sequence[Benchmark]) -> tuple[SettingPrice, ...] | Outcome:
+        given = tuple(each for each in judged.settings if each.origin is not None)
+        if given:
+            return given
+        if not judged.run.env:
+            return self.not_applicable(judged, "no command and no log of this run shows its settings")
+        return self.clean(judged, "no setting of its command explains a loss")
+
+    def tell(self, judged: Benchmark, observed: tuple[SettingPrice, ...]) -> Iterable[Finding]:
+        for each in observed:
+            reach = (
+                f"{in_gbs(each.with_gbs)} with it alone, {in_gbs(each.without_gbs)} without"
+                if each.with_gbs is not None
+                else f"{in_gbs(each.without_gbs)} without it"
+            )
+            lost = each.without_gbs - (each.with_gbs if each.with_gbs is not None else judged.fit.plateau_gbs or 0.0)
+            yield self.finding(
+                judged,
+                Severity.ERROR if judged.severe else Severity.WARNING,
+                f"{each.name}={each.value[:60]} slows {title(judged.run)}: the model gives {reach}",
+                observed=f"{each.name}={each.value[:80]} in the command ({place(judged)})",
+                expected=f"{each.name} not set",
+                fix=(f"unset {each.name} and run again",),
+                cost=Cost(lost, lost / each.without_gbs, "bus bandwidth, by the model with and without the setting"),
+                evidence=(each.origin, judged.run.origin),
+                confidence=Confidence.MEDIUM,
+                settings=((each.name, None),),
+            )

@@ -1,0 +1,327 @@
+"""Settings in force as logs show them: those that cost bandwidth, are misread, or that no NCCL reads."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Never
+
+from topodiag.checks.env.job_rules import JOB_RULES, OF_RCCL, LogMachines
+from topodiag.checks.interface import MAX_EVIDENCE, JobCheck, OneStep
+from topodiag.checks.shared import nccl_variables
+from topodiag.checks.shared.job.evidence import prints_settings
+from topodiag.checks.shared.job.text import ask_for, failed
+from topodiag.checks.shared.setting_rules import Rule
+from topodiag.checks.words import quoted
+from topodiag.lazy import dataclass, regex
+from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.job import Given, Job, Process
+from topodiag.model.provenance import Origin
+
+
+@dataclass(frozen=True, slots=True)
+class SettingInForce:
+    """One variable with one value, and the processes that have it."""
+
+    name: str
+    value: str
+    processes: tuple[int, ...]
+    given: Given
+
+    def where(self, job: Job) -> tuple[list[str], list[int]]:
+        rank_of = {rank.process: rank.rank for rank in job.ranks}
+        hosts = list(dict.fromkeys(job.processes[number].host for number in self.processes))
+        return hosts, sorted({rank_of[number] for number in self.processes if number in rank_of})
+
+    def place(self, job: Job) -> str:
+        count = len(job.processes)
+        return f"{len(self.processes)} of {count} {'process' if count == 1 else 'processes'}"
+
+
+def in_force(job: Job, *how: str) -> list[SettingInForce]:
+    """Every distinct NAME=value that processes printed, of these kinds of giving."""
+    groups: dict[tuple[str, str], list[int]] = defaultdict(list)
+    first: dict[tuple[str, str], Given] = {}
+    for number, process in enumerate(job.processes):
+        for given in process.settings.values():
+            if given.how in how:
+                groups[given.name, given.value].append(number)
+                first.setdefault((given.name, given.value), given)
+    return [SettingInForce(name, value, tuple(numbers), first[name, value])
+            for (name, value), numbers in sorted(groups.items())]  # fmt: skip
+
+
+class SettingsInLog(OneStep[Job], JobCheck[Never]):
+    """What the checks of single settings share: unknown without settings, one finding per value."""
+
+    def report(self, job: Job, each: SettingInForce, severity: Severity, words: tuple[str, str, str, str],
+               sure: Confidence = Confidence.HIGH, *, meant: str | None = None) -> Finding:  # fmt: skip
+        """`meant`: the value that the setting should have, None where it should not be there."""
+        message, expected, fix, cost = words
+        hosts, ranks = each.where(job)
+        return self.finding(
+            severity,
+            f"{message} ({each.place(job)})",
+            observed=f"{each.name}={each.value[:80]}",
+            expected=expected,
+            fix=(fix,),
+            nodes=hosts,
+            ranks=ranks,
+            cost=Cost(text=cost),
+            evidence=[each.given.origin],
+            coverage=Coverage(len(each.processes), len(job.processes), "processes"),
+            confidence=sure,
+            settings=((each.name, meant),),
+        )
+
+    def answer(self, job: Job, found: Sequence[Finding]) -> Outcome:
+        if found:
+            return self.found(job, found)
+        if "ENV" not in job.subsystems and not any(map(prints_settings, job.processes)):
+            return self.unknown(job, f"settings were not logged: {ask_for(job)}")
+        return self.clean(job)
+
+
+class CostlySettingInLog(SettingsInLog):
+    """ENV001 by what a job's log prints of its settings and of its machines."""
+
+    id = "ENV001"
+    title = "a setting that costs bandwidth or disables a feature"
+
+    def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
+        shown = LogMachines(job)
+        found = [
+            self._costs(job, each, rule)
+            for each in in_force(job, "environment", "command")
+            for rule in JOB_RULES
+            if rule.name == each.name and rule.applies(each.value, shown)
+        ]
+        ended = [self._failed(job, each) for each in failed_settings(job)]
+        return self.answer(job, [*ended, *found, *self._by_rccl(job)])
+
+    def _failed(self, job: Job, each: FailedSetting) -> Finding:
+        """A setting that NCCL's own lines show to have failed."""
+        force = SettingInForce(each.name, each.value, each.processes, each.given)
+        words = (f"{each.name}={each.value[:60]} {each.what}", each.expected, each.fix, "the job fails")
+        made = self.report(job, force, each.severity, words, each.sure)
+        return replace(made, evidence=tuple(dict.fromkeys((*made.evidence, *each.shown)))[:MAX_EVIDENCE])
+
+    def _by_rccl(self, job: Job) -> list[Finding]:
+        """What RCCL itself finds amiss in the settings of a node, of which NCCL's logs say nothing."""
+        made = []
+        for pattern, setting, fix in OF_RCCL:
+            told = [event for event in job.events if pattern.search(event.text)]
+            if told:
+                made.append(
+                    self.of_events(
+                        told,
+                        Severity.INFO,
+                        f"RCCL advises {setting}",
+                        observed=quoted(told[0].text),
+                        expected=setting,
+                        fix=(fix,),
+                        cost=Cost(text="by RCCL: less performance, its variation, or a hang"),
+                        confidence=Confidence.MEDIUM,
+                    )
+                )
+        return made
+
+    def _costs(self, job: Job, each: SettingInForce, rule: Rule[LogMachines]) -> Finding:
+        words = (f"{each.name}={each.value[:60]}: {rule.what}", f"{each.name} not set", rule.fix, rule.what)
+        sure = min(rule.confidence, Confidence.MEDIUM) if each.given.how == "command" else rule.confidence
+        return self.report(job, each, rule.severity, words, sure)
+
+
+class MisreadSettingInLog(SettingsInLog):
+    """ENV002 by values that show how NCCL read them: blanks or quotes that became part of them, values it refused."""
+
+    id = "ENV002"
+    title = "an nccl.conf line that NCCL does not read as meant"
+
+    def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
+        found = []
+        for each in in_force(job, "environment", "application", "invalid"):
+            value = each.value
+            if each.given.how == "invalid":
+                what, meant = "NCCL refuses the value and goes on with its default", "a value that NCCL accepts"
+            elif value[:1].isspace() and value.strip():
+                what, meant = "a blank became part of the value", value.strip()
+            elif value[:1] in ("'", '"') or value[-1:] in ("'", '"'):
+                what, meant = "quotes became part of the value", value.strip().strip("'\"")
+            elif " #" in value:
+                what, meant = "a comment became part of the value", value.split(" #", 1)[0].strip()
+            else:
+                continue
+            fix = "correct the value" if each.given.how == "invalid" else f"write {each.name}={meant}, in nccl.conf too"
+            words = (
+                f"{each.name}={value[:60]}: {what}",
+                meant or "no value",
+                fix,
+                "the setting that was meant is not in force",
+            )
+            value_meant = meant if meant and each.given.how != "invalid" else None
+            found.append(self.report(job, each, Severity.WARNING, words, meant=value_meant))
+        return self.answer(job, [*found, *self._refused(job)])
+
+    def _refused(self, job: Job) -> Iterator[Finding]:
+        """Values that NCCL refuses in a warning of its own."""
+        for refusal in REFUSALS:
+            told = [event for event in job.events if event.level == "WARN" and refusal.words.search(event.text)]
+            if told:
+                yield self.of_events(
+                    told,
+                    Severity.WARNING,
+                    f"{refusal.name}: {refusal.what}",
+                    observed=quoted(told[0].text),
+                    expected=refusal.expected,
+                    fix=(refusal.fix,),
+                    cost=Cost(text="NCCL does not start, or goes on without what was meant"),
+                )
+
+
+class UnknownSettingInLog(SettingsInLog):
+    """ENV003 by the names that a job's log prints: old ones only. NCCL prints a setting where it reads it, so that any
+    name in a log is one that this library knows, a newer NCCL or a fork."""
+
+    id = "ENV003"
+    title = "an unknown, deprecated or misspelt NCCL variable"
+
+    def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
+        found = []
+        for each in in_force(job, "environment", "command"):
+            name = each.name
+            if not name.startswith("NCCL_") or nccl_variables.is_foreign(name):
+                continue
+            old = nccl_variables.renamed(name)
+            if old is not None:
+                fix = f"use {old.now}" if old.now else f"remove {name}"
+                words = (f"{name} is {old.what}", old.now or "no such setting", fix, "none while this NCCL reads it")
+                found.append(self.report(job, each, Severity.INFO, words))
+        return self.answer(job, found)
+
+
+# Settings that made a job fail, each with the line by which NCCL says so.
+
+
+_NO_ALGORITHM = regex(
+    r"[Nn]o algorithm/protocol (?:nor symKernelId )?available"
+    r"|NCCL_(?:ALGO|PROTO).{0,80}(?:invalid|not (?:supported|available))"
+)
+"""src/enqueue.cc (topoGetAlgoInfo) v2.18 and later; src/tuning/tuning.cc from v2.31 on."""
+_NO_NETWORK = regex(
+    r"network \S{1,60} not found|Failed to initialize (?:any )?NET plugin|Could not find (?:net|NET) plugin"
+)
+"""src/net.cc v2.19 and later, src/plugin/net.cc from v2.27 on."""
+
+
+@dataclass(frozen=True, slots=True)
+class FailedSetting:
+    """One variable and value that failed: what it did, the lines that show it, the processes that have it."""
+
+    name: str
+    value: str
+    what: str
+    expected: str
+    fix: str
+    severity: Severity
+    sure: Confidence
+    given: Given
+    shown: tuple[Origin, ...]
+    processes: tuple[int, ...]
+
+
+Shows = Callable[[Job, Process], Origin | None]
+"""The line by which a process shows that a setting of its own failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    names: tuple[str, ...]
+    what: str
+    expected: str
+    fix: str
+    shows: Shows
+    sure: Confidence = Confidence.HIGH
+
+
+def _no_device(job: Job, process: Process) -> Origin | None:
+    given = process.settings["NCCL_IB_HCA"].value.strip()
+    if not given or given.startswith("^") or process.hcas:
+        return None
+    return next((message.origin for message in process.said("no hca")), None)
+
+
+def _event(pattern: re.Pattern[str]) -> Shows:
+    def shows(job: Job, process: Process) -> Origin | None:
+        own = (each for each in job.events if (each.host, each.pid) == (process.host, process.pid))
+        return next((each.origin for each in own if pattern.search(each.text)), None)
+
+    return shows
+
+
+_FAILURES = (
+    _Failure(("NCCL_IB_HCA",), "leaves NCCL without an RDMA device: no such name, or none in the container",
+             "names of devices that `ibv_devices` lists in the job's container",
+             "`ibv_devices` in the job's container lists the names: correct NCCL_IB_HCA, or give the container its"
+             " devices", _no_device, Confidence.MEDIUM),
+    _Failure(("NCCL_ALGO", "NCCL_PROTO", "NCCL_SYM_KERNEL"), "leaves no algorithm for an operation of this job",
+             "a value that has an algorithm for each operation in use",
+             "unset it, or allow a second one: NCCL_ALGO=Ring,Tree", _event(_NO_ALGORITHM)),
+    _Failure(("NCCL_NET",), "asks for a network that does not come up",
+             "a network whose plugin loads, or NCCL's own: IB, Socket",
+             "unset NCCL_NET, or mend the plugin: `grep NET/Plugin` in the log says why", _event(_NO_NETWORK)),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A warning by which NCCL refuses a value, whether or not the log shows the setting itself."""
+
+    words: re.Pattern[str]
+    name: str
+    what: str
+    expected: str
+    fix: str
+
+
+REFUSALS = (
+    Refusal(regex(r"NCCL_IB_PKEY_VALUE=\S{1,20} not found in PKey table"), "NCCL_IB_PKEY_VALUE",
+            "a port of a NIC has no such partition key", "a key that all ports of the job have",
+            "`grep . /sys/class/infiniband/*/ports/*/pkeys/*` lists the keys; the subnet manager gives them"),
+    Refusal(regex(r"NCCL cannot use (?:more than \d{1,5} (?:rails|[a-z-]{0,20} ?plane IDs)|a plane ID that is)"),
+            "NCCL_IB_HCA", "it names more rails or planes than NCCL takes", "at most 8 rails and 13 planes, from 0 on",
+            "count rails and planes in NCCL_IB_HCA (`name:port:rail:plane`) from 0 on, or leave them out"),
+    Refusal(regex(r"Inconsistent rail/plane for net "), "NCCL_IB_HCA",
+            "rail or plane of a NIC are not those of the topology file", "the same rails and planes in both",
+            "write them in one place only: NCCL_IB_HCA, or NCCL_TOPO_FILE"),
+)  # fmt: skip
+"""SOURCE: NCCL src/transport/net_ib/init.cc, src/graph/search.cc, topo.cc v2.30 and later."""
+
+
+def failed_settings(job: Job) -> Iterator[FailedSetting]:
+    """Settings that the job's own lines show to have failed. Only of a job that failed: where NCCL went on with
+    something slower, NET001 tells of that, and of the settings."""
+    for failure in _FAILURES if failed(job) else ():
+        for name in failure.names:
+            yield from _of_name(job, failure, name, Severity.ERROR)
+
+
+def _of_name(job: Job, failure: _Failure, name: str, severity: Severity) -> Iterator[FailedSetting]:
+    met: dict[str, list[tuple[int, Given, Origin | None]]] = {}
+    for number, process in enumerate(job.processes):
+        given = process.settings.get(name)
+        if given is not None and given.how == "environment" and (line := failure.shows(job, process)) is not None:
+            met.setdefault(given.value, []).append((number, given, line))
+    for value, told in met.items():
+        if name == "NCCL_NET" and _device_fails(job, [number for number, _, _ in told]):
+            continue  # the network is there, and its device is not
+        yield FailedSetting(
+            name, value, failure.what, failure.expected, failure.fix, severity, failure.sure, told[0][1],
+            tuple(line for _, _, line in told if line is not None), tuple(number for number, _, _ in told),
+        )  # fmt: skip
+
+
+def _device_fails(job: Job, processes: Sequence[int]) -> bool:
+    return any("NCCL_IB_HCA" in job.processes[at].settings and _no_device(job, job.processes[at]) for at in processes)

@@ -1,0 +1,269 @@
+"""NCCL settings: those that cost bandwidth, and those that no NCCL reads."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from math import fsum
+from typing import Never
+
+from topodiag.checks.env.rules import RULES, internal_ib_nics
+from topodiag.checks.interface import NodeCheck, OneStep
+from topodiag.checks.shared import nccl_variables
+from topodiag.checks.shared.devices import is_up
+from topodiag.checks.shared.setting_rules import Rule
+from topodiag.lazy import dataclass
+from topodiag.model.devices import Nic
+from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
+from topodiag.model.nccl_versions import VARIABLES_SINCE, spell_range
+from topodiag.model.node import Node
+from topodiag.model.provenance import Origin
+from topodiag.model.topics import Topic
+from topodiag.words.fold import plural
+
+ENVIRONMENT = "environment"
+SYSTEM_CONF = "etc/nccl.conf"
+"""The file that yields to the user's own and to the environment (initEnvFunc, src/misc/param.cc v2.30)."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSetting:
+    """One variable with one value, wherever it is given that value."""
+
+    name: str
+    value: str
+    scopes: tuple[str, ...]
+    origins: tuple[Origin, ...]
+
+    @property
+    def place(self) -> str:
+        if len(self.scopes) == 1:
+            return self.scopes[0]
+        return f"{self.scopes[0]} and {plural(len(self.scopes) - 1, 'other place')}"
+
+
+def given(node: Node) -> tuple[NodeSetting, ...]:
+    """Every distinct NAME=value in force: of the environment, the processes on the GPUs, and the conf files."""
+    scopes: dict[tuple[str, str], list[str]] = defaultdict(list)
+    origins: dict[tuple[str, str], list[Origin]] = defaultdict(list)
+    for name, value, scope, origin in _all(node):
+        scopes[name, value].append(scope)
+        if origin is not None:
+            origins[name, value].append(origin)
+    return tuple(
+        NodeSetting(name, value, tuple(dict.fromkeys(places)), tuple(origins[name, value]))
+        for (name, value), places in scopes.items()
+    )
+
+
+def _all(node: Node) -> Iterator[tuple[str, str, str, Origin | None]]:
+    rank: dict[str, int] = {}
+    for setting in node.settings:
+        rank[setting.name] = min(rank.get(setting.name, 9), _rank(setting.scope))
+    for setting in node.settings:
+        if _rank(setting.scope) == rank[setting.name]:
+            yield setting.name, setting.value, setting.scope, setting.origin
+    for process in node.processes:
+        env = process.nccl_env
+        for name, value in sorted((env.value or {}).items()):
+            yield name, value, f"process {process.pid}", env.origin
+
+
+def _rank(scope: str) -> int:
+    """Who wins: the environment, then the user's conf file, then the system's. NCCL overwrites nothing."""
+    return 0 if scope == ENVIRONMENT else 2 if scope.lstrip("/") == SYSTEM_CONF else 1
+
+
+def settings_seen(node: Node) -> bool:
+    return Topic.SETTINGS in node.told or bool(node.settings) or any(p.nccl_env.known for p in node.processes)
+
+
+class CostlySetting(OneStep[Node], NodeCheck[Never]):
+    """ENV001: a setting that costs bandwidth or disables a feature
+
+    What it finds
+        NCCL and CUDA variables, in the environment, in the processes on the GPUs or in nccl.conf, that switch off
+        NVLink, peer-to-peer, RDMA, GPUDirect, NVLink SHARP or PXN on a node that has them, that limit channels or
+        buffers, or that name too few NICs.
+
+    Why it matters
+        Such settings are set once, to get past a bug or to test, and then inherited for years. NCCL_P2P_DISABLE=1
+        takes an HGX H100 from about 370 GB/s per GPU to what host memory carries, NCCL_IB_DISABLE=1 from 50 GB/s per
+        NIC to TCP.
+
+    Evidence it reads
+        The environment that topodiag runs in, NCCL's variables of the processes on the GPUs (your own; root sees
+        all), /etc/nccl.conf, ~/.nccl.conf and NCCL_CONF_FILE. In a job's log: `NCCL_X set by environment to V`, and
+        what NCCL prints of NVLink, networks and connections; where NCCL prints no setting, commands and dumps of the
+        environment above its lines (`+ export`, `mpirun -x`, `env`). Of a measured run: the command above it or the
+        job script beside it (`mpirun -x`, `srun --export`, `docker run -e`, `export`), where the run is low.
+
+    When it stays silent
+        The feature is not on this node: NCCL_IB_DISABLE=1 without RDMA NICs, with Elastic Fabric Adapters or with a
+        network plug-in is no loss, NCCL_P2P_DISABLE=1 neither on GeForce cards, which have no peer-to-peer over PCIe.
+        Limits that leave enough. A conf file's line that the environment overrides. Nothing could be read of the
+        settings: unknown.
+
+    How to confirm
+        export NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,ENV      then run: NCCL prints each setting in force
+        all_reduce_perf -b 1M -e 1G -f 2 -g 8                  with the variable and without it
+
+    How to fix
+        Unset it where it is given; look into images, module files, launch scripts and /etc/nccl.conf. If a setting
+        works round a fault, the fault wants mending: PCI004 and GDR001 name the usual ones.
+
+    References
+        NCCL user guide, environment variables; NCCL src/ v2.30.
+    """
+
+    id = "ENV001"
+    title = "a setting that costs bandwidth or disables a feature"
+
+    def judge(self, node: Node, peers: Sequence[Node] = ()) -> Outcome:
+        if not settings_seen(node):
+            return self.unknown(node, "NCCL settings are not in the evidence")
+        found = [
+            self._report(node, each, rule)
+            for each in given(node)
+            for rule in RULES
+            if rule.name == each.name and rule.applies(each.value, node)
+        ]
+        for each in given(node):
+            left = _nics_left(node, each)
+            if left is not None:
+                found.append(self._few_nics(node, each, left))
+        return self.found(node, found) if found else self.clean(node)
+
+    def _report(self, node: Node, each: NodeSetting, rule: Rule[Node]) -> Finding:
+        return self.finding(
+            node,
+            rule.severity,
+            f"{each.name}={each.value[:60]} ({each.place}): {rule.what}",
+            observed=f"{each.name}={each.value[:80]} in {', '.join(each.scopes[:3])}",
+            expected=f"{each.name} not set",
+            fix=(rule.fix,),
+            cost=Cost(text=rule.what),
+            evidence=each.origins,
+            settings=((each.name, None),),
+        )
+
+    def _few_nics(self, node: Node, each: NodeSetting, left: tuple[str, ...]) -> Finding:
+        all_nics = _filtered(node)
+        lost = [nic.name for nic in all_nics if nic.name not in left]
+        rate = fsum(p.rate_gbps.get(0.0) for nic in all_nics if nic.name in lost for p in nic.ports) / 8
+        return self.finding(
+            node,
+            Severity.WARNING if left else Severity.ERROR,
+            f"NCCL_IB_HCA={each.value[:60]} ({each.place}) uses {len(left)} of {plural(len(all_nics), 'compute NIC')}",
+            observed=f"left: {', '.join(left) or 'none'}; not used: {', '.join(lost)}",
+            expected="every compute NIC, as NCCL finds them by itself",
+            fix=("unset NCCL_IB_HCA, or name all compute NICs",),
+            nics=lost,
+            cost=Cost(rate or None, len(lost) / len(all_nics), f"{len(lost)} NICs carry nothing"),
+            evidence=each.origins,
+            confidence=Confidence.MEDIUM,
+            settings=((each.name, None),),
+        )
+
+
+def _filtered(node: Node) -> tuple[Nic, ...]:
+    """The compute NICs that NCCL_IB_HCA can take away: those of NCCL's own InfiniBand transport that are up."""
+    return tuple(nic for nic in internal_ib_nics(node) if nic.rdma_name and is_up(nic) is not False)
+
+
+def _nics_left(node: Node, each: NodeSetting) -> tuple[str, ...] | None:
+    """The compute NICs that an NCCL_IB_HCA filter leaves, or None when it takes none of them away."""
+    nics = _filtered(node)
+    if each.name != "NCCL_IB_HCA" or not nics or not each.value.strip():
+        return None
+    from topodiag.nccl.topo.hca_list import HcaFilter  # noqa: PLC0415 - it loads NCCL's decisions
+
+    wanted = HcaFilter(each.value)
+    left = tuple(
+        nic.rdma_name
+        for nic in nics
+        if nic.rdma_name and any(wanted.takes(nic.rdma_name, port) for port in [p.number for p in nic.ports] or [1])
+    )
+    return left if len(left) < len(nics) else None
+
+
+class UnknownSetting(OneStep[Node], NodeCheck[Never]):
+    """ENV003: an unknown, deprecated or misspelt NCCL variable
+
+    What it finds
+        Names that begin with NCCL_ and that no known version of NCCL reads, above all those one or two letters off a
+        real one, and names that were renamed or retired.
+
+    Why it matters
+        A misspelt setting is silently not in force: the job runs as if it were not there, and whoever set it believes
+        that it is.
+
+    Evidence it reads
+        As ENV001: environment, processes on the GPUs, nccl.conf files, settings printed in a job's log.
+
+    When it stays silent
+        Variables of plug-ins and tools (NCCL_OFI_, NCCL_FASTRAK_, NCCL_UCX_, NCCL_INSPECTOR_ ...) and those that
+        images set to say which NCCL they hold (NCCL_VERSION). Deprecated names that still work: info. No settings
+        were read: unknown.
+
+    How to confirm
+        export NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=ENV      then run: NCCL prints each variable that it found
+        The unknown variable is missing there.
+
+    How to fix
+        Correct the name, or remove the line.
+
+    References
+        NCCL user guide, environment variables; names read by src/ of every known version.
+    """
+
+    id = "ENV003"
+    title = "an unknown, deprecated or misspelt NCCL variable"
+
+    def judge(self, node: Node, peers: Sequence[Node] = ()) -> Outcome:
+        if not settings_seen(node):
+            return self.unknown(node, "NCCL settings are not in the evidence")
+        found = [finding for each in given(node) if (finding := self._judge_one(node, each)) is not None]
+        return self.found(node, found) if found else self.clean(node)
+
+    def _judge_one(self, node: Node, each: NodeSetting) -> Finding | None:
+        name = each.name
+        if not name.startswith("NCCL_") or nccl_variables.is_foreign(name):
+            return None
+        old = nccl_variables.renamed(name)
+        if old is not None:
+            still = any(
+                word in old.what for word in ("still read", "alias", "PyTorch")
+            )  # PyTorch takes the old names too
+            severity = Severity.INFO if still else Severity.WARNING
+            fix = f"use {old.now}" if old.now else f"remove {name}"
+            words = (f"{name} is {old.what}", old.now or "no such setting", fix)
+            return self._report(node, each, severity, words)
+        if name in nccl_variables.known():
+            return None
+        near = nccl_variables.nearest(name)
+        if near is not None:
+            message = f"{name} is not a variable of NCCL: misspelt {near}?"
+            words = (message, near, f"write {near}={each.value[:60]}")
+            return self._report(node, each, Severity.WARNING, words, near)
+        message = f"{name} is read by no NCCL from {spell_range(VARIABLES_SINCE)}"
+        fix = f"remove {name} unless a plug-in reads it"
+        return self._report(node, each, Severity.INFO, (message, "a variable of NCCL", fix))
+
+    def _report(
+        self, node: Node, each: NodeSetting, severity: Severity, words: tuple[str, str, str], instead: str = ""
+    ) -> Finding:
+        """`instead`: the name that is meant and takes the same value, "" without one."""
+        message, expected, fix = words
+        meant = ((instead, each.value),) if instead else ()
+        return self.finding(
+            node,
+            severity,
+            f"{message} ({each.place})",
+            observed=f"{each.name}={each.value[:80]} in {', '.join(each.scopes[:3])}",
+            expected=expected,
+            fix=(fix,),
+            cost=Cost(text="a setting that NCCL does not read is not in force"),
+            evidence=each.origins,
+            settings=((each.name, None), *meant),
+        )

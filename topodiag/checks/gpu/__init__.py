@@ -1,0 +1,1 @@
+"""The checks of GPUs: lost, memory, clocks, recovery, tests, Xid."""

@@ -1,0 +1,345 @@
+"""GPUs that no longer answer, or that are not there although the machine has places for them."""
+
+from __future__ import annotations
+
+from collections import Counter as Tally
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+from topodiag.checks.interface import NodeCheck
+from topodiag.checks.peers import of_everyone
+from topodiag.checks.shared.comparisons import majority
+from topodiag.checks.shared.node.kernel_events import (
+    answers,
+    capital,
+    gpu_at,
+    label_at,
+    log_was_read,
+    named,
+    no_gpu,
+    no_log,
+    times,
+    where_gpus,
+    xid_groups,
+)
+from topodiag.hardware.amd import amd_gpu_by_name
+from topodiag.hardware.catalog import system_by_product
+from topodiag.lazy import dataclass, regex
+from topodiag.model.devices import NVIDIA, Gpu, PciDevice, PciKind
+from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.maker import dialect_of
+from topodiag.model.node import Node
+from topodiag.model.provenance import Origin
+from topodiag.model.system import KernelEvent
+from topodiag.model.topics import Topic
+from topodiag.words.dialect import AMD
+from topodiag.words.fold import plural
+
+LOST_WORDS = "requires reset"
+"""In the driver's words of a GPU that answers and waits for its reset: GPU005 speaks of it."""
+
+MIN_SIBLINGS = 2
+"""Nodes of the same kind that must agree on a number of GPUs before one with fewer is called short."""
+
+Sign = tuple[str, Origin | None]
+"""How a loss shows, in words, and where that stands."""
+
+
+_INIT_FAILED = regex(r"\b(?:RmInitAdapter|rm_init_adapter) failed\b")
+_MINOR = regex(r"\bdevice bearing minor number (\d{1,3})\b")
+_OTHER_REASON = regex(r"API mismatch|\bis not supported by\b|\bnot supported by open\b")
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """One GPU that is lost: how that shows, and whether it answers again since."""
+
+    label: str
+    signs: tuple[str, ...]
+    evidence: tuple[Origin, ...]
+    again: bool
+    confidence: Confidence = Confidence.HIGH
+
+
+@dataclass(frozen=True, slots=True)
+class Short:
+    """Fewer GPUs than the machine should have."""
+
+    seen: int
+    expected: int
+    why: str
+    confidence: Confidence = Confidence.HIGH
+    evidence: tuple[Origin, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Losses:
+    lost: tuple[Loss, ...]
+    short: Short | None
+    coverage: Coverage | None
+
+
+class GpuLost(NodeCheck[Losses]):
+    """GPU001: a GPU is lost, or the node has fewer GPUs than it should have
+
+    What it finds
+        A GPU that has fallen off the bus (Xid 79), that the driver calls lost, that the driver could not start, or
+        whose config space reads all ones; and a node with fewer GPUs than its product or its peers.
+
+    Why it matters
+        The rank on that GPU dies with a CUDA error, and every other rank of the job waits for it until a timeout: the
+        error that the job prints comes from the survivors and names the network. After a reboot without the GPU, the
+        GPUs above it move down by one index: GPU5 of today is GPU6 of yesterday. Match GPUs by bus id or UUID.
+
+    Evidence it reads
+        The kernel log (Xid 79 and 143, "has fallen off the bus", "RmInitAdapter failed"), NVML and nvidia-smi ("GPU is
+        lost", "Unable to determine the device handle", readings of ERR!), the PCI tree (`rev ff` of lspci, a link
+        width of 63, config space of ones), the number of GPUs of the product and of other nodes.
+
+    When it stays silent
+        The GPU count of containers, virtual machines and nodes with MIG is not judged: there GPUs are hidden on
+        purpose. GPUs that the bus holds are there: Slurm or vfio-pci keeps them from this user. A GPU that
+        answers again since an Xid 79 is a warning. Without a word on GPUs in the evidence: unknown. Tables that only
+        number GPUs, and a few lines of a kernel log: unknown.
+
+    How to confirm
+        nvidia-smi -L                                       the GPUs that answer
+        lspci -d 10de: | grep -iE '3D|VGA|rev ff'           the GPUs on the bus; rev ff does not answer
+        sudo dmesg | grep -E 'Xid|fallen off|RmInitAdapter'
+
+    How to fix
+        Drain the node and power-cycle it. Where the same GPU is lost again, swap it with a neighbour: the fault moves
+        with the GPU, or it stays with slot, riser or power. A fatal AER error of the port above at the same second
+        says that the link died, not the GPU's memory.
+
+    References
+        NVIDIA, Xid Errors, Xid 79 and Xid catalog; NVML, NVML_ERROR_GPU_IS_LOST; PCI Express Base Specification:
+        reads that nobody completes return ones.
+    """
+
+    id = "GPU001"
+    title = "a GPU is lost, or the node has fewer GPUs than it should have"
+
+    def observe(self, judged: Node, peers: Sequence[Node]) -> Losses | Outcome:
+        if why := no_gpu(judged):
+            return self.not_applicable(judged, why)
+        lost = losses(judged)
+        short = _short(judged, peers, {each.label for each in lost})
+        total = len(judged.gpus)
+        seen = sum(answers(gpu) or _is_named(judged, gpu) for gpu in judged.gpus)
+        coverage = Coverage(seen, total, "GPUs that answer") if total else None
+        if lost or short is not None:
+            return Losses(lost, short, coverage)
+        if seen == total and (seen or Topic.GPUS in judged.told):
+            return self.clean(judged, "" if judged.gpus else "no GPU is in this node", coverage)
+        if log_was_read(judged):
+            return self.clean(judged, "the kernel log shows no GPU lost")
+        return self.unknown(judged, _unasked(judged, seen, total))
+
+    def tell(self, judged: Node, observed: Losses) -> Iterator[Finding]:
+        for loss in observed.lost:
+            name = named(judged, loss.label)
+            words = "was lost and answers again" if loss.again else "is lost"
+            yield self.finding(
+                judged,
+                Severity.WARNING if loss.again else Severity.ERROR,
+                f"{capital(name)} {words}: {loss.signs[0]}",
+                observed="; ".join(loss.signs),
+                expected="a GPU that answers",
+                fix=(
+                    "Drain the node and power-cycle it; a reset of the GPU does not reach it",
+                    "If this GPU is lost again, swap it with a neighbour: the fault moves with the GPU, or stays with"
+                    " slot, riser or power",
+                    "Match GPUs by bus id or UUID afterwards: without this GPU the indices above it move down by one",
+                )
+                if not loss.again
+                else (
+                    "Run `dcgmi diag -r 3` on this GPU before jobs come back",
+                    "If this GPU is lost again, swap it with a neighbour: the fault moves with the GPU, or stays with"
+                    " slot, riser or power",
+                ),
+                gpus=where_gpus([loss.label]),
+                cost=Cost(text="the rank on this GPU is dead, and every rank of its job waits for it")
+                if not loss.again
+                else Cost(text="the job of that time ended when the GPU was lost"),
+                evidence=loss.evidence,
+                coverage=observed.coverage,
+                confidence=loss.confidence,
+            )
+        if observed.short is not None:
+            yield self._tell_short(judged, observed.short, observed.coverage)
+
+    def _tell_short(self, node: Node, short: Short, coverage: Coverage | None) -> Finding:
+        missing = short.expected - short.seen
+        return self.finding(
+            node,
+            Severity.ERROR,
+            f"{plural(missing, 'GPU')} of {short.expected} {'is' if missing == 1 else 'are'} missing",
+            observed=plural(short.seen, "GPU"),
+            expected=f"{plural(short.expected, 'GPU')}, {short.why}",
+            fix=(
+                "Look for the GPU on the bus: `lspci -d 10de:`; power-cycle the node where it is not there",
+                "Look for its last words: `journalctl -k -b -1 | grep -E 'Xid|RmInitAdapter|AER'`",
+                "Indices above the missing GPU have moved down by one: match GPUs by bus id or UUID",
+            ),
+            cost=Cost(text="jobs that need all GPUs of the node do not start, or run on the wrong ones"),
+            evidence=short.evidence,
+            coverage=coverage,
+            confidence=short.confidence,
+        )
+
+
+def _is_named(node: Node, gpu: Gpu) -> bool:
+    """Whether a list of the driver's has this GPU by its UUID, which it asks the GPU for. Tables of ways between GPUs
+    only number them; AMD's tools print counters of those alone that answer."""
+    asked = gpu.uuid.known or (bool(gpu.counters) and dialect_of(node) is AMD)
+    return Topic.GPUS in node.told and asked and not gpu.lost.known
+
+
+def _unasked(node: Node, seen: int, total: int) -> str:
+    if total:
+        return f"what only a GPU that answers gives was read of {seen} of {plural(total, 'GPU')}"
+    return f"no source in the evidence shows whether the GPUs answer, and {no_log(node)}"
+
+
+def losses(node: Node) -> tuple[Loss, ...]:
+    """The GPUs that are lost, or were and answer again, by every sign of it."""
+    standing, logged = _said_by_driver(node), _logged(node)
+    only_bus: set[str] = set()
+    for label, sign in _seen_on_bus(node):
+        if not standing[label] and not logged[label]:
+            only_bus.add(label)
+        standing[label].append(sign)
+    labels = dict.fromkeys(label for signs in (logged, standing) for label, found in signs.items() if found)
+    return tuple(_loss(node, label, logged[label], standing[label], label in only_bus) for label in labels)
+
+
+def _loss(node: Node, label: str, logged: Sequence[Sign], standing: Sequence[Sign], only_bus: bool) -> Loss:
+    """One GPU's loss. What the log alone says is past where the GPU answers; what stands now is not."""
+    own = next((gpu for gpu in node.gpus if gpu.label == label), None)
+    return Loss(
+        label,
+        tuple(dict.fromkeys(words for words, _ in (*logged, *standing))),
+        tuple(origin for _, origin in (*logged, *standing) if origin is not None),
+        again=not standing and own is not None and answers(own),
+        confidence=Confidence.MEDIUM if only_bus else Confidence.HIGH,
+    )
+
+
+def _said_by_driver(node: Node) -> dict[str, list[Sign]]:
+    signs: dict[str, list[Sign]] = defaultdict(list)
+    for gpu in node.gpus:
+        words = gpu.lost.value or ""
+        if words and LOST_WORDS not in words.lower():
+            signs[gpu.label].append((f"the driver says {words!r}", gpu.lost.origin))
+    return signs
+
+
+def _logged(node: Node) -> dict[str, list[Sign]]:
+    """What the kernel log holds of lost GPUs: Xids, and the driver's own sentences. A sentence without a bus id counts
+    where the log says nothing else."""
+    signs: dict[str, list[Sign]] = defaultdict(list)
+    for group in xid_groups(node, {"lost"}):
+        means = group.entry.name if group.entry is not None else ""
+        sign = f"Xid {group.code} ({means}){times(group.events)}"
+        signs[group.label].append((sign, group.events[0].origin))
+    for kind, words in (("gpu-lost", "has fallen off the bus"), ("gpu-init", "could not be started by the driver")):
+        by_place: dict[str, list[KernelEvent]] = defaultdict(list)
+        for event in node.events:
+            if event.kind == kind and event.bus_id is not None:
+                by_place[event.bus_id].append(event)
+        for bus_id, events in by_place.items():
+            signs[label_at(node, bus_id)].append((f"it {words}{times(events)}", events[0].origin))
+    nameless = next((event for event in node.events if event.kind == "gpu-lost" and event.bus_id is None), None)
+    if nameless is not None and not signs:
+        signs[label_at(node, None)].append(("it has fallen off the bus", nameless.origin))
+    failed = _not_started(node) if not signs else []
+    if failed:
+        words = f"it could not be started by the driver{times(failed)}"
+        signs[label_at(node, None)].append((words, failed[0].origin))
+    return signs
+
+
+def _not_started(node: Node) -> list[KernelEvent]:
+    """Lines of older drivers on a GPU that they cannot start, which name no bus: not where the log says that firmware
+    or another version of the driver is why, nor where the GPU of that minor number answers."""
+    if any(event.kind == "gsp" or _OTHER_REASON.search(event.text) for event in node.events):
+        return []
+    failed = [event for event in node.events if event.kind == "gpu-init" and _INIT_FAILED.search(event.text)]
+    minors = [int(found[1]) for event in failed if (found := _MINOR.search(event.text)) is not None]
+    up = {gpu.minor.value for gpu in node.gpus if answers(gpu)}
+    return failed if any(minor not in up for minor in minors) or not (minors or up) else []
+
+
+def _seen_on_bus(node: Node) -> Iterator[tuple[str, Sign]]:
+    """GPUs whose config space the PCI tree shows as lost, by label."""
+    for bus_id, function in node.pci.items():
+        if function.lost.value is not None and _is_gpu(node, function):
+            yield label_at(node, bus_id), (function.lost.value, function.lost.origin)
+
+
+def _is_gpu(node: Node, function: PciDevice) -> bool:
+    """A function that does not answer has lost its ids in lspci, and keeps its text: the kernel remembers them."""
+    if gpu_at(node, function.bus_id) is not None:
+        return True
+    nvidia = function.vendor.get(NVIDIA) == NVIDIA or "nvidia" in function.description.get("").lower()
+    return function.is_accelerator or (nvidia and function.kind is PciKind.GPU)
+
+
+def _short(node: Node, peers: Sequence[Node], lost: set[str]) -> Short | None:
+    """Whether GPUs are missing that nothing else shows as lost. What the bus holds is there, even where the driver does
+    not list it: Slurm, a container or vfio-pci keeps it from this user."""
+    if Topic.PCI not in node.told or node.is_vm or node.os.container.get("none") != "none":
+        return None
+    if any(gpu.mig.value for gpu in node.gpus) or len(node.gpus) < 2:
+        return None
+    here = _on_bus(node) + len(lost - {gpu.label for gpu in node.gpus} - node.pci.keys())
+    spec = system_by_product(node.system.value) if node.system.value else None
+    if spec is not None and spec.gpus > here and _says_product(node):
+        return Short(here, spec.gpus, f"as a {spec.name} has", evidence=_origins(node))
+    if (board := _board_short(node, here)) is not None:
+        return board
+    alike = of_everyone(node, peers, _gpus_by_kind)[_kind(node)] - Tally((_on_bus(node),))
+    usual = majority(alike)
+    if usual is not None and alike.total() >= MIN_SIBLINGS and usual > here:
+        why = f"as {plural(alike[usual], 'other node')} of the same kind have"
+        return Short(here, usual, why, confidence=Confidence.MEDIUM, evidence=_origins(node))
+    return None
+
+
+def _board_short(node: Node, here: int) -> Short | None:
+    """GPUs of AMD's that are missing of a board on which each has one link to each of the others."""
+    names = {gpu.name.value for gpu in node.gpus}
+    product = amd_gpu_by_name(next(iter(names)) or "") if len(names) == 1 else None
+    if product is None or not product.mesh or here > product.links:
+        return None
+    why = f"as the board of {product.name} has, on which each has {product.links} xGMI links"
+    return Short(here, product.links + 1, why, confidence=Confidence.MEDIUM, evidence=_origins(node))
+
+
+def _gpus_by_kind(nodes: Sequence[Node]) -> dict[tuple[str, str], Tally[int]]:
+    """How many nodes of each kind have how many GPUs."""
+    made: dict[tuple[str, str], Tally[int]] = defaultdict(Tally)
+    for node in nodes:
+        if Topic.PCI in node.told and node.gpus:
+            made[_kind(node)][_on_bus(node)] += 1
+    return made
+
+
+def _on_bus(node: Node) -> int:
+    """GPUs by the driver or by the bus, whichever shows more."""
+    functions = sum(function.is_accelerator for function in node.pci.values())
+    return max(functions, len(node.gpus))
+
+
+def _origins(node: Node) -> tuple[Origin, ...]:
+    return tuple(origin for origin in (node.system.origin, node.gpus[0].name.origin) if origin is not None)
+
+
+def _says_product(node: Node) -> bool:
+    """Whether the machine itself says what it is: a product that was matched by its parts has the GPUs it has."""
+    return node.system.origin is not None and all(node.system.origin != gpu.name.origin for gpu in node.gpus)
+
+
+def _kind(node: Node) -> tuple[str, str]:
+    return node.system.get(""), node.gpus[0].name.get("") if node.gpus else ""

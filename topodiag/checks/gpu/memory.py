@@ -1,0 +1,200 @@
+"""Memory of GPUs that lost data, or that waits to be mended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from topodiag.checks.interface import NodeCheck
+from topodiag.checks.shared.node.kernel_events import (
+    XidGroup,
+    capital,
+    log_was_read,
+    named,
+    no_gpu,
+    no_log,
+    times,
+    where_gpus,
+    with_bus,
+    xid_groups,
+)
+from topodiag.lazy import dataclass
+from topodiag.model.devices import Gpu
+from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.node import Node
+from topodiag.model.provenance import Origin
+from topodiag.words.fold import plural
+
+MAX_REMAPPED_ROWS = 512
+"""Rows remapped for uncorrectable errors from which DCGM fails a GPU (DCGM_LIMIT_MAX_REMAPPED_ROWS)."""
+
+MAX_RETIRED_PAGES = 63
+"""Retired pages from which a GPU before Ampere is to be replaced (NVIDIA, Dynamic Page Retirement; RMA policy)."""
+
+RESET = (
+    "Drain the node and reset the GPU: `sudo nvidia-smi --gpu-reset -i BUS_ID` (with NVSwitches all at once), or reboot"
+)
+REPLACE = "If it comes again after the reset, run `dcgmi diag -r 3` and ask the maker for a replacement"
+
+
+@dataclass(frozen=True, slots=True)
+class BadMemory:
+    """One GPU whose memory is at fault: signs with the worst first, and where they were read."""
+
+    label: str
+    severity: Severity
+    signs: tuple[str, ...]
+    evidence: tuple[Origin, ...]
+    fix: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryFaults:
+    faults: tuple[BadMemory, ...]
+    coverage: Coverage | None
+
+
+Sign = tuple[Severity, str, Origin | None, str]
+"""How bad, in words, where it was read, and what helps."""
+
+
+SINCE_RESET = "no error since the last reset: whether a repair waits is not in the evidence"
+
+
+class GpuMemory(NodeCheck[MemoryFaults]):
+    """GPU002: GPU memory has uncorrectable errors, or waits for a repair
+
+    What it finds
+        Errors that ECC could not mend (Xid 48, 94, 95, 140, 171, 172, and the volatile counters), rows or pages that
+        wait to be taken out of use or could not be (Xid 63, 64; remapping pending or failed), and GPUs that have used
+        up their spare rows.
+
+    Why it matters
+        An uncorrectable error kills the program that used the memory; with Xid 95 every program on the GPU. NCCL's
+        other ranks then wait until a timeout. Until the reset the bad row stays in use, and the next job meets it.
+
+    Evidence it reads
+        The kernel log; `ecc_errors`, `remapped_rows` and `retired_pages` of NVML, `nvidia-smi -q`, and the ECC column
+        of nvidia-smi. Of AMD: the block UMC of `amd-smi metric --ecc-blocks`.
+
+    When it stays silent
+        Corrected errors at a normal rate; uncorrectable errors of the past that were remapped (aggregate counters
+        alone). Neither counters nor a kernel log in the evidence: unknown. Counters of some GPUs alone, and a few lines
+        of a kernel log: unknown.
+
+    How to confirm
+        nvidia-smi -q -d ECC,ROW_REMAPPER
+        sudo dmesg | grep -E 'Xid.*: (48|63|64|94|95|140|171|172),'
+
+    How to fix
+        Reset the GPU when the node is drained: the reset takes the bad row out of use. A remapping that failed, an
+        SRAM threshold that was exceeded, or rows that keep failing are cases for the maker.
+
+    References
+        NVIDIA, GPU Memory Error Management (row remapping, error containment); NVIDIA, Dynamic Page Retirement; Xid
+        catalog; DCGM, DCGM_LIMIT_MAX_REMAPPED_ROWS.
+    """
+
+    id = "GPU002"
+    title = "GPU memory has uncorrectable errors, or waits for a repair"
+
+    def observe(self, judged: Node, peers: Sequence[Node]) -> MemoryFaults | Outcome:
+        if why := no_gpu(judged):
+            return self.not_applicable(judged, why)
+        counted = [gpu for gpu in judged.gpus if _is_counted(gpu)]
+        coverage = Coverage(len(counted), len(judged.gpus), "GPUs with memory counters") if judged.gpus else None
+        signs: dict[str, list[Sign]] = {}
+        for group in xid_groups(judged, {"memory"}):
+            signs.setdefault(group.label, []).append(_of_xid(group))
+        for gpu in counted:
+            found = list(_of_counters(gpu))
+            if found:
+                signs.setdefault(gpu.label, []).extend(found)
+        if signs:
+            return MemoryFaults(tuple(_fault(label, own) for label, own in signs.items()), coverage)
+        if log_was_read(judged):
+            return self.clean(judged, "" if counted else "the kernel log shows no memory error", coverage)
+        if not counted:
+            return self.unknown(judged, f"no memory counters are in the evidence, and {no_log(judged)}")
+        if len(counted) < len(judged.gpus):
+            return self.unknown(judged, f"errors are counted of {len(counted)} of {plural(len(judged.gpus), 'GPU')}")
+        whole = all(map(_is_counted_since_made, judged.gpus))
+        return self.clean(judged, "" if whole else SINCE_RESET, coverage)
+
+    def tell(self, judged: Node, observed: MemoryFaults) -> Iterator[Finding]:
+        for fault in observed.faults:
+            broken = fault.severity is Severity.ERROR
+            yield self.finding(
+                judged,
+                fault.severity,
+                f"{capital(named(judged, fault.label))}: {fault.signs[0]}",
+                observed="; ".join(fault.signs),
+                expected="no uncorrectable error and no repair that waits",
+                fix=with_bus(judged, fault.label, fault.fix),
+                gpus=where_gpus([fault.label]),
+                cost=Cost(text="the program that used this memory died, and its job with it")
+                if broken
+                else Cost(text="the next job may meet the same bad memory"),
+                evidence=fault.evidence,
+                coverage=observed.coverage,
+                confidence=Confidence.HIGH,
+            )
+
+
+def _is_counted(gpu: Gpu) -> bool:
+    return any(name.startswith(("ecc_", "remapped_", "retired_")) for name in gpu.counters)
+
+
+def _is_counted_since_made(gpu: Gpu) -> bool:
+    """Whether more was counted than the errors since the last reset, after which a repair may still wait."""
+    return any(name.startswith(("ecc_aggregate", "remapped_", "retired_")) for name in gpu.counters)
+
+
+def _of_xid(group: XidGroup) -> Sign:
+    assert group.entry is not None  # noqa: S101 - a family comes from an entry
+    severity = {"error": Severity.ERROR, "warning": Severity.WARNING}.get(group.entry.severity, Severity.INFO)
+    words = f"Xid {group.code} ({group.entry.name}){times(group.events)}: {group.entry.means}"
+    return severity, words, group.events[0].origin, group.entry.actions[0]
+
+
+def _of_counters(gpu: Gpu) -> Iterator[Sign]:
+    def count(name: str) -> tuple[int, Origin | None]:
+        counter = gpu.counters.get(name)
+        latest = counter.latest if counter is not None else None
+        return (latest.get(0), latest.origin) if latest is not None else (0, None)
+
+    failed, at = count("remapped_failure")
+    if failed:
+        yield Severity.ERROR, "a row of memory could not be remapped", at, "Ask the maker for a replacement (RMA)"
+    lost, at = count("ecc_volatile_uncorrected")
+    if lost:
+        words = f"{plural(lost, 'uncorrectable ECC error')} since the driver was loaded"
+        yield Severity.ERROR, words, at, RESET
+    other, at = count("ras_uncorrected")
+    if other:
+        words = f"{plural(other, 'uncorrectable error')} in blocks of the chip other than its memory and links"
+        yield Severity.ERROR, words, at, RESET
+    exceeded, at = count("sram_threshold_exceeded")
+    if exceeded:
+        yield Severity.ERROR, "more SRAM errors than the GPU may have", at, "Ask the maker for a replacement (RMA)"
+    rows, at = count("remapped_uncorrectable")
+    if rows >= MAX_REMAPPED_ROWS:
+        yield Severity.ERROR, f"{rows} rows remapped for uncorrectable errors", at, "Ask the maker for a replacement"
+    pages = count("retired_double_bit")[0] + count("retired_single_bit")[0]
+    if pages >= MAX_RETIRED_PAGES:
+        yield (
+            Severity.ERROR,
+            f"{pages} retired pages of memory",
+            count("retired_double_bit")[1],
+            "Ask for a replacement",
+        )
+    for name, what in (("remapped_pending", "row remapping"), ("retired_pending", "page retirement")):
+        pending, at = count(name)
+        if pending:
+            yield Severity.WARNING, f"{what} is pending: the bad memory stays in use until a reset", at, RESET
+
+
+def _fault(label: str, signs: Sequence[Sign]) -> BadMemory:
+    ordered = sorted(signs, key=lambda sign: -sign[0])
+    evidence = tuple(origin for _, _, origin, _ in ordered if origin is not None)
+    fix = tuple(dict.fromkeys((*(helps for _, _, _, helps in ordered), REPLACE)))
+    return BadMemory(label, ordered[0][0], tuple(dict.fromkeys(words for _, words, _, _ in ordered)), evidence, fix)

@@ -1,0 +1,182 @@
+"""GPUs that ask for a reset, a reboot or a drain before they can be used again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from topodiag.checks.gpu.lost import LOST_WORDS, losses
+from topodiag.checks.interface import NodeCheck
+from topodiag.checks.shared.node.kernel_events import (
+    MASKED,
+    capital,
+    gpu_at,
+    label_at,
+    log_was_read,
+    named,
+    no_gpu,
+    no_log,
+    when,
+    where_gpus,
+    with_bus,
+)
+from topodiag.hardware.xids import recovery_of
+from topodiag.lazy import dataclass
+from topodiag.model.devices import Gpu
+from topodiag.model.finding import Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.node import Node
+from topodiag.model.provenance import Origin
+from topodiag.model.system import KernelEvent
+
+WHICH = (
+    "Find the GPU, which the line does not name: `nvidia-smi -q | grep -iE 'bus id|recovery action|reset required'`, or"
+    " a small CUDA program on each (error 46 where it is)"
+)
+NOTHING = frozenset({"none", "no action", "not needed"})
+
+ACTIONS = {
+    "reboot": "Drain the node and reboot it",
+    "bus": "Drain the node and reset the GPU's bus (a power cycle does it, too)",
+    "imex": "Restart the IMEX domain of the rack: nvidia-imex on every node of it",
+    "p2p": "Stop all programs that use peer-to-peer with this GPU; the driver recovers it then",
+    "drain": "Let no new program onto this GPU, wait for those that run, then reset it:"
+    " `sudo nvidia-smi --gpu-reset -i BUS_ID`",
+    "reset": "Stop all programs on this GPU and reset it: `sudo nvidia-smi --gpu-reset -i BUS_ID` (with NVSwitches all"
+    " GPUs of the node at once)",
+}
+"""What to do by a word of the action, the most far-reaching first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What one GPU asks for, in the driver's words, and where it says so."""
+
+    label: str
+    action: str
+    source: str
+    origin: Origin | None
+
+
+@dataclass(frozen=True, slots=True)
+class Requests:
+    asked: tuple[Request, ...]
+    coverage: Coverage | None
+
+
+class GpuRecovery(NodeCheck[Requests]):
+    """GPU005: a GPU asks for a reset or a reboot
+
+    What it finds
+        GPUs whose driver says what must happen before they can be used again: a reset, a drain, a reboot.
+
+    Why it matters
+        Until then programs on this GPU fail or hang, and the jobs that the scheduler places there fail one after the
+        other. The driver decides the action from what happened: it is safer than guessing from an Xid.
+
+    Evidence it reads
+        The recovery action of NVML and `nvidia-smi -q` (before R570: reset required, drain and reset recommended), the
+        driver's words "GPU requires reset", and in the kernel log Xid 154 and assertions with NV_ERR_RESET_REQUIRED.
+
+    When it stays silent
+        Recovery action None, also after an Xid 154: the last word counts. Memory that waits for a reset is GPU002, a
+        GPU that is lost GPU001. No source speaks of recovery: unknown. A few lines of a kernel log: unknown.
+
+    How to confirm
+        nvidia-smi -q | grep -iE 'recovery action|reset required|drain and reset'
+        sudo dmesg | grep 'Xid.*: 154,'
+
+    How to fix
+        Do what the action says, after the node was drained. If the same GPU asks again, run `dcgmi diag -r 3`.
+
+    References
+        NVML, nvmlDeviceGpuRecoveryAction_t; NVIDIA, Xid Errors, Xid 154.
+    """
+
+    id = "GPU005"
+    title = "a GPU asks for a reset or a reboot"
+
+    def observe(self, judged: Node, peers: Sequence[Node]) -> Requests | Outcome:
+        if why := no_gpu(judged):
+            return self.not_applicable(judged, why)
+        told = [gpu for gpu in judged.gpus if gpu.recovery_action.known or gpu.lost.known]
+        coverage = Coverage(len(told), len(judged.gpus), "GPUs with a recovery action") if judged.gpus else None
+        asked = _asked(judged)
+        if asked:
+            return Requests(tuple(asked.values()), coverage)
+        if told or log_was_read(judged):
+            return self.clean(judged, "" if told else "the kernel log shows no Xid 154", coverage)
+        return self.unknown(judged, f"no source says whether a GPU asks for recovery, and {no_log(judged)}")
+
+    def tell(self, judged: Node, observed: Requests) -> Iterator[Finding]:
+        for each in observed.asked:
+            do = next((words for key, words in ACTIONS.items() if key in each.action), ACTIONS["reset"])
+            yield self.finding(
+                judged,
+                Severity.ERROR,
+                f"{capital(named(judged, each.label))} asks for recovery: {each.action}",
+                observed=f"{each.source}: {each.action}",
+                expected="recovery action none",
+                fix=with_bus(
+                    judged,
+                    each.label,
+                    (
+                        *(() if each.label != MASKED else (WHICH,)),
+                        do,
+                        "If the same GPU asks again, run `dcgmi diag -r 3` and ask the maker",
+                    ),
+                ),
+                gpus=where_gpus([each.label]),
+                cost=Cost(text="programs on this GPU fail or hang until then"),
+                evidence=[each.origin],
+                coverage=observed.coverage,
+            )
+
+
+def _asked(node: Node) -> dict[str, Request]:
+    """What the GPUs ask for now, by label: the driver's word of each, else the log's last, else a refusal."""
+    asked = {gpu.label: request for gpu in node.gpus if (request := _asked_by_driver(gpu)) is not None}
+    for label, (event, action) in _last_words(node).items():
+        own = gpu_at(node, event.bus_id)
+        settled = own is not None and own.recovery_action.known
+        if label not in asked and action not in NOTHING and not settled:
+            at = f" at {when(event)}" if when(event) else ""
+            asked[label] = Request(label, action, f"Xid 154{at}", event.origin)
+    refusing = _refusing(node)
+    if refusing is not None and (refusing.label != MASKED or not asked):
+        asked.setdefault(refusing.label, refusing)
+    for lost in losses(node):
+        if not lost.again:  # GPU001 says what helps it, and a reset does not reach it
+            asked.pop(lost.label, None)
+    return asked
+
+
+def _asked_by_driver(gpu: Gpu) -> Request | None:
+    action = (gpu.recovery_action.value or "none").replace("_", " ").lower()
+    if action not in NOTHING:
+        return Request(gpu.label, action, "recovery action", gpu.recovery_action.origin)
+    if LOST_WORDS in (gpu.lost.value or "").lower():
+        return Request(gpu.label, "reset", "the driver says it requires reset", gpu.lost.origin)
+    return None
+
+
+def _refusing(node: Node) -> Request | None:
+    """The GPU at which the driver last refused work until a reset. The line often does not say which GPU it is; where
+    the driver itself says what every GPU asks for, that is newer."""
+    if node.gpus and all(gpu.recovery_action.known for gpu in node.gpus):
+        return None
+    event = next((event for event in reversed(node.events) if event.kind == "gpu-reset"), None)
+    own = gpu_at(node, event.bus_id) if event is not None else None
+    if event is None or (own is not None and own.recovery_action.known):
+        return None
+    at = f" at {when(event)}" if when(event) else ""
+    source = f"the driver's assertion NV_ERR_RESET_REQUIRED{at}"
+    return Request(label_at(node, event.bus_id), "reset", source, event.origin)
+
+
+def _last_words(node: Node) -> dict[str, tuple[KernelEvent, str]]:
+    """The action that the last Xid 154 of each GPU says, in lower case."""
+    last: dict[str, tuple[KernelEvent, str]] = {}
+    for event in node.events:
+        if event.kind == "xid" and event.code == 154:
+            found = recovery_of(event.text)
+            last[label_at(node, event.bus_id)] = (event, found[1] if found is not None else "a change that is cut off")
+    return last

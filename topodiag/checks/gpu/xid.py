@@ -1,0 +1,349 @@
+"""Xids and SXids of the kernel log that no other check speaks of: NVLink, firmware, programs, and unknown ones."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import cache
+from importlib.resources import files
+
+import msgspec
+
+from topodiag.checks.interface import NodeCheck
+from topodiag.checks.shared.node.kernel_events import (
+    Trouble,
+    XidGroup,
+    capital,
+    label_at,
+    log_was_read,
+    named,
+    no_gpu,
+    no_log,
+    times,
+    where_gpus,
+    with_bus,
+    xid_groups,
+)
+from topodiag.hardware.xids import NvlinkError, link_of, nvlink_of, sxid, sxid_severity
+from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
+from topodiag.model.node import Node
+from topodiag.model.system import KernelEvent
+from topodiag.words.fold import numbered, plural
+
+ELSEWHERE = frozenset({"lost", "memory", "recovery"})
+"""Families that GPU001, GPU002 and GPU005 judge."""
+
+RECURS = 3
+"""Programs that met the same fault on one GPU alone, from which on the GPU is suspected instead of the programs."""
+
+SEVERITIES = {"error": Severity.ERROR, "warning": Severity.WARNING, "info": Severity.INFO}
+
+SIDES = {
+    "hardware": "as a rule hardware",
+    "driver": "as a rule driver or firmware",
+    "program": "as a rule the program's own fault",
+    "either": "hardware or program",
+}
+
+NvlinkLine = tuple[NvlinkError | None, KernelEvent]
+"""A line of Xid 144 to 150, read where its form is known."""
+
+NvlinkUnit = tuple[str, str, str]
+"""Severity, unit and verdict of such lines."""
+
+
+class XidInLog(NodeCheck[tuple[Trouble, ...]]):
+    """GPU003: the kernel log holds an Xid or SXid error
+
+    What it finds
+        Every Xid and SXid that is neither a lost GPU (GPU001), nor a memory error (GPU002), nor a change of the
+        recovery action (GPU005): NVLink errors (74; 144 to 150 with unit, link and status word), firmware that stopped
+        (62, 109, 119, 120, 158), errors of programs (13, 31, 43, 45), NVSwitch errors, and numbers that the catalogue
+        does not hold. A GPU's own processor (GSP) that does not answer the driver, where no Xid says so. Of AMD's
+        driver: firmware that does not answer, a GPU that does not start, rings that time out, resets, memory errors.
+
+    Why it matters
+        After a fatal NVLink or firmware error the GPU's kernels never end: its rank hangs or dies, and every other rank
+        waits for it. The number says where to look first: at the hardware, the driver or the program.
+
+    Evidence it reads
+        The kernel log in any form: dmesg with or without -T, journald, syslog. Metrics of the DCGM exporter, which hold
+        the last Xid of each GPU.
+
+    When it stays silent
+        Xids that a program's own error causes (13, 31, 43, 45) are info, unless three programs met the same one on one
+        GPU and on no other. Events that the catalogue or the status word calls harmless are info, and so is a Nonfatal
+        line of Xid 144 to 150 that asks for a report if it recurs and did not. No kernel log in the evidence: unknown.
+        A few lines of one: unknown.
+
+    How to confirm
+        sudo dmesg -T | grep -E 'Xid|SXid'
+        nvidia-smi nvlink -e                  error counters of the links, at both ends
+        dcgmi diag -r 3                       on the drained node
+
+    How to fix
+        By the number: see the finding. The first Xid of a GPU is the cause; those that follow within seconds on the
+        same GPU are its echoes. With an NVLink error look at both ends: the far end may have failed first.
+
+    References
+        NVIDIA, Xid Errors, Analyzing Xid Errors with the Xid Catalog (and its decode of Xid 144 to 150); NVIDIA,
+        Fabric Manager for NVIDIA NVSwitch Systems User Guide, SXid errors.
+    """
+
+    id = "GPU003"
+    title = "the kernel log holds an Xid or SXid error"
+
+    def observe(self, judged: Node, peers: Sequence[Node]) -> tuple[Trouble, ...] | Outcome:
+        if why := no_gpu(judged):
+            return self.not_applicable(judged, why)
+        every = xid_groups(judged)
+        groups = [group for group in every if group.entry is None or group.entry.family not in ELSEWHERE]
+        found = [trouble for group in groups for trouble in _of_group(judged, group, groups)]
+        worse = {group.label for group in every if group not in groups}
+        found = [_as_echo(each, worse) for each in found]
+        found += _of_switches(judged)
+        found += amd_troubles(judged)
+        found += silent_firmware(judged, every)
+        if found:
+            return tuple(found)
+        if not log_was_read(judged):
+            return self.unknown(judged, no_log(judged))
+        return self.clean(judged, "the kernel log holds no other Xid" if every else "the kernel log holds no Xid")
+
+    def tell(self, judged: Node, observed: tuple[Trouble, ...]) -> Iterator[Finding]:
+        for each in observed:
+            yield self.finding(
+                judged,
+                each.severity,
+                each.message,
+                observed=each.observed,
+                expected=f"no such error: its cause is {each.side}" if each.side else "no such error",
+                fix=with_bus(judged, each.gpus[0] if each.gpus else "", each.fix),
+                gpus=each.gpus,
+                links=each.links,
+                cost=Cost(text=each.cost) if each.cost else None,
+                evidence=each.evidence,
+                confidence=each.confidence,
+            )
+
+
+def _at(links: Sequence[int]) -> str:
+    return f", {numbered('link', links)}" if links else ""
+
+
+def _as_echo(trouble: Trouble, worse: set[str]) -> Trouble:
+    """What a program met on a GPU whose memory or bus failed follows from that."""
+    if trouble.severity is not Severity.INFO or not worse.intersection(trouble.gpus):
+        return trouble
+    return replace(trouble, cost="it follows from the other Xids of this GPU")
+
+
+def _of_group(node: Node, group: XidGroup, groups: Sequence[XidGroup]) -> Iterator[Trouble]:
+    name, where = named(node, group.label), where_gpus([group.label])
+    origins = tuple(event.origin for event in group.events)
+    if group.entry is None:
+        yield Trouble(
+            name,
+            Severity.WARNING,
+            f"{capital(name)}: Xid {group.code}, which the catalogue does not hold{times(group.events)}",
+            group.events[-1].text,
+            "",
+            ("Look the number up in NVIDIA's Xid catalog: docs.nvidia.com/deploy/xid-errors",),
+            origins,
+            where,
+            confidence=Confidence.MEDIUM,
+        )
+        return
+    if 144 <= group.code <= 150:
+        yield from _of_nvlinks(node, group)
+        return
+    severity, side, words = SEVERITIES.get(group.entry.severity, Severity.WARNING), SIDES[group.entry.side], ""
+    if group.entry.side == "program" and (count := _programs_on_one_gpu(group, groups)) >= RECURS:
+        severity, side = Severity.WARNING, "the GPU's rather than the programs'"
+        words = f", in {count} programs and on no other GPU"
+    links = sorted({link for event in group.events if (link := link_of(event.text)) is not None})
+    at = _at(links) if group.entry.family == "nvlink" else ""
+    yield Trouble(
+        name,
+        severity,
+        f"{capital(name)}{at}: Xid {group.code} ({group.entry.name}){words}{times(group.events)}",
+        group.entry.means,
+        side,
+        group.entry.actions,
+        origins,
+        where,
+        tuple(f"{group.label} link {link}" for link in links) if at else (),
+        "work on this GPU stopped, and every rank of its job waits for it" if severity is Severity.ERROR else "",
+    )
+
+
+def _programs_on_one_gpu(group: XidGroup, groups: Sequence[XidGroup]) -> int:
+    """How many programs met this Xid on this GPU, where no other GPU did."""
+    alone = not any(other.code == group.code and other.label != group.label for other in groups)
+    return len({pid for pid, _ in group.programs}) if alone else 0
+
+
+def _of_nvlinks(node: Node, group: XidGroup) -> Iterator[Trouble]:
+    """Lines of one unit, severity and verdict become one; a line of another form keeps the number's own severity."""
+    units: dict[NvlinkUnit, list[NvlinkLine]] = defaultdict(list)
+    for event in group.events:
+        found = nvlink_of(group.code, event.text)
+        key = (found.severity, found.unit, found.words) if found is not None else ("warning", "", "")
+        units[key].append((found, event))
+    for unit, lines in units.items():
+        yield _of_unit(node, group, unit, lines)
+
+
+def _of_unit(node: Node, group: XidGroup, unit: NvlinkUnit, lines: Sequence[NvlinkLine]) -> Trouble:
+    assert group.entry is not None  # noqa: S101 - the numbers are in the catalogue
+    severity, part, words = unit
+    if _harmless_once(lines):
+        severity = "info"
+    name, where = named(node, group.label), where_gpus([group.label])
+    links = sorted({each.link for each, _ in lines if each is not None and each.link is not None})
+    events = [event for _, event in lines]
+    said = f" {part}, {words}" if part else ""
+    return Trouble(
+        name,
+        SEVERITIES[severity],
+        f"{capital(name)}{_at(links)}: Xid {group.code} ({group.entry.name}){said}{times(events)}",
+        f"{group.entry.means}; {part or 'unit not named'}" + (f": {words}" if words else ""),
+        SIDES[group.entry.side],
+        group.entry.actions,
+        tuple(event.origin for event in events),
+        where,
+        tuple(f"{group.label} link {link}" for link in links if where),
+        "traffic over this link stopped, and every rank of its job waits for it" if severity == "error" else "",
+    )
+
+
+def _harmless_once(lines: Sequence[NvlinkLine]) -> bool:
+    """Whether the catalogue asks to report these lines only if they recur, and they did not."""
+    return all(each is not None and each.if_again for each, _ in lines) and not _recurs(lines)
+
+
+def _recurs(lines: Sequence[NvlinkLine]) -> bool:
+    """Whether one link reported the same error at two moments; lines without a time count each."""
+    moments: dict[int | None, list[float | None]] = defaultdict(list)
+    for error, event in lines:
+        own = moments[error.link if error is not None else None]
+        if event.time_s is None or event.time_s not in own:
+            own.append(event.time_s)
+    return any(len(own) > 1 for own in moments.values())
+
+
+def _of_switches(node: Node) -> list[Trouble]:
+    found: dict[tuple[str, int], list[KernelEvent]] = defaultdict(list)
+    for event in node.events:
+        if event.kind == "sxid" and event.code is not None:
+            found[event.bus_id or "", event.code].append(event)
+    made = []
+    for (bus_id, code), events in found.items():
+        entry = sxid(code)
+        severity = max(SEVERITIES[sxid_severity(code, event.text)] for event in events)
+        name = f"NVSwitch {bus_id}" if bus_id else "an NVSwitch"
+        links = sorted({link for event in events if (link := link_of(event.text)) is not None})
+        at = _at(links)
+        what = entry.name if entry is not None else "not in the catalogue"
+        made.append(
+            Trouble(
+                name,
+                severity,
+                f"{capital(name)}{at}: SXid {code} ({what}){times(events)}",
+                entry.means if entry is not None else events[-1].text,
+                SIDES["hardware"] if severity is Severity.ERROR else SIDES["either"],
+                (
+                    "Look for an Xid on the GPU at the other end of this link at the same time: whoever came first is"
+                    " the cause",
+                    "After a fatal SXid reset all GPUs and switches of the node, or reboot; if it recurs on the same"
+                    " link or switch, it is hardware",
+                ),
+                tuple(event.origin for event in events),
+                links=(bus_id,) if bus_id else (),
+                cost=f"NVLink traffic through {plural(len(links) or 1, 'link')} of the switch stopped"
+                if severity is Severity.ERROR
+                else "",
+            )
+        )
+    return made
+
+
+# What AMD's driver says in the kernel log (amd_events.toml): a GPU whose firmware is stuck, that did not start,
+# that was reset, or whose memory failed. GPU003 makes findings of it.
+
+
+class _Words(msgspec.Struct, frozen=True):
+    signs: tuple[str, ...]
+    words: str
+    side: str
+    fix: tuple[str, ...]
+
+    def of(self, events: list[KernelEvent]) -> list[KernelEvent]:
+        return [event for event in events if any(sign in event.text.lower() for sign in self.signs)]
+
+
+@cache
+def _words() -> tuple[_Words, ...]:
+    data = files("topodiag.checks.gpu").joinpath("amd_events.toml").read_bytes()
+    return msgspec.toml.decode(data, type=dict[str, tuple[_Words, ...]])["trouble"]
+
+
+def amd_troubles(node: Node) -> list[Trouble]:
+    """One for each GPU whose driver speaks of trouble."""
+    found: dict[str, list[KernelEvent]] = defaultdict(list)
+    for event in node.events:
+        if event.kind == "amdgpu":
+            found[label_at(node, event.bus_id)].append(event)
+    return [_of_gpu(node, label, events) for label, events in found.items()]
+
+
+def _of_gpu(node: Node, label: str, events: list[KernelEvent]) -> Trouble:
+    entry = next(entry for entry in _words() if entry.of(events))
+    told, name = entry.of(events), named(node, label)
+    return Trouble(
+        name,
+        Severity.ERROR,
+        f"{capital(name)}: {entry.words}{times(told)}",
+        told[0].text,
+        entry.side,
+        entry.fix,
+        tuple(event.origin for event in events),
+        where_gpus([label]),
+        cost="work on this GPU stopped, and every rank of its job waits for it",
+    )
+
+
+# A GPU whose own processor (GSP) does not answer the driver, told by the driver's functions and by no Xid.
+
+
+_SAME = frozenset({62, 79, 109, 119, 120, 143})
+"""Xids of which such lines are the echo."""
+
+
+def silent_firmware(node: Node, groups: Sequence[XidGroup]) -> list[Trouble]:
+    """The one trouble of such lines, where neither an Xid nor a lost GPU speaks for them."""
+    events = [event for event in node.events if event.kind == "gsp"]
+    spoken = any(group.code in _SAME for group in groups) or any(event.kind == "gpu-lost" for event in node.events)
+    if not events or spoken:
+        return []
+    label = label_at(node, next((event.bus_id for event in events if event.bus_id is not None), None))
+    name = named(node, label)
+    return [
+        Trouble(
+            name,
+            Severity.ERROR,
+            f"{capital(name)}: its processor (GSP) does not answer the driver{times(events)}",
+            events[0].text,
+            "as a rule driver or firmware",
+            (
+                "`dmesg -T | grep -E 'Xid|GSP'` on the node: an Xid 119 or 120 beside it names the GPU",
+                "drain the node and power-cycle it; if it comes again, update the driver, or run without GSP where the"
+                " driver still can (`NVreg_EnableGpuFirmware=0`)",
+            ),
+            tuple(event.origin for event in events),
+            where_gpus([label]),
+            cost="calls to the driver hang, and every rank of the job waits for this GPU",
+            confidence=Confidence.MEDIUM,
+        )
+    ]

@@ -1,0 +1,1 @@
+"""The checks of GPUDirect RDMA, on nodes and in jobs."""

@@ -1,0 +1,332 @@
+"""GPUDirect RDMA as a job's log shows it: not there, or not used for distance."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Never
+
+import numpy as np
+
+from topodiag.checks.interface import JobCheck, OneStep
+from topodiag.checks.shared.job.evidence import (
+    NEAR,
+    between_nodes,
+    hcas_by_host,
+    host_name,
+    multi_node,
+    net_uses,
+    nic_side,
+    nvlink_gbs,
+    only_sockets,
+    path_between,
+    piece,
+    prints,
+    ranks_on,
+    said_by,
+    settings_of,
+    transport_kind,
+    uses_gdr,
+)
+from topodiag.checks.shared.job.text import NET, ask_for
+from topodiag.checks.words import hosts_word, quoted
+from topodiag.lazy import dataclass, regex
+from topodiag.model.connections import distinct
+from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.gpudirect import DMABUF_NCCL, peermem
+from topodiag.model.job import Hca, Job
+from topodiag.model.nccl_versions import read_minor
+from topodiag.model.nccl_view import NcclSystem
+from topodiag.model.provenance import Origin
+from topodiag.words.fold import fold_runs, plural
+from topodiag.words.units import in_gbs
+
+TOO_FAR = regex(r"GPU Direct RDMA Disabled for .{0,80}\(distance (\d{1,3}) (?:>=?|> ?=) ?(\d{1,3})\)")
+"""NCCL src/graph/paths.cc (ncclTopoCheckGdr); `>=` up to 2.9."""
+
+PLUGIN_OFF = regex(r"NET/OFI GDR disabled on GDR-supported instance type ?(\S{0,40})")
+"""aws-ofi-nccl src/platform-aws.c, from 1.6 on."""
+
+OF_AMD = (
+    "`lsmod | grep -E 'amdgpu|ib_peer_mem'` on the nodes: the RDMA stack needs the driver's peer memory",
+    "or DMA-BUF: NCCL_DMABUF_ENABLE=1, a kernel with CONFIG_PCI_P2PDMA and CONFIG_DMABUF_MOVE_NOTIFY",
+)
+
+EXAMPLES = 3
+"""Connections that a finding about a host shows."""
+
+HOST_MEMORY_SHARE = 0.5
+"""Part of a switch's uplink that is left when each byte passes it twice."""
+
+
+@dataclass(slots=True)
+class WithoutGdr:
+    """Connections of a host without GPUDirect RDMA: the number of the first, and how many."""
+
+    first: int
+    entries: int = 0
+
+
+def without_gdr(job: Job) -> tuple[dict[str, WithoutGdr], dict[str, int]]:
+    """By host: connections over NET/IB whose receiving side goes without GPUDirect RDMA, and all that were seen.
+
+    Only the receiving side is judged where both are printed: NCCL reads for a send from GPU memory by its own rule
+    (NCCL_NET_GDR_READ), and on PCIe machines it does not.
+    """
+    off: dict[str, WithoutGdr] = {}
+    seen: dict[str, int] = defaultdict(int)
+    for use in net_uses(job.connections):
+        if use.direction != 1 and _over_ib(use.via):
+            seen[use.host] += use.entries
+            if not uses_gdr(use.via):
+                off.setdefault(use.host, WithoutGdr(use.first)).entries += use.entries
+    return {host: off[host] for host in job.hosts if host in off}, dict(seen)
+
+
+def _over_ib(via: str) -> bool:
+    return transport_kind(via).startswith("NET/IB")
+
+
+def entries_without(job: Job) -> tuple[dict[str, list[int]], dict[str, set[int]]]:
+    """By host: the first connections of those that `without_gdr` counts, and the world ranks that have any."""
+    conns = job.connections
+    first: dict[str, list[int]] = defaultdict(list)
+    ranks: dict[str, set[int]] = defaultdict(set)
+    for batch in conns.batches():
+        off = batch.over(lambda via: _over_ib(via) and not uses_gdr(via))
+        at = np.flatnonzero(between_nodes(batch) & off & (batch.direction != 1))
+        side = nic_side(batch, at)
+        for i in distinct(side.host, side.world)[0].tolist():
+            ranks[host_name(conns, int(side.host[i]))].add(int(side.world[i]))
+        order = np.argsort(side.host, kind="stable")
+        starts = np.flatnonzero(np.diff(side.host[order], prepend=-2))
+        for start in starts.tolist():
+            host = side.host[order[start]]
+            own = first[host_name(conns, int(host))]
+            some = order[start : start + EXAMPLES - len(own)]
+            own += (at[some[side.host[some] == host]] + batch.first).tolist()
+    return first, ranks
+
+
+def _senders(job: Job) -> set[str]:
+    """Hosts that send with it: a node that can read for a send can write for a receive."""
+    return {use.host for use in net_uses(job.connections) if use.direction == 1 and uses_gdr(use.via)} - {""}
+
+
+@dataclass(frozen=True, slots=True)
+class GdrStates:
+    """What NCCL said of its RDMA devices, by host: those with a known state, and those that are off."""
+
+    told: Mapping[str, Sequence[Hca]]
+    off: Mapping[str, Sequence[Hca]]
+
+    @property
+    def on(self) -> list[str]:
+        """Hosts all of whose devices with a known state have it."""
+        return [host for host, hcas in self.told.items() if hcas and host not in self.off]
+
+
+class GdrOffInLog(OneStep[Job], JobCheck[Never]):
+    """GDR001 by a job's log: NCCL lists RDMA devices for which GPUDirect RDMA is off."""
+
+    id = "GDR001"
+    title = "GPUDirect RDMA is off for the devices of a job"
+
+    def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
+        if not multi_node(job) and not piece(job):
+            return self.not_applicable(job, "no traffic between nodes")
+        if only_sockets(job):
+            return self.not_applicable(job, "sockets carry the traffic: NET001")
+        if job.ranks and all(_shares_memory(rank.bus_id) for rank in job.ranks):
+            return self.not_applicable(job, "the memory of these GPUs is the host's: GB10")
+        by_plugin = self._by_plugin(job)
+        if by_plugin:
+            return self.found(job, by_plugin)
+        listed = hcas_by_host(job)
+        if not any(listed.values()) and not (piece(job) and len(job.connections)):
+            return self.not_applicable(job, "no RDMA device is listed")
+        states = _states(listed)
+        if not any(states.told.values()):
+            without = self._without_module(job, listed)
+            return self.found(job, without) if without else self._by_connections(job)
+        coverage = Coverage(sum(bool(hcas) for hcas in states.told.values()), len(job.hosts), "nodes")
+        if not states.off:
+            return self.clean(job, "", coverage)
+        return self.found(job, [self._report(job, states, coverage)], coverage)
+
+    def _by_connections(self, job: Job) -> Outcome:
+        """Where no line says whether a device has it."""
+        off, seen = without_gdr(job)
+        coverage = Coverage(len(seen), len(job.hosts), "nodes")
+        uneven = self._uneven(job, off, seen)
+        if uneven is not None:
+            return self.found(job, [uneven], coverage)
+        if seen and not off:
+            return self.clean(job, "connections use /GDRDMA", coverage)
+        return self.unknown(job, f"no line says whether GPUDirect RDMA is enabled for a device; {ask_for(job, *NET)}")
+
+    def _without_module(self, job: Job, listed: Mapping[str, Mapping[str, Hca]]) -> list[Finding]:
+        """By the nodes' modules, where NCCL is too old for the other way and no connection shows that it has one."""
+        minors = [read_minor(version.split("+")[0]) for version in job.nccl_versions]
+        if not minors or any(minor is None or minor >= DMABUF_NCCL for minor in minors):
+            return []
+        off, seen = without_gdr(job)
+        seen_on = {host for host in seen if host not in off}
+        asked = {host: peermem(node) for host, node in job.machines.items() if listed.get(host) and host not in seen_on}
+        hosts = [host for host, (there, _) in asked.items() if there is False]
+        if not hosts:
+            return []
+        return [
+            self.finding(
+                Severity.WARNING,
+                f"no peer memory module on {hosts_word(hosts)}, and NCCL {job.nccl_versions[0]} has no other way to"
+                " GPUDirect RDMA",
+                observed="neither nvidia_peermem nor nv_peer_mem is loaded",
+                expected="nvidia-peermem loaded, or NCCL 2.13 with DMA-BUF",
+                fix=_of_nvidia(job),
+                nodes=hosts,
+                ranks=ranks_on(job, hosts),
+                cost=self._cost(job, None, False),
+                evidence=[origin for host in hosts for origin in asked[host][1] if origin is not None],
+                confidence=Confidence.MEDIUM,
+            )
+        ]
+
+    def _report(self, job: Job, states: GdrStates, coverage: Coverage) -> Finding:
+        off, some = states.off, states.on
+        hosts = list(off)
+        first = off[hosts[0]]
+        view = {each.host: each.system for each in prints(job)}
+        near = [_within(view[host]) for host in hosts if host in view]
+        useless = bool(near) and not any(near)
+        fast = any(any(nvlink_gbs(view[host]).values()) for host in hosts if host in view)
+        return self.finding(
+            Severity.INFO if useless else Severity.ERROR if fast or some else Severity.WARNING,
+            f"GPUDirect RDMA is off on {hosts_word(hosts)} ({plural(len(first), 'NIC')})"
+            + (f" and on on {hosts_word(some)}" if some else "")
+            + (" (all too far from the GPUs to use it)" if useless else ""),
+            observed=f"GPU Direct RDMA Disabled for {fold_runs([hca.name for hca in first])}",
+            expected="GPU Direct RDMA Enabled, and /GDRDMA behind `via NET/IB/..`",
+            fix=OF_AMD if job.library == "RCCL" else _of_nvidia(job),
+            nodes=hosts,
+            ranks=ranks_on(job, hosts),
+            nics=[hca.name for hca in first],
+            cost=self._cost(job, view.get(hosts[0]), useless),
+            evidence=[
+                *(hca.gdr_origin or hca.origin for hcas in off.values() for hca in hcas[:2]),
+                *_a_connection(job),
+            ],
+            coverage=coverage,
+            confidence=Confidence.HIGH if fast or some else Confidence.MEDIUM,
+        )
+
+    def _by_plugin(self, job: Job) -> list[Finding]:
+        """What the OFI plugin says of its own devices, which NCCL does not list."""
+        told = [(event, match) for event in job.events if (match := PLUGIN_OFF.search(event.text))]
+        if not told:
+            return []
+        hosts = list(dict.fromkeys(event.host for event, _ in told if event.host))
+        return [
+            self.finding(
+                Severity.WARNING,
+                f"the OFI plugin goes without GPUDirect RDMA on {hosts_word(hosts)}, though {told[0][1][1]} has it",
+                observed=quoted(told[0][0].text),
+                expected="/GDRDMA behind `via NET/AWS Libfabric/..`",
+                fix=(
+                    "an EFA driver and libfabric with FI_HMEM for CUDA: `fi_info -p efa -t FI_EP_RDM`, `modinfo efa`",
+                    "unset FI_EFA_USE_DEVICE_RDMA=0 and OFI_NCCL_DISABLE_GDR_REQUIRED_CHECK",
+                ),
+                nodes=hosts,
+                ranks=sorted({event.rank for event, _ in told if event.rank >= 0}),
+                cost=self._cost(job, None, False),
+                evidence=[event.origin for event, _ in told],
+                coverage=Coverage(len(hosts), len(job.hosts), "nodes"),
+                confidence=Confidence.MEDIUM,
+            )
+        ]
+
+    def _uneven(self, job: Job, off: dict[str, WithoutGdr], seen: dict[str, int]) -> Finding | None:
+        """Nodes none of whose receives use it, beside nodes all of whose receives do; None where NCCL said too far."""
+        if any(TOO_FAR.search(text) for _, text, _ in said_by(job, "gdr pair")):
+            return None
+        without = [host for host, each in off.items() if each.entries == seen[host]]
+        seen = seen | {host: 1 for host in _senders(job) if host not in seen}
+        others = [host for host in seen if host not in off]
+        if not without or not others:
+            return None
+        places = [job.connections.origin(off[host].first) for host in without]
+        return self.finding(
+            Severity.ERROR,
+            f"{hosts_word(without)} receive without GPUDirect RDMA, {hosts_word(others)} with it",
+            observed=f"via {job.connections.label(off[without[0]].first)} on {hosts_word(without)}",
+            expected="/GDRDMA on every node, as on the others",
+            fix=("`lsmod | grep -E 'nvidia_peermem|nv_peer_mem'` on both: load it where it is missing",),
+            nodes=without,
+            ranks=ranks_on(job, without),
+            cost=self._cost(job, next((each.system for each in prints(job) if each.host in without), None), False),
+            evidence=places,
+            coverage=Coverage(len(without), len(seen), "nodes"),
+            confidence=Confidence.MEDIUM,
+        )
+
+    def _cost(self, job: Job, system: NcclSystem | None, useless: bool) -> Cost:
+        if useless:
+            return Cost(text="none by NCCL's default: no GPU is within PXB of a NIC")
+        text = "every byte passes host memory: up and down the PCIe link that GPU and NIC share"
+        if system is None:
+            return Cost(text=text)
+        rates = [net.speed_gbs for net in system.of_kind("NET") if net.speed_gbs]
+        lanes = [link.gbs for link in system.links if link.kind == "PCI" and link.a.startswith("CPU/")]
+        if not rates or not lanes:
+            return Cost(text=text)
+        rate, left = max(rates), min(max(rates), max(lanes) * HOST_MEMORY_SHARE)
+        if left >= rate:
+            return Cost(text=text)
+        return Cost(
+            rate - left,
+            1 - left / rate,
+            f"{text}: {in_gbs(left)} are left of a {in_gbs(rate)} NIC when both directions are busy",
+        )
+
+
+def _states(listed: Mapping[str, Mapping[str, Hca]]) -> GdrStates:
+    told = {host: [hca for hca in hcas.values() if hca.gdr is not None] for host, hcas in listed.items()}
+    off = {host: [hca for hca in hcas if hca.gdr is False] for host, hcas in told.items()}
+    return GdrStates(told, {host: hcas for host, hcas in off.items() if hcas})
+
+
+def _shares_memory(bus_id: str) -> bool:
+    """Whether a GPU is a GB10 of a DGX Spark: on no other machine of ours does one stand in PCI domain 15."""
+    return bus_id.lower().startswith(("000f:01:00", "0000000f:01:00"))
+
+
+def _of_nvidia(job: Job) -> tuple[str, ...]:
+    return (
+        "`modprobe nvidia-peermem` on the nodes; if it says `Invalid argument`, reinstall the driver after the"
+        " RDMA stack",
+        "or DMA-BUF: kernel 5.12, open kernel modules, driver 515, NCCL 2.13",
+        *(["unset NCCL_DMABUF_ENABLE=0"] if _dmabuf_disabled(job) else []),
+        "GeForce cards have no GPUDirect RDMA: nothing to change there",
+    )
+
+
+def _dmabuf_disabled(job: Job) -> bool:
+    given = settings_of(job, "NCCL_DMABUF_ENABLE").get("NCCL_DMABUF_ENABLE", [])
+    return any(setting.value == "0" for _, setting in given)
+
+
+def _within(system: NcclSystem) -> bool:
+    """Whether some GPU has a NIC near enough for GPUDirect RDMA, or the print does not say."""
+    kinds = [path_between(system, gpu.name, net.name) for gpu in system.of_kind("GPU") for net in system.of_kind("NET")]
+    return any(kind is None or kind <= NEAR for kind in kinds) or not kinds or _below_one_switch(system)
+
+
+def _below_one_switch(system: NcclSystem) -> bool:
+    """Whether a GPU and a NIC hang below one PCI switch: without GPUDirect RDMA, NCCL prints such paths as PHB."""
+    above = {gpu.parent for gpu in system.of_kind("GPU") if gpu.parent.startswith("PCI/")}
+    return any(nic.parent in above for nic in system.of_kind("NIC"))
+
+
+def _a_connection(job: Job) -> list[Origin]:
+    off, _ = without_gdr(job)
+    return [job.connections.origin(each.first) for each in list(off.values())[:2]]

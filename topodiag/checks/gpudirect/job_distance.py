@@ -1,0 +1,160 @@
+"""GPUDirect RDMA that is not used for distance, as a job's log shows it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Never
+
+from topodiag.checks.gpudirect.job import TOO_FAR, WithoutGdr, entries_without, without_gdr
+from topodiag.checks.interface import JobCheck, OneStep
+from topodiag.checks.shared.job.evidence import (
+    fold,
+    gpu_word,
+    hcas_by_host,
+    multi_node,
+    only_sockets,
+    piece,
+    said_by,
+    settings_of,
+)
+from topodiag.checks.shared.job.text import NET, ask_for, unconnected
+from topodiag.checks.words import hosts_word
+from topodiag.lazy import dataclass, regex
+from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.job import Hca, Job
+from topodiag.model.provenance import Origin
+from topodiag.words.fold import plural
+
+DISTANCE_ADVICE = (
+    "give the job the NIC behind the GPU's own PCIe switch: `nvidia-smi topo -m`",
+    "else try NCCL_NET_GDR_LEVEL=PHB (SYS) and measure: through the root complex it may not pay",
+)
+
+OF_A_GPU = regex(r"GPU Direct RDMA (Enabled|Disabled) for (?:GPU[ /](\S{1,40})|HCA/GPU (\S{1,40}))")
+"""NCCL's decision on one GPU and one NIC: a bus id, from 2.24 on a rank."""
+
+
+class GdrTooFarInLog(OneStep[Job], JobCheck[Never]):
+    """GDR002 by a job's log: connections without /GDRDMA where NCCL said that GPU and NIC are too far apart."""
+
+    id = "GDR002"
+    title = "GPUDirect RDMA is not used for distance, by a job's log"
+
+    def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
+        if not multi_node(job) and not (piece(job) and _pairs_of_gpus(job)):
+            return self.not_applicable(job, "no traffic between nodes")
+        if only_sockets(job):
+            return self.not_applicable(job, "sockets carry the traffic: NET001")
+        off, seen = without_gdr(job)
+        if not seen:
+            return self._by_lines(job)
+        coverage = Coverage(sum(seen.values()), sum(seen.values()), "connections over NET/IB")
+        if not off:
+            return self.clean(job, "", coverage)
+        said = _said_too_far(job)
+        listed = hcas_by_host(job)
+        by_setting = settings_of(job, "NCCL_NET_GDR_LEVEL", "NCCL_IB_GDR_LEVEL")
+        able = {host for host, hcas in listed.items() if any(hca.gdr is not False for hca in hcas.values())}
+        hosts = [host for host in off if said.get(host) and host in able]
+        first, ranks = entries_without(job) if hosts else ({}, {})
+        found = [
+            self._report(job, host, off[host], first[host], ranks[host] - {-1}, said[host], seen[host])
+            for host in hosts
+        ]  # fmt: skip
+        if found:
+            if by_setting:
+                given = next(iter(by_setting.values()))[0][1]
+                return self.clean(job, f"{given.name}={given.value} is set: ENV001 judges it", coverage)
+            return self.found(job, fold(found), coverage)
+        if all(_lists_it_off(listed.get(host, {})) for host in off):
+            return self.clean(job, "GPUDirect RDMA is off altogether: GDR001", coverage)
+        return self.unknown(job, f"connections without /GDRDMA, and no line says why; {ask_for(job, *NET)}")
+
+    def _by_lines(self, job: Job) -> Outcome:
+        """By NCCL's decisions alone, where no connection over NET/IB was seen: a GPU that goes without for each NIC."""
+        pairs = _pairs_of_gpus(job)
+        if not pairs:
+            return self.unknown(job, unconnected(job, "a connection over NET/IB"))
+        far = {gpu: told for gpu, told in pairs.items() if all(each.limit for each in told)}
+        coverage = Coverage(len(far) or len(pairs), len(pairs), "GPUs that NCCL decided on")
+        by_setting = settings_of(job, "NCCL_NET_GDR_LEVEL", "NCCL_IB_GDR_LEVEL")
+        if by_setting:
+            given = next(iter(by_setting.values()))[0][1]
+            return self.clean(job, f"{given.name}={given.value} is set: ENV001 judges it", coverage)
+        if not far:
+            return self.clean(job, "each GPU has a NIC that is near enough", coverage)
+        hosts = list(dict.fromkeys(host for host, _ in far))
+        first = next(iter(far.values()))[0]
+        finding = self.finding(
+            Severity.WARNING,
+            f"{hosts_word(hosts)}: no GPUDirect RDMA for {plural(len(far), 'GPU')}: each NIC that NCCL weighed is too"
+            " far away",
+            observed=f"distance {first.distance} where NCCL goes up to {first.limit}",
+            expected="a NIC behind the GPU's own PCIe switch, and GPU Direct RDMA Enabled for it",
+            fix=DISTANCE_ADVICE,
+            nodes=[host for host in hosts if host],
+            cost=Cost(text="each byte is copied to host memory first: one more pass over PCIe and the memory bus"),
+            evidence=[each.origin for told in far.values() for each in told[:1]],
+            coverage=coverage,
+            confidence=Confidence.MEDIUM,
+        )
+        return self.found(job, [finding], coverage)
+
+    def _report(  # noqa: PLR0917 - what one host shows
+        self, job: Job, host: str, off: WithoutGdr, first: list[int], ranks: set[int],
+        said: list[tuple[str, str, Origin | None]], seen: int,
+    ) -> Finding:  # fmt: skip
+        conns = job.connections
+        labels = [label for rank in sorted(ranks) if (label := gpu_word(job, rank))]
+        distance, limit, _ = said[0]
+        return self.finding(
+            Severity.WARNING,
+            f"{host}: {plural(off.entries, 'connection')} over RDMA without GPUDirect: GPU and NIC are too far apart",
+            observed=f"via {conns.label(off.first)}; distance {distance} where NCCL goes up to {limit}",
+            expected="/GDRDMA: a NIC behind the GPU's own PCIe switch",
+            fix=DISTANCE_ADVICE,
+            nodes=(host,),
+            ranks=sorted(ranks),
+            gpus=labels,
+            cost=Cost(text="each byte is copied to host memory first: one more pass over PCIe and the memory bus"),
+            evidence=[*(conns.origin(at) for at in first), *(where for _, _, where in said[:3])],
+            coverage=Coverage(off.entries, seen, "connections of the node"),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PairDecision:
+    """What NCCL decided on a GPU and a NIC: the distance and the farthest that it takes, both "" where it goes with
+    GPUDirect RDMA."""
+
+    distance: str
+    limit: str
+    origin: Origin | None
+
+
+def _pairs_of_gpus(job: Job) -> dict[tuple[str, str], list[PairDecision]]:
+    """By host and GPU, as the line names it, what NCCL decided on each NIC that it weighed."""
+    made: dict[tuple[str, str], list[PairDecision]] = defaultdict(list)
+    for number, text, where in said_by(job, "gdr pair"):
+        gpu, far = OF_A_GPU.search(text), TOO_FAR.search(text)
+        if gpu is None or (far is None and gpu[1] == "Disabled"):
+            continue
+        decision = PairDecision(far[1], far[2], where) if far is not None else PairDecision("", "", where)
+        made[job.processes[number].host if number >= 0 else "", gpu[2] or gpu[3]].append(decision)
+    return made
+
+
+def _said_too_far(job: Job) -> dict[str, list[tuple[str, str, Origin | None]]]:
+    """By host, the distances at which NCCL goes without, the farthest that it takes, and the line."""
+    said: dict[str, list[tuple[str, str, Origin | None]]] = defaultdict(list)
+    for number, text, where in said_by(job, "gdr pair"):
+        match = TOO_FAR.search(text)
+        if match:
+            for host in [job.processes[number].host] if number >= 0 else job.hosts:
+                said[host].append((match[1], match[2], where))
+    return said
+
+
+def _lists_it_off(hcas: Mapping[str, Hca]) -> bool:
+    return any(hca.gdr is False for hca in hcas.values())

@@ -1,0 +1,1 @@
+"""The checks of a host: limits, settings, devices, driver, storage, NUMA."""

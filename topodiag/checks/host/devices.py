@@ -1,0 +1,178 @@
+"""Devices that the host has and that the container or job cannot open."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from topodiag.checks.shared.node.fabric_state import cluster
+from topodiag.checks.shared.node.host_faults import HostCheck, HostFault
+from topodiag.checks.shared.node.kernel_events import no_gpu
+from topodiag.lazy import regex
+from topodiag.model.devices import NVIDIA, PciKind
+from topodiag.model.finding import Confidence, Outcome, Severity
+from topodiag.model.node import Node
+from topodiag.model.provenance import Fact
+from topodiag.words.fold import plural
+
+_VERBS = regex(r"infiniband/uverbs[0-9]{1,4}")
+_CHANNEL = regex(r"nvidia-caps-imex-channels/channel[0-9]{1,6}")
+IMEX = "nvidia-caps-imex-channels"
+
+RDMA_FIX = (
+    "Docker: `--device=/dev/infiniband --cap-add=IPC_LOCK --network=host`",
+    "Kubernetes: ask for the RDMA resource of the device plugin in the pod's limits, and for IPC_LOCK",
+)
+IMEX_FIX = (
+    "Hosts: `sudo nvidia-modprobe -m`, or options nvidia NVreg_CreateImexChannel0=1, and start nvidia-imex",
+    "Kubernetes: give the pod a ComputeDomain (NVIDIA DRA driver); Docker: mount /dev/nvidia-caps-imex-channels",
+)
+GPU_FIX = ("Ask for all GPUs: `--gpus all` (Docker), nvidia.com/gpu in the pod's limits, --gpus-per-node (Slurm)",)
+
+
+class DevicesNotGiven(HostCheck):
+    """HST002: the container or job sees fewer devices than the host has
+
+    What it finds
+        RDMA adapters without their device nodes (/dev/infiniband/uverbsN), no IMEX channel on a node of a multi-node
+        NVLink domain, no /dev/nvidia-uvm, and fewer GPUs than the PCI bus holds. In output of a job: perftest or
+        ibstatus that find no RDMA device, UCX that may not open one, libfabric without a provider, MPI that cannot open
+        a peer's GPU memory, a process that asks for a GPU which it does not see, and one in which CUDA does not start
+        with an unknown error. In a terminal's text, more devices in /sys/class/infiniband than /dev/infiniband has
+        nodes for, or than ibv_devices lists.
+
+    Why it matters
+        Without uverbs NCCL finds no RDMA device and takes TCP sockets: a tenth of the bandwidth or less. Without an
+        IMEX channel cuMemCreate of shareable memory fails, or multi-node NVLink stays unused. Without nvidia-uvm no
+        CUDA program starts.
+
+    Evidence it reads
+        The names below /dev beside the RDMA devices of sysfs and the GPUs of the PCI bus; a pasted `ls` that finds
+        nothing.
+
+    When it stays silent
+        Every device has its node. A container that was given some GPUs or NICs of the host is info: that may be the
+        plan. An idle tray may have no IMEX channel while no compute domain is active: a warning at most. /dev is not
+        in the evidence: unknown.
+
+    How to confirm
+        ls -l /dev/infiniband /dev/nvidia* /dev/nvidia-caps-imex-channels        in the container
+        ls /sys/class/infiniband
+
+    How to fix
+        Give the devices to the container: `--device=/dev/infiniband` and IPC_LOCK, or the RDMA resource of the device
+        plugin; the IMEX channel by a ComputeDomain or NVreg_CreateImexChannel0=1.
+
+    References
+        NVIDIA IMEX service guide; Kubernetes RDMA shared device plugin; NCCL, src/misc/ibvwrap.cc (a device that
+        cannot be opened is left out).
+    """
+
+    id = "HST002"
+    title = "the container or job sees fewer devices than the host has"
+
+    def observe(self, judged: Node, peers: Sequence[Node]) -> tuple[HostFault, ...] | Outcome:
+        if why := no_gpu(judged):
+            return self.not_applicable(judged, why)
+        system = judged.os
+        if not system.devices.known and not system.absent_devices.known:
+            return self.unknown(judged, "the device nodes are not in the evidence")
+        return self.any_of(judged, (_verbs(judged), _channel(judged), _memory(judged), _gpus(judged)))
+
+
+def _looked_for(node: Node, name: str) -> bool:
+    return any(each == name or name.startswith(f"{each}/") for each in node.os.absent_devices.get(frozenset()))
+
+
+def _verbs(node: Node) -> HostFault | None:
+    """RDMA devices of sysfs against their nodes; sysfs shows those of the host in most containers."""
+    adapters = [nic for nic in node.nics if nic.rdma_name]
+    names = node.os.devices.get(frozenset())
+    given = sum(_VERBS.fullmatch(name) is not None for name in names)
+    absent = _looked_for(node, "infiniband")
+    if not (names or absent) or (not adapters and not absent) or given >= max(len(adapters), 1):
+        return None
+    inside = node.os.container.get("none") != "none"
+    fact = node.os.absent_devices if absent else node.os.devices
+    evidence: tuple[Fact[Any], ...] = (fact, *(port.state for nic in adapters[:1] for port in nic.ports))
+    if given:
+        few = f"{given} of {plural(len(adapters), 'RDMA device')} can be opened here"
+        severity = Severity.INFO if inside else Severity.WARNING
+        return HostFault(
+            severity,
+            few,
+            plural(given, "uverbs node"),
+            "one for each RDMA device, unless part of them is given on purpose",
+            "traffic of the others goes through those that are given",
+            RDMA_FIX,
+            evidence,
+            Confidence.MEDIUM,
+        )
+    what = plural(len(adapters), "RDMA device") if adapters else "RDMA"
+    return HostFault(
+        Severity.ERROR,
+        f"/dev/infiniband has no uverbs node: {what} cannot be opened here",
+        "no /dev/infiniband/uverbsN",
+        "one for each RDMA device",
+        "NCCL finds no RDMA device and takes TCP sockets",
+        RDMA_FIX,
+        evidence,
+        Confidence.HIGH if names else Confidence.MEDIUM,
+        tuple(nic.name for nic in adapters),
+    )
+
+
+def _channel(node: Node) -> HostFault | None:
+    domain = any(cluster(gpu) for gpu in node.gpus)
+    absent = _looked_for(node, IMEX) or any(
+        each.startswith(f"{IMEX}/") for each in node.os.absent_devices.get(frozenset())
+    )
+    names = node.os.devices.get(frozenset())
+    if not absent and (not domain or not names or any(_CHANNEL.fullmatch(name) for name in names)):
+        return None
+    return HostFault(
+        Severity.ERROR if absent else Severity.WARNING,
+        "there is no IMEX channel: memory cannot be shared over multi-node NVLink",
+        "no /dev/nvidia-caps-imex-channels/channelN",
+        "channel0, or the channel of the job's compute domain",
+        "cuMemCreate and imports of fabric handles fail, or traffic between trays leaves NVLink for the network",
+        IMEX_FIX,
+        (node.os.absent_devices if absent else node.os.devices,),
+        Confidence.MEDIUM,
+    )
+
+
+def _memory(node: Node) -> HostFault | None:
+    names = node.os.devices.get(frozenset())
+    driver = any(re.fullmatch(r"nvidia[0-9]{1,3}", name) for name in names)
+    if not _looked_for(node, "nvidia-uvm") and (not driver or "nvidia-uvm" in names):
+        return None
+    return HostFault(
+        Severity.ERROR,
+        "/dev/nvidia-uvm is missing: no CUDA program starts here",
+        "no /dev/nvidia-uvm",
+        "/dev/nvidia-uvm beside the GPUs",
+        "cuInit fails with 'unknown error' or 'no device'",
+        ("`sudo nvidia-modprobe -u -c=0` on the host; containers get it from the NVIDIA container toolkit",),
+        (node.os.devices,),
+    )
+
+
+def _gpus(node: Node) -> HostFault | None:
+    """Fewer GPUs than the bus holds, in a container: given on purpose as a rule."""
+    if node.os.container.get("none") == "none" or not node.gpus:
+        return None
+    on_bus = [fn for fn in node.pci.values() if fn.kind is PciKind.GPU and fn.vendor.value == NVIDIA]
+    if len(on_bus) <= len(node.gpus):
+        return None
+    return HostFault(
+        Severity.INFO,
+        f"the container sees {len(node.gpus)} of {plural(len(on_bus), 'GPU')} of the host",
+        plural(len(node.gpus), "GPU"),
+        f"{len(on_bus)}, unless part of them is given on purpose",
+        "NCCL plans for the GPUs that it sees",
+        GPU_FIX,
+        (node.os.container, node.gpus[0].name),
+        Confidence.MEDIUM,
+    )

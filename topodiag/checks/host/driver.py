@@ -1,0 +1,111 @@
+"""Libraries of the NVIDIA driver that the kernel module refuses, for they are of another version."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from topodiag.checks.shared.node.host_faults import HostCheck, HostFault
+from topodiag.checks.shared.node.kernel_events import log_was_read, no_gpu, no_log
+from topodiag.lazy import regex
+from topodiag.model.finding import Confidence, Outcome, Severity
+from topodiag.model.node import Node
+from topodiag.model.system import KernelEvent
+
+_MISMATCH = regex(r"NVRM: +API mismatch", re.IGNORECASE)
+_VERSION = regex(r"\b[0-9]{3}\.[0-9]{1,4}(?:\.[0-9]{1,4})?\b")
+_FURTHER_LINES = 3
+"""The driver breaks its sentence into up to four lines."""
+FIX = (
+    "Load the module that the package installed: stop what uses the GPUs, `rmmod nvidia_uvm nvidia_drm nvidia_modeset"
+    " nvidia`, `modprobe nvidia`; or reboot the node",
+    "In a container: let the NVIDIA container toolkit pass in the host's libraries, and remove those of the image"
+    " (libcuda.so, libnvidia-ml.so)",
+    "Keep unattended upgrades from the driver's packages (`apt-mark hold`, `dnf versionlock`)",
+)
+
+
+class DriverMismatch(HostCheck):
+    """HST004: the libraries of the NVIDIA driver are of another version than its kernel module
+
+    What it finds
+        A process whose libcuda or NVML is of another version than the kernel module that is loaded: an upgrade without
+        a reload or a reboot, or an image that brings libraries of its own. In output of a job, also a driver that is
+        older than the CUDA of a program (CUDA error 35, the container toolkit's unmet requirement), or that a program
+        does not see.
+
+    Why it matters
+        The module refuses such a process: no CUDA call and no nvidia-smi works in it (CUDA error 803, "Driver/library
+        version mismatch"). Its rank ends before NCCL's init, and all other ranks wait for it.
+
+    Evidence it reads
+        `NVRM: API mismatch` in the kernel log, with both versions; the answer of NVML itself
+        (NVML_ERROR_LIB_RM_VERSION_MISMATCH); the version of the module that is loaded.
+
+    When it stays silent
+        The module that is loaded now has the version that the library had: it was loaded anew since. Where NVML
+        answers on the host, only that process has other libraries: a warning. No kernel log and no word of NVML:
+        unknown. A few lines of a kernel log: unknown.
+
+    How to confirm
+        cat /proc/driver/nvidia/version                 the version of the module that is loaded
+        ldconfig -p | grep -E 'libcuda|nvidia-ml'       the libraries, on the host and in the job's container
+        nvidia-smi                                      "Driver/library version mismatch" where they differ
+
+    How to fix
+        Reload the module or reboot; in containers pass in the host's libraries.
+
+    References
+        NVIDIA open GPU kernel modules, kernel-open/nvidia/nv.c and src/nvidia/arch/nvalloc/unix (R570): the check of
+        the client's version; NVML API reference, nvmlReturn_t; CUDA runtime, cudaErrorSystemDriverMismatch (803).
+    """
+
+    id = "HST004"
+    title = "the libraries of the NVIDIA driver are of another version than its kernel module"
+
+    def observe(self, judged: Node, peers: Sequence[Node]) -> tuple[HostFault, ...] | Outcome:
+        refused = "mismatch" in (judged.os.nvml_error.value or "").lower()
+        if not refused and (why := no_gpu(judged)) and not any(map(_refuses, judged.events)):
+            return self.not_applicable(judged, why)
+        # Of all that a capture holds only the library tells CUDA's version; names and UUIDs are in /proc, too.
+        answers = not judged.os.nvml_error.known and judged.os.cuda_version.known
+        client, module, event = _last(judged.events)
+        if not (refused or answers or event is not None or log_was_read(judged)):
+            return self.unknown(judged, f"no answer of NVML is in the evidence, and {no_log(judged)}")
+        loaded = judged.os.driver_version.value
+        mended = bool(client) and loaded == client
+        if not refused and (event is None or mended):
+            return self.clean(judged)
+        return self.any_of(judged, (_fault(judged, client, module or loaded or "", event, alone=answers),))
+
+
+def _refuses(event: KernelEvent) -> bool:
+    return _MISMATCH.search(event.text) is not None
+
+
+def _last(events: Sequence[KernelEvent]) -> tuple[str, str, KernelEvent | None]:
+    """(the client's version, the module's, the line) of the last refusal; "" for a version that no line tells."""
+    at = next((at for at in reversed(range(len(events))) if _refuses(events[at])), None)
+    if at is None:
+        return "", "", None
+    text = events[at].text
+    for further in events[at + 1 : at + 1 + _FURTHER_LINES]:
+        if "NVRM:" in further.text and not _refuses(further):
+            text += f" {further.text}"
+    client, module, *_ = (*_VERSION.findall(text), "", "")
+    return client, module, events[at]
+
+
+def _fault(node: Node, client: str, module: str, event: KernelEvent | None, *, alone: bool) -> HostFault:
+    differ = f"{client} against {module}" if client and module else "their versions differ"
+    where = "a process brings other libraries" if alone else "the libraries are others"
+    return HostFault(
+        Severity.WARNING if alone else Severity.ERROR,
+        f"the NVIDIA kernel module refuses a process: {where} than the module's ({differ})",
+        differ,
+        "one version of the driver's libraries and of its kernel module",
+        "no CUDA call works in such a process: its rank ends before NCCL's init",
+        FIX,
+        (event.origin if event is not None else None, node.os.nvml_error),
+        Confidence.MEDIUM if alone else Confidence.HIGH,
+    )

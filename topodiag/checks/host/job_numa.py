@@ -1,0 +1,203 @@
+"""CPU sockets in a job: the GPU and the NIC it uses, and the cores that a process may run on."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Never
+
+from topodiag.checks.interface import JobCheck, OneStep
+from topodiag.checks.shared.job.evidence import (
+    cpu_of,
+    fold,
+    gpu_word,
+    multi_node,
+    nic_world,
+    piece,
+    said_by,
+    world_ranks,
+)
+from topodiag.checks.shared.job.nic_uses import NicUse, nic_uses
+from topodiag.checks.shared.job.text import NET, ask_for
+from topodiag.lazy import regex
+from topodiag.model.cpulist import parse_cpulist
+from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.job import Job
+from topodiag.model.nccl_features import Feature
+from topodiag.model.nccl_versions import text_has
+from topodiag.model.provenance import Origin
+from topodiag.words.fold import fold_runs
+
+AFFINITY = regex(
+    r"Affinity for GPU (\d{1,4}) is ([^()]{0,400}?)\.? ?(?:, ignoring\.? ?)?"
+    r"\(GPU affinity = ([\d,\- ]{0,400}?) ?; CPU affinity = ([\d,\- ]{0,400}?)\)"
+)
+"""`ncclTopoGetCpuAffinity: Affinity for GPU 3 is 0-1. (GPU affinity = 0-55 ; CPU affinity = 0-1).` (src/graph/topo.cc,
+2.28 and later); `is empty, ignoring.` where the two have no core in common."""
+
+SET_AFFINITY = regex(r"Setting affinity for GPU (\d{1,4}) to [\da-f,\-]{1,400}")
+"""`Setting affinity for GPU 3 to ffff,00000000` (ncclTopoGetCpuAffinity, src/graph/topo.cc, to 2.27): the cores that
+process and GPU have in common, and no line where they have none."""
+
+UNBOUND = 2
+"""Processes of a node without such a line from which on it is no line that was lost."""
+
+
+class NicOnOtherSocket(OneStep[Job], JobCheck[Never]):
+    """NUM001 by a job's log: GPU and the NIC it uses hang below different CPUs of the system print."""
+
+    id = "NUM001"
+    title = "GPU and the NIC it uses are on different sockets, by a job's log"
+
+    def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
+        if not multi_node(job) and not piece(job):
+            return self.not_applicable(job, "no traffic between nodes")
+        judged = 0
+        across: dict[str, dict[str, NicUse]] = defaultdict(dict)
+        for use in nic_uses(job, send_recv=True):
+            system = use.system
+            mine, its = cpu_of(system, use.gpu), cpu_of(system, use.net)
+            if not mine or not its:
+                continue
+            judged += use.entries
+            own = any(cpu_of(system, other) == mine for other in system.of_kind("NET"))
+            virtual = not use.net.guid.strip("0x")  # sockets: NCCL hangs them below the first CPU
+            if mine != its and not own and not virtual:
+                across[use.host].setdefault(gpu_word(job, use.world) or use.gpu.name, use)
+        if not judged:
+            return self.unknown(job, f"no line places the GPUs and NICs that a connection joins; {ask_for(job, *NET)}")
+        if not across:
+            return self.clean(job, "", Coverage(judged, judged, "connections"))
+        return self.found(job, fold([self._report(job, host, entries) for host, entries in across.items()]))
+
+    def _report(self, job: Job, host: str, entries: dict[str, NicUse]) -> Finding:
+        conns = job.connections
+        ranks = sorted({nic_world(conns, use.entry) for use in entries.values()} - {-1})
+        first = next(iter(entries.values()))
+        return self.finding(
+            Severity.INFO,
+            f"{host}: {fold_runs(list(entries))} send through a NIC of the other socket: theirs has none",
+            observed=f"{'+'.join(first.ports) or conns.label(first.entry)} below another CPU than the GPU",
+            expected="a NIC on each socket, as traffic between sockets shares one link",
+            fix=("place ranks with much traffic between nodes on the GPUs of the NIC's socket, or add a NIC",),
+            nodes=(host,),
+            ranks=ranks,
+            gpus=list(entries),
+            nics=sorted({port for use in entries.values() for port in use.ports}),
+            cost=Cost(text="NCCL assumes 6 to 40 GB/s between sockets, by processor; no GPUDirect RDMA by default"),
+            evidence=[conns.origin(use.entry) for use in entries.values()],
+        )
+
+
+class AwayFromGpuInLog(OneStep[Job], JobCheck[Never]):
+    """NUM002 by a job's log: the cores of a process have none in common with those near its GPU."""
+
+    id = "NUM002"
+    title = "a process may run only on cores away from its GPU, by a job's log"
+
+    def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
+        cores: dict[int, tuple[str, frozenset[int], frozenset[int], Origin | None]] = {}
+        for number, text, where in said_by(job, "affinity"):
+            match = AFFINITY.search(text)
+            if match and number >= 0 and number not in cores:
+                near, own = parse_cpulist(match[3].strip()), parse_cpulist(match[4].strip())
+                if near and own:
+                    cores[number] = (match[1], frozenset(near), frozenset(own), where)
+        bound, unbound = _by_silence(job)
+        if not cores and not bound:
+            return self.unknown(job, f"no line compares a process's cores with its GPU's; {ask_for(job, *NET)}")
+        judged = len(cores.keys() | bound.keys()) + sum(len(numbers) for numbers in unbound.values())
+        coverage = Coverage(judged, len(job.processes), "processes")
+        away: dict[str, list[int]] = defaultdict(list)
+        for number, (_, near, own, _) in cores.items():
+            if not near & own:
+                away[job.processes[number].host].append(number)
+        found = [self._report(job, host, numbers, cores) for host, numbers in away.items()]
+        found += [self._unbound(job, host, numbers, bound) for host, numbers in unbound.items()]
+        return self.found(job, fold(found), coverage) if found else self.clean(job, "", coverage)
+
+    def _report(
+        self,
+        job: Job,
+        host: str,
+        numbers: list[int],
+        cores: dict[int, tuple[str, frozenset[int], frozenset[int], Origin | None]],
+    ) -> Finding:
+        on_host = [cores[number] for number in cores if job.processes[number].host == host]
+        pinned = len({own for _, _, own, _ in on_host}) > 1
+        first = cores[numbers[0]]
+        labels = list(dict.fromkeys(f"GPU{cores[number][0]}" for number in numbers))
+        return self.finding(
+            Severity.WARNING if pinned else Severity.INFO,
+            f"{host}: the processes of {fold_runs(labels)} may run only on cores away from their GPUs"
+            + ("" if pinned else ": all processes of the node share one set of cores"),
+            observed=f"{len(first[2])} cores, none of the {len(first[1])} near the GPU",
+            expected="cores of the GPU's own NUMA node",
+            fix=(
+                "bind by GPU: `srun --cpu-bind`, `numactl --cpunodebind`, or the launcher's own binding off, so that"
+                " NCCL sets it",
+            )
+            if pinned
+            else ("give the container or job cores of both sockets",),
+            nodes=(host,),
+            ranks=world_ranks(job, numbers),
+            gpus=labels,
+            cost=Cost(text="proxy threads and staging buffers cross the sockets' link for each message"),
+            evidence=[cores[number][3] for number in numbers],
+            coverage=Coverage(len(numbers), len(on_host), "processes of these nodes"),
+            confidence=Confidence.HIGH if pinned else Confidence.MEDIUM,
+        )
+
+    def _unbound(self, job: Job, host: str, numbers: list[int], bound: Mapping[int, Origin | None]) -> Finding:
+        ranks = world_ranks(job, numbers)
+        labels = list(dict.fromkeys(label for rank in ranks if (label := gpu_word(job, rank))))
+        return self.finding(
+            Severity.INFO,
+            f"{host}: the processes of {fold_runs(labels) if labels else 'some GPUs'} may run only on cores away from"
+            " their GPUs: NCCL bound those of the other GPUs, and not these",
+            observed=f"no `Setting affinity` from {len(numbers)} processes that completed init",
+            expected="cores of the GPU's own NUMA node, to which NCCL then binds its threads",
+            fix=(
+                "`taskset -pc PID` and `nvidia-smi topo -m`: does the process have cores of its GPU's column?",
+                "bind by GPU (`srun --cpu-bind`, `numactl --cpunodebind`), or give the job cores of both sockets",
+            ),
+            nodes=(host,),
+            ranks=ranks,
+            gpus=labels,
+            cost=Cost(text="proxy threads and staging buffers cross the sockets' link for each message"),
+            evidence=[where for number, where in bound.items() if job.processes[number].host == host],
+            coverage=Coverage(len(numbers), sum(process.host == host for process in job.processes), "processes"),
+            confidence=Confidence.MEDIUM,
+        )
+
+
+def _by_silence(job: Job) -> tuple[dict[int, Origin | None], dict[str, list[int]]]:
+    """In logs of NCCL to 2.27: the processes that were bound to cores near their GPU, with the line; and by host those
+    that completed init and were not, while others of the host were."""
+    bound = {
+        number: where for number, text, where in said_by(job, "affinity") if number >= 0 and SET_AFFINITY.search(text)
+    }
+    if not bound or not _names_unbound(job):
+        return bound, {}
+    ranks = Counter(rank.process for rank in job.ranks)
+    done = _came_up(job)
+    silent: dict[str, list[int]] = defaultdict(list)
+    for rank in job.ranks:
+        if rank.rank in done and ranks[rank.process] == 1 and rank.process >= 0 and rank.process not in bound:
+            silent[rank.host].append(rank.process)
+    hosts = {job.processes[number].host for number in bound}
+    return bound, {host: numbers for host, numbers in silent.items() if host in hosts and len(numbers) >= UNBOUND}
+
+
+def _names_unbound(job: Job) -> bool:
+    """Whether these versions of NCCL print a line of each process that they bind, and of no other."""
+    versions = job.nccl_versions
+    return bool(versions) and not any(text_has(each, Feature.AFFINITY_OF_PROCESSES) for each in versions)
+
+
+def _came_up(job: Job) -> set[int]:
+    """World ranks that were seen to start and to complete init."""
+    world = job.world
+    if world is None or not world.started.size or not world.completed.size:
+        return set()
+    return {int(rank) for rank in world.ranks[world.started & world.completed] if rank >= 0}

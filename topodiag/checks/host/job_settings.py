@@ -1,0 +1,72 @@
+"""Settings of the host that RCCL warns of, and shared memory that is removed under a job."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from topodiag.checks.interface import JobCheck
+from topodiag.checks.shared.job.first_error import first_error
+from topodiag.checks.shared.job.text import failed
+from topodiag.checks.words import hosts_in, hosts_word, quoted
+from topodiag.lazy import regex
+from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
+from topodiag.model.job import Event, Job
+
+BALANCED = regex(r"NUMA auto balancing enabled")
+"""RCCL src/init.cc, ROCm 5.4 and later: it reads /proc/sys/kernel/numa_balancing at init."""
+
+
+class HostSettingWarned(JobCheck[tuple[Event, ...]]):
+    """HST003 by a job's log: RCCL warns of automatic NUMA balancing on its node, or NCCL's shared memory is removed
+    under a job that fails of it."""
+
+    id = "HST003"
+    title = "RCCL warns of a setting of the host"
+
+    def observe(self, judged: Job, peers: Sequence[Job]) -> tuple[Event, ...] | Outcome:
+        told = removed(judged) or [event for event in judged.events if BALANCED.search(event.text)]
+        if not told:
+            return self.not_applicable(judged, "no line speaks of NUMA balancing: `topodiag scan` of the node does")
+        return tuple(told)
+
+    def tell(self, judged: Job, observed: tuple[Event, ...]) -> Iterator[Finding]:
+        hosts = hosts_in(observed)
+        if BALANCED.search(observed[0].text) is None:
+            yield self._removed(observed)
+            return
+        yield self.finding(
+            Severity.INFO,
+            f"automatic NUMA balancing is on{f' on {hosts_word(hosts)}' if hosts else ''}",
+            observed=quoted(observed[0].text),
+            expected="kernel.numa_balancing = 0",
+            fix=("Set kernel.numa_balancing = 0 in /etc/sysctl.d, then `sudo sysctl --system`",),
+            nodes=hosts,
+            cost=Cost(text="processes wait for page faults at random: RCCL speaks of performance that varies"),
+            evidence=[event.origin for event in observed],
+            confidence=Confidence.MEDIUM,
+        )
+
+    def _removed(self, observed: tuple[Event, ...]) -> Finding:
+        hosts = hosts_in(observed)
+        return self.finding(
+            Severity.ERROR,
+            f"{hosts_word(hosts) or 'a node'}: a file of NCCL's shared memory was removed while the job began",
+            observed=quoted(observed[0].text),
+            expected="files in /dev/shm stay until their job removes them",
+            fix=(
+                "RemoveIPC=no in /etc/systemd/logind.conf: systemd takes a job's user for logged out, and clears up",
+                "else a prolog, an epilog or a cleaner on this node: `grep -r /dev/shm /etc/slurm /etc/cron*`",
+            ),
+            nodes=hosts,
+            cost=Cost(text="the ranks of this node end while they connect"),
+            evidence=[event.origin for event in observed],
+            confidence=Confidence.MEDIUM,
+        )
+
+
+def removed(job: Job) -> list[Event]:
+    """Lines of a failed job whose first error is a file of shared memory that is gone. A job that goes down for another
+    reason may clear up twice."""
+    told = [event for event in job.events if event.details.get("fault") == "removed"]
+    first = first_error(job) if told and failed(job) else None
+    return told if first is not None and first.details.get("fault") == "removed" else []

@@ -1,0 +1,158 @@
+"""Limits of the host or the container that break NCCL: locked memory, /dev/shm, open files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from topodiag.checks.shared.node.host_faults import HostCheck, HostFault
+from topodiag.checks.shared.node.kernel_events import no_gpu
+from topodiag.model.finding import Confidence, Outcome, Severity
+from topodiag.model.node import Node
+from topodiag.model.topics import Topic
+from topodiag.words.units import spell_bytes
+
+MIB = 1 << 20
+GIB = 1 << 30
+
+MIN_MEMLOCK = GIB
+"""Locked memory below which registration of buffers fails sooner or later: NCCL registers a few MiB for each
+connection, user buffers and NVSHMEM far more. Distributions start with 64 KiB or 8 MiB."""
+
+MIN_SHM = 512 * MIB
+"""Shared memory below which eight ranks of one node do not fit: NCCL takes 9 MiB for each connection over it (the size
+in its own message, 9637888 bytes). Docker gives 64 MiB, and PyTorch's data loaders take from the same."""
+USUAL_SHM = GIB
+MIN_FREE_SHM = 64 * MIB
+
+MIN_OPEN_FILES = 4096
+"""Hard limit on open files below which large jobs fail: NCCL raises the soft limit to the hard one, and takes one
+socket for each peer and channel."""
+
+MEMLOCK_FIX = (
+    "Containers: `--ulimit memlock=-1` (Docker), the capability IPC_LOCK (Kubernetes)",
+    "Slurm: `LimitMEMLOCK=infinity` in slurmd.service, and PropagateResourceLimitsExcept=MEMLOCK in slurm.conf",
+    "Hosts: `* - memlock unlimited` in /etc/security/limits.d",
+)
+SHM_FIX = (
+    "Containers: `--shm-size=8g` or `--ipc=host` (Docker); an emptyDir with medium Memory at /dev/shm (Kubernetes)",
+    "Remove what dead jobs left there: `ls -l /dev/shm/nccl-*`",
+)
+FILES_FIX = (
+    "Raise the hard limit: `* - nofile 1048576` in /etc/security/limits.d, LimitNOFILE=1048576 in the unit of the"
+    " scheduler, `--ulimit nofile=1048576` for containers",
+)
+
+
+class HostLimits(HostCheck):
+    """HST001: a limit of the host or the container breaks NCCL
+
+    What it finds
+        A limit on locked memory where RDMA needs it, a small or full /dev/shm, a low hard limit on open files.
+
+    Why it matters
+        RDMA buffers are locked in memory: with a small limit `ibv_reg_mr` fails, and the job ends or falls back to
+        sockets. Ranks of one node that cannot use P2P exchange data through /dev/shm: with Docker's 64 MiB NCCL ends
+        with "Error while creating shared memory segment", or the program with a bus error.
+
+    Evidence it reads
+        /proc/self/limits, statvfs of /dev/shm; pasted `ulimit -a`, `ulimit -l`, `df /dev/shm`; in job logs NCCL's own
+        messages about shared memory, memory registration and open files, and torch's of its data loaders.
+
+    When it stays silent
+        Enough for this node: locked memory unlimited or 1 GiB, /dev/shm from 1 GiB, 4096 open files. Locked memory on
+        nodes without RDMA. Limits of a login shell need not be those of a job: outside containers a warning. None of
+        the limits in the evidence: unknown. One of locked memory and /dev/shm alone: unknown.
+
+    How to confirm
+        srun --pty bash -c 'ulimit -l; df -h /dev/shm'         in the job or the container, not in a login shell
+        grep -E 'locked|open files' /proc/PID/limits            of a rank
+
+    How to fix
+        Raise the limit where the process starts: the container, the scheduler's daemon, or the host.
+
+    References
+        NCCL user guide, troubleshooting, shared memory and memlock; ibv_reg_mr(3); proc_pid_limits(5).
+    """
+
+    id = "HST001"
+    title = "a limit of the host or the container breaks NCCL"
+
+    def observe(self, judged: Node, peers: Sequence[Node]) -> tuple[HostFault, ...] | Outcome:
+        if why := no_gpu(judged):
+            return self.not_applicable(judged, why)
+        system = judged.os
+        seen = [fact for fact in (system.memlock_bytes, system.shm_bytes, system.open_files) if fact.known]
+        if not seen:
+            return self.unknown(judged, "no limit is in the evidence")
+        found = tuple(each for each in (_memlock(judged), _shm(judged), _files(judged)) if each is not None)
+        if not found and not (system.memlock_bytes.known and system.shm_bytes.known):
+            missing = "the size of /dev/shm" if system.memlock_bytes.known else "the limit of locked memory"
+            return self.unknown(judged, f"{missing} is not in the evidence")
+        return found or self.clean(judged)
+
+
+def _memlock(node: Node) -> HostFault | None:
+    value = node.os.memlock_bytes.value
+    if value is None or value < 0 or value >= MIN_MEMLOCK or not _may_use_rdma(node):
+        return None
+    inside = node.os.container.get("none") != "none"
+    return HostFault(
+        Severity.ERROR if inside else Severity.WARNING,
+        f"locked memory is limited to {spell_bytes(value)}: RDMA cannot register its buffers",
+        spell_bytes(value),
+        "unlimited, where RDMA is used",
+        "ibv_reg_mr fails with 'Cannot allocate memory', and the job ends or falls back to sockets",
+        MEMLOCK_FIX,
+        (node.os.memlock_bytes,),
+        Confidence.HIGH if inside else Confidence.MEDIUM,
+    )
+
+
+def _may_use_rdma(node: Node) -> bool:
+    return any(nic.rdma_name for nic in node.nics) or Topic.RDMA_DEVICES not in node.told
+
+
+def _shm(node: Node) -> HostFault | None:
+    total, free = node.os.shm_bytes.value, node.os.shm_free_bytes.value
+    if len(node.gpus) == 1 and total is not None and total >= 64 * MIB:
+        return None  # one rank has nobody to share memory with
+    if total is not None and total < USUAL_SHM:
+        small = total < MIN_SHM
+        return HostFault(
+            Severity.ERROR if small else Severity.WARNING,
+            f"shared memory (/dev/shm) holds {spell_bytes(total)}: too little for the ranks of one node",
+            spell_bytes(total),
+            "1 GiB or more",
+            "NCCL ends with 'Error while creating shared memory segment', or the program with a bus error",
+            SHM_FIX,
+            (node.os.shm_bytes,),
+            Confidence.HIGH,
+        )
+    if free is not None and free < MIN_FREE_SHM:
+        return HostFault(
+            Severity.ERROR,
+            f"shared memory (/dev/shm) is full: {spell_bytes(free)} are free",
+            f"{spell_bytes(free)} free",
+            f"{spell_bytes(MIN_SHM)} free or more",
+            "NCCL ends with 'No space left on device' for its shared memory",
+            (SHM_FIX[1], SHM_FIX[0]),
+            (node.os.shm_free_bytes,),
+            Confidence.HIGH,
+        )
+    return None
+
+
+def _files(node: Node) -> HostFault | None:
+    value = node.os.open_files.value
+    if value is None or value < 0 or value >= MIN_OPEN_FILES:
+        return None
+    return HostFault(
+        Severity.WARNING,
+        f"no process may open more than {value} files: large jobs need more sockets",
+        f"hard limit {value}",
+        f"{MIN_OPEN_FILES} or more",
+        "NCCL ends with 'Too many open files' from a certain number of ranks on",
+        FILES_FIX,
+        (node.os.open_files,),
+        Confidence.MEDIUM,
+    )

@@ -1,0 +1,254 @@
+"""NUMA: GPUs and their NICs on different sockets. Processes are in process_cores.py."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from topodiag.checks.interface import NodeCheck
+from topodiag.checks.shared.devices import compute_nics, distance, is_up, numa_of, nvlink_reach, on_c2c, word
+from topodiag.checks.shared.node.flat_tree import is_flat
+from topodiag.hardware.catalog import smp_gbs
+from topodiag.lazy import dataclass
+from topodiag.model.devices import Gpu, Nic
+from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status
+from topodiag.model.links import PathType
+from topodiag.model.node import Node
+from topodiag.words.fold import fold_runs, plural
+from topodiag.words.units import in_gbs
+
+UNBOUNDED_GBS = 1000.0
+"""NCCL's figure for processors it does not know (5000 GB/s) is no bound; nothing between sockets is this fast."""
+
+
+@dataclass(frozen=True, slots=True)
+class Strays:
+    """GPUs without a NIC on their socket, and devices that the firmware gives no NUMA node."""
+
+    away: tuple[Gpu, ...]
+    nics: tuple[Nic, ...]
+    sockets: Mapping[int, int]
+    homeless_gpus: tuple[Gpu, ...]
+    homeless_nics: tuple[Nic, ...]
+    coverage: Coverage
+
+
+class GpuNicOnDifferentSockets(NodeCheck[Strays]):
+    """NUM001: a GPU and its NIC are on different sockets, or their NUMA node is unknown
+
+    What it finds
+        A GPU all of whose RDMA NICs hang on another socket. On bare metal with several NUMA nodes: GPUs or NICs for
+        which the firmware names no NUMA node (-1).
+
+    Why it matters
+        The traffic crosses the link between the sockets, which NCCL rates at 10 GB/s (Skylake), 22 (Sapphire Rapids),
+        40 (Emerald Rapids) or 16 GB/s (AMD). All traffic between the sockets shares this rate, against 25 or 50 GB/s
+        of one NIC; GPUDirect RDMA is off at that distance. A pod with its NIC on the other socket had 25 instead of
+        56 GB/s (Azure AKS pull request 5697). NCCL puts all devices with NUMA node -1 under one processor.
+
+    Evidence it reads
+        NUMA nodes of GPUs, NICs and processors (sysfs, NVML, `topo -m`), which NUMA nodes share a socket, paths.
+        In a log: the CPUs of `=== System ===` above a GPU and the NIC of its connections.
+
+    When it stays silent
+        One socket. Storage and management NICs. Different NUMA nodes of one socket (AMD NPS4, Intel SNC), which
+        `topo -m` may call SYS. Grace machines. NVSwitch machines where a socket has no NIC for any GPU: NCCL passes
+        that traffic over NVLink (PXN). Which sockets the NUMA nodes belong to is not known and there are more than
+        two of them: unknown. A flattened guest is TOP003's.
+
+    How to confirm
+        cat /sys/bus/pci/devices/BUS_ID/numa_node      for the GPU and the NIC
+        nvidia-smi topo -m                             SYS in all NIC columns of the GPU
+        lscpu | grep -i numa
+
+    How to fix
+        In a cluster: have the scheduler give GPU and NIC of one socket (Kubernetes: topology manager `single-numa-node`
+        or DRA; Slurm: gres.conf with Cores=). On the machine: move the NIC to a slot of the GPU's socket, or give
+        each socket its NIC. For NUMA node -1: update the BIOS, it lacks the proximity tables (SRAT, _PXM).
+
+    References
+        NCCL src/graph/topo.h v2.30 (bandwidth between processors); Linux Documentation/ABI/testing/sysfs-bus-pci;
+        NVIDIA nccl issues 820 and 1674.
+    """
+
+    id = "NUM001"
+    title = "a GPU and its NIC are on different sockets, or their NUMA node is unknown"
+
+    def observe(self, judged: Node, peers: Sequence[Node]) -> Strays | Outcome:
+        nics = tuple(nic for nic in compute_nics(judged) if is_up(nic) is not False)
+        homes = sockets_of(judged)
+        answer = self._without_question(judged, nics, homes)
+        if answer is not None:
+            return answer
+        placed = [(gpu, _near(judged, gpu, nics, homes)) for gpu in judged.gpus]
+        at_home = [gpu for gpu, near in placed if near]
+        away = [gpu for gpu, near in placed if near is False]
+        known = len(at_home) + len(away)
+        coverage = Coverage(known, len(judged.gpus), "GPUs with a known socket")
+        alike = len(away) == len(judged.gpus) > 1
+        if alike and judged.is_vm is None and not any(numa_of(judged, nic).known for nic in nics):
+            return self.unknown(
+                judged, "every GPU is alike far from every NIC, as in a guest; nothing says which this is"
+            )
+        if len(away) < len(judged.gpus):
+            away = [gpu for gpu in away if not _covered(judged, gpu, at_home, homes)]
+        gpus, cards = _homeless(judged, nics)
+        if away or gpus or cards:
+            return Strays(tuple(away), nics, homes, gpus, cards, coverage)
+        if known < len(judged.gpus):
+            why = f"the sockets of GPUs and NICs are not known ({coverage})"
+            return Outcome(self.id, Status.UNKNOWN, judged.host, why=why, coverage=coverage)
+        return self.clean(judged, coverage=coverage)
+
+    def tell(self, judged: Node, observed: Strays) -> Iterator[Finding]:
+        if observed.away:
+            yield self._away(judged, observed)
+        if observed.homeless_gpus or observed.homeless_nics:
+            yield self._homeless(judged, observed.homeless_gpus, observed.homeless_nics)
+
+    def _without_question(self, node: Node, nics: tuple[Nic, ...], homes: Mapping[int, int]) -> Outcome | None:
+        """Why there is nothing to judge, or no way to."""
+        if not node.gpus or not nics:
+            return self.not_applicable(node, "no GPU with an RDMA NIC for the job's traffic")
+        if any(on_c2c(gpu) for gpu in node.gpus):
+            return self.not_applicable(node, "Grace: GPUs and NICs meet over C2C")
+        if is_flat(node):
+            return self.unknown(node, "the PCI tree is virtual (TOP003)")
+        if len(set(homes.values())) == 1 or node.cpu.sockets.value == 1:
+            return self.not_applicable(node, "one socket")
+        return None
+
+    def _away(self, node: Node, observed: Strays) -> Finding:
+        away, nics, homes = observed.away, observed.nics, observed.sockets
+        gpu_homes, nic_homes = _homes(node, node.gpus, homes), _homes(node, nics, homes)
+        scarce = len(nics) < len(gpu_homes) and len(away) < len(node.gpus)
+        by_numa = bool(gpu_homes and nic_homes)
+        rate = max((port.rate_gbps.get(0.0) for nic in nics for port in nic.ports), default=0.0) / 8
+        words = [word(node, gpu.label, nic.name) for gpu in away for nic in nics]
+        devices: list[Gpu | Nic] = [*away, *nics]
+        labels = [gpu.label for gpu in away]
+        here = _spell_sockets(node, away, homes)
+        there = _spell_sockets(node, nics, homes)
+        verb = "has no RDMA NIC on its own socket" if len(away) == 1 else "have no RDMA NIC on their own socket"
+        return self.finding(
+            node,
+            Severity.INFO if scarce else Severity.WARNING,
+            f"{fold_runs(labels)} {verb}",
+            observed=f"{fold_runs(labels)} on {here}; {', '.join(nic.name for nic in nics[:4])} on {there}",
+            expected="a NIC on the GPU's socket" + (", but there are fewer NICs than sockets" if scarce else ""),
+            fix=(
+                "give the job GPUs and NICs of one socket (Kubernetes: topology manager, DRA; Slurm: gres.conf Cores=)",
+                "or move a NIC to a slot of this socket: `nvidia-smi topo -m` then shows PIX, PXB or NODE, not SYS",
+            ),
+            gpus=labels,
+            nics=[nic.name for nic in nics],
+            cost=_smp_cost(node, rate, len(away)),
+            evidence=[*(numa_of(node, device) for device in devices), *words],
+            coverage=observed.coverage,
+            confidence=Confidence.HIGH if by_numa and node.numa else Confidence.MEDIUM,
+        )
+
+    def _homeless(self, node: Node, gpus: Sequence[Gpu], cards: Sequence[Nic]) -> Finding:
+        names = [*(gpu.label for gpu in gpus), *(nic.name for nic in cards)]
+        sure = node.is_vm is False
+        devices: list[Gpu | Nic] = [*gpus, *cards]
+        return self.finding(
+            node,
+            Severity.WARNING if sure else Severity.INFO,
+            f"{fold_runs(names)}: NUMA node unknown (-1)",
+            observed=f"numa_node -1 on {plural(len(names), 'device')}; the machine has {len(node.numa)} NUMA nodes",
+            expected="the NUMA node of its socket, from the firmware's tables (SRAT, _PXM)",
+            fix=("update the BIOS, or switch NUMA on in it", "until then bind processes by hand: `numactl -N`"),
+            gpus=[gpu.label for gpu in gpus],
+            nics=[nic.name for nic in cards],
+            cost=Cost(text="NCCL puts all devices of node -1 under one processor and prices their paths wrongly"),
+            evidence=[numa_of(node, device) for device in devices],
+            confidence=Confidence.HIGH if sure else Confidence.MEDIUM,
+        )
+
+
+def _homeless(node: Node, nics: tuple[Nic, ...]) -> tuple[tuple[Gpu, ...], tuple[Nic, ...]]:
+    """Devices without a NUMA node on a machine that has several; a guest's are TOP003's."""
+    if node.is_vm or sum(numa.has_cpus for numa in node.numa) < 2:
+        return (), ()
+    gpus = tuple(gpu for gpu in node.gpus if numa_of(node, gpu).get(0) < 0)
+    return gpus, tuple(nic for nic in nics if numa_of(node, nic).get(0) < 0)
+
+
+def _homes(node: Node, devices: Sequence[Gpu | Nic], homes: Mapping[int, int]) -> set[int]:
+    """The sockets of devices, as far as their NUMA nodes are known."""
+    numbers = [numa_of(node, device).value for device in devices]
+    return {homes[number] for number in numbers if number is not None and number in homes}
+
+
+def sockets_of(node: Node) -> dict[int, int]:
+    """The socket of each NUMA node, where that can be told: the kernel says it, or there are as many of one as of the
+    other, or all that is known is nodes 0 and 1 (no machine splits a single socket in just two and calls that default).
+    """
+    with_cpus = [numa for numa in node.numa if numa.has_cpus]
+    if with_cpus and all(numa.socket.known for numa in with_cpus):
+        return {numa.id: numa.socket.get(0) for numa in with_cpus}
+    if with_cpus:
+        return {numa.id: numa.id for numa in with_cpus} if node.cpu.sockets.value == len(with_cpus) else {}
+    devices: list[Gpu | Nic] = [*node.gpus, *node.nics]
+    named = {n for device in devices if (n := numa_of(node, device).value) is not None}
+    return {n: n for n in named} if named == {0, 1} else {}
+
+
+def _near(node: Node, gpu: Gpu, nics: tuple[Nic, ...], homes: dict[int, int]) -> bool | None:
+    """Whether some NIC is on the GPU's socket; None when it cannot be told."""
+    mine = homes.get(numa_of(node, gpu).get(-1))
+    answers: list[bool | None] = []
+    for nic in nics:
+        kind, said = distance(node, gpu.label, nic.name)
+        if kind is not None and kind <= PathType.PHB and kind is not PathType.PXN:
+            return True
+        theirs = _nic_home(node, nic, homes)
+        if mine is not None and theirs is not None:
+            answers.append(mine == theirs)
+        elif (
+            homes
+            and len(set(homes.values())) == len(homes)
+            and (kind is PathType.SYS or (said.value or "").strip().upper() in ("SYS", "SOC"))
+        ):
+            answers.append(False)  # with several NUMA nodes to a socket SYS may stay within it
+        else:
+            answers.append(None)
+    return True if True in answers else None if None in answers else False
+
+
+def _nic_home(node: Node, nic: Nic, homes: dict[int, int]) -> int | None:
+    """The socket of a NIC: its own NUMA node's, else that of a GPU below the same host bridge."""
+    own = homes.get(numa_of(node, nic).get(-1))
+    if own is not None:
+        return own
+    for gpu in node.gpus:
+        kind, _ = distance(node, gpu.label, nic.name)
+        if kind is not None and kind <= PathType.PHB and kind is not PathType.PXN:
+            return homes.get(numa_of(node, gpu).get(-1))
+    return None
+
+
+def _covered(node: Node, gpu: Gpu, at_home: list[Gpu], homes: dict[int, int]) -> bool:
+    """Whether the machine is built so: this GPU's whole socket has no NIC, and NVLink reaches GPUs that have one."""
+    mine = homes.get(numa_of(node, gpu).get(-1))
+    if mine is not None and any(homes.get(numa_of(node, peer).get(-1)) == mine for peer in at_home):
+        return False
+    return gpu.index in nvlink_reach(node, at_home)
+
+
+def _spell_sockets(node: Node, devices: Sequence[Gpu | Nic], homes: Mapping[int, int]) -> str:
+    named = sorted(_homes(node, devices, homes))
+    return "socket " + ", ".join(map(str, named)) if named else "another socket (SYS)"
+
+
+def _smp_cost(node: Node, rate_gbs: float, crossing: int) -> Cost:
+    arch = node.cpu.arch.value
+    cpu = node.cpu
+    bound = smp_gbs(arch, cpu.vendor.value, cpu.family.value, cpu.model.value) if arch else UNBOUNDED_GBS
+    if bound >= UNBOUNDED_GBS:
+        return Cost(text="all traffic of these GPUs crosses the link between the sockets, without GPUDirect RDMA")
+    text = f"NCCL assumes {in_gbs(bound)} between these sockets, shared by {plural(crossing, 'GPU')}"
+    if not rate_gbs:
+        return Cost(text=f"{text}; GPUDirect RDMA is off at this distance")
+    lost = max(rate_gbs - bound, 0.0)
+    return Cost(lost or None, lost / rate_gbs, f"{text}, against {in_gbs(rate_gbs)} of the NIC; GPUDirect RDMA is off")

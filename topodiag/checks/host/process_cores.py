@@ -1,0 +1,185 @@
+"""NUMA: processes that are bound to cores away from their GPU. GPUs and NICs are in numa.py."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from topodiag.checks.host.numa import UNBOUNDED_GBS, sockets_of
+from topodiag.checks.interface import NodeCheck
+from topodiag.checks.shared.devices import numa_of
+from topodiag.hardware.catalog import smp_gbs
+from topodiag.lazy import dataclass
+from topodiag.model.cpulist import parse_cpulist
+from topodiag.model.devices import Gpu
+from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status
+from topodiag.model.node import Node
+from topodiag.model.provenance import Fact
+from topodiag.model.system import Process
+from topodiag.model.topics import Topic
+from topodiag.words.fold import fold_numbers, fold_runs
+from topodiag.words.units import in_gbs, percent
+
+AWAY_SHARE = 0.5
+"""A process counts as bound away from its GPU when less than this share of its cpus is on the GPU's socket: with half
+of them there the scheduler can keep the proxy threads near."""
+
+
+@dataclass(frozen=True, slots=True)
+class BoundProcess:
+    """Where a process may run and where its GPU is, as sets of cpus."""
+
+    process: Process
+    gpu: Gpu
+    allowed: frozenset[int]
+    local: frozenset[int]
+
+    @property
+    def share(self) -> float:
+        return len(self.allowed & self.local) / len(self.allowed)
+
+
+@dataclass(frozen=True, slots=True)
+class AwayProcesses:
+    """Processes bound away from their GPU: those wholly outside its socket, then those mostly outside."""
+
+    groups: tuple[tuple[BoundProcess, ...], ...]
+    coverage: Coverage
+
+
+class ProcessAwayFromGpu(NodeCheck[AwayProcesses]):
+    """NUM002: a process is bound to cores away from its GPU
+
+    What it finds
+        A process with one GPU open that may run only, or mostly, on cores of another socket than the GPU's.
+
+    Why it matters
+        NCCL's proxy threads and its host buffers then sit on the wrong socket: every byte that is staged in host
+        memory crosses the link between the sockets (10 to 40 GB/s by NCCL's figures, shared), kernel launches take
+        longer, and small messages gain about a microsecond per hop.
+
+    Evidence it reads
+        `Cpus_allowed_list` of the processes that have a GPU open; the GPU's CPU affinity (`topo -m`, NVML, sysfs);
+        which cores share a socket. In a log: `Affinity for GPU 0 is .. (GPU affinity = .. ; CPU affinity = ..)`;
+        to NCCL 2.27 `Setting affinity for GPU 0 to ..` of some processes of a node, and none of the others.
+
+    When it stays silent
+        A process that may run on all cores of the GPU's NUMA node, bound or not: the scheduler can place it well.
+        Cores of another NUMA node on the same socket. Processes with several GPUs. One NUMA node. The GPU's affinity is
+        unknown or empty (containers): unknown. Nobody looked for processes: unknown; no process with one GPU: not
+        applicable.
+
+    How to confirm
+        taskset -cp PID
+        nvidia-smi topo -m                              the column CPU Affinity
+        numastat -p PID                                 where its memory is
+
+    How to fix
+        Slurm: `--gpu-bind=closest` or `--cpu-bind` with the right masks, gres.conf with Cores=. Kubernetes: CPU manager
+        `static` with topology manager `single-numa-node`. By hand: `numactl --cpunodebind=N --membind=N`. NCCL keeps
+        to the mask it is given unless NCCL_IGNORE_CPU_AFFINITY=1, which lets it take the GPU's cores.
+
+    References
+        NCCL src/graph/topo.cc (ncclTopoGetCpuAffinity) v2.30; taskset(1), numactl(8); AWS awsome-distributed-training.
+    """
+
+    id = "NUM002"
+    title = "a process is bound to cores away from its GPU"
+
+    def observe(self, judged: Node, peers: Sequence[Node]) -> AwayProcesses | Outcome:
+        if sum(numa.has_cpus for numa in judged.numa) == 1 or judged.cpu.sockets.value == 1:
+            return self.not_applicable(judged, "one NUMA node or socket")
+        single = [(process, judged.gpu(process.gpus[0])) for process in judged.processes if len(set(process.gpus)) == 1]
+        if not single and Topic.PROCESSES not in judged.told:
+            return self.unknown(judged, "the processes on the GPUs were not seen")
+        if not single:
+            return self.not_applicable(judged, "no process with one GPU in the evidence")
+        bound = [
+            made for process, gpu in single if gpu is not None and (made := _bound(judged, process, gpu)) is not None
+        ]
+        coverage = Coverage(len(bound), len(single), "processes with one GPU")
+        if not bound:
+            return self.unknown(judged, "the cores of these processes or of their GPUs are not known")
+        away = [at for at in bound if not at.allowed >= _own(judged, at.gpu, at.local) and at.share < AWAY_SHARE]
+        if away:
+            return AwayProcesses(_grouped(away), coverage)
+        if len(bound) < len(single):
+            return Outcome(self.id, Status.UNKNOWN, judged.host, why=str(coverage), coverage=coverage)
+        return self.clean(judged, coverage=coverage)
+
+    def tell(self, judged: Node, observed: AwayProcesses) -> Iterator[Finding]:
+        for group in observed.groups:
+            yield self._report(judged, group, observed.coverage)
+
+    def _report(self, node: Node, group: Sequence[BoundProcess], coverage: Coverage) -> Finding:
+        labels = sorted({at.gpu.label for at in group}, key=lambda label: (len(label), label))
+        outside = all(at.share == 0 for at in group)
+        worst = min(group, key=lambda at: at.share)
+        pids = ", ".join(str(at.process.pid) for at in group[:4]) + (" ..." if len(group) > 4 else "")
+        count = "a process" if len(group) == 1 else f"{len(group)} processes"
+        how = "only on cores of another socket" if outside else "mostly on cores of another socket"
+        home = numa_of(node, worst.gpu).value
+        node_text = str(home) if home is not None and home >= 0 else "N"
+        return self.finding(
+            node,
+            Severity.WARNING,
+            f"{count} of {fold_runs(labels)} may run {how}",
+            observed=f"process {worst.process.pid} may use cpus {fold_numbers(worst.allowed)}:"
+            f" {percent(worst.share)} of them near {worst.gpu.label}",
+            expected=f"cpus of {worst.gpu.label}'s socket: {fold_numbers(worst.local)}",
+            fix=(
+                f"bind it near its GPU: `numactl --cpunodebind={node_text} --membind={node_text}` (processes {pids})",
+                "Slurm: `--gpu-bind=closest`, Cores= in gres.conf; Kubernetes: topology manager `single-numa-node`",
+            ),
+            gpus=labels,
+            cost=_bind_cost(node),
+            evidence=[
+                origin for at in group for origin in (at.process.cpus_allowed.origin, _home(node, at.gpu).origin)
+            ],
+            coverage=coverage,
+            confidence=Confidence.HIGH if outside else Confidence.MEDIUM,
+        )
+
+
+def _grouped(away: Sequence[BoundProcess]) -> tuple[tuple[BoundProcess, ...], ...]:
+    outside = tuple(at for at in away if at.share == 0)
+    mostly = tuple(at for at in away if at.share != 0)
+    return tuple(group for group in (outside, mostly) if group)
+
+
+def _home(node: Node, gpu: Gpu) -> Fact[str]:
+    """The GPU's own cores as a cpu list, from the first source that names any."""
+    pci = node.pci_of(gpu)
+    number = numa_of(node, gpu).value
+    numa = next((numa.cpus for numa in node.numa if numa.id == number), Fact())
+    for fact in (gpu.cpu_affinity, numa, pci.local_cpus if pci is not None else Fact()):
+        if fact.value and parse_cpulist(fact.value):
+            return fact
+    return Fact()
+
+
+def _own(node: Node, gpu: Gpu, fallback: frozenset[int]) -> frozenset[int]:
+    return parse_cpulist(_home(node, gpu).value or "") or fallback
+
+
+def _bound(node: Node, process: Process, gpu: Gpu) -> BoundProcess | None:
+    """The process's cores and those of the GPU's whole socket, or None when either is not known."""
+    allowed = parse_cpulist(process.cpus_allowed.value or "")
+    local = parse_cpulist(_home(node, gpu).value or "")
+    if not allowed or not local:
+        return None
+    homes = sockets_of(node)
+    cpus = {numa.id: parse_cpulist(numa.cpus.value or "") or frozenset() for numa in node.numa}
+    mine = {homes[number] for number, members in cpus.items() if number in homes and members & local}
+    for number, members in cpus.items():
+        if homes.get(number) in mine:
+            local |= members
+    return BoundProcess(process, gpu, allowed, local)
+
+
+def _bind_cost(node: Node) -> Cost:
+    arch, cpu = node.cpu.arch.value, node.cpu
+    bound = smp_gbs(arch, cpu.vendor.value, cpu.family.value, cpu.model.value) if arch else UNBOUNDED_GBS
+    text = "host buffers and proxy threads sit on the wrong socket"
+    if bound < UNBOUNDED_GBS:
+        text += f": what is staged in host memory crosses a link that NCCL assumes at {in_gbs(bound)}"
+    return Cost(text=text)

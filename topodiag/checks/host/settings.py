@@ -1,0 +1,166 @@
+"""Settings of the host that cost time or bandwidth: NUMA balancing, CPU governor, IOMMU translation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from topodiag.checks.shared.node.host_faults import HostCheck, HostFault
+from topodiag.checks.shared.node.kernel_events import no_gpu
+from topodiag.lazy import regex
+from topodiag.model.finding import Confidence, Outcome, Severity
+from topodiag.model.node import Node
+from topodiag.model.system import IOMMU_UNITS, KernelEvent
+
+MANAGED = frozenset({"intel_pstate", "amd-pstate", "amd-pstate-epp", "intel_cpufreq"})
+"""Drivers below which `powersave` still raises the clock under load (Linux Documentation, intel_pstate, amd-pstate)."""
+
+SLOW_GOVERNORS = frozenset({"powersave", "conservative", "ondemand", "schedutil", "userspace"})
+
+_ON = regex(r"\b(?:intel_iommu|amd_iommu)=on\b")
+_PASSES = regex(r"\biommu(?:\.passthrough)?=(?:pt|1)\b|\b(?:intel_iommu|amd_iommu|iommu)=off\b")
+
+
+class HostSettings(HostCheck):
+    """HST003: a setting of the host costs time or bandwidth
+
+    What it finds
+        Automatic NUMA balancing, a CPU governor that keeps clocks low, and an IOMMU that was set to translate where no
+        other evidence shows the domains of GPUs and NICs. In a job's log: RCCL's warning of NUMA balancing, and
+        files of NCCL's shared memory that something removed while the job began. In numbers that people paste: more
+        threads than twice the cores, by threads and processes or by the load, and a container whose CPU limit cuts it
+        short.
+
+    Why it matters
+        NUMA balancing unmaps pages to see who uses them: proxy threads and copies wait for page faults. A low CPU
+        clock delays every kernel launch and every message of the proxy. A translating IOMMU sends peer-to-peer traffic
+        through the CPU: on one cluster 100 GB/s of 337 were left until it was set to passthrough.
+
+    Evidence it reads
+        /proc/sys/kernel/numa_balancing, scaling_governor and scaling_driver, the kernel command line and the kernel's
+        own lines on the IOMMU. `nproc`, the load average, `torch.get_num_threads()`, cpu.stat of a container.
+
+    When it stays silent
+        The governor below intel_pstate and amd-pstate raises clocks by itself: info. Domains that were read are
+        PCI004's. Virtual machines: their IOMMU and clocks are the host's. NUMA balancing is info on x86 and a warning
+        on Grace, whose memory it moves between CPU and GPU. None of the settings in the evidence: unknown.
+        A load that is high beside tasks that wait in the kernel; limits that cut less than a tenth of the periods. Some
+        of the settings alone, and a kernel command line without a word on the IOMMU: unknown. IOMMUs in
+        /sys/class/iommu that nothing makes pass are info.
+
+    How to confirm
+        cat /proc/sys/kernel/numa_balancing
+        cat /sys/devices/system/cpu/cpu0/cpufreq/scaling_governor
+        cat /proc/cmdline; sudo dmesg | grep -i 'iommu: Default'
+
+    How to fix
+        `kernel.numa_balancing = 0` in /etc/sysctl.d; `cpupower frequency-set -g performance`; iommu=pt on the kernel
+        command line, then reboot.
+
+    References
+        Linux Documentation, admin-guide/sysctl/kernel.rst (numa_balancing), admin-guide/pm (governors), kernel
+        parameters (iommu=pt); NVIDIA Grace Performance Tuning Guide.
+    """
+
+    id = "HST003"
+    title = "a setting of the host costs time or bandwidth"
+
+    def observe(self, judged: Node, peers: Sequence[Node]) -> tuple[HostFault, ...] | Outcome:
+        if why := no_gpu(judged):
+            return self.not_applicable(judged, why)
+        system = judged.os
+        iommu = [event for event in judged.events if event.kind == "iommu"]
+        if not any((system.numa_balancing.known, system.governor.known, system.cmdline.known, iommu)):
+            return self.unknown(judged, "none of these settings is in the evidence")
+        found = tuple(each for each in (_balancing(judged), _governor(judged), _iommu(judged)) if each is not None)
+        untold = _untold(judged) if not found else ""
+        if untold:
+            return self.unknown(judged, f"of these settings the evidence does not hold {untold}")
+        return found or self.clean(judged)
+
+
+def _untold(node: Node) -> str:
+    """Which of the settings nothing tells of: a kernel command line without a word on the IOMMU leaves it to what the
+    kernel was built for."""
+    free = node.is_vm or node.cpu.arch.get("x86_64") not in ("x86_64", "amd64", "i686")
+    # A capture reads the groups of every function: where none has one, the IOMMU is off.
+    typed = (node.time.known and bool(node.pci)) or any(each.iommu_type.known for each in node.pci.values())
+    logged = any(_iommu_line(node, words) is not None for words in ("translated", "passthrough", "iommu enabled"))
+    told = {
+        "NUMA balancing": node.os.numa_balancing.known,
+        "the CPU governor": node.os.governor.known or node.is_vm is True,
+        "the type of IOMMU domains": free or typed or logged or _passes(node),
+    }
+    return ", ".join(what for what, known in told.items() if not known)
+
+
+def _balancing(node: Node) -> HostFault | None:
+    if not node.os.numa_balancing.value:
+        return None
+    grace = node.cpu.arch.get("") in ("aarch64", "arm64") and any(gpu.c2c.value for gpu in node.gpus)
+    return HostFault(
+        Severity.WARNING if grace else Severity.INFO,
+        "automatic NUMA balancing is on",
+        "kernel.numa_balancing is 1",
+        "0, as ranks are bound to the cores of their GPU",
+        "ranks and proxy threads wait for page faults",
+        ("Set kernel.numa_balancing = 0 in /etc/sysctl.d, then `sudo sysctl --system`",),
+        (node.os.numa_balancing,),
+    )
+
+
+def _governor(node: Node) -> HostFault | None:
+    governor = node.os.governor.get("performance")
+    if governor not in SLOW_GOVERNORS or node.is_vm:
+        return None
+    driver = node.os.frequency_driver.value
+    managed = driver is None or driver in MANAGED
+    below = f" with {driver}" if driver else ""
+    return HostFault(
+        Severity.INFO if managed else Severity.WARNING,
+        f"the CPU governor is {governor}{below}",
+        f"scaling_governor {governor}",
+        "performance",
+        "kernel launches and proxy threads run at a lower CPU clock",
+        ("`sudo cpupower frequency-set -g performance`, or the profile throughput-performance of tuned",),
+        (node.os.governor, node.os.frequency_driver),
+        Confidence.MEDIUM,
+    )
+
+
+def _iommu(node: Node) -> HostFault | None:
+    """Translation by the command line or the kernel's own line, where no domain type was read: those are PCI004's."""
+    if node.is_vm or any(device.iommu_type.known for device in node.pci.values()) or _passes(node):
+        return None
+    line, enabled = _iommu_line(node, "translated"), _iommu_line(node, "iommu enabled")
+    units = _iommu_line(node, IOMMU_UNITS) if node.os.cmdline.known else None
+    shown = line or enabled or units
+    asked = _ON.search(node.os.cmdline.get(""))
+    words = shown.text if shown is not None else asked.group() if asked is not None else ""
+    if not words or node.cpu.arch.get("x86_64") not in ("x86_64", "amd64", "i686"):
+        return None  # Arm servers translate by design
+    only_units = shown is units and asked is None  # what the kernel was built for may still let them pass
+    return HostFault(
+        Severity.INFO if only_units else Severity.WARNING,
+        "the IOMMU is on, and the kernel command line does not make it pass: it may translate what GPUs send each other"
+        if only_units
+        else "the IOMMU translates: P2P and GPUDirect RDMA may be slow, hang or corrupt",
+        words,
+        "iommu=pt (passthrough) or no IOMMU, on a bare-metal host",
+        "every peer-to-peer access is translated at the root complex instead of going direct",
+        (
+            "Boot with iommu=pt on the kernel command line, or switch the IOMMU off in the BIOS",
+            "Afterwards `cat /sys/kernel/iommu_groups/*/type` must say identity",
+        ),
+        (shown.origin if shown is not None else None, node.os.cmdline if asked is not None else None),
+        Confidence.MEDIUM if node.is_vm is False and line is not None else Confidence.LOW,
+    )
+
+
+def _iommu_line(node: Node, words: str) -> KernelEvent | None:
+    """The kernel's first line on its IOMMU that holds these words, in lower case."""
+    return next((each for each in node.events if each.kind == "iommu" and words in each.text.lower()), None)
+
+
+def _passes(node: Node) -> bool:
+    """Whether the IOMMU was set to pass, or switched off."""
+    return _PASSES.search(node.os.cmdline.get("")) is not None or _iommu_line(node, "passthrough") is not None

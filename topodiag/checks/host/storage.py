@@ -1,0 +1,160 @@
+"""Storage that does not answer and processes that wait for it, by the kernel log."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+from topodiag.checks.shared.node.host_faults import HostCheck, HostFault
+from topodiag.checks.shared.node.kernel_events import log_was_read, no_log
+from topodiag.lazy import regex
+from topodiag.model.finding import Confidence, Outcome, Severity
+from topodiag.model.node import Node
+from topodiag.model.system import KernelEvent
+from topodiag.words.fold import few, plural
+
+_BLOCKED = regex(r"task (\S{1,64}):[0-9]{1,10} blocked for more than ([0-9]{1,9}) seconds")
+_RESTORED = regex(r"Connection restored to (\S{1,255})")
+_SERVER = (
+    (regex(r"nfs: server (\S{1,255}) not responding"), regex(r"nfs: server (\S{1,255}) OK"), "NFS server"),
+    (
+        regex(r"Connection to (\S{1,255}) .{0,120}was lost"),
+        _RESTORED,
+        "Lustre target",
+    ),
+    (
+        regex(
+            r"client was evicted by (\S{1,255}?);|LustreError: (?=.{0,200}failed: rc = -)\S{1,20} (\S{1,255}?):"
+        ),
+        _RESTORED,
+        "Lustre target",
+    ),
+    (regex(r"ceph: (mds[0-9]{1,6}) (?:hung|caps stale)"), regex(r"ceph: (mds[0-9]{1,6}) (?:came back|recovery completed)"), "Ceph"),  # noqa: E501
+    (regex(r"CIFS: .{0,40}?(\\\\\S{1,255}) has not responded"), regex(r"(?!)"), "CIFS server"),
+)  # fmt: skip
+"""What says that a server does not answer, what says that it does again, and what it is: Linux net/sunrpc/clnt.c
+(`call_timeout`, `rpc_check_timeout`), Lustre ptlrpc/import.c, fs/ceph/mds_client.c, fs/smb/client/connect.c."""
+_DISK = regex(
+    r"I/O error, dev (\w{1,40})|(?:EXT4|BTRFS|F2FS)[ -]\S{0,4}(?:error|critical).{0,20}?\(?device (\w{1,40})"
+    r"|XFS \((\S{1,60})\): .{0,80}(?:[Ss]hut(?:ting)? down|I/O [Ee]rror)"
+    r"|nvme (nvme[0-9]{1,4}): .{0,40}(?:timeout, |controller is down)"
+)
+_SHOWN = 4
+
+
+class StorageStalls(HostCheck):
+    """HST006: storage does not answer, or processes wait in the kernel
+
+    What it finds
+        Servers of NFS, Lustre, Ceph and CIFS that the kernel waits for, disks and file systems with errors, and tasks
+        that were blocked in the kernel for minutes. Jobs whose writes fail: a file system that is full, over its quota,
+        read-only, or gone.
+
+    Why it matters
+        A rank that writes a checkpoint, reads a batch or starts its program from that storage does not come to the next
+        collective, and all other ranks wait for it until their watchdog ends the job. It looks like a network fault.
+
+    Evidence it reads
+        The kernel log: `nfs: server .. not responding`, `Lustre: .. Connection to .. was lost`, `I/O error, dev ..`,
+        `EXT4-fs error`, `XFS .. Shutting down`, `task .. blocked for more than .. seconds`. A job's output: `[Errno
+        28]`, `No space left on device`, `Disk quota exceeded`, `Read-only file system`, `Stale file handle`.
+
+    When it stays silent
+        A server that answered again, as far as the log goes, is a note. Tasks that were blocked are a warning, as the
+        line does not say for what they wait, and nothing beside storage that does not answer. Shared memory
+        without room is a limit (HST001). No kernel log in the evidence: unknown. A few lines of one: unknown.
+
+    How to confirm
+        ps -eo pid,stat,wchan:30,args | grep ' D'        processes that wait in the kernel
+        timeout 10 ls MOUNT; echo $?                      124: the file system hangs
+        dmesg -T | grep -iE 'not responding|I/O error|blocked for more'
+
+    How to fix
+        Find out why the server or the disk does not answer, from another client as well. Drain the node where its own
+        disk fails. Give a job that checkpoints to slow storage a longer timeout, or let it write in the background.
+
+    References
+        Linux net/sunrpc/clnt.c, kernel/hung_task.c, Documentation/admin-guide/sysctl/kernel.rst; Lustre manual.
+    """
+
+    id = "HST006"
+    title = "storage does not answer, or processes wait in the kernel"
+
+    def observe(self, judged: Node, peers: Sequence[Node]) -> tuple[HostFault, ...] | Outcome:
+        events = [event for event in judged.events if event.kind == "storage"]
+        tasks = [event for event in judged.events if event.kind == "hung-task"]
+        stalls = [*_servers(events), _disks(events)]
+        named = any(each is not None and each.severity is Severity.ERROR for each in stalls)
+        # What is blocked beside storage that does not answer waits for it.
+        found = tuple(each for each in (*stalls, None if named else _blocked(tasks)) if each is not None)
+        if not found and not log_was_read(judged):
+            return self.unknown(judged, no_log(judged))
+        return found or self.clean(judged)
+
+
+def _servers(events: Sequence[KernelEvent]) -> Iterator[HostFault]:
+    for silent, again, what in _SERVER:
+        lines: dict[str, list[KernelEvent]] = defaultdict(list)
+        answers: dict[str, bool] = {}
+        for event in events:
+            if found := silent.search(event.text):
+                name = next(part for part in found.groups() if part)
+                lines[name].append(event)
+                answers[name] = False
+            elif found := again.search(event.text):
+                answers[found[1]] = True
+        for name, told in lines.items():
+            back = answers[name]
+            yield HostFault(
+                Severity.INFO if back else Severity.ERROR,
+                f"{what} {name} {'did not answer for a while' if back else 'does not answer'}",
+                observed=f"{plural(len(told), 'line')}: {told[0].text[:160]}" + ("; it came back" if back else ""),
+                expected="storage that answers: no such line",
+                cost="a rank that reads or writes there does not come to the next collective, and all others wait",
+                fix=(
+                    f"`timeout 10 ls` on what is mounted from {name}, here and on another node: does the server answer",
+                    "a job that checkpoints there: a longer timeout, or writing in the background",
+                ),
+                evidence=tuple(event.origin for event in told[:_SHOWN]),
+            )
+
+
+def _disks(events: Sequence[KernelEvent]) -> HostFault | None:
+    told: dict[str, KernelEvent] = {}
+    for event in events:
+        if found := _DISK.search(event.text):
+            told.setdefault(next(part for part in found.groups() if part), event)
+    if not told:
+        return None
+    names = few(sorted(told), _SHOWN)
+    return HostFault(
+        Severity.ERROR,
+        f"{names}: the kernel reports errors of the disk or its file system",
+        observed="; ".join(event.text[:160] for event in list(told.values())[:_SHOWN]),
+        expected="no error of a disk or a file system",
+        cost="a process that reads or writes there fails or waits, and all others wait for it",
+        fix=("`smartctl -a` or `nvme smart-log` of the device; drain the node before its file system turns read-only",),
+        evidence=tuple(event.origin for event in told.values()),
+    )
+
+
+def _blocked(tasks: Sequence[KernelEvent]) -> HostFault | None:
+    found = [(event, match) for event in tasks if (match := _BLOCKED.search(event.text))]
+    if not found:
+        return None
+    names = list(dict.fromkeys(match[1] for _, match in found))
+    longest = max(int(match[2]) for _, match in found)
+    return HostFault(
+        Severity.WARNING,
+        f"{few(names, _SHOWN)}: blocked in the kernel for {longest} seconds or longer",
+        observed=f"{plural(len(found), 'line')}: {found[0][0].text[:160]}",
+        expected="no task waits in the kernel for minutes",
+        cost="a rank that waits so does not come to the next collective, and all others wait for it",
+        fix=(
+            "the stack below the line says for what it waits: names with nfs, ldlm, ext4 or xfs are storage, names with"
+            " nv or mlx5 are a driver",
+            "`ps -eo pid,stat,wchan:30,args | grep ' D'` on the node now",
+        ),
+        evidence=tuple(event.origin for event, _ in found[:_SHOWN]),
+        confidence=Confidence.MEDIUM,
+    )

@@ -1,0 +1,1 @@
+"""How a job ends: its first error, processes that died."""

@@ -1,0 +1,336 @@
+"""A process that ended by itself, told apart from those that ended because it did."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from topodiag.checks.interface import JobCheck
+from topodiag.checks.job.end.went_on import began_after
+from topodiag.checks.job.hang.lost_rank import Gone, gone, tell_gone
+from topodiag.checks.shared.job.clocks import Clocks, clocks_of
+from topodiag.checks.shared.job.launcher import launched_on
+from topodiag.checks.shared.job.text import LIVED_WITH, ask_for
+from topodiag.checks.words import hosts_word, quoted
+from topodiag.lazy import dataclass, regex
+from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
+from topodiag.model.job import Event, Job
+from topodiag.words.fold import plural
+from topodiag.words.own_data import own_data
+
+ENDED = "ended"
+"""Kind of the events of launchers, schedulers and interpreters (evidence/nccl_log/grammar/ends.py)."""
+
+
+def _endings() -> dict[str, Any]:
+    """endings.toml: what is said of an end, by `how` of its event."""
+    return own_data("checks/job/end/endings")
+
+
+COMES_FROM_OUTSIDE = frozenset(
+    {"node failure", "preempted", "evicted", "announced", "memory", "port taken", "loader", "hung up"}
+)
+"""Endings that no error of the job brings about."""
+
+NO_FAULT = frozenset({"preempted", "limit"})
+"""Endings that the scheduler is asked for: a job that ran until then is not broken."""
+
+SEVERITIES = {**dict.fromkeys(NO_FAULT, Severity.WARNING), "cancelled": Severity.INFO, "stopped": Severity.INFO}
+"""Of endings that are no errors. Who cancels a job mostly knows."""
+
+VAGUE = frozenset({"killed", "exit", "died", "cancelled", "stopped"})
+"""Endings that another line of the text explains better, wherever it stands."""
+
+HANGS = frozenset({"watchdog", "timeout", "stalled"})
+ERRORS = frozenset({"ib completion", "cuda", "memory", "version", "duplicate gpu", "mismatch", "bootstrap", "connect"})
+"""Kinds of errors after which a process ends: then its end is their consequence."""
+
+FATAL = frozenset({"rccl setting"})
+"""Faults that the library names when it ends the process itself."""
+
+OF_PROGRAM = frozenset({"exception", "crash", "worker"})
+"""Endings whose line says why."""
+
+_UNSAID = (None, "context", "terminated", "aborted")
+"""Of these, that a launcher was told to stop is the cause: any other end may be why it was."""
+MOST_BELOW = 120
+"""Lines below the head of torch's first failure that are of it: its record, and the traceback of its process."""
+
+_FOLLOWS = regex(
+    r"remote process exited or there was a network error|\bncclRemoteError\b|Connection (?:closed by|reset by)"
+    r"|Broken pipe|peer (?:closed|exited|died)"
+)
+"""What a process says of one that is gone: it ended nobody."""
+
+
+@dataclass(frozen=True, slots=True)
+class Died:
+    """The process that ended first: how, its rank and host where they are known, and the later ends."""
+
+    event: Event
+    how: str
+    rank: int
+    host: str
+    later: int
+
+    @property
+    def stands_for_job(self) -> bool:
+        """Whether a scheduler ended the whole job or step, not one of its processes."""
+        return self.how in (
+            "no room",
+            "preempted",
+            "limit",
+            "node failure",
+            "evicted",
+            "announced",
+            "cancelled",
+            "hung up",
+            "stopped",
+        )
+
+
+class ProcessDied(JobCheck[Died | Gone]):
+    """JOB009: a process died of its own before any communication error
+
+    What it finds
+        The process that ended first, and why: an exception that nobody caught, too much host memory, a signal, a
+        preemption, an eviction, a time limit. A rank that is gone without a word, whose connections all others saw
+        close. Then all closed connections and timeouts of other ranks follow from
+        it. Or the job never started: no node has what it asks for, its port is taken, a library lacks a symbol that it
+        needs, the launcher or the kubelet cannot start it.
+
+    Why it matters
+        511 ranks report a timeout or a closed connection, and one line says why: the rank that died. Whoever looks
+        at the network loses hours.
+
+    Evidence it reads
+        Output of torchrun, Slurm, Kubernetes, Ray, mpirun, the dynamic loader, and Python tracebacks with the rank in
+        front, or an exception with which a text ends. Reports of closed connections (`Connection closed by remote
+        peer`, ncclRemoteError) of all ranks but one. States of jobs and pods in tables of schedulers and operators. A
+        job that somebody cancelled or interrupted (Ctrl-C), or a launcher that was told to stop, is told as info.
+
+    When it stays silent
+        The process ended because of an error of communication that stands before it, or by SIGTERM or SIGABRT, which
+        launchers and watchdogs send to those that are left. An exception that names another failure (NCCL, the
+        store, a peer, a GPU's hardware). An exception without a rank in front, in a job that shows no other sign of
+        failing: it may have been caught. An end above the first line of steps, throughput or requests of the same log:
+        the job began its work after it. No place for a job whose ranks are in the log: it found one later. A time
+        limit after a hang. Closed connections after a watchdog's timeout, after any error that stands for itself, or
+        where more than a quarter of the ranks report nothing. Nothing of a launcher in the text: unknown. Ranks that
+        waited for others or lost them, and no error that explains it: unknown.
+
+    How to confirm
+        sacct -j JOB --format=JobID,State,ExitCode,MaxRSS,NodeList      state and exit code of each step
+        kubectl describe pod POD                       last state: OOMKilled, Evicted, exit code
+        dmesg -T | grep -i 'killed process'            on the node that is named
+
+    How to fix
+        What the first end names: memory, program, limit. The network of the other ranks needs no repair.
+
+    References
+        Slurm src/slurmd/slurmstepd/mgr.c; torch/distributed/elastic/multiprocessing/api.py; Python signal exit codes.
+    """
+
+    id = "JOB009"
+    title = "a process died of its own before any communication error"
+
+    def observe(self, judged: Job, peers: Sequence[Job]) -> Died | Gone | Outcome:
+        told = [event for event in judged.events if event.kind == ENDED]
+        own = _by_themselves(judged, told)
+        if not own:
+            lost = gone(judged)
+            if lost is not None and not lost.left:
+                return lost
+            if not told:
+                return self.unknown(judged, f"no line of a launcher: give its output, too; {ask_for(judged)}")
+            if not _is_explained(judged, told):
+                return self.unknown(judged, f"processes ended or waited, and not which one began it; {ask_for(judged)}")
+            return self.clean(judged, "what ended, ended because of something else")
+        of_one_file = len({each.origin.source for each in own if each.origin is not None}) <= 1
+        first = min(own, key=lambda event: _order(event, of_one_file))
+        rank, host = _place(judged, first, told)
+        for other in own:  # of the lines about one end, the first says that it came and another one where
+            if rank < 0 and not host and other.details["how"] == first.details["how"]:
+                rank, host = _place(judged, other, told)
+        return Died(first, first.details["how"], rank, host or launched_on(judged, rank), len(told) - 1)
+
+    def tell(self, judged: Job, observed: Died | Gone) -> Iterator[Finding]:
+        if isinstance(observed, Gone):
+            yield tell_gone(self, judged, observed)
+            return
+        ending, event = _endings()[observed.how], observed.event
+        who = f"rank {observed.rank}" if observed.rank >= 0 else "the job" if observed.stands_for_job else "a process"
+        where = f" on {hosts_word([observed.host])}" if observed.host else ""
+        what = event.details.get("what", "")
+        code = event.details.get("code", "")
+        named = f" ({what})" if what else f" (exit code {code})" if code else ""
+        sure = Confidence[ending.get("confidence", "high").upper()]
+        if observed.how == "exception" and not event.details.get("uncaught"):
+            sure = Confidence.MEDIUM
+        yield self.finding(
+            SEVERITIES.get(observed.how, Severity.ERROR),
+            f"{who}{where} {ending['says']}{named}",
+            observed=quoted(event.text, 300),
+            expected="all processes run until the job is done",
+            fix=(ending["fix"],),
+            nodes=[observed.host] if observed.host else [],
+            ranks=[observed.rank] if observed.rank >= 0 else [],
+            cost=Cost(
+                text="the job ends"
+                + (f"; {plural(observed.later, 'later end')} follow from it" if observed.later > 1 else "")
+            ),
+            evidence=[event.origin],
+            confidence=sure,
+        )
+
+
+def _by_themselves(job: Job, told: Sequence[Event]) -> list[Event]:
+    """The ends that nothing else in the text brought about."""
+    around = _Around(job, told)
+    started = bool(job.ranks)  # then it found its place in the end
+    return [
+        event
+        for event in told
+        if event.details.get("how") in _endings()
+        and not around.explains(event)
+        and not (started and event.details["how"] == "no room")
+        and began_after(job, event.origin) is None
+    ]
+
+
+class _Around:
+    """What stands around the ends of a job, gathered once: a log may tell of a hundred thousand ends."""
+
+    def __init__(self, job: Job, told: Sequence[Event]) -> None:
+        others = [event for event in job.events if event.kind != ENDED]
+        self._hows = {each.details.get("how") for each in told}
+        self._goes_wrong = bool(others) or self._hows != {"exception"}
+        self._others_explain = any(
+            each.kind in HANGS | ERRORS or each.kind == "peer closed" or each.details.get("fault") in FATAL
+            for each in others
+        )
+        self._breaking = _First([each for each in others if _breaks(each)], clocks_of(job))
+        self._heads: dict[str, list[int]] = {}
+        """By file the lines of torch's launcher about the process that failed first, in their order."""
+        for each in told:
+            if each.details.get("root") and each.origin is not None and each.origin.line is not None:
+                insort(self._heads.setdefault(each.origin.source, []), each.origin.line)
+
+    def explains(self, event: Event) -> bool:
+        """Whether an end is the consequence of something else in the text."""
+        how = event.details["how"]
+        if how == "stopped" and self._hows - {*_UNSAID, how}:
+            return True
+        if how in COMES_FROM_OUTSIDE:
+            return False
+        if how in OF_PROGRAM and self._is_root(event):
+            return False
+        if how == "limit" or how in OF_PROGRAM:
+            return self._breaking.is_before(event) or (_may_be_caught(event) and not self._goes_wrong)
+        # A code or a signal that nothing else explains: with an error of NCCL's or a hang beside it, that explains it.
+        return self._others_explain
+
+    def _is_root(self, event: Event) -> bool:
+        """Whether an end stands in what torch's launcher prints of the process that failed first."""
+        at = event.origin
+        if at is None or at.line is None:
+            return False
+        heads = self._heads.get(at.source, [])
+        above = bisect_left(heads, at.line)
+        return above > 0 and at.line - heads[above - 1] <= MOST_BELOW
+
+
+class _First:
+    """The first of some events: by the line of one file, by the common clock between files of dated lines."""
+
+    def __init__(self, events: Sequence[Event], clocks: Clocks) -> None:
+        self._clocks = clocks
+        self._lines: dict[str, int] = {}
+        times: dict[str | None, float] = {}
+        for each in events:
+            source, line = _file_of(each)
+            if source is not None:
+                self._lines[source] = min(line, self._lines.get(source, line))
+            if each.ts is not None:
+                at = clocks.at(each)
+                times[source] = min(at, times.get(source, at))
+        self._times = sorted(((at, source) for source, at in times.items()), key=lambda pair: pair[0])[:2]
+        """The first two are enough: one of them is of another file."""
+
+    def is_before(self, event: Event) -> bool:
+        """Whether one of them stands before this event."""
+        source, line = _file_of(event)
+        if source is not None and self._lines.get(source, line) < line:
+            return True
+        return event.ts is not None and any(
+            at < self._clocks.at(event) for at, of in self._times if of is None or of != source
+        )
+
+
+def _file_of(event: Event) -> tuple[str | None, int]:
+    """The file and the line of an event, None where the line is not known."""
+    at = event.origin
+    return (at.source, at.line) if at is not None and at.line is not None else (None, 0)
+
+
+def _is_explained(job: Job, told: Sequence[Event]) -> bool:
+    """Whether an error that is nobody else's end stands behind what ended. Ranks that waited, or lost a peer, only
+    show that another one was not there: it may have died by itself."""
+    if all(each.details.get("how") == "context" for each in told):
+        return False
+    return any(
+        (other.kind in ERRORS or "fault" in other.details)
+        and not other.secondary
+        and _FOLLOWS.search(other.text) is None
+        for other in job.events
+        if other.kind != ENDED
+    )
+
+
+def _breaks(other: Event) -> bool:
+    """Whether a hang or an error ends the process that prints it."""
+    if other.kind not in HANGS and (other.kind not in ERRORS or LIVED_WITH.search(other.text)):
+        return False
+    return _FOLLOWS.search(other.text) is None
+
+
+def _may_be_caught(event: Event) -> bool:
+    """Whether an exception is neither torch's word of what nobody caught, nor what the text ends with."""
+    how = event.details["how"]
+    return how == "exception" and not (event.details.get("uncaught") or event.details.get("last"))
+
+
+def _order(event: Event, of_one_file: bool) -> tuple[object, ...]:
+    """By line where one file holds all, else by what brings about what."""
+    line = event.origin.line if event.origin is not None and event.origin.line is not None else 0
+    stage = _endings()[event.details["how"]]["stage"]
+    # A code in a launcher's summary says less than the line above that says why.
+    vague = event.details["how"] in VAGUE
+    return (vague, line, stage) if of_one_file else (vague, stage, line)
+
+
+def _failed_node(event: Event, told: Sequence[Event]) -> str:
+    """The node that failed, by any line that names it: the line of a step is of the host that tells it."""
+    failures = [each for each in told if each.details.get("how") == event.details.get("how") == "node failure"]
+    return next((host for each in failures if (host := each.details.get("host"))), "")
+
+
+def _place(job: Job, event: Event, told: Sequence[Event]) -> tuple[int, str]:
+    """Rank and host of an end: those that its line names, or the lines of torch's summary above it. The line of a
+    launcher is of the process that it names, not of the one that printed last."""
+    label = event.label
+    rank = int(label) if label.isdecimal() and len(label) < 10 else int(event.details.get("named_rank", "-1"))
+    host = event.details.get("host", "") or _failed_node(event, told)
+    at = event.origin
+    if at is None or at.line is None:
+        return rank, host
+    for other in told:
+        near = other.origin
+        if other.details.get("how") != "context" or near is None or near.line is None or near.source != at.source:
+            continue
+        if 0 < at.line - near.line <= 3 or (event.details.get("local_rank") and near.line > at.line):
+            host = host or other.details.get("host", "")
+            rank = rank if rank >= 0 else int(other.details.get("named_rank", "-1"))
+    known = job.by_rank.get(rank)
+    return rank, host or (known.host if known is not None else "")

@@ -1,0 +1,305 @@
+"""The first error of a job, told apart from what followed from it."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Never
+
+from topodiag.checks.interface import JobCheck, OneStep
+from topodiag.checks.shared.job.clocks import clocks_of
+from topodiag.checks.shared.job.excerpts import met
+from topodiag.checks.shared.job.faults import named_faults
+from topodiag.checks.shared.job.first_error import (
+    NO_CAUSE,
+    WARNINGS,
+    choose,
+    errors_of,
+    peer_of,
+    primary_errors,
+    process_of,
+    repeated_errors,
+)
+from topodiag.checks.shared.job.text import ask_for
+from topodiag.checks.shared.phrases import advice_by_words
+from topodiag.checks.words import hosts_in, hosts_word, quoted
+from topodiag.lazy import regex
+from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
+from topodiag.model.job import Event, Job
+from topodiag.words.fold import few, plural
+from topodiag.words.own_data import own_data
+
+CODES = {"1": "CUDA error", "2": "system error", "3": "internal error", "4": "invalid argument", "5": "invalid usage",
+         "6": "remote error", "8": "timeout"}  # fmt: skip
+"""ncclResult_t (src/nccl.h.in), but for 7, which is no error: in progress."""
+
+_CODE = regex(r"-> ([1-68])\b")
+
+
+_OF_OTHER_CHECKS = frozenset({"fabric", "busy", "removed", "absent", "rank twice", "no such rank", "worlds"})
+"""Faults, beside those of faults.toml, that a check of their own finds."""
+_STORAGE = "HST006"
+"""What the storage refuses is the first error as well: that names the rank."""
+
+
+class FirstError(OneStep[Job], JobCheck[Never]):
+    """JOB005: the first error in time and place, told apart from its cascade
+
+    What it finds
+        The error that the others follow from: rank, host, device, time and text. Where only consequences are in
+        the log, the peer that most of them name.
+
+    Why it matters
+        One failing port leaves hundreds of `Connection closed by remote peer` on ranks that are innocent. Draining
+        the first node that someone reads about costs a healthy node, and the fault stays.
+
+    Evidence it reads
+        Warnings, with their timestamps (2.26 and later print them), torch's watchdog lines, and return codes that
+        unwind; which kinds of error cause which others, where times are missing.
+
+    When it stays silent
+        Only warnings, and no sign that the job failed. Warnings after which NCCL continues, for example a missing
+        libibverbs. For times of two hosts less than a second apart, the finding says that their order depends on the
+        clocks. No error, and no line that shows that ranks came together: unknown.
+
+    How to confirm
+        topodiag logs LOGS --errors                    the errors in order of time
+        dmesg -T                                       on the node that is named, at that time
+        ibstat                                         on the node that is named
+
+    How to fix
+        What the error names: see NET008 for ports and completions, JOB001 for init, JOB006 for ranks behind.
+
+    References
+        NCCL src/transport/net_ib.cc (v2.4 to v2.28; net_ib/p2p.cc from v2.29 on), src/misc/socket.cc,
+        src/include/checks.h; torch ProcessGroupNCCL.cpp.
+    """
+
+    id = "JOB005"
+    title = "the first error in time and place, told apart from its cascade"
+
+    def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
+        errors = errors_of(job)
+        primary = primary_errors(job, errors)
+        secondary = [event for event in errors if event.secondary]
+        gave_up = [] if primary or secondary else _init_unwound(job)
+        if gave_up:
+            return self.found(job, [self._unwound(job, gave_up)])
+        if not errors:
+            if any(event.level == "UNWIND" for event in job.events):
+                return self.unknown(job, "return codes unwind, and the warning before them is not in the log")
+            if not job.processes:
+                return self.unknown(job, f"nothing of NCCL's in the log: {ask_for(job)}")
+            return self.clean(job) if met(job) else self.unknown(job, "no line shows that ranks came together")
+        own = _told_elsewhere(errors)
+        if own:
+            return self.clean(job, f"all that went wrong is one fault, which has a check of its own: {own}")
+        if primary:
+            return self.found(job, [self._first(job, primary, errors)])
+        repeated = repeated_errors(secondary)
+        if repeated:
+            return self.found(job, [self._first(job, repeated, errors)])
+        if secondary:
+            return self.found(job, [self._suspect(job, secondary)])
+        return self.clean(job, f"{plural(len(errors), 'warning')}, and no sign that the job failed")
+
+    def _first(self, job: Job, primary: Sequence[Event], errors: Sequence[Event]) -> Finding:
+        first, sure, doubt = _weighed(job, *choose(primary, clocks_of(job)))
+        goes_on = _goes_on(job, primary)
+        later = [event for event in errors if event is not first]
+        device, peer = first.details.get("hca", ""), peer_of(job, first)
+        head = ", ".join(part for part in (_who(job, first), device) if part)
+        what = f"{f'{head}: ' if head else ''}{quoted(first.text, 150)}{_cascade(first, later)}"
+        what += "; init completed without it" if goes_on else ""
+        host = _host(job, first)
+        return self.finding(
+            Severity.WARNING if goes_on else Severity.ERROR,
+            f"{'NVLink SHARP' if goes_on else 'first error'}: {what}",
+            observed=f"{_when(first)}{first.kind} in {first.place or 'the log'}"
+            + (f", peer {peer}" if peer else "")
+            + doubt,
+            expected="no error",
+            fix=(advice(first),),
+            nodes=[host] if host else [],
+            ranks=[first.rank] if first.rank >= 0 else [],
+            nics=[device] if device else [],
+            cost=Cost(
+                text="buffers that could not be registered go without NVLink SHARP"
+                if goes_on
+                else "the job ends, or hangs until a watchdog ends it"
+            ),
+            evidence=[first.origin, *(event.origin for event in later)],
+            confidence=min(sure, Confidence.MEDIUM) if goes_on else sure,
+        )
+
+    def _suspect(self, job: Job, secondary: Sequence[Event]) -> Finding:
+        named = Counter(peer for event in secondary if (peer := peer_of(job, event)))
+        peer, votes = named.most_common(1)[0] if named else ("", 0)
+        hosts = hosts_in(secondary)
+        host = peer.split(" ")[0] if peer and peer.split(" ")[0] in job.hosts else ""
+        total = sum(event.count for event in secondary)
+        if peer:
+            verb = "names" if votes == 1 else "name"
+            message = f"{peer} went away first: {votes} of {plural(len(secondary), 'report')} {verb} it"
+        else:
+            message = f"{plural(total, 'error')} that {'follows' if total == 1 else 'follow'} from one not in the log"
+        return self.finding(
+            Severity.ERROR,
+            message,
+            observed=quoted(secondary[0].text) or secondary[0].kind,
+            expected="no error",
+            fix=(
+                f"look at the logs of {peer or 'the ranks that left no error'}: its own error is not in the evidence",
+            ),
+            nodes=[host] if host else hosts,
+            cost=Cost(text="the job ends, or hangs until a watchdog ends it"),
+            evidence=[event.origin for event in secondary],
+            confidence=Confidence.LOW,
+        )
+
+    def _unwound(self, job: Job, gave_up: Sequence[Event]) -> Finding:
+        """Processes whose init returned an error, and nothing was said before."""
+        first = gave_up[0]
+        code = _CODE.search(first.text)
+        processes = {process_of(event) for event in gave_up}
+        hosts = hosts_in(gave_up)
+        sockets = "socket.cc" in f"{first.place} {first.text}"
+        return self.of_events(gave_up,
+            Severity.ERROR,
+            f"{len(processes)} {'process' if len(processes) == 1 else 'processes'} on {hosts_word(hosts) or 'a node'}"
+            f" gave up in init: {CODES.get(code[1] if code else '', 'an error')} at"
+            f" {first.place or first.text.split(' ')[0]}; no warning says why",
+            observed=quoted(first.text),
+            expected="init returns without an error",
+            fix=(
+                *(("a connection of the bootstrap that nobody answered ends so: a peer that died before, the interface"
+                   " (NCCL_SOCKET_IFNAME), a firewall between the nodes",) if sockets else ()),
+                "the logs of the other ranks: the one that failed first says why, the others only give up",
+            ),
+            cost=Cost(text="the communicator does not come up, and its other ranks wait or give up too"),
+            confidence=Confidence.LOW,
+        )  # fmt: skip
+
+
+def _told_elsewhere(errors: Sequence[Event]) -> str:
+    """The fault that all errors name or only follow by their nature, where a check of its own tells it; "" else."""
+    named = {event.details.get("fault", "") for event in errors}
+    rest = [e for e in errors if "fault" not in e.details and not (e.level == "APP" and e.kind == "other")]
+    fault = next(iter(named - {""}), "")
+    return fault if len(named - {""}) == 1 and not rest and _has_own_check(fault) else ""
+
+
+def _has_own_check(fault: str) -> bool:
+    return fault in _OF_OTHER_CHECKS or any(name == fault and check != _STORAGE for check, name in named_faults())
+
+
+def _cascade(first: Event, later: Sequence[Event]) -> str:
+    """How many errors follow, on how many ranks."""
+    count = sum(event.count for event in later) + first.count - 1
+    if not count:
+        return ""
+    places = {process_of(event) for event in later if event.host or event.rank >= 0}
+    verb = "follow" if count > 1 else "follows"
+    return f"; {plural(count, 'later error')} on {plural(len(places) or 1, 'rank')} {verb}"
+
+
+def _init_unwound(job: Job) -> list[Event]:
+    """The codes that unwind of processes in which one of them came through init or bootstrap and through the group that
+    every init ends in (src/group.cc), each process' first one first."""
+    by_process: dict[tuple[str, int], list[Event]] = {}
+    for event in job.events:
+        if event.level == "UNWIND" and _CODE.search(event.text):
+            by_process.setdefault((event.host, event.pid), []).append(event)
+    made = []
+    for events in by_process.values():
+        said = " ".join(f"{event.place} {event.text}" for event in events)
+        if re.search(r"\b(?:init|bootstrap)\.c[cu]:\d", said) and re.search(r"\bgroup\.c[cu]:\d", said):
+            made += events
+    return made
+
+
+def _unwound_after(job: Job, first: Event) -> bool:
+    return any(e.level == "UNWIND" and (e.host, e.pid) == (first.host, first.pid) for e in job.events)
+
+
+def _goes_on(job: Job, primary: Sequence[Event]) -> bool:
+    """Whether only NVLink SHARP failed, and the job goes without: init is complete, and nobody gave up."""
+    world = job.world
+    return (
+        world is not None
+        and world.init_complete
+        and all(event.kind == "cuda" and "nvls" in event.place and event.level != "APP" for event in primary)
+        and not any(event.level == "APP" for event in job.events)
+        and not any(event.level == "UNWIND" and re.search(r"\b(?:init|group)\.c", event.text) for event in job.events)
+    )
+
+
+def _weighed(job: Job, first: Event, sure: Confidence, doubt: str) -> tuple[Event, Confidence, str]:
+    """The choice, less sure where only the application says it, or where a warning was not followed by a return."""
+    if first.level == "APP" and first.kind not in NO_CAUSE:
+        sure = min(sure, Confidence.MEDIUM)
+        doubt += "; as the application repeats it"
+    if first.kind in WARNINGS and not _unwound_after(job, first):
+        sure = min(sure, Confidence.MEDIUM)
+    return first, sure, doubt
+
+
+def _who(job: Job, event: Event) -> str:
+    if event.rank >= 0:
+        host = _host(job, event)
+        return f"rank {event.rank} on {host}" if host else f"rank {event.rank}"
+    if event.host:
+        return f"{event.host} (pid {event.pid})" if event.pid >= 0 else event.host
+    return few(list(job.hosts), 1)
+
+
+def _host(job: Job, event: Event) -> str:
+    """Where it was said, or where its rank runs: what an application prints has no host."""
+    known = None if event.host or event.rank < 0 else job.by_rank.get(event.rank)
+    return known.host if known is not None else event.host
+
+
+def _when(event: Event) -> str:
+    if event.ts is None or not 0 <= event.ts < 4e9:
+        return ""
+    return datetime.fromtimestamp(event.ts, UTC).strftime("%Y-%m-%d %H:%M:%S") + ", "
+
+
+# What to do about an error of NCCL, by its words and its place, else by its kind.
+
+
+BY_KIND = {
+    "ib completion": "check the port, cable and switch port of the NIC named, and the peer: ibstat, perfquery, dmesg",
+    "port": "check cable and switch port of the NIC named: ibstat, mlxlink, dmesg",
+    "ib async": "check cable and switch port of the NIC named: ibstat, mlxlink, dmesg",
+    "cuda": "look for Xid lines in dmesg of this node, and at the rank's own traceback",
+    "memory": "free memory for NCCL's buffers: a larger /dev/shm, fewer channels, less reserved by the framework",
+    "bootstrap": "name the interface that all nodes share: NCCL_SOCKET_IFNAME",
+    "version": "start the same libnccl on all ranks",
+    "duplicate gpu": "set the CUDA device from the local rank before init",
+    "connect": "check routes and firewall between the two nodes, and NCCL_SOCKET_IFNAME",
+    "mismatch": "compare `env | grep NCCL` and the NCCL version of all ranks",
+    "watchdog": "see who is behind: JOB006; py-spy on the ranks that wait",
+    "timeout": "see who is behind: JOB006; py-spy on the ranks that wait",
+}
+
+
+def advice(event: Event) -> str:
+    """The first thing to do about this error."""
+    words = advice_by_words(event.text)
+    if words:
+        return words
+    # What a completion means is in its status; the cable is for those that got no answer.
+    status = event.details.get("status", "")
+    if event.kind == "ib completion" and status != "12" and status in own_data("checks/shared/phrases")["completion"]:
+        return str(own_data("checks/shared/phrases")["completion"][status]["fix"])
+    if event.kind == "cuda" and "shmutils" in event.place:
+        return (
+            "CUDA cannot map the shared memory segment: size and limits of the container's /dev/shm; NCCL_SHM_DISABLE=1"
+        )
+    # Multicast objects need the fabric's routes: creating or binding one fails first where they are missing.
+    if event.kind == "cuda" and "nvls" in event.place:
+        return advice_by_words("NVLink SHARP (NVLS)")
+    return BY_KIND.get(event.kind, "mend what the message names; the later errors follow from it")

@@ -1,0 +1,336 @@
+"""Who did not enter a collective that the others wait in."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Never
+
+from topodiag.checks.interface import JobCheck, OneStep
+from topodiag.checks.job.hang.dead_peers import by_dead_peers
+from topodiag.checks.job.hang.dumps import by_missing_dumps, last_entries
+from topodiag.checks.job.hang.fronts import Front, entries_by_name, entries_of_flight, fronts_of, roots_of
+from topodiag.checks.job.hang.gpus import by_gpus
+from topodiag.checks.job.hang.lost_rank import by_leaving
+from topodiag.checks.job.hang.monitor import by_monitor
+from topodiag.checks.job.hang.openings import by_openings
+from topodiag.checks.job.hang.ras import BLIND, by_ras
+from topodiag.checks.job.hang.stacks import by_stacks
+from topodiag.checks.job.hang.watchdog import by_watchdog
+from topodiag.checks.job.hang.words import by_words
+from topodiag.checks.job.straggler import hosts_with, look_at
+from topodiag.checks.shared.job.text import ask_for
+from topodiag.checks.words import rank_word
+from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.job import Communicator, FlightRecord, Job, Operations
+from topodiag.model.provenance import Origin
+from topodiag.words.fold import plural
+
+HANG_KINDS = frozenset({"watchdog", "timeout", "mismatch"})
+POINT_TO_POINT = frozenset({"Send", "Recv", "PutSignal", "Signal", "WaitSignal"})
+"""Operations that ranks rightly call with different arguments."""
+
+ROOTED = ("Gather", "Scatter")
+"""Collectives in which only some ranks pass some arguments."""
+
+MAX_TAIL = 64
+"""Calls looked back over at most."""
+
+
+class RankBehind(OneStep[Job], JobCheck[Never]):
+    """JOB006: a collective some ranks did not enter: who is behind
+
+    What it finds
+        Members of a communicator that enqueued fewer operations than the others when the job hung, ranks that called
+        another collective, count, type or reduction than their peers, and the same from torch's flight recorder.
+        Members of a communicator that did not enter the call that splits it, in which the others wait.
+
+    Why it matters
+        A collective waits for its last member for as long as the watchdog lets it. The ranks that report the timeout
+        are those that did enter it. The one to look at says nothing.
+
+    Evidence it reads
+        Operation lines (subsystem COLL): how many, and collective, count, type, reduction, root of the last ones; also
+        without an Init line, where the ranks of one host show their calls from the first on.
+        opCount itself only in part: NCCL raises it for operations over the network, so that it differs between
+        healthy ranks. Answers of NCCL's RAS: launches by rank, ranks that left, processes that do not answer; two
+        answers tell a hang from a job that runs. Peers that RAS gave up, in the log itself (subsystem RAS). Stack dumps
+        of several processes (py-spy): who waits in a collective, and who elsewhere. Flight recorder dumps: process
+        group, sequence number, state, and ranks that left no dump where all others wait. Captures of the nodes: GPUs
+        that are fully busy without memory traffic and with little power wait in a kernel, one that runs nothing is
+        behind. NCCL 2.32's monitor of progress counters: a GPU whose copies do not end. Torch's watchdog lines: the
+        sign of a hang, and, where there is nothing better, the last work that each rank enqueued and completed;
+        an exception of a rank that waited in an operation until its time was over, in any library's words. Lines of any
+        tool that name ranks that are missing, stuck, or call something else: a warning. A rank whose program, or whose
+        communicator, came to its end, and whose closed connections the others report; Horovod's word of a rank that was
+        through, where no line has an error of its own.
+
+    When it stays silent
+        The communicator was destroyed in order. Counts differ by one and nothing says that the job hung: the
+        log is cut while the job runs. Sends and receives are left out, which differ by design; the collectives of a
+        communicator that has both are judged where the logs hold its start. A split that half of the ranks or fewer
+        entered, or all of a communicator that holds them: the log was cut there. RAS's counts move from answer to
+        answer. A rank that is behind in one group because it waits in another: the rank that its group waits for is
+        named alone. RAS shows no rank behind, which proves nothing: unknown. Stacks of ranks that wait for the GPU, or
+        are all in the same collective: unknown. All GPUs wait, or more than a quarter do not; the first one alone,
+        without a log, is info, as rank 0 may wait for input while the others wait for its broadcast. The monitor's
+        copies are late in a job that runs, or on more than a quarter of the GPUs. RAS gave up half of the processes or
+        more, or a communicator was torn down: the job ended. Neither operations nor dumps
+        are there: unknown.
+
+    How to confirm
+        py-spy dump --pid PID                          on the rank that is named: where it waits
+        export TORCH_NCCL_TRACE_BUFFER_SIZE=2000 TORCH_NCCL_DUMP_ON_TIMEOUT=1      then run again: torch writes a dump
+
+    How to fix
+        Look at what the rank was doing: data loader, checkpoint, an exception that was caught, a branch that only
+        some ranks take. If all ranks entered the collective, the network is at fault: JOB005, NET008.
+
+    References
+        NCCL src/enqueue.cc (ncclEnqueueCheck prints the operations), src/proxy.cc (ncclProxyStart raises opCount),
+        v2.28; src/init.cc (parseCommConfig, commGetSplitInfo), v2.29; torch flight recorder,
+        torch/csrc/distributed/c10d.
+    """
+
+    id = "JOB006"
+    title = "a collective some ranks did not enter: who is behind"
+
+    def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
+        hung = any(event.kind in HANG_KINDS for event in job.events)
+        found = self._without_operations(job, hung)
+        reported = [] if found else [*by_watchdog(self, job)]
+        counted = [each for each in job.communicators if len(each.operations) > 1]
+        for communicator in counted:
+            behind = None if communicator.destroyed else self._behind(job, communicator, hung)
+            other = self._mismatch(job, communicator, hung)
+            found += [finding for finding in (other, behind) if finding is not None]
+        found = found or reported
+        seen = sum(len(each.operations) for each in counted)
+        total = sum(each.nranks for each in counted)
+        coverage = Coverage(seen, total, "members with operations") if counted else None
+        if found:
+            return self.found(job, found, coverage)
+        if counted or job.flight:
+            return self.clean(job, coverage=coverage)
+        return self.unknown(job, _unseen(job))
+
+    def _without_operations(self, job: Job, hung: bool) -> list[Finding]:
+        """By all that a job leaves beside the log of its operations: the surest sources together, then the others, each
+        where those before it showed nothing."""
+        # Who left answers RAS no more: that it left says more.
+        left = [*by_leaving(self, job)]
+        found = [
+            *(left or by_ras(self, job)),
+            *self._from_flight(job, hung),
+            *by_words(self, job),
+            *by_openings(self, job),
+        ]
+        last = last_entries(entries_by_name(job), job.flight)
+        return (
+            found
+            or [*by_stacks(self, job, hung)]
+            or [*by_missing_dumps(self, job, hung, last)]
+            or [*by_dead_peers(self, job)]
+            or [*by_gpus(self, job, hung)]
+            or [*by_monitor(self, job, hung)]
+        )
+
+    def _behind(self, job: Job, communicator: Communicator, hung: bool) -> Finding | None:
+        counts = _comparable(communicator)
+        if len(set(counts.values())) < 2:
+            return None
+        front = max(counts.values())
+        late = _late(communicator, counts)
+        if not late or (not hung and (len(counts) < communicator.nranks or front - min(late.values()) <= 1)):
+            return None  # the logs were taken while the job ran
+        lowest = min(late.values())
+        worst = [at for at, count in late.items() if count == lowest]
+        ahead = [at for at, count in counts.items() if count == front]
+        ranks = _world(communicator, worst)
+        next_op = _call(communicator.operations[ahead[0]], lowest)
+        return self.finding(
+            Severity.ERROR if hung else Severity.INFO,
+            f"{rank_word(ranks)} stopped {plural(front - lowest, 'operation')} behind the others in"
+            f" {communicator.label}",
+            observed=f"{plural(lowest, 'operation')} on {rank_word(ranks)},"
+            f" {front} on {rank_word(_world(communicator, ahead))}" + (f"; not entered: {next_op}" if next_op else ""),
+            expected=f"{front} operations on all members",
+            fix=look_at(job, ranks),
+            nodes=hosts_with(job, ranks),
+            ranks=ranks,
+            cost=Cost(text="the others wait in that collective" if hung else "the log may have been cut here"),
+            evidence=_evidence(communicator, worst),
+            coverage=Coverage(len(counts), communicator.nranks, "members with operations"),
+            confidence=Confidence.HIGH if hung and len(counts) == communicator.nranks else Confidence.MEDIUM,
+        )
+
+    def _mismatch(self, job: Job, communicator: Communicator, hung: bool) -> Finding | None:
+        """The first of the last calls in which members with equally many calls differ."""
+        counts = _comparable(communicator)
+        total, _ = Counter(counts.values()).most_common(1)[0] if counts else (0, 0)
+        same = {at: communicator.operations[at] for at, count in counts.items() if count == total}
+        tails = {id(ops.tail): ops for ops in same.values()}  # members that called the same share one tail
+        for number in range(max(0, total - MAX_TAIL), total):
+            calls = {tail: _call(ops, number) for tail, ops in tails.items()}
+            calls = {tail: call for tail, call in calls.items() if call and not call.startswith(ROOTED)}
+            if len(set(calls.values())) < 2:
+                continue
+            groups: dict[str, list[int]] = defaultdict(list)
+            for at, ops in same.items():
+                if id(ops.tail) in calls:
+                    groups[calls[id(ops.tail)]].append(at)
+            ordered = sorted(groups.items(), key=lambda item: (-len(item[1]), item[1]))
+            odd = sorted(at for _, members in ordered[1:] for at in members)
+            ranks = _world(communicator, odd)
+            told = [f"{call} on {rank_word(_world(communicator, members))}" for call, members in ordered[:3]]
+            return self.finding(
+                Severity.ERROR if hung else Severity.WARNING,
+                f"{rank_word(ranks)} of {communicator.label} called another operation than the others,"
+                f" call {number + 1} of {total}",
+                observed="; ".join(told),
+                expected="the same collective, count, type and reduction on all members",
+                fix=(
+                    "compare the calls of the ranks at this operation: shapes, dtypes and branches that only some take",
+                ),
+                nodes=hosts_with(job, ranks),
+                ranks=ranks,
+                cost=Cost(text="a mismatched collective hangs, or gives wrong results without an error"),
+                evidence=_evidence(communicator, [ordered[0][1][0], *odd]),
+                coverage=Coverage(len(same), communicator.nranks, "members with equally many operations"),
+                confidence=Confidence.HIGH if hung else Confidence.MEDIUM,
+            )
+        return None
+
+    def _from_flight(self, job: Job, hung: bool) -> Iterable[Finding]:
+        records = {record.rank: record for record in job.flight}
+        entries = entries_of_flight(job)
+        fronts = list(fronts_of(job))
+        for front in roots_of(fronts):
+            yield self._late_in_flight(job, front, hung)
+        for front in fronts:
+            if not front.waits:
+                yield from self._differs_in_flight(job, front.words, entries[front.group, front.members], records)
+
+    def _late_in_flight(self, job: Job, at: Front, hung: bool) -> Finding:
+        lowest, front = min(at.last.values()), max(at.last.values())
+        worst = sorted(rank for rank, seq in at.last.items() if seq == lowest and rank not in at.elsewhere)
+        records = {record.rank: record for record in job.flight}
+        waiting, operation, state = at.entries[0]
+        sure = hung or front - lowest > 1
+        return self.finding(
+            Severity.ERROR if sure else Severity.WARNING,
+            f"{rank_word(worst)} did not enter {operation} number {front} of process group {at.words}",
+            observed=f"last sequence number {lowest} on {rank_word(worst)};"
+            f" {front} on {rank_word(sorted(rank for rank, _, _ in at.entries))}, state {state}",
+            expected=f"sequence number {front} on all {at.size} ranks of group {at.group}",
+            fix=look_at(job, worst),
+            nodes=hosts_with(job, worst),
+            ranks=worst,
+            cost=Cost(
+                text=f"{plural(len(at.entries), 'rank')} wait in that collective"
+                + (f", {plural(len(at.follow), 'rank')} in other groups for some of these" if at.follow else "")
+            ),
+            evidence=[records[rank].origin for rank in [*worst, waiting] if rank in records],
+            coverage=Coverage(len(at.last), at.size, "flight recorder dumps"),
+            confidence=Confidence.HIGH if sure else Confidence.MEDIUM,
+        )
+
+    def _differs_in_flight(
+        self, job: Job, words: str, by_rank: Mapping[int, Sequence[tuple[int, str, str]]],
+        records: Mapping[int, FlightRecord],
+    ) -> Iterable[Finding]:  # fmt: skip
+        """The first sequence number at which ranks of one group recorded different collectives."""
+        by_seq: dict[int, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
+        for rank, ops in by_rank.items():
+            for seq, operation, _ in ops:
+                if not any(word in operation.lower() for word in ("send", "recv", "coalesced")):
+                    by_seq[seq][operation].append(rank)
+        for seq in sorted(by_seq):
+            if len(by_seq[seq]) < 2:
+                continue
+            ordered = sorted(by_seq[seq].items(), key=lambda item: (-len(item[1]), item[0]))
+            odd = sorted(rank for _, ranks in ordered[1:] for rank in ranks)
+            yield self.finding(
+                Severity.ERROR,
+                f"{rank_word(odd)} called {ordered[1][0]} where the others called {ordered[0][0]}, number {seq} of"
+                f" process group {words}",
+                observed="; ".join(f"{operation} on {rank_word(sorted(ranks))}" for operation, ranks in ordered[:3]),
+                expected="the same collective on all ranks of the group",
+                fix=("compare the calls of these ranks: a branch that only some take",),
+                nodes=hosts_with(job, odd),
+                ranks=odd,
+                cost=Cost(text="a mismatched collective hangs, or gives wrong results without an error"),
+                evidence=[records[rank].origin for rank in odd if rank in records],
+            )
+            return
+
+
+def _unseen(job: Job) -> str:
+    """Why nothing shows who is behind."""
+    if job.ras:
+        return BLIND
+    if job.machines and not job.ranks:
+        return "the load of the GPUs shows none that is behind the others"
+    if job.stacks:
+        return "the stacks show nobody in a collective that another one is not in"
+    return f"no operations and no flight recorder: {ask_for(job, 'COLL')}, TORCH_NCCL_TRACE_BUFFER_SIZE=2000"
+
+
+def _late(communicator: Communicator, counts: Mapping[int, int]) -> dict[int, int]:
+    """The members with fewer calls than the front, as far as their logs can be trusted to have all of them."""
+    front, started = max(counts.values()), communicator.started
+    late = {at: count for at, count in counts.items() if count < front}
+    if any(_sends(ops) for ops in _different(communicator)):
+        # Sends move opCount too: only a log that has the start of the communicator has all of its calls.
+        return {at: count for at, count in late.items() if at < len(started) and started[at]}
+    # A rank whose log lost its start has fewer calls, and the same last opCount.
+    newest = max(communicator.operations[at].last for at, count in counts.items() if count == front)
+    return {at: count for at, count in late.items() if communicator.operations[at].last < newest}
+
+
+def _comparable(communicator: Communicator) -> dict[int, int]:
+    """The number of collective calls of each member; members send and receive by design unequally.
+
+    Not opCount: NCCL raises it only for operations that its proxy works on, so that GPUs without a part in the
+    network stay behind (ncclProxyStart, src/proxy.cc v2.28).
+    """
+    if any(_sends(ops) and not ops.calls_by_collective for ops in _different(communicator)):
+        return {}
+    return {at: _collectives(ops) for at, ops in communicator.operations.items() if ops.calls > 0}
+
+
+def _different(communicator: Communicator) -> Iterable[Operations]:
+    """One of those members' operations that share their sums and their tail."""
+    return {
+        (id(ops.bytes_by_collective), id(ops.calls_by_collective), id(ops.tail)): ops
+        for ops in communicator.operations.values()
+    }.values()
+
+
+def _sends(ops: Operations) -> bool:
+    return not POINT_TO_POINT.isdisjoint({*ops.bytes_by_collective, *(call[1] for call in ops.tail)})
+
+
+def _collectives(ops: Operations) -> int:
+    return ops.calls - sum(count for name, count in ops.calls_by_collective.items() if name in POINT_TO_POINT)
+
+
+def _call(ops: Operations, number: int) -> str:
+    """What a member called as its collective of this number, from 0; "" where its tail does not reach back so far."""
+    tail = [call for call in ops.tail if call[1] not in POINT_TO_POINT]
+    at = number - (_collectives(ops) - len(tail))
+    if not 0 <= at < len(tail):
+        return ""
+    _, function, elements, dtype, redop, root = tail[at]
+    rest = f" root {root}" if function in ("Broadcast", "Reduce") else ""
+    return f"{function} of {elements} elements of type {dtype}, op {redop}{rest}"
+
+
+def _world(communicator: Communicator, members: Sequence[int]) -> list[int]:
+    """World ranks of members; those that are unknown are left out."""
+    ranks = [int(communicator.ranks[at]) for at in members if 0 <= at < len(communicator.ranks)]
+    return sorted(rank for rank in ranks if rank >= 0)
+
+
+def _evidence(communicator: Communicator, members: Sequence[int]) -> list[Origin | None]:
+    return [communicator.operations[at].origin for at in members if at in communicator.operations]

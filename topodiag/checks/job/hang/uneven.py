@@ -1,0 +1,129 @@
+"""Nodes with different numbers of ranks, where the job does not come through with them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+from topodiag.checks.interface import JobCheck
+from topodiag.checks.job.hang.check import HANG_KINDS
+from topodiag.checks.job.launches import of_unlike_worlds
+from topodiag.checks.shared.job.evidence import most
+from topodiag.checks.shared.job.text import ask_for
+from topodiag.checks.words import hosts_word
+from topodiag.lazy import dataclass, regex
+from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.job import Communicator, Job
+from topodiag.model.provenance import Origin
+from topodiag.words.fold import plural
+
+_MULTICAST = regex(r"NVLS Creating Multicast group nranks (\d{1,6})|NVLS multicast support is available")
+_NVLS_OFF = frozenset({"0"})
+
+
+@dataclass(frozen=True, slots=True)
+class UnevenRanks:
+    """Ranks by host, whether all of the world are known, and the line that shows that NVLink SHARP was being set up."""
+
+    by_host: Mapping[str, int]
+    coverage: Coverage
+    multicast: Origin | None
+    ranks: tuple[int, ...]
+
+
+class RanksUneven(JobCheck[UnevenRanks]):
+    """JOB010: ranks per node differ where NCCL or the layout needs them equal
+
+    What it finds
+        A communicator over nodes with different numbers of ranks whose init does not end while NVLink SHARP (NVLS)
+        is being set up. Nodes whose programs print that they start different numbers of processes, where each program
+        counts a world of the nodes times its own number.
+
+    Why it matters
+        The multicast groups of the nodes have different sizes then, and the ranks wait for each other for ever: no
+        error, no timeout of NCCL.
+
+    Evidence it reads
+        `nRanks .. nNodes .. localRanks ..` and Init lines: ranks of each node; NVLS lines; Init COMPLETE; watchdogs.
+        The arguments that detectron2 and its kin print at their start, of two nodes.
+
+    When it stays silent
+        Equal numbers. Init completed and nothing hung: uneven nodes are slower, but they work. NVLink SHARP is off
+        or absent. Ranks that left no line could be on any node: then NCCL's own counts of local ranks decide, and
+        without those the answer is unknown.
+
+    How to confirm
+        export NCCL_NVLS_ENABLE=0                      then run again: passes, where NVLink SHARP is what hangs
+
+    How to fix
+        Give each node the same number of ranks, or set NCCL_NVLS_ENABLE=0 for this job.
+
+    References
+        github.com/NVIDIA/nccl/issues/2385 (7 and 8 ranks on two nodes).
+    """
+
+    id = "JOB010"
+    title = "ranks per node differ where NCCL or the layout needs them equal"
+
+    def observe(self, judged: Job, peers: Sequence[Job]) -> UnevenRanks | Outcome:
+        told = list(of_unlike_worlds(self, judged))
+        if told:
+            return self.found(judged, told)
+        world = judged.world
+        if world is None:
+            return self.unknown(judged, f"no communicator in the log: {ask_for(judged)}")
+        by_host = _ranks_by_host(judged, world)
+        if len(by_host) < 2:
+            return self.not_applicable(judged, "ranks of one node, or NCCL's counts of them are not in the log")
+        coverage = Coverage(sum(by_host.values()), world.nranks, "ranks counted")
+        if len(set(by_host.values())) == 1:
+            return self.clean(judged, f"{plural(next(iter(by_host.values())), 'rank')} on each node", coverage)
+        hung = any(event.kind in HANG_KINDS for event in judged.events)
+        if world.init_complete or (bool(world.completed.any()) and not hung):
+            return self.clean(judged, "ranks per node differ, and init completed", coverage)
+        multicast = _multicast(judged)
+        if multicast is None:
+            return self.clean(judged, "ranks per node differ, and nothing shows NVLink SHARP", coverage)
+        return UnevenRanks(by_host, coverage, multicast, tuple(int(rank) for rank in world.known))
+
+    def tell(self, judged: Job, observed: UnevenRanks) -> Iterator[Finding]:
+        usual = most(observed.by_host.values())
+        odd = [host for host, count in observed.by_host.items() if count != usual]
+        told = ", ".join(f"{count} on {host}" for host, count in list(observed.by_host.items())[:6])
+        yield self.finding(
+            Severity.ERROR,
+            f"ranks per node differ ({told}), and init does not end while NVLink SHARP is set up",
+            observed=f"{hosts_word(odd)} {'has' if len(odd) == 1 else 'have'} another number of ranks than"
+            f" {plural(usual, 'rank')}",
+            expected="the same number of ranks on each node, or NVLink SHARP off",
+            fix=(
+                "NCCL_NVLS_ENABLE=0 for this job: if it passes, NVLink SHARP is what hangs",
+                "or the same number of ranks on each node",
+            ),
+            nodes=list(observed.by_host),
+            ranks=observed.ranks[:4096],
+            cost=Cost(text="all ranks wait in init"),
+            evidence=[observed.multicast],
+            coverage=observed.coverage,
+            confidence=Confidence.MEDIUM,
+            settings=(("NCCL_NVLS_ENABLE", "0"),),
+        )
+
+
+def _ranks_by_host(job: Job, world: Communicator) -> dict[str, int]:
+    """Ranks of the world by host: all of them where each left a line, else NCCL's own counts."""
+    if len(world.known) == world.nranks:
+        return dict(Counter(rank.host for rank in job.ranks))
+    return dict(world.local_ranks)
+
+
+def _multicast(job: Job) -> Origin | None:
+    """A line by which NVLink SHARP is being set up; None where it is off, or no line shows it."""
+    given = [process.settings.get("NCCL_NVLS_ENABLE") for process in job.processes]
+    if any(each is not None and each.value in _NVLS_OFF for each in given):
+        return None
+    for process in job.processes:
+        for message in process.said("nvls"):
+            if _MULTICAST.search(message.text):
+                return message.origin or process.origin
+    return None

@@ -1,0 +1,248 @@
+"""Who is behind in a hang, by what torch's watchdog says of each rank: the last work enqueued and completed."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from topodiag.checks.interface import JobCheck
+from topodiag.checks.job.hang.lost_rank import lost_a_peer, size_of
+from topodiag.checks.job.hang.sizes import by_sizes
+from topodiag.checks.job.straggler import hosts_with
+from topodiag.checks.words import hosts_word, quoted, rank_word, ranks_in
+from topodiag.lazy import dataclass, regex
+from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Severity
+from topodiag.model.job import Event, Job
+from topodiag.words.fold import plural
+from topodiag.words.units import in_s
+
+POINT_TO_POINT = ("SEND", "RECV", "COALESCED")
+"""Works that only two ranks count, so that sequence numbers differ between healthy ranks."""
+
+WORLD = "0"
+_HANG = regex(r"watchdog hang\b|due to a collective timeout")
+_BESIDE_A_HANG = frozenset({"watchdog", "note", "unwind", "late", "launched", "met", "tried"})
+
+
+@dataclass(frozen=True, slots=True)
+class RankProgress:
+    """How far one rank came in a process group: sequence numbers of its last work enqueued and completed."""
+
+    enqueued: int
+    completed: int
+    event: Event
+
+
+def by_watchdog(check: JobCheck[Any], job: Job) -> Iterable[Finding]:
+    """JOB006 by the lines `last enqueued work: 6, last completed work: 4` of ProcessGroupNCCL.cpp, torch 2.2 and later.
+
+    A rank that completed less than others is where the others wait. Where all are equal, ranks that reported nothing
+    are told as a place to look at, which proves little: they may have been killed first. Ranks that wait in the same
+    work with unlike amounts of data go before all that.
+    """
+    made = [*by_sizes(check, job)] or [*_by_progress(check, job)]
+    if not made and _lost_to_gpu(job):
+        return
+    yield from made or [*_waits(check, job)] or _hung(check, job)
+
+
+def _lost_to_gpu(job: Job) -> bool:
+    """Whether a rank says that its GPU failed while others waited: they waited for it, which is told as the first
+    error."""
+    waited = {event.rank for event in job.events if event.kind == "watchdog" and "op" in event.details}
+    return any(
+        event.kind == "cuda" and not event.secondary and event.rank >= 0 and event.rank not in waited
+        for event in job.events
+    )
+
+
+def _by_progress(check: JobCheck[Any], job: Job) -> Iterable[Finding]:
+    """By the last work that ranks enqueued and completed."""
+    sent = {
+        _group(event) for event in job.events if event.kind == "watchdog" and event.details.get("op") in POINT_TO_POINT
+    }
+    for group, ranks in _standings(job).items():
+        if group in sent or len(ranks) < 2:
+            continue
+        low = min(standing.completed for standing in ranks.values())
+        if any(standing.completed > low for standing in ranks.values()):
+            yield _behind(check, job, ranks, low)
+        elif group == WORLD and low >= 0:
+            yield from _silent(check, job, ranks, low)
+
+
+def _standings(job: Job) -> Mapping[str, Mapping[int, RankProgress]]:
+    """By process group and rank. No rank completes what it did not enqueue: where a group's first work hangs, torch 2.4
+    prints memory that nothing was written to, `last enqueued NCCL work: 1, last completed NCCL work: 94904856301872`
+    (ProcessGroupNCCL.cpp, lastCompletedSeq), and nothing was completed."""
+    made: dict[str, dict[int, RankProgress]] = defaultdict(dict)
+    for event in job.events:
+        work, completed = event.details.get("work", ""), event.details.get("completed", "")
+        if event.kind == "watchdog" and event.rank >= 0 and work and completed and (group := _group(event)):
+            enqueued, done = int(work), int(completed)
+            made[group].setdefault(event.rank, RankProgress(enqueued, done if done <= enqueued else 0, event))
+    return made or _gave_up(job)
+
+
+def _gave_up(job: Job) -> Mapping[str, Mapping[int, RankProgress]]:
+    """By the line `Watchdog caught collective operation timeout` alone, where all that printed one wait in the same
+    work: it names no process group, so that others would not compare."""
+    told = [e for e in job.events if e.kind == "watchdog" and e.rank >= 0 and e.details.get("seq", "").isdecimal()]
+    works = {(event.details["seq"], event.details.get("op", "")) for event in told}
+    if len(works) != 1 or works.pop()[1] in POINT_TO_POINT:
+        return {}
+    return {WORLD: {e.rank: RankProgress(int(e.details["seq"]), int(e.details["seq"]) - 1, e) for e in reversed(told)}}
+
+
+def _group(event: Event) -> str:
+    """The process group's name for all its ranks: its number counts those of one rank, unless it is the first."""
+    number = event.details.get("group", "")
+    return WORLD if number == WORLD else event.details.get("guid", "")
+
+
+def _behind(check: JobCheck[Any], job: Job, ranks: Mapping[int, RankProgress], low: int) -> Finding:
+    worst = sorted(rank for rank, standing in ranks.items() if standing.completed == low)
+    inside = [rank for rank in worst if ranks[rank].enqueued > low]
+    high = max(standing.completed for standing in ranks.values())
+    words = next((s.event.details["group_words"] for s in ranks.values() if s.event.details.get("group_words")), "")
+    by_rank = job.by_rank
+    hosts = list(dict.fromkeys(by_rank[rank].host for rank in worst if rank in by_rank))
+    done = len(ranks) - len(worst)
+    lost = set(worst) <= lost_a_peer(job)
+    return check.finding(
+        Severity.ERROR,
+        f"{rank_word(worst)} {'lost a peer in' if lost else 'stopped at'} work {low + 1}"
+        f"{f' of process group {words}' if words else ''}, which {plural(done, 'other rank')} completed",
+        observed=f"last completed work {low} on {rank_word(worst)}, up to {high} elsewhere"
+        + (f"; {rank_word(worst)} saw connections close, and waited for no timeout" if lost else ""),
+        expected="the same work on all ranks of the group",
+        fix=(
+            _find_the_lost(job, ranks)
+            if lost
+            else f"{rank_word(inside)} did enter it, and its data does not arrive: the network and GPU of"
+            f" {hosts_word(hosts) or 'that rank'} (NET008, dmesg), then `py-spy dump`"
+            if inside
+            else f"find out what {rank_word(worst)} was doing instead: its own log, `py-spy dump`, dmesg",
+            "TORCH_NCCL_TRACE_BUFFER_SIZE=2000 and TORCH_NCCL_DUMP_ON_TIMEOUT=1 next time: --flight reads the dumps",
+        ),
+        nodes=hosts,
+        ranks=worst,
+        cost=Cost(text="the others wait in a later operation until a watchdog ends the job"),
+        evidence=[
+            *(ranks[rank].event.origin for rank in worst),
+            *(standing.event.origin for standing in ranks.values() if standing.completed == high),
+        ],
+        coverage=Coverage(len(ranks), max(job.world_size, len(ranks)), "ranks reported"),
+        confidence=Confidence.MEDIUM,
+    )
+
+
+def _find_the_lost(job: Job, ranks: Mapping[int, RankProgress]) -> str:
+    """What to look at where a rank stopped because another one was gone."""
+    silent = [rank for rank in range(min(size_of(job, ranks), 1 << 16)) if rank not in ranks]
+    who = f"{rank_word(silent)}, of which there is no report" if 0 < len(silent) < len(ranks) else "who is gone"
+    return (
+        f"the network of the rank that is named need not fail: a peer ended or left its loop. Find out which, first"
+        f" {who}: exit codes, the last lines of the logs, the number of steps"
+    )
+
+
+def _silent(check: JobCheck[Any], job: Job, ranks: Mapping[int, RankProgress], low: int) -> Iterable[Finding]:
+    size = max(job.world_size, max(ranks) + 1)
+    spoke = {event.rank for event in job.events if event.kind == "watchdog"}
+    silent = [rank for rank in range(min(size, 1 << 16)) if rank not in ranks and rank not in spoke]
+    if not silent or len(silent) >= len(ranks):
+        return
+    by_rank = job.by_rank
+    operation = next((s.event.details["op"] for s in ranks.values() if s.event.details.get("op")), "")
+    if not operation:
+        operation = next((e.details["op"] for e in job.events if e.kind == "watchdog" and e.details.get("op")), "")
+    words = f"{operation} number {low + 1}" if operation else f"work {low + 1}"
+    yield check.finding(
+        Severity.ERROR,
+        f"{plural(len(ranks), 'rank')} waited in {words} until their watchdog; {rank_word(silent)} reported no timeout:"
+        " look there first",
+        observed=f"last completed work {low} on all ranks that reported{_wait_words(job)}",
+        expected="a report of every rank, if all entered the operation",
+        fix=("`py-spy dump` on the ranks without a report, and their own logs: an exception, a branch, a slow step",),
+        nodes=list(dict.fromkeys(by_rank[rank].host for rank in silent if rank in by_rank)),
+        ranks=silent[:4096],
+        cost=Cost(text="the others wait until a watchdog ends the job"),
+        evidence=[standing.event.origin for standing in ranks.values()],
+        coverage=Coverage(len(ranks), size, "ranks reported"),
+        confidence=Confidence.LOW,
+    )
+
+
+def _waits(check: JobCheck[Any], job: Job) -> Iterable[Finding]:
+    """The wait itself, where no line tells who is behind: ranks, operation, group, size and how long."""
+    told = [event for event in job.events if event.kind == "watchdog" and not event.secondary]
+    told = [event for event in told if event.details.get("op")]
+    if not told or {event.details["op"] for event in told} <= set(POINT_TO_POINT):
+        return
+    first = min(told, key=lambda event: (int(event.details.get("seq", "0")), event.rank))
+    alike = [event for event in told if event.details.get("seq") == first.details.get("seq")]
+    elsewhere = len(told) - len(alike)
+    ranks = ranks_in(alike)
+    size = f" of {job.world_size}" if job.world_size > len(ranks) else ""
+    who = f"{rank_word(ranks)}{size}" if ranks else "a rank"
+    yield check.finding(
+        Severity.ERROR,
+        f"{who} waited in {_operation_words(first, told)} until the watchdog: no line says who did not come",
+        observed=f"{plural(len(alike), 'timeout')} in the same operation"
+        + (f", {elsewhere} in others" if elsewhere else "")
+        + _wait_words(job),
+        expected="all members of the group enter the operation within its timeout",
+        fix=(
+            "look at the ranks that report no timeout, and at what ran before this operation on one rank only: loading"
+            " data, a checkpoint, an evaluation, a compilation; `py-spy dump` on each while it hangs",
+            "TORCH_NCCL_TRACE_BUFFER_SIZE=2000 and TORCH_NCCL_DUMP_ON_TIMEOUT=1 next time: the dumps name the rank",
+        ),
+        nodes=hosts_with(job, ranks),
+        ranks=ranks[:4096],
+        cost=Cost(text="the ranks wait until a watchdog ends the job"),
+        evidence=[event.origin for event in told],
+        confidence=Confidence.LOW,
+    )
+
+
+def _hung(check: JobCheck[Any], job: Job) -> Iterable[Finding]:
+    """That ranks waited until a watchdog, where its lines name no operation and the job names no error: what torch
+    prints while it dumps and ends, alone."""
+    if any(event.kind not in _BESIDE_A_HANG for event in job.events):
+        return
+    told = [event for event in job.events if event.kind == "watchdog" and _HANG.search(event.text)]
+    if not told:
+        return
+    yield check.finding(
+        Severity.ERROR,
+        f"ranks waited in an operation until the watchdog ended them: {quoted(told[0].text)}",
+        observed=quoted(told[0].text, 300),
+        expected="all members of the group enter the operation within its timeout",
+        fix=(
+            "the lines `Watchdog caught collective operation timeout` of all ranks: who reports none did not come",
+            "TORCH_NCCL_TRACE_BUFFER_SIZE=2000 and TORCH_NCCL_DUMP_ON_TIMEOUT=1 next time: the dumps name the rank",
+        ),
+        ranks=ranks_in(told)[:4096],
+        cost=Cost(text="the ranks wait until a watchdog ends the job"),
+        evidence=[event.origin for event in told],
+        confidence=Confidence.LOW,
+    )
+
+
+def _operation_words(first: Event, told: Sequence[Event]) -> str:
+    """The operation, its number and its process group, as far as the lines name them."""
+    number = f" number {first.details['seq']}" if "seq" in first.details else ""
+    words = next((event.details["group_words"] for event in told if event.details.get("group_words")), "")
+    return f"{first.details['op']}{number}" + (f" of process group {words}" if words else "")
+
+
+def _wait_words(job: Job) -> str:
+    """How long ranks waited, by what their watchdogs say."""
+    waits = [
+        int(event.details["ran_ms"]) / 1000
+        for event in job.events
+        if event.kind == "watchdog" and event.details.get("ran_ms", "").isdecimal()
+    ]
+    return f"; they waited {in_s(max(waits))}" if waits else ""

@@ -1,0 +1,259 @@
+"""What NCCL's own diagnostics found to differ or to fail between the ranks of a job."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from topodiag.checks.interface import JobCheck
+from topodiag.checks.job.settings.differ import MEANT_TO_DIFFER, MUST_AGREE
+from topodiag.checks.job.straggler import hosts_with
+from topodiag.checks.shared import nccl_variables
+from topodiag.checks.shared.job.evidence import said_by
+from topodiag.checks.shared.phrases import Phrase, phrases
+from topodiag.checks.words import quoted, rank_word
+from topodiag.lazy import dataclass, regex
+from topodiag.model.diagnostics import Diagnosis
+from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
+from topodiag.model.job import Job
+from topodiag.model.provenance import Origin
+from topodiag.words.units import percent, spell_us
+
+# Which NICs take long for a job's transfers, by the summaries that NCCL prints with NCCL_IB_WQE_LATENCY_REPORT.
+
+SLOW_SHARE = 0.05
+"""Part of a NIC's posts above NCCL's threshold (`thr`) from which the NIC is slow."""
+OTHERS = 5
+"""How many times larger that part is than that of the other NICs together: all slow alike is no fault of a NIC."""
+LEAST_POSTS = 1000
+"""Fewer are the first posts of a connection."""
+
+_SUMMARY = regex(
+    r"WQE latency summary \[.{0,120}?\bdev=(\S{1,60}) .{0,60}\]: n=(\d{1,15}) slow=(\d{1,15}) thr=(\d{1,15})ns"
+    r".{0,160} p99=(\d{1,15})"
+)
+
+
+@dataclass(slots=True)
+class NicPosts:
+    """The posts of one NIC: how many, those above the threshold, the worst p99 of a queue pair, and the lines."""
+
+    host: str
+    nic: str
+    posts: int = 0
+    slow: int = 0
+    threshold_ns: int = 0
+    p99_ns: int = 0
+    origin: Origin | None = None
+
+    @property
+    def share(self) -> float:
+        return self.slow / self.posts if self.posts else 0.0
+
+
+def slow_nics(job: Job) -> tuple[NicPosts, ...]:
+    """NICs whose posts take far longer than those of the others, the slowest first; none where most are slow."""
+    seen: dict[tuple[str, str], NicPosts] = {}
+    for number, text, where in said_by(job, "wqe latency"):
+        found = _SUMMARY.search(text)
+        if found is None or number < 0:
+            continue
+        host = job.processes[number].host
+        nic = seen.setdefault((host, found[1]), NicPosts(host, found[1]))
+        nic.posts += int(found[2])
+        nic.slow += int(found[3])
+        nic.threshold_ns = int(found[4])
+        if nic.origin is None or int(found[5]) > nic.p99_ns:
+            nic.p99_ns, nic.origin = int(found[5]), where
+    slow = [nic for nic in seen.values() if nic.posts >= LEAST_POSTS and nic.share >= SLOW_SHARE]
+    rest = [nic for nic in seen.values() if nic not in slow]
+    others = sum(nic.slow for nic in rest) / max(1, sum(nic.posts for nic in rest))
+    if len(slow) > len(rest):
+        return ()
+    return tuple(sorted((nic for nic in slow if nic.share >= OTHERS * others), key=lambda nic: -nic.share))
+
+
+_ENV = regex(r"\b((?:NCCL|RCCL)_[A-Z0-9_]{1,60})=(.{0,300}?) on rank\(s\)")
+_NO_DATA = regex(
+    r"unavailable via|diagnostics incomplete|comparison may be|not usable|no kernel-log source|scan was truncated"
+    r"|\bcannot \w|test unable to complete|capability probe timed out|external tool missing|^failed: "
+)
+"""NCCL could not judge: it says so, and nothing is wrong."""
+
+
+_HOST = regex(
+    r"\bon host ([A-Za-z0-9_.-]{0,254}[A-Za-z0-9_-])\.(?: |$)|\brank [0-9]{1,9} \(([A-Za-z0-9_.-]{1,255})\): "
+)
+_OFF_MEDIAN = regex(r": ([0-9]{1,9}\.[0-9]) Gbit/s, >30% off median ([0-9]{1,9}\.[0-9]) ")
+
+
+@dataclass(frozen=True, slots=True)
+class Reported:
+    """Lines of one kind."""
+
+    kind: Phrase
+    lines: tuple[Diagnosis, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Differing:
+    """A setting that ranks have in several values, with NCCL's line of each."""
+
+    name: str
+    values: tuple[tuple[str, Diagnosis], ...]
+
+
+class NcclReports(JobCheck[tuple[Reported | Differing | NicPosts, ...]]):
+    """JOB013: NCCL's own diagnostics report a difference or a fault
+
+    What it finds
+        What NCCL 2.31 says of the ranks of a communicator: other GPUs, other drivers, uncorrected memory errors,
+        inactive links, settings that differ, and pairs of GPUs over which a test transfer fails or arrives wrong. Of
+        2.32 also NICs far slower than the median, links of different speeds, Xid and SXid errors that ask for action,
+        and what rdma_topo finds; and NICs whose posts take far longer than those of the others, by the summaries of
+        NCCL_IB_WQE_LATENCY_REPORT.
+
+    Why it matters
+        NCCL only says what differs, and goes on. Each costs something else: this check says what.
+
+    Evidence it reads
+        `NCCL DIAG` lines: NCCL_RUN_RAS_DIAGNOSTICS=1 and NCCL_RUN_DIAGNOSTICS=1 on the output of rank 0, or
+        `ncclras -D`. NCCL tags differences and missing data alike as [INFO]: the text decides.
+
+    When it stays silent
+        Lines that are [OK]: clean. Settings that are meant to differ, as NCCL_DEBUG_FILE of each process, and those
+        that the logs show as well (JOB003). Data that NCCL could not read, or reports that not all ranks answered:
+        unknown. Peer access that the test switched on for itself. A NIC that is faster than the median; the mode of the
+        IOMMU, its groups and ATS, which are no fault by themselves.
+
+    How to confirm
+        ncclras -D                                     on a node of the job, while it runs
+        NCCL_RUN_DIAGNOSTICS=1                         tests each pair of GPUs at the next start
+
+    How to fix
+        As the finding says; the checks of nodes (`topodiag scan`) say more of a link, a GPU or a driver.
+
+    References
+        NCCL src/ras/diagnostics_gpu.cc, diagnostics_env.cc, src/diagnostics/p2p.cc v2.31; diagnostics_xid.cc,
+        src/diagnostics/ib_write_bw.cc v2.32; user guide, Diagnostics.
+    """
+
+    id = "JOB013"
+    title = "NCCL's own diagnostics report a difference or a fault"
+
+    def observe(self, judged: Job, peers: Sequence[Job]) -> tuple[Reported | Differing | NicPosts, ...] | Outcome:
+        slow = slow_nics(judged)
+        if not judged.diagnostics and not slow:
+            return self.not_applicable(
+                judged, "no lines of NCCL's diagnostics: NCCL_RUN_RAS_DIAGNOSTICS=1, 2.31 and later"
+            )
+        told = [each for each in judged.diagnostics if not each.ok]
+        found: list[Reported | Differing | NicPosts] = [*slow]
+        for kind in phrases("diagnosis"):
+            lines = tuple(
+                each for each in told if kind.words.search(f"{each.subject}: {each.text}") and not _fast(each)
+            )
+            if lines:
+                found.append(Reported(kind, lines))
+        found += _settings(judged, told)
+        if found:
+            return tuple(found)
+        blind = next((each for each in told if _NO_DATA.search(each.text)), None)
+        return (
+            self.unknown(judged, quoted(f"{blind.subject}: {blind.text}")) if blind is not None else self.clean(judged)
+        )
+
+    def tell(self, judged: Job, observed: tuple[Reported | Differing | NicPosts, ...]) -> Iterator[Finding]:
+        for each in observed:
+            if isinstance(each, NicPosts):
+                yield self._slow(each)
+                continue
+            if isinstance(each, Differing):
+                yield self._differing(judged, each)
+                continue
+            ranks, words = _world(judged, each.lines)
+            named = list(dict.fromkeys(a or b for line in each.lines for a, b in _HOST.findall(line.text)))
+            words = words or ", ".join(named)
+            yield self.finding(
+                each.kind.severity,
+                f"{each.kind.says}: {words}" if words else each.kind.says,
+                observed=quoted(f"{each.lines[0].subject}: {each.lines[0].text}", 200),
+                expected="NCCL's diagnostics report [OK]",
+                fix=(each.kind.fix,),
+                nodes=named or hosts_with(judged, ranks),
+                ranks=ranks,
+                cost=Cost(text=each.kind.cost),
+                evidence=[line.origin for line in each.lines],
+            )
+
+    def _slow(self, nic: NicPosts) -> Finding:
+        return self.finding(
+            Severity.WARNING,
+            f"{nic.host or 'a node'}: {percent(nic.share)} of the posts to {nic.nic} take longer than"
+            f" {spell_us(nic.threshold_ns / 1000)}, far more than to the other NICs",
+            observed=f"{nic.slow} of {nic.posts} posts, 99 % within {spell_us(nic.p99_ns / 1000)}",
+            expected="as few as on the other NICs of the job",
+            fix=(
+                f"on the node: `ibstat {nic.nic}`, `mlxlink -d {nic.nic} -m -c -e` and its discards and pauses"
+                " (`ethtool -S`): rate, errors, congestion of its port",
+                "the switch port at the other end, and the PCIe link of the NIC (`lspci -vv`)",
+            ),
+            nodes=[nic.host] if nic.host else [],
+            nics=[nic.nic],
+            cost=Cost(text="every collective between nodes is as slow as the slowest NIC"),
+            evidence=[nic.origin],
+        )
+
+    def _differing(self, job: Job, differing: Differing) -> Finding:
+        must = differing.name in MUST_AGREE
+        odd = min((line for _, line in differing.values), key=lambda line: len(line.ranks))
+        ranks, _ = _world(job, [odd])
+        return self.finding(
+            Severity.WARNING if must else Severity.INFO,
+            f"{differing.name} differs between ranks: "
+            + ", ".join(f"{value} on {rank_word(line.ranks)}" for value, line in differing.values[:4]),
+            observed=quoted(odd.text),
+            expected="one value on all ranks",
+            fix=("export settings once, in the job script, and remove nccl.conf lines of single nodes",),
+            nodes=hosts_with(job, ranks),
+            ranks=ranks,
+            cost=Cost(text="the first collective fails or hangs" if must else "ranks may choose by different rules"),
+            evidence=[line.origin for _, line in differing.values],
+            confidence=Confidence.HIGH if must else Confidence.MEDIUM,
+        )
+
+
+def _fast(line: Diagnosis) -> bool:
+    """Whether a line tells a bandwidth that is far from the median because it is more."""
+    match = _OFF_MEDIAN.search(line.text)
+    return match is not None and float(match[1]) > float(match[2])
+
+
+def _settings(job: Job, told: Sequence[Diagnosis]) -> Iterator[Differing]:
+    """Settings of several values, without those that each process has of its own and those that JOB003 tells."""
+    logged = job.settings()
+    by_name: dict[str, dict[str, Diagnosis]] = {}
+    for each in told:
+        match = _ENV.search(each.text)
+        if match is not None:
+            by_name.setdefault(match[1], {}).setdefault(match[2], each)
+    for name, values in sorted(by_name.items()):
+        own = name in MEANT_TO_DIFFER or nccl_variables.is_foreign(name) or len(logged.get(name, ())) > 1
+        each_its_own = len(values) > 2 and all(len(line.ranks) <= 1 for line in values.values())
+        if not own and len(values) > 1 and not each_its_own:
+            yield Differing(name, tuple(values.items()))
+
+
+def _world(job: Job, lines: Sequence[Diagnosis]) -> tuple[list[int], str]:
+    """World ranks that the lines list, and how a reader calls them: by their communicator where nothing ties it."""
+    known = {comm.comm_id: comm for comm in job.communicators if comm.comm_id}
+    ranks: set[int] = set()
+    for line in lines:
+        comm = known.get(line.comm)
+        if comm is not None:
+            ranks |= {int(comm.ranks[rank]) for rank in line.ranks if rank < len(comm.ranks) and comm.ranks[rank] >= 0}
+        elif line.size in (-1, job.world_size):
+            ranks |= set(line.ranks)
+    if ranks:
+        return sorted(ranks), rank_word(sorted(ranks))
+    first = next((line for line in lines if line.ranks), None)
+    return [], f"{rank_word(first.ranks)} of communicator {first.comm:#x}" if first is not None else ""

@@ -1,0 +1,305 @@
+"""Settings that differ between the ranks of a job, or that some of them lack."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Never
+
+from topodiag.checks.interface import JobCheck, OneStep
+from topodiag.checks.job.differ_words import SETTING, told_to_differ
+from topodiag.checks.job.settings.choices import choice_findings
+from topodiag.checks.job.wrong_numbers import unlike_sizes
+from topodiag.checks.shared import nccl_variables
+from topodiag.checks.shared.job.evidence import local_ranks, prints_settings
+from topodiag.checks.shared.job.text import ask_for, failed
+from topodiag.checks.words import hosts_word, rank_word
+from topodiag.lazy import regex
+from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.job import Job, Process
+from topodiag.words.fold import few, plural
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+MEANT_TO_DIFFER = _names(
+    """
+    NCCL_HOSTID NCCL_DEBUG NCCL_DEBUG_FILE NCCL_DEBUG_SUBSYS NCCL_DEBUG_TIMESTAMP_FORMAT
+    NCCL_DEBUG_TIMESTAMP_LEVELS NCCL_WARN_ENABLE_DEBUG_INFO NCCL_COMM_ID NCCL_CONF_FILE NCCL_TOPO_FILE
+    NCCL_TOPO_DUMP_FILE NCCL_GRAPH_FILE NCCL_GRAPH_DUMP_FILE NCCL_TOPO_DUMP_FILE_RANK NCCL_GRAPH_DUMP_FILE_RANK
+    NCCL_RAS_ADDR NCCL_RAS_ENABLE NCCL_PROXY_CPUSET NCCL_CUDA_PATH NCCL_PROFILER_PLUGIN NCCL_IGNORE_CPU_AFFINITY
+    """
+)
+"""Names, files and addresses of one node or rank, and what only says how much to log."""
+
+NAMES_DEVICES = frozenset({"NCCL_SOCKET_IFNAME", "NCCL_OOB_NET_IFNAME", "NCCL_IB_HCA"})
+"""Nodes rightly name different devices, where they call them differently."""
+
+MUST_AGREE = _names(
+    """
+    NCCL_ALGO NCCL_PROTO NCCL_MAX_NCHANNELS NCCL_MIN_NCHANNELS NCCL_MAX_CTAS NCCL_MIN_CTAS NCCL_BUFFSIZE
+    NCCL_LL_BUFFSIZE NCCL_LL128_BUFFSIZE NCCL_NTHREADS NCCL_LL128_NTHREADS NCCL_P2P_NET_CHUNKSIZE NCCL_NET
+    NCCL_IB_DISABLE NCCL_CTA_POLICY
+    """
+)
+"""What ranks take part in a choice or in a message's size with: different values fail or hang the first collective.
+Observed with 2.28.9: NCCL_MAX_NCHANNELS (message truncated), NCCL_ALGO (hang), IB here and sockets there (wrong type).
+"""
+
+READ_BY_ALL = _names(
+    """
+    NCCL_MAX_NCHANNELS NCCL_MIN_NCHANNELS NCCL_MAX_CTAS NCCL_MIN_CTAS NCCL_BUFFSIZE NCCL_LL_BUFFSIZE
+    NCCL_LL128_BUFFSIZE NCCL_NTHREADS NCCL_CROSS_NIC NCCL_PXN_DISABLE NCCL_CUMEM_ENABLE NCCL_ALGO NCCL_PROTO
+    """
+)
+"""Parameters that each rank reads, and so prints if set, between Init START and COMPLETE (src/init.cc,
+src/graph/{connect,search,tuning,paths}.cc). Others are printed by the rank, or at the moment, that
+first needs them: that a rank did not print those says nothing."""
+
+READ_BEFORE_INIT = frozenset({"NCCL_IB_DISABLE", "NCCL_NET"})
+"""Read when the network is chosen, by each process that has NCCL's own networks to choose from."""
+
+_BROKEN_MESSAGE = regex(r"[Mm]essage truncated|address {1,3}with family \d{1,6} is neither")
+"""NCCL src/transport/net_socket.cc, src/bootstrap.cc, src/misc/socket.cc."""
+
+
+class SettingsDiffer(OneStep[Job], JobCheck[Never]):
+    """JOB003: NCCL settings differ between ranks
+
+    What it finds
+        Variables that have one value on some ranks and another on others, or that are set on some nodes only, by
+        ranks that would all have printed them. An algorithm or protocol that ranks took differently for one operation
+        size, whatever made them: a setting, a tuner, or processors of different vendors. Ranks that count
+        worlds of different sizes.
+
+    Why it matters
+        Ranks that choose algorithm, protocol, channels or buffer sizes by different rules send messages that the
+        others do not expect: the first collective fails (`Message truncated`) or hangs without a word.
+
+    Evidence it reads
+        `NCCL_X set by environment to V` lines and their like, per process. Lines of any tool that say that a variable
+        differs. What NCCL's root says of a rank that counts another world.
+
+    When it stays silent
+        Settings that are meant to differ: host id, debug output, files, addresses. Names of interfaces and NICs:
+        info. Most variables are printed when and where they are first needed: that some ranks did not print one
+        counts where all ranks completed init and printed other settings, and whole nodes have it or lack it; several
+        ranks that printed their bootstrap and no setting at all count where the job failed behind its init, one alone
+        where a message broke there. Beyond the variables that every rank reads in init, the nodes must be alike in
+        version, network, devices and connections, and the job healthy: then info. NCCL_IB_HCA counts as a fault where a
+        ring does not close and the nodes list different numbers of devices. Settings were not logged: unknown.
+
+    How to confirm
+        srun env | grep ^NCCL_ | sort | uniq -c        a count below the number of ranks is a difference
+        srun cat /etc/nccl.conf | sort | uniq -c
+        srun sh -c 'cat ~/.nccl.conf' | sort | uniq -c
+
+    How to fix
+        Export settings once, in the job script (`srun --export`, `mpirun -x`); remove nccl.conf lines of single nodes.
+
+    References
+        NCCL src/misc/param.cc (ncclLoadParam, v2.13 and later; src/include/param.h before); NCCL user guide,
+        environment variables.
+    """
+
+    id = "JOB003"
+    title = "NCCL settings differ between ranks"
+
+    def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
+        talking = [number for number, process in enumerate(job.processes) if prints_settings(process)]
+        told = [*told_to_differ(self, job, SETTING), *unlike_sizes(self, job)]
+        if told:
+            return self.found(job, told)
+        if len(job.processes) < 2:
+            return self.not_applicable(job, "one process in the log")
+        found = []
+        open_ring = ring_is_open(job)
+        for name, by_value in sorted(job.settings().items()):
+            if name in MEANT_TO_DIFFER or nccl_variables.is_foreign(name):
+                continue
+            groups: dict[str, list[int]] = {}
+            for value, numbers in by_value.items():
+                groups.setdefault(value.strip(), []).extend(numbers)
+            having = {number for numbers in groups.values() for number in numbers}
+            by_ring = open_ring and name == DEVICES
+            absent = lists_all(job, having) if by_ring else self._would_have_said(job, name, having)
+            if absent:
+                groups["not set"] = absent
+            if len(groups) > 1:
+                report = self._report(job, name, groups)
+                found.append(accused(job, report, groups) if by_ring else report)
+        found += choice_findings(self, job)
+        coverage = Coverage(len(talking), len(job.processes), "processes with settings")
+        if found:
+            return self.found(job, found, coverage)
+        if len(talking) < 2 and "ENV" not in job.subsystems:
+            return self.unknown(job, f"settings were not logged: {ask_for(job)} on all ranks")
+        return self.clean(job, coverage=coverage)
+
+    def _would_have_said(self, job: Job, name: str, having: set[int]) -> list[int]:
+        """Processes that did not print a setting and would have, were it set: whole nodes that came up."""
+        if job.world is None or not having or len(having) == len(job.processes):
+            return []
+        if name not in READ_BY_ALL | READ_BEFORE_INIT and not _alike(job, having):
+            return []
+        hosts_having = {job.processes[number].host for number in having}
+        complete = _came_far(job)
+        absent = [number for number in range(len(job.processes)) if number not in having]
+        lacking = [number for number in absent if number in complete and _spoke(job, job.processes[number], name)]
+        if any(job.processes[number].host in hosts_having for number in absent) or len(lacking) != len(absent):
+            return []  # a node with both, or a process of which too little is known
+        if len(lacking) < 2 and not _is_believed(job, name, lacking):
+            return []
+        return lacking if having <= complete else []
+
+    def _report(self, job: Job, name: str, groups: Mapping[str, Sequence[int]]) -> Finding:
+        rank_of = {rank.process: rank.rank for rank in job.ranks}
+        ordered = sorted(groups.items(), key=lambda item: (-len(item[1]), item[0] != "not set", item[0]))
+        odd = [number for _, numbers in ordered[1:] for number in numbers]
+        hosts = list(dict.fromkeys(job.processes[number].host for number in odd))
+        severity, text = _harm(name)
+        told = "not set" not in groups or name in READ_BY_ALL | READ_BEFORE_INIT
+        if not told:
+            severity = min(severity, Severity.INFO if len(groups) == 2 else Severity.WARNING)
+        values = few([value[:40] or "(empty)" for value, _ in ordered], 4)
+        firsts = [job.processes[number].settings.get(name) for _, numbers in ordered for number in numbers[:1]]
+        return self.finding(
+            severity,
+            f"{name} differs between ranks: {values}",
+            observed="; ".join(f"{value[:60] or '(empty)'} on {_place(job, numbers, rank_of)}"
+                               for value, numbers in ordered[:4]),
+            expected=f"one value of {name} on all {plural(len(job.processes), 'rank')}",
+            fix=(f"set {name} for the whole job, or for no rank: see nccl.conf and shells of {hosts_word(hosts)}",),
+            nodes=hosts,
+            ranks=sorted({rank_of[number] for number in odd if number in rank_of}),
+            cost=Cost(text=text),
+            evidence=[given.origin for given in firsts if given is not None],
+            coverage=Coverage(sum(map(len, groups.values())), len(job.processes), "processes"),
+            confidence=_sure(job, told, groups),
+            settings=((name, None),),
+        )  # fmt: skip
+
+
+def _sure(job: Job, told: bool, groups: Mapping[str, Sequence[int]]) -> Confidence:
+    """How sure it is that ranks differ. `told`: a rank that has no line of the setting would have printed it."""
+    if "not set" not in groups:
+        return Confidence.HIGH
+    spoke = all(prints_settings(job.processes[number]) for number in groups["not set"])
+    return Confidence.MEDIUM if told and (spoke or _broke_messages(job)) else Confidence.LOW
+
+
+def _is_believed(job: Job, name: str, lacking: Sequence[int]) -> bool:
+    """Whether one process that did not print a setting lacks it: one that prints no setting at all may be told not to,
+    unless a message broke there as it does where this setting differs."""
+    broke = name in MUST_AGREE and _broke_messages(job)
+    return broke or all(prints_settings(job.processes[number]) for number in lacking)
+
+
+def _broke_messages(job: Job) -> bool:
+    """Whether a message came of another size than its rank expected, or from a peer without an address: what ranks do
+    to each other whose settings differ."""
+    return any(event.level == "WARN" and _BROKEN_MESSAGE.search(event.text) is not None for event in job.events)
+
+
+def _harm(name: str) -> tuple[Severity, str]:
+    """What a setting that differs does to a job."""
+    if name in NAMES_DEVICES:
+        return Severity.INFO, "none where nodes call their devices differently"
+    if name in MUST_AGREE:
+        return Severity.ERROR, "ranks disagree on messages: the first collective fails or hangs"
+    return Severity.WARNING, "features and timing differ between ranks, and the slowest sets the pace"
+
+
+def _place(job: Job, numbers: Sequence[int], rank_of: Mapping[int, int]) -> str:
+    ranks = sorted({rank_of[number] for number in numbers if number in rank_of})
+    hosts = hosts_word(list(dict.fromkeys(job.processes[number].host for number in numbers)))
+    return f"{rank_word(ranks)} ({hosts})" if ranks else hosts
+
+
+def _completed(job: Job) -> dict[int, bool]:
+    """By process, whether its world rank was seen to start and to complete init."""
+    world, made = job.world, {}
+    if world is None or len(world.completed) != world.nranks:
+        return {}
+    at = {int(rank): place for place, rank in enumerate(world.ranks) if rank >= 0}
+    for rank in job.ranks:
+        place = at.get(rank.rank, -1)
+        made[rank.process] = place >= 0 and bool(world.completed[place]) and bool(world.started[place])
+    return made
+
+
+def _came_far(job: Job) -> set[int]:
+    """Processes that came so far that they printed what they read. Of a job that hangs or fails in init, those that
+    searched: what was printed before is printed all the same."""
+    made = {number for number, done in _completed(job).items() if done}
+    if failed(job):
+        made |= {number for number, process in enumerate(job.processes) if _searched(job, process)}
+    return made
+
+
+def _searched(job: Job, process: Process) -> bool:
+    """Whether a process came as far as the graph search, behind which nothing of READ_BY_ALL is read."""
+    world = job.world
+    return world is not None and (process.host in world.graphs or bool(process.graphs))
+
+
+def _alike(job: Job, having: set[int]) -> bool:
+    """Whether the processes without a setting would have needed it where those with it did: whole nodes with and
+    without, alike in version, network, devices and connections, in a job that came through its first operations."""
+    if failed(job) or len(having) < 2:
+        return False
+    connected = {job.connections.hosts[at] for at in set(job.connections.flows.host.tolist()) if at >= 0}
+    kinds = set()
+    count = local_ranks(job)
+    for process in job.processes:
+        devices = sorted((hca.link_layer, hca.speed_mbps or 0) for hca in process.hcas)
+        kinds.add((process.network, tuple(sorted(process.versions.items())), tuple(devices), process.host in connected,
+                   count.get(process.host, 0)))  # fmt: skip
+    return len(kinds) == 1
+
+
+def _spoke(job: Job, process: Process, name: str) -> bool:
+    """Whether a process prints settings of the environment, at the stage at which it would print this one: it printed
+    others. Of a job that failed behind its init also where it printed none, but its bootstrap, which NCCL prints
+    together with settings unless it is told otherwise (src/debug.cc: INIT, BOOTSTRAP, ENV)."""
+    if not prints_settings(process) and not (process.bootstrap and failed(job) and all(_completed(job).values())):
+        return False
+    early = name in READ_BEFORE_INIT
+    return not early or (process.network in ("IB", "Socket") and bool(process.bootstrap))
+
+
+# A ring that does not close because nodes were given different RDMA devices.
+
+
+DEVICES = "NCCL_IB_HCA"
+_OPEN = regex(r"\bring \d{1,6} does not (?:loop back to start|contain rank)")
+"""src/graph/rings.cc, all versions: what the ranks exchanged of their graphs makes no ring."""
+
+
+def ring_is_open(job: Job) -> bool:
+    """Whether NCCL says that the ranks' graphs make no ring."""
+    return any(_OPEN.search(event.text) for event in job.events)
+
+
+def lists_all(job: Job, having: set[int]) -> list[int]:
+    """Processes that listed their RDMA devices without NCCL_IB_HCA: ncclIbInitDevices prints the variable before the
+    list. Processes that print no setting of the environment may not log settings: they are left out."""
+    return [
+        at for at, process in enumerate(job.processes) if at not in having and process.hcas and prints_settings(process)
+    ]
+
+
+def accused(job: Job, report: Finding, groups: Mapping[str, Sequence[int]]) -> Finding:
+    """The finding that NCCL_IB_HCA differs, as an error where it gives nodes different numbers of devices: each node
+    then searches its graphs for other NICs than its peers."""
+    counts = {len(job.processes[at].hcas) for numbers in groups.values() for at in numbers} - {0}
+    if len(counts) < 2:
+        return report
+    return replace(
+        report,
+        severity=Severity.ERROR,
+        cost=Cost(text="nodes with different NICs search different graphs: the ring does not close, and init fails"),
+        confidence=Confidence.MEDIUM,
+    )

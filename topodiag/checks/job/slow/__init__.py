@@ -1,0 +1,1 @@
+"""Ranks, hours, kernels and steps of a job that are slow."""

@@ -1,0 +1,100 @@
+"""Communicators whose collectives are far slower than NCCL's model expects of the machines that they run on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from topodiag.checks.interface import JobCheck
+from topodiag.checks.job.slow.inspector_names import Names
+from topodiag.checks.words import hosts_word
+from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.inspector import BesideModel
+from topodiag.model.job import Job
+from topodiag.words.fold import plural
+from topodiag.words.units import in_gbs, percent, spell_bytes
+
+MOST_NAMED = 8
+
+
+class BelowModel(JobCheck[tuple[BesideModel, ...]]):
+    """JOB015: collectives in production are far below what the machine should reach
+
+    What it finds
+        A kind of communicators of which the fastest, in the best tenth of its calls and without waiting for a late
+        rank, reaches less than half of its part of the bus bandwidth that NCCL's model expects of its machines.
+
+    Why it matters
+        Where all groups are slow alike, none is slower than its peers: only the machine tells that they could be
+        twice as fast.
+
+    Evidence it reads
+        Records of NCCL's Inspector that the GPU timed; captures of the nodes; version and settings of NCCL
+        from the log. The expectation is that of `topodiag bench`.
+
+    When it stays silent
+        Other communicators are busy on the same GPUs: each counts as one more that shares the links, sends and
+        receives as another, and the expectation is divided among them. The calls differ (the median takes 1.4 times
+        the best tenth): what comes and goes is not the machine. Without a capture of a node that has the job's GPUs, or
+        without a log that shows the communicators with version and settings: unknown. Communicators that hold a part of
+        their nodes' GPUs, whose ranks did not all record, with fewer than 100 calls of a size, with calls that should
+        take less than 2 ms, or of means (metrics hold the waiting for late ranks): not compared. The application limits
+        CTAs: slow by intent. Half of the expectation is reached: kernels that compute at the same time, and other jobs
+        on the network, cost as much. One communicator of several is slow: that is JOB011.
+
+    How to confirm
+        all_reduce_perf -b 64M -e 4G -f 2 -g 1         on the same nodes, and give it to topodiag bench
+
+    How to fix
+        Where nccl-tests is fast on the same nodes, it is the job: compute that overlaps, groups that share NICs, other
+        jobs. Where it is slow as well, `topodiag bench` names the cause.
+
+    References
+        NCCL plugins/profiler/inspector, 2.28 and later; src/graph/tuning.cc.
+    """
+
+    id = "JOB015"
+    title = "collectives in production are far below what the machine should reach"
+
+    def observe(self, judged: Job, peers: Sequence[Job]) -> tuple[BesideModel, ...] | Outcome:
+        if judged.inspection is None:
+            return self.not_applicable(judged, "no records of NCCL's Inspector")
+        beside = judged.inspection.beside_model
+        if not beside:
+            return self.unknown(judged, judged.inspection.not_beside)
+        low = tuple(each for each in beside if each.is_low)
+        if low:
+            return low
+        best = max(beside, key=lambda each: each.size.calls * each.size.clean_us)
+        reached = f"{best.size.collective}: {in_gbs(best.gbs)}, above half of the {in_gbs(best.part_gbs)} expected"
+        return self.clean(judged, reached)
+
+    def tell(self, judged: Job, observed: tuple[BesideModel, ...]) -> Iterator[Finding]:
+        names = Names(judged)
+        for each in observed:
+            part = each.part_gbs
+            what = f"{each.size.collective} of {spell_bytes(each.size.bytes)}"
+            who = names.label(each.comm)
+            if each.alike > 1:
+                who = f"the fastest of {plural(each.alike, 'communicator')} of {each.comm.nranks} ranks, {who},"
+            hosts = list(dict.fromkeys(member.host for member in each.comm.members.values()))
+            shared = f", shared by {each.sharing} communicators" if each.sharing > 1 else ""
+            yield self.finding(
+                Severity.WARNING,
+                f"{what} reaches {percent(each.gbs / part)} of what {each.machine} should: {who} has"
+                f" {in_gbs(each.gbs)} in its best calls",
+                observed=f"{in_gbs(each.gbs)} bus bandwidth in the best tenth of {each.size.calls} calls",
+                expected=f"{in_gbs(part)} or more: {in_gbs(each.expected_gbs)} of the communicator alone{shared}",
+                fix=(
+                    f"run all_reduce_perf on {hosts_word(hosts)} and give it to topodiag bench: fast there, it is what"
+                    " runs beside the collectives; slow there, it names the cause",
+                ),
+                nodes=hosts if len(hosts) <= MOST_NAMED else (),
+                cost=Cost(
+                    gbs_lost=part - each.gbs,
+                    share=1 - each.gbs / part,
+                    text=f"{in_gbs(part - each.gbs)} of bus bandwidth, if nothing else used the links",
+                ),
+                evidence=[next(iter(each.comm.members.values())).origin],
+                coverage=Coverage(each.hosts_seen, each.hosts, "nodes captured"),
+                confidence=Confidence.MEDIUM if each.hosts_seen == each.hosts else Confidence.LOW,
+            )

@@ -1,0 +1,339 @@
+"""Ranks that come late to their collectives: by torch's flight recorder, NCCL's Inspector, and a training's own log."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from math import isfinite
+from statistics import median
+from typing import Any
+
+from topodiag.checks.interface import JobCheck
+from topodiag.checks.job.slow.late_kernels import LateKernels, judged_communicators, late_kernels
+from topodiag.checks.job.slow.late_steps import SavePauses, late_for_data, save_pauses, tell_pauses, tell_waits
+from topodiag.checks.job.slow.late_words import ToldLate, tell_late, told_late
+from topodiag.checks.job.straggler import hosts_with
+from topodiag.checks.words import hosts_in, rank_word
+from topodiag.lazy import dataclass
+from topodiag.model.data_waits import DataWaits
+from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status
+from topodiag.model.inspector import MadeOf
+from topodiag.model.job import Job
+from topodiag.model.late_part import LatePart, late_parts
+from topodiag.model.steps import PartOf
+from topodiag.words.fold import few, plural
+from topodiag.words.units import percent, spell_s
+
+LATE_S = 1.0
+"""Seconds by which one arrival must differ from the rank's usual one: far above what a step varies by, and no part of a
+clock's drift in the minutes that a recorder covers."""
+LATE_EACH_S = 0.05
+"""Seconds by which a rank must come after its neighbours of the same host, each time."""
+TIMES_THE_NOISE = 5.0
+"""A late arrival must stand out of the spread of the other ranks by this factor."""
+FEW = "fewer than 100 calls that three ranks of a communicator recorded with the GPU's time"
+ALIKE = "by the log of its steps, no rank is late in a part that the others wait for"
+FEWEST_RANKS = 3
+FEWEST_COLLECTIVES = 3
+MOST_SHARE = 0.25
+"""Share of the ranks above which lateness is that of a half of the job, not of a rank."""
+
+Arrivals = Mapping[int, Mapping[int, float]]
+"""Seconds since the epoch by sequence number and rank."""
+
+
+@dataclass(frozen=True, slots=True)
+class LateRank:
+    """Ranks that came late: to which operation of which group (0: to each), by how many seconds, among how many."""
+
+    group: str
+    seq: int
+    operation: str
+    ranks: tuple[int, ...]
+    late_s: float
+    coverage: Coverage
+
+
+Late = LateRank | LateKernels | ToldLate | LatePart | DataWaits | SavePauses
+"""What any of the sources shows."""
+
+
+class LateArriver(JobCheck[tuple[Late, ...]]):
+    """JOB008: a late arriver: a rank, or all of them, starts its collectives late
+
+    What it finds
+        A rank that entered one collective seconds after the others, beyond its usual distance from them; and a rank
+        that enters each collective after the other ranks of its host. By the Inspector: a rank, or the ranks of one
+        host, whose kernels are the shortest where the others wait. Who is late because a peer in another group made
+        it wait, or because that group is slow (JOB011), is not named. By the training's own log: steps that wait for
+        data for half of their time, or slow steps that are slow by it; saves of checkpoints for which the training
+        stops; a rank that takes longer than the others for its data, its forward or its backward pass, while they wait
+        for it in the part that holds the communication.
+
+    Why it matters
+        The others wait inside the collective: their communication looks slow, and is innocent. What makes the rank
+        late is its data loader, a checkpoint, the CPU or a slow GPU.
+
+    Evidence it reads
+        `time_created_ns` of torch's flight recorder dumps: when each rank enqueued which operation. Records of NCCL's
+        Inspector that the GPU timed, matched by communicator, collective and sequence number. Lines of any tool that
+        name a straggler, or a rank that takes longer than the others; tables of the ranks' own times. The time and the
+        data time of each step in a training's log, and the times of its parts, in one file for each rank or in one for
+        all; lines that time a save of a checkpoint.
+
+    When it stays silent
+        Lateness within the noise, or spread over more than a quarter of the ranks. A constant distance between ranks
+        of different hosts, which may be that of their clocks. Fewer than three ranks or three common collectives of a
+        group, or dumps without times: unknown. Sends and receives, which ranks enqueue by design at different times.
+        The Inspector's calls hold less than a tenth of waiting, or no rank and no host causes half of it; fewer than
+        100 calls of three ranks, or 20 dumps of Prometheus' metrics: unknown, as where metrics do not show which GPUs
+        are one communicator, and for those of NCCL 2.29, which do not say whose clock timed them. Steps: the first
+        tenth, the first batch of an epoch, fewer than three lines, waiting below 15 % of all time. Parts of steps:
+        fewer than five common steps, a rank that is late by less than a tenth of a step or half of the part, in less
+        than four of five steps, or for whom nobody waits; of two ranks all but the data. Checkpoints that are saved
+        in the background, within two minutes, or in less than a twentieth of the time between two of them.
+
+    How to confirm
+        export TORCH_NCCL_TRACE_BUFFER_SIZE=2000       then dump a run that is slow and does not hang
+        py-spy record -p PID -d 60                     on the rank that is named
+        export NCCL_INSPECTOR_ENABLE=1                 with NCCL_PROFILER_PLUGIN: the time of each collective
+
+    How to fix
+        Look at what the rank does before the collective: input, logging, checkpoint, garbage collection, clocks of
+        its GPU (GPU004). Where steps wait for data: more workers for the loader, a faster store, a cache on local
+        disks. Where saves stop the training: save asynchronously, or from all ranks at once (a sharded checkpoint).
+
+    References
+        torch/csrc/distributed/c10d/FlightRecorderDetail.hpp (time_created_ns), torch 2.3 and later. NCCL
+        plugins/profiler/inspector (README.md, inspector_json.cc), 2.28 and later.
+    """
+
+    id = "JOB008"
+    title = "a late arriver: a rank, or all of them, starts its collectives late"
+
+    def observe(self, judged: Job, peers: Sequence[Job]) -> tuple[Late, ...] | Outcome:
+        ranks = self._late_ranks(judged)
+        parts = late_in_parts(judged)
+        # A rank that is late for its data waits for them, too: that is one finding, not two.
+        of_steps: tuple[Late, ...] = (*(parts or late_for_data(judged)), *save_pauses(judged))
+        if isinstance(ranks, Outcome):
+            alike = parts is not None and ranks.status is Status.UNKNOWN
+            return of_steps or (self.clean(judged, ALIKE) if alike else ranks)
+        return (*ranks, *of_steps)
+
+    def _late_ranks(self, judged: Job) -> tuple[Late, ...] | Outcome:
+        """By what shows single ranks."""
+        kernels = late_kernels(judged)
+        if kernels:
+            return kernels
+        recorded = self._recorded(judged)
+        told = told_late(judged) if isinstance(recorded, Outcome) else ()
+        if told:
+            return told
+        if isinstance(recorded, Outcome) and judged.inspection is not None:
+            return self.clean(judged) if judged_communicators(judged) else self.unknown(judged, FEW)
+        return recorded
+
+    def _recorded(self, judged: Job) -> tuple[LateRank, ...] | Outcome:
+        """By the flight recorder."""
+        if not judged.flight:
+            return self.unknown(judged, "no flight recorder: TORCH_NCCL_TRACE_BUFFER_SIZE=2000 and a dump of each rank")
+        operations: dict[tuple[str, int], str] = {}
+        groups = _arrivals(judged, operations)
+        timed = {group: arrivals for group, arrivals in groups.items() if len(arrivals) >= FEWEST_COLLECTIVES}
+        if not timed:
+            return self.unknown(judged, "fewer than three collectives with times of three ranks in the dumps")
+        found = []
+        for group, arrivals in timed.items():
+            words = next((r.descriptions[group] for r in judged.flight if r.descriptions.get(group)), group)
+            late = _once(arrivals) or _each_time(judged, arrivals)
+            if late is not None:
+                seq, ranks, seconds = late
+                seen = max(len(by_rank) for by_rank in arrivals.values())
+                size = max((len(r.groups.get(group, ())) for r in judged.flight), default=seen)
+                coverage = Coverage(seen, max(size, seen), "ranks with dumps")
+                found.append(LateRank(words, seq, operations.get((group, seq), ""), ranks, seconds, coverage))
+        return tuple(found) or self.clean(judged)
+
+    def tell(self, judged: Job, observed: tuple[Late, ...]) -> Iterator[Finding]:
+        yield from self._tell_kernels([late for late in observed if isinstance(late, LateKernels)])
+        yield from self._tell_recorded(judged, [late for late in observed if isinstance(late, LateRank)])
+        yield from tell_late(self, judged, [late for late in observed if isinstance(late, ToldLate)])
+        yield from tell_parts(self, judged, [late for late in observed if isinstance(late, LatePart)])
+        yield from tell_waits(self, judged, [late for late in observed if isinstance(late, DataWaits)])
+        yield from tell_pauses(self, [late for late in observed if isinstance(late, SavePauses)])
+
+    def _tell_kernels(self, observed: Sequence[LateKernels]) -> Iterator[Finding]:
+        for late in observed:
+            who = late.word
+            calls = "calls" if late.comm.made_of is MadeOf.CALLS else "means over a dump"
+            each = f"{percent(late.times / late.comm.calls)} of {late.comm.calls} {calls}"
+            more = f", and in {plural(late.also, 'communicator')} more" if late.also else ""
+            yield self.finding(
+                Severity.WARNING,
+                f"{who} {'comes' if len(late.who) == 1 else 'come'} last to the collectives of {late.group}{more}: the"
+                f" others wait {percent(late.share)} of the time in them",
+                observed=f"the shortest kernel in {each}, where the others take {spell_s(late.wait_us / 1e6)} longer",
+                expected="the last arriver changes from call to call, and waiting is less than a tenth of the time",
+                fix=(
+                    f"look at what {who} does before them: data loader, logging, checkpoint, clocks of the GPU"
+                    " (GPU004); the communication of the others only waits",
+                ),
+                nodes=hosts_in(late.who),
+                ranks=sorted(place.rank for place in late.who if place.rank >= 0),
+                cost=Cost(share=late.share, text=f"the others wait {spell_s(late.wait_us / 1e6)} each time"),
+                evidence=[place.origin for place in late.who],
+                coverage=Coverage(len(late.comm.members), late.comm.nranks, "ranks with records"),
+                confidence=Confidence.MEDIUM,
+            )
+
+    def _tell_recorded(self, judged: Job, observed: Sequence[LateRank]) -> Iterator[Finding]:
+        records = {record.rank: record for record in judged.flight}
+        for late in observed:
+            hosts = hosts_with(judged, late.ranks)
+            verb = "enters" if len(late.ranks) == 1 else "enter"
+            where = (
+                f"{late.operation or 'operation'} number {late.seq} of process group {late.group}"
+                if late.seq
+                else f"each collective of process group {late.group}"
+            )
+            yield self.finding(
+                Severity.WARNING,
+                f"{rank_word(late.ranks)} {verb} {where} {spell_s(late.late_s)} after the others",
+                observed=f"enqueued {spell_s(late.late_s)} later than by the median of the other ranks",
+                expected="all ranks arrive within the noise of a step",
+                fix=(
+                    f"look at what {rank_word(late.ranks)} does before it: data loader, checkpoint, logging, clocks of"
+                    " the GPU; the communication of the others only waits",
+                ),
+                nodes=hosts,
+                ranks=late.ranks,
+                cost=Cost(text=f"the other ranks wait {spell_s(late.late_s)}" + ("" if late.seq else " each time")),
+                evidence=[records[rank].origin for rank in late.ranks if rank in records],
+                coverage=late.coverage,
+                confidence=Confidence.MEDIUM,
+            )
+
+
+def _arrivals(job: Job, operations: dict[tuple[str, int], str]) -> dict[str, Arrivals]:
+    """By group, the arrivals at collectives that at least three ranks recorded with a time."""
+    made: dict[str, dict[int, dict[int, float]]] = defaultdict(lambda: defaultdict(dict))
+    for record in job.flight:
+        for (group, seq, operation, _), created in zip(record.entries, record.created_s, strict=False):
+            if isfinite(created) and not any(word in operation.lower() for word in ("send", "recv", "coalesced")):
+                made[group][seq][record.rank] = created
+                operations.setdefault((group, seq), operation.split(" ")[0])
+    return {
+        group: {seq: by_rank for seq, by_rank in sorted(by_seq.items()) if len(by_rank) >= FEWEST_RANKS}
+        for group, by_seq in made.items()
+    }
+
+
+def _behind(by_rank: Mapping[int, float]) -> dict[int, float]:
+    """Seconds of each rank after the median of all."""
+    middle = median(by_rank.values())
+    return {rank: at - middle for rank, at in by_rank.items()}
+
+
+def _once(arrivals: Arrivals) -> tuple[int, tuple[int, ...], float] | None:
+    """The collective to which few ranks came later than they usually do: a constant distance is that of clocks."""
+    behind = {seq: _behind(by_rank) for seq, by_rank in arrivals.items()}
+    usual: dict[int, list[float]] = defaultdict(list)
+    for by_rank in behind.values():
+        for rank, seconds in by_rank.items():
+            usual[rank].append(seconds)
+    base = {rank: median(seconds) for rank, seconds in usual.items()}
+    worst: tuple[int, tuple[int, ...], float] | None = None
+    for seq, by_rank in behind.items():
+        beyond = {rank: seconds - base[rank] for rank, seconds in by_rank.items() if len(usual[rank]) > 2}
+        found = _standing_out(beyond, LATE_S)
+        if found is not None and (worst is None or found[1] > worst[2]):
+            worst = (seq, *found)
+    return worst
+
+
+def _each_time(job: Job, arrivals: Arrivals) -> tuple[int, tuple[int, ...], float] | None:
+    """The rank that comes after the others of its host to each collective: they share one clock."""
+    host_of = {rank.rank: rank.host for rank in job.ranks if rank.host}
+    seconds: dict[str, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for by_rank in arrivals.values():
+        by_host: dict[str, dict[int, float]] = defaultdict(dict)
+        for rank, at in by_rank.items():
+            if rank in host_of:
+                by_host[host_of[rank]][rank] = at
+        for host, own in by_host.items():
+            if len(own) >= FEWEST_RANKS:
+                for rank, behind in _behind(own).items():
+                    seconds[host][rank].append(behind)
+    for by_rank_of_host in seconds.values():
+        typical = {rank: median(late) for rank, late in by_rank_of_host.items() if len(late) >= FEWEST_COLLECTIVES}
+        found = _standing_out(typical, LATE_EACH_S)
+        if found is not None:
+            return 0, *found
+    return None
+
+
+def _standing_out(late: Mapping[int, float], least: float) -> tuple[tuple[int, ...], float] | None:
+    """The ranks that are late by more than `least` and out of the noise of the others; None where they are many."""
+    odd = tuple(sorted(rank for rank, seconds in late.items() if seconds > least))
+    if not odd or len(odd) > max(1, MOST_SHARE * len(late)):
+        return None
+    rest = [abs(seconds) for rank, seconds in late.items() if rank not in odd]
+    lateness = min(late[rank] for rank in odd)
+    if not rest or lateness < TIMES_THE_NOISE * median(rest):
+        return None
+    return odd, max(late[rank] for rank in odd)
+
+
+# For JOB008: a rank that is late in a part of each step, by the parts that the ranks of a training print.
+
+
+NO_WIRE = "leave the links alone: the others only wait in the part that holds the communication"
+_FIXES = {
+    PartOf.DATA: "look at the data loader of {who}: its store, its path to it, its workers, the cores that it may use",
+    PartOf.OPTIMIZER: "look at what {who} does after its backward pass: logging, a checkpoint, its optimizer's share",
+}
+_COMPUTES = (
+    "look at the GPU and the host of {who}: clocks and throttling of the GPU (GPU004), other processes on it, cores"
+    " that are busy, a longer batch or sequence than those of the others"
+)
+
+
+def late_in_parts(job: Job) -> tuple[LatePart, ...] | None:
+    """The ranks that are late, the latest first; None where the log does not compare them."""
+    return late_parts(job.steps)
+
+
+def tell_parts(check: JobCheck[Any], job: Job, observed: Sequence[LatePart]) -> Iterator[Finding]:
+    """The finding on ranks that are late, one for each part."""
+    by_part: dict[str, list[LatePart]] = {}
+    for each in observed:
+        by_part.setdefault(each.part, []).append(each)
+    for several in by_part.values():
+        yield _finding(check, job, several)
+
+
+def _finding(check: JobCheck[Any], job: Job, several: Sequence[LatePart]) -> Finding:
+    worst = several[0]
+    ranks = sorted(each.series.rank for each in several if each.series.rank >= 0)
+    one = len(several) == 1
+    who = rank_word(ranks) if len(ranks) == len(several) else few([each.who for each in several], 4)
+    waits = " and ".join(worst.waits_in)
+    share = min(worst.late_s / worst.step_s, 1.0)
+    hosts = hosts_with(job, ranks) or list(dict.fromkeys(each.series.host for each in several if each.series.host))
+    return check.finding(
+        Severity.WARNING,
+        f"{who} {'is' if one else 'are'} late in each step: {'its' if one else 'their'} {worst.part} takes"
+        f" {'' if one else 'up to '}{spell_s(worst.own_s)}, that of the others {spell_s(worst.usual_s)}, and they wait"
+        f" for {'it' if one else 'them'} in {waits}",
+        observed=f"{worst.part} {spell_s(worst.own_s)} on {worst.who}, in {waits} {spell_s(worst.waited_s)} less than"
+        f" the others, by the median of {worst.steps} steps of {spell_s(worst.step_s)}",
+        expected="all ranks take the same time for each part of a step",
+        fix=(_FIXES.get(worst.of, _COMPUTES).format(who=who), NO_WIRE),
+        nodes=hosts,
+        ranks=ranks,
+        cost=Cost(share=share, text=f"the others wait {spell_s(worst.late_s)} of each step, {percent(share)}"),
+        evidence=[each.step.origin for each in several],
+        coverage=Coverage(worst.ranks, max(job.world_size, worst.ranks), "ranks that time the parts of their steps"),
+        confidence=Confidence.MEDIUM,
+    )

@@ -1,0 +1,183 @@
+"""A communicator that is slower than others of its kind in the same job, and the rank or host that they share."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence, Set
+
+from topodiag.checks.interface import JobCheck
+from topodiag.checks.job.slow.inspector_names import Names, Place
+from topodiag.checks.job.slow.peers import BesideSiblings, Process, beside_siblings, processes_of
+from topodiag.checks.words import hosts_in, hosts_word
+from topodiag.lazy import dataclass
+from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.inspector import InspectorCommunicator
+from topodiag.model.job import Job
+from topodiag.words.fold import few, plural
+from topodiag.words.units import in_gbs, spell_bytes
+
+MOST_NAMED = 8
+
+
+@dataclass(frozen=True, slots=True)
+class SlowPart:
+    """Communicators that are slow for one reason. `who` are the ranks that all of them hold and no fast one does, ()
+    where several are left; `host` those of one host. `times` is how much longer their calls take, `gbs` and `usual_gbs`
+    are bus bandwidths of the worst of them; `nics` are those that the log names."""
+
+    who: tuple[Place, ...]
+    labels: tuple[str, ...]
+    slow: tuple[InspectorCommunicator, ...]
+    times: float
+    collective: str
+    bytes: int
+    gbs: float
+    usual_gbs: float
+    siblings: int
+    between_nodes: bool
+    nics: tuple[str, ...]
+    coverage: Coverage
+
+
+class SlowPartOfJob(JobCheck[tuple[SlowPart, ...]]):
+    """JOB011: a communicator is slower than its peers of the same size
+
+    What it finds
+        Communicators whose collectives take a quarter longer than those of the same operation and size in other
+        communicators of as many ranks and nodes, without the time that is spent waiting for a late rank; and the rank
+        or the host that the slow ones hold and no fast one does: its NIC, its cable, its links.
+
+    Why it matters
+        A ring is as fast as its slowest link: one NIC at half of its rate halves each collective that passes it, and
+        the groups that wait for those.
+
+    Evidence it reads
+        Records of NCCL's Inspector that the GPU timed: the shortest kernel of each call holds the transfer and no
+        waiting. NICs by rank from the log, where there is one.
+
+    When it stays silent
+        Fewer than four communicators of a kind, or fewer than 50 calls of one size: unknown. More than a quarter of
+        them slow: two kinds of groups. Less than 1.25 times the median, or within five times the spread. That
+        communicators are slow together, as in an hour of congestion, is JOB012.
+
+    How to confirm
+        all_reduce_perf -b 64M -e 1G -f 2 -g 1         with two ranks, one of them the one that is named
+        mlxlink -d DEVICE -m -c                        rate, width and errors of its NIC's port
+
+    How to fix
+        Look at the NIC, the cable and the switch port of the rank that is named, at the PCIe link of the NIC and at
+        NVLink of the GPU: `topodiag scan` on its node.
+
+    References
+        NCCL plugins/profiler/inspector (inspector_json.cc), 2.28 and later.
+    """
+
+    id = "JOB011"
+    title = "a communicator is slower than its peers of the same size"
+
+    def observe(self, judged: Job, peers: Sequence[Job]) -> tuple[SlowPart, ...] | Outcome:
+        if judged.inspection is None:
+            return self.not_applicable(judged, "no records of NCCL's Inspector")
+        beside = beside_siblings(judged.inspection.communicators)
+        if not beside:
+            return self.unknown(judged, "fewer than four communicators of one kind with 50 calls of one size")
+        names = Names(judged)
+        coverage = Coverage(len(beside), len(judged.inspection.communicators), "communicators")
+        parts = [_part(group, names, coverage) for group in _grouped(beside)]
+        return tuple(parts) or self.clean(judged, "", coverage)
+
+    def tell(self, judged: Job, observed: tuple[SlowPart, ...]) -> Iterator[Finding]:
+        for part in observed:
+            verb = "takes" if len(part.labels) == 1 else "take"
+            longer = f"{part.times:.1f} times as long as {plural(part.siblings, 'peer')}"
+            groups = f"{few(part.labels, 3)} {verb} {longer}"
+            hosts = hosts_in(part.who)
+            if len(part.who) == 1:
+                message = f"{_subject(part)} slows {plural(len(part.labels), 'communicator')}: {groups}"
+            elif len(hosts) == 1:
+                message = f"{hosts[0]} slows {plural(len(part.labels), 'communicator')}: {groups}"
+            else:
+                where = f"; the slow place is at one of {len(part.who)} ranks on {hosts_word(hosts)}"
+                message = groups + where
+            exact = len(part.who) == 1 or len(hosts) == 1
+            look = "the NIC, its cable and switch port" if part.between_nodes else "NVLink and PCIe of the GPUs"
+            yield self.finding(
+                Severity.WARNING,
+                message,
+                observed=f"{part.collective} of {spell_bytes(part.bytes)}: {in_gbs(part.gbs)} bus bandwidth without"
+                " waiting",
+                expected=f"{in_gbs(part.usual_gbs)}, the median of communicators of as many ranks and nodes",
+                fix=(f"look at {look}: topodiag scan on {hosts_word(hosts) if exact else 'those nodes'}",),
+                nodes=hosts if len(hosts) <= MOST_NAMED else (),
+                ranks=sorted(p.rank for p in part.who if p.rank >= 0) if len(part.who) <= MOST_NAMED else (),
+                nics=part.nics,
+                cost=Cost(
+                    gbs_lost=part.usual_gbs - part.gbs,
+                    share=1 - 1 / part.times,
+                    text=f"{in_gbs(part.usual_gbs - part.gbs)} of bus bandwidth in these communicators",
+                ),
+                evidence=[place.origin for place in part.who],
+                coverage=part.coverage,
+                confidence=Confidence.MEDIUM if exact else Confidence.LOW,
+            )
+
+
+def _subject(part: SlowPart) -> str:
+    word = part.who[0].word
+    if not part.between_nodes:
+        return word
+    return f"{few(part.nics)} of {word}" if part.nics else f"the network at {word}"
+
+
+def _grouped(beside: Sequence[BesideSiblings]) -> Iterator[tuple[list[BesideSiblings], frozenset[Process]]]:
+    """Slow communicators with what they share and no fast one of theirs holds, as few groups as explain all of them:
+    those between nodes, then those within one."""
+    for between in (True, False):
+        kind = [each for each in beside if (each.comm.nnodes > 1) is between]
+        cleared = {process for each in kind if not each.slow for process in processes_of(each.comm)}
+        yield from _explaining([each for each in kind if each.slow], cleared)
+
+
+def _explaining(
+    slow: Sequence[BesideSiblings], cleared: Set[Process]
+) -> Iterator[tuple[list[BesideSiblings], frozenset[Process]]]:
+    """The processes that most slow communicators share, then of those left, and so on."""
+    left = list(slow)
+    while left:
+        holders: dict[Process, list[BesideSiblings]] = defaultdict(list)
+        for each in left:
+            for process in processes_of(each.comm) - cleared:
+                holders[process].append(each)
+        if not holders:
+            for each in left:  # each of its members is in a fast one as well: together they are slow
+                yield [each], processes_of(each.comm)
+            return
+        best = max(holders.values(), key=len)
+        yield best, frozenset(process for process, several in holders.items() if several == best)
+        left = [each for each in left if all(each is not other for other in best)]
+
+
+def _part(
+    group: tuple[list[BesideSiblings], frozenset[Process]],
+    names: Names,
+    coverage: Coverage,
+) -> SlowPart:
+    slow, shared = group
+    worst = max(slow, key=lambda each: each.times)
+    own = [(comm.comm, member) for comm in slow[:1] for member in comm.comm.members.values()]
+    who = [names.place(comm, m) for comm, m in own if {(m.host, m.pid, -1), (m.host, m.pid, m.rank)} & shared]
+    nics = names.nics(who[0].rank) if len(who) == 1 and who[0].rank >= 0 else ()
+    return SlowPart(
+        tuple(who),
+        tuple(names.label(each.comm) for each in slow),
+        tuple(each.comm for each in slow),
+        worst.times,
+        worst.worst.collective,
+        worst.worst.bytes,
+        worst.worst.busbw_gbs,
+        worst.usual_gbs,
+        worst.siblings,
+        worst.comm.nnodes > 1,
+        nics,
+        coverage,
+    )

@@ -1,0 +1,153 @@
+"""What the steps of transfers wait for, and the rank whose steps wait for something else than those of the others."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from statistics import median
+
+from topodiag.checks.interface import JobCheck
+from topodiag.checks.job.straggler import hosts_with
+from topodiag.checks.words import rank_word
+from topodiag.lazy import dataclass
+from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.job import Job
+from topodiag.model.step_waits import StepWaits
+from topodiag.words.units import percent
+
+FEWEST_RANKS = 3
+LEAST_US = 1000.0
+"""Waiting of a rank below which its trace is too short to be judged."""
+LEAST_SHARE = 0.4
+MOST_OF_OTHERS = 0.2
+"""Median share of the other ranks above which the state is common: a network that is busy everywhere is no rank's."""
+MOST_RANKS = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """A state of a step that points at a place: what is so, what to look at. `peer`: the place is the receiver's."""
+
+    name: str
+    message: str
+    fix: str
+    peer: bool = False
+
+
+STATES = (
+    State(
+        "RecvGpuWait",
+        "data have arrived, and the GPU does not take them: it is late",
+        "look at what the rank does before its collectives: data loader, logging, clocks of the GPU (GPU004)",
+    ),
+    State(
+        "SendWait",
+        "its NIC and network take data slowly",
+        "look at the NIC, its PCIe link, cable and switch port: topodiag scan on its node",
+    ),
+    State(
+        "RecvFlushWait",
+        "flushing received data from the NIC to the GPU is slow",
+        "look at PCIe between NIC and GPU, ACS and relaxed ordering: topodiag scan on its node",
+    ),
+    State(
+        "SendPeerWait", "it waits for the receiver to be ready", "look at the receiver: it is the late one", peer=True
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Odd:
+    """Ranks whose steps wait in a state in which those of the others hardly do."""
+
+    state: State
+    comm: int
+    waits: tuple[StepWaits, ...]
+    others: float
+    coverage: Coverage
+
+
+class OddStepWaits(JobCheck[tuple[Odd, ...]]):
+    """JOB014: the steps of one rank's transfers wait for something else than those of the others
+
+    What it finds
+        A rank whose steps spend two fifths of their waiting in a state in which those of the others hardly wait: its
+        GPU does not take what has arrived, its NIC or network takes data slowly, its flushes are slow, or its receiver
+        is not ready.
+
+    Why it matters
+        Each step of a ring waits for the one before: the others wait for this rank, and their times say nothing of
+        themselves.
+
+    Evidence it reads
+        Traces of NCCL's example profiler plug-in: SendGpuWait, SendPeerWait, SendWait, RecvWait, RecvFlushWait and
+        RecvGpuWait, summed by rank.
+
+    When it stays silent
+        A state that is common to the ranks. RecvWait and SendGpuWait, which only say that a rank waits for another one,
+        or for data that it has yet to receive. Fewer than three traces of one communicator, or less than a millisecond
+        of waiting: unknown.
+
+    How to confirm
+        export NCCL_PROFILER_PLUGIN=example NCCL_PROFILE_EVENT_MASK=30 NCCL_PROFILE_DUMP_FILE=trace
+
+    How to fix
+        As the finding says: the state names the place.
+
+    References
+        NCCL plugins/profiler/example/print_event.cc, src/transport/net.cc (sendProxyProgress, recvProxyProgress).
+    """
+
+    id = "JOB014"
+    title = "the steps of one rank's transfers wait for something else than those of the others"
+
+    def observe(self, judged: Job, peers: Sequence[Job]) -> tuple[Odd, ...] | Outcome:
+        if not judged.step_waits:
+            return self.not_applicable(judged, "no traces of NCCL's profiler")
+        by_comm: dict[int, list[StepWaits]] = defaultdict(list)
+        for each in judged.step_waits:
+            if each.total_us >= LEAST_US:
+                by_comm[each.comm].append(each)
+        groups = {comm: waits for comm, waits in by_comm.items() if len(waits) >= FEWEST_RANKS}
+        if not groups:
+            return self.unknown(judged, "fewer than three traces of one communicator with a millisecond of waiting")
+        found = [odd for comm, waits in groups.items() for state in STATES if (odd := _odd(comm, waits, state))]
+        return tuple(found) or self.clean(judged)
+
+    def tell(self, judged: Job, observed: tuple[Odd, ...]) -> Iterator[Finding]:
+        for odd in observed:
+            ranks = _world(judged, odd.comm, [each.rank for each in odd.waits])
+            who = rank_word(ranks or [each.rank for each in odd.waits])
+            behind = sorted({max(each.peers, key=each.peers.__getitem__) for each in odd.waits if each.peers})
+            to = f" (to {rank_word(behind)})" if odd.state.peer and behind else ""
+            share = max(each.share(odd.state.name) for each in odd.waits)
+            yield self.finding(
+                Severity.WARNING,
+                f"{who}: {odd.state.message}{to}",
+                observed=f"{odd.state.name} is {percent(share)} of the waiting of its steps",
+                expected=f"{percent(odd.others)}, the median of the other ranks",
+                fix=(odd.state.fix,),
+                nodes=hosts_with(judged, ranks),
+                ranks=ranks,
+                cost=Cost(text="the steps of the other ranks wait for it"),
+                evidence=[each.origin for each in odd.waits],
+                coverage=odd.coverage,
+                confidence=Confidence.MEDIUM,
+            )
+
+
+def _odd(comm: int, waits: Sequence[StepWaits], state: State) -> Odd | None:
+    odd = [each for each in waits if each.share(state.name) >= LEAST_SHARE]
+    rest = [each.share(state.name) for each in waits if each.share(state.name) < LEAST_SHARE]
+    if not odd or not rest or len(odd) > max(1, MOST_RANKS * len(waits)) or median(rest) > MOST_OF_OTHERS:
+        return None
+    return Odd(state, comm, tuple(odd), median(rest), Coverage(len(waits), len(waits), "ranks with traces"))
+
+
+def _world(job: Job, comm: int, ranks: Sequence[int]) -> list[int]:
+    """World ranks, by the log's communicator, or where there is nothing but traces of one communicator."""
+    known = next((each for each in job.communicators if each.comm_id == comm), None)
+    if known is not None:
+        return sorted(int(known.ranks[r]) for r in ranks if r < len(known.ranks) and known.ranks[r] >= 0)
+    alone = not job.processes and len({each.comm for each in job.step_waits}) == 1
+    return sorted(ranks) if alone else []

@@ -1,0 +1,1 @@
+"""How a job starts: init, versions, faults of a library, numbers of ranks."""

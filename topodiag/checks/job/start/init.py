@@ -1,0 +1,332 @@
+"""Ranks that did not come up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Never
+
+from topodiag.checks.interface import JobCheck, OneStep
+from topodiag.checks.job.end.went_on import went_on
+from topodiag.checks.job.hang.ras import by_ras_in_init
+from topodiag.checks.job.launches import of_one_rank_twice
+from topodiag.checks.job.wrong_numbers import wrong_numbers
+from topodiag.checks.shared.job.missing_ranks import absent_at_meeting
+from topodiag.checks.shared.job.text import ask_for, failed
+from topodiag.checks.words import hosts_word, quoted, rank_word
+from topodiag.lazy import dataclass, regex
+from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.job import Communicator, Job, Process
+from topodiag.model.nccl_features import Feature
+from topodiag.model.nccl_versions import text_has
+from topodiag.model.progress import Progress
+from topodiag.model.provenance import Origin
+from topodiag.words.fold import plural
+
+OF_INIT = frozenset({"bootstrap", "version", "duplicate gpu"})
+"""Kinds of errors that only init has."""
+
+FATAL = frozenset({"cuda", "memory", "connect", "timeout"})
+"""Kinds of errors that end an init too; after others, as a library that is not there, NCCL goes on."""
+
+PROGRESS_WORDS = {
+    "progress.step": "lines of steps",
+    "progress.throughput": "lines of throughput",
+    "progress.request": "requests served",
+    "progress.size": "sizes measured",
+}
+
+INIT_FILES = regex(r"\b(?:init|bootstrap)\.cc:\d")
+"""Files of NCCL in which an init unwinds, and little else does."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenInit:
+    """An init that not all members finished: how many did, how many left no line, and what that is worth. `cut`: the
+    log is a piece that may end in an init that went well. `torn`: lines are lost, the init is done. `nearly`: few.
+    `went_on`: what the job printed while it worked, after this init began."""
+
+    done: int
+    absent: int
+    cut: bool
+    torn: bool
+    nearly: bool
+    went_on: Progress | None = None
+
+    @property
+    def severity(self) -> Severity:
+        if self.cut or self.torn or self.went_on is not None:
+            return Severity.INFO
+        return Severity.WARNING if self.nearly else Severity.ERROR
+
+    @property
+    def confidence(self) -> Confidence:
+        if self.cut or self.torn or self.went_on is not None:
+            return Confidence.LOW
+        return Confidence.MEDIUM if self.nearly else Confidence.HIGH
+
+    @property
+    def words(self) -> str:
+        if self.went_on is not None:
+            number, what = self.went_on.number, PROGRESS_WORDS.get(self.went_on.kind, "lines of progress")
+            return f" left no Init COMPLETE in the log, and the job went on: {number} {what}"
+        words = " left no Init COMPLETE in the log"
+        if self.torn:
+            words = " left no Init COMPLETE, though others of their host did: torn lines"
+        if self.absent:
+            words += f"; {plural(self.absent, 'other rank')} left no line at all"
+        return words + (", or the log was cut" if self.cut else "")
+
+
+class InitNotFinished(OneStep[Job], JobCheck[Never]):
+    """JOB001: ranks that never finished init, or are missing from the evidence
+
+    What it finds
+        Members of a communicator that started its init and never completed it, world ranks that left no line while
+        others wait for them, and processes that failed before they had a rank. Processes that did not come to where
+        the job meets: a store, a coordinator, a barrier of the launch. Two processes that take themselves for the same
+        rank, and one whose rank is not in the world.
+
+    Why it matters
+        Init is collective: all ranks wait for the last one, for as long as the launcher lets them. The rank to look
+        at is the one that is missing or stopped first, not those that wait.
+
+    Evidence it reads
+        `Init START` and `Init COMPLETE` lines, `Init timings`, what else a rank printed, and errors of processes
+        without a rank. Answers of NCCL's RAS that list no communicator. What torch's store and JAX's coordinator say
+        of those that they waited for, and NCCL's root of ranks that came twice; the lines that torch's ranks print at
+        the store's barrier, where a log ends with them: they name the ranks that came. Any tool's count of who came,
+        where its line says that the wait is over.
+
+    When it stays silent
+        Init lines are not in the log (NCCL_DEBUG below INFO, INIT not among the subsystems): unknown. A rank whose
+        COMPLETE line is lost but that ran operations or printed its timings, or whose host's other ranks completed
+        without an error anywhere (info: init ends with a barrier on each host). All ranks seen are complete and some
+        left no line: info, because init completed and only the logs are incomplete. An init that is open in a log of
+        half of the ranks or fewer, without an error: info, because the log may have been cut. A process without a
+        rank whose log is of warnings alone, unless its error is one that only init has. A barrier of the store that
+        all came to, or behind which the log goes on; one at which each rank said once that it waits is info. A count
+        that goes up while a start waits.
+
+    How to confirm
+        topodiag logs LOGS --comms                     the communicators and the ranks that are missing
+        py-spy dump --pid PID                          a waiting rank stands in ncclCommInitRank
+
+    How to fix
+        Look at the last line of the ranks named: bootstrap (interface, firewall), topology, or connections
+        (network). Then at the launcher's log of ranks that are missing altogether.
+
+    References
+        NCCL src/init.cc (ncclCommInitRankFunc: Init START and COMPLETE, since v2.18; COMPLETE only before),
+        src/bootstrap.cc.
+    """
+
+    id = "JOB001"
+    title = "ranks that never finished init, or are missing from the evidence"
+
+    def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
+        found = []
+        stuck_world = False
+        judged = 0
+        for communicator in job.communicators:
+            open_at = communicator.unfinished
+            if open_at is None:
+                continue
+            judged += 1
+            if open_at:
+                stuck = self._stuck(job, communicator, open_at)
+                stuck_world |= communicator.index == 0 and stuck.severity is not Severity.INFO
+                found.append(stuck)
+        found = _folded(found)
+        numbers = list(wrong_numbers(self, job))
+        lone = self._without_rank(job) if not numbers else None  # what such a process says is told with its number
+        if lone is not None:
+            found.append(lone)
+        missing = self._missing(job, stuck_world) if job.world_size > 0 and job.ranks else None
+        if missing is not None and not (stuck_world and found and missing.severity is Severity.INFO):
+            found.append(missing)
+        found += [*judge_alone(self, job, peers), *absent_at_meeting(self, job), *of_one_rank_twice(self, job)]
+        found += numbers
+        if not found and not judged:
+            found += [*by_ras_in_init(self, job)]
+        coverage = Coverage(len(job.ranks), max(job.world_size, len(job.ranks)), "ranks")
+        if found:
+            return self.found(job, found, coverage)
+        if not judged:
+            return self.unknown(job, f"no Init START or COMPLETE in the log: {ask_for(job)} from the start of the job")
+        return self.clean(job, coverage=coverage)
+
+    def _stuck(self, job: Job, communicator: Communicator, open_at: Sequence[int]) -> Finding:
+        by_rank = job.by_rank
+        ranks = sorted(int(communicator.ranks[at]) for at in open_at if communicator.ranks[at] >= 0)
+        hosts = list(dict.fromkeys(by_rank[rank].host for rank in ranks if rank in by_rank))
+        init = _init_of(job, communicator, open_at, hosts)
+        look_at = _absent(init.absent) if init.absent else _look_at(job, ranks)
+        places = [f"{rank_word(ranks)} on {hosts_word(hosts)}"] if ranks else []
+        return self.finding(
+            init.severity,
+            f"{len(open_at)} of {plural(communicator.nranks, 'rank')} of {communicator.label}{init.words}",
+            observed="; ".join([*places, f"stopped after: {_phase(job, communicator, hosts)}"]),
+            expected=f"Init COMPLETE from all {communicator.nranks} ranks",
+            fix=(
+                f"look first at {look_at}",
+                "bootstrap: one interface that all nodes share (NCCL_SOCKET_IFNAME), no firewall between its ports",
+                "the log may end before init did: compare with the time of its last line",
+            ),
+            nodes=hosts,
+            ranks=ranks,
+            cost=Cost(text="the first collective waits" if init.done else "all ranks of the communicator wait"),
+            evidence=[by_rank[rank].origin for rank in ranks if rank in by_rank] or [communicator.origin],
+            coverage=Coverage(communicator.nranks - init.absent, communicator.nranks, "members seen"),
+            confidence=init.confidence,
+        )
+
+    def _without_rank(self, job: Job) -> Finding | None:
+        """Processes that never said a rank and failed."""
+        lone = [job.processes[at] for at in job.unplaced if 0 <= at < len(job.processes)]
+        own = _ends_of_init(job, lone)
+        failed = [(process, own[process.host, process.pid]) for process in lone if (process.host, process.pid) in own]
+        if not failed:
+            return None
+        hosts = list(dict.fromkeys(process.host for process, _ in failed))
+        origins = [origin for _, origin in failed]
+        count = len(failed)
+        return self.finding(
+            Severity.ERROR,
+            f"{count} {'process' if count == 1 else 'processes'} on {hosts_word(hosts)} failed in init, and no line"
+            f" names {'its rank' if count == 1 else 'their ranks'}",
+            observed=quoted(origins[0].text) or "a warning of NCCL",
+            expected="Init START and Init COMPLETE from each process",
+            fix=("mend what the first error says (JOB005), then start the whole job again",),
+            nodes=hosts,
+            cost=Cost(text="the job cannot start"),
+            evidence=origins,
+        )
+
+    def _missing(self, job: Job, stuck: bool) -> Finding | None:
+        seen = {rank.rank for rank in job.ranks}
+        missing = [rank for rank in range(min(job.world_size, 1 << 20)) if rank not in seen]
+        if not missing:
+            return None
+        message = f"{plural(len(missing), 'rank')} of {job.world_size} left no line in the logs"
+        return self.finding(
+            Severity.ERROR if stuck else Severity.INFO,
+            message + (", and the others never finished init" if stuck else ": the evidence is incomplete"),
+            observed=f"no line of {rank_word(missing)}",
+            expected=f"lines of all {job.world_size} ranks",
+            fix=("look at the launcher's log for these ranks: not started, or died before NCCL",)
+            if stuck
+            else ("give topodiag the logs of all ranks, and set NCCL_DEBUG=INFO on all of them",),
+            ranks=missing[:4096],
+            cost=Cost(text="all others wait for them" if stuck else "these ranks are not judged"),
+            evidence=[job.world.origin if job.world else None],
+            coverage=Coverage(len(seen), job.world_size, "ranks"),
+            confidence=Confidence.MEDIUM if stuck else Confidence.HIGH,
+        )
+
+
+def _init_of(job: Job, communicator: Communicator, open_at: Sequence[int], hosts: Sequence[str]) -> OpenInit:
+    """How an init stands whose members `open_at`, on these hosts, did not finish."""
+    by_rank, nranks = job.by_rank, communicator.nranks
+    done = int(communicator.completed.sum())
+    absent = sum(bool(communicator.ranks[at] < 0) for at in range(nranks))
+    nearly = bool(done) and done + len(open_at) == nranks and len(open_at) * 10 <= done
+    # A piece of a log ends in the middle of an init that went well: a hang needs most ranks, or an error, to show.
+    cut = not failed(job) and ((done == 0 and absent >= nranks - absent) or job.is_cut)
+    # Init ends with a barrier of the host's ranks (src/init.cc, initTransportsRank): one COMPLETE speaks for all.
+    finished = {by_rank[rank].host for rank in communicator.ranks[communicator.completed].tolist() if rank in by_rank}
+    torn = bool(hosts) and finished.issuperset(hosts) and not failed(job)
+    return OpenInit(done, absent, cut, torn, nearly, went_on(job, communicator.origin))
+
+
+def _ends_of_init(job: Job, lone: Sequence[Process]) -> dict[tuple[str, int], Origin]:
+    """By host and pid, the first warning that ended an init, of processes that never said a rank among others."""
+    gave_up = {
+        (event.host, event.pid)
+        for event in job.events
+        if event.level == "UNWIND" and INIT_FILES.search(f"{event.place} {event.text}")
+    }
+    # A log of warnings alone names no ranks, however long the job ran.
+    informed = {(process.host, process.pid) for process in lone if _informed(process)}
+    own: dict[tuple[str, int], Origin] = {}
+    for event in job.events:
+        who = (event.host, event.pid)
+        ended = event.kind in OF_INIT or who in gave_up or (event.kind in FATAL and who in informed)
+        if event.level == "WARN" and not event.secondary and ended:
+            own.setdefault(who, event.origin or Origin("", None, event.text))
+    return own
+
+
+def _informed(process: Process) -> bool:
+    """Whether the process printed what comes at level INFO before an init, so that its rank is not just not logged.
+
+    From 2.18 on Init START comes before any connection: a log without it is a piece of one.
+    """
+    if text_has(process.versions.get("nccl", ""), Feature.INIT_START):
+        return False
+    return bool(process.bootstrap or process.network or process.hcas or process.versions or process.settings)
+
+
+def _folded(found: list[Finding]) -> list[Finding]:
+    """The first few of many communicators that did not come up: the rest follows from the same ranks."""
+    return sorted(found, key=lambda finding: -len(finding.where.ranks))[:3]
+
+
+def _phase(job: Job, communicator: Communicator, hosts: Sequence[str]) -> str:
+    """The last phase of init that these hosts show."""
+    here = set(hosts)
+    if (job.connections.comm[:1000] == communicator.index).any():
+        return "connections were being made"
+    if communicator.rings or communicator.trees:
+        return "the rings were built"
+    if here & set(communicator.graphs):
+        return "the graph search was done"
+    if here & set(communicator.systems):
+        return "the topology was found"
+    processes = [process for process in job.processes if process.host in here]
+    return "bootstrap was set up" if any(process.bootstrap for process in processes) else "Init START"
+
+
+def _absent(count: int) -> str:
+    return "the rank that left no line" if count == 1 else f"the {count} ranks that left no line"
+
+
+def _look_at(job: Job, ranks: Sequence[int]) -> str:
+    own = sorted({event.rank for event in job.events if event.rank in set(ranks) and not event.secondary})
+    return f"{rank_word(own)}, which printed an error" if own else "the ranks named"
+
+
+# For JOB001: processes that each came up as the only rank of their job.
+
+
+def judge_alone(check: JobCheck[Any], job: Job, peers: Sequence[Job]) -> Iterator[Finding]:
+    """The finding on a job of one rank: a note by itself, a warning where other processes are as alone."""
+    if not is_alone(job):
+        return
+    others = [each for each in peers if is_alone(each)]
+    hosts = sorted({host for each in (job, *others) for host in each.hosts})
+    count = 1 + len(others)
+    yield check.finding(
+        Severity.WARNING if others else Severity.INFO,
+        f"{count} processes on {hosts_word(hosts) or 'a node'} came up as the only rank of a job each"
+        if others
+        else f"a communicator of one rank on {hosts_word(hosts) or 'a node'}: it talks to nobody",
+        observed="Channel 00 : 0" if job.world is None or job.world.inferred else "nranks 1",
+        expected="one communicator of all processes that were started",
+        fix=(
+            "print rank and world size in each process: the launcher's variables (RANK, WORLD_SIZE, SLURM_*, OMPI_*) do"
+            " not reach them, or nobody reads them",
+            "nccl-tests without MPI=1 know no other process: build them with MPI, or use -g",
+        ),
+        nodes=hosts,
+        cost=Cost(text="nothing is communicated: each process works by itself"),
+        evidence=[each.world.origin for each in (job, *others) if each.world is not None],
+        confidence=Confidence.MEDIUM if others else Confidence.LOW,
+    )
+
+
+def is_alone(job: Job) -> bool:
+    """Whether the largest communicator of a job has one rank, and came up or printed its order."""
+    world = job.world
+    if world is None or world.nranks != 1:
+        return False
+    return world.rings.get(0) == (0,) if world.inferred else world.init_complete

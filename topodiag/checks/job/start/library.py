@@ -1,0 +1,193 @@
+"""Known faults of a library, told by its version and by the signature that they leave."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import cache
+from importlib.resources import files
+
+import msgspec
+
+from topodiag.checks.interface import JobCheck
+from topodiag.checks.shared.job.text import ask_for
+from topodiag.checks.words import hosts_in, hosts_word, quoted
+from topodiag.lazy import dataclass, regex
+from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
+from topodiag.model.job import Event, Job
+
+_RELEASE = regex(r"(\d{1,3})\.(\d{1,3})(?:\.(\d{1,3}))?")
+_NAMED = regex(r"NCCL version (\d{1,2}\.\d{1,2}\.\d{1,2})")
+Release = tuple[int, int, int]
+SETTING = "setting"
+UNSEEN = "no line shows whether the job meets it"
+
+
+class LibraryFault(msgspec.Struct, frozen=True, kw_only=True):
+    """One entry of library_faults.toml; the head of that file explains each key."""
+
+    name: str
+    library: str
+    since: str
+    fixed: str
+    text: str = ""
+    frames: str = ""
+    beside: str = ""
+    setting: str = ""
+    nodes: int = 0
+    sure: str
+    told: bool = False
+    what: str
+    control: str
+    source: str
+
+    def has(self, release: Release) -> bool:
+        """Whether a release is in the range that has the fault."""
+        low, high = release_of(self.since), release_of(self.fixed)
+        return (low is None or release >= low) and (high is None or release < high)
+
+
+class _File(msgspec.Struct, frozen=True, kw_only=True):
+    fault: tuple[LibraryFault, ...]
+
+
+@cache
+def library_faults() -> tuple[LibraryFault, ...]:
+    """All entries, in the order of the file."""
+    data = files("topodiag.checks.job.start").joinpath("library_faults.toml").read_bytes()
+    return msgspec.toml.decode(data, type=_File).fault
+
+
+@dataclass(frozen=True, slots=True)
+class FaultMet:
+    """A fault whose signature is in the evidence: the lines that show it, and the version, "" if unknown."""
+
+    fault: LibraryFault
+    events: tuple[Event, ...]
+    version: str
+
+
+class KnownLibraryFault(JobCheck[tuple[FaultMet, ...]]):
+    """JOB007: a known fault of this NCCL version matches the signature
+
+    What it finds
+        A stack trace or an error message that a known fault of the library leaves, in a release that has the fault. Of
+        faults that leave no line: a note, where the release and the setting that brings the fault are seen.
+
+    Why it matters
+        Such faults look like broken GPUs or networks: a hang without an error, a crash in a thread of the library.
+        Weeks went into cables and switches for a fault that one changed version line ends.
+
+    Evidence it reads
+        NCCL's warnings and settings, stack traces of crashes and of py-spy, the version that NCCL or torch prints, or
+        that is part of the library's file name.
+
+    When it stays silent
+        The signature is not met, or the version is outside the range. With the signature and no version the finding
+        has low confidence. No error and no stack trace in the text: unknown. No signature, and no version: unknown.
+        Faults that leave no line and hang on no setting are not judged. Of RCCL: gfx90a slower with ROCm 7.14 or later
+        unless HSA_NO_SCRATCH_RECLAIM=1; AllGather below 1 MB slower in 2.28.3; an all-to-all of one GPU that hangs in
+        2.27.7 and 2.28.3; collectives of gfx950 that hang before 2.30.4; wrong values of MSCCL with the protocol LL on
+        MI350X and MI355X before ROCm 7.1.1. (GPUDirect RDMA that old releases leave off is GDR001.)
+
+    How to confirm
+        py-spy dump --native --pid PID                 the functions of libnccl in which a rank stands
+        The same program with one version line changed is the best control.
+
+    How to fix
+        Take the release that the finding names, or the setting that avoids the fault.
+
+    References
+        topodiag/checks/job/start/library_faults.toml: each entry names its issue or release note.
+    """
+
+    id = "JOB007"
+    title = "a known fault of this NCCL version matches the signature"
+
+    def observe(self, judged: Job, peers: Sequence[Job]) -> tuple[FaultMet, ...] | Outcome:
+        versions = _versions(judged)
+        met = _met(judged, versions)
+        if not met and not judged.events:
+            return self.unknown(judged, f"no error and no stack trace in the text; {ask_for(judged)}")
+        if not met and not versions:
+            return self.unknown(
+                judged, f"no signature of a known fault is met, and no line tells NCCL's version: {ask_for(judged)}"
+            )
+        return met or self.clean(judged)
+
+    def tell(self, judged: Job, observed: tuple[FaultMet, ...]) -> Iterator[Finding]:
+        for met in observed:
+            fault, first = met.fault, met.events[0]
+            hosts = hosts_in(met.events)
+            at = f" on {hosts_word(hosts)}" if hosts else ""
+            library = fault.library.upper()
+            release = f"{library} {met.version}" if met.version else library
+            until = f" until {fault.fixed}" if fault.fixed else ", no fixed release known"
+            sure = Confidence.HIGH if fault.sure == "high" else Confidence.MEDIUM
+            yield self.of_events(
+                met.events,
+                Severity.INFO if fault.setting else Severity.ERROR,
+                f"a known fault of {release}: {fault.what}",
+                observed=quoted(first.text, 300),
+                expected=f"a release without this fault ({fault.name}: from {fault.since}{until})",
+                fix=(
+                    *((f"{library} {fault.fixed} or later",) if fault.fixed else ()),
+                    f"the control that proves it: {fault.control}",
+                    f"read {fault.source}",
+                ),
+                cost=Cost(text=UNSEEN if fault.setting else f"the job ends or hangs{at}"),
+                confidence=sure if met.version or fault.told else Confidence.LOW,
+            )
+
+
+def release_of(text: str) -> Release | None:
+    """Major, minor and patch of a version; None where it names none."""
+    match = _RELEASE.search(text)
+    return (int(match[1]), int(match[2]), int(match[3] or 0)) if match is not None else None
+
+
+def _versions(job: Job) -> dict[str, Release]:
+    """The releases of NCCL that the text names: NCCL's own words, torch's, and the names of library files."""
+    told = list(job.nccl_versions)
+    told += [match[1] for event in job.events for match in _NAMED.finditer(event.text)]
+    told += [event.details["so"] for event in job.events if event.details.get("so")]
+    return {text.split("+")[0]: release for text in told if (release := release_of(text)) is not None}
+
+
+def _met(job: Job, versions: dict[str, Release]) -> tuple[FaultMet, ...]:
+    """The known faults of the job's library that its text shows. An event counts once, for the first that fits."""
+    met: list[FaultMet] = []
+    told: set[int] = set()
+    events = (*job.events, *_settings(job))
+    for fault in library_faults():
+        if fault.library.upper() != job.library or (fault.beside and not _says(job, fault.beside)):
+            continue
+        shown = tuple(event for event in events if id(event) not in told and _shows(fault, event))
+        having = [version for version, release in versions.items() if fault.has(release)]
+        if shown and (having or not (versions or fault.setting)) and len(job.hosts) >= fault.nodes:
+            met.append(FaultMet(fault, shown, having[0] if having else ""))
+            told.update(id(event) for event in shown)
+    return tuple(met)
+
+
+def _says(job: Job, pattern: str) -> bool:
+    """Whether a line that a process printed of itself fits a pattern."""
+    return any(re.search(pattern, message.text) for process in job.processes for message in process.messages)
+
+
+def _settings(job: Job) -> Iterator[Event]:
+    """The settings in force as lines `NAME=value`, one for each value."""
+    given = {f"{each.name}={each.value}": each for process in job.processes for each in process.settings.values()}
+    for line, each in given.items():
+        yield Event(SETTING, line, "", level="INFO", origin=each.origin)
+
+
+def _shows(fault: LibraryFault, event: Event) -> bool:
+    if fault.setting or event.kind == SETTING:
+        return bool(fault.setting) and event.kind == SETTING and re.search(fault.setting, event.text) is not None
+    if event.details.get("fault") == "gid":
+        return False  # another library that came by NCCL's words
+    if fault.text and event.details.get("how") != "context":
+        return re.search(fault.text, event.text) is not None
+    symbol = event.details.get("symbol", "")
+    return bool(fault.frames and symbol and re.search(fault.frames, symbol))

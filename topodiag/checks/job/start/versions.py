@@ -1,0 +1,286 @@
+"""Versions that differ between the ranks of one job."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from pathlib import PurePath
+from typing import Never
+
+from topodiag.checks.interface import JobCheck, OneStep
+from topodiag.checks.job.differ_words import VERSION, not_as_built, told_to_differ
+from topodiag.checks.shared.job.evidence import said_by
+from topodiag.checks.shared.job.text import ask_for
+from topodiag.checks.words import hosts_word, quoted, rank_word
+from topodiag.lazy import regex
+from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.job import Job, Process
+from topodiag.model.provenance import Origin
+from topodiag.words.fold import few
+
+COMPONENTS = {
+    "nccl": ("NCCL", Severity.ERROR),
+    "rccl": ("RCCL", Severity.ERROR),
+    "ofi": ("aws-ofi-nccl", Severity.WARNING),
+    "git": ("NCCL's build", Severity.WARNING),
+    "driver": ("CUDA driver", Severity.WARNING),
+    "net plugin": ("network plug-in", Severity.WARNING),
+    "tuner plugin": ("tuner plug-in", Severity.WARNING),
+}
+"""What each key of Process.versions is called, and how bad a difference is."""
+OF_NCCL = ("nccl", "rccl", "git")
+
+Release = tuple[int, int]
+_FIRST, _LAST = (2, 0), (2, 99)
+
+WORDINGS: tuple[tuple[str, str, Release, Release], ...] = (
+    ("bootstrap", "Bootstrap : Using", _FIRST, (2, 23)),
+    ("bootstrap", "Bootstrap: Using", (2, 24), _LAST),
+    ("affinity", "Setting affinity for GPU", _FIRST, (2, 27)),
+    ("affinity", "ncclTopoGetCpuAffinity: Affinity for GPU", (2, 28), _LAST),
+    ("net plugin missing", "using internal implementation", _FIRST, (2, 20)),
+    ("net plugin missing", "Using internal network plugin.", (2, 21), (2, 25)),
+    ("net plugin missing", "Using internal net plugin.", (2, 26), (2, 26)),
+    ("net plugin", "Initialized NET plugin", (2, 27), _LAST),
+    ("assigned", "Assigned NET plugin", (2, 27), _LAST),
+)
+"""Words by kind of line, and the first and last release whose source has them (src/bootstrap.cc, src/graph/topo.cc,
+src/net.cc, src/plugin/)."""
+_WORDINGS_OF = {kind: [row[1:] for row in WORDINGS if row[0] == kind] for kind in {row[0] for row in WORDINGS}}
+
+_OTHER_BUILD = regex(r"git versions detected: rank 0 fingerprint \w{1,20}, rank (\d{1,9}) fingerprint")
+"""src/init.cc of 2.32, initTransportsRank."""
+_THREE = regex(r"\d{1,2}\.\d{1,2}\.\d{1,2}(?!\d)")
+_IN_NAME = regex(r"(?<![\d.])(2\.\d{1,2}\.\d{1,2})(?![\d]|\.\d)")
+_RELEASE = regex(r"(\d{1,3})\.(\d{1,3})\b")
+_NUMBERED = regex(r"(.*?)\s*\(?v?([0-9][0-9.]{0,30})\)?\s*")
+
+
+class VersionsDiffer(OneStep[Job], JobCheck[Never]):
+    """JOB002: NCCL, CUDA driver or plugin version differs between ranks
+
+    What it finds
+        Processes of one job that report different versions of NCCL, of the CUDA driver or of a plug-in, and NCCL's
+        own `Mismatched NCCL version detected`. From 2.29 on different builds of one version too, by `NCCL git version`
+        or NCCL's notice `Mismatched NCCL git versions detected` (2.32).
+
+    Why it matters
+        Ranks with different NCCL versions disagree on messages and algorithms: init fails, hangs or, before 2.23,
+        corrupts. Different plug-ins or tuners choose differently, which hangs the first collective. Different drivers
+        switch features (cuMem, NVLink SHARP, DMA-BUF) on for some ranks only.
+
+    Evidence it reads
+        `NCCL version`, `cudaDriverVersion` and the plug-ins' lines, per process. Lines whose wording changed between
+        releases (`Bootstrap : Using` to 2.23, `Bootstrap: Using` from 2.24 on): most processes print no version. A
+        file whose name holds another release than its log: info. Lines of any tool that say that versions differ,
+        rows of hosts with one version each, and the dynamic loader's errors on libraries by which ranks talk. CUDA's
+        error that its driver is too old, where the log names NCCL's CUDA and the driver's.
+
+    When it stays silent
+        Only one process printed its version, as NCCL does by default on rank 0 before 2.29: unknown where there are
+        several nodes. The same NCCL built for another CUDA: info.
+
+    How to confirm
+        Run this on each node and inside each container:
+        strings $(ldconfig -p | awk '/libnccl.so/{print $NF;exit}') | grep -m1 "NCCL version"
+
+    How to fix
+        Start the same image on all nodes; look for an LD_LIBRARY_PATH, LD_PRELOAD or pip package that brings its own
+        libnccl.
+
+    References
+        NCCL src/init.cc (showVersion; initTransportsRank: `Mismatched NCCL version detected`, v2.23 and later).
+    """
+
+    id = "JOB002"
+    title = "NCCL, CUDA driver or plugin version differs between ranks"
+
+    def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
+        told = {key: _by_version(job, key) for key in COMPONENTS}
+        found: list[Finding] = []
+        builds = False
+        for key, (word, usual) in COMPONENTS.items():
+            if key == "git" and found:
+                continue  # another version is another build
+            severity = _severity(key, list(told[key]), usual) if len(told[key]) > 1 else None
+            if severity is not None:
+                found.append(self._report(job, word, told[key], severity))
+                builds |= key in OF_NCCL
+        if not found or found[0].severity is not Severity.ERROR:  # NCCL is the first component
+            found += self._by_wording(job)
+        if not any(finding.severity is Severity.ERROR for finding in found):
+            found += self._by_nccl(job)
+        found += [] if builds else self._by_notice(job)
+        found += [] if found else not_as_built(self, job) or self._by_name(job) or told_to_differ(self, job, VERSION)
+        said = max(sum(map(len, by_value.values())) for by_value in told.values())
+        coverage = Coverage(said, len(job.processes), "processes with a version")
+        if found:
+            return self.found(job, found, coverage)
+        if said < 2 and max(len(job.processes), job.world_size) > 1:
+            return self.unknown(job, f"fewer than two processes told a version: {ask_for(job)} on all ranks")
+        return self.clean(job, coverage=coverage) if said else self.unknown(job, f"no version: {ask_for(job)}")
+
+    def _by_nccl(self, job: Job) -> Iterator[Finding]:
+        """NCCL's own warning. A driver that is too old for the library is of this kind too, and no difference."""
+        told = [event for event in job.events if event.kind == "version" and "ismatched" in event.text]
+        if not told:
+            return
+        yield self.of_events(
+            told,
+            Severity.ERROR,
+            f"NCCL itself found different versions: {quoted(told[0].text, 120)}",
+            observed=quoted(told[0].text) or "NCCL says so",
+            expected="one NCCL version on all ranks",
+            fix=("start the same image and the same libnccl on all ranks",),
+            cost=Cost(text="the job cannot start"),
+        )
+
+    def _by_notice(self, job: Job) -> list[Finding]:
+        """NCCL's notice that ranks run other builds of its version, by fingerprints of branch and commit."""
+        told = list(said_by(job, "git mismatch"))
+        others = sorted({int(found[1]) for _, text, _ in told if (found := _OTHER_BUILD.search(text)) is not None})
+        if not told:
+            return []
+        return [
+            self.finding(
+                Severity.WARNING,
+                f"NCCL itself found different builds of one version: {rank_word(others)} of a communicator beside its"
+                " rank 0",
+                observed=quoted(told[0][1]),
+                expected="one build of NCCL on all ranks",
+                fix=("start the same image on all nodes; `NCCL git version` in each rank's log names its build",),
+                cost=Cost(text="builds may differ in choices and in what they mend"),
+                evidence=[origin for _, _, origin in told],
+            )
+        ]
+
+    def _by_name(self, job: Job) -> list[Finding]:
+        """A file that is named after another release of NCCL than its log: another library was loaded than meant."""
+        loaded = {match[0] for version in job.nccl_versions if (match := _THREE.match(version))}
+        for path in job.files:
+            name = PurePath(path).name
+            named = {match[1] for match in _IN_NAME.finditer(name)}
+            if "nccl" not in name.lower() or not loaded or len(named) != 1 or named & loaded:
+                continue
+            return [
+                self.finding(
+                    Severity.INFO,
+                    f"the file's name says NCCL {named.pop()}, its log {', '.join(sorted(loaded))}",
+                    observed=name[:160],
+                    expected="the release that the run was meant for",
+                    fix=("LD_LIBRARY_PATH and LD_PRELOAD of the job: which libnccl comes first? NCCL_DEBUG=VERSION",),
+                    cost=Cost(text="what is compared is not what was run"),
+                    evidence=[Origin(path)],
+                    confidence=Confidence.LOW,
+                )
+            ]
+        return []
+
+    def _by_wording(self, job: Job) -> Iterator[Finding]:
+        """Processes that cannot be of one release."""
+        ranges = {number: found for number, each in enumerate(job.processes) if (found := releases(each)) is not None}
+        newest = max((low for low, _ in ranges.values()), default=_FIRST)
+        oldest = min((high for _, high in ranges.values()), default=_LAST)
+        if newest <= oldest:
+            return
+        new = [number for number, (low, _) in ranges.items() if low > oldest]
+        old = [number for number, (_, high) in ranges.items() if high < newest]
+        ranks = {rank.process: rank.rank for rank in job.ranks}
+        odd = min((old, new), key=len)  # the first, where they are equally many
+        yield self.finding(
+            Severity.WARNING,
+            f"NCCL differs between ranks by its own words: {_spell(oldest)} or earlier on"
+            f" {_place(job, old, ranks)}, {_spell(newest)} or later on {_place(job, new, ranks)}",
+            observed="lines that no one release prints in both wordings",
+            expected="one NCCL on all ranks",
+            fix=("start the same image on all nodes; `NCCL_DEBUG=VERSION` on each shows which libnccl it loads",),
+            nodes=list(dict.fromkeys(job.processes[number].host for number in odd)),
+            ranks=sorted({ranks[number] for number in odd if number in ranks}),
+            cost=Cost(text="ranks disagree on messages or choices: init fails, or a collective hangs"),
+            evidence=[_wording(job.processes[number]) for number in (old[0], new[0])],
+            coverage=Coverage(len(new) + len(old), len(job.processes), "processes"),
+            confidence=Confidence.MEDIUM,
+        )
+
+    def _report(self, job: Job, word: str, by_value: dict[str, list[int]], severity: Severity) -> Finding:
+        groups = sorted(by_value.items(), key=lambda item: (-len(item[1]), item[0]))
+        odd = [number for _, numbers in groups[1:] for number in numbers]
+        ranks = {rank.process: rank.rank for rank in job.ranks}
+        told = [f"{value} on {_place(job, numbers, ranks)}" for value, numbers in groups]
+        return self.finding(
+            severity,
+            f"{word} differs between ranks: {few([value for value, _ in groups], 4)}",
+            observed="; ".join(told[:4]),
+            expected=f"one version of {word} on all ranks (most have {groups[0][0]})",
+            fix=(
+                "one driver on all nodes (`nvidia-smi`), and in their containers the same of CUDA's compatibility"
+                " libraries, which report a newer one"
+                if word == "CUDA driver"
+                else f"start the same image on all nodes, with {word} {groups[0][0]}",
+            ),
+            nodes=list(dict.fromkeys(job.processes[number].host for number in odd)),
+            ranks=sorted({ranks[number] for number in odd if number in ranks}),
+            cost=Cost(text="ranks disagree on messages or choices: init fails, or a collective hangs"
+                      if severity is Severity.ERROR else "features and choices differ between ranks"),
+            evidence=[_said_version(job.processes[numbers[0]], value) for value, numbers in groups],
+            coverage=Coverage(sum(map(len, by_value.values())), len(job.processes), "processes"),
+        )  # fmt: skip
+
+
+def _said_version(process: Process, value: str) -> Origin | None:
+    """The line that names the version."""
+    told = (message.origin for message in process.messages if value in message.text and message.origin is not None)
+    return next(told, process.origin)
+
+
+def _by_version(job: Job, key: str) -> dict[str, list[int]]:
+    """The processes that name a version of a component, by that version."""
+    by_value: dict[str, list[int]] = defaultdict(list)
+    for number, process in enumerate(job.processes):
+        value = process.versions.get(key, "").strip()
+        if value:
+            by_value[value].append(number)
+    return by_value
+
+
+def releases(process: Process) -> tuple[Release, Release] | None:
+    """The first and last release that a process can be of, by its version and its words; None where they disagree."""
+    low, high = _FIRST, _LAST
+    if process.versions.get("rccl"):
+        return low, high
+    if match := _RELEASE.match(process.versions.get("nccl", "")):
+        low = high = (int(match[1]), int(match[2]))
+    for message in process.messages:
+        for words, first, last in _WORDINGS_OF.get(message.kind, ()):
+            if words in message.text:
+                low, high = max(low, first), min(high, last)
+    return (low, high) if low <= high else None
+
+
+def _place(job: Job, numbers: Sequence[int], ranks: dict[int, int]) -> str:
+    world = sorted({ranks[number] for number in numbers if number in ranks})
+    hosts = hosts_word(list(dict.fromkeys(job.processes[number].host for number in numbers)))
+    return f"{rank_word(world)} ({hosts})" if world else hosts
+
+
+def _severity(key: str, values: Sequence[str], severity: Severity) -> Severity | None:
+    """How bad the difference is; None where the values name different things, not different versions of one."""
+    if key in ("nccl", "rccl"):
+        return severity if len({value.split("+")[0] for value in values}) > 1 else Severity.INFO
+    if key in ("driver", "git"):
+        return severity
+    parts = [_NUMBERED.fullmatch(value) for value in values]
+    if any(part is None for part in parts) or len({part[1].lower() for part in parts if part}) > 1:
+        return None  # one plug-in here and another there is NET007's
+    return severity
+
+
+def _spell(release: Release) -> str:
+    return f"{release[0]}.{release[1]}"
+
+
+def _wording(process: Process) -> Origin | None:
+    """The line that tells most of the release of a process."""
+    told = [(last[1] - first[1], message.origin) for kind, words, first, last in WORDINGS
+            for message in process.said(kind) if words in message.text]  # fmt: skip
+    return min(told, key=lambda each: each[0])[1] if told else process.origin

@@ -1,1 +1,0 @@
-"""Checks that judge a layout of ranks on a cluster."""

@@ -1,0 +1,307 @@
+"""What NCCL's search made of the machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import fsum
+from typing import Any, Never
+
+from topodiag.checks.interface import JobCheck, OneStep
+from topodiag.checks.network.lost_tree import AROUND, EXPECTED, MEANWHILE, NEWER
+from topodiag.checks.shared.job.evidence import (
+    fold,
+    hcas_by_host,
+    multi_node,
+    nvlink_gbs,
+    pcie_gbs,
+    prints,
+    ranks_on,
+    said_by,
+    settings_of,
+)
+from topodiag.checks.shared.job.text import NET, ask_for
+from topodiag.checks.words import hosts_word
+from topodiag.hardware.catalog import pcie_nccl_gbs
+from topodiag.lazy import dataclass, regex
+from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.job import Job
+from topodiag.model.nccl_features import Feature
+from topodiag.model.nccl_versions import text_has
+from topodiag.model.nccl_view import Graph, NcclSystem
+from topodiag.model.provenance import Origin
+from topodiag.words.fold import plural
+from topodiag.words.units import in_gbs, spell_gbs
+
+RING = 4
+
+FAR_BELOW = 0.45
+"""Part of the bound below which a search has collapsed. A sound search comes to 0.9 and more on NVSwitch machines;
+GPUDirect RDMA off brings 0.5 between nodes, which is GDR001's."""
+
+NO_BANDWIDTH = 0.1
+"""GB/s that NCCL writes when it found no path and took the simple order (src/graph/search.cc)."""
+
+_PATTERN = regex(r"for pattern ([0-9]{1,2})")
+
+LIMITS = (
+    "NCCL_MAX_NCHANNELS", "NCCL_MAX_NRINGS", "NCCL_MAX_CTAS", "NCCL_P2P_DISABLE", "NCCL_P2P_LEVEL", "NCCL_IB_HCA",
+    "NCCL_GRAPH_FILE", "NCCL_NET_GDR_LEVEL", "NCCL_IB_DISABLE",
+)  # fmt: skip
+
+SLOW_TYPES = frozenset({"PIX", "PXB", "PHB", "SYS", "P2C"})
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """A ring search and what it had to search in; `across` when its rings go to other nodes."""
+
+    host: str
+    system: NcclSystem
+    ring: Graph
+    across: bool
+
+
+class SearchCollapsed(OneStep[Job], JobCheck[Never]):
+    """NET006: channels bring far less bandwidth than the machine that NCCL found
+
+    What it finds
+        A ring search that ends far below what the NVLinks, or between nodes the NICs, of the same print allow: few
+        channels, a low bandwidth, a path over PCIe on a node with NVSwitches, or `falling back to simple order`. A
+        tree that NCCL 2.25 to 2.28 do not find between nodes of A100 and older where every NIC is reached over PXN: its
+        one channel bounds the rings too. And a topology file by which the PCIe links of H100 and later are Gen3: a
+        sound search on a wrong machine.
+
+    Why it matters
+        Collectives run at channels x bandwidth. NCCL gives no warning when one odd device makes its search fall back;
+        8 H100 then run at 24 to 40 GB/s instead of 360.
+
+    Evidence it reads
+        `Pattern 4, crossNic 0, nChannels 12, bw 30.0/30.0` beside `=== System : maxBw .. totalBw .. ===` of the world
+        communicator (NCCL_DEBUG_SUBSYS=GRAPH); in a piece of a log without communicators, of each node printed. For a
+        topology file, the result of NCCL's search on two of these nodes.
+
+    When it stays silent
+        Limits set on purpose (NCCL_MAX_NCHANNELS, NCCL_P2P_DISABLE, NCCL_IB_HCA, ..): ENV001 says so. Machines without
+        NVSwitch, where low is normal. Sockets (NET001) and GPUDirect RDMA that is off (GDR001) explain it by
+        themselves. No graph lines: unknown.
+
+    How to confirm
+        export NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,GRAPH      then run here and on a healthy node of the type
+        all_reduce_perf -b 1G -e 1G -g 8                         on this node alone
+
+    How to fix
+        The device that differs from its peers in the system print is the cause: see TOP004, NVL001, PCI001, NET003.
+        For a lost tree: NCCL 2.29 or later (or 2.24), until then NCCL_PXN_DISABLE=1.
+
+    References
+        NCCL src/graph/search.cc (ncclTopoCompute, ncclTopoSearchRec) v2.30; the lost tree: v2.25 to v2.28 against
+        v2.29.2, and github.com/NVIDIA/nccl/issues/1748.
+    """
+
+    id = "NET006"
+    title = "channels bring far less bandwidth than the machine that NCCL found"
+
+    def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
+        if job.library == "RCCL":
+            return self.not_applicable(job, "RCCL has rings of its own tables: NCCL's bound does not hold for them")
+        simple = _simple_orders(job)
+        searches = list(_searches(job))
+        if not searches and not simple:
+            return self.unknown(job, f"no graph of the world communicator in the log; {ask_for(job, *NET)}")
+        across = any(each.across for each in searches) or multi_node(job)
+        explained = _explained(job, across)
+        if explained:
+            return self.clean(job, explained)
+        bounds = [(search, bound, what) for search in searches for bound, what in [_bound(job, search)] if bound > 0]
+        judged = len(bounds)
+        short = [self._short(job, search, bound, what) for search, bound, what in bounds]
+        found = [finding for finding in short if finding is not None]
+        for search in searches if across and not found else ():
+            found += judge_narrow(self, job, search.host, search.system, search.ring)
+        if simple and not found:
+            found.append(self._simple(job, searches, simple))
+        coverage = Coverage(judged, len(job.hosts), "nodes")
+        if found:
+            return self.found(job, fold(found), coverage)
+        if not judged:
+            return self.not_applicable(job, "no NVSwitch: low figures are normal for such a machine")
+        return self.clean(job, "", coverage)
+
+    def _short(self, job: Job, search: Search, bound: float, what: str) -> Finding | None:
+        host, system, ring = search.host, search.system, search.ring
+        bw = min(ring.bw_intra, ring.bw_inter) if search.across else ring.bw_intra
+        reached = ring.channels * bw
+        over_pci = ring.type_intra in SLOW_TYPES
+        if (reached >= FAR_BELOW * bound and not over_pci) or reached >= bound:
+            return None
+        collapsed = ring.bw_intra <= NO_BANDWIDTH
+        return self.finding(
+            Severity.ERROR if collapsed or reached < FAR_BELOW * bound / 2 else Severity.WARNING,
+            f"{host}: NCCL found rings of {ring.channels} x {in_gbs(bw)} where {what}"
+            f" {'have' if 's' in what else 'has'} {in_gbs(bound)}",
+            observed=f"nChannels {ring.channels}, bw {ring.bw_intra:g}/{ring.bw_inter:g}, type "
+            f"{ring.type_intra}/{ring.type_inter}",
+            expected=f"channels that come near {in_gbs(bound)} together",
+            fix=(
+                "look in the system print for the device unlike its peers: TOP004, NVL001, PCI001, NET003",
+                "compare with the print of a healthy node of the same type",
+            ),
+            nodes=(host,),
+            ranks=ranks_on(job, [host]),
+            cost=Cost(bound - reached, 1 - reached / bound, f"{spell_gbs(reached)} of {in_gbs(bound)}"),
+            evidence=[ring.origin, system.origin],
+            confidence=Confidence.MEDIUM,
+        )
+
+    def _simple(self, job: Job, searches: Sequence[Search], said: Sequence[tuple[str, Origin | None]]) -> Finding:
+        rings = [each.ring for each in searches if each.ring.channels > 0 and each.ring.bw_inter > NO_BANDWIDTH]
+        trees = all((match := _PATTERN.search(text)) is not None and int(match[1]) != RING for text, _ in said)
+        bound = [text_has(version, Feature.TREES_BOUND_BY_PXN) for version in job.nccl_versions]
+        if trees and rings and bound and all(bound):
+            return self._lost_tree(job, min(rings, key=lambda ring: ring.channels), said)
+        return self.finding(
+            Severity.WARNING,
+            f"{hosts_word(job.hosts)}: NCCL found no path and fell back to the simple order",
+            observed=said[0][0].strip(),
+            expected="a search that finds channels",
+            fix=("the subsystem GRAPH prints the system: a device has no path to the others",),
+            nodes=job.hosts[:8],
+            cost=Cost(text=f"NCCL assumes {in_gbs(NO_BANDWIDTH)} for such a channel"),
+            evidence=[where for _, where in said],
+        )
+
+    def _lost_tree(self, job: Job, ring: Graph, said: Sequence[tuple[str, Origin | None]]) -> Finding:
+        gbs = ring.channels * ring.bw_inter
+        return self.finding(
+            Severity.WARNING,
+            f"{hosts_word(job.hosts)}: NCCL {'/'.join(job.nccl_versions)} found {plural(ring.channels, 'ring')} and no"
+            f" tree, and the tree's one stand-in channel bounds the rings too",
+            observed=said[0][0].strip(),
+            expected=EXPECTED,
+            fix=(NEWER, MEANWHILE),
+            nodes=job.hosts[:8],
+            cost=Cost(
+                gbs - ring.bw_inter, 1 - 1 / ring.channels, f"1 of {ring.channels} channels of {in_gbs(ring.bw_inter)}"
+            ),
+            evidence=[where for _, where in said],
+            confidence=Confidence.MEDIUM,
+            settings=AROUND,
+        )
+
+
+def _simple_orders(job: Job) -> list[tuple[str, Origin | None]]:
+    """The lines in which NCCL says that it found no path and took the simple order."""
+    said = [(text, where) for _, text, where in said_by(job, "topo note")]
+    said += [(event.text, event.origin) for event in job.events]
+    return [(text, where) for text, where in said if "simple order" in text]
+
+
+def _explained(job: Job, across: bool) -> str:
+    """What bounds the channels for a known reason, which another check judges, or ""."""
+    limits = settings_of(job, *LIMITS)
+    if limits:
+        return f"limited on purpose: {', '.join(sorted(limits))}"
+    if across and any(process.network.lower() == "socket" for process in job.processes):
+        return "sockets bound it: NET001"
+    if across and any(hca.gdr is False for hcas in hcas_by_host(job).values() for hca in hcas.values()):
+        return "GPUDirect RDMA is off: GDR001"
+    return ""
+
+
+def _searches(job: Job) -> Iterator[Search]:
+    """The ring searches of the world communicator; of a log that names no communicator, those of its processes."""
+    for each in prints(job):
+        rings = [graph for graph in each.graphs if graph.pattern == RING]
+        if not rings:
+            continue
+        if each.communicator is not None and each.communicator is job.world:
+            yield Search(each.host, each.system, rings[0], multi_node(job))
+        elif each.communicator is None and not job.communicators and rings[0].orders:
+            over_net = any(vertex.startswith("NET/") for order in rings[0].orders for vertex in order)
+            yield Search(each.host, each.system, rings[0], over_net)
+
+
+def _bound(job: Job, search: Search) -> tuple[float, str]:
+    """What one node can bring in GB/s, and by what; 0 where it is not a machine whose bound is known."""
+    system, world = search.system, job.world
+    totals = nvlink_gbs(system)
+    if not system.of_kind("NVS") or len(totals) < 2 or min(totals.values()) <= 0:
+        return 0.0, ""
+    if not search.across:
+        return (min(totals.values()), "the NVLinks") if world is None or world.nodes in (-1, 1) else (0.0, "")
+    nics = [net.speed_gbs or 0.0 for net in system.of_kind("NET")]
+    lanes = pcie_gbs(system)
+    if not nics or not lanes:
+        return 0.0, ""
+    rate = min(*totals.values(), fsum(min(speed, max(lanes)) for speed in nics), fsum(lanes))
+    if any(len(other.system.of_kind("NET")) < len(nics) for other in prints(job)):
+        return 0.0, ""  # the node with fewer NICs bounds all: NIC005 and NET003 tell that
+    return rate, "the NICs"
+
+
+# For NET006: a topology file that makes NCCL take modern GPUs' PCIe links for Gen3, so that its search stays low.
+
+
+ASSUMED = (3, 16)
+"""What NCCL takes for a link_speed that it does not know, and for a link_width of 0 (src/graph/topo.cc)."""
+
+BUILT = (5, 16)
+"""PCIe of every SXM product with as much NVLink as below: H100, H200, B200 (NVIDIA datasheets)."""
+
+MODERN_GBS = 300.0
+"""NVLink per GPU by NCCL's figures: 240 for A100, 370.8 for H100 and H200, 721.8 for B200."""
+
+MUCH = 2.0
+"""The NICs must offer this many times what the file leaves of PCIe: a slow network needs no more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Narrow:
+    """What the file says per GPU and what is built, in GB/s; the file's name, and where the log names it."""
+
+    told_gbs: float
+    built_gbs: float
+    file: str
+    origin: Origin | None
+
+
+def narrow_file(job: Job, system: NcclSystem) -> Narrow | None:
+    """The file that slows this node down; None where none was read, or its links are as built."""
+    told, built = pcie_nccl_gbs(*ASSUMED), pcie_nccl_gbs(*BUILT)
+    lanes, totals = pcie_gbs(system), nvlink_gbs(system)
+    if told is None or built is None or not lanes or not totals or not system.of_kind("NVS"):
+        return None
+    nics = fsum(net.speed_gbs or 0.0 for net in system.of_kind("NET"))
+    if max(lanes) > told or min(totals.values()) < MODERN_GBS or nics < MUCH * fsum(lanes):
+        return None
+    for _, text, where in said_by(job, "topo file"):
+        if "Loading topology" in text:
+            return Narrow(max(lanes), built, text.rpartition("file ")[2].strip() or "the topology file", where)
+    for given in settings_of(job, "NCCL_TOPO_FILE").values():
+        return Narrow(max(lanes), built, given[0][1].value, given[0][1].origin)
+    return None
+
+
+def judge_narrow(check: JobCheck[Any], job: Job, host: str, system: NcclSystem, ring: Graph) -> Iterator[Finding]:
+    """The finding on one node of a job over several, if there is one."""
+    narrow = narrow_file(job, system)
+    if narrow is None:
+        return
+    reached, share = ring.channels * ring.bw_inter, 1 - narrow.told_gbs / narrow.built_gbs
+    yield check.finding(
+        Severity.WARNING,
+        f"{host}: {narrow.file} gives NCCL {in_gbs(narrow.told_gbs)} for the GPUs' PCIe links, which are built for"
+        f" {narrow.built_gbs:g}",
+        observed=f"PCI[{narrow.told_gbs:.1f}] at every GPU; rings of {ring.channels} x {in_gbs(ring.bw_inter)}",
+        expected=f"PCI[{narrow.built_gbs:.1f}], as GPUs with such NVLinks have",
+        fix=(
+            f"`topodiag topo check {narrow.file}` on the node: which link_speed or link_width NCCL does not know",
+            "unset NCCL_TOPO_FILE and compare the lines `Pattern 4`: without the file NCCL looks itself",
+        ),
+        nodes=(host,),
+        ranks=ranks_on(job, [host]),
+        cost=Cost(reached / (1 - share) - reached, share, f"{in_gbs(reached)} between nodes, as the file has it"),
+        evidence=[narrow.origin, ring.origin, system.origin],
+        confidence=Confidence.MEDIUM,
+        settings=(("NCCL_TOPO_FILE", None),),
+    )

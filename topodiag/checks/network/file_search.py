@@ -1,0 +1,85 @@
+"""NET006 by a topology file: versions of NCCL that lose the trees between nodes on this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from topodiag.checks.network.lost_tree import AROUND, EXPECTED, MEANWHILE, NEWER
+from topodiag.checks.shared.file_check import FileCheck
+from topodiag.checks.shared.topo_evidence import ask
+from topodiag.lazy import dataclass
+from topodiag.model.finding import Cost, Finding, Outcome, Severity
+from topodiag.model.nccl_features import Feature, has
+from topodiag.model.nccl_tree import Element, NcclFile
+from topodiag.model.nccl_versions import KNOWN, spell_versions
+from topodiag.model.node import Node
+from topodiag.model.provenance import Origin
+from topodiag.nccl.prediction import Prediction
+from topodiag.words.units import in_gbs
+
+_HOPPER = 90
+
+
+@dataclass(frozen=True, slots=True)
+class LostTrees:
+    """Versions of NCCL that find no tree between such nodes. `certain` where a version was named; `around` is the
+    prediction with AROUND set, where that helps."""
+
+    file: NcclFile
+    minors: tuple[int, ...]
+    certain: bool
+    prediction: Prediction
+    around: Prediction | None
+
+
+class TreesLostInFile(FileCheck[LostTrees]):
+    """NET006 by a topology file or dump: what the rings of a job of several nodes lose to a tree that is not found."""
+
+    id = "NET006"
+    title = "NCCL finds no tree between such nodes, and its one channel bounds the rings too"
+
+    def observe_file(self, node: Node, file: NcclFile) -> LostTrees | Outcome:
+        if not _older_gpus(file.tree) or len([each for each in file.tree.walk() if each.tag == "net"]) < 2:
+            return self.not_applicable(node, "GPUs from Hopper on have another way to a tree; one NIC needs none")
+        asked = [minor for minor in file.asked or KNOWN if has(minor, Feature.TREES_BOUND_BY_PXN)]
+        if not asked:
+            return self.clean(node, f"NCCL {spell_versions(file.asked)} lets a tree use any path")
+        now = ask(file.tree, asked[-1], nodes=2) if file.refusal(asked[-1]) is None else None
+        if now is None or not now.accepted:
+            return self.not_applicable(node, "NCCL does not take the file: TOP001")
+        if not now.lost_tree:
+            return self.clean(node, "rings and trees between two such nodes were found")
+        then = ask(file.tree, asked[-1], nodes=2, env=dict(AROUND))
+        helps = then is not None and then.accepted and not then.lost_tree
+        return LostTrees(file, tuple(asked), bool(file.asked), now, then if helps else None)
+
+    def tell(self, judged: Node, observed: LostTrees) -> Iterator[Finding]:
+        rings = observed.prediction.graph(0)
+        helps = observed.around is not None
+        yield self.finding(
+            judged,
+            # Which version a job will use, and whether it has several nodes, a file by itself does not say.
+            Severity.WARNING if observed.certain else Severity.INFO,
+            f"NCCL {spell_versions(observed.minors)}: no tree is found between such nodes, and the one channel of its"
+            " stand-in bounds the rings too",
+            observed=f"{rings.channels if rings else 0} ring channels, 1 tree channel of 0.1 GB/s",
+            expected=EXPECTED,
+            fix=(NEWER, MEANWHILE) if helps else (NEWER,),
+            cost=_cost(observed.prediction, observed.around),
+            evidence=[Origin(observed.file.name)],
+            settings=AROUND if helps else (),
+        )
+
+
+def _older_gpus(tree: Element) -> bool:
+    words = [each.get("sm") or "" for each in tree.walk() if each.tag == "gpu"]
+    known = [int(word) for word in words if word.isascii() and word.isdigit()]
+    return bool(known) and min(known) < _HOPPER
+
+
+def _cost(now: Prediction, then: Prediction | None) -> Cost:
+    old, new = then.all_reduce if then is not None else None, now.all_reduce
+    if old is None or new is None or old.busbw_gbs <= new.busbw_gbs:
+        return Cost(text="one channel in place of all")
+    text = f"an all-reduce of 1 GiB on two nodes: {new.busbw_gbs:.0f} instead of {in_gbs(old.busbw_gbs)} by NCCL's own"
+    return Cost(old.busbw_gbs - new.busbw_gbs, 1 - new.busbw_gbs / old.busbw_gbs, f"{text} model")

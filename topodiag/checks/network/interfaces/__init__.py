@@ -1,0 +1,1 @@
+"""NET002: the interfaces by which ranks meet and send."""

@@ -1,0 +1,341 @@
+"""The interfaces that a job meets over: none at all, or such with names or addresses that lead to no other node."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Never
+
+from topodiag.checks.interface import JobCheck, OneStep
+from topodiag.checks.network.interfaces.bootstrap import (
+    addresses_of,
+    interfaces_listed,
+    interfaces_of,
+    leads_nowhere,
+    place_of,
+)
+from topodiag.checks.network.interfaces.data import by_data
+from topodiag.checks.network.interfaces.gloo import gloo_faults
+from topodiag.checks.network.interfaces.unreached import by_connects, by_own_bridge
+from topodiag.checks.shared.interfaces import NOT_FOR_JOBS
+from topodiag.checks.shared.job.evidence import multi_node, piece, said_by, settings_of, world_ranks
+from topodiag.checks.shared.job.excerpts import met
+from topodiag.checks.shared.job.text import NET, ask_for
+from topodiag.checks.words import hosts_in, hosts_word, ranks_in
+from topodiag.lazy import regex
+from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.job import Given, Job, Process
+
+LINK_LOCAL = regex(r":\[?fe[89ab][0-9a-f]:", re.I)
+MET_AT = regex(r"(?:\d{1,3}\.){3}\d{1,3}:\d{1,5}")
+NO_NUMBER = regex(r"NET/Socket ?: 0 interfaces found\b")
+NO_FAMILY = regex(r"\b[Ss]ocket creation failed ?: Address family not supported")
+"""ncclSocket of 2.4 to 2.7 (src/include/socket.h): the address that it was given is empty."""
+NO_INTERFACE = (
+    "no socket interface found",
+    "no usable listening interface",
+    "no interface found",
+    "no network interface found",
+    "no common nic interface",
+)
+
+
+class WrongInterface(OneStep[Job], JobCheck[Never]):
+    """NET002: the wrong interface is used for bootstrap or data
+
+    What it finds
+        A job of several nodes that meets over loopback, docker0, a bridge or an overlay's own interface; or no
+        interface at all that fits NCCL_SOCKET_IFNAME; nodes that meet over IPv6 link-local here and another network
+        there; Gloo's errors of an interface that is not there, and of loopback between nodes; and, before init was
+        complete, connects to a node without a route or an answer, loopback addresses, and one address of a bridge
+        (Docker, Podman, libvirt) or link-local on two nodes. Of other programs of the job (torch, MPI, launchers) what
+        they say in the system's words of a peer that they do not reach, or whose name has no address or is a number;
+        and one address for several nodes. Ends of containers and link-local interfaces among those for data, where a
+        call of the system fails and no line says why. A log that ends with connects that get no answer and are tried
+        again. In a piece of a log, a bootstrap over loopback beside a setting that means another interface
+        (NCCL_COMM_ID, or a list to pass over that lacks lo).
+
+    Why it matters
+        docker0 and virbr0 have the same address on every node: ranks connect to themselves and init hangs or fails
+        with `connection refused`. An overlay works and carries all data of NET/Socket through the host's CPU.
+
+    Evidence it reads
+        `Bootstrap: Using`, `NET/Socket : Using`, `OOB` behind `NET/IB : Using`, NCCL_SOCKET_IFNAME, and warnings of the
+        bootstrap.
+
+    When it stays silent
+        One node: any interface does. Addresses are judged only where init did not complete, and only those that cannot
+        be right: clouds number their networks as they like, 172.17.0.0/16 among them. Gloo over loopback with no more
+        ranks than one node holds. Attempts that are tried again, where the log goes on, the ranks meet, or the peer
+        refuses (it was reached); refused ones; servers of the web. An interface without a line that shows that ranks
+        met over it: unknown.
+
+    How to confirm
+        ip -brief addr; ip route get ADDRESS_OF_ANOTHER_NODE       the interface that leads there
+        grep -h 'Bootstrap' LOGS | sort | uniq -c
+
+    How to fix
+        NCCL_SOCKET_IFNAME=eth0 (a prefix), =eth0 with `=` before it (exact), or ^docker,lo,virbr (all but these), the
+        same on every node.
+
+    References
+        NCCL src/misc/socket.cc (ncclFindInterfaces), src/bootstrap.cc v2.30; NCCL environment, NCCL_SOCKET_IFNAME.
+    """
+
+    id = "NET002"
+    title = "the wrong interface is used for bootstrap or data"
+
+    def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
+        found = [*self._none(job), *self._of_gloo(job)]
+        several = len(job.hosts) > 1 or piece(job) or multi_node(job)
+        if len(job.hosts) > 1 or multi_node(job):
+            found += self._wrong(job)
+            found += self._link_local(job)
+        world = job.world
+        if several and not (world is not None and world.init_complete):
+            found += self._of_one_node(job)
+            found += by_connects(self, job)
+            found += by_own_bridge(self, job) if not found else []
+            found += self._of_this_node(job) if not found else []
+            found += by_data(self, job) if not found else []
+        if found:
+            return self.found(job, found)
+        if not several:
+            return self.not_applicable(job, "one node: any interface does")
+        told = sum(bool(process.bootstrap) for process in job.processes)
+        if not told:
+            return self.unknown(job, f"no line names the interface of the bootstrap; {ask_for(job, *NET)}")
+        if not met(job):
+            return self.unknown(job, "an interface is named, and no line shows that ranks met over it")
+        return self.clean(job, "", Coverage(told, len(job.processes), "processes"))
+
+    def _none(self, job: Job) -> list[Finding]:
+        wanted = settings_of(job, "NCCL_SOCKET_IFNAME").get("NCCL_SOCKET_IFNAME", [])
+        # 2.27 goes on without an interface, and fails on an address of no family: with a name given, that name is why.
+        words = (*NO_INTERFACE, "is neither af_inet") if wanted else NO_INTERFACE
+        events = [
+            event
+            for event in job.events
+            if event.details.get("fault") == "interface" or any(each in event.text.lower() for each in words)
+        ]
+        if not events:
+            return self._counted_none(job) or self._of_no_family(job)
+        value = f" that fits NCCL_SOCKET_IFNAME={wanted[0][1].value}" if wanted else ""
+        hosts = hosts_in(events)
+        return [
+            self.finding(
+                Severity.ERROR,
+                f"NCCL found no interface{value}{f' on {hosts_word(hosts)}' if hosts else ''}",
+                observed=events[0].text.strip(),
+                expected="an interface with an address that the other nodes reach",
+                fix=(
+                    "`ip -brief addr` on the node (in the container): the name may differ between nodes",
+                    "NCCL_SOCKET_IFNAME takes prefixes, `=name` for one, `^docker,lo` for all but these",
+                ),
+                nodes=hosts,
+                ranks=ranks_in(events),
+                cost=Cost(share=1.0, text="the job does not start"),
+                evidence=[*(event.origin for event in events), *(given.origin for _, given in wanted[:2])],
+                coverage=Coverage(len({(e.host, e.pid) for e in events}), len(job.processes), "processes"),
+                settings=(("NCCL_SOCKET_IFNAME", None),) if wanted else (),
+            )
+        ]
+
+    def _counted_none(self, job: Job) -> list[Finding]:
+        """NCCL before 2.8 counts the interfaces, and goes on into a socket of no family."""
+        told = [(number, text, origin) for number, text, origin in said_by(job, "socket note") if NO_NUMBER.match(text)]
+        if not told:
+            return []
+        hosts = list(dict.fromkeys(job.processes[number].host for number, _, _ in told if number >= 0))
+        return [
+            self.finding(
+                Severity.ERROR,
+                f"NCCL found no interface{f' on {hosts_word(hosts)}' if hosts else ''}",
+                observed=told[0][1].strip(),
+                expected="an interface with an address: the bootstrap needs one on a single node, too",
+                fix=("`ip -brief addr` on the node, in the container: which interface is up, and has an address?",),
+                nodes=hosts,
+                cost=Cost(share=1.0, text="the job does not start"),
+                evidence=[origin for _, _, origin in told],
+                confidence=Confidence.MEDIUM,
+            )
+        ]
+
+    def _of_no_family(self, job: Job) -> list[Finding]:
+        """A socket that NCCL before 2.8 asks for with the address of no interface, where the log has no more."""
+        events = [event for event in job.events if event.level == "WARN" and NO_FAMILY.search(event.text)]
+        if not events or settings_of(job, "NCCL_SOCKET_FAMILY"):
+            return []
+        hosts = hosts_in(events)
+        return [
+            self.finding(
+                Severity.ERROR,
+                f"NCCL makes a socket of no address family{f' on {hosts_word(hosts)}' if hosts else ''}: it found no"
+                " interface with an address that it may use",
+                observed=events[0].text.strip(),
+                expected="an interface with an address: the bootstrap needs one on a single node, too",
+                fix=(
+                    "`ip -brief addr` on the node, in the container: which interface is up, and has an address?",
+                    "in containers: the host's network (`--network=host`); NCCL passes over lo and docker* by itself",
+                ),
+                nodes=hosts,
+                cost=Cost(share=1.0, text="the job does not start"),
+                evidence=[event.origin for event in events],
+                confidence=Confidence.MEDIUM,
+            )
+        ]
+
+    def _of_gloo(self, job: Job) -> list[Finding]:
+        return [
+            self.of_events(
+                fault.events,
+                Severity.ERROR,
+                fault.message,
+                observed=fault.observed,
+                expected="an interface with an address that the other nodes reach",
+                fix=fault.fix,
+                cost=Cost(share=1.0, text="the job does not start"),
+                confidence=fault.sure,
+                settings=(("GLOO_SOCKET_IFNAME", None),) if fault.setting else (),
+            )
+            for fault in gloo_faults(job)
+        ]
+
+    def _link_local(self, job: Job) -> Iterator[Finding]:
+        """Some processes meet at an IPv6 link-local address, which is good on one link only, and others elsewhere."""
+        told = [(number, process) for number, process in enumerate(job.processes) if process.bootstrap]
+        local = [(number, process) for number, process in told if LINK_LOCAL.search(process.bootstrap)]
+        names = {process.bootstrap.partition(":")[0] for _, process in told}
+        if not local or len(local) == len(told) or len(names) < 2:
+            return
+        other = next(process for _, process in told if not LINK_LOCAL.search(process.bootstrap))
+        yield self.finding(
+            Severity.ERROR,
+            f"{hosts_word(list(dict.fromkeys(process.host for _, process in local)))}: bootstrap over an IPv6"
+            f" link-local address of {local[0][1].bootstrap.partition(':')[0]}, others use"
+            f" {other.bootstrap.partition(':')[0]}",
+            observed=f"{local[0][1].bootstrap} and {other.bootstrap}",
+            expected="one network that all nodes share",
+            fix=("NCCL_SOCKET_IFNAME: the interface that all nodes share; NCCL_SOCKET_FAMILY=AF_INET for IPv4",),
+            nodes=list(dict.fromkeys(process.host for _, process in local)),
+            ranks=world_ranks(job, [number for number, _ in local]),
+            cost=Cost(text="link-local addresses are not reached from other networks: init hangs"),
+            evidence=[place_of(local[0][1]), place_of(other)],
+            coverage=Coverage(len(local), len(told), "processes"),
+            confidence=Confidence.MEDIUM,
+        )
+
+    def _of_one_node(self, job: Job) -> list[Finding]:
+        """Addresses that cannot lead to another node, where ranks on several nodes did not come together: loopback, or
+        one address of a bridge on two nodes."""
+        users: dict[tuple[str, str], list[tuple[int, Process]]] = {}
+        for number, process in enumerate(job.processes):
+            for name, address in addresses_of(process):
+                users.setdefault((name, address), []).append((number, process))
+        made = []
+        for (name, address), group in users.items():
+            hosts = list(dict.fromkeys(process.host for _, process in group))
+            if len(job.hosts) < 2 or NOT_FOR_JOBS.match(name) or not leads_nowhere(address, len(hosts)):
+                continue
+            ranks = world_ranks(job, [number for number, _ in group])
+            made.append(
+                self.finding(
+                    Severity.ERROR,
+                    f"{hosts_word(hosts)}: {name} has {address}, which leads to no other node",
+                    observed=f"{name}:{address} on {hosts_word(hosts)}",
+                    expected="an address of its own on each node, in a network that all nodes share",
+                    fix=(
+                        "in containers: the host's network (`--network=host`), or an overlay that spans the nodes",
+                        "NCCL_SOCKET_IFNAME: the interface that `ip route get` the address of another node names",
+                    ),
+                    nodes=hosts,
+                    ranks=ranks,
+                    nics=[name],
+                    cost=Cost(share=1.0, text="ranks of other nodes cannot be reached at it: init hangs or fails"),
+                    evidence=[place_of(process) for _, process in group],
+                    coverage=Coverage(len(group), len(job.processes), "processes"),
+                )
+            )
+        return made
+
+    def _wrong(self, job: Job) -> list[Finding]:
+        used: dict[str, list[tuple[int, Process]]] = {}
+        for number, process in enumerate(job.processes):
+            for name in interfaces_of(process):
+                used.setdefault(name, []).append((number, process))
+        world = job.world
+        started = world is not None and world.init_complete
+        made = []
+        for name, group in used.items():
+            if not NOT_FOR_JOBS.match(name):
+                continue
+            hosts = list(dict.fromkeys(process.host for _, process in group))
+            made.append(
+                self.finding(
+                    Severity.WARNING if started else Severity.ERROR,
+                    f"{name} is used between nodes by {len(group)} {'process' if len(group) == 1 else 'processes'} on"
+                    f" {hosts_word(hosts)}",
+                    observed=f"{group[0][1].bootstrap or name}",
+                    expected="the interface that leads to the other nodes",
+                    fix=(
+                        "`ip route get` the address of another node names the interface",
+                        f"set NCCL_SOCKET_IFNAME=^{name},lo, or to the name of the right interface, on every node",
+                    ),
+                    nodes=hosts,
+                    ranks=world_ranks(job, [number for number, _ in group]),
+                    nics=[name],
+                    cost=Cost(text="data over it passes a bridge or overlay of the kernel")
+                    if started
+                    else Cost(text="ranks of other nodes cannot be reached over it: init hangs or fails"),
+                    evidence=[place_of(process) for _, process in group],
+                    coverage=Coverage(len(group), len(job.processes), "processes"),
+                    settings=(("NCCL_SOCKET_IFNAME", _all_but(used)),),
+                )
+            )
+        return made
+
+    def _of_this_node(self, job: Job) -> list[Finding]:
+        """A piece of a log whose bootstrap takes an interface of its own host though another one is there. It does no
+        harm where all ranks run on that host, which a piece does not say."""
+        for process in job.processes:
+            name = process.bootstrap.partition(":")[0].strip()
+            others = sorted(each for each in interfaces_listed(process) if not NOT_FOR_JOBS.match(each))
+            against = _against_lo(process) if name == "lo" else None
+            if not NOT_FOR_JOBS.match(name) or not others or (name == "lo" and against is None):
+                continue
+            why = f" ({against.name}={against.value})" if against is not None else ""
+            return [
+                self.finding(
+                    Severity.INFO if against is None else Severity.WARNING,
+                    f"{hosts_word([process.host])} meets its peers over {name}, which other nodes do not reach, though"
+                    f" {others[0]} is there{why}",
+                    observed=process.bootstrap,
+                    expected="with ranks on other nodes: the interface that leads to them",
+                    fix=(f"NCCL_SOCKET_IFNAME={others[0]}, or {_all_but([name])}, on every node",),
+                    nodes=[process.host] if process.host else [],
+                    nics=[name],
+                    cost=Cost(text="with ranks on other nodes init hangs or fails; on this node alone nothing"),
+                    evidence=[place_of(process), *([against.origin] if against is not None else [])],
+                    confidence=Confidence.MEDIUM,
+                )
+            ]
+        return []
+
+
+def _against_lo(process: Process) -> Given | None:
+    """The setting beside which loopback is nobody's wish: NCCL_COMM_ID at an address of the network, or a list of
+    interfaces to pass over, which replaces NCCL's own (`^docker,lo`), without lo. None where somebody may want it: on
+    one node, or with `NCCL_SOCKET_IFNAME=lo`."""
+    root, names = (process.settings.get(name) for name in ("NCCL_COMM_ID", "NCCL_SOCKET_IFNAME"))
+    if root is not None and MET_AT.match(root.value.strip()) and not root.value.strip().startswith(("127.", "0.")):
+        return root
+    if names is not None and names.value.strip().startswith("^"):
+        passed = [each.strip() for each in names.value.strip()[1:].lstrip("=").split(",")]
+        return names if not any(each and "lo".startswith(each) for each in passed) else None
+    return None
+
+
+def _all_but(used: Iterable[str]) -> str:
+    """NCCL's own list of what it passes over, with those of these interfaces that are not for jobs."""
+    own = ("docker", "lo", "virbr")
+    return f"^{','.join([*own, *(name for name in used if NOT_FOR_JOBS.match(name) and not name.startswith(own))])}"

@@ -1,0 +1,204 @@
+"""NET002 by connects that fail: nobody answers at the address, or it is a bridge that each host has for itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from topodiag.checks.interface import JobCheck
+from topodiag.checks.network.interfaces.bootstrap import addresses_of, interfaces_of, one_bridge, place_of
+from topodiag.checks.shared.job.evidence import said_by
+from topodiag.checks.shared.job.missing_ranks import MET
+from topodiag.checks.words import hosts_word, quoted
+from topodiag.lazy import dataclass, regex
+from topodiag.model.finding import Confidence, Cost, Finding, Severity
+from topodiag.model.job import Event, Job
+from topodiag.model.provenance import Origin
+
+UNREACHED = regex(
+    r"(?<![a-z])[Cc]onnect(?:ing|ion)?\b(?! timed out).{0,120}"
+    r"(?:No route to host|[Nn]etwork is unreachable|timed out|caused connection abort)"
+)
+"""A connection that could not be made; one that stood and fell silent (`Call to recv .. timed out`) had the right
+interface."""
+OWN_WORDS = regex(r"(?:ncclS|s)ocket[A-Z]\w{1,40}: |Net : Connect to ")
+"""NCCL's own last warning, which torch repeats below `Last error:` where the log has no line of NCCL's."""
+TRIED = regex(
+    r"[Cc]onnect returned (?:No route|Network is unreach|Connection timed)"
+    r"|connect to ([^\s<]{1,80})<\d{1,5}> returned (?:No route|Network is unreach|Connection timed)"
+    r"|connect to (169\.254\.\d{1,3}\.\d{1,3})<\d{1,5}> returned Connection refused"
+)
+"""socketStartConnect and socketPollConnect, src/misc/socket.cc: what is tried again. `refused` is tried while a peer
+starts, in jobs that are well; but at a link-local address it is the node itself that refuses."""
+_NAMES = (
+    "`getent hosts NAME` on each node, in the container: MASTER_ADDR, or what the launcher hands out, must be an"
+    " address or a name that all of them resolve",
+    "in Kubernetes the headless service has no name before its pod is ready; a node that announces a name of its own:"
+    " torchrun `--local-addr`",
+)
+_WAYS = (
+    "`ip route get` the address: which interface leads there, if any",
+    "open the ephemeral ports between the nodes in the firewall, or name another interface in NCCL_SOCKET_IFNAME",
+)
+_MASTER = (
+    "MASTER_ADDR (`--master_addr`, `--rdzv-endpoint`) must be an address of the node of rank 0: `ip -brief addr` there",
+    *_WAYS,
+)
+_NUMBER = (
+    "a host name with a letter in it, or MASTER_ADDR (`--rdzv-endpoint`, `--local-addr`) with the node's address",
+    "`hostname` and `getent hosts $(hostname)` on the node show both",
+)
+_SHARED = (
+    "`ip -brief addr` on each node, in the container: the address in the network between the nodes; docker0 has one"
+    " address everywhere",
+    "name it to the launcher on each node: VLLM_HOST_IP, `ray start --node-ip-address`, torchrun `--local-addr`",
+)
+_NO_WAY = frozenset({"name", "number", "shared", "route", "aborted", "silent"})
+"""Why others than NCCL reached nobody. Of grammar/reach.py: `refused` comes from a peer that was reached, `own` from
+the host itself."""
+TRIED_AGAIN = "tried"
+"""Kind of a connect of others than NCCL that is tried again (evidence/nccl_log/grammar/reach.py)."""
+_ADVICE: dict[str, tuple[str, tuple[str, ...]]] = {
+    TRIED_AGAIN: ("an answer from the first process, which listens there before the others ask", _MASTER),
+    "name": ("a name that every node resolves", _NAMES),
+    "shared": ("an address of its own for each node", _SHARED),
+    "number": ("a name that is no number", _NUMBER),
+}
+_OTHER_WORDS = {
+    "name": "{who} finds no address for the name {whom}",
+    "shared": "several nodes give the same address for themselves: {whom}",
+    "number": "{who} takes a host name that is a number for an address, which no host has: {whom}",
+}
+"""By why nobody was reached: what should be and what to do, and what is said where it is no `cannot reach`."""
+LOOPBACK = regex(r"127\.\d{1,3}\.\d{1,3}\.\d{1,3}|localhost|::1")
+OWN_NAME = "127.0.1.1"
+"""What Debian's /etc/hosts has for the host's own name."""
+_REFUSED = regex(r"[Cc]onnection refused|\bECONNREFUSED\b")
+CONNECTED = regex(r"[Cc]onnect to ([0-9.]{7,15})<\d{1,5}> failed")
+
+
+@dataclass(frozen=True, slots=True)
+class Unreached:
+    """A connect that no answer came to: where, for whom (empty where the line does not say), and its rank or -1."""
+
+    host: str
+    peer: str
+    text: str
+    origin: Origin | None
+    rank: int = -1
+    why: str = ""
+
+
+def by_connects(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
+    """Connects of sockets that failed, else those that were tried again. `refused` is a process that is gone, and not
+    told here."""
+    failed = _failed(job)
+    unreached = failed or _tried(job)
+    if not unreached:
+        return
+    hosts = list(dict.fromkeys(each.host for each in unreached if each.host))
+    peers = list(dict.fromkeys(each.peer for each in unreached if each.peer))
+    used = sorted({name for process in job.processes if process.host in hosts for name in interfaces_of(process)})
+    who, whom = hosts_word(hosts) or "a node", ", ".join(peers[:3]) or "another node"
+    what = f"{who} cannot reach {whom}" + (f" over {'/'.join(used[:3])}" if used else "")
+    why = unreached[0].why
+    wanted, fix = _ADVICE.get(why, ("an interface whose network leads to all nodes, with its ports open", _WAYS))
+    if why in _OTHER_WORDS:
+        what = _OTHER_WORDS[why].format(who=who, whom=whom)
+    yield check.finding(
+        Severity.ERROR if failed else Severity.WARNING,
+        what,
+        observed=quoted(unreached[0].text),
+        expected=wanted,
+        fix=fix,
+        nodes=hosts,
+        ranks=sorted({each.rank for each in unreached if each.rank >= 0}),
+        nics=used[:3],
+        cost=Cost(share=1.0, text="init waits for the connection and fails"),
+        evidence=[each.origin for each in unreached],
+        confidence=Confidence.MEDIUM,
+    )
+
+
+def _failed(job: Job) -> list[Unreached]:
+    return [
+        Unreached(event.host, named.get("peer", ""), event.text, event.origin, event.rank, named.get("why", ""))
+        for event in job.events
+        for named in [event.details]
+        if event.kind == "connect" and "ibv_" not in event.text and _is_unreached(event)
+    ]
+
+
+def _is_unreached(event: Event) -> bool:
+    if event.level == "WARN" or OWN_WORDS.match(event.text):
+        return UNREACHED.search(event.text) is not None
+    return event.details.get("why") in _NO_WAY and LOOPBACK.fullmatch(event.details["peer"]) is None
+
+
+def _tried(job: Job) -> list[Unreached]:
+    """Connects that were tried again: NCCL prints them at level INFO, from 2.24 on each time."""
+    made = []
+    for kind in ("socket note", "retry"):
+        for number, text, where in said_by(job, kind):
+            match = TRIED.search(text)
+            if match is not None and number >= 0:
+                made.append(Unreached(job.processes[number].host, match[1] or match[2] or "another node", text, where))
+    return made or _still_tried(job)
+
+
+def _still_tried(job: Job) -> list[Unreached]:
+    """Connects of others than NCCL that their program tries again, where a log ends with them: no rank goes on."""
+    told = [each for each in job.events if each.kind == TRIED_AGAIN]
+    tried = [each for each in told if "peer" in each.details and not LOOPBACK.fullmatch(each.details["peer"])]
+    if not any("last" in each.details for each in tried) or len({"reached" in each.details for each in told}) > 1:
+        return []
+    if job.steps or job.communicators or any(each.kind == MET for each in job.events):
+        return []
+    return [Unreached(e.host, e.details["peer"], e.text, e.origin, e.rank, TRIED_AGAIN) for e in tried]
+
+
+def _is_gone(job: Job, refused: Event) -> bool:
+    """Whether a process had ended above a connect that was refused: ranks of one host meet at such an address, too, and
+    then it is that process which no longer listens."""
+    at = refused.origin
+    if at is None or at.line is None or _REFUSED.search(refused.text) is None:
+        return False
+    above = (each.origin for each in job.events if each.kind == "ended" and each.details.get("how") != "context")
+    return any(w is not None and w.source == at.source and w.line is not None and w.line < at.line for w in above)
+
+
+def by_own_bridge(check: JobCheck[Any], job: Job) -> list[Finding]:
+    """A connect that fails to an address of the bridge that each host has for itself, on which this one meets."""
+    made = []
+    for event in job.events:
+        match = CONNECTED.search(event.text)
+        own = {address for p in job.processes if p.host == event.host for _, address in addresses_of(p)}
+        tried = match[1] if match is not None and event.level != "UNWIND" else ""
+        if event.details.get("why") == "own" and not _is_gone(job, event):
+            tried, own = event.details["peer"], {event.details["peer"]}
+        if not tried or not (tried == OWN_NAME or any(one_bridge(tried, each) for each in own)):
+            continue
+        why = "each host gives it to its own name" if tried == OWN_NAME else "each host numbers that bridge by itself"
+        made.append(
+            check.finding(
+                Severity.ERROR,
+                f"{event.host or 'a node'} looks for a peer at {tried}: {why}",
+                observed=quoted(event.text),
+                expected="an address of a network that all nodes share",
+                fix=(
+                    *(
+                        ("in /etc/hosts of each node its name beside its address in the network, not 127.0.1.1",)
+                        if tried == OWN_NAME
+                        else ()
+                    ),
+                    "in containers: the host's network (`--network=host`), or an overlay that spans the nodes",
+                    "name the interface between the nodes: NCCL_SOCKET_IFNAME, GLOO_SOCKET_IFNAME, Open MPI's"
+                    " `--mca btl_tcp_if_include` and `--mca oob_tcp_if_include`",
+                ),
+                nodes=[event.host] if event.host else [],
+                cost=Cost(share=1.0, text="ranks of other nodes cannot be reached at it: init hangs or fails"),
+                evidence=[event.origin, *(place_of(p) for p in job.processes if p.host == event.host)],
+                confidence=Confidence.MEDIUM,
+            )
+        )
+    return made[:1]

@@ -1,0 +1,289 @@
+"""RoCE traffic in a class without flow control, by the settings of the interface or by its counters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from topodiag.checks.shared.devices import compute_nics, is_efa
+from topodiag.checks.shared.node.host_faults import HostCheck, HostFault
+from topodiag.checks.shared.node.nic_counters import LIMITS, PRIORITY_DISCARDS
+from topodiag.lazy import regex
+from topodiag.model.devices import Counters, NetDev, Nic
+from topodiag.model.finding import Confidence, Outcome, Severity
+from topodiag.model.node import Node
+from topodiag.model.provenance import Counter, Fact, Origin
+
+LOSSES = frozenset(name for name, limit in LIMITS.items() if limit.ethernet_only) | {"local_ack_timeout_err"}
+"""Counters that grow when RoCE packets are lost on the way."""
+
+DSCP_PER_PRIORITY = 8
+"""DSCP 8 to 15 ride priority 1, and so on, unless told otherwise (mlx5 default; mlnx_qos prints the table)."""
+
+MANY_DISCARDS = 10_000
+"""Discards since boot from which on they are called traffic: some come of a start, of broadcasts, of a switch that is
+loaded anew."""
+
+UNTAGGED = 0
+"""The priority of a frame without a VLAN tag where the tag decides, and of traffic class 0."""
+
+_PAUSE = regex(r"[rt]x_prio[0-7]_pause")
+_BYTES = regex(r"[rt]x_prio([0-7])_bytes")
+_DISCARDS = regex(r"rx_prio[0-7]_discards")
+
+FIXES = (
+    "Give one priority flow control and map a DSCP to it, the same at every host and switch: `mlnx_qos -i IF"
+    " --trust=dscp --pfc=0,0,0,1,0,0,0,0`",
+    "Put NCCL's traffic on it: NCCL_IB_TC=106 is DSCP 26, which rides priority 3 by default",
+    "On a network that is lossy by design: switch on ECN at hosts and switches, adaptive retransmission at the NICs",
+)
+
+
+COST = "a lost packet is repeated with all that followed it: little loss costs much bandwidth"
+
+
+class LossyClass(HostCheck):
+    """NET009: RoCE traffic rides a class without flow control
+
+    What it finds
+        An interface without flow control (PFC) on any priority; traffic whose class leads to a priority that has none;
+        RoCE packets that are lost while no pause frame moves; ten thousand discards since boot and not one pause
+        frame; a class that was set for the kernel's queue pairs only.
+
+    Why it matters
+        RoCE repeats all that followed a lost packet: under load a loss of 0.1 % can take half of the bandwidth, and
+        retries that run out end the job (completion status 12). Without load everything looks well: small messages
+        and two nodes run at full speed, and large messages of several senders collapse.
+
+    Evidence it reads
+        `mlnx_qos -i IF` or `dcb pfc show dev IF` (trust, PFC, DSCP to priority); /sys/class/infiniband/DEVICE/tc/PORT/
+        traffic_class; NCCL_IB_TC; two readings of `ethtool -S` (rx_prio*_pause, rx_prio*_bytes) and of hw_counters
+        (out_of_sequence, packet_seq_err, local_ack_timeout_err, roce_adp_retrans).
+
+    When it stays silent
+        InfiniBand and EFA, which do not use PFC. Congestion marks (np_ecn_marked, rp_cnp_handled) without loss: that is
+        ECN at work. The class of the traffic leads to a priority with flow control. Which class the traffic has is not
+        in the evidence: only an interface without any flow control is reported. Without settings of the interface and
+        without two readings of its counters: unknown.
+
+    How to confirm
+        mlnx_qos -i IF                                          which priority has PFC, which DSCP leads to it
+        cat /sys/class/infiniband/DEVICE/tc/1/traffic_class
+        ethtool -S IF | grep -E 'prio.*(bytes|pause|discards)'  twice, while the job runs: where the bytes go
+
+    How to fix
+        Give one priority flow control at every host and switch, and put NCCL's traffic on it with NCCL_IB_TC. The
+        global traffic class of a device does not reach queue pairs that a GPU drives (GIN): for these set NCCL_IB_TC.
+
+    References
+        NVIDIA, Recommended Network Configuration Examples for RoCE; Linux mlx5 ethtool counters; NCCL user guide,
+        NCCL_IB_TC; NCCL issue 2383 (traffic class and device-initiated queue pairs).
+    """
+
+    id = "NET009"
+    title = "RoCE traffic rides a class without flow control"
+
+    def observe(self, judged: Node, peers: Sequence[Node]) -> tuple[HostFault, ...] | Outcome:
+        roce = [nic for nic in compute_nics(judged) if not is_efa(nic) and "InfiniBand" not in _layers(nic)]
+        told = [device for device in judged.netdevs if device.lossless.known and not _is_infiniband(judged, device)]
+        counted = _only([_by_totals(judged, device) for device in judged.netdevs])
+        if not (roce or told or counted):
+            return self.not_applicable(judged, "no NIC with RoCE in the evidence")
+        sampled = [nic for nic in roce if any(counter.delta is not None for counter in _pauses(judged, nic))]
+        if not (told or sampled or counted):
+            return self.unknown(judged, "neither PFC settings nor two readings of pause counters are in the evidence")
+        return self.any_of(judged, _found(judged, told, sampled, counted))
+
+
+def _found(node: Node, told: Sequence[NetDev], sampled: Sequence[Nic], counted: Sequence[HostFault]) -> list[HostFault]:
+    """What settings and growth show, and by totals since boot what these leave open."""
+    made = _only([_by_settings(node, device) for device in told])
+    made += _only([_by_counters(node, nic) for nic in sampled])
+    return made + [fault for fault in counted if fault.nics not in [each.nics for each in made]]
+
+
+def _only(several: Sequence[HostFault | None]) -> list[HostFault]:
+    return [each for each in several if each is not None]
+
+
+def _layers(nic: Nic) -> set[str]:
+    return {port.link_layer.value for port in nic.ports if port.link_layer.value}
+
+
+def _nics_of(node: Node, device: NetDev) -> tuple[Nic, ...]:
+    """The RDMA devices of an interface; where nothing joins them, the ones that no interface is known of."""
+    named = tuple(nic for nic in node.nics if device.name in _names(nic))
+    return named or tuple(nic for nic in node.nics if nic.rdma_name and not _names(nic))
+
+
+def _names(nic: Nic) -> set[str]:
+    return {*nic.netdevs, *(port.netdev.value for port in nic.ports if port.netdev.value)}
+
+
+def _is_infiniband(node: Node, device: NetDev) -> bool:
+    layers = set().union(*(_layers(nic) for nic in _nics_of(node, device)))
+    return device.kind.value == "infiniband" or "InfiniBand" in layers
+
+
+def _by_settings(node: Node, device: NetDev) -> HostFault | None:
+    lossless = device.lossless.value or ()
+    if not lossless:
+        return _without_pause(device)
+    wanted = f"flow control is on priority {', '.join(sorted(map(str, set(lossless))))}"
+    classes = {port.traffic_class.value: port.traffic_class for nic in _nics_of(node, device) for port in nic.ports}
+    classes.pop(None, None)
+    setting = next((each for each in node.settings if each.name == "NCCL_IB_TC" and each.value.isdecimal()), None)
+    if len(classes) == 1:
+        tclass, shown = next(iter(classes.items()))
+        return _by_global_class(device, tclass or 0, shown, wanted, setting is not None)
+    if setting is not None and len(setting.value) < 4:
+        priority = _priority(device, int(setting.value))
+        if priority is not None and priority not in lossless:
+            return _rides(device, int(setting.value), priority, wanted, (setting.origin, device.lossless))
+    return None
+
+
+def _without_pause(device: NetDev) -> HostFault:
+    trust = f", trust {device.trust.value}" if device.trust.value else ""
+    return HostFault(
+        Severity.WARNING,
+        f"{device.name}: no priority has flow control, so RoCE packets are dropped under load",
+        f"PFC off on all priorities{trust}",
+        "PFC on the priority of the RoCE traffic, unless the network is lossy by design and has ECN",
+        COST,
+        FIXES,
+        (device.lossless, device.trust),
+        Confidence.MEDIUM,
+        (device.name,),
+    )
+
+
+def _by_global_class(device: NetDev, tclass: int, shown: Fact[int], wanted: str, has_setting: bool) -> HostFault | None:
+    """What the device's global traffic class does to the kernel's queue pairs, and to those that a GPU drives, which
+    do not take it."""
+    lossless = device.lossless.value or ()
+    priority = _priority(device, tclass)
+    if priority is None:
+        return None
+    if priority not in lossless:
+        return _rides(device, tclass, priority, wanted, (shown, device.lossless))
+    if has_setting or UNTAGGED in lossless:
+        return None
+    return HostFault(
+        Severity.INFO,
+        f"{device.name}: queue pairs that a GPU drives (GIN) do not take the global traffic class {tclass}, and"
+        f" ride priority {UNTAGGED} without flow control unless NCCL_IB_TC is set",
+        f"traffic class {tclass} for the kernel's queue pairs; {wanted}",
+        f"NCCL_IB_TC={tclass} as well",
+        COST,
+        FIXES,
+        (shown, device.lossless),
+        Confidence.MEDIUM,
+        (device.name,),
+    )
+
+
+def _rides(
+    device: NetDev, tclass: int, priority: int, wanted: str, evidence: tuple[Fact[Any] | Origin | None, ...]
+) -> HostFault:
+    return HostFault(
+        Severity.WARNING,
+        f"{device.name}: traffic class {tclass} rides priority {priority}, and {wanted}",
+        f"traffic class {tclass} (DSCP {tclass >> 2}), priority {priority}",
+        wanted,
+        COST,
+        FIXES,
+        evidence,
+        Confidence.HIGH if device.trust.value == "dscp" else Confidence.MEDIUM,
+        (device.name,),
+    )
+
+
+def _priority(device: NetDev, tclass: int) -> int | None:
+    """The priority of a traffic class; None where the table of the interface was cut before its DSCP."""
+    if device.trust.value == "pcp":
+        return UNTAGGED
+    table = dict(pair.split(":") for pair in device.priority_of.value or ())
+    code = tclass >> 2
+    if not table:
+        return code // DSCP_PER_PRIORITY
+    found = table.get(str(code))
+    return int(found) if found is not None else None
+
+
+def _interfaces_of(node: Node, nic: Nic) -> list[NetDev]:
+    named = [device for device in node.netdevs if device.name in _names(nic)]
+    alone = len(compute_nics(node)) == 1 and len(node.netdevs) == 1
+    return named or (list(node.netdevs) if alone else [])
+
+
+def _pauses(node: Node, nic: Nic) -> list[Counter]:
+    return [
+        counter
+        for device in _interfaces_of(node, nic)
+        for name, counter in device.counters.items()
+        if _PAUSE.fullmatch(name)
+    ]
+
+
+def _by_counters(node: Node, nic: Nic) -> HostFault | None:
+    """Packets are lost between two readings, and no pause frame was sent or received."""
+    pauses = _pauses(node, nic)
+    if not pauses or any(counter.delta != 0 for counter in pauses):
+        return None
+    devices = _interfaces_of(node, nic)
+    places: list[Counters] = [nic.counters, *(port.counters for port in nic.ports)]
+    places += [device.counters for device in devices]
+    grown = [counter for place in places for name, counter in place.items() if _is_loss(name) and counter.delta]
+    if not grown:
+        return None
+    carried = {
+        int(match[1]): counter
+        for device in devices
+        for name, counter in device.counters.items()
+        if (match := _BYTES.fullmatch(name)) and counter.delta
+    }
+    busiest = max(carried.items(), key=lambda each: each[1].delta or 0, default=None)
+    rides = f"; the traffic rides priority {busiest[0]}" if busiest is not None else ""
+    shown = ", ".join(f"{counter.name} +{counter.delta}" for counter in grown[:4])
+    return HostFault(
+        Severity.WARNING,
+        f"{nic.name}: RoCE packets are lost and no pause frame moves{rides}",
+        f"{shown}; all pause counters +0",
+        "flow control on the priority of the traffic: pause frames instead of loss",
+        COST,
+        FIXES,
+        (*(counter.later for counter in grown[:3]), pauses[0].later, busiest[1].later if busiest else None),
+        Confidence.MEDIUM,
+        (nic.name,),
+    )
+
+
+def _by_totals(node: Node, device: NetDev) -> HostFault | None:
+    """Packets were discarded since boot, and not one pause frame was ever sent or received on any priority."""
+    pauses = [counter for name, counter in device.counters.items() if _PAUSE.fullmatch(name)]
+    if not pauses or any(counter.latest.value != 0 for counter in pauses) or _is_infiniband(node, device):
+        return None
+    lost = [
+        counter
+        for name, counter in device.counters.items()
+        if (name == "rx_discards_phy" or _DISCARDS.fullmatch(name)) and counter.latest.get(0) >= MANY_DISCARDS
+    ]
+    if not lost or any(counter.delta is not None for counter in (*lost, *pauses)):
+        return None
+    shown = ", ".join(f"{counter.name} {counter.latest.value}" for counter in lost[:3])
+    return HostFault(
+        Severity.WARNING,
+        f"{device.name}: packets were discarded since boot, and no pause frame was ever sent or received",
+        f"{shown}; {len(pauses)} pause counters at 0",
+        "flow control on the priority of the traffic: pause frames instead of discards",
+        COST,
+        FIXES,
+        (*(counter.latest for counter in lost[:3]), pauses[0].latest),
+        Confidence.LOW,
+        (device.name,),
+    )
+
+
+def _is_loss(name: str) -> bool:
+    return name in LOSSES or (PRIORITY_DISCARDS in LOSSES and _DISCARDS.fullmatch(name) is not None)

@@ -1,0 +1,271 @@
+"""Whether all nodes of a job brought the same network, NICs and channels."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Never, TypeVar
+
+from topodiag.checks.interface import JobCheck, OneStep
+from topodiag.checks.shared.comparisons import majority
+from topodiag.checks.shared.job.evidence import by_host, hcas_by_host, ranks_on, unopened
+from topodiag.checks.shared.job.text import NET, ask_for
+from topodiag.checks.words import hosts_word, quoted
+from topodiag.lazy import regex
+from topodiag.model.finding import Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.job import Event, Hca, Job
+from topodiag.model.provenance import Origin
+from topodiag.words.fold import plural
+from topodiag.words.units import in_gbps
+
+MET_OTHER = regex(r"socketFinalize\w{1,10}\b.{0,120}: wrong type (?:(3 != 4)|4 != 3)\b")
+"""A connection of NET/Socket (3) where NET/IB (4) listens, or the reverse: enum ncclSocketType, src/include/socket.h
+v2.14 and later; the first number is the one that came in."""
+
+NETWORK_LINES = ("network", "no hca", "sockets", "hcas")
+"""Kinds of lines that show which network a process took, the plainest first."""
+
+V = TypeVar("V")
+
+
+class NodesDiffer(OneStep[Job], JobCheck[Never]):
+    """NET007: nodes of one job bring different networks, NICs or channel counts
+
+    What it finds
+        Nodes whose network (IB, Socket, plugin), rates of RDMA devices, link layer, GPUDirect state or number of
+        channels is not that of the others, or that cannot open an RDMA device; and connections in which sockets met
+        NCCL's own IB.
+
+    Why it matters
+        Collectives wait for the slowest member: one node at 100 Gb/s, or on sockets, makes the whole job run at its
+        speed. Different networks do not connect at all.
+
+    Evidence it reads
+        `Using network`, `NET/IB: [0] .. speed=`, `GPU Direct RDMA Enabled for HCA`, `16 coll channels`,
+        `socketFinalizeAccept from ..: wrong type 3 != 4`.
+
+    When it stays silent
+        One node. Names that differ while rates are equal: they depend on the order of discovery. The count of devices
+        alone: NIC005. A node that printed none of it is not compared.
+
+    How to confirm
+        grep -h 'Using network' LOGS | sort | uniq -c
+        ibstat -s; ethtool INTERFACE | grep Speed           on the node that differs
+
+    How to fix
+        Remove the difference, or exclude the node from the job. Look at cable, transceiver, switch port
+        speed, the container's devices, the settings of one node.
+
+    References
+        NCCL src/init.cc (initTransportsRank) v2.30: graphs are cut down to the least of all ranks.
+    """
+
+    id = "NET007"
+    title = "nodes of one job bring different networks, NICs or channel counts"
+
+    def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
+        met = self._met_other(job)
+        if len(job.hosts) < 2:
+            return self.found(job, met) if met else self.not_applicable(job, "one node: nothing to compare with")
+        networks = {
+            host: value
+            for host, group in by_host(job).items()
+            if (value := "/".join(sorted({process.network for _, process in group if process.network})))
+        }
+        listed = {host: hcas for host, hcas in hcas_by_host(job).items() if hcas}
+        found = [
+            *self._compare(job, "network", networks, Severity.ERROR, str),
+            *self._devices(job, listed),
+            *self._channels(job),
+            *self._unopened(job),
+        ]
+        if not any("network differs" in finding.message for finding in found):
+            found += met
+        seen = set(networks) | set(listed)
+        if found:
+            return self.found(job, found, Coverage(len(seen), len(job.hosts), "nodes"))
+        if len(seen) < 2:
+            return self.unknown(job, f"fewer than two nodes say what they use; {ask_for(job, *NET)}")
+        return self.clean(job, "", Coverage(len(seen), len(job.hosts), "nodes"))
+
+    def _devices(self, job: Job, listed: Mapping[str, Mapping[str, Hca]]) -> list[Finding]:
+        """Rates, link layers and GPUDirect states of the RDMA devices of nodes."""
+        rates = _of_each(listed, lambda hca: hca.speed_mbps or None)
+        layers = _of_each(listed, lambda hca: hca.link_layer or None)
+        states = _of_each(listed, lambda hca: hca.gdr)
+        fastest = self._compare(
+            job, "fastest RDMA device", {host: max(of) for host, of in rates.items()}, Severity.WARNING, _rate
+        )
+        layer = {host: "/".join(sorted(set(of))) for host, of in layers.items()}
+        gdr = {host: all(of) for host, of in states.items()}
+        found = [
+            *fastest,
+            *self._compare(job, "link layer", layer, Severity.WARNING, str),
+            *self._compare(job, "GPUDirect RDMA", gdr, Severity.WARNING, lambda on: "on" if on else "off"),
+        ]
+        if not fastest:
+            slowest = {host: min(of) for host, of in rates.items()}
+            found += self._compare(job, "slowest RDMA device", slowest, Severity.WARNING, _rate)
+        return found
+
+    def _compare(
+        self, job: Job, what: str, values: Mapping[str, Hashable], severity: Severity, word: Callable[[Any], str]
+    ) -> list[Finding]:
+        if len(set(values.values())) < 2:
+            return []
+        usual = majority(values.values())
+        if usual is None:
+            usual = _better(values)
+        odd = [host for host, value in values.items() if value != usual]
+        shown: dict[Hashable, list[str]] = defaultdict(list)
+        for host, value in values.items():
+            shown[value].append(host)
+        listed = hcas_by_host(job)
+        return [
+            self.finding(
+                severity,
+                f"{what} differs between nodes: {hosts_word(odd)} {word(values[odd[0]])}, elsewhere {word(usual)}",
+                observed="; ".join(f"{word(value)} on {hosts_word(hosts)}" for value, hosts in shown.items()),
+                expected="the same on every node",
+                fix=(
+                    f"make {what} of {hosts_word(odd)} {word(usual)}, as elsewhere, or exclude the node from the job",
+                ),
+                nodes=odd,
+                ranks=ranks_on(job, odd),
+                nics=sorted({hca.name for hca in listed.get(odd[0], {}).values()})[:16] if what != "network" else (),
+                cost=_cost(usual, [values[host] for host in odd]),
+                evidence=_shown(job, what, listed, [*odd[:2], *shown[usual][:1]]),
+                coverage=Coverage(len(odd), len(values), "nodes"),
+            )
+        ]
+
+    def _met_other(self, job: Job) -> list[Finding]:
+        """Ranks whose peer connected by the other network: it shows on one node's log alone."""
+        events = [(event, match) for event in job.events if (match := MET_OTHER.search(event.text))]
+        if not events:
+            return []
+        first, match = events[0]
+        here, there = ("NET/IB", "NET/Socket") if match[1] else ("NET/Socket", "NET/IB")
+        hosts = list(dict.fromkeys(event.host for event, _ in events if event.host))
+        return [
+            self.finding(
+                Severity.ERROR,
+                f"{hosts_word(hosts) or 'a node'}: a peer came by {there} where {here} listens: nodes of the job use"
+                " different networks",
+                observed=quoted(first.text),
+                expected="the same on every node",
+                fix=(
+                    "`grep -h 'Using network' LOGS | sort | uniq -c` and `ibv_devinfo` in the job's container of each"
+                    " node",
+                    "mend RDMA on the node without it: its device, plugin or container",
+                ),
+                nodes=hosts,
+                ranks=sorted({event.rank for event, _ in events if event.rank >= 0}),
+                cost=Cost(share=1.0, text="different networks do not connect: init or the first collective fails"),
+                evidence=[event.origin for event, _ in events],
+            )
+        ]
+
+    def _unopened(self, job: Job) -> list[Finding]:
+        """RDMA devices that some nodes cannot open: NCCL goes on without them, on those nodes alone."""
+        events: dict[str, list[Event]] = defaultdict(list)
+        for event, device in unopened(job):
+            events[device].append(event)
+        made = []
+        for device, told in events.items():
+            hosts = list(dict.fromkeys(event.host for event in told))
+            if set(hosts) == set(job.hosts):
+                continue  # as it may be meant for a device that no job is to use
+            made.append(
+                self.finding(
+                    Severity.WARNING,
+                    f"{hosts_word(hosts)}: RDMA device {device} cannot be opened there, and NCCL goes without it",
+                    observed=quoted(told[0].text),
+                    expected="the same devices on every node, each of which the job may open",
+                    fix=(
+                        "in the job's container or cgroup: is its /dev/infiniband/uverbs device there, and allowed?",
+                        "leave the device out on all nodes (NCCL_IB_HCA) until it can be opened on all",
+                    ),
+                    nodes=hosts,
+                    ranks=ranks_on(job, hosts),
+                    nics=[device],
+                    cost=Cost(text="other nodes use a NIC that has no peer here: less bandwidth, or a hang"),
+                    evidence=[event.origin for event in told],
+                    coverage=Coverage(len(hosts), len(job.hosts), "nodes"),
+                )
+            )
+        return made
+
+    def _channels(self, job: Job) -> Iterator[Finding]:
+        world = job.world
+        if world is None or not world.channels_by_rank or world.channels.coll < 0:
+            return
+        odd = {
+            rank: channels
+            for rank, channels in world.channels_by_rank.items()
+            if channels.coll >= 0 and channels.coll != world.channels.coll
+        }
+        if not odd:
+            return
+        counts = Counter(channels.coll for channels in odd.values())
+        ranks = sorted(int(world.ranks[rank]) for rank in odd if 0 <= rank < len(world.ranks))
+        yield self.finding(
+            Severity.ERROR,
+            f"{plural(len(odd), 'rank')} use {', '.join(map(str, sorted(counts)))} channels, the others"
+            f" {world.channels.coll}",
+            observed=f"{world.channels.coll} coll channels, and {dict(counts)}",
+            expected="one number on all ranks of a communicator",
+            fix=("compare NCCL_MIN_NCHANNELS, NCCL_MAX_NCHANNELS and NCCL's version of the ranks: JOB002, JOB003",),
+            ranks=[rank for rank in ranks if rank >= 0],
+            cost=Cost(text="ranks that expect different channels hang in the first collective"),
+            evidence=[world.origin],
+            coverage=Coverage(len(odd), world.nranks, "ranks"),
+        )
+
+
+def _shown(job: Job, what: str, listed: Mapping[str, Mapping[str, Hca]], hosts: Sequence[str]) -> list[Origin | None]:
+    """The lines that show what these hosts have, each with the name of its host."""
+    made: list[Origin | None] = []
+    for host in hosts:
+        lines: list[Origin | None] = []
+        if what == "network":
+            said = [m for _, p in by_host(job).get(host, []) for kind in NETWORK_LINES for m in p.said(kind)]
+            lines = [message.origin for message in said[:1]]
+        else:
+            lines = [hca.gdr_origin or hca.origin for hca in list(listed.get(host, {}).values())[:2]]
+        made += [replace(each, text=f"{host}: {each.text}") for each in lines if each is not None]
+    return made
+
+
+def _of_each(listed: Mapping[str, Mapping[str, Hca]], value_of: Callable[[Hca], V | None]) -> dict[str, list[V]]:
+    """By host, what its devices say of one property; hosts none of whose devices says it are left out."""
+    told = {
+        host: [value for hca in hcas.values() if (value := value_of(hca)) is not None] for host, hcas in listed.items()
+    }
+    return {host: values for host, values in told.items() if values}
+
+
+def _cost(usual: Hashable, odd: Sequence[Hashable]) -> Cost:
+    """What is lost by the slowest of the odd ones where the values are rates in Mb/s."""
+    rates = [value for value in odd if isinstance(value, int)]
+    if isinstance(usual, int) and not isinstance(usual, bool) and len(rates) == len(odd) and min(rates) < usual:
+        low = min(rates)
+        return Cost((usual - low) / 8000, 1 - low / usual, "for each NIC; every collective waits for it")
+    return Cost(text="every collective waits for the slowest node")
+
+
+def _rate(mbps: int) -> str:
+    return in_gbps(mbps / 1000)
+
+
+def _better(values: Mapping[str, Hashable]) -> Hashable:
+    """Of values that tie: the faster rate, the state that is on, the network that is not sockets."""
+    return max(
+        set(values.values()),
+        key=_merit,
+    )
+
+
+def _merit(value: Hashable) -> tuple[int, bool, str]:
+    return (value if isinstance(value, int) else 0, "socket" not in str(value).lower(), str(value))

@@ -1,0 +1,289 @@
+"""A network plugin that did not load."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from topodiag.checks.interface import JobCheck
+from topodiag.checks.shared.job.evidence import multi_node, piece, said_by, settings_of, world_ranks
+from topodiag.checks.shared.job.text import NET, ask_for
+from topodiag.checks.words import hosts_word, quoted
+from topodiag.lazy import dataclass, regex
+from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.job import Event, Job, Process
+from topodiag.model.provenance import Origin
+
+LOAD_FAILED = regex(
+    r"undefined symbol|version `?GLIBC|wrong ELF class|invalid ELF header|symbol lookup error"
+    r"|aws-ofi-nccl initialization failed|Only EFA provider is supported"
+    r"|Failed to initialize \w{1,20} protocol|Unable to find a protocol that worked|Unexpected group size"
+    r"|version `[\w.]{2,40}' not found|undefined symbol: \w|Failed to initialize any NET plugin"
+    r"|NET/OFI (?:Couldn't find any optimal provider|No eligible providers)"
+    r"|(lib[\w.+\-]{1,60}\.so[\w.]{0,20}): cannot open shared object file"
+)
+"""What dlopen, or the plugin itself, says of a library that is there and cannot be used."""
+
+_NO_PROVIDER = regex(r"NET/OFI (?:Couldn't find any optimal provider|No eligible providers)")
+"""The plugin was loaded, and libfabric offers nothing that it can use (aws-ofi-nccl src/nccl_ofi_ofiutils.c)."""
+
+NO_SHARP = regex(
+    r"SHARP (?:coll init|group create|.{0,40}(?:error|fail))|Cannot initialize CollNet"
+    r"|CollNet is not supported or fails"
+)
+"""NCCL src/init.cc and src/transport.cc; nccl-rdma-sharp-plugins src/sharp_plugin.c."""
+
+_BY_NAME = regex(r"\bCould not find: lib[nr]ccl-net-[\w-]{1,40}\.so")
+"""A plugin of this name is asked for: the one that NCCL looks for by itself has no further name."""
+
+_DRIVER = regex(r"couldn't load driver '\S{0,120}?lib(?P<nic>ionic|bnxt_re|mlx5|irdma)-rdmav\d")
+"""libibverbs of a container without the library of a NIC's maker: it warns of each that its settings name, so that the
+line alone is no fault, and sockets where no device is found are (rdma-core libibverbs/init.c)."""
+_SLINGSHOT = regex(r"(?:\]|\b)(hsn\d)\b")
+"""Interfaces of HPE Slingshot, which has no verbs: RDMA goes by libfabric alone, through the OFI plugin."""
+
+BUILT_IN = ("", "none", "ib", "socket", "0")
+"""Values of NCCL_NET_PLUGIN and NCCL_NET that ask for no library."""
+
+
+@dataclass(frozen=True, slots=True)
+class PluginFailure:
+    """What happened to a plugin, the lines that say it, by process, and the processes that go on without it."""
+
+    what: str
+    lines: tuple[tuple[int, str, Origin | None], ...]
+    without: tuple[int, ...]
+    ended: bool = False
+    """The job ended with it: no process is known to go on."""
+    sharp: bool = False
+    """It is SHARP (CollNet) that does not come up, and the network goes on without reductions in its switches."""
+
+
+class PluginNotLoaded(JobCheck[PluginFailure]):
+    """NET005: the network plugin did not load, and NCCL went on without it
+
+    What it finds
+        A network plugin that a setting asks for, or that is installed and cannot be loaded, while NCCL uses its
+        internal IB or sockets. Sockets over interfaces of Slingshot, which only the OFI plugin drives. Sockets where
+        no device was found and libibverbs lacks the library of a NIC's maker (ionic, bnxt_re, mlx5).
+
+    Why it matters
+        On fabrics that need their plugin (EFA, and some clouds' RDMA) NCCL then falls back to sockets: 1 to 3 GB/s
+        instead of 50 to 400 GB/s for a node.
+
+    Evidence it reads
+        `NET/Plugin: Could not find: ..`, `Plugin load returned ..`, NCCL_NET_PLUGIN, NCCL_NET, `Using network`.
+
+    When it stays silent
+        `Could not find: libnccl-net.so` with no plugin asked for: the usual line of every site that uses NCCL's own IB.
+        Another version of the plugin's interface was found. One node. No line says which network NCCL goes on with:
+        unknown.
+
+    How to confirm
+        ldd PATH/libnccl-net.so | grep 'not found'
+        export NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,NET        then run the job: NCCL prints why the plugin failed
+
+    How to fix
+        Put the plugin and its libraries (libfabric, ..) on LD_LIBRARY_PATH inside the container, in a build for this
+        CUDA and libc; or unset NCCL_NET_PLUGIN where the site uses NCCL's own IB.
+
+    References
+        NCCL src/plugin/net.cc, src/plugin/plugin_open.cc v2.30; aws-ofi-nccl issue 67.
+    """
+
+    id = "NET005"
+    title = "the network plugin did not load, and NCCL went on without it"
+
+    def observe(self, judged: Job, peers: Sequence[Job]) -> PluginFailure | Outcome:
+        if not multi_node(judged) and not piece(judged):
+            return self.not_applicable(judged, "no traffic between nodes")
+        missing = list(said_by(judged, "net plugin missing"))
+        missing += [each for each in said_by(judged, "net plugin") if _broken(each[1])]
+        missing += [(-1, event.text, event.origin) for event in judged.events if _of_plugin(event)]
+        named = sum(bool(process.network) for process in judged.processes)
+        sharp = _no_sharp(judged)
+        if not named and not missing and sharp is None:
+            return self.unknown(judged, f"no line speaks of plugins; {ask_for(judged, *NET)}")
+        failure = _failure(judged, missing) or _without_driver(judged) or _on_slingshot(judged) or sharp
+        if failure is not None:
+            return failure
+        if not named:
+            return self.unknown(judged, f"no line says which network NCCL goes on with; {ask_for(judged, *NET)}")
+        return self.clean(judged, "", Coverage(named, len(judged.processes), "processes"))
+
+    def tell(self, judged: Job, observed: PluginFailure) -> Iterator[Finding]:
+        if observed.sharp:
+            yield self._sharp(judged, observed)
+            return
+        if observed.ended:
+            yield self._ended(observed)
+            return
+        yield self._report(judged, observed.what, observed.lines, observed.without)
+
+    def _ended(self, observed: PluginFailure) -> Finding:
+        return self.finding(
+            Severity.ERROR,
+            f"{observed.what}, and the job ends with it",
+            observed=quoted(observed.lines[0][1], 200),
+            expected="the plugin loaded, or none asked for",
+            fix=(
+                "`fi_info -p efa` in the job's container: are the devices passed in, is it the plugin's libfabric?"
+                if _NO_PROVIDER.search(observed.lines[0][1])
+                else "`ldd` on the plugin inside the job's container: which library is missing or does not fit",
+                "a build of the plugin for the libc and the libfabric of this image; or NCCL_NET and NCCL_NET_PLUGIN"
+                " unset where NCCL's own IB is meant",
+            ),
+            cost=Cost(share=1.0, text="NCCL does not start without the network that is asked for by name"),
+            evidence=[where for _, _, where in observed.lines],
+            confidence=Confidence.MEDIUM,
+        )
+
+    def _sharp(self, job: Job, observed: PluginFailure) -> Finding:
+        hosts = list(dict.fromkeys(job.processes[n].host for n, _, _ in observed.lines if n >= 0))
+        asked = settings_of(job, "NCCL_COLLNET_ENABLE").get("NCCL_COLLNET_ENABLE", [])
+        return self.finding(
+            Severity.WARNING,
+            f"{hosts_word(hosts) or 'the job'}: SHARP does not come up; NCCL goes on without its reductions",
+            observed=quoted(observed.lines[0][1]),
+            expected="SHARP's aggregation manager reachable, with trees free for the job",
+            fix=(
+                "`sharp_hello -d HCA:PORT` on a node, and the state of sharp_am on the subnet manager's host",
+                "each job takes trees: too many jobs, or a job that died, leave none (sharp_am's log)",
+                "unset NCCL_COLLNET_ENABLE where the fabric has no SHARP",
+            ),
+            nodes=hosts,
+            cost=Cost(text="all-reduce goes by rings and trees, as on a fabric without SHARP"),
+            evidence=[*(where for _, _, where in observed.lines), *(given.origin for _, given in asked[:1])],
+            confidence=Confidence.MEDIUM,
+        )
+
+    def _report(
+        self, job: Job, what: str, lines: Sequence[tuple[int, str, Origin | None]], numbers: Sequence[int]
+    ) -> Finding:
+        networks = sorted({job.processes[number].network or "its own networks" for number in numbers})
+        sockets = any(network.lower() == "socket" for network in networks)
+        return self.finding(
+            Severity.ERROR if sockets else Severity.WARNING,
+            f"{what}; it goes on with {'/'.join(networks)}",
+            observed=lines[0][1].strip(),
+            expected="the plugin loaded, or none asked for",
+            fix=_steps(lines[0][1]),
+            nodes=list(dict.fromkeys(job.processes[number].host for number in numbers)),
+            ranks=world_ranks(job, numbers),
+            cost=Cost(
+                text="sockets between nodes: 1 to 3 GB/s for each interface" if sockets else "the plugin's fabric"
+            ),
+            evidence=[where for _, _, where in lines],
+            coverage=Coverage(len(numbers), len(job.processes), "processes"),
+            # What NCCL took instead stands below the line, which may be all that there is of the log.
+            confidence=Confidence.HIGH if any(map(_goes_without, job.processes)) else Confidence.MEDIUM,
+        )
+
+
+def _of_plugin(event: Event) -> bool:
+    return event.kind == "plugin" or (event.level == "APP" and _BY_NAME.search(event.text) is not None)
+
+
+def _failure(job: Job, missing: Sequence[tuple[int, str, Origin | None]]) -> PluginFailure | None:
+    """A plugin that was asked for and not found, else one that is there and of no use; None where all is as meant."""
+    wanted = {
+        number: given
+        for entries in settings_of(job, "NCCL_NET_PLUGIN").values()
+        for number, given in entries
+        if given.value.strip().lower() not in BUILT_IN
+    }
+    told = any(process.network for process in job.processes)
+    without = {number for number, process in enumerate(job.processes) if _goes_without(process) or not told}
+    asked = tuple(entry for entry in missing if entry[0] in wanted and "ymbol" not in entry[1])
+    lost = {number for number, _, _ in asked} & without
+    if lost:
+        first = wanted[min(lost)]
+        what = f"{first.name}={first.value} asks for a plugin that NCCL did not find"
+        return PluginFailure(what, asked, tuple(sorted(lost)))
+    if not job.processes:
+        return _ended(missing)
+    broken = tuple(entry for entry in missing if _broken(entry[1]))
+    if not broken or not without:
+        return None
+    what = "does not start" if _started(broken[0][1]) else "cannot be loaded"
+    return PluginFailure(f"the network plugin is there and {what}", broken, tuple(sorted(without)))
+
+
+def _without_driver(job: Job) -> PluginFailure | None:
+    """Sockets where no RDMA device was found, and libibverbs says that the library of a NIC's maker is not there."""
+    without = _on_sockets(job)
+    told = [(event, found) for event in job.events if (found := _DRIVER.search(event.text)) is not None]
+    if not told or not any(job.processes[number].said("no hca") for number in without):
+        return None
+    names = ", ".join(sorted({found["nic"] for _, found in told}))
+    lines = tuple((-1, event.text, event.origin) for event, _ in told)
+    return PluginFailure(f"libibverbs has no driver for NICs of {names} here", lines, without)
+
+
+def _on_slingshot(job: Job) -> PluginFailure | None:
+    """Sockets over interfaces of Slingshot."""
+    without = _on_sockets(job)
+    lines = tuple(each for each in said_by(job, "sockets") if each[0] in without and _SLINGSHOT.search(each[1]))
+    if not lines:
+        return None
+    return PluginFailure("the OFI plugin, without which Slingshot has no RDMA, is not in use", lines, without)
+
+
+def _on_sockets(job: Job) -> tuple[int, ...]:
+    return tuple(number for number, process in enumerate(job.processes) if process.network.lower() == "socket")
+
+
+def _ended(missing: Sequence[tuple[int, str, Origin | None]]) -> PluginFailure | None:
+    """A plugin that ended a job of which nothing else is told: it cannot be loaded, or is not found by its name."""
+    broken = tuple(entry for entry in missing if _broken(entry[1]))
+    named = tuple(entry for entry in missing if _BY_NAME.search(entry[1]))
+    if broken:
+        empty = _NO_PROVIDER.search(broken[0][1]) is not None
+        what = "finds no provider for its fabric" if empty else "cannot be loaded"
+        return PluginFailure(f"the network plugin {what}", broken, (), ended=True)
+    return PluginFailure("the network plugin that is asked for is not found", named, (), ended=True) if named else None
+
+
+def _no_sharp(job: Job) -> PluginFailure | None:
+    """SHARP that was tried and did not come up, by warnings of NCCL and of its plugin."""
+    numbers = {(process.host, process.pid): number for number, process in enumerate(job.processes)}
+    lines = [
+        (numbers.get((event.host, event.pid), -1), event.text, event.origin)
+        for event in job.events
+        if event.level == "WARN" and NO_SHARP.search(event.text)
+    ]
+    said = [each for kind in ("sharp", "ib note") for each in said_by(job, kind)]
+    lines = lines or [each for each in said if NO_SHARP.search(each[1])]
+    return PluginFailure("SHARP does not come up", tuple(lines), (), sharp=True) if lines else None
+
+
+def _goes_without(process: Process) -> bool:
+    """Whether a process has no plugin: NCCL looks for devices of its own only where no plugin took over."""
+    return process.network.lower() in ("ib", "socket") or (not process.network and bool(process.said("no hca")))
+
+
+def _steps(text: str) -> tuple[str, ...]:
+    """What to look at, by the line that says what happened."""
+    if _DRIVER.search(text):
+        return ("`ibv_devinfo` in the job's container: it needs the maker's library of the host's release"
+                " (libionic1, libbnxt_re, rdma-core)",)  # fmt: skip
+    if _SLINGSHOT.search(text):
+        return ("put the OFI plugin (aws-ofi-nccl, built for this library) and the host's libfabric on LD_LIBRARY_PATH",
+                "`fi_info -p cxi` in the job's container: are the devices passed in?")  # fmt: skip
+    first = (
+        "`fi_info -p efa` in the job's container: are the devices passed in, is it the plugin's libfabric?"
+        if _started(text)
+        else "`ldd` on the plugin inside the job's container: which library is missing or does not fit"
+    )
+    return first, "where NCCL's own IB is meant: unset NCCL_NET_PLUGIN"
+
+
+def _started(text: str) -> bool:
+    """Whether the plugin was loaded, and gave up by itself."""
+    return text.startswith("NET/OFI ")
+
+
+def _broken(text: str) -> bool:
+    match = LOAD_FAILED.search(text)
+    if match is None:
+        return False
+    return match[1] is None or "ccl-net" not in match[1]

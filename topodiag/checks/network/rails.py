@@ -1,0 +1,296 @@
+"""Which NIC traffic leaves by: the nearest of its GPU, and the same on both sides."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import field
+from typing import Any, Never
+
+import numpy as np
+import numpy.typing as npt
+
+from topodiag.checks.interface import JobCheck, OneStep
+from topodiag.checks.shared.job.evidence import (
+    NEAR,
+    between_nodes,
+    fold,
+    gpu_word,
+    multi_node,
+    net_uses,
+    nic_host,
+    nic_side,
+    nic_world,
+    path_between,
+    settings_of,
+)
+from topodiag.checks.shared.job.nic_uses import nic_uses, nics_by_host
+from topodiag.checks.shared.job.text import NET, ask_for
+from topodiag.lazy import dataclass
+from topodiag.model.connections import Connections, Ints, Mask, packed
+from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.job import Hca, Job
+from topodiag.words.fold import fold_runs, plural
+
+
+@dataclass(frozen=True, slots=True)
+class _Far:
+    """A GPU and the far NIC that it sends by: the first such connection, the path between them, a nearer NIC."""
+
+    entry: int
+    gpu: str
+    kind: str
+    near: str
+    ports: tuple[str, ...]
+
+
+class FarNic(OneStep[Job], JobCheck[Never]):
+    """NET004: traffic leaves by a NIC that is not the GPU's closest, or crosses rails
+
+    What it finds
+        A connection for collectives over a NIC across a host bridge or the sockets' link, without PXN, while the GPU
+        has a NIC behind its own PCIe switch. Connections that leave by one NIC and arrive by another, on nodes that
+        list the same NICs: they cross rails. In captures, InfiniBand ports that are cabled crosswise: port 1 of one
+        node is in the subnet of port 2 of another one.
+
+    Why it matters
+        Across the host bridge NCCL uses no GPUDirect RDMA. Between sockets it reaches 22 GB/s or less on many
+        processors. The near NIC would give 48 GB/s. On a rail-optimised network the switches of two rails meet at the
+        spine only, where other jobs' traffic is.
+
+    Evidence it reads
+        `via NET/IB/3` of both ends, the paths of the system print (NCCL_DEBUG_SUBSYS=GRAPH), the listed devices. The
+        first GID of each InfiniBand port of several nodes.
+
+    When it stays silent
+        PXN hands the data to the GPU beside the NIC. The GPU has no near NIC (GDR002). Rails: the nodes list other
+        devices, or NCCL_CROSS_NIC=1 allows it; no log shows whether the network has rails, so the finding is info
+        unless NCCL_CROSS_NIC=0 asks for rails. No paths printed: unknown. Nodes of other subnets altogether.
+
+    How to confirm
+        nvidia-smi topo -m
+        Run the job once more with this setting. NCCL then prints the NET of each channel and the path table:
+        export NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,GRAPH,NET
+
+    How to fix
+        Leave NCCL_CROSS_NIC and NCCL_PXN_DISABLE alone; check for a topology file that is not of this machine; bind one
+        process to each GPU.
+
+    References
+        NCCL src/graph/topo.cc (ncclTopoGetLocalNet), src/graph/search.cc v2.30; nccl issues 820 and 1464.
+    """
+
+    id = "NET004"
+    title = "traffic leaves by a NIC that is not the GPU's closest, or crosses rails"
+
+    def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
+        if not multi_node(job):
+            return self.not_applicable(job, "no traffic between nodes")
+        judged = 0
+        far: dict[str, dict[str, _Far]] = defaultdict(dict)
+        for use in nic_uses(job, send_recv=False):
+            system, gpu, net = use.system, use.gpu, use.net
+            taken = path_between(system, gpu.name, net.name)
+            if taken is None:
+                continue
+            judged += use.entries
+            near = [each.name for each in system.of_kind("NET")
+                    if (path_between(system, gpu.name, each.name) or taken or 99) <= NEAR]  # fmt: skip
+            if taken > NEAR and near and net.name not in near:
+                label = gpu_word(job, use.world) or gpu.name
+                found = _Far(use.entry, label, taken.name, use.names.get(near[0], near[0]), use.ports)
+                far[use.host].setdefault(f"{gpu.name} {net.name}", found)
+        total = sum(use.entries for use in net_uses(job.connections))
+        coverage = Coverage(judged, total, "connections")
+        reports = [self._report(job, host, list(entries.values()), coverage) for host, entries in sorted(far.items())]
+        reports = [*fold(reports), *self._rails(job)]
+        if reports:
+            return self.found(job, reports, coverage)
+        if not judged:
+            return self.unknown(job, f"no path from a GPU to the NIC it uses was printed; {ask_for(job, *NET)}")
+        return self.clean(job, "", coverage)
+
+    def _rails(self, job: Job) -> list[Finding]:
+        """Connections that leave by another NIC than they arrive by."""
+        conns = job.connections
+        wanted = settings_of(job, "NCCL_CROSS_NIC").get("NCCL_CROSS_NIC", [])
+        values = {given.value.strip() for _, given in wanted}
+        listed = nics_by_host(job)
+        ends = None if "1" in values else both_ends(job, listed)
+        if ends is None or not ends.crossed:
+            return []
+        first = ends.first[0]
+        hosts = sorted({conns.hosts[host] for host in ends.hosts})
+        names = listed.get(nic_host(conns, first.sender), {})
+        out, into = (names[device].name if device in names else f"NIC {device}" for device in (first.out, first.into))
+        count, total = ends.crossed, ends.channels
+        asked = "0" in values
+        return [
+            self.finding(
+                Severity.WARNING if asked else Severity.INFO,
+                f"{count} of {total} channels of connections between nodes cross rails, as from {out} to {into}"
+                + (", although NCCL_CROSS_NIC=0" if asked else ""),
+                observed=f"sent via {conns.label(first.sender)}, received via {conns.label(first.receiver)}",
+                expected="one NIC position on both sides of a connection, where the network has rails",
+                fix=(
+                    "give a communicator the same GPU positions on each node (PLC004, `--comms --ranks`)",
+                    "nothing, where all NICs hang on one switch or the fabric has no rails",
+                ),
+                nodes=hosts,
+                ranks=sorted(ends.ranks),
+                nics=[out, into],
+                cost=Cost(text="on a rail-optimised network this traffic passes the spine"),
+                evidence=[conns.origin(entry) for each in ends.first for entry in (each.sender, each.receiver)],
+                coverage=Coverage(count, total, "channels seen from both ends"),
+                confidence=Confidence.HIGH if asked else Confidence.MEDIUM,
+            )
+        ]
+
+    def _report(self, job: Job, host: str, entries: list[_Far], coverage: Coverage) -> Finding:
+        conns = job.connections
+        labels = list(dict.fromkeys(each.gpu for each in entries))
+        first = entries[0]
+        nic = "+".join(first.ports) or conns.label(first.entry)
+        ranks = sorted({nic_world(conns, each.entry) for each in entries})
+        return self.finding(
+            Severity.WARNING,
+            f"{host}: {fold_runs(labels)} send by a far NIC ({first.gpu} over {nic} at {first.kind})",
+            observed=f"{plural(len(entries), 'pair')} of GPU and NIC at {first.kind}, without PXN",
+            expected=f"{first.near} behind the same PCIe switch, or PXN",
+            fix=(
+                "unset NCCL_CROSS_NIC, NCCL_PXN_DISABLE and NCCL_IB_HCA lists that leave near NICs out",
+                "check that the topology file, if there is one, is of this machine",
+            ),
+            nodes=(host,),
+            ranks=[rank for rank in ranks if rank >= 0],
+            gpus=labels,
+            nics=sorted({port for each in entries for port in each.ports}),
+            cost=Cost(text="no GPUDirect RDMA at this distance by default, and one crossing of the host bridge more"),
+            evidence=[conns.origin(each.entry) for each in entries],
+            coverage=coverage,
+        )
+
+
+# Connections between nodes as both their ends print them: by which NIC they leave and by which they arrive.
+
+
+JOIN_ROWS = 1 << 20
+"""Ends that are brought together at once, in some 150 MB; of more, those of some communicators after the others."""
+EXAMPLES = 4
+
+_BITS = np.array([byte.bit_count() for byte in range(256)], np.uint8)
+_Table = dict[str, npt.NDArray[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """A connection as both its ends print it: entries of the connections, and the devices."""
+
+    sender: int
+    receiver: int
+    out: int
+    into: int
+
+
+@dataclass(slots=True)
+class BothEnds:
+    """`channels` of all connections that both ends print, those of them that cross rails, with the first of these, and
+    the world ranks and hosts (indexes) at their ends."""
+
+    channels: int = 0
+    crossed: int = 0
+    first: list[Ends] = field(default_factory=list)
+    ranks: set[int] = field(default_factory=set)
+    hosts: set[int] = field(default_factory=set)
+
+
+def both_ends(job: Job, listed: Mapping[str, Mapping[int, Hca]]) -> BothEnds:
+    """Connections for collectives between hosts that list the same devices, several of them, and without PXN."""
+    conns = job.connections
+    made = BothEnds()
+    same = _same_devices(conns, listed)
+    if not (same >= 0).any() or not len(conns):
+        return made
+    counts = np.zeros(0, np.int64)
+    for batch in conns.batches():
+        more = np.bincount(batch.comm[_judged(batch, same)], minlength=len(counts))
+        more[: len(counts)] += counts
+        counts = more
+    for low, high in _shares(counts):
+        parts = [_ends_of(batch, same, low, high) for batch in conns.batches()]
+        _join({name: np.concatenate([part[name] for part in parts]) for name in parts[0]}, same, made)
+    return made
+
+
+def _same_devices(conns: Connections, listed: Mapping[str, Mapping[int, Hca]]) -> Ints:
+    """By host, with -1 behind the last: a number that hosts with the same devices share; -1 for one with fewer than
+    two devices."""
+    lists: dict[tuple[tuple[int, str], ...], int] = {}
+    made = np.full(len(conns.hosts) + 1, -1, np.int64)
+    for number, host in enumerate(conns.hosts):
+        own = tuple((at, hca.name) for at, hca in sorted(listed.get(host, {}).items()))
+        if len(own) > 1:
+            made[number] = lists.setdefault(own, len(lists))
+    return made
+
+
+def _judged(batch: Connections, same: Ints) -> Mask:
+    side = np.where(batch.direction == 2, batch.peer_host, batch.host)
+    wanted: Mask = (
+        between_nodes(batch) & (batch.comm >= 0) & (batch.net_dev >= 0) & (batch.proxy < 0) & (batch.conn != 1)
+    )
+    wanted &= (batch.direction > 0) & (same[side] >= 0)
+    return wanted
+
+
+def _shares(counts: Ints) -> Iterator[tuple[int, int]]:
+    """Communicators from the first to before the second number, few enough to be joined at once."""
+    low = 0
+    while low < len(counts):
+        sums = np.cumsum(counts[low:])
+        high = low + max(int(np.searchsorted(sums, JOIN_ROWS, side="right")), 1)
+        if sums[high - low - 1]:
+            yield low, high
+        low = high
+
+
+def _ends_of(batch: Connections, same: Ints, low: int, high: int) -> _Table:
+    at = np.flatnonzero((batch.comm >= low) & (batch.comm < high) & _judged(batch, same))
+    side = nic_side(batch, at)
+    printed = ("comm", "rank", "peer", "conn", "direction", "channels", "net_dev")
+    return {
+        **{name: getattr(batch, name)[at] for name in printed},
+        "host": side.host, "world": side.world, "entry": at + batch.first,
+    }  # fmt: skip
+
+
+def _join(ends: _Table, same: Ints, made: BothEnds) -> None:
+    """Every sender with every receiver of its connection that has channels in common with it."""
+    if not len(ends["entry"]):
+        return
+    key, _ = packed([ends[name] for name in ("comm", "rank", "peer", "conn")])
+    order = np.argsort(key, kind="stable")
+    sent, received = order[ends["direction"][order] == 1], order[ends["direction"][order] == 2]
+    low, high = (np.searchsorted(key[received], key[sent], side) for side in ("left", "right"))
+    counts = high - low
+    a = np.repeat(sent, counts)
+    b = received[np.arange(len(a)) + np.repeat(low - (np.cumsum(counts) - counts), counts)]
+    channels = _bits(ends["channels"][a] & ends["channels"][b])
+    both = (channels > 0) & (same[ends["host"][a]] == same[ends["host"][b]])
+    made.channels += int(channels[both].sum())
+    crossed = np.flatnonzero(both & (ends["net_dev"][a] != ends["net_dev"][b]))
+    made.crossed += int(channels[crossed].sum())
+    for side in (a[crossed], b[crossed]):
+        made.hosts.update(np.unique(ends["host"][side]).tolist())
+        made.ranks.update(np.unique(ends["world"][side]).tolist())
+    made.ranks.discard(-1)
+    for i in crossed[: EXAMPLES - len(made.first)].tolist():
+        one, other = int(a[i]), int(b[i])
+        made.first.append(Ends(int(ends["entry"][one]), int(ends["entry"][other]), int(ends["net_dev"][one]),
+                               int(ends["net_dev"][other])))  # fmt: skip
+
+
+def _bits(masks: npt.NDArray[np.uint64]) -> Ints:
+    """How many bits are set in each."""
+    made: Ints = _BITS[np.ascontiguousarray(masks).view(np.uint8)].reshape(-1, 8).sum(axis=1, dtype=np.int64)
+    return made

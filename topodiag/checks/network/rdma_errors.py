@@ -1,0 +1,362 @@
+"""What the RDMA devices of a job reported. A plugin that did not load is in plugin.py."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TypeVar
+
+from topodiag.checks.interface import JobCheck
+from topodiag.checks.shared.job.evidence import said_by
+from topodiag.checks.shared.job.excerpts import met, others_fell_first
+from topodiag.checks.shared.job.first_error import refused_over_iwarp
+from topodiag.checks.shared.job.text import ask_for
+from topodiag.checks.words import hosts_in, hosts_word, quoted, rank_word, ranks_in
+from topodiag.lazy import dataclass, regex
+from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.job import Event, Job
+from topodiag.model.provenance import Origin
+from topodiag.words.fold import fold_runs, plural
+from topodiag.words.own_data import own_data
+
+STATUS = regex(r"(?:status[= ]\s?|with error )(?:[A-Z_]{1,40}\()?(\d{1,3})")
+PEER = regex(r"from peer (?!with )([^\s,]{1,80})")
+HCA = regex(r"\bhca ([\w.\-]{1,40})|NET/IB ?: ([\w.\-]{1,40}):\d{1,3} ")
+GID = regex(r"remoteGids? ?([0-9A-Fa-f:.]{2,60})")
+
+UNANSWERED = {12, 13}
+"""IBV_WC_RETRY_EXC_ERR and IBV_WC_RNR_RETRY_EXC_ERR: the peer did not answer, or was not ready."""
+QUEUE_PAIR = regex(
+    r"ibv_modify_qp\b(?:\(\))?(?: to \w{2,5})? failed(?: with|:)? (?:error )?(?:\d{1,4} )?([A-Za-z][^,(\n]{0,60})"
+)
+"""wrap_ibv_modify_qp, src/misc/ibvwrap.cc: `with error ..` to v2.26, `with 110 .., on dev .. remote GID ..` later."""
+REMOTE = regex(r"remote GID ([0-9A-Fa-f:.]{2,60})")
+
+LIBFABRIC = (
+    "work over libfabric ended with an error",
+    "a peer that does not answer: on EFA the security group must allow all traffic to and from itself, in and out, and"
+    " the instances stand in one subnet; else the peer's process ended first",
+)
+"""EFA's provider gives these reasons (libfabric prov/efa/src/efa_strerror.c)."""
+
+GID_CHANGED = regex(r"GID table changed on ([\w.\-]{1,40}):\d")
+"""At level INFO since 2.31; before, a warning of the other form, which says nothing of the device's use."""
+
+GID_ADVICE = "`show_gids` on both nodes: NCCL_IB_GID_INDEX must name RoCE v2 with an address that the peer can route to"
+ERRNOS = (
+    ("address handle", LIBFABRIC[1],
+     "the fabric's interfaces of both nodes in one subnet, and `fi_pingpong` over them"),
+    ("timed out", "the peer's address does not answer: VLAN, switch, or a fabric on which only NICs of one rail reach"
+     " each other (then NCCL_CROSS_NIC=0)", GID_ADVICE),
+    ("unreachable", "no route leads to the peer's GID: `ip route get` its address from the interface of this NIC",
+     GID_ADVICE),
+    ("no route", "no route leads to the peer's GID: `ip route get` its address from the interface of this NIC",
+     GID_ADVICE),
+    ("invalid argument", "the GID index is empty or of another kind than the peer's, or the path MTU differs",
+     GID_ADVICE),
+    ("no data available", "the GID index names an entry of this node's own table that is empty: its interface is down"
+     " or lost its address", GID_ADVICE),
+    ("no such device", "the interface behind the GID index is gone or down: `ip -brief addr` on the node", GID_ADVICE),
+)  # fmt: skip
+"""By the words of strerror, what ibv_modify_qp means by it when it brings a queue pair to RTR."""
+
+FATAL_EVENT = regex(r"(?<!non-)\bfatal\b|catastrophic|\bdevice removed\b|\berr(?:or)?\b", re.I)
+"""In the driver's words for what happened, not in NCCL's for all events that are not fatal (`Got async error event: SM
+change`, 2.23 to 2.27)."""
+
+PASSING = regex(
+    r"^(?:port active|SM change|client reregistration|GID table changed?|path migrated|communication established"
+    r"|send queue drained|last WQE reached|SRQ limit reached|Device link speed change)\b"
+)
+"""Events of a fabric that is served or grows (ibv_event_type_str), which connections that exist live through."""
+
+FLUSHED = 5
+"""IBV_WC_WR_FLUSH_ERR: what is left in the queue after another error."""
+
+K = TypeVar("K")
+
+
+@dataclass(frozen=True, slots=True)
+class RdmaFaults:
+    """Errors of RDMA devices: completions by status, asynchronous events by what they are, queue pairs by errno;
+    devices whose GID table changed while ranks were connected, by host."""
+
+    completions: Mapping[int, Sequence[Event]]
+    asynchronous: Mapping[str, Sequence[Event]]
+    queue_pairs: Mapping[str, Sequence[Event]]
+    gids: Mapping[str, Mapping[str, Origin | None]]
+
+
+class RdmaErrors(JobCheck[RdmaFaults]):
+    """NET008: RDMA devices report errors
+
+    What it finds
+        Work that completed with an error, asynchronous events, ports that went down, and queue pairs that could not be
+        connected: which HCA, towards which peer and GID, folded by kind.
+
+    Why it matters
+        By default NCCL does not recover: the communicator fails, and the other ranks wait until a watchdog ends the
+        job.
+
+    Evidence it reads
+        `Got completion from peer .. with status=12 .. hca mlx5_3`, `mlx5_0:1 Got async event : port error`,
+        `Call to ibv_modify_qp failed with 110 Connection timed out, on dev mlx5_5:1, .. remote GID ..`.
+
+    When it stays silent
+        A GID table that changes before ranks are connected. Flushed work (status 5) where another status was seen: it
+        follows from that one. No line shows that ranks came together, or ranks lost others whose logs are not there:
+        unknown.
+
+    How to confirm
+        ibstat HCA; perfquery -x; mlxlink -d HCA -c          counters and signal of the port that is named
+        dmesg | grep mlx5
+
+    How to fix
+        By status. 12 (retries exceeded): the path to that peer, so cable, transceiver, switch, routes; on RoCE the GID
+        index, VLAN and flow control; then NCCL_IB_TIMEOUT. 13: the peer hangs. 4 and 10: memory registration
+        (nvidia-peermem, driver). 11: the peer's device.
+
+    References
+        rdma-core libibverbs/verbs.h (ibv_wc_status); NCCL src/transport/net_ib/p2p.cc, init.cc v2.30; nccl issue 1737.
+    """
+
+    id = "NET008"
+    title = "RDMA devices report errors"
+
+    def observe(self, judged: Job, peers: Sequence[Job]) -> RdmaFaults | Outcome:
+        completions = _own([event for event in judged.events if event.kind == "ib completion"])
+        ports = [event for event in judged.events if event.kind in ("ib async", "port")]
+        pairs = _own([event for event in judged.events if event.level != "UNWIND" and _is_refused(event)])
+        pairs = [event for event in pairs if not refused_over_iwarp(judged, event)]
+        gids = _gids_changed(judged)
+        if not completions and not ports and not pairs and not gids:
+            if not met(judged):
+                return self.unknown(judged, "no line shows that ranks came together, over RDMA or otherwise")
+            if others_fell_first(judged):
+                return self.unknown(judged, f"ranks lost others, whose logs are not there; {ask_for(judged)}")
+            return self.clean(judged)
+        by_status = _grouped(completions, _status)
+        if len(by_status) > 1:
+            by_status.pop(FLUSHED, None)
+        refused = _grouped(pairs, _errno)
+        _join_paths(by_status, refused)
+        return RdmaFaults(by_status, _grouped(ports, _what), refused, gids)
+
+    def tell(self, judged: Job, observed: RdmaFaults) -> Iterator[Finding]:
+        for status, events in sorted(observed.completions.items()):
+            yield self._completion(judged, status, events)
+        for what, events in observed.asynchronous.items():
+            yield self._async(what, events)
+        for errno, events in observed.queue_pairs.items():
+            yield self._pair(errno, events)
+        for host, devices in observed.gids.items():
+            yield self._gids(host, devices)
+
+    def _gids(self, host: str, devices: Mapping[str, Origin | None]) -> Finding:
+        return self.finding(
+            Severity.WARNING,
+            f"{host or 'a node'}: the GID table of {fold_runs(list(devices))} changed while ranks were connected",
+            observed=quoted(next((where.text for where in devices.values() if where is not None), "")),
+            expected="addresses of RDMA devices that stay while a job runs",
+            fix=(
+                "`show_gids` and `ip -brief addr` on the node, and its log at that time: which address came or went,"
+                " and what changed it (DHCP, NetworkManager, a container's network)",
+                "if connections fail with status 12 later: this is why; start the job again",
+            ),
+            nodes=[host] if host else [],
+            nics=list(devices),
+            cost=Cost(text="connections that use the old address fail; those with another one go on"),
+            evidence=list(devices.values()),
+            confidence=Confidence.MEDIUM,
+        )
+
+    def _pair(self, errno: str, events: Sequence[Event]) -> Finding:
+        """Queue pairs that could not be connected: on RoCE the driver asks for the peer's address at that moment. With
+        them the work that ended without an answer on the same path."""
+        unanswered = sum(event.count for event in events if event.kind == "ib completion")
+        hcas = _named(events, "hca", HCA)
+        gids = _named(events, "remote_gid", REMOTE)
+        hosts = hosts_in(events)
+        first, second = next(
+            (words for pattern, *words in ERRNOS if pattern in errno.lower()),
+            ["`dmesg | grep mlx5` on the node names what the driver refused", GID_ADVICE],
+        )
+        device = fold_runs(hcas[:4]) if hcas else "an RDMA device"
+        what = f"{device} cannot connect to {', '.join(gids[:2]) or 'its peer'}: {errno or 'refused'}"
+        if any(event.details.get("fault") == "gid" for event in events):
+            what = f"no GID can be read of {device} at the index that is asked for: {errno}"
+        return self.finding(
+            Severity.ERROR,
+            f"{_who(events)}: {what}",
+            observed=quoted(events[0].text)
+            + (f"; {plural(unanswered, 'completion')} without an answer on the same path" if unanswered else ""),
+            expected="a queue pair between the two devices",
+            fix=(first, second),
+            nodes=hosts,
+            ranks=ranks_in(events),
+            nics=hcas,
+            links=gids[:16],
+            cost=Cost(share=1.0, text="the communicator fails, and the other ranks wait for it"),
+            evidence=[event.origin for event in events],
+            # libfabric's line does not say over which provider it went.
+            confidence=Confidence.MEDIUM if all("provider" in e.details for e in events) else Confidence.HIGH,
+        )
+
+    def _completion(self, job: Job, status: int, events: Sequence[Event]) -> Finding:
+        known = own_data("checks/shared/phrases")["completion"].get(str(status), {})
+        name = known.get("says", "completion error")
+        advice = known.get("fix", "the device's own log: dmesg, and the peer's log")
+        libfabric = status < 0 and any("provider" in event.details for event in events)
+        if libfabric:
+            name, advice = LIBFABRIC
+        hcas = _named(events, "hca", HCA)
+        peers = _named(events, "peer", PEER)
+        gids = _named(events, "", GID)
+        hosts = hosts_in(events)
+        count = sum(event.count for event in events)
+        place = f" on {fold_runs(hcas[:4])}" if hcas else ""
+        towards = f" towards {', '.join(peers[:3])}" if peers else ""
+        vendor = sorted({event.details["vendor_err"] for event in events if event.details.get("vendor_err")})
+        return self.finding(
+            Severity.ERROR,
+            f"{_who(events)}: {name}"
+            + ("" if libfabric else f" (status {status if status >= 0 else 'unknown'})")
+            + f"{place}{towards}",
+            observed=f"{plural(count, 'completion')} with an error"
+            + (f", vendor error {', '.join(vendor[:3])}" if vendor else "")
+            + (f", peer GID {', '.join(gids[:2])}" if gids else ""),
+            expected="every transfer completes without an error",
+            fix=(
+                advice,
+                "the logs of the other nodes at that second: which rank ended first"
+                if libfabric
+                else "`ibstat`, `mlxlink -c` and the switch's counters for the port that is named",
+            ),
+            nodes=hosts,
+            ranks=ranks_in(events),
+            nics=hcas,
+            links=peers[:16],
+            cost=Cost(share=1.0, text="the communicator fails, and the other ranks wait for it"),
+            evidence=[event.origin for event in events],
+            coverage=Coverage(len({(e.host, e.pid) for e in events}), len(job.processes), "processes"),
+        )
+
+    def _async(self, what: str, events: Sequence[Event]) -> Finding:
+        hcas = _named(events, "hca", HCA)
+        fatal = FATAL_EVENT.search(what) or any(" fatal event" in event.text for event in events)
+        passing = not fatal and PASSING.match(what)
+        return self.of_events(
+            events,
+            Severity.ERROR if fatal else Severity.INFO if passing else Severity.WARNING,
+            f"{_who(events)}: {what}" + (f" on {fold_runs(hcas[:4])}" if hcas else ""),
+            observed=events[0].text.strip(),
+            expected="no events of a device while the job runs",
+            fix=(
+                "`ibstat` and `dmesg | grep mlx5` on the node at that time: port down, thermal, firmware",
+                "the switch's log for the port at the other end",
+            ),
+            nics=hcas,
+            cost=Cost(
+                text="none by itself; with errors of connections it shows when the fabric changed"
+                if passing
+                else "traffic over the device stops; queue pairs in use fail with status 12 or 5"
+            ),
+            confidence=Confidence.HIGH if hcas else Confidence.MEDIUM,
+        )
+
+
+def _gids_changed(job: Job) -> dict[str, dict[str, Origin | None]]:
+    """By host the devices whose table changed after the process had connected; before, the change costs nothing."""
+    made: dict[str, dict[str, Origin | None]] = {}
+    for number, text, where in said_by(job, "gid change"):
+        found = GID_CHANGED.search(text)
+        connected = [said.origin for said in job.processes[number].said("connected")] if number >= 0 else []
+        if found is None or where is None:
+            continue
+        if any(each is not None and each.source == where.source and _line(each) < _line(where) for each in connected):
+            made.setdefault(job.processes[number].host, {}).setdefault(found[1], where)
+    return made
+
+
+def _line(where: Origin) -> int:
+    return where.line or 0
+
+
+def _who(events: Sequence[Event]) -> str:
+    """The hosts that report; the ranks where only those are known."""
+    hosts = hosts_in(events)
+    ranks = ranks_in(events)
+    return hosts_word(hosts) or (rank_word(ranks) if ranks else "a node")
+
+
+def _status(event: Event) -> int:
+    """The completion's status, -1 if the text has none."""
+    said = re.search(r"(?<!\d)\d{1,3}(?!\d)", event.details.get("status", "")[:80])
+    match = said or STATUS.search(event.text[:400])
+    return int(match[match.lastindex or 0]) if match else -1
+
+
+def _named(events: Sequence[Event], key: str, pattern: re.Pattern[str]) -> list[str]:
+    """What the events name, in order: from their details, else from the text."""
+    made: dict[str, None] = {}
+    for event in events:
+        value = event.details.get(key, "")
+        if not value:
+            match = pattern.search(event.text[:400])
+            value = next((group for group in match.groups() if group), "") if match else ""
+        if value:
+            made[value] = None
+    return list(made)
+
+
+def _what(event: Event) -> str:
+    """The event in the driver's words: `port error`."""
+    text = event.text.strip().splitlines()[0] if event.text.strip() else event.kind
+    said = event.details.get("event", "").strip()
+    if said:
+        return said[:60]
+    match = re.search(
+        r"(?:Got )?(?:non-fatal )?async (?:(?:error|fatal|unknown) )?event(?: on \w{2,6})?(?:, unused for now)?"
+        r" ?(?:\([^)]{0,20}\))? ?: ?(.{1,60}?)(?:\(\d{1,6}\))?$",
+        text[:300],
+    )
+    return (match[1].strip() if match else text[:80]) or event.kind
+
+
+def _own(events: list[Event]) -> list[Event]:
+    """NCCL's own lines; what an application repeats of them counts where they are lost."""
+    return [event for event in events if event.level != "APP"] or events
+
+
+def _grouped(events: Sequence[Event], key: Callable[[Event], K]) -> dict[K, list[Event]]:
+    groups: dict[K, list[Event]] = defaultdict(list)
+    for event in events:
+        groups[key(event)].append(event)
+    return groups
+
+
+def _path(event: Event) -> frozenset[str]:
+    """The two ends of a connection by their GIDs, whichever end reports; empty where the line names one alone."""
+    ends = frozenset((event.details.get("gid", ""), event.details.get("remote_gid", "")))
+    return ends if "" not in ends and len(ends) == 2 else frozenset()
+
+
+def _join_paths(completions: dict[int, list[Event]], refused: Mapping[str, list[Event]]) -> None:
+    """Lays work that ended without an answer to the refused queue pairs of the same path: one fault, seen twice."""
+    errnos = {_path(event): errno for errno, events in refused.items() for event in events if _path(event)}
+    for status in UNANSWERED & completions.keys():
+        for event in [each for each in completions[status] if _path(each) in errnos]:
+            completions[status].remove(event)
+            refused[errnos[_path(event)]].append(event)
+        if not completions[status]:
+            del completions[status]
+
+
+def _errno(event: Event) -> str:
+    match = QUEUE_PAIR.search(event.text)
+    return match[1].strip() if match else event.details.get("refused", "")
+
+
+def _is_refused(event: Event) -> bool:
+    return QUEUE_PAIR.search(event.text) is not None or "refused" in event.details

@@ -1,0 +1,393 @@
+"""What NCCL chose between nodes: sockets instead of RDMA, and the wrong interface."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import replace
+from math import fsum
+
+from topodiag.checks.interface import JobCheck
+from topodiag.checks.shared.job.evidence import (
+    by_host,
+    hcas_by_host,
+    multi_node,
+    net_uses,
+    piece,
+    said_by,
+    settings_of,
+    transport_kind,
+    world_ranks,
+)
+from topodiag.checks.shared.job.first_error import first_error
+from topodiag.checks.shared.job.text import NET, ask_for
+from topodiag.checks.shared.node.adapters import has_no_adapter
+from topodiag.checks.words import hosts_word
+from topodiag.lazy import dataclass, regex
+from topodiag.model.devices import NicPort, NicRole
+from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.job import Given, Job, Message, Process
+from topodiag.model.job_wires import socket_gbs
+from topodiag.model.provenance import Origin
+from topodiag.words.fold import plural
+from topodiag.words.units import in_gbs
+
+SOCKET_SETTINGS = {"NCCL_IB_DISABLE": None, "NCCL_NET": "socket"}
+"""Settings that keep NCCL from RDMA: by name the value that does, None for any but 0."""
+
+IPOIB = regex(r"\b(ib(?:\d{1,3}|[psP]\d[\w]{0,12})):")
+"""Ports of InfiniBand devices, as the kernel and udev name their interfaces: ib0, ibp12s0, ibs3 (IPoIB)."""
+
+NONE = "no network"
+"""What a process has that found no RDMA device and says of nothing else that it took."""
+
+OFI_TCP = "libfabric over tcp"
+"""What a process has whose OFI plugin took a provider of libfabric that is sockets again."""
+
+_TCP_PROVIDER = regex(r"Selected provider is (?:tcp|sockets)\b", re.IGNORECASE)
+"""aws-ofi-nccl, src/nccl_ofi_net.cpp, 1.1 to 1.16."""
+
+NO_VERBS = regex(r"Failed to open libibverbs")
+
+NOT_OF_NETWORKS = frozenset({"cuda", "memory", "version", "duplicate gpu", "connect"})
+"""Kinds of first errors that sockets bring about no more than RDMA does."""
+
+NAMES_DEVICES = "NCCL_IB_HCA"
+"""Who sets it names RDMA devices that are there. Other settings of NET/IB are copied from script to script."""
+
+
+@dataclass(frozen=True, slots=True)
+class SocketUse:
+    """Hosts that use sockets between nodes, what all hosts use, and the settings that keep NCCL from RDMA."""
+
+    sockets: tuple[str, ...]
+    networks: Mapping[str, Set[str]]
+    settings: tuple[Given, ...]
+    cause: SocketCause
+    coverage: Coverage
+
+
+@dataclass(frozen=True, slots=True)
+class SocketCause:
+    """Why sockets are used, as far as the log shows it, and what that makes of the finding."""
+
+    severity: Severity
+    message: str
+    confidence: Confidence = Confidence.HIGH
+
+
+class SocketsInsteadOfRdma(JobCheck[SocketUse]):
+    """NET001: NCCL uses sockets between nodes
+
+    What it finds
+        Traffic between nodes over NET/Socket: on all nodes although RDMA devices are listed somewhere or named by
+        NCCL_IB_HCA, on some nodes only, by an OFI plugin that found no fabric (libfabric's provider tcp), or on nodes
+        whose captures show RDMA NICs that are up: then the job's container lies between. Without a trace of RDMA
+        hardware, as by a setting or a library alone: info, with the cost, and the job is not called healthy before
+        captures show that its machines have no adapter for RDMA.
+
+    Why it matters
+        TCP through the kernel carries 1 to 3 GB/s per interface, because a CPU thread copies through host memory. A
+        400 Gb/s NIC carries 48 GB/s. NCCL falls back to TCP without an error. One node on sockets slows the ring of
+        the whole job.
+
+    Evidence it reads
+        `Using network`, `NET/IB : Using` or `No device found`, `via NET/Socket/`, NCCL_IB_DISABLE and NCCL_NET, the
+        names of interfaces, and the system print. In a diagnosis, captures of the same machines: NICs with active
+        ports.
+
+    When it stays silent
+        One node (or one NVLink domain): nothing crosses the network. A plugin (OFI, SHARP) carries the traffic over a
+        fabric. Without a trace of RDMA hardware where a log of one node ends with an error of CUDA, of memory, of
+        versions or of a connection. No line says which network was taken: unknown.
+
+    How to confirm
+        grep -h 'Using network' LOGS | sort | uniq -c
+        ibv_devinfo | grep -E 'hca_id|state'              in the container of the job
+        ls /dev/infiniband                                missing in a container that was not given the devices
+
+    How to fix
+        Unset NCCL_IB_DISABLE and NCCL_NET. In containers: pass /dev/infiniband in, allow locked memory (ulimit -l
+        unlimited), install libibverbs with the provider (rdma-core). On cloud instances with EFA: the OFI plugin.
+
+    References
+        NCCL src/transport/net_socket.cc, src/plugin/net.cc v2.30; nccl issues 229 and 489; NCCL environment variables.
+    """
+
+    id = "NET001"
+    title = "NCCL uses sockets between nodes"
+
+    def observe(self, judged: Job, peers: Sequence[Job]) -> SocketUse | Outcome:
+        alone = piece(judged) and (_without_rdma(judged) or _over_sockets(judged) or bool(_tcp_providers(judged)))
+        if not multi_node(judged) and not alone:
+            return self.not_applicable(judged, "no traffic between nodes")
+        networks = _networks(judged)
+        if not networks:
+            return self.unknown(judged, f"no line says which network NCCL took; {ask_for(judged, *NET)}")
+        coverage = Coverage(len(networks), len(judged.hosts), "nodes")
+        sockets = _on_sockets(networks)
+        if not sockets:
+            return self.clean(judged, "", coverage)
+        settings = _against_rdma(judged)
+        cause = _cause(judged, networks, sockets, settings)
+        if cause.severity is Severity.INFO and _ended_by_itself(judged):
+            return self.clean(judged, "no trace of RDMA, and another error ended this node's processes", coverage)
+        return SocketUse(sockets, networks, settings, cause, coverage)
+
+    def tell(self, judged: Job, observed: SocketUse) -> Iterator[Finding]:
+        sockets, settings, cause = observed.sockets, observed.settings, observed.cause
+        numbers = [number for host in sockets for number, _ in by_host(judged).get(host, [])]
+        yield self.finding(
+            cause.severity,
+            cause.message,
+            observed=f"{_used(observed)} on {hosts_word(sockets)}"
+            + "".join(f"; {s.name}={s.value}" for s in settings[:2]),
+            expected="NET/IB, or the plugin of the site's fabric, on every node",
+            fix=(
+                *(f"unset {name}" for name in dict.fromkeys(s.name for s in settings)),
+                *_given_to_pods(judged, sockets),
+                "`ibv_devinfo` in the job's container: pass /dev/infiniband in, and rdma-core with the NIC's provider",
+                "on cloud instances with their own fabric: load its NCCL plugin, and pass its devices in (`fi_info`)",
+            ),
+            nodes=sockets,
+            ranks=world_ranks(judged, numbers),
+            cost=_cost(judged, sockets),
+            evidence=[
+                *_tcp_providers(judged)[:2],
+                *(s.origin for s in settings[:2]),
+                *_ports_up(judged, sockets)[:2],
+                *_socket_places(judged),
+            ],
+            coverage=observed.coverage,
+            confidence=cause.confidence,
+        )
+
+
+def _against_rdma(job: Job) -> tuple[Given, ...]:
+    """The settings in force that keep NCCL from RDMA."""
+
+    def keeps(value: str, wanted: str | None) -> bool:
+        return value not in ("", "0") if wanted is None else value.lower() == wanted
+
+    return tuple(
+        given
+        for name, wanted in SOCKET_SETTINGS.items()
+        for _, given in settings_of(job, name).get(name, [])
+        if keeps(given.value.strip(), wanted)
+    )
+
+
+def _cause(
+    job: Job, networks: Mapping[str, Set[str]], sockets: Sequence[str], settings: Sequence[Given]
+) -> SocketCause:
+    """The first reason that holds: other nodes have RDMA, devices are listed, settings, IPoIB; else no trace of it."""
+    given = job, networks, sockets, settings
+    cause = _by_devices(*given) or _by_software(*given) or _by_ports(job, sockets) or _no_trace(job, sockets)
+    if cause.severity is not Severity.INFO:
+        return cause
+    bare = all(host in job.machines and has_no_adapter(job.machines[host]) for host in sockets)
+    return replace(cause, confidence=Confidence.HIGH if bare else Confidence.LOW)
+
+
+def _by_devices(
+    job: Job, networks: Mapping[str, Set[str]], sockets: Sequence[str], settings: Sequence[Given]
+) -> SocketCause | None:
+    """RDMA that other nodes use, that the log lists, or that captures of the machines show."""
+    sure = Confidence.HIGH if multi_node(job) else Confidence.MEDIUM
+    others = [host for host in networks if host not in sockets]
+    if others:
+        theirs = "/".join(sorted({value.upper() for host in others for value in networks[host]}))
+        said = f"TCP sockets on {hosts_word(sockets)}, {theirs} on the other nodes"
+        return SocketCause(Severity.ERROR, said, sure)
+    with_rdma = [host for host, hcas in hcas_by_host(job).items() if hcas]
+    if with_rdma:
+        text = f"sockets carry the traffic although {hosts_word(with_rdma)} list RDMA devices"
+        return SocketCause(Severity.ERROR, text, sure)
+    captured = nics_up(job, sockets)
+    return _beside_nics(job, captured, settings) if captured else None
+
+
+def _by_software(
+    job: Job, networks: Mapping[str, Set[str]], sockets: Sequence[str], settings: Sequence[Given]
+) -> SocketCause | None:
+    """The plugin, a setting, or a library that is missing; without a trace of devices. A setting that keeps NCCL from
+    RDMA and a library that is not there cost nothing on machines without RDMA devices, and are mostly found there."""
+    severity = Severity.INFO
+    if any(OFI_TCP in networks[host] for host in sockets):
+        text = f"{hosts_word(sockets)}: the OFI plugin took libfabric's provider tcp, as it found no device of a fabric"
+        severity = Severity.WARNING
+    elif settings:
+        text = f"{settings[0].name}={settings[0].value} keeps NCCL on sockets between nodes: no RDMA device is in the"
+        text += " evidence"
+    elif settings_of(job, NAMES_DEVICES):
+        text = f"sockets carry the traffic although {NAMES_DEVICES} names RDMA devices"
+        severity = Severity.WARNING
+    elif _no_verbs(job) is not None:
+        text = f"{hosts_word(sockets)}: NCCL has sockets only, as it cannot load libibverbs"
+        if multi_node(job):
+            text = f"sockets carry the traffic between {plural(len(job.hosts), 'node')}: NCCL cannot load libibverbs,"
+            text += " and whether the hosts have RDMA NICs is not seen"
+            severity = Severity.WARNING
+    else:
+        return None
+    return SocketCause(severity, text, Confidence.MEDIUM)
+
+
+def _by_ports(job: Job, sockets: Sequence[str]) -> SocketCause | None:
+    ports = _ipoib(job, sockets)
+    if not ports:
+        return None
+    text = f"{hosts_word(sockets)}: NCCL found no RDMA device and took sockets, although {ports[0]} is a port of"
+    severity = Severity.WARNING if multi_node(job) else Severity.INFO
+    return SocketCause(severity, f"{text} an InfiniBand device", Confidence.MEDIUM)
+
+
+def _no_trace(job: Job, sockets: Sequence[str]) -> SocketCause:
+    found = "NCCL found no RDMA device" if _without_rdma(job) else "no RDMA device is in the log"
+    text = f"{hosts_word(sockets)} has sockets only for other nodes: {found}"
+    if multi_node(job):
+        text = f"sockets carry the traffic between {plural(len(job.hosts), 'node')}: no RDMA device is in the evidence"
+    return SocketCause(Severity.INFO, text)
+
+
+def nics_up(job: Job, hosts: Sequence[str]) -> dict[str, list[NicPort]]:
+    """By host, the active ports of RDMA NICs for the job's traffic that the capture of its machine shows."""
+    made: dict[str, list[NicPort]] = {}
+    for host in hosts:
+        machine = job.machines.get(host)
+        nics = machine.nics if machine is not None else ()
+        ports = [port for nic in nics if nic.role is NicRole.COMPUTE and nic.rdma_name for port in nic.ports
+                 if port.state.value == "ACTIVE"]  # fmt: skip
+        if ports:
+            made[host] = ports
+    return made
+
+
+def _beside_nics(job: Job, captured: Mapping[str, Sequence[NicPort]], settings: Sequence[Given]) -> SocketCause:
+    """The machines have what the job's processes do not see, or were told not to use."""
+    counts = sorted({len(ports) for ports in captured.values()})
+    many = f"{counts[0]} RDMA NICs" if len(counts) == 1 and counts[0] > 1 else "RDMA NICs"
+    sure = Confidence.HIGH if multi_node(job) else Confidence.MEDIUM
+    up = f"{hosts_word(list(captured))} {'has' if len(captured) == 1 else 'have'} {many} up"
+    if settings:
+        return SocketCause(Severity.ERROR, f"{settings[0].name}={settings[0].value}: sockets, although {up}", sure)
+    unseen = ", and NCCL finds none of them" if _without_rdma(job) else ""
+    return SocketCause(Severity.ERROR, f"sockets carry the traffic, although {up}{unseen}", sure)
+
+
+def _given_to_pods(job: Job, sockets: Sequence[str]) -> Iterator[str]:
+    """Where NICs are up on the machine and the job's processes have none, the container lies between."""
+    captured = nics_up(job, sockets)
+    if captured and _without_rdma(job):
+        host = next(iter(captured))
+        pod = f" ({host} runs on {job.machines[host].host})" if host != job.machines[host].host else ""
+        yield (
+            "give the container the RDMA devices of its node: the resource of the RDMA device plugin in the pod's spec,"
+            f" or /dev/infiniband, and IPC_LOCK{pod}"
+        )
+
+
+def _ports_up(job: Job, sockets: Sequence[str]) -> list[Origin]:
+    ports = [port for several in nics_up(job, sockets).values() for port in several[:1]]
+    return [port.state.origin for port in ports if port.state.origin is not None]
+
+
+def _cost(job: Job, sockets: Sequence[str]) -> Cost:
+    """What NCCL assumes of the sockets, beside the RDMA devices of the best node where some are listed or captured."""
+    devices = hcas_by_host(job).values()
+    rate = max((sum(hca.speed_mbps or 0 for hca in hcas.values()) / 8000 for hcas in devices), default=0.0)
+    captured = nics_up(job, sockets).values()
+    rate = max(rate, max((fsum(port.rate_gbps.value or 0 for port in ports) / 8 for ports in captured), default=0.0))
+    speed = socket_gbs(job)
+    if 0 < speed < rate:
+        text = f"NCCL assumes {in_gbs(speed)} for a node's interface, and {in_gbs(rate)} for its RDMA devices"
+        return Cost(rate - speed, 1 - speed / rate, text)
+    if speed:
+        return Cost(text=f"NCCL assumes {in_gbs(speed)} for the interface of a node, and no GPUDirect RDMA")
+    return Cost(text="TCP through the kernel: 1 to 3 GB/s for each interface, and no GPUDirect RDMA")
+
+
+def _networks(job: Job) -> dict[str, set[str]]:
+    """What each host used between nodes, in lower case: from its processes, else from its connections."""
+    made: dict[str, set[str]] = {}
+    for host, group in by_host(job).items():
+        said = {process.network.lower() for _, process in group if process.network}
+        if any(_provider_tcp(process) is not None for _, process in group):
+            made[host] = {OFI_TCP}
+        elif said:
+            made[host] = said
+        elif any(process.said("no hca") for _, process in group):
+            made[host] = {NONE}
+    for use in net_uses(job.connections):
+        if use.host not in made or made[use.host] == {NONE}:
+            made[use.host] = {transport_kind(use.via).partition("/")[2].lower()}
+    return made
+
+
+def _on_sockets(networks: Mapping[str, Set[str]]) -> tuple[str, ...]:
+    return tuple(host for host, used in networks.items() if used <= {"socket", NONE, OFI_TCP})
+
+
+def _used(observed: SocketUse) -> str:
+    tcp = any(OFI_TCP in observed.networks[host] for host in observed.sockets)
+    return "NET/OFI with provider tcp" if tcp else "NET/Socket"
+
+
+def _provider_tcp(process: Process) -> Message | None:
+    """What a process says of an OFI plugin that goes over sockets."""
+    return next((said for said in process.said("ofi") if _TCP_PROVIDER.search(said.text)), None)
+
+
+def _tcp_providers(job: Job) -> list[Origin | None]:
+    return [said.origin for said in map(_provider_tcp, job.processes) if said is not None]
+
+
+def on_sockets(job: Job) -> tuple[str, ...]:
+    """The hosts of a job that use sockets between nodes, () for a job that has one node alone."""
+    return _on_sockets(_networks(job)) if multi_node(job) else ()
+
+
+def _without_rdma(job: Job) -> bool:
+    return any(process.said("no hca") for process in job.processes)
+
+
+def _over_sockets(job: Job) -> bool:
+    """Whether processes took sockets for other nodes, or say that data goes over them."""
+    if any(process.network.lower() == "socket" for process in job.processes):
+        return True
+    return any(transport_kind(use.via) == "NET/Socket" for use in net_uses(job.connections))
+
+
+def _ended_by_itself(job: Job) -> bool:
+    """Whether a log of one node ends with an error that no RDMA device would have kept away: that it has sockets only
+    is then no part of its trouble, and may be no fault at all."""
+    first = None if multi_node(job) else first_error(job)
+    return first is not None and first.kind in NOT_OF_NETWORKS
+
+
+def _no_verbs(job: Job) -> Origin | None:
+    """The line by which NCCL cannot load the library of RDMA."""
+    told = [where for kind in ("ib note", "retry") for _, text, where in said_by(job, kind) if NO_VERBS.search(text)]
+    told += [event.origin for event in job.events if NO_VERBS.search(event.text)]
+    return next((where for where in told if where is not None), None)
+
+
+def _ipoib(job: Job, hosts: Sequence[str]) -> list[str]:
+    """Interfaces of InfiniBand devices (IPoIB) that processes of these hosts name."""
+    near = [process for host in hosts for _, process in by_host(job).get(host, [])]
+    texts = (text for each in near for text in (each.bootstrap, *(said.text for said in each.said("sockets"))))
+    return list(dict.fromkeys(name for text in texts for name in IPOIB.findall(text)))
+
+
+def _socket_places(job: Job) -> list[Origin | None]:
+    places: list[Origin | None] = [_no_verbs(job)]
+    places += [
+        where
+        for kind in ("network", "no hca")
+        for _, text, where in said_by(job, kind)
+        if "Using network IB" not in text
+    ]
+    first = next((use.first for use in net_uses(job.connections) if transport_kind(use.via) == "NET/Socket"), None)
+    if first is not None:
+        places.append(job.connections.origin(first))
+    return places[:4]

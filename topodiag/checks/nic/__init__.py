@@ -1,0 +1,1 @@
+"""The checks of network cards and their ports: state, rate, errors, settings, number."""

@@ -1,0 +1,323 @@
+"""Error counters of compute NICs: growth between two samples is judged; totals since boot are a hint."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Never
+
+from topodiag.checks.interface import NodeCheck, OneStep
+from topodiag.checks.nic.events import Event, troubles
+from topodiag.checks.nic.ports import Port, ports_of
+from topodiag.checks.nic.state import NO_COMPUTE
+from topodiag.checks.nic.totals import (
+    CORRECTED,
+    FLAPS_PER_DAY,
+    ODD_FLAPS,
+    ODD_TOTAL,
+    Count,
+    Judged,
+    flaps_a_day,
+    high_totals,
+    odd_ports,
+)
+from topodiag.checks.shared.devices import compute_nics
+from topodiag.checks.shared.node.nic_counters import LIMITS, Limit, limit_name
+from topodiag.model.devices import Counters, Nic
+from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status
+from topodiag.model.node import Node
+from topodiag.model.provenance import Counter
+from topodiag.model.topics import Topic
+from topodiag.words.fold import fold_runs, plural
+from topodiag.words.own_data import own_data
+from topodiag.words.units import in_s, spell_s
+
+SYMBOL_GROWTH = 10
+"""Symbol errors between two samples up to which nothing is said (error_thresholds of rdma-core: SymbolError 10)."""
+
+SYMBOLS_PER_HOUR = 120.0
+"""Symbol errors an hour that the specified bit error rate of 1e-12 allows a link (IBTA, at 10 Gb/s)."""
+
+FEC_GBPS_PER_LANE = 50.0
+"""From HDR on, lanes are PAM4 with forward error correction, and symbol errors are part of normal work."""
+
+STUCK = {"symbol_error": 0xFFFF, "link_downed": 0xFF, "link_error_recovery": 0xFF}
+"""Where PMA counters of 16 and 8 bits stop counting (InfiniBand Architecture Specification, PortCounters)."""
+
+REPORTED = {
+    "symbol_error": 10, "link_error_recovery": 10, "link_downed": 10, "port_rcv_errors": 10,
+    "local_link_integrity_errors": 10, "excessive_buffer_overrun_errors": 10, "port_xmit_discards": 100,
+}  # fmt: skip
+"""Totals above which a port of the fabric's report is bad (error_thresholds of rdma-core, the suggested values). Who
+reads such a report clears the counters now and then; XmitWait is waiting for credits, and no error at any value."""
+
+HOUR_S = 3600.0
+
+
+class NicPortErrors(OneStep[Node], NodeCheck[Never]):
+    """NIC003: symbol, CRC, FEC, link_downed, discard counters above threshold, or a flap between samples
+
+    What it finds
+        Ports of compute NICs that went down or recovered between two samples, or whose integrity, congestion or loss
+        counters grew: link_downed, link_error_recovery, port_rcv_errors and the like on InfiniBand; out_of_sequence,
+        packet_seq_err, local_ack_timeout_err, discards and CRC errors on Ethernet; retransmission timeouts on EFA.
+        With one sample only: more flaps a day since boot than is normal, more than ten on one port while its peers
+        stayed up, a thousand errors and more on one port while its peers had hardly any (three of them, or one that
+        carried as much), counters that reached their end, links that come up again and again in the kernel log (a link
+        that was lost once where the log stands alone: low confidence), lanes of a transceiver without light,
+        and ports in the report of `ibqueryerrors` or `perfquery` whose totals are above the thresholds of rdma-core.
+        An adapter that runs the loader of its flash and no firmware (`Flash Recovery` in lspci, livefish).
+
+    Why it matters
+        While a link is down or retrains, every ring that passes it stands still, for seconds when NCCL must retry. A
+        lost packet on RoCE makes the sender repeat all that followed: 0.1 % of loss costs far more than 0.1 % of
+        bandwidth. Retries that run out kill the job (NCCL's completion status 12).
+
+    Evidence it reads
+        `counters` and `hw_counters` of each port in /sys/class/infiniband, `carrier_changes` and `statistics` of the
+        interface, `ethtool -S`, `ethtool -m`; logs of switches; the kernel log (firmware that is stuck, transmit
+        timeouts, links that come and go, too little power, bad modules); `mlxlink` (the firmware's word on the signal);
+        `ibqueryerrors`, `perfquery`; the uptime. Growth needs two readings: `--sample`, or two pasted ones.
+
+    When it stays silent
+        Totals since boot or driver load, because the time of the errors is unknown (a thousand and more: unknown, never
+        clean), unless they stand on one port alone, links went down more than five times a day, or one port went down
+        and its peers did not (at least once a day; all alike is a boot or work on a switch). Symbol errors of at
+        most ten, or of 120 an hour; on links with forward error correction (HDR and later) more than that is only a
+        warning of low confidence. Congestion notifications alone (np_cnp, rp_cnp): that is ECN at work. Flush errors,
+        which every closed connection counts. Loss counters of RoCE on InfiniBand links. Waiting for credits
+        (PortXmitWait), whatever its value: that is congestion, no error. Links that change while the machine boots,
+        that somebody sets down, and those of drivers without RDMA that are lost once in an hour. Counters that went
+        back were reset: no verdict from them. No counters at all: unknown.
+
+    How to confirm
+        topodiag scan --sample 60s                 while a job runs: what grows?
+        sudo mlxlink -d DEVICE -c                  effective and symbol bit error rate: alarm above 1e-12
+        ethtool -S IF | grep -E 'discard|crc|seq|link_down'
+        dmesg | grep -iE 'link (up|down)|module'
+
+    How to fix
+        Flaps and integrity errors: clean or swap the cable or transceiver, then the switch port, then the NIC.
+        Congestion or loss on RoCE: check PFC on the priority in use and ECN, the same at host and switch, and
+        NCCL_IB_TC. EFA: report the peers that do not answer to the provider.
+
+    References
+        rdma-core error_thresholds; Linux mlx5 counters documentation (Documentation/networking/device_drivers); Azure
+        azurehpc-health-checks; AWS EFA driver statistics.
+    """
+
+    id = "NIC003"
+    title = "symbol, CRC, FEC, link_downed, discard counters above threshold, or a flap between samples"
+
+    def judge(self, node: Node, peers: Sequence[Node] = ()) -> Outcome:
+        outcome = self._judge_counters(node)
+        found = [self._of_log(node, event) for event in troubles(node)]
+        return self.found(node, [*found, *outcome.findings], outcome.coverage) if found else outcome
+
+    def _of_log(self, node: Node, event: Event) -> Finding:
+        return self.finding(
+            node,
+            event.severity,
+            f"{event.name}: {event.words}",
+            observed=event.words,
+            expected="no such message of the adapter's driver",
+            fix=own_data("checks/shared/node/fixes")["adapter"][event.kind],
+            nics=[event.name],
+            cost=Cost(text="traffic over this adapter stops or is slow, and every rank of the job waits for it"),
+            evidence=event.evidence,
+            confidence=event.confidence,
+        )
+
+    def _judge_counters(self, node: Node) -> Outcome:
+        compute = compute_nics(node)
+        nics = compute or _interfaces(node)
+        ports = {port.label: port for port in node.fabric_ports}
+        if not nics and not ports:
+            return self.not_applicable(node, NO_COMPUTE)
+        judged = {nic.name: list(_judged(node, nic)) for nic in nics}
+        judged |= {name: list(_known(None, port.counters, {"InfiniBand"})) for name, port in ports.items()}
+        readable = _readable_names(judged) | {
+            name for name, port in ports.items() if any(_readable(each) for each in port.counters.values())
+        }
+        what = "compute NICs with counters" if compute else "ports with counters"
+        coverage = Coverage(len(readable), len(nics) + len(ports), what)
+        if not readable:
+            if any(judged.values()):
+                return self.unknown(node, "the counters went back between the samples (reset), or could not be read")
+            return self.unknown(node, "no error counters of the compute NICs in the evidence")
+        found = [self._report(node, counts, coverage) for counts in _alike(node, nics, tuple(ports), judged)]
+        if found:
+            return self.found(node, found, coverage)
+        if not compute and not ports:
+            return self.unknown(
+                node, "the interfaces count no errors; counters of the RDMA ports are not in the evidence"
+            )
+        return self._without_errors(node, judged, coverage)
+
+    def _without_errors(self, node: Node, judged: Mapping[str, Sequence[Judged]], coverage: Coverage) -> Outcome:
+        if high := high_totals(judged):
+            why = f"{high} since boot: only a second reading shows whether it goes on (`--sample 60s` under load)"
+            return Outcome(self.id, Status.UNKNOWN, node.host, why=why, coverage=coverage)
+        sampled = any(counter.later.known for counters in judged.values() for _, counter, _ in counters)
+        return self.clean(
+            node, "" if sampled else "one sample: totals since boot only, --sample shows growth", coverage
+        )
+
+    def _report(self, node: Node, counts: Sequence[Count], coverage: Coverage) -> Finding:
+        worst = max(counts, key=lambda count: count.weight)
+        names = list(dict.fromkeys(count.nic.name for count in counts))
+        totals: dict[str, int] = defaultdict(int)
+        for count in counts:
+            totals[count.counter.name] += count.amount
+        sign = "+" if worst.grown else ""
+        shown = ", ".join(f"{name} {sign}{amount}" for name, amount in list(totals.items())[:6])
+        more = f" and {plural(len(totals) - 6, 'other counter')}" if len(totals) > 6 else ""
+        return self.finding(
+            node,
+            worst.severity,
+            f"{fold_runs(names)}: {worst.meaning} {_when(node, worst)} ({shown}{more})",
+            observed=f"{shown}{more} {_when(node, worst)}"
+            + (f", {plural(len(names), 'NIC')} together" if names[1:] else ""),
+            expected=_expected(worst),
+            fix=_fix(worst),
+            nics=names,
+            cost=Cost(text=LIMITS[limit_name(worst.counter.name)].cost),
+            evidence=[count.counter.later if count.grown else count.counter.latest for count in counts],
+            coverage=coverage,
+            confidence=max(count.confidence for count in counts if count.severity is worst.severity),
+        )
+
+
+def _interfaces(node: Node) -> tuple[Nic, ...]:
+    """Interfaces with counters where nothing else is known of the machine: the output of `ethtool -S` alone."""
+    if node.nics or node.told & {Topic.GPUS, Topic.RDMA_DEVICES}:
+        return ()
+    return tuple(Nic(each.name, netdevs=(each.name,)) for each in node.netdevs if each.counters)
+
+
+def _judged(node: Node, nic: Nic) -> Iterator[Judged]:
+    """The counters of a NIC that are errors: of its ports, of itself, and of its interfaces."""
+    ports = [port for port in ports_of(node) if port.nic is nic]
+    layers = {port.layer for port in ports}
+    for port in ports:
+        yield from _known(port, port.port.counters, {port.layer})
+    first = ports[0] if ports else None
+    yield from _known(first, nic.counters, layers)
+    for device in node.netdevs:
+        if device.name in nic.netdevs and "." not in device.name:
+            yield from _known(first, device.counters, layers)
+
+
+def _known(port: Port | None, counters: Counters, layers: set[str]) -> Iterator[Judged]:
+    for name, counter in counters.items():
+        limit = LIMITS.get(limit_name(name))
+        if limit is not None and not (limit.ethernet_only and "InfiniBand" in layers):
+            yield port, counter, limit
+
+
+def _readable_names(judged: Mapping[str, Sequence[Judged]]) -> set[str]:
+    return {name for name, counters in judged.items() if any(_readable(counter) for _, counter, _ in counters)}
+
+
+def _readable(counter: Counter) -> bool:
+    """Whether a counter can be judged: not when it went back between the samples."""
+    return counter.delta is not None or (counter.first.known and not counter.later.known)
+
+
+def _counts(node: Node, nic: Nic, judged: Sequence[Judged], *, of_fabric: bool) -> Iterator[Count]:
+    if of_fabric:
+        yield from _reported(nic, judged)
+    for port, counter, limit in judged:
+        if counter.delta is not None:
+            if counter.name == "symbol_error":
+                yield from _symbols(nic, port, counter, counter.delta, limit)
+            elif counter.delta > 0:
+                severity, confidence = limit.severity, limit.confidence
+                if counter.name == "carrier_changes" and port is not None and port.layer == "InfiniBand":
+                    # IP over InfiniBand loses its carrier when its multicast group does: the link may have held.
+                    severity, confidence = Severity.WARNING, Confidence.MEDIUM
+                yield Count(nic, counter, counter.delta, True, severity, confidence, limit.meaning)
+        elif counter.first.value is not None and not counter.later.known:
+            yield from flaps_a_day(node, nic, counter, counter.first.value, limit)
+        if _is_stuck(counter):
+            said = "a counter has reached its end and counts no more:"
+            amount = counter.latest.value or 0
+            yield Count(nic, counter, amount, False, Severity.INFO, Confidence.LOW, said)
+
+
+def _reported(nic: Nic, judged: Sequence[Judged]) -> Iterator[Count]:
+    """Totals of a port in the fabric's report that are above the thresholds."""
+    high = [
+        (counter, limit, total)
+        for _, counter, limit in judged
+        if not counter.later.known and (total := counter.first.get(0)) > REPORTED.get(counter.name, total)
+    ]
+    if all(counter.name in CORRECTED for counter, _, _ in high):
+        confidence = Confidence.LOW
+    else:
+        confidence = Confidence.MEDIUM
+    for counter, limit, total in high:
+        yield Count(nic, counter, total, False, Severity.WARNING, confidence, limit.meaning, of_fabric=True)
+
+
+def _is_stuck(counter: Counter) -> bool:
+    return counter.name in STUCK and counter.latest.value == STUCK[counter.name] and not counter.delta
+
+
+def _symbols(nic: Nic, port: Port | None, counter: Counter, grown: int, limit: Limit) -> Iterator[Count]:
+    if grown <= max(SYMBOL_GROWTH, SYMBOLS_PER_HOUR * counter.interval_s / HOUR_S):
+        return
+    # Without a known generation the doubt is the port's: modern links correct errors as a matter of course.
+    lanes = port.port.lanes.value if port is not None else None
+    per_lane = port.rate / lanes if port is not None and port.rate and lanes else None
+    sure = per_lane is not None and per_lane < FEC_GBPS_PER_LANE
+    yield Count(nic, counter, grown, True, limit.severity, Confidence.MEDIUM if sure else Confidence.LOW, limit.meaning)
+
+
+def _alike(
+    node: Node, nics: Sequence[Nic], ports: Sequence[str], judged: Mapping[str, Sequence[Judged]]
+) -> list[list[Count]]:
+    """What says something, ports with the same counters and severity together: one fault, one finding."""
+    alike: dict[tuple[object, ...], list[Count]] = defaultdict(list)
+    for nic in (*nics, *(Nic(name) for name in ports)):
+        kinds: dict[str, list[Count]] = defaultdict(list)
+        for count in _counts(node, nic, judged[nic.name], of_fabric=nic.name in ports):
+            kinds[count.kind].append(count)
+        if nic.name not in ports and "total" not in kinds and (odd := list(odd_ports(node, nic, judged))):
+            kinds["total"] = odd
+        for kind, counts in kinds.items():
+            names = frozenset(count.counter.name for count in counts)
+            alike[kind, names, max(count.severity for count in counts)] += counts
+    return list(alike.values())
+
+
+def _when(node: Node, count: Count) -> str:
+    if count.grown:
+        return f"in {in_s(count.counter.interval_s)}" if count.counter.interval_s > 0 else "between the samples"
+    if count.severity is Severity.INFO or count.of_fabric:
+        return "since the counters were last cleared" if count.of_fabric else "since it was last cleared"
+    uptime = node.os.uptime_s.value
+    return f"in {spell_s(uptime)} since boot" if uptime else "since boot"
+
+
+def _expected(count: Count) -> str:
+    if count.severity is Severity.INFO:
+        return f"below {STUCK[count.counter.name]}, where the counter ends"
+    if count.of_fabric and not count.grown:
+        return f"at most {REPORTED[count.counter.name]} (suggested threshold of rdma-core)"
+    if not count.grown and not LIMITS[limit_name(count.counter.name)].per_flap:
+        return f"fewer than {ODD_TOTAL} on this port, as on the others that carried as much"
+    if not count.grown:
+        return f"at most {FLAPS_PER_DAY:g} flaps a day (Azure's node health check), and no port alone above {ODD_FLAPS}"
+    if count.counter.name == "symbol_error":
+        return f"at most {SYMBOL_GROWTH} (rdma-core), or {SYMBOLS_PER_HOUR:g} an hour (bit error rate 1e-12 at 10 Gb/s)"
+    return "no growth while the job runs"
+
+
+def _fix(count: Count) -> tuple[str, ...]:
+    if count.severity is Severity.INFO:
+        return ("Clear the counters (`sudo perfquery -R` with the port's lid) and look again after a day",)
+    own = LIMITS[limit_name(count.counter.name)].fix
+    if count.of_fabric and not count.grown:
+        return ("Clear the counters (`sudo ibqueryerrors --clear-errors`), run a job, and look which grow again", *own)
+    return own if count.grown else ("Run `topodiag scan --sample 60s` under load to see whether it still happens", *own)

@@ -1,0 +1,383 @@
+"""What the kernel log and the bus say of network adapters: links that went down, firmware that is stuck, adapters that
+are gone. NIC001 and NIC003 make findings of it."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Any
+
+from topodiag.checks.interface import NodeCheck
+from topodiag.checks.shared.devices import BOOT_S
+from topodiag.checks.shared.node.kernel_events import times
+from topodiag.lazy import dataclass, regex
+from topodiag.model.devices import Nic, NicRole, PciKind
+from topodiag.model.finding import Confidence, Cost, Finding, Severity
+from topodiag.model.node import Node
+from topodiag.model.provenance import Origin
+from topodiag.model.system import KernelEvent
+from topodiag.words.fold import plural
+from topodiag.words.own_data import own_data
+from topodiag.words.states import GOOD
+
+MANY_FLAPS = 2
+"""Link losses that came back, from which on a link is called unsteady: switches and ports recover by themselves once
+(ByteRobust acts on two alerts in five minutes)."""
+
+MANY_RETURNS = 3
+"""Times that a link came up though it was up, from which on it is called unsteady: a piece of a log, or an old driver,
+has the ups alone. An interface that somebody takes down and up again gives one or two."""
+
+AT_FULL_POWER_GBPS = 50.0
+"""Adapters with too little power leave their ports off or at the pace of passive cables."""
+
+AGAIN_S = 3600.0
+"""Longest time between two losses of a port of which nothing shows that jobs use it."""
+
+ONCE_S = 900.0
+"""Longest time for which a link that is lost once is down before it counts as work on the machine."""
+_GONE = regex(
+    r"D3cold to D0|(?:device|config space) inaccessible|\b0xffffffff after \d|PCI device (?:is )?disconnected|health"
+    r".{0,40}device disconnected|\bPCIe link lost\b|\bAdapter removed\b"
+)
+"""What a driver says of an adapter whose registers read as all ones."""
+
+_NOT_STARTED = regex(
+    r"\bprobe (?:of \S{7,20}|with driver \w{2,16}) failed with error -(?!517\b)\d{1,4}"
+    r"|\bmlx5_(?:load|init)(?:_one)?\w{0,12}\b[^\n]{0,60} failed|\binit_one:\d{1,5}:[^\n]{0,40}: \w{2,40} failed"
+    r"|[Ff]irmware over \d{1,7} MS in (?:pre-)?initializing state|Firmware recovery mode detected"
+)
+"""A driver that gives an adapter up while it loads (drivers/base/dd.c, before and since Linux 6.7; mlx5 main.c; ice).
+-517 is no failure: the driver is asked again."""
+
+_STUCK = regex(
+    r"health compromised|health poll failed|unrecoverable (?:hardware )?error|assert_(?:var|exit)"
+    r"|\bsynd 0x0{0,7}[1-9a-f][0-9a-f]{0,7}: (?![Hh]igh temp|unrecognized)"
+    r"|[Hh]ealth issue observed, (?![Hh]igh temp).{1,80}severity\([0-3]\)|health recovery (?:flow )?(?:failed|aborted)"
+    r"|[Ff]atal (?:error|device)|timeout\. Will cause a leak|wait vital counter"
+    r"|device'?s health|poll_health|mlx5_cmd_\S{1,40}[^\n]{0,60}time-?out|reached threshold|enter error state"
+    r"|handling bad device|[Ff]irmware (?:is )?not responding|[Ff]irmware (?:fatal|reset aborted)|\bF[Ww] is"
+    r" stopped|DEVCMD timed out|admin ?q\w{0,6}"
+    r" .{0,40}time"
+    r"|\bHMC [Ee]rror\b|: Requesting a reset\b"
+    r"|Error \(timeout: \d{1,9}\) msg|\bCQP timeout|(?:PF|FLR|VF) reset failed|Rebuild failed|completion"
+    r" \(polling\) timeout|[Mm]ailbox .{0,40}time-?d? ?out|hwrm .{0,60}\btime-?d? ?out",
+)
+_KINDS = (
+    (_STUCK, "stuck", Severity.ERROR, "the firmware of the adapter does not answer or reports a fatal error"),
+    (regex(
+        r"TX timeout|\btx_timeout\b|transmit queue \d{1,4} timed out|(?:Tx|Hardware) Unit Hang|transmit timed out"
+     ), "tx",
+     Severity.ERROR, "the adapter does not send: transmit queues time out"),
+    (regex(r"insufficient power on the PCIe slot", re.I), "power", Severity.WARNING,
+     "the PCIe slot announces too little power for the adapter (it may run slower)"),
+    (regex(r"[Hh]igh [Tt]emperature|over-?temperature"), "heat", Severity.WARNING,
+     "the adapter or its module is hot"),
+    (regex(r"Port module event\[error\]|Cable error|Bus stuck|Bad or unsupported|Unsupported cable"), "module",
+     Severity.WARNING, "the cable or transceiver reports an error"),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One trouble of one adapter by the kernel log."""
+
+    name: str
+    kind: str
+    severity: Severity
+    words: str
+    evidence: tuple[Origin, ...]
+    confidence: Confidence = Confidence.HIGH
+
+
+def of_bus(check: NodeCheck[Any], node: Node) -> Iterator[Finding]:
+    """A finding for each adapter that does not answer on the bus."""
+    for name, words, origin in lost_nics(node):
+        yield check.finding(
+            node,
+            Severity.ERROR,
+            f"{name} has left the PCIe bus: {words}",
+            observed=words,
+            expected="an adapter that answers",
+            fix=(
+                "Drain the node and power-cycle it; look for PCIe errors of the port above in the kernel log",
+                "If the adapter is lost again, swap it with a neighbour: the fault moves with the card, or stays",
+            ),
+            nics=[name],
+            cost=Cost(text="the adapter carries nothing; a GPU under the same switch may be lost with it"),
+            evidence=[origin],
+        )
+
+
+def of_start(check: NodeCheck[Any], node: Node) -> Iterator[Finding]:
+    """A finding for each adapter that its driver could not start, where nothing shows it at work after that."""
+    failed: dict[str, list[KernelEvent]] = defaultdict(list)
+    for event in node.events:
+        if event.kind in ("mlx5", "link") and event.bus_id is not None:
+            if _NOT_STARTED.search(event.text):
+                failed[event.bus_id].append(event)
+            elif is_up(event):
+                failed.pop(event.bus_id, None)
+    for bus_id, events in failed.items():
+        nic = nic_of(node, bus_id)
+        if is_foreign(nic) or (nic is not None and (nic.rdma_name or nic.netdevs)):
+            continue
+        yield check.finding(
+            node,
+            Severity.ERROR,
+            f"the driver of the adapter {bus_id} could not start it{times(events[-1:])}",
+            observed=events[0].text[:200],
+            expected="an adapter with a driver, and with its RDMA device",
+            fix=(
+                "Read the lines before it in the kernel log: firmware that does not come up needs a power cycle, then"
+                " an update or a new image (`mlxfwmanager`, `flint -d BUS_ID q`)",
+                "Compare driver, firmware and BIOS with a node whose adapters start",
+            ),
+            nics=[bus_id],
+            cost=Cost(text="the adapter carries nothing: a job runs with the others, or falls back to sockets"),
+            evidence=[event.origin for event in events],
+        )
+
+
+def of_log(check: NodeCheck[Any], node: Node) -> Iterator[Finding]:
+    """A finding for each adapter whose link is down by the last word of the kernel log."""
+    for event in links_down(node):
+        yield check.finding(
+            node,
+            event.severity,
+            f"{event.name}: {event.words}",
+            observed=event.words,
+            expected="a link that stays up",
+            fix=own_data("checks/shared/node/fixes")["adapter"]["down"],
+            nics=[event.name],
+            cost=Cost(text="the port carries nothing; a job that uses it dies when its retries run out"),
+            evidence=event.evidence,
+            confidence=event.confidence,
+        )
+
+
+def lost_nics(node: Node) -> tuple[tuple[str, str, Origin | None], ...]:
+    """Adapters whose function does not answer: name, how it shows, and where."""
+    made: dict[str, tuple[str, str, Origin | None]] = {
+        bus_id: (name_of(node, bus_id), function.lost.value or "", function.lost.origin)
+        for bus_id, function in node.pci.items()
+        if function.lost.known and function.kind is PciKind.NIC
+    }
+    for event in node.events:
+        if event.kind in ("mlx5", "link") and event.bus_id is not None:
+            if _GONE.search(event.text):
+                words = "its driver no longer reads its registers"
+                made.setdefault(event.bus_id, (name_of(node, event.bus_id), words, event.origin))
+            elif is_up(event):
+                made.pop(event.bus_id, None)  # a reset brought it back
+    return tuple(made.values())
+
+
+def links_down(node: Node) -> tuple[Event, ...]:
+    """Adapters whose last word in the log is that their link went down, where nothing else says how the port is."""
+    made = []
+    for port in changes(node):
+        told = port.plain or (port.nic is not None and any(each.state.known for each in port.nic.ports))
+        last = port.events[-1]
+        if is_down(last) and not told:
+            words = f"its link went down{times([last])}, and the log does not show it up again"
+            made.append(Event(port.name, "down", Severity.ERROR, words, (last.origin,), Confidence.MEDIUM))
+    return tuple(made)
+
+
+def troubles(node: Node) -> tuple[Event, ...]:
+    """Unsteady links, stuck firmware, too little power, heat and bad modules."""
+    return (*_unsteady(node), *_told_by_driver(node), *_poor_signals(node))
+
+
+def _unsteady(node: Node) -> Iterator[Event]:
+    for port in changes(node):
+        name, events = port.name, port.events
+        downs = [event for event in events[:-1] if is_down(event)]
+        flaps = len(downs)
+        if port.plain:
+            if _close_together(downs):
+                words = f"its link went down and came back {plural(flaps, 'time')}"
+                shown = tuple(event.origin for event in events)
+                yield Event(name, "flap", Severity.WARNING, words, shown, Confidence.MEDIUM)
+            continue
+        again = sum(is_up(one) and is_up(other) for one, other in pairwise(events))
+        if flaps >= MANY_FLAPS or (not flaps and again >= MANY_RETURNS):
+            words = f"its link went down and came back {plural(flaps, 'time')}"
+            if not flaps:
+                words = f"its link came up {plural(again, 'time')} more although it was up: it was lost in between"
+            yield Event(name, "flap", Severity.WARNING, words, tuple(event.origin for event in events))
+        elif flaps and not (node.nics or node.gpus or node.pci) and (once := _lost_once(events)):
+            # Of a whole machine one loss may be old and long over; whoever pastes these lines alone asks about them.
+            words = f"its link went down and came back once{times(once[:1])}"
+            shown = tuple(event.origin for event in once)
+            yield Event(name, "flap", Severity.WARNING, words, shown, Confidence.LOW)
+
+
+def _close_together(downs: Sequence[KernelEvent]) -> bool:
+    """Whether a port is lost again soon after it was lost: of a whole log, single losses are work on the machine."""
+    return any(
+        one.time_s is None or other.time_s is None or 0 <= other.time_s - one.time_s <= AGAIN_S
+        for one, other in pairwise(downs)
+    )
+
+
+def _lost_once(events: Sequence[KernelEvent]) -> list[KernelEvent]:
+    """The loss of a link and its return, where it did not stay down as long as somebody works on it."""
+    at = next(at for at, event in enumerate(events) if is_down(event))
+    down, up = events[at], events[at + 1]
+    if down.time_s is not None and up.time_s is not None and not 0 <= up.time_s - down.time_s <= ONCE_S:
+        return []
+    return [down, up]
+
+
+def _told_by_driver(node: Node) -> Iterator[Event]:
+    found: dict[tuple[str, str], list[KernelEvent]] = defaultdict(list)
+    for event in node.events:
+        if event.kind in ("mlx5", "link"):
+            kind = next((kind for pattern, kind, _, _ in _KINDS if pattern.search(event.text)), None)
+            if kind is not None and not is_foreign(nic_of(node, event.bus_id)):
+                alone = [event] if event.bus_id is None else None
+                found[name_of(node, event.bus_id, alone), kind].append(event)
+    for (name, kind), events in found.items():
+        severity, words = next((severity, words) for _, own, severity, words in _KINDS if own == kind)
+        shown = tuple(event.origin for event in events)
+        if kind != "power":
+            yield Event(name, kind, severity, f"{words}{times(events)}", shown)
+        elif _carried_much(node):
+            yield Event(name, kind, Severity.INFO, f"{words}: it carried as much as it should", shown)
+        elif _runs_fast(node, name):
+            yield Event(name, kind, Severity.INFO, f"{words}: its port is up at full speed all the same", shown)
+        else:
+            yield Event(name, kind, severity, f"{words}{times(events)}", shown, Confidence.LOW)
+
+
+def _runs_fast(node: Node, name: str) -> bool:
+    """Whether the adapter's ports, or all that are shown where its own are not named, are up at a speed that needs
+    power: a short one leaves them off or slow."""
+    named = [nic for nic in node.nics if nic.rdma_name == name]
+    ports = [port for nic in named or node.nics for port in nic.ports]
+    return bool(ports) and all(
+        (port.state.value or "").strip().lower() in GOOD and port.rate_gbps.get(0.0) >= AT_FULL_POWER_GBPS
+        for port in ports
+    )
+
+
+def _carried_much(node: Node) -> bool:
+    """Whether a test of RDMA on the node carried what no adapter short of power does."""
+    return any(port.tested_gbps.get(0.0) >= AT_FULL_POWER_GBPS for nic in node.nics for port in nic.ports)
+
+
+def _poor_signals(node: Node) -> Iterator[Event]:
+    for nic in node.nics:
+        for port in nic.ports:
+            if port.signal.known and not is_foreign(nic):
+                words = f"its link is up with a poor signal: {port.signal.value}"
+                shown = (port.signal.origin,) if port.signal.origin is not None else ()
+                yield Event(nic.name, "signal", Severity.WARNING, words, shown)
+
+
+# The ups and downs of network ports by the kernel log, port by port.
+
+
+_DRIVER = r"(?:mlx[45]_(?:core|ib|en)|bnxt_(?:en|re)|ionic|irdma|hns3)"
+_BUS = r"[0-9a-fA-F:.]{7,16}"
+_NAME = r"[A-Za-z][\w.-]{1,31}"
+_ADAPTER = regex(rf"\b{_DRIVER}\b|\bbond[\w.-]{{1,12}}: (?:\(?slave |link status definitely )")
+"""Adapters that jobs use, and ports that somebody joined into one: the drivers of all other ports log the same."""
+_INTERFACE = regex(
+    rf"\b{_DRIVER} {_BUS}:? ({_NAME}): |\bslave ({_NAME})\)|\bstatus definitely \w{{2,4}} for interface ({_NAME})\b"
+    rf"|\b({_NAME}):? (?:NIC )?[Ll]ink is (?:[Uu]p|[Dd]own|UP|DOWN)\b"
+)
+_OF_ANY_DRIVER = regex(r"\b(?:NIC )?Link is (?:up|down)\b", re.IGNORECASE)
+_DOWN = regex(r"\bLink (?:is |status definitely )?down\b|lost carrier|Cable unplugged", re.IGNORECASE)
+_UP = regex(r"\bLink (?:is |status definitely )?(?:up|active)\b|gained carrier|Cable plugged", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What the log says of one port after the machine has booted, in its order. `plain`: the log does not show that
+    jobs use such ports."""
+
+    name: str
+    nic: Nic | None
+    events: tuple[KernelEvent, ...]
+    plain: bool = False
+
+
+def is_up(event: KernelEvent) -> bool:
+    return _UP.search(event.text) is not None
+
+
+def is_down(event: KernelEvent) -> bool:
+    return _DOWN.search(event.text) is not None
+
+
+def changes(node: Node) -> list[Changes]:
+    """The ups and downs of each port that no evidence keeps from the job's traffic. A bond repeats what a driver says
+    of a port: one of both is kept. A port that is set down, and comes back, has not changed by itself."""
+    found: dict[tuple[str | None, str], list[KernelEvent]] = defaultdict(list)
+    plain: dict[tuple[str | None, str], bool] = {}
+    buses: dict[str, str] = {}
+    set_down: set[str] = set()
+    for event in node.events:
+        if event.kind == "link-set":
+            set_down |= set(re.findall(_NAME, event.text))
+            continue
+        of_adapter = _ADAPTER.search(event.text) is not None
+        if not _counts(event) or not (of_adapter or _OF_ANY_DRIVER.search(event.text)):
+            continue
+        interface = _interface(event)
+        if interface and event.bus_id is not None:
+            buses.setdefault(interface, event.bus_id)
+        if interface in set_down:
+            if is_up(event):
+                set_down.discard(interface)
+            continue
+        key = (event.bus_id, "" if event.bus_id is not None else interface)
+        if key != (None, "") or of_adapter:
+            found[key].append(event)
+            plain[key] = plain.get(key, True) and not of_adapter
+    _leave_repeats(found, buses)
+    return [
+        Changes(name_of(node, key[0], events), nic, tuple(events), plain[key])
+        for key, events in found.items()
+        if not is_foreign(nic := nic_of(node, key[0])) and not (plain[key] and node.nics and nic is None)
+    ]
+
+
+def _counts(event: KernelEvent) -> bool:
+    booted = event.time_s is None or event.time_s > BOOT_S
+    return booted and event.kind in ("mlx5", "link") and (is_down(event) or is_up(event))
+
+
+def _leave_repeats(found: dict[tuple[str | None, str], list[KernelEvent]], buses: dict[str, str]) -> None:
+    for interface, bus_id in buses.items():
+        of_bond, of_driver = (None, interface), (bus_id, "")
+        if of_bond in found and of_driver in found:
+            drivers_own = sum(map(is_down, found[of_driver])) >= sum(map(is_down, found[of_bond]))
+            del found[of_bond if drivers_own else of_driver]
+
+
+def _interface(event: KernelEvent) -> str:
+    found = _INTERFACE.search(event.text)
+    return next(filter(None, found.groups()), "") if found is not None else ""
+
+
+def nic_of(node: Node, bus_id: str | None) -> Nic | None:
+    return next((nic for nic in node.nics if bus_id is not None and nic.bus_id == bus_id), None)
+
+
+def is_foreign(nic: Nic | None) -> bool:
+    """Whether the evidence shows that the job's traffic does not use this adapter."""
+    return nic is not None and nic.role in (NicRole.STORAGE, NicRole.MANAGEMENT)
+
+
+def name_of(node: Node, bus_id: str | None, events: list[KernelEvent] | None = None) -> str:
+    nic = nic_of(node, bus_id)
+    if nic is not None and nic.rdma_name:
+        return nic.rdma_name
+    interface = next(filter(None, map(_interface, events or ())), "")
+    return f"{bus_id} ({interface})" if bus_id and interface else bus_id or interface or "an adapter"

@@ -1,0 +1,173 @@
+"""NIC005 by a job: nodes that list fewer NICs than the others, than another job, or than their captures."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Never
+
+from topodiag.checks.interface import JobCheck, OneStep
+from topodiag.checks.shared.job.evidence import (
+    hcas_by_host,
+    most,
+    multi_node,
+    ranks_on,
+    said_by,
+    settings_of,
+    unopened,
+)
+from topodiag.checks.shared.job.nics_of_others import (
+    FewerThanOthers,
+    ports_of,
+    short_of_captures,
+)
+from topodiag.checks.shared.job.text import NET, ask_for
+from topodiag.checks.words import hosts_word
+from topodiag.lazy import regex
+from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.job import Hca, Job
+from topodiag.model.provenance import Origin
+from topodiag.words.fold import fold_runs, plural
+from topodiag.words.units import in_gbs
+
+PLUGIN_NICS = regex(r"\(found (\d{1,4}) nics\)")
+"""`NET/OFI Selected provider is efa, fabric is efa (found 32 nics)` of aws-ofi-nccl."""
+
+ANOTHER = "another node"
+"""What a node is called whose name was taken off the log, beside one that has its name."""
+
+
+class FewerNicsThanSiblings(OneStep[Job], JobCheck[Never]):
+    """NIC005 by a job's log: a node lists fewer RDMA devices than the other nodes of the job, or than its capture."""
+
+    id = "NIC005"
+    title = "a node lists fewer RDMA devices than the other nodes of its job"
+
+    def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
+        # Lines about single devices (GPUDirect RDMA off for HCA 0) are no list: they name a link layer for none.
+        # A device that a node has and may not open is no missing one: NET007 tells it.
+        closed = {event.host for event, _ in unopened(job)}
+        listed = {
+            host: hcas
+            for host, hcas in hcas_by_host(job).items()
+            if host not in closed and (not hcas or any(hca.link_layer for hca in hcas.values()))
+        }
+        short = [self._short(job, each) for each in short_of_captures(job, listed)]
+        if short and len(listed) < 2:
+            return self.found(job, short)
+        if len(job.hosts) < 2:
+            return self.not_applicable(job, "one node: nothing to compare with")
+        if not any(listed.values()) and len(counts := nics_of_plugin(job)) > 1:
+            return self._by_plugin(job, counts)
+        if len(listed) < 2:
+            return self.unknown(job, f"fewer than two nodes list their RDMA devices; {ask_for(job, *NET)}")
+        if not any(listed.values()):
+            return self.unknown(job, "NCCL found an RDMA device on no node: whether one is missing is open")
+        coverage = Coverage(len(listed), len(job.hosts), "nodes")
+        found = self._unlike_others(job, listed) or short
+        return self.found(job, found, coverage) if found else self.clean(job, "", coverage)
+
+    def _unlike_others(self, job: Job, listed: dict[str, dict[str, Hca]]) -> list[Finding]:
+        """Nodes that list fewer devices than most."""
+        usual = most(len(hcas) for hcas in listed.values())
+        groups: dict[int, list[str]] = defaultdict(list)
+        for host, hcas in listed.items():
+            if len(hcas) < usual:
+                groups[len(hcas)].append(host)
+        return [self._report(job, *item, usual, listed) for item in groups.items()]
+
+    def _short(self, job: Job, found: FewerThanOthers) -> Finding:
+        """Against the captures of machines: both sources are named, and which of them is of another time is open."""
+        hosts, up = list(found.hosts), len(found.more)
+        names = ports_of(found.kept)
+        lacking = [hca for hca in found.more if hca.name not in names]
+        lost = math.fsum(hca.speed_mbps or 0 for hca in lacking) / 8000
+        text = f"{in_gbs(lost)} of each node"
+        return self.finding(
+            Severity.WARNING,
+            f"{hosts_word(hosts)}: NCCL lists {plural(up - len(lacking), 'RDMA device')},"
+            f" and the capture of the machine shows {up} up",
+            observed=f"not in NCCL's list: {fold_runs([hca.name for hca in lacking])}",
+            expected=f"{up} RDMA devices, as the capture shows",
+            fix=(
+                "`ls /sys/class/infiniband /dev/infiniband` on the node, and again in the container of the job",
+                "`ibstat` on the node now: a port may have been down while the job started",
+            ),
+            nodes=hosts,
+            ranks=ranks_on(job, hosts),
+            nics=[hca.name for hca in lacking],
+            cost=Cost(lost, len(lacking) / up, text) if multi_node(job) else Cost(text=f"{text}, for jobs on several"),
+            evidence=[hca.origin for hca in (*found.kept[:1], *lacking[:3])],
+            coverage=Coverage(len(hosts), len(job.machines), "nodes with a capture"),
+            confidence=Confidence.MEDIUM,
+        )
+
+    def _by_plugin(self, job: Job, counts: dict[str, tuple[int, Origin | None]]) -> Outcome:
+        """By the plugin's own count, where it lists no devices by name."""
+        coverage = Coverage(len(counts), len(job.hosts), "nodes")
+        usual = most(count for count, _ in counts.values())
+        groups: dict[int, list[str]] = defaultdict(list)
+        for host, (count, _) in counts.items():
+            if count < usual:
+                groups[count].append(host)
+        model = next((host for host, (count, _) in counts.items() if count == usual), "")
+        other = model or ANOTHER
+        found = [
+            self.finding(
+                Severity.WARNING,
+                f"{hosts_word(hosts)}: the network plugin finds {plural(count, 'NIC')}, where {other} has {usual}",
+                observed=f"found {count} nics",
+                expected=f"{usual}, as on {plural(sum(n == usual for n, _ in counts.values()), 'other node')}",
+                fix=(
+                    "`fi_info -p efa` and `ls /dev/infiniband` on the node, and again in the container",
+                    "compare the instance's interfaces and the container's device requests with another node's",
+                ),
+                nodes=hosts,
+                ranks=ranks_on(job, hosts),
+                cost=Cost(share=1 - count / usual, text="of the node's network bandwidth; the other nodes wait for it"),
+                evidence=[counts[host][1] for host in (*hosts[:3], model)],
+                coverage=Coverage(len(hosts), len(counts), "nodes"),
+            )
+            for count, hosts in groups.items()
+        ]
+        return self.found(job, found, coverage) if found else self.clean(job, "", coverage)
+
+    def _report(self, job: Job, count: int, hosts: list[str], usual: int, listed: dict[str, dict[str, Hca]]) -> Finding:
+        model = next(host for host, hcas in listed.items() if len(hcas) == usual)
+        mine = {hca.name for hca in listed[hosts[0]].values()}
+        lacking = [hca for hca in listed[model].values() if hca.name not in mine]
+        speed = max((hca.speed_mbps or 0 for hca in listed[model].values()), default=0) / 8000
+        filtered = settings_of(job, "NCCL_IB_HCA").get("NCCL_IB_HCA", [])
+        differs = len({given.value for _, given in filtered}) > 1
+        return self.finding(
+            Severity.WARNING,
+            f"{hosts_word(hosts)}: {plural(count, 'RDMA device')}, where {model or ANOTHER} has {usual}"
+            + (" (NCCL_IB_HCA differs between nodes)" if differs else ""),
+            observed=f"{count} listed; not there: {fold_runs([hca.name for hca in lacking]) if lacking else 'unnamed'}",
+            expected=f"{usual}, as on {plural(sum(len(h) == usual for h in listed.values()), 'other node')}",
+            fix=(
+                "`ibstat` on the node: a port that is down, or a device that is gone (`lspci`, `dmesg | grep mlx5`)",
+                "in containers: compare /dev/infiniband of the nodes",
+            ),
+            nodes=hosts,
+            ranks=ranks_on(job, hosts),
+            nics=[hca.name for hca in lacking],
+            cost=Cost((usual - count) * speed, 1 - count / usual, f"{usual - count} x {in_gbs(speed)} of the node")
+            if speed
+            else Cost(share=1 - count / usual),
+            evidence=[hca.origin for hca in (*list(listed[hosts[0]].values())[:3], *lacking[:3])],
+            coverage=Coverage(len(hosts), len(listed), "nodes"),
+        )
+
+
+def nics_of_plugin(job: Job) -> dict[str, tuple[int, Origin | None]]:
+    """NICs that the plugin counts, by host, with the line; of several processes the one that sees most."""
+    made: dict[str, tuple[int, Origin | None]] = {}
+    for number, text, where in said_by(job, "ofi"):
+        match = PLUGIN_NICS.search(text)
+        if match and number >= 0:
+            host, count = job.processes[number].host, int(match[1])
+            if host not in made or made[host][0] < count:
+                made[host] = (count, where)
+    return made

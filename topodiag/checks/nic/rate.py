@@ -1,0 +1,279 @@
+"""Rate of the ports of compute NICs. Their state: nic.py."""
+
+from __future__ import annotations
+
+from collections import Counter as Tally
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any, Never
+
+from topodiag.checks.interface import NodeCheck, OneStep
+from topodiag.checks.nic.ports import (
+    ONE_OF_MORE,
+    Family,
+    Port,
+    able_gbps,
+    lists_no_nics,
+    ports_of,
+    product,
+)
+from topodiag.checks.nic.state import NO_COMPUTE
+from topodiag.checks.peers import of_everyone
+from topodiag.checks.shared.comparisons import majority
+from topodiag.checks.shared.devices import compute_nics
+from topodiag.checks.shared.prices import GBPS_PER_GBS, slow_ports
+from topodiag.lazy import regex
+from topodiag.model.devices import FabricPort
+from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.node import Node
+from topodiag.words.fold import few, fold_runs, plural
+from topodiag.words.units import in_gbps, in_gbs, spell_gbs
+
+FULL_LANES = 4
+"""Lanes of every InfiniBand port of the last ten years; two of them are sold as HDR100 and NDR200."""
+
+
+class NicPortSlow(OneStep[Node], NodeCheck[Never]):
+    """NIC002: a port rate below its capability or its peer ports
+
+    What it finds
+        Active ports of compute NICs that negotiated a lower rate, or fewer lanes, than the same ports of the node's
+        other NICs of that product, or than the same NICs of the other nodes in evidence.
+
+    Why it matters
+        A 400 Gb/s port that came up at 200 carries 25 GB/s instead of 50. Collectives that use all NICs give each the
+        same share, so the whole node, and with it every node of the job, runs at the pace of the slow port.
+
+    Evidence it reads
+        `rate` of each port in /sys/class/infiniband, `ibstat`, `ibv_devinfo`, the interface's speed; the datasheet of
+        the product; `iblinkinfo`, where it says what a link could be. A job's log: `NET/IB : mlx5_0:1 speed change
+        detected: 400000 -> 200000 Mbps` (NCCL 2.30.7 and later), where the last rate is below the first.
+
+    When it stays silent
+        Ports that are down: their rate is a meaningless default. All ports of the product are alike, even below the
+        product's ability: the fabric is built this way (ConnectX-7 on a 200 Gb/s fabric). A single port at half of
+        its product's ability: many products are sold at several rates. Elastic Fabric Adapters have no rated speed
+        here; they are compared only with each other. No rate was read: unknown. One port by a tool that may have been
+        asked for it: unknown.
+
+    How to confirm
+        ibstat | grep -E "^CA|Rate"
+        sudo mlxlink -d DEVICE -m                 speeds that port, cable and far end can do
+        iblinkinfo | grep 'Could be'
+
+    How to fix
+        Reseat or swap the cable or transceiver: a damaged lane makes the port train at half of its rate, and a cable
+        of an older generation limits it. Look whether the switch port is split or limited, and whether the port is
+        forced to a lower speed (`mlxlink -d DEVICE`, supported and enabled speeds).
+
+    References
+        InfiniBand Architecture Specification (link width and speed negotiation); rdma-core iblinkinfo; NVIDIA
+        ConnectX datasheets.
+    """
+
+    id = "NIC002"
+    title = "a port rate below its capability or its peer ports"
+
+    def judge(self, node: Node, peers: Sequence[Node] = ()) -> Outcome:
+        nics = compute_nics(node)
+        links = [port for port in node.fabric_ports if port.runs.known]
+        slower = [*slow_links(self, node, links), *odd_links(self, node, links)]
+        if slower:
+            return self.found(node, slower, Coverage(len(links), len(links), "links of the fabric"))
+        if not nics:
+            return self.clean(node) if links else self.not_applicable(node, NO_COMPUTE)
+        ports = ports_of(node)
+        seen = [port for port in ports if port.rate]
+        coverage = Coverage(len({port.nic.name for port in seen}), len(nics), "compute NICs")
+        if not seen:
+            return self._without_rates(node, ports)
+        slow: dict[tuple[object, ...], list[Port]] = defaultdict(list)
+        elsewhere = of_everyone(node, peers, _rates_by_family)
+        for port in seen:
+            wanted = _wanted(port, seen, elsewhere)
+            if wanted is not None:
+                slow[port.family[:2], port.rate, port.port.lanes.value, *wanted].append(port)
+        found = [self._report(node, bad, _wanted(bad[0], seen, elsewhere), coverage) for bad in slow.values()]
+        if not found and lists_no_nics(node, nics):
+            return self.unknown(node, ONE_OF_MORE.format(fold_runs([nic.name for nic in nics])))
+        return self.found(node, found, coverage) if found else self.clean(node, _built_so(node, seen), coverage)
+
+    def _without_rates(self, node: Node, ports: Sequence[Port]) -> Outcome:
+        if ports and all(port.state and not port.is_up for port in ports):
+            return self.not_applicable(node, "no port is active: NIC001 says which")
+        why = next((port.port.rate_gbps.why for port in ports if port.port.rate_gbps.why), "")
+        return self.unknown(node, why or "no source says the rates of the ports")
+
+    def _report(
+        self, node: Node, bad: Sequence[Port], wanted: tuple[float, str, bool] | None, coverage: Coverage
+    ) -> Finding:
+        rate, why, sure = wanted or (0.0, "", False)
+        now = bad[0].rate or 0.0
+        names = list(dict.fromkeys(port.nic.name for port in bad))
+        lost = slow_ports(now, rate, len(bad))
+        where, lanes = fold_runs([port.label for port in bad]), bad[0].port.lanes.value
+        width = f" on {plural(lanes, 'lane')}" if lanes and lanes != FULL_LANES else ""
+        return self.finding(
+            node,
+            Severity.ERROR if sure else Severity.WARNING,
+            f"{where} {'runs' if len(bad) == 1 else 'run'} at {in_gbps(now)}{width} instead of {in_gbps(rate)}",
+            observed=f"{in_gbps(now)}{width} ({in_gbs(now / GBPS_PER_GBS)})",
+            expected=f"{in_gbps(rate)} ({in_gbs(rate / GBPS_PER_GBS)}), {why}" + _ability(node, bad[0], rate),
+            fix=(
+                "Reseat or swap the cable or transceiver: a bad lane or an older cable makes the port train slower",
+                "Look whether the switch port is split or limited to this speed",
+                "Look at the speeds that are enabled on the port: `sudo mlxlink -d DEVICE`",
+            ),
+            nics=names,
+            cost=Cost(
+                round(lost, 3),
+                round(1 - now / rate, 4) if rate else None,
+                f"{spell_gbs(now / GBPS_PER_GBS)} of {in_gbs(rate / GBPS_PER_GBS)} per port left, and rings over all"
+                " NICs run at the pace of the slowest",
+            ),
+            evidence=[fact for port in bad for fact in (port.port.rate_gbps, port.port.lanes)],
+            coverage=coverage,
+            confidence=Confidence.HIGH if sure else Confidence.MEDIUM,
+        )  # fmt: skip
+
+
+def _rates_by_family(nodes: Sequence[Node]) -> dict[Family, Tally[float]]:
+    """How many ports of each family run at which rate, over all nodes."""
+    made: dict[Family, Tally[float]] = defaultdict(Tally)
+    for node in nodes:
+        for port in ports_of(node):
+            if port.rate:
+                made[port.family][port.rate] += 1
+    return made
+
+
+def _wanted(
+    port: Port, seen: Sequence[Port], everywhere: Mapping[Family, Tally[float]]
+) -> tuple[float, str, bool] | None:
+    """The rate that a port should have, why, and whether that is sure; None when it has no better peer."""
+    now = port.rate or 0.0
+    family = [other for other in seen if other.family == port.family]
+    rates = [other.rate or 0.0 for other in family]
+    usual, best = majority(rates), max(rates)
+    faster = sum(rate > now for rate in rates)
+    if usual is not None and now < usual:
+        return usual, f"as {plural(faster, 'peer')} of the same product", True
+    if usual is None and now < best:
+        return best, f"as {plural(faster, 'peer')} of the same product", rates.count(now) == 1
+    if usual is not None and faster:
+        return None
+    return _wanted_elsewhere(port, family, everywhere) or _wanted_lanes(port, family)
+
+
+def _wanted_elsewhere(
+    port: Port, family: Sequence[Port], everywhere: Mapping[Family, Tally[float]]
+) -> tuple[float, str, bool] | None:
+    """The rate of most ports of the product on other nodes, where it is higher. `family` are its own node's."""
+    rates = everywhere.get(port.family, Tally()) - Tally(other.rate for other in family if other.rate)
+    common = majority(rates)
+    if common is None or (port.rate or 0.0) >= common:
+        return None
+    return common, f"as {plural(rates[common], 'port')} of the same product on other nodes", False
+
+
+def _wanted_lanes(port: Port, family: Sequence[Port]) -> tuple[float, str, bool] | None:
+    """The rate with all lanes, of an InfiniBand port that runs on one while no peer shows more."""
+    several = any((other.port.lanes.value or 0) > 1 for other in family)
+    if port.layer != "InfiniBand" or port.port.lanes.value != 1 or several:
+        return None
+    return (port.rate or 0.0) * FULL_LANES, f"{FULL_LANES} lanes instead of one at the same speed per lane", False
+
+
+def _ability(node: Node, port: Port, rate: float) -> str:
+    able = able_gbps(node, port.nic)
+    return f"; {product(port.nic)} can do {in_gbps(able)}" if able and able >= rate else ""
+
+
+def _built_so(node: Node, seen: Sequence[Port]) -> str:
+    for port in seen:
+        able = able_gbps(node, port.nic)
+        alike = {other.rate for other in seen if other.family == port.family} == {port.rate}
+        if able and alike and (port.rate or able) < able:
+            return f"all {product(port.nic)} ports run at {port.rate:g} of {in_gbps(able)}: the fabric is built so"
+    return ""
+
+
+# Links of an InfiniBand fabric that run below what both their ends can do (NIC002).
+
+
+LINKS_NAMED = 8
+MIN_SIBLINGS = 3
+"""Links to adapters of one name from which on one that differs is odd."""
+MOST_ODD = 3
+"""One in so many may differ: more are hosts of another generation."""
+_ADAPTER = regex(r" ((?:HCA-\d{1,3}|[a-z][a-z0-9]{1,20}_\w{1,20})) port \d{1,4}\Z")
+_RUNS = regex(r"(\d{1,2})x([A-Z]{2,4}\d{0,3})")
+_LANE = {"SDR": 2.5, "DDR": 5.0, "QDR": 10.0, "FDR10": 10.3125, "FDR": 14.0625, "EDR": 25.0, "HDR": 50.0, "NDR": 100.0,
+         "XDR": 200.0}  # fmt: skip
+"""Gb/s of a lane (InfiniBand Trade Association)."""
+
+
+def slow_links(check: NodeCheck[Any], node: Node, links: Sequence[FabricPort]) -> list[Finding]:
+    """One finding for links that run alike below the same ability. The tool shows each from both of its ends."""
+    once: dict[frozenset[str], FabricPort] = {}
+    for port in links:
+        if port.able.value:
+            once.setdefault(frozenset((port.label, port.peer.get(""))), port)
+    alike: dict[tuple[str, str], list[FabricPort]] = defaultdict(list)
+    for port in once.values():
+        alike[port.runs.get(""), port.able.get("")].append(port)
+    return [_finding(check, node, runs, able, bad) for (runs, able), bad in alike.items()]
+
+
+def odd_links(check: NodeCheck[Any], node: Node, links: Sequence[FabricPort]) -> list[Finding]:
+    """Links to adapters of one name below one switch, of which a few run slower than all others."""
+    alike: dict[tuple[str, str], list[tuple[float, FabricPort]]] = defaultdict(list)
+    for port in links:
+        named, rate = _ADAPTER.search(port.peer.get("")), _RUNS.fullmatch(port.runs.get(""))
+        if named is not None and rate is not None and rate[2] in _LANE:
+            alike[port.node, named[1]].append((int(rate[1]) * _LANE[rate[2]], port))
+    found = []
+    for (_, adapter), ports in alike.items():
+        best = max(gbps for gbps, _ in ports)
+        bad = [port for gbps, port in ports if gbps < best]
+        if len(ports) < MIN_SIBLINGS or not bad or len(bad) * MOST_ODD > len(ports):
+            continue
+        usual = next(port.runs.get("") for gbps, port in ports if gbps == best)
+        runs = few(list(dict.fromkeys(port.runs.get("") for port in bad)))
+        ends = few([f"{port.label} to {port.peer.value}" for port in bad], LINKS_NAMED, "; ")
+        found.append(
+            check.finding(
+                node,
+                Severity.WARNING,
+                f"{ends}: {'runs' if len(bad) == 1 else 'run'} at {runs}, {len(ports) - len(bad)} others to {adapter}"
+                f" at {usual}",
+                observed=f"{runs} on {plural(len(bad), 'link')}",
+                expected=f"{usual}, as the others of that switch",
+                fix=(
+                    "`iblinkinfo` says what both ends of that link could do; then reseat or swap its cable",
+                    "an adapter of an older generation runs so by itself: `ibstat` on that host",
+                ),
+                cost=Cost(text="what goes over this link is held to its pace, and every ring over it"),
+                evidence=[port.runs for port in bad[:LINKS_NAMED]],
+                confidence=Confidence.MEDIUM,
+            )
+        )
+    return found
+
+
+def _finding(check: NodeCheck[Any], node: Node, runs: str, able: str, bad: Sequence[FabricPort]) -> Finding:
+    ends = [f"{port.label} to {port.peer.value}" for port in bad[:LINKS_NAMED]]
+    more = f", and {len(bad) - LINKS_NAMED} more" if len(bad) > LINKS_NAMED else ""
+    return check.finding(
+        node,
+        Severity.ERROR,
+        f"{'; '.join(ends)}{more}: {'runs' if len(bad) == 1 else 'run'} at {runs}, both ends can do {able}",
+        observed=f"{runs} on {plural(len(bad), 'link')}",
+        expected=f"{able}: both ends have it enabled",
+        fix=(
+            "Reseat or swap the cable or transceiver: a bad lane or an older cable makes the port train slower",
+            "Reset the port while nothing uses it (`ibportstate LID PORT reset`), and look again",
+        ),
+        cost=Cost(text="what goes over this link is held to its pace, and every ring over it"),
+        evidence=[port.able for port in bad[:LINKS_NAMED]],
+    )

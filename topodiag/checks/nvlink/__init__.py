@@ -1,0 +1,1 @@
+"""The checks of NVLink and xGMI: links, pairs, rates, errors, the fabric."""

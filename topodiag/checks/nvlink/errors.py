@@ -1,0 +1,349 @@
+"""NVLink error counters: growth between two samples, or large totals where there is only one."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import field
+
+from topodiag.checks.interface import NodeCheck
+from topodiag.checks.nvlink.evidence import no_question
+from topodiag.checks.shared.devices import gpu_spec
+from topodiag.checks.shared.node.kernel_events import named
+from topodiag.lazy import dataclass
+from topodiag.model.devices import Gpu, NvLink
+from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status
+from topodiag.model.node import Node
+from topodiag.model.provenance import Counter
+from topodiag.words.fold import fold_runs, plural
+from topodiag.words.units import in_s
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """What one counter may do. `total` is judged only without a second sample, and only hints."""
+
+    growth: int
+    """Growth between two samples from which it is a finding, events per link."""
+    severity: Severity
+    total: int
+    """Total since boot or driver load from which a single reading is worth a hint, events per link."""
+    meaning: str
+
+
+CRC_FAIL_PER_S = 100.0
+"""Growth of a CRC counter, events per second and link, from which DCGM fails the GPU instead of warning
+(DCGM_LIMIT_MAX_NVLINK_CRC_ERROR, modules/health/DcgmHealthWatch.cpp)."""
+
+EFFECTIVE_BER_LIMIT = 1e-12
+"""Effective bit error rate from which DCGM fails an NVLink 5 link (IsEffectiveBerThresholdExceeded)."""
+
+_REPLAY = "packets were sent again"
+_PACKETS = "packets arrived broken or were dropped"
+_RECOVERY = "the link went down and was retrained"
+
+LIMITS = {
+    # Up to NVLink 4. Growth: DCGM's health watch fails at one replay or recovery a minute and warns at one CRC error
+    # (DCGM_LIMIT_MAX_NVLINK_ERROR 1). Totals: our own, far above what training at boot leaves behind.
+    "replay": Limit(1, Severity.ERROR, 100, _REPLAY),
+    "recovery": Limit(1, Severity.ERROR, 10, _RECOVERY),
+    "crc": Limit(1, Severity.WARNING, 10_000, _REPLAY),
+    "crc_flit": Limit(1, Severity.WARNING, 10_000, _REPLAY),
+    "crc_data": Limit(1, Severity.WARNING, 10_000, _REPLAY),
+    # NVLink 5: DCGM fails at any growth of these (MonitorNVLink5Fields). Totals: a failed recovery means that the link
+    # was declared down once; the packet counters get the benefit of the doubt of a few events at boot.
+    "malformed_packet": Limit(1, Severity.ERROR, 10, _PACKETS),
+    "buffer_overrun": Limit(1, Severity.ERROR, 10, _PACKETS),
+    "rx_errors": Limit(1, Severity.ERROR, 100, _PACKETS),
+    "rx_remote": Limit(1, Severity.ERROR, 100, _PACKETS),
+    "rx_general": Limit(1, Severity.ERROR, 100, _PACKETS),
+    "local_integrity": Limit(1, Severity.ERROR, 10, "local errors passed the link's own threshold"),
+    "tx_discards": Limit(1, Severity.WARNING, 100, "packets were dropped before sending"),
+    "link_recovery_failed": Limit(1, Severity.ERROR, 1, "the link could not be recovered and was declared down"),
+    "link_recovery_successful": Limit(1, Severity.WARNING, 10, _RECOVERY),
+    "effective_errors": Limit(1, Severity.ERROR, 100, "errors remained after the link's own correction"),
+    # Symbol errors after FEC are corrected by replay: DCGM fails on them, we warn, because they cost little alone.
+    "symbol_errors": Limit(1, Severity.WARNING, 10_000, "symbols remained wrong after error correction"),
+}  # fmt: skip
+"""By the names that the sources give counters. Others (traffic, BER histograms) are not errors."""
+
+CRC = frozenset({"crc", "crc_flit", "crc_data"})
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One counter of one link that is above its limit."""
+
+    gpu: Gpu
+    link: NvLink
+    counter: Counter
+    amount: int
+    rate_per_s: float | None
+
+    @property
+    def place(self) -> str:
+        return f"{self.gpu.label} link {self.link.index}"
+
+
+@dataclass(frozen=True, slots=True)
+class BitErrors:
+    """A link's effective bit error rate above the limit."""
+
+    rate: float
+    gpu: Gpu
+    link: NvLink
+    counter: Counter
+
+    @property
+    def place(self) -> str:
+        return f"{self.gpu.label} link {self.link.index}"
+
+
+@dataclass(frozen=True, slots=True)
+class LinkErrors:
+    """Readings above their limits by counter, growing or large since boot, and bit error rates, worst first."""
+
+    growing: Mapping[str, Sequence[Reading]]
+    large: Mapping[str, Sequence[Reading]]
+    bit_errors: tuple[BitErrors, ...]
+    coverage: Coverage
+    blocks: Mapping[str, Counter] = field(default_factory=dict)
+    """Of AMD's GPUs: counts of uncorrectable errors in the block of xGMI, which has no counters per link."""
+
+
+class NvlinkErrors(NodeCheck[LinkErrors]):
+    """NVL003: NVLink error counters grow, or are far above normal
+
+    What it finds
+        Links whose replay, recovery, CRC or (on NVLink 5) packet, integrity and recovery counters grow between two
+        samples. With one sample only: totals far above the errors of training at boot, as a hint.
+
+    Why it matters
+        A replay sends a packet again. During a recovery the link stops for milliseconds, and all rings wait for it: a
+        1 GiB all-reduce over 8 H100 takes about 5 ms at 370 GB/s, so one recovery can double it. Growing counters are
+        the usual sign before a link goes down for good (NVL001).
+
+    Evidence it reads
+        `nvidia-smi nvlink -e` or NVML's counters per link, taken twice with `--sample`. Only growth counts: totals
+        run since boot or driver load and show nothing about today. Of AMD's GPUs the block XGMI_WAFL of `amd-smi
+        metric`, which counts all links of a GPU together: uncorrectable errors; and, as a hint, `rocm-smi
+        --showxgmierr` where it speaks of multiple errors.
+
+    When it stays silent
+        No counter was read: unknown. With two samples: no counter grows, at any total. With one sample: small totals.
+        A counter that went back (reset, reboot) is no reading. MIG; products without NVLink.
+
+    How to confirm
+        topodiag scan --sample 60                 two samples, a minute apart, while a job runs
+        nvidia-smi nvlink -e                      the counters by link
+        dmesg | grep -iE 'xid|sxid'               Xid 74, 144 to 150
+
+    How to fix
+        A link that counts under load is marginal. Drain the node and reset its GPUs together; if it counts again,
+        exchange the GPU or its baseboard (with bridges: the bridge). On rack machines the cable cartridge or the
+        switch may be the other end: compare both ends' counters.
+
+    References
+        NVIDIA DCGM modules/health/DcgmHealthWatch.cpp (MonitorNVLink, MonitorNVLink5Fields) and dcgm_fields limits;
+        nvml.h, NVML_FI_DEV_NVLINK_COUNT_*.
+    """
+
+    id = "NVL003"
+    title = "NVLink error counters grow, or are far above normal"
+
+    def observe(self, judged: Node, peers: Sequence[Node]) -> LinkErrors | Outcome:
+        asked = [gpu for gpu in judged.gpus if not no_question(gpu)]
+        counts = {gpu.label: gpu.counters["xgmi_uncorrected"] for gpu in asked if "xgmi_uncorrected" in gpu.counters}
+        return self._of_blocks(judged, counts) if counts else self._of_links(judged, asked)
+
+    def _of_links(self, judged: Node, asked: Sequence[Gpu]) -> LinkErrors | Outcome:
+        if not any(_may_count(gpu) for gpu in asked):
+            return self.not_applicable(judged, "no NVLinks that could count errors")
+        counted = [(gpu, link, c) for gpu in asked for link in gpu.nvlinks for c in _judged(link)]
+        readable = [(gpu, link, c) for gpu, link, c in counted if _readable(c)]
+        if not readable:
+            reset = "the counters went back between the samples (reset)"
+            return self.unknown(judged, reset if counted else "no NVLink error counter was read")
+        links = {(gpu.index, link.index) for gpu, link, _ in readable}
+        coverage = Coverage(len(links), max(sum(len(gpu.nvlinks) for gpu in asked), len(links)), "links with counters")
+        growing, large = _above_limits(readable)
+        bit_errors = _bit_errors(asked)
+        if growing or large or bit_errors:
+            return LinkErrors(growing, large, bit_errors, coverage)
+        if len(readable) < len(counted):
+            why = f"{len(counted) - len(readable)} of {len(counted)} counters went back between the samples (reset)"
+            return Outcome(self.id, Status.UNKNOWN, judged.host, why=why, coverage=coverage)
+        sampled = any(counter.delta is not None for _, _, counter in readable)
+        why = "" if sampled else "one sample: only totals could be judged, `--sample` would show growth"
+        return self.clean(judged, why, coverage)
+
+    def _of_blocks(self, judged: Node, counts: Mapping[str, Counter]) -> LinkErrors | Outcome:
+        """AMD counts errors of all links of a GPU together; corrected ones are normal."""
+        lost = {label: counter for label, counter in counts.items() if counter.latest.get(0)}
+        coverage = Coverage(len(counts), len(judged.gpus), "GPUs with counters of their xGMI block")
+        if not lost:
+            return self.clean(judged, coverage=coverage)
+        return LinkErrors({}, {}, (), coverage, lost)
+
+    def tell(self, judged: Node, observed: LinkErrors) -> Iterator[Finding]:
+        for label, counter in observed.blocks.items():
+            lost = counter.latest.get(0)
+            yield self.finding(
+                judged,
+                Severity.ERROR,
+                f"{named(judged, label)}: {plural(lost, 'uncorrectable error')} in the block of its xGMI links",
+                observed=counter.latest.origin.text if counter.latest.origin is not None else str(lost),
+                expected="no uncorrectable error: corrected ones are repaired by the link itself",
+                fix=_FIX,
+                gpus=[label],
+                cost=Cost(text="data on a link was lost: the driver resets the GPU, and its job ends"),
+                evidence=[counter.latest.origin],
+                coverage=observed.coverage,
+            )
+        if observed.growing:
+            yield self._grown(judged, observed.growing, observed.coverage)
+        for name, readings in observed.large.items():
+            yield self._large(judged, name, readings, observed.coverage)
+        if observed.bit_errors:
+            yield self._over_bit_error_limit(judged, observed.bit_errors, observed.coverage)
+
+    def _grown(self, node: Node, growing: Mapping[str, Sequence[Reading]], coverage: Coverage) -> Finding:
+        """One finding for all that grows: replays, recoveries and CRC errors of a link have one cause."""
+        readings = sorted((each for group in growing.values() for each in group), key=lambda each: -each.amount)
+        places = list(dict.fromkeys(reading.place for reading in readings))
+        worst = {name: max(group, key=lambda each: each.amount) for name, group in growing.items()}
+        crc = any((each.rate_per_s or 0.0) >= CRC_FAIL_PER_S for name in CRC for each in growing.get(name, ()))
+        severity = max(LIMITS[name].severity for name in growing)
+        seconds = readings[0].counter.interval_s
+        during = f" in {in_s(seconds)}" if seconds > 0 else " between two samples"
+        names = ", ".join(_words(name) for name in growing)
+        return self.finding(
+            node,
+            Severity.ERROR if crc else severity,
+            f"{_who(readings)}: NVLink errors grow on {plural(len(places), 'link')} ({names})",
+            observed="; ".join(f"{_words(name)} +{each.amount} on {each.place}" for name, each in worst.items())
+            + during,
+            expected="no growth; "
+            + ", ".join(f"{LIMITS[name].growth} or more {_words(name)}" for name in growing)
+            + " per link is a fault (NVIDIA DCGM's health watch)",
+            fix=_FIX,
+            gpus=list(dict.fromkeys(reading.gpu.label for reading in readings)),
+            links=places,
+            cost=Cost(
+                text="; ".join(dict.fromkeys(LIMITS[name].meaning for name in growing))
+                + "; every ring over such a link waits for it"
+            ),
+            evidence=[origin for each in readings for origin in (each.counter.later.origin, each.counter.first.origin)],
+            coverage=coverage,
+        )
+
+    def _large(self, node: Node, name: str, readings: Sequence[Reading], coverage: Coverage) -> Finding:
+        limit = LIMITS[name]
+        worst = max(readings, key=lambda reading: reading.amount)
+        serious = name == "link_recovery_failed"
+        return self.finding(
+            node,
+            Severity.WARNING if serious else Severity.INFO,
+            f"{_who(readings)}: many NVLink {_words(name)} errors since boot on {plural(len(readings), 'link')}",
+            observed=f"{worst.amount} on {worst.place}" + (" (the most)" if len(readings) > 1 else ""),
+            expected=f"fewer than {limit.total} per link since boot; one sample cannot say whether it grows",
+            fix=("take two samples under load: `topodiag scan --sample 60`", *_FIX),
+            gpus=list(dict.fromkeys(reading.gpu.label for reading in readings)),
+            links=[reading.place for reading in readings],
+            cost=Cost(text=f"{limit.meaning}, at some time since boot"),
+            evidence=[
+                reading.counter.latest.origin for reading in sorted(readings, key=lambda reading: -reading.amount)
+            ],
+            coverage=coverage,
+            confidence=Confidence.MEDIUM if serious else Confidence.LOW,
+        )
+
+    def _over_bit_error_limit(self, node: Node, over: Sequence[BitErrors], coverage: Coverage) -> Finding:
+        gpus = list(dict.fromkeys(each.gpu.label for each in over))
+        return self.finding(
+            node,
+            Severity.ERROR,
+            f"{fold_runs(gpus)}: NVLink bit error rate above the limit",
+            observed=f"effective BER {over[0].rate:.0e} on {over[0].place}",
+            expected=f"at most {EFFECTIVE_BER_LIMIT:.0e} (NVIDIA DCGM's health watch)",
+            fix=_FIX,
+            gpus=gpus,
+            links=[each.place for each in over],
+            cost=Cost(text="errors pass the link's own correction; packets are sent again"),
+            evidence=[each.counter.latest.origin for each in over],
+            coverage=coverage,
+        )
+
+
+def _may_count(gpu: Gpu) -> bool:
+    """Whether a GPU has links, or a product that need not wait for a bridge to have some."""
+    spec = gpu_spec(gpu)
+    return bool(gpu.nvlinks) or spec is None or not spec.bridged
+
+
+def _above_limits(
+    readable: Sequence[tuple[Gpu, NvLink, Counter]],
+) -> tuple[dict[str, list[Reading]], dict[str, list[Reading]]]:
+    """By counter, what grew between two samples, and what is large where there is only one."""
+    growing: dict[str, list[Reading]] = defaultdict(list)
+    large: dict[str, list[Reading]] = defaultdict(list)
+    for gpu, link, counter in readable:
+        limit = LIMITS[counter.name]
+        if counter.delta is not None:
+            if counter.delta >= limit.growth:
+                rate = counter.delta / counter.interval_s if counter.interval_s > 0 else None
+                growing[counter.name].append(Reading(gpu, link, counter, counter.delta, rate))
+        elif (total := counter.latest.get(0)) >= limit.total:
+            large[counter.name].append(Reading(gpu, link, counter, total, None))
+    return growing, large
+
+
+def _bit_errors(asked: Sequence[Gpu]) -> tuple[BitErrors, ...]:
+    """NVLink 5's effective bit error rate, which NVML packs into one integer, where it is above the limit."""
+    over = []
+    for gpu in asked:
+        for link in gpu.nvlinks:
+            counter = link.counters.get("effective_ber")
+            rate = unpack_ber(counter.latest.value) if counter is not None else None
+            if counter is not None and rate is not None and rate > EFFECTIVE_BER_LIMIT:
+                over.append(BitErrors(rate, gpu, link, counter))
+    return tuple(sorted(over, key=lambda each: -each.rate))
+
+
+_FIX = (
+    "look for the reason: `dmesg | grep -iE 'xid|sxid'` (74, 144 to 150 are NVLink)",
+    "drain the node, reset its GPUs together (`nvidia-smi --gpu-reset`), sample again under load",
+    "a link that counts again is marginal: have the GPU, its baseboard or the bridge exchanged",
+)
+
+
+def unpack_ber(packed: int | None) -> float | None:
+    """A bit error rate from NVML's packing: mantissa in bits 8 to 11, negative exponent in bits 0 to 7 (nvml.h).
+
+    None for no reading; 15e-255 is the driver's zero.
+    """
+    if packed is None or not 0 <= packed <= 0xFFF:
+        return None
+    mantissa, exponent = packed >> 8, packed & 0xFF
+    return 0.0 if exponent == 0xFF or packed == 0 else mantissa * 10.0**-exponent
+
+
+def _judged(link: NvLink) -> list[Counter]:
+    return [counter for name, counter in link.counters.items() if name in LIMITS and counter.name == name]
+
+
+def _readable(counter: Counter) -> bool:
+    """One reading, or two of which the second is not smaller."""
+    if not counter.latest.known:
+        return False
+    return counter.delta is not None or not (counter.first.known and counter.later.known)
+
+
+def _who(readings: Sequence[Reading]) -> str:
+    return fold_runs(list(dict.fromkeys(reading.gpu.label for reading in readings)))
+
+
+def _words(name: str) -> str:
+    """A counter's name as part of a sentence: `rx_errors` is `rx`, `crc_flit` is `crc flit`."""
+    words = name.removesuffix("_errors").replace("_", " ")
+    return words.upper() if words == "crc" else words

@@ -1,0 +1,382 @@
+"""The NVSwitch fabric as a whole: Fabric Manager and what the GPUs say of it (fabric_state.py). Links: nvlink.py."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from topodiag.checks.interface import NodeCheck
+from topodiag.checks.nvlink.evidence import count_links
+from topodiag.checks.nvlink.fabric_machine import (
+    ABSENT_ALONE,
+    FABRIC_MANAGER,
+    FAILED_ALONE,
+    ManagerState,
+    bridged_pair,
+    links_to_switch,
+    links_up,
+    manager_absent,
+    manager_failed,
+    not_a_fabric,
+    runs_manager_here,
+)
+from topodiag.checks.shared.devices import gpu_spec, just_booted
+from topodiag.checks.shared.node.fabric_state import Fault, cluster, faults_of, registers
+from topodiag.lazy import dataclass, regex
+from topodiag.model.devices import Gpu
+from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status
+from topodiag.model.node import Node
+from topodiag.model.provenance import Fact, Origin
+from topodiag.model.system import KernelEvent
+from topodiag.model.topics import Topic
+from topodiag.words.fold import fold_runs
+from topodiag.words.units import in_gbs
+
+IMEX = "nvidia-imex"
+
+NOT_READY_ERRORS = ("notready", "not_ready", "systemnotready", "not yet initialized")
+"""How CUDA error 802 and its NVML relatives are spelt: the driver waits for the fabric."""
+
+
+@dataclass(frozen=True, slots=True)
+class FabricFaults:
+    """What keeps a fabric from being ready: services, what GPUs say of it, an error of the driver."""
+
+    manager: ManagerState | None
+    waiting: tuple[Gpu, ...]
+    imex_failed: bool
+    faults: tuple[tuple[Fault, tuple[Gpu, ...]], ...]
+    driver_error: str
+    coverage: Coverage
+    mismatch: KernelEvent | None = None
+    """The NVSwitch driver refused a program of another version."""
+
+
+class FabricNotReady(NodeCheck[FabricFaults]):
+    """NVL005: the NVSwitch fabric is not ready
+
+    What it finds
+        The Fabric Manager is failed or not running on a node that needs it; a GPU whose fabric state is not
+        `Completed` or whose status is not `Success`; fabric health `Unhealthy`, `Limited Capacity` or degraded
+        bandwidth; a GPU of a rack machine (GB200, GB300) that is not in the NVLink domain of its peers.
+
+    Why it matters
+        Without the fabric CUDA fails with error 802 (`system not yet initialized`) or the GPUs talk over PCIe: 48
+        GB/s instead of 370.8 GB/s on H100. A Fabric Manager that died later leaves the links up, but NCCL can no
+        longer build NVLink SHARP (NVLS) groups. This costs an 8-GPU H100 all-reduce about a quarter of its bus
+        bandwidth (480 to 370 GB/s). A GPU outside its NVLink domain reaches other nodes over the network only.
+
+    Evidence it reads
+        GPU fabric information of NVML or `nvidia-smi -q` (Hopper and later), the state of nvidia-fabricmanager and
+        nvidia-imex in systemd and its journal, NVSwitches on the PCI bus, link states, uptime, and a version that the
+        NVSwitch driver refused in the kernel log. In a job's log: state and health mask
+        that NCCL prints of each GPU (`MNNVL busId ..`, 2.20 and later), and its warning of IMEX.
+
+    When it stays silent
+        One GPU, two cards with a bridge, or a product without NVSwitches. A service that failed is a warning where
+        nothing else of the machine is in the evidence. So is one that is inactive or not installed, with low
+        confidence, beside SXM GPUs in other numbers than four, of which nothing shows links, fabric or load. The
+        service is judged only where this system runs it: not in containers, not on rack trays (it runs on the switch
+        trays), not in a guest that sees no NVSwitch, not where the unit is unknown to systemd and the fabric is up (it
+        may run in a driver container). `not supported` is the normal fabric state of A100: its service and links are
+        judged instead. Within 10 minutes of boot: info, because the state may be transient.
+
+    How to confirm
+        nvidia-smi -q | grep -A 8 -i fabric         State Completed, Status Success, health
+        systemctl status nvidia-fabricmanager
+        tail -50 /var/log/fabricmanager.log
+        cat /proc/driver/nvidia/version             must be exactly the Fabric Manager's version
+
+    How to fix
+        Install the Fabric Manager of exactly the driver's version, `systemctl enable --now nvidia-fabricmanager`,
+        with no process on the GPUs. If it starts and fails, its log names the switch or link. A GPU that stays out of
+        the fabric: reset all GPUs of the board together, else reboot. On rack machines check the rack's fabric
+        manager (NMX) and the GPU's partition, then restart nvidia-imex.
+
+    References
+        nvml.h (nvmlGpuFabricInfo), NVIDIA Fabric Manager user guide, NCCL src/mnnvl.cc (a GPU joins when its state is
+        completed and its cluster is not all zeros), DCGM health watch.
+    """
+
+    id = "NVL005"
+    title = "the NVSwitch fabric is not ready"
+
+    def observe(self, judged: Node, peers: Sequence[Node]) -> FabricFaults | Outcome:
+        gpus = [gpu for gpu in judged.gpus if not gpu.mig.value and not gpu.lost.value]
+        if (service := _by_service_alone(judged, gpus)) is not None:
+            return service
+        why_not = not_a_fabric(judged, gpus)
+        if why_not is not None:
+            return self.not_applicable(judged, why_not)
+        told = list(filter(registers, gpus))
+        coverage = Coverage(len(told), len(gpus), "GPUs with fabric information")
+        faults = _faults(judged, told, gpus)
+        waiting = [gpu for fault, who in faults.items() if fault.waiting for gpu in who]
+        manager = _manager_state(judged, told, waiting)
+        service_says_it = manager is not None and manager.severity is Severity.ERROR
+        apart = tuple((fault, tuple(who)) for fault, who in faults.items() if not (fault.waiting and service_says_it))
+        imex = _imex_failed(judged, told)
+        error = "" if manager is not None or imex or apart else _not_ready_error(judged)
+        if manager is None and not imex and not apart and not error:
+            return self._without_fault(judged, gpus, told, coverage)
+        return FabricFaults(manager, tuple(waiting), imex, apart, error, coverage)
+
+    def tell(self, judged: Node, observed: FabricFaults) -> Iterator[Finding]:
+        coverage = observed.coverage
+        if observed.manager is not None:
+            yield self._manager(judged, observed.manager, observed.waiting, coverage)
+        if observed.mismatch is not None:
+            yield self._versions_differ(judged, observed.mismatch, coverage)
+        if observed.imex_failed:
+            yield self._imex(judged, coverage)
+        for fault, members in observed.faults:
+            yield self._report(judged, fault, members, coverage)
+        if observed.driver_error:
+            yield self._driver_waits(judged, observed.driver_error, coverage)
+
+    def _without_fault(self, node: Node, gpus: Sequence[Gpu], told: Sequence[Gpu], coverage: Coverage) -> Outcome:
+        service = node.os.services.get(FABRIC_MANAGER, Fact())
+        answered = any(gpu.fabric.state.known for gpu in gpus) or links_up(node)
+        if len(told) == len(gpus) or (not told and answered and service.value == "active"):
+            return self.clean(node, coverage=coverage)
+        if not told and service.value is not None and links_up(node):
+            return self.clean(node, f"all links are up ({FABRIC_MANAGER}: {service.value})", coverage)
+        why = "the driver says nothing of the fabric or the links of any GPU" if not told else f"{coverage}"
+        return Outcome(self.id, Status.UNKNOWN, node.host, why=why, coverage=coverage)
+
+    def _report(self, node: Node, fault: Fault, members: Sequence[Gpu], coverage: Coverage) -> Finding:
+        labels = [gpu.label for gpu in members]
+        everyone = len(members) == len(node.gpus) > 1
+        return self.finding(
+            node,
+            fault.severity,
+            f"{'all ' + str(len(members)) + ' GPUs' if everyone else fold_runs(labels)}: {fault.text}",
+            observed=fault.text,
+            expected=fault.expected,
+            fix=_fix_registration(node, fault),
+            gpus=labels,
+            cost=_cost(members[0], fault),
+            evidence=[origin for gpu in members for origin in _origins(gpu)],
+            coverage=coverage,
+            confidence=fault.confidence,
+        )
+
+    def _driver_waits(self, node: Node, error: str, coverage: Coverage) -> Finding:
+        young = just_booted(node)
+        return self.finding(
+            node,
+            Severity.INFO if young else Severity.ERROR,
+            f"the driver is not ready ({error})" + (", minutes after boot: transient" if young else ""),
+            observed=f"NVML says {error}",
+            expected="an initialised driver; on NVSwitch machines it waits for the Fabric Manager (CUDA error 802)",
+            fix=_fix_service(node.os.driver_version.value, "unknown"),
+            cost=Cost(text="no CUDA program starts on this node"),
+            evidence=(node.os.nvml_error.origin,),
+            coverage=coverage,
+        )
+
+    def _versions_differ(self, node: Node, event: KernelEvent, coverage: Coverage) -> Finding:
+        versions = _DIFFERS.search(event.text)
+        kernel, user = (versions[1], versions[2]) if versions else ("", "")
+        return self.finding(
+            node,
+            Severity.ERROR,
+            f"the NVSwitch driver is {kernel}, the Fabric Manager that asked it {user}: the switches are not set up",
+            observed=f"kernel {kernel}, program {user}",
+            expected="one version: the driver refuses any other",
+            fix=_fix_service(kernel, "unknown"),
+            cost=_cost_without_manager(node, (), Severity.ERROR),
+            evidence=(event.origin,),
+            coverage=coverage,
+        )
+
+    def _manager(self, node: Node, manager: ManagerState, waiting: Sequence[Gpu], coverage: Coverage) -> Finding:
+        service = node.os.services.get(FABRIC_MANAGER, Fact())
+        wait = f"; {fold_runs([gpu.label for gpu in waiting])} wait" if waiting else ""
+        return self.finding(
+            node,
+            manager.severity,
+            manager.text,
+            observed=f"{FABRIC_MANAGER} is {service.value}{wait}",
+            expected=f"{FABRIC_MANAGER} active: it sets up the NVSwitches of this board",
+            fix=_fix_service(node.os.driver_version.value, service.value or ""),
+            gpus=[gpu.label for gpu in waiting],
+            cost=_cost_without_manager(node, waiting, manager.severity),
+            evidence=[service.origin, *(gpu.fabric.state.origin for gpu in waiting)],
+            coverage=coverage,
+            confidence=manager.confidence,
+        )
+
+    def _imex(self, node: Node, coverage: Coverage) -> Finding:
+        return self.finding(
+            node,
+            Severity.WARNING,
+            "nvidia-imex has failed: memory cannot be shared over NVLink with other nodes",
+            observed="nvidia-imex is failed",
+            expected="nvidia-imex active on every node of a multi-node NVLink job",
+            fix=("read /var/log/nvidia-imex.log", "`systemctl restart nvidia-imex`, then `nvidia-imex-ctl -N`"),
+            cost=Cost(text="NCCL goes over the network between the nodes of this NVLink domain"),
+            evidence=(node.os.services.get(IMEX, Fact()).origin,),
+            coverage=coverage,
+            confidence=Confidence.MEDIUM,
+        )
+
+
+_DIFFERS = regex(r"nvidia-nvswitch\d{0,3}: Version mismatch, kernel version (\S{1,40}) user version (\S{1,40})")
+"""The driver's words (kernel-open/nvidia/linux_nvswitch.c of NVIDIA's open modules)."""
+
+
+def _by_service_alone(node: Node, gpus: Sequence[Gpu]) -> FabricFaults | None:
+    """What a service or the driver says without a word of the GPUs' registration."""
+    unseen = Coverage(0, 0, "GPUs with fabric information")
+    if (mismatch := _refused_by_driver(node, gpus)) is not None:
+        return FabricFaults(None, (), False, (), "", unseen, mismatch)
+    if _imex_failed_alone(node):
+        return FabricFaults(None, (), True, (), "", unseen)
+    if _failed_alone(node):
+        return FabricFaults(FAILED_ALONE, (), False, (), "", unseen)
+    if manager_absent(node, gpus):
+        return FabricFaults(ABSENT_ALONE, (), False, (), "", replace(unseen, total=len(gpus)))
+    return None
+
+
+def _refused_by_driver(node: Node, gpus: Sequence[Gpu]) -> KernelEvent | None:
+    """The last refusal of a program of another version, unless the fabric is up all the same: it was mended since."""
+    last = next((event for event in reversed(node.events) if _DIFFERS.search(event.text)), None)
+    up = any(gpu.fabric.state.value == "completed" for gpu in gpus) or links_up(node)
+    return None if up or node.os.services.get(FABRIC_MANAGER, Fact()).value == "active" else last
+
+
+def _faults(node: Node, told: Sequence[Gpu], gpus: list[Gpu]) -> dict[Fault, list[Gpu]]:
+    faults: dict[Fault, list[Gpu]] = defaultdict(list)
+    for gpu in told:
+        for fault in faults_of(node, gpu, gpus):
+            faults[fault].append(gpu)
+    return faults
+
+
+def _manager_state(node: Node, told: list[Gpu], waiting: list[Gpu]) -> ManagerState | None:
+    """What the Fabric Manager's state means, where it runs on this system and something is wrong with it."""
+    if not runs_manager_here(node):
+        return None
+    return _judge_manager(node, node.os.services.get(FABRIC_MANAGER, Fact()).value, told, waiting)
+
+
+def _failed_alone(node: Node) -> bool:
+    """Whether systemd says that the service failed, and nothing in the evidence shows what the machine is."""
+    if not manager_failed(node):
+        return False
+    if not node.gpus:
+        return not node.told & {Topic.GPUS, Topic.PCI}
+    shown = any(map(gpu_spec, node.gpus)) or any(map(registers, node.gpus)) or node.nvswitches
+    return not (shown or links_to_switch(node) or bridged_pair(node))
+
+
+def _imex_failed_alone(node: Node) -> bool:
+    """The same of IMEX, which machines have no use for whose NVLink ends at the node."""
+    failed = node.os.services.get(IMEX, Fact()).value == "failed"
+    return failed and not node.gpus and not node.told & {Topic.GPUS, Topic.PCI}
+
+
+def _imex_failed(node: Node, told: Sequence[Gpu]) -> bool:
+    return node.os.services.get(IMEX, Fact()).value == "failed" and any(cluster(gpu) for gpu in told)
+
+
+def _not_ready_error(node: Node) -> str:
+    """The driver's error where it says that it waits for the fabric, or ""."""
+    error = node.os.nvml_error.value or ""
+    return error if any(spelling in error.lower() for spelling in NOT_READY_ERRORS) else ""
+
+
+def _judge_manager(node: Node, state: str | None, told: list[Gpu], waiting: list[Gpu]) -> ManagerState | None:
+    """What the service's state, systemd's word, means, given what the GPUs say of the fabric."""
+    if state in (None, "active", "reloading"):
+        return None
+    if just_booted(node) and state in ("activating", "inactive"):
+        text = f"the Fabric Manager is {state}, minutes after boot: transient"
+        return ManagerState(Severity.INFO, text, Confidence.HIGH)
+    if node.os.uptime_s.value is None and state == "activating":
+        text = "the Fabric Manager is starting (uptime unknown: may be transient)"
+        return ManagerState(Severity.INFO, text, Confidence.MEDIUM)
+    active = [count.active for count in count_links(node)]
+    if state == "inactive" and not waiting and 0 not in active and _not_needed_here(node, told, active):
+        return None
+    if state == "not-found":
+        text = "the Fabric Manager is not installed, and the fabric is down"
+        return ManagerState(Severity.ERROR, text, Confidence.HIGH) if waiting or 0 in active else None
+    name = "has failed" if state == "failed" else f"is {state}"
+    if told and not waiting:
+        text = f"the Fabric Manager {name}; the fabric it set up is still there"
+        return ManagerState(Severity.WARNING, text, Confidence.HIGH)
+    if state != "failed" and not waiting and links_up(node):
+        text = f"the Fabric Manager {name}, although all links are up"
+        return ManagerState(Severity.WARNING, text, Confidence.MEDIUM)
+    return ManagerState(Severity.ERROR, f"the Fabric Manager {name}", Confidence.HIGH)
+
+
+def _not_needed_here(node: Node, told: list[Gpu], active: list[int | None]) -> bool:
+    """Whether an inactive manager may be right: in a guest, whose host runs it, or on a board without switches."""
+    if node.nvswitches:
+        return False
+    unseen = not told and not any(active) and None in map(gpu_spec, node.gpus)
+    return node.is_vm is None or unseen
+
+
+def _fix_service(version: str | None, state: str) -> list[str]:
+    exact = f" of exactly version {version}" if version else " of exactly the driver's version"
+    steps = [f"install the Fabric Manager{exact} (`cat /proc/driver/nvidia/version`)"]
+    if state != "not-found":
+        steps.insert(0, "read why: `systemctl status nvidia-fabricmanager`, `tail -50 /var/log/fabricmanager.log`")
+    return [
+        *steps,
+        "with no process on the GPUs: `systemctl enable --now nvidia-fabricmanager`, then `nvidia-smi topo -m`",
+    ]
+
+
+def _fix_registration(node: Node, fault: Fault) -> list[str]:
+    if fault.severity is Severity.INFO:
+        return ["wait, and scan again 10 minutes after boot", "start no job before the state is Completed"]
+    steps = ["read the state: `nvidia-smi -q | grep -A 8 -i fabric`"]
+    if runs_manager_here(node):
+        steps.append("read the Fabric Manager's log: `tail -50 /var/log/fabricmanager.log`")
+    elif node.is_vm:
+        steps.append("ask the host's owner: in a guest the fabric is the host's business")
+    else:
+        steps.append("ask the rack's fabric manager (NMX) for this GPU's partition and links")
+    return [*steps, "drain the node and reset all GPUs of the board together (`nvidia-smi --gpu-reset`); else reboot"]
+
+
+def _bandwidth(gpu: Gpu) -> tuple[float, str] | None:
+    spec = gpu_spec(gpu)
+    if spec is None or not spec.nvlinks:
+        return None
+    total = spec.nvlinks * spec.nvlink_nccl_gbs
+    return total, f"{spec.nvlinks} links x {in_gbs(spec.nvlink_nccl_gbs)} = {in_gbs(total)} of NVLink"
+
+
+def _cost(gpu: Gpu, fault: Fault) -> Cost:
+    width = _bandwidth(gpu)
+    nvlink = width[1] if width is not None else "its NVLinks"
+    if fault.waiting and fault.severity is not Severity.ERROR:
+        return Cost(text="CUDA programs wait or fail with error 802 until the fabric is ready")
+    if fault.apart:
+        return Cost(text=f"between nodes this GPU uses the network instead of {nvlink}")
+    if fault.waiting or fault.refused:
+        text = f"{nvlink} unusable; CUDA fails with error 802 or NCCL goes over PCIe"
+        return Cost(width[0], 1.0, text) if width is not None else Cost(text=text)
+    return Cost(text=f"part of {nvlink}; the fabric does not say how much")
+
+
+def _cost_without_manager(node: Node, waiting: Sequence[Gpu], severity: Severity) -> Cost:
+    width = _bandwidth(node.gpus[0]) if node.gpus else None
+    if severity is Severity.ERROR and width is not None and waiting:
+        return Cost(width[0], 1.0, f"{width[1]} unusable; CUDA fails with error 802")
+    if severity is Severity.ERROR:
+        return Cost(text="CUDA fails with error 802 (system not yet initialized), or NCCL goes over PCIe")
+    return Cost(text="NVLink SHARP groups cannot be made and failed links are not routed round until it runs")
+
+
+def _origins(gpu: Gpu) -> list[Origin | None]:
+    fabric = gpu.fabric
+    return [fabric.state.origin, fabric.status.origin, fabric.cluster_uuid.origin, fabric.health.origin]

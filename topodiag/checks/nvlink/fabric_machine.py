@@ -1,0 +1,130 @@
+"""Whether a node has an NVSwitch fabric, and whether its Fabric Manager runs here. fabric.py judges it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from topodiag.checks.nvlink.evidence import BOARD_WITHOUT_SWITCH, count_links
+from topodiag.checks.shared.devices import gpu_spec, just_booted, nvlink_count, word
+from topodiag.checks.shared.node.fabric_state import cluster, registers
+from topodiag.lazy import dataclass
+from topodiag.model.busid import NVSWITCH_BUS_ID
+from topodiag.model.devices import Gpu
+from topodiag.model.finding import Confidence, Severity
+from topodiag.model.node import Node
+from topodiag.model.provenance import Fact
+from topodiag.model.topics import Topic
+
+FABRIC_MANAGER = "nvidia-fabricmanager"
+HGX_GPUS = 8
+"""GPUs of a full NVSwitch board; an SXM product in this number sits on switches even where these cannot be seen."""
+LEAST_TO_SWITCHES = 6
+"""NVLinks of the GPU that has fewest to NVSwitches: V100 of DGX-2 and HGX-2."""
+
+
+@dataclass(frozen=True, slots=True)
+class ManagerState:
+    """What the state of the Fabric Manager's service means."""
+
+    severity: Severity
+    text: str
+    confidence: Confidence
+
+
+FAILED_ALONE = ManagerState(
+    Severity.WARNING,
+    "the Fabric Manager has failed: if this machine has NVSwitches, its NVLink fabric is not managed",
+    Confidence.MEDIUM,
+)
+"""systemd's word without any other evidence of the machine: on one without NVSwitches the service fails as well."""
+
+ABSENT_ALONE = ManagerState(
+    Severity.WARNING,
+    "no Fabric Manager runs: if these GPUs sit on NVSwitches, CUDA does not start",
+    Confidence.LOW,
+)
+"""systemd does not know it, or shows it at rest, beside GPUs whose boards have switches; nothing shows the links."""
+
+
+def manager_absent(node: Node, gpus: Sequence[Gpu]) -> bool:
+    """Whether the Fabric Manager is not there on what may well be a board with NVSwitches, and nothing shows that the
+    fabric is up or that the GPUs work without it."""
+    state = node.os.services.get(FABRIC_MANAGER, Fact()).value
+    if state not in ("not-found", "inactive") or not runs_manager_here(node) or node.nvswitches or just_booted(node):
+        return False
+    specs = [gpu_spec(gpu) for gpu in gpus]
+    boards = all(spec is not None and spec.nvswitch and spec.form == "sxm" for spec in specs)
+    if not boards or len(gpus) in (0, 1, BOARD_WITHOUT_SWITCH) or links_to_switch(node):
+        return False
+    linked = any(count.active is not None for count in count_links(node)) or bool(node.smi_matrix)
+    if Topic.GPUS not in node.told:
+        return False  # by the bus alone: the GPUs of a guest, whose manager runs on its host, look the same
+    return not linked and not any(_works(gpu) for gpu in gpus)
+
+
+def _works(gpu: Gpu) -> bool:
+    """Whether a GPU tells of its fabric, or a program computes on it: CUDA has started."""
+    return registers(gpu) or bool(gpu.utilization.value) or gpu.fabric.state.known or bool(gpu.host_copy_gbs.value)
+
+
+def manager_failed(node: Node) -> bool:
+    return node.os.services.get(FABRIC_MANAGER, Fact()).value == "failed"
+
+
+def not_a_fabric(node: Node, gpus: list[Gpu]) -> str | None:
+    """Why there is no fabric to judge on this node, or None when there is one."""
+    if not gpus:
+        return "no GPU whose fabric could be judged"
+    refused = gpus[0].fabric.state.value == "completed" and gpus[0].fabric.status.get("success") != "success"
+    alone = len(node.gpus) == 1 and Topic.GPUS in node.told  # an excerpt shows one of several
+    if alone and not cluster(gpus[0]) and not refused and not manager_failed(node):
+        return "one GPU: it needs no fabric within the node"
+    if any(registers(gpu) for gpu in gpus) or node.nvswitches or links_to_switch(node):
+        return None
+    products = [gpu_spec(gpu) for gpu in gpus]
+    if all(spec is None for spec in products):
+        return "two cards with a bridge between them" if bridged_pair(node) else None
+    if not any(spec is not None and spec.nvswitch for spec in products):
+        return "no GPU of an NVSwitch product"
+    if len(node.gpus) >= HGX_GPUS:
+        return None
+    return "nothing shows NVSwitches: SXM boards with fewer GPUs may join them directly"
+
+
+def links_to_switch(node: Node) -> bool:
+    if any(
+        link.remote_type.value == "switch" or link.remote_bus_id.value == NVSWITCH_BUS_ID
+        for gpu in node.gpus
+        for link in gpu.nvlinks
+    ):
+        return True
+    for gpu in node.gpus:
+        spec = gpu_spec(gpu)
+        row = [nvlink_count(word(node, gpu.label, peer.label).value) or 0 for peer in node.gpus if peer is not gpu]
+        if spec is not None and spec.nvlinks and sum(row) > spec.nvlinks:
+            return True
+    return False
+
+
+def links_up(node: Node) -> bool:
+    counts = count_links(node)
+    return bool(counts) and all(
+        c.active is not None and c.spec is not None and c.active >= c.spec.nvlinks for c in counts
+    )
+
+
+def runs_manager_here(node: Node) -> bool:
+    """Whether the Fabric Manager is this system's own business."""
+    if node.os.container.value not in (None, "none"):
+        return False
+    if any(spec is not None and spec.form == "superchip" for spec in map(gpu_spec, node.gpus)):
+        return False
+    return not node.is_vm or bool(node.nvswitches)
+
+
+def bridged_pair(node: Node) -> bool:
+    """Two GPUs with fewer links between them than any GPU has to NVSwitches: cards with a bridge."""
+    if len(node.gpus) != 2:
+        return False
+    links = nvlink_count(word(node, node.gpus[0].label, node.gpus[1].label).value)
+    return links is not None and links < LEAST_TO_SWITCHES

@@ -1,0 +1,342 @@
+"""The NVLink fabric of a job's nodes by NCCL's own words: registration, health, and IMEX between trays."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Never
+
+from topodiag.checks.interface import JobCheck, OneStep
+from topodiag.checks.shared.job.evidence import ranks_on, said_by
+from topodiag.checks.words import hosts_in, hosts_word, quoted
+from topodiag.lazy import dataclass, regex
+from topodiag.model.fabric_health import fabric_bandwidth, fabric_problems
+from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.job import Event, Job
+from topodiag.model.provenance import Origin
+from topodiag.words.fold import plural
+
+FABRIC = regex(
+    r"MNNVL busId 0x([0-9a-f]{1,16}) fabric UUID (\S{1,40}) cliqueId (0x[0-9a-f]{1,8}) state (\d)"
+    r" healthMask 0x([0-9a-f]{1,8})"
+)
+"""fillInfo, src/init.cc v2.20 and later: nvmlGpuFabricInfoV_t."""
+
+HEALTH = regex(
+    r"MNNVL busId 0x([0-9a-f]{1,16}) NVLink fabric health reports (\w{1,40}) \(healthMask 0x([0-9a-f]{1,8})\)"
+)
+"""src/init.cc v2.32, at level ATTN: only where the bandwidth is degraded."""
+
+IMEX = regex(r"MNNVL .{0,60}(?:available but not (?:working|supported)|not supported) on this system")
+"""ncclMnnvlCheck, src/init.cc v2.20 to v2.24, src/mnnvl.cc since v2.25: the communicator fails with it."""
+
+NOT_UP = regex(r"system not yet initialized|CUDA_ERROR_SYSTEM_NOT_READY|cudaErrorSystemNotReady")
+"""CUDA error 802 (driver_types.h): Fabric Manager is not running, or of another version than the driver."""
+
+P2P_FILE = regex(r"(?:^|/)(?:p2p|mnnvl|sym_kernels|allocator)\.cc:|(?:^|/)alloc\.h:")
+REFUSED = regex(
+    r"Cuda failure (?:\d{1,5} )?'(?:operation not supported|invalid argument|invalid device context|unknown error)'"
+)
+"""What CUDA says of a fabric handle that it cannot import: cuMemImportFromShareableHandle without an IMEX channel, or
+with one of another domain (src/transport/p2p.cc, src/include/alloc.h v2.20 and later)."""
+
+NVLS = regex(r"Failed to bind NVLink SHARP(?!.{0,200}out of memory)|NVLS .{0,60}(?:bind|multicast).{0,60}fail", re.I)
+"""ncclNvlsGroupBind and its neighbours, src/transport/nvls.cc v2.27 and later. Multicast
+groups that are used up (`out of memory`) say nothing of the fabric."""
+
+NVLS_FILE = regex(r"(?:^|/)nvls\.cc:")
+"""Where NCCL sets NVLink SHARP up: what CUDA refuses there are multicast objects, in releases without words of their
+own for it (src/transport/nvls.cc v2.17 and later)."""
+COMPLETED = 3
+STATES = {1: "not started", 2: "in progress"}
+"""nvml.h, NVML_GPU_FABRIC_STATE."""
+
+
+class FabricInLog(OneStep[Job], JobCheck[Never]):
+    """NVL005 by a job's log: what NVML told NCCL of each GPU's fabric, and NVLink between trays that does not work."""
+
+    id = "NVL005"
+    title = "the NVLink fabric of a job's nodes is not ready"
+
+    def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
+        told: dict[str, set[str]] = defaultdict(set)
+        faults: dict[tuple[Severity, str], dict[str, list[tuple[str, Origin | None]]]] = {}
+        members: list[Membership] = []
+        for number, text, where in said_by(job, "mnnvl"):
+            match, said = FABRIC.match(text), HEALTH.match(text)
+            if number < 0 or (match is None and said is None):
+                continue
+            host = job.processes[number].host
+            if said is not None:
+                told[host].add(said[1])
+                words = f"the fabric's bandwidth is {said[2].lower().removesuffix('_bandwidth')}"
+                faults.setdefault((Severity.WARNING, words), defaultdict(list))[host].append((said[1], where))
+            if match is None:
+                continue
+            told[host].add(match[1])
+            if int(match[4]) == COMPLETED:
+                members.append(Membership(host, match[1], (match[2], match[3]), where))
+            for fault in _faults(int(match[4]), int(match[5], 16)):
+                faults.setdefault(fault, defaultdict(list))[host].append((match[1], where))
+        found = [self._report(job, *fault, by_host) for fault, by_host in faults.items()]
+        found += self._imex(job, bool(members)) + self._not_up(job) + self._nvls(job)
+        found += judge_domains(self, job, members)
+        if found:
+            return self.found(job, found)
+        if not told:
+            return self.not_applicable(job, "no line speaks of an NVLink fabric")
+        return self.clean(job, "", Coverage(sum(map(len, told.values())), sum(map(len, told.values())), "GPUs"))
+
+    def _report(
+        self, job: Job, severity: Severity, words: str, by_host: dict[str, list[tuple[str, Origin | None]]]
+    ) -> Finding:
+        hosts = list(by_host)
+        count = sum(len({bus for bus, _ in told}) for told in by_host.values())
+        return self.finding(
+            severity,
+            f"{hosts_word(hosts)}: {words} on {plural(count, 'GPU')}",
+            observed=quoted(next(where.text for told in by_host.values() for _, where in told if where is not None)),
+            expected="state 3 (completed), and a health mask without faults",
+            fix=(
+                "`nvidia-smi -q | grep -A12 Fabric` and Fabric Manager's log on the node, NMX's on a rack",
+                "reset the GPUs of the node, or drain it",
+            ),
+            nodes=hosts,
+            ranks=ranks_on(job, hosts),
+            cost=Cost(text="NVLink between nodes, and NVLink SHARP, need a healthy fabric"),
+            evidence=[where for told in by_host.values() for _, where in told],
+            confidence=Confidence.HIGH,
+        )
+
+    def _not_up(self, job: Job) -> list[Finding]:
+        """CUDA refuses the GPUs of a node with NVSwitches before Fabric Manager has programmed these."""
+        events = [event for event in job.events if event.details.get("fault") == "fabric" or NOT_UP.search(event.text)]
+        if not events:
+            return []
+        hosts = hosts_in(events)
+        return [
+            self.of_events(
+                events,
+                Severity.ERROR,
+                f"{hosts_word(hosts) or 'a node'}: CUDA does not start: the NVSwitch fabric of the node is not up",
+                observed=quoted(events[0].text),
+                expected="Fabric Manager running, of the driver's own version, and the fabric `Completed`",
+                fix=(
+                    "`systemctl status nvidia-fabricmanager` and its version against the driver's: start it, or install"
+                    " the version of the driver",
+                    "`nvidia-smi -q | grep -A4 Fabric`: State Completed, Status Success",
+                    "in a virtual machine the host's Fabric Manager has to give it the partition",
+                ),
+                cost=Cost(share=1.0, text="no CUDA program runs on the node"),
+            )
+        ]
+
+    def _nvls(self, job: Job) -> list[Finding]:
+        """NVLink SHARP that could not be set up: multicast needs the switches' routes."""
+        told = [(event.host, event.rank, event.text, event.origin) for event in job.events if _of_nvls(event)]
+        told += [
+            (job.processes[number].host if number >= 0 else "", -1, text, where)
+            for number, text, where in said_by(job, "nvls")
+            if NVLS.search(text)
+        ]
+        if not told:
+            return []
+        hosts = list(dict.fromkeys(host for host, *_ in told if host))
+        memory = any("out of memory" in text for _, _, text, _ in told)
+        return [
+            self.finding(
+                Severity.WARNING,
+                f"{hosts_word(hosts) or 'a node'}: NVLink SHARP cannot be set up: multicast memory is not bound",
+                observed=quoted(told[0][2]),
+                expected="multicast objects on all GPUs of the NVLink domain",
+                fix=(
+                    "`systemctl status nvidia-fabricmanager` and its log, `nvidia-smi -q | grep -A4 Fabric`",
+                    *(("the error is `out of memory`: is GPU memory left for NCCL's buffers?",) if memory else ()),
+                    "NCCL_NVLS_ENABLE=0 as a control: does all else work?",
+                ),
+                nodes=hosts,
+                ranks=sorted({rank for _, rank, _, _ in told if rank >= 0}),
+                cost=Cost(text="the communicator fails, or goes on without NVLink SHARP"),
+                evidence=[where for *_, where in told],
+                confidence=Confidence.MEDIUM,
+            )
+        ]
+
+    def _imex(self, job: Job, between_trays: bool) -> list[Finding]:
+        events = [event for event in job.events if event.level == "WARN" and IMEX.search(event.text)]
+        events = events or (_not_imported(job) if between_trays else [])
+        if not events:
+            return []
+        hosts = hosts_in(events)
+        return [
+            self.of_events(
+                events,
+                Severity.ERROR,
+                f"{hosts_word(hosts)}: NVLink between nodes is there and does not work: IMEX",
+                observed=quoted(events[0].text),
+                expected="an IMEX domain of all nodes of the job, and its channels in the container",
+                fix=(
+                    "`nvidia-imex-ctl -N` on the nodes: all READY? `systemctl status nvidia-imex`",
+                    "in containers: /dev/nvidia-caps-imex-channels/channel0, in Kubernetes a ComputeDomain",
+                    "NCCL_MNNVL_ENABLE=0 goes on without it, over the NICs",
+                ),
+                cost=Cost(text="the communicator fails; without it, traffic between trays goes over the NICs"),
+            )
+        ]
+
+
+def _faults(state: int, mask: int) -> list[tuple[Severity, str]]:
+    made = []
+    if state in STATES:
+        made.append((Severity.WARNING, f"fabric registration is {STATES[state]}"))
+    if fabric_bandwidth(mask) == "degraded":
+        made.append((Severity.WARNING, "the fabric's bandwidth is degraded"))
+    for problem in filter(None, (fabric_problems(mask) or "").split(", ")):
+        passing = "recovery" in problem
+        made.append((Severity.INFO if passing else Severity.WARNING, f"the fabric's health: {problem}"))
+    return made
+
+
+def _not_imported(job: Job) -> list[Event]:
+    """Memory of a peer that CUDA refuses where NCCL sets P2P up."""
+    return [
+        event
+        for event in job.events
+        if event.level == "WARN" and P2P_FILE.search(event.place) and REFUSED.search(event.text)
+    ]
+
+
+def _of_nvls(event: Event) -> bool:
+    if NVLS.search(event.text):
+        return True
+    failed = event.level == "WARN" and event.kind == "cuda" and NVLS_FILE.search(event.place) is not None
+    return failed and "out of memory" not in event.text
+
+
+# For NVL005: which NVLink domain (cluster UUID and clique) each tray of a job says that it is in.
+
+
+LEAST_KINDS = 3
+"""Kinds of lines that the logs of all hosts must have in common, before a line that lacks says anything."""
+Domain = tuple[str, str]
+"""Cluster UUID and clique, as printed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Membership:
+    """One GPU's domain by a line of its host."""
+
+    host: str
+    bus: str
+    domain: Domain
+    origin: Origin | None
+
+
+_PARTITION = "trays of one rack in different cliques: the rack's NMX controller has them in different partitions"
+_HANDLE = regex(r"invalid resource handle|(?:import|map)\w{0,12} .{0,60}handle", re.IGNORECASE)
+
+
+def judge_domains(check: JobCheck[Any], job: Job, told: Sequence[Membership]) -> Iterator[Finding]:
+    """GPUs of one tray in different domains, and trays of one job in different ones."""
+    by_host: dict[str, dict[Domain, Membership]] = defaultdict(dict)
+    for each in told:
+        if each.domain[0].strip("0.x"):
+            by_host[each.host].setdefault(each.domain, each)
+    torn = {host: domains for host, domains in by_host.items() if host and len(domains) > 1}
+    if torn:
+        yield _inside(check, job, torn)
+    whole = {host: next(iter(domains.values())) for host, domains in by_host.items() if host not in torn}
+    shared: dict[Domain, list[str]] = defaultdict(list)
+    for host, each in whole.items():
+        shared[each.domain].append(host)
+    if len(shared) > 1:
+        yield _between(check, job, shared, whole)
+    if lone := _without_domain(job, by_host):
+        yield _outside(check, job, lone, by_host)
+
+
+def _without_domain(job: Job, by_host: Mapping[str, Mapping[Domain, Membership]]) -> list[str]:
+    """Hosts whose GPUs NVML gives no NVLink domain, of a job whose other hosts have one. NCCL prints it of each GPU
+    that has one, so that its line lacks only where the log says as much else of a host as of the others."""
+    kinds: dict[str, set[str]] = defaultdict(set)
+    for process in job.processes:
+        kinds[process.host] |= {message.kind for message in process.messages} - {"mnnvl"}
+    told = [kinds[host] for host in by_host if host]
+    if not told:
+        return []
+    always = set.intersection(*told)
+    return [host for host in job.hosts if host not in by_host and len(always) >= LEAST_KINDS and always <= kinds[host]]
+
+
+def _outside(
+    check: JobCheck[Any], job: Job, lone: Sequence[str], by_host: Mapping[str, Mapping[Domain, Membership]]
+) -> Finding:
+    others = [host for host in by_host if host]
+    return check.finding(
+        Severity.WARNING,
+        f"{hosts_word(lone)} {'is' if len(lone) == 1 else 'are'} in no NVLink domain, unlike {hosts_word(others)}",
+        observed=f"no fabric UUID on {hosts_word(lone)}",
+        expected="one cluster UUID and one clique on all trays that are to share NVLink",
+        fix=(
+            "`nvidia-smi -q | grep -A6 Fabric` on the tray: a ClusterUUID of zeros is not registered",
+            "Fabric Manager's log there, and the rack's NMX controller; reset the tray's GPUs, or drain it",
+        ),
+        nodes=lone,
+        ranks=ranks_on(job, lone),
+        cost=Cost(text="without it NCCL joins no trays over NVLink: all traffic between them goes over the NICs"),
+        evidence=[each.origin for host in others for each in by_host[host].values()],
+        confidence=Confidence.MEDIUM,
+    )
+
+
+def _inside(check: JobCheck[Any], job: Job, torn: Mapping[str, Mapping[Domain, Membership]]) -> Finding:
+    hosts = list(torn)
+    first = torn[hosts[0]]
+    return check.finding(
+        Severity.ERROR,
+        f"{hosts_word(hosts)}: the GPUs of one tray are in {len(first)} NVLink domains",
+        observed="; ".join(
+            f"GPU {each.bus}: cluster {domain[0]}, clique {domain[1]}" for domain, each in first.items()
+        ),
+        expected="one cluster UUID and one clique on all GPUs of a tray",
+        fix=(
+            "`nvidia-smi -q | grep -A6 Fabric` on the tray; then the rack's NMX controller: which partition has it?",
+            "reset the tray's GPUs, or drain it",
+        ),
+        nodes=hosts,
+        ranks=ranks_on(job, hosts),
+        cost=Cost(text="NCCL makes no NVLink domain of GPUs of different cliques: their traffic goes over the NICs"),
+        evidence=[each.origin for domains in torn.values() for each in domains.values()],
+    )
+
+
+def _between(
+    check: JobCheck[Any], job: Job, shared: Mapping[Domain, Sequence[str]], whole: Mapping[str, Membership]
+) -> Finding:
+    sizes = sorted({len(hosts) for hosts in shared.values()})
+    lone = [hosts[0] for hosts in shared.values() if len(hosts) == 1]
+    uneven = len(sizes) > 1 and bool(lone)
+    clusters = {uuid for uuid, _ in shared}
+    what = "clusters" if len(clusters) > 1 else "cliques of one cluster"
+    message = f"the trays of the job are in {plural(len(shared), 'NVLink domain')}: different {what}"
+    # A handle of memory means nothing in another domain: who shares it across them took them for one.
+    failed = any(event.kind == "cuda" and _HANDLE.search(event.text) for event in job.events)
+    if uneven:
+        message = f"{hosts_word(lone)} is in another NVLink domain than the trays beside it: different {what}"
+    return check.finding(
+        Severity.ERROR if failed else Severity.WARNING if uneven or len(clusters) == 1 else Severity.INFO,
+        message,
+        observed="; ".join(f"cluster {uuid}, clique {clique}: {hosts_word(h)}" for (uuid, clique), h in shared.items()),
+        expected="one cluster UUID and one clique on all trays that are to share NVLink",
+        fix=(
+            *((_PARTITION,) if len(clusters) == 1 else ()),
+            "count by cluster and clique together: cliques of different racks have equal numbers",
+            "groups that need NVLink belong inside one domain: `topodiag place audit`; or give the job one rack",
+        ),
+        nodes=lone if uneven else list(whole),
+        ranks=ranks_on(job, lone if uneven else list(whole)),
+        cost=Cost(text="traffic between domains goes over the NICs"),
+        evidence=[whole[hosts[0]].origin for hosts in shared.values()],
+        confidence=Confidence.HIGH if not uneven else Confidence.MEDIUM,
+    )

@@ -1,0 +1,87 @@
+"""NVLinks that NCCL leaves out, by its own words."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+
+from topodiag.checks.interface import JobCheck
+from topodiag.checks.shared.job.evidence import gpu_word, said_by
+from topodiag.checks.words import hosts_word, quoted
+from topodiag.lazy import dataclass, regex
+from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
+from topodiag.model.job import Job
+from topodiag.model.provenance import Origin
+from topodiag.words.fold import fold_runs, plural
+
+_LINK = regex(r"RemoteDeviceType for NVLink (\d{1,3})\b")
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """By host: the NVLinks that NCCL left out of each GPU, and one line."""
+
+    links: Mapping[str, Mapping[str, frozenset[int]]]
+    origins: tuple[Origin | None, ...]
+    remain: bool
+    """Other NVLinks of these GPUs are in NCCL's print."""
+
+
+class NvlinksLeftOutInLog(JobCheck[LeftOut]):
+    """NVL004 by a job's log: NVML does not tell NCCL what is at the other end of NVLinks, which it then leaves out."""
+
+    id = "NVL004"
+    title = "NCCL leaves out NVLinks whose other end it cannot read"
+
+    def observe(self, judged: Job, peers: Sequence[Job]) -> LeftOut | Outcome:
+        links: dict[str, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
+        origins = []
+        ranks = {rank.process: rank.rank for rank in judged.ranks}
+        for number, text, where in said_by(judged, "nvlink untold"):
+            found = _LINK.search(text)
+            if found is None or number < 0:
+                continue
+            gpu = gpu_word(judged, ranks.get(number, -1)) or f"process {judged.processes[number].pid}"
+            links[judged.processes[number].host][gpu].add(int(found[1]))
+            origins.append(where)
+        if not links:
+            return self.not_applicable(judged, "no line of NCCL 2.31 or later speaks of an NVLink that it leaves out")
+        frozen = {host: {gpu: frozenset(each) for gpu, each in gpus.items()} for host, gpus in links.items()}
+        return LeftOut(frozen, tuple(origins), _have_nvlinks(judged, set(links)))
+
+    def tell(self, judged: Job, observed: LeftOut) -> Iterator[Finding]:
+        hosts = list(observed.links)
+        gpus = sorted({gpu for each in observed.links.values() for gpu in each})
+        count = max(len(links) for each in observed.links.values() for links in each.values())
+        yield self.finding(
+            Severity.WARNING if observed.remain else Severity.ERROR,
+            f"{hosts_word(hosts) or 'a node'}: NCCL leaves out {plural(count, 'NVLink')} of {fold_runs(gpus)}: NVML"
+            " does not say what is at the other end",
+            observed=quoted(next((where.text for where in observed.origins if where is not None), "")),
+            expected="every NVLink that is up in NCCL's topology",
+            fix=(
+                "`nvidia-smi nvlink -s` on the node, and the driver's version: NCCL 2.31 and later ask NVML for the"
+                " type of the remote device, which an old driver, or an old libnvidia-ml in a container, does not know",
+                "update the driver, or run NCCL 2.30 or earlier until then",
+            ),
+            nodes=hosts,
+            gpus=gpus,
+            cost=Cost(
+                text="channels have less bandwidth than the links allow"
+                if observed.remain
+                else "GPUs of a node talk over PCIe, shared memory or the network instead of NVLink"
+            ),
+            evidence=observed.origins,
+            confidence=Confidence.HIGH,
+        )
+
+
+def _have_nvlinks(job: Job, hosts: set[str]) -> bool:
+    """Whether NCCL's own print of one of these hosts has NVLinks."""
+    return any(
+        link.kind == "NVL"
+        for communicator in job.communicators
+        for host, system in communicator.systems.items()
+        if host in hosts
+        for link in system.links
+    )

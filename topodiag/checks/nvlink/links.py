@@ -1,0 +1,248 @@
+"""NVLink: links that are missing or slow on a GPU. Error counters are in nvlink_errors.py, pairs in nvlink_pairs.py."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
+
+from topodiag.checks.interface import NodeCheck
+from topodiag.checks.nvlink import evidence
+from topodiag.checks.nvlink.evidence import Expectation, LinkCount
+from topodiag.checks.nvlink.pairs import PairWithoutNvlink
+from topodiag.checks.shared.comparisons import majority
+from topodiag.checks.shared.prices import missing_nvlinks
+from topodiag.lazy import dataclass
+from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status
+from topodiag.model.node import Node
+from topodiag.words.fold import fold_runs, plural
+from topodiag.words.units import in_gbs, percent
+
+__all__ = ["FewerNvlinks", "PairWithoutNvlink"]
+
+
+@dataclass(frozen=True, slots=True)
+class ShortGroup:
+    """GPUs with the same number of links up, fewer than expected; `all_alike` where they are all GPUs of the node."""
+
+    counts: tuple[LinkCount, ...]
+    wanted: Expectation
+    all_alike: bool
+    severity: Severity
+    confidence: Confidence
+
+    @property
+    def active(self) -> int:
+        return self.counts[0].active or 0
+
+
+@dataclass(frozen=True, slots=True)
+class ShortGpus:
+    """All GPUs with fewer links up than expected."""
+
+    groups: tuple[ShortGroup, ...]
+    coverage: Coverage
+
+
+class FewerNvlinks(NodeCheck[ShortGpus]):
+    """NVL001: a GPU has fewer active NVLinks than its product or its peers
+
+    What it finds
+        A GPU whose NVLinks are not all up: single links that did not train, one NVSwitch out of use (every GPU
+        short by the same few links), or no link at all.
+
+    Why it matters
+        NCCL builds its channels through the narrowest GPU, so one GPU with 12 of 18 links takes the whole node from
+        18 x 20.6 = 370.8 GB/s to 12 x 20.6 = 247.2 GB/s per direction (NCCL's rate per NVLink 4 link). With no link
+        left the node falls back to PCIe or shared memory: 48 GB/s or less instead of 370.8 GB/s.
+
+    Evidence it reads
+        Link states from NVML or `nvidia-smi nvlink -s`, or the sentence `all links are inactive`. Without these, the
+        counts NVn in `nvidia-smi topo -m`, with medium confidence: through NVSwitches a pair shows the lesser of its
+        two ends, on boards that join GPUs directly a row adds up. The expected number of links comes from the
+        datasheet. Links of AMD's GPUs (xGMI) are judged pair by pair, by NVL004.
+
+    When it stays silent
+        The product has no NVLink. The links come by bridges (H100 NVL uses 12 of 18, a card without a bridge none):
+        then only a GPU that has some links and fewer than most peers is reported, or the cards of an NVL product
+        without any while at least as many peers are bridged. Parts of a V100 mesh in a
+        virtual machine, where all GPUs are short alike; on bare metal, where peers differ and none has all links:
+        unknown. MIG is on, because the driver then reads links as down
+        (unknown where no link is up and nothing says whether it is). One GPU alone with no link up, since it has no
+        peer. Within 10 minutes of boot, or with a fabric in progress and no uptime, links may still be training:
+        unknown. The links could not be read: unknown.
+
+    How to confirm
+        nvidia-smi nvlink -s -i N             which links are inactive
+        nvidia-smi topo -m                    the GPU's row shows a smaller NVn
+        dmesg | grep -iE 'xid|sxid'           Xid 74 (up to Hopper), 144 to 150 (Blackwell): the link and the reason
+        grep -iE 'error|degraded' /var/log/fabricmanager.log
+                                              a switch or link that Fabric Manager took out of use
+
+    How to fix
+        Stop the jobs on the node, reset all GPUs of the board together (`nvidia-smi --gpu-reset`, the Fabric Manager
+        restarted after it) and look again. If the same links stay down, power-cycle the node (warm resets do not
+        retrain everything). If they stay down after that, take the node out of service and request a new GPU or
+        baseboard. Attach the output of `nvidia-bug-report.sh`.
+
+    References
+        NCCL src/graph/topo.h and src/graph/xml.cc (which links NCCL counts), v2.30; NVIDIA Fabric Manager user guide,
+        degraded mode; NVIDIA Xid catalogue.
+    """
+
+    id = "NVL001"
+    title = "a GPU has fewer active NVLinks than its product or its peers"
+
+    def observe(self, judged: Node, peers: Sequence[Node]) -> ShortGpus | Outcome:
+        if (joined := evidence.all_joined_by_xgmi(judged)) is not None:
+            why = f"each of {len(judged.gpus)} GPUs has an xGMI link to each of the others"
+            return self.clean(judged, why) if joined else self.not_applicable(judged, "NVL004 judges xGMI pair by pair")
+        counts = evidence.count_links(judged)
+        asked = [count for count in counts if not count.skipped]
+        if not asked:
+            return self.not_applicable(judged, counts[0].why if counts else "no GPU in the evidence")
+        if len(judged.gpus) == 1 and asked[0].active == 0:
+            return self.not_applicable(judged, "one GPU and no link up: it has no peer to be joined to")
+        seen = [count for count in asked if count.active is not None]
+        if seen and not any(count.active for count in seen) and evidence.maybe_mig(judged):
+            return self.unknown(judged, "no link is up, which MIG would explain, and whether it is on was not seen")
+        groups, unseen = _sorted_by_loss(judged, asked, counts)
+        missed = sum(len(labels) for labels in unseen.values())
+        coverage = Coverage(len(asked) - missed, len(asked), "GPUs")
+        if groups:
+            return ShortGpus(tuple(_group(judged, group, wanted) for (_, wanted), group in groups.items()), coverage)
+        if unseen:
+            why = "; ".join(f"{fold_runs(labels)}: {reason}" for reason, labels in unseen.items())
+            return Outcome(self.id, Status.UNKNOWN, judged.host, why=why, coverage=coverage)
+        return self.clean(judged, _why_clean(asked), coverage)
+
+    def tell(self, judged: Node, observed: ShortGpus) -> Iterator[Finding]:
+        for group in observed.groups:
+            yield self._report(judged, group, observed.coverage)
+
+    def _report(self, node: Node, group: ShortGroup, coverage: Coverage) -> Finding:
+        active, want, counts = group.active, group.wanted.links, group.counts
+        labels = [count.gpu.label for count in counts]
+        have = "no active NVLink" if active == 0 else f"{active} of {want} NVLinks active"
+        verb = "has" if len(counts) == 1 else "have"
+        down = [f"{count.gpu.label} link {index}" for count in counts for index in count.down if _wired(count, want)]
+        hint = ", all alike: an NVSwitch may be out of use" if group.all_alike and active else ""
+        # One line of each GPU before the second of any: the first lines show the most.
+        ranked = zip_longest(*(count.evidence for count in counts))
+        return self.finding(
+            node,
+            group.severity,
+            f"{fold_runs(labels)} {verb} {have}{hint}",
+            observed=f"{plural(active, 'link')} up" + (f"; down: {_spell_links(counts, want)}" if down else ""),
+            expected=_expected(counts[0], group.wanted),
+            fix=_fix(counts[0], active, group.all_alike),
+            gpus=labels,
+            links=down,
+            cost=_cost(counts[0], active, want),
+            evidence=[fact for facts in ranked for fact in facts if fact is not None],
+            coverage=coverage,
+            confidence=group.confidence,
+        )
+
+
+def _sorted_by_loss(
+    node: Node, asked: list[LinkCount], counts: list[LinkCount]
+) -> tuple[dict[tuple[int, Expectation], list[LinkCount]], dict[str, list[str]]]:
+    """GPUs with fewer links than expected, by count and expectation; and those that cannot be judged, by reason."""
+    groups: dict[tuple[int, Expectation], list[LinkCount]] = defaultdict(list)
+    unseen: dict[str, list[str]] = defaultdict(list)
+    for count in asked:
+        label = count.gpu.label
+        wanted = evidence.expect(node, count, counts)
+        if count.active is None:
+            unseen[count.why].append(label)
+        elif wanted is not None and count.active < wanted.links:
+            if evidence.training(node, count.gpu):
+                unseen["its links may still be training, minutes after boot"].append(label)
+            else:
+                groups[count.active, wanted].append(count)
+        elif wanted is None and count.spec is None and majority(c.active for c in asked) is None:
+            unseen["its product is unknown and it has no peers to compare with"].append(label)
+        elif wanted is None and _odd_mesh(node, count, asked):
+            unseen["links are down, on its peers others are, and none has all that its product has"].append(label)
+    return groups, unseen
+
+
+def _odd_mesh(node: Node, count: LinkCount, asked: list[LinkCount]) -> bool:
+    """Whether links are down on a board that joins GPUs directly, and the peers do not agree on how many it uses."""
+    direct = count.spec is not None and not count.spec.bridged and not count.spec.nvswitch
+    return direct and bool(count.down) and not node.is_vm and majority(each.active for each in asked) is None
+
+
+def _group(node: Node, counts: list[LinkCount], wanted: Expectation) -> ShortGroup:
+    all_alike = len(counts) == len(node.gpus) > 1
+    sure = min([wanted.confidence, *(count.confidence for count in counts)])
+    guessed = sure < Confidence.HIGH and (counts[0].spec is None or counts[0].spec.bridged)
+    bridged = counts[0].spec is not None and counts[0].spec.bridged
+    if (counts[0].active or bridged) and (all_alike or guessed):
+        return ShortGroup(tuple(counts), wanted, all_alike, Severity.WARNING, min(sure, Confidence.MEDIUM))
+    return ShortGroup(tuple(counts), wanted, all_alike, Severity.ERROR, sure)
+
+
+def _wired(count: LinkCount, want: int) -> bool:
+    """Whether inactive links are the missing ones; a product with spare links does not say which should be up."""
+    return len(count.down) == want - (count.active or 0)
+
+
+def _spell_links(group: Sequence[LinkCount], want: int) -> str:
+    parts = []
+    for count in group:
+        if _wired(count, want) and count.down:
+            parts.append(f"{count.gpu.label} {fold_runs([f'link {index}' for index in count.down])}")
+    return "; ".join(parts[:4]) + (" ..." if len(parts) > 4 else "")
+
+
+def _expected(count: LinkCount, wanted: Expectation) -> str:
+    rate = evidence.gbs_per_link(count)
+    text = f"{wanted.links} links: {wanted.derivation}"
+    if rate:
+        sm = f"sm{count.spec.sm if count.spec else count.gpu.sm.value}"
+        text += f"; {wanted.links} links x {in_gbs(rate)} = {in_gbs(wanted.links * rate)}"
+        text += f" (NCCL's rate per link for {sm}, topo.h v2.30)"
+    return text
+
+
+def _cost(count: LinkCount, active: int, want: int) -> Cost:
+    share = (want - active) / want
+    rate = evidence.gbs_per_link(count)
+    if rate is None:
+        return Cost(
+            share=share, text=f"{percent(share)} of this GPU's NVLink bandwidth, and the whole node's rings with it"
+        )
+    lost = missing_nvlinks(active, want, rate)
+    text = (
+        f"{want - active} links x {in_gbs(rate)} = {in_gbs(lost)} per direction; every NCCL channel passes the"
+        " narrowest GPU, so the whole node loses it"
+    )
+    return Cost(lost, share, text)
+
+
+def _fix(count: LinkCount, active: int, all_alike: bool) -> list[str]:
+    steps = []
+    if count.spec is not None and count.spec.bridged:
+        steps.append("look whether the NVLink bridges of these cards are fitted and seated, and that MIG is off")
+    elif all_alike and active == 0:
+        steps.append(
+            "first the Fabric Manager: `systemctl status nvidia-fabricmanager`; its version must equal the driver's"
+        )
+    elif all_alike:
+        steps.append(
+            "look for a switch taken out of use: `grep -iE 'degraded|nvswitch|error' /var/log/fabricmanager.log`"
+        )
+    steps += [
+        "look for the reason: `dmesg | grep -iE 'xid|sxid'` (74, 144 to 150 are NVLink)",
+        "drain the node, reset all its GPUs together (`nvidia-smi --gpu-reset`), then run `nvidia-smi nvlink -s` again",
+        "if links stay down, power-cycle; if that does not help, have the GPU or its baseboard exchanged",
+    ]
+    return steps
+
+
+def _why_clean(asked: list[LinkCount]) -> str:
+    if all(count.spec is not None and count.spec.bridged for count in asked):
+        return "the links of this product come by bridges, and no GPU has fewer than its peers"
+    return ""

@@ -1,0 +1,350 @@
+"""NVLink: pairs of GPUs that should be joined by NVLink and talk over PCIe. Link counts are in nvlink.py."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+
+from topodiag.checks.interface import NodeCheck
+from topodiag.checks.nvlink import evidence
+from topodiag.checks.nvlink.evidence import MESH_GPUS, LinkCount
+from topodiag.checks.shared.devices import SMI_TO_PATH, by_xgmi, gpu_spec, nvlink_count, pcie_gbs, word
+from topodiag.hardware.amd import PCIE_LANES, AmdGpu, amd_gpu_by_name
+from topodiag.hardware.specs import GpuSpec
+from topodiag.lazy import dataclass
+from topodiag.model.devices import Gpu
+from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status
+from topodiag.model.node import Node
+from topodiag.model.provenance import Fact
+from topodiag.words.fold import fold_runs
+from topodiag.words.units import in_gbs
+
+MAX_LINKS = 36
+"""NVLinks that a GPU has at most (NVML_NVLINK_MAX_LINKS of nvml.h 13.3)."""
+
+MESH_PEERS = 4
+"""GPUs that each GPU of an 8-GPU hybrid cube-mesh is joined to (DGX-1 with P100 or V100, and its cloud forms)."""
+
+FEWEST_WHOLE = 3
+"""GPUs joined to all others from which on a board is taken to join all pairs."""
+
+REFUSED = frozenset({"NS", "CNS", "GNS", "TNS", "DR"})
+"""Words of `nvidia-smi topo -p2p n` for a pair without P2P over NVLink; `U` (unknown) is no reading."""
+
+
+@dataclass(frozen=True, slots=True)
+class GpuPair:
+    """What the evidence says of one pair. `joined` is None when it says nothing."""
+
+    a: Gpu
+    b: Gpu
+    joined: bool | None
+    words: tuple[Fact[str], ...] = ()
+
+    @property
+    def says(self) -> str:
+        return "/".join(fact.value for fact in self.words if fact.value)
+
+
+@dataclass(frozen=True, slots=True)
+class LostPairs:
+    """Pairs that NVLink should join and does not, among these GPUs; `inferred` says how where no datasheet does."""
+
+    gpus: tuple[Gpu, ...]
+    pairs: tuple[GpuPair, ...]
+    inferred: str | None
+    coverage: Coverage
+
+
+class PairWithoutNvlink(NodeCheck[LostPairs]):
+    """NVL004: two GPUs that NVLink should join talk over PCIe
+
+    What it finds
+        A pair of GPUs of an NVSwitch machine that `topo -m` shows as PIX, PXB, PHB, NODE or SYS, or for which the
+        driver refuses peer-to-peer over NVLink; a pair of the 8-GPU mesh that lost its links. On AMD's platforms whose
+        GPUs are all joined by xGMI (MI300X to MI355X): a pair over PCIe or over other GPUs, or a link that is down.
+
+    Why it matters
+        The pair falls from NVLink (18 x 20.6 = 370.8 GB/s on H100) to PCIe (48 GB/s for Gen5 x16), or to shared
+        memory where NCCL does not allow P2P over that distance. NCCL's graph search needs equal GPUs: one GPU
+        without its NVLink edges makes it fall back to rings over PCIe for all of them.
+
+    Evidence it reads
+        `nvidia-smi topo -m`, `nvidia-smi topo -p2p n` or NVML's P2P status, link counts where there are any, the
+        datasheet (which products are joined by NVSwitches). A job's log: `Unable to get RemoteDeviceType for NVLink`
+        (NCCL 2.31 and later), after which NCCL leaves the link out. Of AMD: `amd-smi topology`, `amd-smi xgmi`,
+        `rocm-smi --showtopo`, /sys/class/kfd/kfd/topology.
+
+    When it stays silent
+        PCIe cards, bridges and meshes, which never join all pairs (a V100 mesh is held to its own pattern: four peers
+        per GPU). MIG; no pair has NVLink and whether MIG is on was not seen: unknown. A GPU that has no link up at
+        all, or whose fabric is not ready, is the subject of NVL001 and NVL005 and is not reported a second time.
+        AMD: cards with bridges (MI210) and MI250X boards, whose pairs differ by design, and virtual functions (N/A).
+        Unknown products are judged only when all other GPUs are joined to each other, or when a GPU shows more links to
+        its peers than any GPU has, as only a switch makes it. No matrix and no P2P status: unknown.
+
+    How to confirm
+        nvidia-smi topo -m                    NVn for every pair of GPUs
+        nvidia-smi topo -p2p n                OK for every pair; DR means switched off by a registry key
+        nvidia-smi -q | grep -A6 Fabric       State Completed, Status Success on Hopper and later
+
+    How to fix
+        With DR: remove the key (`RegistryDwords` in /etc/modprobe.d, NVreg_NvLinkDisable) and reload the driver.
+        Otherwise restart the Fabric Manager with no job on the node; then reset the GPUs together; then reboot. In a
+        virtual machine ask the host's owner whether the partition of this guest is active.
+
+    References
+        NCCL src/graph/paths.cc (P2P level) and src/graph/topo.h v2.30; nvidia-smi topo legend; NVIDIA Fabric Manager
+        user guide, shared NVSwitch partitions.
+    """
+
+    id = "NVL004"
+    title = "two GPUs that NVLink should join talk over PCIe"
+
+    def observe(self, judged: Node, peers: Sequence[Node]) -> LostPairs | Outcome:
+        asked = [gpu for gpu in judged.gpus if not evidence.no_question(gpu)]
+        specs = [gpu_spec(gpu) for gpu in asked]
+        if len(asked) < 2:
+            return self.not_applicable(judged, "fewer than two GPUs that NVLink could join")
+        if all(spec is not None and spec.bridged for spec in specs):
+            return self.not_applicable(judged, "bridges join only the pairs that they were fitted to")
+        pairs = [_see(judged, a, b) for a, b in combinations(asked, 2)]
+        seen = [pair for pair in pairs if pair.joined is not None]
+        coverage = Coverage(len(seen), len(pairs), "pairs of GPUs")
+        if not seen:
+            return self.unknown(judged, "neither `topo -m` nor a P2P status over NVLink was seen")
+        if not any(pair.joined for pair in seen) and evidence.maybe_mig(judged):
+            return self.unknown(
+                judged, "no pair has NVLink, which MIG would explain, and whether it is on was not seen"
+            )
+        lost, inferred = _lost(asked, specs, seen)
+        untold, told = _parted(judged, lost)
+        if untold:
+            return LostPairs(tuple(asked), tuple(untold), inferred, coverage)
+        if told:
+            return self.clean(judged, f"{len(told)} pairs without NVLink, explained by {told[0]}", coverage)
+        if len(seen) < len(pairs):
+            why = f"{len(pairs) - len(seen)} of {len(pairs)} pairs were not seen"
+            return Outcome(self.id, Status.UNKNOWN, judged.host, why=why, coverage=coverage)
+        return self.clean(judged, inferred or "", coverage)
+
+    def tell(self, judged: Node, observed: LostPairs) -> Iterator[Finding]:
+        node, asked, lost, inferred = judged, observed.gpus, observed.pairs, observed.inferred
+        culprits = _culprits(asked, lost)
+        guessed = inferred is not None and not _certain(asked, lost)
+        sure = Confidence.MEDIUM if guessed or node.is_vm else Confidence.HIGH
+        mesh = inferred is not None and gpu_spec(lost[0].a) is not None
+        severity = Severity.WARNING if mesh or node.is_vm else Severity.ERROR
+        says = ", ".join(sorted({pair.says for pair in lost})[:6])
+        spec = gpu_spec(lost[0].a)
+        yield self.finding(
+            node,
+            severity,
+            _message(asked, lost, culprits),
+            observed=f"{says} between the pairs {_spell_pairs(lost)}",
+            expected=inferred or _expected(spec),
+            fix=_fix(node, lost),
+            gpus=[gpu.label for gpu in culprits or _ends(asked, lost)],
+            links=[f"{pair.a.label} to {pair.b.label}" for pair in lost[:64]],
+            cost=_cost(spec, amd_gpu_by_name(lost[0].a.name.get(""))),
+            evidence=[fact.origin for pair in lost for fact in pair.words],
+            coverage=observed.coverage,
+            confidence=sure,
+        )
+
+
+def _parted(node: Node, lost: Sequence[GpuPair]) -> tuple[list[GpuPair], list[str]]:
+    """The pairs whose loss no other check explains, and what explains the others."""
+    counts = {count.gpu.index: count for count in evidence.count_links(node)}
+    reasons = [(pair, _explained(pair, counts)) for pair in lost]
+    return [pair for pair, why in reasons if not why], [why for _, why in reasons if why]
+
+
+def _see(node: Node, a: Gpu, b: Gpu) -> GpuPair:
+    said = word(node, a.label, b.label)
+    table = node.p2p.get("nvlink", {})
+    status = table.get((a.label, b.label)) or table.get((b.label, a.label)) or Fact()
+    words = tuple(fact for fact in (said, status) if fact.value)
+    refused = (status.value or "").strip().upper() in REFUSED
+    if (joined := by_xgmi(said.value)) is not None:
+        return GpuPair(a, b, joined, words)
+    if nvlink_count(said.value):
+        return GpuPair(a, b, not refused, words)
+    if (said.value or "").strip().upper() in SMI_TO_PATH:
+        return GpuPair(a, b, False, words)
+    if refused:
+        return GpuPair(a, b, False, words)
+    return GpuPair(a, b, True if (status.value or "").strip().upper() == "OK" else None, words)
+
+
+def _lost(asked: list[Gpu], specs: list[GpuSpec | None], seen: list[GpuPair]) -> tuple[list[GpuPair], str | None]:
+    """The pairs that should be joined and are not, and how that was inferred where no datasheet says it."""
+    apart = [pair for pair in seen if not pair.joined]
+    if not apart:
+        return [], None
+    if any(by_xgmi(fact.value) is not None for pair in seen for fact in pair.words):
+        return _lost_of_xgmi(asked, seen, apart)
+    switched = {gpu.index for gpu, spec in zip(asked, specs, strict=True) if spec is not None and spec.nvswitch}
+    by_product = [pair for pair in apart if pair.a.index in switched and pair.b.index in switched]
+    if by_product:
+        return by_product, None
+    if all(spec is not None and not spec.bridged and not spec.nvswitch for spec in specs):
+        return _lost_of_mesh(asked, seen), f"each GPU of this mesh is joined to {MESH_PEERS} others"
+    if any(spec is not None for spec in specs):
+        return [], None
+    return _lost_of_unknown(asked, seen, apart)
+
+
+def _lost_of_xgmi(asked: list[Gpu], seen: list[GpuPair], apart: list[GpuPair]) -> tuple[list[GpuPair], str | None]:
+    """Pairs of AMD's GPUs that a link should join: where the product has one to each of the GPUs that are there, or
+    half of the GPUs show that their board has. Rings, chords and pairs of dies join some pairs only, by design. A link
+    that is there and down is lost whatever the board."""
+    down = [pair for pair in apart if pair.says.endswith((" down", " disabled"))]
+    if (spec := _amd_mesh(asked)) is not None:
+        return apart, f"one xGMI link to each of the {spec.links} peers of {spec.name} ({spec.source})"
+    joined = {gpu.index: sum(bool(p.joined) and gpu.index in (p.a.index, p.b.index) for p in seen) for gpu in asked}
+    whole = sum(count == len(asked) - 1 for count in joined.values())
+    if amd_gpu_by_name(asked[0].name.get("")) is None and whole >= FEWEST_WHOLE and whole * 2 >= len(asked):
+        return apart, f"xGMI between all pairs: {whole} GPUs are joined to each of the others"
+    return down, "the link of the pair up" if down else None
+
+
+def _certain(asked: Sequence[Gpu], lost: Sequence[GpuPair]) -> bool:
+    """Whether AMD's data sheet says of the pairs that a link joins them, or the driver that the link is down."""
+    return _amd_mesh(asked) is not None or all(pair.says.endswith((" down", " disabled")) for pair in lost)
+
+
+def _amd_mesh(asked: Sequence[Gpu]) -> AmdGpu | None:
+    """The product of AMD's that has one link to each of the GPUs that are there."""
+    spec = amd_gpu_by_name(asked[0].name.get("")) if len({gpu.name.value for gpu in asked}) == 1 else None
+    return spec if spec is not None and spec.mesh and spec.links == len(asked) - 1 else None
+
+
+def _lost_of_mesh(asked: list[Gpu], seen: list[GpuPair]) -> list[GpuPair]:
+    """Pairs of a hybrid mesh between GPUs that have fewer peers than the pattern, while most GPUs have them all."""
+    if len(asked) != MESH_GPUS or len(seen) != MESH_GPUS * (MESH_GPUS - 1) // 2:
+        return []
+    joined = {gpu.index: sum(bool(p.joined) and gpu.index in (p.a.index, p.b.index) for p in seen) for gpu in asked}
+    short = {index for index, count in joined.items() if count < MESH_PEERS}
+    if len(short) * 2 >= len(asked) or any(count > MESH_PEERS for count in joined.values()):
+        return []
+    half = MESH_GPUS // 2
+    return [
+        pair
+        for pair in seen
+        if not pair.joined
+        and pair.a.index in short
+        and pair.b.index in short
+        and (pair.a.index // half == pair.b.index // half or abs(pair.a.index - pair.b.index) == half)
+    ]
+
+
+def _lost_of_unknown(asked: list[Gpu], seen: list[GpuPair], apart: list[GpuPair]) -> tuple[list[GpuPair], str | None]:
+    """GPUs of an unknown product that are not joined to a majority that is joined all to all, or to one that must hang
+    on a switch: it shows more links to its peers together than any GPU has."""
+    for gpu in asked:
+        mine = [pair for pair in seen if gpu.index in (pair.a.index, pair.b.index)]
+        links = sum(nvlink_count(pair.words[0].value) or 0 for pair in mine if pair.words)
+        if links > MAX_LINKS:
+            return apart, f"NVLink between all pairs: {gpu.label} shows {links} links, so that a switch joins them"
+    odd = {gpu.index for gpu in _culprits(asked, apart)}
+    rest = [gpu.index for gpu in asked if gpu.index not in odd]
+    among = [pair for pair in seen if pair.a.index not in odd and pair.b.index not in odd]
+    if not odd or len(rest) < 3 or len(rest) * 2 <= len(asked) or not among or not all(pair.joined for pair in among):
+        return [], None
+    return apart, f"NVLink between all pairs: the other {len(rest)} GPUs are joined to each other"
+
+
+def _culprits(asked: Sequence[Gpu], lost: Sequence[GpuPair]) -> list[Gpu]:
+    """The fewest GPUs that all the lost pairs have in common, when they lost every peer; else none."""
+    left = list(lost)
+    found: list[Gpu] = []
+    while left:
+        tally = {gpu.index: sum(gpu.index in (p.a.index, p.b.index) for p in left) for gpu in asked}
+        worst = max(asked, key=lambda gpu: tally[gpu.index])
+        if tally[worst.index] < len(asked) - 1 - len(found):
+            return []
+        found.append(worst)
+        left = [pair for pair in left if worst.index not in (pair.a.index, pair.b.index)]
+    return found if len(found) < len(asked) - 1 else []
+
+
+def _ends(asked: Sequence[Gpu], lost: Sequence[GpuPair]) -> list[Gpu]:
+    """The GPUs of the lost pairs."""
+    ends = {gpu.index for pair in lost for gpu in (pair.a, pair.b)}
+    return [gpu for gpu in asked if gpu.index in ends]
+
+
+def _explained(pair: GpuPair, counts: dict[int, LinkCount]) -> str:
+    """The check that already names the cause of a pair's loss, or nothing."""
+    for gpu in (pair.a, pair.b):
+        if gpu.fabric.state.value in ("not_started", "in_progress"):
+            return f"the fabric of {gpu.label} (NVL005)"
+        if gpu.fabric.status.value not in (None, "", "success"):
+            return f"the fabric of {gpu.label} (NVL005)"
+        count = counts.get(gpu.index)
+        if count is not None and count.active == 0:
+            return f"{gpu.label}, which has no link up (NVL001)"
+        if (
+            count is not None
+            and count.active
+            and count.spec
+            and not count.spec.nvswitch
+            and count.active < count.spec.nvlinks
+        ):
+            return f"{gpu.label}, which has links down (NVL001)"
+    return ""
+
+
+def _message(asked: Sequence[Gpu], lost: Sequence[GpuPair], culprits: Sequence[Gpu]) -> str:
+    if culprits:
+        verb = "reaches its" if len(culprits) == 1 else "reach their"
+        return f"{fold_runs([gpu.label for gpu in culprits])} {verb} {len(asked) - 1} peers without NVLink"
+    if len(lost) == len(asked) * (len(asked) - 1) // 2:
+        return f"no pair of the {len(asked)} GPUs talks over NVLink"
+    if len(lost) == 1:
+        return f"{lost[0].a.label} and {lost[0].b.label} talk without NVLink"
+    return f"{len(lost)} pairs of GPUs talk without NVLink"
+
+
+def _spell_pairs(lost: Sequence[GpuPair]) -> str:
+    texts = [f"{pair.a.label}-{pair.b.label}" for pair in lost]
+    return ", ".join(texts[:4]) + (f" and {len(texts) - 4} more" if len(texts) > 4 else "")
+
+
+def _expected(spec: GpuSpec | None) -> str:
+    if spec is None:
+        return "NVLink between all pairs"
+    total = spec.nvlinks * spec.nvlink_nccl_gbs
+    return (
+        f"NVLink between all pairs of {spec.name}: {spec.nvlinks} links x {in_gbs(spec.nvlink_nccl_gbs)}"
+        f" = {in_gbs(total)} (NCCL's rate per link, topo.h v2.30)"
+    )
+
+
+def _cost(spec: GpuSpec | None, amd: AmdGpu | None) -> Cost:
+    if amd is not None:
+        way = f"PCIe Gen{amd.pcie_gen} x{PCIE_LANES}, which GPU, NIC and host share"
+        return Cost(
+            text=f"the pair falls from {in_gbs(amd.rccl_gbs)} of xGMI to {way}; every ring of the node meets it"
+        )
+    pcie = pcie_gbs(spec)
+    if spec is None or pcie is None or not spec.nvlinks:
+        return Cost(text="the pair falls from NVLink to PCIe, and NCCL lays every ring of the node over it")
+    fast = spec.nvlinks * spec.nvlink_nccl_gbs
+    text = f"{in_gbs(fast)} over NVLink, at most {in_gbs(pcie)} over PCIe Gen{spec.pcie_gen} x{spec.pcie_width}"
+    return Cost(max(fast - pcie, 0.0), max(1 - pcie / fast, 0.0), f"{text}; NCCL's rings take the narrowest pair")
+
+
+def _fix(node: Node, lost: Sequence[GpuPair]) -> list[str]:
+    steps = []
+    if any((fact.value or "").strip().upper() == "DR" for pair in lost for fact in pair.words):
+        steps.append("DR: a registry key switches it off; look at `RegistryDwords` in /proc/driver/nvidia/params")
+    if node.is_vm:
+        steps.append("ask the host's owner whether the NVSwitch partition of this guest is active")
+    steps += [
+        "`nvidia-smi nvlink -s` and `dmesg | grep -i xid`: are the links of these GPUs up?",
+        "with no job on the node: `systemctl restart nvidia-fabricmanager`, then `nvidia-smi topo -m` again",
+        "if it stays, drain the node and reset all GPUs together (`nvidia-smi --gpu-reset`), then reboot",
+    ]
+    return steps

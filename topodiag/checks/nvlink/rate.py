@@ -1,0 +1,269 @@
+"""NVLink and xGMI: links below their rate, and pairs of AMD's GPUs whose copies are below those of the others."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections import Counter as Tally
+from collections.abc import Iterator, Sequence
+from statistics import median
+
+from topodiag.checks.interface import NodeCheck
+from topodiag.checks.nvlink import evidence
+from topodiag.checks.shared.devices import by_xgmi, gpu_spec, word
+from topodiag.checks.shared.prices import slow_nvlinks
+from topodiag.hardware.amd import PCIE_LANES, amd_gpu_by_name
+from topodiag.hardware.catalog import pcie_line_gbs
+from topodiag.lazy import dataclass
+from topodiag.model.devices import Gpu
+from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.maker import dialect_of
+from topodiag.model.node import Node
+from topodiag.model.provenance import Fact
+from topodiag.words.dialect import AMD
+from topodiag.words.fold import fold_runs, plural
+from topodiag.words.units import in_gbs, percent
+
+RATE_TOLERANCE_SHARE = 0.02
+"""A link counts as slow when it is this much below its peers: drivers print the same rate as 25 and 25.781 GB/s
+between boards, never between links of one board."""
+
+UNIFORM_TOLERANCE_SHARE = 0.10
+"""Where all links of the node agree, only a rate this much below the product's counts: one driver branch prints the
+rate before coding and another after it (25 and 25.781 GB/s on V100 and A100, about 3 %); real down-training steps
+are far larger (NVLink 4 to 3 is half the lane rate)."""
+
+
+@dataclass(frozen=True, slots=True)
+class RatedLink:
+    """A link that is up, and its line rate in GB/s."""
+
+    gpu: Gpu
+    label: str
+    gbs: Fact[float]
+
+    @property
+    def rate(self) -> float:
+        return self.gbs.get(0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class SlowGroup:
+    """Links at one rate below what is wanted of them, GB/s, and where that comes from."""
+
+    rate_gbs: float
+    want_gbs: float
+    source: str
+    links: tuple[RatedLink, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SlowLinks:
+    """All links below their rate."""
+
+    groups: tuple[SlowGroup, ...]
+    coverage: Coverage
+    pairs: tuple[SlowPair, ...] = ()
+
+
+class SlowNvlinks(NodeCheck[SlowLinks]):
+    """NVL002: an NVLink runs below its product's rate or below its peers
+
+    What it finds
+        Active links whose line rate is below the product's rate, or below the rate of the other links of the same
+        kind of GPU. On AMD's GPUs: a pair whose copies (TransferBench, rocm-bandwidth-test) are far below those of the
+        other pairs, in one direction or both.
+
+    Why it matters
+        A channel is as fast as its slowest link. On an H100 one link at 19 instead of 26.562 GB/s costs 28 % of that
+        link's 20.6 GB/s, and rings that NCCL lays over all links evenly wait for it.
+
+    Evidence it reads
+        The rate per link of NVML or `nvidia-smi nvlink -s` (line rate, one direction), the datasheet's rate, and the
+        rates of the other links. A line rate is never compared with NCCL's rate (26.562 and 20.6 GB/s are the same
+        NVLink 4 link). On AMD's GPUs the rates of `amd-smi xgmi`, in text or JSON, and measured copies of pairs.
+
+    When it stays silent
+        The product has no NVLink; MIG is on; only links that are up are judged (NVL001 has the others). A link within
+        2 % of its peers, or a whole node within 10 % of the datasheet: drivers round differently. An xGMI rate that
+        is what the product's PCIe link can do: `amd-smi` of 2024 prints that in its place. No rate was read: unknown.
+        Rates differ by more than 10 %, the product is not known, and no rate is that of most links: unknown.
+
+    How to confirm
+        nvidia-smi nvlink -s                  the rate of every link
+        nvidia-smi nvlink -gBwMode            FULL unless somebody chose a lower bandwidth mode
+        nvidia-smi nvlink -e                  a marginal link also counts errors (NVL003)
+
+    How to fix
+        Where a bandwidth mode was set, set it back (`nvidia-smi nvlink -sBwMode FULL`, no job on the GPUs). Else
+        reset the GPUs of the board; a link that trains low again is marginal hardware: exchange the GPU or baseboard.
+
+    References
+        probes and datasheets: V100 25.781, A100 25, H100 and H200 26.562, B200 and GB200 53.125 GB/s per link and
+        direction; NCCL src/graph/topo.h v2.30 for NCCL's rate of a link.
+    """
+
+    id = "NVL002"
+    title = "an NVLink runs below its product's rate or below its peers"
+
+    def observe(self, judged: Node, peers: Sequence[Node]) -> SlowLinks | Outcome:
+        if pairs := slow_pairs(judged):
+            return SlowLinks((), Coverage(len(judged.copies), len(judged.copies), "pairs of GPUs copied"), pairs)
+        return self._of_links(judged, [gpu for gpu in judged.gpus if not evidence.no_question(gpu)])
+
+    def _of_links(self, judged: Node, asked: Sequence[Gpu]) -> SlowLinks | Outcome:
+        if not asked:
+            return self.not_applicable(judged, "no GPU here has NVLinks to judge")
+        if not any(gpu.nvlinks or _may_have_links(gpu) for gpu in asked):
+            return self.not_applicable(judged, "no NVLinks in the evidence, and none that must be there")
+        up = sum(evidence.is_up(link) is True for gpu in asked for link in gpu.nvlinks)
+        rated = [link for gpu in asked for link in _rated(judged, gpu)]
+        if not rated:
+            return self.unknown(judged, "no link rate was read" if up or asked else "no link is up")
+        coverage = Coverage(len(rated), max(up, len(rated)), "active links")
+        groups: dict[tuple[float, float, str], list[RatedLink]] = defaultdict(list)
+        alike: dict[str | None, Tally[float]] = defaultdict(Tally)
+        for link in rated:
+            alike[link.gpu.name.value][round(link.rate, 3)] += 1
+        for link in rated:
+            wanted = _rate_wanted(link, alike[link.gpu.name.value])
+            if wanted is not None:
+                groups[link.rate, *wanted].append(link)
+        if not groups and any(min(rates) < max(rates) * (1 - UNIFORM_TOLERANCE_SHARE) for rates in alike.values()):
+            return self.unknown(judged, "link rates differ, and neither the product nor most peers say which is right")
+        if not groups:
+            return self.clean(judged, coverage=coverage)
+        return SlowLinks(tuple(SlowGroup(*key, tuple(links)) for key, links in groups.items()), coverage)
+
+    def tell(self, judged: Node, observed: SlowLinks) -> Iterator[Finding]:
+        for group in observed.groups:
+            yield self._report(judged, group, observed.coverage)
+        for pair in observed.pairs:
+            yield self._slow_pair(judged, pair, observed.coverage)
+
+    def _slow_pair(self, node: Node, pair: SlowPair, coverage: Coverage) -> Finding:
+        share = 1 - pair.gbs / pair.usual_gbs
+        return self.finding(
+            node,
+            Severity.WARNING,
+            f"{pair.start} to {pair.end} copies at {in_gbs(pair.gbs)}, the other pairs at {in_gbs(pair.usual_gbs)}",
+            observed=f"{in_gbs(pair.gbs)} from {pair.start} to {pair.end}",
+            expected=f"{in_gbs(pair.usual_gbs)}, as {pair.others} other pairs reach: pairs of one board differ little",
+            fix=(
+                "run the test again on the idle node: another program on one of the two GPUs slows it, too",
+                "`nvidia-smi nvlink -s` and `nvidia-smi nvlink -e`: is the link of this pair up, does it count errors?",
+                "drain the node and reset its GPUs together: `nvidia-smi --gpu-reset`; if it stays, have the board"
+                " exchanged",
+            ),
+            gpus=(pair.start, pair.end),
+            links=(f"{pair.start} to {pair.end}",),
+            cost=Cost(pair.usual_gbs - pair.gbs, share, "rings and all-to-all over this pair go at its pace"),
+            evidence=[pair.fact],
+            coverage=coverage,
+            confidence=Confidence.MEDIUM,
+        )
+
+    def _report(self, node: Node, group: SlowGroup, coverage: Coverage) -> Finding:
+        rate, want, source, members = group.rate_gbs, group.want_gbs, group.source, group.links
+        labels = list(dict.fromkeys(link.gpu.label for link in members))
+        share = 1 - rate / want
+        gpu = members[0].gpu
+        product, amd = gpu_spec(gpu), amd_gpu_by_name(gpu.name.get(""))
+        nccl = product.nvlink_nccl_gbs if product is not None else amd.rccl_gbs if amd is not None else 0.0
+        worst = max(sum(link.gpu.label == label for link in members) for label in labels)
+        lost = slow_nvlinks(rate, want, worst, nccl)
+        text = f"{percent(share)} of {plural(worst, 'link')} of a GPU"
+        if nccl:
+            text += f": {share:.2f} x {worst} x {in_gbs(nccl)} = {in_gbs(lost)} per direction by NCCL's rate per link"
+        by_product = source.startswith("datasheet")
+        # The rate of NVLink is fixed when it trains; that of xGMI is the present one, and nobody says it holds at rest.
+        sure = by_product and not gpu.xgmi_gbs.known
+        return self.finding(
+            node,
+            Severity.ERROR if sure else Severity.WARNING,
+            f"{fold_runs(labels)}: {plural(len(members), 'NVLink')} at {in_gbs(rate)} instead of {in_gbs(want)}",
+            observed=f"{in_gbs(rate)} line rate per direction",
+            expected=f"{in_gbs(want)} line rate per direction ({source})",
+            fix=(
+                "see whether somebody chose a lower bandwidth mode: `nvidia-smi nvlink -gBwMode` should say FULL",
+                "drain the node and reset its GPUs together: `nvidia-smi --gpu-reset`, then `nvidia-smi nvlink -s`",
+                "a link that trains low again is marginal: have the GPU or its baseboard exchanged",
+            ),
+            gpus=labels,
+            links=[link.label for link in members],
+            cost=Cost(lost or None, share, text),
+            evidence=list(dict.fromkeys(link.gbs for link in members)),
+            coverage=coverage,
+            confidence=Confidence.HIGH if sure else Confidence.MEDIUM,
+        )
+
+
+def _may_have_links(gpu: Gpu) -> bool:
+    """Whether links are to be expected: unknown products may have some, cards with bridge connectors need not."""
+    spec = gpu_spec(gpu)
+    return spec is None or (spec.nvlinks > 0 and not spec.bridged)
+
+
+def _rated(node: Node, gpu: Gpu) -> list[RatedLink]:
+    """The links of a GPU that are up and have a rate; those of xGMI one for each GPU that they lead to."""
+    if not gpu.xgmi_gbs.known:
+        up = [link for link in gpu.nvlinks if evidence.is_up(link) and link.line_gbs.value]
+        return [RatedLink(gpu, f"{gpu.label} link {link.index}", link.line_gbs) for link in up]
+    spec, rate = amd_gpu_by_name(gpu.name.get("")), gpu.xgmi_gbs.get(0.0)
+    host = (pcie_line_gbs(spec.pcie_gen, PCIE_LANES) or 0.0) if spec is not None else 0.0
+    if spec is not None and rate < spec.line_gbs and abs(rate - host) < UNIFORM_TOLERANCE_SHARE * host:
+        return []
+    others = [peer.label for peer in node.gpus if peer is not gpu]
+    joined = [peer for peer in others if by_xgmi(word(node, gpu.label, peer).value)]
+    return [RatedLink(gpu, f"{gpu.label} to {peer}", gpu.xgmi_gbs) for peer in joined or others]
+
+
+def _rate_wanted(link: RatedLink, alike: Tally[float]) -> tuple[float, str] | None:
+    """The rate this link falls short of and where that comes from, or None when it does not. `alike` counts the rates
+    of the links of all GPUs of this name."""
+    common, count = alike.most_common(1)[0]
+    total = alike.total()
+    spec, amd = gpu_spec(link.gpu), amd_gpu_by_name(link.gpu.name.get(""))
+    name = spec.name if spec is not None else amd.name if amd is not None else ""
+    product = spec.nvlink_line_gbs if spec is not None else amd.line_gbs if amd is not None else 0.0
+    if product and link.rate < product * (1 - UNIFORM_TOLERANCE_SHARE):
+        return product, f"datasheet of {name}"
+    if count * 2 > total and link.rate < common * (1 - RATE_TOLERANCE_SHARE):
+        return common, f"{count} of {total} peer links"
+    return None
+
+
+# Copies between AMD's GPUs: pairs that are far below the others of their board. Judges nothing else.
+
+
+FEWEST = 12
+"""Pairs that were measured, from which on one of them can stand out: those of four GPUs, both ways."""
+SLOW_SHARE, EVEN_SHARE = 0.85, 0.9
+"""Of the usual pace: below it a pair is slow, and above it are all the others. Healthy MI300X and MI350X boards spread
+by 1 % (TransferBench p2p, public outputs); boards that join pairs by unequal links are not even, and not judged."""
+MOST_OF_ONE = 2
+"""Slow pairs that one GPU may have: more are the GPU's (GPU006), not a link's."""
+
+
+@dataclass(frozen=True, slots=True)
+class SlowPair:
+    """A direction between two GPUs, what it reached and what is usual, GB/s."""
+
+    start: str
+    end: str
+    gbs: float
+    usual_gbs: float
+    others: int
+    fact: Fact[float]
+
+
+def slow_pairs(node: Node) -> tuple[SlowPair, ...]:
+    """The pairs that stand out, where all others are even."""
+    if dialect_of(node) is not AMD or len(node.copies) < FEWEST:
+        return ()
+    usual = median(fact.get(0.0) for fact in node.copies.values())
+    slow = {pair: fact for pair, fact in node.copies.items() if fact.get(0.0) < SLOW_SHARE * usual}
+    rest = [fact.get(0.0) for pair, fact in node.copies.items() if pair not in slow]
+    of_gpu = Counter(label for pair in slow for label in pair)
+    if not slow or min(rest) < EVEN_SHARE * usual or max(of_gpu.values()) > MOST_OF_ONE:
+        return ()
+    return tuple(SlowPair(*pair, fact.get(0.0), usual, len(rest), fact) for pair, fact in slow.items())

@@ -1,0 +1,1 @@
+"""The checks of peer-to-peer between the GPUs of a node."""

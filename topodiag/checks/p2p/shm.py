@@ -1,0 +1,384 @@
+"""How GPUs of one node talk in a job: shared memory or the network where peer-to-peer would do."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import field
+from typing import TypeAlias
+
+import numpy as np
+
+from topodiag.checks.interface import JobCheck
+from topodiag.checks.shared.job.evidence import (
+    NEAR,
+    gpu_of,
+    gpu_word,
+    host_name,
+    inside_nodes,
+    local_ranks,
+    multi_node,
+    nvlink_gbs,
+    path_between,
+    pcie_gbs,
+    prints,
+    said_by,
+    settings_of,
+    transport_kind,
+    views,
+)
+from topodiag.checks.shared.job.text import NET, ask_for, unconnected
+from topodiag.checks.words import hosts_word
+from topodiag.lazy import dataclass, regex
+from topodiag.model.connections import Connections, distinct
+from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.job import Given, Job
+from topodiag.model.nccl_view import NcclSystem
+from topodiag.model.provenance import Fact, Origin
+from topodiag.words.fold import fold_runs, plural
+from topodiag.words.units import in_gbs
+
+APART = ("NCCL_SHM_DISABLE", "NCCL_HOSTID")
+"""Settings that part ranks of one node: ENV001 judges them."""
+
+NEIGHBOURS = "one container, or one host name, PID and IPC namespace for all ranks of a node: NCCL takes them by these"
+
+NO_P2P_LEVELS = ("LOC", "0")
+OFF_PAIR = regex(r"P2P is disabled between connected GPUs (\d{1,4}) and (\d{1,4})")
+"""NCCL src/graph/paths.cc (ncclTopoCheckP2p) 2.17 and later; the numbers are those of NVML."""
+
+
+def switched_off(job: Job) -> list[tuple[int, Given]]:
+    """Settings that switch P2P off for every pair, with the processes they hold for."""
+    made = [
+        (number, given)
+        for number, given in settings_of(job, "NCCL_P2P_DISABLE").get("NCCL_P2P_DISABLE", [])
+        if given.value.strip() not in ("", "0")
+    ]
+    for number, given in settings_of(job, "NCCL_P2P_LEVEL").get("NCCL_P2P_LEVEL", []):
+        if given.value.strip().upper() in NO_P2P_LEVELS:
+            made.append((number, given))
+    return made
+
+
+@dataclass(frozen=True, slots=True)
+class GpuConnection:
+    """Connections of two ranks of one host: the number of the first, how many, the communicator (-1 unknown), its
+    ranks, world ranks (-1), index of the host, and the transport without its details."""
+
+    first: int
+    entries: int
+    comm: int
+    host: int
+    rank: int
+    peer: int
+    world: int
+    world_peer: int
+    kind: str
+
+
+@dataclass(slots=True)
+class ConnectionGroup:
+    """Connections of one host that are judged alike: the number of the first, how many, world ranks that send."""
+
+    first: int
+    entries: int = 0
+    worlds: dict[int, None] = field(default_factory=dict)
+
+    def add(self, talk: GpuConnection) -> None:
+        self.entries += talk.entries
+        self.worlds.setdefault(talk.world)
+
+
+def around_p2p(batch: Connections, wanted: Callable[[str], bool]) -> Iterator[GpuConnection]:
+    """Inside the nodes, by what they go over."""
+    at = np.flatnonzero(inside_nodes(batch) & batch.over(wanted))
+    columns = [column[at] for column in (batch.comm, batch.host, batch.rank, batch.peer, batch.via)]
+    first, counts = distinct(*columns)
+    worlds = (batch.world[at], batch.world_peer[at])
+    lists = (column[first].tolist() for column in (at, *columns, *worlds))
+    for count, row in zip(counts.tolist(), zip(*lists, strict=True), strict=True):
+        entry, comm, host, rank, peer, via, world, world_peer = row
+        kind = transport_kind(batch.vias[via])
+        yield GpuConnection(batch.first + entry, count, comm, host, rank, peer, world, world_peer, kind)
+
+
+def _is_shm(via: str) -> bool:
+    return transport_kind(via) == "SHM"
+
+
+Refusals: TypeAlias = Mapping[tuple[str, frozenset[str]], Origin | None]
+"""Pairs of GPUs, by host, that the driver refuses peer-to-peer, and the line that says so."""
+
+
+@dataclass(frozen=True, slots=True)
+class WithoutP2p:
+    """Connections inside nodes that are not peer-to-peer, by host, kind and distance (`near`, `far`, `refused`), and
+    the pairs that the driver refuses. Without any connection the refusals speak alone."""
+
+    connections: Mapping[tuple[str, str, str], ConnectionGroup]
+    refused: Refusals
+    coverage: Coverage | None
+
+
+class ShmInsteadOfP2p(JobCheck[WithoutP2p]):
+    """P2P001: GPUs of one node talk through host memory where peer-to-peer is possible
+
+    What it finds
+        Connections over SHM (or the network) between two GPUs of one node that NVLink or one PCIe switch hierarchy
+        joins, or for which the driver refuses peer-to-peer.
+
+    Why it matters
+        Through shared memory each byte goes up to host memory and down again: 10 to 15 GB/s for a pair where PCIe
+        peer-to-peer brings 20 to 50 GB/s and NVLink 150 to 900 GB/s.
+
+    Evidence it reads
+        `via SHM/direct/direct`, `P2P is disabled between connected GPUs`, the path table of the system print.
+
+    When it stays silent
+        P2P is off by a setting (P2P002). GPUs under different host bridges or sockets: NCCL's rule chooses shared
+        memory there on most processors, so info. No path table in the log: info that shared memory carries the
+        data, and a warning where the network does. No connection lines: unknown.
+
+    How to confirm
+        nvidia-smi topo -p2p r                              `OK`, `CNS` chipset, `GNS` GPU not supported, `TNS` topology
+        p2pBandwidthLatencyTest                             from the CUDA samples
+
+    How to fix
+        Virtualisation and ACS: PCI004. In containers: one that holds all GPUs of the job, with the same IPC namespace.
+        GeForce cards of the RTX 40 series and later have no peer-to-peer; there SHM is what can be had.
+
+    References
+        NCCL src/graph/paths.cc (ncclTopoCheckP2p), src/transport/p2p.cc (p2pCanConnect) v2.30; NVIDIA/nccl issue
+        406 (a maintainer on when shared memory is chosen between GPUs of one node).
+    """
+
+    id = "P2P001"
+    title = "GPUs of one node talk through host memory where peer-to-peer is possible"
+
+    def observe(self, judged: Job, peers: Sequence[Job]) -> WithoutP2p | Outcome:
+        refused = _refused_pairs(judged)
+        off = switched_off(judged)
+        if not judged.ranks and refused and not off:
+            return WithoutP2p({}, refused, None)
+        seen = sum(int(inside_nodes(batch).sum()) for batch in judged.connections.batches())
+        if max(local_ranks(judged).values(), default=0) < 2 and not seen:
+            return self.not_applicable(judged, "one rank on each node")
+        if off:
+            return self.clean(judged, "P2P is off by a setting: P2P002")
+        if not seen:
+            if refused:
+                return WithoutP2p({}, refused, None)
+            return self.unknown(judged, unconnected(judged, "a connection inside a node"))
+        pairs = _by_distance(judged, refused)
+        coverage = Coverage(seen, seen, "connections inside nodes")
+        known = {key: alike for key, alike in pairs.items() if key[2] != "?"}
+        if known:
+            return WithoutP2p(known, refused, coverage)
+        if pairs:
+            return WithoutP2p(pairs, refused, coverage)
+        return self.clean(judged, "", coverage)
+
+    def tell(self, judged: Job, observed: WithoutP2p) -> Iterator[Finding]:
+        if observed.coverage is None:
+            yield self._by_driver(observed.refused)
+            return
+        groups: dict[tuple[str, str], dict[str, ConnectionGroup]] = defaultdict(dict)
+        for (host, kind, word), alike in observed.connections.items():
+            groups[kind, word][host] = alike
+        for (kind, word), hosts in groups.items():
+            if word == "far":
+                yield self._by_rule(judged, kind, hosts, observed.coverage)
+            elif word == "?":
+                yield self._unplaced(judged, kind, hosts, observed.coverage)
+            else:
+                refusals = list(observed.refused.values()) if word == "refused" else None
+                yield self._in_spite(judged, kind, hosts, refusals, observed.coverage)
+
+    def _by_driver(self, refused: Refusals) -> Finding:
+        """By the driver's refusals alone, where the log shows no connection."""
+        hosts = list(dict.fromkeys(host for host, _ in refused))
+        labels = sorted({label for _, pair in refused for label in pair})
+        return self.finding(
+            Severity.WARNING,
+            f"{hosts_word(hosts)}: the driver refuses {plural(len(refused), 'pair')} of {fold_runs(labels)}"
+            " peer-to-peer",
+            observed=f"P2P is disabled between connected GPUs, {plural(len(refused), 'pair')}",
+            expected="peer-to-peer between GPUs that NVLink or PCIe switches join",
+            fix=(
+                "`nvidia-smi topo -p2p r`: what the driver says of each pair",
+                "ACS off on the bridges (PCI004); GeForce cards since RTX 40 have no peer-to-peer: nothing to change"
+                " there",
+            ),
+            nodes=hosts,
+            gpus=labels,
+            cost=Cost(text="each byte goes up to host memory and down again"),
+            evidence=list(refused.values()),
+            confidence=Confidence.MEDIUM,
+        )
+
+    def _in_spite(
+        self,
+        job: Job,
+        kind: str,
+        hosts: Mapping[str, ConnectionGroup],
+        refusals: Sequence[Origin | None] | None,
+        coverage: Coverage,
+    ) -> Finding:
+        """Pairs that could go peer-to-peer; with `refusals` those that the driver does not let."""
+        conns = job.connections
+        first, labels = _shown(job, hosts)
+        why = "NVLink or a PCIe switch joins them" if refusals is None else "the driver refuses peer-to-peer"
+        return self.finding(
+            Severity.WARNING,
+            f"{hosts_word(list(hosts))}: {fold_runs(labels)} talk over {kind}, though {why}",
+            observed=f"{_entries(hosts)} via {conns.label(first.first)}",
+            expected="via P2P/CUMEM or P2P/IPC",
+            fix=(
+                "`nvidia-smi topo -p2p r`: what the driver says of each pair",
+                "ACS off on the bridges (PCI004); one container with all GPUs and one IPC namespace",
+                "GeForce cards since RTX 40 have no peer-to-peer: then SHM is what can be had",
+            ),
+            nodes=list(hosts),
+            ranks=_worlds(hosts),
+            gpus=labels,
+            cost=cost_of_detour(job, list(hosts)),
+            evidence=[conns.origin(first.first), joined_by(job, next(iter(hosts)), first), *(refusals or ())],
+            coverage=coverage,
+            confidence=Confidence.HIGH if refusals is None and kind == "SHM" else Confidence.MEDIUM,
+        )
+
+    def _unplaced(self, job: Job, kind: str, hosts: Mapping[str, ConnectionGroup], coverage: Coverage) -> Finding:
+        """Where no path table says how far apart the GPUs are: what carries the data is said all the same."""
+        conns = job.connections
+        first, labels = _shown(job, hosts)
+        over = "shared memory" if kind == "SHM" else "the network"
+        return self.finding(
+            Severity.INFO if kind == "SHM" else Severity.WARNING,
+            f"{hosts_word(list(hosts))}: GPUs of one node talk over {over}, not peer-to-peer",
+            observed=f"{_entries(hosts)} via {conns.label(first.first)}",
+            expected="via P2P/CUMEM or P2P/IPC, where NVLink or a PCIe switch joins the GPUs",
+            fix=(
+                "`nvidia-smi topo -m` and `nvidia-smi topo -p2p r`: could the pair go peer-to-peer?",
+                *((NEIGHBOURS,) if kind != "SHM" else ()),
+                f"{ask_for(job, *NET)}: the path table then tells whether it is NCCL's own rule",
+            ),
+            nodes=[host for host in hosts if host],
+            ranks=_worlds(hosts),
+            gpus=labels,
+            cost=Cost(text="each byte goes up to host memory and down again"),
+            evidence=[conns.origin(first.first)],
+            coverage=coverage,
+            confidence=Confidence.LOW if kind == "SHM" else Confidence.MEDIUM,
+        )  # fmt: skip
+
+    def _by_rule(self, job: Job, kind: str, hosts: Mapping[str, ConnectionGroup], coverage: Coverage) -> Finding:
+        """Pairs that NCCL itself keeps from it for their distance."""
+        conns = job.connections
+        first, labels = _shown(job, hosts)
+        return self.finding(
+            Severity.INFO,
+            f"{hosts_word(list(hosts))}: {kind} between host bridges, by NCCL's own rule",
+            observed=f"{_entries(hosts)} via {conns.label(first.first)}",
+            expected="SHM: NCCL goes peer-to-peer across host bridges on some processors only (NCCL_P2P_LEVEL)",
+            fix=("try NCCL_P2P_LEVEL=SYS and measure; on many processors SHM is the better one",),
+            nodes=list(hosts),
+            ranks=_worlds(hosts),
+            gpus=labels,
+            cost=Cost(text="as the machine is built"),
+            evidence=[conns.origin(first.first)],
+            coverage=coverage,
+            confidence=Confidence.MEDIUM if kind != "SHM" else Confidence.HIGH,
+        )
+
+
+def _shown(job: Job, hosts: Mapping[str, ConnectionGroup]) -> tuple[ConnectionGroup, list[str]]:
+    """The connections of the first host, and the labels of their GPUs."""
+    first = next(iter(hosts.values()))
+    return first, list(dict.fromkeys(label for world in first.worlds if (label := gpu_word(job, world))))
+
+
+def _worlds(hosts: Mapping[str, ConnectionGroup]) -> list[int]:
+    return sorted({world for each in hosts.values() for world in each.worlds} - {-1})
+
+
+def _entries(hosts: Mapping[str, ConnectionGroup]) -> str:
+    return plural(sum(each.entries for each in hosts.values()), "connection")
+
+
+def _by_distance(job: Job, refused: Refusals) -> dict[tuple[str, str, str], ConnectionGroup]:
+    """Connections inside nodes over SHM, or the network where a nearer way is there, by host, kind and distance."""
+    view = views(job)
+    several = len(job.hosts) > 1
+    alone = not several and not multi_node(job) and not settings_of(job, *APART)
+    pairs: dict[tuple[str, str, str], ConnectionGroup] = {}
+    for batch in job.connections.batches():
+        for talk in around_p2p(batch, lambda via: _is_shm(via) or via.startswith("NET/")):
+            host = host_name(job.connections, talk.host)
+            word = _distance_word(job, talk, view.get((talk.comm, host)), (host, refused))
+            over_net = (several and word == "near") or (alone and word in ("near", "?") and _two_gpus(job, talk))
+            if talk.kind == "SHM" or over_net:
+                pairs.setdefault((host, talk.kind, word), ConnectionGroup(talk.first)).add(talk)
+    return pairs
+
+
+def _two_gpus(job: Job, talk: GpuConnection) -> bool:
+    """Whether two ranks have GPUs of different numbers: machines that share a host name have the same ones."""
+    a, b = gpu_word(job, talk.world), gpu_word(job, talk.world_peer)
+    return bool(a) and bool(b) and a != b
+
+
+def _distance_word(job: Job, talk: GpuConnection, system: NcclSystem | None, refusals: tuple[str, Refusals]) -> str:
+    """`refused` by the driver, `near`, `far`, or `?` where no path table says, nor a capture of the machine."""
+    host, refused = refusals
+    shm = talk.kind == "SHM"
+    if joined_by(job, host, talk) is not None:
+        return "near"
+    if shm and (host, frozenset((gpu_word(job, talk.world), gpu_word(job, talk.world_peer)))) in refused:
+        return "refused"
+    a = gpu_of(system, talk.rank) if system else None
+    b = gpu_of(system, talk.peer) if system else None
+    if system is None or a is None or b is None:
+        return "?"
+    path = path_between(system, a.name, b.name)
+    direct = a.parent == b.parent and a.parent.startswith("PCI/")
+    if (path is not None and path <= NEAR) or (direct and shm):
+        return "near"
+    return "far" if path is not None else "?"
+
+
+def joined_by(job: Job, host: str, talk: GpuConnection | ConnectionGroup) -> Fact[str] | None:
+    """The state of a link by which a capture of the host shows that NVLink joins the GPUs of a connection, None where
+    it does not."""
+    node, ranks = job.machines.get(host), job.by_rank
+    ends = (talk.world, talk.world_peer) if isinstance(talk, GpuConnection) else (next(iter(talk.worlds), -1),)
+    if node is None or any(end not in ranks or not ranks[end].bus_id for end in ends):
+        return None
+    gpus = [next((gpu for gpu in node.gpus if gpu.bus_id == ranks[end].bus_id), None) for end in ends]
+    up = [[link for link in gpu.nvlinks if link.state.value == "active"] if gpu is not None else [] for gpu in gpus]
+    others = {ranks[end].bus_id for end in ends}
+    joined = [[k for k in links if k.remote_type.value == "switch" or k.remote_bus_id.value in others] for links in up]
+    return joined[0][0].state if all(joined) else None
+
+
+def _refused_pairs(job: Job) -> Refusals:
+    made: dict[tuple[str, frozenset[str]], Origin | None] = {}
+    for number, text, where in said_by(job, "p2p off"):
+        match = OFF_PAIR.search(text)
+        if match:
+            for host in [job.processes[number].host] if number >= 0 else job.hosts:
+                made.setdefault((host, frozenset((f"GPU{match[1]}", f"GPU{match[2]}"))), where)
+    return made
+
+
+def cost_of_detour(job: Job, hosts: list[str]) -> Cost:
+    """What the pair would have: NVLink as printed, else only words, since a PCIe print does not say what SHM brings."""
+    for each in prints(job):
+        best = max(nvlink_gbs(each.system).values(), default=0.0)
+        pci = max(pcie_gbs(each.system), default=0.0)
+        if each.host in hosts and best and pci:
+            left = min(best, pci)
+            return Cost(
+                best - left, 1 - left / best, f"at most {in_gbs(left)} over PCIe where NVLink has {in_gbs(best)}"
+            )
+    return Cost(text="each byte goes up to host memory and down again")

@@ -1,0 +1,132 @@
+"""Peer-to-peer or NVLink that is switched off by a setting."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Never
+
+from topodiag.checks.interface import JobCheck, OneStep
+from topodiag.checks.p2p.shm import around_p2p, cost_of_detour, switched_off
+from topodiag.checks.shared.job.evidence import (
+    NEAR,
+    nvlink_gbs,
+    path_between,
+    prints,
+    ranks_on,
+    ranks_per_node,
+    said_by,
+    transport_kind,
+    world_ranks,
+)
+from topodiag.checks.shared.job.text import NET, ask_for
+from topodiag.model.finding import Coverage, Finding, Outcome, Severity
+from topodiag.model.job import Given, Job
+from topodiag.model.links import PathType
+from topodiag.model.nccl_view import NcclSystem
+from topodiag.words.fold import plural
+
+OFF_NVLINK = "between nvlink connected"
+
+
+class P2pSwitchedOff(OneStep[Job], JobCheck[Never]):
+    """P2P002: peer-to-peer between GPUs is switched off
+
+    What it finds
+        NCCL_P2P_DISABLE=1, or NCCL_P2P_LEVEL=LOC, in a job with several GPUs on a node; or a driver that refuses
+        peer-to-peer between GPUs that NVLink joins.
+
+    Why it matters
+        NVLink is then not used at all: 8 H100 go from 360 GB/s to about 40 GB/s through host memory, or over the NICs.
+        Often the setting is left over from a search for another fault.
+
+    Evidence it reads
+        `NCCL_P2P_DISABLE set by environment to 1`, NCCL_P2P_LEVEL, transports inside the nodes, `P2P is disabled
+        between NVLINK connected GPUs`.
+
+    When it stays silent
+        One GPU on each node. Where no pair could use P2P anyhow (no NVLink, no common PCIe switch): info.
+
+    How to confirm
+        grep -h 'NCCL_P2P' LOGS; env | grep NCCL; cat /etc/nccl.conf ~/.nccl.conf
+        grep -ho 'via [A-Z0-9]*/[a-zA-Z]*' LOGS | sort | uniq -c
+
+    How to fix
+        Unset it. If the job hangs without it, look for ACS or an IOMMU in the way (PCI004) instead.
+
+    References
+        NCCL environment, NCCL_P2P_DISABLE and NCCL_P2P_LEVEL; NCCL src/graph/paths.cc v2.30.
+    """
+
+    id = "P2P002"
+    title = "peer-to-peer between GPUs is switched off"
+
+    def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
+        found = [*self._refused(job)]
+        if ranks_per_node(job) < 2:
+            if found:
+                return self.found(job, found)
+            return self.not_applicable(job, "one rank on each node")
+        off = switched_off(job)
+        if off:
+            found.append(self._by_setting(job, off))
+        if found:
+            return self.found(job, found)
+        if not job.subsystems & {"ENV", "INIT", "GRAPH"}:
+            return self.unknown(job, f"no settings were seen; {ask_for(job, *NET)}")
+        return self.clean(job)
+
+    def _refused(self, job: Job) -> Iterator[Finding]:
+        texts = [(text, where, -1) for _, text, where in said_by(job, "p2p off")]
+        texts += [(event.text, event.origin, event.rank) for event in job.events]
+        bad = [entry for entry in texts if OFF_NVLINK in entry[0].lower()]
+        if not bad:
+            return
+        yield self.finding(
+            Severity.ERROR,
+            f"the driver refuses peer-to-peer between GPUs that NVLink joins ({plural(len(bad), 'line')})",
+            observed=bad[0][0].strip(),
+            expected="peer-to-peer between all GPUs that NVLink joins",
+            fix=(
+                "`nvidia-smi topo -p2p n` and `nvidia-smi nvlink -s`; `systemctl status nvidia-fabricmanager`",
+                "reset the GPUs; if it stays, drain the node: NCCL takes it for a fault of the hardware",
+            ),
+            ranks=sorted({rank for _, _, rank in bad if rank >= 0}),
+            cost=cost_of_detour(job, list(job.hosts)),
+            evidence=[where for _, where, _ in bad],
+        )
+
+    def _by_setting(self, job: Job, off: list[tuple[int, Given]]) -> Finding:
+        given = off[0][1]
+        hosts = list(dict.fromkeys(job.processes[number].host for number, _ in off))
+        view = [each.system for each in prints(job) if each.host in hosts]
+        nvlink = any(any(nvlink_gbs(system).values()) for system in view)
+        near = nvlink or any(_near_pair(system) for system in view)
+        conns = job.connections
+        kinds: set[str] = set()
+        places: list[int] = []
+        for batch in conns.batches():
+            for talk in around_p2p(batch, lambda via: transport_kind(via) != "P2P"):
+                kinds.add(talk.kind)
+                places += [talk.first] * (len(places) < 2)
+        severity = Severity.ERROR if nvlink else Severity.WARNING if near or not view else Severity.INFO
+        used = ", ".join(sorted(kinds))
+        return self.finding(
+            severity,
+            f"{given.name}={given.value} switches peer-to-peer off"
+            + (": NVLink is not used" if nvlink else "" if severity > Severity.INFO else ", which no pair could use"),
+            observed=f"{given.name}={given.value}" + (f"; inside the nodes: {used}" if used else ""),
+            expected="not set: NCCL takes NVLink and PCIe peer-to-peer where they work",
+            fix=(f"unset {given.name}", "if the job hangs without it, look for ACS or an IOMMU in the way (PCI004)"),
+            nodes=hosts,
+            ranks=world_ranks(job, [number for number, _ in off]) or ranks_on(job, hosts),
+            cost=cost_of_detour(job, hosts),
+            evidence=[given.origin, *(conns.origin(at) for at in places)],
+            coverage=Coverage(len(off), len(job.processes), "processes"),
+            settings=((given.name, None),),
+        )
+
+
+def _near_pair(system: NcclSystem) -> bool:
+    gpus = [gpu.name for gpu in system.of_kind("GPU")]
+    kinds = [path_between(system, a, b) for a in gpus for b in gpus if a < b]
+    return any(kind is not None and PathType.LOC < kind <= NEAR for kind in kinds)

@@ -1,0 +1,253 @@
+"""PCIe error counters: AER and replays. What grows now is judged; totals since boot are a hint."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import Never
+
+from topodiag.checks.interface import NodeCheck, OneStep
+from topodiag.checks.pcie.hops import Hop, hops, nothing_to_judge
+from topodiag.checks.shared.node.kernel_events import times
+from topodiag.lazy import dataclass, regex
+from topodiag.model.devices import PciDevice
+from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.node import Node
+from topodiag.model.provenance import Counter, Fact
+from topodiag.model.system import KernelEvent
+from topodiag.words.fold import plural
+from topodiag.words.units import in_s, spell_s
+
+REPLAYS_PER_LANE_MINUTE_GTS = 0.06
+"""Replays to be expected per lane, minute and GT/s at the specified bit error rate of 1e-12: 1e-12 x 60 s x 1e9.
+DCGM (GetExpectedPcieReplayRate) gives the same: 31 a minute on Gen5 x16."""
+
+GTS = {1: 2.5, 2: 5.0, 3: 8.0, 4: 16.0, 5: 32.0, 6: 64.0}
+
+UNCORRECTABLE = ("aer_fatal_total", "aer_nonfatal_total")
+CORRECTABLE = ("aer_correctable_total", "replay")
+
+PROBING = {"aer_nonfatal_total": "aer_nonfatal_UnsupReq"}
+"""Unsupported requests are what probing a bus at boot leaves behind: totals since boot count without them."""
+
+MIN_SINCE_BOOT = 100
+"""Corrected errors since boot below which nothing is said: link training at boot leaves a few."""
+
+SECONDS_PER_MINUTE = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Count:
+    """One counter of one device with how bad it is; `growing` when it was seen to grow."""
+
+    device: PciDevice
+    counter: Counter
+    amount: int
+    allowed: float
+    growing: bool
+
+    @property
+    def fatal(self) -> bool:
+        return self.counter.name in UNCORRECTABLE
+
+
+_UNCORRECTED = regex(r"Uncorrect|Non-?Fatal|\(Fatal\)|severity=(?:Uncorrected|Fatal)", re.IGNORECASE)
+_FOREIGN = regex(r"^(?!pcieport|nvidia|mlx[45]_core|AER|bnxt_en|ice)[a-z][\w-]{1,20} [0-9a-f]{4}:")
+"""AER lines of another device's driver, as `nvme 0000:9a:00.0: PCIe Bus Error`."""
+
+MIN_LOGGED = 100
+"""Lines of corrected errors from which on the kernel log speaks against a link: a few come with every boot."""
+
+
+def _logged(node: Node) -> list[tuple[str, list[KernelEvent]]]:
+    """AER lines by device, those of disks and of other adapters left out, where they are uncorrectable or many."""
+    found: dict[str, list[KernelEvent]] = defaultdict(list)
+    for event in node.events:
+        if event.kind == "aer" and not _FOREIGN.search(event.text):
+            found[event.bus_id or "a PCIe device"].append(event)
+    return [
+        (place, events)
+        for place, events in found.items()
+        if len(events) >= MIN_LOGGED or any(_UNCORRECTED.search(event.text) for event in events)
+    ]
+
+
+class PcieErrors(OneStep[Node], NodeCheck[Never]):
+    """PCI003: AER errors or replay counters
+
+    What it finds
+        PCIe errors of GPUs, compute NICs and the bridges above them: any uncorrectable error, and corrected errors
+        (and replays) at a higher rate than the specified bit error rate of the link explains.
+
+    Why it matters
+        Each corrected error is a packet sent twice; a link with many of them loses bandwidth, adds stalls of
+        microseconds, and often retrains to fewer lanes or a lower speed (PCI001, PCI002) or drops the device (Xid 79).
+
+    Evidence it reads
+        AER lines of the kernel log; `aer_dev_correctable`, `aer_dev_nonfatal`, `aer_dev_fatal` in sysfs, the
+        replay counter of NVML or `nvidia-smi -q`. With `--sample 60s` the growth between two readings.
+
+    When it stays silent
+        Corrected errors within the specified rate: at 1e-12 a Gen5 x16 link may replay 31 times a minute. Fewer than
+        100 since boot without a second sample. Unsupported requests since boot, which probing the bus leaves behind.
+        Counters that went back between samples were reset: no verdict from them. No AER counters (firmware owns AER,
+        virtual machines): unknown.
+
+    How to confirm
+        topodiag scan --sample 60s                    under load: do they grow?
+        grep . /sys/bus/pci/devices/BUS_ID/aer_dev_*
+        dmesg | grep -i AER
+
+    How to fix
+        Reseat card, riser, cable or retimer of the device; update its firmware and the BIOS. If the same slot goes on
+        with another card, the board or retimer is at fault. Uncorrectable errors: take the node out of service.
+
+    References
+        Linux Documentation/PCI/pcieaer-howto.rst; PCI Express Base Specification (bit error rate 1e-12); NVIDIA DCGM
+        health watches for PCIe replays.
+    """
+
+    id = "PCI003"
+    title = "AER errors or replay counters"
+
+    def judge(self, node: Node, peers: Sequence[Node] = ()) -> Outcome:
+        outcome = self._judge_counters(node)
+        found = [self._of_log(node, place, events) for place, events in _logged(node)]
+        return self.found(node, [*found, *outcome.findings], outcome.coverage) if found else outcome
+
+    def _of_log(self, node: Node, place: str, events: Sequence[KernelEvent]) -> Finding:
+        hard = [event for event in events if _UNCORRECTED.search(event.text)]
+        kind = "uncorrectable" if hard else "corrected"
+        return self.finding(
+            node,
+            Severity.WARNING,
+            f"{place} has {kind} PCIe errors in the kernel log{times(hard or events)}",
+            observed=plural(len(hard or events), f"{kind} error"),
+            expected="no uncorrectable error, and fewer corrected ones than a bad link gives",
+            fix=(
+                "Look for what was lost with it: an Xid 79, an adapter that left the bus, at the same second",
+                "Reseat the card, riser, cable or retimer of this slot and update its firmware",
+            ),
+            links=[place] if ":" in place else (),
+            cost=Cost(
+                text="every corrected error is a packet sent twice; an uncorrectable one may take the device away"
+            ),
+            evidence=[event.origin for event in hard or events],
+            confidence=Confidence.HIGH if hard else Confidence.MEDIUM,
+        )
+
+    def _judge_counters(self, node: Node) -> Outcome:
+        links = hops(node)
+        if not links:
+            return nothing_to_judge(self, node)
+        counted = [hop for hop in links if any(_names(end) for end in _ends(hop))]
+        coverage = Coverage(len(counted), len(links), "PCIe links")
+        if not counted:
+            return self.unknown(node, "no AER or replay counters in the evidence")
+        found = []
+        told: set[str] = set()  # functions of one card share the port above them
+        for hop in counted:
+            counts = [c for c in _counts(node, hop) if c.amount > c.allowed and c.device.bus_id not in told]
+            told |= {count.device.bus_id for count in counts}
+            if counts:
+                found.append(self._report(node, hop, counts, coverage))
+        return self.found(node, found, coverage) if found else self.clean(node, "", coverage)
+
+    def _report(self, node: Node, hop: Hop, counts: Sequence[_Count], coverage: Coverage) -> Finding:
+        fatal = any(count.fatal for count in counts)
+        growing = any(count.growing for count in counts)
+        words = ", ".join(
+            f"{_plain(count.counter.name)} {'+' if count.growing else ''}{count.amount}" for count in counts
+        )
+        period = _period(node, counts)
+        places = list(dict.fromkeys(count.device.bus_id for count in counts))
+        worst = max(counts, key=lambda count: (count.fatal, count.growing, count.amount))
+        return self.finding(
+            node,
+            Severity.ERROR if growing and fatal else Severity.WARNING,
+            f"{hop.name} has PCIe errors {'now' if growing else 'since boot'}: {words}",
+            observed=f"{words} {period} at {', '.join(places)}",
+            expected="no uncorrectable errors" if worst.fatal else _allowance(hop, worst, period),
+            fix=(
+                "Run `topodiag scan --sample 60s` under load to see whether they grow" if not growing else
+                "Drain the node: the errors are happening now",
+                "Reseat the card, riser, cable or retimer of this slot and update its firmware",
+                "If they come back with another card in the slot, the board or retimer is at fault",
+            ),
+            gpus=[gpu.label for gpu in hop.gpus],
+            nics=[nic.name for nic in hop.nics],
+            links=places,
+            cost=Cost(text="every corrected error is a packet sent twice; many of them make the link retrain slower"),
+            evidence=[_reading(count) for count in counts],
+            coverage=coverage,
+            confidence=Confidence.HIGH if growing else Confidence.MEDIUM,
+        )  # fmt: skip
+
+
+def _plain(name: str) -> str:
+    return {
+        "aer_fatal_total": "fatal",
+        "aer_nonfatal_total": "uncorrectable non-fatal",
+        "aer_correctable_total": "corrected",
+        "replay": "replays",
+    }.get(name, name)
+
+
+def _reading(count: _Count) -> Fact[int]:
+    return count.counter.later if count.growing else count.counter.first
+
+
+def _ends(hop: Hop) -> tuple[PciDevice, ...]:
+    """Both ends of a link count what they receive."""
+    return (hop.lower,) if hop.upper is None else (hop.lower, hop.upper)
+
+
+def _names(device: PciDevice) -> tuple[str, ...]:
+    return tuple(name for name in (*UNCORRECTABLE, *CORRECTABLE) if name in device.counters)
+
+
+def _counts(node: Node, hop: Hop) -> Iterator[_Count]:
+    for device in _ends(hop):
+        for name in _names(device):
+            counter, correctable = device.counters[name], name in CORRECTABLE
+            if counter.later.known:
+                if counter.delta is not None:
+                    allowed = _allowed(hop, counter.interval_s) if correctable else 0.0
+                    yield _Count(device, counter, counter.delta, allowed, growing=True)
+            elif counter.first.value is not None:
+                allowed = _allowed_since_boot(node, hop) if correctable else 0.0
+                amount = counter.first.value - _probing(device, name)
+                yield _Count(device, counter, amount, allowed, growing=False)
+
+
+def _probing(device: PciDevice, name: str) -> int:
+    harmless = device.counters.get(PROBING.get(name, ""))
+    return harmless.first.get(0) if harmless is not None else 0
+
+
+def _allowed(hop: Hop, seconds: float) -> float:
+    """Corrected errors that the bit error rate explains in this time, rounded up to whole ones."""
+    width = hop.lower.width.value or hop.able_width or 16
+    gts = GTS.get(hop.able_gen or 5, 32.0)
+    return math.ceil(width * REPLAYS_PER_LANE_MINUTE_GTS * gts * max(seconds, 1.0) / SECONDS_PER_MINUTE)
+
+
+def _allowed_since_boot(node: Node, hop: Hop) -> float:
+    uptime = node.os.uptime_s.value
+    # Without an uptime a month is assumed: a false alarm costs more than a miss.
+    return max(_allowed(hop, uptime if uptime is not None else 30 * 86400.0), MIN_SINCE_BOOT)
+
+
+def _period(node: Node, counts: Sequence[_Count]) -> str:
+    grown = [count.counter.interval_s for count in counts if count.growing]
+    if grown:
+        return f"in {in_s(max(grown))}"
+    uptime = node.os.uptime_s.value
+    return f"in {spell_s(uptime)} since boot" if uptime is not None else "since boot"
+
+
+def _allowance(hop: Hop, count: _Count, period: str) -> str:
+    gen, width = hop.able_gen, hop.lower.width.value
+    return f"at most {count.allowed:.0f} {period} (bit error rate 1e-12 on Gen{gen or 5} x{width or 16})"

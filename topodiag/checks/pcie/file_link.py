@@ -1,0 +1,150 @@
+"""PCI001 by a topology file: a device with fewer PCIe lanes than its peers in the file, a bridge that is far slower
+than what stands below it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from topodiag.checks.shared.file_check import FileCheck
+from topodiag.hardware.catalog import pcie_nccl_gbs
+from topodiag.lazy import dataclass
+from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
+from topodiag.model.nccl_tree import Element, NcclFile
+from topodiag.model.node import Node
+from topodiag.model.provenance import Origin
+from topodiag.nccl.topo.detect import GT_PER_S
+from topodiag.nccl.topo.repair import NarrowFunction, narrow_functions
+from topodiag.words.fold import plural
+from topodiag.words.units import in_gbs, spell_gbs
+
+SURE_SIBLINGS = 3
+"""Peers from which a single narrow one is a fault and no way to build: two may be of two risers."""
+
+MAX_DIGITS = 3
+THROTTLES = 0.25
+"""Share of the rate of a device below which a bridge above it is told: a real switch shares its uplink by 2 or by 4."""
+
+
+@dataclass(frozen=True, slots=True)
+class SlowBridge:
+    """A bridge, its rate, and the rate of the fastest GPU or NIC below it, GB/s to NCCL."""
+
+    pci: Element
+    gbs: float
+    below_gbs: float
+
+
+@dataclass(frozen=True, slots=True)
+class NarrowInFile:
+    """Functions of a file with fewer lanes than most of their kind, and bridges that throttle what is below them."""
+
+    file: NcclFile
+    narrow: tuple[NarrowFunction, ...]
+    slow: tuple[SlowBridge, ...] = ()
+
+
+class NarrowLinkInFile(FileCheck[NarrowInFile]):
+    """PCI001 by a topology file or dump: GPUs, NICs and switches above GPUs among those of their kind."""
+
+    id = "PCI001"
+    title = "a GPU or NIC has fewer PCIe lanes than its peers, in a topology file"
+
+    def observe_file(self, node: Node, file: NcclFile) -> NarrowInFile | Outcome:
+        narrow, seen = narrow_functions(file.tree)
+        slow = tuple(_slow_bridges(file.tree))
+        if narrow or slow:
+            return NarrowInFile(file, narrow, slow)
+        if not seen:
+            return self.unknown(node, "no link_width in the file")
+        return self.clean(node, f"{plural(seen, 'PCIe link')} of the file as wide as their peers")
+
+    def tell(self, judged: Node, observed: NarrowInFile) -> Iterator[Finding]:
+        name = observed.file.name
+        for bridge in observed.slow:
+            yield self._throttled(judged, name, bridge)
+        for each in observed.narrow:
+            sure = each.siblings >= SURE_SIBLINGS
+            now, full = _gbs(each.pci, each.lanes), _gbs(each.pci, each.usual)
+            rates = f", {in_gbs(now)} to NCCL" if now else ""
+            yield self.finding(
+                judged,
+                Severity.ERROR if sure else Severity.WARNING,
+                f"{each.label} has x{each.lanes} of PCIe in {name.rpartition('/')[2]}, its peers x{each.usual}",
+                observed=f"x{each.lanes} at {each.pci.get('busid')}{rates}",
+                expected=f"x{each.usual}, as its peers have" + (f": {in_gbs(full)}" if full else ""),
+                fix=(
+                    "look at the machine itself: sudo lspci -vv -s BUS_ID | grep -E 'LnkCap:|LnkSta:'",
+                    "lanes are missing there: reseat card, riser or cable, then write the file anew",
+                    "they are all there: the file is of another machine or was edited; take it out of NCCL_TOPO_FILE",
+                ),
+                gpus=[each.label] if each.is_gpu else [],
+                nics=[] if each.is_gpu or not each.pci.having("nic") else [each.label],
+                links=[each.pci.get("busid") or ""],
+                cost=_cost(now, full),
+                evidence=[Origin(name, each.pci.line or None, _quoted(each.pci))],
+                confidence=Confidence.HIGH if sure else Confidence.MEDIUM,
+            )
+
+    def _throttled(self, judged: Node, name: str, bridge: SlowBridge) -> Finding:
+        busid = bridge.pci.get("busid") or "?"
+        return self.finding(
+            judged,
+            Severity.ERROR,
+            f"bridge {busid} passes {in_gbs(bridge.gbs)} in {name.rpartition('/')[2]}, and a device below it takes"
+            f" {bridge.below_gbs:g}",
+            observed=f"{bridge.pci.get('link_speed')} x{bridge.pci.get('link_width')} at {busid}",
+            expected=f"about {in_gbs(bridge.below_gbs)}, as what stands below it",
+            fix=(
+                "write the true speed and width of that bridge into the file, or leave both out: NCCL then takes a"
+                " Gen3 x16 link",
+                "a bridge that the hypervisor made up says x1: `topodiag emit nccl-topo` writes a file without it",
+            ),
+            links=[busid],
+            cost=_cost(bridge.gbs, bridge.below_gbs),
+            evidence=[Origin(name, bridge.pci.line or None, _quoted(bridge.pci))],
+            confidence=Confidence.HIGH,
+        )
+
+
+def _slow_bridges(tree: Element) -> Iterator[SlowBridge]:
+    """The topmost bridges whose link is far slower than that of a GPU or NIC below them."""
+    for cpu in tree.walk():
+        if cpu.tag == "cpu":
+            for child in cpu.having("pci"):
+                yield from _slow_below(child)
+
+
+def _slow_below(pci: Element) -> Iterator[SlowBridge]:
+    below = [rate for each in pci.walk() if each is not pci and _is_device(each) and (rate := _gbs(each)) is not None]
+    own = _gbs(pci)
+    if below and own is not None and own < THROTTLES * max(below):
+        yield SlowBridge(pci, own, max(below))
+        return
+    for child in pci.having("pci"):
+        yield from _slow_below(child)
+
+
+def _is_device(element: Element) -> bool:
+    return element.tag == "pci" and bool(element.having("gpu") or element.having("nic"))
+
+
+def _quoted(pci: Element) -> str:
+    return f'<pci busid="{pci.get("busid")}" link_speed="{pci.get("link_speed")}" link_width="{pci.get("link_width")}">'
+
+
+def _gbs(pci: Element, lanes: int | None = None) -> float | None:
+    """NCCL's rate of a function's link, GB/s; `lanes` in place of its own. None where speed or width is unknown."""
+    if lanes is None:
+        width = pci.get("link_width") or ""
+        lanes = int(width) if width.isdecimal() and len(width) <= MAX_DIGITS else 0
+    words = (pci.get("link_speed") or "").split()
+    gen = next((gen for gen, text in GT_PER_S.items() if words[:1] in ([text], [text.removesuffix(".0")])), None)
+    return pcie_nccl_gbs(gen, lanes) if gen else None
+
+
+def _cost(now: float | None, full: float | None) -> Cost:
+    if not now or not full:
+        return Cost(text="the speed of the link is unknown: the loss is in proportion to its lanes")
+    share = 1 - now / full
+    text = f"{spell_gbs(now)} of {in_gbs(full)} left on this link; rings that pass it sink to its pace"
+    return Cost(full - now, share, text)

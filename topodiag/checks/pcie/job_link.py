@@ -1,0 +1,108 @@
+"""A GPU whose PCIe link NCCL holds for narrower than its peers'."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from topodiag.checks.interface import JobCheck
+from topodiag.checks.shared.job.evidence import SystemPrint, gpu_word, most, prints, said_by, settings_of
+from topodiag.lazy import dataclass
+from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.job import Job
+from topodiag.model.nccl_view import NcclSystem
+from topodiag.model.provenance import Origin
+from topodiag.words.fold import fold_runs
+from topodiag.words.units import in_gbs
+
+NARROW = 0.7
+"""Part of the peers' bandwidth below which a link is another one: a step of width or speed halves it."""
+
+SIBLINGS = 3
+"""GPUs with one bandwidth that make the others odd: fewer may be cards of different kinds."""
+
+ELSEWHERE = (
+    "NCCL reads the widest width of a link from sysfs, not the trained one: `topodiag scan` of the node, or"
+    " `nvidia-smi -q` shows a link that is narrow"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class NarrowLinks:
+    """By host's print: GPUs with a link below their peers', in GB/s, and what the peers have."""
+
+    narrow: tuple[tuple[SystemPrint, Mapping[str, float], float], ...]
+    coverage: Coverage
+
+
+class NarrowLinkInLog(JobCheck[NarrowLinks]):
+    """PCI001 by a job's log: NCCL's print gives a GPU less PCIe bandwidth than its peers."""
+
+    id = "PCI001"
+    title = "NCCL takes a GPU's PCIe link for narrower than its peers'"
+
+    def observe(self, judged: Job, peers: Sequence[Job]) -> NarrowLinks | Outcome:
+        seen = list(prints(judged))
+        if not seen:
+            return self.unknown(judged, ELSEWHERE)
+        coverage = Coverage(len(seen), len(judged.hosts), "nodes printed")
+        narrow = [(each, *found) for each in seen if (found := _narrow(each.system)) is not None]
+        return NarrowLinks(tuple(narrow), coverage) if narrow else self.clean(judged, ELSEWHERE, coverage)
+
+    def tell(self, judged: Job, observed: NarrowLinks) -> Iterator[Finding]:
+        file, where = _file(judged)
+        for each, short, usual in observed.narrow:
+            worlds = {name: each.world_rank(each.system.devices[name]) for name in short}
+            labels = [gpu_word(judged, world) or name for name, world in worlds.items()]
+            lowest = min(short.values())
+            host = each.host or "a node"
+            yield self.finding(
+                Severity.ERROR,
+                f"{_words(labels)} of {host}: {in_gbs(lowest)} of PCIe in NCCL's print,"
+                f" its peers have {in_gbs(usual)}",
+                observed=", ".join(f"PCI[{gbs:.1f}] - {name}" for name, gbs in short.items()),
+                expected=f"PCI[{usual:.1f}], as the other GPUs of the node",
+                fix=(
+                    *((f"`topodiag topo check {file}`: the link_width and link_speed that the file gives this GPU",)
+                      if file else ()),
+                    "`nvidia-smi -q -d PCIE` on the node while the GPU is busy: is the link narrow, or only the file?",
+                    "reseat the GPU or its riser, swap with a peer; then write the topology file again",
+                ),
+                nodes=[each.host] if each.host else [],
+                ranks=[world for world in worlds.values() if world >= 0],
+                gpus=labels,
+                cost=Cost(usual - lowest, 1 - lowest / usual, f"what passes this GPU's PCIe link: {in_gbs(lowest)}"),
+                evidence=[*(_row(each.system.origin, name, gbs) for name, gbs in short.items()), where],
+                coverage=observed.coverage,
+                confidence=Confidence.MEDIUM,
+            )  # fmt: skip
+
+
+def _narrow(system: NcclSystem) -> tuple[Mapping[str, float], float] | None:
+    """GPUs with a narrow link and what most have; None where all are alike, or nobody is the rule."""
+    gpus = {gpu.name for gpu in system.of_kind("GPU")}
+    told = {link.b: link.gbs for link in system.links if link.kind == "PCI" and link.b in gpus and link.gbs > 0}
+    usual = most(round(gbs * 10) for gbs in told.values()) / 10
+    alike = sum(abs(gbs - usual) < 0.1 for gbs in told.values())
+    short = {name: gbs for name, gbs in told.items() if gbs < NARROW * usual}
+    return (short, usual) if short and alike >= SIBLINGS and alike > len(short) else None
+
+
+def _words(labels: Sequence[str]) -> str:
+    """Numbers folded; a name of the print (`GPU/0-1b000`) ends in hexadecimal and stays whole."""
+    return ", ".join(labels) if any("/" in label for label in labels) else fold_runs(labels)
+
+
+def _row(origin: Origin | None, name: str, gbs: float) -> Origin | None:
+    """The row of the print, at the line with which the print begins."""
+    return replace(origin, text=f"+ PCI[{gbs:.1f}] - {name} in the print that begins here") if origin else None
+
+
+def _file(job: Job) -> tuple[str, Origin | None]:
+    """The topology file of the job and the line that names it, "" without one."""
+    for _, text, where in said_by(job, "topo file"):
+        if "Loading topology" in text:
+            return text.rpartition("file ")[2].strip(), where
+    for given in settings_of(job, "NCCL_TOPO_FILE").values():
+        return given[0][1].value, given[0][1].origin
+    return "", None

@@ -1,0 +1,1 @@
+"""The checks of where ranks are placed, in jobs and in layouts."""

@@ -1,0 +1,247 @@
+"""Groups of a layout against the machine: together where they belong together, and whether the GPUs allow it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import fsum
+from typing import Never
+
+import numpy as np
+
+from topodiag.checks.interface import OneStep, PlacementCheck
+from topodiag.checks.words import hosts_word, spell_ranks
+from topodiag.model.cluster import Ints
+from topodiag.model.dimensions import of_label
+from topodiag.model.finding import Cost, Coverage, Finding, Outcome, Severity
+from topodiag.placement.audit import Audit, DimensionAudit, names_of, whole_us
+from topodiag.words.fold import few, plural
+from topodiag.words.units import in_ms
+
+MAX_RANKS = 4096
+"""Ranks and nodes that a finding names; a layout of 100,000 would fill pages."""
+_SHOWN = 3
+
+
+def lost(audit: Audit, *dimensions: DimensionAudit) -> Cost:
+    """What a step loses to these dimensions lying as they do."""
+    us = fsum(each.step_us - each.best_us for each in dimensions)
+    of = of_what(audit)
+    if us <= 0:
+        return Cost(text=f"nothing of {of} by these sizes")
+    return cost_of(audit, us / audit.step_us, f"{in_ms(us)} of the {in_ms(audit.step_us)} of {of}")
+
+
+def of_what(audit: Audit) -> str:
+    """What the times of an audit are parts of: a step, or its communication where nothing says how long one takes."""
+    return "a step" if audit.talk.base_us is not None else "the communication of a step"
+
+
+def cost_of(audit: Audit, share: float, text: str) -> Cost:
+    """The cost of a share of what `of_what` names."""
+    if audit.talk.base_us is not None:
+        return Cost(share=share, text=text, step_share=share)
+    return Cost(share=share, text=text, communication_share=share)
+
+
+def where(audit: Audit, each: DimensionAudit, groups: Ints) -> tuple[list[str], list[int]]:
+    """(nodes, ranks) of these groups."""
+    ranks = np.sort(each.groups[groups].ravel())[:MAX_RANKS]
+    return list(names_of(audit.cluster, audit.assignment, ranks)), ranks.tolist()
+
+
+def named(audit: Audit, each: DimensionAudit, groups: Ints) -> str:
+    """The first of these groups with their nodes."""
+    words = []
+    for number in groups[:_SHOWN].tolist():
+        ranks = each.groups[number]
+        words.append(f"{spell_ranks(ranks.tolist())} on {hosts_word(names_of(audit.cluster, audit.assignment, ranks))}")
+    rest = len(groups) - _SHOWN
+    return f"ranks {'; '.join(words)}" + (f" and {plural(rest, 'more group')}" if rest > 0 else "")
+
+
+def room_in(audit: Audit, usable: Ints) -> Ints:
+    """GPUs in each NVLink domain; `usable` are GPUs by node."""
+    return np.bincount(audit.cluster.nvlink_domain, weights=usable).astype(np.int64)
+
+
+def largest_domain(audit: Audit) -> int:
+    """GPUs in the largest NVLink domain of the cluster, free or not."""
+    return int(room_in(audit, np.full(audit.cluster.nodes, audit.cluster.slots, np.int64)).max())
+
+
+def used(audit: Audit) -> Ints:
+    """GPUs of the job by node."""
+    nodes = audit.cluster.node_of(audit.assignment.slot)
+    return np.bincount(nodes, minlength=audit.cluster.nodes).astype(np.int64)
+
+
+class SplitInLayout(OneStep[Audit], PlacementCheck[Never]):
+    """What PLC001 and PLC002 share on a layout."""
+
+    experts = False
+    worst = Severity.ERROR
+    tell_large = True
+
+    def judge(self, audit: Audit, peers: Sequence[Audit] = ()) -> Outcome:
+        mine = [each for each in audit.dimensions if each.demand.keep_together and _judge_of(each) == self.id]
+        if not mine:
+            return self.not_applicable(audit, "no group of this kind in the layout")
+        room = largest_domain(audit)
+        found = []
+        for each in mine:
+            if each.split.size:
+                found.append(self._split(audit, each, room))
+            elif each.demand.size > room and self.tell_large:
+                found.append(self._large(audit, each, room))
+        total = sum(len(each.groups) for each in mine)
+        coverage = Coverage(total, total, "groups")
+        return self.found(audit, found, coverage) if found else self.clean(audit, coverage=coverage)
+
+    def _split(self, audit: Audit, each: DimensionAudit, room: int) -> Finding:
+        groups, size = each.split, each.demand.size
+        spans = int(each.domains[groups].max())
+        nodes, ranks = where(audit, each, groups)
+        least = int(min(each.domains.min(), each.best_domains.min()))
+        verb = "spans" if groups.size == 1 else "span"
+        instead = audit.instead_of(each)
+        paid = f", at the price of {' and '.join(instead)} groups, which cost less" if instead else ""
+        return self.finding(
+            self.worst if size <= room and not instead else Severity.WARNING,
+            f"{groups.size} of {plural(len(each.groups), f'{each.dimension} group')} of {size} ranks {verb}"
+            f" {spans} NVLink domains",
+            observed=named(audit, each, groups),
+            expected=f"each group in {plural(least, 'domain')}, which these GPUs allow{paid}",
+            fix=(
+                "take the map of `topodiag place solve` for these nodes",
+                f"or give consecutive ranks to the GPUs of a node, with {each.dimension} as the fastest dimension",
+            ),
+            nodes=nodes,
+            ranks=ranks,
+            cost=lost(audit, each),
+        )
+
+    def _large(self, audit: Audit, each: DimensionAudit, room: int) -> Finding:
+        size = each.demand.size
+        nodes, ranks = where(audit, each, np.arange(len(each.groups)))
+        return self.finding(
+            Severity.INFO,
+            f"{each.dimension} groups of {size} ranks fit into no NVLink domain: it has {plural(room, 'GPU')}",
+            observed=f"each {each.dimension} group spans {int(each.domains.max())} domains",
+            expected=f"at most {plural(room, 'rank')} in a group, or NVLink domains of {size}",
+            fix=(f"lower {each.dimension} to {room} and use more pipeline or data parallelism, then measure",),
+            nodes=nodes,
+            ranks=ranks,
+            cost=Cost(text=f"its collectives run over the {audit.level_name(int(each.levels.max()))}, in every layer"),
+        )
+
+
+def _judge_of(each: DimensionAudit) -> str:
+    """The check that speaks of a dimension's split groups; PLC001 of groups that somebody named."""
+    dimension = of_label(each.dimension)
+    return (dimension.split_check if dimension is not None else "") or TensorGroupSplitInLayout.id
+
+
+class TensorGroupSplitInLayout(SplitInLayout):
+    """PLC001 on a layout: see job_placement.TensorGroupSplit."""
+
+    id = "PLC001"
+    title = "a tensor-parallel or context-parallel group spans NVLink domains"
+
+
+class ExpertGroupSplitInLayout(SplitInLayout):
+    """PLC002 on a layout: see job_placement.ExpertGroupSplit."""
+
+    id = "PLC002"
+    title = "an expert-parallel group spans domains while it would fit in one"
+    experts = True
+    worst = Severity.WARNING
+    tell_large = False
+
+
+class Fragmented(OneStep[Audit], PlacementCheck[Never]):
+    """PLC005: the allocation is fragmented: a group cannot be packed although the job's GPU count would allow it
+
+    What it finds
+        Groups that belong inside one NVLink domain and would fit into one. But the job's GPUs are in parts too small
+        to hold all groups whole: four free GPUs as two and two, for one tensor-parallel group of four.
+
+    Why it matters
+        No order of ranks mends it. A tensor-parallel group over two nodes has its all-reduce, twice per layer and
+        direction, at what the NICs of its smallest part carry: 50 GB/s for each of its GPUs there in place of some
+        370 GB/s over NVLink on H100.
+
+    Evidence it reads
+        The layout and the cluster: which GPUs the job has, the NVLink domains, the sizes of the groups, and for the
+        remedy which other GPUs are free.
+
+    When it stays silent
+        The groups are larger than any domain (PLC001 reports that as info). Groups that are split although there is
+        room: PLC001 and PLC002. The job has too few GPUs for its groups.
+
+    How to confirm
+        topodiag place audit --picture                 the groups on the nodes
+        squeue -w NODE                                 the jobs that hold the rest of a node
+
+    How to fix
+        Ask for whole nodes (`--exclusive`, `--gpus-per-node`), for the nodes that `topodiag place solve` names, or let
+        the scheduler pack small jobs (Slurm: CR_Pack, the topology plugin).
+
+    References
+        NVIDIA/topograph and Slurm's topology/block, which keep allocations in blocks; D. Narayanan et al., Efficient
+        large-scale language model training on GPU clusters using Megatron-LM (2021), section 3.2.
+    """
+
+    id = "PLC005"
+    title = "the allocation is fragmented: a group cannot be packed although the job's GPU count would allow it"
+
+    def judge(self, audit: Audit, peers: Sequence[Audit] = ()) -> Outcome:
+        mine = [each for each in audit.dimensions if each.demand.keep_together]
+        if not mine:
+            return self.not_applicable(audit, "no group has to stay together")
+        own = room_in(audit, used(audit))
+        fitting = [each for each in mine if each.demand.size <= largest_domain(audit)]
+        if not fitting:
+            return self.not_applicable(audit, "the groups are larger than any NVLink domain")
+        found = []
+        for each in fitting:
+            size, wanted = each.demand.size, len(each.groups)
+            room = int((own // size).sum())
+            if room < wanted and (each.domains > 1).any():
+                found.append(self._report(audit, each, own, room))
+        return self.found(audit, found) if found else self.clean(audit)
+
+    def _report(self, audit: Audit, each: DimensionAudit, own: Ints, room: int) -> Finding:
+        size, wanted = each.demand.size, len(each.groups)
+        free = room_in(audit, audit.cluster.usable.sum(axis=1))
+        elsewhere = int((free // size).sum())
+        parts = np.bincount(own[own > 0] % size, minlength=1)
+        spelt = few(
+            [f"{plural(int(count), 'domain')} with {left}" for left, count in enumerate(parts) if left and count]
+        )
+        wide = np.flatnonzero(each.domains > 1)
+        nodes, ranks = where(audit, each, wide)
+        whole = largest_domain(audit)
+        if -(-int(own.sum()) // whole) * (whole // size) < wanted:
+            # Not even whole domains would do: the size does not divide them.
+            fix: tuple[str, ...] = (f"choose a size of {each.dimension} that divides the {whole} GPUs of a domain",)
+        else:
+            fix = ("ask for whole nodes: `--exclusive`, or `--gpus-per-node` with the size of the group",)
+        if elsewhere >= wanted:
+            fix = (f"free GPUs elsewhere have room for {elsewhere} groups: `topodiag place solve` names nodes", *fix)
+        return self.finding(
+            Severity.WARNING,
+            f"{plural(wanted - room, f'{each.dimension} group')} of {size} cannot be packed: the GPUs leave room"
+            f" for {room} of {wanted}",
+            observed=f"{int(own.sum())} GPUs; beyond whole groups, {spelt or 'none'}; {named(audit, each, wide)}",
+            expected=f"{plural(wanted, 'part')} of {size} GPUs, each in one NVLink domain",
+            fix=fix,
+            nodes=nodes,
+            ranks=ranks,
+            cost=Cost(None, None, _split_words(audit, each)),
+        )
+
+
+def _split_words(audit: Audit, each: DimensionAudit) -> str:
+    """What the split groups cost beside whole ones."""
+    whole = fsum(whole_us(audit.cluster, cost.demand) for cost in each.now)
+    return f"{in_ms(each.step_us)} in a step where groups in one domain would take {in_ms(whole)}"

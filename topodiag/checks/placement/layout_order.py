@@ -1,0 +1,225 @@
+"""The order of ranks in a layout: pipelines in physical order, peers on one rail, rings of attention in turn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import fsum
+from typing import Never
+
+import numpy as np
+
+from topodiag.checks.interface import OneStep, PlacementCheck
+from topodiag.checks.placement.layout_groups import cost_of, lost, named, of_what, where
+from topodiag.checks.placement.layout_ranks import NOTHING, WORTH
+from topodiag.checks.words import spell_ranks
+from topodiag.model.cluster import Assignment, Bools, Cluster, Ints
+from topodiag.model.dimensions import Pattern, of_label
+from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
+from topodiag.placement.audit import MATTERS, Audit, DimensionAudit
+from topodiag.placement.price import off_rail_us, pairs_of
+from topodiag.words.fold import plural
+from topodiag.words.units import in_ms
+
+
+class StagesApart(OneStep[Audit], PlacementCheck[Never]):
+    """PLC003: pipeline neighbours are further apart than they need to be (spine instead of leaf)
+
+    What it finds
+        Neighbouring pipeline stages that meet at a level further out (the spine, another rack) than they do in a map
+        of the same ranks on the same GPUs that keeps every inner group together.
+
+    Why it matters
+        Stages pass an activation forward and its gradient back for every micro-batch, 64 MiB for a sequence of 4096
+        at hidden size 8192, and the next stage waits. Over a spine of half the bandwidth that takes twice as long, and
+        meets the traffic of others.
+
+    Evidence it reads
+        The layout, the levels of the fabric, and the price of both maps.
+
+    When it stays silent
+        No pipeline. The other map would make the step no shorter, because other groups would pay for it. All nodes
+        hang on one switch.
+
+    How to confirm
+        topodiag place audit --dimension pp            which stages are far apart
+        ib_write_bw                                    between the two nodes, then between two nodes of one leaf
+
+    How to fix
+        Place stages in physical order: node k of a replica holds stage k, replicas in leaves of their own
+        (`topodiag place solve`).
+
+    References
+        D. Narayanan et al., Efficient large-scale language model training on GPU clusters using Megatron-LM (2021),
+        section 3.
+    """
+
+    id = "PLC003"
+    title = "pipeline neighbours are further apart than they need to be (spine instead of leaf)"
+
+    def judge(self, audit: Audit, peers: Sequence[Audit] = ()) -> Outcome:
+        mine = [
+            each for each in audit.dimensions if each.demand.collective == "send_recv" and not _around_attention(each)
+        ]
+        if not mine:
+            return self.not_applicable(audit, "no pipeline in the layout")
+        gained = audit.waited_us - fsum(each.best_us for each in audit.dimensions)
+        apart = [each for each in mine if _further(audit, each) is not None and not audit.instead_of(each)]
+        found = [self._report(audit, each) for each in apart if gained > NOTHING * audit.step_us]
+        return self.found(audit, found) if found else self.clean(audit)
+
+    def _report(self, audit: Audit, each: DimensionAudit) -> Finding:
+        further = _further(audit, each)
+        level, now, best = further or (0, 0, 0)
+        name = audit.level_name(level)
+        apart = pair_levels(audit.cluster, each.groups, audit.assignment).max(axis=1)
+        groups = np.flatnonzero(apart >= level)
+        nodes, ranks = where(audit, each, groups)
+        cost = lost(audit, each)
+        return self.finding(
+            Severity.WARNING if (cost.share or 0.0) >= WORTH else Severity.INFO,
+            f"{now} of {plural(each.groups.shape[0] * (each.demand.size - 1), 'pair')} of neighbouring stages meet at"
+            f" the {name}, {best} would be enough",
+            observed=named(audit, each, groups),
+            expected="stages in physical order, each replica in as few leaves as hold it",
+            fix=("take the map of `topodiag place solve` for these nodes",),
+            nodes=nodes,
+            ranks=ranks,
+            cost=cost,
+        )
+
+
+def _around_attention(each: DimensionAudit) -> bool:
+    """Whether the groups hand keys and values on around a ring."""
+    dimension = of_label(each.dimension)
+    return dimension is not None and dimension.pattern is Pattern.ATTENTION
+
+
+def pair_levels(cluster: Cluster, groups: Ints, assignment: Assignment) -> Ints:
+    """The level at which neighbours in each row meet; shape (groups, size - 1)."""
+    pairs = cluster.node_of(assignment.slot[pairs_of(groups)])
+    made: Ints = cluster.level_between(pairs[:, 0], pairs[:, 1]).reshape(len(groups), -1)
+    return made
+
+
+def _further(audit: Audit, each: DimensionAudit) -> tuple[int, int, int] | None:
+    """(level, pairs that meet there or further out, pairs that do in the other map) for the outermost level at which
+    the two differ, where the layout has more of them; None where it has not."""
+    far = len(audit.cluster.levels) + 2
+    now = np.bincount(pair_levels(audit.cluster, each.groups, audit.assignment).ravel(), minlength=far)
+    best = np.bincount(pair_levels(audit.cluster, each.groups, audit.best).ravel(), minlength=far)
+    for level in range(far - 1, 0, -1):
+        a, b = int(now[level:].sum()), int(best[level:].sum())
+        if a != b:
+            return (level, a, b) if a > b else None
+    return None
+
+
+class PeersOnOtherRailsInLayout(OneStep[Audit], PlacementCheck[Never]):
+    """PLC004 on a layout: see job_placement.PeersOnOtherRails."""
+
+    id = "PLC004"
+    title = "data-parallel peers sit on different rails"
+
+    def judge(self, audit: Audit, peers: Sequence[Audit] = ()) -> Outcome:
+        if audit.cluster.rails < 2:
+            return self.not_applicable(audit, "the fabric has no rails")
+        mine = [each for each in audit.dimensions if each.dimension.split()[-1] in ("dp", "replicas", "shards")]
+        several = [each for each in mine if (each.domains > 1).any()]
+        if not several:
+            return self.not_applicable(audit, "no data-parallel group spans NVLink domains")
+        found = []
+        for each in several:
+            wrong = np.flatnonzero(off_rail(audit.cluster, each.groups, audit.assignment))
+            better = int(off_rail(audit.cluster, each.groups, audit.best).sum())
+            if wrong.size > better:
+                found.append(self._report(audit, each, wrong))
+        total = sum(len(each.groups) for each in several)
+        coverage = Coverage(total, total, "groups over several domains")
+        return self.found(audit, found, coverage) if found else self.clean(audit, coverage=coverage)
+
+    def _report(self, audit: Audit, each: DimensionAudit, wrong: Ints) -> Finding:
+        nodes, ranks = where(audit, each, wrong)
+        slots = audit.assignment.slot[each.groups[wrong[0]]]
+        gpus = audit.cluster.gpu_of(slots).tolist()
+        hosts = [audit.cluster.names[node] for node in audit.cluster.node_of(slots).tolist()]
+        told = [f"{host}: GPU {gpu}" for host, gpu in list(zip(hosts, gpus, strict=True))[:4]]
+        cost = _off_rail_cost(audit, each)
+        return self.finding(
+            Severity.WARNING if (cost.share or 0.0) >= WORTH else Severity.INFO,
+            f"{wrong.size} of {plural(len(each.groups), f'{each.dimension} group')} use different GPU positions, and"
+            " so rails, per node",
+            observed=f"ranks {spell_ranks(each.groups[wrong[0]].tolist())}: {'; '.join(told)}",
+            expected="the same GPU positions on every node, so that peers share a leaf switch",
+            fix=("give peers the same local rank on every node, as `topodiag place solve` does",),
+            nodes=nodes,
+            ranks=ranks,
+            cost=cost,
+            confidence=Confidence.MEDIUM,
+        )
+
+
+def _off_rail_cost(audit: Audit, each: DimensionAudit) -> Cost:
+    """What a step waits longer because peers change rails."""
+    us = fsum(off_rail_us(audit.cluster, cost.demand, audit.assignment) for cost in each.now)
+    of = of_what(audit)
+    way = "over the spine, or over NVLink to another GPU's NIC"
+    if us <= 0:
+        return Cost(text=f"gradient traffic crosses rails, {way}: nothing of {of}, as its groups meet further out too")
+    share = us / audit.step_us if audit.step_us > 0 else 0.0
+    return cost_of(audit, share, f"{in_ms(us)} of the {in_ms(audit.step_us)} of {of}: {way}")
+
+
+def off_rail(cluster: Cluster, groups: Ints, assignment: Assignment) -> Bools:
+    """Which groups use other rails on one node than on the next. Groups with unequal shares per node are not judged."""
+    slots = assignment.slot[groups]
+    node, rail = cluster.node_of(slots), cluster.gpu_of(slots) % max(cluster.rails, 1)
+    order = np.argsort(node * (cluster.slots + 1) + rail, axis=1, kind="stable")
+    node, rail = np.take_along_axis(node, order, axis=1), np.take_along_axis(rail, order, axis=1)
+    count = 1 + (np.diff(node, axis=1) != 0).sum(axis=1)
+    wrong = np.zeros(len(groups), bool)
+    size = groups.shape[1]
+    for nodes in np.unique(count[(count > 1) & (size % count == 0)]).tolist():
+        rows = np.flatnonzero(count == nodes)
+        shape = (rows.size, nodes, size // nodes)
+        hosts, rails = node[rows].reshape(shape), rail[rows].reshape(shape)
+        even = (hosts == hosts[:, :, :1]).all(axis=(1, 2))
+        wrong[rows] = even & (rails != rails[:, :1]).any(axis=(1, 2))
+    return wrong
+
+
+class RingReturnsInLayout(OneStep[Audit], PlacementCheck[Never]):
+    """PLC007 on a layout: see job_order.RingReturns. NCCL's own rings enter each node once whatever the rank order;
+    rings of send and receive (ring attention) go by rank."""
+
+    id = "PLC007"
+    title = "a communicator's ring enters and leaves a node more often than once"
+
+    def judge(self, audit: Audit, peers: Sequence[Audit] = ()) -> Outcome:
+        rings = [each for each in audit.dimensions if _around_attention(each) and each.demand.collective == "send_recv"]
+        rings = [each for each in rings if (each.domains > 1).any()]
+        if not rings:
+            return self.not_applicable(audit, "NCCL's rings enter each node once, whatever the order of ranks")
+        found = []
+        for each in rings:
+            node = audit.cluster.node_of(audit.assignment.slot[each.groups])
+            changes = (node != np.roll(node, 1, axis=1)).sum(axis=1)
+            nodes = 1 + (np.diff(np.sort(node, axis=1), axis=1) != 0).sum(axis=1)
+            back = np.flatnonzero((changes > nodes) & (nodes > 1))
+            if back.size:
+                found.append(self._report(audit, each, back, float((changes[back] / nodes[back]).max())))
+        return self.found(audit, found) if found else self.clean(audit)
+
+    def _report(self, audit: Audit, each: DimensionAudit, back: Ints, times: float) -> Finding:
+        nodes, ranks = where(audit, each, back)
+        return self.finding(
+            Severity.WARNING if audit.gain >= MATTERS else Severity.INFO,
+            f"{back.size} of {plural(len(each.groups), f'{each.dimension} ring')}"
+            f" {'enters' if back.size == 1 else 'enter'} a node up to {times:.2g} times",
+            observed=named(audit, each, back),
+            expected="each ring enters and leaves a node once: ranks of a node side by side in their group",
+            fix=("order the ranks of each group node by node, as `topodiag place solve` does",),
+            nodes=nodes,
+            ranks=ranks,
+            cost=Cost(None, 1 - 1 / times, f"the NICs carry each byte of such a ring {times:.2g} times"),
+            confidence=Confidence.MEDIUM,
+        )

@@ -1,0 +1,230 @@
+"""The order of ranks over nodes, and of nodes over leaves, and where a job ran against where it was declared."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Never
+
+import numpy as np
+
+from topodiag.checks.interface import OneStep, PlacementCheck
+from topodiag.checks.placement.layout_groups import cost_of, lost, of_what, used
+from topodiag.checks.words import spell_ranks
+from topodiag.lazy import dataclass
+from topodiag.model.cluster import Ints, Level
+from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
+from topodiag.placement.audit import Audit, DimensionAudit, names_of
+from topodiag.placement.declared import Elsewhere
+from topodiag.placement.exchange import exchanges, nodes_by_first_rank, with_nodes_exchanged
+from topodiag.placement.price import price_placement
+from topodiag.placement.rings import ring_crossings
+from topodiag.words.fold import few, plural
+from topodiag.words.units import in_ms
+
+WORTH = 0.01
+"""Share of a step below which a detour is told at level info."""
+NOTHING = 0.0005
+"""Share of a step below which the report says that there is nothing to regain: latency of a hop, in a whole step."""
+
+_BY_RING = ("all_reduce", "all_gather", "reduce_scatter")
+"""Collectives whose rings go through the nodes by rank; an all-to-all sends to every peer whatever the order."""
+_TOLD = 4
+"""Moves of ranks that are named one by one."""
+_FEW = 8
+"""An exchange is told where it moves no more than this part of all: else the order as a whole is another one."""
+_MANY = {"leaf": "leaves"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Detour:
+    """The group of a dimension whose ring goes back and forth most: its ranks, how often the ring crosses between
+    leaves, and how often it would in the map to compare with."""
+
+    dimension: str
+    ranks: Ints
+    crossings: int
+    enough: int
+
+
+def _first_detour(audit: Audit) -> _Detour | None:
+    rings = (each for each in audit.dimensions if each.demand.collective in _BY_RING and (each.domains > 1).any())
+    return next((detour for each in rings if (detour := _back_and_forth(audit, each)) is not None), None)
+
+
+def _begin(names: Sequence[str]) -> str:
+    return ", ".join([*names[:6], *(["..."] if len(names) > 6 else [])])
+
+
+def _back_and_forth(audit: Audit, each: DimensionAudit) -> _Detour | None:
+    """None where the rings of the map to compare with make as many detours in all."""
+    now, leaves = ring_crossings(audit.cluster, each.groups, audit.assignment)
+    best, best_leaves = ring_crossings(audit.cluster, each.groups, audit.best)
+    if int((now - leaves).sum()) <= int((best - best_leaves).sum()):
+        return None
+    enough = np.maximum(leaves, best)
+    worst = int((now - enough).argmax())
+    if now[worst] <= enough[worst]:
+        return None
+    return _Detour(each.dimension, each.groups[worst], int(now[worst]), int(enough[worst]))
+
+
+def _least_exchange(audit: Audit, level: Level, hurt: _Detour) -> list[tuple[int, int]]:
+    """The fewest pairs of nodes whose exchange leaves each leaf's nodes side by side. [] where that mends nothing, or
+    where so many would change places that the order as a whole is another one."""
+    nodes = nodes_by_first_rank(audit.cluster, audit.assignment)
+    pairs = [(int(nodes[one]), int(nodes[other])) for one, other in exchanges(level.group[nodes])]
+    ranks = np.bincount(audit.cluster.node_of(audit.assignment.slot), minlength=audit.cluster.nodes)
+    if not pairs or len(pairs) > max(1, nodes.size // _FEW) or any(ranks[one] != ranks[other] for one, other in pairs):
+        return []
+    after = with_nodes_exchanged(audit.cluster, audit.assignment, pairs)
+    (crossings,), _ = ring_crossings(audit.cluster, hurt.ranks[None, :], after)
+    return pairs if int(crossings) <= hurt.enough else []
+
+
+def _group_name(level: Level, node: int) -> str:
+    number = int(level.group[node])
+    return level.names[number] if number < len(level.names) and level.names[number] else f"{level.kind} {number + 1}"
+
+
+def _ranks_on(audit: Audit, nodes: Sequence[int]) -> list[int]:
+    return np.flatnonzero(np.isin(audit.cluster.node_of(audit.assignment.slot), list(nodes))).tolist()
+
+
+def _dearer(audit: Audit) -> bool:
+    """Whether the map to compare with makes a step longer than the layout: it is no remedy then."""
+    demands = [cost.demand for each in audit.dimensions for cost in each.now]
+    best_us = price_placement(audit.cluster, demands, audit.best).step_us
+    return best_us > audit.waited_us + NOTHING * audit.step_us
+
+
+class RankOrderInLayout(OneStep[Audit], PlacementCheck[Never]):
+    """PLC006 on a layout: see job_order.RankOrder. Also groups whose rings go back and forth between leaves, where
+    another map of the same ranks has fewer detours and costs no more, and ranks of a job that ran elsewhere than the
+    launcher's file declares (the file and the job's log are given)."""
+
+    id = "PLC006"
+    title = "rank order ignores the topology"
+
+    def judge(self, audit: Audit, peers: Sequence[Audit] = ()) -> Outcome:
+        elsewhere = self._elsewhere(audit)
+        if audit.nodes < 2 and elsewhere is None:
+            return self.not_applicable(audit, "one node")
+        found = [each for each in (self._dealt(audit), self._leaves(audit), elsewhere) if each is not None]
+        return self.found(audit, found) if found else self.clean(audit)
+
+    def _dealt(self, audit: Audit) -> Finding | None:
+        """Consecutive ranks on changing nodes, where groups are split by it."""
+        node = audit.cluster.node_of(audit.assignment.slot)
+        runs = 1 + int((np.diff(node) != 0).sum())
+        hurt = [each for each in audit.dimensions if each.split.size]
+        if runs <= audit.nodes or not hurt:
+            return None
+        start = [audit.cluster.names[each] for each in node[:4].tolist()]
+        groups = sum(each.split.size for each in hurt)
+        room = int(used(audit).max())
+        dealt = runs >= node.size - node.size // max(room, 1)
+        way = "alternate between" if dealt else f"change the node {runs - 1} times over"
+        pairs = exchanges(node)
+        pairs = pairs if len(pairs) <= max(1, node.size // _FEW) else []
+        ranks = np.unique(np.asarray(pairs, np.int64))
+        seen = [
+            f"rank {rank} on {names_of(audit.cluster, audit.assignment, ranks[at : at + 1])[0]}"
+            for at, rank in enumerate(ranks.tolist())
+        ]
+        swaps = [f"{one} with {other}" for one, other in pairs]
+        return self.finding(
+            Severity.WARNING,
+            f"consecutive ranks {way} {plural(audit.nodes, 'node')} of {room} GPUs, which splits"
+            f" {plural(groups, 'group')}",
+            observed=few(seen, _TOLD) if pairs else f"ranks 0-{len(start) - 1} on {', '.join(start)}",
+            expected=f"{room} consecutive ranks on each node",
+            fix=(
+                *((f"exchange {plural(len(pairs), 'pair')} of ranks: {few(swaps, _TOLD)}",) if pairs else ()),
+                "start the ranks in blocks: `srun --distribution=block`, `mpirun --map-by ppr:8:node`",
+            ),
+            nodes=list(names_of(audit.cluster, audit.assignment, ranks)) if pairs else list(dict.fromkeys(start)),
+            ranks=ranks.tolist(),
+            cost=lost(audit, *hurt),
+        )
+
+    def _leaves(self, audit: Audit) -> Finding | None:
+        """The groups whose rings go back and forth between leaves, where the map to compare with has fewer such
+        detours at no higher price: a pipeline that uses every second node for a stage is one, and harms no ring."""
+        levels = [level for level in audit.cluster.levels if level.kind != "nvlink"]
+        hurt = _first_detour(audit) if len(levels) >= 2 else None
+        if hurt is None or _dearer(audit):
+            return None
+        narrower, kind = levels[1].gbs < levels[0].gbs, levels[0].kind
+        names = names_of(audit.cluster, audit.assignment, hurt.ranks)
+        moved = _least_exchange(audit, levels[0], hurt)
+        astray = [node for pair in moved for node in pair]
+        seen = [f"{audit.cluster.names[node]} ({_group_name(levels[0], node)})" for node in astray]
+        swaps = [" and ".join(audit.cluster.names[node] for node in pair) for pair in moved]
+        return self.finding(
+            Severity.WARNING if narrower else Severity.INFO,
+            f"rings through the nodes in rank order cross between {_MANY.get(kind, kind + 's')} {hurt.crossings} times,"
+            f" {hurt.enough} would be enough",
+            observed=f"among nodes of another {kind}: {few(seen)}"
+            if moved
+            else f"nodes by first rank: {_begin(names)}",
+            expected=f"all nodes of a {kind} one after the other",
+            fix=(
+                *((f"exchange the ranks of {few(swaps, _TOLD)}: that mends it",) if moved else ()),
+                "order the hosts by their place in the fabric, not by name: `topodiag place solve`, `srun --switches`",
+            ),
+            nodes=[audit.cluster.names[node] for node in astray] if moved else list(names[:6]),
+            ranks=_ranks_on(audit, astray),
+            cost=Cost(
+                text=f"the ways up carry {hurt.crossings / hurt.enough:.3g} times the traffic of {hurt.dimension} that"
+                " they need to"
+            ),
+            confidence=Confidence.MEDIUM,
+        )
+
+    def _elsewhere(self, audit: Audit) -> Finding | None:
+        """Ranks that ran elsewhere than declared: a launcher that sorted hosts, another hostfile, another order."""
+        declared = audit.declared
+        if declared is None or not declared.differs:
+            return None
+        lost_us = audit.waited_us - declared.step_us if declared.step_us is not None else None
+        share = lost_us / audit.step_us if lost_us is not None and audit.step_us > 0 else None
+        foreign = bool(declared.hosts or declared.undeclared)
+        told = _told(declared.elsewhere)
+        of = of_what(audit)
+        if lost_us is None or share is None:
+            cost = Cost(text="not priced: the layout declared has no place on the nodes of the job")
+        elif share > NOTHING:
+            words = f"{in_ms(lost_us)} of the {in_ms(audit.step_us)} of {of} would not be waited for"
+            cost = cost_of(audit, share, words)
+        else:
+            cost = Cost(text=f"the layout declared would make {of} no shorter")
+        return self.finding(
+            Severity.WARNING if foreign or (share or 0.0) >= WORTH else Severity.INFO,
+            declared.said,
+            observed=told or f"{declared.undeclared} ranks more than declared",
+            expected=f"each rank on the host that {declared.name} names",
+            fix=(
+                "see how the launcher orders hosts: `srun --distribution=arbitrary` with SLURM_HOSTFILE, or a rankfile",
+                "or declare the layout that ran, if it is the one that is meant",
+            ),
+            nodes=list(dict.fromkeys(each.ran for each in declared.elsewhere)),
+            ranks=[each.rank for each in declared.elsewhere],
+            cost=cost,
+        )
+
+
+def _told(elsewhere: Sequence[Elsewhere]) -> str:
+    """`ranks 8-15 on gpu-a02, declared on gpu-a01; ...`: ranks that moved alike stand together."""
+    alike: dict[tuple[str, str], list[Elsewhere]] = {}
+    for each in elsewhere:
+        alike.setdefault((each.declared, each.ran), []).append(each)
+    words = []
+    for (declared, ran), moved in alike.items():
+        if declared == ran:
+            pairs = [f"rank {each.rank} on GPU {each.ran_gpu}, not {each.declared_gpu}" for each in moved[:_TOLD]]
+            words.append(f"{ran}: {', '.join(pairs)}{', ...' if len(moved) > _TOLD else ''}")
+        else:
+            ranks = spell_ranks([each.rank for each in moved])
+            words.append(f"{'rank' if len(moved) == 1 else 'ranks'} {ranks} on {ran}, declared on {declared}")
+    more = len(words) - _TOLD
+    return "; ".join(words[:_TOLD]) + (f"; and {more} more such moves" if more > 0 else "")

@@ -1,0 +1,94 @@
+"""Faults of a device, a limit or the storage that a job's own output names: NCCL, CUDA, torch, UCX or a launcher says
+it. What is said of each is data: faults.toml."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cache
+from importlib.resources import files
+from typing import Literal
+
+import msgspec
+
+from topodiag.checks.interface import JobCheck
+from topodiag.checks.shared.job.launcher import launched_on
+from topodiag.checks.words import hosts_word, quoted, rank_word
+from topodiag.lazy import dataclass
+from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
+from topodiag.model.job import Event, Job
+from topodiag.words.fold import plural
+
+
+class NamedFault(msgspec.Struct, frozen=True, kw_only=True):
+    """One entry of faults.toml; the head of that file explains each key."""
+
+    check: str
+    fault: str
+    message: str
+    expected: str
+    fix: tuple[str, ...]
+    cost: str
+    confidence: Literal["high", "medium", "low"] = "high"
+    severity: Literal["error", "warning"] = "error"
+
+
+class _File(msgspec.Struct, frozen=True, kw_only=True):
+    fault: tuple[NamedFault, ...]
+
+
+@cache
+def named_faults() -> dict[tuple[str, str], NamedFault]:
+    """All entries by the id of the check and the name of the fault, in the order of the file."""
+    data = files("topodiag.checks.shared.job").joinpath("faults.toml").read_bytes()
+    return {(entry.check, entry.fault): entry for entry in msgspec.toml.decode(data, type=_File).fault}
+
+
+@dataclass(frozen=True, slots=True)
+class FaultLines:
+    """The lines that name one fault, in the order of the log."""
+
+    fault: str
+    events: tuple[Event, ...]
+
+
+class FaultInLog(JobCheck[FaultLines]):
+    """A fault that a job's lines name (the field `fault` of an event), said by faults.toml."""
+
+    def observe(self, judged: Job, peers: Sequence[Job]) -> FaultLines | Outcome:
+        by_fault: dict[str, list[Event]] = {}
+        for event in judged.events:
+            if fault := event.details.get("fault"):
+                by_fault.setdefault(fault, []).append(event)
+        for check, fault in named_faults() if by_fault else ():
+            if check == self.id and fault in by_fault:
+                return FaultLines(fault, tuple(by_fault[fault]))
+        return self.not_applicable(judged, "no line of the job names such a fault: `topodiag scan` of the node does")
+
+    def tell(self, judged: Job, observed: FaultLines) -> Iterator[Finding]:
+        words, events = named_faults()[self.id, observed.fault], observed.events
+        ranks = sorted({event.rank for event in events if event.rank >= 0})
+        hosts = _hosts(judged, events)
+        at = hosts_word(hosts) or (rank_word(ranks) if ranks else "a node")
+        yield self.finding(
+            Severity[words.severity.upper()],
+            f"{at}: {words.message}",
+            observed=quoted(events[0].text, 200) + (f"; {plural(len(events), 'line')}" if events[1:] else ""),
+            expected=words.expected,
+            fix=words.fix,
+            nodes=hosts,
+            ranks=ranks,
+            cost=Cost(text=words.cost),
+            evidence=[event.origin for event in events],
+            confidence=Confidence[words.confidence.upper()],
+        )
+
+
+def _hosts(job: Job, events: Sequence[Event]) -> list[str]:
+    """Where it was said, or where its rank runs."""
+    named = (
+        event.details.get("host") or event.host or (job.by_rank[event.rank].host if event.rank in job.by_rank else "")
+        for event in events
+    )
+    hosts = list(dict.fromkeys(host for host in named if host))
+    by_launcher = "" if hosts or len({event.rank for event in events}) > 1 else launched_on(job, events[0].rank)
+    return hosts or ([by_launcher] if by_launcher else [])

@@ -1,0 +1,1 @@
+"""What several families ask of a node."""

@@ -1,0 +1,135 @@
+"""A topology file that NCCL refused, by a job's log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from topodiag.checks.interface import JobCheck
+from topodiag.checks.shared.job.evidence import (
+    said_by,
+)
+from topodiag.lazy import dataclass
+from topodiag.model.finding import Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.job import Event, Job
+from topodiag.model.provenance import Origin
+
+REFUSED = ("topology has wrong version", "xml parse", "xml topology", "xml : ", "xml: ", "could not parse xml",
+           "too many xml", " of node ")  # fmt: skip
+"""Words of NCCL's complaints about a topology file (src/graph/xml.cc, topo.cc)."""
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedFile:
+    """NCCL's warnings that it does not take a file, and the file's name as far as a line has it."""
+
+    warnings: tuple[Event, ...]
+    name: str
+    missing: tuple[tuple[str, Origin | None], ...] = ()
+    """Hosts on which the file that the settings name is not there, with NCCL's line of it."""
+
+
+class TopologyFileRefused(JobCheck[RefusedFile]):
+    """TOP001: NCCL refuses the topology file that it was given
+
+    What it finds
+        An NCCL_TOPO_FILE that NCCL read and did not accept: another version than 1, a tag or attribute that it does
+        not know, text that is not XML as NCCL reads it. As a warning, an NCCL_TOPO_FILE that is not there: NCCL goes on
+        with what it sees itself, which in a virtual machine is not how the GPUs and NICs are connected.
+
+    Why it matters
+        The first communicator fails with an internal error or `invalid usage`, on every rank of the node: the job does
+        not start. The line is a warning far above the last line of the log.
+
+    Evidence it reads
+        Warnings of graph/xml.cc and graph/topo.cc in the log, and the file that `Loading topology file` or
+        NCCL_TOPO_FILE names.
+
+    When it stays silent
+        No such warning. A file that does not exist and that no setting names: NCCL looks for one of its own.
+
+    How to confirm
+        head -3 "$NCCL_TOPO_FILE"                         `<system version="1">` comes first
+        xmllint --noout "$NCCL_TOPO_FILE"                 NCCL takes less than XML: no comments inside tags, no entities
+
+    How to fix
+        Write the file again with NCCL_TOPO_DUMP_FILE on a healthy node of the same machine type, or unset
+        NCCL_TOPO_FILE and delete /var/run/nvidia-topologyd/virtualTopology.xml, the file that is read without it.
+
+    References
+        NCCL src/graph/xml.cc (ncclTopoGetXmlFromFile), src/graph/xml.h (NCCL_TOPO_XML_VERSION).
+    """
+
+    id = "TOP001"
+    title = "NCCL refuses the topology file that it was given"
+
+    def observe(self, judged: Job, peers: Sequence[Job]) -> RefusedFile | Outcome:
+        refused = tuple(filter(_refuses, judged.events))
+        if not refused:
+            missing = tuple(_missing(judged))
+            return (
+                RefusedFile((), missing[0][2], tuple((host, line) for host, line, _ in missing))
+                if missing
+                else (self.clean(judged))
+            )
+        files = [
+            text.rpartition("file ")[2] for _, text, _ in said_by(judged, "topo file") if "Loading topology" in text
+        ]
+        given = [process.settings.get("NCCL_TOPO_FILE") for process in judged.processes]
+        files += [setting.value for setting in given if setting is not None]
+        return RefusedFile(refused, files[0] if files else "the topology file")
+
+    def tell(self, judged: Job, observed: RefusedFile) -> Iterator[Finding]:
+        if observed.missing:
+            yield self._not_there(judged, observed)
+            return
+        refused = observed.warnings
+        words = refused[0].text.strip()
+        processes = {(event.host, event.pid) for event in refused}
+        yield self.of_events(
+            refused,
+            Severity.ERROR,
+            f"NCCL refuses {observed.name}: {words}",
+            observed=words,
+            expected='a file that starts with <system version="1">, as NCCL_TOPO_DUMP_FILE writes it',
+            fix=(
+                "write it again: NCCL_TOPO_DUMP_FILE=/tmp/topo.xml on a healthy node of this type",
+                "or unset NCCL_TOPO_FILE, so that NCCL looks at the machine itself",
+            ),
+            cost=Cost(share=1.0, text="no communicator is made: the job does not start"),
+            coverage=Coverage(len(processes), len(judged.processes), "processes"),
+        )
+
+    def _not_there(self, judged: Job, observed: RefusedFile) -> Finding:
+        hosts = list(dict.fromkeys(host for host, _ in observed.missing if host))
+        return self.finding(
+            Severity.WARNING,
+            f"NCCL_TOPO_FILE={observed.name} is not there: NCCL goes on with the topology that it sees itself",
+            observed=f"Could not open XML topology file {observed.name}",
+            expected="the file on every node, and inside the job's container",
+            fix=(
+                "put the file there: the image or the mount of the job's container lacks it",
+                "or unset NCCL_TOPO_FILE where the machine itself shows how it is built",
+            ),
+            nodes=hosts,
+            cost=Cost(text="in a virtual machine NCCL takes GPUs and NICs for equally far, and finds fewer channels"),
+            evidence=[line for _, line in observed.missing],
+            coverage=Coverage(len(observed.missing), len(judged.processes), "processes"),
+        )
+
+
+def _missing(judged: Job) -> Iterator[tuple[str, Origin | None, str]]:
+    """Host, line and path of each process whose NCCL_TOPO_FILE could not be opened."""
+    for number, text, origin in said_by(judged, "topo file"):
+        if number < 0 or not text.startswith("Could not open"):
+            continue
+        process = judged.processes[number]
+        given = process.settings.get("NCCL_TOPO_FILE")
+        if given is not None and given.value in text:
+            yield process.host, origin, given.value
+
+
+def _refuses(event: Event) -> bool:
+    """Whether a line is NCCL's own refusal of a topology file that is there."""
+    of_topology = event.kind == "topology" or "graph/xml" in event.place
+    text = event.text.lower()
+    return not event.secondary and of_topology and any(words in text for words in REFUSED) and "not open" not in text

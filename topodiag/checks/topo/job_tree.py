@@ -1,0 +1,364 @@
+"""NCCL's print of a machine: guesswork, missing NVLinks, a device that is there twice."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+from typing import Never
+
+from topodiag.checks.interface import JobCheck, OneStep
+from topodiag.checks.shared.job.evidence import (
+    SystemPrint,
+    gpu_word,
+    nvlink_gbs,
+    prints,
+    ranks_on,
+    said_by,
+)
+from topodiag.checks.shared.job.text import NET, ask_for
+from topodiag.checks.words import hosts_word
+from topodiag.lazy import dataclass
+from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.job import Job
+from topodiag.model.nccl_view import GPU_LINKS, XGMI_LINK, NcclSystem
+from topodiag.model.provenance import Origin
+from topodiag.words.fold import fold_runs, plural
+from topodiag.words.units import in_gbs
+
+DOUBTS = ("could not read", "could not find real path", "unable to", "no cpu affinity")
+"""Notes after which NCCL fills a part of its topology with a guess (src/graph/xml.cc, topo.cc)."""
+
+NO_DEVICE = "/sys/class/net/"
+"""Interfaces without a device of their own (lo, bridges, bonds), after which NCCL 2.3 and 2.4 asked for paths too."""
+
+SHORT_OF = 0.97
+"""A GPU below this part of its peers' NVLink bandwidth has fewer links; the print has one decimal."""
+
+UNKNOWN_NUMA = ("ffffffffffffffff", "ffffffff", "-1")
+
+
+@dataclass(frozen=True, slots=True)
+class GuessedTrees:
+    """NCCL's notes that it guesses (process, text, line), and the hosts whose print has nothing above its devices."""
+
+    notes: tuple[tuple[int, str, Origin | None], ...]
+    flat: tuple[tuple[str, NcclSystem], ...]
+    printed: int
+
+
+class GuessedTopology(JobCheck[GuessedTrees]):
+    """TOP003 by a job's log: NCCL's own notes that it guesses, and a print without PCI switches or NUMA nodes."""
+
+    id = "TOP003"
+    title = "NCCL's view of the PCI tree is guesswork, by its log"
+
+    def observe(self, judged: Job, peers: Sequence[Job]) -> GuessedTrees | Outcome:
+        notes = _notes(judged)
+        seen = list(prints(judged))
+        flat = tuple((each.host, each.system) for each in seen if _is_flat(each.system))
+        if not seen and not notes:
+            return self.unknown(judged, f"no line says how NCCL saw the machine; {ask_for(judged, *NET)}")
+        with_tree = any(each.system.of_kind("PCI") for each in seen)
+        if not flat and (with_tree or not notes):
+            return self.clean(judged, "", Coverage(len(seen), len(judged.hosts), "nodes"))
+        return GuessedTrees(notes, flat, len(seen))
+
+    def tell(self, judged: Job, observed: GuessedTrees) -> Iterator[Finding]:
+        notes, flat = observed.notes, observed.flat
+        if not flat:
+            yield self._unread(judged, notes)
+            return
+        hosts = [host for host, _ in flat]
+        yield self.finding(
+            Severity.WARNING,
+            f"NCCL guesses the PCI tree of {hosts_word(hosts)}: no PCI switch and no NUMA node is known",
+            observed="GPUs and NICs directly below a CPU of NUMA node -1"
+            + (f"; {plural(len(notes), 'note')}: {notes[0][1]}" if notes else ""),
+            expected="PCI switches and NUMA nodes as the machine has them, or a topology file",
+            fix=(
+                "give the job the topology of the real machine: NCCL_TOPO_FILE, as the cloud publishes it per type",
+                "without such a file make one: topodiag emit nccl-topo, from a bundle or a dump of the guest",
+                "or pass the PCI tree and NUMA nodes through to the guest",
+            ),
+            nodes=hosts,
+            cost=Cost(text="NCCL cannot tell near NICs from far ones: wrong NIC, no GPUDirect RDMA, fewer channels"),
+            evidence=[system.origin for _, system in flat] + [where for _, _, where in notes],
+            coverage=Coverage(len(hosts), observed.printed, "printed nodes"),
+            confidence=Confidence.MEDIUM,
+        )
+
+    def _unread(self, job: Job, notes: Sequence[tuple[int, str, Origin | None]]) -> Finding:
+        """By the notes, where no print shows a PCI tree that came of it."""
+        hosts = list(dict.fromkeys(job.processes[number].host for number, _, _ in notes if number >= 0))
+        return self.finding(
+            Severity.INFO,
+            f"NCCL could not read a part of the PCI tree of {hosts_word(hosts) or 'a node'}, and guesses it",
+            observed=f"{plural(len(notes), 'note')}: {notes[0][1]}",
+            expected="/sys with the link speeds, widths and paths of all devices",
+            fix=(
+                "in a virtual machine or container: compare `lspci -tv` with the host's, and give the job a topology"
+                " file that has this guest's own bus ids",
+                "the subsystem GRAPH prints the tree that NCCL made of it",
+            ),
+            nodes=hosts,
+            cost=Cost(text="where the tree is wrong: far NICs, no GPUDirect RDMA, fewer channels"),
+            evidence=[where for _, _, where in notes],
+            confidence=Confidence.MEDIUM,
+        )
+
+
+def _notes(job: Job) -> tuple[tuple[int, str, Origin | None], ...]:
+    """NCCL's notes that it could not read a part of the tree: process (-1: unknown), text, line."""
+    numbers = {(process.host, process.pid): number for number, process in enumerate(job.processes)}
+    said = [*said_by(job, "topo note")]
+    said += [(numbers.get((event.host, event.pid), -1), event.text, event.origin) for event in job.events]
+    return tuple(
+        (number, text, where)
+        for number, text, where in said
+        if text.lower().startswith(("topology detection", "could not find real path"))
+        and any(words in text.lower() for words in DOUBTS)
+        and NO_DEVICE not in text
+    )
+
+
+def _is_flat(system: NcclSystem) -> bool:
+    """Whether nothing orders the devices: no PCI switch, several GPUs, and only CPUs of an unknown NUMA node."""
+    cpus = system.of_kind("CPU")
+    return (
+        len(system.of_kind("GPU")) > 1
+        and not system.of_kind("PCI")
+        and bool(cpus)
+        and all(cpu.id.rpartition("-")[2] in UNKNOWN_NUMA or cpu.id.endswith("--1") for cpu in cpus)
+    )
+
+
+FEWEST_JOINED = 4
+"""GPUs with a link to each of the others, from which on a pair without one is no design of the board."""
+
+
+def _apart(system: NcclSystem) -> tuple[list[tuple[str, str]], int]:
+    """The pairs of AMD's GPUs without a link where others have all of theirs, and how many have; ([], 0) else."""
+    gpus = [gpu.name for gpu in system.of_kind("GPU")]
+    joined = {frozenset((link.a, link.b)) for link in system.links if link.kind == XGMI_LINK}
+    apart = [pair for pair in combinations(gpus, 2) if frozenset(pair) not in joined]
+    among = len(set(gpus).difference(*apart))
+    known = system.whole and among >= FEWEST_JOINED and 2 * among >= len(gpus)
+    return (apart, among) if known else ([], 0)
+
+
+class GpuShortOfNvlinks(OneStep[Job], JobCheck[Never]):
+    """TOP004: a GPU lacks NVLinks that its peers have, in NCCL's print
+
+    What it finds
+        On a node with NVSwitches, a GPU with less NVLink bandwidth than the other GPUs in `=== System ===`. A pair of
+        AMD's GPUs without an xGMI link, where at least half of the GPUs have one to each of the others.
+
+    Why it matters
+        A ring is as fast as its slowest GPU, and NCCL says nothing: it searches with what is there. With 12 of 18
+        NVLinks on one of eight H100, NCCL takes 8 channels of 30 GB/s where it takes 12: 240 GB/s instead of 360. With
+        none at all, everything goes over PCIe.
+
+    Evidence it reads
+        The lines `+ NVL[370.8] - NVS/0-0` of the system print (NCCL_DEBUG_SUBSYS=GRAPH).
+
+    When it stays silent
+        No NVSwitch in the print: in the meshes of DGX-1 and of bridged cards GPUs differ by design. One GPU only. A GPU
+        without any NVLink in a print that is cut. No system print: unknown.
+
+    How to confirm
+        nvidia-smi nvlink -s -i GPU                       links that are inactive
+        dmesg | grep -E 'Xid.*(74|149)|NVLink'            why
+
+    How to fix
+        Reset the node (nvidia-smi -r of all GPUs, fabric manager restarted); if the links stay down, drain it and have
+        the GPU or its baseboard looked at.
+
+    References
+        NCCL src/graph/topo.cc (ncclTopoPrintRec) and src/graph/search.cc (ncclTopoCompute) v2.30.
+    """
+
+    id = "TOP004"
+    title = "a GPU lacks NVLinks that its peers have, in NCCL's print"
+
+    def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
+        seen = list(prints(job))
+        if not seen:
+            return self.unknown(job, f"no `=== System ===` in the log; {ask_for(job, *NET)}")
+        one_sided = [finding for each in seen if (finding := self._one_sided(job, each))]
+        if one_sided:
+            return self.found(job, one_sided, Coverage(len(seen), len(job.hosts), "nodes printed"))
+        if apart := [finding for each in seen if (finding := self._pair_apart(job, each))]:
+            return self.found(job, apart, Coverage(len(seen), len(job.hosts), "nodes printed"))
+        switched = [each for each in seen if each.system.of_kind("NVS")]
+        if not switched:
+            return self.not_applicable(job, "no NVSwitch: GPUs of a mesh differ by design")
+        found = [finding for each in switched if (finding := self._look(job, each))]
+        coverage = Coverage(len(seen), len(job.hosts), "nodes printed")
+        return self.found(job, found, coverage) if found else self.clean(job, "", coverage)
+
+    def _one_sided(self, job: Job, printed: SystemPrint) -> Finding | None:
+        """NVLinks between two GPUs that the print gives one direction of more than the other."""
+        host, system = printed.host, printed.system
+        gpus = {gpu.name for gpu in system.of_kind("GPU")}
+        told: dict[tuple[str, str], float] = defaultdict(float)
+        for link in system.links:
+            if link.kind in GPU_LINKS and link.a in gpus and link.b in gpus:
+                told[link.a, link.b] += link.gbs
+        uneven = {(a, b): gbs for (a, b), gbs in told.items() if told.get((b, a), 0.0) < SHORT_OF * gbs}
+        if not uneven:
+            return None
+        (a, b), more = max(uneven.items(), key=lambda each: each[1] - told.get(each[0][::-1], 0.0))
+        less = told.get((b, a), 0.0)
+        worlds = {name: printed.world_rank(system.devices[name]) for name in (a, b)}
+        labels = [gpu_word(job, world) or name for name, world in worlds.items()]
+        return self.finding(
+            Severity.ERROR if less else Severity.WARNING,  # a row of the print may be lost, a figure is not
+            f"{labels[0]} and {labels[1]} of {host or 'a node'}: {in_gbs(more)} of NVLink one way, {in_gbs(less)} back",
+            observed=f"{a} to {b} NVL[{more:.1f}], {b} to {a} {f'NVL[{less:.1f}]' if less else 'none'}"
+            + (f"; {plural(len(uneven) - 1, 'more pair')}" if len(uneven) > 1 else ""),
+            expected="the same number of NVLinks in both directions",
+            fix=(
+                "`nvidia-smi nvlink -s` of both GPUs: which link is up at one end only? `dmesg | grep -i nvlink`",
+                "with a topology file: `topodiag topo check` says which nvlink element lacks its counterpart",
+            ),
+            nodes=[host] if host else [],
+            ranks=[world for world in worlds.values() if world >= 0],
+            gpus=labels,
+            cost=Cost(more - less, 1 - less / more, "what goes back has the bandwidth of the lesser direction"),
+            evidence=[system.origin],
+            confidence=Confidence.MEDIUM,
+        )
+
+    def _pair_apart(self, job: Job, printed: SystemPrint) -> Finding | None:
+        """Pairs of AMD's GPUs without a link, where at least half of the GPUs have one to each of the others."""
+        host, system = printed.host, printed.system
+        apart, among = _apart(system)
+        if not apart:
+            return None
+        (a, b), more = apart[0], len(apart) - 1
+        worlds = {name: printed.world_rank(system.devices[name]) for name in (a, b)}
+        labels = [gpu_word(job, world) or name for name, world in worlds.items()]
+        return self.finding(
+            Severity.ERROR,
+            f"{labels[0]} and {labels[1]} of {host or 'a node'} have no NVLink"
+            + (f", nor have {plural(more, 'more pair')}" if more else ""),
+            observed=f"no XGMI between {a} and {b}; {among} GPUs have a link to each of the others",
+            expected="a link between each pair of GPUs",
+            fix=("`nvidia-smi nvlink -s` on the node: is the link of this pair up? `dmesg | grep -i nvlink`",),
+            nodes=[host] if host else [],
+            ranks=[world for world in worlds.values() if world >= 0],
+            gpus=labels,
+            cost=Cost(text="the pair talks over PCIe, and the known rings of the board do not fit it"),
+            evidence=[system.origin],
+        )
+
+    def _look(self, job: Job, printed: SystemPrint) -> Finding | None:
+        host, system = printed.host, printed.system
+        # Where the print is cut, the rows of the GPU at the cut may stand in another part of the log.
+        totals = {name: gbs for name, gbs in nvlink_gbs(system).items() if gbs or system.whole}
+        best = max(totals.values(), default=0.0)
+        short = {name: gbs for name, gbs in totals.items() if gbs < SHORT_OF * best}
+        if not short or best <= 0 or len(totals) - len(short) < 2:
+            return None
+        worlds = {name: printed.world_rank(system.devices[name]) for name in short}
+        labels = [gpu_word(job, world) or name for name, world in worlds.items()]
+        lowest = min(short.values())
+        graphs = [graph for graph in printed.graphs if graph.pattern == 4]
+        rings = f"; NCCL found rings of {graphs[0].channels} x {in_gbs(graphs[0].bw_intra)}" if graphs else ""
+        verb = "has" if len(labels) == 1 else "have"
+        return self.finding(
+            Severity.ERROR,
+            f"{fold_runs(labels)} of {host} {verb} {in_gbs(lowest)} of NVLink where the peers have {in_gbs(best)}",
+            observed=", ".join(f"{name} {in_gbs(gbs)}" for name, gbs in short.items()) + rings,
+            expected=f"{in_gbs(best)}, as {plural(len(totals) - len(short), 'other GPU')} of the node",
+            fix=(
+                "`nvidia-smi nvlink -s` and `dmesg | grep -i nvlink` on the node: which links are down, and why",
+                "reset all GPUs of the node and restart the fabric manager; if it stays, drain the node",
+            ),
+            nodes=(host,),
+            ranks=[world for world in worlds.values() if world >= 0],
+            gpus=labels,
+            cost=Cost(best - lowest, 1 - lowest / best, f"every ring of the node passes this GPU: {in_gbs(lowest)}"),
+            evidence=[system.origin, *(graph.origin for graph in graphs[:1])],
+        )
+
+
+class DeviceTwice(OneStep[Job], JobCheck[Never]):
+    """TOP005: the same device is in NCCL's topology twice
+
+    What it finds
+        A node that NCCL merged from the views of several containers and that holds a device more than once: GPUs of
+        one host under two systems, or two network devices with one GUID and port.
+
+    Why it matters
+        Containers of one node that see different PCI paths or different host ids look like several machines. NCCL then
+        counts NICs twice, sees no NVLink between GPUs that have it, and splits the node.
+
+    Evidence it reads
+        The system print (NCCL_DEBUG_SUBSYS=GRAPH) beside the hosts of the ranks.
+
+    When it stays silent
+        Systems of different hosts in one NVLink domain (GB200): they are different machines. No system print: unknown.
+
+    How to confirm
+        Run these in each container, and compare:
+        hostname
+        cat /proc/sys/kernel/random/boot_id
+        ls /sys/bus/pci/devices
+
+    How to fix
+        Start the containers of a node alike: the same /sys, one NCCL_HOSTID (or none), one PCI tree.
+
+    References
+        NCCL src/graph/xml.cc (ncclTopoFuseXml), src/graph/topo.cc v2.23 and later.
+    """
+
+    id = "TOP005"
+    title = "the same device is in NCCL's topology twice"
+
+    def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
+        seen = list(prints(job))
+        if not seen:
+            return self.unknown(job, f"no `=== System ===` in the log; {ask_for(job, *NET)}")
+        found = [finding for each in seen if (finding := self._look(job, each))]
+        coverage = Coverage(len(seen), len(job.hosts), "nodes printed")
+        return self.found(job, found, coverage) if found else self.clean(job, "", coverage)
+
+    def _look(self, job: Job, printed: SystemPrint) -> Finding | None:
+        host, system = printed.host, printed.system
+        twice = _gpus_twice(job, printed)
+        ports: dict[tuple[str, str, int | None], list[str]] = defaultdict(list)
+        for net in system.of_kind("NET"):
+            if net.guid.strip("0x"):  # within one system: what two machines of a domain print is theirs
+                ports[net.id.partition("-")[0], net.guid.lower(), net.port].append(net.name)
+        twice += [f"{' and '.join(names)} (GUID {guid}, port {port})"
+                  for (_, guid, port), names in ports.items() if len(names) > 1]  # fmt: skip
+        if not twice:
+            return None
+        return self.finding(
+            Severity.WARNING,
+            f"NCCL's topology of {host} holds {plural(len(twice), 'device')} twice: {twice[0]}",
+            observed="; ".join(twice[:4]),
+            expected="each GPU and each port of a NIC once",
+            fix=(
+                "start the containers of a node alike: the same /sys, one NCCL_HOSTID or none",
+                "compare `NCCL_TOPO_DUMP_FILE` of two of them",
+            ),
+            nodes=(host,),
+            ranks=ranks_on(job, [host])[:64],
+            cost=Cost(text="NICs counted twice, and NVLinks between the containers not seen"),
+            evidence=[system.origin],
+            confidence=Confidence.MEDIUM,
+        )
+
+
+def _gpus_twice(job: Job, printed: SystemPrint) -> list[str]:
+    """GPUs that stand under one bus id in two systems whose ranks ran on one host."""
+    by_rank = job.by_rank
+    places: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for gpu in printed.system.of_kind("GPU"):
+        rank = by_rank.get(printed.world_rank(gpu))
+        if rank is not None:
+            places[rank.host, gpu.id.rpartition("-")[2]].append(gpu.name)
+    return [" and ".join(names) for names in places.values() if len(names) > 1]

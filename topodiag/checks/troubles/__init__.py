@@ -1,0 +1,1 @@
+"""Lines that say that something is wrong, and that no finding explains."""

@@ -1,0 +1,152 @@
+"""What the evidence of a node says that is wrong, and no finding explains: lines of the kernel log, ports that are
+down. Decides no finding."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from topodiag.checks.shared.devices import gpu_spec
+from topodiag.checks.shared.phrases import why_lived_with
+from topodiag.checks.troubles.unexplained import unexplained
+from topodiag.lazy import regex
+from topodiag.model.devices import Nic, NicRole
+from topodiag.model.events import OUT_OF_SERVICE, REMARK
+from topodiag.model.finding import Finding, Outcome, Status
+from topodiag.model.node import Node
+from topodiag.model.result import Trouble
+from topodiag.words.states import GOOD
+from topodiag.words.units import in_gbps
+
+KERNEL = frozenset(
+    {
+        "xid",
+        "sxid",
+        "gpu-lost",
+        "gpu-init",
+        "gpu-reset",
+        "gsp",
+        "amdgpu",
+        "amdgpu-error",
+        "aer",
+        "mlx5",
+        "nvrm",
+        "iommu-fault",
+        "cpu",
+    }
+)
+"""Kinds of kernel messages that say by themselves that something is wrong."""
+
+PORT_DOWN = "NIC001"
+
+_BY_OTHERS = {
+    OUT_OF_SERVICE: "word of a scheduler or a health check",
+    REMARK: "what a line of a tool says",
+}
+"""What is said by others than the kernel, by the kind of event: quoted, and believed by no check."""
+
+REFUSED = {
+    "CNS": "refused by the chipset: in a guest, or by ACS and the IOMMU",
+    "GNS": "refused by the GPU",
+    "TNS": "refused by the topology: the GPUs are under different processors",
+    "NS": "not supported; on machines with NVSwitches the fabric is not up",
+    "DR": "switched off by a registry key of the driver",
+}
+"""Words of `nvidia-smi topo -p2p` for a pair without peer access."""
+
+_AROUND = {
+    "nvrm": ("GPU",), "gsp": ("GPU",), "amdgpu-error": ("GPU",),
+    "aer": ("GPU", "PCI", "NIC"), "mlx5": ("NIC",), "xid": ("GPU",),
+    "sxid": ("GPU",), "iommu-fault": ("PCI",),
+}  # fmt: skip
+"""Families whose finding on the node speaks for lines of a kind: a driver writes many lines around one fault."""
+
+_TROUBLE = regex(r"error|fail|fatal|timeout|mismatch|cannot|unable|not |lost|power|health|temperature", re.IGNORECASE)
+
+
+def troubles(nodes: Sequence[Node], outcomes: Sequence[Outcome]) -> tuple[Trouble, ...]:
+    """Of all nodes, in the order of their evidence. `outcomes` are those of the same nodes."""
+    made: list[Trouble] = []
+    for node in nodes:
+        own = [outcome for outcome in outcomes if outcome.node == node.host]
+        findings = [finding for outcome in own for finding in outcome.findings]
+        said = (*_messages(node, findings), *_ports(node, own), *_interfaces(node), *_peers(node), *_gids(node))
+        made += unexplained(said, findings)
+    return tuple(made)
+
+
+def _messages(node: Node, findings: Sequence[Finding]) -> Iterator[Trouble]:
+    families = {finding.id[:3] for finding in findings}
+    for event in node.events:
+        spoken_for = families.intersection(_AROUND.get(event.kind, ()))
+        if event.kind in KERNEL and not spoken_for and (event.kind != "nvrm" or _TROUBLE.search(event.text)):
+            yield Trouble(
+                "kernel log",
+                event.text.strip(),
+                node.host,
+                event.origin,
+                harmless=why_lived_with("harmless_to_a_node", event.text),
+            )
+    for report in node.reports:
+        if report.kind in _BY_OTHERS:
+            yield Trouble(_BY_OTHERS[report.kind], report.text.strip(), node.host, report.origin)
+
+
+def _ports(node: Node, outcomes: Sequence[Outcome]) -> Iterator[Trouble]:
+    """Ports that are down and that NIC001 could not decide on; what it found or cleared is decided."""
+    decided = any(each.check == PORT_DOWN and each.status in (Status.FINDING, Status.CLEAN) for each in outcomes)
+    up = [nic for nic in node.nics if _is_up(nic)]
+    for nic in node.nics:
+        undecided = nic.role is NicRole.UNKNOWN or (nic.role is NicRole.COMPUTE and not decided)
+        if undecided and nic.rdma_name is not None and up and nic.ports and not _is_up(nic):
+            state = nic.ports[0].state
+            if state.value is not None:
+                text = f"{nic.name} is {state.value}, while {up[0].name} is up"
+                yield Trouble("port that is down", text, node.host, state.origin)
+
+
+def _interfaces(node: Node) -> Iterator[Trouble]:
+    """Interfaces without a link, or slower than they can be, where a text shows interfaces and nothing else of the
+    machine: whoever pastes one of them asks about it. Of a whole machine many have no cable, and no part in a job."""
+    if node.nics or node.gpus or node.pci:
+        return
+    for each in node.netdevs:
+        speed, best = each.speed_mbps.value or 0, each.max_speed_mbps.value or 0
+        if each.carrier.value is False:
+            yield Trouble("interface without a link", f"{each.name} has no link", node.host, each.carrier.origin)
+        elif 0 < speed < best:
+            text = f"{each.name} runs at {in_gbps(speed / 1000)}, and its port can do {in_gbps(best / 1000)}"
+            yield Trouble("interface below its speed", text, node.host, each.speed_mbps.origin)
+
+
+def _peers(node: Node) -> Iterator[Trouble]:
+    """Pairs without peer access in a table of `nvidia-smi topo -p2p` alone: with the tree or the matrix of the machine
+    the checks know whether the pair should have it."""
+    if node.smi_matrix or node.pci or node.is_vm:
+        return
+    for name, table in node.p2p.items():
+        refused = {pair: fact for pair, fact in table.items() if fact.value in REFUSED and pair[0] < pair[1]}
+        for word in dict.fromkeys(fact.value or "" for fact in refused.values()):
+            own = [(pair, fact) for pair, fact in refused.items() if fact.value == word]
+            (a, b), fact = own[0]
+            total = sum(pair[0] < pair[1] for pair in table)
+            text = f"{len(own)} of {total} pairs have no peer access ({name}), as {a} and {b}: {word}, {REFUSED[word]}"
+            geforce = any(not spec.p2p_pcie for gpu in node.gpus if (spec := gpu_spec(gpu)) is not None)
+            why = "the driver gives this product no peer access" if word == "GNS" or geforce else ""
+            yield Trouble("peer-to-peer", text, node.host, fact.origin, harmless=why)
+
+
+def _gids(node: Node) -> Iterator[Trouble]:
+    """Tables of RoCE ports that hold link-local addresses alone: of InfiniBand they are as they should be."""
+    for nic in node.nics:
+        for port in nic.ports:
+            table = port.gids.value or ()
+            rows = [entry.split() for entry in table]
+            roce = any("RoCE" in entry for entry in table) and port.link_layer.value != "InfiniBand"
+            if roce and all(len(row) > 1 and row[1].lower().startswith("fe80:") for row in rows):
+                text = f"{nic.name} has link-local GIDs alone ({len(rows)}), as of an interface without an IP address"
+                yield Trouble("RoCE port without an address", text, node.host, port.gids.origin)
+
+
+def _is_up(nic: Nic) -> bool:
+    return any((port.state.value or "").strip().lower() in GOOD for port in nic.ports)
