@@ -61,11 +61,11 @@ def test_a_node_check_is_one_file_one_line_one_fixture_and_its_test(tree: Path) 
     )
     assert laid_out.returncode == 0, laid_out.stderr
     after = files(tree)
-    module = "topodiag/checks/node/numa_balancing.py"
+    module = "topodiag/checks/host/numa_balancing.py"
     cases = "fixtures/checks/HST009/cases.json"
-    test = "tests/checks/node/test_numa_balancing.py"
+    test = "tests/checks/host/test_numa_balancing.py"
     assert set(after) - set(before) == {module, cases, test}
-    assert [path for path in before if after[path] != before[path]] == ["topodiag/checks/node/registry.py"]
+    assert [path for path in before if after[path] != before[path]] == ["topodiag/checks/catalogue.py"]
     assert started(tree, "-m", "ruff", "check", "topodiag/checks", test).returncode == 0
     assert started(tree, "-m", "ruff", "format", "--check", module, test).returncode == 0
 
@@ -90,7 +90,7 @@ def test_a_node_check_is_one_file_one_line_one_fixture_and_its_test(tree: Path) 
     assert written.returncode == 0, written.stdout
     asked = "from topodiag.checks import registry as r; print('HST009' in r.ids(), *r.check_classes('HST009'))"
     found = started(tree, "-c", asked)
-    assert found.stdout == "True <class 'topodiag.checks.node.numa_balancing.NumaBalancing'>\n"
+    assert found.stdout == "True <class 'topodiag.checks.host.numa_balancing.NumaBalancing'>\n"
 
 
 @pytest.mark.parametrize(
@@ -112,15 +112,15 @@ def test_what_cannot_be_laid_out_is_said_in_one_line(argv: list[str], words: str
 
 
 def test_an_id_of_another_subject_becomes_a_companion(tree: Path) -> None:
-    for subject in ("job", "bench"):
-        done = started(tree, "tools/new_check.py", "NVL001", subject, "--name", "FewerNvlinksSeen")
+    for subject, name in (("job", "FewerNvlinksInJob"), ("bench", "FewerNvlinksInRun")):
+        done = started(tree, "tools/new_check.py", "NVL001", subject, "--name", name)
         assert done.returncode == 0, done.stderr
     program = (
         "from topodiag.checks.registry import *\n"
         "print([cls.__module__ for cls in check_classes('NVL001')], check_class('NVL001').__name__)"
     )
     assert started(tree, "-c", program).stdout == (
-        "['topodiag.checks.nvlink.links', 'topodiag.checks.job.fewer_nvlinks_seen',"
-        " 'topodiag.checks.bench.fewer_nvlinks_seen'] FewerNvlinks\n"
+        "['topodiag.checks.nvlink.links', 'topodiag.checks.nvlink.fewer_nvlinks_in_job',"
+        " 'topodiag.checks.nvlink.fewer_nvlinks_in_run'] FewerNvlinks\n"
     )
     assert started(tree, "-m", "ruff", "check", "topodiag/checks", "tests/checks").returncode == 0

@@ -53,8 +53,13 @@ def loaded(*arguments: str) -> tuple[list[str], int]:
 @pytest.mark.parametrize(
     ("arguments", "absent", "most_modules", "most_patterns"),
     [
-        (("diagnose", "LINE"), ("topodiag.checks.nic.events", "xml.etree"), 475, 140),
-        (("scan", "fixture:dgx-h100-healthy"), ("numpy", "pyarrow", "topodiag.checks.job", "topodiag.fleet"), 270, 175),
+        (("diagnose", "LINE"), ("topodiag.checks.nic.events", "xml.etree"), 495, 140),
+        (
+            ("scan", "fixture:dgx-h100-healthy"),
+            ("numpy", "pyarrow", "topodiag.checks.job.start", "topodiag.fleet"),
+            280,
+            175,
+        ),
     ],
 )
 def test_a_run_loads_and_compiles_what_its_evidence_calls_for(

@@ -1,4 +1,4 @@
-"""Lays out a new check: class, registry line, fixture folder and test.
+"""Lays out a new check: class, line of the catalogue, fixture folder and test.
 
 python tools/new_check.py ID SUBJECT [--name NAME] [--title TITLE]
 
@@ -22,12 +22,13 @@ from string import Template
 
 from topodiag.checks import registry
 from topodiag.checks.page import SECTIONS
-from topodiag.checks.registry import FAMILIES, Subject
+from topodiag.checks.registry import FAMILIES, FOLDERS, Subject
 
 ROOT = Path(__file__).resolve().parent.parent
 _ID = re.compile(r"[A-Z0-9]{3}[0-9]{3}")
 _NAME = re.compile(r"[A-Z][A-Za-z0-9]*")
-_LINE = re.compile(r'    "([A-Z0-9]{6})": "[^"]*",\n')
+_LINE = re.compile(r'    "([A-Z0-9]{6})": \{([^}]*)\},\n')
+LINE_LENGTH = 120
 
 HELP = {
     "What it finds": "The fault, and each form that it takes.",
@@ -93,7 +94,7 @@ $page
 TESTS = {
     Subject.NODE: """\
 from tests.checks import nodes
-from topodiag.checks.node.$module import $name
+from topodiag.checks.$family.$module import $name
 from topodiag.model.finding import Status
 
 
@@ -102,7 +103,7 @@ def test_a_healthy_node_is_clean() -> None:
 """,
     Subject.TOPO: """\
 from tests.checks.topo_trees import alone, board
-from topodiag.checks.topo.$module import $name
+from topodiag.checks.$family.$module import $name
 from topodiag.model.finding import Status
 
 
@@ -111,7 +112,7 @@ def test_a_whole_file_is_clean() -> None:
 """,
     Subject.JOB: """\
 from tests.checks import jobs
-from topodiag.checks.job.$module import $name
+from topodiag.checks.$family.$module import $name
 from topodiag.model.finding import Status
 
 
@@ -120,7 +121,7 @@ def test_a_healthy_job_is_clean() -> None:
 """,
     Subject.LAYOUT: """\
 from tests.checks.placement.test_layouts import block, cluster, judged
-from topodiag.checks.layout.$module import $name
+from topodiag.checks.$family.$module import $name
 from topodiag.model.finding import Status
 from topodiag.model.layout import Layout
 
@@ -130,7 +131,7 @@ def test_a_job_in_one_block_is_clean() -> None:
 """,
     Subject.BENCH: """\
 from tests.checks.benches import benchmark
-from topodiag.checks.bench.$module import $name
+from topodiag.checks.$family.$module import $name
 from topodiag.model.finding import Status
 
 
@@ -146,8 +147,6 @@ CASES = (
 )
 """The situations of a check of nodes: one that fires it, one that keeps it silent, one that leaves it unknown."""
 
-COMPANIONS = "Checks whose page stands with another subject: the same fault, shown by other evidence."
-
 BASE = "dgx-h100-healthy"
 """The machine of fixtures/nodes that the situations are edits of."""
 
@@ -156,17 +155,20 @@ def lay_out(check_id: str, subject: Subject, name: str, title: str, root: Path =
     """Writes the files and returns them. Raises ValueError where the id or a name is taken or malformed."""
     _refuse(check_id, subject, name, title, root)
     module = _snake(name)
-    room = root / "topodiag" / "checks" / subject.value
+    family = FOLDERS[check_id[:3]]
+    room = root / "topodiag" / "checks" / family
     made = {
         room / f"{module}.py": _module(check_id, subject, name, title),
-        root / "tests" / "checks" / subject.value / f"test_{module}.py": _test(check_id, subject, name, title),
+        root / "tests" / "checks" / family / f"test_{module}.py": _test(check_id, subject, name, title),
     }
     if subject in (Subject.NODE, Subject.TOPO):
         made[root / "fixtures" / "checks" / check_id / "cases.json"] = _cases()
     taken = [path for path in made if path.exists()]
     if taken:
         raise ValueError(f"{taken[0].relative_to(root)} is there already; choose another --name")
-    made[room / "registry.py"] = _registered((room / "registry.py").read_text(encoding="utf-8"), check_id, module, name)
+    line = f'"{subject.value}": "{module}:{name}"'
+    catalogue = room.parent / "catalogue.py"
+    made[catalogue] = _registered(catalogue.read_text(encoding="utf-8"), check_id, line)
     for path, text in made.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
@@ -212,7 +214,7 @@ def _module(check_id: str, subject: Subject, name: str, title: str) -> str:
 
 
 def _test(check_id: str, subject: Subject, name: str, title: str) -> str:
-    body = Template(TESTS[subject]).substitute(module=_snake(name), name=name)
+    body = Template(TESTS[subject]).substitute(family=FOLDERS[check_id[:3]], module=_snake(name), name=name)
     return f'"""{check_id}: {title}."""\n\nfrom __future__ import annotations\n\n{body}'
 
 
@@ -221,19 +223,22 @@ def _cases() -> str:
     return json.dumps(cases, indent=1) + "\n"
 
 
-def _registered(text: str, check_id: str, module: str, name: str) -> str:
-    """The registry with the new line at its place in the catalogue."""
-    table = "COMPANIONS" if check_id in registry.ids() else "CHECKS"
-    line = f'    "{check_id}": "{module}:{name}",\n'
-    head = f"{table} = {{\n"
-    if head not in text:
-        return f'{text}\n{head}{line}}}\n"""{COMPANIONS}"""\n'
-    start = text.index(head) + len(head)
-    end = text.index("}\n", start)
-    place = next(
-        (found.start() for found in _LINE.finditer(text, start, end) if _place(found[1]) > _place(check_id)), end
-    )
-    return text[:place] + line + text[place:]
+def _registered(text: str, check_id: str, line: str) -> str:
+    """The catalogue with a line for the id at its place, or with the new class behind those of others that show its
+    fault: the first one carries the page."""
+    for found in _LINE.finditer(text):
+        if found[1] == check_id:
+            classes = [part.strip() for part in found[2].split(",") if part.strip()]
+            return text[: found.start()] + _line(check_id, [*classes, line]) + text[found.end() :]
+    place = next((found.start() for found in _LINE.finditer(text) if _place(found[1]) > _place(check_id)), -len("}\n"))
+    return text[:place] + _line(check_id, [line]) + text[place:]
+
+
+def _line(check_id: str, classes: list[str]) -> str:
+    line = f'    "{check_id}": {{{", ".join(classes)}}},\n'
+    if len(line) <= LINE_LENGTH:
+        return line
+    return f'    "{check_id}": {{\n' + "".join(f"        {each},\n" for each in classes) + "    },\n"
 
 
 def _snake(name: str) -> str:

@@ -1,1 +1,1 @@
-"""The checks, by what they judge: each check is a class with its page. They read the model, never the evidence."""
+"""The checks, by family: each check is a class with its page. They read the model, never the evidence."""

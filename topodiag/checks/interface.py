@@ -4,7 +4,7 @@ A check is two steps. `observe` answers what is so, as a frozen value with a typ
 said. `tell` puts an observation into findings: message, observed, expected, fix, cost, evidence. What decides is in
 `observe`; what a reader sees is in `tell`.
 
-Adding one is a class and a line in the registry of its subject; `python tools/new_check.py ID SUBJECT` lays out both.
+Adding one is a class and a line in the catalogue; `python tools/new_check.py ID SUBJECT` lays out both.
 The sections of the docstring, in this order: What it finds, Why it matters, Evidence it reads, When it stays silent,
 How to confirm, How to fix, References.
 """

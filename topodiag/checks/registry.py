@@ -1,19 +1,20 @@
-"""The catalogue: every check of every subject, in the order of the families.
+"""The catalogue: every check of every family, in the order of the families.
 
-Each subject has its own registry, `topodiag/checks/SUBJECT/registry.py`: one line for a check, in CHECKS, or in
-COMPANIONS where another subject carries the page. A class is imported when it is asked for, so that a scan of nodes
-imports no check of jobs.
+`catalogue.py` has one line for an id, with the class for each subject that can show the fault. A class is imported when
+it is asked for, so that a scan of nodes imports no check of jobs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import Enum
 from functools import cache
 from importlib import import_module
 from typing import Any
 
+from topodiag.checks.catalogue import CHECKS
 from topodiag.checks.interface import Check
+from topodiag.checks.shared.topo_file import nothing_to_judge
 from topodiag.model.finding import Status
 
 FAMILIES = {
@@ -35,9 +36,16 @@ FAMILIES = {
 }
 """What ids begin with, in the order of the catalogue, and what each family is about."""
 
+FOLDERS = {
+    "GPU": "gpu", "HST": "host", "NVL": "nvlink", "PCI": "pcie", "NIC": "nic", "NET": "network", "GDR": "gpudirect",
+    "P2P": "p2p", "NUM": "host", "TOP": "topo", "PLC": "placement", "JOB": "job", "ENV": "env", "BEN": "bench",
+    "FLT": "fleet",
+}  # fmt: skip
+"""The folder of each family. NUMA is a part of the host."""
+
 
 class Subject(Enum):
-    """What is judged; the value is the folder of its checks."""
+    """What is judged; the value is its name in the catalogue."""
 
     NODE = "node"
     TOPO = "topo"
@@ -51,64 +59,54 @@ class Subject(Enum):
 @cache
 def ids() -> tuple[str, ...]:
     """The ids of all checks, in the order of the catalogue."""
-    return tuple(sorted({check_id for subject in Subject for check_id in _lines(subject)}, key=_place))
+    return tuple(_lines())
 
 
 @cache
 def ids_of(*subjects: Subject) -> tuple[str, ...]:
     """The ids of the checks of some subjects, in the order of the catalogue."""
-    return tuple(sorted({check_id for subject in subjects for check_id in _lines(subject)}, key=_place))
+    return tuple(check_id for check_id, classes in _lines().items() if any(each.value in classes for each in subjects))
 
 
 def has_check(subject: Subject, check_id: str) -> bool:
     """Whether a subject can show the fault of an id."""
-    return check_id in _lines(subject)
+    return subject.value in _lines().get(check_id, {})
 
 
 @cache
 def check_of(subject: Subject, check_id: str) -> type[Check[Any, Any]]:
-    """The class by which a subject shows the fault of an id. No other subject is imported. Raises KeyError where the
-    subject has no such check."""
-    module, _, name = _lines(subject)[check_id].partition(":")
-    loaded = getattr(import_module(f"topodiag.checks.{subject.value}.{module}"), name)
+    """The class by which a subject shows the fault of an id. No other is imported. Raises KeyError where the subject
+    has no such check."""
+    module, _, name = _lines()[check_id][subject.value].partition(":")
+    folder = FOLDERS[check_id[:3]]
+    loaded = getattr(import_module(f"topodiag.checks.{folder}.{module}"), name)
     if not (isinstance(loaded, type) and issubclass(loaded, Check) and loaded.id == check_id):
-        raise TypeError(
-            f"{subject.value}/registry.py: {module}:{name} is registered as {check_id} and is another check"
-        )
+        raise TypeError(f"catalogue.py: {module}:{name} is registered as {check_id} and is another check")
     return loaded
 
 
 @cache
 def check_classes(check_id: str) -> tuple[type[Check[Any, Any]], ...]:
     """All classes of an id: the one that carries its page first, then those of the other subjects."""
-    carriers = sorted(Subject, key=lambda subject: check_id not in _own(subject))
-    return tuple(check_of(subject, check_id) for subject in carriers if has_check(subject, check_id))
+    return tuple(check_of(Subject(subject), check_id) for subject in _lines().get(check_id, {}))
 
 
 def check_class(check_id: str) -> type[Check[Any, Any]] | None:
     """The class that carries the page of a check, or None when there is no check of that id."""
-    carrier = next((subject for subject in Subject if check_id in _own(subject)), None)
-    return check_of(carrier, check_id) if carrier is not None else None
+    carrier = next(iter(_lines().get(check_id, {})), None)
+    return check_of(Subject(carrier), check_id) if carrier is not None else None
 
 
 @cache
-def _own(subject: Subject) -> dict[str, str]:
-    lines: dict[str, str] = import_module(f"topodiag.checks.{subject.value}.registry").CHECKS
-    return lines
+def _lines() -> dict[str, Mapping[str, str]]:
+    """`module:Class` by id and subject, in the order of the catalogue. Raises ValueError for an id of no family."""
+    return dict(sorted(CHECKS.items(), key=lambda line: _place(line[0])))
 
 
-@cache
-def _lines(subject: Subject) -> dict[str, str]:
-    """`module:Class` by id, of a subject."""
-    companions: dict[str, str] = getattr(import_module(f"topodiag.checks.{subject.value}.registry"), "COMPANIONS", {})
-    return _own(subject) | companions
-
-
-@cache
 def idle_answer(subject: Subject) -> Callable[[Any], tuple[Status, str] | None] | None:
-    """What answers for all checks of a subject where there is nothing for them to judge (`nothing_to_judge` of its
-    registry), so that none of them is imported then. None where each check answers by itself."""
-    return getattr(import_module(f"topodiag.checks.{subject.value}.registry"), "nothing_to_judge", None)
+    """What answers for all checks of a subject where there is nothing for them to judge, so that none of them is
+    imported then. None where each check answers by itself."""
+    return nothing_to_judge if subject is Subject.TOPO else None
 
 
 def _place(check_id: str) -> tuple[int, str]:

@@ -19,6 +19,11 @@ def first_host(tree: Element) -> tuple[Element, ...]:
     return tuple(cpu for cpu in cpus if cpu.get("host_hash") == cpus[0].get("host_hash"))
 
 
+def nothing_to_judge(node: Node) -> tuple[Status, str] | None:
+    """The answer of all checks of topology files for a node without one. NCCL's search is then not imported."""
+    return without_file(node) if node.nccl_file is None else None
+
+
 def without_file(node: Node) -> tuple[Status, str]:
     """The answer of every check of topology files for a node of which none was read: a file that NCCL is told to read
     may say anything."""
