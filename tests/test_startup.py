@@ -57,7 +57,7 @@ def loaded(*arguments: str) -> tuple[list[str], int]:
         (
             ("scan", "fixture:dgx-h100-healthy"),
             ("numpy", "pyarrow", "topodiag.checks.job.start", "topodiag.fleet"),
-            280,
+            265,
             175,
         ),
     ],

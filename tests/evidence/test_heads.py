@@ -11,7 +11,7 @@ from tests.shown import ROOT
 from topodiag.evidence import registry
 from topodiag.evidence.heads import AT_FRONT, HEADS, possible
 from topodiag.evidence.intake.looks import Looks
-from topodiag.evidence.intake.stdin import survey
+from topodiag.evidence.intake.survey import survey
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.kinds import Kind
 

@@ -24,7 +24,6 @@ from topodiag.evidence.intake.hosts import host_of_log, host_of_text, ids_of_tex
 from topodiag.evidence.intake.one_file import COPY_IT, why_endless
 from topodiag.evidence.intake.pieces import STDIN, STDIN_NAME, Aside, Intake, Piece
 from topodiag.evidence.intake.rewound import Rewound
-from topodiag.evidence.intake.stdin import surveyed_stream
 from topodiag.evidence.intake.watched import watch
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.kinds import NODE_KINDS, Kind
@@ -243,7 +242,7 @@ def _take(path: str, root: str, met: _Met, *, named: bool) -> None:
     met.real.add(real)
     seen = looks(head, tail, name=path, quick=met.quick)
     if not seen.packed and (seen.coding or status.st_size > len(head)) and not met.quick:
-        from topodiag.evidence.intake.stdin import surveyed  # noqa: PLC0415 - as above
+        from topodiag.evidence.intake.survey import surveyed  # noqa: PLC0415 - as above
 
         seen = surveyed(path, seen)
     made = Piece(path, seen.kinds, status.st_size, seen.coding, seen.sources, named=named, root=root, what=seen.what)
@@ -372,6 +371,7 @@ def _take_member(made: Piece, name: str, size: int, head: bytes, met: _Met) -> b
 
 def _take_stdin(stdin: BinaryIO | None, met: _Met) -> BinaryIO:
     from topodiag.evidence.intake.looks import looks, words_of  # noqa: PLC0415 - as above
+    from topodiag.evidence.intake.survey import surveyed_stream  # noqa: PLC0415 - as above
 
     stream = stdin if stdin is not None else io.BytesIO()
     head = b""

@@ -184,7 +184,7 @@ def _sources_in(blob: Blob) -> tuple[str, ...]:
     if len(blob.text) <= registry.HEAD_CHARS:
         return found
     from topodiag.evidence.intake.looks import Looks  # noqa: PLC0415 - not for bundles: it knows every text there is
-    from topodiag.evidence.intake.stdin import survey  # noqa: PLC0415
+    from topodiag.evidence.intake.survey import survey  # noqa: PLC0415
 
     return survey((blob.data,), blob.name, Looks((Kind.NODE_TEXT,), sources=found)).sources
 

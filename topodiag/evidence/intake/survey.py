@@ -1,6 +1,5 @@
-"""Standard input as a piece of evidence: it can be read once, so what was looked at is put back.
-
-What stands in a text beyond its first and last bytes: no window decides what a file is.
+"""What stands in a text beyond its first and last bytes: no window decides what a file is. Standard input can be read
+once, so what was looked at is put back.
 
 Each block is searched once for the literals of all formats. Only a format whose literal stands in a block is asked, and
 only until it is found, so that a text of no known kind costs the one pass.
@@ -134,7 +133,7 @@ MOST_IN_MEMORY = 64 << 20
 
 def surveyed_stream(stream: Rewound, seen: Looks) -> tuple[Rewound, Looks]:
     """All of standard input, kept for its reader, and what was seen of it: it can be read once."""
-    from topodiag.evidence.intake.stdin import survey  # noqa: PLC0415 - as above
+    from topodiag.evidence.intake.survey import survey  # noqa: PLC0415 - as above
 
     kept: BinaryIO = tempfile.SpooledTemporaryFile(MOST_IN_MEMORY)  # type: ignore[assignment]  # noqa: SIM115
     while block := stream.read(1 << 20):
