@@ -126,7 +126,7 @@ def test_rules_speak_of_checks_and_say_why() -> None:
     for rule in RULES:
         assert {*rule.causes, *rule.leads_to} <= {*ids(), *planned}, rule
         assert rule.mechanism
-        assert rule.because[0].islower() or rule.because.startswith(("NCCL", "NICs"))
+        assert rule.because[0].islower() or rule.because.startswith(("CUDA", "NCCL", "NICs", "NVLinks"))
         assert not rule.because.endswith(".")
     assert len({rule.name for rule in RULES}) == len(RULES)
     assert {*HOLDS, *CONTRADICTED_BY} <= {rule.name for rule in RULES}
