@@ -213,6 +213,23 @@ def test_a_costly_setting_that_only_some_ranks_have_follows_from_the_difference(
     assert causes(one, found("ENV001", W, settings=(("NCCL_IB_DISABLE", None),)), case=case)["ENV001"] == ""
 
 
+@pytest.mark.parametrize(
+    ("variable", "error", "cause"),
+    [
+        ("NCCL_PROTO", "Watchdog caught collective operation timeout", ("", "JOB005", "ENV001")),
+        ("NCCL_ALGO", "no algorithm/protocol available for function AllReduce", ("ENV001", "JOB005", "ENV001")),
+        ("NCCL_SOCKET_IFNAME", "Watchdog caught collective operation timeout", ("", "ENV001", "ENV001")),
+    ],
+    ids=["costly, and no error names it", "an error names it", "init needs it"],
+)
+def test_what_only_makes_a_job_slow_ends_none_without_an_error_that_names_it(
+    variable: str, error: str, cause: tuple[str, str, str]
+) -> None:
+    forced = found("ENV001", settings=((variable, "Tree"),))
+    made = causes(forced, found("JOB005"), found("JOB001"), found("BEN001"), case=failing("watchdog", error))
+    assert (made["JOB005"], made["JOB001"], made["BEN001"]) == cause
+
+
 def test_nics_that_a_setting_leaves_out_follow_from_no_fault_of_a_part() -> None:
     left_out = replace(found("NET003", W), settings=(("NCCL_IB_HCA", None),))
     assert causes(found("PCI001"), left_out)["NET003"] == ""
