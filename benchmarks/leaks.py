@@ -3,7 +3,7 @@ each line, through every channel.
 
     python benchmarks/leaks.py [FOLDER] [--every N]     default: fixtures/field, each case
 
-Channels: the terminal, JSON, the page, the files of `--write` with their names, saved facts; of a fleet and of a sweep
+Channels: the terminal, JSON, the page, the files of `--to` with their names, saved facts; of a fleet and of a sweep
 the tables, lists, plans, pictures, pages and the store of `fleet history`; emitted files; lines of errors. A secret
 (login, token) may not come out without `--redact` either. The exit code is 1 where something does.
 """
@@ -20,6 +20,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+import click
 import pyarrow.parquet as pq
 from click.testing import CliRunner
 
@@ -62,8 +63,11 @@ def planted(text: str) -> str:
 
 
 def run(channel: str, *arguments: str, hide: str) -> tuple[str, str]:
-    """Channel and text of a command; `hide` is a path that is ours."""
+    """Channel and text of a command; `hide` is a path that is ours. A command that ends with nothing but an error would
+    show nothing of what it hides. Raises RuntimeError."""
     done = CliRunner().invoke(cli, arguments, obj=Outcome())
+    if isinstance(done.exception, click.UsageError) or done.exit_code == 2:
+        raise RuntimeError(f"{' '.join(arguments)}: {done.output or done.exception}")
     said = done.output if done.exception is None or isinstance(done.exception, SystemExit) else str(done.exception)
     return channel, said.replace(hide, "")
 
@@ -89,7 +93,7 @@ def outputs(case: Case, top: Path, *, redact: bool) -> Iterator[tuple[str, str]]
         (given / name).write_text(planted(text), encoding="utf-8", errors="surrogateescape")
     more = ("--redact",) if redact else ()
     asked = ("diagnose", str(given), "--verbose", "--width", "300", *more)
-    pages = ("--html", str(left / "html.html"), "--write", str(left / "write"))
+    pages = ("--html", str(left / "html.html"), "--to", str(left / "write"))
     yield run("table", *asked, *pages, hide=str(given))
     yield run("json", *asked, "--format", "json", hide=str(given))
     saved = ("--save", str(left / "saved facts.parquet")) if not redact else ()
@@ -124,7 +128,8 @@ def fleet_outputs(top: Path, *, redact: bool) -> Iterator[tuple[str, str]]:
     sweep = ("bench", "read", str(top / "sweep"), *more)
     drawn = ("--svg", str(left / "sweep picture.svg"), "--html", str(left / "sweep page.html"))
     yield run("sweep", *sweep, *drawn, hide=str(top))
-    yield run("sweep plan", *sweep, "--next", str(left / "sweep plan.json"), hide=str(top))
+    if not redact:  # a plan is for the nodes that it names
+        yield run("sweep plan", *sweep, "--next", str(left / "sweep plan.json"), hide=str(top))
     for command in ("nccl-conf", "nccl-topo", "picture"):
         yield run(f"emit {command}", "emit", command, str(given / "odd.tar.gz"), hide=str(top))
     yield from left_in(left, str(top))

@@ -240,11 +240,17 @@ def _redactor(options: argparse.Namespace) -> Optional[Redactor]:
 
 
 def _check_key(output: Optional[str], key: Optional[str]) -> None:
-    """Refuse to write the bundle over the key."""
-    if output is None or key is None or key.startswith("env:") or not os.path.exists(output):
+    """Refuse to write the bundle over the key, or to its end."""
+    if key is None or key.startswith("env:") or not os.path.exists(key):
         return
-    if os.path.exists(key) and os.path.samefile(output, key):
-        raise RefusedError("--output %s: is the file of the key" % output)
+    try:
+        target = os.fstat(1) if output is None else os.stat(output)
+    except OSError:
+        return  # no such file yet, or no standard output
+    if os.path.samestat(target, os.stat(key)):
+        raise RefusedError(
+            "%s: is the file of the key" % ("standard output" if output is None else "--output " + output)
+        )
 
 
 def _check_many(options: argparse.Namespace) -> None:

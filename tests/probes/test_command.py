@@ -161,6 +161,10 @@ def test_the_key_is_not_written_over_by_the_bundle(pyz: Path, machine: Path, tmp
     done = _run(pyz, "--root", str(machine), "--redact", "--redact-key", str(key), "-q", "-o", str(link))
     assert (done.returncode, b"is the file of the key" in done.stderr) == (2, True)
     assert key.read_text() == "a site's key"
+    with key.open("ab") as stream:
+        argv = [sys.executable, str(pyz), "--root", str(machine), "--redact", "--redact-key", str(key), "-q"]
+        assert subprocess.run(argv, stdout=stream, stderr=subprocess.DEVNULL, check=False).returncode == 2
+    assert key.read_text() == "a site's key"
 
 
 def test_a_new_bundle_is_for_its_owner_alone(pyz: Path, machine: Path, tmp_path: Path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import stat
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from hashlib import sha256
@@ -171,6 +172,16 @@ def test_names_hold_host_boot_and_time_and_the_sums_are_those_of_sha256sum(tmp_p
     done, _ = collected(tmp_path, {"gpu1": answers})
     assert done.answers[0].file == "gpu1-b9fd7a66-20261122T221058Z.tar.gz"
     assert (tmp_path / "SHA256SUMS").read_text() == f"{done.answers[0].sha256}  {done.answers[0].file}\n"
+
+
+def test_the_sums_are_for_their_owner_alone_and_follow_no_link(tmp_path: Path) -> None:
+    collected(tmp_path / "own", {"gpu1": answers})
+    assert stat.S_IMODE((tmp_path / "own" / "SHA256SUMS").stat().st_mode) == 0o600
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "SHA256SUMS").symlink_to(tmp_path / "theirs")
+    with pytest.raises(InputError, match="cannot be written"):
+        collected(tmp_path / "other", {"gpu1": answers})
+    assert not (tmp_path / "theirs").exists()
 
 
 def test_a_probe_that_hung_in_a_bundle_that_came_is_named(tmp_path: Path) -> None:

@@ -56,3 +56,13 @@ def test_a_whole_of_no_time_ends_at_once_without_an_error(tmp_path: Path, within
     assert done.answers[2].state is State.TIMED_OUT
     assert done.stopped
     assert not list((tmp_path / "to").glob("*.hung.tar.gz"))
+
+
+@pytest.mark.usefixtures("program")
+def test_a_node_that_is_silent_until_both_times_are_over_was_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("topodiag.fleet.collect.interface.GRACE_S", 0.0)
+    request = Request(archive(), "", deadline_s=0.5, connect_s=0)
+    done = collect(Ssh(), ("silent",), str(tmp_path / "to"), request, whole_s=request.node_s)
+    assert [each.state for each in done.answers] == [State.TIMED_OUT]

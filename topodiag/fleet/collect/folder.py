@@ -22,6 +22,7 @@ from pathlib import Path
 
 from topodiag.evidence.intake.bundle import MANIFEST, open_evidence
 from topodiag.evidence.intake.collected import ANSWERS, SUMS, file_sum, sums_of
+from topodiag.fleet.collect.lines import private
 from topodiag.model.collect import CollectDocument, Collection, NodeAnswer, State, document, read_document
 from topodiag.model.errors import InputError
 from topodiag.words.units import in_s
@@ -51,7 +52,7 @@ class Folder:
                     "is not of topodiag, and would be written over",
                     hint="name another folder",
                 )
-            self._sums = (self.path / SUMS).open("a", encoding="utf-8")
+            self._sums = open(self.path / SUMS, "a", encoding="utf-8", opener=private)  # noqa: SIM115 - close() ends it
         except OSError as error:
             raise InputError(
                 path, f"cannot be written: {error.strerror or error}", hint="name another folder"

@@ -128,7 +128,7 @@ class Receipt:
 
     def _flush(self) -> None:
         if self._waiting and not self.broken:
-            with open(self.place, "ab", opener=_private) as stream:
+            with open(self.place, "ab", opener=private) as stream:
                 stream.write(b"".join(self._waiting))
         self._waiting.clear()
         self._bytes = 0
@@ -145,5 +145,6 @@ def part_of(folder: Path, number: int) -> Path:
     return folder / f".{os.getpid()}-{number}-{secrets.token_hex(8)}.part"
 
 
-def _private(path: str, flags: int) -> int:
+def private(path: str, flags: int) -> int:
+    """The `opener` of a file for its owner alone, which follows no link. Raises OSError."""
     return os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)

@@ -149,7 +149,7 @@ class _Room:
                 continue
             if not in_time and time.monotonic() - self.began[node] < self.request.node_s:
                 self._answer(node, self._cut(node, receipt))
-            elif receipt.hello:
+            elif receipt.hello or not in_time:
                 self._answer(node, self._late(node, receipt))
 
     def again(self) -> list[str]:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from topodiag.evidence.nccl_log.rebuild.events_order import few
+from topodiag.evidence.nccl_log.fast.slow import Slow
+from topodiag.evidence.nccl_log.rebuild.events_order import few, first_of_each
 
 
 class Lines:
@@ -32,3 +35,28 @@ LINES = Lines(*(f"rank {rank} died" for rank in range(10)), "port down", *(f"ret
 )
 def test_a_line_that_stands_once_is_kept_beside_those_that_repeat(most: int, kept: list[int]) -> None:
     assert few(LINES, range(16), most) == kept  # type: ignore[arg-type]
+
+
+@given(st.lists(st.lists(st.sampled_from("abcdef")), max_size=4), st.integers(1, 12))
+def test_what_shards_leave_out_changes_nothing_in_the_whole(shards: list[list[str]], most: int) -> None:
+    whole = [[("WARN", f"{letter} {at}{number}") for at, letter in enumerate(own)] for number, own in enumerate(shards)]
+    every = [each for own in whole for each in own]
+    left = [own[at] for own in whole for at in (first_of_each(own, most, 1) if len(own) > most else range(len(own)))]
+
+    def kept(events: list[tuple[str, str]]) -> list[tuple[str, str]]:
+        return [events[at] for at in (first_of_each(events, most) if len(events) > most else range(len(events)))]
+
+    assert kept(left) == kept(every)
+
+
+def test_a_shard_of_one_sentence_with_many_numbers_keeps_the_first_and_what_stands_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("topodiag.evidence.nccl_log.fast.slow._FULL", 30)
+    monkeypatch.setattr("topodiag.evidence.nccl_log.fast.slow.MOST_EVENTS", 10)
+    slow = Slow()
+    for at in range(1000):
+        text = "port down" if at == 500 else f"retry {at}"
+        slow.add_event({"thread": 0, "ctx": 0, "gen": 0, "offset": at, "line": at}, {"level": "WARN", "text": text})
+        assert len(slow._events) <= 31
+    assert [row["text"] for row in slow.events()] == [*(f"retry {at}" for at in range(10)), "port down"]

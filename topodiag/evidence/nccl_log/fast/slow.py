@@ -23,6 +23,7 @@ from topodiag.evidence.nccl_log.grammar.grammar import Rows, parse
 from topodiag.evidence.nccl_log.grammar.numbers import compiled
 from topodiag.evidence.nccl_log.grammar.prefix import Record, application, clean, records, torch_version
 from topodiag.evidence.nccl_log.grammar.stated import stated_of
+from topodiag.evidence.nccl_log.rebuild.events_order import MOST_EVENTS, first_of_each
 from topodiag.evidence.nccl_log.tables.facts import SCHEMAS
 from topodiag.lazy import dataclass
 
@@ -51,6 +52,8 @@ _POINTERS = compiled(r"0x[0-9a-fA-F]+")
 _HEXES = compiled(r"\b(?=[a-fA-F]*\d)[0-9a-fA-F]{4,}\b")
 _NUMBERS = compiled(r"\d+")
 _SHAPE, _EXAMPLE = 200, 1000
+_FULL = 3 * MOST_EVENTS
+"""Events of a shard before some are left out: up to twice MOST_EVENTS stay."""
 
 
 def rows_of_line(raw: bytes) -> Iterator[tuple[ThreadKey, Rows, bool | None]]:
@@ -131,11 +134,21 @@ class Slow:
         known = self._events.setdefault((place["thread"], place["ctx"], place["gen"], *unknown_alike), full)
         if known is full:
             full.update(place, count=0)
+            if len(self._events) > _FULL:
+                self._drop()
         known["count"] += 1
         known.update(last_ts=full["ts"], last_offset=place["offset"])
 
+    def _drop(self) -> None:
+        """Leave out what is left out of the events of the whole."""
+        every = list(self._events.items())
+        said = [(each["level"], each["text"]) for _, each in every]
+        self._events = dict(every[at] for at in first_of_each(said, MOST_EVENTS, 1))
+
     def events(self) -> list[dict[str, Any]]:
         """The events by thread and offset."""
+        if len(self._events) > MOST_EVENTS:
+            self._drop()
         return sorted(self._events.values(), key=lambda row: (row["thread"], row["offset"]))
 
 

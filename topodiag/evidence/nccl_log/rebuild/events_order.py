@@ -31,17 +31,20 @@ def few(rows: Rows, order: Sequence[int], most: int = MOST_EVENTS) -> list[int]:
     """The rows that are kept, in the order given."""
     if len(order) <= most:
         return list(order)
-    shapes = np.fromiter(
-        (hash((rows.word("level", row), _DIGITS.sub("#", rows.word("text", row)[:_HEAD]))) for row in order),
-        np.int64,
-        len(order),
-    )
+    said = [(rows.word("level", row), rows.word("text", row)) for row in order]
+    return [order[at] for at in first_of_each(said, most)]
+
+
+def first_of_each(said: Sequence[tuple[str, str]], most: int = MOST_EVENTS, more: int = 0) -> list[int]:
+    """Places, ascending, of those events that are kept by their level and text. With `more` 1 one more of each shape
+    stays: what is left out of a part of the events is then what is left out of all of them."""
+    shapes = np.fromiter((hash((level, _DIGITS.sub("#", text[:_HEAD]))) for level, text in said), np.int64, len(said))
     _, group, sizes = np.unique(shapes, return_inverse=True, return_counts=True)
     by_group = np.argsort(group, kind="stable")
-    place = np.empty(len(order), np.int64)  # in its group
-    place[by_group] = np.arange(len(order)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    kept = np.flatnonzero(place < _of_each(sizes.tolist(), most))[:most]
-    return [order[at] for at in kept.tolist()]
+    place = np.empty(len(said), np.int64)  # in its group
+    place[by_group] = np.arange(len(said)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    kept: list[int] = np.flatnonzero(place < _of_each(sizes.tolist(), most) + more)[: most * (1 + more)].tolist()
+    return kept
 
 
 def _of_each(sizes: Sequence[int], most: int) -> int:
