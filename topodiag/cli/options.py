@@ -54,7 +54,7 @@ width_option = click.option(
     "--width", type=Count(40, 400), metavar="N", help="Columns of the output (default: the terminal's, else 80)."
 )
 quiet_option = click.option("--quiet", "-q", is_flag=True, help="Print only the answer, and no progress.")
-verbose_option = click.option("--verbose", "-v", count=True, help="Print everything: fold and leave out nothing.")
+verbose_option = click.option("--verbose", "-v", count=True, help="Leave out nothing; quoted lines are cut at --width.")
 explain_option = click.option("--explain", is_flag=True, help="Show each term of the derivation.")
 
 
