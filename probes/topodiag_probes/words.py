@@ -198,7 +198,7 @@ propagateresourcelimitsexcept properties property proportion proprietary protect
 proves provider proximity proxy prte prted psb psm# pstate pty public published pull purpose put puts pwd pwrcap pxb
 pxm pxn python python# pytorch qct qdr qede qedr# qemu qos qp# qp#dropped qpi qpn quad quadro qualcomm quanta quarter
 queries query queryrow question queue queues quickstart quiet quorum quot quotation quote quoted quotes quoting rack
-rail rail# rails raise raises ran range rank ranked rankid ranks rapids rarely ras rate rated rates rather raw ray
+rail rail# rails raise raises ran range rank rank# ranked rankid ranks rapids rarely ras rate rated rates rather raw ray
 rccl rcu rcv rcvd rdma rdma# rdmalink rdmarecord rdmastatistic rdmaunused rdmav re# reach reached reaches reaching
 read readable reader readers reading readings readme reads ready real realloc really realtime reason reasons reboot
 rebooted receive received receiver reckoned reckons reclaim recognised recognises recommended record records recover
@@ -227,7 +227,7 @@ shareable shared shares sharp sheet shell shellfacts shift shifts ships shlvl sh
 should show showallconcise showed shown shows sibling siblings sichek side sides sierra sign signal signs silent
 silently silver simd simple simply since single sink sit site sits six size sizes skip skipped skipping skips skylake
 skypilot slave sleep sles sli slice slot slotclk slots slow slowdown slower slowest slowgroup slowlinks slownvlinks
-slowpcielink slows sltcap slug slurm slurmd slurmstepd small smaller smcuda smi sminfo smmu smmu# smoothing smp snc
+slowpcielink slows sltcap slug slurm slurmd slurmstepd sm# small smaller smcuda smi sminfo smmu smmu# smoothing smp snc
 soc sock socket sockets soft software sold some somebody something somewhere sooner sort sorted source sources space
 spaced span spans spare spark sparsity speak speaks spec speccycle specification specifications specified specs speed
 speeddis speeds spell spelling spellings spells spelt spi spine splash split splits spoken sport spread spreads spx

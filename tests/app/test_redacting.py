@@ -185,3 +185,24 @@ def test_secrets_are_hidden_without_redaction_and_all_else_stays() -> None:
     made = hidden(found(text, "gpu-07", evidence=text)).findings[0]
     assert made.message == made.evidence[0].text == "fetch https://git.example.net/x token=<hidden> on gpu-07"
     assert made.where.nodes == ("gpu-07",)
+
+
+@pytest.mark.parametrize(
+    ("quote", "shown"),
+    [
+        ("[rank9]: KeyError: 'rouge_l'", r"\[rank9\]: KeyError: 'name-[0-9a-f]{10}'"),
+        ("BrokenPipeError of heronError on sm90", r"BrokenPipeError of name-[0-9a-f]{10} on sm90"),
+        ("see commands/dmesg.txt:1", r"see commands/dmesg\.txt:1"),
+        ("see commands/heron.txt:1", r"see commands/host-[0-9a-f]{10}\.[0-9a-f]{10}\.example:1"),
+        ("see osprey/dmesg.txt:1", r"see name-[0-9a-f]{10}/host-[0-9a-f]{10}\.[0-9a-f]{10}\.example:1"),
+    ],
+)
+def test_pythons_exceptions_ranks_architectures_and_files_of_a_bundle_are_no_names(quote: str, shown: str) -> None:
+    made = redacted(found(quote, evidence=quote), KEY).findings[0]
+    assert re.fullmatch(shown, made.message), made.message
+    assert re.fullmatch(shown, made.evidence[0].text), made.evidence[0].text
+
+
+def test_a_host_that_is_called_like_a_rank_is_replaced() -> None:
+    made = redacted(found("rank9: lost", "rank9", evidence="[rank9]: lost"), KEY).findings[0]
+    assert "rank9" not in made.message + made.evidence[0].text

@@ -121,6 +121,7 @@ def test_no_name_address_or_serial_is_left_in_page_or_output(
     done = invoke(*words, "--html", str(page), "--redact", "--color", "never")
     assert done.exception is None, done.output
     assert done.stdout.strip()
+    assert f"page written: {page}" in done.stderr
     text = page.read_text(encoding="utf-8")
     elements = read(text)
     assert by_id(elements, "verdict").text.split()
@@ -172,7 +173,7 @@ def test_a_job_whose_ranks_are_badly_placed_is_drawn_beside_a_better_map(tmp_pat
 
 def test_a_job_that_is_well_placed_has_no_map_on_its_page(tmp_path: Path) -> None:
     page = tmp_path / "report.html"
-    invoke("logs", log(tmp_path), "--html", str(page))
+    assert "page written" not in invoke("logs", log(tmp_path), "--html", str(page), "--quiet").output
     assert "placement" not in {each.attributes.get("id") for each in read(page.read_text(encoding="utf-8"))}
 
 

@@ -51,6 +51,12 @@ def test_a_long_help_has_sections_with_each_option_once(words):
             assert len(re.findall(rf"^  {re.escape(spelt)}(?=\s|$)", shown, re.M)) == 1
 
 
+def test_an_option_is_not_said_to_be_repeated_by_the_reader():
+    told = [param.help or "" for each in ALL.values() for param in each.params if isinstance(param, click.Option)]
+    assert [text for text in told if "repeat it" in text] == []
+    assert sum("may be given several times" in text for text in told) > 10
+
+
 def test_o_is_a_file_and_to_a_folder():
     assert {option.metavar for option in SPELT["-o"].values()} == {"FILE"}
     assert {option.metavar for option in SPELT["--to"].values()} == {"DIR"}

@@ -65,9 +65,40 @@ def test_what_was_emitted_is_audited_as_the_same_map(place: Run, solved: str, tm
 
 
 def test_a_solution_says_how_it_is_written(place: Run) -> None:
-    done = place("solve", "--nodes", "2", "--tp", "8")
-    assert "topodiag place emit slurm-hostfile MAP.json" in done.stdout
+    lines = [line.strip() for line in place("solve", "--nodes", "2", "--tp", "8").stdout.splitlines()]
+    assert "topodiag place emit slurm-hostfile map.json -o slurm-hostfile" in lines
+    assert "next       topodiag place solve ... --format json -o map.json" in lines
     assert "place emit" not in place("solve", "--nodes", "2", "--tp", "8", "-q").stdout
+
+
+def test_a_file_for_a_launcher_is_refused_where_a_report_would_be_written(place: Run, tmp_path: Path) -> None:
+    target = tmp_path / "rank.txt"
+    asked = ("solve", "--nodes", "2", "--tp", "8", "--for", "rankfile", "-o", str(target))
+    done = place(*asked)
+    assert done.returncode == 2
+    assert f"topodiag place emit rankfile map.json -o {target}" in " ".join(done.stderr.split())
+    assert not target.exists()
+    assert place(*asked, "--format", "json").returncode == 0
+    assert place("emit", "rankfile", str(target)).stdout.startswith("rank 0=node001")
+
+
+@pytest.mark.parametrize(("nodes", "said"), [("4", "nothing to gain from another order"), ("8", "either is fine")])
+def test_an_order_that_gains_nothing_is_not_called_the_only_one(place: Run, nodes: str, said: str) -> None:
+    shown = place("solve", "--nodes", nodes, "--leaf", "4", "--tp", "8", "--pp", "2").stdout
+    assert f"as fast as node by node: {said}" in shown
+
+
+@pytest.mark.parametrize(("names", "code"), [("gpu[01-04]", 0), ("node[002-003]", 0), ("gpu[01-03]", 2)])
+def test_nodes_that_only_a_count_makes_take_the_names_of_a_list(place: Run, names: str, code: int) -> None:
+    done = place("solve", "--nodes", "4", "--nodelist", names, "--tp", "8")
+    assert done.returncode == code
+    assert f"ask the scheduler for {names}" in done.stdout or "as many as --nodes counts (4)" in done.stderr
+
+
+@pytest.mark.parametrize("nodes", [8, 9])
+def test_a_table_is_not_cut_for_its_last_rows(place: Run, nodes: int) -> None:
+    shown = place("solve", "--nodes", str(nodes), "--tp", "4", "--pp", "2", "--for", "rankfile").stdout
+    assert [f"node{n:03d}  " in shown for n in range(1, nodes + 1)] == [True] * nodes
 
 
 @pytest.mark.parametrize("command", ["audit", "solve", "emit"])

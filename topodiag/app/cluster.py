@@ -90,11 +90,16 @@ def cluster_of_facts(facts: ClusterFacts, options: ClusterOptions, seen: Seen = 
     """The cluster of a description that was read. Raises InputError, PlaceError and ModelError."""
     if options.nodelist:
         try:
-            facts = facts.subset(expand(options.nodelist))
+            wanted = expand(options.nodelist)
+            if facts.format == BUILT_IN and facts.nodes != seen.hosts and len(wanted) == len(facts.nodes):
+                facts = replace(facts, nodes=tuple(wanted))  # names for nodes that only --nodes counts
+            facts = facts.subset(wanted)
         except NodeSetError as error:
             raise PlaceError(f"--nodelist: {error}") from None
         except InputError as error:
-            raise PlaceError(f"--nodelist: {error.message}", hint=error.hint) from None
+            fits = f"for names of your own list as many as --nodes counts ({len(facts.nodes)}); {error.hint}"
+            hint = fits if facts.format == BUILT_IN and facts.nodes != seen.hosts else error.hint
+            raise PlaceError(f"--nodelist: {error.message}", hint=hint) from None
     if options.nics is None and seen.nics is not None:
         options, facts = replace(options, nics=seen.nics), replace(facts, rails=0)
     machine, said = _machine(options, facts, seen.system)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import builtins
 import re
 
 from topodiag.app.own_words import is_own
 from topodiag.lazy import regex
+from topodiag_probes.harmless import is_harmless
 from topodiag_probes.redact import Redactor
 
 _HOST = r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}"
@@ -14,6 +16,12 @@ _AT_HOST = regex(
     rf"|(?<=[0-9]{{2}}:[0-9]{{2}}:[0-9]{{2}} ){_HOST}(?= [\w.-]{{1,60}}(?:\[[0-9]+\])?:)"  # that of syslog
     rf"|\A{_HOST}(?=[:,] |\Z)|(?<=\bon ){_HOST}|(?<=\bnode ){_HOST}"  # sentences of ours
 )
+_RAISED = frozenset(
+    name for name, each in vars(builtins).items() if isinstance(each, type) and issubclass(each, BaseException)
+)
+"""Python's own exceptions, such as KeyError."""
+_FOLDERS = ("json/", "trees/", "commands/", "files/", "text/")
+"""Those of a bundle, in which the collector names the files."""
 
 
 class OfReport(Redactor):
@@ -40,7 +48,12 @@ class OfReport(Redactor):
 
     def _run(self, match: re.Match[str]) -> str:
         run = match[0]
-        return run if self._ours and run not in self._bare and is_own(run) else super()._run(match)
+        stem, _, ending = run.rpartition(".")
+        if ending in {"json", "tree", "txt"} and match.string.endswith(_FOLDERS, 0, match.start()):
+            kept = is_harmless(stem) or is_own(stem)
+        else:
+            kept = run in _RAISED or (self._ours and is_own(run))
+        return run if kept and run not in self._bare else super()._run(match)
 
 
 __all__ = ["OfReport"]

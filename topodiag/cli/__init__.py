@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _COMMANDS = {
     "diagnose": ("diagnose:diagnose", "Join all evidence of a job into one verdict, as `topodiag PATH`."),
-    "scan": ("scan:scan", "Check this node, or captured nodes; on a GPU node the default."),
+    "scan": ("scan:scan", "Check this node or captures; on a GPU node plain `topodiag` does."),
     "logs": ("logs:logs", "Rebuild a job from its NCCL logs and check its communication."),
     "bench": ("bench.group:bench", "Check whether a measured bandwidth is normal (nccl-tests)."),
     "ras": ("ras:ras", "Find the rank that a hung job waits for."),

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 @click.argument("paths", metavar="PATH...", nargs=-1, type=EVIDENCE)
 @click.option(
     "--ras", "places", metavar="HOST[:PORT]", multiple=True,
-    help="Also ask NCCL's RAS of the running job there, twice in ten seconds; repeat it.",
+    help="Also ask NCCL's RAS of the running job there, twice in ten seconds; may be given several times.",
 )  # fmt: skip
 @click.option(
     "--to", "folder", metavar="DIR", type=PLACE,
@@ -56,7 +56,7 @@ def diagnose(  # noqa: PLR0917 - one parameter per option
 
     PATH is a folder, a file, an archive, a pattern or - for standard input, in any mix: NCCL logs, captures of nodes
     (`topodiag scan --save`), output of nccl-tests, hostfiles, topology files, kernel logs, dumps of torch's flight
-    recorder. What no check reads is named.
+    recorder. Files that nothing reads are listed.
 
     With --job, or --tp, --pp and the other sizes, or where the log names its groups, a cause is also priced as a share
     of a training step: of the model in --job or --params, else of models of several sizes.

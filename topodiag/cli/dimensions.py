@@ -43,7 +43,8 @@ def _read_job(ctx: click.Context, param: click.Parameter, values: tuple[str, ...
 job_option = click.option(
     "--job", metavar="FILE", type=EVIDENCE, multiple=True, is_eager=True, expose_value=False, callback=_read_job,
     help="Take layout and model from the job's own files: script or log of Megatron-LM, JSON of DeepSpeed, TOML of "
-    "torchtitan, YAML of NeMo or accelerate, command line of vLLM or SGLang, config.json of the model; repeat it.",
+    "torchtitan, YAML of NeMo or accelerate, command line of vLLM or SGLang, config.json of the model; "
+    "may be given several times.",
 )  # fmt: skip
 
 

@@ -97,8 +97,8 @@ def _draw_list(page: Page, checks: list[type[Check[Any, Any]]], *, folded: bool)
     for family, about in registry.FAMILIES.items() if folded else ():
         count = sum(check.id.startswith(family) for check in checks)
         page.add(page.text((family, "info"), f"  {count:2}  "), about)
-    if folded:
-        page.add("", ("topodiag explain NVL lists a family, NVL001 explains a check, -v lists all", "dim"))
+    more = "NVL lists a family, NVL001 explains a check, -v lists all" if folded else f"{checks[0].id} for one"
+    page.add("", (f"topodiag explain {more}", "dim"))
 
 
 def _draw_check(page: Page, check: type[Check[Any, Any]]) -> None:

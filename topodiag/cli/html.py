@@ -64,6 +64,8 @@ def write_html(path: str | None, sheet: Callable[[], Sheet]) -> None:
     text = html_of(sheet())
     with replacing(path, private=True) as stream:
         stream.write(text.encode("utf-8", "backslashreplace"))
+    if not click.get_current_context().params.get("quiet"):
+        click.echo(f"page written: {path}", err=True)
 
 
 def machines_of(*nodes: Node) -> Callable[[], Extras]:

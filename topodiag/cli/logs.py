@@ -44,7 +44,11 @@ def view_options(command: Callable[..., None]) -> Callable[..., None]:
 @size_options()
 @click.option("--order", metavar="DIMS", default="", help=f"Which dimension varies fastest, as {ORDER}.")
 @click.option(
-    "--flight", metavar="FILE", type=EVIDENCE, multiple=True, help="A dump of torch's flight recorder; repeat it."
+    "--flight",
+    metavar="FILE",
+    type=EVIDENCE,
+    multiple=True,
+    help="A dump of torch's flight recorder; may be given several times.",
 )
 @click.option("--workers", type=Count(1, 4096), metavar="N", help="Processes that read (default: all cores).")
 @click.option("--dask", metavar="WHERE", help="Read on a dask cluster: its address, local or slurm.")

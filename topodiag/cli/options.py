@@ -39,7 +39,7 @@ def format_option(formats: Sequence[str] = FORMATS) -> Option:
 def fail_on_option(default: str = "error") -> Option:
     return click.option(
         "--fail-on", type=click.Choice(FAIL_ON), default=default, show_default=True,
-        help="Exit 1 for a finding of this severity, too (slow, failed and hung always do; never: exit 0).",
+        help="Exit 1 from this severity on; SLOW, FAILED and HUNG exit 1 as well; `never` always exits 0.",
     )  # fmt: skip
 
 
@@ -54,7 +54,7 @@ width_option = click.option(
     "--width", type=Count(40, 400), metavar="N", help="Columns of the output (default: the terminal's, else 80)."
 )
 quiet_option = click.option("--quiet", "-q", is_flag=True, help="Print only the answer, and no progress.")
-verbose_option = click.option("--verbose", "-v", count=True, help="Print everything: fold and leave out nothing.")
+verbose_option = click.option("--verbose", "-v", count=True, help="Leave out nothing; quoted lines are cut at --width.")
 explain_option = click.option("--explain", is_flag=True, help="Show each term of the derivation.")
 
 
@@ -169,7 +169,7 @@ def env_option(prefix: str = "NCCL_") -> Option:
 
     return click.option(
         "--env", multiple=True, metavar="NAME=VALUE", callback=read,
-        help="A variable of the job's environment; repeat it.",
+        help="A variable of the job's environment; may be given several times.",
     )  # fmt: skip
 
 
@@ -214,7 +214,8 @@ gpus_per_node_option = click.option(
 
 def nodelist_option(what: str) -> Option:
     """`nodelist`: which nodes, never how many (`--nodes`)."""
-    return click.option("--nodelist", multiple=True, metavar="NODES", help=f"{what}: gpu[001-064]; repeat it.")
+    text = f"{what}: gpu[001-064]; may be given several times."
+    return click.option("--nodelist", multiple=True, metavar="NODES", help=text)
 
 
 def topology_option(what: str) -> Option:
@@ -260,7 +261,12 @@ def folder_option(what: str) -> Option:
 
 
 log_option = click.option(
-    "--log", "logs", type=EVIDENCE, multiple=True, metavar="PATH", help="NCCL logs of a job: files, folders; repeat it."
+    "--log",
+    "logs",
+    type=EVIDENCE,
+    multiple=True,
+    metavar="PATH",
+    help="NCCL logs of a job: files, folders; may be given several times.",
 )
 seed_option = click.option(
     "--seed", type=Count(0, 2**31 - 1), default=0, show_default=True, metavar="N", help="Seed of the local search."

@@ -16,7 +16,7 @@ FORMATS = ("table", "json")
 @click.argument("places", metavar="HOST[:PORT]...", nargs=-1)
 @click.option(
     "--with", "paths", metavar="PATH", type=EVIDENCE, multiple=True,
-    help="Logs of the job, which name its ranks; repeat it.",
+    help="Logs of the job, which name its ranks; may be given several times.",
 )  # fmt: skip
 @click.option("--times", metavar="N", type=Count(1, 1000), default=2, show_default=True, help="Answers of each host.")
 @click.option(

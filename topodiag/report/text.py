@@ -37,6 +37,8 @@ SCREEN = 23
 """Lines of a page that a terminal of 24 shows whole, its prompt below."""
 LAST = 3
 """Of these, the last: a blank one, the verdict and what to do."""
+FEW = 2
+"""Lines by which a table may be longer than the screen before it is cut."""
 EXIT = "  exit 1"
 """What the last line ends with where the exit code is not 0."""
 
@@ -122,10 +124,12 @@ class Page:
         room = self.width - (len(EXIT) if self.style.exit_code else 0)
         self.lines.append(self.cut(self.text("  ", (f"{label:<{LABEL}}", hue), (words, "strong")), room))
 
-    def add_rest(self, rest: Page, begin: int = 0) -> None:
+    def add_rest(self, rest: Page, begin: int = 0, least: int = 0) -> None:
         """Lines that a reader can spare: of a page that began at `begin`, as many as the screen has room for above the
-        last ones. The last of them counts the others, which -v shows."""
+        last ones. The last of them counts the others, which -v shows. Of `least` lines, such as a table, no one or two
+        are left out alone."""
         room = max(SCREEN - LAST - (len(self.lines) - begin), 1)
+        room = least if room < least <= room + FEW else room
         lines = rest.lines
         if len(lines) > room and not self.style.verbose and self.on_screen:
             lines = [line for line in lines if line.plain]

@@ -198,4 +198,4 @@ def test_other_causes_have_a_line_each_and_v_unfolds_them() -> None:
     others = [line for line in lines if "NIC001" in line]
     assert others[0].startswith("  also       NIC001  n0 · mlx5_91: mlx5_91")
     assert len(others) == 2
-    assert any(line.startswith("  cause 2 of 3") for line in page(made, verbose=1))
+    assert any(line.startswith("  cause 2 of 3  ") for line in page(made, verbose=1))

@@ -37,7 +37,7 @@ TABLES = ("rows",)
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=EVIDENCE)
 @click.option(
     "--machine", "evidence", metavar="PATH", type=EVIDENCE, multiple=True,
-    help="The machine, where PATH holds others too: a bundle, a topology file or NCCL's log; repeat it.",
+    help="Compare with this machine (bundle, topology file or NCCL log); may be given several times.",
 )  # fmt: skip
 @system_option("what the output or NCCL's log in it says")
 @nics_option
@@ -47,7 +47,7 @@ TABLES = ("rows",)
 @click.option(
     "--gate", is_flag=True, help="One line for each file: pass, fail or unknown. Exit code 1 unless all pass."
 )
-@click.option("--by-file", is_flag=True, help="Each file is another placement of the same job.")
+@click.option("--by-file", is_flag=True, help="Treat each file as another placement of the same job.")
 @explain_option
 @format_option()
 @html_option

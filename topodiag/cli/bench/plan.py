@@ -43,22 +43,26 @@ COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "alltoall", "broadc
     help="A leaf switch for each rail of a rack, or one for the rack.",
 )  # fmt: skip
 @click.option(
-    "--kind", "kinds", multiple=True, type=click.Choice(KINDS), help="Plan only runs of this kind; repeat it."
+    "--kind",
+    "kinds",
+    multiple=True,
+    type=click.Choice(KINDS),
+    help="Plan only runs of this kind; may be given several times.",
 )
-@algo_option(ALGO_WORDS, "Also compare this algorithm; repeat it.")
+@algo_option(ALGO_WORDS, "Also compare this algorithm; may be given several times.")
 @click.option(
     "--proto",
     "protocols",
     multiple=True,
     type=click.Choice(PROTO_WORDS, case_sensitive=False),
-    help="Also compare this protocol; repeat it.",
+    help="Also compare this protocol; may be given several times.",
 )
 @click.option(
     "--collective",
     "collectives",
     multiple=True,
     type=click.Choice(COLLECTIVES),
-    help="Also compare this collective; repeat it.",
+    help="Also compare this collective; may be given several times.",
 )
 @click.option(
     "--launcher",
@@ -72,7 +76,7 @@ COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "alltoall", "broadc
     "arguments",
     multiple=True,
     metavar="ARG",
-    help="Argument for the launcher: --launcher-arg=--mpi=pmix; repeat it.",
+    help="Argument for the launcher: --launcher-arg=--mpi=pmix; may be given several times.",
 )
 @env_option("")
 @click.option(

@@ -34,7 +34,10 @@ WHOLE_S = 300.0
 )
 @click.option("--fanout", type=Count(1, 4096), default=64, show_default=True, metavar="N", help="Nodes at one time.")
 @click.option("--deadline", type=Duration(), metavar="TIME", help="Stop probing a node after this time (default 20s).")
-@click.option("--within", type=Duration(), metavar="TIME", help="Stop the whole after this time (default 5m).")
+@click.option(
+    "--within", type=Duration(), metavar="TIME",
+    help="Give up on all nodes after this time; what came is kept (default 5m).",
+)  # fmt: skip
 @click.option("--sample", type=Duration(), metavar="TIME", help="Read counters twice, this far apart (5s, 500ms, 1m).")
 @click.option("--user", metavar="NAME", help="User on the nodes, for ssh.")
 @click.option("--ssh-options", metavar="TEXT", help="More options for ssh, as one text: '-i key -J gateway'.")

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     type=LinkParam("link"),
     multiple=True,
     metavar="NAME=US,GBS",
-    help="A tier by its latency and bandwidth, in place of --system: NVLink=1.0,300; repeat it.",
+    help="A tier by its latency and bandwidth, in place of --system: NVLink=1.0,300; may be given several times.",
 )
 @machine_options(links=False)
 @nodes_option(2)

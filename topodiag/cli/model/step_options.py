@@ -119,7 +119,8 @@ TRAINING_OPTIONS = (
         multiple=True,
         metavar="DIM=SHARE",
         callback=_overlap,
-        help=f"Share of a dimension's traffic that runs beside compute (default {_HIDDEN_WORDS}); repeat it.",
+        help=f"Share of a dimension's traffic that runs beside compute (default {_HIDDEN_WORDS}); "
+        "may be given several times.",
     ),
     click.option(
         "--efficiency",

@@ -27,10 +27,12 @@ def place() -> None:
 
     \b
     Examples
-      topodiag place audit --log job.log           a job that ran, by its NCCL logs
+      # a job that ran, by its NCCL logs
+      topodiag place audit --log job.log
+      # one that does not run yet
       topodiag place audit --nodes 32 --tp 8 --pp 4 --rule cyclic
-                                                   one that does not run yet
+      # a map on the nodes at hand
       topodiag place solve --topology topology.conf --exclude gpu07 --tp 8
-                                                   a map on the nodes at hand
-      topodiag place solve --log job.log --picture drawn, before and after
+      # drawn, before and after
+      topodiag place solve --log job.log --picture
     """

@@ -42,7 +42,8 @@ CLUSTER = (
     ),
     click.option(
         "--bundles", type=EVIDENCE, metavar="PATH", multiple=True,
-        help="The nodes: bundles of `topodiag scan --save`, or a folder of them; repeat it. Goes with --topology.",
+        help="The nodes: bundles of `topodiag scan --save`, or a folder of them; may be given several times. "
+        "Goes with --topology.",
     ),
     system_option("as the file says, else dgx-h100"),
     machine_option,
@@ -55,7 +56,7 @@ CLUSTER = (
     nodelist_option("Use only these nodes"),
     click.option(
         "--exclude", multiple=True, metavar="NODES[:GPUS]",
-        help="Leave out what is broken or taken: gpu07, or gpu07:0,3; repeat it.",
+        help="Leave out what is broken or taken: gpu07, or gpu07:0,3; may be given several times.",
     ),
     click.option(
         "--free", type=EVIDENCE, metavar="FILE", default="",

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     "launcher",
     type=click.Choice(LAUNCHERS),
     default=None,
-    help="A map that this launcher can take: hostfile, mpich and torchrun fill node after node.",
+    help="A map that this launcher can take, for `place emit`: hostfile, mpich and torchrun fill node after node.",
 )
 @format_option()
 @picture_options
@@ -68,6 +68,11 @@ def solve(
     from topodiag.model.result import Result  # noqa: PLC0415
     from topodiag.report.place.solve import draw_solution, solution_json  # noqa: PLC0415
 
+    if launcher and printing.output not in {None, "-"} and format_ != "json":
+        raise click.UsageError(
+            f"-o holds the report; for a {launcher}: topodiag place solve ... --format json -o map.json, then "
+            f"topodiag place emit {launcher} map.json -o {printing.output}"
+        )
     check_html(html, (each.path for each in asked.inputs), printing)
     made = solve_placement(asked, work_said(asked, trained), seed=seed, launcher=launcher or "")
     solved, inputs = as_shown((made, asked.inputs), redact=redact)

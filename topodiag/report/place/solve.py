@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from math import fsum
 
+import numpy as np
 from rich.text import Text
 
 from topodiag.model.cluster import Cluster
@@ -51,13 +52,14 @@ def draw_solution(page: Page, solved: Solved) -> None:
         )
         page.add("  ", split.why)
     page.blank()
-    write = f"topodiag place emit {solved.launcher or 'slurm-hostfile'} MAP.json"
-    page.entry("next", (write, "close"), "  MAP.json: this command with --format json --output MAP.json", hue="ok")
+    form = solved.launcher or "slurm-hostfile"
+    page.entry("next", ("topodiag place solve ... --format json -o map.json", "close"), hue="ok")
+    page.entry("", (f"topodiag place emit {form} map.json -o {form}", "close"))
     rest = Page(page.style)
     rest.blank()
     _nodes(rest, solved)
     draw_assumed(rest, (*solved.talk.assumed, *solved.cluster.notes))
-    page.add_rest(rest)
+    page.add_rest(rest, least=len(solved.place.hosts) + 1)
 
 
 def _compared(page: Page, solved: Solved) -> Text:
@@ -69,7 +71,9 @@ def _compared(page: Page, solved: Solved) -> Text:
         return page.text(
             "steps ", (f"{percent(solved.gain)} faster", "ok"), f" than {solved.before_name}, which waits {before}"
         )
-    return page.text((f"as fast as {solved.before_name}", "ok"), ": nothing to gain from another order")
+    same = np.array_equal(solved.before.slot, solved.solution.assignment.slot)
+    more = "nothing to gain from another order" if same else "either is fine"
+    return page.text((f"as fast as {solved.before_name}", "ok"), f": {more}")
 
 
 def _against(page: Page, solved: Solved) -> None:
