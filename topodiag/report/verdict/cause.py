@@ -52,7 +52,7 @@ def draw_cost(page: Page, cause: Cause) -> None:
     whole = price.gbs_lost is None and price.share == 1.0  # a job that ended: the text says it all
     label = "cost"
     if words := (text if whole and text else cost_words(Cost(price.gbs_lost, price.share, text))):
-        page.entry(label, words, most=2)
+        page.entry(label, words, most=3)
         label = ""
     if step := step_words(price):
         page.entry(label, step, (f": {price.step_said}" if price.step_said else "", "dim"), most=2)
