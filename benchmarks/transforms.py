@@ -166,15 +166,14 @@ def answer(path: Path) -> Answer:
     return verdict.state.value, verdict.causes[0].finding.id, verdict.causes[0].status.value
 
 
-def is_right(name: str, before: Answer, after: Answer, causes: Sequence[str]) -> bool:
-    """Whether a verdict may follow: the same one; of a cut text also one that claims nothing or less, or that is less
-    certain of another cause than the whole text is of its own."""
+def is_right(name: str, before: Answer, after: Answer, causes: Sequence[str], effects: Sequence[str] = ()) -> bool:
+    """Whether a verdict may follow: the same one; of a cut text also one that claims nothing or less, that is less
+    certain of another cause than the whole text is of its own, or no more certain of what follows from that one."""
     if before[:2] == after[:2]:
         return True
-    less = CERTAIN.index(after[2]) > CERTAIN.index(before[2])
-    return name.startswith("cut") and (
-        after[0] == "unknown" or (after[0] != "healthy" and (less or after[1] in (*causes, "")))
-    )
+    less = CERTAIN.index(after[2]) - CERTAIN.index(before[2])
+    fits = less > 0 or after[1] in (*causes, "") or (less == 0 and after[1] in effects)
+    return name.startswith("cut") and (after[0] == "unknown" or (after[0] != "healthy" and fits))
 
 
 def incidents(folders: Sequence[Path]) -> list[Path]:
@@ -193,17 +192,21 @@ def misses(incident: Path, names: Sequence[str]) -> list[str]:
             place = Path(top, str(number), "in")
             copied(incident, place)
             after = answer(TRANSFORMS[name](place))
-            if not is_right(name, before, after, causes):
+            if not is_right(name, before, after, *causes):
                 made.append(f"{incident.name}: {name}: {' '.join(before)} became {' '.join(after)}")
     return made
 
 
-def all_causes(path: Path) -> tuple[str, ...]:
+def all_causes(path: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Ids of all causes, and of what follows from the first."""
     try:
         verdict = diagnose([str(path)]).verdict
     except TopodiagError:
-        return ()
-    return tuple(each.finding.id for each in verdict.causes) if verdict is not None else ()
+        return (), ()
+    found = verdict.causes if verdict is not None else ()
+    return tuple(each.finding.id for each in found), tuple(
+        each.finding.id for cause in found[:1] for each in cause.consequences
+    )
 
 
 def copied(incident: Path, place: Path) -> None:

@@ -30,8 +30,10 @@ SURE = ("failed", "NIC003", "established")
         ("cut at 90 %", SURE, ("failed", "NET008", "established"), False),
         ("cut at 90 %", SURE, ("healthy", "", ""), False),
         ("cut at 90 %", ("hung", "JOB003", "hypothesis"), ("hung", "ENV001", "established"), False),
+        ("cut at 90 %", SURE, ("failed", "JOB005", "established"), True),
+        ("cut at 90 %", ("failed", "NIC003", "hypothesis"), ("failed", "JOB005", "likely"), False),
     ],
 )
 def test_a_cut_text_may_only_be_less_certain(name: str, before: Answer, after: Answer, right: bool) -> None:
-    """GPU002 is another cause of the whole text."""
-    assert is_right(name, before, after, ("NIC003", "GPU002")) is right
+    """GPU002 is another cause of the whole text, and JOB005 follows from the first."""
+    assert is_right(name, before, after, ("NIC003", "GPU002"), ("JOB005",)) is right

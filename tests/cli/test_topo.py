@@ -171,7 +171,24 @@ def test_diff_of_equal_machines_exits_0_whatever_differs_by_nature(tmp_path):
     other.write_text(Path(HEALTHY).read_text().replace('guid="0x', 'guid="0x1'))
     done = topo("diff", HEALTHY, str(other))
     assert done.returncode == 0
-    assert "no difference that matters" in done.stdout
+    assert "no difference that matters to communication, in what was compared" in done.stdout
+    assert "left and right do not say how links trained" in " ".join(done.stdout.split())
+
+
+def test_diff_shows_a_link_that_trained_narrow_though_nccl_plans_alike():
+    done = topo("diff", "fixture:dgx-h100-healthy", "fixture:dgx-h100-gpu5-x4")
+    assert done.returncode == 1
+    assert "GPU5    trained lanes  x16   x4" in done.stdout
+    assert "changes none of its" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("right", "code", "gap"), [("fixture:dgx-h100-healthy", 0, False), (HEALTHY, 1, True), (SICK, 1, True)]
+)
+def test_diff_says_where_it_does_not_know_how_links_trained(right, code, gap):
+    done = topo("diff", "fixture:dgx-h100-healthy", right)
+    assert (done.returncode, "trained lanes" in done.stdout) == (code, False)
+    assert ("not compared  trained PCIe links: right does not say" in done.stdout) == gap
 
 
 def test_diff_as_json_lists_each_difference():

@@ -87,7 +87,7 @@ def test_a_cluster_gives_the_same_facts_and_the_same_fleet(
         distributed.Client(cluster) as client,
     ):
         monkeypatch.setattr(
-            "topodiag.fleet.ingest.run_dask",
+            "topodiag.fleet.dask_engine.run_dask",
             lambda tasks, where, workers, chunk, on_bytes: reduce_on(client, tasks, chunk, on_bytes),
         )
         seen: list[int] = []

@@ -126,7 +126,7 @@ def test_rules_speak_of_checks_and_say_why() -> None:
     for rule in RULES:
         assert {*rule.causes, *rule.leads_to} <= {*ids(), *planned}, rule
         assert rule.mechanism
-        assert rule.because[0].islower() or rule.because.startswith(("NCCL", "NICs"))
+        assert rule.because[0].islower() or rule.because.startswith(("CUDA", "NCCL", "NICs", "NVLinks"))
         assert not rule.because.endswith(".")
     assert len({rule.name for rule in RULES}) == len(RULES)
     assert {*HOLDS, *CONTRADICTED_BY} <= {rule.name for rule in RULES}
@@ -211,6 +211,23 @@ def test_a_costly_setting_that_only_some_ranks_have_follows_from_the_difference(
     case = Case(jobs=(jobs.job(2),))
     assert causes(one, found("ENV001", W, settings=(("NCCL_PROTO", None),)), case=case)["ENV001"] == "JOB003"
     assert causes(one, found("ENV001", W, settings=(("NCCL_IB_DISABLE", None),)), case=case)["ENV001"] == ""
+
+
+@pytest.mark.parametrize(
+    ("variable", "error", "cause"),
+    [
+        ("NCCL_PROTO", "Watchdog caught collective operation timeout", ("", "JOB005", "ENV001")),
+        ("NCCL_ALGO", "no algorithm/protocol available for function AllReduce", ("ENV001", "JOB005", "ENV001")),
+        ("NCCL_SOCKET_IFNAME", "Watchdog caught collective operation timeout", ("", "ENV001", "ENV001")),
+    ],
+    ids=["costly, and no error names it", "an error names it", "init needs it"],
+)
+def test_what_only_makes_a_job_slow_ends_none_without_an_error_that_names_it(
+    variable: str, error: str, cause: tuple[str, str, str]
+) -> None:
+    forced = found("ENV001", settings=((variable, "Tree"),))
+    made = causes(forced, found("JOB005"), found("JOB001"), found("BEN001"), case=failing("watchdog", error))
+    assert (made["JOB005"], made["JOB001"], made["BEN001"]) == cause
 
 
 def test_nics_that_a_setting_leaves_out_follow_from_no_fault_of_a_part() -> None:

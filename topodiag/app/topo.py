@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from topodiag.app.scan import one_node
+from topodiag.checks.pcie.hops import LANES, trained
 from topodiag.checks.registry import Subject
 from topodiag.checks.run import fold, run
 from topodiag.checks.shared.topo_file import alone
@@ -40,7 +41,7 @@ from topodiag.nccl.topo.infer_instance import instance_of_file
 from topodiag.nccl.topo.merge import loaded
 from topodiag.nccl.topo.names import device_names
 from topodiag.verdict.order import arranged
-from topodiag.words.fold import plural
+from topodiag.words.fold import fold_labels, plural
 
 if TYPE_CHECKING:
     from topodiag.model.job import Job
@@ -284,6 +285,7 @@ class Compared:
     differences: tuple[Difference, ...]
     predictions: tuple[Prediction, Prediction]
     sides: tuple[Topology, Topology]
+    not_compared: tuple[NotObserved, ...] = ()
 
 
 def compare_topologies(
@@ -292,8 +294,30 @@ def compare_topologies(
     """Two machines compared by what matters to communication; `buses`: bus ids count, too. Raises InputError."""
     sides = open_topology(left), open_topology(right)
     found = compare(sides[0].tree, sides[1].tree, buses=buses)
+    found, gaps = _with_trained(found, trained(sides[0].node), trained(sides[1].node))
     first, second = (predict_topology(side, nodes=nodes, version=version) for side in sides)
-    return Compared(found, (first, second), sides)
+    return Compared(found, (first, second), sides, gaps)
+
+
+def _with_trained(
+    found: tuple[Difference, ...], left: Mapping[str, Mapping[str, str]], right: Mapping[str, Mapping[str, str]]
+) -> tuple[tuple[Difference, ...], tuple[NotObserved, ...]]:
+    """The differences with those of how links trained: NCCL's tree has what a link can do, and shows none of them."""
+    silent = [side for side, links in (("left", left), ("right", right)) if not any(links.values())]
+    if silent:
+        why = f"{' and '.join(silent)} {'do' if len(silent) > 1 else 'does'} not say how links trained: what the links"
+        return found, (NotObserved("trained PCIe links", f"{why} can do is compared"),)
+    built = {each.device for each in found if each.what == "PCIe"}
+    both = [device for device in left if device in right and device not in built]
+    unlike = (
+        Difference(device, what, left[device][what], right[device][what])
+        for device in both
+        for what in left[device]
+        if left[device][what] != right[device].get(what, left[device][what])
+    )
+    unseen = [device for device in both if LANES not in left[device] or LANES not in right[device]]
+    why = f"not known on both sides: {fold_labels(unseen)}"
+    return (*found, *unlike), (NotObserved("trained PCIe links", why),) if unseen else ()
 
 
 def changes_of(

@@ -74,11 +74,10 @@ class Process:
     """One process of the job, with what it said of itself and of its node. `pid` is that inside its container.
 
     `versions` by component: `nccl`, `driver` (CUDA driver API, as 12040), `net plugin`, `tuner plugin`, `ofi`, `rccl`.
-    `network` is what NCCL uses between nodes: `IB`, `Socket`, `AWS Libfabric`, ...; "" when not said. `hcas` are the
-    ports that it lists, `vnics` the virtual NICs that it makes of them, under their names joined by `+`. `bootstrap` is
-    the interface and address: `eth0:10.1.2.3<0>`. `addresses` are those of its node that it printed. `messages` are
-    lines that checks read, but for those of one device. `system` and `graphs` are its print of its node where no
-    communicator is named. `opening` is its last line of a call that makes one, where none began after it: it waits.
+    `network`: what NCCL uses between nodes, `IB`, `Socket`, `AWS Libfabric`, ..; "" when not said. `hcas`: its ports
+    (`hcas_cut`: the text ends within the list), `vnics`: its virtual NICs, names joined by `+`. `bootstrap`: interface
+    and address, `eth0:10.1.2.3<0>`; `addresses`: its node's. `messages`: what checks read but lines of one device.
+    `system`, `graphs`: where no communicator is named. `opening`: its last call that makes one, none after: it waits.
     """
 
     host: str
@@ -95,6 +94,7 @@ class Process:
     graphs: tuple[Graph, ...] = ()
     addresses: tuple[str, ...] = ()
     opening: Message | None = None
+    hcas_cut: bool = False
 
     def said(self, kind: str) -> tuple[Message, ...]:
         return tuple(message for message in self.messages if message.kind == kind)

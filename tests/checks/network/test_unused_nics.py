@@ -91,6 +91,18 @@ def test_a_node_with_fewer_devices_than_its_siblings_is_named() -> None:
     assert finding.cost.gbs_lost == 50
 
 
+def test_a_list_that_is_cut_lacks_nothing_that_may_have_stood_behind() -> None:
+    def torn(rank: int, at: int, process: Process) -> Process:
+        return replace(with_hcas(5, host=1)(rank, at, process), hcas_cut=at == 1)
+
+    outcome = FewerNicsThanSiblings().judge(jobs.job(process=torn))
+    assert (outcome.status, "to the end of the line" in outcome.why) == (Status.UNKNOWN, True)
+    one_whole = jobs.job(
+        process=lambda rank, at, each: replace(torn(rank, at, each), hcas_cut=at == 1 and rank % 8 > 0)
+    )
+    assert [each.where.nodes for each in FewerNicsThanSiblings().judge(one_whole).findings] == [("n1",)]
+
+
 def test_equal_nodes_and_single_nodes_lack_nothing() -> None:
     assert FewerNicsThanSiblings().judge(jobs.job()).status is Status.CLEAN
     assert FewerNicsThanSiblings().judge(jobs.job(1)).status is Status.NOT_APPLICABLE

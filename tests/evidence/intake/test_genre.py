@@ -99,6 +99,45 @@ def test_source_beside_a_log_is_left_aside_and_said_to_be(tmp_path: Path) -> Non
     assert "train.py" in made.to_json()
 
 
+COMMIT = """Author: A. Writer <a@example.com>
+Date:   Mon Sep 28 10:21:40 2020 +0200
+
+    ci: leave the old machine out
+
+      Segmentation fault (core dumped)
+
+"""
+RELEASE = "{}\n\n * A worker process crashed where two met.\n - MemoryError: of a long list\n\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        COMMIT * 3,
+        *(
+            "".join(RELEASE.format(head.format(number)) for number in (3, 2, 1))
+            for head in (
+                "Overview of Changes in GTK+ 3.24.{}, 21-05-2023",
+                "==================== Changes in man-pages-2.0{} ====================",
+                "CHANGES WITH 25{}:",
+                "What's New in Python 3.11.{} final?",
+                "  2022-12-28 (3.40.{})",
+                "<h3>2022-12-28 (3.40.{})</h3><p>",
+            )
+        ),
+    ],
+)
+def test_what_changed_in_releases_and_commits_is_a_list_of_changes(text: str) -> None:
+    assert program_text(text) == "a list of changes"
+
+
+def test_commits_and_releases_above_the_output_of_a_job_are_part_of_it(tmp_path: Path) -> None:
+    ran = "step: loss 2.5\n" * 60 + OOM
+    for shown in (COMMIT * 3, "- torch\n2.19.3\n2.19.4\n2.20.1\n"):
+        assert program_text(shown + ran) == ""
+    assert loud(tmp_path, COMMIT.replace("Segmentation fault (core dumped)", "no more") * 3 + ran) == ["JOB009"]
+
+
 @pytest.mark.parametrize(
     "text",
     [

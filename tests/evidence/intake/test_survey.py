@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from topodiag.evidence.intake import stdin
+from topodiag.evidence.intake import survey
 from topodiag.evidence.intake.gather import gather
 from topodiag.evidence.intake.looks import Looks
 from topodiag.evidence.kinds import Kind
@@ -75,6 +75,6 @@ def test_a_text_of_no_known_kind_stays_one(tmp_path: Path) -> None:
 
 def test_no_reader_is_asked_about_a_hole(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
-    monkeypatch.setattr(stdin, "_readers", lambda blob, *_: asked.append(len(blob.data)) or ())
-    stdin.survey([bytes(1 << 20), XID, bytes(1 << 20)], "text", Looks((Kind.TEXT,)))
+    monkeypatch.setattr(survey, "_readers", lambda blob, *_: asked.append(len(blob.data)) or ())
+    survey.survey([bytes(1 << 20), XID, bytes(1 << 20)], "text", Looks((Kind.TEXT,)))
     assert len(asked) == 1

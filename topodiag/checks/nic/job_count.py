@@ -16,6 +16,7 @@ from topodiag.checks.shared.job.evidence import (
     said_by,
     settings_of,
     unopened,
+    with_cut_lists,
 )
 from topodiag.checks.shared.job.nics_of_others import (
     FewerThanOthers,
@@ -47,11 +48,11 @@ class FewerNicsThanSiblings(OneStep[Job], JobCheck[Never]):
     def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         # Lines about single devices (GPUDirect RDMA off for HCA 0) are no list: they name a link layer for none.
         # A device that a node has and may not open is no missing one: NET007 tells it.
-        closed = {event.host for event, _ in unopened(job)}
+        left_out = {event.host for event, _ in unopened(job)} | (cut := with_cut_lists(job))
         listed = {
             host: hcas
             for host, hcas in hcas_by_host(job).items()
-            if host not in closed and (not hcas or any(hca.link_layer for hca in hcas.values()))
+            if host not in left_out and (not hcas or any(hca.link_layer for hca in hcas.values()))
         }
         short = [self._short(job, each) for each in short_of_captures(job, listed)]
         if short and len(listed) < 2:
@@ -61,7 +62,8 @@ class FewerNicsThanSiblings(OneStep[Job], JobCheck[Never]):
         if not any(listed.values()) and len(counts := nics_of_plugin(job)) > 1:
             return self._by_plugin(job, counts)
         if len(listed) < 2:
-            return self.unknown(job, f"fewer than two nodes list their RDMA devices; {ask_for(job, *NET)}")
+            whole = ", to the end of the line" if cut else ""
+            return self.unknown(job, f"fewer than two nodes list their RDMA devices{whole}; {ask_for(job, *NET)}")
         if not any(listed.values()):
             return self.unknown(job, "NCCL found an RDMA device on no node: whether one is missing is open")
         coverage = Coverage(len(listed), len(job.hosts), "nodes")

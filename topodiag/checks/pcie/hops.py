@@ -26,6 +26,10 @@ ADAPTER_LANES = 8
 FEWEST_LANES = 4
 """The same of a maker whose adapters are all meant for RDMA: small ones have four."""
 MELLANOX = 0x15B3
+LANES = "trained lanes"
+"""What a comparison of two machines calls the width of a link as it is."""
+BUSY_PERCENT = 10
+"""GPU utilization from which its PCIe speed is judged: below it the driver may rest the link at Gen1 between bursts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +87,34 @@ class Hop:
         return pcie_nccl_gbs(gen, width) if gen and width else None
 
     @property
+    def is_busy(self) -> bool | None:
+        """Whether the device works; None when that was not observed. NICs do not rest their PCIe link."""
+        if self.is_shared and self.gpus:
+            active = any(port.state.value == "ACTIVE" for nic in self.nics for port in nic.ports)
+            return active or any(_gpu_is_busy(gpu) for gpu in self.gpus)
+        if self.lower.kind is PciKind.GPU or self.gpus:
+            return _gpu_is_busy(self.gpus[0]) if self.gpus else None
+        states = [port.state.value for nic in self.nics for port in nic.ports if port.state.value]
+        return "ACTIVE" in states if states else None
+
+    @property
     def needed_gbs(self) -> float | None:
         """The most that the devices behind this link can use when they are NICs only; None with a GPU behind it."""
         if self.gpus:
             return None
         rates = [port.rate_gbps.value for nic in self.nics for port in nic.ports if port.rate_gbps.value]
         return fsum(rates) / 8 if rates else None
+
+
+def _gpu_is_busy(gpu: Gpu) -> bool | None:
+    use = gpu.utilization.value
+    if use is not None and use >= BUSY_PERCENT:
+        return True
+    if gpu.throttle.value is not None and "gpu_idle" in gpu.throttle.value:
+        return False
+    if gpu.pstate.value is not None and gpu.throttle.value is not None:
+        return gpu.pstate.value == 0  # full clocks, and the driver does not call it idle
+    return False if use is not None or (gpu.pstate.value or 0) > 0 else None
 
 
 def _least(*facts: Fact[int]) -> int | None:
@@ -107,6 +133,21 @@ def hops(node: Node) -> tuple[Hop, ...]:
             family = _family(gpu, nic) if place == 0 else f"switch uplink {place}"
             made[lower.bus_id] = Hop(lower, upper, gpus, nics, known.family if known else family)
     return tuple(made.values())
+
+
+def trained(node: Node) -> dict[str, dict[str, str]]:
+    """By device, or switch and what hangs below it, the lanes to which its link trained, and its generation where the
+    device works: the link of an idle one may rest."""
+    made: dict[str, dict[str, str]] = {}
+    for hop in hops(node):
+        names = [*(gpu.label for gpu in hop.gpus), *(nic.rdma_name or nic.name for nic in hop.nics)]
+        facts = {LANES: f"x{hop.lower.width.value}" if hop.lower.width.value else ""}
+        facts["trained speed"] = f"Gen{hop.lower.gen.value}" if hop.lower.gen.value and hop.is_busy else ""
+        name = ", ".join(names)
+        made[f"switch above {name}" if hop.is_shared else name] = {
+            what: value for what, value in facts.items() if value
+        }
+    return made
 
 
 def nothing_to_judge(check: NodeCheck[Any], node: Node) -> Outcome:

@@ -7,17 +7,14 @@ from typing import Any
 
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.pcie.boot import narrow_at_boot
-from topodiag.checks.pcie.hops import ADAPTER_LANES, FEWEST_LANES, Hop, hops, nothing_to_judge
+from topodiag.checks.pcie.hops import ADAPTER_LANES, BUSY_PERCENT, FEWEST_LANES, Hop, hops, nothing_to_judge
 from topodiag.checks.shared.devices import gpu_spec
 from topodiag.checks.shared.prices import narrow_link, usable_gbs
 from topodiag.lazy import dataclass
-from topodiag.model.devices import Gpu, PciKind
+from topodiag.model.devices import PciKind
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status
 from topodiag.model.node import Node
 from topodiag.words.units import in_gbs, percent, spell_gbs
-
-BUSY_PERCENT = 10
-"""GPU utilization from which its PCIe speed is judged: below it the driver may rest the link at Gen1 between bursts."""
 
 STUMP_LANES = 2
 """Lanes up to which a link of a card for eight or more is broken whatever its slot: server slots are wired with 4, 8 or
@@ -270,7 +267,7 @@ class SlowPcieLink(NodeCheck[DegradedLinks]):
             return self.unknown(judged, links[0].lower.gen.why or "no link speed in the evidence")
         low = [hop for hop in links if _below(hop, links)]
         uplinks, low_uplinks = _low_uplinks(judged, every)
-        load = [(hop, _is_busy(hop)) for hop in (*low, *low_uplinks) if not _alike(hop, [*seen, *uplinks])]
+        load = [(hop, hop.is_busy) for hop in (*low, *low_uplinks) if not _alike(hop, [*seen, *uplinks])]
         at_fault = tuple(hop for hop, is_busy in load if is_busy is not False and _is_told(hop, seen, is_busy))
         if at_fault:
             return DegradedLinks(at_fault, tuple(links), coverage)
@@ -287,7 +284,7 @@ class SlowPcieLink(NodeCheck[DegradedLinks]):
         gen, able, width = hop.lower.gen.value or 0, _able_gen(hop, observed.links) or 0, hop.lower.width.value
         now, full = hop.gbs(gen, width), hop.gbs(able, width)
         use = hop.gpus[0].utilization if hop.gpus and not hop.is_shared else None
-        sure = bool(_is_busy(hop)) if use is None else (use.value or 0) >= BUSY_PERCENT
+        sure = bool(hop.is_busy) if use is None else (use.value or 0) >= BUSY_PERCENT
         ends = "both ends can do it" if hop.able_gen is not None else "as its peers run"
         load = f" while {percent(use.value / 100)} busy" if use is not None and use.value else ""
         return self.finding(
@@ -351,7 +348,7 @@ def _alike(hop: Hop, seen: Sequence[Hop]) -> bool:
     """Whether every peer runs at the same speed, and not because it rests: then the machine is built so."""
     family = [other for other in seen if other.family == hop.family]
     same = {other.lower.gen.value for other in family} == {hop.lower.gen.value}
-    resting = hop.lower.gen.value == RESTING_GEN and not all(_is_busy(other) for other in family)
+    resting = hop.lower.gen.value == RESTING_GEN and not all(other.is_busy for other in family)
     return same and len(family) > 1 and not resting
 
 
@@ -364,25 +361,3 @@ def _is_told(hop: Hop, seen: Sequence[Hop], busy: bool | None) -> bool:
         other.family == hop.family and (other.lower.gen.value or 0) > (hop.lower.gen.value or 0) for other in seen
     )
     return hop.both_told or (busy is True and faster)
-
-
-def _is_busy(hop: Hop) -> bool | None:
-    """Whether the device works; None when that was not observed. NICs do not rest their PCIe link."""
-    if hop.is_shared and hop.gpus:
-        active = any(port.state.value == "ACTIVE" for nic in hop.nics for port in nic.ports)
-        return active or any(_gpu_is_busy(gpu) for gpu in hop.gpus)
-    if hop.lower.kind is PciKind.GPU or hop.gpus:
-        return _gpu_is_busy(hop.gpus[0]) if hop.gpus else None
-    states = [port.state.value for nic in hop.nics for port in nic.ports if port.state.value]
-    return "ACTIVE" in states if states else None
-
-
-def _gpu_is_busy(gpu: Gpu) -> bool | None:
-    use = gpu.utilization.value
-    if use is not None and use >= BUSY_PERCENT:
-        return True
-    if gpu.throttle.value is not None and "gpu_idle" in gpu.throttle.value:
-        return False
-    if gpu.pstate.value is not None and gpu.throttle.value is not None:
-        return gpu.pstate.value == 0  # full clocks, and the driver does not call it idle
-    return False if use is not None or (gpu.pstate.value or 0) > 0 else None

@@ -66,13 +66,13 @@ def diff(  # noqa: PLR0917 - one parameter per option
     reached.code = FOUND if found else 0
 
     def draw(page: Page) -> None:
-        draw_diff(page, (first, second), found, made)
+        draw_diff(page, (first, second), found, made, answer.not_compared)
 
     def dump() -> DiffDocument:
         return diff_json(
             (first, second), found, made,
             inputs=[piece for side in answer.sides for piece in side.inputs],
-            not_observed=[gap for side in answer.sides for gap in side.not_observed],
+            not_observed=[*answer.not_compared, *(gap for side in answer.sides for gap in side.not_observed)],
         )  # fmt: skip
 
     write_page(draw, dump, format_=format_, printing=printing)

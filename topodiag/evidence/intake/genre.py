@@ -84,12 +84,15 @@ _CHANGES = regex(
     r"|\d{4}-\d\d-\d\d {1,3}\S.{1,60} {1,3}<[^<>\s]{1,80}@|\*{1,3} (?:Noteworthy c|C)hanges in "
     r"|(?:#{1,3} )?(?:[Vv]ersion |[Rr]elease )\d{1,4}\.\d{1,4}(?:\.\d{1,4}){0,2}(?:,? .{0,60})?:?$"
     r"|(?:#{1,3} )?\[?v?\d{1,4}(?:\.\d{1,4}){2,3}\]?(?:,? .{0,60})?:?$"
-    r"|(?:Noteworthy c|Major c|C)hanges (?:between|in|since|from) )",
+    r"|(?:={4,40} )?(?:Noteworthy c|Major c|Overview of C|C)hanges (?:between|in|since|from) |CHANGES WITH \d"
+    r"|What's [Nn]ew in \S.{0,40} \d|Author: [^<\n]{1,80} <[^<>\s]{1,80}>\n(?:Commit)?Date: "
+    r"|[ \t]{0,8}(?:<h\d>)?\d{4}-\d\d-\d\d \(\d{1,3}(?:\.\d{1,4}){1,4}\))",
     re.MULTILINE,
 )
-"""Heads of a release in a list of changes: Debian's, GNU's, those of a NEWS file."""
-_RELEASES = 3
-_ITEM = regex(r"^[ \t]{0,12}[-*+o] \S", re.MULTILINE)
+"""Heads of a release or a commit in a list of changes: Debian's, GNU's, those of a NEWS file, of `git log`."""
+_RELEASES, _REACH = 3, 0.5
+"""Heads that a list of changes has at least, and the share of the text that lies above the last one."""
+_ITEM = regex(r"^(?:[ \t]{0,12}[-*+o] \S|<li>|(?:Commit)?Date: |Released: \d)", re.MULTILINE)
 _HEADING = regex(r"^#{1,4} \S|^[=\-~^]{4,80}$", re.MULTILINE)
 _SENTENCE = regex(r"(?:[-*+] |\d{1,3}\. )?[A-Z`\[*][^|{}<>=;]{40,2000}[.:,)`]?$")
 _CHAPTERS, _LONG, _PROSE = 8, 100, 0.2
@@ -104,7 +107,7 @@ def program_text(text: str) -> str:
         return ""
     if len(_DECLARED.findall(text)) >= _DECLARATIONS and _mostly_code(text) and not _was_run(text):
         return "the source of a program"
-    if len(_CHANGES.findall(text)) >= _RELEASES and _ITEM.search(text) is not None:
+    if _mostly_changes(text):
         return "a list of changes"
     return "a handbook" if len(_HEADING.findall(text)) >= _CHAPTERS and _mostly_prose(text) else ""
 
@@ -158,6 +161,12 @@ def _mostly_code(text: str) -> bool:
     lines = _lines(_without_docstrings(text))
     code = sum(1 for line in lines if _CODE.match(line[:500]) or _DECLARED.match(line[:500]))
     return code >= _SHARE * len(lines)
+
+
+def _mostly_changes(text: str) -> bool:
+    """Whether releases follow each other down to the end: a job may show some commits, and then goes on."""
+    heads = [head.start() for head in _CHANGES.finditer(text)]
+    return len(heads) >= _RELEASES and heads[-1] >= _REACH * len(text) and _ITEM.search(text) is not None
 
 
 def _mostly_prose(text: str) -> bool:

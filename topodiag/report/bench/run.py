@@ -221,10 +221,9 @@ def _draw_hypotheses(page: Page, benchmark: Benchmark) -> None:
     verbose = page.style.verbose
     shown = benchmark.hypotheses if verbose else benchmark.hypotheses[:HYPOTHESES_SHOWN]
     for number, each in enumerate(shown):
-        leaves = f"  leaves {in_gbs(each.predicted_gbs)}" if verbose else ""
-        page.entry("verdict" if number == 0 else "", f"{percent(each.likelihood)} likely: ",
-              (f"{each.check}  " if each.check else "", "close"), (each.cause, "strong"), (leaves, "dim"),
-              most=1)  # fmt: skip
+        likely = f"{percent(each.likelihood)} likely, leaves {in_gbs(each.predicted_gbs)}: "
+        page.entry("verdict" if number == 0 else "", likely, (f"{each.check}  " if each.check else "", "close"),
+              (each.cause, "strong"), most=1)  # fmt: skip
         for words in (*each.evidence, *(f"check with: {word}" for word in each.confirm)) if verbose else ():
             page.entry("", "  ", (words, "dim"))
     if len(benchmark.hypotheses) > len(shown):

@@ -19,7 +19,11 @@ from topodiag.words.fold import fold_labels, plural
 
 
 def draw_diff(
-    page: Page, names: tuple[str, str], found: Sequence[Difference], made: tuple[Prediction, Prediction]
+    page: Page,
+    names: tuple[str, str],
+    found: Sequence[Difference],
+    made: tuple[Prediction, Prediction],
+    not_compared: Sequence[NotObserved] = (),
 ) -> None:
     """Differences folded over devices, then the channels that NCCL finds on either side."""
     if found:
@@ -27,6 +31,7 @@ def draw_diff(
         sign, hue, words = "▲", "warning", f"{plural(len(found), 'difference')} that {verb} to communication"
     else:
         sign, hue, words = "✔", "ok", "no difference that matters to communication"
+        words += ", in what was compared" if not_compared else ""
     page.add(page.text((sign, hue), " "), words)
     note_answer(page, words, sign=sign, hue=hue)
     if page.style.quiet:
@@ -36,6 +41,8 @@ def draw_diff(
     if found:
         page.blank()
         draw_grid(page, _FIELDS, [[devices, what, *_sides(left, right)] for devices, what, left, right in fold(found)])
+    for gap in not_compared:
+        page.add("  not compared  ", (f"{gap.what}: {gap.why}", "dim"))
     page.blank()
     rows: list[list[Part]] = []
     for number, title in GRAPHS.items():
@@ -46,6 +53,8 @@ def draw_diff(
         if not each.accepted:
             page.add("  ", (f"{each.by} refuses {name}: ", "doubtful"), each.why)
     draw_assumed(page, made[0].assumed)
+    if any(each.what.startswith("trained") for each in found):
+        page.add("  ", ("NCCL plans with what links can do: what they trained to changes none of its graphs", "dim"))
     if rows:
         draw_grid(page, (Field(made[0].by), Field("left", least=12), Field("right", least=12)), rows)
 

@@ -42,6 +42,8 @@ PRINTS = (
         ("  exitcode  : 1 (pid: 178)", "exit"),
         ("[rank11]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 4.35 GiB.", "exception"),
         ("ValueError: shapes do not match", "exception"),
+        ("ERROR worker 3 was killed by a signal", "died"),
+        ("RuntimeError('a worker process died')", "died"),
     ],
 )
 def test_a_line_says_how_a_process_ended(text: str, how: str) -> None:
@@ -58,6 +60,9 @@ def test_a_line_says_how_a_process_ended(text: str, how: str) -> None:
         "RuntimeError: CUDA error: system not yet initialized",
         "RuntimeError: unable to write to file </torch_1>: /dev/shm is full",
         "ConnectionResetError: [Errno 104] Connection reset by peer",
+        "* A child process that was killed by a signal (e.g. SIGINT) was",
+        "  console.log(`worker was killed by signal: ${signal}`);",
+        '    logger.error("worker died")',
         "step 12 loss 0.3 grad 1.0",
         "Error while reading the configuration",
     ],

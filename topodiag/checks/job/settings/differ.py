@@ -294,7 +294,8 @@ def lists_all(job: Job, having: set[int]) -> list[int]:
 def accused(job: Job, report: Finding, groups: Mapping[str, Sequence[int]]) -> Finding:
     """The finding that NCCL_IB_HCA differs, as an error where it gives nodes different numbers of devices: each node
     then searches its graphs for other NICs than its peers."""
-    counts = {len(job.processes[at].hcas) for numbers in groups.values() for at in numbers} - {0}
+    told = (job.processes[at] for numbers in groups.values() for at in numbers)
+    counts = {len(process.hcas) for process in told if not process.hcas_cut} - {0}
     if len(counts) < 2:
         return report
     return replace(

@@ -100,6 +100,12 @@ def hcas_by_host(job: Job) -> dict[str, dict[str, Hca]]:
     return made
 
 
+def with_cut_lists(job: Job) -> set[str]:
+    """Hosts of which no process lists its RDMA ports to the end: what is not there may have stood behind."""
+    whole = {process.host for process in job.processes if process.hcas and not process.hcas_cut}
+    return {process.host for process in job.processes if process.hcas_cut} - whole
+
+
 def settings_of(job: Job, *names: str) -> dict[str, list[tuple[int, Given]]]:
     """Settings in force by name, each with the indexes of the processes; those that NCCL refused are left out."""
     made: dict[str, list[tuple[int, Given]]] = defaultdict(list)

@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from topodiag.checks.shared.job.evidence import hcas_by_host, local_ranks, ranks_per_node, settings_of
+from topodiag.checks.shared.job.evidence import (
+    hcas_by_host,
+    local_ranks,
+    ranks_per_node,
+    settings_of,
+    with_cut_lists,
+)
 from topodiag.lazy import dataclass
 from topodiag.model.devices import NicRole
 from topodiag.model.job import Given, Hca, Job
@@ -28,6 +34,8 @@ def fewer_than_others(job: Job, peers: Sequence[Job]) -> FewerThanOthers | None:
     was lost between two jobs would show so too: only where a setting of this job names the NICs it is the job."""
     mine = hcas_by_host(job)
     found: dict[str, tuple[tuple[Hca, ...], tuple[Hca, ...]]] = {}
+    for host in with_cut_lists(job):
+        mine.pop(host, None)
     for host, hcas in mine.items():
         for peer in peers:
             theirs = hcas_by_host(peer).get(host, {})

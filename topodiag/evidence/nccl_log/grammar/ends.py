@@ -191,7 +191,13 @@ _DIED = compiled(
     r"|exited unexpectedly\b|terminated unexpectedly\b|is dead\b)"
 )
 """That a process of the job is gone, in any launcher's words, and not how."""
-_NOT_DIED = regex(r"\b(?:if|when|in case|unless|whether|until|before|may|might|could|would|no|not|never)\b|\?", re.I)
+_NOT_DIED = regex(
+    r"\b(?:if|when|in case|unless|whether|until|before|may|might|could|would|no|not|never)\b|\?"
+    r"|\b(?:that|which) (?:(?:was|has|had|is) )?(?:killed|died|crashed|dead)\b"
+    r"|(?-i:\b[a-z_][\w.]{0,60})\([\"'`]",
+    re.IGNORECASE,
+)
+"""Suppositions, what describes any process, and a call in the source of a program that would print it."""
 _SUMMARY_RANK = compiled(r"(?:^|[\s:\]])rank\s{1,8}: (\d{1,9}) \(local_rank: \d{1,9}\)")
 _SUMMARY_HOST = compiled(r"(?:^|[\s:\]])host\s{2,8}: (\S{1,120})\s*$")
 _MISSING = compiled(r"(?:^|[\s:>])Missing ranks:\s*$")

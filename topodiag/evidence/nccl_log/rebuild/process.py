@@ -40,8 +40,9 @@ _VIRTUAL = regex(r"Made virtual device \[(\d{1,6})\] name=(\S+) speed=(\d{1,12})
 
 
 def devices_of(texts: Sequence[Text]) -> tuple[tuple[Hca, ...], tuple[Hca, ...]]:
-    """The RDMA ports of the first list with what other lines say of each, and the virtual NICs made of them."""
-    listed = next(((text, origin) for kind, text, origin, _ in texts if kind == "hcas"), None)
+    """The RDMA ports of the first list that is whole, or of the first, with what other lines say of each, and the
+    virtual NICs made of them."""
+    listed = _listed(texts)
     named = sorted(_numbered(texts, listed).values(), key=lambda nic: (-len(ports_of(nic.name)), nic.index))
     gdr = {port: nic for nic in named if nic.gdr is not None for port in ports_of(nic.name)}
     if listed is None and any(kind == "no hca" for kind, *_ in texts):
@@ -59,6 +60,12 @@ def devices_of(texts: Sequence[Text]) -> tuple[tuple[Hca, ...], tuple[Hca, ...]]
         for each in _hcas(listed[0])
     )  # fmt: skip
     return ports, _virtual(ports, named)
+
+
+def _listed(texts: Sequence[Text]) -> tuple[str, Origin | None] | None:
+    """The first list of ports with its end, `; OOB` (NCCL src/transport/net_ib.cc), else the first."""
+    lists = [(text, origin) for kind, text, origin, _ in texts if kind == "hcas"]
+    return next((each for each in lists if ";" in each[0]), lists[0] if lists else None)
 
 
 def _numbered(texts: Sequence[Text], listed: tuple[str, Origin | None] | None) -> dict[tuple[int, str], Hca]:
@@ -172,7 +179,7 @@ def process_of(host: str, pid: int, texts: Sequence[Text], commanded: Mapping[st
     messages = tuple(Message(*each) for each in texts if each[0] not in OF_DEVICES)
     return Process(
         host, pid, versions, network, ports, virtual, bootstrap, settings, messages, texts[0][2] if texts else None,
-        addresses=tuple(addresses),
+        addresses=tuple(addresses), hcas_cut=";" not in (_listed(texts) or ";")[0],
     )  # fmt: skip
 
 
