@@ -9,6 +9,7 @@ from topodiag.expect.expect import expect
 from topodiag.expect.verdict import is_severe, verdict_of
 from topodiag.model.bench import BenchRow, BenchRun, Expectation, Timing
 from topodiag.model.finding import Confidence
+from topodiag.words.units import spell_gbs
 
 EXPECTED = Expectation("the machine", 400.0, 350.0, 500.0, Confidence.HIGH, busbw={GIB: 390.0, 8192: 1.0})
 
@@ -74,6 +75,12 @@ def test_a_two_fold_shortfall_on_a_guessed_machine_is_low_or_another_machine() -
     made = verdict_of(half, expect(half))
     assert made.word == "unknown"
     assert "low, or another machine" in made.why
+    # The bar that is told is the one that is used.
+    expected = expect(half)
+    bar, low = (gbs * expected.busbw[8 * GIB] / expected.busbw_gbs for gbs in (expected.normal_gbs, expected.low_gbs))
+    said = f"normal from {spell_gbs(bar)}; from {spell_gbs(low)} to {spell_gbs(bar)} it cannot be said"
+    assert said in verdict_of(run(busbw=470), expected).why
+    assert [word(run(busbw=bar + by), expected) for by in (-1, 1)] == ["unknown", "normal"]
 
 
 def test_far_below_is_severe_and_a_guess_asks_for_more() -> None:

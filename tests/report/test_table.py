@@ -11,7 +11,7 @@ from rich.cells import cell_len
 
 from tests.report import machines
 from topodiag.model.devices import Gpu, Nic, NumaNode
-from topodiag.model.finding import Cost, Coverage, Severity, Where
+from topodiag.model.finding import Cost, Coverage, Outcome, Severity, Status, Where
 from topodiag.model.links import Path, PathType
 from topodiag.model.marks import Marks
 from topodiag.model.node import Node
@@ -254,7 +254,7 @@ def test_unknown_checks_and_gaps_are_listed_by_reason_with_what_root_would_add()
 
 
 def test_sources_that_disagree_are_listed_with_both_places():
-    assert "GPU5: pcie width took 8 (trees/sys-pci.tree:12), not 16 (commands/nvidia-smi-q.txt:301)" in " ".join(
+    assert "GPU5: pcie width used 8 (trees/sys-pci.tree:12), ignored 16 (commands/nvidia-smi-q.txt:301)" in " ".join(
         table(machines.sick()).split()
     )
 
@@ -394,3 +394,11 @@ def test_no_content_raises_escapes_or_overflows(result, width, ascii_only):
 def test_severities_sort_the_signs():
     notes = (machines.finding(severity=Severity.INFO),)
     assert table(Result(nodes=(machines.h100("gpu-002"),), findings=notes)).startswith("● gpu-002  1 note")
+
+
+def test_a_check_with_a_finding_is_not_among_those_that_found_nothing():
+    made = machines.sick()
+    elsewhere = Outcome("NVL001", Status.CLEAN, "gpu-003")
+    text = table(replace(made, outcomes=(*made.outcomes, elsewhere)))
+    assert "NVL001" in text
+    assert "NVL001" not in text.partition("found nothing")[2].partition("not applicable")[0]

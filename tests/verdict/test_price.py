@@ -15,6 +15,7 @@ from topodiag.nccl.connect.communicator import Member
 from topodiag.nccl.predict import predict_job, predict_tree
 from topodiag.nccl.topo.changes import down, rate, remove
 from topodiag.verdict.price import priced
+from topodiag.words.units import in_gbs
 
 LINKS = finding("NVL001", gpus=("GPU3",), cost=Cost(123.6, 1 / 3, "6 links x 20.6 GB/s = 123.6 GB/s per direction"))
 NIC = finding("NIC001", nics=("mlx5_4",), cost=Cost(50.0, 0.125, "350 of 400 GB/s"))
@@ -73,6 +74,7 @@ def test_the_numbers_of_the_place_are_those_of_the_finding() -> None:
     (price,) = priced([cause(LINKS)], case(down("nvlink:GPU3:6")))
     assert (price.gbs_lost, price.share) == (LINKS.cost.gbs_lost, LINKS.cost.share)
     assert price.text.endswith(LINKS.cost.text)
+    assert f"of {in_gbs(LINKS.cost.gbs_lost / LINKS.cost.share)} of the GPU's NVLinks, so that busbw of" in price.text
 
 
 def test_a_cause_without_a_place_loses_what_its_job_loses() -> None:

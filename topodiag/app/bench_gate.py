@@ -19,8 +19,7 @@ def gate_of(benchmark: Benchmark, outcomes: Sequence[Outcome]) -> Gate:
     size, gbs = top if top is not None else (None, None)
     bar = None
     if expected is not None and size is not None:
-        own = expected.low_gbs if expected.own_low_gbs is None else expected.own_low_gbs
-        bar = max(own, expected.doubt_gbs or 0.0) * expected.busbw.get(size, expected.busbw_gbs) / expected.busbw_gbs
+        bar = expected.normal_gbs * expected.busbw.get(size, expected.busbw_gbs) / expected.busbw_gbs
     state, why = _state(benchmark, outcomes)
     return Gate(benchmark.run.source, state, benchmark.run.collective, size, gbs, bar, why)
 

@@ -66,20 +66,24 @@ def verdict_of(run: BenchRun, expectation: Expectation | None, why_none: str = "
         return Verdict(UNKNOWN, "the greatest size is bound by latency: measure larger ones", size, gbs, at)
     own = expectation.own_low_gbs if expectation.own_low_gbs is not None else expectation.low_gbs
     share = at / expectation.busbw_gbs
+    bar = expectation.normal_gbs * share
     sure = "" if expectation.confidence is not Confidence.LOW else " (the machine is a guess)"
-    of, normal = f"{in_gbs(gbs)} of {spell_gbs(at)} expected", f"normal from {spell_gbs(own * share)}{sure}"
+    if expectation.low_gbs * share < bar:
+        low = spell_gbs(expectation.low_gbs * share)
+        sure = f"; from {low} to {spell_gbs(bar)} it cannot be said without the machine"
+    of, normal = f"{in_gbs(gbs)} of {spell_gbs(at)} expected", f"normal from {spell_gbs(bar)}{sure}"
     if gbs < expectation.low_gbs * share:
         short = 1 - gbs / at
         why = f"{of}, {percent(short)} short; {normal}"
-        bar = expectation.low_gbs * share if expectation.confidence is Confidence.LOW else at
-        return Verdict(LOW, why, size, gbs, at, gbs < bar * SEVERE)
+        least = expectation.low_gbs * share if expectation.confidence is Confidence.LOW else at
+        return Verdict(LOW, why, size, gbs, at, gbs < least * SEVERE)
     if gbs < own * share:
         why = (
             f"{spell_gbs(at)} expected: low for {expectation.machine}, normal for {expectation.least_of}; "
             "which machine is it? Use --system (or --machine, --nics)"
         )
         return Verdict(UNKNOWN, why, size, gbs, at)
-    if expectation.doubt_gbs is not None and gbs < expectation.doubt_gbs * share:
+    if gbs < bar:
         why = (
             f"{percent(1 - gbs / at)} below the {in_gbs(at)} expected of {expectation.machine}: low, or another"
             " machine (fewer or slower NICs); which machine is it? Use --system (or --machine, --nics)"

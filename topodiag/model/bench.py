@@ -178,6 +178,11 @@ class Expectation:
     doubt_gbs: float | None = None
     """Where the machine is a guess: below it a run is low, or it ran on another machine than the one assumed."""
 
+    @property
+    def normal_gbs(self) -> float:
+        """The least that is called normal."""
+        return max(self.low_gbs if self.own_low_gbs is None else self.own_low_gbs, self.doubt_gbs or 0.0)
+
 
 @dataclass(frozen=True, slots=True)
 class Hypothesis:

@@ -11,7 +11,7 @@ from topodiag.model.result import Result, Trouble
 from topodiag.report.node.marks import more
 from topodiag.report.text import Page, Part
 from topodiag.report.words import unexplained_words
-from topodiag.words.fold import plural
+from topodiag.words.fold import few, plural
 
 QUOTED = 200
 """Characters of a line of trouble that are shown."""
@@ -116,7 +116,8 @@ def _draw_unknown(page: Page, outcomes: Sequence[Outcome]) -> None:
     remedy = _shared_remedy([why for _, why in pairs])
     _draw_by_reason(page, ((check, why.removesuffix(f"; {remedy}")) for check, why in pairs))
     if remedy:
-        page.add("    ", (f"for {'these' if len(pairs) > 1 else 'this'}: ", "dim"), remedy)
+        checks = [check for check, why in pairs if why.endswith(f"; {remedy}")]
+        page.add("    ", (f"for {few(list(dict.fromkeys(checks)), 6)}: ", "dim"), remedy)
 
 
 def _shared_remedy(reasons: Sequence[str]) -> str:
@@ -127,8 +128,9 @@ def _shared_remedy(reasons: Sequence[str]) -> str:
 
 
 def _draw_silent(page: Page, result: Result) -> None:
+    found = {finding.id for finding in result.findings}
     for status, title in ((Status.CLEAN, "found nothing"), (Status.NOT_APPLICABLE, "not applicable here")):
-        outcomes = result.with_status(status)
+        outcomes = [each for each in result.with_status(status) if each.check not in found]
         if outcomes:
             page.blank()
             page.add("  ", (f"{plural(len(outcomes), 'check')}: {title}", "strong"))
@@ -167,8 +169,8 @@ def _draw_disagreements(page: Page, items: Sequence[Disagreement]) -> None:
     for item in items:
         page.add(
             "    ", f"{item.subject}: {item.field} ",
-            ("took ", "dim"), item.taken, (f" ({item.taken_from})", "dim"),
-            (", not ", "dim"), item.other, (f" ({item.other_from})", "dim"),
+            ("used ", "dim"), item.taken, (f" ({item.taken_from})", "dim"),
+            (", ignored ", "dim"), item.other, (f" ({item.other_from})", "dim"),
         )  # fmt: skip
 
 

@@ -110,7 +110,7 @@ class Page:
         """Of the lines from `begin` on keep so many, the last with a mark where something was cut; with -v all."""
         if len(self.lines) > begin + most and not self.style.verbose:
             last = self.text(self.lines[begin + most - 1], " …")
-            self.lines[begin + most - 1 :] = [self.cut(last, self.width)]
+            self.lines[begin + most - 1 :] = [self.cut_words(last, self.width)]
 
     def entry(self, label: str, *words: Part, hue: str = "dim", most: int = 0) -> None:
         """A label, then words wrapped beside it. With `most`, of longer words only so many lines, but with -v all."""
@@ -120,9 +120,9 @@ class Page:
             self.keep_lines(begin, most)
 
     def add_last(self, label: str, words: str, *, hue: str = "dim") -> None:
-        """A last line, cut to one, with room for the exit code."""
+        """A last line, cut to one at a word's end, with room for the exit code."""
         room = self.width - (len(EXIT) if self.style.exit_code else 0)
-        self.lines.append(self.cut(self.text("  ", (f"{label:<{LABEL}}", hue), (words, "strong")), room))
+        self.lines.append(self.cut_words(self.text("  ", (f"{label:<{LABEL}}", hue), (words, "strong")), room))
 
     def add_rest(self, rest: Page, begin: int = 0, least: int = 0) -> None:
         """Lines that a reader can spare: of a page that began at `begin`, as many as the screen has room for above the
@@ -173,6 +173,14 @@ class Page:
         short.truncate(max(width - len(mark), 0), overflow="crop")
         short.append(mark)
         return short
+
+    def cut_words(self, text: Text, width: int) -> Text:
+        """`cut` at the end of a word, unless one word has most of the line."""
+        if text.cell_len <= width:
+            return text
+        mark = self.clean(" …")
+        whole = self._wrap(text, max(width - len(mark), 8))[0]
+        return self.text(whole, mark) if 2 * whole.cell_len > width else self.cut(text, width)
 
     def fitting(self, place: str, taken: int) -> str:
         """A place (`file:line`) that fits on one line beside `taken` columns: of a long path the end is shown."""

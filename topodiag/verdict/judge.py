@@ -173,7 +173,21 @@ def _cause(tree: Tree, result: Result, scene: Scene) -> Cause:
 
 def _confirm(finding: Finding, scene: Scene) -> tuple[str, ...]:
     commands = _commands(finding.id, pods=bool(scene.case.ties))
-    return scene.dialect(finding).steps(commands)[:CONFIRMS]
+    steps = scene.dialect(finding).steps(commands)[:CONFIRMS]
+    where, known = finding.where, {}
+    if len(where.gpus) == 1 and (number := where.gpus[0].removeprefix("GPU")).isdecimal():
+        known = {"-i N": f"-i {number}", "-i GPU": f"-i {number}"}
+    own = [job.by_rank[number] for job in scene.jobs_of(finding) for number in where.ranks if number in job.by_rank]
+    if len(own) == len(where.ranks) == 1 and own[0].pid > 0:
+        known["PID"] = str(own[0].pid)
+    return tuple(_filled(step, known) for step in steps)
+
+
+def _filled(command: str, known: dict[str, str]) -> str:
+    """A command with the values of its place in it, where the finding is of one GPU or one rank."""
+    for name, value in known.items():
+        command = command.replace(name, value)
+    return command
 
 
 def _priced(causes: Sequence[Cause], result: Result, scene: Scene, steps: Sequence[JobStep]) -> list[Cause]:

@@ -87,16 +87,12 @@ class BandwidthLow(OneStep[Benchmark], BenchCheck[Never]):
             f"{title(benchmark.run)} reaches {in_gbs(gbs)} at {size_text(size)}, {percent(short)} below what "
             f"{expected.machine} should{named}",
             observed=f"{in_gbs(gbs)} bus bandwidth at {size_text(size)} ({place(benchmark)})",
-            expected=f"{in_gbs(wanted)}, normal from {spell_gbs(wanted * _low(expected) / expected.busbw_gbs)}",
+            expected=f"{in_gbs(wanted)}, normal from {spell_gbs(wanted * expected.normal_gbs / expected.busbw_gbs)}",
             fix=_steps(benchmark.hypotheses),
             cost=Cost(wanted - gbs, short, "bus bandwidth of this collective against the expectation"),
             evidence=(benchmark.run.origin,),
             confidence=sure,
         )
-
-
-def _low(expected: Expectation) -> float:
-    return expected.low_gbs if expected.own_low_gbs is None else expected.own_low_gbs
 
 
 def _steps(hypotheses: Sequence[Hypothesis]) -> list[str]:

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -33,6 +32,7 @@ from topodiag.model.cluster import Demand, Ints
 from topodiag.model.errors import InputError
 from topodiag.model.job import Job
 from topodiag.model.rank_hosts import RankHosts
+from topodiag.model.silent_ranks import silent_host
 from topodiag.words.node_sets import short
 
 MAX_RANK = 1 << 22
@@ -180,8 +180,8 @@ def ranks_of(job: Job, name: str) -> RankHosts:
     missing = [rank for rank in range(job.world_size) if rank not in hosts]
     notes: tuple[str, ...] = ()
     if missing:
-        host = _only_room(list(hosts.values()), len(missing))
-        if host is None:
+        host = silent_host(job)
+        if not host:
             lost = f"{len(missing)} of {job.world_size} ranks left no line"
             hint = f"{lost}: give their logs too, or say where ranks sit (--hostfile, ...)"
             raise InputError(name, f"says nothing of rank {missing[0]}", hint=hint)
@@ -194,14 +194,6 @@ def ranks_of(job: Job, name: str) -> RankHosts:
     order = range(len(hosts))
     made = ranks_on(name, [hosts[rank] for rank in order], [gpus[rank] for rank in order])
     return replace(made, notes=notes)
-
-
-def _only_room(hosts: list[str], missing: int) -> str | None:
-    """The host that has as many ranks less than the fullest one as are missing, where no other has room."""
-    counts = Counter(hosts)
-    most = max(counts.values())
-    room = {host: most - count for host, count in counts.items() if count < most}
-    return next(iter(room)) if len(room) == 1 and sum(room.values()) == missing else None
 
 
 def _distinct(hosts: list[str], gpus: list[int]) -> bool:

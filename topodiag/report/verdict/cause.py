@@ -32,16 +32,17 @@ STATUS = {
 
 
 def draw_do(page: Page, cause: Cause) -> None:
-    """The first step."""
-    if cause.finding.fix:
-        page.entry("do", (cause.finding.fix[0], "strong"), hue="ok")
+    """The first step, numbered where the page has more of them."""
+    if steps := cause.finding.fix:
+        number = "1. " if len(steps) > 1 and not page.style.quiet else ""
+        page.entry("do", (number + steps[0], "strong"), hue="ok")
 
 
 def draw_answer(page: Page, cause: Cause) -> None:
     """What it costs, and how well that is founded."""
     draw_cost(page, cause)
     status, meaning, hue = STATUS[cause.status]
-    page.entry("verdict", (status, hue), (f" (confidence {cause.finding.confidence}){meaning}", "dim"))
+    page.entry("verdict", (status, hue), (meaning, "dim"))
 
 
 def draw_cost(page: Page, cause: Cause) -> None:
@@ -51,7 +52,7 @@ def draw_cost(page: Page, cause: Cause) -> None:
     whole = price.gbs_lost is None and price.share == 1.0  # a job that ended: the text says it all
     label = "cost"
     if words := (text if whole and text else cost_words(Cost(price.gbs_lost, price.share, text))):
-        page.entry(label, words, most=2)
+        page.entry(label, words, most=3)
         label = ""
     if step := step_words(price):
         page.entry(label, step, (f": {price.step_said}" if price.step_said else "", "dim"), most=2)
@@ -112,7 +113,7 @@ def draw_fix(page: Page, cause: Cause, *, first: int = 0) -> None:
     label = "fix"
     for number, step in shown:
         rest = f" ... {len(cause.finding.fix)}" if number == shown[-1][0] < len(cause.finding.fix) else ""
-        page.entry(label, f"{number}{rest}. {step}" if len(cause.finding.fix) > 1 else step, hue="ok", most=1)
+        page.entry(label, f"{number}{rest}. {step}" if len(cause.finding.fix) > 1 else step, hue="ok")
         label = ""
     commands = cause.confirm if page.style.verbose else cause.confirm[:1]
     for command in commands:

@@ -74,7 +74,7 @@ def draw_verdict(page: Page, result: Result, verdict: Verdict) -> None:
         draw_gaps(page, result)
     if len(page.lines) > FEW_LINES:
         page.blank()
-        page.lines.append(page.cut(page.text(head, (verdict.headline, "strong")), page.width))
+        page.lines.append(page.cut_words(page.text(head, (verdict.headline, "strong")), page.width))
         if verdict.causes and verdict.causes[0].finding.fix:
             page.add_last("do", verdict.causes[0].finding.fix[0], hue="ok")
 

@@ -214,6 +214,10 @@ def _with_step(  # noqa: PLR0917 - one price
     return replace(price, step_share=taken.share, step_range=spread, step_said=taken.said)
 
 
+_OF = {"NIC": "the node's network", "NVL": "the GPU's NVLinks", "PCI": "the PCIe link"}
+"""What the loss of a finding is a part of, by the family of its check."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Reached:
     """Without any cause (GB/s), with all, with all but this one (None where NCCL would not run), with this one only
@@ -239,7 +243,14 @@ def _price(home: _Priced, part: Part, reach: _Reached) -> Price:
     says = "; ".join(each for each in told if each)
     own = part.finding.cost
     share = max(1 - only / whole, 0.0)
-    lost = f"{ground.what}: {spell_gbs(only)} of {in_gbs(whole)} left (-{percent(share)})"
+    lost = f"{spell_gbs(only)} of {in_gbs(whole)}"
+    if own.gbs_lost and own.share:  # the finding's numbers are of a part, these of the job
+        of = _OF.get(part.finding.id[:3], "the narrowest place")
+        seen = f", measured {spell_gbs(found.value)}" if found is not None else ""
+        lead = f"of {in_gbs(own.gbs_lost / own.share)} of {of}, so that {ground.what},"
+        lost = f"{lead} should reach {lost} (-{percent(share)}){seen}"
+    else:
+        lost = f"{ground.what}: {lost} left (-{percent(share)})"
     return Price(
         gbs_lost=own.gbs_lost if own.gbs_lost is not None else whole - only,
         share=own.share if own.gbs_lost is not None else share,

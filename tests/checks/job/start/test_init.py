@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from tests.checks import jobs
 from topodiag.checks.job.shared_gpu import SharedGpu
@@ -65,6 +66,25 @@ def test_missing_ranks_are_an_error_only_where_the_others_wait() -> None:
     waiting = InitNotFinished().judge(without(stuck([r for r in range(16) if r not in {5, 6}]), 5, 6)).findings
     assert [finding.severity for finding in waiting] == [Severity.ERROR, Severity.ERROR]
     assert waiting[1].where.ranks == (5, 6)
+
+
+@pytest.mark.parametrize(
+    ("silent", "nodes", "says"),
+    [
+        ((13,), ("n1",), "rank 13 (on n1, inferred from the others)"),
+        ((3, 13), ("n0", "n1"), "ranks 3, 13"),  # either could be on either
+    ],
+)
+def test_ranks_without_a_line_are_named_with_the_only_host_that_has_room(silent, nodes, says) -> None:
+    job = without(stuck([rank for rank in range(16) if rank not in silent]), *silent)
+    ranks = job.communicators[0].ranks.copy()
+    ranks[list(silent)] = -1
+    completed = np.zeros(16, bool)
+    world = replace(job.communicators[0], ranks=ranks, completed=completed)
+    [first, *_] = InitNotFinished().judge(replace(job, communicators=(world,))).findings
+    assert first.message.endswith(f"; {says} left no line at all")
+    assert first.fix[0] == f"look first at {says}, which left no line"
+    assert (first.where.nodes, first.where.ranks) == (nodes, silent)
 
 
 def test_without_init_lines_the_answer_is_unknown() -> None:

@@ -20,6 +20,7 @@ from topodiag.model.nccl_features import Feature
 from topodiag.model.nccl_versions import text_has
 from topodiag.model.progress import Progress
 from topodiag.model.provenance import Origin
+from topodiag.model.silent_ranks import silent_host
 from topodiag.words.fold import plural
 
 OF_INIT = frozenset({"bootstrap", "version", "duplicate gpu"})
@@ -41,12 +42,14 @@ INIT_FILES = regex(r"\b(?:init|bootstrap)\.cc:\d")
 
 @dataclass(frozen=True, slots=True)
 class OpenInit:
-    """An init that not all members finished: how many did, how many left no line, and what that is worth. `cut`: the
+    """An init that not all members finished: how many did, how many left no line (`who`, with the host that the
+    others leave), and what that is worth. `cut`: the
     log is a piece that may end in an init that went well. `torn`: lines are lost, the init is done. `nearly`: few.
     `went_on`: what the job printed while it worked, after this init began."""
 
     done: int
     absent: int
+    who: str
     cut: bool
     torn: bool
     nearly: bool
@@ -73,7 +76,7 @@ class OpenInit:
         if self.torn:
             words = " left no Init COMPLETE, though others of their host did: torn lines"
         if self.absent:
-            words += f"; {plural(self.absent, 'other rank')} left no line at all"
+            words += f"; {self.who} left no line at all"
         return words + (", or the log was cut" if self.cut else "")
 
 
@@ -160,7 +163,8 @@ class InitNotFinished(OneStep[Job], JobCheck[Never]):
         ranks = sorted(int(communicator.ranks[at]) for at in open_at if communicator.ranks[at] >= 0)
         hosts = list(dict.fromkeys(by_rank[rank].host for rank in ranks if rank in by_rank))
         init = _init_of(job, communicator, open_at, hosts)
-        look_at = _absent(init.absent) if init.absent else _look_at(job, ranks)
+        look_at = f"{init.who}, which left no line" if init.absent else _look_at(job, ranks)
+        silent = _silent(job, communicator) if init.severity is not Severity.INFO else []
         places = [f"{rank_word(ranks)} on {hosts_word(hosts)}"] if ranks else []
         return self.finding(
             init.severity,
@@ -172,8 +176,8 @@ class InitNotFinished(OneStep[Job], JobCheck[Never]):
                 "bootstrap: one interface that all nodes share (NCCL_SOCKET_IFNAME), no firewall between its ports",
                 "the log may end before init did: compare with the time of its last line",
             ),
-            nodes=hosts,
-            ranks=ranks,
+            nodes=[host] if silent and (host := silent_host(job)) else hosts,
+            ranks=silent or ranks,
             cost=Cost(text="the first collective waits" if init.done else "all ranks of the communicator wait"),
             evidence=[by_rank[rank].origin for rank in ranks if rank in by_rank] or [communicator.origin],
             coverage=Coverage(communicator.nranks - init.absent, communicator.nranks, "members seen"),
@@ -235,7 +239,7 @@ def _init_of(job: Job, communicator: Communicator, open_at: Sequence[int], hosts
     # Init ends with a barrier of the host's ranks (src/init.cc, initTransportsRank): one COMPLETE speaks for all.
     finished = {by_rank[rank].host for rank in communicator.ranks[communicator.completed].tolist() if rank in by_rank}
     torn = bool(hosts) and finished.issuperset(hosts) and not failed(job)
-    return OpenInit(done, absent, cut, torn, nearly, went_on(job, communicator.origin))
+    return OpenInit(done, absent, _who(job, communicator, absent), cut, torn, nearly, went_on(job, communicator.origin))
 
 
 def _ends_of_init(job: Job, lone: Sequence[Process]) -> dict[tuple[str, int], Origin]:
@@ -286,8 +290,17 @@ def _phase(job: Job, communicator: Communicator, hosts: Sequence[str]) -> str:
     return "bootstrap was set up" if any(process.bootstrap for process in processes) else "Init START"
 
 
-def _absent(count: int) -> str:
-    return "the rank that left no line" if count == 1 else f"the {count} ranks that left no line"
+def _silent(job: Job, communicator: Communicator) -> list[int]:
+    """The ranks of the world that left no line; of the members of another communicator the log names none."""
+    whole = communicator is job.world and communicator.nranks == job.world_size
+    return [at for at in range(communicator.nranks) if communicator.ranks[at] < 0] if whole else []
+
+
+def _who(job: Job, communicator: Communicator, absent: int) -> str:
+    silent = _silent(job, communicator)
+    host = silent_host(job) if silent else ""
+    on = f" (on {host}, inferred from the others)" if host else ""
+    return f"{rank_word(silent)}{on}" if silent else plural(absent, "other rank")
 
 
 def _look_at(job: Job, ranks: Sequence[int]) -> str:

@@ -81,7 +81,7 @@ def _disagreements(result: Result) -> list[tuple[str, str]]:
             alike[each.field, each.taken, each.other].append(each)
     return [
         (f"{group[0].subject}{f' and {len(group) - 1} more' if len(group) > 1 else ''}: {group[0].field}",
-         f"took {taken} ({group[0].taken_from}), not {other} ({group[0].other_from})")
+         f"used {taken} ({group[0].taken_from}), ignored {other} ({group[0].other_from})")
         for (_, taken, other), group in alike.items()
     ]  # fmt: skip
 
